@@ -1,0 +1,61 @@
+// See types.h.
+#include "device/types.h"
+
+#include <array>
+
+namespace ttrt {
+namespace {
+
+struct FormatRow {
+  std::string_view name;
+  std::int64_t tile_bytes;
+  std::int64_t element_bytes;
+};
+
+// Indexed by DataType.
+constexpr std::array<FormatRow, 9> formats{{
+    {"bfloat16", 2048, 2},
+    {"float32", 4096, 4},
+    {"bfloat8_b", 1088, 0},
+    {"bfloat4_b", 576, 0},
+    {"bfloat2_b", 320, 0},
+    {"uint8", 1024, 1},
+    {"uint16", 2048, 2},
+    {"uint32", 4096, 4},
+    {"int32", 4096, 4},
+}};
+
+constexpr std::array<std::string_view, 4> fidelities{"LoFi", "HiFi2", "HiFi3", "HiFi4"};
+constexpr std::array<std::string_view, 4> memory_layouts{"INTERLEAVED", "HEIGHT_SHARDED", "WIDTH_SHARDED", "BLOCK_SHARDED"};
+
+}  // namespace
+
+std::string_view to_string(DataType dtype) { return formats[static_cast<std::size_t>(dtype)].name; }
+std::string_view to_string(Layout layout) { return layout == Layout::tile ? "TILE" : "ROW_MAJOR"; }
+std::string_view to_string(BufferType type) { return type == BufferType::dram ? "DRAM" : "L1"; }
+std::string_view to_string(TensorMemoryLayout layout) { return memory_layouts[static_cast<std::size_t>(layout)]; }
+std::string_view to_string(MathFidelity fidelity) { return fidelities[static_cast<std::size_t>(fidelity)]; }
+std::string_view to_string(Numerics numerics) { return numerics == Numerics::fast ? "fast" : "exact"; }
+
+std::optional<DataType> data_type_from_string(std::string_view name) {
+  for (std::size_t i = 0; i < formats.size(); ++i)
+    if (formats[i].name == name) return static_cast<DataType>(i);
+  return std::nullopt;
+}
+
+std::optional<MathFidelity> math_fidelity_from_string(std::string_view name) {
+  for (std::size_t i = 0; i < fidelities.size(); ++i)
+    if (fidelities[i] == name) return static_cast<MathFidelity>(i);
+  return std::nullopt;
+}
+
+std::int64_t tile_bytes(DataType dtype) { return formats[static_cast<std::size_t>(dtype)].tile_bytes; }
+std::int64_t element_bytes(DataType dtype) { return formats[static_cast<std::size_t>(dtype)].element_bytes; }
+
+std::int64_t volume(const Shape& shape) {
+  std::int64_t n = 1;
+  for (const std::int64_t dim : shape) n *= dim;
+  return n;
+}
+
+}  // namespace ttrt

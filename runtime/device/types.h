@@ -1,0 +1,63 @@
+// The vocabulary of the device: formats, layouts, fidelity. Names are TTNN's.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "support/dtype.h"
+
+namespace ttrt {
+
+using ttc::DType;
+
+// Element formats a device tensor can have. The block formats share one 8-bit exponent per 16 elements.
+enum class DataType : std::uint8_t { bfloat16, float32, bfloat8_b, bfloat4_b, bfloat2_b, uint8, uint16, uint32, int32 };
+enum class Layout : std::uint8_t { row_major, tile };
+enum class BufferType : std::uint8_t { dram, l1 };
+enum class TensorMemoryLayout : std::uint8_t { interleaved, height_sharded, width_sharded, block_sharded };
+// How many 5x7-bit multiplier phases a product takes (1 to 4).
+enum class MathFidelity : std::uint8_t { LoFi, HiFi2, HiFi3, HiFi4 };
+// exact: the silicon's arithmetic bit for bit. fast: every format and rounding point, sums in host fp32.
+enum class Numerics : std::uint8_t { fast, exact };
+
+// TTNN's compute kernel configuration.
+struct ComputeConfig {
+  MathFidelity math_fidelity = MathFidelity::HiFi4;
+  bool fp32_dest_acc_en = true;
+  bool math_approx_mode = false;
+  bool packer_l1_acc = false;
+  bool operator==(const ComputeConfig&) const = default;
+};
+
+using Shape = std::vector<std::int64_t>;
+
+inline constexpr std::int64_t tile_dim = 32;
+inline constexpr std::int64_t face_dim = 16;
+
+constexpr std::int64_t round_up(std::int64_t n, std::int64_t multiple) { return (n + multiple - 1) / multiple * multiple; }
+
+std::string_view to_string(DataType dtype);       // "bfloat8_b"
+std::string_view to_string(Layout layout);        // "TILE", "ROW_MAJOR"
+std::string_view to_string(BufferType type);      // "DRAM", "L1"
+std::string_view to_string(TensorMemoryLayout l); // "INTERLEAVED", ...
+std::string_view to_string(MathFidelity f);       // "HiFi2"
+std::string_view to_string(Numerics n);           // "fast"
+std::optional<DataType> data_type_from_string(std::string_view name);
+std::optional<MathFidelity> math_fidelity_from_string(std::string_view name);
+
+constexpr bool is_block_format(DataType d) {
+  return d == DataType::bfloat8_b || d == DataType::bfloat4_b || d == DataType::bfloat2_b;
+}
+constexpr bool is_float_format(DataType d) {
+  return d == DataType::bfloat16 || d == DataType::float32 || is_block_format(d);
+}
+// Bytes of one 32x32 tile: 4096 (float32, int32, uint32), 2048 (bfloat16, uint16), 1024 (uint8), 1088, 576, 320 (block formats).
+std::int64_t tile_bytes(DataType dtype);
+// Bytes of one element in ROW_MAJOR layout; 0 for block formats, which exist in TILE layout only.
+std::int64_t element_bytes(DataType dtype);
+
+std::int64_t volume(const Shape& shape);
+
+}  // namespace ttrt

@@ -1,0 +1,53 @@
+#!/usr/bin/env bash
+# Installs what is missing and builds: system packages, a .venv with LibTorch (the torch wheel), Meson and
+# Ninja, then build/ttc. Idempotent; sourced by demo.sh and test.sh, or run alone.
+set -euo pipefail
+
+TTC_ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+cd "$TTC_ROOT"
+
+say() { printf '\033[1m==> %s\033[0m\n' "$*" >&2; }
+
+install_system_packages() {
+  local want=(g++ pkg-config nlohmann-json3-dev libcli11-dev catch2 libminizip-dev libyaml-cpp-dev) missing=() p
+  # The venv module ships apart from Debian's own Python only.
+  python3 -c 'import ensurepip, venv' 2>/dev/null || want+=(python3-venv)
+  for p in "${want[@]}"; do
+    dpkg-query -W -f='${Status}' "$p" 2>/dev/null | grep -q 'install ok installed' || missing+=("$p")
+  done
+  [ ${#missing[@]} -eq 0 ] && return
+  if ! command -v apt-get >/dev/null; then
+    echo "error: missing ${missing[*]}" >&2
+    echo "hint: install them with your package manager, or let Meson fetch its wraps" >&2
+    exit 1
+  fi
+  say "installing ${missing[*]}"
+  local sudo=""
+  [ "$(id -u)" -eq 0 ] || sudo=sudo
+  $sudo env DEBIAN_FRONTEND=noninteractive apt-get update -qq
+  $sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+}
+
+install_python_packages() {
+  [ -x .venv/bin/python ] || { say "creating .venv"; python3 -m venv .venv; }
+  if ! .venv/bin/python -c 'import importlib.metadata as m
+assert m.version("torch").split("+")[0] == "2.13.0"; m.version("meson"); m.version("ninja"); m.version("numpy")' 2>/dev/null; then
+    say "installing torch 2.13.0 (LibTorch), Meson and Ninja into .venv"
+    .venv/bin/python -m pip install --quiet --disable-pip-version-check 'torch==2.13.0' 'meson>=1.2' ninja numpy
+  fi
+}
+
+build() {
+  export PATH="$TTC_ROOT/.venv/bin:$PATH"
+  if [ ! -f build/build.ninja ]; then
+    say "configuring build/"
+    meson setup build --buildtype=debugoptimized ${CI:+-Dwerror=true} >build-setup.log 2>&1 || { cat build-setup.log >&2; rm -f build-setup.log; exit 1; }
+    rm -f build-setup.log
+  fi
+  say "building (a first build takes a few minutes)"
+  ninja -C build --quiet
+}
+
+install_system_packages
+install_python_packages
+build
