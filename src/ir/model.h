@@ -1,0 +1,84 @@
+// A model: the main graph, its weights, the ranges of its symbols, and what its file said about it.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ir/graph.h"
+
+namespace ttc::ir {
+
+// Bytes that somebody keeps alive: a mapped file or an allocation. Weights that alias share one Storage.
+struct Storage {
+  std::shared_ptr<const void> owner;
+  const std::byte* data = nullptr;   // nullptr: the file carries no weights
+  std::size_t bytes = 0;
+};
+
+// A parameter, buffer or constant: a view into a Storage.
+struct Weight {
+  DType dtype = DType::f32;
+  std::vector<std::int64_t> sizes;
+  std::vector<std::int64_t> strides;     // in elements
+  std::int64_t storage_offset = 0;       // in elements
+  bool requires_grad = false;
+  std::shared_ptr<const Storage> storage;
+
+  std::int64_t numel() const;
+  std::size_t nbytes() const;            // numel * element size
+  const std::byte* data() const;         // the first element; nullptr where the bytes are absent
+  bool is_contiguous() const;
+};
+
+// A contiguous weight that owns `bytes`.
+Weight make_weight(DType dtype, std::vector<std::int64_t> sizes, std::vector<std::byte> bytes);
+
+struct ModelInfo {
+  std::string path;
+  std::string format;              // "pt2", "torchscript", "text"
+  std::string torch_version;
+  int schema_major = 0, schema_minor = 0;
+  std::string dialect;             // "TRAINING", "ATEN", "" for TorchScript
+  std::vector<std::string> guards;           // Python expressions over inputs (.pt2 guards_code)
+  std::string module_call_graph;   // JSON text, kept for writing back
+  std::vector<std::string> user_input_names; // flattened, for --input NAME
+};
+
+struct Model {
+  std::unique_ptr<Graph> graph = std::make_unique<Graph>();
+  std::map<std::string, Weight, std::less<>> weights;    // by target of the graph input
+  SymRanges ranges;
+  ModelInfo info;
+  std::map<std::string, std::string, std::less<>> extra; // extra/ files: manifest, journal, the user's own
+
+  const Weight* weight_of(const Value* value) const;     // nullptr where value is no weight
+  // Adds a constant input with these bytes; `name` is made unique. Returns its value.
+  Value* add_constant(std::string name, Weight weight);
+  // Drops weight inputs without uses and weights no input names.
+  void drop_unused_weights();
+};
+
+// Text form. print(parse(t)) == t for every t that print produced.
+//
+//   model {range s0 in [2, 1024]}
+//   graph main(%ids: i64[s0, 128] user, $fc.weight: f32[64, 64] parameter "fc.weight") {
+//     %4: f32[s0, 64] = aten.linear.default(%2, $fc.weight)    @encoder.fc : Linear  bert.py:212
+//     return %4
+//   }
+//
+// Literal arguments are printed as name=value where a schema is known, and left out where they equal the default.
+std::string print(const Model& model);
+std::string print(const Graph& graph);
+std::string print(const Node& node);
+// Throws ttc::Error naming line and column. Weights without bytes stay absent; `= [..]` gives small ones, `= rand(7)`
+// seeded normal values, `= splat(x)` one value everywhere.
+std::unique_ptr<Model> parse(std::string_view text, const std::string& file = "<text>");
+
+// Empty where the model is well-formed: definitions precede uses (regions see outer values), types present, argument
+// count and kinds fit the schema, outputs and mutation targets exist, weights match their inputs' types.
+std::vector<std::string> verify(const Model& model);
+
+}  // namespace ttc::ir
