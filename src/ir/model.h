@@ -12,10 +12,17 @@
 namespace ttc::ir {
 
 // Bytes that somebody keeps alive: a mapped file or an allocation. Weights that alias share one Storage.
+// A compile that packs a big model does not hold all its packed weights: `produce` makes the bytes when a writer or the
+// runtime asks for them.
 struct Storage {
   std::shared_ptr<const void> owner;
-  const std::byte* data = nullptr;   // nullptr: the file carries no weights
+  const std::byte* data = nullptr;   // nullptr and no `produce`: the file carries no weights
   std::size_t bytes = 0;
+  std::function<std::vector<std::byte>()> produce;
+
+  bool absent() const { return data == nullptr && !produce && bytes > 0; }
+  // The bytes and what keeps them alive; calls `produce` where they are not at hand (the result is not kept here).
+  std::pair<std::shared_ptr<const void>, const std::byte*> load() const;
 };
 
 // A parameter, buffer or constant: a view into a Storage.
@@ -29,7 +36,7 @@ struct Weight {
 
   std::int64_t numel() const;
   std::size_t nbytes() const;            // numel * element size
-  const std::byte* data() const;         // the first element; nullptr where the bytes are absent
+  const std::byte* data() const;         // the first element; nullptr where the bytes are absent or not yet produced
   bool is_contiguous() const;
 };
 

@@ -1,0 +1,171 @@
+// Op records: all there is to know about a device op, in the one file that registers it.
+//
+// The compiler reads `lowers`, `operands` and `packed`; the runtime reads `infer`, `supports`, `prepare` and `reference`;
+// `ttc ops`, the documentation and the op harness read the rest. Adding an op adds one file and one line in meson.build.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "device/tensor.h"
+#include "ir/graph.h"
+#include "support/reason.h"
+#include "value.h"
+
+namespace ttrt {
+
+struct OpRecord;
+
+// ---- a concrete call: shapes, dtypes and literals known, bytes not yet --------------------------------------------
+
+struct TensorRef { int index = -1; };  // into OpCall::tensors
+using OpArg = std::variant<std::monostate, TensorRef, std::vector<TensorRef>, std::int64_t, double, bool, std::string,
+                           std::vector<std::int64_t>, std::vector<double>, DType>;
+
+struct OpCall {
+  const OpRecord* op = nullptr;
+  std::vector<OpArg> args;          // in schema order, defaults filled in
+  std::vector<TensorSpec> tensors;  // the tensor operands in order; packed weights with the spec of their tiles
+
+  const OpArg& arg(std::string_view name) const;
+  bool has(std::string_view name) const;                      // given and not None
+  const TensorSpec* tensor(std::string_view name) const;      // nullptr for None
+  int tensor_index(std::string_view name) const;              // -1 for None
+  std::int64_t integer(std::string_view name) const;
+  double number(std::string_view name) const;                 // int or float
+  bool boolean(std::string_view name) const;
+  const std::string& string(std::string_view name) const;     // "" for None
+  std::vector<std::int64_t> integers(std::string_view name) const;
+  // From the literals fidelity, fp32_acc and approx, where the schema has them.
+  ComputeConfig compute_config() const;
+};
+
+// ---- kernels ------------------------------------------------------------------------------------------------------
+
+struct KernelArgs {
+  std::span<const DeviceTensor* const> in;   // parallel to OpCall::tensors
+  std::span<DeviceTensor* const> out;        // parallel to infer()'s result
+};
+// Bound to one OpCall; called once per execution; allocates nothing.
+using Kernel = std::function<void(const KernelArgs&)>;
+
+struct PrepareContext {
+  Numerics numerics = Numerics::fast;
+  // Parallel to OpCall::tensors: the tensor where it is a constant of the program, else nullptr. A kernel may turn its
+  // bytes into the layout it computes with, once.
+  std::span<const DeviceTensor* const> constants;
+};
+
+// ---- the compiler's side ------------------------------------------------------------------------------------------
+
+// What the user chose for one node's module.
+struct LowerOptions {
+  DataType activation = DataType::bfloat16;
+  DataType weight = DataType::bfloat16;
+  std::optional<MathFidelity> fidelity;     // nullopt: by weight format (bfloat16 HiFi4, bfloat8_b HiFi2, bfloat4_b LoFi)
+  bool fp32_acc = true;
+};
+MathFidelity default_fidelity(DataType weight);
+
+struct LowerContext {
+  const ttc::ir::Node& node;                // an ATen node, arguments normalised to the schema
+  const LowerOptions& options;
+};
+// The arguments of the device op in schema order, over the ATen node's own values. Trailing defaults may be left out.
+struct Lowered {
+  std::vector<ttc::ir::Arg> args;
+  // Which results of the ATen node the op's results stand for; empty: one to one. The others must be unused.
+  std::vector<int> results;
+};
+using LowerResult = std::variant<Lowered, ttc::Reason>;
+struct Lowering {
+  std::string_view aten;                                    // "aten.softmax.int"
+  LowerResult (*lower)(const LowerContext&);
+};
+
+// How an operand reaches the device.
+enum class OperandKind : std::uint8_t {
+  activation,   // in the program's activation format
+  index,        // int32, exact; refuses values that do not fit
+  boolean,      // a mask of 0 and 1 in the activation format
+  packed,       // a constant, packed to tiles at compile time
+  exact,        // in the format that holds the host dtype exactly (float32 for f32, int32 for integers)
+};
+struct Operand {
+  std::string_view name;
+  OperandKind kind;
+};
+// How a constant becomes tiles. `spec` is its shape and format on the device, from the call's literals.
+struct Packed {
+  std::string_view name;
+  enum class Form : std::uint8_t { matrix, transposed, row } form;   // row: a vector [N] as one row [1, N]
+  TensorSpec (*spec)(const OpCall&);
+};
+
+// ---- the record ---------------------------------------------------------------------------------------------------
+
+// Calls ATen for an op's CPU reference.
+struct Reference {
+  virtual std::vector<RtValue> call(std::string_view op, std::vector<RtValue> args) = 0;  // trailing defaults may be left out
+  virtual ~Reference() = default;
+};
+
+struct Tolerance {
+  double pcc = 0.999;          // against ATen float32 with bfloat16 operands, fast numerics
+  double max_abs = 0;          // 0: not checked
+};
+
+// One case of the harness: a text-IR graph of ATen nodes that this op must serve. Operands get seeded values.
+struct OpCase {
+  std::string_view name;
+  std::string_view graph;
+  std::string_view range = "normal";   // "normal", "positive", "unit" [0,1), "wide" (values over many magnitudes), "index"
+};
+
+// What one execution costs, for the device's time model; 0 where a term does not apply.
+struct Cost {
+  double math_cycles = 0;      // per core, of the busiest core
+  double flops = 0;            // multiplications and additions of matrix products (2MNK)
+  std::int64_t dram_bytes = 0;
+  std::int64_t l1_bytes = 0;   // circular buffers per core
+};
+
+struct OpRecord {
+  std::string_view name;       // "tt.softmax"
+  std::string_view summary;    // one sentence
+  std::string_view schema;     // "(Tensor x, int dim) -> Tensor"
+  std::vector<Lowering> lowers;
+  std::vector<Operand> operands;   // tensor operands not named here are activations
+  std::vector<Packed> packed;
+  // Specs of the results. Throws ttc::Error on arguments that can never be right.
+  std::vector<TensorSpec> (*infer)(const OpCall&) = nullptr;
+  // Limits of the kernels for a concrete call; nullptr: none.
+  ttc::Refusal (*supports)(const OpCall&) = nullptr;
+  Kernel (*prepare)(const OpCall&, const PrepareContext&) = nullptr;
+  // The same in ATen on host values (packed weights arrive unpacked as float32 in their spec's shape), in schema order.
+  std::vector<RtValue> (*reference)(Reference&, const OpCall&, std::span<const RtValue> args) = nullptr;
+  Cost (*cost)(const OpCall&) = nullptr;
+  Tolerance tolerance;
+  std::vector<OpCase> cases;
+};
+
+const OpRecord* find_op(std::string_view name);                     // nullptr where there is none
+std::span<const OpRecord* const> all_ops();                         // sorted by name
+// Every record that lowers this ATen op, in registration-independent (sorted) order.
+std::vector<std::pair<const OpRecord*, const Lowering*>> lowerings_of(std::string_view aten);
+// Aborts on a duplicate name. Registers the op's schema with ir::register_schema too.
+void register_op(const OpRecord& record);
+
+// Dtype a device value has for PyTorch: bfloat16 -> bf16, float32 -> f32, block formats -> bf16, integers likewise.
+DType torch_dtype(DataType format);
+
+}  // namespace ttrt
+
+#define TTRT_REGISTER_OP(record) \
+  namespace {                    \
+  const bool registered_##record = (::ttrt::register_op(record), true); \
+  }

@@ -1,0 +1,33 @@
+// Values that flow through a running program: tensors on the host or the device, numbers, lists.
+#pragma once
+
+#include <complex>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "device/tensor.h"
+#include "ir/arg.h"
+
+namespace ttrt {
+
+struct RtValue {
+  using List = std::vector<RtValue>;
+  using Variant = std::variant<std::monostate, HostTensor, DeviceTensor, std::int64_t, double, bool, std::string, DType,
+                               ttc::ir::MemoryFormatArg, ttc::ir::LayoutArg, ttc::ir::DeviceArg, std::complex<double>, List,
+                               std::shared_ptr<void>>;  // the last: an object only LibTorch understands
+  Variant v;
+
+  RtValue() = default;
+  template <typename T>
+    requires(!std::is_same_v<std::decay_t<T>, RtValue> && std::is_constructible_v<Variant, T>)
+  RtValue(T&& value) : v(std::forward<T>(value)) {}  // NOLINT
+
+  bool is_none() const { return std::holds_alternative<std::monostate>(v); }
+  template <typename T>
+  T* get_if() { return std::get_if<T>(&v); }
+  template <typename T>
+  const T* get_if() const { return std::get_if<T>(&v); }
+};
+
+}  // namespace ttrt
