@@ -48,10 +48,14 @@ Isa isa() { return current().load(std::memory_order_relaxed); }
 
 std::string_view to_string(Isa level) {
   switch (level) {
-    case Isa::portable: return "portable";
-    case Isa::avx2: return "avx2";
-    case Isa::avx512: return "avx512";
-    case Isa::avx512_bf16: return "avx512_bf16";
+    case Isa::portable:
+      return "portable";
+    case Isa::avx2:
+      return "avx2";
+    case Isa::avx512:
+      return "avx512";
+    case Isa::avx512_bf16:
+      return "avx512_bf16";
   }
   return "";
 }

@@ -13,7 +13,8 @@ enum class Isa : std::uint8_t { portable, avx2, avx512, avx512_bf16 };
 
 // The best level of this machine.
 Isa best_isa();
-// The level in use: best_isa(), unless the environment variable TTRT_ISA (portable, avx2, avx512) or ScopedIsa lowers it.
+// The level in use: best_isa(), unless the environment variable TTRT_ISA (portable, avx2, avx512) or ScopedIsa lowers
+// it.
 Isa isa();
 std::string_view to_string(Isa isa);
 

@@ -6,9 +6,9 @@
 // 8 bits (bfloat8_b), 4 bits (bfloat4_b, even element in the low nibble) or 2 bits (bfloat2_b, first element lowest):
 //   value = (-1)^s * magnitude * 2^(E - 127 - (magnitude bits - 1)).
 // Host packing: bfloat16 rounds to nearest even. Block formats take E = the largest exponent field of the 16, treat
-// denormals as zero, shift each 24-bit significand right by E - e (cutting), round to nearest even to the magnitude bits,
-// and saturate. Facts measured on recorded results of the real host library; non-finite values included.
-// What the device's own packer does is in device/formats_device.h.
+// denormals as zero, shift each 24-bit significand right by E - e (cutting), round to nearest even to the magnitude
+// bits, and saturate. Facts measured on recorded results of the real host library; non-finite values included. What the
+// device's own packer does is in device/formats_device.h.
 #pragma once
 
 #include <bit>
@@ -44,12 +44,12 @@ constexpr int magnitude_bits(DataType dtype) {
 void pack_tile(DataType dtype, const float* values, std::byte* tile);
 // One tile -> 1024 values in face order. Exact.
 void unpack_tile(DataType dtype, const std::byte* tile, float* values);
-// The same to bfloat16 bits; exact but for float32 tiles, whose low 16 bits are cut and whose denormals become signed zeros
-// (what the unpacker does).
+// The same to bfloat16 bits; exact but for float32 tiles, whose low 16 bits are cut and whose denormals become signed
+// zeros (what the unpacker does).
 void unpack_tile_bf16(DataType dtype, const std::byte* tile, std::uint16_t* values);
 
-// A region of a row-major matrix (rows, cols <= 32; `stride` elements from row to row) -> one tile; the rest of the tile
-// is packed as zeros. bfloat16 sources are given as bits.
+// A region of a row-major matrix (rows, cols <= 32; `stride` elements from row to row) -> one tile; the rest of the
+// tile is packed as zeros. bfloat16 sources are given as bits.
 void pack_region(DataType dtype, const float* src, std::int64_t stride, int rows, int cols, std::byte* tile);
 void pack_region(DataType dtype, const std::uint16_t* src, std::int64_t stride, int rows, int cols, std::byte* tile);
 // The top left rows x cols of a tile -> a row-major matrix. To bfloat16 bits float32 tiles round to nearest even.

@@ -1,0 +1,205 @@
+// Tile formats: every instruction set against a literal per-element reference of the facts in device/formats.h.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <random>
+#include <vector>
+
+#include "device/cpu.h"
+#include "device/formats.h"
+#include "tests/catch.h"
+
+using namespace ttrt;
+
+namespace {
+
+const std::vector<DataType> formats = {DataType::bfloat16, DataType::float32, DataType::bfloat8_b, DataType::bfloat4_b,
+                                       DataType::bfloat2_b};
+const std::vector<Isa> levels = {Isa::portable, Isa::avx2, Isa::avx512};
+
+std::uint32_t bits(float f) { return std::bit_cast<std::uint32_t>(f); }
+
+// 1024 values that mix magnitudes, denormals, zeros, halves, and (on demand) infinities and NaN.
+std::vector<float> sample(unsigned seed, bool finite) {
+  std::mt19937 rng(seed);
+  std::vector<float> out(tile_elements);
+  for (int i = 0; i < tile_elements; ++i) {
+    std::uint32_t u = rng();
+    const int row_kind = (i / 16 + static_cast<int>(seed)) % 4;
+    if (row_kind == 0) u = (u & 0x83FFFFFF) | 0x3C000000;
+    if (row_kind == 1) u &= 0x81FFFFFF;                    // tiny and denormal
+    if (row_kind == 2) u = (u & 0xBFFF8000) | 0x3F000000;  // ties
+    if (i % 37 == 0) u &= 0x80000000;
+    if (finite && (u & 0x7F800000) == 0x7F800000) u &= 0xFF7FFFFF;
+    out[i] = std::bit_cast<float>(u);
+  }
+  return out;
+}
+
+// One block of 16, value by value, in double precision where the facts are arithmetic.
+void reference_pack_block(const float* in, int mag_bits, std::uint8_t& exponent, std::array<int, 16>& code) {
+  int shared = 0;
+  for (int i = 0; i < 16; ++i) shared = std::max(shared, static_cast<int>((bits(in[i]) >> 23) & 0xFF));
+  exponent = static_cast<std::uint8_t>(shared);
+  for (int i = 0; i < 16; ++i) {
+    const int e = static_cast<int>((bits(in[i]) >> 23) & 0xFF);
+    long long significand = e == 0 ? 0 : (bits(in[i]) & 0x7FFFFF) + 0x800000;
+    for (int s = 0; s < shared - e; ++s) significand /= 2;
+    const double scaled = static_cast<double>(significand) / static_cast<double>(1 << (24 - mag_bits));
+    const int magnitude = std::min(static_cast<int>(std::nearbyint(scaled)), (1 << mag_bits) - 1);
+    code[i] = magnitude == 0 ? 0 : magnitude + ((bits(in[i]) >> 31) << mag_bits);
+  }
+}
+
+std::vector<std::byte> reference_pack(DataType dtype, const std::vector<float>& values) {
+  std::vector<std::byte> tile(tile_bytes(dtype));
+  if (!is_block_format(dtype)) {
+    for (int i = 0; i < tile_elements; ++i) {
+      const std::uint16_t half = f32_to_bf16(values[i]);
+      if (dtype == DataType::bfloat16) std::memcpy(&tile[2 * i], &half, 2);
+      if (dtype == DataType::float32) std::memcpy(&tile[4 * i], &values[i], 4);
+    }
+    return tile;
+  }
+  const int mag_bits = magnitude_bits(dtype), width = mag_bits + 1;
+  for (int row = 0; row < 64; ++row) {
+    std::uint8_t exponent;
+    std::array<int, 16> code;
+    reference_pack_block(&values[row * 16], mag_bits, exponent, code);
+    tile[row] = std::byte{exponent};
+    for (int i = 0; i < 16; ++i) {
+      const int bit = (row * 16 + i) * width;
+      tile[64 + bit / 8] |= static_cast<std::byte>(code[i] << (bit % 8));
+    }
+  }
+  return tile;
+}
+
+}  // namespace
+
+TEST_CASE("bfloat16 rounds to nearest even and keeps what is not finite") {
+  CHECK(f32_to_bf16(std::bit_cast<float>(0x3F808000U)) == 0x3F80);
+  CHECK(f32_to_bf16(std::bit_cast<float>(0x3F818000U)) == 0x3F82);
+  CHECK(f32_to_bf16(std::bit_cast<float>(0x3F808001U)) == 0x3F81);
+  CHECK(f32_to_bf16(std::bit_cast<float>(0x7F7FFFFFU)) == 0x7F80);
+  CHECK(f32_to_bf16(std::bit_cast<float>(0xFF800000U)) == 0xFF80);
+  CHECK(f32_to_bf16(std::bit_cast<float>(0x7FFFFFFFU)) == 0x7FFF);
+  CHECK(f32_to_bf16(std::bit_cast<float>(0x7F800001U)) == 0x7FC0);
+  CHECK(f32_to_bf16(std::bit_cast<float>(0x80410000U)) == 0x8041);
+}
+
+TEST_CASE("host packing equals the reference on every instruction set") {
+  for (Isa level : levels) {
+    ScopedIsa scoped(level);
+    for (DataType dtype : formats) {
+      for (unsigned seed = 0; seed < 8; ++seed) {
+        const auto values = sample(seed, seed % 2 == 0);
+        std::vector<std::byte> tile(tile_bytes(dtype));
+        pack_tile(dtype, values.data(), tile.data());
+        INFO(to_string(level) << " " << to_string(dtype) << " seed " << seed);
+        CHECK(tile == reference_pack(dtype, values));
+      }
+    }
+  }
+}
+
+TEST_CASE("unpacking is exact and inverts packing") {
+  for (Isa level : levels) {
+    ScopedIsa scoped(level);
+    for (DataType dtype : formats) {
+      const auto values = sample(4, true);
+      std::vector<std::byte> tile(tile_bytes(dtype)), again(tile.size());
+      std::vector<float> out(tile_elements);
+      std::vector<std::uint16_t> half(tile_elements);
+      pack_tile(dtype, values.data(), tile.data());
+      unpack_tile(dtype, tile.data(), out.data());
+      unpack_tile_bf16(dtype, tile.data(), half.data());
+      INFO(to_string(level) << " " << to_string(dtype));
+      if (dtype == DataType::float32) {
+        CHECK(std::memcmp(out.data(), values.data(), 4096) == 0);
+        const bool denormal = (bits(values[20]) & 0x7F800000) == 0;
+        CHECK(half[20] == (denormal ? bits(values[20]) & 0x80000000 : bits(values[20])) >> 16);
+        continue;
+      }
+      for (int i = 0; i < tile_elements; ++i) REQUIRE(bits(out[i]) == static_cast<std::uint32_t>(half[i]) << 16);
+      if (dtype == DataType::bfloat16) continue;
+      // A block's largest element need not keep its exponent's top bit, so compare values rather than bytes.
+      for (int i = 0; i < tile_elements; ++i) {
+        const int mag_bits = magnitude_bits(dtype);
+        int code = 0;
+        const int bit = i * (mag_bits + 1);
+        code = (static_cast<int>(tile[64 + bit / 8]) >> (bit % 8)) & ((2 << mag_bits) - 1);
+        const int magnitude = code & ((1 << mag_bits) - 1);
+        const double want = std::ldexp(magnitude, static_cast<int>(tile[i / 16]) - 127 - (mag_bits - 1));
+        REQUIRE(out[i] == static_cast<float>(code >> mag_bits ? -want : want));
+      }
+    }
+  }
+}
+
+TEST_CASE("a block of the code minus zero and exponents that wrap decode as the unpacker does") {
+  std::vector<std::byte> tile(tile_bytes(DataType::bfloat8_b));
+  tile[0] = std::byte{2};
+  tile[64] = std::byte{0x80};  // sign without magnitude
+  tile[65] = std::byte{0x01};  // 2 - 6 wraps to 252
+  tile[66] = std::byte{0x40};
+  std::vector<float> out(tile_elements);
+  for (Isa level : levels) {
+    ScopedIsa scoped(level);
+    unpack_tile(DataType::bfloat8_b, tile.data(), out.data());
+    CHECK(bits(out[0]) == 0xFF800000);
+    CHECK(bits(out[1]) == 252U << 23);
+    CHECK(bits(out[2]) == 2U << 23);
+    CHECK(bits(out[3]) == 0);
+  }
+}
+
+TEST_CASE("regions are padded with zeros and placed face by face") {
+  const int stride = 40, rows = 19, cols = 21;
+  std::vector<float> matrix(rows * stride);
+  for (int r = 0; r < rows; ++r)
+    for (int c = 0; c < cols; ++c) matrix[r * stride + c] = static_cast<float>((r * 7 + c) % 64 + 1);
+  std::vector<std::uint16_t> matrix_bf16(matrix.size());
+  convert_to_bf16(matrix.data(), matrix_bf16.data(), static_cast<std::int64_t>(matrix.size()));
+  for (Isa level : levels) {
+    ScopedIsa scoped(level);
+    for (DataType dtype : {DataType::bfloat16, DataType::float32, DataType::bfloat8_b}) {
+      std::vector<std::byte> tile(tile_bytes(dtype)), from_half(tile.size());
+      pack_region(dtype, matrix.data(), stride, rows, cols, tile.data());
+      pack_region(dtype, matrix_bf16.data(), stride, rows, cols, from_half.data());
+      CHECK(tile == from_half);
+      std::vector<float> face(tile_elements), back(rows * stride, -1.0F);
+      unpack_tile(dtype, tile.data(), face.data());
+      for (int r = 0; r < 32; ++r) {
+        for (int c = 0; c < 32; ++c) {
+          const float got = face[(r / 16 * 2 + c / 16) * 256 + r % 16 * 16 + c % 16];
+          REQUIRE(got == (r < rows && c < cols ? matrix[r * stride + c] : 0.0F));
+        }
+      }
+      unpack_region(dtype, tile.data(), back.data(), stride, rows, cols);
+      for (int r = 0; r < rows; ++r) {
+        for (int c = 0; c < stride; ++c) REQUIRE(back[r * stride + c] == (c < cols ? matrix[r * stride + c] : -1.0F));
+      }
+    }
+  }
+}
+
+TEST_CASE("rows convert between bfloat16 and float at any length") {
+  for (Isa level : levels) {
+    ScopedIsa scoped(level);
+    for (int n : {0, 1, 15, 16, 17, 100}) {
+      const auto values = sample(3, false);
+      std::vector<std::uint16_t> half(n + 1, 0x1234);
+      std::vector<float> back(n + 1, 5.0F);
+      convert_to_bf16(values.data(), half.data(), n);
+      convert_from_bf16(half.data(), back.data(), n);
+      for (int i = 0; i < n; ++i) {
+        REQUIRE(half[i] == f32_to_bf16(values[i]));
+        REQUIRE(bits(back[i]) == static_cast<std::uint32_t>(half[i]) << 16);
+      }
+      CHECK(half[n] == 0x1234);
+      CHECK(back[n] == 5.0F);
+    }
+  }
+}
