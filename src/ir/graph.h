@@ -128,6 +128,7 @@ class Graph {
   ~Graph();
 
   std::string name = "main";
+  bool returns_single = false;  // a region of one output whose caller gets it bare, not as a tuple of one (.pt2)
   Node* parent() const { return parent_; }              // the node this graph is a region of
 
   const std::vector<GraphInput>& inputs() const { return inputs_; }

@@ -50,7 +50,9 @@ struct ModelInfo {
   int schema_major = 0, schema_minor = 0;
   std::string dialect;             // "TRAINING", "ATEN", "" for TorchScript
   std::vector<std::string> guards;           // Python expressions over inputs (.pt2 guards_code)
+  SymBinding hints;                // the value each symbol had while the model was exported
   std::string module_call_graph;   // JSON text, kept for writing back
+  std::string other_json;          // members of a .pt2's JSON the IR does not model, as one object, kept for writing back
   std::vector<std::string> user_input_names; // flattened, for --input NAME
 };
 
