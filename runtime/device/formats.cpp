@@ -6,34 +6,14 @@
 #include <cstring>
 
 #include "device/cpu.h"
+#include "device/lanes.h"
 #include "support/error.h"
 
 namespace ttrt {
 namespace {
 
-// Calls f(i) for 16 lanes. Unrolling is forbidden because it hides the loop from the vectoriser.
-template <typename F>
-[[gnu::always_inline]] inline void lanes(F f) {
-#pragma GCC unroll 1
-  for (int i = 0; i < 16; ++i) f(i);
-}
-
 // --- rows of 16
 // -------------------------------------------------------------------------------------------------------
-
-template <int mag_bits>
-[[gnu::always_inline]] inline void store_magnitudes(const std::uint32_t* bytes, std::byte* out) {
-  if constexpr (mag_bits == 7) {
-    std::uint8_t packed[16];
-    lanes([&](int i) { packed[i] = static_cast<std::uint8_t>(bytes[i]); });
-    std::memcpy(out, packed, 16);
-  } else {
-    constexpr int bits = mag_bits + 1;
-    std::uint64_t packed = 0;
-    lanes([&](int i) { packed |= static_cast<std::uint64_t>(bytes[i]) << (i * bits); });
-    std::memcpy(out, &packed, 2 * bits);
-  }
-}
 
 template <int mag_bits>
 [[gnu::always_inline]] inline std::uint8_t pack_row(const std::uint32_t* in, std::byte* out) {
@@ -52,7 +32,7 @@ template <int mag_bits>
     const std::uint32_t sign = (in[i] >> 31) << mag_bits;
     code[i] = m == 0 ? 0 : m | sign;
   });
-  store_magnitudes<mag_bits>(code, out);
+  store_block_codes<mag_bits>(code, out);
   return static_cast<std::uint8_t>(shared);
 }
 
