@@ -5,9 +5,10 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
-#include "support/error.h"
+#include "device/formats.h"
 
 namespace ttrt {
 namespace {
@@ -108,7 +109,7 @@ void decode_float(const std::byte* src, DType from, double* out, std::int64_t n)
     case DType::f32: return widen<float>(src, out, n);
     case DType::f64: return widen<double>(src, out, n);
     case DType::bf16:
-      for (std::int64_t i = 0; i < n; ++i) out[i] = f32_from_bf16(load<std::uint16_t>(src, i));
+      for (std::int64_t i = 0; i < n; ++i) out[i] = bf16_to_f32(load<std::uint16_t>(src, i));
       return;
     default:
       for (std::int64_t i = 0; i < n; ++i) out[i] = decode_float8(from, load<std::uint8_t>(src, i));
@@ -144,7 +145,7 @@ void encode_float(const Wide* in, std::byte* dst, DType to, std::int64_t n) {
       for (std::int64_t i = 0; i < n; ++i) store(dst, i, static_cast<_Float16>(static_cast<float>(in[i])));
       return;
     case DType::bf16:
-      for (std::int64_t i = 0; i < n; ++i) store(dst, i, bf16_from_f32(static_cast<float>(in[i])));
+      for (std::int64_t i = 0; i < n; ++i) store(dst, i, f32_to_bf16(static_cast<float>(in[i])));
       return;
     default:
       for (std::int64_t i = 0; i < n; ++i) store(dst, i, encode_float8(to, static_cast<float>(in[i])));
@@ -238,16 +239,6 @@ void f32_to_f16(const float* src, _Float16* dst, std::int64_t n) {
 
 }  // namespace
 
-[[gnu::target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")]]
-void cast_f32_to_bf16(const float* src, std::uint16_t* dst, std::int64_t n) {
-  for (std::int64_t i = 0; i < n; ++i) dst[i] = bf16_from_f32(src[i]);
-}
-
-[[gnu::target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")]]
-void cast_bf16_to_f32(const std::uint16_t* src, float* dst, std::int64_t n) {
-  for (std::int64_t i = 0; i < n; ++i) dst[i] = f32_from_bf16(src[i]);
-}
-
 void cast(const std::byte* src, DType from, std::byte* dst, DType to, std::int64_t n) {
   if (n == 0) return;
   if (from == to) {
@@ -255,9 +246,9 @@ void cast(const std::byte* src, DType from, std::byte* dst, DType to, std::int64
   } else if (ttc::is_complex(from) || ttc::is_complex(to)) {
     cast_complex(src, from, dst, to, n);
   } else if (from == DType::f32 && to == DType::bf16) {
-    cast_f32_to_bf16(reinterpret_cast<const float*>(src), reinterpret_cast<std::uint16_t*>(dst), n);
+    convert_to_bf16(reinterpret_cast<const float*>(src), reinterpret_cast<std::uint16_t*>(dst), n);
   } else if (from == DType::bf16 && to == DType::f32) {
-    cast_bf16_to_f32(reinterpret_cast<const std::uint16_t*>(src), reinterpret_cast<float*>(dst), n);
+    convert_from_bf16(reinterpret_cast<const std::uint16_t*>(src), reinterpret_cast<float*>(dst), n);
   } else if (from == DType::f16 && to == DType::f32) {
     f16_to_f32(reinterpret_cast<const _Float16*>(src), reinterpret_cast<float*>(dst), n);
   } else if (from == DType::f32 && to == DType::f16) {

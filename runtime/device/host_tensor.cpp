@@ -72,6 +72,21 @@ struct Copier {
   }
 };
 
+void scatter(const HostTensor& from, const HostTensor& to, std::size_t dim, const std::byte* src, std::byte* dst) {
+  const std::int64_t element = ttc::size_of(from.dtype);
+  if (dim == from.sizes.size()) {
+    std::memcpy(dst, src, static_cast<std::size_t>(element));
+    return;
+  }
+  const bool last = dim + 1 == from.sizes.size();
+  if (last && from.strides[dim] == 1 && to.strides[dim] == 1) {
+    std::memcpy(dst, src, static_cast<std::size_t>(from.sizes[dim] * element));
+    return;
+  }
+  for (std::int64_t i = 0; i < from.sizes[dim]; ++i)
+    scatter(from, to, dim + 1, src + i * from.strides[dim] * element, dst + i * to.strides[dim] * element);
+}
+
 }  // namespace
 
 Shape contiguous_strides(const Shape& sizes) {
@@ -120,6 +135,16 @@ HostTensor contiguous(const HostTensor& tensor) {
   Copier copier{tensor, outer, element, element * static_cast<std::size_t>(stride), out.data};
   copier.walk(0, tensor.data);
   return out;
+}
+
+void copy_into(const HostTensor& from, const HostTensor& to) {
+  TTC_CHECK(from.dtype == to.dtype && from.sizes == to.sizes, "copy_into needs two tensors of one kind");
+  if (from.numel() == 0) return;
+  if (from.is_contiguous() && to.is_contiguous()) {
+    std::memcpy(to.data, from.data, static_cast<std::size_t>(from.nbytes()));
+  } else {
+    scatter(from, to, 0, from.data, to.data);
+  }
 }
 
 HostTensor convert(const HostTensor& tensor, DType dtype) {

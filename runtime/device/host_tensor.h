@@ -28,6 +28,8 @@ Shape contiguous_strides(const Shape& sizes);
 HostTensor empty_host(DType dtype, Shape sizes);
 // The same values contiguous; the tensor itself where it already is.
 HostTensor contiguous(const HostTensor& tensor);
+// The elements of `from` to those of `to`, which has the same dtype and sizes and any strides.
+void copy_into(const HostTensor& from, const HostTensor& to);
 // Values converted one by one: floats to bfloat16 round to nearest even, floats to integers truncate, as ATen does.
 HostTensor convert(const HostTensor& tensor, DType dtype);
 

@@ -64,9 +64,11 @@ void tilize_from_host(const HostTensor& host, const TensorSpec& spec, std::byte*
 // `dtype` may be any floating dtype for float formats, any integral or bool dtype for integer formats.
 void untilize_to_host(const TensorSpec& spec, const std::byte* tiles, const HostTensor& out);
 
-DeviceTensor allocate(Device& device, const TensorSpec& spec);
-DeviceTensor to_device(const HostTensor& host, Device& device, const TensorSpec& spec);
+// `label` names the buffer in memory reports and out-of-memory texts; the format and shape where empty.
+DeviceTensor allocate(Device& device, const TensorSpec& spec, std::string_view label = {});
+DeviceTensor to_device(const HostTensor& host, Device& device, const TensorSpec& spec, std::string_view label = {});
 HostTensor to_host(const DeviceTensor& tensor, DType dtype);
+// Frees the whole buffer, also under other tensors that share it; they say so when touched. Twice does nothing.
 void deallocate(DeviceTensor& tensor);
 
 }  // namespace ttrt
