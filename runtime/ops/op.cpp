@@ -1,0 +1,172 @@
+// The registry of op records, and access to the arguments of a concrete call by schema name.
+#include "ops/op.h"
+
+#include <algorithm>
+#include <map>
+
+#include "ir/op_schema.h"
+#include "support/error.h"
+
+namespace ttrt {
+namespace {
+
+struct Registry {
+  std::map<std::string_view, const OpRecord*> by_name;
+  std::vector<const OpRecord*> sorted;
+  std::map<std::string_view, std::vector<std::pair<const OpRecord*, const Lowering*>>> by_aten;
+};
+
+// Leaked: records register and unregister never, whatever the order in which libraries are torn down.
+Registry& registry() {
+  static auto* instance = new Registry;
+  return *instance;
+}
+
+int schema_index(const OpCall& call, std::string_view name) {
+  TTC_CHECK(call.op != nullptr, "a call without its record");
+  const auto* schema = ttc::ir::find_schema(call.op->name);
+  TTC_CHECK(schema != nullptr, "no schema for " + std::string(call.op->name));
+  return schema->index_of(name);
+}
+
+[[noreturn]] void wrong_kind(const OpCall& call, std::string_view name, std::string_view wanted) {
+  throw ttc::usage_error(std::string(call.op->name) + ": argument '" + std::string(name) + "' is not " +
+                         std::string(wanted));
+}
+
+}  // namespace
+
+const OpRecord* find_op(std::string_view name) {
+  const auto& by_name = registry().by_name;
+  const auto it = by_name.find(name);
+  return it == by_name.end() ? nullptr : it->second;
+}
+
+std::span<const OpRecord* const> all_ops() { return registry().sorted; }
+
+std::vector<std::pair<const OpRecord*, const Lowering*>> lowerings_of(std::string_view aten) {
+  const auto& by_aten = registry().by_aten;
+  const auto it = by_aten.find(aten);
+  if (it == by_aten.end()) return {};
+  return it->second;
+}
+
+void register_op(const OpRecord& record) {
+  Registry& r = registry();
+  TTC_CHECK(r.by_name.emplace(record.name, &record).second, "op registered twice: " + std::string(record.name));
+  const auto by_record_name = [](const OpRecord* a, const OpRecord* b) { return a->name < b->name; };
+  r.sorted.insert(std::upper_bound(r.sorted.begin(), r.sorted.end(), &record, by_record_name), &record);
+  for (const Lowering& lowering : record.lowers) {
+    auto& entries = r.by_aten[lowering.aten];
+    entries.emplace_back(&record, &lowering);
+    std::stable_sort(entries.begin(), entries.end(),
+                     [](const auto& a, const auto& b) { return a.first->name < b.first->name; });
+  }
+  ttc::ir::register_schema(ttc::ir::parse_schema(record.schema, std::string(record.name)));
+}
+
+const OpArg& OpCall::arg(std::string_view name) const {
+  static const OpArg none;
+  const int i = schema_index(*this, name);
+  TTC_CHECK(i >= 0, std::string(op->name) + " has no argument " + std::string(name));
+  return static_cast<std::size_t>(i) < args.size() ? args[static_cast<std::size_t>(i)] : none;
+}
+
+bool OpCall::has(std::string_view name) const { return !std::holds_alternative<std::monostate>(arg(name)); }
+
+const TensorSpec* OpCall::tensor(std::string_view name) const {
+  const int i = tensor_index(name);
+  return i < 0 ? nullptr : &tensors.at(static_cast<std::size_t>(i));
+}
+
+int OpCall::tensor_index(std::string_view name) const {
+  const OpArg& value = arg(name);
+  if (std::holds_alternative<std::monostate>(value)) return -1;
+  const auto* ref = std::get_if<TensorRef>(&value);
+  if (ref == nullptr) wrong_kind(*this, name, "a tensor");
+  return ref->index;
+}
+
+std::int64_t OpCall::integer(std::string_view name) const {
+  const OpArg& value = arg(name);
+  if (const auto* i = std::get_if<std::int64_t>(&value)) return *i;
+  if (const auto* b = std::get_if<bool>(&value)) return *b ? 1 : 0;
+  wrong_kind(*this, name, "an integer");
+}
+
+double OpCall::number(std::string_view name) const {
+  const OpArg& value = arg(name);
+  if (const auto* d = std::get_if<double>(&value)) return *d;
+  if (const auto* i = std::get_if<std::int64_t>(&value)) return static_cast<double>(*i);
+  if (const auto* b = std::get_if<bool>(&value)) return *b ? 1 : 0;
+  wrong_kind(*this, name, "a number");
+}
+
+bool OpCall::boolean(std::string_view name) const {
+  const OpArg& value = arg(name);
+  if (const auto* b = std::get_if<bool>(&value)) return *b;
+  if (const auto* i = std::get_if<std::int64_t>(&value)) return *i != 0;
+  wrong_kind(*this, name, "a bool");
+}
+
+const std::string& OpCall::string(std::string_view name) const {
+  static const std::string none;
+  const OpArg& value = arg(name);
+  if (std::holds_alternative<std::monostate>(value)) return none;
+  const auto* s = std::get_if<std::string>(&value);
+  if (s == nullptr) wrong_kind(*this, name, "a string");
+  return *s;
+}
+
+std::vector<std::int64_t> OpCall::integers(std::string_view name) const {
+  const OpArg& value = arg(name);
+  if (const auto* list = std::get_if<std::vector<std::int64_t>>(&value)) return *list;
+  if (const auto* i = std::get_if<std::int64_t>(&value)) return {*i};
+  // An empty list may arrive as a list of any element type.
+  if (const auto* none = std::get_if<std::vector<double>>(&value); none != nullptr && none->empty()) return {};
+  if (const auto* none = std::get_if<std::vector<TensorRef>>(&value); none != nullptr && none->empty()) return {};
+  wrong_kind(*this, name, "a list of integers");
+}
+
+ComputeConfig OpCall::compute_config() const {
+  ComputeConfig config;
+  if (schema_index(*this, "fidelity") >= 0) {
+    const auto fidelity = math_fidelity_from_string(string("fidelity"));
+    if (!fidelity) wrong_kind(*this, "fidelity", "one of LoFi, HiFi2, HiFi3, HiFi4");
+    config.math_fidelity = *fidelity;
+  }
+  if (schema_index(*this, "fp32_acc") >= 0) config.fp32_dest_acc_en = boolean("fp32_acc");
+  if (schema_index(*this, "approx") >= 0) config.math_approx_mode = boolean("approx");
+  return config;
+}
+
+MathFidelity default_fidelity(DataType weight) {
+  switch (weight) {
+    case DataType::bfloat8_b:
+      return MathFidelity::HiFi2;
+    case DataType::bfloat4_b:
+    case DataType::bfloat2_b:
+      return MathFidelity::LoFi;
+    default:
+      return MathFidelity::HiFi4;
+  }
+}
+
+DType torch_dtype(DataType format) {
+  switch (format) {
+    case DataType::float32:
+      return DType::f32;
+    case DataType::uint8:
+      return DType::u8;
+    case DataType::uint16:
+      return DType::u16;
+    case DataType::uint32:
+      return DType::u32;
+    case DataType::int32:
+      return DType::i32;
+    default:
+      return DType::bf16;
+  }
+}
+
+}  // namespace ttrt
