@@ -3,6 +3,7 @@
 
 #ifdef TTC_CATCH2_V2
 #include <catch2/catch.hpp>
+inline auto ContainsSubstring(const std::string& text) { return Catch::Contains(text); }
 #else
 #include <catch2/catch_all.hpp>
 using Catch::Approx;
