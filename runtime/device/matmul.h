@@ -1,0 +1,58 @@
+// Matrix product of tiled tensors with bias and activation, as the device's matrix unit computes it.
+//
+//   out[i] = act(a[i] x b[i * b_batch / batch] + bias),  a [batch, M, K], b [b_batch, K, N] or [b_batch, N, K], bias
+//   [1, N]
+//
+// All operands are tiles in device byte order, each matrix padded to whole tiles; what lies beyond K in either operand
+// plays no part. In the output, rows beyond M are zero; columns beyond N hold what the operands' padding gives.
+//
+// exact: bit for bit the hardware's integer arithmetic (device/matmul_exact.h).
+// fast: operands cut to the bits their fidelity's phases use (a, which sits in SrcB: 7 significant bits below HiFi3,
+// else all; b, in SrcA: 5 bits at LoFi, 10 above), products added in float32, and every rounding after the sum as the
+// device has it: 16-bit Dest rounds to bfloat16, a float32 Dest is cut to TF32 before the bias is added, the packer
+// rounds ties away.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+
+#include "device/types.h"
+
+namespace ttrt {
+
+struct MatmulSpec {
+  std::int64_t batch = 1, b_batch = 1;  // b_batch divides batch; consecutive matrices of a share one of b
+  std::int64_t m = 0, k = 0, n = 0;     // logical sizes
+  bool transpose_b = false;             // b holds [N, K]
+  DataType a = DataType::bfloat16, b = DataType::bfloat16, out = DataType::bfloat16;  // float formats
+  std::optional<DataType> bias = std::nullopt;
+  ComputeConfig config = {};
+  Numerics numerics = Numerics::fast;
+  // Acts on one tile of Dest (1024 values in face order) after the bias; in 16-bit Dest the result is then brought to
+  // bfloat16 (exact: cut, as a store to Dest does; fast: nearest even). Called from several threads.
+  std::function<void(std::span<float>)> activation = nullptr;
+};
+
+// A product bound to shapes and formats. Operands that are constant are turned into the layout the kernels read once,
+// by set_b and set_bias. run() allocates nothing and serves one caller at a time; it uses OpenMP threads itself.
+class Matmul {
+ public:
+  explicit Matmul(MatmulSpec spec);
+  ~Matmul();
+  Matmul(Matmul&&) noexcept;
+  Matmul& operator=(Matmul&&) noexcept;
+
+  const MatmulSpec& spec() const;
+  void set_b(const std::byte* tiles);
+  void set_bias(const std::byte* tiles);
+  // `b` and `bias` are nullptr where they were set before (or, for bias, where the spec has none).
+  void run(const std::byte* a, const std::byte* b, const std::byte* bias, std::byte* out);
+
+ private:
+  struct Plan;
+  std::unique_ptr<Plan> plan_;
+};
+
+}  // namespace ttrt

@@ -1,0 +1,258 @@
+// Register-blocked strips of 8 rows by 32 columns and the panel layout they read.
+#include "device/matmul_kernels.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "device/cpu.h"
+#include "device/formats.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace ttrt::detail {
+namespace {
+
+// Calls step(first row of a in the face, number of k in it) for every k face of a tile row half.
+template <int element_bytes, typename F>
+[[gnu::always_inline]] inline void for_each_face(const std::byte* a, std::int64_t k, F step) {
+  for (std::int64_t done = 0; done < k; done += face_dim) {
+    const std::int64_t face = done / face_dim;
+    const std::byte* row = a + (face / 2) * tile_elements * element_bytes + (face % 2) * face_elements * element_bytes;
+    step(row, static_cast<int>(std::min<std::int64_t>(k - done, face_dim)));
+  }
+}
+
+void strip_portable(const std::byte* a, const void* panel, std::int64_t k, std::uint32_t keep, int rows, float* c) {
+  for (int r = 0; r < rows; ++r) {
+    float sum[32] = {};
+    const float* b = static_cast<const float*>(panel);
+    for_each_face<4>(a + r * 64, k, [&](const std::byte* face_row, int count) {
+      for (int i = 0; i < count; ++i, b += 32) {
+        std::uint32_t u;
+        std::memcpy(&u, face_row + 4 * i, 4);
+        const float x = std::bit_cast<float>(u & keep);
+        for (int n = 0; n < 32; ++n) sum[n] += x * b[n];
+      }
+    });
+    std::copy_n(sum, 16, c + r * 16);
+    std::copy_n(sum + 16, 16, c + 256 + r * 16);
+  }
+}
+
+#if defined(__x86_64__)
+
+template <int rows>
+[[gnu::target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16"),
+  gnu::always_inline]] inline void bf16_face(const std::byte* a, const std::uint32_t* b, int pairs, __m512i keep,
+                                             __m512 (&left)[rows], __m512 (&right)[rows]) {
+#pragma GCC unroll 2
+  for (int p = 0; p < pairs; ++p) {
+    const __m512bh b0 = (__m512bh)_mm512_loadu_si512(b + p * 32);
+    const __m512bh b1 = (__m512bh)_mm512_loadu_si512(b + p * 32 + 16);
+#pragma GCC unroll 8
+    for (int r = 0; r < rows; ++r) {
+      int word;
+      std::memcpy(&word, a + r * 32 + p * 4, 4);
+      const __m512bh x = (__m512bh)_mm512_and_si512(_mm512_set1_epi32(word), keep);
+      left[r] = _mm512_dpbf16_ps(left[r], x, b0);
+      right[r] = _mm512_dpbf16_ps(right[r], x, b1);
+    }
+  }
+}
+
+template <int rows>
+[[gnu::target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")]] void strip_bf16_rows(const std::byte* a,
+                                                                                      const void* panel, std::int64_t k,
+                                                                                      std::uint32_t keep, float* c) {
+  __m512 left[rows], right[rows];
+#pragma GCC unroll 8
+  for (int r = 0; r < rows; ++r) left[r] = right[r] = _mm512_setzero_ps();
+  const __m512i keep_all = _mm512_set1_epi32(static_cast<int>(keep));
+  const auto* b = static_cast<const std::uint32_t*>(panel);
+  std::int64_t face = 0;
+  for (; (face + 1) * face_dim <= k; ++face, b += 256) {
+    bf16_face<rows>(a + (face / 2) * 2048 + (face % 2) * 512, b, 8, keep_all, left, right);
+  }
+  const int rest = static_cast<int>(k - face * face_dim);
+  if (rest > 0) {
+    bf16_face<rows>(a + (face / 2) * 2048 + (face % 2) * 512, b, (rest + 1) / 2, keep_all, left, right);
+  }
+#pragma GCC unroll 8
+  for (int r = 0; r < rows; ++r) {
+    _mm512_storeu_ps(c + r * 16, left[r]);
+    _mm512_storeu_ps(c + 256 + r * 16, right[r]);
+  }
+}
+
+void strip_bf16(const std::byte* a, const void* panel, std::int64_t k, std::uint32_t keep, int rows, float* c) {
+  if (rows == 1) return strip_bf16_rows<1>(a, panel, k, keep, c);
+  if (rows <= 4) return strip_bf16_rows<4>(a, panel, k, keep, c);
+  strip_bf16_rows<8>(a, panel, k, keep, c);
+}
+
+template <int rows>
+[[gnu::target("avx512f,avx512bw,avx512dq,avx512vl")]] void strip_avx512_rows(const std::byte* a, const void* panel,
+                                                                             std::int64_t k, std::uint32_t keep,
+                                                                             float* c) {
+  __m512 left[rows], right[rows];
+#pragma GCC unroll 8
+  for (int r = 0; r < rows; ++r) left[r] = right[r] = _mm512_setzero_ps();
+  const __m512i keep_all = _mm512_set1_epi32(static_cast<int>(keep));
+  const auto* b = static_cast<const float*>(panel);
+  for (std::int64_t done = 0; done < k; done += face_dim) {
+    const std::byte* row = a + (done / 32) * 4096 + (done / 16 % 2) * 1024;
+    const int count = static_cast<int>(std::min<std::int64_t>(k - done, face_dim));
+    for (int i = 0; i < count; ++i, b += 32) {
+      const __m512 b0 = _mm512_loadu_ps(b), b1 = _mm512_loadu_ps(b + 16);
+#pragma GCC unroll 8
+      for (int r = 0; r < rows; ++r) {
+        int word;
+        std::memcpy(&word, row + r * 64 + i * 4, 4);
+        const __m512 x = _mm512_castsi512_ps(_mm512_and_si512(_mm512_set1_epi32(word), keep_all));
+        left[r] = _mm512_fmadd_ps(x, b0, left[r]);
+        right[r] = _mm512_fmadd_ps(x, b1, right[r]);
+      }
+    }
+  }
+#pragma GCC unroll 8
+  for (int r = 0; r < rows; ++r) {
+    _mm512_storeu_ps(c + r * 16, left[r]);
+    _mm512_storeu_ps(c + 256 + r * 16, right[r]);
+  }
+}
+
+void strip_avx512(const std::byte* a, const void* panel, std::int64_t k, std::uint32_t keep, int rows, float* c) {
+  if (rows == 1) return strip_avx512_rows<1>(a, panel, k, keep, c);
+  if (rows <= 4) return strip_avx512_rows<4>(a, panel, k, keep, c);
+  strip_avx512_rows<8>(a, panel, k, keep, c);
+}
+
+// 16 registers: 4 rows by 16 columns at a time.
+template <int rows>
+[[gnu::target("avx2,fma")]] void strip_avx2_rows(const std::byte* a, const float* panel, std::int64_t k,
+                                                 std::uint32_t keep, float* c) {
+  __m256 left[rows], right[rows];
+#pragma GCC unroll 4
+  for (int r = 0; r < rows; ++r) left[r] = right[r] = _mm256_setzero_ps();
+  const __m256i keep_all = _mm256_set1_epi32(static_cast<int>(keep));
+  for (std::int64_t done = 0; done < k; done += face_dim) {
+    const std::byte* row = a + (done / 32) * 4096 + (done / 16 % 2) * 1024;
+    const int count = static_cast<int>(std::min<std::int64_t>(k - done, face_dim));
+    for (int i = 0; i < count; ++i, panel += 32) {
+      const __m256 b0 = _mm256_loadu_ps(panel), b1 = _mm256_loadu_ps(panel + 8);
+#pragma GCC unroll 4
+      for (int r = 0; r < rows; ++r) {
+        int word;
+        std::memcpy(&word, row + r * 64 + i * 4, 4);
+        const __m256 x = _mm256_castsi256_ps(_mm256_and_si256(_mm256_set1_epi32(word), keep_all));
+        left[r] = _mm256_fmadd_ps(x, b0, left[r]);
+        right[r] = _mm256_fmadd_ps(x, b1, right[r]);
+      }
+    }
+  }
+#pragma GCC unroll 4
+  for (int r = 0; r < rows; ++r) {
+    _mm256_storeu_ps(c + r * 16, left[r]);
+    _mm256_storeu_ps(c + r * 16 + 8, right[r]);
+  }
+}
+
+void strip_avx2(const std::byte* a, const void* panel, std::int64_t k, std::uint32_t keep, int rows, float* c) {
+  for (int half = 0; half < 2; ++half) {
+    const float* columns = static_cast<const float*>(panel) + half * 16;
+    if (rows == 1) {
+      strip_avx2_rows<1>(a, columns, k, keep, c + half * 256);
+      continue;
+    }
+    for (int r = 0; r < rows; r += 4) strip_avx2_rows<4>(a + r * 64, columns, k, keep, c + half * 256 + r * 16);
+  }
+}
+
+#endif
+
+// --- panels
+// -------------------------------------------------------------------------------------------------------------
+
+// Face of [k, n] (or [n, k]) as 16x16 elements; `out` is the first of its 16 (floats) or 8 (pairs) panel rows of 32.
+void fill_pairs(const std::uint16_t* face, bool rows_are_k, std::uint16_t keep, std::uint32_t* out) {
+  if (rows_are_k) {
+    for (int p = 0; p < 8; ++p) {
+      const std::uint16_t* even = face + 32 * p;
+      for (int n = 0; n < 16; ++n) {
+        const auto low = static_cast<std::uint32_t>(even[n] & keep),
+                   high = static_cast<std::uint32_t>(even[16 + n] & keep);
+        out[p * 32 + n] = low | high << 16;
+      }
+    }
+    return;
+  }
+  const std::uint32_t both = keep | static_cast<std::uint32_t>(keep) << 16;
+  for (int n = 0; n < 16; ++n) {
+    std::uint32_t pairs[8];
+    std::memcpy(pairs, face + 16 * n, 32);
+    for (int p = 0; p < 8; ++p) out[p * 32 + n] = pairs[p] & both;
+  }
+}
+
+void fill_floats(const float* face, bool rows_are_k, std::uint32_t keep, std::uint32_t* out) {
+  std::uint32_t words[face_elements];
+  std::memcpy(words, face, sizeof(words));
+  for (int i = 0; i < 16; ++i) {
+    for (int j = 0; j < 16; ++j) out[(rows_are_k ? i : j) * 32 + (rows_are_k ? j : i)] = words[i * 16 + j] & keep;
+  }
+}
+
+constexpr MatmulKernels portable_floats{Operand::floats, strip_portable};
+#if defined(__x86_64__)
+constexpr MatmulKernels avx2_floats{Operand::floats, strip_avx2};
+constexpr MatmulKernels avx512_floats{Operand::floats, strip_avx512};
+constexpr MatmulKernels avx512_pairs{Operand::bf16_pairs, strip_bf16};
+#endif
+
+}  // namespace
+
+const MatmulKernels& matmul_kernels(bool bf16_exact) {
+#if defined(__x86_64__)
+  if (bf16_exact && isa() == Isa::avx512_bf16) return avx512_pairs;
+  if (isa() >= Isa::avx512) return avx512_floats;
+  if (isa() == Isa::avx2) return avx2_floats;
+#endif
+  (void)bf16_exact;
+  return portable_floats;
+}
+
+void fill_panel(Operand operand, const PanelTile& tile, const std::byte* bytes, void* panel_rows) {
+  auto* out = static_cast<std::uint32_t*>(panel_rows);
+  const bool pairs = operand == Operand::bf16_pairs;
+  alignas(64) std::uint16_t half[tile_elements];
+  alignas(64) float whole[tile_elements];
+  if (pairs) {
+    unpack_tile_bf16(tile.dtype, bytes, half);
+  } else {
+    unpack_tile(tile.dtype, bytes, whole);
+  }
+  for (int face = 0; face < 4; ++face) {
+    const int k_face = tile.rows_are_k ? face / 2 : face % 2, n_face = tile.rows_are_k ? face % 2 : face / 2;
+    if (pairs) {
+      std::uint32_t* rows = out + k_face * 8 * 32 + n_face * 16;
+      fill_pairs(half + face * face_elements, tile.rows_are_k, static_cast<std::uint16_t>(tile.keep >> 16), rows);
+    } else {
+      fill_floats(whole + face * face_elements, tile.rows_are_k, tile.keep, out + k_face * 16 * 32 + n_face * 16);
+    }
+  }
+  if (tile.valid_k >= tile_dim) return;
+  if (!pairs) {
+    std::memset(out + tile.valid_k * 32, 0, static_cast<std::size_t>((tile_dim - tile.valid_k) * 128));
+    return;
+  }
+  if (tile.valid_k % 2 == 1) {
+    for (int n = 0; n < 32; ++n) out[tile.valid_k / 2 * 32 + n] &= 0xFFFF;
+  }
+  const std::int64_t first = (tile.valid_k + 1) / 2;
+  std::memset(out + first * 32, 0, static_cast<std::size_t>((16 - first) * 128));
+}
+
+}  // namespace ttrt::detail

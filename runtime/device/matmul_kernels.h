@@ -1,0 +1,40 @@
+// Inner loops of the fast matrix product, one set per instruction set. Used by device/matmul.cpp only.
+//
+// Operand b is held as panels of 32 columns (one column of tiles). Pairs: for every two k a row of 32 words
+// (b[k][n] low, b[k+1][n] high, bfloat16). Floats: for every k a row of 32 floats. A panel covers K rounded up to whole
+// tiles and holds zeros beyond K.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "device/types.h"
+
+namespace ttrt::detail {
+
+enum class Operand : std::uint8_t { bf16_pairs, floats };
+
+struct MatmulKernels {
+  Operand operand;
+  // One strip: `rows` (1..8) rows of a x one panel -> c[row * 16 + col], second half of the columns at c + 256.
+  // `a` is the strip's first row in its first k face: elements of 2 (pairs) or 4 bytes, 16 a row, 256 a face, faces of
+  // one tile row alternate, tiles are 1024 elements apart. `keep` is and-ed to every 32-bit word of a.
+  void (*strip)(const std::byte* a, const void* panel, std::int64_t k, std::uint32_t keep, int rows, float* c);
+};
+
+// The best kernels of isa() for operands that all fit bfloat16, or for the others.
+const MatmulKernels& matmul_kernels(bool bf16_exact);
+
+// One tile of b -> its 32 k rows of a panel. `rows_are_k`: the tile holds [k, n], else [n, k]. Values and-ed with
+// `keep` (a float's bits); k from `valid_k` on becomes zero.
+struct PanelTile {
+  DataType dtype;
+  bool rows_are_k;
+  std::uint32_t keep;
+  std::int64_t valid_k;
+};
+void fill_panel(Operand operand, const PanelTile& tile, const std::byte* bytes, void* panel_rows);
+// Bytes of one panel row group of 32 k.
+constexpr std::int64_t panel_bytes_per_tile(Operand operand) { return operand == Operand::bf16_pairs ? 2048 : 4096; }
+
+}  // namespace ttrt::detail
