@@ -1,0 +1,64 @@
+// The graph part of a .pt2's JSON: values with their types, nodes in order, nested graphs as regions.
+#pragma once
+
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "ir/model.h"
+#include "support/json_util.h"
+
+namespace ttc {
+
+// Reads graph JSON into a model. One reader serves one model: value names stay unique over all its graphs.
+class Pt2GraphReader {
+ public:
+  explicit Pt2GraphReader(ir::Model& model) : model_(model) {}
+
+  // The main graph; `signature` tells what each input and output stands for. Throws ttc::Error (bad_file) naming the
+  // node or value at fault: an undefined or later defined value, a second definition, a malformed argument.
+  void read(const Json& graph, const Json& signature);
+
+ private:
+  // The names of one graph; each nested graph has its own.
+  struct Scope {
+    ir::Graph& graph;
+    const Json& json;
+    std::unordered_map<std::string_view, ir::Value*> values;
+    std::unordered_set<std::string_view> defined_later;
+    int depth = 0;
+  };
+
+  void reserve_names(const Json& graph);
+  void read_inputs(Scope& scope, const Json* input_specs);
+  void read_input(Scope& scope, const Json& argument, const Json* spec, std::size_t index);
+  void read_outputs(Scope& scope, const Json* output_specs);
+  void read_node(Scope& scope, const Json& json);
+  void read_results(Scope& scope, ir::Node& node, const Json& outputs);
+  void read_result(Scope& scope, ir::Node& node, const Json& argument);
+  void read_region(Scope& outer, ir::Node& node, const Json& graph_argument);
+
+  ir::Arg read_argument(Scope& scope, const Json& json, std::vector<const Json*>& regions, int first_region);
+  ir::Arg read_sym(Scope& scope, const Json& json);
+  ir::Value* find_value(const Scope& scope, const std::string& name) const;
+  void define(Scope& scope, const std::string& name, ir::Value* value);
+  std::string fresh_name(const Scope& scope, const std::string& name);
+  ir::Type type_of(const Scope& scope, const std::string& name, const char* tag);
+  ir::Type tensor_type(const Json& meta);
+  ir::SymExpr dimension(const Json& json);
+  ir::SymExpr expression(const Json& json);
+  std::shared_ptr<const ir::Provenance> provenance(const Json& node);
+
+  ir::Model& model_;
+  std::unordered_set<std::string> taken_;
+  std::unordered_map<std::string, ir::SymExpr> expressions_;
+  std::unordered_map<std::string, std::shared_ptr<const ir::Provenance>> provenances_;
+};
+
+// Where in the user's code a node was made: "bert.py:212", from the innermost frame of a stack trace that is not
+// inside torch; "" where there is none.
+std::string source_of_trace(std::string_view stack_trace);
+// "key,path,class;..." of the exporter as (path, class) pairs, root first.
+std::vector<std::pair<std::string, std::string>> parse_module_stack(std::string_view text);
+
+}  // namespace ttc

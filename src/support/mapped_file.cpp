@@ -1,0 +1,34 @@
+// POSIX mmap behind MappedFile.
+#include "support/mapped_file.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "support/error.h"
+
+namespace ttc {
+
+std::shared_ptr<const MappedFile> MappedFile::open(const std::string& path) {
+  // O_NONBLOCK: opening a FIFO must fail the check below, not wait for a writer.
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0) throw bad_file(path, std::string("cannot open: ") + std::strerror(errno));
+  struct stat info{};
+  const bool regular = ::fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
+  const auto size = static_cast<std::size_t>(info.st_size);
+  void* data = regular && size > 0 ? ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd, 0) : MAP_FAILED;
+  const int map_error = errno;
+  ::close(fd);
+  if (!regular) throw bad_file(path, "not a regular file");
+  if (size == 0) throw bad_file(path, "the file is empty");
+  if (data == MAP_FAILED) throw bad_file(path, std::string("cannot map into memory: ") + std::strerror(map_error));
+  return std::shared_ptr<const MappedFile>(new MappedFile(path, static_cast<const std::byte*>(data), size));
+}
+
+MappedFile::~MappedFile() { ::munmap(const_cast<std::byte*>(data_), size_); }
+
+}  // namespace ttc

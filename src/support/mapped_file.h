@@ -1,0 +1,31 @@
+// A file mapped read-only into memory. The mapping lives as long as somebody holds the pointer, so views of weights
+// stay valid after the reader is gone.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+
+namespace ttc {
+
+class MappedFile {
+ public:
+  // Throws ttc::Error (bad_file) where the file cannot be opened, is no regular file, or is empty.
+  static std::shared_ptr<const MappedFile> open(const std::string& path);
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+  ~MappedFile();
+
+  const std::string& path() const { return path_; }
+  std::span<const std::byte> bytes() const { return {data_, size_}; }
+
+ private:
+  MappedFile(std::string path, const std::byte* data, std::size_t size)
+      : path_(std::move(path)), data_(data), size_(size) {}
+  std::string path_;
+  const std::byte* data_;
+  std::size_t size_;
+};
+
+}  // namespace ttc
