@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <list>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -18,6 +19,7 @@
 namespace ttc::ir {
 
 class Graph;
+class GraphCopier;
 class Node;
 
 // Where in the user's model a node comes from.
@@ -47,8 +49,9 @@ class Value {
   void replace_all_uses_with(Value* other);
 
  private:
-  friend class Node;
   friend class Graph;
+  friend class GraphCopier;
+  friend class Node;
   Node* def_ = nullptr;
   Graph* graph_ = nullptr;
   int index_ = 0;
@@ -75,7 +78,7 @@ class Node {
 
   const std::vector<std::unique_ptr<Value>>& results() const { return results_; }
   Value* result(std::size_t i = 0) const { return results_.at(i).get(); }
-  Value* add_result(Type type, std::string name = {});
+  Value* add_result(Type type, std::string name = {});  // made unique where taken; "" gives a number
 
   std::vector<std::unique_ptr<Graph>>& regions() { return regions_; }
   const std::vector<std::unique_ptr<Graph>>& regions() const { return regions_; }
@@ -93,7 +96,9 @@ class Node {
 
  private:
   friend class Graph;
+  friend class GraphCopier;
   friend class Value;
+  void drop_arg_uses();
   std::string op_;
   const OpSchema* schema_ = nullptr;
   std::vector<Arg> args_;
@@ -144,12 +149,14 @@ class Graph {
 
   // In execution order.
   const std::list<std::unique_ptr<Node>>& nodes() const { return nodes_; }
+  // New nodes get the trailing defaults that their schema has and `args` leaves out.
   Node* append(std::string op, std::vector<Arg> args);
   Node* insert_before(Node* position, std::string op, std::vector<Arg> args);
   Node* insert_after(Node* position, std::string op, std::vector<Arg> args);
   void move_before(Node* node, Node* position);         // both in this graph
   void erase(Node* node);                               // its results must have no uses
-  // Calls f on each node; f may erase the node it is given or insert around it.
+  // Calls f on each node; f may erase any nodes or insert around the one it is given. Nodes inserted after it are not
+  // visited. Regions are not entered.
   void for_each(const std::function<void(Node*)>& f);
 
   // A name not yet used in the outermost graph, built from `stem`.
@@ -157,23 +164,32 @@ class Graph {
   Graph* outermost();
 
  private:
+  friend class GraphCopier;
   friend class Node;
   friend class Value;
   Node* insert(std::list<std::unique_ptr<Node>>::iterator position, std::string op, std::vector<Arg> args);
   void count_output(const Arg& arg, int delta);
+  void claim_name(Value& value, std::string name);
+  void drop_references();
 
   std::vector<GraphInput> inputs_;
   std::vector<GraphOutput> outputs_;
   std::list<std::unique_ptr<Node>> nodes_;
   Node* parent_ = nullptr;
-  std::map<std::string, int, std::less<>> name_counts_;
+  std::map<std::string, int, std::less<>> name_counts_;   // of the outermost graph: every name ever given
+  std::vector<std::list<std::unique_ptr<Node>>::iterator*> cursors_;   // of running for_each calls
 };
 
 // True for values that parameters, buffers and constants bring in ("$name" in the text form).
 bool is_weight(const Value* value);
 // The graph input a weight value stands for; nullptr for other values.
 const GraphInput* weight_input(const Value* value);
-// A deep copy; `map`, if given, receives old value -> new value.
+// Computes what `region` computes, before `position`: its nodes are copied with the region's inputs standing for
+// `args`. Returns the region's outputs. `region` may be of another graph; it is not changed.
+std::vector<Arg> inline_region(const Graph& region, const std::vector<Arg>& args, Node* position);
+// Calls f on every node of the graph and of the regions within, outer nodes before their regions' nodes.
+void walk(const Graph& graph, const std::function<void(Node*)>& f);
+// A deep copy; values from outside stay as they are. `map`, if given, receives old value -> new value.
 std::unique_ptr<Graph> clone(const Graph& graph, std::map<const Value*, Value*>* map = nullptr);
 
 }  // namespace ttc::ir

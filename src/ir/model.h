@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -38,8 +39,12 @@ struct Weight {
   std::size_t nbytes() const;            // numel * element size
   const std::byte* data() const;         // the first element; nullptr where the bytes are absent or not yet produced
   bool is_contiguous() const;
+  // Sizes, strides and offset are not negative and every element lies within the storage.
+  bool fits_storage() const;
 };
 
+// Strides in elements of a contiguous tensor; saturating, so that hostile sizes are harmless.
+std::vector<std::int64_t> contiguous_strides(const std::vector<std::int64_t>& sizes);
 // A contiguous weight that owns `bytes`.
 Weight make_weight(DType dtype, std::vector<std::int64_t> sizes, std::vector<std::byte> bytes);
 
@@ -74,16 +79,25 @@ struct Model {
 //
 //   model {range s0 in [2, 1024]}
 //   graph main(%ids: i64[s0, 128] user, $fc.weight: f32[64, 64] parameter "fc.weight") {
-//     %4: f32[s0, 64] = aten.linear.default(%2, $fc.weight)    @encoder.fc : Linear  bert.py:212
-//     return %4
+//     %4: f32[s0, 64] = aten.linear.default(%2, $fc.weight)  @encoder.fc : Linear  at bert.py:212
+//     %5: f32[s0, 64] = prim.if(%c) {
+//       return %4
+//     } { ^else(%x: int):
+//       return %2
+//     } place="cpu" origins=[3, 4]
+//     return %5, mutation buffer "k_cache" = %4
 //   }
 //
-// Literal arguments are printed as name=value where a schema is known, and left out where they equal the default.
+// Literal arguments are printed as name=value where a schema is known, and left out where they equal the default:
+// none, true, 3, 1.0, inf, "text", f32, contiguous_format, strided, device("cpu"), complex(1.0, 2.0), region(0), [..].
+// Names that are not of letters, digits, '_' and '.' are quoted: %"a b". Comments run from // to the end of the line.
 std::string print(const Model& model);
 std::string print(const Graph& graph);
 std::string print(const Node& node);
-// Throws ttc::Error naming line and column. Weights without bytes stay absent; `= [..]` gives small ones, `= rand(7)`
-// seeded normal values, `= splat(x)` one value everywhere.
+// Throws ttc::Error naming line and column. Weights without bytes stay absent; `= [..]` gives small ones (in row-major
+// order), `= rand(7)` seeded, nearly normal values, `= splat(x)` one value everywhere. Weights that share a storage, or
+// are views of one, say so: `storage(ID or new, BYTES) strides(8, 1) offset(4)`. What only files carry (path, module
+// call graph, extra files, all but the last entry of a provenance stack) has no text.
 std::unique_ptr<Model> parse(std::string_view text, const std::string& file = "<text>");
 
 // Empty where the model is well-formed: definitions precede uses (regions see outer values), types present, argument

@@ -34,9 +34,10 @@ struct OpSchema {
 OpSchema parse_schema(std::string_view text, std::string op = {});
 
 // The schema of an operator by IR name; nullptr where nobody knows it. The pointer stays valid for the process.
-// Asks the registered schemas first, then the resolver, which bridges to LibTorch's operator registry.
+// Asks the registered schemas first, then the resolver, which bridges to LibTorch's operator registry. Names that start
+// with prim., higher_order., _operator., math. or torch. and are registered nowhere get a schema with `varargs` set.
 const OpSchema* find_schema(std::string_view op);
-void register_schema(OpSchema schema);
+void register_schema(OpSchema schema);   // under schema.op; the first registration of a name stays
 using SchemaResolver = std::function<std::optional<std::string>(std::string_view op)>;  // returns schema text
 void set_schema_resolver(SchemaResolver resolver);
 

@@ -1,6 +1,7 @@
 // Types of IR values.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,9 +30,9 @@ struct Type {
   std::string object_class;
 
   static Type tensor(DType dtype, std::vector<SymExpr> sizes);
-  static Type unknown_tensor() { return Type{.kind = TypeKind::tensor}; }
+  static Type unknown_tensor() { return of(TypeKind::tensor); }
   static Type integer(std::optional<SymExpr> sym = {});
-  static Type of(TypeKind kind) { return Type{.kind = kind}; }
+  static Type of(TypeKind kind);
   static Type list(Type element);
   static Type tuple(std::vector<Type> elements);
 
@@ -40,6 +41,8 @@ struct Type {
   bool is_static() const;                       // a tensor with all dims numbers
   std::optional<std::int64_t> dim(int i) const; // a number, negative i from the end; nullopt where symbolic or out of range
   std::vector<std::int64_t> static_sizes() const;
+  // No strides given, or those of a contiguous tensor (dims of size 1 may have any stride).
+  bool has_contiguous_strides() const;
 
   // "f32[s0, 64]", "tensor" (unknown), "f32[*]" (dtype only), "int", "int(s0*2)", "list<tensor>", ...
   std::string str() const;

@@ -1,0 +1,118 @@
+// See model.h.
+#include "ir/model.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <set>
+
+#include "support/error.h"
+
+namespace ttc::ir {
+
+std::pair<std::shared_ptr<const void>, const std::byte*> Storage::load() const {
+  if (data != nullptr || !produce) return {owner, data};
+  auto made = std::make_shared<const std::vector<std::byte>>(produce());
+  TTC_CHECK(made->size() == bytes, "a storage produced another number of bytes than it has");
+  return {made, made->data()};
+}
+
+std::int64_t Weight::numel() const {
+  std::int64_t n = 1;
+  for (const std::int64_t size : sizes)
+    if (__builtin_mul_overflow(n, size, &n)) return std::numeric_limits<std::int64_t>::max();
+  return n;
+}
+
+std::size_t Weight::nbytes() const {
+  std::int64_t n = 0;
+  if (__builtin_mul_overflow(numel(), static_cast<std::int64_t>(size_of(dtype)), &n)) return std::numeric_limits<std::int64_t>::max();
+  return static_cast<std::size_t>(n);
+}
+
+const std::byte* Weight::data() const {
+  if (!storage || storage->data == nullptr) return nullptr;
+  return storage->data + storage_offset * size_of(dtype);
+}
+
+bool Weight::is_contiguous() const {
+  if (strides.size() != sizes.size()) return false;
+  if (numel() == 0) return true;
+  std::int64_t expected = 1;
+  for (std::size_t i = sizes.size(); i-- > 0;) {
+    if (sizes[i] == 1) continue;
+    if (strides[i] != expected) return false;
+    expected *= sizes[i];
+  }
+  return true;
+}
+
+bool Weight::fits_storage() const {
+  if (strides.size() != sizes.size() || storage_offset < 0 || !storage) return false;
+  std::int64_t last = storage_offset;  // of the element with the largest offset
+  bool empty = false;
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    std::int64_t step = 0;
+    if (sizes[i] < 0 || strides[i] < 0) return false;
+    empty = empty || sizes[i] == 0;
+    if (__builtin_mul_overflow(std::max<std::int64_t>(sizes[i] - 1, 0), strides[i], &step) || __builtin_add_overflow(last, step, &last)) return false;
+  }
+  const std::int64_t elements = static_cast<std::int64_t>(storage->bytes / static_cast<std::size_t>(size_of(dtype)));
+  return empty ? storage_offset <= elements : last < elements;
+}
+
+std::vector<std::int64_t> contiguous_strides(const std::vector<std::int64_t>& sizes) {
+  std::vector<std::int64_t> strides(sizes.size());
+  std::int64_t stride = 1;
+  for (std::size_t i = sizes.size(); i-- > 0;) {
+    strides[i] = stride;
+    if (__builtin_mul_overflow(stride, std::max<std::int64_t>(sizes[i], 1), &stride)) stride = std::numeric_limits<std::int64_t>::max();
+  }
+  return strides;
+}
+
+Weight make_weight(DType dtype, std::vector<std::int64_t> sizes, std::vector<std::byte> bytes) {
+  Weight weight;
+  weight.dtype = dtype;
+  weight.strides = contiguous_strides(sizes);
+  weight.sizes = std::move(sizes);
+  TTC_CHECK(weight.nbytes() == bytes.size(), "make_weight with another number of bytes than the sizes say");
+  auto owner = std::make_shared<const std::vector<std::byte>>(std::move(bytes));
+  auto storage = std::make_shared<Storage>();
+  storage->data = owner->data();
+  storage->bytes = owner->size();
+  storage->owner = std::move(owner);
+  weight.storage = std::move(storage);
+  return weight;
+}
+
+const Weight* Model::weight_of(const Value* value) const {
+  const GraphInput* input = weight_input(value);
+  if (input == nullptr || value->graph() != graph.get()) return nullptr;
+  const auto it = weights.find(input->target);
+  return it == weights.end() ? nullptr : &it->second;
+}
+
+Value* Model::add_constant(std::string name, Weight weight) {
+  std::string target = name;
+  for (int i = 1; weights.contains(target); ++i) target = name + "_" + std::to_string(i);
+  std::vector<SymExpr> sizes(weight.sizes.begin(), weight.sizes.end());
+  Value* value = graph->add_input(Type::tensor(weight.dtype, std::move(sizes)), target, InputKind::constant, target);
+  weights.emplace(std::move(target), std::move(weight));
+  return value;
+}
+
+void Model::drop_unused_weights() {
+  std::set<std::string, std::less<>> targets;  // of mutations: these weights are state
+  for (const GraphOutput& output : graph->outputs()) targets.insert(output.target);
+  for (std::size_t i = graph->inputs().size(); i-- > 0;) {
+    const GraphInput& input = graph->inputs()[i];
+    if (is_weight(input.value.get()) && !input.value->has_uses() && !targets.contains(input.target)) graph->remove_input(i);
+  }
+  std::set<std::string, std::less<>> named;
+  for (const GraphInput& input : graph->inputs())
+    if (is_weight(input.value.get())) named.insert(input.target);
+  std::erase_if(weights, [&](const auto& item) { return !named.contains(item.first); });
+}
+
+}  // namespace ttc::ir
