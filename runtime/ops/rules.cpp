@@ -1,0 +1,296 @@
+// See rules.h.
+#include "ops/rules.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "device/arch.h"
+#include "support/error.h"
+
+namespace ttrt::ops {
+
+using ttc::Reason;
+using ttc::ReasonCode;
+using ttc::Refusal;
+namespace ir = ttc::ir;
+
+// ---- shapes
+
+TensorSpec tiled(Shape shape, DataType dtype) {
+  TensorSpec spec;
+  spec.logical = std::move(shape);
+  spec.dtype = dtype;
+  return spec;
+}
+
+void bad_call(const OpCall& call, const std::string& what) {
+  throw ttc::usage_error(std::string(call.op->name) + ": " + what);
+}
+
+std::int64_t wrap_dim(const OpCall& call, std::int64_t dim, std::size_t rank) {
+  const auto n = std::max<std::int64_t>(static_cast<std::int64_t>(rank), 1);
+  if (dim < -n || dim >= n) bad_call(call, "dim " + std::to_string(dim) + " of a tensor of rank " + std::to_string(rank));
+  return dim < 0 ? dim + n : dim;
+}
+
+std::vector<std::int64_t> wrap_dims(const OpCall& call, const std::vector<std::int64_t>& dims, std::size_t rank) {
+  std::vector<std::int64_t> out;
+  if (dims.empty()) {
+    for (std::size_t i = 0; i < rank; ++i) out.push_back(static_cast<std::int64_t>(i));
+    return out;
+  }
+  for (const std::int64_t dim : dims) out.push_back(wrap_dim(call, dim, rank));
+  std::sort(out.begin(), out.end());
+  if (std::adjacent_find(out.begin(), out.end()) != out.end()) bad_call(call, "a dim is named twice");
+  return out;
+}
+
+Shape broadcast(const OpCall& call, const Shape& a, const Shape& b) {
+  Shape out(std::max(a.size(), b.size()));
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    const std::int64_t x = i < a.size() ? a[a.size() - 1 - i] : 1;
+    const std::int64_t y = i < b.size() ? b[b.size() - 1 - i] : 1;
+    if (x != y && x != 1 && y != 1) bad_call(call, "sizes " + std::to_string(x) + " and " + std::to_string(y) + " do not broadcast");
+    out[out.size() - 1 - i] = x == 1 ? y : x;
+  }
+  return out;
+}
+
+Shape resolve_sizes(const OpCall& call, const Shape& sizes, std::int64_t numel) {
+  Shape out = sizes;
+  std::int64_t known = 1;
+  std::int64_t* unknown = nullptr;
+  for (std::int64_t& size : out) {
+    if (size == -1 && unknown == nullptr) {
+      unknown = &size;
+    } else if (size < 0 || (size > 0 && known > std::max<std::int64_t>(numel, 1) / size)) {
+      bad_call(call, "size " + std::to_string(size) + " does not fit " + std::to_string(numel) + " elements");
+    } else {
+      known *= size;
+    }
+  }
+  if (unknown != nullptr && known > 0 && numel % known == 0) *unknown = numel / known;
+  if ((unknown != nullptr && *unknown < 0) || volume(out) != numel) {
+    bad_call(call, "the sizes do not hold " + std::to_string(numel) + " elements");
+  }
+  return out;
+}
+
+const TensorSpec& spec_of(const OpCall& call, std::string_view name) {
+  const TensorSpec* spec = call.tensor(name);
+  if (spec == nullptr) bad_call(call, "argument '" + std::string(name) + "' is None");
+  return *spec;
+}
+
+DataType promoted(std::span<const TensorSpec> specs) {
+  bool all_int = !specs.empty();
+  for (const TensorSpec& spec : specs) {
+    if (spec.dtype == DataType::float32) return DataType::float32;
+    all_int = all_int && spec.dtype == DataType::int32;
+  }
+  return all_int ? DataType::int32 : DataType::bfloat16;
+}
+
+std::vector<TensorSpec> same_as_x(const OpCall& call) {
+  const TensorSpec& x = spec_of(call, "x");
+  return {tiled(x.logical, x.dtype)};
+}
+
+// ---- limits
+
+namespace {
+
+Refusal check_tiled(const TensorSpec& spec) {
+  if (spec.layout == Layout::tile) return std::nullopt;
+  return Reason{ReasonCode::Unsupported, "an operand is not in TILE layout"};
+}
+
+}  // namespace
+
+Refusal float_tiles(const OpCall& call) {
+  for (const TensorSpec& spec : call.tensors) {
+    if (auto no = check_tiled(spec)) return no;
+    if (spec.dtype != DataType::bfloat16 && spec.dtype != DataType::float32) {
+      return Reason{ReasonCode::DtypeUnsupported, "the kernel takes bfloat16 and float32, not " + std::string(to_string(spec.dtype))};
+    }
+  }
+  return std::nullopt;
+}
+
+Refusal word_tiles(const OpCall& call) {
+  for (const TensorSpec& spec : call.tensors) {
+    if (auto no = check_tiled(spec)) return no;
+    const bool is_int = spec.dtype == DataType::int32;
+    if (!is_int && spec.dtype != DataType::bfloat16 && spec.dtype != DataType::float32) {
+      return Reason{ReasonCode::DtypeUnsupported, "the kernel takes bfloat16, float32 and int32, not " + std::string(to_string(spec.dtype))};
+    }
+    if (is_int != (call.tensors[0].dtype == DataType::int32)) {
+      return Reason{ReasonCode::DtypeUnsupported, "operands mix integers and floats"};
+    }
+  }
+  return std::nullopt;
+}
+
+Refusal any_tiles(const OpCall& call) {
+  for (const TensorSpec& spec : call.tensors) {
+    if (auto no = check_tiled(spec)) return no;
+  }
+  return std::nullopt;
+}
+
+// ---- lowering
+
+Reason unsupported(std::string detail) { return Reason{ReasonCode::Unsupported, std::move(detail)}; }
+
+const ir::Arg& AtenArgs::operator[](std::string_view name) const {
+  static const ir::Arg none;
+  const ir::Arg* arg = node_.arg(name);
+  return arg == nullptr ? none : *arg;
+}
+
+bool AtenArgs::is(std::string_view name, double value) const {
+  const ir::Arg& arg = (*this)[name];
+  return arg.is_none() || arg.number() == value || (arg.boolean() && (*arg.boolean() ? 1.0 : 0.0) == value);
+}
+
+const ir::Type* AtenArgs::type(std::string_view name) const {
+  const ir::Value* value = (*this)[name].value();
+  return value != nullptr && value->type.is_tensor() ? &value->type : nullptr;
+}
+
+std::optional<int> AtenArgs::rank(std::string_view name) const {
+  const ir::Type* t = type(name);
+  if (t == nullptr || !t->has_shape) return std::nullopt;
+  return t->rank();
+}
+
+bool is_device_float(DType dtype) { return dtype == DType::f32 || dtype == DType::bf16 || dtype == DType::f16; }
+
+Refusal check_float(const ir::Value& value, std::string_view what) {
+  if (!value.type.is_tensor()) return unsupported(std::string(what) + " is no tensor");
+  if (!value.type.has_dtype) return Reason{ReasonCode::DtypeUnsupported, "the dtype of " + std::string(what) + " is not known"};
+  if (!value.type.has_shape) return Reason{ReasonCode::DynamicShape, "the rank of " + std::string(what) + " is not known"};
+  if (is_device_float(value.type.dtype)) return std::nullopt;
+  return Reason{ReasonCode::DtypeUnsupported, std::string(what) + " is " + std::string(ttc::torch_name(value.type.dtype))};
+}
+
+Refusal check_floats(const LowerContext& context, std::initializer_list<std::string_view> except) {
+  const ir::Node& node = context.node;
+  const ir::OpSchema* schema = node.schema();
+  for (std::size_t i = 0; i < node.args().size(); ++i) {
+    const std::string name = schema != nullptr && i < schema->args.size() ? schema->args[i].name : "an operand";
+    if (std::find(except.begin(), except.end(), name) != except.end()) continue;
+    Refusal refusal;
+    node.arg(i).for_each_value([&](const ir::Value* value) {
+      if (!refusal && value->type.is_tensor()) refusal = check_float(*value, "'" + name + "'");
+    });
+    if (refusal) return refusal;
+  }
+  for (const auto& result : node.results()) {
+    if (!result->has_uses() && result->index() > 0) continue;
+    if (result->type.kind == ir::TypeKind::list) continue;
+    if (auto no = check_float(*result, "the result")) return no;
+  }
+  return std::nullopt;
+}
+
+Refusal check_dtype_argument(const LowerContext& context) {
+  const AtenArgs args(context);
+  const DType* dtype = args["dtype"].get_if<DType>();
+  if (dtype == nullptr || is_device_float(*dtype)) return std::nullopt;
+  return Reason{ReasonCode::DtypeUnsupported, "dtype=" + std::string(ttc::torch_name(*dtype))};
+}
+
+Refusal check_unused(const ir::Node& node, std::size_t first) {
+  for (std::size_t i = first; i < node.results().size(); ++i) {
+    if (node.result(i)->has_uses()) return unsupported("result " + std::to_string(i) + " is used");
+  }
+  return std::nullopt;
+}
+
+Refusal check_mask_stays(const ir::Node& node) {
+  constexpr std::array<std::string_view, 9> takes_masks{
+      "aten.where.self",        "aten.masked_fill.Scalar",  "aten.masked_fill.Tensor",
+      "aten.logical_and.default", "aten.logical_or.default", "aten.logical_not.default",
+      "aten.logical_xor.default", "aten.bitwise_not.default", "aten.bitwise_and.Tensor"};
+  const ir::Value& mask = *node.result();
+  const Refusal no = Reason{ReasonCode::DtypeUnsupported, "the result is bool"};
+  if (mask.output_uses() > 0) return no;
+  for (const ir::Node* user : mask.users()) {
+    if (std::find(takes_masks.begin(), takes_masks.end(), user->op()) == takes_masks.end()) return no;
+  }
+  return std::nullopt;
+}
+
+// ---- references
+
+RtValue as_float(const RtValue& value) {
+  const auto* host = value.get_if<HostTensor>();
+  if (host == nullptr || !ttc::is_floating(host->dtype) || host->dtype == DType::f32) return value;
+  return convert(*host, DType::f32);
+}
+
+std::vector<RtValue> as_floats(std::span<const RtValue> values) {
+  std::vector<RtValue> out;
+  for (const RtValue& value : values) {
+    if (const auto* list = value.get_if<RtValue::List>()) {
+      out.emplace_back(as_floats(*list));
+    } else {
+      out.push_back(as_float(value));
+    }
+  }
+  return out;
+}
+
+RtValue int_list(const std::vector<std::int64_t>& values) {
+  RtValue::List list;
+  for (const std::int64_t value : values) list.emplace_back(value);
+  return list;
+}
+
+RtValue literal(const OpArg& arg) {
+  struct Visitor {
+    RtValue operator()(std::monostate) const { return {}; }
+    RtValue operator()(TensorRef) const { return {}; }
+    RtValue operator()(const std::vector<TensorRef>&) const { return {}; }
+    RtValue operator()(std::int64_t v) const { return v; }
+    RtValue operator()(double v) const { return v; }
+    RtValue operator()(bool v) const { return v; }
+    RtValue operator()(const std::string& v) const { return v; }
+    RtValue operator()(const std::vector<std::int64_t>& v) const { return int_list(v); }
+    RtValue operator()(const std::vector<double>& v) const {
+      RtValue::List list;
+      for (const double value : v) list.emplace_back(value);
+      return list;
+    }
+    RtValue operator()(DType v) const { return v; }
+  };
+  return std::visit(Visitor{}, arg);
+}
+
+// ---- cost
+
+std::int64_t bytes_moved(const OpCall& call) {
+  std::int64_t bytes = 0;
+  for (const TensorSpec& spec : call.tensors) bytes += spec.nbytes();
+  for (const TensorSpec& spec : call.op->infer(call)) bytes += spec.nbytes();
+  return bytes;
+}
+
+Cost per_tile_cost(const OpCall& call, double cycles_per_tile) {
+  std::int64_t tiles = 0;
+  for (const TensorSpec& spec : call.op->infer(call)) tiles = std::max(tiles, spec.tiles());
+  const std::int64_t cores = default_profile().cores();
+  Cost cost;
+  cost.math_cycles = cycles_per_tile * static_cast<double>((tiles + cores - 1) / cores);
+  cost.dram_bytes = bytes_moved(call);
+  cost.l1_bytes = 2 * 3 * tile_bytes(DataType::bfloat16);  // two operands and a result, double-buffered
+  return cost;
+}
+
+Cost unary_sfpu_cost(const OpCall& call) { return per_tile_cost(call, 32.0 * 12.0); }
+
+Cost movement_cost(const OpCall& call) { return per_tile_cost(call, 0.0); }
+
+}  // namespace ttrt::ops

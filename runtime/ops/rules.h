@@ -1,0 +1,94 @@
+// What op records share: shape rules, checks of ATen arguments while lowering, and pieces of references.
+#pragma once
+
+#include <initializer_list>
+#include <string>
+
+#include "ops/op.h"
+
+namespace ttrt::ops {
+
+// ---- shapes --------------------------------------------------------------------------------------------------------
+
+// TILE layout, interleaved DRAM.
+TensorSpec tiled(Shape shape, DataType dtype);
+// dim in [-rank, rank) -> [0, rank) (rank 0 counts as 1). Throws ttc::Error naming `call`.
+std::int64_t wrap_dim(const OpCall& call, std::int64_t dim, std::size_t rank);
+// A set of dims, wrapped, sorted, each once; an empty list means all.
+std::vector<std::int64_t> wrap_dims(const OpCall& call, const std::vector<std::int64_t>& dims, std::size_t rank);
+// The shape both broadcast to. Throws ttc::Error where they do not.
+Shape broadcast(const OpCall& call, const Shape& a, const Shape& b);
+// `sizes` with its -1 filled in so that the volume is `numel`. Throws where that cannot be.
+Shape resolve_sizes(const OpCall& call, const Shape& sizes, std::int64_t numel);
+[[noreturn]] void bad_call(const OpCall& call, const std::string& what);
+
+const TensorSpec& spec_of(const OpCall& call, std::string_view name);  // of a tensor that must be there
+std::vector<TensorSpec> same_as_x(const OpCall& call);                 // one result like argument "x"
+// float32 where an operand is, else bfloat16; int32 where all operands are.
+DataType promoted(std::span<const TensorSpec> specs);
+
+// ---- limits of kernels ---------------------------------------------------------------------------------------------
+
+// Every operand tiled and bfloat16 or float32.
+ttc::Refusal float_tiles(const OpCall& call);
+// Every operand tiled; float32, bfloat16 or int32, all of one kind.
+ttc::Refusal word_tiles(const OpCall& call);
+// Every operand tiled, in any format.
+ttc::Refusal any_tiles(const OpCall& call);
+
+// ---- lowering ------------------------------------------------------------------------------------------------------
+
+// The arguments of an ATen node by name; None where the schema has no such argument.
+class AtenArgs {
+ public:
+  explicit AtenArgs(const LowerContext& context) : node_(context.node) {}
+  const ttc::ir::Arg& operator[](std::string_view name) const;
+  const ttc::ir::Arg& at(std::size_t i) const { return node_.arg(i); }
+  const ttc::ir::Node& node() const { return node_; }
+  std::optional<std::int64_t> integer(std::string_view name) const { return (*this)[name].integer(); }
+  std::optional<double> number(std::string_view name) const { return (*this)[name].number(); }
+  bool given(std::string_view name) const { return !(*this)[name].is_none(); }
+  // A literal that is absent, None, or equal to this number or bool.
+  bool is(std::string_view name, double value) const;
+  const ttc::ir::Type* type(std::string_view name) const;  // of a tensor operand; nullptr for other arguments
+  std::optional<int> rank(std::string_view name) const;
+
+ private:
+  const ttc::ir::Node& node_;
+};
+
+ttc::Reason unsupported(std::string detail);
+// float32, bfloat16 and float16 run in the activation format; float64, complex and integers do not.
+bool is_device_float(DType dtype);
+// nullopt where the value is a float tensor of known rank.
+ttc::Refusal check_float(const ttc::ir::Value& value, std::string_view what);
+// nullopt where every tensor operand and every used result is one. Boolean and integer operands named in `except`
+// (schema names) are let through.
+ttc::Refusal check_floats(const LowerContext& context, std::initializer_list<std::string_view> except = {});
+// nullopt where a dtype= argument is None or keeps the operand's kind: a wider dtype asks for precision that the
+// activation format has already given up, which is only harmless where the result is as wide as the operand.
+ttc::Refusal check_dtype_argument(const LowerContext& context);
+// nullopt where results from `first` on have no uses.
+ttc::Refusal check_unused(const ttc::ir::Node& node, std::size_t first);
+// nullopt where every use of a bool result is an op that takes a mask on the device.
+ttc::Refusal check_mask_stays(const ttc::ir::Node& node);
+
+// ---- references ----------------------------------------------------------------------------------------------------
+
+// A float tensor as float32; everything else as it is.
+RtValue as_float(const RtValue& value);
+std::vector<RtValue> as_floats(std::span<const RtValue> values);
+RtValue int_list(const std::vector<std::int64_t>& values);
+// An OpCall literal as a runtime value.
+RtValue literal(const OpArg& arg);
+
+// ---- cost ----------------------------------------------------------------------------------------------------------
+
+// Bytes of all operands and results.
+std::int64_t bytes_moved(const OpCall& call);
+// `cycles_per_tile` for each output tile on the 64 cores of the default grid.
+Cost per_tile_cost(const OpCall& call, double cycles_per_tile);
+Cost unary_sfpu_cost(const OpCall& call);   // load, about ten instructions, store: 32 lanes at a time
+Cost movement_cost(const OpCall& call);
+
+}  // namespace ttrt::ops

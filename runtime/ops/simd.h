@@ -1,0 +1,40 @@
+// One copy of a kernel per instruction set: dispatch<K>(args...) calls K::run compiled for what isa() says.
+// K::run and all it calls must be always_inline. The library is compiled with -ffp-contract=off, so every copy gives the
+// same bits. For .cpp files.
+#pragma once
+
+#include <cstdint>
+
+#include "device/cpu.h"
+
+namespace ttrt::ops {
+
+#if defined(__x86_64__)
+template <typename K, typename... Args>
+[[gnu::target("avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx2,fma,prefer-vector-width=512")]] void run_avx512(
+    Args... args) {
+  K::run(args...);
+}
+template <typename K, typename... Args>
+[[gnu::target("avx2,fma")]] void run_avx2(Args... args) {
+  K::run(args...);
+}
+#endif
+
+template <typename K, typename... Args>
+void dispatch(Args... args) {
+#if defined(__x86_64__)
+  if (isa() >= Isa::avx512) return run_avx512<K>(args...);
+  if (isa() == Isa::avx2) return run_avx2<K>(args...);
+#endif
+  K::run(args...);
+}
+
+// f(i) for i in [0, n) on the OpenMP pool; serial where that is not worth a hand-over. f must not throw.
+template <typename F>
+void parallel_for(std::int64_t n, std::int64_t worth_it, const F& f) {
+#pragma omp parallel for schedule(static) if (n >= worth_it)
+  for (std::int64_t i = 0; i < n; ++i) f(i);
+}
+
+}  // namespace ttrt::ops

@@ -1,0 +1,194 @@
+// See tiles.h.
+#include "ops/tiles.h"
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <new>
+
+#include "ops/simd.h"
+#include "support/error.h"
+
+namespace ttrt::ops {
+namespace {
+
+template <Rounding rounding>
+[[gnu::always_inline]] inline std::uint16_t narrow(float value) {
+  std::uint32_t u = std::bit_cast<std::uint32_t>(value);
+  u = (u & 0x7FFFFFFF) > 0x7F800000 ? u & 0xFF800000 : u;
+  const std::uint32_t half = rounding == Rounding::even ? 0x7FFF + ((u >> 16) & 1) : 0x8000;
+  const std::uint32_t r = (u + half) >> 16;
+  return static_cast<std::uint16_t>((r & 0x7F80) == 0 ? 0 : r);
+}
+
+template <Rounding rounding>
+struct NarrowTile {
+  [[gnu::always_inline]] static inline void run(const float* values, std::byte* tile) {
+    std::uint16_t* out = reinterpret_cast<std::uint16_t*>(tile);
+    for (int i = 0; i < tile_elements; ++i) out[i] = narrow<rounding>(values[i]);
+  }
+};
+
+// A tile's faces <-> 32 rows `stride` apart.
+struct WidenBand {
+  [[gnu::always_inline]] static inline void run(const std::byte* tiles, std::int64_t across, float* rows, std::int64_t stride) {
+    const std::uint16_t* in = reinterpret_cast<const std::uint16_t*>(tiles);
+    for (std::int64_t run = 0; run < across * 4 * 16; ++run) {
+      const std::int64_t tile = run / 64, face = run / 16 % 4, r = run % 16;
+      float* out = rows + (face / 2 * 16 + r) * stride + tile * 32 + face % 2 * 16;
+      const std::uint16_t* row = in + run * 16;
+#pragma GCC unroll 1
+      for (int i = 0; i < 16; ++i) out[i] = bf16_to_f32(row[i]);
+    }
+  }
+};
+
+template <Rounding rounding>
+struct NarrowBand {
+  [[gnu::always_inline]] static inline void run(const float* rows, std::int64_t stride, int height, std::int64_t whole,
+                                                std::byte* tiles) {
+    std::uint16_t* out = reinterpret_cast<std::uint16_t*>(tiles);
+    for (int r = 0; r < height; ++r) {
+      const float* row = rows + r * stride;
+      std::uint16_t* to = out + (r / 16) * 512 + (r % 16) * 16;
+      for (std::int64_t c = 0; c < whole; c += 16) {
+        std::uint16_t* face = to + c / 32 * 1024 + c % 32 / 16 * 256;
+#pragma GCC unroll 1
+        for (int i = 0; i < 16; ++i) face[i] = narrow<rounding>(row[c + i]);
+      }
+    }
+  }
+};
+
+// Where the element at (row, column) of a band lies, in elements.
+std::int64_t band_offset(int r, std::int64_t c) {
+  return c / 32 * 1024 + (r / 16) * 512 + c % 32 / 16 * 256 + (r % 16) * 16 + c % 16;
+}
+
+void store_float_band(const float* rows, std::int64_t stride, int height, std::int64_t whole, std::byte* tiles) {
+  float* out = reinterpret_cast<float*>(tiles);
+  for (int r = 0; r < height; ++r) {
+    for (std::int64_t c = 0; c < whole; c += 16) std::memcpy(out + band_offset(r, c), rows + r * stride + c, 64);
+  }
+}
+
+template <Rounding rounding>
+void store_element(DataType dtype, float value, std::int64_t offset, std::byte* tiles) {
+  if (dtype == DataType::float32) {
+    reinterpret_cast<float*>(tiles)[offset] = value;
+  } else {
+    reinterpret_cast<std::uint16_t*>(tiles)[offset] = narrow<rounding>(value);
+  }
+}
+
+template <Rounding rounding>
+void store_band_as(DataType dtype, const float* rows, std::int64_t stride, int height, std::int64_t cols, std::byte* tiles) {
+  const std::int64_t across = (cols + 31) / 32, whole = cols / 16 * 16;
+  if (height < 32 || cols % 32 != 0) std::memset(tiles, 0, static_cast<std::size_t>(across * tile_bytes(dtype)));
+  if (dtype == DataType::float32) {
+    store_float_band(rows, stride, height, whole, tiles);
+  } else {
+    dispatch<NarrowBand<rounding>>(rows, stride, height, whole, tiles);
+  }
+  for (int r = 0; r < height; ++r) {
+    for (std::int64_t c = whole; c < cols; ++c) store_element<rounding>(dtype, rows[r * stride + c], band_offset(r, c), tiles);
+  }
+}
+
+}  // namespace
+
+void load_tile(DataType dtype, const std::byte* tile, float* values) { unpack_tile(dtype, tile, values); }
+
+void store_tile(DataType dtype, Rounding rounding, const float* values, std::byte* tile) {
+  if (dtype == DataType::float32) {
+    std::memcpy(tile, values, tile_elements * sizeof(float));
+  } else if (dtype != DataType::bfloat16) {
+    pack_tile(dtype, values, tile);
+  } else if (rounding == Rounding::even) {
+    dispatch<NarrowTile<Rounding::even>>(values, tile);
+  } else {
+    dispatch<NarrowTile<Rounding::away>>(values, tile);
+  }
+}
+
+void zero_outside(float* values, int rows, int cols) {
+  if (rows >= tile_dim && cols >= tile_dim) return;
+  for (int face = 0; face < 4; ++face) {
+    const int valid_rows = std::clamp(rows - face / 2 * 16, 0, 16);
+    const int valid_cols = std::clamp(cols - face % 2 * 16, 0, 16);
+    float* v = values + face * face_elements;
+    for (int r = 0; r < valid_rows; ++r) std::fill(v + r * 16 + valid_cols, v + r * 16 + 16, 0.0F);
+    std::fill(v + valid_rows * 16, v + face_elements, 0.0F);
+  }
+}
+
+void load_band(DataType dtype, const std::byte* tiles, std::int64_t across, float* rows, std::int64_t stride) {
+  if (dtype == DataType::bfloat16) return dispatch<WidenBand>(tiles, across, rows, stride);
+  const std::int64_t bytes = tile_bytes(dtype);
+  for (std::int64_t t = 0; t < across; ++t) unpack_region(dtype, tiles + t * bytes, rows + t * 32, stride, 32, 32);
+}
+
+void store_band(DataType dtype, Rounding rounding, const float* rows, std::int64_t stride, int height, std::int64_t cols,
+                std::byte* tiles) {
+  if (rounding == Rounding::even) return store_band_as<Rounding::even>(dtype, rows, stride, height, cols, tiles);
+  store_band_as<Rounding::away>(dtype, rows, stride, height, cols, tiles);
+}
+
+void load_rows(const DeviceTensor& tensor, float* out) {
+  const TileGrid g(tensor.spec);
+  const std::byte* bytes = tensor.data();
+  parallel_for(g.batch * g.down, 16, [&](std::int64_t band) {
+    const std::int64_t first = band * g.across;
+    const std::int64_t start = (band / g.down * g.rows + band % g.down * tile_dim) * g.cols;
+    const int height = g.rows_in(first);
+    for (std::int64_t t = 0; t < g.across; ++t) {
+      unpack_region(g.dtype, bytes + (first + t) * g.bytes, out + start + t * tile_dim, g.cols, height, g.cols_in(first + t));
+    }
+  });
+}
+
+void store_rows(const float* in, Rounding rounding, DeviceTensor& tensor) {
+  const TileGrid g(tensor.spec);
+  std::byte* bytes = tensor.data();
+  parallel_for(g.batch * g.down, 16, [&](std::int64_t band) {
+    const std::int64_t first = band * g.across;
+    const std::int64_t start = (band / g.down * g.rows + band % g.down * tile_dim) * g.cols;
+    store_band(g.dtype, rounding, in + start, g.cols, g.rows_in(first), g.cols, bytes + first * g.bytes);
+  });
+}
+
+float* scratch(int slot, std::size_t n) {
+  struct Block {
+    std::unique_ptr<float[], void (*)(float*)> data{nullptr, [](float* p) { ::operator delete[](p, std::align_val_t{64}); }};
+    std::size_t size = 0;
+  };
+  thread_local Block blocks[8];
+  TTC_CHECK(slot >= 0 && slot < 8, "no such scratch slot");
+  Block& block = blocks[slot];
+  if (block.size < n) {
+    block.data.reset(new (std::align_val_t{64}) float[n]);
+    block.size = n;
+  }
+  return block.data.get();
+}
+
+RowOperand::RowOperand(const OpCall& call, const PrepareContext& context, std::string_view name, int slot)
+    : index_(call.tensor_index(name)), slot_(slot) {
+  if (index_ < 0) return;
+  const auto i = static_cast<std::size_t>(index_);
+  const DeviceTensor* constant = i < context.constants.size() ? context.constants[i] : nullptr;
+  if (constant == nullptr) return;
+  fixed_.resize(static_cast<std::size_t>(volume(constant->spec.logical)));
+  load_rows(*constant, fixed_.data());
+}
+
+const float* RowOperand::get(const KernelArgs& args) const {
+  if (index_ < 0) return nullptr;
+  if (!fixed_.empty()) return fixed_.data();
+  const DeviceTensor& row = *args.in[static_cast<std::size_t>(index_)];
+  float* out = scratch(slot_, static_cast<std::size_t>(volume(row.spec.logical)));
+  load_rows(row, out);
+  return out;
+}
+
+}  // namespace ttrt::ops

@@ -1,0 +1,68 @@
+// How kernels see tiles: 1024 floats in face order, or bands (32 rows) of a matrix as row-major floats.
+// Padding of every result is zero. Bytes are those of TILE tensors in bfloat16 or float32 unless said otherwise.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "device/formats.h"
+#include "device/tensor.h"
+#include "ops/op.h"
+
+namespace ttrt::ops {
+
+// How a float becomes bfloat16 on its way out: away is the packer's (ties away from zero), even what the vector unit's
+// kernels do before they store. Either way NaN becomes infinity of its sign and denormals zero. float32 is copied.
+enum class Rounding : std::uint8_t { even, away };
+
+// 1024 values in face order.
+void load_tile(DataType dtype, const std::byte* tile, float* values);
+void store_tile(DataType dtype, Rounding rounding, const float* values, std::byte* tile);
+// Zeroes what lies beyond `rows` x `cols` of a tile in face order.
+void zero_outside(float* values, int rows, int cols);
+
+// Where a tile of a tensor lies: batch * tile_rows * tile_cols tiles in order.
+struct TileGrid {
+  std::int64_t batch, down, across, rows, cols;
+  std::int64_t bytes;  // of one tile
+  DataType dtype;
+  explicit TileGrid(const TensorSpec& spec)
+      : batch(spec.batch()), down(spec.tile_rows()), across(spec.tile_cols()), rows(spec.rows()), cols(spec.cols()),
+        bytes(tile_bytes(spec.dtype)), dtype(spec.dtype) {}
+  std::int64_t tiles() const { return batch * down * across; }
+  // Rows and columns of data in tile t.
+  int rows_in(std::int64_t t) const { return static_cast<int>(std::min(tile_dim, rows - t / across % down * tile_dim)); }
+  int cols_in(std::int64_t t) const { return static_cast<int>(std::min(tile_dim, cols - t % across * tile_dim)); }
+  bool ragged() const { return rows % tile_dim != 0 || cols % tile_dim != 0; }
+};
+
+// One row of tiles <-> 32 rows of `across` * 32 floats, `stride` floats apart. All of it, padding included.
+void load_band(DataType dtype, const std::byte* tiles, std::int64_t across, float* rows, std::int64_t stride);
+// Only the first `height` rows of the band are written and none is read beyond; the others become zero, and so do
+// columns from `cols` on.
+void store_band(DataType dtype, Rounding rounding, const float* rows, std::int64_t stride, int height, std::int64_t cols,
+                std::byte* tiles);
+
+// A float tensor <-> dense row-major floats without padding.
+void load_rows(const DeviceTensor& tensor, float* out);
+void store_rows(const float* in, Rounding rounding, DeviceTensor& tensor);
+
+// At least n floats that stay this thread's until the next call with the same slot (0 to 7). Grows, never shrinks:
+// steady execution allocates nothing.
+float* scratch(int slot, std::size_t n);
+
+// A weight row [1, N] as floats: read once where it is a constant of the program, else at each run.
+class RowOperand {
+ public:
+  RowOperand() = default;
+  RowOperand(const OpCall& call, const PrepareContext& context, std::string_view name, int slot);
+  // nullptr where the argument is None.
+  const float* get(const KernelArgs& args) const;
+
+ private:
+  std::vector<float> fixed_;
+  int index_ = -1;
+  int slot_ = 0;
+};
+
+}  // namespace ttrt::ops

@@ -1,0 +1,339 @@
+// Element-wise functions of one tensor: tt.relu, tt.gelu, ... Each is a row of a table: a function of one float, the
+// ATen spellings it serves, and its parameters. Kernels widen a tile to float32, apply the function and round to nearest
+// even, as the vector unit's kernels do. The result's padding is zero whatever f(0) is.
+#include "ops/unary.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <list>
+#include <map>
+
+#include "ops/rules.h"
+#include "ops/simd.h"
+#include "ops/tiles.h"
+#include "ops/vmath.h"
+
+namespace ttrt::ops {
+namespace {
+
+using Params = std::array<float, 4>;
+using Scalar = float (*)(float x, const float* p);  // `p` holds the call's numbers in schema order
+
+// ---- functions that vectorise
+
+// NOLINTBEGIN: one line each, all of the same form
+[[gnu::always_inline]] inline float f_relu(float x, const float*) { return x > 0.0F ? x : 0.0F; }
+[[gnu::always_inline]] inline float f_gelu(float x, const float*) { return vgelu(x); }
+[[gnu::always_inline]] inline float f_gelu_tanh(float x, const float*) { return vgelu_tanh(x); }
+[[gnu::always_inline]] inline float f_silu(float x, const float*) { return vsilu(x); }
+[[gnu::always_inline]] inline float f_sigmoid(float x, const float*) { return vsigmoid(x); }
+[[gnu::always_inline]] inline float f_tanh(float x, const float*) { return vtanh(x); }
+[[gnu::always_inline]] inline float f_exp(float x, const float*) { return vexp(x); }
+[[gnu::always_inline]] inline float f_log(float x, const float*) { return vlog(x); }
+[[gnu::always_inline]] inline float f_sqrt(float x, const float*) { return std::sqrt(x); }
+[[gnu::always_inline]] inline float f_rsqrt(float x, const float*) { return 1.0F / std::sqrt(x); }
+[[gnu::always_inline]] inline float f_neg(float x, const float*) { return vbits(ubits(x) ^ 0x80000000); }
+[[gnu::always_inline]] inline float f_abs(float x, const float*) { return vabs(x); }
+[[gnu::always_inline]] inline float f_reciprocal(float x, const float*) { return 1.0F / x; }
+[[gnu::always_inline]] inline float f_square(float x, const float*) { return x * x; }
+[[gnu::always_inline]] inline float f_cube(float x, const float*) { return x * x * x; }
+[[gnu::always_inline]] inline float f_sin(float x, const float*) { return vsin_quadrant(x, 0); }
+[[gnu::always_inline]] inline float f_cos(float x, const float*) { return vsin_quadrant(x, 1); }
+[[gnu::always_inline]] inline float f_erf(float x, const float*) { return verf(x); }
+[[gnu::always_inline]] inline float f_sign(float x, const float*) { return x > 0.0F ? 1.0F : x < 0.0F ? -1.0F : 0.0F; }
+[[gnu::always_inline]] inline float f_leaky_relu(float x, const float* p) { return x > 0.0F ? x : x * p[0]; }
+[[gnu::always_inline]] inline float f_elu(float x, const float* p) {
+  const float low = p[0] * p[1] * (vexp(x * p[2]) - 1.0F);
+  return x > 0.0F ? x * p[1] : low;
+}
+// beta, threshold
+[[gnu::always_inline]] inline float f_softplus(float x, const float* p) {
+  const float z = x * p[0];
+  const float y = (vmax(z, 0.0F) + vlog(1.0F + vexp(-vabs(z)))) / p[0];
+  return z > p[1] ? x : y;
+}
+[[gnu::always_inline]] inline float f_clamp(float x, const float* p) { return vmin(vmax(x, p[0]), p[1]); }
+[[gnu::always_inline]] inline float f_hardsigmoid(float x, const float*) { return vmin(vmax(x + 3.0F, 0.0F), 6.0F) / 6.0F; }
+[[gnu::always_inline]] inline float f_hardswish(float x, const float*) { return x * vmin(vmax(x + 3.0F, 0.0F), 6.0F) / 6.0F; }
+// tanh(log(1 + e^x)) = 1 - 2 / ((1 + e^x)^2 + 1)
+[[gnu::always_inline]] inline float f_mish(float x, const float*) {
+  const float e = 1.0F + vexp(vmin(x, 30.0F));
+  return x * (1.0F - 2.0F / (e * e + 1.0F));
+}
+
+// ---- functions of the C library, one element at a time
+
+float f_log2(float x, const float*) { return std::log2(x); }
+float f_log10(float x, const float*) { return std::log10(x); }
+float f_log1p(float x, const float*) { return std::log1p(x); }
+float f_exp2(float x, const float*) { return std::exp2(x); }
+float f_expm1(float x, const float*) { return std::expm1(x); }
+float f_tan(float x, const float*) { return std::tan(x); }
+float f_asin(float x, const float*) { return std::asin(x); }
+float f_acos(float x, const float*) { return std::acos(x); }
+float f_atan(float x, const float*) { return std::atan(x); }
+float f_sinh(float x, const float*) { return std::sinh(x); }
+float f_cosh(float x, const float*) { return std::cosh(x); }
+float f_floor(float x, const float*) { return std::floor(x); }
+float f_ceil(float x, const float*) { return std::ceil(x); }
+float f_trunc(float x, const float*) { return std::trunc(x); }
+float f_round(float x, const float*) { return std::nearbyint(x); }
+float f_pow(float x, const float* p) { return std::pow(x, p[0]); }
+// NOLINTEND
+
+template <Scalar f>
+struct Map {
+  [[gnu::always_inline]] static inline void run(float* v, const float* params) {
+    const float p[4] = {params[0], params[1], params[2], params[3]};
+    for (int i = 0; i < tile_elements; ++i) v[i] = f(v[i], p);
+  }
+};
+template <Scalar f>
+void vectorised(float* v, const float* p) {
+  dispatch<Map<f>>(v, p);
+}
+template <Scalar f>
+void plain(float* v, const float* p) {
+  for (int i = 0; i < tile_elements; ++i) v[i] = f(v[i], p);
+}
+
+// ---- lowering
+
+// The ATen node's arguments in its own order, numbers as floats.
+LowerResult lower_same(const LowerContext& context) {
+  if (auto no = check_floats(context)) return *no;
+  Lowered out;
+  for (const ttc::ir::Arg& arg : context.node.args()) {
+    if (arg.value() != nullptr && !arg.value()->type.is_tensor()) return unsupported("a number is computed at run time");
+    const bool number = arg.value() == nullptr && arg.get_if<std::string>() == nullptr && arg.number();
+    out.args.push_back(number ? ttc::ir::Arg(*arg.number()) : arg);
+  }
+  return out;
+}
+
+LowerResult lower_gelu(const LowerContext& context) {
+  const std::string* approximate = AtenArgs(context)["approximate"].get_if<std::string>();
+  if (approximate != nullptr && *approximate != "none" && *approximate != "tanh") {
+    return unsupported("approximate='" + *approximate + "'");
+  }
+  return lower_same(context);
+}
+
+LowerResult lower_clamp_max(const LowerContext& context) {
+  LowerResult same = lower_same(context);
+  auto* lowered = std::get_if<Lowered>(&same);
+  if (lowered == nullptr) return same;
+  return Lowered{.args = {lowered->args.at(0), ttc::ir::Arg(), lowered->args.at(1)}, .results = {}};
+}
+
+LowerResult lower_relu6(const LowerContext& context) {
+  if (auto no = check_floats(context)) return *no;
+  return Lowered{.args = {context.node.arg(0), ttc::ir::Arg(0.0), ttc::ir::Arg(6.0)}, .results = {}};
+}
+
+// ---- the table
+
+// An ATen spelling and the arguments that its test cases give after the tensor.
+struct Spelling {
+  std::string_view aten;
+  LowerResult (*lower)(const LowerContext&) = lower_same;
+  std::string_view case_args = "";
+};
+
+struct Row {
+  std::string_view name;
+  std::string_view summary;
+  TileFunction function = nullptr;
+  std::vector<Spelling> spellings;
+  std::string_view schema = "(Tensor x) -> Tensor";
+  std::string_view range = "normal";
+  // Numbers for the function; by default the call's float arguments in schema order.
+  Params (*params)(const OpCall&) = nullptr;
+  TileFunction (*choose)(const OpCall&) = nullptr;  // where the arguments decide
+  double cycles = 32 * 12;                          // of the vector unit, per tile
+};
+
+Params clamp_params(const OpCall& call) {
+  return {call.has("min") ? static_cast<float>(call.number("min")) : -inf_f,
+          call.has("max") ? static_cast<float>(call.number("max")) : inf_f};
+}
+
+TileFunction choose_gelu(const OpCall& call) {
+  return call.string("approximate") == "tanh" ? vectorised<f_gelu_tanh> : vectorised<f_gelu>;
+}
+
+TileFunction choose_pow(const OpCall& call) {
+  const double e = call.number("exponent");
+  if (e == 2.0) return vectorised<f_square>;
+  if (e == 3.0) return vectorised<f_cube>;
+  if (e == 0.5) return vectorised<f_sqrt>;
+  if (e == -0.5) return vectorised<f_rsqrt>;
+  if (e == -1.0) return vectorised<f_reciprocal>;
+  return plain<f_pow>;
+}
+
+const std::vector<Row>& rows() {
+  static const auto* table = new std::vector<Row>{
+      {"tt.relu", "max(x, 0)", vectorised<f_relu>, {{"aten.relu.default"}}},
+      {.name = "tt.gelu", .summary = "x times the normal distribution's integral up to x, or its tanh form",
+       .spellings = {{"aten.gelu.default", lower_gelu}, {"aten.gelu.default", lower_gelu, ", approximate=\"tanh\""}},
+       .schema = "(Tensor x, *, str approximate=\"none\") -> Tensor", .choose = choose_gelu, .cycles = 32 * 40},
+      {"tt.silu", "x / (1 + exp(-x))", vectorised<f_silu>, {{"aten.silu.default"}}},
+      {"tt.sigmoid", "1 / (1 + exp(-x))", vectorised<f_sigmoid>, {{"aten.sigmoid.default"}}},
+      {"tt.tanh", "hyperbolic tangent", vectorised<f_tanh>, {{"aten.tanh.default"}}},
+      {"tt.exp", "e to the power x", vectorised<f_exp>, {{"aten.exp.default"}}},
+      {"tt.exp2", "2 to the power x", plain<f_exp2>, {{"aten.exp2.default"}}},
+      {"tt.expm1", "exp(x) - 1", plain<f_expm1>, {{"aten.expm1.default"}}},
+      {"tt.log", "natural logarithm", vectorised<f_log>, {{"aten.log.default"}}, "(Tensor x) -> Tensor", "positive"},
+      {"tt.log2", "logarithm to base 2", plain<f_log2>, {{"aten.log2.default"}}, "(Tensor x) -> Tensor", "positive"},
+      {"tt.log10", "logarithm to base 10", plain<f_log10>, {{"aten.log10.default"}}, "(Tensor x) -> Tensor", "positive"},
+      {"tt.log1p", "log(1 + x)", plain<f_log1p>, {{"aten.log1p.default"}}, "(Tensor x) -> Tensor", "positive"},
+      {"tt.sqrt", "square root", vectorised<f_sqrt>, {{"aten.sqrt.default"}}, "(Tensor x) -> Tensor", "positive"},
+      {"tt.rsqrt", "1 / sqrt(x)", vectorised<f_rsqrt>, {{"aten.rsqrt.default"}}, "(Tensor x) -> Tensor", "positive"},
+      {"tt.neg", "-x", vectorised<f_neg>, {{"aten.neg.default"}}},
+      {"tt.abs", "absolute value", vectorised<f_abs>, {{"aten.abs.default"}}},
+      {"tt.sign", "-1, 0 or 1", vectorised<f_sign>, {{"aten.sign.default"}}},
+      {"tt.reciprocal", "1 / x", vectorised<f_reciprocal>, {{"aten.reciprocal.default"}}, "(Tensor x) -> Tensor", "positive"},
+      {"tt.square", "x * x", vectorised<f_square>, {{"aten.square.default"}}},
+      {"tt.sin", "sine", vectorised<f_sin>, {{"aten.sin.default"}}},
+      {"tt.cos", "cosine", vectorised<f_cos>, {{"aten.cos.default"}}},
+      {"tt.tan", "tangent", plain<f_tan>, {{"aten.tan.default"}}, "(Tensor x) -> Tensor", "unit"},
+      {"tt.asin", "inverse sine", plain<f_asin>, {{"aten.asin.default"}}, "(Tensor x) -> Tensor", "unit"},
+      {"tt.acos", "inverse cosine", plain<f_acos>, {{"aten.acos.default"}}, "(Tensor x) -> Tensor", "unit"},
+      {"tt.atan", "inverse tangent", plain<f_atan>, {{"aten.atan.default"}}},
+      {"tt.sinh", "hyperbolic sine", plain<f_sinh>, {{"aten.sinh.default"}}},
+      {"tt.cosh", "hyperbolic cosine", plain<f_cosh>, {{"aten.cosh.default"}}},
+      {"tt.erf", "error function", vectorised<f_erf>, {{"aten.erf.default"}}},
+      {"tt.floor", "largest integer not above x", plain<f_floor>, {{"aten.floor.default"}}},
+      {"tt.ceil", "smallest integer not below x", plain<f_ceil>, {{"aten.ceil.default"}}},
+      {"tt.trunc", "x without its fraction", plain<f_trunc>, {{"aten.trunc.default"}}},
+      {"tt.round", "nearest integer, ties to even", plain<f_round>, {{"aten.round.default"}}},
+      {"tt.hardsigmoid", "clamp(x + 3, 0, 6) / 6", vectorised<f_hardsigmoid>, {{"aten.hardsigmoid.default"}}},
+      {"tt.hardswish", "x clamp(x + 3, 0, 6) / 6", vectorised<f_hardswish>, {{"aten.hardswish.default"}}},
+      {"tt.mish", "x tanh(log(1 + exp(x)))", vectorised<f_mish>, {{"aten.mish.default"}}},
+      {"tt.leaky_relu", "x where positive, else negative_slope x", vectorised<f_leaky_relu>,
+       {{"aten.leaky_relu.default"}, {"aten.leaky_relu.default", lower_same, ", negative_slope=0.25"}},
+       "(Tensor x, float negative_slope=0.01) -> Tensor"},
+      {"tt.elu", "scale x where positive, else alpha scale (exp(input_scale x) - 1)", vectorised<f_elu>,
+       {{"aten.elu.default"}, {"aten.elu.default", lower_same, ", alpha=1.5, scale=1.25, input_scale=0.5"}},
+       "(Tensor x, float alpha=1.0, float scale=1.0, float input_scale=1.0) -> Tensor"},
+      {"tt.softplus", "log(1 + exp(beta x)) / beta, x above the threshold", vectorised<f_softplus>,
+       {{"aten.softplus.default"}, {"aten.softplus.default", lower_same, ", beta=2.0, threshold=1.0"}},
+       "(Tensor x, float beta=1.0, float threshold=20.0) -> Tensor"},
+      {"tt.hardtanh", "x held between two numbers", vectorised<f_clamp>,
+       {{"aten.hardtanh.default"}, {"aten.hardtanh.default", lower_same, ", min_val=-0.5, max_val=2.0"}, {"aten.relu6.default", lower_relu6}},
+       "(Tensor x, float min_val=-1.0, float max_val=1.0) -> Tensor"},
+      {"tt.clamp", "x held between two optional numbers", vectorised<f_clamp>,
+       {{"aten.clamp.default", lower_same, ", min=-0.5, max=1.0"}, {"aten.clamp.default", lower_same, ", min=0.25"},
+        {"aten.clamp_min.default", lower_same, ", min=-0.5"}, {"aten.clamp_max.default", lower_clamp_max, ", max=0.5"}},
+       "(Tensor x, float? min=None, float? max=None) -> Tensor", "normal", clamp_params},
+      {.name = "tt.pow_scalar", .summary = "x to the power of a number",
+       .spellings = {{"aten.pow.Tensor_Scalar", lower_same, ", exponent=2.0"}, {"aten.pow.Tensor_Scalar", lower_same, ", exponent=3"},
+                     {"aten.pow.Tensor_Scalar", lower_same, ", exponent=-0.5"}, {"aten.pow.Tensor_Scalar", lower_same, ", exponent=1.7"}},
+       .schema = "(Tensor x, float exponent) -> Tensor", .range = "positive", .choose = choose_pow},
+  };
+  return *table;
+}
+
+const Row& row_of(const OpCall& call) {
+  const auto it = std::find_if(rows().begin(), rows().end(), [&](const Row& row) { return row.name == call.op->name; });
+  return *it;
+}
+
+Params params_of(const Row& row, const OpCall& call) {
+  if (row.params != nullptr) return row.params(call);
+  Params params{};
+  std::size_t n = 0;
+  for (const OpArg& arg : call.args) {
+    if (const auto* d = std::get_if<double>(&arg)) params.at(n++) = static_cast<float>(*d);
+    if (const auto* i = std::get_if<std::int64_t>(&arg)) params.at(n++) = static_cast<float>(*i);
+  }
+  return params;
+}
+
+// ---- record functions
+
+Kernel prepare(const OpCall& call, const PrepareContext& context) {
+  if (context.numerics != Numerics::fast) return {};
+  const Row& row = row_of(call);
+  const TileFunction function = row.choose != nullptr ? row.choose(call) : row.function;
+  const Params params = params_of(row, call);
+  const TileGrid grid(call.tensors.at(0));
+  alignas(64) float zeros[tile_elements] = {};
+  function(zeros, params.data());
+  const bool mask = grid.ragged() && zeros[0] != 0.0F;
+  return [=](const KernelArgs& args) {
+    const std::byte* in = args.in[0]->data();
+    std::byte* out = args.out[0]->data();
+    parallel_for(grid.tiles(), 32, [&](std::int64_t t) {
+      alignas(64) float v[tile_elements];
+      load_tile(grid.dtype, in + t * grid.bytes, v);
+      function(v, params.data());
+      if (mask) zero_outside(v, grid.rows_in(t), grid.cols_in(t));
+      store_tile(grid.dtype, Rounding::even, v, out + t * grid.bytes);
+    });
+  };
+}
+
+std::vector<RtValue> reference(Reference& aten, const OpCall& call, std::span<const RtValue> args) {
+  return aten.call(row_of(call).spellings.front().aten, as_floats(args));
+}
+
+Cost cost(const OpCall& call) { return per_tile_cost(call, row_of(call).cycles); }
+
+// Every spelling over ragged and whole shapes.
+std::vector<OpCase> cases_of(const Row& row) {
+  static auto* texts = new std::list<std::string>;
+  std::vector<OpCase> cases;
+  for (const Spelling& spelling : row.spellings) {
+    for (const std::string shape : {"[3, 40]", "[1, 7, 33]", "[2, 5, 64]"}) {
+      texts->push_back(std::string(spelling.aten) + std::string(spelling.case_args) + " " + shape);
+      const std::string& name = texts->back();
+      texts->push_back("graph main(%x: f32" + shape + " user) {\n  %y: f32" + shape + " = " + std::string(spelling.aten) + "(%x" +
+                       std::string(spelling.case_args) + ")\n  return %y\n}\n");
+      cases.push_back({name, texts->back(), row.range});
+    }
+  }
+  return cases;
+}
+
+bool register_rows() {
+  static auto* records = new std::list<OpRecord>;
+  for (const Row& row : rows()) {
+    OpRecord record;
+    record.name = row.name;
+    record.summary = row.summary;
+    record.schema = row.schema;
+    for (const Spelling& spelling : row.spellings) {
+      const auto same = [&](const Lowering& l) { return l.aten == spelling.aten; };
+      if (std::none_of(record.lowers.begin(), record.lowers.end(), same)) record.lowers.push_back({spelling.aten, spelling.lower});
+    }
+    record.infer = same_as_x;
+    record.supports = float_tiles;
+    record.prepare = prepare;
+    record.reference = reference;
+    record.cost = cost;
+    record.tolerance = {.pcc = 0.9999};
+    record.cases = cases_of(row);
+    records->push_back(std::move(record));
+    register_op(records->back());
+  }
+  return true;
+}
+
+[[maybe_unused]] const bool registered = register_rows();
+
+}  // namespace
+
+TileFunction activation_function(std::string_view name) {
+  if (name == "relu") return vectorised<f_relu>;
+  if (name == "gelu") return vectorised<f_gelu>;
+  if (name == "gelu_tanh") return vectorised<f_gelu_tanh>;
+  if (name == "silu") return vectorised<f_silu>;
+  if (name == "tanh") return vectorised<f_tanh>;
+  if (name == "sigmoid") return vectorised<f_sigmoid>;
+  return nullptr;
+}
+
+}  // namespace ttrt::ops
