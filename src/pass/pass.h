@@ -42,13 +42,29 @@ struct CompileOptions {
   std::vector<std::pair<std::string, bool>> fp32_acc;
   std::vector<std::string> fallback_ops, fallback_modules, fallback_nodes;   // globs kept on the CPU
   bool require_full = false;
+  // Values of free dims for counts, costs and placement; those not given take the lower bound of their range.
+  ir::SymBinding shapes;
+};
+
+// A compute node of the canonical graph: what the counts of device and CPU nodes refer to. Node::origins are indices
+// into PassContext::canonical.
+struct CanonicalNode {
+  std::string name;            // of the first result
+  std::string op;
+  std::string module;
+  std::string source;
+  double flops = 0;            // multiplications and additions of matrix products, at PassContext::shapes
 };
 
 struct PassContext {
+  PassContext(ir::Model& m, const CompileOptions& o);
+
   ir::Model& model;
   const CompileOptions& options;
   std::vector<RefusalRecord> refusals;
   std::vector<MatchRecord> matches;
+  std::vector<CanonicalNode> canonical;   // filled by number-nodes
+  ir::SymBinding shapes;                  // a value for every symbol
   // Rewrites still allowed (--rewrite-limit); every rewrite asks allow_rewrite() first.
   long rewrite_limit = -1;
   long rewrites = 0;
@@ -60,6 +76,11 @@ struct PassContext {
   void refuse(std::string_view pass, const ir::Node& node, Reason reason);
   void matched(std::string_view pass, std::string_view rule, std::vector<std::string> nodes, const ir::Node& result);
 };
+
+// Name of the node's first result, or its op where it has none.
+std::string node_name(const ir::Node& node);
+// Nodes of the graph and of all its regions.
+std::size_t count_nodes(const ir::Graph& graph);
 
 struct PassInfo {
   std::string_view name;       // kebab-case, equal to the file's name with '-' for '_'

@@ -1,0 +1,119 @@
+// See common.h.
+#include "common.h"
+
+#include <algorithm>
+
+namespace ttc {
+
+std::vector<int> erase_unused(const std::vector<ir::Node*>& candidates) {
+  std::vector<int> origins;
+  std::vector<ir::Node*> left = candidates;
+  bool erased = true;
+  while (erased) {
+    erased = false;
+    for (ir::Node*& node : left) {
+      if (!node) continue;
+      const bool used = std::any_of(node->results().begin(), node->results().end(), [](const auto& r) { return r->has_uses(); });
+      if (used) continue;
+      origins.insert(origins.end(), node->origins.begin(), node->origins.end());
+      node->graph()->erase(node);
+      node = nullptr;
+      erased = true;
+    }
+  }
+  return origins;
+}
+
+void merge_origins(ir::Node& into, const std::vector<int>& origins) {
+  into.origins.insert(into.origins.end(), origins.begin(), origins.end());
+  std::sort(into.origins.begin(), into.origins.end());
+  into.origins.erase(std::unique(into.origins.begin(), into.origins.end()), into.origins.end());
+}
+
+ir::Node* replace_matched(PassContext& context, std::string_view pass, std::string_view rule, ir::Node* root,
+                          const std::vector<ir::Node*>& matched, std::string op, std::vector<ir::Arg> args) {
+  if (!context.allow_rewrite()) return nullptr;
+  ir::Node* made = root->graph()->insert_before(root, std::move(op), std::move(args));
+  made->provenance = root->provenance;
+  made->origins = root->origins;
+  std::vector<std::string> names, gone{node_name(*root)};
+  for (const auto& result : root->results()) {
+    names.push_back(result->name);
+    ir::Value* value = made->add_result(result->type);
+    result->replace_all_uses_with(value);
+  }
+  std::vector<ir::Node*> others;
+  for (ir::Node* node : matched)
+    if (node != root && std::find(others.begin(), others.end(), node) == others.end()) {
+      others.push_back(node);
+      gone.push_back(node_name(*node));
+    }
+  root->graph()->erase(root);
+  for (std::size_t i = 0; i < names.size(); ++i) made->result(i)->name = names[i];
+  merge_origins(*made, erase_unused(others));
+  context.matched(pass, rule, std::move(gone), *made);
+  return made;
+}
+
+namespace {
+
+bool rewrite_graph(PassContext& context, ir::Graph& graph, bool (*rewrite)(PassContext&, ir::Node*)) {
+  bool changed = false;
+  graph.for_each([&](ir::Node* node) {
+    for (const auto& region : node->regions()) changed |= rewrite_graph(context, *region, rewrite);
+    changed |= rewrite(context, node);
+  });
+  return changed;
+}
+
+}  // namespace
+
+bool rewrite_all(PassContext& context, bool (*rewrite)(PassContext&, ir::Node*)) {
+  bool changed = false;
+  // Each rewrite removes nodes or brings them closer to their final form; the bound only guards against a bug.
+  for (int round = 0; round < 64; ++round) {
+    if (!rewrite_graph(context, *context.model.graph, rewrite)) return changed;
+    changed = true;
+  }
+  return changed;
+}
+
+void refuse_near_miss(PassContext& context, std::string_view pass, const ir::Node& node, const match::NearMiss& miss) {
+  const std::string name = node_name(node);
+  for (const RefusalRecord& known : context.refusals)
+    if (known.pass == pass && known.node == name) return;
+  context.refuse(pass, node, miss.reason());
+}
+
+bool glob_match(std::string_view pattern, std::string_view text) {
+  std::size_t p = 0, t = 0, star = std::string_view::npos, mark = 0;
+  while (t < text.size()) {
+    if (p < pattern.size() && (pattern[p] == '?' || (pattern[p] != '*' && pattern[p] == text[t]))) {
+      ++p;
+      ++t;
+    } else if (p < pattern.size() && pattern[p] == '*') {
+      star = p++;
+      mark = t;
+    } else if (star != std::string_view::npos) {
+      p = star + 1;
+      t = ++mark;
+    } else {
+      return false;
+    }
+  }
+  while (p < pattern.size() && pattern[p] == '*') ++p;
+  return p == pattern.size();
+}
+
+ir::Value* transposed_weight(ir::Model& model, ir::Value* value) {
+  const ir::GraphInput* input = ir::weight_input(value);
+  const ir::Weight* weight = model.weight_of(value);
+  const std::string name = input->target + ".transposed";
+  if (ir::Value* known = model.graph->find_input_by_target(name)) return known;
+  ir::Weight view = *weight;
+  std::swap(view.sizes.at(0), view.sizes.at(1));
+  std::swap(view.strides.at(0), view.strides.at(1));
+  return model.add_constant(name, std::move(view));
+}
+
+}  // namespace ttc

@@ -1,0 +1,39 @@
+// What rewriting passes share: replacing matched nodes by one, module globs, transposed views of constants.
+// Every rewrite asks the context first (--rewrite-limit) and leaves a record in the journal.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "match/kinds.h"
+#include "match/pattern.h"
+#include "pass/pass.h"
+
+namespace ttc {
+
+// One rewrite: `root` and the nodes that served it become one new node of `op`, before `root`, whose results have the
+// types and names of root's. Nodes of `matched` that nothing else uses go, and the new node takes their origins.
+// nullptr where the rewrite limit is reached; then nothing changed.
+ir::Node* replace_matched(PassContext& context, std::string_view pass, std::string_view rule, ir::Node* root,
+                          const std::vector<ir::Node*>& matched, std::string op, std::vector<ir::Arg> args);
+
+// Erases the nodes of `candidates` whose results nobody uses, repeatedly; returns the origins of those that went.
+std::vector<int> erase_unused(const std::vector<ir::Node*>& candidates);
+void merge_origins(ir::Node& into, const std::vector<int>& origins);
+
+// Runs `rewrite` on every node of the graph and its regions until nothing changes. `rewrite` returns true where it
+// changed the graph; it may erase the node it is given and nodes before it.
+bool rewrite_all(PassContext& context, bool (*rewrite)(PassContext&, ir::Node*));
+
+// Records a near miss as a refusal, once per pass and node.
+void refuse_near_miss(PassContext& context, std::string_view pass, const ir::Node& node, const match::NearMiss& miss);
+
+// '*' stands for anything, '?' for one character; no other special characters.
+bool glob_match(std::string_view pattern, std::string_view text);
+
+// A constant that views `weight` (rank 2) with its dims swapped: no bytes move. The same view for every caller.
+ir::Value* transposed_weight(ir::Model& model, ir::Value* weight);
+
+}  // namespace ttc

@@ -1,0 +1,143 @@
+// Brings matrix products with a constant weight back to aten.linear, whatever the export made of them: addmm and mm with
+// a transposed weight, GPT-2's addmm with the weight as it is ([in, out]; it becomes a constant view with the strides
+// swapped), matmul and bmm whose right side is one weight for the whole batch, the bias added afterwards, and the
+// views that flatten and restore the leading dims around it.
+#include "common.h"
+
+namespace ttc {
+namespace {
+
+constexpr std::string_view pass = "raise-linear";
+
+// A [K, N] right side of a product: the weight as [N, K] and the nodes between.
+struct RightSide {
+  ir::Value* weight = nullptr;
+  bool transposed_view = false;   // the weight is stored as [K, N]
+  std::vector<ir::Node*> nodes;
+};
+
+bool broadcasts_leading_dims(const ir::Node& node, const ir::Type& type) {
+  const bool expands = node.op() == "aten.expand.default" || match::is_reshape(node) || match::is_identity(node);
+  if (!expands || !node.operand(0)->type.has_shape || node.operand(0)->type.rank() < 2) return false;
+  const auto& from = node.operand(0)->type.sizes;
+  return from[from.size() - 2] == type.sizes[type.sizes.size() - 2] && from.back() == type.sizes.back();
+}
+
+// nullopt: not one constant matrix.
+std::optional<RightSide> right_side(ir::Value* value) {
+  RightSide side;
+  if (!value || !value->type.has_shape || value->type.rank() < 2) return std::nullopt;
+  while (value->def() && broadcasts_leading_dims(*value->def(), value->type)) {
+    side.nodes.push_back(value->def());
+    value = value->def()->operand(0);
+  }
+  if (value->type.rank() != 2) return std::nullopt;
+  side.transposed_view = true;
+  while (value->def() && (match::is_identity(*value->def()) || match::swaps_last_dims(*value->def()))) {
+    if (match::swaps_last_dims(*value->def())) side.transposed_view = !side.transposed_view;
+    side.nodes.push_back(value->def());
+    value = value->def()->operand(0);
+  }
+  side.weight = value;
+  return side;
+}
+
+bool is_one(const ir::Arg* arg) { return !arg || arg->number() == 1.0 || arg->integer() == 1; }
+
+struct Product {
+  ir::Value* x;
+  ir::Value* weight;
+  ir::Value* bias;   // nullptr: none
+};
+
+std::optional<Product> product_of(const ir::Node& node) {
+  const std::string& op = node.op();
+  if (op == "aten.addmm.default") return Product{node.operand(1), node.operand(2), node.operand(0)};
+  if (op == "aten.mm.default" || op == "aten.bmm.default" || op == "aten.matmul.default")
+    return Product{node.operand(0), node.operand(1), nullptr};
+  return std::nullopt;
+}
+
+// The reason why an addmm's scale or bias does not fit aten.linear.
+Refusal unfit(const ir::Node& node, const Product& product) {
+  if (!is_one(node.arg("alpha")) || !is_one(node.arg("beta")))
+    return Reason{ReasonCode::Unsupported, "addmm with alpha or beta other than 1"};
+  if (product.bias && (!product.bias->type.has_shape || product.bias->type.rank() != 1))
+    return Reason{ReasonCode::RankUnsupported, "the added matrix is no bias vector: " + product.bias->type.str()};
+  return std::nullopt;
+}
+
+bool raise_product(PassContext& context, ir::Node* node) {
+  const auto product = product_of(*node);
+  if (!product || !product->x || !product->weight) return false;
+  auto side = right_side(product->weight);
+  if (!side || (product->x->type.has_shape && product->x->type.rank() < 2)) return false;
+  const auto refuse = [&](Reason reason) {
+    for (const RefusalRecord& known : context.refusals)
+      if (known.pass == pass && known.node == node_name(*node)) return false;
+    context.refuse(pass, *node, std::move(reason));
+    return false;
+  };
+  if (!ir::is_weight(side->weight))
+    return refuse({ReasonCode::NonConstantWeight, "the right side of the product is computed at run time"});
+  if (const Refusal refusal = unfit(*node, *product)) return refuse(*refusal);
+  ir::Value* weight = side->transposed_view ? transposed_weight(context.model, side->weight) : side->weight;
+  std::vector<ir::Node*> nodes = side->nodes;
+  ir::Value* x = product->x;
+  while (x->def() && match::is_identity(*x->def())) {
+    nodes.push_back(x->def());
+    x = x->def()->operand(0);
+  }
+  return replace_matched(context, pass, node->op() + " with a constant weight", node, nodes, "aten.linear.default",
+                         {x, weight, product->bias ? ir::Arg(product->bias) : ir::Arg()}) != nullptr;
+}
+
+bool is_linear(const ir::Value* value) { return value && value->def() && value->def()->op() == "aten.linear.default"; }
+
+bool add_bias(PassContext& context, ir::Node* node) {
+  using namespace match;
+  static const Pattern rule = add(through(op({"aten.linear.default"}, {any("x"), weight("w")})
+                                              .where("a linear without bias", [](const State&, ir::Node& n) { return n.arg(2).is_none(); })
+                                              .sole().as("linear")),
+                                  weight("b"));
+  if (!node->op().starts_with("aten.add.")) return false;
+  const auto found = match::match(context.model, rule, node, 2);
+  if (!found.match) return false;
+  ir::Value* bias = found.match->value("b");
+  const ir::Type &bias_type = bias->type, &linear = found.match->value("linear")->type;
+  if (bias_type.rank() != 1 || !linear.has_shape || !(bias_type.sizes[0] == linear.sizes.back())) return false;
+  return replace_matched(context, pass, "linear + bias", node, found.match->nodes, "aten.linear.default",
+                         {found.match->value("x"), found.match->value("w"), bias}) != nullptr;
+}
+
+// view(linear(view(x))) where the views only flatten and restore the leading dims.
+bool drop_views(PassContext& context, ir::Node* node) {
+  if (!match::is_reshape(*node) || !is_linear(node->operand(0)) || node->operand(0)->use_count() != 1) return false;
+  ir::Node* linear = node->operand(0)->def();
+  std::vector<ir::Node*> nodes{linear};
+  const auto& sizes = node->result()->type.sizes;
+  if (!node->result()->type.has_shape || sizes.empty() || !(sizes.back() == linear->result()->type.sizes.back())) return false;
+  ir::Value* x = linear->operand(0);
+  while (x->def() && (match::is_reshape(*x->def()) || match::is_identity(*x->def()))) {
+    nodes.push_back(x->def());
+    x = x->def()->operand(0);
+    const auto& from = x->type.sizes;
+    const bool fits = x->type.has_shape && from.size() == sizes.size() && from.back() == linear->operand(0)->type.sizes.back() &&
+                      std::equal(from.begin(), from.end() - 1, sizes.begin());
+    if (!fits) continue;
+    return replace_matched(context, pass, "views around linear", node, nodes, "aten.linear.default",
+                           {x, linear->arg(1), linear->arg(2)}) != nullptr;
+  }
+  return false;
+}
+
+bool rewrite(PassContext& context, ir::Node* node) {
+  return raise_product(context, node) || add_bias(context, node) || drop_views(context, node);
+}
+
+bool run(PassContext& context) { return rewrite_all(context, rewrite); }
+
+}  // namespace
+}  // namespace ttc
+
+TTC_REGISTER_PASS({"raise-linear", "Bring addmm, mm, bmm and matmul with a constant weight back to linear", ttc::run});

@@ -1,0 +1,176 @@
+// See compile.h.
+#include "pass/compile.h"
+
+#include <algorithm>
+#include <set>
+
+#include "device/arch.h"
+#include "pass/call.h"
+#include "pass/manifest.h"
+#include "pass/numbering.h"
+#include "support/error.h"
+
+namespace ttc {
+namespace {
+
+// Where each canonical node ended: bits of `seen`.
+enum : unsigned { seen_on_device = 1, seen_on_cpu = 2 };
+
+std::vector<unsigned> locate_origins(const PassContext& context) {
+  std::vector<unsigned> seen(context.canonical.size(), 0);
+  ir::walk(*context.model.graph, [&](ir::Node* node) {
+    const unsigned bit = is_device_node(*node) && node->place != "cpu" ? seen_on_device : seen_on_cpu;
+    for (int origin : node->origins) seen.at(static_cast<std::size_t>(origin)) |= bit;
+  });
+  return seen;
+}
+
+// A canonical node that is computed in parts counts as a CPU node; one that nothing computes any more is not counted.
+void count_work(const PassContext& context, CompileResult& result) {
+  const std::vector<unsigned> seen = locate_origins(context);
+  for (std::size_t i = 0; i < seen.size(); ++i) {
+    if (seen[i] == 0) continue;
+    ++result.nodes.total;
+    result.flops.total += context.canonical[i].flops;
+    if (seen[i] == seen_on_device) {
+      ++result.nodes.device;
+      result.flops.device += context.canonical[i].flops;
+    } else {
+      ++result.nodes.cpu;
+    }
+  }
+}
+
+// The last word on a node: replacing and placing know more than raising.
+const RefusalRecord* refusal_of(const PassContext& context, const std::string& node) {
+  const RefusalRecord* found = nullptr;
+  for (const RefusalRecord& refusal : context.refusals) {
+    if (refusal.node != node) continue;
+    if (!found || !refusal.pass.starts_with("raise-")) found = &refusal;
+  }
+  return found;
+}
+
+void collect_fallbacks(const PassContext& context, CompileResult& result) {
+  ir::walk(*context.model.graph, [&](ir::Node* node) {
+    if (node->origins.empty() || (is_device_node(*node) && node->place != "cpu")) return;
+    const RefusalRecord* refusal = refusal_of(context, node_name(*node));
+    Reason reason = refusal ? refusal->reason
+                    : node->graph()->parent()
+                        ? Reason{ReasonCode::ControlFlow, "inside " + node->graph()->parent()->op() + ", which runs on the host"}
+                        : Reason{ReasonCode::Unimplemented, "no device kernel for " + node->op()};
+    result.fallbacks.push_back({.node = node_name(*node), .op = node->op(), .module = node->provenance->module_path,
+                                .reason = std::move(reason), .source = node->provenance->source});
+  });
+}
+
+std::string literal(const ir::Node& node, std::string_view name) {
+  const ir::Arg* arg = node.arg(name);
+  const std::string* text = arg ? arg->get_if<std::string>() : nullptr;
+  return text ? *text : std::string();
+}
+
+void collect_modules(const PassContext& context, CompileResult& result) {
+  ir::walk(*context.model.graph, [&](ir::Node* node) {
+    if (!is_device_node(*node) || node->provenance->module_path.empty()) return;
+    const ttrt::OpRecord* record = ttrt::find_op(node->op());
+    if (!record || (record->packed.empty() && node->op() != "tt.attention")) return;
+    ModuleReport report{.path = node->provenance->module_path, .klass = node->provenance->module_class, .op = node->op(),
+                        .weight_format = literal(*node, "weight_format"), .fidelity = literal(*node, "fidelity")};
+    if (std::find(result.modules.begin(), result.modules.end(), report) == result.modules.end())
+      result.modules.push_back(std::move(report));
+  });
+}
+
+std::int64_t device_bytes(const ir::Value* value, const PassContext& context) {
+  if (!value->type.is_tensor() || !value->type.has_shape || !value->type.has_dtype) return 0;
+  const auto format = exact_format(value->type.dtype);
+  if (!format) return 0;
+  ttrt::TensorSpec spec;
+  spec.dtype = *format;
+  for (const ir::SymExpr& size : value->type.sizes) spec.logical.push_back(size.evaluate(context.shapes).value_or(1));
+  return spec.nbytes();
+}
+
+void count_transfers(const PassContext& context, CompileResult& result) {
+  ir::walk(*context.model.graph, [&](ir::Node* node) {
+    const bool to_device = node->op() == "tt.to_device", to_host = node->op() == "tt.to_host";
+    if ((!to_device && !to_host) || node->operands().empty() || ir::is_weight(node->operand(0))) return;
+    ++result.transfers.count;
+    result.transfers.bytes += device_bytes(to_device ? node->result() : node->operand(0), context);
+  });
+}
+
+std::int64_t weight_bytes(const ir::Model& model) {
+  std::set<const ir::Storage*> seen;
+  std::int64_t bytes = 0;
+  for (const auto& [name, weight] : model.weights)
+    if (weight.storage && seen.insert(weight.storage.get()).second)
+      bytes += static_cast<std::int64_t>(weight.storage->bytes);
+  return bytes;
+}
+
+// DRAM: constants of device nodes plus the largest sum of results that are alive together. L1: the hungriest op.
+void estimate_memory(const PassContext& context, CompileResult& result) {
+  const ir::Graph& graph = *context.model.graph;
+  std::map<const ir::Value*, int> left;
+  std::int64_t constants = 0, live = 0, peak = 0;
+  std::set<const ir::Value*> packed;
+  const auto release = [&](const ir::Node& node) {
+    for (const ir::Value* operand : node.operands()) {
+      const auto found = left.find(operand);
+      if (found != left.end() && --found->second == 0) live -= device_bytes(operand, context);
+    }
+  };
+  for (const auto& node : graph.nodes()) {
+    const bool device = is_device_node(*node) && node->place != "cpu";
+    if (device) {
+      for (const ir::Value* operand : node->operands())
+        if (ir::is_weight(operand) && packed.insert(operand).second)
+          if (const ir::Weight* weight = context.model.weight_of(operand)) constants += static_cast<std::int64_t>(weight->nbytes());
+      for (const auto& value : node->results()) {
+        left[value.get()] = value->use_count();
+        live += device_bytes(value.get(), context);
+      }
+      peak = std::max(peak, live);
+      if (const ttrt::OpRecord* record = ttrt::find_op(node->op()); record && record->cost) {
+        auto call = concrete_call(*record, node->args(), context.shapes, context.options.activation);
+        if (auto* concrete = std::get_if<ttrt::OpCall>(&call))
+          result.memory.l1_peak = std::max(result.memory.l1_peak, record->cost(*concrete).l1_bytes);
+      }
+    }
+    release(*node);
+  }
+  const ttrt::ArchProfile arch = ttrt::profile_from_argument(context.options.arch);
+  result.memory.dram_peak = constants + peak;
+  result.memory.fits = result.memory.dram_peak <= arch.dram_banks * arch.dram_bank_bytes &&
+                       result.memory.l1_peak <= arch.l1_bytes - arch.l1_reserved;
+}
+
+}  // namespace
+
+CompileResult compile(ir::Model& model, const CompileOptions& options, const PassManagerOptions& passes,
+                      const CompileInput& input) {
+  PassContext context(model, options);
+  CompileResult result;
+  result.arch = ttrt::profile_from_argument(options.arch).name;
+  result.weights.bytes_in = weight_bytes(model);
+  result.passes = run_passes(context, passes);
+  if (context.canonical.empty()) number_nodes(context);   // a pipeline of the user's own
+
+  count_work(context, result);
+  collect_fallbacks(context, result);
+  collect_modules(context, result);
+  count_transfers(context, result);
+  estimate_memory(context, result);
+  result.weights.bytes_out = weight_bytes(model);
+  result.refusals = std::move(context.refusals);
+  result.matches = std::move(context.matches);
+  if (options.require_full && result.nodes.cpu > 0)
+    throw Error(Exit::unsupported, model.info.path, std::to_string(result.nodes.cpu) + " nodes stay on the CPU",
+                result.summary());
+  model.extra[std::string(manifest_name)] = manifest_text(model, options, input, result);
+  return result;
+}
+
+}  // namespace ttc

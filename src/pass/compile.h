@@ -1,0 +1,54 @@
+// Compiling: runs the passes, counts what came of it, and writes the manifest into the model.
+#pragma once
+
+#include "pass/manager.h"
+
+namespace ttc {
+
+struct ModuleReport {
+  std::string path, klass, op, weight_format, fidelity;
+  bool operator==(const ModuleReport&) const = default;
+};
+
+// A compute node that stays on the CPU.
+struct Fallback {
+  std::string node, op, module;
+  Reason reason;
+  std::string source;
+};
+
+// Names follow the JSON of `ttc compile`.
+struct CompileResult {
+  std::string arch;
+  struct { std::size_t total = 0, device = 0, cpu = 0; } nodes;   // compute nodes of the canonical graph
+  struct { double total = 0, device = 0; } flops;
+  std::vector<ModuleReport> modules;
+  std::vector<Fallback> fallbacks;
+  struct { std::size_t count = 0; std::int64_t bytes = 0; } transfers;   // per execution; constants are not counted
+  struct { std::int64_t bytes_in = 0, bytes_out = 0; } weights;
+  struct { std::int64_t l1_peak = 0, dram_peak = 0; bool fits = true; } memory;   // l1 per core, dram of all banks
+  std::vector<PassReport> passes;
+  std::vector<RefusalRecord> refusals;
+  std::vector<MatchRecord> matches;
+
+  // "41/44 nodes on device, 3 on CPU [gelu x2: Unimplemented, ...], 4 transfers, 1.2 MiB"
+  std::string summary() const;
+  // An object with the members above but refusals and matches.
+  std::string json() const;
+};
+
+// Facts about the input that the caller knows.
+struct CompileInput {
+  std::string sha256;        // of the file, in hex
+};
+
+// The name of the manifest in Model::extra: tool version, arch, input, counts, journal, precision, placement, fallbacks.
+// Holds neither times nor paths of this machine: the same input and options give the same text.
+inline constexpr std::string_view manifest_name = "ttc_manifest.json";
+
+// Rewrites `model` in place. Throws ttc::Error with Exit::unsupported under options.require_full where nodes stay on
+// the CPU, and what run_passes throws.
+CompileResult compile(ir::Model& model, const CompileOptions& options, const PassManagerOptions& passes = {},
+                      const CompileInput& input = {});
+
+}  // namespace ttc

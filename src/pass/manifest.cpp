@@ -1,0 +1,162 @@
+// See manifest.h and CompileResult in compile.h.
+#include "pass/manifest.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "pass/call.h"
+
+#ifndef TTC_VERSION
+#define TTC_VERSION "unknown"
+#endif
+
+namespace ttc {
+namespace {
+
+using nlohmann::json;
+
+// "/somewhere/bert.py:212" -> "bert.py:212"
+std::string without_folder(const std::string& source) {
+  const auto slash = source.find_last_of("/\\");
+  return slash == std::string::npos ? source : source.substr(slash + 1);
+}
+
+json fallbacks_json(const std::vector<Fallback>& fallbacks, bool full_source) {
+  json list = json::array();
+  for (const Fallback& f : fallbacks)
+    list.push_back({{"node", f.node}, {"op", f.op}, {"module", f.module}, {"reason", to_string(f.reason.code)},
+                    {"detail", f.reason.detail}, {"source", full_source ? f.source : without_folder(f.source)}});
+  return list;
+}
+
+json modules_json(const std::vector<ModuleReport>& modules) {
+  json list = json::array();
+  for (const ModuleReport& m : modules)
+    list.push_back({{"path", m.path}, {"class", m.klass}, {"op", m.op}, {"weight_format", m.weight_format},
+                    {"fidelity", m.fidelity}});
+  return list;
+}
+
+json literal(const ir::Arg* arg) {
+  if (!arg) return nullptr;
+  if (const auto* text = arg->get_if<std::string>()) return *text;
+  if (const auto* flag = arg->get_if<bool>()) return *flag;
+  return nullptr;
+}
+
+// Each device node whose literals say how precisely it computes.
+json precision_json(const ir::Model& model) {
+  json list = json::array();
+  ir::walk(*model.graph, [&](ir::Node* node) {
+    if (!is_device_node(*node)) return;
+    json entry;
+    for (const char* name : {"weight_format", "fidelity", "fp32_acc"})
+      if (json value = literal(node->arg(name)); !value.is_null()) entry[name] = value;
+    if (entry.empty()) return;
+    entry["node"] = node_name(*node);
+    entry["op"] = node->op();
+    entry["module"] = node->provenance->module_path;
+    list.push_back(std::move(entry));
+  });
+  return list;
+}
+
+// Only the exceptions: every node that is not a tt operator runs on the CPU.
+json placement_json(const ir::Model& model) {
+  json cpu = json::array();
+  std::size_t device = 0;
+  ir::walk(*model.graph, [&](ir::Node* node) {
+    if (is_device_node(*node) && node->place != "cpu") ++device;
+    else if (!node->origins.empty()) cpu.push_back(node_name(*node));
+  });
+  return {{"device_nodes", device}, {"cpu", cpu}};
+}
+
+json counts_json(const CompileResult& r) {
+  return {{"nodes", {{"total", r.nodes.total}, {"device", r.nodes.device}, {"cpu", r.nodes.cpu}}},
+          {"flops", {{"total", r.flops.total}, {"device", r.flops.device}}},
+          {"transfers", {{"count", r.transfers.count}, {"bytes", r.transfers.bytes}}},
+          {"weights", {{"bytes_in", r.weights.bytes_in}, {"bytes_out", r.weights.bytes_out}}},
+          {"memory", {{"l1_peak", r.memory.l1_peak}, {"dram_peak", r.memory.dram_peak}, {"fits", r.memory.fits}}}};
+}
+
+std::string human_bytes(std::int64_t bytes) {
+  static constexpr const char* units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+  double value = static_cast<double>(bytes);
+  std::size_t unit = 0;
+  while (value >= 1024 && unit + 1 < std::size(units)) {
+    value /= 1024;
+    ++unit;
+  }
+  char text[32];
+  std::snprintf(text, sizeof text, unit == 0 ? "%.0f %s" : "%.1f %s", value, units[unit]);
+  return text;
+}
+
+// "aten.gelu.default" -> "gelu"
+std::string short_op(const std::string& op) {
+  const auto first = op.find('.');
+  if (first == std::string::npos) return op;
+  const auto second = op.find('.', first + 1);
+  return op.substr(first + 1, second == std::string::npos ? second : second - first - 1);
+}
+
+}  // namespace
+
+std::string CompileResult::summary() const {
+  std::string text = std::to_string(nodes.device) + "/" + std::to_string(nodes.total) + " nodes on device";
+  if (nodes.cpu > 0) {
+    std::map<std::string, int> groups;
+    for (const Fallback& f : fallbacks) ++groups[short_op(f.op) + " x#: " + std::string(to_string(f.reason.code))];
+    std::vector<std::pair<std::string, int>> sorted(groups.begin(), groups.end());
+    std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
+    text += ", " + std::to_string(nodes.cpu) + " on CPU [";
+    constexpr std::size_t shown = 8;
+    for (std::size_t i = 0; i < sorted.size() && i < shown; ++i) {
+      std::string group = sorted[i].first;
+      group.replace(group.find('#'), 1, std::to_string(sorted[i].second));
+      text += (i ? ", " : "") + group;
+    }
+    if (sorted.size() > shown) text += ", and " + std::to_string(sorted.size() - shown) + " more kinds";
+    text += "]";
+  }
+  text += ", " + std::to_string(transfers.count) + (transfers.count == 1 ? " transfer, " : " transfers, ");
+  return text + human_bytes(transfers.bytes);
+}
+
+std::string CompileResult::json() const {
+  nlohmann::json out = counts_json(*this);
+  out["arch"] = arch;
+  out["modules"] = modules_json(modules);
+  out["fallbacks"] = fallbacks_json(fallbacks, true);
+  out["passes"] = nlohmann::json::array();
+  for (const PassReport& p : passes)
+    out["passes"].push_back({{"name", p.name}, {"changed", p.changed}, {"ms", p.ms}, {"nodes_before", p.nodes_before},
+                             {"nodes_after", p.nodes_after}, {"matched", p.matched}, {"refused", p.refused}});
+  out["summary"] = summary();
+  return out.dump();
+}
+
+std::string manifest_text(const ir::Model& model, const CompileOptions& options, const CompileInput& input,
+                          const CompileResult& result) {
+  json out = counts_json(result);
+  out["ttc"] = TTC_VERSION;
+  out["manifest"] = 1;
+  out["arch"] = result.arch;
+  out["input"] = {{"sha256", input.sha256}, {"format", model.info.format}, {"torch", model.info.torch_version}};
+  out["activation"] = ttrt::to_string(options.activation);
+  out["summary"] = result.summary();
+  out["modules"] = modules_json(result.modules);
+  out["precision"] = precision_json(model);
+  out["placement"] = placement_json(model);
+  out["fallbacks"] = fallbacks_json(result.fallbacks, false);
+  out["journal"] = json::array();
+  for (const MatchRecord& m : result.matches)
+    out["journal"].push_back({{"pass", m.pass}, {"rule", m.rule}, {"nodes", m.nodes}, {"result", m.result},
+                              {"module", m.module}});
+  return out.dump(1);
+}
+
+}  // namespace ttc

@@ -1,0 +1,12 @@
+// The manifest of a rewritten model and the JSON of a compile's result.
+#pragma once
+
+#include "pass/compile.h"
+
+namespace ttc {
+
+// JSON text: {ttc, arch, input, counts, precision, placement, fallbacks, journal}. Deterministic.
+std::string manifest_text(const ir::Model& model, const CompileOptions& options, const CompileInput& input,
+                          const CompileResult& result);
+
+}  // namespace ttc

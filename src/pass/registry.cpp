@@ -1,0 +1,82 @@
+// See pass.h: the registry of passes and the bookkeeping that every pass shares.
+#include <algorithm>
+
+#include "pass/pass.h"
+#include "support/error.h"
+
+namespace ttc {
+namespace {
+
+std::map<std::string_view, PassInfo>& registry() {
+  static std::map<std::string_view, PassInfo> passes;
+  return passes;
+}
+
+void bind_symbols(const ir::Graph& graph, const ir::SymRanges& ranges, ir::SymBinding& out);
+
+void bind_type(const ir::Type& type, const ir::SymRanges& ranges, ir::SymBinding& out) {
+  std::vector<std::string> symbols;
+  for (const ir::SymExpr& size : type.sizes) size.collect_symbols(symbols);
+  if (type.sym) type.sym->collect_symbols(symbols);
+  for (const std::string& symbol : symbols) {
+    if (out.contains(symbol)) continue;
+    const auto range = ranges.find(symbol);
+    const std::int64_t low = range != ranges.end() && range->second.min ? *range->second.min : 1;
+    out.emplace(symbol, std::max<std::int64_t>(low, 1));
+  }
+}
+
+void bind_symbols(const ir::Graph& graph, const ir::SymRanges& ranges, ir::SymBinding& out) {
+  for (const ir::GraphInput& input : graph.inputs()) bind_type(input.value->type, ranges, out);
+  for (const auto& node : graph.nodes()) {
+    for (const auto& result : node->results()) bind_type(result->type, ranges, out);
+    for (const auto& region : node->regions()) bind_symbols(*region, ranges, out);
+  }
+}
+
+}  // namespace
+
+PassContext::PassContext(ir::Model& m, const CompileOptions& o) : model(m), options(o), shapes(o.shapes) {
+  for (const auto& [symbol, range] : m.ranges)
+    if (!shapes.contains(symbol)) shapes.emplace(symbol, std::max<std::int64_t>(range.min.value_or(1), 1));
+  bind_symbols(*m.graph, m.ranges, shapes);
+}
+
+void PassContext::refuse(std::string_view pass, const ir::Node& node, Reason reason) {
+  refusals.push_back({.pass = std::string(pass), .node = node_name(node), .op = node.op(),
+                      .module = node.provenance->module_path, .source = node.provenance->source,
+                      .reason = std::move(reason)});
+}
+
+void PassContext::matched(std::string_view pass, std::string_view rule, std::vector<std::string> nodes,
+                          const ir::Node& result) {
+  matches.push_back({.pass = std::string(pass), .rule = std::string(rule), .nodes = std::move(nodes),
+                     .result = node_name(result), .module = result.provenance->module_path});
+}
+
+std::string node_name(const ir::Node& node) { return node.results().empty() ? node.op() : node.result()->name; }
+
+std::size_t count_nodes(const ir::Graph& graph) {
+  std::size_t count = graph.nodes().size();
+  for (const auto& node : graph.nodes())
+    for (const auto& region : node->regions()) count += count_nodes(*region);
+  return count;
+}
+
+void register_pass(const PassInfo& info) {
+  const bool fresh = registry().emplace(info.name, info).second;
+  TTC_CHECK(fresh, "pass registered twice: " + std::string(info.name));
+}
+
+const PassInfo* find_pass(std::string_view name) {
+  const auto found = registry().find(name);
+  return found == registry().end() ? nullptr : &found->second;
+}
+
+std::vector<const PassInfo*> all_passes() {
+  std::vector<const PassInfo*> passes;
+  for (const auto& [name, info] : registry()) passes.push_back(&info);
+  return passes;
+}
+
+}  // namespace ttc
