@@ -1,0 +1,153 @@
+// Runs a model: the graph once flattened (program.h), then per input signature a plan that keeps bound kernels and the
+// places of all device values. The first run with a signature records; later ones only walk the instructions.
+//
+// Modes: `device` runs tt nodes on the device and the rest in LibTorch; `cpu` runs tt nodes in their references, so it
+// needs no device; a graph without tt nodes is then simply run by LibTorch.
+// An Executor keeps the state of one user: buffers that the model writes live on from run to run. One run at a time; a
+// second thread waits.
+#pragma once
+
+#include <functional>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "device/arch.h"
+#include "device_step.h"
+#include "program.h"
+
+namespace ttrt {
+
+enum class Mode : std::uint8_t { device, cpu };
+std::string_view to_string(Mode mode);
+
+struct ExecutorOptions {
+  Mode mode = Mode::device;
+  Numerics numerics = Numerics::fast;
+  ArchProfile profile = default_profile();
+  std::size_t program_cache = 8;       // plans kept, least recently used goes first
+  bool check_inputs = true;
+};
+
+// What one instruction cost, summed over the runs since profiling began.
+struct InstructionProfile {
+  std::int64_t calls = 0;
+  double wall_us = 0;
+  double cycles = 0;                   // of the device's time model; 0 for host work
+  std::string bound;                   // "math", "dram", "pcie" or "" for host work
+  std::int64_t bytes = 0;              // read and written by the op
+};
+
+struct TraceEvent {
+  const Instruction* instruction = nullptr;
+  double start_us = 0, wall_us = 0;    // start: since profiling began
+};
+
+struct Counts {
+  std::int64_t device = 0, cpu = 0;    // compute nodes of the program by place, transfers and numbers not counted
+};
+
+// Sees an instruction's results in its frame right after it ran.
+using Observer = std::function<void(const Instruction&, const Frame&)>;
+
+class Executor {
+ public:
+  Executor(std::shared_ptr<const ttc::ir::Model> model, ExecutorOptions options);
+  ~Executor();
+  Executor(const Executor&) = delete;
+  Executor& operator=(const Executor&) = delete;
+
+  // User inputs in the order of the signature, those that export made constants left out; tensors that the model writes
+  // are written in place. Returns the user outputs, tensors on the host. Throws ttc::Error (usage) where an input does
+  // not fit the signature.
+  std::vector<RtValue> run(std::vector<RtValue> inputs);
+  // Back to the buffers the file holds.
+  void reset_state();
+
+  const ttc::ir::Model& model() const { return *model_; }
+  const Program& program() const { return *program_; }
+  const ExecutorOptions& options() const { return options_; }
+  // The device that runs the tt nodes; nullptr before the first run and where none is needed.
+  const std::shared_ptr<Device>& device() const { return device_; }
+  Counts counts() const;
+  // Device work of the last run in the time model.
+  double device_cycles() const { return device_cycles_; }
+  std::vector<FallbackFailure> fallback_failures() const;
+  std::size_t cached_plans() const { return plans_.size(); }
+
+  void set_observer(Observer observer) { observer_ = std::move(observer); }
+  void set_profiling(bool on, bool trace = false);
+  // By instruction index; empty where profiling was never on.
+  const std::vector<InstructionProfile>& profile() const { return profile_; }
+  const std::vector<TraceEvent>& trace() const { return trace_; }
+
+ private:
+  struct Plan {
+    std::string key;
+    Frame frame;
+    std::vector<DeviceStep> steps;     // by instruction index; host instructions leave theirs empty
+    std::vector<char> planned;         // by slot
+    bool recorded = false;
+    std::int64_t region_bytes = 0;
+  };
+
+  void set_up();
+  HostTensor weight_tensor(const ttc::ir::Weight& weight);
+  Plan& plan_for(const std::string& key);
+  void place_values(Plan& plan);
+  void bind_inputs(Plan& plan, std::vector<RtValue>& inputs);
+  std::vector<RtValue> take_outputs(Plan& plan, const std::vector<RtValue>& inputs);
+  RtValue own(RtValue value) const;
+  void write_state(int slot, const RtValue& value);
+  StepContext context(Plan& plan);
+
+  void run_block(const Region& block, Plan& plan);
+  void execute(const Instruction& instruction, Plan& plan);
+  void execute_profiled(const Instruction& instruction, Plan& plan);
+  void account(const Instruction& instruction, const Plan& plan, double wall_us);
+  void execute_host(const Instruction& instruction, Plan& plan);
+  void read_back(const Instruction& instruction, Plan& plan);
+  void assign(const Instruction& instruction, std::vector<RtValue>& results, Frame& frame);
+  double cycles_of(const Instruction& instruction, const Plan& plan, std::string* bound) const;
+
+  // control_flow.cpp
+  void execute_control(const Instruction& instruction, Plan& plan);
+  std::vector<RtValue> run_region(const Region& region, std::vector<RtValue> inputs, Plan& plan);
+  void run_loop(const Instruction& instruction, Plan& plan);
+  void run_while(const Instruction& instruction, Plan& plan);
+  void run_map(const Instruction& instruction, Plan& plan);
+  void run_scan(const Instruction& instruction, Plan& plan);
+  void run_wrapped(const Instruction& instruction, Plan& plan);
+
+  std::shared_ptr<const ttc::ir::Model> model_;
+  ExecutorOptions options_;
+  std::unique_ptr<Program> program_;
+  std::shared_ptr<Device> device_;
+  bool uses_device_ = false;
+
+  std::mutex mutex_;
+  bool ready_ = false;
+  Frame constants_;                    // weights and results of the set-up block
+  std::unique_ptr<Plan> set_up_plan_;
+  std::map<int, HostTensor> state_;    // by slot
+  PackedWeights packed_;
+  std::map<const ttc::ir::Storage*, std::pair<std::shared_ptr<const void>, const std::byte*>> storages_;
+  std::list<std::unique_ptr<Plan>> plans_;   // most recently used first
+
+  Observer observer_;
+  bool profiling_ = false, tracing_ = false;
+  double profile_start_us_ = 0;
+  std::vector<InstructionProfile> profile_;
+  std::vector<TraceEvent> trace_;
+  double device_cycles_ = 0;
+  std::map<int, FallbackFailure> failures_;
+};
+
+// A device of this profile in the first free slot, initialised.
+std::shared_ptr<Device> open_device(const ArchProfile& profile);
+
+}  // namespace ttrt
