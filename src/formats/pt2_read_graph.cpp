@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cctype>
+#include <charconv>
+#include <sstream>
 
 #include "formats/pt2_names.h"
 #include "formats/sympy.h"
@@ -104,6 +106,20 @@ std::string text_name(const std::string& name) {
   for (char& c : out)
     if (!std::isalnum(static_cast<unsigned char>(c)) && c != '_' && c != '.') c = '_';
   return out.empty() ? "_" : out;
+}
+
+// What ttc itself wrote about a node of a rewritten model: its place and the nodes it stands for.
+void read_placement(const Json& json, Node& node) {
+  const Json* metadata = find_member(json, "metadata");
+  if (!metadata) return;
+  if (const Json* place = find_member(*metadata, "ttc_place")) node.place = as_string(*place);
+  const Json* origins = find_member(*metadata, "ttc_origins");
+  std::istringstream numbers(origins ? as_string(*origins) : std::string());
+  for (std::string number; std::getline(numbers, number, ',');) {
+    int origin = 0;
+    if (std::from_chars(number.data(), number.data() + number.size(), origin).ec != std::errc()) throw bad_file("", "malformed ttc_origins");
+    node.origins.push_back(origin);
+  }
 }
 
 // Puts named arguments into the order of the schema and fills in its defaults.
@@ -401,6 +417,7 @@ void Pt2GraphReader::read_node(Scope& scope, const Json& json) {
     Node* node = scope.graph.append(op, std::move(args));
     node->arg_names = std::move(names);
     node->provenance = provenance(json);
+    read_placement(json, *node);
     for (const Json* region : regions) read_region(scope, *node, *region);
     read_results(scope, *node, member(json, "outputs"));
   } catch (const Error& error) {

@@ -1,0 +1,407 @@
+// See pt2_write_graph.h. What PyTorch's loader needs was tried member by member: names must be unique Python
+// identifiers, every value needs an entry in its table, arguments carry the names of the operator's schema.
+#include "formats/pt2_write_graph.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "formats/pt2_names.h"
+#include "formats/sympy.h"
+
+namespace ttc {
+namespace {
+
+using ir::Arg;
+using ir::Graph;
+using ir::InputKind;
+using ir::OutputKind;
+using ir::TypeKind;
+using ir::Value;
+
+enum ArgumentKind { unknown_kind = 0, positional_kind = 1, keyword_kind = 2 };
+
+bool is_unbacked(const std::string& symbol) {
+  return symbol.starts_with("zuf") || (symbol.size() > 1 && symbol[0] == 'u' && std::isdigit(static_cast<unsigned char>(symbol[1])));
+}
+
+Error cannot_write(const ir::Node* node, const std::string& what) {
+  return {Exit::unsupported, "", (node ? "node " + node->op() + ": " : std::string()) + what + " cannot be saved as .pt2",
+          "save TorchScript models with -o NAME.pt, or give the shapes of all inputs"};
+}
+
+Json floating(double value) {
+  if (std::isnan(value)) return "NaN";
+  if (std::isinf(value)) return value > 0 ? "Infinity" : "-Infinity";
+  return value;
+}
+
+Json tagged(const char* tag, Json value) { return Json{{tag, std::move(value)}}; }
+
+bool is_tensor_list(std::string_view type) { return type.starts_with("Tensor") && type.find('[') != type.npos; }
+
+// A list tag where every element satisfies a predicate.
+template <typename T>
+bool all_are(const Arg::List& list) {
+  return std::all_of(list.begin(), list.end(), [](const Arg& item) { return item.get_if<T>() != nullptr; });
+}
+
+Json empty_list(std::string_view type) {
+  if (type.starts_with("float")) return tagged("as_floats", Json::array());
+  if (type.starts_with("bool")) return tagged("as_bools", Json::array());
+  if (type.starts_with("str")) return tagged("as_strings", Json::array());
+  if (type.starts_with("int") || type.starts_with("SymInt") || type.starts_with("Scalar")) return tagged("as_ints", Json::array());
+  return tagged("as_tensors", Json::array());
+}
+
+// The scalar literals; nullopt for values, lists and graphs. `is_hop`: operators pass as strings there.
+std::optional<Json> scalar(const Arg& arg, bool is_hop) {
+  if (arg.is_none()) return tagged("as_none", true);
+  if (const auto* v = arg.get_if<bool>()) return tagged("as_bool", *v);
+  if (const auto* v = arg.get_if<std::int64_t>()) return tagged("as_int", *v);
+  if (const auto* v = arg.get_if<double>()) return tagged("as_float", floating(*v));
+  if (const auto* v = arg.get_if<std::string>()) return tagged(is_hop && v->starts_with("torch.ops.") ? "as_operator" : "as_string", *v);
+  if (const auto* v = arg.get_if<DType>()) return tagged("as_scalar_type", pt2_code(*v));
+  if (const auto* v = arg.get_if<ir::MemoryFormatArg>()) return tagged("as_memory_format", v->code);
+  if (const auto* v = arg.get_if<ir::LayoutArg>()) return tagged("as_layout", v->code);
+  if (const auto* v = arg.get_if<ir::DeviceArg>()) return tagged("as_device", {{"type", v->type}, {"index", v->index ? Json(*v->index) : Json()}});
+  if (const auto* v = arg.get_if<std::complex<double>>())
+    return tagged("as_complex", {{"real", floating(v->real())}, {"imag", floating(v->imag())}});
+  return std::nullopt;
+}
+
+const char* sym_tag(TypeKind kind) {
+  return kind == TypeKind::integer ? "as_sym_int" : kind == TypeKind::boolean ? "as_sym_bool" : kind == TypeKind::floating ? "as_sym_float" : nullptr;
+}
+
+// Text that may stand between the separators of nn_module_stack.
+bool is_plain(const std::string& text) {
+  return text.find_first_of(",;") == text.npos && std::count(text.begin(), text.end(), '(') == std::count(text.begin(), text.end(), ')') &&
+         std::count(text.begin(), text.end(), '[') == std::count(text.begin(), text.end(), ']');
+}
+
+}  // namespace
+
+Pt2GraphWriter::Pt2GraphWriter(const ir::Model& model) : model_(model), hints_(model.info.hints) {
+  // PyTorch wants an example value for each size; distinct ones, so that nothing looks equal by accident.
+  std::int64_t next = 3;
+  for (const auto& [symbol, range] : model.ranges) {
+    if (symbol.starts_with("u") && symbol.size() > 1)
+      next_unbacked_ = std::max(next_unbacked_, std::atoi(symbol.c_str() + 1) + 1);
+    if (is_unbacked(symbol) || hints_.contains(symbol)) continue;
+    const std::int64_t value = std::max(next++, range.min.value_or(0));
+    hints_[symbol] = range.max ? std::min(value, *range.max) : value;
+  }
+}
+
+Json Pt2GraphWriter::graph() { return write_graph(*model_.graph); }
+
+std::string Pt2GraphWriter::unique(Scope& scope, std::string_view stem) {
+  const std::string base = python_identifier(stem);
+  std::string candidate = base;
+  for (int i = 1; !scope.names.insert(candidate).second; ++i) candidate = base + "_" + std::to_string(i);
+  return candidate;
+}
+
+std::string Pt2GraphWriter::fresh_symbol(const char* prefix) {
+  std::string symbol = prefix + std::to_string(next_unbacked_++);
+  symbols_.insert(symbol);
+  return symbol;
+}
+
+Json Pt2GraphWriter::sym_expr(const ir::SymExpr& expr) {
+  std::vector<std::string> used;
+  expr.collect_symbols(used);
+  symbols_.insert(used.begin(), used.end());
+  const auto positive = [&](const std::string& symbol) {
+    if (is_unbacked(symbol)) return false;
+    const auto range = model_.ranges.find(symbol);
+    return range == model_.ranges.end() || !range->second.min || *range->second.min >= 1;
+  };
+  const auto hint = expr.evaluate(hints_);
+  return {{"expr_str", to_srepr(expr, positive)}, {"hint", hint ? tagged("as_int", *hint) : Json()}};
+}
+
+Json Pt2GraphWriter::sym_int(const ir::SymExpr& expr) {
+  return expr.is_number() ? tagged("as_int", expr.number()) : tagged("as_expr", sym_expr(expr));
+}
+
+Json Pt2GraphWriter::tensor_meta(const Value& value) {
+  const ir::Type& type = value.type;
+  if (!type.has_dtype || !type.has_shape) throw cannot_write(value.def(), "value '" + value.name + "' of unknown shape");
+  std::vector<ir::SymExpr> strides = type.strides;
+  if (strides.size() != type.sizes.size()) {
+    strides.assign(type.sizes.size(), ir::SymExpr(1));
+    for (std::size_t i = strides.size(); i-- > 1;) strides[i - 1] = strides[i] * (type.sizes[i] == ir::SymExpr(0) ? ir::SymExpr(1) : type.sizes[i]);
+  }
+  Json sizes_json = Json::array(), strides_json = Json::array();
+  for (const auto& size : type.sizes) sizes_json.push_back(sym_int(size));
+  for (const auto& stride : strides) strides_json.push_back(sym_int(stride));
+  const ir::Weight* weight = model_.weight_of(&value);
+  return {{"dtype", pt2_code(type.dtype)}, {"sizes", sizes_json}, {"requires_grad", weight && weight->requires_grad},
+          {"device", {{"type", "cpu"}, {"index", nullptr}}}, {"strides", strides_json}, {"storage_offset", tagged("as_int", 0)}, {"layout", 7}};
+}
+
+// Gives a value its name and its entry in the table of its kind.
+void Pt2GraphWriter::declare(Scope& scope, const Value& value) {
+  const std::string& name = names_.at(&value);
+  const auto& sym = value.type.sym;
+  switch (value.type.kind) {
+    case TypeKind::tensor: scope.json["tensor_values"][name] = tensor_meta(value); return;
+    case TypeKind::integer:
+      scope.json["sym_int_values"][name] = sym_int(sym ? *sym : ir::SymExpr::symbol(fresh_symbol("u")));
+      return;
+    case TypeKind::boolean: {
+      const ir::SymExpr expr = sym ? *sym : ir::SymExpr::call("Equality", {ir::SymExpr::symbol(fresh_symbol("u")), 1});
+      scope.json["sym_bool_values"][name] = tagged("as_expr", sym_expr(expr));
+      return;
+    }
+    case TypeKind::floating:
+      scope.json["sym_float_values"][name] = tagged("as_expr", sym_expr(sym ? *sym : ir::SymExpr::symbol(fresh_symbol("zuf"))));
+      return;
+    case TypeKind::object: scope.json["custom_obj_values"][name] = {{"name", name}, {"class_fqn", value.type.object_class}}; return;
+    case TypeKind::none: return;
+    default: throw cannot_write(value.def(), "value '" + value.name + "' of type " + value.type.str());
+  }
+}
+
+Json Pt2GraphWriter::write_graph(const Graph& graph) {
+  Scope scope{.graph = graph, .names = {}};
+  for (const char* table : {"tensor_values", "sym_int_values", "sym_bool_values", "sym_float_values", "custom_obj_values"}) scope.json[table] = Json::object();
+  const bool main = graph.parent() == nullptr;
+  scope.json["is_single_tensor_return"] = !main && graph.returns_single;
+  // All names first: names of nodes must not take those of later values.
+  for (const auto& input : graph.inputs()) names_[input.value.get()] = unique(scope, input.value->name);
+  for (const auto& node : graph.nodes())
+    for (const auto& result : node->results())
+      if (result->type.kind != TypeKind::none) names_[result.get()] = unique(scope, result->name);
+  Json inputs = Json::array(), nodes = Json::array(), outputs = Json::array();
+  for (const auto& input : graph.inputs()) {
+    if (!input.literal) declare(scope, *input.value);
+    inputs.push_back(input.literal ? argument(scope, nullptr, *input.literal) : value_argument(*input.value));
+  }
+  for (const auto& node : graph.nodes()) {
+    for (const auto& result : node->results()) declare(scope, *result);
+    nodes.push_back(write_node(scope, *node));
+  }
+  for (const auto* output : ordered_outputs(graph)) outputs.push_back(argument(scope, nullptr, output->arg));
+  scope.json["inputs"] = std::move(inputs);
+  scope.json["nodes"] = std::move(nodes);
+  scope.json["outputs"] = std::move(outputs);
+  return std::move(scope.json);
+}
+
+Json Pt2GraphWriter::write_node(Scope& scope, const ir::Node& node) {
+  const bool hop = node.op().starts_with("higher_order.");
+  if (!node.regions().empty() && !hop) throw cannot_write(&node, "control flow of TorchScript");
+  const ir::OpSchema* schema = node.schema();
+  Json json;
+  json["target"] = target_from_op(node.op());
+  json["inputs"] = schema && !schema->varargs ? inputs_by_schema(scope, node) : inputs_in_order(scope, node);
+  json["outputs"] = results(node);
+  json["metadata"] = metadata(node);
+  const bool one = node.results().size() == 1 && node.result()->type.kind != TypeKind::none;
+  // A higher-order operator gives a tuple, unless it passes on what its only graph returns bare (wrap_with_*).
+  const bool single = one && hop && (node.regions().empty() || (node.regions().size() == 1 && node.regions()[0]->returns_single));
+  json["is_hop_single_tensor_return"] = hop ? Json(single) : Json();
+  const bool named_by_result = one && (hop ? single : !(schema && schema->returns.size() == 1 && is_tensor_list(schema->returns[0])));
+  json["name"] = named_by_result ? name_of(*node.result()) : unique(scope, node.op().substr(node.op().find('.') + 1));
+  return json;
+}
+
+// Positional arguments up to the last that is not its default, then the keyword-only ones that are not.
+Json Pt2GraphWriter::inputs_by_schema(Scope& scope, const ir::Node& node) {
+  const auto& formal = node.schema()->args;
+  const auto is_default = [&](std::size_t i) { return formal[i].default_value && *formal[i].default_value == node.arg(i); };
+  std::size_t positional = 0;
+  for (std::size_t i = 0; i < formal.size() && i < node.args().size(); ++i)
+    if (!formal[i].kwarg_only && !is_default(i)) positional = i + 1;
+  Json inputs = Json::array();
+  for (std::size_t i = 0; i < formal.size() && i < node.args().size(); ++i) {
+    if (formal[i].kwarg_only ? is_default(i) : i >= positional) continue;
+    inputs.push_back({{"name", formal[i].name},
+                      {"arg", argument(scope, &node, node.arg(i), formal[i].type)},
+                      {"kind", formal[i].kwarg_only ? keyword_kind : positional_kind}});
+  }
+  return inputs;
+}
+
+Json Pt2GraphWriter::inputs_in_order(Scope& scope, const ir::Node& node) {
+  Json inputs = Json::array();
+  for (std::size_t i = 0; i < node.args().size(); ++i) {
+    const std::string name = i < node.arg_names.size() ? node.arg_names[i] : "";
+    const int kind = name.empty() ? positional_kind : node.schema() ? keyword_kind : unknown_kind;
+    inputs.push_back({{"name", name}, {"arg", argument(scope, &node, node.arg(i))}, {"kind", kind}});
+  }
+  return inputs;
+}
+
+Json Pt2GraphWriter::results(const ir::Node& node) {
+  const auto& all = node.results();
+  static const std::vector<std::string> no_returns;
+  const auto& returns = node.schema() && !node.schema()->varargs ? node.schema()->returns : no_returns;
+  const auto lists = std::count_if(returns.begin(), returns.end(), is_tensor_list);
+  if (lists > 1) throw cannot_write(&node, "an operator with several lists of results");
+  Json outputs = Json::array();
+  if (lists == 0) {
+    for (const auto& result : all) outputs.push_back(value_argument(*result));
+    return outputs;
+  }
+  std::size_t next = 0;
+  for (const auto& type : returns) {
+    if (!is_tensor_list(type)) {
+      outputs.push_back(value_argument(*all.at(next++)));
+      continue;
+    }
+    Json list = Json::array();
+    for (std::size_t left = all.size() + 1 - returns.size(); left > 0; --left) list.push_back({{"name", name_of(*all.at(next++))}});
+    outputs.push_back(tagged("as_tensors", std::move(list)));
+  }
+  return outputs;
+}
+
+Json Pt2GraphWriter::metadata(const ir::Node& node) {
+  Json json = Json::object();
+  const ir::Provenance& from = *node.provenance;
+  std::string modules;
+  std::set<std::string> keys;
+  for (const auto& [path, type] : from.stack) {
+    if (!is_plain(path) || !is_plain(type)) continue;
+    std::string key = "L__self__" + path;
+    for (int i = 1; !keys.insert(key).second; ++i) key = "L__self__" + path + "@" + std::to_string(i);
+    modules += (modules.empty() ? "" : ";") + key + "," + path + "," + type;
+  }
+  if (!modules.empty()) json["nn_module_stack"] = modules;
+  if (const auto colon = from.source.rfind(':'); colon != std::string::npos)
+    json["stack_trace"] = "File \"" + from.source.substr(0, colon) + "\", line " + from.source.substr(colon + 1) + ", in forward";
+  if (!node.place.empty()) json["ttc_place"] = node.place;
+  std::string origins;
+  for (const int origin : node.origins) origins += (origins.empty() ? "" : ",") + std::to_string(origin);
+  if (!origins.empty()) json["ttc_origins"] = origins;
+  return json;
+}
+
+Json Pt2GraphWriter::value_argument(const Value& value) {
+  const ir::Graph* graph = value.graph();
+  if (!value.def() && graph && graph->inputs().at(value.index()).literal) return *scalar(*graph->inputs()[value.index()].literal, false);
+  if (value.type.kind == TypeKind::none) return tagged("as_none", true);
+  if (const char* tag = sym_tag(value.type.kind)) return tagged(tag, tagged("as_name", name_of(value)));
+  if (value.type.kind == TypeKind::object) return tagged("as_custom_obj", {{"name", name_of(value)}, {"class_fqn", value.type.object_class}});
+  return tagged("as_tensor", {{"name", name_of(value)}});
+}
+
+Json Pt2GraphWriter::argument(Scope& scope, const ir::Node* node, const Arg& arg, std::string_view type) {
+  const bool hop = node && node->op().starts_with("higher_order.");
+  if (auto literal = scalar(arg, hop)) return std::move(*literal);
+  if (const Value* value = arg.value()) {
+    if (!names_.contains(value)) throw cannot_write(node, "a value captured from an outer graph");
+    return value_argument(*value);
+  }
+  if (const auto* region = arg.get_if<ir::RegionArg>()) return region_argument(scope, *node, region->index);
+  return list_argument(scope, node, *arg.list(), type);
+}
+
+Json Pt2GraphWriter::region_argument(Scope& scope, const ir::Node& node, int index) {
+  const Graph& region = *node.regions().at(index);
+  return tagged("as_graph", {{"name", unique(scope, region.name)}, {"graph", write_graph(region)}});
+}
+
+Json Pt2GraphWriter::list_argument(Scope& scope, const ir::Node* node, const Arg::List& list, std::string_view type) {
+  if (list.empty()) return empty_list(type);
+  const auto convert = [&](const char* tag, auto&& each) {
+    Json items = Json::array();
+    for (const Arg& item : list) items.push_back(each(item));
+    return tagged(tag, std::move(items));
+  };
+  const auto content = [&](const Arg& item) { return argument(scope, node, item).begin().value(); };
+  if (all_are<std::int64_t>(list)) return convert("as_ints", content);
+  if (all_are<bool>(list)) return convert("as_bools", content);
+  if (all_are<std::string>(list)) return convert("as_strings", content);
+  if (std::all_of(list.begin(), list.end(), [](const Arg& item) { return item.get_if<double>() || item.get_if<std::int64_t>(); }))
+    return convert("as_floats", [](const Arg& item) { return floating(*item.number()); });
+  const Value* first = nullptr;
+  for (const Arg& item : list)
+    if (!first) first = item.value();
+  if (const char* tag = first ? sym_tag(first->type.kind) : nullptr) {
+    const std::string plural = std::string(tag) + "s";
+    // Literals among symbols keep their own tag: {"as_int": 2}.
+    return convert(plural.c_str(), [&](const Arg& item) {
+      const Json one = argument(scope, node, item);
+      return one.contains(tag) ? one[tag] : one;
+    });
+  }
+  if (all_are<Arg::List>(list)) {
+    const Json head = argument(scope, node, list[0]);
+    const std::string& inner = head.begin().key();
+    const char* tag = inner == "as_ints" ? "as_int_lists" : inner == "as_floats" ? "as_float_lists" : "as_nested_tensors";
+    return convert(tag, content);
+  }
+  const bool optional = type.starts_with("Tensor?") || !all_are<Value*>(list);
+  if (!optional) return convert("as_tensors", content);
+  return convert("as_optional_tensors", [&](const Arg& item) {
+    if (!item.is_none() && !item.value()) throw cannot_write(node, "a list of mixed kinds");
+    return argument(scope, node, item);
+  });
+}
+
+// PyTorch's verifier wants mutations before user outputs.
+std::vector<const ir::GraphOutput*> Pt2GraphWriter::ordered_outputs(const Graph& graph) const {
+  std::vector<const ir::GraphOutput*> out;
+  for (const auto& output : graph.outputs()) out.push_back(&output);
+  std::stable_partition(out.begin(), out.end(), [](const auto* output) { return output->kind != OutputKind::user; });
+  std::stable_partition(out.begin(), out.end(), [](const auto* output) { return output->kind == OutputKind::token; });
+  return out;
+}
+
+Json Pt2GraphWriter::input_spec(const ir::GraphInput& input) {
+  const std::string& name = name_of(*input.value);
+  const Json arg = {{"name", name}};
+  switch (input.kind) {
+    case InputKind::parameter: return tagged("parameter", {{"arg", arg}, {"parameter_name", input.target}});
+    case InputKind::buffer: return tagged("buffer", {{"arg", arg}, {"buffer_name", input.target}, {"persistent", input.persistent}});
+    case InputKind::constant: return tagged("tensor_constant", {{"arg", arg}, {"tensor_constant_name", input.target}});
+    case InputKind::custom_obj:
+      return tagged("custom_obj", {{"arg", {{"name", name}, {"class_fqn", input.value->type.object_class}}}, {"custom_obj_name", input.target}});
+    case InputKind::token: return tagged("token", {{"arg", arg}});
+    case InputKind::user: break;
+  }
+  if (input.literal) return tagged("constant_input", {{"name", name}, {"value", *scalar(*input.literal, false)}});
+  return tagged("user_input", {{"arg", value_argument(*input.value)}});
+}
+
+Json Pt2GraphWriter::output_spec(const ir::GraphOutput& output) {
+  const Value* value = output.arg.value();
+  const auto arg = [&]() -> Json {
+    if (!value) throw cannot_write(nullptr, "a mutation without a value");
+    return {{"name", name_of(*value)}};
+  };
+  switch (output.kind) {
+    case OutputKind::buffer_mutation: return tagged("buffer_mutation", {{"arg", arg()}, {"buffer_name", output.target}});
+    case OutputKind::parameter_mutation: return tagged("parameter_mutation", {{"arg", arg()}, {"parameter_name", output.target}});
+    case OutputKind::user_input_mutation:
+      for (const auto& input : model_.graph->inputs())
+        if (input.value->name == output.target) return tagged("user_input_mutation", {{"arg", arg()}, {"user_input_name", name_of(*input.value)}});
+      throw cannot_write(nullptr, "a mutation of the unknown input '" + output.target + "'");
+    case OutputKind::token: return tagged("token", {{"arg", arg()}});
+    default: break;
+  }
+  Scope scope{.graph = *model_.graph, .names = {}};
+  return tagged("user_output", {{"arg", argument(scope, nullptr, output.arg)}});
+}
+
+Json Pt2GraphWriter::signature() {
+  Json inputs = Json::array(), outputs = Json::array();
+  for (const auto& input : model_.graph->inputs()) inputs.push_back(input_spec(input));
+  for (const auto* output : ordered_outputs(*model_.graph)) outputs.push_back(output_spec(*output));
+  return {{"input_specs", inputs}, {"output_specs", outputs}};
+}
+
+Json Pt2GraphWriter::range_constraints() {
+  Json out = Json::object();
+  const auto bound = [](const std::optional<std::int64_t>& value) { return value ? Json(*value) : Json(); };
+  for (const auto& [symbol, range] : model_.ranges) out[symbol] = {{"min_val", bound(range.min)}, {"max_val", bound(range.max)}};
+  for (const auto& symbol : symbols_)
+    if (!out.contains(symbol)) out[symbol] = {{"min_val", is_unbacked(symbol) ? Json() : Json(0)}, {"max_val", Json()}};
+  return out;
+}
+
+}  // namespace ttc
