@@ -136,18 +136,20 @@ class Parser {
   struct Name {
     std::string text;
     bool weight;
+    std::size_t position;
   };
   Name name() {
+    const std::size_t position = in_.position();
     const bool weight = in_.peek() == '$';
     if (!weight && in_.peek() != '%') in_.fail("expected a value such as %x or $weight");
     in_.expect(weight ? '$' : '%');
-    Name out{in_.word_or_string("a name"), weight};
+    Name out{in_.word_or_string("a name"), weight, position};
     if (out.text.empty()) in_.fail("a name is empty");
     return out;
   }
   Name new_name() {
     Name out = name();
-    if (!all_names_.insert(out.text).second) in_.fail("%" + out.text + " is defined twice");
+    if (!all_names_.insert(out.text).second) in_.fail_at(out.position, "%" + out.text + " is defined twice");
     return out;
   }
   void define(const std::string& name, Value* value) {
@@ -157,8 +159,9 @@ class Parser {
   Value* value() {
     const Name wanted = name();
     const auto it = names_.find(wanted.text);
-    if (it == names_.end()) in_.fail("%" + wanted.text + " is not defined here");
-    if (is_weight(it->second) != wanted.weight) in_.fail((wanted.weight ? "$" : "%") + wanted.text + (wanted.weight ? " is no weight" : " is a weight: write $"));
+    if (it == names_.end()) in_.fail_at(wanted.position, "%" + wanted.text + " is not defined here");
+    if (is_weight(it->second) != wanted.weight)
+      in_.fail_at(wanted.position, (wanted.weight ? "$" : "%") + wanted.text + (wanted.weight ? " is no weight" : " is a weight: write $"));
     return it->second;
   }
 

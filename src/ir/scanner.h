@@ -17,12 +17,13 @@ class Scanner {
  public:
   Scanner(std::string_view text, std::string file) : text_(text), file_(std::move(file)) {}
 
-  [[noreturn]] void fail(const std::string& what, std::string hint = {}) const {
-    const std::string_view before = text_.substr(0, at_);
+  [[noreturn]] void fail(const std::string& what) const { fail_at(at_, what); }
+  [[noreturn]] void fail_at(std::size_t at, const std::string& what) const {
+    const std::string_view before = text_.substr(0, at);
     const auto line = std::count(before.begin(), before.end(), '\n') + 1;
     const auto newline = before.rfind('\n');
-    const std::size_t column = at_ - (newline == std::string_view::npos ? 0 : newline + 1) + 1;
-    throw bad_file(file_, "line " + std::to_string(line) + ", column " + std::to_string(column) + ": " + what, std::move(hint));
+    const std::size_t column = at - (newline == std::string_view::npos ? 0 : newline + 1) + 1;
+    throw bad_file(file_, "line " + std::to_string(line) + ", column " + std::to_string(column) + ": " + what);
   }
 
   void skip() {
@@ -35,6 +36,11 @@ class Scanner {
         return;
       }
     }
+  }
+  // Where the next token starts, for fail_at.
+  std::size_t position() {
+    skip();
+    return at_;
   }
   bool at_end() {
     skip();
@@ -84,7 +90,8 @@ class Scanner {
         out += text_[at_++];
         continue;
       }
-      const char escape = at_ + 1 < text_.size() ? text_[at_ + 1] : '\0';
+      if (at_ + 1 >= text_.size()) fail("a string is not closed");
+      const char escape = text_[at_ + 1];
       at_ += 2;
       if (escape == 'n') out += '\n';
       else if (escape == 't') out += '\t';

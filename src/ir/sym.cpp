@@ -30,11 +30,15 @@ struct SymExpr::Node {
 namespace {
 
 using List = std::vector<SymExpr>;
+__extension__ typedef __int128 Wide;  // sums and products before they are known to fit
 using Int = std::optional<std::int64_t>;
 
 Int add_checked(std::int64_t a, std::int64_t b) {
   std::int64_t r;
   return __builtin_add_overflow(a, b, &r) ? Int() : Int(r);
+}
+Int narrow(Wide value) {
+  return value == static_cast<std::int64_t>(value) ? Int(static_cast<std::int64_t>(value)) : Int();
 }
 Int mul_checked(std::int64_t a, std::int64_t b) {
   std::int64_t r;
@@ -112,11 +116,11 @@ SymExpr scaled(const List& factors, std::int64_t coefficient, Raw raw) {
 }
 
 Folded fold_add(const List& operands, Raw raw) {
-  Int constant = 0;
-  std::vector<std::pair<List, std::int64_t>> terms;
+  Wide constant = 0;
+  std::vector<std::pair<List, Wide>> terms;
   for (const SymExpr& e : operands) {
     if (e.is_number()) {
-      if (!(constant = add_checked(*constant, e.number()))) return {};
+      constant += e.number();
       continue;
     }
     auto [coefficient, rest] = split_term(e);
@@ -124,31 +128,36 @@ Folded fold_add(const List& operands, Raw raw) {
     if (same == terms.end()) {
       terms.emplace_back(std::move(rest), coefficient);
     } else {
-      const Int sum = add_checked(same->second, coefficient);
-      if (!sum) return {};
-      same->second = *sum;
+      same->second += coefficient;
     }
   }
   List out;
-  for (const auto& [rest, coefficient] : terms)
-    if (coefficient != 0) out.push_back(scaled(rest, coefficient, raw));
+  for (const auto& [rest, coefficient] : terms) {
+    if (!narrow(coefficient)) return {};
+    if (coefficient != 0) out.push_back(scaled(rest, *narrow(coefficient), raw));
+  }
+  if (!narrow(constant)) return {};
   std::sort(out.begin(), out.end(), less);
-  if (*constant != 0) out.emplace_back(*constant);
+  if (constant != 0) out.emplace_back(*narrow(constant));
   if (out.empty()) return SymExpr(0);
   return out.size() == 1 ? out[0] : raw("add", std::move(out));
 }
 
 Folded fold_mul(const List& operands, Raw raw) {
-  Int constant = 1;
+  Wide product = 1;
+  bool zero = false;
   List factors;
   for (const SymExpr& e : operands) {
     if (!e.is_number()) {
       factors.push_back(e);
-    } else if (!(constant = mul_checked(*constant, e.number()))) {
-      return {};
+      continue;
     }
+    zero = zero || e.number() == 0;
+    if (narrow(product - (product > 0))) product *= e.number();  // beyond 2^63 it can not fit any more
   }
-  if (*constant == 0) return SymExpr(0);
+  if (zero) return SymExpr(0);
+  const Int constant = narrow(product);
+  if (!constant) return {};
   if (factors.empty()) return SymExpr(*constant);
   if (factors.size() == 1 && is_call(factors[0], "add") && *constant != 1) {
     List terms;

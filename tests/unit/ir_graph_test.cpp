@@ -1,0 +1,222 @@
+// Graphs: use lists, names, erasing, moving, copying, inlining; the verifier.
+#include "ir/graph.h"
+
+#include "ir/model.h"
+#include "support/error.h"
+#include "tests/catch.h"
+#include "tests/unit/ir_test_ops.h"
+
+using namespace ttc::ir;
+using ttc::DType;
+
+namespace {
+
+const Type f32x2 = Type::tensor(DType::f32, {2});
+
+std::string joined(const Model& model) {
+  std::string all;
+  for (const std::string& message : verify(model)) all += message + "\n";
+  return all;
+}
+
+Node* relu(Graph& graph, Value* x, std::string name = {}) {
+  Node* node = graph.append("aten.relu.default", {x});
+  node->add_result(f32x2, std::move(name));
+  return node;
+}
+
+}  // namespace
+
+TEST_CASE("use lists follow arguments, lists, regions and outputs", "[ir][graph]") {
+  test::register_ops();
+  Model model;
+  Graph& g = *model.graph;
+  Value* x = g.add_input(f32x2, "x");
+  Node* a = relu(g, x, "a");
+  Node* cat = g.append("aten.cat.default", {Arg::List{a->result(), x, a->result()}});
+  cat->add_result(Type::tensor(DType::f32, {6}), "c");
+  Node* branch = g.append("prim.if", {});
+  branch->add_result(f32x2, "r");
+  Graph* region = branch->add_region();
+  region->add_output(relu(*region, a->result(), "inner")->result());
+  branch->add_region()->add_output(a->result());
+  g.add_output(Arg::List{a->result(), cat->result()});
+
+  CHECK(cat->args().size() == 2);  // dim=0 is filled in
+  CHECK(a->result()->users() == std::vector<Node*>{cat, cat, region->nodes().front().get()});
+  CHECK(a->result()->output_uses() == 2);
+  CHECK(joined(model).empty());
+
+  a->result()->replace_all_uses_with(x);
+  CHECK_FALSE(a->result()->has_uses());
+  CHECK(x->use_count() == 1 + 3 + 1 + 2);
+  CHECK(branch->regions()[1]->outputs()[0].arg.value() == x);
+  g.erase(a);
+  CHECK(x->use_count() == 3 + 1 + 2);
+  CHECK(joined(model).empty());
+  branch->regions().clear();
+  CHECK(x->use_count() == 3 + 1);
+}
+
+TEST_CASE("names are unique in the outermost graph", "[ir][graph]") {
+  Model model;
+  Graph& g = *model.graph;
+  Value* x = g.add_input(f32x2, "x");
+  Node* branch = g.append("prim.if", {});
+  Graph* region = branch->add_region();
+  CHECK(relu(*region, x, "x")->result()->name == "x_1");
+  CHECK(relu(g, x, "x")->result()->name == "x_2");
+  CHECK(relu(g, x, "x_1")->result()->name == "x_3");
+  CHECK(relu(g, x)->result()->name == "0");
+  CHECK(relu(g, x)->result()->name == "1");
+  CHECK(region->outermost() == &g);
+}
+
+TEST_CASE("for_each survives erasing and inserting", "[ir][graph]") {
+  Model model;
+  Graph& g = *model.graph;
+  Value* x = g.add_input(f32x2, "x");
+  std::vector<Node*> nodes;
+  for (int i = 0; i < 6; ++i) nodes.push_back(relu(g, x));
+  int visited = 0;
+  g.for_each([&](Node* node) {
+    ++visited;
+    if (node == nodes[1]) {
+      g.erase(nodes[2]);  // the next one
+      g.erase(nodes[4]);
+      g.insert_after(node, "aten.relu.default", {x})->add_result(f32x2);
+      g.erase(node);
+    }
+  });
+  CHECK(visited == 4);
+  CHECK(g.nodes().size() == 4);
+  g.move_before(nodes[5], nodes[0]);
+  CHECK(g.nodes().front().get() == nodes[5]);
+  CHECK(joined(model).empty());
+}
+
+TEST_CASE("copies are deep and equal in text", "[ir][graph]") {
+  test::register_ops();
+  const auto model = parse(R"(graph main(%x: f32[2] user, $w: f32[2] parameter "w") {
+    %a: f32[2] = aten.add.Tensor(%x, $w, alpha=2)  @m : C  at f.py:1
+    %r: f32[2] = prim.if(%a) { %b: f32[2] = aten.relu.default(%a) return %b } { ^no(%i: int): return %x } origins=[1, 2]
+    return %r, mutation parameter "w" = %a
+  })");
+  std::map<const Value*, Value*> map;
+  const auto copy = clone(*model->graph, &map);
+  CHECK(print(*copy) == print(*model->graph));
+  const Value* a = model->graph->nodes().front()->result();
+  REQUIRE(map.at(a)->def() == copy->nodes().front().get());
+  CHECK(map.at(a)->use_count() == a->use_count());
+  CHECK(map.at(a) != a);
+}
+
+TEST_CASE("a region is inlined with values and literals for its inputs", "[ir][graph]") {
+  test::register_ops();
+  const auto model = parse(R"(graph main(%x: f32[2] user) {
+    %r: f32[2] = higher_order.wrap(false, region(0), %x) { ^body(%y: f32[2], %k: int):
+      %s: f32[2] = aten.add.Tensor(%y, %x, alpha=%k)
+      %t: f32[2] = prim.if(%y) { %u: f32[2] = aten.add.Tensor(%s, %y) return %u } { return %y }
+      return %t, %k }
+    return %r
+  })");
+  Graph& g = *model->graph;
+  Node* wrap = g.nodes().front().get();
+  const auto outputs = inline_region(*wrap->regions()[0], {g.inputs()[0].value.get(), 3}, wrap);
+  REQUIRE(outputs.size() == 2);
+  CHECK(outputs[1] == Arg(3));
+  wrap->result()->replace_all_uses_with(outputs[0].value());
+  g.erase(wrap);
+  CHECK(joined(*model).empty());
+  CHECK(print(g) == R"(graph main(%x: f32[2] user) {
+  %s_1: f32[2] = aten.add.Tensor(%x, %x, alpha=3)
+  %t_1: f32[2] = prim.if(%x) {
+    %u_1: f32[2] = aten.add.Tensor(%s_1, %x)
+    return %u_1
+  } {
+    return %x
+  }
+  return %t_1
+}
+)");
+}
+
+TEST_CASE("constants get unique names; unused weights go", "[ir][graph]") {
+  Model model;
+  Value* a = model.add_constant("c", make_weight(DType::f32, {1}, std::vector<std::byte>(4)));
+  Value* b = model.add_constant("c", make_weight(DType::f32, {1}, std::vector<std::byte>(4)));
+  CHECK(b->name != a->name);
+  CHECK(model.weight_of(b) != nullptr);
+  CHECK(model.weight_of(b) != model.weight_of(a));
+  model.graph->add_output(b);
+  model.drop_unused_weights();
+  CHECK(model.weights.size() == 1);
+  CHECK(model.graph->inputs().size() == 1);
+  CHECK(joined(model).empty());
+}
+
+TEST_CASE("the verifier names the node and where it comes from", "[ir][verifier]") {
+  test::register_ops();
+  const char* text = R"(graph main(%x: f32[2] user, $w: f32[2] buffer "w") {
+    %a: f32[2] = aten.add.Tensor(%x, $w)  @enc.fc : Linear  at f.py:7
+    %b: f32[2] = aten.relu.default(%a)
+    return %b })";
+  const auto model = parse(text);
+  Graph& g = *model->graph;
+  Node *add = g.nodes().front().get(), *last = g.nodes().back().get();
+  REQUIRE(joined(*model).empty());
+  SECTION("use before definition") {
+    g.move_before(last, add);
+    CHECK(joined(*model) == "%b = aten.relu.default: uses %a before it is defined\n");
+  }
+  SECTION("argument kinds") {
+    add->set_arg(2, Arg("two"));
+    CHECK(joined(*model) == "%a = aten.add.Tensor: argument 'alpha' is no Scalar (enc.fc, f.py:7)\n");
+  }
+  SECTION("argument count") {
+    add->set_args({g.inputs()[0].value.get()});
+    CHECK(joined(*model).find("has 1 arguments, its schema 3") != std::string::npos);
+  }
+  SECTION("result count and type") {
+    last->result()->type = Type::integer();
+    add->add_result(f32x2);
+    CHECK(joined(*model).find("has 2 results, its schema 1") != std::string::npos);
+    CHECK(joined(*model).find("result %b is int, its schema says Tensor") != std::string::npos);
+  }
+  SECTION("types") {
+    add->result()->type = Type();
+    CHECK(joined(*model).find("result %a is used but has no type (enc.fc, f.py:7)") != std::string::npos);
+  }
+  SECTION("names") {
+    add->result()->name = "x";
+    CHECK(joined(*model) == "two values are named %x\n");
+  }
+  SECTION("weights") {
+    model->weights.at("w").sizes = {3};
+    CHECK(joined(*model).find("has another type than its input") != std::string::npos);
+    model->weights.clear();
+    CHECK(joined(*model) == "weight $w ('w') is missing in the model\n");
+  }
+  SECTION("storage") {
+    model->weights.at("w").strides = {100};
+    CHECK(joined(*model).find("lies outside of its storage") != std::string::npos);
+  }
+  SECTION("mutation targets") {
+    g.add_output(last->result(), OutputKind::buffer_mutation, "w");
+    CHECK(joined(*model).empty());
+    g.add_output(last->result(), OutputKind::buffer_mutation, "v");
+    g.add_output(last->result(), OutputKind::user_input_mutation, "w");
+    CHECK(joined(*model) == "an output mutates 'v', which is no weight\nan output mutates 'w', which is no input\n");
+  }
+  SECTION("region numbers") {
+    g.append("higher_order.cond", {RegionArg{1}});
+    CHECK(joined(*model) == "higher_order.cond: names region 1 of 0\n");
+  }
+  SECTION("values of regions stay inside") {
+    Node* branch = g.append("prim.if", {});
+    Node* inner = relu(*branch->add_region(), last->result(), "inner");
+    g.add_output(inner->result());
+    CHECK(joined(*model) == "graph 'main' returns %inner, which is not defined there\n");
+    g.remove_output(1);
+  }
+}
