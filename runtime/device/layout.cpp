@@ -16,7 +16,7 @@
 namespace ttrt {
 namespace {
 
-constexpr std::int64_t parallel_elements = 1 << 17;  // below, threads cost more than they save
+constexpr std::int64_t parallel_elements = 1 << 20;  // below, threads cost more than they save
 
 // A host tensor seen as `batch` matrices whose rows are dense.
 struct Matrices {

@@ -15,17 +15,6 @@ struct Cut {
 
 std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
-void check_shape(const TensorSpec& spec) {
-  std::int64_t elements = 1;
-  for (const std::int64_t dim : spec.logical) {
-    if (dim < 0) throw ttc::usage_error("a device tensor cannot have a negative size");
-    if (dim > 0 && elements > largest_elements / round_up(dim, tile_dim)) throw ttc::usage_error("a device tensor of this shape is too large");
-    elements *= dim > 0 ? round_up(dim, tile_dim) : 1;
-  }
-  if (spec.layout == Layout::row_major && is_block_format(spec.dtype))
-    throw ttc::usage_error(std::string(to_string(spec.dtype)) + " tensors must be in TILE layout");
-}
-
 Cut cut_of(const TensorSpec& spec) {
   const ShardSpec& shard = *spec.memory.shard;
   const bool tiled = spec.layout == Layout::tile;
@@ -84,6 +73,17 @@ std::int64_t alignment(const TensorSpec& spec, const ArchProfile& profile) {
 
 }  // namespace
 
+void check_spec(const TensorSpec& spec) {
+  std::int64_t elements = 1;
+  for (const std::int64_t dim : spec.logical) {
+    if (dim < 0) throw ttc::usage_error("a device tensor cannot have a negative size");
+    if (dim > 0 && elements > largest_elements / round_up(dim, tile_dim)) throw ttc::usage_error("a device tensor of this shape is too large");
+    elements *= dim > 0 ? round_up(dim, tile_dim) : 1;
+  }
+  if (spec.layout == Layout::row_major && is_block_format(spec.dtype))
+    throw ttc::usage_error(std::string(to_string(spec.dtype)) + " tensors must be in TILE layout");
+}
+
 std::int64_t page_bytes(const TensorSpec& spec) {
   if (spec.layout == Layout::tile) return tile_bytes(spec.dtype);
   const bool sharded = spec.memory.layout != TensorMemoryLayout::interleaved;
@@ -92,7 +92,7 @@ std::int64_t page_bytes(const TensorSpec& spec) {
 }
 
 BufferSpec buffer_spec(const TensorSpec& spec, const ArchProfile& profile) {
-  check_shape(spec);
+  check_spec(spec);
   BufferSpec out{.bytes = spec.nbytes(), .type = spec.memory.buffer_type};
   if (spec.memory.layout == TensorMemoryLayout::interleaved) {
     if (spec.memory.shard) throw ttc::usage_error("an INTERLEAVED tensor has no shards");

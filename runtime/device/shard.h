@@ -8,6 +8,10 @@
 
 namespace ttrt {
 
+// Throws ttc::Error (usage) for a shape or layout that no tensor can have: a negative size, more elements than an int64
+// can count bytes of, a block format in ROW_MAJOR.
+void check_spec(const TensorSpec& spec);
+
 // Bytes of one page: a tile, or a row of an interleaved ROW_MAJOR tensor, or a row of one shard.
 std::int64_t page_bytes(const TensorSpec& spec);
 
