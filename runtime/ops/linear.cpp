@@ -1,0 +1,178 @@
+// tt.linear: x times a packed weight, plus bias, through an activation: torch.nn.Linear and what is fused behind it.
+// The weight lies on the device as [K, N] (torch's is [N, K]); the bias is one row in bfloat16.
+#include <memory>
+
+#include "device/arch.h"
+#include "device/matmul.h"
+#include "ops/rules.h"
+#include "ops/tiles.h"
+#include "ops/unary.h"
+
+namespace ttrt::ops {
+namespace {
+
+using ttc::Reason;
+using ttc::ReasonCode;
+namespace ir = ttc::ir;
+
+LowerResult lower(const LowerContext& context) {
+  if (auto no = check_floats(context)) return *no;
+  const AtenArgs args(context);
+  const ir::Value* weight = args["weight"].value();
+  if (weight == nullptr || !ir::is_weight(weight)) return Reason{ReasonCode::NonConstantWeight, "the weight is computed at run time"};
+  if (weight->type.rank() != 2 || !weight->type.is_static()) return Reason{ReasonCode::RankUnsupported, "the weight is no matrix"};
+  if (args.given("bias") && !ir::is_weight(args["bias"].value())) {
+    return Reason{ReasonCode::NonConstantWeight, "the bias is computed at run time"};
+  }
+  if (args.given("bias") && args.rank("bias") != 1) return Reason{ReasonCode::RankUnsupported, "the bias is no vector"};
+  if (args.rank("input").value_or(0) < 1) return Reason{ReasonCode::RankUnsupported, "a scalar input"};
+  const DataType format = context.options.weight;
+  const MathFidelity fidelity = context.options.fidelity.value_or(default_fidelity(format));
+  return Lowered{.args = {args["input"], args["weight"], args["bias"],
+                          ir::Arg::ints({*weight->type.dim(1), *weight->type.dim(0)}), std::string(to_string(format)),
+                          std::string(to_string(fidelity)), context.options.fp32_acc, ir::Arg()},
+                 .results = {}};
+}
+
+std::pair<std::int64_t, std::int64_t> weight_shape(const OpCall& call) {
+  const auto shape = call.integers("weight_shape");
+  if (shape.size() != 2 || shape[0] < 1 || shape[1] < 1) bad_call(call, "weight_shape must be [K, N]");
+  return {shape[0], shape[1]};
+}
+
+TensorSpec weight_spec(const OpCall& call) {
+  const auto [k, n] = weight_shape(call);
+  const auto format = data_type_from_string(call.string("weight_format"));
+  if (!format || !is_float_format(*format)) bad_call(call, "weight_format '" + call.string("weight_format") + "'");
+  return tiled({k, n}, *format);
+}
+
+TensorSpec bias_spec(const OpCall& call) { return tiled({1, weight_shape(call).second}, DataType::bfloat16); }
+
+std::vector<TensorSpec> infer(const OpCall& call) {
+  const TensorSpec& x = spec_of(call, "x");
+  const auto [k, n] = weight_shape(call);
+  if (x.logical.empty() || x.logical.back() != k) {
+    bad_call(call, "the input's last dim is " + std::to_string(x.logical.empty() ? 1 : x.logical.back()) + ", the weight wants " + std::to_string(k));
+  }
+  Shape out = x.logical;
+  out.back() = n;
+  return {tiled(std::move(out), x.dtype)};
+}
+
+ttc::Refusal supports(const OpCall& call) {
+  const std::string& activation = call.string("activation");
+  if (!activation.empty() && activation_function(activation) == nullptr) return unsupported("activation '" + activation + "'");
+  return any_tiles(call);
+}
+
+void zero_last_columns(DeviceTensor& out) {
+  const TileGrid g(out.spec);
+  std::byte* bytes = out.data();
+  alignas(64) float v[tile_elements];
+  for (std::int64_t t = g.across - 1; t < g.tiles(); t += g.across) {
+    load_tile(g.dtype, bytes + t * g.bytes, v);
+    zero_outside(v, g.rows_in(t), g.cols_in(t));
+    store_tile(g.dtype, Rounding::away, v, bytes + t * g.bytes);
+  }
+}
+
+Kernel prepare(const OpCall& call, const PrepareContext& context) {
+  const TensorSpec& x = spec_of(call, "x");
+  const TensorSpec weight = weight_spec(call);
+  const std::string& activation = call.string("activation");
+  // The matrix unit's relu is exact; the vector unit's functions have no bit-exact model here.
+  if (context.numerics == Numerics::exact && !activation.empty() && activation != "relu") return {};
+  MatmulSpec spec{.batch = x.batch(), .b_batch = 1, .m = x.rows(), .k = weight.logical[0], .n = weight.logical[1]};
+  spec.a = x.dtype;
+  spec.b = weight.dtype;
+  spec.out = infer(call)[0].dtype;
+  spec.config = call.compute_config();
+  spec.numerics = context.numerics;
+  const int w = call.tensor_index("weight"), b = call.tensor_index("bias");
+  if (b >= 0) spec.bias = call.tensors.at(static_cast<std::size_t>(b)).dtype;
+  if (const TileFunction function = activation_function(activation)) {
+    spec.activation = [function](std::span<float> v) {
+      constexpr float none[4] = {};
+      function(v.data(), none);
+    };
+  }
+  const auto matmul = std::make_shared<Matmul>(std::move(spec));
+  const auto constant = [&](int i) {
+    const auto at = static_cast<std::size_t>(i);
+    return i >= 0 && at < context.constants.size() ? context.constants[at] : nullptr;
+  };
+  const DeviceTensor *fixed_w = constant(w), *fixed_b = constant(b);
+  if (fixed_w != nullptr) matmul->set_b(fixed_w->data());
+  if (fixed_b != nullptr) matmul->set_bias(fixed_b->data());
+  const bool w_fixed = fixed_w != nullptr, b_fixed = b < 0 || fixed_b != nullptr;
+  const bool clean = activation == "sigmoid" && weight.logical[1] % tile_dim != 0;  // the one with f(0) != 0
+  return [=](const KernelArgs& args) {
+    matmul->run(args.in[0]->data(), w_fixed ? nullptr : args.in[static_cast<std::size_t>(w)]->data(),
+                b_fixed ? nullptr : args.in[static_cast<std::size_t>(b)]->data(), args.out[0]->data());
+    if (clean) zero_last_columns(*args.out[0]);
+  };
+}
+
+std::vector<RtValue> reference(Reference& aten, const OpCall& call, std::span<const RtValue> args) {
+  const std::vector<RtValue> f = as_floats(args);
+  std::vector<RtValue> y = aten.call("aten.matmul.default", {f[0], f[1]});
+  if (!f[2].is_none()) {
+    const RtValue bias = aten.call("aten.reshape.default", {f[2], int_list({-1})})[0];
+    y = aten.call("aten.add.Tensor", {y[0], bias});
+  }
+  const std::string& activation = call.string("activation");
+  if (activation.empty()) return y;
+  if (activation == "gelu_tanh") return aten.call("aten.gelu.default", {y[0], std::string("tanh")});
+  return aten.call("aten." + activation + ".default", {y[0]});
+}
+
+Cost cost(const OpCall& call) {
+  const TensorSpec& x = spec_of(call, "x");
+  const TensorSpec weight = weight_spec(call);
+  const ComputeConfig config = call.compute_config();
+  const double tiles = static_cast<double>(x.batch() * x.tile_rows() * weight.tiles());
+  const double phases = 1.0 + static_cast<double>(config.math_fidelity);
+  Cost cost;
+  cost.math_cycles = tiles * 16.0 * phases / static_cast<double>(default_profile().cores());
+  cost.flops = 2.0 * static_cast<double>(x.batch() * x.rows() * weight.logical[0] * weight.logical[1]);
+  cost.dram_bytes = bytes_moved(call);
+  cost.l1_bytes = 2 * (4 * tile_bytes(x.dtype) + 4 * tile_bytes(weight.dtype)) + 4 * tile_bytes(DataType::float32);
+  return cost;
+}
+
+const OpRecord record{
+    .name = "tt.linear",
+    .summary = "x times a packed weight, plus bias, through an optional activation",
+    .schema = "(Tensor x, Tensor weight, Tensor? bias=None, *, int[] weight_shape, str weight_format=\"bfloat16\", "
+              "str fidelity=\"HiFi4\", bool fp32_acc=True, str? activation=None) -> Tensor",
+    .lowers = {{"aten.linear.default", lower}},
+    .operands = {{"weight", OperandKind::packed}, {"bias", OperandKind::packed}},
+    .packed = {{"weight", Packed::Form::transposed, weight_spec}, {"bias", Packed::Form::row, bias_spec}},
+    .infer = infer,
+    .supports = supports,
+    .prepare = prepare,
+    .reference = reference,
+    .cost = cost,
+    .tolerance = {.pcc = 0.9995},
+    .cases = {{"bias", R"(graph main(%x: f32[2, 5, 64] user, $w: f32[96, 64] parameter "w" = rand(1), $b: f32[96] parameter "b" = rand(2)) {
+  %y: f32[2, 5, 96] = aten.linear.default(%x, $w, $b)
+  return %y
+})"},
+              {"no bias, ragged", R"(graph main(%x: f32[1, 7, 33] user, $w: f32[45, 33] parameter "w" = rand(3)) {
+  %y: f32[1, 7, 45] = aten.linear.default(%x, $w)
+  return %y
+})"},
+              {"matrix", R"(graph main(%x: f32[3, 40] user, $w: f32[10, 40] parameter "w" = rand(4), $b: f32[10] parameter "b" = rand(5)) {
+  %y: f32[3, 10] = aten.linear.default(%x, $w, $b)
+  return %y
+})"},
+              {"vector", R"(graph main(%x: f32[40] user, $w: f32[10, 40] parameter "w" = rand(4), $b: f32[10] parameter "b" = rand(5)) {
+  %y: f32[10] = aten.linear.default(%x, $w, $b)
+  return %y
+})"}},
+};
+TTRT_REGISTER_OP(record);
+
+}  // namespace
+}  // namespace ttrt::ops

@@ -1,0 +1,35 @@
+// What the norms over the last dim share: their rule, checks, and the walk over bands of rows.
+#pragma once
+
+#include "ops/rules.h"
+#include "ops/simd.h"
+#include "ops/tiles.h"
+
+namespace ttrt::ops {
+
+// `normalized_shape` must be one number, the input's last dim; weights must be constant vectors. The number, or why not.
+std::variant<std::int64_t, ttc::Reason> check_norm(const LowerContext& context);
+
+// A weight row [1, normalized_size]: float32 where the activations are, else bfloat16.
+TensorSpec norm_row_spec(const OpCall& call);
+std::vector<TensorSpec> infer_norm(const OpCall& call);
+Cost norm_cost(const OpCall& call);
+
+// Calls row(values) for every row of x (n floats in row-major order, to be changed in place) and stores what it leaves.
+template <typename Row>
+void for_each_row(const DeviceTensor& in, DeviceTensor& out, Rounding rounding, const Row& row) {
+  const TileGrid g(in.spec);
+  const std::int64_t out_tile = tile_bytes(out.spec.dtype), stride = g.across * tile_dim;
+  const std::byte* from = in.data();
+  std::byte* to = out.data();
+  parallel_for(g.batch * g.down, 2, [&](std::int64_t band) {
+    float* rows = scratch(0, static_cast<std::size_t>(32 * stride));
+    const std::int64_t first = band * g.across;
+    const int height = g.rows_in(first);
+    load_band(g.dtype, from + first * g.bytes, g.across, rows, stride);
+    for (int r = 0; r < height; ++r) row(rows + r * stride, g.cols);
+    store_band(out.spec.dtype, rounding, rows, stride, height, g.cols, to + first * out_tile);
+  });
+}
+
+}  // namespace ttrt::ops

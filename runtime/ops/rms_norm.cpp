@@ -1,0 +1,85 @@
+// tt.rms_norm: x / sqrt(mean(x^2) + eps) * weight over the last dim; padded columns never take part.
+// Intermediate rounding as in tt.layer_norm.
+#include <limits>
+
+#include "ops/norm.h"
+#include "ops/row_math.h"
+
+namespace ttrt::ops {
+namespace {
+
+using ttc::Reason;
+namespace ir = ttc::ir;
+
+template <bool narrow>
+struct RmsNormRow {
+  [[gnu::always_inline]] static inline void run(float* row, std::int64_t n, const float* weight, float eps) {
+    const float mean = intermediate<narrow>(row_sum(row, n, [](float x) { return x * x; }) / static_cast<float>(n));
+    const float scale = intermediate<narrow>(1.0F / std::sqrt(mean + eps));
+    for (std::int64_t i = 0; i < n; ++i) row[i] = intermediate<narrow>(row[i] * scale);
+    if (weight != nullptr) {
+      for (std::int64_t i = 0; i < n; ++i) row[i] *= weight[i];
+    }
+  }
+};
+
+LowerResult lower(const LowerContext& context) {
+  const auto checked = check_norm(context);
+  if (const auto* no = std::get_if<Reason>(&checked)) return *no;
+  if (auto no = check_unused(context.node, 1)) return *no;
+  const AtenArgs args(context);
+  // ATen's eps=None is the epsilon of the input's dtype.
+  const DType dtype = context.node.operand(0)->type.dtype;
+  const double epsilon = dtype == DType::bf16 ? 0.0078125 : dtype == DType::f16 ? 0.0009765625 : std::numeric_limits<float>::epsilon();
+  return Lowered{.args = {context.node.arg(0), args["weight"], std::get<std::int64_t>(checked), args.number("eps").value_or(epsilon),
+                          context.options.fp32_acc},
+                 .results = {0}};
+}
+
+Kernel prepare(const OpCall& call, const PrepareContext& context) {
+  if (context.numerics != Numerics::fast) return {};
+  const auto run = call.boolean("fp32_acc") ? dispatch<RmsNormRow<false>, float*, std::int64_t, const float*, float>
+                                            : dispatch<RmsNormRow<true>, float*, std::int64_t, const float*, float>;
+  const auto eps = static_cast<float>(call.number("eps"));
+  return [=, weight = RowOperand(call, context, "weight", 1)](const KernelArgs& args) {
+    const float* w = weight.get(args);
+    for_each_row(*args.in[0], *args.out[0], Rounding::away, [&](float* row, std::int64_t n) { run(row, n, w, eps); });
+  };
+}
+
+std::vector<RtValue> reference(Reference& aten, const OpCall& call, std::span<const RtValue> args) {
+  const std::vector<RtValue> f = as_floats(args);
+  const RtValue weight = f[1].is_none() ? f[1] : aten.call("aten.reshape.default", {f[1], int_list({-1})})[0];
+  return aten.call("aten.rms_norm.default", {f[0], int_list({call.integer("normalized_size")}), weight, call.number("eps")});
+}
+
+const OpRecord record{
+    .name = "tt.rms_norm",
+    .summary = "Root-mean-square normalisation over the last dim",
+    .schema = "(Tensor x, Tensor? weight=None, *, int normalized_size, float eps=1e-06, bool fp32_acc=True) -> Tensor",
+    .lowers = {{"aten.rms_norm.default", lower}, {"aten._fused_rms_norm.default", lower}},
+    .operands = {{"weight", OperandKind::packed}},
+    .packed = {{"weight", Packed::Form::row, norm_row_spec}},
+    .infer = infer_norm,
+    .supports = float_tiles,
+    .prepare = prepare,
+    .reference = reference,
+    .cost = norm_cost,
+    .tolerance = {.pcc = 0.9999},
+    .cases = {{"weight", R"(graph main(%x: f32[2, 5, 64] user, $w: f32[64] parameter "w" = rand(1)) {
+  %y: f32[2, 5, 64] = aten.rms_norm.default(%x, normalized_shape=[64], weight=$w, eps=1e-06)
+  return %y
+})"},
+              {"ragged, no weight, default eps", R"(graph main(%x: f32[3, 40] user) {
+  %y: f32[3, 40] = aten.rms_norm.default(%x, normalized_shape=[40])
+  return %y
+})"},
+              {"fused, first result only", R"(graph main(%x: f32[1, 7, 33] user, $w: f32[33] parameter "w" = rand(1)) {
+  %y: f32[1, 7, 33], %r: f32[1, 7, 1] = aten._fused_rms_norm.default(%x, [33], $w, 1e-05)
+  return %y
+})"}},
+};
+TTRT_REGISTER_OP(record);
+
+}  // namespace
+}  // namespace ttrt::ops

@@ -1,0 +1,56 @@
+// Reductions over a row of floats in a fixed order (16 lanes, then a tree), so that every instruction set gives the same
+// bits. For kernels that dispatch() copies. For .cpp files.
+#pragma once
+
+#include <bit>
+#include <cmath>
+#include <cstdint>
+
+#include "ops/vmath.h"
+
+namespace ttrt::ops {
+
+[[gnu::always_inline]] inline float tree_sum(float* lanes) {
+  for (int width = 8; width > 0; width /= 2) {
+    for (int i = 0; i < width; ++i) lanes[i] += lanes[i + width];
+  }
+  return lanes[0];
+}
+
+// Sum of f(row[i]) for i < n.
+template <typename F>
+[[gnu::always_inline]] inline float row_sum(const float* row, std::int64_t n, F f) {
+  float lanes[16] = {};
+  std::int64_t i = 0;
+  for (; i + 16 <= n; i += 16) {
+#pragma GCC unroll 1
+    for (int j = 0; j < 16; ++j) lanes[j] += f(row[i + j]);
+  }
+  for (int j = 0; i + j < n; ++j) lanes[j] += f(row[i + j]);
+  return tree_sum(lanes);
+}
+
+// -infinity for n = 0.
+[[gnu::always_inline]] inline float row_max(const float* row, std::int64_t n) {
+  float lanes[16];
+  for (int j = 0; j < 16; ++j) lanes[j] = -inf_f;
+  std::int64_t i = 0;
+  for (; i + 16 <= n; i += 16) {
+#pragma GCC unroll 1
+    for (int j = 0; j < 16; ++j) lanes[j] = vmax(row[i + j], lanes[j]);
+  }
+  for (int j = 0; i + j < n; ++j) lanes[j] = vmax(row[i + j], lanes[j]);
+  float m = lanes[0];
+  for (int j = 1; j < 16; ++j) m = vmax(lanes[j], m);
+  return m;
+}
+
+// To bfloat16, nearest even, where a kernel's intermediate buffers are 16 bits wide.
+template <bool narrow>
+[[gnu::always_inline]] inline float intermediate(float x) {
+  if constexpr (!narrow) return x;
+  const std::uint32_t u = std::bit_cast<std::uint32_t>(x);
+  return std::bit_cast<float>((u + 0x7FFF + ((u >> 16) & 1)) & 0xFFFF0000);
+}
+
+}  // namespace ttrt::ops

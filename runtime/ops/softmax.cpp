@@ -1,0 +1,173 @@
+// tt.softmax and tt.log_softmax: over any dim, shifted by the row's maximum; padding never takes part.
+// Over the last dim bands of rows are worked on in place; over another dim the tensor passes through row-major floats.
+#include "ops/norm.h"
+#include "ops/row_math.h"
+
+namespace ttrt::ops {
+namespace {
+
+// `safe`: a row that is all -infinity gives zeros.
+template <bool logarithm, bool narrow>
+struct SoftmaxRow {
+  [[gnu::always_inline]] static inline void run(float* row, std::int64_t n, bool safe) {
+    const float max = row_max(row, n);
+    if (safe && max == -inf_f) {
+      for (std::int64_t i = 0; i < n; ++i) row[i] = 0.0F;
+      return;
+    }
+    if (logarithm) {
+      const float sum = row_sum(row, n, [max](float x) { return vexp(x - max); });
+      const float shift = max + vlog(sum);
+      for (std::int64_t i = 0; i < n; ++i) row[i] -= shift;
+      return;
+    }
+    for (std::int64_t i = 0; i < n; ++i) row[i] = intermediate<narrow>(vexp(intermediate<narrow>(row[i] - max)));
+    const float scale = intermediate<narrow>(1.0F / row_sum(row, n, [](float x) { return x; }));
+    for (std::int64_t i = 0; i < n; ++i) row[i] *= scale;
+  }
+};
+
+using RowFunction = void (*)(float*, std::int64_t, bool);
+
+LowerResult lower(const LowerContext& context) {
+  if (auto no = check_floats(context)) return *no;
+  if (auto no = check_dtype_argument(context)) return *no;
+  const AtenArgs args(context);
+  if (!args.is("half_to_float", 0)) return unsupported("half_to_float");
+  const auto dim = args.integer("dim");
+  if (!dim) return unsupported("dim is computed at run time");
+  const bool safe = context.node.op() == "aten._safe_softmax.default";
+  return Lowered{.args = {context.node.arg(0), *dim, context.options.fp32_acc, safe}, .results = {}};
+}
+
+LowerResult lower_log(const LowerContext& context) {
+  LowerResult same = lower(context);
+  if (auto* lowered = std::get_if<Lowered>(&same)) lowered->args.pop_back();
+  return same;
+}
+
+std::vector<TensorSpec> infer(const OpCall& call) {
+  wrap_dim(call, call.integer("dim"), spec_of(call, "x").logical.size());
+  return same_as_x(call);
+}
+
+// Softmax over `n` values `inner` apart.
+void strided(const DeviceTensor& in, DeviceTensor& out, std::int64_t dim, RowFunction run, bool safe) {
+  const Shape& shape = in.spec.logical;
+  const auto at = static_cast<std::ptrdiff_t>(dim);
+  const std::int64_t n = shape[static_cast<std::size_t>(dim)];
+  const std::int64_t outer = volume(Shape(shape.begin(), shape.begin() + at));
+  const std::int64_t inner = volume(Shape(shape.begin() + at + 1, shape.end()));
+  float* values = scratch(1, static_cast<std::size_t>(outer * n * inner));
+  load_rows(in, values);
+  parallel_for(outer * inner, 64, [&](std::int64_t i) {
+    float* first = values + i / inner * n * inner + i % inner;
+    float* row = scratch(2, static_cast<std::size_t>(n));
+    for (std::int64_t j = 0; j < n; ++j) row[j] = first[j * inner];
+    run(row, n, safe);
+    for (std::int64_t j = 0; j < n; ++j) first[j * inner] = row[j];
+  });
+  store_rows(values, Rounding::away, out);
+}
+
+Kernel prepare_with(const OpCall& call, const PrepareContext& context, RowFunction run, bool safe) {
+  if (context.numerics != Numerics::fast) return {};
+  const std::size_t rank = call.tensors.at(0).logical.size();
+  const std::int64_t dim = wrap_dim(call, call.integer("dim"), rank);
+  if (rank == 0 || dim == static_cast<std::int64_t>(rank) - 1) {
+    return [=](const KernelArgs& args) {
+      for_each_row(*args.in[0], *args.out[0], Rounding::away, [&](float* row, std::int64_t n) { run(row, n, safe); });
+    };
+  }
+  return [=](const KernelArgs& args) { strided(*args.in[0], *args.out[0], dim, run, safe); };
+}
+
+Kernel prepare(const OpCall& call, const PrepareContext& context) {
+  const RowFunction run = call.boolean("fp32_acc") ? dispatch<SoftmaxRow<false, false>, float*, std::int64_t, bool>
+                                                   : dispatch<SoftmaxRow<false, true>, float*, std::int64_t, bool>;
+  return prepare_with(call, context, run, call.boolean("safe"));
+}
+
+Kernel prepare_log(const OpCall& call, const PrepareContext& context) {
+  return prepare_with(call, context, dispatch<SoftmaxRow<true, false>, float*, std::int64_t, bool>, false);
+}
+
+std::vector<RtValue> reference(Reference& aten, const OpCall& call, std::span<const RtValue> args) {
+  const RtValue x = as_float(args[0]);
+  if (call.boolean("safe")) return aten.call("aten._safe_softmax.default", {x, call.integer("dim")});
+  return aten.call("aten.softmax.int", {x, call.integer("dim")});
+}
+
+std::vector<RtValue> reference_log(Reference& aten, const OpCall& call, std::span<const RtValue> args) {
+  return aten.call("aten.log_softmax.int", {as_float(args[0]), call.integer("dim")});
+}
+
+// Maximum, subtraction, exponential on the vector unit, sum, product.
+Cost cost(const OpCall& call) { return per_tile_cost(call, 4 * 16.0 + 32 * 20.0); }
+
+const OpRecord softmax{
+    .name = "tt.softmax",
+    .summary = "Probabilities over one dim",
+    .schema = "(Tensor x, int dim, *, bool fp32_acc=True, bool safe=False) -> Tensor",
+    .lowers = {{"aten.softmax.int", lower}, {"aten._softmax.default", lower}, {"aten._safe_softmax.default", lower}},
+    .operands = {},
+    .packed = {},
+    .infer = infer,
+    .supports = float_tiles,
+    .prepare = prepare,
+    .reference = reference,
+    .cost = cost,
+    .tolerance = {.pcc = 0.9999},
+    .cases = {{"last dim, ragged", R"(graph main(%x: f32[3, 40] user) {
+  %y: f32[3, 40] = aten.softmax.int(%x, dim=-1)
+  return %y
+})"},
+              {"core spelling", R"(graph main(%x: f32[1, 7, 33] user) {
+  %y: f32[1, 7, 33] = aten._softmax.default(%x, dim=2, half_to_float=false)
+  return %y
+})"},
+              {"rows", R"(graph main(%x: f32[2, 5, 64] user) {
+  %y: f32[2, 5, 64] = aten.softmax.int(%x, dim=1)
+  return %y
+})"},
+              {"outer dim", R"(graph main(%x: f32[4, 5, 33] user) {
+  %y: f32[4, 5, 33] = aten.softmax.int(%x, dim=0)
+  return %y
+})"},
+              {"safe", R"(graph main(%x: f32[2, 5, 64] user) {
+  %y: f32[2, 5, 64] = aten._safe_softmax.default(%x, dim=-1)
+  return %y
+})"},
+              {"values of many magnitudes", R"(graph main(%x: f32[2, 5, 64] user) {
+  %y: f32[2, 5, 64] = aten.softmax.int(%x, dim=-1)
+  return %y
+})", "wide"}},
+};
+TTRT_REGISTER_OP(softmax);
+
+const OpRecord log_softmax{
+    .name = "tt.log_softmax",
+    .summary = "Logarithms of probabilities over one dim, without computing the probabilities",
+    .schema = "(Tensor x, int dim, *, bool fp32_acc=True) -> Tensor",
+    .lowers = {{"aten.log_softmax.int", lower_log}, {"aten._log_softmax.default", lower_log}},
+    .operands = {},
+    .packed = {},
+    .infer = infer,
+    .supports = float_tiles,
+    .prepare = prepare_log,
+    .reference = reference_log,
+    .cost = cost,
+    .tolerance = {.pcc = 0.9999},
+    .cases = {{"last dim, ragged", R"(graph main(%x: f32[1, 7, 33] user) {
+  %y: f32[1, 7, 33] = aten.log_softmax.int(%x, dim=-1)
+  return %y
+})"},
+              {"values that underflow as probabilities", R"(graph main(%x: f32[3, 40] user) {
+  %y: f32[3, 40] = aten._log_softmax.default(%x, dim=1, half_to_float=false)
+  return %y
+})", "wide"}},
+};
+TTRT_REGISTER_OP(log_softmax);
+
+}  // namespace
+}  // namespace ttrt::ops
