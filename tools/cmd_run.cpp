@@ -1,0 +1,209 @@
+// ttc run: executes a rewritten or plain model, checks its outputs where the --io file has expected ones.
+#include <chrono>
+#include <fstream>
+#include <iostream>
+
+#include "formats/safetensors.h"
+#include "json_out.h"
+#include "model_io.h"
+#include "profile_report.h"
+#include "support/error.h"
+#include "table.h"
+
+namespace ttc {
+namespace {
+
+struct Flags {
+  std::string model, save_outputs, trace, csv;
+  InputFlags inputs;
+  ExecFlags exec;
+  Thresholds thresholds;
+  int loops = 1, warmup = 0;
+  bool profile = false, memory_report = false;
+  std::optional<double> min_device_fraction;
+} flags;
+
+void options(CLI::App& app) {
+  app.add_option("model", flags.model, "A .pt2 or TorchScript file")->required();
+  add_input_flags(app, flags.inputs);
+  add_exec_flags(app, flags.exec);
+  add_threshold_flags(app, flags.thresholds);
+  app.add_option("--loops", flags.loops, "Runs that are timed")->check(CLI::Range(1, 1000000));
+  app.add_option("--warmup", flags.warmup, "Runs before these")->check(CLI::Range(0, 1000000));
+  app.add_option("--save-outputs", flags.save_outputs, "Write out0, out1, ... (safetensors)");
+  app.add_flag("--profile", flags.profile, "Time of every op");
+  app.add_option("--trace", flags.trace, "Write a Chrome/Perfetto trace");
+  app.add_option("--csv", flags.csv, "Write a table with the columns of device profiler reports");
+  app.add_option("--min-device-fraction", flags.min_device_fraction, "Fail where fewer compute nodes are on the device")->check(CLI::Range(0.0, 1.0));
+  app.add_flag("--memory-report", flags.memory_report, "What held the device's memory at its peak");
+}
+
+double ms_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+}
+
+struct Outcome {
+  std::vector<std::string> names;
+  std::vector<ttrt::RtValue> outputs;      // of the last case
+  std::vector<Check> checks;
+  double wall_ms = 0, load_ms = 0;
+};
+
+void save(const Outcome& outcome) {
+  SafeTensors file;
+  for (std::size_t i = 0; i < outcome.outputs.size(); ++i) {
+    const auto* tensor = outcome.outputs[i].get_if<ttrt::HostTensor>();
+    if (tensor == nullptr) continue;
+    const ttrt::HostTensor dense = ttrt::contiguous(*tensor);
+    file.tensors[outcome.names[i]] = ir::make_weight(dense.dtype, dense.sizes, std::vector<std::byte>(dense.data, dense.data + dense.nbytes()));
+  }
+  write_safetensors(flags.save_outputs, file);
+}
+
+OrderedJson check_json(const Check& check) {
+  OrderedJson out{{"output", check.output}, {"pcc", json_number(check.metrics.pcc)}, {"max_abs", json_number(check.metrics.max_abs)},
+                  {"max_rel", json_number(check.metrics.max_rel)}, {"snr_db", json_number(check.metrics.snr_db)}, {"allclose", check.allclose},
+                  {"nan", check.metrics.nan}, {"pass", check.pass}};
+  if (!check.problem.empty()) out["problem"] = check.problem;
+  return out;
+}
+
+OrderedJson memory_json(const ttrt::MemoryUsage& usage) {
+  OrderedJson held = OrderedJson::array();
+  for (const auto& buffer : usage.at_peak) held.push_back({{"label", buffer.label}, {"bytes", buffer.bytes}, {"bytes_per_bank", buffer.bytes_per_bank}});
+  return {{"banks", usage.banks}, {"bank_bytes", usage.bank_bytes}, {"peak_per_bank", usage.peak_per_bank}, {"allocated_per_bank", usage.allocated_per_bank}, {"at_peak", held}};
+}
+
+std::int64_t failures_of(const ttrt::Executor& executor) {
+  std::int64_t count = 0;
+  for (const auto& failure : executor.fallback_failures()) count += failure.count;
+  return count;
+}
+
+void report_json(const ttrt::Executor& executor, const Outcome& outcome) {
+  const auto counts = executor.counts();
+  OrderedJson out{{"mode", flags.exec.mode}, {"numerics", flags.exec.numerics}, {"arch", executor.options().profile.name}};
+  out["outputs"] = OrderedJson::array();
+  for (std::size_t i = 0; i < outcome.outputs.size(); ++i) {
+    OrderedJson entry{{"name", outcome.names[i]}};
+    if (const auto* tensor = outcome.outputs[i].get_if<ttrt::HostTensor>()) {
+      entry["dtype"] = std::string(torch_name(tensor->dtype));
+      entry["shape"] = tensor->sizes;
+    } else {
+      entry["dtype"] = nullptr;
+      entry["value"] = value_text(outcome.outputs[i]);
+    }
+    out["outputs"].push_back(std::move(entry));
+  }
+  out["checks"] = OrderedJson::array();
+  for (const Check& check : outcome.checks) out["checks"].push_back(check_json(check));
+  const bool on_device = executor.options().mode == ttrt::Mode::device;
+  out["nodes"] = {{"device", on_device ? counts.device : 0}, {"cpu", counts.cpu + (on_device ? 0 : counts.device)}, {"fallback_failures", failures_of(executor)}};
+  out["wall_ms"] = outcome.wall_ms;
+  out["load_ms"] = outcome.load_ms;
+  out["device"] = {{"cycles", executor.device_cycles()}, {"us", executor.device_cycles() / executor.options().profile.clock_mhz}};
+  out["peak_rss"] = peak_rss();
+  if (flags.profile) out["ops"] = profile_json(executor);
+  if (flags.memory_report && executor.device() != nullptr) {
+    const auto report = executor.device()->memory_report();
+    out["memory"] = {{"dram", memory_json(report.dram)}, {"l1", memory_json(report.l1)}};
+  }
+  print_json(out);
+}
+
+void report_memory(const ttrt::MemoryUsage& usage) {
+  std::cout << to_string(usage.type) << ": peak " << bytes_text(static_cast<double>(usage.peak_per_bank)) << " of " << bytes_text(static_cast<double>(usage.bank_bytes)) << " in each of " << usage.banks << " banks\n";
+  Table table({">bytes", ">per bank", "held by"});
+  for (std::size_t i = 0; i < usage.at_peak.size() && i < 20; ++i)
+    table.row({bytes_text(static_cast<double>(usage.at_peak[i].bytes)), bytes_text(static_cast<double>(usage.at_peak[i].bytes_per_bank)), usage.at_peak[i].label});
+  if (!table.empty()) std::cout << table.text(2);
+}
+
+void report_text(const ttrt::Executor& executor, const Outcome& outcome) {
+  const auto counts = executor.counts();
+  for (std::size_t i = 0; i < outcome.outputs.size(); ++i) std::cout << outcome.names[i] << ": " << value_text(outcome.outputs[i]) << '\n';
+  if (!outcome.checks.empty()) {
+    Table table({"output", "result", ">pcc", ">max_abs", ">max_rel", ">snr_db", ">nan"});
+    for (const Check& c : outcome.checks) {
+      if (c.problem.empty())
+        table.row({c.output, c.pass ? "ok" : "FAIL", number_text(c.metrics.pcc, 7), number_text(c.metrics.max_abs, 3), number_text(c.metrics.max_rel, 3), number_text(c.metrics.snr_db, 4), std::to_string(c.metrics.nan)});
+      else
+        table.row({c.output, "FAIL: " + c.problem});
+    }
+    std::cout << table.text();
+  }
+  if (executor.options().mode == ttrt::Mode::device) {
+    std::cout << counts.device << " device nodes (" << flags.exec.numerics << " numerics, " << executor.options().profile.name << "), " << counts.cpu << " on the CPU; "
+              << number_text(executor.device_cycles() / executor.options().profile.clock_mhz, 4) << " us on the device by its time model\n";
+    for (const auto& failure : executor.fallback_failures())
+      std::cout << "  fell back: " << failure.node << " (" << failure.op << ") " << failure.count << "x: " << failure.reason << '\n';
+  }
+  std::cout << number_text(outcome.wall_ms, 4) << " ms a run, loaded in " << number_text(outcome.load_ms, 4) << " ms\n";
+  if (flags.profile) std::cout << profile_text(executor);
+  if (flags.memory_report && executor.device() != nullptr) {
+    const auto report = executor.device()->memory_report();
+    report_memory(report.dram);
+    report_memory(report.l1);
+  }
+}
+
+Outcome execute(ttrt::Executor& executor, const std::vector<Case>& cases) {
+  Outcome outcome;
+  const auto run_all = [&](bool last) {
+    for (const Case& one : cases) {
+      outcome.outputs = executor.run(one.inputs);
+      if (!last) continue;
+      for (Check& check : check_outputs(one, outcome.outputs, flags.thresholds, executor.options().mode)) outcome.checks.push_back(std::move(check));
+    }
+  };
+  for (int i = 0; i < flags.warmup; ++i) {
+    run_all(false);
+    executor.reset_state();
+  }
+  executor.set_profiling(flags.profile || !flags.trace.empty() || !flags.csv.empty(), !flags.trace.empty());
+  double total = 0;
+  for (int i = 0; i < flags.loops; ++i) {
+    if (i > 0) executor.reset_state();
+    const auto start = std::chrono::steady_clock::now();
+    run_all(i + 1 == flags.loops);
+    total += ms_since(start);
+  }
+  outcome.wall_ms = total / flags.loops / static_cast<double>(cases.size());
+  for (std::size_t i = 0; i < outcome.outputs.size(); ++i) outcome.names.push_back("out" + std::to_string(i));
+  return outcome;
+}
+
+bool passed(const ttrt::Executor& executor, const Outcome& outcome) {
+  bool pass = true;
+  for (const Check& check : outcome.checks) pass = pass && check.pass;
+  if (flags.min_device_fraction) {
+    const auto counts = executor.counts();
+    const double total = static_cast<double>(counts.device + counts.cpu);
+    const double fraction = total > 0 && executor.options().mode == ttrt::Mode::device ? static_cast<double>(counts.device) / total : 0;
+    if (fraction < *flags.min_device_fraction) {
+      std::cerr << "error: " << flags.model << ": " << number_text(fraction, 4) << " of the compute nodes run on the device, " << *flags.min_device_fraction << " are asked for\n";
+      pass = false;
+    }
+  }
+  return pass;
+}
+
+int run(const Globals& globals) {
+  const auto start = std::chrono::steady_clock::now();
+  const auto model = load_for(globals, flags.model, flags.inputs, flags.exec);
+  ttrt::Executor executor(model, executor_options(flags.exec));
+  const double load_ms = ms_since(start);
+  const std::vector<Case> cases = load_cases(*model, flags.inputs);
+  Outcome outcome = execute(executor, cases);
+  outcome.load_ms = load_ms;
+  if (!flags.save_outputs.empty()) save(outcome);
+  if (!flags.trace.empty()) write_trace(flags.trace, executor);
+  if (!flags.csv.empty()) write_csv(flags.csv, executor);
+  globals.json ? report_json(executor, outcome) : report_text(executor, outcome);
+  return static_cast<int>(passed(executor, outcome) ? Exit::ok : Exit::check_failed);
+}
+
+}  // namespace
+}  // namespace ttc
+
+TTC_REGISTER_COMMAND({"run", "Execute a rewritten or plain model", ttc::options, ttc::run})

@@ -1,0 +1,42 @@
+// Subcommands: each cmd_<name>.cpp ends in its record; ttc.cpp makes the command line from the records.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include <iosfwd>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ttc {
+
+// What every subcommand takes.
+struct Globals {
+  bool json = false;
+  int verbose = 0;
+  bool quiet = false;
+  std::string color = "auto";
+  int threads = 0;           // 0: as many as LibTorch takes
+};
+
+struct Command {
+  std::string_view name, summary;
+  void (*options)(CLI::App&);          // adds the subcommand's own flags
+  int (*run)(const Globals&);          // returns the exit code
+};
+
+void register_command(const Command& command);
+// Sorted by name.
+std::vector<const Command*> all_commands();
+
+// A line on standard error, unless --quiet.
+void note(const Globals& globals, const std::string& text);
+bool use_color(const Globals& globals);
+
+}  // namespace ttc
+
+#define TTC_REGISTER_COMMAND(...)                                                                  \
+  namespace {                                                                                      \
+  const ::ttc::Command ttc_command __VA_ARGS__;                                                    \
+  const bool ttc_command_registered = (::ttc::register_command(ttc_command), true);                \
+  }

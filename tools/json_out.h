@@ -1,0 +1,16 @@
+// JSON for --json: member order as written, numbers that JSON has no form for as null.
+#pragma once
+
+#include <cmath>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+namespace ttc {
+
+using OrderedJson = nlohmann::ordered_json;
+
+// Infinite and NaN become null.
+inline OrderedJson json_number(double value) { return std::isfinite(value) ? OrderedJson(value) : OrderedJson(nullptr); }
+inline void print_json(const OrderedJson& value) { std::cout << value.dump(2) << '\n'; }
+
+}  // namespace ttc

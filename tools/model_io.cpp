@@ -1,0 +1,364 @@
+// See model_io.h.
+#include "model_io.h"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstring>
+#include <random>
+
+#include "formats/pt2_read.h"
+#include "formats/safetensors.h"
+#include "pass/compile.h"
+#include "signature.h"
+#include "support/error.h"
+
+namespace ttc {
+namespace {
+
+using ttrt::HostTensor;
+using ttrt::RtValue;
+using ttrt::Shape;
+using ttrt::UserInput;
+
+HostTensor host_tensor(const ir::Weight& weight) {
+  const auto [owner, data] = weight.storage->load();
+  HostTensor mapped{.dtype = weight.dtype, .sizes = weight.sizes, .strides = weight.strides, .owner = std::const_pointer_cast<void>(owner),
+                    .data = const_cast<std::byte*>(data) + weight.storage_offset * size_of(weight.dtype)};
+  // A model may write its inputs, and the file is mapped read-only.
+  HostTensor own = ttrt::empty_host(mapped.dtype, mapped.sizes);
+  std::memcpy(own.data, mapped.data, static_cast<std::size_t>(mapped.nbytes()));
+  return own;
+}
+
+std::pair<std::string, std::string> split_assignment(const std::string& text, const std::string& flag) {
+  const std::size_t eq = text.find('=');
+  if (eq == std::string::npos || eq == 0) throw usage_error(flag + " " + text + ": expected NAME=VALUE");
+  return {text.substr(0, eq), text.substr(eq + 1)};
+}
+
+std::size_t input_index(const ir::Model& model, const std::string& name, const std::string& flag) {
+  const int index = ttrt::user_input_index(model, name);
+  if (index >= 0) return static_cast<std::size_t>(index);
+  std::vector<std::string> names;
+  for (const UserInput& input : ttrt::user_inputs(model)) names.push_back(input.name);
+  std::string all;
+  for (const std::string& known : names) all += (all.empty() ? "" : ", ") + known;
+  const std::string close = nearest(name, names.data(), names.size());
+  throw usage_error(flag + ": the model has no input '" + name + "'", close.empty() ? "its inputs are " + all : "did you mean '" + close + "'? Its inputs are " + all);
+}
+
+Shape parse_shape(const std::string& text, const std::string& flag) {
+  Shape out;
+  const char *at = text.data(), *end = at + text.size();
+  while (at < end) {
+    std::int64_t dim = 0;
+    const auto [next, error] = std::from_chars(at, end, dim);
+    if (error != std::errc() || dim < 0 || dim > (std::int64_t{1} << 40) || (next < end && *next != 'x')) throw usage_error(flag + ": '" + text + "' is no shape such as 8x128");
+    out.push_back(dim);
+    at = next < end ? next + 1 : next;
+  }
+  return out;
+}
+
+// Standard normal floats; integers and bools 0 or 1, which are valid as indices and as masks.
+HostTensor random_tensor(DType dtype, const Shape& sizes, std::uint64_t seed) {
+  std::mt19937_64 engine(seed);
+  const std::int64_t n = ttrt::volume(sizes);
+  if (is_floating(dtype) || is_complex(dtype)) {
+    HostTensor out = ttrt::empty_host(DType::f32, sizes);
+    // Box-Muller on 53-bit uniforms: the same on every standard library.
+    for (std::int64_t i = 0; i < n; ++i) {
+      const double u = (static_cast<double>(engine() >> 11) + 0.5) * 0x1p-53, v = static_cast<double>(engine() >> 11) * 0x1p-53;
+      out.as<float>()[i] = static_cast<float>(std::sqrt(-2 * std::log(u)) * std::cos(6.283185307179586 * v));
+    }
+    return ttrt::convert(out, dtype);
+  }
+  HostTensor out = ttrt::empty_host(DType::i64, sizes);
+  for (std::int64_t i = 0; i < n; ++i) out.as<std::int64_t>()[i] = static_cast<std::int64_t>(engine() >> 63);
+  return ttrt::convert(out, dtype);
+}
+
+HostTensor filled(DType dtype, const Shape& sizes, std::int64_t start, std::int64_t step) {
+  HostTensor out = ttrt::empty_host(DType::i64, sizes);
+  for (std::int64_t i = 0; i < out.numel(); ++i) out.as<std::int64_t>()[i] = start + i * step;
+  return ttrt::convert(out, dtype);
+}
+
+std::uint64_t parse_seed(const std::string& text, const std::string& flag) {
+  std::uint64_t seed = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seed);
+  if (error != std::errc() || end != text.data() + text.size()) throw usage_error(flag + ": '" + text + "' is no seed");
+  return seed;
+}
+
+class InputMaker {
+ public:
+  InputMaker(const ir::Model& model, const InputFlags& flags) : model_(model), flags_(flags), formal_(ttrt::user_inputs(model)) {
+    given_shapes_.resize(formal_.size());
+    given_.resize(formal_.size());
+    for (const std::string& text : flags.shapes) {
+      const auto [name, shape] = split_assignment(text, "--shape");
+      given_shapes_[input_index(model, name, "--shape")] = parse_shape(shape, "--shape " + text);
+    }
+    for (const std::string& text : flags.inputs) {
+      const auto [name, value] = split_assignment(text, "--input");
+      given_[input_index(model, name, "--input")] = value;
+    }
+  }
+
+  // Fills what `inputs` leaves open.
+  void fill(std::vector<RtValue>& inputs) {
+    inputs.resize(formal_.size());
+    for (std::size_t i = 0; i < formal_.size(); ++i)
+      if (given_[i] && given_[i]->starts_with("@")) inputs[i] = from_file(i, given_[i]->substr(1));
+    bind_known(inputs);
+    for (std::size_t i = 0; i < formal_.size(); ++i)
+      if (given_[i] ? !given_[i]->starts_with("@") : inputs[i].is_none()) inputs[i] = make(i);
+  }
+
+ private:
+  RtValue from_file(std::size_t i, const std::string& path) {
+    const HostTensor tensor = host_tensor(read_npy(path));
+    const auto kind = formal_[i].input->value->type.kind;
+    if (kind == ir::TypeKind::integer) return ttrt::to_integer(tensor);
+    if (kind == ir::TypeKind::floating) return ttrt::to_number(tensor);
+    if (kind == ir::TypeKind::boolean) return ttrt::to_boolean(tensor);
+    return tensor;
+  }
+
+  // Symbols from the inputs at hand, then from --shape.
+  void bind_known(const std::vector<RtValue>& inputs) {
+    for (std::size_t i = 0; i < formal_.size(); ++i) {
+      const ir::Type& type = formal_[i].input->value->type;
+      const auto* tensor = inputs[i].get_if<HostTensor>();
+      const Shape* sizes = tensor != nullptr ? &tensor->sizes : given_shapes_[i] ? &*given_shapes_[i] : nullptr;
+      if (sizes == nullptr || !type.has_shape) continue;
+      for (std::size_t d = 0; d < type.sizes.size() && d < sizes->size(); ++d)
+        if (type.sizes[d].is_symbol()) binding_.emplace(type.sizes[d].name(), (*sizes)[d]);
+    }
+    for (const auto& [symbol, range] : model_.ranges) binding_.emplace(symbol, range.min.value_or(1));
+  }
+
+  Shape shape_of(std::size_t i) const {
+    if (given_shapes_[i]) return *given_shapes_[i];
+    const ir::Type& type = formal_[i].input->value->type;
+    if (!type.has_shape) throw usage_error("the shape of input '" + formal_[i].name + "' is not known", "give --shape " + formal_[i].name + "=8x128, or the input itself");
+    Shape out;
+    for (const ir::SymExpr& size : type.sizes) out.push_back(size.evaluate(binding_).value_or(2));
+    return out;
+  }
+
+  RtValue make(std::size_t i) const {
+    const ir::Type& type = formal_[i].input->value->type;
+    const std::string recipe = given_[i].value_or("rand:" + std::to_string(flags_.seed + i));
+    const std::string flag = "--input " + formal_[i].name + "=" + recipe;
+    if (type.kind == ir::TypeKind::integer) return std::int64_t{recipe == "ones" ? 1 : 0};
+    if (type.kind == ir::TypeKind::floating) return recipe == "ones" ? 1.0 : 0.0;
+    if (type.kind == ir::TypeKind::boolean) return recipe == "ones";
+    if (!type.is_tensor()) return {};
+    const DType dtype = type.has_dtype ? type.dtype : DType::f32;
+    if (recipe.starts_with("rand:")) return random_tensor(dtype, shape_of(i), parse_seed(recipe.substr(5), flag));
+    if (recipe == "rand") return random_tensor(dtype, shape_of(i), flags_.seed + i);
+    if (recipe == "zeros") return filled(dtype, shape_of(i), 0, 0);
+    if (recipe == "ones") return filled(dtype, shape_of(i), 1, 0);
+    if (recipe == "arange") return filled(dtype, shape_of(i), 0, 1);
+    throw usage_error(flag + ": expected @FILE.npy, rand:SEED, zeros, ones or arange");
+  }
+
+  const ir::Model& model_;
+  const InputFlags& flags_;
+  std::vector<UserInput> formal_;
+  std::vector<std::optional<Shape>> given_shapes_;
+  std::vector<std::optional<std::string>> given_;
+  ir::SymBinding binding_;
+};
+
+RtValue input_value(const ir::Type& type, const HostTensor& tensor) {
+  switch (type.kind) {
+    case ir::TypeKind::integer: return ttrt::to_integer(tensor);
+    case ir::TypeKind::floating: return ttrt::to_number(tensor);
+    case ir::TypeKind::boolean: return ttrt::to_boolean(tensor);
+    default: return tensor;
+  }
+}
+
+// The tensors of one prefix ("", "alt.", "step3.").
+Case read_case(const ir::Model& model, const SafeTensors& file, const std::string& prefix) {
+  const auto formal = ttrt::user_inputs(model);
+  Case out{.name = prefix.empty() ? "" : prefix.substr(0, prefix.size() - 1), .inputs = std::vector<RtValue>(formal.size()), .expected = {}};
+  std::size_t extra = 0;
+  for (const auto& [full, weight] : file.tensors) {
+    if (!full.starts_with(prefix)) continue;
+    const std::string name = full.substr(prefix.size());
+    if (name.find('.') != std::string::npos && ttrt::user_input_index(model, name) < 0) continue;   // of another prefix
+    std::size_t number = 0;
+    if (name.starts_with("out") && std::from_chars(name.data() + 3, name.data() + name.size(), number).ptr == name.data() + name.size() && name.size() > 3 && number < 4096) {
+      if (out.expected.size() <= number) out.expected.resize(number + 1);
+      out.expected[number] = host_tensor(weight);
+      continue;
+    }
+    const int index = ttrt::user_input_index(model, name);
+    if (index < 0) {
+      ++extra;
+      continue;
+    }
+    out.inputs[static_cast<std::size_t>(index)] = input_value(formal[static_cast<std::size_t>(index)].input->value->type, host_tensor(weight));
+  }
+  if (extra > 0 && std::any_of(out.inputs.begin(), out.inputs.end(), [](const RtValue& v) { return v.is_none(); }))
+    throw usage_error("the inputs of the --io file do not have the names of the model's", "it takes in0 ... in" + std::to_string(formal.size() - 1) + " or the names of the signature");
+  return out;
+}
+
+}  // namespace
+
+void add_input_flags(CLI::App& app, InputFlags& flags) {
+  app.add_option("--io", flags.io, "Inputs in0, in1, ... and expected outputs out0, ... (safetensors)");
+  app.add_option("--io-prefix", flags.io_prefix, "Take PREFIX.in0 ... of the --io file");
+  app.add_flag("--io-steps", flags.io_steps, "Run step0, step1, ... of the --io file in order, buffers kept");
+  app.add_option("--input", flags.inputs, "NAME=@x.npy | rand:SEED | zeros | ones | arange; repeatable")->take_all()->allow_extra_args(false);
+  app.add_option("--shape", flags.shapes, "NAME=8x128 where dims are free; repeatable")->take_all()->allow_extra_args(false);
+  app.add_option("--seed", flags.seed, "Seed of the inputs that nothing else gives");
+}
+
+void add_exec_flags(CLI::App& app, ExecFlags& flags, bool with_mode) {
+  if (with_mode) app.add_option("--mode", flags.mode, "device or cpu")->check(CLI::IsMember({"device", "cpu"}));
+  app.add_option("--numerics", flags.numerics, "fast or exact")->check(CLI::IsMember({"fast", "exact"}));
+  app.add_option("--arch", flags.arch, "An architecture profile (ttc archs) or a profile file");
+}
+
+ttrt::ExecutorOptions executor_options(const ExecFlags& flags) {
+  ttrt::ExecutorOptions options;
+  options.mode = flags.mode == "cpu" ? ttrt::Mode::cpu : ttrt::Mode::device;
+  options.numerics = flags.numerics == "exact" ? ttrt::Numerics::exact : ttrt::Numerics::fast;
+  options.profile = ttrt::profile_from_argument(flags.arch);
+  return options;
+}
+
+std::vector<Case> load_cases(const ir::Model& model, const InputFlags& flags) {
+  InputMaker maker(model, flags);
+  std::vector<Case> cases;
+  if (flags.io.empty()) {
+    if (flags.io_steps || !flags.io_prefix.empty()) throw usage_error("--io-steps and --io-prefix need --io");
+    cases.emplace_back();
+  } else {
+    const SafeTensors file = read_safetensors(flags.io);
+    const std::string prefix = flags.io_prefix.empty() ? "" : flags.io_prefix + ".";
+    const auto has_prefix = [&](const std::string& p) { return std::any_of(file.tensors.begin(), file.tensors.end(), [&](const auto& t) { return t.first.starts_with(p); }); };
+    if (!flags.io_steps) {
+      if (!prefix.empty() && !has_prefix(prefix)) throw usage_error(flags.io + " holds nothing under '" + prefix + "'");
+      cases.push_back(read_case(model, file, prefix));
+    }
+    for (std::size_t step = 0; flags.io_steps; ++step) {
+      const std::string step_prefix = prefix + "step" + std::to_string(step) + ".";
+      if (!has_prefix(step_prefix)) break;
+      cases.push_back(read_case(model, file, step_prefix));
+    }
+    if (cases.empty()) throw usage_error(flags.io + " holds no steps", "its tensors must be named step0.in0, step0.out0, step1.in0, ...");
+    const bool empty = std::all_of(cases[0].inputs.begin(), cases[0].inputs.end(), [](const RtValue& v) { return v.is_none(); });
+    if (empty && !cases[0].inputs.empty() && flags.inputs.empty())
+      throw usage_error(flags.io + " holds no inputs of the model", has_prefix("step0.") ? "it holds steps: use --io-steps" : "inputs are named in0, in1, ... or as in the signature");
+  }
+  for (Case& one : cases) maker.fill(one.inputs);
+  return cases;
+}
+
+std::unique_ptr<ir::Model> load(const std::string& path) {
+  ttrt::install_torch_schemas();
+  auto model = read_pt2(path);
+  check_known_ops(*model);
+  return model;
+}
+
+bool is_rewritten(const ir::Model& model) {
+  bool found = false;
+  ir::walk(*model.graph, [&](ir::Node* node) { found = found || node->op().starts_with("tt."); });
+  return found;
+}
+
+std::shared_ptr<const ir::Model> load_for(const Globals& globals, const std::string& path, const InputFlags&, const ExecFlags& exec) {
+  std::unique_ptr<ir::Model> model = load(path);
+  if (exec.mode != "device" || is_rewritten(*model)) return model;
+  CompileOptions options;
+  options.arch = exec.arch;
+  const CompileResult result = compile(*model, options);
+  note(globals, "compiled in memory with default options: " + result.summary());
+  return model;
+}
+
+void add_threshold_flags(CLI::App& app, Thresholds& thresholds) {
+  app.add_option("--pcc", thresholds.pcc, "Fail where the PCC of an output is lower")->check(CLI::Range(-1.0, 1.0));
+  app.add_option("--atol", thresholds.atol, "Fail where |a - e| > atol + rtol |e|")->check(CLI::NonNegativeNumber);
+  app.add_option("--rtol", thresholds.rtol, "See --atol")->check(CLI::NonNegativeNumber);
+}
+
+namespace {
+
+// Numbers and bools that a model returns, as the tensors an --io file holds for them.
+std::optional<HostTensor> as_tensor(const RtValue& value) {
+  if (const auto* tensor = value.get_if<HostTensor>()) return *tensor;
+  if (value.get_if<std::int64_t>() == nullptr && value.get_if<double>() == nullptr && value.get_if<bool>() == nullptr) return std::nullopt;
+  HostTensor out = ttrt::empty_host(DType::f64, {});
+  *out.as<double>() = ttrt::to_number(value);
+  return out;
+}
+
+}  // namespace
+
+std::vector<Check> check_outputs(const Case& expected, const std::vector<RtValue>& outputs, const Thresholds& thresholds, ttrt::Mode mode) {
+  const bool defaults = !thresholds.pcc && !thresholds.atol && !thresholds.rtol;
+  const double atol = thresholds.atol.value_or(thresholds.rtol ? 0 : 1e-4), rtol = thresholds.rtol.value_or(thresholds.atol ? 0 : 1e-4);
+  const double pcc = thresholds.pcc.value_or(0.99);
+  const bool need_close = thresholds.atol || thresholds.rtol || (defaults && mode == ttrt::Mode::cpu);
+  const bool need_pcc = thresholds.pcc || (defaults && mode == ttrt::Mode::device);
+  std::vector<Check> checks;
+  for (std::size_t i = 0; i < expected.expected.size(); ++i) {
+    if (!expected.expected[i]) continue;
+    Check check{.output = (expected.name.empty() ? "" : expected.name + ".") + "out" + std::to_string(i), .metrics = {}, .problem = {}};
+    const auto actual = i < outputs.size() ? as_tensor(outputs[i]) : std::nullopt;
+    if (!actual) {
+      check.problem = "the model has no such tensor output";
+    } else if (actual->sizes != expected.expected[i]->sizes) {
+      check.problem = "is " + value_text(*actual) + " where " + value_text(*expected.expected[i]) + " is expected";
+    } else {
+      check.metrics = ttrt::compare(*actual, *expected.expected[i]);
+      check.allclose = ttrt::all_close(*actual, *expected.expected[i], atol, rtol);
+      // Equal NaN and infinities count as right; a PCC over what is left decides.
+      check.pass = (!need_close || check.allclose) && (!need_pcc || check.metrics.pcc >= pcc) && (check.metrics.nan == 0 || check.allclose);
+    }
+    checks.push_back(std::move(check));
+  }
+  return checks;
+}
+
+std::string value_text(const RtValue& value) {
+  if (const auto* tensor = value.get_if<HostTensor>()) {
+    std::string out = std::string(to_string(tensor->dtype)) + "[";
+    for (std::size_t i = 0; i < tensor->sizes.size(); ++i) out += (i > 0 ? ", " : "") + std::to_string(tensor->sizes[i]);
+    return out + "]";
+  }
+  if (const auto* i = value.get_if<std::int64_t>()) return std::to_string(*i);
+  if (const auto* d = value.get_if<double>()) return std::to_string(*d);
+  if (const auto* b = value.get_if<bool>()) return *b ? "True" : "False";
+  if (const auto* s = value.get_if<std::string>()) return "'" + *s + "'";
+  return value.is_none() ? "None" : "object";
+}
+
+std::int64_t peak_rss() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<std::int64_t>(usage.ru_maxrss) * 1024;
+}
+
+std::string bytes_text(double bytes) {
+  const char* units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+  int unit = 0;
+  while (bytes >= 1024 && unit < 4) bytes /= 1024, ++unit;
+  char text[40];
+  std::snprintf(text, sizeof text, unit == 0 ? "%.0f %s" : "%.1f %s", bytes, units[unit]);
+  return text;
+}
+
+}  // namespace ttc

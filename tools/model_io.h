@@ -1,0 +1,69 @@
+// What run, compare and bench share: loading a model, its inputs and expected outputs, and the flags for them.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "command.h"
+#include "executor.h"
+#include "ir/model.h"
+#include "metrics.h"
+
+namespace ttc {
+
+// Flags that say what to feed a model.
+struct InputFlags {
+  std::string io, io_prefix;
+  bool io_steps = false;
+  std::vector<std::string> inputs;     // NAME=@x.npy | rand:SEED | zeros | ones | arange
+  std::vector<std::string> shapes;     // NAME=8x128
+  std::uint64_t seed = 0;
+};
+void add_input_flags(CLI::App& app, InputFlags& flags);
+
+// Flags that say how to execute.
+struct ExecFlags {
+  std::string mode = "device", numerics = "fast", arch = "n150";
+};
+void add_exec_flags(CLI::App& app, ExecFlags& flags, bool with_mode = true);
+ttrt::ExecutorOptions executor_options(const ExecFlags& flags);
+
+// One call of the model: its inputs and, where the file has them, the outputs to expect.
+struct Case {
+  std::string name;                    // "", "alt", "step0", ...
+  std::vector<ttrt::RtValue> inputs;
+  std::vector<std::optional<ttrt::HostTensor>> expected;   // empty: nothing to check
+};
+// One case, or with --io-steps one per step. Throws Error (usage) for names, shapes and dtypes that do not fit.
+std::vector<Case> load_cases(const ir::Model& model, const InputFlags& flags);
+
+// Reads .pt2 or TorchScript by content. Throws Error (bad_file).
+std::unique_ptr<ir::Model> load(const std::string& path);
+bool is_rewritten(const ir::Model& model);
+// The model for these flags: a plain one is compiled in memory for device mode, which a note says. Missing shapes of
+// TorchScript models are found from the inputs.
+std::shared_ptr<const ir::Model> load_for(const Globals& globals, const std::string& path, const InputFlags& inputs, const ExecFlags& exec);
+
+struct Thresholds {
+  std::optional<double> pcc, atol, rtol;
+};
+void add_threshold_flags(CLI::App& app, Thresholds& thresholds);
+
+struct Check {
+  std::string output;
+  ttrt::Metrics metrics;
+  bool allclose = false, pass = false;
+  std::string problem;                 // why there are no metrics: another shape
+};
+// Outputs against what the case expects. Without flags: all close within 1e-4 in cpu mode, PCC >= 0.99 on the device.
+std::vector<Check> check_outputs(const Case& expected, const std::vector<ttrt::RtValue>& outputs, const Thresholds& thresholds, ttrt::Mode mode);
+
+// "f32[2, 10]", "7", "True"
+std::string value_text(const ttrt::RtValue& value);
+std::int64_t peak_rss();
+// "1.2 MiB"
+std::string bytes_text(double bytes);
+
+}  // namespace ttc

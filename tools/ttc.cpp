@@ -1,0 +1,88 @@
+// The ttc tool: builds the command line from the subcommands' records, runs one, turns errors into exit codes.
+#include <unistd.h>
+
+#include <cstdlib>
+#include <iostream>
+#include <map>
+
+#include "command.h"
+#include "cpu_op.h"
+#include "support/error.h"
+
+namespace ttc {
+namespace {
+
+std::map<std::string_view, const Command*>& commands() {
+  static std::map<std::string_view, const Command*> instance;
+  return instance;
+}
+
+void add_globals(CLI::App& app, Globals& globals) {
+  app.add_flag("--json", globals.json, "One JSON object on standard output");
+  app.add_flag("-v,--verbose", globals.verbose, "Say more on standard error; repeatable");
+  app.add_flag("-q,--quiet", globals.quiet, "Say nothing but results and errors");
+  app.add_option("--color", globals.color, "auto, always or never")->check(CLI::IsMember({"auto", "always", "never"}));
+  app.add_option("--threads", globals.threads, "Threads of LibTorch and the device")->check(CLI::Range(1, 4096));
+}
+
+int run(int argc, char** argv) {
+  CLI::App app("Takes exported PyTorch models, rewrites them for Tenstorrent devices, runs them on an emulated device.", "ttc");
+  app.set_version_flag("--version", "ttc " TTC_VERSION);
+  app.require_subcommand(1);
+  Globals globals;
+  const Command* chosen = nullptr;
+  for (const Command* command : all_commands()) {
+    CLI::App* sub = app.add_subcommand(std::string(command->name), std::string(command->summary));
+    command->options(*sub);
+    add_globals(*sub, globals);
+    sub->callback([command, &chosen] { chosen = command; });
+  }
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& success) {   // --help, --version
+    return app.exit(success);
+  } catch (const CLI::ParseError& error) {
+    std::string known;
+    throw usage_error(error.what(), "ttc --help lists the subcommands, ttc SUBCOMMAND --help its flags");
+  }
+  if (globals.threads > 0) ttrt::set_threads(globals.threads);
+  return chosen->run(globals);
+}
+
+}  // namespace
+
+void register_command(const Command& command) {
+  TTC_CHECK(commands().emplace(command.name, &command).second, "two subcommands of one name: " + std::string(command.name));
+}
+
+std::vector<const Command*> all_commands() {
+  std::vector<const Command*> out;
+  for (const auto& [name, command] : commands()) out.push_back(command);
+  return out;
+}
+
+void note(const Globals& globals, const std::string& text) {
+  if (!globals.quiet) std::cerr << text << '\n';
+}
+
+bool use_color(const Globals& globals) {
+  if (globals.color != "auto") return globals.color == "always";
+  return isatty(STDOUT_FILENO) != 0 && std::getenv("NO_COLOR") == nullptr;
+}
+
+}  // namespace ttc
+
+int main(int argc, char** argv) {
+  try {
+    return ttc::run(argc, argv);
+  } catch (const ttc::Error& error) {
+    std::cerr << error.message();
+    return static_cast<int>(error.code());
+  } catch (const std::bad_alloc&) {
+    std::cerr << "error: out of memory\n";
+    return static_cast<int>(ttc::Exit::check_failed);
+  } catch (const std::exception& error) {
+    std::cerr << "error: unexpected: " << error.what() << "\nhint: this is a bug of ttc; please report it with the command line\n";
+    return static_cast<int>(ttc::Exit::bug);
+  }
+}
