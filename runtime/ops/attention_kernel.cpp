@@ -1,0 +1,301 @@
+// Attention on tiles, one band of 32 queries at a time: scores against a block of keys, their running maximum and sum,
+// probabilities times values; S x T is never held.
+//
+// A band of q and a block of probabilities are operand a of the matrix unit's fast kernels, k and v become its panels
+// once per group of heads that share them. Scores stay float32 (bfloat16 without fp32_acc), probabilities are rounded to
+// the activations' format before they meet v, and it is the rounded ones that are summed.
+#include <algorithm>
+#include <cstring>
+
+#include "device/matmul_kernels.h"
+#include "ops/attention.h"
+#include "ops/row_math.h"
+#include "ops/simd.h"
+#include "ops/tiles.h"
+#include "support/error.h"
+
+namespace ttrt::ops {
+namespace {
+
+using detail::Operand;
+
+constexpr std::int64_t block_tiles = 16;  // keys of one block, in tiles: 64 KiB of scores
+
+// First element of 16 columns (chunk c of a row of tiles) of row r.
+[[gnu::always_inline]] inline std::int64_t chunk_at(std::int64_t r, std::int64_t c) {
+  return c / 2 * tile_elements + (r / 16) * 512 + c % 2 * 256 + r % 16 * 16;
+}
+
+[[gnu::always_inline]] inline float cut16(float x) { return vbits(ubits(x) & 0xFFFF0000); }
+
+// Scores of one tile: times scale, plus mask (nullptr: none; `mask_rows` 1: one row for all).
+struct ScaleAndMask {
+  [[gnu::always_inline]] static inline void run(float* s, float scale, const float* mask, bool one_row, bool boolean, bool narrow) {
+    for (std::int64_t row = 0; row < 64; ++row) {  // of 16 columns: face by face
+      float* v = s + row * 16;
+      const float* m = mask == nullptr ? nullptr : mask + (one_row ? row / 16 % 2 * 256 : row * 16);
+      if (narrow) {
+        for (int i = 0; i < 16; ++i) v[i] = intermediate<true>(v[i]);
+      }
+      if (m == nullptr) {
+        for (int i = 0; i < 16; ++i) v[i] *= scale;
+      } else if (boolean) {
+        for (int i = 0; i < 16; ++i) v[i] = m[i] != 0.0F ? v[i] * scale : -inf_f;
+      } else {
+        for (int i = 0; i < 16; ++i) v[i] = v[i] * scale + m[i];
+      }
+    }
+  }
+};
+
+// One row of scores -> probabilities (not yet divided by their sum) relative to a new running maximum.
+struct RowState {
+  float max = -inf_f, sum = 0.0F, rescale = 1.0F;
+};
+template <bool pairs, bool round>
+struct RowProbabilities {
+  [[gnu::always_inline]] static inline void run(const float* scores, std::int64_t r, std::int64_t chunks, void* out, RowState* state) {
+    float lanes[16];
+    for (int i = 0; i < 16; ++i) lanes[i] = -inf_f;
+    for (std::int64_t c = 0; c < chunks; ++c) {
+      const float* s = scores + chunk_at(r, c);
+      for (int i = 0; i < 16; ++i) lanes[i] = vmax(s[i], lanes[i]);
+    }
+    float max = state->max;
+    for (int i = 0; i < 16; ++i) max = vmax(lanes[i], max);
+    // With nothing but masked keys so far every exponential is zero, whatever is subtracted.
+    const float shift = max == -inf_f ? 0.0F : max;
+    for (int i = 0; i < 16; ++i) lanes[i] = 0.0F;
+    for (std::int64_t c = 0; c < chunks; ++c) {
+      const float* s = scores + chunk_at(r, c);
+      float p[16];
+#pragma GCC unroll 1
+      for (int i = 0; i < 16; ++i) p[i] = intermediate<round>(vexp(s[i] - shift));
+#pragma GCC unroll 1
+      for (int i = 0; i < 16; ++i) lanes[i] += p[i];
+      if constexpr (pairs) {
+        auto* to = static_cast<std::uint16_t*>(out) + chunk_at(r, c);
+#pragma GCC unroll 1
+        for (int i = 0; i < 16; ++i) to[i] = static_cast<std::uint16_t>(ubits(p[i]) >> 16);
+      } else {
+        auto* to = static_cast<float*>(out) + chunk_at(r, c);
+#pragma GCC unroll 1
+        for (int i = 0; i < 16; ++i) to[i] = p[i];
+      }
+    }
+    state->rescale = state->max == -inf_f ? 0.0F : vexp(state->max - shift);
+    state->sum = state->sum * state->rescale + tree_sum(lanes);
+    state->max = max;
+  }
+};
+using ProbabilityRow = void (*)(const float*, std::int64_t, std::int64_t, void*, RowState*);
+
+// Rows of the accumulator: acc = acc * rescale + add.
+struct Accumulate {
+  [[gnu::always_inline]] static inline void run(float* acc, const float* add, std::int64_t r, std::int64_t chunks, float rescale) {
+    for (std::int64_t c = 0; c < chunks; ++c) {
+      float* a = acc + chunk_at(r, c);
+      const float* b = add + chunk_at(r, c);
+#pragma GCC unroll 1
+      for (int i = 0; i < 16; ++i) a[i] = a[i] * rescale + b[i];
+    }
+  }
+};
+struct ScaleRow {
+  [[gnu::always_inline]] static inline void run(float* acc, std::int64_t r, std::int64_t chunks, float scale) {
+    for (std::int64_t c = 0; c < chunks; ++c) {
+      float* a = acc + chunk_at(r, c);
+#pragma GCC unroll 1
+      for (int i = 0; i < 16; ++i) a[i] *= scale;
+    }
+  }
+};
+
+std::int64_t tiles_of(std::int64_t n) { return round_up(n, tile_dim) / tile_dim; }
+
+// What the call fixes; everything else lives in scratch.
+struct Plan {
+  AttentionShape s;
+  const detail::MatmulKernels* kernels;
+  ProbabilityRow row;
+  bool pairs;
+  std::uint32_t keep_a, keep_b;
+  std::int64_t q_bands, k_tiles, d_tiles, v_tiles;   // tiles along S, T, D and the values' width
+  std::int64_t panel_tile;                           // bytes
+  std::int64_t group;                                // query heads per key head
+  std::int64_t splits;                               // parts of one group's (head, band) list
+};
+
+struct Operands {
+  const std::byte *q, *k, *v, *mask;
+  std::byte* out;
+};
+
+// k and v of one key head as panels: T columns of D rows, value columns of T rows.
+void fill_panels(const Plan& p, const Operands& o, std::int64_t head, std::byte* keys, std::byte* values) {
+  const std::int64_t k_bytes = tile_bytes(p.s.k), v_bytes = tile_bytes(p.s.v);
+  for (std::int64_t t = 0; t < p.k_tiles; ++t) {
+    for (std::int64_t d = 0; d < p.d_tiles; ++d) {
+      detail::fill_panel(p.kernels->operand, {p.s.k, false, p.keep_b, p.s.head_dim - d * tile_dim},
+                         o.k + ((head * p.k_tiles + t) * p.d_tiles + d) * k_bytes, keys + (t * p.d_tiles + d) * p.panel_tile);
+    }
+    for (std::int64_t d = 0; d < p.v_tiles; ++d) {
+      detail::fill_panel(p.kernels->operand, {p.s.v, true, p.keep_b, p.s.keys - t * tile_dim},
+                         o.v + ((head * p.k_tiles + t) * p.v_tiles + d) * v_bytes, values + (d * p.k_tiles + t) * p.panel_tile);
+    }
+  }
+}
+
+// The mask's tile for keys tile t; nullptr without a mask.
+const float* mask_tile(const Plan& p, const Operands& o, std::int64_t b, std::int64_t h, std::int64_t band, std::int64_t t, float* values) {
+  if (!p.s.mask) return nullptr;
+  const Shape& m = p.s.mask->logical;
+  const std::int64_t down = p.s.mask->tile_rows(), across = p.s.mask->tile_cols();
+  const std::int64_t matrix = (m[0] == 1 ? 0 : b) * m[1] + (m[1] == 1 ? 0 : h);
+  const std::int64_t tile = (matrix * down + (m[2] == 1 ? 0 : band)) * across + (m[3] == 1 ? 0 : t);
+  load_tile(p.s.mask->dtype, o.mask + tile * tile_bytes(p.s.mask->dtype), values);
+  if (m[3] == 1) {
+    for (int row = 0; row < 64; ++row) {
+      const float value = values[row / 32 * 512 + row % 16 * 16];
+      std::fill_n(values + row * 16, 16, value);
+    }
+  }
+  return values;
+}
+
+// Keys that must not take part: beyond T, or after the query.
+void hide_keys(const Plan& p, std::int64_t band, std::int64_t t, float* scores) {
+  const std::int64_t first_key = t * tile_dim, first_query = band * tile_dim;
+  const bool beyond = first_key + tile_dim > p.s.keys, after = p.s.causal && first_key + tile_dim - 1 > first_query;
+  if (!beyond && !after) return;
+  for (std::int64_t r = 0; r < tile_dim; ++r) {
+    std::int64_t valid = p.s.keys - first_key;
+    if (p.s.causal) valid = std::min(valid, first_query + r + 1 - first_key);
+    for (std::int64_t c = std::max<std::int64_t>(valid, 0); c < tile_dim; ++c) scores[chunk_at(r, c / 16) + c % 16] = -inf_f;
+  }
+}
+
+struct Scratch {
+  float* scores;     // block_tiles tiles
+  void* weights;     // the same as probabilities, in the kernels' operand format
+  float* product;    // value tiles
+  float* acc;        // value tiles
+  std::byte *keys, *values, *q;
+};
+
+// strips of 8 rows of operand a (tiles in a row) times one panel into one tile.
+void strips(const Plan& p, const void* a, const std::byte* panel, std::int64_t k, int rows, float* tile) {
+  const std::int64_t row_bytes = p.pairs ? 32 : 64;
+  for (int r = 0; r < rows; r += 8) {
+    const std::int64_t offset = r / 16 * 32 * row_bytes + r % 16 * row_bytes;
+    p.kernels->strip(static_cast<const std::byte*>(a) + offset, panel, k, p.keep_a, std::min(rows - r, 8), tile + r / 16 * 512 + r % 16 * 16);
+  }
+}
+
+// Operand a's bytes of a band of q: the tensor's own where the format fits the kernels.
+const std::byte* query_band(const Plan& p, const std::byte* q, std::byte* buffer) {
+  const DataType wanted = p.pairs ? DataType::bfloat16 : DataType::float32;
+  if (p.s.q == wanted) return q;
+  for (std::int64_t d = 0; d < p.d_tiles; ++d) {
+    const std::byte* tile = q + d * tile_bytes(p.s.q);
+    std::byte* to = buffer + d * tile_bytes(wanted);
+    if (p.pairs) {
+      unpack_tile_bf16(p.s.q, tile, reinterpret_cast<std::uint16_t*>(to));
+    } else {
+      unpack_tile(p.s.q, tile, reinterpret_cast<float*>(to));
+    }
+  }
+  return buffer;
+}
+
+void attend_band(const Plan& p, const Operands& o, std::int64_t b, std::int64_t h, std::int64_t band, const Scratch& x) {
+  const int rows = static_cast<int>(std::min(tile_dim, p.s.queries - band * tile_dim));
+  const std::int64_t item = b * p.s.heads + h;
+  const std::byte* q = query_band(p, o.q + (item * p.q_bands + band) * p.d_tiles * tile_bytes(p.s.q), x.q);
+  RowState states[tile_dim];
+  alignas(64) float mask[tile_elements];
+  const std::int64_t last = p.s.causal ? std::min(p.k_tiles, band + 1) : p.k_tiles;
+  const bool one_row = p.s.mask && p.s.mask->logical[2] == 1;
+  std::fill_n(x.acc, p.v_tiles * tile_elements, 0.0F);
+  for (std::int64_t first = 0; first < last; first += block_tiles) {
+    const std::int64_t tiles = std::min(block_tiles, last - first);
+    for (std::int64_t t = 0; t < tiles; ++t) {
+      float* s = x.scores + t * tile_elements;
+      strips(p, q, x.keys + (first + t) * p.d_tiles * p.panel_tile, p.s.head_dim, rows, s);
+      dispatch<ScaleAndMask>(s, p.s.scale, mask_tile(p, o, b, h, band, first + t, mask), one_row, p.s.boolean_mask, !p.s.config.fp32_dest_acc_en);
+      hide_keys(p, band, first + t, s);
+    }
+    for (int r = 0; r < rows; ++r) p.row(x.scores, r, tiles * 2, x.weights, &states[r]);
+    for (std::int64_t d = 0; d < p.v_tiles; ++d) {
+      strips(p, x.weights, x.values + (d * p.k_tiles + first) * p.panel_tile, tiles * tile_dim, rows, x.product + d * tile_elements);
+    }
+    for (int r = 0; r < rows; ++r) dispatch<Accumulate>(x.acc, x.product, std::int64_t{r}, p.v_tiles * 2, states[r].rescale);
+  }
+  for (int r = 0; r < rows; ++r) dispatch<ScaleRow>(x.acc, std::int64_t{r}, p.v_tiles * 2, states[r].sum > 0.0F ? 1.0F / states[r].sum : 0.0F);
+  std::byte* out = o.out + (item * p.q_bands + band) * p.v_tiles * tile_bytes(p.s.out);
+  for (std::int64_t d = 0; d < p.v_tiles; ++d) {
+    float* tile = x.acc + d * tile_elements;
+    zero_outside(tile, rows, static_cast<int>(std::min(tile_dim, p.s.value_dim - d * tile_dim)));
+    store_tile(p.s.out, Rounding::away, tile, out + d * tile_bytes(p.s.out));
+  }
+}
+
+Scratch take_scratch(const Plan& p) {
+  const std::int64_t panel_floats = p.k_tiles * p.panel_tile / 4;
+  const auto size = [](std::int64_t n) { return static_cast<std::size_t>(n); };
+  float* values = scratch(1, size(panel_floats * p.v_tiles));
+  float* work = scratch(2, size((2 * block_tiles + 2 * p.v_tiles + p.d_tiles) * tile_elements));
+  float* weights = work + block_tiles * tile_elements;
+  float* product = weights + block_tiles * tile_elements;
+  float* acc = product + p.v_tiles * tile_elements;
+  return {work, weights, product, acc, reinterpret_cast<std::byte*>(scratch(0, size(panel_floats * p.d_tiles))),
+          reinterpret_cast<std::byte*>(values), reinterpret_cast<std::byte*>(acc + p.v_tiles * tile_elements)};
+}
+
+// One part of the queries of one group of heads that share keys and values.
+void attend_part(const Plan& p, const Operands& o, std::int64_t unit) {
+  const Scratch x = take_scratch(p);
+  const std::int64_t kv = unit / p.splits, part = unit % p.splits, work = p.group * p.q_bands;
+  const std::int64_t b = kv / p.s.kv_heads, first_head = kv % p.s.kv_heads * p.group;
+  // A thread's last panels may be this head's, but proving it costs more than filling them.
+  fill_panels(p, o, kv, x.keys, x.values);
+  // Rows no strip writes are still read as probabilities' neighbours: keep them finite.
+  std::memset(x.weights, 0, static_cast<std::size_t>(block_tiles * tile_elements) * sizeof(float));
+  for (std::int64_t i = work * part / p.splits; i < work * (part + 1) / p.splits; ++i) {
+    attend_band(p, o, b, first_head + i / p.q_bands, i % p.q_bands, x);
+  }
+}
+
+}  // namespace
+
+Kernel fast_attention(const AttentionShape& shape) {
+  Plan p{};
+  p.s = shape;
+  const auto fits = [](DataType d) { return d != DataType::float32; };
+  p.kernels = &detail::matmul_kernels(fits(shape.q) && fits(shape.k) && fits(shape.v));
+  p.pairs = p.kernels->operand == Operand::bf16_pairs;
+  const bool round = shape.out != DataType::float32;
+  p.row = p.pairs ? dispatch<RowProbabilities<true, true>, const float*, std::int64_t, std::int64_t, void*, RowState*>
+          : round ? dispatch<RowProbabilities<false, true>, const float*, std::int64_t, std::int64_t, void*, RowState*>
+                  : dispatch<RowProbabilities<false, false>, const float*, std::int64_t, std::int64_t, void*, RowState*>;
+  // Bits that the phases of the fidelity use of each operand, as in device/matmul.h.
+  p.keep_a = shape.config.math_fidelity < MathFidelity::HiFi3 ? 0xFFFE0000 : 0xFFFFE000;
+  p.keep_b = shape.config.math_fidelity == MathFidelity::LoFi ? 0xFFF80000 : 0xFFFFC000;
+  if (p.pairs) p.keep_a |= p.keep_a >> 16;
+  p.q_bands = tiles_of(shape.queries);
+  p.k_tiles = tiles_of(shape.keys);
+  p.d_tiles = tiles_of(shape.head_dim);
+  p.v_tiles = tiles_of(shape.value_dim);
+  p.panel_tile = detail::panel_bytes_per_tile(p.kernels->operand);
+  p.group = shape.heads / shape.kv_heads;
+  const std::int64_t kv_heads = shape.batch * shape.kv_heads;
+  constexpr std::int64_t wanted_units = 16;
+  p.splits = std::clamp<std::int64_t>((wanted_units + kv_heads - 1) / std::max<std::int64_t>(kv_heads, 1), 1, std::max<std::int64_t>(p.group * p.q_bands, 1));
+  return [p](const KernelArgs& args) {
+    const Operands o{args.in[0]->data(), args.in[1]->data(), args.in[2]->data(), p.s.mask ? args.in[3]->data() : nullptr, args.out[0]->data()};
+    const std::int64_t units = p.s.batch * p.s.kv_heads * p.splits;
+    parallel_for(units, 2, [&](std::int64_t unit) { attend_part(p, o, unit); });
+  };
+}
+
+}  // namespace ttrt::ops

@@ -1,0 +1,103 @@
+// tt.to_device and tt.to_host: where a program crosses between host and device tensors. The executor runs them itself
+// (tilize_from_host, untilize_to_host); as device kernels they do not exist. The records give schema, shapes and numbers.
+#include "device/arch.h"
+#include "ops/rules.h"
+
+namespace ttrt::ops {
+namespace {
+
+using ttc::Reason;
+using ttc::ReasonCode;
+
+DataType format_of(const OpCall& call) {
+  const auto format = data_type_from_string(call.string("format"));
+  if (!format) bad_call(call, "format '" + call.string("format") + "'");
+  return *format;
+}
+
+std::vector<TensorSpec> infer_to_device(const OpCall& call) { return {tiled(spec_of(call, "x").logical, format_of(call))}; }
+
+// What the value is once it has the device format, block formats as bfloat16.
+std::vector<RtValue> reference_to_device(Reference&, const OpCall& call, std::span<const RtValue> args) {
+  const auto* x = args[0].get_if<HostTensor>();
+  if (x == nullptr) bad_call(call, "the operand is not on the host");
+  return {convert(*x, torch_dtype(format_of(call)))};
+}
+
+DType dtype_of(const OpCall& call) {
+  const auto* dtype = std::get_if<DType>(&call.arg("dtype"));
+  if (dtype == nullptr) bad_call(call, "dtype is missing");
+  return *dtype;
+}
+
+DataType format_that_holds(DType dtype) {
+  if (dtype == DType::bf16) return DataType::bfloat16;
+  return ttc::is_floating(dtype) ? DataType::float32 : DataType::int32;
+}
+
+std::vector<TensorSpec> infer_to_host(const OpCall& call) {
+  TensorSpec spec = tiled(spec_of(call, "x").logical, format_that_holds(dtype_of(call)));
+  spec.layout = Layout::row_major;
+  return {spec};
+}
+
+std::vector<RtValue> reference_to_host(Reference&, const OpCall& call, std::span<const RtValue> args) {
+  const auto* x = args[0].get_if<HostTensor>();
+  if (x == nullptr) bad_call(call, "the operand is not a tensor");
+  return {convert(*x, dtype_of(call))};
+}
+
+// The host link is the bound.
+Cost cost(const OpCall& call) {
+  Cost cost;
+  cost.dram_bytes = spec_of(call, "x").nbytes();
+  return cost;
+}
+
+const OpRecord to_device{
+    .name = "tt.to_device",
+    .summary = "A host tensor as tiles on the device",
+    .schema = "(Tensor x, *, str format) -> Tensor",
+    .lowers = {},
+    .operands = {{"x", OperandKind::exact}},
+    .packed = {},
+    .infer = infer_to_device,
+    .supports = nullptr,
+    .prepare = nullptr,
+    .reference = reference_to_device,
+    .cost = cost,
+    .tolerance = {.pcc = 1.0},
+    .cases = {{"bfloat16", R"(graph main(%x: f32[3, 40] user) {
+  %y: bf16[3, 40] = tt.to_device(%x, format="bfloat16")
+  return %y
+})"},
+              {"float32", R"(graph main(%x: f32[2, 5, 64] user) {
+  %y: f32[2, 5, 64] = tt.to_device(%x, format="float32")
+  return %y
+})"}},
+};
+TTRT_REGISTER_OP(to_device);
+
+const OpRecord to_host{
+    .name = "tt.to_host",
+    .summary = "A device tensor as a host tensor of a dtype",
+    .schema = "(Tensor x, *, ScalarType dtype) -> Tensor",
+    .lowers = {},
+    .operands = {},
+    .packed = {},
+    .infer = infer_to_host,
+    .supports = nullptr,
+    .prepare = nullptr,
+    .reference = reference_to_host,
+    .cost = cost,
+    .tolerance = {.pcc = 1.0},
+    .cases = {{"float32", R"(graph main(%x: f32[1, 7, 33] user) {
+  %d: f32[1, 7, 33] = tt.to_device(%x, format="float32")
+  %y: f32[1, 7, 33] = tt.to_host(%d, dtype=f32)
+  return %y
+})"}},
+};
+TTRT_REGISTER_OP(to_host);
+
+}  // namespace
+}  // namespace ttrt::ops
