@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdio>
 #include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
@@ -115,6 +116,12 @@ std::string suggest(std::string_view word, const std::vector<std::string>& names
   return "known: " + all;
 }
 
+std::string short_text(double number) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.15g", number);
+  return text;
+}
+
 void set_number(ArchProfile& profile, const Field& field, const nlohmann::json& value, const std::string& file) {
   const std::string key(field.key);
   const bool integer = std::holds_alternative<std::int64_t P::*>(field.member);
@@ -122,8 +129,8 @@ void set_number(ArchProfile& profile, const Field& field, const nlohmann::json& 
     throw ttc::bad_file(file, "\"" + key + "\" must be " + (integer ? "an integer" : "a number"));
   const double number = value.get<double>();
   if (!(number >= field.smallest && number <= field.largest))
-    throw ttc::bad_file(file, "\"" + key + "\" is " + value.dump() + "; it must lie between " +
-                                  nlohmann::json(field.smallest).dump() + " and " + nlohmann::json(field.largest).dump());
+    throw ttc::bad_file(file, "\"" + key + "\" is " + value.dump() + "; it must lie between " + short_text(field.smallest) + " and " +
+                                  short_text(field.largest));
   if (integer) {
     profile.*std::get<std::int64_t P::*>(field.member) = value.get<std::int64_t>();
   } else {

@@ -1,6 +1,8 @@
 // See tensor.h.
 #include "device/tensor.h"
 
+#include <cstring>
+
 #include "device/device.h"
 #include "device/shard.h"
 
@@ -64,6 +66,15 @@ HostTensor to_host(const DeviceTensor& tensor, DType dtype) {
   const std::byte* bytes = tensor.data();
   HostTensor out = empty_host(dtype, tensor.spec.logical);
   untilize_to_host(tensor.spec, bytes, out);
+  return out;
+}
+
+DeviceTensor to_memory_config(const DeviceTensor& tensor, Device& device, const MemoryConfig& config, std::string_view label) {
+  const std::byte* bytes = tensor.data();
+  TensorSpec spec = tensor.spec;
+  spec.memory = config;
+  DeviceTensor out = allocate(device, spec, label);
+  std::memcpy(out.data(), bytes, static_cast<std::size_t>(spec.nbytes()));
   return out;
 }
 
