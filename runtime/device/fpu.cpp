@@ -1,0 +1,239 @@
+// Loops over branch-free scalar code, inlined into one copy per instruction set.
+#include "device/fpu.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "device/cpu.h"
+#include "support/error.h"
+
+namespace ttrt::fpu {
+namespace {
+
+struct Value {
+  std::int32_t negative;     // 0 or -1
+  std::int32_t exponent;     // 0: zero
+  std::int32_t significand;  // 11 bits, 0 for a zero
+};
+
+[[gnu::always_inline]] inline Value source(float value) {
+  const auto u = std::bit_cast<std::int32_t>(value);
+  const std::int32_t exponent = (u >> 23) & 0xFF;
+  return {u >> 31, exponent, exponent == 0 ? 0 : ((u >> 13) & 0x3FF) | 0x400};
+}
+
+[[gnu::always_inline]] inline std::int32_t half_of(std::int32_t by) {
+  return static_cast<std::int32_t>((1U << by) >> 1);
+}
+
+// Signed sum (its bit 23 weighs 2^(exponent - 127)) + old Dest -> Dest. The matrix unit's last stage with one sum.
+[[gnu::always_inline]] inline float accumulate(std::int32_t sum, std::int32_t exponent, float old, bool dest32) {
+  const auto dest = std::bit_cast<std::int32_t>(old);
+  const std::int32_t exp_sum = std::max(exponent, 0), exp_dest = (dest >> 23) & 0xFF;
+  const std::int32_t term = exp_sum > 0 ? sum : 0;
+  const std::int32_t magnitude = exp_dest > 0 ? (dest & 0x7FFFFF) | 0x800000 : 0;
+  const std::int32_t top = std::max(exp_sum, exp_dest);
+  const std::int32_t by_sum = std::min(top - exp_sum, 31), by_dest = std::min(top - exp_dest, 31);
+  std::int32_t aligned = (term + half_of(by_sum)) >> by_sum;
+  std::int32_t aligned_dest = (magnitude + half_of(by_dest)) >> by_dest;
+  aligned = dest32 ? aligned : (aligned + 0x1000) & ~0x1FFF;
+  aligned_dest = dest32 ? aligned_dest : (aligned_dest + 0x1000) & ~0x1FFF;
+  const std::int32_t total = aligned + (dest < 0 ? -aligned_dest : aligned_dest);
+
+  const std::int32_t size = total < 0 ? -total : total;
+  // Position of the top bit, from a float; clearing the bit below it keeps the conversion from rounding up.
+  const std::int32_t msb = (std::bit_cast<std::int32_t>(static_cast<float>(size & ~(size >> 1))) >> 23) - 127;
+  const std::int32_t right = std::max(msb - 23, 0), left = std::min(std::max(23 - msb, 0), 31);
+  auto significand = static_cast<std::int32_t>(static_cast<std::uint32_t>((size + half_of(right)) >> right) << left);
+  significand = dest32 ? significand : (significand + 0x8000) & ~0xFFFF;
+  const std::int32_t word = std::min(top + msb - 23, 255) * 0x800000 + (significand - 0x800000);
+  const std::int32_t bounded = std::min(word, 0x7F800000);
+  const std::int32_t sign = total & static_cast<std::int32_t>(0x80000000);
+  return std::bit_cast<float>(size != 0 && word >= 0x800000 ? bounded | sign : 0);
+}
+
+[[gnu::always_inline]] inline float add_values(float x, float y, bool subtract, float old, bool dest32) {
+  const Value a = source(x);
+  Value b = source(y);
+  if (subtract) b.negative = ~b.negative;
+  const std::int32_t top = std::max(a.exponent, b.exponent);
+  const std::int32_t by_a = std::min(top - a.exponent, 12), by_b = std::min(top - b.exponent, 12);
+  const std::int32_t part_a = by_a == 12 ? 0 : (a.significand + half_of(by_a)) >> by_a;
+  const std::int32_t part_b = by_b == 12 ? 0 : (b.significand + half_of(by_b)) >> by_b;
+  const std::int32_t sum = ((part_a ^ a.negative) - a.negative) + ((part_b ^ b.negative) - b.negative);
+  return accumulate(sum * 8192, top, old, dest32);
+}
+
+[[gnu::always_inline]] inline float mul_values(float x, float y, int phases, float old, bool dest32) {
+  const Value a = source(x), b = source(y);
+  const bool zero = a.exponent == 0 || b.exponent == 0;
+  for (int phase = 0; phase < phases; ++phase) {
+    const std::int32_t part_a = phase & 1 ? (a.significand >> 1) & 31 : a.significand >> 6;
+    const std::int32_t part_b = phase & 2 ? (b.significand & 15) * 8 : b.significand >> 4;
+    const std::int32_t exponent = a.exponent + b.exponent - 127 - (phase & 1 ? 5 : 0) - (phase & 2 ? 7 : 0);
+    const std::int32_t product = part_a * part_b * 8192, negative = a.negative ^ b.negative;
+    old = accumulate((product ^ negative) - negative, zero ? 0 : exponent, old, dest32);
+  }
+  return old;
+}
+
+enum class Kind : std::uint8_t { add, sub, mul };
+struct Job {
+  Kind kind;
+  const float *a, *b;
+  float* dest;
+  std::int64_t n;
+  int phases;
+  bool dest32, accumulate;
+};
+
+template <Kind kind, bool dest32>
+[[gnu::always_inline]] inline void run_kind(const Job& j) {
+  const std::int32_t keep = j.accumulate ? -1 : 0;
+  for (std::int64_t i = 0; i < j.n; ++i) {
+    const float old = std::bit_cast<float>(std::bit_cast<std::int32_t>(j.dest[i]) & keep);
+    j.dest[i] = kind == Kind::mul ? mul_values(j.a[i], j.b[i], j.phases, old, dest32)
+                                  : add_values(j.a[i], j.b[i], kind == Kind::sub, old, dest32);
+  }
+}
+
+[[gnu::always_inline]] inline void run_job(const Job& j) {
+  switch (j.kind) {
+    case Kind::add:
+      return j.dest32 ? run_kind<Kind::add, true>(j) : run_kind<Kind::add, false>(j);
+    case Kind::sub:
+      return j.dest32 ? run_kind<Kind::sub, true>(j) : run_kind<Kind::sub, false>(j);
+    case Kind::mul:
+      return j.dest32 ? run_kind<Kind::mul, true>(j) : run_kind<Kind::mul, false>(j);
+  }
+}
+
+#if defined(__x86_64__)
+[[gnu::target("avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx2,fma,prefer-vector-width=512")]]
+void run_avx512(const Job& j) {
+  run_job(j);
+}
+[[gnu::target("avx2,fma")]]
+void run_avx2(const Job& j) {
+  run_job(j);
+}
+#endif
+
+void dispatch(const Job& j) {
+#if defined(__x86_64__)
+  if (isa() >= Isa::avx512) return run_avx512(j);
+  if (isa() == Isa::avx2) return run_avx2(j);
+#endif
+  run_job(j);
+}
+
+int phases_of(MathFidelity fidelity) { return static_cast<int>(fidelity) + 1; }
+
+// Orders words as sign and magnitude.
+std::int32_t comparable(std::uint32_t u) {
+  return u >> 31 ? -static_cast<std::int32_t>(u & 0x7FFFFFFF) - 1 : static_cast<std::int32_t>(u);
+}
+
+// Sum of eight products, as device/matmul_exact.h says; `b` is the row's eight values, `a` a column with stride 16.
+struct GroupSum {
+  std::int32_t sum, exponent;
+};
+GroupSum group_of_8(const float* row, const float* column, int phase) {
+  std::int32_t product[8], exponent[8], top = 0;
+  for (int k = 0; k < 8; ++k) {
+    const Value a = source(column[k * 16]), b = source(row[k]);
+    const std::int32_t part_a = phase & 1 ? (a.significand >> 1) & 31 : a.significand >> 6;
+    const std::int32_t part_b = phase & 2 ? (b.significand & 15) * 8 : b.significand >> 4;
+    const bool zero = a.exponent == 0 || b.exponent == 0;
+    product[k] = zero ? 0 : part_a * part_b * ((a.negative ^ b.negative) != 0 ? -1 : 1);
+    exponent[k] = zero ? 0 : a.exponent + b.exponent - 127 - (phase & 1 ? 5 : 0) - (phase & 2 ? 7 : 0);
+    top = std::max(top, exponent[k]);
+  }
+  if (top <= 0) return {0, 0};
+  std::int32_t sum = 0;
+  for (int k = 0; k < 8; ++k) {
+    const int by = std::min(top - exponent[k], 20);
+    const std::int32_t size = ((product[k] < 0 ? -product[k] : product[k]) * 2 + (1 << by)) >> (by + 1);
+    sum += product[k] < 0 ? -size : size;
+  }
+  return {sum, top};
+}
+
+// The matrix unit's last stage with two sums, one value.
+float accumulate_two(GroupSum g0, GroupSum g1, float old, bool dest32) {
+  const auto dest = std::bit_cast<std::int32_t>(old);
+  const std::int32_t exp_dest = (dest >> 23) & 0xFF;
+  const std::int32_t top = std::max({g0.exponent, g1.exponent, exp_dest});
+  const auto align = [top](std::int32_t sum, std::int32_t exponent) {
+    const std::int32_t by = std::min(top - exponent, 31);
+    return (sum + half_of(by)) >> by;
+  };
+  std::int32_t s0 = align(g0.sum * 8192, g0.exponent), s1 = align(g1.sum * 8192, g1.exponent);
+  std::int32_t magnitude = align(exp_dest > 0 ? (dest & 0x7FFFFF) | 0x800000 : 0, exp_dest);
+  if (!dest32) {
+    s0 = (s0 + 0x1000) & ~0x1FFF;
+    s1 = (s1 + 0x1000) & ~0x1FFF;
+    magnitude = (magnitude + 0x1000) & ~0x1FFF;
+  }
+  // All three are aligned now: the one-sum stage with an empty Dest normalises, rounds and encodes.
+  return accumulate(s0 + s1 + (dest < 0 ? -magnitude : magnitude), top, 0.0F, dest32);
+}
+
+}  // namespace
+
+void add(const float* a, const float* b, float* dest, std::int64_t n, Dest mode, bool accumulate) {
+  dispatch({Kind::add, a, b, dest, n, 0, mode == Dest::bits32, accumulate});
+}
+
+void sub(const float* a, const float* b, float* dest, std::int64_t n, Dest mode, bool accumulate) {
+  dispatch({Kind::sub, a, b, dest, n, 0, mode == Dest::bits32, accumulate});
+}
+
+void mul(const float* a, const float* b, float* dest, std::int64_t n, Dest mode, MathFidelity fidelity,
+         bool accumulate) {
+  dispatch({Kind::mul, a, b, dest, n, phases_of(fidelity), mode == Dest::bits32, accumulate});
+}
+
+void max_pool(const float* face, float* dest, Dest mode) {
+  for (int c = 0; c < 16; ++c) {
+    std::uint32_t largest = std::bit_cast<std::uint32_t>(dest[c]) & (mode == Dest::bits32 ? 0xFFFFE000 : 0xFFFF0000);
+    for (int r = 0; r < 16; ++r) {
+      std::uint32_t u = std::bit_cast<std::uint32_t>(face[r * 16 + c]);
+      if ((u & 0x7F800000) == 0) u = 0;
+      if (comparable(u) >= comparable(largest)) largest = u;
+    }
+    dest[c] = std::bit_cast<float>(largest);
+  }
+}
+
+void product_row(const float* row, const float* face, float* dest, Dest mode, MathFidelity fidelity) {
+  for (int phase = 0; phase < phases_of(fidelity); ++phase) {
+    for (int c = 0; c < 16; ++c) {
+      const GroupSum g0 = group_of_8(row, face + c, phase), g1 = group_of_8(row + 8, face + 128 + c, phase);
+      dest[c] = accumulate_two(g0, g1, dest[c], mode == Dest::bits32);
+    }
+  }
+}
+
+void broadcast_tile(Broadcast kind, const float* in, float* out) {
+  TTC_CHECK(in != out, "a broadcast needs its own output");
+  for (int i = 0; i < tile_elements; ++i) {
+    const int face = i / face_elements, row = i / 16 % 16, col = i % 16;
+    switch (kind) {
+      case Broadcast::none:
+        out[i] = in[i];
+        break;
+      case Broadcast::row:
+        out[i] = in[face % 2 * face_elements + col];
+        break;
+      case Broadcast::column:
+        out[i] = in[face / 2 * 2 * face_elements + row * 16];
+        break;
+      case Broadcast::scalar:
+        out[i] = in[0];
+        break;
+    }
+  }
+}
+
+}  // namespace ttrt::fpu

@@ -1,0 +1,151 @@
+// Operand preparation, division into tasks and the way out of Dest for exact products.
+#include "device/matmul_exact.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "device/cpu.h"
+#include "device/formats_device.h"
+#include "device/fpu.h"
+#include "device/matmul_exact_kernels.h"
+
+namespace ttrt {
+namespace {
+
+using detail::exact_tile_words;
+
+// One value taken apart; see device/matmul_exact_kernels.h.
+struct Parts {
+  std::int16_t exponent, high, low;
+};
+
+Parts parts_of(float value, bool srca) {
+  const auto u = std::bit_cast<std::uint32_t>(value);
+  const std::uint32_t exponent = (u >> 23) & 0xFF;
+  if (exponent == 0) return {detail::exact_zero_exponent, 0, 0};
+  const std::uint32_t significand = ((u >> 13) & 0x3FF) | 0x400;
+  const int sign = u >> 31 ? -1 : 1;
+  const auto signed_part = [sign](std::uint32_t part) {
+    return static_cast<std::int16_t>(sign * static_cast<int>(part));
+  };
+  if (srca)
+    return {static_cast<std::int16_t>(exponent), signed_part(significand >> 6), signed_part(significand >> 1 & 31)};
+  return {static_cast<std::int16_t>(exponent), signed_part((significand >> 4) * 2),
+          signed_part((significand & 15) * 16)};
+}
+
+// Source registers take float32 as TF32 in 32-bit Dest mode, as bfloat16 otherwise.
+SrcFormat src_of(const ComputeConfig& config) {
+  return config.fp32_dest_acc_en ? SrcFormat::tf32 : SrcFormat::bfloat16;
+}
+
+void take_apart_a(const float* face_order, std::int16_t* out) {
+  for (int row = 0; row < 32; ++row) {
+    for (int half = 0; half < 2; ++half) {
+      const float* in = face_order + (row / 16 * 2 + half) * face_elements + row % 16 * 16;
+      std::int16_t* to = out + (half * 32 + row) * 48;
+      for (int k = 0; k < 16; ++k) {
+        const Parts p = parts_of(in[k], false);
+        to[k] = p.exponent, to[16 + k] = p.high, to[32 + k] = p.low;
+      }
+    }
+  }
+}
+
+// `rows_are_k`: the tile holds [k, n], else [n, k]. Values of k from `valid_k` on count as zero.
+void take_apart_b(const float* face_order, bool rows_are_k, std::int64_t valid_k, std::int16_t* out) {
+  for (int i = 0; i < tile_elements; ++i) {
+    const int row = i / 512 * 16 + i / 16 % 16, col = i / 256 % 2 * 16 + i % 16;
+    const int k = rows_are_k ? row : col, n = rows_are_k ? col : row;
+    const Parts p = parts_of(k < valid_k ? face_order[i] : 0.0F, true);
+    std::int16_t* to = out + k * 96 + n;
+    to[0] = p.exponent, to[32] = p.high, to[64] = p.low;
+  }
+}
+
+detail::ExactKernel exact_kernel() {
+#if defined(__x86_64__)
+  if (isa() >= Isa::avx512) return detail::exact_avx512;
+  if (isa() == Isa::avx2) return detail::exact_avx2;
+#endif
+  return detail::exact_portable;
+}
+
+std::int64_t tiles_of(std::int64_t n) { return round_up(n, tile_dim) / tile_dim; }
+
+}  // namespace
+
+MatmulExact::MatmulExact(const MatmulSpec& spec)
+    : spec_(spec), mt_(tiles_of(spec.m)), kt_(tiles_of(spec.k)), nt_(tiles_of(spec.n)) {
+  a_.resize(static_cast<std::size_t>(spec.batch * mt_ * kt_ * exact_tile_words));
+  b_.resize(static_cast<std::size_t>(spec.b_batch * nt_ * kt_ * exact_tile_words));
+}
+
+void MatmulExact::set_b(const std::byte* tiles) {
+  const std::int64_t count = spec_.b_batch * nt_ * kt_, size = tile_bytes(spec_.b);
+#pragma omp parallel for schedule(static)
+  for (std::int64_t i = 0; i < count; ++i) {
+    const std::int64_t item = i / (nt_ * kt_), column = i / kt_ % nt_, t = i % kt_;
+    const std::int64_t tile = item * nt_ * kt_ + (spec_.transpose_b ? column * kt_ + t : t * nt_ + column);
+    alignas(64) float values[tile_elements];
+    unpack_src(spec_.b, src_of(spec_.config), tiles + tile * size, values);
+    take_apart_b(values, !spec_.transpose_b, spec_.k - t * tile_dim, b_.data() + i * exact_tile_words);
+  }
+}
+
+void MatmulExact::run(const std::byte* a, const float* bias, std::byte* out) {
+  const std::int64_t a_tiles = spec_.batch * mt_ * kt_, size = tile_bytes(spec_.a);
+#pragma omp parallel for schedule(static)
+  for (std::int64_t i = 0; i < a_tiles; ++i) {
+    alignas(64) float values[tile_elements];
+    unpack_src(spec_.a, src_of(spec_.config), a + i * size, values);
+    take_apart_a(values, a_.data() + i * exact_tile_words);
+  }
+  const std::int64_t count = spec_.batch * mt_ * nt_;
+#pragma omp parallel for schedule(dynamic, 1)
+  for (std::int64_t i = 0; i < count; ++i) task(i, bias, out);
+}
+
+// One tile of the output; `index` is its position.
+void MatmulExact::task(std::int64_t index, const float* bias, std::byte* out) const {
+  const std::int64_t item = index / (mt_ * nt_), row = index / nt_ % mt_, column = index % nt_;
+  const std::int64_t b_item = item * spec_.b_batch / spec_.batch;
+  const std::int64_t rows = std::min<std::int64_t>(spec_.m - row * tile_dim, tile_dim);
+  alignas(64) std::int32_t dest[tile_elements] = {};
+  const detail::ExactStrip strip{.a = a_.data() + (item * mt_ + row) * kt_ * exact_tile_words,
+                                 .b = b_.data() + (b_item * nt_ + column) * kt_ * exact_tile_words,
+                                 .k_tiles = kt_,
+                                 .rows = static_cast<int>(rows),
+                                 .phases = static_cast<int>(spec_.config.math_fidelity) + 1,
+                                 .dest32 = spec_.config.fp32_dest_acc_en};
+  exact_kernel()(strip, dest);
+  finish(dest, rows, bias == nullptr ? nullptr : bias + column * tile_dim, out + index * tile_bytes(spec_.out));
+}
+
+// Sums row by row -> bias, activation, packer.
+void MatmulExact::finish(const std::int32_t* dest, std::int64_t rows, const float* bias, std::byte* tile) const {
+  const Dest mode = dest_of(spec_.config);
+  alignas(64) float values[tile_elements] = {};
+  for (std::int64_t row = 0; row < rows; ++row) {
+    for (int half = 0; half < 2; ++half) {
+      float* to = values + (row / 16 * 2 + half) * face_elements + row % 16 * 16;
+      std::memcpy(to, dest + row * 32 + half * 16, 64);
+      if (bias == nullptr) continue;
+      // The sums left Dest to memory and come back as sources.
+      if (mode == Dest::bits32) std::transform(to, to + 16, to, cut_tf32);
+      fpu::add(to, bias + half * 16, to, 16, mode);
+    }
+  }
+  if (spec_.activation) {
+    spec_.activation(std::span<float>(values, tile_elements));
+    if (rows < tile_dim) {
+      for (int i = 0; i < tile_elements; ++i) {
+        if (i / 512 * 16 + i / 16 % 16 >= rows) values[i] = 0;
+      }
+    }
+  }
+  pack_dest(spec_.out, mode, values, tile);
+}
+
+}  // namespace ttrt

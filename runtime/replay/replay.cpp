@@ -1,0 +1,204 @@
+// Running cases and judging their results.
+#include "replay/replay.h"
+
+#include <algorithm>
+#include <bit>
+#include <chrono>
+#include <cmath>
+#include <filesystem>
+#include <limits>
+#include <map>
+
+namespace ttrt::replay {
+namespace {
+
+std::map<std::string, Runner, std::less<>>& runners() {
+  static std::map<std::string, Runner, std::less<>> all;
+  return all;
+}
+
+std::int32_t word(float f) { return std::bit_cast<std::int32_t>(f); }
+
+// Words in the order of their values, +0 and -0 one apart of nothing.
+std::int64_t ordered(float f) {
+  const std::int32_t u = word(f);
+  return u < 0 ? -static_cast<std::int64_t>(u & 0x7FFFFFFF) : u;
+}
+
+// Exponents of the shared exponent's block an element sits in: 16 consecutive elements of its row.
+double block_step(const Tensor& expected, std::size_t index) {
+  const auto width = static_cast<std::size_t>(expected.shape.empty() ? 1 : expected.shape.back());
+  const std::size_t row = index / width * width, first = row + (index - row) / 16 * 16;
+  const std::size_t last = std::min(first + 16, row + width);
+  int shared = 1;
+  for (std::size_t i = first; i < last; ++i) shared = std::max(shared, (word(expected.values[i]) >> 23) & 0xFF);
+  const int bits = expected.dtype == DataType::bfloat8_b ? 6 : expected.dtype == DataType::bfloat4_b ? 2 : 0;
+  return std::ldexp(1.0, shared - 127 - bits);
+}
+
+// Distance in units of the last place of the output's format.
+double ulps(const Tensor& expected, std::size_t index, float got) {
+  const float want = expected.values[index];
+  if (word(want) == word(got)) return 0;
+  if (!std::isfinite(want) || !std::isfinite(got)) return std::numeric_limits<double>::infinity();
+  if (is_block_format(expected.dtype)) return std::abs(static_cast<double>(want) - got) / block_step(expected, index);
+  const auto steps = static_cast<double>(std::abs(ordered(want) - ordered(got)));
+  return expected.dtype == DataType::bfloat16 ? steps / 65536 : steps;
+}
+
+// Sums for the correlation over several outputs.
+struct Correlation {
+  double n = 0, x = 0, y = 0, xx = 0, yy = 0, xy = 0;
+  void add(double a, double b) { n += 1, x += a, y += b, xx += a * a, yy += b * b, xy += a * b; }
+  double value(bool equal) const {
+    if (n == 0) return equal ? 1 : 0;
+    const double vx = xx - x * x / n, vy = yy - y * y / n;
+    if (!(vx > 0) || !(vy > 0)) return equal ? 1 : 0;
+    return (xy - x * y / n) / std::sqrt(vx) / std::sqrt(vy);
+  }
+};
+
+void compare(const Case& c, const Outputs& outputs, CaseResult& result) {
+  Correlation all;
+  bool equal = true;
+  for (std::size_t o = 0; o < c.expected.size(); ++o) {
+    const Tensor& want = c.expected[o];
+    double scale = 0;  // keeps the squares of values near overflow finite
+    for (const float v : want.values)
+      scale = std::isfinite(v) ? std::max(scale, std::abs(static_cast<double>(v))) : scale;
+    for (std::size_t i = 0; i < want.values.size(); ++i) {
+      const float x = want.values[i], y = outputs[o][i];
+      ++result.elements;
+      if (word(x) != word(y)) ++result.mismatches;
+      result.max_ulp = std::max(result.max_ulp, ulps(want, i, y));
+      if (!std::isfinite(x) || !std::isfinite(y)) {
+        equal = equal && word(x) == word(y);
+        continue;
+      }
+      equal = equal && x == y;
+      result.max_abs = std::max(result.max_abs, std::abs(static_cast<double>(x) - y));
+      all.add(scale > 0 ? x / scale : x, scale > 0 ? y / scale : y);
+    }
+  }
+  result.pcc = all.value(equal);
+  result.bit_exact = result.mismatches == 0;
+}
+
+std::string check_sizes(const Case& c, const Outputs& outputs) {
+  if (outputs.size() != c.expected.size()) return "the op gave another number of outputs";
+  for (std::size_t o = 0; o < outputs.size(); ++o) {
+    if (outputs[o].size() != c.expected[o].values.size()) return "output " + std::to_string(o) + " has another size";
+  }
+  return "";
+}
+
+void judge(const Options& options, CaseResult& result) {
+  if (result.bit_exact) {
+    result.status = Status::bit_exact;
+    return;
+  }
+  const bool exact = options.numerics == Numerics::exact;
+  const bool close = exact ? result.max_ulp <= options.max_ulp : result.pcc >= options.min_pcc;
+  result.status = close ? Status::within_tolerance : Status::failed;
+  if (!close) result.reason = exact ? "further than the tolerance in ulp" : "PCC below the tolerance";
+}
+
+}  // namespace
+
+void register_runner(std::string_view op, Runner run) {
+  const bool added = runners().emplace(op, run).second;
+  TTC_CHECK(added, "an op is replayed by one runner: " + std::string(op));
+}
+
+Runner find_runner(std::string_view op) {
+  const auto at = runners().find(op);
+  return at == runners().end() ? nullptr : at->second;
+}
+
+std::string_view to_string(Status status) {
+  switch (status) {
+    case Status::bit_exact:
+      return "bit_exact";
+    case Status::within_tolerance:
+      return "within_tolerance";
+    case Status::failed:
+      return "failed";
+    case Status::unsupported:
+      return "unsupported";
+  }
+  return "";
+}
+
+CaseResult run_case(const Case& c, const Options& options) {
+  CaseResult result;
+  result.id = c.id;
+  result.op = c.op;
+  const auto start = std::chrono::steady_clock::now();
+  const Runner run = find_runner(c.op);
+  Outcome outcome = ttc::Reason{ttc::ReasonCode::Unimplemented, "no op of this name is replayed"};
+  if (run != nullptr) outcome = run(c, options.numerics);
+  result.wall_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  if (const auto* reason = std::get_if<ttc::Reason>(&outcome)) {
+    result.status = Status::unsupported;
+    result.reason = reason->text();
+    return result;
+  }
+  const auto& outputs = std::get<Outputs>(outcome);
+  result.reason = check_sizes(c, outputs);
+  if (!result.reason.empty()) return result;
+  compare(c, outputs, result);
+  judge(options, result);
+  return result;
+}
+
+std::vector<CaseResult> replay_directory(const std::string& path, const Options& options) {
+  namespace fs = std::filesystem;
+  std::vector<std::string> files;
+  std::error_code error;
+  if (fs::is_directory(path, error)) {
+    for (fs::directory_iterator it(path, error), end; !error && it != end; it.increment(error)) {
+      if (it->path().extension() == ".safetensors") files.push_back(it->path().string());
+    }
+  } else if (fs::is_regular_file(path, error)) {
+    files.push_back(path);
+  }
+  if (files.empty())
+    throw ttc::bad_file(path, "no recorded cases here", "name a directory of .safetensors files, or one of them");
+  std::sort(files.begin(), files.end());
+  std::vector<CaseResult> results;
+  for (const std::string& file : files) {
+    if (fs::path(file).stem().string().find(options.filter) == std::string::npos) continue;
+    results.push_back(run_case(read_case(file), options));
+  }
+  return results;
+}
+
+ttc::Json report(const std::vector<CaseResult>& results) {
+  ttc::Json cases = ttc::Json::array();
+  std::int64_t counts[4] = {};
+  for (const CaseResult& r : results) {
+    ++counts[static_cast<int>(r.status)];
+    ttc::Json one = {{"id", r.id},
+                     {"op", r.op},
+                     {"status", to_string(r.status)},
+                     {"bit_exact", r.bit_exact},
+                     {"elements", r.elements},
+                     {"mismatches", r.mismatches},
+                     {"max_ulp", r.max_ulp},
+                     {"pcc", r.pcc},
+                     {"max_abs", r.max_abs},
+                     {"wall_ms", r.wall_ms}};
+    if (!std::isfinite(r.max_ulp)) one["max_ulp"] = "inf";
+    if (!r.reason.empty()) one["reason"] = r.reason;
+    cases.push_back(std::move(one));
+  }
+  return {{"cases", std::move(cases)},
+          {"totals",
+           {{"cases", results.size()},
+            {"bit_exact", counts[0]},
+            {"within_tolerance", counts[1]},
+            {"failed", counts[2]},
+            {"unsupported", counts[3]}}}};
+}
+
+}  // namespace ttrt::replay

@@ -1,0 +1,84 @@
+// Replay of recorded single-op results: read a case, run the op here, compare value by value.
+//
+// A case is one .safetensors file whose metadata `case` names the op, its inputs, outputs and parameters (the README of
+// the recorded data gives the format). Inputs hold exactly what the device's formats represent, so packing them loses
+// nothing. One file per op family registers the ops it knows with TTRT_REGISTER_REPLAY; an op or a parameter nobody
+// knows makes a case unsupported, with the reason, never passed.
+#pragma once
+
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "device/types.h"
+#include "support/json_util.h"
+#include "support/reason.h"
+
+namespace ttrt::replay {
+
+struct Tensor {
+  std::string name;
+  Shape shape;
+  DataType dtype = DataType::bfloat16;
+  Layout layout = Layout::tile;
+  std::vector<float> values;  // row-major; exact for every format (integers up to 2^24)
+};
+
+struct Case {
+  std::string id, op, arch, note;
+  std::vector<Tensor> inputs, expected;
+  ttc::Json params = ttc::Json::object();
+  std::optional<ComputeConfig> config;  // nullopt: the op's own default
+
+  const Tensor* find(std::string_view input) const;  // nullptr where there is none
+  const Tensor& input(std::string_view name) const;  // throws ttc::Error where there is none
+  // A refusal that names the first parameter outside of `known`.
+  ttc::Refusal unknown_params(std::initializer_list<std::string_view> known) const;
+  std::optional<DataType> format_param(const char* name) const;  // nullopt where absent; throws for an unknown format
+};
+
+using Outputs = std::vector<std::vector<float>>;  // row-major, parallel to Case::expected
+using Outcome = std::variant<Outputs, ttc::Reason>;
+using Runner = Outcome (*)(const Case& c, Numerics numerics);
+
+// Aborts on an op registered twice.
+void register_runner(std::string_view op, Runner run);
+Runner find_runner(std::string_view op);  // nullptr where nobody knows the op
+
+enum class Status : std::uint8_t { bit_exact, within_tolerance, failed, unsupported };
+std::string_view to_string(Status status);
+
+struct CaseResult {
+  std::string id, op, reason;  // reason: why unsupported or failed, "" otherwise
+  Status status = Status::failed;
+  bool bit_exact = false;
+  std::int64_t elements = 0, mismatches = 0;
+  double max_ulp = 0;  // distance in units of the output format's last place (infinite where one is not finite)
+  double pcc = 0;      // over elements finite on both sides; constants: 1 when equal, else 0
+  double max_abs = 0;  // the largest difference of those elements
+  double wall_ms = 0;
+};
+
+struct Options {
+  Numerics numerics = Numerics::exact;
+  double max_ulp = 1;       // exact numerics: tolerance of a case that is not bit-exact
+  double min_pcc = 0.9995;  // fast numerics: tolerance
+  std::string filter;       // only ids that contain it
+};
+
+Case read_case(const std::string& path);
+CaseResult run_case(const Case& c, const Options& options);
+// Every .safetensors file of a directory (or the one file named), by name. Throws ttc::Error for a bad path or file.
+std::vector<CaseResult> replay_directory(const std::string& path, const Options& options);
+// {"cases": [...], "totals": {...}}
+ttc::Json report(const std::vector<CaseResult>& results);
+
+}  // namespace ttrt::replay
+
+#define TTRT_REGISTER_REPLAY(name, op, run)                                    \
+  namespace {                                                                  \
+  const bool replay_##name = (::ttrt::replay::register_runner(op, run), true); \
+  }

@@ -1,0 +1,137 @@
+// Reading a case file. Every member is checked; sizes must agree with the arrays.
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+
+#include "device/formats.h"
+#include "formats/safetensors.h"
+#include "replay/replay.h"
+
+namespace ttrt::replay {
+namespace {
+
+using ttc::as_array;
+using ttc::as_bool;
+using ttc::as_int;
+using ttc::as_string;
+using ttc::bad_file;
+using ttc::find_member;
+using ttc::Json;
+using ttc::member;
+
+DataType format_of(const std::string& name) {
+  const auto dtype = data_type_from_string(name);
+  if (!dtype) throw bad_file("", "unknown tensor format '" + name.substr(0, 40) + "'");
+  return *dtype;
+}
+
+std::vector<float> values_of(const ttc::ir::Weight& array) {
+  const auto [owner, bytes] = array.storage->load();
+  std::vector<float> out(static_cast<std::size_t>(array.numel()));
+  const auto n = static_cast<std::int64_t>(out.size());
+  if (array.dtype == DType::f32) {
+    std::memcpy(out.data(), bytes, out.size() * 4);
+  } else if (array.dtype == DType::bf16) {
+    convert_from_bf16(reinterpret_cast<const std::uint16_t*>(bytes), out.data(), n);
+  } else {
+    throw bad_file("", "a case's arrays are BF16 or F32");
+  }
+  return out;
+}
+
+// `described` is one entry of inputs or outputs; `array` its name among the file's tensors.
+Tensor tensor_of(const Json& described, const std::string& name, const ttc::SafeTensors& file,
+                 const std::string& array) {
+  Tensor t;
+  t.name = name;
+  for (const Json& size : as_array(member(described, "shape"))) t.shape.push_back(as_int(size));
+  t.dtype = format_of(as_string(member(described, "dtype")));
+  const Json* layout = find_member(described, "layout");
+  t.layout = layout != nullptr && as_string(*layout) != "TILE" ? Layout::row_major : Layout::tile;
+  const auto found = file.tensors.find(array);
+  if (found == file.tensors.end()) throw bad_file("", "the file lacks the array '" + array.substr(0, 40) + "'");
+  t.values = values_of(found->second);
+  std::int64_t count = 1;
+  for (const std::int64_t size : t.shape) {
+    if (size < 0 || __builtin_mul_overflow(count, size, &count)) throw bad_file("", "a shape is impossible");
+  }
+  if (count != static_cast<std::int64_t>(t.values.size()))
+    throw bad_file("", "'" + array + "' does not have its case's shape");
+  return t;
+}
+
+std::optional<ComputeConfig> config_of(const Json& described) {
+  const Json* json = find_member(described, "compute_config");
+  if (json == nullptr || ttc::as_object(*json).empty()) return std::nullopt;
+  const auto fidelity = math_fidelity_from_string(as_string(member(*json, "math_fidelity")));
+  if (!fidelity) throw bad_file("", "unknown math_fidelity");
+  return ComputeConfig{.math_fidelity = *fidelity,
+                       .fp32_dest_acc_en = as_bool(member(*json, "fp32_dest_acc_en")),
+                       .math_approx_mode = as_bool(member(*json, "math_approx_mode")),
+                       .packer_l1_acc = as_bool(member(*json, "packer_l1_acc"))};
+}
+
+Case parse(const ttc::SafeTensors& file, const std::string& stem) {
+  const auto text = file.metadata.find("case");
+  if (text == file.metadata.end()) throw bad_file("", "no recorded case: the metadata lacks 'case'");
+  const Json described = ttc::parse_json(text->second);
+  Case c;
+  c.id = stem;
+  c.op = as_string(member(described, "op"));
+  if (const Json* arch = find_member(described, "arch")) c.arch = as_string(*arch);
+  if (const Json* note = find_member(described, "note")) c.note = as_string(*note);
+  if (const Json* params = find_member(described, "params")) {
+    ttc::as_object(*params);
+    c.params = *params;
+  }
+  c.config = config_of(described);
+  for (const Json& input : as_array(member(described, "inputs"))) {
+    const std::string& name = as_string(member(input, "name"));
+    c.inputs.push_back(tensor_of(input, name, file, "in_" + name));
+  }
+  int index = 0;
+  for (const Json& output : as_array(member(described, "outputs"))) {
+    const std::string name = "out" + std::to_string(index++);
+    c.expected.push_back(tensor_of(output, name, file, name));
+  }
+  return c;
+}
+
+}  // namespace
+
+const Tensor* Case::find(std::string_view name) const {
+  const auto at = std::find_if(inputs.begin(), inputs.end(), [&](const Tensor& t) { return t.name == name; });
+  return at == inputs.end() ? nullptr : &*at;
+}
+
+const Tensor& Case::input(std::string_view name) const {
+  const Tensor* t = find(name);
+  if (t == nullptr) throw bad_file(id, "the case has no input '" + std::string(name) + "'");
+  return *t;
+}
+
+ttc::Refusal Case::unknown_params(std::initializer_list<std::string_view> known) const {
+  for (const auto& [name, value] : params.items()) {
+    if (std::find(known.begin(), known.end(), name) == known.end()) {
+      return ttc::Reason{ttc::ReasonCode::Unsupported, "parameter '" + name + "' of " + op + " is not known"};
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<DataType> Case::format_param(const char* name) const {
+  const Json* value = find_member(params, name);
+  if (value == nullptr) return std::nullopt;
+  return format_of(as_string(*value));
+}
+
+Case read_case(const std::string& path) {
+  const ttc::SafeTensors file = ttc::read_safetensors(path);
+  try {
+    return parse(file, std::filesystem::path(path).stem().string());
+  } catch (const ttc::Error& error) {
+    throw error.in_file(path);
+  }
+}
+
+}  // namespace ttrt::replay

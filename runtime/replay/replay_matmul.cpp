@@ -1,0 +1,82 @@
+// Replay of matmul and linear.
+#include "device/matmul.h"
+#include "replay/replay.h"
+#include "replay/tiles.h"
+
+namespace ttrt::replay {
+namespace {
+
+// What the op library takes where the caller gives no configuration: HiFi2, LoFi where an operand is a block format;
+// 32-bit Dest for float32 operands only.
+ComputeConfig default_config(const Tensor& a, const Tensor& b) {
+  const bool low = is_block_format(a.dtype) || is_block_format(b.dtype);
+  return {.math_fidelity = low ? MathFidelity::LoFi : MathFidelity::HiFi2,
+          .fp32_dest_acc_en = a.dtype == DataType::float32 && b.dtype == DataType::float32,
+          .packer_l1_acc = true};
+}
+
+ttc::Refusal refuse(const Tensor& a, const Tensor& b, DataType out) {
+  if (!is_float_format(a.dtype) || !is_float_format(b.dtype) || !is_float_format(out)) {
+    return ttc::Reason{ttc::ReasonCode::DtypeUnsupported, "products are of float formats"};
+  }
+  const Extent ea = extent_of(a.shape), eb = extent_of(b.shape);
+  if (ea.cols != eb.rows || eb.batch == 0 || ea.batch % eb.batch != 0 || ea.cols == 0) {
+    return ttc::Reason{ttc::ReasonCode::Unsupported, "the operands' shapes do not fit"};
+  }
+  return std::nullopt;
+}
+
+ttc::Refusal set_activation(const std::string& name, MatmulSpec& spec) {
+  if (name == "relu") {
+    spec.activation = [](std::span<float> values) {
+      for (float& v : values) v = v > 0 ? v : 0.0F;
+    };
+    return std::nullopt;
+  }
+  return ttc::Reason{ttc::ReasonCode::Unimplemented, "fused activation " + name};
+}
+
+Outcome multiply(const Case& c, Numerics numerics, const std::string& activation) {
+  const Tensor &a = c.input("a"), &b = c.input("b");
+  const DataType out = c.format_param("out_dtype").value_or(c.expected.at(0).dtype);
+  if (auto refusal = refuse(a, b, out)) return *refusal;
+  const Extent ea = extent_of(a.shape), eb = extent_of(b.shape);
+  MatmulSpec spec{.batch = ea.batch, .b_batch = eb.batch, .m = ea.rows, .k = ea.cols, .n = eb.cols};
+  spec.a = a.dtype, spec.b = b.dtype, spec.out = out;
+  spec.config = c.config.value_or(default_config(a, b));
+  spec.numerics = numerics;
+  if (!activation.empty()) {
+    if (auto refusal = set_activation(activation, spec)) return *refusal;
+  }
+  std::vector<std::byte> bias;
+  if (const Tensor* t = c.find("bias")) {
+    if (!is_float_format(t->dtype) || extent_of(t->shape).rows != 1 || extent_of(t->shape).cols != spec.n) {
+      return ttc::Reason{ttc::ReasonCode::Unsupported, "the bias is one row of N float values"};
+    }
+    spec.bias = t->dtype;
+    bias = to_tiles(*t);
+  }
+  Matmul product(spec);
+  std::vector<std::byte> tiles(
+      static_cast<std::size_t>(Extent{spec.batch, spec.m, spec.n}.tiles() * tile_bytes(spec.out)));
+  const std::vector<std::byte> a_tiles = to_tiles(a), b_tiles = to_tiles(b);
+  product.run(a_tiles.data(), b_tiles.data(), bias.empty() ? nullptr : bias.data(), tiles.data());
+  return Outputs{from_tiles(tiles, spec.out, c.expected.at(0).shape)};
+}
+
+Outcome matmul(const Case& c, Numerics numerics) {
+  if (auto refusal = c.unknown_params({"out_dtype"})) return *refusal;
+  return multiply(c, numerics, "");
+}
+
+Outcome linear(const Case& c, Numerics numerics) {
+  if (auto refusal = c.unknown_params({"out_dtype", "activation"})) return *refusal;
+  const ttc::Json* activation = ttc::find_member(c.params, "activation");
+  return multiply(c, numerics, activation == nullptr ? "" : ttc::as_string(*activation));
+}
+
+}  // namespace
+}  // namespace ttrt::replay
+
+TTRT_REGISTER_REPLAY(matmul, "matmul", ttrt::replay::matmul)
+TTRT_REGISTER_REPLAY(linear, "linear", ttrt::replay::linear)
