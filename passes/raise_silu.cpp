@@ -11,7 +11,7 @@ constexpr std::string_view pass = "raise-silu";
 bool rewrite(PassContext& context, ir::Node* node) {
   static const Pattern rule = mul(any("x"), past_casts(op({"aten.sigmoid.default"}, {past_casts(any("x"))}).sole()));
   if (node->op() != "aten.mul.Tensor") return false;
-  const Outcome found = match::match(context.model, rule, node, 3);
+  const Outcome found = match::match(context.model, rule, node, 2);
   if (found.near_miss) refuse_near_miss(context, pass, *node, *found.near_miss);
   if (!found.match || !same_shape(found.match->value("x")->type, node->result()->type)) return false;
   return replace_matched(context, pass, "x * sigmoid(x)", node, found.match->nodes, "aten.silu.default",
