@@ -9,6 +9,7 @@
 #include <cstring>
 #include <random>
 
+#include "formats/model_file.h"
 #include "formats/pt2_read.h"
 #include "formats/safetensors.h"
 #include "pass/compile.h"
@@ -267,7 +268,7 @@ std::vector<Case> load_cases(const ir::Model& model, const InputFlags& flags) {
 
 std::unique_ptr<ir::Model> load(const std::string& path) {
   ttrt::install_torch_schemas();
-  auto model = read_pt2(path);
+  std::unique_ptr<ir::Model> model = load_model(path);
   check_known_ops(*model);
   return model;
 }
