@@ -72,6 +72,34 @@ detail::ExactKernel exact_kernel() {
   return detail::exact_portable;
 }
 
+// dest[row * 32 + col] <-> face order.
+template <typename From, typename To>
+void to_faces(const From* rows, To* faces) {
+  for (int row = 0; row < 32; ++row) {
+    for (int half = 0; half < 2; ++half) {
+      std::memcpy(faces + (row / 16 * 2 + half) * face_elements + row % 16 * 16, rows + row * 32 + half * 16, 64);
+    }
+  }
+}
+template <typename From, typename To>
+void to_rows(const From* faces, To* rows) {
+  for (int row = 0; row < 32; ++row) {
+    for (int half = 0; half < 2; ++half) {
+      std::memcpy(rows + row * 32 + half * 16, faces + (row / 16 * 2 + half) * face_elements + row % 16 * 16, 64);
+    }
+  }
+}
+
+// What the packer adds to a buffer in L1: float32 as IEEE does, bfloat16 to nearest even; denormals are zeros.
+void add_in_l1(const std::int32_t* dest, Dest mode, float* buffer) {
+  const auto flush = [](float v) { return (std::bit_cast<std::uint32_t>(v) & 0x7F800000) == 0 ? 0.0F : v; };
+  for (int i = 0; i < tile_elements; ++i) {
+    const float sum = flush(flush(std::bit_cast<float>(dest[i])) + flush(buffer[i]));
+    const float kept = mode == Dest::bits32 ? sum : flush(bf16_to_f32(f32_to_bf16(sum)));
+    buffer[i] = kept != kept ? std::bit_cast<float>(0x7FC00000U) : kept;
+  }
+}
+
 std::int64_t tiles_of(std::int64_t n) { return round_up(n, tile_dim) / tile_dim; }
 
 }  // namespace
@@ -80,6 +108,11 @@ MatmulExact::MatmulExact(const MatmulSpec& spec)
     : spec_(spec), mt_(tiles_of(spec.m)), kt_(tiles_of(spec.k)), nt_(tiles_of(spec.n)) {
   a_.resize(static_cast<std::size_t>(spec.batch * mt_ * kt_ * exact_tile_words));
   b_.resize(static_cast<std::size_t>(spec.b_batch * nt_ * kt_ * exact_tile_words));
+  k_block_ = spec.k_block > 0 ? spec.k_block : matmul_k_block(spec);
+  const std::int64_t blocks = (kt_ + k_block_ - 1) / k_block_;
+  // Fewer blocks gain nothing from it, and the op library leaves it off.
+  l1_acc_ = spec.config.packer_l1_acc && blocks > (spec.bias ? 1 : 2);
+  spill_rounds_ = !l1_acc_ && !spec.config.fp32_dest_acc_en && is_block_format(spec.out);
 }
 
 void MatmulExact::set_b(const std::byte* tiles) {
@@ -119,8 +152,41 @@ void MatmulExact::task(std::int64_t index, const float* bias, std::byte* out) co
                                  .rows = static_cast<int>(rows),
                                  .phases = static_cast<int>(spec_.config.math_fidelity) + 1,
                                  .dest32 = spec_.config.fp32_dest_acc_en};
-  exact_kernel()(strip, dest);
+  sum_blocks(strip, dest);
   finish(dest, rows, bias == nullptr ? nullptr : bias + column * tile_dim, out + index * tile_bytes(spec_.out));
+}
+
+// All k tiles, block by block, into a Dest that starts at zero.
+void MatmulExact::sum_blocks(const detail::ExactStrip& strip, std::int32_t* dest) const {
+  const detail::ExactKernel kernel = exact_kernel();
+  if (!l1_acc_ && !spill_rounds_) return kernel(strip, dest);
+  const Dest mode = dest_of(spec_.config);
+  alignas(64) float buffer[tile_elements] = {};
+  for (std::int64_t first = 0; first < kt_; first += k_block_) {
+    detail::ExactStrip block = strip;
+    block.a += first * exact_tile_words;
+    block.b += first * exact_tile_words;
+    block.k_tiles = std::min(k_block_, kt_ - first);
+    const bool last = first + k_block_ >= kt_;
+    if (l1_acc_) {
+      if (last && !spec_.bias) {
+        std::memcpy(dest, buffer, sizeof(buffer));
+        return kernel(block, dest);
+      }
+      std::fill_n(dest, tile_elements, 0);
+      kernel(block, dest);
+      add_in_l1(dest, mode, buffer);
+      if (last) std::memcpy(dest, buffer, sizeof(buffer));
+      continue;
+    }
+    kernel(block, dest);
+    if (last && !spec_.bias) return;
+    std::byte tile[4096];
+    to_faces(dest, buffer);
+    pack_dest(spec_.out, mode, buffer, tile);
+    unpack_tile(spec_.out, tile, buffer);
+    to_rows(buffer, dest);
+  }
 }
 
 // Sums row by row -> bias, activation, packer.

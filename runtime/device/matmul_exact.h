@@ -9,12 +9,18 @@
 // Exponent 0 is zero, exponent 255 an ordinary exponent of an operand; a result that overflows is infinite, one that
 // underflows is +0. Order: k tiles, in each the phases, in each the two halves of the tile.
 // A bias is added by the elementwise unit to the sums read back as sources (float32 sums cut to TF32).
+//
+// K is worked off in blocks. Between blocks the sums leave Dest for a buffer in float32 (32-bit Dest) or in the
+// output's format (16-bit Dest) and are loaded again; only a block format changes them. With packer_l1_acc the buffer
+// is float32 or bfloat16, each block starts at zero and the packer adds it in the buffer; without a bias the last block
+// is added in Dest.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
 #include "device/matmul.h"
+#include "device/matmul_exact_kernels.h"
 
 namespace ttrt {
 
@@ -28,9 +34,13 @@ class MatmulExact {
 
  private:
   void task(std::int64_t index, const float* bias, std::byte* out) const;
+  void sum_blocks(const detail::ExactStrip& strip, std::int32_t* dest) const;
   void finish(const std::int32_t* dest, std::int64_t rows, const float* bias, std::byte* tile) const;
 
   const MatmulSpec& spec_;
+  std::int64_t k_block_ = 0;
+  bool spill_rounds_ = false;  // the buffer's format is narrower than Dest
+  bool l1_acc_ = false;
   std::int64_t mt_, kt_, nt_;
   std::vector<std::int16_t> a_, b_;  // operands taken apart, in the layouts of device/matmul_exact_kernels.h
 };
