@@ -323,6 +323,7 @@ class GraphCopier {
 
   void graph(const Graph& from, Graph& to) {
     to.name = from.name;
+    to.returns_single = from.returns_single;
     for (const GraphInput& input : from.inputs_) {
       mapped[input.value.get()] = to.add_input(input.value->type, input.value->name, input.kind, input.target);
       to.inputs_.back().persistent = input.persistent;

@@ -77,7 +77,7 @@ struct Model {
 
 // Text form. print(parse(t)) == t for every t that print produced.
 //
-//   model {range s0 in [2, 1024]}
+//   model {range s0 in [2, 1024] hint s0 = 8}
 //   graph main(%ids: i64[s0, 128] user, $fc.weight: f32[64, 64] parameter "fc.weight") {
 //     %4: f32[s0, 64] = aten.linear.default(%2, $fc.weight)  @encoder.fc : Linear  at bert.py:212
 //     %5: f32[s0, 64] = prim.if(%c) {

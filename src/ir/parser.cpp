@@ -40,7 +40,8 @@ class Parser {
       else if (in_.accept_word("guard")) info.guards.push_back(in_.string());
       else if (in_.accept_word("input_name")) info.user_input_names.push_back(in_.string());
       else if (in_.accept_word("range")) range();
-      else in_.fail("expected torch, dialect, range, guard, input_name or '}'");
+      else if (in_.accept_word("hint")) hint();
+      else in_.fail("expected torch, dialect, range, hint, guard, input_name or '}'");
     }
   }
 
@@ -55,6 +56,12 @@ class Parser {
     in_.expect(']');
     if (range.min && range.max && *range.min > *range.max) in_.fail("the range of " + name + " is empty");
     if (!model_->ranges.emplace(name, range).second) in_.fail("a second range for " + name);
+  }
+
+  void hint() {
+    const std::string name = in_.word_or_string("a symbol");
+    in_.expect('=');
+    model_->info.hints[name] = in_.integer();
   }
 
   std::optional<std::int64_t> bound() {
@@ -265,6 +272,7 @@ class Parser {
   void body(Graph& graph) {
     while (in_.peek_word() != "return") node(graph);
     in_.expect_word("return");
+    graph.returns_single = in_.accept_word("single");
     while (in_.peek() != '}') {
       output(graph);
       if (!in_.accept(',')) break;

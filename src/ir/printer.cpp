@@ -117,6 +117,7 @@ class Printer {
     if (!info.dialect.empty()) body += "  dialect " + quoted(info.dialect) + "\n";
     for (const auto& [name, range] : model_->ranges)
       body += "  range " + word_or_quoted(name) + " in [" + bound(range.min, "-inf") + ", " + bound(range.max, "inf") + "]\n";
+    for (const auto& [name, value] : info.hints) body += "  hint " + word_or_quoted(name) + " = " + std::to_string(value) + "\n";
     for (const std::string& guard : info.guards) body += "  guard " + quoted(guard) + "\n";
     for (const std::string& name : info.user_input_names) body += "  input_name " + quoted(name) + "\n";
     return body.empty() ? "" : "model {\n" + body + "}\n";
@@ -155,7 +156,7 @@ class Printer {
     for (const auto& n : g.nodes()) out += pad + node(*n, indent) + "\n";
     std::string outputs;
     for (const GraphOutput& output : g.outputs()) outputs += (outputs.empty() ? " " : ", ") + output_text(output);
-    return out + pad + "return" + outputs + "\n";
+    return out + pad + (g.returns_single ? "return single" : "return") + outputs + "\n";
   }
 
   std::string region_text(const Graph& g, int indent) {

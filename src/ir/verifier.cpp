@@ -164,6 +164,10 @@ class Verifier {
       for (std::size_t i = 0; i < s.args.size(); ++i)
         if (!accepts(s.args[i].type, n.arg(i))) report(n, "argument '" + s.args[i].name + "' is no " + s.args[i].type);
     }
+    // A Tensor[] may come as one list or as its elements (split, unbind, chunk).
+    const bool unpacked = s.returns.size() == 1 && s.returns[0] == "Tensor[]" &&
+                          std::all_of(n.results().begin(), n.results().end(), [](const auto& r) { return result_fits("Tensor", r->type); });
+    if (unpacked) return;
     if (n.results().size() != s.returns.size()) {
       report(n, "has " + std::to_string(n.results().size()) + " results, its schema " + std::to_string(s.returns.size()));
       return;

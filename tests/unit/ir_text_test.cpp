@@ -20,6 +20,7 @@ const char* sample = R"(model {
   dialect "TRAINING"
   range s0 in [2, 1024]
   range u0 in [-inf, inf]
+  hint s0 = 7
   guard "L['x'].size()[0] == \"a\""
   input_name "x"
 }
@@ -44,7 +45,7 @@ graph main(
     return %u, %v
   } { ^else(%k: int, %"": none):
     prim.loop(region(0)) {
-      return
+      return single %k
     }
     return %4, [%v, $mask]
   } place="cpu"  at "a file.py:3"
@@ -76,6 +77,7 @@ TEST_CASE("what text says is what the model holds", "[ir][text]") {
   CHECK(model->ranges.at("s0") == SymRange{2, 1024});
   CHECK(model->ranges.at("u0") == SymRange{});
   CHECK(model->info.dialect == "TRAINING");
+  CHECK(model->info.hints.at("s0") == 7);
   CHECK(g.inputs()[1].literal == Arg(true));
   const Weight& w = model->weights.at("fc.weight");
   CHECK(w.requires_grad);
