@@ -49,7 +49,7 @@ const Json& array_member(const Json& object, const char* key) {
 
 Type literal_type(const Arg& literal) {
   if (literal.get_if<bool>()) return Type::of(TypeKind::boolean);
-  if (const auto* number = literal.get_if<std::int64_t>()) return Type::integer(ir::SymExpr(*number));
+  if (literal.get_if<std::int64_t>()) return Type::integer();
   if (literal.get_if<double>()) return Type::of(TypeKind::floating);
   if (literal.get_if<std::string>()) return Type::of(TypeKind::string);
   return Type::of(TypeKind::none);
