@@ -118,20 +118,6 @@ Refusal float_tiles(const OpCall& call) {
   return std::nullopt;
 }
 
-Refusal word_tiles(const OpCall& call) {
-  for (const TensorSpec& spec : call.tensors) {
-    if (auto no = check_tiled(spec)) return no;
-    const bool is_int = spec.dtype == DataType::int32;
-    if (!is_int && spec.dtype != DataType::bfloat16 && spec.dtype != DataType::float32) {
-      return Reason{ReasonCode::DtypeUnsupported, "the kernel takes bfloat16, float32 and int32, not " + std::string(to_string(spec.dtype))};
-    }
-    if (is_int != (call.tensors[0].dtype == DataType::int32)) {
-      return Reason{ReasonCode::DtypeUnsupported, "operands mix integers and floats"};
-    }
-  }
-  return std::nullopt;
-}
-
 Refusal any_tiles(const OpCall& call) {
   for (const TensorSpec& spec : call.tensors) {
     if (auto no = check_tiled(spec)) return no;
@@ -175,7 +161,7 @@ Refusal check_float(const ir::Value& value, std::string_view what) {
   return Reason{ReasonCode::DtypeUnsupported, std::string(what) + " is " + std::string(ttc::torch_name(value.type.dtype))};
 }
 
-Refusal check_floats(const LowerContext& context, std::initializer_list<std::string_view> except) {
+Refusal check_float_operands(const LowerContext& context, std::initializer_list<std::string_view> except) {
   const ir::Node& node = context.node;
   const ir::OpSchema* schema = node.schema();
   for (std::size_t i = 0; i < node.args().size(); ++i) {
@@ -187,7 +173,12 @@ Refusal check_floats(const LowerContext& context, std::initializer_list<std::str
     });
     if (refusal) return refusal;
   }
-  for (const auto& result : node.results()) {
+  return std::nullopt;
+}
+
+Refusal check_floats(const LowerContext& context, std::initializer_list<std::string_view> except) {
+  if (auto no = check_float_operands(context, except)) return no;
+  for (const auto& result : context.node.results()) {
     if (!result->has_uses() && result->index() > 0) continue;
     if (result->type.kind == ir::TypeKind::list) continue;
     if (auto no = check_float(*result, "the result")) return no;

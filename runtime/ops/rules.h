@@ -31,8 +31,6 @@ DataType promoted(std::span<const TensorSpec> specs);
 
 // Every operand tiled and bfloat16 or float32.
 ttc::Refusal float_tiles(const OpCall& call);
-// Every operand tiled; float32, bfloat16 or int32, all of one kind.
-ttc::Refusal word_tiles(const OpCall& call);
 // Every operand tiled, in any format.
 ttc::Refusal any_tiles(const OpCall& call);
 
@@ -65,6 +63,7 @@ ttc::Refusal check_float(const ttc::ir::Value& value, std::string_view what);
 // nullopt where every tensor operand and every used result is one. Boolean and integer operands named in `except`
 // (schema names) are let through.
 ttc::Refusal check_floats(const LowerContext& context, std::initializer_list<std::string_view> except = {});
+ttc::Refusal check_float_operands(const LowerContext& context, std::initializer_list<std::string_view> except = {});
 // nullopt where a dtype= argument is None or keeps the operand's kind: a wider dtype asks for precision that the
 // activation format has already given up, which is only harmless where the result is as wide as the operand.
 ttc::Refusal check_dtype_argument(const LowerContext& context);

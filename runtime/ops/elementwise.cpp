@@ -1,0 +1,47 @@
+// See elementwise.h.
+#include "ops/elementwise.h"
+
+#include <algorithm>
+
+namespace ttrt::ops {
+
+BroadcastOperand::BroadcastOperand(const TensorSpec& operand, const TensorSpec& out)
+    : dtype_(operand.dtype), tile_bytes_(tile_bytes(operand.dtype)), out_down_(out.tile_rows()), out_across_(out.tile_cols()),
+      down_(operand.tile_rows()), across_(operand.tile_cols()), one_row_(operand.rows() == 1 && out.rows() != 1),
+      one_col_(operand.cols() == 1 && out.cols() != 1) {
+  if (operand.batch() == out.batch()) return;  // a broadcast never leaves as many matrices in another order
+  const std::size_t rank = out.logical.size();
+  Shape own(operand.logical);
+  own.insert(own.begin(), rank - own.size(), 1);
+  for (std::int64_t m = 0; m < out.batch(); ++m) {
+    std::int64_t rest = m, at = 0, step = 1;
+    for (std::size_t d = rank - 2; d-- > 0;) {
+      const std::int64_t i = rest % out.logical[d];
+      rest /= out.logical[d];
+      at += own[d] == 1 ? 0 : i * step;
+      step *= own[d];
+    }
+    matrix_.push_back(at);
+  }
+}
+
+void BroadcastOperand::load(const std::byte* bytes, std::int64_t t, float* values) const {
+  const std::int64_t across = t % out_across_, down = t / out_across_ % out_down_, m = t / out_across_ / out_down_;
+  const std::int64_t matrix = matrix_.empty() ? m : matrix_[static_cast<std::size_t>(m)];
+  const std::int64_t tile = (matrix * down_ + (one_row_ ? 0 : down)) * across_ + (one_col_ ? 0 : across);
+  load_tile(dtype_, bytes + tile * tile_bytes_, values);
+  if (one_col_) {
+    for (int row = 0; row < 64; ++row) {
+      if (row % 32 < 16) std::fill_n(values + row * 16, 16, values[row * 16]);
+      else std::copy_n(values + (row - 16) * 16, 16, values + row * 16);
+    }
+  }
+  if (one_row_) {
+    for (int row = 0; row < 64; ++row) {
+      const int source = row / 16 % 2 * 16;  // row 0 of the left or the right face
+      if (row != source) std::copy_n(values + source * 16, 16, values + row * 16);
+    }
+  }
+}
+
+}  // namespace ttrt::ops
