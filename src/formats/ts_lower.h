@@ -8,6 +8,7 @@
 #include <torch/csrc/jit/api/module.h>
 #include <torch/csrc/jit/ir/ir.h>
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -35,9 +36,9 @@ struct Sym {
     undefined,      // prim::Uninitialized
   };
   Kind kind = Kind::arg;
-  ir::Arg arg;
-  std::vector<Sym> items;              // tuple
-  std::shared_ptr<Cell> cell;          // list, dict, object
+  ir::Arg arg = {};
+  std::vector<Sym> items = {};         // tuple
+  std::shared_ptr<Cell> cell = {};     // list, dict, object
   torch::jit::Function* function = nullptr;
 
   bool is_literal() const { return kind == Kind::arg && !arg.has_values(); }
@@ -48,17 +49,17 @@ struct Sym {
 // The content of a list, dict or object.
 struct Content {
   ir::Value* value = nullptr;                      // a list that only exists at run time; items is then empty
-  std::vector<Sym> items;                          // list
-  std::vector<std::pair<ir::Arg, Sym>> entries;    // dict
-  std::map<std::string, Sym> attributes;           // object
+  std::vector<Sym> items = {};                     // list
+  std::vector<std::pair<ir::Arg, Sym>> entries = {};  // dict
+  std::map<std::string, Sym> attributes = {};      // object
   bool operator==(const Content& other) const = default;
 };
 
 struct Cell {
-  Content content;
+  Content content = {};
   c10::TypePtr type;
-  c10::intrusive_ptr<c10::ivalue::Object> object;  // of the loaded module; null for objects the code makes
-  std::string path;                                // module path
+  c10::intrusive_ptr<c10::ivalue::Object> object = {};  // of the loaded module; null for objects the code makes
+  std::string path = {};                           // module path
   int born = 0;                                    // cells made later than a branch's start are local to it
 };
 
@@ -87,8 +88,13 @@ class Lowering {
   struct State { std::shared_ptr<Cell> object; std::string attribute; Sym initial; std::string target; };
   // The two regions of a prim.if, while what differs between them is merged.
   struct Branches { ir::Node* node; ir::Graph* graphs[2]; };
-  // Results of a loop body that are carried from one iteration to the next.
-  struct Carried { Sym before; c10::TypePtr type; };
+  // Mutable state that a loop's body changes: a list, or an attribute of an object.
+  struct Slot {
+    std::shared_ptr<Cell> cell;
+    std::string attribute;
+    bool operator==(const Slot&) const = default;
+  };
+  using Changes = std::map<int, std::pair<std::shared_ptr<Cell>, Content>>;  // by birth, so that the order is reproducible
 
   static const std::map<std::string, Handler>& handlers();
 
@@ -116,10 +122,13 @@ class Lowering {
   void on_drop(const JitNode& node);
   void on_false(const JitNode& node);
   void on_device(const JitNode& node);
+  void on_dtype(const JitNode& node);
   void on_data(const JitNode& node);
-  bool number_arithmetic(const JitNode& node, const std::string& name);
+  bool tensor_arithmetic(const JitNode& node, const std::string& name);
+  ir::Arg emit_number(const char* op, std::vector<ir::Arg> args);
+  std::optional<ir::Arg> number_in(const Sym& sym) const;
 
-  // -- ts_values.cpp: objects, lists, control flow
+  // -- ts_values.cpp: weights, state, cells, control flow
   Sym tensor(const at::Tensor& tensor, std::string name, ir::InputKind kind);
   Sym attribute(const std::shared_ptr<Cell>& object, const std::string& name);
   Sym load_attribute(const Cell& object, const std::string& name);
@@ -127,23 +136,28 @@ class Lowering {
   void load_state(const Sym& module);
   Sym make_list(std::vector<Sym> items, c10::TypePtr type);
   void change(const std::shared_ptr<Cell>& cell, Content content);
-  std::map<std::shared_ptr<Cell>, Content> take_changes(std::size_t mark, int born_before);
+  Changes take_changes(std::size_t mark, int born_before);
   Sym merge(const Sym& a, const Sym& b, const c10::TypePtr& type, const Branches& branches);
-  Content merge(const Cell& cell, const Content& a, const Content& b, const Branches& branches);
+  Content merge(const Cell& cell, const Content* a, const Content* b, const Branches& branches);
   Sym arg_sym(ir::Value* value, const c10::TypePtr& type);
-  void flatten(const Sym& sym, std::vector<ir::Arg>& args);
+  void flatten(const Sym& sym, const Sym& shape, std::vector<ir::Arg>& args);
   Sym unflatten(const Sym& shape, const c10::TypePtr& type, const std::function<ir::Value*(ir::Type)>& next);
-  void loop_carried(const JitNode& node, const std::vector<Carried>& jit, std::size_t mark, int born,
-                    std::map<std::shared_ptr<Cell>, Content>& changed);
+  Sym slot_value(const Slot& slot);
+  void set_slot(const Slot& slot, const Sym& sym);
+  c10::TypePtr slot_type(const Slot& slot);
+  void add_slots(const Changes& changes, std::vector<Slot>& slots);
+  bool try_loop(const JitNode& node, std::vector<Slot>& slots);
   bool unroll(const JitNode& node);
+  void on_if(const JitNode& node);
+  void on_loop(const JitNode& node);
+
+  // -- ts_containers.cpp: constants, attributes, calls, lists, tuples, dicts
   void on_constant(const JitNode& node);
   void on_get_attr(const JitNode& node);
   void on_set_attr(const JitNode& node);
   void on_call(const JitNode& node);
   void on_fork(const JitNode& node);
   void on_create_object(const JitNode& node);
-  void on_if(const JitNode& node);
-  void on_loop(const JitNode& node);
   void on_list(const JitNode& node);
   void on_list_unpack(const JitNode& node);
   void on_tuple(const JitNode& node);
@@ -157,6 +171,7 @@ class Lowering {
   void on_list_write(const JitNode& node);    // append, extend, insert, pop, clear, _set_item, ...
   void on_list_read(const JitNode& node);     // add, slice, list, mul of lists
   void on_dict_read(const JitNode& node);
+  void set_dict_item(const JitNode& node);
   bool is_list(const JitNode& node, std::size_t i);
 
   ir::Model& model_;
@@ -164,9 +179,11 @@ class Lowering {
   std::vector<Env> frames_;
   std::vector<std::pair<std::string, std::string>> module_stack_;
   std::string source_;                             // of the node being lowered
+  std::shared_ptr<const ir::Provenance> provenance_;
+  std::set<const ir::Value*> maybe_none_;          // values that may be None at run time
   std::vector<Change> log_;
   int births_ = 0;
-  std::size_t lowered_ = 0;                        // nodes, to bound what small files can expand to
+  std::size_t lowered_ = 0, visited_ = 0;          // nodes, to bound what small files can expand to
   std::set<std::pair<std::string, std::string>> written_;  // (class, attribute) that reachable code sets
   std::vector<State> state_;
   std::map<const void*, std::shared_ptr<Cell>> objects_;   // one cell per object of the loaded module

@@ -1,0 +1,151 @@
+// See ts_read.h: loading, the signature, and the pytree specifications that a .pt2 written from the model needs.
+#include "formats/ts_read.h"
+
+#include <torch/csrc/jit/serialization/import.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "formats/ts_lower.h"
+#include "support/error.h"
+
+namespace ttc {
+namespace {
+
+using ir::Arg;
+using nlohmann::ordered_json;
+using ts::Sym;
+
+std::string first_line(const std::exception& error) {
+  const auto* c10_error = dynamic_cast<const c10::Error*>(&error);
+  const std::string text = c10_error ? c10_error->what_without_backtrace() : error.what();
+  return text.substr(0, text.find('\n'));
+}
+
+torch::jit::Module load(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file || std::filesystem::is_directory(path)) throw bad_file(path, "cannot be opened");
+  char magic[4] = {};
+  file.read(magic, sizeof magic);
+  if (std::string_view(magic, 4) != std::string_view("PK\3\4", 4)) throw bad_file(path, "is not a TorchScript file: it is no zip archive", "save it with torch.jit.save");
+  try {
+    torch::jit::Module module = torch::jit::load(path, c10::Device(c10::kCPU));
+    module.eval();
+    if (!module.find_method("forward")) throw bad_file(path, "the module has no forward method");
+    return module;
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception& error) {
+    throw bad_file(path, "is not a TorchScript file that LibTorch can load: " + first_line(error), "save it with torch.jit.save");
+  }
+}
+
+// ---- pytree specifications (torch.utils._pytree.treespec_dumps, protocol 1) ----------------------------------------
+
+ordered_json leaf() { return {{"type", nullptr}, {"context", nullptr}, {"children_spec", ordered_json::array()}}; }
+
+ordered_json container(const char* type, std::string context, std::vector<ordered_json> children) {
+  return {{"type", type}, {"context", std::move(context)}, {"children_spec", std::move(children)}};
+}
+
+std::string dump_spec(const ordered_json& spec) { return ordered_json::array({1, spec}).dump(); }
+
+// Flattens a result as torch.utils._pytree does, in order; returns its specification.
+ordered_json flatten(const Sym& sym, std::vector<Sym>& leaves) {
+  const auto all = [&](const std::vector<Sym>& items) {
+    std::vector<ordered_json> children;
+    for (const Sym& item : items) children.push_back(flatten(item, leaves));
+    return children;
+  };
+  if (sym.kind == Sym::Kind::tuple) return container("builtins.tuple", "null", all(sym.items));
+  if (sym.kind == Sym::Kind::list && !sym.cell->content.value) return container("builtins.list", "null", all(sym.cell->content.items));
+  if (sym.kind == Sym::Kind::dict) {
+    std::vector<ordered_json> children;
+    ordered_json keys = ordered_json::array();
+    for (const auto& [key, item] : sym.cell->content.entries) {
+      if (const auto* text = key.get_if<std::string>()) keys.push_back(*text);
+      else if (const auto number = key.integer()) keys.push_back(*number);
+      children.push_back(flatten(item, leaves));
+    }
+    return container("builtins.dict", keys.dump(), std::move(children));
+  }
+  leaves.push_back(sym);
+  return leaf();
+}
+
+// ---- inputs -------------------------------------------------------------------------------------------------------
+
+// forward(x, state: Tuple[Tensor, Tensor], flag: bool = False): tuples are taken apart, defaults become literals.
+Sym add_input(ir::Model& model, const c10::TypePtr& type, const std::string& name, const std::optional<c10::IValue>& given, ordered_json& spec) {
+  ir::Graph& graph = *model.graph;
+  if (const auto tuple = type->cast<c10::TupleType>()) {
+    Sym out{.kind = Sym::Kind::tuple};
+    std::vector<ordered_json> children;
+    for (const auto& element : tuple->elements()) {
+      children.emplace_back();
+      out.items.push_back(add_input(model, element, name + "_" + std::to_string(out.items.size()), std::nullopt, children.back()));
+    }
+    spec = container("builtins.tuple", "null", std::move(children));
+    return out;
+  }
+  spec = leaf();
+  ir::Type ir_type = ts::ir_type(type);
+  if (ir_type.kind == ir::TypeKind::object || ir_type.kind == ir::TypeKind::dict)
+    throw Error(Exit::unsupported, model.info.path, "input '" + name + "' is of type " + type->repr_str());
+  const auto literal = given ? ts::literal_of(*given) : std::nullopt;
+  if (literal) ir_type = ir::Type::of(literal->is_none() ? ir::TypeKind::none : ir_type.kind);
+  ir::Value* value = graph.add_input(std::move(ir_type), graph.unique_name(name));
+  model.info.user_input_names.push_back(value->name);
+  if (literal) {
+    graph.input(graph.inputs().size() - 1).literal = *literal;
+    return Sym{.arg = *literal};
+  }
+  return Sym{.arg = value};
+}
+
+std::unique_ptr<ir::Model> lower(const torch::jit::Module& module, const std::string& path) {
+  auto model = std::make_unique<ir::Model>();
+  model->info.path = path;
+  model->info.format = "torchscript";
+  ts::Lowering lowering(*model);
+  const torch::jit::Method forward = module.get_method("forward");
+  const auto& formal = forward.function().getSchema().arguments();
+  std::vector<Sym> args(1);
+  std::vector<ordered_json> arg_specs;
+  ordered_json arg_names = ordered_json::array();
+  for (std::size_t i = 1; i < formal.size(); ++i) {
+    arg_specs.emplace_back();
+    arg_names.push_back(formal[i].name());
+    args.push_back(add_input(*model, formal[i].type(), formal[i].name(), formal[i].default_value(), arg_specs.back()));
+  }
+  args[0] = lowering.root(module);
+  const Sym result = lowering.call(forward.function(), args);
+
+  std::vector<Sym> leaves;
+  const ordered_json out_spec = flatten(result, leaves);
+  lowering.add_mutation_outputs();
+  for (const Sym& one : leaves) model->graph->add_output(lowering.to_arg(one));
+  const ordered_json in_spec =
+      container("builtins.tuple", "null", {container("builtins.tuple", "null", std::move(arg_specs)), container("builtins.dict", "[]", {})});
+  const ordered_json signature = {{"inputs", ordered_json::array()}, {"outputs", ordered_json::array()}, {"in_spec", dump_spec(in_spec)},
+                                  {"out_spec", dump_spec(out_spec)}, {"forward_arg_names", arg_names}};
+  model->info.module_call_graph = ordered_json::array({{{"fqn", ""}, {"signature", signature}}}).dump();
+  model->drop_unused_weights();
+  return model;
+}
+
+}  // namespace
+
+std::unique_ptr<ir::Model> read_torchscript(const std::string& path) {
+  const torch::jit::Module module = load(path);
+  try {
+    return lower(module, path);
+  } catch (const Error& error) {
+    throw error.file().empty() ? error.in_file(path) : error;
+  } catch (const std::exception& error) {  // lazily compiled methods fail when they are first seen
+    throw bad_file(path, "a method of the module does not compile: " + first_line(error));
+  }
+}
+
+}  // namespace ttc
