@@ -46,10 +46,12 @@ struct Value {
   const std::int32_t right = std::max(msb - 23, 0), left = std::min(std::max(23 - msb, 0), 31);
   auto significand = static_cast<std::int32_t>(static_cast<std::uint32_t>((size + half_of(right)) >> right) << left);
   significand = dest32 ? significand : (significand + 0x8000) & ~0xFFFF;
-  const std::int32_t word = std::min(top + msb - 23, 255) * 0x800000 + (significand - 0x800000);
-  const std::int32_t bounded = std::min(word, 0x7F800000);
+  const std::int32_t result = top + msb - 23;
+  // A significand rounded up to 25 bits carries into the exponent by itself.
+  const std::int32_t finite = std::min(result, 254) * 0x800000 + (significand - 0x800000);
+  const std::int32_t word = result > 254 ? 0x7F800000 : finite;
   const std::int32_t sign = total & static_cast<std::int32_t>(0x80000000);
-  return std::bit_cast<float>(size != 0 && word >= 0x800000 ? bounded | sign : 0);
+  return std::bit_cast<float>(size != 0 && word >= 0x800000 ? word | sign : 0);
 }
 
 [[gnu::always_inline]] inline float add_values(float x, float y, bool subtract, float old, bool dest32) {

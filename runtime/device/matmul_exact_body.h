@@ -95,13 +95,9 @@ template <bool dest32>
   const Words by_left = left > most ? most : left;  // a zero has no top bit; its result is replaced below
   Words significand = ((size + half_of(right)) >> right) << by_left;
   if constexpr (!dest32) significand = (significand + 0x8000) & ~0xFFFF;
-  Words exponent = top + msb - 23;
-  const Words over = zero + 255;
-  exponent = exponent > over ? over : exponent;
+  const Words exponent = top + msb - 23;
   // A significand rounded up to 25 bits carries into the exponent by itself.
-  Words word = (exponent << 23) + (significand - 0x800000);
-  const Words infinity = zero + 0x7F800000;
-  word = word > infinity ? infinity : word;
+  const Words word = exponent > 254 ? zero + 0x7F800000 : (exponent << 23) + (significand - 0x800000);
   const Words usable = (size != zero) & (word >= 0x800000);
   return usable & (word | (negative & static_cast<std::int32_t>(0x80000000)));
 }

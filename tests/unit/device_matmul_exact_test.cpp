@@ -1,0 +1,428 @@
+// The exact product and the elementwise unit against a slow reference written from the facts, one value at a time, with
+// 64-bit integers and explicit signs; every instruction set gives the same bits.
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <random>
+#include <vector>
+
+#include "device/cpu.h"
+#include "device/formats_device.h"
+#include "device/fpu.h"
+#include "device/matmul.h"
+#include "tests/catch.h"
+
+using namespace ttrt;
+
+namespace {
+
+const std::vector<Isa> levels = {Isa::portable, Isa::avx2, Isa::avx512};
+
+std::uint32_t bits(float f) { return std::bit_cast<std::uint32_t>(f); }
+float from_bits(std::uint32_t u) { return std::bit_cast<float>(u); }
+
+// Sign and magnitude, as the hardware keeps its numbers.
+struct Term {
+  bool negative = false;
+  long long size = 0;
+  int exponent = 0;
+};
+
+struct Operand {
+  bool negative;
+  int exponent;
+  int significand;
+};
+Operand operand(float f) {
+  const std::uint32_t u = bits(f);
+  const int e = (u >> 23) & 0xFF;
+  return {u >> 31 != 0, e, e == 0 ? 0 : static_cast<int>((u >> 13 & 0x3FF) + 1024)};
+}
+
+long long shift_round(long long size, int by) {
+  return by == 0 ? size : by > 40 ? 0 : (size + (1LL << (by - 1))) >> by;
+}
+
+Term product(float srcb, float srca, int phase) {
+  const Operand a = operand(srca), b = operand(srcb);
+  const int low_a = phase % 2, low_b = phase / 2;
+  const int part_a = low_a ? a.significand / 2 % 32 : a.significand / 64;
+  const int part_b = low_b ? b.significand % 16 * 8 : b.significand / 16;
+  if (a.exponent == 0 || b.exponent == 0) return {};
+  return {a.negative != b.negative, static_cast<long long>(part_a) * part_b,
+          a.exponent + b.exponent - 127 - 5 * low_a - 7 * low_b};
+}
+
+Term group(const float* b, const float* a, int stride, int phase) {
+  std::array<Term, 8> terms;
+  int top = 0;
+  for (int k = 0; k < 8; ++k) {
+    terms[k] = product(b[k], a[k * stride], phase);
+    top = std::max(top, terms[k].exponent);
+  }
+  long long sum = 0;
+  for (const Term& t : terms) {
+    const int by = top - t.exponent;
+    const long long aligned = by > 30 ? 0 : (2 * t.size + (1LL << by)) >> (by + 1);
+    sum += t.negative ? -aligned : aligned;
+  }
+  if (top <= 0) return {};
+  return {sum < 0, (sum < 0 ? -sum : sum) << 13, top};
+}
+
+// Three terms to Dest. Sums round ties toward zero below zero; Dest rounds ties away.
+float last_stage(const Term& s0, const Term& s1, float dest, bool dest32) {
+  const std::uint32_t u = bits(dest);
+  const int exp_dest = (u >> 23) & 0xFF;
+  Term d{u >> 31 != 0, exp_dest == 0 ? 0 : (u & 0x7FFFFF) + 0x800000, exp_dest};
+  const int top = std::max({s0.exponent, s1.exponent, d.exponent});
+  long long total = 0;
+  for (const Term* t : {&s0, &s1, static_cast<const Term*>(&d)}) {
+    const bool sum = t != &d;
+    const int by = top - t->exponent;
+    long long size = t->size;
+    if (by >= 31) {
+      size = 0;
+    } else if (by > 0) {
+      size = (size + (1LL << (by - 1)) - (sum && t->negative ? 1 : 0)) >> by;
+    }
+    if (!dest32) size = (size + 0x1000 - (sum && t->negative ? 1 : 0)) / 8192 * 8192;
+    total += t->negative ? -size : size;
+  }
+  if (total == 0 || top <= 0) return 0.0F;
+  const bool negative = total < 0;
+  long long size = negative ? -total : total;
+  int exponent = top;
+  int shift = 0;
+  while (size >> shift >= 1LL << 24) ++shift;
+  size = shift_round(size, shift);
+  exponent += shift;
+  while (size < 1LL << 23) size *= 2, --exponent;
+  if (!dest32) size = (size + 0x8000) / 65536 * 65536;
+  if (size >= 1LL << 24) size /= 2, ++exponent;
+  if (exponent >= 255) return from_bits(negative ? 0xFF800000 : 0x7F800000);
+  if (exponent <= 0) return 0.0F;
+  return from_bits((negative ? 0x80000000U : 0U) | static_cast<std::uint32_t>(exponent) << 23 |
+                   static_cast<std::uint32_t>(size & 0x7FFFFF));
+}
+
+// a [m, k] row-major, b [k, n] row-major, both as sources; k a multiple of 32.
+std::vector<float> reference_sums(const std::vector<float>& a, const std::vector<float>& b, int m, int k, int n,
+                                  int phases, bool dest32) {
+  std::vector<float> out(m * n, 0.0F);
+  for (int r = 0; r < m; ++r) {
+    for (int c = 0; c < n; ++c) {
+      float dest = 0;
+      for (int tile = 0; tile < k; tile += 32) {
+        for (int phase = 0; phase < phases; ++phase) {
+          for (int half = tile; half < tile + 32; half += 16) {
+            const float *row = &a[r * k + half], *column = &b[half * n + c];
+            dest = last_stage(group(row, column, n, phase), group(row + 8, column + 8 * n, n, phase), dest, dest32);
+          }
+        }
+      }
+      out[r * n + c] = dest;
+    }
+  }
+  return out;
+}
+
+enum class Spread { normal, wide, extreme };
+
+// Operands of one kind: near one, over many magnitudes (so that whole groups shift out), or with zeros, denormals,
+// infinities and the largest exponents.
+std::vector<float> operands(int count, Spread spread, unsigned seed, std::uint32_t keep) {
+  std::mt19937 rng(seed);
+  std::normal_distribution<float> normal;
+  std::vector<float> out(count);
+  for (float& v : out) {
+    v = normal(rng);
+    if (spread == Spread::wide) v *= std::ldexp(1.0F, static_cast<int>(rng() % 40) - 20);
+    if (spread == Spread::extreme) {
+      std::uint32_t u = rng();
+      if (rng() % 4 == 0) u &= 0x807FFFFF;
+      if (rng() % 16 == 0) u |= 0x7F000000;
+      v = from_bits(u);
+    }
+    v = from_bits(bits(v) & keep);
+  }
+  return out;
+}
+
+std::vector<std::byte> tiles_of(const std::vector<float>& values, int rows, int cols, DataType dtype) {
+  std::vector<std::byte> out;
+  for (int r = 0; r < rows; r += 32) {
+    for (int c = 0; c < cols; c += 32) {
+      std::vector<std::byte> tile(tile_bytes(dtype));
+      pack_region(dtype, &values[r * cols + c], cols, std::min(32, rows - r), std::min(32, cols - c), tile.data());
+      out.insert(out.end(), tile.begin(), tile.end());
+    }
+  }
+  return out;
+}
+
+void check_product(DataType dtype, Spread spread, MathFidelity fidelity, bool dest32, unsigned seed) {
+  const int m = 9, k = 96, n = 40;
+  // float32 sources are TF32 in 32-bit Dest mode, bfloat16 otherwise; the low bits given here must not matter.
+  const std::uint32_t given = dtype == DataType::float32 ? 0xFFFFFFFF : 0xFFFF0000;
+  const std::uint32_t used = dtype == DataType::float32 && dest32 ? 0xFFFFE000 : 0xFFFF0000;
+  std::vector<float> a = operands(m * k, spread, seed, given), b = operands(k * n, spread, seed + 1, given);
+  MatmulSpec s{.m = m, .k = k, .n = n, .a = dtype, .b = dtype, .out = DataType::float32};
+  s.numerics = Numerics::exact;
+  s.config.math_fidelity = fidelity;
+  s.config.fp32_dest_acc_en = dest32;
+  std::vector<std::byte> out(2 * 4096);
+  Matmul product(s);
+  product.run(tiles_of(a, m, k, dtype).data(), tiles_of(b, k, n, dtype).data(), nullptr, out.data());
+  for (float& v : a) v = from_bits(bits(v) & used);
+  for (float& v : b) v = from_bits(bits(v) & used);
+  const auto want = reference_sums(a, b, m, k, n, static_cast<int>(fidelity) + 1, dest32);
+  std::vector<float> got(m * n);
+  unpack_region(DataType::float32, out.data(), got.data(), n, m, 32);
+  unpack_region(DataType::float32, out.data() + 4096, got.data() + 32, n, m, n - 32);
+  for (int i = 0; i < m * n; ++i) {
+    INFO("element " << i << " want " << want[i] << " got " << got[i]);
+    REQUIRE(bits(got[i]) == bits(want[i]));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("exact products equal the reference bit for bit") {
+  for (Isa level : levels) {
+    ScopedIsa scoped(level);
+    for (DataType dtype : {DataType::bfloat16, DataType::float32}) {
+      for (Spread spread : {Spread::normal, Spread::wide, Spread::extreme}) {
+        for (MathFidelity f : {MathFidelity::LoFi, MathFidelity::HiFi2, MathFidelity::HiFi3, MathFidelity::HiFi4}) {
+          for (bool dest32 : {false, true}) {
+            INFO(to_string(level) << " " << to_string(dtype) << " " << to_string(f) << " fp32 " << dest32 << " spread "
+                                  << static_cast<int>(spread));
+            check_product(dtype, spread, f, dest32, 11);
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("a single exact product is the cut operands' product") {
+  // 1.9921875 = 255/128: LoFi takes 5 bits of b (31/16) and 7 of a (127/64).
+  const float v = 255.0F / 128;
+  std::vector<float> a(32 * 32), b(32 * 32);
+  a[0] = v, b[0] = v;
+  for (Isa level : levels) {
+    ScopedIsa scoped(level);
+    const double full_b = v, high_b = 31.0 / 16, high_a = 127.0 / 64, low_a = v - high_a;
+    const double want[4] = {high_a * high_b, high_a * full_b, high_a * full_b + low_a * high_b, v * v};
+    for (int f = 0; f < 4; ++f) {
+      MatmulSpec s{.m = 32, .k = 32, .n = 32, .out = DataType::float32};
+      s.numerics = Numerics::exact;
+      s.config.math_fidelity = static_cast<MathFidelity>(f);
+      std::vector<std::byte> out(4096);
+      Matmul(s).run(tiles_of(a, 32, 32, s.a).data(), tiles_of(b, 32, 32, s.b).data(), nullptr, out.data());
+      float got;
+      std::memcpy(&got, out.data(), 4);
+      CHECK(got == static_cast<float>(want[f]));
+    }
+  }
+}
+
+TEST_CASE("exact bias, activation and block outputs follow the device's order of roundings") {
+  const int m = 40, k = 64, n = 33;
+  const auto a = operands(m * k, Spread::normal, 1, 0xFFFF0000), b = operands(k * n, Spread::normal, 2, 0xFFFF0000);
+  const auto bias = operands(n, Spread::normal, 3, 0xFFFF0000);
+  for (bool dest32 : {false, true}) {
+    MatmulSpec s{.m = m, .k = k, .n = n, .bias = DataType::bfloat16};
+    s.numerics = Numerics::exact;
+    s.config.fp32_dest_acc_en = dest32;
+    s.activation = [](std::span<float> v) {
+      for (float& x : v) x = x > 0 ? x : 0.0F;
+    };
+    std::vector<std::byte> out(4 * 2048);
+    Matmul product(s);
+    product.set_b(tiles_of(b, k, n, s.b).data());
+    product.set_bias(tiles_of(bias, 1, n, DataType::bfloat16).data());
+    product.run(tiles_of(a, m, k, s.a).data(), nullptr, nullptr, out.data());
+    const auto sums = reference_sums(a, b, m, k, n, 4, dest32);
+    const Dest mode = dest32 ? Dest::bits32 : Dest::bits16;
+    for (int r = 0; r < m; ++r) {
+      for (int c = 0; c < n; ++c) {
+        float value = from_bits(bits(sums[r * n + c]) & (dest32 ? 0xFFFFE000 : 0xFFFF0000));
+        fpu::add(&value, &bias[c], &value, 1, mode);
+        value = round_bf16_away(std::max(value, 0.0F));
+        float tile[1024];
+        unpack_region(DataType::bfloat16, out.data() + (r / 32 * 2 + c / 32) * 2048, tile, 32, 32, 32);
+        REQUIRE(bits(tile[r % 32 * 32 + c % 32]) == bits(value));
+      }
+    }
+  }
+}
+
+TEST_CASE("transposed and shared b give what plain b gives") {
+  const int m = 20, k = 40, n = 36;
+  for (DataType dtype : {DataType::bfloat16, DataType::bfloat8_b}) {
+    auto a = operands(4 * m * k, Spread::normal, 5, 0xFFFF0000);
+    const auto b = operands(2 * k * n, Spread::normal, 6, 0xFFC00000);
+    std::vector<float> bt(b.size());
+    std::vector<std::byte> a_tiles, b_tiles, bt_tiles;
+    for (int i = 0; i < 4; ++i) {
+      const auto one = tiles_of({a.begin() + i * m * k, a.begin() + (i + 1) * m * k}, m, k, DataType::bfloat16);
+      a_tiles.insert(a_tiles.end(), one.begin(), one.end());
+    }
+    for (int i = 0; i < 2; ++i) {
+      for (int x = 0; x < k * n; ++x) bt[i * k * n + x % n * k + x / n] = b[i * k * n + x];
+      const auto one = tiles_of({b.begin() + i * k * n, b.begin() + (i + 1) * k * n}, k, n, DataType::bfloat16);
+      const auto two = tiles_of({bt.begin() + i * k * n, bt.begin() + (i + 1) * k * n}, n, k, DataType::bfloat16);
+      b_tiles.insert(b_tiles.end(), one.begin(), one.end());
+      bt_tiles.insert(bt_tiles.end(), two.begin(), two.end());
+    }
+    MatmulSpec s{.batch = 4, .b_batch = 2, .m = m, .k = k, .n = n, .out = dtype};
+    s.numerics = Numerics::exact;
+    std::vector<std::byte> plain(4 * 2 * tile_bytes(dtype)), turned(plain.size());
+    Matmul(s).run(a_tiles.data(), b_tiles.data(), nullptr, plain.data());
+    s.transpose_b = true;
+    Matmul(s).run(a_tiles.data(), bt_tiles.data(), nullptr, turned.data());
+    CHECK(plain == turned);
+    CHECK(std::any_of(plain.begin(), plain.end(), [](std::byte x) { return x != std::byte{0}; }));
+  }
+}
+
+TEST_CASE("the automatic K block follows the op library's rule") {
+  CHECK(matmul_k_block({.m = 32, .k = 256, .n = 32}) == 2);
+  CHECK(matmul_k_block({.m = 32, .k = 96, .n = 32}) == 1);
+  CHECK(matmul_k_block({.m = 64, .k = 256, .n = 128}) == 1);
+  CHECK(matmul_k_block({.m = 128, .k = 512, .n = 256}) == 2);
+  CHECK(matmul_k_block({.m = 128, .k = 384, .n = 256}) == 1);
+  CHECK(matmul_k_block({.m = 64, .k = 512, .n = 1024}) == 2);
+}
+
+TEST_CASE("sums that leave 16-bit Dest between blocks round to the output's block format") {
+  const int k = 128;
+  const auto a = operands(32 * k, Spread::normal, 7, 0xFFFF0000), b = operands(k * 32, Spread::normal, 8, 0xFFFF0000);
+  MatmulSpec s{.m = 32, .k = k, .n = 32, .out = DataType::bfloat8_b};
+  s.numerics = Numerics::exact;
+  s.config.fp32_dest_acc_en = false;
+  std::vector<std::byte> whole(1088), spilled(1088), by_rule(1088);
+  s.k_block = 4;
+  Matmul(s).run(tiles_of(a, 32, k, s.a).data(), tiles_of(b, k, 32, s.b).data(), nullptr, whole.data());
+  s.k_block = 2;
+  Matmul(s).run(tiles_of(a, 32, k, s.a).data(), tiles_of(b, k, 32, s.b).data(), nullptr, spilled.data());
+  s.k_block = 0;
+  Matmul(s).run(tiles_of(a, 32, k, s.a).data(), tiles_of(b, k, 32, s.b).data(), nullptr, by_rule.data());
+  CHECK(whole != spilled);
+  CHECK(spilled == by_rule);
+  s.config.fp32_dest_acc_en = true;
+  s.k_block = 4;
+  Matmul(s).run(tiles_of(a, 32, k, s.a).data(), tiles_of(b, k, 32, s.b).data(), nullptr, whole.data());
+  s.k_block = 1;
+  Matmul(s).run(tiles_of(a, 32, k, s.a).data(), tiles_of(b, k, 32, s.b).data(), nullptr, spilled.data());
+  CHECK(whole == spilled);
+}
+
+TEST_CASE("the packer's accumulation adds block sums with the buffer's rounding") {
+  // Block sums of 1, 2^-9, 2^-9: in a bfloat16 buffer each 2^-9 vanishes; in one Dest of 32 bits they count.
+  std::vector<float> a(32 * 128), b(128 * 32);
+  a[0] = 1, a[32] = a[64] = std::ldexp(1.0F, -9);
+  for (int k = 0; k < 128; ++k) b[k * 32] = 1;
+  const auto run = [&](bool l1_acc, bool dest32) {
+    MatmulSpec s{.m = 32, .k = 128, .n = 32, .out = DataType::float32};
+    s.numerics = Numerics::exact;
+    s.k_block = 1;
+    s.config.packer_l1_acc = l1_acc;
+    s.config.fp32_dest_acc_en = dest32;
+    std::vector<std::byte> out(4096);
+    Matmul(s).run(tiles_of(a, 32, 128, s.a).data(), tiles_of(b, 128, 32, s.b).data(), nullptr, out.data());
+    float first;
+    std::memcpy(&first, out.data(), 4);
+    return first;
+  };
+  CHECK(run(true, true) == 1.0F + std::ldexp(1.0F, -8));
+  CHECK(run(false, true) == 1.0F + std::ldexp(1.0F, -8));
+  CHECK(run(true, false) == 1.0F);
+}
+
+TEST_CASE("elementwise add, subtract and multiply equal the reference on every instruction set") {
+  const int n = 20000;
+  for (Isa level : levels) {
+    ScopedIsa scoped(level);
+    for (Spread spread : {Spread::normal, Spread::wide, Spread::extreme}) {
+      const auto a = operands(n, spread, 21, 0xFFFFE000), b = operands(n, spread, 22, 0xFFFFE000);
+      for (bool dest32 : {false, true}) {
+        const Dest mode = dest32 ? Dest::bits32 : Dest::bits16;
+        auto start = operands(n, Spread::normal, 23, dest32 ? 0xFFFFFFFF : 0xFFFF0000);
+        for (bool accumulate : {false, true}) {
+          std::vector<float> sum = start, difference = start, product_lofi = start, product_hifi4 = start;
+          fpu::add(a.data(), b.data(), sum.data(), n, mode, accumulate);
+          fpu::sub(a.data(), b.data(), difference.data(), n, mode, accumulate);
+          fpu::mul(a.data(), b.data(), product_lofi.data(), n, mode, MathFidelity::LoFi, accumulate);
+          fpu::mul(a.data(), b.data(), product_hifi4.data(), n, mode, MathFidelity::HiFi4, accumulate);
+          for (int i = 0; i < n; ++i) {
+            const float old = accumulate ? start[i] : 0.0F;
+            const auto reference_add = [&](float x, float y) {
+              Operand big = operand(x), small = operand(y);
+              if (big.exponent < small.exponent) std::swap(big, small);
+              const int by = big.exponent - small.exponent;
+              const long long moved = by >= 12 ? 0 : shift_round(small.significand, by);
+              const long long total =
+                  (big.negative ? -1 : 1) * static_cast<long long>(big.significand) + (small.negative ? -moved : moved);
+              return last_stage({total < 0, (total < 0 ? -total : total) << 13, big.exponent}, {}, old, dest32);
+            };
+            float want_mul = old;
+            for (int phase = 0; phase < 4; ++phase) {
+              Term t = product(b[i], a[i], phase);
+              t.size <<= 13;
+              if (t.exponent <= 0) t = {};
+              want_mul = last_stage(t, {}, want_mul, dest32);
+              if (phase == 0) REQUIRE(bits(product_lofi[i]) == bits(want_mul));
+            }
+            INFO(to_string(level) << " " << i << ": " << a[i] << " " << b[i] << " " << old);
+            REQUIRE(bits(product_hifi4[i]) == bits(want_mul));
+            REQUIRE(bits(sum[i]) == bits(reference_add(a[i], b[i])));
+            REQUIRE(bits(difference[i]) == bits(reference_add(a[i], -b[i])));
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("a row product is the matrix unit's step, and pooling takes the largest") {
+  const auto row = operands(16, Spread::wide, 31, 0xFFFFE000), face = operands(256, Spread::wide, 32, 0xFFFFE000);
+  for (bool dest32 : {false, true}) {
+    std::vector<float> dest = operands(16, Spread::wide, 33, dest32 ? 0xFFFFFFFF : 0xFFFF0000), want = dest;
+    fpu::product_row(row.data(), face.data(), dest.data(), dest32 ? Dest::bits32 : Dest::bits16, MathFidelity::HiFi3);
+    for (int c = 0; c < 16; ++c) {
+      for (int phase = 0; phase < 3; ++phase) {
+        want[c] = last_stage(group(row.data(), &face[c], 16, phase), group(&row[8], &face[128 + c], 16, phase), want[c],
+                             dest32);
+      }
+      CHECK(bits(dest[c]) == bits(want[c]));
+    }
+  }
+  std::vector<float> largest(16, from_bits(0xFFFFFFFF));
+  std::vector<float> negative(256, -2.0F);
+  negative[5 * 16 + 3] = -1.0F;
+  negative[6 * 16 + 4] = from_bits(0x80000001);  // a denormal counts as +0
+  fpu::max_pool(negative.data(), largest.data(), Dest::bits16);
+  CHECK(largest[0] == -2.0F);
+  CHECK(largest[3] == -1.0F);
+  CHECK(bits(largest[4]) == 0);
+  std::vector<float> kept(16, from_bits(0x3F801FFF));
+  fpu::max_pool(negative.data(), kept.data(), Dest::bits32);
+  CHECK(kept[0] == 1.0F);
+}
+
+TEST_CASE("a broadcast spreads row 0, column 0 or the first element") {
+  std::vector<float> in(1024), out(1024);
+  for (int i = 0; i < 1024; ++i) in[i] = static_cast<float>(i);
+  const auto at = [](int r, int c) { return (r / 16 * 2 + c / 16) * 256 + r % 16 * 16 + c % 16; };
+  for (int kind = 0; kind < 4; ++kind) {
+    fpu::broadcast_tile(static_cast<fpu::Broadcast>(kind), in.data(), out.data());
+    for (int r = 0; r < 32; ++r) {
+      for (int c = 0; c < 32; ++c) {
+        const int from = kind == 0 ? at(r, c) : kind == 1 ? at(0, c) : kind == 2 ? at(r, 0) : 0;
+        REQUIRE(out[at(r, c)] == in[from]);
+      }
+    }
+  }
+}
