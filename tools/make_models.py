@@ -1,0 +1,370 @@
+#!/usr/bin/env python3
+"""Makes the model files of models/: small models with seeded random weights, exported in each form ttc reads.
+
+usage: make_models.py OUT_DIR [NAME...]        (needs torch 2.13 and transformers 5)
+
+For each base model NAME it writes
+  NAME.pt2            torch.export with static shapes
+  NAME_dyn.pt2        the same with free batch (and sequence) dims
+  NAME_dyn_core.pt2   _dyn after run_decompositions(): core ATen
+  NAME.pt             traced TorchScript
+  NAME.io.safetensors inputs in0.. and outputs out0.. of the eager model; alt.* a second shape; step<i>.* calls in order
+and, for the transformers, all of that again as NAME_eager: attention written out as matmul, softmax, matmul.
+The small format tests (tiny, dtypes, hop_cond, input_mut, custom_op) come as NAME.pt2 and NAME_core.pt2.
+"""
+
+import copy
+import logging
+import pathlib
+import sys
+import warnings
+
+import torch
+from torch import nn
+from torch.export import Dim
+
+warnings.filterwarnings("ignore")
+logging.disable(logging.WARNING)
+
+
+# --- transformers -----------------------------------------------------------------------------------------------------
+
+class Bert(nn.Module):
+    """An encoder of two layers with absolute positions; the mask hides the padding of each sentence."""
+
+    def __init__(self, attention):
+        super().__init__()
+        from transformers import BertConfig, BertModel
+        self.model = BertModel(BertConfig(vocab_size=200, hidden_size=64, num_hidden_layers=2, num_attention_heads=4, intermediate_size=128,
+                                          max_position_embeddings=64, attn_implementation=attention))
+
+    def forward(self, input_ids, attention_mask, token_type_ids):
+        out = self.model(input_ids=input_ids, attention_mask=attention_mask, token_type_ids=token_type_ids)
+        return out.last_hidden_state, out.pooler_output
+
+    @staticmethod
+    def inputs(batch, sequence):
+        ids = torch.randint(0, 200, (batch, sequence))
+        mask = torch.ones(batch, sequence, dtype=torch.int64)
+        mask[0, sequence - 3:] = 0
+        return ids, mask, torch.zeros_like(ids)
+
+    shapes = ((2, 10), (3, 17))
+
+    @staticmethod
+    def dynamic():
+        batch, sequence = Dim("batch"), Dim("sequence", max=64)
+        return {name: {0: batch, 1: sequence} for name in ("input_ids", "attention_mask", "token_type_ids")}
+
+
+class Causal(nn.Module):
+    """A decoder that returns logits."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+
+    def forward(self, input_ids, attention_mask):
+        return self.model(input_ids=input_ids, attention_mask=attention_mask, use_cache=False).logits
+
+    @classmethod
+    def inputs(cls, batch, sequence):
+        return torch.randint(0, cls.vocabulary, (batch, sequence)), torch.ones(batch, sequence, dtype=torch.int64)
+
+    shapes = ((2, 9), (3, 13))
+
+    @staticmethod
+    def dynamic():
+        batch, sequence = Dim("batch"), Dim("sequence", max=64)
+        return {name: {0: batch, 1: sequence} for name in ("input_ids", "attention_mask")}
+
+
+class Gpt2(Causal):
+    vocabulary = 200
+    has_core = False  # run_decompositions() of torch 2.13 fails on its views
+
+    def __init__(self, attention):
+        from transformers import GPT2Config, GPT2LMHeadModel
+        super().__init__(GPT2LMHeadModel(GPT2Config(vocab_size=200, n_embd=64, n_layer=2, n_head=4, n_positions=64, attn_implementation=attention)))
+
+
+def llama(attention="sdpa"):
+    from transformers import LlamaConfig, LlamaForCausalLM
+    return LlamaForCausalLM(LlamaConfig(vocab_size=256, hidden_size=64, num_hidden_layers=2, num_attention_heads=8, num_key_value_heads=2,
+                                        intermediate_size=160, max_position_embeddings=64, attn_implementation=attention))
+
+
+class Llama(Causal):
+    vocabulary = 256
+
+    def __init__(self, attention):
+        super().__init__(llama(attention))
+
+
+class Vit(nn.Module):
+    """An image classifier: 32x32 images, 8x8 patches."""
+
+    def __init__(self, attention):
+        super().__init__()
+        from transformers import ViTConfig, ViTForImageClassification
+        self.model = ViTForImageClassification(ViTConfig(hidden_size=64, num_hidden_layers=2, num_attention_heads=4, intermediate_size=128, image_size=32,
+                                                         patch_size=8, num_labels=10, attn_implementation=attention))
+
+    def forward(self, pixel_values):
+        return self.model(pixel_values=pixel_values).logits
+
+    @staticmethod
+    def inputs(batch):
+        return (torch.randn(batch, 3, 32, 32),)
+
+    shapes = ((2,), (5,))
+
+    @staticmethod
+    def dynamic():
+        return {"pixel_values": {0: Dim("batch")}}
+
+
+class LlamaDecode(nn.Module):
+    """One token a call; keys and values of the tokens before live in buffers."""
+
+    length = 32
+
+    def __init__(self):
+        super().__init__()
+        from transformers import StaticCache
+        self.model = llama()
+        config = self.model.config
+        self.cache = StaticCache(config=config, max_cache_len=self.length)
+        head = config.hidden_size // config.num_attention_heads
+        self.cache.early_initialization(1, config.num_key_value_heads, head, torch.float32, torch.device("cpu"))
+        for i, layer in enumerate(self.cache.layers):
+            self.register_buffer(f"k_{i}", layer.keys)
+            self.register_buffer(f"v_{i}", layer.values)
+            if isinstance(getattr(layer, "cumulative_length", None), torch.Tensor):
+                self.register_buffer(f"len_{i}", layer.cumulative_length)
+
+    def forward(self, input_ids, position_ids):
+        return self.model(input_ids=input_ids, position_ids=position_ids, past_key_values=self.cache, use_cache=True).logits
+
+
+# --- format tests -----------------------------------------------------------------------------------------------------
+
+class Tiny(nn.Module):
+    """Tied weights, a strided weight, shared storage, a half buffer that is not saved, constants, dict and tuple outputs."""
+
+    def __init__(self):
+        super().__init__()
+        self.w_t = nn.Parameter(torch.randn(8, 4).t())
+        self.emb = nn.Embedding(10, 8)
+        self.head = nn.Linear(8, 10, bias=False)
+        self.head.weight = self.emb.weight
+        self.lin = nn.Linear(8, 8)
+        both = torch.randn(4, 8)
+        self.register_buffer("b1", both[:2])
+        self.register_buffer("b2", both[2:])
+        self.register_buffer("np", torch.randn(8).half(), persistent=False)
+        self.register_buffer("cnt", torch.zeros(1))
+        self.c = torch.tensor([0, 2, 4, 6])
+
+    def forward(self, x, y, *, scale=2, flag=True):
+        self.cnt.add_(1)
+        h = self.lin(self.emb(x)) + y + self.np
+        h = h + self.b1.sum(0) + self.b2.sum(0) + (h @ self.w_t.t()).sum(-1, keepdim=True)
+        h = torch.cond(h.sum() > 0, lambda t: t * 2, lambda t: t - 1, (h,))
+        parts = h.split([3, 5], -1)
+        top = h.topk(2)
+        if flag:
+            h = h.relu()
+        out = {"logits": self.head(h) * scale, "aux": (h[..., self.c].to(torch.float32).reshape(-1, 4), scale)}
+        return out, (torch.cat([parts[1], parts[0]], -1)[..., :2], top.indices)
+
+
+class Dtypes(nn.Module):
+    """A buffer of every dtype; infinities; an empty and a zero-dimensional tensor; channels-last strides."""
+
+    names = {"f16": torch.float16, "bf": torch.bfloat16, "f64": torch.float64, "i8": torch.int8, "u8": torch.uint8, "i16": torch.int16, "i32": torch.int32,
+             "b": torch.bool, "f8": torch.float8_e4m3fn, "f8b": torch.float8_e5m2, "u16": torch.uint16, "u32": torch.uint32, "c64": torch.complex64}
+
+    def __init__(self):
+        super().__init__()
+        for name, dtype in self.names.items():
+            self.register_buffer("b_" + name, torch.arange(6.0).reshape(2, 3).to(dtype))
+        self.register_buffer("empty", torch.empty(0, 3))
+        self.register_buffer("scal", torch.tensor(3.5))
+        self.register_buffer("cl", torch.randn(1, 4, 3, 3).to(memory_format=torch.channels_last))
+
+    def forward(self, x):
+        y = x + self.b_f16.to(torch.float32) + self.b_bf + self.b_i8 + self.b_u8 + self.b_b + self.b_i32 + self.b_i16 + self.b_f8.to(torch.float32)
+        y = y + self.b_f8b.to(torch.float32) + self.scal + self.b_u16.to(torch.int32)
+        huge = (y * float("inf")).isinf()
+        return y, huge, torch.full((2,), float("-inf")), self.b_f64 + 1, y.clamp(max=float("inf")), self.cl * 2, torch.cat([self.empty, y])
+
+
+class HopCond(nn.Module):
+    """Two branches with weights of their own."""
+
+    def __init__(self):
+        super().__init__()
+        self.l, self.r = nn.Linear(4, 4), nn.Linear(4, 4)
+
+    def forward(self, x, p):
+        return torch.cond(p, lambda t: (self.l(t), t.sum()), lambda t: (self.r(t), t.mean()), (x,))
+
+
+class InputMut(nn.Module):
+    """Writes into its inputs."""
+
+    def forward(self, x, y):
+        x.add_(y)
+        x[:, 0] = 7.0
+        return x.sum(), y.view(-1).mul_(2)
+
+
+class CustomOp(nn.Module):
+    """Calls an operator that only its author's library registers."""
+
+    def forward(self, x, y):
+        return torch.ops.ttx.addmul(x, y, 2.0, mode="b", dtype=torch.float32)
+
+
+def register_custom_op():
+    library = torch.library.Library("ttx", "DEF")
+    library.define("addmul(Tensor x, Tensor y, float s=1.0, *, str mode='a', ScalarType? dtype=None) -> Tensor")
+
+    def addmul(x, y, s=1.0, *, mode="a", dtype=None):
+        return (x + y * s).to(dtype or x.dtype) if mode == "a" else ((x + y) * s).to(dtype or x.dtype)
+
+    library.impl("addmul", addmul, "CompositeExplicitAutograd")
+    return library
+
+
+# --- writing ----------------------------------------------------------------------------------------------------------
+
+def flat(outputs):
+    return [x for x in torch.utils._pytree.tree_flatten(outputs)[0] if isinstance(x, torch.Tensor)]
+
+
+def named(prefix, kind, tensors):
+    return {f"{prefix}{kind}{i}": t.detach().clone().contiguous() for i, t in enumerate(tensors)}
+
+
+def save_io(path, tensors):
+    from safetensors.torch import save_file
+    save_file(tensors, path)
+
+
+def save(program, path):
+    torch.export.save(program, path)
+    print(f"{path.name}: {path.stat().st_size} bytes", flush=True)
+
+
+def compare(what, expected, actual, tolerance=1e-4):
+    for a, b in zip(expected, actual, strict=True):
+        if not torch.allclose(a.double() if a.is_floating_point() else a, b.double() if b.is_floating_point() else b, rtol=tolerance, atol=tolerance, equal_nan=True):
+            raise SystemExit(f"{what}: outputs differ from the eager model")
+
+
+def make_transformer(kind, name, folder):
+    for attention in ("sdpa", "eager"):
+        torch.manual_seed(0)
+        model = kind(attention).eval().requires_grad_(False)
+        stem = name if attention == "sdpa" else name + "_eager"
+        torch.manual_seed(1)
+        first, second = (kind.inputs(*shape) for shape in kind.shapes)
+        out, alt = flat(model(*first)), flat(model(*second))
+        save_io(folder / f"{stem}.io.safetensors", named("", "in", first) | named("", "out", out) | named("alt.", "in", second) | named("alt.", "out", alt))
+        static = torch.export.export(model, first)
+        save(static, folder / f"{stem}.pt2")
+        compare(stem, out, flat(static.module()(*first)))
+        dynamic = torch.export.export(model, first, dynamic_shapes=kind.dynamic())
+        save(dynamic, folder / f"{stem}_dyn.pt2")
+        compare(stem + "_dyn", alt, flat(dynamic.module()(*second)))
+        if getattr(kind, "has_core", True):
+            core = dynamic.run_decompositions()
+            save(core, folder / f"{stem}_dyn_core.pt2")
+            compare(stem + "_dyn_core", alt, flat(core.module()(*second)))
+        traced = torch.jit.trace(model, first, check_trace=False)
+        traced.save(folder / f"{stem}.pt")
+        compare(stem + ".pt", alt, flat(torch.jit.load(folder / f"{stem}.pt")(*second)))
+
+
+def make_decode(name, folder):
+    torch.manual_seed(0)
+    model = LlamaDecode().eval().requires_grad_(False)
+    step = lambda i, token: (torch.tensor([[token]]), torch.tensor([[i]]))
+    fresh = copy.deepcopy(model)  # the exporter runs the model, which writes its buffers
+    io = {}
+    for i, token in enumerate((5, 17, 200, 31)):
+        io |= named(f"step{i}.", "in", step(i, token)) | named(f"step{i}.", "out", flat(fresh(*step(i, token))))
+    save_io(folder / f"{name}.io.safetensors", io)
+    program = torch.export.export(copy.deepcopy(model), step(0, 5))
+    save(program, folder / f"{name}.pt2")
+    core = program.run_decompositions()
+    save(core, folder / f"{name}_core.pt2")
+    traced = torch.jit.trace(copy.deepcopy(model), step(0, 5), check_trace=False)
+    for key, value in model.state_dict().items():
+        traced.state_dict()[key].copy_(value)  # tracing ran one step
+    traced.save(folder / f"{name}.pt")
+    for what, run in ((name, torch.export.load(folder / f"{name}.pt2").module()), (name + "_core", torch.export.load(folder / f"{name}_core.pt2").module()),
+                      (name + ".pt", torch.jit.load(folder / f"{name}.pt"))):
+        for i, token in enumerate((5, 17, 200, 31)):
+            compare(what, [io[f"step{i}.out0"]], flat(run(*step(i, token))))
+
+
+def make_format_test(model, args, name, folder, kwargs=None, dynamic=None):
+    torch.manual_seed(2)
+    kwargs = kwargs or {}
+    model = model.eval()
+    fresh = copy.deepcopy(model)
+    inputs = copy.deepcopy(args)
+    io = named("", "in", args) | named("", "out", flat(fresh(*inputs, **kwargs)))
+    save_io(folder / f"{name}.io.safetensors", io)
+    program = torch.export.export(model, args, kwargs, dynamic_shapes=dynamic)
+    save(program, folder / f"{name}.pt2")
+    if name != "custom_op":
+        save(program.run_decompositions(), folder / f"{name}_core.pt2")
+
+
+def make_tiny(folder):
+    torch.manual_seed(0)
+    batch, sequence = Dim("batch", max=64), Dim("sequence")
+    make_format_test(Tiny(), (torch.randint(0, 10, (3, 5)), torch.randn(3, 5, 8)), "tiny", folder, {"scale": 3, "flag": False},
+                     {"x": {0: batch, 1: sequence}, "y": {0: batch, 1: sequence}, "scale": None, "flag": None})
+
+
+def seeded(kind):
+    torch.manual_seed(0)
+    return kind()
+
+
+MAKERS = {
+    "bert_small": lambda folder: make_transformer(Bert, "bert_small", folder),
+    "gpt2_small": lambda folder: make_transformer(Gpt2, "gpt2_small", folder),
+    "llama_small": lambda folder: make_transformer(Llama, "llama_small", folder),
+    "vit_small": lambda folder: make_transformer(Vit, "vit_small", folder),
+    "llama_small_decode": lambda folder: make_decode("llama_small_decode", folder),
+    "tiny": make_tiny,
+    "dtypes": lambda folder: make_format_test(seeded(Dtypes), (torch.randn(2, 3),), "dtypes", folder),
+    "hop_cond": lambda folder: make_format_test(seeded(HopCond), (torch.randn(3, 4), torch.tensor(True)), "hop_cond", folder),
+    "input_mut": lambda folder: make_format_test(seeded(InputMut), (torch.randn(3, 4), torch.randn(3, 4)), "input_mut", folder),
+    "custom_op": lambda folder: make_format_test(seeded(CustomOp), (torch.randn(3, 4), torch.randn(3, 4)), "custom_op", folder),
+}
+
+
+def main():
+    if len(sys.argv) < 2 or sys.argv[1].startswith("-"):
+        raise SystemExit(__doc__)
+    folder, names = pathlib.Path(sys.argv[1]), sys.argv[2:] or list(MAKERS)
+    unknown = [name for name in names if name not in MAKERS]
+    if unknown:
+        raise SystemExit(f"unknown model {unknown[0]}; known: {', '.join(MAKERS)}")
+    folder.mkdir(parents=True, exist_ok=True)
+    library = register_custom_op()
+    for name in names:
+        torch.manual_seed(3)
+        MAKERS[name](folder)
+    del library
+
+
+if __name__ == "__main__":
+    main()
