@@ -1,0 +1,143 @@
+// The replay engine: recorded cases bit-exact, its judgement, and what it does with cases it does not know.
+#include "replay/replay.h"
+
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include "device/formats.h"
+#include "formats/safetensors.h"
+#include "support/error.h"
+#include "tests/catch.h"
+
+using namespace ttrt;
+using namespace ttrt::replay;
+namespace fs = std::filesystem;
+
+namespace {
+
+const std::string golden = std::string(TTC_TEST_DATA) + "/golden";
+const std::vector<std::string> exact_ops = {"host_pack_unpack", "typecast", "matmul", "linear", "add",
+                                            "subtract",         "multiply"};
+
+struct TempDir {
+  fs::path path = fs::temp_directory_path() / ("replay_test_" + std::to_string(reinterpret_cast<std::uintptr_t>(this)));
+  TempDir() { fs::create_directories(path); }
+  ~TempDir() { fs::remove_all(path); }
+};
+
+ttc::ir::Weight f32_array(const std::vector<std::int64_t>& shape, const std::vector<float>& values) {
+  std::vector<std::byte> bytes(values.size() * 4);
+  std::memcpy(bytes.data(), values.data(), bytes.size());
+  return ttc::ir::make_weight(DType::f32, shape, bytes);
+}
+
+ttc::Json tensor_json(const std::string& name, const std::string& dtype) {
+  ttc::Json t = {{"shape", {1, 4}}, {"dtype", dtype}, {"layout", "TILE"}};
+  if (!name.empty()) t["name"] = name;
+  return t;
+}
+
+// One file with a, b = 2 and the expected sum as given.
+void write_case(const fs::path& file, const std::string& op, const ttc::Json& params,
+                const std::vector<float>& expected) {
+  ttc::SafeTensors content;
+  content.tensors["in_a"] = f32_array({1, 4}, {1, 2, 3, 4});
+  content.tensors["in_b"] = f32_array({1, 4}, {2, 2, 2, 2});
+  content.tensors["out0"] = f32_array({1, 4}, expected);
+  const ttc::Json described = {{"name", "made"},
+                               {"op", op},
+                               {"arch", "wh"},
+                               {"params", params},
+                               {"inputs", {tensor_json("a", "bfloat16"), tensor_json("b", "bfloat16")}},
+                               {"outputs", {tensor_json("", "bfloat16")}}};
+  content.metadata["case"] = described.dump();
+  ttc::write_safetensors(file.string(), content);
+}
+
+}  // namespace
+
+TEST_CASE("recorded conversions, products and sums are bit-exact") {
+  const auto results = replay_directory(golden, {});
+  std::size_t judged = 0;
+  for (const CaseResult& r : results) {
+    if (std::find(exact_ops.begin(), exact_ops.end(), r.op) == exact_ops.end()) continue;
+    INFO(r.id << ": " << r.mismatches << " of " << r.elements << " differ, " << r.reason);
+    CHECK(r.status == Status::bit_exact);
+    ++judged;
+  }
+  CHECK(judged >= 40);
+}
+
+TEST_CASE("fast numerics stay within the correlation limit of every recorded case") {
+  Options options;
+  options.numerics = Numerics::fast;
+  for (const CaseResult& r : replay_directory(golden, options)) {
+    if (r.status == Status::unsupported) continue;
+    INFO(r.id << " pcc " << r.pcc);
+    CHECK(r.pcc >= 0.9995);
+    CHECK(r.status != Status::failed);
+  }
+}
+
+TEST_CASE("a result is judged by its distance") {
+  TempDir dir;
+  write_case(dir.path / "equal.safetensors", "add", ttc::Json::object(), {3, 4, 5, 6});
+  write_case(dir.path / "near.safetensors", "add", ttc::Json::object(), {3, 4, 5, 6.03125F});
+  write_case(dir.path / "wrong.safetensors", "add", ttc::Json::object(), {3, 4, 5, -6});
+  const auto results = replay_directory(dir.path.string(), {});
+  REQUIRE(results.size() == 3);
+  CHECK(results[0].status == Status::bit_exact);
+  CHECK(results[0].pcc == Approx(1.0));
+  CHECK(results[1].status == Status::within_tolerance);
+  CHECK(results[1].max_ulp == 1.0);
+  CHECK(results[1].mismatches == 1);
+  CHECK(results[1].max_abs == Approx(0.03125));
+  CHECK(results[2].status == Status::failed);
+  const ttc::Json json = report(results);
+  CHECK(json["totals"]["cases"] == 3);
+  CHECK(json["totals"]["failed"] == 1);
+  CHECK(json["cases"][1]["id"] == "near");
+}
+
+TEST_CASE("an unknown op or parameter is unsupported with a reason, never passed") {
+  TempDir dir;
+  write_case(dir.path / "op.safetensors", "no_such_op", ttc::Json::object(), {3, 4, 5, 6});
+  write_case(dir.path / "param.safetensors", "add", {{"activations", "relu"}}, {3, 4, 5, 6});
+  for (const CaseResult& r : replay_directory(dir.path.string(), {})) {
+    CHECK(r.status == Status::unsupported);
+    CHECK_FALSE(r.reason.empty());
+    CHECK_FALSE(r.bit_exact);
+  }
+  CHECK(find_runner("no_such_op") == nullptr);
+  CHECK(find_runner("matmul") != nullptr);
+}
+
+TEST_CASE("a broken case file is an error that names the file") {
+  TempDir dir;
+  CHECK_THROWS_AS(replay_directory(dir.path.string(), {}), ttc::Error);
+  CHECK_THROWS_AS(replay_directory((dir.path / "absent").string(), {}), ttc::Error);
+  const fs::path file = dir.path / "case.safetensors";
+  write_case(file, "add", ttc::Json::object(), {3, 4, 5, 6});
+  std::ifstream in(file, std::ios::binary);
+  const std::string good((std::istreambuf_iterator<char>(in)), {});
+  const auto fails_on = [&](std::string bytes) {
+    std::ofstream(file, std::ios::binary) << bytes;
+    try {
+      replay_directory(file.string(), {});
+    } catch (const ttc::Error& error) {
+      CHECK(error.file() == file.string());
+      return true;
+    }
+    return false;
+  };
+  CHECK(fails_on(good.substr(0, good.size() - 3)));
+  CHECK(fails_on(good.substr(0, 20)));
+  std::string shape = good;
+  shape.replace(shape.find("\\\"shape\\\":[1,4]"), 15, "\\\"shape\\\":[1,5]");
+  CHECK(fails_on(shape));
+  std::string dtype = good;
+  dtype.replace(dtype.find("bfloat16"), 8, "bfloat17");
+  CHECK(fails_on(dtype));
+  CHECK_FALSE(fails_on(good));
+}
