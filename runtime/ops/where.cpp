@@ -1,0 +1,216 @@
+// tt.where and tt.logical_not: choosing by a mask of 0 and 1. Masks are float tensors on the device; not is 1 - mask, so
+// a mask read back as bool is the one ATen has.
+#include "ops/elementwise.h"
+#include "ops/rules.h"
+#include "ops/simd.h"
+
+namespace ttrt::ops {
+namespace {
+
+using ttc::Reason;
+using ttc::ReasonCode;
+namespace ir = ttc::ir;
+
+// ---- lowering
+
+// A tensor operand, or None and a number.
+struct Choice {
+  ir::Arg tensor;
+  double number = 0.0;
+};
+std::variant<Choice, Reason> choice(const ir::Arg& arg) {
+  const ir::Value* value = arg.value();
+  if (value != nullptr && value->type.is_tensor()) {
+    if (auto no = check_float(*value, value->name)) return *no;
+    return Choice{arg, 0.0};
+  }
+  if (!arg.number()) return unsupported("a number computed at run time");
+  return Choice{{}, *arg.number()};
+}
+
+LowerResult lower_with(const LowerContext& context, const ir::Arg& mask, const ir::Arg& yes, const ir::Arg& no) {
+  const ir::Value* condition = mask.value();
+  if (condition == nullptr || !condition->type.has_dtype || condition->type.dtype != DType::boolean) {
+    return Reason{ReasonCode::DtypeUnsupported, "the mask is not bool"};
+  }
+  if (!condition->type.has_shape) return Reason{ReasonCode::DynamicShape, "the mask's rank is not known"};
+  if (auto refusal = check_float(*context.node.result(), "the result")) return *refusal;
+  const auto a = choice(yes), b = choice(no);
+  if (const auto* reason = std::get_if<Reason>(&a)) return *reason;
+  if (const auto* reason = std::get_if<Reason>(&b)) return *reason;
+  return Lowered{.args = {mask, std::get<Choice>(a).tensor, std::get<Choice>(b).tensor, std::get<Choice>(a).number, std::get<Choice>(b).number}, .results = {}};
+}
+
+LowerResult lower_where(const LowerContext& context) {
+  return lower_with(context, context.node.arg(0), context.node.arg(1), context.node.arg(2));
+}
+
+LowerResult lower_masked_fill(const LowerContext& context) {
+  return lower_with(context, context.node.arg(1), context.node.arg(2), context.node.arg(0));
+}
+
+LowerResult lower_not(const LowerContext& context) {
+  const ir::Value* x = context.node.operand(0);
+  if (x == nullptr || !x->type.has_dtype || x->type.dtype != DType::boolean) return Reason{ReasonCode::DtypeUnsupported, "the operand is not bool"};
+  if (!x->type.has_shape) return Reason{ReasonCode::DynamicShape, "the mask's rank is not known"};
+  if (auto no = check_mask_stays(context.node)) return *no;
+  return Lowered{.args = {context.node.arg(0)}, .results = {}};
+}
+
+// ---- tt.where
+
+std::vector<TensorSpec> infer(const OpCall& call) {
+  Shape out = spec_of(call, "mask").logical;
+  std::vector<TensorSpec> values;
+  for (const char* name : {"a", "b"}) {
+    const TensorSpec* spec = call.tensor(name);
+    if (spec == nullptr) continue;
+    out = broadcast(call, out, spec->logical);
+    values.push_back(*spec);
+  }
+  const DataType dtype = values.empty() ? spec_of(call, "mask").dtype : promoted(values);
+  return {tiled(std::move(out), dtype)};
+}
+
+struct WhereTile {
+  [[gnu::always_inline]] static inline void run(const float* mask, const float* a, const float* b, float* out) {
+    for (int i = 0; i < tile_elements; ++i) {
+      const float x = a[i], y = b[i];
+      out[i] = mask[i] != 0.0F ? x : y;
+    }
+  }
+};
+
+Kernel prepare(const OpCall& call, const PrepareContext& context) {
+  if (context.numerics != Numerics::fast) return {};
+  const TensorSpec spec = infer(call)[0];
+  const TileGrid out(spec);
+  const BroadcastOperand mask(spec_of(call, "mask"), spec);
+  std::optional<BroadcastOperand> choices[2];
+  float numbers[2];
+  int at[2];
+  for (int i = 0; i < 2; ++i) {
+    const std::string_view name = i == 0 ? "a" : "b";
+    at[i] = call.tensor_index(name);
+    if (const TensorSpec* tensor = call.tensor(name)) choices[i].emplace(*tensor, spec);
+    numbers[i] = static_cast<float>(call.number(i == 0 ? "a_number" : "b_number"));
+  }
+  return [=, a = choices[0], b = choices[1], at_a = at[0], at_b = at[1], number_a = numbers[0], number_b = numbers[1]](const KernelArgs& args) {
+    const std::byte* pm = args.in[0]->data();
+    const std::byte* pa = a ? args.in[static_cast<std::size_t>(at_a)]->data() : nullptr;
+    const std::byte* pb = b ? args.in[static_cast<std::size_t>(at_b)]->data() : nullptr;
+    std::byte* po = args.out[0]->data();
+    parallel_for(out.tiles(), 32, [&](std::int64_t t) {
+      alignas(64) float m[tile_elements], x[tile_elements], y[tile_elements];
+      mask.load(pm, t, m);
+      if (a) a->load(pa, t, x);
+      else std::fill_n(x, tile_elements, number_a);
+      if (b) b->load(pb, t, y);
+      else std::fill_n(y, tile_elements, number_b);
+      dispatch<WhereTile, const float*, const float*, const float*, float*>(m, x, y, x);
+      zero_outside(x, out.rows_in(t), out.cols_in(t));
+      store_tile(out.dtype, Rounding::even, x, po + t * out.bytes);
+    });
+  };
+}
+
+std::vector<RtValue> reference(Reference& aten, const OpCall& call, std::span<const RtValue> args) {
+  const RtValue mask = aten.call("aten.ne.Scalar", {as_float(args[0]), 0.0})[0];
+  const auto side = [&](std::size_t i, std::string_view number) {
+    return args[i].is_none() ? aten.call("aten.scalar_tensor.default", {call.number(number), DType::f32})[0] : as_float(args[i]);
+  };
+  return aten.call("aten.where.self", {mask, side(1, "a_number"), side(2, "b_number")});
+}
+
+Cost cost(const OpCall& call) { return per_tile_cost(call, 32 * 5); }
+
+// ---- tt.logical_not
+
+struct NotTile {
+  [[gnu::always_inline]] static inline void run(float* v) {
+    for (int i = 0; i < tile_elements; ++i) v[i] = v[i] != 0.0F ? 0.0F : 1.0F;
+  }
+};
+
+Kernel prepare_not(const OpCall& call, const PrepareContext& context) {
+  if (context.numerics != Numerics::fast) return {};
+  const TileGrid grid(spec_of(call, "x"));
+  return [=](const KernelArgs& args) {
+    const std::byte* in = args.in[0]->data();
+    std::byte* out = args.out[0]->data();
+    parallel_for(grid.tiles(), 32, [&](std::int64_t t) {
+      alignas(64) float v[tile_elements];
+      load_tile(grid.dtype, in + t * grid.bytes, v);
+      dispatch<NotTile, float*>(v);
+      zero_outside(v, grid.rows_in(t), grid.cols_in(t));
+      store_tile(grid.dtype, Rounding::even, v, out + t * grid.bytes);
+    });
+  };
+}
+
+std::vector<RtValue> reference_not(Reference& aten, const OpCall&, std::span<const RtValue> args) {
+  const RtValue out = aten.call("aten.logical_not.default", {as_float(args[0])})[0];
+  return {convert(*out.get_if<HostTensor>(), DType::f32)};
+}
+
+const OpRecord where{
+    .name = "tt.where",
+    .summary = "a where the mask is set, else b; each a tensor or a number",
+    .schema = "(Tensor mask, Tensor? a=None, Tensor? b=None, float a_number=0.0, float b_number=0.0) -> Tensor",
+    .lowers = {{"aten.where.self", lower_where}, {"aten.where.ScalarOther", lower_where}, {"aten.where.ScalarSelf", lower_where},
+               {"aten.masked_fill.Scalar", lower_masked_fill}, {"aten.masked_fill.Tensor", lower_masked_fill}},
+    .operands = {{"mask", OperandKind::boolean}},
+    .packed = {},
+    .infer = infer,
+    .supports = float_tiles,
+    .prepare = prepare,
+    .reference = reference,
+    .cost = cost,
+    .tolerance = {.pcc = 1.0},
+    .cases = {{"two tensors", R"(graph main(%m: bool[3, 40] user, %a: f32[3, 40] user, %b: f32[3, 40] user) {
+  %y: f32[3, 40] = aten.where.self(%m, %a, %b)
+  return %y
+})"},
+              {"a mask that broadcasts, a tensor of one element", R"(graph main(%m: bool[5, 1] user, %a: f32[2, 5, 64] user, %b: f32[] user) {
+  %y: f32[2, 5, 64] = aten.where.self(%m, %a, %b)
+  return %y
+})"},
+              {"a number", R"(graph main(%m: bool[1, 7, 33] user, %a: f32[1, 7, 33] user) {
+  %y: f32[1, 7, 33] = aten.where.ScalarOther(%m, %a, -2.0)
+  return %y
+})"},
+              {"masked fill", R"(graph main(%m: bool[2, 1, 64] user, %a: f32[2, 5, 64] user) {
+  %y: f32[2, 5, 64] = aten.masked_fill.Scalar(%a, %m, -100.0)
+  return %y
+})"}},
+};
+TTRT_REGISTER_OP(where);
+
+const OpRecord logical_not{
+    .name = "tt.logical_not",
+    .summary = "1 where the mask is not set",
+    .schema = "(Tensor x) -> Tensor",
+    .lowers = {{"aten.logical_not.default", lower_not}, {"aten.bitwise_not.default", lower_not}},
+    .operands = {{"x", OperandKind::boolean}},
+    .packed = {},
+    .infer = same_as_x,
+    .supports = float_tiles,
+    .prepare = prepare_not,
+    .reference = reference_not,
+    .cost = cost,
+    .tolerance = {.pcc = 1.0},
+    .cases = {{"logical", R"(graph main(%m: bool[3, 40] user, %a: f32[3, 40] user) {
+  %n: bool[3, 40] = aten.logical_not.default(%m)
+  %y: f32[3, 40] = aten.masked_fill.Scalar(%a, %n, 0.0)
+  return %y
+})"},
+              {"bitwise, of bools", R"(graph main(%m: bool[1, 7, 33] user, %a: f32[1, 7, 33] user) {
+  %n: bool[1, 7, 33] = aten.bitwise_not.default(%m)
+  %y: f32[1, 7, 33] = aten.masked_fill.Scalar(%a, %n, 0.0)
+  return %y
+})"}},
+};
+TTRT_REGISTER_OP(logical_not);
+
+}  // namespace
+}  // namespace ttrt::ops

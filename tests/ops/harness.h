@@ -1,0 +1,44 @@
+// Runs the text-IR cases of op records on the device and in ATen.
+//
+// A case's graph is walked node by node. ATen computes every node in float32 from inputs and weights rounded to the
+// formats the device gets; the device computes it through the first lowering that takes it. What differs at the graph's
+// outputs is the kernels' doing.
+#pragma once
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "device/device.h"
+#include "ops/op.h"
+
+namespace ttrt::test {
+
+struct Config {
+  DataType activation = DataType::bfloat16;
+  DataType weight = DataType::bfloat16;
+  MathFidelity fidelity = MathFidelity::HiFi4;
+  bool fp32_acc = true;
+};
+std::string to_string(const Config& config);
+
+struct Output {
+  HostTensor device;      // float32
+  HostTensor expected;    // float32, by ATen
+  HostTensor reference;   // float32, by the records' references
+  std::vector<std::byte> bytes;   // the device tensor's own
+  bool padding_is_zero = true;
+};
+
+struct CaseRun {
+  std::set<std::string> served;          // records that ran on the device
+  std::vector<std::string> refusals;     // of lowerings and kernels that did not take a node
+  std::vector<Output> outputs;           // empty where a node was refused
+};
+CaseRun run_case(const OpCase& c, const Config& config, Device& device);
+
+// Pearson's correlation of finite elements; 1 where both are constant and equal.
+double pcc(const HostTensor& a, const HostTensor& b);
+double max_abs_difference(const HostTensor& a, const HostTensor& b);
+
+}  // namespace ttrt::test
