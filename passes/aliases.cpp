@@ -1,0 +1,197 @@
+// See aliases.h. The rules come from the alias annotations of the operators' schemas and, for operators that view or
+// copy depending on strides (reshape, contiguous, to), from the strides the file gives.
+#include "aliases.h"
+
+#include <algorithm>
+#include <array>
+
+#include "effects.h"
+#include "match/kinds.h"
+
+namespace ttc {
+namespace {
+
+constexpr std::array<std::string_view, 18> invertible{
+    "aten.slice.Tensor", "aten.select.int", "aten.transpose.int", "aten.permute.default", "aten.t.default", "aten.view.default",
+    "aten.unsqueeze.default", "aten.squeeze.dim", "aten.squeeze.dims", "aten.squeeze.default", "aten.flatten.using_ints",
+    "aten.unflatten.int", "aten.narrow.default", "aten.diagonal.default", "aten.view_as.default", "aten.swapaxes.default",
+    "aten.reshape.default", "aten.mT.default"};
+constexpr std::array<std::string_view, 6> resizing{"set_", "resize_", "resize_as_", "as_strided_", "swap_", "_resize_output_"};
+constexpr std::array<std::string_view, 9> reshaping{"transpose_", "squeeze_", "unsqueeze_", "t_", "swapaxes_", "swapdims_", "rename_", "requires_grad_", "data"};
+
+std::string_view base_name(std::string_view op) {
+  const auto dot = op.find('.');
+  if (dot == std::string_view::npos) return op;
+  op.remove_prefix(dot + 1);
+  return op.substr(0, op.find('.'));
+}
+
+template <typename List>
+bool among(const List& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+// aten.add_.Tensor has aten.add.Tensor.
+bool has_functional_form(std::string_view op) {
+  const std::string name = functional_name(op);
+  const ir::OpSchema* schema = name.empty() ? nullptr : ir::find_schema(name);
+  return schema && !schema->mutates() && schema->args.size() == ir::find_schema(op)->args.size();
+}
+
+bool contiguous(const ir::Type& type) { return type.has_shape && !type.strides.empty() && type.has_contiguous_strides(); }
+
+}  // namespace
+
+std::string functional_name(std::string_view op) {
+  const auto overload = op.find('.', 5);
+  if (!op.starts_with("aten.") || overload == std::string_view::npos || op[overload - 1] != '_') return {};
+  return std::string(op.substr(0, overload - 1)) + std::string(op.substr(overload));
+}
+
+ViewKind view_kind(const ir::Node& node) {
+  const ir::OpSchema* schema = node.schema();
+  if (!schema || schema->varargs || mutates(node) || node.results().empty()) return ViewKind::none;
+  if (std::find(schema->returns_alias.begin(), schema->returns_alias.end(), true) == schema->returns_alias.end()) {
+    // Dropout in inference gives its input, whatever its schema says.
+    return match::is_identity(node) && base_name(node.op()).ends_with("dropout") ? ViewKind::same : ViewKind::none;
+  }
+  if (node.results().size() != 1 || !node.operand(0)) return ViewKind::unknown;
+  const ir::Type& from = node.operand(0)->type;
+  const std::string& op = node.op();
+  if (op == "aten.alias.default" || op == "aten.detach.default" || op == "aten.lift_fresh.default") return ViewKind::same;
+  if (match::is_cast(node)) {
+    const ir::Arg* copy = node.arg("copy");
+    const bool changes = from.has_dtype && node.result()->type.has_dtype && from.dtype != node.result()->type.dtype;
+    if (changes || (copy && copy->boolean() == true)) return ViewKind::none;
+    return from.has_dtype && node.result()->type.has_dtype ? ViewKind::same : ViewKind::unknown;
+  }
+  if (op == "aten.contiguous.default") return contiguous(from) ? ViewKind::same : ViewKind::unknown;
+  if (op == "aten.reshape.default" || op == "aten.flatten.using_ints") return contiguous(from) ? ViewKind::view : ViewKind::unknown;
+  return among(invertible, op) ? ViewKind::view : ViewKind::unknown;
+}
+
+int Aliases::written_argument(const ir::Node& node) {
+  int found = -1;
+  const auto& args = node.schema()->args;
+  for (std::size_t i = 0; i < args.size(); ++i) {
+    if (!args[i].mutated) continue;
+    if (found >= 0) return -1;
+    found = static_cast<int>(i);
+  }
+  return found;
+}
+
+Aliases::Aliases(const ir::Model& model) {
+  visit(*model.graph);
+  check_inputs(model);
+}
+
+View Aliases::view_of(ir::Value* value) const {
+  const auto found = views_.find(value);
+  return found == views_.end() ? View{value, {}} : found->second;
+}
+
+const Refusal& Aliases::refusal(ir::Value* base) const {
+  static const Refusal none;
+  const auto found = refusals_.find(base);
+  return found == refusals_.end() ? none : found->second;
+}
+
+void Aliases::refuse(ir::Value* base, ReasonCode code, std::string detail) {
+  refusals_.emplace(base, Reason{code, std::move(detail)});
+}
+
+void Aliases::visit(const ir::Graph& graph) {
+  for (const auto& node : graph.nodes()) {
+    for (ir::Value* value : node->operands()) check_read(value);
+    for (const auto& region : node->regions()) visit(*region);
+    if (node->op() == "aten.detach_.default" && node->operand(0)) views_[node->result()] = view_of(node->operand(0));
+    else if (mutates(*node)) visit_write(*node);
+    else visit_view(*node);
+  }
+  for (const ir::GraphOutput& output : graph.outputs())
+    output.arg.for_each_value([&](ir::Value* value) {
+      check_read(value);
+      if (graph.parent()) escaped_.emplace(view_of(value).base, "a branch or loop returns it");
+    });
+}
+
+// A view that cannot be taken again must not be read after a write to the tensor behind it.
+void Aliases::check_read(ir::Value* value) {
+  const View view = view_of(value);
+  const auto writes = written_.find(view.base);
+  if (writes == written_.end() || taken_[value] == writes->second) return;
+  for (const ir::Node* step : view.chain)
+    if (view_kind(*step) == ViewKind::unknown) refuse(view.base, ReasonCode::Unsupported, "it is read through " + step->op() + " after it was written");
+}
+
+void Aliases::visit_write(const ir::Node& node) {
+  const int i = written_argument(node);
+  const std::string_view name = base_name(node.op());
+  for (std::size_t k = 0; k < node.args().size(); ++k) {
+    if (!node.schema()->args[k].mutated) continue;
+    node.arg(k).for_each_value([&](ir::Value* value) {
+      const View view = view_of(value);
+      ++written_[view.base];
+      if (i < 0 || node.results().size() != 1) return refuse(view.base, ReasonCode::Unsupported, node.op() + " writes several arguments");
+      if (!node.arg(k).value()) return refuse(view.base, ReasonCode::Unsupported, node.op() + " writes a list of tensors");
+      if (!has_functional_form(node.op()))
+        return refuse(view.base, ReasonCode::Unsupported, node.op() + " has no form that returns a new tensor");
+      if (among(resizing, name) || among(reshaping, name)) return refuse(view.base, ReasonCode::Unsupported, node.op() + " changes the shape of a tensor");
+      if (view.base->graph() != node.graph()) return refuse(view.base, ReasonCode::ControlFlow, "a branch or loop writes a tensor from outside");
+      if (view.base->graph()->parent() && !view.base->def()) return refuse(view.base, ReasonCode::ControlFlow, "a region writes its input");
+      if (view.base->def() && !view.base->def()->regions().empty()) return refuse(view.base, ReasonCode::ControlFlow, "what a branch or loop gave is written");
+      if (const auto escaped = escaped_.find(view.base); escaped != escaped_.end()) return refuse(view.base, ReasonCode::Unsupported, escaped->second);
+      for (const ir::Node* step : view.chain)
+        if (view_kind(*step) == ViewKind::unknown) return refuse(view.base, ReasonCode::Unsupported, "it is written through " + step->op());
+    });
+  }
+  // The result of an in-place operator is the tensor it wrote.
+  ir::Value* written = i >= 0 ? node.arg(static_cast<std::size_t>(i)).value() : nullptr;
+  if (written && node.results().size() == 1) {
+    views_[node.result()] = view_of(written);
+    taken_[node.result()] = written_[view_of(written).base];
+  }
+}
+
+void Aliases::visit_view(ir::Node& node) {
+  const ViewKind kind = view_kind(node);
+  if (kind == ViewKind::none) return escape(node);
+  if (!node.operand(0)) return escape(node);
+  View view = view_of(node.operand(0));
+  if (kind != ViewKind::same) view.chain.push_back(&node);
+  const auto writes = written_.find(view.base);
+  for (const auto& result : node.results()) {
+    views_[result.get()] = view;
+    taken_[result.get()] = writes == written_.end() ? 0 : writes->second;
+  }
+}
+
+// Operators whose results may hold their operands without saying so.
+void Aliases::escape(const ir::Node& node) {
+  bool tensors = node.results().empty(), others = false;
+  for (const auto& result : node.results()) {
+    const auto kind = result->type.kind;
+    const bool number = kind == ir::TypeKind::integer || kind == ir::TypeKind::floating || kind == ir::TypeKind::boolean;
+    tensors = tensors || !number;
+    others = others || (!number && !result->type.is_tensor());
+  }
+  const bool container = node.op().starts_with("prim.") || !node.schema();
+  if (!tensors || (!container && !others)) return;
+  for (ir::Value* value : node.operands())
+    if (value->type.is_tensor()) escaped_.emplace(view_of(value).base, node.op() + " may hold the tensor that is written later");
+}
+
+// Parameters and buffers that share their bytes: a write to one would be seen in the other.
+void Aliases::check_inputs(const ir::Model& model) {
+  std::map<const ir::Storage*, int> owners;
+  for (const ir::GraphInput& input : model.graph->inputs())
+    if (const ir::Weight* weight = model.weight_of(input.value.get())) ++owners[weight->storage.get()];
+  for (const ir::GraphInput& input : model.graph->inputs()) {
+    const ir::Weight* weight = model.weight_of(input.value.get());
+    if (!weight || !weight->storage || !is_written(input.value.get())) continue;
+    if (owners[weight->storage.get()] > 1) refuse(input.value.get(), ReasonCode::Unsupported, "other parameters or buffers share its memory");
+  }
+}
+
+}  // namespace ttc

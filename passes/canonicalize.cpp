@@ -1,0 +1,175 @@
+// One spelling for each thing, and nothing that computes nothing: drops copies, aliases, dropout, casts and views that
+// change nothing, checks of what export already knew, and integers that are known; merges reshapes and permutations that
+// follow each other; respells the rest as canonical_forms.cpp lists.
+#include <algorithm>
+#include <array>
+
+#include "canonical_forms.h"
+#include "effects.h"
+#include "match/kinds.h"
+#include "pass/pass.h"
+
+namespace ttc {
+namespace {
+
+constexpr std::string_view pass = "canonicalize";
+
+using ir::Arg;
+using ir::Node;
+using ir::Value;
+
+constexpr std::array<std::string_view, 8> checks{
+    "aten._assert_tensor_metadata.default", "aten._assert_scalar.default", "aten.sym_constrain_range.default",
+    "aten.sym_constrain_range_for_size.default", "aten._functional_assert_scalar.default", "aten._functional_sym_constrain_range.default",
+    "aten._functional_sym_constrain_range_for_size.default", "aten._functional_assert_async.msg"};
+
+class Canonicalizer {
+ public:
+  explicit Canonicalizer(PassContext& context) : context_(context), keep_copies_(any_mutation(*context.model.graph) || reads_strides()) {}
+
+  bool run() {
+    bool changed = false;
+    // Each change drops a node, merges two or reaches a canonical spelling; the bound only guards against a bug.
+    for (int round = 0; round < 32 && graph(*context_.model.graph); ++round) changed = true;
+    return changed;
+  }
+
+ private:
+  // Operators whose result depends on how their operand lies in memory.
+  bool reads_strides() const {
+    bool found = false;
+    ir::walk(*context_.model.graph, [&](Node* node) { found = found || node->op().starts_with("aten.as_strided") || node->op() == "aten.view.dtype"; });
+    return found;
+  }
+
+  bool graph(ir::Graph& g) {
+    bool changed = false;
+    g.for_each([&](Node* node) {
+      for (const auto& region : node->regions()) changed = graph(*region) || changed;
+      changed = rewrite(node) || changed;
+    });
+    return changed;
+  }
+
+  bool rewrite(Node* node) {
+    if (std::find(checks.begin(), checks.end(), node->op()) != checks.end()) return drop_check(node);
+    return known_integer(node) || identity(node) || cast_back(node) || copied(node) || merge_reshapes(node) || merge_permutations(node) || respell(node);
+  }
+
+  bool drop_check(Node* node) {
+    const bool used = std::any_of(node->results().begin(), node->results().end(), [](const auto& r) { return r->has_uses(); });
+    if (used || !context_.allow_rewrite()) return false;
+    note("checked when exported", *node, "");
+    node->graph()->erase(node);
+    return true;
+  }
+
+  bool known_integer(Node* node) {
+    if (node->results().size() != 1 || !node->regions().empty()) return false;
+    const Value* result = node->result();
+    if (result->type.kind != ir::TypeKind::integer || !result->type.sym || !result->type.sym->is_number()) return false;
+    if (has_effects(*node) || !context_.allow_rewrite()) return false;
+    note("integer known", *node, result->type.sym->str());
+    replace_with_arg(node->result(), result->type.sym->number());
+    node->graph()->erase(node);
+    return true;
+  }
+
+  // Replaces the node's result by a value that equals it.
+  bool forward(std::string_view rule, Node* node, Value* by) {
+    if (!context_.allow_rewrite()) return false;
+    note(rule, *node, by->name);
+    node->result()->replace_all_uses_with(by);
+    node->graph()->erase(node);
+    return true;
+  }
+
+  bool identity(Node* node) {
+    const bool repeat = node->op() == "aten.repeat.default" && node->operand(0) && match::same_shape(node->operand(0)->type, node->result()->type);
+    if (!repeat && !match::is_identity(*node) && !identity_permutation(*node)) return false;
+    static constexpr std::array<std::string_view, 4> aliases{"aten.alias.default", "aten.detach.default", "aten.dropout.default", "aten.slice.Tensor"};
+    if (keep_copies_ && std::find(aliases.begin(), aliases.end(), node->op()) == aliases.end()) return false;
+    return forward("changes nothing", node, node->operand(0));
+  }
+
+  static bool identity_permutation(const Node& node) {
+    const auto order = match::permutation(node);
+    return order && std::is_sorted(order->begin(), order->end());
+  }
+
+  // x.to(wider).to(dtype of x): every value survives the way there and back.
+  bool cast_back(Node* node) {
+    if (keep_copies_ || !match::is_cast(*node) || !node->operand(0)->def() || !match::is_cast(*node->operand(0)->def())) return false;
+    Value *wide = node->operand(0), *source = wide->def()->operand(0);
+    const auto holds = [](DType from, DType to) {
+      if (to == DType::f64) return from == DType::f32 || from == DType::f16 || from == DType::bf16;
+      return to == DType::f32 && (from == DType::f16 || from == DType::bf16);
+    };
+    if (!source->type.has_dtype || !wide->type.has_dtype || source->type.dtype != node->result()->type.dtype) return false;
+    return holds(source->type.dtype, wide->type.dtype) && forward("cast there and back", node, source);
+  }
+
+  // copy(self, src): src in the dtype and shape of self.
+  bool copied(Node* node) {
+    if (node->op() != "aten.copy.default" || keep_copies_ || !node->operand(0) || !node->operand(1)) return false;
+    const ir::Type &to = node->result()->type, &from = node->operand(1)->type;
+    if (!to.has_dtype || !from.has_dtype) return false;
+    if (match::same_shape(to, from) && to.dtype == from.dtype) return forward("copy of all elements", node, node->operand(1));
+    if (match::same_shape(to, from)) return spell(node, {"aten.to.dtype", {node->arg(1), to.dtype}});
+    if (to.dtype == from.dtype && to.is_static()) return spell(node, {"aten.expand.default", {node->arg(1), Arg::ints(to.static_sizes())}});
+    return false;
+  }
+
+  bool merge_reshapes(Node* node) {
+    if (node->op() != "aten.reshape.default" || keep_copies_ || !node->operand(0)) return false;
+    Node* inner = node->operand(0)->def();
+    if (!inner || !match::is_reshape(*inner)) return false;
+    if (!context_.allow_rewrite()) return false;
+    note("reshape of a reshape", *node, node->result()->name);
+    node->set_arg(0, inner->operand(0));
+    return true;
+  }
+
+  bool merge_permutations(Node* node) {
+    const auto outer = match::permutation(*node);
+    if (!outer || !node->operand(0)->def()) return false;
+    Node* first = node->operand(0)->def();
+    const auto inner = match::permutation(*first);
+    if (!inner || inner->size() != outer->size() || !context_.allow_rewrite()) return false;
+    Arg::List order;
+    for (const int dim : *outer) order.emplace_back(static_cast<std::int64_t>((*inner)[static_cast<std::size_t>(dim)]));
+    note("permutation of a permutation", *node, node->result()->name);
+    node->set_op("aten.permute.default");
+    node->set_args({first->operand(0), std::move(order)});
+    return true;
+  }
+
+  bool respell(Node* node) {
+    auto spelling = canonical_spelling(*node, keep_copies_);
+    return spelling && spell(node, std::move(*spelling));
+  }
+
+  bool spell(Node* node, Spelling spelling) {
+    if (!ir::find_schema(spelling.op) || !context_.allow_rewrite()) return false;
+    note("spelled " + spelling.op, *node, node->result()->name);
+    node->set_op(std::move(spelling.op));
+    node->set_args(std::move(spelling.args));
+    node->arg_names.clear();
+    return true;
+  }
+
+  void note(std::string_view rule, const Node& node, std::string result) {
+    context_.matches.push_back({std::string(pass), std::string(rule), {node_name(node)}, std::move(result), node.provenance->module_path});
+  }
+
+  PassContext& context_;
+  // Dropping a copy would let a later write, or a view by strides, see other memory.
+  const bool keep_copies_;
+};
+
+bool run(PassContext& context) { return Canonicalizer(context).run(); }
+
+}  // namespace
+}  // namespace ttc
+
+TTC_REGISTER_PASS({"canonicalize", "Drop what computes nothing and spell each operator one way", ttc::run});
