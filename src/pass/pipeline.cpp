@@ -6,10 +6,12 @@ namespace ttc {
 const std::vector<std::string_view>& default_pipeline() {
   static const std::vector<std::string_view> order{
       // Canonicalise: one spelling for each thing, nothing that does not compute.
+      "inline-wraps",
       "functionalize",
       "canonicalize",
       "fold-constants",
       "cse",
+      "simplify-masks",
       "dce",
       "number-nodes",
 

@@ -1,0 +1,99 @@
+// Constants that device operators take packed become uint8 tiles [tile rows, tile columns, bytes of a tile] in device order.
+// The bytes are made when a writer or the runtime asks for them, one tensor at a time; a constant that several operators
+// take in the same form and format is packed once, and the originals go where nobody needs them any more.
+#include <map>
+#include <tuple>
+
+#include "common.h"
+#include "device/formats.h"
+#include "pass/call.h"
+#include "support/error.h"
+
+namespace ttc {
+namespace {
+
+using Form = ttrt::Packed::Form;
+
+// The constant as the matrix that the tiles hold.
+ttrt::HostTensor matrix_of(const ir::Weight& weight, Form form, std::pair<std::shared_ptr<const void>, const std::byte*> bytes) {
+  ttrt::HostTensor host;
+  host.dtype = weight.dtype;
+  host.sizes = weight.sizes;
+  host.strides = weight.strides;
+  host.owner = std::const_pointer_cast<void>(bytes.first);
+  host.data = const_cast<std::byte*>(bytes.second) + weight.storage_offset * size_of(weight.dtype);   // read only
+  if (form == Form::transposed) {
+    std::swap(host.sizes.at(0), host.sizes.at(1));
+    std::swap(host.strides.at(0), host.strides.at(1));
+  } else if (form == Form::row) {
+    host = ttrt::contiguous(host);
+    host.sizes = {1, weight.numel()};
+    host.strides = {weight.numel(), 1};
+  }
+  return host;
+}
+
+std::vector<std::byte> pack(const ir::Weight& weight, Form form, const ttrt::TensorSpec& spec) {
+  std::vector<std::byte> tiles(static_cast<std::size_t>(spec.nbytes()));
+  ttrt::tilize_from_host(matrix_of(weight, form, weight.storage->load()), spec, tiles.data());
+  return tiles;
+}
+
+class Packer {
+ public:
+  explicit Packer(PassContext& context) : context_(context) {}
+
+  bool run() {
+    for (const auto& node : context_.model.graph->nodes()) {
+      const ttrt::OpRecord* record = is_device_node(*node) ? ttrt::find_op(node->op()) : nullptr;
+      if (record && !record->packed.empty()) pack_operands(*node, *record);
+    }
+    if (changed_) context_.model.drop_unused_weights();
+    return changed_;
+  }
+
+ private:
+  void pack_operands(ir::Node& node, const ttrt::OpRecord& record) {
+    auto call = concrete_call(record, node.args(), context_.shapes, context_.options.activation);
+    if (const Reason* reason = std::get_if<Reason>(&call)) throw Error(Exit::bug, "", node_name(node) + ": " + reason->text());
+    for (const ttrt::Packed& packed : record.packed) {
+      const int index = node.schema()->index_of(packed.name);
+      ir::Value* value = index < 0 ? nullptr : node.operand(static_cast<std::size_t>(index));
+      const ir::Weight* weight = value ? context_.model.weight_of(value) : nullptr;
+      if (!weight || already_packed(*value, *weight)) continue;
+      node.set_arg(static_cast<std::size_t>(index), constant(*value, *weight, packed.form, packed.spec(std::get<ttrt::OpCall>(call))));
+      changed_ = true;
+    }
+  }
+
+  static bool already_packed(const ir::Value& value, const ir::Weight& weight) {
+    return weight.dtype == DType::u8 && value.type.rank() == 3;
+  }
+
+  ir::Value* constant(const ir::Value& value, const ir::Weight& weight, Form form, const ttrt::TensorSpec& spec) {
+    ir::Value*& known = packed_[Key{weight.storage.get(), weight.storage_offset, weight.sizes, weight.strides, form, spec.dtype}];
+    if (known) return known;
+    auto storage = std::make_shared<ir::Storage>();
+    storage->bytes = static_cast<std::size_t>(spec.nbytes());
+    if (!weight.storage->absent()) storage->produce = [weight, form, spec] { return pack(weight, form, spec); };
+    ir::Weight tiles;
+    tiles.dtype = DType::u8;
+    tiles.sizes = {spec.tile_rows(), spec.tile_cols(), spec.nbytes() / spec.tiles()};
+    tiles.strides = ttrt::contiguous_strides(tiles.sizes);
+    tiles.storage = std::move(storage);
+    const std::string name = ir::weight_input(&value)->target + "." + std::string(ttrt::to_string(spec.dtype));
+    return known = context_.model.add_constant(name, std::move(tiles));
+  }
+
+  using Key = std::tuple<const ir::Storage*, std::int64_t, std::vector<std::int64_t>, std::vector<std::int64_t>, Form, ttrt::DataType>;
+  PassContext& context_;
+  std::map<Key, ir::Value*> packed_;
+  bool changed_ = false;
+};
+
+bool run(PassContext& context) { return Packer(context).run(); }
+
+}  // namespace
+}  // namespace ttc
+
+TTC_REGISTER_PASS({"pack", "Pack the weights of device operators into tiles of their format", ttc::run});

@@ -1,0 +1,186 @@
+// See replace.h.
+#include "replace.h"
+
+#include <algorithm>
+
+#include "pass/call.h"
+#include "support/error.h"
+
+namespace ttc {
+namespace {
+
+// "torch.nn.Linear" names "torch.nn.modules.linear.Linear", "Linear" names any class of that name.
+bool names_class(std::string_view pattern, std::string_view klass) {
+  if (glob_match(pattern, klass)) return true;
+  const auto last = [](std::string_view name) { return name.substr(name.rfind('.') + 1); };
+  if (last(pattern) != last(klass)) return false;
+  const std::string_view package = pattern.substr(0, pattern.size() - last(pattern).size());
+  return package.empty() || (klass.starts_with(package));
+}
+
+bool names_module(std::string_view key, const ir::Provenance& where) {
+  constexpr std::string_view by_path = "module:";
+  const bool path = key.starts_with(by_path);
+  const std::string_view pattern = path ? key.substr(by_path.size()) : key;
+  const auto fits = [&](const std::string& p, const std::string& c) { return path ? glob_match(pattern, p) : names_class(pattern, c); };
+  if (fits(where.module_path, where.module_class)) return true;
+  return std::any_of(where.stack.begin(), where.stack.end(), [&](const auto& m) { return fits(m.first, m.second); });
+}
+
+// "aten.gelu.default" is named by itself, "gelu" and "tt.gelu".
+bool names_op(std::string_view pattern, std::string_view op, std::string_view device_op) {
+  if (glob_match(pattern, op) || glob_match(pattern, device_op)) return true;
+  const auto first = op.find('.');
+  const auto second = op.find('.', first + 1);
+  return first != std::string_view::npos && glob_match(pattern, op.substr(first + 1, second - first - 1));
+}
+
+bool inside(std::string_view pattern, const ir::Provenance& where) {
+  if (glob_match(pattern, where.module_path)) return true;
+  return std::any_of(where.stack.begin(), where.stack.end(), [&](const auto& m) { return glob_match(pattern, m.first); });
+}
+
+template <typename T>
+std::optional<T> last_match(const std::vector<std::pair<std::string, T>>& entries, const std::string& path) {
+  for (auto it = entries.rbegin(); it != entries.rend(); ++it)
+    if (glob_match(it->first, path)) return it->second;
+  return std::nullopt;
+}
+
+Refusal excluded(std::string why) { return Reason{ReasonCode::UserExcluded, std::move(why)}; }
+
+}  // namespace
+
+Refusal user_refusal(const PassContext& context, const ir::Node& node, std::string_view device_op) {
+  const CompileOptions& options = context.options;
+  const ir::Provenance& where = *node.provenance;
+  for (const std::string& glob : options.exclude)
+    if (glob_match(glob, where.module_path)) return excluded("module " + where.module_path + " is excluded by " + glob);
+  for (const std::string& glob : options.fallback_modules)
+    if (inside(glob, where)) return excluded("module " + where.module_path + " is kept on the CPU by " + glob);
+  for (const std::string& glob : options.fallback_ops)
+    if (names_op(glob, node.op(), device_op)) return excluded("operator kept on the CPU by " + glob);
+  for (const std::string& glob : options.fallback_nodes)
+    if (glob_match(glob, node_name(node))) return excluded("node kept on the CPU by " + glob);
+  if (options.replace.empty()) return std::nullopt;
+  for (auto it = options.replace.rbegin(); it != options.replace.rend(); ++it)
+    if (names_module(it->first, where) && glob_match(it->second, device_op)) return std::nullopt;
+  return excluded("no entry of the map replaces it by " + std::string(device_op));
+}
+
+ttrt::LowerOptions lower_options(const PassContext& context, const ir::Node& node) {
+  const CompileOptions& options = context.options;
+  const std::string& path = node.provenance->module_path;
+  ttrt::LowerOptions out;
+  out.activation = options.activation;
+  out.weight = last_match(options.weight_format, path).value_or(ttrt::DataType::bfloat16);
+  out.fidelity = last_match(options.fidelity, path);
+  out.fp32_acc = last_match(options.fp32_acc, path).value_or(true);
+  return out;
+}
+
+Refusal call_refusal(const PassContext& context, const ttrt::OpRecord& record, const std::vector<ir::Arg>& args) {
+  auto call = concrete_call(record, args, context.shapes, context.options.activation);
+  if (const Reason* reason = std::get_if<Reason>(&call)) return *reason;
+  const auto& concrete = std::get<ttrt::OpCall>(call);
+  try {
+    record.infer(concrete);
+  } catch (const Error& error) {
+    return Reason{ReasonCode::Unsupported, error.what()};
+  }
+  return record.supports ? record.supports(concrete) : std::nullopt;
+}
+
+namespace {
+
+// Sizes, indices and masks are exact on the host and cheap; tiles would not make them faster.
+bool counts_or_compares(const ir::Node& node) {
+  bool tensor = false;
+  for (const auto& result : node.results()) {
+    if (!result->type.is_tensor() || !result->type.has_dtype) continue;
+    if (is_floating(result->type.dtype)) return false;
+    tensor = true;
+  }
+  return tensor;
+}
+
+// Which results of the node the operator gives; a Reason where another one is used.
+std::variant<std::vector<int>, Reason> match_results(const ir::Node& node, const ttrt::Lowered& lowered) {
+  std::vector<int> results = lowered.results;
+  if (results.empty())
+    for (std::size_t i = 0; i < node.results().size(); ++i) results.push_back(static_cast<int>(i));
+  for (std::size_t i = 0; i < node.results().size(); ++i)
+    if (std::find(results.begin(), results.end(), static_cast<int>(i)) == results.end() && node.result(i)->has_uses())
+      return Reason{ReasonCode::MultiUse, "result " + std::to_string(i) + " is used, which the device operator does not give"};
+  return results;
+}
+
+}  // namespace
+
+std::variant<Replacement, Reason> find_replacement(const PassContext& context, const ir::Node& node) {
+  const auto lowerings = ttrt::lowerings_of(node.op());
+  if (lowerings.empty()) return Reason{ReasonCode::Unimplemented, "no device kernel for " + node.op()};
+  if (counts_or_compares(node)) return Reason{ReasonCode::Unsupported, "integers and booleans are computed on the host"};
+  std::optional<Reason> first;
+  for (const auto& [record, lowering] : lowerings) {
+    const auto refuse = [&](Reason reason) { if (!first) first = std::move(reason); };
+    if (const Refusal no = user_refusal(context, node, record->name)) {
+      refuse(*no);
+      continue;
+    }
+    const ttrt::LowerOptions options = lower_options(context, node);
+    ttrt::LowerResult result = lowering->lower({.node = node, .options = options});
+    if (const Reason* reason = std::get_if<Reason>(&result)) {
+      refuse(*reason);
+      continue;
+    }
+    auto& lowered = std::get<ttrt::Lowered>(result);
+    auto results = match_results(node, lowered);
+    if (const Reason* reason = std::get_if<Reason>(&results)) {
+      refuse(*reason);
+      continue;
+    }
+    if (const Refusal no = call_refusal(context, *record, lowered.args)) {
+      refuse(*no);
+      continue;
+    }
+    return Replacement{.record = record, .args = std::move(lowered.args), .results = std::get<std::vector<int>>(results)};
+  }
+  return *first;
+}
+
+ir::Node* replace_node(PassContext& context, std::string_view pass, ir::Node* node, const Replacement& replacement) {
+  if (!context.allow_rewrite()) return nullptr;
+  ir::Node* made = node->graph()->insert_before(node, std::string(replacement.record->name), replacement.args);
+  made->provenance = node->provenance;
+  made->origins = node->origins;
+  std::vector<std::string> names;
+  for (int i : replacement.results) {
+    ir::Value* old = node->result(static_cast<std::size_t>(i));
+    names.push_back(old->name);
+    ir::Type type = old->type;
+    type.strides.clear();
+    old->replace_all_uses_with(made->add_result(std::move(type)));
+  }
+  const std::string name = node_name(*node), rule = node->op();
+  node->graph()->erase(node);
+  for (std::size_t i = 0; i < names.size(); ++i) made->result(i)->name = names[i];
+  context.matched(pass, rule, {name}, *made);
+  return made;
+}
+
+bool replace_ops(PassContext& context, std::string_view pass, std::initializer_list<std::string_view> ops) {
+  bool changed = false;
+  context.model.graph->for_each([&](ir::Node* node) {
+    if (std::find(ops.begin(), ops.end(), node->op()) == ops.end()) return;
+    auto found = find_replacement(context, *node);
+    if (Reason* reason = std::get_if<Reason>(&found)) {
+      context.refuse(pass, *node, std::move(*reason));
+      return;
+    }
+    changed |= replace_node(context, pass, node, std::get<Replacement>(found)) != nullptr;
+  });
+  return changed;
+}
+
+}  // namespace ttc

@@ -1,0 +1,32 @@
+// Replacing ATen nodes by device operators: the user's map and exclusions, and the lowering that op records give.
+#pragma once
+
+#include <variant>
+
+#include "common.h"
+
+namespace ttc {
+
+// A device operator that can take the place of a node, or part of one.
+struct Replacement {
+  const ttrt::OpRecord* record = nullptr;
+  std::vector<ir::Arg> args;         // in schema order
+  std::vector<int> results;          // of the ATen node, one per result of the device operator
+};
+
+// Whether the user lets `device_op` take the place of this node. Later entries of his map win; exclusions win over all.
+Refusal user_refusal(const PassContext& context, const ir::Node& node, std::string_view device_op);
+// Formats and fidelity that the user chose for the node's module.
+ttrt::LowerOptions lower_options(const PassContext& context, const ir::Node& node);
+
+// The first operator that lowers this node and takes its shapes and dtypes; else why not.
+std::variant<Replacement, Reason> find_replacement(const PassContext& context, const ir::Node& node);
+// The limits of a device operator for these arguments, user's wishes aside.
+Refusal call_refusal(const PassContext& context, const ttrt::OpRecord& record, const std::vector<ir::Arg>& args);
+
+// Puts the device operator in the node's place; types stay PyTorch's until place decides. nullptr: rewrite limit.
+ir::Node* replace_node(PassContext& context, std::string_view pass, ir::Node* node, const Replacement& replacement);
+// Replaces every top-level node whose op is one of `ops`, recording refusals. True where something changed.
+bool replace_ops(PassContext& context, std::string_view pass, std::initializer_list<std::string_view> ops);
+
+}  // namespace ttc

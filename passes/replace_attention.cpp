@@ -1,0 +1,91 @@
+// Scaled dot-product attention becomes tt.attention. A causal part of a boolean mask becomes the operator's is_causal,
+// which ATen does not take together with a mask; masks of lower rank get leading dims.
+#include "match/index_form.h"
+#include "match/kinds.h"
+#include "replace.h"
+
+namespace ttc {
+namespace {
+
+constexpr std::string_view pass = "replace-attention";
+constexpr std::string_view attention = "aten.scaled_dot_product_attention.default";
+
+bool is_and(const ir::Node& node) {
+  return node.op() == "aten.__and__.Tensor" || node.op() == "aten.bitwise_and.Tensor" || node.op() == "aten.logical_and.default";
+}
+
+// mask = causal and rest: rest. The nodes between go where nobody else reads them.
+ir::Value* without_causal(const ir::Model& model, ir::Value* mask, std::vector<ir::Node*>& nodes) {
+  while (mask->def() && (match::is_identity(*mask->def()) || mask->def()->op() == "aten.expand.default")) {
+    nodes.push_back(mask->def());
+    mask = mask->def()->operand(0);
+  }
+  ir::Node* both = mask->def();
+  if (!both || !is_and(*both) || mask->type.dtype != DType::boolean || mask->type.rank() != 4) return nullptr;
+  match::IndexForms forms(model);
+  for (std::size_t i = 0; i < 2; ++i) {
+    ir::Value *part = both->operand(i), *rest = both->operand(1 - i);
+    std::vector<ir::Node*> behind;
+    while (part && part->def() && (match::is_identity(*part->def()) || part->def()->op() == "aten.expand.default")) {
+      behind.push_back(part->def());
+      part = part->def()->operand(0);
+    }
+    if (!part || !rest || !rest->type.is_tensor() || rest->type.dtype != DType::boolean || !forms.causal(part)) continue;
+    nodes.push_back(both);
+    nodes.insert(nodes.end(), behind.begin(), behind.end());
+    return rest;
+  }
+  return nullptr;
+}
+
+ir::Value* with_rank_4(ir::Node* before, ir::Value* mask) {
+  while (mask->type.has_shape && mask->type.rank() < 4) {
+    ir::Type type = mask->type;
+    type.sizes.insert(type.sizes.begin(), ir::SymExpr(1));
+    type.strides.clear();
+    ir::Node* node = before->graph()->insert_before(before, "aten.unsqueeze.default", {mask, 0});
+    node->provenance = before->provenance;
+    mask = node->add_result(std::move(type));
+  }
+  return mask;
+}
+
+int argument(const Replacement& replacement, std::string_view name) {
+  const ir::OpSchema* schema = ir::find_schema(replacement.record->name);
+  return schema ? schema->index_of(name) : -1;
+}
+
+bool replace(PassContext& context, ir::Node* node) {
+  std::vector<ir::Node*> mask_nodes;
+  ir::Value* mask = node->operand(3);
+  if (mask && mask->type.has_shape && mask->type.rank() < 4) node->set_arg(3, with_rank_4(node, mask));
+  mask = node->operand(3);
+  auto found = find_replacement(context, *node);
+  if (Reason* reason = std::get_if<Reason>(&found)) {
+    context.refuse(pass, *node, std::move(*reason));
+    return false;
+  }
+  auto& replacement = std::get<Replacement>(found);
+  const int mask_index = argument(replacement, "mask"), causal_index = argument(replacement, "is_causal");
+  if (mask && mask->type.dtype == DType::boolean && mask_index >= 0 && causal_index >= 0)
+    if (ir::Value* rest = without_causal(context.model, mask, mask_nodes)) {
+      replacement.args[static_cast<std::size_t>(mask_index)] = with_rank_4(node, rest);
+      replacement.args[static_cast<std::size_t>(causal_index)] = true;
+    }
+  ir::Node* made = replace_node(context, pass, node, replacement);
+  if (made) merge_origins(*made, erase_unused(mask_nodes));
+  return made != nullptr;
+}
+
+bool run(PassContext& context) {
+  bool changed = false;
+  context.model.graph->for_each([&](ir::Node* node) {
+    if (node->op() == attention) changed |= replace(context, node);
+  });
+  return changed;
+}
+
+}  // namespace
+}  // namespace ttc
+
+TTC_REGISTER_PASS({"replace-attention", "Replace scaled_dot_product_attention by a device operator", ttc::run});
