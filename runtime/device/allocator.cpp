@@ -10,7 +10,10 @@
 namespace ttrt {
 
 Allocator::Allocator(std::int64_t base, std::int64_t end, std::int64_t alignment, Direction direction)
-    : base_(round_up(base, alignment)), end_(end / alignment * alignment), alignment_(alignment), direction_(direction) {
+    : base_(round_up(base, alignment)),
+      end_(end / alignment * alignment),
+      alignment_(alignment),
+      direction_(direction) {
   TTC_CHECK(base_ < end_, "a memory without room");
   free_.emplace(base_, end_ - base_);
 }

@@ -25,7 +25,9 @@ ArchProfile grayskull(std::string name, std::int64_t x, std::int64_t y, double m
   ArchProfile p;
   p.name = std::move(name);
   p.arch = Arch::grayskull;
-  p.source = "A1 (board pages), A2 (SoC descriptors); FLOP/cycle from the 332 TFLOPS of the e150 page [I], NoC, unpacker and packer as Wormhole [I]";
+  p.source =
+      "A1 (board pages), A2 (SoC descriptors); FLOP/cycle from the 332 TFLOPS of the e150 page [I], NoC, unpacker and "
+      "packer as Wormhole [I]";
   p.grid_x = x, p.grid_y = y, p.clock_mhz = mhz;
   p.l1_bytes = 1024 * KiB, p.l1_reserved = 32 * KiB;
   p.dram_banks = 8, p.dram_bank_bytes = GiB;
@@ -41,7 +43,9 @@ ArchProfile wormhole(std::string name, std::int64_t chips) {
   ArchProfile p;
   p.name = std::move(name);
   p.arch = Arch::wormhole;
-  p.source = "A1 (board pages), A2 (SoC descriptors, alignments), A3 (NoC estimator, DRAM 267 of 288 GB/s), A4 (matrix engine, ISA docs), A5 (traced dispatch)";
+  p.source =
+      "A1 (board pages), A2 (SoC descriptors, alignments), A3 (NoC estimator, DRAM 267 of 288 GB/s), A4 (matrix "
+      "engine, ISA docs), A5 (traced dispatch)";
   p.chips = chips;
   p.grid_x = 8, p.grid_y = 8, p.clock_mhz = 1000;
   p.l1_bytes = 1464 * KiB, p.l1_reserved = 32 * KiB;
@@ -58,7 +62,9 @@ ArchProfile blackhole(std::string name, std::int64_t x, std::int64_t y, std::int
   ArchProfile p;
   p.name = std::move(name);
   p.arch = Arch::blackhole;
-  p.source = "A1 (board pages; grids as in the published GEMM tables), A2 (SoC descriptors, alignments), A3 (NoC estimator, DRAM 500 of 512 GB/s), A4 (matrix engine), A5 (traced dispatch); reserved L1 as Wormhole [I]";
+  p.source =
+      "A1 (board pages; grids as in the published GEMM tables), A2 (SoC descriptors, alignments), A3 (NoC estimator, "
+      "DRAM 500 of 512 GB/s), A4 (matrix engine), A5 (traced dispatch); reserved L1 as Wormhole [I]";
   p.grid_x = x, p.grid_y = y, p.clock_mhz = 1350;
   p.l1_bytes = 1536 * KiB, p.l1_reserved = 32 * KiB;
   p.dram_banks = banks, p.dram_bank_bytes = 4 * GiB;
@@ -129,8 +135,8 @@ void set_number(ArchProfile& profile, const Field& field, const nlohmann::json& 
     throw ttc::bad_file(file, "\"" + key + "\" must be " + (integer ? "an integer" : "a number"));
   const double number = value.get<double>();
   if (!(number >= field.smallest && number <= field.largest))
-    throw ttc::bad_file(file, "\"" + key + "\" is " + value.dump() + "; it must lie between " + short_text(field.smallest) + " and " +
-                                  short_text(field.largest));
+    throw ttc::bad_file(file, "\"" + key + "\" is " + value.dump() + "; it must lie between " +
+                                  short_text(field.smallest) + " and " + short_text(field.largest));
   if (integer) {
     profile.*std::get<std::int64_t P::*>(field.member) = value.get<std::int64_t>();
   } else {
@@ -150,7 +156,8 @@ void set_key(ArchProfile& profile, const std::string& key, const nlohmann::json&
   if (key == "arch") {
     const std::string name = string_at(value, key, file);
     const auto arch = arch_from_string(name);
-    if (!arch) throw ttc::bad_file(file, "unknown arch '" + name + "'", suggest(name, {arch_names.begin(), arch_names.end()}));
+    if (!arch)
+      throw ttc::bad_file(file, "unknown arch '" + name + "'", suggest(name, {arch_names.begin(), arch_names.end()}));
     profile.arch = *arch;
     return;
   }
@@ -165,7 +172,8 @@ void check_consistent(const ArchProfile& p, const std::string& file) {
   if (p.l1_reserved + 16 * KiB > p.l1_bytes)
     throw ttc::bad_file(file, "\"l1_reserved\" leaves less than 16 KiB of \"l1_bytes\"");
   for (const std::int64_t alignment : {p.l1_alignment, p.dram_alignment, p.pcie_alignment})
-    if ((alignment & (alignment - 1)) != 0) throw ttc::bad_file(file, "alignments must be powers of two, " + std::to_string(alignment) + " is not");
+    if ((alignment & (alignment - 1)) != 0)
+      throw ttc::bad_file(file, "alignments must be powers of two, " + std::to_string(alignment) + " is not");
 }
 
 }  // namespace
@@ -185,8 +193,7 @@ double ArchProfile::peak_tflops(MathFidelity fidelity) const {
 
 std::span<const ArchProfile> arch_profiles() {
   static const std::array profiles{
-      grayskull("e75", 11, 8, 1000, 102), grayskull("e150", 12, 9, 1200, 118),
-      wormhole("n150", 1),                wormhole("n300", 2),
+      grayskull("e75", 11, 8, 1000, 102), grayskull("e150", 12, 9, 1200, 118), wormhole("n150", 1), wormhole("n300", 2),
       blackhole("p100", 11, 10, 7, 448),  blackhole("p150", 13, 10, 8, 512),
   };
   return profiles;
@@ -211,7 +218,8 @@ const ArchProfile& find_profile(std::string_view name) {
 
 ArchProfile parse_profile(std::string_view text, const std::string& file) {
   const nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
-  if (!json.is_object()) throw ttc::bad_file(file, json.is_discarded() ? "not valid JSON" : "a profile must be a JSON object");
+  if (!json.is_object())
+    throw ttc::bad_file(file, json.is_discarded() ? "not valid JSON" : "a profile must be a JSON object");
   ArchProfile profile = default_profile();
   if (const auto base = json.find("base"); base != json.end()) {
     try {

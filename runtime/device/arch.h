@@ -1,5 +1,6 @@
-// What the emulator knows about each board: one record of numbers per profile, each a fact with a source or a user's own.
-// Nothing else in the tree holds a number about a chip. A profile describes one chip; boards with two are two devices.
+// What the emulator knows about each board: one record of numbers per profile, each a fact with a source or a user's
+// own. Nothing else in the tree holds a number about a chip. A profile describes one chip; boards with two are two
+// devices.
 #pragma once
 
 #include <cstdint>
@@ -19,37 +20,37 @@ std::string_view to_string(Arch arch);  // "wormhole"
 std::optional<Arch> arch_from_string(std::string_view name);
 
 struct ArchProfile {
-  std::string name;          // "n150"
+  std::string name;  // "n150"
   Arch arch = Arch::wormhole;
-  std::string source;        // where the numbers come from
+  std::string source;  // where the numbers come from
 
-  std::int64_t chips = 1;    // on the board; the other numbers are per chip
+  std::int64_t chips = 1;               // on the board; the other numbers are per chip
   std::int64_t grid_x = 8, grid_y = 8;  // Tensix cores that ops may use
   double clock_mhz = 1000;
 
-  std::int64_t l1_bytes = 0;          // per core
-  std::int64_t l1_reserved = 0;       // of these, at the bottom, kept by the system
+  std::int64_t l1_bytes = 0;     // per core
+  std::int64_t l1_reserved = 0;  // of these, at the bottom, kept by the system
   std::int64_t dram_banks = 0;
   std::int64_t dram_bank_bytes = 0;
-  std::int64_t l1_alignment = 16;     // bytes
+  std::int64_t l1_alignment = 16;  // bytes
   std::int64_t dram_alignment = 32;
   std::int64_t pcie_alignment = 32;
 
-  double dram_gb_s = 0;               // the board's specification, per chip
-  double dram_efficiency = 1;         // the best share of it that anybody measured
-  double dram_bank_bytes_per_cycle = 0;   // what one DRAM controller injects into the NoC
-  double noc_bytes_per_cycle = 0;         // usable, per link and NoC
-  double noc_core_bytes_per_cycle = 0;    // what one core injects or absorbs
-  std::int64_t noc_packet_bytes = 0;      // largest packet
+  double dram_gb_s = 0;                  // the board's specification, per chip
+  double dram_efficiency = 1;            // the best share of it that anybody measured
+  double dram_bank_bytes_per_cycle = 0;  // what one DRAM controller injects into the NoC
+  double noc_bytes_per_cycle = 0;        // usable, per link and NoC
+  double noc_core_bytes_per_cycle = 0;   // what one core injects or absorbs
+  std::int64_t noc_packet_bytes = 0;     // largest packet
   double noc_hop_cycles = 0;
-  double noc_l1_read_cycles = 0;          // start latencies: remote L1 read, remote L1 write, DRAM
+  double noc_l1_read_cycles = 0;  // start latencies: remote L1 read, remote L1 write, DRAM
   double noc_l1_write_cycles = 0;
   double noc_dram_read_cycles = 0;
-  double h2d_gb_s = 0;                    // host to device writes of large pages
-  double dispatch_us = 0;                 // one traced program on all cores
+  double h2d_gb_s = 0;     // host to device writes of large pages
+  double dispatch_us = 0;  // one traced program on all cores
 
-  double matrix_flops_per_cycle = 0;      // per core in LoFi; a fidelity of n phases takes n times as long
-  double unpack_bytes_per_cycle = 0;      // per core, both operands together
+  double matrix_flops_per_cycle = 0;  // per core in LoFi; a fidelity of n phases takes n times as long
+  double unpack_bytes_per_cycle = 0;  // per core, both operands together
   double pack_bytes_per_cycle = 0;
 
   std::int64_t cores() const { return grid_x * grid_y; }

@@ -21,17 +21,21 @@ constexpr std::int64_t chunk = 256;
 struct Float8 {
   int mantissa_bits;
   int bias;
-  int largest;                // code of the largest finite magnitude
-  std::uint8_t overflow;      // code (without sign) that larger magnitudes become
-  bool negative_zero;         // fnuz kinds use 0x80 for NaN
+  int largest;            // code of the largest finite magnitude
+  std::uint8_t overflow;  // code (without sign) that larger magnitudes become
+  bool negative_zero;     // fnuz kinds use 0x80 for NaN
 };
 
 constexpr Float8 float8_of(DType dtype) {
   switch (dtype) {
-    case DType::f8e5m2: return {2, 15, 0x7b, 0x7c, true};
-    case DType::f8e4m3fnuz: return {3, 8, 0x7f, 0x80, false};
-    case DType::f8e5m2fnuz: return {2, 16, 0x7f, 0x80, false};
-    default: return {3, 7, 0x7e, 0x7f, true};  // f8e4m3fn
+    case DType::f8e5m2:
+      return {2, 15, 0x7b, 0x7c, true};
+    case DType::f8e4m3fnuz:
+      return {3, 8, 0x7f, 0x80, false};
+    case DType::f8e5m2fnuz:
+      return {2, 16, 0x7f, 0x80, false};
+    default:
+      return {3, 7, 0x7e, 0x7f, true};  // f8e4m3fn
   }
 }
 
@@ -105,9 +109,12 @@ void widen(const std::byte* src, Wide* out, std::int64_t n) {
 
 void decode_float(const std::byte* src, DType from, double* out, std::int64_t n) {
   switch (from) {
-    case DType::f16: return widen<_Float16>(src, out, n);
-    case DType::f32: return widen<float>(src, out, n);
-    case DType::f64: return widen<double>(src, out, n);
+    case DType::f16:
+      return widen<_Float16>(src, out, n);
+    case DType::f32:
+      return widen<float>(src, out, n);
+    case DType::f64:
+      return widen<double>(src, out, n);
     case DType::bf16:
       for (std::int64_t i = 0; i < n; ++i) out[i] = bf16_to_f32(load<std::uint16_t>(src, i));
       return;
@@ -122,13 +129,20 @@ void decode_int(const std::byte* src, DType from, std::int64_t* out, std::int64_
     case DType::boolean:
       for (std::int64_t i = 0; i < n; ++i) out[i] = load<std::uint8_t>(src, i) != 0;
       return;
-    case DType::u8: return widen<std::uint8_t>(src, out, n);
-    case DType::i8: return widen<std::int8_t>(src, out, n);
-    case DType::i16: return widen<std::int16_t>(src, out, n);
-    case DType::u16: return widen<std::uint16_t>(src, out, n);
-    case DType::i32: return widen<std::int32_t>(src, out, n);
-    case DType::u32: return widen<std::uint32_t>(src, out, n);
-    default: return widen<std::int64_t>(src, out, n);
+    case DType::u8:
+      return widen<std::uint8_t>(src, out, n);
+    case DType::i8:
+      return widen<std::int8_t>(src, out, n);
+    case DType::i16:
+      return widen<std::int16_t>(src, out, n);
+    case DType::u16:
+      return widen<std::uint16_t>(src, out, n);
+    case DType::i32:
+      return widen<std::int32_t>(src, out, n);
+    case DType::u32:
+      return widen<std::uint32_t>(src, out, n);
+    default:
+      return widen<std::int64_t>(src, out, n);
   }
 }
 
@@ -163,9 +177,12 @@ void encode_int(const std::int64_t* in, std::byte* dst, DType to, std::int64_t n
       if (to != DType::boolean) return narrow<std::uint8_t>(in, dst, n);
       for (std::int64_t i = 0; i < n; ++i) store(dst, i, static_cast<std::uint8_t>(in[i] != 0));
       return;
-    case 2: return narrow<std::uint16_t>(in, dst, n);
-    case 4: return narrow<std::uint32_t>(in, dst, n);
-    default: return narrow<std::int64_t>(in, dst, n);
+    case 2:
+      return narrow<std::uint16_t>(in, dst, n);
+    case 4:
+      return narrow<std::uint32_t>(in, dst, n);
+    default:
+      return narrow<std::int64_t>(in, dst, n);
   }
 }
 
@@ -200,10 +217,14 @@ void cast_real(const std::byte* src, DType from, std::byte* dst, DType to, std::
 
 DType component(DType dtype) {
   switch (dtype) {
-    case DType::c32: return DType::f16;
-    case DType::c64: return DType::f32;
-    case DType::c128: return DType::f64;
-    default: return dtype;
+    case DType::c32:
+      return DType::f16;
+    case DType::c64:
+      return DType::f32;
+    case DType::c128:
+      return DType::f64;
+    default:
+      return dtype;
   }
 }
 

@@ -27,21 +27,27 @@ Registry& registry() {
 int Host::threads() const { return omp_get_max_threads(); }
 std::string_view Host::isa() const { return to_string(ttrt::isa()); }
 
-Device::Device(ArchProfile profile, int pcie_slot) : memory_(std::make_shared<DeviceMemory>(std::move(profile), pcie_slot)) {}
+Device::Device(ArchProfile profile, int pcie_slot)
+    : memory_(std::make_shared<DeviceMemory>(std::move(profile), pcie_slot)) {}
 Device::~Device() { memory_->abandon(); }
 
-std::shared_ptr<Device> create_device(Arch arch, int pcie_slot) { return create_device(default_profile(arch), pcie_slot); }
+std::shared_ptr<Device> create_device(Arch arch, int pcie_slot) {
+  return create_device(default_profile(arch), pcie_slot);
+}
 
 std::shared_ptr<Device> create_device(const ArchProfile& profile, int pcie_slot) {
   if (pcie_slot < 0 || pcie_slot >= pcie_slots)
-    throw ttc::usage_error("there is no PCIe slot " + std::to_string(pcie_slot), "slots are 0 to " + std::to_string(pcie_slots - 1));
+    throw ttc::usage_error("there is no PCIe slot " + std::to_string(pcie_slot),
+                           "slots are 0 to " + std::to_string(pcie_slots - 1));
   Registry& r = registry();
-  std::shared_ptr<Device> other;  // outlives the lock: it may be the last handle, whose destructor must not run under it
+  std::shared_ptr<Device>
+      other;  // outlives the lock: it may be the last handle, whose destructor must not run under it
   const std::lock_guard lock(r.mutex);
   std::weak_ptr<Device>& slot = r.slots[static_cast<std::size_t>(pcie_slot)];
   other = slot.lock();
   if (other && !other->is_closed())
-    throw ttc::usage_error("PCIe slot " + std::to_string(pcie_slot) + " is occupied by a " + other->profile().name, "close_device it first, or choose another slot");
+    throw ttc::usage_error("PCIe slot " + std::to_string(pcie_slot) + " is occupied by a " + other->profile().name,
+                           "close_device it first, or choose another slot");
   auto device = std::make_shared<Device>(profile, pcie_slot);
   slot = device;
   return device;
@@ -72,7 +78,8 @@ void set_default_device(std::shared_ptr<Device> device) {
 std::shared_ptr<Device> get_default_device() {
   Registry& r = registry();
   const std::lock_guard lock(r.mutex);
-  if (!r.default_device) throw ttc::usage_error("there is no default device", "call set_default_device with an initialised device");
+  if (!r.default_device)
+    throw ttc::usage_error("there is no default device", "call set_default_device with an initialised device");
   return r.default_device;
 }
 

@@ -20,8 +20,8 @@ namespace ttrt {
 // The machine that runs this process.
 class Host {
  public:
-  int threads() const;               // that device kernels may use at once
-  std::string_view isa() const;      // the instruction set the kernels chose: "avx512"
+  int threads() const;           // that device kernels may use at once
+  std::string_view isa() const;  // the instruction set the kernels chose: "avx512"
 };
 
 class Device {

@@ -29,7 +29,8 @@ std::int64_t checked_nbytes(DType dtype, const Shape& sizes) {
   if (empty) return 0;
   std::int64_t bytes = ttc::size_of(dtype);
   for (const std::int64_t dim : sizes) {
-    if (dim > largest_tensor / bytes) throw ttc::usage_error("a tensor of shape " + shape_text(sizes) + " is too large");
+    if (dim > largest_tensor / bytes)
+      throw ttc::usage_error("a tensor of shape " + shape_text(sizes) + " is too large");
     bytes *= dim;
   }
   return bytes;
@@ -56,10 +57,14 @@ struct Copier {
 
   void gather(const std::byte* from, std::int64_t n, std::int64_t step) {
     switch (element) {
-      case 1: return gather_as<std::uint8_t>(from, n, step);
-      case 2: return gather_as<std::uint16_t>(from, n, step);
-      case 4: return gather_as<std::uint32_t>(from, n, step);
-      case 8: return gather_as<std::uint64_t>(from, n, step);
+      case 1:
+        return gather_as<std::uint8_t>(from, n, step);
+      case 2:
+        return gather_as<std::uint16_t>(from, n, step);
+      case 4:
+        return gather_as<std::uint32_t>(from, n, step);
+      case 8:
+        return gather_as<std::uint64_t>(from, n, step);
       default:
         for (std::int64_t i = 0; i < n; ++i, dst += element) std::memcpy(dst, from + i * step, element);
     }
@@ -115,8 +120,11 @@ HostTensor empty_host(DType dtype, Shape sizes) {
   const auto bytes = static_cast<std::size_t>(checked_nbytes(dtype, sizes));
   const std::size_t rounded = (bytes + alignment) / alignment * alignment;  // never zero
   void* memory = std::aligned_alloc(alignment, rounded);
-  if (!memory) throw ttc::Error(ttc::Exit::unsupported, "", "the host has no " + std::to_string(bytes) + " bytes for a tensor of shape " + shape_text(sizes));
-  HostTensor tensor{dtype, std::move(sizes), {}, std::shared_ptr<void>(memory, std::free), static_cast<std::byte*>(memory)};
+  if (!memory)
+    throw ttc::Error(ttc::Exit::unsupported, "",
+                     "the host has no " + std::to_string(bytes) + " bytes for a tensor of shape " + shape_text(sizes));
+  HostTensor tensor{
+      dtype, std::move(sizes), {}, std::shared_ptr<void>(memory, std::free), static_cast<std::byte*>(memory)};
   tensor.strides = contiguous_strides(tensor.sizes);
   return tensor;
 }
@@ -131,7 +139,8 @@ HostTensor contiguous(const HostTensor& tensor) {
   const auto element = static_cast<std::size_t>(ttc::size_of(tensor.dtype));
   std::size_t outer = tensor.sizes.size();
   std::int64_t stride = 1;
-  while (outer > 0 && (tensor.sizes[outer - 1] == 1 || tensor.strides[outer - 1] == stride)) stride *= tensor.sizes[--outer];
+  while (outer > 0 && (tensor.sizes[outer - 1] == 1 || tensor.strides[outer - 1] == stride))
+    stride *= tensor.sizes[--outer];
   Copier copier{tensor, outer, element, element * static_cast<std::size_t>(stride), out.data};
   copier.walk(0, tensor.data);
   return out;

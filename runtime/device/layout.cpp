@@ -65,13 +65,15 @@ template <typename T>
 void place_tile(const T* src, std::int64_t stride, int rows, int cols, T* tile) {
   if (rows < tile_dim || cols < tile_dim) std::fill_n(tile, tile_elements, T{0});
   for (int r = 0; r < rows; ++r)
-    for (int c = 0; c < cols; c += 16) std::copy_n(src + r * stride + c, std::min(16, cols - c), tile + face_offset(r, c));
+    for (int c = 0; c < cols; c += 16)
+      std::copy_n(src + r * stride + c, std::min(16, cols - c), tile + face_offset(r, c));
 }
 
 template <typename T>
 void take_tile(const T* tile, T* dst, std::int64_t stride, int rows, int cols) {
   for (int r = 0; r < rows; ++r)
-    for (int c = 0; c < cols; c += 16) std::copy_n(tile + face_offset(r, c), std::min(16, cols - c), dst + r * stride + c);
+    for (int c = 0; c < cols; c += 16)
+      std::copy_n(tile + face_offset(r, c), std::min(16, cols - c), dst + r * stride + c);
 }
 
 // --- integers -------------------------------------------------------------------------------------------------------
@@ -82,25 +84,39 @@ struct Range {
 
 Range range_of(DType dtype) {
   switch (dtype) {
-    case DType::u8: return {0, 255};
-    case DType::i8: return {-128, 127};
-    case DType::u16: return {0, 65535};
-    case DType::i16: return {-32768, 32767};
-    case DType::u32: return {0, 4294967295};
-    case DType::i32: return {-2147483648LL, 2147483647};
-    case DType::u64: return {0, std::numeric_limits<std::int64_t>::max()};
-    default: return {std::numeric_limits<std::int64_t>::min(), std::numeric_limits<std::int64_t>::max()};
+    case DType::u8:
+      return {0, 255};
+    case DType::i8:
+      return {-128, 127};
+    case DType::u16:
+      return {0, 65535};
+    case DType::i16:
+      return {-32768, 32767};
+    case DType::u32:
+      return {0, 4294967295};
+    case DType::i32:
+      return {-2147483648LL, 2147483647};
+    case DType::u64:
+      return {0, std::numeric_limits<std::int64_t>::max()};
+    default:
+      return {std::numeric_limits<std::int64_t>::min(), std::numeric_limits<std::int64_t>::max()};
   }
 }
 
 DType storage_dtype(DataType dtype) {
   switch (dtype) {
-    case DataType::uint8: return DType::u8;
-    case DataType::uint16: return DType::u16;
-    case DataType::uint32: return DType::u32;
-    case DataType::int32: return DType::i32;
-    case DataType::float32: return DType::f32;
-    default: return DType::bf16;
+    case DataType::uint8:
+      return DType::u8;
+    case DataType::uint16:
+      return DType::u16;
+    case DataType::uint32:
+      return DType::u32;
+    case DataType::int32:
+      return DType::i32;
+    case DataType::float32:
+      return DType::f32;
+    default:
+      return DType::bf16;
   }
 }
 
@@ -121,7 +137,8 @@ void cast_checked(const std::byte* src, DType from, std::byte* dst, DType to, st
     const auto [low, high] = std::minmax_element(wide.begin(), wide.begin() + count);
     if (*low < allowed.smallest || *high > allowed.largest) {
       const std::int64_t bad = *low < allowed.smallest ? *low : *high;
-      const std::string text = from == DType::u64 ? std::to_string(static_cast<std::uint64_t>(bad)) : std::to_string(bad);
+      const std::string text =
+          from == DType::u64 ? std::to_string(static_cast<std::uint64_t>(bad)) : std::to_string(bad);
       throw ttc::usage_error("the value " + text + " does not fit " + std::string(ttc::torch_name(to)));
     }
     cast(reinterpret_cast<const std::byte*>(wide.data()), DType::i64, dst + at * ttc::size_of(to), to, count);
@@ -154,17 +171,23 @@ void untilize_raw(const TensorSpec& spec, const std::byte* tiles, const HostTens
 
 void tilize_integers(const HostTensor& host, const TensorSpec& spec, std::byte* out) {
   switch (element_bytes(spec.dtype)) {
-    case 1: return tilize_raw<std::uint8_t>(host, spec, out);
-    case 2: return tilize_raw<std::uint16_t>(host, spec, out);
-    default: return tilize_raw<std::uint32_t>(host, spec, out);
+    case 1:
+      return tilize_raw<std::uint8_t>(host, spec, out);
+    case 2:
+      return tilize_raw<std::uint16_t>(host, spec, out);
+    default:
+      return tilize_raw<std::uint32_t>(host, spec, out);
   }
 }
 
 void untilize_integers(const TensorSpec& spec, const std::byte* tiles, const HostTensor& out) {
   switch (element_bytes(spec.dtype)) {
-    case 1: return untilize_raw<std::uint8_t>(spec, tiles, out);
-    case 2: return untilize_raw<std::uint16_t>(spec, tiles, out);
-    default: return untilize_raw<std::uint32_t>(spec, tiles, out);
+    case 1:
+      return untilize_raw<std::uint8_t>(spec, tiles, out);
+    case 2:
+      return untilize_raw<std::uint16_t>(spec, tiles, out);
+    default:
+      return untilize_raw<std::uint32_t>(spec, tiles, out);
   }
 }
 
@@ -197,8 +220,8 @@ void check(const HostTensor& host, const TensorSpec& spec) {
 }
 
 [[noreturn]] void refuse(DType host, DataType device, const char* direction) {
-  throw ttc::usage_error("no conversion " + std::string(direction) + " " + std::string(ttc::torch_name(host)) + " for a " +
-                         std::string(to_string(device)) + " device tensor");
+  throw ttc::usage_error("no conversion " + std::string(direction) + " " + std::string(ttc::torch_name(host)) +
+                         " for a " + std::string(to_string(device)) + " device tensor");
 }
 
 // Parallel cast of dense arrays.
@@ -222,7 +245,8 @@ HostTensor converted(const HostTensor& tensor, DType to) {
 void tilize_from_host(const HostTensor& host, const TensorSpec& spec, std::byte* out) {
   check(host, spec);
   const bool floating = is_float_format(spec.dtype);
-  if (ttc::is_complex(host.dtype) || (!floating && !is_integer_like(host.dtype))) refuse(host.dtype, spec.dtype, "from");
+  if (ttc::is_complex(host.dtype) || (!floating && !is_integer_like(host.dtype)))
+    refuse(host.dtype, spec.dtype, "from");
   if (host.numel() == 0) {
     std::memset(out, 0, static_cast<std::size_t>(spec.nbytes()));
     return;
@@ -236,7 +260,8 @@ void tilize_from_host(const HostTensor& host, const TensorSpec& spec, std::byte*
     const bool in_place = host.dtype == storage && rows_are_dense(host);
     return tilize_integers(in_place ? host : convert_checked(host, storage), spec, out);
   }
-  if (host.dtype == DType::bf16) return tilize_floats<std::uint16_t>(rows_are_dense(host) ? host : contiguous(host), spec, out);
+  if (host.dtype == DType::bf16)
+    return tilize_floats<std::uint16_t>(rows_are_dense(host) ? host : contiguous(host), spec, out);
   const bool in_place = host.dtype == DType::f32 && rows_are_dense(host);
   tilize_floats<float>(in_place ? host : converted(host, DType::f32), spec, out);
 }

@@ -15,8 +15,10 @@ std::byte* map_lazily(std::int64_t bytes, const std::string& what) {
   void* memory = mmap(nullptr, static_cast<std::size_t>(bytes), PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED)
-    throw ttc::Error(ttc::Exit::unsupported, "", "the host refuses to reserve " + std::to_string(bytes) + " bytes of address space for the " + what,
-                     "raise the limit on virtual memory (ulimit -v), or use a profile with a smaller \"dram_bank_bytes\"");
+    throw ttc::Error(
+        ttc::Exit::unsupported, "",
+        "the host refuses to reserve " + std::to_string(bytes) + " bytes of address space for the " + what,
+        "raise the limit on virtual memory (ulimit -v), or use a profile with a smaller \"dram_bank_bytes\"");
   madvise(memory, static_cast<std::size_t>(bytes), MADV_HUGEPAGE);  // a wish: fewer page faults
   madvise(memory, static_cast<std::size_t>(bytes), MADV_DONTDUMP);
   return static_cast<std::byte*>(memory);
@@ -46,7 +48,8 @@ std::string holders_text(std::vector<HeldBuffer> held) {
   sort_by_size(held);
   std::string text = "held now by " + std::to_string(held.size()) + (held.size() == 1 ? " buffer: " : " buffers: ");
   for (std::size_t i = 0; i < held.size() && i < holders_named; ++i)
-    text += (i ? ", " : "") + held[i].label + " " + bytes_text(held[i].bytes) + " at " + std::to_string(held[i].address);
+    text +=
+        (i ? ", " : "") + held[i].label + " " + bytes_text(held[i].bytes) + " at " + std::to_string(held[i].address);
   if (held.size() > holders_named) text += ", ...";
   return text;
 }
@@ -54,7 +57,8 @@ std::string holders_text(std::vector<HeldBuffer> held) {
 void append_buffers(std::string& text, const char* title, const std::vector<HeldBuffer>& held) {
   constexpr std::size_t shown = 20;
   if (held.empty()) return;
-  text += "  " + std::string(title) + " (" + std::to_string(held.size()) + (held.size() == 1 ? " buffer)\n" : " buffers)\n");
+  text += "  " + std::string(title) + " (" + std::to_string(held.size()) +
+          (held.size() == 1 ? " buffer)\n" : " buffers)\n");
   for (std::size_t i = 0; i < held.size() && i < shown; ++i)
     text += "    " + bytes_text(held[i].bytes) + " (" + bytes_text(held[i].bytes_per_bank) + " per bank) at " +
             std::to_string(held[i].address) + "  " + held[i].label + "\n";
@@ -67,9 +71,10 @@ std::string to_text(const MemoryReport& report) {
   std::string text;
   for (const MemoryUsage* usage : {&report.dram, &report.l1}) {
     const auto all_banks = [&](std::int64_t per_bank) { return bytes_text(per_bank * usage->banks); };
-    text += std::string(to_string(usage->type)) + ": " + std::to_string(usage->banks) + " banks of " + bytes_text(usage->bank_bytes) +
-            ", allocated " + all_banks(usage->allocated_per_bank) + ", peak " + all_banks(usage->peak_per_bank) + " (" +
-            bytes_text(usage->peak_per_bank) + " per bank), largest free block " + bytes_text(usage->largest_free_per_bank) + " per bank\n";
+    text += std::string(to_string(usage->type)) + ": " + std::to_string(usage->banks) + " banks of " +
+            bytes_text(usage->bank_bytes) + ", allocated " + all_banks(usage->allocated_per_bank) + ", peak " +
+            all_banks(usage->peak_per_bank) + " (" + bytes_text(usage->peak_per_bank) +
+            " per bank), largest free block " + bytes_text(usage->largest_free_per_bank) + " per bank\n";
     append_buffers(text, "live", usage->live);
     append_buffers(text, "at the peak", usage->at_peak);
   }
@@ -83,9 +88,10 @@ std::string core_range_text(const ArchProfile& profile) {
 ttc::Refusal check_circular_buffers(const ArchProfile& profile, std::int64_t bytes) {
   const std::int64_t end = profile.l1_reserved + bytes;
   if (end <= profile.l1_bytes) return std::nullopt;
-  return ttc::Reason{ttc::ReasonCode::DeviceLimit,
-                     "Statically allocated circular buffers on core range " + core_range_text(profile) + " grow to " + std::to_string(end) +
-                         " B which is beyond max L1 size of " + std::to_string(profile.l1_bytes) + " B"};
+  return ttc::Reason{ttc::ReasonCode::DeviceLimit, "Statically allocated circular buffers on core range " +
+                                                       core_range_text(profile) + " grow to " + std::to_string(end) +
+                                                       " B which is beyond max L1 size of " +
+                                                       std::to_string(profile.l1_bytes) + " B"};
 }
 
 DeviceMemory::DeviceMemory(ArchProfile profile, int slot)
@@ -124,7 +130,8 @@ void DeviceMemory::open() {
 void DeviceMemory::close() {
   const std::lock_guard lock(mutex_);
   if (is_closed()) throw ttc::usage_error(name() + " is already closed");
-  if (!is_open()) throw ttc::usage_error(name() + " cannot be closed: it is not initialised", "call initialize_device first");
+  if (!is_open())
+    throw ttc::usage_error(name() + " cannot be closed: it is not initialised", "call initialize_device first");
   phase_.store(Phase::closed, std::memory_order_release);
   if (holders_ == 0) unmap();
 }
@@ -137,7 +144,9 @@ void DeviceMemory::abandon() noexcept {
 
 void DeviceMemory::require_open() const {
   if (is_open()) return;
-  if (is_closed()) throw ttc::usage_error(name() + " is closed; its tensors can no longer be used", "copy what you need to the host before close_device");
+  if (is_closed())
+    throw ttc::usage_error(name() + " is closed; its tensors can no longer be used",
+                           "copy what you need to the host before close_device");
   throw ttc::usage_error(name() + " is not initialised", "call initialize_device first");
 }
 
@@ -150,10 +159,10 @@ std::int64_t DeviceMemory::alignment(BufferType type) const {
 std::string DeviceMemory::out_of_memory_text(BufferType type, std::int64_t per_bank, std::int64_t bytes) const {
   const Pool& p = pool(type);
   const auto n = [](std::int64_t value) { return std::to_string(value) + " B"; };
-  return "Out of Memory: Not enough space to allocate " + n(bytes) + " " + std::string(to_string(type)) + " buffer across " +
-         std::to_string(p.banks) + " banks, where each bank needs to store " + n(per_bank) + ", but bank size is " + n(p.allocator.capacity()) +
-         " (allocated: " + n(p.allocator.allocated()) + ", free: " + n(p.allocator.free_bytes()) +
-         ", largest free block: " + n(p.allocator.largest_free()) + ")";
+  return "Out of Memory: Not enough space to allocate " + n(bytes) + " " + std::string(to_string(type)) +
+         " buffer across " + std::to_string(p.banks) + " banks, where each bank needs to store " + n(per_bank) +
+         ", but bank size is " + n(p.allocator.capacity()) + " (allocated: " + n(p.allocator.allocated()) +
+         ", free: " + n(p.allocator.free_bytes()) + ", largest free block: " + n(p.allocator.largest_free()) + ")";
 }
 
 Block DeviceMemory::allocate(BufferType type, std::int64_t bytes_per_bank, std::int64_t data_bytes, std::string label) {
@@ -165,8 +174,8 @@ Block DeviceMemory::allocate(BufferType type, std::int64_t bytes_per_bank, std::
   if (!address) {
     std::vector<HeldBuffer> held;
     for (const auto& [at, live] : p.live) held.push_back(live.held);
-    throw OutOfMemory(out_of_memory_text(type, bytes_per_bank, data_bytes) + "\n" + std::string(to_string(type)) + " of " + name() +
-                      ": " + holders_text(std::move(held)));
+    throw OutOfMemory(out_of_memory_text(type, bytes_per_bank, data_bytes) + "\n" + std::string(to_string(type)) +
+                      " of " + name() + ": " + holders_text(std::move(held)));
   }
   p.live.emplace(*address, Live{{std::move(label), *address, data_bytes, p.allocator.size_of(*address)}, ++p.serial});
   if (p.allocator.peak() > peak) {
@@ -199,7 +208,14 @@ MemoryReport DeviceMemory::report() const {
   const std::lock_guard lock(mutex_);
   const auto usage = [&](BufferType type) {
     const Pool& p = pool(type);
-    MemoryUsage u{type, p.banks, p.allocator.capacity(), p.allocator.allocated(), p.allocator.largest_free(), p.allocator.peak(), {}, p.freed_since_peak};
+    MemoryUsage u{type,
+                  p.banks,
+                  p.allocator.capacity(),
+                  p.allocator.allocated(),
+                  p.allocator.largest_free(),
+                  p.allocator.peak(),
+                  {},
+                  p.freed_since_peak};
     for (const auto& [address, live] : p.live) {
       u.live.push_back(live.held);
       if (live.serial <= p.peak_serial) u.at_peak.push_back(live.held);
@@ -229,10 +245,12 @@ ttc::Refusal DeviceMemory::check_circular_buffers(std::string_view program, std:
   std::vector<HeldBuffer> held;
   for (const auto& [at, live] : p.live)
     if (at < end) held.push_back(live.held);
-  return ttc::Reason{ttc::ReasonCode::DeviceLimit,
-                     "Statically allocated circular buffers in program " + std::string(program) + " clash with L1 buffers on core range " +
-                         core_range_text(profile_) + ". L1 buffer allocated at " + std::to_string(lowest) +
-                         " and static circular buffer region ends at " + std::to_string(end) + "; " + holders_text(std::move(held))};
+  return ttc::Reason{ttc::ReasonCode::DeviceLimit, "Statically allocated circular buffers in program " +
+                                                       std::string(program) + " clash with L1 buffers on core range " +
+                                                       core_range_text(profile_) + ". L1 buffer allocated at " +
+                                                       std::to_string(lowest) +
+                                                       " and static circular buffer region ends at " +
+                                                       std::to_string(end) + "; " + holders_text(std::move(held))};
 }
 
 }  // namespace ttrt

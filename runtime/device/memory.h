@@ -1,10 +1,10 @@
 // The memory of one device: DRAM and L1, their allocators, and who holds what. A device handle and every buffer on the
 // device share it, so the order in which they are destroyed, and on which thread, does not matter.
 //
-// Backing: DRAM and L1 are each one lazily committed host mapping of the chip's capacity. The allocators work in lockstep
-// (the same address in every bank), so the block [address, address + n) of all banks is one contiguous host range of
-// n * banks bytes at address * banks. A tensor's pages lie dense in it, in the tensor's order; which bank a page would be
-// in on the chip is computed where it is asked for (device/shard.h), and does not matter to a kernel.
+// Backing: DRAM and L1 are each one lazily committed host mapping of the chip's capacity. The allocators work in
+// lockstep (the same address in every bank), so the block [address, address + n) of all banks is one contiguous host
+// range of n * banks bytes at address * banks. A tensor's pages lie dense in it, in the tensor's order; which bank a
+// page would be in on the chip is computed where it is asked for (device/shard.h), and does not matter to a kernel.
 // Freed memory stays committed: it is reused without page faults.
 #pragma once
 
@@ -33,21 +33,21 @@ class OutOfMemory : public ttc::Error {
 
 struct HeldBuffer {
   std::string label;
-  std::int64_t address = 0;        // in every bank
-  std::int64_t bytes = 0;          // of the data
-  std::int64_t bytes_per_bank = 0; // reserved, alignment included
+  std::int64_t address = 0;         // in every bank
+  std::int64_t bytes = 0;           // of the data
+  std::int64_t bytes_per_bank = 0;  // reserved, alignment included
 };
 
 // One memory (DRAM or L1) at the moment it was asked for. All sizes in bytes.
 struct MemoryUsage {
   BufferType type = BufferType::dram;
   std::int64_t banks = 0;
-  std::int64_t bank_bytes = 0;       // allocatable
+  std::int64_t bank_bytes = 0;  // allocatable
   std::int64_t allocated_per_bank = 0;
   std::int64_t largest_free_per_bank = 0;
-  std::int64_t peak_per_bank = 0;    // most that was allocated at one time
-  std::vector<HeldBuffer> live;      // largest first
-  std::vector<HeldBuffer> at_peak;   // what made up the peak, largest first
+  std::int64_t peak_per_bank = 0;   // most that was allocated at one time
+  std::vector<HeldBuffer> live;     // largest first
+  std::vector<HeldBuffer> at_peak;  // what made up the peak, largest first
 };
 
 struct MemoryReport {
@@ -75,8 +75,8 @@ class DeviceMemory {
   int slot() const { return slot_; }
   std::string name() const;  // "device n150 in slot 0"
 
-  void open();   // throws where open or closed
-  void close();  // throws where not open
+  void open();              // throws where open or closed
+  void close();             // throws where not open
   void abandon() noexcept;  // closes whatever the state; for destructors
   bool is_open() const { return phase_.load(std::memory_order_acquire) == Phase::open; }
   bool is_closed() const { return phase_.load(std::memory_order_acquire) == Phase::closed; }

@@ -34,7 +34,8 @@ class Move {
   std::shared_ptr<const MovePlan> plan_;
 };
 
-// Outputs have the input's dtype and layout and live in interleaved DRAM unless the caller changes the spec he allocates.
+// Outputs have the input's dtype and layout and live in interleaved DRAM unless the caller changes the spec he
+// allocates.
 
 // Dim i of the output is dim dims[i] of the input.
 Move plan_permute(const TensorSpec& in, std::span<const std::int64_t> dims);
@@ -53,8 +54,8 @@ Move plan_pad(const TensorSpec& in, const Shape& before, const Shape& after, dou
 // The other layout, the same elements.
 Move plan_to_layout(const TensorSpec& in, Layout layout);
 
-// Attention heads. in [B, S, W] or [S, W]: columns first ... first + heads * head_dim become [B, heads, S, head_dim], or
-// [B, heads, head_dim, S] where `transposed` (B = 1 for rank 2).
+// Attention heads. in [B, S, W] or [S, W]: columns first ... first + heads * head_dim become [B, heads, S, head_dim],
+// or [B, heads, head_dim, S] where `transposed` (B = 1 for rank 2).
 struct HeadSlice {
   std::int64_t heads = 1, head_dim = 1;
   std::int64_t first = 0;
@@ -65,7 +66,8 @@ Move plan_split_heads(const TensorSpec& in, const HeadSlice& slice);
 Move plan_merge_heads(const TensorSpec& in);
 
 // Rows of a table by index: table [N, D], indices of any shape I (uint32 or int32), output I + [D].
-// Output in `dtype` (bfloat16 or float32, TILE or ROW_MAJOR): exact where it can hold the table's values, else nearest even.
+// Output in `dtype` (bfloat16 or float32, TILE or ROW_MAJOR): exact where it can hold the table's values, else nearest
+// even.
 class GatherRows {
  public:
   GatherRows(const TensorSpec& table, const TensorSpec& indices, DataType dtype, Layout layout);

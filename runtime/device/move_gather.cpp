@@ -41,7 +41,8 @@ struct TableRow {
       const std::byte* from = table + (band * grid.tile_cols + c / tile_dim) * bytes;
       const std::int64_t group = (r / face_dim * 2 + c / face_dim % 2) * face_dim + r % face_dim;
       tile[g] = from[group];
-      std::memcpy(tile + block_exponents + g * group_bytes, from + block_exponents + group * group_bytes, static_cast<std::size_t>(group_bytes));
+      std::memcpy(tile + block_exponents + g * group_bytes, from + block_exponents + group * group_bytes,
+                  static_cast<std::size_t>(group_bytes));
     }
     alignas(64) float values[tile_elements];
     unpack_tile(spec.dtype, tile, values);
@@ -65,9 +66,11 @@ struct TableRow {
 };
 
 template <typename Value>
-void gather(const TableRow& source, const std::uint32_t* indices, const Grid& index_grid, const Grid& out_grid, Value* out) {
+void gather(const TableRow& source, const std::uint32_t* indices, const Grid& index_grid, const Grid& out_grid,
+            Value* out) {
   const std::int64_t band_rows = out_grid.tiled ? tile_dim : 1;
-  const std::int64_t bands_per_matrix = (out_grid.rows + band_rows - 1) / band_rows, bands = out_grid.batch * bands_per_matrix;
+  const std::int64_t bands_per_matrix = (out_grid.rows + band_rows - 1) / band_rows,
+                     bands = out_grid.batch * bands_per_matrix;
   const bool padded = out_grid.tiled && (out_grid.rows % tile_dim != 0 || out_grid.cols % tile_dim != 0);
 #pragma omp parallel for schedule(static) if (out_grid.elements() >= parallel_elements)
   for (std::int64_t band = 0; band < bands; ++band) {
@@ -76,7 +79,8 @@ void gather(const TableRow& source, const std::uint32_t* indices, const Grid& in
     const std::int64_t first = band % bands_per_matrix * band_rows, last = std::min(first + band_rows, out_grid.rows);
     for (std::int64_t r = first; r < last; ++r) {
       const std::int64_t row = band / bands_per_matrix * out_grid.rows + r;
-      const std::int64_t index = indices[index_grid.row_start(row / index_grid.cols) + index_grid.col_offset(row % index_grid.cols)];
+      const std::int64_t index =
+          indices[index_grid.row_start(row / index_grid.cols) + index_grid.col_offset(row % index_grid.cols)];
       Value* to = out + out_grid.row_start(row);
       for (std::int64_t col = 0; col < out_grid.cols; col += piece) {
         alignas(64) Value values[piece];
@@ -94,10 +98,14 @@ void gather(const TableRow& source, const std::uint32_t* indices, const Grid& in
 
 }  // namespace
 
-GatherRows::GatherRows(const TensorSpec& table, const TensorSpec& indices, DataType dtype, Layout layout) : table_(table), indices_(indices) {
-  if (table.logical.size() != 2 || !is_float_format(table.dtype)) throw ttc::usage_error("gather of rows: the table must be a float matrix");
-  if (indices.dtype != DataType::uint32 && indices.dtype != DataType::int32) throw ttc::usage_error("gather of rows: indices must be uint32 or int32");
-  if (dtype != DataType::bfloat16 && dtype != DataType::float32) throw ttc::usage_error("gather of rows: the output must be bfloat16 or float32");
+GatherRows::GatherRows(const TensorSpec& table, const TensorSpec& indices, DataType dtype, Layout layout)
+    : table_(table), indices_(indices) {
+  if (table.logical.size() != 2 || !is_float_format(table.dtype))
+    throw ttc::usage_error("gather of rows: the table must be a float matrix");
+  if (indices.dtype != DataType::uint32 && indices.dtype != DataType::int32)
+    throw ttc::usage_error("gather of rows: indices must be uint32 or int32");
+  if (dtype != DataType::bfloat16 && dtype != DataType::float32)
+    throw ttc::usage_error("gather of rows: the output must be bfloat16 or float32");
   out_.logical = indices.logical;
   out_.logical.push_back(table.logical[1]);
   out_.dtype = dtype;
@@ -109,13 +117,17 @@ void GatherRows::run(const std::byte* table, const std::byte* indices, std::byte
   const auto* index = reinterpret_cast<const std::uint32_t*>(indices);
   const std::int64_t rows = volume(indices_.logical);
   for (std::int64_t i = 0; i < rows; ++i) {
-    const std::uint32_t value = index[index_grid.row_start(i / index_grid.cols) + index_grid.col_offset(i % index_grid.cols)];
+    const std::uint32_t value =
+        index[index_grid.row_start(i / index_grid.cols) + index_grid.col_offset(i % index_grid.cols)];
     if (static_cast<std::int64_t>(value) < table_grid.rows) continue;
-    const std::int64_t shown = indices_.dtype == DataType::int32 ? static_cast<std::int32_t>(value) : static_cast<std::int64_t>(value);
-    throw ttc::usage_error("index " + std::to_string(shown) + " is out of range for a table of " + std::to_string(table_grid.rows) + " rows");
+    const std::int64_t shown =
+        indices_.dtype == DataType::int32 ? static_cast<std::int32_t>(value) : static_cast<std::int64_t>(value);
+    throw ttc::usage_error("index " + std::to_string(shown) + " is out of range for a table of " +
+                           std::to_string(table_grid.rows) + " rows");
   }
   const TableRow source{table_, table_grid, table};
-  if (out_.dtype == DataType::bfloat16) return gather(source, index, index_grid, out_grid, reinterpret_cast<std::uint16_t*>(out));
+  if (out_.dtype == DataType::bfloat16)
+    return gather(source, index, index_grid, out_grid, reinterpret_cast<std::uint16_t*>(out));
   gather(source, index, index_grid, out_grid, reinterpret_cast<float*>(out));
 }
 

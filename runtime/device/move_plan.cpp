@@ -37,7 +37,8 @@ std::vector<Axis> normalised(std::vector<Axis> axes) {
     if (!merged.empty()) {
       Axis& outer = merged.back();
       const auto continues = [&](std::int64_t Axis::* step) { return outer.*step == inner.*step * inner.size; };
-      if (continues(&Axis::src_row) && continues(&Axis::src_col) && continues(&Axis::dst_row) && continues(&Axis::dst_col)) {
+      if (continues(&Axis::src_row) && continues(&Axis::src_col) && continues(&Axis::dst_row) &&
+          continues(&Axis::dst_col)) {
         const std::int64_t size = outer.size * inner.size;
         outer = inner;
         outer.size = size;
@@ -53,20 +54,23 @@ bool runs_along_rows(const std::vector<Axis>& axes) {
   return axes.empty() || (axes.back().dst_col == 1 && axes.back().dst_row == 0 && axes.back().src_row == 0);
 }
 
-void add_segments(const MovePlan& plan, const AffineCopy& copy, std::span<const Axis> outer, const Axis& inner, std::vector<PlacedSegment>& out) {
+void add_segments(const MovePlan& plan, const AffineCopy& copy, std::span<const Axis> outer, const Axis& inner,
+                  std::vector<PlacedSegment>& out) {
   const Grid& grid = plan.in_grid[static_cast<std::size_t>(copy.input)];
   std::vector<std::int64_t> index(outer.size(), 0);
   AffineCopy at = copy;
   for (;;) {
-    out.push_back({at.dst_row,
-                   {grid.row_start(at.src_row), static_cast<std::int32_t>(at.src_col), static_cast<std::int32_t>(at.dst_col),
-                    static_cast<std::int32_t>(inner.size), static_cast<std::int32_t>(inner.src_col), copy.input}});
+    out.push_back(
+        {at.dst_row,
+         {grid.row_start(at.src_row), static_cast<std::int32_t>(at.src_col), static_cast<std::int32_t>(at.dst_col),
+          static_cast<std::int32_t>(inner.size), static_cast<std::int32_t>(inner.src_col), copy.input}});
     std::size_t d = outer.size();
     for (; d > 0; --d) {  // odometer
       const Axis& a = outer[d - 1];
       const bool more = ++index[d - 1] < a.size;
       const std::int64_t by = more ? 1 : 1 - a.size;
-      at.src_row += by * a.src_row, at.src_col += by * a.src_col, at.dst_row += by * a.dst_row, at.dst_col += by * a.dst_col;
+      at.src_row += by * a.src_row, at.src_col += by * a.src_col, at.dst_row += by * a.dst_row,
+          at.dst_col += by * a.dst_col;
       if (more) break;
       index[d - 1] = 0;
     }
@@ -89,7 +93,8 @@ void add_fill(const MovePlan& plan, std::vector<PlacedSegment>& segments) {
   std::vector<PlacedSegment> gaps;
   const auto gap = [&](std::int64_t row, std::int64_t from, std::int64_t to) {
     if (from < to)
-      gaps.push_back({row, {0, 0, static_cast<std::int32_t>(from), static_cast<std::int32_t>(to - from), 0, fill_input}});
+      gaps.push_back(
+          {row, {0, 0, static_cast<std::int32_t>(from), static_cast<std::int32_t>(to - from), 0, fill_input}});
   };
   std::size_t next = 0;
   for (std::int64_t row = 0; row < rows; ++row) {
@@ -109,7 +114,8 @@ bool in_order(const PlacedSegment& a, const PlacedSegment& b) {
 
 void place_segments(MovePlan& plan, std::vector<PlacedSegment> placed) {
   const auto sort = [&] {
-    if (!std::is_sorted(placed.begin(), placed.end(), in_order)) std::stable_sort(placed.begin(), placed.end(), in_order);
+    if (!std::is_sorted(placed.begin(), placed.end(), in_order))
+      std::stable_sort(placed.begin(), placed.end(), in_order);
   };
   sort();
   if (plan.fill != 0 || !plan.out_grid.tiled) {  // tiles are zeroed as a whole
@@ -157,7 +163,8 @@ std::int64_t source_tile(const MovePlan& plan, std::int64_t band, std::int64_t t
   for (std::int64_t r = 1; r < height; ++r) {
     const Segment* s = covering(plan, row + r, col, width);
     const std::int64_t expected = top->src + (r >= face_dim ? 512 : 0) + r % face_dim * face_dim;
-    if (!s || s->input != top->input || s->src_col - s->dst_col != top->src_col - top->dst_col || s->src != expected) return -1;
+    if (!s || s->input != top->input || s->src_col - s->dst_col != top->src_col - top->dst_col || s->src != expected)
+      return -1;
   }
   input = top->input;
   return src_band * in.tile_cols + src_col / tile_dim;
@@ -179,7 +186,8 @@ void find_whole_tiles(MovePlan& plan) {
       }
       plan.is_whole[static_cast<std::size_t>(dst)] = 1;
       TileRun* last = plan.whole.empty() ? nullptr : &plan.whole.back();
-      if (last && last->input == input && last->src + last->count == src && last->dst + last->count == dst && last->count < longest_run) {
+      if (last && last->input == input && last->src + last->count == src && last->dst + last->count == dst &&
+          last->count < longest_run) {
         ++last->count;
       } else {
         plan.whole.push_back({src, dst, 1, input});
@@ -213,7 +221,8 @@ bool find_transposition(MovePlan& plan, const AffineCopy& copy, const std::vecto
   bool several = false;
   const Axis* across = only_axis(axes, several, [](const Axis& a) { return a.dst_col != 0; });
   const Axis* down = only_axis(axes, several, [](const Axis& a) { return a.dst_row == 1 && a.src_row == 0; });
-  if (several || !across || across->src_col != 0 || across->size != plan.out_grid.cols || across->dst_col != 1) return false;
+  if (several || !across || across->src_col != 0 || across->size != plan.out_grid.cols || across->dst_col != 1)
+    return false;
   if ((down ? down->size : 1) != plan.out_grid.rows || copy.dst_row != 0 || copy.dst_col != 0) return false;
   Transposition t{across->src_row, down ? down->src_col : 1, {}};
   t.matrices.resize(static_cast<std::size_t>(plan.out_grid.batch));
@@ -241,7 +250,8 @@ bool find_two_steps(MovePlan& plan, const AffineCopy& copy, const std::vector<Ax
   bool several = false;
   const Axis* across = only_axis(axes, several, [](const Axis& a) { return a.dst_col != 0; });
   const Axis* source_cols = only_axis(axes, several, [](const Axis& a) { return a.src_col != 0; });
-  if (several || !across || !source_cols || across == source_cols || source_cols->src_row != 0 || plan.fill != 0) return false;
+  if (several || !across || !source_cols || across == source_cols || source_cols->src_row != 0 || plan.fill != 0)
+    return false;
   std::vector<const Axis*> order;
   for (const Axis& a : axes)
     if (&a != across && &a != source_cols) order.push_back(&a);
@@ -277,7 +287,9 @@ bool find_two_steps(MovePlan& plan, const AffineCopy& copy, const std::vector<Ax
 
 std::shared_ptr<MovePlan> new_plan(std::vector<TensorSpec> in, TensorSpec out, double fill) {
   check_spec(out);
-  if (out.nbytes() > largest_output) throw ttc::usage_error("the result of moving data would take " + std::to_string(out.nbytes()) + " bytes, more than any device has");
+  if (out.nbytes() > largest_output)
+    throw ttc::usage_error("the result of moving data would take " + std::to_string(out.nbytes()) +
+                           " bytes, more than any device has");
   auto plan = std::make_shared<MovePlan>();
   plan->stored = stored_format(out.dtype);
   plan->fill = fill_bits(plan->stored, fill);
@@ -289,15 +301,22 @@ std::shared_ptr<MovePlan> new_plan(std::vector<TensorSpec> in, TensorSpec out, d
   plan->out_grid = Grid(out);
   plan->out = std::move(out);
   for (const Grid& grid : plan->in_grid)
-    if (grid.cols > std::numeric_limits<std::int32_t>::max()) throw ttc::usage_error("a last dim of more than 2^31 - 1 elements cannot be moved");
-  if (plan->out_grid.cols > std::numeric_limits<std::int32_t>::max()) throw ttc::usage_error("a last dim of more than 2^31 - 1 elements cannot be moved");
+    if (grid.cols > std::numeric_limits<std::int32_t>::max())
+      throw ttc::usage_error("a last dim of more than 2^31 - 1 elements cannot be moved");
+  if (plan->out_grid.cols > std::numeric_limits<std::int32_t>::max())
+    throw ttc::usage_error("a last dim of more than 2^31 - 1 elements cannot be moved");
   return plan;
 }
 
 }  // namespace
 
 Grid::Grid(const TensorSpec& spec)
-    : tiled(spec.layout == Layout::tile), batch(spec.batch()), rows(spec.rows()), cols(spec.cols()), tile_rows(spec.tile_rows()), tile_cols(spec.tile_cols()) {}
+    : tiled(spec.layout == Layout::tile),
+      batch(spec.batch()),
+      rows(spec.rows()),
+      cols(spec.cols()),
+      tile_rows(spec.tile_rows()),
+      tile_cols(spec.tile_cols()) {}
 
 std::int64_t Grid::row_start(std::int64_t row) const {
   if (!tiled) return row * cols;
@@ -342,8 +361,8 @@ Move make_reshape(const TensorSpec& in, TensorSpec out) {
   for (std::int64_t at = 0; at < elements;) {
     const std::int64_t src_col = at % from, dst_col = at % to, count = std::min(from - src_col, to - dst_col);
     placed.push_back({at / to,
-                      {plan->in_grid[0].row_start(at / from), static_cast<std::int32_t>(src_col), static_cast<std::int32_t>(dst_col),
-                       static_cast<std::int32_t>(count), 1, 0}});
+                      {plan->in_grid[0].row_start(at / from), static_cast<std::int32_t>(src_col),
+                       static_cast<std::int32_t>(dst_col), static_cast<std::int32_t>(count), 1, 0}});
     at += count;
   }
   finish_segments(*plan, std::move(placed));

@@ -1,9 +1,9 @@
 // What plan_... builds and Move::run executes. Private to move*.cpp.
 //
 // Every move is a set of affine copies between tensors seen as rows x columns (leading dims folded into the rows):
-// loops over axes, each of which advances the source's and the destination's row and column by fixed steps. Copies whose
-// columns run along the source's columns become segments (runs of a row); copies that turn columns into rows become
-// a transposition, block by block. What no copy writes is filled.
+// loops over axes, each of which advances the source's and the destination's row and column by fixed steps. Copies
+// whose columns run along the source's columns become segments (runs of a row); copies that turn columns into rows
+// become a transposition, block by block. What no copy writes is filled.
 #pragma once
 
 #include <optional>
@@ -59,7 +59,8 @@ struct TileRun {
   std::int32_t input = 0;
 };
 
-// Every output matrix (the last two dims) is a source block turned over: out[m][r][c] = in[row + c * row_step][col + r * col_step].
+// Every output matrix (the last two dims) is a source block turned over: out[m][r][c] = in[row + c * row_step][col + r
+// * col_step].
 struct Transposition {
   struct Matrix {
     std::int64_t row = 0, col = 0;
@@ -76,13 +77,13 @@ struct MovePlan {
   DataType stored = DataType::bfloat16;  // format of the elements while they move: bfloat16 for block formats
   std::uint32_t fill = 0;                // an element of `stored`
 
-  std::vector<Segment> segments;         // by output row, then column
-  std::vector<std::int64_t> row_begin;   // per output row, and the end
-  std::vector<TileRun> whole;            // output tiles that are source tiles
-  std::vector<std::uint8_t> is_whole;    // per output tile
-  std::vector<std::int64_t> loose_bands; // bands of 32 rows with tiles that are not
+  std::vector<Segment> segments;          // by output row, then column
+  std::vector<std::int64_t> row_begin;    // per output row, and the end
+  std::vector<TileRun> whole;             // output tiles that are source tiles
+  std::vector<std::uint8_t> is_whole;     // per output tile
+  std::vector<std::int64_t> loose_bands;  // bands of 32 rows with tiles that are not
   std::optional<Transposition> transposition;
-  std::shared_ptr<const MovePlan> first; // runs before, its output is this plan's input
+  std::shared_ptr<const MovePlan> first;  // runs before, its output is this plan's input
 };
 
 // The steps that dim d of a contiguous tensor of this shape takes: {row, col}.

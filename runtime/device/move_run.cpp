@@ -32,7 +32,8 @@ std::byte* scratch(std::int64_t bytes) {
 }
 
 template <typename T>
-void copy_row(const Grid& in, const T* src, std::int64_t src_col, const Grid& out, T* dst, std::int64_t dst_col, std::int64_t count) {
+void copy_row(const Grid& in, const T* src, std::int64_t src_col, const Grid& out, T* dst, std::int64_t dst_col,
+              std::int64_t count) {
   while (count > 0) {
     const std::int64_t n = std::min({in.run(src_col), out.run(dst_col), count});
     const T* from = src + in.col_offset(src_col);
@@ -48,8 +49,8 @@ void copy_row(const Grid& in, const T* src, std::int64_t src_col, const Grid& ou
 
 // The same with source columns `step` apart.
 template <typename T>
-void copy_stepped(const Grid& in, const T* src, std::int64_t src_col, std::int64_t step, const Grid& out, T* dst, std::int64_t dst_col,
-                  std::int64_t count) {
+void copy_stepped(const Grid& in, const T* src, std::int64_t src_col, std::int64_t step, const Grid& out, T* dst,
+                  std::int64_t dst_col, std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) dst[out.col_offset(dst_col + i)] = src[in.col_offset(src_col + i * step)];
 }
 
@@ -65,7 +66,8 @@ void fill_row(const Grid& out, T* dst, std::int64_t dst_col, std::int64_t count,
 template <typename T>
 class Runner {
  public:
-  Runner(const MovePlan& plan, const std::byte* const* in, std::byte* out) : plan_(plan), in_(in), out_(reinterpret_cast<T*>(out)) {}
+  Runner(const MovePlan& plan, const std::byte* const* in, std::byte* out)
+      : plan_(plan), in_(in), out_(reinterpret_cast<T*>(out)) {}
 
   void run_segments() const {
     const std::int64_t bands = static_cast<std::int64_t>(plan_.loose_bands.size());
@@ -77,7 +79,8 @@ class Runner {
     const Grid& out = plan_.out_grid;
     const std::int64_t blocks = out.batch * out.tile_rows * out.tile_cols;
 #pragma omp parallel for schedule(static) if (blocks * tile_elements >= parallel_elements)
-    for (std::int64_t b = 0; b < blocks; ++b) turn_block(b / (out.tile_rows * out.tile_cols), b / out.tile_cols % out.tile_rows, b % out.tile_cols);
+    for (std::int64_t b = 0; b < blocks; ++b)
+      turn_block(b / (out.tile_rows * out.tile_cols), b / out.tile_cols % out.tile_rows, b % out.tile_cols);
   }
 
  private:
@@ -96,7 +99,8 @@ class Runner {
     const std::int64_t first = band % out.tile_rows * tile_dim, count = std::min(tile_dim, out.rows - first);
     const std::int64_t row = band / out.tile_rows * out.rows + first;
     for (std::int64_t r = 0; r < count; ++r)
-      write_row(row + r, band * out.tile_cols * tile_elements + (r >= face_dim ? 512 : 0) + r % face_dim * face_dim, whole);
+      write_row(row + r, band * out.tile_cols * tile_elements + (r >= face_dim ? 512 : 0) + r % face_dim * face_dim,
+                whole);
   }
 
   void write_row(std::int64_t row, std::int64_t start, const std::uint8_t* whole) const {
@@ -138,8 +142,9 @@ class Runner {
     const std::int64_t row = matrix.row + c * t.row_step, col = matrix.col + r * t.col_step;
     T* tile = out_ + ((m * out.tile_rows + tile_row) * out.tile_cols + tile_col) * tile_elements;
     const std::int64_t row_in_matrix = row % in.rows;
-    if (in.tiled && out.tiled && t.row_step == 1 && t.col_step == 1 && row_in_matrix % tile_dim == 0 && col % tile_dim == 0 &&
-        std::min(tile_dim, in.rows - row_in_matrix) == width && std::min(tile_dim, in.cols - col) == height)
+    if (in.tiled && out.tiled && t.row_step == 1 && t.col_step == 1 && row_in_matrix % tile_dim == 0 &&
+        col % tile_dim == 0 && std::min(tile_dim, in.rows - row_in_matrix) == width &&
+        std::min(tile_dim, in.cols - col) == height)
       return transpose_tile(source(0) + in.row_start(row) + in.col_offset(col), tile);
     alignas(64) T rows[tile_elements];
     alignas(64) T turned[tile_elements];
@@ -154,7 +159,8 @@ class Runner {
       }
     }
     T* target = out.tiled ? tile : turned;
-    const std::int64_t stride = out.tiled ? face_dim : tile_dim, right = out.tiled ? 256 : face_dim, down = out.tiled ? 512 : face_dim * tile_dim;
+    const std::int64_t stride = out.tiled ? face_dim : tile_dim, right = out.tiled ? 256 : face_dim,
+                       down = out.tiled ? 512 : face_dim * tile_dim;
     for (int a = 0; a < 2; ++a)
       for (int b = 0; b < 2; ++b)
         transpose16(rows + a * face_dim * tile_dim + b * face_dim, tile_dim, target + b * down + a * right, stride);
@@ -187,16 +193,20 @@ void run_elements(const MovePlan& plan, const std::byte* const* in, std::byte* o
 // Everything but the whole tiles, on tensors of plan.stored.
 void run_stored(const MovePlan& plan, const std::byte* const* in, std::byte* out) {
   switch (element_bytes(plan.stored)) {
-    case 1: return run_elements<std::uint8_t>(plan, in, out);
-    case 2: return run_elements<std::uint16_t>(plan, in, out);
-    default: return run_elements<std::uint32_t>(plan, in, out);
+    case 1:
+      return run_elements<std::uint8_t>(plan, in, out);
+    case 2:
+      return run_elements<std::uint16_t>(plan, in, out);
+    default:
+      return run_elements<std::uint32_t>(plan, in, out);
   }
 }
 
 // Tiles of `dtype`: the output's format, or plan.stored.
 void run_whole_tiles(const MovePlan& plan, DataType dtype, const std::byte* const* in, std::byte* out) {
   const std::int64_t bytes = tile_bytes(dtype), runs = static_cast<std::int64_t>(plan.whole.size());
-#pragma omp parallel for schedule(static) if (static_cast<std::int64_t>(plan.is_whole.size()) * bytes >= 8 * parallel_elements)
+#pragma omp parallel for schedule(static) if (static_cast<std::int64_t>(plan.is_whole.size()) * bytes >= \
+                                                  8 * parallel_elements)
   for (std::int64_t i = 0; i < runs; ++i) {
     const TileRun& run = plan.whole[static_cast<std::size_t>(i)];
     std::memcpy(out + run.dst * bytes, in[run.input] + run.src * bytes, static_cast<std::size_t>(run.count * bytes));
@@ -222,7 +232,9 @@ void encode(const MovePlan& plan, const std::uint8_t* skip, const std::byte* in,
   }
 }
 
-std::int64_t stored_bytes(const MovePlan& plan, const Grid& grid) { return round_up(grid.elements() * element_bytes(plan.stored), 64); }
+std::int64_t stored_bytes(const MovePlan& plan, const Grid& grid) {
+  return round_up(grid.elements() * element_bytes(plan.stored), 64);
+}
 
 // A move of elements as they are.
 void run_plain(const MovePlan& plan, const std::byte* const* in, std::byte* out) {
@@ -240,12 +252,14 @@ void run_plain(const MovePlan& plan, const std::byte* const* in, std::byte* out)
 // A move of a block format that regroups elements: decode, move, encode.
 void run_block(const MovePlan& plan, std::span<const std::byte* const> in, std::byte* out) {
   const std::vector<Grid>& grids = plan.first ? plan.first->in_grid : plan.in_grid;
-  std::int64_t bytes = round_up(static_cast<std::int64_t>(in.size() * sizeof(std::byte*)), 64) + stored_bytes(plan, plan.out_grid);
+  std::int64_t bytes =
+      round_up(static_cast<std::int64_t>(in.size() * sizeof(std::byte*)), 64) + stored_bytes(plan, plan.out_grid);
   if (plan.first) bytes += stored_bytes(plan, plan.first->out_grid);
   for (const Grid& grid : grids) bytes += stored_bytes(plan, grid);
   std::byte* area = scratch(bytes);
   const auto take = [&area](std::int64_t n) { return std::exchange(area, area + n); };
-  auto* sources = reinterpret_cast<const std::byte**>(take(round_up(static_cast<std::int64_t>(in.size() * sizeof(std::byte*)), 64)));
+  auto* sources = reinterpret_cast<const std::byte**>(
+      take(round_up(static_cast<std::int64_t>(in.size() * sizeof(std::byte*)), 64)));
   for (std::size_t i = 0; i < in.size(); ++i) {
     std::byte* decoded = take(stored_bytes(plan, grids[i]));
     decode(plan.out.dtype, grids[i].elements() / tile_elements, in[i], decoded);

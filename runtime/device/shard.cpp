@@ -38,15 +38,18 @@ Cut cut_of(const TensorSpec& spec) {
 void check_shards(const TensorSpec& spec, const ArchProfile& profile) {
   if (!spec.memory.shard) refuse("a " + std::string(to_string(spec.memory.layout)) + " memory layout needs one");
   const ShardSpec& shard = *spec.memory.shard;
-  if (shard.shape.size() != 2 || shard.shape[0] <= 0 || shard.shape[1] <= 0 || shard.shape[0] > largest_elements || shard.shape[1] > largest_elements)
+  if (shard.shape.size() != 2 || shard.shape[0] <= 0 || shard.shape[1] <= 0 || shard.shape[0] > largest_elements ||
+      shard.shape[1] > largest_elements)
     refuse("a shard's shape is [height, width], both positive");
   if (spec.layout == Layout::tile && (shard.shape[0] % tile_dim || shard.shape[1] % tile_dim))
-    refuse("a shard of a TILE tensor is made of whole 32x32 tiles, not " + std::to_string(shard.shape[0]) + "x" + std::to_string(shard.shape[1]));
+    refuse("a shard of a TILE tensor is made of whole 32x32 tiles, not " + std::to_string(shard.shape[0]) + "x" +
+           std::to_string(shard.shape[1]));
   const bool l1 = spec.memory.buffer_type == BufferType::l1;
   const std::int64_t limit_x = l1 ? profile.grid_x : profile.dram_banks, limit_y = l1 ? profile.grid_y : 1;
   if (shard.grid_x < 1 || shard.grid_y < 1 || shard.grid_x > limit_x || shard.grid_y > limit_y)
     refuse("a grid of " + std::to_string(shard.grid_x) + "x" + std::to_string(shard.grid_y) + " does not fit the " +
-           std::to_string(limit_x) + "x" + std::to_string(limit_y) + (l1 ? " cores of " : " DRAM banks of ") + profile.name);
+           std::to_string(limit_x) + "x" + std::to_string(limit_y) + (l1 ? " cores of " : " DRAM banks of ") +
+           profile.name);
   const Cut cut = cut_of(spec);
   const auto shards = [&] { return std::to_string(cut.down) + "x" + std::to_string(cut.across) + " shards"; };
   switch (spec.memory.layout) {
@@ -74,11 +77,14 @@ std::int64_t alignment(const TensorSpec& spec, const ArchProfile& profile) {
 }  // namespace
 
 void check_spec(const TensorSpec& spec) {
-  std::int64_t elements = 1;
-  for (const std::int64_t dim : spec.logical) {
-    if (dim < 0) throw ttc::usage_error("a device tensor cannot have a negative size");
-    if (dim > 0 && elements > largest_elements / round_up(dim, tile_dim)) throw ttc::usage_error("a device tensor of this shape is too large");
-    elements *= dim > 0 ? round_up(dim, tile_dim) : 1;
+  std::int64_t elements = 1;  // with the last two dims padded, even where the layout does not ask for it
+  for (std::size_t d = 0; d < spec.logical.size(); ++d) {
+    const std::int64_t size = spec.logical[d];
+    if (size < 0) throw ttc::usage_error("a device tensor cannot have a negative size");
+    if (size == 0) continue;
+    const std::int64_t padded = size > largest_elements || d + 2 < spec.logical.size() ? size : round_up(size, tile_dim);
+    if (padded > largest_elements / elements) throw ttc::usage_error("a device tensor of this shape is too large");
+    elements *= padded;
   }
   if (spec.layout == Layout::row_major && is_block_format(spec.dtype))
     throw ttc::usage_error(std::string(to_string(spec.dtype)) + " tensors must be in TILE layout");

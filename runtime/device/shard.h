@@ -20,9 +20,9 @@ std::int64_t page_bytes(const TensorSpec& spec);
 BufferSpec buffer_spec(const TensorSpec& spec, const ArchProfile& profile);
 
 struct PageLocation {
-  std::int64_t bank = 0;     // DRAM bank, or core number (y * grid_x + x)
+  std::int64_t bank = 0;                // DRAM bank, or core number (y * grid_x + x)
   std::int64_t core_x = 0, core_y = 0;  // of an L1 page
-  std::int64_t address = 0;  // in that bank
+  std::int64_t address = 0;             // in that bank
   bool operator==(const PageLocation&) const = default;
 };
 

@@ -52,11 +52,13 @@ std::byte* DeviceTensor::data() const {
 DeviceTensor allocate(Device& device, const TensorSpec& spec, std::string_view label) {
   device.memory()->require_open();
   const BufferSpec wanted = buffer_spec(spec, device.profile());
-  return {spec, std::make_shared<Buffer>(device.memory(), wanted, label.empty() ? spec_text(spec) : std::string(label)), 0};
+  return {spec, std::make_shared<Buffer>(device.memory(), wanted, label.empty() ? spec_text(spec) : std::string(label)),
+          0};
 }
 
 DeviceTensor to_device(const HostTensor& host, Device& device, const TensorSpec& spec, std::string_view label) {
-  if (host.sizes != spec.logical) throw ttc::usage_error("to_device: the host tensor's shape differs from the specification's");
+  if (host.sizes != spec.logical)
+    throw ttc::usage_error("to_device: the host tensor's shape differs from the specification's");
   DeviceTensor tensor = allocate(device, spec, label);
   tilize_from_host(host, spec, tensor.data());
   return tensor;
@@ -69,7 +71,8 @@ HostTensor to_host(const DeviceTensor& tensor, DType dtype) {
   return out;
 }
 
-DeviceTensor to_memory_config(const DeviceTensor& tensor, Device& device, const MemoryConfig& config, std::string_view label) {
+DeviceTensor to_memory_config(const DeviceTensor& tensor, Device& device, const MemoryConfig& config,
+                              std::string_view label) {
   const std::byte* bytes = tensor.data();
   TensorSpec spec = tensor.spec;
   spec.memory = config;

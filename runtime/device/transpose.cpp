@@ -55,7 +55,8 @@ void transpose16(const std::uint8_t* src, std::int64_t src_stride, std::uint8_t*
 void transpose16(const std::uint16_t* src, std::int64_t src_stride, std::uint16_t* dst, std::int64_t dst_stride) {
 #if defined(__SSE2__)
   for (int r = 0; r < 16; r += 8)
-    for (int c = 0; c < 16; c += 8) transpose8(src + r * src_stride + c, src_stride, dst + c * dst_stride + r, dst_stride);
+    for (int c = 0; c < 16; c += 8)
+      transpose8(src + r * src_stride + c, src_stride, dst + c * dst_stride + r, dst_stride);
 #else
   transpose_plain(src, src_stride, dst, dst_stride);
 #endif
@@ -64,7 +65,8 @@ void transpose16(const std::uint16_t* src, std::int64_t src_stride, std::uint16_
 void transpose16(const std::uint32_t* src, std::int64_t src_stride, std::uint32_t* dst, std::int64_t dst_stride) {
 #if defined(__SSE2__)
   for (int r = 0; r < 16; r += 4)
-    for (int c = 0; c < 16; c += 4) transpose4(src + r * src_stride + c, src_stride, dst + c * dst_stride + r, dst_stride);
+    for (int c = 0; c < 16; c += 4)
+      transpose4(src + r * src_stride + c, src_stride, dst + c * dst_stride + r, dst_stride);
 #else
   transpose_plain(src, src_stride, dst, dst_stride);
 #endif

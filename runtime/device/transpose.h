@@ -5,7 +5,8 @@
 
 namespace ttrt {
 
-// dst[c * dst_stride + r] = src[r * src_stride + c] for r, c < 16; strides in elements. No overlap, no alignment needed.
+// dst[c * dst_stride + r] = src[r * src_stride + c] for r, c < 16; strides in elements. No overlap, no alignment
+// needed.
 void transpose16(const std::uint8_t* src, std::int64_t src_stride, std::uint8_t* dst, std::int64_t dst_stride);
 void transpose16(const std::uint16_t* src, std::int64_t src_stride, std::uint16_t* dst, std::int64_t dst_stride);
 void transpose16(const std::uint32_t* src, std::int64_t src_stride, std::uint32_t* dst, std::int64_t dst_stride);

@@ -23,10 +23,14 @@ void widen(const std::byte* in, std::int64_t* out) {
 
 void read_integers(DataType from, const std::byte* in, std::int64_t* out) {
   switch (from) {
-    case DataType::uint8: return widen<std::uint8_t>(in, out);
-    case DataType::uint16: return widen<std::uint16_t>(in, out);
-    case DataType::uint32: return widen<std::uint32_t>(in, out);
-    default: return widen<std::int32_t>(in, out);
+    case DataType::uint8:
+      return widen<std::uint8_t>(in, out);
+    case DataType::uint16:
+      return widen<std::uint16_t>(in, out);
+    case DataType::uint32:
+      return widen<std::uint32_t>(in, out);
+    default:
+      return widen<std::int32_t>(in, out);
   }
 }
 
@@ -41,10 +45,14 @@ void narrow(const std::int64_t* in, std::byte* out) {
 
 void write_integers(DataType to, const std::int64_t* in, std::byte* out) {
   switch (to) {
-    case DataType::uint8: return narrow<std::uint8_t>(in, out);
-    case DataType::uint16: return narrow<std::uint16_t>(in, out);
-    case DataType::uint32: return narrow<std::uint32_t>(in, out);
-    default: return narrow<std::int32_t>(in, out);
+    case DataType::uint8:
+      return narrow<std::uint8_t>(in, out);
+    case DataType::uint16:
+      return narrow<std::uint16_t>(in, out);
+    case DataType::uint32:
+      return narrow<std::uint32_t>(in, out);
+    default:
+      return narrow<std::int32_t>(in, out);
   }
 }
 
@@ -75,12 +83,14 @@ void typecast_block(DataType from, const std::byte* in, DataType to, std::byte* 
 void typecast(const TensorSpec& spec, const std::byte* in, DataType to, std::byte* out) {
   const bool tiled = spec.layout == Layout::tile;
   if (!tiled && (is_block_format(to) || is_block_format(spec.dtype)))
-    throw ttc::usage_error(std::string(to_string(is_block_format(to) ? to : spec.dtype)) + " tensors must be in TILE layout");
+    throw ttc::usage_error(std::string(to_string(is_block_format(to) ? to : spec.dtype)) +
+                           " tensors must be in TILE layout");
   if (to == spec.dtype) {
     std::memcpy(out, in, static_cast<std::size_t>(spec.nbytes()));
     return;
   }
-  const std::int64_t elements = tiled ? spec.tiles() * tile_elements : volume(spec.logical), blocks = elements / tile_elements;
+  const std::int64_t elements = tiled ? spec.tiles() * tile_elements : volume(spec.logical),
+                     blocks = elements / tile_elements;
   const std::int64_t in_bytes = tile_bytes(spec.dtype), out_bytes = tile_bytes(to);
 #pragma omp parallel for schedule(static) if (elements >= parallel_elements)
   for (std::int64_t b = 0; b < blocks; ++b) typecast_block(spec.dtype, in + b * in_bytes, to, out + b * out_bytes);

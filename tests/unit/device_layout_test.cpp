@@ -40,7 +40,8 @@ HostTensor strided_copy(const HostTensor& t, Random& random) {
 
 bool same_values(const HostTensor& a, const HostTensor& b) {
   const HostTensor x = contiguous(a), y = contiguous(b);
-  return x.dtype == y.dtype && x.sizes == y.sizes && std::memcmp(x.data, y.data, static_cast<std::size_t>(x.nbytes())) == 0;
+  return x.dtype == y.dtype && x.sizes == y.sizes &&
+         std::memcmp(x.data, y.data, static_cast<std::size_t>(x.nbytes())) == 0;
 }
 
 template <typename T>
@@ -55,7 +56,8 @@ HostTensor host_of(DType dtype, std::vector<T> values) {
 TEST_CASE("what goes to the device comes back, in every format, layout, shape and stride", "[device][layout]") {
   Random random(1);
   for (int i = 0; i < 600; ++i) {
-    TensorSpec spec{ragged_shape(random), all_formats()[static_cast<std::size_t>(between(random, 0, 8))], Layout::tile, {}};
+    TensorSpec spec{
+        ragged_shape(random), all_formats()[static_cast<std::size_t>(between(random, 0, 8))], Layout::tile, {}};
     if (!is_block_format(spec.dtype) && between(random, 0, 1)) spec.layout = Layout::row_major;
     const HostTensor dense = values_for(spec.dtype, spec.logical, random);
     const HostTensor host = between(random, 0, 1) ? dense : strided_copy(dense, random);
@@ -86,7 +88,8 @@ TEST_CASE("tiles are four faces, padding is zero", "[device][layout]") {
 }
 
 TEST_CASE("shapes and sizes of specifications", "[device][layout]") {
-  const TensorSpec zero{{}, DataType::float32, Layout::tile, {}}, one{{33}, DataType::bfloat8_b, Layout::tile, {}}, four{{2, 3, 33, 64}, DataType::bfloat16, Layout::tile, {}};
+  const TensorSpec zero{{}, DataType::float32, Layout::tile, {}}, one{{33}, DataType::bfloat8_b, Layout::tile, {}},
+      four{{2, 3, 33, 64}, DataType::bfloat16, Layout::tile, {}};
   CHECK(zero.padded() == Shape{32, 32});
   CHECK(zero.nbytes() == 4096);
   CHECK(one.padded() == Shape{32, 64});
@@ -143,8 +146,11 @@ TEST_CASE("wrong shapes and layouts are refused", "[device][layout]") {
   std::vector<std::byte> bytes(8192);
   const HostTensor host = empty_host(DType::f32, {4, 4});
   CHECK_THROWS_AS(tilize_from_host(host, {{4, 5}, DataType::bfloat16, Layout::tile, {}}, bytes.data()), ttc::Error);
-  CHECK_THROWS_AS(tilize_from_host(host, {{4, 4}, DataType::bfloat8_b, Layout::row_major, {}}, bytes.data()), ttc::Error);
-  CHECK_THROWS_AS(tilize_from_host(empty_host(DType::c64, {4, 4}), {{4, 4}, DataType::bfloat16, Layout::tile, {}}, bytes.data()), ttc::Error);
+  CHECK_THROWS_AS(tilize_from_host(host, {{4, 4}, DataType::bfloat8_b, Layout::row_major, {}}, bytes.data()),
+                  ttc::Error);
+  CHECK_THROWS_AS(
+      tilize_from_host(empty_host(DType::c64, {4, 4}), {{4, 4}, DataType::bfloat16, Layout::tile, {}}, bytes.data()),
+      ttc::Error);
   CHECK_THROWS_AS(empty_host(DType::f32, {-1}), ttc::Error);
   CHECK_THROWS_AS(empty_host(DType::f32, {std::int64_t{1} << 40, std::int64_t{1} << 40}), ttc::Error);
   CHECK(empty_host(DType::f32, {std::int64_t{1} << 40, 0, std::int64_t{1} << 40}).nbytes() == 0);
@@ -171,7 +177,8 @@ TEST_CASE("host conversions follow ATen's rules", "[device][host]") {
   CHECK(complex.as<float>()[0] == 1.9F);
   CHECK(complex.as<float>()[1] == 0.0F);
   CHECK(convert(complex, DType::f32).as<float>()[3] == 300.5F);
-  CHECK(convert(host_of<std::uint64_t>(DType::u64, {~std::uint64_t{0}}), DType::f64).as<double>()[0] == 18446744073709551616.0);
+  CHECK(convert(host_of<std::uint64_t>(DType::u64, {~std::uint64_t{0}}), DType::f64).as<double>()[0] ==
+        18446744073709551616.0);
 }
 
 TEST_CASE("8-bit floats decode to their values and encode to the nearest", "[device][host]") {
@@ -180,7 +187,8 @@ TEST_CASE("8-bit floats decode to their values and encode to the nearest", "[dev
     double largest;
     std::uint8_t overflow;
   };
-  for (const Case& c : {Case{DType::f8e4m3fn, 448, 0x7F}, Case{DType::f8e5m2, 57344, 0x7C}, Case{DType::f8e4m3fnuz, 240, 0x80}, Case{DType::f8e5m2fnuz, 57344, 0x80}}) {
+  for (const Case& c : {Case{DType::f8e4m3fn, 448, 0x7F}, Case{DType::f8e5m2, 57344, 0x7C},
+                        Case{DType::f8e4m3fnuz, 240, 0x80}, Case{DType::f8e5m2fnuz, 57344, 0x80}}) {
     std::vector<std::uint8_t> codes(256);
     for (int i = 0; i < 256; ++i) codes[static_cast<std::size_t>(i)] = static_cast<std::uint8_t>(i);
     const HostTensor all = host_of(c.dtype, codes), values = convert(all, DType::f32), again = convert(values, c.dtype);
@@ -208,7 +216,8 @@ TEST_CASE("typecast keeps what both formats can hold", "[device][typecast]") {
       HostTensor ones = empty_host(DType::i64, spec.logical);  // 0 and 1 exist in every format
       for (std::int64_t i = 0; i < ones.numel(); ++i) ones.as<std::int64_t>()[i] = between(random, 0, 1);
       const HostTensor host = is_float_format(from) ? convert(ones, DType::f32) : ones;
-      std::vector<std::byte> in(static_cast<std::size_t>(spec.nbytes())), out(static_cast<std::size_t>(cast.nbytes()), std::byte{0xEE}), wanted(out.size());
+      std::vector<std::byte> in(static_cast<std::size_t>(spec.nbytes())),
+          out(static_cast<std::size_t>(cast.nbytes()), std::byte{0xEE}), wanted(out.size());
       tilize_from_host(host, spec, in.data());
       typecast(spec, in.data(), to, out.data());
       tilize_from_host(is_float_format(to) ? convert(ones, DType::f32) : ones, cast, wanted.data());
@@ -224,7 +233,8 @@ TEST_CASE("typecast between floats and integers truncates and saturates", "[devi
   const auto* in = reinterpret_cast<const std::byte*>(values);
   std::int32_t ints[6];
   typecast(spec, in, DataType::int32, reinterpret_cast<std::byte*>(ints));
-  CHECK(std::vector<std::int32_t>(ints, ints + 6) == std::vector<std::int32_t>{1, -1, 2147483647, -2147483647 - 1, 70000, 0});
+  CHECK(std::vector<std::int32_t>(ints, ints + 6) ==
+        std::vector<std::int32_t>{1, -1, 2147483647, -2147483647 - 1, 70000, 0});
   std::uint16_t shorts[6];
   typecast(spec, in, DataType::uint16, reinterpret_cast<std::byte*>(shorts));
   CHECK(std::vector<std::uint16_t>(shorts, shorts + 6) == std::vector<std::uint16_t>{1, 0, 65535, 0, 65535, 0});

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <thread>
 
 #include "device/device.h"
@@ -33,7 +34,10 @@ bool contains(const std::string& text, const std::string& part) {
 
 // Two DRAM banks of 64 KiB, 2x2 cores with 128 KiB of L1 of which 64 KiB are free.
 ArchProfile small_profile() {
-  return parse_profile(R"({"name": "small", "grid_x": 2, "grid_y": 2, "dram_banks": 2, "dram_bank_bytes": 65536, "l1_bytes": 131072, "l1_reserved": 65536})", "small.json");
+  return parse_profile(
+      R"({"name": "small", "grid_x": 2, "grid_y": 2, "dram_banks": 2, "dram_bank_bytes": 65536,
+          "l1_bytes": 131072, "l1_reserved": 65536})",
+      "small.json");
 }
 
 std::shared_ptr<Device> open_device(const ArchProfile& profile, int slot = 0) {
@@ -78,7 +82,8 @@ TEST_CASE("numbers of the profiles", "[device][arch]") {
 }
 
 TEST_CASE("a user's profile overrides what it names and is checked", "[device][arch]") {
-  const ArchProfile mine = parse_profile(R"({"name": "mine", "base": "p150", "grid_x": 11, "clock_mhz": 1000.5})", "mine.json");
+  const ArchProfile mine =
+      parse_profile(R"({"name": "mine", "base": "p150", "grid_x": 11, "clock_mhz": 1000.5})", "mine.json");
   CHECK(mine.arch == Arch::blackhole);
   CHECK(mine.cores() == 110);
   CHECK(mine.clock_mhz == 1000.5);
@@ -183,7 +188,8 @@ TEST_CASE("every order of destruction is safe", "[device]") {
   std::vector<int> order{0, 1, 2, 3};  // device handle, two tensors, close
   do {
     auto device = open_device(small_profile());
-    std::vector<DeviceTensor> tensors{to_device(host, *device, bf16({32, 32})), to_device(host, *device, bf16({32, 32}, BufferType::l1))};
+    std::vector<DeviceTensor> tensors{to_device(host, *device, bf16({32, 32})),
+                                      to_device(host, *device, bf16({32, 32}, BufferType::l1))};
     for (const int what : order) {
       if (what == 0) device.reset();
       if (what == 1 || what == 2) tensors[static_cast<std::size_t>(what) - 1] = {};
@@ -259,7 +265,8 @@ TEST_CASE("random allocations never overlap and merge when freed", "[device][mem
         REQUIRE(*at % 32 == 0);
         REQUIRE(*at >= 64);
         REQUIRE(*at + bytes <= 1 << 16);
-        for (const auto& [start, size] : live) REQUIRE((*at + std::max<std::int64_t>(bytes, 1) <= start || start + size <= *at));
+        for (const auto& [start, size] : live)
+          REQUIRE((*at + std::max<std::int64_t>(bytes, 1) <= start || start + size <= *at));
         live.emplace_back(*at, std::max<std::int64_t>(bytes, 1));
       } else {
         REQUIRE(allocator.largest_free() < bytes);
@@ -283,7 +290,8 @@ TEST_CASE("memory runs out at the chip's capacity and says what holds it", "[dev
     FAIL("allocated more than there is");
   } catch (const OutOfMemory& error) {
     contains(error.what(),
-             "Out of Memory: Not enough space to allocate 61440 B DRAM buffer across 2 banks, where each bank needs to store 30720 B, "
+             "Out of Memory: Not enough space to allocate 61440 B DRAM buffer across 2 banks, where each bank needs to "
+             "store 30720 B, "
              "but bank size is 65536 B (allocated: 43008 B, free: 22528 B, largest free block: 22528 B)");
     contains(error.what(), "held now by 2 buffers: layer.0.weight 80.0 KiB at 0, bias 2048 B at 40960");
   }
@@ -291,7 +299,9 @@ TEST_CASE("memory runs out at the chip's capacity and says what holds it", "[dev
   CHECK_THROWS_AS(allocate(*device, bf16({32, 32 * 3})), OutOfMemory);
   contains(error_of([&] { allocate(*device, bf16({32, 32 * 4096}, BufferType::l1)); }), "L1 buffer across 4 banks");
   contains(error_of([&] { allocate(*device, bf16({std::int64_t{1} << 40, std::int64_t{1} << 40})); }), "too large");
+  contains(error_of([&] { allocate(*device, bf16({std::numeric_limits<std::int64_t>::max()})); }), "too large");
   contains(error_of([&] { allocate(*device, bf16({-1, 32})); }), "negative");
+  CHECK(allocate(*device, bf16(Shape(12, 1), BufferType::l1)).is_allocated());  // many dims of size 1 are no size
 }
 
 TEST_CASE("freed memory is given out again at the same place", "[device][memory]") {
@@ -338,14 +348,16 @@ TEST_CASE("circular buffers must fit into L1, under the buffers that are there",
   REQUIRE(refusal.has_value());
   CHECK(refusal->code == ttc::ReasonCode::DeviceLimit);
   CHECK(refusal->detail ==
-        "Statically allocated circular buffers on core range [(x=0,y=0) - (x=7,y=7)] grow to 1499137 B which is beyond max L1 size of 1499136 B");
+        "Statically allocated circular buffers on core range [(x=0,y=0) - (x=7,y=7)] grow to 1499137 B which is beyond "
+        "max L1 size of 1499136 B");
   auto device = open_device(small_profile());
   const DeviceTensor x = allocate(*device, bf16({64, 64}, BufferType::l1), "activations");
   CHECK_FALSE(device->memory()->check_circular_buffers("matmul", 65536 - 2048).has_value());
   const auto clash = device->memory()->check_circular_buffers("matmul", 65536 - 2047);
   REQUIRE(clash.has_value());
   contains(clash->detail,
-           "Statically allocated circular buffers in program matmul clash with L1 buffers on core range [(x=0,y=0) - (x=1,y=1)]. "
+           "Statically allocated circular buffers in program matmul clash with L1 buffers on core range [(x=0,y=0) - "
+           "(x=1,y=1)]. "
            "L1 buffer allocated at 129024 and static circular buffer region ends at 129025");
   contains(clash->detail, "activations");
 }
@@ -372,16 +384,19 @@ TEST_CASE("shards are placed on the cores of their grid", "[device][memory]") {
     spec.memory.shard = std::move(shard);
     return spec;
   };
-  const TensorSpec height = sharded({2, 128, 64}, TensorMemoryLayout::height_sharded, {.grid_x = 2, .grid_y = 2, .shape = {64, 64}});
+  const TensorSpec height =
+      sharded({2, 128, 64}, TensorMemoryLayout::height_sharded, {.grid_x = 2, .grid_y = 2, .shape = {64, 64}});
   CHECK(buffer_spec(height, profile).shard_bytes == 4 * 2048);
   CHECK(locate_page(height, profile, 100, 0) == PageLocation{0, 0, 0, 100});
   CHECK(locate_page(height, profile, 100, 3) == PageLocation{0, 0, 0, 100 + 3 * 2048});
   CHECK(locate_page(height, profile, 100, 4) == PageLocation{1, 1, 0, 100});
   CHECK(locate_page(height, profile, 100, 8) == PageLocation{8, 0, 1, 100});
-  const TensorSpec width = sharded({64, 192}, TensorMemoryLayout::width_sharded, {.grid_x = 3, .grid_y = 1, .shape = {64, 64}});
+  const TensorSpec width =
+      sharded({64, 192}, TensorMemoryLayout::width_sharded, {.grid_x = 3, .grid_y = 1, .shape = {64, 64}});
   CHECK(locate_page(width, profile, 0, 2) == PageLocation{1, 1, 0, 0});
   CHECK(locate_page(width, profile, 0, 7) == PageLocation{0, 0, 0, 3 * 2048});
-  const TensorSpec block = sharded({64, 128}, TensorMemoryLayout::block_sharded, {.grid_x = 2, .grid_y = 2, .shape = {32, 64}});
+  const TensorSpec block =
+      sharded({64, 128}, TensorMemoryLayout::block_sharded, {.grid_x = 2, .grid_y = 2, .shape = {32, 64}});
   CHECK(locate_page(block, profile, 0, 2) == PageLocation{1, 1, 0, 0});
   CHECK(locate_page(block, profile, 0, 5) == PageLocation{8, 0, 1, 2048});
   TensorSpec turned = block;
@@ -389,12 +404,18 @@ TEST_CASE("shards are placed on the cores of their grid", "[device][memory]") {
   CHECK(locate_page(turned, profile, 0, 2) == PageLocation{8, 0, 1, 0});
 
   const auto refused = [&](const TensorSpec& spec) { return error_of([&] { buffer_spec(spec, profile); }); };
-  contains(refused(sharded({64, 64}, TensorMemoryLayout::height_sharded, {.grid_x = 2, .shape = {30, 64}})), "whole 32x32 tiles, not 30x64");
-  contains(refused(sharded({64, 64}, TensorMemoryLayout::height_sharded, {.grid_x = 9, .shape = {32, 64}})), "does not fit the 8x8 cores of n150");
-  contains(refused(sharded({64, 64}, TensorMemoryLayout::height_sharded, {.grid_x = 2, .shape = {32, 32}})), "as wide as the tensor");
-  contains(refused(sharded({64, 64}, TensorMemoryLayout::width_sharded, {.grid_x = 2, .shape = {32, 32}})), "as high as the tensor");
-  contains(refused(sharded({96, 64}, TensorMemoryLayout::height_sharded, {.grid_x = 2, .shape = {32, 64}})), "3x1 shards do not fit a grid of 2x1");
-  contains(refused(sharded({96, 64}, TensorMemoryLayout::block_sharded, {.grid_x = 2, .grid_y = 2, .shape = {32, 32}})), "3x2 shards");
+  contains(refused(sharded({64, 64}, TensorMemoryLayout::height_sharded, {.grid_x = 2, .shape = {30, 64}})),
+           "whole 32x32 tiles, not 30x64");
+  contains(refused(sharded({64, 64}, TensorMemoryLayout::height_sharded, {.grid_x = 9, .shape = {32, 64}})),
+           "does not fit the 8x8 cores of n150");
+  contains(refused(sharded({64, 64}, TensorMemoryLayout::height_sharded, {.grid_x = 2, .shape = {32, 32}})),
+           "as wide as the tensor");
+  contains(refused(sharded({64, 64}, TensorMemoryLayout::width_sharded, {.grid_x = 2, .shape = {32, 32}})),
+           "as high as the tensor");
+  contains(refused(sharded({96, 64}, TensorMemoryLayout::height_sharded, {.grid_x = 2, .shape = {32, 64}})),
+           "3x1 shards do not fit a grid of 2x1");
+  contains(refused(sharded({96, 64}, TensorMemoryLayout::block_sharded, {.grid_x = 2, .grid_y = 2, .shape = {32, 32}})),
+           "3x2 shards");
   contains(refused(sharded({96, 64}, TensorMemoryLayout::block_sharded, {.shape = {0, 32}})), "both positive");
   TensorSpec without = height;
   without.memory.shard.reset();
@@ -409,8 +430,12 @@ TEST_CASE("every page of a sharded tensor has a place of its own", "[device][mem
     const bool tiled = between(random, 0, 1) != 0;
     if (!tiled) spec.layout = Layout::row_major;
     const std::int64_t unit = tiled ? 32 : 1;
-    const std::int64_t height = spec.batch() * (tiled ? spec.tile_rows() * 32 : spec.rows()), width = tiled ? spec.tile_cols() * 32 : spec.cols();
-    ShardSpec shard{.grid_x = 8, .grid_y = 8, .shape = {round_up((height + 7) / 8, unit), round_up((width + 7) / 8, unit)}, .column_major = between(random, 0, 1) != 0};
+    const std::int64_t height = spec.batch() * (tiled ? spec.tile_rows() * 32 : spec.rows()),
+                       width = tiled ? spec.tile_cols() * 32 : spec.cols();
+    ShardSpec shard{.grid_x = 8,
+                    .grid_y = 8,
+                    .shape = {round_up((height + 7) / 8, unit), round_up((width + 7) / 8, unit)},
+                    .column_major = between(random, 0, 1) != 0};
     spec.memory.layout = TensorMemoryLayout::block_sharded;
     if (i % 3 == 0) {
       spec.memory.layout = TensorMemoryLayout::height_sharded;
@@ -418,7 +443,8 @@ TEST_CASE("every page of a sharded tensor has a place of its own", "[device][mem
     }
     spec.memory.shard = shard;
     const BufferSpec buffer = buffer_spec(spec, profile);
-    const std::int64_t across = tiled ? spec.tile_cols() : (width + shard.shape[1] - 1) / shard.shape[1], pages = height / unit * across;
+    const std::int64_t across = tiled ? spec.tile_cols() : (width + shard.shape[1] - 1) / shard.shape[1],
+                       pages = height / unit * across;
     std::vector<std::pair<std::int64_t, std::int64_t>> places;
     for (std::int64_t page = 0; page < pages; ++page) {
       const PageLocation at = locate_page(spec, profile, 0, page);
@@ -437,7 +463,8 @@ TEST_CASE("sharded and interleaved tensors convert into each other", "[device][m
   const TensorSpec spec = bf16({2, 100, 64});
   const HostTensor host = values_for(spec.dtype, spec.logical, random);
   const DeviceTensor interleaved = to_device(host, *device, spec, "x");
-  const MemoryConfig config{BufferType::l1, TensorMemoryLayout::height_sharded, ShardSpec{.grid_x = 4, .shape = {64, 64}}};
+  const MemoryConfig config{BufferType::l1, TensorMemoryLayout::height_sharded,
+                            ShardSpec{.grid_x = 4, .shape = {64, 64}}};
   const DeviceTensor sharded = to_memory_config(interleaved, *device, config, "x in shards");
   CHECK(device->memory_report().l1.allocated_per_bank == 4 * 2048);
   const DeviceTensor back = to_memory_config(sharded, *device, {});

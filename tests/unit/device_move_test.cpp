@@ -27,7 +27,8 @@ struct Origin {
 };
 using Rule = std::function<Origin(const Shape& out_index)>;
 
-void check_move(const Move& move, const std::vector<HostTensor>& hosts, const std::vector<TensorSpec>& specs, const Rule& rule, double fill = 0) {
+void check_move(const Move& move, const std::vector<HostTensor>& hosts, const std::vector<TensorSpec>& specs,
+                const Rule& rule, double fill = 0) {
   std::vector<std::vector<std::byte>> inputs;
   std::vector<const std::byte*> pointers;
   for (std::size_t i = 0; i < hosts.size(); ++i) inputs.push_back(upload(hosts[i], specs[i]));
@@ -44,10 +45,13 @@ void check_move(const Move& move, const std::vector<HostTensor>& hosts, const st
   const HostTensor fill_element = convert(filler, expected.dtype);
   for (std::int64_t i = 0; i < expected.numel(); ++i) {
     const Origin from = rule(unravel(i, out.logical));
-    const std::byte* value = from.input < 0 ? fill_element.data : hosts[static_cast<std::size_t>(from.input)].data + from.element * static_cast<std::int64_t>(size);
+    const std::byte* value = from.input < 0 ? fill_element.data
+                                            : hosts[static_cast<std::size_t>(from.input)].data +
+                                                  from.element * static_cast<std::int64_t>(size);
     std::memcpy(expected.data + i * static_cast<std::int64_t>(size), value, size);
   }
-  // Packing the expected values from the host gives zero padding; all values are exact in every format, so the bytes must agree.
+  // Packing the expected values from the host gives zero padding; all values are exact in every format, so the bytes
+  // must agree.
   std::vector<std::byte> wanted = upload(expected, out);
   result.resize(wanted.size());
   std::string shapes;
@@ -122,11 +126,13 @@ TEST_CASE("reshape keeps the row-major order", "[device][move]") {
       std::vector<std::int64_t> divisors;
       for (std::int64_t n = 1; n <= rest; ++n)
         if (rest % n == 0) divisors.push_back(n);
-      shape.push_back(divisors[static_cast<std::size_t>(between(random, 0, static_cast<std::int64_t>(divisors.size()) - 1))]);
+      shape.push_back(
+          divisors[static_cast<std::size_t>(between(random, 0, static_cast<std::int64_t>(divisors.size()) - 1))]);
       rest /= shape.back();
     }
     shape.push_back(rest);
-    check_move(plan_reshape(spec, shape), {host}, {spec}, [&](const Shape& index) { return Origin{0, ravel(index, shape)}; });
+    check_move(plan_reshape(spec, shape), {host}, {spec},
+               [&](const Shape& index) { return Origin{0, ravel(index, shape)}; });
   }
 }
 
@@ -141,7 +147,8 @@ TEST_CASE("slice with starts, counts and steps", "[device][move]") {
       if (step.back() == 0) step.back() = 1;
       start.push_back(between(random, 0, 2) ? (step.back() > 0 ? 0 : size - 1) : between(random, 0, size - 1));
       const std::int64_t room = step.back() > 0 ? size - 1 - start.back() : start.back();
-      count.push_back(between(random, 0, 1) ? room / std::abs(step.back()) + 1 : between(random, 0, room / std::abs(step.back()) + 1));
+      count.push_back(between(random, 0, 1) ? room / std::abs(step.back()) + 1
+                                            : between(random, 0, room / std::abs(step.back()) + 1));
     }
     check_move(plan_slice(spec, start, count, step), {host}, {spec}, [&](Shape index) {
       for (std::size_t d = 0; d < index.size(); ++d) index[d] = start[d] + index[d] * step[d];
@@ -154,7 +161,8 @@ TEST_CASE("concat along every dim", "[device][move]") {
   Random random(5);
   for (int i = 0; i < 200; ++i) {
     const TensorSpec first = random_spec(random, random_shape(random, static_cast<int>(between(random, 1, 4))));
-    const std::size_t dim = static_cast<std::size_t>(between(random, 0, static_cast<std::int64_t>(first.logical.size()) - 1));
+    const std::size_t dim =
+        static_cast<std::size_t>(between(random, 0, static_cast<std::int64_t>(first.logical.size()) - 1));
     std::vector<TensorSpec> specs;
     std::vector<HostTensor> hosts;
     for (std::int64_t n = between(random, 1, 3); n-- > 0;) {
@@ -164,7 +172,8 @@ TEST_CASE("concat along every dim", "[device][move]") {
     }
     check_move(plan_concat(specs, static_cast<std::int64_t>(dim)), hosts, specs, [&](Shape index) {
       int input = 0;
-      while (index[dim] >= specs[static_cast<std::size_t>(input)].logical[dim]) index[dim] -= specs[static_cast<std::size_t>(input++)].logical[dim];
+      while (index[dim] >= specs[static_cast<std::size_t>(input)].logical[dim])
+        index[dim] -= specs[static_cast<std::size_t>(input++)].logical[dim];
       return Origin{input, ravel(index, specs[static_cast<std::size_t>(input)].logical)};
     });
   }
@@ -207,13 +216,16 @@ TEST_CASE("pad with a value, unpad with negative padding", "[device][move]") {
       after.push_back(between(random, 0, 1) ? 0 : between(random, -size / 2, 40));
     }
     const double fill = between(random, 0, 1) ? 0 : 1;
-    check_move(plan_pad(spec, before, after, fill), {host}, {spec}, [&](Shape index) {
-      for (std::size_t d = 0; d < index.size(); ++d) {
-        index[d] -= before[d];
-        if (index[d] < 0 || index[d] >= spec.logical[d]) return Origin{-1, 0};
-      }
-      return Origin{0, ravel(index, spec.logical)};
-    }, fill);
+    check_move(
+        plan_pad(spec, before, after, fill), {host}, {spec},
+        [&](Shape index) {
+          for (std::size_t d = 0; d < index.size(); ++d) {
+            index[d] -= before[d];
+            if (index[d] < 0 || index[d] >= spec.logical[d]) return Origin{-1, 0};
+          }
+          return Origin{0, ravel(index, spec.logical)};
+        },
+        fill);
   }
 }
 
@@ -226,8 +238,10 @@ TEST_CASE("attention heads are split, turned and merged", "[device][move]") {
         const TensorSpec spec{{2, length, width}, format, Layout::tile, {}};
         const HostTensor host = values_for(format, spec.logical, random);
         for (const bool transposed : {false, true}) {
-          const Move move = plan_split_heads(spec, {.heads = heads, .head_dim = head_dim, .first = first, .transposed = transposed});
-          REQUIRE(move.output().logical == (transposed ? Shape{2, heads, head_dim, length} : Shape{2, heads, length, head_dim}));
+          const Move move =
+              plan_split_heads(spec, {.heads = heads, .head_dim = head_dim, .first = first, .transposed = transposed});
+          REQUIRE(move.output().logical ==
+                  (transposed ? Shape{2, heads, head_dim, length} : Shape{2, heads, length, head_dim}));
           check_move(move, {host}, {spec}, [&](Shape index) {
             if (transposed) std::swap(index[2], index[3]);
             return Origin{0, ravel({index[0], index[2], first + index[1] * head_dim + index[3]}, spec.logical)};
@@ -248,7 +262,8 @@ TEST_CASE("TILE to ROW_MAJOR and back loses nothing", "[device][move]") {
     if (is_block_format(spec.dtype)) continue;
     const HostTensor host = values_for(spec.dtype, spec.logical, random);
     for (const Layout layout : {Layout::tile, Layout::row_major})
-      check_move(plan_to_layout(spec, layout), {host}, {spec}, [&](const Shape& index) { return Origin{0, ravel(index, spec.logical)}; });
+      check_move(plan_to_layout(spec, layout), {host}, {spec},
+                 [&](const Shape& index) { return Origin{0, ravel(index, spec.logical)}; });
   }
 }
 
@@ -256,18 +271,22 @@ TEST_CASE("block-format tiles that move whole keep their bytes", "[device][move]
   Random random(10);
   const TensorSpec spec{{2, 64, 96}, DataType::bfloat4_b, Layout::tile, {}};
   std::vector<std::byte> in(static_cast<std::size_t>(spec.nbytes())), out(in.size());
-  for (std::byte& byte : in) byte = static_cast<std::byte>(between(random, 0, 255));  // any bytes, not only what a packer makes
+  for (std::byte& byte : in)
+    byte = static_cast<std::byte>(between(random, 0, 255));  // any bytes, not only what a packer makes
   const Move swap = plan_permute(TensorSpec{{2, 3, 64, 32}, DataType::bfloat4_b, Layout::tile, {}}, Shape{1, 0, 2, 3});
   swap.run(in.data(), out.data());
   const std::size_t matrix = 2 * 576;
   for (std::size_t a = 0; a < 2; ++a)
-    for (std::size_t b = 0; b < 3; ++b) REQUIRE(std::equal(in.begin() + (a * 3 + b) * matrix, in.begin() + (a * 3 + b + 1) * matrix, out.begin() + (b * 2 + a) * matrix));
+    for (std::size_t b = 0; b < 3; ++b)
+      REQUIRE(std::equal(in.begin() + (a * 3 + b) * matrix, in.begin() + (a * 3 + b + 1) * matrix,
+                         out.begin() + (b * 2 + a) * matrix));
 }
 
 TEST_CASE("regrouped block formats round only where a group spans too many powers of two", "[device][move]") {
   const TensorSpec spec{{32, 32}, DataType::bfloat8_b, Layout::tile, {}};
   HostTensor host = empty_host(DType::f32, {32, 32});
-  for (std::int64_t i = 0; i < 1024; ++i) host.as<float>()[i] = std::ldexp(1.0F, static_cast<int>(i / 32) % 16);  // constant in a row
+  for (std::int64_t i = 0; i < 1024; ++i)
+    host.as<float>()[i] = std::ldexp(1.0F, static_cast<int>(i / 32) % 16);  // constant in a row
   const Move turn = plan_transpose(spec, 0, 1);
   std::vector<std::byte> out(1088);
   turn.run(upload(host, spec).data(), out.data());
@@ -291,7 +310,8 @@ TEST_CASE("rows are gathered by index from tables of any format", "[device][move
           if (is_block_format(table_format) && table_layout == Layout::row_major) continue;
           const TensorSpec table{{70, between(random, 0, 1) ? 64 : 1100}, table_format, table_layout, {}};
           const Layout index_layout = between(random, 0, 1) ? Layout::tile : Layout::row_major;
-          const TensorSpec indices{{2, 37}, between(random, 0, 1) ? DataType::uint32 : DataType::int32, index_layout, {}};
+          const TensorSpec indices{
+              {2, 37}, between(random, 0, 1) ? DataType::uint32 : DataType::int32, index_layout, {}};
           const HostTensor table_host = values_for(table_format, table.logical, random);
           HostTensor index_host = empty_host(DType::i64, indices.logical);
           for (std::int64_t i = 0; i < 74; ++i) index_host.as<std::int64_t>()[i] = between(random, 0, 69);
@@ -301,16 +321,20 @@ TEST_CASE("rows are gathered by index from tables of any format", "[device][move
           gather.run(upload(table_host, table).data(), upload(index_host, indices).data(), out.data());
           HostTensor expected = empty_host(DType::f32, gather.output().logical);
           for (std::int64_t i = 0; i < expected.numel(); ++i)
-            expected.as<float>()[i] = static_cast<float>(at(table_host, index_host.as<std::int64_t>()[i / table.logical[1]] * table.logical[1] + i % table.logical[1]));
+            expected.as<float>()[i] = static_cast<float>(
+                at(table_host,
+                   index_host.as<std::int64_t>()[i / table.logical[1]] * table.logical[1] + i % table.logical[1]));
           const bool same_bytes = out == upload(expected, gather.output());
           REQUIRE(same_bytes);
         }
 }
 
 TEST_CASE("a gather names the index that is out of range", "[device][move]") {
-  const TensorSpec table{{10, 32}, DataType::bfloat16, Layout::tile, {}}, indices{{3}, DataType::int32, Layout::row_major, {}};
+  const TensorSpec table{{10, 32}, DataType::bfloat16, Layout::tile, {}},
+      indices{{3}, DataType::int32, Layout::row_major, {}};
   const GatherRows gather(table, indices, DataType::bfloat16, Layout::tile);
-  std::vector<std::byte> t(static_cast<std::size_t>(table.nbytes())), out(static_cast<std::size_t>(gather.output().nbytes()));
+  std::vector<std::byte> t(static_cast<std::size_t>(table.nbytes())),
+      out(static_cast<std::size_t>(gather.output().nbytes()));
   for (const std::int32_t bad : {10, -1}) {
     const std::int32_t values[3] = {0, bad, 9};
     try {
@@ -330,17 +354,22 @@ TEST_CASE("moves that cannot be are refused with ttc::Error", "[device][move]") 
   CHECK_THROWS_AS(plan_transpose(spec, 0, -4), ttc::Error);
   CHECK_THROWS_AS(plan_reshape(spec, Shape{4, 32, 63}), ttc::Error);
   CHECK_THROWS_AS(plan_reshape(spec, Shape{-4, -32, 64}), ttc::Error);
+  CHECK_THROWS_AS(plan_reshape(spec, Shape{std::int64_t{1} << 62, 4}), ttc::Error);
+  CHECK_THROWS_AS(plan_expand(spec, Shape{std::int64_t{1} << 62, 4, 32, 64}), ttc::Error);
   CHECK_THROWS_AS(plan_slice(spec, {0, 0, 60}, {4, 32, 8}, {1, 1, 1}), ttc::Error);
   CHECK_THROWS_AS(plan_slice(spec, {0, 0, 0}, {4, 32, 33}, {1, 1, 2}), ttc::Error);
   CHECK_THROWS_AS(plan_slice(spec, {0, 0, 3}, {4, 32, 5}, {1, 1, -1}), ttc::Error);
   CHECK_THROWS_AS(plan_expand(spec, Shape{4, 32, 128}), ttc::Error);
   CHECK_THROWS_AS(plan_expand(spec, Shape{32, 64}), ttc::Error);
-  CHECK_THROWS_AS(plan_expand(TensorSpec{{1, 1}, DataType::bfloat16, Layout::tile, {}}, Shape{1 << 20, 1 << 20}), ttc::Error);
+  CHECK_THROWS_AS(plan_expand(TensorSpec{{1, 1}, DataType::bfloat16, Layout::tile, {}}, Shape{1 << 20, 1 << 20}),
+                  ttc::Error);
   CHECK_THROWS_AS(plan_repeat(spec, Shape{std::int64_t{1} << 60, 1, 1}), ttc::Error);
   CHECK_THROWS_AS(plan_pad(spec, {0, 0, -70}, {0, 0, 0}), ttc::Error);
   CHECK_THROWS_AS(plan_split_heads(spec, {.heads = 3, .head_dim = 32}), ttc::Error);
   CHECK_THROWS_AS(plan_merge_heads(spec), ttc::Error);
   CHECK_THROWS_AS(plan_concat(std::vector<TensorSpec>{}, 0), ttc::Error);
-  CHECK_THROWS_AS(plan_concat(std::vector<TensorSpec>{spec, {{4, 31, 64}, DataType::bfloat16, Layout::tile, {}}}, 2), ttc::Error);
-  CHECK_THROWS_AS(plan_to_layout(TensorSpec{{4, 4}, DataType::bfloat8_b, Layout::tile, {}}, Layout::row_major), ttc::Error);
+  CHECK_THROWS_AS(plan_concat(std::vector<TensorSpec>{spec, {{4, 31, 64}, DataType::bfloat16, Layout::tile, {}}}, 2),
+                  ttc::Error);
+  CHECK_THROWS_AS(plan_to_layout(TensorSpec{{4, 4}, DataType::bfloat8_b, Layout::tile, {}}, Layout::row_major),
+                  ttc::Error);
 }

@@ -18,25 +18,38 @@ inline std::int64_t between(Random& random, std::int64_t low, std::int64_t high)
 // Host element dtype whose values the format holds exactly (bfloat16 values for block formats).
 inline DType exact_dtype(DataType dtype) {
   switch (dtype) {
-    case DataType::float32: return DType::f32;
-    case DataType::uint8: return DType::u8;
-    case DataType::uint16: return DType::u16;
-    case DataType::uint32: return DType::u32;
-    case DataType::int32: return DType::i32;
-    default: return DType::bf16;
+    case DataType::float32:
+      return DType::f32;
+    case DataType::uint8:
+      return DType::u8;
+    case DataType::uint16:
+      return DType::u16;
+    case DataType::uint32:
+      return DType::u32;
+    case DataType::int32:
+      return DType::i32;
+    default:
+      return DType::bf16;
   }
 }
 
 // Element i as a number.
 inline double at(const HostTensor& t, std::int64_t i) {
   switch (t.dtype) {
-    case DType::f32: return t.as<float>()[i];
-    case DType::bf16: return bf16_to_f32(t.as<std::uint16_t>()[i]);
-    case DType::u8: return t.as<std::uint8_t>()[i];
-    case DType::u16: return t.as<std::uint16_t>()[i];
-    case DType::u32: return t.as<std::uint32_t>()[i];
-    case DType::i64: return static_cast<double>(t.as<std::int64_t>()[i]);
-    default: return t.as<std::int32_t>()[i];
+    case DType::f32:
+      return t.as<float>()[i];
+    case DType::bf16:
+      return bf16_to_f32(t.as<std::uint16_t>()[i]);
+    case DType::u8:
+      return t.as<std::uint8_t>()[i];
+    case DType::u16:
+      return t.as<std::uint16_t>()[i];
+    case DType::u32:
+      return t.as<std::uint32_t>()[i];
+    case DType::i64:
+      return static_cast<double>(t.as<std::int64_t>()[i]);
+    default:
+      return t.as<std::int32_t>()[i];
   }
 }
 
@@ -46,20 +59,34 @@ inline HostTensor values_for(DataType format, const Shape& shape, Random& random
   for (std::int64_t i = 0; i < t.numel(); ++i) {
     const std::int64_t n = between(random, 1, 250);
     switch (t.dtype) {
-      case DType::f32: t.as<float>()[i] = static_cast<float>(n) + 0.123456F; break;
-      case DType::bf16: t.as<std::uint16_t>()[i] = f32_to_bf16(is_block_format(format) ? (n % 2 ? 1.0F : -1.0F) : static_cast<float>(n)); break;
-      case DType::u8: t.as<std::uint8_t>()[i] = static_cast<std::uint8_t>(n); break;
-      case DType::u16: t.as<std::uint16_t>()[i] = static_cast<std::uint16_t>(n * 257); break;
-      case DType::u32: t.as<std::uint32_t>()[i] = static_cast<std::uint32_t>(n * 16777259); break;
-      default: t.as<std::int32_t>()[i] = static_cast<std::int32_t>(n * 8388617 * (n % 2 ? 1 : -1)); break;
+      case DType::f32:
+        t.as<float>()[i] = static_cast<float>(n) + 0.123456F;
+        break;
+      case DType::bf16:
+        t.as<std::uint16_t>()[i] =
+            f32_to_bf16(is_block_format(format) ? (n % 2 ? 1.0F : -1.0F) : static_cast<float>(n));
+        break;
+      case DType::u8:
+        t.as<std::uint8_t>()[i] = static_cast<std::uint8_t>(n);
+        break;
+      case DType::u16:
+        t.as<std::uint16_t>()[i] = static_cast<std::uint16_t>(n * 257);
+        break;
+      case DType::u32:
+        t.as<std::uint32_t>()[i] = static_cast<std::uint32_t>(n * 16777259);
+        break;
+      default:
+        t.as<std::int32_t>()[i] = static_cast<std::int32_t>(n * 8388617 * (n % 2 ? 1 : -1));
+        break;
     }
   }
   return t;
 }
 
 inline const std::vector<DataType>& all_formats() {
-  static const std::vector<DataType> formats{DataType::bfloat16, DataType::float32, DataType::bfloat8_b, DataType::bfloat4_b, DataType::bfloat2_b,
-                                             DataType::uint8,    DataType::uint16,  DataType::uint32,    DataType::int32};
+  static const std::vector<DataType> formats{DataType::bfloat16,  DataType::float32,   DataType::bfloat8_b,
+                                             DataType::bfloat4_b, DataType::bfloat2_b, DataType::uint8,
+                                             DataType::uint16,    DataType::uint32,    DataType::int32};
   return formats;
 }
 
