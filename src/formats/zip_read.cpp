@@ -65,8 +65,16 @@ class Unzip {
   unzFile handle_ = nullptr;
 };
 
-constexpr std::uint64_t local_header_size = 30, directory_record_size = 46;
+constexpr std::uint64_t local_header_size = 30, directory_record_size = 46, end_record_size = 22, max_comment = 65535;
 
+
+// minizip does not mind when the last bytes of the end record are cut off.
+bool ends_early(std::span<const std::byte> bytes) {
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  const auto tail = text.substr(text.size() - std::min<std::size_t>(text.size(), end_record_size + max_comment));
+  const auto end = tail.rfind("PK\5\6");
+  return end == tail.npos || tail.size() - end < end_record_size;
+}
 
 Error not_a_zip(const std::string& path, std::span<const std::byte> bytes) {
   const bool starts_as_zip = bytes.size() >= 4 && std::memcmp(bytes.data(), "PK\3\4", 4) == 0;
@@ -102,7 +110,7 @@ void ZipArchive::read_directory() {
   const auto bytes = file_->bytes();
   Unzip zip(bytes);
   unz_global_info64 global{};
-  if (!zip.handle() || unzGetGlobalInfo64(zip.handle(), &global) != UNZ_OK) throw not_a_zip(path(), bytes);
+  if (!zip.handle() || ends_early(bytes) || unzGetGlobalInfo64(zip.handle(), &global) != UNZ_OK) throw not_a_zip(path(), bytes);
   if (global.number_entry > bytes.size() / directory_record_size)
     throw bad_file(path(), "the zip directory claims " + std::to_string(global.number_entry) + " entries, more than the file can hold");
   const auto broken = [&](const std::string& what) { return bad_file(path(), "broken zip: " + what, "copy or export the file again"); };

@@ -1,0 +1,427 @@
+// The .pt2 reader and writer: what they keep, and one clear refusal for each way a file can be wrong.
+#include "formats/pt2_read.h"
+
+#include <cstring>
+#include <random>
+
+#include "formats/inspect.h"
+#include "formats/pt2_names.h"
+#include "formats/pt2_read_graph.h"
+#include "formats/pt2_write.h"
+#include "tests/catch.h"
+#include "tests/unit/format_test_util.h"
+
+using namespace ttc;
+using namespace format_test;
+
+namespace {
+
+const std::string models = TTC_MODELS;
+
+// The error for a model, which names the file and has the exit code of bad input.
+Error refusal(const Entries& entries) {
+  const TempDir dir;
+  const std::string path = dir.file("model.pt2");
+  write_archive(path, entries);
+  const auto error = error_of([&] { read_pt2(path); });
+  REQUIRE(error);
+  CHECK(error->code() == Exit::bad_file);
+  CHECK(error->file() == path);
+  return *error;
+}
+std::string refused(const TinyModel& model) { return refusal(model.entries()).what(); }
+
+Entries without(Entries entries, const std::string& name) {
+  std::erase_if(entries, [&](const auto& entry) { return entry.first == name; });
+  return entries;
+}
+Entries with(Entries entries, const std::string& name, const std::string& content) {
+  entries = without(std::move(entries), name);
+  entries.emplace_back(name, content);
+  return entries;
+}
+
+std::unique_ptr<ir::Model> read(const TinyModel& model) {
+  const TempDir dir;
+  write_archive(dir.file("model.pt2"), model.entries());
+  return read_pt2(dir.file("model.pt2"));
+}
+
+std::uint32_t crc32(std::string_view bytes) {
+  std::uint32_t crc = ~0U;
+  for (const unsigned char byte : bytes) {
+    crc ^= byte;
+    for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1) ^ (crc & 1U ? 0xEDB88320U : 0U);
+  }
+  return ~crc;
+}
+
+// Overwrites the checksum of entry `name` in both of its headers.
+void fix_checksum(std::string& archive, const std::string& name, std::string_view content) {
+  const std::uint32_t crc = crc32(content);
+  char bytes[4];
+  std::memcpy(bytes, &crc, 4);
+  for (const auto& [magic, crc_at, name_at] : {std::tuple{"PK\3\4", 14, 30}, std::tuple{"PK\1\2", 16, 46}})
+    for (auto at = archive.find(magic); at != std::string::npos; at = archive.find(magic, at + 1))
+      if (archive.compare(at + name_at, name.size(), name) == 0) archive.replace(at + crc_at, 4, bytes, 4);
+}
+
+// Reads a file that may be anything, and uses what it gives. True where it was accepted.
+bool try_model(const std::string& path) {
+  try {
+    const auto model = read_pt2(path);
+    unsigned sum = 0;
+    for (const auto& [name, weight] : model->weights)
+      if (weight.numel() > 0 && weight.data()) {
+        std::int64_t last = 0;
+        for (std::size_t i = 0; i < weight.sizes.size(); ++i) last += (weight.sizes[i] - 1) * weight.strides[i];
+        sum += std::to_integer<unsigned>(weight.data()[0]) + std::to_integer<unsigned>(weight.data()[last * size_of(weight.dtype)]);
+      }
+    CHECK(ir::print(*model).size() + sum > 0);
+    CHECK_FALSE(inspect_text(inspect(*model), true).empty());
+    return true;
+  } catch (const Error& error) {
+    CHECK(error.code() == Exit::bad_file);
+    CHECK(std::strlen(error.what()) > 0);
+    return false;
+  }
+}
+
+}  // namespace
+
+TEST_CASE("pt2: a model is read with weights, signature and provenance", "[pt2]") {
+  TinyModel tiny;
+  const float first = 1.5F;
+  std::memcpy(tiny.weight_bytes.data(), &first, sizeof first);
+  const auto model = read(tiny);
+  REQUIRE(model->graph->nodes().size() == 1);
+  const ir::Node& node = *model->graph->nodes().front();
+  CHECK(node.op() == "aten.linear.default");
+  CHECK(node.result()->type.str() == "f32[2, 4]");
+  CHECK(node.provenance->module_path == "fc");
+  CHECK(node.provenance->module_class == "torch.nn.modules.linear.Linear");
+  CHECK(node.provenance->source == "zoo.py:7");
+  REQUIRE(model->graph->inputs().size() == 2);
+  CHECK(model->graph->inputs()[0].kind == ir::InputKind::parameter);
+  CHECK(model->graph->inputs()[0].target == "fc.weight");
+  CHECK(model->info.user_input_names == std::vector<std::string>{"x"});
+  const ir::Weight& weight = model->weights.at("fc.weight");
+  CHECK(weight.sizes == std::vector<std::int64_t>{4, 3});
+  float read_back = 0;
+  std::memcpy(&read_back, weight.data(), sizeof read_back);
+  CHECK(read_back == first);
+  CHECK(ir::verify(*model).empty());
+}
+
+TEST_CASE("pt2: weights are views of one storage, or absent where the file is empty", "[pt2]") {
+  TinyModel tiny;
+  tiny.weights["config"]["other"] = tiny.payload();
+  tiny.weights["config"]["other"]["tensor_meta"] = TinyModel::tensor({2});
+  tiny.weights["config"]["other"]["tensor_meta"]["storage_offset"]["as_int"] = 10;
+  const auto model = read(tiny);
+  CHECK(model->weights.at("other").storage == model->weights.at("fc.weight").storage);
+  CHECK(model->weights.at("other").data() == model->weights.at("fc.weight").data() + 40);
+  TinyModel meta;
+  meta.weight_bytes.clear();
+  const auto shapes_only = read(meta);
+  CHECK(shapes_only->weights.at("fc.weight").storage->absent());
+  CHECK(shapes_only->weights.at("fc.weight").storage->bytes == 48);
+  CHECK(inspect(*shapes_only)["weights"]["absent"] == true);
+}
+
+TEST_CASE("pt2: containers and versions that ttc does not read are named", "[pt2][hostile]") {
+  const TinyModel good;
+  CHECK_THAT(refusal(without(good.entries(), "models/model.json")).what(), ContainsSubstring("holds no models/model.json"));
+  CHECK_THAT(refusal(with(good.entries(), "archive_format", "pt3")).what(), ContainsSubstring("'pt3'"));
+  CHECK_THAT(refusal(with(good.entries(), "archive_version", "1")).what(), ContainsSubstring("version is 1"));
+  CHECK_THAT(refusal(with(good.entries(), "byteorder", "big")).what(), ContainsSubstring("big-endian"));
+  CHECK_THAT(refusal(with(good.entries(), "data/weights/model.pt", "x")).what(), ContainsSubstring("torch 2.8"));
+  CHECK_THAT(refusal({{"serialized_exported_program.json", "{}"}}).what(), ContainsSubstring("torch 2.5 to 2.7"));
+  for (const int major : {7, 9}) {
+    TinyModel other;
+    other.program["schema_version"]["major"] = major;
+    const Error error = refusal(other.entries());
+    CHECK_THAT(error.what(), ContainsSubstring("schema version " + std::to_string(major)));
+    CHECK_FALSE(error.hint().empty());
+  }
+}
+
+TEST_CASE("pt2: JSON that is malformed, too deep or of another shape is refused", "[pt2][hostile]") {
+  const TinyModel good;
+  const auto model_json = [&](const std::string& text) { return std::string(refusal(with(good.entries(), "models/model.json", text)).what()); };
+  CHECK_THAT(model_json("{"), ContainsSubstring("malformed JSON"));
+  CHECK_THAT(model_json("[]"), ContainsSubstring("expected an object"));
+  CHECK_THAT(model_json("{}"), ContainsSubstring("'schema_version' is missing"));
+  CHECK_THAT(model_json("\xff\xfe{}"), ContainsSubstring("malformed JSON"));
+  CHECK_THAT(model_json(std::string(1000000, '[')), ContainsSubstring("nested deeper"));
+  TinyModel wrong;
+  wrong.graph()["nodes"] = "many";
+  CHECK_THAT(refused(wrong), ContainsSubstring("expected an array, found string"));
+}
+
+TEST_CASE("pt2: graphs nested too deeply are refused", "[pt2][hostile]") {
+  TinyModel deep;
+  const Json leaf = {{"inputs", Json::array()}, {"outputs", Json::array()}, {"nodes", Json::array()}, {"tensor_values", Json::object()}};
+  Json graph = leaf;
+  for (int i = 0; i < 60; ++i) {
+    const Json argument = {{"as_graph", {{"name", "g"}, {"graph", graph}}}};
+    graph = leaf;
+    graph["nodes"] = Json::array({Json{{"target", "torch.ops.higher_order.wrap"}, {"outputs", Json::array()}, {"inputs", Json::array({Json{{"name", ""}, {"arg", argument}}})}}});
+  }
+  deep.graph()["nodes"].push_back(graph["nodes"][0]);
+  CHECK_THAT(refused(deep), ContainsSubstring("nested deeper"));
+}
+
+TEST_CASE("pt2: values must be defined once, and before they are used", "[pt2][hostile]") {
+  TinyModel undefined;
+  undefined.node()["inputs"][0]["arg"]["as_tensor"]["name"] = "nobody";
+  CHECK_THAT(refused(undefined), ContainsSubstring("uses value 'nobody', which nothing defines") && ContainsSubstring("aten.linear"));
+  TinyModel cycle;
+  cycle.node()["inputs"][0]["arg"]["as_tensor"]["name"] = "y";
+  CHECK_THAT(refused(cycle), ContainsSubstring("cycle"));
+  TinyModel twice;
+  twice.graph()["nodes"].push_back(twice.node());
+  CHECK_THAT(refused(twice), ContainsSubstring("'y' is defined twice"));
+  TinyModel output;
+  output.graph()["outputs"][0]["as_tensor"]["name"] = "z";
+  CHECK_THAT(refused(output), ContainsSubstring("'z'"));
+  TinyModel untyped;
+  untyped.graph()["tensor_values"].erase("y");
+  CHECK_THAT(refused(untyped), ContainsSubstring("no entry in tensor_values"));
+  TinyModel signature;
+  signature.program["graph_module"]["signature"]["input_specs"].erase(1);
+  CHECK_THAT(refused(signature), ContainsSubstring("the signature has 1 inputs, the graph 2"));
+}
+
+TEST_CASE("pt2: sizes, dtypes and expressions of values are checked", "[pt2][hostile]") {
+  const auto changed = [](const std::function<void(Json&)>& change) {
+    TinyModel model;
+    change(model.graph()["tensor_values"]["y"]);
+    return refused(model);
+  };
+  CHECK_THAT(changed([](Json& y) { y["dtype"] = 99; }), ContainsSubstring("unknown dtype code 99"));
+  CHECK_THAT(changed([](Json& y) { y["sizes"][0]["as_int"] = -2; }), ContainsSubstring("impossible sizes"));
+  CHECK_THAT(changed([](Json& y) { y["sizes"][0]["as_int"] = INT64_MAX; }), ContainsSubstring("impossible sizes"));
+  CHECK_THAT(changed([](Json& y) { y["sizes"][0]["as_int"] = 18446744073709551615ULL; }), ContainsSubstring("does not fit in 64 bits"));
+  CHECK_THAT(changed([](Json& y) { y["sizes"][0]["as_int"] = 1.5; }), ContainsSubstring("expected an integer"));
+  CHECK_THAT(changed([](Json& y) { y["sizes"].erase(0); }), ContainsSubstring("differ in number"));
+  CHECK_THAT(changed([](Json& y) { y["sizes"][0] = Json{{"as_expr", {{"expr_str", "Mul("}}}}; }), ContainsSubstring("malformed symbolic expression"));
+}
+
+TEST_CASE("pt2: every element of a weight must lie in its file", "[pt2][hostile]") {
+  const TinyModel good;
+  CHECK_THAT(refusal(without(good.entries(), "data/weights/weight_0")).what(), ContainsSubstring("'data/weights/weight_0' is missing"));
+  CHECK_THAT(refusal(without(good.entries(), "data/weights/model_weights_config.json")).what(), ContainsSubstring("model_weights_config.json' is missing"));
+  TinyModel shorter;
+  shorter.weight_bytes.resize(44);
+  CHECK_THAT(refused(shorter), ContainsSubstring("needs 48 bytes") && ContainsSubstring("holds 44"));
+  const auto changed = [](const std::function<void(Json&)>& change) {
+    TinyModel model;
+    change(model.meta());
+    return refused(model);
+  };
+  CHECK_THAT(changed([](Json& w) { w["sizes"][0]["as_int"] = 3; }), ContainsSubstring("is f32[3, 3] in the archive, but f32[4, 3] in the graph"));
+  CHECK_THAT(changed([](Json& w) { w["dtype"] = 13; }), ContainsSubstring("bf16[4, 3]"));
+  CHECK_THAT(changed([](Json& w) { w["strides"][0]["as_int"] = 4; }), ContainsSubstring("needs 60 bytes"));
+  CHECK_THAT(changed([](Json& w) { w["storage_offset"]["as_int"] = 1; }), ContainsSubstring("needs 52 bytes"));
+  CHECK_THAT(changed([](Json& w) { w["strides"][0]["as_int"] = INT64_MAX; }), ContainsSubstring("overflow"));
+  CHECK_THAT(changed([](Json& w) { w["storage_offset"]["as_int"] = INT64_MAX; }), ContainsSubstring("overflow"));
+  CHECK_THAT(changed([](Json& w) { w["sizes"][0]["as_int"] = INT64_MAX; }), ContainsSubstring("overflow"));
+  CHECK_THAT(changed([](Json& w) { w["strides"][0]["as_int"] = -3; }), ContainsSubstring("negative"));
+  CHECK_THAT(changed([](Json& w) { w["strides"].erase(0); }), ContainsSubstring("do not fit together"));
+  CHECK_THAT(changed([](Json& w) { w["layout"] = 1; }), ContainsSubstring("sparse"));
+}
+
+TEST_CASE("pt2: a config that leaves the archive or needs pickle is refused", "[pt2][hostile]") {
+  for (const std::string path : {"../weight_0", "/etc/passwd", "a/b", "", "..", "a\\b"}) {
+    TinyModel model;
+    model.payload()["path_name"] = path;
+    INFO(path);
+    CHECK_THAT(refused(model), ContainsSubstring("leaves the archive"));
+  }
+  TinyModel pickled;
+  pickled.payload()["use_pickle"] = true;
+  CHECK_THAT(refused(pickled), ContainsSubstring("pickle"));
+  TinyModel nameless;
+  nameless.weights["config"].erase("fc.weight");
+  CHECK_THAT(refused(nameless), ContainsSubstring("uses weight 'fc.weight', which the archive does not hold"));
+}
+
+TEST_CASE("pt2: an unknown operator is named with its module and source line", "[pt2][hostile]") {
+  TinyModel model;
+  model.node()["target"] = "torch.ops.nowhere.frobnicate.default";
+  const auto read_model = read(model);
+  const auto error = error_of([&] { check_known_ops(*read_model); });
+  REQUIRE(error);
+  CHECK(error->code() == Exit::bad_file);
+  CHECK_THAT(error->what(), ContainsSubstring("nowhere.frobnicate.default") && ContainsSubstring("'fc'") && ContainsSubstring("zoo.py:7"));
+}
+
+TEST_CASE("pt2: truncated files never crash", "[pt2][hostile]") {
+  const TempDir dir;
+  const std::string bytes = read_bytes(models + "/hop_cond.pt2"), path = dir.file("cut.pt2");
+  REQUIRE(bytes.size() > 1000);
+  for (std::size_t length = 1; length < bytes.size(); length += 61) {
+    write_bytes(path, std::string_view(bytes).substr(0, length));
+    INFO(length);
+    CHECK_FALSE(try_model(path));
+  }
+}
+
+TEST_CASE("pt2: flipped bytes never crash", "[pt2][hostile]") {
+  const TempDir dir;
+  const std::string bytes = read_bytes(models + "/hop_cond.pt2"), path = dir.file("flipped.pt2");
+  std::mt19937 random(7);
+  int refusals = 0;
+  for (int round = 0; round < 1500; ++round) {
+    std::string copy = bytes;
+    // Half of the rounds aim at the directory at the end.
+    const std::size_t from = round % 2 ? copy.size() - 1400 : 0;
+    for (int i = 0; i < 1 + round % 4; ++i) copy[from + random() % (copy.size() - from)] = static_cast<char>(random());
+    write_bytes(path, copy);
+    INFO(round);
+    refusals += !try_model(path);
+  }
+  CHECK(refusals > 500);
+}
+
+TEST_CASE("pt2: JSON changed under a right checksum never crashes", "[pt2][hostile]") {
+  const TempDir dir;
+  const std::string path = dir.file("changed.pt2");
+  for (const std::string name : {"hop_cond", "tiny", "input_mut_core"}) {
+    std::string bytes = read_bytes(models + "/" + name + ".pt2");
+    const std::string folder = name == "input_mut_core" ? "input_mut_core" : name;
+    std::mt19937 random(11);
+    for (const std::string& entry : {folder + "/models/model.json", folder + "/data/weights/model_weights_config.json"}) {
+      const ZipArchive archive(MappedFile::open(models + "/" + name + ".pt2"));
+      const ZipEntry* found = archive.find(entry.substr(folder.size() + 1));
+      REQUIRE(found != nullptr);
+      const std::string json = archive.read(*found);
+      int accepted = 0;
+      for (int round = 0; round < 500; ++round) {
+        std::string changed = json;
+        for (int i = 0; i < 1 + round % 3; ++i) {
+          const std::size_t at = random() % changed.size();
+          if (round % 5 == 0) changed[at] = "{}[]\",:0123456789-enul"[random() % 22];
+          else if (const auto digit = changed.find_first_of("0123456789", at); digit != std::string::npos) changed[digit] = static_cast<char>('0' + random() % 10);
+        }
+        std::string copy = bytes;
+        copy.replace(found->offset, changed.size(), changed);
+        fix_checksum(copy, entry, changed);
+        write_bytes(path, copy);
+        INFO(name << " " << entry << " " << round);
+        accepted += try_model(path);
+      }
+      CHECK(accepted > 0);  // the checksum was right: some harmless changes are read
+    }
+  }
+}
+
+TEST_CASE("pt2: reading, writing and reading again gives the same model", "[pt2]") {
+  for (const std::string name : {"tiny", "dtypes", "hop_cond", "input_mut", "custom_op", "tiny_core", "dtypes_core", "hop_cond_core", "input_mut_core", "bert_small_dyn_core",
+                                 "llama_small_decode_core", "gpt2_small_eager_dyn", "vit_small"}) {
+    const TempDir dir;
+    INFO(name);
+    const auto model = read_pt2(models + "/" + name + ".pt2");
+    write_pt2(*model, dir.file("a.pt2"));
+    write_pt2(*model, dir.file("b.pt2"));
+    CHECK(dir.entries() == 2);
+    CHECK(read_bytes(dir.file("a.pt2")) == read_bytes(dir.file("b.pt2")));
+    const auto again = read_pt2(dir.file("a.pt2"));
+    CHECK(ir::print(*model) == ir::print(*again));
+    CHECK(model->info.hints == again->info.hints);
+    CHECK(model->info.guards == again->info.guards);
+    CHECK(model->info.other_json == again->info.other_json);
+    CHECK(model->extra == again->extra);
+    for (const auto& [fqn, weight] : model->weights) {
+      const ir::Weight& copy = again->weights.at(fqn);
+      CHECK(copy.strides == weight.strides);
+      REQUIRE(copy.storage->bytes == weight.storage->bytes);
+      CHECK(std::memcmp(copy.storage->data, weight.storage->data, weight.storage->bytes) == 0);
+      CHECK(reinterpret_cast<std::uintptr_t>(copy.storage->data) % 64 == 0);
+      for (const auto& [other, twin] : model->weights)
+        CHECK((again->weights.at(other).storage == copy.storage) == (twin.storage == weight.storage && twin.dtype == weight.dtype));
+    }
+  }
+}
+
+TEST_CASE("pt2: a failed write leaves nothing behind", "[pt2]") {
+  const TempDir dir;
+  auto model = read_pt2(models + "/hop_cond.pt2");
+  write_bytes(dir.file("out.pt2"), "before");
+  model->weights.clear();
+  CHECK(error_of([&] { write_pt2(*model, dir.file("out.pt2")); }).value().code() == Exit::unsupported);
+  CHECK(read_bytes(dir.file("out.pt2")) == "before");
+  CHECK(dir.entries() == 1);
+}
+
+TEST_CASE("pt2: placement, origins and rewritten operators survive", "[pt2]") {
+  const TempDir dir;
+  const auto model = read(TinyModel());
+  ir::Node* node = model->graph->nodes().front().get();
+  node->set_op("tt.linear");
+  node->place = "device";
+  node->origins = {0, 3};
+  model->extra[manifest_name] = R"({"ttc": "0.1", "arch": "n150", "summary": "1/1 nodes on device"})";
+  write_pt2(*model, dir.file("out.pt2"));
+  const auto again = read_pt2(dir.file("out.pt2"));
+  const ir::Node& copy = *again->graph->nodes().front();
+  CHECK(copy.op() == "tt.linear");
+  CHECK(copy.place == "device");
+  CHECK(copy.origins == std::vector<int>{0, 3});
+  CHECK(copy.provenance->module_path == "fc");
+  CHECK(copy.provenance->source == "zoo.py:7");
+  CHECK_THAT(inspect_text(inspect(*again), false), ContainsSubstring("rewritten by ttc 0.1 for n150"));
+}
+
+TEST_CASE("pt2: models that came from elsewhere get a signature of flat tuples", "[pt2]") {
+  const TempDir dir;
+  const auto model = ir::parse(R"(model {range s0 in [2, 64]}
+graph main(%x: f32[s0, 3] user) {
+  %y: f32[s0, 3] = aten.relu.default(%x)
+  return %y
+}
+)");
+  write_pt2(*model, dir.file("out.pt2"));
+  const auto again = read_pt2(dir.file("out.pt2"));
+  CHECK(again->ranges.at("s0").max == 64);
+  CHECK(again->graph->nodes().front()->result()->type.str() == "f32[s0, 3]");
+  CHECK(again->info.hints.contains("s0"));
+  const Json calls = parse_json(again->info.module_call_graph);
+  CHECK(calls[0]["signature"]["in_spec"].get<std::string>().starts_with("[1,"));
+}
+
+TEST_CASE("pt2: names and traces", "[pt2]") {
+  for (const std::string target : {"torch.ops.aten.add.Tensor", "torch.ops.tt.linear.default", "torch.ops.higher_order.cond", "_operator.mul", "math.trunc", "torch.sym_not"})
+    CHECK(target_from_op(op_from_target(target)) == target);
+  CHECK(op_from_target("torch.ops.tt.linear.default") == "tt.linear");
+  CHECK(python_identifier("a.b-c") == "a_b_c");
+  CHECK(python_identifier("4") == "_4");
+  CHECK(python_identifier("lambda") == "lambda_");
+  CHECK(source_of_trace("File \"/a/b.py\", line 3, in f\n  File \"/v/site-packages/torch/nn/x.py\", line 9, in g") == "b.py:3");
+  CHECK(source_of_trace("no frame") == "");
+  const auto stack = parse_module_stack("k,L['self'].layer[0].fc,a.B;k2,x,c.D");
+  REQUIRE(stack.size() == 2);
+  CHECK(stack[0] == std::pair<std::string, std::string>("layer.0.fc", "a.B"));
+}
+
+TEST_CASE("inspect: counts what a model holds", "[pt2]") {
+  const auto model = read_pt2(models + "/tiny.pt2");
+  const Json about = inspect(*model);
+  CHECK(about["format"] == "pt2");
+  CHECK(about["schema"] == "8.20");
+  CHECK(about["inputs"].size() == 4);
+  CHECK(about["inputs"][0]["shape"] == Json({"s17", "s27"}));
+  CHECK(about["inputs"][2]["fixed"] == 3);
+  CHECK(about["weights"]["tied"].size() == 2);
+  CHECK(about["weights"]["parameters"]["tensors"] == 5);
+  std::size_t nodes = 0;
+  for (const Json& op : about["ops"]) nodes += op["count"].get<std::size_t>();
+  CHECK(about["nodes"] == nodes);
+  CHECK(about["rewritten"].is_null());
+  const std::string html = render_graph(*model, graph_form("html"));
+  CHECK(html.find("http") == std::string::npos);
+  CHECK(html.find("higher_order.cond") != std::string::npos);
+  CHECK(render_graph(*model, graph_form("dot")).starts_with("digraph"));
+  CHECK_THROWS_AS(graph_form("png"), Error);
+}
