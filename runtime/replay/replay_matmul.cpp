@@ -26,13 +26,16 @@ ttc::Refusal refuse(const Tensor& a, const Tensor& b, DataType out) {
   return std::nullopt;
 }
 
+Activation relu(Numerics, const ComputeConfig&) {
+  return [](std::span<float> values) {
+    for (float& v : values) v = v > 0 ? v : 0.0F;
+  };
+}
+
 ttc::Refusal set_activation(const std::string& name, MatmulSpec& spec) {
-  if (name == "relu") {
-    spec.activation = [](std::span<float> values) {
-      for (float& v : values) v = v > 0 ? v : 0.0F;
-    };
-    return std::nullopt;
-  }
+  const ActivationMaker make = find_activation(name);
+  if (make != nullptr) spec.activation = make(spec.numerics, spec.config);
+  if (spec.activation) return std::nullopt;
   return ttc::Reason{ttc::ReasonCode::Unimplemented, "fused activation " + name};
 }
 
@@ -80,3 +83,4 @@ Outcome linear(const Case& c, Numerics numerics) {
 
 TTRT_REGISTER_REPLAY(matmul, "matmul", ttrt::replay::matmul)
 TTRT_REGISTER_REPLAY(linear, "linear", ttrt::replay::linear)
+TTRT_REGISTER_REPLAY_ACTIVATION(relu, ttrt::replay::relu)

@@ -1,0 +1,119 @@
+// Speed of the device's inner loops on one thread: packing, fast and exact products, per instruction set.
+// Usage: device_bench [SECONDS_PER_LINE]
+#include <omp.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "device/cpu.h"
+#include "device/formats_device.h"
+#include "device/matmul.h"
+
+using namespace ttrt;
+
+namespace {
+
+double seconds_per_line = 0.3;
+
+// CPU seconds of one call, so that other programs on the machine count little.
+template <typename F>
+double time_of(F f) {
+  f();
+  std::clock_t spent = 0;
+  long calls = 0;
+  for (long batch = 1; static_cast<double>(spent) < seconds_per_line * CLOCKS_PER_SEC; batch *= 2) {
+    const std::clock_t start = std::clock();
+    for (long i = 0; i < batch; ++i) f();
+    spent += std::clock() - start;
+    calls += batch;
+  }
+  return static_cast<double>(spent) / CLOCKS_PER_SEC / static_cast<double>(calls);
+}
+
+void print(const char* what, const std::string& detail, double value, const char* unit) {
+  std::printf("%-12s %-10s %-34s %9.2f %s\n", std::string(to_string(isa())).c_str(), what, detail.c_str(), value, unit);
+}
+
+std::vector<float> normal_values(std::size_t n) {
+  std::mt19937 rng(1);
+  std::normal_distribution<float> normal;
+  std::vector<float> out(n);
+  for (float& v : out) v = normal(rng);
+  return out;
+}
+
+void bench_formats() {
+  constexpr int tiles = 64;
+  std::vector<float> values = normal_values(tiles * tile_elements);
+  std::vector<std::byte> out(tiles * 4096);
+  const double gigabytes = tiles * 4096.0 / 1e9;
+  for (DataType dtype : {DataType::bfloat16, DataType::bfloat8_b, DataType::bfloat4_b, DataType::bfloat2_b}) {
+    const std::string name(to_string(dtype));
+    const auto each = [&](auto f) {
+      return gigabytes / time_of([&] {
+               for (int t = 0; t < tiles; ++t) f(values.data() + t * tile_elements, out.data() + t * 4096);
+             });
+    };
+    print("pack", "host " + name, each([&](float* v, std::byte* t) { pack_tile(dtype, v, t); }), "GB/s of float32");
+    print("pack", "device " + name, each([&](float* v, std::byte* t) { pack_dest(dtype, Dest::bits32, v, t); }),
+          "GB/s of float32");
+    print("unpack", name, each([&](float* v, std::byte* t) { unpack_tile(dtype, t, v); }), "GB/s of float32");
+  }
+}
+
+void bench_matmul(MatmulSpec s, const std::string& detail) {
+  const auto tiles = [](std::int64_t batch, std::int64_t rows, std::int64_t cols, DataType dtype) {
+    const std::vector<float> values = normal_values(tile_elements);
+    std::vector<std::byte> out(static_cast<std::size_t>(batch * rows * cols / tile_elements * tile_bytes(dtype)));
+    for (std::size_t at = 0; at < out.size(); at += static_cast<std::size_t>(tile_bytes(dtype))) {
+      pack_tile(dtype, values.data(), out.data() + at);
+    }
+    return out;
+  };
+  const std::vector<std::byte> a = tiles(s.batch, s.m, s.k, s.a), b = tiles(s.b_batch, s.k, s.n, s.b);
+  std::vector<std::byte> out(static_cast<std::size_t>(s.batch * s.m * s.n / tile_elements * tile_bytes(s.out)));
+  Matmul product(s);
+  const bool constant = s.b_batch == 1;
+  if (constant) product.set_b(b.data());
+  const double time = time_of([&] { product.run(a.data(), constant ? nullptr : b.data(), nullptr, out.data()); });
+  const double macs = static_cast<double>(s.batch * s.m * s.k * s.n);
+  if (s.numerics == Numerics::fast) return print("fast", detail, 2 * macs / time / 1e9, "GFLOP/s");
+  const int phases = static_cast<int>(s.config.math_fidelity) + 1;
+  print("exact", detail, macs * phases / time / 1e9, "GMAC/s per phase");
+}
+
+void bench_products() {
+  MatmulSpec s{.m = 1024, .k = 384, .n = 1536};
+  bench_matmul(s, "1024x384x1536 bfloat16");
+  s.a = s.b = DataType::bfloat8_b;
+  bench_matmul(s, "1024x384x1536 bfloat8_b");
+  s.a = s.b = DataType::float32;
+  bench_matmul(s, "1024x384x1536 float32");
+  bench_matmul({.batch = 96, .b_batch = 96, .m = 128, .k = 32, .n = 128, .transpose_b = true},
+               "96 x 128x32x128 bfloat16, b turned");
+  for (bool dest32 : {false, true}) {
+    for (MathFidelity f : {MathFidelity::LoFi, MathFidelity::HiFi4}) {
+      MatmulSpec e{.m = 256, .k = 384, .n = 384, .numerics = Numerics::exact};
+      e.config.math_fidelity = f;
+      e.config.fp32_dest_acc_en = dest32;
+      bench_matmul(e, "256x384x384 " + std::string(to_string(f)) + (dest32 ? ", 32-bit Dest" : ", 16-bit Dest"));
+    }
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc > 1) seconds_per_line = std::atof(argv[1]);
+  omp_set_num_threads(1);
+  for (Isa level : {Isa::avx512_bf16, Isa::avx512, Isa::avx2, Isa::portable}) {
+    if (level > best_isa()) continue;
+    ScopedIsa scoped(level);
+    bench_formats();
+    bench_products();
+  }
+}
