@@ -15,6 +15,12 @@ using ir::Type;
 
 constexpr std::int64_t max_list = 1 << 20;
 
+// The integer a value certainly is.
+std::optional<std::int64_t> integer(const Sym& sym) {
+  if (!sym.is_literal()) return std::nullopt;
+  return sym.arg.integer();
+}
+
 // A Python index or slice bound, clamped as Python does.
 std::int64_t clamp_bound(std::int64_t bound, std::int64_t size) { return std::clamp<std::int64_t>(bound < 0 ? bound + size : bound, 0, size); }
 
@@ -100,7 +106,7 @@ void Lowering::on_tuple_unpack(const JitNode& node) {
 
 void Lowering::on_tuple_index(const JitNode& node) {
   const Sym tuple = in(node, 0);
-  const auto index = in(node, 1).is_literal() ? in(node, 1).arg.integer() : std::nullopt;
+  const auto index = integer(in(node, 1));
   if (tuple.kind == Sym::Kind::undefined) return out(node, tuple);
   if (tuple.kind != Sym::Kind::tuple || !index) unsupported("indexing a tuple with a number only known at run time");
   const auto size = static_cast<std::int64_t>(tuple.items.size());
@@ -160,7 +166,7 @@ void Lowering::on_getitem(const JitNode& node) {
       if (index.is_literal() && key == index.arg) return out(node, item);
     unsupported("looking up a dict by a key that it is not known to have");
   }
-  const auto at = index.is_literal() ? index.arg.integer() : std::nullopt;
+  const auto at = integer(index);
   if (container.kind == Sym::Kind::sizes && at) return out(node, Sym{.arg = emit1("aten.sym_size.int", {container.arg, *at}, Type::integer())});
   if (container.kind == Sym::Kind::list && !container.cell->content.value && at) {
     const auto& items = container.cell->content.items;
@@ -182,7 +188,7 @@ void Lowering::on_list_write(const JitNode& node) {
   }
   Content content = target.cell->content;
   auto& items = content.items;
-  const auto index = node.inputs().size() > 1 && in(node, 1).is_literal() ? in(node, 1).arg.integer() : std::nullopt;
+  const auto index = node.inputs().size() > 1 ? integer(in(node, 1)) : std::nullopt;
   const auto size = static_cast<std::int64_t>(items.size());
   const bool run_time = content.value != nullptr;
   const bool extend = name == "extend" || name == "add_";
@@ -228,8 +234,8 @@ void Lowering::on_list_read(const JitNode& node) {
     items.insert(items.end(), more.begin(), more.end());
     return out(node, make_list(std::move(items), node.output()->type()));
   }
-  if (known && name == "mul" && in(node, 1).is_literal() && in(node, 1).arg.integer()) {
-    const std::int64_t times = std::max<std::int64_t>(*in(node, 1).arg.integer(), 0), size = static_cast<std::int64_t>(sym.cell->content.items.size());
+  if (known && name == "mul" && integer(in(node, 1))) {
+    const std::int64_t times = std::max<std::int64_t>(*integer(in(node, 1)), 0), size = static_cast<std::int64_t>(sym.cell->content.items.size());
     if (size > 0 && times > max_list / size) unsupported("a list of more than a million items");
     std::vector<Sym> items;
     for (std::int64_t i = 0; i < times; ++i) items.insert(items.end(), sym.cell->content.items.begin(), sym.cell->content.items.end());

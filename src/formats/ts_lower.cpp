@@ -36,6 +36,7 @@ std::string source_of(const torch::jit::Node& node) {
   const auto location = original->file_line_col();
   if (!location) return "";
   const auto& [file, line, column] = *location;
+  if (file.empty()) return "";
   return file.substr(file.find_last_of('/') + 1) + ":" + std::to_string(line);
 }
 

@@ -189,6 +189,7 @@ class Lowering {
   std::map<const void*, std::shared_ptr<Cell>> objects_;   // one cell per object of the loaded module
   std::map<const void*, std::shared_ptr<const ir::Storage>> storages_;
   std::map<std::pair<const void*, std::string>, ir::Value*> weights_;
+  std::map<const void*, std::pair<std::string, ir::InputKind>> named_;  // parameters and buffers, by tensor
   int constants_ = 0;
 };
 

@@ -70,6 +70,8 @@ std::optional<Arg> literal_of(const c10::IValue& value) {
 
 Sym Lowering::tensor(const at::Tensor& tensor, std::string name, InputKind kind) {
   if (!tensor.defined()) return Sym{};
+  if (kind == InputKind::constant)  // a list of parameters (nn.LSTM) or a constant of the code that is one
+    if (const auto named = named_.find(tensor.unsafeGetTensorImpl()); named != named_.end()) std::tie(name, kind) = named->second;
   auto& known = weights_[{tensor.unsafeGetTensorImpl(), name}];
   if (known) return Sym{.arg = known};
   const auto dtype = dtype_from_c10(static_cast<int>(tensor.scalar_type()));
@@ -193,6 +195,8 @@ void Lowering::load_state(const Sym& module) {
 Sym Lowering::root(const torch::jit::Module& module) {
   std::set<const void*> seen;
   find_written_attributes(*module.get_method("forward").graph()->block(), seen);
+  for (const auto& item : module.named_buffers()) named_.try_emplace(item.value.unsafeGetTensorImpl(), item.name, InputKind::buffer);
+  for (const auto& item : module.named_parameters()) named_.try_emplace(item.value.unsafeGetTensorImpl(), item.name, InputKind::parameter);
   Sym root = from_ivalue(module._ivalue(), "", InputKind::constant);
   load_state(root);
   return root;

@@ -1,0 +1,259 @@
+// See shape_prop.h. Equal sample sizes in the same position of different inputs move together; each such group that can
+// change without a new failure becomes a symbol, and every observed size is then fitted to an expression of the symbols.
+#include "formats/shape_prop.h"
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+
+#include "formats/shape_run.h"
+#include "support/error.h"
+
+namespace ttc {
+namespace {
+
+using ir::SymExpr;
+
+constexpr std::int64_t max_elements = std::int64_t{1} << 40;
+constexpr int max_groups = 8;
+
+// Dims of inputs that change together.
+struct Group {
+  std::vector<std::pair<std::string, std::size_t>> dims;
+  std::int64_t value = 0;
+  std::string symbol;
+
+  // Sizes to try beside the sample's: below it where there is room (tables of positions end somewhere), else above.
+  std::int64_t other(int i) const { return value > 5 ? value - 1 - i : value + 1 + i; }
+};
+
+bool feeds_embedding(const ir::Value& value) {
+  return std::any_of(value.users().begin(), value.users().end(),
+                     [&](const ir::Node* node) { return node->op() == "aten.embedding.default" && node->operand(1) == &value; });
+}
+
+ShapeSample sample_of(const ir::Model& model, const std::map<std::string, InputShape>& given) {
+  ShapeSample sample;
+  std::set<std::string> known;
+  for (const ir::GraphInput& input : model.graph->inputs()) {
+    if (input.kind != ir::InputKind::user || input.literal) continue;
+    const ir::Value& value = *input.value;
+    known.insert(value.name);
+    const auto found = given.find(value.name);
+    if (found == given.end()) {
+      if (!value.type.is_tensor()) continue;
+      if (!value.type.is_static()) throw usage_error("the shape of input '" + value.name + "' is not known", "give it with --shape " + value.name + "=1x128");
+      sample.inputs[value.name] = {value.type.dtype, value.type.static_sizes()};
+      continue;
+    }
+    std::int64_t elements = 1;
+    for (const std::int64_t n : found->second.sizes)
+      if (n < 0 || __builtin_mul_overflow(elements, std::max<std::int64_t>(n, 1), &elements) || elements > max_elements)
+        throw usage_error("the shape of input '" + value.name + "' is impossible");
+    const DType guess = value.type.has_dtype ? value.type.dtype : feeds_embedding(value) ? DType::i64 : DType::f32;
+    sample.inputs[value.name] = {found->second.dtype.value_or(guess), found->second.sizes};
+  }
+  for (const auto& [name, shape] : given)
+    if (!known.contains(name)) throw usage_error("the model has no input '" + name + "'");
+  return sample;
+}
+
+ShapeSample with_sizes(ShapeSample sample, const Group& group, std::int64_t size) {
+  for (const auto& [name, dim] : group.dims) sample.inputs[name].second[dim] = size;
+  return sample;
+}
+
+// True where `run` knows all that `base` knows, with the same ranks and dtypes.
+bool agrees(const ShapeRun& base, const ShapeRun& run) {
+  for (const auto& [value, seen] : base.observed) {
+    const auto found = run.observed.find(value);
+    if (found == run.observed.end() || found->second.tensor != seen.tensor || found->second.dtype != seen.dtype ||
+        found->second.sizes.size() != seen.sizes.size())
+      return false;
+  }
+  return std::all_of(run.failures.begin(), run.failures.end(), [&](const auto& failure) { return base.failures.contains(failure.first); });
+}
+
+// First by (position, size), which keeps a batch and a sequence of the same length apart; then by size alone.
+std::vector<Group> candidate_groups(const ShapeSample& sample, bool by_position) {
+  std::map<std::pair<std::size_t, std::int64_t>, Group> groups;
+  for (const auto& [name, input] : sample.inputs)
+    for (std::size_t d = 0; d < input.second.size(); ++d) {
+      if (input.second[d] < 1) continue;
+      Group& group = groups[{by_position ? d : 0, input.second[d]}];
+      group.value = input.second[d];
+      group.dims.emplace_back(name, d);
+    }
+  std::vector<Group> out;
+  for (auto& [key, group] : groups) out.push_back(std::move(group));
+  return out;
+}
+
+std::vector<Group> find_groups(const ir::Model& model, const ShapeSample& sample, const ShapeRun& base) {
+  std::vector<Group> found;
+  std::set<std::pair<std::string, std::size_t>> taken;
+  for (const bool by_position : {true, false})
+    for (Group& group : candidate_groups(sample, by_position)) {
+      std::erase_if(group.dims, [&](const auto& dim) { return taken.contains(dim); });
+      if (group.dims.empty() || found.size() >= max_groups) continue;
+      if (!agrees(base, run_shapes(model, with_sizes(sample, group, group.other(0))))) continue;
+      taken.insert(group.dims.begin(), group.dims.end());
+      group.symbol = "s" + std::to_string(found.size());
+      found.push_back(std::move(group));
+    }
+  return found;
+}
+
+// ---- fitting ------------------------------------------------------------------------------------------------------
+
+// Values of the symbols in every run; run 0 is the sample itself.
+struct Runs {
+  std::vector<Group> groups;
+  std::vector<std::vector<std::int64_t>> symbols;
+  std::vector<ShapeRun> runs;
+};
+
+std::optional<std::int64_t> value_at(const SymExpr& expression, const Runs& runs, std::size_t run) {
+  ir::SymBinding binding;
+  for (std::size_t g = 0; g < runs.groups.size(); ++g) binding[runs.groups[g].symbol] = runs.symbols[run][g];
+  return expression.evaluate(binding);
+}
+
+bool fits(const SymExpr& expression, const Runs& runs, const std::vector<std::int64_t>& wanted) {
+  for (std::size_t r = 0; r < wanted.size(); ++r)
+    if (value_at(expression, runs, r) != wanted[r]) return false;
+  return true;
+}
+
+std::optional<SymExpr> fit(const Runs& runs, const std::vector<std::int64_t>& wanted) {
+  if (std::all_of(wanted.begin(), wanted.end(), [&](std::int64_t n) { return n == wanted[0]; })) return SymExpr(wanted[0]);
+  // Run g + 1 changes group g alone.
+  std::vector<std::size_t> changing;
+  for (std::size_t g = 0; g < runs.groups.size(); ++g)
+    if (wanted[g + 1] != wanted[0]) changing.push_back(g);
+  SymExpr product(1), sum(wanted[0]);
+  std::int64_t scale = wanted[0];
+  bool integral = true;
+  for (const std::size_t g : changing) {
+    const SymExpr symbol = SymExpr::symbol(runs.groups[g].symbol);
+    const std::int64_t step = runs.symbols[g + 1][g] - runs.symbols[0][g], slope = (wanted[g + 1] - wanted[0]) / step;
+    integral = integral && scale % runs.groups[g].value == 0;
+    scale /= runs.groups[g].value;
+    product = product * symbol;
+    sum = sum + SymExpr(slope) * symbol + SymExpr(-slope * runs.groups[g].value);
+  }
+  if (integral && fits(SymExpr(scale) * product, runs, wanted)) return SymExpr(scale) * product;
+  if (fits(sum, runs, wanted)) return sum;
+  if (changing.size() != 1) return std::nullopt;
+  // Strided windows: floordiv(s + a, b) + c.
+  const SymExpr symbol = SymExpr::symbol(runs.groups[changing[0]].symbol);
+  const std::int64_t n = runs.groups[changing[0]].value;
+  for (std::int64_t b = 2; b <= 64; ++b)
+    for (std::int64_t a = 0; a < b; ++a) {
+      const SymExpr divided = SymExpr::call("floordiv", {symbol + SymExpr(a), SymExpr(b)});
+      const SymExpr shifted = divided + SymExpr(wanted[0] - (n + a) / b);
+      if (fits(shifted, runs, wanted)) return shifted;
+    }
+  return std::nullopt;
+}
+
+class Typer {
+ public:
+  Typer(ir::Model& model, const Runs& runs, ShapeReport& report) : model_(model), runs_(runs), report_(report) {}
+
+  void type_graph(ir::Graph& graph) {
+    for (const ir::GraphInput& input : graph.inputs())
+      if (input.kind == ir::InputKind::user) type_value(*input.value);
+    for (const auto& node : graph.nodes()) {
+      for (const auto& region : node->regions()) type_graph(*region);
+      for (const auto& result : node->results()) type_value(*result);
+      if (const auto failure = runs_.runs[0].failures.find(node.get()); failure != runs_.runs[0].failures.end() && node->op() != "prim.RaiseException")
+        report_.notes.push_back("%" + (node->results().empty() ? std::string("-") : node->result()->name) + " (" + node->op() + "): " + failure->second);
+    }
+  }
+
+ private:
+  void type_value(ir::Value& value) {
+    const auto found = runs_.runs[0].observed.find(&value);
+    if (found == runs_.runs[0].observed.end()) return;
+    const Observed& seen = found->second;
+    const auto column = [&](auto member, std::size_t i) {
+      std::vector<std::int64_t> out;
+      for (const ShapeRun& run : runs_.runs) out.push_back((run.observed.at(&value).*member)[i]);
+      return out;
+    };
+    if (!seen.tensor) {
+      if (value.type.kind != ir::TypeKind::integer) return;
+      if (auto expression = fit(runs_, column(&Observed::sizes, 0)); expression && !expression->is_number()) value.type.sym = *expression;
+      return;
+    }
+    std::vector<SymExpr> sizes, strides;
+    for (std::size_t i = 0; i < seen.sizes.size(); ++i) {
+      auto size = fit(runs_, column(&Observed::sizes, i));
+      sizes.push_back(size ? *size : fresh(seen.sizes[i]));
+      auto stride = fit(runs_, column(&Observed::strides, i));
+      if (stride) strides.push_back(*stride);
+    }
+    value.type = ir::Type::tensor(seen.dtype, std::move(sizes));
+    if (strides.size() == seen.sizes.size()) value.type.strides = std::move(strides);
+  }
+
+  // A size that follows the symbols in a way ttc has no expression for.
+  SymExpr fresh(std::int64_t sample) {
+    const std::string name = "u" + std::to_string(unknown_++);
+    model_.ranges[name] = {.min = 0, .max = std::nullopt};
+    model_.info.hints[name] = sample;
+    return SymExpr::symbol(name);
+  }
+
+  ir::Model& model_;
+  const Runs& runs_;
+  ShapeReport& report_;
+  int unknown_ = 0;
+};
+
+Runs observe(const ir::Model& model, const ShapeSample& sample, bool dynamic) {
+  Runs all;
+  all.runs.push_back(run_shapes(model, sample));
+  if (dynamic) all.groups = find_groups(model, sample, all.runs[0]);
+  std::vector<std::int64_t> values;
+  for (const Group& group : all.groups) values.push_back(group.value);
+  all.symbols.push_back(values);
+  const auto add = [&](const std::vector<std::int64_t>& sizes) {
+    ShapeSample changed = sample;
+    for (std::size_t g = 0; g < sizes.size(); ++g) changed = with_sizes(std::move(changed), all.groups[g], sizes[g]);
+    all.symbols.push_back(sizes);
+    all.runs.push_back(run_shapes(model, changed));
+    return agrees(all.runs[0], all.runs.back());
+  };
+  bool together = true;
+  for (std::size_t g = 0; g < all.groups.size(); ++g) {
+    auto sizes = values;
+    sizes[g] = all.groups[g].other(0);
+    together = add(sizes) && together;
+  }
+  for (int mix = 0; mix < 2 && !all.groups.empty(); ++mix) {
+    auto sizes = values;
+    for (std::size_t g = 0; g < sizes.size(); ++g) sizes[g] = all.groups[g].other(1 + mix + (mix ? static_cast<int>(g % 2) : 0));
+    together = add(sizes) && together;
+  }
+  if (together) return all;
+  return observe(model, sample, false);  // dims that only change one at a time: all stay numbers
+}
+
+}  // namespace
+
+ShapeReport propagate_shapes(ir::Model& model, const std::map<std::string, InputShape>& inputs, bool dynamic) {
+  const ShapeSample sample = sample_of(model, inputs);
+  const Runs runs = observe(model, sample, dynamic);
+  ShapeReport report;
+  for (const Group& group : runs.groups) {
+    report.symbols[group.symbol] = group.value;
+    model.ranges[group.symbol] = {.min = 1, .max = std::nullopt};
+    model.info.hints[group.symbol] = group.value;
+  }
+  Typer(model, runs, report).type_graph(*model.graph);
+  return report;
+}
+
+}  // namespace ttc

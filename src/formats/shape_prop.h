@@ -1,0 +1,34 @@
+// Types for models whose files carry none (TorchScript): runs LibTorch's shape functions with sample shapes.
+//
+// The samples are tried at several sizes, and what changes with them becomes symbols: a traced model compiled at one
+// shape keeps running at others. A dim that the model fixes (channels, image sizes with learned positions) is a number.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ir/model.h"
+
+namespace ttc {
+
+struct InputShape {
+  std::vector<std::int64_t> sizes;
+  std::optional<DType> dtype;       // nullopt: i64 where the input is an index of an embedding, else f32
+};
+
+struct ShapeReport {
+  std::map<std::string, std::int64_t> symbols;  // symbols made, with the sample's value
+  std::vector<std::string> notes;               // one line for each operator whose result stays unknown, and why
+};
+
+// Sets the type of every value that the shapes decide: dtype, sizes and strides of tensors, the symbolic value of
+// integers. `inputs` is keyed by user input name (ModelInfo::user_input_names); inputs that already have a type need no
+// entry. With `dynamic` false every dim is a number. Operators run on the Meta device, or on zeros where they have no Meta
+// kernel; results that depend on data stay unknown and are noted.
+// Throws ttc::Error (usage) for an unknown input name, a missing input, a negative or impossible size.
+ShapeReport propagate_shapes(ir::Model& model, const std::map<std::string, InputShape>& inputs, bool dynamic = true);
+
+}  // namespace ttc

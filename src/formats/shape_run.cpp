@@ -1,0 +1,386 @@
+// See shape_run.h. Values are Meta tensors, small constants and numbers; an operator without a Meta kernel runs on zeros.
+#include "formats/shape_run.h"
+
+#include <ATen/Functions.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/enum_tag.h>
+#include <c10/core/InferenceMode.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "cpu_op.h"
+#include "support/error.h"
+#include "torch_bridge.h"
+
+namespace ttc {
+namespace {
+
+using ir::Arg;
+using ir::Node;
+using ir::Value;
+using ttrt::RtValue;
+
+constexpr std::int64_t small = 64;                       // elements of constants that are followed by value
+constexpr std::int64_t max_zero_bytes = std::int64_t{1} << 30;
+
+RtValue wrap(c10::IValue value) { return RtValue(std::shared_ptr<void>(std::make_shared<c10::IValue>(std::move(value)))); }
+
+const c10::IValue* unwrap(const RtValue& value) {
+  const auto* object = value.get_if<std::shared_ptr<void>>();
+  return object ? static_cast<const c10::IValue*>(object->get()) : nullptr;
+}
+
+const at::Tensor* as_tensor(const RtValue& value) {
+  const c10::IValue* inner = unwrap(value);
+  return inner && inner->isTensor() && inner->toTensor().defined() ? &inner->toTensor() : nullptr;
+}
+
+// A tensor's shape without its bytes.
+at::Tensor to_meta(const at::Tensor& tensor) {
+  if (tensor.is_meta()) return tensor;
+  return at::empty_strided(tensor.sizes(), tensor.strides(), tensor.options().device(c10::kMeta));
+}
+
+struct Unknown : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+class Runner {
+ public:
+  Runner(const ir::Model& model, ShapeRun& out) : model_(model), out_(out) {}
+
+  void run(const ShapeSample& sample) {
+    const ir::Graph& graph = *model_.graph;
+    for (const ir::GraphInput& input : graph.inputs()) {
+      const Value* value = input.value.get();
+      if (const ir::Weight* weight = model_.weight_of(value)) {
+        set(value, wrap(weight_tensor(*weight)));
+      } else if (const auto given = sample.inputs.find(value->name); given != sample.inputs.end()) {
+        const auto options = at::TensorOptions().device(c10::kMeta).dtype(static_cast<c10::ScalarType>(c10_code(given->second.first)));
+        set(value, wrap(at::empty(given->second.second, options)));
+      } else if (input.literal) {
+        set(value, literal(*input.literal));
+      }
+    }
+    run_graph(graph);
+  }
+
+ private:
+  at::Tensor weight_tensor(const ir::Weight& weight) const {
+    const auto type = static_cast<c10::ScalarType>(c10_code(weight.dtype));
+    if (weight.numel() <= small && weight.data() && weight.is_contiguous())
+      return at::from_blob(const_cast<std::byte*>(weight.data()), weight.sizes, at::TensorOptions().dtype(type)).clone();
+    return at::empty_strided(weight.sizes, weight.strides, at::TensorOptions().device(c10::kMeta).dtype(type));
+  }
+
+  RtValue literal(const Arg& arg) const {
+    return std::visit(
+        [&](const auto& v) -> RtValue {
+          using T = std::decay_t<decltype(v)>;
+          if constexpr (std::is_same_v<T, Value*>) {
+            const auto found = values_.find(v);
+            if (found == values_.end()) throw Unknown("%" + v->name + " is unknown");
+            return found->second;
+          } else if constexpr (std::is_same_v<T, Arg::List>) {
+            RtValue::List items;
+            for (const Arg& item : v) items.push_back(literal(item));
+            return items;
+          } else if constexpr (std::is_same_v<T, ir::RegionArg>) {
+            throw Unknown("a nested graph");
+          } else {
+            return RtValue(v);
+          }
+        },
+        arg.v);
+  }
+
+  void set(const Value* value, RtValue known) {
+    if (const at::Tensor* tensor = as_tensor(known)) {
+      const auto dtype = dtype_from_c10(static_cast<int>(tensor->scalar_type()));
+      if (dtype && tensor->layout() == c10::kStrided)
+        out_.observed[value] = {.tensor = true, .dtype = *dtype, .sizes = tensor->sizes().vec(), .strides = tensor->strides().vec()};
+    } else if (const auto* number = known.get_if<std::int64_t>()) {
+      out_.observed[value] = {.sizes = {*number}, .strides = {}};
+    }
+    values_.insert_or_assign(value, std::move(known));
+  }
+
+  void run_graph(const ir::Graph& graph) {
+    for (const auto& node : graph.nodes()) {
+      try {
+        run_node(*node);
+      } catch (const Unknown& why) {
+        if (std::string_view(why.what()).find("is unknown") == std::string_view::npos) out_.failures[node.get()] = why.what();
+      } catch (const std::exception& error) {
+        out_.failures[node.get()] = ttrt::first_line(error);
+      }
+    }
+  }
+
+  void run_node(const Node& node) {
+    if (node.op() == "prim.if") return run_if(node);
+    if (!node.regions().empty()) {
+      for (const auto& region : node.regions()) run_graph(*region);
+      throw Unknown("the result of " + node.op() + " is decided at run time");
+    }
+    if (node.op() == "prim.RaiseException") throw Unknown("the model raises an exception");
+    std::vector<RtValue> args;
+    for (const Arg& arg : node.args()) args.push_back(literal(arg));
+    if (node.op().starts_with("_operator.") || node.op().starts_with("torch.") || node.op().starts_with("math."))
+      return set(node.result(), arithmetic(node.op(), args));
+    if (node.op() == "prim.dtype") return set(node.result(), static_cast<std::int64_t>(tensor_arg(args, 0).scalar_type()));
+    if (node.op() == "aten.dim.default") return set(node.result(), tensor_arg(args, 0).dim());
+    if (node.op() == "aten.size.default") {
+      RtValue::List sizes;
+      for (const std::int64_t n : tensor_arg(args, 0).sizes()) sizes.emplace_back(n);
+      return set(node.result(), std::move(sizes));
+    }
+    if (node.op() == "aten.len.Tensor") return set(node.result(), tensor_arg(args, 0).size(0));
+    if (const auto shortcut = known_rule(node, args)) return set(node.result(), wrap(*shortcut));
+    run_operator(node, args);
+  }
+
+  static const at::Tensor& tensor_arg(const std::vector<RtValue>& args, std::size_t i) {
+    const at::Tensor* tensor = i < args.size() ? as_tensor(args[i]) : nullptr;
+    if (!tensor) throw Unknown("an operand is no tensor");
+    return *tensor;
+  }
+
+  // Frequent operators without a Meta kernel in LibTorch's C++ part.
+  std::optional<at::Tensor> known_rule(const Node& node, const std::vector<RtValue>& args) const {
+    static const std::set<std::string_view> same = {"aten.layer_norm.default", "aten.batch_norm.default", "aten.group_norm.default"};
+    if (same.contains(node.op())) return at::empty_like(to_meta(tensor_arg(args, 0)));
+    if (node.op() == "aten.embedding.default") {
+      const at::Tensor &weight = tensor_arg(args, 0), &index = tensor_arg(args, 1);
+      auto sizes = index.sizes().vec();
+      sizes.push_back(weight.size(1));
+      return at::empty(sizes, weight.options().device(c10::kMeta));
+    }
+    if (node.op() == "aten.scaled_dot_product_attention.default") {
+      const at::Tensor &query = tensor_arg(args, 0), &value = tensor_arg(args, 2);
+      auto sizes = query.sizes().vec();
+      if (sizes.size() < 2 || query.size(-1) != tensor_arg(args, 1).size(-1)) return std::nullopt;
+      sizes.back() = value.size(-1);
+      return at::empty(sizes, query.options().device(c10::kMeta));
+    }
+    if (node.op() == "aten.convolution.default" && args.size() == 9) return convolution(args);
+    return std::nullopt;
+  }
+
+  // (input, weight, bias, stride, padding, dilation, transposed, output_padding, groups), one padding for both ends.
+  static std::optional<at::Tensor> convolution(const std::vector<RtValue>& args) {
+    const at::Tensor &input = tensor_arg(args, 0), &weight = tensor_arg(args, 1);
+    const auto* transposed = args[6].get_if<bool>();
+    const auto* groups = args[8].get_if<std::int64_t>();
+    const std::int64_t spatial = weight.dim() - 2;
+    if (!transposed || *transposed || !groups || input.dim() != weight.dim() || input.size(1) != weight.size(1) * *groups) return std::nullopt;
+    const auto at = [&](std::size_t list, std::int64_t d) -> std::int64_t {
+      const auto* items = args[list].get_if<RtValue::List>();
+      if (!items || items->empty()) throw Unknown("a convolution without its windows");
+      const auto* n = (*items)[items->size() == 1 ? 0 : static_cast<std::size_t>(d)].get_if<std::int64_t>();
+      if (!n) throw Unknown("a convolution without its windows");
+      return *n;
+    };
+    std::vector<std::int64_t> sizes = {input.size(0), weight.size(0)};
+    for (std::int64_t d = 0; d < spatial; ++d) {
+      const std::int64_t room = input.size(d + 2) + 2 * at(4, d) - at(5, d) * (weight.size(d + 2) - 1) - 1;
+      if (room < 0 || at(3, d) < 1) return std::nullopt;
+      sizes.push_back(room / at(3, d) + 1);
+    }
+    return at::empty(sizes, input.options().device(c10::kMeta));
+  }
+
+  void run_if(const Node& node) {
+    const auto decided = [&]() -> std::optional<bool> {
+      try {
+        const RtValue condition = literal(node.arg(0));
+        if (const auto* flag = condition.get_if<bool>()) return *flag;
+        if (const auto* number = condition.get_if<std::int64_t>()) return *number != 0;
+      } catch (const Unknown&) {
+      }
+      return std::nullopt;
+    }();
+    if (!decided) {
+      for (const auto& region : node.regions()) run_graph(*region);
+      throw Unknown("which branch of the if runs is decided at run time");
+    }
+    const ir::Graph& taken = *node.regions().at(*decided ? 0 : 1);
+    run_graph(taken);
+    for (std::size_t i = 0; i < node.results().size(); ++i) set(node.result(i), literal(taken.outputs().at(i).arg));
+  }
+
+  static RtValue arithmetic(const std::string& op, const std::vector<RtValue>& args) {
+    const auto number = [&](std::size_t i) -> double {
+      if (const auto* n = args.at(i).get_if<std::int64_t>()) return static_cast<double>(*n);
+      if (const auto* d = args.at(i).get_if<double>()) return *d;
+      if (const auto* b = args.at(i).get_if<bool>()) return *b;
+      throw Unknown("arithmetic on something that is no number");
+    };
+    const bool integers = std::all_of(args.begin(), args.end(), [](const RtValue& v) { return v.get_if<std::int64_t>() || v.get_if<bool>(); });
+    const double a = number(0), b = args.size() > 1 ? number(1) : 0;
+    const auto typed = [&](double value) -> RtValue {
+      if (!integers) return value;
+      return static_cast<std::int64_t>(value);
+    };
+    if (op == "_operator.add") return typed(a + b);
+    if (op == "_operator.sub") return typed(a - b);
+    if (op == "_operator.mul") return typed(a * b);
+    if (op == "_operator.floordiv" && b != 0) return typed(std::floor(a / b));
+    if (op == "_operator.mod" && b != 0) return typed(a - b * std::floor(a / b));
+    if (op == "_operator.truediv" && b != 0) return a / b;
+    if (op == "_operator.pow") return typed(std::pow(a, b));
+    if (op == "_operator.neg") return typed(-a);
+    if (op == "_operator.eq") return a == b;
+    if (op == "_operator.ne") return a != b;
+    if (op == "_operator.lt") return a < b;
+    if (op == "_operator.le") return a <= b;
+    if (op == "_operator.gt") return a > b;
+    if (op == "_operator.ge") return a >= b;
+    if (op == "_operator.and_") return a != 0 && b != 0;
+    if (op == "_operator.or_") return a != 0 || b != 0;
+    if (op == "torch.sym_not") return a == 0;
+    if (op == "torch.sym_min") return typed(std::min(a, b));
+    if (op == "torch.sym_max") return typed(std::max(a, b));
+    if (op == "torch.sym_float") return a;
+    if (op == "math.trunc" || op == "torch.sym_int") return static_cast<std::int64_t>(std::trunc(a));
+    throw Unknown(op + " has no shape function");
+  }
+
+  // ---- LibTorch's operators ----
+
+  // Indexing depends on data only where an index is a mask.
+  static bool depends_on_data(const Node& node, const c10::OperatorHandle& op, const std::vector<RtValue>& args) {
+    if (node.op() == "aten.index.Tensor") {
+      bool mask = false;
+      for_each_tensor(args.at(1), [&](const at::Tensor& t) { mask = mask || t.scalar_type() == at::kBool || t.scalar_type() == at::kByte; });
+      return mask;
+    }
+    return op.hasTag(at::Tag::data_dependent_output) || op.hasTag(at::Tag::dynamic_output_shape);
+  }
+
+  void run_operator(const Node& node, const std::vector<RtValue>& args) {
+    const auto [name, overload] = ir::torch_op_name(node.op());
+    const auto op = c10::Dispatcher::singleton().findSchema({name, overload});
+    bool concrete = true, any = false;
+    for (const RtValue& arg : args) for_each_tensor(arg, [&](const at::Tensor& t) { any = true, concrete = concrete && !t.is_meta() && t.numel() <= small; });
+    concrete = concrete && (any || node.op() == "aten.scalar_tensor.default");
+    if (!op) return run_interpreter_op(node, args, concrete || !any);
+    if (concrete) return set_results(node, call(*op, args, c10::kCPU));
+    if (depends_on_data(node, *op, args)) throw Unknown("its result depends on data");
+    try {
+      return set_results(node, call(*op, args, c10::kMeta));
+    } catch (const std::exception&) {
+      set_results(node, call_on_zeros(*op, args));
+    }
+  }
+
+  // TorchScript's operators on numbers and lists.
+  void run_interpreter_op(const Node& node, const std::vector<RtValue>& args, bool known) {
+    const ttrt::CpuOp* op = known ? ttrt::CpuOp::find(node.op()) : nullptr;
+    if (!op) throw Unknown("no shape function for " + node.op());
+    std::vector<RtValue> results;
+    op->call(args, results);
+    if (results.size() != node.results().size()) return;
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      const auto* host = results[i].get_if<ttrt::HostTensor>();
+      set(node.result(i), host ? wrap(ttrt::to_tensor(*host)) : results[i]);
+    }
+  }
+
+  template <typename F>
+  static void for_each_tensor(const RtValue& value, F&& f) {
+    if (const at::Tensor* tensor = as_tensor(value)) f(*tensor);
+    if (const auto* list = value.get_if<RtValue::List>())
+      for (const RtValue& item : *list) for_each_tensor(item, f);
+  }
+
+  template <typename F>
+  static RtValue map_tensors(const RtValue& value, F&& f) {
+    if (const at::Tensor* tensor = as_tensor(value)) return wrap(f(*tensor));
+    if (const auto* list = value.get_if<RtValue::List>()) {
+      RtValue::List out;
+      for (const RtValue& item : *list) out.push_back(map_tensors(item, f));
+      return out;
+    }
+    return value;
+  }
+
+  static torch::jit::Stack call(const c10::OperatorHandle& op, const std::vector<RtValue>& args, c10::DeviceType device) {
+    c10::InferenceMode below_autograd;
+    const auto& formal = op.schema().arguments();
+    torch::jit::Stack stack;
+    for (std::size_t i = 0; i < formal.size(); ++i) {
+      const c10::TypePtr& type = formal[i].real_type();
+      const auto optional = type->cast<c10::OptionalType>();
+      if ((optional ? optional->getElementType() : type)->kind() == c10::TypeKind::DeviceObjType) {
+        stack.emplace_back(c10::Device(device));
+      } else if (i < args.size()) {
+        const RtValue arg = device == c10::kMeta ? map_tensors(args[i], to_meta) : args[i];
+        stack.push_back(ttrt::to_ivalue(arg, type, formal[i].N()));
+      } else if (formal[i].default_value()) {
+        stack.push_back(*formal[i].default_value());
+      } else {
+        throw Unknown("argument '" + formal[i].name() + "' is missing");
+      }
+    }
+    op.callBoxed(stack);
+    return stack;
+  }
+
+  static torch::jit::Stack call_on_zeros(const c10::OperatorHandle& op, const std::vector<RtValue>& args) {
+    std::int64_t bytes = 0;
+    std::vector<RtValue> zeros;
+    for (const RtValue& arg : args)
+      zeros.push_back(map_tensors(arg, [&](const at::Tensor& t) {
+        if (!t.is_meta()) return t;
+        bytes += t.numel() * static_cast<std::int64_t>(t.element_size());
+        if (bytes > max_zero_bytes) throw Unknown("it has no Meta kernel, and its operands are too large to try");
+        return at::zeros(t.sizes(), t.options().device(c10::kCPU));
+      }));
+    torch::jit::Stack results = call(op, zeros, c10::kCPU);
+    for (c10::IValue& value : results) {
+      if (value.isTensor() && value.toTensor().defined()) value = to_meta(value.toTensor());
+      if (value.isTensorList()) {
+        c10::List<at::Tensor> list;
+        for (const at::Tensor& t : value.toTensorVector()) list.push_back(to_meta(t));
+        value = list;
+      }
+    }
+    return results;
+  }
+
+  static RtValue known(const c10::IValue& value) {
+    if (value.isTensor()) return wrap(value);
+    if (value.isTensorList()) {
+      RtValue::List items;
+      for (const at::Tensor& t : value.toTensorVector()) items.push_back(wrap(t));
+      return items;
+    }
+    return ttrt::from_ivalue(value);
+  }
+
+  void set_results(const Node& node, const torch::jit::Stack& stack) {
+    std::vector<RtValue> results;
+    for (const c10::IValue& value : stack) results.push_back(known(value));
+    // A list is one result of list type, or a result for each of its elements.
+    if (results.size() == 1 && !node.results().empty() && node.result()->type.kind != ir::TypeKind::list)
+      if (const auto* items = results[0].get_if<RtValue::List>()) results = RtValue::List(*items);
+    if (results.size() != node.results().size()) throw Unknown("it has " + std::to_string(results.size()) + " results");
+    for (std::size_t i = 0; i < results.size(); ++i) set(node.result(i), std::move(results[i]));
+  }
+
+  const ir::Model& model_;
+  ShapeRun& out_;
+  std::unordered_map<const Value*, RtValue> values_;
+};
+
+}  // namespace
+
+ShapeRun run_shapes(const ir::Model& model, const ShapeSample& sample) {
+  ShapeRun out;
+  Runner(model, out).run(sample);
+  return out;
+}
+
+}  // namespace ttc
