@@ -201,10 +201,10 @@ Refusal check_unused(const ir::Node& node, std::size_t first) {
 }
 
 Refusal check_mask_stays(const ir::Node& node) {
-  constexpr std::array<std::string_view, 9> takes_masks{
-      "aten.where.self",        "aten.masked_fill.Scalar",  "aten.masked_fill.Tensor",
-      "aten.logical_and.default", "aten.logical_or.default", "aten.logical_not.default",
-      "aten.logical_xor.default", "aten.bitwise_not.default", "aten.bitwise_and.Tensor"};
+  constexpr std::array<std::string_view, 11> takes_masks{
+      "aten.where.self",          "aten.where.ScalarOther",    "aten.where.ScalarSelf",   "aten.masked_fill.Scalar",
+      "aten.masked_fill.Tensor",  "aten.logical_and.default",  "aten.logical_or.default", "aten.logical_not.default",
+      "aten.logical_xor.default", "aten.bitwise_not.default",  "aten.bitwise_and.Tensor"};
   const ir::Value& mask = *node.result();
   const Refusal no = Reason{ReasonCode::DtypeUnsupported, "the result is bool"};
   if (mask.output_uses() > 0) return no;

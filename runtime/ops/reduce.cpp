@@ -1,0 +1,372 @@
+// Reductions over dims: tt.sum, tt.mean, tt.amax, tt.amin, tt.var, and running sums, tt.cumsum. Padding never takes part.
+// Sums are added in float32 (a float32 Dest) and rounded once. An empty list of dims means all.
+#include <algorithm>
+#include <cmath>
+
+#include "ops/row_math.h"
+#include "ops/rules.h"
+#include "ops/simd.h"
+#include "ops/tiles.h"
+
+namespace ttrt::ops {
+namespace {
+
+using ttc::Reason;
+using ttc::ReasonCode;
+namespace ir = ttc::ir;
+
+// ---- kernels: `n` rows of `inner` values -> one row; inner 1 is the case in which the rows lie in one line
+
+enum class Kind : std::uint8_t { sum, mean, amax, amin, var };
+
+struct ReduceLine {
+  [[gnu::always_inline]] static inline void run(Kind kind, const float* in, std::int64_t n, float* out, float correction) {
+    const auto count = static_cast<float>(n);
+    if (kind == Kind::amax) {
+      *out = row_max(in, n);
+    } else if (kind == Kind::amin) {
+      float least = inf_f;
+      for (std::int64_t i = 0; i < n; ++i) least = vmin(in[i], least);
+      *out = least;
+    } else if (kind == Kind::var) {
+      const float mean = row_sum(in, n, [](float x) { return x; }) / count;
+      *out = row_sum(in, n, [mean](float x) { return (x - mean) * (x - mean); }) / vmax(count - correction, 0.0F);
+    } else {
+      const float sum = row_sum(in, n, [](float x) { return x; });
+      *out = kind == Kind::mean ? sum / count : sum;
+    }
+  }
+};
+
+struct ReduceRows {
+  [[gnu::always_inline]] static inline void run(Kind kind, const float* in, std::int64_t n, std::int64_t inner, float* out, float correction) {
+    const float start = kind == Kind::amax ? -inf_f : kind == Kind::amin ? inf_f : 0.0F;
+    for (std::int64_t j = 0; j < inner; ++j) out[j] = start;
+    for (std::int64_t i = 0; i < n; ++i) {
+      const float* row = in + i * inner;
+      if (kind == Kind::amax) {
+        for (std::int64_t j = 0; j < inner; ++j) out[j] = vmax(row[j], out[j]);
+      } else if (kind == Kind::amin) {
+        for (std::int64_t j = 0; j < inner; ++j) out[j] = vmin(row[j], out[j]);
+      } else {
+        for (std::int64_t j = 0; j < inner; ++j) out[j] += row[j];
+      }
+    }
+    const auto count = static_cast<float>(n);
+    if (kind == Kind::mean) {
+      for (std::int64_t j = 0; j < inner; ++j) out[j] /= count;
+    }
+    if (kind != Kind::var) return;
+    for (std::int64_t j = 0; j < inner; ++j) {
+      const float mean = out[j] / count;
+      float sum = 0.0F;
+      for (std::int64_t i = 0; i < n; ++i) sum += (in[i * inner + j] - mean) * (in[i * inner + j] - mean);
+      out[j] = sum / vmax(count - correction, 0.0F);
+    }
+  }
+};
+
+// ---- shapes: any set of dims as (outer, n, inner) steps, merging neighbours
+
+struct Step {
+  std::int64_t outer, n, inner;
+};
+
+std::vector<std::int64_t> dims_of(const OpCall& call) { return wrap_dims(call, call.integers("dims"), spec_of(call, "x").logical.size()); }
+
+// Variance needs all its dims at once; others may be taken one group after the other.
+std::vector<Step> steps_of(const Shape& shape, const std::vector<std::int64_t>& dims) {
+  std::vector<Step> steps;
+  Shape left = shape;
+  for (std::size_t i = dims.size(); i > 0;) {
+    std::size_t last = static_cast<std::size_t>(dims[--i]), first = last;
+    while (i > 0 && static_cast<std::size_t>(dims[i - 1]) == first - 1) first = static_cast<std::size_t>(dims[--i]);
+    Step step{1, 1, 1};
+    for (std::size_t d = 0; d < left.size(); ++d) (d < first ? step.outer : d <= last ? step.n : step.inner) *= left[d];
+    for (std::size_t d = first; d <= last; ++d) left[d] = 1;
+    steps.push_back(step);
+  }
+  return steps;
+}
+
+std::vector<TensorSpec> infer(const OpCall& call) {
+  const TensorSpec& x = spec_of(call, "x");
+  const auto dims = dims_of(call);
+  Shape out;
+  for (std::size_t i = 0; i < x.logical.size(); ++i) {
+    const bool reduced = std::binary_search(dims.begin(), dims.end(), static_cast<std::int64_t>(i));
+    if (!reduced) out.push_back(x.logical[i]);
+    else if (call.boolean("keepdim")) out.push_back(1);
+  }
+  return {tiled(std::move(out), x.dtype)};
+}
+
+void reduce(Kind kind, const Step& step, const float* in, float* out, float correction) {
+  parallel_for(step.outer, 64, [&](std::int64_t o) {
+    const float* from = in + o * step.n * step.inner;
+    if (step.inner == 1) dispatch<ReduceLine, Kind, const float*, std::int64_t, float*, float>(kind, from, step.n, out + o, correction);
+    else dispatch<ReduceRows, Kind, const float*, std::int64_t, std::int64_t, float*, float>(kind, from, step.n, step.inner, out + o * step.inner, correction);
+  });
+}
+
+Kernel prepare_kind(const OpCall& call, const PrepareContext& context, Kind kind, float correction) {
+  if (context.numerics != Numerics::fast) return {};
+  const TensorSpec& x = spec_of(call, "x");
+  const std::vector<Step> steps = steps_of(x.logical, dims_of(call));
+  const auto in_size = static_cast<std::size_t>(volume(x.logical));
+  const auto out_size = [](const Step& s) { return static_cast<std::size_t>(s.outer * s.inner); };
+  return [=](const KernelArgs& args) {
+    float* values = scratch(1, in_size);
+    load_rows(*args.in[0], values);
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      float* next = scratch(2 + static_cast<int>(i % 2), out_size(steps[i]));
+      reduce(kind, steps[i], values, next, correction);
+      values = next;
+    }
+    store_rows(values, Rounding::away, *args.out[0]);
+  };
+}
+
+template <Kind kind>
+Kernel prepare(const OpCall& call, const PrepareContext& context) {
+  return prepare_kind(call, context, kind, 0.0F);
+}
+
+Kernel prepare_var(const OpCall& call, const PrepareContext& context) {
+  return prepare_kind(call, context, Kind::var, static_cast<float>(call.number("correction")));
+}
+
+ttc::Refusal supports_var(const OpCall& call) {
+  if (steps_of(spec_of(call, "x").logical, dims_of(call)).size() != 1) return unsupported("dims that are not neighbours");
+  return float_tiles(call);
+}
+
+// ---- lowering
+
+LowerResult lower(const LowerContext& context) {
+  if (auto no = check_floats(context)) return *no;
+  if (auto no = check_dtype_argument(context)) return *no;
+  const AtenArgs args(context);
+  auto dims = std::optional<std::vector<std::int64_t>>(std::vector<std::int64_t>{});
+  if (args.given("dim")) dims = args["dim"].integers();
+  if (!dims) return unsupported("dims computed at run time");
+  return Lowered{.args = {context.node.arg(0), ir::Arg::ints(*dims), args["keepdim"].boolean().value_or(false)}, .results = {}};
+}
+
+// max.dim and min.dim give values and indices; only the values exist here.
+LowerResult lower_values(const LowerContext& context) {
+  if (auto no = check_unused(context.node, 1)) return *no;
+  if (auto no = check_floats(context)) return *no;
+  const AtenArgs args(context);
+  if (!args.integer("dim")) return unsupported("dim computed at run time");
+  return Lowered{.args = {context.node.arg(0), ir::Arg::ints({*args.integer("dim")}), args["keepdim"].boolean().value_or(false)}, .results = {0}};
+}
+
+LowerResult lower_var(const LowerContext& context) {
+  LowerResult same = lower(context);
+  auto* lowered = std::get_if<Lowered>(&same);
+  if (lowered == nullptr) return same;
+  const AtenArgs args(context);
+  const auto correction = args.given("correction") ? args.number("correction") : 1.0;
+  if (!correction) return unsupported("a correction computed at run time");
+  lowered->args.emplace_back(*correction);
+  return same;
+}
+
+// ---- references
+
+std::vector<RtValue> reference_with(Reference& aten, std::string_view op, const OpCall& call, std::span<const RtValue> args) {
+  return aten.call(op, {as_float(args[0]), int_list(dims_of(call)), call.boolean("keepdim")});
+}
+std::vector<RtValue> reference_sum(Reference& aten, const OpCall& call, std::span<const RtValue> args) {
+  return reference_with(aten, "aten.sum.dim_IntList", call, args);
+}
+std::vector<RtValue> reference_mean(Reference& aten, const OpCall& call, std::span<const RtValue> args) {
+  return reference_with(aten, "aten.mean.dim", call, args);
+}
+std::vector<RtValue> reference_amax(Reference& aten, const OpCall& call, std::span<const RtValue> args) {
+  return reference_with(aten, "aten.amax.default", call, args);
+}
+std::vector<RtValue> reference_amin(Reference& aten, const OpCall& call, std::span<const RtValue> args) {
+  return reference_with(aten, "aten.amin.default", call, args);
+}
+std::vector<RtValue> reference_var(Reference& aten, const OpCall& call, std::span<const RtValue> args) {
+  return aten.call("aten.var.correction", {as_float(args[0]), int_list(dims_of(call)), call.number("correction"), call.boolean("keepdim")});
+}
+
+// A 16x16 face per cycle on the matrix unit.
+Cost cost(const OpCall& call) {
+  Cost cost = per_tile_cost(call, 0.0);
+  cost.math_cycles = static_cast<double>(spec_of(call, "x").tiles()) * 4.0 / 64.0;
+  return cost;
+}
+
+// ---- tt.cumsum
+
+Kernel prepare_cumsum(const OpCall& call, const PrepareContext& context) {
+  if (context.numerics != Numerics::fast) return {};
+  const TensorSpec& x = spec_of(call, "x");
+  const std::int64_t dim = wrap_dim(call, call.integer("dim"), x.logical.size());
+  const Step s = x.logical.empty() ? Step{1, 1, 1} : steps_of(x.logical, {dim})[0];
+  return [=](const KernelArgs& args) {
+    float* values = scratch(1, static_cast<std::size_t>(s.outer * s.n * s.inner));
+    load_rows(*args.in[0], values);
+    for (std::int64_t o = 0; o < s.outer; ++o) {
+      float* first = values + o * s.n * s.inner;
+      for (std::int64_t i = s.inner; i < s.n * s.inner; ++i) first[i] += first[i - s.inner];
+    }
+    store_rows(values, Rounding::away, *args.out[0]);
+  };
+}
+
+LowerResult lower_cumsum(const LowerContext& context) {
+  if (auto no = check_floats(context)) return *no;
+  if (auto no = check_dtype_argument(context)) return *no;
+  const auto dim = AtenArgs(context).integer("dim");
+  if (!dim) return unsupported("dim computed at run time");
+  return Lowered{.args = {context.node.arg(0), *dim}, .results = {}};
+}
+
+std::vector<RtValue> reference_cumsum(Reference& aten, const OpCall& call, std::span<const RtValue> args) {
+  return aten.call("aten.cumsum.default", {as_float(args[0]), call.integer("dim")});
+}
+
+// ---- records
+
+constexpr std::string_view schema = "(Tensor x, int[] dims, bool keepdim=False) -> Tensor";
+
+OpRecord reduction(std::string_view name, std::string_view summary, std::vector<Lowering> lowers) {
+  OpRecord record;
+  record.name = name;
+  record.summary = summary;
+  record.schema = schema;
+  record.lowers = std::move(lowers);
+  record.infer = infer;
+  record.supports = float_tiles;
+  record.cost = cost;
+  record.tolerance = {.pcc = 0.9999};
+  return record;
+}
+
+const OpRecord sum = [] {
+  OpRecord r = reduction("tt.sum", "Sum over dims", {{"aten.sum.dim_IntList", lower}, {"aten.sum.default", lower}});
+  r.prepare = prepare<Kind::sum>;
+  r.reference = reference_sum;
+  r.cases = {{"columns, ragged", R"(graph main(%x: f32[3, 40] user) {
+  %y: f32[3] = aten.sum.dim_IntList(%x, [-1])
+  return %y
+})"},
+             {"dims apart, kept", R"(graph main(%x: f32[2, 5, 64] user) {
+  %y: f32[1, 5, 1] = aten.sum.dim_IntList(%x, [0, 2], keepdim=true)
+  return %y
+})"},
+             {"everything", R"(graph main(%x: f32[1, 7, 33] user) {
+  %y: f32[] = aten.sum.default(%x)
+  return %y
+})"}};
+  return r;
+}();
+TTRT_REGISTER_OP(sum);
+
+const OpRecord mean = [] {
+  OpRecord r = reduction("tt.mean", "Mean over dims", {{"aten.mean.dim", lower}, {"aten.mean.default", lower}});
+  r.prepare = prepare<Kind::mean>;
+  r.reference = reference_mean;
+  r.cases = {{"columns, kept", R"(graph main(%x: f32[2, 5, 33] user) {
+  %y: f32[2, 5, 1] = aten.mean.dim(%x, [-1], keepdim=true)
+  return %y
+})"},
+             {"rows", R"(graph main(%x: f32[2, 7, 64] user) {
+  %y: f32[2, 64] = aten.mean.dim(%x, [1])
+  return %y
+})"},
+             {"last two dims of an image", R"(graph main(%x: f32[2, 3, 7, 9] user) {
+  %y: f32[2, 3] = aten.mean.dim(%x, [2, 3])
+  return %y
+})"},
+             {"everything", R"(graph main(%x: f32[3, 40] user) {
+  %y: f32[] = aten.mean.default(%x)
+  return %y
+})"}};
+  return r;
+}();
+TTRT_REGISTER_OP(mean);
+
+const OpRecord amax = [] {
+  OpRecord r = reduction("tt.amax", "Largest value over dims", {{"aten.amax.default", lower}, {"aten.max.default", lower}, {"aten.max.dim", lower_values}});
+  r.prepare = prepare<Kind::amax>;
+  r.reference = reference_amax;
+  r.tolerance = {.pcc = 1.0};
+  r.cases = {{"columns", R"(graph main(%x: f32[3, 40] user) {
+  %y: f32[3, 1] = aten.amax.default(%x, [-1], keepdim=true)
+  return %y
+})"},
+             {"rows of negative values: padding is larger", R"(graph main(%x: f32[2, 5, 33] user) {
+  %a: f32[2, 5, 33] = aten.abs.default(%x)
+  %n: f32[2, 5, 33] = aten.neg.default(%a)
+  %y: f32[2, 33] = aten.amax.default(%n, [1])
+  return %y
+})"},
+             {"values of max.dim", R"(graph main(%x: f32[2, 5, 64] user) {
+  %y: f32[2, 5], %i: i64[2, 5] = aten.max.dim(%x, 2)
+  return %y
+})"}};
+  return r;
+}();
+TTRT_REGISTER_OP(amax);
+
+const OpRecord amin = [] {
+  OpRecord r = reduction("tt.amin", "Smallest value over dims", {{"aten.amin.default", lower}, {"aten.min.default", lower}, {"aten.min.dim", lower_values}});
+  r.prepare = prepare<Kind::amin>;
+  r.reference = reference_amin;
+  r.tolerance = {.pcc = 1.0};
+  r.cases = {{"columns of positive values: padding is smaller", R"(graph main(%x: f32[1, 7, 33] user) {
+  %y: f32[1, 7] = aten.amin.default(%x, [-1])
+  return %y
+})", "positive"},
+             {"everything", R"(graph main(%x: f32[3, 40] user) {
+  %y: f32[] = aten.min.default(%x)
+  return %y
+})", "positive"}};
+  return r;
+}();
+TTRT_REGISTER_OP(amin);
+
+const OpRecord var = [] {
+  OpRecord r = reduction("tt.var", "Variance over dims that are neighbours", {{"aten.var.correction", lower_var}});
+  r.schema = "(Tensor x, int[] dims, bool keepdim=False, float correction=1.0) -> Tensor";
+  r.supports = supports_var;
+  r.prepare = prepare_var;
+  r.reference = reference_var;
+  r.cases = {{"columns, unbiased", R"(graph main(%x: f32[3, 40] user) {
+  %y: f32[3] = aten.var.correction(%x, [-1])
+  return %y
+})"},
+             {"rows, biased, kept", R"(graph main(%x: f32[2, 7, 33] user) {
+  %y: f32[2, 1, 33] = aten.var.correction(%x, [1], correction=0, keepdim=true)
+  return %y
+})"}};
+  return r;
+}();
+TTRT_REGISTER_OP(var);
+
+const OpRecord cumsum = [] {
+  OpRecord r = reduction("tt.cumsum", "Running sums along a dim", {{"aten.cumsum.default", lower_cumsum}});
+  r.schema = "(Tensor x, int dim) -> Tensor";
+  r.infer = same_as_x;
+  r.prepare = prepare_cumsum;
+  r.reference = reference_cumsum;
+  r.cases = {{"columns", R"(graph main(%x: f32[3, 40] user) {
+  %y: f32[3, 40] = aten.cumsum.default(%x, -1)
+  return %y
+})"},
+             {"rows", R"(graph main(%x: f32[2, 5, 33] user) {
+  %y: f32[2, 5, 33] = aten.cumsum.default(%x, 1)
+  return %y
+})"}};
+  return r;
+}();
+TTRT_REGISTER_OP(cumsum);
+
+}  // namespace
+}  // namespace ttrt::ops
