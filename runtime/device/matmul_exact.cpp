@@ -15,6 +15,9 @@ namespace {
 
 using detail::exact_tile_words;
 
+// Products below this many multiply-adds are not worth waking other threads for.
+constexpr std::int64_t serial_macs = 1 << 15;
+
 // One value taken apart; see device/matmul_exact_kernels.h.
 struct Parts {
   std::int16_t exponent, high, low;
@@ -108,6 +111,7 @@ MatmulExact::MatmulExact(const MatmulSpec& spec)
     : spec_(spec), mt_(tiles_of(spec.m)), kt_(tiles_of(spec.k)), nt_(tiles_of(spec.n)) {
   a_.resize(static_cast<std::size_t>(spec.batch * mt_ * kt_ * exact_tile_words));
   b_.resize(static_cast<std::size_t>(spec.b_batch * nt_ * kt_ * exact_tile_words));
+  serial_ = spec.batch * spec.m * spec.k * spec.n < serial_macs;
   k_block_ = spec.k_block > 0 ? spec.k_block : matmul_k_block(spec);
   const std::int64_t blocks = (kt_ + k_block_ - 1) / k_block_;
   // Fewer blocks gain nothing from it, and the op library leaves it off.
@@ -117,7 +121,7 @@ MatmulExact::MatmulExact(const MatmulSpec& spec)
 
 void MatmulExact::set_b(const std::byte* tiles) {
   const std::int64_t count = spec_.b_batch * nt_ * kt_, size = tile_bytes(spec_.b);
-#pragma omp parallel for schedule(static)
+#pragma omp parallel for schedule(static) if (!serial_)
   for (std::int64_t i = 0; i < count; ++i) {
     const std::int64_t item = i / (nt_ * kt_), column = i / kt_ % nt_, t = i % kt_;
     const std::int64_t tile = item * nt_ * kt_ + (spec_.transpose_b ? column * kt_ + t : t * nt_ + column);
@@ -129,14 +133,14 @@ void MatmulExact::set_b(const std::byte* tiles) {
 
 void MatmulExact::run(const std::byte* a, const float* bias, std::byte* out) {
   const std::int64_t a_tiles = spec_.batch * mt_ * kt_, size = tile_bytes(spec_.a);
-#pragma omp parallel for schedule(static)
+#pragma omp parallel for schedule(static) if (!serial_)
   for (std::int64_t i = 0; i < a_tiles; ++i) {
     alignas(64) float values[tile_elements];
     unpack_src(spec_.a, src_of(spec_.config), a + i * size, values);
     take_apart_a(values, a_.data() + i * exact_tile_words);
   }
   const std::int64_t count = spec_.batch * mt_ * nt_;
-#pragma omp parallel for schedule(dynamic, 1)
+#pragma omp parallel for schedule(dynamic, 1) if (!serial_)
   for (std::int64_t i = 0; i < count; ++i) task(i, bias, out);
 }
 

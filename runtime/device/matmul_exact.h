@@ -8,6 +8,8 @@
 // exponents, added, normalised and rounded (ties away): to 24 bits, or in 16-bit Dest to 8 bits at every step.
 // Exponent 0 is zero, exponent 255 an ordinary exponent of an operand; a result that overflows is infinite, one that
 // underflows is +0. Order: k tiles, in each the phases, in each the two halves of the tile.
+// Not modelled: Wormhole normalises a 32-bit sum of exactly -1 in the last place by 27 bits too few; no step of the
+// recorded products (and of the tests' random ones) meets it.
 // A bias is added by the elementwise unit to the sums read back as sources (float32 sums cut to TF32).
 //
 // K is worked off in blocks. Between blocks the sums leave Dest for a buffer in float32 (32-bit Dest) or in the
@@ -41,6 +43,7 @@ class MatmulExact {
   std::int64_t k_block_ = 0;
   bool spill_rounds_ = false;  // the buffer's format is narrower than Dest
   bool l1_acc_ = false;
+  bool serial_ = false;
   std::int64_t mt_, kt_, nt_;
   std::vector<std::int16_t> a_, b_;  // operands taken apart, in the layouts of device/matmul_exact_kernels.h
 };
