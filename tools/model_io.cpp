@@ -12,6 +12,7 @@
 #include "formats/model_file.h"
 #include "formats/pt2_read.h"
 #include "formats/safetensors.h"
+#include "formats/shape_prop.h"
 #include "pass/compile.h"
 #include "signature.h"
 #include "support/error.h"
@@ -279,11 +280,31 @@ bool is_rewritten(const ir::Model& model) {
   return found;
 }
 
-std::shared_ptr<const ir::Model> load_for(const Globals& globals, const std::string& path, const InputFlags&, const ExecFlags& exec) {
+namespace {
+
+// Shapes of the first case, for models that carry none and for the values of free dims.
+void apply_shapes(ir::Model& model, const InputFlags& inputs, CompileOptions& options) {
+  const std::vector<Case> cases = load_cases(model, inputs);
+  const auto formal = ttrt::user_inputs(model);
+  std::map<std::string, InputShape> shapes;
+  bool missing = false;
+  for (std::size_t i = 0; i < formal.size(); ++i) {
+    const ir::Type& type = formal[i].input->value->type;
+    missing = missing || (type.is_tensor() && !type.has_shape);
+    if (const auto* tensor = cases[0].inputs[i].get_if<HostTensor>()) shapes[formal[i].name] = {.sizes = tensor->sizes, .dtype = tensor->dtype};
+  }
+  if (missing) propagate_shapes(model, shapes);
+  options.shapes = ttrt::bind_symbols(model, cases[0].inputs);
+}
+
+}  // namespace
+
+std::shared_ptr<const ir::Model> load_for(const Globals& globals, const std::string& path, const InputFlags& inputs, const ExecFlags& exec) {
   std::unique_ptr<ir::Model> model = load(path);
   if (exec.mode != "device" || is_rewritten(*model)) return model;
   CompileOptions options;
   options.arch = exec.arch;
+  apply_shapes(*model, inputs, options);
   const CompileResult result = compile(*model, options);
   note(globals, "compiled in memory with default options: " + result.summary());
   return model;

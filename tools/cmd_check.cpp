@@ -1,0 +1,96 @@
+// ttc check: a dry run of compile. What goes to the device and what does not, each refusal with its reason.
+#include <chrono>
+#include <iostream>
+#include <map>
+
+#include "compile_flags.h"
+#include "json_out.h"
+#include "support/error.h"
+#include "table.h"
+
+namespace ttc {
+namespace {
+
+struct Flags : CompileFlags {
+  std::string why;
+  std::vector<std::string> what_if;
+} flags;
+
+void options(CLI::App& app) {
+  add_compile_flags(app, flags);
+  app.add_option("--why", flags.why, "Everything the passes said about this node");
+  app.add_option("--what-if", flags.what_if, "Count as if the device had this op; repeatable")->take_all()->allow_extra_args(false);
+}
+
+OrderedJson fallback_json(const Fallback& f) {
+  return {{"node", f.node}, {"op", f.op}, {"module", f.module}, {"reason", to_string(f.reason.code)}, {"detail", f.reason.detail}, {"source", f.source}};
+}
+
+// What the passes said about one node, in order.
+int explain(const CompileResult& result, const Globals& globals) {
+  OrderedJson refusals = OrderedJson::array(), matches = OrderedJson::array();
+  for (const RefusalRecord& r : result.refusals)
+    if (r.node == flags.why) refusals.push_back({{"pass", r.pass}, {"op", r.op}, {"module", r.module}, {"source", r.source}, {"reason", to_string(r.reason.code)}, {"detail", r.reason.detail}});
+  for (const MatchRecord& m : result.matches)
+    if (m.result == flags.why || std::find(m.nodes.begin(), m.nodes.end(), flags.why) != m.nodes.end())
+      matches.push_back({{"pass", m.pass}, {"rule", m.rule}, {"nodes", m.nodes}, {"result", m.result}, {"module", m.module}});
+  const Fallback* fallback = nullptr;
+  for (const Fallback& f : result.fallbacks)
+    if (f.node == flags.why) fallback = &f;
+  if (refusals.empty() && matches.empty() && fallback == nullptr)
+    throw usage_error("--why: no pass had anything to say about a node '" + flags.why + "'", "ttc inspect --graph text lists the nodes");
+  if (globals.json) {
+    OrderedJson out{{"node", flags.why}, {"place", fallback != nullptr ? "cpu" : "device"}, {"matches", matches}, {"refusals", refusals}};
+    print_json(out);
+    return 0;
+  }
+  for (const auto& m : matches) std::cout << m["pass"].get<std::string>() << ": " << m["rule"].get<std::string>() << " -> " << m["result"].get<std::string>() << '\n';
+  for (const auto& r : refusals)
+    std::cout << r["pass"].get<std::string>() << ": " << r["reason"].get<std::string>() << ": " << r["detail"].get<std::string>() << "  (" << r["op"].get<std::string>() << " " << r["module"].get<std::string>() << " "
+              << r["source"].get<std::string>() << ")\n";
+  std::cout << flags.why << (fallback != nullptr ? " stays on the CPU: " + fallback->reason.text() : std::string(" is on the device")) << '\n';
+  return 0;
+}
+
+bool assumed(const Fallback& f) {
+  for (const std::string& op : flags.what_if)
+    if (f.op == op || f.op.find("." + op + ".") != std::string::npos || f.op.ends_with("." + op)) return true;
+  return false;
+}
+
+void print_text(const CompileResult& result, std::size_t gained) {
+  Table table({"node", "op", "module", "reason", "source"});
+  for (const Fallback& f : result.fallbacks) table.row({f.node, f.op, f.module, f.reason.text(), f.source});
+  if (!table.empty()) std::cout << "stays on the CPU:\n" << table.text(2);
+  if (!flags.what_if.empty()) {
+    std::string ops;
+    for (const std::string& op : flags.what_if) ops += (ops.empty() ? "" : ", ") + op;
+    std::cout << "with " << ops << " on the device: " << result.nodes.device + gained << "/" << result.nodes.total << " nodes\n";
+  }
+  std::cout << result.summary() << '\n';
+}
+
+int run(const Globals& globals) {
+  CompileOptions options = compile_options(flags);
+  std::unique_ptr<ir::Model> model = load_to_compile(flags, options, globals);
+  const CompileResult result = compile(*model, options, flags.passes);
+  if (!flags.why.empty()) return explain(result, globals);
+  std::size_t gained = 0;
+  for (const Fallback& f : result.fallbacks) gained += assumed(f);
+  if (!globals.json) {
+    print_text(result, gained);
+    return 0;
+  }
+  OrderedJson out{{"input", flags.model}};
+  out.update(OrderedJson::parse(result.json()));
+  out["fallbacks"] = OrderedJson::array();
+  for (const Fallback& f : result.fallbacks) out["fallbacks"].push_back(fallback_json(f));
+  if (!flags.what_if.empty()) out["what_if"] = {{"ops", flags.what_if}, {"nodes", {{"total", result.nodes.total}, {"device", result.nodes.device + gained}}}};
+  print_json(out);
+  return 0;
+}
+
+}  // namespace
+}  // namespace ttc
+
+TTC_REGISTER_COMMAND({"check", "What compile would put on the device, and why not the rest", ttc::options, ttc::run})

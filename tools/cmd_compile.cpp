@@ -1,0 +1,47 @@
+// ttc compile: rewrites a model and saves it as a file that stock PyTorch opens.
+#include <chrono>
+#include <iostream>
+
+#include "compile_flags.h"
+#include "formats/pt2_write.h"
+#include "json_out.h"
+#include "support/error.h"
+#include "support/mapped_file.h"
+#include "support/sha256.h"
+
+namespace ttc {
+namespace {
+
+struct Flags : CompileFlags {
+  std::string output;
+} flags;
+
+void options(CLI::App& app) {
+  add_compile_flags(app, flags);
+  app.add_option("-o,--output", flags.output, "Where the rewritten model goes (.pt2)")->required();
+}
+
+std::string input_hash(const std::string& path) { return sha256_hex(MappedFile::open(path)->bytes()); }
+
+int run(const Globals& globals) {
+  const auto start = std::chrono::steady_clock::now();
+  CompileOptions options = compile_options(flags);
+  std::unique_ptr<ir::Model> model = load_to_compile(flags, options, globals);
+  const CompileResult result = compile(*model, options, flags.passes, {.sha256 = input_hash(flags.model)});
+  write_pt2(*model, flags.output);
+  const double wall_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  if (globals.json) {
+    OrderedJson out{{"input", flags.model}, {"output", flags.output}};
+    out.update(OrderedJson::parse(result.json()));
+    out["wall_ms"] = wall_ms;
+    out["peak_rss"] = peak_rss();
+    print_json(out);
+  }
+  (globals.json ? std::cerr : std::cout) << result.summary() << '\n';
+  return static_cast<int>(Exit::ok);
+}
+
+}  // namespace
+}  // namespace ttc
+
+TTC_REGISTER_COMMAND({"compile", "Rewrite a model for the device and save it", ttc::options, ttc::run})

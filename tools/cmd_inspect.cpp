@@ -1,0 +1,37 @@
+// ttc inspect: what a model file holds.
+#include <iostream>
+
+#include "formats/inspect.h"
+#include "model_io.h"
+#include "support/error.h"
+
+namespace ttc {
+namespace {
+
+struct Flags {
+  std::string model, graph;
+} flags;
+
+void options(CLI::App& app) {
+  app.add_option("model", flags.model, "A .pt2, TorchScript or text IR file")->required();
+  app.add_option("--graph", flags.graph, "Print the graph instead: text, dot or html")->check(CLI::IsMember({"text", "dot", "html"}));
+}
+
+int run(const Globals& globals) {
+  const std::unique_ptr<ir::Model> model = load(flags.model);
+  if (!flags.graph.empty()) {
+    std::cout << render_graph(*model, graph_form(flags.graph));
+    return 0;
+  }
+  const Json description = inspect(*model);
+  if (globals.json)
+    std::cout << description.dump(2) << '\n';
+  else
+    std::cout << inspect_text(description, globals.verbose > 0);
+  return 0;
+}
+
+}  // namespace
+}  // namespace ttc
+
+TTC_REGISTER_COMMAND({"inspect", "What a model file holds", ttc::options, ttc::run})
