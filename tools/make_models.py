@@ -138,12 +138,15 @@ class LlamaDecode(nn.Module):
         head = config.hidden_size // config.num_attention_heads
         self.cache.early_initialization(1, config.num_key_value_heads, head, torch.float32, torch.device("cpu"))
         for i, layer in enumerate(self.cache.layers):
-            self.register_buffer(f"k_{i}", layer.keys)
-            self.register_buffer(f"v_{i}", layer.values)
-            if isinstance(getattr(layer, "cumulative_length", None), torch.Tensor):
-                self.register_buffer(f"len_{i}", layer.cumulative_length)
+            self.register_buffer(f"k_{i}", layer.keys, persistent=False)
+            self.register_buffer(f"v_{i}", layer.values, persistent=False)
+            self.register_buffer(f"len_{i}", layer.cumulative_length, persistent=False)
 
     def forward(self, input_ids, position_ids):
+        # The cache object is no module: what it holds must be this module's buffers while the exporter looks.
+        for i, layer in enumerate(self.cache.layers):
+            layer.keys, layer.values, layer.cumulative_length = self.get_buffer(f"k_{i}"), self.get_buffer(f"v_{i}"), self.get_buffer(f"len_{i}")
+            layer.cumulative_length.copy_(position_ids[0, 0])
         return self.model(input_ids=input_ids, position_ids=position_ids, past_key_values=self.cache, use_cache=True).logits
 
 
@@ -289,26 +292,29 @@ def make_transformer(kind, name, folder):
 
 
 def make_decode(name, folder):
-    torch.manual_seed(0)
-    model = LlamaDecode().eval().requires_grad_(False)
-    step = lambda i, token: (torch.tensor([[token]]), torch.tensor([[i]]))
-    fresh = copy.deepcopy(model)  # the exporter runs the model, which writes its buffers
+    def fresh():  # exporters run the model, which writes its buffers
+        torch.manual_seed(0)
+        return LlamaDecode().eval().requires_grad_(False)
+
+    steps = [(torch.tensor([[token]]), torch.tensor([[position]])) for position, token in enumerate((5, 17, 200, 31))]
+    model = fresh()
+    outputs = [flat(model(*step)) for step in steps]
     io = {}
-    for i, token in enumerate((5, 17, 200, 31)):
-        io |= named(f"step{i}.", "in", step(i, token)) | named(f"step{i}.", "out", flat(fresh(*step(i, token))))
+    for i, (step, out) in enumerate(zip(steps, outputs)):
+        io |= named(f"step{i}.", "in", step) | named(f"step{i}.", "out", out)
     save_io(folder / f"{name}.io.safetensors", io)
-    program = torch.export.export(copy.deepcopy(model), step(0, 5))
+    program = torch.export.export(fresh(), steps[0])
     save(program, folder / f"{name}.pt2")
-    core = program.run_decompositions()
-    save(core, folder / f"{name}_core.pt2")
-    traced = torch.jit.trace(copy.deepcopy(model), step(0, 5), check_trace=False)
-    for key, value in model.state_dict().items():
-        traced.state_dict()[key].copy_(value)  # tracing ran one step
+    save(program.run_decompositions(), folder / f"{name}_core.pt2")
+    traced = torch.jit.trace(fresh(), steps[0], check_trace=False)
+    for _, buffer in traced.named_buffers():
+        if buffer.shape[-2:] == (LlamaDecode.length, 8) or not buffer.dim():
+            buffer.zero_()  # tracing ran one step
     traced.save(folder / f"{name}.pt")
     for what, run in ((name, torch.export.load(folder / f"{name}.pt2").module()), (name + "_core", torch.export.load(folder / f"{name}_core.pt2").module()),
                       (name + ".pt", torch.jit.load(folder / f"{name}.pt"))):
-        for i, token in enumerate((5, 17, 200, 31)):
-            compare(what, [io[f"step{i}.out0"]], flat(run(*step(i, token))))
+        for step, out in zip(steps, outputs):
+            compare(what, out, flat(run(*step)))
 
 
 def make_format_test(model, args, name, folder, kwargs=None, dynamic=None):
