@@ -129,7 +129,7 @@ c10::IValue to_list_ivalue(const RtValue::List& items, const c10::TypePtr& eleme
       if (element->expectRef<c10::OptionalType>().getElementType()->kind() == c10::TypeKind::TensorType)
         return typed_list<std::optional<at::Tensor>>(items, [](const RtValue& v) -> std::optional<at::Tensor> {
           if (v.is_none()) return std::nullopt;
-          return to_tensor_ivalue(v, c10::TensorType::get()).toTensor();
+          return to_ivalue(v, c10::TensorType::get()).toTensor();
         });
       break;
     case c10::TypeKind::VarType: {

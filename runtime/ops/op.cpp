@@ -14,6 +14,7 @@ struct Registry {
   std::map<std::string_view, const OpRecord*> by_name;
   std::vector<const OpRecord*> sorted;
   std::map<std::string_view, std::vector<std::pair<const OpRecord*, const Lowering*>>> by_aten;
+  std::vector<void (*)(const OpRecord&)> watchers;
 };
 
 // Leaked: records register and unregister never, whatever the order in which libraries are torn down.
@@ -63,6 +64,12 @@ void register_op(const OpRecord& record) {
                      [](const auto& a, const auto& b) { return a.first->name < b.first->name; });
   }
   ttc::ir::register_schema(ttc::ir::parse_schema(record.schema, std::string(record.name)));
+  for (const auto watcher : r.watchers) watcher(record);
+}
+
+void watch_ops(void (*f)(const OpRecord&)) {
+  for (const OpRecord* record : registry().sorted) f(*record);
+  registry().watchers.push_back(f);
 }
 
 const OpArg& OpCall::arg(std::string_view name) const {

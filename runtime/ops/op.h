@@ -159,6 +159,8 @@ std::span<const OpRecord* const> all_ops();                         // sorted by
 std::vector<std::pair<const OpRecord*, const Lowering*>> lowerings_of(std::string_view aten);
 // Aborts on a duplicate name. Registers the op's schema with ir::register_schema too.
 void register_op(const OpRecord& record);
+// Calls f for every record, those that are registered later included.
+void watch_ops(void (*f)(const OpRecord&));
 
 // Dtype a device value has for PyTorch: bfloat16 -> bf16, float32 -> f32, block formats -> bf16, integers likewise.
 DType torch_dtype(DataType format);

@@ -188,7 +188,9 @@ void Lowering::on_list_write(const JitNode& node) {
   }
   Content content = target.cell->content;
   auto& items = content.items;
-  const auto index = node.inputs().size() > 1 ? integer(in(node, 1)) : std::nullopt;
+  const auto given = node.inputs().size() > 1 ? integer(in(node, 1)) : std::nullopt;
+  const bool indexed = given.has_value();
+  const std::int64_t index = given.value_or(0);
   const auto size = static_cast<std::int64_t>(items.size());
   const bool run_time = content.value != nullptr;
   const bool extend = name == "extend" || name == "add_";
@@ -200,12 +202,12 @@ void Lowering::on_list_write(const JitNode& node) {
   } else if (extend && !run_time && in(node, 1).kind == Sym::Kind::list && !in(node, 1).cell->content.value) {
     const auto more = in(node, 1).cell->content.items;
     items.insert(items.end(), more.begin(), more.end());
-  } else if (name == "insert" && !run_time && index) {
-    items.insert(items.begin() + clamp_bound(*index, size), in(node, 2));
+  } else if (name == "insert" && !run_time && indexed) {
+    items.insert(items.begin() + clamp_bound(index, size), in(node, 2));
   } else if (name == "reverse" && !run_time) {
     std::reverse(items.begin(), items.end());
-  } else if ((name == "_set_item" || name == "pop") && !run_time && index && *index >= -size && *index < size) {
-    const auto at = items.begin() + (*index < 0 ? *index + size : *index);
+  } else if ((name == "_set_item" || name == "pop") && !run_time && indexed && index >= -size && index < size) {
+    const auto at = items.begin() + (index < 0 ? index + size : index);
     popped = *at;
     if (name == "pop") items.erase(at);
     else *at = in(node, 2);
