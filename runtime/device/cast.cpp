@@ -2,12 +2,17 @@
 // chunks that stay in cache, so there is one decoder and one encoder per type instead of one loop per pair.
 #include "device/cast.h"
 
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstring>
 #include <limits>
 
+#include "device/cpu.h"
 #include "device/formats.h"
 
 namespace ttrt {
@@ -248,14 +253,38 @@ void cast_complex(const std::byte* src, DType from, std::byte* dst, DType to, st
   }
 }
 
-[[gnu::target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")]]
-void f16_to_f32(const _Float16* src, float* dst, std::int64_t n) {
-  for (std::int64_t i = 0; i < n; ++i) dst[i] = src[i];
+#if defined(__x86_64__)
+[[gnu::target("avx2,f16c")]] std::int64_t f16_to_f32_eights(const _Float16* src, float* dst, std::int64_t n) {
+  std::int64_t i = 0;
+  for (; i + 8 <= n; i += 8)
+    _mm256_storeu_ps(dst + i, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(src + i))));
+  return i;
 }
 
-[[gnu::target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")]]
+[[gnu::target("avx2,f16c")]] std::int64_t f32_to_f16_eights(const float* src, _Float16* dst, std::int64_t n) {
+  std::int64_t i = 0;
+  for (; i + 8 <= n; i += 8) {
+    const __m128i half = _mm256_cvtps_ph(_mm256_loadu_ps(src + i), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(dst + i), half);
+  }
+  return i;
+}
+#endif
+
+void f16_to_f32(const _Float16* src, float* dst, std::int64_t n) {
+  std::int64_t i = 0;
+#if defined(__x86_64__)
+  if (isa() >= Isa::avx2) i = f16_to_f32_eights(src, dst, n);
+#endif
+  for (; i < n; ++i) dst[i] = src[i];
+}
+
 void f32_to_f16(const float* src, _Float16* dst, std::int64_t n) {
-  for (std::int64_t i = 0; i < n; ++i) dst[i] = static_cast<_Float16>(src[i]);
+  std::int64_t i = 0;
+#if defined(__x86_64__)
+  if (isa() >= Isa::avx2) i = f32_to_f16_eights(src, dst, n);
+#endif
+  for (; i < n; ++i) dst[i] = static_cast<_Float16>(src[i]);
 }
 
 }  // namespace

@@ -96,10 +96,10 @@ void scatter(const HostTensor& from, const HostTensor& to, std::size_t dim, cons
 
 Shape contiguous_strides(const Shape& sizes) {
   Shape strides(sizes.size());
-  std::int64_t stride = 1;
+  std::uint64_t stride = 1;  // unsigned: an empty tensor's other sizes may be anything
   for (std::size_t i = sizes.size(); i-- > 0;) {
-    strides[i] = stride;
-    stride *= sizes[i] > 1 ? sizes[i] : 1;
+    strides[i] = static_cast<std::int64_t>(stride);
+    stride *= static_cast<std::uint64_t>(sizes[i] > 1 ? sizes[i] : 1);
   }
   return strides;
 }

@@ -248,7 +248,7 @@ void tilize_from_host(const HostTensor& host, const TensorSpec& spec, std::byte*
   if (ttc::is_complex(host.dtype) || (!floating && !is_integer_like(host.dtype)))
     refuse(host.dtype, spec.dtype, "from");
   if (host.numel() == 0) {
-    std::memset(out, 0, static_cast<std::size_t>(spec.nbytes()));
+    std::fill_n(out, spec.nbytes(), std::byte{0});
     return;
   }
   const DType storage = storage_dtype(spec.dtype);

@@ -284,7 +284,7 @@ void run_block(const MovePlan& plan, std::span<const std::byte* const> in, std::
 
 void run_plan(const MovePlan& plan, std::span<const std::byte* const> in, std::byte* out) {
   if (volume(plan.out.logical) == 0) {
-    std::memset(out, 0, static_cast<std::size_t>(plan.out.nbytes()));
+    std::fill_n(out, plan.out.nbytes(), std::byte{0});
   } else if (!plan.transposition && !plan.first && plan.loose_bands.empty()) {
     run_whole_tiles(plan, plan.out.dtype, in.data(), out);
   } else if (is_block_format(plan.out.dtype)) {

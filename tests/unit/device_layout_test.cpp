@@ -181,6 +181,27 @@ TEST_CASE("host conversions follow ATen's rules", "[device][host]") {
         18446744073709551616.0);
 }
 
+TEST_CASE("float16 conversions give the same bits with and without vector instructions", "[device][host]") {
+  std::vector<std::uint16_t> codes(65536);
+  for (std::size_t i = 0; i < codes.size(); ++i) codes[i] = static_cast<std::uint16_t>(i);
+  const HostTensor halves = host_of(DType::f16, codes);
+  const HostTensor floats = convert(halves, DType::f32), again = convert(floats, DType::f16);
+  const HostTensor one_by_one = convert(convert(halves, DType::f64), DType::f32);  // through the scalar decoder
+  for (std::size_t i = 0; i < codes.size(); ++i) {
+    const float value = floats.as<float>()[i];
+    if (std::isnan(value)) {
+      REQUIRE(std::isnan(one_by_one.as<float>()[i]));
+      continue;
+    }
+    REQUIRE(value == one_by_one.as<float>()[i]);
+    REQUIRE(again.as<std::uint16_t>()[i] == codes[i]);
+  }
+  CHECK(floats.as<float>()[0x3C01] == 1.0009765625F);
+  CHECK(floats.as<float>()[0x0001] == 5.9604644775390625e-08F);
+  CHECK(convert(host_of<float>(DType::f32, std::vector<float>(9, 65520.0F)), DType::f16).as<std::uint16_t>()[0] ==
+        0x7C00);
+}
+
 TEST_CASE("8-bit floats decode to their values and encode to the nearest", "[device][host]") {
   struct Case {
     DType dtype;
