@@ -151,7 +151,12 @@ CaseResult run_case(const Case& c, const Options& options) {
   const auto start = std::chrono::steady_clock::now();
   const Runner run = find_runner(c.op);
   Outcome outcome = ttc::Reason{ttc::ReasonCode::Unimplemented, "no op of this name is replayed"};
-  if (run != nullptr) outcome = run(c, options.numerics);
+  try {
+    if (run != nullptr) outcome = run(c, options.numerics);
+  } catch (const ttc::Error& error) {
+    result.reason = error.what();
+    return result;
+  }
   result.wall_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   if (const auto* reason = std::get_if<ttc::Reason>(&outcome)) {
     result.status = Status::unsupported;

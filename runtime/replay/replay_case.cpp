@@ -94,6 +94,7 @@ Case parse(const ttc::SafeTensors& file, const std::string& stem) {
     const std::string name = "out" + std::to_string(index++);
     c.expected.push_back(tensor_of(output, name, file, name));
   }
+  if (c.inputs.empty() || c.expected.empty()) throw bad_file("", "a case has inputs and outputs");
   return c;
 }
 

@@ -44,6 +44,9 @@ Outcome multiply(const Case& c, Numerics numerics, const std::string& activation
   const DataType out = c.format_param("out_dtype").value_or(c.expected.at(0).dtype);
   if (auto refusal = refuse(a, b, out)) return *refusal;
   const Extent ea = extent_of(a.shape), eb = extent_of(b.shape);
+  if (volume(c.expected.at(0).shape) != ea.batch * ea.rows * eb.cols) {
+    return ttc::Reason{ttc::ReasonCode::Unsupported, "the output does not have the product's size"};
+  }
   MatmulSpec spec{.batch = ea.batch, .b_batch = eb.batch, .m = ea.rows, .k = ea.cols, .n = eb.cols};
   spec.a = a.dtype, spec.b = b.dtype, spec.out = out;
   spec.config = c.config.value_or(default_config(a, b));

@@ -17,8 +17,9 @@ namespace fs = std::filesystem;
 namespace {
 
 const std::string golden = std::string(TTC_TEST_DATA) + "/golden";
-const std::vector<std::string> exact_ops = {"host_pack_unpack", "typecast", "matmul", "linear", "add",
-                                            "subtract",         "multiply"};
+const std::vector<std::string> exact_ops = {
+    "host_pack_unpack", "typecast", "matmul", "linear", "add", "subtract", "multiply", "reshape", "transpose",
+    "permute", "slice", "concat", "to_layout", "nlp_concat_heads", "nlp_create_qkv_heads"};
 
 struct TempDir {
   fs::path path = fs::temp_directory_path() / ("replay_test_" + std::to_string(reinterpret_cast<std::uintptr_t>(this)));
@@ -66,7 +67,7 @@ TEST_CASE("recorded conversions, products and sums are bit-exact") {
     CHECK(r.status == Status::bit_exact);
     ++judged;
   }
-  CHECK(judged >= 40);
+  CHECK(judged >= 48);
 }
 
 TEST_CASE("fast numerics stay within the correlation limit of every recorded case") {
@@ -104,6 +105,7 @@ TEST_CASE("an unknown op or parameter is unsupported with a reason, never passed
   TempDir dir;
   write_case(dir.path / "op.safetensors", "no_such_op", ttc::Json::object(), {3, 4, 5, 6});
   write_case(dir.path / "param.safetensors", "add", {{"activations", "relu"}}, {3, 4, 5, 6});
+  write_case(dir.path / "shape.safetensors", "matmul", ttc::Json::object(), {3, 4, 5, 6});
   for (const CaseResult& r : replay_directory(dir.path.string(), {})) {
     CHECK(r.status == Status::unsupported);
     CHECK_FALSE(r.reason.empty());
@@ -111,6 +113,17 @@ TEST_CASE("an unknown op or parameter is unsupported with a reason, never passed
   }
   CHECK(find_runner("no_such_op") == nullptr);
   CHECK(find_runner("matmul") != nullptr);
+}
+
+TEST_CASE("an error of the op fails its case only") {
+  TempDir dir;
+  write_case(dir.path / "a.safetensors", "slice", {{"start", {0, 0}}, {"end", {1, 9}}}, {3, 4, 5, 6});
+  write_case(dir.path / "b.safetensors", "add", ttc::Json::object(), {3, 4, 5, 6});
+  const auto results = replay_directory(dir.path.string(), {});
+  REQUIRE(results.size() == 2);
+  CHECK(results[0].status == Status::failed);
+  CHECK_FALSE(results[0].reason.empty());
+  CHECK(results[1].status == Status::bit_exact);
 }
 
 TEST_CASE("a broken case file is an error that names the file") {
