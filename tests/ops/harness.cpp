@@ -391,6 +391,7 @@ double pcc(const HostTensor& a, const HostTensor& b) {
   }
   const double va = n * saa - sa * sa, vb = n * sbb - sb * sb;
   if (equal) return 1.0;
+  if (n == 1) return 1.0 - std::pow((sa - sb) / std::max(std::fabs(sa), std::fabs(sb)), 2);
   if (va <= 0 || vb <= 0) return 0.0;
   return (n * sab - sa * sb) / std::sqrt(va * vb);
 }

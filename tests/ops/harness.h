@@ -37,7 +37,7 @@ struct CaseRun {
 };
 CaseRun run_case(const OpCase& c, const Config& config, Device& device);
 
-// Pearson's correlation of finite elements; 1 where both are constant and equal.
+// Pearson's correlation of finite elements; 1 where they are equal; of a single one, 1 - (relative error)^2.
 double pcc(const HostTensor& a, const HostTensor& b);
 double max_abs_difference(const HostTensor& a, const HostTensor& b);
 
