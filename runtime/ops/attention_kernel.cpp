@@ -291,10 +291,14 @@ Kernel fast_attention(const AttentionShape& shape) {
   const std::int64_t kv_heads = shape.batch * shape.kv_heads;
   constexpr std::int64_t wanted_units = 16;
   p.splits = std::clamp<std::int64_t>((wanted_units + kv_heads - 1) / std::max<std::int64_t>(kv_heads, 1), 1, std::max<std::int64_t>(p.group * p.q_bands, 1));
-  return [p](const KernelArgs& args) {
+  // Below this many multiply-adds other threads are not worth waking.
+  constexpr std::int64_t serial_macs = 1 << 18;
+  const bool serial = shape.batch * shape.heads * shape.queries * shape.keys * (shape.head_dim + shape.value_dim) < serial_macs;
+  if (serial) p.splits = 1;
+  return [p, serial](const KernelArgs& args) {
     const Operands o{args.in[0]->data(), args.in[1]->data(), args.in[2]->data(), p.s.mask ? args.in[3]->data() : nullptr, args.out[0]->data()};
     const std::int64_t units = p.s.batch * p.s.kv_heads * p.splits;
-    parallel_for(units, 2, [&](std::int64_t unit) { attend_part(p, o, unit); });
+    parallel_for(units, serial ? units + 1 : 2, [&](std::int64_t unit) { attend_part(p, o, unit); });
   };
 }
 

@@ -120,7 +120,7 @@ OpRecord movement(std::string_view name, std::string_view summary, std::string_v
 }
 
 const OpRecord expand = [] {
-  OpRecord r = movement("tt.expand", "Dims of size 1 repeated, leading dims added", "(Tensor x, SymInt[] size) -> Tensor", {{"aten.expand.default", lower_two}});
+  OpRecord r = movement("tt.expand", "Dims of size 1 repeated, leading dims added", "(Tensor x, SymInt[] size) -> Tensor", {{"aten.expand.default", lower_two}, {"aten.broadcast_to.default", lower_two}});
   r.infer = infer_expand;
   r.prepare = prepare_expand;
   r.reference = reference_expand;

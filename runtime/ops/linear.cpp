@@ -1,5 +1,5 @@
 // tt.linear: x times a packed weight, plus bias, through an activation: torch.nn.Linear and what is fused behind it.
-// The weight lies on the device as [K, N] (torch's is [N, K]); the bias is one row in bfloat16.
+// The weight lies on the device as [K, N] (torch's is [N, K]); the bias is one row in the activations' format.
 #include <memory>
 
 #include "device/arch.h"
@@ -47,7 +47,12 @@ TensorSpec weight_spec(const OpCall& call) {
   return tiled({k, n}, *format);
 }
 
-TensorSpec bias_spec(const OpCall& call) { return tiled({1, weight_shape(call).second}, DataType::bfloat16); }
+// float32 where the activations are, else bfloat16.
+TensorSpec bias_spec(const OpCall& call) {
+  const TensorSpec* x = call.tensor("x");
+  const bool wide = x != nullptr && x->dtype == DataType::float32;
+  return tiled({1, weight_shape(call).second}, wide ? DataType::float32 : DataType::bfloat16);
+}
 
 std::vector<TensorSpec> infer(const OpCall& call) {
   const TensorSpec& x = spec_of(call, "x");

@@ -1,6 +1,8 @@
 // What the norms over the last dim share: their rule, checks, and the walk over bands of rows.
 #pragma once
 
+#include <algorithm>
+
 #include "ops/rules.h"
 #include "ops/simd.h"
 #include "ops/tiles.h"
@@ -22,7 +24,7 @@ void for_each_row(const DeviceTensor& in, DeviceTensor& out, Rounding rounding, 
   const std::int64_t out_tile = tile_bytes(out.spec.dtype), stride = g.across * tile_dim;
   const std::byte* from = in.data();
   std::byte* to = out.data();
-  parallel_for(g.batch * g.down, 2, [&](std::int64_t band) {
+  parallel_for(g.batch * g.down, std::max<std::int64_t>(2, 48 / g.across), [&](std::int64_t band) {
     float* rows = scratch(0, static_cast<std::size_t>(32 * stride));
     const std::int64_t first = band * g.across;
     const int height = g.rows_in(first);
