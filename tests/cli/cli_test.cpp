@@ -1,0 +1,102 @@
+// Golden tests of the command line: each .txt file here holds commands and what they must print.
+//
+//   $ ttc run models/x.pt2 ...      a shell command, run in the repository's root; $TMP is a scratch folder
+//   ? 2                             its exit code (0 where absent)
+//   > text                          a line of standard output
+//   ! text                          a line of standard error
+//
+// Times, memory and other numbers that differ from run to run are compared as N (see normalise). TTC_UPDATE=1 rewrites the
+// files with what the commands print now. "# ..." lines are comments and stay.
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <regex>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "tests/catch.h"
+
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string read(const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::ostringstream out;
+  out << in.rdbuf();
+  return out.str();
+}
+
+// What no two runs share: durations, resident memory, the scratch folder.
+std::string normalise(std::string line, const std::string& scratch) {
+  for (std::size_t at; (at = line.find(scratch)) != std::string::npos;) line.replace(at, scratch.size(), "$TMP");
+  static const std::regex duration(R"([0-9.]+(e[-+]?[0-9]+)? (ms|us|s)\b)");
+  static const std::regex json_time(R"re(("(wall_ms|load_ms|ms|peak_rss|wall_us|min|p50|p90|mean)": )[-0-9.e+]+)re");
+  line = std::regex_replace(line, duration, "N $2");
+  return std::regex_replace(line, json_time, "$1N");
+}
+
+struct Scratch {
+  fs::path path;
+  Scratch() {
+    std::string name = (fs::temp_directory_path() / "ttc-cli-XXXXXX").string();
+    REQUIRE(mkdtemp(name.data()) != nullptr);
+    path = name;
+  }
+  ~Scratch() {
+    std::error_code ignored;
+    fs::remove_all(path, ignored);
+  }
+};
+
+void append_lines(std::string& out, char mark, const std::string& text, const std::string& scratch) {
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    line = normalise(line, scratch);
+    out += line.empty() ? std::string(1, mark) + "\n" : std::string(1, mark) + " " + line + "\n";
+  }
+}
+
+// The file with every expectation replaced by what the commands do now.
+std::string replay(const std::string& script, const Scratch& scratch) {
+  const std::string out_file = (scratch.path / "stdout").string(), err_file = (scratch.path / "stderr").string();
+  const std::string work = (scratch.path / "work").string();
+  fs::create_directory(work);
+  std::string out;
+  std::istringstream lines(script);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with("? ") || line.starts_with(">") || line.starts_with("!")) continue;
+    out += line + "\n";
+    if (!line.starts_with("$ ")) continue;
+    const std::string command = "cd '" TTC_SOURCE_ROOT "' && export TMP='" + work + "' && ttc() { '" TTC_BINARY "' \"$@\"; } && { " + line.substr(2) + "\n} >'" + out_file + "' 2>'" + err_file + "'";
+    const int status = std::system(command.c_str());
+    const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128;
+    if (code != 0) out += "? " + std::to_string(code) + "\n";
+    append_lines(out, '>', read(out_file), work);
+    append_lines(out, '!', read(err_file), work);
+  }
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("the command line prints what its golden files say") {
+  const bool update = std::getenv("TTC_UPDATE") != nullptr;
+  std::vector<fs::path> files;
+  for (const auto& entry : fs::directory_iterator(fs::path(TTC_SOURCE_ROOT) / "tests/cli"))
+    if (entry.path().extension() == ".txt") files.push_back(entry.path());
+  std::sort(files.begin(), files.end());
+  REQUIRE_FALSE(files.empty());
+  for (const fs::path& file : files) {
+    DYNAMIC_SECTION(file.filename().string()) {
+      const Scratch scratch;
+      const std::string expected = read(file), actual = replay(expected, scratch);
+      if (update && actual != expected)
+        std::ofstream(file, std::ios::binary) << actual;
+      else
+        CHECK(actual == expected);
+    }
+  }
+}

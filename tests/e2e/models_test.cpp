@@ -1,0 +1,109 @@
+// Every model of models/ that has recorded outputs: on the CPU as it is, and compiled for the device; all shapes and
+// steps its io file holds.
+#include <algorithm>
+#include <filesystem>
+
+#include "executor.h"
+#include "formats/pt2_write.h"
+#include "formats/safetensors.h"
+#include "formats/shape_prop.h"
+#include "pass/compile.h"
+#include "signature.h"
+#include "support/error.h"
+#include "tests/catch.h"
+#include "tools/model_io.h"
+
+namespace {
+
+namespace fs = std::filesystem;
+using namespace ttc;
+
+const fs::path models = fs::path(TTC_SOURCE_ROOT) / "models";
+
+struct Job {
+  fs::path model;
+  std::string io;
+  std::string prefix;
+  bool steps = false;
+  std::string name() const { return model.filename().string() + (prefix.empty() ? "" : " " + prefix) + (steps ? " steps" : ""); }
+};
+
+// "bert_small_dyn_core.pt2" has the io file of bert_small.
+std::string io_of(const fs::path& model) {
+  std::string name = model.stem();
+  for (const char* ending : {".script", "_core", "_dyn"})
+    if (name.ends_with(ending)) name.erase(name.size() - std::string(ending).size());
+  const fs::path io = models / (name + ".io.safetensors");
+  return fs::exists(io) ? io.string() : "";
+}
+
+std::vector<Job> jobs() {
+  std::vector<Job> out;
+  for (const auto& entry : fs::directory_iterator(models)) {
+    const std::string extension = entry.path().extension();
+    const std::string io = io_of(entry.path());
+    // custom_op calls an operator that exists nowhere: the command-line tests see it refused.
+    if ((extension != ".pt2" && extension != ".pt") || io.empty() || entry.path().stem() == "custom_op") continue;
+    const SafeTensors file = read_safetensors(io);
+    const auto has = [&](const char* name) { return file.tensors.contains(name); };
+    if (has("in0")) out.push_back({.model = entry.path(), .io = io, .prefix = ""});
+    const bool free_dims = extension == ".pt" || entry.path().stem().string().find("_dyn") != std::string::npos;
+    if (free_dims && (has("alt.in0"))) out.push_back({.model = entry.path(), .io = io, .prefix = "alt"});
+    if (has("step0.in0")) out.push_back({.model = entry.path(), .io = io, .prefix = "", .steps = true});
+  }
+  std::sort(out.begin(), out.end(), [](const Job& a, const Job& b) { return a.name() < b.name(); });
+  return out;
+}
+
+InputFlags flags_of(const Job& job) {
+  InputFlags flags;
+  flags.io = job.io;
+  flags.io_prefix = job.prefix;
+  flags.io_steps = job.steps;
+  return flags;
+}
+
+void expect_outputs(ttrt::Executor& executor, const Job& job, const Thresholds& thresholds) {
+  for (const Case& one : load_cases(executor.model(), flags_of(job))) {
+    const auto outputs = executor.run(one.inputs);
+    for (const Check& check : check_outputs(one, outputs, thresholds, executor.options().mode)) {
+      INFO(check.output << " PCC " << check.metrics.pcc << " max_abs " << check.metrics.max_abs << " " << check.problem);
+      CHECK(check.pass);
+    }
+  }
+}
+
+// Not every output of a model made of comparisons and counters has a meaningful correlation in bfloat16.
+bool on_device(const Job& job) {
+  const std::string name = job.model.stem();
+  for (const char* family : {"bert", "vit", "gpt2", "llama"})
+    if (name.starts_with(family)) return true;
+  return false;
+}
+
+}  // namespace
+
+TEST_CASE("recorded outputs on the CPU", "[cpu]") {
+  REQUIRE(jobs().size() > 20);
+  for (const Job& job : jobs()) {
+    DYNAMIC_SECTION(job.name()) {
+      ttrt::Executor executor(load(job.model.string()), {.mode = ttrt::Mode::cpu});
+      expect_outputs(executor, job, {.pcc = {}, .atol = 1e-4, .rtol = 1e-4});
+    }
+  }
+}
+
+TEST_CASE("recorded outputs on the device", "[device]") {
+  for (const Job& job : jobs()) {
+    if (!on_device(job)) continue;
+    DYNAMIC_SECTION(job.name()) {
+      const auto model = load_for({.quiet = true}, job.model.string(), flags_of(job), {.mode = "device"});
+      ttrt::Executor executor(model, {.mode = ttrt::Mode::device});
+      expect_outputs(executor, job, {.pcc = 0.999, .atol = {}, .rtol = {}});
+      executor.reset_state();
+      expect_outputs(executor, job, {.pcc = 0.999, .atol = {}, .rtol = {}});   // with the memory plan of the first run
+      CHECK(executor.counts().device > 0);
+      CHECK(executor.fallback_failures().empty());
+    }
+  }
+}

@@ -1,0 +1,242 @@
+// The executor on small text-IR graphs: values, control flow, state, shapes, plans; and its parts.
+#include "executor.h"
+
+#include <climits>
+
+#include "guards.h"
+#include "memory_plan.h"
+#include "metrics.h"
+#include "signature.h"
+#include "support/error.h"
+#include "tests/catch.h"
+
+namespace {
+
+using namespace ttrt;
+
+HostTensor floats(Shape sizes, const std::vector<float>& values) {
+  HostTensor out = empty_host(DType::f32, std::move(sizes));
+  std::copy(values.begin(), values.end(), out.as<float>());
+  return out;
+}
+
+std::vector<float> values_of(const RtValue& value) {
+  const auto* host = value.get_if<HostTensor>();
+  REQUIRE(host != nullptr);
+  const HostTensor dense = contiguous(convert(*host, DType::f32));
+  return {dense.as<float>(), dense.as<float>() + dense.numel()};
+}
+
+std::unique_ptr<Executor> executor(const char* text, Mode mode = Mode::cpu) {
+  install_torch_schemas();
+  return std::make_unique<Executor>(std::shared_ptr<const ttc::ir::Model>(ttc::ir::parse(text)), ExecutorOptions{.mode = mode});
+}
+
+ttc::Exit code_of(const std::function<void()>& f) {
+  try {
+    f();
+  } catch (const ttc::Error& error) {
+    return error.code();
+  }
+  return ttc::Exit::ok;
+}
+
+}  // namespace
+
+TEST_CASE("a graph of ATen nodes runs in LibTorch, weights from the model") {
+  auto e = executor(R"(model {}
+graph main(%x: f32[2, 3] user, $w: f32[2, 3] parameter "w" = [1, 2, 3, 4, 5, 6]) {
+  %a: f32[2, 3] = aten.add.Tensor(%x, $w, alpha=2)
+  %b: f32[2, 3] = aten.relu.default(%a)
+  return %b, %a
+})");
+  for (int run = 0; run < 3; ++run) {
+    const auto out = e->run({floats({2, 3}, {-2, -4, -7, 0, 0, 1})});
+    CHECK(values_of(out[0]) == std::vector<float>{0, 0, 0, 8, 10, 13});
+    CHECK(values_of(out[1]) == std::vector<float>{0, 0, -1, 8, 10, 13});
+  }
+  CHECK(e->cached_plans() == 1);
+}
+
+TEST_CASE("nodes fed by weights only run once and are shared by all signatures") {
+  auto e = executor(R"(model {range s0 in [1, 64]}
+graph main(%x: f32[s0, 2] user, $w: f32[2, 2] parameter "w" = [1, 2, 3, 4]) {
+  %t: f32[2, 2] = aten.t.default($w)
+  %n: f32[2, 2] = aten.neg.default(%t)
+  %y: f32[s0, 2] = aten.mm.default(%x, %n)
+  return %y
+})");
+  CHECK(e->program().setup.instructions.size() == 2);
+  CHECK(e->program().main.instructions.size() == 1);
+  int calls = 0;
+  e->set_observer([&](const Instruction& i, const Frame&) { calls += i.node->op() == "aten.neg.default"; });
+  CHECK(values_of(e->run({floats({1, 2}, {1, 1})})[0]) == std::vector<float>{-3, -7});
+  CHECK(values_of(e->run({floats({2, 2}, {1, 0, 0, 1})})[0]) == std::vector<float>{-1, -3, -2, -4});
+  CHECK(calls == 1);
+  CHECK(e->cached_plans() == 2);
+}
+
+TEST_CASE("a result that somebody writes is not kept as a constant") {
+  auto e = executor(R"(model {}
+graph main(%x: f32[2] user) {
+  %z: f32[2] = aten.zeros.default([2])
+  %w: f32[2] = aten.add_.Tensor(%z, %x)
+  return %w
+})");
+  CHECK(e->program().setup.instructions.empty());
+  CHECK(values_of(e->run({floats({2}, {1, 2})})[0]) == std::vector<float>{1, 2});
+  CHECK(values_of(e->run({floats({2}, {1, 2})})[0]) == std::vector<float>{1, 2});
+}
+
+TEST_CASE("buffers written in place or by mutation outputs live on, and reset") {
+  const char* in_place = R"(model {}
+graph main(%x: f32[2] user, $n: f32[2] buffer "n" = [10, 20]) {
+  %w: f32[2] = aten.add_.Tensor($n, %x)
+  %y: f32[2] = aten.mul.Tensor($n, %x)
+  return %y
+})";
+  const char* functional = R"(model {}
+graph main(%x: f32[2] user, $n: f32[2] buffer "n" = [10, 20]) {
+  %w: f32[2] = aten.add.Tensor($n, %x)
+  %y: f32[2] = aten.mul.Tensor(%w, %x)
+  return %w mutation buffer "n", %y
+})";
+  for (const char* text : {in_place, functional}) {
+    std::unique_ptr<Executor> e;
+    REQUIRE_NOTHROW(e = executor(text));
+    CHECK(values_of(e->run({floats({2}, {1, 2})})[0]) == std::vector<float>{11, 44});
+    CHECK(values_of(e->run({floats({2}, {1, 2})})[0]) == std::vector<float>{12, 48});
+    e->reset_state();
+    CHECK(values_of(e->run({floats({2}, {1, 2})})[0]) == std::vector<float>{11, 44});
+  }
+}
+
+TEST_CASE("control flow: branches and loops run the graphs they name") {
+  auto branch = executor(R"(model {}
+graph main(%p: bool[] user, %x: f32[2] user) {
+  %y: f32[2] = prim.if(%p) {
+    %a: f32[2] = aten.add.Tensor(%x, %x)
+    return %a
+  } else {
+    %b: f32[2] = aten.neg.default(%x)
+    return %b
+  }
+  return %y
+})");
+  HostTensor flag = empty_host(DType::boolean, {});
+  *flag.as<bool>() = true;
+  CHECK(values_of(branch->run({flag, floats({2}, {1, 2})})[0]) == std::vector<float>{2, 4});
+  *flag.as<bool>() = false;
+  CHECK(values_of(branch->run({flag, floats({2}, {1, 2})})[0]) == std::vector<float>{-1, -2});
+}
+
+TEST_CASE("inputs that do not fit the signature are usage errors") {
+  auto e = executor(R"(model {range s0 in [2, 8]}
+graph main(%x: f32[s0, 2] user, %y: f32[s0] user) {
+  %z: f32[s0] = aten.sum.dim_IntList(%x, [1])
+  %w: f32[s0] = aten.add.Tensor(%z, %y)
+  return %w
+})");
+  const auto x = floats({3, 2}, {1, 2, 3, 4, 5, 6}), y = floats({3}, {0, 0, 0});
+  CHECK(values_of(e->run({x, y})[0]) == std::vector<float>{3, 7, 11});
+  CHECK(code_of([&] { e->run({x}); }) == ttc::Exit::usage);                                    // too few
+  CHECK(code_of([&] { e->run({x, floats({2}, {0, 0})}); }) == ttc::Exit::usage);               // s0 twice
+  CHECK(code_of([&] { e->run({convert(x, DType::f64), y}); }) == ttc::Exit::usage);            // dtype
+  CHECK(code_of([&] { e->run({floats({6}, {1, 2, 3, 4, 5, 6}), y}); }) == ttc::Exit::usage);   // rank
+  const auto nine = floats({9, 2}, std::vector<float>(18)), nine_y = floats({9}, std::vector<float>(9));
+  CHECK(code_of([&] { e->run({nine, nine_y}); }) == ttc::Exit::usage);                         // range
+  CHECK(values_of(e->run({floats({1, 2}, {1, 2}), floats({1}, {1})})[0]) == std::vector<float>{4});   // 2 is how export writes "any"
+}
+
+TEST_CASE("plans are bounded: the least recently used goes first") {
+  install_torch_schemas();
+  Executor e(std::shared_ptr<const ttc::ir::Model>(ttc::ir::parse(R"(model {range s0 in [1, 64]}
+graph main(%x: f32[s0] user) {
+  %y: f32[s0] = aten.neg.default(%x)
+  return %y
+})")), ExecutorOptions{.mode = Mode::cpu, .program_cache = 2});
+  for (std::int64_t n = 1; n < 6; ++n) e.run({floats({n}, std::vector<float>(static_cast<std::size_t>(n), 1))});
+  CHECK(e.cached_plans() == 2);
+}
+
+TEST_CASE("an operator nobody knows is a bad file that names it") {
+  try {
+    executor(R"(model {}
+graph main(%x: f32[2] user) {
+  %y: f32[2] = higher_order.flex_attention(%x)
+  return %y
+})");
+    FAIL("accepted");
+  } catch (const ttc::Error& error) {
+    CHECK(error.code() == ttc::Exit::bad_file);
+    CHECK_THAT(error.what(), ContainsSubstring("flex_attention"));
+  }
+}
+
+TEST_CASE("the memory plan never overlaps values that live together, and reuses the rest") {
+  std::vector<PlannedValue> values;
+  for (int i = 0; i < 40; ++i) values.push_back({.id = i, .bytes = 100 + 37 * (i * 7 % 11), .begin = i, .end = i + 1 + i % 4});
+  const std::int64_t total = plan_memory(values);
+  std::int64_t sum = 0;
+  for (const auto& a : values) {
+    CHECK(a.offset % 64 == 0);
+    CHECK(a.offset + a.bytes <= total);
+    sum += a.bytes;
+    for (const auto& b : values) {
+      if (a.id >= b.id || a.end < b.begin || b.end < a.begin) continue;
+      CHECK((a.offset + a.bytes <= b.offset || b.offset + b.bytes <= a.offset));
+    }
+  }
+  CHECK(total < sum / 3);
+}
+
+TEST_CASE("guards are evaluated as Python would, and unknown ones are left alone") {
+  const SizeOf sizes = [](const std::string& path, std::int64_t dim) -> std::optional<std::int64_t> {
+    if (path == "a[0]") return dim == 0 ? 3 : 17;
+    if (path == "x") return 4;
+    return std::nullopt;
+  };
+  CHECK(evaluate_guard("L['a'][0].size()[1] <= 64", sizes) == true);
+  CHECK(evaluate_guard("L['a'][0].size()[1] == L['x'].size()[0]", sizes) == false);
+  CHECK(evaluate_guard("(1 + (((-1) + L['a'][0].size()[1]) // 2)) != 1 and not L['x'].size()[0] % 2", sizes) == true);
+  CHECK(evaluate_guard("min(8 + 8*L['x'].size()[2], 32) == 32", sizes) == true);
+  CHECK(evaluate_guard("-7 // 2 == -4 and -7 % 3 == 2 and 2 ** 3 ** 2 == 512", sizes) == true);
+  CHECK(evaluate_guard("1 < 2 < 2", sizes) == false);
+  CHECK_FALSE(evaluate_guard("L['b'].size()[0] == 1", sizes).has_value());
+  CHECK_FALSE(evaluate_guard("torch.cuda.is_available()", sizes).has_value());
+  CHECK_FALSE(evaluate_guard(std::string(100000, '('), sizes).has_value());
+}
+
+TEST_CASE("metrics: constants, scale errors and NaN are seen") {
+  const auto ones = floats({4}, {1, 1, 1, 1}), twos = floats({4}, {2, 2, 2, 2}), ramp = floats({4}, {1, 2, 3, 4}), scaled = floats({4}, {2, 4, 6, 8});
+  CHECK(compare(ones, ones).pcc == 1);
+  CHECK(compare(twos, ones).pcc == 0);
+  CHECK(compare(scaled, ramp).pcc == Approx(1));
+  CHECK(compare(scaled, ramp).max_rel == Approx(1));
+  CHECK(compare(scaled, ramp).snr_db == Approx(0).margin(1e-9));
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  CHECK(compare(floats({2}, {nan, 1}), floats({2}, {nan, 1})).equal);
+  CHECK(compare(floats({2}, {nan, 1}), floats({2}, {1, 1})).nan == 1);
+  CHECK_FALSE(all_close(floats({2}, {nan, 1}), floats({2}, {1, 1}), 1, 1));
+  CHECK(all_close(floats({2}, {1.0005f, 1}), ones.numel() == 4 ? floats({2}, {1, 1}) : ones, 1e-3, 0));
+  CHECK_THROWS_AS(compare(ones, ramp.numel() == 4 ? floats({2}, {1, 1}) : ramp), ttc::Error);
+}
+
+TEST_CASE("Python's integer arithmetic") {
+  const auto run = [](const char* op, std::vector<RtValue> args) {
+    std::vector<RtValue> out;
+    find_scalar_op(op)(args, out);
+    return out.at(0);
+  };
+  using I = std::int64_t;
+  CHECK(*run("_operator.floordiv", {I{-7}, I{2}}).get_if<I>() == -4);
+  CHECK(*run("_operator.mod", {I{-7}, I{3}}).get_if<I>() == 2);
+  CHECK(*run("_operator.pow", {I{2}, I{10}}).get_if<I>() == 1024);
+  CHECK(*run("_operator.truediv", {I{1}, I{4}}).get_if<double>() == 0.25);
+  CHECK(*run("_operator.mul", {I{3}, 0.5}).get_if<double>() == 1.5);
+  CHECK(*run("torch.sym_max", {I{3}, I{5}}).get_if<I>() == 5);
+  CHECK(*run("_operator.lt", {I{3}, 3.5}).get_if<bool>());
+  CHECK_THROWS_AS(run("_operator.mod", {I{1}, I{0}}), ttc::Error);
+  CHECK_THROWS_AS(run("_operator.floordiv", {I{1}, I{0}}), ttc::Error);
+  CHECK(*run("_operator.floordiv", {I{LLONG_MIN}, I{-1}}).get_if<I>() == LLONG_MIN);
+}
