@@ -3,11 +3,10 @@
 
 #include <torch/csrc/jit/serialization/import.h>
 
-#include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "formats/ts_lower.h"
+#include "formats/zip_read.h"
 #include "support/error.h"
 
 namespace ttc {
@@ -24,11 +23,6 @@ std::string first_line(const std::exception& error) {
 }
 
 torch::jit::Module load(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file || std::filesystem::is_directory(path)) throw bad_file(path, "cannot be opened");
-  char magic[4] = {};
-  file.read(magic, sizeof magic);
-  if (std::string_view(magic, 4) != std::string_view("PK\3\4", 4)) throw bad_file(path, "is not a TorchScript file: it is no zip archive", "save it with torch.jit.save");
   try {
     torch::jit::Module module = torch::jit::load(path, c10::Device(c10::kCPU));
     module.eval();
@@ -138,9 +132,13 @@ std::unique_ptr<ir::Model> lower(const torch::jit::Module& module, const std::st
 }  // namespace
 
 std::unique_ptr<ir::Model> read_torchscript(const std::string& path) {
+  const ZipArchive archive(MappedFile::open(path));   // its checks are stricter than LibTorch's
   const torch::jit::Module module = load(path);
   try {
-    return lower(module, path);
+    auto model = lower(module, path);
+    for (const ZipEntry& entry : archive.entries())
+      if (entry.name.starts_with("extra/")) model->extra[entry.name.substr(6)] = archive.read(entry);
+    return model;
   } catch (const Error& error) {
     throw error.file().empty() ? error.in_file(path) : error;
   } catch (const std::exception& error) {  // lazily compiled methods fail when they are first seen
