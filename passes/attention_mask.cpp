@@ -72,6 +72,21 @@ ir::Value* boolean_behind(const ir::Model& model, ir::Value* value, std::vector<
   return node->operand(0);
 }
 
+// The other side of a conjunction with something that always holds; nullptr for everything else.
+ir::Value* without_true(match::IndexForms& forms, ir::Value* value, std::vector<ir::Node*>& nodes) {
+  ir::Node* node = value->def();
+  const bool both = node && (node->op() == "aten.__and__.Tensor" || node->op() == "aten.bitwise_and.Tensor" || node->op() == "aten.logical_and.default");
+  if (!both || !node->operand(0) || !node->operand(1)) return nullptr;
+  for (std::size_t i = 0; i < 2; ++i) {
+    ir::Value* rest = node->operand(1 - i);
+    if (!forms.always_true(node->operand(i)) || rest->type.dtype != DType::boolean || rest->type.rank() != value->type.rank()) continue;
+    nodes.push_back(node);
+    if (node->operand(i)->def()) nodes.push_back(node->operand(i)->def());
+    return rest;
+  }
+  return nullptr;
+}
+
 ir::Value* insert(ir::Node* before, std::string op, std::vector<ir::Arg> args, ir::Type type) {
   ir::Node* node = before->graph()->insert_before(before, std::move(op), std::move(args));
   node->provenance = before->provenance;
@@ -109,8 +124,10 @@ AttentionMask simplify_mask(const ir::Model& model, ir::Value* mask, std::vector
     if (ir::Value* found = boolean_behind(model, base, seen)) boolean = found;
   }
   if (boolean) {
-    ir::Value* inner = behind_expands(boolean, seen);
     match::IndexForms forms(model);
+    ir::Value* inner = behind_expands(boolean, seen);
+    // The mask broadcasts: what is always true may go with its shape.
+    while (ir::Value* rest = without_true(forms, inner, seen)) boolean = inner = behind_expands(rest, seen);
     const bool open = forms.always_true(inner), causal = !open && forms.causal(inner);
     if (open || causal) {
       nodes.insert(nodes.end(), seen.begin(), seen.end());
@@ -125,7 +142,7 @@ AttentionMask simplify_mask(const ir::Model& model, ir::Value* mask, std::vector
       return {.value = nullptr, .causal = shape == MaskShape::causal};
     }
   }
-  if (boolean && base != boolean) {
+  if (boolean && mask != boolean && boolean->type.rank() == mask->type.rank()) {
     nodes.insert(nodes.end(), seen.begin(), seen.end());
     return {.value = boolean, .causal = false};
   }
@@ -141,8 +158,13 @@ AttentionMask combine_masks(const ir::Model& model, ir::Node* before, const std:
   const auto both = [&](ir::Value* mask) {
     boolean = boolean ? insert(before, "aten.logical_and.default", {boolean, mask}, broadcast(boolean->type, mask->type, DType::boolean)) : mask;
   };
+  const bool alone = added.size() + kept.size() + filled.size() == 1;
   const auto take = [&](ir::Value* mask) {
-    const AttentionMask simple = simplify_mask(model, mask, nodes);
+    std::vector<ir::Node*> unneeded;
+    AttentionMask simple = simplify_mask(model, mask, unneeded);
+    // ATen takes a mask or is_causal, not both.
+    if (simple.causal && !alone) simple = {.value = mask, .causal = false};
+    else nodes.insert(nodes.end(), unneeded.begin(), unneeded.end());
     causal |= simple.causal;
     if (!simple.value) return;
     if (simple.value->type.dtype == DType::boolean) both(simple.value);

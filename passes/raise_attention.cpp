@@ -38,11 +38,18 @@ bool keeps_last_dims(const ir::Node& node) {
   return from.sizes[from.sizes.size() - 2] == to.sizes[to.sizes.size() - 2] && from.sizes.back() == to.sizes.back();
 }
 
-// Looks behind identities and reshapes that merge or split leading dims only.
+// A reshape between [batch, heads, rows, columns] and [batch * heads, rows, columns].
+bool merges_batch(const ir::Node& node) {
+  if (!is_reshape(node) || !keeps_last_dims(node)) return false;
+  const int from = node.operand(0)->type.rank(), to = node.result()->type.rank();
+  return (from == 4 && to == 3) || (from == 3 && to == 4);
+}
+
+// Looks behind identities and reshapes that merge or split batch and heads.
 ir::Value* peel_batch(ir::Value* value, std::vector<ir::Node*>& nodes, bool casts = false) {
   while (ir::Node* node = value->def()) {
     const bool cast = casts && is_cast(*node) && is_floating(node->operand(0)->type.dtype) && is_floating(value->type.dtype);
-    if (!is_identity(*node) && !cast && !(is_reshape(*node) && keeps_last_dims(*node))) break;
+    if (!is_identity(*node) && !cast && !merges_batch(*node)) break;
     nodes.push_back(node);
     value = node->operand(0);
   }
@@ -242,11 +249,21 @@ Grouped group(ir::Value* key, ir::Value* value, std::vector<ir::Node*>& nodes) {
   return {k, v, true};
 }
 
-ir::Value* transposed(ir::Node* before, ir::Value* value) {
+// The value with its last two dims swapped; a permutation that made it takes the swap in.
+ir::Value* transposed(ir::Node* before, ir::Value* value, std::vector<ir::Node*>& nodes) {
   ir::Type type = value->type;
   std::swap(type.sizes[type.sizes.size() - 1], type.sizes[type.sizes.size() - 2]);
   type.strides.clear();
-  ir::Node* node = before->graph()->insert_before(before, "aten.transpose.int", {value, -2, -1});
+  ir::Node* node = nullptr;
+  if (auto order = value->def() ? permutation(*value->def()) : std::nullopt) {
+    std::swap((*order)[order->size() - 1], (*order)[order->size() - 2]);
+    nodes.push_back(value->def());
+    node = before->graph()->insert_before(
+        before, "aten.permute.default",
+        {value->def()->operand(0), ir::Arg::ints(std::vector<std::int64_t>(order->begin(), order->end()))});
+  } else {
+    node = before->graph()->insert_before(before, "aten.transpose.int", {value, -2, -1});
+  }
   node->provenance = before->provenance;
   return node->add_result(std::move(type));
 }
@@ -298,7 +315,7 @@ bool rewrite_product(PassContext& context, ir::Node* product) {
     if (number > -1e30) return refuse(*miss(a, mask->def(), "scores are filled with a number that does not mask"));
   if (context.rewrite_limit >= 0 && context.rewrites >= context.rewrite_limit) return false;
 
-  if (!key_transposed) a.key = transposed(root, a.key);
+  if (!key_transposed) a.key = transposed(root, a.key, a.nodes);
   const Grouped grouped = group(a.key, a.value, a.nodes);
   const AttentionMask mask = combine_masks(context.model, root, a.added, a.kept, a.filled, a.nodes);
   if (root != product) a.nodes.push_back(product);

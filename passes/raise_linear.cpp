@@ -118,6 +118,9 @@ bool drop_views(PassContext& context, ir::Node* node) {
   const auto& sizes = node->result()->type.sizes;
   if (!node->result()->type.has_shape || sizes.empty() || !(sizes.back() == linear->result()->type.sizes.back())) return false;
   ir::Value* x = linear->operand(0);
+  if (match::is_identity(*node))
+    return replace_matched(context, pass, "view behind linear", node, nodes, "aten.linear.default",
+                           {x, linear->arg(1), linear->arg(2)}) != nullptr;
   while (x->def() && (match::is_reshape(*x->def()) || match::is_identity(*x->def()))) {
     nodes.push_back(x->def());
     x = x->def()->operand(0);
@@ -131,8 +134,26 @@ bool drop_views(PassContext& context, ir::Node* node) {
   return false;
 }
 
+// linear(view(x)) whose readers are views again: linear(x), with its leading dims.
+bool keep_leading_dims(PassContext& context, ir::Node* node) {
+  if (node->op() != "aten.linear.default" || !node->operand(0)->def() || !match::is_reshape(*node->operand(0)->def())) return false;
+  ir::Node* view = node->operand(0)->def();
+  ir::Value* x = view->operand(0);
+  const ir::Type &flat = node->operand(0)->type, &out = node->result()->type;
+  if (!x->type.has_shape || !flat.has_shape || flat.rank() != 2 || x->type.rank() < 3 || !out.has_shape) return false;
+  if (!(x->type.sizes.back() == flat.sizes.back()) || node->result()->output_uses() > 0 || node->result()->users().empty()) return false;
+  for (const ir::Node* user : node->result()->users())
+    if (!match::is_reshape(*user)) return false;
+  ir::Type type = x->type;
+  type.sizes.back() = out.sizes.back();
+  type.strides.clear();
+  ir::Node* made = replace_matched(context, pass, "view before linear", node, {view}, "aten.linear.default", {x, node->arg(1), node->arg(2)});
+  if (made) made->result()->type = std::move(type);
+  return made != nullptr;
+}
+
 bool rewrite(PassContext& context, ir::Node* node) {
-  return raise_product(context, node) || add_bias(context, node) || drop_views(context, node);
+  return raise_product(context, node) || add_bias(context, node) || drop_views(context, node) || keep_leading_dims(context, node);
 }
 
 bool run(PassContext& context) { return rewrite_all(context, rewrite); }

@@ -250,6 +250,22 @@ std::optional<IndexForm> IndexForms::of_node(const ir::Node& node, int depth) {
     }
     return whole;
   }
+  if (op == "aten.diff.default") {
+    const auto a = operand();
+    const ir::Arg *n = node.arg("n"), *prepend = node.arg("prepend"), *append = node.arg("append");
+    const auto dim = dim_argument(node.arg("dim"), rank);
+    if (!a || !dim || !n || n->integer() != 1 || !append || !append->is_none()) return std::nullopt;
+    const auto d = static_cast<std::size_t>(*dim);
+    IndexForm out = number_form(a->steps[d], rank);
+    if (prepend && !prepend->is_none()) {
+      // One element in front, one step before the first.
+      const auto front = find(*prepend, depth, rank);
+      if (!front || prepend->value()->type.dim(*dim) != 1 || a->offset - front->offset != a->steps[d]) return std::nullopt;
+      for (std::size_t i = 0; i < front->steps.size(); ++i)
+        if (i != d && front->steps[i] != a->steps[i]) return std::nullopt;
+    }
+    return out;
+  }
   if (op == "aten.slice.Tensor") {
     auto a = operand();
     const auto dim = dim_argument(&node.arg(1), rank);

@@ -1,0 +1,93 @@
+// A convolution whose windows tile the image (stride = kernel, no padding: the patch embedding of vision transformers) is
+// a linear layer over patches: the image cut into patches, one matrix product, and the channels moved back to dim 1.
+#include "common.h"
+
+namespace ttc {
+namespace {
+
+constexpr std::string_view pass = "raise-patch-conv";
+
+bool all(const ir::Arg* arg, std::int64_t value) {
+  const auto list = arg ? arg->integers() : std::nullopt;
+  if (!list) return false;
+  for (std::int64_t item : *list)
+    if (item != value) return false;
+  return true;
+}
+
+// The reason why the convolution is none over patches.
+Refusal unfit(const ir::Node& node) {
+  const ir::Value *x = node.operand(0), *weight = node.operand(1);
+  if (!x || !x->type.has_shape || x->type.rank() != 4) return Reason{ReasonCode::RankUnsupported, "the input is no batch of images"};
+  if (!weight || !ir::is_weight(weight) || !weight->type.is_static()) return Reason{ReasonCode::NonConstantWeight, "the kernel is computed at run time"};
+  const auto stride = node.arg("stride") ? node.arg("stride")->integers() : std::nullopt;
+  const auto kernel_h = weight->type.dim(2), kernel_w = weight->type.dim(3);
+  const bool square = stride && !stride->empty() && stride->front() == kernel_h && stride->back() == kernel_w;
+  const bool plain = all(node.arg("padding"), 0) && all(node.arg("dilation"), 1) && node.arg("groups") && node.arg("groups")->integer() == 1;
+  const ir::Arg* transposed = node.arg("transposed");
+  if (!square || !plain || (transposed && transposed->boolean() != false))
+    return Reason{ReasonCode::Unsupported, "the windows overlap, leave gaps or reach over the border"};
+  const auto height = x->type.dim(2), width = x->type.dim(3);
+  if (!height || !width) return Reason{ReasonCode::DynamicShape, "the image's size is not fixed"};
+  if (*height % *kernel_h != 0 || *width % *kernel_w != 0) return Reason{ReasonCode::Unsupported, "the windows do not cover the image"};
+  return std::nullopt;
+}
+
+struct Builder {
+  ir::Node* before;
+
+  ir::Value* add(std::string op, std::vector<ir::Arg> args, DType dtype, std::vector<ir::SymExpr> sizes) {
+    ir::Node* node = before->graph()->insert_before(before, std::move(op), std::move(args));
+    node->provenance = before->provenance;
+    return node->add_result(ir::Type::tensor(dtype, std::move(sizes)));
+  }
+};
+
+// The kernel as the matrix [out, in * height * width]: the same bytes.
+ir::Value* flat_kernel(ir::Model& model, ir::Value* kernel) {
+  const std::string name = ir::weight_input(kernel)->target + ".flat";
+  if (ir::Value* known = model.graph->find_input_by_target(name)) return known;
+  ir::Weight flat = *model.weight_of(kernel);
+  if (!flat.is_contiguous()) return nullptr;
+  flat.sizes = {flat.sizes[0], flat.sizes[1] * flat.sizes[2] * flat.sizes[3]};
+  flat.strides = {flat.sizes[1], 1};
+  return model.add_constant(name, std::move(flat));
+}
+
+bool rewrite(PassContext& context, ir::Node* node) {
+  if (node->op() != "aten.conv2d.default" && node->op() != "aten.convolution.default") return false;
+  for (const RefusalRecord& known : context.refusals)
+    if (known.pass == pass && known.node == node_name(*node)) return false;
+  Refusal refusal = unfit(*node);
+  ir::Value* kernel = refusal ? nullptr : flat_kernel(context.model, node->operand(1));
+  if (!refusal && !kernel) refusal = Reason{ReasonCode::Unsupported, "the kernel's bytes are not in order"};
+  if (refusal) {
+    context.refuse(pass, *node, *refusal);
+    return false;
+  }
+  if (context.rewrite_limit >= 0 && context.rewrites >= context.rewrite_limit) return false;
+
+  ir::Value *x = node->operand(0), *weight = node->operand(1);
+  const ir::Type& out = node->result()->type;
+  const ir::SymExpr batch = x->type.sizes[0], channels = x->type.sizes[1];
+  const std::int64_t kh = *weight->type.dim(2), kw = *weight->type.dim(3);
+  const std::int64_t rows = *x->type.dim(2) / kh, columns = *x->type.dim(3) / kw;
+  const std::int64_t in = *weight->type.dim(1), depth = in * kh * kw, features = *weight->type.dim(0);
+  Builder b{node};
+  ir::Value* cut = b.add("aten.reshape.default", {x, ir::Arg::ints({-1, in, rows, kh, columns, kw})}, out.dtype, {batch, in, rows, kh, columns, kw});
+  ir::Value* turned = b.add("aten.permute.default", {cut, ir::Arg::ints({0, 2, 4, 1, 3, 5})}, out.dtype, {batch, rows, columns, in, kh, kw});
+  ir::Value* patches = b.add("aten.reshape.default", {turned, ir::Arg::ints({-1, rows * columns, depth})}, out.dtype, {batch, rows * columns, depth});
+  ir::Value* linear = b.add("aten.linear.default", {patches, kernel, node->arg(2)}, out.dtype, {batch, rows * columns, features});
+  linear->def()->origins = node->origins;
+  ir::Value* first = b.add("aten.transpose.int", {linear, 1, 2}, out.dtype, {batch, features, rows * columns});
+  node->origins.clear();
+  return replace_matched(context, pass, "convolution over patches", node, {}, "aten.reshape.default",
+                         {first, ir::Arg::ints({-1, features, rows, columns})}) != nullptr;
+}
+
+bool run(PassContext& context) { return rewrite_all(context, rewrite); }
+
+}  // namespace
+}  // namespace ttc
+
+TTC_REGISTER_PASS({"raise-patch-conv", "Turn convolutions over patches into linear layers", ttc::run});
