@@ -126,7 +126,8 @@ void Executor::set_up() {
   constants_.assign(program_->slots.size(), {});
   for (std::size_t s = 0; s < program_->slots.size(); ++s) {
     const Slot& slot = program_->slots[s];
-    if (!ttc::ir::is_weight(slot.value) || !slot.value->has_uses()) continue;
+    // A buffer may be written without ever being read.
+    if (!ttc::ir::is_weight(slot.value) || (!slot.value->has_uses() && !slot.state)) continue;
     const ttc::ir::Weight* weight = model_->weight_of(slot.value);
     if (weight == nullptr) continue;   // a custom object or token
     if (slot.state)
