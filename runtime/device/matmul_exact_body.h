@@ -8,6 +8,7 @@
 
 using Lanes [[gnu::vector_size(vector_bytes)]] = Lane;
 using Words [[gnu::vector_size(vector_bytes)]] = std::int32_t;
+using Unsigned [[gnu::vector_size(vector_bytes)]] = std::uint32_t;  // where sums may wrap
 using Floats [[gnu::vector_size(vector_bytes)]] = float;
 inline constexpr int lane_count = vector_bytes / sizeof(Lane);
 inline constexpr int word_count = vector_bytes / 4;
@@ -56,7 +57,6 @@ struct Group {
 
 // Half of the value of the last bit that is cut by a right shift of `by`; `by` is at most 31.
 [[gnu::always_inline]] inline Words half_of(Words by) {
-  using Unsigned [[gnu::vector_size(vector_bytes)]] = std::uint32_t;
   const Unsigned one = Unsigned{} + 1U;
   return (Words)((one << (Unsigned)by) >> 1);
 }
@@ -97,7 +97,8 @@ template <bool dest32>
   if constexpr (!dest32) significand = (significand + 0x8000) & ~0xFFFF;
   const Words exponent = top + msb - 23;
   // A significand rounded up to 25 bits carries into the exponent by itself.
-  const Words word = exponent > 254 ? zero + 0x7F800000 : (exponent << 23) + (significand - 0x800000);
+  const Words finite = (Words)(((Unsigned)exponent << 23) + (Unsigned)significand - 0x800000U);
+  const Words word = exponent > 254 ? zero + 0x7F800000 : finite;
   const Words usable = (size != zero) & (word >= 0x800000);
   return usable & (word | (negative & static_cast<std::int32_t>(0x80000000)));
 }
