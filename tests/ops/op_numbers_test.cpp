@@ -212,3 +212,21 @@ TEST_CASE("tensors that do not fit together are errors, never padded or cut") {
   CHECK_THROWS_AS(run("tt.softmax", {a}, {{"dim", std::int64_t{2}}}), ttc::Error);
   CHECK_THROWS_AS(run("tt.expand", {a}, {{"size", std::vector<std::int64_t>{4, 3}}}), ttc::Error);
 }
+
+TEST_CASE("concat does not pad tensors of other shapes") {
+  OpCall call;
+  call.op = find_op("tt.concat");
+  call.args = {std::vector<TensorRef>{{0}, {1}}, std::int64_t{0}};
+  call.tensors = {upload(std::vector<float>(6), {2, 3}).spec, upload(std::vector<float>(8), {2, 4}).spec};
+  CHECK_THROWS_AS(call.op->infer(call), ttc::Error);
+}
+
+TEST_CASE("an op without an exact kernel says so") {
+  OpCall call;
+  call.op = find_op("tt.softmax");
+  call.args = {TensorRef{0}, std::int64_t{-1}, true, false};
+  call.tensors = {upload(std::vector<float>(6), {2, 3}).spec};
+  const std::vector<const DeviceTensor*> none(1, nullptr);
+  CHECK_FALSE(call.op->prepare(call, {.numerics = Numerics::exact, .constants = none}));
+  CHECK(call.op->prepare(call, {.numerics = Numerics::fast, .constants = none}));
+}
