@@ -160,12 +160,12 @@ class Folder {
     for (const auto& result : node.results())
       if (result->has_uses()) out += bytes_of(result->type);
     if (sources.views_only && !sources.weights.empty()) return {};
-    // Fills and broadcasts are one number or one row: cheaper as they are than as data.
-    if (node.op() == "aten.full.default" && out > small) return leave;
+    // Patterns ask for the number of a fill; broadcasts are one row, cheaper as they are than as data.
+    if (node.op() == "aten.full.default") return leave;
     if (sources.shape_only && !sources.weights.empty() && out > small) return leave;
     if (parameters && out > std::max(small, in / 4) && !sole_readers(sources, seen)) return leave;
     if (out <= small || (parameters && out <= in && sole_readers(sources, seen))) return {};
-    if (out > budget_) return Reason{ReasonCode::TooSmall, "its " + std::to_string(out) + " bytes would add too much to the model's weights"};
+    if (out > budget_) return Reason{ReasonCode::Unsupported, "its " + std::to_string(out) + " bytes would add too much to the model's weights"};
     budget_ -= out;
     return {};
   }
@@ -251,6 +251,7 @@ class Folder {
     Value* constant = context_.model.add_constant(value.name, std::move(*view));
     constant_.insert(constant);
     value.replace_all_uses_with(constant);
+    std::swap(value.name, constant->name);
   }
 
   // The tensor as a view of a weight's memory, where it lies there.
