@@ -17,13 +17,16 @@ namespace ir = ttc::ir;
 
 ttc::Refusal check_shapes(const AtenArgs& args) {
   for (const char* name : {"query", "key", "value"}) {
-    if (args.rank(name) != 4) return Reason{ReasonCode::RankUnsupported, std::string(name) + " is not [batch, heads, sequence, size]"};
+    if (args.rank(name) != 4)
+      return Reason{ReasonCode::RankUnsupported, std::string(name) + " is not [batch, heads, sequence, size]"};
   }
   const ir::Type &q = *args.type("query"), &k = *args.type("key"), &v = *args.type("value");
   if (!(q.sizes[0] == k.sizes[0]) || !(k.sizes[0] == v.sizes[0])) return unsupported("batches that broadcast");
   const auto heads = q.dim(1), kv_heads = k.dim(1), v_heads = v.dim(1);
-  if (!heads || !kv_heads || kv_heads != v_heads) return Reason{ReasonCode::DynamicShape, "the number of heads is not fixed"};
-  if (*heads != *kv_heads && (args.is("enable_gqa", 0) || *kv_heads == 0 || *heads % *kv_heads != 0)) return unsupported("heads that broadcast");
+  if (!heads || !kv_heads || kv_heads != v_heads)
+    return Reason{ReasonCode::DynamicShape, "the number of heads is not fixed"};
+  if (*heads != *kv_heads && (args.is("enable_gqa", 0) || *kv_heads == 0 || *heads % *kv_heads != 0))
+    return unsupported("heads that broadcast");
   return std::nullopt;
 }
 
@@ -38,16 +41,19 @@ LowerResult lower(const LowerContext& context) {
   std::string kind = "additive";
   if (args.given("attn_mask")) {
     const ir::Type* mask = args.type("attn_mask");
-    if (mask == nullptr || !mask->has_dtype || !mask->has_shape) return Reason{ReasonCode::DynamicShape, "the mask's type is not known"};
+    if (mask == nullptr || !mask->has_dtype || !mask->has_shape)
+      return Reason{ReasonCode::DynamicShape, "the mask's type is not known"};
     if (mask->rank() != 4) return Reason{ReasonCode::RankUnsupported, "the mask is not [batch, heads, queries, keys]"};
-    if (mask->dtype != DType::boolean && !is_device_float(mask->dtype)) return Reason{ReasonCode::DtypeUnsupported, "the mask's dtype"};
+    if (mask->dtype != DType::boolean && !is_device_float(mask->dtype))
+      return Reason{ReasonCode::DtypeUnsupported, "the mask's dtype"};
     if (mask->dtype == DType::boolean) kind = "boolean";
   }
   const auto scale = args.number("scale");
   const MathFidelity fidelity = context.options.fidelity.value_or(MathFidelity::HiFi4);
-  return Lowered{.args = {args["query"], args["key"], args["value"], args["attn_mask"], causal.value_or(false),
-                          scale ? ir::Arg(*scale) : ir::Arg(), kind, std::string(to_string(fidelity)), context.options.fp32_acc},
-                 .results = {}};
+  return Lowered{
+      .args = {args["query"], args["key"], args["value"], args["attn_mask"], causal.value_or(false),
+               scale ? ir::Arg(*scale) : ir::Arg(), kind, std::string(to_string(fidelity)), context.options.fp32_acc},
+      .results = {}};
 }
 
 AttentionShape shape_of(const OpCall& call) {
@@ -55,27 +61,37 @@ AttentionShape shape_of(const OpCall& call) {
   for (const TensorSpec* spec : {&q, &k, &v}) {
     if (spec->logical.size() != 4) bad_call(call, "q, k and v must be [batch, heads, sequence, size]");
   }
-  AttentionShape s{.batch = q.logical[0], .heads = q.logical[1], .kv_heads = k.logical[1], .queries = q.logical[2],
-                   .keys = k.logical[2], .head_dim = q.logical[3], .value_dim = v.logical[3]};
-  if (k.logical[0] != s.batch || v.logical[0] != s.batch || v.logical[1] != s.kv_heads || v.logical[2] != s.keys || k.logical[3] != s.head_dim) {
+  AttentionShape s{.batch = q.logical[0],
+                   .heads = q.logical[1],
+                   .kv_heads = k.logical[1],
+                   .queries = q.logical[2],
+                   .keys = k.logical[2],
+                   .head_dim = q.logical[3],
+                   .value_dim = v.logical[3]};
+  if (k.logical[0] != s.batch || v.logical[0] != s.batch || v.logical[1] != s.kv_heads || v.logical[2] != s.keys ||
+      k.logical[3] != s.head_dim) {
     bad_call(call, "the shapes of q, k and v do not fit together");
   }
-  if (s.kv_heads < 1 || s.heads % s.kv_heads != 0) bad_call(call, std::to_string(s.heads) + " heads over " + std::to_string(s.kv_heads));
-  if (s.batch < 1 || s.heads < 1 || s.queries < 1 || s.keys < 1 || s.head_dim < 1 || s.value_dim < 1) bad_call(call, "an empty operand");
+  if (s.kv_heads < 1 || s.heads % s.kv_heads != 0)
+    bad_call(call, std::to_string(s.heads) + " heads over " + std::to_string(s.kv_heads));
+  if (s.batch < 1 || s.heads < 1 || s.queries < 1 || s.keys < 1 || s.head_dim < 1 || s.value_dim < 1)
+    bad_call(call, "an empty operand");
   s.q = q.dtype;
   s.k = k.dtype;
   s.v = v.dtype;
   s.out = q.dtype == DataType::float32 ? DataType::float32 : DataType::bfloat16;
   if (const TensorSpec* mask = call.tensor("mask")) {
     const Shape full{s.batch, s.heads, s.queries, s.keys};
-    if (mask->logical.size() != 4 || broadcast(call, mask->logical, full) != full) bad_call(call, "the mask does not broadcast to the scores");
+    if (mask->logical.size() != 4 || broadcast(call, mask->logical, full) != full)
+      bad_call(call, "the mask does not broadcast to the scores");
     s.mask = *mask;
   }
   const std::string& kind = call.string("mask_kind");
   if (kind != "additive" && kind != "boolean") bad_call(call, "mask_kind '" + kind + "'");
   s.boolean_mask = kind == "boolean";
   s.causal = call.boolean("is_causal");
-  s.scale = call.has("scale") ? static_cast<float>(call.number("scale")) : 1.0F / std::sqrt(static_cast<float>(s.head_dim));
+  s.scale =
+      call.has("scale") ? static_cast<float>(call.number("scale")) : 1.0F / std::sqrt(static_cast<float>(s.head_dim));
   s.config = call.compute_config();
   return s;
 }
@@ -116,21 +132,24 @@ Cost cost(const OpCall& call) {
   const AttentionShape s = shape_of(call);
   const auto tiles = [](std::int64_t n) { return static_cast<double>(round_up(n, tile_dim) / tile_dim); };
   const double phases = 1.0 + static_cast<double>(s.config.math_fidelity);
-  const double scores = static_cast<double>(s.batch * s.heads) * tiles(s.queries) * tiles(s.keys) * (s.causal ? 0.5 : 1.0);
+  const double scores =
+      static_cast<double>(s.batch * s.heads) * tiles(s.queries) * tiles(s.keys) * (s.causal ? 0.5 : 1.0);
   const double cores = static_cast<double>(default_profile().cores());
   Cost cost;
   cost.math_cycles = scores * ((tiles(s.head_dim) + tiles(s.value_dim)) * 16.0 * phases + 32 * 20.0 + 64.0) / cores;
   cost.flops = 2.0 * static_cast<double>(s.batch * s.heads * s.queries * s.keys * (s.head_dim + s.value_dim));
   cost.dram_bytes = bytes_moved(call);
-  cost.l1_bytes = static_cast<std::int64_t>(tiles(s.head_dim) + tiles(s.value_dim)) * 8 * tile_bytes(s.q) + 16 * tile_bytes(DataType::float32);
+  cost.l1_bytes = static_cast<std::int64_t>(tiles(s.head_dim) + tiles(s.value_dim)) * 8 * tile_bytes(s.q) +
+                  16 * tile_bytes(DataType::float32);
   return cost;
 }
 
 const OpRecord record{
     .name = "tt.attention",
     .summary = "Scaled dot-product attention over heads, with an optional mask",
-    .schema = "(Tensor q, Tensor k, Tensor v, Tensor? mask=None, *, bool is_causal=False, float? scale=None, "
-              "str mask_kind=\"additive\", str fidelity=\"HiFi4\", bool fp32_acc=True) -> Tensor",
+    .schema =
+        "(Tensor q, Tensor k, Tensor v, Tensor? mask=None, *, bool is_causal=False, float? scale=None, "
+        "str mask_kind=\"additive\", str fidelity=\"HiFi4\", bool fp32_acc=True) -> Tensor",
     .lowers = {{"aten.scaled_dot_product_attention.default", lower}},
     .operands = {{"mask", OperandKind::boolean}},
     .packed = {},
@@ -140,36 +159,44 @@ const OpRecord record{
     .reference = reference,
     .cost = cost,
     .tolerance = {.pcc = 0.9995},
-    .cases = {{"plain, ragged", R"(graph main(%q: f32[2, 3, 7, 40] user, %k: f32[2, 3, 33, 40] user, %v: f32[2, 3, 33, 24] user) {
+    .cases =
+        {{"plain, ragged",
+          R"(graph main(%q: f32[2, 3, 7, 40] user, %k: f32[2, 3, 33, 40] user, %v: f32[2, 3, 33, 24] user) {
   %y: f32[2, 3, 7, 24] = aten.scaled_dot_product_attention.default(%q, %k, %v)
   return %y
 })"},
-              {"causal", R"(graph main(%q: f32[1, 2, 70, 32] user, %k: f32[1, 2, 70, 32] user, %v: f32[1, 2, 70, 32] user) {
+         {"causal", R"(graph main(%q: f32[1, 2, 70, 32] user, %k: f32[1, 2, 70, 32] user, %v: f32[1, 2, 70, 32] user) {
   %y: f32[1, 2, 70, 32] = aten.scaled_dot_product_attention.default(%q, %k, %v, is_causal=true)
   return %y
 })"},
-              {"causal, fewer keys than queries, and more", R"(graph main(%q: f32[1, 2, 40, 32] user, %k: f32[1, 2, 5, 32] user, %v: f32[1, 2, 5, 32] user, %w: f32[1, 2, 90, 32] user) {
+         {"causal, fewer keys than queries, and more",
+          R"(graph main(%q: f32[1, 2, 40, 32] user, %k: f32[1, 2, 5, 32] user, %v: f32[1, 2, 5, 32] user, %w: f32[1, 2, 90, 32] user) {
   %y: f32[1, 2, 40, 32] = aten.scaled_dot_product_attention.default(%q, %k, %v, is_causal=true)
   %z: f32[1, 2, 40, 32] = aten.scaled_dot_product_attention.default(%q, %w, %w, is_causal=true)
   return %y, %z
 })"},
-              {"additive mask of one row, scale", R"(graph main(%q: f32[2, 3, 40, 32] user, %k: f32[2, 3, 40, 32] user, %v: f32[2, 3, 40, 32] user, %m: f32[2, 1, 1, 40] user) {
+         {"additive mask of one row, scale",
+          R"(graph main(%q: f32[2, 3, 40, 32] user, %k: f32[2, 3, 40, 32] user, %v: f32[2, 3, 40, 32] user, %m: f32[2, 1, 1, 40] user) {
   %y: f32[2, 3, 40, 32] = aten.scaled_dot_product_attention.default(%q, %k, %v, attn_mask=%m, scale=0.3)
   return %y
 })"},
-              {"additive mask per head", R"(graph main(%q: f32[2, 3, 40, 32] user, %k: f32[2, 3, 50, 32] user, %v: f32[2, 3, 50, 32] user, %m: f32[1, 3, 40, 50] user) {
+         {"additive mask per head",
+          R"(graph main(%q: f32[2, 3, 40, 32] user, %k: f32[2, 3, 50, 32] user, %v: f32[2, 3, 50, 32] user, %m: f32[1, 3, 40, 50] user) {
   %y: f32[2, 3, 40, 32] = aten.scaled_dot_product_attention.default(%q, %k, %v, attn_mask=%m)
   return %y
 })"},
-              {"boolean mask", R"(graph main(%q: f32[2, 2, 40, 32] user, %k: f32[2, 2, 33, 32] user, %v: f32[2, 2, 33, 32] user, %m: bool[2, 1, 40, 33] user) {
+         {"boolean mask",
+          R"(graph main(%q: f32[2, 2, 40, 32] user, %k: f32[2, 2, 33, 32] user, %v: f32[2, 2, 33, 32] user, %m: bool[2, 1, 40, 33] user) {
   %y: f32[2, 2, 40, 32] = aten.scaled_dot_product_attention.default(%q, %k, %v, attn_mask=%m)
   return %y
 })"},
-              {"groups of heads", R"(graph main(%q: f32[2, 6, 9, 32] user, %k: f32[2, 2, 33, 32] user, %v: f32[2, 2, 33, 32] user) {
+         {"groups of heads",
+          R"(graph main(%q: f32[2, 6, 9, 32] user, %k: f32[2, 2, 33, 32] user, %v: f32[2, 2, 33, 32] user) {
   %y: f32[2, 6, 9, 32] = aten.scaled_dot_product_attention.default(%q, %k, %v, enable_gqa=true)
   return %y
 })"},
-              {"one query, many keys", R"(graph main(%q: f32[1, 2, 1, 64] user, %k: f32[1, 2, 1100, 64] user, %v: f32[1, 2, 1100, 64] user) {
+         {"one query, many keys",
+          R"(graph main(%q: f32[1, 2, 1, 64] user, %k: f32[1, 2, 1100, 64] user, %v: f32[1, 2, 1100, 64] user) {
   %y: f32[1, 2, 1, 64] = aten.scaled_dot_product_attention.default(%q, %k, %v)
   return %y
 })"}},

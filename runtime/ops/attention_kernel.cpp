@@ -2,8 +2,8 @@
 // probabilities times values; S x T is never held.
 //
 // A band of q and a block of probabilities are operand a of the matrix unit's fast kernels, k and v become its panels
-// once per group of heads that share them. Scores stay float32 (bfloat16 without fp32_acc), probabilities are rounded to
-// the activations' format before they meet v, and it is the rounded ones that are summed.
+// once per group of heads that share them. Scores stay float32 (bfloat16 without fp32_acc), probabilities are rounded
+// to the activations' format before they meet v, and it is the rounded ones that are summed.
 #include <algorithm>
 #include <cstring>
 
@@ -30,7 +30,8 @@ constexpr std::int64_t block_tiles = 16;  // keys of one block, in tiles: 64 KiB
 
 // Scores of one tile: times scale, plus mask (nullptr: none; `mask_rows` 1: one row for all).
 struct ScaleAndMask {
-  [[gnu::always_inline]] static inline void run(float* s, float scale, const float* mask, bool one_row, bool boolean, bool narrow) {
+  [[gnu::always_inline]] static inline void run(float* s, float scale, const float* mask, bool one_row, bool boolean,
+                                                bool narrow) {
     for (std::int64_t row = 0; row < 64; ++row) {  // of 16 columns: face by face
       float* v = s + row * 16;
       const float* m = mask == nullptr ? nullptr : mask + (one_row ? row / 16 % 2 * 256 : row * 16);
@@ -54,7 +55,8 @@ struct RowState {
 };
 template <bool pairs, bool round>
 struct RowProbabilities {
-  [[gnu::always_inline]] static inline void run(const float* scores, std::int64_t r, std::int64_t chunks, void* out, RowState* state) {
+  [[gnu::always_inline]] static inline void run(const float* scores, std::int64_t r, std::int64_t chunks, void* out,
+                                                RowState* state) {
     float lanes[16];
     for (int i = 0; i < 16; ++i) lanes[i] = -inf_f;
     for (std::int64_t c = 0; c < chunks; ++c) {
@@ -92,7 +94,8 @@ using ProbabilityRow = void (*)(const float*, std::int64_t, std::int64_t, void*,
 
 // Rows of the accumulator: acc = acc * rescale + add.
 struct Accumulate {
-  [[gnu::always_inline]] static inline void run(float* acc, const float* add, std::int64_t r, std::int64_t chunks, float rescale) {
+  [[gnu::always_inline]] static inline void run(float* acc, const float* add, std::int64_t r, std::int64_t chunks,
+                                                float rescale) {
     for (std::int64_t c = 0; c < chunks; ++c) {
       float* a = acc + chunk_at(r, c);
       const float* b = add + chunk_at(r, c);
@@ -120,10 +123,10 @@ struct Plan {
   ProbabilityRow row;
   bool pairs;
   std::uint32_t keep_a, keep_b;
-  std::int64_t q_bands, k_tiles, d_tiles, v_tiles;   // tiles along S, T, D and the values' width
-  std::int64_t panel_tile;                           // bytes
-  std::int64_t group;                                // query heads per key head
-  std::int64_t splits;                               // parts of one group's (head, band) list
+  std::int64_t q_bands, k_tiles, d_tiles, v_tiles;  // tiles along S, T, D and the values' width
+  std::int64_t panel_tile;                          // bytes
+  std::int64_t group;                               // query heads per key head
+  std::int64_t splits;                              // parts of one group's (head, band) list
 };
 
 struct Operands {
@@ -137,17 +140,20 @@ void fill_panels(const Plan& p, const Operands& o, std::int64_t head, std::byte*
   for (std::int64_t t = 0; t < p.k_tiles; ++t) {
     for (std::int64_t d = 0; d < p.d_tiles; ++d) {
       detail::fill_panel(p.kernels->operand, {p.s.k, false, p.keep_b, p.s.head_dim - d * tile_dim},
-                         o.k + ((head * p.k_tiles + t) * p.d_tiles + d) * k_bytes, keys + (t * p.d_tiles + d) * p.panel_tile);
+                         o.k + ((head * p.k_tiles + t) * p.d_tiles + d) * k_bytes,
+                         keys + (t * p.d_tiles + d) * p.panel_tile);
     }
     for (std::int64_t d = 0; d < p.v_tiles; ++d) {
       detail::fill_panel(p.kernels->operand, {p.s.v, true, p.keep_b, p.s.keys - t * tile_dim},
-                         o.v + ((head * p.k_tiles + t) * p.v_tiles + d) * v_bytes, values + (d * p.k_tiles + t) * p.panel_tile);
+                         o.v + ((head * p.k_tiles + t) * p.v_tiles + d) * v_bytes,
+                         values + (d * p.k_tiles + t) * p.panel_tile);
     }
   }
 }
 
 // The mask's tile for keys tile t; nullptr without a mask.
-const float* mask_tile(const Plan& p, const Operands& o, std::int64_t b, std::int64_t h, std::int64_t band, std::int64_t t, float* values) {
+const float* mask_tile(const Plan& p, const Operands& o, std::int64_t b, std::int64_t h, std::int64_t band,
+                       std::int64_t t, float* values) {
   if (!p.s.mask) return nullptr;
   const Shape& m = p.s.mask->logical;
   const std::int64_t down = p.s.mask->tile_rows(), across = p.s.mask->tile_cols();
@@ -171,15 +177,16 @@ void hide_keys(const Plan& p, std::int64_t band, std::int64_t t, float* scores) 
   for (std::int64_t r = 0; r < tile_dim; ++r) {
     std::int64_t valid = p.s.keys - first_key;
     if (p.s.causal) valid = std::min(valid, first_query + r + 1 - first_key);
-    for (std::int64_t c = std::max<std::int64_t>(valid, 0); c < tile_dim; ++c) scores[chunk_at(r, c / 16) + c % 16] = -inf_f;
+    for (std::int64_t c = std::max<std::int64_t>(valid, 0); c < tile_dim; ++c)
+      scores[chunk_at(r, c / 16) + c % 16] = -inf_f;
   }
 }
 
 struct Scratch {
-  float* scores;     // block_tiles tiles
-  void* weights;     // the same as probabilities, in the kernels' operand format
-  float* product;    // value tiles
-  float* acc;        // value tiles
+  float* scores;   // block_tiles tiles
+  void* weights;   // the same as probabilities, in the kernels' operand format
+  float* product;  // value tiles
+  float* acc;      // value tiles
   std::byte *keys, *values, *q;
 };
 
@@ -188,7 +195,8 @@ void strips(const Plan& p, const void* a, const std::byte* panel, std::int64_t k
   const std::int64_t row_bytes = p.pairs ? 32 : 64;
   for (int r = 0; r < rows; r += 8) {
     const std::int64_t offset = r / 16 * 32 * row_bytes + r % 16 * row_bytes;
-    p.kernels->strip(static_cast<const std::byte*>(a) + offset, panel, k, p.keep_a, std::min(rows - r, 8), tile + r / 16 * 512 + r % 16 * 16);
+    p.kernels->strip(static_cast<const std::byte*>(a) + offset, panel, k, p.keep_a, std::min(rows - r, 8),
+                     tile + r / 16 * 512 + r % 16 * 16);
   }
 }
 
@@ -208,7 +216,8 @@ const std::byte* query_band(const Plan& p, const std::byte* q, std::byte* buffer
   return buffer;
 }
 
-void attend_band(const Plan& p, const Operands& o, std::int64_t b, std::int64_t h, std::int64_t band, const Scratch& x) {
+void attend_band(const Plan& p, const Operands& o, std::int64_t b, std::int64_t h, std::int64_t band,
+                 const Scratch& x) {
   const int rows = static_cast<int>(std::min(tile_dim, p.s.queries - band * tile_dim));
   const std::int64_t item = b * p.s.heads + h;
   const std::byte* q = query_band(p, o.q + (item * p.q_bands + band) * p.d_tiles * tile_bytes(p.s.q), x.q);
@@ -222,16 +231,20 @@ void attend_band(const Plan& p, const Operands& o, std::int64_t b, std::int64_t 
     for (std::int64_t t = 0; t < tiles; ++t) {
       float* s = x.scores + t * tile_elements;
       strips(p, q, x.keys + (first + t) * p.d_tiles * p.panel_tile, p.s.head_dim, rows, s);
-      dispatch<ScaleAndMask>(s, p.s.scale, mask_tile(p, o, b, h, band, first + t, mask), one_row, p.s.boolean_mask, !p.s.config.fp32_dest_acc_en);
+      dispatch<ScaleAndMask>(s, p.s.scale, mask_tile(p, o, b, h, band, first + t, mask), one_row, p.s.boolean_mask,
+                             !p.s.config.fp32_dest_acc_en);
       hide_keys(p, band, first + t, s);
     }
     for (int r = 0; r < rows; ++r) p.row(x.scores, r, tiles * 2, x.weights, &states[r]);
     for (std::int64_t d = 0; d < p.v_tiles; ++d) {
-      strips(p, x.weights, x.values + (d * p.k_tiles + first) * p.panel_tile, tiles * tile_dim, rows, x.product + d * tile_elements);
+      strips(p, x.weights, x.values + (d * p.k_tiles + first) * p.panel_tile, tiles * tile_dim, rows,
+             x.product + d * tile_elements);
     }
-    for (int r = 0; r < rows; ++r) dispatch<Accumulate>(x.acc, x.product, std::int64_t{r}, p.v_tiles * 2, states[r].rescale);
+    for (int r = 0; r < rows; ++r)
+      dispatch<Accumulate>(x.acc, x.product, std::int64_t{r}, p.v_tiles * 2, states[r].rescale);
   }
-  for (int r = 0; r < rows; ++r) dispatch<ScaleRow>(x.acc, std::int64_t{r}, p.v_tiles * 2, states[r].sum > 0.0F ? 1.0F / states[r].sum : 0.0F);
+  for (int r = 0; r < rows; ++r)
+    dispatch<ScaleRow>(x.acc, std::int64_t{r}, p.v_tiles * 2, states[r].sum > 0.0F ? 1.0F / states[r].sum : 0.0F);
   std::byte* out = o.out + (item * p.q_bands + band) * p.v_tiles * tile_bytes(p.s.out);
   for (std::int64_t d = 0; d < p.v_tiles; ++d) {
     float* tile = x.acc + d * tile_elements;
@@ -248,8 +261,13 @@ Scratch take_scratch(const Plan& p) {
   float* weights = work + block_tiles * tile_elements;
   float* product = weights + block_tiles * tile_elements;
   float* acc = product + p.v_tiles * tile_elements;
-  return {work, weights, product, acc, reinterpret_cast<std::byte*>(scratch(0, size(panel_floats * p.d_tiles))),
-          reinterpret_cast<std::byte*>(values), reinterpret_cast<std::byte*>(acc + p.v_tiles * tile_elements)};
+  return {work,
+          weights,
+          product,
+          acc,
+          reinterpret_cast<std::byte*>(scratch(0, size(panel_floats * p.d_tiles))),
+          reinterpret_cast<std::byte*>(values),
+          reinterpret_cast<std::byte*>(acc + p.v_tiles * tile_elements)};
 }
 
 // One part of the queries of one group of heads that share keys and values.
@@ -276,8 +294,9 @@ Kernel fast_attention(const AttentionShape& shape) {
   p.pairs = p.kernels->operand == Operand::bf16_pairs;
   const bool round = shape.out != DataType::float32;
   p.row = p.pairs ? dispatch<RowProbabilities<true, true>, const float*, std::int64_t, std::int64_t, void*, RowState*>
-          : round ? dispatch<RowProbabilities<false, true>, const float*, std::int64_t, std::int64_t, void*, RowState*>
-                  : dispatch<RowProbabilities<false, false>, const float*, std::int64_t, std::int64_t, void*, RowState*>;
+          : round
+              ? dispatch<RowProbabilities<false, true>, const float*, std::int64_t, std::int64_t, void*, RowState*>
+              : dispatch<RowProbabilities<false, false>, const float*, std::int64_t, std::int64_t, void*, RowState*>;
   // Bits that the phases of the fidelity use of each operand, as in device/matmul.h.
   p.keep_a = shape.config.math_fidelity < MathFidelity::HiFi3 ? 0xFFFE0000 : 0xFFFFE000;
   p.keep_b = shape.config.math_fidelity == MathFidelity::LoFi ? 0xFFF80000 : 0xFFFFC000;
@@ -290,13 +309,16 @@ Kernel fast_attention(const AttentionShape& shape) {
   p.group = shape.heads / shape.kv_heads;
   const std::int64_t kv_heads = shape.batch * shape.kv_heads;
   constexpr std::int64_t wanted_units = 16;
-  p.splits = std::clamp<std::int64_t>((wanted_units + kv_heads - 1) / std::max<std::int64_t>(kv_heads, 1), 1, std::max<std::int64_t>(p.group * p.q_bands, 1));
+  p.splits = std::clamp<std::int64_t>((wanted_units + kv_heads - 1) / std::max<std::int64_t>(kv_heads, 1), 1,
+                                      std::max<std::int64_t>(p.group * p.q_bands, 1));
   // Below this many multiply-adds other threads are not worth waking.
   constexpr std::int64_t serial_macs = 1 << 18;
-  const bool serial = shape.batch * shape.heads * shape.queries * shape.keys * (shape.head_dim + shape.value_dim) < serial_macs;
+  const bool serial =
+      shape.batch * shape.heads * shape.queries * shape.keys * (shape.head_dim + shape.value_dim) < serial_macs;
   if (serial) p.splits = 1;
   return [p, serial](const KernelArgs& args) {
-    const Operands o{args.in[0]->data(), args.in[1]->data(), args.in[2]->data(), p.s.mask ? args.in[3]->data() : nullptr, args.out[0]->data()};
+    const Operands o{args.in[0]->data(), args.in[1]->data(), args.in[2]->data(),
+                     p.s.mask ? args.in[3]->data() : nullptr, args.out[0]->data()};
     const std::int64_t units = p.s.batch * p.s.kv_heads * p.splits;
     parallel_for(units, serial ? units + 1 : 2, [&](std::int64_t unit) { attend_part(p, o, unit); });
   };

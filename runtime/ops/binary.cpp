@@ -1,7 +1,7 @@
 // Element-wise functions of two tensors that broadcast, or of a tensor and a number: tt.add, tt.mul, tt.lt, ...
 // Each is a row of a table. Sums and differences go through the matrix unit and round ties away from zero, everything
-// else through the vector unit and rounds to nearest even; a zero factor gives zero in bfloat16, whatever the other is. A
-// number meets bfloat16 tensors as a bfloat16. Comparisons and logic give 1 and 0 in the operands' format.
+// else through the vector unit and rounds to nearest even; a zero factor gives zero in bfloat16, whatever the other is.
+// A number meets bfloat16 tensors as a bfloat16. Comparisons and logic give 1 and 0 in the operands' format.
 #include <algorithm>
 #include <cmath>
 #include <list>
@@ -67,25 +67,30 @@ struct Row {
   std::string_view name;
   std::string_view summary;
   TileFunction2 function;
-  std::string_view tensor_aten;           // function of two tensors, or of a tensor and a number given as one
-  std::string_view scalar_aten = "";      // the spelling with a number; "" where there is none
+  std::string_view tensor_aten;       // function of two tensors, or of a tensor and a number given as one
+  std::string_view scalar_aten = "";  // the spelling with a number; "" where there is none
   Kind kind = Kind::arithmetic;
   Rounding rounding = Rounding::even;
-  bool alpha = false;                     // ATen's factor of the second (rsub: the first) operand
+  bool alpha = false;  // ATen's factor of the second (rsub: the first) operand
   std::string_view range = "normal";
-  double cycles = 32 * 4;                 // per tile
+  double cycles = 32 * 4;  // per tile
 };
 
 const std::vector<Row>& rows() {
   static const auto* table = new std::vector<Row>{
-      {"tt.add", "a + alpha b", vectorised<f_add>, "aten.add.Tensor", "aten.add.Scalar", Kind::arithmetic, Rounding::away, true, "normal", 8},
-      {"tt.sub", "a - alpha b", vectorised<f_sub>, "aten.sub.Tensor", "aten.sub.Scalar", Kind::arithmetic, Rounding::away, true, "normal", 8},
-      {"tt.rsub", "b - alpha a", vectorised<f_rsub>, "aten.rsub.Tensor", "aten.rsub.Scalar", Kind::arithmetic, Rounding::away, true, "normal", 8},
+      {"tt.add", "a + alpha b", vectorised<f_add>, "aten.add.Tensor", "aten.add.Scalar", Kind::arithmetic,
+       Rounding::away, true, "normal", 8},
+      {"tt.sub", "a - alpha b", vectorised<f_sub>, "aten.sub.Tensor", "aten.sub.Scalar", Kind::arithmetic,
+       Rounding::away, true, "normal", 8},
+      {"tt.rsub", "b - alpha a", vectorised<f_rsub>, "aten.rsub.Tensor", "aten.rsub.Scalar", Kind::arithmetic,
+       Rounding::away, true, "normal", 8},
       {"tt.mul", "a b", vectorised<f_mul>, "aten.mul.Tensor", "aten.mul.Scalar"},
-      {"tt.div", "a / b", vectorised<f_div>, "aten.div.Tensor", "aten.div.Scalar", Kind::arithmetic, Rounding::even, false, "positive", 32 * 14},
+      {"tt.div", "a / b", vectorised<f_div>, "aten.div.Tensor", "aten.div.Scalar", Kind::arithmetic, Rounding::even,
+       false, "positive", 32 * 14},
       {"tt.maximum", "the larger of a and b", vectorised<f_maximum>, "aten.maximum.default"},
       {"tt.minimum", "the smaller of a and b", vectorised<f_minimum>, "aten.minimum.default"},
-      {"tt.pow", "a to the power b", plain<f_pow>, "aten.pow.Tensor_Tensor", "", Kind::arithmetic, Rounding::even, false, "positive", 32 * 40},
+      {"tt.pow", "a to the power b", plain<f_pow>, "aten.pow.Tensor_Tensor", "", Kind::arithmetic, Rounding::even,
+       false, "positive", 32 * 40},
       {"tt.eq", "1 where a = b", vectorised<f_eq>, "aten.eq.Tensor", "aten.eq.Scalar", Kind::comparison},
       {"tt.ne", "1 where a differs from b", vectorised<f_ne>, "aten.ne.Tensor", "aten.ne.Scalar", Kind::comparison},
       {"tt.lt", "1 where a < b", vectorised<f_lt>, "aten.lt.Tensor", "aten.lt.Scalar", Kind::comparison},
@@ -196,12 +201,18 @@ Kernel prepare(const OpCall& call, const PrepareContext& context) {
   const Row& row = row_of(call.op->name);
   const TensorSpec out = infer(call)[0];
   const TensorSpec* b = call.tensor("b");
-  BinaryPlan plan{.function = row.function, .rounding = row.rounding, .out = TileGrid(out), .a = BroadcastOperand(spec_of(call, "a"), out), .b = {}};
+  BinaryPlan plan{.function = row.function,
+                  .rounding = row.rounding,
+                  .out = TileGrid(out),
+                  .a = BroadcastOperand(spec_of(call, "a"), out),
+                  .b = {}};
   if (row.function == vectorised<f_mul> && out.dtype == DataType::bfloat16) plan.function = vectorised<f_mul_zero>;
   if (b != nullptr) plan.b.emplace(*b, out);
   const double alpha = row.alpha ? call.number("alpha") : 1.0;
-  if (row.name == "tt.rsub") plan.scale_a = static_cast<float>(alpha);
-  else plan.scale_b = static_cast<float>(alpha);
+  if (row.name == "tt.rsub")
+    plan.scale_a = static_cast<float>(alpha);
+  else
+    plan.scale_b = static_cast<float>(alpha);
   if (b == nullptr) plan.scalar = scalar_operand(row, call.number("scalar") * plan.scale_b, out.dtype);
   return [plan](const KernelArgs& args) {
     const std::byte *pa = args.in[0]->data(), *pb = plan.b ? args.in[1]->data() : nullptr;
@@ -237,8 +248,9 @@ struct Shapes {
   std::string_view a, b, out;
 };
 constexpr Shapes shapes[]{
-    {"[3, 40]", "[3, 40]", "[3, 40]"},       {"[2, 5, 64]", "[64]", "[2, 5, 64]"},          {"[1, 7, 33]", "[7, 1]", "[1, 7, 33]"},
-    {"[2, 1, 5, 33]", "[3, 1, 1]", "[2, 3, 5, 33]"}, {"[40]", "[2, 3, 1]", "[2, 3, 40]"},
+    {"[3, 40]", "[3, 40]", "[3, 40]"},      {"[2, 5, 64]", "[64]", "[2, 5, 64]"},
+    {"[1, 7, 33]", "[7, 1]", "[1, 7, 33]"}, {"[2, 1, 5, 33]", "[3, 1, 1]", "[2, 3, 5, 33]"},
+    {"[40]", "[2, 3, 1]", "[2, 3, 40]"},
 };
 
 // Masks are used by a where at once: a bool never leaves the device.
@@ -255,15 +267,21 @@ std::string case_graph(const Row& row, const Shapes& s, std::string_view aten, s
 std::vector<OpCase> cases_of(const Row& row) {
   std::vector<OpCase> cases;
   for (const Shapes& s : shapes) {
-    cases.push_back({keep(std::string(row.tensor_aten) + " " + std::string(s.a) + " " + std::string(s.b)), keep(case_graph(row, s, row.tensor_aten, "%b")), row.range});
+    cases.push_back({keep(std::string(row.tensor_aten) + " " + std::string(s.a) + " " + std::string(s.b)),
+                     keep(case_graph(row, s, row.tensor_aten, "%b")), row.range});
   }
   if (!row.scalar_aten.empty()) {
     cases.push_back({"a number", keep(case_graph(row, shapes[0], row.scalar_aten, "0.75")), row.range});
-    cases.push_back({"a number where a tensor is asked for", keep(case_graph(row, shapes[1], row.tensor_aten, "0.75")), row.range});
+    cases.push_back(
+        {"a number where a tensor is asked for", keep(case_graph(row, shapes[1], row.tensor_aten, "0.75")), row.range});
   }
   if (row.alpha) {
-    cases.push_back({"alpha", keep("graph main(%a: f32[3, 40] user, %b: f32[40] user) {\n  %y: f32[3, 40] = " + std::string(row.tensor_aten) + "(%a, %b, alpha=-0.5)\n  return %y\n}\n"), row.range});
-    cases.push_back({"a number and alpha", keep(case_graph(row, shapes[0], row.scalar_aten, "0.75, alpha=2")), row.range});
+    cases.push_back({"alpha",
+                     keep("graph main(%a: f32[3, 40] user, %b: f32[40] user) {\n  %y: f32[3, 40] = " +
+                          std::string(row.tensor_aten) + "(%a, %b, alpha=-0.5)\n  return %y\n}\n"),
+                     row.range});
+    cases.push_back(
+        {"a number and alpha", keep(case_graph(row, shapes[0], row.scalar_aten, "0.75, alpha=2")), row.range});
   }
   return cases;
 }
@@ -272,8 +290,11 @@ OpRecord record_of(const Row& row) {
   OpRecord record;
   record.name = row.name;
   record.summary = row.summary;
-  record.schema = row.alpha ? "(Tensor a, Tensor? b=None, float scalar=0.0, float alpha=1.0) -> Tensor" : "(Tensor a, Tensor? b=None, float scalar=0.0) -> Tensor";
-  const auto lower = row.kind == Kind::arithmetic ? lower_arithmetic : row.kind == Kind::comparison ? lower_comparison : lower_logic;
+  record.schema = row.alpha ? "(Tensor a, Tensor? b=None, float scalar=0.0, float alpha=1.0) -> Tensor"
+                            : "(Tensor a, Tensor? b=None, float scalar=0.0) -> Tensor";
+  const auto lower = row.kind == Kind::arithmetic   ? lower_arithmetic
+                     : row.kind == Kind::comparison ? lower_comparison
+                                                    : lower_logic;
   record.lowers.push_back({row.tensor_aten, lower});
   if (!row.scalar_aten.empty()) record.lowers.push_back({row.scalar_aten, lower});
   if (row.name == "tt.logical_and") record.lowers.push_back({"aten.bitwise_and.Tensor", lower});

@@ -45,7 +45,8 @@ std::vector<TensorSpec> infer_concat(const OpCall& call) {
   for (std::size_t i = 1; i < in.size(); ++i) {
     const Shape& shape = in[i].logical;
     for (std::size_t d = 0; d < out.size(); ++d) {
-      if (shape.size() != out.size() || (d != dim && shape[d] != out[d])) bad_call(call, "tensor " + std::to_string(i) + " has another shape");
+      if (shape.size() != out.size() || (d != dim && shape[d] != out[d]))
+        bad_call(call, "tensor " + std::to_string(i) + " has another shape");
     }
     out[dim] += shape[dim];
   }
@@ -68,9 +69,12 @@ Kernel kernel_of(const Move& move) {
   };
 }
 
-Kernel prepare_concat(const OpCall& call, const PrepareContext&) { return kernel_of(plan_concat(inputs(call), call.integer("dim"))); }
+Kernel prepare_concat(const OpCall& call, const PrepareContext&) {
+  return kernel_of(plan_concat(inputs(call), call.integer("dim")));
+}
 
-std::vector<RtValue> reference_with(Reference& aten, std::string_view op, const OpCall& call, std::span<const RtValue> args) {
+std::vector<RtValue> reference_with(Reference& aten, std::string_view op, const OpCall& call,
+                                    std::span<const RtValue> args) {
   return aten.call(op, {RtValue(as_floats(args)[0]), call.integer("dim")});
 }
 
@@ -92,7 +96,8 @@ std::vector<TensorSpec> with_new_dim(const OpCall& call) {
 
 std::vector<TensorSpec> infer_stack(const OpCall& call) {
   Shape shape = with_new_dim(call)[0].logical;
-  shape[static_cast<std::size_t>(wrap_dim(call, call.integer("dim"), shape.size()))] = static_cast<std::int64_t>(inputs(call).size());
+  shape[static_cast<std::size_t>(wrap_dim(call, call.integer("dim"), shape.size()))] =
+      static_cast<std::int64_t>(inputs(call).size());
   return {tiled(std::move(shape), inputs(call)[0].dtype)};
 }
 
@@ -143,7 +148,8 @@ const OpRecord concat{
   %y: f32[2, 6, 64] = aten.cat.default([%a, %b], 1)
   return %y
 })"},
-              {"outer dim, three tensors", R"(graph main(%a: f32[2, 5, 33] user, %b: f32[1, 5, 33] user, %c: f32[3, 5, 33] user) {
+              {"outer dim, three tensors",
+               R"(graph main(%a: f32[2, 5, 33] user, %b: f32[1, 5, 33] user, %c: f32[3, 5, 33] user) {
   %y: f32[6, 5, 33] = aten.cat.default([%a, %b, %c])
   return %y
 })"}},

@@ -6,8 +6,13 @@
 namespace ttrt::ops {
 
 BroadcastOperand::BroadcastOperand(const TensorSpec& operand, const TensorSpec& out)
-    : dtype_(operand.dtype), tile_bytes_(tile_bytes(operand.dtype)), out_down_(out.tile_rows()), out_across_(out.tile_cols()),
-      down_(operand.tile_rows()), across_(operand.tile_cols()), one_row_(operand.rows() == 1 && out.rows() != 1),
+    : dtype_(operand.dtype),
+      tile_bytes_(tile_bytes(operand.dtype)),
+      out_down_(out.tile_rows()),
+      out_across_(out.tile_cols()),
+      down_(operand.tile_rows()),
+      across_(operand.tile_cols()),
+      one_row_(operand.rows() == 1 && out.rows() != 1),
       one_col_(operand.cols() == 1 && out.cols() != 1) {
   if (operand.batch() == out.batch()) return;  // a broadcast never leaves as many matrices in another order
   const std::size_t rank = out.logical.size();
@@ -32,8 +37,10 @@ void BroadcastOperand::load(const std::byte* bytes, std::int64_t t, float* value
   load_tile(dtype_, bytes + tile * tile_bytes_, values);
   if (one_col_) {
     for (int row = 0; row < 64; ++row) {
-      if (row % 32 < 16) std::fill_n(values + row * 16, 16, values[row * 16]);
-      else std::copy_n(values + (row - 16) * 16, 16, values + row * 16);
+      if (row % 32 < 16)
+        std::fill_n(values + row * 16, 16, values[row * 16]);
+      else
+        std::copy_n(values + (row - 16) * 16, 16, values + row * 16);
     }
   }
   if (one_row_) {

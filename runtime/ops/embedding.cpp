@@ -1,6 +1,6 @@
 // tt.embedding: rows of a packed table by index. An index outside the table is an error, never clamped.
-// The op library's embedding takes tables in bfloat16 only, so lowering packs them so whatever format the user chose for
-// matrix products (float32 where the activations are); the kernel reads any float format.
+// The op library's embedding takes tables in bfloat16 only, so lowering packs them so whatever format the user chose
+// for matrix products (float32 where the activations are); the kernel reads any float format.
 #include <memory>
 
 #include "device/move.h"
@@ -16,15 +16,21 @@ namespace ir = ttc::ir;
 LowerResult lower(const LowerContext& context) {
   const AtenArgs args(context);
   const ir::Value* weight = args["weight"].value();
-  if (weight == nullptr || !ir::is_weight(weight)) return Reason{ReasonCode::NonConstantWeight, "the table is computed at run time"};
+  if (weight == nullptr || !ir::is_weight(weight))
+    return Reason{ReasonCode::NonConstantWeight, "the table is computed at run time"};
   if (auto no = check_float(*weight, "the table")) return *no;
-  if (weight->type.rank() != 2 || !weight->type.is_static()) return Reason{ReasonCode::RankUnsupported, "the table is no matrix"};
+  if (weight->type.rank() != 2 || !weight->type.is_static())
+    return Reason{ReasonCode::RankUnsupported, "the table is no matrix"};
   const ir::Type* indices = args.type("indices");
-  if (indices == nullptr || !indices->has_dtype || !indices->has_shape) return Reason{ReasonCode::DynamicShape, "the indices' type is not known"};
-  if (!ttc::is_integral(indices->dtype)) return Reason{ReasonCode::DtypeUnsupported, "indices are " + std::string(ttc::torch_name(indices->dtype))};
+  if (indices == nullptr || !indices->has_dtype || !indices->has_shape)
+    return Reason{ReasonCode::DynamicShape, "the indices' type is not known"};
+  if (!ttc::is_integral(indices->dtype))
+    return Reason{ReasonCode::DtypeUnsupported, "indices are " + std::string(ttc::torch_name(indices->dtype))};
   const bool wide = context.options.activation == DataType::float32;
   const std::string format(to_string(wide ? DataType::float32 : DataType::bfloat16));
-  return Lowered{.args = {args["indices"], args["weight"], ir::Arg::ints({*weight->type.dim(0), *weight->type.dim(1)}), format, format}, .results = {}};
+  return Lowered{.args = {args["indices"], args["weight"], ir::Arg::ints({*weight->type.dim(0), *weight->type.dim(1)}),
+                          format, format},
+                 .results = {}};
 }
 
 TensorSpec table_spec(const OpCall& call) {
@@ -37,7 +43,8 @@ TensorSpec table_spec(const OpCall& call) {
 
 DataType result_format(const OpCall& call) {
   const auto format = data_type_from_string(call.string("format"));
-  if (format != DataType::bfloat16 && format != DataType::float32) bad_call(call, "format '" + call.string("format") + "'");
+  if (format != DataType::bfloat16 && format != DataType::float32)
+    bad_call(call, "format '" + call.string("format") + "'");
   return *format;
 }
 
@@ -54,7 +61,8 @@ ttc::Refusal supports(const OpCall& call) {
 }
 
 Kernel prepare(const OpCall& call, const PrepareContext&) {
-  const auto gather = std::make_shared<GatherRows>(table_spec(call), spec_of(call, "indices"), result_format(call), Layout::tile);
+  const auto gather =
+      std::make_shared<GatherRows>(table_spec(call), spec_of(call, "indices"), result_format(call), Layout::tile);
   return [gather](const KernelArgs& args) { gather->run(args.in[1]->data(), args.in[0]->data(), args.out[0]->data()); };
 }
 
@@ -73,7 +81,9 @@ Cost cost(const OpCall& call) {
 const OpRecord record{
     .name = "tt.embedding",
     .summary = "Rows of a packed table by index",
-    .schema = "(Tensor indices, Tensor weight, *, int[] weight_shape, str weight_format=\"bfloat16\", str format=\"bfloat16\") -> Tensor",
+    .schema =
+        "(Tensor indices, Tensor weight, *, int[] weight_shape, str weight_format=\"bfloat16\", str "
+        "format=\"bfloat16\") -> Tensor",
     .lowers = {{"aten.embedding.default", lower}},
     .operands = {{"indices", OperandKind::index}, {"weight", OperandKind::packed}},
     .packed = {{"weight", Packed::Form::matrix, table_spec}},
@@ -86,11 +96,14 @@ const OpRecord record{
     .cases = {{"matrix of indices", R"(graph main(%i: i64[2, 5] user, $w: f32[50, 40] parameter "w" = rand(1)) {
   %y: f32[2, 5, 40] = aten.embedding.default($w, %i)
   return %y
-})", "index"},
-              {"padding index, more rows than a tile", R"(graph main(%i: i64[40] user, $w: f32[50, 64] parameter "w" = rand(1)) {
+})",
+               "index"},
+              {"padding index, more rows than a tile",
+               R"(graph main(%i: i64[40] user, $w: f32[50, 64] parameter "w" = rand(1)) {
   %y: f32[40, 64] = aten.embedding.default($w, %i, padding_idx=0)
   return %y
-})", "index"}},
+})",
+               "index"}},
 };
 TTRT_REGISTER_OP(record);
 

@@ -36,7 +36,9 @@ std::vector<TensorSpec> infer_expand(const OpCall& call) {
   return {tiled(std::move(out), input(call).dtype)};
 }
 
-Kernel prepare_expand(const OpCall& call, const PrepareContext&) { return run_move(plan_expand(input(call), infer_expand(call)[0].logical)); }
+Kernel prepare_expand(const OpCall& call, const PrepareContext&) {
+  return run_move(plan_expand(input(call), infer_expand(call)[0].logical));
+}
 
 std::vector<RtValue> reference_expand(Reference& aten, const OpCall& call, std::span<const RtValue> args) {
   const RtValue wide = aten.call("aten.expand.default", {as_float(args[0]), int_list(call.integers("size"))})[0];
@@ -56,7 +58,9 @@ std::vector<TensorSpec> infer_repeat(const OpCall& call) {
   return {tiled(std::move(out), input(call).dtype)};
 }
 
-Kernel prepare_repeat(const OpCall& call, const PrepareContext&) { return run_move(plan_repeat(input(call), call.integers("repeats"))); }
+Kernel prepare_repeat(const OpCall& call, const PrepareContext&) {
+  return run_move(plan_repeat(input(call), call.integers("repeats")));
+}
 
 std::vector<RtValue> reference_repeat(Reference& aten, const OpCall& call, std::span<const RtValue> args) {
   return aten.call("aten.repeat.default", {as_float(args[0]), int_list(call.integers("repeats"))});
@@ -104,10 +108,12 @@ Kernel prepare_pad(const OpCall& call, const PrepareContext&) {
 }
 
 std::vector<RtValue> reference_pad(Reference& aten, const OpCall& call, std::span<const RtValue> args) {
-  return aten.call("aten.constant_pad_nd.default", {as_float(args[0]), int_list(call.integers("pad")), call.number("value")});
+  return aten.call("aten.constant_pad_nd.default",
+                   {as_float(args[0]), int_list(call.integers("pad")), call.number("value")});
 }
 
-OpRecord movement(std::string_view name, std::string_view summary, std::string_view schema, std::vector<Lowering> lowers) {
+OpRecord movement(std::string_view name, std::string_view summary, std::string_view schema,
+                  std::vector<Lowering> lowers) {
   OpRecord record;
   record.name = name;
   record.summary = summary;
@@ -120,7 +126,9 @@ OpRecord movement(std::string_view name, std::string_view summary, std::string_v
 }
 
 const OpRecord expand = [] {
-  OpRecord r = movement("tt.expand", "Dims of size 1 repeated, leading dims added", "(Tensor x, SymInt[] size) -> Tensor", {{"aten.expand.default", lower_two}, {"aten.broadcast_to.default", lower_two}});
+  OpRecord r =
+      movement("tt.expand", "Dims of size 1 repeated, leading dims added", "(Tensor x, SymInt[] size) -> Tensor",
+               {{"aten.expand.default", lower_two}, {"aten.broadcast_to.default", lower_two}});
   r.infer = infer_expand;
   r.prepare = prepare_expand;
   r.reference = reference_expand;
@@ -141,7 +149,8 @@ const OpRecord expand = [] {
 TTRT_REGISTER_OP(expand);
 
 const OpRecord repeat = [] {
-  OpRecord r = movement("tt.repeat", "The whole tensor several times along each dim", "(Tensor x, SymInt[] repeats) -> Tensor", {{"aten.repeat.default", lower_two}});
+  OpRecord r = movement("tt.repeat", "The whole tensor several times along each dim",
+                        "(Tensor x, SymInt[] repeats) -> Tensor", {{"aten.repeat.default", lower_two}});
   r.infer = infer_repeat;
   r.prepare = prepare_repeat;
   r.reference = reference_repeat;
@@ -154,7 +163,8 @@ const OpRecord repeat = [] {
 TTRT_REGISTER_OP(repeat);
 
 const OpRecord pad = [] {
-  OpRecord r = movement("tt.pad", "A constant around a tensor; negative sizes cut", "(Tensor x, SymInt[] pad, float value=0.0) -> Tensor",
+  OpRecord r = movement("tt.pad", "A constant around a tensor; negative sizes cut",
+                        "(Tensor x, SymInt[] pad, float value=0.0) -> Tensor",
                         {{"aten.constant_pad_nd.default", lower_pad}, {"aten.pad.default", lower_pad}});
   r.infer = infer_pad;
   r.prepare = prepare_pad;

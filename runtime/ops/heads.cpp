@@ -10,7 +10,8 @@ std::vector<TensorSpec> infer_split(const OpCall& call) {
   const TensorSpec& x = spec_of(call, "x");
   const std::int64_t heads = call.integer("num_heads");
   if (x.logical.size() != 3) bad_call(call, "the input is not [batch, sequence, width]");
-  if (heads < 1 || x.cols() % heads != 0) bad_call(call, std::to_string(x.cols()) + " columns in " + std::to_string(heads) + " heads");
+  if (heads < 1 || x.cols() % heads != 0)
+    bad_call(call, std::to_string(x.cols()) + " columns in " + std::to_string(heads) + " heads");
   return {tiled({x.logical[0], heads, x.logical[1], x.logical[2] / heads}, x.dtype)};
 }
 

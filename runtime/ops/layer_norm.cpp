@@ -12,7 +12,8 @@ namespace ir = ttc::ir;
 
 template <bool narrow>
 struct LayerNormRow {
-  [[gnu::always_inline]] static inline void run(float* row, std::int64_t n, const float* weight, const float* bias, float eps) {
+  [[gnu::always_inline]] static inline void run(float* row, std::int64_t n, const float* weight, const float* bias,
+                                                float eps) {
     const auto count = static_cast<float>(n);
     const float mean = intermediate<narrow>(row_sum(row, n, [](float x) { return x; }) / count);
     for (std::int64_t i = 0; i < n; ++i) row[i] = intermediate<narrow>(row[i] - mean);
@@ -40,25 +41,33 @@ LowerResult lower(const LowerContext& context) {
 
 Kernel prepare(const OpCall& call, const PrepareContext& context) {
   if (context.numerics != Numerics::fast) return {};
-  const auto run = call.boolean("fp32_acc") ? dispatch<LayerNormRow<false>, float*, std::int64_t, const float*, const float*, float>
-                                            : dispatch<LayerNormRow<true>, float*, std::int64_t, const float*, const float*, float>;
+  const auto run = call.boolean("fp32_acc")
+                       ? dispatch<LayerNormRow<false>, float*, std::int64_t, const float*, const float*, float>
+                       : dispatch<LayerNormRow<true>, float*, std::int64_t, const float*, const float*, float>;
   const auto eps = static_cast<float>(call.number("eps"));
-  return [=, weight = RowOperand(call, context, "weight", 1), bias = RowOperand(call, context, "bias", 2)](const KernelArgs& args) {
+  return [=, weight = RowOperand(call, context, "weight", 1),
+          bias = RowOperand(call, context, "bias", 2)](const KernelArgs& args) {
     const float *w = weight.get(args), *b = bias.get(args);
-    for_each_row(*args.in[0], *args.out[0], Rounding::away, [&](float* row, std::int64_t n) { run(row, n, w, b, eps); });
+    for_each_row(*args.in[0], *args.out[0], Rounding::away,
+                 [&](float* row, std::int64_t n) { run(row, n, w, b, eps); });
   };
 }
 
 std::vector<RtValue> reference(Reference& aten, const OpCall& call, std::span<const RtValue> args) {
   const std::vector<RtValue> f = as_floats(args);
-  const auto vector = [&](const RtValue& row) { return row.is_none() ? row : aten.call("aten.reshape.default", {row, int_list({-1})})[0]; };
-  return aten.call("aten.layer_norm.default", {f[0], int_list({call.integer("normalized_size")}), vector(f[1]), vector(f[2]), call.number("eps")});
+  const auto vector = [&](const RtValue& row) {
+    return row.is_none() ? row : aten.call("aten.reshape.default", {row, int_list({-1})})[0];
+  };
+  return aten.call("aten.layer_norm.default",
+                   {f[0], int_list({call.integer("normalized_size")}), vector(f[1]), vector(f[2]), call.number("eps")});
 }
 
 const OpRecord record{
     .name = "tt.layer_norm",
     .summary = "Layer normalisation over the last dim",
-    .schema = "(Tensor x, Tensor? weight=None, Tensor? bias=None, *, int normalized_size, float eps=1e-05, bool fp32_acc=True) -> Tensor",
+    .schema =
+        "(Tensor x, Tensor? weight=None, Tensor? bias=None, *, int normalized_size, float eps=1e-05, bool "
+        "fp32_acc=True) -> Tensor",
     .lowers = {{"aten.layer_norm.default", lower}, {"aten.native_layer_norm.default", lower}},
     .operands = {{"weight", OperandKind::packed}, {"bias", OperandKind::packed}},
     .packed = {{"weight", Packed::Form::row, norm_row_spec}, {"bias", Packed::Form::row, norm_row_spec}},
@@ -68,15 +77,18 @@ const OpRecord record{
     .reference = reference,
     .cost = norm_cost,
     .tolerance = {.pcc = 0.9999},
-    .cases = {{"weight and bias", R"(graph main(%x: f32[2, 5, 64] user, $w: f32[64] parameter "w" = rand(1), $b: f32[64] parameter "b" = rand(2)) {
+    .cases =
+        {{"weight and bias",
+          R"(graph main(%x: f32[2, 5, 64] user, $w: f32[64] parameter "w" = rand(1), $b: f32[64] parameter "b" = rand(2)) {
   %y: f32[2, 5, 64] = aten.layer_norm.default(%x, normalized_shape=[64], weight=$w, bias=$b)
   return %y
 })"},
-              {"ragged, no weights, other eps", R"(graph main(%x: f32[3, 40] user) {
+         {"ragged, no weights, other eps", R"(graph main(%x: f32[3, 40] user) {
   %y: f32[3, 40] = aten.layer_norm.default(%x, normalized_shape=[40], eps=0.1)
   return %y
 })"},
-              {"native, first result only", R"(graph main(%x: f32[1, 7, 33] user, $w: f32[33] parameter "w" = rand(1), $b: f32[33] parameter "b" = rand(2)) {
+         {"native, first result only",
+          R"(graph main(%x: f32[1, 7, 33] user, $w: f32[33] parameter "w" = rand(1), $b: f32[33] parameter "b" = rand(2)) {
   %y: f32[1, 7, 33], %mean: f32[1, 7, 1], %rstd: f32[1, 7, 1] = aten.native_layer_norm.default(%x, [33], $w, $b, 1e-05)
   return %y
 })"}},

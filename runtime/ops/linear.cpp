@@ -19,8 +19,10 @@ LowerResult lower(const LowerContext& context) {
   if (auto no = check_floats(context)) return *no;
   const AtenArgs args(context);
   const ir::Value* weight = args["weight"].value();
-  if (weight == nullptr || !ir::is_weight(weight)) return Reason{ReasonCode::NonConstantWeight, "the weight is computed at run time"};
-  if (weight->type.rank() != 2 || !weight->type.is_static()) return Reason{ReasonCode::RankUnsupported, "the weight is no matrix"};
+  if (weight == nullptr || !ir::is_weight(weight))
+    return Reason{ReasonCode::NonConstantWeight, "the weight is computed at run time"};
+  if (weight->type.rank() != 2 || !weight->type.is_static())
+    return Reason{ReasonCode::RankUnsupported, "the weight is no matrix"};
   if (args.given("bias") && !ir::is_weight(args["bias"].value())) {
     return Reason{ReasonCode::NonConstantWeight, "the bias is computed at run time"};
   }
@@ -28,10 +30,10 @@ LowerResult lower(const LowerContext& context) {
   if (args.rank("input").value_or(0) < 1) return Reason{ReasonCode::RankUnsupported, "a scalar input"};
   const DataType format = context.options.weight;
   const MathFidelity fidelity = context.options.fidelity.value_or(default_fidelity(format));
-  return Lowered{.args = {args["input"], args["weight"], args["bias"],
-                          ir::Arg::ints({*weight->type.dim(1), *weight->type.dim(0)}), std::string(to_string(format)),
-                          std::string(to_string(fidelity)), context.options.fp32_acc, ir::Arg()},
-                 .results = {}};
+  return Lowered{
+      .args = {args["input"], args["weight"], args["bias"], ir::Arg::ints({*weight->type.dim(1), *weight->type.dim(0)}),
+               std::string(to_string(format)), std::string(to_string(fidelity)), context.options.fp32_acc, ir::Arg()},
+      .results = {}};
 }
 
 std::pair<std::int64_t, std::int64_t> weight_shape(const OpCall& call) {
@@ -58,7 +60,8 @@ std::vector<TensorSpec> infer(const OpCall& call) {
   const TensorSpec& x = spec_of(call, "x");
   const auto [k, n] = weight_shape(call);
   if (x.logical.empty() || x.logical.back() != k) {
-    bad_call(call, "the input's last dim is " + std::to_string(x.logical.empty() ? 1 : x.logical.back()) + ", the weight wants " + std::to_string(k));
+    bad_call(call, "the input's last dim is " + std::to_string(x.logical.empty() ? 1 : x.logical.back()) +
+                       ", the weight wants " + std::to_string(k));
   }
   Shape out = x.logical;
   out.back() = n;
@@ -67,7 +70,8 @@ std::vector<TensorSpec> infer(const OpCall& call) {
 
 ttc::Refusal supports(const OpCall& call) {
   const std::string& activation = call.string("activation");
-  if (!activation.empty() && activation_function(activation) == nullptr) return unsupported("activation '" + activation + "'");
+  if (!activation.empty() && activation_function(activation) == nullptr)
+    return unsupported("activation '" + activation + "'");
   return any_tiles(call);
 }
 
@@ -149,8 +153,9 @@ Cost cost(const OpCall& call) {
 const OpRecord record{
     .name = "tt.linear",
     .summary = "x times a packed weight, plus bias, through an optional activation",
-    .schema = "(Tensor x, Tensor weight, Tensor? bias=None, *, int[] weight_shape, str weight_format=\"bfloat16\", "
-              "str fidelity=\"HiFi4\", bool fp32_acc=True, str? activation=None) -> Tensor",
+    .schema =
+        "(Tensor x, Tensor weight, Tensor? bias=None, *, int[] weight_shape, str weight_format=\"bfloat16\", "
+        "str fidelity=\"HiFi4\", bool fp32_acc=True, str? activation=None) -> Tensor",
     .lowers = {{"aten.linear.default", lower}},
     .operands = {{"weight", OperandKind::packed}, {"bias", OperandKind::packed}},
     .packed = {{"weight", Packed::Form::transposed, weight_spec}, {"bias", Packed::Form::row, bias_spec}},
@@ -160,19 +165,23 @@ const OpRecord record{
     .reference = reference,
     .cost = cost,
     .tolerance = {.pcc = 0.9995},
-    .cases = {{"bias", R"(graph main(%x: f32[2, 5, 64] user, $w: f32[96, 64] parameter "w" = rand(1), $b: f32[96] parameter "b" = rand(2)) {
+    .cases =
+        {{"bias",
+          R"(graph main(%x: f32[2, 5, 64] user, $w: f32[96, 64] parameter "w" = rand(1), $b: f32[96] parameter "b" = rand(2)) {
   %y: f32[2, 5, 96] = aten.linear.default(%x, $w, $b)
   return %y
 })"},
-              {"no bias, ragged", R"(graph main(%x: f32[1, 7, 33] user, $w: f32[45, 33] parameter "w" = rand(3)) {
+         {"no bias, ragged", R"(graph main(%x: f32[1, 7, 33] user, $w: f32[45, 33] parameter "w" = rand(3)) {
   %y: f32[1, 7, 45] = aten.linear.default(%x, $w)
   return %y
 })"},
-              {"matrix", R"(graph main(%x: f32[3, 40] user, $w: f32[10, 40] parameter "w" = rand(4), $b: f32[10] parameter "b" = rand(5)) {
+         {"matrix",
+          R"(graph main(%x: f32[3, 40] user, $w: f32[10, 40] parameter "w" = rand(4), $b: f32[10] parameter "b" = rand(5)) {
   %y: f32[3, 10] = aten.linear.default(%x, $w, $b)
   return %y
 })"},
-              {"vector", R"(graph main(%x: f32[40] user, $w: f32[10, 40] parameter "w" = rand(4), $b: f32[10] parameter "b" = rand(5)) {
+         {"vector",
+          R"(graph main(%x: f32[40] user, $w: f32[10, 40] parameter "w" = rand(4), $b: f32[10] parameter "b" = rand(5)) {
   %y: f32[10] = aten.linear.default(%x, $w, $b)
   return %y
 })"}},

@@ -1,9 +1,10 @@
 // tt.matmul: products of batches of matrices, leading dims broadcast; b may be read transposed ([.., N, K]).
+#include "device/matmul.h"
+
 #include <algorithm>
 #include <memory>
 
 #include "device/arch.h"
-#include "device/matmul.h"
 #include "ops/rules.h"
 #include "ops/tiles.h"
 
@@ -23,7 +24,8 @@ LowerResult lower(const LowerContext& context) {
   if (auto no = check_floats(context)) return *no;
   const ir::Node& node = context.node;
   for (std::size_t i = 0; i < 2; ++i) {
-    if (node.operand(i) == nullptr || node.operand(i)->type.rank() < 2) return Reason{ReasonCode::RankUnsupported, "a vector operand"};
+    if (node.operand(i) == nullptr || node.operand(i)->type.rank() < 2)
+      return Reason{ReasonCode::RankUnsupported, "a vector operand"};
   }
   return lowered(context, node.arg(0), node.arg(1), false);
 }
@@ -32,9 +34,12 @@ LowerResult lower(const LowerContext& context) {
 LowerResult lower_linear(const LowerContext& context) {
   if (auto no = check_floats(context)) return *no;
   const AtenArgs args(context);
-  if (args.given("bias")) return Reason{ReasonCode::NonConstantWeight, "a linear with a bias whose weight is computed at run time"};
-  if (args.rank("input").value_or(0) < 2 || args.rank("weight") != 2) return Reason{ReasonCode::RankUnsupported, "a vector operand"};
-  if (ir::is_weight(args["weight"].value())) return Reason{ReasonCode::Unsupported, "a linear with a constant weight is tt.linear"};
+  if (args.given("bias"))
+    return Reason{ReasonCode::NonConstantWeight, "a linear with a bias whose weight is computed at run time"};
+  if (args.rank("input").value_or(0) < 2 || args.rank("weight") != 2)
+    return Reason{ReasonCode::RankUnsupported, "a vector operand"};
+  if (ir::is_weight(args["weight"].value()))
+    return Reason{ReasonCode::Unsupported, "a linear with a constant weight is tt.linear"};
   return lowered(context, args["input"], args["weight"], true);
 }
 
@@ -54,8 +59,8 @@ std::vector<TensorSpec> infer(const OpCall& call) {
 
 // Products that one Matmul computes at a stretch, and where each stretch starts.
 struct Stretches {
-  std::int64_t batch = 1, b_batch = 1;                       // of one stretch
-  std::vector<std::pair<std::int64_t, std::int64_t>> starts; // matrix of a, matrix of b
+  std::int64_t batch = 1, b_batch = 1;                        // of one stretch
+  std::vector<std::pair<std::int64_t, std::int64_t>> starts;  // matrix of a, matrix of b
 };
 
 // A stretch covers trailing leading-dims in which a is whole, and b first whole, then of size 1.
@@ -93,8 +98,15 @@ Kernel prepare(const OpCall& call, const PrepareContext& context) {
   const TensorSpec &a = spec_of(call, "a"), &b = spec_of(call, "b");
   const TensorSpec out = infer(call)[0];
   const Stretches s = stretches(leading(out), leading(a), leading(b));
-  MatmulSpec spec{.batch = s.batch, .b_batch = s.b_batch, .m = a.rows(), .k = a.cols(), .n = out.cols(),
-                  .transpose_b = call.boolean("transpose_b"), .a = a.dtype, .b = b.dtype, .out = out.dtype};
+  MatmulSpec spec{.batch = s.batch,
+                  .b_batch = s.b_batch,
+                  .m = a.rows(),
+                  .k = a.cols(),
+                  .n = out.cols(),
+                  .transpose_b = call.boolean("transpose_b"),
+                  .a = a.dtype,
+                  .b = b.dtype,
+                  .out = out.dtype};
   spec.config = call.compute_config();
   spec.numerics = context.numerics;
   const auto matmul = std::make_shared<Matmul>(std::move(spec));
@@ -126,7 +138,8 @@ Cost cost(const OpCall& call) {
   const TensorSpec out = infer(call)[0];
   const double phases = 1.0 + static_cast<double>(call.compute_config().math_fidelity);
   Cost cost;
-  cost.math_cycles = static_cast<double>(out.tiles() * a.tile_cols()) * 16.0 * phases / static_cast<double>(default_profile().cores());
+  cost.math_cycles =
+      static_cast<double>(out.tiles() * a.tile_cols()) * 16.0 * phases / static_cast<double>(default_profile().cores());
   cost.flops = 2.0 * static_cast<double>(volume(out.logical) * a.cols());
   cost.dram_bytes = bytes_moved(call);
   cost.l1_bytes = 2 * 8 * tile_bytes(a.dtype) + 4 * tile_bytes(DataType::float32);
@@ -137,7 +150,10 @@ const OpRecord record{
     .name = "tt.matmul",
     .summary = "Products of batches of matrices, leading dims broadcast",
     .schema = "(Tensor a, Tensor b, *, bool transpose_b=False, str fidelity=\"HiFi4\", bool fp32_acc=True) -> Tensor",
-    .lowers = {{"aten.mm.default", lower}, {"aten.bmm.default", lower}, {"aten.matmul.default", lower}, {"aten.linear.default", lower_linear}},
+    .lowers = {{"aten.mm.default", lower},
+               {"aten.bmm.default", lower},
+               {"aten.matmul.default", lower},
+               {"aten.linear.default", lower_linear}},
     .operands = {},
     .packed = {},
     .infer = infer,
@@ -158,7 +174,8 @@ const OpRecord record{
   %y: f32[2, 3, 33, 64] = aten.matmul.default(%a, %b)
   return %y
 })"},
-              {"b without leading dims", R"(graph main(%a: f32[2, 5, 64] user, $b: f32[64, 32] parameter "b" = rand(1)) {
+              {"b without leading dims",
+               R"(graph main(%a: f32[2, 5, 64] user, $b: f32[64, 32] parameter "b" = rand(1)) {
   %y: f32[2, 5, 32] = aten.matmul.default(%a, $b)
   return %y
 })"},

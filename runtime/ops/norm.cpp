@@ -12,10 +12,12 @@ std::variant<std::int64_t, Reason> check_norm(const LowerContext& context) {
   const AtenArgs args(context);
   const auto shape = args["normalized_shape"].integers();
   if (!shape) return Reason{ReasonCode::DynamicShape, "normalized_shape is computed at run time"};
-  if (shape->size() != 1) return Reason{ReasonCode::RankUnsupported, "a norm over " + std::to_string(shape->size()) + " dims"};
+  if (shape->size() != 1)
+    return Reason{ReasonCode::RankUnsupported, "a norm over " + std::to_string(shape->size()) + " dims"};
   for (const char* name : {"weight", "bias"}) {
     if (!args.given(name)) continue;
-    if (!ir::is_weight(args[name].value())) return Reason{ReasonCode::NonConstantWeight, std::string("the ") + name + " is computed at run time"};
+    if (!ir::is_weight(args[name].value()))
+      return Reason{ReasonCode::NonConstantWeight, std::string("the ") + name + " is computed at run time"};
     if (args.rank(name) != 1) return Reason{ReasonCode::RankUnsupported, std::string("the ") + name + " is no vector"};
   }
   if (args.given("eps") && !args.number("eps")) return unsupported("eps is computed at run time");

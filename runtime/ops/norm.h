@@ -9,7 +9,8 @@
 
 namespace ttrt::ops {
 
-// `normalized_shape` must be one number, the input's last dim; weights must be constant vectors. The number, or why not.
+// `normalized_shape` must be one number, the input's last dim; weights must be constant vectors. The number, or why
+// not.
 std::variant<std::int64_t, ttc::Reason> check_norm(const LowerContext& context);
 
 // A weight row [1, normalized_size]: float32 where the activations are, else bfloat16.

@@ -62,12 +62,14 @@ std::vector<TensorSpec> infer_transpose(const OpCall& call) {
 
 Kernel prepare_transpose(const OpCall& call, const PrepareContext&) {
   const TensorSpec& x = spec_of(call, "x");
-  const Move move = x.logical.empty() ? plan_reshape(x, {}) : plan_transpose(x, call.integer("dim0"), call.integer("dim1"));
+  const Move move =
+      x.logical.empty() ? plan_reshape(x, {}) : plan_transpose(x, call.integer("dim0"), call.integer("dim1"));
   return [move](const KernelArgs& args) { move.run(args.in[0]->data(), args.out[0]->data()); };
 }
 
 std::vector<RtValue> reference_transpose(Reference& aten, const OpCall& call, std::span<const RtValue> args) {
-  const RtValue turned = aten.call("aten.transpose.int", {as_float(args[0]), call.integer("dim0"), call.integer("dim1")})[0];
+  const RtValue turned =
+      aten.call("aten.transpose.int", {as_float(args[0]), call.integer("dim0"), call.integer("dim1")})[0];
   return aten.call("aten.contiguous.default", {turned});
 }
 

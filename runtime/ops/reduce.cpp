@@ -1,5 +1,5 @@
-// Reductions over dims: tt.sum, tt.mean, tt.amax, tt.amin, tt.var, and running sums, tt.cumsum. Padding never takes part.
-// Sums are added in float32 (a float32 Dest) and rounded once. An empty list of dims means all.
+// Reductions over dims: tt.sum, tt.mean, tt.amax, tt.amin, tt.var, and running sums, tt.cumsum. Padding never takes
+// part. Sums are added in float32 (a float32 Dest) and rounded once. An empty list of dims means all.
 #include <algorithm>
 #include <cmath>
 
@@ -20,7 +20,8 @@ namespace ir = ttc::ir;
 enum class Kind : std::uint8_t { sum, mean, amax, amin, var };
 
 struct ReduceLine {
-  [[gnu::always_inline]] static inline void run(Kind kind, const float* in, std::int64_t n, float* out, float correction) {
+  [[gnu::always_inline]] static inline void run(Kind kind, const float* in, std::int64_t n, float* out,
+                                                float correction) {
     const auto count = static_cast<float>(n);
     if (kind == Kind::amax) {
       *out = row_max(in, n);
@@ -39,7 +40,8 @@ struct ReduceLine {
 };
 
 struct ReduceRows {
-  [[gnu::always_inline]] static inline void run(Kind kind, const float* in, std::int64_t n, std::int64_t inner, float* out, float correction) {
+  [[gnu::always_inline]] static inline void run(Kind kind, const float* in, std::int64_t n, std::int64_t inner,
+                                                float* out, float correction) {
     const float start = kind == Kind::amax ? -inf_f : kind == Kind::amin ? inf_f : 0.0F;
     for (std::int64_t j = 0; j < inner; ++j) out[j] = start;
     for (std::int64_t i = 0; i < n; ++i) {
@@ -72,7 +74,9 @@ struct Step {
   std::int64_t outer, n, inner;
 };
 
-std::vector<std::int64_t> dims_of(const OpCall& call) { return wrap_dims(call, call.integers("dims"), spec_of(call, "x").logical.size()); }
+std::vector<std::int64_t> dims_of(const OpCall& call) {
+  return wrap_dims(call, call.integers("dims"), spec_of(call, "x").logical.size());
+}
 
 // Variance needs all its dims at once; others may be taken one group after the other.
 std::vector<Step> steps_of(const Shape& shape, const std::vector<std::int64_t>& dims) {
@@ -95,8 +99,10 @@ std::vector<TensorSpec> infer(const OpCall& call) {
   Shape out;
   for (std::size_t i = 0; i < x.logical.size(); ++i) {
     const bool reduced = std::binary_search(dims.begin(), dims.end(), static_cast<std::int64_t>(i));
-    if (!reduced) out.push_back(x.logical[i]);
-    else if (call.boolean("keepdim")) out.push_back(1);
+    if (!reduced)
+      out.push_back(x.logical[i]);
+    else if (call.boolean("keepdim"))
+      out.push_back(1);
   }
   return {tiled(std::move(out), x.dtype)};
 }
@@ -104,8 +110,11 @@ std::vector<TensorSpec> infer(const OpCall& call) {
 void reduce(Kind kind, const Step& step, const float* in, float* out, float correction) {
   parallel_for(step.outer, 64, [&](std::int64_t o) {
     const float* from = in + o * step.n * step.inner;
-    if (step.inner == 1) dispatch<ReduceLine, Kind, const float*, std::int64_t, float*, float>(kind, from, step.n, out + o, correction);
-    else dispatch<ReduceRows, Kind, const float*, std::int64_t, std::int64_t, float*, float>(kind, from, step.n, step.inner, out + o * step.inner, correction);
+    if (step.inner == 1)
+      dispatch<ReduceLine, Kind, const float*, std::int64_t, float*, float>(kind, from, step.n, out + o, correction);
+    else
+      dispatch<ReduceRows, Kind, const float*, std::int64_t, std::int64_t, float*, float>(
+          kind, from, step.n, step.inner, out + o * step.inner, correction);
   });
 }
 
@@ -137,7 +146,8 @@ Kernel prepare_var(const OpCall& call, const PrepareContext& context) {
 }
 
 ttc::Refusal supports_var(const OpCall& call) {
-  if (steps_of(spec_of(call, "x").logical, dims_of(call)).size() != 1) return unsupported("dims that are not neighbours");
+  if (steps_of(spec_of(call, "x").logical, dims_of(call)).size() != 1)
+    return unsupported("dims that are not neighbours");
   return float_tiles(call);
 }
 
@@ -150,7 +160,8 @@ LowerResult lower(const LowerContext& context) {
   auto dims = std::optional<std::vector<std::int64_t>>(std::vector<std::int64_t>{});
   if (args.given("dim")) dims = args["dim"].integers();
   if (!dims) return unsupported("dims computed at run time");
-  return Lowered{.args = {context.node.arg(0), ir::Arg::ints(*dims), args["keepdim"].boolean().value_or(false)}, .results = {}};
+  return Lowered{.args = {context.node.arg(0), ir::Arg::ints(*dims), args["keepdim"].boolean().value_or(false)},
+                 .results = {}};
 }
 
 // max.dim and min.dim give values and indices; only the values exist here.
@@ -159,7 +170,9 @@ LowerResult lower_values(const LowerContext& context) {
   if (auto no = check_floats(context)) return *no;
   const AtenArgs args(context);
   if (!args.integer("dim")) return unsupported("dim computed at run time");
-  return Lowered{.args = {context.node.arg(0), ir::Arg::ints({*args.integer("dim")}), args["keepdim"].boolean().value_or(false)}, .results = {0}};
+  return Lowered{
+      .args = {context.node.arg(0), ir::Arg::ints({*args.integer("dim")}), args["keepdim"].boolean().value_or(false)},
+      .results = {0}};
 }
 
 LowerResult lower_var(const LowerContext& context) {
@@ -175,7 +188,8 @@ LowerResult lower_var(const LowerContext& context) {
 
 // ---- references
 
-std::vector<RtValue> reference_with(Reference& aten, std::string_view op, const OpCall& call, std::span<const RtValue> args) {
+std::vector<RtValue> reference_with(Reference& aten, std::string_view op, const OpCall& call,
+                                    std::span<const RtValue> args) {
   return aten.call(op, {as_float(args[0]), int_list(dims_of(call)), call.boolean("keepdim")});
 }
 std::vector<RtValue> reference_sum(Reference& aten, const OpCall& call, std::span<const RtValue> args) {
@@ -191,7 +205,8 @@ std::vector<RtValue> reference_amin(Reference& aten, const OpCall& call, std::sp
   return reference_with(aten, "aten.amin.default", call, args);
 }
 std::vector<RtValue> reference_var(Reference& aten, const OpCall& call, std::span<const RtValue> args) {
-  return aten.call("aten.var.correction", {as_float(args[0]), int_list(dims_of(call)), call.number("correction"), call.boolean("keepdim")});
+  return aten.call("aten.var.correction",
+                   {as_float(args[0]), int_list(dims_of(call)), call.number("correction"), call.boolean("keepdim")});
 }
 
 // A 16x16 face per cycle on the matrix unit.
@@ -293,7 +308,8 @@ const OpRecord mean = [] {
 TTRT_REGISTER_OP(mean);
 
 const OpRecord amax = [] {
-  OpRecord r = reduction("tt.amax", "Largest value over dims", {{"aten.amax.default", lower}, {"aten.max.default", lower}, {"aten.max.dim", lower_values}});
+  OpRecord r = reduction("tt.amax", "Largest value over dims",
+                         {{"aten.amax.default", lower}, {"aten.max.default", lower}, {"aten.max.dim", lower_values}});
   r.prepare = prepare<Kind::amax>;
   r.reference = reference_amax;
   r.tolerance = {.pcc = 1.0};
@@ -316,18 +332,21 @@ const OpRecord amax = [] {
 TTRT_REGISTER_OP(amax);
 
 const OpRecord amin = [] {
-  OpRecord r = reduction("tt.amin", "Smallest value over dims", {{"aten.amin.default", lower}, {"aten.min.default", lower}, {"aten.min.dim", lower_values}});
+  OpRecord r = reduction("tt.amin", "Smallest value over dims",
+                         {{"aten.amin.default", lower}, {"aten.min.default", lower}, {"aten.min.dim", lower_values}});
   r.prepare = prepare<Kind::amin>;
   r.reference = reference_amin;
   r.tolerance = {.pcc = 1.0};
   r.cases = {{"columns of positive values: padding is smaller", R"(graph main(%x: f32[1, 7, 33] user) {
   %y: f32[1, 7] = aten.amin.default(%x, [-1])
   return %y
-})", "positive"},
+})",
+              "positive"},
              {"everything", R"(graph main(%x: f32[3, 40] user) {
   %y: f32[] = aten.min.default(%x)
   return %y
-})", "positive"}};
+})",
+              "positive"}};
   return r;
 }();
 TTRT_REGISTER_OP(amin);

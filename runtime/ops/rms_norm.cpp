@@ -30,9 +30,11 @@ LowerResult lower(const LowerContext& context) {
   const AtenArgs args(context);
   // ATen's eps=None is the epsilon of the input's dtype.
   const DType dtype = context.node.operand(0)->type.dtype;
-  const double epsilon = dtype == DType::bf16 ? 0.0078125 : dtype == DType::f16 ? 0.0009765625 : std::numeric_limits<float>::epsilon();
-  return Lowered{.args = {context.node.arg(0), args["weight"], std::get<std::int64_t>(checked), args.number("eps").value_or(epsilon),
-                          context.options.fp32_acc},
+  const double epsilon = dtype == DType::bf16  ? 0.0078125
+                         : dtype == DType::f16 ? 0.0009765625
+                                               : std::numeric_limits<float>::epsilon();
+  return Lowered{.args = {context.node.arg(0), args["weight"], std::get<std::int64_t>(checked),
+                          args.number("eps").value_or(epsilon), context.options.fp32_acc},
                  .results = {0}};
 }
 
@@ -50,7 +52,8 @@ Kernel prepare(const OpCall& call, const PrepareContext& context) {
 std::vector<RtValue> reference(Reference& aten, const OpCall& call, std::span<const RtValue> args) {
   const std::vector<RtValue> f = as_floats(args);
   const RtValue weight = f[1].is_none() ? f[1] : aten.call("aten.reshape.default", {f[1], int_list({-1})})[0];
-  return aten.call("aten.rms_norm.default", {f[0], int_list({call.integer("normalized_size")}), weight, call.number("eps")});
+  return aten.call("aten.rms_norm.default",
+                   {f[0], int_list({call.integer("normalized_size")}), weight, call.number("eps")});
 }
 
 const OpRecord record{

@@ -1,5 +1,5 @@
-// Reductions over a row of floats in a fixed order (16 lanes, then a tree), so that every instruction set gives the same
-// bits. For kernels that dispatch() copies. For .cpp files.
+// Reductions over a row of floats in a fixed order (16 lanes, then a tree), so that every instruction set gives the
+// same bits. For kernels that dispatch() copies. For .cpp files.
 #pragma once
 
 #include <bit>

@@ -30,7 +30,8 @@ void bad_call(const OpCall& call, const std::string& what) {
 
 std::int64_t wrap_dim(const OpCall& call, std::int64_t dim, std::size_t rank) {
   const auto n = std::max<std::int64_t>(static_cast<std::int64_t>(rank), 1);
-  if (dim < -n || dim >= n) bad_call(call, "dim " + std::to_string(dim) + " of a tensor of rank " + std::to_string(rank));
+  if (dim < -n || dim >= n)
+    bad_call(call, "dim " + std::to_string(dim) + " of a tensor of rank " + std::to_string(rank));
   return dim < 0 ? dim + n : dim;
 }
 
@@ -51,7 +52,8 @@ Shape broadcast(const OpCall& call, const Shape& a, const Shape& b) {
   for (std::size_t i = 0; i < out.size(); ++i) {
     const std::int64_t x = i < a.size() ? a[a.size() - 1 - i] : 1;
     const std::int64_t y = i < b.size() ? b[b.size() - 1 - i] : 1;
-    if (x != y && x != 1 && y != 1) bad_call(call, "sizes " + std::to_string(x) + " and " + std::to_string(y) + " do not broadcast");
+    if (x != y && x != 1 && y != 1)
+      bad_call(call, "sizes " + std::to_string(x) + " and " + std::to_string(y) + " do not broadcast");
     out[out.size() - 1 - i] = x == 1 ? y : x;
   }
   return out;
@@ -112,7 +114,8 @@ Refusal float_tiles(const OpCall& call) {
   for (const TensorSpec& spec : call.tensors) {
     if (auto no = check_tiled(spec)) return no;
     if (spec.dtype != DataType::bfloat16 && spec.dtype != DataType::float32) {
-      return Reason{ReasonCode::DtypeUnsupported, "the kernel takes bfloat16 and float32, not " + std::string(to_string(spec.dtype))};
+      return Reason{ReasonCode::DtypeUnsupported,
+                    "the kernel takes bfloat16 and float32, not " + std::string(to_string(spec.dtype))};
     }
   }
   return std::nullopt;
@@ -155,10 +158,13 @@ bool is_device_float(DType dtype) { return dtype == DType::f32 || dtype == DType
 
 Refusal check_float(const ir::Value& value, std::string_view what) {
   if (!value.type.is_tensor()) return unsupported(std::string(what) + " is no tensor");
-  if (!value.type.has_dtype) return Reason{ReasonCode::DtypeUnsupported, "the dtype of " + std::string(what) + " is not known"};
-  if (!value.type.has_shape) return Reason{ReasonCode::DynamicShape, "the rank of " + std::string(what) + " is not known"};
+  if (!value.type.has_dtype)
+    return Reason{ReasonCode::DtypeUnsupported, "the dtype of " + std::string(what) + " is not known"};
+  if (!value.type.has_shape)
+    return Reason{ReasonCode::DynamicShape, "the rank of " + std::string(what) + " is not known"};
   if (is_device_float(value.type.dtype)) return std::nullopt;
-  return Reason{ReasonCode::DtypeUnsupported, std::string(what) + " is " + std::string(ttc::torch_name(value.type.dtype))};
+  return Reason{ReasonCode::DtypeUnsupported,
+                std::string(what) + " is " + std::string(ttc::torch_name(value.type.dtype))};
 }
 
 Refusal check_float_operands(const LowerContext& context, std::initializer_list<std::string_view> except) {
@@ -202,9 +208,9 @@ Refusal check_unused(const ir::Node& node, std::size_t first) {
 
 Refusal check_mask_stays(const ir::Node& node) {
   constexpr std::array<std::string_view, 11> takes_masks{
-      "aten.where.self",          "aten.where.ScalarOther",    "aten.where.ScalarSelf",   "aten.masked_fill.Scalar",
-      "aten.masked_fill.Tensor",  "aten.logical_and.default",  "aten.logical_or.default", "aten.logical_not.default",
-      "aten.logical_xor.default", "aten.bitwise_not.default",  "aten.bitwise_and.Tensor"};
+      "aten.where.self",          "aten.where.ScalarOther",   "aten.where.ScalarSelf",   "aten.masked_fill.Scalar",
+      "aten.masked_fill.Tensor",  "aten.logical_and.default", "aten.logical_or.default", "aten.logical_not.default",
+      "aten.logical_xor.default", "aten.bitwise_not.default", "aten.bitwise_and.Tensor"};
   const ir::Value& mask = *node.result();
   const Refusal no = Reason{ReasonCode::DtypeUnsupported, "the result is bool"};
   if (mask.output_uses() > 0) return no;

@@ -1,6 +1,6 @@
 // One copy of a kernel per instruction set: dispatch<K>(args...) calls K::run compiled for what isa() says.
-// K::run and all it calls must be always_inline. The library is compiled with -ffp-contract=off, so every copy gives the
-// same bits. For .cpp files.
+// K::run and all it calls must be always_inline. The library is compiled with -ffp-contract=off, so every copy gives
+// the same bits. For .cpp files.
 #pragma once
 
 #include <cstdint>

@@ -69,7 +69,9 @@ LowerResult lower_narrow(const LowerContext& context) {
   return Lowered{.args = {context.node.arg(0), *dim, *start, *start + *length, 1}, .results = {}};
 }
 
-std::vector<TensorSpec> infer_slice(const OpCall& call) { return {with_size(input(call), dim_of(call), range_of(call).count)}; }
+std::vector<TensorSpec> infer_slice(const OpCall& call) {
+  return {with_size(input(call), dim_of(call), range_of(call).count)};
+}
 
 Kernel prepare_slice(const OpCall& call, const PrepareContext&) {
   const Range r = range_of(call);
@@ -78,8 +80,9 @@ Kernel prepare_slice(const OpCall& call, const PrepareContext&) {
 }
 
 std::vector<RtValue> reference_slice(Reference& aten, const OpCall& call, std::span<const RtValue> args) {
-  const RtValue part = aten.call("aten.slice.Tensor", {as_float(args[0]), call.integer("dim"), literal(call.arg("start")), literal(call.arg("end")),
-                                                       call.integer("step")})[0];
+  const RtValue part =
+      aten.call("aten.slice.Tensor", {as_float(args[0]), call.integer("dim"), literal(call.arg("start")),
+                                      literal(call.arg("end")), call.integer("step")})[0];
   return aten.call("aten.contiguous.default", {part});
 }
 
@@ -95,7 +98,8 @@ std::vector<TensorSpec> infer_select(const OpCall& call) {
   const std::size_t dim = dim_of(call);
   Shape out = input(call).logical;
   const std::int64_t index = call.integer("index"), size = out[dim];
-  if (index < -size || index >= size) bad_call(call, "index " + std::to_string(index) + " in a dim of " + std::to_string(size));
+  if (index < -size || index >= size)
+    bad_call(call, "index " + std::to_string(index) + " in a dim of " + std::to_string(size));
   out.erase(out.begin() + static_cast<std::ptrdiff_t>(dim));
   return {tiled(std::move(out), input(call).dtype)};
 }
@@ -153,7 +157,8 @@ LowerResult lower_chunk(const LowerContext& context) {
 LowerResult lower_split_sizes(const LowerContext& context) {
   if (auto no = check_floats(context)) return *no;
   const AtenArgs args(context);
-  if (!args["split_sizes"].integers() || !args.integer("dim")) return Reason{ReasonCode::DynamicShape, "sizes computed at run time"};
+  if (!args["split_sizes"].integers() || !args.integer("dim"))
+    return Reason{ReasonCode::DynamicShape, "sizes computed at run time"};
   return Lowered{.args = {context.node.arg(0), args["split_sizes"], args["dim"]}, .results = {}};
 }
 
@@ -285,7 +290,9 @@ const OpRecord split{
     .name = "tt.split",
     .summary = "Neighbouring ranges of one dim, one result each",
     .schema = "(Tensor x, SymInt[] sizes, int dim=0) -> Tensor[]",
-    .lowers = {{"aten.split.Tensor", lower_split}, {"aten.split_with_sizes.default", lower_split_sizes}, {"aten.split.sizes", lower_split_sizes},
+    .lowers = {{"aten.split.Tensor", lower_split},
+               {"aten.split_with_sizes.default", lower_split_sizes},
+               {"aten.split.sizes", lower_split_sizes},
                {"aten.chunk.default", lower_chunk}},
     .operands = {},
     .packed = {},

@@ -141,7 +141,8 @@ const OpRecord softmax{
               {"values of many magnitudes", R"(graph main(%x: f32[2, 5, 64] user) {
   %y: f32[2, 5, 64] = aten.softmax.int(%x, dim=-1)
   return %y
-})", "wide"}},
+})",
+               "wide"}},
 };
 TTRT_REGISTER_OP(softmax);
 
@@ -165,7 +166,8 @@ const OpRecord log_softmax{
               {"values that underflow as probabilities", R"(graph main(%x: f32[3, 40] user) {
   %y: f32[3, 40] = aten._log_softmax.default(%x, dim=1, half_to_float=false)
   return %y
-})", "wide"}},
+})",
+               "wide"}},
 };
 TTRT_REGISTER_OP(log_softmax);
 

@@ -31,7 +31,8 @@ struct NarrowTile {
 
 // A tile's faces <-> 32 rows `stride` apart.
 struct WidenBand {
-  [[gnu::always_inline]] static inline void run(const std::byte* tiles, std::int64_t across, float* rows, std::int64_t stride) {
+  [[gnu::always_inline]] static inline void run(const std::byte* tiles, std::int64_t across, float* rows,
+                                                std::int64_t stride) {
     const std::uint16_t* in = reinterpret_cast<const std::uint16_t*>(tiles);
     for (std::int64_t run = 0; run < across * 4 * 16; ++run) {
       const std::int64_t tile = run / 64, face = run / 16 % 4, r = run % 16;
@@ -82,7 +83,8 @@ void store_element(DataType dtype, float value, std::int64_t offset, std::byte* 
 }
 
 template <Rounding rounding>
-void store_band_as(DataType dtype, const float* rows, std::int64_t stride, int height, std::int64_t cols, std::byte* tiles) {
+void store_band_as(DataType dtype, const float* rows, std::int64_t stride, int height, std::int64_t cols,
+                   std::byte* tiles) {
   const std::int64_t across = (cols + 31) / 32, whole = cols / 16 * 16;
   if (height < 32 || cols % 32 != 0) std::memset(tiles, 0, static_cast<std::size_t>(across * tile_bytes(dtype)));
   if (dtype == DataType::float32) {
@@ -91,7 +93,8 @@ void store_band_as(DataType dtype, const float* rows, std::int64_t stride, int h
     dispatch<NarrowBand<rounding>>(rows, stride, height, whole, tiles);
   }
   for (int r = 0; r < height; ++r) {
-    for (std::int64_t c = whole; c < cols; ++c) store_element<rounding>(dtype, rows[r * stride + c], band_offset(r, c), tiles);
+    for (std::int64_t c = whole; c < cols; ++c)
+      store_element<rounding>(dtype, rows[r * stride + c], band_offset(r, c), tiles);
   }
 }
 
@@ -128,8 +131,8 @@ void load_band(DataType dtype, const std::byte* tiles, std::int64_t across, floa
   for (std::int64_t t = 0; t < across; ++t) unpack_region(dtype, tiles + t * bytes, rows + t * 32, stride, 32, 32);
 }
 
-void store_band(DataType dtype, Rounding rounding, const float* rows, std::int64_t stride, int height, std::int64_t cols,
-                std::byte* tiles) {
+void store_band(DataType dtype, Rounding rounding, const float* rows, std::int64_t stride, int height,
+                std::int64_t cols, std::byte* tiles) {
   if (rounding == Rounding::even) return store_band_as<Rounding::even>(dtype, rows, stride, height, cols, tiles);
   store_band_as<Rounding::away>(dtype, rows, stride, height, cols, tiles);
 }
@@ -142,7 +145,8 @@ void load_rows(const DeviceTensor& tensor, float* out) {
     const std::int64_t start = (band / g.down * g.rows + band % g.down * tile_dim) * g.cols;
     const int height = g.rows_in(first);
     for (std::int64_t t = 0; t < g.across; ++t) {
-      unpack_region(g.dtype, bytes + (first + t) * g.bytes, out + start + t * tile_dim, g.cols, height, g.cols_in(first + t));
+      unpack_region(g.dtype, bytes + (first + t) * g.bytes, out + start + t * tile_dim, g.cols, height,
+                    g.cols_in(first + t));
     }
   });
 }
@@ -159,7 +163,8 @@ void store_rows(const float* in, Rounding rounding, DeviceTensor& tensor) {
 
 float* scratch(int slot, std::size_t n) {
   struct Block {
-    std::unique_ptr<float[], void (*)(float*)> data{nullptr, [](float* p) { ::operator delete[](p, std::align_val_t{64}); }};
+    std::unique_ptr<float[], void (*)(float*)> data{nullptr,
+                                                    [](float* p) { ::operator delete[](p, std::align_val_t{64}); }};
     std::size_t size = 0;
   };
   thread_local Block blocks[8];

@@ -27,11 +27,18 @@ struct TileGrid {
   std::int64_t bytes;  // of one tile
   DataType dtype;
   explicit TileGrid(const TensorSpec& spec)
-      : batch(spec.batch()), down(spec.tile_rows()), across(spec.tile_cols()), rows(spec.rows()), cols(spec.cols()),
-        bytes(tile_bytes(spec.dtype)), dtype(spec.dtype) {}
+      : batch(spec.batch()),
+        down(spec.tile_rows()),
+        across(spec.tile_cols()),
+        rows(spec.rows()),
+        cols(spec.cols()),
+        bytes(tile_bytes(spec.dtype)),
+        dtype(spec.dtype) {}
   std::int64_t tiles() const { return batch * down * across; }
   // Rows and columns of data in tile t.
-  int rows_in(std::int64_t t) const { return static_cast<int>(std::min(tile_dim, rows - t / across % down * tile_dim)); }
+  int rows_in(std::int64_t t) const {
+    return static_cast<int>(std::min(tile_dim, rows - t / across % down * tile_dim));
+  }
   int cols_in(std::int64_t t) const { return static_cast<int>(std::min(tile_dim, cols - t % across * tile_dim)); }
   bool ragged() const { return rows % tile_dim != 0 || cols % tile_dim != 0; }
 };
@@ -40,8 +47,8 @@ struct TileGrid {
 void load_band(DataType dtype, const std::byte* tiles, std::int64_t across, float* rows, std::int64_t stride);
 // Only the first `height` rows of the band are written and none is read beyond; the others become zero, and so do
 // columns from `cols` on.
-void store_band(DataType dtype, Rounding rounding, const float* rows, std::int64_t stride, int height, std::int64_t cols,
-                std::byte* tiles);
+void store_band(DataType dtype, Rounding rounding, const float* rows, std::int64_t stride, int height,
+                std::int64_t cols, std::byte* tiles);
 
 // A float tensor <-> dense row-major floats without padding.
 void load_rows(const DeviceTensor& tensor, float* out);

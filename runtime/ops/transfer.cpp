@@ -1,5 +1,6 @@
 // tt.to_device and tt.to_host: where a program crosses between host and device tensors. The executor runs them itself
-// (tilize_from_host, untilize_to_host); as device kernels they do not exist. The records give schema, shapes and numbers.
+// (tilize_from_host, untilize_to_host); as device kernels they do not exist. The records give schema, shapes and
+// numbers.
 #include "device/arch.h"
 #include "ops/rules.h"
 
@@ -15,7 +16,9 @@ DataType format_of(const OpCall& call) {
   return *format;
 }
 
-std::vector<TensorSpec> infer_to_device(const OpCall& call) { return {tiled(spec_of(call, "x").logical, format_of(call))}; }
+std::vector<TensorSpec> infer_to_device(const OpCall& call) {
+  return {tiled(spec_of(call, "x").logical, format_of(call))};
+}
 
 // What the value is once it has the device format, block formats as bfloat16.
 std::vector<RtValue> reference_to_device(Reference&, const OpCall& call, std::span<const RtValue> args) {

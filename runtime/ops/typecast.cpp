@@ -18,7 +18,8 @@ LowerResult lower(const LowerContext& context) {
   if (auto no = check_floats(context, {"other"})) return *no;
   const DType to = context.node.result()->type.dtype;
   // float16's range and precision are not the device's; only widening from it is harmless.
-  if (to == DType::f16 && context.node.operand(0)->type.dtype != DType::f16) return Reason{ReasonCode::DtypeUnsupported, "a cast to float16"};
+  if (to == DType::f16 && context.node.operand(0)->type.dtype != DType::f16)
+    return Reason{ReasonCode::DtypeUnsupported, "a cast to float16"};
   return Lowered{.args = {context.node.arg(0), to}, .results = {}};
 }
 
@@ -57,8 +58,12 @@ const OpRecord record{
     .name = "tt.typecast",
     .summary = "A float tensor as another float dtype, or a copy",
     .schema = "(Tensor x, ScalarType? dtype=None) -> Tensor",
-    .lowers = {{"aten._to_copy.default", lower}, {"aten.to.dtype", lower}, {"aten.to.dtype_layout", lower}, {"aten.type_as.default", lower},
-               {"aten.clone.default", lower}, {"aten.contiguous.default", lower}},
+    .lowers = {{"aten._to_copy.default", lower},
+               {"aten.to.dtype", lower},
+               {"aten.to.dtype_layout", lower},
+               {"aten.type_as.default", lower},
+               {"aten.clone.default", lower},
+               {"aten.contiguous.default", lower}},
     .operands = {},
     .packed = {},
     .infer = same_as_x,

@@ -1,6 +1,6 @@
 // Element-wise functions of one tensor: tt.relu, tt.gelu, ... Each is a row of a table: a function of one float, the
-// ATen spellings it serves, and its parameters. Kernels widen a tile to float32, apply the function and round to nearest
-// even, as the vector unit's kernels do. The result's padding is zero whatever f(0) is.
+// ATen spellings it serves, and its parameters. Kernels widen a tile to float32, apply the function and round to
+// nearest even, as the vector unit's kernels do. The result's padding is zero whatever f(0) is.
 #include "ops/unary.h"
 
 #include <algorithm>
@@ -54,8 +54,12 @@ using Scalar = float (*)(float x, const float* p);  // `p` holds the call's numb
   return z > p[1] ? x : y;
 }
 [[gnu::always_inline]] inline float f_clamp(float x, const float* p) { return vmin(vmax(x, p[0]), p[1]); }
-[[gnu::always_inline]] inline float f_hardsigmoid(float x, const float*) { return vmin(vmax(x + 3.0F, 0.0F), 6.0F) / 6.0F; }
-[[gnu::always_inline]] inline float f_hardswish(float x, const float*) { return x * vmin(vmax(x + 3.0F, 0.0F), 6.0F) / 6.0F; }
+[[gnu::always_inline]] inline float f_hardsigmoid(float x, const float*) {
+  return vmin(vmax(x + 3.0F, 0.0F), 6.0F) / 6.0F;
+}
+[[gnu::always_inline]] inline float f_hardswish(float x, const float*) {
+  return x * vmin(vmax(x + 3.0F, 0.0F), 6.0F) / 6.0F;
+}
 // tanh(log(1 + e^x)) = 1 - 2 / ((1 + e^x)^2 + 1)
 [[gnu::always_inline]] inline float f_mish(float x, const float*) {
   const float e = 1.0F + vexp(vmin(x, 30.0F));
@@ -105,7 +109,8 @@ LowerResult lower_same(const LowerContext& context) {
   if (auto no = check_floats(context)) return *no;
   Lowered out;
   for (const ttc::ir::Arg& arg : context.node.args()) {
-    if (arg.value() != nullptr && !arg.value()->type.is_tensor()) return unsupported("a number is computed at run time");
+    if (arg.value() != nullptr && !arg.value()->type.is_tensor())
+      return unsupported("a number is computed at run time");
     const bool number = arg.value() == nullptr && arg.get_if<std::string>() == nullptr && arg.number();
     out.args.push_back(number ? ttc::ir::Arg(*arg.number()) : arg);
   }
@@ -176,9 +181,12 @@ TileFunction choose_pow(const OpCall& call) {
 const std::vector<Row>& rows() {
   static const auto* table = new std::vector<Row>{
       {"tt.relu", "max(x, 0)", vectorised<f_relu>, {{"aten.relu.default"}}},
-      {.name = "tt.gelu", .summary = "x times the normal distribution's integral up to x, or its tanh form",
+      {.name = "tt.gelu",
+       .summary = "x times the normal distribution's integral up to x, or its tanh form",
        .spellings = {{"aten.gelu.default", lower_gelu}, {"aten.gelu.default", lower_gelu, ", approximate=\"tanh\""}},
-       .schema = "(Tensor x, *, str approximate=\"none\") -> Tensor", .choose = choose_gelu, .cycles = 32 * 40},
+       .schema = "(Tensor x, *, str approximate=\"none\") -> Tensor",
+       .choose = choose_gelu,
+       .cycles = 32 * 40},
       {"tt.silu", "x / (1 + exp(-x))", vectorised<f_silu>, {{"aten.silu.default"}}},
       {"tt.sigmoid", "1 / (1 + exp(-x))", vectorised<f_sigmoid>, {{"aten.sigmoid.default"}}},
       {"tt.tanh", "hyperbolic tangent", vectorised<f_tanh>, {{"aten.tanh.default"}}},
@@ -187,14 +195,24 @@ const std::vector<Row>& rows() {
       {"tt.expm1", "exp(x) - 1", plain<f_expm1>, {{"aten.expm1.default"}}},
       {"tt.log", "natural logarithm", vectorised<f_log>, {{"aten.log.default"}}, "(Tensor x) -> Tensor", "positive"},
       {"tt.log2", "logarithm to base 2", plain<f_log2>, {{"aten.log2.default"}}, "(Tensor x) -> Tensor", "positive"},
-      {"tt.log10", "logarithm to base 10", plain<f_log10>, {{"aten.log10.default"}}, "(Tensor x) -> Tensor", "positive"},
+      {"tt.log10",
+       "logarithm to base 10",
+       plain<f_log10>,
+       {{"aten.log10.default"}},
+       "(Tensor x) -> Tensor",
+       "positive"},
       {"tt.log1p", "log(1 + x)", plain<f_log1p>, {{"aten.log1p.default"}}, "(Tensor x) -> Tensor", "positive"},
       {"tt.sqrt", "square root", vectorised<f_sqrt>, {{"aten.sqrt.default"}}, "(Tensor x) -> Tensor", "positive"},
       {"tt.rsqrt", "1 / sqrt(x)", vectorised<f_rsqrt>, {{"aten.rsqrt.default"}}, "(Tensor x) -> Tensor", "positive"},
       {"tt.neg", "-x", vectorised<f_neg>, {{"aten.neg.default"}}},
       {"tt.abs", "absolute value", vectorised<f_abs>, {{"aten.abs.default"}}},
       {"tt.sign", "-1, 0 or 1", vectorised<f_sign>, {{"aten.sign.default"}}},
-      {"tt.reciprocal", "1 / x", vectorised<f_reciprocal>, {{"aten.reciprocal.default"}}, "(Tensor x) -> Tensor", "positive"},
+      {"tt.reciprocal",
+       "1 / x",
+       vectorised<f_reciprocal>,
+       {{"aten.reciprocal.default"}},
+       "(Tensor x) -> Tensor",
+       "positive"},
       {"tt.square", "x * x", vectorised<f_square>, {{"aten.square.default"}}},
       {"tt.sin", "sine", vectorised<f_sin>, {{"aten.sin.default"}}},
       {"tt.cos", "cosine", vectorised<f_cos>, {{"aten.cos.default"}}},
@@ -212,26 +230,47 @@ const std::vector<Row>& rows() {
       {"tt.hardsigmoid", "clamp(x + 3, 0, 6) / 6", vectorised<f_hardsigmoid>, {{"aten.hardsigmoid.default"}}},
       {"tt.hardswish", "x clamp(x + 3, 0, 6) / 6", vectorised<f_hardswish>, {{"aten.hardswish.default"}}},
       {"tt.mish", "x tanh(log(1 + exp(x)))", vectorised<f_mish>, {{"aten.mish.default"}}},
-      {"tt.leaky_relu", "x where positive, else negative_slope x", vectorised<f_leaky_relu>,
+      {"tt.leaky_relu",
+       "x where positive, else negative_slope x",
+       vectorised<f_leaky_relu>,
        {{"aten.leaky_relu.default"}, {"aten.leaky_relu.default", lower_same, ", negative_slope=0.25"}},
        "(Tensor x, float negative_slope=0.01) -> Tensor"},
-      {"tt.elu", "scale x where positive, else alpha scale (exp(input_scale x) - 1)", vectorised<f_elu>,
+      {"tt.elu",
+       "scale x where positive, else alpha scale (exp(input_scale x) - 1)",
+       vectorised<f_elu>,
        {{"aten.elu.default"}, {"aten.elu.default", lower_same, ", alpha=1.5, scale=1.25, input_scale=0.5"}},
        "(Tensor x, float alpha=1.0, float scale=1.0, float input_scale=1.0) -> Tensor"},
-      {"tt.softplus", "log(1 + exp(beta x)) / beta, x above the threshold", vectorised<f_softplus>,
+      {"tt.softplus",
+       "log(1 + exp(beta x)) / beta, x above the threshold",
+       vectorised<f_softplus>,
        {{"aten.softplus.default"}, {"aten.softplus.default", lower_same, ", beta=2.0, threshold=1.0"}},
        "(Tensor x, float beta=1.0, float threshold=20.0) -> Tensor"},
-      {"tt.hardtanh", "x held between two numbers", vectorised<f_clamp>,
-       {{"aten.hardtanh.default"}, {"aten.hardtanh.default", lower_same, ", min_val=-0.5, max_val=2.0"}, {"aten.relu6.default", lower_relu6}},
+      {"tt.hardtanh",
+       "x held between two numbers",
+       vectorised<f_clamp>,
+       {{"aten.hardtanh.default"},
+        {"aten.hardtanh.default", lower_same, ", min_val=-0.5, max_val=2.0"},
+        {"aten.relu6.default", lower_relu6}},
        "(Tensor x, float min_val=-1.0, float max_val=1.0) -> Tensor"},
-      {"tt.clamp", "x held between two optional numbers", vectorised<f_clamp>,
-       {{"aten.clamp.default", lower_same, ", min=-0.5, max=1.0"}, {"aten.clamp.default", lower_same, ", min=0.25"},
-        {"aten.clamp_min.default", lower_same, ", min=-0.5"}, {"aten.clamp_max.default", lower_clamp_max, ", max=0.5"}},
-       "(Tensor x, float? min=None, float? max=None) -> Tensor", "normal", clamp_params},
-      {.name = "tt.pow_scalar", .summary = "x to the power of a number",
-       .spellings = {{"aten.pow.Tensor_Scalar", lower_same, ", exponent=2.0"}, {"aten.pow.Tensor_Scalar", lower_same, ", exponent=3"},
-                     {"aten.pow.Tensor_Scalar", lower_same, ", exponent=-0.5"}, {"aten.pow.Tensor_Scalar", lower_same, ", exponent=1.7"}},
-       .schema = "(Tensor x, float exponent) -> Tensor", .range = "positive", .choose = choose_pow},
+      {"tt.clamp",
+       "x held between two optional numbers",
+       vectorised<f_clamp>,
+       {{"aten.clamp.default", lower_same, ", min=-0.5, max=1.0"},
+        {"aten.clamp.default", lower_same, ", min=0.25"},
+        {"aten.clamp_min.default", lower_same, ", min=-0.5"},
+        {"aten.clamp_max.default", lower_clamp_max, ", max=0.5"}},
+       "(Tensor x, float? min=None, float? max=None) -> Tensor",
+       "normal",
+       clamp_params},
+      {.name = "tt.pow_scalar",
+       .summary = "x to the power of a number",
+       .spellings = {{"aten.pow.Tensor_Scalar", lower_same, ", exponent=2.0"},
+                     {"aten.pow.Tensor_Scalar", lower_same, ", exponent=3"},
+                     {"aten.pow.Tensor_Scalar", lower_same, ", exponent=-0.5"},
+                     {"aten.pow.Tensor_Scalar", lower_same, ", exponent=1.7"}},
+       .schema = "(Tensor x, float exponent) -> Tensor",
+       .range = "positive",
+       .choose = choose_pow},
   };
   return *table;
 }
@@ -290,8 +329,8 @@ std::vector<OpCase> cases_of(const Row& row) {
     for (const std::string shape : {"[3, 40]", "[1, 7, 33]", "[2, 5, 64]"}) {
       texts->push_back(std::string(spelling.aten) + std::string(spelling.case_args) + " " + shape);
       const std::string& name = texts->back();
-      texts->push_back("graph main(%x: f32" + shape + " user) {\n  %y: f32" + shape + " = " + std::string(spelling.aten) + "(%x" +
-                       std::string(spelling.case_args) + ")\n  return %y\n}\n");
+      texts->push_back("graph main(%x: f32" + shape + " user) {\n  %y: f32" + shape + " = " +
+                       std::string(spelling.aten) + "(%x" + std::string(spelling.case_args) + ")\n  return %y\n}\n");
       cases.push_back({name, texts->back(), row.range});
     }
   }
@@ -307,7 +346,8 @@ bool register_rows() {
     record.schema = row.schema;
     for (const Spelling& spelling : row.spellings) {
       const auto same = [&](const Lowering& l) { return l.aten == spelling.aten; };
-      if (std::none_of(record.lowers.begin(), record.lowers.end(), same)) record.lowers.push_back({spelling.aten, spelling.lower});
+      if (std::none_of(record.lowers.begin(), record.lowers.end(), same))
+        record.lowers.push_back({spelling.aten, spelling.lower});
     }
     record.infer = same_as_x;
     record.supports = float_tiles;

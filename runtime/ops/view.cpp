@@ -53,7 +53,9 @@ LowerResult lower_squeeze_all(const LowerContext& context) {
 
 const Shape& input(const OpCall& call) { return spec_of(call, "x").logical; }
 
-std::vector<TensorSpec> result(const OpCall& call, Shape shape) { return {tiled(std::move(shape), spec_of(call, "x").dtype)}; }
+std::vector<TensorSpec> result(const OpCall& call, Shape shape) {
+  return {tiled(std::move(shape), spec_of(call, "x").dtype)};
+}
 
 std::vector<TensorSpec> infer_reshape(const OpCall& call) {
   return result(call, resolve_sizes(call, call.integers("size"), volume(input(call))));
@@ -61,7 +63,8 @@ std::vector<TensorSpec> infer_reshape(const OpCall& call) {
 
 std::vector<TensorSpec> infer_flatten(const OpCall& call) {
   const Shape& in = input(call);
-  const std::int64_t first = wrap_dim(call, call.integer("start_dim"), in.size()), last = wrap_dim(call, call.integer("end_dim"), in.size());
+  const std::int64_t first = wrap_dim(call, call.integer("start_dim"), in.size()),
+                     last = wrap_dim(call, call.integer("end_dim"), in.size());
   if (first > last) bad_call(call, "start_dim comes after end_dim");
   if (in.empty()) return result(call, {1});
   Shape out(in.begin(), in.begin() + first);
@@ -112,28 +115,43 @@ std::vector<RtValue> reference(Reference& aten, const OpCall& call, std::span<co
 
 OpRecord view(std::string_view name, std::string_view summary, std::string_view schema, std::vector<Lowering> lowers,
               std::vector<TensorSpec> (*infer)(const OpCall&), std::vector<OpCase> cases) {
-  return {.name = name, .summary = summary, .schema = schema, .lowers = std::move(lowers), .operands = {}, .packed = {}, .infer = infer,
-          .supports = any_tiles, .prepare = prepare, .reference = reference, .cost = movement_cost, .tolerance = {.pcc = 1.0},
+  return {.name = name,
+          .summary = summary,
+          .schema = schema,
+          .lowers = std::move(lowers),
+          .operands = {},
+          .packed = {},
+          .infer = infer,
+          .supports = any_tiles,
+          .prepare = prepare,
+          .reference = reference,
+          .cost = movement_cost,
+          .tolerance = {.pcc = 1.0},
           .cases = std::move(cases)};
 }
 
-const OpRecord reshape = view("tt.reshape", "The same elements under another shape", "(Tensor x, SymInt[] size) -> Tensor",
-    {{"aten.view.default", lower_size}, {"aten.reshape.default", lower_size}, {"aten._unsafe_view.default", lower_size}}, infer_reshape,
-    {{"heads", R"(graph main(%x: f32[2, 5, 64] user) {
+const OpRecord reshape =
+    view("tt.reshape", "The same elements under another shape", "(Tensor x, SymInt[] size) -> Tensor",
+         {{"aten.view.default", lower_size},
+          {"aten.reshape.default", lower_size},
+          {"aten._unsafe_view.default", lower_size}},
+         infer_reshape,
+         {{"heads", R"(graph main(%x: f32[2, 5, 64] user) {
   %y: f32[2, 5, 4, 16] = aten.view.default(%x, [2, 5, 4, 16])
   return %y
 })"},
-     {"merge, inferred size", R"(graph main(%x: f32[2, 5, 4, 16] user) {
+          {"merge, inferred size", R"(graph main(%x: f32[2, 5, 4, 16] user) {
   %y: f32[10, 64] = aten.reshape.default(%x, [-1, 64])
   return %y
 })"},
-     {"ragged", R"(graph main(%x: f32[3, 40] user) {
+          {"ragged", R"(graph main(%x: f32[3, 40] user) {
   %y: f32[2, 60] = aten._unsafe_view.default(%x, [2, 60])
   return %y
 })"}});
 TTRT_REGISTER_OP(reshape);
 
-const OpRecord flatten = view("tt.flatten", "Neighbouring dims as one", "(Tensor x, int start_dim=0, int end_dim=-1) -> Tensor",
+const OpRecord flatten = view(
+    "tt.flatten", "Neighbouring dims as one", "(Tensor x, int start_dim=0, int end_dim=-1) -> Tensor",
     {{"aten.flatten.using_ints", lower_same}}, infer_flatten, {{"inner dims", R"(graph main(%x: f32[2, 5, 3, 7] user) {
   %y: f32[2, 105] = aten.flatten.using_ints(%x, start_dim=1)
   return %y
@@ -141,38 +159,43 @@ const OpRecord flatten = view("tt.flatten", "Neighbouring dims as one", "(Tensor
 TTRT_REGISTER_OP(flatten);
 
 const OpRecord unflatten = view("tt.unflatten", "One dim as several", "(Tensor x, int dim, SymInt[] sizes) -> Tensor",
-    {{"aten.unflatten.int", lower_unflatten}}, infer_unflatten, {{"last dim", R"(graph main(%x: f32[2, 5, 60] user) {
+                                {{"aten.unflatten.int", lower_unflatten}}, infer_unflatten,
+                                {{"last dim", R"(graph main(%x: f32[2, 5, 60] user) {
   %y: f32[2, 5, 3, 20] = aten.unflatten.int(%x, dim=-1, sizes=[3, -1])
   return %y
 })"}});
 TTRT_REGISTER_OP(unflatten);
 
 const OpRecord squeeze = view("tt.squeeze", "Without the named dims of size 1", "(Tensor x, int[] dims) -> Tensor",
-    {{"aten.squeeze.dim", lower_squeeze_dim}, {"aten.squeeze.dims", lower_same}, {"aten.squeeze.default", lower_squeeze_all}}, infer_squeeze,
-    {{"one dim", R"(graph main(%x: f32[3, 1, 40] user) {
+                              {{"aten.squeeze.dim", lower_squeeze_dim},
+                               {"aten.squeeze.dims", lower_same},
+                               {"aten.squeeze.default", lower_squeeze_all}},
+                              infer_squeeze,
+                              {{"one dim", R"(graph main(%x: f32[3, 1, 40] user) {
   %y: f32[3, 40] = aten.squeeze.dim(%x, 1)
   return %y
 })"},
-     {"a dim that is not 1 stays", R"(graph main(%x: f32[3, 1, 40] user) {
+                               {"a dim that is not 1 stays", R"(graph main(%x: f32[3, 1, 40] user) {
   %y: f32[3, 1, 40] = aten.squeeze.dim(%x, 0)
   return %y
 })"},
-     {"several", R"(graph main(%x: f32[1, 3, 1, 40] user) {
+                               {"several", R"(graph main(%x: f32[1, 3, 1, 40] user) {
   %y: f32[3, 40] = aten.squeeze.dims(%x, [0, -2])
   return %y
 })"},
-     {"all", R"(graph main(%x: f32[1, 3, 1, 40] user) {
+                               {"all", R"(graph main(%x: f32[1, 3, 1, 40] user) {
   %y: f32[3, 40] = aten.squeeze.default(%x)
   return %y
 })"}});
 TTRT_REGISTER_OP(squeeze);
 
-const OpRecord unsqueeze = view("tt.unsqueeze", "With a dim of size 1", "(Tensor x, int dim) -> Tensor", {{"aten.unsqueeze.default", lower_same}},
-    infer_unsqueeze, {{"first", R"(graph main(%x: f32[3, 40] user) {
+const OpRecord unsqueeze = view("tt.unsqueeze", "With a dim of size 1", "(Tensor x, int dim) -> Tensor",
+                                {{"aten.unsqueeze.default", lower_same}}, infer_unsqueeze,
+                                {{"first", R"(graph main(%x: f32[3, 40] user) {
   %y: f32[1, 3, 40] = aten.unsqueeze.default(%x, 0)
   return %y
 })"},
-     {"last", R"(graph main(%x: f32[3, 40] user) {
+                                 {"last", R"(graph main(%x: f32[3, 40] user) {
   %y: f32[3, 40, 1] = aten.unsqueeze.default(%x, -1)
   return %y
 })"}});

@@ -38,8 +38,8 @@ inline constexpr float inf_f = std::numeric_limits<float>::infinity();
   // 2^n in two halves, so that n = 128 does not overflow before the product does.
   const auto k = static_cast<std::int32_t>(ubits(shifted) - 0x4B400000U);
   const std::int32_t half = k >> 1;
-  const float y = p * vbits(static_cast<std::uint32_t>(half + 127) << 23) *
-                  vbits(static_cast<std::uint32_t>(k - half + 127) << 23);
+  const float y =
+      p * vbits(static_cast<std::uint32_t>(half + 127) << 23) * vbits(static_cast<std::uint32_t>(k - half + 127) << 23);
   const float low = x < -87.33654F ? 0.0F : y;
   const float high = x > 88.72283F ? inf_f : low;
   return x != x ? x : high;
@@ -146,7 +146,8 @@ inline constexpr float inf_f = std::numeric_limits<float>::infinity();
   const double shifted = d * 0.63661977236758134308 + 6755399441055744.0;
   const double n = shifted - 6755399441055744.0;
   const auto r = static_cast<float>((d - n * 1.5707963267341256142) - n * 6.0771005065061922e-11);
-  const auto q = static_cast<std::uint32_t>(std::bit_cast<std::uint64_t>(shifted)) + static_cast<std::uint32_t>(quadrant);
+  const auto q =
+      static_cast<std::uint32_t>(std::bit_cast<std::uint64_t>(shifted)) + static_cast<std::uint32_t>(quadrant);
   const float z = r * r;
   const float s = ((-1.9515295891e-4F * z + 8.3321608736e-3F) * z - 1.6666654611e-1F) * z * r + r;
   const float c =

@@ -1,5 +1,5 @@
-// tt.where and tt.logical_not: choosing by a mask of 0 and 1. Masks are float tensors on the device; not is 1 - mask, so
-// a mask read back as bool is the one ATen has.
+// tt.where and tt.logical_not: choosing by a mask of 0 and 1. Masks are float tensors on the device; not is 1 - mask,
+// so a mask read back as bool is the one ATen has.
 #include "ops/elementwise.h"
 #include "ops/rules.h"
 #include "ops/simd.h"
@@ -38,7 +38,9 @@ LowerResult lower_with(const LowerContext& context, const ir::Arg& mask, const i
   const auto a = choice(yes), b = choice(no);
   if (const auto* reason = std::get_if<Reason>(&a)) return *reason;
   if (const auto* reason = std::get_if<Reason>(&b)) return *reason;
-  return Lowered{.args = {mask, std::get<Choice>(a).tensor, std::get<Choice>(b).tensor, std::get<Choice>(a).number, std::get<Choice>(b).number}, .results = {}};
+  return Lowered{.args = {mask, std::get<Choice>(a).tensor, std::get<Choice>(b).tensor, std::get<Choice>(a).number,
+                          std::get<Choice>(b).number},
+                 .results = {}};
 }
 
 LowerResult lower_where(const LowerContext& context) {
@@ -51,7 +53,8 @@ LowerResult lower_masked_fill(const LowerContext& context) {
 
 LowerResult lower_not(const LowerContext& context) {
   const ir::Value* x = context.node.operand(0);
-  if (x == nullptr || !x->type.has_dtype || x->type.dtype != DType::boolean) return Reason{ReasonCode::DtypeUnsupported, "the operand is not bool"};
+  if (x == nullptr || !x->type.has_dtype || x->type.dtype != DType::boolean)
+    return Reason{ReasonCode::DtypeUnsupported, "the operand is not bool"};
   if (!x->type.has_shape) return Reason{ReasonCode::DynamicShape, "the mask's rank is not known"};
   if (auto no = check_mask_stays(context.node)) return *no;
   return Lowered{.args = {context.node.arg(0)}, .results = {}};
@@ -95,7 +98,8 @@ Kernel prepare(const OpCall& call, const PrepareContext& context) {
     if (const TensorSpec* tensor = call.tensor(name)) choices[i].emplace(*tensor, spec);
     numbers[i] = static_cast<float>(call.number(i == 0 ? "a_number" : "b_number"));
   }
-  return [=, a = choices[0], b = choices[1], at_a = at[0], at_b = at[1], number_a = numbers[0], number_b = numbers[1]](const KernelArgs& args) {
+  return [=, a = choices[0], b = choices[1], at_a = at[0], at_b = at[1], number_a = numbers[0],
+          number_b = numbers[1]](const KernelArgs& args) {
     const std::byte* pm = args.in[0]->data();
     const std::byte* pa = a ? args.in[static_cast<std::size_t>(at_a)]->data() : nullptr;
     const std::byte* pb = b ? args.in[static_cast<std::size_t>(at_b)]->data() : nullptr;
@@ -103,10 +107,14 @@ Kernel prepare(const OpCall& call, const PrepareContext& context) {
     parallel_for(out.tiles(), 32, [&](std::int64_t t) {
       alignas(64) float m[tile_elements], x[tile_elements], y[tile_elements];
       mask.load(pm, t, m);
-      if (a) a->load(pa, t, x);
-      else std::fill_n(x, tile_elements, number_a);
-      if (b) b->load(pb, t, y);
-      else std::fill_n(y, tile_elements, number_b);
+      if (a)
+        a->load(pa, t, x);
+      else
+        std::fill_n(x, tile_elements, number_a);
+      if (b)
+        b->load(pb, t, y);
+      else
+        std::fill_n(y, tile_elements, number_b);
       dispatch<WhereTile, const float*, const float*, const float*, float*>(m, x, y, x);
       zero_outside(x, out.rows_in(t), out.cols_in(t));
       store_tile(out.dtype, Rounding::even, x, po + t * out.bytes);
@@ -117,7 +125,8 @@ Kernel prepare(const OpCall& call, const PrepareContext& context) {
 std::vector<RtValue> reference(Reference& aten, const OpCall& call, std::span<const RtValue> args) {
   const RtValue mask = aten.call("aten.ne.Scalar", {as_float(args[0]), 0.0})[0];
   const auto side = [&](std::size_t i, std::string_view number) {
-    return args[i].is_none() ? aten.call("aten.scalar_tensor.default", {call.number(number), DType::f32})[0] : as_float(args[i]);
+    return args[i].is_none() ? aten.call("aten.scalar_tensor.default", {call.number(number), DType::f32})[0]
+                             : as_float(args[i]);
   };
   return aten.call("aten.where.self", {mask, side(1, "a_number"), side(2, "b_number")});
 }
@@ -157,8 +166,11 @@ const OpRecord where{
     .name = "tt.where",
     .summary = "a where the mask is set, else b; each a tensor or a number",
     .schema = "(Tensor mask, Tensor? a=None, Tensor? b=None, float a_number=0.0, float b_number=0.0) -> Tensor",
-    .lowers = {{"aten.where.self", lower_where}, {"aten.where.ScalarOther", lower_where}, {"aten.where.ScalarSelf", lower_where},
-               {"aten.masked_fill.Scalar", lower_masked_fill}, {"aten.masked_fill.Tensor", lower_masked_fill}},
+    .lowers = {{"aten.where.self", lower_where},
+               {"aten.where.ScalarOther", lower_where},
+               {"aten.where.ScalarSelf", lower_where},
+               {"aten.masked_fill.Scalar", lower_masked_fill},
+               {"aten.masked_fill.Tensor", lower_masked_fill}},
     .operands = {{"mask", OperandKind::boolean}},
     .packed = {},
     .infer = infer,
@@ -171,7 +183,8 @@ const OpRecord where{
   %y: f32[3, 40] = aten.where.self(%m, %a, %b)
   return %y
 })"},
-              {"a mask that broadcasts, a tensor of one element", R"(graph main(%m: bool[5, 1] user, %a: f32[2, 5, 64] user, %b: f32[] user) {
+              {"a mask that broadcasts, a tensor of one element",
+               R"(graph main(%m: bool[5, 1] user, %a: f32[2, 5, 64] user, %b: f32[] user) {
   %y: f32[2, 5, 64] = aten.where.self(%m, %a, %b)
   return %y
 })"},

@@ -51,10 +51,17 @@ HostTensor make_input(const ir::Type& type, std::string_view range, std::mt19937
   HostTensor out = empty_host(type.dtype, type.static_sizes());
   for (std::int64_t i = 0; i < out.numel(); ++i) {
     switch (type.dtype) {
-      case DType::f32: out.as<float>()[i] = draw(range, random); break;
-      case DType::boolean: out.as<bool>()[i] = random() % 3 != 0; break;
-      case DType::i64: out.as<std::int64_t>()[i] = static_cast<std::int64_t>(random() % index_limit); break;
-      default: throw ttc::usage_error("inputs of cases are f32, bool or i64");
+      case DType::f32:
+        out.as<float>()[i] = draw(range, random);
+        break;
+      case DType::boolean:
+        out.as<bool>()[i] = random() % 3 != 0;
+        break;
+      case DType::i64:
+        out.as<std::int64_t>()[i] = static_cast<std::int64_t>(random() % index_limit);
+        break;
+      default:
+        throw ttc::usage_error("inputs of cases are f32, bool or i64");
     }
   }
   return out;
@@ -63,14 +70,15 @@ HostTensor make_input(const ir::Type& type, std::string_view range, std::mt19937
 // ---- the walk
 
 struct State {
-  HostTensor aten;                       // float32, bool or integers
+  HostTensor aten;  // float32, bool or integers
   RtValue reference;
   std::optional<DeviceTensor> device;
 };
 
 class Walk {
  public:
-  Walk(const OpCase& c, const Config& config, Device& device) : case_(c), config_(config), device_(device), model_(ir::parse(std::string(c.graph), std::string(c.name))) {}
+  Walk(const OpCase& c, const Config& config, Device& device)
+      : case_(c), config_(config), device_(device), model_(ir::parse(std::string(c.graph), std::string(c.name))) {}
 
   CaseRun run() {
     std::mt19937 random(7);
@@ -98,9 +106,13 @@ class Walk {
   }
 
   bool run_node(const ir::Node& node) {
-    const LowerOptions options{.activation = config_.activation, .weight = config_.weight, .fidelity = config_.fidelity, .fp32_acc = config_.fp32_acc};
+    const LowerOptions options{.activation = config_.activation,
+                               .weight = config_.weight,
+                               .fidelity = config_.fidelity,
+                               .fp32_acc = config_.fp32_acc};
     const LowerContext context{node, options};
-    if (const OpRecord* record = find_op(node.op())) return execute(node, *record, Lowered{.args = node.args(), .results = {}});
+    if (const OpRecord* record = find_op(node.op()))
+      return execute(node, *record, Lowered{.args = node.args(), .results = {}});
     for (const auto& [record, lowering] : lowerings_of(node.op())) {
       LowerResult lowered = lowering->lower(context);
       if (const auto* reason = std::get_if<ttc::Reason>(&lowered)) {
@@ -346,7 +358,8 @@ class Walk {
     whole.logical = tensor.spec.padded();
     HostTensor all = empty_host(DType::f32, whole.logical);
     untilize_to_host(whole, bytes, all);
-    const std::int64_t rows = tensor.spec.rows(), cols = tensor.spec.cols(), height = whole.rows(), width = whole.cols();
+    const std::int64_t rows = tensor.spec.rows(), cols = tensor.spec.cols(), height = whole.rows(),
+                       width = whole.cols();
     for (std::int64_t i = 0; i < all.numel(); ++i) {
       const bool inside = i / width % height < rows && i % width < cols;
       if (!inside && all.as<float>()[i] != 0.0F) output.padding_is_zero = false;
@@ -361,16 +374,17 @@ class Walk {
   TorchReference torch_;
   std::map<const ir::Value*, State> states_;
   std::map<const ir::Value*, HostTensor> unpacked_;
-  std::vector<DeviceTensor> inputs_;                                  // of the node at hand
-  std::vector<std::pair<std::string, const ir::Value*>> packed_;      // of the node at hand
+  std::vector<DeviceTensor> inputs_;                              // of the node at hand
+  std::vector<std::pair<std::string, const ir::Value*>> packed_;  // of the node at hand
   CaseRun result_;
 };
 
 }  // namespace
 
 std::string to_string(const Config& config) {
-  return "activations " + std::string(ttrt::to_string(config.activation)) + ", weights " + std::string(ttrt::to_string(config.weight)) + ", " +
-         std::string(ttrt::to_string(config.fidelity)) + (config.fp32_acc ? "" : ", 16-bit Dest");
+  return "activations " + std::string(ttrt::to_string(config.activation)) + ", weights " +
+         std::string(ttrt::to_string(config.weight)) + ", " + std::string(ttrt::to_string(config.fidelity)) +
+         (config.fp32_acc ? "" : ", 16-bit Dest");
 }
 
 CaseRun run_case(const OpCase& c, const Config& config, Device& device) { return Walk(c, config, device).run(); }
@@ -398,7 +412,8 @@ double pcc(const HostTensor& a, const HostTensor& b) {
 
 double max_abs_difference(const HostTensor& a, const HostTensor& b) {
   double worst = 0;
-  for (std::int64_t i = 0; i < a.numel(); ++i) worst = std::max(worst, std::fabs(static_cast<double>(a.as<float>()[i]) - b.as<float>()[i]));
+  for (std::int64_t i = 0; i < a.numel(); ++i)
+    worst = std::max(worst, std::fabs(static_cast<double>(a.as<float>()[i]) - b.as<float>()[i]));
   return worst;
 }
 

@@ -23,17 +23,17 @@ struct Config {
 std::string to_string(const Config& config);
 
 struct Output {
-  HostTensor device;      // float32
-  HostTensor expected;    // float32, by ATen
-  HostTensor reference;   // float32, by the records' references
-  std::vector<std::byte> bytes;   // the device tensor's own
+  HostTensor device;             // float32
+  HostTensor expected;           // float32, by ATen
+  HostTensor reference;          // float32, by the records' references
+  std::vector<std::byte> bytes;  // the device tensor's own
   bool padding_is_zero = true;
 };
 
 struct CaseRun {
-  std::set<std::string> served;          // records that ran on the device
-  std::vector<std::string> refusals;     // of lowerings and kernels that did not take a node
-  std::vector<Output> outputs;           // empty where a node was refused
+  std::set<std::string> served;       // records that ran on the device
+  std::vector<std::string> refusals;  // of lowerings and kernels that did not take a node
+  std::vector<Output> outputs;        // empty where a node was refused
 };
 CaseRun run_case(const OpCase& c, const Config& config, Device& device);
 

@@ -43,7 +43,8 @@ struct Literal {
   OpArg value;
 };
 
-std::vector<float> run(std::string_view op, const std::vector<DeviceTensor>& in, const std::vector<Literal>& literals = {}) {
+std::vector<float> run(std::string_view op, const std::vector<DeviceTensor>& in,
+                       const std::vector<Literal>& literals = {}) {
   OpCall call;
   call.op = find_op(op);
   const auto* schema = ttc::ir::find_schema(op);
@@ -52,10 +53,14 @@ std::vector<float> run(std::string_view op, const std::vector<DeviceTensor>& in,
     if (i < in.size()) {
       arg = TensorRef{static_cast<int>(i)};
     } else if (const auto& given = schema->args[i].default_value) {
-      if (const auto* b = given->get_if<bool>()) arg = *b;
-      else if (const auto* n = given->get_if<std::int64_t>()) arg = *n;
-      else if (const auto* d = given->get_if<double>()) arg = *d;
-      else if (const auto* s = given->get_if<std::string>()) arg = *s;
+      if (const auto* b = given->get_if<bool>())
+        arg = *b;
+      else if (const auto* n = given->get_if<std::int64_t>())
+        arg = *n;
+      else if (const auto* d = given->get_if<double>())
+        arg = *d;
+      else if (const auto* s = given->get_if<std::string>())
+        arg = *s;
     }
     for (const Literal& literal : literals) {
       if (literal.name == schema->args[i].name) arg = literal.value;
@@ -100,7 +105,7 @@ double gelu(double x) { return 0.5 * x * std::erfc(-x / std::sqrt(2.0)); }
 }  // namespace
 
 TEST_CASE("sums round ties away from zero, products to even") {
-  CHECK(one("tt.add", 1.0F, 0.00390625F) == 1.0078125F);    // 1 + 2^-8 lies between 1 and 1 + 2^-7
+  CHECK(one("tt.add", 1.0F, 0.00390625F) == 1.0078125F);  // 1 + 2^-8 lies between 1 and 1 + 2^-7
   CHECK(one("tt.add", -1.0F, -0.00390625F) == -1.0078125F);
   CHECK(one("tt.sub", 1.0F, -0.00390625F) == 1.0078125F);
   // 1.0625 * 1.0625 = 1.12890625, halfway between 1.125 and 1.1328125
@@ -171,7 +176,8 @@ TEST_CASE("vector functions stay within one bfloat16 ulp of the true value") {
 
 TEST_CASE("gelu's two forms differ where they should") {
   const float exact = run("tt.gelu", {upload({-2.0F}, {1, 1}, DataType::float32)}).at(0);
-  const float tanh = run("tt.gelu", {upload({-2.0F}, {1, 1}, DataType::float32)}, {{"approximate", std::string("tanh")}}).at(0);
+  const float tanh =
+      run("tt.gelu", {upload({-2.0F}, {1, 1}, DataType::float32)}, {{"approximate", std::string("tanh")}}).at(0);
   CHECK(exact == Approx(-0.04550026).epsilon(1e-5));
   CHECK(tanh == Approx(-0.04540229).epsilon(1e-5));
 }
@@ -182,13 +188,15 @@ TEST_CASE("a query whose keys are all masked gives zeros") {
   const auto additive = run("tt.attention", {q, q, q, upload({-inf, -inf, 0.0F, -inf}, {1, 1, 2, 2})});
   CHECK(additive.front() == 0.0F);
   CHECK(additive.back() == 1.0F);
-  const auto boolean = run("tt.attention", {q, q, q, upload({0.0F, 0.0F, 1.0F, 1.0F}, {1, 1, 2, 2})}, {{"mask_kind", std::string("boolean")}});
+  const auto boolean = run("tt.attention", {q, q, q, upload({0.0F, 0.0F, 1.0F, 1.0F}, {1, 1, 2, 2})},
+                           {{"mask_kind", std::string("boolean")}});
   CHECK(boolean.front() == 0.0F);
   CHECK(boolean.back() == 1.0F);
 }
 
 TEST_CASE("safe softmax of masked rows is zero") {
-  const auto y = run("tt.softmax", {upload({-inf, -inf, 0.0F, -inf}, {2, 2})}, {{"dim", std::int64_t{-1}}, {"safe", true}});
+  const auto y =
+      run("tt.softmax", {upload({-inf, -inf, 0.0F, -inf}, {2, 2})}, {{"dim", std::int64_t{-1}}, {"safe", true}});
   CHECK(y == std::vector<float>{0.0F, 0.0F, 1.0F, 0.0F});
 }
 
@@ -199,7 +207,8 @@ TEST_CASE("an index outside the table is an error") {
   spec.logical = {1};
   spec.dtype = DataType::int32;
   const DeviceTensor indices = to_device(host, device(), spec), table = upload(std::vector<float>(3 * 4, 1.0F), {3, 4});
-  CHECK_THROWS_AS(run("tt.embedding", {indices, table}, {{"weight_shape", std::vector<std::int64_t>{3, 4}}}), ttc::Error);
+  CHECK_THROWS_AS(run("tt.embedding", {indices, table}, {{"weight_shape", std::vector<std::int64_t>{3, 4}}}),
+                  ttc::Error);
 }
 
 TEST_CASE("tensors that do not fit together are errors, never padded or cut") {

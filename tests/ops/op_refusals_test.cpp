@@ -12,7 +12,7 @@ using ttc::ReasonCode;
 namespace {
 
 struct Refused {
-  std::string_view graph;   // its first node
+  std::string_view graph;  // its first node
   ReasonCode code;
   std::string_view detail;  // part of the reason's text
 };
@@ -37,71 +37,88 @@ constexpr Refused refused[] = {
     {R"(graph main(%x: f64[3, 40] user) {
   %y: f64[3, 40] = aten.relu.default(%x)
   return %y
-})", ReasonCode::DtypeUnsupported, "float64"},
+})",
+     ReasonCode::DtypeUnsupported, "float64"},
     {R"(graph main(%x: i64[3, 40] user, %z: i64[3, 40] user) {
   %y: i64[3, 40] = aten.add.Tensor(%x, %z)
   return %y
-})", ReasonCode::DtypeUnsupported, "int64"},
+})",
+     ReasonCode::DtypeUnsupported, "int64"},
     {R"(graph main(%x: f32[3, 40] user) {
   %y: bool[3, 40] = aten.gt.Scalar(%x, 0)
   return %y
-})", ReasonCode::DtypeUnsupported, "bool"},
+})",
+     ReasonCode::DtypeUnsupported, "bool"},
     {R"(graph main(%x: f32[3, 40] user) {
   %y: f64[3, 40] = aten.softmax.int(%x, dim=1, dtype=f64)
   return %y
-})", ReasonCode::DtypeUnsupported, "float64"},
+})",
+     ReasonCode::DtypeUnsupported, "float64"},
     {R"(graph main(%x: f16[3, 40] user) {
   %y: f32[3, 40] = aten._softmax.default(%x, dim=1, half_to_float=true)
   return %y
-})", ReasonCode::Unsupported, "half_to_float"},
+})",
+     ReasonCode::Unsupported, "half_to_float"},
     {R"(graph main(%x: f32[3, 40] user) {
   %y: f64[3] = aten.sum.dim_IntList(%x, [1], dtype=f64)
   return %y
-})", ReasonCode::DtypeUnsupported, "float64"},
+})",
+     ReasonCode::DtypeUnsupported, "float64"},
     {R"(graph main(%x: f32[3, 40] user, $w: f32[40] parameter "w" = rand(1), $b: f32[40] parameter "b" = rand(2)) {
   %y: f32[3, 40], %m: f32[3, 1], %r: f32[3, 1] = aten.native_layer_norm.default(%x, [40], $w, $b, 1e-05)
   return %y, %m
-})", ReasonCode::Unsupported, "result 1 is used"},
+})",
+     ReasonCode::Unsupported, "result 1 is used"},
     {R"(graph main(%x: f32[3, 4, 5] user) {
   %y: f32[3, 4, 5] = aten.layer_norm.default(%x, [4, 5])
   return %y
-})", ReasonCode::RankUnsupported, "2 dims"},
+})",
+     ReasonCode::RankUnsupported, "2 dims"},
     {R"(graph main(%x: f32[3, 40] user, %w: f32[40] user) {
   %y: f32[3, 40] = aten.layer_norm.default(%x, [40], %w)
   return %y
-})", ReasonCode::NonConstantWeight, "weight"},
+})",
+     ReasonCode::NonConstantWeight, "weight"},
     {R"(graph main(%x: f32[3, 40] user) {
   %y: f32[3], %i: i64[3] = aten.max.dim(%x, 1)
   return %y, %i
-})", ReasonCode::Unsupported, "result 1 is used"},
+})",
+     ReasonCode::Unsupported, "result 1 is used"},
     {R"(graph main(%q: f32[1, 2, 5, 32] user) {
   %y: f32[1, 2, 5, 32] = aten.scaled_dot_product_attention.default(%q, %q, %q, dropout_p=0.1)
   return %y
-})", ReasonCode::Unsupported, "dropout_p"},
+})",
+     ReasonCode::Unsupported, "dropout_p"},
     {R"(graph main(%q: f32[1, 4, 5, 32] user, %k: f32[1, 2, 5, 32] user) {
   %y: f32[1, 4, 5, 32] = aten.scaled_dot_product_attention.default(%q, %k, %k)
   return %y
-})", ReasonCode::Unsupported, "heads that broadcast"},
+})",
+     ReasonCode::Unsupported, "heads that broadcast"},
     {R"(graph main(%q: f32[2, 5, 32] user) {
   %y: f32[2, 5, 32] = aten.scaled_dot_product_attention.default(%q, %q, %q)
   return %y
-})", ReasonCode::RankUnsupported, "query"},
+})",
+     ReasonCode::RankUnsupported, "query"},
     {R"(graph main(%x: f32[3, 40] user) {
   %y: f32[5, 40] = aten.pad.default(%x, [0, 0, 1, 1], mode="replicate")
   return %y
-})", ReasonCode::Unsupported, "replicate"},
+})",
+     ReasonCode::Unsupported, "replicate"},
     {R"(graph main(%a: f32[40] user, %b: f32[40] user) {
   %y: f32[] = aten.matmul.default(%a, %b)
   return %y
-})", ReasonCode::RankUnsupported, "vector"},
+})",
+     ReasonCode::RankUnsupported, "vector"},
     {R"(graph main(%i: i64[3] user, %w: f32[50, 40] user) {
   %y: f32[3, 40] = aten.embedding.default(%w, %i)
   return %y
-})", ReasonCode::NonConstantWeight, "table"},
+})",
+     ReasonCode::NonConstantWeight, "table"},
     {R"(graph main(%x: f32[s0, 40] user) {
   %a: f32[2, 40], %b: f32[2, 40] = aten.chunk.default(%x, 2)
   return %a
-})", ReasonCode::DynamicShape, "split"},
+})",
+     ReasonCode::DynamicShape, "split"},
 };
 
 }  // namespace
@@ -124,7 +141,8 @@ TEST_CASE("chunks are ATen's: fewer where the pieces run out") {
   const auto model = ttc::ir::parse(R"(graph main(%x: f32[6, 33] user) {
   %a: f32[2, 33], %b: f32[2, 33], %c: f32[2, 33] = aten.chunk.default(%x, 4)
   return %a
-})", "case");
+})",
+                                    "case");
   const auto lowerings = lowerings_of("aten.chunk.default");
   REQUIRE(lowerings.size() == 1);
   const LowerOptions options;
