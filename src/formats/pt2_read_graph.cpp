@@ -169,7 +169,7 @@ std::string Pt2GraphReader::fresh_name(const Scope& scope, const std::string& na
   const std::string stem = text_name(name);
   if (scope.depth == 0 && stem == name) return stem;
   std::string candidate = stem;
-  for (int i = 1; !taken_.insert(candidate).second; ++i) candidate = stem + "_r" + std::to_string(i);
+  for (int& last = last_suffix_[stem]; !taken_.insert(candidate).second;) candidate = stem + "_r" + std::to_string(++last);
   return candidate;
 }
 

@@ -51,6 +51,7 @@ class Pt2GraphReader {
 
   ir::Model& model_;
   std::unordered_set<std::string> taken_;
+  std::unordered_map<std::string, int> last_suffix_;
   std::unordered_map<std::string, ir::SymExpr> expressions_;
   std::unordered_map<std::string, std::shared_ptr<const ir::Provenance>> provenances_;
 };

@@ -66,6 +66,8 @@ class Unzip {
 };
 
 constexpr std::uint64_t local_header_size = 30, directory_record_size = 46, end_record_size = 22, max_comment = 65535;
+// Compressed entries are code and text; more than this is a bomb, or weights that should be stored.
+constexpr std::uint64_t max_inflated = std::uint64_t{1} << 30;
 
 
 // minizip does not mind when the last bytes of the end record are cut off.
@@ -142,6 +144,22 @@ void ZipArchive::read_directory() {
     entries_.push_back(std::move(entry));
   }
   if (status != UNZ_END_OF_LIST_OF_FILE) throw broken("its directory is damaged");
+  check_extents();
+}
+
+// Entries that overlap, or expand without measure, let a small file claim any amount of memory.
+void ZipArchive::check_extents() const {
+  std::vector<const ZipEntry*> sorted;
+  std::uint64_t inflated = 0;
+  for (const auto& entry : entries_) {
+    sorted.push_back(&entry);
+    if (!entry.stored && (entry.size > max_inflated || (inflated += entry.size) > max_inflated))
+      throw bad_file(path(), "the archive's compressed entries expand to more than 1 GiB", "store weights without compression");
+  }
+  std::sort(sorted.begin(), sorted.end(), [](const auto* a, const auto* b) { return a->offset < b->offset; });
+  for (std::size_t i = 1; i < sorted.size(); ++i)
+    if (sorted[i - 1]->offset + sorted[i - 1]->packed_size > sorted[i]->offset - local_header_size)
+      throw bad_file(path(), "broken zip: entries '" + sorted[i - 1]->name + "' and '" + sorted[i]->name + "' overlap");
 }
 
 void ZipArchive::strip_root() {

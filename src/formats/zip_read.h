@@ -44,6 +44,7 @@ class ZipArchive {
 
  private:
   void read_directory();
+  void check_extents() const;
   void strip_root();
   std::shared_ptr<const MappedFile> file_;
   std::string root_;
