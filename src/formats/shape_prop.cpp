@@ -212,6 +212,34 @@ class Typer {
   int unknown_ = 0;
 };
 
+// The number a 0-d tensor certainly holds: a constant of the file, or made from a number.
+std::optional<ir::Arg> number_in(const ir::Model& model, const ir::Value& value) {
+  if (value.def() && value.def()->op() == "aten.scalar_tensor.default") return value.def()->arg(0);
+  const ir::GraphInput* input = ir::weight_input(&value);
+  const ir::Weight* weight = input && input->kind == ir::InputKind::constant ? model.weight_of(&value) : nullptr;
+  if (!weight || !weight->sizes.empty() || !weight->data()) return std::nullopt;
+  switch (weight->dtype) {
+    case DType::i64: return *reinterpret_cast<const std::int64_t*>(weight->data());
+    case DType::f64: return *reinterpret_cast<const double*>(weight->data());
+    case DType::f32: return double{*reinterpret_cast<const float*>(weight->data())};
+    default: return std::nullopt;
+  }
+}
+
+// Traced models divide by 0-d tensors where other files have numbers: x / sqrt(d). With operands of one kind and a
+// result like the first, a number does the same.
+void use_numbers(ir::Model& model, ir::Graph& graph) {
+  static const std::set<std::string_view> arithmetic = {"aten.add.Tensor", "aten.sub.Tensor", "aten.mul.Tensor", "aten.div.Tensor"};
+  for (const auto& node : graph.nodes()) {
+    for (const auto& region : node->regions()) use_numbers(model, *region);
+    const ir::Value *first = node->operand(0), *second = node->operand(1);
+    if (!arithmetic.contains(node->op()) || !first || !second || !first->type.has_shape || first->type.rank() == 0 || !second->type.is_tensor()) continue;
+    const bool integer = second->type.has_dtype && is_integral(second->type.dtype);
+    if (!(node->result()->type == first->type) || !(is_floating(first->type.dtype) || integer)) continue;
+    if (auto number = number_in(model, *second)) node->set_arg(1, std::move(*number));
+  }
+}
+
 Runs observe(const ir::Model& model, const ShapeSample& sample, bool dynamic) {
   Runs all;
   all.runs.push_back(run_shapes(model, sample));
@@ -253,6 +281,7 @@ ShapeReport propagate_shapes(ir::Model& model, const std::map<std::string, Input
     model.info.hints[group.symbol] = group.value;
   }
   Typer(model, runs, report).type_graph(*model.graph);
+  use_numbers(model, *model.graph);
   return report;
 }
 

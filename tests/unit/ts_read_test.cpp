@@ -1,4 +1,186 @@
-// TorchScript to IR: names, weights, shape arithmetic, control flow, state. Models are made with LibTorch's compiler.
+// TorchScript to IR: names, weights, shape arithmetic, control flow, state. The files are made by tests/data/ts/make.py.
 #include "formats/ts_read.h"
 
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <unistd.h>
+
+#include "cpu_op.h"
+#include "executor.h"
+#include "formats/shape_prop.h"
+#include "formats/ts_write.h"
+#include "support/error.h"
 #include "tests/catch.h"
+
+using namespace ttc;
+using ttrt::RtValue;
+
+namespace {
+
+std::string file(const std::string& name) { return "tests/data/ts/" + name; }
+
+std::unique_ptr<ir::Model> read(const std::string& path) {
+  ttrt::install_torch_schemas();
+  auto model = read_torchscript(path);
+  CHECK(ir::verify(*model) == std::vector<std::string>{});
+  return model;
+}
+
+ttrt::HostTensor tensor(ttrt::Shape sizes, const std::vector<float>& values) {
+  ttrt::HostTensor out = ttrt::empty_host(DType::f32, std::move(sizes));
+  REQUIRE(out.numel() == static_cast<std::int64_t>(values.size()));
+  std::memcpy(out.data, values.data(), values.size() * sizeof(float));
+  return out;
+}
+
+std::vector<float> floats(const RtValue& value) {
+  const auto* host = value.get_if<ttrt::HostTensor>();
+  REQUIRE(host != nullptr);
+  const ttrt::HostTensor dense = ttrt::contiguous(*host);
+  return {dense.as<float>(), dense.as<float>() + dense.numel()};
+}
+
+struct Session {
+  explicit Session(std::unique_ptr<ir::Model> model) : executor(std::move(model), {.mode = ttrt::Mode::cpu}) {}
+  std::vector<RtValue> operator()(std::vector<RtValue> inputs) { return executor.run(std::move(inputs)); }
+  ttrt::Executor executor;
+};
+
+const ir::Node* find(const ir::Graph& graph, std::string_view op) {
+  for (const auto& node : graph.nodes())
+    if (node->op() == op) return node.get();
+  return nullptr;
+}
+
+std::string error_of(const std::string& path) {
+  try {
+    read_torchscript(path);
+  } catch (const Error& error) {
+    CHECK(error.code() == Exit::bad_file);
+    CHECK(error.file() == path);
+    return error.what();
+  }
+  return "";
+}
+
+struct TemporaryFile {
+  std::string path = (std::filesystem::temp_directory_path() / ("ttc_ts_" + std::to_string(::getpid()) + ".pt")).string();
+  ~TemporaryFile() { std::filesystem::remove(path); }
+};
+
+}  // namespace
+
+TEST_CASE("torchscript: weights keep their names, nodes their modules and source lines") {
+  const auto model = read(file("shapes.pt"));
+  CHECK(model->info.format == "torchscript");
+  CHECK(model->info.user_input_names == std::vector<std::string>{"x"});
+  REQUIRE(model->weights.contains("proj.0.weight"));
+  CHECK(model->weights.at("proj.0.weight").sizes == std::vector<std::int64_t>{4, 4});
+  const ir::Node* linear = find(*model->graph, "aten.linear.default");
+  REQUIRE(linear != nullptr);
+  CHECK(linear->provenance->module_path == "proj.0");
+  CHECK(linear->provenance->module_class == "torch.nn.modules.linear.Linear");
+  CHECK(linear->provenance->source.starts_with("linear.py:"));
+  REQUIRE(linear->provenance->stack.size() == 3);
+  CHECK(linear->provenance->stack[1].first == "proj");
+  CHECK(ir::weight_input(linear->operand(1))->kind == ir::InputKind::parameter);
+}
+
+TEST_CASE("torchscript: traced shape arithmetic stays symbolic and runs at other shapes") {
+  auto model = read(file("shapes.pt"));
+  CHECK(find(*model->graph, "aten.sym_size.int") != nullptr);
+  CHECK(find(*model->graph, "_operator.mul") != nullptr);
+  CHECK(find(*model->graph, "_operator.floordiv") != nullptr);
+  CHECK(ir::print(*model).find("NumToTensor") == std::string::npos);
+  const ShapeReport report = propagate_shapes(*model, {{"x", {.sizes = {2, 3, 4}, .dtype = DType::f32}}});
+  CHECK(report.notes.empty());
+  CHECK(report.symbols == std::map<std::string, std::int64_t>{{"s0", 2}, {"s1", 3}});  // the last dim meets a weight of 4
+  CHECK(model->graph->outputs()[0].arg.value()->type.str() == "f32[s0*s1, 2]");
+  CHECK(find(*model->graph, "aten.div.Tensor")->arg(1).value()->type.kind == ir::TypeKind::integer);
+  CHECK(ir::verify(*model) == std::vector<std::string>{});
+  Session run(std::move(model));
+  CHECK(floats(run({tensor({1, 2, 4}, {1, 1, 1, 1, -9, -9, 0, 0})})[0]) == std::vector<float>{0.5, 1, 0, 0});
+  CHECK(floats(run({tensor({1, 1, 4}, {1, 1, 1, 1})})[0]) == std::vector<float>{1, 2});
+}
+
+TEST_CASE("torchscript: branches and loops on data run") {
+  auto model = read(file("control.pt"));
+  const ir::Node* loop = find(*model->graph, "prim.loop");
+  REQUIRE(loop != nullptr);
+  REQUIRE(loop->regions().size() == 1);
+  CHECK(find(*loop->regions()[0], "prim.if") != nullptr);
+  Session run(std::move(model));
+  const ttrt::HostTensor x = tensor({2}, {1, 2});
+  CHECK(floats(run({x, std::int64_t{3}})[0]) == std::vector<float>{1, 2, 2, 4, 30, 60});
+  CHECK(floats(run({x, std::int64_t{0}})[0]) == std::vector<float>{1, 2});
+  CHECK_THROWS_AS(run({x, std::int64_t{-1}}), Error);
+}
+
+TEST_CASE("torchscript: attributes that forward() writes are state") {
+  auto model = read(file("state.pt"));
+  REQUIRE(model->graph->outputs().size() == 4);
+  CHECK(model->graph->outputs()[0].kind == ir::OutputKind::buffer_mutation);
+  CHECK(model->graph->outputs()[0].target == "sum");
+  CHECK(model->graph->outputs()[1].target == "steps");
+  Session run(std::move(model));
+  const ttrt::HostTensor x = tensor({2}, {1, 2});
+  CHECK(floats(run({x})[0]) == std::vector<float>{1, 2});
+  CHECK(floats(run({x})[0]) == std::vector<float>{2, 4});
+  const auto third = run({x});  // reset: two steps were made
+  CHECK(floats(third[0]) == std::vector<float>{1, 2});
+  CHECK(*third[1].get_if<std::int64_t>() == 1);
+}
+
+TEST_CASE("torchscript: module lists, optional arguments, tuples and dicts vanish") {
+  auto model = read(file("containers.pt"));
+  CHECK(model->info.user_input_names == std::vector<std::string>{"pair_0", "pair_1", "extra"});
+  CHECK(model->graph->inputs()[2].literal.has_value());
+  for (const auto& node : model->graph->nodes()) CHECK(node->op().starts_with("aten."));
+  CHECK_THAT(model->info.module_call_graph, ContainsSubstring("builtins.dict"));
+  Session run(std::move(model));
+  const auto results = run({tensor({2}, {1, 2}), tensor({2}, {10, 20})});
+  CHECK(floats(results[0]) == std::vector<float>{36, 72});
+  CHECK(floats(results[1]) == std::vector<float>{48, 96});
+}
+
+TEST_CASE("torchscript: what is written reads back as the same graph and runs the same") {
+  TemporaryFile copy;
+  for (const char* name : {"shapes.pt", "control.pt", "state.pt", "containers.pt"}) {
+    INFO(name);
+    auto model = read(file(name));
+    model->extra["note.txt"] = "kept";
+    write_torchscript(*model, copy.path);
+    const auto again = read(copy.path);
+    CHECK(again->extra.at("note.txt") == "kept");
+    CHECK(again->info.user_input_names == model->info.user_input_names);
+    CHECK(again->graph->outputs().size() == model->graph->outputs().size());
+    for (const auto& [target, weight] : model->weights) CHECK(again->weights.contains(target));
+    if (std::string(name) != "control.pt") continue;
+    Session before(std::move(model)), after(read(copy.path));
+    const std::vector<RtValue> inputs = {tensor({2}, {2, 3}), std::int64_t{4}};
+    CHECK(floats(before(inputs)[0]) == floats(after(inputs)[0]));
+  }
+}
+
+TEST_CASE("torchscript: shapes that no model can have are refused") {
+  auto model = read(file("shapes.pt"));
+  CHECK_THROWS_AS(propagate_shapes(*model, {{"y", {.sizes = {2, 3, 4}, .dtype = {}}}}), Error);
+  CHECK_THROWS_AS(propagate_shapes(*model, {{"x", {.sizes = {2, -3, 4}, .dtype = {}}}}), Error);
+  CHECK_THROWS_AS(propagate_shapes(*model, {}), Error);
+  const ShapeReport report = propagate_shapes(*model, {{"x", {.sizes = {2, 3, 5}, .dtype = {}}}});  // the weight wants 4
+  REQUIRE_FALSE(report.notes.empty());
+  CHECK_THAT(report.notes[0], ContainsSubstring("aten.linear.default"));
+}
+
+TEST_CASE("torchscript: files that are none have one clear message") {
+  TemporaryFile bad;
+  std::ofstream(bad.path) << "no zip archive at all, but long enough to be one";
+  CHECK_FALSE(error_of(bad.path).empty());
+  std::ifstream whole(file("shapes.pt"), std::ios::binary);
+  std::string bytes{std::istreambuf_iterator<char>(whole), {}};
+  bytes.resize(bytes.size() / 2);
+  std::ofstream(bad.path, std::ios::binary | std::ios::trunc) << bytes;
+  CHECK_FALSE(error_of(bad.path).empty());
+  CHECK_THROWS_AS(read_torchscript("tests/data/ts/none.pt"), Error);
+}

@@ -1,0 +1,103 @@
+"""Makes the TorchScript files of tests/unit/ts_read_test.cpp: python3 make.py (torch 2.13). Their weights are small integers."""
+
+import pathlib
+from typing import Dict, List, Optional, Tuple
+
+import torch
+
+here = pathlib.Path(__file__).parent
+
+
+class Shapes(torch.nn.Module):
+    """Traced shape arithmetic: halves the last dim, flattens the first two."""
+
+    def __init__(self):
+        super().__init__()
+        self.proj = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU())
+        with torch.no_grad():
+            self.proj[0].weight.copy_(torch.eye(4))
+            self.proj[0].bias.copy_(torch.arange(4.0))
+
+    def forward(self, x):
+        y = self.proj(x)
+        y = y.view(x.shape[0] * x.shape[1], -1)
+        return y[:, : x.shape[-1] // 2] / x.shape[1]
+
+
+class Control(torch.nn.Module):
+    """Branches on data, a loop with a growing list, a check that raises, recursion through functions."""
+
+    def forward(self, x, n: int):
+        if n < 0:
+            raise ValueError("n must not be negative")
+        parts: List[torch.Tensor] = []
+        total = torch.zeros([2])
+        i = 0
+        while i < n:
+            total = total + x
+            if bool(total.sum() > 6.0):
+                parts.append(total * 10)
+            else:
+                parts.append(total)
+            i += 1
+        if len(parts) == 0:
+            return x
+        return torch.stack(parts)
+
+
+class State(torch.nn.Module):
+    """A tensor and a number that forward() keeps, and a method that resets them in one branch."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("sum", torch.zeros(2))
+        self.steps = 0
+
+    def reset(self):
+        self.sum = torch.zeros(2)
+        self.steps = 0
+
+    def forward(self, x):
+        if self.steps >= 2:
+            self.reset()
+        self.sum = self.sum + x
+        self.steps += 1
+        return self.sum, self.steps
+
+
+class Cell(torch.nn.Module):
+    def __init__(self, scale: float):
+        super().__init__()
+        self.scale = scale
+        self.weight = torch.nn.Parameter(torch.full([2], scale))
+
+    def forward(self, x, bias: Optional[torch.Tensor]):
+        y = x * self.weight
+        if bias is not None:
+            y = y + bias
+        return y
+
+
+class Containers(torch.nn.Module):
+    """Modules in a list, optional arguments, tuples in and dicts out: all of it gone after reading."""
+
+    def __init__(self):
+        super().__init__()
+        self.cells = torch.nn.ModuleList([Cell(2.0), Cell(3.0)])
+
+    def forward(self, pair: Tuple[torch.Tensor, torch.Tensor], extra: Optional[torch.Tensor] = None) -> Dict[str, torch.Tensor]:
+        x, bias = pair
+        collected: Dict[str, torch.Tensor] = {}
+        items: List[torch.Tensor] = []
+        for i, cell in enumerate(self.cells):
+            x = cell(x, bias if i == 0 else None)
+            items.append(x)
+        collected["last"] = items[-1]
+        collected["sum"] = items[0] + items[1]
+        return collected
+
+
+torch.jit.save(torch.jit.trace(Shapes().eval(), torch.ones(2, 3, 4)), here / "shapes.pt")
+torch.jit.save(torch.jit.script(Control()), here / "control.pt")
+torch.jit.save(torch.jit.script(State()), here / "state.pt")
+torch.jit.save(torch.jit.script(Containers()), here / "containers.pt")

@@ -1,0 +1,88 @@
+"""Compiles models with ttc and checks, with stock PyTorch and the tt operator library, that the result is the same program.
+
+usage: test_torch_library.py TTC LIBTTRT_TORCH MODEL...
+
+Each model (.pt2 or TorchScript .pt) is compiled to its own format, run by `ttc run`, and opened with torch.export.load or
+torch.jit.load after torch.ops.load_library. The outputs must be equal bit for bit, on every shape the io file holds
+(NAME.io.safetensors; _dyn, _core and the like share that of their base) where the model's dims are free.
+"""
+
+import pathlib
+import subprocess
+import sys
+import tempfile
+import warnings
+
+import torch
+
+from test_pt2_roundtrip import io_of, read_safetensors
+
+warnings.filterwarnings("ignore")
+
+
+def ttc(tool, *args):
+    done = subprocess.run([tool, *map(str, args)], capture_output=True, text=True)
+    # 1: a comparison with the expected float32 outputs fell below its threshold, which is not what this test is about.
+    if done.returncode not in (0, 1):
+        sys.exit(f"ttc {' '.join(map(str, args))}: exit code {done.returncode}\n{done.stdout}{done.stderr}")
+
+
+def io_path(model):
+    stem = model.name.removesuffix(model.suffix)
+    while stem:
+        candidate = model.with_name(stem + ".io.safetensors")
+        if candidate.exists():
+            return candidate
+        stem = stem.rpartition("_")[0]
+    sys.exit(f"{model}: no io file")
+
+
+def prefixes(model, io):
+    free = "_dyn" in model.stem or model.suffix == ".pt"
+    if "in0" in io:
+        return [""] + (["alt."] if free and "alt.in0" in io else [])
+    return ["step0."]
+
+
+def check(tool, model, work):
+    compiled = work / ("compiled" + model.suffix)
+    io_file = io_path(model)
+    io = io_of(model)
+    names = prefixes(model, io)
+    select = ["--io-prefix", names[0].rstrip(".")] if names[0] else []
+    ttc(tool, "compile", model, "-o", compiled, "--io", io_file, *select)
+    program = torch.export.load(compiled).module() if model.suffix == ".pt2" else torch.jit.load(compiled)
+    for prefix in names:
+        outputs = work / "outputs.safetensors"
+        outputs.unlink(missing_ok=True)
+        ttc(tool, "run", compiled, "--io", io_file, "--save-outputs", outputs, *(["--io-prefix", prefix.rstrip(".")] if prefix else []))
+        ran = read_safetensors(outputs)
+        inputs = [io[f"{prefix}in{i}"] for i in range(sum(name.startswith(prefix + "in") for name in io))]
+        with torch.no_grad():
+            result = program(*inputs)
+        leaves = [leaf for leaf in torch.utils._pytree.tree_leaves(result) if isinstance(leaf, torch.Tensor)]
+        if not leaves:
+            sys.exit(f"{model}: no outputs")
+        for i, leaf in enumerate(leaves):
+            mine = ran[f"out{i}"]
+            if leaf.dtype != mine.dtype or leaf.shape != mine.shape or not torch.equal(leaf.nan_to_num(), mine.nan_to_num()):
+                worst = (leaf.double() - mine.double()).abs().max() if leaf.shape == mine.shape else f"{list(leaf.shape)} and {list(mine.shape)}"
+                sys.exit(f"{model.name} {prefix}out{i}: PyTorch and ttc run differ: {worst}")
+    graph = program.graph if model.suffix == ".pt2" else program.inlined_graph
+    count = sum(str(node.target if model.suffix == ".pt2" else node.kind()).startswith(("tt.", "tt::")) for node in (graph.nodes if model.suffix == ".pt2" else graph.nodes()))
+    if count == 0:
+        sys.exit(f"{model.name}: the compiled file has no tt operators")
+    print(f"{model.name}: {len(names)} shapes, {count} tt nodes, equal")
+
+
+def main():
+    tool, library, *models = sys.argv[1:]
+    torch.ops.load_library(str(pathlib.Path(library).resolve()))
+    torch.set_num_threads(2)
+    for model in models:
+        with tempfile.TemporaryDirectory() as work:
+            check(tool, pathlib.Path(model), pathlib.Path(work))
+
+
+if __name__ == "__main__":
+    main()
