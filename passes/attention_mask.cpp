@@ -149,6 +149,12 @@ AttentionMask simplify_mask(const ir::Model& model, ir::Value* mask, std::vector
   return {.value = mask, .causal = false};
 }
 
+bool is_causal_mask(const ir::Model& model, const ir::Value* mask) {
+  if (!mask->type.has_dtype || mask->type.dtype != DType::boolean) return false;
+  if (const ir::Weight* weight = model.weight_of(mask)) return shape_of(*weight) == MaskShape::causal;
+  return match::IndexForms(model).causal(mask);
+}
+
 AttentionMask combine_masks(const ir::Model& model, ir::Node* before, const std::vector<ir::Value*>& added,
                             const std::vector<std::pair<ir::Value*, double>>& kept,
                             const std::vector<std::pair<ir::Value*, double>>& filled, std::vector<ir::Node*>& nodes) {

@@ -17,6 +17,9 @@ struct AttentionMask {
 // Nodes that the simple form does not need are appended to `nodes`.
 AttentionMask simplify_mask(const ir::Model& model, ir::Value* mask, std::vector<ir::Node*>& nodes);
 
+// A boolean mask that is lower triangular: a comparison of positions or a constant.
+bool is_causal_mask(const ir::Model& model, const ir::Value* mask);
+
 // One mask from those found around the scores of an eager attention: `added` to them, `kept` (true: the score counts)
 // and `filled` (true: it does not). New nodes go before `before`.
 AttentionMask combine_masks(const ir::Model& model, ir::Node* before, const std::vector<ir::Value*>& added,

@@ -99,7 +99,7 @@ class Placer {
     if (!known) {
       ir::Type type = value->type;
       type.dtype = ttrt::torch_dtype(context_.options.activation);
-      known = insert(before, "tt.typecast", {value, std::string(ttrt::to_string(context_.options.activation))}, type, value->name);
+      known = insert(before, "tt.convert", {value, std::string(ttrt::to_string(context_.options.activation))}, type, value->name);
       known->def()->place = "device";
       host_type_[known] = host_type_.at(value);
     }

@@ -194,11 +194,13 @@ ir::Value* peel_operand(const ir::Model& model, ir::Value* value, Attention& a, 
   }
 }
 
-// Keys or values repeated for each group of query heads: [B, H/n, S, D] -> [B, H, S, D]. The values before and n.
+// Keys or values repeated for each group of query heads: [B, H/n, S, D] -> [B, H, S, D], or [B, H/n, n, S, D] where the
+// merging of heads went into that of the batch. The values before and n.
 ir::Value* peel_repeat(ir::Value* value, std::int64_t& times, std::vector<ir::Node*>& nodes) {
   times = 1;
   ir::Node* merge = value->def();
-  if (!merge || value->type.rank() != 4) return value;
+  const bool wide_already = value->type.rank() == 5;
+  if (!merge || (value->type.rank() != 4 && !wide_already)) return value;
   if (merge->op() == "aten.repeat_interleave.self_int" && dim_argument(merge->arg("dim"), 4) == 1) {
     const auto n = merge->arg(1).integer();
     if (!n || *n < 1) return value;
@@ -206,9 +208,10 @@ ir::Value* peel_repeat(ir::Value* value, std::int64_t& times, std::vector<ir::No
     nodes.push_back(merge);
     return merge->operand(0);
   }
-  if (!is_reshape(*merge)) return value;
-  std::vector<ir::Node*> seen{merge};
-  ir::Value* wide = merge->operand(0);
+  if (!is_reshape(*merge) && !wide_already) return value;
+  std::vector<ir::Node*> seen;
+  if (!wide_already) seen.push_back(merge);
+  ir::Value* wide = wide_already ? value : merge->operand(0);
   while (wide->def() && is_identity(*wide->def())) {
     seen.push_back(wide->def());
     wide = wide->def()->operand(0);
@@ -306,6 +309,15 @@ bool rewrite_product(PassContext& context, ir::Node* product) {
   a.query = peel_operand(context.model, first->operand(0), a, nullptr);
   a.key = peel_operand(context.model, first->operand(1), a, &key_transposed);
   a.value = peel_batch(product->operand(1), a.nodes);
+  if (ir::Node* merge = a.value->def(); merge && is_reshape(*merge) && a.value->type.rank() == 3 &&
+                                        merge->operand(0)->type.rank() == 5 && keeps_last_dims(*merge)) {
+    a.nodes.push_back(merge);
+    a.value = merge->operand(0);
+  }
+  Grouped grouped{a.key, a.value};
+  if (key_transposed) grouped = group(a.key, a.value, a.nodes);
+  a.key = grouped.key;
+  a.value = grouped.value;
   if (!shapes_known(a)) return refuse(*miss(a, first, "the ranks of query, key and value differ or are not known"));
   ir::Node* root = find_root(product, a);
   if (!root) return refuse(*miss(a, product, "its result is not used as [batch, heads, sequence, width]"));
@@ -316,13 +328,12 @@ bool rewrite_product(PassContext& context, ir::Node* product) {
   if (context.rewrite_limit >= 0 && context.rewrites >= context.rewrite_limit) return false;
 
   if (!key_transposed) a.key = transposed(root, a.key, a.nodes);
-  const Grouped grouped = group(a.key, a.value, a.nodes);
   const AttentionMask mask = combine_masks(context.model, root, a.added, a.kept, a.filled, a.nodes);
   if (root != product) a.nodes.push_back(product);
   for (ir::Node* node = product; node != root; node = node->result()->users().front())
     if (node != product) a.nodes.push_back(node);
   return replace_matched(context, pass, "softmax(q k^T) v", root, a.nodes, "aten.scaled_dot_product_attention.default",
-                         {a.query, grouped.key, grouped.value, mask.value ? ir::Arg(mask.value) : ir::Arg(), 0.0, mask.causal,
+                         {a.query, a.key, a.value, mask.value ? ir::Arg(mask.value) : ir::Arg(), 0.0, mask.causal,
                           a.scale, grouped.gqa}) != nullptr;
 }
 

@@ -134,6 +134,29 @@ bool drop_views(PassContext& context, ir::Node* node) {
   return false;
 }
 
+// view(linear(view(x))) where the view before merges the last two dims too (heads): they are merged by a view of their own.
+bool split_view(PassContext& context, ir::Node* node) {
+  if (!match::is_reshape(*node) || node->op() != "aten.reshape.default" || !is_linear(node->operand(0)) || node->operand(0)->use_count() != 1) return false;
+  ir::Node* linear = node->operand(0)->def();
+  ir::Node* view = linear->operand(0)->def();
+  const ir::Type& out = node->result()->type;
+  if (!view || view->op() != "aten.reshape.default" || !out.has_shape || out.rank() != 3 || linear->operand(0)->type.rank() != 2) return false;
+  ir::Value* x = view->operand(0);
+  const ir::Type& split = x->type;
+  const ir::Arg::List* sizes = node->arg(1).list();
+  if (!split.has_shape || split.rank() != 4 || !sizes || sizes->size() != 3) return false;
+  const ir::SymExpr width = linear->operand(0)->type.sizes.back();
+  if (!(split.sizes[0] == out.sizes[0] && split.sizes[1] == out.sizes[1] && width.is_number() && split.sizes[2] * split.sizes[3] == width)) return false;
+  if (!(out.sizes.back() == linear->result()->type.sizes.back()) || (context.rewrite_limit >= 0 && context.rewrites >= context.rewrite_limit)) return false;
+  ir::Arg::List merged{(*sizes)[0], (*sizes)[1], width.number()};
+  ir::Node* merge = node->graph()->insert_before(node, "aten.reshape.default", {x, merged});
+  merge->provenance = view->provenance;
+  if (view->result()->use_count() == 1) merge->origins = view->origins;
+  ir::Value* wide = merge->add_result(ir::Type::tensor(split.dtype, {split.sizes[0], split.sizes[1], width}));
+  return replace_matched(context, pass, "views around linear", node, {linear, view}, "aten.linear.default",
+                         {wide, linear->arg(1), linear->arg(2)}) != nullptr;
+}
+
 // linear(view(x)) whose readers are views again: linear(x), with its leading dims.
 bool keep_leading_dims(PassContext& context, ir::Node* node) {
   if (node->op() != "aten.linear.default" || !node->operand(0)->def() || !match::is_reshape(*node->operand(0)->def())) return false;
@@ -153,7 +176,8 @@ bool keep_leading_dims(PassContext& context, ir::Node* node) {
 }
 
 bool rewrite(PassContext& context, ir::Node* node) {
-  return raise_product(context, node) || add_bias(context, node) || drop_views(context, node) || keep_leading_dims(context, node);
+  return raise_product(context, node) || add_bias(context, node) || drop_views(context, node) || keep_leading_dims(context, node) ||
+         split_view(context, node);
 }
 
 bool run(PassContext& context) { return rewrite_all(context, rewrite); }

@@ -1,6 +1,6 @@
 // Scaled dot-product attention becomes tt.attention. A causal part of a boolean mask becomes the operator's is_causal,
 // which ATen does not take together with a mask; masks of lower rank get leading dims.
-#include "match/index_form.h"
+#include "attention_mask.h"
 #include "match/kinds.h"
 #include "replace.h"
 
@@ -22,7 +22,6 @@ ir::Value* without_causal(const ir::Model& model, ir::Value* mask, std::vector<i
   }
   ir::Node* both = mask->def();
   if (!both || !is_and(*both) || mask->type.dtype != DType::boolean || mask->type.rank() != 4) return nullptr;
-  match::IndexForms forms(model);
   for (std::size_t i = 0; i < 2; ++i) {
     ir::Value *part = both->operand(i), *rest = both->operand(1 - i);
     std::vector<ir::Node*> behind;
@@ -30,7 +29,7 @@ ir::Value* without_causal(const ir::Model& model, ir::Value* mask, std::vector<i
       behind.push_back(part->def());
       part = part->def()->operand(0);
     }
-    if (!part || !rest || !rest->type.is_tensor() || rest->type.dtype != DType::boolean || !forms.causal(part)) continue;
+    if (!part || !rest || !rest->type.is_tensor() || rest->type.dtype != DType::boolean || !is_causal_mask(model, part)) continue;
     nodes.push_back(both);
     nodes.insert(nodes.end(), behind.begin(), behind.end());
     return rest;

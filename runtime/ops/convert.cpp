@@ -1,0 +1,62 @@
+// tt.convert: a tiled float tensor in another float format, rounded to nearest even. What the compiler puts where
+// values that it keeps in float32 (angles) meet activations in bfloat16.
+#include "ops/rules.h"
+#include "ops/tiles.h"
+
+namespace ttrt::ops {
+namespace {
+
+DataType format_of(const OpCall& call) {
+  const auto format = data_type_from_string(call.string("format"));
+  if (!format || (*format != DataType::bfloat16 && *format != DataType::float32)) bad_call(call, "format '" + call.string("format") + "'");
+  return *format;
+}
+
+std::vector<TensorSpec> infer(const OpCall& call) { return {tiled(spec_of(call, "x").logical, format_of(call))}; }
+
+Kernel prepare(const OpCall& call, const PrepareContext&) {
+  const TileGrid from(spec_of(call, "x")), to(infer(call)[0]);
+  return [=](const KernelArgs& args) {
+    const std::byte* in = args.in[0]->data();
+    std::byte* out = args.out[0]->data();
+    alignas(64) float values[tile_elements];
+    for (std::int64_t t = 0; t < from.tiles(); ++t) {
+      load_tile(from.dtype, in + t * from.bytes, values);
+      store_tile(to.dtype, Rounding::even, values, out + t * to.bytes);
+    }
+  };
+}
+
+std::vector<RtValue> reference(Reference&, const OpCall& call, std::span<const RtValue> args) {
+  const RtValue x = as_float(args[0]);
+  const auto* host = x.get_if<HostTensor>();
+  if (host == nullptr) bad_call(call, "the operand is no tensor");
+  return {convert(convert(*host, torch_dtype(format_of(call))), DType::f32)};
+}
+
+const OpRecord record{
+    .name = "tt.convert",
+    .summary = "A float tensor in another float format",
+    .schema = "(Tensor x, *, str format) -> Tensor",
+    .lowers = {},
+    .operands = {},
+    .packed = {},
+    .infer = infer,
+    .supports = float_tiles,
+    .prepare = prepare,
+    .reference = reference,
+    .cost = movement_cost,
+    .tolerance = {.pcc = 1.0},
+    .cases = {{"to bfloat16", R"(graph main(%x: f32[3, 40] user) {
+  %y: bf16[3, 40] = tt.convert(%x, format="bfloat16")
+  return %y
+})"},
+              {"to float32", R"(graph main(%x: f32[1, 7, 33] user) {
+  %y: f32[1, 7, 33] = tt.convert(%x, format="float32")
+  return %y
+})"}},
+};
+TTRT_REGISTER_OP(record);
+
+}  // namespace
+}  // namespace ttrt::ops
