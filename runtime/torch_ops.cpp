@@ -355,6 +355,7 @@ void meta_kernel(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
 void define(const OpRecord& record) {
   static auto* const library = new torch::Library(torch::Library::FRAGMENT, "tt", std::nullopt, __FILE__, __LINE__);
   const std::string name(record.name.substr(record.name.find('.') + 1));
+  if (c10::Dispatcher::singleton().findSchema({"tt::" + name, ""})) return;  // another library of ours in this process
   library->def(torch::schema((name + std::string(record.schema)).c_str()), {at::Tag::pt2_compliant_tag});
   library->impl(name.c_str(), torch::dispatch(c10::DispatchKey::CPU, torch::CppFunction::makeFromBoxedFunction<&cpu_kernel>()));
   library->impl(name.c_str(), torch::dispatch(c10::DispatchKey::Meta, torch::CppFunction::makeFromBoxedFunction<&meta_kernel>()));

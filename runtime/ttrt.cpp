@@ -9,6 +9,7 @@
 #include "formats/pt2_read.h"
 #include "signature.h"
 #include "support/error.h"
+#include "torch_ops.h"
 
 namespace ttrt {
 namespace {
@@ -107,7 +108,7 @@ Tensor Tensor::view(ElementType type, std::vector<std::int64_t> shape, void* val
 
 Model Model::load(const std::string& path) {
   return guarded([&] {
-    install_torch_schemas();
+    register_torch_ops();
     auto impl = std::make_shared<Impl>();
     std::unique_ptr<ttc::ir::Model> model = ttc::load_model(path);
     ttc::check_known_ops(*model);

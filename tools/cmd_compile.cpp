@@ -4,6 +4,7 @@
 
 #include "compile_flags.h"
 #include "formats/pt2_write.h"
+#include "formats/ts_write.h"
 #include "json_out.h"
 #include "support/error.h"
 #include "support/mapped_file.h"
@@ -18,7 +19,7 @@ struct Flags : CompileFlags {
 
 void options(CLI::App& app) {
   add_compile_flags(app, flags);
-  app.add_option("-o,--output", flags.output, "Where the rewritten model goes (.pt2)")->required();
+  app.add_option("-o,--output", flags.output, "Where the rewritten model goes: a .pt2, or TorchScript where the name ends in .pt")->required();
 }
 
 std::string input_hash(const std::string& path) { return sha256_hex(MappedFile::open(path)->bytes()); }
@@ -28,7 +29,10 @@ int run(const Globals& globals) {
   CompileOptions options = compile_options(flags);
   std::unique_ptr<ir::Model> model = load_to_compile(flags, options, globals);
   const CompileResult result = compile(*model, options, flags.passes, {.sha256 = input_hash(flags.model)});
-  write_pt2(*model, flags.output);
+  if (flags.output.ends_with(".pt"))
+    write_torchscript(*model, flags.output);
+  else
+    write_pt2(*model, flags.output);
   const double wall_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   if (globals.json) {
     OrderedJson out{{"input", flags.model}, {"output", flags.output}};

@@ -16,6 +16,7 @@
 #include "pass/compile.h"
 #include "signature.h"
 #include "support/error.h"
+#include "torch_ops.h"
 
 namespace ttc {
 namespace {
@@ -268,7 +269,7 @@ std::vector<Case> load_cases(const ir::Model& model, const InputFlags& flags) {
 }
 
 std::unique_ptr<ir::Model> load(const std::string& path) {
-  ttrt::install_torch_schemas();
+  ttrt::register_torch_ops();  // rewritten TorchScript names tt operators
   std::unique_ptr<ir::Model> model = load_model(path);
   check_known_ops(*model);
   return model;
