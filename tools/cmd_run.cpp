@@ -149,11 +149,12 @@ void report_text(const ttrt::Executor& executor, const Outcome& outcome) {
 
 Outcome execute(ttrt::Executor& executor, const std::vector<Case>& cases) {
   Outcome outcome;
+  const bool approximate = executor.options().mode == ttrt::Mode::device || is_rewritten(executor.model());
   const auto run_all = [&](bool last) {
     for (const Case& one : cases) {
       outcome.outputs = executor.run(one.inputs);
       if (!last) continue;
-      for (Check& check : check_outputs(one, outcome.outputs, flags.thresholds, executor.options().mode)) outcome.checks.push_back(std::move(check));
+      for (Check& check : check_outputs(one, outcome.outputs, flags.thresholds, approximate)) outcome.checks.push_back(std::move(check));
     }
   };
   for (int i = 0; i < flags.warmup; ++i) {

@@ -330,12 +330,12 @@ std::optional<HostTensor> as_tensor(const RtValue& value) {
 
 }  // namespace
 
-std::vector<Check> check_outputs(const Case& expected, const std::vector<RtValue>& outputs, const Thresholds& thresholds, ttrt::Mode mode) {
+std::vector<Check> check_outputs(const Case& expected, const std::vector<RtValue>& outputs, const Thresholds& thresholds, bool approximate) {
   const bool defaults = !thresholds.pcc && !thresholds.atol && !thresholds.rtol;
   const double atol = thresholds.atol.value_or(thresholds.rtol ? 0 : 1e-4), rtol = thresholds.rtol.value_or(thresholds.atol ? 0 : 1e-4);
   const double pcc = thresholds.pcc.value_or(0.99);
-  const bool need_close = thresholds.atol || thresholds.rtol || (defaults && mode == ttrt::Mode::cpu);
-  const bool need_pcc = thresholds.pcc || (defaults && mode == ttrt::Mode::device);
+  const bool need_close = thresholds.atol || thresholds.rtol || (defaults && !approximate);
+  const bool need_pcc = thresholds.pcc || (defaults && approximate);
   std::vector<Check> checks;
   for (std::size_t i = 0; i < expected.expected.size(); ++i) {
     if (!expected.expected[i]) continue;
