@@ -86,7 +86,7 @@ class Canonicalizer {
 
   bool identity(Node* node) {
     const bool repeat = node->op() == "aten.repeat.default" && node->operand(0) && match::same_shape(node->operand(0)->type, node->result()->type);
-    if (!repeat && !match::is_identity(*node) && !identity_permutation(*node)) return false;
+    if (!repeat && !match::is_identity(*node) && !identity_permutation(*node) && !neutral(*node)) return false;
     static constexpr std::array<std::string_view, 4> aliases{"aten.alias.default", "aten.detach.default", "aten.dropout.default", "aten.slice.Tensor"};
     if (keep_copies_ && std::find(aliases.begin(), aliases.end(), node->op()) == aliases.end()) return false;
     return forward("changes nothing", node, node->operand(0));
@@ -95,6 +95,17 @@ class Canonicalizer {
   static bool identity_permutation(const Node& node) {
     const auto order = match::permutation(node);
     return order && std::is_sorted(order->begin(), order->end());
+  }
+
+  // x * 1, x / 1, and x + 0 and x - 0 of integers (for floats, -0 + 0 is +0), where dtype and shape stay.
+  static bool neutral(const Node& node) {
+    if (node.results().size() != 1 || node.args().size() < 2 || !node.operand(0)) return false;
+    const ir::Type &from = node.operand(0)->type, &to = node.result()->type;
+    const auto number = node.arg(1).number();
+    if (!number || !match::same_shape(from, to) || !from.has_dtype || !to.has_dtype || from.dtype != to.dtype) return false;
+    const std::string& op = node.op();
+    if (op == "aten.mul.Tensor" || op == "aten.div.Tensor") return *number == 1;
+    return (op == "aten.add.Tensor" || op == "aten.sub.Tensor") && *number == 0 && is_integral(from.dtype);
   }
 
   // x.to(wider).to(dtype of x): every value survives the way there and back.
