@@ -81,7 +81,7 @@ class Packer {
     tiles.sizes = {spec.tile_rows(), spec.tile_cols(), spec.nbytes() / spec.tiles()};
     tiles.strides = ttrt::contiguous_strides(tiles.sizes);
     tiles.storage = std::move(storage);
-    const std::string name = ir::weight_input(&value)->target + "." + std::string(ttrt::to_string(spec.dtype));
+    const std::string name = ir::weight_input(&value)->target + "_" + std::string(ttrt::to_string(spec.dtype));
     return known = context_.model.add_constant(name, std::move(tiles));
   }
 

@@ -363,11 +363,11 @@ void Executor::read_back(const Instruction& instruction, Plan& plan) {
   const ArgPlan& operand = instruction.args.at(0);
   const auto slot = static_cast<std::size_t>(instruction.results.at(0));
   const RtValue source = resolve(operand, plan.frame);
-  const auto& type = instruction.node->result(0)->type;
+  const auto* dtype = instruction.args.size() > 1 ? instruction.args[1].literal.get_if<DType>() : nullptr;
   if (const auto* tensor = source.get_if<DeviceTensor>()) {
-    plan.frame[slot] = to_host(*tensor, type.has_dtype ? type.dtype : torch_dtype(tensor->spec.dtype));
+    plan.frame[slot] = to_host(*tensor, dtype != nullptr ? *dtype : torch_dtype(tensor->spec.dtype));
   } else if (const auto* host = source.get_if<HostTensor>()) {
-    plan.frame[slot] = type.has_dtype ? convert(*host, type.dtype) : *host;
+    plan.frame[slot] = dtype != nullptr ? convert(*host, *dtype) : *host;
   } else {
     throw ttc::bad_file("", "tt.to_host takes a tensor");
   }
