@@ -15,18 +15,24 @@ using ttc::Reason;
 using ttc::ReasonCode;
 namespace ir = ttc::ir;
 
+// [batch, heads, sequence, size], or without heads.
 ttc::Refusal check_shapes(const AtenArgs& args) {
+  const auto rank = args.rank("query");
   for (const char* name : {"query", "key", "value"}) {
-    if (args.rank(name) != 4)
+    if ((rank != 3 && rank != 4) || args.rank(name) != rank) {
       return Reason{ReasonCode::RankUnsupported, std::string(name) + " is not [batch, heads, sequence, size]"};
+    }
   }
   const ir::Type &q = *args.type("query"), &k = *args.type("key"), &v = *args.type("value");
   if (!(q.sizes[0] == k.sizes[0]) || !(k.sizes[0] == v.sizes[0])) return unsupported("batches that broadcast");
+  if (rank == 3) return std::nullopt;
   const auto heads = q.dim(1), kv_heads = k.dim(1), v_heads = v.dim(1);
-  if (!heads || !kv_heads || kv_heads != v_heads)
+  if (!heads || !kv_heads || kv_heads != v_heads) {
     return Reason{ReasonCode::DynamicShape, "the number of heads is not fixed"};
-  if (*heads != *kv_heads && (args.is("enable_gqa", 0) || *kv_heads == 0 || *heads % *kv_heads != 0))
+  }
+  if (*heads != *kv_heads && (args.is("enable_gqa", 0) || *kv_heads == 0 || *heads % *kv_heads != 0)) {
     return unsupported("heads that broadcast");
+  }
   return std::nullopt;
 }
 
@@ -43,7 +49,9 @@ LowerResult lower(const LowerContext& context) {
     const ir::Type* mask = args.type("attn_mask");
     if (mask == nullptr || !mask->has_dtype || !mask->has_shape)
       return Reason{ReasonCode::DynamicShape, "the mask's type is not known"};
-    if (mask->rank() != 4) return Reason{ReasonCode::RankUnsupported, "the mask is not [batch, heads, queries, keys]"};
+    if (mask->rank() < 2 || mask->rank() > *args.rank("query")) {
+      return Reason{ReasonCode::RankUnsupported, "the mask is not [.., queries, keys]"};
+    }
     if (mask->dtype != DType::boolean && !is_device_float(mask->dtype))
       return Reason{ReasonCode::DtypeUnsupported, "the mask's dtype"};
     if (mask->dtype == DType::boolean) kind = "boolean";
@@ -56,49 +64,66 @@ LowerResult lower(const LowerContext& context) {
       .results = {}};
 }
 
-AttentionShape shape_of(const OpCall& call) {
-  const TensorSpec &q = spec_of(call, "q"), &k = spec_of(call, "k"), &v = spec_of(call, "v");
-  for (const TensorSpec* spec : {&q, &k, &v}) {
-    if (spec->logical.size() != 4) bad_call(call, "q, k and v must be [batch, heads, sequence, size]");
+// With a dim of one head where the operands have none. Neither changes the tiles.
+Shape with_heads(const OpCall& call, const TensorSpec& spec) {
+  Shape shape = spec.logical;
+  if (shape.size() == 3) shape.insert(shape.begin() + 1, 1);
+  if (shape.size() != 4) bad_call(call, "q, k and v must be [batch, heads, sequence, size]");
+  return shape;
+}
+
+// The mask as [B|1, H|1, S|1, T|1].
+TensorSpec full_mask(const OpCall& call, const AttentionShape& s, bool heads) {
+  TensorSpec mask = spec_of(call, "mask");
+  const Shape full{s.batch, s.heads, s.queries, s.keys};
+  if (mask.logical.size() == 3 && !heads) mask.logical.insert(mask.logical.begin() + 1, 1);
+  if (mask.logical.size() >= 2 && mask.logical.size() < 4) {
+    mask.logical.insert(mask.logical.begin(), 4 - mask.logical.size(), 1);
   }
-  AttentionShape s{.batch = q.logical[0],
-                   .heads = q.logical[1],
-                   .kv_heads = k.logical[1],
-                   .queries = q.logical[2],
-                   .keys = k.logical[2],
-                   .head_dim = q.logical[3],
-                   .value_dim = v.logical[3]};
-  if (k.logical[0] != s.batch || v.logical[0] != s.batch || v.logical[1] != s.kv_heads || v.logical[2] != s.keys ||
-      k.logical[3] != s.head_dim) {
+  if (mask.logical.size() != 4 || broadcast(call, mask.logical, full) != full) {
+    bad_call(call, "the mask does not broadcast to the scores");
+  }
+  return mask;
+}
+
+AttentionShape shape_of(const OpCall& call) {
+  const bool heads = spec_of(call, "q").logical.size() == 4;
+  const Shape q = with_heads(call, spec_of(call, "q")), k = with_heads(call, spec_of(call, "k")),
+              v = with_heads(call, spec_of(call, "v"));
+  AttentionShape s{.batch = q[0],
+                   .heads = q[1],
+                   .kv_heads = k[1],
+                   .queries = q[2],
+                   .keys = k[2],
+                   .head_dim = q[3],
+                   .value_dim = v[3]};
+  if (k[0] != s.batch || v[0] != s.batch || v[1] != s.kv_heads || v[2] != s.keys || k[3] != s.head_dim) {
     bad_call(call, "the shapes of q, k and v do not fit together");
   }
-  if (s.kv_heads < 1 || s.heads % s.kv_heads != 0)
+  if (s.kv_heads < 1 || s.heads % s.kv_heads != 0) {
     bad_call(call, std::to_string(s.heads) + " heads over " + std::to_string(s.kv_heads));
-  if (s.batch < 1 || s.heads < 1 || s.queries < 1 || s.keys < 1 || s.head_dim < 1 || s.value_dim < 1)
-    bad_call(call, "an empty operand");
-  s.q = q.dtype;
-  s.k = k.dtype;
-  s.v = v.dtype;
-  s.out = q.dtype == DataType::float32 ? DataType::float32 : DataType::bfloat16;
-  if (const TensorSpec* mask = call.tensor("mask")) {
-    const Shape full{s.batch, s.heads, s.queries, s.keys};
-    if (mask->logical.size() != 4 || broadcast(call, mask->logical, full) != full)
-      bad_call(call, "the mask does not broadcast to the scores");
-    s.mask = *mask;
   }
+  if (volume(q) < 1 || volume(k) < 1 || volume(v) < 1) bad_call(call, "an empty operand");
+  s.q = spec_of(call, "q").dtype;
+  s.k = spec_of(call, "k").dtype;
+  s.v = spec_of(call, "v").dtype;
+  s.out = s.q == DataType::float32 ? DataType::float32 : DataType::bfloat16;
+  if (call.has("mask")) s.mask = full_mask(call, s, heads);
   const std::string& kind = call.string("mask_kind");
   if (kind != "additive" && kind != "boolean") bad_call(call, "mask_kind '" + kind + "'");
   s.boolean_mask = kind == "boolean";
   s.causal = call.boolean("is_causal");
-  s.scale =
-      call.has("scale") ? static_cast<float>(call.number("scale")) : 1.0F / std::sqrt(static_cast<float>(s.head_dim));
+  const float root = std::sqrt(static_cast<float>(s.head_dim));
+  s.scale = call.has("scale") ? static_cast<float>(call.number("scale")) : 1.0F / root;
   s.config = call.compute_config();
   return s;
 }
 
 std::vector<TensorSpec> infer(const OpCall& call) {
   const AttentionShape s = shape_of(call);
-  return {tiled({s.batch, s.heads, s.queries, s.value_dim}, s.out)};
+  Shape out = spec_of(call, "q").logical;
+  out.back() = s.value_dim;
+  return {tiled(std::move(out), s.out)};
 }
 
 Kernel prepare(const OpCall& call, const PrepareContext& context) {
@@ -188,6 +213,15 @@ const OpRecord record{
          {"boolean mask",
           R"(graph main(%q: f32[2, 2, 40, 32] user, %k: f32[2, 2, 33, 32] user, %v: f32[2, 2, 33, 32] user, %m: bool[2, 1, 40, 33] user) {
   %y: f32[2, 2, 40, 32] = aten.scaled_dot_product_attention.default(%q, %k, %v, attn_mask=%m)
+  return %y
+})"},
+         {"no heads, a mask per batch",
+          R"(graph main(%q: f32[2, 40, 32] user, %k: f32[2, 33, 32] user, %m: f32[2, 40, 33] user) {
+  %y: f32[2, 40, 32] = aten.scaled_dot_product_attention.default(%q, %k, %k, attn_mask=%m)
+  return %y
+})"},
+         {"a mask without leading dims", R"(graph main(%q: f32[2, 3, 7, 32] user, %m: f32[7, 7] user) {
+  %y: f32[2, 3, 7, 32] = aten.scaled_dot_product_attention.default(%q, %q, %q, attn_mask=%m)
   return %y
 })"},
          {"groups of heads",

@@ -94,8 +94,8 @@ constexpr Refused refused[] = {
   return %y
 })",
      ReasonCode::Unsupported, "heads that broadcast"},
-    {R"(graph main(%q: f32[2, 5, 32] user) {
-  %y: f32[2, 5, 32] = aten.scaled_dot_product_attention.default(%q, %q, %q)
+    {R"(graph main(%q: f32[5, 32] user) {
+  %y: f32[5, 32] = aten.scaled_dot_product_attention.default(%q, %q, %q)
   return %y
 })",
      ReasonCode::RankUnsupported, "query"},
