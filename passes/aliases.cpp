@@ -12,12 +12,15 @@ namespace ttc {
 namespace {
 
 constexpr std::array<std::string_view, 18> invertible{
-    "aten.slice.Tensor", "aten.select.int", "aten.transpose.int", "aten.permute.default", "aten.t.default", "aten.view.default",
-    "aten.unsqueeze.default", "aten.squeeze.dim", "aten.squeeze.dims", "aten.squeeze.default", "aten.flatten.using_ints",
-    "aten.unflatten.int", "aten.narrow.default", "aten.diagonal.default", "aten.view_as.default", "aten.swapaxes.default",
+    "aten.slice.Tensor",    "aten.select.int",       "aten.transpose.int",      "aten.permute.default",
+    "aten.t.default",       "aten.view.default",     "aten.unsqueeze.default",  "aten.squeeze.dim",
+    "aten.squeeze.dims",    "aten.squeeze.default",  "aten.flatten.using_ints", "aten.unflatten.int",
+    "aten.narrow.default",  "aten.diagonal.default", "aten.view_as.default",    "aten.swapaxes.default",
     "aten.reshape.default", "aten.mT.default"};
-constexpr std::array<std::string_view, 6> resizing{"set_", "resize_", "resize_as_", "as_strided_", "swap_", "_resize_output_"};
-constexpr std::array<std::string_view, 9> reshaping{"transpose_", "squeeze_", "unsqueeze_", "t_", "swapaxes_", "swapdims_", "rename_", "requires_grad_", "data"};
+constexpr std::array<std::string_view, 6> resizing{"set_",        "resize_", "resize_as_",
+                                                   "as_strided_", "swap_",   "_resize_output_"};
+constexpr std::array<std::string_view, 9> reshaping{"transpose_", "squeeze_", "unsqueeze_",     "t_",  "swapaxes_",
+                                                    "swapdims_",  "rename_",  "requires_grad_", "data"};
 
 std::string_view base_name(std::string_view op) {
   const auto dot = op.find('.');
@@ -38,7 +41,9 @@ bool has_functional_form(std::string_view op) {
   return schema && !schema->mutates() && schema->args.size() == ir::find_schema(op)->args.size();
 }
 
-bool contiguous(const ir::Type& type) { return type.has_shape && !type.strides.empty() && type.has_contiguous_strides(); }
+bool contiguous(const ir::Type& type) {
+  return type.has_shape && !type.strides.empty() && type.has_contiguous_strides();
+}
 
 }  // namespace
 
@@ -58,7 +63,8 @@ ViewKind view_kind(const ir::Node& node) {
   if (node.results().size() != 1 || !node.operand(0)) return ViewKind::unknown;
   const ir::Type& from = node.operand(0)->type;
   const std::string& op = node.op();
-  if (op == "aten.alias.default" || op == "aten.detach.default" || op == "aten.lift_fresh.default") return ViewKind::same;
+  if (op == "aten.alias.default" || op == "aten.detach.default" || op == "aten.lift_fresh.default")
+    return ViewKind::same;
   if (match::is_cast(node)) {
     const ir::Arg* copy = node.arg("copy");
     const bool changes = from.has_dtype && node.result()->type.has_dtype && from.dtype != node.result()->type.dtype;
@@ -66,7 +72,8 @@ ViewKind view_kind(const ir::Node& node) {
     return from.has_dtype && node.result()->type.has_dtype ? ViewKind::same : ViewKind::unknown;
   }
   if (op == "aten.contiguous.default") return contiguous(from) ? ViewKind::same : ViewKind::unknown;
-  if (op == "aten.reshape.default" || op == "aten.flatten.using_ints") return contiguous(from) ? ViewKind::view : ViewKind::unknown;
+  if (op == "aten.reshape.default" || op == "aten.flatten.using_ints")
+    return contiguous(from) ? ViewKind::view : ViewKind::unknown;
   return among(invertible, op) ? ViewKind::view : ViewKind::unknown;
 }
 
@@ -105,9 +112,12 @@ void Aliases::visit(const ir::Graph& graph) {
   for (const auto& node : graph.nodes()) {
     for (ir::Value* value : node->operands()) check_read(value);
     for (const auto& region : node->regions()) visit(*region);
-    if (node->op() == "aten.detach_.default" && node->operand(0)) views_[node->result()] = view_of(node->operand(0));
-    else if (mutates(*node)) visit_write(*node);
-    else visit_view(*node);
+    if (node->op() == "aten.detach_.default" && node->operand(0))
+      views_[node->result()] = view_of(node->operand(0));
+    else if (mutates(*node))
+      visit_write(*node);
+    else
+      visit_view(*node);
   }
   for (const ir::GraphOutput& output : graph.outputs())
     output.arg.for_each_value([&](ir::Value* value) {
@@ -122,7 +132,8 @@ void Aliases::check_read(ir::Value* value) {
   const auto writes = written_.find(view.base);
   if (writes == written_.end() || taken_[value] == writes->second) return;
   for (const ir::Node* step : view.chain)
-    if (view_kind(*step) == ViewKind::unknown) refuse(view.base, ReasonCode::Unsupported, "it is read through " + step->op() + " after it was written");
+    if (view_kind(*step) == ViewKind::unknown)
+      refuse(view.base, ReasonCode::Unsupported, "it is read through " + step->op() + " after it was written");
 }
 
 void Aliases::visit_write(const ir::Node& node) {
@@ -133,17 +144,25 @@ void Aliases::visit_write(const ir::Node& node) {
     node.arg(k).for_each_value([&](ir::Value* value) {
       const View view = view_of(value);
       ++written_[view.base];
-      if (i < 0 || node.results().size() != 1) return refuse(view.base, ReasonCode::Unsupported, node.op() + " writes several arguments");
-      if (!node.arg(k).value()) return refuse(view.base, ReasonCode::Unsupported, node.op() + " writes a list of tensors");
+      if (i < 0 || node.results().size() != 1)
+        return refuse(view.base, ReasonCode::Unsupported, node.op() + " writes several arguments");
+      if (!node.arg(k).value())
+        return refuse(view.base, ReasonCode::Unsupported, node.op() + " writes a list of tensors");
       if (!has_functional_form(node.op()))
         return refuse(view.base, ReasonCode::Unsupported, node.op() + " has no form that returns a new tensor");
-      if (among(resizing, name) || among(reshaping, name)) return refuse(view.base, ReasonCode::Unsupported, node.op() + " changes the shape of a tensor");
-      if (view.base->graph() != node.graph()) return refuse(view.base, ReasonCode::ControlFlow, "a branch or loop writes a tensor from outside");
-      if (view.base->graph()->parent() && !view.base->def()) return refuse(view.base, ReasonCode::ControlFlow, "a region writes its input");
-      if (view.base->def() && !view.base->def()->regions().empty()) return refuse(view.base, ReasonCode::ControlFlow, "what a branch or loop gave is written");
-      if (const auto escaped = escaped_.find(view.base); escaped != escaped_.end()) return refuse(view.base, ReasonCode::Unsupported, escaped->second);
+      if (among(resizing, name) || among(reshaping, name))
+        return refuse(view.base, ReasonCode::Unsupported, node.op() + " changes the shape of a tensor");
+      if (view.base->graph() != node.graph())
+        return refuse(view.base, ReasonCode::ControlFlow, "a branch or loop writes a tensor from outside");
+      if (view.base->graph()->parent() && !view.base->def())
+        return refuse(view.base, ReasonCode::ControlFlow, "a region writes its input");
+      if (view.base->def() && !view.base->def()->regions().empty())
+        return refuse(view.base, ReasonCode::ControlFlow, "what a branch or loop gave is written");
+      if (const auto escaped = escaped_.find(view.base); escaped != escaped_.end())
+        return refuse(view.base, ReasonCode::Unsupported, escaped->second);
       for (const ir::Node* step : view.chain)
-        if (view_kind(*step) == ViewKind::unknown) return refuse(view.base, ReasonCode::Unsupported, "it is written through " + step->op());
+        if (view_kind(*step) == ViewKind::unknown)
+          return refuse(view.base, ReasonCode::Unsupported, "it is written through " + step->op());
     });
   }
   // The result of an in-place operator is the tensor it wrote.
@@ -172,14 +191,16 @@ void Aliases::escape(const ir::Node& node) {
   bool tensors = node.results().empty(), others = false;
   for (const auto& result : node.results()) {
     const auto kind = result->type.kind;
-    const bool number = kind == ir::TypeKind::integer || kind == ir::TypeKind::floating || kind == ir::TypeKind::boolean;
+    const bool number =
+        kind == ir::TypeKind::integer || kind == ir::TypeKind::floating || kind == ir::TypeKind::boolean;
     tensors = tensors || !number;
     others = others || (!number && !result->type.is_tensor());
   }
   const bool container = node.op().starts_with("prim.") || !node.schema();
   if (!tensors || (!container && !others)) return;
   for (ir::Value* value : node.operands())
-    if (value->type.is_tensor()) escaped_.emplace(view_of(value).base, node.op() + " may hold the tensor that is written later");
+    if (value->type.is_tensor())
+      escaped_.emplace(view_of(value).base, node.op() + " may hold the tensor that is written later");
 }
 
 // Parameters and buffers that share their bytes: a write to one would be seen in the other.
@@ -190,7 +211,8 @@ void Aliases::check_inputs(const ir::Model& model) {
   for (const ir::GraphInput& input : model.graph->inputs()) {
     const ir::Weight* weight = model.weight_of(input.value.get());
     if (!weight || !weight->storage || !is_written(input.value.get())) continue;
-    if (owners[weight->storage.get()] > 1) refuse(input.value.get(), ReasonCode::Unsupported, "other parameters or buffers share its memory");
+    if (owners[weight->storage.get()] > 1)
+      refuse(input.value.get(), ReasonCode::Unsupported, "other parameters or buffers share its memory");
   }
 }
 

@@ -41,8 +41,8 @@ class Aliases {
 
   std::unordered_map<ir::Value*, View> views_;
   std::unordered_map<ir::Value*, Refusal> refusals_;
-  std::unordered_map<const ir::Value*, int> written_;    // by base: how often, so far
-  std::unordered_map<ir::Value*, int> taken_;      // by view: how often its base had been written then
+  std::unordered_map<const ir::Value*, int> written_;  // by base: how often, so far
+  std::unordered_map<ir::Value*, int> taken_;          // by view: how often its base had been written then
   // Tensors that containers, branches and operators nobody knows hold: what these give may be views of them.
   std::unordered_map<ir::Value*, std::string> escaped_;
 };
@@ -52,10 +52,10 @@ std::string functional_name(std::string_view op);
 
 // How a node that views its first operand relates to it.
 enum class ViewKind {
-  none,        // a new tensor
-  same,        // the operand itself: alias, detach, a cast to its own dtype
-  view,        // a view that `write_through` can invert
-  unknown,     // a view, or sometimes a copy: nobody knows which elements it shares
+  none,     // a new tensor
+  same,     // the operand itself: alias, detach, a cast to its own dtype
+  view,     // a view that `write_through` can invert
+  unknown,  // a view, or sometimes a copy: nobody knows which elements it shares
 };
 ViewKind view_kind(const ir::Node& node);
 

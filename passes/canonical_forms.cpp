@@ -27,8 +27,10 @@ std::optional<Arg> literal_sizes(const Type& type, bool one_unknown) {
   int unknown = 0;
   bool empty = false;
   for (const ir::SymExpr& size : type.sizes) {
-    if (size.is_number()) sizes.emplace_back(size.number());
-    else sizes.emplace_back(-1), ++unknown;
+    if (size.is_number())
+      sizes.emplace_back(size.number());
+    else
+      sizes.emplace_back(-1), ++unknown;
     empty = empty || size == ir::SymExpr(0);
   }
   if (unknown > (one_unknown && !empty ? 1 : 0)) return std::nullopt;
@@ -36,12 +38,16 @@ std::optional<Arg> literal_sizes(const Type& type, bool one_unknown) {
 }
 
 Result reshape(const Node& node) {
-  static constexpr std::array<std::string_view, 4> with_size{"aten.view.default", "aten._unsafe_view.default", "aten.view_copy.default", "aten._reshape_alias.default"};
-  static constexpr std::array<std::string_view, 5> by_result{"aten.flatten.using_ints", "aten.ravel.default", "aten.view_as.default", "aten.reshape_as.default", "aten.unflatten.int"};
+  static constexpr std::array<std::string_view, 4> with_size{"aten.view.default", "aten._unsafe_view.default",
+                                                             "aten.view_copy.default", "aten._reshape_alias.default"};
+  static constexpr std::array<std::string_view, 5> by_result{"aten.flatten.using_ints", "aten.ravel.default",
+                                                             "aten.view_as.default", "aten.reshape_as.default",
+                                                             "aten.unflatten.int"};
   const bool sized = std::find(with_size.begin(), with_size.end(), node.op()) != with_size.end();
   const bool known = std::find(by_result.begin(), by_result.end(), node.op()) != by_result.end();
   if (!sized && !known && node.op() != "aten.reshape.default") return {};
-  if (const auto sizes = literal_sizes(node.result()->type, true)) return Spelling{"aten.reshape.default", {node.arg(0), *sizes}};
+  if (const auto sizes = literal_sizes(node.result()->type, true))
+    return Spelling{"aten.reshape.default", {node.arg(0), *sizes}};
   if (sized) return Spelling{"aten.reshape.default", {node.arg(0), node.arg(1)}};
   return {};
 }
@@ -65,7 +71,8 @@ Result expand(const Node& node) {
   const std::string& op = node.op();
   const bool sized = op == "aten.broadcast_to.default" || op == "aten.expand_copy.default";
   if (!sized && op != "aten.expand_as.default" && op != "aten.expand.default") return {};
-  if (const auto sizes = literal_sizes(node.result()->type, false)) return Spelling{"aten.expand.default", {node.arg(0), *sizes}};
+  if (const auto sizes = literal_sizes(node.result()->type, false))
+    return Spelling{"aten.expand.default", {node.arg(0), *sizes}};
   if (sized) return Spelling{"aten.expand.default", {node.arg(0), node.arg(1)}};
   return {};
 }
@@ -81,12 +88,16 @@ std::optional<Arg> fill_value(const Arg& value, DType dtype) {
 }
 
 Result fill(const Node& node) {
-  struct Source { int size, value; double constant; };   // argument numbers; -1: the result's sizes, the constant
+  struct Source {
+    int size, value;
+    double constant;
+  };  // argument numbers; -1: the result's sizes, the constant
   static const std::map<std::string, Source, std::less<>> sources = {
-      {"aten.full.default", {0, 1, 0}},       {"aten.zeros.default", {0, -1, 0}},      {"aten.ones.default", {0, -1, 1}},
-      {"aten.full_like.default", {-1, 1, 0}}, {"aten.zeros_like.default", {-1, -1, 0}}, {"aten.ones_like.default", {-1, -1, 1}},
-      {"aten.new_full.default", {1, 2, 0}},   {"aten.new_zeros.default", {1, -1, 0}},  {"aten.new_ones.default", {1, -1, 1}},
-      {"aten.scalar_tensor.default", {-1, 0, 0}}};
+      {"aten.full.default", {0, 1, 0}},         {"aten.zeros.default", {0, -1, 0}},
+      {"aten.ones.default", {0, -1, 1}},        {"aten.full_like.default", {-1, 1, 0}},
+      {"aten.zeros_like.default", {-1, -1, 0}}, {"aten.ones_like.default", {-1, -1, 1}},
+      {"aten.new_full.default", {1, 2, 0}},     {"aten.new_zeros.default", {1, -1, 0}},
+      {"aten.new_ones.default", {1, -1, 1}},    {"aten.scalar_tensor.default", {-1, 0, 0}}};
   const auto found = sources.find(node.op());
   const Type& type = node.result()->type;
   if (found == sources.end() || !type.has_dtype) return {};
@@ -110,7 +121,8 @@ Result arange(const Node& node) {
 Result softmax(const Node& node) {
   const bool log = node.op() == "aten._log_softmax.default";
   if (!log && node.op() != "aten._softmax.default") return {};
-  return Spelling{log ? "aten.log_softmax.int" : "aten.softmax.int", {node.arg(0), node.arg(1), node.arg(2).boolean() == true ? Arg(DType::f32) : Arg()}};
+  return Spelling{log ? "aten.log_softmax.int" : "aten.softmax.int",
+                  {node.arg(0), node.arg(1), node.arg(2).boolean() == true ? Arg(DType::f32) : Arg()}};
 }
 
 Result slice(const Node& node) {
@@ -138,8 +150,10 @@ Result slice(const Node& node) {
 }
 
 Result split(const Node& node) {
-  static constexpr std::array<std::string_view, 5> names{"aten.split.Tensor", "aten.chunk.default", "aten.split.sizes", "aten.unsafe_split.Tensor", "aten.unsafe_chunk.default"};
-  if (std::find(names.begin(), names.end(), node.op()) == names.end() || node.args().size() < 3 || !node.operand(0)) return {};
+  static constexpr std::array<std::string_view, 5> names{"aten.split.Tensor", "aten.chunk.default", "aten.split.sizes",
+                                                         "aten.unsafe_split.Tensor", "aten.unsafe_chunk.default"};
+  if (std::find(names.begin(), names.end(), node.op()) == names.end() || node.args().size() < 3 || !node.operand(0))
+    return {};
   const auto dim = match::dim_argument(&node.arg(2), node.operand(0)->type.rank());
   if (!dim) return {};
   Arg::List sizes;
@@ -154,16 +168,26 @@ Result split(const Node& node) {
 // The same arguments under another name.
 Result renamed(const Node& node) {
   static const std::map<std::string, std::string, std::less<>> names = {
-      {"aten.add.Scalar", "aten.add.Tensor"},           {"aten.sub.Scalar", "aten.sub.Tensor"},
-      {"aten.mul.Scalar", "aten.mul.Tensor"},           {"aten.div.Scalar", "aten.div.Tensor"},
-      {"aten.__and__.Tensor", "aten.bitwise_and.Tensor"}, {"aten.__and__.Scalar", "aten.bitwise_and.Scalar"},
-      {"aten.__or__.Tensor", "aten.bitwise_or.Tensor"}, {"aten.__or__.Scalar", "aten.bitwise_or.Scalar"},
-      {"aten.__xor__.Tensor", "aten.bitwise_xor.Tensor"}, {"aten.__xor__.Scalar", "aten.bitwise_xor.Scalar"},
-      {"aten.concat.default", "aten.cat.default"},      {"aten.concatenate.default", "aten.cat.default"},
-      {"aten.multiply.Tensor", "aten.mul.Tensor"},      {"aten.subtract.Tensor", "aten.sub.Tensor"},
-      {"aten.divide.Tensor", "aten.div.Tensor"},        {"aten.true_divide.Tensor", "aten.div.Tensor"},
-      {"aten.absolute.default", "aten.abs.default"},    {"aten.negative.default", "aten.neg.default"},
-      {"aten.greater.Tensor", "aten.gt.Tensor"},        {"aten.less.Tensor", "aten.lt.Tensor"}};
+      {"aten.add.Scalar", "aten.add.Tensor"},
+      {"aten.sub.Scalar", "aten.sub.Tensor"},
+      {"aten.mul.Scalar", "aten.mul.Tensor"},
+      {"aten.div.Scalar", "aten.div.Tensor"},
+      {"aten.__and__.Tensor", "aten.bitwise_and.Tensor"},
+      {"aten.__and__.Scalar", "aten.bitwise_and.Scalar"},
+      {"aten.__or__.Tensor", "aten.bitwise_or.Tensor"},
+      {"aten.__or__.Scalar", "aten.bitwise_or.Scalar"},
+      {"aten.__xor__.Tensor", "aten.bitwise_xor.Tensor"},
+      {"aten.__xor__.Scalar", "aten.bitwise_xor.Scalar"},
+      {"aten.concat.default", "aten.cat.default"},
+      {"aten.concatenate.default", "aten.cat.default"},
+      {"aten.multiply.Tensor", "aten.mul.Tensor"},
+      {"aten.subtract.Tensor", "aten.sub.Tensor"},
+      {"aten.divide.Tensor", "aten.div.Tensor"},
+      {"aten.true_divide.Tensor", "aten.div.Tensor"},
+      {"aten.absolute.default", "aten.abs.default"},
+      {"aten.negative.default", "aten.neg.default"},
+      {"aten.greater.Tensor", "aten.gt.Tensor"},
+      {"aten.less.Tensor", "aten.lt.Tensor"}};
   const auto found = names.find(node.op());
   if (found == names.end()) return {};
   return Spelling{found->second, node.args()};

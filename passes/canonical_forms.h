@@ -11,7 +11,7 @@ namespace ttc {
 
 struct Spelling {
   std::string op;
-  std::vector<ir::Arg> args;   // trailing defaults may be left out
+  std::vector<ir::Arg> args;  // trailing defaults may be left out
 };
 
 // nullopt where the node is canonical already, or where its shape is not known well enough. `keep_copies`: tensors are

@@ -1,6 +1,6 @@
 // One spelling for each thing, and nothing that computes nothing: drops copies, aliases, dropout, casts and views that
-// change nothing, checks of what export already knew, and integers that are known; merges reshapes and permutations that
-// follow each other; respells the rest as canonical_forms.cpp lists.
+// change nothing, checks of what export already knew, and integers that are known; merges reshapes and permutations
+// that follow each other; respells the rest as canonical_forms.cpp lists.
 #include <algorithm>
 #include <array>
 
@@ -18,14 +18,19 @@ using ir::Arg;
 using ir::Node;
 using ir::Value;
 
-constexpr std::array<std::string_view, 8> checks{
-    "aten._assert_tensor_metadata.default", "aten._assert_scalar.default", "aten.sym_constrain_range.default",
-    "aten.sym_constrain_range_for_size.default", "aten._functional_assert_scalar.default", "aten._functional_sym_constrain_range.default",
-    "aten._functional_sym_constrain_range_for_size.default", "aten._functional_assert_async.msg"};
+constexpr std::array<std::string_view, 8> checks{"aten._assert_tensor_metadata.default",
+                                                 "aten._assert_scalar.default",
+                                                 "aten.sym_constrain_range.default",
+                                                 "aten.sym_constrain_range_for_size.default",
+                                                 "aten._functional_assert_scalar.default",
+                                                 "aten._functional_sym_constrain_range.default",
+                                                 "aten._functional_sym_constrain_range_for_size.default",
+                                                 "aten._functional_assert_async.msg"};
 
 class Canonicalizer {
  public:
-  explicit Canonicalizer(PassContext& context) : context_(context), keep_copies_(any_mutation(*context.model.graph) || reads_strides()) {}
+  explicit Canonicalizer(PassContext& context)
+      : context_(context), keep_copies_(any_mutation(*context.model.graph) || reads_strides()) {}
 
   bool run() {
     bool changed = false;
@@ -38,7 +43,9 @@ class Canonicalizer {
   // Operators whose result depends on how their operand lies in memory.
   bool reads_strides() const {
     bool found = false;
-    ir::walk(*context_.model.graph, [&](Node* node) { found = found || node->op().starts_with("aten.as_strided") || node->op() == "aten.view.dtype"; });
+    ir::walk(*context_.model.graph, [&](Node* node) {
+      found = found || node->op().starts_with("aten.as_strided") || node->op() == "aten.view.dtype";
+    });
     return found;
   }
 
@@ -53,11 +60,13 @@ class Canonicalizer {
 
   bool rewrite(Node* node) {
     if (std::find(checks.begin(), checks.end(), node->op()) != checks.end()) return drop_check(node);
-    return known_integer(node) || identity(node) || cast_back(node) || copied(node) || merge_reshapes(node) || merge_permutations(node) || respell(node);
+    return known_integer(node) || identity(node) || cast_back(node) || copied(node) || merge_reshapes(node) ||
+           merge_permutations(node) || respell(node);
   }
 
   bool drop_check(Node* node) {
-    const bool used = std::any_of(node->results().begin(), node->results().end(), [](const auto& r) { return r->has_uses(); });
+    const bool used =
+        std::any_of(node->results().begin(), node->results().end(), [](const auto& r) { return r->has_uses(); });
     if (used || !context_.allow_rewrite()) return false;
     note("checked when exported", *node, "");
     node->graph()->erase(node);
@@ -85,9 +94,11 @@ class Canonicalizer {
   }
 
   bool identity(Node* node) {
-    const bool repeat = node->op() == "aten.repeat.default" && node->operand(0) && match::same_shape(node->operand(0)->type, node->result()->type);
+    const bool repeat = node->op() == "aten.repeat.default" && node->operand(0) &&
+                        match::same_shape(node->operand(0)->type, node->result()->type);
     if (!repeat && !match::is_identity(*node) && !identity_permutation(*node) && !neutral(*node)) return false;
-    static constexpr std::array<std::string_view, 4> aliases{"aten.alias.default", "aten.detach.default", "aten.dropout.default", "aten.slice.Tensor"};
+    static constexpr std::array<std::string_view, 4> aliases{"aten.alias.default", "aten.detach.default",
+                                                             "aten.dropout.default", "aten.slice.Tensor"};
     if (keep_copies_ && std::find(aliases.begin(), aliases.end(), node->op()) == aliases.end()) return false;
     return forward("changes nothing", node, node->operand(0));
   }
@@ -102,7 +113,8 @@ class Canonicalizer {
     if (node.results().size() != 1 || node.args().size() < 2 || !node.operand(0)) return false;
     const ir::Type &from = node.operand(0)->type, &to = node.result()->type;
     const auto number = node.arg(1).number();
-    if (!number || !match::same_shape(from, to) || !from.has_dtype || !to.has_dtype || from.dtype != to.dtype) return false;
+    if (!number || !match::same_shape(from, to) || !from.has_dtype || !to.has_dtype || from.dtype != to.dtype)
+      return false;
     const std::string& op = node.op();
     if (op == "aten.mul.Tensor" || op == "aten.div.Tensor") return *number == 1;
     return (op == "aten.add.Tensor" || op == "aten.sub.Tensor") && *number == 0 && is_integral(from.dtype);
@@ -110,13 +122,15 @@ class Canonicalizer {
 
   // x.to(wider).to(dtype of x): every value survives the way there and back.
   bool cast_back(Node* node) {
-    if (keep_copies_ || !match::is_cast(*node) || !node->operand(0)->def() || !match::is_cast(*node->operand(0)->def())) return false;
+    if (keep_copies_ || !match::is_cast(*node) || !node->operand(0)->def() || !match::is_cast(*node->operand(0)->def()))
+      return false;
     Value *wide = node->operand(0), *source = wide->def()->operand(0);
     const auto holds = [](DType from, DType to) {
       if (to == DType::f64) return from == DType::f32 || from == DType::f16 || from == DType::bf16;
       return to == DType::f32 && (from == DType::f16 || from == DType::bf16);
     };
-    if (!source->type.has_dtype || !wide->type.has_dtype || source->type.dtype != node->result()->type.dtype) return false;
+    if (!source->type.has_dtype || !wide->type.has_dtype || source->type.dtype != node->result()->type.dtype)
+      return false;
     return holds(source->type.dtype, wide->type.dtype) && forward("cast there and back", node, source);
   }
 
@@ -125,9 +139,11 @@ class Canonicalizer {
     if (node->op() != "aten.copy.default" || keep_copies_ || !node->operand(0) || !node->operand(1)) return false;
     const ir::Type &to = node->result()->type, &from = node->operand(1)->type;
     if (!to.has_dtype || !from.has_dtype) return false;
-    if (match::same_shape(to, from) && to.dtype == from.dtype) return forward("copy of all elements", node, node->operand(1));
+    if (match::same_shape(to, from) && to.dtype == from.dtype)
+      return forward("copy of all elements", node, node->operand(1));
     if (match::same_shape(to, from)) return spell(node, {"aten.to.dtype", {node->arg(1), to.dtype}});
-    if (to.dtype == from.dtype && to.is_static()) return spell(node, {"aten.expand.default", {node->arg(1), Arg::ints(to.static_sizes())}});
+    if (to.dtype == from.dtype && to.is_static())
+      return spell(node, {"aten.expand.default", {node->arg(1), Arg::ints(to.static_sizes())}});
     return false;
   }
 
@@ -170,7 +186,8 @@ class Canonicalizer {
   }
 
   void note(std::string_view rule, const Node& node, std::string result) {
-    context_.matches.push_back({std::string(pass), std::string(rule), {node_name(node)}, std::move(result), node.provenance->module_path});
+    context_.matches.push_back(
+        {std::string(pass), std::string(rule), {node_name(node)}, std::move(result), node.provenance->module_path});
   }
 
   PassContext& context_;

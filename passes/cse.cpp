@@ -18,7 +18,9 @@ struct Key {
 
   void add(std::string_view part) { text += std::to_string(part.size()) + ":" + std::string(part) + ","; }
   void operator()(std::monostate) { text += "n,"; }
-  void operator()(const ir::Value* value) { text += "v" + std::to_string(reinterpret_cast<std::uintptr_t>(value)) + ","; }
+  void operator()(const ir::Value* value) {
+    text += "v" + std::to_string(reinterpret_cast<std::uintptr_t>(value)) + ",";
+  }
   void operator()(std::int64_t i) { text += "i" + std::to_string(i) + ","; }
   void operator()(double d) { text += "d" + std::to_string(std::bit_cast<std::uint64_t>(d)) + ","; }
   void operator()(bool b) { text += b ? "t," : "f,"; }
@@ -47,7 +49,8 @@ std::string key_of(const ir::Node& node) {
 
 // An integer that a symbolic expression describes is the same wherever it is computed.
 std::string symbol_key(const ir::Node& node) {
-  if (node.results().size() != 1 || node.result()->type.kind != ir::TypeKind::integer || !node.result()->type.sym) return {};
+  if (node.results().size() != 1 || node.result()->type.kind != ir::TypeKind::integer || !node.result()->type.sym)
+    return {};
   return "int " + node.result()->type.sym->str();
 }
 
@@ -102,7 +105,8 @@ bool run(PassContext& context) {
     if (!writer && mutates(*node)) writer = node;
   });
   if (writer) {
-    context.refuse(pass, *writer, {ReasonCode::Unsupported, "tensors are written in place, so equal nodes may be different tensors"});
+    context.refuse(pass, *writer,
+                   {ReasonCode::Unsupported, "tensors are written in place, so equal nodes may be different tensors"});
     return false;
   }
   return Merger(context).graph(*context.model.graph);

@@ -1,5 +1,5 @@
-// Drops nodes whose results nobody uses, and parameters, buffers and constants nobody reads. What writes a tensor, draws
-// random numbers or only has an effect stays.
+// Drops nodes whose results nobody uses, and parameters, buffers and constants nobody reads. What writes a tensor,
+// draws random numbers or only has an effect stays.
 #include "effects.h"
 #include "pass/pass.h"
 

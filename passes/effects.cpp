@@ -9,9 +9,9 @@ namespace {
 
 // By the name between namespace and overload.
 constexpr std::array<std::string_view, 24> random_ops{
-    "rand", "randn", "randint", "randperm", "rand_like", "randn_like", "randint_like", "bernoulli", "multinomial", "normal", "poisson",
-    "binomial", "native_dropout", "uniform", "exponential", "geometric", "log_normal", "cauchy", "empty", "empty_like", "empty_strided",
-    "new_empty", "empty_permuted", "rrelu"};
+    "rand",        "randn",  "randint", "randperm",   "rand_like",      "randn_like", "randint_like",   "bernoulli",
+    "multinomial", "normal", "poisson", "binomial",   "native_dropout", "uniform",    "exponential",    "geometric",
+    "log_normal",  "cauchy", "empty",   "empty_like", "empty_strided",  "new_empty",  "empty_permuted", "rrelu"};
 
 std::string_view base_name(std::string_view op) {
   const auto dot = op.find('.');
@@ -30,7 +30,8 @@ ir::Arg replaced(const ir::Arg& in, const ir::Value* value, const ir::Arg& by) {
 }
 
 void replace_in_outputs(ir::Graph& graph, const ir::Value* value, const ir::Arg& by) {
-  for (std::size_t i = 0; i < graph.outputs().size(); ++i) graph.set_output(i, replaced(graph.outputs()[i].arg, value, by));
+  for (std::size_t i = 0; i < graph.outputs().size(); ++i)
+    graph.set_output(i, replaced(graph.outputs()[i].arg, value, by));
   for (const auto& node : graph.nodes())
     for (const auto& region : node->regions()) replace_in_outputs(*region, value, by);
 }

@@ -9,12 +9,13 @@ namespace ttc {
 bool mutates(const ir::Node& node);
 // Draws random numbers or returns uninitialised memory: two equal nodes need not give equal results.
 bool is_random(const ir::Node& node);
-// Must stay although nobody uses its results: writes an argument, draws random numbers (later draws depend on it), has no
-// results, is of an unknown operator, or has such a node in a region.
+// Must stay although nobody uses its results: writes an argument, draws random numbers (later draws depend on it), has
+// no results, is of an unknown operator, or has such a node in a region.
 bool has_effects(const ir::Node& node);
 // Any node of the graph or its regions writes one of its arguments.
 bool any_mutation(const ir::Graph& graph);
-// The regions of higher-order operators take what they use as operands; those of prim.if and prim.loop also use outer values.
+// The regions of higher-order operators take what they use as operands; those of prim.if and prim.loop also use outer
+// values.
 bool regions_capture(const ir::Node& node);
 
 // Every use of `value`, in arguments, lists, regions and outputs, becomes `arg`, which may be a literal.

@@ -1,6 +1,7 @@
-// Computes ahead of time what depends on constants only: position tables, masks of static graphs, weights that the model
-// builds from other weights. Views of a weight stay views of its memory. What a fold adds to the model is bounded, so that
-// folding never makes a file much bigger; parameters that a matrix product, convolution or norm reads are left to it.
+// Computes ahead of time what depends on constants only: position tables, masks of static graphs, weights that the
+// model builds from other weights. Views of a weight stay views of its memory. What a fold adds to the model is
+// bounded, so that folding never makes a file much bigger; parameters that a matrix product, convolution or norm reads
+// are left to it.
 #include <algorithm>
 #include <cstring>
 #include <unordered_map>
@@ -16,8 +17,8 @@ namespace ttc {
 namespace {
 
 constexpr std::string_view pass = "fold-constants";
-constexpr std::int64_t max_step_bytes = std::int64_t{256} << 20;   // of one intermediate result
-constexpr std::int64_t small = 4096;                                // results up to this many bytes are always welcome
+constexpr std::int64_t max_step_bytes = std::int64_t{256} << 20;  // of one intermediate result
+constexpr std::int64_t small = 4096;                              // results up to this many bytes are always welcome
 
 using ir::Node;
 using ir::Value;
@@ -26,15 +27,18 @@ using ttrt::RtValue;
 
 // Views that give a part of their operand, or the same elements in the same order: they fold without a copy.
 bool is_plain_view(const Node& node) {
-  static constexpr std::string_view names[] = {"aten.slice.Tensor", "aten.select.int", "aten.split_with_sizes.default", "aten.split.Tensor",
-                                               "aten.chunk.default", "aten.unbind.int", "aten.narrow.default", "aten.reshape.default",
-                                               "aten.view.default", "aten.unsqueeze.default", "aten.squeeze.dim", "aten.squeeze.dims"};
+  static constexpr std::string_view names[] = {
+      "aten.slice.Tensor",      "aten.select.int",      "aten.split_with_sizes.default",
+      "aten.split.Tensor",      "aten.chunk.default",   "aten.unbind.int",
+      "aten.narrow.default",    "aten.reshape.default", "aten.view.default",
+      "aten.unsqueeze.default", "aten.squeeze.dim",     "aten.squeeze.dims"};
   return std::find(std::begin(names), std::end(names), node.op()) != std::end(names);
 }
 
 // Left to those who recognise them: the order of a weight's dims, and broadcasts, which cost nothing as they are.
 bool is_shape_only(const Node& node) {
-  static constexpr std::string_view names[] = {"aten.transpose.int", "aten.permute.default", "aten.t.default", "aten.expand.default", "aten.to.dtype", "aten.repeat.default"};
+  static constexpr std::string_view names[] = {"aten.transpose.int",  "aten.permute.default", "aten.t.default",
+                                               "aten.expand.default", "aten.to.dtype",        "aten.repeat.default"};
   return std::find(std::begin(names), std::end(names), node.op()) != std::end(names);
 }
 
@@ -61,11 +65,15 @@ struct Converter {
   // Tables are made where the compiler runs, whatever device the model was exported on.
   RtValue operator()(const ir::DeviceArg&) const { return ir::DeviceArg{"cpu", {}}; }
   template <typename T>
-  RtValue operator()(const T& literal) const { return RtValue(literal); }
+  RtValue operator()(const T& literal) const {
+    return RtValue(literal);
+  }
   RtValue operator()(std::monostate) const { return {}; }
 };
 
-RtValue to_runtime(const ir::Arg& arg, const std::unordered_map<const Value*, RtValue>& values) { return std::visit(Converter{values}, arg.v); }
+RtValue to_runtime(const ir::Arg& arg, const std::unordered_map<const Value*, RtValue>& values) {
+  return std::visit(Converter{values}, arg.v);
+}
 
 class Folder {
  public:
@@ -98,7 +106,9 @@ class Folder {
   }
 
   bool is_constant(const Node& node) const {
-    if (!node.regions().empty() || has_effects(node) || !node.schema() || node.schema()->varargs || !node.op().starts_with("aten.")) return false;
+    if (!node.regions().empty() || has_effects(node) || !node.schema() || node.schema()->varargs ||
+        !node.op().starts_with("aten."))
+      return false;
     for (const auto& result : node.results()) {
       if (!is_sized_tensor(result->type) || bytes_of(result->type) > max_step_bytes) return false;
       if (aliases_.is_written(aliases_.view_of(result.get()).base)) return false;
@@ -109,8 +119,9 @@ class Folder {
   }
 
   bool fold(Node* node) {
-    const bool used = std::any_of(node->results().begin(), node->results().end(), [](const auto& r) { return r->has_uses(); });
-    if (!used) return false;   // its users were folded; dce drops it
+    const bool used =
+        std::any_of(node->results().begin(), node->results().end(), [](const auto& r) { return r->has_uses(); });
+    if (!used) return false;  // its users were folded; dce drops it
     if (const Refusal why = refusal(*node)) {
       if (why->code != ReasonCode::MultiUse) context_.refuse(pass, *node, *why);
       return false;
@@ -119,10 +130,12 @@ class Folder {
     try {
       evaluate(node);
     } catch (const Error& error) {
-      context_.refuse(pass, *node, {ReasonCode::Unsupported, std::string("LibTorch could not compute it: ") + error.what()});
+      context_.refuse(pass, *node,
+                      {ReasonCode::Unsupported, std::string("LibTorch could not compute it: ") + error.what()});
       return false;
     }
-    context_.matches.push_back({std::string(pass), node->op(), {node_name(*node)}, node->result()->name, node->provenance->module_path});
+    context_.matches.push_back(
+        {std::string(pass), node->op(), {node_name(*node)}, node->result()->name, node->provenance->module_path});
     for (const auto& result : node->results())
       if (result->has_uses()) replace(*result);
     return true;
@@ -139,8 +152,10 @@ class Folder {
     out.views_only = out.views_only && is_plain_view(node);
     out.shape_only = out.shape_only && (is_plain_view(node) || is_shape_only(node));
     for (const Value* value : node.operands()) {
-      if (ir::is_weight(value)) out.weights.insert(value);
-      else collect(*value->def(), out, seen);
+      if (ir::is_weight(value))
+        out.weights.insert(value);
+      else
+        collect(*value->def(), out, seen);
     }
   }
 
@@ -165,7 +180,9 @@ class Folder {
     if (sources.shape_only && !sources.weights.empty() && out > small) return leave;
     if (parameters && out > std::max(small, in / 4) && !sole_readers(sources, seen)) return leave;
     if (out <= small || (parameters && out <= in && sole_readers(sources, seen))) return {};
-    if (out > budget_) return Reason{ReasonCode::Unsupported, "its " + std::to_string(out) + " bytes would add too much to the model's weights"};
+    if (out > budget_)
+      return Reason{ReasonCode::Unsupported,
+                    "its " + std::to_string(out) + " bytes would add too much to the model's weights"};
     budget_ -= out;
     return {};
   }
@@ -194,7 +211,8 @@ class Folder {
       ttrt::CpuOp::find(node->op())->call(args, results);
       if (results.size() == 1 && node->results().size() != 1)
         if (RtValue::List* items = results[0].get_if<RtValue::List>()) results = RtValue::List(*items);
-      if (results.size() != node->results().size()) throw Error(Exit::check_failed, "", "another number of results than expected");
+      if (results.size() != node->results().size())
+        throw Error(Exit::check_failed, "", "another number of results than expected");
       for (std::size_t i = 0; i < results.size(); ++i) check_and_keep(*node->result(i), std::move(results[i]));
     }
   }
@@ -218,7 +236,9 @@ class Folder {
 
   void check_and_keep(const Value& value, RtValue result) {
     const HostTensor* tensor = result.get_if<HostTensor>();
-    const bool fits = tensor && tensor->dtype == value.type.dtype && ir::Arg::ints({tensor->sizes.begin(), tensor->sizes.end()}) == ir::Arg::ints(value.type.static_sizes());
+    const bool fits =
+        tensor && tensor->dtype == value.type.dtype &&
+        ir::Arg::ints({tensor->sizes.begin(), tensor->sizes.end()}) == ir::Arg::ints(value.type.static_sizes());
     if (!fits) throw Error(Exit::check_failed, "", "the result is no " + value.type.str());
     values_.emplace(&value, std::move(result));
   }
@@ -275,7 +295,7 @@ class Folder {
   PassContext& context_;
   ir::Graph& graph_;
   const Aliases aliases_;
-  std::unordered_set<std::string> written_;                  // targets of mutations
+  std::unordered_set<std::string> written_;  // targets of mutations
   std::unordered_set<const Value*> constant_;
   std::unordered_map<const Value*, RtValue> values_;
   std::int64_t budget_ = 0;

@@ -1,7 +1,7 @@
 // Turns operators that write a tensor in place into operators that return a new one. What is written to a view is
-// scattered into the tensor behind it, and views taken before are taken again from the new tensor. A parameter, buffer or
-// user input that was written becomes a mutation output of the graph. What cannot be followed (control flow, views of
-// unknown kind, shared memory) stays in place, with a reason.
+// scattered into the tensor behind it, and views taken before are taken again from the new tensor. A parameter, buffer
+// or user input that was written becomes a mutation output of the graph. What cannot be followed (control flow, views
+// of unknown kind, shared memory) stays in place, with a reason.
 #include <algorithm>
 
 #include "aliases.h"
@@ -32,8 +32,11 @@ Arg sizes_of(Value* value, Node* position) {
   Arg::List sizes;
   for (int i = 0; i < value->type.rank(); ++i) {
     const ir::SymExpr& size = value->type.sizes[static_cast<std::size_t>(i)];
-    if (size.is_number()) sizes.emplace_back(size.number());
-    else sizes.emplace_back(make(position, *position, "aten.sym_size.int", {value, i}, Type::integer(size), "size")->result());
+    if (size.is_number())
+      sizes.emplace_back(size.number());
+    else
+      sizes.emplace_back(
+          make(position, *position, "aten.sym_size.int", {value, i}, Type::integer(size), "size")->result());
   }
   return sizes;
 }
@@ -52,9 +55,9 @@ class Functionalizer {
 
  private:
   struct State {
-    Value* now = nullptr;                    // the tensor with all writes so far
+    Value* now = nullptr;  // the tensor with all writes so far
     int version = 0;
-    std::map<std::vector<Node*>, std::pair<int, Value*>> views;   // by chain: the version they show, and the view
+    std::map<std::vector<Node*>, std::pair<int, Value*>> views;  // by chain: the version they show, and the view
   };
 
   bool follows(Value* base) const { return aliases_.is_written(base) && !aliases_.refusal(base); }
@@ -64,7 +67,8 @@ class Functionalizer {
       if (!mutates(*node)) return;
       for (std::size_t i = 0; i < node->args().size(); ++i) {
         if (!node->schema()->args[i].mutated || !node->operand(i)) continue;
-        if (const Refusal& why = aliases_.refusal(aliases_.view_of(node->operand(i)).base)) return context_.refuse(pass, *node, *why);
+        if (const Refusal& why = aliases_.refusal(aliases_.view_of(node->operand(i)).base))
+          return context_.refuse(pass, *node, *why);
         if (const Refusal why = dtype_refusal(*node)) stop_following(*node, i, *why);
       }
     });
@@ -72,13 +76,18 @@ class Functionalizer {
 
   // In place, the result keeps the dtype of what is written; a new tensor would take the common dtype.
   static Refusal dtype_refusal(const Node& node) {
-    static constexpr std::string_view arithmetic[] = {"aten.add_.", "aten.sub_.", "aten.mul_.", "aten.div_.", "aten.pow_.", "aten.addcmul_.", "aten.addcdiv_."};
-    if (std::none_of(std::begin(arithmetic), std::end(arithmetic), [&](std::string_view p) { return node.op().starts_with(p); })) return {};
+    static constexpr std::string_view arithmetic[] = {"aten.add_.", "aten.sub_.",     "aten.mul_.",    "aten.div_.",
+                                                      "aten.pow_.", "aten.addcmul_.", "aten.addcdiv_."};
+    if (std::none_of(std::begin(arithmetic), std::end(arithmetic),
+                     [&](std::string_view p) { return node.op().starts_with(p); }))
+      return {};
     const Type& self = node.operand(0)->type;
     for (const Value* value : node.operands()) {
       const Type& other = value->type;
-      if (other.is_tensor() && self.has_dtype && other.has_dtype && other.dtype != self.dtype && !(other.has_shape && other.rank() == 0))
-        return Reason{ReasonCode::DtypeUnsupported, "it writes " + std::string(to_string(self.dtype)) + " from " + std::string(to_string(other.dtype))};
+      if (other.is_tensor() && self.has_dtype && other.has_dtype && other.dtype != self.dtype &&
+          !(other.has_shape && other.rank() == 0))
+        return Reason{ReasonCode::DtypeUnsupported, "it writes " + std::string(to_string(self.dtype)) + " from " +
+                                                        std::string(to_string(other.dtype))};
     }
     return {};
   }
@@ -87,16 +96,21 @@ class Functionalizer {
     dropped_.push_back(aliases_.view_of(node.operand(i)).base);
     context_.refuse(pass, node, why);
   }
-  bool active(Value* base) const { return follows(base) && std::find(dropped_.begin(), dropped_.end(), base) == dropped_.end(); }
+  bool active(Value* base) const {
+    return follows(base) && std::find(dropped_.begin(), dropped_.end(), base) == dropped_.end();
+  }
 
   void graph(ir::Graph& g) {
     g.for_each([&](Node* node) {
       refresh_operands(node, node);
       for (const auto& region : node->regions()) refresh_captured(*region, node);
       for (const auto& region : node->regions()) graph(*region);
-      if (node->op() == "aten.detach_.default") drop_detach(node);
-      else if (mutates(*node)) write(node);
-      else note_views(node);
+      if (node->op() == "aten.detach_.default")
+        drop_detach(node);
+      else if (mutates(*node))
+        write(node);
+      else
+        note_views(node);
     });
     for (std::size_t i = 0; i < g.outputs().size(); ++i) refresh_output(g, i, nullptr, &g);
   }
@@ -113,13 +127,15 @@ class Functionalizer {
     for (const auto& inner : region.nodes()) {
       for (Value* value : inner->operands()) {
         Arg arg(value);
-        if (value->graph() == position->graph() && refresh(arg, position, position->graph())) inner->replace_uses_of(value, arg.value());
+        if (value->graph() == position->graph() && refresh(arg, position, position->graph()))
+          inner->replace_uses_of(value, arg.value());
       }
       for (const auto& nested : inner->regions()) refresh_captured(*nested, position);
     }
     for (std::size_t i = 0; i < region.outputs().size(); ++i) {
       bool captured = false;
-      region.outputs()[i].arg.for_each_value([&](const Value* value) { captured = captured || value->graph() == position->graph(); });
+      region.outputs()[i].arg.for_each_value(
+          [&](const Value* value) { captured = captured || value->graph() == position->graph(); });
       if (captured) refresh_output(region, i, position, position->graph());
     }
   }
@@ -134,7 +150,8 @@ class Functionalizer {
     if (node->results().size() != 1) return;
     const View view = aliases_.view_of(node->result());
     const auto found = states_.find(view.base);
-    if (found != states_.end() && !view.chain.empty()) found->second.views[view.chain] = {found->second.version, node->result()};
+    if (found != states_.end() && !view.chain.empty())
+      found->second.views[view.chain] = {found->second.version, node->result()};
   }
 
   bool refresh(Arg& arg, Node* position, ir::Graph* g) {
@@ -160,12 +177,14 @@ class Functionalizer {
 
   Value* through(State& state, const std::vector<Node*>& chain, Node* position, ir::Graph* g) {
     if (chain.empty()) return state.now;
-    if (const auto known = state.views.find(chain); known != state.views.end() && known->second.first == state.version) return known->second.second;
+    if (const auto known = state.views.find(chain); known != state.views.end() && known->second.first == state.version)
+      return known->second.second;
     Value* parent = through(state, {chain.begin(), chain.end() - 1}, position, g);
     const Node& step = *chain.back();
     std::vector<Arg> args = step.args();
     args[0] = parent;
-    Node* again = position ? g->insert_before(position, step.op(), std::move(args)) : g->append(step.op(), std::move(args));
+    Node* again =
+        position ? g->insert_before(position, step.op(), std::move(args)) : g->append(step.op(), std::move(args));
     again->provenance = step.provenance;
     Type type = step.result()->type;
     type.strides.clear();
@@ -192,13 +211,15 @@ class Functionalizer {
     if (!state.now) state.now = view.base;
     Value* whole = written;
     for (std::size_t k = view.chain.size(); k-- > 0;) {
-      Value* parent = through(state, {view.chain.begin(), view.chain.begin() + static_cast<std::ptrdiff_t>(k)}, node, node->graph());
+      Value* parent = through(state, {view.chain.begin(), view.chain.begin() + static_cast<std::ptrdiff_t>(k)}, node,
+                              node->graph());
       whole = scatter(*view.chain[k], parent, whole, node);
     }
     state.now = whole;
     ++state.version;
     if (!view.chain.empty()) state.views[view.chain] = {state.version, written};
-    context_.matches.push_back({std::string(pass), node->op(), {node_name(*node)}, written->name, node->provenance->module_path});
+    context_.matches.push_back(
+        {std::string(pass), node->op(), {node_name(*node)}, written->name, node->provenance->module_path});
     gone_.push_back({node, written});
   }
 
@@ -229,14 +250,19 @@ class Functionalizer {
   // `parent` with `value` in the place that `step` views.
   Value* scatter(const Node& step, Value* parent, Value* value, Node* position) {
     const std::string& op = step.op();
-    const auto put = [&](std::string name, std::vector<Arg> args) { return make(position, *position, std::move(name), std::move(args), parent->type, "written")->result(); };
-    if (op == "aten.slice.Tensor") return put("aten.slice_scatter.default", {parent, value, step.arg(1), step.arg(2), step.arg(3), step.arg(4)});
+    const auto put = [&](std::string name, std::vector<Arg> args) {
+      return make(position, *position, std::move(name), std::move(args), parent->type, "written")->result();
+    };
+    if (op == "aten.slice.Tensor")
+      return put("aten.slice_scatter.default", {parent, value, step.arg(1), step.arg(2), step.arg(3), step.arg(4)});
     if (op == "aten.select.int") return put("aten.select_scatter.default", {parent, value, step.arg(1), step.arg(2)});
-    if (op == "aten.diagonal.default") return put("aten.diagonal_scatter.default", {parent, value, step.arg(1), step.arg(2), step.arg(3)});
+    if (op == "aten.diagonal.default")
+      return put("aten.diagonal_scatter.default", {parent, value, step.arg(1), step.arg(2), step.arg(3)});
     if (op == "aten.narrow.default") return narrow(step, parent, value, position);
     if (const auto order = match::permutation(step)) {
       Arg::List inverse(order->size());
-      for (std::size_t i = 0; i < order->size(); ++i) inverse[static_cast<std::size_t>((*order)[i])] = static_cast<std::int64_t>(i);
+      for (std::size_t i = 0; i < order->size(); ++i)
+        inverse[static_cast<std::size_t>((*order)[i])] = static_cast<std::int64_t>(i);
       return put("aten.permute.default", {value, std::move(inverse)});
     }
     return put("aten.reshape.default", {value, sizes_of(parent, position)});
@@ -245,19 +271,24 @@ class Functionalizer {
   Value* narrow(const Node& step, Value* parent, Value* value, Node* position) {
     const Arg &start = step.arg(2), &length = step.arg(3);
     Arg end;
-    if (start.integer() && length.integer()) end = *start.integer() + *length.integer();
-    else end = make(position, step, "_operator.add", {start, length}, Type::integer(), "end")->result();
-    return make(position, *position, "aten.slice_scatter.default", {parent, value, step.arg(1), start, end, 1}, parent->type, "written")->result();
+    if (start.integer() && length.integer())
+      end = *start.integer() + *length.integer();
+    else
+      end = make(position, step, "_operator.add", {start, length}, Type::integer(), "end")->result();
+    return make(position, *position, "aten.slice_scatter.default", {parent, value, step.arg(1), start, end, 1},
+                parent->type, "written")
+        ->result();
   }
 
   struct Gone {
     Node* node;
-    Value* written;   // what took its place; nullptr: its operand
+    Value* written;  // what took its place; nullptr: its operand
   };
   // Values live until all is done: the maps above know them by address.
   void erase(const Gone& gone) {
     Value* result = gone.node->result();
-    if (gone.written && gone.written->def() && gone.written->def()->op() == functional_name(gone.node->op())) gone.written->name = result->name;
+    if (gone.written && gone.written->def() && gone.written->def()->op() == functional_name(gone.node->op()))
+      gone.written->name = result->name;
     if (gone.written) result->replace_all_uses_with(gone.written);
     gone.node->graph()->erase(gone.node);
   }
@@ -273,17 +304,22 @@ class Functionalizer {
       // A constant that is written is state: a buffer in all but name.
       if (input.kind == ir::InputKind::constant) input.kind = ir::InputKind::buffer;
       const bool user = input.kind == ir::InputKind::user;
-      const auto kind = user ? ir::OutputKind::user_input_mutation
-                             : input.kind == ir::InputKind::parameter ? ir::OutputKind::parameter_mutation : ir::OutputKind::buffer_mutation;
+      const auto kind = user                                     ? ir::OutputKind::user_input_mutation
+                        : input.kind == ir::InputKind::parameter ? ir::OutputKind::parameter_mutation
+                                                                 : ir::OutputKind::buffer_mutation;
       mutations.push_back({found->second.now, kind, user ? input.value->name : input.target});
     }
     if (mutations.empty()) return;
     while (!g.outputs().empty()) g.remove_output(g.outputs().size() - 1);
     // Those that the file already had come first, then these, then what the user gets.
-    const auto is_mutation = [](const ir::GraphOutput& o) { return o.kind != ir::OutputKind::user && o.kind != ir::OutputKind::other; };
-    for (const auto& o : old) if (is_mutation(o)) g.add_output(o.arg, o.kind, o.target);
+    const auto is_mutation = [](const ir::GraphOutput& o) {
+      return o.kind != ir::OutputKind::user && o.kind != ir::OutputKind::other;
+    };
+    for (const auto& o : old)
+      if (is_mutation(o)) g.add_output(o.arg, o.kind, o.target);
     for (const auto& o : mutations) g.add_output(o.arg, o.kind, o.target);
-    for (const auto& o : old) if (!is_mutation(o)) g.add_output(o.arg, o.kind, o.target);
+    for (const auto& o : old)
+      if (!is_mutation(o)) g.add_output(o.arg, o.kind, o.target);
   }
 
   PassContext& context_;

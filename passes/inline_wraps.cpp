@@ -1,5 +1,6 @@
 // Puts the body of higher-order operators that only switch a mode of PyTorch in their place: gradients on or off means
-// nothing for inference, and autocast that is switched off changes no dtype. Also branches whose condition is a literal.
+// nothing for inference, and autocast that is switched off changes no dtype. Also branches whose condition is a
+// literal.
 #include "effects.h"
 #include "pass/pass.h"
 
@@ -17,7 +18,8 @@ struct Body {
 std::optional<Body> body_at(const ir::Node& node, std::size_t i) {
   if (i >= node.args().size()) return std::nullopt;
   const auto* region = node.arg(i).get_if<ir::RegionArg>();
-  if (!region || region->index < 0 || static_cast<std::size_t>(region->index) >= node.regions().size()) return std::nullopt;
+  if (!region || region->index < 0 || static_cast<std::size_t>(region->index) >= node.regions().size())
+    return std::nullopt;
   return Body{region->index, {node.args().begin() + static_cast<std::ptrdiff_t>(i) + 1, node.args().end()}};
 }
 
@@ -39,7 +41,8 @@ std::optional<Body> body_of(PassContext& context, const ir::Node& node) {
   if (enabled && enabled->boolean() == false) return body_at(node, 4);
   for (const RefusalRecord& known : context.refusals)
     if (known.pass == pass && known.node == node_name(node)) return std::nullopt;
-  context.refuse(pass, node, {ReasonCode::Unsupported, "autocast is on: PyTorch chooses the dtypes inside while it runs"});
+  context.refuse(pass, node,
+                 {ReasonCode::Unsupported, "autocast is on: PyTorch chooses the dtypes inside while it runs"});
   return std::nullopt;
 }
 
@@ -75,4 +78,6 @@ bool run(PassContext& context) { return run_graph(context, *context.model.graph)
 }  // namespace
 }  // namespace ttc
 
-TTC_REGISTER_PASS({"inline-wraps", "Inline regions that only switch gradients or autocast off, and branches already decided", ttc::run});
+TTC_REGISTER_PASS({"inline-wraps",
+                   "Inline regions that only switch gradients or autocast off, and branches already decided",
+                   ttc::run});

@@ -153,7 +153,8 @@ std::string Graph::unique_name(std::string_view stem) {
   auto& counts = outermost()->name_counts_;
   if (!stem.empty() && counts.find(stem) == counts.end()) return std::string(stem);
   const auto digits = stem.find_last_not_of("0123456789");
-  if (digits != std::string_view::npos && digits > 0 && digits + 1 < stem.size() && stem[digits] == '_') stem = stem.substr(0, digits);
+  if (digits != std::string_view::npos && digits > 0 && digits + 1 < stem.size() && stem[digits] == '_')
+    stem = stem.substr(0, digits);
   int& next = counts[std::string(stem)];
   while (true) {
     std::string name = stem.empty() ? std::to_string(next) : std::string(stem) + "_" + std::to_string(next + 1);
@@ -222,7 +223,9 @@ Node* Graph::insert(std::list<std::unique_ptr<Node>>::iterator position, std::st
   return out;
 }
 
-Node* Graph::append(std::string op, std::vector<Arg> args) { return insert(nodes_.end(), std::move(op), std::move(args)); }
+Node* Graph::append(std::string op, std::vector<Arg> args) {
+  return insert(nodes_.end(), std::move(op), std::move(args));
+}
 
 Node* Graph::insert_before(Node* position, std::string op, std::vector<Arg> args) {
   TTC_CHECK(position->graph_ == this, "insert_before a node of another graph");
@@ -273,7 +276,8 @@ bool is_weight(const Value* value) { return weight_input(value) != nullptr; }
 const GraphInput* weight_input(const Value* value) {
   if (value == nullptr || value->def() != nullptr || value->graph() == nullptr) return nullptr;
   const GraphInput& input = value->graph()->inputs()[static_cast<std::size_t>(value->index())];
-  const bool weight = input.kind == InputKind::parameter || input.kind == InputKind::buffer || input.kind == InputKind::constant;
+  const bool weight =
+      input.kind == InputKind::parameter || input.kind == InputKind::buffer || input.kind == InputKind::constant;
   return weight ? &input : nullptr;
 }
 
@@ -333,7 +337,9 @@ class GraphCopier {
     for (const GraphOutput& output : from.outputs_) to.add_output(arg(output.arg), output.kind, output.target);
   }
 
-  static void copy_names(const Graph& from, Graph& to) { to.name_counts_.insert(from.name_counts_.begin(), from.name_counts_.end()); }
+  static void copy_names(const Graph& from, Graph& to) {
+    to.name_counts_.insert(from.name_counts_.begin(), from.name_counts_.end());
+  }
   static std::list<std::unique_ptr<Node>>::iterator position(Node* node) { return node->position_; }
 };
 
@@ -348,7 +354,8 @@ std::unique_ptr<Graph> clone(const Graph& graph, std::map<const Value*, Value*>*
 }
 
 std::vector<Arg> inline_region(const Graph& region, const std::vector<Arg>& args, Node* position) {
-  TTC_CHECK(args.size() == region.inputs().size(), "inline_region with another number of arguments than the region has inputs");
+  TTC_CHECK(args.size() == region.inputs().size(),
+            "inline_region with another number of arguments than the region has inputs");
   GraphCopier copier;
   for (std::size_t i = 0; i < args.size(); ++i) copier.mapped[region.inputs()[i].value.get()] = args[i];
   for (const auto& node : region.nodes()) copier.node(*node, *position->graph(), GraphCopier::position(position));

@@ -26,7 +26,8 @@ std::int64_t Weight::numel() const {
 
 std::size_t Weight::nbytes() const {
   std::int64_t n = 0;
-  if (__builtin_mul_overflow(numel(), static_cast<std::int64_t>(size_of(dtype)), &n)) return std::numeric_limits<std::int64_t>::max();
+  if (__builtin_mul_overflow(numel(), static_cast<std::int64_t>(size_of(dtype)), &n))
+    return std::numeric_limits<std::int64_t>::max();
   return static_cast<std::size_t>(n);
 }
 
@@ -55,7 +56,9 @@ bool Weight::fits_storage() const {
     std::int64_t step = 0;
     if (sizes[i] < 0 || strides[i] < 0) return false;
     empty = empty || sizes[i] == 0;
-    if (__builtin_mul_overflow(std::max<std::int64_t>(sizes[i] - 1, 0), strides[i], &step) || __builtin_add_overflow(last, step, &last)) return false;
+    if (__builtin_mul_overflow(std::max<std::int64_t>(sizes[i] - 1, 0), strides[i], &step) ||
+        __builtin_add_overflow(last, step, &last))
+      return false;
   }
   const std::int64_t elements = static_cast<std::int64_t>(storage->bytes / static_cast<std::size_t>(size_of(dtype)));
   return empty ? storage_offset <= elements : last < elements;
@@ -66,7 +69,8 @@ std::vector<std::int64_t> contiguous_strides(const std::vector<std::int64_t>& si
   std::int64_t stride = 1;
   for (std::size_t i = sizes.size(); i-- > 0;) {
     strides[i] = stride;
-    if (__builtin_mul_overflow(stride, std::max<std::int64_t>(sizes[i], 1), &stride)) stride = std::numeric_limits<std::int64_t>::max();
+    if (__builtin_mul_overflow(stride, std::max<std::int64_t>(sizes[i], 1), &stride))
+      stride = std::numeric_limits<std::int64_t>::max();
   }
   return strides;
 }
@@ -107,7 +111,8 @@ void Model::drop_unused_weights() {
   for (const GraphOutput& output : graph->outputs()) targets.insert(output.target);
   for (std::size_t i = graph->inputs().size(); i-- > 0;) {
     const GraphInput& input = graph->inputs()[i];
-    if (is_weight(input.value.get()) && !input.value->has_uses() && !targets.contains(input.target)) graph->remove_input(i);
+    if (is_weight(input.value.get()) && !input.value->has_uses() && !targets.contains(input.target))
+      graph->remove_input(i);
   }
   std::set<std::string, std::less<>> named;
   for (const GraphInput& input : graph->inputs())

@@ -48,8 +48,9 @@ class SchemaParser {
 
  private:
   [[noreturn]] void fail(const char* wanted) const {
-    throw Error(Exit::bad_file, "", "malformed operator schema '" + std::string(text_.substr(0, 300)) + "': expected " + wanted +
-                                        " at position " + std::to_string(at_));
+    throw Error(Exit::bad_file, "",
+                "malformed operator schema '" + std::string(text_.substr(0, 300)) + "': expected " + wanted +
+                    " at position " + std::to_string(at_));
   }
   void skip() {
     while (at_ < text_.size() && std::isspace(static_cast<unsigned char>(text_[at_]))) ++at_;
@@ -70,7 +71,9 @@ class SchemaParser {
   std::string word(const char* wanted = "a name") {
     skip();
     const std::size_t from = at_;
-    while (at_ < text_.size() && (std::isalnum(static_cast<unsigned char>(text_[at_])) || std::strchr("_.", text_[at_]) != nullptr)) ++at_;
+    while (at_ < text_.size() &&
+           (std::isalnum(static_cast<unsigned char>(text_[at_])) || std::strchr("_.", text_[at_]) != nullptr))
+      ++at_;
     if (from == at_) fail(wanted);
     return std::string(text_.substr(from, at_ - from));
   }
@@ -98,7 +101,8 @@ class SchemaParser {
     } else {
       out.text = word("a type");
       if (peek('(')) {
-        if (out.text == "Dict" || out.text == "Future" || out.text == "Await" || out.text == "RRef" || out.text == "Union")
+        if (out.text == "Dict" || out.text == "Future" || out.text == "Await" || out.text == "RRef" ||
+            out.text == "Union")
           out.text += tuple_type(depth);
         else
           annotation(out);
@@ -164,7 +168,8 @@ class SchemaParser {
     if (accept("=")) {
       Arg value = literal(parsed.text);
       const bool list_type = parsed.text.find("[]") != std::string::npos;
-      if (list_type && parsed.list_size && !value.is_none() && !value.list()) value = Arg::List(*parsed.list_size, value);
+      if (list_type && parsed.list_size && !value.is_none() && !value.list())
+        value = Arg::List(*parsed.list_size, value);
       arg.default_value = std::move(value);
     }
     schema.args.push_back(std::move(arg));
@@ -192,20 +197,30 @@ class SchemaParser {
     }
     skip();
     const std::size_t from = at_;
-    while (at_ < text_.size() && (std::isalnum(static_cast<unsigned char>(text_[at_])) || std::strchr("_.+-", text_[at_]) != nullptr)) ++at_;
+    while (at_ < text_.size() &&
+           (std::isalnum(static_cast<unsigned char>(text_[at_])) || std::strchr("_.+-", text_[at_]) != nullptr))
+      ++at_;
     if (from == at_) fail("a default value");
     return named_or_number(std::string(text_.substr(from, at_ - from)), type);
   }
 
   Arg named_or_number(const std::string& text, const std::string& type) {
-    static const std::map<std::string, Arg, std::less<>> names = {
-        {"None", Arg()},          {"True", true},  {"False", false}, {"contiguous_format", MemoryFormatArg{1}},
-        {"preserve_format", MemoryFormatArg{4}}, {"channels_last", MemoryFormatArg{2}},
-        {"strided", LayoutArg{7}}, {"Mean", 1},    {"Sum", 2},       {"long", DType::i64}, {"float", DType::f32}};
+    static const std::map<std::string, Arg, std::less<>> names = {{"None", Arg()},
+                                                                  {"True", true},
+                                                                  {"False", false},
+                                                                  {"contiguous_format", MemoryFormatArg{1}},
+                                                                  {"preserve_format", MemoryFormatArg{4}},
+                                                                  {"channels_last", MemoryFormatArg{2}},
+                                                                  {"strided", LayoutArg{7}},
+                                                                  {"Mean", 1},
+                                                                  {"Sum", 2},
+                                                                  {"long", DType::i64},
+                                                                  {"float", DType::f32}};
     if (const auto it = names.find(text); it != names.end()) return it->second;
     const char *begin = text.data(), *end = begin + text.size();
     std::int64_t integer = 0;
-    if (const auto r = std::from_chars(begin, end, integer); r.ec == std::errc() && r.ptr == end) return typed(integer, type);
+    if (const auto r = std::from_chars(begin, end, integer); r.ec == std::errc() && r.ptr == end)
+      return typed(integer, type);
     double number = 0;
     if (const auto r = std::from_chars(begin, end, number); r.ec == std::errc() && r.ptr == end) return number;
     fail("a default value");
@@ -314,7 +329,8 @@ void register_schema(OpSchema schema) {
   Registry& r = registry();
   const std::lock_guard lock(r.mutex);
   std::string op = schema.op;
-  r.schemas.emplace(std::move(op), std::make_unique<const OpSchema>(std::move(schema)));  // the first registration stays
+  r.schemas.emplace(std::move(op),
+                    std::make_unique<const OpSchema>(std::move(schema)));  // the first registration stays
 }
 
 void set_schema_resolver(SchemaResolver resolver) {
@@ -330,7 +346,8 @@ std::pair<std::string, std::string> torch_op_name(std::string_view op) {
   const auto second = op.find('.', dot + 1);
   if (second == std::string_view::npos) return {space + "::" + std::string(op.substr(dot + 1)), ""};
   const std::string_view overload = op.substr(second + 1);
-  return {space + "::" + std::string(op.substr(dot + 1, second - dot - 1)), overload == "default" ? "" : std::string(overload)};
+  return {space + "::" + std::string(op.substr(dot + 1, second - dot - 1)),
+          overload == "default" ? "" : std::string(overload)};
 }
 
 }  // namespace ttc::ir

@@ -35,13 +35,20 @@ class Parser {
     ModelInfo& info = model_->info;
     in_.expect('{');
     while (!in_.accept('}')) {
-      if (in_.accept_word("torch")) info.torch_version = in_.string();
-      else if (in_.accept_word("dialect")) info.dialect = in_.string();
-      else if (in_.accept_word("guard")) info.guards.push_back(in_.string());
-      else if (in_.accept_word("input_name")) info.user_input_names.push_back(in_.string());
-      else if (in_.accept_word("range")) range();
-      else if (in_.accept_word("hint")) hint();
-      else in_.fail("expected torch, dialect, range, hint, guard, input_name or '}'");
+      if (in_.accept_word("torch"))
+        info.torch_version = in_.string();
+      else if (in_.accept_word("dialect"))
+        info.dialect = in_.string();
+      else if (in_.accept_word("guard"))
+        info.guards.push_back(in_.string());
+      else if (in_.accept_word("input_name"))
+        info.user_input_names.push_back(in_.string());
+      else if (in_.accept_word("range"))
+        range();
+      else if (in_.accept_word("hint"))
+        hint();
+      else
+        in_.fail("expected torch, dialect, range, hint, guard, input_name or '}'");
     }
   }
 
@@ -65,7 +72,8 @@ class Parser {
   }
 
   std::optional<std::int64_t> bound() {
-    const auto value = in_.peek_word() == "inf" ? (in_.accept_word("inf"), std::variant<std::int64_t, double>(0.0)) : in_.number();
+    const auto value =
+        in_.peek_word() == "inf" ? (in_.accept_word("inf"), std::variant<std::int64_t, double>(0.0)) : in_.number();
     const auto* i = std::get_if<std::int64_t>(&value);
     return i != nullptr ? std::optional(*i) : std::nullopt;
   }
@@ -115,9 +123,10 @@ class Parser {
     const auto dtype = dtype_from_string(word);
     if (dtype && in_.peek() == '[') return tensor_type(dtype);
     static const std::map<std::string, TypeKind, std::less<>> kinds = {
-        {"tensor", TypeKind::tensor}, {"float", TypeKind::floating}, {"bool", TypeKind::boolean}, {"str", TypeKind::string},
-        {"none", TypeKind::none},     {"device", TypeKind::device},  {"int", TypeKind::integer},  {"object", TypeKind::object},
-        {"list", TypeKind::list},     {"tuple", TypeKind::tuple},    {"dict", TypeKind::dict}};
+        {"tensor", TypeKind::tensor}, {"float", TypeKind::floating}, {"bool", TypeKind::boolean},
+        {"str", TypeKind::string},    {"none", TypeKind::none},      {"device", TypeKind::device},
+        {"int", TypeKind::integer},   {"object", TypeKind::object},  {"list", TypeKind::list},
+        {"tuple", TypeKind::tuple},   {"dict", TypeKind::dict}};
     const auto kind = kinds.find(word);
     if (kind == kinds.end()) in_.fail("unknown type '" + word + "'");
     Type out = Type::of(kind->second);
@@ -168,7 +177,8 @@ class Parser {
     const auto it = names_.find(wanted.text);
     if (it == names_.end()) in_.fail_at(wanted.position, "%" + wanted.text + " is not defined here");
     if (is_weight(it->second) != wanted.weight)
-      in_.fail_at(wanted.position, (wanted.weight ? "$" : "%") + wanted.text + (wanted.weight ? " is no weight" : " is a weight: write $"));
+      in_.fail_at(wanted.position, (wanted.weight ? "$" : "%") + wanted.text +
+                                       (wanted.weight ? " is no weight" : " is a weight: write $"));
     return it->second;
   }
 
@@ -191,10 +201,16 @@ class Parser {
   }
 
   Arg named_literal(const std::string& word) {
-    static const std::map<std::string, Arg, std::less<>> plain = {
-        {"none", Arg()}, {"true", true}, {"false", false}, {"inf", std::numeric_limits<double>::infinity()},
-        {"nan", std::numeric_limits<double>::quiet_NaN()}, {"contiguous_format", MemoryFormatArg{1}}, {"channels_last", MemoryFormatArg{2}},
-        {"channels_last_3d", MemoryFormatArg{3}}, {"preserve_format", MemoryFormatArg{4}}, {"strided", LayoutArg{7}}};
+    static const std::map<std::string, Arg, std::less<>> plain = {{"none", Arg()},
+                                                                  {"true", true},
+                                                                  {"false", false},
+                                                                  {"inf", std::numeric_limits<double>::infinity()},
+                                                                  {"nan", std::numeric_limits<double>::quiet_NaN()},
+                                                                  {"contiguous_format", MemoryFormatArg{1}},
+                                                                  {"channels_last", MemoryFormatArg{2}},
+                                                                  {"channels_last_3d", MemoryFormatArg{3}},
+                                                                  {"preserve_format", MemoryFormatArg{4}},
+                                                                  {"strided", LayoutArg{7}}};
     if (const auto it = plain.find(word); it != plain.end()) return it->second;
     if (!in_.accept('(')) {
       if (const auto dtype = dtype_from_string(word)) return *dtype;
@@ -245,7 +261,7 @@ class Parser {
 
   void input(Graph& graph, bool outermost) {
     static const std::map<std::string, InputKind, std::less<>> kinds = {
-        {"user", InputKind::user}, {"parameter", InputKind::parameter}, {"buffer", InputKind::buffer},
+        {"user", InputKind::user},         {"parameter", InputKind::parameter},   {"buffer", InputKind::buffer},
         {"constant", InputKind::constant}, {"custom_obj", InputKind::custom_obj}, {"token", InputKind::token}};
     const Name n = new_name();
     in_.expect(':');
@@ -258,11 +274,13 @@ class Parser {
     std::string target = in_.peek() == '"' ? in_.string() : "";
     Value* v = graph.add_input(std::move(t), n.text, kind, target);
     define(n.text, v);
-    if (is_weight(v) != n.weight) in_.fail("the name of a parameter, buffer or constant starts with '$', others with '%'");
+    if (is_weight(v) != n.weight)
+      in_.fail("the name of a parameter, buffer or constant starts with '$', others with '%'");
     GraphInput& in = graph.input(static_cast<std::size_t>(v->index()));
     if (in_.accept_word("nonpersistent")) in.persistent = false;
     if (n.weight && outermost && v->type.is_static()) {
-      if (!model_->weights.emplace(target, weights_.parse(v->type)).second) in_.fail("a second weight " + text::quoted(target));
+      if (!model_->weights.emplace(target, weights_.parse(v->type)).second)
+        in_.fail("a second weight " + text::quoted(target));
     } else if (in_.accept('=')) {
       in.literal = arg();
     }
@@ -284,10 +302,14 @@ class Parser {
     OutputKind kind = OutputKind::user;
     std::string target;
     if (in_.accept_word("mutation")) {
-      if (in_.accept_word("buffer")) kind = OutputKind::buffer_mutation;
-      else if (in_.accept_word("input")) kind = OutputKind::user_input_mutation;
-      else if (in_.accept_word("parameter")) kind = OutputKind::parameter_mutation;
-      else in_.fail("expected buffer, input or parameter");
+      if (in_.accept_word("buffer"))
+        kind = OutputKind::buffer_mutation;
+      else if (in_.accept_word("input"))
+        kind = OutputKind::user_input_mutation;
+      else if (in_.accept_word("parameter"))
+        kind = OutputKind::parameter_mutation;
+      else
+        in_.fail("expected buffer, input or parameter");
     } else if (in_.accept_word("token")) {
       kind = OutputKind::token;
     } else if (in_.accept_word("other")) {
@@ -313,7 +335,8 @@ class Parser {
     }
     const bool quoted_op = in_.peek() == '"';
     std::string op = in_.word_or_string("an operator or return");
-    if (op.empty() || (!quoted_op && (op.find('.') == std::string::npos || !text::is_identifier(op)))) in_.fail("'" + op + "' is no operator such as aten.relu.default");
+    if (op.empty() || (!quoted_op && (op.find('.') == std::string::npos || !text::is_identifier(op))))
+      in_.fail("'" + op + "' is no operator such as aten.relu.default");
     Node* n = graph.append(op, {});
     in_.expect('(');
     arguments(*n);
@@ -328,12 +351,16 @@ class Parser {
       std::string name;
       if (in_.peek() == '"') {
         name = in_.string();
-        if (in_.accept('=')) given.emplace_back(std::move(name), arg());
-        else given.emplace_back("", Arg(std::move(name)));
+        if (in_.accept('='))
+          given.emplace_back(std::move(name), arg());
+        else
+          given.emplace_back("", Arg(std::move(name)));
       } else if (text::is_alpha(in_.peek()) || in_.peek() == '_') {
         name = in_.word("an argument");
-        if (in_.accept('=')) given.emplace_back(std::move(name), arg());
-        else given.emplace_back("", named_literal(name));
+        if (in_.accept('='))
+          given.emplace_back(std::move(name), arg());
+        else
+          given.emplace_back("", named_literal(name));
       } else {
         given.emplace_back("", arg());
       }
@@ -359,9 +386,12 @@ class Parser {
     for (auto& [name, a] : given) {
       const int found = name.empty() ? static_cast<int>(next++) : schema.index_of(name);
       if (found < 0) in_.fail(node.op() + " has no argument '" + name + "'");
-      if (static_cast<std::size_t>(found) >= slots.size()) in_.fail(node.op() + " takes " + std::to_string(slots.size()) + " arguments");
+      if (static_cast<std::size_t>(found) >= slots.size())
+        in_.fail(node.op() + " takes " + std::to_string(slots.size()) + " arguments");
       auto& slot = slots[static_cast<std::size_t>(found)];
-      if (slot) in_.fail("argument '" + schema.args[static_cast<std::size_t>(found)].name + "' of " + node.op() + " is given twice");
+      if (slot)
+        in_.fail("argument '" + schema.args[static_cast<std::size_t>(found)].name + "' of " + node.op() +
+                 " is given twice");
       slot = std::move(a);
     }
     std::vector<Arg> args;
@@ -415,9 +445,9 @@ class Parser {
   Scanner in_;
   WeightParser weights_;
   Model* model_ = nullptr;
-  std::map<std::string, Value*, std::less<>> names_;   // visible here
-  std::vector<std::string> visible_;                   // the same, in order of definition
-  std::set<std::string, std::less<>> all_names_;       // of the whole text
+  std::map<std::string, Value*, std::less<>> names_;  // visible here
+  std::vector<std::string> visible_;                  // the same, in order of definition
+  std::set<std::string, std::less<>> all_names_;      // of the whole text
   int depth_ = 0;
 };
 

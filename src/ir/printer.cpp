@@ -33,7 +33,8 @@ std::string type_text(const Type& type) {
 }
 
 std::string memory_format_text(int code) {
-  static constexpr const char* names[] = {"", "contiguous_format", "channels_last", "channels_last_3d", "preserve_format"};
+  static constexpr const char* names[] = {"", "contiguous_format", "channels_last", "channels_last_3d",
+                                          "preserve_format"};
   return code >= 1 && code <= 4 ? names[code] : "memory_format(" + std::to_string(code) + ")";
 }
 
@@ -46,11 +47,15 @@ struct ArgText {
   std::string operator()(const std::string& s) const { return quoted(s); }
   std::string operator()(DType dtype) const { return std::string(to_string(dtype)); }
   std::string operator()(MemoryFormatArg f) const { return memory_format_text(f.code); }
-  std::string operator()(LayoutArg l) const { return l.code == 7 ? "strided" : "layout(" + std::to_string(l.code) + ")"; }
+  std::string operator()(LayoutArg l) const {
+    return l.code == 7 ? "strided" : "layout(" + std::to_string(l.code) + ")";
+  }
   std::string operator()(const DeviceArg& d) const {
     return "device(" + quoted(d.type) + (d.index ? ", " + std::to_string(*d.index) : "") + ")";
   }
-  std::string operator()(std::complex<double> c) const { return "complex(" + float_text(c.real()) + ", " + float_text(c.imag()) + ")"; }
+  std::string operator()(std::complex<double> c) const {
+    return "complex(" + float_text(c.real()) + ", " + float_text(c.imag()) + ")";
+  }
   std::string operator()(RegionArg r) const { return "region(" + std::to_string(r.index) + ")"; }
   std::string operator()(const Arg::List& list) const {
     std::string out;
@@ -93,7 +98,8 @@ std::string provenance_text(const Provenance& p) {
   if (!p.module_path.empty() || !p.module_class.empty()) out += "  @" + word_or_quoted(p.module_path);
   if (!p.module_class.empty()) out += " : " + word_or_quoted(p.module_class);
   if (p.source.empty()) return out;
-  const bool plain = std::all_of(p.source.begin(), p.source.end(), text::is_source_char) && p.source.find("//") == std::string::npos;
+  const bool plain =
+      std::all_of(p.source.begin(), p.source.end(), text::is_source_char) && p.source.find("//") == std::string::npos;
   return out + "  at " + (plain ? p.source : quoted(p.source));
 }
 
@@ -112,12 +118,16 @@ class Printer {
   std::string header() const {
     std::string body;
     const ModelInfo& info = model_->info;
-    const auto bound = [](const std::optional<std::int64_t>& v, const char* none) { return v ? std::to_string(*v) : none; };
+    const auto bound = [](const std::optional<std::int64_t>& v, const char* none) {
+      return v ? std::to_string(*v) : none;
+    };
     if (!info.torch_version.empty()) body += "  torch " + quoted(info.torch_version) + "\n";
     if (!info.dialect.empty()) body += "  dialect " + quoted(info.dialect) + "\n";
     for (const auto& [name, range] : model_->ranges)
-      body += "  range " + word_or_quoted(name) + " in [" + bound(range.min, "-inf") + ", " + bound(range.max, "inf") + "]\n";
-    for (const auto& [name, value] : info.hints) body += "  hint " + word_or_quoted(name) + " = " + std::to_string(value) + "\n";
+      body += "  range " + word_or_quoted(name) + " in [" + bound(range.min, "-inf") + ", " + bound(range.max, "inf") +
+              "]\n";
+    for (const auto& [name, value] : info.hints)
+      body += "  hint " + word_or_quoted(name) + " = " + std::to_string(value) + "\n";
     for (const std::string& guard : info.guards) body += "  guard " + quoted(guard) + "\n";
     for (const std::string& name : info.user_input_names) body += "  input_name " + quoted(name) + "\n";
     return body.empty() ? "" : "model {\n" + body + "}\n";
@@ -142,7 +152,8 @@ class Printer {
     for (const auto& result : n.results())
       out += (out.empty() ? "" : ", ") + value_text(result.get()) + ": " + type_text(result->type);
     if (!out.empty()) out += " = ";
-    out += (text::is_identifier(n.op()) && n.op().find('.') != std::string::npos ? n.op() : quoted(n.op())) + "(" + args_text(n) + ")";
+    out += (text::is_identifier(n.op()) && n.op().find('.') != std::string::npos ? n.op() : quoted(n.op())) + "(" +
+           args_text(n) + ")";
     for (const auto& region : n.regions()) out += " " + region_text(*region, indent);
     if (!n.place.empty()) out += " place=" + quoted(n.place);
     if (!n.origins.empty()) out += " origins=[" + int_list({n.origins.begin(), n.origins.end()}) + "]";
@@ -172,12 +183,18 @@ class Printer {
   std::string output_text(const GraphOutput& output) {
     const std::string target = quoted(output.target) + " = " + arg_text(output.arg);
     switch (output.kind) {
-      case OutputKind::user: return arg_text(output.arg);
-      case OutputKind::buffer_mutation: return "mutation buffer " + target;
-      case OutputKind::user_input_mutation: return "mutation input " + target;
-      case OutputKind::parameter_mutation: return "mutation parameter " + target;
-      case OutputKind::token: return "token " + arg_text(output.arg);
-      case OutputKind::other: return "other " + target;
+      case OutputKind::user:
+        return arg_text(output.arg);
+      case OutputKind::buffer_mutation:
+        return "mutation buffer " + target;
+      case OutputKind::user_input_mutation:
+        return "mutation input " + target;
+      case OutputKind::parameter_mutation:
+        return "mutation parameter " + target;
+      case OutputKind::token:
+        return "token " + arg_text(output.arg);
+      case OutputKind::other:
+        return "other " + target;
     }
     return {};
   }
@@ -188,7 +205,8 @@ class Printer {
     if (outermost || input.kind != InputKind::user) out += std::string(" ") + kinds[static_cast<int>(input.kind)];
     if (!input.target.empty()) out += " " + quoted(input.target);
     if (!input.persistent) out += " nonpersistent";
-    if (const Weight* weight = model_ != nullptr ? model_->weight_of(input.value.get()) : nullptr) return out + weight_text(*weight);
+    if (const Weight* weight = model_ != nullptr ? model_->weight_of(input.value.get()) : nullptr)
+      return out + weight_text(*weight);
     return input.literal ? out + " = " + arg_text(*input.literal) : out;
   }
 
@@ -198,11 +216,14 @@ class Printer {
     const auto shared = shared_.find(weight.storage.get());
     const bool view = !weight.is_contiguous() || weight.storage_offset != 0 || weight.storage->bytes != weight.nbytes();
     if (shared != shared_.end() || view) {
-      out += " storage(" + (shared != shared_.end() ? std::to_string(shared->second) : "new") + ", " + std::to_string(weight.storage->bytes) + ")";
+      out += " storage(" + (shared != shared_.end() ? std::to_string(shared->second) : "new") + ", " +
+             std::to_string(weight.storage->bytes) + ")";
       out += " strides(" + int_list(weight.strides) + ")";
       if (weight.storage_offset != 0) out += " offset(" + std::to_string(weight.storage_offset) + ")";
     }
-    if (too_big_.contains(weight.storage.get()) || weight.numel() == 0 || weight.storage->absent() || !weight.fits_storage()) return out;
+    if (too_big_.contains(weight.storage.get()) || weight.numel() == 0 || weight.storage->absent() ||
+        !weight.fits_storage())
+      return out;
     const auto [owner, data] = weight.storage->load();
     return out + " = " + elements_text(weight, data + weight.storage_offset * size_of(weight.dtype));
   }

@@ -93,11 +93,16 @@ class Scanner {
       if (at_ + 1 >= text_.size()) fail("a string is not closed");
       const char escape = text_[at_ + 1];
       at_ += 2;
-      if (escape == 'n') out += '\n';
-      else if (escape == 't') out += '\t';
-      else if (escape == '"' || escape == '\\') out += escape;
-      else if (escape == 'x') out += hex_byte();
-      else fail("unknown escape in a string");
+      if (escape == 'n')
+        out += '\n';
+      else if (escape == 't')
+        out += '\t';
+      else if (escape == '"' || escape == '\\')
+        out += escape;
+      else if (escape == 'x')
+        out += hex_byte();
+      else
+        fail("unknown escape in a string");
     }
     if (at_ >= text_.size()) fail("a string is not closed");
     ++at_;
@@ -122,7 +127,8 @@ class Scanner {
     const std::size_t from = at_;
     if (at_ < text_.size() && text_[at_] == '-') ++at_;
     while (at_ < text_.size()) {
-      const bool sign = at_ > from && (text_[at_] == '-' || text_[at_] == '+') && (text_[at_ - 1] == 'e' || text_[at_ - 1] == 'E');
+      const bool sign =
+          at_ > from && (text_[at_] == '-' || text_[at_] == '+') && (text_[at_ - 1] == 'e' || text_[at_ - 1] == 'E');
       if (!sign && !text::is_word_char(text_[at_])) break;
       ++at_;
     }
@@ -156,12 +162,18 @@ class Scanner {
     int open = 0;
     for (bool quote = false; at_ < text_.size(); ++at_) {
       const char c = text_[at_];
-      if (quote && c == '\\') ++at_;
-      else if (c == '\'') quote = !quote;
-      else if (quote) continue;
-      else if (open == 0 && (c == ',' || c == close)) return text_.substr(from, at_ - from);
-      else if (c == '(') ++open;
-      else if (c == ')') --open;
+      if (quote && c == '\\')
+        ++at_;
+      else if (c == '\'')
+        quote = !quote;
+      else if (quote)
+        continue;
+      else if (open == 0 && (c == ',' || c == close))
+        return text_.substr(from, at_ - from);
+      else if (c == '(')
+        ++open;
+      else if (c == ')')
+        --open;
     }
     at_ = text_.size();
     fail(std::string("expected '") + close + "'");

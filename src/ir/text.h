@@ -10,7 +10,7 @@
 
 namespace ttc::ir::text {
 
-inline constexpr int max_depth = 64;               // of nested regions, lists and types
+inline constexpr int max_depth = 64;                  // of nested regions, lists and types
 inline constexpr std::int64_t printed_elements = 16;  // weights up to this many elements are printed with their values
 
 inline bool is_alpha(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
@@ -18,8 +18,10 @@ inline bool is_digit(char c) { return c >= '0' && c <= '9'; }
 // Letters of names, operators and module paths that stand without quotes.
 inline bool is_word_char(char c) { return is_alpha(c) || is_digit(c) || c == '_' || c == '.'; }
 // A source position such as bert.py:212 stands without quotes where it has only these.
-inline bool is_source_char(char c) { return is_word_char(c) || c == '/' || c == ':' || c == '-' || c == '+' || c == '<' || c == '>'; }
-bool is_word(std::string_view text);    // non-empty, only word characters
+inline bool is_source_char(char c) {
+  return is_word_char(c) || c == '/' || c == ':' || c == '-' || c == '+' || c == '<' || c == '>';
+}
+bool is_word(std::string_view text);        // non-empty, only word characters
 bool is_identifier(std::string_view text);  // a word that does not start with a digit or a dot
 
 std::string quoted(std::string_view text);

@@ -8,17 +8,28 @@ namespace {
 
 std::string_view kind_name(TypeKind kind) {
   switch (kind) {
-    case TypeKind::tensor: return "tensor";
-    case TypeKind::integer: return "int";
-    case TypeKind::floating: return "float";
-    case TypeKind::boolean: return "bool";
-    case TypeKind::string: return "str";
-    case TypeKind::none: return "none";
-    case TypeKind::list: return "list";
-    case TypeKind::tuple: return "tuple";
-    case TypeKind::dict: return "dict";
-    case TypeKind::device: return "device";
-    case TypeKind::object: return "object";
+    case TypeKind::tensor:
+      return "tensor";
+    case TypeKind::integer:
+      return "int";
+    case TypeKind::floating:
+      return "float";
+    case TypeKind::boolean:
+      return "bool";
+    case TypeKind::string:
+      return "str";
+    case TypeKind::none:
+      return "none";
+    case TypeKind::list:
+      return "list";
+    case TypeKind::tuple:
+      return "tuple";
+    case TypeKind::dict:
+      return "dict";
+    case TypeKind::device:
+      return "device";
+    case TypeKind::object:
+      return "object";
   }
   return "none";
 }
@@ -76,7 +87,8 @@ Type Type::tuple(std::vector<Type> elements) {
 }
 
 bool Type::is_static() const {
-  return is_tensor() && has_shape && std::all_of(sizes.begin(), sizes.end(), [](const SymExpr& e) { return e.is_number(); });
+  return is_tensor() && has_shape &&
+         std::all_of(sizes.begin(), sizes.end(), [](const SymExpr& e) { return e.is_number(); });
 }
 
 std::optional<std::int64_t> Type::dim(int i) const {

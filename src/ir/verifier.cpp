@@ -28,12 +28,15 @@ bool accepts(std::string_view type, const Arg& arg) {
       return std::all_of(items->begin(), items->end(), [&](const Arg& item) { return accepts(element, item); });
     return is_kind(arg, {TypeKind::list, TypeKind::tuple});
   }
-  const bool number = arg.number().has_value() || is_kind(arg, {TypeKind::integer, TypeKind::floating, TypeKind::boolean});
+  const bool number =
+      arg.number().has_value() || is_kind(arg, {TypeKind::integer, TypeKind::floating, TypeKind::boolean});
   const bool complex = arg.get_if<std::complex<double>>() != nullptr;
   if (type == "Tensor") return number || complex || is_kind(arg, {TypeKind::tensor});  // ATen wraps numbers
-  if (type == "int" || type == "SymInt") return arg.integer() || is_kind(arg, {TypeKind::integer, TypeKind::boolean, TypeKind::tensor});
+  if (type == "int" || type == "SymInt")
+    return arg.integer() || is_kind(arg, {TypeKind::integer, TypeKind::boolean, TypeKind::tensor});
   if (type == "float" || type == "SymFloat") return number;
-  if (type == "Scalar" || type == "number" || type == "complex") return number || complex || is_kind(arg, {TypeKind::tensor});
+  if (type == "Scalar" || type == "number" || type == "complex")
+    return number || complex || is_kind(arg, {TypeKind::tensor});
   if (type == "bool" || type == "SymBool") return arg.boolean() || is_kind(arg, {TypeKind::boolean, TypeKind::integer});
   if (type == "str") return arg.get_if<std::string>() || is_kind(arg, {TypeKind::string});
   if (type == "ScalarType") return arg.get_if<DType>() || is_kind(arg, {TypeKind::integer});
@@ -77,8 +80,10 @@ class Verifier {
   }
 
   void define(const Value& value, const Graph& graph) {
-    if (value.name.empty()) report("a value of graph '" + graph.name + "' has no name");
-    else if (!names_.insert(value.name).second) report("two values are named %" + value.name);
+    if (value.name.empty())
+      report("a value of graph '" + graph.name + "' has no name");
+    else if (!names_.insert(value.name).second)
+      report("two values are named %" + value.name);
     if (value.graph() != &graph) report("%" + value.name + " claims to be of another graph");
     visible_.insert(&value);
     all_.push_back(&value);
@@ -91,7 +96,8 @@ class Verifier {
   std::string undefined(const Arg& arg) const {
     std::string name;
     arg.for_each_value([&](const Value* value) {
-      if (!visible_.contains(value)) name = all_of_model(value) ? "%" + value->name : "a value of no graph of this model";
+      if (!visible_.contains(value))
+        name = all_of_model(value) ? "%" + value->name : "a value of no graph of this model";
     });
     return name;
   }
@@ -115,8 +121,10 @@ class Verifier {
       const GraphInput& input = g.inputs()[i];
       define(*input.value, g);
       mine.push_back(input.value.get());
-      if (input.value->index() != static_cast<int>(i) || input.value->def() != nullptr) report("input %" + input.value->name + " has a wrong index");
-      if (parent != nullptr && is_weight(input.value.get())) report("%" + input.value->name + " is a weight, but an input of a region");
+      if (input.value->index() != static_cast<int>(i) || input.value->def() != nullptr)
+        report("input %" + input.value->name + " has a wrong index");
+      if (parent != nullptr && is_weight(input.value.get()))
+        report("%" + input.value->name + " is a weight, but an input of a region");
     }
     for (const auto& n : g.nodes()) {
       node(*n, g);
@@ -126,7 +134,8 @@ class Verifier {
       }
     }
     for (const GraphOutput& output : g.outputs()) {
-      if (const std::string name = undefined(output.arg); !name.empty()) report("graph '" + g.name + "' returns " + name + ", which is not defined there");
+      if (const std::string name = undefined(output.arg); !name.empty())
+        report("graph '" + g.name + "' returns " + name + ", which is not defined there");
       output.arg.for_each_value([&](const Value* value) { ++output_uses_[value]; });
     }
     for (const Value* value : mine) visible_.erase(value);
@@ -141,11 +150,14 @@ class Verifier {
     }
     for (std::size_t i = 0; i < n.results().size(); ++i) {
       const Value& result = *n.result(i);
-      if (result.def() != &n || result.index() != static_cast<int>(i)) report(n, "result %" + result.name + " claims another node");
-      if (result.type.kind == TypeKind::none && !result.users().empty()) report(n, "result %" + result.name + " is used but has no type");
+      if (result.def() != &n || result.index() != static_cast<int>(i))
+        report(n, "result %" + result.name + " claims another node");
+      if (result.type.kind == TypeKind::none && !result.users().empty())
+        report(n, "result %" + result.name + " is used but has no type");
     }
     if (n.schema() != nullptr && !n.schema()->varargs) schema(n, *n.schema());
-    if (!n.arg_names.empty() && n.arg_names.size() != n.args().size()) report(n, "names " + std::to_string(n.arg_names.size()) + " of its arguments");
+    if (!n.arg_names.empty() && n.arg_names.size() != n.args().size())
+      report(n, "names " + std::to_string(n.arg_names.size()) + " of its arguments");
     for (const auto& region : n.regions()) graph(*region, &n);
   }
 
@@ -166,20 +178,28 @@ class Verifier {
     }
     // A Tensor[] may come as one list or as its elements (split, unbind, chunk).
     const bool unpacked = s.returns.size() == 1 && s.returns[0] == "Tensor[]" &&
-                          std::all_of(n.results().begin(), n.results().end(), [](const auto& r) { return result_fits("Tensor", r->type); });
+                          std::all_of(n.results().begin(), n.results().end(),
+                                      [](const auto& r) { return result_fits("Tensor", r->type); });
     if (unpacked) return;
     if (n.results().size() != s.returns.size()) {
-      report(n, "has " + std::to_string(n.results().size()) + " results, its schema " + std::to_string(s.returns.size()));
+      report(n,
+             "has " + std::to_string(n.results().size()) + " results, its schema " + std::to_string(s.returns.size()));
       return;
     }
     for (std::size_t i = 0; i < s.returns.size(); ++i)
-      if (!result_fits(s.returns[i], n.result(i)->type)) report(n, "result %" + n.result(i)->name + " is " + n.result(i)->type.str() + ", its schema says " + s.returns[i]);
+      if (!result_fits(s.returns[i], n.result(i)->type))
+        report(n,
+               "result %" + n.result(i)->name + " is " + n.result(i)->type.str() + ", its schema says " + s.returns[i]);
   }
 
   void use_counts() {
     for (const Value* value : all_) {
-      if (static_cast<int>(value->users().size()) != uses_[value]) report("use list of %" + value->name + " has " + std::to_string(value->users().size()) + " entries for " + std::to_string(uses_[value]) + " uses");
-      if (value->output_uses() != output_uses_[value]) report("%" + value->name + " is counted in " + std::to_string(value->output_uses()) + " outputs, not " + std::to_string(output_uses_[value]));
+      if (static_cast<int>(value->users().size()) != uses_[value])
+        report("use list of %" + value->name + " has " + std::to_string(value->users().size()) + " entries for " +
+               std::to_string(uses_[value]) + " uses");
+      if (value->output_uses() != output_uses_[value])
+        report("%" + value->name + " is counted in " + std::to_string(value->output_uses()) + " outputs, not " +
+               std::to_string(output_uses_[value]));
     }
   }
 
@@ -204,13 +224,18 @@ class Verifier {
   void mutation_targets() {
     std::set<std::string_view> user, weight;
     for (const GraphInput& input : model_.graph->inputs()) {
-      if (is_weight(input.value.get())) weight.insert(input.target);
-      else user.insert(input.value->name);
+      if (is_weight(input.value.get()))
+        weight.insert(input.target);
+      else
+        user.insert(input.value->name);
     }
     for (const GraphOutput& output : model_.graph->outputs()) {
-      const bool of_weight = output.kind == OutputKind::buffer_mutation || output.kind == OutputKind::parameter_mutation;
-      if (of_weight && !weight.contains(output.target)) report("an output mutates '" + output.target + "', which is no weight");
-      if (output.kind == OutputKind::user_input_mutation && !user.contains(output.target)) report("an output mutates '" + output.target + "', which is no input");
+      const bool of_weight =
+          output.kind == OutputKind::buffer_mutation || output.kind == OutputKind::parameter_mutation;
+      if (of_weight && !weight.contains(output.target))
+        report("an output mutates '" + output.target + "', which is no weight");
+      if (output.kind == OutputKind::user_input_mutation && !user.contains(output.target))
+        report("an output mutates '" + output.target + "', which is no input");
     }
   }
 

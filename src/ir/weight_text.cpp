@@ -54,7 +54,8 @@ WeightParser::Pending& WeightParser::storage_of(Weight& weight) {
     pending.storage = std::make_shared<Storage>();
     pending.storage->bytes = static_cast<std::size_t>(bytes);
   }
-  if (pending.storage->bytes != static_cast<std::size_t>(bytes)) in_.fail("the storage has another size where it is first named");
+  if (pending.storage->bytes != static_cast<std::size_t>(bytes))
+    in_.fail("the storage has another size where it is first named");
   in_.expect_word("strides");
   weight.strides = integers();
   if (in_.accept_word("offset")) {
@@ -106,7 +107,8 @@ void WeightParser::for_each_element(const Weight& weight, std::byte* base, F&& f
 
 void WeightParser::values(const Weight& weight, Pending& pending) {
   // A stride of 0 lets few bytes have very many elements: those count too.
-  if (weight.numel() > static_cast<std::int64_t>(max_allocation)) in_.fail("the weight has too many elements for values");
+  if (weight.numel() > static_cast<std::int64_t>(max_allocation))
+    in_.fail("the weight has too many elements for values");
   allocate(pending);
   std::byte* base = pending.bytes->data();
   if (in_.accept('[')) return listed(weight, base);
@@ -118,11 +120,15 @@ void WeightParser::values(const Weight& weight, Pending& pending) {
     in_.fail("weights of this dtype take bytes(\"...\")");
   } else if (word == "rand") {
     auto state = static_cast<std::uint64_t>(in_.integer());
-    for_each_element(weight, base, [&](std::int64_t, std::byte* element) { text::write_element(weight.dtype, next_normal(state), element); });
+    for_each_element(weight, base, [&](std::int64_t, std::byte* element) {
+      text::write_element(weight.dtype, next_normal(state), element);
+    });
   } else if (word == "splat") {
     std::byte element[8];
-    if (!text::parse_element(weight.dtype, in_.number_text(), element)) in_.fail("expected a value of the weight's dtype");
-    for_each_element(weight, base, [&](std::int64_t, std::byte* to) { std::copy_n(element, size_of(weight.dtype), to); });
+    if (!text::parse_element(weight.dtype, in_.number_text(), element))
+      in_.fail("expected a value of the weight's dtype");
+    for_each_element(weight, base,
+                     [&](std::int64_t, std::byte* to) { std::copy_n(element, size_of(weight.dtype), to); });
   } else {
     in_.fail("expected [..], rand(SEED), splat(VALUE) or bytes(\"...\")");
   }
@@ -132,7 +138,8 @@ void WeightParser::values(const Weight& weight, Pending& pending) {
 void WeightParser::listed(const Weight& weight, std::byte* base) {
   for_each_element(weight, base, [&](std::int64_t i, std::byte* element) {
     if (i > 0) in_.expect(',');
-    if (!text::parse_element(weight.dtype, in_.number_text(), element)) in_.fail("expected a value of the weight's dtype");
+    if (!text::parse_element(weight.dtype, in_.number_text(), element))
+      in_.fail("expected a value of the weight's dtype");
   });
   in_.expect(']');
 }

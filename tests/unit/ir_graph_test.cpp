@@ -1,6 +1,5 @@
 // Graphs: use lists, names, erasing, moving, copying, inlining; the verifier.
 #include "ir/graph.h"
-
 #include "ir/model.h"
 #include "support/error.h"
 #include "tests/catch.h"

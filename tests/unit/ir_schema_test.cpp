@@ -1,6 +1,5 @@
 // Operator schemas: the text LibTorch prints, names, the registry.
 #include "ir/op_schema.h"
-
 #include "support/error.h"
 #include "tests/catch.h"
 
@@ -10,7 +9,8 @@ using ttc::DType;
 TEST_CASE("schema text gives names, types, defaults", "[ir][schema]") {
   const OpSchema s = parse_schema(
       "aten::conv2d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=1, SymInt[2] padding=[0, 0], "
-      "*, ScalarType? dtype=None, Scalar alpha=1, float eps=1e-05, str pad='zeros', MemoryFormat f=contiguous_format, bool b=False) -> Tensor");
+      "*, ScalarType? dtype=None, Scalar alpha=1, float eps=1e-05, str pad='zeros', MemoryFormat f=contiguous_format, "
+      "bool b=False) -> Tensor");
   CHECK(s.op == "aten.conv2d.default");
   REQUIRE(s.args.size() == 11);
   CHECK(s.args[2].type == "Tensor?");
@@ -30,16 +30,19 @@ TEST_CASE("schema text gives names, types, defaults", "[ir][schema]") {
 }
 
 TEST_CASE("alias annotations say what is written and what aliases", "[ir][schema]") {
-  const OpSchema in_place = parse_schema("aten::add_.Tensor(Tensor(a!) self, Tensor other, *, Scalar alpha=1) -> Tensor(a!)");
+  const OpSchema in_place =
+      parse_schema("aten::add_.Tensor(Tensor(a!) self, Tensor other, *, Scalar alpha=1) -> Tensor(a!)");
   CHECK(in_place.op == "aten.add_.Tensor");
   CHECK(in_place.mutates());
   CHECK(in_place.args[0].type == "Tensor");
   CHECK(in_place.returns_alias == std::vector<bool>{true});
-  const OpSchema split = parse_schema("aten::split.Tensor(Tensor(a -> *) self, SymInt split_size, int dim=0) -> Tensor(a)[]");
+  const OpSchema split =
+      parse_schema("aten::split.Tensor(Tensor(a -> *) self, SymInt split_size, int dim=0) -> Tensor(a)[]");
   CHECK(split.returns == std::vector<std::string>{"Tensor[]"});
   CHECK(split.returns_alias == std::vector<bool>{true});
   CHECK_FALSE(split.mutates());
-  const OpSchema many = parse_schema("(Tensor(a!)[] self, Dict(str, Tensor) d, (int, int)? t=None, ...) -> (Tensor out, Tensor[] rest)", "tt.foreach");
+  const OpSchema many = parse_schema(
+      "(Tensor(a!)[] self, Dict(str, Tensor) d, (int, int)? t=None, ...) -> (Tensor out, Tensor[] rest)", "tt.foreach");
   CHECK(many.op == "tt.foreach");
   CHECK(many.varargs);
   CHECK(many.args[1].type == "Dict(str, Tensor)");

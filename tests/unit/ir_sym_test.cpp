@@ -1,9 +1,8 @@
 // Symbolic integers: canonical form, evaluation, text.
-#include "ir/sym.h"
-
 #include <limits>
 #include <random>
 
+#include "ir/sym.h"
 #include "support/error.h"
 #include "tests/catch.h"
 
@@ -16,13 +15,19 @@ const SymExpr s0 = SymExpr::symbol("s0"), s1 = SymExpr::symbol("s1");
 SymExpr random_expr(std::mt19937& random, int depth) {
   const auto pick = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
   if (depth == 0 || pick(4) == 0) {
-    if (pick(2) == 0) return SymExpr::symbol(std::vector<std::string>{"s0", "s1", "u3", "a b"}[static_cast<std::size_t>(pick(4))]);
-    const std::int64_t extremes[] = {std::numeric_limits<std::int64_t>::max(), std::numeric_limits<std::int64_t>::min(), -1, 7};
+    if (pick(2) == 0)
+      return SymExpr::symbol(std::vector<std::string>{"s0", "s1", "u3", "a b"}[static_cast<std::size_t>(pick(4))]);
+    const std::int64_t extremes[] = {std::numeric_limits<std::int64_t>::max(), std::numeric_limits<std::int64_t>::min(),
+                                     -1, 7};
     return pick(6) == 0 ? extremes[pick(4)] : pick(9) - 4;
   }
-  static const char* functions[] = {"add", "mul", "floordiv", "mod", "min", "max", "pow", "neg", "ModularIndexing", "Where"};
+  static const char* functions[] = {"add", "mul", "floordiv",        "mod",  "min", "max",
+                                    "pow", "neg", "ModularIndexing", "Where"};
   const std::string f = functions[pick(10)];
-  const int operands = f == "neg" ? 1 : f == "ModularIndexing" || f == "Where" ? 3 : f == "add" || f == "mul" ? 2 + pick(3) : 2;
+  const int operands = f == "neg"                               ? 1
+                       : f == "ModularIndexing" || f == "Where" ? 3
+                       : f == "add" || f == "mul"               ? 2 + pick(3)
+                                                                : 2;
   std::vector<SymExpr> in;
   for (int i = 0; i < operands; ++i) in.push_back(random_expr(random, depth - 1));
   return SymExpr::call(f, in);

@@ -94,7 +94,8 @@ TEST_CASE("what text says is what the model holds", "[ir][text]") {
   CHECK(linear.arg("bias")->is_none());
   CHECK(linear.provenance->module_path == "encoder.fc");
   CHECK(linear.provenance->source == "bert.py:212");
-  CHECK(linear.provenance->stack == std::vector<std::pair<std::string, std::string>>{{"encoder.fc", "torch.nn.modules.linear.Linear"}});
+  CHECK(linear.provenance->stack ==
+        std::vector<std::pair<std::string, std::string>>{{"encoder.fc", "torch.nn.modules.linear.Linear"}});
   const Node& gelu = **std::next(g.nodes().begin());
   CHECK(*gelu.arg("approximate") == Arg("tanh\n\"q\""));
   CHECK(gelu.origins == std::vector<int>{0, 3});
@@ -143,26 +144,38 @@ TEST_CASE("errors name the file, the line and the column", "[ir][text]") {
     return "parsed";
   };
   const std::string head = "graph g(%x: f32[2] user) {\n";
-  CHECK(message(head + "  %y: f32[2] = aten.relu.default(%z)\n return }") == "line 2, column 34: %z is not defined here");
-  CHECK(message(head + "  %x: f32[2] = aten.relu.default(%x)\n return }").find("line 2, column 3: %x is defined twice") == 0);
+  CHECK(message(head + "  %y: f32[2] = aten.relu.default(%z)\n return }") ==
+        "line 2, column 34: %z is not defined here");
+  CHECK(
+      message(head + "  %x: f32[2] = aten.relu.default(%x)\n return }").find("line 2, column 3: %x is defined twice") ==
+      0);
   CHECK(message(head + "%y: f33[2] = aten.relu.default(%x) return }").find("unknown type 'f33'") != std::string::npos);
-  CHECK(message(head + "%y: f32[2] = aten.gelu.default(%x, aproximate=\"no\") return }").find("no argument 'aproximate'") != std::string::npos);
-  CHECK(message(head + "%y: f32[2] = aten.linear.default(%x) return }").find("argument 'weight' of aten.linear.default is missing") != std::string::npos);
-  CHECK(message(head + "%y: f32[2] = aten.relu.default(%x, 1, 2) return }").find("takes 1 arguments") != std::string::npos);
+  CHECK(message(head + "%y: f32[2] = aten.gelu.default(%x, aproximate=\"no\") return }")
+            .find("no argument 'aproximate'") != std::string::npos);
+  CHECK(message(head + "%y: f32[2] = aten.linear.default(%x) return }")
+            .find("argument 'weight' of aten.linear.default is missing") != std::string::npos);
+  CHECK(message(head + "%y: f32[2] = aten.relu.default(%x, 1, 2) return }").find("takes 1 arguments") !=
+        std::string::npos);
   CHECK(message(head + "%y: f32[2] = aten.relu.default($x) return }").find("$x is no weight") != std::string::npos);
   CHECK(message(head + "return } x").find("line 2, column 10: expected the end") == 0);
   CHECK(message("graph g($w: f32[2] parameter \"w\" = [1.0]) { return }").find("expected ','") != std::string::npos);
-  CHECK(message("graph g($w: i8[1] parameter \"w\" = [300]) { return }").find("expected a value of the weight's dtype") != std::string::npos);
-  CHECK(message("graph g($w: f32[999999999999] parameter \"w\" = rand(1)) { return }").find("elements") != std::string::npos);
-  CHECK(message("graph g($w: f32[999999999] parameter \"w\" = splat(1.0)) { return }").find("1 GiB") != std::string::npos);
-  CHECK(message("graph g($w: f32[999999999, 999999999, 999999999] parameter \"w\") { return }") == "line 1, column 63: the weight does not fit its storage");
+  CHECK(
+      message("graph g($w: i8[1] parameter \"w\" = [300]) { return }").find("expected a value of the weight's dtype") !=
+      std::string::npos);
+  CHECK(message("graph g($w: f32[999999999999] parameter \"w\" = rand(1)) { return }").find("elements") !=
+        std::string::npos);
+  CHECK(message("graph g($w: f32[999999999] parameter \"w\" = splat(1.0)) { return }").find("1 GiB") !=
+        std::string::npos);
+  CHECK(message("graph g($w: f32[999999999, 999999999, 999999999] parameter \"w\") { return }") ==
+        "line 1, column 63: the weight does not fit its storage");
   CHECK(message(head + "prim.x(99999999999999999999) return }").find("is no 64-bit integer") != std::string::npos);
   CHECK(message(head + "prim.x(1e999) return }").find("is no number") != std::string::npos);
 }
 
 TEST_CASE("deep nesting is an error, not a crash", "[ir][text]") {
   const auto throws = [](const std::string& text) { CHECK_THROWS_AS(parse(text), ttc::Error); };
-  std::string lists = "graph g() { prim.x(" + std::string(200000, '['), types = "graph g(%x: ", regions = "graph g() { ";
+  std::string lists = "graph g() { prim.x(" + std::string(200000, '['),
+              types = "graph g(%x: ", regions = "graph g() { ";
   for (int i = 0; i < 50000; ++i) types += "list<";
   for (int i = 0; i < 50000; ++i) regions += "prim.x() { ";
   throws(lists);
@@ -184,10 +197,17 @@ TEST_CASE("cut or mutated text gives a model or an error", "[ir][text]") {
       const std::size_t at = random() % broken.size();
       const std::size_t other = random() % text.size();
       switch (random() % 4) {
-        case 0: broken[at] = static_cast<char>(random()); break;
-        case 1: broken.erase(at, 1 + random() % 20); break;
-        case 2: broken.insert(at, text.substr(other, random() % 30)); break;
-        default: broken[at] = text[other];
+        case 0:
+          broken[at] = static_cast<char>(random());
+          break;
+        case 1:
+          broken.erase(at, 1 + random() % 20);
+          break;
+        case 2:
+          broken.insert(at, text.substr(other, random() % 30));
+          break;
+        default:
+          broken[at] = text[other];
       }
     }
     try {
@@ -229,11 +249,16 @@ class RandomModel {
   }
   double number() {
     switch (pick(6)) {
-      case 0: return std::numeric_limits<double>::infinity();
-      case 1: return -0.0;
-      case 2: return 5e-324;
-      case 3: return std::ldexp(static_cast<double>(random_()), pick(200) - 100);
-      default: return pick(100) * 0.1;
+      case 0:
+        return std::numeric_limits<double>::infinity();
+      case 1:
+        return -0.0;
+      case 2:
+        return 5e-324;
+      case 3:
+        return std::ldexp(static_cast<double>(random_()), pick(200) - 100);
+      default:
+        return pick(100) * 0.1;
     }
   }
   SymExpr dim() { return pick(3) ? SymExpr(pick(5)) : SymExpr::symbol("s0") * (1 + pick(3)) + pick(2); }
@@ -269,23 +294,35 @@ class RandomModel {
 
   Arg arg(int depth) {
     switch (pick(depth > 0 ? 14 : 12)) {
-      case 0: return {};
-      case 1: return pick(1000) - 500;
-      case 2: return std::numeric_limits<std::int64_t>::min();
-      case 3: return number();
-      case 4: return pick(2) == 0;
-      case 5: return name();
-      case 6: return dtype();
-      case 7: return MemoryFormatArg{pick(6)};
-      case 8: return pick(2) ? Arg(LayoutArg{pick(8)}) : Arg(DeviceArg{"cuda", pick(2) ? std::optional<int>(1) : std::nullopt});
-      case 9: return std::complex<double>(number(), number());
+      case 0:
+        return {};
+      case 1:
+        return pick(1000) - 500;
+      case 2:
+        return std::numeric_limits<std::int64_t>::min();
+      case 3:
+        return number();
+      case 4:
+        return pick(2) == 0;
+      case 5:
+        return name();
+      case 6:
+        return dtype();
+      case 7:
+        return MemoryFormatArg{pick(6)};
+      case 8:
+        return pick(2) ? Arg(LayoutArg{pick(8)})
+                       : Arg(DeviceArg{"cuda", pick(2) ? std::optional<int>(1) : std::nullopt});
+      case 9:
+        return std::complex<double>(number(), number());
       case 12:
       case 13: {
         Arg::List items;
         for (int i = pick(4); i > 0; --i) items.push_back(arg(depth - 1));
         return items;
       }
-      default: return values_[static_cast<std::size_t>(pick(static_cast<int>(values_.size())))];
+      default:
+        return values_[static_cast<std::size_t>(pick(static_cast<int>(values_.size())))];
     }
   }
 
