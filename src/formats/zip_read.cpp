@@ -1,7 +1,9 @@
-// minizip over the mapping: it understands the directory (zip64 too), inflates and checks CRCs.
+// minizip finds and walks the directory; each record is then read from the mapping, because minizip up to 1.1 leaves
+// out the 64-bit fields of large archives. zlib inflates and checks CRCs.
 #include "formats/zip_read.h"
 
 #include <unzip.h>
+#include <zlib.h>
 
 #include <algorithm>
 #include <cstring>
@@ -32,8 +34,9 @@ long seek_memory(voidpf, voidpf stream, ZPOS64_T offset, int origin) {
   const std::uint64_t base = origin == ZLIB_FILEFUNC_SEEK_SET   ? 0
                              : origin == ZLIB_FILEFUNC_SEEK_CUR ? memory.position
                                                                 : memory.bytes.size();
-  if (base + offset < base || base + offset > memory.bytes.size()) return -1;
-  memory.position = base + offset;
+  const std::uint64_t target = base + offset;  // steps back come as large offsets that wrap around
+  if (target > memory.bytes.size()) return -1;
+  memory.position = target;
   return 0;
 }
 int close_memory(voidpf, voidpf) { return 0; }
@@ -65,6 +68,12 @@ class Unzip {
   unzFile handle_ = nullptr;
 };
 
+std::uint64_t little_endian(std::span<const std::byte> bytes, std::size_t at, int count) {
+  std::uint64_t value = 0;
+  for (int i = 0; i < count; ++i) value |= std::to_integer<std::uint64_t>(bytes[at + i]) << (8 * i);
+  return value;
+}
+
 constexpr std::uint64_t local_header_size = 30, directory_record_size = 46, end_record_size = 22, max_comment = 65535;
 // Compressed entries are code and text; more than this is a bomb, or weights that should be stored.
 constexpr std::uint64_t max_inflated = std::uint64_t{1} << 30;
@@ -83,6 +92,34 @@ Error not_a_zip(const std::string& path, std::span<const std::byte> bytes) {
   if (starts_as_zip)
     return bad_file(path, "truncated zip: its directory, at the end of the file, is missing", "copy or export the file again");
   return bad_file(path, "not a zip archive", "ttc reads what torch.export.save (.pt2) and torch.jit.save (.pt) write");
+}
+
+// The extra field 1 holds, in this order, those of the fields that do not fit into 32 bits.
+void read_zip64(std::span<const std::byte> extra, std::initializer_list<std::uint64_t*> fields) {
+  while (extra.size() >= 4) {
+    const auto id = little_endian(extra, 0, 2), size = little_endian(extra, 2, 2);
+    if (size > extra.size() - 4) return;
+    auto content = extra.subspan(4, size);
+    for (std::uint64_t* field : fields) {
+      if (id != 1 || *field != 0xFFFFFFFF || content.size() < 8) continue;
+      *field = little_endian(content, 0, 8);
+      content = content.subspan(8);
+    }
+    extra = extra.subspan(4 + size);
+  }
+}
+
+// Inflates exactly `size` bytes; false where the data gives more, fewer or none.
+bool inflate_all(std::span<const std::byte> packed, std::string& out) {
+  z_stream stream{};
+  if (inflateInit2(&stream, -MAX_WBITS) != Z_OK) return false;
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<std::byte*>(packed.data()));
+  stream.avail_in = static_cast<uInt>(packed.size());
+  stream.next_out = reinterpret_cast<Bytef*>(out.data());
+  stream.avail_out = static_cast<uInt>(out.size());
+  const int status = inflate(&stream, Z_FINISH);
+  inflateEnd(&stream);
+  return status == Z_STREAM_END && stream.avail_out == 0;
 }
 
 bool is_safe_name(std::string_view name) {
@@ -108,6 +145,38 @@ ZipArchive::ZipArchive(std::shared_ptr<const MappedFile> file) : file_(std::move
       throw bad_file(path(), "the archive holds two entries named '" + entries_[i].name + "'");
 }
 
+Error ZipArchive::broken(const std::string& what) const {
+  return bad_file(path(), "broken zip: " + what, "copy or export the file again");
+}
+
+// One record of the central directory (PKWARE's APPNOTE 4.3.12) and where the data of its entry starts.
+ZipEntry ZipArchive::read_record(std::uint64_t position) const {
+  const auto bytes = file_->bytes();
+  if (position > bytes.size() || bytes.size() - position < directory_record_size || little_endian(bytes, position, 4) != 0x02014b50)
+    throw broken("a directory record is not where it should be");
+  const auto record = bytes.subspan(position);
+  const auto flags = little_endian(record, 8, 2), method = little_endian(record, 10, 2);
+  const auto name_size = little_endian(record, 28, 2), extra_size = little_endian(record, 30, 2);
+  if (record.size() - directory_record_size < name_size + extra_size) throw broken("a directory record is cut off");
+  ZipEntry entry{.name = std::string(reinterpret_cast<const char*>(record.data()) + directory_record_size, name_size),
+                 .size = little_endian(record, 24, 4), .packed_size = little_endian(record, 20, 4), .stored = method == 0,
+                 .crc = static_cast<std::uint32_t>(little_endian(record, 16, 4))};
+  std::uint64_t header = little_endian(record, 42, 4);
+  read_zip64(record.subspan(directory_record_size + name_size, extra_size), {&entry.size, &entry.packed_size, &header});
+  if (!is_safe_name(entry.name)) throw bad_file(path(), "the archive holds an entry whose name leaves the archive: '" + entry.name + "'");
+  if (flags & 1U) throw bad_file(path(), "entry '" + entry.name + "' is encrypted");
+  if (!entry.stored && method != Z_DEFLATED) throw broken("entry '" + entry.name + "' uses an unknown compression method");
+  if (entry.stored && entry.size != entry.packed_size) throw broken("entry '" + entry.name + "' is stored with two sizes");
+  if (header > bytes.size() || bytes.size() - header < local_header_size || little_endian(bytes, header, 4) != 0x04034b50)
+    throw broken("entry '" + entry.name + "' has a damaged header");
+  // The lengths in the local header count: its extra field may differ from the directory's.
+  entry.offset = header + local_header_size + little_endian(bytes, header + 26, 2) + little_endian(bytes, header + 28, 2);
+  if (entry.offset > bytes.size() || entry.packed_size > bytes.size() - entry.offset) throw broken("entry '" + entry.name + "' lies beyond the end of the file");
+  // Deflate cannot shrink by more than a factor of 1032.
+  if (!entry.stored && entry.size / 1040 > entry.packed_size + 1) throw broken("entry '" + entry.name + "' claims an impossible size");
+  return entry;
+}
+
 void ZipArchive::read_directory() {
   const auto bytes = file_->bytes();
   Unzip zip(bytes);
@@ -115,33 +184,12 @@ void ZipArchive::read_directory() {
   if (!zip.handle() || ends_early(bytes) || unzGetGlobalInfo64(zip.handle(), &global) != UNZ_OK) throw not_a_zip(path(), bytes);
   if (global.number_entry > bytes.size() / directory_record_size)
     throw bad_file(path(), "the zip directory claims " + std::to_string(global.number_entry) + " entries, more than the file can hold");
-  const auto broken = [&](const std::string& what) { return bad_file(path(), "broken zip: " + what, "copy or export the file again"); };
-
-  std::string name(65536, '\0');
   int status = global.number_entry == 0 ? UNZ_END_OF_LIST_OF_FILE : unzGoToFirstFile(zip.handle());
   for (; status == UNZ_OK; status = unzGoToNextFile(zip.handle())) {
-    unz_file_info64 info{};
     unz64_file_pos position{};
-    if (unzGetCurrentFileInfo64(zip.handle(), &info, name.data(), name.size(), nullptr, 0, nullptr, 0) != UNZ_OK ||
-        unzGetFilePos64(zip.handle(), &position) != UNZ_OK)
-      throw broken("a directory record cannot be read");
-    ZipEntry entry{.name = name.substr(0, info.size_filename), .size = info.uncompressed_size, .packed_size = info.compressed_size,
-                   .stored = info.compression_method == 0, .crc = static_cast<std::uint32_t>(info.crc),
-                   .directory_position = position.pos_in_zip_directory, .number = position.num_of_file};
-    if (entry.name.ends_with('/') && entry.size == 0) continue;  // a directory
-    if (!is_safe_name(entry.name)) throw bad_file(path(), "the archive holds an entry whose name leaves the archive: '" + entry.name + "'");
-    if (info.flag & 1U) throw bad_file(path(), "entry '" + entry.name + "' is encrypted");
-    if (!entry.stored && info.compression_method != Z_DEFLATED) throw broken("entry '" + entry.name + "' uses an unknown compression method");
-    if (entry.stored && entry.size != entry.packed_size) throw broken("entry '" + entry.name + "' is stored with two sizes");
-    // Opening checks the local header against the directory and gives where the data starts.
-    if (unzOpenCurrentFile2(zip.handle(), nullptr, nullptr, 1) != UNZ_OK) throw broken("entry '" + entry.name + "' has a damaged header");
-    entry.offset = unzGetCurrentFileZStreamPos64(zip.handle());
-    unzCloseCurrentFile(zip.handle());
-    if (entry.offset > bytes.size() || entry.packed_size > bytes.size() - entry.offset || entry.offset < local_header_size)
-      throw broken("entry '" + entry.name + "' lies beyond the end of the file");
-    // Deflate cannot shrink by more than a factor of 1032.
-    if (!entry.stored && entry.size / 1040 > entry.packed_size + 1) throw broken("entry '" + entry.name + "' claims an impossible size");
-    entries_.push_back(std::move(entry));
+    if (unzGetFilePos64(zip.handle(), &position) != UNZ_OK) throw broken("a directory record cannot be read");
+    ZipEntry entry = read_record(position.pos_in_zip_directory);
+    if (!entry.name.ends_with('/') || entry.size > 0) entries_.push_back(std::move(entry));  // others are directories
   }
   if (status != UNZ_END_OF_LIST_OF_FILE) throw broken("its directory is damaged");
   check_extents();
@@ -182,22 +230,13 @@ std::string ZipArchive::read(const ZipEntry& entry) const {
   const auto damaged = [&](const char* why) {
     return bad_file(path(), "entry '" + entry.name + "' is damaged: " + why, "copy or export the file again");
   };
-  Unzip zip(file_->bytes());
-  unz64_file_pos position{.pos_in_zip_directory = entry.directory_position, .num_of_file = entry.number};
-  if (!zip.handle() || unzGoToFilePos64(zip.handle(), &position) != UNZ_OK || unzOpenCurrentFile(zip.handle()) != UNZ_OK)
-    throw damaged("it cannot be opened");
-  std::string content;
-  content.resize(entry.size);
-  std::size_t done = 0;
-  while (done < content.size()) {
-    const auto ask = static_cast<unsigned>(std::min<std::size_t>(content.size() - done, 1U << 30));
-    const int got = unzReadCurrentFile(zip.handle(), content.data() + done, ask);
-    if (got <= 0) throw damaged("its data ends early");
-    done += static_cast<std::size_t>(got);
-  }
-  char more = 0;
-  if (unzReadCurrentFile(zip.handle(), &more, 1) != 0) throw damaged("it is longer than its directory record says");
-  if (unzCloseCurrentFile(zip.handle()) != UNZ_OK) throw damaged("its checksum (CRC) does not match");
+  const auto packed = file_->bytes().subspan(entry.offset, entry.packed_size);
+  std::string content(entry.size, '\0');
+  if (entry.stored)
+    std::copy_n(reinterpret_cast<const char*>(packed.data()), packed.size(), content.data());
+  else if (packed.size() > max_inflated || !inflate_all(packed, content))
+    throw damaged("its compressed data is broken");
+  if (crc32_z(0, reinterpret_cast<const Bytef*>(content.data()), content.size()) != entry.crc) throw damaged("its checksum (CRC) does not match");
   return content;
 }
 

@@ -11,6 +11,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "support/error.h"
 #include "support/mapped_file.h"
 
 namespace ttc {
@@ -22,8 +23,6 @@ struct ZipEntry {
   std::uint64_t packed_size = 0; // in the file
   bool stored = true;            // not compressed
   std::uint32_t crc = 0;
-  std::uint64_t directory_position = 0;  // of its record in the central directory
-  std::uint64_t number = 0;
 };
 
 class ZipArchive {
@@ -44,6 +43,8 @@ class ZipArchive {
 
  private:
   void read_directory();
+  ZipEntry read_record(std::uint64_t position) const;
+  Error broken(const std::string& what) const;
   void check_extents() const;
   void strip_root();
   std::shared_ptr<const MappedFile> file_;

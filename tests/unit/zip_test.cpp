@@ -61,6 +61,25 @@ TEST_CASE("zip: the same entries give the same bytes", "[zip]") {
   CHECK(read_bytes(dir.file("a.zip")) == read_bytes(dir.file("b.zip")));
 }
 
+TEST_CASE("zip: entries beyond 4 GiB are found", "[zip]") {
+  const TempDir dir;
+  constexpr std::uint64_t beyond = 4'400'000'000;
+  {
+    AtomicFile file(dir.file("far.zip"));
+    file.seek(beyond);  // a hole takes no room
+    ZipWriter zip(file);
+    zip.add("m/a", std::string_view("first"));
+    zip.add("m/b", std::string_view("second"));
+    zip.finish();
+    file.commit();
+  }
+  const ZipArchive archive = open(dir.file("far.zip"));
+  REQUIRE(archive.find("b") != nullptr);
+  CHECK(archive.find("b")->offset > beyond);
+  CHECK(archive.find("b")->offset % ZipWriter::alignment == 0);
+  CHECK(archive.read(*archive.find("b")) == "second");
+}
+
 TEST_CASE("zip: names without a common root stay whole", "[zip]") {
   const TempDir dir;
   write_archive(dir.file("a.zip"), {{"x/a", "1"}, {"y/b", "2"}}, "");
