@@ -60,12 +60,13 @@ ir::Value* behind_expands(ir::Value* value, std::vector<ir::Node*>& nodes) {
   return value;
 }
 
-// where(b, 0, -inf) -> b.
-ir::Value* boolean_behind(const ir::Model& model, ir::Value* value, std::vector<ir::Node*>& nodes) {
+// where(b, 0, number that masks) -> b.
+ir::Value* boolean_behind(const ir::Model& model, ir::Value* value, double& number, std::vector<ir::Node*>& nodes) {
   ir::Node* node = value->def();
   if (!node || !node->op().starts_with("aten.where.") || node->args().size() < 3) return nullptr;
   const auto open = match::number_of(model, node->arg(1)), closed = match::number_of(model, node->arg(2));
   if (!open || !closed || *open != 0 || *closed > masks_below) return nullptr;
+  number = *closed;
   nodes.push_back(node);
   for (std::size_t i = 1; i < 3; ++i)
     if (node->operand(i) && node->operand(i)->def()) nodes.push_back(node->operand(i)->def());
@@ -114,6 +115,7 @@ ir::Type broadcast(const ir::Type& a, const ir::Type& b, DType dtype) {
 
 AttentionMask simplify_mask(const ir::Model& model, ir::Value* mask, std::vector<ir::Node*>& nodes) {
   std::vector<ir::Node*> seen;
+  double closed = -std::numeric_limits<double>::infinity();
   ir::Value* base = behind_expands(mask, seen);
   ir::Value* boolean = base->type.has_dtype && base->type.dtype == DType::boolean ? base : nullptr;
   if (!boolean) {
@@ -121,7 +123,7 @@ AttentionMask simplify_mask(const ir::Model& model, ir::Value* mask, std::vector
       nodes.insert(nodes.end(), seen.begin(), seen.end());
       return {};
     }
-    if (ir::Value* found = boolean_behind(model, base, seen)) boolean = found;
+    if (ir::Value* found = boolean_behind(model, base, closed, seen)) boolean = found;
   }
   if (boolean) {
     match::IndexForms forms(model);
@@ -144,9 +146,18 @@ AttentionMask simplify_mask(const ir::Model& model, ir::Value* mask, std::vector
   }
   if (boolean && mask != boolean && boolean->type.rank() == mask->type.rank()) {
     nodes.insert(nodes.end(), seen.begin(), seen.end());
-    return {.value = boolean, .causal = false};
+    return {.value = boolean, .causal = false, .closed = closed};
   }
-  return {.value = mask, .causal = false};
+  return {.value = mask};
+}
+
+ir::Value* mask_operand(ir::Model& model, ir::Node* before, const AttentionMask& mask) {
+  if (!mask.value || mask.value->type.dtype != DType::boolean || std::isinf(mask.closed)) return mask.value;
+  constexpr std::string_view name = "attention_mask.open";
+  ir::Value* zero = model.graph->find_input_by_target(name);
+  if (!zero) zero = model.add_constant(std::string(name), ir::make_weight(DType::f32, {}, std::vector<std::byte>(4)));
+  return insert(before, "aten.where.ScalarOther", {mask.value, zero, std::max(mask.closed, lowest_bf16)},
+                ir::Type::tensor(DType::f32, mask.value->type.sizes));
 }
 
 bool is_causal_mask(const ir::Model& model, const ir::Value* mask) {
@@ -155,39 +166,42 @@ bool is_causal_mask(const ir::Model& model, const ir::Value* mask) {
   return match::IndexForms(model).causal(mask);
 }
 
-AttentionMask combine_masks(const ir::Model& model, ir::Node* before, const std::vector<ir::Value*>& added,
+AttentionMask combine_masks(ir::Model& model, ir::Node* before, const std::vector<ir::Value*>& added,
                             const std::vector<std::pair<ir::Value*, double>>& kept,
                             const std::vector<std::pair<ir::Value*, double>>& filled, std::vector<ir::Node*>& nodes) {
-  bool causal = false;
-  ir::Value* boolean = nullptr;
+  // Conjunctions of the booleans that close with -inf and with a finite number, and the sum of the others.
+  AttentionMask hard, soft{.closed = 0};
   ir::Value* additive = nullptr;
-  const auto both = [&](ir::Value* mask) {
-    boolean = boolean ? insert(before, "aten.logical_and.default", {boolean, mask}, broadcast(boolean->type, mask->type, DType::boolean)) : mask;
+  bool causal = false;
+  const auto both = [&](ir::Value*& all, ir::Value* mask) {
+    all = all ? insert(before, "aten.logical_and.default", {all, mask}, broadcast(all->type, mask->type, DType::boolean)) : mask;
+  };
+  const auto plus = [&](ir::Value* mask) {
+    additive = additive ? insert(before, "aten.add.Tensor", {additive, mask}, broadcast(additive->type, mask->type, additive->type.dtype)) : mask;
   };
   const bool alone = added.size() + kept.size() + filled.size() == 1;
-  const auto take = [&](ir::Value* mask) {
+  const auto take = [&](ir::Value* mask, std::optional<double> number) {
     std::vector<ir::Node*> unneeded;
     AttentionMask simple = simplify_mask(model, mask, unneeded);
     // ATen takes a mask or is_causal, not both.
-    if (simple.causal && !alone) simple = {.value = mask, .causal = false};
+    if (simple.causal && !alone) simple = {.value = mask};
     else nodes.insert(nodes.end(), unneeded.begin(), unneeded.end());
     causal |= simple.causal;
     if (!simple.value) return;
-    if (simple.value->type.dtype == DType::boolean) both(simple.value);
-    else additive = additive ? insert(before, "aten.add.Tensor", {additive, simple.value}, broadcast(additive->type, simple.value->type, additive->type.dtype))
-                             : simple.value;
+    const double closed = number.value_or(simple.closed);
+    if (simple.value->type.dtype != DType::boolean) return plus(simple.value);
+    both(std::isinf(closed) ? hard.value : soft.value, simple.value);
+    if (!std::isinf(closed)) soft.closed = std::min(soft.closed, closed);
   };
-  for (ir::Value* mask : added) take(mask);
-  for (const auto& [mask, number] : kept) take(mask);
-  for (const auto& [mask, number] : filled) take(invert(before, mask));
-  if (!boolean) return {.value = additive, .causal = causal};
-  if (additive) {
-    const double inf = std::numeric_limits<double>::infinity();
-    ir::Value* closed = insert(before, "aten.logical_not.default", {boolean}, boolean->type);
-    additive = insert(before, "aten.masked_fill.Scalar", {additive, closed, -inf}, broadcast(additive->type, boolean->type, additive->type.dtype));
-    return {.value = additive, .causal = causal};
-  }
-  return {.value = boolean, .causal = causal};
+  for (ir::Value* mask : added) take(mask, std::nullopt);
+  for (const auto& [mask, number] : kept) take(mask, number);
+  for (const auto& [mask, number] : filled) take(invert(before, mask), number);
+  if (soft.value) plus(mask_operand(model, before, soft));
+  if (!hard.value || !additive) return {.value = hard.value ? hard.value : additive, .causal = causal};
+  ir::Value* closed = insert(before, "aten.logical_not.default", {hard.value}, hard.value->type);
+  additive = insert(before, "aten.masked_fill.Scalar", {additive, closed, hard.closed},
+                    broadcast(additive->type, hard.value->type, additive->type.dtype));
+  return {.value = additive, .causal = causal};
 }
 
 }  // namespace ttc

@@ -345,6 +345,10 @@ bool rewrite_composite(PassContext& context, ir::Node* node) {
   if (!boolean("enable_gqa")) grouped = group(node->operand(1), node->operand(2), nodes);
   AttentionMask mask{.value = node->operand(3), .causal = boolean("is_causal")};
   if (mask.value) mask = simplify_mask(context.model, mask.value, nodes);
+  // An additive mask stays one; numbers that bfloat16 does not hold come into its range.
+  const bool boolean_mask = mask.value && mask.value->type.dtype == DType::boolean;
+  if (boolean_mask && !std::isinf(mask.closed))
+    mask = {.value = mask.closed < lowest_bf16 ? mask_operand(context.model, node, mask) : node->operand(3)};
   if (!grouped.gqa && mask.value == node->operand(3) && mask.causal == boolean("is_causal")) return false;
   std::vector<ir::Arg> args = node->args();
   args[1] = grouped.key;

@@ -23,6 +23,7 @@ const std::vector<std::string_view>& default_pipeline() {
       "raise-gelu",
       "raise-silu",
       "raise-attention",
+      "cse",
       "dce",
 
       // Replace: composite operators become device operators, as the user's map allows.
