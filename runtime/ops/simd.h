@@ -31,9 +31,11 @@ void dispatch(Args... args) {
 }
 
 // f(i) for i in [0, n) on the OpenMP pool; serial where that is not worth a hand-over. f must not throw.
+// Pieces are handed out as threads ask for them: a thread that the host takes away holds up little.
 template <typename F>
 void parallel_for(std::int64_t n, std::int64_t worth_it, const F& f) {
-#pragma omp parallel for schedule(static) if (n >= worth_it)
+  const std::int64_t piece = n >= 64 ? n / 32 : 1;
+#pragma omp parallel for schedule(dynamic, piece) if (n >= worth_it)
   for (std::int64_t i = 0; i < n; ++i) f(i);
 }
 
