@@ -41,7 +41,7 @@ build() {
   export PATH="$TTC_ROOT/.venv/bin:$PATH"
   if [ ! -f build/build.ninja ]; then
     say "configuring build/"
-    meson setup build --buildtype=debugoptimized ${CI:+-Dwerror=true} >build-setup.log 2>&1 || { cat build-setup.log >&2; rm -f build-setup.log; exit 1; }
+    meson setup build --buildtype=release ${CI:+-Dwerror=true} >build-setup.log 2>&1 || { cat build-setup.log >&2; rm -f build-setup.log; exit 1; }
     rm -f build-setup.log
   fi
   say "building (a first build takes a few minutes)"
