@@ -96,8 +96,11 @@ class Functionalizer {
     dropped_.push_back(aliases_.view_of(node.operand(i)).base);
     context_.refuse(pass, node, why);
   }
-  bool active(Value* base) const {
-    return follows(base) && std::find(dropped_.begin(), dropped_.end(), base) == dropped_.end();
+  // All writes to a tensor are replaced or none: a write left in place would reach what a replaced one passed on.
+  bool active(Value* base) {
+    if (!follows(base) || std::find(dropped_.begin(), dropped_.end(), base) != dropped_.end()) return false;
+    const auto known = allowed_.find(base);
+    return known != allowed_.end() ? known->second : allowed_.emplace(base, context_.allow_rewrite()).first->second;
   }
 
   void graph(ir::Graph& g) {
@@ -204,7 +207,7 @@ class Functionalizer {
     if (i < 0 || node->results().size() != 1 || !node->operand(static_cast<std::size_t>(i))) return;
     // The operand may already be a current value; the node's result knows which view it was.
     const View view = aliases_.view_of(node->result());
-    if (!active(view.base) || !context_.allow_rewrite()) return;
+    if (!active(view.base)) return;
     Value* target = node->operand(static_cast<std::size_t>(i));
     Value* written = functional(node, target);
     State& state = states_[view.base];
@@ -326,6 +329,7 @@ class Functionalizer {
   Aliases aliases_;
   std::map<Value*, State> states_;
   std::vector<Value*> dropped_;
+  std::map<Value*, bool> allowed_;  // by the rewrite limit
   std::vector<Gone> gone_;
 };
 
