@@ -21,12 +21,18 @@ std::string escaped(std::string_view text, bool html) {
   std::string out;
   for (const char c : text) {
     if (html) {
-      if (c == '<') out += "&lt;";
-      else if (c == '>') out += "&gt;";
-      else if (c == '&') out += "&amp;";
-      else if (c == '"') out += "&quot;";
-      else if (c == '\'') out += "&#39;";
-      else out += c;
+      if (c == '<')
+        out += "&lt;";
+      else if (c == '>')
+        out += "&gt;";
+      else if (c == '&')
+        out += "&amp;";
+      else if (c == '"')
+        out += "&quot;";
+      else if (c == '\'')
+        out += "&#39;";
+      else
+        out += c;
     } else {
       if (c == '"' || c == '\\') out += '\\';
       out += c == '\n' ? ' ' : c;
@@ -47,7 +53,8 @@ class Ids {
 class DotWriter {
  public:
   std::string write(const ir::Model& model) {
-    out_ << "digraph model {\n  rankdir=TB; node [shape=box, style=filled, fillcolor=white, fontname=\"sans-serif\", fontsize=10];\n";
+    out_ << "digraph model {\n  rankdir=TB; node [shape=box, style=filled, fillcolor=white, fontname=\"sans-serif\", "
+            "fontsize=10];\n";
     graph(*model.graph, 1);
     out_ << "}\n";
     return out_.str();
@@ -58,13 +65,16 @@ class DotWriter {
     const std::string indent(2 * depth, ' ');
     for (const auto& input : graph.inputs()) {
       if (ir::is_weight(input.value.get()) || !input.value->has_uses()) continue;
-      out_ << indent << "v" << ids_.of(input.value.get()) << " [shape=ellipse, fillcolor=\"#e8e8e8\", label=\"" << escaped(input.value->name, false) << "\\n"
+      out_ << indent << "v" << ids_.of(input.value.get()) << " [shape=ellipse, fillcolor=\"#e8e8e8\", label=\""
+           << escaped(input.value->name, false) << "\\n"
            << escaped(input.value->type.str(), false) << "\"];\n";
     }
     for (const auto& node : graph.nodes()) write_node(*node, depth);
     const int end = ids_.of(&graph);
-    out_ << indent << "v" << end << " [shape=ellipse, fillcolor=\"#e8e8e8\", label=\"" << (graph.parent() ? "return" : "output") << "\"];\n";
-    for (const auto& output : graph.outputs()) output.arg.for_each_value([&](Value* value) { edge(*value, end, depth); });
+    out_ << indent << "v" << end << " [shape=ellipse, fillcolor=\"#e8e8e8\", label=\""
+         << (graph.parent() ? "return" : "output") << "\"];\n";
+    for (const auto& output : graph.outputs())
+      output.arg.for_each_value([&](Value* value) { edge(*value, end, depth); });
   }
 
   void write_node(const Node& node, int depth) {
@@ -77,7 +87,8 @@ class DotWriter {
     out_ << "\"];\n";
     for (const Value* value : node.operands()) edge(*value, id, depth);
     for (const auto& region : node.regions()) {
-      out_ << indent << "subgraph cluster_" << ids_.of(region.get()) << " {\n" << indent << "  label=\"" << escaped(region->name, false) << "\";\n";
+      out_ << indent << "subgraph cluster_" << ids_.of(region.get()) << " {\n"
+           << indent << "  label=\"" << escaped(region->name, false) << "\";\n";
       graph(*region, depth + 1);
       out_ << indent << "}\n";
     }
@@ -126,10 +137,13 @@ class HtmlWriter {
       const std::string place = place_of(*node);
       ++(place == "device" ? device : place == "cpu" ? cpu : other);
     });
-    out_ << page_head << "<h1>" << escaped(model.info.path, true) << "</h1>\n<p class=\"key\"><span style=\"border-color:#3f9d5a\">device: " << device
-         << "</span><span style=\"border-color:#e0902f\">CPU: " << cpu << "</span><span style=\"border-color:#c9d1d6\">not placed: " << other
+    out_ << page_head << "<h1>" << escaped(model.info.path, true)
+         << "</h1>\n<p class=\"key\"><span style=\"border-color:#3f9d5a\">device: " << device
+         << "</span><span style=\"border-color:#e0902f\">CPU: " << cpu
+         << "</span><span style=\"border-color:#c9d1d6\">not placed: " << other
          << "</span></p>\n<p><input id=\"filter\" placeholder=\"filter by operator, module or name\"></p>\n"
-         << "<table><tr><th>value</th><th>operator</th><th>operands</th><th>type</th><th>module</th><th>source</th></tr>\n";
+         << "<table><tr><th>value</th><th>operator</th><th>operands</th><th>type</th><th>module</th><th>source</th></"
+            "tr>\n";
     graph(*model.graph, 0);
     out_ << page_tail;
     return out_.str();
@@ -145,11 +159,13 @@ class HtmlWriter {
   void graph(const Graph& graph, int depth) {
     for (const auto& input : graph.inputs())
       if (!ir::is_weight(input.value.get()))
-        out_ << "<tr class=\"none\" id=\"v" << ids_.of(input.value.get()) << "\"><td>" << escaped(input.value->name, true) << "</td><td class=\"dim\">input</td><td></td><td>"
+        out_ << "<tr class=\"none\" id=\"v" << ids_.of(input.value.get()) << "\"><td>"
+             << escaped(input.value->name, true) << "</td><td class=\"dim\">input</td><td></td><td>"
              << escaped(input.value->type.str(), true) << "</td><td></td><td></td></tr>\n";
     for (const auto& node : graph.nodes()) row(*node, depth);
     out_ << "<tr class=\"none\"><td></td><td class=\"dim\">return</td><td>";
-    for (const auto& output : graph.outputs()) output.arg.for_each_value([&](Value* value) { out_ << link(*value) << ' '; });
+    for (const auto& output : graph.outputs())
+      output.arg.for_each_value([&](Value* value) { out_ << link(*value) << ' '; });
     out_ << "</td><td></td><td></td><td></td></tr>\n";
   }
 
@@ -158,16 +174,22 @@ class HtmlWriter {
     const ir::Provenance& from = *node.provenance;
     std::string names, types;
     for (const auto& result : node.results()) {
-      names += "<span id=\"v" + std::to_string(ids_.of(result.get())) + "\">" + escaped(result->name, true) + "</span> ";
+      names +=
+          "<span id=\"v" + std::to_string(ids_.of(result.get())) + "\">" + escaped(result->name, true) + "</span> ";
       types += escaped(result->type.str(), true) + " ";
     }
     const std::string first = node.results().empty() ? "" : node.result()->name;
-    out_ << "<tr class=\"" << (place == "device" ? "device" : place == "cpu" ? "cpu" : "none") << "\" data-text=\""
-         << escaped(first + " " + node.op() + " " + from.module_path, true) << "\"><td style=\"padding-left:" << 8 + 16 * depth << "px\">" << names << "</td><td>"
+    out_ << "<tr class=\""
+         << (place == "device" ? "device"
+             : place == "cpu"  ? "cpu"
+                               : "none")
+         << "\" data-text=\"" << escaped(first + " " + node.op() + " " + from.module_path, true)
+         << "\"><td style=\"padding-left:" << 8 + 16 * depth << "px\">" << names << "</td><td>"
          << escaped(node.op(), true) << "</td><td>";
     for (const Value* value : node.operands()) out_ << link(*value) << ' ';
-    out_ << "</td><td>" << types << "</td><td title=\"" << escaped(from.module_class, true) << "\">" << escaped(from.module_path, true) << "</td><td class=\"dim\">"
-         << escaped(from.source, true) << "</td></tr>\n";
+    out_ << "</td><td>" << types << "</td><td title=\"" << escaped(from.module_class, true) << "\">"
+         << escaped(from.module_path, true) << "</td><td class=\"dim\">" << escaped(from.source, true)
+         << "</td></tr>\n";
     for (const auto& region : node.regions()) {
       out_ << "<tr class=\"region\"><td colspan=\"6\">" << escaped(region->name, true) << "</td></tr>\n";
       graph(*region, depth + 1);

@@ -22,7 +22,8 @@ Json shape_json(const ir::Type& type) {
 
 Json type_json(const ir::Type& type) {
   if (!type.is_tensor()) return {{"type", type.str()}};
-  Json json = {{"dtype", type.has_dtype ? Json(torch_name(type.dtype)) : Json()}, {"shape", type.has_shape ? shape_json(type) : Json()}};
+  Json json = {{"dtype", type.has_dtype ? Json(torch_name(type.dtype)) : Json()},
+               {"shape", type.has_shape ? shape_json(type) : Json()}};
   return json;
 }
 
@@ -51,12 +52,18 @@ Json inputs_json(const ir::Model& model) {
 
 const char* kind_name(OutputKind kind) {
   switch (kind) {
-    case OutputKind::user: return "user";
-    case OutputKind::buffer_mutation: return "buffer mutation";
-    case OutputKind::user_input_mutation: return "input mutation";
-    case OutputKind::parameter_mutation: return "parameter mutation";
-    case OutputKind::token: return "token";
-    default: return "other";
+    case OutputKind::user:
+      return "user";
+    case OutputKind::buffer_mutation:
+      return "buffer mutation";
+    case OutputKind::user_input_mutation:
+      return "input mutation";
+    case OutputKind::parameter_mutation:
+      return "parameter mutation";
+    case OutputKind::token:
+      return "token";
+    default:
+      return "other";
   }
 }
 
@@ -93,7 +100,8 @@ bool path_less(const std::string& a, const std::string& b) {
     for (std::size_t begin = 0; !path.empty() && begin <= path.size();) {
       const auto end = std::min(path.find('.', begin), path.size());
       const std::string part = path.substr(begin, end - begin);
-      const bool number = !part.empty() && part.size() < 10 && std::all_of(part.begin(), part.end(), [](unsigned char c) { return std::isdigit(c); });
+      const bool number = !part.empty() && part.size() < 10 &&
+                          std::all_of(part.begin(), part.end(), [](unsigned char c) { return std::isdigit(c); });
       parts.emplace_back(number ? std::stol(part) : -1, part);
       begin = end + 1;
     }
@@ -126,7 +134,11 @@ Json modules_json(const ir::Model& model) {
   Json out = Json::array();
   for (const auto& path : paths) {
     const Module& module = modules[path];
-    out.push_back({{"path", path}, {"class", module.type}, {"nodes", module.nodes}, {"parameters", module.parameters}, {"bytes", module.bytes}});
+    out.push_back({{"path", path},
+                   {"class", module.type},
+                   {"nodes", module.nodes},
+                   {"parameters", module.parameters},
+                   {"bytes", module.bytes}});
   }
   return out;
 }
@@ -139,7 +151,9 @@ Json weights_json(const ir::Model& model) {
   for (const auto& input : model.graph->inputs()) {
     const auto weight = model.weights.find(input.target);
     if (weight == model.weights.end() || input.kind == InputKind::user || input.kind == InputKind::token) continue;
-    Json& group = out[input.kind == InputKind::parameter ? "parameters" : input.kind == InputKind::buffer ? "buffers" : "constants"];
+    Json& group = out[input.kind == InputKind::parameter ? "parameters"
+                      : input.kind == InputKind::buffer  ? "buffers"
+                                                         : "constants"];
     group["tensors"] = group["tensors"].get<std::int64_t>() + 1;
     group["elements"] = group["elements"].get<std::int64_t>() + weight->second.numel();
     group["bytes"] = group["bytes"].get<std::int64_t>() + static_cast<std::int64_t>(weight->second.nbytes());
@@ -163,7 +177,9 @@ Json symbols_json(const ir::Model& model) {
   Json symbols = Json::array();
   for (const auto& [name, range] : model.ranges) {
     const auto hint = model.info.hints.find(name);
-    symbols.push_back({{"name", name}, {"min", range.min ? Json(*range.min) : Json()}, {"max", range.max ? Json(*range.max) : Json()},
+    symbols.push_back({{"name", name},
+                       {"min", range.min ? Json(*range.min) : Json()},
+                       {"max", range.max ? Json(*range.max) : Json()},
                        {"example", hint == model.info.hints.end() ? Json() : Json(hint->second)}});
   }
   return symbols;
@@ -179,7 +195,9 @@ Json inspect(const ir::Model& model) {
   out["bytes"] = !info.path.empty() && ::stat(info.path.c_str(), &file) == 0 ? Json(file.st_size) : Json();
   out["format"] = info.format;
   out["torch"] = info.torch_version;
-  out["schema"] = info.schema_major > 0 ? Json(std::to_string(info.schema_major) + "." + std::to_string(info.schema_minor)) : Json();
+  out["schema"] = info.schema_major > 0
+                      ? Json(std::to_string(info.schema_major) + "." + std::to_string(info.schema_minor))
+                      : Json();
   out["dialect"] = info.dialect;
   out["inputs"] = inputs_json(model);
   out["outputs"] = outputs_json(model);

@@ -10,8 +10,9 @@ namespace ttc {
 
 // file, bytes, format, torch, schema, dialect; inputs and outputs [{name, dtype, shape, ...}] with symbolic dims as
 // strings; nodes, ops [{op, count}]; modules [{path, class, nodes, parameters, bytes}]; weights {parameters, buffers,
-// constants: {tensors, elements, bytes}, bytes (shared storage once), tied, absent}; symbols [{name, min, max, example}];
-// guards; extra; and for a file that ttc wrote, `rewritten`: its manifest with journal, precision and placement.
+// constants: {tensors, elements, bytes}, bytes (shared storage once), tied, absent}; symbols [{name, min, max,
+// example}]; guards; extra; and for a file that ttc wrote, `rewritten`: its manifest with journal, precision and
+// placement.
 Json inspect(const ir::Model& model);
 // The same for a person. `verbose` lists every module and guard instead of counts.
 std::string inspect_text(const Json& description, bool verbose);

@@ -25,7 +25,8 @@ std::string short_class(const std::string& name) { return name.substr(name.rfind
 std::string value_text(const Json& value) {
   std::string text;
   if (value.contains("shape") && value["shape"].is_array()) {
-    for (const Json& size : value["shape"]) text += (text.empty() ? "" : ", ") + (size.is_string() ? size.get<std::string>() : size.dump());
+    for (const Json& size : value["shape"])
+      text += (text.empty() ? "" : ", ") + (size.is_string() ? size.get<std::string>() : size.dump());
     text = "[" + text + "]";
   }
   if (value.contains("dtype") && value["dtype"].is_string()) text = value["dtype"].get<std::string>() + text;
@@ -38,15 +39,20 @@ void write_signature(std::ostream& out, const Json& description) {
   for (const char* side : {"inputs", "outputs"}) {
     out << side << '\n';
     for (const Json& value : description[side]) {
-      out << "  " << (value.contains("name") ? value["name"].get<std::string>() : "(constant)") << ": " << value_text(value);
-      if (value.contains("kind") && value["kind"] != "user") out << "  " << value["kind"].get<std::string>() << " of " << value.value("target", "");
+      out << "  " << (value.contains("name") ? value["name"].get<std::string>() : "(constant)") << ": "
+          << value_text(value);
+      if (value.contains("kind") && value["kind"] != "user")
+        out << "  " << value["kind"].get<std::string>() << " of " << value.value("target", "");
       out << '\n';
     }
   }
   if (!description["symbols"].empty()) out << "dynamic dims\n";
   for (const Json& symbol : description["symbols"]) {
-    const auto bound = [&](const char* key, const char* none) { return symbol[key].is_null() ? std::string(none) : symbol[key].dump(); };
-    out << "  " << symbol["name"].get<std::string>() << " in [" << bound("min", "-inf") << ", " << bound("max", "inf") << "]";
+    const auto bound = [&](const char* key, const char* none) {
+      return symbol[key].is_null() ? std::string(none) : symbol[key].dump();
+    };
+    out << "  " << symbol["name"].get<std::string>() << " in [" << bound("min", "-inf") << ", " << bound("max", "inf")
+        << "]";
     if (!symbol["example"].is_null()) out << ", exported with " << symbol["example"];
     out << '\n';
   }
@@ -59,7 +65,8 @@ void write_weights(std::ostream& out, const Json& weights) {
   for (const char* kind : {"parameters", "buffers", "constants"}) {
     const Json& group = weights[kind];
     if (group["tensors"] == 0) continue;
-    out << "  " << kind << ": " << group["tensors"] << " tensors, " << group["elements"] << " elements, " << bytes_text(group["bytes"].get<double>()) << '\n';
+    out << "  " << kind << ": " << group["tensors"] << " tensors, " << group["elements"] << " elements, "
+        << bytes_text(group["bytes"].get<double>()) << '\n';
   }
   for (const Json& names : weights["tied"]) {
     out << "  one storage:";
@@ -75,8 +82,10 @@ void write_modules(std::ostream& out, const Json& modules, bool verbose) {
       const auto& path = module["path"].get_ref<const std::string&>();
       const auto depth = path.empty() ? 0 : 1 + std::count(path.begin(), path.end(), '.');
       out << std::string(2 + 2 * depth, ' ') << (path.empty() ? "(root)" : path.substr(path.rfind('.') + 1));
-      if (const auto& type = module["class"].get_ref<const std::string&>(); !type.empty()) out << ": " << short_class(type);
-      if (module["parameters"] != 0) out << "  " << module["parameters"] << " parameters, " << bytes_text(module["bytes"].get<double>());
+      if (const auto& type = module["class"].get_ref<const std::string&>(); !type.empty())
+        out << ": " << short_class(type);
+      if (module["parameters"] != 0)
+        out << "  " << module["parameters"] << " parameters, " << bytes_text(module["bytes"].get<double>());
       out << '\n';
     }
     return;
@@ -95,20 +104,26 @@ std::string member_text(const Json& object, const char* key) {
 void write_rewritten(std::ostream& out, const Json& manifest, bool verbose) {
   out << "rewritten by ttc " << member_text(manifest, "ttc") << " for " << member_text(manifest, "arch") << '\n';
   if (const auto summary = member_text(manifest, "summary"); !summary.empty()) out << "  " << summary << '\n';
-  if (const auto activation = member_text(manifest, "activation"); !activation.empty()) out << "  activations: " << activation << '\n';
-  if (manifest.contains("input")) out << "  from " << member_text(manifest["input"], "format") << ", sha256 " << member_text(manifest["input"], "sha256") << '\n';
-  const auto list = [&](const char* key) { return manifest.contains(key) && manifest[key].is_array() ? manifest[key] : Json::array(); };
+  if (const auto activation = member_text(manifest, "activation"); !activation.empty())
+    out << "  activations: " << activation << '\n';
+  if (manifest.contains("input"))
+    out << "  from " << member_text(manifest["input"], "format") << ", sha256 "
+        << member_text(manifest["input"], "sha256") << '\n';
+  const auto list = [&](const char* key) {
+    return manifest.contains(key) && manifest[key].is_array() ? manifest[key] : Json::array();
+  };
   std::map<std::string, int> formats;
-  for (const Json& entry : list("precision")) ++formats[member_text(entry, "weight_format") + " " + member_text(entry, "fidelity")];
+  for (const Json& entry : list("precision"))
+    ++formats[member_text(entry, "weight_format") + " " + member_text(entry, "fidelity")];
   for (const auto& [format, count] : formats) out << "  precision: " << count << " x " << format << '\n';
   for (const Json& entry : list("fallbacks"))
-    out << "  on CPU: " << member_text(entry, "node") << " (" << member_text(entry, "op") << ") " << member_text(entry, "reason") << ": "
-        << member_text(entry, "detail") << '\n';
+    out << "  on CPU: " << member_text(entry, "node") << " (" << member_text(entry, "op") << ") "
+        << member_text(entry, "reason") << ": " << member_text(entry, "detail") << '\n';
   std::map<std::string, int> journal;
   for (const Json& entry : list("journal")) {
     if (verbose)
-      out << "  " << member_text(entry, "pass") << ": " << member_text(entry, "rule") << " -> " << member_text(entry, "result") << "  "
-          << member_text(entry, "module") << '\n';
+      out << "  " << member_text(entry, "pass") << ": " << member_text(entry, "rule") << " -> "
+          << member_text(entry, "result") << "  " << member_text(entry, "module") << '\n';
     ++journal[member_text(entry, "pass")];
   }
   if (!verbose)
@@ -133,7 +148,8 @@ std::string inspect_text(const Json& description, bool verbose) {
   if (!description["guards"].empty() && !verbose) out << "guards  " << description["guards"].size() << '\n';
   if (verbose)
     for (const Json& guard : description["guards"]) out << "guard  " << guard.get<std::string>() << '\n';
-  for (const Json& extra : description["extra"]) out << "extra  " << extra["name"].get<std::string>() << "  " << bytes_text(extra["bytes"].get<double>()) << '\n';
+  for (const Json& extra : description["extra"])
+    out << "extra  " << extra["name"].get<std::string>() << "  " << bytes_text(extra["bytes"].get<double>()) << '\n';
   if (!description["rewritten"].is_null()) write_rewritten(out, description["rewritten"], verbose);
   return out.str();
 }

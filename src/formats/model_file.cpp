@@ -10,7 +10,9 @@
 namespace ttc {
 namespace {
 
-std::string_view as_text(std::span<const std::byte> bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
+std::string_view as_text(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
 
 // What people give by mistake, by the first bytes.
 void refuse_other_formats(const MappedFile& file) {
@@ -18,15 +20,19 @@ void refuse_other_formats(const MappedFile& file) {
     std::string_view magic;
     const char* what;
   };
-  static constexpr std::array<Known, 5> known = {{{"\x89HDF", "an HDF5 (Keras) file"},
-                                                  {"GGUF", "a GGUF file, which holds weights but no graph"},
-                                                  {"\x80\x02", "a Python pickle, as torch.save wrote before version 1.6"},
-                                                  {"\x80\x04", "a Python pickle"},
-                                                  {"\x7f""ELF", "a shared library or program"}}};
+  static constexpr std::array<Known, 5> known = {
+      {{"\x89HDF", "an HDF5 (Keras) file"},
+       {"GGUF", "a GGUF file, which holds weights but no graph"},
+       {"\x80\x02", "a Python pickle, as torch.save wrote before version 1.6"},
+       {"\x80\x04", "a Python pickle"},
+       {"\x7f"
+        "ELF",
+        "a shared library or program"}}};
   const std::string_view text = as_text(file.bytes());
   const char* hint = "export the model with torch.export.save (.pt2) or torch.jit.save (.pt)";
   for (const auto& [magic, what] : known)
-    if (text.starts_with(magic)) throw bad_file(file.path(), std::string("this is ") + what + ", not an exported model", hint);
+    if (text.starts_with(magic))
+      throw bad_file(file.path(), std::string("this is ") + what + ", not an exported model", hint);
   if (text.size() > 9 && text[8] == '{' && text[7] == '\0' && text[6] == '\0')
     throw bad_file(file.path(), "this is a safetensors file, which holds weights but no graph", hint);
 }
@@ -60,8 +66,10 @@ std::unique_ptr<ir::Model> load_model(const std::string& path) {
   if (holds_exported_program(archive)) return read_pt2(archive);
   if (holds_torchscript(archive)) return read_torchscript(path);
   if (archive.find("data.pkl"))
-    throw bad_file(path, "a torch.save file: it holds tensors or a pickled module, but no graph", "export the model with torch.export.save or torch.jit.save");
-  throw bad_file(path, "a zip archive, but no exported PyTorch model: it has neither models/model.json nor TorchScript code",
+    throw bad_file(path, "a torch.save file: it holds tensors or a pickled module, but no graph",
+                   "export the model with torch.export.save or torch.jit.save");
+  throw bad_file(path,
+                 "a zip archive, but no exported PyTorch model: it has neither models/model.json nor TorchScript code",
                  "export the model with torch.export.save or torch.jit.save");
 }
 

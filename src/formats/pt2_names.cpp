@@ -32,9 +32,9 @@ std::string target_from_op(std::string_view op) {
 
 std::string python_identifier(std::string_view name) {
   static constexpr std::array<std::string_view, 35> keywords = {
-      "False", "None",   "True",  "and",    "as",   "assert", "async",  "await",    "break",  "class", "continue", "def",
-      "del",   "elif",   "else",  "except", "for",  "from",   "global", "if",       "import", "in",    "is",       "lambda",
-      "not",   "or",     "pass",  "raise",  "try",  "while",  "with",   "nonlocal", "return", "yield", "finally"};
+      "False", "None", "True", "and",    "as",  "assert", "async",  "await",    "break",  "class", "continue", "def",
+      "del",   "elif", "else", "except", "for", "from",   "global", "if",       "import", "in",    "is",       "lambda",
+      "not",   "or",   "pass", "raise",  "try", "while",  "with",   "nonlocal", "return", "yield", "finally"};
   std::string out;
   for (const char c : name) out += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
   if (out.empty() || std::isdigit(static_cast<unsigned char>(out[0]))) out.insert(0, "_");

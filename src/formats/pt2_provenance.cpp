@@ -66,7 +66,8 @@ std::vector<std::pair<std::string, std::string>> parse_module_stack(std::string_
   std::vector<std::pair<std::string, std::string>> stack;
   for (const auto item : split_outside_brackets(text, ';')) {
     const auto parts = split_outside_brackets(item, ',');
-    if (parts.size() == 3 && !parts[0].starts_with("_empty_nn_module_stack")) stack.emplace_back(module_path(parts[1]), std::string(parts[2]));
+    if (parts.size() == 3 && !parts[0].starts_with("_empty_nn_module_stack"))
+      stack.emplace_back(module_path(parts[1]), std::string(parts[2]));
   }
   return stack;
 }

@@ -22,27 +22,35 @@ std::string trimmed(std::string text) {
 void refuse_legacy(const ZipArchive& archive) {
   const char* hint = "load it with torch.export.load of torch 2.9 or newer and save it again with torch.export.save";
   if (archive.find("serialized_exported_program.json"))
-    throw bad_file(archive.path(), "made by torch 2.5 to 2.7, whose container keeps the weights as a pickle, which ttc does not run", hint);
+    throw bad_file(archive.path(),
+                   "made by torch 2.5 to 2.7, whose container keeps the weights as a pickle, which ttc does not run",
+                   hint);
   for (const auto& entry : archive.entries())
     if (entry.name.starts_with("data/weights/") && entry.name.ends_with(".pt"))
-      throw bad_file(archive.path(), "made by torch 2.8, whose container keeps the weights as a pickle, which ttc does not run", hint);
+      throw bad_file(archive.path(),
+                     "made by torch 2.8, whose container keeps the weights as a pickle, which ttc does not run", hint);
 }
 
 void check_container(const ZipArchive& archive) {
   const auto content = [&](const char* name) -> std::optional<std::string> {
     const ZipEntry* entry = archive.find(name);
     if (!entry) return std::nullopt;
-    if (entry->size > 4096) throw bad_file(archive.path(), std::string("'") + name + "' is too long to be what its name says");
+    if (entry->size > 4096)
+      throw bad_file(archive.path(), std::string("'") + name + "' is too long to be what its name says");
     return trimmed(archive.read(*entry));
   };
   refuse_legacy(archive);
   const auto format = content("archive_format");
-  if (format && *format != "pt2") throw bad_file(archive.path(), "the archive's format is '" + *format + "', not 'pt2'");
+  if (format && *format != "pt2")
+    throw bad_file(archive.path(), "the archive's format is '" + *format + "', not 'pt2'");
   const auto version = content("archive_version");
   if (version && *version != "0")
-    throw bad_file(archive.path(), "the archive's version is " + *version + "; ttc reads version 0", "export the model with torch 2.13");
+    throw bad_file(archive.path(), "the archive's version is " + *version + "; ttc reads version 0",
+                   "export the model with torch 2.13");
   const auto order = content("byteorder");
-  if (order && *order != "little") throw bad_file(archive.path(), "the weights are stored in " + *order + "-endian byte order; ttc reads little-endian ones");
+  if (order && *order != "little")
+    throw bad_file(archive.path(),
+                   "the weights are stored in " + *order + "-endian byte order; ttc reads little-endian ones");
 }
 
 // models/<name>.json: "model", or the only one there is.
@@ -51,10 +59,15 @@ const ZipEntry& find_model(const ZipArchive& archive) {
   const ZipEntry* only = nullptr;
   for (const auto& entry : archive.entries()) {
     if (!entry.name.starts_with(models_folder) || !entry.name.ends_with(json_suffix)) continue;
-    if (only) throw bad_file(archive.path(), "the archive holds several models, none of them named 'model'", "save one model per file");
+    if (only)
+      throw bad_file(archive.path(), "the archive holds several models, none of them named 'model'",
+                     "save one model per file");
     only = &entry;
   }
-  if (!only) throw bad_file(archive.path(), "the archive holds no models/model.json: it is no exported program, or an incomplete one", "write it with torch.export.save");
+  if (!only)
+    throw bad_file(archive.path(),
+                   "the archive holds no models/model.json: it is no exported program, or an incomplete one",
+                   "write it with torch.export.save");
   return *only;
 }
 
@@ -65,8 +78,10 @@ void check_schema_version(const Json& program) {
   if (major == schema_major) return;
   const std::string found = "schema version " + std::to_string(major) + "." + std::to_string(minor);
   if (major < schema_major)
-    throw bad_file("", found + " is of torch 2.5 or older; ttc reads major version 8", "export the model again with torch 2.9 or newer");
-  throw bad_file("", found + " is newer than this ttc, which reads major version 8", "use a newer ttc, or export the model with torch 2.13");
+    throw bad_file("", found + " is of torch 2.5 or older; ttc reads major version 8",
+                   "export the model again with torch 2.9 or newer");
+  throw bad_file("", found + " is newer than this ttc, which reads major version 8",
+                 "use a newer ttc, or export the model with torch 2.13");
 }
 
 void read_ranges(const Json& program, ir::Model& model) {
@@ -91,20 +106,23 @@ std::string other_members(const Json& program) {
   };
   const Json& module = member(program, "graph_module");
   Json out;
-  out["program"] = rest(program, {"graph_module", "range_constraints", "schema_version", "torch_version", "guards_code"});
+  out["program"] =
+      rest(program, {"graph_module", "range_constraints", "schema_version", "torch_version", "guards_code"});
   out["graph_module"] = rest(module, {"graph", "signature", "module_call_graph"});
   return out.dump();
 }
 
 void read_info(const Json& program, ir::ModelInfo& info) {
   info.schema_major = static_cast<int>(as_int(member(member(program, "schema_version"), "major")));
-  info.schema_minor = static_cast<int>(std::min<std::int64_t>(as_int(member(member(program, "schema_version"), "minor")), 1 << 20));
+  info.schema_minor =
+      static_cast<int>(std::min<std::int64_t>(as_int(member(member(program, "schema_version"), "minor")), 1 << 20));
   if (const Json* version = find_member(program, "torch_version")) info.torch_version = as_string(*version);
   if (const Json* verifiers = find_member(program, "verifiers"); verifiers && !as_array(*verifiers).empty())
     info.dialect = as_string((*verifiers)[0]);
   if (const Json* guards = find_member(program, "guards_code"))
     for (const Json& guard : as_array(*guards)) info.guards.push_back(as_string(guard));
-  if (const Json* calls = find_member(member(program, "graph_module"), "module_call_graph")) info.module_call_graph = calls->dump();
+  if (const Json* calls = find_member(member(program, "graph_module"), "module_call_graph"))
+    info.module_call_graph = calls->dump();
   info.other_json = other_members(program);
 }
 
@@ -149,7 +167,8 @@ void check_known_ops(const ir::Model& model) {
     const ir::Provenance& from = *node->provenance;
     if (!from.stack.empty()) where += ", in module '" + from.module_path + "' (" + from.module_class + ")";
     if (!from.source.empty()) where += ", " + from.source;
-    throw bad_file(model.info.path, "unknown operator '" + node->op() + "'" + where, "load the library that registers it with --plugin LIB.so");
+    throw bad_file(model.info.path, "unknown operator '" + node->op() + "'" + where,
+                   "load the library that registers it with --plugin LIB.so");
   });
 }
 

@@ -77,10 +77,12 @@ std::optional<Arg> enum_literal(const std::string& tag, const Json& value) {
   if (tag == "as_layout") return Arg(ir::LayoutArg{small()});
   if (tag == "as_device") {
     ir::DeviceArg device{as_string(member(value, "type")), std::nullopt};
-    if (const Json* index = find_member(value, "index")) device.index = static_cast<int>(std::clamp<std::int64_t>(as_int(*index), -1, 1 << 20));
+    if (const Json* index = find_member(value, "index"))
+      device.index = static_cast<int>(std::clamp<std::int64_t>(as_int(*index), -1, 1 << 20));
     return Arg(std::move(device));
   }
-  if (tag == "as_complex") return Arg(std::complex<double>(as_double(member(value, "real")), as_double(member(value, "imag"))));
+  if (tag == "as_complex")
+    return Arg(std::complex<double>(as_double(member(value, "real")), as_double(member(value, "imag"))));
   if (tag == "as_operator") return Arg(as_string(value));
   return std::nullopt;
 }
@@ -117,7 +119,8 @@ void read_placement(const Json& json, Node& node) {
   std::istringstream numbers(origins ? as_string(*origins) : std::string());
   for (std::string number; std::getline(numbers, number, ',');) {
     int origin = 0;
-    if (std::from_chars(number.data(), number.data() + number.size(), origin).ec != std::errc()) throw bad_file("", "malformed ttc_origins");
+    if (std::from_chars(number.data(), number.data() + number.size(), origin).ec != std::errc())
+      throw bad_file("", "malformed ttc_origins");
     node.origins.push_back(origin);
   }
 }
@@ -149,9 +152,11 @@ void Pt2GraphReader::read(const Json& graph, const Json& signature) {
   const Json& input_specs = array_member(signature, "input_specs");
   const Json& output_specs = array_member(signature, "output_specs");
   if (input_specs.size() != array_member(graph, "inputs").size())
-    throw bad_file("", "the signature has " + std::to_string(input_specs.size()) + " inputs, the graph " + std::to_string(graph["inputs"].size()));
+    throw bad_file("", "the signature has " + std::to_string(input_specs.size()) + " inputs, the graph " +
+                           std::to_string(graph["inputs"].size()));
   if (output_specs.size() != array_member(graph, "outputs").size())
-    throw bad_file("", "the signature has " + std::to_string(output_specs.size()) + " outputs, the graph " + std::to_string(graph["outputs"].size()));
+    throw bad_file("", "the signature has " + std::to_string(output_specs.size()) + " outputs, the graph " +
+                           std::to_string(graph["outputs"].size()));
   read_inputs(scope, &input_specs);
   for (const Json& node : array_member(graph, "nodes")) read_node(scope, node);
   read_outputs(scope, &output_specs);
@@ -169,7 +174,8 @@ std::string Pt2GraphReader::fresh_name(const Scope& scope, const std::string& na
   const std::string stem = text_name(name);
   if (scope.depth == 0 && stem == name) return stem;
   std::string candidate = stem;
-  for (int& last = last_suffix_[stem]; !taken_.insert(candidate).second;) candidate = stem + "_r" + std::to_string(++last);
+  for (int& last = last_suffix_[stem]; !taken_.insert(candidate).second;)
+    candidate = stem + "_r" + std::to_string(++last);
   return candidate;
 }
 
@@ -177,7 +183,8 @@ Value* Pt2GraphReader::find_value(const Scope& scope, const std::string& name) c
   const auto found = scope.values.find(name);
   if (found != scope.values.end()) return found->second;
   if (scope.defined_later.contains(name))
-    throw bad_file("", "it uses value '" + name + "' before the node that defines it: the graph has a cycle or is out of order");
+    throw bad_file(
+        "", "it uses value '" + name + "' before the node that defines it: the graph has a cycle or is out of order");
   throw bad_file("", "it uses value '" + name + "', which nothing defines");
 }
 
@@ -244,7 +251,9 @@ Type Pt2GraphReader::type_of(const Scope& scope, const std::string& name, const 
     }
     const bool integer = kind == "as_sym_int";
     Type type = integer ? Type::integer() : Type::of(kind == "as_sym_bool" ? TypeKind::boolean : TypeKind::floating);
-    if (const Json* value = lookup(integer ? "sym_int_values" : kind == "as_sym_bool" ? "sym_bool_values" : "sym_float_values")) {
+    if (const Json* value = lookup(integer                 ? "sym_int_values"
+                                   : kind == "as_sym_bool" ? "sym_bool_values"
+                                                           : "sym_float_values")) {
       const auto [value_tag, content] = as_union(*value);
       if (value_tag == "as_expr") type.sym = expression(content);
       if (value_tag == "as_int") type.sym = ir::SymExpr(as_int(content));
@@ -329,7 +338,8 @@ void Pt2GraphReader::read_outputs(Scope& scope, const Json* output_specs) {
         } else if (tag == "parameter_mutation") {
           kind = OutputKind::parameter_mutation, target = as_string(member(content, "parameter_name"));
         } else if (tag == "user_input_mutation") {
-          kind = OutputKind::user_input_mutation, target = find_value(scope, as_string(member(content, "user_input_name")))->name;
+          kind = OutputKind::user_input_mutation,
+          target = find_value(scope, as_string(member(content, "user_input_name")))->name;
         } else if (tag == "token") {
           kind = OutputKind::token;
         } else if (tag != "user_output") {
@@ -428,7 +438,8 @@ void Pt2GraphReader::read_node(Scope& scope, const Json& json) {
 }
 
 void Pt2GraphReader::read_region(Scope& outer, Node& node, const Json& graph_argument) {
-  if (outer.depth + 1 >= max_graph_depth) throw bad_file("", "graphs nested deeper than " + std::to_string(max_graph_depth) + " levels");
+  if (outer.depth + 1 >= max_graph_depth)
+    throw bad_file("", "graphs nested deeper than " + std::to_string(max_graph_depth) + " levels");
   const Json& json = member(graph_argument, "graph");
   Graph* region = node.add_region();
   region->name = as_string(member(graph_argument, "name"));

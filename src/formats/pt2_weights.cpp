@@ -16,10 +16,10 @@ using ir::Weight;
 // A weight and the file that holds it.
 struct Payload {
   std::string fqn;
-  std::string file;              // entry name
-  std::string kind;              // "tensor" or "custom_obj"
+  std::string file;  // entry name
+  std::string kind;  // "tensor" or "custom_obj"
   Weight weight;
-  std::uint64_t needed = 0;      // bytes the view reaches to, from the start of the file
+  std::uint64_t needed = 0;  // bytes the view reaches to, from the start of the file
 };
 
 std::int64_t plain_int(const Json& json) {
@@ -40,12 +40,15 @@ std::uint64_t reach(const Weight& weight) {
     empty |= size == 0;
     std::int64_t step = 0;
     if (__builtin_mul_overflow(elements, std::max<std::int64_t>(size, 1), &elements)) throw overflow();
-    if (size > 0 && (__builtin_mul_overflow(size - 1, weight.strides[i], &step) || __builtin_add_overflow(last, step, &last))) throw overflow();
+    if (size > 0 &&
+        (__builtin_mul_overflow(size - 1, weight.strides[i], &step) || __builtin_add_overflow(last, step, &last)))
+      throw overflow();
   }
   std::int64_t bytes = 0;
   if (__builtin_mul_overflow(elements, size_of(weight.dtype), &bytes)) throw overflow();
   if (empty) return 0;
-  if (__builtin_add_overflow(last, 1, &last) || __builtin_mul_overflow(last, size_of(weight.dtype), &bytes)) throw overflow();
+  if (__builtin_add_overflow(last, 1, &last) || __builtin_mul_overflow(last, size_of(weight.dtype), &bytes))
+    throw overflow();
   return static_cast<std::uint64_t>(bytes);
 }
 
@@ -58,7 +61,8 @@ Weight read_tensor_meta(const Json& meta) {
   weight.dtype = *dtype;
   for (const Json& size : as_array(member(meta, "sizes"))) weight.sizes.push_back(plain_int(size));
   for (const Json& stride : as_array(member(meta, "strides"))) weight.strides.push_back(plain_int(stride));
-  if (weight.sizes.size() != weight.strides.size() || weight.sizes.size() > 64) throw bad_file("", "sizes and strides do not fit together");
+  if (weight.sizes.size() != weight.strides.size() || weight.sizes.size() > 64)
+    throw bad_file("", "sizes and strides do not fit together");
   weight.storage_offset = plain_int(member(meta, "storage_offset"));
   if (const Json* grad = find_member(meta, "requires_grad")) weight.requires_grad = as_bool(*grad);
   if (const Json* layout = find_member(meta, "layout"); layout && as_int(*layout) != 7)
@@ -69,10 +73,12 @@ Weight read_tensor_meta(const Json& meta) {
 Payload read_payload(const std::string& fqn, const Json& json, const std::string& folder) {
   Payload payload{.fqn = fqn, .file = {}, .kind = "tensor", .weight = {}};
   const std::string& name = as_string(member(json, "path_name"));
-  if (name.empty() || name.find_first_of("/\\") != name.npos || name == ".." || name == "." || name.find('\0') != name.npos)
+  if (name.empty() || name.find_first_of("/\\") != name.npos || name == ".." || name == "." ||
+      name.find('\0') != name.npos)
     throw bad_file("", "its path '" + name + "' leaves the archive's " + folder);
   payload.file = folder + name;
-  if (name.starts_with("opaque_obj_")) throw bad_file("", "it is a Python object, stored as a pickle, which ttc does not run");
+  if (name.starts_with("opaque_obj_"))
+    throw bad_file("", "it is a Python object, stored as a pickle, which ttc does not run");
   const Json* pickled = find_member(json, "use_pickle");
   if (pickled && as_bool(*pickled))
     throw bad_file("", "it is stored as a pickle (a tensor subclass, for instance quantised), which ttc does not run",
@@ -87,7 +93,8 @@ Payload read_payload(const std::string& fqn, const Json& json, const std::string
   return payload;
 }
 
-void read_config(const ZipArchive& archive, const std::string& config, const std::string& folder, std::vector<Payload>& out) {
+void read_config(const ZipArchive& archive, const std::string& config, const std::string& folder,
+                 std::vector<Payload>& out) {
   const ZipEntry* entry = archive.find(config);
   if (!entry) throw bad_file(archive.path(), "'" + config + "' is missing from the archive", "export the model again");
   const Json json = parse_json(archive.read(*entry));
@@ -141,11 +148,15 @@ void read_weights(const ZipArchive& archive, const std::string& name, ir::Model&
   std::map<std::string, std::shared_ptr<const Storage>> storages;
   for (Payload& payload : payloads) {
     const ZipEntry* entry = archive.find(payload.file);
-    if (!entry) throw bad_file(archive.path(), "weight '" + payload.fqn + "': its file '" + payload.file + "' is missing from the archive", "export the model again");
+    if (!entry)
+      throw bad_file(archive.path(),
+                     "weight '" + payload.fqn + "': its file '" + payload.file + "' is missing from the archive",
+                     "export the model again");
     auto& storage = storages[payload.file];
     if (!storage && entry->size == 0 && needed[payload.file] > 0) {
       // Exported from fake or meta tensors: the file carries shapes only.
-      storage = std::make_shared<Storage>(Storage{.owner = nullptr, .data = nullptr, .bytes = needed[payload.file], .produce = {}});
+      storage = std::make_shared<Storage>(
+          Storage{.owner = nullptr, .data = nullptr, .bytes = needed[payload.file], .produce = {}});
     } else if (!storage) {
       storage = make_storage(archive, *entry);
     }
@@ -153,8 +164,10 @@ void read_weights(const ZipArchive& archive, const std::string& name, ir::Model&
       payload.weight.sizes = {static_cast<std::int64_t>(entry->size)};
       payload.weight.strides = {1};
     } else if (payload.needed > storage->bytes) {
-      throw bad_file(archive.path(), "weight '" + payload.fqn + "' needs " + std::to_string(payload.needed) + " bytes, but its file '" + payload.file +
-                                         "' holds " + std::to_string(storage->bytes), "copy or export the file again");
+      throw bad_file(archive.path(),
+                     "weight '" + payload.fqn + "' needs " + std::to_string(payload.needed) + " bytes, but its file '" +
+                         payload.file + "' holds " + std::to_string(storage->bytes),
+                     "copy or export the file again");
     }
     payload.weight.storage = storage;
     if (!model.weights.emplace(payload.fqn, std::move(payload.weight)).second)
@@ -164,16 +177,22 @@ void read_weights(const ZipArchive& archive, const std::string& name, ir::Model&
 
 void check_weights(const ZipArchive& archive, const ir::Model& model) {
   for (const auto& input : model.graph->inputs()) {
-    if (input.kind != ir::InputKind::parameter && input.kind != ir::InputKind::buffer && input.kind != ir::InputKind::constant) continue;
+    if (input.kind != ir::InputKind::parameter && input.kind != ir::InputKind::buffer &&
+        input.kind != ir::InputKind::constant)
+      continue;
     const auto found = model.weights.find(input.target);
     if (found == model.weights.end())
-      throw bad_file(archive.path(), "the graph uses weight '" + input.target + "', which the archive does not hold", "export the model again");
+      throw bad_file(archive.path(), "the graph uses weight '" + input.target + "', which the archive does not hold",
+                     "export the model again");
     const Weight& weight = found->second;
     const ir::Type& type = input.value->type;
-    if (!type.is_tensor() || !type.is_static()) throw bad_file(archive.path(), "weight '" + input.target + "' has no fixed shape in the graph");
+    if (!type.is_tensor() || !type.is_static())
+      throw bad_file(archive.path(), "weight '" + input.target + "' has no fixed shape in the graph");
     if (type.dtype != weight.dtype || type.static_sizes() != weight.sizes)
-      throw bad_file(archive.path(), "weight '" + input.target + "' is " + ir::Type::tensor(weight.dtype, {weight.sizes.begin(), weight.sizes.end()}).str() +
-                                         " in the archive, but " + type.str() + " in the graph");
+      throw bad_file(archive.path(),
+                     "weight '" + input.target + "' is " +
+                         ir::Type::tensor(weight.dtype, {weight.sizes.begin(), weight.sizes.end()}).str() +
+                         " in the archive, but " + type.str() + " in the graph");
   }
 }
 

@@ -18,20 +18,30 @@ constexpr int schema_major = 8, schema_minor = 20;
 // One of the archive's two folders of tensors: files by storage and dtype, and the config that names them.
 class PayloadFolder {
  public:
-  PayloadFolder(ZipWriter& zip, std::string folder, const char* file_prefix) : zip_(zip), folder_(std::move(folder)), prefix_(file_prefix) {}
+  PayloadFolder(ZipWriter& zip, std::string folder, const char* file_prefix)
+      : zip_(zip), folder_(std::move(folder)), prefix_(file_prefix) {}
 
   void add(const std::string& fqn, const ir::Weight& weight, ir::InputKind kind) {
     const bool object = kind == ir::InputKind::custom_obj;
     Json meta;
     if (!object) {
-      meta = {{"dtype", pt2_code(weight.dtype)}, {"sizes", numbers(weight.sizes)}, {"requires_grad", weight.requires_grad},
-              {"device", {{"type", "cpu"}, {"index", nullptr}}}, {"strides", numbers(weight.strides)},
-              {"storage_offset", {{"as_int", weight.storage_offset}}}, {"layout", 7}};
+      meta = {{"dtype", pt2_code(weight.dtype)},
+              {"sizes", numbers(weight.sizes)},
+              {"requires_grad", weight.requires_grad},
+              {"device", {{"type", "cpu"}, {"index", nullptr}}},
+              {"strides", numbers(weight.strides)},
+              {"storage_offset", {{"as_int", weight.storage_offset}}},
+              {"layout", 7}};
     }
-    config_[fqn] = {{"path_name", file_of(weight, object)}, {"is_param", kind == ir::InputKind::parameter}, {"use_pickle", false}, {"tensor_meta", std::move(meta)}};
+    config_[fqn] = {{"path_name", file_of(weight, object)},
+                    {"is_param", kind == ir::InputKind::parameter},
+                    {"use_pickle", false},
+                    {"tensor_meta", std::move(meta)}};
   }
 
-  void finish(const std::string& config_name) { zip_.add(root + folder_ + config_name, Json{{"config", config_}}.dump()); }
+  void finish(const std::string& config_name) {
+    zip_.add(root + folder_ + config_name, Json{{"config", config_}}.dump());
+  }
 
  private:
   static Json numbers(const std::vector<std::int64_t>& values) {
@@ -65,7 +75,8 @@ class PayloadFolder {
 };
 
 bool is_constant(const ir::GraphInput& input) {
-  return input.kind == ir::InputKind::constant || input.kind == ir::InputKind::custom_obj || (input.kind == ir::InputKind::buffer && !input.persistent);
+  return input.kind == ir::InputKind::constant || input.kind == ir::InputKind::custom_obj ||
+         (input.kind == ir::InputKind::buffer && !input.persistent);
 }
 
 void write_weights(const ir::Model& model, ZipWriter& zip) {
@@ -73,9 +84,11 @@ void write_weights(const ir::Model& model, ZipWriter& zip) {
   for (const bool constants : {false, true}) {
     PayloadFolder folder(zip, constants ? "data/constants/" : "data/weights/", constants ? "tensor_" : "weight_");
     for (const auto& input : model.graph->inputs()) {
-      if (input.kind == ir::InputKind::user || input.kind == ir::InputKind::token || is_constant(input) != constants) continue;
+      if (input.kind == ir::InputKind::user || input.kind == ir::InputKind::token || is_constant(input) != constants)
+        continue;
       const auto weight = model.weights.find(input.target);
-      if (weight == model.weights.end()) throw Error(Exit::unsupported, "", "weight '" + input.target + "' has no bytes, so the model cannot be saved");
+      if (weight == model.weights.end())
+        throw Error(Exit::unsupported, "", "weight '" + input.target + "' has no bytes, so the model cannot be saved");
       if (written.insert(weight->first).second) folder.add(weight->first, weight->second, input.kind);
     }
     // State that the graph does not use belongs to the state dict all the same.
@@ -105,10 +118,14 @@ Json module_call_graph(const ir::Model& model) {
   for (const auto& input : model.graph->inputs()) inputs += input.kind == ir::InputKind::user;
   for (const auto& output : model.graph->outputs()) outputs += output.kind == ir::OutputKind::user;
   Json args = tuple_of(0);
-  args["children_spec"] = Json::array({tuple_of(inputs), {{"type", "builtins.dict"}, {"context", "[]"}, {"children_spec", Json::array()}}});
+  args["children_spec"] =
+      Json::array({tuple_of(inputs), {{"type", "builtins.dict"}, {"context", "[]"}, {"children_spec", Json::array()}}});
   const auto spec = [](const Json& tree) { return Json::array({1, tree}).dump(); };
-  const Json signature = {{"inputs", Json::array()}, {"outputs", Json::array()}, {"in_spec", spec(args)},
-                          {"out_spec", spec(outputs == 1 ? leaf() : tuple_of(outputs))}, {"forward_arg_names", model.info.user_input_names}};
+  const Json signature = {{"inputs", Json::array()},
+                          {"outputs", Json::array()},
+                          {"in_spec", spec(args)},
+                          {"out_spec", spec(outputs == 1 ? leaf() : tuple_of(outputs))},
+                          {"forward_arg_names", model.info.user_input_names}};
   return Json::array({Json{{"fqn", ""}, {"signature", signature}}});
 }
 
@@ -125,11 +142,14 @@ Json program_json(const ir::Model& model) {
   Json program = other.contains("program") ? other["program"] : Json::object();
   program["graph_module"] = std::move(module);
   program["range_constraints"] = writer.range_constraints();
-  program["schema_version"] = {{"major", schema_major}, {"minor", model.info.schema_major == schema_major ? model.info.schema_minor : schema_minor}};
+  program["schema_version"] = {
+      {"major", schema_major},
+      {"minor", model.info.schema_major == schema_major ? model.info.schema_minor : schema_minor}};
   program["torch_version"] = model.info.torch_version.empty() ? "2.13.0" : model.info.torch_version;
   program["guards_code"] = model.info.guards;
   if (!program.contains("opset_version")) program["opset_version"] = {{"aten", 10}};
-  if (!program.contains("verifiers")) program["verifiers"] = Json::array({model.info.dialect.empty() ? "TRAINING" : model.info.dialect});
+  if (!program.contains("verifiers"))
+    program["verifiers"] = Json::array({model.info.dialect.empty() ? "TRAINING" : model.info.dialect});
   return program;
 }
 

@@ -21,11 +21,13 @@ using ir::Value;
 enum ArgumentKind { unknown_kind = 0, positional_kind = 1, keyword_kind = 2 };
 
 bool is_unbacked(const std::string& symbol) {
-  return symbol.starts_with("zuf") || (symbol.size() > 1 && symbol[0] == 'u' && std::isdigit(static_cast<unsigned char>(symbol[1])));
+  return symbol.starts_with("zuf") ||
+         (symbol.size() > 1 && symbol[0] == 'u' && std::isdigit(static_cast<unsigned char>(symbol[1])));
 }
 
 Error cannot_write(const ir::Node* node, const std::string& what) {
-  return {Exit::unsupported, "", (node ? "node " + node->op() + ": " : std::string()) + what + " cannot be saved as .pt2",
+  return {Exit::unsupported, "",
+          (node ? "node " + node->op() + ": " : std::string()) + what + " cannot be saved as .pt2",
           "save TorchScript models with -o NAME.pt, or give the shapes of all inputs"};
 }
 
@@ -49,7 +51,8 @@ Json empty_list(std::string_view type) {
   if (type.starts_with("float")) return tagged("as_floats", Json::array());
   if (type.starts_with("bool")) return tagged("as_bools", Json::array());
   if (type.starts_with("str")) return tagged("as_strings", Json::array());
-  if (type.starts_with("int") || type.starts_with("SymInt") || type.starts_with("Scalar")) return tagged("as_ints", Json::array());
+  if (type.starts_with("int") || type.starts_with("SymInt") || type.starts_with("Scalar"))
+    return tagged("as_ints", Json::array());
   return tagged("as_tensors", Json::array());
 }
 
@@ -59,23 +62,29 @@ std::optional<Json> scalar(const Arg& arg, bool is_hop) {
   if (const auto* v = arg.get_if<bool>()) return tagged("as_bool", *v);
   if (const auto* v = arg.get_if<std::int64_t>()) return tagged("as_int", *v);
   if (const auto* v = arg.get_if<double>()) return tagged("as_float", floating(*v));
-  if (const auto* v = arg.get_if<std::string>()) return tagged(is_hop && v->starts_with("torch.ops.") ? "as_operator" : "as_string", *v);
+  if (const auto* v = arg.get_if<std::string>())
+    return tagged(is_hop && v->starts_with("torch.ops.") ? "as_operator" : "as_string", *v);
   if (const auto* v = arg.get_if<DType>()) return tagged("as_scalar_type", pt2_code(*v));
   if (const auto* v = arg.get_if<ir::MemoryFormatArg>()) return tagged("as_memory_format", v->code);
   if (const auto* v = arg.get_if<ir::LayoutArg>()) return tagged("as_layout", v->code);
-  if (const auto* v = arg.get_if<ir::DeviceArg>()) return tagged("as_device", {{"type", v->type}, {"index", v->index ? Json(*v->index) : Json()}});
+  if (const auto* v = arg.get_if<ir::DeviceArg>())
+    return tagged("as_device", {{"type", v->type}, {"index", v->index ? Json(*v->index) : Json()}});
   if (const auto* v = arg.get_if<std::complex<double>>())
     return tagged("as_complex", {{"real", floating(v->real())}, {"imag", floating(v->imag())}});
   return std::nullopt;
 }
 
 const char* sym_tag(TypeKind kind) {
-  return kind == TypeKind::integer ? "as_sym_int" : kind == TypeKind::boolean ? "as_sym_bool" : kind == TypeKind::floating ? "as_sym_float" : nullptr;
+  return kind == TypeKind::integer    ? "as_sym_int"
+         : kind == TypeKind::boolean  ? "as_sym_bool"
+         : kind == TypeKind::floating ? "as_sym_float"
+                                      : nullptr;
 }
 
 // Text that may stand between the separators of nn_module_stack.
 bool is_plain(const std::string& text) {
-  return text.find_first_of(",;") == text.npos && std::count(text.begin(), text.end(), '(') == std::count(text.begin(), text.end(), ')') &&
+  return text.find_first_of(",;") == text.npos &&
+         std::count(text.begin(), text.end(), '(') == std::count(text.begin(), text.end(), ')') &&
          std::count(text.begin(), text.end(), '[') == std::count(text.begin(), text.end(), ']');
 }
 
@@ -127,18 +136,25 @@ Json Pt2GraphWriter::sym_int(const ir::SymExpr& expr) {
 
 Json Pt2GraphWriter::tensor_meta(const Value& value) {
   const ir::Type& type = value.type;
-  if (!type.has_dtype || !type.has_shape) throw cannot_write(value.def(), "value '" + value.name + "' of unknown shape");
+  if (!type.has_dtype || !type.has_shape)
+    throw cannot_write(value.def(), "value '" + value.name + "' of unknown shape");
   std::vector<ir::SymExpr> strides = type.strides;
   if (strides.size() != type.sizes.size()) {
     strides.assign(type.sizes.size(), ir::SymExpr(1));
-    for (std::size_t i = strides.size(); i-- > 1;) strides[i - 1] = strides[i] * (type.sizes[i] == ir::SymExpr(0) ? ir::SymExpr(1) : type.sizes[i]);
+    for (std::size_t i = strides.size(); i-- > 1;)
+      strides[i - 1] = strides[i] * (type.sizes[i] == ir::SymExpr(0) ? ir::SymExpr(1) : type.sizes[i]);
   }
   Json sizes_json = Json::array(), strides_json = Json::array();
   for (const auto& size : type.sizes) sizes_json.push_back(sym_int(size));
   for (const auto& stride : strides) strides_json.push_back(sym_int(stride));
   const ir::Weight* weight = model_.weight_of(&value);
-  return {{"dtype", pt2_code(type.dtype)}, {"sizes", sizes_json}, {"requires_grad", weight && weight->requires_grad},
-          {"device", {{"type", "cpu"}, {"index", nullptr}}}, {"strides", strides_json}, {"storage_offset", tagged("as_int", 0)}, {"layout", 7}};
+  return {{"dtype", pt2_code(type.dtype)},
+          {"sizes", sizes_json},
+          {"requires_grad", weight && weight->requires_grad},
+          {"device", {{"type", "cpu"}, {"index", nullptr}}},
+          {"strides", strides_json},
+          {"storage_offset", tagged("as_int", 0)},
+          {"layout", 7}};
 }
 
 // Gives a value its name and its entry in the table of its kind.
@@ -146,7 +162,9 @@ void Pt2GraphWriter::declare(Scope& scope, const Value& value) {
   const std::string& name = names_.at(&value);
   const auto& sym = value.type.sym;
   switch (value.type.kind) {
-    case TypeKind::tensor: scope.json["tensor_values"][name] = tensor_meta(value); return;
+    case TypeKind::tensor:
+      scope.json["tensor_values"][name] = tensor_meta(value);
+      return;
     case TypeKind::integer:
       scope.json["sym_int_values"][name] = sym_int(sym ? *sym : ir::SymExpr::symbol(fresh_symbol("u")));
       return;
@@ -156,17 +174,24 @@ void Pt2GraphWriter::declare(Scope& scope, const Value& value) {
       return;
     }
     case TypeKind::floating:
-      scope.json["sym_float_values"][name] = tagged("as_expr", sym_expr(sym ? *sym : ir::SymExpr::symbol(fresh_symbol("zuf"))));
+      scope.json["sym_float_values"][name] =
+          tagged("as_expr", sym_expr(sym ? *sym : ir::SymExpr::symbol(fresh_symbol("zuf"))));
       return;
-    case TypeKind::object: scope.json["custom_obj_values"][name] = {{"name", name}, {"class_fqn", value.type.object_class}}; return;
-    case TypeKind::none: return;
-    default: throw cannot_write(value.def(), "value '" + value.name + "' of type " + value.type.str());
+    case TypeKind::object:
+      scope.json["custom_obj_values"][name] = {{"name", name}, {"class_fqn", value.type.object_class}};
+      return;
+    case TypeKind::none:
+      return;
+    default:
+      throw cannot_write(value.def(), "value '" + value.name + "' of type " + value.type.str());
   }
 }
 
 Json Pt2GraphWriter::write_graph(const Graph& graph) {
   Scope scope{.graph = graph, .names = {}};
-  for (const char* table : {"tensor_values", "sym_int_values", "sym_bool_values", "sym_float_values", "custom_obj_values"}) scope.json[table] = Json::object();
+  for (const char* table :
+       {"tensor_values", "sym_int_values", "sym_bool_values", "sym_float_values", "custom_obj_values"})
+    scope.json[table] = Json::object();
   const bool main = graph.parent() == nullptr;
   scope.json["is_single_tensor_return"] = !main && graph.returns_single;
   // All names first: names of nodes must not take those of later values.
@@ -201,9 +226,11 @@ Json Pt2GraphWriter::write_node(Scope& scope, const ir::Node& node) {
   json["metadata"] = metadata(node);
   const bool one = node.results().size() == 1 && node.result()->type.kind != TypeKind::none;
   // A higher-order operator gives a tuple, unless it passes on what its only graph returns bare (wrap_with_*).
-  const bool single = one && hop && (node.regions().empty() || (node.regions().size() == 1 && node.regions()[0]->returns_single));
+  const bool single =
+      one && hop && (node.regions().empty() || (node.regions().size() == 1 && node.regions()[0]->returns_single));
   json["is_hop_single_tensor_return"] = hop ? Json(single) : Json();
-  const bool named_by_result = one && (hop ? single : !(schema && schema->returns.size() == 1 && is_tensor_list(schema->returns[0])));
+  const bool named_by_result =
+      one && (hop ? single : !(schema && schema->returns.size() == 1 && is_tensor_list(schema->returns[0])));
   json["name"] = named_by_result ? name_of(*node.result()) : unique(scope, node.op().substr(node.op().find('.') + 1));
   return json;
 }
@@ -211,7 +238,9 @@ Json Pt2GraphWriter::write_node(Scope& scope, const ir::Node& node) {
 // Positional arguments up to the last that is not its default, then the keyword-only ones that are not.
 Json Pt2GraphWriter::inputs_by_schema(Scope& scope, const ir::Node& node) {
   const auto& formal = node.schema()->args;
-  const auto is_default = [&](std::size_t i) { return formal[i].default_value && *formal[i].default_value == node.arg(i); };
+  const auto is_default = [&](std::size_t i) {
+    return formal[i].default_value && *formal[i].default_value == node.arg(i);
+  };
   std::size_t positional = 0;
   for (std::size_t i = 0; i < formal.size() && i < node.args().size(); ++i)
     if (!formal[i].kwarg_only && !is_default(i)) positional = i + 1;
@@ -253,7 +282,8 @@ Json Pt2GraphWriter::results(const ir::Node& node) {
       continue;
     }
     Json list = Json::array();
-    for (std::size_t left = all.size() + 1 - returns.size(); left > 0; --left) list.push_back({{"name", name_of(*all.at(next++))}});
+    for (std::size_t left = all.size() + 1 - returns.size(); left > 0; --left)
+      list.push_back({{"name", name_of(*all.at(next++))}});
     outputs.push_back(tagged("as_tensors", std::move(list)));
   }
   return outputs;
@@ -272,7 +302,8 @@ Json Pt2GraphWriter::metadata(const ir::Node& node) {
   }
   if (!modules.empty()) json["nn_module_stack"] = modules;
   if (const auto colon = from.source.rfind(':'); colon != std::string::npos)
-    json["stack_trace"] = "File \"" + from.source.substr(0, colon) + "\", line " + from.source.substr(colon + 1) + ", in forward";
+    json["stack_trace"] =
+        "File \"" + from.source.substr(0, colon) + "\", line " + from.source.substr(colon + 1) + ", in forward";
   if (!node.place.empty()) json["ttc_place"] = node.place;
   std::string origins;
   for (const int origin : node.origins) origins += (origins.empty() ? "" : ",") + std::to_string(origin);
@@ -282,10 +313,12 @@ Json Pt2GraphWriter::metadata(const ir::Node& node) {
 
 Json Pt2GraphWriter::value_argument(const Value& value) {
   const ir::Graph* graph = value.graph();
-  if (!value.def() && graph && graph->inputs().at(value.index()).literal) return *scalar(*graph->inputs()[value.index()].literal, false);
+  if (!value.def() && graph && graph->inputs().at(value.index()).literal)
+    return *scalar(*graph->inputs()[value.index()].literal, false);
   if (value.type.kind == TypeKind::none) return tagged("as_none", true);
   if (const char* tag = sym_tag(value.type.kind)) return tagged(tag, tagged("as_name", name_of(value)));
-  if (value.type.kind == TypeKind::object) return tagged("as_custom_obj", {{"name", name_of(value)}, {"class_fqn", value.type.object_class}});
+  if (value.type.kind == TypeKind::object)
+    return tagged("as_custom_obj", {{"name", name_of(value)}, {"class_fqn", value.type.object_class}});
   return tagged("as_tensor", {{"name", name_of(value)}});
 }
 
@@ -316,7 +349,8 @@ Json Pt2GraphWriter::list_argument(Scope& scope, const ir::Node* node, const Arg
   if (all_are<std::int64_t>(list)) return convert("as_ints", content);
   if (all_are<bool>(list)) return convert("as_bools", content);
   if (all_are<std::string>(list)) return convert("as_strings", content);
-  if (std::all_of(list.begin(), list.end(), [](const Arg& item) { return item.get_if<double>() || item.get_if<std::int64_t>(); }))
+  if (std::all_of(list.begin(), list.end(),
+                  [](const Arg& item) { return item.get_if<double>() || item.get_if<std::int64_t>(); }))
     return convert("as_floats", [](const Arg& item) { return floating(*item.number()); });
   const Value* first = nullptr;
   for (const Arg& item : list)
@@ -332,7 +366,9 @@ Json Pt2GraphWriter::list_argument(Scope& scope, const ir::Node* node, const Arg
   if (all_are<Arg::List>(list)) {
     const Json head = argument(scope, node, list[0]);
     const std::string& inner = head.begin().key();
-    const char* tag = inner == "as_ints" ? "as_int_lists" : inner == "as_floats" ? "as_float_lists" : "as_nested_tensors";
+    const char* tag = inner == "as_ints"     ? "as_int_lists"
+                      : inner == "as_floats" ? "as_float_lists"
+                                             : "as_nested_tensors";
     return convert(tag, content);
   }
   const bool optional = type.starts_with("Tensor?") || !all_are<Value*>(list);
@@ -356,13 +392,19 @@ Json Pt2GraphWriter::input_spec(const ir::GraphInput& input) {
   const std::string& name = name_of(*input.value);
   const Json arg = {{"name", name}};
   switch (input.kind) {
-    case InputKind::parameter: return tagged("parameter", {{"arg", arg}, {"parameter_name", input.target}});
-    case InputKind::buffer: return tagged("buffer", {{"arg", arg}, {"buffer_name", input.target}, {"persistent", input.persistent}});
-    case InputKind::constant: return tagged("tensor_constant", {{"arg", arg}, {"tensor_constant_name", input.target}});
+    case InputKind::parameter:
+      return tagged("parameter", {{"arg", arg}, {"parameter_name", input.target}});
+    case InputKind::buffer:
+      return tagged("buffer", {{"arg", arg}, {"buffer_name", input.target}, {"persistent", input.persistent}});
+    case InputKind::constant:
+      return tagged("tensor_constant", {{"arg", arg}, {"tensor_constant_name", input.target}});
     case InputKind::custom_obj:
-      return tagged("custom_obj", {{"arg", {{"name", name}, {"class_fqn", input.value->type.object_class}}}, {"custom_obj_name", input.target}});
-    case InputKind::token: return tagged("token", {{"arg", arg}});
-    case InputKind::user: break;
+      return tagged("custom_obj", {{"arg", {{"name", name}, {"class_fqn", input.value->type.object_class}}},
+                                   {"custom_obj_name", input.target}});
+    case InputKind::token:
+      return tagged("token", {{"arg", arg}});
+    case InputKind::user:
+      break;
   }
   if (input.literal) return tagged("constant_input", {{"name", name}, {"value", *scalar(*input.literal, false)}});
   return tagged("user_input", {{"arg", value_argument(*input.value)}});
@@ -375,14 +417,19 @@ Json Pt2GraphWriter::output_spec(const ir::GraphOutput& output) {
     return {{"name", name_of(*value)}};
   };
   switch (output.kind) {
-    case OutputKind::buffer_mutation: return tagged("buffer_mutation", {{"arg", arg()}, {"buffer_name", output.target}});
-    case OutputKind::parameter_mutation: return tagged("parameter_mutation", {{"arg", arg()}, {"parameter_name", output.target}});
+    case OutputKind::buffer_mutation:
+      return tagged("buffer_mutation", {{"arg", arg()}, {"buffer_name", output.target}});
+    case OutputKind::parameter_mutation:
+      return tagged("parameter_mutation", {{"arg", arg()}, {"parameter_name", output.target}});
     case OutputKind::user_input_mutation:
       for (const auto& input : model_.graph->inputs())
-        if (input.value->name == output.target) return tagged("user_input_mutation", {{"arg", arg()}, {"user_input_name", name_of(*input.value)}});
+        if (input.value->name == output.target)
+          return tagged("user_input_mutation", {{"arg", arg()}, {"user_input_name", name_of(*input.value)}});
       throw cannot_write(nullptr, "a mutation of the unknown input '" + output.target + "'");
-    case OutputKind::token: return tagged("token", {{"arg", arg()}});
-    default: break;
+    case OutputKind::token:
+      return tagged("token", {{"arg", arg()}});
+    default:
+      break;
   }
   Scope scope{.graph = *model_.graph, .names = {}};
   return tagged("user_output", {{"arg", argument(scope, nullptr, output.arg)}});
@@ -398,7 +445,8 @@ Json Pt2GraphWriter::signature() {
 Json Pt2GraphWriter::range_constraints() {
   Json out = Json::object();
   const auto bound = [](const std::optional<std::int64_t>& value) { return value ? Json(*value) : Json(); };
-  for (const auto& [symbol, range] : model_.ranges) out[symbol] = {{"min_val", bound(range.min)}, {"max_val", bound(range.max)}};
+  for (const auto& [symbol, range] : model_.ranges)
+    out[symbol] = {{"min_val", bound(range.min)}, {"max_val", bound(range.max)}};
   for (const auto& symbol : symbols_)
     if (!out.contains(symbol)) out[symbol] = {{"min_val", is_unbacked(symbol) ? Json() : Json(0)}, {"max_val", Json()}};
   return out;

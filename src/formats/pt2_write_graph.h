@@ -15,9 +15,9 @@ class Pt2GraphWriter {
  public:
   explicit Pt2GraphWriter(const ir::Model& model);
 
-  Json graph();               // the main graph; first of the three
-  Json signature();           // after graph(), parallel to its inputs and outputs
-  Json range_constraints();   // of every symbol that graph() used
+  Json graph();              // the main graph; first of the three
+  Json signature();          // after graph(), parallel to its inputs and outputs
+  Json range_constraints();  // of every symbol that graph() used
 
  private:
   // The names and value tables of one graph.

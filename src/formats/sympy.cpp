@@ -31,7 +31,8 @@ class Parser {
 
  private:
   [[noreturn]] void fail() const {
-    throw bad_file("", "malformed symbolic expression '" + std::string(text_.substr(0, 120)) + "' at position " + std::to_string(at_));
+    throw bad_file("", "malformed symbolic expression '" + std::string(text_.substr(0, 120)) + "' at position " +
+                           std::to_string(at_));
   }
   void skip() {
     while (at_ < text_.size() && text_[at_] == ' ') ++at_;
@@ -48,7 +49,9 @@ class Parser {
   std::string word() {
     skip();
     const auto begin = at_;
-    while (at_ < text_.size() && (std::isalnum(static_cast<unsigned char>(text_[at_])) || text_[at_] == '_' || text_[at_] == '.')) ++at_;
+    while (at_ < text_.size() &&
+           (std::isalnum(static_cast<unsigned char>(text_[at_])) || text_[at_] == '_' || text_[at_] == '.'))
+      ++at_;
     return std::string(text_.substr(begin, at_ - begin));
   }
   std::int64_t integer() {
@@ -80,7 +83,8 @@ class Parser {
   SymExpr expression(int depth) {
     if (depth > max_depth) fail();
     skip();
-    if (at_ < text_.size() && (text_[at_] == '-' || std::isdigit(static_cast<unsigned char>(text_[at_])))) return integer();
+    if (at_ < text_.size() && (text_[at_] == '-' || std::isdigit(static_cast<unsigned char>(text_[at_]))))
+      return integer();
     const std::string name = word();
     if (name.empty()) fail();
     if (!accept('(')) return SymExpr::call(name, {});  // true, false, int_oo
@@ -126,7 +130,8 @@ class Parser {
 
 std::string function_name(const std::string& name) {
   static const std::map<std::string, std::string, std::less<>> names = {
-      {"add", "Add"}, {"mul", "Mul"}, {"pow", "Pow"}, {"floordiv", "FloorDiv"}, {"mod", "PythonMod"}, {"min", "Min"}, {"max", "Max"}};
+      {"add", "Add"},       {"mul", "Mul"}, {"pow", "Pow"}, {"floordiv", "FloorDiv"},
+      {"mod", "PythonMod"}, {"min", "Min"}, {"max", "Max"}};
   const auto found = names.find(name);
   return found == names.end() ? name : found->second;
 }

@@ -78,7 +78,6 @@ constexpr std::uint64_t local_header_size = 30, directory_record_size = 46, end_
 // Compressed entries are code and text; more than this is a bomb, or weights that should be stored.
 constexpr std::uint64_t max_inflated = std::uint64_t{1} << 30;
 
-
 // minizip does not mind when the last bytes of the end record are cut off.
 bool ends_early(std::span<const std::byte> bytes) {
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
@@ -90,7 +89,8 @@ bool ends_early(std::span<const std::byte> bytes) {
 Error not_a_zip(const std::string& path, std::span<const std::byte> bytes) {
   const bool starts_as_zip = bytes.size() >= 4 && std::memcmp(bytes.data(), "PK\3\4", 4) == 0;
   if (starts_as_zip)
-    return bad_file(path, "truncated zip: its directory, at the end of the file, is missing", "copy or export the file again");
+    return bad_file(path, "truncated zip: its directory, at the end of the file, is missing",
+                    "copy or export the file again");
   return bad_file(path, "not a zip archive", "ttc reads what torch.export.save (.pt2) and torch.jit.save (.pt) write");
 }
 
@@ -152,28 +152,38 @@ Error ZipArchive::broken(const std::string& what) const {
 // One record of the central directory (PKWARE's APPNOTE 4.3.12) and where the data of its entry starts.
 ZipEntry ZipArchive::read_record(std::uint64_t position) const {
   const auto bytes = file_->bytes();
-  if (position > bytes.size() || bytes.size() - position < directory_record_size || little_endian(bytes, position, 4) != 0x02014b50)
+  if (position > bytes.size() || bytes.size() - position < directory_record_size ||
+      little_endian(bytes, position, 4) != 0x02014b50)
     throw broken("a directory record is not where it should be");
   const auto record = bytes.subspan(position);
   const auto flags = little_endian(record, 8, 2), method = little_endian(record, 10, 2);
   const auto name_size = little_endian(record, 28, 2), extra_size = little_endian(record, 30, 2);
   if (record.size() - directory_record_size < name_size + extra_size) throw broken("a directory record is cut off");
   ZipEntry entry{.name = std::string(reinterpret_cast<const char*>(record.data()) + directory_record_size, name_size),
-                 .size = little_endian(record, 24, 4), .packed_size = little_endian(record, 20, 4), .stored = method == 0,
+                 .size = little_endian(record, 24, 4),
+                 .packed_size = little_endian(record, 20, 4),
+                 .stored = method == 0,
                  .crc = static_cast<std::uint32_t>(little_endian(record, 16, 4))};
   std::uint64_t header = little_endian(record, 42, 4);
   read_zip64(record.subspan(directory_record_size + name_size, extra_size), {&entry.size, &entry.packed_size, &header});
-  if (!is_safe_name(entry.name)) throw bad_file(path(), "the archive holds an entry whose name leaves the archive: '" + entry.name + "'");
+  if (!is_safe_name(entry.name))
+    throw bad_file(path(), "the archive holds an entry whose name leaves the archive: '" + entry.name + "'");
   if (flags & 1U) throw bad_file(path(), "entry '" + entry.name + "' is encrypted");
-  if (!entry.stored && method != Z_DEFLATED) throw broken("entry '" + entry.name + "' uses an unknown compression method");
-  if (entry.stored && entry.size != entry.packed_size) throw broken("entry '" + entry.name + "' is stored with two sizes");
-  if (header > bytes.size() || bytes.size() - header < local_header_size || little_endian(bytes, header, 4) != 0x04034b50)
+  if (!entry.stored && method != Z_DEFLATED)
+    throw broken("entry '" + entry.name + "' uses an unknown compression method");
+  if (entry.stored && entry.size != entry.packed_size)
+    throw broken("entry '" + entry.name + "' is stored with two sizes");
+  if (header > bytes.size() || bytes.size() - header < local_header_size ||
+      little_endian(bytes, header, 4) != 0x04034b50)
     throw broken("entry '" + entry.name + "' has a damaged header");
   // The lengths in the local header count: its extra field may differ from the directory's.
-  entry.offset = header + local_header_size + little_endian(bytes, header + 26, 2) + little_endian(bytes, header + 28, 2);
-  if (entry.offset > bytes.size() || entry.packed_size > bytes.size() - entry.offset) throw broken("entry '" + entry.name + "' lies beyond the end of the file");
+  entry.offset =
+      header + local_header_size + little_endian(bytes, header + 26, 2) + little_endian(bytes, header + 28, 2);
+  if (entry.offset > bytes.size() || entry.packed_size > bytes.size() - entry.offset)
+    throw broken("entry '" + entry.name + "' lies beyond the end of the file");
   // Deflate cannot shrink by more than a factor of 1032.
-  if (!entry.stored && entry.size / 1040 > entry.packed_size + 1) throw broken("entry '" + entry.name + "' claims an impossible size");
+  if (!entry.stored && entry.size / 1040 > entry.packed_size + 1)
+    throw broken("entry '" + entry.name + "' claims an impossible size");
   return entry;
 }
 
@@ -181,9 +191,11 @@ void ZipArchive::read_directory() {
   const auto bytes = file_->bytes();
   Unzip zip(bytes);
   unz_global_info64 global{};
-  if (!zip.handle() || ends_early(bytes) || unzGetGlobalInfo64(zip.handle(), &global) != UNZ_OK) throw not_a_zip(path(), bytes);
+  if (!zip.handle() || ends_early(bytes) || unzGetGlobalInfo64(zip.handle(), &global) != UNZ_OK)
+    throw not_a_zip(path(), bytes);
   if (global.number_entry > bytes.size() / directory_record_size)
-    throw bad_file(path(), "the zip directory claims " + std::to_string(global.number_entry) + " entries, more than the file can hold");
+    throw bad_file(path(), "the zip directory claims " + std::to_string(global.number_entry) +
+                               " entries, more than the file can hold");
   int status = global.number_entry == 0 ? UNZ_END_OF_LIST_OF_FILE : unzGoToFirstFile(zip.handle());
   for (; status == UNZ_OK; status = unzGoToNextFile(zip.handle())) {
     unz64_file_pos position{};
@@ -202,7 +214,8 @@ void ZipArchive::check_extents() const {
   for (const auto& entry : entries_) {
     sorted.push_back(&entry);
     if (!entry.stored && (entry.size > max_inflated || (inflated += entry.size) > max_inflated))
-      throw bad_file(path(), "the archive's compressed entries expand to more than 1 GiB", "store weights without compression");
+      throw bad_file(path(), "the archive's compressed entries expand to more than 1 GiB",
+                     "store weights without compression");
   }
   std::sort(sorted.begin(), sorted.end(), [](const auto* a, const auto* b) { return a->offset < b->offset; });
   for (std::size_t i = 1; i < sorted.size(); ++i)
@@ -236,7 +249,8 @@ std::string ZipArchive::read(const ZipEntry& entry) const {
     std::copy_n(reinterpret_cast<const char*>(packed.data()), packed.size(), content.data());
   else if (packed.size() > max_inflated || !inflate_all(packed, content))
     throw damaged("its compressed data is broken");
-  if (crc32_z(0, reinterpret_cast<const Bytef*>(content.data()), content.size()) != entry.crc) throw damaged("its checksum (CRC) does not match");
+  if (crc32_z(0, reinterpret_cast<const Bytef*>(content.data()), content.size()) != entry.crc)
+    throw damaged("its checksum (CRC) does not match");
   return content;
 }
 

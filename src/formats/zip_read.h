@@ -17,11 +17,11 @@
 namespace ttc {
 
 struct ZipEntry {
-  std::string name;              // below the root directory
-  std::uint64_t offset = 0;      // of the data, from the start of the file
-  std::uint64_t size = 0;        // of the content
-  std::uint64_t packed_size = 0; // in the file
-  bool stored = true;            // not compressed
+  std::string name;               // below the root directory
+  std::uint64_t offset = 0;       // of the data, from the start of the file
+  std::uint64_t size = 0;         // of the content
+  std::uint64_t packed_size = 0;  // in the file
+  bool stored = true;             // not compressed
   std::uint32_t crc = 0;
 };
 
@@ -32,9 +32,9 @@ class ZipArchive {
 
   const std::string& path() const { return file_->path(); }
   const std::shared_ptr<const MappedFile>& file() const { return file_; }
-  const std::string& root() const { return root_; }                     // "" where entries share none
-  const std::vector<ZipEntry>& entries() const { return entries_; }     // in the directory's order
-  const ZipEntry* find(std::string_view name) const;                    // nullptr where there is none
+  const std::string& root() const { return root_; }                  // "" where entries share none
+  const std::vector<ZipEntry>& entries() const { return entries_; }  // in the directory's order
+  const ZipEntry* find(std::string_view name) const;                 // nullptr where there is none
 
   // The content, its CRC checked. Throws ttc::Error (bad_file).
   std::string read(const ZipEntry& entry) const;

@@ -38,10 +38,14 @@ ZipWriter::ZipWriter(AtomicFile& file) : state_(new State{.file = file, .handle 
       return 0;
     }
   };
-  functions.ztell64_file = [](voidpf, voidpf stream) -> ZPOS64_T { return static_cast<State*>(stream)->file.position(); };
+  functions.ztell64_file = [](voidpf, voidpf stream) -> ZPOS64_T {
+    return static_cast<State*>(stream)->file.position();
+  };
   functions.zseek64_file = [](voidpf, voidpf stream, ZPOS64_T offset, int origin) -> long {
     AtomicFile& out = static_cast<State*>(stream)->file;
-    const std::uint64_t base = origin == ZLIB_FILEFUNC_SEEK_SET ? 0 : origin == ZLIB_FILEFUNC_SEEK_CUR ? out.position() : out.size();
+    const std::uint64_t base = origin == ZLIB_FILEFUNC_SEEK_SET   ? 0
+                               : origin == ZLIB_FILEFUNC_SEEK_CUR ? out.position()
+                                                                  : out.size();
     out.seek(base + offset);
     return 0;
   };
@@ -65,15 +69,17 @@ void ZipWriter::add(const std::string& name, std::span<const std::byte> content)
     TTC_CHECK(status == ZIP_OK, "minizip cannot write entry " + name);
   };
   const bool zip64 = content.size() >= zip64_limit;
-  const std::uint64_t unfilled = state_->file.position() + local_header_size + name.size() + filler_header_size + (zip64 ? zip64_extra_size : 0);
+  const std::uint64_t unfilled =
+      state_->file.position() + local_header_size + name.size() + filler_header_size + (zip64 ? zip64_extra_size : 0);
   const std::size_t filler = (alignment - unfilled % alignment) % alignment;
   std::string extra = {'F', 'B', static_cast<char>(filler), '\0'};
   extra.append(filler, 'Z');
   zip_fileinfo info{};
   info.dosDate = (1U << 21) | (1U << 16);  // 1980-01-01: no clock in the bytes
   constexpr unsigned long made_by = 45, utf8_names = 1UL << 11;
-  check(zipOpenNewFileInZip4_64(state_->handle, name.c_str(), &info, extra.data(), static_cast<unsigned>(extra.size()), nullptr, 0, nullptr, 0, 0, 0,
-                                -15, 8, 0, nullptr, 0, made_by, utf8_names, zip64 ? 1 : 0));
+  check(zipOpenNewFileInZip4_64(state_->handle, name.c_str(), &info, extra.data(), static_cast<unsigned>(extra.size()),
+                                nullptr, 0, nullptr, 0, 0, 0, -15, 8, 0, nullptr, 0, made_by, utf8_names,
+                                zip64 ? 1 : 0));
   TTC_CHECK(state_->file.position() % alignment == 0, "a zip entry is not aligned");
   for (std::size_t done = 0; done < content.size();) {
     const auto chunk = std::min<std::size_t>(content.size() - done, 1U << 28);

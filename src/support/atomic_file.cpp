@@ -25,7 +25,8 @@ std::string directory_of(const std::string& path) {
 
 AtomicFile::AtomicFile(std::string path) : path_(std::move(path)) {
   struct stat info{};
-  if (::stat(path_.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) throw usage_error("cannot write " + path_ + ": it is a directory");
+  if (::stat(path_.c_str(), &info) == 0 && S_ISDIR(info.st_mode))
+    throw usage_error("cannot write " + path_ + ": it is a directory");
   temporary_ = directory_of(path_) + "/.ttc-XXXXXX";
   fd_ = ::mkostemp(temporary_.data(), O_CLOEXEC);
   if (fd_ < 0) {

@@ -43,7 +43,8 @@ Json parse_json(std::string_view text) {
 
 const Json& member(const Json& object, const char* key) {
   const auto found = as_object(object).find(key);
-  if (found == object.get_ref<const Json::object_t&>().end()) throw bad_file("", std::string("'") + key + "' is missing");
+  if (found == object.get_ref<const Json::object_t&>().end())
+    throw bad_file("", std::string("'") + key + "' is missing");
   return found->second;
 }
 

@@ -20,11 +20,11 @@ inline constexpr int max_json_depth = 512;
 // Throws for malformed text and for nesting deeper than max_json_depth; the message names line and column.
 Json parse_json(std::string_view text);
 
-const Json& member(const Json& object, const char* key);         // throws where it is missing
-const Json* find_member(const Json& object, const char* key);    // nullptr where it is missing or null
+const Json& member(const Json& object, const char* key);       // throws where it is missing
+const Json* find_member(const Json& object, const char* key);  // nullptr where it is missing or null
 std::int64_t as_int(const Json& value);
 bool as_bool(const Json& value);
-double as_double(const Json& value);                             // also "Infinity", "-Infinity", "NaN"
+double as_double(const Json& value);  // also "Infinity", "-Infinity", "NaN"
 const std::string& as_string(const Json& value);
 const Json::array_t& as_array(const Json& value);
 const Json::object_t& as_object(const Json& value);

@@ -32,14 +32,17 @@ class TempDir {
     std::filesystem::remove_all(path_, ignored);
   }
   std::string file(const std::string& name) const { return (path_ / name).string(); }
-  std::size_t entries() const { return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(path_), {})); }
+  std::size_t entries() const {
+    return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(path_), {}));
+  }
 
  private:
   std::filesystem::path path_;
 };
 
 inline void write_bytes(const std::string& path, std::string_view bytes) {
-  std::ofstream(path, std::ios::binary | std::ios::trunc).write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  std::ofstream(path, std::ios::binary | std::ios::trunc)
+      .write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
 }
 
 inline std::string read_bytes(const std::string& path) {
@@ -57,7 +60,8 @@ inline void write_archive(const std::string& path, const Entries& entries, const
   file.commit();
 }
 
-// y = linear(x, w): x f32[2, 3], w f32[4, 3], as torch.export.save writes it. Parts are JSON to change before entries().
+// y = linear(x, w): x f32[2, 3], w f32[4, 3], as torch.export.save writes it. Parts are JSON to change before
+// entries().
 struct TinyModel {
   ttc::Json program = ttc::Json::parse(R"({
     "graph_module": {
@@ -84,12 +88,18 @@ struct TinyModel {
     graph()["tensor_values"]["p_w"] = tensor({4, 3});
     graph()["tensor_values"]["x"] = tensor({2, 3});
     graph()["tensor_values"]["y"] = tensor({2, 4});
-    weights["config"]["fc.weight"] = {{"path_name", "weight_0"}, {"is_param", true}, {"use_pickle", false}, {"tensor_meta", tensor({4, 3})}};
+    weights["config"]["fc.weight"] = {
+        {"path_name", "weight_0"}, {"is_param", true}, {"use_pickle", false}, {"tensor_meta", tensor({4, 3})}};
   }
 
   static ttc::Json tensor(const std::vector<std::int64_t>& sizes) {
-    ttc::Json meta = {{"dtype", 7}, {"sizes", ttc::Json::array()}, {"strides", ttc::Json::array()}, {"storage_offset", {{"as_int", 0}}},
-                      {"requires_grad", false}, {"device", {{"type", "cpu"}, {"index", nullptr}}}, {"layout", 7}};
+    ttc::Json meta = {{"dtype", 7},
+                      {"sizes", ttc::Json::array()},
+                      {"strides", ttc::Json::array()},
+                      {"storage_offset", {{"as_int", 0}}},
+                      {"requires_grad", false},
+                      {"device", {{"type", "cpu"}, {"index", nullptr}}},
+                      {"layout", 7}};
     std::int64_t stride = 1;
     for (std::size_t i = sizes.size(); i-- > 0; stride *= sizes[i])
       meta["strides"].insert(meta["strides"].begin(), ttc::Json{{"as_int", stride}});

@@ -1,11 +1,10 @@
 // The .pt2 reader and writer: what they keep, and one clear refusal for each way a file can be wrong.
-#include "formats/pt2_read.h"
-
 #include <cstring>
 #include <random>
 
 #include "formats/inspect.h"
 #include "formats/pt2_names.h"
+#include "formats/pt2_read.h"
 #include "formats/pt2_read_graph.h"
 #include "formats/pt2_write.h"
 #include "tests/catch.h"
@@ -75,7 +74,8 @@ bool try_model(const std::string& path) {
       if (weight.numel() > 0 && weight.data()) {
         std::int64_t last = 0;
         for (std::size_t i = 0; i < weight.sizes.size(); ++i) last += (weight.sizes[i] - 1) * weight.strides[i];
-        sum += std::to_integer<unsigned>(weight.data()[0]) + std::to_integer<unsigned>(weight.data()[last * size_of(weight.dtype)]);
+        sum += std::to_integer<unsigned>(weight.data()[0]) +
+               std::to_integer<unsigned>(weight.data()[last * size_of(weight.dtype)]);
       }
     CHECK(ir::print(*model).size() + sum > 0);
     CHECK_FALSE(inspect_text(inspect(*model), true).empty());
@@ -131,7 +131,8 @@ TEST_CASE("pt2: weights are views of one storage, or absent where the file is em
 
 TEST_CASE("pt2: containers and versions that ttc does not read are named", "[pt2][hostile]") {
   const TinyModel good;
-  CHECK_THAT(refusal(without(good.entries(), "models/model.json")).what(), ContainsSubstring("holds no models/model.json"));
+  CHECK_THAT(refusal(without(good.entries(), "models/model.json")).what(),
+             ContainsSubstring("holds no models/model.json"));
   CHECK_THAT(refusal(with(good.entries(), "archive_format", "pt3")).what(), ContainsSubstring("'pt3'"));
   CHECK_THAT(refusal(with(good.entries(), "archive_version", "1")).what(), ContainsSubstring("version is 1"));
   CHECK_THAT(refusal(with(good.entries(), "byteorder", "big")).what(), ContainsSubstring("big-endian"));
@@ -148,7 +149,9 @@ TEST_CASE("pt2: containers and versions that ttc does not read are named", "[pt2
 
 TEST_CASE("pt2: JSON that is malformed, too deep or of another shape is refused", "[pt2][hostile]") {
   const TinyModel good;
-  const auto model_json = [&](const std::string& text) { return std::string(refusal(with(good.entries(), "models/model.json", text)).what()); };
+  const auto model_json = [&](const std::string& text) {
+    return std::string(refusal(with(good.entries(), "models/model.json", text)).what());
+  };
   CHECK_THAT(model_json("{"), ContainsSubstring("malformed JSON"));
   CHECK_THAT(model_json("[]"), ContainsSubstring("expected an object"));
   CHECK_THAT(model_json("{}"), ContainsSubstring("'schema_version' is missing"));
@@ -161,12 +164,17 @@ TEST_CASE("pt2: JSON that is malformed, too deep or of another shape is refused"
 
 TEST_CASE("pt2: graphs nested too deeply are refused", "[pt2][hostile]") {
   TinyModel deep;
-  const Json leaf = {{"inputs", Json::array()}, {"outputs", Json::array()}, {"nodes", Json::array()}, {"tensor_values", Json::object()}};
+  const Json leaf = {{"inputs", Json::array()},
+                     {"outputs", Json::array()},
+                     {"nodes", Json::array()},
+                     {"tensor_values", Json::object()}};
   Json graph = leaf;
   for (int i = 0; i < 60; ++i) {
     const Json argument = {{"as_graph", {{"name", "g"}, {"graph", graph}}}};
     graph = leaf;
-    graph["nodes"] = Json::array({Json{{"target", "torch.ops.higher_order.wrap"}, {"outputs", Json::array()}, {"inputs", Json::array({Json{{"name", ""}, {"arg", argument}}})}}});
+    graph["nodes"] = Json::array({Json{{"target", "torch.ops.higher_order.wrap"},
+                                       {"outputs", Json::array()},
+                                       {"inputs", Json::array({Json{{"name", ""}, {"arg", argument}}})}}});
   }
   deep.graph()["nodes"].push_back(graph["nodes"][0]);
   CHECK_THAT(refused(deep), ContainsSubstring("nested deeper"));
@@ -175,7 +183,8 @@ TEST_CASE("pt2: graphs nested too deeply are refused", "[pt2][hostile]") {
 TEST_CASE("pt2: values must be defined once, and before they are used", "[pt2][hostile]") {
   TinyModel undefined;
   undefined.node()["inputs"][0]["arg"]["as_tensor"]["name"] = "nobody";
-  CHECK_THAT(refused(undefined), ContainsSubstring("uses value 'nobody', which nothing defines") && ContainsSubstring("aten.linear"));
+  CHECK_THAT(refused(undefined),
+             ContainsSubstring("uses value 'nobody', which nothing defines") && ContainsSubstring("aten.linear"));
   TinyModel cycle;
   cycle.node()["inputs"][0]["arg"]["as_tensor"]["name"] = "y";
   CHECK_THAT(refused(cycle), ContainsSubstring("cycle"));
@@ -202,16 +211,20 @@ TEST_CASE("pt2: sizes, dtypes and expressions of values are checked", "[pt2][hos
   CHECK_THAT(changed([](Json& y) { y["dtype"] = 99; }), ContainsSubstring("unknown dtype code 99"));
   CHECK_THAT(changed([](Json& y) { y["sizes"][0]["as_int"] = -2; }), ContainsSubstring("impossible sizes"));
   CHECK_THAT(changed([](Json& y) { y["sizes"][0]["as_int"] = INT64_MAX; }), ContainsSubstring("impossible sizes"));
-  CHECK_THAT(changed([](Json& y) { y["sizes"][0]["as_int"] = 18446744073709551615ULL; }), ContainsSubstring("does not fit in 64 bits"));
+  CHECK_THAT(changed([](Json& y) { y["sizes"][0]["as_int"] = 18446744073709551615ULL; }),
+             ContainsSubstring("does not fit in 64 bits"));
   CHECK_THAT(changed([](Json& y) { y["sizes"][0]["as_int"] = 1.5; }), ContainsSubstring("expected an integer"));
   CHECK_THAT(changed([](Json& y) { y["sizes"].erase(0); }), ContainsSubstring("differ in number"));
-  CHECK_THAT(changed([](Json& y) { y["sizes"][0] = Json{{"as_expr", {{"expr_str", "Mul("}}}}; }), ContainsSubstring("malformed symbolic expression"));
+  CHECK_THAT(changed([](Json& y) { y["sizes"][0] = Json{{"as_expr", {{"expr_str", "Mul("}}}}; }),
+             ContainsSubstring("malformed symbolic expression"));
 }
 
 TEST_CASE("pt2: every element of a weight must lie in its file", "[pt2][hostile]") {
   const TinyModel good;
-  CHECK_THAT(refusal(without(good.entries(), "data/weights/weight_0")).what(), ContainsSubstring("'data/weights/weight_0' is missing"));
-  CHECK_THAT(refusal(without(good.entries(), "data/weights/model_weights_config.json")).what(), ContainsSubstring("model_weights_config.json' is missing"));
+  CHECK_THAT(refusal(without(good.entries(), "data/weights/weight_0")).what(),
+             ContainsSubstring("'data/weights/weight_0' is missing"));
+  CHECK_THAT(refusal(without(good.entries(), "data/weights/model_weights_config.json")).what(),
+             ContainsSubstring("model_weights_config.json' is missing"));
   TinyModel shorter;
   shorter.weight_bytes.resize(44);
   CHECK_THAT(refused(shorter), ContainsSubstring("needs 48 bytes") && ContainsSubstring("holds 44"));
@@ -220,7 +233,8 @@ TEST_CASE("pt2: every element of a weight must lie in its file", "[pt2][hostile]
     change(model.meta());
     return refused(model);
   };
-  CHECK_THAT(changed([](Json& w) { w["sizes"][0]["as_int"] = 3; }), ContainsSubstring("is f32[3, 3] in the archive, but f32[4, 3] in the graph"));
+  CHECK_THAT(changed([](Json& w) { w["sizes"][0]["as_int"] = 3; }),
+             ContainsSubstring("is f32[3, 3] in the archive, but f32[4, 3] in the graph"));
   CHECK_THAT(changed([](Json& w) { w["dtype"] = 13; }), ContainsSubstring("bf16[4, 3]"));
   CHECK_THAT(changed([](Json& w) { w["strides"][0]["as_int"] = 4; }), ContainsSubstring("needs 60 bytes"));
   CHECK_THAT(changed([](Json& w) { w["storage_offset"]["as_int"] = 1; }), ContainsSubstring("needs 52 bytes"));
@@ -254,7 +268,8 @@ TEST_CASE("pt2: an unknown operator is named with its module and source line", "
   const auto error = error_of([&] { check_known_ops(*read_model); });
   REQUIRE(error);
   CHECK(error->code() == Exit::bad_file);
-  CHECK_THAT(error->what(), ContainsSubstring("nowhere.frobnicate.default") && ContainsSubstring("'fc'") && ContainsSubstring("zoo.py:7"));
+  CHECK_THAT(error->what(), ContainsSubstring("nowhere.frobnicate.default") && ContainsSubstring("'fc'") &&
+                                ContainsSubstring("zoo.py:7"));
 }
 
 TEST_CASE("pt2: truncated files never crash", "[pt2][hostile]") {
@@ -292,7 +307,8 @@ TEST_CASE("pt2: JSON changed under a right checksum never crashes", "[pt2][hosti
     std::string bytes = read_bytes(models + "/" + name + ".pt2");
     const std::string folder = name == "input_mut_core" ? "input_mut_core" : name;
     std::mt19937 random(11);
-    for (const std::string& entry : {folder + "/models/model.json", folder + "/data/weights/model_weights_config.json"}) {
+    for (const std::string& entry :
+         {folder + "/models/model.json", folder + "/data/weights/model_weights_config.json"}) {
       const ZipArchive archive(MappedFile::open(models + "/" + name + ".pt2"));
       const ZipEntry* found = archive.find(entry.substr(folder.size() + 1));
       REQUIRE(found != nullptr);
@@ -302,8 +318,10 @@ TEST_CASE("pt2: JSON changed under a right checksum never crashes", "[pt2][hosti
         std::string changed = json;
         for (int i = 0; i < 1 + round % 3; ++i) {
           const std::size_t at = random() % changed.size();
-          if (round % 5 == 0) changed[at] = "{}[]\",:0123456789-enul"[random() % 22];
-          else if (const auto digit = changed.find_first_of("0123456789", at); digit != std::string::npos) changed[digit] = static_cast<char>('0' + random() % 10);
+          if (round % 5 == 0)
+            changed[at] = "{}[]\",:0123456789-enul"[random() % 22];
+          else if (const auto digit = changed.find_first_of("0123456789", at); digit != std::string::npos)
+            changed[digit] = static_cast<char>('0' + random() % 10);
         }
         std::string copy = bytes;
         copy.replace(found->offset, changed.size(), changed);
@@ -318,8 +336,9 @@ TEST_CASE("pt2: JSON changed under a right checksum never crashes", "[pt2][hosti
 }
 
 TEST_CASE("pt2: reading, writing and reading again gives the same model", "[pt2]") {
-  for (const std::string name : {"tiny", "dtypes", "hop_cond", "input_mut", "custom_op", "tiny_core", "dtypes_core", "hop_cond_core", "input_mut_core", "bert_small_dyn_core",
-                                 "llama_small_decode_core", "gpt2_small_eager_dyn", "vit_small"}) {
+  for (const std::string name :
+       {"tiny", "dtypes", "hop_cond", "input_mut", "custom_op", "tiny_core", "dtypes_core", "hop_cond_core",
+        "input_mut_core", "bert_small_dyn_core", "llama_small_decode_core", "gpt2_small_eager_dyn", "vit_small"}) {
     const TempDir dir;
     INFO(name);
     const auto model = read_pt2(models + "/" + name + ".pt2");
@@ -340,7 +359,8 @@ TEST_CASE("pt2: reading, writing and reading again gives the same model", "[pt2]
       CHECK(std::memcmp(copy.storage->data, weight.storage->data, weight.storage->bytes) == 0);
       CHECK(reinterpret_cast<std::uintptr_t>(copy.storage->data) % 64 == 0);
       for (const auto& [other, twin] : model->weights)
-        CHECK((again->weights.at(other).storage == copy.storage) == (twin.storage == weight.storage && twin.dtype == weight.dtype));
+        CHECK((again->weights.at(other).storage == copy.storage) ==
+              (twin.storage == weight.storage && twin.dtype == weight.dtype));
     }
   }
 }
@@ -392,13 +412,15 @@ graph main(%x: f32[s0, 3] user) {
 }
 
 TEST_CASE("pt2: names and traces", "[pt2]") {
-  for (const std::string target : {"torch.ops.aten.add.Tensor", "torch.ops.tt.linear.default", "torch.ops.higher_order.cond", "_operator.mul", "math.trunc", "torch.sym_not"})
+  for (const std::string target : {"torch.ops.aten.add.Tensor", "torch.ops.tt.linear.default",
+                                   "torch.ops.higher_order.cond", "_operator.mul", "math.trunc", "torch.sym_not"})
     CHECK(target_from_op(op_from_target(target)) == target);
   CHECK(op_from_target("torch.ops.tt.linear.default") == "tt.linear");
   CHECK(python_identifier("a.b-c") == "a_b_c");
   CHECK(python_identifier("4") == "_4");
   CHECK(python_identifier("lambda") == "lambda_");
-  CHECK(source_of_trace("File \"/a/b.py\", line 3, in f\n  File \"/v/site-packages/torch/nn/x.py\", line 9, in g") == "b.py:3");
+  CHECK(source_of_trace("File \"/a/b.py\", line 3, in f\n  File \"/v/site-packages/torch/nn/x.py\", line 9, in g") ==
+        "b.py:3");
   CHECK(source_of_trace("no frame") == "");
   const auto stack = parse_module_stack("k,L['self'].layer[0].fc,a.B;k2,x,c.D");
   REQUIRE(stack.size() == 2);

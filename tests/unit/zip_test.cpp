@@ -123,13 +123,14 @@ TEST_CASE("zip: sizes and offsets of the directory are checked", "[zip][hostile]
     return copy;
   };
   constexpr std::string_view huge = "\xff\xff\xff\x7f";
-  CHECK_FALSE(refusal(dir, patched(20, huge)).empty());                            // packed size
-  CHECK_FALSE(refusal(dir, patched(24, huge)).empty());                            // size
-  CHECK_FALSE(refusal(dir, patched(42, huge)).empty());                            // offset of the local header
+  CHECK_FALSE(refusal(dir, patched(20, huge)).empty());                             // packed size
+  CHECK_FALSE(refusal(dir, patched(24, huge)).empty());                             // size
+  CHECK_FALSE(refusal(dir, patched(42, huge)).empty());                             // offset of the local header
   CHECK_FALSE(refusal(dir, patched(28, std::string_view("\xff\xff", 2))).empty());  // length of the name
   CHECK_THAT(refusal(dir, patched(8, std::string_view("\1\0", 2))), ContainsSubstring("encrypted"));
   CHECK_THAT(refusal(dir, patched(10, std::string_view("\x0c\0", 2))), ContainsSubstring("broken zip"));
-  // Two entries that share their data: the offset of "a" becomes that of "b", whose header is the same but for the name.
+  // Two entries that share their data: the offset of "a" becomes that of "b", whose header is the same but for the
+  // name.
   write_archive(dir.file("twins.zip"), {{"a", "same"}, {"b", "same"}});
   std::string twins = read_bytes(dir.file("twins.zip"));
   const auto first = directory_record(twins, "m/a"), second = directory_record(twins, "m/b");
