@@ -275,6 +275,13 @@ std::vector<OpCase> cases_of(const Row& row) {
     cases.push_back(
         {"a number where a tensor is asked for", keep(case_graph(row, shapes[1], row.tensor_aten, "0.75")), row.range});
   }
+  if (row.name == "tt.logical_and") {
+    cases.push_back({"bitwise, of bools", R"(graph main(%m: bool[3, 40] user, %n: bool[40] user, %a: f32[3, 40] user) {
+  %k: bool[3, 40] = aten.bitwise_and.Tensor(%m, %n)
+  %y: f32[3, 40] = aten.masked_fill.Scalar(%a, %k, 2.5)
+  return %y
+})"});
+  }
   if (row.alpha) {
     cases.push_back({"alpha",
                      keep("graph main(%a: f32[3, 40] user, %b: f32[40] user) {\n  %y: f32[3, 40] = " +
@@ -297,7 +304,14 @@ OpRecord record_of(const Row& row) {
                                                     : lower_logic;
   record.lowers.push_back({row.tensor_aten, lower});
   if (!row.scalar_aten.empty()) record.lowers.push_back({row.scalar_aten, lower});
-  if (row.name == "tt.logical_and") record.lowers.push_back({"aten.bitwise_and.Tensor", lower});
+  // Of bools, a bitwise operation is a logical one; integers are refused.
+  for (const auto& [name, spelling] :
+       {std::pair<std::string_view, std::string_view>{"tt.logical_and", "aten.bitwise_and.Tensor"},
+        {"tt.logical_and", "aten.__and__.Tensor"},
+        {"tt.logical_or", "aten.bitwise_or.Tensor"},
+        {"tt.logical_or", "aten.__or__.Tensor"}}) {
+    if (row.name == name) record.lowers.push_back({spelling, lower});
+  }
   if (row.kind == Kind::logic) record.operands = {{"a", OperandKind::boolean}, {"b", OperandKind::boolean}};
   record.infer = infer;
   record.supports = float_tiles;

@@ -207,14 +207,16 @@ Refusal check_unused(const ir::Node& node, std::size_t first) {
 }
 
 Refusal check_mask_stays(const ir::Node& node) {
-  constexpr std::array<std::string_view, 11> takes_masks{
+  constexpr std::array<std::string_view, 14> takes_masks{
       "aten.where.self",          "aten.where.ScalarOther",   "aten.where.ScalarSelf",   "aten.masked_fill.Scalar",
       "aten.masked_fill.Tensor",  "aten.logical_and.default", "aten.logical_or.default", "aten.logical_not.default",
-      "aten.logical_xor.default", "aten.bitwise_not.default", "aten.bitwise_and.Tensor"};
+      "aten.logical_xor.default", "aten.bitwise_not.default", "aten.bitwise_and.Tensor", "aten.bitwise_or.Tensor",
+      "aten.__and__.Tensor",      "aten.__or__.Tensor"};
   const ir::Value& mask = *node.result();
   const Refusal no = Reason{ReasonCode::DtypeUnsupported, "the result is bool"};
   if (mask.output_uses() > 0) return no;
   for (const ir::Node* user : mask.users()) {
+    if (user->op().starts_with("tt.") && user->op() != "tt.to_host") continue;
     if (std::find(takes_masks.begin(), takes_masks.end(), user->op()) == takes_masks.end()) return no;
   }
   return std::nullopt;
