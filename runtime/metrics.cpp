@@ -31,7 +31,7 @@ void require_same_sizes(const HostTensor& actual, const HostTensor& expected) {
     throw ttc::Error(ttc::Exit::check_failed, "", "shape " + text(actual.sizes) + " where " + text(expected.sizes) + " is expected");
 }
 
-double correlation(const double* a, const double* e, std::int64_t n, bool equal) {
+double correlation(const double* a, const double* e, std::int64_t n, bool equal, bool& constant) {
   double mean_a = 0, mean_e = 0;
   std::int64_t count = 0;
   for (std::int64_t i = 0; i < n; ++i) {
@@ -48,8 +48,9 @@ double correlation(const double* a, const double* e, std::int64_t n, bool equal)
     ee += y * y;
     ae += x * y;
   }
+  constant = aa == 0 || ee == 0;
   if (equal) return 1;
-  if (aa == 0 || ee == 0) return 0;
+  if (constant) return 0;
   return std::clamp(ae / (std::sqrt(aa) * std::sqrt(ee)), -1.0, 1.0);
 }
 
@@ -78,8 +79,13 @@ Metrics compare(const HostTensor& actual, const HostTensor& expected) {
   }
   m.max_rel = m.max_abs == 0 ? 0 : largest > 0 ? m.max_abs / largest : std::numeric_limits<double>::infinity();
   m.snr_db = noise == 0 ? std::numeric_limits<double>::infinity() : 10 * std::log10(signal / noise);
-  m.pcc = m.nan > 0 ? 0 : correlation(a, e, m.elements, m.equal);
+  m.pcc = m.nan > 0 ? 0 : correlation(a, e, m.elements, m.equal, m.constant);
   return m;
+}
+
+bool Metrics::correlates(double threshold) const {
+  if (pcc >= threshold) return true;
+  return constant && nan == 0 && max_rel <= std::sqrt(2 * std::max(0.0, 1 - threshold));
 }
 
 bool all_close(const HostTensor& actual, const HostTensor& expected, double atol, double rtol) {

@@ -16,6 +16,11 @@ struct Metrics {
   std::int64_t nan = 0;      // places where exactly one of the two is NaN, or the infinities differ
   std::int64_t zero = 0;     // elements of `actual` that are zero
   bool equal = true;         // every element equal, NaN equal to NaN
+  bool constant = false;     // one of the two has no variance, so pcc says nothing about how near they are
+
+  // pcc >= threshold. Where that says nothing, the relative error that this correlation allows: noise of a share r of the
+  // signal lowers a correlation to about 1 - r^2 / 2.
+  bool correlates(double threshold) const;
 };
 
 // Complex tensors count as pairs of reals. Throws ttc::Error (check failed) where the sizes differ.

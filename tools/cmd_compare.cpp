@@ -87,7 +87,7 @@ std::vector<Row> compare_runs(ttrt::Executor& subject, ttrt::Executor& reference
     const auto *a = outputs[i].get_if<ttrt::HostTensor>(), *e = expected_outputs[i].get_if<ttrt::HostTensor>();
     if (a != nullptr && e != nullptr) rows.push_back({.node = "out" + std::to_string(i), .op = "output", .module = "", .metrics = ttrt::compare(*a, *e)});
   }
-  for (Row& row : rows) row.pass = row.metrics.pcc >= flags.pcc && row.metrics.nan == 0 && (!flags.max_rel || row.metrics.max_rel <= *flags.max_rel);
+  for (Row& row : rows) row.pass = row.metrics.correlates(flags.pcc) && row.metrics.nan == 0 && (!flags.max_rel || row.metrics.max_rel <= *flags.max_rel);
   return rows;
 }
 

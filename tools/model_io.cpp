@@ -349,7 +349,7 @@ std::vector<Check> check_outputs(const Case& expected, const std::vector<RtValue
       check.metrics = ttrt::compare(*actual, *expected.expected[i]);
       check.allclose = ttrt::all_close(*actual, *expected.expected[i], atol, rtol);
       // Equal NaN and infinities count as right; a PCC over what is left decides.
-      check.pass = (!need_close || check.allclose) && (!need_pcc || check.metrics.pcc >= pcc) && (check.metrics.nan == 0 || check.allclose);
+      check.pass = (!need_close || check.allclose) && (!need_pcc || check.metrics.correlates(pcc)) && (check.metrics.nan == 0 || check.allclose);
     }
     checks.push_back(std::move(check));
   }

@@ -111,16 +111,16 @@ TEST_CASE("ops and device know nothing of the executor") {
   }
 }
 
-TEST_CASE("torch headers live in few files, none of them in ir, device or the public header") {
-  std::set<std::string> files;
-  for (const Include& include : all_includes())
-    if (include.system && is_torch(include.target) && include.file.ends_with(".cpp")) files.insert(include.file);
+TEST_CASE("torch headers live in the few files made for them") {
+  // Each costs more than ten seconds to compile; think before adding one.
+  static const std::set<std::string> allowed_files{
+      "runtime/cpu_op.cpp",          "runtime/torch_bridge.cpp",     "runtime/torch_bridge.h",     "runtime/torch_ops.cpp",
+      "src/formats/shape_run.cpp",   "src/formats/ts_containers.cpp", "src/formats/ts_lower.cpp",  "src/formats/ts_lower.h",
+      "src/formats/ts_pch.h",        "src/formats/ts_read.cpp",      "src/formats/ts_values.cpp",  "src/formats/ts_write.cpp",
+  };
   for (const Include& include : all_includes()) {
     if (!include.system || !is_torch(include.target)) continue;
     INFO(include.file << " includes <" << include.target << ">");
-    CHECK_FALSE(include.file.starts_with("src/ir/"));
-    CHECK_FALSE(include.file.starts_with("runtime/device/"));
-    CHECK(include.file != "runtime/ttrt.h");
+    CHECK(allowed_files.contains(include.file));
   }
-  CHECK(files.size() <= 8);
 }
