@@ -194,7 +194,13 @@ void Executor::place_values(Plan& plan) {
 
 std::vector<RtValue> Executor::run(std::vector<RtValue> inputs) {
   const std::lock_guard lock(mutex_);
-  if (options_.check_inputs) check_inputs(*model_, inputs);
+  if (options_.check_inputs) {
+    try {
+      check_inputs(*model_, inputs);
+    } catch (const ttc::Error& error) {
+      throw error.in_file(model_->info.path);
+    }
+  }
   if (!ready_) set_up();
   Plan& plan = plan_for(signature_key(inputs));
   device_cycles_ = 0;

@@ -240,7 +240,9 @@ ttrt::ExecutorOptions executor_options(const ExecFlags& flags) {
   return options;
 }
 
-std::vector<Case> load_cases(const ir::Model& model, const InputFlags& flags) {
+namespace {
+
+std::vector<Case> make_cases(const ir::Model& model, const InputFlags& flags) {
   InputMaker maker(model, flags);
   std::vector<Case> cases;
   if (flags.io.empty()) {
@@ -266,6 +268,16 @@ std::vector<Case> load_cases(const ir::Model& model, const InputFlags& flags) {
   }
   for (Case& one : cases) maker.fill(one.inputs);
   return cases;
+}
+
+}  // namespace
+
+std::vector<Case> load_cases(const ir::Model& model, const InputFlags& flags) {
+  try {
+    return make_cases(model, flags);
+  } catch (const Error& error) {
+    throw error.file().empty() ? error.in_file(model.info.path) : error;
+  }
 }
 
 std::unique_ptr<ir::Model> load(const std::string& path) {

@@ -37,12 +37,17 @@ int run(int argc, char** argv) {
     add_globals(*sub, globals);
     sub->callback([command, &chosen] { chosen = command; });
   }
+  if (argc > 1 && argv[1][0] != '-' && !commands().contains(argv[1])) {
+    std::vector<std::string> names;
+    for (const auto& [name, command] : commands()) names.emplace_back(name);
+    const std::string close = nearest(argv[1], names.data(), names.size());
+    throw usage_error("no subcommand is called '" + std::string(argv[1]) + "'", close.empty() ? "ttc --help lists them" : "did you mean '" + close + "'?");
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& success) {   // --help, --version
     return app.exit(success);
   } catch (const CLI::ParseError& error) {
-    std::string known;
     throw usage_error(error.what(), "ttc --help lists the subcommands, ttc SUBCOMMAND --help its flags");
   }
   if (globals.threads > 0) ttrt::set_threads(globals.threads);
