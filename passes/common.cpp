@@ -78,6 +78,23 @@ bool rewrite_all(PassContext& context, bool (*rewrite)(PassContext&, ir::Node*))
   return changed;
 }
 
+ir::Arg size_argument(ir::Node* before, const ir::SymExpr& size) {
+  if (size.is_number()) return size.number();
+  for (const auto& node : before->graph()->nodes()) {
+    if (node.get() == before) break;
+    for (const auto& result : node->results())
+      if (result->type.kind == ir::TypeKind::integer && result->type.sym && *result->type.sym == size) return result.get();
+  }
+  for (const ir::GraphInput& input : before->graph()->inputs())
+    for (std::size_t dim = 0; dim < input.value->type.sizes.size(); ++dim) {
+      if (!(input.value->type.sizes[dim] == size)) continue;
+      ir::Node* node = before->graph()->insert_before(before, "aten.sym_size.int", {input.value.get(), static_cast<std::int64_t>(dim)});
+      node->provenance = before->provenance;
+      return node->add_result(ir::Type::integer(size));
+    }
+  return {};
+}
+
 void refuse_near_miss(PassContext& context, std::string_view pass, const ir::Node& node, const match::NearMiss& miss) {
   const std::string name = node_name(node);
   for (const RefusalRecord& known : context.refusals)

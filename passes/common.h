@@ -27,6 +27,10 @@ void merge_origins(ir::Node& into, const std::vector<int>& origins);
 // changed the graph; it may erase the node it is given and nodes before it.
 bool rewrite_all(PassContext& context, bool (*rewrite)(PassContext&, ir::Node*));
 
+// An integer equal to `size` for a node before `before`: a number, one the graph has already, or the size of an input,
+// for which a node is inserted. None where nothing gives it.
+ir::Arg size_argument(ir::Node* before, const ir::SymExpr& size);
+
 // Records a near miss as a refusal, once per pass and node.
 void refuse_near_miss(PassContext& context, std::string_view pass, const ir::Node& node, const match::NearMiss& miss);
 

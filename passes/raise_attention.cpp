@@ -294,6 +294,29 @@ bool shapes_known(const Attention& a) {
   return true;
 }
 
+// The tensor under another shape, through sizes that the graph has; nullptr where it lacks one.
+ir::Value* reshaped(ir::Node* before, ir::Value* value, const std::vector<ir::SymExpr>& sizes) {
+  ir::Arg::List arguments;
+  for (const ir::SymExpr& size : sizes) {
+    arguments.push_back(size_argument(before, size));
+    if (arguments.back().is_none()) return nullptr;
+  }
+  ir::Node* node = before->graph()->insert_before(before, "aten.reshape.default", {value, arguments});
+  node->provenance = before->provenance;
+  return node->add_result(ir::Type::tensor(value->type.dtype, sizes));
+}
+
+// Query, key and value come with batch and heads in one dim while the scores, and the mask, have them apart: they are taken
+// apart for the attention. False where the sizes are not at hand.
+bool split_batch(ir::Node* root, const std::vector<ir::SymExpr>& scores, Attention& a) {
+  for (ir::Value** operand : {&a.query, &a.key, &a.value}) {
+    const auto& sizes = (*operand)->type.sizes;
+    *operand = reshaped(root, *operand, {scores[0], scores[1], sizes[1], sizes[2]});
+    if (!*operand) return false;
+  }
+  return true;
+}
+
 bool rewrite_product(PassContext& context, ir::Node* product) {
   Attention a;
   std::optional<NearMiss> near_miss;
@@ -328,13 +351,24 @@ bool rewrite_product(PassContext& context, ir::Node* product) {
   if (context.rewrite_limit >= 0 && context.rewrites >= context.rewrite_limit) return false;
 
   if (!key_transposed) a.key = transposed(root, a.key, a.nodes);
+  const bool split = a.query->type.rank() == 3 && scores->type.rank() == 4;
+  if (split && !split_batch(root, scores->type.sizes, a)) return refuse(*miss(a, root, "batch and heads are merged, and their sizes are not at hand"));
   const AttentionMask mask = combine_masks(context.model, root, a.added, a.kept, a.filled, a.nodes);
   if (root != product) a.nodes.push_back(product);
   for (ir::Node* node = product; node != root; node = node->result()->users().front())
     if (node != product) a.nodes.push_back(node);
-  return replace_matched(context, pass, "softmax(q k^T) v", root, a.nodes, "aten.scaled_dot_product_attention.default",
-                         {a.query, a.key, a.value, mask.value ? ir::Arg(mask.value) : ir::Arg(), 0.0, mask.causal,
-                          a.scale, grouped.gqa}) != nullptr;
+  std::vector<ir::Arg> args{a.query, a.key, a.value, mask.value ? ir::Arg(mask.value) : ir::Arg(), 0.0, mask.causal, a.scale, grouped.gqa};
+  constexpr std::string_view rule = "softmax(q k^T) v", attention = "aten.scaled_dot_product_attention.default";
+  if (!split) return replace_matched(context, pass, rule, root, a.nodes, std::string(attention), std::move(args)) != nullptr;
+  ir::Node* made = root->graph()->insert_before(root, std::string(attention), std::move(args));
+  made->provenance = root->provenance;
+  ir::Type type = a.query->type;
+  type.dtype = root->result()->type.dtype;
+  type.sizes.back() = a.value->type.sizes.back();
+  ir::Arg::List sizes;   // of the merged result: the first dim follows from the others
+  sizes.emplace_back(-1);
+  for (std::size_t i = 1; i < root->result()->type.sizes.size(); ++i) sizes.push_back(size_argument(made, root->result()->type.sizes[i]));
+  return replace_matched(context, pass, rule, root, a.nodes, "aten.reshape.default", {made->add_result(std::move(type)), sizes}) != nullptr;
 }
 
 // Simplifies an attention that the export kept: mask, repeated keys and values.

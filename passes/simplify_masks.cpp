@@ -88,24 +88,14 @@ ir::Value* insert(ir::Node* before, std::string op, std::vector<ir::Arg> args, i
   return node->add_result(std::move(type));
 }
 
-// An integer equal to `size`: a number, one that the graph has already, or the size of `index` along `index_dim`.
-ir::Arg size_argument(ir::Node* before, const ir::SymExpr& size, ir::Value* index, int index_dim) {
-  if (size.is_number()) return size.number();
-  for (const auto& node : before->graph()->nodes()) {
-    if (node.get() == before) break;
-    for (const auto& result : node->results())
-      if (result->type.kind == ir::TypeKind::integer && result->type.sym && *result->type.sym == size) return result.get();
-  }
-  return insert(before, "aten.sym_size.int", {index, index_dim}, ir::Type::integer(size));
-}
-
 // x with dim `dim` cut to the length `size`; x itself where it has that length.
 ir::Value* cut(ir::Node* before, ir::Value* x, int dim, const ir::SymExpr& size, ir::Value* index, int index_dim) {
   ir::Type type = x->type;
   ir::SymExpr& old = type.sizes[static_cast<std::size_t>(dim)];
   if (old == size) return x;
   old = size;
-  const ir::Arg end = size_argument(before, size, index, index_dim);
+  ir::Arg end = size_argument(before, size);
+  if (end.is_none()) end = insert(before, "aten.sym_size.int", {index, index_dim}, ir::Type::integer(size));
   return insert(before, "aten.slice.Tensor", {x, dim, 0, end, 1}, type);
 }
 
