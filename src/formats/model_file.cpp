@@ -3,6 +3,7 @@
 
 #include <array>
 
+#include "formats/pickle_read.h"
 #include "formats/pt2_read.h"
 #include "formats/ts_read.h"
 #include "support/error.h"
@@ -63,7 +64,7 @@ std::unique_ptr<ir::Model> load_model(const std::string& path) {
   }
   refuse_other_formats(*file);
   const ZipArchive archive(file);
-  if (holds_exported_program(archive)) return read_pt2(archive);
+  if (holds_exported_program(archive)) return read_pt2(archive, read_pickled_tensors);
   if (holds_torchscript(archive)) return read_torchscript(path);
   if (archive.find("data.pkl"))
     throw bad_file(path, "a torch.save file: it holds tensors or a pickled module, but no graph",

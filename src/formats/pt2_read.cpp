@@ -18,18 +18,12 @@ std::string trimmed(std::string text) {
   return text;
 }
 
-// Containers of torch 2.5 to 2.8 keep weights as pickles.
-void refuse_legacy(const ZipArchive& archive) {
-  const char* hint = "load it with torch.export.load of torch 2.9 or newer and save it again with torch.export.save";
-  if (archive.find("serialized_exported_program.json"))
-    throw bad_file(archive.path(),
-                   "made by torch 2.5 to 2.7, whose container keeps the weights as a pickle, which ttc does not run",
-                   hint);
-  for (const auto& entry : archive.entries())
-    if (entry.name.starts_with("data/weights/") && entry.name.ends_with(".pt"))
-      throw bad_file(archive.path(),
-                     "made by torch 2.8, whose container keeps the weights as a pickle, which ttc does not run", hint);
-}
+// Where an archive keeps its program and, in containers of torch 2.6 to 2.8, the pickles of its weights.
+struct Layout {
+  const ZipEntry* program = nullptr;
+  std::string name;                        // the model's, as in models/<name>.json
+  std::string pickled_weights, pickled_constants;
+};
 
 void check_container(const ZipArchive& archive) {
   const auto content = [&](const char* name) -> std::optional<std::string> {
@@ -39,7 +33,6 @@ void check_container(const ZipArchive& archive) {
       throw bad_file(archive.path(), std::string("'") + name + "' is too long to be what its name says");
     return trimmed(archive.read(*entry));
   };
-  refuse_legacy(archive);
   const auto format = content("archive_format");
   if (format && *format != "pt2")
     throw bad_file(archive.path(), "the archive's format is '" + *format + "', not 'pt2'");
@@ -69,6 +62,23 @@ const ZipEntry& find_model(const ZipArchive& archive) {
                    "the archive holds no models/model.json: it is no exported program, or an incomplete one",
                    "write it with torch.export.save");
   return *only;
+}
+
+Layout find_layout(const ZipArchive& archive) {
+  Layout layout;
+  if ((layout.program = archive.find("serialized_exported_program.json"))) {  // torch 2.5 to 2.7
+    layout.pickled_weights = "serialized_state_dict.pt";
+    layout.pickled_constants = "serialized_constants.pt";
+    return layout;
+  }
+  layout.program = &find_model(archive);
+  const auto name_size = layout.program->name.size() - models_folder.size() - json_suffix.size();
+  layout.name = layout.program->name.substr(models_folder.size(), name_size);
+  if (archive.find("data/weights/" + layout.name + ".pt")) {  // torch 2.8
+    layout.pickled_weights = "data/weights/" + layout.name + ".pt";
+    layout.pickled_constants = "data/constants/" + layout.name + ".pt";
+  }
+  return layout;
 }
 
 void check_schema_version(const Json& program) {
@@ -134,16 +144,18 @@ void read_extra(const ZipArchive& archive, ir::Model& model) {
 
 }  // namespace
 
-std::unique_ptr<ir::Model> read_pt2(const std::string& path) { return read_pt2(ZipArchive(MappedFile::open(path))); }
+std::unique_ptr<ir::Model> read_pt2(const std::string& path, const PickleReader& pickles) {
+  return read_pt2(ZipArchive(MappedFile::open(path)), pickles);
+}
 
-std::unique_ptr<ir::Model> read_pt2(const ZipArchive& archive) {
+std::unique_ptr<ir::Model> read_pt2(const ZipArchive& archive, const PickleReader& pickles) {
   check_container(archive);
-  const ZipEntry& entry = find_model(archive);
+  const Layout layout = find_layout(archive);
   auto model = std::make_unique<ir::Model>();
   model->info.path = archive.path();
   model->info.format = "pt2";
   try {
-    const Json program = parse_json(archive.read(entry));
+    const Json program = parse_json(archive.read(*layout.program));
     check_schema_version(program);
     read_ranges(program, *model);
     read_info(program, model->info);
@@ -151,10 +163,16 @@ std::unique_ptr<ir::Model> read_pt2(const ZipArchive& archive) {
     Pt2GraphReader(*model).read(member(module, "graph"), member(module, "signature"));
   } catch (const Error& error) {
     if (!error.file().empty()) throw;
-    throw add_context(error, entry.name).in_file(archive.path());
+    throw add_context(error, layout.program->name).in_file(archive.path());
   }
-  const auto name_size = entry.name.size() - models_folder.size() - json_suffix.size();
-  read_weights(archive, entry.name.substr(models_folder.size(), name_size), *model);
+  if (layout.pickled_weights.empty()) {
+    read_weights(archive, layout.name, *model);
+  } else if (pickles) {
+    read_pickled_weights(archive, layout.pickled_weights, layout.pickled_constants, pickles, *model);
+  } else {
+    throw bad_file(archive.path(), "made by torch 2.8 or older, whose container keeps the weights as a pickle",
+                   "load it with torch.export.load of torch 2.9 or newer and save it again with torch.export.save");
+  }
   check_weights(archive, *model);
   read_extra(archive, *model);
   return model;

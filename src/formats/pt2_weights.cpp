@@ -175,6 +175,22 @@ void read_weights(const ZipArchive& archive, const std::string& name, ir::Model&
   }
 }
 
+void read_pickled_weights(const ZipArchive& archive, const std::string& weights, const std::string& constants,
+                          const PickleReader& reader, ir::Model& model) {
+  for (const std::string& file : {weights, constants}) {
+    const ZipEntry* entry = archive.find(file);
+    if (!entry)
+      throw bad_file(archive.path(), "its weights '" + file + "' are missing from the archive", "export the model again");
+    try {
+      for (auto& [name, weight] : reader(archive.read(*entry)))
+        if (!model.weights.emplace(name, std::move(weight)).second)
+          throw bad_file("", "weight '" + name + "' is defined twice, as weight and as constant");
+    } catch (const Error& error) {
+      throw error.file().empty() ? add_context(error, file).in_file(archive.path()) : error;
+    }
+  }
+}
+
 void check_weights(const ZipArchive& archive, const ir::Model& model) {
   for (const auto& input : model.graph->inputs()) {
     if (input.kind != ir::InputKind::parameter && input.kind != ir::InputKind::buffer &&
