@@ -52,7 +52,7 @@ Runner find_runner(std::string_view op);  // nullptr where nobody knows the op
 
 // A function that linear fuses behind its bias: acts on one tile of Dest values. Empty where the numerics have none.
 using Activation = std::function<void(std::span<float>)>;
-using ActivationMaker = Activation (*)(Numerics numerics, const ComputeConfig& config);
+using ActivationMaker = Activation (*)(Numerics numerics, DataType out);
 void register_activation(std::string_view name, ActivationMaker make);
 ActivationMaker find_activation(std::string_view name);  // nullptr where nobody knows it
 

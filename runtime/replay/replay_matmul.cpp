@@ -26,7 +26,7 @@ ttc::Refusal refuse(const Tensor& a, const Tensor& b, DataType out) {
   return std::nullopt;
 }
 
-Activation relu(Numerics, const ComputeConfig&) {
+Activation relu(Numerics, DataType) {
   return [](std::span<float> values) {
     for (float& v : values) v = v > 0 ? v : 0.0F;
   };
@@ -34,7 +34,7 @@ Activation relu(Numerics, const ComputeConfig&) {
 
 ttc::Refusal set_activation(const std::string& name, MatmulSpec& spec) {
   const ActivationMaker make = find_activation(name);
-  if (make != nullptr) spec.activation = make(spec.numerics, spec.config);
+  if (make != nullptr) spec.activation = make(spec.numerics, spec.out);
   if (spec.activation) return std::nullopt;
   return ttc::Reason{ttc::ReasonCode::Unimplemented, "fused activation " + name};
 }

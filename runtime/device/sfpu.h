@@ -1,0 +1,100 @@
+// The vector unit's functions, bit for bit: what `--numerics exact` computes for element-wise functions of one value,
+// for the activations fused behind a linear layer, and for division.
+//
+// A value is a float32 register of the unit, loaded from Dest and stored back to it: 16-bit Dest holds bfloat16 (a store
+// cuts the low 16 bits; most kernels round just before), 32-bit Dest holds float32. The kernels differ by the width of
+// Dest, so the width is an argument everywhere. Order of operations and constants are those of the op library's
+// Wormhole kernels; one result of the unit's multiply-add differs from IEEE in the last place, which is why every step
+// is done on bits (device/sfpu_lanes_body.h).
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "device/formats_device.h"
+
+namespace ttrt::sfpu {
+
+enum class Function : std::uint8_t {
+  abs,
+  ceil,
+  clamp,  // p: low, high
+  cos,
+  elu,  // p: alpha
+  erf,
+  exp,
+  exp2,
+  exp_approx,
+  expm1,
+  floor,
+  gelu,
+  gelu_approx,
+  gelu_tanh,
+  gez,
+  gtz,
+  hardsigmoid,
+  leaky_relu,  // p: slope
+  lez,
+  log,
+  log10,
+  log1p,
+  log2,
+  log_sigmoid,
+  ltz,
+  mish,
+  neg,
+  nez,
+  eqz,
+  reciprocal,
+  relu,
+  relu_max,  // p: upper bound (relu6: 6)
+  rsqrt,
+  sigmoid,
+  sigmoid_approx,
+  sigmoid_fast_exp,
+  sign,
+  silu,
+  sin,
+  softplus,  // p: beta, 1 / beta, threshold
+  softsign,
+  sqrt,
+  square,
+  tan,
+  tanh,
+  trunc,
+  hardswish,  // hardsigmoid, stored, times x in the matrix unit (16-bit Dest) or the vector unit
+};
+constexpr int function_count = static_cast<int>(Function::hardswish) + 1;
+
+using Params = std::array<float, 4>;
+
+std::string_view to_string(Function function);
+std::optional<Function> function_from_string(std::string_view name);
+
+// One value: the word a Dest of this width holds after load, function and store. `bits` is the word before; in 16-bit
+// Dest its low 16 bits are zero, and so are the result's.
+std::uint32_t apply(Function function, const Params& params, Dest dest, std::uint32_t bits);
+
+// The same for many values in place, vectorised. For 16-bit Dest a table of all 65,536 results, made at first use,
+// serves.
+void run(Function function, const Params& params, Dest dest, std::span<float> values);
+
+// The 65,536 results of a 16-bit Dest, indexed by the upper half of the word. Made at first use, kept for the process;
+// safe to call from several threads.
+std::span<const std::uint16_t> table(Function function, const Params& params);
+
+// An activation behind a linear layer, on one tile of its Dest: the op library runs these functions (all but relu) as an
+// op of their own on the packed result, so a float32 output meets a 32-bit Dest and any other is rounded to bfloat16
+// (ties away, as the packer does) and meets a 16-bit one. In place, before the packer.
+void run_behind(Function function, DataType out, std::span<float> values);
+
+// Functions of two values; maximum and minimum are those of the order of sign and magnitude.
+enum class Function2 : std::uint8_t { divide, maximum, minimum };
+constexpr int function2_count = static_cast<int>(Function2::minimum) + 1;
+// a = function(a, b), value by value.
+void run(Function2 function, Dest dest, std::span<float> a, std::span<const float> b);
+
+}  // namespace ttrt::sfpu

@@ -1,0 +1,25 @@
+// The vector unit's functions in vectors any machine has.
+#include "device/sfpu_kernels.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#pragma GCC diagnostic ignored "-Wpsabi"
+
+namespace ttrt::detail {
+namespace {
+
+inline constexpr int vector_bytes = 16;
+
+#include "device/sfpu_lanes_body.h"
+#include "device/sfpu_exp_body.h"
+#include "device/sfpu_functions_body.h"
+#include "device/sfpu_table_body.h"
+
+}  // namespace
+
+const SfpuKernels& sfpu_portable() { return kernels; }
+
+}  // namespace ttrt::detail
+
