@@ -130,9 +130,9 @@ graph main(%p: bool[] user, %x: f32[2] user) {
   CHECK(values_of(branch->run({flag, floats({2}, {1, 2})})[0]) == std::vector<float>{-1, -2});
   auto loop = executor(R"(model {}
 graph main(%n: int user, %x: f32[2] user) {
-  %y: f32[2] = prim.loop(%n, True, %x) {^body(%i: int, %c: f32[2]):
+  %y: f32[2] = prim.loop(%n, true, %x) {^body(%i: int, %c: f32[2]):
     %a: f32[2] = aten.add.Tensor(%c, %x)
-    return True, %a
+    return true, %a
   }
   return %y
 })");
