@@ -136,14 +136,15 @@ std::int32_t comparable(std::uint32_t u) {
   return u >> 31 ? -static_cast<std::int32_t>(u & 0x7FFFFFFF) - 1 : static_cast<std::int32_t>(u);
 }
 
-// Sum of eight products, as device/matmul_exact.h says; `b` is the row's eight values, `a` a column with stride 16.
+// Sum of eight products, as device/matmul_exact.h says; `row` is SrcB's eight values, `column` SrcA's.
 struct GroupSum {
   std::int32_t sum, exponent;
 };
-GroupSum group_of_8(const float* row, const float* column, int phase) {
+GroupSum group_of_8(const float* row, std::int64_t row_stride, const float* column, std::int64_t column_stride,
+                    int phase) {
   std::int32_t product[8], exponent[8], top = 0;
   for (int k = 0; k < 8; ++k) {
-    const Value a = source(column[k * 16]), b = source(row[k]);
+    const Value a = source(column[k * column_stride]), b = source(row[k * row_stride]);
     const std::int32_t part_a = phase & 1 ? (a.significand >> 1) & 31 : a.significand >> 6;
     const std::int32_t part_b = phase & 2 ? (b.significand & 15) * 8 : b.significand >> 4;
     const bool zero = a.exponent == 0 || b.exponent == 0;
@@ -211,10 +212,44 @@ void max_pool(const float* face, float* dest, Dest mode) {
 void product_row(const float* row, const float* face, float* dest, Dest mode, MathFidelity fidelity) {
   for (int phase = 0; phase < phases_of(fidelity); ++phase) {
     for (int c = 0; c < 16; ++c) {
-      const GroupSum g0 = group_of_8(row, face + c, phase), g1 = group_of_8(row + 8, face + 128 + c, phase);
+      const GroupSum g0 = group_of_8(row, 1, face + c, 16, phase), g1 = group_of_8(row + 8, 1, face + 128 + c, 16, phase);
       dest[c] = accumulate_two(g0, g1, dest[c], mode == Dest::bits32);
     }
   }
+}
+
+float sum_row(const float* row, std::int64_t n, float scaler, Dest mode, MathFidelity fidelity) {
+  const int phases = phases_of(fidelity);
+  const bool dest32 = mode == Dest::bits32;
+  float dest = 0.0F, tail[tile_dim];
+  for (std::int64_t k = 0; k < n; k += tile_dim) {
+    const float* tile = row + k;
+    if (n - k < tile_dim) {
+      std::fill(std::copy(tile, row + n, tail), tail + tile_dim, 0.0F);
+      tile = tail;
+    }
+    for (int phase = 0; phase < phases; ++phase) {
+      for (int half = 0; half < tile_dim; half += 16) {
+        const GroupSum g0 = group_of_8(tile + half, 1, &scaler, 0, phase);
+        const GroupSum g1 = group_of_8(tile + half + 8, 1, &scaler, 0, phase);
+        dest = accumulate_two(g0, g1, dest, dest32);
+      }
+    }
+  }
+  return dest;
+}
+
+float sum_column(const float* first, std::int64_t n, std::int64_t stride, float scaler, Dest mode,
+                 MathFidelity fidelity) {
+  float dest = 0.0F, face[16];
+  for (std::int64_t k = 0; k < round_up(n, tile_dim); k += 16) {
+    for (std::int64_t i = 0; i < 16; ++i) face[i] = k + i < n ? first[(k + i) * stride] : 0.0F;
+    for (int phase = 0; phase < phases_of(fidelity); ++phase) {
+      const GroupSum g0 = group_of_8(&scaler, 0, face, 1, phase), g1 = group_of_8(&scaler, 0, face + 8, 1, phase);
+      dest = accumulate_two(g0, g1, dest, mode == Dest::bits32);
+    }
+  }
+  return dest;
 }
 
 void broadcast_tile(Broadcast kind, const float* in, float* out) {

@@ -26,6 +26,13 @@ void max_pool(const float* face, float* dest, Dest mode);
 // dest[c] += sum over k of row[k] * face[k][c], all phases of `fidelity` in turn.
 void product_row(const float* row, const float* face, float* dest, Dest mode, MathFidelity fidelity);
 
+// What a row of Dest's first column holds after the device's sum over columns: `n` values in SrcB, padded with zeros to
+// whole tiles, times `scaler` in SrcA, in steps of 16; in each tile the phases are outside of the two halves.
+float sum_row(const float* row, std::int64_t n, float scaler, Dest mode, MathFidelity fidelity);
+// The sum over rows of one column: pooling, with the values in SrcA, `scaler` in SrcB, all phases of 16 rows in turn.
+float sum_column(const float* first, std::int64_t n, std::int64_t stride, float scaler, Dest mode,
+                 MathFidelity fidelity);
+
 // How a second operand tile is spread over the first: its row 0, its column 0, or its first element.
 enum class Broadcast : std::uint8_t { none, row, column, scalar };
 // Face order to face order; `out` is not `in`.

@@ -1,0 +1,164 @@
+// Steps over a row with fpu.h and sfpu.h; see exact_rows.h.
+#include "device/exact_rows.h"
+
+#include <algorithm>
+#include <bit>
+#include <vector>
+
+#include "device/sfpu.h"
+
+#pragma GCC diagnostic ignored "-Wpsabi"
+
+namespace ttrt::exact {
+namespace {
+
+inline constexpr int vector_bytes = 16;
+#include "device/sfpu_lanes_body.h"
+
+float first_lane(U x) { return std::bit_cast<float>(static_cast<std::uint32_t>(x[0])); }
+float cut_bf16(float value) { return std::bit_cast<float>(std::bit_cast<std::uint32_t>(value) & 0xFFFF0000); }
+
+// A tensor's value in a source register.
+float as_source(float value, Dest dest) { return dest == Dest::bits32 ? cut_tf32(value) : cut_bf16(value); }
+
+// A copy from a source register to Dest: a denormal becomes a zero of its sign.
+float flushed(float value) {
+  const auto u = std::bit_cast<std::uint32_t>(value);
+  return (u & 0x7F800000) == 0 ? std::bit_cast<float>(u & 0x80000000) : value;
+}
+
+void as_sources(float* row, std::int64_t n, Dest dest) {
+  for (std::int64_t i = 0; i < n; ++i) row[i] = as_source(row[i], dest);
+}
+void through_buffer(float* row, std::int64_t n, Dest dest) {
+  for (std::int64_t i = 0; i < n; ++i) row[i] = exact::through_buffer(row[i], dest);
+}
+
+// As sign and magnitude order them; exponent 0 counts as +0.
+std::int32_t comparable(float value) {
+  auto u = std::bit_cast<std::uint32_t>(value);
+  if ((u & 0x7F800000) == 0) u = 0;
+  return u >> 31 ? -static_cast<std::int32_t>(u & 0x7FFFFFFF) - 1 : static_cast<std::int32_t>(u);
+}
+
+float row_max(const float* values, std::int64_t n, std::int64_t stride, Dest dest, float sign) {
+  float largest = sign * as_source(values[0], dest);
+  for (std::int64_t i = 1; i < n; ++i) {
+    const float v = sign * as_source(values[i * stride], dest);
+    if (comparable(v) >= comparable(largest)) largest = v;
+  }
+  return (std::bit_cast<std::uint32_t>(largest) & 0x7F800000) == 0 ? 0.0F : largest;
+}
+
+// `n` copies of one value, for an operation with a column broadcast.
+const float* spread(float value, std::int64_t n) {
+  thread_local std::vector<float> copies;
+  copies.assign(static_cast<std::size_t>(n), value);
+  return copies.data();
+}
+
+float vector_function(sfpu::Function function, float value, Dest dest) {
+  return std::bit_cast<float>(sfpu::apply(function, {}, dest, std::bit_cast<std::uint32_t>(value)));
+}
+
+void exponential(float* row, std::int64_t n, const RowConfig& config) {
+  sfpu::run(config.approx ? sfpu::Function::exp_approx : sfpu::Function::exp, {}, config.dest,
+            {row, static_cast<std::size_t>(n)});
+  // The approximate kernel leaves 8 mantissa bits, of which what is stored keeps 7.
+  if (config.approx) std::transform(row, row + n, row, round_bf16_away);
+}
+
+float mean_of(const float* row, std::int64_t n, const RowConfig& config) {
+  const float sum = fpu::sum_row(row, n, 1.0F, config.dest, config.fidelity);
+  return exact::through_buffer(vector_product(sum, 1.0F / static_cast<float>(n), config.dest), config.dest);
+}
+
+}  // namespace
+
+float through_buffer(float value, Dest dest) {
+  return dest == Dest::bits32 ? cut_tf32(value) : round_bf16_away(cut_bf16(value));
+}
+
+float vector_product(float a, float b, Dest dest) {
+  const float product = first_lane(mul(num(a), num(b)));
+  return dest == Dest::bits32 ? product : cut_bf16(product);
+}
+
+float reciprocal_root(float value, const RowConfig& config) {
+  if (!config.approx) return vector_function(sfpu::Function::rsqrt, value, config.dest);
+  // One step of the 10-bit method from a magic first guess.
+  const U x = num(value), y = all(0x5F0B3892) - (x >> 1);
+  const U root = mul(y, mad(negate(y), mul(x, y), num(1.89099014875F)));
+  const U rest = all(infinity) - x;  // x = 0: infinity; x = infinity: 0
+  const U r = select(negative(x), all(quiet_nan), select((rest != 0) & (x != 0), root, rest));
+  return first_lane(config.dest == Dest::bits32 ? r : round_bf16(r));
+}
+
+float reduce(Reduce kind, const float* values, std::int64_t n, std::int64_t stride, const RowConfig& config) {
+  if (kind == Reduce::max) return row_max(values, n, stride, config.dest, 1.0F);
+  if (kind == Reduce::min) return -row_max(values, n, stride, config.dest, -1.0F);
+  const float scaler = kind == Reduce::mean ? cut_bf16(1.0F / static_cast<float>(n)) : 1.0F;
+  if (stride != 1) return fpu::sum_column(values, n, stride, scaler, config.dest, config.fidelity);
+  return fpu::sum_row(values, n, scaler, config.dest, config.fidelity);
+}
+
+std::int64_t argmax(const float* values, std::int64_t n) { return std::max_element(values, values + n) - values; }
+
+void softmax_row(float* row, std::int64_t n, const RowConfig& config, bool stable) {
+  if (stable) {
+    as_sources(row, n, config.dest);
+    const float max = row_max(row, n, 1, config.dest, 1.0F);
+    fpu::sub(row, spread(max, n), row, n, config.dest);
+  } else {
+    for (std::int64_t i = 0; i < n; ++i) row[i] = flushed(as_source(row[i], config.dest));
+  }
+  exponential(row, n, config);
+  through_buffer(row, n, config.dest);
+  const float sum = fpu::sum_row(row, n, 1.0F, config.dest, config.fidelity);
+  const float scale =
+      exact::through_buffer(vector_function(sfpu::Function::reciprocal, sum, config.dest), config.dest);
+  fpu::mul(row, spread(scale, n), row, n, config.dest, config.fidelity);
+}
+
+void norm_row(float* row, std::int64_t n, const Norm& norm, const RowConfig& config) {
+  const Dest dest = config.dest;
+  as_sources(row, n, dest);
+  if (!norm.rms) {
+    fpu::sub(row, spread(mean_of(row, n, config), n), row, n, dest);
+    through_buffer(row, n, dest);
+  }
+  thread_local std::vector<float> squares;
+  squares.resize(static_cast<std::size_t>(n));
+  fpu::mul(row, row, squares.data(), n, dest, config.fidelity);
+  through_buffer(squares.data(), n, dest);
+  const float mean = mean_of(squares.data(), n, config), epsilon = cut_bf16(norm.epsilon);
+  float sum = 0.0F;
+  fpu::add(&mean, &epsilon, &sum, 1, dest);
+  const float scale = exact::through_buffer(reciprocal_root(sum, config), dest);
+  fpu::mul(row, spread(scale, n), row, n, dest, config.fidelity);
+  if (norm.weight != nullptr) {
+    through_buffer(row, n, dest);
+    fpu::mul(row, norm.weight, row, n, dest, config.fidelity);
+  }
+  if (norm.bias != nullptr) {
+    through_buffer(row, n, dest);
+    fpu::add(row, norm.bias, row, n, dest);
+  }
+}
+
+void rotary_row(const float* row, const float* cos, const float* sin, std::int64_t n, float* out,
+                const RowConfig& config) {
+  const std::int64_t half = n / 2;
+  thread_local std::vector<float> turned;
+  turned.resize(static_cast<std::size_t>(n));
+  fpu::mul(row + half, spread(-1.0F, half), turned.data(), half, config.dest, config.fidelity);
+  through_buffer(turned.data(), half, config.dest);
+  std::copy(row, row + half, turned.data() + half);
+  fpu::mul(turned.data(), sin, turned.data(), n, config.dest, config.fidelity);
+  through_buffer(turned.data(), n, config.dest);
+  fpu::mul(row, cos, out, n, config.dest, config.fidelity);
+  through_buffer(out, n, config.dest);
+  fpu::add(out, turned.data(), out, n, config.dest);
+}
+
+}  // namespace ttrt::exact

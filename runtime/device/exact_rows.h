@@ -1,0 +1,56 @@
+// Reductions, softmax, the norms and rotary embedding as the device's kernels compute them, bit for bit (Wormhole), one
+// row of a tensor at a time.
+//
+// Between two steps a value leaves Dest through the packer for a buffer and comes back as a source register's: bfloat16
+// with 16-bit Dest; with 32-bit Dest float32, of which a source keeps TF32 (10 mantissa bits). A row holds what the
+// input's format holds when it comes in and Dest's values when it goes out: the packer's last rounding is the caller's
+// (formats_device.h). Columns that pad a row to whole tiles play no part.
+//
+// Order of operations:
+//   sum, mean  fpu::sum_row; the scaler is 1 or 1 / n cut to bfloat16
+//   softmax    subtract the maximum (where stable), exponential in the same visit of Dest, sum, reciprocal, product
+//   norms      mean = sum * (1 / n) on the vector unit; x - mean; square; its mean; + eps (cut to bfloat16); reciprocal
+//              root in the same visit; products with that and the weight; + bias. RMS leaves the mean out.
+//   rotary     (-1 * second half or first half) * sin, x * cos, their sum
+#pragma once
+
+#include "device/fpu.h"
+
+namespace ttrt::exact {
+
+struct RowConfig {
+  Dest dest = Dest::bits32;
+  MathFidelity fidelity = MathFidelity::HiFi4;
+  bool approx = false;  // the vector unit's approximate modes: exponential of softmax, reciprocal root of the norms
+};
+constexpr RowConfig row_config(const ComputeConfig& c) {
+  return {.dest = dest_of(c), .fidelity = c.math_fidelity, .approx = c.math_approx_mode};
+}
+
+enum class Reduce : std::uint8_t { sum, mean, max, min };
+// `stride` 1: along a row; else down a column. n > 0.
+float reduce(Reduce kind, const float* values, std::int64_t n, std::int64_t stride, const RowConfig& config);
+// Index of the first of the largest values.
+std::int64_t argmax(const float* values, std::int64_t n);
+
+void softmax_row(float* row, std::int64_t n, const RowConfig& config, bool stable);
+
+struct Norm {
+  bool rms = false;
+  float epsilon = 1e-5F;
+  const float* weight = nullptr;  // n values each, nullptr: none
+  const float* bias = nullptr;
+};
+void norm_row(float* row, std::int64_t n, const Norm& norm, const RowConfig& config);
+
+// n is even; `out` is not `row`.
+void rotary_row(const float* row, const float* cos, const float* sin, std::int64_t n, float* out,
+                const RowConfig& config);
+
+// A value of Dest as the next step's source register holds it.
+float through_buffer(float value, Dest dest);
+// The vector unit's product.
+float vector_product(float a, float b, Dest dest);
+float reciprocal_root(float value, const RowConfig& config);
+
+}  // namespace ttrt::exact

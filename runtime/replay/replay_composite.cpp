@@ -1,0 +1,161 @@
+// Replay of reductions, softmax, norms and rotary embedding, which device/exact_rows.h computes row by row. There is no
+// fast form here: the ops' own kernels are judged by their harness.
+#include <algorithm>
+
+#include "device/exact_rows.h"
+#include "replay/replay.h"
+#include "replay/tiles.h"
+
+namespace ttrt::replay {
+namespace {
+
+using exact::RowConfig;
+
+ttc::Refusal refuse(const Case& c, Numerics numerics) {
+  if (numerics != Numerics::exact) return ttc::Reason{ttc::ReasonCode::Unimplemented, "fast numerics of " + c.op};
+  for (const Tensor& t : c.inputs) {
+    if (!is_float_format(t.dtype)) return ttc::Reason{ttc::ReasonCode::DtypeUnsupported, c.op + " is of float formats"};
+    if (volume(t.shape) == 0) return ttc::Reason{ttc::ReasonCode::Unsupported, "empty operands"};
+  }
+  return std::nullopt;
+}
+
+ttc::Refusal last_dim_only(const Case& c) {
+  const ttc::Json* dim = ttc::find_member(c.params, "dim");
+  const auto rank = static_cast<std::int64_t>(c.input("x").shape.size());
+  if (dim != nullptr && (ttc::as_int(*dim) == -1 || ttc::as_int(*dim) == rank - 1)) return std::nullopt;
+  return ttc::Reason{ttc::ReasonCode::Unimplemented, c.op + " over another dim than the last"};
+}
+
+// What the op library takes where the caller gives no configuration.
+constexpr ComputeConfig reduce_default{.math_fidelity = MathFidelity::HiFi3, .fp32_dest_acc_en = true};
+constexpr ComputeConfig softmax_default{
+    .math_fidelity = MathFidelity::HiFi3, .fp32_dest_acc_en = true, .math_approx_mode = true};
+constexpr ComputeConfig layer_norm_default{.math_fidelity = MathFidelity::HiFi4, .fp32_dest_acc_en = true};
+constexpr ComputeConfig rms_norm_default{
+    .math_fidelity = MathFidelity::HiFi4, .fp32_dest_acc_en = false, .math_approx_mode = true};
+constexpr ComputeConfig rotary_default{.math_fidelity = MathFidelity::HiFi4, .fp32_dest_acc_en = false};
+constexpr double default_epsilon = 1e-12;
+
+// Dest's values as the packer leaves them in the expected format.
+std::vector<float> packed(const std::vector<float>& values, const Tensor& expected, Dest dest) {
+  const Extent e = extent_of(expected.shape);
+  const auto tile = static_cast<std::size_t>(tile_bytes(expected.dtype));
+  std::vector<std::byte> bytes(static_cast<std::size_t>(e.tiles()) * tile);
+  std::vector<float> face_order(tile_elements);
+  std::byte* to = bytes.data();
+  for (std::int64_t b = 0; b < e.batch; ++b) {
+    for (std::int64_t t = 0; t < e.tile_rows() * e.tile_cols(); ++t, to += tile) {
+      const std::int64_t row0 = t / e.tile_cols() * tile_dim, col0 = t % e.tile_cols() * tile_dim;
+      for (int i = 0; i < tile_elements; ++i) {
+        const int face = i / face_elements;
+        const std::int64_t row = row0 + face / 2 * 16 + i % face_elements / 16, col = col0 + face % 2 * 16 + i % 16;
+        const bool inside = row < e.rows && col < e.cols;
+        face_order[static_cast<std::size_t>(i)] =
+            inside ? values[static_cast<std::size_t>((b * e.rows + row) * e.cols + col)] : 0.0F;
+      }
+      pack_dest(expected.dtype, dest, face_order.data(), to);
+    }
+  }
+  return from_tiles(bytes, expected.dtype, expected.shape);
+}
+
+template <exact::Reduce kind>
+Outcome reduce(const Case& c, Numerics numerics) {
+  if (auto refusal = c.unknown_params({"dim", "keepdim"})) return *refusal;
+  if (auto refusal = refuse(c, numerics)) return *refusal;
+  if (auto refusal = last_dim_only(c)) return *refusal;
+  const Tensor& x = c.input("x");
+  const RowConfig config = exact::row_config(c.config.value_or(reduce_default));
+  const Extent e = extent_of(x.shape);
+  std::vector<float> out;
+  for (std::int64_t r = 0; r < e.batch * e.rows; ++r) {
+    out.push_back(exact::reduce(kind, x.values.data() + r * e.cols, e.cols, 1, config));
+  }
+  // One column of results, in whatever shape the case has them.
+  Tensor column = c.expected.at(0);
+  column.shape = {e.batch * e.rows, 1};
+  return Outputs{packed(out, column, config.dest)};
+}
+
+Outcome argmax(const Case& c, Numerics numerics) {
+  if (auto refusal = c.unknown_params({"dim"})) return *refusal;
+  if (auto refusal = refuse(c, numerics)) return *refusal;
+  if (auto refusal = last_dim_only(c)) return *refusal;
+  const Tensor& x = c.input("x");
+  const Extent e = extent_of(x.shape);
+  std::vector<float> out;
+  for (std::int64_t r = 0; r < e.batch * e.rows; ++r) {
+    out.push_back(static_cast<float>(exact::argmax(x.values.data() + r * e.cols, e.cols)));
+  }
+  return Outputs{out};
+}
+
+Outcome softmax(const Case& c, Numerics numerics) {
+  if (auto refusal = c.unknown_params({"dim", "numeric_stable"})) return *refusal;
+  if (auto refusal = refuse(c, numerics)) return *refusal;
+  if (auto refusal = last_dim_only(c)) return *refusal;
+  const ttc::Json* flag = ttc::find_member(c.params, "numeric_stable");
+  const bool stable = flag == nullptr || ttc::as_bool(*flag);
+  const RowConfig config = exact::row_config(c.config.value_or(softmax_default));
+  const Extent e = extent_of(c.input("x").shape);
+  std::vector<float> values = c.input("x").values;
+  for (std::int64_t r = 0; r < e.batch * e.rows; ++r) {
+    exact::softmax_row(values.data() + r * e.cols, e.cols, config, stable);
+  }
+  return Outputs{packed(values, c.expected.at(0), config.dest)};
+}
+
+Outcome norm(const Case& c, Numerics numerics, bool rms) {
+  if (auto refusal = c.unknown_params({"epsilon"})) return *refusal;
+  if (auto refusal = refuse(c, numerics)) return *refusal;
+  const RowConfig config = exact::row_config(c.config.value_or(rms ? rms_norm_default : layer_norm_default));
+  const Extent e = extent_of(c.input("x").shape);
+  exact::Norm norm{.rms = rms, .epsilon = static_cast<float>(default_epsilon)};
+  const ttc::Json* epsilon = ttc::find_member(c.params, "epsilon");
+  if (epsilon != nullptr && epsilon->is_number()) norm.epsilon = static_cast<float>(ttc::as_double(*epsilon));
+  for (const char* name : {"w", "b"}) {
+    const Tensor* t = c.find(name);
+    if (t == nullptr) continue;
+    if (volume(t->shape) != e.cols) return ttc::Reason{ttc::ReasonCode::Unsupported, "a weight is one row of N values"};
+    (name[0] == 'w' ? norm.weight : norm.bias) = t->values.data();
+  }
+  std::vector<float> values = c.input("x").values;
+  for (std::int64_t r = 0; r < e.batch * e.rows; ++r) exact::norm_row(values.data() + r * e.cols, e.cols, norm, config);
+  return Outputs{packed(values, c.expected.at(0), config.dest)};
+}
+
+Outcome layer_norm(const Case& c, Numerics numerics) { return norm(c, numerics, false); }
+Outcome rms_norm(const Case& c, Numerics numerics) { return norm(c, numerics, true); }
+
+Outcome rotary(const Case& c, Numerics numerics) {
+  if (auto refusal = c.unknown_params({})) return *refusal;
+  if (auto refusal = refuse(c, numerics)) return *refusal;
+  const Tensor &x = c.input("x"), &cos = c.input("cos"), &sin = c.input("sin");
+  const Extent e = extent_of(x.shape), angles = extent_of(cos.shape);
+  if (e.cols % (2 * tile_dim) != 0 || angles.batch != 1 || angles.rows < e.rows || angles.cols != e.cols ||
+      sin.shape != cos.shape) {
+    return ttc::Reason{ttc::ReasonCode::Unsupported, "the angles' shape does not fit"};
+  }
+  const RowConfig config = exact::row_config(c.config.value_or(rotary_default));
+  std::vector<float> out(x.values.size());
+  for (std::int64_t r = 0; r < e.batch * e.rows; ++r) {
+    const std::int64_t at = r * e.cols, angle = r % e.rows * e.cols;
+    exact::rotary_row(x.values.data() + at, cos.values.data() + angle, sin.values.data() + angle, e.cols,
+                      out.data() + at, config);
+  }
+  return Outputs{packed(out, c.expected.at(0), config.dest)};
+}
+
+}  // namespace
+}  // namespace ttrt::replay
+
+TTRT_REGISTER_REPLAY(sum, "sum", ttrt::replay::reduce<ttrt::exact::Reduce::sum>)
+TTRT_REGISTER_REPLAY(mean, "mean", ttrt::replay::reduce<ttrt::exact::Reduce::mean>)
+TTRT_REGISTER_REPLAY(max, "max", ttrt::replay::reduce<ttrt::exact::Reduce::max>)
+TTRT_REGISTER_REPLAY(min, "min", ttrt::replay::reduce<ttrt::exact::Reduce::min>)
+TTRT_REGISTER_REPLAY(argmax, "argmax", ttrt::replay::argmax)
+TTRT_REGISTER_REPLAY(softmax, "softmax", ttrt::replay::softmax)
+TTRT_REGISTER_REPLAY(layer_norm, "layer_norm", ttrt::replay::layer_norm)
+TTRT_REGISTER_REPLAY(rms_norm, "rms_norm", ttrt::replay::rms_norm)
+TTRT_REGISTER_REPLAY(rotary_embedding, "rotary_embedding", ttrt::replay::rotary)
