@@ -4,6 +4,7 @@
 
 #include "device/arch.h"
 #include "device/matmul.h"
+#include "device/sfpu.h"
 #include "ops/rules.h"
 #include "ops/tiles.h"
 #include "ops/unary.h"
@@ -90,8 +91,6 @@ Kernel prepare(const OpCall& call, const PrepareContext& context) {
   const TensorSpec& x = spec_of(call, "x");
   const TensorSpec weight = weight_spec(call);
   const std::string& activation = call.string("activation");
-  // The matrix unit's relu is exact; the vector unit's functions have no bit-exact model here.
-  if (context.numerics == Numerics::exact && !activation.empty() && activation != "relu") return {};
   MatmulSpec spec{.batch = x.batch(), .b_batch = 1, .m = x.rows(), .k = weight.logical[0], .n = weight.logical[1]};
   spec.a = x.dtype;
   spec.b = weight.dtype;
@@ -100,7 +99,12 @@ Kernel prepare(const OpCall& call, const PrepareContext& context) {
   spec.numerics = context.numerics;
   const int w = call.tensor_index("weight"), b = call.tensor_index("bias");
   if (b >= 0) spec.bias = call.tensors.at(static_cast<std::size_t>(b)).dtype;
-  if (const TileFunction function = activation_function(activation)) {
+  // relu is the same either way: the packer's.
+  const auto exact = context.numerics == Numerics::exact && activation != "relu" ? sfpu::function_from_string(activation)
+                                                                                 : std::nullopt;
+  if (exact) {
+    spec.activation = [function = *exact, out = spec.out](std::span<float> v) { sfpu::run_behind(function, out, v); };
+  } else if (const TileFunction function = activation_function(activation)) {
     spec.activation = [function](std::span<float> v) {
       constexpr float none[4] = {};
       function(v.data(), none);

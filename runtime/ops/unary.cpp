@@ -1,6 +1,7 @@
 // Element-wise functions of one tensor: tt.relu, tt.gelu, ... Each is a row of a table: a function of one float, the
 // ATen spellings it serves, and its parameters. Kernels widen a tile to float32, apply the function and round to
-// nearest even, as the vector unit's kernels do. The result's padding is zero whatever f(0) is.
+// nearest even, as the vector unit's kernels do; exact numerics take the vector unit's own functions (device/sfpu.h)
+// where there are any. The result's padding is zero whatever f(0) is.
 #include "ops/unary.h"
 
 #include <algorithm>
@@ -9,6 +10,7 @@
 #include <list>
 #include <map>
 
+#include "device/sfpu.h"
 #include "ops/rules.h"
 #include "ops/simd.h"
 #include "ops/tiles.h"
@@ -291,10 +293,60 @@ Params params_of(const Row& row, const OpCall& call) {
   return params;
 }
 
+// ---- exact numerics
+
+struct ExactFunction {
+  sfpu::Function function;
+  sfpu::Params params;
+};
+
+std::optional<ExactFunction> exact_pow(float exponent) {
+  using sfpu::Function;
+  if (exponent == 2.0F) return ExactFunction{Function::square, {}};
+  if (exponent == 0.5F) return ExactFunction{Function::sqrt, {}};
+  if (exponent == -0.5F) return ExactFunction{Function::rsqrt, {}};
+  if (exponent == -1.0F) return ExactFunction{Function::reciprocal, {}};
+  return std::nullopt;
+}
+
+// nullopt where the vector unit's function is not modelled.
+std::optional<ExactFunction> exact_function(const Row& row, const OpCall& call) {
+  const Params p = params_of(row, call);
+  const std::string_view name = row.name.substr(3);  // without "tt."
+  if (name == "pow_scalar") return exact_pow(p[0]);
+  if (name == "clamp" || name == "hardtanh") return ExactFunction{sfpu::Function::clamp, p};
+  if (name == "gelu" && call.string("approximate") == "tanh") return ExactFunction{sfpu::Function::gelu_tanh, {}};
+  if (name == "elu" && (p[1] != 1.0F || p[2] != 1.0F)) return std::nullopt;
+  const auto function = sfpu::function_from_string(name);
+  if (!function) return std::nullopt;
+  if (*function == sfpu::Function::softplus) return ExactFunction{*function, {p[0], 1.0F / p[0], p[1], 0.0F}};
+  return ExactFunction{*function, p};
+}
+
+Kernel prepare_exact(const OpCall& call) {
+  const auto exact = exact_function(row_of(call), call);
+  if (!exact) return {};
+  const TileGrid grid(call.tensors.at(0));
+  const Dest dest = grid.dtype == DataType::float32 ? Dest::bits32 : Dest::bits16;
+  const bool mask = grid.ragged();
+  if (dest == Dest::bits16) sfpu::table(exact->function, exact->params);  // made now, not in the first run
+  return [=](const KernelArgs& args) {
+    const std::byte* in = args.in[0]->data();
+    std::byte* out = args.out[0]->data();
+    parallel_for(grid.tiles(), 8, [&](std::int64_t t) {
+      alignas(64) float v[tile_elements];
+      load_tile(grid.dtype, in + t * grid.bytes, v);
+      sfpu::run(exact->function, exact->params, dest, v);
+      if (mask) zero_outside(v, grid.rows_in(t), grid.cols_in(t));
+      pack_dest(grid.dtype, dest, v, out + t * grid.bytes);
+    });
+  };
+}
+
 // ---- record functions
 
 Kernel prepare(const OpCall& call, const PrepareContext& context) {
-  if (context.numerics != Numerics::fast) return {};
+  if (context.numerics == Numerics::exact) return prepare_exact(call);
   const Row& row = row_of(call);
   const TileFunction function = row.choose != nullptr ? row.choose(call) : row.function;
   const Params params = params_of(row, call);

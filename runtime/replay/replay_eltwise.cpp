@@ -1,13 +1,17 @@
-// Replay of add, subtract and multiply, with row, column and scalar operands.
+// Replay of arithmetic, maximum, minimum and comparisons of two tensors, with row, column and scalar operands.
 //
 // bfloat16 and block formats: add and subtract run in the matrix unit with a 16-bit Dest; multiply runs in the vector
 // unit as a float32 product rounded to nearest even, where a zero or denormal factor gives +0. float32: all three run
-// in the vector unit, which rounds as IEEE single does and takes denormals, operands and results, as +0.
+// in the vector unit, which rounds as IEEE single does and takes denormals, operands and results, as +0. Division,
+// maximum and minimum run in the vector unit; comparisons are a difference and a test of it against zero.
+#include <algorithm>
 #include <bit>
 #include <cmath>
+#include <optional>
 
 #include "device/formats_device.h"
 #include "device/fpu.h"
+#include "device/sfpu.h"
 #include "replay/replay.h"
 #include "replay/tiles.h"
 
@@ -40,7 +44,34 @@ std::vector<float> spread(const Tensor& b, const Shape& shape) {
   return out;
 }
 
-enum class Op : std::uint8_t { add, sub, mul };
+enum class Op : std::uint8_t { add, sub, mul, divide, maximum, minimum, eq, ne, lt, le, gt, ge };
+
+// The test a comparison makes of the difference; nullopt for the other ops.
+std::optional<sfpu::Function> test_of(Op op) {
+  switch (op) {
+    case Op::eq:
+      return sfpu::Function::eqz;
+    case Op::ne:
+      return sfpu::Function::nez;
+    case Op::lt:
+      return sfpu::Function::ltz;
+    case Op::le:
+      return sfpu::Function::lez;
+    case Op::gt:
+      return sfpu::Function::gtz;
+    case Op::ge:
+      return sfpu::Function::gez;
+    default:
+      return std::nullopt;
+  }
+}
+
+std::optional<sfpu::Function2> pair_of(Op op) {
+  if (op == Op::divide) return sfpu::Function2::divide;
+  if (op == Op::maximum) return sfpu::Function2::maximum;
+  if (op == Op::minimum) return sfpu::Function2::minimum;
+  return std::nullopt;
+}
 
 float ieee(Op op, float a, float b) {
   const float x = flush(a), y = flush(b);
@@ -50,6 +81,16 @@ float ieee(Op op, float a, float b) {
 
 // Dest values of one tile.
 void tile_op(Op op, Numerics numerics, bool float32, const float* a, const float* b, float* dest) {
+  const Dest mode = float32 ? Dest::bits32 : Dest::bits16;
+  const std::span<float> out(dest, tile_elements);
+  if (const auto pair = pair_of(op)) {
+    std::copy_n(a, tile_elements, dest);
+    return sfpu::run(*pair, mode, out, {b, tile_elements});
+  }
+  if (const auto test = test_of(op)) {
+    tile_op(Op::sub, numerics, float32, a, b, dest);
+    return sfpu::run(*test, {}, mode, out);
+  }
   if (float32 || op == Op::mul || numerics == Numerics::fast) {
     for (int i = 0; i < tile_elements; ++i) {
       const float v = ieee(op, a[i], b[i]);
@@ -96,13 +137,26 @@ Outcome binary(const Case& c, Numerics numerics, Op op) {
   return Outputs{from_tiles(tiles, out, shape)};
 }
 
-Outcome add(const Case& c, Numerics numerics) { return binary(c, numerics, Op::add); }
-Outcome subtract(const Case& c, Numerics numerics) { return binary(c, numerics, Op::sub); }
-Outcome multiply(const Case& c, Numerics numerics) { return binary(c, numerics, Op::mul); }
+template <Op op>
+Outcome run(const Case& c, Numerics numerics) {
+  return binary(c, numerics, op);
+}
+
+const bool registered = [] {
+  register_runner("add", run<Op::add>);
+  register_runner("subtract", run<Op::sub>);
+  register_runner("multiply", run<Op::mul>);
+  register_runner("divide", run<Op::divide>);
+  register_runner("maximum", run<Op::maximum>);
+  register_runner("minimum", run<Op::minimum>);
+  register_runner("eq", run<Op::eq>);
+  register_runner("ne", run<Op::ne>);
+  register_runner("lt", run<Op::lt>);
+  register_runner("le", run<Op::le>);
+  register_runner("gt", run<Op::gt>);
+  register_runner("ge", run<Op::ge>);
+  return true;
+}();
 
 }  // namespace
 }  // namespace ttrt::replay
-
-TTRT_REGISTER_REPLAY(add, "add", ttrt::replay::add)
-TTRT_REGISTER_REPLAY(subtract, "subtract", ttrt::replay::subtract)
-TTRT_REGISTER_REPLAY(multiply, "multiply", ttrt::replay::multiply)
