@@ -428,4 +428,12 @@ TileFunction activation_function(std::string_view name) {
   return nullptr;
 }
 
+TileFunction fast_function(std::string_view name) {
+  if (name == "gelu") return vectorised<f_gelu>;
+  for (const Row& row : rows()) {
+    if (row.name.substr(3) == name) return row.function;
+  }
+  return nullptr;
+}
+
 }  // namespace ttrt::ops

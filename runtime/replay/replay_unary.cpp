@@ -1,12 +1,13 @@
 // Replay of element-wise functions of one tensor, and of the activations that linear fuses.
 //
 // bfloat16 tensors go through a 16-bit Dest, float32 tensors through a 32-bit one; block formats come out of the
-// unpacker as bfloat16. With fast numerics the C library's functions stand in, rounded as the packer rounds.
+// unpacker as bfloat16. Fast numerics are those of the op records.
 #include <algorithm>
 #include <array>
 
 #include "device/formats_device.h"
 #include "device/sfpu.h"
+#include "ops/unary.h"
 #include "replay/replay.h"
 #include "replay/tiles.h"
 
@@ -129,6 +130,29 @@ Outcome run_tiles(const Tensor& x, const Tensor& expected, const Activation& act
   return Outputs{from_tiles(out, expected.dtype, expected.shape)};
 }
 
+// What the op records compute, where there is a record; approximate modes are served by the accurate function.
+Outcome run_fast(const Tensor& x, const Tensor& expected, const Call& call, Dest dest) {
+  std::string_view name = sfpu::to_string(call.function);
+  if (call.function == Function::gelu_approx) name = "gelu";
+  if (call.function == Function::exp_approx) name = "exp";
+  if (call.function == Function::sigmoid_approx || call.function == Function::sigmoid_fast_exp) name = "sigmoid";
+  Params p = call.params;
+  if (call.function == Function::relu_max) name = "hardtanh", p = {0.0F, call.params[0]};
+  if (call.function == Function::softplus) p = {call.params[0], call.params[2]};
+  if (call.function == Function::elu) p = {call.params[0], 1.0F, 1.0F};
+  const ops::TileFunction function = ops::fast_function(name);
+  if (function == nullptr) return unknown("fast numerics of " + std::string(name));
+  return run_tiles(
+      x, expected,
+      [&](std::span<float> v) {
+        function(v.data(), p.data());
+        if (dest == Dest::bits16) {
+          for (float& f : v) f = bf16_to_f32(f32_to_bf16(f));
+        }
+      },
+      dest);
+}
+
 Outcome unary(const Case& c, Numerics numerics) {
   const auto* spelling =
       std::find_if(std::begin(spellings), std::end(spellings), [&](const Spelling& s) { return s.op == c.op; });
@@ -143,13 +167,18 @@ Outcome unary(const Case& c, Numerics numerics) {
   const bool wide = x.dtype == DataType::float32;
   const Dest dest = wide ? Dest::bits32 : Dest::bits16;
   const Call bound = std::get<Call>(call);
-  if (numerics == Numerics::fast) return unknown("fast numerics of single functions");
+  if (numerics == Numerics::fast) return run_fast(x, expected, bound, dest);
   return run_tiles(x, expected, [&](std::span<float> v) { sfpu::run(bound.function, bound.params, dest, v); }, dest);
 }
 
 template <Function function>
 Activation fused(Numerics numerics, DataType out) {
-  if (numerics != Numerics::exact) return nullptr;
+  if (numerics != Numerics::exact) {
+    return [act = ops::activation_function(sfpu::to_string(function))](std::span<float> values) {
+      constexpr float none[4] = {};
+      act(values.data(), none);
+    };
+  }
   return [out](std::span<float> values) { sfpu::run_behind(function, out, values); };
 }
 
