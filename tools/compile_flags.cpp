@@ -5,10 +5,10 @@
 
 #include <fstream>
 #include <iostream>
-#include <sstream>
 
 #include "formats/safetensors.h"
 #include "formats/shape_prop.h"
+#include "model_io.h"
 #include "signature.h"
 #include "support/error.h"
 #include "support/json_util.h"
@@ -51,19 +51,18 @@ std::map<std::string, InputShape> given_shapes(const ir::Model& model, const Com
   const auto inputs = ttrt::user_inputs(model);
   const auto position = [&](const std::string& name) { return ttrt::user_input_index(model, name); };
   if (!flags.io.empty())
-    for (const auto& [name, tensor] : read_safetensors(flags.io).tensors)
-      if (const int i = position(name); i >= 0) out[inputs[static_cast<std::size_t>(i)].name] = {.sizes = tensor.sizes, .dtype = tensor.dtype};
+    for (const auto& [name, tensor] : read_safetensors(flags.io).tensors) {
+      // A sequence of calls has the shapes of its first.
+      const int i = position(name.starts_with("step0.") ? name.substr(6) : name);
+      if (i >= 0) out[inputs[static_cast<std::size_t>(i)].name] = {.sizes = tensor.sizes, .dtype = tensor.dtype};
+    }
   for (const std::string& text : flags.shapes) {
     const std::size_t eq = text.find('=');
     const int i = eq == std::string::npos ? -1 : position(text.substr(0, eq));
     if (i < 0) throw usage_error("--shape " + text + ": the model has no such input", "the shapes of inputs are given as NAME=8x128");
     InputShape& shape = out[inputs[static_cast<std::size_t>(i)].name];
-    shape.sizes.clear();
-    std::istringstream dims(text.substr(eq + 1));
-    for (std::string dim; std::getline(dims, dim, 'x');) {
-      if (dim.empty() || dim.size() > 12 || dim.find_first_not_of("0123456789") != std::string::npos) throw usage_error("--shape " + text + ": no shape such as 8x128");
-      shape.sizes.push_back(std::stoll(dim));
-    }
+    const InputShape given = parse_shape(text.substr(eq + 1), "--shape " + text);
+    shape = {.sizes = given.sizes, .dtype = given.dtype ? given.dtype : shape.dtype};
   }
   return out;
 }
@@ -108,7 +107,7 @@ void add_compile_flags(CLI::App& app, CompileFlags& flags) {
   list("--fallback-module", flags.fallback_module, "Modules (glob) kept on the CPU");
   list("--fallback-node", flags.fallback_node, "Nodes (glob) kept on the CPU");
   app.add_flag("--require-full", flags.require_full, "Fail (exit code 3) where anything stays on the CPU");
-  list("--shape", flags.shapes, "NAME=8x128: sizes of free dims, for placement and for models without shapes");
+  list("--shape", flags.shapes, "NAME=8x128 or NAME=i64:8x128: sizes of free dims, for placement and for models without shapes");
   app.add_option("--io", flags.io, "Take the shapes from these inputs (safetensors)");
   names("--passes", flags.passes.passes, "Run these passes, in this order");
   names("--disable", flags.passes.disable, "Leave these passes out");

@@ -53,19 +53,6 @@ std::size_t input_index(const ir::Model& model, const std::string& name, const s
   throw usage_error(flag + ": the model has no input '" + name + "'", close.empty() ? "its inputs are " + all : "did you mean '" + close + "'? Its inputs are " + all);
 }
 
-Shape parse_shape(const std::string& text, const std::string& flag) {
-  Shape out;
-  const char *at = text.data(), *end = at + text.size();
-  while (at < end) {
-    std::int64_t dim = 0;
-    const auto [next, error] = std::from_chars(at, end, dim);
-    if (error != std::errc() || dim < 0 || dim > (std::int64_t{1} << 40) || (next < end && *next != 'x')) throw usage_error(flag + ": '" + text + "' is no shape such as 8x128");
-    out.push_back(dim);
-    at = next < end ? next + 1 : next;
-  }
-  return out;
-}
-
 // Standard normal floats; integers and bools 0 or 1, which are valid as indices and as masks.
 HostTensor random_tensor(DType dtype, const Shape& sizes, std::uint64_t seed) {
   std::mt19937_64 engine(seed);
@@ -104,7 +91,7 @@ class InputMaker {
     given_.resize(formal_.size());
     for (const std::string& text : flags.shapes) {
       const auto [name, shape] = split_assignment(text, "--shape");
-      given_shapes_[input_index(model, name, "--shape")] = parse_shape(shape, "--shape " + text);
+      given_shapes_[input_index(model, name, "--shape")] = parse_shape(shape, "--shape " + text).sizes;
     }
     for (const std::string& text : flags.inputs) {
       const auto [name, value] = split_assignment(text, "--input");
@@ -216,6 +203,24 @@ Case read_case(const ir::Model& model, const SafeTensors& file, const std::strin
 }
 
 }  // namespace
+
+InputShape parse_shape(const std::string& text, const std::string& flag) {
+  InputShape out;
+  const std::size_t colon = text.find(':');
+  if (colon != std::string::npos && !(out.dtype = dtype_from_string(text.substr(0, colon))))
+    throw usage_error(flag + ": '" + text.substr(0, colon) + "' is no dtype such as i64");
+  const char *at = text.data() + (colon == std::string::npos ? 0 : colon + 1), *end = text.data() + text.size();
+  while (at < end) {
+    std::int64_t dim = 0;
+    const auto [next, error] = std::from_chars(at, end, dim);
+    const bool more = next < end && *next == 'x' && next + 1 < end;
+    if (error != std::errc() || dim < 0 || dim > (std::int64_t{1} << 40) || (next < end && !more))
+      throw usage_error(flag + ": '" + text + "' is no shape such as 8x128");
+    out.sizes.push_back(dim);
+    at = more ? next + 1 : next;
+  }
+  return out;
+}
 
 void add_input_flags(CLI::App& app, InputFlags& flags) {
   app.add_option("--io", flags.io, "Inputs in0, in1, ... and expected outputs out0, ... (safetensors)");

@@ -8,6 +8,7 @@
 
 #include "command.h"
 #include "executor.h"
+#include "formats/shape_prop.h"
 #include "ir/model.h"
 #include "metrics.h"
 
@@ -18,9 +19,11 @@ struct InputFlags {
   std::string io, io_prefix;
   bool io_steps = false;
   std::vector<std::string> inputs;     // NAME=@x.npy | rand:SEED | zeros | ones | arange
-  std::vector<std::string> shapes;     // NAME=8x128
+  std::vector<std::string> shapes;     // NAME=8x128 or NAME=i64:8x128
   std::uint64_t seed = 0;
 };
+// "8x128", or "i64:8x128" with a dtype. Throws Error (usage), naming `flag`.
+InputShape parse_shape(const std::string& text, const std::string& flag);
 void add_input_flags(CLI::App& app, InputFlags& flags);
 
 // Flags that say how to execute.

@@ -33,6 +33,17 @@ bool feeds_embedding(const ir::Value& value) {
                      [&](const ir::Node* node) { return node->op() == "aten.embedding.default" && node->operand(1) == &value; });
 }
 
+// i64 for indices of embeddings and for what comes with them, one number a token: masks, segments, positions.
+DType guess_dtype(const ir::Model& model, const ir::Value& value, const std::map<std::string, InputShape>& given) {
+  if (feeds_embedding(value)) return DType::i64;
+  const auto& sizes = given.at(value.name).sizes;
+  for (const ir::GraphInput& other : model.graph->inputs()) {
+    const auto found = given.find(other.value->name);
+    if (found != given.end() && feeds_embedding(*other.value) && found->second.sizes == sizes) return DType::i64;
+  }
+  return DType::f32;
+}
+
 ShapeSample sample_of(const ir::Model& model, const std::map<std::string, InputShape>& given) {
   ShapeSample sample;
   std::set<std::string> known;
@@ -51,7 +62,7 @@ ShapeSample sample_of(const ir::Model& model, const std::map<std::string, InputS
     for (const std::int64_t n : found->second.sizes)
       if (n < 0 || __builtin_mul_overflow(elements, std::max<std::int64_t>(n, 1), &elements) || elements > max_elements)
         throw usage_error("the shape of input '" + value.name + "' is impossible");
-    const DType guess = value.type.has_dtype ? value.type.dtype : feeds_embedding(value) ? DType::i64 : DType::f32;
+    const DType guess = value.type.has_dtype ? value.type.dtype : guess_dtype(model, value, given);
     sample.inputs[value.name] = {found->second.dtype.value_or(guess), found->second.sizes};
   }
   for (const auto& [name, shape] : given)

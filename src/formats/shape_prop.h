@@ -16,7 +16,7 @@ namespace ttc {
 
 struct InputShape {
   std::vector<std::int64_t> sizes;
-  std::optional<DType> dtype;       // nullopt: i64 where the input is an index of an embedding, else f32
+  std::optional<DType> dtype;       // nullopt: i64 for indices of an embedding and inputs of their sizes, else f32
 };
 
 struct ShapeReport {
