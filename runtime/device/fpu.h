@@ -33,6 +33,15 @@ float sum_row(const float* row, std::int64_t n, float scaler, Dest mode, MathFid
 float sum_column(const float* first, std::int64_t n, std::int64_t stride, float scaler, Dest mode,
                  MathFidelity fidelity);
 
+// A small product of row-major floats, dense out: `b` [m, k] in SrcB times `a` [k, n] in SrcA, k a multiple of 32, in the
+// order of device/matmul_exact.h.
+struct Matrix {
+  const float* values;
+  std::int64_t down, across;  // distance of rows and of columns; swapped for a transposed matrix
+};
+void product(const Matrix& b, const Matrix& a, float* out, std::int64_t m, std::int64_t n, std::int64_t k, Dest mode,
+             MathFidelity fidelity);
+
 // How a second operand tile is spread over the first: its row 0, its column 0, or its first element.
 enum class Broadcast : std::uint8_t { none, row, column, scalar };
 // Face order to face order; `out` is not `in`.

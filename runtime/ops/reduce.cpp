@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "device/exact_rows.h"
 #include "ops/row_math.h"
 #include "ops/rules.h"
 #include "ops/simd.h"
@@ -107,6 +108,19 @@ std::vector<TensorSpec> infer(const OpCall& call) {
   return {tiled(std::move(out), x.dtype)};
 }
 
+// As the device reduces: a scaler cut to bfloat16, 32-bit Dest.
+void reduce_exact(Kind kind, const Step& step, const float* in, float* out) {
+  constexpr exact::RowConfig config{.dest = Dest::bits32, .fidelity = MathFidelity::HiFi3};
+  const exact::Reduce how = kind == Kind::mean   ? exact::Reduce::mean
+                            : kind == Kind::amax ? exact::Reduce::max
+                            : kind == Kind::amin ? exact::Reduce::min
+                                                 : exact::Reduce::sum;
+  parallel_for(step.outer * step.inner, 16, [&](std::int64_t i) {
+    const float* first = in + i / step.inner * step.n * step.inner + i % step.inner;
+    out[i] = exact::reduce(how, first, step.n, step.inner, config);
+  });
+}
+
 void reduce(Kind kind, const Step& step, const float* in, float* out, float correction) {
   parallel_for(step.outer, 64, [&](std::int64_t o) {
     const float* from = in + o * step.n * step.inner;
@@ -119,7 +133,8 @@ void reduce(Kind kind, const Step& step, const float* in, float* out, float corr
 }
 
 Kernel prepare_kind(const OpCall& call, const PrepareContext& context, Kind kind, float correction) {
-  if (context.numerics != Numerics::fast) return {};
+  const bool exact = context.numerics == Numerics::exact;
+  if (exact && kind == Kind::var) return {};
   const TensorSpec& x = spec_of(call, "x");
   const std::vector<Step> steps = steps_of(x.logical, dims_of(call));
   const auto in_size = static_cast<std::size_t>(volume(x.logical));
@@ -129,7 +144,10 @@ Kernel prepare_kind(const OpCall& call, const PrepareContext& context, Kind kind
     load_rows(*args.in[0], values);
     for (std::size_t i = 0; i < steps.size(); ++i) {
       float* next = scratch(2 + static_cast<int>(i % 2), out_size(steps[i]));
-      reduce(kind, steps[i], values, next, correction);
+      if (exact)
+        reduce_exact(kind, steps[i], values, next);
+      else
+        reduce(kind, steps[i], values, next, correction);
       values = next;
     }
     store_rows(values, Rounding::away, *args.out[0]);

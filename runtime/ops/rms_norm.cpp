@@ -2,6 +2,7 @@
 // Intermediate rounding as in tt.layer_norm.
 #include <limits>
 
+#include "device/exact_rows.h"
 #include "ops/norm.h"
 #include "ops/row_math.h"
 
@@ -39,12 +40,19 @@ LowerResult lower(const LowerContext& context) {
 }
 
 Kernel prepare(const OpCall& call, const PrepareContext& context) {
-  if (context.numerics != Numerics::fast) return {};
   const auto run = call.boolean("fp32_acc") ? dispatch<RmsNormRow<false>, float*, std::int64_t, const float*, float>
                                             : dispatch<RmsNormRow<true>, float*, std::int64_t, const float*, float>;
   const auto eps = static_cast<float>(call.number("eps"));
+  const bool exact = context.numerics == Numerics::exact;
+  const exact::RowConfig config{.dest = call.boolean("fp32_acc") ? Dest::bits32 : Dest::bits16};
   return [=, weight = RowOperand(call, context, "weight", 1)](const KernelArgs& args) {
     const float* w = weight.get(args);
+    if (exact) {
+      const exact::Norm norm{.rms = true, .epsilon = eps, .weight = w};
+      for_each_row(*args.in[0], *args.out[0], Rounding::away,
+                   [&](float* row, std::int64_t n) { exact::norm_row(row, n, norm, config); });
+      return;
+    }
     for_each_row(*args.in[0], *args.out[0], Rounding::away, [&](float* row, std::int64_t n) { run(row, n, w, eps); });
   };
 }

@@ -1,5 +1,6 @@
 // tt.softmax and tt.log_softmax: over any dim, shifted by the row's maximum; padding never takes part.
 // Over the last dim bands of rows are worked on in place; over another dim the tensor passes through row-major floats.
+#include "device/exact_rows.h"
 #include "ops/norm.h"
 #include "ops/row_math.h"
 
@@ -28,6 +29,16 @@ struct SoftmaxRow {
 };
 
 using RowFunction = void (*)(float*, std::int64_t, bool);
+
+// What the device's kernel leaves, its steps in device/exact_rows.h.
+template <Dest dest>
+void exact_row(float* row, std::int64_t n, bool safe) {
+  if (safe && std::all_of(row, row + n, [](float x) { return x == -inf_f; })) {
+    std::fill(row, row + n, 0.0F);
+    return;
+  }
+  exact::softmax_row(row, n, {.dest = dest}, true);
+}
 
 LowerResult lower(const LowerContext& context) {
   if (auto no = check_floats(context)) return *no;
@@ -70,8 +81,7 @@ void strided(const DeviceTensor& in, DeviceTensor& out, std::int64_t dim, RowFun
   store_rows(values, Rounding::away, out);
 }
 
-Kernel prepare_with(const OpCall& call, const PrepareContext& context, RowFunction run, bool safe) {
-  if (context.numerics != Numerics::fast) return {};
+Kernel prepare_with(const OpCall& call, RowFunction run, bool safe) {
   const std::size_t rank = call.tensors.at(0).logical.size();
   const std::int64_t dim = wrap_dim(call, call.integer("dim"), rank);
   if (rank == 0 || dim == static_cast<std::int64_t>(rank) - 1) {
@@ -83,13 +93,18 @@ Kernel prepare_with(const OpCall& call, const PrepareContext& context, RowFuncti
 }
 
 Kernel prepare(const OpCall& call, const PrepareContext& context) {
-  const RowFunction run = call.boolean("fp32_acc") ? dispatch<SoftmaxRow<false, false>, float*, std::int64_t, bool>
+  const bool wide = call.boolean("fp32_acc");
+  if (context.numerics == Numerics::exact) {
+    return prepare_with(call, wide ? exact_row<Dest::bits32> : exact_row<Dest::bits16>, call.boolean("safe"));
+  }
+  const RowFunction run = wide ? dispatch<SoftmaxRow<false, false>, float*, std::int64_t, bool>
                                                    : dispatch<SoftmaxRow<false, true>, float*, std::int64_t, bool>;
-  return prepare_with(call, context, run, call.boolean("safe"));
+  return prepare_with(call, run, call.boolean("safe"));
 }
 
 Kernel prepare_log(const OpCall& call, const PrepareContext& context) {
-  return prepare_with(call, context, dispatch<SoftmaxRow<true, false>, float*, std::int64_t, bool>, false);
+  if (context.numerics != Numerics::fast) return {};
+  return prepare_with(call, dispatch<SoftmaxRow<true, false>, float*, std::int64_t, bool>, false);
 }
 
 std::vector<RtValue> reference(Reference& aten, const OpCall& call, std::span<const RtValue> args) {

@@ -1,0 +1,25 @@
+// Scaled dot product attention of one head as the device's fused kernel computes it (Wormhole), in chunks of 32 queries
+// and 32 keys.
+//
+// For a chunk of queries, over the chunks of keys: scores = q k^T; the causal mask (0 or -infinity) is added on the
+// diagonal; max = the larger of the old maximum and the row's; p = exp((scores - max) * scale) with the approximate
+// exponential, the scale folded into its constant; sums += p, tile by tile, not yet along the row; out = p v. Where
+// there were chunks before: d = exp((old max - max) * scale) by a polynomial with the scale cut to bfloat16; the packer
+// adds old sums * d to the sums and old out * d to out in memory (nearest even). At the end the sums are added along the
+// row by a product with ones, and out is multiplied by their reciprocal.
+// Every intermediate is bfloat16 with 16-bit Dest: bit-exact. With 32-bit Dest intermediates are float32 here and the
+// exponential is the accurate one: the closest form found, not bit-exact.
+#pragma once
+
+#include "device/exact_rows.h"
+
+namespace ttrt::exact {
+
+struct AttentionShape {
+  std::int64_t queries, keys, width, value_width;  // multiples of 32; causal: as many queries as keys
+};
+// Row-major: q [queries, width], k [keys, width], v [keys, value_width], out [queries, value_width] (Dest values).
+void attention_head(const float* q, const float* k, const float* v, const AttentionShape& shape, float scale,
+                    bool causal, const RowConfig& config, float* out);
+
+}  // namespace ttrt::exact

@@ -1,0 +1,216 @@
+// Replay of attention and of whole blocks: several ops in a row, each leaving a bfloat16 tensor, as a model runs them.
+#include <cmath>
+
+#include "device/exact_attention.h"
+#include "device/matmul.h"
+#include "device/sfpu.h"
+#include "replay/replay.h"
+#include "replay/tiles.h"
+
+namespace ttrt::replay {
+namespace {
+
+using exact::RowConfig;
+
+ttc::Refusal refuse(const Case& c, Numerics numerics) {
+  if (numerics != Numerics::exact) return ttc::Reason{ttc::ReasonCode::Unimplemented, "fast numerics of " + c.op};
+  for (const Tensor& t : c.inputs) {
+    if (t.dtype != DataType::bfloat16) return ttc::Reason{ttc::ReasonCode::DtypeUnsupported, c.op + " is of bfloat16"};
+  }
+  return std::nullopt;
+}
+
+ttc::Refusal refuse_attention(const Case& c) {
+  const Shape &q = c.input("q").shape, &k = c.input("k").shape, &v = c.input("v").shape;
+  for (const char* name : {"q_chunk", "k_chunk"}) {
+    const ttc::Json* size = ttc::find_member(c.params, name);
+    if (size != nullptr && ttc::as_int(*size) != tile_dim) {
+      return ttc::Reason{ttc::ReasonCode::Unimplemented, "chunks of another size than 32"};
+    }
+  }
+  const bool fits = q.size() == 4 && k.size() == 4 && v.size() == 4 && k[0] == q[0] && v[0] == q[0] && k[1] > 0 &&
+                    k[1] == v[1] && q[1] % k[1] == 0 && k[2] == v[2] && k[3] == q[3] &&
+                    (q[2] | q[3] | k[2] | v[3]) % tile_dim == 0;
+  if (fits) return std::nullopt;
+  return ttc::Reason{ttc::ReasonCode::Unsupported, "the operands' shapes do not fit"};
+}
+
+std::vector<float> packed(std::vector<float> values) {
+  for (float& v : values) v = round_bf16_away(v);
+  return values;
+}
+
+Outcome attention(const Case& c, Numerics numerics) {
+  if (auto refusal = c.unknown_params({"is_causal", "q_chunk", "k_chunk"})) return *refusal;
+  if (auto refusal = refuse(c, numerics)) return *refusal;
+  if (auto refusal = refuse_attention(c)) return *refusal;
+  const Tensor &q = c.input("q"), &k = c.input("k"), &v = c.input("v");
+  const exact::AttentionShape shape{q.shape[2], k.shape[2], q.shape[3], v.shape[3]};
+  const ttc::Json* flag = ttc::find_member(c.params, "is_causal");
+  const bool causal = flag != nullptr && ttc::as_bool(*flag);
+  if (causal && shape.queries != shape.keys) return ttc::Reason{ttc::ReasonCode::Unsupported, "causal and not square"};
+  const float scale = 1.0F / std::sqrt(static_cast<float>(shape.width));
+  const RowConfig config = exact::row_config(c.config.value_or(ComputeConfig{}));
+  std::vector<float> out(static_cast<std::size_t>(q.shape[0] * q.shape[1] * shape.queries * shape.value_width));
+  const std::int64_t group = q.shape[1] / k.shape[1];
+  for (std::int64_t h = 0; h < q.shape[0] * q.shape[1]; ++h) {
+    const std::int64_t kv = h / group;
+    exact::attention_head(q.values.data() + h * shape.queries * shape.width,
+                          k.values.data() + kv * shape.keys * shape.width,
+                          v.values.data() + kv * shape.keys * shape.value_width, shape, scale, causal, config,
+                          out.data() + h * shape.queries * shape.value_width);
+  }
+  return Outputs{packed(out)};
+}
+
+[[noreturn]] void misfit(const char* what) { throw ttc::Error(ttc::Exit::bad_file, "", what); }
+
+// ---- blocks: tensors are bfloat16 values in row-major order
+
+Tensor tensor(Shape shape, std::vector<float> values) {
+  return {.name = "", .shape = std::move(shape), .values = std::move(values)};
+}
+
+struct Block {
+  const Case& c;
+  ComputeConfig config;
+
+  explicit Block(const Case& block) : c(block), config(block.config.value_or(ComputeConfig{})) {}
+
+  Tensor multiply(const Tensor& a, const Tensor& b, const Tensor* bias, const Activation& activation) const {
+    const Extent ea = extent_of(a.shape), eb = extent_of(b.shape);
+    if (ea.cols != eb.rows || (eb.batch != 1 && eb.batch != ea.batch)) misfit("a block's operands do not fit");
+    MatmulSpec spec{.batch = ea.batch, .b_batch = eb.batch, .m = ea.rows, .k = ea.cols, .n = eb.cols};
+    spec.config = config;
+    spec.numerics = Numerics::exact;
+    spec.activation = activation;
+    std::vector<std::byte> row;
+    if (bias != nullptr) {
+      spec.bias = bias->dtype;
+      row = to_tiles(*bias);
+    }
+    Matmul product(spec);
+    std::vector<std::byte> tiles(
+        static_cast<std::size_t>(Extent{ea.batch, ea.rows, eb.cols}.tiles() * tile_bytes(spec.out)));
+    product.run(to_tiles(a).data(), to_tiles(b).data(), row.empty() ? nullptr : row.data(), tiles.data());
+    Shape shape = a.shape;
+    shape.back() = eb.cols;
+    return tensor(shape, from_tiles(tiles, spec.out, shape));
+  }
+  Tensor linear(const Tensor& x, const char* w, const char* b = nullptr, const Activation& activation = nullptr) const {
+    return multiply(x, c.input(w), b == nullptr ? nullptr : &c.input(b), activation);
+  }
+
+  Tensor norm(const Tensor& x, bool rms, float epsilon) const {
+    const Tensor* bias = c.find("bt");
+    const exact::Norm norm{rms, epsilon, c.input("g").values.data(), bias == nullptr ? nullptr : bias->values.data()};
+    const Extent e = extent_of(x.shape);
+    if (static_cast<std::int64_t>(c.input("g").values.size()) != e.cols) misfit("a block's weight does not fit");
+    Tensor out = x;
+    for (std::int64_t r = 0; r < e.batch * e.rows; ++r) {
+      exact::norm_row(out.values.data() + r * e.cols, e.cols, norm, exact::row_config(config));
+    }
+    out.values = packed(std::move(out.values));
+    return out;
+  }
+
+  // The elementwise ops have no configuration: 16-bit Dest.
+  static Tensor add(const Tensor& a, const Tensor& b) {
+    if (a.values.size() != b.values.size()) misfit("a block's sum does not fit");
+    Tensor out = a;
+    fpu::add(a.values.data(), b.values.data(), out.values.data(), volume(a.shape), Dest::bits16);
+    out.values = packed(std::move(out.values));
+    return out;
+  }
+  // On the vector unit, rounded to nearest even.
+  static float product(float a, float b) {
+    const auto u = std::bit_cast<std::uint32_t>(exact::vector_product(a, b, Dest::bits32));
+    return std::bit_cast<float>((u + 0x7FFF + ((u >> 16) & 1)) & 0xFFFF0000);
+  }
+
+  Tensor heads(const Tensor& qkv, int which, std::int64_t count, bool transposed) const {
+    const Extent e = extent_of(qkv.shape);
+    const std::int64_t size = e.cols / 3 / count;
+    Tensor out = tensor({1, count, e.rows, size}, {});
+    if (transposed) std::swap(out.shape[2], out.shape[3]);
+    const std::int64_t rows = out.shape[2], cols = out.shape[3];
+    for (std::int64_t h = 0; h < count; ++h) {
+      for (std::int64_t i = 0; i < rows * cols; ++i) {
+        const std::int64_t at = transposed ? i % cols : i / cols, feature = transposed ? i / cols : i % cols;
+        out.values.push_back(qkv.values[static_cast<std::size_t>(at * e.cols + (which * count + h) * size + feature)]);
+      }
+    }
+    return out;
+  }
+  static Tensor concat_heads(const Tensor& x) {
+    const std::int64_t count = x.shape[1], rows = x.shape[2], size = x.shape[3];
+    Tensor out = tensor({1, 1, rows, count * size}, {});
+    for (std::int64_t i = 0; i < rows * count * size; ++i) {
+      const std::int64_t r = i / (count * size), h = i / size % count;
+      out.values.push_back(x.values[static_cast<std::size_t>((h * rows + r) * size + i % size)]);
+    }
+    return out;
+  }
+};
+
+// The ops of a recorded block are fixed; only this spelling of them is known.
+ttc::Refusal refuse_block(const Case& c, Numerics numerics, std::string_view sequence) {
+  if (auto refusal = c.unknown_params({"seq"})) return refusal;
+  if (auto refusal = refuse(c, numerics)) return refusal;
+  const ttc::Json* spelled = ttc::find_member(c.params, "seq");
+  if (spelled != nullptr && ttc::as_string(*spelled) == sequence) return std::nullopt;
+  return ttc::Reason{ttc::ReasonCode::Unsupported, "another sequence of ops than " + std::string(sequence)};
+}
+
+Outcome mlp(const Case& c, Numerics numerics) {
+  if (auto refusal = refuse_block(c, numerics, "layer_norm(1e-5) -> linear+gelu -> linear -> residual add"))
+    return *refusal;
+  const Block block(c);
+  const ActivationMaker gelu = find_activation("gelu");
+  if (gelu == nullptr) return ttc::Reason{ttc::ReasonCode::Unimplemented, "fused activation gelu"};
+  const Tensor normed = block.norm(c.input("x"), false, 1e-5F);
+  const Tensor hidden = block.linear(normed, "w1", "b1", gelu(numerics, DataType::bfloat16));
+  return Outputs{Block::add(c.input("x"), block.linear(hidden, "w2", "b2")).values};
+}
+
+Outcome swiglu(const Case& c, Numerics numerics) {
+  if (auto refusal =
+          refuse_block(c, numerics, "rms_norm(1e-6) -> silu(linear)*linear -> linear -> residual add"))
+    return *refusal;
+  const Block block(c);
+  const Tensor normed = block.norm(c.input("x"), true, 1e-6F);
+  Tensor gate = block.linear(normed, "wg");
+  const Tensor up = block.linear(normed, "wu");
+  sfpu::run(sfpu::Function::silu, {}, Dest::bits16, gate.values);
+  for (std::size_t i = 0; i < gate.values.size(); ++i) gate.values[i] = Block::product(gate.values[i], up.values[i]);
+  return Outputs{Block::add(c.input("x"), block.linear(gate, "wd")).values};
+}
+
+Outcome attention_block(const Case& c, Numerics numerics) {
+  constexpr std::string_view sequence =
+      "layer_norm -> qkv linear -> heads(4) -> q@k^T * 1/sqrt(32) -> softmax(stable) -> @v -> concat -> linear -> "
+      "residual add";
+  constexpr std::int64_t count = 4, size = 32;
+  if (auto refusal = refuse_block(c, numerics, sequence)) return *refusal;
+  const Block block(c);
+  const Tensor qkv = block.linear(block.norm(c.input("x"), false, 1e-5F), "wqkv");
+  if (qkv.shape.back() != 3 * count * size) return ttc::Reason{ttc::ReasonCode::Unsupported, "heads of another size"};
+  Tensor scores = block.multiply(block.heads(qkv, 0, count, false), block.heads(qkv, 1, count, true), nullptr, nullptr);
+  const float scale = 1.0F / std::sqrt(static_cast<float>(size));
+  for (float& s : scores.values) s = Block::product(s, scale);
+  const Extent e = extent_of(scores.shape);
+  for (std::int64_t r = 0; r < e.batch * e.rows; ++r) {
+    exact::softmax_row(scores.values.data() + r * e.cols, e.cols, exact::row_config(block.config), true);
+  }
+  scores.values = packed(std::move(scores.values));
+  const Tensor mixed = block.multiply(scores, block.heads(qkv, 2, count, false), nullptr, nullptr);
+  return Outputs{Block::add(c.input("x"), block.linear(Block::concat_heads(mixed), "wo")).values};
+}
+
+}  // namespace
+}  // namespace ttrt::replay
+
+TTRT_REGISTER_REPLAY(attention, "scaled_dot_product_attention", ttrt::replay::attention)
+TTRT_REGISTER_REPLAY(mlp, "mlp_block", ttrt::replay::mlp)
+TTRT_REGISTER_REPLAY(swiglu, "swiglu_block", ttrt::replay::swiglu)
+TTRT_REGISTER_REPLAY(attention_block, "attention_block", ttrt::replay::attention_block)
