@@ -1,8 +1,8 @@
 // The vector unit's functions, bit for bit: what `--numerics exact` computes for element-wise functions of one value,
 // for the activations fused behind a linear layer, and for division.
 //
-// A value is a float32 register of the unit, loaded from Dest and stored back to it: 16-bit Dest holds bfloat16 (a store
-// cuts the low 16 bits; most kernels round just before), 32-bit Dest holds float32. The kernels differ by the width of
+// A value is a float32 register of the unit, loaded from Dest and stored back to it: 16-bit Dest holds bfloat16 (a
+// store cuts the low 16 bits; most kernels round just before), 32-bit Dest holds float32. The kernels differ by the width of
 // Dest, so the width is an argument everywhere. Order of operations and constants are those of the op library's
 // Wormhole kernels; one result of the unit's multiply-add differs from IEEE in the last place, which is why every step
 // is done on bits (device/sfpu_lanes_body.h).
@@ -86,8 +86,8 @@ void run(Function function, const Params& params, Dest dest, std::span<float> va
 // safe to call from several threads.
 std::span<const std::uint16_t> table(Function function, const Params& params);
 
-// An activation behind a linear layer, on one tile of its Dest: the op library runs these functions (all but relu) as an
-// op of their own on the packed result, so a float32 output meets a 32-bit Dest and any other is rounded to bfloat16
+// An activation behind a linear layer, on one tile of its Dest: the op library runs these functions (all but relu) as
+// an op of their own on the packed result, so a float32 output meets a 32-bit Dest and any other is rounded to bfloat16
 // (ties away, as the packer does) and meets a 16-bit one. In place, before the packer.
 void run_behind(Function function, DataType out, std::span<float> values);
 

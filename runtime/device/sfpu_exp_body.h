@@ -187,8 +187,8 @@ template <bool wide>
 TTRT_LANES U log_sum(U m, U e) {
   U r;
   if constexpr (wide) {
-    r = poly(m, -0.5F, 0x1.555572p-2F, -0x1.00001ap-2F, 0x1.998p-3F, -0x1.55p-3F, 0x1.274p-3F, -0x1.0c4p-3F, 0x1.b84p-4F,
-             -0x1.92cp-5F);
+    r = poly(m, -0.5F, 0x1.555572p-2F, -0x1.00001ap-2F, 0x1.998p-3F, -0x1.55p-3F, 0x1.274p-3F, -0x1.0c4p-3F,
+             0x1.b84p-4F, -0x1.92cp-5F);
   } else {
     r = poly(m, -0x1.008p-1F, 0x1.744p-2F, -0.25F);
   }

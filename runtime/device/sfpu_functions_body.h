@@ -120,8 +120,8 @@ TTRT_LANES U f_sigmoid_fast_exp(U x, const float*) {
   return f_reciprocal<wide>(through_dest<wide>(add(num(1.0F), e)), nullptr);
 }
 
-// t / (t + 1) of t = (exp(|2x|) - 1) / 2: a reciprocal from a magic first guess, the quotient corrected by its residual.
-// From |x| of 21 on 1, below 2^-12 x.
+// t / (t + 1) of t = (exp(|2x|) - 1) / 2: a reciprocal from a magic first guess, the quotient corrected by its
+// residual. From |x| of 21 on 1, below 2^-12 x.
 TTRT_LANES U tanh_float(U x) {
   const U i = to_magnitude(mul(x, num(2.0F * 1.442695F)), 255);
   const U a = magnitude(add(x, x));
@@ -165,7 +165,8 @@ TTRT_LANES U exp_tail(U x) {
   const U k = sub(biased, num(rounding_bias));
   U r = mad(k, num(-0.6931152343750000F), x);
   r = mad(k, num(-3.19461832987e-05F), r);
-  const U y = wide ? poly(r, 1.0F, 1.0F, 0.5F, 0.166666667F, 0.0416666667F, 0.00833333333F, 0.00138888889F, 0.000198412698F)
+  const U y = wide ? poly(r, 1.0F, 1.0F, 0.5F, 0.166666667F, 0.0416666667F, 0.00833333333F, 0.00138888889F,
+                          0.000198412698F)
                    : poly(r, 1.0F, 1.0F, 0.5F, 0.166666667F, 0.0416666667F, 0.00833333333F);
   const I e = raw_exponent(y) + (I)(biased - std::bit_cast<std::uint32_t>(rounding_bias));
   return select(e > 0, set_exponent(y, e), all(0));

@@ -32,7 +32,9 @@ TTRT_LANES U copy_sign(U x, U from) { return (x & 0x7FFFFFFF) | (from & sign_bit
 TTRT_LANES U magnitude(U x) { return x & 0x7FFFFFFF; }
 TTRT_LANES U negate(U x) { return x ^ sign_bit; }
 // Exponent + by; an exponent of 255 stays.
-TTRT_LANES U add_exponent(U x, int by) { return select(raw_exponent(x) == 255, x, set_exponent(x, raw_exponent(x) + by)); }
+TTRT_LANES U add_exponent(U x, int by) {
+  return select(raw_exponent(x) == 255, x, set_exponent(x, raw_exponent(x) + by));
+}
 // Left for a positive amount, right (with zeros) for a negative one; the amount is taken modulo 32.
 TTRT_LANES U shift(U x, I by) { return select(by >= 0, x << ((U)by & 31), x >> ((U)(-by) & 31)); }
 
