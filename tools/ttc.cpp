@@ -1,9 +1,6 @@
 // The ttc tool: builds the command line from the subcommands' records, runs one, turns errors into exit codes.
-#include <unistd.h>
-
-#include <cstdlib>
+#include <algorithm>
 #include <iostream>
-#include <map>
 
 #include "command.h"
 #include "cpu_op.h"
@@ -11,11 +8,6 @@
 
 namespace ttc {
 namespace {
-
-std::map<std::string_view, const Command*>& commands() {
-  static std::map<std::string_view, const Command*> instance;
-  return instance;
-}
 
 void add_globals(CLI::App& app, Globals& globals) {
   app.add_flag("--json", globals.json, "One JSON object on standard output");
@@ -37,9 +29,9 @@ int run(int argc, char** argv) {
     add_globals(*sub, globals);
     sub->callback([command, &chosen] { chosen = command; });
   }
-  if (argc > 1 && argv[1][0] != '-' && !commands().contains(argv[1])) {
-    std::vector<std::string> names;
-    for (const auto& [name, command] : commands()) names.emplace_back(name);
+  std::vector<std::string> names;
+  for (const Command* command : all_commands()) names.emplace_back(command->name);
+  if (argc > 1 && argv[1][0] != '-' && std::find(names.begin(), names.end(), argv[1]) == names.end()) {
     const std::string close = nearest(argv[1], names.data(), names.size());
     throw usage_error("no subcommand is called '" + std::string(argv[1]) + "'", close.empty() ? "ttc --help lists them" : "did you mean '" + close + "'?");
   }
@@ -55,25 +47,6 @@ int run(int argc, char** argv) {
 }
 
 }  // namespace
-
-void register_command(const Command& command) {
-  TTC_CHECK(commands().emplace(command.name, &command).second, "two subcommands of one name: " + std::string(command.name));
-}
-
-std::vector<const Command*> all_commands() {
-  std::vector<const Command*> out;
-  for (const auto& [name, command] : commands()) out.push_back(command);
-  return out;
-}
-
-void note(const Globals& globals, const std::string& text) {
-  if (!globals.quiet) std::cerr << text << '\n';
-}
-
-bool use_color(const Globals& globals) {
-  if (globals.color != "auto") return globals.color == "always";
-  return isatty(STDOUT_FILENO) != 0 && std::getenv("NO_COLOR") == nullptr;
-}
 
 }  // namespace ttc
 
