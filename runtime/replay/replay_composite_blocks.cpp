@@ -196,11 +196,13 @@ Outcome attention_block(const Case& c, Numerics numerics) {
   const Tensor qkv = block.linear(block.norm(c.input("x"), false, 1e-5F), "wqkv");
   if (qkv.shape.back() != 3 * count * size) return ttc::Reason{ttc::ReasonCode::Unsupported, "heads of another size"};
   Tensor scores = block.multiply(block.heads(qkv, 0, count, false), block.heads(qkv, 1, count, true), nullptr, nullptr);
-  const float scale = 1.0F / std::sqrt(static_cast<float>(size));
+  // A Python number becomes a bfloat16 operand; softmax runs with its own default configuration.
+  const float scale = Block::product(1.0F / std::sqrt(static_cast<float>(size)), 1.0F);
   for (float& s : scores.values) s = Block::product(s, scale);
+  constexpr RowConfig softmax{.dest = Dest::bits32, .fidelity = MathFidelity::HiFi3, .approx = true};
   const Extent e = extent_of(scores.shape);
   for (std::int64_t r = 0; r < e.batch * e.rows; ++r) {
-    exact::softmax_row(scores.values.data() + r * e.cols, e.cols, exact::row_config(block.config), true);
+    exact::softmax_row(scores.values.data() + r * e.cols, e.cols, softmax, true);
   }
   scores.values = packed(std::move(scores.values));
   const Tensor mixed = block.multiply(scores, block.heads(qkv, 2, count, false), nullptr, nullptr);
