@@ -8,6 +8,7 @@
 
 #include "cpu_op.h"
 #include "executor.h"
+#include "formats/model_file.h"
 #include "formats/shape_prop.h"
 #include "formats/ts_write.h"
 #include "support/error.h"
@@ -183,4 +184,17 @@ TEST_CASE("torchscript: files that are none have one clear message") {
   std::ofstream(bad.path, std::ios::binary | std::ios::trunc) << bytes;
   CHECK_FALSE(error_of(bad.path).empty());
   CHECK_THROWS_AS(read_torchscript("tests/data/ts/none.pt"), Error);
+}
+
+// legacy28_bert_small_dyn.pt2 is models/bert_small_dyn.pt2 in the container of torch 2.8.
+TEST_CASE("weights of older .pt2 containers come out of their pickles") {
+  ttrt::install_torch_schemas();
+  const auto old = load_model("tests/data/legacy28_bert_small_dyn.pt2"), now = load_model("models/bert_small_dyn.pt2");
+  REQUIRE(old->weights.size() == now->weights.size());
+  for (const auto& [name, weight] : now->weights) {
+    const ir::Weight& same = old->weights.at(name);
+    REQUIRE(same.sizes == weight.sizes);
+    REQUIRE(same.dtype == weight.dtype);
+    CHECK(std::memcmp(same.data(), weight.data(), weight.nbytes()) == 0);
+  }
 }
