@@ -22,10 +22,10 @@ def ttc(tool, *args):
 
 
 def ranking(embeddings):
-    """Pairs of sentences by falling cosine similarity: the order a search would give."""
+    """For each sentence all others by falling cosine similarity: the order a search would give."""
     unit = embeddings / np.linalg.norm(embeddings, axis=1, keepdims=True)
     similarity = unit @ unit.T
-    return [list(np.argsort(-row, kind="stable")[1:4]) for row in similarity], similarity
+    return [list(np.argsort(-row, kind="stable")[1:]) for row in similarity], similarity
 
 
 def main(tool, folder):
@@ -45,7 +45,7 @@ def main(tool, folder):
             same = sum(a == b for a, b in zip(order, reference))
             rows.append([source, weights, f"{nodes['device']}/{nodes['total']}",
                          f"{100 * compiled['flops']['device'] / compiled['flops']['total']:.2f} %",
-                         f"{check['pcc']:.5f}", f"{check['max_abs']:.4f}", f"{same}/{len(order)} the same",
+                         f"{check['pcc']:.5f}", f"{check['max_abs']:.4f}", "unchanged" if same == len(order) else f"{len(order) - same} of {len(order)} differ",
                          f"{os.path.getsize(out) / 2**20:.1f} MiB", f"{compile_s:.2f} s", f"{ran['load_ms']:.0f} ms",
                          f"{ran['wall_ms']:.0f} ms"])
     head = ["model", "weights", "on device", "FLOPs", "PCC", "max error", "ranking", "file", "compile", "load", "first run"]

@@ -17,15 +17,16 @@ warnings.filterwarnings("ignore")
 import torch
 
 BATCH, TOKENS = 8, 128
+# Chosen so that no two similarities to the same sentence are closer than 0.01: what ranks them is the model, not rounding.
 SENTENCES = [
-    "How do I compile a PyTorch model for an accelerator?",
-    "The compiler rewrites the exported graph so that it runs on the device.",
-    "A cat is sleeping on the warm windowsill in the afternoon sun.",
-    "My kitten likes to nap next to the window.",
-    "Interest rates were left unchanged by the central bank this week.",
-    "The stock market fell after the bank announced its decision on rates.",
-    "Bake the bread for forty minutes at two hundred degrees.",
-    "Matrix multiplication dominates the run time of transformer models.",
+    "A computer program can learn from examples.",
+    "The mechanic repaired the engine of the car.",
+    "Pizza was invented in Naples.",
+    "The bakery sells fresh bread every day.",
+    "Heavy rain is expected in the mountains tomorrow.",
+    "My old car needs a new battery.",
+    "The central bank left interest rates unchanged.",
+    "The river bank was flooded after the storm.",
 ]
 OUTPUTS = ["minilm.pt2", "minilm_dyn.pt2", "minilm.pt", "minilm.io.safetensors", "sentences.txt"]
 
