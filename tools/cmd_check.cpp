@@ -1,11 +1,15 @@
-// ttc check: a dry run of compile. What goes to the device and what does not, each refusal with its reason.
-#include <chrono>
+// ttc check: a dry run of compile. What goes to the device and what does not, each refusal with its reason; with --all
+// the same for a whole folder, and whether what comes out is right.
+#include <algorithm>
+#include <cmath>
 #include <iostream>
 #include <map>
+#include <optional>
 
 #include "compile_flags.h"
 #include "json_out.h"
 #include "support/error.h"
+#include "support_table.h"
 #include "table.h"
 
 namespace ttc {
@@ -14,10 +18,17 @@ namespace {
 struct Flags : CompileFlags {
   std::string why;
   std::vector<std::string> what_if;
+  std::string all;
+  bool markdown = false;
+  std::optional<double> pcc;
 } flags;
 
 void options(CLI::App& app) {
   add_compile_flags(app, flags);
+  app.get_option("model")->required(false);
+  app.add_option("--all", flags.all, "A folder: compile, run and compare every model file in it");
+  app.add_flag("--md", flags.markdown, "With --all: a Markdown table");
+  app.add_option("--pcc", flags.pcc, "With --all: what every output must reach (0.99, or 0.999 for float32 activations)")->check(CLI::Range(-1.0, 1.0));
   app.add_option("--why", flags.why, "Everything the passes said about this node");
   app.add_option("--what-if", flags.what_if, "Count as if the device had this op; repeatable")->take_all()->allow_extra_args(false);
 }
@@ -70,7 +81,46 @@ void print_text(const CompileResult& result, std::size_t gained) {
   std::cout << result.summary() << '\n';
 }
 
+// "DynamicShape (aten.slice x2, aten.view), Unimplemented (aten.topk)"
+std::string refusals_text(const SupportRow& row) {
+  std::string out;
+  for (const auto& [reason, ops] : row.refusals) {
+    std::string names;
+    for (const auto& [op, count] : ops) names += (names.empty() ? "" : ", ") + op + (count > 1 ? " x" + std::to_string(count) : "");
+    out += (out.empty() ? "" : ", ") + reason + " (" + names + ")";
+  }
+  return out;
+}
+
+std::string percent(double part, double whole) { return whole > 0 ? number_text(std::floor(1000 * part / whole) / 10, 4) + " %" : "-"; }
+
+int run_all(const Globals& globals) {
+  const double pcc = flags.pcc.value_or(flags.activation == "float32" ? 0.999 : 0.99);
+  const std::vector<SupportRow> rows = support_table(flags.all, flags, pcc, globals);
+  Table table({"model", ">nodes", ">on device", ">FLOPs on device", "stays on the CPU", ">runs", ">PCC", "status"});
+  OrderedJson json = OrderedJson::array();
+  std::size_t good = 0;
+  for (const SupportRow& row : rows) {
+    good += row.status == "ok";
+    const bool ran = row.runs > 0;
+    table.row({row.file, row.nodes > 0 ? std::to_string(row.nodes) : "", percent(static_cast<double>(row.device), static_cast<double>(row.nodes)), percent(row.device_flops, row.flops), refusals_text(row),
+               ran ? std::to_string(row.runs) : "", ran ? number_text(std::floor(1e4 * row.pcc) / 1e4, 4) : "", row.status + (row.detail.empty() ? "" : ": " + row.detail)});
+    OrderedJson refusals = OrderedJson::object();
+    for (const auto& [reason, ops] : row.refusals) refusals[reason] = ops;
+    json.push_back({{"model", row.file}, {"nodes", {{"total", row.nodes}, {"device", row.device}}}, {"flops", {{"total", row.flops}, {"device", row.device_flops}}}, {"refusals", refusals},
+                    {"runs", row.runs}, {"pcc", ran ? json_number(row.pcc) : OrderedJson(nullptr)}, {"status", row.status}, {"detail", row.detail}});
+  }
+  if (globals.json)
+    print_json({{"folder", flags.all}, {"pcc", pcc}, {"models", json}, {"ok", good}, {"total", rows.size()}});
+  else
+    std::cout << (flags.markdown ? table.markdown() : table.text());
+  note(globals, std::to_string(good) + " of " + std::to_string(rows.size()) + " models are ok");
+  return static_cast<int>(good == rows.size() ? Exit::ok : Exit::check_failed);
+}
+
 int run(const Globals& globals) {
+  if (flags.all.empty() == flags.model.empty()) throw usage_error("ttc check takes a model file, or a folder with --all");
+  if (!flags.all.empty()) return run_all(globals);
   CompileOptions options = compile_options(flags);
   std::unique_ptr<ir::Model> model = load_to_compile(flags, options, globals);
   const CompileResult result = compile(*model, options, flags.passes);

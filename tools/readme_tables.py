@@ -3,6 +3,7 @@
 Usage: readme_tables.py TTC README.md [--check]
 """
 
+import os
 import re
 import subprocess
 import sys
@@ -13,10 +14,14 @@ def main(tool, path, check):
         old = file.read()
 
     def table(match):
-        out = subprocess.run([tool, match[1], "--md"], capture_output=True, text=True, check=True).stdout
+        # A row of the support table that is not ok ends the tool with 1; the table is printed all the same.
+        ran = subprocess.run([tool, *match[1].split(), "--md", "-q"], capture_output=True, text=True, cwd=os.path.dirname(os.path.abspath(path)))
+        if ran.returncode > 1:
+            sys.exit(f"{tool} {match[1]}: {ran.stderr}")
+        out = ran.stdout
         return f"<!-- {match[1]} -->\n{out.strip()}\n<!-- end -->"
 
-    new, count = re.subn(r"<!-- (\w+) -->\n.*?<!-- end -->", table, old, flags=re.S)
+    new, count = re.subn(r"<!-- (\w[\w -]*\w) -->\n.*?<!-- end -->", table, old, flags=re.S)
     if check:
         stale = new != old or count == 0
         if stale:
@@ -29,4 +34,4 @@ def main(tool, path, check):
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1], sys.argv[2], "--check" in sys.argv))
+    sys.exit(main(os.path.abspath(sys.argv[1]), sys.argv[2], "--check" in sys.argv))

@@ -1,0 +1,192 @@
+// See support_table.h.
+#include "support_table.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+
+#include "formats/safetensors.h"
+#include "signature.h"
+#include "support/error.h"
+
+namespace ttc {
+namespace {
+
+namespace fs = std::filesystem;
+constexpr std::string_view io_ending = ".io.safetensors";
+
+// The recorded calls for a model: bert_small.io.safetensors serves bert_small.pt and bert_small_dyn.pt2.
+std::string io_of(const fs::path& model) {
+  const std::string name = model.filename().string();
+  std::string best;
+  std::size_t length = 0;
+  for (const auto& entry : fs::directory_iterator(model.parent_path())) {
+    const std::string file = entry.path().filename().string();
+    if (!file.ends_with(io_ending)) continue;
+    const std::string stem = file.substr(0, file.size() - io_ending.size());
+    const bool serves = name.starts_with(stem) && name.size() > stem.size() && (name[stem.size()] == '.' || name[stem.size()] == '_');
+    if (serves && stem.size() > length) best = entry.path().string(), length = stem.size();
+  }
+  return best;
+}
+
+// How to call the model with an --io file: as it is, with a prefix, in steps.
+std::vector<InputFlags> ways_to_call(const std::string& io) {
+  std::set<std::string> prefixes;
+  bool steps = false;
+  for (const auto& [name, tensor] : read_safetensors(io).tensors) {
+    const std::size_t dot = name.find('.');
+    if (dot == std::string::npos)
+      prefixes.insert("");
+    else if (name.starts_with("step"))
+      steps = true;
+    else if (name.compare(dot + 1, 2, "in") == 0)
+      prefixes.insert(name.substr(0, dot));
+  }
+  std::vector<InputFlags> out;
+  for (const std::string& prefix : prefixes) out.push_back({.io = io, .io_prefix = prefix, .inputs = {}, .shapes = {}});
+  if (steps) out.push_back({.io = io, .io_prefix = {}, .io_steps = true, .inputs = {}, .shapes = {}});
+  return out;
+}
+
+// Whether the fixed sizes of the model's inputs are those of the case.
+bool fits(const ir::Model& model, const Case& one) {
+  const auto formal = ttrt::user_inputs(model);
+  for (std::size_t i = 0; i < formal.size() && i < one.inputs.size(); ++i) {
+    const ir::Type& type = formal[i].input->value->type;
+    const auto* tensor = one.inputs[i].get_if<ttrt::HostTensor>();
+    if (tensor == nullptr || !type.has_shape) continue;
+    if (type.sizes.size() != tensor->sizes.size()) return false;
+    for (std::size_t d = 0; d < type.sizes.size(); ++d)
+      if (type.sizes[d].is_number() && type.sizes[d].number() != tensor->sizes[d]) return false;
+  }
+  return true;
+}
+
+// The outputs of the model's own operators, as what to expect.
+void expect_cpu(const std::shared_ptr<const ir::Model>& plain, std::vector<Case>& cases) {
+  ttrt::Executor executor(plain, {.mode = ttrt::Mode::cpu});
+  for (Case& one : cases) {
+    if (!one.expected.empty()) continue;
+    for (const ttrt::RtValue& value : executor.run(one.inputs)) {
+      const auto* tensor = value.get_if<ttrt::HostTensor>();
+      one.expected.push_back(tensor != nullptr ? std::optional(ttrt::contiguous(*tensor)) : std::nullopt);
+    }
+  }
+}
+
+class RowMaker {
+ public:
+  RowMaker(const fs::path& path, const CompileFlags& flags, double pcc, const Globals& globals) : path_(path), flags_(flags), globals_(globals) {
+    thresholds_.pcc = pcc;
+    flags_.model = path.string();
+    if (flags_.io.empty()) flags_.io = io_of(path);
+    row_.file = path.filename().string();
+  }
+
+  SupportRow make() {
+    try {
+      plain_ = load(path_.string());
+    } catch (const Error& error) {
+      return ended("refused", error.what());
+    }
+    try {
+      compile_it();
+      if (flags_.io.empty())
+        call({});
+      else
+        for (const InputFlags& way : ways_to_call(flags_.io)) call(way);
+      if (row_.runs == 0) return ended("failed", "no recorded call fits the model");
+    } catch (const Error& error) {
+      return ended("failed", error.what());
+    }
+    if (row_.status.empty()) row_.status = "ok";
+    return row_;
+  }
+
+ private:
+  SupportRow ended(const std::string& status, const std::string& detail) {
+    row_.status = status;
+    row_.detail = detail.substr(0, detail.find('\n'));
+    return row_;
+  }
+
+  void compile_it() {
+    CompileOptions options = compile_options(flags_);
+    std::unique_ptr<ir::Model> model = load_to_compile(flags_, options, globals_);
+    const CompileResult result = compile(*model, options);
+    row_.nodes = result.nodes.total;
+    row_.device = result.nodes.device;
+    row_.flops = result.flops.total;
+    row_.device_flops = result.flops.device;
+    for (const Fallback& f : result.fallbacks) ++row_.refusals[std::string(to_string(f.reason.code))][f.op];
+    compiled_ = std::move(model);
+  }
+
+  void call(const InputFlags& way) {
+    std::vector<Case> cases = load_cases(*plain_, way);
+    if (!fits(*plain_, cases[0])) return;
+    ttrt::ExecutorOptions options;
+    options.profile = ttrt::profile_from_argument(flags_.arch);
+    ttrt::Executor executor(compiled_, options);
+    expect_cpu(plain_, cases);
+    for (const Case& one : cases) {
+      std::vector<ttrt::RtValue> outputs;
+      try {
+        outputs = executor.run(one.inputs);
+      } catch (const Error&) {
+        // A trace is bound to the sizes it was made with, which a TorchScript file does not say.
+        if (!way.io_prefix.empty() && refuses(one)) return;
+        throw;
+      }
+      for (const Check& check : check_outputs(one, outputs, thresholds_, true)) judge(check);
+      ++row_.runs;
+    }
+  }
+
+  // Whether the model itself does not take this call.
+  bool refuses(const Case& one) const {
+    try {
+      ttrt::Executor(plain_, {.mode = ttrt::Mode::cpu}).run(one.inputs);
+    } catch (const Error&) {
+      return true;
+    }
+    return false;
+  }
+
+  void judge(const Check& check) {
+    // An output of one value has no correlation; it passes by its distance.
+    const bool no_correlation = check.pass && check.metrics.pcc < *thresholds_.pcc;
+    if (check.problem.empty() && !no_correlation) row_.pcc = std::min(row_.pcc, check.metrics.pcc);
+    if (check.pass || row_.status == "inaccurate") return;
+    row_.status = "inaccurate";
+    row_.detail = check.output + (check.problem.empty() ? "" : ": " + check.problem);
+  }
+
+  fs::path path_;
+  CompileFlags flags_;
+  const Globals& globals_;
+  Thresholds thresholds_;
+  std::shared_ptr<const ir::Model> plain_, compiled_;
+  SupportRow row_;
+};
+
+}  // namespace
+
+std::vector<SupportRow> support_table(const std::string& folder, const CompileFlags& flags, double pcc, const Globals& globals) {
+  std::error_code code;
+  std::vector<fs::path> files;
+  for (const auto& entry : fs::directory_iterator(folder, code))
+    if (const auto ending = entry.path().extension(); ending == ".pt2" || ending == ".pt") files.push_back(entry.path());
+  if (code) throw usage_error("--all " + folder + ": " + code.message());
+  if (files.empty()) throw usage_error("--all " + folder + ": there is no .pt2 or .pt file in it");
+  std::sort(files.begin(), files.end());
+  std::vector<SupportRow> rows;
+  for (const fs::path& file : files) {
+    note(globals, file.filename().string());
+    rows.push_back(RowMaker(file, flags, pcc, globals).make());
+  }
+  return rows;
+}
+
+}  // namespace ttc
