@@ -2,6 +2,7 @@
 #include "signature.h"
 
 #include <algorithm>
+#include <map>
 
 #include "guards.h"
 #include "support/error.h"
@@ -162,6 +163,21 @@ int user_input_index(const Model& model, std::string_view name) {
 
 std::size_t user_output_count(const Model& model) {
   return static_cast<std::size_t>(std::count_if(model.graph->outputs().begin(), model.graph->outputs().end(), [](const auto& output) { return output.kind == ttc::ir::OutputKind::user; }));
+}
+
+std::int64_t likely_integer(const ttc::ir::Value& input) {
+  std::map<std::int64_t, int> seen;
+  for (const ttc::ir::Node* user : input.users()) {
+    const std::string& op = user->op();
+    if (op != "_operator.eq" && op != "_operator.ne" && op != "aten.__contains__.int_list") continue;
+    for (const ttc::ir::Arg& arg : user->args()) {
+      if (const auto one = arg.integer()) ++seen[*one];
+      if (const auto several = arg.integers())
+        for (const std::int64_t n : *several) ++seen[n];
+    }
+  }
+  const auto best = std::max_element(seen.begin(), seen.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  return best == seen.end() ? 0 : best->first;
 }
 
 SymBinding bind_symbols(const Model& model, const std::vector<RtValue>& inputs) {

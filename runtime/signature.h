@@ -20,6 +20,9 @@ std::vector<UserInput> user_inputs(const ttc::ir::Model& model);
 int user_input_index(const ttc::ir::Model& model, std::string_view name);
 // Names of the user outputs: out0, out1, ...
 std::size_t user_output_count(const ttc::ir::Model& model);
+// A value for an integer input that nobody gives: the number the model compares it with most often (a sampling rate, a
+// mode), 0 where it compares it with none.
+std::int64_t likely_integer(const ttc::ir::Value& input);
 
 // Throws ttc::Error (usage) where count, dtypes, shapes, ranges of free dims or guards do not fit; names what is asked.
 void check_inputs(const ttc::ir::Model& model, const std::vector<RtValue>& inputs);

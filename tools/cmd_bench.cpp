@@ -72,6 +72,7 @@ void print_text(const Times& times, const Times& cpu) {
 int run(const Globals& globals) {
   const auto model = load_for(globals, flags.model, flags.inputs, flags.exec);
   const std::vector<Case> cases = load_cases(*model, flags.inputs);
+  for (const std::string& line : cases[0].notes) note(globals, "note: " + line);
   ttrt::Executor executor(model, executor_options(flags.exec));
   const std::unique_ptr<ttrt::Executor> reference = flags.reference || !flags.reference_model.empty() ? reference_executor(model) : nullptr;
   for (int i = 0; i < flags.warmup; ++i) {

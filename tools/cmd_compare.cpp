@@ -125,6 +125,7 @@ int report(const std::vector<Row>& rows, const Globals& globals) {
 int run(const Globals& globals) {
   const auto model = load_for(globals, flags.model, flags.inputs, flags.exec);
   const std::vector<Case> cases = load_cases(*model, flags.inputs);
+  for (const std::string& line : cases[0].notes) note(globals, "note: " + line);
   ttrt::ExecutorOptions subject = executor_options(flags.exec), reference = subject;
   if (flags.against == "cpu") reference.mode = ttrt::Mode::cpu;
   else reference.numerics = flags.against == "exact" ? ttrt::Numerics::exact : ttrt::Numerics::fast;

@@ -195,6 +195,7 @@ int run(const Globals& globals) {
   ttrt::Executor executor(model, executor_options(flags.exec));
   const double load_ms = ms_since(start);
   const std::vector<Case> cases = load_cases(*model, flags.inputs);
+  for (const std::string& line : cases[0].notes) note(globals, "note: " + line);
   Outcome outcome = execute(executor, cases);
   outcome.load_ms = load_ms;
   if (!flags.save_outputs.empty()) save(outcome);

@@ -84,6 +84,16 @@ std::uint64_t parse_seed(const std::string& text, const std::string& flag) {
   return seed;
 }
 
+// "16000", "0.5", "true": a number of the kind the input has.
+std::optional<RtValue> parse_number(ir::TypeKind kind, const std::string& text) {
+  const char *begin = text.data(), *end = begin + text.size();
+  if (kind == ir::TypeKind::boolean && (text == "true" || text == "True" || text == "1")) return RtValue(true);
+  if (kind == ir::TypeKind::boolean && (text == "false" || text == "False" || text == "0")) return RtValue(false);
+  if (std::int64_t n = 0; kind == ir::TypeKind::integer && std::from_chars(begin, end, n).ptr == end && begin != end) return RtValue(n);
+  if (double x = 0; kind == ir::TypeKind::floating && std::from_chars(begin, end, x).ptr == end && begin != end) return RtValue(x);
+  return std::nullopt;
+}
+
 class InputMaker {
  public:
   InputMaker(const ir::Model& model, const InputFlags& flags) : model_(model), flags_(flags), formal_(ttrt::user_inputs(model)) {
@@ -99,14 +109,18 @@ class InputMaker {
     }
   }
 
-  // Fills what `inputs` leaves open.
-  void fill(std::vector<RtValue>& inputs) {
+  // Fills what `inputs` leaves open; `notes` says which numbers were chosen.
+  void fill(std::vector<RtValue>& inputs, std::vector<std::string>& notes) {
     inputs.resize(formal_.size());
     for (std::size_t i = 0; i < formal_.size(); ++i)
       if (given_[i] && given_[i]->starts_with("@")) inputs[i] = from_file(i, given_[i]->substr(1));
     bind_known(inputs);
     for (std::size_t i = 0; i < formal_.size(); ++i)
-      if (given_[i] ? !given_[i]->starts_with("@") : inputs[i].is_none()) inputs[i] = make(i);
+      if (given_[i] ? !given_[i]->starts_with("@") : inputs[i].is_none()) {
+        inputs[i] = make(i);
+        if (const auto* n = inputs[i].get_if<std::int64_t>(); n != nullptr && *n != 0 && !given_[i])
+          notes.push_back("input '" + formal_[i].name + "' is not given: " + value_text(inputs[i]) + ", the number that the model compares it with most often (--input " + formal_[i].name + "=N)");
+      }
   }
 
  private:
@@ -145,6 +159,9 @@ class InputMaker {
     const ir::Type& type = formal_[i].input->value->type;
     const std::string recipe = given_[i].value_or("rand:" + std::to_string(flags_.seed + i));
     const std::string flag = "--input " + formal_[i].name + "=" + recipe;
+    if (given_[i])
+      if (const auto number = parse_number(type.kind, recipe)) return *number;
+    if (type.kind == ir::TypeKind::integer && !given_[i]) return ttrt::likely_integer(*formal_[i].input->value);
     if (type.kind == ir::TypeKind::integer) return std::int64_t{recipe == "ones" ? 1 : 0};
     if (type.kind == ir::TypeKind::floating) return recipe == "ones" ? 1.0 : 0.0;
     if (type.kind == ir::TypeKind::boolean) return recipe == "ones";
@@ -178,7 +195,7 @@ RtValue input_value(const ir::Type& type, const HostTensor& tensor) {
 // The tensors of one prefix ("", "alt.", "step3.").
 Case read_case(const ir::Model& model, const SafeTensors& file, const std::string& prefix) {
   const auto formal = ttrt::user_inputs(model);
-  Case out{.name = prefix.empty() ? "" : prefix.substr(0, prefix.size() - 1), .inputs = std::vector<RtValue>(formal.size()), .expected = {}};
+  Case out{.name = prefix.empty() ? "" : prefix.substr(0, prefix.size() - 1), .inputs = std::vector<RtValue>(formal.size()), .expected = {}, .notes = {}};
   std::size_t extra = 0;
   for (const auto& [full, weight] : file.tensors) {
     if (!full.starts_with(prefix)) continue;
@@ -226,7 +243,7 @@ void add_input_flags(CLI::App& app, InputFlags& flags) {
   app.add_option("--io", flags.io, "Inputs in0, in1, ... and expected outputs out0, ... (safetensors)");
   app.add_option("--io-prefix", flags.io_prefix, "Take PREFIX.in0 ... of the --io file");
   app.add_flag("--io-steps", flags.io_steps, "Run step0, step1, ... of the --io file in order, buffers kept");
-  app.add_option("--input", flags.inputs, "NAME=@x.npy | rand:SEED | zeros | ones | arange; repeatable")->take_all()->allow_extra_args(false);
+  app.add_option("--input", flags.inputs, "NAME=@x.npy | rand:SEED | zeros | ones | arange, a number where the model takes one; repeatable")->take_all()->allow_extra_args(false);
   app.add_option("--shape", flags.shapes, "NAME=8x128 where dims are free; repeatable")->take_all()->allow_extra_args(false);
   app.add_option("--seed", flags.seed, "Seed of the inputs that nothing else gives");
 }
@@ -271,7 +288,7 @@ std::vector<Case> make_cases(const ir::Model& model, const InputFlags& flags) {
     if (empty && !cases[0].inputs.empty() && flags.inputs.empty())
       throw usage_error(flags.io + " holds no inputs of the model", has_prefix("step0.") ? "it holds steps: use --io-steps" : "inputs are named in0, in1, ... or as in the signature");
   }
-  for (Case& one : cases) maker.fill(one.inputs);
+  for (Case& one : cases) maker.fill(one.inputs, one.notes);
   return cases;
 }
 

@@ -18,7 +18,7 @@ namespace ttc {
 struct InputFlags {
   std::string io, io_prefix;
   bool io_steps = false;
-  std::vector<std::string> inputs;     // NAME=@x.npy | rand:SEED | zeros | ones | arange
+  std::vector<std::string> inputs;     // NAME=@x.npy | rand:SEED | zeros | ones | arange | 16000
   std::vector<std::string> shapes;     // NAME=8x128 or NAME=i64:8x128
   std::uint64_t seed = 0;
 };
@@ -38,6 +38,7 @@ struct Case {
   std::string name;                    // "", "alt", "step0", ...
   std::vector<ttrt::RtValue> inputs;
   std::vector<std::optional<ttrt::HostTensor>> expected;   // empty: nothing to check
+  std::vector<std::string> notes;      // what was chosen for inputs that nobody gave
 };
 // One case, or with --io-steps one per step. Throws Error (usage) for names, shapes and dtypes that do not fit.
 std::vector<Case> load_cases(const ir::Model& model, const InputFlags& flags);
