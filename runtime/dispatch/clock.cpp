@@ -1,0 +1,61 @@
+// The time-stamp counter, scaled against steady_clock over a few milliseconds at first use.
+#include "dispatch/clock.h"
+
+#include <chrono>
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#include <x86intrin.h>
+#endif
+
+namespace ttrt::dispatch {
+namespace {
+
+std::int64_t steady_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+class SteadyClock final : public Clock {
+ public:
+  std::int64_t ticks() const override { return steady_ns(); }
+  double ns_per_tick() const override { return 1.0; }
+};
+
+#if defined(__x86_64__)
+bool invariant_counter() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid(0x80000007, &a, &b, &c, &d) && (d & (1u << 8)) != 0;
+}
+
+class CounterClock final : public Clock {
+ public:
+  CounterClock() {
+    const std::int64_t ns0 = steady_ns();
+    const auto t0 = static_cast<std::int64_t>(__rdtsc());
+    std::int64_t ns1 = ns0;
+    while (ns1 - ns0 < 5'000'000) ns1 = steady_ns();
+    scale_ = static_cast<double>(ns1 - ns0) / static_cast<double>(static_cast<std::int64_t>(__rdtsc()) - t0);
+  }
+  std::int64_t ticks() const override { return static_cast<std::int64_t>(__rdtsc()); }
+  double ns_per_tick() const override { return scale_; }
+
+ private:
+  double scale_;
+};
+#endif
+
+}  // namespace
+
+const Clock& system_clock() {
+#if defined(__x86_64__)
+  static const Clock& clock = []() -> const Clock& {
+    if (!invariant_counter()) return *new SteadyClock;
+    return *new CounterClock;
+  }();
+#else
+  static const SteadyClock clock;
+#endif
+  return clock;
+}
+
+}  // namespace ttrt::dispatch

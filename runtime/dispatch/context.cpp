@@ -1,0 +1,67 @@
+// Names of the context's enums, device strings, the hash.
+#include "dispatch/context.h"
+
+#include <algorithm>
+#include <charconv>
+
+namespace ttrt::dispatch {
+namespace {
+
+constexpr std::array<std::string_view, platform_count> platform_names{"cuda", "rocm", "cpu", "hpu", "xpu", "tt"};
+constexpr std::array<std::string_view, 5> kind_names{"tensor", "tokenization", "sampling", "communication", "prepost"};
+constexpr std::array<std::string_view, 4> order_names{"BSHD", "BHSD", "NHD", "HND"};
+constexpr std::array<std::string_view, 3> mask_names{"none", "bool", "float"};
+constexpr std::array<std::string_view, 5> kv_names{"none", "contiguous", "paged", "virtual", "unified"};
+constexpr std::array<std::string_view, 10> quant_names{"none", "int4", "int8", "nvfp4", "mxfp4", "fp8_e4m3", "fp8_e5m2", "bfloat8_b", "bfloat4_b", "bfloat2_b"};
+
+template <typename E, std::size_t N>
+std::optional<E> from_name(const std::array<std::string_view, N>& names, std::string_view name) {
+  const auto* const found = std::find(names.begin(), names.end(), name);
+  if (found == names.end()) return std::nullopt;
+  return static_cast<E>(found - names.begin());
+}
+
+}  // namespace
+
+std::string_view to_string(Platform platform) { return platform_names[static_cast<std::size_t>(platform)]; }
+std::string_view to_string(OpKind kind) { return kind_names[static_cast<std::size_t>(kind)]; }
+std::string_view to_string(AxisOrder order) { return order_names[static_cast<std::size_t>(order)]; }
+std::string_view to_string(MaskType mask) { return mask_names[static_cast<std::size_t>(mask)]; }
+std::string_view to_string(KvStrategy strategy) { return kv_names[static_cast<std::size_t>(strategy)]; }
+std::string_view to_string(QuantFormat format) { return quant_names[static_cast<std::size_t>(format)]; }
+std::optional<Platform> platform_from_string(std::string_view name) { return from_name<Platform>(platform_names, name); }
+std::optional<AxisOrder> axis_order_from_string(std::string_view name) { return from_name<AxisOrder>(order_names, name); }
+
+std::string DeviceRecord::text() const {
+  std::string name_text(to_string(platform));
+  return platform == Platform::cpu ? name_text : name_text + ":" + std::to_string(index);
+}
+
+DeviceRecord device_record(std::string_view device) {
+  DeviceRecord out;
+  const std::size_t colon = device.find(':');
+  const auto platform = platform_from_string(device.substr(0, colon));
+  out.platform = platform.value_or(Platform::cpu);
+  if (platform && colon != std::string_view::npos) {
+    const char* const end = device.data() + device.size();
+    const auto [rest, error] = std::from_chars(device.data() + colon + 1, end, out.index);
+    if (error != std::errc() || rest != end || out.index < 0)
+      throw ValueError("bad device '" + std::string(device) + "': expected a type and an index, as in cuda:0");
+  }
+  return out;
+}
+
+// Four independent lanes, so multiplications overlap; 28 words.
+std::uint64_t SelectionContext::hash() const {
+  const ContextWords w = words_of(*this);
+  std::array<std::uint64_t, 4> lane{0x2d358dccaa6c78a5u, 0x8bb84b93962eacc9u, 0x4b33a62ed433d4a3u, 0x4d5a2da51de1aa47u};
+  static_assert(context_words % 4 == 0);
+  for (std::size_t i = 0; i < context_words; i += 4)
+    for (std::size_t j = 0; j < 4; ++j) {
+      lane[j] = (lane[j] ^ w[i + j]) * 0x9fb21c651e98df25u;
+      lane[j] ^= lane[j] >> 32;
+    }
+  return mix(mix(mix(lane[0], lane[1]), lane[2]), lane[3]);
+}
+
+}  // namespace ttrt::dispatch
