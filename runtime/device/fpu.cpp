@@ -252,27 +252,6 @@ float sum_column(const float* first, std::int64_t n, std::int64_t stride, float 
   return dest;
 }
 
-void product(const Matrix& b, const Matrix& a, float* out, std::int64_t m, std::int64_t n, std::int64_t k, Dest mode,
-             MathFidelity fidelity) {
-  const int phases = phases_of(fidelity);
-  for (std::int64_t i = 0; i < m; ++i) {
-    for (std::int64_t j = 0; j < n; ++j) {
-      const float *row = b.values + i * b.down, *column = a.values + j * a.across;
-      float dest = 0.0F;
-      for (std::int64_t tile = 0; tile < k; tile += tile_dim) {
-        for (int step = 0; step < 2 * phases; ++step) {
-          const std::int64_t at = tile + step % 2 * 16;
-          const GroupSum g0 = group_of_8(row + at * b.across, b.across, column + at * a.down, a.down, step / 2);
-          const GroupSum g1 =
-              group_of_8(row + (at + 8) * b.across, b.across, column + (at + 8) * a.down, a.down, step / 2);
-          dest = accumulate_two(g0, g1, dest, mode == Dest::bits32);
-        }
-      }
-      out[i * n + j] = dest;
-    }
-  }
-}
-
 void broadcast_tile(Broadcast kind, const float* in, float* out) {
   TTC_CHECK(in != out, "a broadcast needs its own output");
   for (int i = 0; i < tile_elements; ++i) {

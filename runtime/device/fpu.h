@@ -33,8 +33,8 @@ float sum_row(const float* row, std::int64_t n, float scaler, Dest mode, MathFid
 float sum_column(const float* first, std::int64_t n, std::int64_t stride, float scaler, Dest mode,
                  MathFidelity fidelity);
 
-// A small product of row-major floats, dense out: `b` [m, k] in SrcB times `a` [k, n] in SrcA, k a multiple of 32, in the
-// order of device/matmul_exact.h.
+// A small product of strided floats on one thread, dense out: `b` [m, k] in SrcB times `a` [k, n] in SrcA, padded with
+// zeros to whole tiles, in the order of device/matmul_exact.h.
 struct Matrix {
   const float* values;
   std::int64_t down, across;  // distance of rows and of columns; swapped for a transposed matrix

@@ -18,26 +18,6 @@ using detail::exact_tile_words;
 // Products below this many multiply-adds are not worth waking other threads for.
 constexpr std::int64_t serial_macs = 1 << 15;
 
-// One value taken apart; see device/matmul_exact_kernels.h.
-struct Parts {
-  std::int16_t exponent, high, low;
-};
-
-Parts parts_of(float value, bool srca) {
-  const auto u = std::bit_cast<std::uint32_t>(value);
-  const std::uint32_t exponent = (u >> 23) & 0xFF;
-  if (exponent == 0) return {detail::exact_zero_exponent, 0, 0};
-  const std::uint32_t significand = ((u >> 13) & 0x3FF) | 0x400;
-  const int sign = u >> 31 ? -1 : 1;
-  const auto signed_part = [sign](std::uint32_t part) {
-    return static_cast<std::int16_t>(sign * static_cast<int>(part));
-  };
-  if (srca)
-    return {static_cast<std::int16_t>(exponent), signed_part(significand >> 6), signed_part(significand >> 1 & 31)};
-  return {static_cast<std::int16_t>(exponent), signed_part((significand >> 4) * 2),
-          signed_part((significand & 15) * 16)};
-}
-
 // Source registers take float32 as TF32 in 32-bit Dest mode, as bfloat16 otherwise.
 SrcFormat src_of(const ComputeConfig& config) {
   return config.fp32_dest_acc_en ? SrcFormat::tf32 : SrcFormat::bfloat16;
@@ -49,7 +29,7 @@ void take_apart_a(const float* face_order, std::int16_t* out) {
       const float* in = face_order + (row / 16 * 2 + half) * face_elements + row % 16 * 16;
       std::int16_t* to = out + (half * 32 + row) * 48;
       for (int k = 0; k < 16; ++k) {
-        const Parts p = parts_of(in[k], false);
+        const detail::ExactParts p = detail::exact_parts(in[k], false);
         to[k] = p.exponent, to[16 + k] = p.high, to[32 + k] = p.low;
       }
     }
@@ -61,18 +41,10 @@ void take_apart_b(const float* face_order, bool rows_are_k, std::int64_t valid_k
   for (int i = 0; i < tile_elements; ++i) {
     const int row = i / 512 * 16 + i / 16 % 16, col = i / 256 % 2 * 16 + i % 16;
     const int k = rows_are_k ? row : col, n = rows_are_k ? col : row;
-    const Parts p = parts_of(k < valid_k ? face_order[i] : 0.0F, true);
+    const detail::ExactParts p = detail::exact_parts(k < valid_k ? face_order[i] : 0.0F, true);
     std::int16_t* to = out + k * 96 + n;
     to[0] = p.exponent, to[32] = p.high, to[64] = p.low;
   }
-}
-
-detail::ExactKernel exact_kernel() {
-#if defined(__x86_64__)
-  if (isa() >= Isa::avx512) return detail::exact_avx512;
-  if (isa() == Isa::avx2) return detail::exact_avx2;
-#endif
-  return detail::exact_portable;
 }
 
 // dest[row * 32 + col] <-> face order.
@@ -106,6 +78,14 @@ void add_in_l1(const std::int32_t* dest, Dest mode, float* buffer) {
 std::int64_t tiles_of(std::int64_t n) { return round_up(n, tile_dim) / tile_dim; }
 
 }  // namespace
+
+detail::ExactKernel detail::exact_kernel() {
+#if defined(__x86_64__)
+  if (isa() >= Isa::avx512) return exact_avx512;
+  if (isa() == Isa::avx2) return exact_avx2;
+#endif
+  return exact_portable;
+}
 
 MatmulExact::MatmulExact(const MatmulSpec& spec)
     : spec_(spec), mt_(tiles_of(spec.m)), kt_(tiles_of(spec.k)), nt_(tiles_of(spec.n)) {
@@ -162,7 +142,7 @@ void MatmulExact::task(std::int64_t index, const float* bias, std::byte* out) co
 
 // All k tiles, block by block, into a Dest that starts at zero.
 void MatmulExact::sum_blocks(const detail::ExactStrip& strip, std::int32_t* dest) const {
-  const detail::ExactKernel kernel = exact_kernel();
+  const detail::ExactKernel kernel = detail::exact_kernel();
   if (!l1_acc_ && !spill_rounds_) return kernel(strip, dest);
   const Dest mode = dest_of(spec_.config);
   alignas(64) float buffer[tile_elements] = {};
