@@ -5,6 +5,7 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <span>
 #include <vector>
 
 #include "device/sfpu.h"
@@ -32,15 +33,26 @@ float accumulate_in_memory(float a, float b, Dest dest) {
   return std::bit_cast<float>((even & 0x7F800000) == 0 ? 0U : even);
 }
 
-// The approximate exponential of x * scale: an integer whose bits are the result's upper 17.
-float exponential(float x, float scale, Dest dest) {
+// The approximate exponential of x * scale: an integer whose bits are the result's upper 17. In place.
+void exponential(std::span<float> values, float scale, Dest dest) {
+  constexpr std::size_t width = vector_bytes / sizeof(float);
+  const auto each = [&](auto f) {
+    for (std::size_t i = 0; i < values.size(); i += width) {
+      U x;
+      __builtin_memcpy(&x, values.data() + i, sizeof(x));
+      x = f(x);
+      __builtin_memcpy(values.data() + i, &x, sizeof(x));
+    }
+  };
   if (dest == Dest::bits32) {
-    const float scaled = first_lane(mul(num(x), num(scale)));
-    return std::bit_cast<float>(sfpu::apply(sfpu::Function::exp, {}, dest, std::bit_cast<std::uint32_t>(scaled)));
+    each([&](U x) { return mul(x, num(scale)); });
+    return sfpu::run(sfpu::Function::exp, {}, dest, values);
   }
-  const U t = mad(maximum(num(x), num(-88.5F / scale)), num(369.329925537109375F * scale), num(32500.818359375F));
-  const U power = to_magnitude(t, 65535) << 15;
-  return first_lane(select(raw_exponent(power) == 0, all(0), power & 0xFFFF0000));
+  each([&](U x) {
+    const U t = mad(maximum(x, num(-88.5F / scale)), num(369.329925537109375F * scale), num(32500.818359375F));
+    const U power = to_magnitude(t, 65535) << 15;
+    return select(raw_exponent(power) == 0, all(0), power & 0xFFFF0000);
+  });
 }
 
 // exp(x * scale) of the difference of two maxima: 2^k times a polynomial of degree 2, or 4 with 32-bit Dest.
@@ -48,6 +60,7 @@ float decay(float x, float scale, Dest dest) {
   const U scaled = mul(num(x), num(cut_bf16(scale)));
   const float turns = first_lane(mul(scaled, num(1.44269504088896340736F)));
   const float k = std::clamp(std::round(turns), -127.0F, 127.0F);  // ties away, as the unit rounds to 8 bits
+  if (k == -127.0F) return 0.0F;
   const U r = mad(num(k), num(-0.69314718055994530942F), scaled);
   const U y = dest == Dest::bits32 ? poly(r, 1.0000001510806179F, 0.99996228117047652F, 0.49998365704615426F,
                                           0.16792157982882225F, 4.1959439860014343e-2F)
@@ -57,18 +70,27 @@ float decay(float x, float scale, Dest dest) {
   return first_lane(dest == Dest::bits32 ? result : round_bf16(result));
 }
 
-class Head {
- public:
-  Head(const AttentionShape& shape, float scale, const RowConfig& config)
-      : shape_(shape), scale_(scale), config_(config), max_(chunk) {}
+// `out` becomes `width` copies of each of the chunk's values.
+void spread_rows(const float* values, std::int64_t width, Rows& out) {
+  out.resize(static_cast<std::size_t>(chunk * width));
+  for (std::int64_t r = 0; r < chunk; ++r) std::fill_n(out.data() + r * width, width, values[r]);
+}
 
-  void run(const float* q, const float* k, const float* v, bool causal, std::int64_t first, float* out) {
-    const std::int64_t end = causal ? first + chunk : shape_.keys;
+// One chunk of queries.
+class Chunk {
+ public:
+  Chunk(const AttentionCall& call, std::int64_t first)
+      : call_(call), config_(call.config), first_(first), max_(chunk), sums_(chunk * chunk),
+        out_(static_cast<std::size_t>(chunk * call.shape.value_width)) {}
+
+  void run(const float* q, const float* k, const float* v, float* out) {
+    const AttentionShape& s = call_.shape;
+    const std::int64_t end = call_.causal ? std::min(first_ + chunk, s.keys) : s.keys;
     for (std::int64_t key = 0; key < end; key += chunk) {
-      add_chunk(q + first * shape_.width, k + key * shape_.width, v + key * shape_.value_width,
-                causal && key == first, key == 0);
+      scores(q + first_ * s.width, k + key * s.width, key);
+      add_chunk(v + key * s.value_width, key == 0);
     }
-    finish(out + first * shape_.value_width);
+    finish(out + first_ * s.value_width);
   }
 
  private:
@@ -77,89 +99,98 @@ class Head {
   }
   float source(float buffered) const { return config_.dest == Dest::bits32 ? cut_tf32(buffered) : buffered; }
 
-  void scores(const float* q, const float* k, bool diagonal) {
+  void scores(const float* q, const float* k, std::int64_t key) {
     scores_.resize(chunk * chunk);
-    fpu::product({q, shape_.width, 1}, {k, 1, shape_.width}, scores_.data(), chunk, chunk, shape_.width, config_.dest,
-                 config_.fidelity);
+    fpu::product({q, call_.shape.width, 1}, {k, 1, call_.shape.width}, scores_.data(), chunk, chunk, call_.shape.width,
+                 config_.dest, config_.fidelity);
     for (float& s : scores_) s = source(buffer(s));
-    if (!diagonal) return;
-    for (std::int64_t i = 0; i < chunk * chunk; ++i) {
-      const float mask = i % chunk > i / chunk ? -std::numeric_limits<float>::infinity() : 0.0F;
-      const auto at = static_cast<std::size_t>(i);
-      fpu::add(&scores_[at], &mask, &scores_[at], 1, config_.dest);
-      scores_[at] = source(buffer(scores_[at]));
-    }
-  }
-
-  void add_chunk(const float* q, const float* k, const float* v, bool diagonal, bool first) {
-    scores(q, k, diagonal);
-    Rows old_max = max_, old_sums = std::move(sums_), old_out = std::move(out_);
-    sums_.resize(chunk * chunk);
-    Rows p(chunk * chunk);
-    for (std::int64_t r = 0; r < chunk; ++r) {
-      const auto row = static_cast<std::size_t>(r);
-      float* s = scores_.data() + r * chunk;
-      float max = reduce(Reduce::max, s, chunk, 1, config_);
-      if (!first) max = std::max(max, old_max[row]);
-      max_[row] = source(buffer(max));
-      const Rows spread(chunk, max_[row]);
-      fpu::sub(s, spread.data(), s, chunk, config_.dest);
-      for (std::int64_t i = 0; i < chunk; ++i) {
-        const auto at = static_cast<std::size_t>(r * chunk + i);
-        sums_[at] = buffer(exponential(s[i], scale_, config_.dest));
-        p[at] = source(sums_[at]);
+    const bool diagonal = call_.causal && key + chunk > first_, ragged = key + chunk > call_.shape.keys_used;
+    if (!diagonal && !ragged && call_.mask.values == nullptr) return;
+    work_.resize(chunk * chunk);
+    for (std::int64_t i = 0; i < chunk; ++i) {
+      for (std::int64_t j = 0; j < chunk; ++j) {
+        const bool hidden = key + j >= call_.shape.keys_used || (call_.causal && key + j > first_ + i);
+        const AttentionMask& m = call_.mask;
+        const float given = m.values == nullptr ? 0.0F : m.values[(first_ + i) * m.down + (key + j) * m.across];
+        work_[static_cast<std::size_t>(i * chunk + j)] =
+            hidden ? -std::numeric_limits<float>::infinity() : source(given);
       }
     }
-    out_.resize(static_cast<std::size_t>(chunk * shape_.value_width));
-    fpu::product({p.data(), chunk, 1}, {v, shape_.value_width, 1}, out_.data(), chunk, shape_.value_width, chunk,
-                 config_.dest, config_.fidelity);
-    for (float& o : out_) o = buffer(o);
-    if (first) return;
-    for (std::int64_t r = 0; r < chunk; ++r) {
-      const auto row = static_cast<std::size_t>(r);
-      float difference = 0.0F;
-      fpu::sub(&old_max[row], &max_[row], &difference, 1, config_.dest);
-      const float d = source(buffer(decay(difference, scale_, config_.dest)));
-      carry(old_sums.data() + r * chunk, d, chunk, sums_.data() + r * chunk);
-      carry(old_out.data() + r * shape_.value_width, d, shape_.value_width, out_.data() + r * shape_.value_width);
-    }
+    fpu::add(scores_.data(), work_.data(), scores_.data(), chunk * chunk, config_.dest);
+    for (float& s : scores_) s = source(buffer(s));
   }
 
-  // to += old * d, the sum in memory.
-  void carry(float* old, float d, std::int64_t n, float* to) const {
-    const Rows spread(static_cast<std::size_t>(n), d);
-    for (std::int64_t i = 0; i < n; ++i) old[i] = source(old[i]);
-    fpu::mul(old, spread.data(), old, n, config_.dest, config_.fidelity);
-    for (std::int64_t i = 0; i < n; ++i) to[i] = accumulate_in_memory(to[i], buffer(old[i]), config_.dest);
+  void add_chunk(const float* v, bool first) {
+    const Rows old_max = max_;
+    old_sums_.swap(sums_);
+    old_out_.swap(out_);
+    for (std::int64_t r = 0; r < chunk; ++r) {
+      const auto row = static_cast<std::size_t>(r);
+      const float max = reduce(Reduce::max, scores_.data() + r * chunk, chunk, 1, config_);
+      max_[row] = source(buffer(first ? max : std::max(max, old_max[row])));
+    }
+    spread_rows(max_.data(), chunk, work_);
+    fpu::sub(scores_.data(), work_.data(), scores_.data(), chunk * chunk, config_.dest);
+    exponential(scores_, call_.scale, config_.dest);
+    sums_.resize(chunk * chunk);
+    for (std::size_t i = 0; i < sums_.size(); ++i) {
+      sums_[i] = buffer(scores_[i]);
+      scores_[i] = source(sums_[i]);
+    }
+    const std::int64_t width = call_.shape.value_width;
+    out_.resize(static_cast<std::size_t>(chunk * width));
+    fpu::product({scores_.data(), chunk, 1}, {v, width, 1}, out_.data(), chunk, width, chunk, config_.dest,
+                 config_.fidelity);
+    for (float& o : out_) o = buffer(o);
+    if (first) return;
+    Rows factor(chunk);
+    fpu::sub(old_max.data(), max_.data(), factor.data(), chunk, config_.dest);
+    for (float& d : factor) d = source(buffer(decay(d, call_.scale, config_.dest)));
+    carry(old_sums_, factor, chunk, sums_);
+    carry(old_out_, factor, width, out_);
+  }
+
+  // to += old * factor, the sum in memory.
+  void carry(Rows& old, const Rows& factor, std::int64_t width, Rows& to) {
+    spread_rows(factor.data(), width, work_);
+    for (float& o : old) o = source(o);
+    fpu::mul(old.data(), work_.data(), old.data(), chunk * width, config_.dest, config_.fidelity);
+    for (std::size_t i = 0; i < to.size(); ++i) to[i] = accumulate_in_memory(to[i], buffer(old[i]), config_.dest);
   }
 
   void finish(float* out) {
-    const std::int64_t n = shape_.value_width;
+    Rows scale(chunk);
+    for (float& s : sums_) s = source(s);
     for (std::int64_t r = 0; r < chunk; ++r) {
-      float* sums = sums_.data() + r * chunk;
-      for (std::int64_t i = 0; i < chunk; ++i) sums[i] = source(sums[i]);
+      const float* sums = sums_.data() + r * chunk;
       const float sum = source(buffer(fpu::sum_row(sums, chunk, 1.0F, config_.dest, config_.fidelity)));
       const float reciprocal = std::bit_cast<float>(
           sfpu::apply(sfpu::Function::reciprocal, {}, config_.dest, std::bit_cast<std::uint32_t>(sum)));
-      const Rows spread(static_cast<std::size_t>(n), source(buffer(reciprocal)));
-      float* from = out_.data() + r * n;
-      for (std::int64_t i = 0; i < n; ++i) from[i] = source(from[i]);
-      fpu::mul(from, spread.data(), out + r * n, n, config_.dest, config_.fidelity);
+      scale[static_cast<std::size_t>(r)] = source(buffer(reciprocal));
     }
+    const std::int64_t width = call_.shape.value_width;
+    spread_rows(scale.data(), width, work_);
+    for (float& o : out_) o = source(o);
+    fpu::mul(out_.data(), work_.data(), out, chunk * width, config_.dest, config_.fidelity);
   }
 
-  const AttentionShape& shape_;
-  float scale_;
+  const AttentionCall& call_;
   RowConfig config_;
-  Rows scores_, max_, sums_, out_;
+  std::int64_t first_;
+  Rows scores_, max_, sums_, out_, old_sums_, old_out_, work_;
 };
 
 }  // namespace
 
+void attention_rows(const float* q, const float* k, const float* v, const AttentionCall& call, std::int64_t first,
+                    float* out) {
+  Chunk(call, first).run(q, k, v, out);
+}
+
 void attention_head(const float* q, const float* k, const float* v, const AttentionShape& shape, float scale,
                     bool causal, const RowConfig& config, float* out) {
-  Head head(shape, scale, config);
-  for (std::int64_t first = 0; first < shape.queries; first += chunk) head.run(q, k, v, causal, first, out);
+  const AttentionCall call{.shape = shape, .scale = scale, .causal = causal, .config = config};
+  for (std::int64_t first = 0; first < shape.queries; first += chunk) attention_rows(q, k, v, call, first, out);
 }
 
 }  // namespace ttrt::exact

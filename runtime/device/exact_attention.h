@@ -1,12 +1,14 @@
 // Scaled dot product attention of one head as the device's fused kernel computes it (Wormhole), in chunks of 32 queries
 // and 32 keys.
 //
-// For a chunk of queries, over the chunks of keys: scores = q k^T; the causal mask (0 or -infinity) is added on the
-// diagonal; max = the larger of the old maximum and the row's; p = exp((scores - max) * scale) with the approximate
+// For a chunk of queries, over the chunks of keys: scores = q k^T; a mask is added where there is one (0 or -infinity on
+// the diagonal of a causal head and in the columns that pad the keys; the caller's own, which carries 1 / scale); max =
+// the larger of the old maximum and the row's; p = exp((scores - max) * scale) with the approximate
 // exponential, the scale folded into its constant; sums += p, tile by tile, not yet along the row; out = p v. Where
-// there were chunks before: d = exp((old max - max) * scale) by a polynomial with the scale cut to bfloat16; the packer
-// adds old sums * d to the sums and old out * d to out in memory (nearest even). At the end the sums are added along the
-// row by a product with ones, and out is multiplied by their reciprocal.
+// there were chunks before: d = exp((old max - max) * scale) by a polynomial with the scale cut to bfloat16, 0 where it
+// underflows; the packer adds old sums * d to the sums and old out * d to out in memory (nearest even). At the end the
+// sums are added along the row by a product with ones, and out is multiplied by their reciprocal.
+// To the matrix unit -infinity is an ordinary number: a query whose keys are all hidden gives the mean of all values.
 // Every intermediate is bfloat16 with 16-bit Dest: bit-exact. With 32-bit Dest intermediates are float32 here and the
 // exponential is the accurate one: the closest form found, not bit-exact.
 #pragma once
@@ -16,9 +18,27 @@
 namespace ttrt::exact {
 
 struct AttentionShape {
-  std::int64_t queries, keys, width, value_width;  // multiples of 32; causal: as many queries as keys
+  std::int64_t queries, keys, width, value_width;  // multiples of 32
+  std::int64_t keys_used = keys;                   // the others pad
 };
-// Row-major: q [queries, width], k [keys, width], v [keys, value_width], out [queries, value_width] (Dest values).
+// Added to the score of query i and key j: values[i * down + j * across]. nullptr: none.
+struct AttentionMask {
+  const float* values = nullptr;
+  std::int64_t down = 0, across = 0;
+};
+struct AttentionCall {
+  AttentionShape shape;
+  float scale = 1;
+  bool causal = false;  // key j takes part in query i where j <= i
+  AttentionMask mask = {};
+  RowConfig config = {};
+};
+
+// The 32 queries from `first` on. Row-major: q [queries, width], k [keys, width], v [keys, value_width]; out
+// [queries, value_width] (Dest values), of which 32 rows are written.
+void attention_rows(const float* q, const float* k, const float* v, const AttentionCall& call, std::int64_t first,
+                    float* out);
+// All of them, without a mask.
 void attention_head(const float* q, const float* k, const float* v, const AttentionShape& shape, float scale,
                     bool causal, const RowConfig& config, float* out);
 
