@@ -1,0 +1,129 @@
+// See exact_eltwise.h.
+#include "device/exact_eltwise.h"
+
+#include <algorithm>
+#include <bit>
+#include <span>
+
+#include "device/fpu.h"
+#include "device/sfpu.h"
+
+namespace ttrt::exact {
+namespace {
+
+using sfpu::Function;
+using sfpu::Function2;
+
+constexpr std::int64_t piece = 256;  // of work on the stack
+
+constexpr std::string_view names[] = {"add",     "sub",     "rsub", "mul", "div", "trunc_divide", "floor_divide",
+                                      "maximum", "minimum", "eq",   "ne",  "lt",  "le",           "gt",
+                                      "ge",      "logical_and", "logical_or", "logical_xor"};
+static_assert(std::size(names) == static_cast<std::size_t>(Binary::logical_xor) + 1);
+
+float flushed(float v) { return (std::bit_cast<std::uint32_t>(v) & 0x7F800000) == 0 ? 0.0F : v; }
+
+// The vector unit's sums and products of float32.
+template <typename F>
+void wide(const float* a, const float* b, float* out, std::int64_t n, F f) {
+  for (std::int64_t i = 0; i < n; ++i) out[i] = flushed(f(flushed(a[i]), flushed(b[i])));
+}
+
+float product(float x, float y) { return x == 0 || y == 0 ? 0.0F : x * y; }
+
+void difference(Dest dest, const float* a, const float* b, float* out, std::int64_t n) {
+  if (dest == Dest::bits16) return fpu::sub(a, b, out, n, dest);
+  wide(a, b, out, n, [](float x, float y) { return x - y; });
+}
+
+void multiply(Dest dest, const float* a, const float* b, float* out, std::int64_t n) {
+  wide(a, b, out, n, product);
+  if (dest == Dest::bits32) return;
+  for (std::int64_t i = 0; i < n; ++i) out[i] = bf16_to_f32(f32_to_bf16(out[i]));
+}
+
+void test(Function function, Dest dest, float* values, std::int64_t n) {
+  sfpu::run(function, {}, dest, {values, static_cast<std::size_t>(n)});
+}
+
+// One piece; `out` may be an operand.
+void pair(Function2 function, Dest dest, const float* a, const float* b, float* out, std::int64_t n) {
+  float left[piece];
+  std::copy_n(a, n, left);
+  sfpu::run(function, dest, {left, static_cast<std::size_t>(n)}, {b, static_cast<std::size_t>(n)});
+  std::copy_n(left, n, out);
+}
+
+void logic(Binary op, Dest dest, const float* a, const float* b, float* out, std::int64_t n) {
+  float left[piece], right[piece];
+  std::copy_n(a, n, left);
+  std::copy_n(b, n, right);
+  test(Function::nez, dest, left, n);
+  test(Function::nez, dest, right, n);
+  for (std::int64_t i = 0; i < n; ++i) {
+    const bool x = left[i] != 0, y = right[i] != 0;
+    const bool set = op == Binary::logical_and ? x && y : op == Binary::logical_or ? x || y : x != y;
+    out[i] = set ? 1.0F : 0.0F;
+  }
+}
+
+void compare(Function function, Dest dest, const float* a, const float* b, float* out, std::int64_t n) {
+  difference(dest, a, b, out, n);
+  test(function, dest, out, n);
+}
+
+void run_piece(Binary op, Dest dest, const float* a, const float* b, float* out, std::int64_t n) {
+  switch (op) {
+    case Binary::add:
+      if (dest == Dest::bits16) return fpu::add(a, b, out, n, dest);
+      return wide(a, b, out, n, [](float x, float y) { return x + y; });
+    case Binary::sub:
+      return difference(dest, a, b, out, n);
+    case Binary::rsub:
+      return difference(dest, b, a, out, n);
+    case Binary::mul:
+      return multiply(dest, a, b, out, n);
+    case Binary::div:
+      return pair(Function2::divide, dest, a, b, out, n);
+    case Binary::trunc_divide:
+    case Binary::floor_divide:
+      pair(Function2::divide, dest, a, b, out, n);
+      return test(op == Binary::trunc_divide ? Function::trunc : Function::floor, dest, out, n);
+    case Binary::maximum:
+      return pair(Function2::maximum, dest, a, b, out, n);
+    case Binary::minimum:
+      return pair(Function2::minimum, dest, a, b, out, n);
+    case Binary::eq:
+      return compare(Function::eqz, dest, a, b, out, n);
+    case Binary::ne:
+      return compare(Function::nez, dest, a, b, out, n);
+    case Binary::lt:
+      return compare(Function::ltz, dest, a, b, out, n);
+    case Binary::le:
+      return compare(Function::lez, dest, a, b, out, n);
+    case Binary::gt:
+      return compare(Function::gtz, dest, a, b, out, n);
+    case Binary::ge:
+      return compare(Function::gez, dest, a, b, out, n);
+    case Binary::logical_and:
+    case Binary::logical_or:
+    case Binary::logical_xor:
+      return logic(op, dest, a, b, out, n);
+  }
+}
+
+}  // namespace
+
+std::optional<Binary> binary_from_string(std::string_view name) {
+  const auto at = std::find(std::begin(names), std::end(names), name);
+  if (at == std::end(names)) return std::nullopt;
+  return static_cast<Binary>(at - std::begin(names));
+}
+
+void binary(Binary op, Dest dest, const float* a, const float* b, float* out, std::int64_t n) {
+  for (std::int64_t at = 0; at < n; at += piece) {
+    run_piece(op, dest, a + at, b + at, out + at, std::min(piece, n - at));
+  }
+}
+
+}  // namespace ttrt::exact

@@ -1,0 +1,43 @@
+// Element-wise functions of two values as the device's kernels compute them, bit for bit (Wormhole).
+//
+// bfloat16 and block formats meet a 16-bit Dest: add and subtract run in the matrix unit; multiply runs in the vector
+// unit as a float32 product rounded to nearest even, where a zero or denormal factor gives +0. float32 meets a 32-bit
+// Dest: all three run in the vector unit, which rounds as IEEE single does and takes denormals, operands and results,
+// as +0. Division, maximum and minimum run in the vector unit. A comparison is a difference and a test of it against
+// zero; logic tests both operands first. A quotient without its fraction is a quotient, stored, and its rounding.
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+#include "device/formats_device.h"
+
+namespace ttrt::exact {
+
+enum class Binary : std::uint8_t {
+  add,
+  sub,
+  rsub,  // b - a
+  mul,
+  div,
+  trunc_divide,
+  floor_divide,
+  maximum,
+  minimum,
+  eq,
+  ne,
+  lt,
+  le,
+  gt,
+  ge,
+  logical_and,
+  logical_or,
+  logical_xor,
+};
+std::optional<Binary> binary_from_string(std::string_view name);
+
+// out[i] = a[i] op b[i], as Dest holds it (in 16-bit Dest a bfloat16). Operands are values of tensors: bfloat16 where
+// Dest has 16 bits. `out` may be `a` or `b`.
+void binary(Binary op, Dest dest, const float* a, const float* b, float* out, std::int64_t n);
+
+}  // namespace ttrt::exact
