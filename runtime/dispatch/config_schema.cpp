@@ -83,6 +83,7 @@ std::string list_of(std::span<const std::string_view> words) {
 
 // ---- the checker ---------------------------------------------------------------------------------------------------
 
+constexpr std::array<std::string_view, 7> sections{"version", "defaults", "dispatch_rules", "kernel_locks", "kernel_denies", "kernel_allows", "fallback_chains"};
 constexpr int max_priority = 1000;
 constexpr std::size_t max_regex = 256;  // bytes: compiling recurses
 
@@ -90,9 +91,11 @@ class Checker {
  public:
   explicit Checker(ConfigCheck& out) : out_(out), document_(out.document) {}
 
-  void check(const DocNode& root) {
+  void check(const DocNode& root, std::span<const std::string_view> also) {
     if (!root.is(Kind::map)) return error("", "the document must be a map", root);
-    known_keys(root, "", {"version", "defaults", "dispatch_rules", "kernel_locks", "kernel_denies", "kernel_allows", "fallback_chains"});
+    std::vector<std::string> known(sections.begin(), sections.end());
+    known.insert(known.end(), also.begin(), also.end());
+    known_keys(root, "", known);
     check_version(root);
     if (const DocNode* node = section(root, "defaults", Kind::map)) check_defaults(*node);
     if (const DocNode* node = section(root, "dispatch_rules", Kind::list)) check_rules(*node);
@@ -381,11 +384,15 @@ std::string ConfigIssue::text() const {
   return out;
 }
 
-ConfigCheck check_config(const DocNode& root) {
+ConfigCheck check_config(const DocNode& root, std::span<const std::string_view> also) {
   ConfigCheck out;
   out.document.hash = hash_of(root);
-  if (!root.is(Kind::null)) Checker(out).check(root);
+  if (!root.is(Kind::null)) Checker(out).check(root, also);
   return out;
+}
+
+bool has_config_keys(const DocNode& root) {
+  return std::any_of(sections.begin(), sections.end(), [&](std::string_view key) { return root.find(key) != nullptr; });
 }
 
 std::string issues_text(std::span<const ConfigIssue> issues, const std::string& file) {

@@ -95,8 +95,10 @@ struct ConfigCheck {
   std::vector<ConfigIssue> errors, warnings;
 };
 
-// A null root is an empty configuration.
-ConfigCheck check_config(const DocNode& root);
+// A null root is an empty configuration. `also` names further keys of the top level that others read.
+ConfigCheck check_config(const DocNode& root, std::span<const std::string_view> also = {});
+// Whether a document has any key of this schema.
+bool has_config_keys(const DocNode& root);
 // One line an issue, behind "file: ".
 std::string issues_text(std::span<const ConfigIssue> issues, const std::string& file);
 // "; did you mean 'x'?" or "".

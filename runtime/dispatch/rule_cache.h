@@ -37,6 +37,10 @@ class RuleCache {
   void put(std::uint64_t key, Symbol operation, const SelectionContext& context, std::uint64_t generation, const KernelSpec* kernel, std::int64_t ticks);
   void count(bool hit) { (hit ? hits_ : misses_).fetch_add(1, std::memory_order_relaxed); }
   RuleCacheStats stats() const;
+  void reset_stats() {
+    hits_.store(0, std::memory_order_relaxed);
+    misses_.store(0, std::memory_order_relaxed);
+  }
 
  private:
   struct Node {

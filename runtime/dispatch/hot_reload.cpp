@@ -1,0 +1,596 @@
+// See hot_reload.h.
+#include "dispatch/hot_reload.h"
+
+#include <algorithm>
+#include <thread>
+
+#include "dispatch/kernel_call.h"
+#include "support/sha256.h"
+
+namespace ttrt::dispatch {
+namespace {
+
+using Kind = DocNode::Kind;
+using SteadyClock = std::chrono::steady_clock;
+
+constexpr std::array<std::string_view, 2> hot_keys{"kernels", "dispatch"};
+constexpr std::array<std::string_view, 5> mode_words{"static", "dynamic", "hot_reload", "config", "auto"};
+
+double unix_time() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
+
+std::string hash_of(const DocNode& data) {
+  const std::string text = data.canonical();
+  return ttc::sha256_hex(std::as_bytes(std::span(text.data(), text.size())));
+}
+
+ConfigIssue issue(std::string path, std::string message, const DocNode& node, bool show = true) {
+  return {.path = std::move(path), .message = std::move(message), .value = show ? node.shown() : "", .line = node.line};
+}
+
+void check_kernels(const DocNode& kernels, std::vector<ConfigIssue>& errors, std::vector<ConfigIssue>& warnings) {
+  if (!kernels.is(Kind::map)) {
+    errors.push_back(issue("kernels", "must be a map", kernels));
+    return;
+  }
+  for (const auto& [operation, entry] : kernels.members) {
+    const std::string path = "kernels." + operation;
+    if (!entry.is(Kind::map)) {
+      errors.push_back(issue(path, "must be a map, as in {kernel: ID}", entry));
+      continue;
+    }
+    const DocNode* kernel = entry.find("kernel");
+    if (kernel == nullptr) warnings.push_back(issue(path, "names no kernel", entry, false));
+    if (kernel != nullptr && (!kernel->is(Kind::string) || kernel->text.empty())) errors.push_back(issue(path + ".kernel", "must be a string that is not empty", *kernel));
+    static const std::vector<std::string> known{"kernel"};
+    for (const auto& [key, value] : entry.members)
+      if (key != "kernel") warnings.push_back(issue(path + "." + key, "unknown key" + suggestion(key, known), value, false));
+  }
+}
+
+void check_dispatch(const DocNode& dispatch, std::vector<ConfigIssue>& errors, std::vector<ConfigIssue>& warnings) {
+  if (!dispatch.is(Kind::map)) {
+    errors.push_back(issue("dispatch", "must be a map", dispatch));
+    return;
+  }
+  static const std::vector<std::string> known{"mode"};
+  for (const auto& [key, value] : dispatch.members)
+    if (key != "mode") warnings.push_back(issue("dispatch." + key, "unknown key" + suggestion(key, known), value, false));
+  const DocNode* mode = dispatch.find("mode");
+  if (mode == nullptr) return;
+  const std::vector<std::string> words(mode_words.begin(), mode_words.end());
+  if (!mode->is(Kind::string) || std::find(words.begin(), words.end(), mode->text) == words.end())
+    errors.push_back(issue("dispatch.mode", "must be static, dynamic, hot_reload, config or auto" + suggestion(mode->text, words), *mode));
+}
+
+void check_top_level(const DocNode& data, std::vector<ConfigIssue>& errors, std::vector<ConfigIssue>& warnings) {
+  if (!data.is(Kind::map)) {
+    errors.push_back(issue("", "the document must be a map with kernels, dispatch or dispatch_rules", data));
+    return;
+  }
+  if (has_config_keys(data)) return;
+  static const std::vector<std::string> known{"kernels", "dispatch", "dispatch_rules"};
+  if (data.find("kernels") == nullptr && data.find("dispatch") == nullptr) errors.push_back(issue("", "the document needs kernels, dispatch or dispatch_rules", data, false));
+  for (const auto& [key, value] : data.members)
+    if (std::find(hot_keys.begin(), hot_keys.end(), key) == hot_keys.end()) warnings.push_back(issue(key, "unknown key" + suggestion(key, known), value, false));
+}
+
+std::string joined(const std::vector<std::string>& lines) {
+  std::string out;
+  for (const std::string& line : lines) out += (out.empty() ? "" : "\n") + line;
+  return out;
+}
+
+template <typename Callbacks, typename... Args>
+void call_all(const Callbacks& callbacks, const Args&... args) {
+  for (const auto& callback : callbacks) try {
+      callback(args...);
+    } catch (...) {  // a listener's trouble is its own
+    }
+}
+
+std::size_t stripe_of_thread(std::size_t stripes) {
+  static std::atomic<std::size_t> next{0};
+  thread_local const std::size_t mine = next.fetch_add(1, std::memory_order_relaxed);
+  return mine % stripes;
+}
+
+}  // namespace
+
+std::string_view to_string(ReloadState state) {
+  switch (state) {
+    case ReloadState::IDLE: return "IDLE";
+    case ReloadState::RELOADING: return "RELOADING";
+    case ReloadState::VALIDATING: return "VALIDATING";
+    case ReloadState::APPLYING: return "APPLYING";
+    case ReloadState::ROLLING_BACK: return "ROLLING_BACK";
+  }
+  return "";
+}
+
+class HotReloadDispatcher::InFlight {
+ public:
+  explicit InFlight(const HotReloadDispatcher& owner)
+      : count_(owner.calls_[stripe_of_thread(stripes)].count[owner.call_set_.load(std::memory_order_acquire)]) {
+    count_.fetch_add(1, std::memory_order_acq_rel);
+  }
+  ~InFlight() { count_.fetch_sub(1, std::memory_order_acq_rel); }
+  InFlight(const InFlight&) = delete;
+  InFlight& operator=(const InFlight&) = delete;
+
+ private:
+  std::atomic<std::int64_t>& count_;
+};
+
+HotReloadDispatcher::HotReloadDispatcher(const DispatchConfig& config, KernelRegistry& kernels, HotReloadOptions options)
+    : kernels_(kernels), options_(std::move(options)), clock_(options_.clock != nullptr ? *options_.clock : system_clock()), path_(config->config_path),
+      watch_interval_(config->watch_interval_seconds), validate_on_reload_(config->validate_on_reload) {
+  active_.publish(std::make_unique<Active>(Active{.config = config, .version = nullptr}));
+  if (path_.empty()) return;
+  try {
+    auto version = make_version(parse_file(path_), path_, true);
+    for (const std::string& warning : version->warnings) report_to(options_.report, warning);
+    version->version = versions_ = 1;
+    const std::lock_guard lock(mutex_);
+    current_ = std::move(version);
+    publish(current_);
+  } catch (const ttc::Error& error) {
+    report_to(options_.report, (error.file().empty() ? path_ : error.file()) + ": " + error.what() + "; no configuration is active");
+  }
+}
+
+HotReloadDispatcher::~HotReloadDispatcher() { HotReloadDispatcher::stop_watching(); }
+
+// ---- dispatch ------------------------------------------------------------------------------------------------------
+
+// `args` make a context for rules where the caller has none.
+HotReloadDispatcher::Selected HotReloadDispatcher::select(Symbol operation, const SelectionContext* context, const CallArgs* args) const {
+  const EpochGuard guard;
+  const Active& active = *active_.load(guard);
+  const bool timing = active.config->record_timing;
+  if (const ConfigVersion* version = active.version.get()) {
+    if (const auto entry = version->kernels.find(operation); entry != version->kernels.end())
+      if (const KernelSpec* kernel = kernels_.find(entry->second)) return {.kernel = kernel, .record_timing = timing};
+    if (version->rules != nullptr) {
+      const auto plan = version->rules->plan(operation, kernels_);
+      const KernelSpec* kernel = plan->lock;
+      if (kernel == nullptr && !plan->rules.empty() && context != nullptr) kernel = ConfigRules::select(*plan, *context);
+      if (kernel == nullptr && !plan->rules.empty() && context == nullptr && args != nullptr) kernel = ConfigRules::select(*plan, context_for(operation, *args));
+      if (kernel == nullptr && !plan->chain.empty()) kernel = plan->chain.front();
+      if (kernel != nullptr) return {.kernel = kernel, .record_timing = timing};
+    }
+  }
+  if (options_.selector && context != nullptr)
+    if (const KernelSpec* kernel = options_.selector(operation, *context)) return {.kernel = kernel, .record_timing = timing};
+  const KernelRegistry::Reader kernels = kernels_.read();
+  const auto candidates = kernels->candidates(operation);
+  const auto best = std::max_element(candidates.begin(), candidates.end(), [](const KernelSpec* a, const KernelSpec* b) { return a->priority < b->priority; });
+  return {.kernel = best == candidates.end() ? nullptr : *best, .record_timing = timing};
+}
+
+Result HotReloadDispatcher::dispatch(Symbol operation, CallArgs& args, const SelectionContext* context) {
+  const InFlight call(*this);
+  const std::int64_t start = clock_.ticks();
+  const Selected selected = select(operation, context, &args);
+  if (selected.kernel == nullptr) throw KernelExecutionError("no kernel is registered for '" + operation.str() + "'", operation.text(), "");
+  const std::int64_t chosen = selected.record_timing ? clock_.ticks() : start;
+  Result result;
+  result.kernel = selected.kernel;
+  result.mode = DispatchMode::HOT_RELOAD;
+  args.output = &result.output;
+  call_kernel(*selected.kernel, operation, args);
+  args.output = nullptr;
+  if (selected.record_timing) {
+    const std::int64_t done = clock_.ticks();
+    result.timing.selection_ns = clock_.to_ns(chosen - start);
+    result.timing.execution_ns = clock_.to_ns(done - chosen);
+    result.timing.total_ns = clock_.to_ns(done - start);
+  }
+  return result;
+}
+
+const KernelSpec& HotReloadDispatcher::get_kernel_for_operation(Symbol operation, const SelectionContext& context) {
+  const Selected selected = select(operation, &context, nullptr);
+  if (selected.kernel == nullptr) throw KernelExecutionError("no kernel is registered for '" + operation.str() + "'", operation.text(), "");
+  return *selected.kernel;
+}
+
+Json HotReloadDispatcher::explain_selection(Symbol operation, const SelectionContext& context) const {
+  const EpochGuard guard;
+  const ConfigVersion* const version = active_.load(guard)->version.get();
+  Json path = Json::array();
+  if (version != nullptr)
+    if (const auto entry = version->kernels.find(operation); entry != version->kernels.end()) {
+      const bool found = kernels_.find(entry->second) != nullptr;
+      path.push_back({{"step", "document"}, {"kernel", entry->second.text()}, {"result", found ? "selected" : "kernel_not_found"}});
+      if (found) return {{"operation", operation.text()}, {"config_hash", version->config_hash.substr(0, 16)}, {"selection_path", path}, {"selected_kernel", entry->second.text()}, {"reason", "document"}};
+    }
+  if (version != nullptr && version->rules != nullptr) {
+    Json rules = version->rules->explain(operation, context, kernels_);
+    for (Json& item : rules["selection_path"]) path.push_back(std::move(item));
+    rules["selection_path"] = path;
+    if (!rules["selected_kernel"].is_null()) return rules;
+  }
+  const KernelSpec* const kernel = select(operation, &context, nullptr).kernel;
+  const bool selector = static_cast<bool>(options_.selector);
+  if (kernel != nullptr) path.push_back({{"step", selector ? "selection" : "highest_priority"}, {"kernel", kernel->id.text()}, {"result", "selected"}});
+  return {{"operation", operation.text()}, {"config_hash", version != nullptr ? version->config_hash.substr(0, 16) : ""}, {"selection_path", path},
+          {"selected_kernel", kernel != nullptr ? Json(kernel->id.text()) : Json(nullptr)}, {"reason", kernel == nullptr ? "no_kernel_available" : selector ? "selection" : "highest_priority"}};
+}
+
+// ---- documents -----------------------------------------------------------------------------------------------------
+
+DocNode HotReloadDispatcher::parse_file(const std::string& path) const { return read_document(path, document_format(path)); }
+
+std::vector<std::string> HotReloadDispatcher::problems(const DocNode& data, const std::string& path, std::vector<std::string>& warnings, ConfigDocument& document) const {
+  std::vector<ConfigIssue> errors, notes;
+  check_top_level(data, errors, notes);
+  if (const DocNode* kernels = data.find("kernels")) check_kernels(*kernels, errors, notes);
+  if (const DocNode* dispatch = data.find("dispatch")) check_dispatch(*dispatch, errors, notes);
+  if (has_config_keys(data)) {
+    ConfigCheck check = check_config(data, hot_keys);
+    errors.insert(errors.end(), check.errors.begin(), check.errors.end());
+    notes.insert(notes.end(), check.warnings.begin(), check.warnings.end());
+    document = std::move(check.document);
+  }
+  std::vector<std::string> out;
+  for (const ConfigIssue& error : errors) out.push_back(error.text());
+  for (const ConfigIssue& note : notes) warnings.push_back((path.empty() ? "" : path + ": ") + note.text());
+  std::vector<Validator> validators;
+  {
+    const std::lock_guard lock(mutex_);
+    validators = validators_;
+  }
+  for (const Validator& validator : validators) try {
+      for (std::string& message : validator(data)) out.push_back(std::move(message));
+    } catch (...) {
+      out.push_back("a validator failed: " + error_text(std::current_exception()));
+    }
+  return out;
+}
+
+// Throws HotReloadError. With validate off only what cannot be used at all is refused.
+std::shared_ptr<ConfigVersion> HotReloadDispatcher::make_version(const DocNode& data, const std::string& path, bool validate) const {
+  auto version = std::make_shared<ConfigVersion>();
+  ConfigDocument document;
+  if (validate) {
+    const std::vector<std::string> errors = problems(data, path, version->warnings, document);
+    if (!errors.empty()) throw HotReloadError(joined(errors), path);
+  } else if (has_config_keys(data)) {
+    ConfigCheck check = check_config(data, hot_keys);
+    if (!check.errors.empty()) throw HotReloadError(issues_text(check.errors, ""), path);
+    document = std::move(check.document);
+  }
+  std::vector<ConfigIssue> missing;
+  if (const DocNode* kernels = data.find("kernels"))
+    for (const auto& [operation, entry] : kernels->members) {
+      const DocNode* kernel = entry.find("kernel");
+      if (kernel == nullptr || !kernel->is(Kind::string) || kernel->text.empty()) continue;
+      version->kernels[Symbol(operation)] = Symbol(kernel->text);
+      if (kernels_.find(Symbol(kernel->text)) == nullptr)
+        missing.push_back(issue("kernels." + operation + ".kernel", "no kernel is called '" + kernel->text + "'" + suggestion(kernel->text, kernels_.kernel_ids()), *kernel, false));
+    }
+  if (has_config_keys(data)) {
+    version->rules = std::make_shared<ConfigRules>(std::move(document), 0, 1.0, clock_);
+    for (ConfigIssue& rule : version->rules->missing_kernels(kernels_)) missing.push_back(std::move(rule));
+  }
+  if (options_.strict_kernels && !missing.empty()) throw HotReloadError(issues_text(missing, ""), path);
+  for (const ConfigIssue& kernel : missing) version->warnings.push_back((path.empty() ? "" : path + ": ") + kernel.text());
+  version->config_hash = hash_of(data);
+  version->timestamp = unix_time();
+  version->data = data;
+  version->path = path;
+  return version;
+}
+
+// ---- reloading -----------------------------------------------------------------------------------------------------
+
+void HotReloadDispatcher::enter(ReloadState state) {
+  state_.store(state, std::memory_order_release);
+  std::vector<std::function<void(ReloadState)>> callbacks;
+  {
+    const std::lock_guard lock(mutex_);
+    callbacks = on_state_;
+  }
+  call_all(callbacks, state);
+}
+
+// New calls count in the other set from here on; those of before empty theirs.
+void HotReloadDispatcher::wait_for_calls(double seconds) {
+  const unsigned old = call_set_.load(std::memory_order_relaxed);
+  call_set_.store(1 - old, std::memory_order_release);
+  const auto busy = [&] {
+    std::int64_t sum = 0;
+    for (const Stripe& stripe : calls_) sum += stripe.count[old].load(std::memory_order_acquire);
+    return sum > 0;
+  };
+  const auto end = SteadyClock::now() + std::chrono::duration<double>(std::max(0.0, std::min(seconds, 3600.0)));
+  for (int spins = 0; busy() && SteadyClock::now() < end; ++spins) std::this_thread::sleep_for(std::chrono::microseconds(spins < 20 ? 20 : 200));
+}
+
+// The caller holds mutex_.
+void HotReloadDispatcher::publish(std::shared_ptr<const ConfigVersion> version) {
+  active_.publish(std::make_unique<Active>(Active{.config = active_.current()->config, .version = std::move(version)}));
+}
+
+void HotReloadDispatcher::apply(std::shared_ptr<ConfigVersion> version, SteadyClock::time_point start) {
+  enter(ReloadState::APPLYING);
+  std::vector<std::function<void(const ConfigVersion&)>> callbacks;
+  std::shared_ptr<const ConfigVersion> applied;
+  {
+    const std::lock_guard lock(mutex_);
+    version->version = ++versions_;
+    applied = std::move(version);
+    previous_ = std::move(current_);
+    current_ = applied;
+    publish(applied);
+    ++stats_.total_reloads;
+    stats_.last_reload_time_ms = std::chrono::duration<double, std::milli>(SteadyClock::now() - start).count();
+    stats_.last_reload_timestamp = unix_time();
+    stats_.config_version = applied->version;
+    last_refused_.clear();
+    callbacks = on_reload_;
+  }
+  enter(ReloadState::IDLE);
+  for (const std::string& warning : applied->warnings) report_to(options_.report, warning);
+  call_all(callbacks, *applied);
+}
+
+void HotReloadDispatcher::fail(const HotReloadError& error) {
+  std::vector<std::function<void(const HotReloadError&)>> callbacks;
+  {
+    const std::lock_guard lock(mutex_);
+    ++stats_.failed_reloads;
+    callbacks = on_error_;
+  }
+  enter(ReloadState::IDLE);
+  call_all(callbacks, error);
+}
+
+bool HotReloadDispatcher::reload_with(const std::function<DocNode()>& parse, const std::string& path, bool validate, double grace_period_seconds) {
+  ReloadState idle = ReloadState::IDLE;
+  if (!state_.compare_exchange_strong(idle, ReloadState::RELOADING, std::memory_order_acq_rel)) return false;
+  const auto start = SteadyClock::now();
+  const auto refuse = [&](const HotReloadError& error) {
+    fail(error);
+    throw error;  // NOLINT: a copy that keeps its own type
+  };
+  try {
+    enter(ReloadState::RELOADING);
+    const DocNode data = parse();
+    enter(ReloadState::VALIDATING);
+    std::shared_ptr<ConfigVersion> version = make_version(data, path, validate);
+    wait_for_calls(grace_period_seconds);
+    apply(std::move(version), start);
+    return true;
+  } catch (const HotReloadError& error) {
+    refuse(error);
+  } catch (const ttc::Error& error) {
+    refuse(HotReloadError(error.what(), error.file().empty() ? path : error.file(), std::current_exception()));
+  } catch (const std::exception& error) {
+    refuse(HotReloadError("unexpected: " + std::string(error.what()), path, std::current_exception()));
+  }
+  return false;
+}
+
+bool HotReloadDispatcher::reload(bool validate, double grace_period_seconds) {
+  std::string path;
+  {
+    const std::lock_guard lock(mutex_);
+    path = path_;
+  }
+  const auto parse = [&] {
+    if (path.empty()) throw ttc::usage_error("there is no configuration file to reload");
+    return parse_file(path);
+  };
+  return reload_with(parse, path, validate, grace_period_seconds);
+}
+
+bool HotReloadDispatcher::reload_text(std::string_view text, bool validate, double grace_period_seconds) {
+  return reload_with([&] { return parse_document(text, DocumentFormat::yaml, ""); }, "", validate, grace_period_seconds);
+}
+
+bool HotReloadDispatcher::reload(const DocNode& data, bool validate, double grace_period_seconds) {
+  return reload_with([&] { return data; }, "", validate, grace_period_seconds);
+}
+
+bool HotReloadDispatcher::rollback() {
+  ReloadState idle = ReloadState::IDLE;
+  if (!state_.compare_exchange_strong(idle, ReloadState::ROLLING_BACK, std::memory_order_acq_rel)) return false;
+  enter(ReloadState::ROLLING_BACK);
+  bool done = false;
+  {
+    const std::lock_guard lock(mutex_);
+    if (previous_ != nullptr) {
+      std::swap(current_, previous_);
+      publish(current_);
+      ++stats_.rollbacks;
+      stats_.config_version = current_->version;
+      done = true;
+    }
+  }
+  enter(ReloadState::IDLE);
+  return done;
+}
+
+DryRun HotReloadDispatcher::dry_run(const DocNode& data) const {
+  try {
+    return {.ok = true, .messages = make_version(data, "", true)->warnings};
+  } catch (const HotReloadError& error) {
+    DryRun out;
+    for (std::string_view rest = error.text(); !rest.empty();) {
+      const std::size_t end = rest.find('\n');
+      out.messages.emplace_back(rest.substr(0, end));
+      rest = end == std::string_view::npos ? "" : rest.substr(end + 1);
+    }
+    return out;
+  }
+}
+
+DryRun HotReloadDispatcher::dry_run_text(std::string_view text) const {
+  try {
+    return dry_run(parse_document(text, DocumentFormat::yaml, ""));
+  } catch (const ttc::Error& error) {
+    return {.ok = false, .messages = {error.what()}};
+  }
+}
+
+// ---- watching ------------------------------------------------------------------------------------------------------
+
+// For the watch: content that is active already, or was refused already, is not loaded again. False: try again later.
+bool HotReloadDispatcher::reload_if_changed() {
+  std::string path, known, refused;
+  bool validate = true;
+  {
+    const std::lock_guard lock(mutex_);
+    path = path_;
+    if (current_ != nullptr) known = current_->config_hash;
+    refused = last_refused_;
+    validate = validate_on_reload_;
+  }
+  std::string seen = "missing";
+  try {
+    const std::string text = read_config_file(path);
+    seen = ttc::sha256_hex(std::as_bytes(std::span(text.data(), text.size())));
+    if (seen != refused && hash_of(parse_document(text, document_format(path), path)) == known) {
+      const std::lock_guard lock(mutex_);
+      last_refused_.clear();
+      return true;
+    }
+  } catch (const ttc::Error&) {  // the reload says what is wrong
+  }
+  if (seen == refused) return true;
+  try {
+    return reload(validate);
+  } catch (const HotReloadError& error) {
+    report_to(options_.report, error.file() + ": " + error.text() + "; the configuration of before stays active");
+    const std::lock_guard lock(mutex_);
+    last_refused_ = seen;
+    return true;
+  }
+}
+
+bool HotReloadDispatcher::watch() {
+  const std::lock_guard lock(watch_mutex_);
+  std::string path;
+  double interval = 1;
+  {
+    const std::lock_guard state(mutex_);
+    path = path_;
+    interval = watch_interval_;
+  }
+  if (watch_ != nullptr || path.empty()) return false;
+  watch_ = std::make_unique<FileWatch>(path, interval, [this] { return reload_if_changed(); });
+  return true;
+}
+
+void HotReloadDispatcher::stop_watching() {
+  std::unique_ptr<FileWatch> stopped;
+  const std::lock_guard lock(watch_mutex_);
+  stopped = std::move(watch_);
+}
+
+bool HotReloadDispatcher::watching() const {
+  const std::lock_guard lock(watch_mutex_);
+  return watch_ != nullptr;
+}
+
+// ---- listeners and reports -----------------------------------------------------------------------------------------
+
+void HotReloadDispatcher::add_validator(Validator validator) {
+  const std::lock_guard lock(mutex_);
+  validators_.push_back(std::move(validator));
+}
+
+void HotReloadDispatcher::on_reload(std::function<void(const ConfigVersion&)> callback) {
+  const std::lock_guard lock(mutex_);
+  on_reload_.push_back(std::move(callback));
+}
+
+void HotReloadDispatcher::on_error(std::function<void(const HotReloadError&)> callback) {
+  const std::lock_guard lock(mutex_);
+  on_error_.push_back(std::move(callback));
+}
+
+void HotReloadDispatcher::on_state(std::function<void(ReloadState)> callback) {
+  const std::lock_guard lock(mutex_);
+  on_state_.push_back(std::move(callback));
+}
+
+ReloadStats HotReloadDispatcher::stats() const {
+  const std::lock_guard lock(mutex_);
+  return stats_;
+}
+
+std::shared_ptr<const ConfigVersion> HotReloadDispatcher::current_version() const {
+  const std::lock_guard lock(mutex_);
+  return current_;
+}
+
+std::vector<std::shared_ptr<const ConfigVersion>> HotReloadDispatcher::history() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::shared_ptr<const ConfigVersion>> out;
+  for (const auto& version : {current_, previous_})
+    if (version != nullptr) out.push_back(version);
+  return out;
+}
+
+std::int64_t HotReloadDispatcher::in_flight() const {
+  std::int64_t sum = 0;
+  for (const Stripe& stripe : calls_) sum += stripe.count[0].load(std::memory_order_acquire) + stripe.count[1].load(std::memory_order_acquire);
+  return sum;
+}
+
+Json HotReloadDispatcher::telemetry() const {
+  const bool watched = watching();
+  const std::lock_guard lock(mutex_);
+  Json hot{{"total_reloads", stats_.total_reloads},
+           {"failed_reloads", stats_.failed_reloads},
+           {"rollbacks", stats_.rollbacks},
+           {"last_reload_time_ms", stats_.last_reload_time_ms},
+           {"last_reload_timestamp", stats_.last_reload_timestamp},
+           {"config_version", stats_.config_version},
+           {"reload_state", to_string(state())}};
+  if (current_ != nullptr) hot["config_hash"] = current_->config_hash;
+  hot["watching"] = watched;
+  hot["watchdog_available"] = inotify_available();
+  hot["yaml_available"] = true;
+  return {{"mode", "hot_reload"}, {"hot_reload", std::move(hot)}};
+}
+
+void HotReloadDispatcher::reset_telemetry() {
+  const std::lock_guard lock(mutex_);
+  const std::int64_t version = stats_.config_version;
+  stats_ = {};
+  stats_.config_version = version;
+}
+
+void HotReloadDispatcher::update_config(const DispatchConfig& config) {
+  bool other_path = false;
+  {
+    const std::lock_guard lock(mutex_);
+    active_.publish(std::make_unique<Active>(Active{.config = config, .version = current_}));
+    watch_interval_ = config->watch_interval_seconds;
+    validate_on_reload_ = config->validate_on_reload;
+    other_path = !config->config_path.empty() && config->config_path != path_;
+    if (other_path) path_ = config->config_path;
+  }
+  if (watching()) {
+    stop_watching();
+    watch();
+  }
+  if (other_path) reload(config->validate_on_reload);
+}
+
+std::unique_ptr<HotReloadDispatcher> create_hot_reload_dispatcher(const std::string& config_path, KernelRegistry& kernels, bool validate_on_reload,
+                                                                  double watch_interval_seconds, bool start_watching, HotReloadOptions options) {
+  DispatchOptions config;
+  config.mode = DispatchMode::HOT_RELOAD;
+  config.config_path = config_path;
+  config.validate_on_reload = validate_on_reload;
+  config.watch_interval_seconds = watch_interval_seconds;
+  auto dispatcher = std::make_unique<HotReloadDispatcher>(DispatchConfig(std::move(config)), kernels, std::move(options));
+  if (start_watching) dispatcher->watch();
+  return dispatcher;
+}
+
+}  // namespace ttrt::dispatch
