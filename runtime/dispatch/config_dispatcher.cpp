@@ -3,7 +3,7 @@
 
 #include <cstdio>
 
-#include "dispatch/kernel_call.h"
+#include "dispatch/execute.h"
 
 namespace ttrt::dispatch {
 namespace {
@@ -15,6 +15,16 @@ DocumentFormat format_of(const std::string& path) { return path.ends_with(".json
 }
 
 }  // namespace
+
+SelectionContext context_for(Symbol operation, const CallArgs& args) {
+  try {
+    return context_from_inputs(operation, args);
+  } catch (const ValueError&) {  // rules by operation alone can still serve it
+    SelectionContext context;
+    context.operation = operation;
+    return context;
+  }
+}
 
 void report_to(const Report& report, const std::string& text) {
   if (report)
@@ -84,7 +94,7 @@ Result ConfigDispatcher::dispatch(Symbol operation, CallArgs& args, const Select
     result.kernel = choice.kernel;
     result.cached = choice.cached;
     args.output = &result.output;
-    call_kernel(*choice.kernel, operation, args);
+    execute(*choice.kernel, operation, args, nullptr);
     args.output = nullptr;
   }
   result.mode = DispatchMode::CONFIG;
@@ -103,7 +113,7 @@ Result ConfigDispatcher::run_chain(Symbol operation, CallArgs& args, const Choic
     Result result;
     try {
       args.output = &result.output;
-      call_kernel(*kernel, operation, args);
+      execute(*kernel, operation, args, nullptr);
       args.output = nullptr;
       result.kernel = kernel;
       result.fallback_used = true;

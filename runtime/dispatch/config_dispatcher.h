@@ -84,6 +84,8 @@ class ConfigDispatcher final : public Dispatcher {
   Published<State> state_;
 };
 
+// From the inputs, or with the operation alone where they have no tensor to go by.
+SelectionContext context_for(Symbol operation, const CallArgs& args);
 // "warning: <text>" on standard error, where there is no other report.
 void report_to(const Report& report, const std::string& text);
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <thread>
 
-#include "dispatch/kernel_call.h"
+#include "dispatch/execute.h"
 #include "support/sha256.h"
 
 namespace ttrt::dispatch {
@@ -88,12 +88,6 @@ void call_all(const Callbacks& callbacks, const Args&... args) {
     }
 }
 
-std::size_t stripe_of_thread(std::size_t stripes) {
-  static std::atomic<std::size_t> next{0};
-  thread_local const std::size_t mine = next.fetch_add(1, std::memory_order_relaxed);
-  return mine % stripes;
-}
-
 }  // namespace
 
 std::string_view to_string(ReloadState state) {
@@ -109,16 +103,14 @@ std::string_view to_string(ReloadState state) {
 
 class HotReloadDispatcher::InFlight {
  public:
-  explicit InFlight(const HotReloadDispatcher& owner)
-      : count_(owner.calls_[stripe_of_thread(stripes)].count[owner.call_set_.load(std::memory_order_acquire)]) {
-    count_.fetch_add(1, std::memory_order_acq_rel);
-  }
-  ~InFlight() { count_.fetch_sub(1, std::memory_order_acq_rel); }
+  explicit InFlight(const HotReloadDispatcher& owner) : calls_(owner.calls_), set_(owner.call_set_.load(std::memory_order_acquire)) { calls_.add(set_, 1); }
+  ~InFlight() { calls_.add(set_, -1); }
   InFlight(const InFlight&) = delete;
   InFlight& operator=(const InFlight&) = delete;
 
  private:
-  std::atomic<std::int64_t>& count_;
+  const Counters<2>& calls_;
+  const std::size_t set_;
 };
 
 HotReloadDispatcher::HotReloadDispatcher(const DispatchConfig& config, KernelRegistry& kernels, HotReloadOptions options)
@@ -177,7 +169,7 @@ Result HotReloadDispatcher::dispatch(Symbol operation, CallArgs& args, const Sel
   result.kernel = selected.kernel;
   result.mode = DispatchMode::HOT_RELOAD;
   args.output = &result.output;
-  call_kernel(*selected.kernel, operation, args);
+  execute(*selected.kernel, operation, args, nullptr);
   args.output = nullptr;
   if (selected.record_timing) {
     const std::int64_t done = clock_.ticks();
@@ -298,11 +290,7 @@ void HotReloadDispatcher::enter(ReloadState state) {
 void HotReloadDispatcher::wait_for_calls(double seconds) {
   const unsigned old = call_set_.load(std::memory_order_relaxed);
   call_set_.store(1 - old, std::memory_order_release);
-  const auto busy = [&] {
-    std::int64_t sum = 0;
-    for (const Stripe& stripe : calls_) sum += stripe.count[old].load(std::memory_order_acquire);
-    return sum > 0;
-  };
+  const auto busy = [&] { return calls_.sum(old) > 0; };
   const auto end = SteadyClock::now() + std::chrono::duration<double>(std::max(0.0, std::min(seconds, 3600.0)));
   for (int spins = 0; busy() && SteadyClock::now() < end; ++spins) std::this_thread::sleep_for(std::chrono::microseconds(spins < 20 ? 20 : 200));
 }
@@ -535,9 +523,7 @@ std::vector<std::shared_ptr<const ConfigVersion>> HotReloadDispatcher::history()
 }
 
 std::int64_t HotReloadDispatcher::in_flight() const {
-  std::int64_t sum = 0;
-  for (const Stripe& stripe : calls_) sum += stripe.count[0].load(std::memory_order_acquire) + stripe.count[1].load(std::memory_order_acquire);
-  return sum;
+  return calls_.sum(0) + calls_.sum(1);
 }
 
 Json HotReloadDispatcher::telemetry() const {

@@ -12,6 +12,7 @@
 
 #include "dispatch/config_dispatcher.h"
 #include "dispatch/config_rules.h"
+#include "dispatch/counters.h"
 #include "dispatch/file_watch.h"
 
 namespace ttrt::dispatch {
@@ -112,12 +113,6 @@ class HotReloadDispatcher final : public Dispatcher {
     bool record_timing = true;
   };
   class InFlight;
-  // Counters of calls in flight, spread over cache lines, in two sets: a reload waits for the set of before to empty.
-  static constexpr std::size_t stripes = 16;
-  struct alignas(64) Stripe {
-    std::atomic<std::int64_t> count[2] = {0, 0};
-  };
-
   Selected select(Symbol operation, const SelectionContext* context, const CallArgs* args) const;
   std::shared_ptr<ConfigVersion> make_version(const DocNode& data, const std::string& path, bool validate) const;
   std::vector<std::string> problems(const DocNode& data, const std::string& path, std::vector<std::string>& warnings, ConfigDocument& document) const;
@@ -147,7 +142,7 @@ class HotReloadDispatcher final : public Dispatcher {
   std::vector<std::function<void(const HotReloadError&)>> on_error_;
   std::vector<std::function<void(ReloadState)>> on_state_;
   std::string last_refused_;                        // hash of file content that failed, so one broken file is told once
-  mutable std::array<Stripe, stripes> calls_{};
+  Counters<2> calls_;                               // in flight, in two sets: a reload waits for the set of before to empty
   std::atomic<unsigned> call_set_{0};
   mutable std::mutex watch_mutex_;
   std::unique_ptr<FileWatch> watch_;

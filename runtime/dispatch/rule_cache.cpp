@@ -89,8 +89,7 @@ void RuleCache::erase(Node* node) {
 }
 
 RuleCacheStats RuleCache::stats() const {
-  return {.hits = hits_.load(std::memory_order_relaxed), .misses = misses_.load(std::memory_order_relaxed),
-          .size = size_.load(std::memory_order_relaxed), .max_size = max_size_};
+  return {.hits = counters_.sum(0), .misses = counters_.sum(1), .size = size_.load(std::memory_order_relaxed), .max_size = max_size_};
 }
 
 }  // namespace ttrt::dispatch

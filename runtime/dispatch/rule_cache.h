@@ -13,12 +13,13 @@
 
 #include "dispatch/clock.h"
 #include "dispatch/context.h"
+#include "dispatch/counters.h"
 #include "dispatch/epoch.h"
 
 namespace ttrt::dispatch {
 
 struct RuleCacheStats {
-  std::uint64_t hits = 0, misses = 0;
+  std::int64_t hits = 0, misses = 0;
   std::size_t size = 0, max_size = 0;
   double hit_rate() const { return hits + misses == 0 ? 0 : static_cast<double>(hits) / static_cast<double>(hits + misses); }
 };
@@ -35,12 +36,9 @@ class RuleCache {
   // nullptr on a miss; a stale entry is erased. `generation` is the registry's: entries of another one are stale.
   const KernelSpec* get(const EpochGuard& guard, std::uint64_t key, Symbol operation, const SelectionContext& context, std::uint64_t generation, std::int64_t ticks);
   void put(std::uint64_t key, Symbol operation, const SelectionContext& context, std::uint64_t generation, const KernelSpec* kernel, std::int64_t ticks);
-  void count(bool hit) { (hit ? hits_ : misses_).fetch_add(1, std::memory_order_relaxed); }
+  void count(bool hit) { counters_.add(hit ? 0 : 1); }
   RuleCacheStats stats() const;
-  void reset_stats() {
-    hits_.store(0, std::memory_order_relaxed);
-    misses_.store(0, std::memory_order_relaxed);
-  }
+  void reset_stats() { counters_.reset(); }
 
  private:
   struct Node {
@@ -65,8 +63,7 @@ class RuleCache {
   std::deque<Node*> order_;                // by number
   std::uint64_t writes_ = 0;
   std::atomic<std::size_t> size_{0};
-  alignas(64) std::atomic<std::uint64_t> hits_{0};
-  alignas(64) std::atomic<std::uint64_t> misses_{0};
+  Counters<2> counters_;                   // hits, misses
 };
 
 }  // namespace ttrt::dispatch
