@@ -120,6 +120,30 @@ void softmax_row(float* row, std::int64_t n, const RowConfig& config, bool stabl
   fpu::mul(row, spread(scale, n), row, n, config.dest, config.fidelity);
 }
 
+void log_softmax_row(float* row, std::int64_t n, const RowConfig& config) {
+  as_sources(row, n, config.dest);
+  fpu::sub(row, spread(row_max(row, n, 1, config.dest, 1.0F), n), row, n, config.dest);
+  through_buffer(row, n, config.dest);
+  thread_local std::vector<float> powers;
+  powers.assign(row, row + n);
+  exponential(powers.data(), n, config);
+  through_buffer(powers.data(), n, config.dest);
+  const float sum = fpu::sum_row(powers.data(), n, 1.0F, config.dest, config.fidelity);
+  const float shift = exact::through_buffer(vector_function(sfpu::Function::log, sum, config.dest), config.dest);
+  fpu::sub(row, spread(shift, n), row, n, config.dest);
+}
+
+float variance(const float* values, std::int64_t n, std::int64_t stride, float correction) {
+  U mean = all(0), squares = all(0);
+  for (std::int64_t i = 0; i < n; ++i) {
+    const U x = num(cut_tf32(values[i * stride]));
+    const U apart = mad(num(-1.0F), mean, x);
+    mean = mad(apart, num(1.0F / static_cast<float>(i + 1)), mean);
+    squares = mad(apart, mad(num(-1.0F), mean, x), squares);
+  }
+  return first_lane(mul(squares, num(1.0F / std::max(static_cast<float>(n) - correction, 0.0F))));
+}
+
 void norm_row(float* row, std::int64_t n, const Norm& norm, const RowConfig& config) {
   const Dest dest = config.dest;
   as_sources(row, n, dest);

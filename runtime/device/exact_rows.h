@@ -9,6 +9,8 @@
 // Order of operations:
 //   sum, mean  fpu::sum_row; the scaler is 1 or 1 / n cut to bfloat16
 //   softmax    subtract the maximum (where stable), exponential in the same visit of Dest, sum, reciprocal, product
+//   log_softmax  subtract the maximum, into a buffer; exponential of that, its sum and logarithm; their difference
+//   variance   one pass: mean += (x - mean) / k; sum += (x - old mean) (x - mean); all on the vector unit
 //   norms      mean = sum * (1 / n) on the vector unit; x - mean; square; its mean; + eps (cut to bfloat16); reciprocal
 //              root in the same visit; products with that and the weight; + bias. RMS leaves the mean out.
 //   rotary     (-1 * second half or first half) * sin, x * cos, their sum
@@ -34,6 +36,11 @@ float reduce(Reduce kind, const float* values, std::int64_t n, std::int64_t stri
 std::int64_t argmax(const float* values, std::int64_t n);
 
 void softmax_row(float* row, std::int64_t n, const RowConfig& config, bool stable);
+
+void log_softmax_row(float* row, std::int64_t n, const RowConfig& config);
+
+// Of n values `stride` apart: the squares' sum by 1 / (n - correction). Infinite or NaN where that is no number.
+float variance(const float* values, std::int64_t n, std::int64_t stride, float correction);
 
 struct Norm {
   bool rms = false;

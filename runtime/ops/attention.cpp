@@ -1,6 +1,6 @@
 // tt.attention: softmax(q k^T scale + mask) v per head, heads of q in groups that share a head of k and v.
-// Padding and masked keys never take part; a query whose keys are all masked gives zeros. The kernel is in
-// attention_kernel.cpp.
+// Padding and masked keys never take part; a query whose keys are all masked gives zeros (fast) or what the device gives
+// (exact). The kernels are in attention_kernel.cpp and attention_exact.cpp.
 #include "ops/attention.h"
 
 #include <cmath>
@@ -127,8 +127,7 @@ std::vector<TensorSpec> infer(const OpCall& call) {
 }
 
 Kernel prepare(const OpCall& call, const PrepareContext& context) {
-  if (context.numerics != Numerics::fast) return {};
-  return fast_attention(shape_of(call));
+  return context.numerics == Numerics::exact ? exact_attention(shape_of(call)) : fast_attention(shape_of(call));
 }
 
 std::vector<RtValue> reference(Reference& aten, const OpCall& call, std::span<const RtValue> args) {

@@ -1,4 +1,4 @@
-// The sizes and literals of one tt.attention call, and its fast kernel.
+// The sizes and literals of one tt.attention call, and its kernels.
 #pragma once
 
 #include "ops/op.h"
@@ -19,5 +19,6 @@ struct AttentionShape {
 
 // Operands in the order q, k, v, mask.
 Kernel fast_attention(const AttentionShape& shape);
+Kernel exact_attention(const AttentionShape& shape);
 
 }  // namespace ttrt::ops

@@ -40,6 +40,11 @@ void exact_row(float* row, std::int64_t n, bool safe) {
   exact::softmax_row(row, n, {.dest = dest}, true);
 }
 
+template <Dest dest>
+void exact_log_row(float* row, std::int64_t n, bool) {
+  exact::log_softmax_row(row, n, {.dest = dest});
+}
+
 LowerResult lower(const LowerContext& context) {
   if (auto no = check_floats(context)) return *no;
   if (auto no = check_dtype_argument(context)) return *no;
@@ -103,7 +108,9 @@ Kernel prepare(const OpCall& call, const PrepareContext& context) {
 }
 
 Kernel prepare_log(const OpCall& call, const PrepareContext& context) {
-  if (context.numerics != Numerics::fast) return {};
+  if (context.numerics == Numerics::exact) {
+    return prepare_with(call, call.boolean("fp32_acc") ? exact_log_row<Dest::bits32> : exact_log_row<Dest::bits16>, false);
+  }
   return prepare_with(call, dispatch<SoftmaxRow<true, false>, float*, std::int64_t, bool>, false);
 }
 

@@ -1,0 +1,160 @@
+// Exact reductions, from the pieces of device/exact_rows.h and in the op library's order.
+//
+// Dims go one after the other, the last first, each step an op of its own with a 32-bit Dest and HiFi3 that leaves a
+// tensor in the input's format; only sums of bfloat16 over some of the dims keep float32 between their steps. A mean
+// multiplies by the reciprocal of all it adds, cut to bfloat16, in its first step. The last dim is a row of the matrix
+// unit's product; others are pooled down their columns, but a bfloat16 sum over a dim before the last two adds whole
+// tiles to Dest. A variance is one pass over all its values on the vector unit. Running sums and products are chains of
+// element-wise ops.
+#include "ops/reduce_exact.h"
+
+#include <algorithm>
+
+#include "device/fpu.h"
+#include "ops/exact_util.h"
+#include "ops/simd.h"
+
+namespace ttrt::ops {
+namespace {
+
+constexpr exact::RowConfig config{.dest = Dest::bits32, .fidelity = MathFidelity::HiFi3};
+
+struct Step {
+  std::int64_t outer = 1, n = 1, inner = 1;
+  bool whole_tiles = false;  // a dim before the last two
+};
+
+Step step_of(const Shape& shape, std::size_t dim) {
+  Step s;
+  for (std::size_t d = 0; d < shape.size(); ++d) (d < dim ? s.outer : d == dim ? s.n : s.inner) *= shape[d];
+  s.whole_tiles = dim + 2 < shape.size();
+  return s;
+}
+
+template <typename F>
+void each_line(const Step& s, const float* in, float* out, F f) {
+  parallel_for(s.outer * s.inner, 16, [&](std::int64_t i) {
+    out[i] = f(in + i / s.inner * s.n * s.inner + i % s.inner, s.n, s.inner);
+  });
+}
+
+void sum(const Step& s, float scaler, bool tiles, const float* in, float* out) {
+  if (!tiles) {
+    return each_line(s, in, out, [&](const float* first, std::int64_t n, std::int64_t stride) {
+      if (stride == 1) return fpu::sum_row(first, n, scaler, config.dest, config.fidelity);
+      return fpu::sum_column(first, n, stride, scaler, config.dest, config.fidelity);
+    });
+  }
+  const std::vector<float> zeros(static_cast<std::size_t>(s.inner), 0.0F);
+  for (std::int64_t o = 0; o < s.outer; ++o) {
+    float* to = out + o * s.inner;
+    std::fill_n(to, s.inner, 0.0F);
+    for (std::int64_t i = 0; i < s.n; ++i) {
+      fpu::add(in + (o * s.n + i) * s.inner, zeros.data(), to, s.inner, config.dest, true);
+    }
+  }
+}
+
+// A product of n values, each with a tensor of its own.
+void product(const Step& s, DataType dtype, const float* in, float* out) {
+  for (std::int64_t o = 0; o < s.outer; ++o) {
+    float* to = out + o * s.inner;
+    std::fill_n(to, s.inner, 1.0F);
+    for (std::int64_t i = 0; i < s.n; ++i) {
+      exact::binary(exact::Binary::mul, dest_for(dtype), to, in + (o * s.n + i) * s.inner, to, s.inner);
+      for (std::int64_t j = 0; j < s.inner; ++j) to[j] = through_tensor(to[j], dtype);
+    }
+  }
+}
+
+struct Plan {
+  ExactReduce kind;
+  DataType dtype;
+  std::vector<Step> steps;
+  std::size_t size = 0;     // elements of x
+  float scaler = 1.0F;      // of the first step
+  float correction = 0.0F;
+  bool wide = false;        // float32 between the steps
+};
+
+void run_step(const Plan& p, std::size_t index, const float* in, float* out) {
+  const Step& s = p.steps[index];
+  switch (p.kind) {
+    case ExactReduce::sum:
+      return sum(s, 1.0F, s.whole_tiles && p.dtype == DataType::bfloat16, in, out);
+    case ExactReduce::mean:
+      return sum(s, index == 0 ? p.scaler : 1.0F, false, in, out);
+    case ExactReduce::prod:
+      return product(s, p.dtype, in, out);
+    case ExactReduce::var:
+      return each_line(s, in, out, [&](const float* first, std::int64_t n, std::int64_t stride) {
+        return exact::variance(first, n, stride, p.correction);
+      });
+    case ExactReduce::amax:
+    case ExactReduce::amin:
+      const auto how = p.kind == ExactReduce::amax ? exact::Reduce::max : exact::Reduce::min;
+      return each_line(s, in, out, [&](const float* first, std::int64_t n, std::int64_t stride) {
+        return exact::reduce(how, first, n, stride, config);
+      });
+  }
+}
+
+std::vector<Step> steps_of(ExactReduce kind, Shape shape, const std::vector<std::int64_t>& dims) {
+  if (kind == ExactReduce::var && !dims.empty()) {
+    // Neighbours, as one line.
+    Step all;
+    for (std::size_t d = 0; d < shape.size(); ++d) {
+      const auto at = static_cast<std::int64_t>(d);
+      (at < dims.front() ? all.outer : at <= dims.back() ? all.n : all.inner) *= shape[d];
+    }
+    return {all};
+  }
+  std::vector<Step> steps;
+  for (std::size_t i = dims.size(); i-- > 0;) {
+    const auto dim = static_cast<std::size_t>(dims[i]);
+    steps.push_back(step_of(shape, dim));
+    shape[dim] = 1;
+  }
+  return steps;
+}
+
+}  // namespace
+
+Kernel exact_reduction(ExactReduce kind, const TensorSpec& x, const std::vector<std::int64_t>& dims, float correction) {
+  Plan p{.kind = kind, .dtype = x.dtype, .steps = steps_of(kind, x.logical, dims)};
+  p.size = static_cast<std::size_t>(volume(x.logical));
+  std::int64_t count = 1;
+  for (const Step& s : p.steps) count *= s.n;
+  p.scaler = std::bit_cast<float>(std::bit_cast<std::uint32_t>(1.0F / static_cast<float>(count)) & 0xFFFF0000);
+  p.correction = correction;
+  p.wide = kind == ExactReduce::sum && dims.size() < x.logical.size();
+  return [p](const KernelArgs& args) {
+    float* values = scratch(1, p.size);
+    load_rows(*args.in[0], values);
+    for (std::size_t i = 0; i < p.steps.size(); ++i) {
+      const auto size = static_cast<std::size_t>(p.steps[i].outer * p.steps[i].inner);
+      float* next = scratch(2 + static_cast<int>(i % 2), size);
+      run_step(p, i, values, next);
+      if (!p.wide) std::transform(next, next + size, next, [&](float v) { return through_tensor(v, p.dtype); });
+      values = next;
+    }
+    store_rows(values, Rounding::away, *args.out[0]);
+  };
+}
+
+Kernel exact_cumsum(const TensorSpec& x, std::int64_t outer, std::int64_t n, std::int64_t inner) {
+  return [=, dtype = x.dtype](const KernelArgs& args) {
+    float* values = scratch(1, static_cast<std::size_t>(outer * n * inner));
+    load_rows(*args.in[0], values);
+    for (std::int64_t o = 0; o < outer; ++o) {
+      for (std::int64_t i = 1; i < n; ++i) {
+        float* row = values + (o * n + i) * inner;
+        exact::binary(exact::Binary::add, dest_for(dtype), row, row - inner, row, inner);
+        for (std::int64_t j = 0; j < inner; ++j) row[j] = through_tensor(row[j], dtype);
+      }
+    }
+    store_rows(values, Rounding::away, *args.out[0]);
+  };
+}
+
+}  // namespace ttrt::ops
