@@ -51,17 +51,18 @@ DeviceRecord device_record(std::string_view device) {
   return out;
 }
 
-// Four independent lanes, so multiplications overlap; 28 words.
+// Independent 64x64 products of pairs of words, so the multiplier is never waited for; 28 words.
 std::uint64_t SelectionContext::hash() const {
+  __extension__ using Wide = unsigned __int128;
   const ContextWords w = words_of(*this);
-  std::array<std::uint64_t, 4> lane{0x2d358dccaa6c78a5u, 0x8bb84b93962eacc9u, 0x4b33a62ed433d4a3u, 0x4d5a2da51de1aa47u};
-  static_assert(context_words % 4 == 0);
-  for (std::size_t i = 0; i < context_words; i += 4)
-    for (std::size_t j = 0; j < 4; ++j) {
-      lane[j] = (lane[j] ^ w[i + j]) * 0x9fb21c651e98df25u;
-      lane[j] ^= lane[j] >> 32;
-    }
-  return mix(mix(mix(lane[0], lane[1]), lane[2]), lane[3]);
+  static_assert(context_words % 2 == 0);
+  std::uint64_t sum = 0x2d358dccaa6c78a5u, salt = 0x8bb84b93962eacc9u;
+  for (std::size_t i = 0; i < context_words; i += 2) {
+    const Wide product = Wide{w[i] ^ salt} * (w[i + 1] ^ ~(salt << 1));
+    sum += static_cast<std::uint64_t>(product) ^ static_cast<std::uint64_t>(product >> 64);
+    salt += 0x9e3779b97f4a7c15u;
+  }
+  return mix(sum, sum >> 32);
 }
 
 }  // namespace ttrt::dispatch
