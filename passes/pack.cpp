@@ -1,4 +1,4 @@
-// Constants that device operators take packed become uint8 tiles [tile rows, tile columns, bytes of a tile] in device order.
+// Constants that device operators take packed become uint8 tiles [tile rows of all matrices, tile columns, bytes of a tile] in device order.
 // The bytes are made when a writer or the runtime asks for them, one tensor at a time; a constant that several operators
 // take in the same form and format is packed once, and the originals go where nobody needs them any more.
 #include <map>
@@ -33,9 +33,11 @@ ttrt::HostTensor matrix_of(const ir::Weight& weight, Form form, std::pair<std::s
   return host;
 }
 
-std::vector<std::byte> pack(const ir::Weight& weight, Form form, const ttrt::TensorSpec& spec) {
+std::vector<std::byte> pack(const ir::Weight& weight, const ttrt::Packed& packed, const ttrt::TensorSpec& spec) {
   std::vector<std::byte> tiles(static_cast<std::size_t>(spec.nbytes()));
-  ttrt::tilize_from_host(matrix_of(weight, form, weight.storage->load()), spec, tiles.data());
+  ttrt::HostTensor matrix = matrix_of(weight, packed.form, weight.storage->load());
+  if (packed.form == Form::arranged) matrix = packed.arrange(matrix, spec);
+  ttrt::tilize_from_host(matrix, spec, tiles.data());
   return tiles;
 }
 
@@ -44,10 +46,10 @@ class Packer {
   explicit Packer(PassContext& context) : context_(context) {}
 
   bool run() {
-    for (const auto& node : context_.model.graph->nodes()) {
+    ir::walk(*context_.model.graph, [&](ir::Node* node) {
       const ttrt::OpRecord* record = is_device_node(*node) ? ttrt::find_op(node->op()) : nullptr;
       if (record && !record->packed.empty()) pack_operands(*node, *record);
-    }
+    });
     if (changed_) context_.model.drop_unused_weights();
     return changed_;
   }
@@ -61,7 +63,7 @@ class Packer {
       ir::Value* value = index < 0 ? nullptr : node.operand(static_cast<std::size_t>(index));
       const ir::Weight* weight = value ? context_.model.weight_of(value) : nullptr;
       if (!weight || already_packed(*value, *weight)) continue;
-      node.set_arg(static_cast<std::size_t>(index), constant(*value, *weight, packed.form, packed.spec(std::get<ttrt::OpCall>(call))));
+      node.set_arg(static_cast<std::size_t>(index), constant(*value, *weight, packed, packed.spec(std::get<ttrt::OpCall>(call))));
       changed_ = true;
     }
   }
@@ -70,22 +72,22 @@ class Packer {
     return weight.dtype == DType::u8 && value.type.rank() == 3;
   }
 
-  ir::Value* constant(const ir::Value& value, const ir::Weight& weight, Form form, const ttrt::TensorSpec& spec) {
-    ir::Value*& known = packed_[Key{weight.storage.get(), weight.storage_offset, weight.sizes, weight.strides, form, spec.dtype}];
+  ir::Value* constant(const ir::Value& value, const ir::Weight& weight, const ttrt::Packed& packed, const ttrt::TensorSpec& spec) {
+    ir::Value*& known = packed_[Key{weight.storage.get(), weight.storage_offset, weight.sizes, weight.strides, packed.form, packed.arrange, spec.logical, spec.dtype}];
     if (known) return known;
     auto storage = std::make_shared<ir::Storage>();
     storage->bytes = static_cast<std::size_t>(spec.nbytes());
-    if (!weight.storage->absent()) storage->produce = [weight, form, spec] { return pack(weight, form, spec); };
+    if (!weight.storage->absent()) storage->produce = [weight, packed, spec] { return pack(weight, packed, spec); };
     ir::Weight tiles;
     tiles.dtype = DType::u8;
-    tiles.sizes = {spec.tile_rows(), spec.tile_cols(), spec.nbytes() / spec.tiles()};
+    tiles.sizes = {spec.batch() * spec.tile_rows(), spec.tile_cols(), spec.nbytes() / spec.tiles()};
     tiles.strides = ttrt::contiguous_strides(tiles.sizes);
     tiles.storage = std::move(storage);
     const std::string name = ir::weight_input(&value)->target + "_" + std::string(ttrt::to_string(spec.dtype));
     return known = context_.model.add_constant(name, std::move(tiles));
   }
 
-  using Key = std::tuple<const ir::Storage*, std::int64_t, std::vector<std::int64_t>, std::vector<std::int64_t>, Form, ttrt::DataType>;
+  using Key = std::tuple<const ir::Storage*, std::int64_t, std::vector<std::int64_t>, std::vector<std::int64_t>, Form, decltype(ttrt::Packed::arrange), ttrt::Shape, ttrt::DataType>;
   PassContext& context_;
   std::map<Key, ir::Value*> packed_;
   bool changed_ = false;

@@ -1,4 +1,5 @@
-// Linear layers become tt.linear; an activation that is the only reader of one is computed in the same operator.
+// Linear layers become tt.linear, convolutions tt.conv2d and tt.conv_transpose2d; an activation that is the only reader
+// of one is computed in the same operator.
 #include <array>
 
 #include "match/kinds.h"
@@ -36,16 +37,21 @@ bool fuse_activation(PassContext& context, ir::Node* linear) {
   const ttrt::OpRecord* record = ttrt::find_op(linear->op());
   if (call_refusal(context, *record, args)) return false;
   const auto where = linear->provenance;
-  ir::Node* made = replace_matched(context, pass, "linear + " + name, user, {linear}, linear->op(), std::move(args));
+  const std::string kind = linear->op() == "tt.linear" ? "linear" : "convolution";
+  ir::Node* made = replace_matched(context, pass, kind + " + " + name, user, {linear}, linear->op(), std::move(args));
   if (!made) return false;
   made->provenance = where;   // the weights' module names the node
   return true;
 }
 
 bool run(PassContext& context) {
-  bool changed = replace_ops(context, pass, {"aten.linear.default"});
-  context.model.graph->for_each([&](ir::Node* node) {
-    if (node->op() == "tt.linear") changed |= fuse_activation(context, node);
+  bool changed = replace_ops(context, pass,
+                             {"aten.linear.default", "aten.conv1d.default", "aten.conv2d.default", "aten.conv3d.default",
+                              "aten.conv1d.padding", "aten.conv2d.padding", "aten.conv3d.padding", "aten.convolution.default",
+                              "aten._convolution.default", "aten.conv_transpose1d.default", "aten.conv_transpose2d.input",
+                              "aten.conv_transpose3d.input"});
+  for_each_node(*context.model.graph, [&](ir::Node* node) {
+    if (node->op() == "tt.linear" || node->op() == "tt.conv2d" || node->op() == "tt.conv_transpose2d") changed |= fuse_activation(context, node);
   });
   return changed;
 }
@@ -53,4 +59,4 @@ bool run(PassContext& context) {
 }  // namespace
 }  // namespace ttc
 
-TTC_REGISTER_PASS({"replace-linear", "Replace linear by a device operator, with the activation that follows", ttc::run});
+TTC_REGISTER_PASS({"replace-linear", "Replace linear layers and convolutions by device operators, with the activation that follows", ttc::run});

@@ -4,10 +4,9 @@
 
 #include "device/arch.h"
 #include "device/matmul.h"
-#include "device/sfpu.h"
+#include "ops/activation.h"
 #include "ops/rules.h"
 #include "ops/tiles.h"
-#include "ops/unary.h"
 
 namespace ttrt::ops {
 namespace {
@@ -70,9 +69,7 @@ std::vector<TensorSpec> infer(const OpCall& call) {
 }
 
 ttc::Refusal supports(const OpCall& call) {
-  const std::string& activation = call.string("activation");
-  if (!activation.empty() && activation_function(activation) == nullptr)
-    return unsupported("activation '" + activation + "'");
+  if (auto no = check_activation(call.string("activation"))) return no;
   return any_tiles(call);
 }
 
@@ -99,17 +96,7 @@ Kernel prepare(const OpCall& call, const PrepareContext& context) {
   spec.numerics = context.numerics;
   const int w = call.tensor_index("weight"), b = call.tensor_index("bias");
   if (b >= 0) spec.bias = call.tensors.at(static_cast<std::size_t>(b)).dtype;
-  // relu is the same either way: the packer's.
-  const auto exact = context.numerics == Numerics::exact && activation != "relu" ? sfpu::function_from_string(activation)
-                                                                                 : std::nullopt;
-  if (exact) {
-    spec.activation = [function = *exact, out = spec.out](std::span<float> v) { sfpu::run_behind(function, out, v); };
-  } else if (const TileFunction function = activation_function(activation)) {
-    spec.activation = [function](std::span<float> v) {
-      constexpr float none[4] = {};
-      function(v.data(), none);
-    };
-  }
+  spec.activation = fused_activation(activation, context.numerics, spec.out);
   const auto matmul = std::make_shared<Matmul>(std::move(spec));
   const auto constant = [&](int i) {
     const auto at = static_cast<std::size_t>(i);
@@ -134,10 +121,7 @@ std::vector<RtValue> reference(Reference& aten, const OpCall& call, std::span<co
     const RtValue bias = aten.call("aten.reshape.default", {f[2], int_list({-1})})[0];
     y = aten.call("aten.add.Tensor", {y[0], bias});
   }
-  const std::string& activation = call.string("activation");
-  if (activation.empty()) return y;
-  if (activation == "gelu_tanh") return aten.call("aten.gelu.default", {y[0], std::string("tanh")});
-  return aten.call("aten." + activation + ".default", {y[0]});
+  return {reference_activation(aten, call.string("activation"), y[0])};
 }
 
 Cost cost(const OpCall& call) {

@@ -91,6 +91,7 @@ struct Lowering {
 enum class OperandKind : std::uint8_t {
   activation,   // in the program's activation format
   index,        // int32, exact; refuses values that do not fit
+  any,          // floats and booleans in the activation format, integers as int32
   boolean,      // a mask of 0 and 1 in the activation format
   packed,       // a constant, packed to tiles at compile time
   exact,        // in the format that holds the host dtype exactly (float32 for f32, int32 for integers)
@@ -102,8 +103,11 @@ struct Operand {
 // How a constant becomes tiles. `spec` is its shape and format on the device, from the call's literals.
 struct Packed {
   std::string_view name;
-  enum class Form : std::uint8_t { matrix, transposed, row } form;   // row: a vector [N] as one row [1, N]
+  enum class Form : std::uint8_t { matrix, transposed, row, arranged } form;   // row: a vector [N] as one row [1, N]
   TensorSpec (*spec)(const OpCall&);
+  // arranged: the constant in the spec's shape, and back to its own sizes.
+  HostTensor (*arrange)(const HostTensor& constant, const TensorSpec& spec) = nullptr;
+  HostTensor (*restore)(const HostTensor& arranged, const Shape& sizes) = nullptr;
 };
 
 // ---- the record ---------------------------------------------------------------------------------------------------
