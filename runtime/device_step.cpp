@@ -291,6 +291,8 @@ void DeviceStep::run(const Instruction& instruction, Frame& frame, const StepCon
   bind_results(instruction, frame, context);
   try {
     kernel_({.in = in_, .out = out_});
+  } catch (const RangeError&) {
+    throw;
   } catch (const std::exception& error) {
     fall_back(instruction, frame, context, error.what());
   }
@@ -368,7 +370,8 @@ void DeviceStep::upload(const Instruction& instruction, Frame& frame, const Step
   }
   if (context.device == nullptr) {
     const DataType format = results_.at(0).dtype;
-    frame[slot] = convert(*host, is_float_format(format) ? DType::f32 : torch_dtype(format));
+    // Integers stay exact: the host's may be wider than the device's.
+    frame[slot] = convert(*host, is_float_format(format) ? DType::f32 : DType::i64);
     return;
   }
   bind_results(instruction, frame, context);

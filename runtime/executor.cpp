@@ -211,10 +211,32 @@ std::vector<RtValue> Executor::run(std::vector<RtValue> inputs) {
     if (!plan.recorded) place_values(plan);
     plan.recorded = true;
     return outputs;
+  } catch (const RangeError& error) {
+    plans_.pop_front();
+    if (!uses_device_) throw;
+    return run_on_host(std::move(inputs), error.what());
   } catch (...) {
     plans_.pop_front();   // its frame may hold half a run
     throw;
   }
+}
+
+// Integers that the device cannot hold: the run is repeated in LibTorch, whose int64 is exact. Buffers and inputs are
+// written at the end of a run only, so nothing of the first attempt shows.
+std::vector<RtValue> Executor::run_on_host(std::vector<RtValue> inputs, const std::string& reason) {
+  FallbackFailure& failure = failures_[-1];
+  failure = {.node = "", .op = "the whole run", .reason = reason, .count = failure.count + 1};
+  if (host_ == nullptr) {
+    ExecutorOptions options = options_;
+    options.mode = Mode::cpu;
+    options.check_inputs = false;
+    host_ = std::make_unique<Executor>(model_, std::move(options));
+    host_->set_up();
+  }
+  host_->state_ = state_;
+  std::vector<RtValue> outputs = host_->run(std::move(inputs));
+  state_ = host_->state_;
+  return outputs;
 }
 
 void Executor::bind_inputs(Plan& plan, std::vector<RtValue>& inputs) {
@@ -302,6 +324,8 @@ void Executor::run_block(const Region& block, Plan& plan) {
         execute_profiled(instruction, plan);
       else
         execute(instruction, plan);
+    } catch (const RangeError&) {
+      throw;   // run() repeats the run on the host
     } catch (const ttc::Error& error) {
       if (!error.file().empty()) throw;
       const auto& node = *instruction.node;

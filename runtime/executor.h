@@ -100,6 +100,7 @@ class Executor {
   Plan& plan_for(const std::string& key);
   void place_values(Plan& plan);
   void bind_inputs(Plan& plan, std::vector<RtValue>& inputs);
+  std::vector<RtValue> run_on_host(std::vector<RtValue> inputs, const std::string& reason);
   std::vector<RtValue> take_outputs(Plan& plan, const std::vector<RtValue>& inputs);
   RtValue own(RtValue value) const;
   void write_state(int slot, const RtValue& value);
@@ -137,6 +138,8 @@ class Executor {
   PackedWeights packed_;
   std::map<const ttc::ir::Storage*, std::pair<std::shared_ptr<const void>, const std::byte*>> storages_;
   std::list<std::unique_ptr<Plan>> plans_;   // most recently used first
+
+  std::unique_ptr<Executor> host_;     // made where a run has to be repeated on the host
 
   Observer observer_;
   bool profiling_ = false, tracing_ = false;

@@ -139,7 +139,7 @@ void cast_checked(const std::byte* src, DType from, std::byte* dst, DType to, st
       const std::int64_t bad = *low < allowed.smallest ? *low : *high;
       const std::string text =
           from == DType::u64 ? std::to_string(static_cast<std::uint64_t>(bad)) : std::to_string(bad);
-      throw ttc::usage_error("the value " + text + " does not fit " + std::string(ttc::torch_name(to)));
+      throw RangeError("the value " + text + " does not fit " + std::string(ttc::torch_name(to)));
     }
     cast(reinterpret_cast<const std::byte*>(wide.data()), DType::i64, dst + at * ttc::size_of(to), to, count);
   }
@@ -269,7 +269,8 @@ void tilize_from_host(const HostTensor& host, const TensorSpec& spec, std::byte*
 void untilize_to_host(const TensorSpec& spec, const std::byte* bytes, const HostTensor& out) {
   check(out, spec);
   const bool floating = is_float_format(spec.dtype);
-  if (floating ? !ttc::is_floating(out.dtype) : !is_integer_like(out.dtype)) refuse(out.dtype, spec.dtype, "to");
+  const bool mask = out.dtype == DType::boolean;  // what is not zero
+  if (floating ? !ttc::is_floating(out.dtype) && !mask : !is_integer_like(out.dtype)) refuse(out.dtype, spec.dtype, "to");
   if (out.numel() == 0) return;
   if (!rows_are_dense(out)) {
     const HostTensor dense = empty_host(out.dtype, out.sizes);

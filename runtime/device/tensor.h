@@ -5,6 +5,7 @@
 #include <span>
 
 #include "device/host_tensor.h"
+#include "support/error.h"
 
 namespace ttrt {
 
@@ -58,10 +59,17 @@ struct DeviceTensor {
   T* as() const { return reinterpret_cast<T*>(data()); }
 };
 
+// A number that the format it should go to cannot hold.
+class RangeError : public ttc::Error {
+ public:
+  explicit RangeError(const std::string& what) : Error(ttc::Exit::usage, "", what) {}
+};
+
 // Host bytes <-> device bytes (device/layout.cpp). Padding is written as zeros. Conversion to the device format
 // rounds as the host library does (facts in device/formats.h).
 void tilize_from_host(const HostTensor& host, const TensorSpec& spec, std::byte* out);
-// `dtype` may be any floating dtype for float formats, any integral or bool dtype for integer formats.
+// `dtype` may be any floating or bool dtype for float formats, any integral or bool dtype for integer formats.
+// Both throw RangeError where an integer does not fit.
 void untilize_to_host(const TensorSpec& spec, const std::byte* tiles, const HostTensor& out);
 
 // `label` names the buffer in memory reports and out-of-memory texts; the format and shape where empty.

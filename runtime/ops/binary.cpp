@@ -1,12 +1,14 @@
 // Element-wise functions of two tensors that broadcast, or of a tensor and a number: tt.add, tt.mul, tt.lt, ...
 // Each is a row of a table. Sums and differences go through the matrix unit and round ties away from zero, everything
 // else through the vector unit and rounds to nearest even; a zero factor gives zero in bfloat16, whatever the other is.
-// A number meets bfloat16 tensors as a bfloat16. Comparisons and logic give 1 and 0 in the operands' format.
+// A number meets bfloat16 tensors as a bfloat16. Comparisons and logic give 1 and 0 in the operands' format; those of
+// integers in the format that the call names. Arithmetic of integers is exact (integers.h).
 #include <algorithm>
 #include <cmath>
 #include <list>
 
-#include "ops/elementwise.h"
+#include "ops/exact_util.h"
+#include "ops/integers.h"
 #include "ops/rules.h"
 #include "ops/simd.h"
 #include "ops/vmath.h"
@@ -42,6 +44,13 @@ using TileFunction2 = void (*)(const float* a, const float* b, float* out);
 [[gnu::always_inline]] inline float f_or(float a, float b) { return a != 0.0F || b != 0.0F ? 1.0F : 0.0F; }
 [[gnu::always_inline]] inline float f_xor(float a, float b) { return (a != 0.0F) != (b != 0.0F) ? 1.0F : 0.0F; }
 float f_pow(float a, float b) { return std::pow(a, b); }
+float f_trunc_divide(float a, float b) { return std::trunc(a / b); }
+float f_floor_divide(float a, float b) { return std::floor(a / b); }
+float f_fmod(float a, float b) { return std::fmod(a, b); }
+float f_remainder(float a, float b) {
+  const float r = std::fmod(a, b);
+  return r != 0.0F && (r < 0.0F) != (b < 0.0F) ? r + b : r;
+}
 // NOLINTEND
 
 template <Scalar2 f>
@@ -61,7 +70,7 @@ void plain(const float* a, const float* b, float* out) {
 
 // ---- the table
 
-enum class Kind : std::uint8_t { arithmetic, comparison, logic };
+enum class Kind : std::uint8_t { arithmetic, comparison, logic, bits };
 
 struct Row {
   std::string_view name;
@@ -73,7 +82,8 @@ struct Row {
   Rounding rounding = Rounding::even;
   bool alpha = false;  // ATen's factor of the second (rsub: the first) operand
   std::string_view range = "normal";
-  double cycles = 32 * 4;  // per tile
+  double cycles = 32 * 4;           // per tile
+  std::string_view mode = "";       // ATen's rounding_mode
 };
 
 const std::vector<Row>& rows() {
@@ -91,6 +101,17 @@ const std::vector<Row>& rows() {
       {"tt.minimum", "the smaller of a and b", vectorised<f_minimum>, "aten.minimum.default"},
       {"tt.pow", "a to the power b", plain<f_pow>, "aten.pow.Tensor_Tensor", "", Kind::arithmetic, Rounding::even,
        false, "positive", 32 * 40},
+      {"tt.trunc_divide", "a / b without its fraction", plain<f_trunc_divide>, "aten.div.Tensor_mode",
+       "aten.div.Scalar_mode", Kind::arithmetic, Rounding::even, false, "positive", 32 * 20, "trunc"},
+      {"tt.floor_divide", "the largest integer not above a / b", plain<f_floor_divide>, "aten.floor_divide.default", "",
+       Kind::arithmetic, Rounding::even, false, "positive", 32 * 20},
+      {"tt.fmod", "what a division leaves, of the sign of a", plain<f_fmod>, "aten.fmod.Tensor", "aten.fmod.Scalar",
+       Kind::arithmetic, Rounding::even, false, "positive", 32 * 24},
+      {"tt.remainder", "what a division leaves, of the sign of b", plain<f_remainder>, "aten.remainder.Tensor",
+       "aten.remainder.Scalar", Kind::arithmetic, Rounding::even, false, "positive", 32 * 24},
+      {"tt.bitwise_and", "bits that both integers have", nullptr, "aten.bitwise_and.Tensor", "", Kind::bits},
+      {"tt.bitwise_or", "bits that an integer has", nullptr, "aten.bitwise_or.Tensor", "", Kind::bits},
+      {"tt.bitwise_xor", "bits that one integer has", nullptr, "aten.bitwise_xor.Tensor", "", Kind::bits},
       {"tt.eq", "1 where a = b", vectorised<f_eq>, "aten.eq.Tensor", "aten.eq.Scalar", Kind::comparison},
       {"tt.ne", "1 where a differs from b", vectorised<f_ne>, "aten.ne.Tensor", "aten.ne.Scalar", Kind::comparison},
       {"tt.lt", "1 where a < b", vectorised<f_lt>, "aten.lt.Tensor", "aten.lt.Scalar", Kind::comparison},
@@ -126,15 +147,70 @@ LowerResult lower_operands(const LowerContext& context) {
   return Lowered{.args = std::move(out), .results = {}};
 }
 
+// A number next to integers: int32 must hold it.
+ttc::Refusal check_integer(const ir::Arg& number) {
+  if (number.value() != nullptr || number.is_none()) return std::nullopt;
+  const auto value = number.number();
+  if (!value || std::trunc(*value) != *value)
+    return Reason{ReasonCode::DtypeUnsupported, "integers meet a number that is none"};
+  if (std::fabs(*value) <= 2147483647.0) return std::nullopt;
+  return Reason{ReasonCode::DtypeUnsupported, "the number does not fit int32"};
+}
+
+// int64 results are checked to fit, int32 results wrap as ATen's do.
+LowerResult lower_integers(const LowerContext& context) {
+  if (auto no = check_alike(context)) return *no;
+  const AtenArgs args(context);
+  if (auto no = check_integer(context.node.arg(1))) return *no;
+  if (auto no = check_integer(args["alpha"])) return *no;
+  const DType dtype = context.node.result()->type.dtype;
+  if (dtype != DType::i64 && dtype != DType::i32)
+    return Reason{ReasonCode::DtypeUnsupported, "arithmetic of " + std::string(ttc::torch_name(dtype)) + ", which wraps"};
+  LowerResult result = lower_operands(context);
+  auto* lowered = std::get_if<Lowered>(&result);
+  if (lowered == nullptr || dtype == DType::i64) return result;
+  if (args.given("alpha") && lowered->args.size() == 3) lowered->args.emplace_back(1.0);
+  lowered->args.emplace_back(true);
+  return result;
+}
+
 LowerResult lower_arithmetic(const LowerContext& context) {
+  if (is_integer(context.node.result())) return lower_integers(context);
   if (auto no = check_floats(context)) return *no;
   return lower_operands(context);
 }
 
+// rounding_mode tells which operator it is.
+template <bool floors>
+LowerResult lower_rounded(const LowerContext& context) {
+  const std::string* mode = AtenArgs(context)["rounding_mode"].get_if<std::string>();
+  if (mode == nullptr || *mode != (floors ? "floor" : "trunc")) return unsupported("another rounding_mode");
+  return lower_arithmetic(context);
+}
+
 LowerResult lower_comparison(const LowerContext& context) {
-  if (auto no = check_float_operands(context)) return *no;
-  if (auto no = check_mask_stays(context.node)) return *no;
-  return lower_operands(context);
+  if (auto no = check_alike(context)) return *no;
+  LowerResult result = lower_operands(context);
+  auto* lowered = std::get_if<Lowered>(&result);
+  if (lowered == nullptr || !is_integer(context.node.operand(0))) return result;
+  if (auto no = check_integer(context.node.arg(1))) return *no;
+  lowered->args.emplace_back(std::string(to_string(context.options.activation)));
+  return result;
+}
+
+// ~x = -1 - x
+LowerResult lower_bitwise_not(const LowerContext& context) {
+  if (!is_integer(context.node.result())) return unsupported("the operand is no integer");
+  if (auto no = check_values(context)) return *no;
+  const DType dtype = context.node.result()->type.dtype;
+  if (dtype != DType::i64 && dtype != DType::i32)
+    return Reason{ReasonCode::DtypeUnsupported, "bits of " + std::string(ttc::torch_name(dtype))};
+  return Lowered{.args = {context.node.arg(0), {}, -1.0}, .results = {}};
+}
+
+LowerResult lower_bits(const LowerContext& context) {
+  if (!is_integer(context.node.result())) return unsupported("operands are no integers");
+  return lower_integers(context);
 }
 
 // Masks, or floats taken as masks; a bitwise and of bools is a logical one.
@@ -146,16 +222,29 @@ LowerResult lower_logic(const LowerContext& context) {
     }
     if (!type.has_shape) return Reason{ReasonCode::DynamicShape, "an operand's rank is not known"};
   }
-  if (auto no = check_mask_stays(context.node)) return *no;
   return lower_operands(context);
 }
 
 // ---- record functions
 
+DataType result_format(const OpCall& call) {
+  if (row_of(call.op->name).kind != Kind::comparison || !all_int32(call)) return promoted(call.tensors);
+  const auto format = data_type_from_string(call.string("format"));
+  if (!format || !is_float_format(*format)) bad_call(call, "format '" + call.string("format") + "'");
+  return *format;
+}
+
 std::vector<TensorSpec> infer(const OpCall& call) {
   const TensorSpec& a = spec_of(call, "a");
   const TensorSpec* b = call.tensor("b");
-  return {tiled(b == nullptr ? a.logical : broadcast(call, a.logical, b->logical), promoted(call.tensors))};
+  return {tiled(b == nullptr ? a.logical : broadcast(call, a.logical, b->logical), result_format(call))};
+}
+
+ttc::Refusal supports(const OpCall& call) {
+  const Row& row = row_of(call.op->name);
+  if (auto no = float_or_int_tiles(call)) return no;
+  if (all_int32(call) ? int_function(row.name) != nullptr : row.function != nullptr) return std::nullopt;
+  return Reason{ReasonCode::DtypeUnsupported, all_int32(call) ? "the kernel takes floats" : "the kernel takes integers"};
 }
 
 // Numbers as the kernels see them: bfloat16 tensors meet bfloat16 numbers, the largest finite one instead of infinity.
@@ -168,6 +257,7 @@ float scalar_operand(const Row& row, double value, DataType dtype) {
 
 struct BinaryPlan {
   TileFunction2 function;
+  std::optional<exact::Binary> exact;  // instead of `function`
   Rounding rounding;
   TileGrid out;
   BroadcastOperand a;
@@ -176,9 +266,17 @@ struct BinaryPlan {
   float scale_a = 1.0F, scale_b = 1.0F;
 };
 
-void scale_tile(float* values, float scale) {
+// Exact numerics: a product of its own, which leaves a tensor.
+void scale_tile(const BinaryPlan& p, float* values, float scale) {
   if (scale == 1.0F) return;
-  for (int i = 0; i < tile_elements; ++i) values[i] *= scale;
+  if (!p.exact) {
+    for (int i = 0; i < tile_elements; ++i) values[i] *= scale;
+    return;
+  }
+  alignas(64) float factor[tile_elements];
+  std::fill_n(factor, tile_elements, number_for(p.out.dtype, scale));
+  exact::binary(exact::Binary::mul, dest_for(p.out.dtype), values, factor, values, tile_elements);
+  for (int i = 0; i < tile_elements; ++i) values[i] = through_tensor(values[i], p.out.dtype);
 }
 
 void run_tile(const BinaryPlan& p, const std::byte* a, const std::byte* b, std::byte* out, std::int64_t t) {
@@ -189,20 +287,33 @@ void run_tile(const BinaryPlan& p, const std::byte* a, const std::byte* b, std::
   } else {
     std::fill_n(y, tile_elements, p.scalar);
   }
-  scale_tile(x, p.scale_a);
-  if (p.b) scale_tile(y, p.scale_b);
-  p.function(x, y, x);
+  scale_tile(p, x, p.scale_a);
+  if (p.b) scale_tile(p, y, p.scale_b);
+  if (p.exact) {
+    exact::binary(*p.exact, dest_for(p.out.dtype), x, y, x, tile_elements);
+  } else {
+    p.function(x, y, x);
+  }
   zero_outside(x, p.out.rows_in(t), p.out.cols_in(t));
   store_tile(p.out.dtype, p.rounding, x, out + t * p.out.bytes);
 }
 
+IntScale integer_scale(const Row& row, const OpCall& call) {
+  const auto alpha = row.alpha ? static_cast<std::int64_t>(call.number("alpha")) : 1;
+  return row.name == "tt.rsub" ? IntScale{.a = alpha} : IntScale{.b = alpha};
+}
+
 Kernel prepare(const OpCall& call, const PrepareContext& context) {
-  if (context.numerics != Numerics::fast) return {};
   const Row& row = row_of(call.op->name);
+  if (all_int32(call)) return integer_binary(call, int_function(row.name), integer_scale(row, call), infer(call)[0]);
+  const bool exact = context.numerics == Numerics::exact;
+  const auto function = exact ? exact::binary_from_string(row.name.substr(3)) : std::nullopt;
+  if (exact && !function) return {};
   const TensorSpec out = infer(call)[0];
   const TensorSpec* b = call.tensor("b");
   BinaryPlan plan{.function = row.function,
-                  .rounding = row.rounding,
+                  .exact = function,
+                  .rounding = exact ? Rounding::away : row.rounding,
                   .out = TileGrid(out),
                   .a = BroadcastOperand(spec_of(call, "a"), out),
                   .b = {}};
@@ -214,6 +325,7 @@ Kernel prepare(const OpCall& call, const PrepareContext& context) {
   else
     plan.scale_b = static_cast<float>(alpha);
   if (b == nullptr) plan.scalar = scalar_operand(row, call.number("scalar") * plan.scale_b, out.dtype);
+  if (b == nullptr && exact) plan.scalar = number_for(out.dtype, plan.scalar);
   return [plan](const KernelArgs& args) {
     const std::byte *pa = args.in[0]->data(), *pb = plan.b ? args.in[1]->data() : nullptr;
     std::byte* po = args.out[0]->data();
@@ -221,17 +333,28 @@ Kernel prepare(const OpCall& call, const PrepareContext& context) {
   };
 }
 
+// Numbers as the operands' kind has them; int32 that wraps stays int32.
+RtValue number_like(bool integers, double value) {
+  return integers ? RtValue(static_cast<std::int64_t>(value)) : RtValue(value);
+}
+
 std::vector<RtValue> reference(Reference& aten, const OpCall& call, std::span<const RtValue> args) {
   const Row& row = row_of(call.op->name);
-  const bool scalar = !call.has("b");
-  std::vector<RtValue> in{as_float(args[0]), scalar ? RtValue(call.number("scalar")) : as_float(args[1])};
-  if (row.alpha) in.emplace_back(call.number("alpha"));
+  const bool scalar = !call.has("b"), integers = all_int32(call);
+  const bool wraps = integers && row.kind != Kind::comparison && call.boolean("wraps");
+  const auto operand = [&](const RtValue& value) {
+    if (!integers) return as_float(value);
+    return wraps ? RtValue(convert(*value.get_if<HostTensor>(), DType::i32)) : as_wide(value);
+  };
+  std::vector<RtValue> in{operand(args[0]), scalar ? number_like(integers, call.number("scalar")) : operand(args[1])};
+  if (row.alpha) in.push_back(number_like(integers, call.number("alpha")));
+  if (!row.mode.empty()) in.emplace_back(std::string(row.mode));
   if (scalar && row.scalar_aten.empty()) {
-    const auto full = aten.call("aten.full_like.default", {in[0], call.number("scalar")});
+    const auto full = aten.call("aten.full_like.default", {in[0], in[1]});
     in[1] = full[0];
   }
   auto out = aten.call(scalar && !row.scalar_aten.empty() ? row.scalar_aten : row.tensor_aten, std::move(in));
-  if (row.kind == Kind::arithmetic) return out;
+  if (row.kind == Kind::arithmetic || row.kind == Kind::bits) return out;
   return {convert(*out.at(0).get_if<HostTensor>(), DType::f32)};
 }
 
@@ -257,15 +380,37 @@ constexpr Shapes shapes[]{
 std::string case_graph(const Row& row, const Shapes& s, std::string_view aten, std::string_view second) {
   const std::string a = "f32" + std::string(s.a), b = "f32" + std::string(s.b), out(s.out);
   std::string text = "graph main(%a: " + a + " user" + (second == "%b" ? ", %b: " + b + " user" : "") + ") {\n";
+  const std::string mode = row.mode.empty() ? "" : ", rounding_mode=\"" + std::string(row.mode) + "\"";
   if (row.kind == Kind::arithmetic) {
-    return text + "  %y: f32" + out + " = " + std::string(aten) + "(%a, " + std::string(second) + ")\n  return %y\n}\n";
+    return text + "  %y: f32" + out + " = " + std::string(aten) + "(%a, " + std::string(second) + mode + ")\n  return %y\n}\n";
   }
   text += "  %m: bool" + out + " = " + std::string(aten) + "(%a, " + std::string(second) + ")\n";
   return text + "  %y: f32" + out + " = aten.where.ScalarOther(%m, %a, 2.5)\n  return %y\n}\n";
 }
 
+// The same of integers, whose second operand is never 0.
+void add_integer_cases(const Row& row, std::vector<OpCase>& cases) {
+  if (int_function(row.name) == nullptr) return;
+  const std::string result = row.kind == Kind::comparison ? "bool" : "i64", aten(row.tensor_aten);
+  const std::string mode = row.mode.empty() ? "" : ", rounding_mode=\"" + std::string(row.mode) + "\"";
+  for (const auto& [a, b, out] : {shapes[0], shapes[2], shapes[3]}) {
+    cases.push_back({keep("integers " + std::string(a) + " " + std::string(b)),
+                     keep("graph main(%u: i64" + std::string(a) + " user, %v: i64" + std::string(b) +
+                          " user) {\n  %a: i64" + std::string(a) + " = aten.sub.Tensor(%u, 25)\n  %d: i64" +
+                          std::string(b) + " = aten.mul.Tensor(%v, -2)\n  %b: i64" + std::string(b) +
+                          " = aten.add.Tensor(%d, 31)\n  %y: " + result + std::string(out) + " = " + aten +
+                          "(%a, %b" + mode + ")\n  return %y\n}\n")});
+  }
+  cases.push_back({keep(aten + " of integers and a number"),
+                   keep("graph main(%a: i64[3, 40] user) {\n  %y: " + result + "[3, 40] = " +
+                        std::string(row.scalar_aten.empty() ? row.tensor_aten : row.scalar_aten) + "(%a, 7" + mode +
+                        ")\n  return %y\n}\n")});
+}
+
 std::vector<OpCase> cases_of(const Row& row) {
   std::vector<OpCase> cases;
+  add_integer_cases(row, cases);
+  if (row.function == nullptr) return cases;
   for (const Shapes& s : shapes) {
     cases.push_back({keep(std::string(row.tensor_aten) + " " + std::string(s.a) + " " + std::string(s.b)),
                      keep(case_graph(row, s, row.tensor_aten, "%b")), row.range});
@@ -297,14 +442,22 @@ OpRecord record_of(const Row& row) {
   OpRecord record;
   record.name = row.name;
   record.summary = row.summary;
-  record.schema = row.alpha ? "(Tensor a, Tensor? b=None, float scalar=0.0, float alpha=1.0) -> Tensor"
-                            : "(Tensor a, Tensor? b=None, float scalar=0.0) -> Tensor";
-  const auto lower = row.kind == Kind::arithmetic   ? lower_arithmetic
+  record.schema = row.kind == Kind::comparison ? "(Tensor a, Tensor? b=None, float scalar=0.0, str format=\"\") -> Tensor"
+                  : row.alpha
+                      ? "(Tensor a, Tensor? b=None, float scalar=0.0, float alpha=1.0, bool wraps=False) -> Tensor"
+                      : "(Tensor a, Tensor? b=None, float scalar=0.0, bool wraps=False) -> Tensor";
+  const auto lower = row.kind == Kind::arithmetic   ? row.mode.empty() ? lower_arithmetic : lower_rounded<false>
                      : row.kind == Kind::comparison ? lower_comparison
+                     : row.kind == Kind::bits       ? lower_bits
                                                     : lower_logic;
   record.lowers.push_back({row.tensor_aten, lower});
   if (!row.scalar_aten.empty()) record.lowers.push_back({row.scalar_aten, lower});
-  // Of bools, a bitwise operation is a logical one; integers are refused.
+  if (row.name == "tt.rsub") record.lowers.push_back({"aten.bitwise_not.default", lower_bitwise_not});
+  if (row.name == "tt.floor_divide") {
+    record.lowers.push_back({"aten.div.Tensor_mode", lower_rounded<true>});
+    record.lowers.push_back({"aten.div.Scalar_mode", lower_rounded<true>});
+  }
+  // Of bools, a bitwise operation is a logical one.
   for (const auto& [name, spelling] :
        {std::pair<std::string_view, std::string_view>{"tt.logical_and", "aten.bitwise_and.Tensor"},
         {"tt.logical_and", "aten.__and__.Tensor"},
@@ -312,13 +465,14 @@ OpRecord record_of(const Row& row) {
         {"tt.logical_or", "aten.__or__.Tensor"}}) {
     if (row.name == name) record.lowers.push_back({spelling, lower});
   }
-  if (row.kind == Kind::logic) record.operands = {{"a", OperandKind::boolean}, {"b", OperandKind::boolean}};
+  const OperandKind kind = row.kind == Kind::logic ? OperandKind::boolean : OperandKind::any;
+  record.operands = {{"a", kind}, {"b", kind}};
   record.infer = infer;
-  record.supports = float_tiles;
+  record.supports = supports;
   record.prepare = prepare;
   record.reference = reference;
   record.cost = cost;
-  record.tolerance = {.pcc = row.kind == Kind::arithmetic ? 0.9999 : 0.999};
+  record.tolerance = {.pcc = row.kind == Kind::arithmetic ? 0.9999 : row.kind == Kind::bits ? 1.0 : 0.999};
   record.cases = cases_of(row);
   return record;
 }

@@ -12,7 +12,7 @@ using ttc::ReasonCode;
 namespace ir = ttc::ir;
 
 LowerResult lower(const LowerContext& context) {
-  if (auto no = check_floats(context)) return *no;
+  if (auto no = check_alike(context)) return *no;
   const AtenArgs args(context);
   const ir::Arg::List* list = args["tensors"].list();
   if (list == nullptr || list->empty()) return unsupported("a list of tensors computed at run time");
@@ -132,7 +132,7 @@ const OpRecord concat{
     .summary = "Tensors behind one another along a dim",
     .schema = "(Tensor[] xs, int dim=0) -> Tensor",
     .lowers = {{"aten.cat.default", lower}},
-    .operands = {},
+    .operands = {{"xs", OperandKind::any}},
     .packed = {},
     .infer = infer_concat,
     .supports = supports,
@@ -142,6 +142,10 @@ const OpRecord concat{
     .tolerance = {.pcc = 1.0},
     .cases = {{"columns, ragged", R"(graph main(%a: f32[3, 40] user, %b: f32[3, 7] user) {
   %y: f32[3, 47] = aten.cat.default([%a, %b], -1)
+  return %y
+})"},
+              {"integers", R"(graph main(%a: i64[3, 40] user, %b: i64[3, 7] user) {
+  %y: i64[3, 47] = aten.cat.default([%a, %b], -1)
   return %y
 })"},
               {"rows", R"(graph main(%a: f32[2, 1, 64] user, %b: f32[2, 5, 64] user) {
@@ -161,7 +165,7 @@ const OpRecord stack{
     .summary = "Tensors behind one another along a new dim",
     .schema = "(Tensor[] xs, int dim=0) -> Tensor",
     .lowers = {{"aten.stack.default", lower}},
-    .operands = {},
+    .operands = {{"xs", OperandKind::any}},
     .packed = {},
     .infer = infer_stack,
     .supports = supports,

@@ -12,7 +12,7 @@ namespace ir = ttc::ir;
 const TensorSpec& input(const OpCall& call) { return spec_of(call, "x"); }
 
 LowerResult lower_two(const LowerContext& context) {
-  if (auto no = check_floats(context)) return *no;
+  if (auto no = check_values(context)) return *no;
   return Lowered{.args = {context.node.arg(0), context.node.arg(1)}, .results = {}};
 }
 
@@ -69,7 +69,7 @@ std::vector<RtValue> reference_repeat(Reference& aten, const OpCall& call, std::
 // ---- tt.pad
 
 LowerResult lower_pad(const LowerContext& context) {
-  if (auto no = check_floats(context)) return *no;
+  if (auto no = check_values(context)) return *no;
   const AtenArgs args(context);
   const std::string* mode = args["mode"].get_if<std::string>();
   if (mode != nullptr && *mode != "constant") return unsupported("mode='" + *mode + "'");
@@ -119,6 +119,7 @@ OpRecord movement(std::string_view name, std::string_view summary, std::string_v
   record.summary = summary;
   record.schema = schema;
   record.lowers = std::move(lowers);
+  record.operands = {{"x", OperandKind::any}};
   record.supports = any_tiles;
   record.cost = movement_cost;
   record.tolerance = {.pcc = 1.0};

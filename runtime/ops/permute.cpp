@@ -12,12 +12,12 @@ using ttc::ReasonCode;
 namespace ir = ttc::ir;
 
 LowerResult lower_same(const LowerContext& context) {
-  if (auto no = check_floats(context)) return *no;
+  if (auto no = check_values(context)) return *no;
   return Lowered{.args = context.node.args(), .results = {}};
 }
 
 LowerResult lower_t(const LowerContext& context) {
-  if (auto no = check_floats(context)) return *no;
+  if (auto no = check_values(context)) return *no;
   if (context.node.operand(0)->type.rank() != 2) return Reason{ReasonCode::RankUnsupported, "t() of no matrix"};
   return Lowered{.args = {context.node.arg(0), 0, 1}, .results = {}};
 }
@@ -78,7 +78,7 @@ const OpRecord permute{
     .summary = "Dims in another order",
     .schema = "(Tensor x, int[] dims) -> Tensor",
     .lowers = {{"aten.permute.default", lower_same}},
-    .operands = {},
+    .operands = {{"x", OperandKind::any}},
     .packed = {},
     .infer = infer_permute,
     .supports = any_tiles,
@@ -106,7 +106,7 @@ const OpRecord transpose{
     .summary = "Two dims exchanged",
     .schema = "(Tensor x, int dim0, int dim1) -> Tensor",
     .lowers = {{"aten.transpose.int", lower_same}, {"aten.t.default", lower_t}},
-    .operands = {},
+    .operands = {{"x", OperandKind::any}},
     .packed = {},
     .infer = infer_transpose,
     .supports = any_tiles,

@@ -1,9 +1,11 @@
 // Reductions over dims: tt.sum, tt.mean, tt.amax, tt.amin, tt.var, and running sums, tt.cumsum. Padding never takes
 // part. Sums are added in float32 (a float32 Dest) and rounded once. An empty list of dims means all.
+// Integers are reduced exactly (integers.h); any and all are the largest and the smallest value of a mask.
 #include <algorithm>
 #include <cmath>
 
-#include "device/exact_rows.h"
+#include "ops/integers.h"
+#include "ops/reduce_exact.h"
 #include "ops/row_math.h"
 #include "ops/rules.h"
 #include "ops/simd.h"
@@ -18,7 +20,7 @@ namespace ir = ttc::ir;
 
 // ---- kernels: `n` rows of `inner` values -> one row; inner 1 is the case in which the rows lie in one line
 
-enum class Kind : std::uint8_t { sum, mean, amax, amin, var };
+enum class Kind : std::uint8_t { sum, mean, amax, amin, var, prod };
 
 struct ReduceLine {
   [[gnu::always_inline]] static inline void run(Kind kind, const float* in, std::int64_t n, float* out,
@@ -30,6 +32,10 @@ struct ReduceLine {
       float least = inf_f;
       for (std::int64_t i = 0; i < n; ++i) least = vmin(in[i], least);
       *out = least;
+    } else if (kind == Kind::prod) {
+      float product = 1.0F;
+      for (std::int64_t i = 0; i < n; ++i) product *= in[i];
+      *out = product;
     } else if (kind == Kind::var) {
       const float mean = row_sum(in, n, [](float x) { return x; }) / count;
       *out = row_sum(in, n, [mean](float x) { return (x - mean) * (x - mean); }) / vmax(count - correction, 0.0F);
@@ -43,7 +49,7 @@ struct ReduceLine {
 struct ReduceRows {
   [[gnu::always_inline]] static inline void run(Kind kind, const float* in, std::int64_t n, std::int64_t inner,
                                                 float* out, float correction) {
-    const float start = kind == Kind::amax ? -inf_f : kind == Kind::amin ? inf_f : 0.0F;
+    const float start = kind == Kind::amax ? -inf_f : kind == Kind::amin ? inf_f : kind == Kind::prod ? 1.0F : 0.0F;
     for (std::int64_t j = 0; j < inner; ++j) out[j] = start;
     for (std::int64_t i = 0; i < n; ++i) {
       const float* row = in + i * inner;
@@ -51,6 +57,8 @@ struct ReduceRows {
         for (std::int64_t j = 0; j < inner; ++j) out[j] = vmax(row[j], out[j]);
       } else if (kind == Kind::amin) {
         for (std::int64_t j = 0; j < inner; ++j) out[j] = vmin(row[j], out[j]);
+      } else if (kind == Kind::prod) {
+        for (std::int64_t j = 0; j < inner; ++j) out[j] *= row[j];
       } else {
         for (std::int64_t j = 0; j < inner; ++j) out[j] += row[j];
       }
@@ -108,19 +116,6 @@ std::vector<TensorSpec> infer(const OpCall& call) {
   return {tiled(std::move(out), x.dtype)};
 }
 
-// As the device reduces: a scaler cut to bfloat16, 32-bit Dest.
-void reduce_exact(Kind kind, const Step& step, const float* in, float* out) {
-  constexpr exact::RowConfig config{.dest = Dest::bits32, .fidelity = MathFidelity::HiFi3};
-  const exact::Reduce how = kind == Kind::mean   ? exact::Reduce::mean
-                            : kind == Kind::amax ? exact::Reduce::max
-                            : kind == Kind::amin ? exact::Reduce::min
-                                                 : exact::Reduce::sum;
-  parallel_for(step.outer * step.inner, 16, [&](std::int64_t i) {
-    const float* first = in + i / step.inner * step.n * step.inner + i % step.inner;
-    out[i] = exact::reduce(how, first, step.n, step.inner, config);
-  });
-}
-
 void reduce(Kind kind, const Step& step, const float* in, float* out, float correction) {
   parallel_for(step.outer, 64, [&](std::int64_t o) {
     const float* from = in + o * step.n * step.inner;
@@ -132,10 +127,69 @@ void reduce(Kind kind, const Step& step, const float* in, float* out, float corr
   });
 }
 
-Kernel prepare_kind(const OpCall& call, const PrepareContext& context, Kind kind, float correction) {
-  const bool exact = context.numerics == Numerics::exact;
-  if (exact && kind == Kind::var) return {};
+// One step over integers; sums in 64 bits.
+void reduce_integers(Kind kind, const Step& step, const std::vector<std::int64_t>& in, std::vector<std::int64_t>& out) {
+  for (std::int64_t o = 0; o < step.outer; ++o) {
+    for (std::int64_t j = 0; j < step.inner; ++j) {
+      const std::int64_t* first = in.data() + o * step.n * step.inner + j;
+      std::int64_t value = kind == Kind::sum ? 0 : kind == Kind::prod ? 1 : *first;
+      for (std::int64_t i = 0; i < step.n; ++i) {
+        const std::int64_t x = first[i * step.inner];
+        if (kind == Kind::amax)
+          value = std::max(value, x);
+        else if (kind == Kind::amin)
+          value = std::min(value, x);
+        else if (kind == Kind::sum)
+          value += x;
+        else if (__builtin_mul_overflow(value, x, &value))
+          does_not_fit();
+      }
+      out[static_cast<std::size_t>(o * step.inner + j)] = value;
+    }
+  }
+}
+
+Kernel prepare_integers(const OpCall& call, Kind kind) {
   const TensorSpec& x = spec_of(call, "x");
+  const std::vector<Step> steps = steps_of(x.logical, dims_of(call));
+  const auto size = static_cast<std::size_t>(volume(x.logical));
+  return [=](const KernelArgs& args) {
+    auto* narrow = reinterpret_cast<std::int32_t*>(scratch(1, size));
+    load_integers(*args.in[0], narrow);
+    std::vector<std::int64_t> values(narrow, narrow + size);
+    for (const Step& step : steps) {
+      std::vector<std::int64_t> next(static_cast<std::size_t>(step.outer * step.inner));
+      reduce_integers(kind, step, values, next);
+      values = std::move(next);
+    }
+    auto* out = reinterpret_cast<std::int32_t*>(scratch(2, values.size()));
+    narrow_integers(values.data(), static_cast<std::int64_t>(values.size()), false, out);
+    store_integers(out, *args.out[0]);
+  };
+}
+
+ExactReduce exact_kind(Kind kind) {
+  switch (kind) {
+    case Kind::sum:
+      return ExactReduce::sum;
+    case Kind::mean:
+      return ExactReduce::mean;
+    case Kind::amax:
+      return ExactReduce::amax;
+    case Kind::amin:
+      return ExactReduce::amin;
+    case Kind::var:
+      return ExactReduce::var;
+    case Kind::prod:
+      return ExactReduce::prod;
+  }
+  return ExactReduce::sum;
+}
+
+Kernel prepare_kind(const OpCall& call, const PrepareContext& context, Kind kind, float correction) {
+  if (all_int32(call)) return prepare_integers(call, kind);
+  const TensorSpec& x = spec_of(call, "x");
+  if (context.numerics == Numerics::exact) return exact_reduction(exact_kind(kind), x, dims_of(call), correction);
   const std::vector<Step> steps = steps_of(x.logical, dims_of(call));
   const auto in_size = static_cast<std::size_t>(volume(x.logical));
   const auto out_size = [](const Step& s) { return static_cast<std::size_t>(s.outer * s.inner); };
@@ -144,10 +198,7 @@ Kernel prepare_kind(const OpCall& call, const PrepareContext& context, Kind kind
     load_rows(*args.in[0], values);
     for (std::size_t i = 0; i < steps.size(); ++i) {
       float* next = scratch(2 + static_cast<int>(i % 2), out_size(steps[i]));
-      if (exact)
-        reduce_exact(kind, steps[i], values, next);
-      else
-        reduce(kind, steps[i], values, next, correction);
+      reduce(kind, steps[i], values, next, correction);
       values = next;
     }
     store_rows(values, Rounding::away, *args.out[0]);
@@ -171,21 +222,49 @@ ttc::Refusal supports_var(const OpCall& call) {
 
 // ---- lowering
 
-LowerResult lower(const LowerContext& context) {
-  if (auto no = check_floats(context)) return *no;
-  if (auto no = check_dtype_argument(context)) return *no;
+// Integers reduce to int64, or to their own dtype where that cannot wrap.
+ttc::Refusal check_integers(const LowerContext& context) {
+  if (auto no = check_alike(context)) return no;
+  const ir::Value *x = context.node.operand(0), *result = context.node.result();
+  const bool sums = context.node.op().find("sum") != std::string::npos || context.node.op().find("prod") != std::string::npos;
+  if (is_integer(x) && (!sums || result->type.dtype == DType::i64)) return std::nullopt;
+  return Reason{ReasonCode::DtypeUnsupported, std::string(ttc::torch_name(x->type.dtype)) + " reduced to " +
+                                                  std::string(ttc::torch_name(result->type.dtype))};
+}
+
+LowerResult lower_dims(const LowerContext& context) {
   const AtenArgs args(context);
   auto dims = std::optional<std::vector<std::int64_t>>(std::vector<std::int64_t>{});
-  if (args.given("dim")) dims = args["dim"].integers();
+  if (const auto one = args.integer("dim"))
+    dims = std::vector<std::int64_t>{*one};
+  else if (args.given("dim"))
+    dims = args["dim"].integers();
   if (!dims) return unsupported("dims computed at run time");
   return Lowered{.args = {context.node.arg(0), ir::Arg::ints(*dims), args["keepdim"].boolean().value_or(false)},
                  .results = {}};
 }
 
+LowerResult lower(const LowerContext& context) {
+  if (is_integer(context.node.result())) {
+    if (auto no = check_integers(context)) return *no;
+    return lower_dims(context);
+  }
+  if (auto no = check_floats(context)) return *no;
+  if (auto no = check_dtype_argument(context)) return *no;
+  return lower_dims(context);
+}
+
+LowerResult lower_mask(const LowerContext& context) {
+  if (auto no = check_values(context)) return *no;
+  if (!is_boolean(context.node.operand(0)) || !is_boolean(context.node.result()))
+    return Reason{ReasonCode::DtypeUnsupported, "the operand is not bool"};
+  return lower_dims(context);
+}
+
 // max.dim and min.dim give values and indices; only the values exist here.
 LowerResult lower_values(const LowerContext& context) {
   if (auto no = check_unused(context.node, 1)) return *no;
-  if (auto no = check_floats(context)) return *no;
+  if (auto no = is_integer(context.node.result()) ? check_integers(context) : check_floats(context)) return *no;
   const AtenArgs args(context);
   if (!args.integer("dim")) return unsupported("dim computed at run time");
   return Lowered{
@@ -208,7 +287,14 @@ LowerResult lower_var(const LowerContext& context) {
 
 std::vector<RtValue> reference_with(Reference& aten, std::string_view op, const OpCall& call,
                                     std::span<const RtValue> args) {
-  return aten.call(op, {as_float(args[0]), int_list(dims_of(call)), call.boolean("keepdim")});
+  return aten.call(op, {as_wide(as_float(args[0])), int_list(dims_of(call)), call.boolean("keepdim")});
+}
+std::vector<RtValue> reference_prod(Reference& aten, const OpCall& call, std::span<const RtValue> args) {
+  RtValue x = as_wide(as_float(args[0]));
+  const auto dims = dims_of(call);
+  if (!call.boolean("keepdim") && dims.size() == spec_of(call, "x").logical.size()) return aten.call("aten.prod.default", {x});
+  for (std::size_t i = dims.size(); i-- > 0;) x = aten.call("aten.prod.dim_int", {x, dims[i], call.boolean("keepdim")})[0];
+  return {x};
 }
 std::vector<RtValue> reference_sum(Reference& aten, const OpCall& call, std::span<const RtValue> args) {
   return reference_with(aten, "aten.sum.dim_IntList", call, args);
@@ -237,10 +323,22 @@ Cost cost(const OpCall& call) {
 // ---- tt.cumsum
 
 Kernel prepare_cumsum(const OpCall& call, const PrepareContext& context) {
-  if (context.numerics != Numerics::fast) return {};
   const TensorSpec& x = spec_of(call, "x");
   const std::int64_t dim = wrap_dim(call, call.integer("dim"), x.logical.size());
   const Step s = x.logical.empty() ? Step{1, 1, 1} : steps_of(x.logical, {dim})[0];
+  if (all_int32(call)) {
+    return [=](const KernelArgs& args) {
+      auto* values = reinterpret_cast<std::int32_t*>(scratch(1, static_cast<std::size_t>(s.outer * s.n * s.inner)));
+      load_integers(*args.in[0], values);
+      for (std::int64_t o = 0; o < s.outer; ++o) {
+        std::int32_t* first = values + o * s.n * s.inner;
+        for (std::int64_t i = s.inner; i < s.n * s.inner; ++i)
+          if (__builtin_add_overflow(first[i], first[i - s.inner], &first[i])) does_not_fit();
+      }
+      store_integers(values, *args.out[0]);
+    };
+  }
+  if (context.numerics == Numerics::exact) return exact_cumsum(x, s.outer, s.n, s.inner);
   return [=](const KernelArgs& args) {
     float* values = scratch(1, static_cast<std::size_t>(s.outer * s.n * s.inner));
     load_rows(*args.in[0], values);
@@ -253,15 +351,19 @@ Kernel prepare_cumsum(const OpCall& call, const PrepareContext& context) {
 }
 
 LowerResult lower_cumsum(const LowerContext& context) {
-  if (auto no = check_floats(context)) return *no;
-  if (auto no = check_dtype_argument(context)) return *no;
+  if (is_integer(context.node.result())) {
+    if (auto no = check_integers(context)) return *no;
+  } else {
+    if (auto no = check_floats(context)) return *no;
+    if (auto no = check_dtype_argument(context)) return *no;
+  }
   const auto dim = AtenArgs(context).integer("dim");
   if (!dim) return unsupported("dim computed at run time");
   return Lowered{.args = {context.node.arg(0), *dim}, .results = {}};
 }
 
 std::vector<RtValue> reference_cumsum(Reference& aten, const OpCall& call, std::span<const RtValue> args) {
-  return aten.call("aten.cumsum.default", {as_float(args[0]), call.integer("dim")});
+  return aten.call("aten.cumsum.default", {as_wide(as_float(args[0])), call.integer("dim")});
 }
 
 // ---- records
@@ -274,8 +376,9 @@ OpRecord reduction(std::string_view name, std::string_view summary, std::vector<
   record.summary = summary;
   record.schema = schema;
   record.lowers = std::move(lowers);
+  record.operands = {{"x", OperandKind::any}};
   record.infer = infer;
-  record.supports = float_tiles;
+  record.supports = float_or_int_tiles;
   record.cost = cost;
   record.tolerance = {.pcc = 0.9999};
   return record;
@@ -296,6 +399,12 @@ const OpRecord sum = [] {
              {"everything", R"(graph main(%x: f32[1, 7, 33] user) {
   %y: f32[] = aten.sum.default(%x)
   return %y
+})"},
+             {"integers", R"(graph main(%x: i64[2, 5, 64] user) {
+  %n: i64[2, 5, 64] = aten.neg.default(%x)
+  %y: i64[2, 1, 64] = aten.sum.dim_IntList(%n, [1], keepdim=true)
+  %z: i64[] = aten.sum.default(%y)
+  return %y, %z
 })"}};
   return r;
 }();
@@ -325,9 +434,36 @@ const OpRecord mean = [] {
 }();
 TTRT_REGISTER_OP(mean);
 
+const OpRecord prod = [] {
+  OpRecord r = reduction("tt.prod", "Product over dims", {{"aten.prod.dim_int", lower}, {"aten.prod.default", lower}});
+  r.prepare = prepare<Kind::prod>;
+  r.reference = reference_prod;
+  r.cases = {{"columns", R"(graph main(%x: f32[3, 10] user) {
+  %y: f32[3] = aten.prod.dim_int(%x, -1)
+  return %y
+})",
+              "positive"},
+             {"rows, kept", R"(graph main(%x: f32[2, 5, 33] user) {
+  %y: f32[2, 1, 33] = aten.prod.dim_int(%x, 1, keepdim=true)
+  return %y
+})"},
+             {"integers", R"(graph main(%x: i64[3, 4] user) {
+  %n: i64[3, 4] = aten.sub.Tensor(%x, 25)
+  %y: i64[3] = aten.prod.dim_int(%n, 1)
+  return %y
+})"}};
+  return r;
+}();
+TTRT_REGISTER_OP(prod);
+
 const OpRecord amax = [] {
   OpRecord r = reduction("tt.amax", "Largest value over dims",
-                         {{"aten.amax.default", lower}, {"aten.max.default", lower}, {"aten.max.dim", lower_values}});
+                         {{"aten.amax.default", lower},
+                          {"aten.max.default", lower},
+                          {"aten.max.dim", lower_values},
+                          {"aten.any.dim", lower_mask},
+                          {"aten.any.dims", lower_mask},
+                          {"aten.any.default", lower_mask}});
   r.prepare = prepare<Kind::amax>;
   r.reference = reference_amax;
   r.tolerance = {.pcc = 1.0};
@@ -341,6 +477,16 @@ const OpRecord amax = [] {
   %y: f32[2, 33] = aten.amax.default(%n, [1])
   return %y
 })"},
+             {"any", R"(graph main(%x: bool[3, 2] user) {
+  %y: bool[3] = aten.any.dim(%x, 1)
+  %z: bool[] = aten.any.default(%x)
+  return %y, %z
+})"},
+             {"integers", R"(graph main(%x: i64[3, 40] user) {
+  %n: i64[3, 40] = aten.neg.default(%x)
+  %y: i64[40] = aten.amax.default(%n, [0])
+  return %y
+})"},
              {"values of max.dim", R"(graph main(%x: f32[2, 5, 64] user) {
   %y: f32[2, 5], %i: i64[2, 5] = aten.max.dim(%x, 2)
   return %y
@@ -351,7 +497,11 @@ TTRT_REGISTER_OP(amax);
 
 const OpRecord amin = [] {
   OpRecord r = reduction("tt.amin", "Smallest value over dims",
-                         {{"aten.amin.default", lower}, {"aten.min.default", lower}, {"aten.min.dim", lower_values}});
+                         {{"aten.amin.default", lower},
+                          {"aten.min.default", lower},
+                          {"aten.min.dim", lower_values},
+                          {"aten.all.dim", lower_mask},
+                          {"aten.all.default", lower_mask}});
   r.prepare = prepare<Kind::amin>;
   r.reference = reference_amin;
   r.tolerance = {.pcc = 1.0};
@@ -360,6 +510,11 @@ const OpRecord amin = [] {
   return %y
 })",
               "positive"},
+             {"all", R"(graph main(%x: bool[3, 2] user) {
+  %y: bool[3] = aten.all.dim(%x, 1)
+  %z: bool[] = aten.all.default(%x)
+  return %y, %z
+})"},
              {"everything", R"(graph main(%x: f32[3, 40] user) {
   %y: f32[] = aten.min.default(%x)
   return %y
@@ -372,6 +527,7 @@ TTRT_REGISTER_OP(amin);
 const OpRecord var = [] {
   OpRecord r = reduction("tt.var", "Variance over dims that are neighbours", {{"aten.var.correction", lower_var}});
   r.schema = "(Tensor x, int[] dims, bool keepdim=False, float correction=1.0) -> Tensor";
+  r.operands = {};
   r.supports = supports_var;
   r.prepare = prepare_var;
   r.reference = reference_var;
@@ -399,6 +555,10 @@ const OpRecord cumsum = [] {
 })"},
              {"rows", R"(graph main(%x: f32[2, 5, 33] user) {
   %y: f32[2, 5, 33] = aten.cumsum.default(%x, 1)
+  return %y
+})"},
+             {"integers", R"(graph main(%x: i64[3, 40] user) {
+  %y: i64[3, 40] = aten.cumsum.default(%x, 1)
   return %y
 })"}};
   return r;

@@ -121,6 +121,14 @@ Refusal float_tiles(const OpCall& call) {
   return std::nullopt;
 }
 
+bool all_int32(const OpCall& call) {
+  return !call.tensors.empty() && std::all_of(call.tensors.begin(), call.tensors.end(), [](const TensorSpec& spec) {
+    return spec.dtype == DataType::int32;
+  });
+}
+
+Refusal float_or_int_tiles(const OpCall& call) { return all_int32(call) ? any_tiles(call) : float_tiles(call); }
+
 Refusal any_tiles(const OpCall& call) {
   for (const TensorSpec& spec : call.tensors) {
     if (auto no = check_tiled(spec)) return no;
@@ -192,6 +200,50 @@ Refusal check_floats(const LowerContext& context, std::initializer_list<std::str
   return std::nullopt;
 }
 
+bool is_integer(const ir::Value* value) {
+  return value != nullptr && value->type.is_tensor() && value->type.has_dtype && ttc::is_integral(value->type.dtype);
+}
+
+bool is_boolean(const ir::Value* value) {
+  return value != nullptr && value->type.is_tensor() && value->type.has_dtype && value->type.dtype == DType::boolean;
+}
+
+namespace {
+
+Refusal check_value(const ir::Value& value, std::string_view what) {
+  if (!is_integer(&value) && !is_boolean(&value)) return check_float(value, what);
+  if (value.type.has_shape) return std::nullopt;
+  return Reason{ReasonCode::DynamicShape, "the rank of " + std::string(what) + " is not known"};
+}
+
+}  // namespace
+
+Refusal check_values(const LowerContext& context) {
+  const ir::Node& node = context.node;
+  for (const ir::Value* value : node.operands()) {
+    if (!value->type.is_tensor()) continue;
+    if (auto no = check_value(*value, "%" + value->name)) return no;
+  }
+  for (const auto& result : node.results()) {
+    if ((!result->has_uses() && result->index() > 0) || result->type.kind == ir::TypeKind::list) continue;
+    if (auto no = check_value(*result, "the result")) return no;
+  }
+  return std::nullopt;
+}
+
+Refusal check_alike(const LowerContext& context) {
+  if (auto no = check_values(context)) return no;
+  const ir::Value* first = nullptr;
+  for (const ir::Value* value : context.node.operands()) {
+    if (!value->type.is_tensor()) continue;
+    if (first == nullptr) first = value;
+    if (is_integer(value) != is_integer(first) || is_boolean(value) != is_boolean(first))
+      return Reason{ReasonCode::DtypeUnsupported, "operands of " + std::string(ttc::torch_name(first->type.dtype)) +
+                                                      " and " + std::string(ttc::torch_name(value->type.dtype))};
+  }
+  return std::nullopt;
+}
+
 Refusal check_dtype_argument(const LowerContext& context) {
   const AtenArgs args(context);
   const DType* dtype = args["dtype"].get_if<DType>();
@@ -206,28 +258,18 @@ Refusal check_unused(const ir::Node& node, std::size_t first) {
   return std::nullopt;
 }
 
-Refusal check_mask_stays(const ir::Node& node) {
-  constexpr std::array<std::string_view, 14> takes_masks{
-      "aten.where.self",          "aten.where.ScalarOther",   "aten.where.ScalarSelf",   "aten.masked_fill.Scalar",
-      "aten.masked_fill.Tensor",  "aten.logical_and.default", "aten.logical_or.default", "aten.logical_not.default",
-      "aten.logical_xor.default", "aten.bitwise_not.default", "aten.bitwise_and.Tensor", "aten.bitwise_or.Tensor",
-      "aten.__and__.Tensor",      "aten.__or__.Tensor"};
-  const ir::Value& mask = *node.result();
-  const Refusal no = Reason{ReasonCode::DtypeUnsupported, "the result is bool"};
-  if (mask.output_uses() > 0) return no;
-  for (const ir::Node* user : mask.users()) {
-    if (user->op().starts_with("tt.") && user->op() != "tt.to_host") continue;
-    if (std::find(takes_masks.begin(), takes_masks.end(), user->op()) == takes_masks.end()) return no;
-  }
-  return std::nullopt;
-}
-
 // ---- references
 
 RtValue as_float(const RtValue& value) {
   const auto* host = value.get_if<HostTensor>();
   if (host == nullptr || !ttc::is_floating(host->dtype) || host->dtype == DType::f32) return value;
   return convert(*host, DType::f32);
+}
+
+RtValue as_wide(const RtValue& value) {
+  const auto* host = value.get_if<HostTensor>();
+  if (host == nullptr || !ttc::is_integral(host->dtype) || host->dtype == DType::i64) return value;
+  return convert(*host, DType::i64);
 }
 
 std::vector<RtValue> as_floats(std::span<const RtValue> values) {

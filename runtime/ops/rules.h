@@ -31,6 +31,10 @@ DataType promoted(std::span<const TensorSpec> specs);
 
 // Every operand tiled and bfloat16 or float32.
 ttc::Refusal float_tiles(const OpCall& call);
+// Every operand tiled and int32.
+bool all_int32(const OpCall& call);
+// float_tiles, or all operands int32 in tiles.
+ttc::Refusal float_or_int_tiles(const OpCall& call);
 // Every operand tiled, in any format.
 ttc::Refusal any_tiles(const OpCall& call);
 
@@ -64,18 +68,25 @@ ttc::Refusal check_float(const ttc::ir::Value& value, std::string_view what);
 // (schema names) are let through.
 ttc::Refusal check_floats(const LowerContext& context, std::initializer_list<std::string_view> except = {});
 ttc::Refusal check_float_operands(const LowerContext& context, std::initializer_list<std::string_view> except = {});
+// nullopt where every tensor operand and every used result is a float, a boolean or an integer, all of one kind where
+// `alike`; what moves values without reading them takes. Booleans are floats of 0 and 1, integers int32.
+ttc::Refusal check_values(const LowerContext& context);
+ttc::Refusal check_alike(const LowerContext& context);
+// True where this operand, or the result, is a tensor of integers.
+bool is_integer(const ttc::ir::Value* value);
+bool is_boolean(const ttc::ir::Value* value);
 // nullopt where a dtype= argument is None or keeps the operand's kind: a wider dtype asks for precision that the
 // activation format has already given up, which is only harmless where the result is as wide as the operand.
 ttc::Refusal check_dtype_argument(const LowerContext& context);
 // nullopt where results from `first` on have no uses.
 ttc::Refusal check_unused(const ttc::ir::Node& node, std::size_t first);
-// nullopt where every use of a bool result is an op that takes a mask on the device.
-ttc::Refusal check_mask_stays(const ttc::ir::Node& node);
 
 // ---- references ----------------------------------------------------------------------------------------------------
 
 // A float tensor as float32; everything else as it is.
 RtValue as_float(const RtValue& value);
+// An integer tensor as int64, in which sums of int32 cannot wrap; everything else as it is.
+RtValue as_wide(const RtValue& value);
 std::vector<RtValue> as_floats(std::span<const RtValue> values);
 RtValue int_list(const std::vector<std::int64_t>& values);
 // An OpCall literal as a runtime value.

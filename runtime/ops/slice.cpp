@@ -53,14 +53,14 @@ Range range_of(const OpCall& call) {
 }
 
 LowerResult lower_slice(const LowerContext& context) {
-  if (auto no = check_floats(context)) return *no;
+  if (auto no = check_values(context)) return *no;
   const AtenArgs args(context);
   if (!args.integer("dim")) return unsupported("dim is computed at run time");
   return Lowered{.args = {context.node.arg(0), args["dim"], args["start"], args["end"], args["step"]}, .results = {}};
 }
 
 LowerResult lower_narrow(const LowerContext& context) {
-  if (auto no = check_floats(context)) return *no;
+  if (auto no = check_values(context)) return *no;
   const AtenArgs args(context);
   const auto dim = args.integer("dim"), start = args.integer("start"), length = args.integer("length");
   if (!dim || !start || !length) return unsupported("a position computed at run time");
@@ -89,7 +89,7 @@ std::vector<RtValue> reference_slice(Reference& aten, const OpCall& call, std::s
 // ---- tt.select
 
 LowerResult lower_select(const LowerContext& context) {
-  if (auto no = check_floats(context)) return *no;
+  if (auto no = check_values(context)) return *no;
   if (!AtenArgs(context).integer("dim")) return unsupported("dim is computed at run time");
   return Lowered{.args = context.node.args(), .results = {}};
 }
@@ -130,7 +130,7 @@ std::vector<RtValue> reference_select(Reference& aten, const OpCall& call, std::
 // ---- tt.split
 
 LowerResult split_into(const LowerContext& context, const std::function<std::int64_t(std::int64_t size)>& piece) {
-  if (auto no = check_floats(context)) return *no;
+  if (auto no = check_values(context)) return *no;
   const auto dim = AtenArgs(context).integer("dim");
   if (!dim) return unsupported("dim is computed at run time");
   const auto size = context.node.operand(0)->type.dim(static_cast<int>(*dim));
@@ -155,7 +155,7 @@ LowerResult lower_chunk(const LowerContext& context) {
 }
 
 LowerResult lower_split_sizes(const LowerContext& context) {
-  if (auto no = check_floats(context)) return *no;
+  if (auto no = check_values(context)) return *no;
   const AtenArgs args(context);
   if (!args["split_sizes"].integers() || !args.integer("dim"))
     return Reason{ReasonCode::DynamicShape, "sizes computed at run time"};
@@ -203,7 +203,7 @@ std::vector<RtValue> reference_split(Reference& aten, const OpCall& call, std::s
 // ---- tt.flip
 
 LowerResult lower_flip(const LowerContext& context) {
-  if (auto no = check_floats(context)) return *no;
+  if (auto no = check_values(context)) return *no;
   return Lowered{.args = context.node.args(), .results = {}};
 }
 
@@ -231,7 +231,7 @@ const OpRecord slice{
     .summary = "A range of one dim, with a step",
     .schema = "(Tensor x, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor",
     .lowers = {{"aten.slice.Tensor", lower_slice}, {"aten.narrow.default", lower_narrow}},
-    .operands = {},
+    .operands = {{"x", OperandKind::any}},
     .packed = {},
     .infer = infer_slice,
     .supports = any_tiles,
@@ -241,6 +241,10 @@ const OpRecord slice{
     .tolerance = {.pcc = 1.0},
     .cases = {{"columns", R"(graph main(%x: f32[2, 5, 64] user) {
   %y: f32[2, 5, 20] = aten.slice.Tensor(%x, dim=2, start=10, end=30)
+  return %y
+})"},
+              {"booleans", R"(graph main(%x: bool[2, 5, 64] user) {
+  %y: bool[2, 5, 20] = aten.slice.Tensor(%x, dim=2, start=10, end=30)
   return %y
 })"},
               {"rows, no end", R"(graph main(%x: f32[1, 7, 33] user) {
@@ -263,7 +267,7 @@ const OpRecord select{
     .summary = "One position of one dim, which goes",
     .schema = "(Tensor x, int dim, SymInt index) -> Tensor",
     .lowers = {{"aten.select.int", lower_select}},
-    .operands = {},
+    .operands = {{"x", OperandKind::any}},
     .packed = {},
     .infer = infer_select,
     .supports = any_tiles,
@@ -294,7 +298,7 @@ const OpRecord split{
                {"aten.split_with_sizes.default", lower_split_sizes},
                {"aten.split.sizes", lower_split_sizes},
                {"aten.chunk.default", lower_chunk}},
-    .operands = {},
+    .operands = {{"x", OperandKind::any}},
     .packed = {},
     .infer = infer_split,
     .supports = any_tiles,
@@ -326,7 +330,7 @@ const OpRecord flip{
     .summary = "Dims in reverse order of their positions",
     .schema = "(Tensor x, int[] dims) -> Tensor",
     .lowers = {{"aten.flip.default", lower_flip}},
-    .operands = {},
+    .operands = {{"x", OperandKind::any}},
     .packed = {},
     .infer = same_as_x,
     .supports = any_tiles,

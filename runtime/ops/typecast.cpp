@@ -1,6 +1,9 @@
-// tt.typecast: a float tensor as another float dtype. On the device all activations share one format, so the tensor
-// keeps it; a cast to bfloat16 rounds float32 values to what bfloat16 holds (nearest even), any other keeps the values.
+// tt.typecast: a tensor as another dtype. On the device all activations share one format, so a float tensor keeps it
+// as another float dtype; a cast to bfloat16 rounds float32 values to what bfloat16 holds (nearest even), any other keeps
+// the values. Between floats, masks and integers the format changes to the one that is named; a float that becomes an
+// integer is refused, because it would have to be exact before its fraction is cut.
 // Copies that ATen spells out (clone, contiguous) are the same without a dtype.
+#include <bit>
 #include <cstring>
 
 #include "ops/rules.h"
@@ -15,12 +18,66 @@ using ttc::ReasonCode;
 namespace ir = ttc::ir;
 
 LowerResult lower(const LowerContext& context) {
-  if (auto no = check_floats(context, {"other"})) return *no;
-  const DType to = context.node.result()->type.dtype;
+  if (auto no = check_values(context)) return *no;
+  const ir::Value &from = *context.node.operand(0), &result = *context.node.result();
+  const DType to = result.type.dtype;
+  if (is_integer(&from) && is_integer(&result) && from.type.dtype != to && to != DType::i64 && to != DType::i32)
+    return Reason{ReasonCode::DtypeUnsupported, "a cast to " + std::string(ttc::torch_name(to)) + ", which wraps"};
+  if (is_integer(&result)) {
+    if (is_device_float(from.type.dtype))
+      return Reason{ReasonCode::DtypeUnsupported, "a float's fraction is cut, which is exact on the host only"};
+    return Lowered{.args = {context.node.arg(0), {}, "int32"}, .results = {}};
+  }
+  const std::string format(to_string(context.options.activation));
+  if (is_boolean(&result)) return Lowered{.args = {context.node.arg(0), to, format}, .results = {}};
+  if (is_integer(&from)) return Lowered{.args = {context.node.arg(0), {}, format}, .results = {}};
   // float16's range and precision are not the device's; only widening from it is harmless.
   if (to == DType::f16 && context.node.operand(0)->type.dtype != DType::f16)
     return Reason{ReasonCode::DtypeUnsupported, "a cast to float16"};
   return Lowered{.args = {context.node.arg(0), to}, .results = {}};
+}
+
+const TensorSpec& input(const OpCall& call) { return spec_of(call, "x"); }
+
+std::vector<TensorSpec> infer(const OpCall& call) {
+  if (call.string("format").empty()) return same_as_x(call);
+  const auto format = data_type_from_string(call.string("format"));
+  if (format != DataType::bfloat16 && format != DataType::float32 && format != DataType::int32)
+    bad_call(call, "format '" + call.string("format") + "'");
+  return {tiled(input(call).logical, *format)};
+}
+
+ttc::Refusal supports(const OpCall& call) {
+  return input(call).dtype == DataType::int32 ? any_tiles(call) : float_tiles(call);
+}
+
+bool to_mask(const OpCall& call) {
+  const auto* dtype = std::get_if<DType>(&call.arg("dtype"));
+  return dtype != nullptr && *dtype == DType::boolean;
+}
+
+// Between kinds: one element at a time, through the integer or float that it is.
+Kernel prepare_between(const OpCall& call) {
+  const TileGrid from(input(call)), to(infer(call)[0]);
+  const bool from_int = from.dtype == DataType::int32, to_int = to.dtype == DataType::int32, mask = to_mask(call);
+  return [=](const KernelArgs& args) {
+    const std::byte* in = args.in[0]->data();
+    std::byte* out = args.out[0]->data();
+    parallel_for(from.tiles(), 32, [&](std::int64_t t) {
+      alignas(64) float values[tile_elements];
+      load_tile(from_int ? DataType::float32 : from.dtype, in + t * from.bytes, values);
+      for (float& value : values) {
+        const std::int32_t integer = from_int ? std::bit_cast<std::int32_t>(value) : static_cast<std::int32_t>(value);
+        if (mask)
+          value = (from_int ? integer != 0 : value != 0.0F) ? 1.0F : 0.0F;
+        else if (to_int)
+          value = std::bit_cast<float>(integer);
+        else if (from_int)
+          value = static_cast<float>(integer);
+      }
+      store_tile(to_int ? DataType::float32 : to.dtype, Rounding::even, values, out + t * to.bytes);
+    });
+  };
 }
 
 bool rounds(const OpCall& call) {
@@ -29,6 +86,7 @@ bool rounds(const OpCall& call) {
 }
 
 Kernel prepare(const OpCall& call, const PrepareContext&) {
+  if (!call.string("format").empty()) return prepare_between(call);
   const TileGrid grid(spec_of(call, "x"));
   const bool round = rounds(call);
   return [=](const KernelArgs& args) {
@@ -47,27 +105,33 @@ Kernel prepare(const OpCall& call, const PrepareContext&) {
 }
 
 std::vector<RtValue> reference(Reference&, const OpCall& call, std::span<const RtValue> args) {
-  const RtValue x = as_float(args[0]);
+  const RtValue x = as_wide(as_float(args[0]));
   const auto* host = x.get_if<HostTensor>();
   if (host == nullptr) bad_call(call, "the operand is no tensor");
+  if (to_mask(call)) return {convert(convert(*host, DType::boolean), DType::f32)};
+  if (!call.string("format").empty()) {
+    const DataType format = infer(call)[0].dtype;
+    if (format == DataType::int32) return {convert(*host, DType::i64)};
+    return {convert(convert(*host, torch_dtype(format)), DType::f32)};
+  }
   if (!rounds(call)) return {x};
   return {convert(convert(*host, DType::bf16), DType::f32)};
 }
 
 const OpRecord record{
     .name = "tt.typecast",
-    .summary = "A float tensor as another float dtype, or a copy",
-    .schema = "(Tensor x, ScalarType? dtype=None) -> Tensor",
+    .summary = "A tensor as another dtype, or a copy",
+    .schema = "(Tensor x, ScalarType? dtype=None, str format=\"\") -> Tensor",
     .lowers = {{"aten._to_copy.default", lower},
                {"aten.to.dtype", lower},
                {"aten.to.dtype_layout", lower},
                {"aten.type_as.default", lower},
                {"aten.clone.default", lower},
                {"aten.contiguous.default", lower}},
-    .operands = {},
+    .operands = {{"x", OperandKind::any}},
     .packed = {},
-    .infer = same_as_x,
-    .supports = float_tiles,
+    .infer = infer,
+    .supports = supports,
     .prepare = prepare,
     .reference = reference,
     .cost = movement_cost,
@@ -75,6 +139,27 @@ const OpRecord record{
     .cases = {{"to bfloat16", R"(graph main(%x: f32[3, 40] user) {
   %b: bf16[3, 40] = aten.to.dtype(%x, bf16)
   %y: f32[3, 40] = aten._to_copy.default(%b, dtype=f32)
+  return %y
+})"},
+              {"integers to floats", R"(graph main(%x: i64[3, 40] user) {
+  %a: i64[3, 40] = aten.sub.Tensor(%x, 25)
+  %y: f32[3, 40] = aten.to.dtype(%a, f32)
+  return %y
+})"},
+              {"booleans to integers and floats", R"(graph main(%x: bool[1, 7, 33] user) {
+  %i: i64[1, 7, 33] = aten.to.dtype(%x, i64)
+  %f: f32[1, 7, 33] = aten.to.dtype(%x, f32)
+  return %i, %f
+})"},
+              {"integers and floats to booleans", R"(graph main(%i: i64[3, 40] user, %f: f32[3, 40] user) {
+  %k: i64[3, 40] = aten.remainder.Scalar(%i, 3)
+  %a: bool[3, 40] = aten.to.dtype(%k, bool)
+  %r: f32[3, 40] = aten.relu.default(%f)
+  %b: bool[3, 40] = aten.to.dtype(%r, bool)
+  return %a, %b
+})"},
+              {"narrower integers", R"(graph main(%x: i64[3, 40] user) {
+  %y: i32[3, 40] = aten.to.dtype(%x, i32)
   return %y
 })"},
               {"copy", R"(graph main(%x: f32[1, 7, 33] user) {

@@ -16,30 +16,30 @@ namespace ir = ttc::ir;
 
 // The node's arguments in ATen's order, which is ours.
 LowerResult lower_same(const LowerContext& context) {
-  if (auto no = check_floats(context)) return *no;
+  if (auto no = check_values(context)) return *no;
   return Lowered{.args = context.node.args(), .results = {}};
 }
 
 LowerResult lower_size(const LowerContext& context) {
-  if (auto no = check_floats(context)) return *no;
+  if (auto no = check_values(context)) return *no;
   return Lowered{.args = {context.node.arg(0), context.node.arg(1)}, .results = {}};
 }
 
 LowerResult lower_unflatten(const LowerContext& context) {
-  if (auto no = check_floats(context)) return *no;
+  if (auto no = check_values(context)) return *no;
   const AtenArgs args(context);
   return Lowered{.args = {context.node.arg(0), args["dim"], args["sizes"]}, .results = {}};
 }
 
 LowerResult lower_squeeze_dim(const LowerContext& context) {
-  if (auto no = check_floats(context)) return *no;
+  if (auto no = check_values(context)) return *no;
   const auto dim = AtenArgs(context).integer("dim");
   if (!dim) return unsupported("dim is computed at run time");
   return Lowered{.args = {context.node.arg(0), ir::Arg::ints({*dim})}, .results = {}};
 }
 
 LowerResult lower_squeeze_all(const LowerContext& context) {
-  if (auto no = check_floats(context)) return *no;
+  if (auto no = check_values(context)) return *no;
   const ir::Type& type = context.node.operand(0)->type;
   if (!type.is_static()) return Reason{ReasonCode::DynamicShape, "which dims are 1 is known at run time only"};
   std::vector<std::int64_t> dims;
@@ -119,7 +119,7 @@ OpRecord view(std::string_view name, std::string_view summary, std::string_view 
           .summary = summary,
           .schema = schema,
           .lowers = std::move(lowers),
-          .operands = {},
+          .operands = {{"x", OperandKind::any}},
           .packed = {},
           .infer = infer,
           .supports = any_tiles,
@@ -142,6 +142,10 @@ const OpRecord reshape =
 })"},
           {"merge, inferred size", R"(graph main(%x: f32[2, 5, 4, 16] user) {
   %y: f32[10, 64] = aten.reshape.default(%x, [-1, 64])
+  return %y
+})"},
+          {"integers", R"(graph main(%x: i64[3, 40] user) {
+  %y: i64[2, 60] = aten.view.default(%x, [2, 60])
   return %y
 })"},
           {"ragged", R"(graph main(%x: f32[3, 40] user) {

@@ -1,6 +1,9 @@
 // tt.where and tt.logical_not: choosing by a mask of 0 and 1. Masks are float tensors on the device; not is 1 - mask,
 // so a mask read back as bool is the one ATen has.
-#include "ops/elementwise.h"
+#include <bit>
+#include <cmath>
+
+#include "ops/integers.h"
 #include "ops/rules.h"
 #include "ops/simd.h"
 
@@ -18,13 +21,17 @@ struct Choice {
   ir::Arg tensor;
   double number = 0.0;
 };
-std::variant<Choice, Reason> choice(const ir::Arg& arg) {
+std::variant<Choice, Reason> choice(const ir::Arg& arg, bool integers) {
   const ir::Value* value = arg.value();
   if (value != nullptr && value->type.is_tensor()) {
-    if (auto no = check_float(*value, value->name)) return *no;
+    if (is_integer(value) != integers)
+      return Reason{ReasonCode::DtypeUnsupported, "%" + value->name + " is " + std::string(ttc::torch_name(value->type.dtype))};
     return Choice{arg, 0.0};
   }
+  if (const auto* set = arg.get_if<bool>()) return Choice{{}, *set ? 1.0 : 0.0};
   if (!arg.number()) return unsupported("a number computed at run time");
+  if (integers && std::fabs(*arg.number()) > 2147483647.0)
+    return Reason{ReasonCode::DtypeUnsupported, "the number does not fit int32"};
   return Choice{{}, *arg.number()};
 }
 
@@ -34,8 +41,9 @@ LowerResult lower_with(const LowerContext& context, const ir::Arg& mask, const i
     return Reason{ReasonCode::DtypeUnsupported, "the mask is not bool"};
   }
   if (!condition->type.has_shape) return Reason{ReasonCode::DynamicShape, "the mask's rank is not known"};
-  if (auto refusal = check_float(*context.node.result(), "the result")) return *refusal;
-  const auto a = choice(yes), b = choice(no);
+  if (auto refusal = check_values(context)) return *refusal;
+  const bool integers = is_integer(context.node.result());
+  const auto a = choice(yes, integers), b = choice(no, integers);
   if (const auto* reason = std::get_if<Reason>(&a)) return *reason;
   if (const auto* reason = std::get_if<Reason>(&b)) return *reason;
   return Lowered{.args = {mask, std::get<Choice>(a).tensor, std::get<Choice>(b).tensor, std::get<Choice>(a).number,
@@ -56,7 +64,6 @@ LowerResult lower_not(const LowerContext& context) {
   if (x == nullptr || !x->type.has_dtype || x->type.dtype != DType::boolean)
     return Reason{ReasonCode::DtypeUnsupported, "the operand is not bool"};
   if (!x->type.has_shape) return Reason{ReasonCode::DynamicShape, "the mask's rank is not known"};
-  if (auto no = check_mask_stays(context.node)) return *no;
   return Lowered{.args = {context.node.arg(0)}, .results = {}};
 }
 
@@ -84,9 +91,27 @@ struct WhereTile {
   }
 };
 
-Kernel prepare(const OpCall& call, const PrepareContext& context) {
-  if (context.numerics != Numerics::fast) return {};
-  const TensorSpec spec = infer(call)[0];
+bool of_integers(const OpCall& call) { return infer(call)[0].dtype == DataType::int32; }
+
+ttc::Refusal supports(const OpCall& call) {
+  if (auto no = any_tiles(call)) return no;
+  const TensorSpec *a = call.tensor("a"), *b = call.tensor("b");
+  const auto integers = [](const TensorSpec* spec) { return spec->dtype == DataType::int32; };
+  if (!is_float_format(spec_of(call, "mask").dtype)) return Reason{ReasonCode::DtypeUnsupported, "the mask is no mask"};
+  if (a != nullptr && b != nullptr && integers(a) != integers(b))
+    return Reason{ReasonCode::DtypeUnsupported, "an integer and a float to choose from"};
+  return std::nullopt;
+}
+
+// A number as an element of the result has it; integers by their bits.
+float number_in(const OpCall& call, std::string_view name) {
+  const double value = call.number(name);
+  return of_integers(call) ? std::bit_cast<float>(static_cast<std::int32_t>(value)) : static_cast<float>(value);
+}
+
+// Choosing computes nothing: exact and fast are one, and integers are moved by their bits.
+Kernel prepare(const OpCall& call, const PrepareContext&) {
+  const TensorSpec spec = as_bits(infer(call)[0]);
   const TileGrid out(spec);
   const BroadcastOperand mask(spec_of(call, "mask"), spec);
   std::optional<BroadcastOperand> choices[2];
@@ -95,8 +120,8 @@ Kernel prepare(const OpCall& call, const PrepareContext& context) {
   for (int i = 0; i < 2; ++i) {
     const std::string_view name = i == 0 ? "a" : "b";
     at[i] = call.tensor_index(name);
-    if (const TensorSpec* tensor = call.tensor(name)) choices[i].emplace(*tensor, spec);
-    numbers[i] = static_cast<float>(call.number(i == 0 ? "a_number" : "b_number"));
+    if (const TensorSpec* tensor = call.tensor(name)) choices[i].emplace(as_bits(*tensor), spec);
+    numbers[i] = number_in(call, i == 0 ? "a_number" : "b_number");
   }
   return [=, a = choices[0], b = choices[1], at_a = at[0], at_b = at[1], number_a = numbers[0],
           number_b = numbers[1]](const KernelArgs& args) {
@@ -124,9 +149,10 @@ Kernel prepare(const OpCall& call, const PrepareContext& context) {
 
 std::vector<RtValue> reference(Reference& aten, const OpCall& call, std::span<const RtValue> args) {
   const RtValue mask = aten.call("aten.ne.Scalar", {as_float(args[0]), 0.0})[0];
+  const DType dtype = of_integers(call) ? DType::i64 : DType::f32;
   const auto side = [&](std::size_t i, std::string_view number) {
-    return args[i].is_none() ? aten.call("aten.scalar_tensor.default", {call.number(number), DType::f32})[0]
-                             : as_float(args[i]);
+    return args[i].is_none() ? aten.call("aten.scalar_tensor.default", {call.number(number), dtype})[0]
+                             : as_wide(as_float(args[i]));
   };
   return aten.call("aten.where.self", {mask, side(1, "a_number"), side(2, "b_number")});
 }
@@ -141,8 +167,7 @@ struct NotTile {
   }
 };
 
-Kernel prepare_not(const OpCall& call, const PrepareContext& context) {
-  if (context.numerics != Numerics::fast) return {};
+Kernel prepare_not(const OpCall& call, const PrepareContext&) {
   const TileGrid grid(spec_of(call, "x"));
   return [=](const KernelArgs& args) {
     const std::byte* in = args.in[0]->data();
@@ -171,10 +196,10 @@ const OpRecord where{
                {"aten.where.ScalarSelf", lower_where},
                {"aten.masked_fill.Scalar", lower_masked_fill},
                {"aten.masked_fill.Tensor", lower_masked_fill}},
-    .operands = {{"mask", OperandKind::boolean}},
+    .operands = {{"mask", OperandKind::boolean}, {"a", OperandKind::any}, {"b", OperandKind::any}},
     .packed = {},
     .infer = infer,
-    .supports = float_tiles,
+    .supports = supports,
     .prepare = prepare,
     .reference = reference,
     .cost = cost,
@@ -190,6 +215,19 @@ const OpRecord where{
 })"},
               {"a number", R"(graph main(%m: bool[1, 7, 33] user, %a: f32[1, 7, 33] user) {
   %y: f32[1, 7, 33] = aten.where.ScalarOther(%m, %a, -2.0)
+  return %y
+})"},
+              {"integers", R"(graph main(%m: bool[3, 40] user, %a: i64[3, 40] user, %b: i64[40] user) {
+  %n: i64[3, 40] = aten.sub.Tensor(%a, 30)
+  %y: i64[3, 40] = aten.where.self(%m, %n, %b)
+  return %y
+})"},
+              {"an integer and a number", R"(graph main(%m: bool[1, 7, 33] user, %a: i64[1, 7, 33] user) {
+  %y: i64[1, 7, 33] = aten.where.ScalarOther(%m, %a, -7)
+  return %y
+})"},
+              {"booleans", R"(graph main(%m: bool[3, 40] user, %a: bool[3, 40] user, %b: bool[40] user) {
+  %y: bool[3, 40] = aten.where.self(%m, %a, %b)
   return %y
 })"},
               {"masked fill", R"(graph main(%m: bool[2, 1, 64] user, %a: f32[2, 5, 64] user) {

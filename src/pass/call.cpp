@@ -31,7 +31,10 @@ std::optional<DataType> operand_format(OperandKind kind, DType dtype, DataType a
     case OperandKind::activation:
       if (!is_floating(dtype)) return std::nullopt;
       return activation;
-    case OperandKind::index: return is_integral(dtype) || dtype == DType::boolean ? std::optional(DataType::int32) : std::nullopt;
+    case OperandKind::index: return is_integral(dtype) ? std::optional(DataType::int32) : std::nullopt;
+    case OperandKind::any:
+      if (is_integral(dtype)) return DataType::int32;
+      return dtype == DType::boolean || is_floating(dtype) ? std::optional(activation) : std::nullopt;
     case OperandKind::boolean: return dtype == DType::boolean || is_floating(dtype) ? std::optional(activation) : std::nullopt;
     case OperandKind::exact: return exact_format(dtype);
     case OperandKind::packed: return activation;

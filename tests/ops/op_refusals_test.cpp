@@ -39,16 +39,36 @@ constexpr Refused refused[] = {
   return %y
 })",
      ReasonCode::DtypeUnsupported, "float64"},
-    {R"(graph main(%x: i64[3, 40] user, %z: i64[3, 40] user) {
-  %y: i64[3, 40] = aten.add.Tensor(%x, %z)
+    {R"(graph main(%x: u8[3, 40] user, %z: u8[3, 40] user) {
+  %y: u8[3, 40] = aten.add.Tensor(%x, %z)
   return %y
 })",
-     ReasonCode::DtypeUnsupported, "int64"},
+     ReasonCode::DtypeUnsupported, "uint8"},
+    {R"(graph main(%x: i64[3, 40] user) {
+  %y: bool[3, 40] = aten.gt.Scalar(%x, 0.5)
+  return %y
+})",
+     ReasonCode::DtypeUnsupported, "a number that is none"},
+    {R"(graph main(%x: i64[3, 40] user) {
+  %y: i64[3, 40] = aten.add.Tensor(%x, 4294967296)
+  return %y
+})",
+     ReasonCode::DtypeUnsupported, "does not fit int32"},
+    {R"(graph main(%x: i64[3, 40] user, %f: f32[40] user) {
+  %y: bool[3, 40] = aten.lt.Tensor(%x, %f)
+  return %y
+})",
+     ReasonCode::DtypeUnsupported, "operands of"},
     {R"(graph main(%x: f32[3, 40] user) {
-  %y: bool[3, 40] = aten.gt.Scalar(%x, 0)
+  %y: i64[3, 40] = aten.to.dtype(%x, i64)
   return %y
 })",
-     ReasonCode::DtypeUnsupported, "bool"},
+     ReasonCode::DtypeUnsupported, "fraction is cut"},
+    {R"(graph main(%x: i64[3, 40] user) {
+  %y: i8[3, 40] = aten.to.dtype(%x, i8)
+  return %y
+})",
+     ReasonCode::DtypeUnsupported, "which wraps"},
     {R"(graph main(%x: f32[3, 40] user) {
   %y: f64[3, 40] = aten.softmax.int(%x, dim=1, dtype=f64)
   return %y
