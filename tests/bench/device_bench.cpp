@@ -1,5 +1,5 @@
-// Speed of the device's inner loops on one thread: packing, fast and exact products, per instruction set.
-// Usage: device_bench [SECONDS_PER_LINE]
+// Speed of the device's inner loops on one thread: packing, fast and exact products, exact attention and functions, per
+// instruction set. Usage: device_bench [--json] [SECONDS_PER_LINE]
 #include <omp.h>
 
 #include <cstdio>
@@ -10,14 +10,17 @@
 #include <vector>
 
 #include "device/cpu.h"
+#include "device/exact_attention.h"
 #include "device/formats_device.h"
 #include "device/matmul.h"
+#include "device/sfpu.h"
 
 using namespace ttrt;
 
 namespace {
 
 double seconds_per_line = 0.3;
+bool json = false, first_line = true;
 
 // CPU seconds of one call, so that other programs on the machine count little.
 template <typename F>
@@ -35,7 +38,14 @@ double time_of(F f) {
 }
 
 void print(const char* what, const std::string& detail, double value, const char* unit) {
-  std::printf("%-12s %-10s %-34s %9.2f %s\n", std::string(to_string(isa())).c_str(), what, detail.c_str(), value, unit);
+  const std::string level(to_string(isa()));
+  if (json) {
+    std::printf(R"(%s{"isa": "%s", "what": "%s", "detail": "%s", "value": %.3f, "unit": "%s"})", first_line ? "" : ",\n",
+                level.c_str(), what, detail.c_str(), value, unit);
+  } else {
+    std::printf("%-12s %-10s %-34s %9.2f %s\n", level.c_str(), what, detail.c_str(), value, unit);
+  }
+  first_line = false;
 }
 
 std::vector<float> normal_values(std::size_t n) {
@@ -105,15 +115,41 @@ void bench_products() {
   }
 }
 
+void bench_exact() {
+  const std::vector<float> x = normal_values(3 * 128 * 32);
+  std::vector<float> out(128 * 32);
+  for (const Dest dest : {Dest::bits16, Dest::bits32}) {
+    const exact::RowConfig config{.dest = dest};
+    const std::string name = dest == Dest::bits16 ? ", 16-bit Dest" : ", 32-bit Dest";
+    const double time = time_of([&] {
+      exact::attention_head(x.data(), x.data() + 128 * 32, x.data() + 2 * 128 * 32, {128, 128, 32, 32}, 0.1767767F, false,
+                            config, out.data());
+    });
+    print("exact", "attention 128x128x32 HiFi4" + name, 2.0 * 128 * 128 * 32 * 4 / time / 1e9, "GMAC/s per phase");
+    std::vector<float> values = normal_values(1 << 16);
+    const double gelu = time_of([&] { sfpu::run(sfpu::Function::gelu, {}, dest, values); });
+    print("exact", "gelu" + name, static_cast<double>(values.size()) / gelu / 1e9, "G values/s");
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc > 1) seconds_per_line = std::atof(argv[1]);
+  for (int i = 1; i < argc; ++i) {
+    if (std::string(argv[i]) == "--json") {
+      json = true;
+    } else {
+      seconds_per_line = std::atof(argv[i]);
+    }
+  }
+  if (json) std::printf("[");
   omp_set_num_threads(1);
   for (Isa level : {Isa::avx512_bf16, Isa::avx512, Isa::avx2, Isa::portable}) {
     if (level > best_isa()) continue;
     ScopedIsa scoped(level);
     bench_formats();
     bench_products();
+    bench_exact();
   }
+  if (json) std::printf("]\n");
 }

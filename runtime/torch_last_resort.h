@@ -1,0 +1,9 @@
+// LibTorch's dispatcher as the last resort of the dispatch tables.
+#pragma once
+
+namespace ttrt {
+
+// Sets the functions of dispatch/last_resort.h. Idempotent.
+void install_torch_last_resort();
+
+}  // namespace ttrt
