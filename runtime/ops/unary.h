@@ -11,8 +11,4 @@ using TileFunction = void (*)(float* values, const float* p);
 // "relu", "gelu", "gelu_tanh", "silu", "tanh", "sigmoid"; nullptr for other names.
 TileFunction activation_function(std::string_view name);
 
-// What fast numerics compute for a record's name without "tt." ("exp", "elu"), parameters in the record's order; nullptr
-// for names that have none.
-TileFunction fast_function(std::string_view name);
-
 }  // namespace ttrt::ops

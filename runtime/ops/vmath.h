@@ -140,20 +140,18 @@ inline constexpr float inf_f = std::numeric_limits<float>::infinity();
   return x == -inf_f ? 0.0F : y;
 }
 
-// sin(x + quadrant * pi/2). The argument is reduced in double: exact enough up to |x| = 2^30; NaN at infinity.
-[[gnu::always_inline]] inline float vsin_quadrant(float x, std::int32_t quadrant) {
-  const double d = x;
-  const double shifted = d * 0.63661977236758134308 + 6755399441055744.0;
-  const double n = shifted - 6755399441055744.0;
-  const auto r = static_cast<float>((d - n * 1.5707963267341256142) - n * 6.0771005065061922e-11);
-  const auto q =
-      static_cast<std::uint32_t>(std::bit_cast<std::uint64_t>(shifted)) + static_cast<std::uint32_t>(quadrant);
-  const float z = r * r;
-  const float s = ((-1.9515295891e-4F * z + 8.3321608736e-3F) * z - 1.6666654611e-1F) * z * r + r;
-  const float c =
-      ((2.443315711809948e-5F * z - 1.388731625493765e-3F) * z + 4.166664568298827e-2F) * z * z - 0.5F * z + 1.0F;
-  const float y = (q & 1) != 0 ? c : s;
-  return vbits(ubits(y) ^ ((q & 2) << 30));
+// 1 / sqrt(x) as the vector unit computes it: two steps from a magic first guess; 0 gives infinity of its sign, negative
+// numbers NaN, denormals (zero in products, not in the guess) about 3e19.
+[[gnu::always_inline]] inline float vrsqrt(float x) {
+  const std::uint32_t u = ubits(x), from_infinity = 0x7F800000U - u;
+  const float factor = (u & 0x7F800000) == 0 ? 0.0F : x;
+  float y = vbits(0x5F1110A0U - (u >> 1));
+  const float c = -y * (factor * y);
+  y = y * (c * (2.2533049F + c) + 2.2825186F);
+  const float rest = 1.0F - y * (factor * y);
+  const float root = rest * (0.5F * y) + y;
+  const float r = from_infinity != 0 && (u & 0x7FFFFFFF) != 0 ? root : vbits(from_infinity);
+  return u > 0x80000000U ? std::numeric_limits<float>::quiet_NaN() : r;
 }
 
 }  // namespace ttrt::ops

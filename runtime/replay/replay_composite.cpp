@@ -1,8 +1,9 @@
-// Replay of reductions, softmax, norms and rotary embedding, which device/exact_rows.h computes row by row. There is no
-// fast form here: the ops' own kernels are judged by their harness.
+// Replay of reductions, softmax, norms and rotary embedding. Exact numerics are those of device/exact_rows.h, row by
+// row; fast numerics are the kernels of the op records.
 #include <algorithm>
 
 #include "device/exact_rows.h"
+#include "replay/records.h"
 #include "replay/replay.h"
 #include "replay/tiles.h"
 
@@ -11,8 +12,7 @@ namespace {
 
 using exact::RowConfig;
 
-ttc::Refusal refuse(const Case& c, Numerics numerics) {
-  if (numerics != Numerics::exact) return ttc::Reason{ttc::ReasonCode::Unimplemented, "fast numerics of " + c.op};
+ttc::Refusal refuse(const Case& c) {
   for (const Tensor& t : c.inputs) {
     if (!is_float_format(t.dtype)) return ttc::Reason{ttc::ReasonCode::DtypeUnsupported, c.op + " is of float formats"};
     if (volume(t.shape) == 0) return ttc::Reason{ttc::ReasonCode::Unsupported, "empty operands"};
@@ -60,12 +60,25 @@ std::vector<float> packed(const std::vector<float>& values, const Tensor& expect
   return from_tiles(bytes, expected.dtype, expected.shape);
 }
 
+constexpr std::string_view record_of(exact::Reduce kind) {
+  return kind == exact::Reduce::sum    ? "tt.sum"
+         : kind == exact::Reduce::mean ? "tt.mean"
+         : kind == exact::Reduce::max  ? "tt.amax"
+                                       : "tt.amin";
+}
+
 template <exact::Reduce kind>
 Outcome reduce(const Case& c, Numerics numerics) {
   if (auto refusal = c.unknown_params({"dim", "keepdim"})) return *refusal;
-  if (auto refusal = refuse(c, numerics)) return *refusal;
-  if (auto refusal = last_dim_only(c)) return *refusal;
+  if (auto refusal = refuse(c)) return *refusal;
   const Tensor& x = c.input("x");
+  if (numerics == Numerics::fast) {
+    const ttc::Json* dim = ttc::find_member(c.params, "dim");
+    const std::vector<std::int64_t> dims = dim == nullptr ? Shape{} : Shape{ttc::as_int(*dim)};
+    RecordCall call(record_of(kind));
+    return record_outcome(call.tensor("x", x).set("dims", dims).set("keepdim", true), c.expected.at(0));
+  }
+  if (auto refusal = last_dim_only(c)) return *refusal;
   const RowConfig config = exact::row_config(c.config.value_or(reduce_default));
   const Extent e = extent_of(x.shape);
   std::vector<float> out;
@@ -78,9 +91,10 @@ Outcome reduce(const Case& c, Numerics numerics) {
   return Outputs{packed(out, column, config.dest)};
 }
 
-Outcome argmax(const Case& c, Numerics numerics) {
+// An index is the same with either numerics.
+Outcome argmax(const Case& c, Numerics) {
   if (auto refusal = c.unknown_params({"dim"})) return *refusal;
-  if (auto refusal = refuse(c, numerics)) return *refusal;
+  if (auto refusal = refuse(c)) return *refusal;
   if (auto refusal = last_dim_only(c)) return *refusal;
   const Tensor& x = c.input("x");
   const Extent e = extent_of(x.shape);
@@ -93,11 +107,16 @@ Outcome argmax(const Case& c, Numerics numerics) {
 
 Outcome softmax(const Case& c, Numerics numerics) {
   if (auto refusal = c.unknown_params({"dim", "numeric_stable"})) return *refusal;
-  if (auto refusal = refuse(c, numerics)) return *refusal;
+  if (auto refusal = refuse(c)) return *refusal;
   if (auto refusal = last_dim_only(c)) return *refusal;
   const ttc::Json* flag = ttc::find_member(c.params, "numeric_stable");
   const bool stable = flag == nullptr || ttc::as_bool(*flag);
   const RowConfig config = exact::row_config(c.config.value_or(softmax_default));
+  if (numerics == Numerics::fast) {
+    RecordCall call("tt.softmax");
+    call.tensor("x", c.input("x")).set("dim", std::int64_t{-1}).set("fp32_acc", config.dest == Dest::bits32);
+    return record_outcome(call, c.expected.at(0));
+  }
   const Extent e = extent_of(c.input("x").shape);
   std::vector<float> values = c.input("x").values;
   for (std::int64_t r = 0; r < e.batch * e.rows; ++r) {
@@ -106,9 +125,19 @@ Outcome softmax(const Case& c, Numerics numerics) {
   return Outputs{packed(values, c.expected.at(0), config.dest)};
 }
 
+Outcome fast_norm(const Case& c, const exact::Norm& norm, const RowConfig& config) {
+  const Tensor& x = c.input("x");
+  RecordCall call(norm.rms ? "tt.rms_norm" : "tt.layer_norm");
+  call.tensor("x", x).set("normalized_size", extent_of(x.shape).cols).set("eps", static_cast<double>(norm.epsilon));
+  call.set("fp32_acc", config.dest == Dest::bits32);
+  if (norm.weight != nullptr) call.tensor("weight", *c.find("w"));
+  if (norm.bias != nullptr && !norm.rms) call.tensor("bias", *c.find("b"));
+  return record_outcome(call, c.expected.at(0));
+}
+
 Outcome norm(const Case& c, Numerics numerics, bool rms) {
   if (auto refusal = c.unknown_params({"epsilon"})) return *refusal;
-  if (auto refusal = refuse(c, numerics)) return *refusal;
+  if (auto refusal = refuse(c)) return *refusal;
   const RowConfig config = exact::row_config(c.config.value_or(rms ? rms_norm_default : layer_norm_default));
   const Extent e = extent_of(c.input("x").shape);
   exact::Norm norm{.rms = rms, .epsilon = static_cast<float>(default_epsilon)};
@@ -120,6 +149,7 @@ Outcome norm(const Case& c, Numerics numerics, bool rms) {
     if (volume(t->shape) != e.cols) return ttc::Reason{ttc::ReasonCode::Unsupported, "a weight is one row of N values"};
     (name[0] == 'w' ? norm.weight : norm.bias) = t->values.data();
   }
+  if (numerics == Numerics::fast) return fast_norm(c, norm, config);
   std::vector<float> values = c.input("x").values;
   for (std::int64_t r = 0; r < e.batch * e.rows; ++r) exact::norm_row(values.data() + r * e.cols, e.cols, norm, config);
   return Outputs{packed(values, c.expected.at(0), config.dest)};
@@ -128,15 +158,40 @@ Outcome norm(const Case& c, Numerics numerics, bool rms) {
 Outcome layer_norm(const Case& c, Numerics numerics) { return norm(c, numerics, false); }
 Outcome rms_norm(const Case& c, Numerics numerics) { return norm(c, numerics, true); }
 
+Tensor first_rows(const Tensor& t, std::int64_t rows) {
+  RecordCall call("tt.slice");
+  const auto dim = static_cast<std::int64_t>(t.shape.size()) - 2;
+  return call.tensor("x", t).set("dim", dim).set("start", std::int64_t{0}).set("end", rows).result(Numerics::fast);
+}
+
+// The ops that a model's rotary embedding becomes: x cos + concat(-x2, x1) sin.
+Outcome fast_rotary(const Tensor& x, const Tensor& cos, const Tensor& sin, const Tensor& expected) {
+  const auto fast = Numerics::fast;
+  const auto half = [&](std::int64_t start, std::int64_t end) {
+    RecordCall call("tt.slice");
+    return call.tensor("x", x).set("dim", std::int64_t{-1}).set("start", start).set("end", end).result(fast);
+  };
+  const auto binary = [&](std::string_view op, const Tensor& a, const Tensor& b) {
+    return RecordCall(op).tensor("a", a).tensor("b", b).result(fast);
+  };
+  const std::int64_t cols = x.shape.back(), rows = extent_of(x.shape).rows;
+  const Tensor low = half(0, cols / 2), high = RecordCall("tt.neg").tensor("x", half(cols / 2, cols)).result(fast);
+  const Tensor turned = RecordCall("tt.concat").tensors("xs", {&high, &low}).set("dim", std::int64_t{-1}).result(fast);
+  const Tensor along = binary("tt.mul", x, first_rows(cos, rows));
+  const Tensor across = binary("tt.mul", turned, first_rows(sin, rows));
+  return record_outcome(RecordCall("tt.add").tensor("a", along).tensor("b", across), expected);
+}
+
 Outcome rotary(const Case& c, Numerics numerics) {
   if (auto refusal = c.unknown_params({})) return *refusal;
-  if (auto refusal = refuse(c, numerics)) return *refusal;
+  if (auto refusal = refuse(c)) return *refusal;
   const Tensor &x = c.input("x"), &cos = c.input("cos"), &sin = c.input("sin");
   const Extent e = extent_of(x.shape), angles = extent_of(cos.shape);
   if (e.cols % (2 * tile_dim) != 0 || angles.batch != 1 || angles.rows < e.rows || angles.cols != e.cols ||
       sin.shape != cos.shape) {
     return ttc::Reason{ttc::ReasonCode::Unsupported, "the angles' shape does not fit"};
   }
+  if (numerics == Numerics::fast) return fast_rotary(x, cos, sin, c.expected.at(0));
   const RowConfig config = exact::row_config(c.config.value_or(rotary_default));
   std::vector<float> out(x.values.size());
   for (std::int64_t r = 0; r < e.batch * e.rows; ++r) {

@@ -1,9 +1,11 @@
 // Replay of attention and of whole blocks: several ops in a row, each leaving a bfloat16 tensor, as a model runs them.
+// Fast numerics are the kernels of the op records.
 #include <cmath>
 
 #include "device/exact_attention.h"
 #include "device/matmul.h"
 #include "device/sfpu.h"
+#include "replay/records.h"
 #include "replay/replay.h"
 #include "replay/tiles.h"
 
@@ -12,8 +14,7 @@ namespace {
 
 using exact::RowConfig;
 
-ttc::Refusal refuse(const Case& c, Numerics numerics) {
-  if (numerics != Numerics::exact) return ttc::Reason{ttc::ReasonCode::Unimplemented, "fast numerics of " + c.op};
+ttc::Refusal refuse(const Case& c) {
   for (const Tensor& t : c.inputs) {
     if (t.dtype != DataType::bfloat16) return ttc::Reason{ttc::ReasonCode::DtypeUnsupported, c.op + " is of bfloat16"};
   }
@@ -42,13 +43,20 @@ std::vector<float> packed(std::vector<float> values) {
 
 Outcome attention(const Case& c, Numerics numerics) {
   if (auto refusal = c.unknown_params({"is_causal", "q_chunk", "k_chunk"})) return *refusal;
-  if (auto refusal = refuse(c, numerics)) return *refusal;
+  if (auto refusal = refuse(c)) return *refusal;
   if (auto refusal = refuse_attention(c)) return *refusal;
   const Tensor &q = c.input("q"), &k = c.input("k"), &v = c.input("v");
   const exact::AttentionShape shape{q.shape[2], k.shape[2], q.shape[3], v.shape[3]};
   const ttc::Json* flag = ttc::find_member(c.params, "is_causal");
   const bool causal = flag != nullptr && ttc::as_bool(*flag);
   if (causal && shape.queries != shape.keys) return ttc::Reason{ttc::ReasonCode::Unsupported, "causal and not square"};
+  if (numerics == Numerics::fast) {
+    const ComputeConfig config = c.config.value_or(ComputeConfig{});
+    RecordCall call("tt.attention");
+    call.tensor("q", q).tensor("k", k).tensor("v", v).set("is_causal", causal);
+    call.set("fidelity", std::string(to_string(config.math_fidelity))).set("fp32_acc", config.fp32_dest_acc_en);
+    return record_outcome(call, c.expected.at(0));
+  }
   const float scale = 1.0F / std::sqrt(static_cast<float>(shape.width));
   const RowConfig config = exact::row_config(c.config.value_or(ComputeConfig{}));
   std::vector<float> out(static_cast<std::size_t>(q.shape[0] * q.shape[1] * shape.queries * shape.value_width));
@@ -73,16 +81,19 @@ Tensor tensor(Shape shape, std::vector<float> values) {
 
 struct Block {
   const Case& c;
+  Numerics numerics;
   ComputeConfig config;
 
-  explicit Block(const Case& block) : c(block), config(block.config.value_or(ComputeConfig{})) {}
+  Block(const Case& block, Numerics wanted)
+      : c(block), numerics(wanted), config(block.config.value_or(ComputeConfig{})) {}
+  bool fast() const { return numerics == Numerics::fast; }
 
-  Tensor multiply(const Tensor& a, const Tensor& b, const Tensor* bias, const Activation& activation) const {
+  Tensor matmul(const Tensor& a, const Tensor& b, const Tensor* bias, const Activation& activation) const {
     const Extent ea = extent_of(a.shape), eb = extent_of(b.shape);
     if (ea.cols != eb.rows || (eb.batch != 1 && eb.batch != ea.batch)) misfit("a block's operands do not fit");
     MatmulSpec spec{.batch = ea.batch, .b_batch = eb.batch, .m = ea.rows, .k = ea.cols, .n = eb.cols};
     spec.config = config;
-    spec.numerics = Numerics::exact;
+    spec.numerics = numerics;
     spec.activation = activation;
     std::vector<std::byte> row;
     if (bias != nullptr) {
@@ -98,11 +109,18 @@ struct Block {
     return tensor(shape, from_tiles(tiles, spec.out, shape));
   }
   Tensor linear(const Tensor& x, const char* w, const char* b = nullptr, const Activation& activation = nullptr) const {
-    return multiply(x, c.input(w), b == nullptr ? nullptr : &c.input(b), activation);
+    return matmul(x, c.input(w), b == nullptr ? nullptr : &c.input(b), activation);
   }
 
   Tensor norm(const Tensor& x, bool rms, float epsilon) const {
     const Tensor* bias = c.find("bt");
+    if (fast()) {
+      RecordCall call(rms ? "tt.rms_norm" : "tt.layer_norm");
+      call.tensor("x", x).tensor("weight", c.input("g")).set("normalized_size", x.shape.back());
+      if (bias != nullptr && !rms) call.tensor("bias", *bias);
+      call.set("eps", static_cast<double>(epsilon)).set("fp32_acc", config.fp32_dest_acc_en);
+      return call.result(numerics);
+    }
     const exact::Norm norm{rms, epsilon, c.input("g").values.data(), bias == nullptr ? nullptr : bias->values.data()};
     const Extent e = extent_of(x.shape);
     if (static_cast<std::int64_t>(c.input("g").values.size()) != e.cols) misfit("a block's weight does not fit");
@@ -115,10 +133,44 @@ struct Block {
   }
 
   // The elementwise ops have no configuration: 16-bit Dest.
-  static Tensor add(const Tensor& a, const Tensor& b) {
+  Tensor add(const Tensor& a, const Tensor& b) const {
+    if (fast()) return RecordCall("tt.add").tensor("a", a).tensor("b", b).result(numerics);
     if (a.values.size() != b.values.size()) misfit("a block's sum does not fit");
     Tensor out = a;
     fpu::add(a.values.data(), b.values.data(), out.values.data(), volume(a.shape), Dest::bits16);
+    out.values = packed(std::move(out.values));
+    return out;
+  }
+  Tensor multiply(const Tensor& a, const Tensor& b) const {
+    if (fast()) return RecordCall("tt.mul").tensor("a", a).tensor("b", b).result(numerics);
+    if (a.values.size() != b.values.size()) misfit("a block's product does not fit");
+    Tensor out = a;
+    for (std::size_t i = 0; i < out.values.size(); ++i) out.values[i] = product(a.values[i], b.values[i]);
+    return out;
+  }
+  // A Python number becomes a bfloat16 operand.
+  Tensor scale(const Tensor& a, float by) const {
+    if (fast()) return RecordCall("tt.mul").tensor("a", a).set("scalar", static_cast<double>(by)).result(numerics);
+    const float rounded = product(by, 1.0F);
+    Tensor out = a;
+    for (float& v : out.values) v = product(v, rounded);
+    return out;
+  }
+  Tensor silu(const Tensor& x) const {
+    if (fast()) return RecordCall("tt.silu").tensor("x", x).result(numerics);
+    Tensor out = x;
+    sfpu::run(sfpu::Function::silu, {}, Dest::bits16, out.values);
+    return out;
+  }
+  // Over the last dim, with the op's own default configuration.
+  Tensor softmax(const Tensor& x) const {
+    if (fast()) return RecordCall("tt.softmax").tensor("x", x).set("dim", std::int64_t{-1}).result(numerics);
+    constexpr RowConfig own{.dest = Dest::bits32, .fidelity = MathFidelity::HiFi3, .approx = true};
+    Tensor out = x;
+    const Extent e = extent_of(x.shape);
+    for (std::int64_t r = 0; r < e.batch * e.rows; ++r) {
+      exact::softmax_row(out.values.data() + r * e.cols, e.cols, own, true);
+    }
     out.values = packed(std::move(out.values));
     return out;
   }
@@ -154,36 +206,33 @@ struct Block {
 };
 
 // The ops of a recorded block are fixed; only this spelling of them is known.
-ttc::Refusal refuse_block(const Case& c, Numerics numerics, std::string_view sequence) {
+ttc::Refusal refuse_block(const Case& c, std::string_view sequence) {
   if (auto refusal = c.unknown_params({"seq"})) return refusal;
-  if (auto refusal = refuse(c, numerics)) return refusal;
+  if (auto refusal = refuse(c)) return refusal;
   const ttc::Json* spelled = ttc::find_member(c.params, "seq");
   if (spelled != nullptr && ttc::as_string(*spelled) == sequence) return std::nullopt;
   return ttc::Reason{ttc::ReasonCode::Unsupported, "another sequence of ops than " + std::string(sequence)};
 }
 
 Outcome mlp(const Case& c, Numerics numerics) {
-  if (auto refusal = refuse_block(c, numerics, "layer_norm(1e-5) -> linear+gelu -> linear -> residual add"))
+  if (auto refusal = refuse_block(c, "layer_norm(1e-5) -> linear+gelu -> linear -> residual add"))
     return *refusal;
-  const Block block(c);
+  const Block block(c, numerics);
   const ActivationMaker gelu = find_activation("gelu");
   if (gelu == nullptr) return ttc::Reason{ttc::ReasonCode::Unimplemented, "fused activation gelu"};
   const Tensor normed = block.norm(c.input("x"), false, 1e-5F);
   const Tensor hidden = block.linear(normed, "w1", "b1", gelu(numerics, DataType::bfloat16));
-  return Outputs{Block::add(c.input("x"), block.linear(hidden, "w2", "b2")).values};
+  return Outputs{block.add(c.input("x"), block.linear(hidden, "w2", "b2")).values};
 }
 
 Outcome swiglu(const Case& c, Numerics numerics) {
   if (auto refusal =
-          refuse_block(c, numerics, "rms_norm(1e-6) -> silu(linear)*linear -> linear -> residual add"))
+          refuse_block(c, "rms_norm(1e-6) -> silu(linear)*linear -> linear -> residual add"))
     return *refusal;
-  const Block block(c);
+  const Block block(c, numerics);
   const Tensor normed = block.norm(c.input("x"), true, 1e-6F);
-  Tensor gate = block.linear(normed, "wg");
-  const Tensor up = block.linear(normed, "wu");
-  sfpu::run(sfpu::Function::silu, {}, Dest::bits16, gate.values);
-  for (std::size_t i = 0; i < gate.values.size(); ++i) gate.values[i] = Block::product(gate.values[i], up.values[i]);
-  return Outputs{Block::add(c.input("x"), block.linear(gate, "wd")).values};
+  const Tensor gate = block.multiply(block.silu(block.linear(normed, "wg")), block.linear(normed, "wu"));
+  return Outputs{block.add(c.input("x"), block.linear(gate, "wd")).values};
 }
 
 Outcome attention_block(const Case& c, Numerics numerics) {
@@ -191,22 +240,15 @@ Outcome attention_block(const Case& c, Numerics numerics) {
       "layer_norm -> qkv linear -> heads(4) -> q@k^T * 1/sqrt(32) -> softmax(stable) -> @v -> concat -> linear -> "
       "residual add";
   constexpr std::int64_t count = 4, size = 32;
-  if (auto refusal = refuse_block(c, numerics, sequence)) return *refusal;
-  const Block block(c);
+  if (auto refusal = refuse_block(c, sequence)) return *refusal;
+  const Block block(c, numerics);
   const Tensor qkv = block.linear(block.norm(c.input("x"), false, 1e-5F), "wqkv");
   if (qkv.shape.back() != 3 * count * size) return ttc::Reason{ttc::ReasonCode::Unsupported, "heads of another size"};
-  Tensor scores = block.multiply(block.heads(qkv, 0, count, false), block.heads(qkv, 1, count, true), nullptr, nullptr);
-  // A Python number becomes a bfloat16 operand; softmax runs with its own default configuration.
-  const float scale = Block::product(1.0F / std::sqrt(static_cast<float>(size)), 1.0F);
-  for (float& s : scores.values) s = Block::product(s, scale);
-  constexpr RowConfig softmax{.dest = Dest::bits32, .fidelity = MathFidelity::HiFi3, .approx = true};
-  const Extent e = extent_of(scores.shape);
-  for (std::int64_t r = 0; r < e.batch * e.rows; ++r) {
-    exact::softmax_row(scores.values.data() + r * e.cols, e.cols, softmax, true);
-  }
-  scores.values = packed(std::move(scores.values));
-  const Tensor mixed = block.multiply(scores, block.heads(qkv, 2, count, false), nullptr, nullptr);
-  return Outputs{Block::add(c.input("x"), block.linear(Block::concat_heads(mixed), "wo")).values};
+  const Tensor products =
+      block.matmul(block.heads(qkv, 0, count, false), block.heads(qkv, 1, count, true), nullptr, nullptr);
+  const Tensor scores = block.softmax(block.scale(products, 1.0F / std::sqrt(static_cast<float>(size))));
+  const Tensor mixed = block.matmul(scores, block.heads(qkv, 2, count, false), nullptr, nullptr);
+  return Outputs{block.add(c.input("x"), block.linear(Block::concat_heads(mixed), "wo")).values};
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "device/formats_device.h"
 #include "device/sfpu.h"
 #include "ops/unary.h"
+#include "replay/records.h"
 #include "replay/replay.h"
 #include "replay/tiles.h"
 
@@ -132,27 +133,22 @@ Outcome run_tiles(const Tensor& x, const Tensor& expected, const Activation& act
 
 // What the op records compute, where there is a record; approximate modes are served by the accurate function.
 Outcome run_fast(const Tensor& x, const Tensor& expected, const Call& call, Dest dest) {
-  std::string_view name = sfpu::to_string(call.function);
+  std::string name(sfpu::to_string(call.function));
   if (call.function == Function::gelu_approx) name = "gelu";
   if (call.function == Function::exp_approx) name = "exp";
   if (call.function == Function::sigmoid_approx || call.function == Function::sigmoid_fast_exp) name = "sigmoid";
-  Params p = call.params;
-  if (call.function == Function::relu_max) name = "hardtanh", p = {0.0F, call.params[0]};
-  if (call.function == Function::softplus) p = {call.params[0], call.params[2]};
-  if (call.function == Function::elu) p = {call.params[0], 1.0F, 1.0F};
-  const ops::TileFunction function = ops::fast_function(name);
-  if (function == nullptr) {  // no record: the vector unit's function is the only one
+  if (call.function == Function::relu_max) name = "hardtanh";
+  if (find_op("tt." + name) == nullptr) {  // the vector unit's function is the only one
     return run_tiles(x, expected, [&](std::span<float> v) { sfpu::run(call.function, call.params, dest, v); }, dest);
   }
-  return run_tiles(
-      x, expected,
-      [&](std::span<float> v) {
-        function(v.data(), p.data());
-        if (dest == Dest::bits16) {
-          for (float& f : v) f = bf16_to_f32(f32_to_bf16(f));
-        }
-      },
-      dest);
+  RecordCall record("tt." + name);
+  record.tensor("x", x);
+  const auto set = [&](std::string_view parameter, float value) { record.set(parameter, static_cast<double>(value)); };
+  if (call.function == Function::relu_max) set("min_val", 0.0F), set("max_val", call.params[0]);
+  if (call.function == Function::softplus) set("beta", call.params[0]), set("threshold", call.params[2]);
+  if (call.function == Function::elu) set("alpha", call.params[0]);
+  if (call.function == Function::leaky_relu) set("negative_slope", call.params[0]);
+  return record_outcome(record, expected);
 }
 
 Outcome unary(const Case& c, Numerics numerics) {

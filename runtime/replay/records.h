@@ -1,0 +1,37 @@
+// One call of an op record on case tensors: the kernel that programs run, with schema defaults for what is not given.
+// Block formats reach the kernel as bfloat16, which holds them exactly.
+#pragma once
+
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "ops/op.h"
+#include "replay/replay.h"
+
+namespace ttrt::replay {
+
+class RecordCall {
+ public:
+  explicit RecordCall(std::string_view op);  // aborts where there is no such record
+  RecordCall& tensor(std::string_view name, const Tensor& value);
+  RecordCall& tensors(std::string_view name, std::initializer_list<const Tensor*> values);
+  RecordCall& set(std::string_view name, OpArg value);
+  // The first result, or why the record does not serve this call. Throws ttc::Error on arguments that can never be
+  // right.
+  std::variant<Tensor, ttc::Reason> run(Numerics numerics) const;
+  // The same where a refusal is the case's failure: throws ttc::Error.
+  Tensor result(Numerics numerics) const;
+
+ private:
+  OpArg& slot(std::string_view name);
+  TensorRef add(const Tensor& value);
+
+  OpCall call_;
+  std::vector<DeviceTensor> operands_;
+};
+
+// The fast result of a record in the format that the case expects, as the one output of a case.
+Outcome record_outcome(const RecordCall& call, const Tensor& expected);
+
+}  // namespace ttrt::replay
