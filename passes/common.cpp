@@ -68,6 +68,13 @@ bool rewrite_graph(PassContext& context, ir::Graph& graph, bool (*rewrite)(PassC
 
 }  // namespace
 
+void for_each_node(ir::Graph& graph, const std::function<void(ir::Node*)>& f) {
+  graph.for_each([&](ir::Node* node) {
+    for (const auto& region : node->regions()) for_each_node(*region, f);
+    f(node);
+  });
+}
+
 bool rewrite_all(PassContext& context, bool (*rewrite)(PassContext&, ir::Node*)) {
   bool changed = false;
   // Each rewrite removes nodes or brings them closer to their final form; the bound only guards against a bug.

@@ -1,6 +1,8 @@
 // Puts the body of higher-order operators that only switch a mode of PyTorch in their place: gradients on or off means
 // nothing for inference, and autocast that is switched off changes no dtype. Also branches whose condition is a
 // literal.
+#include "inline_wraps.h"
+
 #include "effects.h"
 #include "pass/pass.h"
 
@@ -58,12 +60,16 @@ bool inline_body(PassContext& context, ir::Node* node, const Body& body) {
   return true;
 }
 
-bool run_graph(PassContext& context, ir::Graph& graph) {
+bool run(PassContext& context) { return inline_regions(context, *context.model.graph); }
+
+}  // namespace
+
+bool inline_regions(PassContext& context, ir::Graph& graph) {
   bool changed = false, again = true;
   while (again) {
     again = false;
     graph.for_each([&](ir::Node* node) {
-      for (const auto& region : node->regions()) changed = run_graph(context, *region) || changed;
+      for (const auto& region : node->regions()) changed = inline_regions(context, *region) || changed;
       if (node->regions().empty()) return;
       const auto body = body_of(context, *node);
       if (body) again = inline_body(context, node, *body) || again;
@@ -73,9 +79,6 @@ bool run_graph(PassContext& context, ir::Graph& graph) {
   return changed;
 }
 
-bool run(PassContext& context) { return run_graph(context, *context.model.graph); }
-
-}  // namespace
 }  // namespace ttc
 
 TTC_REGISTER_PASS({"inline-wraps",

@@ -93,17 +93,6 @@ Refusal call_refusal(const PassContext& context, const ttrt::OpRecord& record, c
 
 namespace {
 
-// Sizes, indices and masks are exact on the host and cheap; tiles would not make them faster.
-bool counts_or_compares(const ir::Node& node) {
-  bool tensor = false;
-  for (const auto& result : node.results()) {
-    if (!result->type.is_tensor() || !result->type.has_dtype) continue;
-    if (is_floating(result->type.dtype)) return false;
-    tensor = true;
-  }
-  return tensor;
-}
-
 // Which results of the node the operator gives; a Reason where another one is used.
 std::variant<std::vector<int>, Reason> match_results(const ir::Node& node, const ttrt::Lowered& lowered) {
   std::vector<int> results = lowered.results;
@@ -120,7 +109,6 @@ std::variant<std::vector<int>, Reason> match_results(const ir::Node& node, const
 std::variant<Replacement, Reason> find_replacement(const PassContext& context, const ir::Node& node) {
   const auto lowerings = ttrt::lowerings_of(node.op());
   if (lowerings.empty()) return Reason{ReasonCode::Unimplemented, "no device kernel for " + node.op()};
-  if (counts_or_compares(node)) return Reason{ReasonCode::Unsupported, "integers and booleans are computed on the host"};
   std::optional<Reason> first;
   for (const auto& [record, lowering] : lowerings) {
     const auto refuse = [&](Reason reason) { if (!first) first = std::move(reason); };
@@ -171,7 +159,7 @@ ir::Node* replace_node(PassContext& context, std::string_view pass, ir::Node* no
 
 bool replace_ops(PassContext& context, std::string_view pass, std::initializer_list<std::string_view> ops) {
   bool changed = false;
-  context.model.graph->for_each([&](ir::Node* node) {
+  for_each_node(*context.model.graph, [&](ir::Node* node) {
     if (std::find(ops.begin(), ops.end(), node->op()) == ops.end()) return;
     auto found = find_replacement(context, *node);
     if (Reason* reason = std::get_if<Reason>(&found)) {

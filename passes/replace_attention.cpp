@@ -78,7 +78,7 @@ bool replace(PassContext& context, ir::Node* node) {
 
 bool run(PassContext& context) {
   bool changed = false;
-  context.model.graph->for_each([&](ir::Node* node) {
+  for_each_node(*context.model.graph, [&](ir::Node* node) {
     if (node->op() == attention) changed |= replace(context, node);
   });
   return changed;

@@ -66,7 +66,7 @@ bool concat(PassContext& context, ir::Node* node) {
 
 bool run(PassContext& context) {
   bool changed = false;
-  context.model.graph->for_each([&](ir::Node* node) { changed |= split(context, node) || concat(context, node); });
+  for_each_node(*context.model.graph, [&](ir::Node* node) { changed |= split(context, node) || concat(context, node); });
   return changed;
 }
 

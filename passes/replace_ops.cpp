@@ -48,7 +48,7 @@ struct Candidates {
 
 Candidates find_candidates(PassContext& context) {
   Candidates candidates;
-  context.model.graph->for_each([&](ir::Node* node) {
+  for_each_node(*context.model.graph, [&](ir::Node* node) {
     if (node->op().starts_with("tt.") || !is_compute(*node)) return;
     auto result = find_replacement(context, *node);
     if (Reason* reason = std::get_if<Reason>(&result)) {
@@ -67,11 +67,11 @@ Candidates find_candidates(PassContext& context) {
 // Groups that stay on the host, by their representative.
 std::set<ir::Node*> small_groups(PassContext& context, const Candidates& candidates, Islands& islands) {
   std::vector<ir::Node*> members;
-  for (const auto& node : context.model.graph->nodes())
-    if (is_device_node(*node) || candidates.found.contains(node.get())) {
-      islands.add(node.get());
-      members.push_back(node.get());
-    }
+  ir::walk(*context.model.graph, [&](ir::Node* node) {
+    if (!is_device_node(*node) && !candidates.found.contains(node)) return;
+    islands.add(node);
+    members.push_back(node);
+  });
   for (ir::Node* node : members)
     for (const ir::Value* operand : node->operands())
       if (ir::Node* def = operand->def(); def && islands.contains(def)) islands.join(node, def);

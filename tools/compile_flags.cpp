@@ -3,6 +3,8 @@
 
 #include <dlfcn.h>
 
+#include <charconv>
+#include <cstring>
 #include <fstream>
 #include <iostream>
 
@@ -46,6 +48,17 @@ void read_replace_file(const std::string& path, CompileOptions& options) {
   }
 }
 
+std::optional<std::int64_t> integer_in(const ir::Weight& tensor) {
+  if (tensor.numel() != 1) return std::nullopt;
+  const auto [owner, data] = tensor.storage->load();
+  const std::byte* at = data + tensor.storage_offset * size_of(tensor.dtype);
+  std::int64_t wide = 0;
+  std::int32_t narrow = 0;
+  if (tensor.dtype == DType::i64) std::memcpy(&wide, at, sizeof wide);
+  if (tensor.dtype == DType::i32) std::memcpy(&narrow, at, sizeof narrow), wide = narrow;
+  return tensor.dtype == DType::i64 || tensor.dtype == DType::i32 ? std::optional(wide) : std::nullopt;
+}
+
 std::map<std::string, InputShape> given_shapes(const ir::Model& model, const CompileFlags& flags) {
   std::map<std::string, InputShape> out;
   const auto inputs = ttrt::user_inputs(model);
@@ -54,7 +67,10 @@ std::map<std::string, InputShape> given_shapes(const ir::Model& model, const Com
     for (const auto& [name, tensor] : read_safetensors(flags.io).tensors) {
       // A sequence of calls has the shapes of its first.
       const int i = position(name.starts_with("step0.") ? name.substr(6) : name);
-      if (i >= 0) out[inputs[static_cast<std::size_t>(i)].name] = {.sizes = tensor.sizes, .dtype = tensor.dtype};
+      if (i < 0) continue;
+      InputShape& shape = out[inputs[static_cast<std::size_t>(i)].name];
+      shape = {.sizes = tensor.sizes, .dtype = tensor.dtype};
+      if (inputs[static_cast<std::size_t>(i)].input->value->type.kind == ir::TypeKind::integer) shape.integer = integer_in(tensor);
     }
   for (const std::string& text : flags.shapes) {
     const std::size_t eq = text.find('=');
@@ -65,6 +81,31 @@ std::map<std::string, InputShape> given_shapes(const ir::Model& model, const Com
     shape = {.sizes = given.sizes, .dtype = given.dtype ? given.dtype : shape.dtype};
   }
   return out;
+}
+
+// Numbers that the model takes: those given, else the ones it compares its inputs with.
+void given_numbers(const ir::Model& model, const CompileFlags& flags, std::map<std::string, InputShape>& shapes, const Globals& globals) {
+  const auto inputs = ttrt::user_inputs(model);
+  for (const std::string& text : flags.inputs) {
+    const std::size_t eq = text.find('=');
+    const int i = eq == std::string::npos ? -1 : ttrt::user_input_index(model, text.substr(0, eq));
+    if (i < 0 || inputs[static_cast<std::size_t>(i)].input->value->type.kind != ir::TypeKind::integer)
+      throw usage_error("--input " + text + ": the model has no such input, or it is no integer", "compile takes --input NAME=16000 for inputs that are integers");
+    std::int64_t number = 0;
+    const char *begin = text.data() + eq + 1, *end = text.data() + text.size();
+    if (begin == end || std::from_chars(begin, end, number).ptr != end) throw usage_error("--input " + text + ": expected an integer");
+    shapes[inputs[static_cast<std::size_t>(i)].name].integer = number;
+  }
+  for (const auto& input : inputs) {
+    if (input.input->value->type.kind != ir::TypeKind::integer || shapes[input.name].integer) continue;
+    const std::int64_t likely = ttrt::likely_integer(*input.input->value);
+    if (likely == 0) {
+      shapes.erase(input.name);
+      continue;
+    }
+    shapes[input.name].integer = likely;
+    note(globals, "note: compiled for " + input.name + " = " + std::to_string(likely) + ", the number that the model compares it with most often; --input " + input.name + "=N chooses another");
+  }
 }
 
 bool has_shapes(const ir::Model& model) {
@@ -108,6 +149,7 @@ void add_compile_flags(CLI::App& app, CompileFlags& flags) {
   list("--fallback-node", flags.fallback_node, "Nodes (glob) kept on the CPU");
   app.add_flag("--require-full", flags.require_full, "Fail (exit code 3) where anything stays on the CPU");
   list("--shape", flags.shapes, "NAME=8x128 or NAME=i64:8x128: sizes of free dims, for placement and for models without shapes");
+  list("--input", flags.inputs, "NAME=16000: the number that a TorchScript model is compiled for, where it takes one");
   app.add_option("--io", flags.io, "Take the shapes from these inputs (safetensors)");
   names("--passes", flags.passes.passes, "Run these passes, in this order");
   names("--disable", flags.passes.disable, "Leave these passes out");
@@ -166,8 +208,9 @@ CompileOptions compile_options(const CompileFlags& flags) {
 
 std::unique_ptr<ir::Model> load_to_compile(const CompileFlags& flags, CompileOptions& options, const Globals& globals) {
   std::unique_ptr<ir::Model> model = load(flags.model);
-  const auto shapes = given_shapes(*model, flags);
+  auto shapes = given_shapes(*model, flags);
   if (!has_shapes(*model)) {
+    if (!shapes.empty() || !flags.inputs.empty()) given_numbers(*model, flags, shapes, globals);
     if (shapes.empty()) {
       note(globals, "note: " + flags.model + " carries no shapes; give --shape NAME=8x128 or --io FILE to place more of it on the device");
       return model;

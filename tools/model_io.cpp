@@ -327,6 +327,7 @@ void apply_shapes(ir::Model& model, const InputFlags& inputs, CompileOptions& op
     const ir::Type& type = formal[i].input->value->type;
     missing = missing || (type.is_tensor() && !type.has_shape);
     if (const auto* tensor = cases[0].inputs[i].get_if<HostTensor>()) shapes[formal[i].name] = {.sizes = tensor->sizes, .dtype = tensor->dtype};
+    if (const auto* number = cases[0].inputs[i].get_if<std::int64_t>()) shapes[formal[i].name] = {.sizes = {}, .dtype = {}, .integer = *number};
   }
   if (missing) propagate_shapes(model, shapes);
   options.shapes = ttrt::bind_symbols(model, cases[0].inputs);

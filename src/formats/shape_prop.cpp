@@ -58,6 +58,10 @@ ShapeSample sample_of(const ir::Model& model, const std::map<std::string, InputS
       sample.inputs[value.name] = {value.type.dtype, value.type.static_sizes()};
       continue;
     }
+    if (!value.type.is_tensor()) {
+      if (found->second.integer && value.type.kind == ir::TypeKind::integer) sample.integers[value.name] = *found->second.integer;
+      continue;
+    }
     std::int64_t elements = 1;
     for (const std::int64_t n : found->second.sizes)
       if (n < 0 || __builtin_mul_overflow(elements, std::max<std::int64_t>(n, 1), &elements) || elements > max_elements)
@@ -176,8 +180,15 @@ class Typer {
   Typer(ir::Model& model, const Runs& runs, ShapeReport& report) : model_(model), runs_(runs), report_(report) {}
 
   void type_graph(ir::Graph& graph) {
-    for (const ir::GraphInput& input : graph.inputs())
+    for (const ir::GraphInput& input : graph.inputs()) {
       if (input.kind == ir::InputKind::user) type_value(*input.value);
+      if (ir::is_weight(input.value.get()) && runs_.runs[0].conflicting.contains(input.value.get())) {
+        // State whose shape changes from call to call.
+        input.value->type.has_shape = false;
+        input.value->type.sizes.clear();
+        input.value->type.strides.clear();
+      }
+    }
     for (const auto& node : graph.nodes()) {
       for (const auto& region : node->regions()) type_graph(*region);
       for (const auto& result : node->results()) type_value(*result);
@@ -198,7 +209,8 @@ class Typer {
     };
     if (!seen.tensor) {
       if (value.type.kind != ir::TypeKind::integer) return;
-      if (auto expression = fit(runs_, column(&Observed::sizes, 0)); expression && !expression->is_number()) value.type.sym = *expression;
+      const bool given = value.def() == nullptr && value.graph()->parent() == nullptr;
+      if (auto expression = fit(runs_, column(&Observed::sizes, 0)); expression && (given || !expression->is_number())) value.type.sym = *expression;
       return;
     }
     std::vector<SymExpr> sizes, strides;

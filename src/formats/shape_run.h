@@ -22,13 +22,16 @@ using Observation = std::unordered_map<const ir::Value*, Observed>;
 
 struct ShapeSample {
   std::map<std::string, std::pair<DType, std::vector<std::int64_t>>> inputs;  // by value name
+  std::map<std::string, std::int64_t> integers;                               // the same for inputs that are numbers
 };
 
 struct ShapeRun {
   Observation observed;
+  std::set<const ir::Value*> conflicting;           // had one shape here and another there: calls, iterations, branches
   std::map<const ir::Node*, std::string> failures;  // why a node has no result
 };
 
+// A model with state runs until what it keeps from call to call stays the same; only what holds for every call is known.
 ShapeRun run_shapes(const ir::Model& model, const ShapeSample& sample);
 
 }  // namespace ttc

@@ -230,6 +230,12 @@ void Lowering::lower_operator(const JitNode& node) {
     op += "." + schema->overload_name();
   else if (!op.starts_with("prim.") && !op.starts_with("tt."))
     op += ".default";
+  // x.to(device, dtype?): there is one device; only the dtype can change anything.
+  if (op == "aten.to.prim_Device" && in(node, 4).is_literal() && in(node, 4).arg.boolean() == false && in(node, 2).is_literal()) {
+    if (in(node, 2).arg.is_none()) return out(node, in(node, 0));
+    if (const auto dtype = dtype_from_c10(static_cast<int>(in(node, 2).arg.integer().value_or(-1))))
+      return set_results(node, emit("aten.to.dtype", {to_arg(in(node, 0)), *dtype}));
+  }
   set_results(node, emit(op, operator_args(node, *schema)));
 }
 

@@ -6,7 +6,11 @@ namespace ttc {
 const std::vector<std::string_view>& default_pipeline() {
   static const std::vector<std::string_view> order{
       // Canonicalise: one spelling for each thing, nothing that does not compute.
+      "fold-scalars",
       "inline-wraps",
+      "open-regions",
+      "decompose-transformer",
+      "decompose-rnn",
       "functionalize",
       "canonicalize",
       "fold-constants",
@@ -27,6 +31,7 @@ const std::vector<std::string_view>& default_pipeline() {
       "dce",
 
       // Replace: composite operators become device operators, as the user's map allows.
+      "promote",
       "replace-linear",
       "replace-norm",
       "replace-attention",
@@ -38,6 +43,7 @@ const std::vector<std::string_view>& default_pipeline() {
       "place",
       "pack",
       "dce",
+      "close-regions",
   };
   return order;
 }
