@@ -1,0 +1,262 @@
+// tt.batch_norm with running statistics, and tt.group_norm (also instance_norm): x is [N, C, ...], weights are one row of
+// C numbers in float32. Everything is float32 and the packer rounds once; padding never takes part.
+#include <cmath>
+
+#include "device/exact_rows.h"
+#include "ops/row_math.h"
+#include "ops/rules.h"
+#include "ops/simd.h"
+#include "ops/tiles.h"
+
+namespace ttrt::ops {
+namespace {
+
+using ttc::Reason;
+using ttc::ReasonCode;
+namespace ir = ttc::ir;
+
+// ---- shapes
+
+struct Channels {
+  std::int64_t images, count, inner;
+};
+
+Channels channels_of(const OpCall& call) {
+  const Shape& shape = spec_of(call, "x").logical;
+  if (shape.size() < 2) bad_call(call, "the input has no channels");
+  if (shape[1] != call.integer("channels")) bad_call(call, std::to_string(shape[1]) + " channels, the weights have " + std::to_string(call.integer("channels")));
+  Channels c{shape[0], shape[1], 1};
+  for (std::size_t i = 2; i < shape.size(); ++i) c.inner *= shape[i];
+  return c;
+}
+
+TensorSpec row_spec(const OpCall& call) { return tiled({1, call.integer("channels")}, DataType::float32); }
+
+std::vector<TensorSpec> infer(const OpCall& call) {
+  channels_of(call);
+  return same_as_x(call);
+}
+
+std::vector<TensorSpec> infer_groups(const OpCall& call) {
+  const std::int64_t groups = call.integer("groups");
+  if (groups < 1 || channels_of(call).count % groups != 0) bad_call(call, "the channels do not divide into " + std::to_string(groups) + " groups");
+  return same_as_x(call);
+}
+
+// ---- lowering
+
+ttc::Refusal check_rows(const AtenArgs& args, std::initializer_list<std::string_view> names, bool optional) {
+  for (const std::string_view name : names) {
+    if (optional && !args.given(name)) continue;
+    if (!ir::is_weight(args[name].value()))
+      return Reason{ReasonCode::NonConstantWeight, "'" + std::string(name) + "' is computed at run time"};
+    if (args.rank(name) != 1) return Reason{ReasonCode::RankUnsupported, "'" + std::string(name) + "' is no vector"};
+  }
+  return std::nullopt;
+}
+
+std::optional<std::int64_t> channel_count(const AtenArgs& args) {
+  const ir::Type* x = args.type("input");
+  return x != nullptr && x->has_shape && x->rank() >= 2 ? x->dim(1) : std::nullopt;
+}
+
+LowerResult lower_batch_norm(const LowerContext& context) {
+  if (auto no = check_unused(context.node, 1)) return *no;
+  if (auto no = check_floats(context)) return *no;
+  const AtenArgs args(context);
+  for (const char* flag : {"training", "use_input_stats"})
+    if (args[flag].boolean().value_or(false)) return unsupported("statistics of the batch, as in training");
+  if (!args.given("running_mean") || !args.given("running_var")) return unsupported("statistics of the batch: there are no running ones");
+  if (auto no = check_rows(args, {"running_mean", "running_var"}, false)) return *no;
+  if (auto no = check_rows(args, {"weight", "bias"}, true)) return *no;
+  const auto channels = channel_count(args);
+  const auto eps = args.given("epsilon") ? args.number("epsilon") : args.number("eps");
+  if (!channels || !eps) return Reason{ReasonCode::DynamicShape, "the number of channels or eps is computed at run time"};
+  return Lowered{.args = {args["input"], args["running_mean"], args["running_var"], args["weight"], args["bias"], *channels, *eps},
+                 .results = {0}};
+}
+
+LowerResult lower_group_norm(const LowerContext& context) {
+  if (auto no = check_unused(context.node, 1)) return *no;
+  if (auto no = check_floats(context)) return *no;
+  const AtenArgs args(context);
+  if (auto no = check_rows(args, {"weight", "bias"}, true)) return *no;
+  const auto channels = channel_count(args), groups = args.given("num_groups") ? args.integer("num_groups") : args.integer("group");
+  const auto eps = args.given("eps") ? args.number("eps") : 1e-5;
+  if (!channels || !groups || !eps) return Reason{ReasonCode::DynamicShape, "channels, groups or eps are computed at run time"};
+  return Lowered{.args = {args["input"], args["weight"], args["bias"], *channels, *groups, *eps}, .results = {0}};
+}
+
+LowerResult lower_instance_norm(const LowerContext& context) {
+  if (auto no = check_floats(context)) return *no;
+  const AtenArgs args(context);
+  const bool running = args["use_input_stats"].boolean() == false;
+  if (running) return lower_batch_norm(context);
+  if (auto no = check_rows(args, {"weight", "bias"}, true)) return *no;
+  const auto channels = channel_count(args);
+  const auto eps = args.given("eps") ? args.number("eps") : 1e-5;
+  if (!channels || !eps) return Reason{ReasonCode::DynamicShape, "the number of channels or eps is computed at run time"};
+  return Lowered{.args = {args["input"], args["weight"], args["bias"], *channels, *channels, *eps}, .results = {0}};
+}
+
+// ---- kernels
+
+struct Affine {
+  [[gnu::always_inline]] static inline void run(float* v, std::int64_t n, float mean, float scale, float bias) {
+    for (std::int64_t i = 0; i < n; ++i) v[i] = (v[i] - mean) * scale + bias;
+  }
+};
+
+void affine(float* v, std::int64_t n, float mean, float scale, float bias) {
+  dispatch<Affine, float*, std::int64_t, float, float, float>(v, n, mean, scale, bias);
+}
+
+Kernel prepare_batch_norm(const OpCall& call, const PrepareContext& context) {
+  if (context.numerics != Numerics::fast) return {};
+  const Channels c = channels_of(call);
+  const auto eps = static_cast<float>(call.number("eps"));
+  return [=, mean = RowOperand(call, context, "mean", 2), var = RowOperand(call, context, "var", 3),
+          weight = RowOperand(call, context, "weight", 4), bias = RowOperand(call, context, "bias", 5)](const KernelArgs& args) {
+    const float *m = mean.get(args), *v = var.get(args), *w = weight.get(args), *b = bias.get(args);
+    float* x = scratch(1, static_cast<std::size_t>(c.images * c.count * c.inner));
+    load_rows(*args.in[0], x);
+    parallel_for(c.images * c.count, 64, [&](std::int64_t i) {
+      const std::int64_t channel = i % c.count;
+      const float scale = (w != nullptr ? w[channel] : 1.0F) / std::sqrt(v[channel] + eps);
+      affine(x + i * c.inner, c.inner, m[channel], scale, b != nullptr ? b[channel] : 0.0F);
+    });
+    store_rows(x, Rounding::away, *args.out[0]);
+  };
+}
+
+struct Moments {
+  [[gnu::always_inline]] static inline void run(const float* v, std::int64_t n, float* mean, float* var) {
+    const auto count = static_cast<float>(n);
+    const float m = row_sum(v, n, [](float x) { return x; }) / count;
+    *mean = m;
+    *var = row_sum(v, n, [m](float x) { return (x - m) * (x - m); }) / count;
+  }
+};
+
+void norm_group(float* v, const Channels& c, std::int64_t group, std::int64_t width, const float* w, const float* b, float eps) {
+  float mean = 0, var = 0;
+  dispatch<Moments, const float*, std::int64_t, float*, float*>(v, width * c.inner, &mean, &var);
+  const float root = 1.0F / std::sqrt(var + eps);
+  for (std::int64_t i = 0; i < width; ++i) {
+    const std::int64_t channel = group * width + i;
+    affine(v + i * c.inner, c.inner, mean, w != nullptr ? root * w[channel] : root, b != nullptr ? b[channel] : 0.0F);
+  }
+}
+
+// The weights spread over a group's elements, as the device multiplies by rows.
+void exact_group(float* v, const Channels& c, std::int64_t group, std::int64_t width, const float* w, const float* b, float eps) {
+  const std::int64_t n = width * c.inner;
+  float *spread_w = scratch(6, static_cast<std::size_t>(n)), *spread_b = scratch(7, static_cast<std::size_t>(n));
+  for (std::int64_t i = 0; i < n; ++i) {
+    const std::int64_t channel = group * width + i / c.inner;
+    if (w != nullptr) spread_w[i] = w[channel];
+    if (b != nullptr) spread_b[i] = b[channel];
+  }
+  const exact::Norm norm{.epsilon = eps, .weight = w != nullptr ? spread_w : nullptr, .bias = b != nullptr ? spread_b : nullptr};
+  exact::norm_row(v, n, norm, {.dest = Dest::bits32});
+}
+
+Kernel prepare_group_norm(const OpCall& call, const PrepareContext& context) {
+  const Channels c = channels_of(call);
+  const std::int64_t groups = call.integer("groups"), width = c.count / groups;
+  const auto eps = static_cast<float>(call.number("eps"));
+  const auto norm = context.numerics == Numerics::exact ? exact_group : norm_group;
+  return [=, weight = RowOperand(call, context, "weight", 4), bias = RowOperand(call, context, "bias", 5)](const KernelArgs& args) {
+    const float *w = weight.get(args), *b = bias.get(args);
+    float* x = scratch(1, static_cast<std::size_t>(c.images * c.count * c.inner));
+    load_rows(*args.in[0], x);
+    parallel_for(c.images * groups, 8, [&](std::int64_t i) { norm(x + i * width * c.inner, c, i % groups, width, w, b, eps); });
+    store_rows(x, Rounding::away, *args.out[0]);
+  };
+}
+
+// ---- references, costs
+
+RtValue vector(Reference& aten, const RtValue& row) {
+  return row.is_none() ? row : aten.call("aten.reshape.default", {row, int_list({-1})})[0];
+}
+
+std::vector<RtValue> reference_batch_norm(Reference& aten, const OpCall& call, std::span<const RtValue> args) {
+  const std::vector<RtValue> f = as_floats(args);
+  return aten.call("aten.batch_norm.default", {f[0], vector(aten, f[3]), vector(aten, f[4]), vector(aten, f[1]), vector(aten, f[2]),
+                                               false, 0.1, call.number("eps"), false});
+}
+
+std::vector<RtValue> reference_group_norm(Reference& aten, const OpCall& call, std::span<const RtValue> args) {
+  const std::vector<RtValue> f = as_floats(args);
+  return aten.call("aten.group_norm.default", {f[0], call.integer("groups"), vector(aten, f[1]), vector(aten, f[2]), call.number("eps"), false});
+}
+
+Cost cost_affine(const OpCall& call) { return per_tile_cost(call, 4 * 32.0); }
+Cost cost_norm(const OpCall& call) { return per_tile_cost(call, 3 * 32.0 + 2 * 16.0); }
+
+const OpRecord batch_norm{
+    .name = "tt.batch_norm",
+    .summary = "Normalisation of each channel by running statistics",
+    .schema = "(Tensor x, Tensor mean, Tensor var, Tensor? weight=None, Tensor? bias=None, *, int channels, float eps=1e-05) -> Tensor",
+    .lowers = {{"aten.batch_norm.default", lower_batch_norm},
+               {"aten._native_batch_norm_legit_no_training.default", lower_batch_norm},
+               {"aten.native_batch_norm.default", lower_batch_norm},
+               {"aten.cudnn_batch_norm.default", lower_batch_norm}},
+    .operands = {{"mean", OperandKind::packed}, {"var", OperandKind::packed}, {"weight", OperandKind::packed}, {"bias", OperandKind::packed}},
+    .packed = {{"mean", Packed::Form::row, row_spec}, {"var", Packed::Form::row, row_spec},
+               {"weight", Packed::Form::row, row_spec}, {"bias", Packed::Form::row, row_spec}},
+    .infer = infer,
+    .supports = float_tiles,
+    .prepare = prepare_batch_norm,
+    .reference = reference_batch_norm,
+    .cost = cost_affine,
+    .tolerance = {.pcc = 0.9999},
+    .cases = {{"images",
+               R"(graph main(%x: f32[2, 5, 7, 9] user, $m: f32[5] buffer "m" = rand(1), $v: f32[5] buffer "v" = full(0.5), $w: f32[5] parameter "w" = rand(3), $b: f32[5] parameter "b" = rand(4)) {
+  %y: f32[2, 5, 7, 9] = aten.batch_norm.default(%x, $w, $b, $m, $v, false, 0.1, 0.001, true)
+  return %y
+})"},
+              {"rows, no weights",
+               R"(graph main(%x: f32[3, 40] user, $m: f32[40] buffer "m" = rand(1), $v: f32[40] buffer "v" = full(2.0)) {
+  %y: f32[3, 40], %a: f32[0], %b: f32[0] = aten._native_batch_norm_legit_no_training.default(%x, none, none, $m, $v, 0.1, 1e-05)
+  return %y
+})"}},
+};
+TTRT_REGISTER_OP(batch_norm);
+
+const OpRecord group_norm{
+    .name = "tt.group_norm",
+    .summary = "Normalisation over groups of channels",
+    .schema = "(Tensor x, Tensor? weight=None, Tensor? bias=None, *, int channels, int groups, float eps=1e-05) -> Tensor",
+    .lowers = {{"aten.group_norm.default", lower_group_norm},
+               {"aten.native_group_norm.default", lower_group_norm},
+               {"aten.instance_norm.default", lower_instance_norm}},
+    .operands = {{"weight", OperandKind::packed}, {"bias", OperandKind::packed}},
+    .packed = {{"weight", Packed::Form::row, row_spec}, {"bias", Packed::Form::row, row_spec}},
+    .infer = infer_groups,
+    .supports = float_tiles,
+    .prepare = prepare_group_norm,
+    .reference = reference_group_norm,
+    .cost = cost_norm,
+    .tolerance = {.pcc = 0.9999},
+    .cases = {{"images",
+               R"(graph main(%x: f32[2, 6, 7, 9] user, $w: f32[6] parameter "w" = rand(3), $b: f32[6] parameter "b" = rand(4)) {
+  %y: f32[2, 6, 7, 9] = aten.group_norm.default(%x, 3, $w, $b, 0.001)
+  return %y
+})"},
+              {"decomposed, sound",
+               R"(graph main(%x: f32[2, 40, 50] user, $w: f32[40] parameter "w" = rand(3), $b: f32[40] parameter "b" = rand(4)) {
+  %y: f32[2, 40, 50], %m: f32[2, 40], %r: f32[2, 40] = aten.native_group_norm.default(%x, $w, $b, 2, 40, 50, 40, 1e-05)
+  return %y
+})"},
+              {"each channel of each image",
+               R"(graph main(%x: f32[2, 3, 8, 5] user) {
+  %y: f32[2, 3, 8, 5] = aten.instance_norm.default(%x, none, none, none, none, true, 0.1, 1e-05, true)
+  return %y
+})"}},
+};
+TTRT_REGISTER_OP(group_norm);
+
+}  // namespace
+}  // namespace ttrt::ops

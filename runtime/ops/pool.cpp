@@ -1,0 +1,357 @@
+// Pooling over the last one to three dims: tt.max_pool2d, tt.avg_pool2d, tt.adaptive_avg_pool2d, tt.adaptive_max_pool2d.
+// Windows along a dim are ranges of positions, so one kernel serves them all. Means are float32, rounded once.
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "ops/row_math.h"
+#include "ops/rules.h"
+#include "ops/simd.h"
+#include "ops/tiles.h"
+#include "support/error.h"
+
+namespace ttrt::ops {
+namespace {
+
+using ttc::Reason;
+using ttc::ReasonCode;
+namespace ir = ttc::ir;
+
+// ---- windows
+
+// Positions first, first + step, ... (count of them) of the input; `whole`: how many there are with the padding that a
+// mean counts.
+struct Range {
+  std::int64_t first, count, whole;
+};
+struct Axis {
+  std::int64_t in = 1, step = 1;
+  std::vector<Range> out{{0, 1, 1}};
+};
+using Axes = std::array<Axis, 3>;  // depth, height, width
+
+std::vector<std::int64_t> numbers(const OpCall& call, std::string_view name, std::size_t dims, std::int64_t missing) {
+  auto list = call.integers(name);
+  if (list.empty()) list = {missing};
+  if (list.size() == 1) list.resize(dims, list[0]);
+  if (list.size() != dims) bad_call(call, std::string(name) + " has " + std::to_string(list.size()) + " numbers for " + std::to_string(dims) + " dims");
+  return list;
+}
+
+std::size_t dims_of(const OpCall& call, std::string_view list) {
+  const std::size_t dims = call.integers(list).size(), rank = spec_of(call, "x").logical.size();
+  if (dims < 1 || dims > 3 || rank < dims + 1) bad_call(call, "windows over " + std::to_string(dims) + " dims of a tensor of rank " + std::to_string(rank));
+  return dims;
+}
+
+// ATen's: with ceil_mode a last window that starts in the padding behind the input is left out.
+std::int64_t window_count(std::int64_t in, std::int64_t reach, std::int64_t stride, std::int64_t pad, bool ceil) {
+  const std::int64_t room = in + 2 * pad - reach;
+  if (room < 0 && !(ceil && room + stride > 0)) return 0;
+  std::int64_t n = (room + (ceil ? stride - 1 : 0)) / stride + 1;
+  if (ceil && (n - 1) * stride >= in + pad) --n;
+  return n;
+}
+
+Axes windows(const OpCall& call) {
+  const std::size_t dims = dims_of(call, "kernel");
+  const Shape& x = spec_of(call, "x").logical;
+  const auto kernel = call.integers("kernel");
+  const auto stride = call.integers("stride").empty() ? kernel : numbers(call, "stride", dims, 1);
+  const auto padding = numbers(call, "padding", dims, 0);
+  const bool mean = call.op->name == "tt.avg_pool2d";
+  const auto dilation = mean ? std::vector<std::int64_t>(dims, 1) : numbers(call, "dilation", dims, 1);
+  Axes axes;
+  for (std::size_t i = 0; i < dims; ++i) {
+    const std::int64_t in = x[x.size() - dims + i], k = kernel[i], s = stride[i], p = padding[i], d = dilation[i];
+    if (k < 1 || s < 1 || d < 1 || p < 0 || p > (d * (k - 1) + 1) / 2 || k > (1 << 24) || d > (1 << 24) || s > (1 << 24)) bad_call(call, "window " + std::to_string(k) + ", stride " + std::to_string(s) + ", padding " + std::to_string(p));
+    const std::int64_t n = window_count(in, d * (k - 1) + 1, s, p, call.boolean("ceil_mode"));
+    if (n < 1) bad_call(call, "the window reaches over the padded input");
+    Axis& axis = axes[3 - dims + i];
+    axis = {in, d, {}};
+    for (std::int64_t o = 0; o < n; ++o) {
+      const std::int64_t start = o * s - p, skipped = start < 0 ? (-start + d - 1) / d : 0;
+      const std::int64_t first = start + skipped * d;
+      const std::int64_t count = std::max<std::int64_t>(0, std::min(k - skipped, (in - first + d - 1) / d));
+      axis.out.push_back({first, count, std::min(start + k, in + p) - start});
+    }
+  }
+  return axes;
+}
+
+// Window i of n covers [i in / n, ceil((i + 1) in / n)). A size of -1 keeps the dim.
+Axes adaptive_windows(const OpCall& call) {
+  const std::size_t dims = dims_of(call, "sizes");
+  const Shape& x = spec_of(call, "x").logical;
+  const auto sizes = call.integers("sizes");
+  Axes axes;
+  for (std::size_t i = 0; i < dims; ++i) {
+    const std::int64_t in = x[x.size() - dims + i], n = sizes[i] == -1 ? in : sizes[i];
+    if (n < 0 || n > (std::int64_t{1} << 24)) bad_call(call, "size " + std::to_string(n));
+    Axis& axis = axes[3 - dims + i];
+    axis = {in, 1, {}};
+    for (std::int64_t o = 0; o < n; ++o) {
+      const std::int64_t first = o * in / n, last = ((o + 1) * in + n - 1) / n;
+      axis.out.push_back({first, last - first, last - first});
+    }
+  }
+  return axes;
+}
+
+bool is_adaptive(const OpCall& call) { return call.op->name.starts_with("tt.adaptive"); }
+Axes axes_of(const OpCall& call) { return is_adaptive(call) ? adaptive_windows(call) : windows(call); }
+
+std::vector<TensorSpec> infer(const OpCall& call) {
+  const Axes axes = axes_of(call);
+  const std::size_t dims = dims_of(call, is_adaptive(call) ? "sizes" : "kernel");
+  Shape out = spec_of(call, "x").logical;
+  for (std::size_t i = 0; i < dims; ++i) out[out.size() - dims + i] = static_cast<std::int64_t>(axes[3 - dims + i].out.size());
+  return {tiled(std::move(out), spec_of(call, "x").dtype)};
+}
+
+// ---- kernels
+
+struct Pool {
+  Axes axes;
+  bool mean = false, padding_counts = false;
+  float divisor = 0;  // 0: the number of elements
+
+  std::int64_t in() const { return axes[0].in * axes[1].in * axes[2].in; }
+  std::int64_t out() const { return static_cast<std::int64_t>(axes[0].out.size() * axes[1].out.size() * axes[2].out.size()); }
+
+  void image(const float* from, float* to) const {
+    for (const Range& d : axes[0].out)
+      for (const Range& h : axes[1].out)
+        for (const Range& w : axes[2].out) *to++ = window(from, d, h, w);
+  }
+
+  float window(const float* from, const Range& d, const Range& h, const Range& w) const {
+    float value = mean ? 0.0F : -inf_f;
+    for (std::int64_t i = 0; i < d.count; ++i) {
+      for (std::int64_t j = 0; j < h.count; ++j) {
+        const float* row = from + ((d.first + i * axes[0].step) * axes[1].in + h.first + j * axes[1].step) * axes[2].in + w.first;
+        for (std::int64_t k = 0; k < w.count; ++k) {
+          const float x = row[k * axes[2].step];
+          value = mean ? value + x : std::isnan(x) || x > value ? x : value;
+        }
+      }
+    }
+    if (!mean) return value;
+    const std::int64_t count = padding_counts ? d.whole * h.whole * w.whole : d.count * h.count * w.count;
+    return value / (divisor != 0 ? divisor : static_cast<float>(count));
+  }
+};
+
+Kernel prepare(const OpCall& call, const PrepareContext& context) {
+  Pool pool{.axes = axes_of(call)};
+  pool.mean = call.op->name.find("avg") != std::string_view::npos;
+  if (pool.mean && context.numerics != Numerics::fast) return {};  // a maximum is the same in any arithmetic
+  if (pool.mean && !is_adaptive(call)) {
+    pool.padding_counts = call.boolean("count_include_pad");
+    pool.divisor = call.has("divisor") ? static_cast<float>(call.integer("divisor")) : 0.0F;
+  }
+  const std::int64_t in = pool.in(), out = pool.out();
+  const std::int64_t images = in == 0 ? 0 : volume(spec_of(call, "x").logical) / in;
+  return [=](const KernelArgs& args) {
+    float* x = scratch(1, static_cast<std::size_t>(images * in));
+    float* y = scratch(2, static_cast<std::size_t>(images * out));
+    load_rows(*args.in[0], x);
+    parallel_for(images, 8, [&](std::int64_t i) { pool.image(x + i * in, y + i * out); });
+    store_rows(y, Rounding::away, *args.out[0]);
+  };
+}
+
+ttc::Refusal supports(const OpCall& call) {
+  if (volume(spec_of(call, "x").logical) == 0) return unsupported("an empty input");
+  return float_tiles(call);
+}
+
+// ---- lowering: the number of dims is in the operator's name
+
+std::size_t dims_in_name(const ir::Node& node) {
+  const auto at = node.op().find("pool");
+  return static_cast<std::size_t>(node.op().at(at + 4) - '0');
+}
+
+std::optional<std::vector<std::int64_t>> list(const ir::Arg& arg, std::size_t dims) {
+  if (arg.is_none()) return std::vector<std::int64_t>{};
+  auto out = arg.integers();
+  if (!out && arg.integer()) out = std::vector<std::int64_t>{*arg.integer()};
+  if (out && out->size() == 1) out->resize(dims, out->front());
+  return out;
+}
+
+LowerResult lower_windows(const LowerContext& context) {
+  if (auto no = check_unused(context.node, 1)) return *no;
+  if (auto no = check_floats(context)) return *no;
+  const AtenArgs args(context);
+  const std::size_t dims = dims_in_name(context.node);
+  const auto kernel = list(args["kernel_size"], dims), stride = list(args["stride"], dims), padding = list(args["padding"], dims);
+  if (!kernel || !stride || !padding) return Reason{ReasonCode::DynamicShape, "windows computed at run time"};
+  Lowered out{.args = {context.node.arg(0), ir::Arg::ints(*kernel), ir::Arg::ints(*stride), ir::Arg::ints(*padding)}, .results = {0}};
+  const bool ceil = args["ceil_mode"].boolean().value_or(false);
+  if (context.node.op().find("avg") != std::string::npos) {
+    out.args.insert(out.args.end(), {ceil, args["count_include_pad"].boolean().value_or(true), args["divisor_override"]});
+    return out;
+  }
+  const auto dilation = list(args["dilation"], dims);
+  if (!dilation) return Reason{ReasonCode::DynamicShape, "windows computed at run time"};
+  out.args.insert(out.args.end(), {ir::Arg::ints(*dilation), ceil});
+  return out;
+}
+
+LowerResult lower_adaptive(const LowerContext& context) {
+  if (auto no = check_unused(context.node, 1)) return *no;
+  if (auto no = check_floats(context)) return *no;
+  const AtenArgs args(context);
+  const std::size_t dims = dims_in_name(context.node);
+  const ir::Arg::List* given = args["output_size"].list();
+  std::vector<std::int64_t> sizes;
+  if (given != nullptr) {
+    for (const ir::Arg& one : *given) {
+      if (!one.is_none() && !one.integer()) return Reason{ReasonCode::DynamicShape, "sizes computed at run time"};
+      sizes.push_back(one.integer().value_or(-1));  // None keeps the dim
+    }
+  } else if (const auto one = args.integer("output_size")) {
+    sizes = {*one};
+  }
+  if (sizes.size() == 1) sizes.resize(dims, sizes[0]);
+  if (sizes.size() != dims) return Reason{ReasonCode::DynamicShape, "sizes computed at run time"};
+  return Lowered{.args = {context.node.arg(0), ir::Arg::ints(sizes)}, .results = {0}};
+}
+
+// ---- references
+
+std::string sized(std::string_view op, std::size_t dims) { return std::string(op) + std::to_string(dims) + "d.default"; }
+
+std::vector<RtValue> reference_max(Reference& aten, const OpCall& call, std::span<const RtValue> args) {
+  return aten.call(sized("aten.max_pool", dims_of(call, "kernel")),
+                   {as_float(args[0]), int_list(call.integers("kernel")), int_list(call.integers("stride")),
+                    int_list(numbers(call, "padding", dims_of(call, "kernel"), 0)), int_list(numbers(call, "dilation", dims_of(call, "kernel"), 1)), call.boolean("ceil_mode")});
+}
+
+std::vector<RtValue> reference_avg(Reference& aten, const OpCall& call, std::span<const RtValue> args) {
+  const std::size_t dims = dims_of(call, "kernel");
+  std::vector<RtValue> given{as_float(args[0]), int_list(call.integers("kernel")), int_list(call.integers("stride")),
+                             int_list(numbers(call, "padding", dims, 0)), call.boolean("ceil_mode"), call.boolean("count_include_pad")};
+  if (dims > 1) given.push_back(call.has("divisor") ? RtValue(call.integer("divisor")) : RtValue());
+  return aten.call(sized("aten.avg_pool", dims), std::move(given));
+}
+
+std::vector<RtValue> reference_adaptive(Reference& aten, const OpCall& call, std::span<const RtValue> args) {
+  const TensorSpec& spec = infer(call)[0];
+  const std::size_t dims = dims_of(call, "sizes");
+  const Shape sizes(spec.logical.end() - static_cast<std::ptrdiff_t>(dims), spec.logical.end());
+  const bool mean = call.op->name == "tt.adaptive_avg_pool2d";
+  return {aten.call(sized(mean ? "aten.adaptive_avg_pool" : "aten.adaptive_max_pool", dims), {as_float(args[0]), int_list(sizes)})[0]};
+}
+
+Cost cost(const OpCall& call) {
+  Cost cost = per_tile_cost(call, 0.0);
+  cost.math_cycles = static_cast<double>(spec_of(call, "x").tiles()) * 32.0 / 64.0;
+  return cost;
+}
+
+// ---- records
+
+OpRecord pool(std::string_view name, std::string_view summary, std::string_view schema, double pcc) {
+  OpRecord r;
+  r.name = name;
+  r.summary = summary;
+  r.schema = schema;
+  r.infer = infer;
+  r.supports = supports;
+  r.prepare = prepare;
+  r.cost = cost;
+  r.tolerance = {.pcc = pcc};
+  return r;
+}
+
+const OpRecord max_pool = [] {
+  OpRecord r = pool("tt.max_pool2d", "Largest value in each window over the last one to three dims",
+                    "(Tensor x, int[] kernel, int[] stride, int[] padding, int[] dilation, bool ceil_mode=False) -> Tensor", 1.0);
+  r.lowers = {{"aten.max_pool1d.default", lower_windows},
+              {"aten.max_pool2d.default", lower_windows},
+              {"aten.max_pool3d.default", lower_windows},
+              {"aten.max_pool1d_with_indices.default", lower_windows},
+              {"aten.max_pool2d_with_indices.default", lower_windows},
+              {"aten.max_pool3d_with_indices.default", lower_windows}};
+  r.reference = reference_max;
+  r.cases = {{"borders, steps", R"(graph main(%x: f32[2, 3, 9, 11] user) {
+  %y: f32[2, 3, 5, 6] = aten.max_pool2d.default(%x, [3, 3], [2, 2], [1, 1])
+  return %y
+})"},
+             {"part of a window at the end, gaps", R"(graph main(%x: f32[1, 2, 10, 12] user) {
+  %y: f32[1, 2, 4, 5], %i: i64[1, 2, 4, 5] = aten.max_pool2d_with_indices.default(%x, [3, 2], [2, 2], [0, 0], [2, 3], true)
+  return %y
+})"},
+             {"one dim, no batch", R"(graph main(%x: f32[3, 40] user) {
+  %y: f32[3, 10] = aten.max_pool1d.default(%x, [4])
+  return %y
+})"}};
+  return r;
+}();
+TTRT_REGISTER_OP(max_pool);
+
+const OpRecord avg_pool = [] {
+  OpRecord r = pool("tt.avg_pool2d", "Mean of each window over the last one to three dims",
+                    "(Tensor x, int[] kernel, int[] stride, int[] padding, bool ceil_mode=False, bool count_include_pad=True, int? divisor=None) -> Tensor",
+                    0.9999);
+  r.lowers = {{"aten.avg_pool1d.default", lower_windows}, {"aten.avg_pool2d.default", lower_windows}, {"aten.avg_pool3d.default", lower_windows}};
+  r.reference = reference_avg;
+  r.cases = {{"padding counts", R"(graph main(%x: f32[2, 3, 9, 11] user) {
+  %y: f32[2, 3, 5, 6] = aten.avg_pool2d.default(%x, [3, 3], [2, 2], [1, 1])
+  return %y
+})"},
+             {"padding does not count, part of a window at the end", R"(graph main(%x: f32[1, 2, 10, 12] user) {
+  %y: f32[1, 2, 6, 5] = aten.avg_pool2d.default(%x, [3, 4], [2, 3], [1, 1], true, false)
+  return %y
+})"},
+             {"a divisor", R"(graph main(%x: f32[2, 4, 6, 6] user) {
+  %y: f32[2, 4, 3, 3] = aten.avg_pool2d.default(%x, [2, 2], divisor_override=3)
+  return %y
+})"},
+             {"one dim, padding counts up to the padded end", R"(graph main(%x: f32[1, 3, 41] user) {
+  %y: f32[1, 3, 11] = aten.avg_pool1d.default(%x, [5], [4], [2], true)
+  return %y
+})"}};
+  return r;
+}();
+TTRT_REGISTER_OP(avg_pool);
+
+const OpRecord adaptive_avg_pool = [] {
+  OpRecord r = pool("tt.adaptive_avg_pool2d", "Means of windows that divide the last one to three dims evenly", "(Tensor x, int[] sizes) -> Tensor", 0.9999);
+  r.lowers = {{"aten.adaptive_avg_pool1d.default", lower_adaptive},
+              {"aten.adaptive_avg_pool2d.default", lower_adaptive},
+              {"aten.adaptive_avg_pool3d.default", lower_adaptive},
+              {"aten._adaptive_avg_pool2d.default", lower_adaptive},
+              {"aten._adaptive_avg_pool3d.default", lower_adaptive}};
+  r.reference = reference_adaptive;
+  r.cases = {{"windows that overlap", R"(graph main(%x: f32[2, 3, 7, 10] user) {
+  %y: f32[2, 3, 3, 4] = aten.adaptive_avg_pool2d.default(%x, [3, 4])
+  return %y
+})"},
+             {"everything", R"(graph main(%x: f32[2, 33, 6, 5] user) {
+  %y: f32[2, 33, 1, 1] = aten._adaptive_avg_pool2d.default(%x, [1, 1])
+  return %y
+})"}};
+  return r;
+}();
+TTRT_REGISTER_OP(adaptive_avg_pool);
+
+const OpRecord adaptive_max_pool = [] {
+  OpRecord r = pool("tt.adaptive_max_pool2d", "Largest values of windows that divide the last one to three dims evenly", "(Tensor x, int[] sizes) -> Tensor", 1.0);
+  r.lowers = {{"aten.adaptive_max_pool1d.default", lower_adaptive},
+              {"aten.adaptive_max_pool2d.default", lower_adaptive},
+              {"aten.adaptive_max_pool3d.default", lower_adaptive}};
+  r.reference = reference_adaptive;
+  r.cases = {{"windows that overlap", R"(graph main(%x: f32[2, 3, 7, 10] user) {
+  %y: f32[2, 3, 3, 4], %i: i64[2, 3, 3, 4] = aten.adaptive_max_pool2d.default(%x, [3, 4])
+  return %y
+})"}};
+  return r;
+}();
+TTRT_REGISTER_OP(adaptive_max_pool);
+
+}  // namespace
+}  // namespace ttrt::ops

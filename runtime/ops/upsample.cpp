@@ -1,0 +1,287 @@
+// tt.upsample: the last one to three dims at other sizes, by the nearest element or interpolated (linear, cubic).
+// A dim at a time each output position is a weighted sum of up to four input positions; sums are float32, rounded once.
+#include <array>
+#include <cmath>
+
+#include "ops/rules.h"
+#include "ops/simd.h"
+#include "ops/tiles.h"
+
+namespace ttrt::ops {
+namespace {
+
+using ttc::Reason;
+using ttc::ReasonCode;
+namespace ir = ttc::ir;
+
+constexpr std::int64_t largest = std::int64_t{1} << 24;
+
+// ---- which positions an output position reads: ATen's rules (UpSample.h) in float32
+
+struct Tap {
+  std::array<std::int64_t, 4> at{};
+  std::array<float, 4> weight{1.0F, 0.0F, 0.0F, 0.0F};
+};
+
+struct Axis {
+  std::int64_t in = 1;
+  std::vector<Tap> out{Tap{}};
+};
+using Axes = std::array<Axis, 3>;
+
+std::int64_t limited(std::int64_t i, std::int64_t n) { return std::clamp<std::int64_t>(i, 0, n - 1); }
+
+Tap nearest(std::int64_t o, std::int64_t in, float scale, bool middle) {
+  const float at = middle ? (static_cast<float>(o) + 0.5F) * scale : static_cast<float>(o) * scale;
+  Tap tap;
+  tap.at[0] = limited(static_cast<std::int64_t>(std::floor(at)), in);
+  return tap;
+}
+
+float source(std::int64_t o, float scale, bool align) {
+  return align ? scale * static_cast<float>(o) : scale * (static_cast<float>(o) + 0.5F) - 0.5F;
+}
+
+Tap linear(std::int64_t o, std::int64_t in, float scale, bool align) {
+  const float at = std::max(source(o, scale, align), 0.0F);
+  const std::int64_t first = limited(static_cast<std::int64_t>(at), in);
+  const float t = std::min(std::max(at - static_cast<float>(first), 0.0F), 1.0F);
+  Tap tap;
+  tap.at = {first, limited(first + 1, in), 0, 0};
+  tap.weight = {1.0F - t, t, 0.0F, 0.0F};
+  return tap;
+}
+
+// The cubic convolution kernel with a = -0.75.
+Tap cubic(std::int64_t o, std::int64_t in, float scale, bool align) {
+  constexpr float a = -0.75F;
+  const float at = source(o, scale, align), floor = std::floor(at), t = at - floor;
+  const auto near = [](float x) { return ((a + 2) * x - (a + 3)) * x * x + 1; };
+  const auto far = [](float x) { return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a; };
+  const auto first = static_cast<std::int64_t>(floor);
+  Tap tap;
+  for (std::int64_t i = 0; i < 4; ++i) tap.at[static_cast<std::size_t>(i)] = limited(first - 1 + i, in);
+  tap.weight = {far(t + 1), near(t), near(1 - t), far(2 - t)};
+  return tap;
+}
+
+// ---- shapes
+
+std::vector<double> scales_of(const OpCall& call) {
+  const OpArg& arg = call.arg("scales");
+  if (const auto* f = std::get_if<std::vector<double>>(&arg)) return *f;
+  if (const auto* i = std::get_if<std::vector<std::int64_t>>(&arg)) return {i->begin(), i->end()};
+  return {};
+}
+
+std::vector<std::int64_t> given_sizes(const OpCall& call) {
+  return call.has("sizes") ? call.integers("sizes") : std::vector<std::int64_t>{};
+}
+
+std::size_t dims_of(const OpCall& call) {
+  const std::size_t dims = std::max(given_sizes(call).size(), scales_of(call).size());
+  const std::size_t rank = spec_of(call, "x").logical.size();
+  if (dims < 1 || dims > 3 || rank != dims + 2) bad_call(call, std::to_string(dims) + " sizes for a tensor of rank " + std::to_string(rank));
+  return dims;
+}
+
+std::vector<std::int64_t> sizes_of(const OpCall& call) {
+  const std::size_t dims = dims_of(call);
+  std::vector<std::int64_t> sizes = given_sizes(call);
+  const auto scales = scales_of(call);
+  const Shape& x = spec_of(call, "x").logical;
+  if (sizes.empty()) {
+    for (std::size_t i = 0; i < dims; ++i) {
+      const double size = std::floor(static_cast<double>(x[i + 2]) * scales[i]);
+      sizes.push_back(size >= 1 && size <= static_cast<double>(largest) ? static_cast<std::int64_t>(size) : -1);
+    }
+  }
+  for (const std::int64_t size : sizes)
+    if (size < 1 || size > largest) bad_call(call, "an output of that size");
+  return sizes;
+}
+
+Axes axes_of(const OpCall& call) {
+  const std::size_t dims = dims_of(call);
+  const auto sizes = sizes_of(call);
+  const auto scales = scales_of(call);
+  const std::string& mode = call.string("mode");
+  const bool align = call.boolean("align_corners");
+  Axes axes;
+  for (std::size_t i = 0; i < dims; ++i) {
+    const std::int64_t in = spec_of(call, "x").logical[i + 2], out = sizes[i];
+    float scale = static_cast<float>(in) / static_cast<float>(out);
+    if (i < scales.size() && scales[i] > 0) scale = static_cast<float>(1.0 / scales[i]);
+    if (align) scale = out > 1 ? static_cast<float>(in - 1) / static_cast<float>(out - 1) : 0.0F;
+    Axis& axis = axes[3 - dims + i];
+    axis = {in, {}};
+    for (std::int64_t o = 0; o < out; ++o) {
+      axis.out.push_back(mode == "linear"  ? linear(o, in, scale, align)
+                         : mode == "cubic" ? cubic(o, in, scale, align)
+                                           : nearest(o, in, scale, mode == "nearest-exact"));
+    }
+  }
+  return axes;
+}
+
+std::vector<TensorSpec> infer(const OpCall& call) {
+  const auto sizes = sizes_of(call);
+  Shape out = spec_of(call, "x").logical;
+  for (std::size_t i = 0; i < sizes.size(); ++i) out[i + 2] = sizes[i];
+  return {tiled(std::move(out), spec_of(call, "x").dtype)};
+}
+
+ttc::Refusal supports(const OpCall& call) {
+  const std::string& mode = call.string("mode");
+  if (mode != "nearest" && mode != "nearest-exact" && mode != "linear" && mode != "cubic") return unsupported("mode '" + mode + "'");
+  if (volume(spec_of(call, "x").logical) == 0) return unsupported("an empty input");
+  return float_tiles(call);
+}
+
+// ---- kernel
+
+struct Resample {
+  Axes axes;
+  int taps = 1;
+
+  std::int64_t in() const { return axes[0].in * axes[1].in * axes[2].in; }
+  std::int64_t out() const { return size(0) * size(1) * size(2); }
+  std::int64_t size(std::size_t d) const { return static_cast<std::int64_t>(axes[d].out.size()); }
+
+  // One output row: the rows it reads are added up, then the positions within.
+  void row(const float* from, std::int64_t d, std::int64_t h, float* sum, float* to) const {
+    const std::int64_t width = axes[2].in;
+    const Tap &deep = axes[0].out[static_cast<std::size_t>(d)], &high = axes[1].out[static_cast<std::size_t>(h)];
+    std::fill_n(sum, width, 0.0F);
+    for (std::size_t i = 0; i < 4; ++i) {
+      for (std::size_t j = 0; j < 4; ++j) {
+        const float weight = deep.weight[i] * high.weight[j];
+        if (weight == 0.0F) continue;
+        const float* line = from + (deep.at[i] * axes[1].in + high.at[j]) * width;
+        for (std::int64_t w = 0; w < width; ++w) sum[w] += weight * line[w];
+      }
+    }
+    for (const Tap& tap : axes[2].out) {
+      float value = tap.weight[0] * sum[tap.at[0]];
+      for (std::size_t k = 1; k < static_cast<std::size_t>(taps); ++k) value += tap.weight[k] * sum[tap.at[k]];
+      *to++ = value;
+    }
+  }
+};
+
+Kernel prepare(const OpCall& call, const PrepareContext& context) {
+  Resample resample{.axes = axes_of(call)};
+  const std::string& mode = call.string("mode");
+  resample.taps = mode == "linear" ? 2 : mode == "cubic" ? 4 : 1;
+  if (resample.taps > 1 && context.numerics != Numerics::fast) return {};  // a copy is the same in any arithmetic
+  const std::int64_t in = resample.in(), out = resample.out(), images = volume(spec_of(call, "x").logical) / in;
+  const std::int64_t rows = resample.size(0) * resample.size(1);
+  return [=](const KernelArgs& args) {
+    float* x = scratch(1, static_cast<std::size_t>(images * in));
+    float* y = scratch(2, static_cast<std::size_t>(images * out));
+    load_rows(*args.in[0], x);
+    parallel_for(images * rows, 16, [&](std::int64_t i) {
+      float* sum = scratch(3, static_cast<std::size_t>(resample.axes[2].in));
+      resample.row(x + i / rows * in, i % rows / resample.size(1), i % resample.size(1), sum, y + i * resample.size(2));
+    });
+    store_rows(y, Rounding::away, *args.out[0]);
+  };
+}
+
+// ---- lowering and reference
+
+std::string_view mode_of(std::string_view op) {
+  if (op.find("nearest_exact") != std::string_view::npos) return "nearest-exact";
+  if (op.find("nearest") != std::string_view::npos) return "nearest";
+  return op.find("cubic") != std::string_view::npos ? "cubic" : "linear";
+}
+
+LowerResult lower(const LowerContext& context) {
+  if (auto no = check_floats(context)) return *no;
+  const AtenArgs args(context);
+  ir::Arg::List scales;
+  if (const ir::Arg::List* list = args["scale_factors"].list()) scales = *list;
+  for (const char* name : {"scales", "scales_d", "scales_h", "scales_w"})
+    if (args.given(name)) scales.push_back(args[name]);
+  for (const ir::Arg& scale : scales)
+    if (!scale.number()) return unsupported("a scale computed at run time");
+  if (!args.given("output_size") && scales.empty()) return unsupported("neither sizes nor scales are given");
+  const bool align = args["align_corners"].boolean().value_or(false);
+  return Lowered{.args = {context.node.arg(0), std::string(mode_of(context.node.op())), args["output_size"],
+                          scales.empty() ? ir::Arg() : ir::Arg(std::move(scales)), align},
+                 .results = {}};
+}
+
+std::vector<RtValue> reference(Reference& aten, const OpCall& call, std::span<const RtValue> args) {
+  const std::size_t dims = dims_of(call);
+  const std::string& mode = call.string("mode");
+  const auto scales = scales_of(call);
+  constexpr std::string_view lines[] = {"linear1d", "bilinear2d", "trilinear3d"};
+  const std::string number = std::to_string(dims) + "d";
+  const std::string name = mode == "nearest"         ? "aten.upsample_nearest" + number
+                           : mode == "nearest-exact" ? "aten._upsample_nearest_exact" + number
+                           : mode == "cubic"         ? "aten.upsample_bicubic2d"
+                                                     : "aten.upsample_" + std::string(lines[dims - 1]);
+  std::vector<RtValue> given{as_float(args[0]), int_list(sizes_of(call))};
+  if (mode == "linear" || mode == "cubic") given.emplace_back(call.boolean("align_corners"));
+  for (std::size_t i = 0; i < dims; ++i) given.push_back(i < scales.size() ? RtValue(scales[i]) : RtValue());
+  return aten.call(name + ".default", std::move(given));
+}
+
+Cost cost(const OpCall& call) { return per_tile_cost(call, call.string("mode").starts_with("nearest") ? 0.0 : 4 * 32.0); }
+
+const OpRecord upsample{
+    .name = "tt.upsample",
+    .summary = "The last one to three dims at other sizes, by the nearest element or interpolated",
+    .schema = "(Tensor x, str mode, SymInt[]? sizes=None, float[]? scales=None, bool align_corners=False) -> Tensor",
+    .lowers = {{"aten.upsample_nearest1d.default", lower},        {"aten.upsample_nearest1d.vec", lower},
+               {"aten.upsample_nearest2d.default", lower},        {"aten.upsample_nearest2d.vec", lower},
+               {"aten.upsample_nearest3d.default", lower},        {"aten.upsample_nearest3d.vec", lower},
+               {"aten._upsample_nearest_exact1d.default", lower}, {"aten._upsample_nearest_exact1d.vec", lower},
+               {"aten._upsample_nearest_exact2d.default", lower}, {"aten._upsample_nearest_exact2d.vec", lower},
+               {"aten._upsample_nearest_exact3d.default", lower}, {"aten._upsample_nearest_exact3d.vec", lower},
+               {"aten.upsample_linear1d.default", lower},         {"aten.upsample_linear1d.vec", lower},
+               {"aten.upsample_bilinear2d.default", lower},       {"aten.upsample_bilinear2d.vec", lower},
+               {"aten.upsample_trilinear3d.default", lower},      {"aten.upsample_trilinear3d.vec", lower},
+               {"aten.upsample_bicubic2d.default", lower},        {"aten.upsample_bicubic2d.vec", lower}},
+    .operands = {},
+    .packed = {},
+    .infer = infer,
+    .supports = supports,
+    .prepare = prepare,
+    .reference = reference,
+    .cost = cost,
+    .tolerance = {.pcc = 0.9999},
+    .cases = {{"nearest, by scale", R"(graph main(%x: f32[2, 3, 5, 7] user) {
+  %y: f32[2, 3, 10, 14] = aten.upsample_nearest2d.vec(%x, none, [2.0, 2.0])
+  return %y
+})"},
+              {"nearest, by size", R"(graph main(%x: f32[1, 4, 9] user) {
+  %y: f32[1, 4, 23] = aten.upsample_nearest1d.default(%x, [23])
+  return %y
+})"},
+              {"nearest to the middle", R"(graph main(%x: f32[1, 2, 7, 9] user) {
+  %y: f32[1, 2, 4, 20] = aten._upsample_nearest_exact2d.default(%x, [4, 20])
+  return %y
+})"},
+              {"bilinear", R"(graph main(%x: f32[2, 3, 5, 7] user) {
+  %y: f32[2, 3, 12, 11] = aten.upsample_bilinear2d.vec(%x, [12, 11], false, none)
+  return %y
+})"},
+              {"bilinear, corners aligned, smaller", R"(graph main(%x: f32[1, 2, 9, 8] user) {
+  %y: f32[1, 2, 5, 15] = aten.upsample_bilinear2d.default(%x, [5, 15], true)
+  return %y
+})"},
+              {"three dims", R"(graph main(%x: f32[1, 2, 3, 4, 5] user) {
+  %y: f32[1, 2, 6, 5, 7] = aten.upsample_trilinear3d.default(%x, [6, 5, 7], false)
+  return %y
+})"},
+              {"bicubic, by scale", R"(graph main(%x: f32[1, 3, 6, 5] user) {
+  %y: f32[1, 3, 9, 12] = aten.upsample_bicubic2d.vec(%x, none, false, [1.6, 2.5])
+  return %y
+})"}},
+};
+TTRT_REGISTER_OP(upsample);
+
+}  // namespace
+}  // namespace ttrt::ops
