@@ -20,6 +20,7 @@ const std::vector<std::string_view>& default_pipeline() {
       "number-nodes",
 
       // Raise: every exported form back to the composite operators of PyTorch.
+      "fold-batch-norm",
       "raise-patch-conv",
       "raise-linear",
       "raise-layer-norm",

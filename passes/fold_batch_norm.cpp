@@ -1,0 +1,215 @@
+// A batch norm with running statistics that alone reads a convolution or linear layer goes into its weights:
+//   w' = w * s, b' = (b - mean) * s + beta, s = gamma / sqrt(var + eps), per output channel.
+// The new weights are made when somebody asks for them, one tensor at a time, in double precision.
+#include <algorithm>
+#include <cmath>
+
+#include "device/host_tensor.h"
+#include "replace.h"
+
+namespace ttc {
+namespace {
+
+constexpr std::string_view pass = "fold-batch-norm";
+
+using ttrt::HostTensor;
+
+bool is_batch_norm(const ir::Node& node) {
+  return node.op() == "aten.batch_norm.default" || node.op() == "aten._native_batch_norm_legit_no_training.default" ||
+         node.op() == "aten.native_batch_norm.default" || node.op() == "aten.cudnn_batch_norm.default";
+}
+
+bool is_transposed(const ir::Node& node) {
+  const ir::Arg* flag = node.arg("transposed");
+  return node.op().starts_with("aten.conv_transpose") || (flag && flag->boolean().value_or(false));
+}
+
+bool is_layer(const ir::Node* node) {
+  return node && (node->op().starts_with("aten.conv") || node->op() == "aten._convolution.default" || node->op() == "aten.linear.default");
+}
+
+// A norm and the layer before it, their constants as the file has them.
+struct Fold {
+  ir::Weight kernel;
+  std::optional<ir::Weight> bias, gamma, beta;
+  ir::Weight mean, var;
+  double eps = 1e-5;
+  std::int64_t channels = 0;
+  std::int64_t inner = 1;    // elements of the kernel between one channel and the next
+  std::int64_t group = 0;    // transposed: channels of a group, which the kernel's first dim repeats; 0: plain
+  std::int64_t block = 0;    // transposed: elements of the kernel that belong to a group
+};
+
+std::vector<double> numbers(const ir::Weight& weight) {
+  const auto [owner, data] = weight.storage->load();
+  const HostTensor view{weight.dtype, weight.sizes, weight.strides, std::const_pointer_cast<void>(owner),
+                        const_cast<std::byte*>(data) + weight.storage_offset * size_of(weight.dtype)};   // read only
+  const HostTensor dense = ttrt::contiguous(ttrt::convert(view, DType::f64));
+  return {dense.as<double>(), dense.as<double>() + dense.numel()};
+}
+
+std::vector<std::byte> bytes_of(const std::vector<double>& values, DType dtype) {
+  HostTensor host = ttrt::empty_host(DType::f64, {static_cast<std::int64_t>(values.size())});
+  std::copy(values.begin(), values.end(), host.as<double>());
+  const HostTensor out = ttrt::convert(host, dtype);
+  return {out.data, out.data + out.nbytes()};
+}
+
+std::vector<double> scales(const Fold& fold) {
+  const std::vector<double> var = numbers(fold.var);
+  const std::vector<double> gamma = fold.gamma ? numbers(*fold.gamma) : std::vector<double>(var.size(), 1.0);
+  std::vector<double> out;
+  for (std::size_t i = 0; i < var.size(); ++i) out.push_back(gamma[i] / std::sqrt(var[i] + fold.eps));
+  return out;
+}
+
+std::vector<std::byte> folded_kernel(const Fold& fold) {
+  const std::vector<double> scale = scales(fold);
+  std::vector<double> kernel = numbers(fold.kernel);
+  for (std::size_t i = 0; i < kernel.size(); ++i) {
+    const auto at = static_cast<std::int64_t>(i);
+    const std::int64_t channel = fold.group > 0 ? at / fold.block * fold.group + at / fold.inner % fold.group : at / fold.inner;
+    kernel[i] *= scale[static_cast<std::size_t>(channel)];
+  }
+  return bytes_of(kernel, fold.kernel.dtype);
+}
+
+std::vector<std::byte> folded_bias(const Fold& fold) {
+  const std::vector<double> scale = scales(fold), mean = numbers(fold.mean);
+  const std::vector<double> bias = fold.bias ? numbers(*fold.bias) : std::vector<double>(scale.size(), 0.0);
+  const std::vector<double> beta = fold.beta ? numbers(*fold.beta) : std::vector<double>(scale.size(), 0.0);
+  std::vector<double> out;
+  for (std::size_t i = 0; i < scale.size(); ++i) out.push_back((bias[i] - mean[i]) * scale[i] + beta[i]);
+  return bytes_of(out, fold.kernel.dtype);
+}
+
+class Finder {
+ public:
+  Finder(const PassContext& context, const ir::Node& norm, const ir::Node& layer) : context_(context), norm_(norm), layer_(layer) {}
+
+  Refusal find(Fold& out) {
+    for (std::size_t i = 1; i < norm_.results().size(); ++i)
+      if (norm_.result(i)->has_uses()) return Reason{ReasonCode::MultiUse, "the norm's statistics are used"};
+    if (const ir::Arg* training = norm_.arg("training"); training && training->boolean() != false)
+      return Reason{ReasonCode::Unsupported, "the norm takes the batch's statistics, as in training"};
+    if (layer_.result()->use_count() != 1) return Reason{ReasonCode::MultiUse, "the layer before the norm has other readers"};
+    const auto kernel = constant(layer_.operand(1)), mean = named("running_mean"), var = named("running_var");
+    if (!kernel || !mean || !var) return Reason{ReasonCode::NonConstantWeight, "weights or running statistics are no constants with known bytes"};
+    out.kernel = *kernel;
+    out.mean = *mean;
+    out.var = *var;
+    const std::pair<const ir::Value*, std::optional<ir::Weight>*> optional[] = {
+        {layer_.operand(2), &out.bias}, {value("weight"), &out.gamma}, {value("bias"), &out.beta}};
+    for (const auto& [operand, weight] : optional) {
+      if (!operand) continue;
+      *weight = constant(operand);
+      if (!*weight) return Reason{ReasonCode::NonConstantWeight, "a bias or weight is no constant with known bytes"};
+    }
+    const ir::Arg* eps = norm_.arg("eps") ? norm_.arg("eps") : norm_.arg("epsilon");
+    if (!eps || !eps->number()) return Reason{ReasonCode::Unsupported, "eps is computed at run time"};
+    out.eps = *eps->number();
+    return lay_out(out);
+  }
+
+ private:
+  const ir::Value* value(std::string_view name) const {
+    const ir::Arg* arg = norm_.arg(name);
+    return arg ? arg->value() : nullptr;
+  }
+  std::optional<ir::Weight> named(std::string_view name) const { return constant(value(name)); }
+
+  std::optional<ir::Weight> constant(const ir::Value* operand) const {
+    const ir::Weight* weight = operand ? context_.model.weight_of(operand) : nullptr;
+    if (!weight || !weight->storage || weight->storage->absent() || !is_floating(weight->dtype)) return std::nullopt;
+    for (const ir::GraphOutput& output : context_.model.graph->outputs())
+      if (output.target == ir::weight_input(operand)->target) return std::nullopt;   // state that a run changes
+    return *weight;
+  }
+
+  // Where a channel's elements lie in the kernel.
+  Refusal lay_out(Fold& out) const {
+    const auto& sizes = out.kernel.sizes;
+    const ir::Type& type = layer_.result()->type;
+    const bool linear = layer_.op() == "aten.linear.default";
+    if (!type.has_shape || type.rank() != static_cast<int>(sizes.size()) || (linear && type.rank() != 2))
+      return Reason{ReasonCode::RankUnsupported, "the norm's channels are not the layer's"};
+    out.channels = sizes[0];
+    if (is_transposed(layer_)) {
+      const ir::Arg* groups = layer_.arg("groups");
+      if (!groups || !groups->integer() || *groups->integer() < 1 || sizes[0] % *groups->integer() != 0)
+        return Reason{ReasonCode::Unsupported, "groups are computed at run time"};
+      out.group = sizes[1];
+      out.channels = sizes[1] * *groups->integer();
+      for (std::size_t i = 2; i < sizes.size(); ++i) out.inner *= sizes[i];
+      out.block = out.inner * sizes[1] * (sizes[0] / *groups->integer());
+    } else {
+      for (std::size_t i = 1; i < sizes.size(); ++i) out.inner *= sizes[i];
+    }
+    const auto fits = [&](const ir::Weight& w) { return w.numel() == out.channels; };
+    if (out.kernel.numel() == 0 || !fits(out.mean) || !fits(out.var) || (out.bias && !fits(*out.bias)) ||
+        (out.gamma && !fits(*out.gamma)) || (out.beta && !fits(*out.beta)))
+      return Reason{ReasonCode::Unsupported, "the sizes of weights and statistics differ"};
+    return std::nullopt;
+  }
+
+  const PassContext& context_;
+  const ir::Node& norm_;
+  const ir::Node& layer_;
+};
+
+ir::Value* add_constant(ir::Model& model, const std::string& name, DType dtype, std::vector<std::int64_t> sizes,
+                        std::function<std::vector<std::byte>()> produce) {
+  ir::Weight weight;
+  weight.dtype = dtype;
+  weight.strides = ir::contiguous_strides(sizes);
+  weight.sizes = std::move(sizes);
+  auto storage = std::make_shared<ir::Storage>();
+  storage->bytes = weight.nbytes();
+  storage->produce = std::move(produce);
+  weight.storage = std::move(storage);
+  return model.add_constant(name, std::move(weight));
+}
+
+// The layer with its new weights in the place of both; the norm's other results have no readers.
+void replace(PassContext& context, ir::Node* norm, ir::Node* layer, std::vector<ir::Arg> args) {
+  ir::Node* made = norm->graph()->insert_before(norm, layer->op(), std::move(args));
+  made->provenance = layer->provenance;   // the weights' module names the node
+  made->origins = norm->origins;
+  const std::string name = norm->result()->name;
+  norm->result()->replace_all_uses_with(made->add_result(norm->result()->type));
+  std::vector<std::string> gone{node_name(*norm), node_name(*layer)};
+  norm->graph()->erase(norm);
+  made->result()->name = name;
+  merge_origins(*made, erase_unused({layer}));
+  context.matched(pass, "layer + batch norm", std::move(gone), *made);
+}
+
+bool rewrite(PassContext& context, ir::Node* node) {
+  if (!is_batch_norm(*node)) return false;
+  ir::Node* layer = node->operand(0) ? node->operand(0)->def() : nullptr;
+  if (!is_layer(layer) || layer->graph() != node->graph()) return false;
+  for (const RefusalRecord& known : context.refusals)
+    if (known.pass == pass && known.node == node_name(*node)) return false;
+  Fold fold;
+  Refusal refusal = Finder(context, *node, *layer).find(fold);
+  if (!refusal && context.options.replace.empty()) refusal = user_refusal(context, *node, "tt.batch_norm");
+  if (refusal) {
+    context.refuse(pass, *node, *refusal);
+    return false;
+  }
+  if (!context.allow_rewrite()) return false;
+  const std::string name = ir::weight_input(layer->operand(1))->target;
+  std::vector<ir::Arg> args = layer->args();
+  args.resize(std::max<std::size_t>(args.size(), 3));
+  args[1] = add_constant(context.model, name + ".normed", fold.kernel.dtype, fold.kernel.sizes, [fold] { return folded_kernel(fold); });
+  args[2] = add_constant(context.model, name + ".normed_bias", fold.kernel.dtype, {fold.channels}, [fold] { return folded_bias(fold); });
+  replace(context, node, layer, std::move(args));
+  return true;
+}
+
+bool run(PassContext& context) { return rewrite_all(context, rewrite); }
+
+}  // namespace
+}  // namespace ttc
+
+TTC_REGISTER_PASS({"fold-batch-norm", "Fold batch norms with running statistics into the layer before", ttc::run});
