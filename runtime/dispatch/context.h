@@ -4,8 +4,6 @@
 // word, so no field that influences a choice can be forgotten, and no text is built on the hot path.
 #pragma once
 
-#include <array>
-#include <bit>
 #include <cstdint>
 #include <cstring>
 #include <optional>
@@ -94,7 +92,9 @@ struct SelectionContext {
   std::uint8_t l1_operands = 0;                       // bit 0: the first lies in L1, bit 1: the second
   std::uint8_t has_bias = 0, fused_activation = 0;    // an epilogue that a fused variant takes
   std::uint8_t math_fidelity = 0, fp32_acc = 1, exact_numerics = 0;
-  std::uint8_t reserved[7] = {};
+  std::uint8_t grid_x = 0, grid_y = 0, dram_banks = 0; // of the device; 0: not known
+  std::uint8_t constant_b = 0;                         // the second operand is a constant of the program
+  std::uint8_t reserved[3] = {};
 
   // Every byte takes part.
   std::uint64_t hash() const;
@@ -104,8 +104,12 @@ static_assert(sizeof(SelectionContext) == 224 && std::is_trivially_copyable_v<Se
               "the context has no padding: adjust `reserved`");
 
 inline constexpr std::size_t context_words = sizeof(SelectionContext) / 8;
-using ContextWords = std::array<std::uint64_t, context_words>;
-inline ContextWords words_of(const SelectionContext& context) { return std::bit_cast<ContextWords>(context); }
+// Word i of the block.
+inline std::uint64_t word_of(const SelectionContext& context, std::size_t i) {
+  std::uint64_t word;
+  std::memcpy(&word, reinterpret_cast<const unsigned char*>(&context) + i * 8, 8);
+  return word;
+}
 
 // A context for a call of `operation`, from its inputs (context_inputs.cpp). attention*: query|q, key|k and the options
 // attn_mask|mask, is_causal|causal, dropout_p, scale|softmax_scale, from inputs or extras; shapes are read by axis order

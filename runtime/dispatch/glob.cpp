@@ -24,7 +24,8 @@ std::optional<ClassMatch> match_class(std::string_view pattern, std::size_t at, 
       found = found || (pattern[i] <= c && c <= pattern[i + 2]);
       i += 3;
     } else {
-      found = found || pattern[i++] == c;
+      found = found || pattern[i] == c;
+      ++i;
     }
   }
   return ClassMatch{.matches = found != negated, .end = close + 1};

@@ -127,6 +127,7 @@ std::vector<TensorSpec> infer(const OpCall& call) {
 }
 
 Kernel prepare(const OpCall& call, const PrepareContext& context) {
+  if (context.variant == "unfused" && context.numerics == Numerics::fast) return unfused_attention(shape_of(call));
   return context.numerics == Numerics::exact ? exact_attention(shape_of(call)) : fast_attention(shape_of(call));
 }
 
@@ -165,6 +166,29 @@ Cost cost(const OpCall& call) {
   cost.dram_bytes = bytes_moved(call);
   cost.l1_bytes = static_cast<std::int64_t>(tiles(s.head_dim) + tiles(s.value_dim)) * 8 * tile_bytes(s.q) +
                   16 * tile_bytes(DataType::float32);
+  return cost;
+}
+
+void describe(const OpCall& call, VariantCall& to) {
+  const AttentionShape s = shape_of(call);
+  to.batch = s.batch;
+  to.queries = s.queries;
+  to.keys = s.keys;
+  to.heads = s.heads;
+  to.kv_heads = s.kv_heads;
+  to.head_dim = s.head_dim;
+}
+
+ttc::Refusal supports_unfused(const VariantCall& call) {
+  if (call.exact) return Reason{ReasonCode::Untested, "no recorded results of the three steps in exact numerics"};
+  return std::nullopt;
+}
+
+// Scores and probabilities each go to DRAM and come back.
+Cost unfused_cost(const Cost& usual, const VariantCall& call) {
+  Cost cost = usual;
+  const auto tiles = [](std::int64_t n) { return round_up(std::max<std::int64_t>(n, 1), tile_dim) / tile_dim; };
+  cost.dram_bytes += 4 * std::max<std::int64_t>(call.batch, 1) * std::max<std::int64_t>(call.heads, 1) * tiles(call.queries) * tiles(call.keys) * tile_bytes(DataType::bfloat16);
   return cost;
 }
 
@@ -233,6 +257,13 @@ const OpRecord record{
   %y: f32[1, 2, 1, 64] = aten.scaled_dot_product_attention.default(%q, %k, %v)
   return %y
 })"}},
+    .variants = {{.name = "fused", .summary = "bands of queries against blocks of keys; scores stay in L1", .priority = 80},
+                 {.name = "unfused",
+                  .summary = "product, softmax, product; scores go through DRAM",
+                  .priority = 60,
+                  .supports = supports_unfused,
+                  .cost = unfused_cost}},
+    .describe = describe,
 };
 TTRT_REGISTER_OP(record);
 

@@ -20,5 +20,7 @@ struct AttentionShape {
 // Operands in the order q, k, v, mask.
 Kernel fast_attention(const AttentionShape& shape);
 Kernel exact_attention(const AttentionShape& shape);
+// Fast numerics; holds all scores.
+Kernel unfused_attention(const AttentionShape& shape);
 
 }  // namespace ttrt::ops

@@ -5,6 +5,7 @@
 #include "device/arch.h"
 #include "device/matmul.h"
 #include "ops/activation.h"
+#include "ops/matmul_variants.h"
 #include "ops/rules.h"
 #include "ops/tiles.h"
 
@@ -94,6 +95,7 @@ Kernel prepare(const OpCall& call, const PrepareContext& context) {
   spec.out = infer(call)[0].dtype;
   spec.config = call.compute_config();
   spec.numerics = context.numerics;
+  spec.k_block = variant_k_block(context, spec);
   const int w = call.tensor_index("weight"), b = call.tensor_index("bias");
   if (b >= 0) spec.bias = call.tensors.at(static_cast<std::size_t>(b)).dtype;
   spec.activation = fused_activation(activation, context.numerics, spec.out);
@@ -138,6 +140,15 @@ Cost cost(const OpCall& call) {
   return cost;
 }
 
+void describe(const OpCall& call, VariantCall& to) {
+  const TensorSpec& x = spec_of(call, "x");
+  to.batch = x.batch();
+  to.m = x.rows();
+  to.k = weight_shape(call).first;
+  to.n = weight_shape(call).second;
+  to.constant_b = true;
+}
+
 const OpRecord record{
     .name = "tt.linear",
     .summary = "x times a packed weight, plus bias, through an optional activation",
@@ -173,6 +184,8 @@ const OpRecord record{
   %y: f32[10] = aten.linear.default(%x, $w, $b)
   return %y
 })"}},
+    .variants = matmul_variants(),
+    .describe = describe,
 };
 TTRT_REGISTER_OP(record);
 

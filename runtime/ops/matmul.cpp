@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "device/arch.h"
+#include "ops/matmul_variants.h"
 #include "ops/rules.h"
 #include "ops/tiles.h"
 
@@ -109,6 +110,7 @@ Kernel prepare(const OpCall& call, const PrepareContext& context) {
                   .out = out.dtype};
   spec.config = call.compute_config();
   spec.numerics = context.numerics;
+  spec.k_block = variant_k_block(context, spec);
   const auto matmul = std::make_shared<Matmul>(std::move(spec));
   const DeviceTensor* constant = context.constants.size() > 1 ? context.constants[1] : nullptr;
   const bool fixed = constant != nullptr && s.starts.size() == 1;
@@ -144,6 +146,14 @@ Cost cost(const OpCall& call) {
   cost.dram_bytes = bytes_moved(call);
   cost.l1_bytes = 2 * 8 * tile_bytes(a.dtype) + 4 * tile_bytes(DataType::float32);
   return cost;
+}
+
+void describe(const OpCall& call, VariantCall& to) {
+  const TensorSpec &a = spec_of(call, "a"), &b = spec_of(call, "b");
+  to.batch = a.batch();
+  to.m = a.rows();
+  to.k = a.cols();
+  to.n = call.boolean("transpose_b") ? b.rows() : b.cols();
 }
 
 const OpRecord record{
@@ -195,6 +205,8 @@ const OpRecord record{
   %y: f32[2, 5, 32] = aten.linear.default(%x, %w)
   return %y
 })"}},
+    .variants = matmul_variants(),
+    .describe = describe,
 };
 TTRT_REGISTER_OP(record);
 

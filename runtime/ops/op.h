@@ -58,6 +58,19 @@ struct PrepareContext {
   // Parallel to OpCall::tensors: the tensor where it is a constant of the program, else nullptr. A kernel may turn its
   // bytes into the layout it computes with, once.
   std::span<const DeviceTensor* const> constants;
+  // Which of the record's variants, "" for what the op library takes by itself; and the cores there are.
+  std::string_view variant = {};
+  std::int64_t grid_x = 8, grid_y = 8;
+};
+
+// What of a call and its device decides which variants can serve it. Negative sizes: not known, or the op has no such.
+struct VariantCall {
+  std::int64_t batch = 1, m = -1, k = -1, n = -1;   // matrix products, each of the batch
+  std::int64_t queries = -1, keys = -1, heads = -1, kv_heads = -1, head_dim = -1;
+  DataType a = DataType::bfloat16, b = DataType::bfloat16;
+  bool constant_b = false, exact = false, fp32_acc = true;
+  std::int64_t grid_x = 8, grid_y = 8, dram_banks = 12;
+  std::int64_t l1_bytes = 0;                        // per core, for circular buffers; 0: not known
 };
 
 // ---- the compiler's side ------------------------------------------------------------------------------------------
@@ -138,6 +151,16 @@ struct Cost {
   std::int64_t l1_bytes = 0;   // circular buffers per core
 };
 
+// One of several kernels of an op. They compute the same; how they cut the work differs, and with it what they can take,
+// what they cost, and in exact numerics where sums are rounded.
+struct KernelVariant {
+  std::string_view name, summary;                               // "2d"
+  int priority = 50;                                            // among those that can serve a call; the host has 1
+  ttc::Refusal (*supports)(const VariantCall&) = nullptr;       // nullptr: everything the record supports
+  // The record's cost as this variant has it; nullptr: the same.
+  Cost (*cost)(const Cost& usual, const VariantCall&) = nullptr;
+};
+
 struct OpRecord {
   std::string_view name;       // "tt.softmax"
   std::string_view summary;    // one sentence
@@ -155,6 +178,9 @@ struct OpRecord {
   Cost (*cost)(const OpCall&) = nullptr;
   Tolerance tolerance;
   std::vector<OpCase> cases;
+  // Empty: one kernel, called "device". `describe` fills in the sizes that the variants ask for.
+  std::vector<KernelVariant> variants = {};
+  void (*describe)(const OpCall&, VariantCall&) = nullptr;
 };
 
 const OpRecord* find_op(std::string_view name);                     // nullptr where there is none

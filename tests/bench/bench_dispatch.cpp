@@ -44,6 +44,15 @@ void measure(std::vector<Timed>& all, int rounds) {
   for (Timed& timed : all) std::sort(timed.ns_per_call.begin(), timed.ns_per_call.end());
 }
 
+// What a case adds to another: sorted batch against sorted batch, so minimum meets minimum.
+void subtract(std::vector<Timed>& all) {
+  const std::vector<Timed> whole = all;
+  for (Timed& timed : all)
+    for (const Timed& other : whole)
+      if (!timed.bench.minus.empty() && other.bench.name == timed.bench.minus)
+        for (std::size_t i = 0; i < timed.ns_per_call.size(); ++i) timed.ns_per_call[i] -= other.ns_per_call[i];
+}
+
 void print_json(const std::vector<Timed>& all) {
   nlohmann::ordered_json out;
   for (const char* name : json_names)
@@ -79,6 +88,7 @@ int run(int argc, char** argv) {
   for (BenchCase& bench : cases)
     if (only.empty() || bench.name.find(only) != std::string::npos) all.push_back({std::move(bench)});
   measure(all, rounds);
+  subtract(all);
   json ? print_json(all) : print_text(all);
   return 0;
 }

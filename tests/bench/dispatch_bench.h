@@ -16,6 +16,7 @@ struct BenchCase {
   std::string what;                          // one line for a person
   std::function<void(std::int64_t n)> run;
   double target_ns = 0;                      // 0: none
+  std::string minus = {};                    // the case whose minimum and median are subtracted
 };
 
 // Keeps a value alive for the optimiser.

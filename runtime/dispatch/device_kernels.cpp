@@ -1,0 +1,181 @@
+// See device_kernels.h.
+#include "dispatch/device_kernels.h"
+
+#include <deque>
+#include <limits>
+#include <mutex>
+
+#include "dispatch/table.h"
+
+namespace ttrt::dispatch {
+namespace {
+
+constexpr std::int64_t host_priority = 1, device_priority = 80;
+
+struct Known {
+  std::mutex mutex;
+  std::deque<DeviceKernel> kernels;   // never removed: records point here
+};
+
+Known& known() {
+  static Known* const instance = new Known;
+  return *instance;
+}
+
+// The kernel's own record reaches it as the state of its implementation.
+struct Bound {
+  const DeviceKernel* kernel;
+  Symbol id;
+};
+
+void run_bound(void* state, CallArgs& args) {
+  const auto& bound = *static_cast<Bound*>(state);
+  if (args.payload == nullptr) throw ValueError("kernel '" + bound.id.str() + "' is called by the executor", "device kernels run tensors of a program");
+  static_cast<DeviceCall*>(args.payload)->run_as(*global_kernels().find(bound.id), *bound.kernel);
+}
+
+KernelSpec spec_of(const OpRecord& op, const DeviceKernel& kernel) {
+  KernelSpec spec;
+  spec.id = std::string(op.name) + "." + std::string(kernel.name());
+  spec.operation = op.name;
+  spec.source = kernel.host ? "torch" : "tt";
+  spec.summary = kernel.host ? "in LibTorch, operands read back" : kernel.variant != nullptr ? std::string(kernel.variant->summary) : "on the device";
+  spec.platform = Platform::tt;
+  spec.max_head_dim = std::numeric_limits<std::int64_t>::max();
+  spec.supports_gqa = true;
+  spec.layouts = {AxisOrder::BSHD, AxisOrder::BHSD, AxisOrder::NHD, AxisOrder::HND};
+  spec.deterministic = true;
+  spec.priority = kernel.host ? host_priority : kernel.variant != nullptr ? kernel.variant->priority : device_priority;
+  spec.record = &kernel;
+  if (kernel.variant != nullptr && kernel.variant->supports != nullptr)
+    spec.supports = [supports = kernel.variant->supports](const SelectionContext& context) { return supports(variant_call_of(context)); };
+  spec.impl = KernelImpl(run_bound, std::make_shared<Bound>(Bound{.kernel = &kernel, .id = spec.id}));
+  return spec;
+}
+
+const DeviceKernel& keep(DeviceKernel kernel) {
+  const std::lock_guard lock(known().mutex);
+  return known().kernels.emplace_back(kernel);
+}
+
+void register_op_kernels(const OpRecord& op) {
+  if (op.prepare == nullptr) return;
+  DispatchTable& table = dispatch_table(op.name);
+  const auto add = [&](DeviceKernel kernel, const TablePattern& pattern, bool in_table) {
+    KernelSpec spec = spec_of(op, keep(kernel));
+    if (in_table) table.add(pattern, spec);
+    global_kernels().add(std::move(spec));
+  };
+  const TablePattern on_device{.device = TableDevice::tt, .layout = TableLayout::tile};
+  if (op.variants.empty()) add({.op = &op}, on_device, true);
+  for (const KernelVariant& variant : op.variants) add({.op = &op, .variant = &variant}, on_device, &variant == &op.variants.front());
+  if (op.reference != nullptr) add({.op = &op, .host = true}, {}, true);
+}
+
+std::uint8_t format_of(const TensorSpec* spec) { return spec != nullptr ? static_cast<std::uint8_t>(spec->dtype) : no_dtype; }
+
+QuantFormat quant_of(const OpCall& call) {
+  for (const TensorSpec& spec : call.tensors) {
+    if (spec.dtype == DataType::bfloat8_b) return QuantFormat::bfloat8_b;
+    if (spec.dtype == DataType::bfloat4_b) return QuantFormat::bfloat4_b;
+    if (spec.dtype == DataType::bfloat2_b) return QuantFormat::bfloat2_b;
+  }
+  return QuantFormat::none;
+}
+
+std::uint8_t small(std::int64_t n) { return static_cast<std::uint8_t>(std::min<std::int64_t>(n, 255)); }
+
+void set_operands(SelectionContext& context, const OpCall& call) {
+  if (call.tensors.empty()) return;
+  const TensorSpec& a = call.tensors[0];
+  const TensorSpec* b = call.tensors.size() > 1 ? &call.tensors[1] : nullptr;
+  context.dtype = torch_dtype(a.dtype);
+  context.format_a = format_of(&a);
+  context.format_b = format_of(b);
+  context.memory_a = static_cast<std::uint8_t>(a.memory.layout);
+  context.memory_b = b != nullptr ? static_cast<std::uint8_t>(b->memory.layout) : 0;
+  context.l1_operands = static_cast<std::uint8_t>((a.memory.buffer_type == BufferType::l1 ? 1 : 0) | (b != nullptr && b->memory.buffer_type == BufferType::l1 ? 2 : 0));
+  context.batch_size = a.logical.size() > 1 ? a.logical[0] : 1;
+  if (a.logical.size() > 2) context.seq_len_q = a.rows();
+  context.quant_format = quant_of(call);
+}
+
+}  // namespace
+
+DeviceRecord device_record_of(const ArchProfile& profile) {
+  DeviceRecord device;
+  device.platform = Platform::tt;
+  device.name = profile.name;
+  device.generation = to_string(profile.arch);
+  device.shared_memory = static_cast<std::int32_t>(profile.l1_bytes - profile.l1_reserved);
+  device.memory_total = profile.dram_banks * profile.dram_bank_bytes;
+  return device;
+}
+
+SelectionContext context_of_call(const OpCall& call, const DeviceCallInfo& info) {
+  SelectionContext context;
+  context.operation = call.op->name;
+  context.device = device_record_of(info.profile);
+  context.grid_x = small(info.profile.grid_x);
+  context.grid_y = small(info.profile.grid_y);
+  context.dram_banks = small(info.profile.dram_banks);
+  context.layout = AxisOrder::BHSD;
+  set_operands(context, call);
+  context.constant_b = info.constant_b ? 1 : 0;
+  context.exact_numerics = info.numerics == Numerics::exact ? 1 : 0;
+  const ComputeConfig config = call.compute_config();
+  context.math_fidelity = static_cast<std::uint8_t>(config.math_fidelity);
+  context.fp32_acc = config.fp32_dest_acc_en ? 1 : 0;
+  if (call.op->describe == nullptr) return context;
+  VariantCall sizes;
+  call.op->describe(call, sizes);
+  context.m = sizes.m;
+  context.k = sizes.k;
+  context.n = sizes.n;
+  if (sizes.m >= 0) context.batch_size = sizes.batch;
+  if (sizes.queries >= 0) {
+    context.batch_size = sizes.batch;
+    context.seq_len_q = sizes.queries;
+    context.seq_len_k = sizes.keys;
+    context.num_heads = sizes.heads;
+    context.num_kv_heads = sizes.kv_heads;
+    context.head_dim = sizes.head_dim;
+    context.enable_gqa = sizes.heads != sizes.kv_heads ? 1 : 0;
+  }
+  if (sizes.constant_b) context.constant_b = 1;
+  return context;
+}
+
+VariantCall variant_call_of(const SelectionContext& c) {
+  VariantCall out;
+  out.batch = c.batch_size;
+  out.m = c.m;
+  out.k = c.k;
+  out.n = c.n;
+  out.queries = c.seq_len_q;
+  out.keys = c.seq_len_k;
+  out.heads = c.num_heads;
+  out.kv_heads = c.num_kv_heads;
+  out.head_dim = c.head_dim;
+  if (c.format_a != no_dtype) out.a = static_cast<DataType>(c.format_a);
+  if (c.format_b != no_dtype) out.b = static_cast<DataType>(c.format_b);
+  out.constant_b = c.constant_b != 0;
+  out.exact = c.exact_numerics != 0;
+  out.fp32_acc = c.fp32_acc != 0;
+  if (c.grid_x > 0) out.grid_x = c.grid_x;
+  if (c.grid_y > 0) out.grid_y = c.grid_y;
+  if (c.dram_banks > 0) out.dram_banks = c.dram_banks;
+  out.l1_bytes = c.device.shared_memory;
+  return out;
+}
+
+const DeviceKernel* device_kernel(const KernelSpec& spec) {
+  return spec.impl.function() == run_bound ? static_cast<const DeviceKernel*>(spec.record) : nullptr;
+}
+
+void register_device_kernels() {
+  static const bool once = (watch_ops(register_op_kernels), true);
+  static_cast<void>(once);
+}
+
+}  // namespace ttrt::dispatch

@@ -1,0 +1,127 @@
+// See matmul_variants.h. The choice among 1d and 2d is the op library's for interleaved operands (device/matmul.h,
+// matmul_k_block); which one a call gets by default is therefore unchanged by naming them.
+#include "ops/matmul_variants.h"
+
+#include <algorithm>
+#include <string>
+
+namespace ttrt::ops {
+namespace {
+
+using ttc::Reason;
+using ttc::ReasonCode;
+
+std::int64_t tiles_of(std::int64_t n) { return round_up(std::max<std::int64_t>(n, 1), tile_dim) / tile_dim; }
+std::int64_t share(std::int64_t n, std::int64_t parts) { return (n + parts - 1) / std::max<std::int64_t>(parts, 1); }
+
+struct Tiles {
+  std::int64_t m, k, n;
+  explicit Tiles(const VariantCall& c) : m(tiles_of(c.m)), k(tiles_of(c.k)), n(tiles_of(c.n)) {}
+};
+
+bool narrow(const Tiles& t) {
+  const std::int64_t long_side = std::max(t.m, t.n), short_side = std::min(t.m, t.n);
+  return short_side == 1 || long_side / short_side > 8;
+}
+
+std::int64_t largest_divisor(std::int64_t n, std::int64_t most) {
+  for (std::int64_t d = std::min(n, most); d > 1; --d)
+    if (n % d == 0) return d;
+  return 1;
+}
+
+// Tiles of K a core takes at a time.
+std::int64_t block_1d(std::int64_t kt) { return kt % 2 == 0 ? 2 : 1; }
+std::int64_t block_2d(std::int64_t kt, std::int64_t grid_x) { return kt % grid_x == 0 ? kt / grid_x : 1; }
+std::int64_t block_dram(std::int64_t kt, std::int64_t cores) { return kt % cores == 0 ? kt / cores : largest_divisor(kt, 8); }
+
+// The busiest core's part of the result, in tiles.
+struct PerCore {
+  std::int64_t m, n, k_block;
+};
+PerCore per_core_1d(const VariantCall& c) {
+  const Tiles t(c);
+  const std::int64_t cores = c.grid_x * c.grid_y;
+  if (t.n >= t.m) return {.m = t.m, .n = share(t.n, cores), .k_block = block_1d(t.k)};
+  return {.m = share(t.m, cores), .n = t.n, .k_block = block_1d(t.k)};
+}
+PerCore per_core_2d(const VariantCall& c) {
+  const Tiles t(c);
+  return {.m = share(t.m, c.grid_y), .n = share(t.n, c.grid_x), .k_block = block_2d(t.k, c.grid_x)};
+}
+PerCore per_core_dram(const VariantCall& c) {
+  const Tiles t(c);
+  return {.m = t.m, .n = share(t.n, c.dram_banks), .k_block = block_dram(t.k, c.grid_x * c.grid_y)};
+}
+
+// Bytes of L1: both operands double buffered, the block of the result once, its sums in float32 where Dest has them.
+std::int64_t buffers(const VariantCall& c, const PerCore& p) {
+  const std::int64_t out = tile_bytes(DataType::bfloat16) + (c.fp32_acc ? tile_bytes(DataType::float32) : 0);
+  return 2 * p.k_block * (p.m * tile_bytes(c.a) + p.n * tile_bytes(c.b)) + p.m * p.n * out;
+}
+
+// A core may work through its part of the result in smaller blocks; halves the longer side until they fit.
+PerCore fit(const VariantCall& c, PerCore p) {
+  while (c.l1_bytes > 0 && buffers(c, p) > c.l1_bytes && (p.m > 1 || p.n > 1)) (p.m >= p.n ? p.m : p.n) = share(std::max(p.m, p.n), 2);
+  return p;
+}
+
+ttc::Refusal fits(const VariantCall& c, const PerCore& p) {
+  const std::int64_t bytes = buffers(c, fit(c, p));
+  if (c.l1_bytes <= 0 || bytes <= c.l1_bytes) return std::nullopt;
+  return Reason{ReasonCode::DeviceLimit, "circular buffers for " + std::to_string(p.k_block) + " tiles of K need " + std::to_string(bytes >> 10) + " KiB of L1 a core, there are " +
+                                             std::to_string(c.l1_bytes >> 10)};
+}
+
+bool sizes_known(const VariantCall& c) { return c.m >= 0 && c.k >= 0 && c.n >= 0; }
+
+ttc::Refusal supports_2d(const VariantCall& c) {
+  if (!sizes_known(c)) return std::nullopt;
+  const Tiles t(c);
+  if (narrow(t))
+    return Reason{ReasonCode::Unsupported, "a narrow product (" + std::to_string(t.m) + " x " + std::to_string(t.n) + " tiles) leaves most of the grid idle; 1d serves it"};
+  return fits(c, per_core_2d(c));
+}
+
+ttc::Refusal supports_1d(const VariantCall& c) { return sizes_known(c) ? fits(c, per_core_1d(c)) : std::nullopt; }
+
+ttc::Refusal supports_dram(const VariantCall& c) {
+  if (!c.constant_b) return Reason{ReasonCode::NonConstantWeight, "only a constant weight lies sharded over the DRAM banks"};
+  if (!sizes_known(c)) return std::nullopt;
+  const Tiles t(c);
+  if (c.batch * t.m != 1) return Reason{ReasonCode::Unsupported, "takes one tile of rows, this product has " + std::to_string(c.batch * t.m)};
+  if (c.k % tile_dim != 0) return Reason{ReasonCode::Unsupported, "K = " + std::to_string(c.k) + " is not whole tiles"};
+  if (t.n < c.dram_banks) return Reason{ReasonCode::TooSmall, std::to_string(t.n) + " tiles of columns are fewer than the " + std::to_string(c.dram_banks) + " DRAM banks"};
+  return fits(c, per_core_dram(c));
+}
+
+Cost cost_of(const Cost& usual, const VariantCall& c, const PerCore& p, std::int64_t cores) {
+  const Tiles t(c);
+  Cost cost = usual;
+  // The usual cost spreads the tiles evenly; the busiest core has more.
+  cost.math_cycles *= static_cast<double>(p.m * p.n * cores) / static_cast<double>(t.m * t.n);
+  cost.l1_bytes = buffers(c, fit(c, p));
+  return cost;
+}
+Cost cost_2d(const Cost& usual, const VariantCall& c) { return sizes_known(c) ? cost_of(usual, c, per_core_2d(c), c.grid_x * c.grid_y) : usual; }
+Cost cost_1d(const Cost& usual, const VariantCall& c) { return sizes_known(c) ? cost_of(usual, c, per_core_1d(c), c.grid_x * c.grid_y) : usual; }
+Cost cost_dram(const Cost& usual, const VariantCall& c) { return sizes_known(c) ? cost_of(usual, c, per_core_dram(c), c.grid_x * c.grid_y) : usual; }
+
+}  // namespace
+
+std::vector<KernelVariant> matmul_variants() {
+  return {{.name = "2d", .summary = "rows and columns over the grid, both operands multicast", .priority = 80, .supports = supports_2d, .cost = cost_2d},
+          {.name = "1d", .summary = "one side over all cores, the other operand multicast", .priority = 70, .supports = supports_1d, .cost = cost_1d},
+          {.name = "dram_sharded", .summary = "one tile of rows, the weight from the DRAM bank beside each core", .priority = 60, .supports = supports_dram, .cost = cost_dram}};
+}
+
+std::int64_t variant_k_block(const PrepareContext& context, const MatmulSpec& spec) {
+  const std::int64_t kt = tiles_of(spec.k);
+  // Several matrices that share an operand count as narrow for the library.
+  if (context.variant == "2d") return spec.batch == 1 && spec.b_batch > 1 ? block_1d(kt) : block_2d(kt, context.grid_x);
+  if (context.variant == "1d") return block_1d(kt);
+  if (context.variant == "dram_sharded") return block_dram(kt, context.grid_x * context.grid_y);
+  return 0;
+}
+
+}  // namespace ttrt::ops

@@ -1,0 +1,18 @@
+// How a matrix product is spread over the cores: the op library's program configurations.
+//
+//   2d            rows of tiles over the rows of the grid, columns over its columns; both operands are multicast
+//   1d            one side over all cores, the other operand multicast to all: narrow products
+//   dram_sharded  a band of one tile of rows; each DRAM bank's share of the weight goes to the core beside it: decoding
+// Each fixes the tiles of K between two additions to Dest, so exact numerics differ in the last bits.
+#pragma once
+
+#include "device/matmul.h"
+#include "ops/op.h"
+
+namespace ttrt::ops {
+
+std::vector<KernelVariant> matmul_variants();
+// MatmulSpec::k_block for the variant of this context; 0, the library's own choice, where it names none.
+std::int64_t variant_k_block(const PrepareContext& context, const MatmulSpec& spec);
+
+}  // namespace ttrt::ops
