@@ -11,13 +11,15 @@ namespace ttc {
 namespace {
 
 struct Flags {
-  std::string directory, numerics = "exact";
+  std::string directory, numerics = "exact", against = "recorded";
   ttrt::replay::Options options;
 } flags;
 
 void options(CLI::App& app) {
   app.add_option("dir", flags.directory, "A folder of recorded cases, or one case")->required();
   app.add_option("--numerics", flags.numerics, "exact (default) or fast")->check(CLI::IsMember({"fast", "exact"}));
+  app.add_option("--against", flags.against, "recorded (default), or the distance to exact or fast on the same inputs")
+      ->check(CLI::IsMember({"recorded", "fast", "exact"}));
   app.add_option("--filter", flags.options.filter, "Only cases whose id contains this");
   app.add_option("--max-ulp", flags.options.max_ulp, "Tolerance of exact numerics, in units of the last place")->check(CLI::NonNegativeNumber);
   app.add_option("--pcc", flags.options.min_pcc, "Tolerance of fast numerics")->check(CLI::Range(-1.0, 1.0));
@@ -30,14 +32,21 @@ void print_text(const std::vector<ttrt::replay::CaseResult>& results) {
     ++totals[r.status];
     table.row({r.id, std::string(to_string(r.status)), std::to_string(r.elements), std::to_string(r.mismatches), number_text(r.max_ulp, 4), number_text(r.pcc, 7), r.reason});
   }
-  std::cout << table.text();
+  Table ops({"op", ">cases", ">bit_exact", ">unsupported", ">elements", ">mismatches", ">max_ulp", ">mean_ulp", ">min_pcc"});
+  for (const auto& s : ttrt::replay::summarise(results)) {
+    ops.row({s.op, std::to_string(s.cases), std::to_string(s.bit_exact), std::to_string(s.unsupported), std::to_string(s.elements), std::to_string(s.mismatches), number_text(s.max_ulp, 4),
+             number_text(s.mean_ulp, 4), number_text(s.min_pcc, 7)});
+  }
+  std::cout << table.text() << '\n' << ops.text();
   std::cout << results.size() << " cases";
   for (const auto& [status, count] : totals) std::cout << ", " << count << " " << to_string(status);
   std::cout << '\n';
 }
 
 int run(const Globals& globals) {
-  flags.options.numerics = flags.numerics == "exact" ? ttrt::Numerics::exact : ttrt::Numerics::fast;
+  const auto numerics = [](const std::string& name) { return name == "exact" ? ttrt::Numerics::exact : ttrt::Numerics::fast; };
+  flags.options.numerics = numerics(flags.numerics);
+  if (flags.against != "recorded") flags.options.against = numerics(flags.against);
   const auto results = ttrt::replay::replay_directory(flags.directory, flags.options);
   if (globals.json)
     std::cout << ttrt::replay::report(results).dump(2) << '\n';

@@ -46,7 +46,7 @@ Kernel prepare(const OpCall& call, const PrepareContext& context) {
                        : dispatch<LayerNormRow<true>, float*, std::int64_t, const float*, const float*, float>;
   const auto eps = static_cast<float>(call.number("eps"));
   const bool exact = context.numerics == Numerics::exact;
-  const exact::RowConfig config{.dest = call.boolean("fp32_acc") ? Dest::bits32 : Dest::bits16};
+  const exact::RowConfig config = exact::row_config(call.compute_config());
   return [=, weight = RowOperand(call, context, "weight", 1),
           bias = RowOperand(call, context, "bias", 2)](const KernelArgs& args) {
     const float *w = weight.get(args), *b = bias.get(args);
@@ -75,7 +75,7 @@ const OpRecord record{
     .summary = "Layer normalisation over the last dim",
     .schema =
         "(Tensor x, Tensor? weight=None, Tensor? bias=None, *, int normalized_size, float eps=1e-05, bool "
-        "fp32_acc=True) -> Tensor",
+        "fp32_acc=True, str fidelity=\"HiFi4\", bool approx=False) -> Tensor",
     .lowers = {{"aten.layer_norm.default", lower}, {"aten.native_layer_norm.default", lower}},
     .operands = {{"weight", OperandKind::packed}, {"bias", OperandKind::packed}},
     .packed = {{"weight", Packed::Form::row, norm_row_spec}, {"bias", Packed::Form::row, norm_row_spec}},

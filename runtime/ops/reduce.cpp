@@ -189,7 +189,9 @@ ExactReduce exact_kind(Kind kind) {
 Kernel prepare_kind(const OpCall& call, const PrepareContext& context, Kind kind, float correction) {
   if (all_int32(call)) return prepare_integers(call, kind);
   const TensorSpec& x = spec_of(call, "x");
-  if (context.numerics == Numerics::exact) return exact_reduction(exact_kind(kind), x, dims_of(call), correction);
+  if (context.numerics == Numerics::exact) {
+    return exact_reduction(exact_kind(kind), x, dims_of(call), correction, exact::row_config(call.compute_config()));
+  }
   const std::vector<Step> steps = steps_of(x.logical, dims_of(call));
   const auto in_size = static_cast<std::size_t>(volume(x.logical));
   const auto out_size = [](const Step& s) { return static_cast<std::size_t>(s.outer * s.inner); };
@@ -368,7 +370,9 @@ std::vector<RtValue> reference_cumsum(Reference& aten, const OpCall& call, std::
 
 // ---- records
 
-constexpr std::string_view schema = "(Tensor x, int[] dims, bool keepdim=False) -> Tensor";
+// Fidelity and the width of Dest matter to exact numerics only.
+constexpr std::string_view schema =
+    "(Tensor x, int[] dims, bool keepdim=False, str fidelity=\"HiFi3\", bool fp32_acc=True) -> Tensor";
 
 OpRecord reduction(std::string_view name, std::string_view summary, std::vector<Lowering> lowers) {
   OpRecord record;
@@ -526,7 +530,9 @@ TTRT_REGISTER_OP(amin);
 
 const OpRecord var = [] {
   OpRecord r = reduction("tt.var", "Variance over dims that are neighbours", {{"aten.var.correction", lower_var}});
-  r.schema = "(Tensor x, int[] dims, bool keepdim=False, float correction=1.0) -> Tensor";
+  r.schema =
+      "(Tensor x, int[] dims, bool keepdim=False, float correction=1.0, str fidelity=\"HiFi3\", bool fp32_acc=True) -> "
+      "Tensor";
   r.operands = {};
   r.supports = supports_var;
   r.prepare = prepare_var;

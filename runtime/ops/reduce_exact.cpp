@@ -1,7 +1,7 @@
 // Exact reductions, from the pieces of device/exact_rows.h and in the op library's order.
 //
-// Dims go one after the other, the last first, each step an op of its own with a 32-bit Dest and HiFi3 that leaves a
-// tensor in the input's format; only sums of bfloat16 over some of the dims keep float32 between their steps. A mean
+// Dims go one after the other, the last first, each step an op of its own (by default with a 32-bit Dest and HiFi3)
+// that leaves a tensor in the input's format; only sums of bfloat16 over some of the dims keep float32 between their steps. A mean
 // multiplies by the reciprocal of all it adds, cut to bfloat16, in its first step. The last dim is a row of the matrix
 // unit's product; others are pooled down their columns, but a bfloat16 sum over a dim before the last two adds whole
 // tiles to Dest. A variance is one pass over all its values on the vector unit. Running sums and products are chains of
@@ -16,8 +16,6 @@
 
 namespace ttrt::ops {
 namespace {
-
-constexpr exact::RowConfig config{.dest = Dest::bits32, .fidelity = MathFidelity::HiFi3};
 
 struct Step {
   std::int64_t outer = 1, n = 1, inner = 1;
@@ -38,7 +36,7 @@ void each_line(const Step& s, const float* in, float* out, F f) {
   });
 }
 
-void sum(const Step& s, float scaler, bool tiles, const float* in, float* out) {
+void sum(const Step& s, float scaler, bool tiles, const exact::RowConfig& config, const float* in, float* out) {
   if (!tiles) {
     return each_line(s, in, out, [&](const float* first, std::int64_t n, std::int64_t stride) {
       if (stride == 1) return fpu::sum_row(first, n, scaler, config.dest, config.fidelity);
@@ -70,6 +68,7 @@ void product(const Step& s, DataType dtype, const float* in, float* out) {
 struct Plan {
   ExactReduce kind;
   DataType dtype;
+  exact::RowConfig config;
   std::vector<Step> steps;
   std::size_t size = 0;     // elements of x
   float scaler = 1.0F;      // of the first step
@@ -81,9 +80,9 @@ void run_step(const Plan& p, std::size_t index, const float* in, float* out) {
   const Step& s = p.steps[index];
   switch (p.kind) {
     case ExactReduce::sum:
-      return sum(s, 1.0F, s.whole_tiles && p.dtype == DataType::bfloat16, in, out);
+      return sum(s, 1.0F, s.whole_tiles && p.dtype == DataType::bfloat16, p.config, in, out);
     case ExactReduce::mean:
-      return sum(s, index == 0 ? p.scaler : 1.0F, false, in, out);
+      return sum(s, index == 0 ? p.scaler : 1.0F, false, p.config, in, out);
     case ExactReduce::prod:
       return product(s, p.dtype, in, out);
     case ExactReduce::var:
@@ -94,7 +93,7 @@ void run_step(const Plan& p, std::size_t index, const float* in, float* out) {
     case ExactReduce::amin:
       const auto how = p.kind == ExactReduce::amax ? exact::Reduce::max : exact::Reduce::min;
       return each_line(s, in, out, [&](const float* first, std::int64_t n, std::int64_t stride) {
-        return exact::reduce(how, first, n, stride, config);
+        return exact::reduce(how, first, n, stride, p.config);
       });
   }
 }
@@ -120,8 +119,9 @@ std::vector<Step> steps_of(ExactReduce kind, Shape shape, const std::vector<std:
 
 }  // namespace
 
-Kernel exact_reduction(ExactReduce kind, const TensorSpec& x, const std::vector<std::int64_t>& dims, float correction) {
-  Plan p{.kind = kind, .dtype = x.dtype, .steps = steps_of(kind, x.logical, dims)};
+Kernel exact_reduction(ExactReduce kind, const TensorSpec& x, const std::vector<std::int64_t>& dims, float correction,
+                       const exact::RowConfig& config) {
+  Plan p{.kind = kind, .dtype = x.dtype, .config = config, .steps = steps_of(kind, x.logical, dims)};
   p.size = static_cast<std::size_t>(volume(x.logical));
   std::int64_t count = 1;
   for (const Step& s : p.steps) count *= s.n;

@@ -44,7 +44,7 @@ Kernel prepare(const OpCall& call, const PrepareContext& context) {
                                             : dispatch<RmsNormRow<true>, float*, std::int64_t, const float*, float>;
   const auto eps = static_cast<float>(call.number("eps"));
   const bool exact = context.numerics == Numerics::exact;
-  const exact::RowConfig config{.dest = call.boolean("fp32_acc") ? Dest::bits32 : Dest::bits16};
+  const exact::RowConfig config = exact::row_config(call.compute_config());
   return [=, weight = RowOperand(call, context, "weight", 1)](const KernelArgs& args) {
     const float* w = weight.get(args);
     if (exact) {
@@ -67,7 +67,9 @@ std::vector<RtValue> reference(Reference& aten, const OpCall& call, std::span<co
 const OpRecord record{
     .name = "tt.rms_norm",
     .summary = "Root-mean-square normalisation over the last dim",
-    .schema = "(Tensor x, Tensor? weight=None, *, int normalized_size, float eps=1e-06, bool fp32_acc=True) -> Tensor",
+    .schema =
+        "(Tensor x, Tensor? weight=None, *, int normalized_size, float eps=1e-06, bool fp32_acc=True, "
+        "str fidelity=\"HiFi4\", bool approx=False) -> Tensor",
     .lowers = {{"aten.rms_norm.default", lower}, {"aten._fused_rms_norm.default", lower}},
     .operands = {{"weight", OperandKind::packed}},
     .packed = {{"weight", Packed::Form::row, norm_row_spec}},

@@ -1,4 +1,5 @@
-// tt.softmax and tt.log_softmax: over any dim, shifted by the row's maximum; padding never takes part.
+// tt.softmax and tt.log_softmax: over any dim, shifted by the row's maximum; padding never takes part. Fidelity, the
+// approximate exponential and a softmax that is not stable matter to exact numerics only.
 // Over the last dim bands of rows are worked on in place; over another dim the tensor passes through row-major floats.
 #include "device/exact_rows.h"
 #include "ops/norm.h"
@@ -31,18 +32,12 @@ struct SoftmaxRow {
 using RowFunction = void (*)(float*, std::int64_t, bool);
 
 // What the device's kernel leaves, its steps in device/exact_rows.h.
-template <Dest dest>
-void exact_row(float* row, std::int64_t n, bool safe) {
+void exact_row(float* row, std::int64_t n, bool safe, const exact::RowConfig& config, bool stable) {
   if (safe && std::all_of(row, row + n, [](float x) { return x == -inf_f; })) {
     std::fill(row, row + n, 0.0F);
     return;
   }
-  exact::softmax_row(row, n, {.dest = dest}, true);
-}
-
-template <Dest dest>
-void exact_log_row(float* row, std::int64_t n, bool) {
-  exact::log_softmax_row(row, n, {.dest = dest});
+  exact::softmax_row(row, n, config, stable);
 }
 
 LowerResult lower(const LowerContext& context) {
@@ -68,7 +63,8 @@ std::vector<TensorSpec> infer(const OpCall& call) {
 }
 
 // Softmax over `n` values `inner` apart.
-void strided(const DeviceTensor& in, DeviceTensor& out, std::int64_t dim, RowFunction run, bool safe) {
+template <typename Row>
+void strided(const DeviceTensor& in, DeviceTensor& out, std::int64_t dim, const Row& run) {
   const Shape& shape = in.spec.logical;
   const auto at = static_cast<std::ptrdiff_t>(dim);
   const std::int64_t n = shape[static_cast<std::size_t>(dim)];
@@ -80,38 +76,41 @@ void strided(const DeviceTensor& in, DeviceTensor& out, std::int64_t dim, RowFun
     float* first = values + i / inner * n * inner + i % inner;
     float* row = scratch(2, static_cast<std::size_t>(n));
     for (std::int64_t j = 0; j < n; ++j) row[j] = first[j * inner];
-    run(row, n, safe);
+    run(row, n);
     for (std::int64_t j = 0; j < n; ++j) first[j * inner] = row[j];
   });
   store_rows(values, Rounding::away, out);
 }
 
-Kernel prepare_with(const OpCall& call, RowFunction run, bool safe) {
+// `run` works on one row in place.
+template <typename Row>
+Kernel prepare_with(const OpCall& call, const Row& run) {
   const std::size_t rank = call.tensors.at(0).logical.size();
   const std::int64_t dim = wrap_dim(call, call.integer("dim"), rank);
   if (rank == 0 || dim == static_cast<std::int64_t>(rank) - 1) {
-    return [=](const KernelArgs& args) {
-      for_each_row(*args.in[0], *args.out[0], Rounding::away, [&](float* row, std::int64_t n) { run(row, n, safe); });
-    };
+    return [=](const KernelArgs& args) { for_each_row(*args.in[0], *args.out[0], Rounding::away, run); };
   }
-  return [=](const KernelArgs& args) { strided(*args.in[0], *args.out[0], dim, run, safe); };
+  return [=](const KernelArgs& args) { strided(*args.in[0], *args.out[0], dim, run); };
 }
 
 Kernel prepare(const OpCall& call, const PrepareContext& context) {
-  const bool wide = call.boolean("fp32_acc");
+  const bool wide = call.boolean("fp32_acc"), safe = call.boolean("safe"), stable = call.boolean("stable");
   if (context.numerics == Numerics::exact) {
-    return prepare_with(call, wide ? exact_row<Dest::bits32> : exact_row<Dest::bits16>, call.boolean("safe"));
+    const exact::RowConfig config = exact::row_config(call.compute_config());
+    return prepare_with(call, [=](float* row, std::int64_t n) { exact_row(row, n, safe, config, stable); });
   }
   const RowFunction run = wide ? dispatch<SoftmaxRow<false, false>, float*, std::int64_t, bool>
                                                    : dispatch<SoftmaxRow<false, true>, float*, std::int64_t, bool>;
-  return prepare_with(call, run, call.boolean("safe"));
+  return prepare_with(call, [=](float* row, std::int64_t n) { run(row, n, safe); });
 }
 
 Kernel prepare_log(const OpCall& call, const PrepareContext& context) {
   if (context.numerics == Numerics::exact) {
-    return prepare_with(call, call.boolean("fp32_acc") ? exact_log_row<Dest::bits32> : exact_log_row<Dest::bits16>, false);
+    const exact::RowConfig config = exact::row_config(call.compute_config());
+    return prepare_with(call, [=](float* row, std::int64_t n) { exact::log_softmax_row(row, n, config); });
   }
-  return prepare_with(call, dispatch<SoftmaxRow<true, false>, float*, std::int64_t, bool>, false);
+  constexpr RowFunction run = dispatch<SoftmaxRow<true, false>, float*, std::int64_t, bool>;
+  return prepare_with(call, [](float* row, std::int64_t n) { run(row, n, false); });
 }
 
 std::vector<RtValue> reference(Reference& aten, const OpCall& call, std::span<const RtValue> args) {
@@ -130,7 +129,9 @@ Cost cost(const OpCall& call) { return per_tile_cost(call, 4 * 16.0 + 32 * 20.0)
 const OpRecord softmax{
     .name = "tt.softmax",
     .summary = "Probabilities over one dim",
-    .schema = "(Tensor x, int dim, *, bool fp32_acc=True, bool safe=False) -> Tensor",
+    .schema =
+        "(Tensor x, int dim, *, bool fp32_acc=True, bool safe=False, str fidelity=\"HiFi4\", bool approx=False, "
+        "bool stable=True) -> Tensor",
     .lowers = {{"aten.softmax.int", lower}, {"aten._softmax.default", lower}, {"aten._safe_softmax.default", lower}},
     .operands = {},
     .packed = {},
@@ -171,7 +172,7 @@ TTRT_REGISTER_OP(softmax);
 const OpRecord log_softmax{
     .name = "tt.log_softmax",
     .summary = "Logarithms of probabilities over one dim, without computing the probabilities",
-    .schema = "(Tensor x, int dim, *, bool fp32_acc=True) -> Tensor",
+    .schema = "(Tensor x, int dim, *, bool fp32_acc=True, str fidelity=\"HiFi4\", bool approx=False) -> Tensor",
     .lowers = {{"aten.log_softmax.int", lower_log}, {"aten._log_softmax.default", lower_log}},
     .operands = {},
     .packed = {},

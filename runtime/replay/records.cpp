@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "device/buffer.h"
-#include "device/formats.h"
+#include "device/formats_device.h"
 #include "ir/op_schema.h"
 #include "replay/tiles.h"
 
@@ -116,12 +116,30 @@ Tensor RecordCall::result(Numerics numerics) const {
   return std::get<Tensor>(std::move(outcome));
 }
 
-Outcome record_outcome(const RecordCall& call, const Tensor& expected) {
-  auto result = call.run(Numerics::fast);
+bool RecordCall::has(std::string_view name) const { return schema_of(call_).index_of(name) >= 0; }
+
+void configure(RecordCall& call, const ComputeConfig& config) {
+  if (call.has("fidelity")) call.set("fidelity", std::string(to_string(config.math_fidelity)));
+  if (call.has("fp32_acc")) call.set("fp32_acc", config.fp32_dest_acc_en);
+  if (call.has("approx")) call.set("approx", config.math_approx_mode);
+}
+
+Outcome record_outcome(const RecordCall& call, const Tensor& expected, Numerics numerics) {
+  auto result = call.run(numerics);
   if (auto* reason = std::get_if<ttc::Reason>(&result)) return std::move(*reason);
   auto& tensor = std::get<Tensor>(result);
   if (tensor.dtype == expected.dtype) return Outputs{std::move(tensor.values)};
-  return Outputs{from_tiles(to_tiles(tensor, expected.dtype), expected.dtype, tensor.shape)};
+  const std::vector<std::byte> values = to_tiles(tensor, DataType::float32);
+  const auto count = static_cast<std::int64_t>(values.size()) / tile_bytes(DataType::float32);
+  const std::int64_t size = tile_bytes(expected.dtype);
+  std::vector<std::byte> tiles(static_cast<std::size_t>(count * size));
+  for (std::int64_t t = 0; t < count; ++t) {
+    alignas(64) float tile[tile_elements];
+    unpack_tile(DataType::float32, values.data() + t * tile_bytes(DataType::float32), tile);
+    pack_dest(expected.dtype, dest_of({.fp32_dest_acc_en = tensor.dtype == DataType::float32}), tile,
+              tiles.data() + t * size);
+  }
+  return Outputs{from_tiles(tiles, expected.dtype, tensor.shape)};
 }
 
 }  // namespace ttrt::replay

@@ -17,6 +17,7 @@ class RecordCall {
   RecordCall& tensor(std::string_view name, const Tensor& value);
   RecordCall& tensors(std::string_view name, std::initializer_list<const Tensor*> values);
   RecordCall& set(std::string_view name, OpArg value);
+  bool has(std::string_view name) const;  // an argument of this name
   // The first result, or why the record does not serve this call. Throws ttc::Error on arguments that can never be
   // right.
   std::variant<Tensor, ttc::Reason> run(Numerics numerics) const;
@@ -31,7 +32,9 @@ class RecordCall {
   std::vector<DeviceTensor> operands_;
 };
 
-// The fast result of a record in the format that the case expects, as the one output of a case.
-Outcome record_outcome(const RecordCall& call, const Tensor& expected);
+// The result of a record in the format that the case expects (packed by the device), as the one output of a case.
+Outcome record_outcome(const RecordCall& call, const Tensor& expected, Numerics numerics);
+// The record's own default configuration replaced by the case's, where the record has the literals.
+void configure(RecordCall& call, const ComputeConfig& config);
 
 }  // namespace ttrt::replay

@@ -75,12 +75,14 @@ void compare(const Case& c, const Outputs& outputs, CaseResult& result) {
       const float x = want.values[i], y = outputs[o][i];
       ++result.elements;
       if (word(x) != word(y)) ++result.mismatches;
-      result.max_ulp = std::max(result.max_ulp, ulps(want, i, y));
+      const double distance = ulps(want, i, y);
+      result.max_ulp = std::max(result.max_ulp, distance);
       if (!std::isfinite(x) || !std::isfinite(y)) {
         equal = equal && word(x) == word(y);
         continue;
       }
       equal = equal && x == y;
+      result.sum_ulp += distance;
       result.max_abs = std::max(result.max_abs, std::abs(static_cast<double>(x) - y));
       all.add(scale > 0 ? x / scale : x, scale > 0 ? y / scale : y);
     }
@@ -144,15 +146,53 @@ std::string_view to_string(Status status) {
   return "";
 }
 
+namespace {
+
+Outcome outcome_of(const Case& c, Numerics numerics) {
+  const Runner run = find_runner(c.op);
+  if (run == nullptr) return ttc::Reason{ttc::ReasonCode::Unimplemented, "no op of this name is replayed"};
+  return run(c, numerics);
+}
+
+// Replaces the recorded results by what `numerics` give. A refusal where they do not serve the case.
+ttc::Refusal expect(Case& c, Numerics numerics) {
+  Outcome outcome = outcome_of(c, numerics);
+  if (auto* reason = std::get_if<ttc::Reason>(&outcome)) return std::move(*reason);
+  auto& outputs = std::get<Outputs>(outcome);
+  if (const std::string wrong = check_sizes(c, outputs); !wrong.empty()) throw ttc::bad_file(c.id, wrong);
+  for (std::size_t i = 0; i < outputs.size(); ++i) c.expected[i].values = std::move(outputs[i]);
+  return std::nullopt;
+}
+
+CaseResult run_against(const Case& c, Options options) {
+  Case with = c;
+  const Numerics numerics = *options.against;
+  options.against.reset();
+  CaseResult result;
+  result.id = c.id;
+  result.op = c.op;
+  try {
+    const auto refusal = expect(with, numerics);
+    if (!refusal) return run_case(with, options);
+    result.status = Status::unsupported;
+    result.reason = refusal->text();
+  } catch (const ttc::Error& error) {
+    result.reason = error.what();
+  }
+  return result;
+}
+
+}  // namespace
+
 CaseResult run_case(const Case& c, const Options& options) {
+  if (options.against) return run_against(c, options);
   CaseResult result;
   result.id = c.id;
   result.op = c.op;
   const auto start = std::chrono::steady_clock::now();
-  const Runner run = find_runner(c.op);
-  Outcome outcome = ttc::Reason{ttc::ReasonCode::Unimplemented, "no op of this name is replayed"};
+  Outcome outcome = Outputs{};
   try {
-    if (run != nullptr) outcome = run(c, options.numerics);
+    outcome = outcome_of(c, options.numerics);
   } catch (const ttc::Error& error) {
     result.reason = error.what();
     return result;
@@ -193,6 +233,49 @@ std::vector<CaseResult> replay_directory(const std::string& path, const Options&
   return results;
 }
 
+std::vector<OpSummary> summarise(const std::vector<CaseResult>& results) {
+  std::map<std::string, OpSummary> by_op;
+  for (const CaseResult& r : results) {
+    OpSummary& s = by_op[r.op];
+    s.op = r.op;
+    ++s.cases;
+    s.unsupported += r.status == Status::unsupported;
+    if (r.elements == 0) continue;
+    s.bit_exact += r.bit_exact;
+    s.elements += r.elements;
+    s.mismatches += r.mismatches;
+    s.max_ulp = std::max(s.max_ulp, r.max_ulp);
+    s.mean_ulp += r.sum_ulp;
+    s.min_pcc = std::min(s.min_pcc, r.pcc);
+  }
+  std::vector<OpSummary> out;
+  for (auto& [op, s] : by_op) {
+    if (s.elements > 0) s.mean_ulp /= static_cast<double>(s.elements);
+    out.push_back(std::move(s));
+  }
+  return out;
+}
+
+namespace {
+
+ttc::Json ops_json(const std::vector<CaseResult>& results) {
+  ttc::Json ops = ttc::Json::array();
+  for (const OpSummary& s : summarise(results)) {
+    ops.push_back({{"op", s.op},
+                   {"cases", s.cases},
+                   {"bit_exact", s.bit_exact},
+                   {"unsupported", s.unsupported},
+                   {"elements", s.elements},
+                   {"mismatches", s.mismatches},
+                   {"max_ulp", std::isfinite(s.max_ulp) ? ttc::Json(s.max_ulp) : ttc::Json("inf")},
+                   {"mean_ulp", s.mean_ulp},
+                   {"min_pcc", s.min_pcc}});
+  }
+  return ops;
+}
+
+}  // namespace
+
 ttc::Json report(const std::vector<CaseResult>& results) {
   ttc::Json cases = ttc::Json::array();
   std::int64_t counts[4] = {};
@@ -213,6 +296,7 @@ ttc::Json report(const std::vector<CaseResult>& results) {
     cases.push_back(std::move(one));
   }
   return {{"cases", std::move(cases)},
+          {"ops", ops_json(results)},
           {"totals",
            {{"cases", results.size()},
             {"bit_exact", counts[0]},

@@ -67,11 +67,20 @@ struct CaseResult {
   double max_ulp = 0;  // distance in units of the output format's last place (infinite where one is not finite)
   double pcc = 0;      // over elements finite on both sides; constants: 1 when equal, else 0
   double max_abs = 0;  // the largest difference of those elements
+  double sum_ulp = 0;  // over the elements finite on both sides
   double wall_ms = 0;
+};
+
+// The results of one op's cases together.
+struct OpSummary {
+  std::string op;
+  std::int64_t cases = 0, bit_exact = 0, unsupported = 0, elements = 0, mismatches = 0;
+  double max_ulp = 0, mean_ulp = 0, min_pcc = 1;
 };
 
 struct Options {
   Numerics numerics = Numerics::exact;
+  std::optional<Numerics> against = std::nullopt;  // what these numerics give on a case's inputs, instead of its results
   double max_ulp = 1;       // exact numerics: tolerance of a case that is not bit-exact
   double min_pcc = 0.9995;  // fast numerics: tolerance
   std::string filter;       // only ids that contain it
@@ -81,7 +90,9 @@ Case read_case(const std::string& path);
 CaseResult run_case(const Case& c, const Options& options);
 // Every .safetensors file of a directory (or the one file named), by name. Throws ttc::Error for a bad path or file.
 std::vector<CaseResult> replay_directory(const std::string& path, const Options& options);
-// {"cases": [...], "totals": {...}}
+// By op name. Cases that failed before they gave outputs count as cases only.
+std::vector<OpSummary> summarise(const std::vector<CaseResult>& results);
+// {"cases": [...], "ops": [...], "totals": {...}}
 ttc::Json report(const std::vector<CaseResult>& results);
 
 }  // namespace ttrt::replay

@@ -1,5 +1,5 @@
-// Replay of reductions, softmax, norms and rotary embedding. Exact numerics are those of device/exact_rows.h, row by
-// row; fast numerics are the kernels of the op records.
+// Replay of reductions, softmax, norms and rotary embedding: the op records' kernels, but for the fused rotary embedding,
+// which is no record (exact numerics: device/exact_rows.h; fast numerics: the records that a model's becomes).
 #include <algorithm>
 
 #include "device/exact_rows.h"
@@ -28,7 +28,6 @@ ttc::Refusal last_dim_only(const Case& c) {
 }
 
 // What the op library takes where the caller gives no configuration.
-constexpr ComputeConfig reduce_default{.math_fidelity = MathFidelity::HiFi3, .fp32_dest_acc_en = true};
 constexpr ComputeConfig softmax_default{
     .math_fidelity = MathFidelity::HiFi3, .fp32_dest_acc_en = true, .math_approx_mode = true};
 constexpr ComputeConfig layer_norm_default{.math_fidelity = MathFidelity::HiFi4, .fp32_dest_acc_en = true};
@@ -72,23 +71,11 @@ Outcome reduce(const Case& c, Numerics numerics) {
   if (auto refusal = c.unknown_params({"dim", "keepdim"})) return *refusal;
   if (auto refusal = refuse(c)) return *refusal;
   const Tensor& x = c.input("x");
-  if (numerics == Numerics::fast) {
-    const ttc::Json* dim = ttc::find_member(c.params, "dim");
-    const std::vector<std::int64_t> dims = dim == nullptr ? Shape{} : Shape{ttc::as_int(*dim)};
-    RecordCall call(record_of(kind));
-    return record_outcome(call.tensor("x", x).set("dims", dims).set("keepdim", true), c.expected.at(0));
-  }
-  if (auto refusal = last_dim_only(c)) return *refusal;
-  const RowConfig config = exact::row_config(c.config.value_or(reduce_default));
-  const Extent e = extent_of(x.shape);
-  std::vector<float> out;
-  for (std::int64_t r = 0; r < e.batch * e.rows; ++r) {
-    out.push_back(exact::reduce(kind, x.values.data() + r * e.cols, e.cols, 1, config));
-  }
-  // One column of results, in whatever shape the case has them.
-  Tensor column = c.expected.at(0);
-  column.shape = {e.batch * e.rows, 1};
-  return Outputs{packed(out, column, config.dest)};
+  const ttc::Json* dim = ttc::find_member(c.params, "dim");
+  const std::vector<std::int64_t> dims = dim == nullptr ? Shape{} : Shape{ttc::as_int(*dim)};
+  RecordCall call(record_of(kind));
+  if (c.config) configure(call, *c.config);
+  return record_outcome(call.tensor("x", x).set("dims", dims).set("keepdim", true), c.expected.at(0), numerics);
 }
 
 // An index is the same with either numerics.
@@ -111,48 +98,31 @@ Outcome softmax(const Case& c, Numerics numerics) {
   if (auto refusal = last_dim_only(c)) return *refusal;
   const ttc::Json* flag = ttc::find_member(c.params, "numeric_stable");
   const bool stable = flag == nullptr || ttc::as_bool(*flag);
-  const RowConfig config = exact::row_config(c.config.value_or(softmax_default));
-  if (numerics == Numerics::fast) {
-    RecordCall call("tt.softmax");
-    call.tensor("x", c.input("x")).set("dim", std::int64_t{-1}).set("fp32_acc", config.dest == Dest::bits32);
-    return record_outcome(call, c.expected.at(0));
-  }
-  const Extent e = extent_of(c.input("x").shape);
-  std::vector<float> values = c.input("x").values;
-  for (std::int64_t r = 0; r < e.batch * e.rows; ++r) {
-    exact::softmax_row(values.data() + r * e.cols, e.cols, config, stable);
-  }
-  return Outputs{packed(values, c.expected.at(0), config.dest)};
-}
-
-Outcome fast_norm(const Case& c, const exact::Norm& norm, const RowConfig& config) {
-  const Tensor& x = c.input("x");
-  RecordCall call(norm.rms ? "tt.rms_norm" : "tt.layer_norm");
-  call.tensor("x", x).set("normalized_size", extent_of(x.shape).cols).set("eps", static_cast<double>(norm.epsilon));
-  call.set("fp32_acc", config.dest == Dest::bits32);
-  if (norm.weight != nullptr) call.tensor("weight", *c.find("w"));
-  if (norm.bias != nullptr && !norm.rms) call.tensor("bias", *c.find("b"));
-  return record_outcome(call, c.expected.at(0));
+  RecordCall call("tt.softmax");
+  configure(call, c.config.value_or(softmax_default));
+  call.tensor("x", c.input("x")).set("dim", std::int64_t{-1}).set("stable", stable);
+  return record_outcome(call, c.expected.at(0), numerics);
 }
 
 Outcome norm(const Case& c, Numerics numerics, bool rms) {
   if (auto refusal = c.unknown_params({"epsilon"})) return *refusal;
   if (auto refusal = refuse(c)) return *refusal;
-  const RowConfig config = exact::row_config(c.config.value_or(rms ? rms_norm_default : layer_norm_default));
-  const Extent e = extent_of(c.input("x").shape);
-  exact::Norm norm{.rms = rms, .epsilon = static_cast<float>(default_epsilon)};
-  const ttc::Json* epsilon = ttc::find_member(c.params, "epsilon");
-  if (epsilon != nullptr && epsilon->is_number()) norm.epsilon = static_cast<float>(ttc::as_double(*epsilon));
-  for (const char* name : {"w", "b"}) {
-    const Tensor* t = c.find(name);
+  const Tensor& x = c.input("x");
+  const std::int64_t width = extent_of(x.shape).cols;
+  const ttc::Json* given = ttc::find_member(c.params, "epsilon");
+  const double epsilon = given != nullptr && given->is_number() ? ttc::as_double(*given) : default_epsilon;
+  RecordCall call(rms ? "tt.rms_norm" : "tt.layer_norm");
+  configure(call, c.config.value_or(rms ? rms_norm_default : layer_norm_default));
+  call.tensor("x", x).set("normalized_size", width).set("eps", epsilon);
+  for (const auto& [input, argument] : {std::pair{"w", "weight"}, std::pair{"b", "bias"}}) {
+    const Tensor* t = c.find(input);
     if (t == nullptr) continue;
-    if (volume(t->shape) != e.cols) return ttc::Reason{ttc::ReasonCode::Unsupported, "a weight is one row of N values"};
-    (name[0] == 'w' ? norm.weight : norm.bias) = t->values.data();
+    if (volume(t->shape) != width || !call.has(argument)) {
+      return ttc::Reason{ttc::ReasonCode::Unsupported, "weight and bias are rows of N values; rms_norm has no bias"};
+    }
+    call.tensor(argument, *t);
   }
-  if (numerics == Numerics::fast) return fast_norm(c, norm, config);
-  std::vector<float> values = c.input("x").values;
-  for (std::int64_t r = 0; r < e.batch * e.rows; ++r) exact::norm_row(values.data() + r * e.cols, e.cols, norm, config);
-  return Outputs{packed(values, c.expected.at(0), config.dest)};
+  return record_outcome(call, c.expected.at(0), numerics);
 }
 
 Outcome layer_norm(const Case& c, Numerics numerics) { return norm(c, numerics, false); }
@@ -179,7 +149,7 @@ Outcome fast_rotary(const Tensor& x, const Tensor& cos, const Tensor& sin, const
   const Tensor turned = RecordCall("tt.concat").tensors("xs", {&high, &low}).set("dim", std::int64_t{-1}).result(fast);
   const Tensor along = binary("tt.mul", x, first_rows(cos, rows));
   const Tensor across = binary("tt.mul", turned, first_rows(sin, rows));
-  return record_outcome(RecordCall("tt.add").tensor("a", along).tensor("b", across), expected);
+  return record_outcome(RecordCall("tt.add").tensor("a", along).tensor("b", across), expected, fast);
 }
 
 Outcome rotary(const Case& c, Numerics numerics) {

@@ -1,18 +1,14 @@
 // Replay of attention and of whole blocks: several ops in a row, each leaving a bfloat16 tensor, as a model runs them.
-// Fast numerics are the kernels of the op records.
+// Products run on the matrix unit directly, everything else through the op records.
 #include <cmath>
 
-#include "device/exact_attention.h"
 #include "device/matmul.h"
-#include "device/sfpu.h"
 #include "replay/records.h"
 #include "replay/replay.h"
 #include "replay/tiles.h"
 
 namespace ttrt::replay {
 namespace {
-
-using exact::RowConfig;
 
 ttc::Refusal refuse(const Case& c) {
   for (const Tensor& t : c.inputs) {
@@ -36,39 +32,18 @@ ttc::Refusal refuse_attention(const Case& c) {
   return ttc::Reason{ttc::ReasonCode::Unsupported, "the operands' shapes do not fit"};
 }
 
-std::vector<float> packed(std::vector<float> values) {
-  for (float& v : values) v = round_bf16_away(v);
-  return values;
-}
-
 Outcome attention(const Case& c, Numerics numerics) {
   if (auto refusal = c.unknown_params({"is_causal", "q_chunk", "k_chunk"})) return *refusal;
   if (auto refusal = refuse(c)) return *refusal;
   if (auto refusal = refuse_attention(c)) return *refusal;
   const Tensor &q = c.input("q"), &k = c.input("k"), &v = c.input("v");
-  const exact::AttentionShape shape{q.shape[2], k.shape[2], q.shape[3], v.shape[3]};
   const ttc::Json* flag = ttc::find_member(c.params, "is_causal");
   const bool causal = flag != nullptr && ttc::as_bool(*flag);
-  if (causal && shape.queries != shape.keys) return ttc::Reason{ttc::ReasonCode::Unsupported, "causal and not square"};
-  if (numerics == Numerics::fast) {
-    const ComputeConfig config = c.config.value_or(ComputeConfig{});
-    RecordCall call("tt.attention");
-    call.tensor("q", q).tensor("k", k).tensor("v", v).set("is_causal", causal);
-    call.set("fidelity", std::string(to_string(config.math_fidelity))).set("fp32_acc", config.fp32_dest_acc_en);
-    return record_outcome(call, c.expected.at(0));
-  }
-  const float scale = 1.0F / std::sqrt(static_cast<float>(shape.width));
-  const RowConfig config = exact::row_config(c.config.value_or(ComputeConfig{}));
-  std::vector<float> out(static_cast<std::size_t>(q.shape[0] * q.shape[1] * shape.queries * shape.value_width));
-  const std::int64_t group = q.shape[1] / k.shape[1];
-  for (std::int64_t h = 0; h < q.shape[0] * q.shape[1]; ++h) {
-    const std::int64_t kv = h / group;
-    exact::attention_head(q.values.data() + h * shape.queries * shape.width,
-                          k.values.data() + kv * shape.keys * shape.width,
-                          v.values.data() + kv * shape.keys * shape.value_width, shape, scale, causal, config,
-                          out.data() + h * shape.queries * shape.value_width);
-  }
-  return Outputs{packed(out)};
+  if (causal && q.shape[2] != k.shape[2]) return ttc::Reason{ttc::ReasonCode::Unsupported, "causal and not square"};
+  RecordCall call("tt.attention");
+  configure(call, c.config.value_or(ComputeConfig{}));
+  call.tensor("q", q).tensor("k", k).tensor("v", v).set("is_causal", causal);
+  return record_outcome(call, c.expected.at(0), numerics);
 }
 
 [[noreturn]] void misfit(const char* what) { throw ttc::Error(ttc::Exit::bad_file, "", what); }
@@ -86,7 +61,6 @@ struct Block {
 
   Block(const Case& block, Numerics wanted)
       : c(block), numerics(wanted), config(block.config.value_or(ComputeConfig{})) {}
-  bool fast() const { return numerics == Numerics::fast; }
 
   Tensor matmul(const Tensor& a, const Tensor& b, const Tensor* bias, const Activation& activation) const {
     const Extent ea = extent_of(a.shape), eb = extent_of(b.shape);
@@ -114,70 +88,28 @@ struct Block {
 
   Tensor norm(const Tensor& x, bool rms, float epsilon) const {
     const Tensor* bias = c.find("bt");
-    if (fast()) {
-      RecordCall call(rms ? "tt.rms_norm" : "tt.layer_norm");
-      call.tensor("x", x).tensor("weight", c.input("g")).set("normalized_size", x.shape.back());
-      if (bias != nullptr && !rms) call.tensor("bias", *bias);
-      call.set("eps", static_cast<double>(epsilon)).set("fp32_acc", config.fp32_dest_acc_en);
-      return call.result(numerics);
-    }
-    const exact::Norm norm{rms, epsilon, c.input("g").values.data(), bias == nullptr ? nullptr : bias->values.data()};
-    const Extent e = extent_of(x.shape);
-    if (static_cast<std::int64_t>(c.input("g").values.size()) != e.cols) misfit("a block's weight does not fit");
-    Tensor out = x;
-    for (std::int64_t r = 0; r < e.batch * e.rows; ++r) {
-      exact::norm_row(out.values.data() + r * e.cols, e.cols, norm, exact::row_config(config));
-    }
-    out.values = packed(std::move(out.values));
-    return out;
+    RecordCall call(rms ? "tt.rms_norm" : "tt.layer_norm");
+    configure(call, config);
+    call.tensor("x", x).tensor("weight", c.input("g")).set("normalized_size", x.shape.back());
+    if (bias != nullptr && !rms) call.tensor("bias", *bias);
+    return call.set("eps", static_cast<double>(epsilon)).result(numerics);
   }
 
-  // The elementwise ops have no configuration: 16-bit Dest.
   Tensor add(const Tensor& a, const Tensor& b) const {
-    if (fast()) return RecordCall("tt.add").tensor("a", a).tensor("b", b).result(numerics);
-    if (a.values.size() != b.values.size()) misfit("a block's sum does not fit");
-    Tensor out = a;
-    fpu::add(a.values.data(), b.values.data(), out.values.data(), volume(a.shape), Dest::bits16);
-    out.values = packed(std::move(out.values));
-    return out;
+    return RecordCall("tt.add").tensor("a", a).tensor("b", b).result(numerics);
   }
   Tensor multiply(const Tensor& a, const Tensor& b) const {
-    if (fast()) return RecordCall("tt.mul").tensor("a", a).tensor("b", b).result(numerics);
-    if (a.values.size() != b.values.size()) misfit("a block's product does not fit");
-    Tensor out = a;
-    for (std::size_t i = 0; i < out.values.size(); ++i) out.values[i] = product(a.values[i], b.values[i]);
-    return out;
+    return RecordCall("tt.mul").tensor("a", a).tensor("b", b).result(numerics);
   }
-  // A Python number becomes a bfloat16 operand.
   Tensor scale(const Tensor& a, float by) const {
-    if (fast()) return RecordCall("tt.mul").tensor("a", a).set("scalar", static_cast<double>(by)).result(numerics);
-    const float rounded = product(by, 1.0F);
-    Tensor out = a;
-    for (float& v : out.values) v = product(v, rounded);
-    return out;
+    return RecordCall("tt.mul").tensor("a", a).set("scalar", static_cast<double>(by)).result(numerics);
   }
-  Tensor silu(const Tensor& x) const {
-    if (fast()) return RecordCall("tt.silu").tensor("x", x).result(numerics);
-    Tensor out = x;
-    sfpu::run(sfpu::Function::silu, {}, Dest::bits16, out.values);
-    return out;
-  }
-  // Over the last dim, with the op's own default configuration.
+  Tensor silu(const Tensor& x) const { return RecordCall("tt.silu").tensor("x", x).result(numerics); }
+  // Over the last dim, with the op library's own default configuration.
   Tensor softmax(const Tensor& x) const {
-    if (fast()) return RecordCall("tt.softmax").tensor("x", x).set("dim", std::int64_t{-1}).result(numerics);
-    constexpr RowConfig own{.dest = Dest::bits32, .fidelity = MathFidelity::HiFi3, .approx = true};
-    Tensor out = x;
-    const Extent e = extent_of(x.shape);
-    for (std::int64_t r = 0; r < e.batch * e.rows; ++r) {
-      exact::softmax_row(out.values.data() + r * e.cols, e.cols, own, true);
-    }
-    out.values = packed(std::move(out.values));
-    return out;
-  }
-  // On the vector unit, rounded to nearest even.
-  static float product(float a, float b) {
-    const auto u = std::bit_cast<std::uint32_t>(exact::vector_product(a, b, Dest::bits32));
-    return std::bit_cast<float>((u + 0x7FFF + ((u >> 16) & 1)) & 0xFFFF0000);
+    RecordCall call("tt.softmax");
+    configure(call, {.math_fidelity = MathFidelity::HiFi3, .fp32_dest_acc_en = true, .math_approx_mode = true});
+    return call.tensor("x", x).set("dim", std::int64_t{-1}).result(numerics);
   }
 
   Tensor heads(const Tensor& qkv, int which, std::int64_t count, bool transposed) const {

@@ -81,6 +81,32 @@ TEST_CASE("fast numerics stay within the correlation limit of every recorded cas
   }
 }
 
+TEST_CASE("the distance between fast and exact numerics is measured on the recorded inputs, per op") {
+  Options options;
+  options.numerics = Numerics::fast;
+  options.against = Numerics::exact;
+  const auto results = replay_directory(golden, options);
+  for (const CaseResult& r : results) {
+    INFO(r.id << " pcc " << r.pcc << " " << r.reason);
+    CHECK(r.status != Status::unsupported);
+    CHECK(r.pcc >= 0.9995);
+  }
+  const auto ops = summarise(results);
+  const auto of = [&](const std::string& op) {
+    return *std::find_if(ops.begin(), ops.end(), [&](const OpSummary& s) { return s.op == op; });
+  };
+  CHECK(of("permute").bit_exact == of("permute").cases);
+  CHECK(of("permute").max_ulp == 0);
+  CHECK(of("matmul").mismatches > 0);
+  CHECK(of("matmul").min_pcc < 1);
+  CHECK(of("matmul").mean_ulp > 0);
+  CHECK(of("add").max_ulp <= 1);
+  CHECK(report(results)["ops"].size() == ops.size());
+
+  options.numerics = Numerics::exact;
+  for (const CaseResult& r : replay_directory(golden, options)) CHECK(r.bit_exact);
+}
+
 TEST_CASE("a result is judged by its distance") {
   TempDir dir;
   write_case(dir.path / "equal.safetensors", "add", ttc::Json::object(), {3, 4, 5, 6});
