@@ -127,15 +127,21 @@ class Walk {
 
   // ---- the device's side
 
-  DataType format_for(OperandKind kind) const {
-    if (kind == OperandKind::index) return DataType::int32;
+  DataType format_for(OperandKind kind, DType dtype) const {
+    if (kind == OperandKind::index || ttc::is_integral(dtype)) return DataType::int32;
     return config_.activation;
+  }
+
+  // The device's values as float32, integers by way of int64.
+  static HostTensor as_floats(const DeviceTensor& tensor) {
+    if (is_float_format(tensor.spec.dtype)) return to_host(tensor, DType::f32);
+    return convert(to_host(tensor, DType::i64), DType::f32);
   }
 
   DeviceTensor upload(const HostTensor& host, OperandKind kind) {
     TensorSpec spec;
     spec.logical = host.sizes;
-    spec.dtype = format_for(kind);
+    spec.dtype = format_for(kind, host.dtype);
     const bool is_mask = host.dtype == DType::boolean && is_float_format(spec.dtype);
     return to_device(is_mask ? convert(host, DType::f32) : host, device_, spec);
   }
@@ -186,6 +192,8 @@ class Walk {
         } else if (rule.form == Packed::Form::row) {
           host.sizes = {1, host.sizes.at(0)};
           host.strides = {0, 1};
+        } else if (rule.form == Packed::Form::arranged) {
+          host = rule.arrange(host, call.tensors[i]);
         }
         host = contiguous(host);
         inputs_[i] = to_device(host, device_, call.tensors[i]);
@@ -198,6 +206,8 @@ class Walk {
         } else if (rule.form == Packed::Form::row) {
           held.sizes = {held.sizes.at(1)};
           held.strides = {1};
+        } else if (rule.form == Packed::Form::arranged) {
+          held = rule.restore(held, states_.at(value).aten.sizes);
         }
         states_.at(value).aten = contiguous(held);
       }
@@ -243,7 +253,7 @@ class Walk {
       for (const auto& [name, value] : packed_) constant = constant || call.tensor_index(name) == static_cast<int>(i);
       constants.push_back(constant ? &inputs_[i] : nullptr);
     }
-    const Kernel kernel = record.prepare(call, {.numerics = Numerics::fast, .constants = constants});
+    const Kernel kernel = record.prepare(call, {.numerics = config_.numerics, .constants = constants});
     if (!kernel) {
       result_.refusals.push_back(std::string(record.name) + ": no kernel");
       return false;
@@ -351,13 +361,14 @@ class Walk {
     output.expected = convert(state.aten, DType::f32);
     output.reference = convert(host_of(state.reference), DType::f32);
     const DeviceTensor& tensor = state.device.value();
-    output.device = to_host(tensor, DType::f32);
+    output.device = as_floats(tensor);
     const auto* bytes = tensor.data();
     output.bytes.assign(bytes, bytes + tensor.spec.nbytes());
     TensorSpec whole = tensor.spec;
     whole.logical = tensor.spec.padded();
-    HostTensor all = empty_host(DType::f32, whole.logical);
+    HostTensor all = empty_host(is_float_format(whole.dtype) ? DType::f32 : DType::i64, whole.logical);
     untilize_to_host(whole, bytes, all);
+    all = convert(all, DType::f32);
     const std::int64_t rows = tensor.spec.rows(), cols = tensor.spec.cols(), height = whole.rows(),
                        width = whole.cols();
     for (std::int64_t i = 0; i < all.numel(); ++i) {
@@ -384,7 +395,7 @@ class Walk {
 std::string to_string(const Config& config) {
   return "activations " + std::string(ttrt::to_string(config.activation)) + ", weights " +
          std::string(ttrt::to_string(config.weight)) + ", " + std::string(ttrt::to_string(config.fidelity)) +
-         (config.fp32_acc ? "" : ", 16-bit Dest");
+         (config.fp32_acc ? "" : ", 16-bit Dest") + (config.numerics == Numerics::exact ? ", exact" : "");
 }
 
 CaseRun run_case(const OpCase& c, const Config& config, Device& device) { return Walk(c, config, device).run(); }

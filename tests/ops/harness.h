@@ -19,6 +19,7 @@ struct Config {
   DataType weight = DataType::bfloat16;
   MathFidelity fidelity = MathFidelity::HiFi4;
   bool fp32_acc = true;
+  Numerics numerics = Numerics::fast;
 };
 std::string to_string(const Config& config);
 

@@ -1,0 +1,237 @@
+// Exact kernels of op records: every record has one, agrees with ATen within what the device's arithmetic costs, leaves
+// clean padding and gives the same bits on every instruction set; and what only exact numerics do.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "cpu_op.h"
+#include "device/cpu.h"
+#include "harness.h"
+#include "ir/op_schema.h"
+#include "tests/catch.h"
+
+using namespace ttrt;
+using namespace ttrt::test;
+
+namespace {
+
+constexpr float inf = std::numeric_limits<float>::infinity();
+
+Device& device() {
+  static const std::shared_ptr<Device> shared = [] {
+    install_torch_schemas();
+    auto made = create_device(Arch::wormhole, 2);
+    initialize_device(*made);
+    return made;
+  }();
+  return *shared;
+}
+
+// Functions that the vector unit's model lacks.
+bool may_refuse(const OpRecord& record, const OpCase& c) {
+  static const std::set<std::string_view> functions{"tt.acos", "tt.asin",      "tt.atan", "tt.cosh", "tt.sinh",
+                                                    "tt.pow",  "tt.remainder", "tt.fmod", "tt.round"};
+  if (functions.contains(record.name)) return true;
+  // Powers other than a few, and elu with scales.
+  return record.name == "tt.pow_scalar" || (record.name == "tt.elu" && c.name.find("scale") != std::string_view::npos);
+}
+
+std::vector<Config> configs_of(const OpRecord& record) {
+  std::vector<Config> out{{.numerics = Numerics::exact},
+                          {.activation = DataType::float32, .numerics = Numerics::exact}};
+  if (record.schema.find("bool fp32_acc") != std::string_view::npos)
+    out.push_back({.fp32_acc = false, .numerics = Numerics::exact});
+  return out;
+}
+
+// 16-bit sums round at every step, and float32 operands of the matrix unit have 10 mantissa bits.
+double least_pcc(const OpRecord& record, const Config& config) {
+  if (!config.fp32_acc) return std::min(record.tolerance.pcc, 0.998);
+  return std::min(record.tolerance.pcc, 0.9995);
+}
+
+DeviceTensor upload(const std::vector<float>& values, Shape shape, DataType dtype = DataType::bfloat16) {
+  HostTensor host = empty_host(DType::f32, std::move(shape));
+  std::copy(values.begin(), values.end(), host.as<float>());
+  TensorSpec spec;
+  spec.logical = host.sizes;
+  spec.dtype = dtype;
+  return to_device(host, device(), spec);
+}
+
+// A call with the schema's defaults; tensors are the first arguments.
+struct Call {
+  OpCall call;
+  std::vector<DeviceTensor> in;
+
+  Call(std::string_view op, std::vector<DeviceTensor> tensors) : in(std::move(tensors)) {
+    call.op = find_op(op);
+    const auto* schema = ttc::ir::find_schema(op);
+    for (std::size_t i = 0; i < schema->args.size(); ++i) {
+      if (i < in.size()) {
+        call.args.emplace_back(TensorRef{static_cast<int>(i)});
+        call.tensors.push_back(in[i].spec);
+        continue;
+      }
+      call.args.emplace_back();
+      const auto& given = schema->args[i].default_value;
+      if (!given || given->is_none()) continue;
+      if (const auto* b = given->get_if<bool>()) call.args.back() = *b;
+      if (const auto* n = given->get_if<std::int64_t>()) call.args.back() = *n;
+      if (const auto* d = given->get_if<double>()) call.args.back() = *d;
+      if (const auto* s = given->get_if<std::string>()) call.args.back() = *s;
+    }
+  }
+  Call& set(std::string_view name, OpArg value) {
+    call.args[static_cast<std::size_t>(ttc::ir::find_schema(call.op->name)->index_of(name))] = std::move(value);
+    return *this;
+  }
+  std::vector<float> run(Numerics numerics = Numerics::exact) const {
+    std::vector<const DeviceTensor*> pointers, constants(in.size(), nullptr);
+    for (const DeviceTensor& tensor : in) pointers.push_back(&tensor);
+    const Kernel kernel = call.op->prepare(call, {.numerics = numerics, .constants = constants});
+    REQUIRE(kernel);
+    DeviceTensor out = allocate(device(), call.op->infer(call).at(0));
+    DeviceTensor* outs[] = {&out};
+    kernel({.in = pointers, .out = outs});
+    const HostTensor host = to_host(out, DType::f32);
+    return {host.as<float>(), host.as<float>() + host.numel()};
+  }
+};
+
+std::vector<float> waves(std::int64_t n, float step) {
+  std::vector<float> out(static_cast<std::size_t>(n));
+  for (std::size_t i = 0; i < out.size(); ++i) out[i] = std::sin(static_cast<float>(i) * step);
+  return out;
+}
+
+double largest_difference(const std::vector<float>& a, const std::vector<float>& b) {
+  REQUIRE(a.size() == b.size());
+  double worst = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) worst = std::max(worst, std::abs(static_cast<double>(a[i]) - b[i]));
+  return worst;
+}
+
+}  // namespace
+
+TEST_CASE("every case of every record runs exact and agrees with ATen") {
+  for (const OpRecord* record : all_ops()) {
+    for (const OpCase& c : record->cases) {
+      for (const Config& config : configs_of(*record)) {
+        INFO(record->name << " / " << c.name << " / " << to_string(config));
+        CaseRun run;
+        REQUIRE_NOTHROW(run = run_case(c, config, device()));
+        if (run.outputs.empty() && may_refuse(*record, c)) continue;
+        REQUIRE_FALSE(run.outputs.empty());
+        for (const Output& output : run.outputs) {
+          CHECK(output.padding_is_zero);
+          CHECK(pcc(output.device, output.expected) >= least_pcc(*record, config) - 1e-12);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("exact kernels give the same bits on every instruction set") {
+  for (const OpRecord* record : all_ops()) {
+    const OpCase& c = record->cases.front();
+    INFO(record->name << " / " << c.name);
+    const Config config{.numerics = Numerics::exact};
+    const CaseRun best = run_case(c, config, device());
+    for (const Isa level : {Isa::portable, Isa::avx2}) {
+      const ScopedIsa lowered(level);
+      const CaseRun other = run_case(c, config, device());
+      REQUIRE(other.outputs.size() == best.outputs.size());
+      for (std::size_t i = 0; i < best.outputs.size(); ++i) CHECK(other.outputs[i].bytes == best.outputs[i].bytes);
+    }
+  }
+}
+
+TEST_CASE("a sum's operand is shifted within 11 bits, so that it rounds twice") {
+  // 1 + (2^-8 + 2^-12) is nearest to 1 + 2^-7. The matrix unit shifts the small operand by 8 of 11 bits first.
+  const DeviceTensor one = upload({1.0F}, {1, 1}), small = upload({0.00390625F + 0.000244140625F}, {1, 1});
+  CHECK(Call("tt.add", {one, small}).run().at(0) == 1.0078125F);
+  CHECK(Call("tt.sub", {one, one}).run().at(0) == 0.0F);
+  CHECK(Call("tt.mul", {upload({1.0625F}, {1, 1}), upload({1.0625F}, {1, 1})}).run().at(0) == 1.125F);
+  // A number's factor alpha is a product of its own.
+  CHECK(Call("tt.rsub", {one, small}).set("alpha", 2.0).run().at(0) == Approx(-1.9921875));
+}
+
+TEST_CASE("comparisons test a difference that rounds to the operands' format") {
+  const DeviceTensor a = upload({1.0F, -0.0F, 2.0F}, {1, 3}), b = upload({1.0F, 0.0F, 3.0F}, {1, 3});
+  CHECK(Call("tt.eq", {a, b}).run() == std::vector<float>{1, 1, 0});
+  CHECK(Call("tt.lt", {a, b}).run() == std::vector<float>{0, 0, 1});
+  CHECK(Call("tt.ge", {a, b}).run() == std::vector<float>{1, 1, 0});
+}
+
+TEST_CASE("exact attention: queries and keys that pad a tile do not matter") {
+  const std::int64_t heads = 2, queries = 7, keys = 45, width = 40;
+  const auto q = waves(heads * queries * width, 0.37F), k = waves(heads * keys * width, 0.71F),
+             v = waves(heads * keys * width, 1.3F);
+  const DeviceTensor dq = upload(q, {1, heads, queries, width}), dk = upload(k, {1, heads, keys, width}),
+                     dv = upload(v, {1, heads, keys, width});
+  for (const bool wide : {false, true}) {
+    const auto exact = Call("tt.attention", {dq, dk, dv}).set("fp32_acc", wide).run();
+    const auto fast = Call("tt.attention", {dq, dk, dv}).set("fp32_acc", wide).run(Numerics::fast);
+    CHECK(largest_difference(exact, fast) < (wide ? 0.01 : 0.04));
+  }
+}
+
+TEST_CASE("exact attention: masks add to the scores after the scale, hidden keys give nothing") {
+  const std::int64_t queries = 33, keys = 40, width = 32;
+  const DeviceTensor q = upload(waves(queries * width, 0.37F), {1, 1, queries, width}),
+                     k = upload(waves(keys * width, 0.71F), {1, 1, keys, width}),
+                     v = upload(waves(keys * width, 1.3F), {1, 1, keys, width});
+  // One key each: its value comes out.
+  std::vector<float> one(static_cast<std::size_t>(queries * keys), 0.0F);
+  for (std::int64_t i = 0; i < queries; ++i) one[static_cast<std::size_t>(i * keys + 39 - i)] = 1.0F;
+  const auto chosen = Call("tt.attention", {q, k, v, upload(one, {1, 1, queries, keys})})
+                          .set("mask_kind", std::string("boolean"))
+                          .run();
+  const auto values = Call("tt.flip", {v}).set("dims", std::vector<std::int64_t>{2}).run(Numerics::fast);
+  CHECK(largest_difference(chosen, {values.begin(), values.begin() + queries * width}) < 0.008);
+  // A finite bias keeps its weight whatever the scale is.
+  const DeviceTensor bias = upload(waves(keys, 0.9F), {1, 1, 1, keys});
+  const auto biased = Call("tt.attention", {q, k, v, bias}).run(), fast = Call("tt.attention", {q, k, v, bias}).run(Numerics::fast);
+  CHECK(largest_difference(biased, fast) < 0.01);
+  CHECK(largest_difference(biased, Call("tt.attention", {q, k, v}).run()) > 0.02);
+}
+
+TEST_CASE("exact attention: a query whose keys are all hidden gives the mean of the values, as the device does") {
+  const DeviceTensor q = upload(waves(32 * 32, 0.37F), {1, 1, 32, 32}), v = upload(std::vector<float>(32 * 32, 0.5F), {1, 1, 32, 32});
+  const auto y = Call("tt.attention", {q, q, v, upload(std::vector<float>(32 * 32, -inf), {1, 1, 32, 32})}).run();
+  CHECK(std::all_of(y.begin(), y.end(), [](float x) { return std::abs(x - 0.5F) < 0.01F; }));
+}
+
+TEST_CASE("exact attention: groups of heads share keys and values") {
+  const std::int64_t queries = 40, keys = 40, width = 32;
+  const auto q = waves(4 * queries * width, 0.37F), k = waves(2 * keys * width, 0.71F), v = waves(2 * keys * width, 1.3F);
+  const auto repeated = [&](const std::vector<float>& x) {
+    std::vector<float> out;
+    for (std::size_t h = 0; h < 4; ++h) {
+      const auto first = x.begin() + static_cast<std::ptrdiff_t>(h / 2 * static_cast<std::size_t>(keys * width));
+      out.insert(out.end(), first, first + keys * width);
+    }
+    return out;
+  };
+  const DeviceTensor dq = upload(q, {1, 4, queries, width});
+  const auto grouped = Call("tt.attention", {dq, upload(k, {1, 2, keys, width}), upload(v, {1, 2, keys, width})})
+                           .set("is_causal", true)
+                           .run();
+  const auto whole = Call("tt.attention", {dq, upload(repeated(k), {1, 4, keys, width}), upload(repeated(v), {1, 4, keys, width})})
+                         .set("is_causal", true)
+                         .run();
+  CHECK(grouped == whole);
+}
+
+TEST_CASE("exact reductions: steps leave tensors, sums over some of the dims keep float32 between theirs") {
+  std::vector<float> x(32 * 33 * 2, 1.0F / 256.0F);
+  x[0] = 1.0F;
+  const DeviceTensor t = upload(x, {2, 33, 32});
+  const auto some = Call("tt.sum", {t}).set("dims", std::vector<std::int64_t>{1, 2}).run();
+  CHECK(some.at(0) == Approx(1.0 + (32 * 33 - 1) / 256.0).epsilon(0.004));
+  const auto all = Call("tt.mean", {t}).set("dims", std::vector<std::int64_t>{}).run();
+  CHECK(all.at(0) == Approx((1.0 + (32 * 33 * 2 - 1) / 256.0) / (32 * 33 * 2)).epsilon(0.01));
+  const auto var = Call("tt.var", {upload({1, 2, 3, 4}, {1, 4})}).set("dims", std::vector<std::int64_t>{1}).run();
+  CHECK(var.at(0) == Approx(5.0 / 3).epsilon(0.004));
+}
