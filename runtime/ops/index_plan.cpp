@@ -1,0 +1,112 @@
+// See index_plan.h.
+#include "ops/index_plan.h"
+
+#include <algorithm>
+
+namespace ttrt::ops {
+
+using ttc::Reason;
+using ttc::ReasonCode;
+namespace ir = ttc::ir;
+
+namespace {
+
+// Offsets in row-major order of all positions of some dims of a tensor.
+std::vector<std::int64_t> offsets(const Shape& shape, const Shape& strides, std::size_t first, std::size_t last,
+                                  const std::vector<std::int64_t>& without) {
+  std::vector<std::int64_t> out{0};
+  for (std::size_t d = first; d < last; ++d) {
+    if (std::find(without.begin(), without.end(), static_cast<std::int64_t>(d)) != without.end()) continue;
+    std::vector<std::int64_t> next;
+    for (const std::int64_t at : out)
+      for (std::int64_t i = 0; i < shape[d]; ++i) next.push_back(at + i * strides[d]);
+    out = std::move(next);
+  }
+  return out;
+}
+
+}  // namespace
+
+IndexPlan::IndexPlan(const OpCall& call) : x_(spec_of(call, "x").logical) {
+  for (const std::int64_t dim : call.integers("dims")) dims_.push_back(wrap_dim(call, dim, x_.size()));
+  const auto* refs = std::get_if<std::vector<TensorRef>>(&call.arg("indices"));
+  if (refs == nullptr || refs->size() != dims_.size() || dims_.empty() || !std::is_sorted(dims_.begin(), dims_.end()))
+    bad_call(call, "dims and indices do not go together");
+  for (const TensorRef ref : *refs) {
+    indices_.push_back(call.tensors.at(static_cast<std::size_t>(ref.index)).logical);
+    common_ = broadcast(call, common_, indices_.back());
+  }
+  const auto first = static_cast<std::size_t>(dims_.front()), last = static_cast<std::size_t>(dims_.back());
+  const bool neighbours = last - first + 1 == dims_.size();
+  const Shape strides = strides_of(x_);
+  const std::size_t split = neighbours ? first : 0;
+  outer_steps_ = offsets(x_, strides, 0, split, dims_);
+  outer_ = static_cast<std::int64_t>(outer_steps_.size());
+  // The dims after the last index lie side by side: one run.
+  for (std::size_t d = last + 1; d < x_.size(); ++d) run_ *= x_[d];
+  rest_ = offsets(x_, strides, split, last + 1, dims_);
+  inner_ = static_cast<std::int64_t>(rest_.size()) * run_;
+  for (std::size_t d = 0; d < split; ++d) result_.push_back(x_[d]);
+  result_.insert(result_.end(), common_.begin(), common_.end());
+  for (std::size_t d = split; d < x_.size(); ++d) {
+    if (std::find(dims_.begin(), dims_.end(), static_cast<std::int64_t>(d)) == dims_.end()) result_.push_back(x_[d]);
+  }
+}
+
+std::vector<std::int64_t> IndexPlan::positions(const KernelArgs& args, std::size_t first) const {
+  std::vector<std::int64_t> out(static_cast<std::size_t>(volume(common_)), 0);
+  const Shape strides = strides_of(x_);
+  for (std::size_t k = 0; k < indices_.size(); ++k) {
+    const std::uint32_t* index = load_dense(*args.in[first + k], 3);
+    Shape own = indices_[k];
+    own.insert(own.begin(), common_.size() - own.size(), 1);
+    const Shape steps = strides_of(own);
+    const auto dim = static_cast<std::size_t>(dims_[k]);
+    Shape at(common_.size(), 0);
+    for (std::int64_t& position : out) {
+      std::int64_t from = 0;
+      for (std::size_t d = 0; d < at.size(); ++d) from += own[d] == 1 ? 0 : at[d] * steps[d];
+      position += checked_index(static_cast<std::int32_t>(index[from]), x_[dim]) * strides[dim];
+      for (std::size_t d = at.size(); d-- > 0 && ++at[d] == common_[d];) at[d] = 0;
+    }
+  }
+  return out;
+}
+
+ElementPlan::ElementPlan(const OpCall& call)
+    : x_(spec_of(call, "x").logical), index_(spec_of(call, "index").logical), strides_(strides_of(x_)) {
+  dim_ = static_cast<std::size_t>(wrap_dim(call, call.integer("dim"), x_.size()));
+}
+
+std::variant<IndexArguments, Reason> index_arguments(const LowerContext& context, const ir::Arg& list) {
+  if (auto no = check_values(context)) return *no;
+  if (list.list() == nullptr) return unsupported("indices computed at run time");
+  IndexArguments out;
+  std::int64_t dim = 0;
+  for (const ir::Arg& item : *list.list()) {
+    const ir::Value* index = item.value();
+    if (index != nullptr && is_boolean(index)) return unsupported("a mask as index: its ones are counted at run time");
+    if (index != nullptr) {
+      out.dims.push_back(dim);
+      out.indices.push_back(item);
+    }
+    ++dim;
+  }
+  if (out.dims.empty()) return unsupported("no index");
+  return out;
+}
+
+RtValue index_list(const OpCall& call, const RtValue& indices) {
+  RtValue::List out;
+  const auto* given = indices.get_if<RtValue::List>();
+  const auto dims = call.integers("dims");
+  const std::size_t rank = spec_of(call, "x").logical.size();
+  for (std::size_t i = 0; given != nullptr && i < dims.size(); ++i) {
+    const auto dim = static_cast<std::size_t>(wrap_dim(call, dims[i], rank));
+    while (out.size() < dim) out.emplace_back();
+    out.push_back(as_wide((*given)[i]));
+  }
+  return out;
+}
+
+}  // namespace ttrt::ops

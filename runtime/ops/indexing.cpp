@@ -1,0 +1,182 @@
+// Elements by index: tt.index (whole rows of any dims, as x[i, j]) and tt.gather (one element of a dim at a time).
+// Elements move, so values are exact. An index outside its dim is an error, never clamped; negative ones count from the
+// end. A bool mask as index gives as many elements as it has ones, which only a run tells: it stays on the host.
+#include <algorithm>
+
+#include "ops/dense.h"
+#include "ops/index_plan.h"
+#include "ops/rules.h"
+
+namespace ttrt::ops {
+namespace {
+
+using ttc::Reason;
+using ttc::ReasonCode;
+namespace ir = ttc::ir;
+
+// ---- tt.index
+
+LowerResult lower_index(const LowerContext& context) {
+  auto parts = index_arguments(context, context.node.arg(1));
+  if (const auto* reason = std::get_if<Reason>(&parts)) return *reason;
+  auto& [dims, indices] = std::get<IndexArguments>(parts);
+  return Lowered{.args = {context.node.arg(0), ir::Arg::ints(dims), indices}, .results = {}};
+}
+
+// index_select(x, dim, index) and embedding(table, indices) of a table that is computed.
+LowerResult lower_select(const LowerContext& context) {
+  if (auto no = check_values(context)) return *no;
+  const AtenArgs args(context);
+  if (!args.integer("dim")) return unsupported("dim is computed at run time");
+  if (context.node.operand(0)->type.rank() == 0) return Reason{ReasonCode::RankUnsupported, "a scalar"};
+  return Lowered{.args = {context.node.arg(0), ir::Arg::ints({*args.integer("dim")}), ir::Arg::List{args["index"]}},
+                 .results = {}};
+}
+
+LowerResult lower_embedding(const LowerContext& context) {
+  if (auto no = check_values(context)) return *no;
+  const AtenArgs args(context);
+  return Lowered{.args = {args["weight"], ir::Arg::ints({0}), ir::Arg::List{args["indices"]}}, .results = {}};
+}
+
+std::vector<TensorSpec> infer_index(const OpCall& call) {
+  const IndexPlan plan(call);
+  return {tiled(plan.result(), spec_of(call, "x").dtype)};
+}
+
+ttc::Refusal supports_index(const OpCall& call) {
+  for (std::size_t i = 1; i < call.tensors.size(); ++i) {
+    if (call.tensors[i].dtype != DataType::int32)
+      return Reason{ReasonCode::DtypeUnsupported, "an index is " + std::string(to_string(call.tensors[i].dtype))};
+  }
+  return plain_tiles(call);
+}
+
+Kernel prepare_index(const OpCall& call, const PrepareContext&) {
+  const IndexPlan plan(call);
+  const std::size_t first = 1;
+  return [plan, first](const KernelArgs& args) {
+    const std::uint32_t* x = load_dense(*args.in[0], 0);
+    const auto positions = plan.positions(args, first);
+    std::uint32_t* out = dense_scratch(1, positions.size() * static_cast<std::size_t>(plan.inner()));
+    plan.for_each(positions, [&](std::int64_t at, std::int64_t from, std::int64_t n) { std::copy_n(x + from, n, out + at); });
+    store_dense(out, *args.out[0]);
+  };
+}
+
+std::vector<RtValue> reference_index(Reference& aten, const OpCall& call, std::span<const RtValue> args) {
+  return aten.call("aten.index.Tensor", {as_float(args[0]), index_list(call, args[2])});
+}
+
+// ---- tt.gather
+
+LowerResult lower_gather(const LowerContext& context) {
+  if (auto no = check_values(context)) return *no;
+  const AtenArgs args(context);
+  if (!args.integer("dim")) return unsupported("dim is computed at run time");
+  const ir::Arg& index = args.given("index") ? args["index"] : args["indices"];
+  if (context.node.op() == "aten.take_along_dim.default") {
+    const ir::Type &x = context.node.operand(0)->type, &i = index.value()->type;
+    for (int d = 0; d < x.rank(); ++d) {
+      const bool along = d == *args.integer("dim") || d == *args.integer("dim") + x.rank();
+      if (i.rank() != x.rank() || (!along && !(x.sizes[static_cast<std::size_t>(d)] == i.sizes[static_cast<std::size_t>(d)])))
+        return unsupported("indices that broadcast");
+    }
+  }
+  return Lowered{.args = {context.node.arg(0), *args.integer("dim"), index}, .results = {}};
+}
+
+std::vector<TensorSpec> infer_gather(const OpCall& call) {
+  const TensorSpec &x = spec_of(call, "x"), &index = spec_of(call, "index");
+  const auto dim = static_cast<std::size_t>(wrap_dim(call, call.integer("dim"), x.logical.size()));
+  if (index.logical.size() != x.logical.size()) bad_call(call, "the index has another rank");
+  for (std::size_t d = 0; d < x.logical.size(); ++d) {
+    if (d != dim && index.logical[d] > x.logical[d]) bad_call(call, "the index is larger than the tensor");
+  }
+  return {tiled(index.logical, x.dtype)};
+}
+
+Kernel prepare_gather(const OpCall& call, const PrepareContext&) {
+  const ElementPlan plan(call);
+  return [plan](const KernelArgs& args) {
+    const std::uint32_t *x = load_dense(*args.in[0], 0), *index = load_dense(*args.in[1], 1);
+    std::uint32_t* out = dense_scratch(2, static_cast<std::size_t>(plan.count()));
+    plan.for_each(index, [&](std::int64_t at, std::int64_t position) { out[at] = x[position]; });
+    store_dense(out, *args.out[0]);
+  };
+}
+
+std::vector<RtValue> reference_gather(Reference& aten, const OpCall& call, std::span<const RtValue> args) {
+  return aten.call("aten.gather.default", {as_float(args[0]), call.integer("dim"), as_wide(args[2])});
+}
+
+const OpRecord index{
+    .name = "tt.index",
+    .summary = "Elements or whole rows by index, as x[i, j]",
+    .schema = "(Tensor x, int[] dims, Tensor[] indices) -> Tensor",
+    .lowers = {{"aten.index.Tensor", lower_index},
+               {"aten.index_select.default", lower_select},
+               {"aten.embedding.default", lower_embedding}},
+    .operands = {{"x", OperandKind::any}, {"indices", OperandKind::index}},
+    .packed = {},
+    .infer = infer_index,
+    .supports = supports_index,
+    .prepare = prepare_index,
+    .reference = reference_index,
+    .cost = movement_cost,
+    .tolerance = {.pcc = 1.0},
+    .cases = {{"rows", R"(graph main(%x: f32[50, 40] user, %i: i64[2, 3] user) {
+  %y: f32[2, 3, 40] = aten.index.Tensor(%x, [%i])
+  return %y
+})"},
+              {"two indices that broadcast, negative ones too", R"(graph main(%x: f32[50, 60, 7] user, %i: i64[4, 1] user, %j: i64[3] user) {
+  %n: i64[3] = aten.sub.Tensor(%j, 50)
+  %y: f32[4, 3, 7] = aten.index.Tensor(%x, [%i, %n])
+  return %y
+})"},
+              {"an inner dim", R"(graph main(%x: f32[2, 50, 33] user, %i: i64[5] user) {
+  %y: f32[2, 5, 33] = aten.index.Tensor(%x, [None, %i])
+  return %y
+})"},
+              {"indices apart: their dims come first", R"(graph main(%x: f32[50, 3, 50] user, %i: i64[5] user, %j: i64[5] user) {
+  %y: f32[5, 3] = aten.index.Tensor(%x, [%i, None, %j])
+  return %y
+})"},
+              {"integers, select", R"(graph main(%x: i64[3, 50] user, %i: i64[4] user) {
+  %n: i64[3, 50] = aten.neg.default(%x)
+  %y: i64[3, 4] = aten.index_select.default(%n, -1, %i)
+  return %y
+})"},
+              {"a table that is computed", R"(graph main(%w: f32[50, 40] user, %i: i64[2, 3] user) {
+  %y: f32[2, 3, 40] = aten.embedding.default(%w, %i)
+  return %y
+})"}},
+};
+TTRT_REGISTER_OP(index);
+
+const OpRecord gather{
+    .name = "tt.gather",
+    .summary = "For each index the element there along a dim",
+    .schema = "(Tensor x, int dim, Tensor index) -> Tensor",
+    .lowers = {{"aten.gather.default", lower_gather}, {"aten.take_along_dim.default", lower_gather}},
+    .operands = {{"x", OperandKind::any}, {"index", OperandKind::index}},
+    .packed = {},
+    .infer = infer_gather,
+    .supports = supports_index,
+    .prepare = prepare_gather,
+    .reference = reference_gather,
+    .cost = movement_cost,
+    .tolerance = {.pcc = 1.0},
+    .cases = {{"columns", R"(graph main(%x: f32[3, 50] user, %i: i64[3, 7] user) {
+  %y: f32[3, 7] = aten.gather.default(%x, 1, %i)
+  return %y
+})"},
+              {"rows, fewer than there are", R"(graph main(%x: i64[50, 40] user, %i: i64[4, 33] user) {
+  %y: i64[4, 33] = aten.gather.default(%x, 0, %i)
+  return %y
+})"}},
+};
+TTRT_REGISTER_OP(gather);
+
+}  // namespace
+}  // namespace ttrt::ops
