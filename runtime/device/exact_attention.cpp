@@ -25,15 +25,16 @@ float first_lane(U x) { return std::bit_cast<float>(static_cast<std::uint32_t>(x
 float cut_bf16(float value) { return std::bit_cast<float>(std::bit_cast<std::uint32_t>(value) & 0xFFFF0000); }
 
 // What the packer makes of two values in memory when it accumulates there.
-float accumulate_in_memory(float a, float b, Dest dest) {
+float accumulate_in_memory(float a, float b) {
   const float sum = a + b;
-  if (dest == Dest::bits32 || !std::isfinite(sum)) return sum;
+  if (!std::isfinite(sum)) return sum;
   const auto u = std::bit_cast<std::uint32_t>(sum);
   const std::uint32_t even = (u + 0x7FFF + ((u >> 16) & 1)) & 0xFFFF0000;
   return std::bit_cast<float>((even & 0x7F800000) == 0 ? 0U : even);
 }
 
-// The approximate exponential of x * scale: an integer whose bits are the result's upper 17. In place.
+// The exponential of x * scale: the accurate one with 32-bit Dest, else the approximate one, an integer whose bits are
+// the result's upper 17. In place.
 void exponential(std::span<float> values, float scale, Dest dest) {
   constexpr std::size_t width = vector_bytes / sizeof(float);
   const auto each = [&](auto f) {
@@ -94,10 +95,14 @@ class Chunk {
   }
 
  private:
-  float buffer(float dest_value) const {
-    return config_.dest == Dest::bits32 ? dest_value : through_buffer(dest_value, config_.dest);
+  bool wide() const { return config_.dest == Dest::bits32; }
+  // Through a bfloat16 buffer, as maxima, factors and results always go.
+  float narrow(float dest_value) const {
+    return wide() ? round_bf16_away(dest_value) : through_buffer(dest_value, config_.dest);
   }
-  float source(float buffered) const { return config_.dest == Dest::bits32 ? cut_tf32(buffered) : buffered; }
+  // Through a buffer of scores, probabilities or sums: float32 with 32-bit Dest.
+  float buffer(float dest_value) const { return wide() ? dest_value : narrow(dest_value); }
+  float source(float buffered) const { return wide() ? cut_tf32(buffered) : buffered; }
 
   void scores(const float* q, const float* k, std::int64_t key) {
     scores_.resize(chunk * chunk);
@@ -127,7 +132,8 @@ class Chunk {
     for (std::int64_t r = 0; r < chunk; ++r) {
       const auto row = static_cast<std::size_t>(r);
       const float max = reduce(Reduce::max, scores_.data() + r * chunk, chunk, 1, config_);
-      max_[row] = source(buffer(first ? max : std::max(max, old_max[row])));
+      // The pooling's source registers hold bfloat16, whatever the scores' buffer does.
+      max_[row] = cut_bf16(first ? max : std::max(max, old_max[row]));
     }
     spread_rows(max_.data(), chunk, work_);
     fpu::sub(scores_.data(), work_.data(), scores_.data(), chunk * chunk, config_.dest);
@@ -141,21 +147,35 @@ class Chunk {
     out_.resize(static_cast<std::size_t>(chunk * width));
     fpu::product({scores_.data(), chunk, 1}, {v, width, 1}, out_.data(), chunk, width, chunk, config_.dest,
                  config_.fidelity);
-    for (float& o : out_) o = buffer(o);
+    for (float& o : out_) o = narrow(o);
     if (first) return;
     Rows factor(chunk);
     fpu::sub(old_max.data(), max_.data(), factor.data(), chunk, config_.dest);
-    for (float& d : factor) d = source(buffer(decay(d, call_.scale, config_.dest)));
-    carry(old_sums_, factor, chunk, sums_);
-    carry(old_out_, factor, width, out_);
+    for (float& d : factor) d = narrow(decay(d, call_.scale, config_.dest));
+    multiply(old_sums_, factor, chunk);
+    if (wide()) {
+      add(old_sums_, sums_);
+    } else {
+      add_in_memory(old_sums_, sums_);
+    }
+    multiply(old_out_, factor, width);
+    add_in_memory(old_out_, out_);
   }
 
-  // to += old * factor, the sum in memory.
-  void carry(Rows& old, const Rows& factor, std::int64_t width, Rows& to) {
+  // Every row by its factor: a value of Dest.
+  void multiply(Rows& old, const Rows& factor, std::int64_t width) {
     spread_rows(factor.data(), width, work_);
     for (float& o : old) o = source(o);
     fpu::mul(old.data(), work_.data(), old.data(), chunk * width, config_.dest, config_.fidelity);
-    for (std::size_t i = 0; i < to.size(); ++i) to[i] = accumulate_in_memory(to[i], buffer(old[i]), config_.dest);
+  }
+  void add_in_memory(const Rows& more, Rows& to) const {
+    for (std::size_t i = 0; i < to.size(); ++i) to[i] = accumulate_in_memory(to[i], narrow(more[i]));
+  }
+  // In the matrix unit, both from float32 buffers.
+  void add(Rows& more, Rows& to) const {
+    for (float& m : more) m = source(m);
+    for (float& t : to) t = source(t);
+    fpu::add(to.data(), more.data(), to.data(), static_cast<std::int64_t>(to.size()), config_.dest);
   }
 
   void finish(float* out) {

@@ -1,16 +1,18 @@
 // Scaled dot product attention of one head as the device's fused kernel computes it (Wormhole), in chunks of 32 queries
 // and 32 keys.
 //
-// For a chunk of queries, over the chunks of keys: scores = q k^T; a mask is added where there is one (0 or -infinity on
-// the diagonal of a causal head and in the columns that pad the keys; the caller's own, which carries 1 / scale); max =
-// the larger of the old maximum and the row's; p = exp((scores - max) * scale) with the approximate
-// exponential, the scale folded into its constant; sums += p, tile by tile, not yet along the row; out = p v. Where
-// there were chunks before: d = exp((old max - max) * scale) by a polynomial with the scale cut to bfloat16, 0 where it
-// underflows; the packer adds old sums * d to the sums and old out * d to out in memory (nearest even). At the end the
-// sums are added along the row by a product with ones, and out is multiplied by their reciprocal.
+// For a chunk of queries, over the chunks of keys: scores = q k^T; a mask is added where there is one (0 or -infinity
+// on the diagonal of a causal head and in the columns that pad the keys; the caller's own, which carries 1 / scale);
+// max = the larger of the old maximum and the row's, cut to bfloat16; p = exp((scores - max) * scale); sums += p, tile
+// by tile, not yet along the row; out = p v. Where there were chunks before: d = exp((old max - max) * scale) by a
+// polynomial with the scale cut to bfloat16, 0 where it underflows, and sums += old sums * d, out += old out * d. At
+// the end the sums are added along the row by a product with ones, and out is multiplied by their reciprocal.
 // To the matrix unit -infinity is an ordinary number: a query whose keys are all hidden gives the mean of all values.
-// Every intermediate is bfloat16 with 16-bit Dest: bit-exact. With 32-bit Dest intermediates are float32 here and the
-// exponential is the accurate one: the closest form found, not bit-exact.
+//
+// Maxima, d and out pass through bfloat16 buffers; the packer adds to out in memory (nearest even).
+//   16-bit Dest: so do scores, p and sums; the exponential is the approximate one, the scale folded into its constant.
+//   32-bit Dest: scores, p and sums pass through float32 buffers, of which a source register keeps TF32; the matrix
+//                unit adds the old sums; the exponential is the accurate one, of a float32 product with the scale.
 #pragma once
 
 #include "device/exact_rows.h"
