@@ -5,7 +5,6 @@
 
 #if defined(__x86_64__)
 #include <cpuid.h>
-#include <x86intrin.h>
 #endif
 
 namespace ttrt::dispatch {
@@ -16,9 +15,7 @@ std::int64_t steady_ns() {
 }
 
 class SteadyClock final : public Clock {
- public:
-  std::int64_t ticks() const override { return steady_ns(); }
-  double ns_per_tick() const override { return 1.0; }
+  std::int64_t read() const override { return steady_ns(); }
 };
 
 #if defined(__x86_64__)
@@ -27,20 +24,20 @@ bool invariant_counter() {
   return __get_cpuid(0x80000007, &a, &b, &c, &d) && (d & (1u << 8)) != 0;
 }
 
+double measure_ns_per_tick() {
+  const std::int64_t ns0 = steady_ns();
+  const auto t0 = static_cast<std::int64_t>(__builtin_ia32_rdtsc());
+  std::int64_t ns1 = ns0;
+  while (ns1 - ns0 < 5'000'000) ns1 = steady_ns();
+  return static_cast<double>(ns1 - ns0) / static_cast<double>(static_cast<std::int64_t>(__builtin_ia32_rdtsc()) - t0);
+}
+
 class CounterClock final : public Clock {
  public:
-  CounterClock() {
-    const std::int64_t ns0 = steady_ns();
-    const auto t0 = static_cast<std::int64_t>(__rdtsc());
-    std::int64_t ns1 = ns0;
-    while (ns1 - ns0 < 5'000'000) ns1 = steady_ns();
-    scale_ = static_cast<double>(ns1 - ns0) / static_cast<double>(static_cast<std::int64_t>(__rdtsc()) - t0);
-  }
-  std::int64_t ticks() const override { return static_cast<std::int64_t>(__rdtsc()); }
-  double ns_per_tick() const override { return scale_; }
+  CounterClock() : Clock(measure_ns_per_tick(), true) {}
 
  private:
-  double scale_;
+  std::int64_t read() const override { return static_cast<std::int64_t>(__builtin_ia32_rdtsc()); }
 };
 #endif
 

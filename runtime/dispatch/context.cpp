@@ -2,6 +2,7 @@
 #include "dispatch/context.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 
 namespace ttrt::dispatch {
@@ -54,11 +55,10 @@ DeviceRecord device_record(std::string_view device) {
 // Independent 64x64 products of pairs of words, so the multiplier is never waited for; 28 words.
 std::uint64_t SelectionContext::hash() const {
   __extension__ using Wide = unsigned __int128;
-  const ContextWords w = words_of(*this);
   static_assert(context_words % 2 == 0);
   std::uint64_t sum = 0x2d358dccaa6c78a5u, salt = 0x8bb84b93962eacc9u;
   for (std::size_t i = 0; i < context_words; i += 2) {
-    const Wide product = Wide{w[i] ^ salt} * (w[i + 1] ^ ~(salt << 1));
+    const Wide product = Wide{word_of(*this, i) ^ salt} * (word_of(*this, i + 1) ^ ~(salt << 1));
     sum += static_cast<std::uint64_t>(product) ^ static_cast<std::uint64_t>(product >> 64);
     salt += 0x9e3779b97f4a7c15u;
   }

@@ -92,28 +92,49 @@ void DynamicDispatcher::run(Call& call, const KernelSpec& kernel) {
     if (!call.state.config->enable_transforms)
       throw TransformError("kernel '" + kernel.id.str() + "' does not take layout " + std::string(to_string(call.context.layout)) + " and enable_transforms is off",
                            call.operation.text(), kernel.id.text(), "axis order");
-    execute_transformed(kernel, call.operation, call.args, options_.health.get(), clock_, call.result.timing);
+    Timing timing;
+    execute_transformed(kernel, call.operation, call.args, options_.health.get(), clock_, timing);
+    if (call.state.config->record_timing) call.result.timing = timing;
   } else {
     execute(kernel, call.operation, call.args, options_.health.get());
   }
   if (call.state.config->sync_after_execution && options_.synchronize) options_.synchronize();
 }
 
-Result DynamicDispatcher::dispatch(Symbol operation, CallArgs& args, const SelectionContext* given) {
+inline void DynamicDispatcher::finish(Call& call) {
+  const DispatchOptions& config = *call.state.config;
+  Timing& timing = call.result.timing;
+  if (config.record_timing) {
+    const std::int64_t end = clock_.ticks();
+    timing.selection_ns = clock_.to_ns(call.selected - call.start);
+    timing.total_ns = clock_.to_ns(end - call.start);
+    // All attempts; transforms have set theirs and the kernel's time already.
+    if (timing.pre_transform_ns == 0 && timing.post_transform_ns == 0) timing.execution_ns = clock_.to_ns(end - call.selected);
+  }
+  if (!config.enable_telemetry) return;
+  const auto cell = counters_.cell();
+  cell.add(dispatches, 1);
+  if (config.record_timing) cell.add(selection_ns, timing.selection_ns), cell.add(execution_ns, timing.execution_ns);
+  if (call.result.fallback_used) cell.add(fallbacks, 1);
+}
+
+Result DynamicDispatcher::dispatch(Symbol operation, CallArgs& args, const SelectionContext* context) {
+  if (context) [[likely]]
+    return dispatch_in(operation, args, *context);
+  return dispatch_in(operation, args, context_from_inputs(operation, args));
+}
+
+Result DynamicDispatcher::dispatch_in(Symbol operation, CallArgs& args, const SelectionContext& context) {
   const EpochGuard guard;
   const State& state = *state_.load(guard);
   const DispatchOptions& config = *state.config;
-  std::optional<SelectionContext> made;
-  if (!given) [[unlikely]]
-    given = &made.emplace(context_from_inputs(operation, args));
-
   Result result;
   result.mode = DispatchMode::DYNAMIC;
   args.output = &result.output;
-  Call call{state, operation, *given, args, result};
+  Call call{state, operation, context, args, result};
   if (config.record_timing || state.cache) call.start = clock_.ticks();
   try {
-    const Plan plan = select(state, operation, *given, call.start, result.cached);
+    const Plan plan = select(state, operation, context, call.start, result.cached);
     if (config.record_timing) call.selected = clock_.ticks();
     if (config.circuit_breaker_enabled && !plan.circuit->is_allowed()) [[unlikely]] {
       circuit_open(call, plan);
@@ -136,26 +157,6 @@ Result DynamicDispatcher::dispatch(Symbol operation, CallArgs& args, const Selec
   }
   finish(call);
   return result;
-}
-
-void DynamicDispatcher::finish(Call& call) {
-  const DispatchOptions& config = *call.state.config;
-  Timing& timing = call.result.timing;
-  if (config.record_timing) {
-    const std::int64_t end = clock_.ticks();
-    timing.selection_ns = clock_.to_ns(call.selected - call.start);
-    timing.total_ns = clock_.to_ns(end - call.start);
-    // All attempts; transforms have set theirs and the kernel's time already.
-    if (timing.pre_transform_ns == 0 && timing.post_transform_ns == 0) timing.execution_ns = clock_.to_ns(end - call.selected);
-  } else {
-    timing = {};
-  }
-  if (!config.enable_telemetry) return;
-  const auto cell = counters_.cell();
-  cell.add(dispatches, 1);
-  cell.add(selection_ns, timing.selection_ns);
-  cell.add(execution_ns, timing.execution_ns);
-  if (call.result.fallback_used) cell.add(fallbacks, 1);
 }
 
 void DynamicDispatcher::primary_failed(Call& call, const Plan& plan, const KernelExecutionError& error) {

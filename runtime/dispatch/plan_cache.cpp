@@ -3,6 +3,7 @@
 #include "dispatch/plan_cache.h"
 
 #include <algorithm>
+#include <array>
 
 namespace ttrt::dispatch {
 
@@ -39,10 +40,15 @@ class Writing {
 
 template <typename Slot>
 bool same_context(const Slot& slot, const SelectionContext& context) {
-  const ContextWords words = words_of(context);
-  std::uint64_t difference = 0;
-  for (std::size_t i = 0; i < context_words; ++i) difference |= slot.context[i].load(std::memory_order_acquire) ^ words[i];
-  return difference == 0;
+  std::uint64_t a = 0, b = 0;
+  static_assert(context_words % 4 == 0);
+  for (std::size_t i = 0; i < context_words; i += 4) {
+    a |= slot.context[i].load(std::memory_order_acquire) ^ word_of(context, i);
+    b |= slot.context[i + 1].load(std::memory_order_acquire) ^ word_of(context, i + 1);
+    a |= slot.context[i + 2].load(std::memory_order_acquire) ^ word_of(context, i + 2);
+    b |= slot.context[i + 3].load(std::memory_order_acquire) ^ word_of(context, i + 3);
+  }
+  return (a | b) == 0;
 }
 
 }  // namespace
@@ -102,7 +108,7 @@ std::optional<Plan> PlanCache::get(const Key& key, std::uint64_t policy, std::in
   Found found;
   if (!look_up(s, key, found) || !found.slot || found.policy != policy || found.version < s.version.load(std::memory_order_acquire) ||
       ticks - found.written > ttl_ticks_) {
-    s.misses.fetch_add(1, std::memory_order_relaxed);
+    counters_.add(misses);
     return std::nullopt;
   }
   // Only where it is not the newest already, so repeated hits write nothing here.
@@ -111,7 +117,7 @@ std::optional<Plan> PlanCache::get(const Key& key, std::uint64_t policy, std::in
     s.tick.store(newest + 1, std::memory_order_relaxed);
     found.slot->used.store(newest + 1, std::memory_order_relaxed);
   }
-  s.hits.fetch_add(1, std::memory_order_relaxed);
+  counters_.add(hits);
   return found.plan;
 }
 
@@ -173,8 +179,7 @@ void PlanCache::put_locked(Shard& s, const Key& key, std::uint64_t policy, const
   s.tick.store(tick, std::memory_order_relaxed);
   slot.used.store(tick, std::memory_order_relaxed);
   if (next) return;
-  const ContextWords words = words_of(key.context);
-  for (std::size_t i = 0; i < context_words; ++i) slot.context[i].store(words[i], std::memory_order_release);
+  for (std::size_t i = 0; i < context_words; ++i) slot.context[i].store(word_of(key.context, i), std::memory_order_release);
   slot.hash.store(key.hash, std::memory_order_release);
   slot.live.store(true, std::memory_order_relaxed);
   slot.next.store(bucket(s, key.hash).load(std::memory_order_relaxed), std::memory_order_release);
@@ -265,10 +270,10 @@ void PlanCache::clear() {
 PlanCacheStats PlanCache::stats() const {
   PlanCacheStats out;
   out.max_size = options_.shards * options_.entries_per_shard;
+  out.hits = static_cast<std::uint64_t>(counters_.sum(hits)), out.misses = static_cast<std::uint64_t>(counters_.sum(misses));
   for (std::size_t i = 0; i < options_.shards; ++i) {
     Shard& s = shards_[i];
     const std::lock_guard lock(s.mutex);
-    out.hits += s.hits.load(std::memory_order_relaxed), out.misses += s.misses.load(std::memory_order_relaxed);
     out.evictions += s.evictions, out.invalidations += s.invalidations;
     out.size += s.used - s.free.size();
   }

@@ -18,6 +18,7 @@
 
 #include "dispatch/clock.h"
 #include "dispatch/context.h"
+#include "dispatch/counters.h"
 
 namespace ttrt::dispatch {
 
@@ -91,7 +92,6 @@ class PlanCache {
     std::atomic<Slot*> slots{nullptr};                 // made by the first put, as are the buckets
     std::unique_ptr<std::atomic<std::uint32_t>[]> buckets;   // first slot + 1 of each chain
     std::atomic<std::uint64_t> tick{0};                // of the LRU order
-    std::atomic<std::uint64_t> hits{0}, misses{0};
     std::mutex mutex;                                  // writers
     std::uint32_t used = 0;                            // slots in chains
     std::vector<std::uint32_t> free;                   // erased slots
@@ -124,6 +124,8 @@ class PlanCache {
   const std::int64_t ttl_ticks_;
   std::uint64_t bucket_mask_ = 0;
   std::unique_ptr<Shard[]> shards_;
+  enum : std::size_t { hits, misses };
+  Counters<2> counters_;
 
   std::mutex flights_mutex_;
   std::condition_variable flight_done_;

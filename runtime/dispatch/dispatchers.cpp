@@ -1,0 +1,190 @@
+// The registry: names, what is set, what the environment says.
+#include "dispatch/dispatchers.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <mutex>
+
+#include "dispatch/dispatchers_builtin.h"
+
+namespace ttrt::dispatch {
+
+ttc::Refusal TtnnDispatcher::admits(const OpCall& /*call*/) const { return std::nullopt; }
+
+const std::vector<PolicyRule>& TtnnDispatcher::policy() const {
+  static const std::vector<PolicyRule> none;
+  return none;
+}
+
+namespace {
+
+std::string lower(std::string name) {
+  std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return name;
+}
+
+bool is_path(const std::string& name) { return name.find('/') != std::string::npos || name.ends_with(".so"); }
+
+struct Known {
+  std::shared_ptr<const TtnnDispatcher> dispatcher;
+  std::string origin;
+};
+
+struct Registry {
+  std::mutex mutex;
+  std::map<std::string, Known> known;
+  std::string chosen = "default";
+  std::function<void(const std::string&)> log;
+
+  Registry() {
+    register_builtin_dispatchers([&](const std::string& name, std::shared_ptr<const TtnnDispatcher> d) { known[name] = {std::move(d), "built-in"}; });
+  }
+
+  Known find(const std::string& name) {
+    const std::lock_guard lock(mutex);
+    const auto found = known.find(lower(name));
+    if (found != known.end()) return found->second;
+    std::vector<std::string> names;
+    std::string list;
+    for (const auto& [each, entry] : known) names.push_back(each), list += (list.empty() ? "" : ", ") + each;
+    const std::string close = ttc::nearest(lower(name), names.data(), names.size());
+    throw ValueError("Unknown dispatcher '" + name + "'; there are " + list, close.empty() ? "" : "did you mean '" + close + "'?");
+  }
+};
+
+Registry& registry() {
+  static Registry* const instance = new Registry;
+  return *instance;
+}
+
+std::string plugin_name(const std::string& path) {
+  std::string stem = std::filesystem::path(path).stem();
+  if (stem.starts_with("lib")) stem.erase(0, 3);
+  return lower(stem);
+}
+
+// The name under which a plug-in of that path is registered; loaded once.
+std::string ensure_plugin(const std::string& path) {
+  const std::string name = plugin_name(path);
+  {
+    const std::lock_guard lock(registry().mutex);
+    const auto found = registry().known.find(name);
+    if (found != registry().known.end() && found->second.origin == path) return name;
+  }
+  return load_dispatcher_plugin(path);
+}
+
+std::string environment() {
+  const char* const text = std::getenv(dispatcher_variable);
+  return text ? text : "";
+}
+
+std::string resolve(const std::string& name) { return is_path(name) ? ensure_plugin(name) : lower(name); }
+
+// A dispatcher of two functions.
+class FromFunctions final : public TtnnDispatcher {
+ public:
+  FromFunctions(std::function<bool(const OperatorCall&)> can, std::function<RtValue(const OperatorCall&)> run) : can_(std::move(can)), run_(std::move(run)) {}
+  std::string summary() const override { return "Registered by the program"; }
+  ttc::Refusal can_dispatch(const OperatorCall& call) const override {
+    if (can_(call)) return std::nullopt;
+    return ttc::Reason{ttc::ReasonCode::UserExcluded, "the dispatcher does not take " + std::string(call.name)};
+  }
+  RtValue dispatch(const OperatorCall& call) const override { return run_(call); }
+
+ private:
+  std::function<bool(const OperatorCall&)> can_;
+  std::function<RtValue(const OperatorCall&)> run_;
+};
+
+void add(const std::string& name, std::shared_ptr<const TtnnDispatcher> dispatcher, std::string origin) {
+  if (name.empty()) throw ValueError("a dispatcher needs a name");
+  if (!dispatcher) throw ValueError("dispatcher '" + name + "' is null");
+  Registry& r = registry();
+  const std::lock_guard lock(r.mutex);
+  r.known[lower(name)] = {std::move(dispatcher), std::move(origin)};
+}
+
+}  // namespace
+
+void register_dispatcher(const std::string& name, std::shared_ptr<const TtnnDispatcher> dispatcher) { add(name, std::move(dispatcher), "registered"); }
+
+void register_dispatcher(const std::string& name, std::function<bool(const OperatorCall&)> can_dispatch, std::function<RtValue(const OperatorCall&)> dispatch) {
+  if (!can_dispatch) throw ValueError("dispatcher '" + name + "' lacks can_dispatch_to_ttnn");
+  if (!dispatch) throw ValueError("dispatcher '" + name + "' lacks dispatch_to_ttnn");
+  add(name, std::make_shared<FromFunctions>(std::move(can_dispatch), std::move(dispatch)), "registered");
+}
+
+std::string load_dispatcher_plugin(const std::string& path, const std::string& name) {
+  const std::string wanted = lower(name.empty() ? plugin_name(path) : name);
+  add(wanted, open_dispatcher_plugin(path), path);
+  return wanted;
+}
+
+bool set_dispatcher(const std::string& name) {
+  const std::string resolved = resolve(name);
+  registry().find(resolved);
+  const std::string from_environment = environment();
+  Registry& r = registry();
+  const std::lock_guard lock(r.mutex);
+  r.chosen = resolved;
+  return from_environment.empty() || lower(from_environment) == resolved || from_environment == name;
+}
+
+std::string active_dispatcher_name() {
+  if (const std::string name = environment(); !name.empty()) {
+    const std::string resolved = resolve(name);
+    registry().find(resolved);
+    return resolved;
+  }
+  const std::lock_guard lock(registry().mutex);
+  return registry().chosen;
+}
+
+std::shared_ptr<const TtnnDispatcher> get_active_dispatcher() { return registry().find(active_dispatcher_name()).dispatcher; }
+
+std::shared_ptr<const TtnnDispatcher> find_dispatcher(const std::string& name) { return registry().find(resolve(name)).dispatcher; }
+
+std::vector<std::string> list_available_dispatchers() {
+  const std::lock_guard lock(registry().mutex);
+  std::vector<std::string> out;
+  for (const auto& [name, entry] : registry().known) out.push_back(name);
+  return out;
+}
+
+std::vector<DispatcherInfo> dispatcher_infos() {
+  const std::string active = active_dispatcher_name();
+  const std::lock_guard lock(registry().mutex);
+  std::vector<DispatcherInfo> out;
+  for (const auto& [name, entry] : registry().known) out.push_back({name, entry.dispatcher->summary(), entry.origin, name == active});
+  return out;
+}
+
+bool can_dispatch_to_ttnn(std::string_view func_name, std::span<const RtValue> args, std::span<const Keyword> kwargs) {
+  return !get_active_dispatcher()->can_dispatch({func_name, args, kwargs});
+}
+
+RtValue dispatch_to_ttnn(std::string_view func_name, std::span<const RtValue> args, std::span<const Keyword> kwargs) {
+  return get_active_dispatcher()->dispatch({func_name, args, kwargs});
+}
+
+void set_dispatch_log(std::function<void(const std::string&)> log) {
+  const std::lock_guard lock(registry().mutex);
+  registry().log = std::move(log);
+}
+
+void log_dispatch(const std::string& line) {
+  std::function<void(const std::string&)> log;
+  {
+    const std::lock_guard lock(registry().mutex);
+    log = registry().log;
+  }
+  if (log) log(line);
+  else std::fprintf(stderr, "%s\n", line.c_str());
+}
+
+}  // namespace ttrt::dispatch

@@ -1,0 +1,75 @@
+// Dispatchers by name: which operators go to the device, and how. The two functions of every dispatcher are
+// can_dispatch_to_ttnn and dispatch_to_ttnn; the registry chooses whose are called.
+//
+//   default      every operator that a device kernel takes
+//   optimized    the same with bound calls kept, and fused and sharded kernel variants preferred
+//   debug        default, with every check and refusal and its reason in the log
+//   cpu          none
+//   tensor_ops   elementwise arithmetic, matrix products and movement of tensors only, where default takes them
+//
+// Names are the same in upper and lower case. TT_SYMBIOTE_DISPATCHER, read at each look-up, wins over set_dispatcher; it may
+// name a plug-in library by its path. All functions may be called from several threads.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "dispatch/aten_call.h"
+#include "dispatch/policy.h"
+
+namespace ttrt::dispatch {
+
+class TtnnDispatcher {
+ public:
+  virtual ~TtnnDispatcher() = default;
+  virtual std::string summary() const = 0;              // one sentence
+  // nullopt: dispatch would run it on the device. Nothing runs.
+  virtual ttc::Refusal can_dispatch(const OperatorCall& call) const = 0;
+  // Throws DispatchError where it cannot.
+  virtual RtValue dispatch(const OperatorCall& call) const = 0;
+  // For calls of a compiled program: whether the device op may run on the device.
+  virtual ttc::Refusal admits(const OpCall& call) const;
+  // What selection among an op's kernel variants is weighed with.
+  virtual const std::vector<PolicyRule>& policy() const;
+};
+
+struct DispatcherInfo {
+  std::string name;
+  std::string summary;
+  std::string origin;       // "built-in", "registered", or the plug-in's path
+  bool active = false;
+};
+
+// ---- the two functions, of the active dispatcher --------------------------------------------------------------------
+
+bool can_dispatch_to_ttnn(std::string_view func_name, std::span<const RtValue> args, std::span<const Keyword> kwargs = {});
+RtValue dispatch_to_ttnn(std::string_view func_name, std::span<const RtValue> args, std::span<const Keyword> kwargs = {});
+
+// ---- the registry -----------------------------------------------------------------------------------------------------
+
+// Replaces one of the same name. Throws ValueError for an empty name, a null dispatcher, or a missing function.
+void register_dispatcher(const std::string& name, std::shared_ptr<const TtnnDispatcher> dispatcher);
+// From the two functions.
+void register_dispatcher(const std::string& name, std::function<bool(const OperatorCall&)> can_dispatch, std::function<RtValue(const OperatorCall&)> dispatch);
+// From a shared library (dispatcher_plugin.h), under `name` or else the file's name without "lib" and ".so"; returns the
+// name. Throws ttc::Error (bad file) that says what is wrong with it.
+std::string load_dispatcher_plugin(const std::string& path, const std::string& name = {});
+// By name, or a plug-in by its path. Throws ValueError "Unknown dispatcher 'x'" with what there is. False where the
+// environment variable holds another one, which stays active.
+bool set_dispatcher(const std::string& name);
+// Sorted.
+std::vector<std::string> list_available_dispatchers();
+std::vector<DispatcherInfo> dispatcher_infos();
+// The one whose functions are called now, and its name. Throws ValueError where the environment names an unknown one.
+std::shared_ptr<const TtnnDispatcher> get_active_dispatcher();
+std::string active_dispatcher_name();
+std::shared_ptr<const TtnnDispatcher> find_dispatcher(const std::string& name);   // throws as set_dispatcher does
+
+// Where the debug dispatcher writes, one line a call; standard error by default. An empty function restores that.
+void set_dispatch_log(std::function<void(const std::string&)> log);
+
+inline constexpr const char* dispatcher_variable = "TT_SYMBIOTE_DISPATCHER";
+
+}  // namespace ttrt::dispatch
