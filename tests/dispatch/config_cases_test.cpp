@@ -273,7 +273,7 @@ void bad_documents() {
   const std::vector<std::string> all = error_paths("version: 2\ndispatch_rules: [{operation: x, kernel: y, conditions: {dtype: fp16, is_causal: 1}}, 7]\nkernel_denies: no");
   REQUIRE(all == std::vector<std::string>{"version", rule_path("dtype"), rule_path("is_causal"), "dispatch_rules[1]", "kernel_denies"});
   REQUIRE(errors_of("version: \"1.0\"\ndispatch_rules:\n  - operation: x\n    kernel: y\n    conditions:\n      dtype: fp16\n")[0].line == 6);
-  REQUIRE_THAT(errors_of(rule_with("dtype: bfloat61"))[0].text(), ContainsSubstring("did you mean 'bfloat16'?") && ContainsSubstring("(got: 'bfloat61')"));
+  REQUIRE_THAT(errors_of(rule_with("dtype: bfloat15"))[0].text(), ContainsSubstring("did you mean 'bfloat16'?") && ContainsSubstring("(got: 'bfloat15')"));
 }
 
 void unknown_keys() {
