@@ -1,6 +1,6 @@
 // A convolution whose windows tile the image (stride = kernel, no padding: the patch embedding of vision transformers) is
 // a linear layer over patches: the image cut into patches, one matrix product, and the channels moved back to dim 1.
-#include "common.h"
+#include "replace.h"
 
 namespace ttc {
 namespace {
@@ -59,6 +59,8 @@ bool rewrite(PassContext& context, ir::Node* node) {
   for (const RefusalRecord& known : context.refusals)
     if (known.pass == pass && known.node == node_name(*node)) return false;
   Refusal refusal = unfit(*node);
+  // A map that names convolutions only wants to find them.
+  if (!refusal && !context.options.replace.empty()) refusal = user_refusal(context, *node, "tt.linear");
   ir::Value* kernel = refusal ? nullptr : flat_kernel(context.model, node->operand(1));
   if (!refusal && !kernel) refusal = Reason{ReasonCode::Unsupported, "the kernel's bytes are not in order"};
   if (refusal) {

@@ -124,6 +124,53 @@ class Vit(nn.Module):
         return {"pixel_values": {0: Dim("batch")}}
 
 
+class Vision(nn.Module):
+    """Convolutions of every kind with the norms, activations, pools and resamplings that usually stand around them."""
+
+    attentions = ("sdpa",)   # it has none
+
+    def __init__(self, _):
+        super().__init__()
+        self.stem = nn.Sequential(nn.Conv2d(3, 16, 3, stride=2, padding=1, padding_mode="reflect", bias=False), nn.BatchNorm2d(16), nn.ReLU(),
+                                  nn.MaxPool2d(3, 2, 1, ceil_mode=True))
+        self.depthwise = nn.Sequential(nn.Conv2d(16, 32, 1, bias=False), nn.BatchNorm2d(32), nn.Hardswish(),
+                                       nn.Conv2d(32, 32, 5, padding=2, groups=32, bias=False), nn.BatchNorm2d(32), nn.ReLU6(), nn.Conv2d(32, 16, 1), nn.PReLU(16))
+        self.same = nn.Conv2d(16, 16, (4, 2), padding="same", groups=4)
+        self.norm = nn.GroupNorm(4, 16)
+        self.up = nn.ConvTranspose2d(16, 24, 3, stride=2, padding=1, output_padding=1)
+        self.instance = nn.InstanceNorm2d(24, affine=True)
+        self.post = nn.BatchNorm2d(24)
+        self.ring = torch.nn.utils.parametrizations.weight_norm(nn.Conv2d(24, 20, 3, dilation=2, padding=2, padding_mode="circular"))
+        self.line = nn.Sequential(nn.Conv1d(20, 12, 10, stride=5), nn.GELU(), nn.AvgPool1d(3, 2, 1), nn.ConvTranspose1d(12, 6, 4, stride=4))
+        self.head = nn.Linear(20 * 9, 10)
+        for module in self.modules():
+            if isinstance(module, nn.BatchNorm2d):
+                module.running_mean.normal_()
+                module.running_var.uniform_(0.5, 2)
+                nn.init.uniform_(module.weight, 0.5, 1.5)
+                nn.init.normal_(module.bias)
+
+    def forward(self, image):
+        x = self.stem(image)
+        x = x + self.depthwise(x)
+        x = nn.functional.silu(self.norm(self.same(x)))
+        x = self.post(nn.functional.relu(self.instance(self.up(x))))
+        x = nn.functional.interpolate(self.ring(x), scale_factor=1.5, mode="bilinear")
+        pooled = nn.functional.adaptive_avg_pool2d(x, (3, 3)) + nn.functional.adaptive_max_pool2d(x, 3)
+        x = nn.functional.interpolate(x, scale_factor=2)
+        return self.head(pooled.flatten(1)), self.line(x.flatten(2))
+
+    @staticmethod
+    def inputs(batch):
+        return (torch.randn(batch, 3, 32, 40),)
+
+    shapes = ((2,), (3,))
+
+    @staticmethod
+    def dynamic():
+        return {"image": {0: Dim("batch")}}
+
+
 class LlamaDecode(nn.Module):
     """One token a call; keys and values of the tokens before live in buffers."""
 
@@ -268,7 +315,7 @@ def compare(what, expected, actual, tolerance=1e-4):
 
 
 def make_transformer(kind, name, folder):
-    for attention in ("sdpa", "eager"):
+    for attention in getattr(kind, "attentions", ("sdpa", "eager")):
         torch.manual_seed(0)
         model = kind(attention).eval().requires_grad_(False)
         stem = name if attention == "sdpa" else name + "_eager"
@@ -348,6 +395,7 @@ MAKERS = {
     "gpt2_small": lambda folder: make_transformer(Gpt2, "gpt2_small", folder),
     "llama_small": lambda folder: make_transformer(Llama, "llama_small", folder),
     "vit_small": lambda folder: make_transformer(Vit, "vit_small", folder),
+    "vision_small": lambda folder: make_transformer(Vision, "vision_small", folder),
     "llama_small_decode": lambda folder: make_decode("llama_small_decode", folder),
     "tiny": make_tiny,
     "dtypes": lambda folder: make_format_test(seeded(Dtypes), (torch.randn(2, 3),), "dtypes", folder),

@@ -2,7 +2,7 @@
 // C numbers in float32. Everything is float32 and the packer rounds once; padding never takes part.
 #include <cmath>
 
-#include "device/exact_rows.h"
+#include "ops/exact_util.h"
 #include "ops/row_math.h"
 #include "ops/rules.h"
 #include "ops/simd.h"
@@ -111,8 +111,28 @@ void affine(float* v, std::int64_t n, float mean, float scale, float bias) {
   dispatch<Affine, float*, std::int64_t, float, float, float>(v, n, mean, scale, bias);
 }
 
+// Each step is an operation of its own whose result is a tile: x - mean, 1 / sqrt(var + eps), their product, weight, bias.
+void exact_affine(float* v, std::int64_t n, DataType dtype, const float (&p)[4], bool weight, bool bias, float eps) {
+  const Dest dest = dest_for(dtype);
+  float* other = scratch(6, static_cast<std::size_t>(n));
+  const auto step = [&](exact::Binary op, float number) {
+    std::fill_n(other, n, through_tensor(number, dtype));
+    exact::binary(op, dest, v, other, v, n);
+    for (std::int64_t i = 0; i < n; ++i) v[i] = through_tensor(v[i], dtype);
+  };
+  float var = through_tensor(p[1], dtype);
+  const float small = number_for(dtype, static_cast<double>(eps));
+  exact::binary(exact::Binary::add, dest, &var, &small, &var, 1);
+  const float root = exact::reciprocal_root(through_tensor(var, dtype), {.dest = dest});
+  step(exact::Binary::sub, p[0]);
+  step(exact::Binary::mul, root);
+  if (weight) step(exact::Binary::mul, p[2]);
+  if (bias) step(exact::Binary::add, p[3]);
+}
+
 Kernel prepare_batch_norm(const OpCall& call, const PrepareContext& context) {
-  if (context.numerics != Numerics::fast) return {};
+  const bool exact = context.numerics == Numerics::exact;
+  const DataType dtype = spec_of(call, "x").dtype;
   const Channels c = channels_of(call);
   const auto eps = static_cast<float>(call.number("eps"));
   return [=, mean = RowOperand(call, context, "mean", 2), var = RowOperand(call, context, "var", 3),
@@ -122,6 +142,10 @@ Kernel prepare_batch_norm(const OpCall& call, const PrepareContext& context) {
     load_rows(*args.in[0], x);
     parallel_for(c.images * c.count, 64, [&](std::int64_t i) {
       const std::int64_t channel = i % c.count;
+      if (exact) {
+        const float p[4] = {m[channel], v[channel], w != nullptr ? w[channel] : 1.0F, b != nullptr ? b[channel] : 0.0F};
+        return exact_affine(x + i * c.inner, c.inner, dtype, p, w != nullptr, b != nullptr, eps);
+      }
       const float scale = (w != nullptr ? w[channel] : 1.0F) / std::sqrt(v[channel] + eps);
       affine(x + i * c.inner, c.inner, m[channel], scale, b != nullptr ? b[channel] : 0.0F);
     });

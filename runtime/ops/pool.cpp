@@ -4,6 +4,8 @@
 #include <array>
 #include <cmath>
 
+#include "device/fpu.h"
+#include "ops/exact_util.h"
 #include "ops/row_math.h"
 #include "ops/rules.h"
 #include "ops/simd.h"
@@ -113,7 +115,7 @@ std::vector<TensorSpec> infer(const OpCall& call) {
 
 struct Pool {
   Axes axes;
-  bool mean = false, padding_counts = false;
+  bool mean = false, padding_counts = false, exact = false;
   float divisor = 0;  // 0: the number of elements
 
   std::int64_t in() const { return axes[0].in * axes[1].in * axes[2].in; }
@@ -125,7 +127,26 @@ struct Pool {
         for (const Range& w : axes[2].out) *to++ = window(from, d, h, w);
   }
 
+  float divide_by(const Range& d, const Range& h, const Range& w) const {
+    if (divisor != 0) return divisor;
+    return static_cast<float>(padding_counts ? d.whole * h.whole * w.whole : d.count * h.count * w.count);
+  }
+
+  // The matrix unit's pooling: the window's elements as rows, the reciprocal of their number cut to bfloat16.
+  float exact_mean(const float* from, const Range& d, const Range& h, const Range& w) const {
+    const std::int64_t n = d.count * h.count * w.count;
+    float* values = scratch(3, static_cast<std::size_t>(n));
+    float* next = values;
+    for (std::int64_t i = 0; i < d.count; ++i)
+      for (std::int64_t j = 0; j < h.count; ++j)
+        for (std::int64_t k = 0; k < w.count; ++k)
+          *next++ = from[((d.first + i) * axes[1].in + h.first + j) * axes[2].in + w.first + k];
+    const float scaler = number_for(DataType::bfloat16, 1.0 / static_cast<double>(divide_by(d, h, w)));
+    return fpu::sum_column(values, n, 1, scaler, Dest::bits32, MathFidelity::HiFi4);
+  }
+
   float window(const float* from, const Range& d, const Range& h, const Range& w) const {
+    if (exact) return exact_mean(from, d, h, w);
     float value = mean ? 0.0F : -inf_f;
     for (std::int64_t i = 0; i < d.count; ++i) {
       for (std::int64_t j = 0; j < h.count; ++j) {
@@ -136,16 +157,14 @@ struct Pool {
         }
       }
     }
-    if (!mean) return value;
-    const std::int64_t count = padding_counts ? d.whole * h.whole * w.whole : d.count * h.count * w.count;
-    return value / (divisor != 0 ? divisor : static_cast<float>(count));
+    return mean ? value / divide_by(d, h, w) : value;
   }
 };
 
 Kernel prepare(const OpCall& call, const PrepareContext& context) {
   Pool pool{.axes = axes_of(call)};
   pool.mean = call.op->name.find("avg") != std::string_view::npos;
-  if (pool.mean && context.numerics != Numerics::fast) return {};  // a maximum is the same in any arithmetic
+  pool.exact = pool.mean && context.numerics == Numerics::exact;  // a maximum is the same in any arithmetic
   if (pool.mean && !is_adaptive(call)) {
     pool.padding_counts = call.boolean("count_include_pad");
     pool.divisor = call.has("divisor") ? static_cast<float>(call.integer("divisor")) : 0.0F;
@@ -239,7 +258,7 @@ std::vector<RtValue> reference_avg(Reference& aten, const OpCall& call, std::spa
 }
 
 std::vector<RtValue> reference_adaptive(Reference& aten, const OpCall& call, std::span<const RtValue> args) {
-  const TensorSpec& spec = infer(call)[0];
+  const TensorSpec spec = infer(call)[0];
   const std::size_t dims = dims_of(call, "sizes");
   const Shape sizes(spec.logical.end() - static_cast<std::ptrdiff_t>(dims), spec.logical.end());
   const bool mean = call.op->name == "tt.adaptive_avg_pool2d";

@@ -1,4 +1,5 @@
 // tt.prelu: x where positive, else x times its channel's slope. Channels are dim 1; a single slope serves all.
+#include "ops/exact_util.h"
 #include "ops/rules.h"
 #include "ops/simd.h"
 #include "ops/tiles.h"
@@ -53,14 +54,20 @@ struct Slope {
 };
 
 Kernel prepare(const OpCall& call, const PrepareContext& context) {
-  if (context.numerics != Numerics::fast) return {};
   const Channels c = channels_of(call);
-  return [c, slopes = RowOperand(call, context, "weight", 2)](const KernelArgs& args) {
+  const bool exact = context.numerics == Numerics::exact;
+  const DataType dtype = spec_of(call, "x").dtype;
+  return [=, slopes = RowOperand(call, context, "weight", 2)](const KernelArgs& args) {
     const float* slope = slopes.get(args);
     float* x = scratch(1, static_cast<std::size_t>(c.outer * c.count * c.inner));
     load_rows(*args.in[0], x);
     parallel_for(c.outer * c.count, 64, [&](std::int64_t i) {
-      dispatch<Slope, float*, std::int64_t, float>(x + i * c.inner, c.inner, slope[i % c.count]);
+      float* first = x + i * c.inner;
+      if (exact) {
+        const float p = number_for(dtype, static_cast<double>(slope[i % c.count]));
+        return sfpu::run(sfpu::Function::leaky_relu, {p}, dest_for(dtype), {first, static_cast<std::size_t>(c.inner)});
+      }
+      dispatch<Slope, float*, std::int64_t, float>(first, c.inner, slope[i % c.count]);
     });
     store_rows(x, Rounding::away, *args.out[0]);
   };

@@ -3,6 +3,8 @@
 #include <array>
 #include <cmath>
 
+#include "device/fpu.h"
+#include "ops/exact_util.h"
 #include "ops/rules.h"
 #include "ops/simd.h"
 #include "ops/tiles.h"
@@ -143,10 +145,28 @@ ttc::Refusal supports(const OpCall& call) {
 struct Resample {
   Axes axes;
   int taps = 1;
+  bool exact = false;
 
   std::int64_t in() const { return axes[0].in * axes[1].in * axes[2].in; }
   std::int64_t out() const { return size(0) * size(1) * size(2); }
   std::int64_t size(std::size_t d) const { return static_cast<std::int64_t>(axes[d].out.size()); }
+
+  // The same as products of the matrix unit: the positions that an element reads times their weights in bfloat16.
+  void exact_row(const float* from, std::int64_t d, std::int64_t h, float* to) const {
+    const Tap &deep = axes[0].out[static_cast<std::size_t>(d)], &high = axes[1].out[static_cast<std::size_t>(h)];
+    float values[64], weights[64];
+    for (const Tap& wide : axes[2].out) {
+      std::int64_t n = 0;
+      for (std::size_t i = 0; i < 64; ++i) {
+        const std::size_t a = i / 16, b = i / 4 % 4, c = i % 4;
+        const float weight = deep.weight[a] * high.weight[b] * wide.weight[c];
+        if (weight == 0.0F) continue;
+        weights[n] = number_for(DataType::bfloat16, static_cast<double>(weight));
+        values[n++] = cut_tf32(from[(deep.at[a] * axes[1].in + high.at[b]) * axes[2].in + wide.at[c]]);
+      }
+      fpu::product({weights, n, 1}, {values, 1, 1}, to++, 1, 1, n, Dest::bits32, MathFidelity::HiFi4);
+    }
+  }
 
   // One output row: the rows it reads are added up, then the positions within.
   void row(const float* from, std::int64_t d, std::int64_t h, float* sum, float* to) const {
@@ -173,7 +193,7 @@ Kernel prepare(const OpCall& call, const PrepareContext& context) {
   Resample resample{.axes = axes_of(call)};
   const std::string& mode = call.string("mode");
   resample.taps = mode == "linear" ? 2 : mode == "cubic" ? 4 : 1;
-  if (resample.taps > 1 && context.numerics != Numerics::fast) return {};  // a copy is the same in any arithmetic
+  resample.exact = resample.taps > 1 && context.numerics == Numerics::exact;  // a copy is the same in any arithmetic
   const std::int64_t in = resample.in(), out = resample.out(), images = volume(spec_of(call, "x").logical) / in;
   const std::int64_t rows = resample.size(0) * resample.size(1);
   return [=](const KernelArgs& args) {
@@ -181,8 +201,11 @@ Kernel prepare(const OpCall& call, const PrepareContext& context) {
     float* y = scratch(2, static_cast<std::size_t>(images * out));
     load_rows(*args.in[0], x);
     parallel_for(images * rows, 16, [&](std::int64_t i) {
-      float* sum = scratch(3, static_cast<std::size_t>(resample.axes[2].in));
-      resample.row(x + i / rows * in, i % rows / resample.size(1), i % resample.size(1), sum, y + i * resample.size(2));
+      const float* image = x + i / rows * in;
+      const std::int64_t d = i % rows / resample.size(1), h = i % resample.size(1);
+      float* to = y + i * resample.size(2);
+      if (resample.exact) return resample.exact_row(image, d, h, to);
+      resample.row(image, d, h, scratch(3, static_cast<std::size_t>(resample.axes[2].in)), to);
     });
     store_rows(y, Rounding::away, *args.out[0]);
   };

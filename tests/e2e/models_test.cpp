@@ -76,7 +76,7 @@ void expect_outputs(ttrt::Executor& executor, const Job& job, const Thresholds& 
 // Not every output of a model made of comparisons and counters has a meaningful correlation in bfloat16.
 bool on_device(const Job& job) {
   const std::string name = job.model.stem();
-  for (const char* family : {"bert", "vit", "gpt2", "llama"})
+  for (const char* family : {"bert", "vit", "gpt2", "llama", "vision"})
     if (name.starts_with(family)) return true;
   return false;
 }
