@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "device/buffer.h"
+#include "kernel_choice.h"
 #include "ir/op_schema.h"
 #include "support/error.h"
 
@@ -244,20 +245,45 @@ void DeviceStep::prepare(const Instruction& instruction, const Frame& frame, con
   const OpRecord& record = *instruction.record;
   results_ = record.infer(call_);
   refusal_.clear();
-  kernel_ = nullptr;
+  served_.clear();
+  active_ = nullptr;
   cost_ = record.cost != nullptr ? record.cost(call_) : Cost{};
   if (record.supports != nullptr)
     if (const ttc::Refusal refused = record.supports(call_)) refusal_ = refused->text();
   if (refusal_.empty()) {
+    const bool constant_b = constant_.size() > 1 && constant_[1] != 0;
+    context_ = dispatch::context_of_call(call_, {.profile = *context.profile, .numerics = context.numerics, .constant_b = constant_b});
+    if (context.chooser->fixed()) {
+      const dispatch::KernelSpec& spec = context.chooser->bind(context_);
+      active_ = &served(spec, *dispatch::device_kernel(spec), instruction, context);
+    }
+  }
+  ready_ = true;
+}
+
+// Prepares the kernel where it has not served this call before.
+DeviceStep::Served& DeviceStep::served(const dispatch::KernelSpec& spec, const dispatch::DeviceKernel& kernel, const Instruction& instruction, const StepContext& context) {
+  for (const auto& known : served_)
+    if (known->spec == &spec) return *known;
+  const OpRecord& record = *instruction.record;
+  auto made = std::make_unique<Served>();
+  made->spec = &spec;
+  if (!kernel.host) {  // the host costs the device nothing
+    made->cost = record.cost != nullptr ? record.cost(call_) : Cost{};
     std::vector<const DeviceTensor*> constants(in_.size(), nullptr);
     for (std::size_t i = 0; i < in_.size(); ++i)
       if (constant_[i]) constants[i] = in_[i];
-    kernel_ = record.prepare(call_, {.numerics = context.numerics, .constants = constants});
-    if (!kernel_)
+    made->kernel = record.prepare(call_, {.numerics = context.numerics,
+                                          .constants = constants,
+                                          .variant = kernel.variant != nullptr ? kernel.variant->name : std::string_view{},
+                                          .grid_x = context.profile->grid_x,
+                                          .grid_y = context.profile->grid_y});
+    if (!made->kernel)
       throw ttc::Error(ttc::Exit::unsupported, "", std::string(record.name) + " has no " + std::string(to_string(context.numerics)) + " kernel (node '" + name_of(instruction) + "')",
                        context.numerics == Numerics::exact ? "use --numerics fast, or keep the op on the CPU with --fallback-op" : "");
+    if (kernel.variant != nullptr && kernel.variant->cost != nullptr) made->cost = kernel.variant->cost(made->cost, dispatch::variant_call_of(context_));
   }
-  ready_ = true;
+  return *served_.emplace_back(std::move(made));
 }
 
 void DeviceStep::bind_results(const Instruction& instruction, Frame& frame, const StepContext& context) {
@@ -282,6 +308,37 @@ void DeviceStep::bind_results(const Instruction& instruction, Frame& frame, cons
 
 // ---- running ------------------------------------------------------------------------------------------------------
 
+// What kernels of dispatch get as their payload.
+class DeviceStep::Call final : public dispatch::DeviceCall {
+ public:
+  Call(DeviceStep& step, const Instruction& instruction, Frame& frame, const StepContext& context) : step_(step), instruction_(instruction), frame_(frame), context_(context) {}
+
+  void run_as(const dispatch::KernelSpec& spec, const dispatch::DeviceKernel& kernel) override {
+    if (!spec.accepts(step_.context_)) {
+      const std::string reason = spec.id.str() + ": " + dispatch::join(spec.check(step_.context_));
+      step_.note_failure(instruction_, context_, reason);
+      throw ttc::Error(ttc::Exit::unsupported, "", reason);
+    }
+    try {
+      step_.run_served(step_.served(spec, kernel, instruction_, context_), instruction_, frame_, context_);
+    } catch (const RangeError&) {
+      range_error_ = std::current_exception();
+      throw;
+    }
+  }
+  // An integer that the device cannot hold ends the run, whatever another kernel made of it.
+  void rethrow_range_error() const {
+    if (range_error_) std::rethrow_exception(range_error_);
+  }
+
+ private:
+  std::exception_ptr range_error_;
+  DeviceStep& step_;
+  const Instruction& instruction_;
+  Frame& frame_;
+  const StepContext& context_;
+};
+
 void DeviceStep::run(const Instruction& instruction, Frame& frame, const StepContext& context) {
   if (current(instruction, frame))
     collect(instruction, frame, context);
@@ -289,25 +346,46 @@ void DeviceStep::run(const Instruction& instruction, Frame& frame, const StepCon
     prepare(instruction, frame, context);
   if (!refusal_.empty()) return fall_back(instruction, frame, context, refusal_);
   bind_results(instruction, frame, context);
+  Call call(*this, instruction, frame, context);
   try {
-    kernel_({.in = in_, .out = out_});
+    if (active_ != nullptr && context.chooser->fixed()) return run_served(*active_, instruction, frame, context);
+    context.chooser->run(context_, call);
   } catch (const RangeError&) {
     throw;
   } catch (const std::exception& error) {
+    call.rethrow_range_error();
     fall_back(instruction, frame, context, error.what());
   }
+  call.rethrow_range_error();
 }
 
-void DeviceStep::fall_back(const Instruction& instruction, Frame& frame, const StepContext& context, const std::string& reason) {
+void DeviceStep::run_served(Served& chosen, const Instruction& instruction, Frame& frame, const StepContext& context) {
+  if (chosen.kernel)
+    chosen.kernel({.in = in_, .out = out_});
+  else
+    run_on_host(instruction, frame, context);
+  active_ = &chosen;
+  cost_ = chosen.cost;
+}
+
+void DeviceStep::run_on_host(const Instruction& instruction, Frame& frame, const StepContext& context) {
+  std::vector<RtValue> values = call_reference(instruction, frame, context);
+  bind_results(instruction, frame, context);
+  for (std::size_t i = 0; i < out_.size() && i < values.size(); ++i)
+    if (const auto* host = values[i].get_if<HostTensor>()) tilize_from_host(contiguous(*host), out_[i]->spec, out_[i]->data());
+}
+
+void DeviceStep::note_failure(const Instruction& instruction, const StepContext& context, const std::string& reason) const {
   FallbackFailure& failure = (*context.failures)[instruction.index];
   failure.node = name_of(instruction);
   failure.op = instruction.node->op();
   failure.reason = reason;
   ++failure.count;
-  std::vector<RtValue> values = call_reference(instruction, frame, context);
-  bind_results(instruction, frame, context);
-  for (std::size_t i = 0; i < out_.size() && i < values.size(); ++i)
-    if (const auto* host = values[i].get_if<HostTensor>()) tilize_from_host(contiguous(*host), out_[i]->spec, out_[i]->data());
+}
+
+void DeviceStep::fall_back(const Instruction& instruction, Frame& frame, const StepContext& context, const std::string& reason) {
+  note_failure(instruction, context, reason);
+  run_on_host(instruction, frame, context);
 }
 
 std::vector<RtValue> DeviceStep::call_reference(const Instruction& instruction, const Frame& frame, const StepContext& context) {

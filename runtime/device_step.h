@@ -10,9 +10,12 @@
 #include <vector>
 
 #include "device/device.h"
+#include "dispatch/device_kernels.h"
 #include "program.h"
 
 namespace ttrt {
+
+class KernelChooser;
 
 // Packed weights: uint8 tensors of tiles in a file, on the device and unpacked to float32, each made once when asked for.
 class PackedWeights {
@@ -46,6 +49,8 @@ struct StepContext {
   const Program* program = nullptr;
   const std::vector<char>* planned = nullptr;   // by slot: lives in the planned region
   std::map<int, FallbackFailure>* failures = nullptr;   // by instruction index
+  KernelChooser* chooser = nullptr;
+  const ArchProfile* profile = nullptr;
 };
 
 class DeviceStep {
@@ -61,8 +66,22 @@ class DeviceStep {
   const OpCall& call() const { return call_; }
   const Cost& cost() const { return cost_; }
   bool ready() const { return ready_; }
+  // The kernel that served the last run; "" before.
+  std::string_view kernel_id() const { return active_ != nullptr ? active_->spec->id.text() : std::string_view{}; }
 
  private:
+  // One of the op's kernels, prepared for this call.
+  struct Served {
+    const dispatch::KernelSpec* spec = nullptr;
+    Kernel kernel;                          // empty for the host
+    Cost cost;
+  };
+  class Call;
+  Served& served(const dispatch::KernelSpec& spec, const dispatch::DeviceKernel& kernel, const Instruction& instruction, const StepContext& context);
+  void run_served(Served& chosen, const Instruction& instruction, Frame& frame, const StepContext& context);
+  void run_on_host(const Instruction& instruction, Frame& frame, const StepContext& context);
+  void note_failure(const Instruction& instruction, const StepContext& context, const std::string& reason) const;
+
   void bind_packed(const Instruction& instruction);
   OpArg argument(const Instruction& instruction, std::size_t i, const ArgPlan& plan, const Frame& frame, std::vector<TensorSpec>& tensors) const;
   void make_call(const Instruction& instruction, const Frame& frame, const StepContext& context);
@@ -79,7 +98,9 @@ class DeviceStep {
   std::vector<bool> dynamic_;               // per argument: a number that comes from a slot
   OpCall call_;
   std::vector<TensorSpec> results_;
-  Kernel kernel_;
+  dispatch::SelectionContext context_;      // of call_
+  std::vector<std::unique_ptr<Served>> served_;
+  Served* active_ = nullptr;
   Cost cost_;
   std::string refusal_;
   std::vector<const DeviceTensor*> in_;

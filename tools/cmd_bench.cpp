@@ -4,6 +4,7 @@
 #include <iostream>
 
 #include "json_out.h"
+#include "kernel_choice.h"
 #include "model_io.h"
 #include "profile_report.h"
 #include "support/error.h"
@@ -93,6 +94,7 @@ int run(const Globals& globals) {
     }
     out["threads"] = ttrt::threads();
     if (flags.profile) out["ops"] = profile_json(executor);
+    if (flags.exec.chooses_kernels()) out["dispatch"] = executor.chooser().telemetry();
     print_json(out);
     return 0;
   }

@@ -18,8 +18,9 @@ using ttrt::InstructionProfile;
 
 std::string name_of(const Instruction& i) { return i.node->results().empty() ? i.node->op() : i.node->result(0)->name; }
 
-std::string place_of(const ttrt::Executor& executor, const Instruction& i) {
-  const bool device = executor.options().mode == ttrt::Mode::device;
+// `kernel` served the op; one of the host leaves it on the CPU.
+std::string place_of(const ttrt::Executor& executor, const Instruction& i, const std::string& kernel = {}) {
+  const bool device = executor.options().mode == ttrt::Mode::device && !kernel.ends_with(".host");
   if (i.kind == InstrKind::to_device || i.kind == InstrKind::to_host) return device ? "transfer" : "cpu";
   return i.kind == InstrKind::device && device ? "device" : "cpu";
 }
@@ -52,8 +53,8 @@ std::string quoted(const std::string& text) {
 OrderedJson profile_json(const ttrt::Executor& executor) {
   OrderedJson ops = OrderedJson::array();
   for (const auto& [i, p] : entries(executor))
-    ops.push_back({{"node", name_of(*i)}, {"op", i->node->op()}, {"module", i->node->provenance->module_path}, {"place", place_of(executor, *i)}, {"calls", p->calls},
-                   {"wall_us", p->wall_us}, {"cycles", p->cycles}, {"bound", p->bound}, {"bytes", p->bytes}});
+    ops.push_back({{"node", name_of(*i)}, {"op", i->node->op()}, {"module", i->node->provenance->module_path}, {"place", place_of(executor, *i, p->kernel)}, {"calls", p->calls},
+                   {"wall_us", p->wall_us}, {"cycles", p->cycles}, {"bound", p->bound}, {"bytes", p->bytes}, {"kernel", p->kernel}});
   return ops;
 }
 
@@ -62,10 +63,10 @@ std::string profile_text(const ttrt::Executor& executor) {
     std::int64_t calls = 0, bytes = 0;
     double wall_us = 0, cycles = 0;
   };
-  std::map<std::pair<std::string, std::string>, Sum> by_op;
+  std::map<std::pair<std::string, std::string>, Sum> by_op;   // by kernel, where one of dispatch served it
   double total = 0;
   for (const auto& [i, p] : entries(executor)) {
-    Sum& sum = by_op[{i->node->op(), place_of(executor, *i)}];
+    Sum& sum = by_op[{p->kernel.empty() ? i->node->op() : p->kernel, place_of(executor, *i, p->kernel)}];
     sum.calls += p->calls;
     sum.bytes += p->bytes;
     sum.wall_us += p->wall_us;
@@ -74,7 +75,7 @@ std::string profile_text(const ttrt::Executor& executor) {
   }
   std::vector<std::pair<std::pair<std::string, std::string>, Sum>> sorted(by_op.begin(), by_op.end());
   std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.second.wall_us > b.second.wall_us; });
-  Table table({"op", "place", ">calls", ">wall_ms", ">share", ">cycles", ">MiB"});
+  Table table({"kernel", "place", ">calls", ">wall_ms", ">share", ">cycles", ">MiB"});
   for (const auto& [key, sum] : sorted)
     table.row({key.first, key.second, std::to_string(sum.calls), number_text(sum.wall_us / 1000, 4), number_text(total > 0 ? 100 * sum.wall_us / total : 0, 3) + "%",
                number_text(sum.cycles, 6), number_text(static_cast<double>(sum.bytes) / 1048576, 4)});
@@ -101,7 +102,7 @@ void write_csv(const std::string& path, const ttrt::Executor& executor) {
   const auto& arch = executor.options().profile;
   int call = 0;
   for (const auto& [i, p] : entries(executor)) {
-    const std::string place = place_of(executor, *i);
+    const std::string place = place_of(executor, *i, p->kernel);
     const auto calls = static_cast<double>(p->calls);
     const double device_ns = p->cycles / calls / arch.clock_mhz * 1000;
     const ir::Arg* fidelity = i->node->arg("fidelity");

@@ -2,6 +2,7 @@
 #include "dispatch/device_kernels.h"
 
 #include <deque>
+#include <iterator>
 #include <limits>
 #include <mutex>
 
@@ -58,18 +59,34 @@ const DeviceKernel& keep(DeviceKernel kernel) {
   return known().kernels.emplace_back(kernel);
 }
 
+// Best first, the host last.
+std::vector<DeviceKernel> kernels_of(const OpRecord& op) {
+  std::vector<DeviceKernel> out;
+  if (op.prepare == nullptr) return out;
+  if (op.variants.empty()) out.push_back({.op = &op});
+  for (const KernelVariant& variant : op.variants) out.push_back({.op = &op, .variant = &variant});
+  if (op.reference != nullptr) out.push_back({.op = &op, .host = true});
+  return out;
+}
+
+// Registering copies the registry's snapshot: those that are there at first go in together.
+std::vector<KernelSpec>* first_batch = nullptr;
+
 void register_op_kernels(const OpRecord& op) {
-  if (op.prepare == nullptr) return;
-  DispatchTable& table = dispatch_table(op.name);
-  const auto add = [&](DeviceKernel kernel, const TablePattern& pattern, bool in_table) {
-    KernelSpec spec = spec_of(op, keep(kernel));
-    if (in_table) table.add(pattern, spec);
-    global_kernels().add(std::move(spec));
-  };
-  const TablePattern on_device{.device = TableDevice::tt, .layout = TableLayout::tile};
-  if (op.variants.empty()) add({.op = &op}, on_device, true);
-  for (const KernelVariant& variant : op.variants) add({.op = &op, .variant = &variant}, on_device, &variant == &op.variants.front());
-  if (op.reference != nullptr) add({.op = &op, .host = true}, {}, true);
+  std::vector<KernelSpec> specs;
+  for (const DeviceKernel& kernel : kernels_of(op)) specs.push_back(spec_of(op, keep(kernel)));
+  if (first_batch != nullptr)
+    std::move(specs.begin(), specs.end(), std::back_inserter(*first_batch));
+  else if (!specs.empty())
+    global_kernels().add(std::move(specs));
+}
+
+void register_all() {
+  std::vector<KernelSpec> all;
+  first_batch = &all;
+  watch_ops(register_op_kernels);
+  first_batch = nullptr;
+  global_kernels().add(std::move(all));
 }
 
 std::uint8_t format_of(const TensorSpec* spec) { return spec != nullptr ? static_cast<std::uint8_t>(spec->dtype) : no_dtype; }
@@ -174,8 +191,24 @@ const DeviceKernel* device_kernel(const KernelSpec& spec) {
 }
 
 void register_device_kernels() {
-  static const bool once = (watch_ops(register_op_kernels), true);
+  static const bool once = (register_all(), true);
   static_cast<void>(once);
+}
+
+DispatchTable& device_table(const OpRecord& op) {
+  register_device_kernels();
+  DispatchTable& table = dispatch_table(op.name);
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  if (!table.registrations().empty()) return table;
+  bool first = true;
+  for (const DeviceKernel& kernel : kernels_of(op)) {
+    if (!first && !kernel.host) continue;
+    const TablePattern pattern = kernel.host ? TablePattern{} : TablePattern{.device = TableDevice::tt, .layout = TableLayout::tile};
+    table.add(pattern, *global_kernels().find(std::string(op.name) + "." + std::string(kernel.name())));
+    first = false;
+  }
+  return table;
 }
 
 }  // namespace ttrt::dispatch

@@ -32,8 +32,11 @@ class DeviceCall {
   ~DeviceCall() = default;
 };
 
-// Registers the kernels of all ops there are, and of those registered later, in global_kernels() and the tables.
+// Registers the kernels of all ops there are, and of those registered later, in global_kernels().
 void register_device_kernels();
+// The op's table: its first kernel for tiles on the device, the host as the catch-all. Filled when first asked for.
+class DispatchTable;
+DispatchTable& device_table(const OpRecord& op);
 // nullptr where the record is no device op's.
 const DeviceKernel* device_kernel(const KernelSpec& spec);
 
