@@ -30,7 +30,8 @@ Device& device() {
 // Functions that the vector unit's model lacks.
 bool may_refuse(const OpRecord& record, const OpCase& c) {
   static const std::set<std::string_view> functions{"tt.acos", "tt.asin",      "tt.atan", "tt.cosh", "tt.sinh",
-                                                    "tt.pow",  "tt.remainder", "tt.fmod", "tt.round"};
+                                                    "tt.pow",  "tt.remainder", "tt.fmod", "tt.round",
+                                                    "tt.prelu", "tt.adaptive_avg_pool2d"};
   if (functions.contains(record.name)) return true;
   // Powers other than a few, and elu with scales.
   return record.name == "tt.pow_scalar" || (record.name == "tt.elu" && c.name.find("scale") != std::string_view::npos);
@@ -120,9 +121,10 @@ TEST_CASE("every case of every record runs exact and agrees with ATen") {
       for (const Config& config : configs_of(*record)) {
         INFO(record->name << " / " << c.name << " / " << to_string(config));
         CaseRun run;
-        REQUIRE_NOTHROW(run = run_case(c, config, device()));
+        CHECK_NOTHROW(run = run_case(c, config, device()));
         if (run.outputs.empty() && may_refuse(*record, c)) continue;
-        REQUIRE_FALSE(run.outputs.empty());
+        INFO("refused: " << (run.refusals.empty() ? "" : run.refusals.front()));
+        CHECK_FALSE(run.outputs.empty());
         for (const Output& output : run.outputs) {
           CHECK(output.padding_is_zero);
           CHECK(pcc(output.device, output.expected) >= least_pcc(*record, config) - 1e-12);
