@@ -163,7 +163,7 @@ void ConfigDispatcher::load(const std::string& path) {
   try {
     std::error_code error;
     const Stamp stamp{.time = std::filesystem::last_write_time(path, error), .size = std::filesystem::file_size(path, error)};
-    apply(read_document(path, format_of(path)), path, true);
+    apply(reader_.read(path, format_of(path)), path, true);
     stamp_ = stamp;
   } catch (const ConfigurationError&) {
     throw;
@@ -184,7 +184,7 @@ bool ConfigDispatcher::reload_config(const std::string& path) {
   }
   if (file == path_ && stamp_ == stamp) return false;
   try {
-    const bool changed = apply(read_document(file, format_of(file)), file, false);
+    const bool changed = apply(reader_.read(file, format_of(file)), file, false);
     path_ = file;
     stamp_ = stamp;
     return changed;
@@ -197,7 +197,7 @@ bool ConfigDispatcher::reload_config(const std::string& path) {
 
 bool ConfigDispatcher::update(std::string_view yaml) {
   try {
-    return update(parse_document(yaml, DocumentFormat::yaml, ""));
+    return update(reader_.parse(yaml, DocumentFormat::yaml, ""));
   } catch (const ConfigurationError&) {
     throw;
   } catch (const ttc::Error& error) {

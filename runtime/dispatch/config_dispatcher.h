@@ -10,6 +10,7 @@
 #include <mutex>
 
 #include "dispatch/config_rules.h"
+#include "dispatch/document_reader.h"
 
 namespace ttrt::dispatch {
 
@@ -79,6 +80,7 @@ class ConfigDispatcher final : public Dispatcher {
   const ConfigDispatcherOptions options_;
   const Clock& clock_;
   mutable std::mutex mutex_;                        // writers
+  DocumentReader reader_;
   std::string path_;
   std::optional<Stamp> stamp_;
   Published<State> state_;

@@ -93,7 +93,7 @@ class Checker {
 
   void check(const DocNode& root, std::span<const std::string_view> also) {
     if (!root.is(Kind::map)) return error("", "the document must be a map", root);
-    std::vector<std::string> known(sections.begin(), sections.end());
+    std::vector<std::string_view> known(sections.begin(), sections.end());
     known.insert(known.end(), also.begin(), also.end());
     known_keys(root, "", known);
     check_version(root);
@@ -111,10 +111,11 @@ class Checker {
   }
   void error(std::string path, std::string message, const DocNode& node) { issue(out_.errors, std::move(path), std::move(message), node); }
 
-  void known_keys(const DocNode& map, const std::string& path, const std::vector<std::string>& known) {
+  void known_keys(const DocNode& map, const std::string& path, std::span<const std::string_view> known) {
     for (const auto& [key, value] : map.members) {
       if (std::find(known.begin(), known.end(), key) != known.end()) continue;
-      issue(out_.warnings, path.empty() ? key : path + "." + key, "unknown key" + suggestion(key, known), value, false);
+      const std::vector<std::string> names(known.begin(), known.end());
+      issue(out_.warnings, path.empty() ? key : path + "." + key, "unknown key" + suggestion(key, names), value, false);
     }
   }
 
@@ -153,7 +154,8 @@ class Checker {
   }
 
   void check_defaults(const DocNode& node) {
-    known_keys(node, "defaults", {"fallback_policy", "default_priority"});
+    static constexpr std::string_view known[] = {"fallback_policy", "default_priority"};
+    known_keys(node, "defaults", known);
     if (const DocNode* policy = node.find("fallback_policy"); policy != nullptr && check_text(*policy, "defaults.fallback_policy", document_.fallback_policy))
       document_.fallback_policy_line = policy->line;
     if (const DocNode* priority = node.find("default_priority")) check_priority(*priority, "defaults.default_priority", document_.default_priority);
@@ -165,7 +167,8 @@ class Checker {
 
   void check_rule(const DocNode& node, const std::string& path) {
     if (!node.is(Kind::map)) return error(path, "must be a map", node);
-    known_keys(node, path, {"operation", "kernel", "priority", "conditions"});
+    static constexpr std::string_view known[] = {"operation", "kernel", "priority", "conditions"};
+    known_keys(node, path, known);
     RuleText rule{.operation = {}, .kernel = {}, .priority = document_.default_priority, .conditions = {}, .line = node.line, .kernel_line = node.line};
     if (const DocNode* operation = required(node, path, "operation")) check_text(*operation, path + ".operation", rule.operation);
     if (const DocNode* kernel = required(node, path, "kernel")) {
@@ -337,7 +340,7 @@ class Checker {
 
 std::string hash_of(const DocNode& root) {
   const std::string text = root.canonical();
-  return ttc::sha256_hex(std::as_bytes(std::span(text.data(), text.size()))).substr(0, 16);
+  return ttc::sha256_hex(std::as_bytes(std::span(text.data(), text.size())));
 }
 
 }  // namespace
@@ -386,7 +389,8 @@ std::string ConfigIssue::text() const {
 
 ConfigCheck check_config(const DocNode& root, std::span<const std::string_view> also) {
   ConfigCheck out;
-  out.document.hash = hash_of(root);
+  out.document.full_hash = hash_of(root);
+  out.document.hash = out.document.full_hash.substr(0, 16);
   if (!root.is(Kind::null)) Checker(out).check(root, also);
   return out;
 }

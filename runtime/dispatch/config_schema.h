@@ -73,7 +73,8 @@ struct ChainText {
 };
 
 struct ConfigDocument {
-  std::string hash;              // first 16 hex digits of SHA-256 over the key-sorted content
+  std::string full_hash;         // SHA-256 over the key-sorted content, 64 hex digits
+  std::string hash;              // its first 16
   std::string fallback_policy;   // "" for none
   int fallback_policy_line = 0;
   int default_priority = 50;

@@ -211,7 +211,7 @@ Json HotReloadDispatcher::explain_selection(Symbol operation, const SelectionCon
 
 // ---- documents -----------------------------------------------------------------------------------------------------
 
-DocNode HotReloadDispatcher::parse_file(const std::string& path) const { return read_document(path, document_format(path)); }
+DocNode HotReloadDispatcher::parse_file(const std::string& path) const { return reader_.read(path, document_format(path)); }
 
 std::vector<std::string> HotReloadDispatcher::problems(const DocNode& data, const std::string& path, std::vector<std::string>& warnings, ConfigDocument& document) const {
   std::vector<ConfigIssue> errors, notes;
@@ -267,7 +267,7 @@ std::shared_ptr<ConfigVersion> HotReloadDispatcher::make_version(const DocNode& 
   }
   if (options_.strict_kernels && !missing.empty()) throw HotReloadError(issues_text(missing, ""), path);
   for (const ConfigIssue& kernel : missing) version->warnings.push_back((path.empty() ? "" : path + ": ") + kernel.text());
-  version->config_hash = hash_of(data);
+  version->config_hash = version->rules != nullptr ? version->rules->document().full_hash : hash_of(data);
   version->timestamp = unix_time();
   version->data = data;
   version->path = path;
@@ -366,6 +366,10 @@ bool HotReloadDispatcher::reload(bool validate, double grace_period_seconds) {
     const std::lock_guard lock(mutex_);
     path = path_;
   }
+  return reload_file(path, validate, grace_period_seconds);
+}
+
+bool HotReloadDispatcher::reload_file(const std::string& path, bool validate, double grace_period_seconds) {
   const auto parse = [&] {
     if (path.empty()) throw ttc::usage_error("there is no configuration file to reload");
     return parse_file(path);
@@ -374,7 +378,7 @@ bool HotReloadDispatcher::reload(bool validate, double grace_period_seconds) {
 }
 
 bool HotReloadDispatcher::reload_text(std::string_view text, bool validate, double grace_period_seconds) {
-  return reload_with([&] { return parse_document(text, DocumentFormat::yaml, ""); }, "", validate, grace_period_seconds);
+  return reload_with([&] { return parse(text, DocumentFormat::yaml, ""); }, "", validate, grace_period_seconds);
 }
 
 bool HotReloadDispatcher::reload(const DocNode& data, bool validate, double grace_period_seconds) {
@@ -416,7 +420,7 @@ DryRun HotReloadDispatcher::dry_run(const DocNode& data) const {
 
 DryRun HotReloadDispatcher::dry_run_text(std::string_view text) const {
   try {
-    return dry_run(parse_document(text, DocumentFormat::yaml, ""));
+    return dry_run(parse(text, DocumentFormat::yaml, ""));
   } catch (const ttc::Error& error) {
     return {.ok = false, .messages = {error.what()}};
   }
@@ -439,7 +443,7 @@ bool HotReloadDispatcher::reload_if_changed() {
   try {
     const std::string text = read_config_file(path);
     seen = ttc::sha256_hex(std::as_bytes(std::span(text.data(), text.size())));
-    if (seen != refused && hash_of(parse_document(text, document_format(path), path)) == known) {
+    if (seen != refused && hash_of(parse(text, document_format(path), path)) == known) {
       const std::lock_guard lock(mutex_);
       last_refused_.clear();
       return true;

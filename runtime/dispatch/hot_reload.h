@@ -13,6 +13,7 @@
 #include "dispatch/config_dispatcher.h"
 #include "dispatch/config_rules.h"
 #include "dispatch/counters.h"
+#include "dispatch/document_reader.h"
 #include "dispatch/file_watch.h"
 
 namespace ttrt::dispatch {
@@ -73,6 +74,8 @@ class HotReloadDispatcher final : public Dispatcher {
 
   // From the file. False where a reload or rollback is under way. Throws HotReloadError; nothing has changed then.
   bool reload(bool validate = true, double grace_period_seconds = 1);
+  // From another file; the watched one stays what it is.
+  bool reload_file(const std::string& path, bool validate = true, double grace_period_seconds = 1);
   // From a document in memory: YAML or JSON text, or parsed.
   bool reload_text(std::string_view text, bool validate = true, double grace_period_seconds = 1);
   bool reload(const DocNode& data, bool validate = true, double grace_period_seconds = 1);
@@ -123,6 +126,7 @@ class HotReloadDispatcher final : public Dispatcher {
   void enter(ReloadState state);
   void publish(std::shared_ptr<const ConfigVersion> version);
   DocNode parse_file(const std::string& path) const;
+  DocNode parse(std::string_view text, DocumentFormat format, const std::string& file) const { return reader_.parse(text, format, file); }
   bool reload_if_changed();
 
   KernelRegistry& kernels_;
@@ -130,6 +134,7 @@ class HotReloadDispatcher final : public Dispatcher {
   const Clock& clock_;
   std::atomic<ReloadState> state_{ReloadState::IDLE};
   Published<Active> active_;
+  mutable DocumentReader reader_;
   mutable std::mutex mutex_;                        // what follows, and publishing
   std::string path_;
   double watch_interval_ = 1;

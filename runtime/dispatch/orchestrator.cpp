@@ -56,17 +56,18 @@ DispatchMode Orchestrator::resolve(Symbol operation, DispatchMode mode) const {
   return default_mode();
 }
 
-Dispatcher& Orchestrator::dispatcher(DispatchMode mode) {
-  Dispatcher* const ready = ready_[index_of(mode)].load(std::memory_order_acquire);
-  return ready != nullptr ? *ready : make(mode);
+// One returned variable, so the result is made in the caller's place.
+inline Result Orchestrator::dispatch_counted(DispatchMode mode, Symbol operation, CallArgs& args, const SelectionContext* context) {
+  Result result = dispatcher(mode).dispatch(operation, args, context);
+  if (telemetry_.load(std::memory_order_relaxed)) count(mode, result);
+  return result;
 }
 
 Result Orchestrator::dispatch_in(DispatchMode mode, Symbol operation, CallArgs& args, const SelectionContext* context) {
-  mode = resolve(operation, mode);
+  if (mode == DispatchMode::AUTO) [[unlikely]]
+    mode = resolve(operation, mode);
   try {
-    Result result = dispatcher(mode).dispatch(operation, args, context);
-    if (telemetry_.load(std::memory_order_relaxed)) count(mode, result);
-    return result;
+    return dispatch_counted(mode, operation, args, context);
   } catch (...) {
     return dispatch_after(mode, operation, args, context, std::current_exception());
   }

@@ -67,8 +67,12 @@ class Orchestrator {
 
   static std::unique_ptr<const Settings> settings_of(const DispatchConfig& config);
   Result dispatch_in(DispatchMode mode, Symbol operation, CallArgs& args, const SelectionContext* context);
+  Result dispatch_counted(DispatchMode mode, Symbol operation, CallArgs& args, const SelectionContext* context);
   Result dispatch_after(DispatchMode failed, Symbol operation, CallArgs& args, const SelectionContext* context, const std::exception_ptr& error);
-  Dispatcher& dispatcher(DispatchMode mode);
+  Dispatcher& dispatcher(DispatchMode mode) {
+    Dispatcher* const ready = ready_[static_cast<std::size_t>(mode)].load(std::memory_order_acquire);
+    return ready != nullptr ? *ready : make(mode);
+  }
   Dispatcher& make(DispatchMode mode);
   std::shared_ptr<Dispatcher> make_default(DispatchMode mode, const DispatchConfig& config);
   void count(DispatchMode mode, const Result& result) const {

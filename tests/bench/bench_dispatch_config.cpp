@@ -1,4 +1,5 @@
 // CONFIG cached and with 10 and 100 rules of which the last matches, the orchestrator, and a reload of 100 rules from a file.
+#include <array>
 #include <filesystem>
 #include <fstream>
 #include <unistd.h>
@@ -31,12 +32,12 @@ KernelRegistry& kernels() {
   return registry;
 }
 
-// Rules of this operation and of others, as a file of a user has them: sizes, dtypes, devices. Only the last one matches.
-std::string rules(int count) {
+// Rules as a file of a user has them: sizes, dtypes, devices. Only the last one matches. `edition` changes one of them.
+std::string rules(int count, int edition = 0) {
   std::string yaml = "version: \"1.0\"\ndispatch_rules:\n";
   for (int i = 0; i + 1 < count; ++i)
     yaml += "  - operation: \"bench.*\"\n    kernel: bench.config.a\n    priority: " + std::to_string(100 + i) + "\n    conditions:\n      batch_size_gte: 1\n      dtype_in: [float16, bfloat16]\n      m_gt: " +
-            std::to_string(100000 + i) + "\n";
+            std::to_string(100000 + i + (i == count / 2 ? edition : 0)) + "\n";
   return yaml + "  - operation: bench.config\n    kernel: bench.config.b\n    priority: 1\n    conditions: {device_match: \"tt:*\", k: 768}\n";
 }
 
@@ -84,20 +85,29 @@ void add_orchestrator(std::vector<BenchCase>& cases) {
 }
 
 struct File {
-  std::string path = (std::filesystem::temp_directory_path() / ("bench_dispatch_" + std::to_string(getpid()) + ".yaml")).string();
+  static int count() {
+    static int files = 0;
+    return files++;
+  }
+  std::string path = (std::filesystem::temp_directory_path() / ("bench_dispatch_" + std::to_string(getpid()) + "_" + std::to_string(count()) + ".yaml")).string();
   ~File() { std::filesystem::remove(path); }
 };
 
-void add_reload(std::vector<BenchCase>& cases) {
-  const auto file = std::make_shared<File>();
-  std::ofstream(file->path) << rules(100);
+// Two editions of a file take turns. With `everything` no rule of one is a rule of the other.
+void add_reload(std::vector<BenchCase>& cases, const std::string& name, const std::string& what, bool everything, double target) {
+  const auto files = std::make_shared<std::array<File, 2>>();
+  for (int i = 0; i < 2; ++i) {
+    std::string text = rules(100, i);
+    if (everything && i == 1)
+      for (std::size_t at = text.find("bench.*"); at != std::string::npos; at = text.find("bench.*", at + 8)) text.insert(at + 6, "c");
+    std::ofstream((*files)[static_cast<std::size_t>(i)].path) << text;
+  }
   DispatchOptions options;
   options.mode = DispatchMode::HOT_RELOAD;
-  options.config_path = file->path;
   const auto dispatcher = std::make_shared<HotReloadDispatcher>(DispatchConfig(std::move(options)), kernels());
-  cases.push_back({"reload_100_rules", "reading, validating, compiling and swapping in 100 rules", [file, dispatcher](std::int64_t n) {
-                     for (std::int64_t i = 0; i < n; ++i) dispatcher->reload(true, 0);
-                   }, 1e6});
+  cases.push_back({name, what, [files, dispatcher](std::int64_t n) {
+                     for (std::int64_t i = 0; i < n; ++i) dispatcher->reload_file((*files)[static_cast<std::size_t>(i % 2)].path, true, 0);
+                   }, target});
 }
 
 }  // namespace
@@ -107,7 +117,8 @@ void add_config_cases(std::vector<BenchCase>& cases) {
   add_config(cases, "config_10_rules", "CONFIG without cache, the last of 10 rules matches", 10, false, 0);
   add_config(cases, "config_100_rules", "CONFIG without cache, the last of 100 rules matches", 100, false, 2000);
   add_orchestrator(cases);
-  add_reload(cases);
+  add_reload(cases, "reload_100_rules", "reading, validating, compiling and swapping in 100 rules, one of them new", false, 1e6);
+  add_reload(cases, "reload_100_new_rules", "the same, all of them new", true, 0);
 }
 
 }  // namespace ttrt::dispatch

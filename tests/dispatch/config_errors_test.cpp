@@ -140,3 +140,51 @@ TEST_CASE("JSON documents have lines too") {
   REQUIRE_THROWS_WITH(parse_document("{\"a\": 1,\n\"a\": 2}", DocumentFormat::json, "f"), ContainsSubstring("line 2: key 'a' is there twice"));
   REQUIRE_THROWS_WITH(parse_document(std::string(100000, '['), DocumentFormat::json, "f"), ContainsSubstring("nested deeper"));
 }
+
+namespace {
+
+void same_nodes(const DocNode& a, const DocNode& b) {
+  REQUIRE(a.line == b.line);
+  REQUIRE(a.canonical() == b.canonical());
+  REQUIRE(a.items.size() == b.items.size());
+  REQUIRE(a.members.size() == b.members.size());
+  for (std::size_t i = 0; i < a.items.size(); ++i) same_nodes(a.items[i], b.items[i]);
+  for (std::size_t i = 0; i < a.members.size(); ++i) {
+    REQUIRE(a.members[i].first == b.members[i].first);
+    same_nodes(a.members[i].second, b.members[i].second);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("What is parsed piece by piece is what is parsed whole") {
+  const std::string rules = "  - operation: op.x\n    kernel: a\n\n    # why\n    conditions:\n      dtype: [float32,\n        bfloat16]\n  - {operation: \"op.*\", kernel: b}\n";
+  DocumentReader reader;
+  for (const std::string& text : {
+           "version: \"1.0\"\ndispatch_rules:\n" + rules, "version: \"1.0\"\ndispatch_rules:\n" + rules + "kernel_locks:\n  op.x: a\n", "# a\n\ndispatch_rules:   # b\n" + rules + "\n# c\nversion: \"1.0\"",
+           std::string("dispatch_rules:\n- operation: x\n  kernel: |\n    text\n    - more\n- operation: y\nversion: 1\n"), std::string("dispatch_rules:\n- a: &x 1\n- b: *x\n"), std::string("dispatch_rules:\n"),
+           std::string("dispatch_rules: [{a: 1}]\n"), std::string("dispatch_rules:\n  - - 1\n    - 2\n  - 3"), std::string("a: \"x\ndispatch_rules:\n  - y\"\n"), std::string("kernels:\n  dispatch_rules:\n    - 1\n"),
+       }) {
+    INFO(text);
+    const DocNode whole = parse_document(text, DocumentFormat::yaml, "f");
+    same_nodes(reader.parse(text, DocumentFormat::yaml, "f"), whole);
+    same_nodes(reader.parse(text, DocumentFormat::yaml, "f"), whole);  // from memory
+  }
+  for (const std::string& text : {"version: \"1.0\"\ndispatch_rules:\n" + rules + "  - {operation: [\n", "dispatch_rules:\n" + rules + "dispatch_rules:\n" + rules, "dispatch_rules:\n" + rules + " - a: 1\n",
+                                  "dispatch_rules:\n  - a: 1\n    a: 2\n", "dispatch_rules:\n  - a\n  b: 1\n"}) {
+    INFO(text);
+    std::string whole, pieces;
+    try {
+      parse_document(text, DocumentFormat::yaml, "f");
+    } catch (const ttc::Error& error) {
+      whole = error.what();
+    }
+    try {
+      reader.parse(text, DocumentFormat::yaml, "f");
+    } catch (const ttc::Error& error) {
+      pieces = error.what();
+    }
+    REQUIRE_FALSE(whole.empty());
+    REQUIRE(pieces == whole);
+  }
+}
