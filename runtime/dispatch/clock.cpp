@@ -24,17 +24,23 @@ bool invariant_counter() {
   return __get_cpuid(0x80000007, &a, &b, &c, &d) && (d & (1u << 8)) != 0;
 }
 
-double measure_ns_per_tick() {
+struct Scale {
+  double ns_per_tick;
+  std::int64_t ticks, ns;
+};
+
+Scale measure() {
   const std::int64_t ns0 = steady_ns();
   const auto t0 = static_cast<std::int64_t>(__builtin_ia32_rdtsc());
   std::int64_t ns1 = ns0;
   while (ns1 - ns0 < 5'000'000) ns1 = steady_ns();
-  return static_cast<double>(ns1 - ns0) / static_cast<double>(static_cast<std::int64_t>(__builtin_ia32_rdtsc()) - t0);
+  const auto t1 = static_cast<std::int64_t>(__builtin_ia32_rdtsc());
+  return {static_cast<double>(ns1 - ns0) / static_cast<double>(t1 - t0), t1, ns1};
 }
 
 class CounterClock final : public Clock {
  public:
-  CounterClock() : Clock(measure_ns_per_tick(), true) {}
+  explicit CounterClock(const Scale& scale) : Clock(scale.ns_per_tick, scale.ticks, scale.ns) {}
 
  private:
   std::int64_t read() const override { return static_cast<std::int64_t>(__builtin_ia32_rdtsc()); }
@@ -47,7 +53,7 @@ const Clock& system_clock() {
 #if defined(__x86_64__)
   static const Clock& clock = []() -> const Clock& {
     if (!invariant_counter()) return *new SteadyClock;
-    return *new CounterClock;
+    return *new CounterClock(measure());
   }();
 #else
   static const SteadyClock clock;

@@ -1,4 +1,4 @@
-// Names of the context's enums, device strings, the hash.
+// Names of the context's enums, device strings.
 #include "dispatch/context.h"
 
 #include <algorithm>
@@ -50,19 +50,6 @@ DeviceRecord device_record(std::string_view device) {
       throw ValueError("bad device '" + std::string(device) + "': expected a type and an index, as in cuda:0");
   }
   return out;
-}
-
-// Independent 64x64 products of pairs of words, so the multiplier is never waited for; 28 words.
-std::uint64_t SelectionContext::hash() const {
-  __extension__ using Wide = unsigned __int128;
-  static_assert(context_words % 2 == 0);
-  std::uint64_t sum = 0x2d358dccaa6c78a5u, salt = 0x8bb84b93962eacc9u;
-  for (std::size_t i = 0; i < context_words; i += 2) {
-    const Wide product = Wide{word_of(*this, i) ^ salt} * (word_of(*this, i + 1) ^ ~(salt << 1));
-    sum += static_cast<std::uint64_t>(product) ^ static_cast<std::uint64_t>(product >> 64);
-    salt += 0x9e3779b97f4a7c15u;
-  }
-  return mix(sum, sum >> 32);
 }
 
 }  // namespace ttrt::dispatch

@@ -65,7 +65,7 @@ PlanCacheStats DynamicDispatcher::cache_stats() const {
 }
 
 // The generation is read before the kernels are, so a choice made from older kernels is never found under a newer tag.
-Plan DynamicDispatcher::select(const State& state, Symbol operation, const SelectionContext& context, std::int64_t ticks, bool& cached) {
+inline Plan DynamicDispatcher::select(const State& state, Symbol operation, const SelectionContext& context, std::int64_t now_ns, bool& cached) {
   if (context.is_cuda_graph_capturing && !state.config->enable_cuda_graphs)
     throw DispatchError("the call is being captured in a graph and enable_cuda_graphs is off", operation.text(), {}, Phase::SELECTION);
   cached = false;
@@ -75,7 +75,7 @@ Plan DynamicDispatcher::select(const State& state, Symbol operation, const Selec
   }
   const PlanCache::Key key(context);
   const std::uint64_t policy = tag(state);
-  if (const auto plan = state.cache->get(key, policy, ticks)) {
+  if (const auto plan = state.cache->get(key, policy, now_ns)) {
     cached = true;
     return *plan;
   }
@@ -86,7 +86,7 @@ Plan DynamicDispatcher::select(const State& state, Symbol operation, const Selec
   return plan;
 }
 
-void DynamicDispatcher::run(Call& call, const KernelSpec& kernel) {
+inline void DynamicDispatcher::run(Call& call, const KernelSpec& kernel) {
   call.result.kernel = &kernel;
   if (!kernel.layouts.contains(call.context.layout) && needs_transform(kernel, call.context)) [[unlikely]] {
     if (!call.state.config->enable_transforms)
@@ -124,7 +124,7 @@ Result DynamicDispatcher::dispatch(Symbol operation, CallArgs& args, const Selec
   return dispatch_in(operation, args, context_from_inputs(operation, args));
 }
 
-Result DynamicDispatcher::dispatch_in(Symbol operation, CallArgs& args, const SelectionContext& context) {
+inline Result DynamicDispatcher::dispatch_in(Symbol operation, CallArgs& args, const SelectionContext& context) {
   const EpochGuard guard;
   const State& state = *state_.load(guard);
   const DispatchOptions& config = *state.config;
@@ -132,9 +132,11 @@ Result DynamicDispatcher::dispatch_in(Symbol operation, CallArgs& args, const Se
   result.mode = DispatchMode::DYNAMIC;
   args.output = &result.output;
   Call call{state, operation, context, args, result};
-  if (config.record_timing || state.cache) call.start = clock_.ticks();
+  std::int64_t now_ns = 0;
+  if (config.record_timing) call.start = clock_.ticks(), now_ns = clock_.ns_at(call.start);
+  else if (state.cache) now_ns = clock_.coarse_ns();
   try {
-    const Plan plan = select(state, operation, context, call.start, result.cached);
+    const Plan plan = select(state, operation, context, now_ns, result.cached);
     if (config.record_timing) call.selected = clock_.ticks();
     if (config.circuit_breaker_enabled && !plan.circuit->is_allowed()) [[unlikely]] {
       circuit_open(call, plan);
@@ -218,7 +220,7 @@ void DynamicDispatcher::log(const State& state, const std::string& line) const {
 const KernelSpec& DynamicDispatcher::get_kernel_for_operation(Symbol operation, const SelectionContext& context) {
   const EpochGuard guard;
   bool cached = false;
-  return *select(*state_.load(guard), operation, context, clock_.ticks(), cached).kernel;
+  return *select(*state_.load(guard), operation, context, clock_.coarse_ns(), cached).kernel;
 }
 
 Json DynamicDispatcher::explain(const SelectionContext& context) {

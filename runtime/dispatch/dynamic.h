@@ -62,7 +62,7 @@ class DynamicDispatcher final : public Dispatcher {
   struct Call;
 
   Result dispatch_in(Symbol operation, CallArgs& args, const SelectionContext& context);
-  Plan select(const State& state, Symbol operation, const SelectionContext& context, std::int64_t ticks, bool& cached);
+  Plan select(const State& state, Symbol operation, const SelectionContext& context, std::int64_t now_ns, bool& cached);
   void run(Call& call, const KernelSpec& kernel);
   void fall_back(Call& call, const KernelSpec& primary, const std::string& why, std::vector<std::string> attempted, std::vector<std::string> failures);
   void primary_failed(Call& call, const Plan& plan, const KernelExecutionError& error);

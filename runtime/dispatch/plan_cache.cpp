@@ -65,7 +65,7 @@ PlanCache::Shard::~Shard() { delete[] slots.load(std::memory_order_relaxed); }
 PlanCache::PlanCache(PlanCacheOptions options, const Clock& clock)
     : options_(options),
       clock_(clock),
-      ttl_ticks_(static_cast<std::int64_t>(std::min(options.ttl_seconds * 1e9 / clock.ns_per_tick(), 4e18))) {
+      ttl_ns_(static_cast<std::int64_t>(std::min(options.ttl_seconds * 1e9, 4e18))) {
   if (options.shards == 0 || options.entries_per_shard == 0) throw ValueError("a plan cache needs at least one shard and one entry per shard");
   if (!(options.ttl_seconds > 0)) throw ValueError("ttl_seconds must be greater than 0");
   if (options.shards > max_shards || options.entries_per_shard > max_entries_per_shard)
@@ -103,11 +103,11 @@ bool PlanCache::look_up(const Shard& s, const Key& key, Found& found) const {
   return false;
 }
 
-std::optional<Plan> PlanCache::get(const Key& key, std::uint64_t policy, std::int64_t ticks) {
+[[gnu::flatten]] std::optional<Plan> PlanCache::get(const Key& key, std::uint64_t policy, std::int64_t now_ns) {
   Shard& s = shard(key.hash);
   Found found;
   if (!look_up(s, key, found) || !found.slot || found.policy != policy || found.version < s.version.load(std::memory_order_acquire) ||
-      ticks - found.written > ttl_ticks_) {
+      now_ns - found.written > ttl_ns_) {
     counters_.add(misses);
     return std::nullopt;
   }
@@ -172,7 +172,7 @@ void PlanCache::put_locked(Shard& s, const Key& key, std::uint64_t policy, const
   Slot& slot = slots[index];
   slot.policy.store(policy, std::memory_order_release);
   slot.version.store(version, std::memory_order_release);
-  slot.written.store(clock_.ticks(), std::memory_order_release);
+  slot.written.store(clock_.coarse_ns(), std::memory_order_release);
   slot.kernel.store(plan.kernel, std::memory_order_release);
   slot.circuit.store(plan.circuit, std::memory_order_release);
   const std::uint64_t tick = s.tick.load(std::memory_order_relaxed) + 1;

@@ -60,10 +60,10 @@ class PlanCache {
     std::uint64_t hash;
   };
 
-  std::optional<Plan> get(const Key& key, std::uint64_t policy) { return get(key, policy, clock_.ticks()); }
+  std::optional<Plan> get(const Key& key, std::uint64_t policy) { return get(key, policy, clock_.coarse_ns()); }
   std::optional<Plan> get(const SelectionContext& context, std::uint64_t policy) { return get(Key(context), policy); }
   // With the time read already.
-  std::optional<Plan> get(const Key& key, std::uint64_t policy, std::int64_t ticks);
+  std::optional<Plan> get(const Key& key, std::uint64_t policy, std::int64_t now_ns);
   // The version to compute under: read it first, then compute, then put. What was invalidated meanwhile stays invalid.
   std::uint64_t version(const Key& key) const { return shard(key.hash).version.load(std::memory_order_acquire); }
   void put(const Key& key, std::uint64_t policy, const Plan& plan, std::uint64_t version);
@@ -121,7 +121,7 @@ class PlanCache {
 
   const PlanCacheOptions options_;
   const Clock& clock_;
-  const std::int64_t ttl_ticks_;
+  const std::int64_t ttl_ns_;
   std::uint64_t bucket_mask_ = 0;
   std::unique_ptr<Shard[]> shards_;
   enum : std::size_t { hits, misses };

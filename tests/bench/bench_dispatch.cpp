@@ -86,7 +86,7 @@ int run(int argc, char** argv) {
   add_c10_cases(cases);
   std::vector<Timed> all;
   for (BenchCase& bench : cases)
-    if (only.empty() || bench.name.find(only) != std::string::npos) all.push_back({std::move(bench)});
+    if (only.empty() || bench.name == only) all.push_back({std::move(bench)});
   measure(all, rounds);
   subtract(all);
   json ? print_json(all) : print_text(all);
