@@ -5,6 +5,7 @@
 // integers in the format that the call names. Arithmetic of integers is exact (integers.h).
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <list>
 
 #include "ops/exact_util.h"
@@ -30,16 +31,22 @@ using TileFunction2 = void (*)(const float* a, const float* b, float* out);
 [[gnu::always_inline]] inline float f_sub(float a, float b) { return a - b; }
 [[gnu::always_inline]] inline float f_rsub(float a, float b) { return b - a; }
 [[gnu::always_inline]] inline float f_mul(float a, float b) { return a * b; }
-[[gnu::always_inline]] inline float f_mul_zero(float a, float b) { return a == 0.0F || b == 0.0F ? 0.0F : a * b; }
+[[gnu::always_inline]] inline bool f_tiny(float x) { return vabs(x) < std::numeric_limits<float>::min(); }
+[[gnu::always_inline]] inline float f_mul_zero(float a, float b) { return f_tiny(a) || f_tiny(b) ? 0.0F : a * b; }
 [[gnu::always_inline]] inline float f_div(float a, float b) { return a / b; }
 [[gnu::always_inline]] inline float f_maximum(float a, float b) { return vmax(a, b); }
 [[gnu::always_inline]] inline float f_minimum(float a, float b) { return vmin(a, b); }
-[[gnu::always_inline]] inline float f_eq(float a, float b) { return a == b ? 1.0F : 0.0F; }
-[[gnu::always_inline]] inline float f_ne(float a, float b) { return a == b ? 0.0F : 1.0F; }
-[[gnu::always_inline]] inline float f_lt(float a, float b) { return a < b ? 1.0F : 0.0F; }
-[[gnu::always_inline]] inline float f_le(float a, float b) { return a <= b ? 1.0F : 0.0F; }
-[[gnu::always_inline]] inline float f_gt(float a, float b) { return a > b ? 1.0F : 0.0F; }
-[[gnu::always_inline]] inline float f_ge(float a, float b) { return a >= b ? 1.0F : 0.0F; }
+// What comparisons test: the difference, zero where it underflows, of operands whose denormals are zeros.
+[[gnu::always_inline]] inline float f_apart(float a, float b) {
+  const float x = f_tiny(a) ? 0.0F : a, y = f_tiny(b) ? 0.0F : b, d = x - y;
+  return x == y || f_tiny(d) ? 0.0F : d;
+}
+[[gnu::always_inline]] inline float f_eq(float a, float b) { return f_apart(a, b) == 0.0F ? 1.0F : 0.0F; }
+[[gnu::always_inline]] inline float f_ne(float a, float b) { return f_apart(a, b) == 0.0F ? 0.0F : 1.0F; }
+[[gnu::always_inline]] inline float f_lt(float a, float b) { return f_apart(a, b) < 0.0F ? 1.0F : 0.0F; }
+[[gnu::always_inline]] inline float f_le(float a, float b) { return f_apart(a, b) <= 0.0F ? 1.0F : 0.0F; }
+[[gnu::always_inline]] inline float f_gt(float a, float b) { return f_apart(a, b) > 0.0F ? 1.0F : 0.0F; }
+[[gnu::always_inline]] inline float f_ge(float a, float b) { return f_apart(a, b) >= 0.0F ? 1.0F : 0.0F; }
 [[gnu::always_inline]] inline float f_and(float a, float b) { return a != 0.0F && b != 0.0F ? 1.0F : 0.0F; }
 [[gnu::always_inline]] inline float f_or(float a, float b) { return a != 0.0F || b != 0.0F ? 1.0F : 0.0F; }
 [[gnu::always_inline]] inline float f_xor(float a, float b) { return (a != 0.0F) != (b != 0.0F) ? 1.0F : 0.0F; }
