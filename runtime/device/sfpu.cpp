@@ -21,7 +21,9 @@ constexpr std::string_view names[] = {
     "hardsigmoid", "leaky_relu", "lez",  "log",        "log10",   "log1p",       "log2",    "log_sigmoid",
     "ltz",     "mish",       "neg",      "nez",        "eqz",     "reciprocal",  "relu",    "relu_max",
     "rsqrt",   "sigmoid",    "sigmoid_approx", "sigmoid_fast_exp", "sign", "silu", "sin",   "softplus",
-    "softsign", "sqrt",      "square",   "tan",        "tanh",    "trunc",       "hardswish"};
+    "softsign", "sqrt",      "square",   "tan",        "tanh",    "trunc",       "acos",
+    "asin",    "atan",       "cosh",     "power",      "power_int", "round",     "selu",    "sinh",
+    "hardswish"};
 static_assert(std::size(names) == function_count);
 
 const detail::SfpuKernels& kernels() {

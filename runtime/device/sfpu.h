@@ -65,6 +65,15 @@ enum class Function : std::uint8_t {
   tan,
   tanh,
   trunc,
+  acos,
+  asin,
+  atan,
+  cosh,
+  power,      // p: exponent
+  power_int,  // p: exponent, an integer from 0 to 2^24
+  round,
+  selu,  // p: scale, alpha
+  sinh,
   hardswish,  // hardsigmoid, stored, times x in the matrix unit (16-bit Dest) or the vector unit
 };
 constexpr int function_count = static_cast<int>(Function::hardswish) + 1;

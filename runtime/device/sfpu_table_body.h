@@ -1,4 +1,4 @@
-// The loops over all functions. Included last, after sfpu_functions_body.h.
+// The loops over all functions. Included last, after sfpu_powers_body.h.
 
 TTRT_LANES U load(const float* at) {
   U x;
@@ -50,7 +50,10 @@ inline constexpr SfpuKernels kernels = {
      TTRT_SFPU_ROW(sigmoid_fast_exp), TTRT_SFPU_ROW(sign),     TTRT_SFPU_ROW(silu),
      TTRT_SFPU_ROW(sin),        TTRT_SFPU_ROW(softplus),       TTRT_SFPU_ROW(softsign),
      TTRT_SFPU_ROW(sqrt),       TTRT_SFPU_ROW(square),         TTRT_SFPU_ROW(tan),
-     TTRT_SFPU_ROW(tanh),       TTRT_SFPU_ROW(trunc)},
+     TTRT_SFPU_ROW(tanh),       TTRT_SFPU_ROW(trunc),          TTRT_SFPU_ROW(acos),
+     TTRT_SFPU_ROW(asin),       TTRT_SFPU_ROW(atan),           TTRT_SFPU_ROW(cosh),
+     TTRT_SFPU_ROW(power),      TTRT_SFPU_ROW(power_int),      TTRT_SFPU_ROW(round),
+     TTRT_SFPU_ROW(selu),       TTRT_SFPU_ROW(sinh)},
     {TTRT_SFPU_PAIR(divide), TTRT_SFPU_PAIR(maximum), TTRT_SFPU_PAIR(minimum)}};
 static_assert(sizeof(kernels.functions) / sizeof(kernels.functions[0]) == sfpu_kernel_count);
 

@@ -319,13 +319,15 @@ struct ExactFunction {
   sfpu::Params params;
 };
 
-std::optional<ExactFunction> exact_pow(float exponent) {
+// Functions of their own for the common exponents, repeated products up to 3, else 2^(e log2 |x|).
+ExactFunction exact_pow(float exponent) {
   using sfpu::Function;
-  if (exponent == 2.0F) return ExactFunction{Function::square, {}};
-  if (exponent == 0.5F) return ExactFunction{Function::sqrt, {}};
-  if (exponent == -0.5F) return ExactFunction{Function::rsqrt, {}};
-  if (exponent == -1.0F) return ExactFunction{Function::reciprocal, {}};
-  return std::nullopt;
+  if (exponent == 2.0F) return {Function::square, {}};
+  if (exponent == 0.5F) return {Function::sqrt, {}};
+  if (exponent == -0.5F) return {Function::rsqrt, {}};
+  if (exponent == -1.0F) return {Function::reciprocal, {}};
+  if (exponent == 0.0F || exponent == 1.0F || exponent == 3.0F) return {Function::power_int, {exponent}};
+  return {Function::power, {exponent}};
 }
 
 // nullopt where the vector unit's function is not modelled.
@@ -335,7 +337,8 @@ std::optional<ExactFunction> exact_function(const Row& row, const OpCall& call) 
   if (name == "pow_scalar") return exact_pow(p[0]);
   if (name == "clamp" || name == "hardtanh") return ExactFunction{sfpu::Function::clamp, p};
   if (name == "gelu" && call.string("approximate") == "tanh") return ExactFunction{sfpu::Function::gelu_tanh, {}};
-  if (name == "elu" && (p[1] != 1.0F || p[2] != 1.0F)) return std::nullopt;
+  if (name == "elu" && p[2] != 1.0F) return std::nullopt;
+  if (name == "elu" && p[1] != 1.0F) return ExactFunction{sfpu::Function::selu, {p[1], p[0]}};
   const auto function = sfpu::function_from_string(name);
   if (!function) return std::nullopt;
   if (*function == sfpu::Function::softplus) return ExactFunction{*function, {p[0], 1.0F / p[0], p[1], 0.0F}};

@@ -29,12 +29,11 @@ Device& device() {
 
 // Functions that the vector unit's model lacks.
 bool may_refuse(const OpRecord& record, const OpCase& c) {
-  static const std::set<std::string_view> functions{"tt.acos", "tt.asin",      "tt.atan", "tt.cosh", "tt.sinh",
-                                                    "tt.pow",  "tt.remainder", "tt.fmod", "tt.round",
-                                                    "tt.prelu", "tt.adaptive_avg_pool2d"};
+  static const std::set<std::string_view> functions{"tt.pow", "tt.remainder", "tt.fmod", "tt.prelu",
+                                                    "tt.adaptive_avg_pool2d"};
   if (functions.contains(record.name)) return true;
-  // Powers other than a few, and elu with scales.
-  return record.name == "tt.pow_scalar" || (record.name == "tt.elu" && c.name.find("scale") != std::string_view::npos);
+  // elu whose input is scaled.
+  return record.name == "tt.elu" && c.name.find("scale") != std::string_view::npos;
 }
 
 std::vector<Config> configs_of(const OpRecord& record) {

@@ -32,6 +32,9 @@ Params default_params(Function f) {
   if (f == Function::leaky_relu) return {0.01F};
   if (f == Function::relu_max) return {6.0F};
   if (f == Function::clamp) return {-1.0F, 2.0F};
+  if (f == Function::power) return {1.7F};
+  if (f == Function::power_int) return {3.0F};
+  if (f == Function::selu) return {1.0507F, 1.67326F};
   return {};
 }
 
@@ -90,6 +93,18 @@ const std::map<Function, std::function<double(double)>>& mathematics() {
       {Function::tan, [](double x) { return std::tan(x); }},
       {Function::tanh, [](double x) { return std::tanh(x); }},
       {Function::trunc, [](double x) { return std::trunc(x); }},
+      {Function::acos, [](double x) { return std::acos(x); }},
+      {Function::asin, [](double x) { return std::asin(x); }},
+      {Function::atan, [](double x) { return std::atan(x); }},
+      {Function::cosh, [](double x) { return std::cosh(x); }},
+      {Function::power, [](double x) { return std::pow(x, static_cast<double>(1.7F)); }},
+      {Function::power_int, [](double x) { return x * x * x; }},
+      {Function::round, [](double x) { return std::nearbyint(x); }},
+      {Function::selu,
+       [](double x) {
+         return static_cast<double>(1.0507F) * (x > 0 ? x : static_cast<double>(1.67326F) * std::expm1(x));
+       }},
+      {Function::sinh, [](double x) { return std::sinh(x); }},
   };
   return all;
 }
