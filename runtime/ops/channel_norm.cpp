@@ -237,12 +237,12 @@ const OpRecord batch_norm{
     .cost = cost_affine,
     .tolerance = {.pcc = 0.9999},
     .cases = {{"images",
-               R"(graph main(%x: f32[2, 5, 7, 9] user, $m: f32[5] buffer "m" = rand(1), $v: f32[5] buffer "v" = full(0.5), $w: f32[5] parameter "w" = rand(3), $b: f32[5] parameter "b" = rand(4)) {
+               R"(graph main(%x: f32[2, 5, 7, 9] user, $m: f32[5] buffer "m" = rand(1), $v: f32[5] buffer "v" = splat(0.5), $w: f32[5] parameter "w" = rand(3), $b: f32[5] parameter "b" = rand(4)) {
   %y: f32[2, 5, 7, 9] = aten.batch_norm.default(%x, $w, $b, $m, $v, false, 0.1, 0.001, true)
   return %y
 })"},
               {"rows, no weights",
-               R"(graph main(%x: f32[3, 40] user, $m: f32[40] buffer "m" = rand(1), $v: f32[40] buffer "v" = full(2.0)) {
+               R"(graph main(%x: f32[3, 40] user, $m: f32[40] buffer "m" = rand(1), $v: f32[40] buffer "v" = splat(2.0)) {
   %y: f32[3, 40], %a: f32[0], %b: f32[0] = aten._native_batch_norm_legit_no_training.default(%x, none, none, $m, $v, 0.1, 1e-05)
   return %y
 })"}},

@@ -137,7 +137,7 @@ const OpRecord pad_border{
   return %y
 })"},
               {"mirrored, by name", R"(graph main(%x: f32[2, 40] user) {
-  %y: f32[2, 104] = aten.pad.default(%x, [0, 64], "reflect")
+  %y: f32[2, 70] = aten.pad.default(%x, [0, 30], "reflect")
   return %y
 })"},
               {"repeated, cut", R"(graph main(%x: f32[1, 4, 5, 6, 7] user) {

@@ -160,6 +160,11 @@ class Walk {
     if (const auto* s = arg.get_if<std::string>()) return *s;
     if (const auto* d = arg.get_if<DType>()) return *d;
     if (const auto ints = arg.integers()) return *ints;
+    if (const ir::Arg::List* list = arg.list()) {
+      std::vector<double> numbers;
+      for (const ir::Arg& item : *list) numbers.push_back(item.number().value());
+      return numbers;
+    }
     return {};
   }
 
