@@ -42,32 +42,36 @@ ttc::Refusal plain_tiles(const OpCall& call) {
 
 std::uint32_t* dense_scratch(int slot, std::size_t n) { return reinterpret_cast<std::uint32_t*>(scratch(slot + 4, n)); }
 
-std::uint32_t* load_dense(const DeviceTensor& tensor, int slot) {
-  std::uint32_t* out = dense_scratch(slot, static_cast<std::size_t>(volume(tensor.spec.logical)));
-  const std::byte* bytes = tensor.data();
-  if (is_half(tensor.spec.dtype)) {
-    const auto* in = reinterpret_cast<const std::uint16_t*>(bytes);
-    for_runs(tensor.spec, [&](std::int64_t from, std::int64_t to, int n) { std::copy_n(in + from, n, out + to); });
+void unpack_dense(const TensorSpec& spec, const std::byte* tiles, std::uint32_t* out) {
+  if (is_half(spec.dtype)) {
+    const auto* in = reinterpret_cast<const std::uint16_t*>(tiles);
+    for_runs(spec, [&](std::int64_t from, std::int64_t to, int n) { std::copy_n(in + from, n, out + to); });
   } else {
-    const auto* in = reinterpret_cast<const std::uint32_t*>(bytes);
-    for_runs(tensor.spec, [&](std::int64_t from, std::int64_t to, int n) { std::copy_n(in + from, n, out + to); });
+    const auto* in = reinterpret_cast<const std::uint32_t*>(tiles);
+    for_runs(spec, [&](std::int64_t from, std::int64_t to, int n) { std::copy_n(in + from, n, out + to); });
   }
-  return out;
 }
 
-void store_dense(const std::uint32_t* in, DeviceTensor& tensor) {
-  std::byte* bytes = tensor.data();
-  std::fill_n(bytes, tensor.spec.nbytes(), std::byte{0});
-  if (is_half(tensor.spec.dtype)) {
-    auto* out = reinterpret_cast<std::uint16_t*>(bytes);
-    for_runs(tensor.spec, [&](std::int64_t to, std::int64_t from, int n) {
+void pack_dense(const std::uint32_t* in, const TensorSpec& spec, std::byte* tiles) {
+  std::fill_n(tiles, spec.nbytes(), std::byte{0});
+  if (is_half(spec.dtype)) {
+    auto* out = reinterpret_cast<std::uint16_t*>(tiles);
+    for_runs(spec, [&](std::int64_t to, std::int64_t from, int n) {
       for (int i = 0; i < n; ++i) out[to + i] = static_cast<std::uint16_t>(in[from + i]);
     });
   } else {
-    auto* out = reinterpret_cast<std::uint32_t*>(bytes);
-    for_runs(tensor.spec, [&](std::int64_t to, std::int64_t from, int n) { std::copy_n(in + from, n, out + to); });
+    auto* out = reinterpret_cast<std::uint32_t*>(tiles);
+    for_runs(spec, [&](std::int64_t to, std::int64_t from, int n) { std::copy_n(in + from, n, out + to); });
   }
 }
+
+std::uint32_t* load_dense(const DeviceTensor& tensor, int slot) {
+  std::uint32_t* out = dense_scratch(slot, static_cast<std::size_t>(volume(tensor.spec.logical)));
+  unpack_dense(tensor.spec, tensor.data(), out);
+  return out;
+}
+
+void store_dense(const std::uint32_t* in, DeviceTensor& tensor) { pack_dense(in, tensor.spec, tensor.data()); }
 
 double number_of(DataType format, std::uint32_t bits) {
   if (format == DataType::int32) return static_cast<std::int32_t>(bits);

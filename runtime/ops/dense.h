@@ -13,6 +13,9 @@ ttc::Refusal plain_tiles(const OpCall& call);
 // The tensor's volume of elements in row-major order. Kept by the thread until the next call with the same slot (0 to 3).
 std::uint32_t* load_dense(const DeviceTensor& tensor, int slot);
 std::uint32_t* dense_scratch(int slot, std::size_t n);
+// The same for bytes of TILE tensors; padding becomes zero.
+void unpack_dense(const TensorSpec& spec, const std::byte* tiles, std::uint32_t* out);
+void pack_dense(const std::uint32_t* in, const TensorSpec& spec, std::byte* tiles);
 void store_dense(const std::uint32_t* in, DeviceTensor& tensor);
 // As numbers: floats by value, NaN included; integers exactly.
 double number_of(DataType format, std::uint32_t bits);

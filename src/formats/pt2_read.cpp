@@ -142,6 +142,15 @@ void read_extra(const ZipArchive& archive, ir::Model& model) {
       model.extra[entry.name.substr(extra_folder.size())] = archive.read(entry);
 }
 
+// Operators of Python libraries that are one of LibTorch under another name, with the same arguments.
+void respell_library_ops(ir::Model& model) {
+  ir::walk(*model.graph, [](ir::Node* node) {
+    if (node->op() != "transformers.grouped_mm_fallback.default" || node->args().size() != 3) return;
+    node->set_op("aten._grouped_mm.default");
+    node->arg_names.clear();
+  });
+}
+
 }  // namespace
 
 std::unique_ptr<ir::Model> read_pt2(const std::string& path, const PickleReader& pickles) {
@@ -173,6 +182,7 @@ std::unique_ptr<ir::Model> read_pt2(const ZipArchive& archive, const PickleReade
     throw bad_file(archive.path(), "made by torch 2.8 or older, whose container keeps the weights as a pickle",
                    "load it with torch.export.load of torch 2.9 or newer and save it again with torch.export.save");
   }
+  respell_library_ops(*model);
   check_weights(archive, *model);
   read_extra(archive, *model);
   return model;

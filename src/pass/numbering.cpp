@@ -65,7 +65,7 @@ bool is_compute(const ir::Node& node) {
 }
 
 double flops_of(const ir::Node& node, const ir::SymBinding& shapes) {
-  static constexpr std::array products{"aten.linear.default", "aten.mm.default", "aten.bmm.default", "aten.matmul.default"};
+  static constexpr std::array products{"aten._grouped_mm.default", "aten.linear.default", "aten.mm.default", "aten.bmm.default", "aten.matmul.default"};
   static constexpr std::array sums{"aten.addmm.default", "aten.baddbmm.default"};
   if (node.results().empty()) return 0;
   const std::string& op = node.op();

@@ -16,6 +16,8 @@ const std::vector<std::string_view>& default_pipeline() {
       "fold-constants",
       "cse",
       "simplify-masks",
+      "decompose-moves",
+      "decompose-products",
       "dce",
       "number-nodes",
 

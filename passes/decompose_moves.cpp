@@ -1,0 +1,232 @@
+// Operators that move or count by way of others: roll, glu, diff, one_hot, repeat_interleave, tril, triu, std, var_mean,
+// std_mean, and histc where it counts integers (the tokens of each expert). Each is written out only where the sizes it
+// needs are known; what is not stays one operator.
+#include <limits>
+#include <map>
+
+#include "decompose.h"
+
+namespace ttc {
+namespace {
+
+constexpr std::string_view pass = "decompose-moves";
+constexpr std::int64_t end_of_dim = std::numeric_limits<std::int64_t>::max();
+
+using ir::Node;
+using ir::SymExpr;
+using ir::Type;
+using ir::Value;
+using Values = std::vector<Value*>;   // results; empty: not decomposed
+
+std::optional<int> dim_of(const Node& node, std::string_view name, const Type& type) {
+  const ir::Arg* arg = node.arg(name);
+  const auto dim = arg ? arg->integer() : std::nullopt;
+  if (!dim || !type.has_shape || *dim < -type.rank() || *dim >= type.rank()) return std::nullopt;
+  return static_cast<int>(*dim < 0 ? *dim + type.rank() : *dim);
+}
+
+Type with_size(const Value* x, int dim, const SymExpr& size) {
+  Type type = x->type;
+  type.sizes.at(static_cast<std::size_t>(dim)) = size;
+  return type;
+}
+
+Type with_dtype(const Value* x, DType dtype) {
+  Type type = x->type;
+  type.dtype = dtype;
+  return type;
+}
+
+SymExpr size_of_dim(const Value* x, int dim) { return x->type.sizes.at(static_cast<std::size_t>(dim)); }
+
+// x[begin:end] along dim, of `size` elements.
+Value* part(Decomposer& d, Value* x, int dim, std::int64_t begin, std::int64_t end, const SymExpr& size) {
+  return d.emit("aten.slice.Tensor", {x, dim, begin, end, 1}, with_size(x, dim, size));
+}
+
+Values roll(Decomposer& d, Node* node) {
+  Value* x = node->operand(0);
+  const auto shifts = node->arg(1).integers(), dims = node->arg(2).integers();
+  if (!shifts || !dims || shifts->size() != dims->size() || dims->empty()) return {};
+  for (std::size_t i = 0; i < dims->size(); ++i) {
+    const std::int64_t rank = x->type.rank();
+    const int dim = static_cast<int>((*dims)[i] < 0 ? (*dims)[i] + rank : (*dims)[i]);
+    const SymExpr size = size_of_dim(x, dim);
+    std::int64_t shift = (*shifts)[i];
+    if (size.is_number() && size.number() > 0) shift %= size.number();
+    if (shift == 0) continue;
+    // The last `shift` elements come first; where it is negative, the first -shift come last.
+    Value* tail = shift > 0 ? part(d, x, dim, -shift, end_of_dim, shift) : part(d, x, dim, -shift, end_of_dim, size + SymExpr(shift));
+    Value* head = shift > 0 ? part(d, x, dim, 0, -shift, size + SymExpr(-shift)) : part(d, x, dim, 0, -shift, -shift);
+    x = d.emit_like("aten.cat.default", {ir::Arg::List{tail, head}, dim}, x);
+  }
+  return {x};
+}
+
+Values glu(Decomposer& d, Node* node) {
+  Value* x = node->operand(0);
+  const auto dim = dim_of(*node, "dim", x->type);
+  if (!dim || !size_of_dim(x, *dim).is_number()) return {};
+  const std::int64_t half = size_of_dim(x, *dim).number() / 2;
+  Value *value = d.slice(x, *dim, 0, half), *gate = d.slice(x, *dim, half, 2 * half);
+  return {d.emit_like("aten.mul.Tensor", {value, d.emit_like("aten.sigmoid.default", {gate}, gate)}, value)};
+}
+
+Values diff(Decomposer& d, Node* node) {
+  Value* x = node->operand(0);
+  const auto dim = dim_of(*node, "dim", x->type);
+  if (!dim || node->arg(1).integer() != 1) return {};
+  ir::Arg::List whole;
+  SymExpr size = 0;
+  for (const ir::Arg& arg : {node->arg(3), node->arg(0), node->arg(4)}) {
+    Value* value = arg.value();
+    if (!value) continue;
+    if (value->type.rank() != x->type.rank() || value->type.dtype != x->type.dtype) return {};
+    whole.push_back(arg);
+    size = size + size_of_dim(value, *dim);
+  }
+  if (whole.size() > 1) x = d.emit("aten.cat.default", {whole, *dim}, with_size(x, *dim, size));
+  const SymExpr less = size + SymExpr(-1);
+  Value *after = part(d, x, *dim, 1, end_of_dim, less), *before = part(d, x, *dim, 0, -1, less);
+  const bool mask = x->type.dtype == DType::boolean;
+  return {d.emit_like(mask ? "aten.logical_xor.default" : "aten.sub.Tensor", {after, before}, after)};
+}
+
+// [..., n]: where each integer equals 0, 1, ..., n - 1.
+Value* equals_counter(Decomposer& d, Value* x, std::int64_t n) {
+  Type column = x->type;
+  column.sizes.emplace_back(1);
+  Value* wide = d.emit("aten.unsqueeze.default", {x, -1}, column);
+  Type counter = x->type;
+  counter.sizes = {SymExpr(n)};
+  counter.dtype = DType::i64;
+  Value* counted = d.emit("aten.arange.start_step", {0, n, 1, DType::i64}, counter);
+  column.sizes.back() = SymExpr(n);
+  column.dtype = DType::boolean;
+  return d.emit("aten.eq.Tensor", {wide, counted}, column);
+}
+
+Values one_hot(Decomposer& d, Node* node) {
+  const auto classes = node->arg(1).integer();
+  if (!classes || *classes < 1) return {};   // -1: as many as the largest index, which a run tells
+  Value* hit = equals_counter(d, node->operand(0), *classes);
+  return {d.emit("aten.to.dtype", {hit, DType::i64}, with_dtype(hit, DType::i64))};
+}
+
+// histc of integers with one bin each: how often each occurs.
+Values histc(Decomposer& d, Node* node) {
+  const auto bins = node->arg(1).integer();
+  const auto low = node->arg(2).number(), high = node->arg(3).number();
+  const Node* cast = node->operand(0)->def();
+  if (!bins || *bins < 2 || low != 0.0 || high != static_cast<double>(*bins - 1)) return {};
+  if (!cast || cast->op() != "aten.to.dtype" || !is_integral(cast->operand(0)->type.dtype) || cast->operand(0)->type.rank() != 1) return {};
+  Value* hit = equals_counter(d, cast->operand(0), *bins);
+  Value* counts = d.emit("aten.sum.dim_IntList", {hit, ir::Arg::ints({0})}, with_dtype(node->result(), DType::i64));
+  return {d.emit_like("aten.to.dtype", {counts, node->result()->type.dtype}, node->result())};
+}
+
+// Running sums, as integers, of counts that took the way over floats.
+Values cumsum(Decomposer& d, Node* node) {
+  const Node* cast = node->operand(0)->def();
+  const DType dtype = node->result()->type.dtype;
+  if (!is_integral(dtype) || !cast || cast->op() != "aten.to.dtype" || !cast->operand(0)->def()) return {};
+  const Node* sum = cast->operand(0)->def();
+  if (!is_floating(cast->result()->type.dtype) || sum->op() != "aten.sum.dim_IntList" || sum->operand(0)->type.dtype != DType::boolean) return {};
+  Value* counts = cast->operand(0);
+  Value* running = d.emit_like("aten.cumsum.default", {counts, node->arg(1)}, counts);
+  return {dtype == DType::i64 ? running : d.emit_like("aten.to.dtype", {running, dtype}, node->result())};
+}
+
+Values repeat_interleave(Decomposer& d, Node* node) {
+  Value* x = node->operand(0);
+  const auto repeats = node->arg(1).integer();
+  const auto dim = dim_of(*node, "dim", x->type);
+  if (!repeats || *repeats < 1 || !dim) return {};
+  Type type = x->type;
+  type.sizes.insert(type.sizes.begin() + *dim + 1, SymExpr(1));
+  Value* wide = d.emit("aten.unsqueeze.default", {x, *dim + 1}, type);
+  ir::Arg::List sizes(type.sizes.size(), ir::Arg(-1)), merged;
+  sizes[static_cast<std::size_t>(*dim) + 1] = *repeats;
+  type.sizes[static_cast<std::size_t>(*dim) + 1] = SymExpr(*repeats);
+  int unknown = 0;
+  for (const SymExpr& size : node->result()->type.sizes) {
+    merged.emplace_back(size.is_number() ? size.number() : -1);
+    unknown += size.is_number() ? 0 : 1;
+  }
+  if (unknown > 1) return {};
+  wide = d.emit("aten.expand.default", {wide, sizes}, type);
+  return {d.emit_like("aten.reshape.default", {wide, merged}, node->result())};
+}
+
+// Where column - row is at most (tril) or at least (triu) the diagonal.
+Values triangle(Decomposer& d, Node* node, bool lower) {
+  Value* x = node->operand(0);
+  const auto diagonal = node->arg(1).integer();
+  if (!diagonal || x->type.rank() < 2 || x->type.dtype == DType::boolean) return {};
+  const SymExpr rows = size_of_dim(x, x->type.rank() - 2), cols = size_of_dim(x, x->type.rank() - 1);
+  if (!rows.is_number() || !cols.is_number()) return {};
+  Type type = x->type;
+  type.dtype = DType::i64;
+  type.sizes = {cols};
+  Value* col = d.emit("aten.arange.start_step", {0, cols.number(), 1, DType::i64}, type);
+  type.sizes = {rows};
+  Value* row = d.emit("aten.arange.start_step", {*diagonal, rows.number() + *diagonal, 1, DType::i64}, type);
+  type.sizes = {rows, SymExpr(1)};
+  row = d.emit("aten.unsqueeze.default", {row, -1}, type);
+  type.sizes = {rows, cols};
+  type.dtype = DType::boolean;
+  Value* mask = d.emit(lower ? "aten.le.Tensor" : "aten.ge.Tensor", {col, row}, type);
+  return {d.emit_like("aten.where.ScalarOther", {mask, x, 0}, x)};
+}
+
+// std and the pairs of a spread and the mean.
+Values spread(Decomposer& d, Node* node, bool root, bool mean) {
+  Value* x = node->operand(0);
+  const ir::Arg *dim = node->arg("dim"), *correction = node->arg("correction"), *keepdim = node->arg("keepdim");
+  if (!dim || !correction || !keepdim) return {};
+  Value* result = d.emit_like("aten.var.correction", {x, *dim, *correction, *keepdim}, node->result());
+  if (root) result = d.emit_like("aten.sqrt.default", {result}, result);
+  if (!mean) return {result};
+  return {result, d.emit_like("aten.mean.dim", {x, *dim, *keepdim}, node->result(1))};
+}
+
+Values decompose(Decomposer& d, Node* node) {
+  const std::string& op = node->op();
+  if (op == "aten.roll.default") return roll(d, node);
+  if (op == "aten.glu.default") return glu(d, node);
+  if (op == "aten.diff.default") return diff(d, node);
+  if (op == "aten.one_hot.default") return one_hot(d, node);
+  if (op == "aten.histc.default") return histc(d, node);
+  if (op == "aten.cumsum.default") return cumsum(d, node);
+  if (op == "aten.repeat_interleave.self_int") return repeat_interleave(d, node);
+  if (op == "aten.tril.default" || op == "aten.triu.default") return triangle(d, node, op == "aten.tril.default");
+  if (op == "aten.std.correction") return spread(d, node, true, false);
+  if (op == "aten.var_mean.correction" || op == "aten.std_mean.correction") return spread(d, node, op == "aten.std_mean.correction", true);
+  return {};
+}
+
+bool known(const Node& node) {
+  for (const auto& result : node.results())
+    if (!result->type.is_tensor() || !result->type.has_shape || !result->type.has_dtype) return false;
+  for (const Value* operand : node.operands())
+    if (operand->type.is_tensor() && (!operand->type.has_shape || !operand->type.has_dtype)) return false;
+  return !node.results().empty() && node.operand(0);
+}
+
+bool run(PassContext& context) {
+  bool changed = false;
+  for_each_node(*context.model.graph, [&](Node* node) {
+    if (!node->op().starts_with("aten.") || !known(*node) || !context.allow_rewrite()) return;
+    Decomposer d(node);
+    const Values values = decompose(d, node);
+    if (values.empty()) return;
+    changed = true;
+    finish_decomposition(context, pass, node, values);
+  });
+  return changed;
+}
+
+}  // namespace
+}  // namespace ttc
+
+TTC_REGISTER_PASS({"decompose-moves", "Write out roll, glu, diff, one_hot, triangles, spreads and counts as the operators they are made of", ttc::run});

@@ -1,0 +1,212 @@
+// Matrix products in disguise: einsum of two tensors as permutations around one matmul, and baddbmm, addbmm and addmm
+// of matrices that are computed as a product and a sum.
+#include <algorithm>
+#include <map>
+
+#include "decompose.h"
+
+namespace ttc {
+namespace {
+
+constexpr std::string_view pass = "decompose-products";
+
+using ir::Node;
+using ir::SymExpr;
+using ir::Type;
+using ir::Value;
+
+// ---- einsum
+
+struct Equation {
+  std::string left, right, out;   // one letter per dim; "..." is spelled out with capitals
+};
+
+// nullopt: not two operands, a letter twice in one of them, or no output named.
+std::optional<Equation> parse(std::string text, int left_rank, int right_rank) {
+  text.erase(std::remove(text.begin(), text.end(), ' '), text.end());
+  const std::size_t comma = text.find(','), arrow = text.find("->");
+  if (comma == std::string::npos || arrow == std::string::npos || comma > arrow || text.find(',', comma + 1) != std::string::npos) return std::nullopt;
+  Equation e{text.substr(0, comma), text.substr(comma + 1, arrow - comma - 1), text.substr(arrow + 2)};
+  int widest = 0;
+  const auto hidden = [](const std::string& term, int rank) { return term.find("...") == std::string::npos ? 0 : rank - static_cast<int>(term.size()) + 3; };
+  for (const int n : {hidden(e.left, left_rank), hidden(e.right, right_rank)}) widest = std::max(widest, n);
+  if (widest < 0 || widest > 20) return std::nullopt;
+  const auto spell = [&](std::string& term, int dims) {
+    const std::size_t at = term.find("...");
+    if (at == std::string::npos) return;
+    std::string letters;
+    for (int i = widest - dims; i < widest; ++i) letters += static_cast<char>('A' + i);
+    term.replace(at, 3, letters);
+  };
+  spell(e.left, hidden(e.left, left_rank));
+  spell(e.right, hidden(e.right, right_rank));
+  spell(e.out, widest);
+  for (const std::string* term : {&e.left, &e.right, &e.out})
+    for (const char c : *term)
+      if (!std::isalpha(static_cast<unsigned char>(c)) || std::count(term->begin(), term->end(), c) != 1) return std::nullopt;
+  if (static_cast<int>(e.left.size()) != left_rank || static_cast<int>(e.right.size()) != right_rank) return std::nullopt;
+  return e;
+}
+
+bool has(const std::string& term, char c) { return term.find(c) != std::string::npos; }
+
+// x with its dims, named by `term`, in the order `to`, whose further letters are dims of size 1.
+Value* arranged(Decomposer& d, Value* x, std::string term, const std::string& to) {
+  std::vector<std::int64_t> order;
+  std::string kept;
+  for (const char c : to)
+    if (has(term, c)) {
+      order.push_back(static_cast<std::int64_t>(term.find(c)));
+      kept += c;
+    }
+  if (!std::is_sorted(order.begin(), order.end())) {
+    Type type = x->type;
+    for (std::size_t i = 0; i < order.size(); ++i) type.sizes[i] = x->type.sizes[static_cast<std::size_t>(order[i])];
+    x = d.emit("aten.permute.default", {x, ir::Arg::ints(order)}, type);
+  }
+  for (std::size_t i = 0; i < to.size(); ++i)
+    if (i >= kept.size() || kept[i] != to[i]) {
+      Type type = x->type;
+      type.sizes.insert(type.sizes.begin() + static_cast<std::ptrdiff_t>(i), SymExpr(1));
+      x = d.emit("aten.unsqueeze.default", {x, static_cast<std::int64_t>(i)}, type);
+      kept.insert(i, 1, to[i]);
+    }
+  return x;
+}
+
+// The product of the sizes of these letters as one dim at the end of x; letters must be x's last dims.
+Value* merged(Decomposer& d, Node* node, Value* x, std::size_t letters, bool& good) {
+  if (letters == 1) return x;
+  if (letters == 0) {
+    Type type = x->type;
+    type.sizes.emplace_back(1);
+    return d.emit("aten.unsqueeze.default", {x, -1}, type);
+  }
+  std::vector<SymExpr> sizes(x->type.sizes.begin(), x->type.sizes.end() - static_cast<std::ptrdiff_t>(letters));
+  SymExpr product = 1;
+  for (std::size_t i = sizes.size(); i < x->type.sizes.size(); ++i) product = product * x->type.sizes[i];
+  sizes.push_back(product);
+  for (const SymExpr& size : sizes)
+    if (size_argument(node, size).is_none()) good = false;
+  return good ? d.reshape(x, sizes) : x;
+}
+
+Value* einsum(Decomposer& d, Node* node) {
+  const std::string* text = node->arg(0).get_if<std::string>();
+  const ir::Arg::List* tensors = node->arg(1).list();
+  if (!text || !tensors || tensors->size() != 2) return nullptr;
+  Value *a = (*tensors)[0].value(), *b = (*tensors)[1].value();
+  if (!a || !b || !is_floating(a->type.dtype) || a->type.dtype != b->type.dtype) return nullptr;
+  const auto e = parse(*text, a->type.rank(), b->type.rank());
+  if (!e) return nullptr;
+  std::string batch, left, right, inner;
+  for (const char c : e->out) (has(e->left, c) && has(e->right, c) ? batch : has(e->left, c) ? (std::isupper(static_cast<unsigned char>(c)) ? batch : left) : std::isupper(static_cast<unsigned char>(c)) ? batch : right) += c;
+  for (const char c : e->left) {
+    if (has(e->out, c)) continue;
+    if (!has(e->right, c)) return nullptr;   // summed in one operand only
+    inner += c;
+  }
+  for (const char c : e->right)
+    if (!has(e->out, c) && !has(e->left, c)) return nullptr;
+  // Dims of a group that is not one letter are merged, which needs the sizes of all the others as well.
+  const auto needs_sizes = [](const std::string& group) { return group.size() > 1; };
+  if (needs_sizes(left) || needs_sizes(right) || needs_sizes(inner))
+    for (const Value* x : {a, b})
+      if (!x->type.is_static()) return nullptr;
+  bool good = true;
+  Value* x = merged(d, node, arranged(d, a, e->left, batch + left + inner), inner.size(), good);
+  Value* y = merged(d, node, arranged(d, b, e->right, batch + right + inner), inner.size(), good);
+  const auto rows = [&](Value* value, std::size_t letters) {   // [batch, letters..., inner] -> [batch, rows, inner]
+    if (letters == 1) return value;
+    std::vector<SymExpr> sizes(value->type.sizes.begin(), value->type.sizes.begin() + static_cast<std::ptrdiff_t>(batch.size()));
+    SymExpr product = 1;
+    for (std::size_t i = 0; i < letters; ++i) product = product * value->type.sizes[batch.size() + i];
+    sizes.push_back(product);
+    sizes.push_back(value->type.sizes.back());
+    if (letters > 0) return d.reshape(value, sizes);
+    Type type = value->type;
+    type.sizes = sizes;
+    return d.emit("aten.unsqueeze.default", {value, static_cast<std::int64_t>(batch.size())}, type);
+  };
+  x = rows(x, left.size());
+  y = rows(y, right.size());
+  y = d.transpose(y, y->type.rank() - 2, y->type.rank() - 1);
+  Type type = x->type;
+  for (std::size_t i = 0; i < batch.size(); ++i)
+    if (type.sizes[i] == SymExpr(1)) type.sizes[i] = y->type.sizes[i];
+  type.sizes.back() = y->type.sizes.back();
+  Value* product = d.emit("aten.matmul.default", {x, y}, type);
+  // Back to one dim per letter, then to the order asked for.
+  const std::string made = batch + left + right;
+  if (left.size() != 1 || right.size() != 1) {
+    std::vector<SymExpr> sizes;
+    for (const char c : made) sizes.push_back(node->result()->type.sizes[e->out.find(c)]);
+    for (const SymExpr& size : sizes)
+      if (!size.is_number() && size_argument(node, size).is_none()) return nullptr;
+    product = d.reshape(product, sizes);
+  }
+  return arranged(d, product, made, e->out);
+}
+
+// ---- sums of products
+
+Value* scaled(Decomposer& d, Value* x, const ir::Arg* factor, DType dtype) {
+  const auto number = factor ? factor->number() : 1.0;
+  if (!number || *number == 1.0) return x;
+  Type type = x->type;
+  type.dtype = dtype;
+  return d.emit("aten.mul.Tensor", {x, *number}, type);
+}
+
+bool known_factor(const ir::Arg* factor) { return !factor || factor->is_none() || factor->number().has_value(); }
+
+// beta * x + alpha * (a b), of which addbmm adds up the products.
+Value* sum_of_product(Decomposer& d, Node* node, std::string_view product, bool add_up) {
+  Value *x = node->operand(0), *a = node->operand(1), *b = node->operand(2);
+  if (!x || !a || !b || !known_factor(node->arg("beta")) || !known_factor(node->arg("alpha"))) return nullptr;
+  Type type = a->type;
+  type.sizes.back() = b->type.sizes.back();
+  Value* made = d.emit(std::string(product), {a, b}, type);
+  if (add_up) made = d.emit_like("aten.sum.dim_IntList", {made, ir::Arg::ints({0})}, node->result());
+  made = scaled(d, made, node->arg("alpha"), type.dtype);
+  if (node->arg("beta") && node->arg("beta")->number() == 0.0) return made;
+  return d.emit_like("aten.add.Tensor", {scaled(d, x, node->arg("beta"), x->type.dtype), made}, node->result());
+}
+
+Value* decompose(Decomposer& d, Node* node) {
+  const std::string& op = node->op();
+  if (op == "aten.einsum.default") return einsum(d, node);
+  if (op == "aten.baddbmm.default") return sum_of_product(d, node, "aten.bmm.default", false);
+  if (op == "aten.addbmm.default") return sum_of_product(d, node, "aten.bmm.default", true);
+  // With a constant matrix it is a linear layer, which raise-linear knows.
+  if (op == "aten.addmm.default" && !ir::is_weight(node->operand(2)) && !(node->operand(2)->def() && match::permutation(*node->operand(2)->def())))
+    return sum_of_product(d, node, "aten.mm.default", false);
+  return nullptr;
+}
+
+bool known(const Node& node) {
+  if (node.results().size() != 1 || !node.result()->type.is_tensor() || !node.result()->type.has_shape) return false;
+  for (const Value* operand : node.operands())
+    if (operand->type.is_tensor() && (!operand->type.has_shape || !operand->type.has_dtype)) return false;
+  return true;
+}
+
+bool run(PassContext& context) {
+  bool changed = false;
+  for_each_node(*context.model.graph, [&](Node* node) {
+    const std::string& op = node->op();
+    if (op != "aten.einsum.default" && op != "aten.baddbmm.default" && op != "aten.addbmm.default" && op != "aten.addmm.default") return;
+    if (!known(*node) || !context.allow_rewrite()) return;
+    Decomposer d(node);
+    Value* made = decompose(d, node);
+    if (made == nullptr) return;
+    changed = true;
+    finish_decomposition(context, pass, node, {made});
+  });
+  return changed;
+}
+
+}  // namespace
+}  // namespace ttc
+
+TTC_REGISTER_PASS({"decompose-products", "Write out einsum and sums of computed products as matrix products", ttc::run});

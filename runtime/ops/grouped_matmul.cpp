@@ -1,0 +1,152 @@
+// tt.grouped_matmul: rows in groups, each group times a matrix of its own: the experts of a mixture. `offs` holds where
+// each group ends; rows beyond the last group are zero. A group's rows are brought together in tiles of their own, as
+// the device's kernel does, so the product of a group is that of tt.matmul.
+#include <memory>
+
+#include "device/arch.h"
+#include "device/matmul.h"
+#include "ops/dense.h"
+#include "ops/rules.h"
+#include "ops/tiles.h"
+
+namespace ttrt::ops {
+namespace {
+
+using ttc::Reason;
+using ttc::ReasonCode;
+
+LowerResult lower(const LowerContext& context) {
+  const AtenArgs args(context);
+  if (auto no = check_floats(context, {"offs"})) return *no;
+  if (args.given("bias") || !args.given("offs")) return unsupported("a bias, or no groups");
+  if (args.rank("self") != 2 || args.rank("mat2") != 3) return Reason{ReasonCode::RankUnsupported, "groups of columns"};
+  const MathFidelity fidelity = context.options.fidelity.value_or(MathFidelity::HiFi4);
+  return Lowered{.args = {args["self"], args["mat2"], args["offs"], std::string(to_string(fidelity)), context.options.fp32_acc},
+                 .results = {}};
+}
+
+std::vector<TensorSpec> infer(const OpCall& call) {
+  const TensorSpec &a = spec_of(call, "a"), &b = spec_of(call, "b"), &offs = spec_of(call, "offs");
+  if (a.logical.size() != 2 || b.logical.size() != 3 || offs.logical != Shape{b.logical[0]} || a.logical[1] != b.logical[1])
+    bad_call(call, "shapes do not go together");
+  return {tiled({a.logical[0], b.logical[2]}, a.dtype)};
+}
+
+ttc::Refusal supports(const OpCall& call) {
+  if (spec_of(call, "offs").dtype != DataType::int32) return Reason{ReasonCode::DtypeUnsupported, "offsets are no integers"};
+  for (const char* name : {"a", "b"}) {
+    const DataType dtype = spec_of(call, name).dtype;
+    if (dtype != DataType::bfloat16 && dtype != DataType::float32)
+      return Reason{ReasonCode::DtypeUnsupported, "the kernel takes bfloat16 and float32"};
+  }
+  return any_tiles(call);
+}
+
+// Products of 1, 2, ... tiles of rows, made when a group needs them first.
+struct Products {
+  MatmulSpec spec;
+  std::vector<std::unique_ptr<Matmul>> by_tiles;
+  std::vector<std::byte> rows, out;   // one group's
+
+  Matmul& of(std::int64_t tiles) {
+    auto& product = by_tiles.at(static_cast<std::size_t>(tiles));
+    if (product == nullptr) {
+      MatmulSpec own = spec;
+      own.m = tiles * tile_dim;
+      product = std::make_unique<Matmul>(std::move(own));
+    }
+    return *product;
+  }
+};
+
+Kernel prepare(const OpCall& call, const PrepareContext& context) {
+  const TensorSpec a = spec_of(call, "a"), b = spec_of(call, "b"), out = infer(call)[0];
+  const auto products = std::make_shared<Products>();
+  products->spec = {.m = 0, .k = a.cols(), .n = out.cols(), .a = a.dtype, .b = b.dtype, .out = out.dtype};
+  products->spec.config = call.compute_config();
+  products->spec.numerics = context.numerics;
+  products->by_tiles.resize(static_cast<std::size_t>(a.tile_rows()) + 1);
+  const std::int64_t b_bytes = b.tile_rows() * b.tile_cols() * tile_bytes(b.dtype), t = a.rows(), k = a.cols(), n = out.cols();
+  return [=](const KernelArgs& args) {
+    const std::uint32_t *x = load_dense(*args.in[0], 0), *ends = load_dense(*args.in[2], 1);
+    std::uint32_t* y = dense_scratch(2, static_cast<std::size_t>(t * n));
+    std::fill_n(y, t * n, 0U);
+    std::int64_t begin = 0;
+    for (std::int64_t e = 0; e < b.batch(); ++e) {
+      const std::int64_t end = static_cast<std::int32_t>(ends[e]);
+      if (end < begin || end > t) throw ttc::usage_error("group " + std::to_string(e) + " ends at " + std::to_string(end) + " of " + std::to_string(t) + " rows");
+      if (end > begin) {
+        const std::int64_t tiles = (end - begin + tile_dim - 1) / tile_dim;
+        const TensorSpec rows = tiled({end - begin, k}, a.dtype), made = tiled({tiles * tile_dim, n}, out.dtype);
+        products->rows.resize(static_cast<std::size_t>(rows.nbytes()));
+        products->out.resize(static_cast<std::size_t>(made.nbytes()));
+        pack_dense(x + begin * k, rows, products->rows.data());
+        products->of(tiles).run(products->rows.data(), args.in[1]->data() + e * b_bytes, nullptr, products->out.data());
+        std::uint32_t* group = dense_scratch(3, static_cast<std::size_t>(volume(made.logical)));
+        unpack_dense(made, products->out.data(), group);
+        std::copy_n(group, (end - begin) * n, y + begin * n);
+      }
+      begin = end;
+    }
+    store_dense(y, *args.out[0]);
+  };
+}
+
+// One product per group.
+std::vector<RtValue> reference(Reference& aten, const OpCall& call, std::span<const RtValue> args) {
+  const std::vector<RtValue> f = as_floats(args);
+  const HostTensor ends = convert(*as_wide(args[2]).get_if<HostTensor>(), DType::i64);
+  const TensorSpec out = infer(call)[0];
+  RtValue::List groups;
+  std::int64_t begin = 0;
+  for (std::int64_t e = 0; e < ends.numel(); ++e) {
+    const std::int64_t end = ends.as<std::int64_t>()[e];
+    const RtValue rows = aten.call("aten.slice.Tensor", {f[0], std::int64_t{0}, begin, end})[0];
+    const RtValue matrix = aten.call("aten.select.int", {f[1], std::int64_t{0}, e})[0];
+    groups.push_back(aten.call("aten.mm.default", {rows, matrix})[0]);
+    begin = end;
+  }
+  groups.push_back(aten.call("aten.full.default", {int_list({out.rows() - begin, out.cols()}), 0.0, DType::f32})[0]);
+  return aten.call("aten.cat.default", {RtValue(std::move(groups)), std::int64_t{0}});
+}
+
+Cost cost(const OpCall& call) {
+  const TensorSpec &a = spec_of(call, "a"), &b = spec_of(call, "b");
+  const TensorSpec out = infer(call)[0];
+  const double phases = 1.0 + static_cast<double>(call.compute_config().math_fidelity);
+  Cost cost;
+  // Each group's rows fill tiles of their own: half a tile more per group on average.
+  const double tiles = (static_cast<double>(out.tile_rows()) + static_cast<double>(b.batch()) / 2) * static_cast<double>(out.tile_cols() * a.tile_cols());
+  cost.math_cycles = tiles * 16.0 * phases / static_cast<double>(default_profile().cores());
+  cost.flops = 2.0 * static_cast<double>(volume(out.logical) * a.cols());
+  cost.dram_bytes = bytes_moved(call);
+  cost.l1_bytes = 2 * 8 * tile_bytes(a.dtype) + 4 * tile_bytes(DataType::float32);
+  return cost;
+}
+
+const OpRecord record{
+    .name = "tt.grouped_matmul",
+    .summary = "Rows in groups, each times a matrix of its own",
+    .schema = "(Tensor a, Tensor b, Tensor offs, *, str fidelity=\"HiFi4\", bool fp32_acc=True) -> Tensor",
+    .lowers = {{"aten._grouped_mm.default", lower}},
+    .operands = {{"offs", OperandKind::index}},
+    .packed = {},
+    .infer = infer,
+    .supports = supports,
+    .prepare = prepare,
+    .reference = reference,
+    .cost = cost,
+    .tolerance = {.pcc = 0.9995},
+    .cases = {{"groups of 3, 0 and 42 rows", R"(graph main(%a: f32[45, 40] user, %b: f32[3, 40, 48] user) {
+  %e: i64[1] = aten.full.default([1], 3, dtype=i64)
+  %f: i64[1] = aten.full.default([1], 45, dtype=i64)
+  %g: i64[3] = aten.cat.default([%e, %e, %f])
+  %o: i32[3] = aten.to.dtype(%g, i32)
+  %y: f32[45, 48] = aten._grouped_mm.default(%a, %b, %o)
+  return %y
+})"}},
+};
+TTRT_REGISTER_OP(record);
+
+}  // namespace
+}  // namespace ttrt::ops
