@@ -2,12 +2,13 @@
 // and element-wise functions. What the inputs contribute is one matrix product for all steps; a step then has one of its
 // own, with the state. Gates are in PyTorch's order: i f g o of an LSTM, r z n of a GRU (torch.nn documentation).
 #include "decompose.h"
+#include "formats/shape_prop.h"
 
 namespace ttc {
 namespace {
 
 constexpr std::string_view pass = "decompose-rnn";
-constexpr std::int64_t max_steps = 512;   // written out: time steps times layers times directions
+constexpr std::int64_t max_steps = max_recurrent_steps;
 
 using ir::Arg;
 using ir::Node;

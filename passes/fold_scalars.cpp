@@ -173,6 +173,36 @@ std::optional<ir::SymExpr> symbolic(const Arg& arg) {
   return value != nullptr ? value->type.sym : std::nullopt;
 }
 
+// The sizes that aten.size gives, or a list of integers.
+std::optional<std::vector<ir::SymExpr>> symbolic_list(const Arg& arg) {
+  if (const Value* value = arg.value()) {
+    const Node* def = value->def();
+    const Value* tensor = def != nullptr && def->op() == "aten.size.default" ? def->operand(0) : nullptr;
+    return tensor != nullptr && tensor->type.has_shape ? std::optional(tensor->type.sizes) : std::nullopt;
+  }
+  const Arg::List* items = arg.list();
+  if (items == nullptr) return std::nullopt;
+  std::vector<ir::SymExpr> out;
+  for (const Arg& item : *items) {
+    const auto one = symbolic(item);
+    if (!one) return std::nullopt;
+    out.push_back(*one);
+  }
+  return out;
+}
+
+// Lists of sizes that are equal, or differ in a number or in length.
+std::optional<Arg> from_lists(const Node& node) {
+  const bool equal = node.op() == "aten.eq.int_list", differ = node.op() == "aten.ne.int_list";
+  if ((!equal && !differ) || node.args().size() != 2) return std::nullopt;
+  const auto a = symbolic_list(node.arg(0)), b = symbolic_list(node.arg(1));
+  if (!a || !b) return std::nullopt;
+  if (*a == *b) return Arg(equal);
+  bool different = a->size() != b->size();
+  for (std::size_t i = 0; i < a->size() && !different; ++i) different = (*a)[i].is_number() && (*b)[i].is_number() && !((*a)[i] == (*b)[i]);
+  return different ? std::optional(Arg(differ)) : std::nullopt;
+}
+
 std::optional<Arg> from_ranges(const Node& node, const ir::SymRanges& ranges) {
   static const std::map<std::string_view, int> comparisons = {{"_operator.eq", 0}, {"_operator.ne", 1}, {"_operator.lt", 2},
                                                               {"_operator.le", 3}, {"_operator.gt", 4}, {"_operator.ge", 5}};
@@ -252,6 +282,7 @@ class Folder {
     auto folded = from_metadata(*node);
     if (!folded) folded = from_none(*node);
     if (!folded) folded = from_literals(*node);
+    if (!folded) folded = from_lists(*node);
     if (!folded) folded = from_ranges(*node, context_.model.ranges);
     if (!folded && node->result()->type.sym && node->result()->type.sym->is_number() && !has_effects(*node)) folded = Arg(node->result()->type.sym->number());
     if (!folded || !context_.allow_rewrite()) return false;

@@ -5,7 +5,9 @@
 #include <chrono>
 #include <climits>
 #include <cstring>
+#include <set>
 
+#include "kernel_choice.h"
 #include "memory_plan.h"
 #include "signature.h"
 #include "support/error.h"
@@ -66,6 +68,7 @@ std::shared_ptr<Device> open_device(const ArchProfile& profile) {
 
 Executor::Executor(std::shared_ptr<const ttc::ir::Model> model, ExecutorOptions options) : model_(std::move(model)), options_(std::move(options)) {
   install_torch_schemas();
+  if (options_.chooser == nullptr) options_.chooser = std::make_shared<KernelChooser>();
   try {
     program_ = make_program(*model_);
   } catch (const ttc::Error& error) {
@@ -118,6 +121,7 @@ HostTensor Executor::weight_tensor(const ttc::ir::Weight& weight) {
 
 void Executor::reset_state() {
   const std::lock_guard lock(mutex_);
+  device_state_.clear();
   for (auto& [slot, tensor] : state_) tensor = copy_of(weight_tensor(*model_->weight_of(program_->slots[static_cast<std::size_t>(slot)].value)));
 }
 
@@ -172,7 +176,8 @@ void Executor::place_values(Plan& plan) {
   for (const Instruction& i : program_->main.instructions) {
     if (i.kind == InstrKind::device || i.kind == InstrKind::to_device) {
       const auto& results = plan.steps[static_cast<std::size_t>(i.index)].results();
-      for (std::size_t r = 0; r < results.size() && r < i.results.size(); ++r) {
+      const bool shares_state = i.kind == InstrKind::to_device && device_state_.contains(i.args.at(0).slot);
+      for (std::size_t r = 0; r < results.size() && r < i.results.size() && !shares_state; ++r) {
         const int slot = i.results[r];
         values.push_back({.id = slot, .bytes = results[r].nbytes(), .begin = position, .end = std::min(program_->slots[static_cast<std::size_t>(slot)].end, last)});
         specs[slot] = results[r];
@@ -204,6 +209,7 @@ std::vector<RtValue> Executor::run(std::vector<RtValue> inputs) {
   if (!ready_) set_up();
   Plan& plan = plan_for(signature_key(inputs));
   device_cycles_ = 0;
+  transfers_ = {};
   try {
     bind_inputs(plan, inputs);
     run_block(program_->main, plan);
@@ -233,6 +239,9 @@ std::vector<RtValue> Executor::run_on_host(std::vector<RtValue> inputs, const st
     host_ = std::make_unique<Executor>(model_, std::move(options));
     host_->set_up();
   }
+  for (const auto& [slot, kept] : device_state_)
+    write_state(slot, convert(to_host(kept, torch_dtype(kept.spec.dtype)), state_.at(slot).dtype));
+  device_state_.clear();
   host_->state_ = state_;
   std::vector<RtValue> outputs = host_->run(std::move(inputs));
   state_ = host_->state_;
@@ -282,14 +291,54 @@ void Executor::write_state(int slot, const RtValue& value) {
     state = copy_of(*tensor);
 }
 
+// Copies the new value of a buffer beside the plan's memory, on the device. False where it is not there: cpu mode.
+bool Executor::keep_state(const DeviceState& state, const Plan& plan) {
+  const auto* value = plan.frame[static_cast<std::size_t>(state.value)].get_if<DeviceTensor>();
+  if (value == nullptr) return false;
+  DeviceTensor& kept = device_state_[state.buffer];
+  if (kept.buffer == nullptr || !(kept.spec == value->spec)) kept = allocate(*device_, value->spec, program_->slots[static_cast<std::size_t>(state.buffer)].value->name);
+  if (kept.data() != value->data()) std::memcpy(kept.data(), value->data(), static_cast<std::size_t>(value->spec.nbytes()));
+  return true;
+}
+
+// tt.to_device of a buffer that is there already. In another format than it is kept in, it goes over the host.
+bool Executor::upload_state(const Instruction& instruction, Plan& plan) {
+  const auto kept = device_state_.find(instruction.args.at(0).slot);
+  if (kept == device_state_.end()) return false;
+  const auto* format = instruction.args.size() > 1 ? instruction.args[1].literal.get_if<std::string>() : nullptr;
+  if (format != nullptr && data_type_from_string(*format) == kept->second.spec.dtype) {
+    plan.frame[static_cast<std::size_t>(instruction.results.at(0))] = kept->second;
+    return true;
+  }
+  write_state(kept->first, convert(to_host(kept->second, torch_dtype(kept->second.spec.dtype)), state_.at(kept->first).dtype));
+  plan.frame[static_cast<std::size_t>(kept->first)] = state_.at(kept->first);
+  return false;
+}
+
+void Executor::count_transfer(const Instruction& instruction, const Plan& plan) {
+  if (instruction.kind == InstrKind::to_device) {
+    const auto* made = plan.frame[static_cast<std::size_t>(instruction.results.at(0))].get_if<DeviceTensor>();
+    ++transfers_.to_device;
+    if (made != nullptr) transfers_.to_device_bytes += made->spec.nbytes();
+  } else {
+    const auto* made = plan.frame[static_cast<std::size_t>(instruction.results.at(0))].get_if<HostTensor>();
+    ++transfers_.to_host;
+    if (made != nullptr) transfers_.to_host_bytes += made->nbytes();
+  }
+}
+
 std::vector<RtValue> Executor::take_outputs(Plan& plan, const std::vector<RtValue>& inputs) {
   const auto& formal = model_->graph->outputs();
   std::vector<RtValue> outputs, values;
   for (const ArgPlan& output : program_->main.outputs) values.push_back(to_host_value(resolve_copy(output, plan.frame)));
   for (std::size_t i = 0; i < formal.size(); ++i)
     if (formal[i].kind == ttc::ir::OutputKind::user) outputs.push_back(own(values[i]));
+  std::set<std::size_t> kept;
+  for (const DeviceState& state : program_->device_state)
+    if (keep_state(state, plan)) kept.insert(static_cast<std::size_t>(state.output));
   for (std::size_t i = 0; i < formal.size(); ++i) {
     const auto& output = formal[i];
+    if (kept.contains(i)) continue;
     if (output.kind == ttc::ir::OutputKind::buffer_mutation || output.kind == ttc::ir::OutputKind::parameter_mutation) {
       const auto* target = model_->graph->find_input_by_target(output.target);
       if (target == nullptr) throw ttc::bad_file(model_->info.path, "output '" + output.target + "' mutates a buffer that the model does not have");
@@ -314,7 +363,7 @@ std::vector<RtValue> Executor::take_outputs(Plan& plan, const std::vector<RtValu
 // ---- instructions -------------------------------------------------------------------------------------------------
 
 StepContext Executor::context(Plan& plan) {
-  return {.device = uses_device_ ? device_.get() : nullptr, .numerics = options_.numerics, .packed = &packed_, .program = program_.get(), .planned = &plan.planned, .failures = &failures_};
+  return {.device = uses_device_ ? device_.get() : nullptr, .numerics = options_.numerics, .packed = &packed_, .program = program_.get(), .planned = &plan.planned, .failures = &failures_, .chooser = options_.chooser.get(), .profile = &options_.profile};
 }
 
 void Executor::run_block(const Region& block, Plan& plan) {
@@ -349,10 +398,14 @@ void Executor::execute(const Instruction& instruction, Plan& plan) {
         step.run_reference(instruction, plan.frame, context(plan));
       break;
     case InstrKind::to_device:
+      if (uses_device_ && upload_state(instruction, plan)) return;
       step.upload(instruction, plan.frame, context(plan));
+      if (uses_device_) count_transfer(instruction, plan);
       break;
     case InstrKind::to_host:
+      if (instruction.keeps_state && uses_device_) return;
       read_back(instruction, plan);
+      if (uses_device_) count_transfer(instruction, plan);
       break;
     case InstrKind::control:
       return execute_control(instruction, plan);
@@ -434,6 +487,7 @@ void Executor::account(const Instruction& instruction, const Plan& plan, double 
   if (on_device) entry.cycles += cycles_of(instruction, plan, &entry.bound);
   if (instruction.kind == InstrKind::device) {
     const DeviceStep& step = plan.steps[static_cast<std::size_t>(instruction.index)];
+    entry.kernel = step.kernel_id();
     for (const TensorSpec& spec : step.call().tensors) entry.bytes += spec.nbytes();
     for (const TensorSpec& spec : step.results()) entry.bytes += spec.nbytes();
     return;

@@ -30,6 +30,7 @@ struct ExecutorOptions {
   Numerics numerics = Numerics::fast;
   ArchProfile profile = default_profile();
   std::size_t program_cache = 8;       // plans kept, least recently used goes first
+  std::shared_ptr<KernelChooser> chooser;   // none: the default dispatcher, bound statically
   bool check_inputs = true;
 };
 
@@ -40,6 +41,7 @@ struct InstructionProfile {
   double cycles = 0;                   // of the device's time model; 0 for host work
   std::string bound;                   // "math", "dram", "pcie" or "" for host work
   std::int64_t bytes = 0;              // read and written by the op
+  std::string kernel;                  // that served the last call; "" for host work
 };
 
 struct TraceEvent {
@@ -49,6 +51,11 @@ struct TraceEvent {
 
 struct Counts {
   std::int64_t device = 0, cpu = 0;    // compute nodes of the program by place, transfers and numbers not counted
+};
+
+// What went over the bus in the last run; packed weights and what is computed once are not counted.
+struct Transfers {
+  std::int64_t to_device = 0, to_device_bytes = 0, to_host = 0, to_host_bytes = 0;
 };
 
 // Sees an instruction's results in its frame right after it ran.
@@ -73,9 +80,11 @@ class Executor {
   const ExecutorOptions& options() const { return options_; }
   // The device that runs the tt nodes; nullptr before the first run and where none is needed.
   const std::shared_ptr<Device>& device() const { return device_; }
+  const KernelChooser& chooser() const { return *options_.chooser; }
   Counts counts() const;
   // Device work of the last run in the time model.
   double device_cycles() const { return device_cycles_; }
+  const Transfers& transfers() const { return transfers_; }
   std::vector<FallbackFailure> fallback_failures() const;
   std::size_t cached_plans() const { return plans_.size(); }
 
@@ -104,6 +113,9 @@ class Executor {
   std::vector<RtValue> take_outputs(Plan& plan, const std::vector<RtValue>& inputs);
   RtValue own(RtValue value) const;
   void write_state(int slot, const RtValue& value);
+  bool upload_state(const Instruction& instruction, Plan& plan);
+  bool keep_state(const DeviceState& state, const Plan& plan);
+  void count_transfer(const Instruction& instruction, const Plan& plan);
   StepContext context(Plan& plan);
 
   void run_block(const Region& block, Plan& plan);
@@ -135,6 +147,7 @@ class Executor {
   Frame constants_;                    // weights and results of the set-up block
   std::unique_ptr<Plan> set_up_plan_;
   std::map<int, HostTensor> state_;    // by slot
+  std::map<int, DeviceTensor> device_state_;   // by slot of the buffer; newer than what state_ holds
   PackedWeights packed_;
   std::map<const ttc::ir::Storage*, std::pair<std::shared_ptr<const void>, const std::byte*>> storages_;
   std::list<std::unique_ptr<Plan>> plans_;   // most recently used first
@@ -147,6 +160,7 @@ class Executor {
   std::vector<InstructionProfile> profile_;
   std::vector<TraceEvent> trace_;
   double device_cycles_ = 0;
+  Transfers transfers_;
   std::map<int, FallbackFailure> failures_;
 };
 

@@ -63,6 +63,7 @@ class Maker {
     mark_weights(graph);
     program_->main = block(graph, true);
     split_constants();
+    find_device_state();
     liveness(program_->main, live_after_main());
     find_lifetimes();
     return std::move(program_);
@@ -253,10 +254,47 @@ class Maker {
     return out;
   }
 
+  // How often each slot is read, and how often by a tt.to_device of main.
+  struct Reads {
+    int all = 0, uploads = 0;
+  };
+  void count_reads(const Region& block, bool outermost, std::map<int, Reads>& out) const {
+    for (const Instruction& i : block.instructions) {
+      for (const ArgPlan& arg : i.args)
+        arg.for_each_slot([&](int s) {
+          ++out[s].all;
+          if (outermost && i.kind == InstrKind::to_device) ++out[s].uploads;
+        });
+      for (const Region& region : i.regions) count_reads(region, false, out);
+    }
+    for (const ArgPlan& output : block.outputs) output.for_each_slot([&](int s) { ++out[s].all; });
+  }
+
+  void find_device_state() {
+    std::map<int, Reads> reads;
+    count_reads(program_->main, true, reads);
+    count_reads(program_->setup, false, reads);
+    const auto& formal = program_->model->graph->outputs();
+    for (std::size_t i = 0; i < formal.size(); ++i) {
+      if (formal[i].kind != ttc::ir::OutputKind::buffer_mutation) continue;
+      const Value* buffer = program_->model->graph->find_input_by_target(formal[i].target);
+      const int brought = program_->main.outputs[i].slot;
+      if (buffer == nullptr || brought < 0 || reads[brought].all != 1) continue;
+      const int s = slot(buffer);
+      const auto made = std::find_if(program_->main.instructions.begin(), program_->main.instructions.end(), [&](const Instruction& one) {
+        return one.kind == InstrKind::to_host && one.results.at(0) == brought;
+      });
+      if (made == program_->main.instructions.end() || made->args.at(0).slot < 0 || classes_->written(s) || reads[s].all != reads[s].uploads) continue;
+      made->keeps_state = true;
+      program_->device_state.push_back({.buffer = s, .value = made->args[0].slot, .output = static_cast<int>(i)});
+    }
+  }
+
   std::set<int> live_after_main() const {
     std::set<int> keep;
     for (std::size_t s = 0; s < program_->slots.size(); ++s)
       if (program_->slots[s].constant || program_->slots[s].state) keep.insert(static_cast<int>(s));
+    for (const DeviceState& state : program_->device_state) keep.insert(state.value);
     return keep;
   }
 
@@ -326,6 +364,7 @@ class Maker {
     }
     for (const ArgPlan& output : program_->main.outputs)
       output.for_each_slot([&](int s) { last[classes_->find(s)] = INT_MAX; });
+    for (const DeviceState& state : program_->device_state) last[classes_->find(state.value)] = INT_MAX;
     for (std::size_t s = 0; s < program_->slots.size(); ++s) program_->slots[s].end = last[classes_->find(static_cast<int>(s))];
   }
 

@@ -52,12 +52,21 @@ struct Instruction {
   ControlKind control = ControlKind::wrap;
   std::vector<Region> regions;
   bool constant = false;
+  bool keeps_state = false;            // a tt.to_host whose result only a DeviceState needs
 };
 
 struct Region {
   std::vector<int> inputs;             // slots
   std::vector<Instruction> instructions;
   std::vector<ArgPlan> outputs;
+};
+
+// A buffer that only the device reads and writes: its new value, which the program would bring to the host for the file's
+// signature, stays on the device until the next run reads it.
+struct DeviceState {
+  int buffer = -1;                     // slot of the buffer
+  int value = -1;                      // slot of the device value that becomes the buffer
+  int output = -1;                     // index of the mutation output
 };
 
 struct Slot {
@@ -75,6 +84,7 @@ struct Program {
   Region main;                          // inputs: all graph inputs in order
   Region setup;                         // the constant instructions of main
   std::vector<Slot> slots;
+  std::vector<DeviceState> device_state;
   int instruction_count = 0;           // indices handed out
 
   int slot_of(const ttc::ir::Value* value) const;

@@ -18,7 +18,7 @@ void options(CLI::App& app) {
 }
 
 int run(const Globals& globals) {
-  const std::unique_ptr<ir::Model> model = load(flags.model);
+  const std::unique_ptr<ir::Model> model = load(flags.model, false);
   if (!flags.graph.empty()) {
     std::cout << render_graph(*model, graph_form(flags.graph));
     return 0;

@@ -5,6 +5,7 @@
 
 #include "formats/safetensors.h"
 #include "json_out.h"
+#include "kernel_choice.h"
 #include "model_io.h"
 #include "profile_report.h"
 #include "support/error.h"
@@ -102,8 +103,11 @@ void report_json(const ttrt::Executor& executor, const Outcome& outcome) {
   out["wall_ms"] = outcome.wall_ms;
   out["load_ms"] = outcome.load_ms;
   out["device"] = {{"cycles", executor.device_cycles()}, {"us", executor.device_cycles() / executor.options().profile.clock_mhz}};
+  const ttrt::Transfers& moved = executor.transfers();
+  out["transfers"] = {{"to_device", moved.to_device}, {"to_device_bytes", moved.to_device_bytes}, {"to_host", moved.to_host}, {"to_host_bytes", moved.to_host_bytes}};
   out["peak_rss"] = peak_rss();
   if (flags.profile) out["ops"] = profile_json(executor);
+  if (flags.exec.chooses_kernels()) out["dispatch"] = executor.chooser().telemetry();
   if (flags.memory_report && executor.device() != nullptr) {
     const auto report = executor.device()->memory_report();
     out["memory"] = {{"dram", memory_json(report.dram)}, {"l1", memory_json(report.l1)}};

@@ -17,6 +17,7 @@ struct Globals {
   bool quiet = false;
   std::string color = "auto";
   int threads = 0;           // 0: as many as LibTorch takes
+  std::vector<std::string> plugins;
 };
 
 struct Command {

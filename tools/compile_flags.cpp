@@ -1,8 +1,6 @@
 // See compile_flags.h.
 #include "compile_flags.h"
 
-#include <dlfcn.h>
-
 #include <charconv>
 #include <cstring>
 #include <fstream>
@@ -162,7 +160,6 @@ void add_compile_flags(CLI::App& app, CompileFlags& flags) {
   app.add_flag("--verify-each", flags.passes.verify_each, "Verify the graph after each pass");
   app.add_option("--stop-after", flags.passes.stop_after, "The last pass to run");
   app.add_option("--rewrite-limit", flags.passes.rewrite_limit, "At most so many rewrites");
-  list("--plugin", flags.plugins, "A shared library with more ops and passes; repeatable");
 }
 
 CompileOptions compile_options(const CompileFlags& flags) {
@@ -198,11 +195,6 @@ CompileOptions compile_options(const CompileFlags& flags) {
   options.fallback_nodes = flags.fallback_node;
   options.require_full = flags.require_full;
   ttrt::profile_from_argument(flags.arch);   // a wrong name is an error before any work
-  for (const std::string& plugin : flags.plugins)
-    if (dlopen(plugin.c_str(), RTLD_NOW | RTLD_LOCAL) == nullptr) {
-      const char* reason = dlerror();
-      throw usage_error("--plugin " + plugin + ": " + (reason != nullptr ? reason : "cannot be loaded"));
-    }
   return options;
 }
 

@@ -1,6 +1,8 @@
 // See model_io.h.
 #include "model_io.h"
 
+#include "kernel_choice.h"
+
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -252,6 +254,10 @@ void add_exec_flags(CLI::App& app, ExecFlags& flags, bool with_mode) {
   if (with_mode) app.add_option("--mode", flags.mode, "device or cpu")->check(CLI::IsMember({"device", "cpu"}));
   app.add_option("--numerics", flags.numerics, "fast or exact")->check(CLI::IsMember({"fast", "exact"}));
   app.add_option("--arch", flags.arch, "An architecture profile (ttc archs) or a profile file");
+  app.add_option("--dispatcher", flags.dispatcher, "Which kernels serve device ops (ttc dispatchers); TT_SYMBIOTE_DISPATCHER wins");
+  app.add_option("--dispatch-mode", flags.dispatch_mode, "static: kernels are fixed when shapes are known; the others choose at each call")
+      ->check(CLI::IsMember({"static", "dynamic", "config", "hot_reload", "auto"}));
+  app.add_option("--dispatch-config", flags.dispatch_config, "Rules that choose kernels (YAML), for config and hot_reload");
 }
 
 ttrt::ExecutorOptions executor_options(const ExecFlags& flags) {
@@ -259,6 +265,9 @@ ttrt::ExecutorOptions executor_options(const ExecFlags& flags) {
   options.mode = flags.mode == "cpu" ? ttrt::Mode::cpu : ttrt::Mode::device;
   options.numerics = flags.numerics == "exact" ? ttrt::Numerics::exact : ttrt::Numerics::fast;
   options.profile = ttrt::profile_from_argument(flags.arch);
+  options.chooser = std::make_shared<ttrt::KernelChooser>(ttrt::KernelChoiceOptions{.dispatcher = flags.dispatcher,
+                                                                                    .mode = *ttrt::dispatch::dispatch_mode_from_string(flags.dispatch_mode),
+                                                                                    .config_path = flags.dispatch_config});
   return options;
 }
 
@@ -302,10 +311,10 @@ std::vector<Case> load_cases(const ir::Model& model, const InputFlags& flags) {
   }
 }
 
-std::unique_ptr<ir::Model> load(const std::string& path) {
+std::unique_ptr<ir::Model> load(const std::string& path, bool to_run) {
   ttrt::register_torch_ops();  // rewritten TorchScript names tt operators
   std::unique_ptr<ir::Model> model = load_model(path);
-  check_known_ops(*model);
+  if (to_run) check_known_ops(*model);
   return model;
 }
 

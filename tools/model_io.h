@@ -29,6 +29,8 @@ void add_input_flags(CLI::App& app, InputFlags& flags);
 // Flags that say how to execute.
 struct ExecFlags {
   std::string mode = "device", numerics = "fast", arch = "n150";
+  std::string dispatcher = "default", dispatch_mode = "static", dispatch_config;
+  bool chooses_kernels() const { return dispatcher != "default" || dispatch_mode != "static" || !dispatch_config.empty(); }
 };
 void add_exec_flags(CLI::App& app, ExecFlags& flags, bool with_mode = true);
 ttrt::ExecutorOptions executor_options(const ExecFlags& flags);
@@ -43,8 +45,8 @@ struct Case {
 // One case, or with --io-steps one per step. Throws Error (usage) for names, shapes and dtypes that do not fit.
 std::vector<Case> load_cases(const ir::Model& model, const InputFlags& flags);
 
-// Reads .pt2 or TorchScript by content. Throws Error (bad_file).
-std::unique_ptr<ir::Model> load(const std::string& path);
+// Reads .pt2 or TorchScript by content. Throws Error (bad_file); also for operators that exist nowhere, where it is to run.
+std::unique_ptr<ir::Model> load(const std::string& path, bool to_run = true);
 bool is_rewritten(const ir::Model& model);
 // The model for these flags: a plain one is compiled in memory for device mode, which a note says. Missing shapes of
 // TorchScript models are found from the inputs.

@@ -1,4 +1,6 @@
 // The ttc tool: builds the command line from the subcommands' records, runs one, turns errors into exit codes.
+#include <dlfcn.h>
+
 #include <algorithm>
 #include <iostream>
 
@@ -15,6 +17,16 @@ void add_globals(CLI::App& app, Globals& globals) {
   app.add_flag("-q,--quiet", globals.quiet, "Say nothing but results and errors");
   app.add_option("--color", globals.color, "auto, always or never")->check(CLI::IsMember({"auto", "always", "never"}));
   app.add_option("--threads", globals.threads, "Threads of LibTorch and the device")->check(CLI::Range(1, 4096));
+  app.add_option("--plugin", globals.plugins, "A shared library that registers more operators with LibTorch; repeatable")->take_all()->allow_extra_args(false);
+}
+
+// What a library registers while it is loaded stays: operators, passes, commands.
+void load_plugins(const Globals& globals) {
+  for (const std::string& plugin : globals.plugins)
+    if (dlopen(plugin.c_str(), RTLD_NOW | RTLD_LOCAL) == nullptr) {
+      const char* reason = dlerror();
+      throw usage_error("--plugin " + plugin + ": " + (reason != nullptr ? reason : "cannot be loaded"));
+    }
 }
 
 int run(int argc, char** argv) {
@@ -43,6 +55,7 @@ int run(int argc, char** argv) {
     throw usage_error(error.what(), "ttc --help lists the subcommands, ttc SUBCOMMAND --help its flags");
   }
   if (globals.threads > 0) ttrt::set_threads(globals.threads);
+  load_plugins(globals);
   return chosen->run(globals);
 }
 

@@ -87,6 +87,8 @@ bool agrees(const ShapeRun& base, const ShapeRun& run) {
         found->second.sizes.size() != seen.sizes.size())
       return false;
   }
+  for (const auto& [node, steps] : base.steps)
+    if (const auto other = run.steps.find(node); other == run.steps.end() || other->second != steps) return false;
   return std::all_of(run.failures.begin(), run.failures.end(), [&](const auto& failure) { return base.failures.contains(failure.first); });
 }
 

@@ -14,6 +14,10 @@
 
 namespace ttc {
 
+// Recurrent layers are written out for up to so many steps, layers and directions multiplied. Their length is then part
+// of the compiled model, so that it is never a symbol.
+inline constexpr std::int64_t max_recurrent_steps = 512;
+
 struct InputShape {
   std::vector<std::int64_t> sizes;
   std::optional<DType> dtype;       // nullopt: i64 for indices of an embedding and inputs of their sizes, else f32

@@ -10,6 +10,7 @@
 #include <cmath>
 
 #include "cpu_op.h"
+#include "formats/shape_prop.h"
 #include "support/error.h"
 #include "torch_bridge.h"
 
@@ -403,7 +404,20 @@ class Runner {
     return op.hasTag(at::Tag::data_dependent_output) || op.hasTag(at::Tag::dynamic_output_shape);
   }
 
+  // (input, state, weights, has_biases, num_layers, dropout, train, bidirectional, batch_first)
+  void note_steps(const Node& node, const std::vector<RtValue>& args) {
+    static const std::set<std::string_view> recurrent = {"aten.lstm.input", "aten.gru.input", "aten.rnn_tanh.input", "aten.rnn_relu.input"};
+    if (!recurrent.contains(node.op()) || args.size() != 9) return;
+    const auto* layers = args[4].get_if<std::int64_t>();
+    const auto *both = args[7].get_if<bool>(), *batch_first = args[8].get_if<bool>();
+    const at::Tensor* input = as_tensor(args[0]);
+    if (!layers || !both || !batch_first || !input || input->dim() != 3) return;
+    const std::int64_t steps = input->size(*batch_first ? 1 : 0);
+    if (*layers > 0 && steps <= max_recurrent_steps / (*layers * (*both ? 2 : 1))) out_.steps[&node] = steps;
+  }
+
   void run_operator(const Node& node, const std::vector<RtValue>& args) {
+    note_steps(node, args);
     const auto [name, overload] = ir::torch_op_name(node.op());
     const auto op = c10::Dispatcher::singleton().findSchema({name, overload});
     bool concrete = true, any = false;

@@ -216,6 +216,7 @@ class GraphWriter {
   void write_node(const ir::Node& node) {
     if (node.op() == "prim.if") return write_if(node);
     if (node.op() == "prim.loop") return write_loop(node);
+    if (node.op() == "aten._assert_scalar.default") return write_assertion(node);
     if (!node.regions().empty() || node.op().starts_with("higher_order.")) unsupported("TorchScript has no higher-order operators");
     const std::string name = torchscript_name(node.op());
     if (name.find("::") == std::string::npos) unsupported("TorchScript has no such operator");
@@ -277,6 +278,15 @@ class GraphWriter {
     graph_.insertNode(made);
     for (const auto& region : node.regions()) write_region(*region, made->addBlock(), 0);
     add_results(node, made);
+  }
+
+  // As Python's assert is scripted: if c: pass, else: raise.
+  void write_assertion(const ir::Node& node) {
+    jit::Node* made = graph_.create(c10::prim::If, {argument(node.arg(0), c10::BoolType::get())}, 0);
+    graph_.insertNode(made);
+    made->addBlock();
+    jit::WithInsertPoint inside(made->addBlock());
+    graph_.insertNode(graph_.create(c10::prim::RaiseException, {argument(node.arg(1), c10::StringType::get())}, 0));
   }
 
   void write_loop(const ir::Node& node) {
