@@ -234,7 +234,7 @@ void print_text(const OrderedJson& answer) {
   const auto& torch = answer["torch"];
   if (torch.is_null() || !torch.contains("keys")) return;
   std::cout << "last resort: LibTorch's " << answer["aten"].get<std::string>() << ", keys";
-  for (const auto& key : torch["keys"]) std::cout << ' ' << (key.is_string() ? key.get<std::string>() : key.dump());
+  for (const auto& key : torch["keys"]) std::cout << ' ' << key["key"].get<std::string>() << " (" << key["kernel"].get<std::string>() << ')';
   std::cout << '\n';
 }
 
