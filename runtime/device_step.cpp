@@ -250,6 +250,8 @@ void DeviceStep::prepare(const Instruction& instruction, const Frame& frame, con
   cost_ = record.cost != nullptr ? record.cost(call_) : Cost{};
   if (record.supports != nullptr)
     if (const ttc::Refusal refused = record.supports(call_)) refusal_ = refused->text();
+  if (refusal_.empty() && context.device != nullptr)
+    if (const ttc::Refusal clash = context.device->memory()->check_circular_buffers(record.name, cost_.l1_bytes)) refusal_ = clash->text();
   if (refusal_.empty()) {
     const bool constant_b = constant_.size() > 1 && constant_[1] != 0;
     context_ = dispatch::context_of_call(call_, {.profile = *context.profile, .numerics = context.numerics, .constant_b = constant_b});

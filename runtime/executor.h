@@ -30,7 +30,7 @@ struct ExecutorOptions {
   Numerics numerics = Numerics::fast;
   ArchProfile profile = default_profile();
   std::size_t program_cache = 8;       // plans kept, least recently used goes first
-  std::shared_ptr<KernelChooser> chooser;   // none: the default dispatcher, bound statically
+  std::shared_ptr<KernelChooser> chooser = {};   // none: the default dispatcher, bound statically
   bool check_inputs = true;
 };
 

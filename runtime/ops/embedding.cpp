@@ -1,6 +1,7 @@
 // tt.embedding: rows of a packed table by index. An index outside the table is an error, never clamped.
 // The op library's embedding takes tables in bfloat16 only, so lowering packs them so whatever format the user chose
 // for matrix products (float32 where the activations are); the kernel reads any float format.
+#include <algorithm>
 #include <memory>
 
 #include "device/move.h"
@@ -74,7 +75,8 @@ std::vector<RtValue> reference(Reference& aten, const OpCall&, std::span<const R
 Cost cost(const OpCall& call) {
   Cost cost;
   cost.dram_bytes = 2 * infer(call)[0].nbytes() + spec_of(call, "indices").nbytes();
-  cost.l1_bytes = 2 * tile_bytes(DataType::bfloat16) * infer(call)[0].tile_cols();
+  // A row of tiles, double-buffered; wide ones in pieces.
+  cost.l1_bytes = 2 * tile_bytes(DataType::bfloat16) * std::min<std::int64_t>(infer(call)[0].tile_cols(), 128);
   return cost;
 }
 

@@ -42,7 +42,11 @@ std::vector<TensorSpec> infer_norm(const OpCall& call) {
 Cost norm_cost(const OpCall& call) {
   Cost cost = per_tile_cost(call, 3 * 32.0 + 2 * 16.0);
   const TileGrid g(spec_of(call, "x"));
-  cost.l1_bytes = 3 * g.across * g.bytes;
+  // Whole rows of tiles, read once; longer ones in blocks of 32 tiles, once per pass.
+  constexpr std::int64_t longest = 1 << 20, block = 32;
+  const bool whole = 3 * g.across * g.bytes <= longest;
+  cost.l1_bytes = 3 * (whole ? g.across : block) * g.bytes;
+  if (!whole) cost.dram_bytes += 2 * spec_of(call, "x").nbytes();
   return cost;
 }
 

@@ -237,6 +237,32 @@ TEST_CASE("metrics: constants, scale errors and NaN are seen") {
   CHECK_THROWS_AS(compare(ones, floats({2}, {1, 1})), ttc::Error);
 }
 
+TEST_CASE("an op whose circular buffers do not fit into L1 runs on the host, with the reason") {
+  const auto text = [](const std::string& width) {
+    return "model {}\ngraph main(%x: f32[4, " + width + "] user) {\n  %d: f32[4, " + width +
+           "] = tt.to_device(%x, format=\"float32\") place=\"device\"\n  %y: f32[4, " + width +
+           "] = tt.layer_norm(%d, normalized_size=" + width + ") place=\"device\"\n  %h: f32[4, " + width +
+           "] = tt.to_host(%y, dtype=f32) place=\"cpu\"\n  return %h\n}\n";
+  };
+  install_torch_schemas();
+  ArchProfile small = default_profile();
+  small.l1_bytes = small.l1_reserved + 64 * 1024;
+  const auto failures = [&](const std::string& width) {
+    Executor e(std::shared_ptr<const ttc::ir::Model>(ttc::ir::parse(text(width))), ExecutorOptions{.profile = small});
+    std::vector<float> x(4 * static_cast<std::size_t>(std::stoi(width)));
+    for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i % 7);
+    const auto y = values_of(e.run({floats({4, std::stoi(width)}, x)})[0]);
+    CHECK(std::abs(y[0] + 1.5F) < 0.1F);
+    return e.fallback_failures();
+  };
+  CHECK(failures("140").empty());  // 5 tiles of 4 KiB in 3 buffers
+  const auto refused = failures("700");
+  REQUIRE(refused.size() == 1);
+  CHECK(refused[0].op == "tt.layer_norm");
+  CHECK(refused[0].reason.find("Statically allocated circular buffers on core range") != std::string::npos);
+  CHECK(refused[0].reason.find("beyond max L1 size of " + std::to_string(small.l1_bytes) + " B") != std::string::npos);
+}
+
 TEST_CASE("Python's integer arithmetic") {
   const auto run = [](const char* op, std::vector<RtValue> args) {
     std::vector<RtValue> out;
