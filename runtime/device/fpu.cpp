@@ -1,4 +1,4 @@
-// Loops over branch-free scalar code, inlined into one copy per instruction set.
+// Element-wise arithmetic on vectors of 16, one copy per instruction set; the rest one value at a time.
 #include "device/fpu.h"
 
 #include <algorithm>
@@ -6,6 +6,8 @@
 
 #include "device/cpu.h"
 #include "support/error.h"
+
+#pragma GCC diagnostic ignored "-Wpsabi"
 
 namespace ttrt::fpu {
 namespace {
@@ -54,27 +56,75 @@ struct Value {
   return std::bit_cast<float>(size != 0 && word >= 0x800000 ? word | sign : 0);
 }
 
-[[gnu::always_inline]] inline float add_values(float x, float y, bool subtract, float old, bool dest32) {
-  const Value a = source(x);
-  Value b = source(y);
-  if (subtract) b.negative = ~b.negative;
-  const std::int32_t top = std::max(a.exponent, b.exponent);
-  const std::int32_t by_a = std::min(top - a.exponent, 12), by_b = std::min(top - b.exponent, 12);
-  const std::int32_t part_a = by_a == 12 ? 0 : (a.significand + half_of(by_a)) >> by_a;
-  const std::int32_t part_b = by_b == 12 ? 0 : (b.significand + half_of(by_b)) >> by_b;
-  const std::int32_t sum = ((part_a ^ a.negative) - a.negative) + ((part_b ^ b.negative) - b.negative);
-  return accumulate(sum * 8192, top, old, dest32);
+// ---- 16 values at a time
+
+constexpr int lane_count = 16;
+using Int [[gnu::vector_size(64)]] = std::int32_t;
+using Uns [[gnu::vector_size(64)]] = std::uint32_t;
+using Flt [[gnu::vector_size(64)]] = float;
+
+[[gnu::always_inline]] inline Int larger(Int a, Int b) { return a > b ? a : b; }
+[[gnu::always_inline]] inline Int smaller(Int a, Int b) { return a < b ? a : b; }
+[[gnu::always_inline]] inline Int half_of(Int by) { return (Int)(((Uns{} + 1U) << (Uns)by) >> 1); }
+
+struct Values {
+  Int negative, exponent, significand;  // as in Value
+};
+[[gnu::always_inline]] inline Values sources(Int u) {
+  const Int exponent = (u >> 23) & 0xFF;
+  return {u >> 31, exponent, (exponent != 0) & (((u >> 13) & 0x3FF) | 0x400)};
 }
 
-[[gnu::always_inline]] inline float mul_values(float x, float y, int phases, float old, bool dest32) {
-  const Value a = source(x), b = source(y);
-  const bool zero = a.exponent == 0 || b.exponent == 0;
+// accumulate() for 16 values.
+template <bool dest32>
+[[gnu::always_inline]] inline Int accumulate_lanes(Int sum, Int exponent, Int dest) {
+  const Int zero{};
+  const Int exp_sum = larger(exponent, zero), exp_dest = (dest >> 23) & 0xFF;
+  const Int term = (exp_sum > 0) & sum;
+  const Int magnitude = (exp_dest > 0) & ((dest & 0x7FFFFF) | 0x800000);
+  const Int top = larger(exp_sum, exp_dest);
+  const Int by_sum = smaller(top - exp_sum, zero + 31), by_dest = smaller(top - exp_dest, zero + 31);
+  Int aligned = (term + half_of(by_sum)) >> by_sum, aligned_dest = (magnitude + half_of(by_dest)) >> by_dest;
+  if constexpr (!dest32) {
+    aligned = (aligned + 0x1000) & ~0x1FFF;
+    aligned_dest = (aligned_dest + 0x1000) & ~0x1FFF;
+  }
+  const Int minus = dest >> 31;
+  const Int total = aligned + ((aligned_dest ^ minus) - minus);
+  const Int negative = total >> 31;
+  const Int size = (total ^ negative) - negative;
+  const Int msb = ((Int) __builtin_convertvector(size & ~(size >> 1), Flt) >> 23) - 127;
+  const Int right = larger(msb - 23, zero), left = smaller(larger(23 - msb, zero), zero + 31);
+  Int significand = (Int)((Uns)((size + half_of(right)) >> right) << (Uns)left);
+  if constexpr (!dest32) significand = (significand + 0x8000) & ~0xFFFF;
+  const Int result = top + msb - 23;
+  const Int finite = (Int)(((Uns)smaller(result, zero + 254) << 23) + (Uns)significand - 0x800000U);
+  const Int word = result > 254 ? zero + 0x7F800000 : finite;
+  const Int sign = total & static_cast<std::int32_t>(0x80000000);
+  return ((size != 0) & (word >= 0x800000)) & (word | sign);
+}
+
+template <bool dest32>
+[[gnu::always_inline]] inline Int add_lanes(Int x, Int y, bool subtract, Int old) {
+  const Values a = sources(x), b = sources(subtract ? y ^ static_cast<std::int32_t>(0x80000000) : y);
+  const Int top = larger(a.exponent, b.exponent), twelve = Int{} + 12;
+  const Int by_a = smaller(top - a.exponent, twelve), by_b = smaller(top - b.exponent, twelve);
+  const Int part_a = (by_a != 12) & ((a.significand + half_of(by_a)) >> by_a);
+  const Int part_b = (by_b != 12) & ((b.significand + half_of(by_b)) >> by_b);
+  const Int sum = ((part_a ^ a.negative) - a.negative) + ((part_b ^ b.negative) - b.negative);
+  return accumulate_lanes<dest32>(sum * 8192, top, old);
+}
+
+template <bool dest32>
+[[gnu::always_inline]] inline Int mul_lanes(Int x, Int y, int phases, Int old) {
+  const Values a = sources(x), b = sources(y);
+  const Int usable = (a.exponent != 0) & (b.exponent != 0), negative = a.negative ^ b.negative;
   for (int phase = 0; phase < phases; ++phase) {
-    const std::int32_t part_a = phase & 1 ? (a.significand >> 1) & 31 : a.significand >> 6;
-    const std::int32_t part_b = phase & 2 ? (b.significand & 15) * 8 : b.significand >> 4;
-    const std::int32_t exponent = a.exponent + b.exponent - 127 - (phase & 1 ? 5 : 0) - (phase & 2 ? 7 : 0);
-    const std::int32_t product = part_a * part_b * 8192, negative = a.negative ^ b.negative;
-    old = accumulate((product ^ negative) - negative, zero ? 0 : exponent, old, dest32);
+    const Int part_a = phase & 1 ? (a.significand >> 1) & 31 : a.significand >> 6;
+    const Int part_b = phase & 2 ? (b.significand & 15) * 8 : b.significand >> 4;
+    const Int exponent = a.exponent + b.exponent - (127 + (phase & 1 ? 5 : 0) + (phase & 2 ? 7 : 0));
+    const Int product = part_a * part_b * 8192;
+    old = accumulate_lanes<dest32>((product ^ negative) - negative, usable & exponent, old);
   }
   return old;
 }
@@ -90,13 +140,28 @@ struct Job {
 };
 
 template <Kind kind, bool dest32>
+[[gnu::always_inline]] inline void run_lanes(const Job& j, const float* a, const float* b, float* dest) {
+  Int x, y, old{};
+  __builtin_memcpy(&x, a, sizeof(x));
+  __builtin_memcpy(&y, b, sizeof(y));
+  if (j.accumulate) __builtin_memcpy(&old, dest, sizeof(old));
+  old = kind == Kind::mul ? mul_lanes<dest32>(x, y, j.phases, old)
+                          : add_lanes<dest32>(x, y, kind == Kind::sub, old);
+  __builtin_memcpy(dest, &old, sizeof(old));
+}
+
+template <Kind kind, bool dest32>
 [[gnu::always_inline]] inline void run_kind(const Job& j) {
-  const std::int32_t keep = j.accumulate ? -1 : 0;
-  for (std::int64_t i = 0; i < j.n; ++i) {
-    const float old = std::bit_cast<float>(std::bit_cast<std::int32_t>(j.dest[i]) & keep);
-    j.dest[i] = kind == Kind::mul ? mul_values(j.a[i], j.b[i], j.phases, old, dest32)
-                                  : add_values(j.a[i], j.b[i], kind == Kind::sub, old, dest32);
-  }
+  std::int64_t i = 0;
+  for (; i + lane_count <= j.n; i += lane_count) run_lanes<kind, dest32>(j, j.a + i, j.b + i, j.dest + i);
+  if (i == j.n) return;
+  float x[lane_count] = {}, y[lane_count] = {}, dest[lane_count] = {};
+  const std::int64_t rest = j.n - i;
+  std::copy_n(j.a + i, rest, x);
+  std::copy_n(j.b + i, rest, y);
+  std::copy_n(j.dest + i, rest, dest);
+  run_lanes<kind, dest32>(j, x, y, dest);
+  std::copy_n(dest, rest, j.dest + i);
 }
 
 [[gnu::always_inline]] inline void run_job(const Job& j) {
