@@ -23,7 +23,7 @@ struct BreakerOptions {
   std::int64_t success_threshold = 2;
   double cooldown_seconds = 30;
   std::int64_t half_open_max_calls = 3;
-  std::optional<double> reset_timeout_seconds;   // failures further apart than this do not add up
+  std::optional<double> reset_timeout_seconds = {};   // failures further apart than this do not add up
 
   // Throws ValueError naming the field.
   void validate() const;

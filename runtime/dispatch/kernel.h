@@ -58,8 +58,8 @@ class EnumSet {
 };
 
 struct KernelSpec {
-  Symbol id;                              // "matmul.1d"
-  Symbol operation;                       // "tt.matmul"
+  Symbol id = {};                         // "matmul.1d"
+  Symbol operation = {};                  // "tt.matmul"
   std::string source = {};                // the library it comes from: "tt", "torch", "flash_attn"
   std::string version = {};
   std::string summary = {};

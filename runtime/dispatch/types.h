@@ -47,8 +47,8 @@ struct Input {
 // What a kernel is called with. `inputs` are the operation's operands by name, `extras` are options under their original
 // names; `payload` is what the caller and its kernels agree on (an executor's step) and may be all there is.
 struct CallArgs {
-  std::span<const Input> inputs;
-  std::span<const Input> extras;
+  std::span<const Input> inputs = {};
+  std::span<const Input> extras = {};
   void* payload = nullptr;
   RtValue* output = nullptr;    // set by the dispatcher; the kernel writes its result here where it has one
 
@@ -89,7 +89,7 @@ struct DispatchOptions {
   bool enable_fallback = true;
   std::int64_t max_fallback_attempts = 3;
   double fallback_timeout_ms = 100;             // no further fallback is begun later than this after the first failure
-  std::string config_path;                      // empty: none
+  std::string config_path = {};                   // empty: none
   double watch_interval_seconds = 1;
   bool validate_on_reload = true;
   bool enable_transforms = true;                // off: a kernel that needs another axis order is not a candidate
@@ -101,7 +101,7 @@ struct DispatchOptions {
   bool circuit_breaker_enabled = true;
   std::int64_t failure_threshold = 5;
   double recovery_timeout_seconds = 30;
-  std::map<std::string, std::string, std::less<>> static_kernel_map;   // operation -> kernel id
+  std::map<std::string, std::string, std::less<>> static_kernel_map = {};   // operation -> kernel id
 };
 
 // Validated and immutable: throws ValueError naming the field that is out of range.

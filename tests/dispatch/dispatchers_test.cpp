@@ -1,5 +1,7 @@
 // Named dispatchers: what they take and run, the registry's rules, the environment, plug-ins.
+#include <algorithm>
 #include <cstdlib>
+#include <nlohmann/json.hpp>
 
 #include "cpu_op.h"
 #include "dispatch/dispatchers.h"

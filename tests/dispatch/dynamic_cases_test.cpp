@@ -6,6 +6,9 @@
 #include "tests/dispatch/fixtures.h"
 
 using namespace dispatch_test;
+using ttrt::HostTensor;
+using ttrt::RtValue;
+using ttrt::Shape;
 
 namespace {
 

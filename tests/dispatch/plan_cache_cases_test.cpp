@@ -2,6 +2,7 @@
 // context is the key), a put that began before an invalidation stays invalid, reads take no lock.
 #include <atomic>
 #include <chrono>
+#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "dispatch/dynamic.h"
@@ -208,7 +209,11 @@ TEST_CASE("plan cache: readers under writers see whole plans of the right key") 
   threads[0].join();
   threads[1].join();
   REQUIRE(wrong == 0);
-  for (std::size_t i = 0; i < 4; ++i) cache.put(numbered(static_cast<std::int64_t>(i)), 7, plan(i)), REQUIRE(cache.get(numbered(static_cast<std::int64_t>(i)), 7) == plan(i));
+  for (std::size_t i = 0; i < 4; ++i) {
+    const SelectionContext context = numbered(static_cast<std::int64_t>(i));
+    cache.put(context, 7, plan(i));
+    REQUIRE(cache.get(context, 7) == plan(i));
+  }
 }
 
 TEST_CASE("dispatch from many threads while kernels, policies and configurations change") {

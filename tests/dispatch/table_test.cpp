@@ -1,5 +1,6 @@
 // The dense table: the worked example of five axes, the fallback order, inspection, errors, registration under readers.
 #include <atomic>
+#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "dispatch/last_resort.h"
@@ -9,6 +10,7 @@
 
 using namespace dispatch_test;
 using ttc::DType;
+using ttrt::RtValue;
 
 namespace {
 
