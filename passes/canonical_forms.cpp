@@ -70,6 +70,12 @@ Result transpose(const Node& node) {
 Result expand(const Node& node) {
   const std::string& op = node.op();
   const bool sized = op == "aten.broadcast_to.default" || op == "aten.expand_copy.default";
+  if (op == "aten.fill.Tensor") {
+    const auto sizes = literal_sizes(node.result()->type, false);
+    const ir::Value* value = node.operand(1);
+    const bool same = value && value->type.is_tensor() && value->type.has_dtype && node.result()->type.has_dtype && value->type.dtype == node.result()->type.dtype;
+    return sizes && same ? Result(Spelling{"aten.expand.default", {node.arg(1), *sizes}}) : Result();
+  }
   if (!sized && op != "aten.expand_as.default" && op != "aten.expand.default") return {};
   if (const auto sizes = literal_sizes(node.result()->type, false))
     return Spelling{"aten.expand.default", {node.arg(0), *sizes}};
@@ -186,6 +192,8 @@ Result renamed(const Node& node) {
       {"aten.true_divide.Tensor", "aten.div.Tensor"},
       {"aten.absolute.default", "aten.abs.default"},
       {"aten.negative.default", "aten.neg.default"},
+      {"aten.min.other", "aten.minimum.default"},
+      {"aten.max.other", "aten.maximum.default"},
       {"aten.greater.Tensor", "aten.gt.Tensor"},
       {"aten.less.Tensor", "aten.lt.Tensor"}};
   const auto found = names.find(node.op());

@@ -186,7 +186,7 @@ class Placer {
       return wide && !exact && value->def() && angles_.contains(value->def()) ? ir::Arg(narrowed(node, value)) : arg;
     }
     auto format = operand_format(kind, value->type.dtype, context_.options.activation);
-    if (exact && kind == ttrt::OperandKind::activation && is_floating(value->type.dtype)) format = DataType::float32;
+    if (exact && (kind == ttrt::OperandKind::activation || kind == ttrt::OperandKind::any) && is_floating(value->type.dtype)) format = DataType::float32;
     TTC_CHECK(format.has_value(), "no device format for %" + value->name);
     return transfer(node, value, *format);
   }

@@ -116,6 +116,12 @@ std::vector<Group> find_groups(const ir::Model& model, const ShapeSample& sample
       if (group.dims.empty() || found.size() >= max_groups) continue;
       bool free = true;  // a window that swallows one element less is no proof: every size that is used later is tried
       for (int i = 0; free && i < sizes_tried; ++i) free = agrees(base, run_shapes(model, with_sizes(sample, group, group.other(i))));
+      // Together with the dims that are free already: at one batch size a window may divide what it does not at another.
+      for (int i = 0; free && i < 2 && !found.empty(); ++i) {
+        ShapeSample joint = with_sizes(sample, group, group.other(i));
+        for (const Group& other : found) joint = with_sizes(std::move(joint), other, other.other(i));
+        free = agrees(base, run_shapes(model, joint));
+      }
       if (!free) continue;
       taken.insert(group.dims.begin(), group.dims.end());
       group.symbol = "s" + std::to_string(found.size());

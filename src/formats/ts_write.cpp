@@ -286,7 +286,7 @@ class GraphWriter {
     graph_.insertNode(made);
     made->addBlock();
     jit::WithInsertPoint inside(made->addBlock());
-    graph_.insertNode(graph_.create(c10::prim::RaiseException, {argument(node.arg(1), c10::StringType::get())}, 0));
+    graph_.insertNode(graph_.create(c10::prim::RaiseException, {argument(node.arg(1), c10::StringType::get()), graph_.insertConstant("builtins.AssertionError")}, 0));
   }
 
   void write_loop(const ir::Node& node) {

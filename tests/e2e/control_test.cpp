@@ -36,7 +36,7 @@ std::unique_ptr<ttc::ir::Model> parse(const std::string& text) {
   unsigned seed = 100;
   for (auto& [name, weight] : model->weights) {
     if (weight.storage != nullptr && !weight.storage->absent()) continue;
-    const HostTensor values = random_floats({weight.sizes.begin(), weight.sizes.end()}, ++seed, 0.3F);
+    const HostTensor values = random_floats({weight.sizes.begin(), weight.sizes.end()}, ++seed, 0.1F);
     weight = ttc::ir::make_weight(DType::f32, weight.sizes, std::vector<std::byte>(values.data, values.data + values.nbytes()));
   }
   return model;
@@ -381,7 +381,7 @@ graph main(%x: f32[4, 6] user) {
   %b: f32[2, 6] = aten.slice.Tensor(%c, dim=0, start=1, end=3)
   %w1: f32[2, 6] = aten.add_.Tensor(%a, 1)
   %between: f32[4, 6] = aten.neg.default(%c)
-  %w2: f32[2, 6] = aten.mul_.Tensor(%b, %a)
+  %w2: f32[2, 6] = aten.mul_.Tensor(%b, 2)
   return %c, %between
 })",
       // copy_ into a slice of a buffer, broadcast and cast; the buffer is read before and after.
