@@ -1,5 +1,5 @@
-// Operators that move or count by way of others: roll, glu, diff, one_hot, repeat_interleave, tril, triu, std, var_mean,
-// std_mean, and histc where it counts integers (the tokens of each expert). Each is written out only where the sizes it
+// Operators that move or count by way of others: unbind, roll, glu, diff, one_hot, repeat_interleave, tril, triu, std,
+// var_mean, std_mean, and histc where it counts integers (the tokens of each expert). Each is written out only where the sizes it
 // needs are known; what is not stays one operator.
 #include <limits>
 #include <map>
@@ -61,6 +61,16 @@ Values roll(Decomposer& d, Node* node) {
     x = d.emit_like("aten.cat.default", {ir::Arg::List{tail, head}, dim}, x);
   }
   return {x};
+}
+
+Values unbind(Decomposer& d, Node* node) {
+  Value* x = node->operand(0);
+  const auto dim = dim_of(*node, "dim", x->type);
+  if (!dim || !(size_of_dim(x, *dim) == SymExpr(static_cast<std::int64_t>(node->results().size())))) return {};
+  Values out;
+  for (std::size_t i = 0; i < node->results().size(); ++i)
+    out.push_back(d.emit_like("aten.select.int", {x, *dim, static_cast<std::int64_t>(i)}, node->result(i)));
+  return out;
 }
 
 Values glu(Decomposer& d, Node* node) {
@@ -164,13 +174,15 @@ Values triangle(Decomposer& d, Node* node, bool lower) {
   const auto diagonal = node->arg(1).integer();
   if (!diagonal || x->type.rank() < 2 || x->type.dtype == DType::boolean) return {};
   const SymExpr rows = size_of_dim(x, x->type.rank() - 2), cols = size_of_dim(x, x->type.rank() - 1);
-  if (!rows.is_number() || !cols.is_number()) return {};
+  const ir::Arg width = size_argument(node, cols), height = size_argument(node, rows);
+  if (width.is_none() || height.is_none()) return {};
   Type type = x->type;
   type.dtype = DType::i64;
   type.sizes = {cols};
-  Value* col = d.emit("aten.arange.start_step", {0, cols.number(), 1, DType::i64}, type);
+  Value* col = d.emit("aten.arange.start_step", {0, width, 1, DType::i64}, type);
   type.sizes = {rows};
-  Value* row = d.emit("aten.arange.start_step", {*diagonal, rows.number() + *diagonal, 1, DType::i64}, type);
+  Value* row = d.emit("aten.arange.start_step", {0, height, 1, DType::i64}, type);
+  if (*diagonal != 0) row = d.emit_like("aten.add.Tensor", {row, *diagonal}, row);
   type.sizes = {rows, SymExpr(1)};
   row = d.emit("aten.unsqueeze.default", {row, -1}, type);
   type.sizes = {rows, cols};
@@ -192,6 +204,7 @@ Values spread(Decomposer& d, Node* node, bool root, bool mean) {
 
 Values decompose(Decomposer& d, Node* node) {
   const std::string& op = node->op();
+  if (op == "aten.unbind.int") return unbind(d, node);
   if (op == "aten.roll.default") return roll(d, node);
   if (op == "aten.glu.default") return glu(d, node);
   if (op == "aten.diff.default") return diff(d, node);
@@ -229,4 +242,4 @@ bool run(PassContext& context) {
 }  // namespace
 }  // namespace ttc
 
-TTC_REGISTER_PASS({"decompose-moves", "Write out roll, glu, diff, one_hot, triangles, spreads and counts as the operators they are made of", ttc::run});
+TTC_REGISTER_PASS({"decompose-moves", "Write out unbind, roll, glu, diff, one_hot, triangles, spreads and counts as the operators they are made of", ttc::run});

@@ -354,10 +354,20 @@ bool rewrite_product(PassContext& context, ir::Node* product) {
   const bool split = a.query->type.rank() == 3 && scores->type.rank() == 4;
   if (split && !split_batch(root, scores->type.sizes, a)) return refuse(*miss(a, root, "batch and heads are merged, and their sizes are not at hand"));
   const AttentionMask mask = combine_masks(context.model, root, a.added, a.kept, a.filled, a.nodes);
+  // The composite wants queries and keys among the mask's dims.
+  ir::Value* wide_mask = mask.value;
+  while (wide_mask && wide_mask->type.rank() < 2) {
+    ir::Type wider = wide_mask->type;
+    wider.sizes.insert(wider.sizes.begin(), ir::SymExpr(1));
+    wider.strides.clear();
+    ir::Node* made = root->graph()->insert_before(root, "aten.unsqueeze.default", {wide_mask, 0});
+    made->provenance = root->provenance;
+    wide_mask = made->add_result(std::move(wider));
+  }
   if (root != product) a.nodes.push_back(product);
   for (ir::Node* node = product; node != root; node = node->result()->users().front())
     if (node != product) a.nodes.push_back(node);
-  std::vector<ir::Arg> args{a.query, a.key, a.value, mask.value ? ir::Arg(mask.value) : ir::Arg(), 0.0, mask.causal, a.scale, grouped.gqa};
+  std::vector<ir::Arg> args{a.query, a.key, a.value, wide_mask ? ir::Arg(wide_mask) : ir::Arg(), 0.0, mask.causal, a.scale, grouped.gqa};
   constexpr std::string_view rule = "softmax(q k^T) v", attention = "aten.scaled_dot_product_attention.default";
   if (!split) return replace_matched(context, pass, rule, root, a.nodes, std::string(attention), std::move(args)) != nullptr;
   ir::Node* made = root->graph()->insert_before(root, std::string(attention), std::move(args));

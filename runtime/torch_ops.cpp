@@ -357,6 +357,11 @@ void define(const OpRecord& record) {
   const std::string name(record.name.substr(record.name.find('.') + 1));
   if (c10::Dispatcher::singleton().findSchema({"tt::" + name, ""})) return;  // another library of ours in this process
   library->def(torch::schema((name + std::string(record.schema)).c_str()), {at::Tag::pt2_compliant_tag});
+  // What makes a tensor from numbers alone has no operand that tells a backend.
+  if (record.schema.substr(0, record.schema.find("->")).find("Tensor") == std::string_view::npos) {
+    library->impl(name.c_str(), torch::dispatch(c10::DispatchKey::CompositeExplicitAutograd, torch::CppFunction::makeFromBoxedFunction<&cpu_kernel>()));
+    return;
+  }
   library->impl(name.c_str(), torch::dispatch(c10::DispatchKey::CPU, torch::CppFunction::makeFromBoxedFunction<&cpu_kernel>()));
   library->impl(name.c_str(), torch::dispatch(c10::DispatchKey::Meta, torch::CppFunction::makeFromBoxedFunction<&meta_kernel>()));
 }
