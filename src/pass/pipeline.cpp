@@ -9,6 +9,7 @@ const std::vector<std::string_view>& default_pipeline() {
       "fold-scalars",
       "inline-wraps",
       "open-regions",
+      "decompose-checks",
       "decompose-transformer",
       "decompose-rnn",
       "functionalize",

@@ -1,6 +1,7 @@
 // What a compile must not change: fused operators written out, control flow on the device, state, in-place operators,
 // ragged shapes, dtypes. Every case runs the model as it is in LibTorch and compares the rewritten one with it.
 #include <cstring>
+#include <limits>
 #include <random>
 
 #include "cpu_op.h"
@@ -533,4 +534,21 @@ TEST_CASE("float16, float64 and bool come out as what they were", "[dtypes]") {
     expect_close({actual[0]}, {expected[0]}, bfloat16_noise);
     expect_close({actual[1]}, {expected[1]}, 0);
   }
+}
+
+TEST_CASE("infinities and NaN are told apart on the device", "[dtypes]") {
+  const char* text = R"(
+graph main(%x: f32[2, 4] user) {
+  %y: f32[2, 4] = aten.mul.Tensor(%x, 2)
+  %a: bool[2, 4] = aten.isinf.default(%y)
+  %b: bool[2, 4] = aten.isnan.default(%y)
+  %c: bool[2, 4] = aten.isfinite.default(%y)
+  return %a, %b, %c
+})";
+  HostTensor x = empty_host(DType::f32, {2, 4});
+  const float inf = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
+  const float values[] = {1, inf, -inf, nan, 0, -5, nan, 2};
+  std::copy(std::begin(values), std::end(values), x.as<float>());
+  Compiled on_device = compiled(text);
+  expect_close(on_device.executor->run({x}), plain(text)->run({x}), 0);
 }
