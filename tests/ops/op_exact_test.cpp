@@ -29,10 +29,8 @@ Device& device() {
 
 // Functions that the vector unit's model lacks.
 bool may_refuse(const OpRecord& record, const OpCase& c) {
-  static const std::set<std::string_view> functions{"tt.pow", "tt.remainder", "tt.fmod", "tt.prelu",
-                                                    "tt.adaptive_avg_pool2d"};
+  static const std::set<std::string_view> functions{"tt.fmod", "tt.pow", "tt.remainder"};
   if (functions.contains(record.name)) return true;
-  // elu whose input is scaled.
   return record.name == "tt.elu" && c.name.find("scale") != std::string_view::npos;
 }
 
