@@ -1,7 +1,7 @@
 // Attention in three steps, each leaving its result in tiles as the op before the next would: scores = q k^T, their softmax
 // after scale and mask, probabilities times v. Scores and probabilities are rounded to the activations' format in between
 // and S x T is held whole, which is what the fused kernel avoids.
-#include <cstring>
+#include <algorithm>
 
 #include "device/matmul.h"
 #include "ops/attention.h"
@@ -47,7 +47,7 @@ class Unfused {
     scores_.run(args.in[0]->data(), args.in[1]->data(), nullptr, held_.data());
     if (s_.mask) load_rows(*args.in[3], mask_.data());
     const std::int64_t bands = s_.batch * s_.heads * tiles(s_.queries);
-    parallel_for(bands, 2, [&](std::int64_t band) { softmax(band); });
+    parallel_for(bands, std::max<std::int64_t>(2, 48 / tiles(s_.keys)), [&](std::int64_t band) { softmax(band); });
     values_.run(held_.data(), args.in[2]->data(), nullptr, args.out[0]->data());
   }
 

@@ -6,9 +6,11 @@ usage: test_dispatch.py TTC MODEL
 import json
 import os
 import pathlib
+import queue
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 
@@ -89,25 +91,42 @@ def rules(tool, model, io, work):
 def hot_reload(tool, model, io, work):
     config = work / "hot.yaml"
     config.write_text("kernels: {tt.attention: {kernel: tt.attention.fused}}\n")
-    loops = 400
-    bench = subprocess.Popen([tool, "bench", model, "--io", io, "--loops", str(loops), "--warmup", "1", "--json", "--dispatch-mode", "hot_reload", "--dispatch-config", str(config)],
+    # Some seconds of runs; each change waits for the word that the one before was seen.
+    bench = subprocess.Popen([tool, "bench", model, "--io", io, "--loops", "8000", "--warmup", "1", "--threads", "1", "--json", "--dispatch-mode", "hot_reload", "--dispatch-config", str(config)],
                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    lines = queue.Queue()
+
+    def listen():
+        for line in bench.stderr:
+            lines.put(line)
+        lines.put(None)
+
+    threading.Thread(target=listen, daemon=True).start()
+    seen = []
+
+    def wait_for(text):
+        while not seen or text not in seen[-1]:
+            line = lines.get(timeout=120)
+            check(line is not None, f"'{text}' before the end of bench: {seen}")
+            seen.append(line)
 
     def replace(text):
         fresh = work / "fresh.tmp"
         fresh.write_text(text)
         os.replace(fresh, config)
 
-    time.sleep(1.5)
+    wait_for("compiled in memory")
+    time.sleep(0.3)
     replace("kernels: [\n")
-    time.sleep(0.7)
+    wait_for("malformed YAML")
+    check(str(config) in seen[-1] and "stays active" in seen[-1], f"the broken file is reported: {seen}")
     replace('version: "1.0"\ndispatch_rules: [{operation: "tt.att*", kernel: tt.attention.unfused}]\n')
-    stdout, stderr = bench.communicate(timeout=300)
-    check(bench.returncode == 0, f"bench: {stderr}")
+    wait_for("is active")
+    stdout = bench.stdout.read()
+    check(bench.wait(timeout=300) == 0, f"bench: {seen}")
     out = json.loads(stdout)
     hot = out["dispatch"]["orchestrator"]["dispatchers"]["HOT_RELOAD"]["hot_reload"]
     served = out["dispatch"]["kernels"]
-    check(str(config) in stderr and "malformed YAML" in stderr and "stays active" in stderr, f"the broken file is reported: {stderr}")
     check(hot["failed_reloads"] == 1 and hot["total_reloads"] == 1, f"reloads: {hot}")
     check(served.get("tt.attention.fused", 0) > 0 and served.get("tt.attention.unfused", 0) > 0, f"kernels changed between runs: {served}")
 
