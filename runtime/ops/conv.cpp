@@ -114,7 +114,7 @@ bool is_transposed(const OpCall& call) { return call.op->name == "tt.conv_transp
 ConvShape shape_of(const OpCall& call) { return conv_shape(call, is_transposed(call)); }
 
 TensorSpec weight_spec(const OpCall& call) {
-  const ConvShape s = shape_of(call);
+  const ConvShape s = conv_weights(call, is_transposed(call));
   const auto format = data_type_from_string(call.string("weight_format"));
   if (!format || !is_float_format(*format)) bad_call(call, "weight_format '" + call.string("weight_format") + "'");
   return tiled({s.products, s.depth(), s.width()}, *format);
@@ -122,7 +122,7 @@ TensorSpec weight_spec(const OpCall& call) {
 
 // float32 where the activations are, else bfloat16.
 TensorSpec bias_spec(const OpCall& call) {
-  const ConvShape s = shape_of(call);
+  const ConvShape s = conv_weights(call, is_transposed(call));
   const bool wide = spec_of(call, "x").dtype == DataType::float32;
   return tiled({s.products, 1, s.width()}, wide ? DataType::float32 : DataType::bfloat16);
 }

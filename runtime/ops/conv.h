@@ -33,6 +33,8 @@ struct ConvShape {
 // dilation, groups and, where transposed, output_padding. padding holds one number per dim, or all that go before and
 // then all that go after. Throws ttc::Error for arguments that do not fit together.
 ConvShape conv_shape(const OpCall& call, bool transposed);
+// Only what the weights decide: channels, products, kernel. The input may have any size.
+ConvShape conv_weights(const OpCall& call, bool transposed);
 
 // Kernels as matrices [products, depth, width] and back; the shapes say how the groups lie.
 HostTensor conv_matrix(const HostTensor& kernel, const TensorSpec& spec);

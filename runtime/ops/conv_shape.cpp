@@ -70,29 +70,33 @@ void place_transposed(const OpCall& call, ConvShape& s, const Extent& around, co
 
 }  // namespace
 
-ConvShape conv_shape(const OpCall& call, bool transposed) {
-  const TensorSpec& x = spec_of(call, "x");
+ConvShape conv_weights(const OpCall& call, bool transposed) {
   const auto weight = call.integers("weight_shape");
   const std::int64_t groups = call.integer("groups");
   if (weight.size() < 3 || weight.size() > 5) bad_call(call, "weight_shape must have three to five sizes");
   for (const std::int64_t size : weight)
     if (size < 1 || size > (std::int64_t{1} << 31)) bad_call(call, "weight_shape has the size " + std::to_string(size));
-  const std::size_t dims = weight.size() - 2;
-  if (x.logical.size() != dims + 2 && x.logical.size() != dims + 1) bad_call(call, "the input has rank " + std::to_string(x.logical.size()));
-  const bool batched = x.logical.size() == dims + 2;
+  if (groups < 1 || groups > weight[0] || weight[0] % groups != 0)
+    bad_call(call, std::to_string(weight[0]) + " channels of the kernel do not divide into " + std::to_string(groups) + " groups");
   ConvShape s;
-  s.images = batched ? x.logical[0] : 1;
-  s.in_channels = x.logical[batched ? 1 : 0];
-  const std::int64_t in = transposed ? weight[0] : weight[1] * groups;
-  if (groups < 1 || groups > weight[0] || weight[0] % groups != 0 || in != s.in_channels)
-    bad_call(call, std::to_string(s.in_channels) + " channels in " + std::to_string(groups) + " groups do not fit the kernel");
+  s.in_channels = transposed ? weight[0] : weight[1] * groups;
   s.out_channels = transposed ? weight[1] * groups : weight[0];
   s.products = groups / shared_groups(groups, s.out_channels / groups);
-  s.in = s.kernel = {1, 1, 1};
-  for (std::size_t i = 0; i < dims; ++i) {
-    s.in[3 - dims + i] = x.logical[x.logical.size() - dims + i];
-    s.kernel[3 - dims + i] = weight[2 + i];
-  }
+  s.in = s.out = s.kernel = {1, 1, 1};
+  for (std::size_t i = 2; i < weight.size(); ++i) s.kernel[3 - (weight.size() - 2) + i - 2] = weight[i];
+  return s;
+}
+
+ConvShape conv_shape(const OpCall& call, bool transposed) {
+  ConvShape s = conv_weights(call, transposed);
+  const Shape& x = spec_of(call, "x").logical;
+  const std::size_t dims = call.integers("weight_shape").size() - 2;
+  if (x.size() != dims + 2 && x.size() != dims + 1) bad_call(call, "the input has rank " + std::to_string(x.size()));
+  const bool batched = x.size() == dims + 2;
+  s.images = batched ? x[0] : 1;
+  if (x[batched ? 1 : 0] != s.in_channels)
+    bad_call(call, std::to_string(x[batched ? 1 : 0]) + " channels, the kernel wants " + std::to_string(s.in_channels));
+  for (std::size_t i = 0; i < dims; ++i) s.in[3 - dims + i] = x[x.size() - dims + i];
   s.stride = extent(call, "stride", dims, 1, 1);
   s.dilation = extent(call, "dilation", dims, 1, 1);
   if (transposed)

@@ -124,7 +124,7 @@ TEST_CASE("transposed convolutions of random shapes agree with ATen") {
 TEST_CASE("a long one-dim convolution runs in blocks of windows") {
   // 40000 windows of 12 * 25 values: many blocks, the last one not full; two images.
   const std::string graph =
-      "graph main(%x: f32[2, 12, 80009] user, $w: f32[9, 12, 25] parameter \"w\" = rand(1)) {\n"
+      "graph main(%x: f32[2, 12, 80013] user, $w: f32[9, 12, 25] parameter \"w\" = rand(1)) {\n"
       "  %y: f32[2, 9, 20000] = aten.conv1d.default(%x, $w, none, [4], [5])\n  return %y\n}";
   check(graph, {2, 9, 20000}, "tt.conv2d");
 }
