@@ -1,11 +1,11 @@
 // See kernel_choice.h. A named dispatcher is a policy for selection.
 #include "kernel_choice.h"
 
-#include <algorithm>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
 #include "dispatch/config_dispatcher.h"
+#include "dispatch/dispatchers.h"
 #include "dispatch/dynamic.h"
 #include "dispatch/hot_reload.h"
 #include "dispatch/static_dispatcher.h"
@@ -14,56 +14,15 @@ namespace ttrt {
 namespace {
 
 using dispatch::DispatchMode;
-using dispatch::PolicyRule;
 
 constexpr double watch_interval_seconds = 0.1;
 
-struct Named {
-  const char* name;
-  std::vector<PolicyRule> rules;
-};
-
-const std::vector<Named>& named() {
-  using enum PolicyRule::Kind;
-  static const std::vector<Named> all{
-      {"default", {}},
-      {"optimized", {{.kind = add, .operation = "*", .kernel = "*.dram_sharded", .value = 100}, {.kind = add, .operation = "*", .kernel = "*.fused", .value = 100}}},
-      {"debug", {}},
-      {"cpu", {{.kind = allow, .operation = "*", .kernel = "*.host"}}},
-      {"tensor_ops",
-       {{.kind = deny, .operation = "tt.attention", .kernel = "*.*fused"},
-        {.kind = deny, .operation = "tt.*norm", .kernel = "*.device"},
-        {.kind = deny, .operation = "tt.*softmax", .kernel = "*.device"},
-        {.kind = deny, .operation = "tt.linear", .kernel = "*.?d"},
-        {.kind = deny, .operation = "tt.linear", .kernel = "*.dram_sharded"}}},
-  };
-  return all;
-}
-
-const Named& find_named(std::string name) {
-  std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  for (const Named& one : named())
-    if (name == one.name) return one;
-  const std::vector<std::string> names = kernel_dispatchers();
-  std::string list;
-  for (const std::string& n : names) list += (list.empty() ? "" : ", ") + n;
-  const std::string close = ttc::nearest(name, names.data(), names.size());
-  throw ttc::usage_error("Unknown dispatcher '" + name + "'; there are " + list, close.empty() ? "" : "did you mean '" + close + "'?");
-}
-
 }  // namespace
-
-std::vector<std::string> kernel_dispatchers() {
-  std::vector<std::string> out;
-  for (const Named& one : named()) out.emplace_back(one.name);
-  return out;
-}
 
 KernelChooser::KernelChooser(KernelChoiceOptions options) : options_(std::move(options)) {
   dispatch::register_device_kernels();
-  if (const char* wins = std::getenv("TT_SYMBIOTE_DISPATCHER"); wins != nullptr && *wins != '\0') options_.dispatcher = wins;
-  const Named& chosen = find_named(options_.dispatcher);
-  options_.dispatcher = chosen.name;
+  if (const char* wins = std::getenv(dispatch::dispatcher_variable); wins != nullptr && *wins != '\0') options_.dispatcher = wins;
+  options_.dispatcher = dispatch::resolve_dispatcher(options_.dispatcher);
   const bool needs_file = options_.mode == DispatchMode::CONFIG || options_.mode == DispatchMode::HOT_RELOAD;
   if (needs_file && options_.config_path.empty()) throw ttc::usage_error("this dispatch mode needs --dispatch-config FILE");
   if (needs_file) static_cast<void>(dispatch::read_config_file(options_.config_path));
@@ -72,7 +31,7 @@ KernelChooser::KernelChooser(KernelChoiceOptions options) : options_(std::move(o
   config.mode = fixed() ? DispatchMode::DYNAMIC : options_.mode;
   config.config_path = options_.config_path;
   config.watch_interval_seconds = watch_interval_seconds;
-  const auto make = [this, report, rules = &chosen.rules](DispatchMode mode, const dispatch::DispatchConfig& c) -> std::shared_ptr<dispatch::Dispatcher> {
+  const auto make = [this, report, rules = dispatch::find_dispatcher(options_.dispatcher)->policy()](DispatchMode mode, const dispatch::DispatchConfig& c) -> std::shared_ptr<dispatch::Dispatcher> {
     dispatch::KernelRegistry& kernels = dispatch::global_kernels();
     switch (mode) {
       case DispatchMode::CONFIG: return std::make_shared<dispatch::ConfigDispatcher>(c, kernels, dispatch::ConfigDispatcherOptions{.strict_kernels = true, .report = report});
@@ -93,7 +52,7 @@ KernelChooser::KernelChooser(KernelChoiceOptions options) : options_(std::move(o
         dispatch::DynamicOptions dynamic;
         dynamic.log = report;
         auto dispatcher = std::make_shared<dispatch::DynamicDispatcher>(c, kernels, std::move(dynamic));
-        dispatcher->set_policy(dispatch::Policy(*rules));
+        dispatcher->set_policy(dispatch::Policy(rules));
         return dispatcher;
       }
       case DispatchMode::STATIC:

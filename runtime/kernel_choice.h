@@ -19,7 +19,8 @@ namespace ttrt {
 
 struct KernelChoiceOptions {
   // default, optimized (fused and sharded variants first), debug (says what was checked), cpu (everything in LibTorch),
-  // tensor_ops (composite ops in LibTorch). TT_SYMBIOTE_DISPATCHER in the environment wins.
+  // tensor_ops (composite ops in LibTorch), a registered one, or a plug-in's path (dispatch/dispatchers.h).
+  // TT_SYMBIOTE_DISPATCHER in the environment wins.
   std::string dispatcher = "default";
   dispatch::DispatchMode mode = dispatch::DispatchMode::STATIC;
   std::string config_path;                              // for CONFIG and HOT_RELOAD
@@ -52,8 +53,5 @@ class KernelChooser {
   mutable std::mutex mutex_;
   std::map<const dispatch::KernelSpec*, std::int64_t> served_;
 };
-
-// The names --dispatcher takes.
-std::vector<std::string> kernel_dispatchers();
 
 }  // namespace ttrt

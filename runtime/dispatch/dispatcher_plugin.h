@@ -3,6 +3,8 @@
  *   int can_dispatch_to_ttnn(const ttrt_dispatch_call* call);   1: this call, 0: not this one
  *   int dispatch_to_ttnn(const ttrt_dispatch_call* call);       0: done, a result was set; else: failed, an error was set
  *
+ * Single operators come by their ATen names with their arguments. Of a compiled program can_dispatch_to_ttnn is asked once per
+ * device op, "tt.softmax" without arguments: 1 lets the device's kernels serve it, 0 keeps it on the host.
  * Both are called from several threads at a time and must not throw across the boundary. Everything reachable from `call`
  * belongs to the host and is valid during the call only. ttrt runs a plug-in with
  *

@@ -13,11 +13,11 @@
 
 namespace ttrt::dispatch {
 
-ttc::Refusal TtnnDispatcher::admits(const OpCall& /*call*/) const { return std::nullopt; }
-
-const std::vector<PolicyRule>& TtnnDispatcher::policy() const {
-  static const std::vector<PolicyRule> none;
-  return none;
+std::vector<PolicyRule> TtnnDispatcher::policy() const {
+  std::vector<PolicyRule> rules;
+  for (const OpRecord* op : all_ops())
+    if (can_dispatch({op->name, {}, {}})) rules.push_back({.kind = PolicyRule::Kind::lock, .operation = std::string(op->name), .kernel = std::string(op->name) + ".host"});
+  return rules;
 }
 
 namespace {
@@ -148,6 +148,12 @@ std::string active_dispatcher_name() {
 std::shared_ptr<const TtnnDispatcher> get_active_dispatcher() { return registry().find(active_dispatcher_name()).dispatcher; }
 
 std::shared_ptr<const TtnnDispatcher> find_dispatcher(const std::string& name) { return registry().find(resolve(name)).dispatcher; }
+
+std::string resolve_dispatcher(const std::string& name) {
+  std::string resolved = resolve(name);
+  registry().find(resolved);
+  return resolved;
+}
 
 std::vector<std::string> list_available_dispatchers() {
   const std::lock_guard lock(registry().mutex);

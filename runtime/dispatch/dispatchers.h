@@ -29,10 +29,10 @@ class TtnnDispatcher {
   virtual ttc::Refusal can_dispatch(const OperatorCall& call) const = 0;
   // Throws DispatchError where it cannot.
   virtual RtValue dispatch(const OperatorCall& call) const = 0;
-  // For calls of a compiled program: whether the device op may run on the device.
-  virtual ttc::Refusal admits(const OpCall& call) const;
-  // What selection among an op's kernel variants is weighed with.
-  virtual const std::vector<PolicyRule>& policy() const;
+  // In a compiled program: the rules by which the kernel of each device op is selected (device_kernels.h gives the names).
+  // Dispatchers of two functions are asked can_dispatch by the op's name alone, "tt.softmax" without arguments; an op they
+  // refuse is served by the host.
+  virtual std::vector<PolicyRule> policy() const;
 };
 
 struct DispatcherInfo {
@@ -66,6 +66,8 @@ std::vector<DispatcherInfo> dispatcher_infos();
 std::shared_ptr<const TtnnDispatcher> get_active_dispatcher();
 std::string active_dispatcher_name();
 std::shared_ptr<const TtnnDispatcher> find_dispatcher(const std::string& name);   // throws as set_dispatcher does
+// The name under which that one is registered: in lower case, of a plug-in for its path.
+std::string resolve_dispatcher(const std::string& name);
 
 // Where the debug dispatcher writes, one line a call; standard error by default. An empty function restores that.
 void set_dispatch_log(std::function<void(const std::string&)> log);

@@ -33,6 +33,7 @@ class Default : public TtnnDispatcher {
   std::string summary() const override { return "Every operator that a device kernel takes"; }
   Refusal can_dispatch(const OperatorCall& call) const override { return refusal_of(BoundOperator::bind(call)); }
   RtValue dispatch(const OperatorCall& call) const override { return run(call, BoundOperator::bind(call)); }
+  std::vector<PolicyRule> policy() const override { return {}; }
 };
 
 // Keeps what binding found out, refusals too: an operator met again with the same dtypes, shapes and literals is only run.
@@ -41,10 +42,8 @@ class Optimized final : public TtnnDispatcher {
   std::string summary() const override { return "default with bound calls kept, fused and sharded kernel variants preferred"; }
   Refusal can_dispatch(const OperatorCall& call) const override { return refusal_of(bound(call)); }
   RtValue dispatch(const OperatorCall& call) const override { return run(call, bound(call)); }
-  const std::vector<PolicyRule>& policy() const override {
-    static const std::vector<PolicyRule> rules{{.kind = PolicyRule::Kind::add, .kernel = "*fused*", .value = 100},
-                                               {.kind = PolicyRule::Kind::add, .kernel = "*sharded*", .value = 100}};
-    return rules;
+  std::vector<PolicyRule> policy() const override {
+    return {{.kind = PolicyRule::Kind::add, .kernel = "*.dram_sharded", .value = 100}, {.kind = PolicyRule::Kind::add, .kernel = "*.fused", .value = 100}};
   }
 
  private:
@@ -99,13 +98,6 @@ class Debug final : public Default {
       throw;
     }
   }
-  Refusal admits(const OpCall& call) const override {
-    const Refusal refusal = call.op->supports ? call.op->supports(call) : std::nullopt;
-    std::string text = "debug: " + std::string(call.op->name) + "(";
-    for (const TensorSpec& spec : call.tensors) text += tensor_text(to_string(spec.dtype), spec.logical);
-    log_dispatch(text + ")" + (refusal ? " refused: " + refusal->text() : " admitted to the device"));
-    return std::nullopt;   // the kernel's own refusal follows where there is one
-  }
 
  private:
   static std::string tensor_text(std::string_view dtype, const Shape& shape) {
@@ -130,7 +122,7 @@ class Cpu final : public TtnnDispatcher {
   RtValue dispatch(const OperatorCall& call) const override {
     throw DispatchError("the cpu dispatcher runs nothing on the device", call.name, {}, Phase::SELECTION, ttc::Exit::usage, {}, "choose another one: --dispatcher default");
   }
-  Refusal admits(const OpCall& /*call*/) const override { return refusal(); }
+  std::vector<PolicyRule> policy() const override { return {{.kind = PolicyRule::Kind::allow, .kernel = "*.host"}}; }
 
  private:
   static Refusal refusal() { return Reason{ReasonCode::UserExcluded, "the cpu dispatcher runs nothing on the device"}; }
@@ -147,20 +139,22 @@ class TensorOps final : public Default {
     if (const Refusal refusal = listed(call)) throw DispatchError("'" + std::string(call.name) + "' is none of the tensor_ops dispatcher's operators", call.name, {}, Phase::SELECTION);
     return Default::dispatch(call);
   }
-  Refusal admits(const OpCall& call) const override {
-    for (const Lowering& lowering : call.op->lowers)
-      if (std::find(operators.begin(), operators.end(), lowering.aten) != operators.end()) return std::nullopt;
-    return Reason{ReasonCode::UserExcluded, std::string(call.op->name) + " is none of the tensor_ops dispatcher's operators"};
+  // Composite ops stay in LibTorch.
+  std::vector<PolicyRule> policy() const override {
+    using enum PolicyRule::Kind;
+    return {{.kind = deny, .operation = "tt.attention", .kernel = "*.*fused"},
+            {.kind = deny, .operation = "tt.*norm", .kernel = "*.device"},
+            {.kind = deny, .operation = "tt.*softmax", .kernel = "*.device"},
+            {.kind = deny, .operation = "tt.linear", .kernel = "*.?d"},
+            {.kind = deny, .operation = "tt.linear", .kernel = "*.dram_sharded"}};
   }
 
  private:
-  static constexpr std::array<std::string_view, 30> operators{
+  static constexpr std::array<std::string_view, 23> operators{
       "aten.view.default", "aten.reshape.default", "aten.transpose.int", "aten.mul.Tensor", "aten.mul.Scalar", "aten.sub.Tensor",
       "aten.sub.Scalar", "aten.add.Tensor", "aten.add.Scalar", "aten.div.Tensor", "aten.slice.Tensor", "aten.neg.default", "aten.cat.default",
       "aten.unsqueeze.default", "aten.squeeze.dim", "aten.expand.default", "aten.bmm.default", "aten.mm.default", "aten.matmul.default",
-      "aten.addmm.default", "aten.pow.Tensor_Scalar", "aten.stack.default", "aten.permute.default",
-      // device ops of their own that move tensors
-      "tt.view", "tt.permute", "tt.concat", "tt.slice", "tt.expand", "tt.to_device", "tt.from_device"};
+      "aten.addmm.default", "aten.pow.Tensor_Scalar", "aten.stack.default", "aten.permute.default"};
   static Refusal listed(const OperatorCall& call) {
     if (std::find(operators.begin(), operators.end(), ir_name_of(call.name)) != operators.end()) return std::nullopt;
     return Reason{ReasonCode::UserExcluded, std::string(call.name) + " is none of the tensor_ops dispatcher's operators"};

@@ -5,6 +5,7 @@
 
 #include "cpu_op.h"
 #include "dispatch/dispatchers.h"
+#include "dispatch/engine.h"
 #include "dispatch/table.h"
 #include "tests/catch.h"
 #include "tests/dispatch/fixtures.h"
@@ -76,7 +77,6 @@ TEST_CASE("optimized gives the same and keeps what it bound") {
   for (int i = 0; i < 3; ++i) REQUIRE(numbers(dispatch_to_ttnn("aten::mul.Tensor", two)) == std::vector<float>{2, 3.75F, 6, 8.75F, 12, 15.75F});
   const std::vector<RtValue> wider{floats({1, 2}, 4), floats({1, 2}, 1)};
   REQUIRE(numbers(dispatch_to_ttnn("aten::mul.Tensor", wider)) == std::vector<float>{4, 6.75F});
-  REQUIRE_FALSE(get_active_dispatcher()->policy().empty());
 }
 
 TEST_CASE("names in any case; set_dispatcher takes effect; unknown names are listed and corrected") {
@@ -165,16 +165,25 @@ TEST_CASE("a broken plug-in says why") {
   REQUIRE(active_dispatcher_name() == "default");
 }
 
-TEST_CASE("dispatchers decide about the device ops of a program") {
+TEST_CASE("dispatchers decide which kernels serve a program's device ops") {
   const Environment environment;
-  ttrt::OpCall call;
-  call.op = ttrt::find_op("tt.softmax");
-  REQUIRE(call.op != nullptr);
-  REQUIRE_FALSE(find_dispatcher("default")->admits(call));
-  REQUIRE(find_dispatcher("cpu")->admits(call)->code == ttc::ReasonCode::UserExcluded);
-  REQUIRE(find_dispatcher("tensor_ops")->admits(call));
-  call.op = ttrt::find_op("tt.matmul");
-  REQUIRE_FALSE(find_dispatcher("tensor_ops")->admits(call));
+  KernelRegistry kernels;
+  const auto add = [&](const std::string& op, const std::string& variant, std::int64_t priority) { kernels.add(kernel(op + "." + variant, op, priority)); };
+  add("tt.softmax", "device", 50), add("tt.softmax", "host", 1);
+  add("tt.matmul", "2d", 60), add("tt.matmul", "dram_sharded", 50), add("tt.matmul", "host", 1);
+  const SelectionEngine engine(kernels);
+  const auto chosen = [&](const std::string& dispatcher, const std::string& op) {
+    return engine.select(context_of(op), Policy(find_dispatcher(dispatcher)->policy())).kernel->id.str();
+  };
+  REQUIRE(chosen("default", "tt.softmax") == "tt.softmax.device");
+  REQUIRE(chosen("default", "tt.matmul") == "tt.matmul.2d");
+  REQUIRE(chosen("optimized", "tt.matmul") == "tt.matmul.dram_sharded");
+  REQUIRE(chosen("cpu", "tt.matmul") == "tt.matmul.host");
+  REQUIRE(chosen("tensor_ops", "tt.softmax") == "tt.softmax.host");
+  REQUIRE(chosen("tensor_ops", "tt.matmul") == "tt.matmul.2d");
+  register_dispatcher("only_matmul", [](const OperatorCall& call) { return call.name == "tt.matmul"; }, [](const OperatorCall&) { return RtValue(); });
+  REQUIRE(chosen("only_matmul", "tt.matmul") == "tt.matmul.2d");
+  REQUIRE(chosen("only_matmul", "tt.softmax") == "tt.softmax.host");
 }
 
 TEST_CASE("LibTorch's dispatcher is the last resort of a table, and shows its keys") {
