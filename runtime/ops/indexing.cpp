@@ -135,11 +135,11 @@ const OpRecord index{
   return %y
 })"},
               {"an inner dim", R"(graph main(%x: f32[2, 50, 33] user, %i: i64[5] user) {
-  %y: f32[2, 5, 33] = aten.index.Tensor(%x, [None, %i])
+  %y: f32[2, 5, 33] = aten.index.Tensor(%x, [none, %i])
   return %y
 })"},
               {"indices apart: their dims come first", R"(graph main(%x: f32[50, 3, 50] user, %i: i64[5] user, %j: i64[5] user) {
-  %y: f32[5, 3] = aten.index.Tensor(%x, [%i, None, %j])
+  %y: f32[5, 3] = aten.index.Tensor(%x, [%i, none, %j])
   return %y
 })"},
               {"integers, select", R"(graph main(%x: i64[3, 50] user, %i: i64[4] user) {

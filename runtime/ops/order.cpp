@@ -256,7 +256,7 @@ const OpRecord topk = [] {
   r.prepare = prepare_topk;
   r.reference = reference_topk;
   r.cases = {{"largest", case_of("  %v: i64[3, 7, 5], %i: i64[3, 7, 5] = aten.topk.default(%z, 5)\n  return %v, %i\n")},
-             {"smallest of rows", case_of("  %v: i64[3, 2, 33], %i: i64[3, 2, 33] = aten.topk.default(%z, 2, 1, False)\n  return %v, %i\n")}};
+             {"smallest of rows", case_of("  %v: i64[3, 2, 33], %i: i64[3, 2, 33] = aten.topk.default(%z, 2, 1, false)\n  return %v, %i\n")}};
   return r;
 }();
 TTRT_REGISTER_OP(topk);
