@@ -158,6 +158,9 @@ void typecast_tile(DataType from, const std::byte* in, DataType to, std::byte* o
   unpack_tile(from, in, values);
   if (from == DataType::float32 && to == DataType::bfloat16) return cast_f32_to_bf16(values, out);
   const Dest dest = from == DataType::float32 ? Dest::bits32 : Dest::bits16;
+  if (dest == Dest::bits16) {  // the copy from a source register to Dest drops denormals; a 32-bit Dest is loaded as is
+    for (float& v : values) v = std::bit_cast<float>(flush(std::bit_cast<std::uint32_t>(v)));
+  }
   PackSource source = default_pack_source(to, dest);
   // typecast asks for the precise bfloat8_b pack: no 6-bit step before.
   if (to == DataType::bfloat8_b) source = from == DataType::float32 ? PackSource::float32 : PackSource::bfloat16;

@@ -33,7 +33,11 @@ enum class SrcFormat : std::uint8_t { bfloat16, tf32 };
 // One tile -> 1024 source-register values in face order, denormals kept (the matrix unit takes them as zero).
 void unpack_src(DataType in, SrcFormat src, const std::byte* tile, float* values);
 
-// ttnn.typecast between float formats, one tile.
+// ttnn.typecast between float formats, one tile: a copy through Dest (16 bits wide but for float32 sources) and the
+// packer, float32 -> bfloat16 by the vector unit to nearest even. To bfloat8_b the pack source is not reduced to 6 bits
+// first. Rounding comes before denormals are dropped, so the largest denormals of a float32 source can become the
+// smallest normal number; no recorded case has such an input, nor non-finite float32 values to block formats but for
+// those that the recorded edge cases hold.
 void typecast_tile(DataType from, const std::byte* in, DataType to, std::byte* out);
 
 // Nearest, ties away from zero, to 8 significant bits: how Dest words become bfloat16. NaN -> infinity, exponent 0 ->

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "device/cpu.h"
-#include "device/formats.h"
+#include "device/formats_device.h"
 #include "tests/catch.h"
 
 using namespace ttrt;
@@ -180,6 +180,83 @@ TEST_CASE("regions are padded with zeros and placed face by face") {
       unpack_region(dtype, tile.data(), back.data(), stride, rows, cols);
       for (int r = 0; r < rows; ++r) {
         for (int c = 0; c < stride; ++c) REQUIRE(back[r * stride + c] == (c < cols ? matrix[r * stride + c] : -1.0F));
+      }
+    }
+  }
+}
+
+namespace {
+
+// ---- the device's casts, value by value, as the facts in device/formats_device.h word them
+
+// Nearest multiple of 2^step, ties away from zero; exponent 255 is an ordinary one.
+double nearest(double value, int step) { return std::ldexp(std::round(std::ldexp(value, -step)), step); }
+
+// A word as a number with exponent 255 ordinary and denormals zero.
+double number(std::uint32_t word) {
+  const int e = static_cast<int>((word >> 23) & 0xFF);
+  const double magnitude = e == 0 ? 0.0 : std::ldexp(1.0 + (word & 0x7FFFFF) / 8388608.0, e - 127);
+  return (word >> 31) != 0 ? -magnitude : magnitude;
+}
+
+void cast_block(DataType from, DataType to, const float* in, float* out) {
+  double value[16];
+  int shared = 0;
+  for (int i = 0; i < 16; ++i) {
+    std::uint32_t word = bits(in[i]) & 0xFFFF0000;
+    const bool nan = (bits(in[i]) & 0x7FFFFFFF) > 0x7F800000;
+    // What passes through a bfloat16 or bfloat8_b intermediate turns NaN into infinity; float32 goes raw to bfloat8_b.
+    if (nan && !(from == DataType::float32 && to == DataType::bfloat8_b)) word &= 0xFF800000;
+    // In a 32-bit Dest the largest denormal may become the smallest normal number; a 16-bit one holds no denormals.
+    if (from == DataType::float32 && to != DataType::bfloat8_b) word = (word + 0x10000) & 0xFFFE0000;
+    value[i] = number(word);
+    if (to != DataType::bfloat8_b && value[i] != 0) value[i] = nearest(value[i], std::ilogb(value[i]) - 6);
+    if (value[i] != 0) shared = std::max(shared, std::ilogb(value[i]) + 127);
+  }
+  shared = std::min(shared, 255);
+  for (int i = 0; i < 16; ++i) {
+    double steps = std::min(std::abs(nearest(std::ldexp(value[i], 127 + 6 - shared), 0)), 127.0);
+    if (to == DataType::bfloat4_b) steps = std::floor(steps / 16) * 16;
+    if (to == DataType::bfloat2_b) steps = std::floor(steps / 64) * 64;
+    const double size = std::ldexp(steps, shared - 127 - 6);
+    out[i] = static_cast<float>(steps == 0 ? 0.0 : value[i] < 0 ? -size : size);
+  }
+}
+
+float cast_value(DataType from, DataType to, float in) {
+  if (std::isnan(in)) in = std::copysign(std::numeric_limits<float>::infinity(), in);
+  std::uint32_t word = bits(in);
+  if (from == DataType::float32 && to == DataType::bfloat16) word = (word + 0x7FFF + ((word >> 16) & 1)) & 0xFFFF0000;
+  return (word & 0x7F800000) == 0 ? 0.0F : std::bit_cast<float>(word);
+}
+
+}  // namespace
+
+TEST_CASE("every cast between float formats, with NaN, infinities and denormals, on every instruction set") {
+  for (const DataType from : formats) {
+    for (const DataType to : formats) {
+      if (from == to) continue;
+      for (unsigned seed = 0; seed < 6; ++seed) {
+        // float32 to block formats is recorded for finite values; what is not finite is an ordinary large number there.
+        const std::vector<float> values = sample(seed, from == DataType::float32 && is_block_format(to));
+        std::vector<std::byte> in(tile_bytes(from)), out(tile_bytes(to));
+        pack_tile(from, values.data(), in.data());
+        std::vector<float> source(tile_elements), want(tile_elements), got(tile_elements);
+        unpack_tile(from, in.data(), source.data());
+        for (int row = 0; row < tile_elements; row += 16) {
+          if (is_block_format(to)) cast_block(from, to, &source[row], &want[row]);
+          for (int i = row; i < row + 16 && !is_block_format(to); ++i) want[i] = cast_value(from, to, source[i]);
+        }
+        for (const Isa level : levels) {
+          const ScopedIsa scope(level);
+          typecast_tile(from, in.data(), to, out.data());
+          unpack_tile(to, out.data(), got.data());
+          INFO(to_string(from) << " to " << to_string(to) << ", seed " << seed);
+          for (int i = 0; i < tile_elements; ++i) {
+            INFO(i << ": " << source[i] << " gives " << got[i] << ", not " << want[i]);
+            REQUIRE(bits(got[i]) == bits(want[i]));
+          }
+        }
       }
     }
   }
