@@ -105,8 +105,8 @@ void add_reload(std::vector<BenchCase>& cases, const std::string& name, const st
   DispatchOptions options;
   options.mode = DispatchMode::HOT_RELOAD;
   const auto dispatcher = std::make_shared<HotReloadDispatcher>(DispatchConfig(std::move(options)), kernels());
-  cases.push_back({name, what, [files, dispatcher](std::int64_t n) {
-                     for (std::int64_t i = 0; i < n; ++i) dispatcher->reload_file((*files)[static_cast<std::size_t>(i % 2)].path, true, 0);
+  cases.push_back({name, what, [files, dispatcher, turn = std::size_t{0}](std::int64_t n) mutable {
+                     for (std::int64_t i = 0; i < n; ++i) dispatcher->reload_file((*files)[turn++ % 2].path, true, 0);
                    }, target});
 }
 
