@@ -393,6 +393,7 @@ bool rewrite_composite(PassContext& context, ir::Node* node) {
   const bool boolean_mask = mask.value && mask.value->type.dtype == DType::boolean;
   if (boolean_mask && !std::isinf(mask.closed))
     mask = {.value = mask.closed < lowest_bf16 ? mask_operand(context.model, node, mask) : node->operand(3)};
+  if (mask.value && mask.value->type.rank() < 2) mask.value = node->operand(3);   // which has the dims that are wanted
   if (!grouped.gqa && mask.value == node->operand(3) && mask.causal == boolean("is_causal")) return false;
   std::vector<ir::Arg> args = node->args();
   args[1] = grouped.key;

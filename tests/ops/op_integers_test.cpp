@@ -14,9 +14,16 @@ namespace {
 Device& device() {
   static const std::shared_ptr<Device> shared = [] {
     install_torch_schemas();
-    auto made = create_device(Arch::wormhole, 2);
-    initialize_device(*made);
-    return made;
+    // Other files of this executable have devices of their own.
+    for (int slot = 0;; ++slot) {
+      try {
+        auto made = create_device(Arch::wormhole, slot);
+        initialize_device(*made);
+        return made;
+      } catch (const ttc::Error&) {
+        if (slot + 1 >= pcie_slots) throw;
+      }
+    }
   }();
   return *shared;
 }

@@ -99,11 +99,6 @@ constexpr Refused refused[] = {
   return %y
 })",
      ReasonCode::NonConstantWeight, "weight"},
-    {R"(graph main(%x: f32[3, 40] user) {
-  %y: f32[3], %i: i64[3] = aten.max.dim(%x, 1)
-  return %y, %i
-})",
-     ReasonCode::Unsupported, "result 1 is used"},
     {R"(graph main(%q: f32[1, 2, 5, 32] user) {
   %y: f32[1, 2, 5, 32] = aten.scaled_dot_product_attention.default(%q, %q, %q, dropout_p=0.1)
   return %y
