@@ -27,6 +27,7 @@ Refusal unfit(const ir::Node& node) {
   const ir::Arg* transposed = node.arg("transposed");
   if (!square || !plain || (transposed && transposed->boolean() != false))
     return Reason{ReasonCode::Unsupported, "the windows overlap, leave gaps or reach over the border"};
+  if (*kernel_h * *kernel_w == 1) return Reason{ReasonCode::Unsupported, "windows of one element: a convolution takes them as they are"};
   const auto height = x->type.dim(2), width = x->type.dim(3);
   if (!height || !width) return Reason{ReasonCode::DynamicShape, "the image's size is not fixed"};
   if (*height % *kernel_h != 0 || *width % *kernel_w != 0) return Reason{ReasonCode::Unsupported, "the windows do not cover the image"};

@@ -1,8 +1,10 @@
 // tt.permute and tt.transpose: dims in another order.
 #include <algorithm>
+#include <numeric>
 
 #include "device/move.h"
 #include "ops/rules.h"
+#include "ops/untiled.h"
 
 namespace ttrt::ops {
 namespace {
@@ -43,6 +45,7 @@ std::vector<TensorSpec> infer_permute(const OpCall& call) {
 }
 
 Kernel prepare_permute(const OpCall& call, const PrepareContext&) {
+  if (Kernel kernel = permute_untiled(spec_of(call, "x"), order_of(call))) return kernel;
   const Move move = plan_permute(spec_of(call, "x"), order_of(call));
   return [move](const KernelArgs& args) { move.run(args.in[0]->data(), args.out[0]->data()); };
 }
@@ -62,6 +65,13 @@ std::vector<TensorSpec> infer_transpose(const OpCall& call) {
 
 Kernel prepare_transpose(const OpCall& call, const PrepareContext&) {
   const TensorSpec& x = spec_of(call, "x");
+  Shape order(x.logical.size());
+  std::iota(order.begin(), order.end(), std::int64_t{0});
+  if (!order.empty()) {
+    const auto at = [&](const char* name) { return static_cast<std::size_t>(wrap_dim(call, call.integer(name), order.size())); };
+    std::swap(order[at("dim0")], order[at("dim1")]);
+  }
+  if (Kernel kernel = permute_untiled(x, order)) return kernel;
   const Move move =
       x.logical.empty() ? plan_reshape(x, {}) : plan_transpose(x, call.integer("dim0"), call.integer("dim1"));
   return [move](const KernelArgs& args) { move.run(args.in[0]->data(), args.out[0]->data()); };

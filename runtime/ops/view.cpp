@@ -4,6 +4,7 @@
 
 #include "device/move.h"
 #include "ops/rules.h"
+#include "ops/untiled.h"
 
 namespace ttrt::ops {
 namespace {
@@ -105,6 +106,7 @@ std::vector<TensorSpec> infer_unsqueeze(const OpCall& call) {
 // ---- kernel and reference
 
 Kernel prepare(const OpCall& call, const PrepareContext&) {
+  if (Kernel kernel = reshape_untiled(spec_of(call, "x"), call.op->infer(call)[0].logical)) return kernel;
   const Move move = plan_reshape(spec_of(call, "x"), call.op->infer(call)[0].logical);
   return [move](const KernelArgs& args) { move.run(args.in[0]->data(), args.out[0]->data()); };
 }

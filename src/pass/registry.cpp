@@ -34,12 +34,35 @@ void bind_symbols(const ir::Graph& graph, const ir::SymRanges& ranges, ir::SymBi
   }
 }
 
+// Whether every tensor has elements at these sizes, as far as they can be known.
+bool has_elements(const ir::Graph& graph, const ir::SymBinding& shapes) {
+  for (const auto& node : graph.nodes())
+    for (const auto& result : node->results())
+      for (const ir::SymExpr& size : result->type.sizes)
+        if (!size.is_number() && size.evaluate(shapes).value_or(1) < 1) return false;
+  return true;
+}
+
+// The lower bounds of ranges may be sizes at which windows do not fit: images of 2 by 2 for a kernel of 3 by 3. The dims
+// that nobody gave grow until something is left to compute, or as far as they may.
+void leave_elements(const ir::Model& model, const ir::SymBinding& given, ir::SymBinding& shapes) {
+  for (int i = 0; i < 12 && !has_elements(*model.graph, shapes); ++i) {
+    for (auto& [symbol, value] : shapes) {
+      if (given.contains(symbol)) continue;
+      const auto range = model.ranges.find(symbol);
+      const bool bounded = range != model.ranges.end() && range->second.max;
+      value = bounded ? std::min(2 * value, std::max(*range->second.max, value)) : 2 * value;
+    }
+  }
+}
+
 }  // namespace
 
 PassContext::PassContext(ir::Model& m, const CompileOptions& o) : model(m), options(o), shapes(o.shapes) {
   for (const auto& [symbol, range] : m.ranges)
     if (!shapes.contains(symbol)) shapes.emplace(symbol, std::max<std::int64_t>(range.min.value_or(1), 1));
   bind_symbols(*m.graph, m.ranges, shapes);
+  leave_elements(m, o.shapes, shapes);
 }
 
 void PassContext::refuse(std::string_view pass, const ir::Node& node, Reason reason) {
