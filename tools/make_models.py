@@ -10,6 +10,7 @@ For each base model NAME it writes
   NAME.pt             traced TorchScript
   NAME.io.safetensors inputs in0.. and outputs out0.. of the eager model; alt.* a second shape; step<i>.* calls in order
 and, for the transformers, all of that again as NAME_eager: attention written out as matmul, softmax, matmul.
+owlvit_small and speecht5_tts come as NAME.pt2 alone.
 The small format tests (tiny, dtypes, hop_cond, input_mut, custom_op) come as NAME.pt2 and NAME_core.pt2.
 """
 
@@ -169,6 +170,47 @@ class Vision(nn.Module):
     @staticmethod
     def dynamic():
         return {"image": {0: Dim("batch")}}
+
+
+class Owlvit(nn.Module):
+    """Open-vocabulary detection: two texts of eight tokens looked for in a 64x64 image of 16x16 patches."""
+
+    def __init__(self):
+        super().__init__()
+        from transformers import OwlViTConfig, OwlViTForObjectDetection
+        layers = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4}
+        text = {**layers, "vocab_size": 200, "max_position_embeddings": 16, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 199}
+        vision = {**layers, "image_size": 64, "patch_size": 16}
+        self.model = OwlViTForObjectDetection(OwlViTConfig(text_config=text, vision_config=vision, projection_dim=32))
+
+    def forward(self, input_ids, pixel_values, attention_mask):
+        out = self.model(input_ids=input_ids, pixel_values=pixel_values, attention_mask=attention_mask)
+        return out.logits, out.pred_boxes, out.class_embeds
+
+    @staticmethod
+    def inputs():
+        ids = torch.randint(2, 199, (2, 8))
+        ids[:, -1] = 199
+        return ids, torch.randn(1, 3, 64, 64), torch.ones_like(ids)
+
+
+class SpeechT5Tts(nn.Module):
+    """Text to a spectrogram: the encoder over the text, one pass of the decoder over eight frames, the post-net."""
+
+    def __init__(self):
+        super().__init__()
+        from transformers import SpeechT5Config, SpeechT5ForTextToSpeech
+        config = SpeechT5Config(vocab_size=50, hidden_size=32, encoder_layers=2, encoder_attention_heads=4, encoder_ffn_dim=64, decoder_layers=2, decoder_attention_heads=4,
+                                decoder_ffn_dim=64, speech_decoder_prenet_units=32, speech_decoder_prenet_dropout=0.0, speech_decoder_postnet_units=32, speaker_embedding_dim=16)
+        self.model = SpeechT5ForTextToSpeech(config)
+
+    def forward(self, input_ids, attention_mask, decoder_input_values, speaker_embeddings):
+        return self.model(input_ids=input_ids, attention_mask=attention_mask, decoder_input_values=decoder_input_values, speaker_embeddings=speaker_embeddings, use_cache=False).spectrogram
+
+    @staticmethod
+    def inputs():
+        ids = torch.randint(4, 50, (1, 10))
+        return ids, torch.ones_like(ids), torch.randn(1, 8, 80), torch.randn(1, 16)
 
 
 class LlamaDecode(nn.Module):
@@ -338,6 +380,17 @@ def make_transformer(kind, name, folder):
         compare(stem + ".pt", alt, flat(torch.jit.load(folder / f"{stem}.pt")(*second)))
 
 
+def make_static(kind, name, folder):
+    model = seeded(kind).eval().requires_grad_(False)
+    torch.manual_seed(1)
+    inputs = kind.inputs()
+    out = flat(model(*inputs))
+    save_io(folder / f"{name}.io.safetensors", named("", "in", inputs) | named("", "out", out))
+    program = torch.export.export(model, inputs)
+    save(program, folder / f"{name}.pt2")
+    compare(name, out, flat(program.module()(*inputs)))
+
+
 def make_decode(name, folder):
     def fresh():  # exporters run the model, which writes its buffers
         torch.manual_seed(0)
@@ -397,6 +450,8 @@ MAKERS = {
     "vit_small": lambda folder: make_transformer(Vit, "vit_small", folder),
     "vision_small": lambda folder: make_transformer(Vision, "vision_small", folder),
     "llama_small_decode": lambda folder: make_decode("llama_small_decode", folder),
+    "owlvit_small": lambda folder: make_static(Owlvit, "owlvit_small", folder),
+    "speecht5_tts": lambda folder: make_static(SpeechT5Tts, "speecht5_tts", folder),
     "tiny": make_tiny,
     "dtypes": lambda folder: make_format_test(seeded(Dtypes), (torch.randn(2, 3),), "dtypes", folder),
     "hop_cond": lambda folder: make_format_test(seeded(HopCond), (torch.randn(3, 4), torch.tensor(True)), "hop_cond", folder),
