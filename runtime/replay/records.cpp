@@ -38,6 +38,7 @@ OpArg default_of(const ttc::ir::SchemaArg& arg) {
   if (const auto i = value.integer()) return arg.type.starts_with("float") ? OpArg(static_cast<double>(*i)) : OpArg(*i);
   if (const auto d = value.number()) return *d;
   if (const auto* s = value.get_if<std::string>()) return *s;
+  if (const auto list = value.integers()) return *list;
   TTC_CHECK(false, "a default that no record has: " + arg.name);
 }
 
