@@ -13,6 +13,7 @@
 #include "cpu_op.h"
 #include "dispatch/last_resort.h"
 #include "dispatch/table.h"
+#include "formats/shape_run.h"
 #include "ir/op_schema.h"
 
 namespace ttrt {
@@ -131,8 +132,23 @@ Json torch_keys(std::string_view op, const TableKey& key) {
   return {{"keys", keys}, {"resolved", resolved}};
 }
 
+// On the Meta device, or on zeros where an operator has no Meta kernel.
+ttc::Refusal torch_types(ttc::ir::Model& model) {
+  install_torch_schemas();
+  ttc::ShapeSample sample;
+  for (const auto& input : model.graph->inputs()) sample.inputs[input.value->name] = {input.value->type.dtype, input.value->type.static_sizes()};
+  const ttc::ShapeRun run = ttc::run_shapes(model, sample);
+  for (const auto& [node, why] : run.failures) return ttc::Reason{ttc::ReasonCode::Unsupported, why};
+  for (const auto& [value, seen] : run.observed)
+    if (seen.tensor && value->def()) {
+      std::vector<ttc::ir::SymExpr> sizes(seen.sizes.begin(), seen.sizes.end());
+      value->def()->result(static_cast<std::size_t>(value->index()))->type = ttc::ir::Type::tensor(seen.dtype, std::move(sizes));
+    }
+  return std::nullopt;
+}
+
 }  // namespace
 
-void install_torch_last_resort() { dispatch::set_last_resort({torch_kernel, torch_keys}); }
+void install_torch_last_resort() { dispatch::set_last_resort({torch_kernel, torch_keys, torch_types}); }
 
 }  // namespace ttrt

@@ -2,9 +2,9 @@
 #include "dispatch/aten_call.h"
 
 #include <algorithm>
-#include <array>
 
-#include "ir/graph.h"
+#include "dispatch/last_resort.h"
+#include "ir/model.h"
 #include "ir/op_schema.h"
 
 namespace ttrt::dispatch {
@@ -54,22 +54,6 @@ std::variant<std::vector<RtValue>, Reason> ordered(const OperatorCall& call, con
   return out;
 }
 
-// The dtype an elementwise ATen operator gives: booleans for comparisons, else the widest among floats, else integers.
-DType result_dtype(std::string_view op, const std::vector<DType>& operands, bool real_scalar) {
-  static constexpr std::array<std::string_view, 11> booleans{"aten.eq.", "aten.ne.", "aten.lt.", "aten.le.", "aten.gt.", "aten.ge.",
-                                                             "aten.logical_", "aten.isnan", "aten.isinf", "aten.any.", "aten.all."};
-  if (std::any_of(booleans.begin(), booleans.end(), [&](std::string_view prefix) { return op.starts_with(prefix); })) return DType::boolean;
-  if (op.starts_with("aten.arg")) return DType::i64;
-  DType best = operands.empty() ? DType::f32 : operands.front();
-  for (const DType d : operands) {
-    const auto rank = [](DType x) { return (ttc::is_floating(x) ? 100 : x == DType::boolean ? 0 : 50) + ttc::size_of(x); };
-    if (ttc::is_floating(d) && ttc::is_floating(best) && d != best && ttc::size_of(d) == ttc::size_of(best)) best = DType::f32;
-    else if (rank(d) > rank(best)) best = d;
-  }
-  const bool divides = op.starts_with("aten.div.Tensor") || op.starts_with("aten.true_divide");
-  return !ttc::is_floating(best) && (real_scalar || divides) ? DType::f32 : best;
-}
-
 std::string alias_of(const std::string& name) {
   if (name == "aten.view.default" || name == "aten._unsafe_view.default") return "aten.reshape.default";
   if (name == "aten._softmax.default") return "aten.softmax.int";
@@ -107,17 +91,16 @@ class Binder {
     for (const DType dtype : dtypes_)
       if (dtype == DType::f64 || ttc::is_complex(dtype))
         return Reason{ReasonCode::DtypeUnsupported, "the device has no format for " + std::string(ttc::torch_name(dtype))};
-    ir::Node* const node = graph_.append(name, std::move(ir_args));
-    ir::Type type = ir::Type::unknown_tensor();
-    type.dtype = result_dtype(name, dtypes_, real_scalar_);
-    type.has_dtype = true;
-    while (node->results().size() < std::max<std::size_t>(1, schema->returns.size())) node->add_result(type);
-    if (own) return finish(*own, Lowered{.args = node->args(), .results = {}}, type.dtype);
-    return lower(*node, type.dtype);
+    ir::Node* const node = model_.graph->append(name, std::move(ir_args));
+    while (node->results().size() < std::max<std::size_t>(1, schema->returns.size())) node->add_result(ir::Type::unknown_tensor());
+    if (own) return finish(*node, *own, Lowered{.args = node->args(), .results = {}});
+    for (const auto& result : node->results()) model_.graph->add_output(result.get());
+    if (const ttc::Refusal refusal = last_resort_types(model_)) return *refusal;
+    return lower(*node);
   }
 
  private:
-  std::variant<std::shared_ptr<const BoundOperator>, Reason> lower(const ir::Node& node, DType dtype) {
+  std::variant<std::shared_ptr<const BoundOperator>, Reason> lower(const ir::Node& node) {
     std::vector<std::string> refused;
     const LowerOptions options;
     for (const auto& [record, lowering] : lowerings_of(node.op())) {
@@ -126,7 +109,7 @@ class Binder {
         refused.push_back(std::string(record->name) + ": " + reason->text());
         continue;
       }
-      auto bound = finish(*record, std::get<Lowered>(lowered), dtype);
+      auto bound = finish(node, *record, std::get<Lowered>(lowered));
       if (std::holds_alternative<std::shared_ptr<const BoundOperator>>(bound)) return bound;
       refused.push_back(std::string(record->name) + ": " + std::get<Reason>(bound).text());
     }
@@ -141,17 +124,14 @@ class Binder {
       for (const std::int64_t dim : shape_of(value)) sizes.emplace_back(dim);
       dtypes_.push_back(dtype_of(value));
       shapes_.push_back(shape_of(value));
-      return graph_.add_input(ir::Type::tensor(dtypes_.back(), std::move(sizes)), "t" + std::to_string(dtypes_.size() - 1));
+      return model_.graph->add_input(ir::Type::tensor(dtypes_.back(), std::move(sizes)), "t" + std::to_string(dtypes_.size() - 1));
     }
     if (const auto* list = value.get_if<RtValue::List>()) {
       ir::Arg::List out;
       for (const RtValue& item : *list) out.push_back(to_ir(item));
       return out;
     }
-    if (const auto* v = value.get_if<double>()) {
-      real_scalar_ = true;
-      return *v;
-    }
+    if (const auto* v = value.get_if<double>()) return *v;
     if (const auto* v = value.get_if<std::int64_t>()) return *v;
     if (const auto* v = value.get_if<bool>()) return *v;
     if (const auto* v = value.get_if<std::string>()) return *v;
@@ -198,7 +178,7 @@ class Binder {
     return {};
   }
 
-  std::variant<std::shared_ptr<const BoundOperator>, Reason> finish(const OpRecord& record, const Lowered& lowered, DType dtype) {
+  std::variant<std::shared_ptr<const BoundOperator>, Reason> finish(const ir::Node& node, const OpRecord& record, const Lowered& lowered) {
     if (!record.prepare || !record.infer) return Reason{ReasonCode::Unimplemented, std::string(record.name) + " is no kernel of its own"};
     bound_ = std::make_shared<BoundOperator>();
     OpCall& call = bound_->call_;
@@ -214,7 +194,12 @@ class Binder {
         if (bound_->operands_[i].packed) call.tensors[i] = bound_->operands_[i].packed->spec(call);
       if (record.supports)
         if (const ttc::Refusal refusal = record.supports(call)) return *refusal;
-      for (const TensorSpec& spec : record.infer(call)) bound_->results_.push_back(is_float_format(spec.dtype) || dtype == DType::boolean ? dtype : torch_dtype(spec.dtype));
+      for (const TensorSpec& spec : record.infer(call)) {
+        const std::size_t i = bound_->results_.size();
+        const std::size_t of = i < lowered.results.size() ? static_cast<std::size_t>(lowered.results[i]) : i;
+        const bool typed = of < node.results().size() && node.result(of)->type.has_dtype;
+        bound_->results_.push_back(typed ? node.result(of)->type.dtype : torch_dtype(spec.dtype));
+      }
     } catch (const ttc::Error& error) {
       return Reason{ReasonCode::Unsupported, error.what()};
     }
@@ -222,10 +207,9 @@ class Binder {
     return std::shared_ptr<const BoundOperator>(bound_);
   }
 
-  ir::Graph graph_;
+  ir::Model model_;
   std::vector<DType> dtypes_;      // of the tensors, in order
   std::vector<Shape> shapes_;
-  bool real_scalar_ = false;
   const ir::OpSchema* schema_ = nullptr;
   std::shared_ptr<BoundOperator> bound_;
 };

@@ -32,7 +32,7 @@ std::string ir_name_of(std::string_view name);
 class BoundOperator {
  public:
   // Every refusal of every lowering, joined, where no record takes the call. Nothing runs. Without LibTorch's schemas
-  // (install_torch_schemas) only tt operators are known.
+  // (install_torch_schemas) and types (install_torch_last_resort) only tt operators are.
   static std::variant<std::shared_ptr<const BoundOperator>, ttc::Reason> bind(const OperatorCall& call);
 
   const OpCall& call() const { return call_; }

@@ -144,7 +144,7 @@ TEST_CASE("table: readers while kernels come and go") {
 
 TEST_CASE("table: what nothing fills belongs to the last resort") {
   set_last_resort({[](std::string_view op) { return op == "aten::known" ? KernelImpl([](CallArgs& args) { *args.output = "torch"; }) : KernelImpl(); },
-                   [](std::string_view, const TableKey& k) { return Json{{"keys", Json::array({to_string(k.device)})}}; }});
+                   [](std::string_view, const TableKey& k) { return Json{{"keys", Json::array({to_string(k.device)})}}; }, nullptr});
   DispatchTable known("aten::known"), unknown("aten::unknown");
   set_last_resort({});
   known.add({.device = TableDevice::tt}, kernel("device"));

@@ -1,4 +1,5 @@
 // A dispatcher plug-in for the tests: sums come back doubled, products are default's, nothing else is taken.
+#include <cstdint>
 #include <cstring>
 #include <vector>
 
