@@ -43,8 +43,14 @@ std::unique_ptr<ttc::ir::Model> parse(const std::string& text) {
   return model;
 }
 
+ExecutorOptions in_mode(Mode mode) {
+  ExecutorOptions options;
+  options.mode = mode;
+  return options;
+}
+
 std::unique_ptr<Executor> plain(const std::string& text) {
-  return std::make_unique<Executor>(std::shared_ptr<const ttc::ir::Model>(parse(text)), ExecutorOptions{.mode = Mode::cpu});
+  return std::make_unique<Executor>(std::shared_ptr<const ttc::ir::Model>(parse(text)), in_mode(Mode::cpu));
 }
 
 std::unique_ptr<Executor> after_passes(const std::string& text, std::vector<std::string> passes) {
@@ -55,7 +61,7 @@ std::unique_ptr<Executor> after_passes(const std::string& text, std::vector<std:
   ttc::CompileOptions compile;
   ttc::PassContext context(*model, compile);
   ttc::run_passes(context, options);
-  return std::make_unique<Executor>(std::shared_ptr<const ttc::ir::Model>(std::move(model)), ExecutorOptions{.mode = Mode::cpu});
+  return std::make_unique<Executor>(std::shared_ptr<const ttc::ir::Model>(std::move(model)), in_mode(Mode::cpu));
 }
 
 struct Compiled {
@@ -68,8 +74,10 @@ Compiled compiled(const std::string& text, Mode mode = Mode::device, DataType ac
   ttc::CompileOptions options;
   options.activation = activation;
   Compiled out;
-  out.result = ttc::compile(*model, options, {.verify_each = true});
-  out.executor = std::make_unique<Executor>(std::shared_ptr<const ttc::ir::Model>(std::move(model)), ExecutorOptions{.mode = mode});
+  ttc::PassManagerOptions passes;
+  passes.verify_each = true;
+  out.result = ttc::compile(*model, options, passes);
+  out.executor = std::make_unique<Executor>(std::shared_ptr<const ttc::ir::Model>(std::move(model)), in_mode(mode));
   return out;
 }
 

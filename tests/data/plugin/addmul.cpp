@@ -1,4 +1,5 @@
 // A plug-in as a user writes one: an operator of his own, registered with LibTorch. custom_op.pt2 calls it.
+#include <ATen/ATen.h>
 #include <torch/library.h>
 
 namespace {
