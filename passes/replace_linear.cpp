@@ -48,7 +48,7 @@ bool run(PassContext& context) {
   bool changed = replace_ops(context, pass,
                              {"aten.linear.default", "aten.conv1d.default", "aten.conv2d.default", "aten.conv3d.default",
                               "aten.conv1d.padding", "aten.conv2d.padding", "aten.conv3d.padding", "aten.convolution.default",
-                              "aten._convolution.default", "aten.conv_transpose1d.default", "aten.conv_transpose2d.input",
+                              "aten._convolution.default", "aten._convolution_mode.default", "aten.conv_transpose1d.default", "aten.conv_transpose2d.input",
                               "aten.conv_transpose3d.input"});
   for_each_node(*context.model.graph, [&](ir::Node* node) {
     if (node->op() == "tt.linear" || node->op() == "tt.conv2d" || node->op() == "tt.conv_transpose2d") changed |= fuse_activation(context, node);

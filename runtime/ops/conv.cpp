@@ -228,7 +228,8 @@ const OpRecord conv = [] {
               {"bias", Packed::Form::arranged, bias_spec, conv_bias_rows, conv_bias_vector}};
   r.lowers = {{"aten.conv1d.default", lower},      {"aten.conv2d.default", lower},  {"aten.conv3d.default", lower},
               {"aten.conv1d.padding", lower},      {"aten.conv2d.padding", lower},  {"aten.conv3d.padding", lower},
-              {"aten.convolution.default", lower}, {"aten._convolution.default", lower}};
+              {"aten.convolution.default", lower}, {"aten._convolution.default", lower},
+              {"aten._convolution_mode.default", lower}};
   r.cases = {{"borders, bias",
               R"(graph main(%x: f32[2, 3, 9, 11] user, $w: f32[8, 3, 3, 3] parameter "w" = rand(1), $b: f32[8] parameter "b" = rand(2)) {
   %y: f32[2, 8, 9, 11] = aten.conv2d.default(%x, $w, $b, [1, 1], [1, 1])
