@@ -171,7 +171,7 @@ TEST_CASE("What is parsed piece by piece is what is parsed whole") {
     same_nodes(reader.parse(text, DocumentFormat::yaml, "f"), whole);  // from memory
   }
   for (const std::string& text : {"version: \"1.0\"\ndispatch_rules:\n" + rules + "  - {operation: [\n", "dispatch_rules:\n" + rules + "dispatch_rules:\n" + rules, "dispatch_rules:\n" + rules + " - a: 1\n",
-                                  "dispatch_rules:\n  - a: 1\n    a: 2\n", "dispatch_rules:\n  - a\n  b: 1\n"}) {
+                                  std::string("dispatch_rules:\n  - a: 1\n    a: 2\n"), std::string("dispatch_rules:\n  - a\n  b: 1\n")}) {
     INFO(text);
     std::string whole, pieces;
     try {
