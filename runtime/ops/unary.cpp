@@ -11,6 +11,7 @@
 #include <map>
 
 #include "device/sfpu.h"
+#include "ops/integers.h"
 #include "ops/rules.h"
 #include "ops/simd.h"
 #include "ops/tiles.h"
@@ -104,8 +105,12 @@ void plain(float* v, const float* p) {
 // ---- lowering
 
 // The ATen node's arguments in its own order, numbers as floats.
+// Integers are taken too: the record's limits say by which functions.
 LowerResult lower_same(const LowerContext& context) {
-  if (auto no = check_floats(context)) return *no;
+  const bool integers = is_integer(context.node.result());
+  if (auto no = integers ? check_alike(context) : check_floats(context)) return *no;
+  if (const DType dtype = context.node.result()->type.dtype; integers && dtype != DType::i64 && dtype != DType::i32)
+    return ttc::Reason{ttc::ReasonCode::DtypeUnsupported, "arithmetic of " + std::string(ttc::torch_name(dtype)) + ", which wraps"};
   Lowered out;
   for (const ttc::ir::Arg& arg : context.node.args()) {
     if (arg.value() != nullptr && !arg.value()->type.is_tensor())
@@ -365,9 +370,33 @@ Kernel prepare_exact(const OpCall& call) {
   };
 }
 
+// ---- integers
+
+// Empty where the function is not of integers.
+std::function<std::int64_t(std::int64_t)> integer_function(const OpCall& call) {
+  const std::string_view name = call.op->name;
+  if (name == "tt.neg") return [](std::int64_t x) { return -x; };
+  if (name == "tt.abs") return [](std::int64_t x) { return x < 0 ? -x : x; };
+  if (name == "tt.sign") return [](std::int64_t x) { return static_cast<std::int64_t>(x > 0) - (x < 0); };
+  if (name == "tt.relu") return [](std::int64_t x) { return std::max<std::int64_t>(x, 0); };
+  if (name == "tt.square") return [](std::int64_t x) { return x * x; };
+  if (name != "tt.clamp") return {};
+  const auto bound = [&](std::string_view which, double absent) {
+    return static_cast<std::int64_t>(std::clamp(call.has(which) ? call.number(which) : absent, -4e9, 4e9));
+  };
+  return [low = bound("min", -4e9), high = bound("max", 4e9)](std::int64_t x) { return std::min(std::max(x, low), high); };
+}
+
+ttc::Refusal supports(const OpCall& call) {
+  if (auto no = float_or_int_tiles(call)) return no;
+  if (!all_int32(call) || integer_function(call)) return std::nullopt;
+  return ttc::Reason{ttc::ReasonCode::DtypeUnsupported, "the kernel takes floats"};
+}
+
 // ---- record functions
 
 Kernel prepare(const OpCall& call, const PrepareContext& context) {
+  if (all_int32(call)) return integer_unary(call, integer_function(call));
   if (context.numerics == Numerics::exact) return prepare_exact(call);
   const Row& row = row_of(call);
   const TileFunction function = row.choose != nullptr ? row.choose(call) : row.function;
@@ -390,7 +419,13 @@ Kernel prepare(const OpCall& call, const PrepareContext& context) {
 }
 
 std::vector<RtValue> reference(Reference& aten, const OpCall& call, std::span<const RtValue> args) {
-  return aten.call(row_of(call).spellings.front().aten, as_floats(args));
+  std::vector<RtValue> in = as_floats(args);
+  if (all_int32(call)) {
+    in[0] = as_wide(in[0]);
+    for (RtValue& value : in)
+      if (const auto* number = value.get_if<double>()) value = static_cast<std::int64_t>(*number);
+  }
+  return aten.call(row_of(call).spellings.front().aten, std::move(in));
 }
 
 Cost cost(const OpCall& call) { return per_tile_cost(call, row_of(call).cycles); }
@@ -411,6 +446,15 @@ std::vector<OpCase> cases_of(const Row& row) {
   return cases;
 }
 
+void add_integer_cases(const Row& row, std::vector<OpCase>& cases) {
+  static auto* texts = new std::list<std::string>;
+  const Spelling& spelling = row.spellings.front();
+  const std::string args = row.name == "tt.clamp" ? ", min=-4, max=11" : "";
+  texts->push_back("graph main(%x: i64[3, 40] user) {\n  %a: i64[3, 40] = aten.sub.Tensor(%x, 25)\n  %y: i64[3, 40] = " +
+                   std::string(spelling.aten) + "(%a" + args + ")\n  return %y\n}\n");
+  cases.push_back({"integers", texts->back()});
+}
+
 bool register_rows() {
   static auto* records = new std::list<OpRecord>;
   for (const Row& row : rows()) {
@@ -424,12 +468,14 @@ bool register_rows() {
         record.lowers.push_back({spelling.aten, spelling.lower});
     }
     record.infer = same_as_x;
-    record.supports = float_tiles;
+    record.operands = {{"x", OperandKind::any}};
+    record.supports = supports;
     record.prepare = prepare;
     record.reference = reference;
     record.cost = cost;
     record.tolerance = {.pcc = 0.9999};
     record.cases = cases_of(row);
+    if (row.name == "tt.abs" || row.name == "tt.clamp") add_integer_cases(row, record.cases);
     records->push_back(std::move(record));
     register_op(records->back());
   }
