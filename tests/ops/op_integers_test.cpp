@@ -4,6 +4,7 @@
 
 #include "cpu_op.h"
 #include "harness.h"
+#include "ir/op_schema.h"
 #include "tests/catch.h"
 
 using namespace ttrt;
@@ -15,13 +16,13 @@ Device& device() {
   static const std::shared_ptr<Device> shared = [] {
     install_torch_schemas();
     // Other files of this executable have devices of their own.
-    for (int slot = 0;; ++slot) {
+    for (int slot = pcie_slots - 1;; --slot) {
       try {
         auto made = create_device(Arch::wormhole, slot);
         initialize_device(*made);
         return made;
       } catch (const ttc::Error&) {
-        if (slot + 1 >= pcie_slots) throw;
+        if (slot == 0) throw;
       }
     }
   }();
@@ -55,6 +56,18 @@ std::vector<std::int64_t> run(std::string_view name, std::vector<DeviceTensor> i
     call.tensors.push_back(in[i].spec);
   }
   call.args.insert(call.args.end(), literals.begin(), literals.end());
+  const auto* schema = ttc::ir::find_schema(name);
+  for (std::size_t i = call.args.size(); i < schema->args.size(); ++i) {
+    const ttc::ir::Arg value = schema->args[i].default_value.value_or(ttc::ir::Arg());
+    if (const auto* text = value.get_if<std::string>())
+      call.args.emplace_back(*text);
+    else if (const auto* flag = value.get_if<bool>())
+      call.args.emplace_back(*flag);
+    else if (const auto number = value.number())
+      call.args.emplace_back(*number);
+    else
+      call.args.emplace_back();
+  }
   const std::vector<const DeviceTensor*> none(in.size(), nullptr);
   const Kernel kernel = call.op->prepare(call, {.numerics = Numerics::exact, .constants = none});
   REQUIRE(kernel);

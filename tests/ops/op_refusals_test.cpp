@@ -114,21 +114,11 @@ constexpr Refused refused[] = {
   return %y
 })",
      ReasonCode::RankUnsupported, "query"},
-    {R"(graph main(%x: f32[3, 40] user) {
-  %y: f32[5, 40] = aten.pad.default(%x, [0, 0, 1, 1], mode="replicate")
-  return %y
-})",
-     ReasonCode::Unsupported, "replicate"},
     {R"(graph main(%a: f32[40] user, %b: f32[40] user) {
   %y: f32[] = aten.matmul.default(%a, %b)
   return %y
 })",
      ReasonCode::RankUnsupported, "vector"},
-    {R"(graph main(%i: i64[3] user, %w: f32[50, 40] user) {
-  %y: f32[3, 40] = aten.embedding.default(%w, %i)
-  return %y
-})",
-     ReasonCode::NonConstantWeight, "table"},
     {R"(graph main(%x: f32[s0, 40] user) {
   %a: f32[2, 40], %b: f32[2, 40] = aten.chunk.default(%x, 2)
   return %a
