@@ -234,7 +234,7 @@ class Call {
     }
     const std::vector<char> planned(program_->slots.size(), 0);
     std::map<int, FallbackFailure> failures;
-    const StepContext context{.device = &device(), .numerics = numerics(), .packed = &packed_, .program = program_.get(), .planned = &planned, .failures = &failures};
+    const StepContext context{.device = &device(), .numerics = numerics(), .packed = &packed_, .program = program_.get(), .planned = &planned, .failures = &failures, .profile = &device().profile()};
     auto& step = steps_[shape_key(args)];
     if (!step) step = std::make_unique<DeviceStep>();
     step->run(instruction, frame, context);
