@@ -13,6 +13,7 @@
 #include "device/arch.h"
 #include "device_step.h"
 #include "executor.h"
+#include "kernel_choice.h"
 #include "ir/op_schema.h"
 #include "support/error.h"
 #include "torch_bridge.h"
@@ -234,7 +235,8 @@ class Call {
     }
     const std::vector<char> planned(program_->slots.size(), 0);
     std::map<int, FallbackFailure> failures;
-    const StepContext context{.device = &device(), .numerics = numerics(), .packed = &packed_, .program = program_.get(), .planned = &planned, .failures = &failures, .profile = &device().profile()};
+    static KernelChooser chooser;   // the default dispatcher, bound statically
+    const StepContext context{.device = &device(), .numerics = numerics(), .packed = &packed_, .program = program_.get(), .planned = &planned, .failures = &failures, .chooser = &chooser, .profile = &device().profile()};
     auto& step = steps_[shape_key(args)];
     if (!step) step = std::make_unique<DeviceStep>();
     step->run(instruction, frame, context);
