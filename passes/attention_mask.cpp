@@ -30,8 +30,10 @@ double element(const ir::Weight& weight, std::int64_t index) {
       std::memcpy(&bits, at, sizeof bits);
       return ttrt::bf16_to_f32(bits);
     }
-    case DType::boolean: return static_cast<std::uint8_t>(*at) ? 0 : -std::numeric_limits<double>::infinity();
-    default: return 1;   // neither 0 nor a masking number: other
+    case DType::boolean:
+      return static_cast<std::uint8_t>(*at) ? 0 : -std::numeric_limits<double>::infinity();
+    default:
+      return 1;  // neither 0 nor a masking number: other
   }
 }
 
@@ -76,11 +78,14 @@ ir::Value* boolean_behind(const ir::Model& model, ir::Value* value, double& numb
 // The other side of a conjunction with something that always holds; nullptr for everything else.
 ir::Value* without_true(match::IndexForms& forms, ir::Value* value, std::vector<ir::Node*>& nodes) {
   ir::Node* node = value->def();
-  const bool both = node && (node->op() == "aten.__and__.Tensor" || node->op() == "aten.bitwise_and.Tensor" || node->op() == "aten.logical_and.default");
+  const bool both = node && (node->op() == "aten.__and__.Tensor" || node->op() == "aten.bitwise_and.Tensor" ||
+                             node->op() == "aten.logical_and.default");
   if (!both || !node->operand(0) || !node->operand(1)) return nullptr;
   for (std::size_t i = 0; i < 2; ++i) {
     ir::Value* rest = node->operand(1 - i);
-    if (!forms.always_true(node->operand(i)) || rest->type.dtype != DType::boolean || rest->type.rank() != value->type.rank()) continue;
+    if (!forms.always_true(node->operand(i)) || rest->type.dtype != DType::boolean ||
+        rest->type.rank() != value->type.rank())
+      continue;
     nodes.push_back(node);
     if (node->operand(i)->def()) nodes.push_back(node->operand(i)->def());
     return rest;
@@ -96,7 +101,8 @@ ir::Value* insert(ir::Node* before, std::string op, std::vector<ir::Arg> args, i
 }
 
 ir::Value* invert(ir::Node* before, ir::Value* mask) {
-  if (mask->def() && (mask->def()->op() == "aten.logical_not.default" || mask->def()->op() == "aten.bitwise_not.default"))
+  if (mask->def() &&
+      (mask->def()->op() == "aten.logical_not.default" || mask->def()->op() == "aten.bitwise_not.default"))
     return mask->def()->operand(0);
   return insert(before, "aten.logical_not.default", {mask}, mask->type);
 }
@@ -174,18 +180,24 @@ AttentionMask combine_masks(ir::Model& model, ir::Node* before, const std::vecto
   ir::Value* additive = nullptr;
   bool causal = false;
   const auto both = [&](ir::Value*& all, ir::Value* mask) {
-    all = all ? insert(before, "aten.logical_and.default", {all, mask}, broadcast(all->type, mask->type, DType::boolean)) : mask;
+    all =
+        all ? insert(before, "aten.logical_and.default", {all, mask}, broadcast(all->type, mask->type, DType::boolean))
+            : mask;
   };
   const auto plus = [&](ir::Value* mask) {
-    additive = additive ? insert(before, "aten.add.Tensor", {additive, mask}, broadcast(additive->type, mask->type, additive->type.dtype)) : mask;
+    additive = additive ? insert(before, "aten.add.Tensor", {additive, mask},
+                                 broadcast(additive->type, mask->type, additive->type.dtype))
+                        : mask;
   };
   const bool alone = added.size() + kept.size() + filled.size() == 1;
   const auto take = [&](ir::Value* mask, std::optional<double> number) {
     std::vector<ir::Node*> unneeded;
     AttentionMask simple = simplify_mask(model, mask, unneeded);
     // ATen takes a mask or is_causal, not both.
-    if (simple.causal && !alone) simple = {.value = mask};
-    else nodes.insert(nodes.end(), unneeded.begin(), unneeded.end());
+    if (simple.causal && !alone)
+      simple = {.value = mask};
+    else
+      nodes.insert(nodes.end(), unneeded.begin(), unneeded.end());
     causal |= simple.causal;
     if (!simple.value) return;
     const double closed = number.value_or(simple.closed);

@@ -73,7 +73,8 @@ Result expand(const Node& node) {
   if (op == "aten.fill.Tensor") {
     const auto sizes = literal_sizes(node.result()->type, false);
     const ir::Value* value = node.operand(1);
-    const bool same = value && value->type.is_tensor() && value->type.has_dtype && node.result()->type.has_dtype && value->type.dtype == node.result()->type.dtype;
+    const bool same = value && value->type.is_tensor() && value->type.has_dtype && node.result()->type.has_dtype &&
+                      value->type.dtype == node.result()->type.dtype;
     return sizes && same ? Result(Spelling{"aten.expand.default", {node.arg(1), *sizes}}) : Result();
   }
   if (!sized && op != "aten.expand_as.default" && op != "aten.expand.default") return {};

@@ -60,8 +60,8 @@ class Canonicalizer {
 
   bool rewrite(Node* node) {
     if (std::find(checks.begin(), checks.end(), node->op()) != checks.end()) return drop_check(node);
-    return known_integer(node) || identity(node) || cast_back(node) || copied(node) || without_empty(node) || merge_reshapes(node) ||
-           merge_permutations(node) || respell(node);
+    return known_integer(node) || identity(node) || cast_back(node) || copied(node) || without_empty(node) ||
+           merge_reshapes(node) || merge_permutations(node) || respell(node);
   }
 
   bool drop_check(Node* node) {
@@ -151,7 +151,8 @@ class Canonicalizer {
 
   // cat of tensors of which some are known to be empty: they add nothing, and an old rule lets them have any rank.
   bool without_empty(Node* node) {
-    if (node->op() != "aten.cat.default" || keep_copies_ || !node->arg(0).list() || !node->result()->type.has_dtype) return false;
+    if (node->op() != "aten.cat.default" || keep_copies_ || !node->arg(0).list() || !node->result()->type.has_dtype)
+      return false;
     const auto is_empty = [](const Arg& item) {
       const Value* value = item.value();
       if (!value || !value->type.has_shape) return false;
@@ -163,7 +164,8 @@ class Canonicalizer {
     for (const Arg& item : *node->arg(0).list()) {
       if (is_empty(item)) continue;
       left.push_back(item);
-      typed = typed || (item.value() && item.value()->type.has_dtype && item.value()->type.dtype == node->result()->type.dtype);
+      typed = typed ||
+              (item.value() && item.value()->type.has_dtype && item.value()->type.dtype == node->result()->type.dtype);
     }
     if (left.empty() || !typed || left.size() == node->arg(0).list()->size()) return false;
     if (left.size() == 1) return forward("cat with nothing", node, left[0].value());

@@ -12,7 +12,9 @@ constexpr std::string_view pass = "close-regions";
 
 int reads_argument(const ir::Node& node) {
   if (node.op() == "higher_order.map_impl") return 2;
-  return node.op() == "higher_order.cond" || node.op() == "higher_order.while_loop" || node.op() == "higher_order.scan" ? 3 : -1;
+  return node.op() == "higher_order.cond" || node.op() == "higher_order.while_loop" || node.op() == "higher_order.scan"
+             ? 3
+             : -1;
 }
 
 void collect(const ir::Graph& graph, std::set<const ir::Value*>& inside, std::vector<ir::Value*>& used) {
@@ -42,7 +44,8 @@ void rename_uses(ir::Graph& graph, ir::Value* from, ir::Value* to) {
     node->replace_uses_of(from, to);
     for (const auto& region : node->regions()) rename_uses(*region, from, to);
   }
-  for (std::size_t i = 0; i < graph.outputs().size(); ++i) graph.set_output(i, renamed(graph.outputs()[i].arg, from, to));
+  for (std::size_t i = 0; i < graph.outputs().size(); ++i)
+    graph.set_output(i, renamed(graph.outputs()[i].arg, from, to));
 }
 
 bool close(PassContext& context, ir::Node* node) {
@@ -86,4 +89,5 @@ bool run(PassContext& context) { return graph(context, *context.model.graph); }
 }  // namespace
 }  // namespace ttc
 
-TTC_REGISTER_PASS({"close-regions", "Make outer values that regions of cond, while_loop, map and scan use operands again", ttc::run});
+TTC_REGISTER_PASS({"close-regions",
+                   "Make outer values that regions of cond, while_loop, map and scan use operands again", ttc::run});

@@ -13,7 +13,8 @@ std::vector<int> erase_unused(const std::vector<ir::Node*>& candidates) {
     erased = false;
     for (ir::Node*& node : left) {
       if (!node) continue;
-      const bool used = std::any_of(node->results().begin(), node->results().end(), [](const auto& r) { return r->has_uses(); });
+      const bool used =
+          std::any_of(node->results().begin(), node->results().end(), [](const auto& r) { return r->has_uses(); });
       if (used) continue;
       origins.insert(origins.end(), node->origins.begin(), node->origins.end());
       node->graph()->erase(node);
@@ -90,12 +91,14 @@ ir::Arg size_argument(ir::Node* before, const ir::SymExpr& size) {
   for (const auto& node : before->graph()->nodes()) {
     if (node.get() == before) break;
     for (const auto& result : node->results())
-      if (result->type.kind == ir::TypeKind::integer && result->type.sym && *result->type.sym == size) return result.get();
+      if (result->type.kind == ir::TypeKind::integer && result->type.sym && *result->type.sym == size)
+        return result.get();
   }
   for (const ir::GraphInput& input : before->graph()->inputs())
     for (std::size_t dim = 0; dim < input.value->type.sizes.size(); ++dim) {
       if (!(input.value->type.sizes[dim] == size)) continue;
-      ir::Node* node = before->graph()->insert_before(before, "aten.sym_size.int", {input.value.get(), static_cast<std::int64_t>(dim)});
+      ir::Node* node = before->graph()->insert_before(before, "aten.sym_size.int",
+                                                      {input.value.get(), static_cast<std::int64_t>(dim)});
       node->provenance = before->provenance;
       return node->add_result(ir::Type::integer(size));
     }

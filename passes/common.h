@@ -28,8 +28,8 @@ void merge_origins(ir::Node& into, const std::vector<int>& origins);
 // changed the graph; it may erase the node it is given and nodes before it.
 bool rewrite_all(PassContext& context, bool (*rewrite)(PassContext&, ir::Node*));
 
-// Calls f on every node of the graph and of its regions, those of a region before the node they belong to; f may erase or
-// replace the node it is given.
+// Calls f on every node of the graph and of its regions, those of a region before the node they belong to; f may erase
+// or replace the node it is given.
 void for_each_node(ir::Graph& graph, const std::function<void(ir::Node*)>& f);
 
 // An integer equal to `size` for a node before `before`: a number, one the graph has already, or the size of an input,

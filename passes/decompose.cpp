@@ -48,16 +48,19 @@ std::vector<ir::Value*> Decomposer::split(ir::Value* x, int dim, std::int64_t pa
   ir::Type type = x->type;
   type.sizes[static_cast<std::size_t>(dim)] = ir::SymExpr(size);
   type.strides.clear();
-  ir::Node* node = fused_->graph()->insert_before(fused_, "aten.split_with_sizes.default",
-                                                  {x, ir::Arg::ints(std::vector<std::int64_t>(static_cast<std::size_t>(parts), size)), dim});
+  ir::Node* node = fused_->graph()->insert_before(
+      fused_, "aten.split_with_sizes.default",
+      {x, ir::Arg::ints(std::vector<std::int64_t>(static_cast<std::size_t>(parts), size)), dim});
   node->provenance = fused_->provenance;
   std::vector<ir::Value*> out;
   for (std::int64_t i = 0; i < parts; ++i) out.push_back(node->add_result(type, fused_->graph()->unique_name("split")));
   return out;
 }
 
-void finish_decomposition(PassContext& context, std::string_view pass, ir::Node* node, const std::vector<ir::Value*>& values) {
-  context.matches.push_back({std::string(pass), node->op(), {node_name(*node)}, values.at(0)->name, node->provenance->module_path});
+void finish_decomposition(PassContext& context, std::string_view pass, ir::Node* node,
+                          const std::vector<ir::Value*>& values) {
+  context.matches.push_back(
+      {std::string(pass), node->op(), {node_name(*node)}, values.at(0)->name, node->provenance->module_path});
   for (std::size_t i = 0; i < node->results().size() && i < values.size(); ++i)
     if (values[i] != nullptr) node->result(i)->replace_all_uses_with(values[i]);
   node->graph()->erase(node);

@@ -15,7 +15,9 @@ class Decomposer {
 
   ir::Value* emit(std::string op, std::vector<ir::Arg> args, ir::Type type);
   // Of the type of `like`.
-  ir::Value* emit_like(std::string op, std::vector<ir::Arg> args, const ir::Value* like) { return emit(std::move(op), std::move(args), like->type); }
+  ir::Value* emit_like(std::string op, std::vector<ir::Arg> args, const ir::Value* like) {
+    return emit(std::move(op), std::move(args), like->type);
+  }
   // x w^T + b over the last dim; `bias` may be none.
   ir::Value* linear(ir::Value* x, ir::Value* weight, const ir::Arg& bias);
   ir::Value* reshape(ir::Value* x, const std::vector<ir::SymExpr>& sizes);
@@ -29,6 +31,7 @@ class Decomposer {
 };
 
 // Puts `values` in the place of the node's results and erases it; nullptr for results that nobody uses.
-void finish_decomposition(PassContext& context, std::string_view pass, ir::Node* node, const std::vector<ir::Value*>& values);
+void finish_decomposition(PassContext& context, std::string_view pass, ir::Node* node,
+                          const std::vector<ir::Value*>& values);
 
 }  // namespace ttc

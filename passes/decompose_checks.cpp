@@ -12,12 +12,14 @@ constexpr std::string_view pass = "decompose-checks";
 bool decompose(PassContext& context, ir::Node* node) {
   if (node->op() != "aten.isfinite.default") return false;
   ir::Value* x = node->operand(0);
-  if (!x || !x->type.is_tensor() || !x->type.has_dtype || !is_floating(x->type.dtype) || !context.allow_rewrite()) return false;
+  if (!x || !x->type.is_tensor() || !x->type.has_dtype || !is_floating(x->type.dtype) || !context.allow_rewrite())
+    return false;
   Decomposer make(node);
   ir::Type mask = x->type;
   mask.dtype = DType::boolean;
   ir::Value* size = make.emit_like("aten.abs.default", {x}, x);
-  finish_decomposition(context, pass, node, {make.emit("aten.lt.Scalar", {size, std::numeric_limits<double>::infinity()}, mask)});
+  finish_decomposition(context, pass, node,
+                       {make.emit("aten.lt.Scalar", {size, std::numeric_limits<double>::infinity()}, mask)});
   return true;
 }
 

@@ -1,6 +1,6 @@
 // Operators that move or count by way of others: unbind, roll, glu, diff, one_hot, repeat_interleave, tril, triu, std,
-// var_mean, std_mean, and histc where it counts integers (the tokens of each expert). Each is written out only where the sizes it
-// needs are known; what is not stays one operator.
+// var_mean, std_mean, and histc where it counts integers (the tokens of each expert). Each is written out only where
+// the sizes it needs are known; what is not stays one operator.
 #include <limits>
 #include <map>
 
@@ -16,7 +16,7 @@ using ir::Node;
 using ir::SymExpr;
 using ir::Type;
 using ir::Value;
-using Values = std::vector<Value*>;   // results; empty: not decomposed
+using Values = std::vector<Value*>;  // results; empty: not decomposed
 
 std::optional<int> dim_of(const Node& node, std::string_view name, const Type& type) {
   const ir::Arg* arg = node.arg(name);
@@ -56,7 +56,8 @@ Values roll(Decomposer& d, Node* node) {
     if (size.is_number() && size.number() > 0) shift %= size.number();
     if (shift == 0) continue;
     // The last `shift` elements come first; where it is negative, the first -shift come last.
-    Value* tail = shift > 0 ? part(d, x, dim, -shift, end_of_dim, shift) : part(d, x, dim, -shift, end_of_dim, size + SymExpr(shift));
+    Value* tail = shift > 0 ? part(d, x, dim, -shift, end_of_dim, shift)
+                            : part(d, x, dim, -shift, end_of_dim, size + SymExpr(shift));
     Value* head = shift > 0 ? part(d, x, dim, 0, -shift, size + SymExpr(-shift)) : part(d, x, dim, 0, -shift, -shift);
     x = d.emit_like("aten.cat.default", {ir::Arg::List{tail, head}, dim}, x);
   }
@@ -118,7 +119,7 @@ Value* equals_counter(Decomposer& d, Value* x, std::int64_t n) {
 
 Values one_hot(Decomposer& d, Node* node) {
   const auto classes = node->arg(1).integer();
-  if (!classes || *classes < 1) return {};   // -1: as many as the largest index, which a run tells
+  if (!classes || *classes < 1) return {};  // -1: as many as the largest index, which a run tells
   Value* hit = equals_counter(d, node->operand(0), *classes);
   return {d.emit("aten.to.dtype", {hit, DType::i64}, with_dtype(hit, DType::i64))};
 }
@@ -129,7 +130,9 @@ Values histc(Decomposer& d, Node* node) {
   const auto low = node->arg(2).number(), high = node->arg(3).number();
   const Node* cast = node->operand(0)->def();
   if (!bins || *bins < 2 || low != 0.0 || high != static_cast<double>(*bins - 1)) return {};
-  if (!cast || cast->op() != "aten.to.dtype" || !is_integral(cast->operand(0)->type.dtype) || cast->operand(0)->type.rank() != 1) return {};
+  if (!cast || cast->op() != "aten.to.dtype" || !is_integral(cast->operand(0)->type.dtype) ||
+      cast->operand(0)->type.rank() != 1)
+    return {};
   Value* hit = equals_counter(d, cast->operand(0), *bins);
   Value* counts = d.emit("aten.sum.dim_IntList", {hit, ir::Arg::ints({0})}, with_dtype(node->result(), DType::i64));
   return {d.emit_like("aten.to.dtype", {counts, node->result()->type.dtype}, node->result())};
@@ -141,7 +144,9 @@ Values cumsum(Decomposer& d, Node* node) {
   const DType dtype = node->result()->type.dtype;
   if (!is_integral(dtype) || !cast || cast->op() != "aten.to.dtype" || !cast->operand(0)->def()) return {};
   const Node* sum = cast->operand(0)->def();
-  if (!is_floating(cast->result()->type.dtype) || sum->op() != "aten.sum.dim_IntList" || sum->operand(0)->type.dtype != DType::boolean) return {};
+  if (!is_floating(cast->result()->type.dtype) || sum->op() != "aten.sum.dim_IntList" ||
+      sum->operand(0)->type.dtype != DType::boolean)
+    return {};
   Value* counts = cast->operand(0);
   Value* running = d.emit_like("aten.cumsum.default", {counts, node->arg(1)}, counts);
   return {dtype == DType::i64 ? running : d.emit_like("aten.to.dtype", {running, dtype}, node->result())};
@@ -214,7 +219,8 @@ Values decompose(Decomposer& d, Node* node) {
   if (op == "aten.repeat_interleave.self_int") return repeat_interleave(d, node);
   if (op == "aten.tril.default" || op == "aten.triu.default") return triangle(d, node, op == "aten.tril.default");
   if (op == "aten.std.correction") return spread(d, node, true, false);
-  if (op == "aten.var_mean.correction" || op == "aten.std_mean.correction") return spread(d, node, op == "aten.std_mean.correction", true);
+  if (op == "aten.var_mean.correction" || op == "aten.std_mean.correction")
+    return spread(d, node, op == "aten.std_mean.correction", true);
   return {};
 }
 
@@ -242,4 +248,7 @@ bool run(PassContext& context) {
 }  // namespace
 }  // namespace ttc
 
-TTC_REGISTER_PASS({"decompose-moves", "Write out unbind, roll, glu, diff, one_hot, triangles, spreads and counts as the operators they are made of", ttc::run});
+TTC_REGISTER_PASS(
+    {"decompose-moves",
+     "Write out unbind, roll, glu, diff, one_hot, triangles, spreads and counts as the operators they are made of",
+     ttc::run});

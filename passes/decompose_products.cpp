@@ -18,17 +18,21 @@ using ir::Value;
 // ---- einsum
 
 struct Equation {
-  std::string left, right, out;   // one letter per dim; "..." is spelled out with capitals
+  std::string left, right, out;  // one letter per dim; "..." is spelled out with capitals
 };
 
 // nullopt: not two operands, a letter twice in one of them, or no output named.
 std::optional<Equation> parse(std::string text, int left_rank, int right_rank) {
   text.erase(std::remove(text.begin(), text.end(), ' '), text.end());
   const std::size_t comma = text.find(','), arrow = text.find("->");
-  if (comma == std::string::npos || arrow == std::string::npos || comma > arrow || text.find(',', comma + 1) != std::string::npos) return std::nullopt;
+  if (comma == std::string::npos || arrow == std::string::npos || comma > arrow ||
+      text.find(',', comma + 1) != std::string::npos)
+    return std::nullopt;
   Equation e{text.substr(0, comma), text.substr(comma + 1, arrow - comma - 1), text.substr(arrow + 2)};
   int widest = 0;
-  const auto hidden = [](const std::string& term, int rank) { return term.find("...") == std::string::npos ? 0 : rank - static_cast<int>(term.size()) + 3; };
+  const auto hidden = [](const std::string& term, int rank) {
+    return term.find("...") == std::string::npos ? 0 : rank - static_cast<int>(term.size()) + 3;
+  };
   for (const int n : {hidden(e.left, left_rank), hidden(e.right, right_rank)}) widest = std::max(widest, n);
   if (widest < 0 || widest > 20) return std::nullopt;
   const auto spell = [&](std::string& term, int dims) {
@@ -43,8 +47,10 @@ std::optional<Equation> parse(std::string text, int left_rank, int right_rank) {
   spell(e.out, widest);
   for (const std::string* term : {&e.left, &e.right, &e.out})
     for (const char c : *term)
-      if (!std::isalpha(static_cast<unsigned char>(c)) || std::count(term->begin(), term->end(), c) != 1) return std::nullopt;
-  if (static_cast<int>(e.left.size()) != left_rank || static_cast<int>(e.right.size()) != right_rank) return std::nullopt;
+      if (!std::isalpha(static_cast<unsigned char>(c)) || std::count(term->begin(), term->end(), c) != 1)
+        return std::nullopt;
+  if (static_cast<int>(e.left.size()) != left_rank || static_cast<int>(e.right.size()) != right_rank)
+    return std::nullopt;
   return e;
 }
 
@@ -100,10 +106,14 @@ Value* einsum(Decomposer& d, Node* node) {
   const auto e = parse(*text, a->type.rank(), b->type.rank());
   if (!e) return nullptr;
   std::string batch, left, right, inner;
-  for (const char c : e->out) (has(e->left, c) && has(e->right, c) ? batch : has(e->left, c) ? (std::isupper(static_cast<unsigned char>(c)) ? batch : left) : std::isupper(static_cast<unsigned char>(c)) ? batch : right) += c;
+  for (const char c : e->out)
+    (has(e->left, c) && has(e->right, c)           ? batch
+     : has(e->left, c)                             ? (std::isupper(static_cast<unsigned char>(c)) ? batch : left)
+     : std::isupper(static_cast<unsigned char>(c)) ? batch
+                                                   : right) += c;
   for (const char c : e->left) {
     if (has(e->out, c)) continue;
-    if (!has(e->right, c)) return nullptr;   // summed in one operand only
+    if (!has(e->right, c)) return nullptr;  // summed in one operand only
     inner += c;
   }
   for (const char c : e->right)
@@ -116,9 +126,10 @@ Value* einsum(Decomposer& d, Node* node) {
   bool good = true;
   Value* x = merged(d, node, arranged(d, a, e->left, batch + left + inner), inner.size(), good);
   Value* y = merged(d, node, arranged(d, b, e->right, batch + right + inner), inner.size(), good);
-  const auto rows = [&](Value* value, std::size_t letters) {   // [batch, letters..., inner] -> [batch, rows, inner]
+  const auto rows = [&](Value* value, std::size_t letters) {  // [batch, letters..., inner] -> [batch, rows, inner]
     if (letters == 1) return value;
-    std::vector<SymExpr> sizes(value->type.sizes.begin(), value->type.sizes.begin() + static_cast<std::ptrdiff_t>(batch.size()));
+    std::vector<SymExpr> sizes(value->type.sizes.begin(),
+                               value->type.sizes.begin() + static_cast<std::ptrdiff_t>(batch.size()));
     SymExpr product = 1;
     for (std::size_t i = 0; i < letters; ++i) product = product * value->type.sizes[batch.size() + i];
     sizes.push_back(product);
@@ -179,7 +190,8 @@ Value* decompose(Decomposer& d, Node* node) {
   if (op == "aten.baddbmm.default") return sum_of_product(d, node, "aten.bmm.default", false);
   if (op == "aten.addbmm.default") return sum_of_product(d, node, "aten.bmm.default", true);
   // With a constant matrix it is a linear layer, which raise-linear knows.
-  if (op == "aten.addmm.default" && !ir::is_weight(node->operand(2)) && !(node->operand(2)->def() && match::permutation(*node->operand(2)->def())))
+  if (op == "aten.addmm.default" && !ir::is_weight(node->operand(2)) &&
+      !(node->operand(2)->def() && match::permutation(*node->operand(2)->def())))
     return sum_of_product(d, node, "aten.mm.default", false);
   return nullptr;
 }
@@ -195,7 +207,9 @@ bool run(PassContext& context) {
   bool changed = false;
   for_each_node(*context.model.graph, [&](Node* node) {
     const std::string& op = node->op();
-    if (op != "aten.einsum.default" && op != "aten.baddbmm.default" && op != "aten.addbmm.default" && op != "aten.addmm.default") return;
+    if (op != "aten.einsum.default" && op != "aten.baddbmm.default" && op != "aten.addbmm.default" &&
+        op != "aten.addmm.default")
+      return;
     if (!known(*node) || !context.allow_rewrite()) return;
     Decomposer d(node);
     Value* made = decompose(d, node);
@@ -209,4 +223,5 @@ bool run(PassContext& context) {
 }  // namespace
 }  // namespace ttc
 
-TTC_REGISTER_PASS({"decompose-products", "Write out einsum and sums of computed products as matrix products", ttc::run});
+TTC_REGISTER_PASS({"decompose-products", "Write out einsum and sums of computed products as matrix products",
+                   ttc::run});

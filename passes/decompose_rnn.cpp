@@ -1,6 +1,6 @@
 // LSTM, GRU and plain recurrent networks over a sequence of known length, and their cells, written out as linear layers
-// and element-wise functions. What the inputs contribute is one matrix product for all steps; a step then has one of its
-// own, with the state. Gates are in PyTorch's order: i f g o of an LSTM, r z n of a GRU (torch.nn documentation).
+// and element-wise functions. What the inputs contribute is one matrix product for all steps; a step then has one of
+// its own, with the state. Gates are in PyTorch's order: i f g o of an LSTM, r z n of a GRU (torch.nn documentation).
 #include "decompose.h"
 #include "formats/shape_prop.h"
 
@@ -44,13 +44,15 @@ class Cell {
     if (kind_ == Kind::tanh) return {function("tanh", sum), nullptr};
     if (kind_ == Kind::relu) return {function("relu", sum), nullptr};
     const auto gate = make_.split(sum, sum->type.rank() - 1, 4);
-    Value* c = add(mul(function("sigmoid", gate[1]), state.c), mul(function("sigmoid", gate[0]), function("tanh", gate[2])));
+    Value* c =
+        add(mul(function("sigmoid", gate[1]), state.c), mul(function("sigmoid", gate[0]), function("tanh", gate[2])));
     return {mul(function("sigmoid", gate[3]), function("tanh", c)), c};
   }
 
  private:
   State gru(Value* given, Value* recurrent, const State& state) {
-    const auto x = make_.split(given, given->type.rank() - 1, 3), h = make_.split(recurrent, recurrent->type.rank() - 1, 3);
+    const auto x = make_.split(given, given->type.rank() - 1, 3),
+               h = make_.split(recurrent, recurrent->type.rank() - 1, 3);
     Value *r = function("sigmoid", add(x[0], h[0])), *z = function("sigmoid", add(x[1], h[1]));
     Value* n = function("tanh", add(x[2], mul(r, h[2])));
     // (1 - z) n + z h = n + z (h - n)
@@ -91,13 +93,17 @@ bool cell(PassContext& context, Node* node, Kind kind) {
     state = {(*items)[0].value(), (*items)[1].value()};
   else
     state = {node->operand(1), nullptr};
-  const Weights weights{.input = node->operand(2), .state = node->operand(3), .input_bias = node->arg(4), .state_bias = node->arg(5)};
-  if (!typed(node->operand(0)) || !typed(state.h) || !typed(weights.input) || !typed(weights.state) || (kind == Kind::lstm && !typed(state.c)))
+  const Weights weights{
+      .input = node->operand(2), .state = node->operand(3), .input_bias = node->arg(4), .state_bias = node->arg(5)};
+  if (!typed(node->operand(0)) || !typed(state.h) || !typed(weights.input) || !typed(weights.state) ||
+      (kind == Kind::lstm && !typed(state.c)))
     return reject(context, *node, ReasonCode::DynamicShape, "the shapes of its operands are not known");
-  if (!weights.state->type.is_static()) return reject(context, *node, ReasonCode::DynamicShape, "the number of its gates is not known");
+  if (!weights.state->type.is_static())
+    return reject(context, *node, ReasonCode::DynamicShape, "the number of its gates is not known");
   if (!context.allow_rewrite()) return false;
   Decomposer make(node);
-  const State next = Cell(make, kind).step(make.linear(node->operand(0), weights.input, weights.input_bias), state, weights);
+  const State next =
+      Cell(make, kind).step(make.linear(node->operand(0), weights.input, weights.input_bias), state, weights);
   finish_decomposition(context, pass, node, {next.h, next.c});
   return true;
 }
@@ -107,8 +113,8 @@ bool cell(PassContext& context, Node* node, Kind kind) {
 struct Network {
   Kind kind = Kind::lstm;
   Value* x = nullptr;
-  State start;                        // [layers * directions, batch, hidden], or [layers * directions, hidden]
-  std::vector<Weights> weights;       // layer 0 forwards, layer 0 backwards, layer 1 ...
+  State start;                   // [layers * directions, batch, hidden], or [layers * directions, hidden]
+  std::vector<Weights> weights;  // layer 0 forwards, layer 0 backwards, layer 1 ...
   std::int64_t layers = 0, directions = 1, steps = 0;
   bool batch_first = false;
 };
@@ -122,30 +128,40 @@ std::variant<Network, Reason> network_of(const Node& node, Kind kind) {
   } else {
     n.start.h = node.operand(1);
   }
-  const auto biases = node.arg(3).boolean(), train = node.arg(6).boolean(), both = node.arg(7).boolean(), batch_first = node.arg(8).boolean();
+  const auto biases = node.arg(3).boolean(), train = node.arg(6).boolean(), both = node.arg(7).boolean(),
+             batch_first = node.arg(8).boolean();
   const auto layers = node.arg(4).integer();
   const auto dropout = node.arg(5).number();
   const Arg::List* params = node.arg(2).list();
-  if (!biases || !layers || !train || !both || !batch_first || !params) return Reason{ReasonCode::Unsupported, "its settings are not literals"};
-  if (*train && dropout.value_or(1) > 0) return Reason{ReasonCode::Unsupported, "dropout between layers while training"};
+  if (!biases || !layers || !train || !both || !batch_first || !params)
+    return Reason{ReasonCode::Unsupported, "its settings are not literals"};
+  if (*train && dropout.value_or(1) > 0)
+    return Reason{ReasonCode::Unsupported, "dropout between layers while training"};
   n.layers = *layers, n.directions = *both ? 2 : 1, n.batch_first = *batch_first;
   const auto each = static_cast<std::size_t>(*biases ? 4 : 2);
-  if (n.layers < 1 || n.layers > max_steps || params->size() != each * static_cast<std::size_t>(n.layers * n.directions))
+  if (n.layers < 1 || n.layers > max_steps ||
+      params->size() != each * static_cast<std::size_t>(n.layers * n.directions))
     return Reason{ReasonCode::Unsupported, "a projection of the hidden state (proj_size)"};
   for (std::size_t i = 0; i < params->size(); i += each) {
     Weights w{.input = (*params)[i].value(), .state = (*params)[i + 1].value(), .input_bias = {}, .state_bias = {}};
     if (*biases) w.input_bias = (*params)[i + 2], w.state_bias = (*params)[i + 3];
-    if (!typed(w.input) || !typed(w.state) || !w.input->type.is_static() || !w.state->type.is_static()) return Reason{ReasonCode::DynamicShape, "the shapes of its weights are not known"};
-    if (w.state->type.dim(0) != gates(kind) * w.state->type.dim(1).value_or(0)) return Reason{ReasonCode::Unsupported, "a projection of the hidden state (proj_size)"};
+    if (!typed(w.input) || !typed(w.state) || !w.input->type.is_static() || !w.state->type.is_static())
+      return Reason{ReasonCode::DynamicShape, "the shapes of its weights are not known"};
+    if (w.state->type.dim(0) != gates(kind) * w.state->type.dim(1).value_or(0))
+      return Reason{ReasonCode::Unsupported, "a projection of the hidden state (proj_size)"};
     n.weights.push_back(w);
   }
-  if (!typed(n.x) || !typed(n.start.h) || (kind == Kind::lstm && !typed(n.start.c))) return Reason{ReasonCode::DynamicShape, "the shapes of its operands are not known"};
-  if (n.x->type.rank() != 3 || n.start.h->type.rank() != 3) return Reason{ReasonCode::RankUnsupported, "a sequence without a batch dim"};
+  if (!typed(n.x) || !typed(n.start.h) || (kind == Kind::lstm && !typed(n.start.c)))
+    return Reason{ReasonCode::DynamicShape, "the shapes of its operands are not known"};
+  if (n.x->type.rank() != 3 || n.start.h->type.rank() != 3)
+    return Reason{ReasonCode::RankUnsupported, "a sequence without a batch dim"};
   const auto steps = n.x->type.dim(n.batch_first ? 1 : 0);
   if (!steps) return Reason{ReasonCode::DynamicShape, "the number of time steps is known at run time only"};
   n.steps = *steps;
   if (n.steps < 1 || n.steps > max_steps / (n.layers * n.directions))
-    return Reason{ReasonCode::Unsupported, std::to_string(n.steps) + " time steps of " + std::to_string(n.layers * n.directions) + " layers and directions; up to " + std::to_string(max_steps) + " in all are written out"};
+    return Reason{ReasonCode::Unsupported,
+                  std::to_string(n.steps) + " time steps of " + std::to_string(n.layers * n.directions) +
+                      " layers and directions; up to " + std::to_string(max_steps) + " in all are written out"};
   return n;
 }
 
@@ -157,7 +173,8 @@ class Sequence {
     Value* x = n_.batch_first ? make_.transpose(n_.x, 0, 1) : n_.x;
     for (std::int64_t layer = 0; layer < n_.layers; ++layer) {
       std::vector<Value*> outputs;
-      for (std::int64_t d = 0; d < n_.directions; ++d) outputs.push_back(direction(x, layer * n_.directions + d, d == 1));
+      for (std::int64_t d = 0; d < n_.directions; ++d)
+        outputs.push_back(direction(x, layer * n_.directions + d, d == 1));
       x = outputs.size() == 1 ? outputs[0] : join(outputs, 2);
     }
     Value* h = join(last_h_, 0);
@@ -219,7 +236,8 @@ bool run(PassContext& context) {
       changed = cell(context, node, *kind) || changed;
     } else if (const auto many = sequence_kind(node->op()); many && node->args().size() == 9) {
       changed = sequence(context, node, *many) || changed;
-    } else if (node->op() == "aten.lstm.data" || node->op() == "aten.gru.data" || node->op() == "aten.rnn_tanh.data" || node->op() == "aten.rnn_relu.data") {
+    } else if (node->op() == "aten.lstm.data" || node->op() == "aten.gru.data" || node->op() == "aten.rnn_tanh.data" ||
+               node->op() == "aten.rnn_relu.data") {
       reject(context, *node, ReasonCode::Unsupported, "a packed sequence: the batch shrinks from step to step");
     }
   });
@@ -229,4 +247,5 @@ bool run(PassContext& context) {
 }  // namespace
 }  // namespace ttc
 
-TTC_REGISTER_PASS({"decompose-rnn", "Write out recurrent layers and cells as linear layers and element-wise functions", ttc::run});
+TTC_REGISTER_PASS({"decompose-rnn", "Write out recurrent layers and cells as linear layers and element-wise functions",
+                   ttc::run});

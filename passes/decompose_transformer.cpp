@@ -23,16 +23,19 @@ struct Attention {
 
 Refusal attention_refusal(const Attention& a) {
   const auto typed = [](const Value* v) { return v && v->type.is_tensor() && v->type.has_shape && v->type.has_dtype; };
-  if (!typed(a.x) || !typed(a.qkv_weight) || !typed(a.projection_weight)) return Reason{ReasonCode::DynamicShape, "the shapes of its operands are not known"};
+  if (!typed(a.x) || !typed(a.qkv_weight) || !typed(a.projection_weight))
+    return Reason{ReasonCode::DynamicShape, "the shapes of its operands are not known"};
   if (a.x->type.rank() != 3) return Reason{ReasonCode::RankUnsupported, "takes [batch, sequence, features]"};
   const auto width = a.x->type.dim(2), rows = a.qkv_weight->type.dim(0);
-  if (!width || !rows || *rows != 3 * *width || a.heads < 1 || *width % a.heads != 0) return Reason{ReasonCode::Unsupported, "its projections do not fit its heads"};
+  if (!width || !rows || *rows != 3 * *width || a.heads < 1 || *width % a.heads != 0)
+    return Reason{ReasonCode::Unsupported, "its projections do not fit its heads"};
   if (a.mask.is_none()) return std::nullopt;
   const Value* mask = a.mask.value();
   const auto kind = a.mask_type.integer();
   if (!typed(mask) || !kind) return Reason{ReasonCode::Unsupported, "a mask whose kind is not known"};
   const int rank = mask->type.rank();
-  if (!(*kind == 0 && rank == 2) && !(*kind == 1 && rank == 2) && !(*kind == 2 && rank == 4)) return Reason{ReasonCode::RankUnsupported, "a mask of rank " + std::to_string(rank)};
+  if (!(*kind == 0 && rank == 2) && !(*kind == 1 && rank == 2) && !(*kind == 2 && rank == 4))
+    return Reason{ReasonCode::RankUnsupported, "a mask of rank " + std::to_string(rank)};
   return std::nullopt;
 }
 
@@ -48,7 +51,8 @@ Value* keep_mask(Decomposer& make, const Attention& a) {
   mask = make.emit_like("aten.logical_not.default", {mask}, mask);
   if (mask->type.rank() == 4) return mask;
   const auto& sizes = mask->type.sizes;
-  return a.mask_type.integer() == 1 ? make.reshape(mask, {sizes[0], SymExpr(1), SymExpr(1), sizes[1]}) : make.reshape(mask, {SymExpr(1), SymExpr(1), sizes[0], sizes[1]});
+  return a.mask_type.integer() == 1 ? make.reshape(mask, {sizes[0], SymExpr(1), SymExpr(1), sizes[1]})
+                                    : make.reshape(mask, {SymExpr(1), SymExpr(1), sizes[0], sizes[1]});
 }
 
 Value* attention(Decomposer& make, const Attention& a) {
@@ -58,22 +62,32 @@ Value* attention(Decomposer& make, const Attention& a) {
   for (Value* part : make.split(make.linear(a.x, a.qkv_weight, a.qkv_bias), 2, 3))
     heads.push_back(make.transpose(make.reshape(part, {sizes[0], sizes[1], SymExpr(a.heads), SymExpr(depth)}), 1, 2));
   Value* mask = keep_mask(make, a);
-  Value* mixed = make.emit_like("aten.scaled_dot_product_attention.default", {heads[0], heads[1], heads[2], mask ? Arg(mask) : Arg(), 0.0, false, Arg(), false}, heads[0]);
+  Value* mixed =
+      make.emit_like("aten.scaled_dot_product_attention.default",
+                     {heads[0], heads[1], heads[2], mask ? Arg(mask) : Arg(), 0.0, false, Arg(), false}, heads[0]);
   return make.linear(make.reshape(make.transpose(mixed, 1, 2), sizes), a.projection_weight, a.projection_bias);
 }
 
 Value* norm(Decomposer& make, const Node& node, Value* x, std::size_t weight) {
-  return make.emit_like("aten.layer_norm.default", {x, Arg::List{node.arg(1)}, node.arg(weight), node.arg(weight + 1), node.arg(9), false}, x);
+  return make.emit_like("aten.layer_norm.default",
+                        {x, Arg::List{node.arg(1)}, node.arg(weight), node.arg(weight + 1), node.arg(9), false}, x);
 }
 
 Value* add(Decomposer& make, Value* a, Value* b) { return make.emit_like("aten.add.Tensor", {a, b, 1}, a); }
 
 bool encoder_layer(PassContext& context, Node* node) {
-  const Attention a{.x = node->operand(0), .heads = node->arg(2).integer().value_or(0), .qkv_weight = node->operand(3), .projection_weight = node->operand(5),
-                    .qkv_bias = node->arg(4), .projection_bias = node->arg(6), .mask = node->arg(18), .mask_type = node->arg(19)};
+  const Attention a{.x = node->operand(0),
+                    .heads = node->arg(2).integer().value_or(0),
+                    .qkv_weight = node->operand(3),
+                    .projection_weight = node->operand(5),
+                    .qkv_bias = node->arg(4),
+                    .projection_bias = node->arg(6),
+                    .mask = node->arg(18),
+                    .mask_type = node->arg(19)};
   const auto norm_first = node->arg(8).boolean(), gelu = node->arg(7).boolean();
   Refusal why = attention_refusal(a);
-  if (!why && (!norm_first || !gelu || !node->operand(14) || !node->operand(14)->type.has_shape || !node->operand(16) || !node->arg(1).integer()))
+  if (!why && (!norm_first || !gelu || !node->operand(14) || !node->operand(14)->type.has_shape || !node->operand(16) ||
+               !node->arg(1).integer()))
     why = Reason{ReasonCode::Unsupported, "its settings are not literals"};
   if (why) {
     context.refuse(pass, *node, *why);
@@ -96,11 +110,19 @@ bool encoder_layer(PassContext& context, Node* node) {
 }
 
 bool multi_head(PassContext& context, Node* node) {
-  const Attention a{.x = node->operand(0), .heads = node->arg(4).integer().value_or(0), .qkv_weight = node->operand(5), .projection_weight = node->operand(7),
-                    .qkv_bias = node->arg(6), .projection_bias = node->arg(8), .mask = node->arg(9), .mask_type = node->arg(12)};
+  const Attention a{.x = node->operand(0),
+                    .heads = node->arg(4).integer().value_or(0),
+                    .qkv_weight = node->operand(5),
+                    .projection_weight = node->operand(7),
+                    .qkv_bias = node->arg(6),
+                    .projection_bias = node->arg(8),
+                    .mask = node->arg(9),
+                    .mask_type = node->arg(12)};
   Refusal why = attention_refusal(a);
-  if (!why && (node->operand(1) != a.x || node->operand(2) != a.x)) why = Reason{ReasonCode::Unsupported, "queries, keys and values of different tensors"};
-  if (!why && node->results().size() > 1 && node->result(1)->has_uses()) why = Reason{ReasonCode::MultiUse, "the attention weights are used"};
+  if (!why && (node->operand(1) != a.x || node->operand(2) != a.x))
+    why = Reason{ReasonCode::Unsupported, "queries, keys and values of different tensors"};
+  if (!why && node->results().size() > 1 && node->result(1)->has_uses())
+    why = Reason{ReasonCode::MultiUse, "the attention weights are used"};
   if (why) {
     context.refuse(pass, *node, *why);
     return false;
@@ -114,8 +136,10 @@ bool multi_head(PassContext& context, Node* node) {
 bool run(PassContext& context) {
   bool changed = false;
   for_each_node(*context.model.graph, [&](Node* node) {
-    if (node->op() == "aten._transformer_encoder_layer_fwd.default" && node->args().size() == 20) changed = encoder_layer(context, node) || changed;
-    if (node->op() == "aten._native_multi_head_attention.default" && node->args().size() == 13) changed = multi_head(context, node) || changed;
+    if (node->op() == "aten._transformer_encoder_layer_fwd.default" && node->args().size() == 20)
+      changed = encoder_layer(context, node) || changed;
+    if (node->op() == "aten._native_multi_head_attention.default" && node->args().size() == 13)
+      changed = multi_head(context, node) || changed;
   });
   return changed;
 }
@@ -123,4 +147,5 @@ bool run(PassContext& context) {
 }  // namespace
 }  // namespace ttc
 
-TTC_REGISTER_PASS({"decompose-transformer", "Write out the fused encoder layer and multi-head attention of PyTorch", ttc::run});
+TTC_REGISTER_PASS({"decompose-transformer", "Write out the fused encoder layer and multi-head attention of PyTorch",
+                   ttc::run});

@@ -25,7 +25,8 @@ bool is_transposed(const ir::Node& node) {
 }
 
 bool is_layer(const ir::Node* node) {
-  return node && (node->op().starts_with("aten.conv") || node->op() == "aten._convolution.default" || node->op() == "aten.linear.default");
+  return node && (node->op().starts_with("aten.conv") || node->op() == "aten._convolution.default" ||
+                  node->op() == "aten.linear.default");
 }
 
 // A norm and the layer before it, their constants as the file has them.
@@ -35,15 +36,15 @@ struct Fold {
   ir::Weight mean, var;
   double eps = 1e-5;
   std::int64_t channels = 0;
-  std::int64_t inner = 1;    // elements of the kernel between one channel and the next
-  std::int64_t group = 0;    // transposed: channels of a group, which the kernel's first dim repeats; 0: plain
-  std::int64_t block = 0;    // transposed: elements of the kernel that belong to a group
+  std::int64_t inner = 1;  // elements of the kernel between one channel and the next
+  std::int64_t group = 0;  // transposed: channels of a group, which the kernel's first dim repeats; 0: plain
+  std::int64_t block = 0;  // transposed: elements of the kernel that belong to a group
 };
 
 std::vector<double> numbers(const ir::Weight& weight) {
   const auto [owner, data] = weight.storage->load();
   const HostTensor view{weight.dtype, weight.sizes, weight.strides, std::const_pointer_cast<void>(owner),
-                        const_cast<std::byte*>(data) + weight.storage_offset * size_of(weight.dtype)};   // read only
+                        const_cast<std::byte*>(data) + weight.storage_offset * size_of(weight.dtype)};  // read only
   const HostTensor dense = ttrt::contiguous(ttrt::convert(view, DType::f64));
   return {dense.as<double>(), dense.as<double>() + dense.numel()};
 }
@@ -68,7 +69,8 @@ std::vector<std::byte> folded_kernel(const Fold& fold) {
   std::vector<double> kernel = numbers(fold.kernel);
   for (std::size_t i = 0; i < kernel.size(); ++i) {
     const auto at = static_cast<std::int64_t>(i);
-    const std::int64_t channel = fold.group > 0 ? at / fold.block * fold.group + at / fold.inner % fold.group : at / fold.inner;
+    const std::int64_t channel =
+        fold.group > 0 ? at / fold.block * fold.group + at / fold.inner % fold.group : at / fold.inner;
     kernel[i] *= scale[static_cast<std::size_t>(channel)];
   }
   return bytes_of(kernel, fold.kernel.dtype);
@@ -85,16 +87,19 @@ std::vector<std::byte> folded_bias(const Fold& fold) {
 
 class Finder {
  public:
-  Finder(const PassContext& context, const ir::Node& norm, const ir::Node& layer) : context_(context), norm_(norm), layer_(layer) {}
+  Finder(const PassContext& context, const ir::Node& norm, const ir::Node& layer)
+      : context_(context), norm_(norm), layer_(layer) {}
 
   Refusal find(Fold& out) {
     for (std::size_t i = 1; i < norm_.results().size(); ++i)
       if (norm_.result(i)->has_uses()) return Reason{ReasonCode::MultiUse, "the norm's statistics are used"};
     if (const ir::Arg* training = norm_.arg("training"); training && training->boolean() != false)
       return Reason{ReasonCode::Unsupported, "the norm takes the batch's statistics, as in training"};
-    if (layer_.result()->use_count() != 1) return Reason{ReasonCode::MultiUse, "the layer before the norm has other readers"};
+    if (layer_.result()->use_count() != 1)
+      return Reason{ReasonCode::MultiUse, "the layer before the norm has other readers"};
     const auto kernel = constant(layer_.operand(1)), mean = named("running_mean"), var = named("running_var");
-    if (!kernel || !mean || !var) return Reason{ReasonCode::NonConstantWeight, "weights or running statistics are no constants with known bytes"};
+    if (!kernel || !mean || !var)
+      return Reason{ReasonCode::NonConstantWeight, "weights or running statistics are no constants with known bytes"};
     out.kernel = *kernel;
     out.mean = *mean;
     out.var = *var;
@@ -122,7 +127,7 @@ class Finder {
     const ir::Weight* weight = operand ? context_.model.weight_of(operand) : nullptr;
     if (!weight || !weight->storage || weight->storage->absent() || !is_floating(weight->dtype)) return std::nullopt;
     for (const ir::GraphOutput& output : context_.model.graph->outputs())
-      if (output.target == ir::weight_input(operand)->target) return std::nullopt;   // state that a run changes
+      if (output.target == ir::weight_input(operand)->target) return std::nullopt;  // state that a run changes
     return *weight;
   }
 
@@ -173,7 +178,7 @@ ir::Value* add_constant(ir::Model& model, const std::string& name, DType dtype, 
 // The layer with its new weights in the place of both; the norm's other results have no readers.
 void replace(PassContext& context, ir::Node* norm, ir::Node* layer, std::vector<ir::Arg> args) {
   ir::Node* made = norm->graph()->insert_before(norm, layer->op(), std::move(args));
-  made->provenance = layer->provenance;   // the weights' module names the node
+  made->provenance = layer->provenance;  // the weights' module names the node
   made->origins = norm->origins;
   const std::string name = norm->result()->name;
   norm->result()->replace_all_uses_with(made->add_result(norm->result()->type));
@@ -201,8 +206,10 @@ bool rewrite(PassContext& context, ir::Node* node) {
   const std::string name = ir::weight_input(layer->operand(1))->target;
   std::vector<ir::Arg> args = layer->args();
   args.resize(std::max<std::size_t>(args.size(), 3));
-  args[1] = add_constant(context.model, name + ".normed", fold.kernel.dtype, fold.kernel.sizes, [fold] { return folded_kernel(fold); });
-  args[2] = add_constant(context.model, name + ".normed_bias", fold.kernel.dtype, {fold.channels}, [fold] { return folded_bias(fold); });
+  args[1] = add_constant(context.model, name + ".normed", fold.kernel.dtype, fold.kernel.sizes,
+                         [fold] { return folded_kernel(fold); });
+  args[2] = add_constant(context.model, name + ".normed_bias", fold.kernel.dtype, {fold.channels},
+                         [fold] { return folded_bias(fold); });
   replace(context, node, layer, std::move(args));
   return true;
 }

@@ -1,7 +1,7 @@
-// Numbers, strings and lists of them that the model computes from literals, from the ranks, dtypes and sizes of tensors,
-// or from numbers it is compiled for become literals; then branches and short loops that these decide are put in place.
-// TorchScript checks its inputs with branches that raise: where the shapes do not decide such a branch, it becomes one
-// assertion. An input number the model is compiled for gets an assertion too.
+// Numbers, strings and lists of them that the model computes from literals, from the ranks, dtypes and sizes of
+// tensors, or from numbers it is compiled for become literals; then branches and short loops that these decide are put
+// in place. TorchScript checks its inputs with branches that raise: where the shapes do not decide such a branch, it
+// becomes one assertion. An input number the model is compiled for gets an assertion too.
 #include <algorithm>
 #include <map>
 
@@ -17,8 +17,8 @@ namespace {
 
 constexpr std::string_view pass = "fold-scalars";
 constexpr std::int64_t max_trips = 64;
-constexpr std::size_t max_unrolled = 4096;   // nodes
-constexpr std::size_t max_list = 64;         // elements of a list that becomes a literal
+constexpr std::size_t max_unrolled = 4096;  // nodes
+constexpr std::size_t max_list = 64;        // elements of a list that becomes a literal
 
 using ir::Arg;
 using ir::Graph;
@@ -30,9 +30,16 @@ using ttrt::RtValue;
 
 bool is_plain(const Type& type) {
   switch (type.kind) {
-    case TypeKind::integer: case TypeKind::floating: case TypeKind::boolean: case TypeKind::string: case TypeKind::none: return true;
-    case TypeKind::list: return !type.elements.empty() && is_plain(type.elements[0]);
-    default: return false;
+    case TypeKind::integer:
+    case TypeKind::floating:
+    case TypeKind::boolean:
+    case TypeKind::string:
+    case TypeKind::none:
+      return true;
+    case TypeKind::list:
+      return !type.elements.empty() && is_plain(type.elements[0]);
+    default:
+      return false;
   }
 }
 
@@ -121,7 +128,7 @@ std::optional<Arg> from_literals(const Node& node) {
     else if (const ttrt::CpuOp* op = ttrt::CpuOp::find(node.op()))
       op->call(args, results);
   } catch (const Error&) {
-    return std::nullopt;   // it fails where it runs
+    return std::nullopt;  // it fails where it runs
   }
   return results.size() == 1 ? to_arg(results[0]) : std::nullopt;
 }
@@ -199,13 +206,15 @@ std::optional<Arg> from_lists(const Node& node) {
   if (!a || !b) return std::nullopt;
   if (*a == *b) return Arg(equal);
   bool different = a->size() != b->size();
-  for (std::size_t i = 0; i < a->size() && !different; ++i) different = (*a)[i].is_number() && (*b)[i].is_number() && !((*a)[i] == (*b)[i]);
+  for (std::size_t i = 0; i < a->size() && !different; ++i)
+    different = (*a)[i].is_number() && (*b)[i].is_number() && !((*a)[i] == (*b)[i]);
   return different ? std::optional(Arg(differ)) : std::nullopt;
 }
 
 std::optional<Arg> from_ranges(const Node& node, const ir::SymRanges& ranges) {
-  static const std::map<std::string_view, int> comparisons = {{"_operator.eq", 0}, {"_operator.ne", 1}, {"_operator.lt", 2},
-                                                              {"_operator.le", 3}, {"_operator.gt", 4}, {"_operator.ge", 5}};
+  static const std::map<std::string_view, int> comparisons = {{"_operator.eq", 0}, {"_operator.ne", 1},
+                                                              {"_operator.lt", 2}, {"_operator.le", 3},
+                                                              {"_operator.gt", 4}, {"_operator.ge", 5}};
   const auto kind = comparisons.find(node.op());
   if (kind == comparisons.end() || node.args().size() != 2) return std::nullopt;
   const auto a = symbolic(node.arg(0)), b = symbolic(node.arg(1));
@@ -215,13 +224,18 @@ std::optional<Arg> from_ranges(const Node& node, const ir::SymRanges& ranges) {
   const auto above = [&](std::int64_t n) { return difference.low && *difference.low > n; };
   const bool equal = difference.low == 0 && difference.high == 0;
   switch (kind->second) {
-    case 0: case 1:
+    case 0:
+    case 1:
       if (equal) return Arg(kind->second == 0);
       return below(0) || above(0) ? std::optional(Arg(kind->second == 1)) : std::nullopt;
-    case 2: return below(0) ? std::optional(Arg(true)) : above(-1) ? std::optional(Arg(false)) : std::nullopt;
-    case 3: return below(1) ? std::optional(Arg(true)) : above(0) ? std::optional(Arg(false)) : std::nullopt;
-    case 4: return above(0) ? std::optional(Arg(true)) : below(1) ? std::optional(Arg(false)) : std::nullopt;
-    default: return above(-1) ? std::optional(Arg(true)) : below(0) ? std::optional(Arg(false)) : std::nullopt;
+    case 2:
+      return below(0) ? std::optional(Arg(true)) : above(-1) ? std::optional(Arg(false)) : std::nullopt;
+    case 3:
+      return below(1) ? std::optional(Arg(true)) : above(0) ? std::optional(Arg(false)) : std::nullopt;
+    case 4:
+      return above(0) ? std::optional(Arg(true)) : below(1) ? std::optional(Arg(false)) : std::nullopt;
+    default:
+      return above(-1) ? std::optional(Arg(true)) : below(0) ? std::optional(Arg(false)) : std::nullopt;
   }
 }
 
@@ -249,15 +263,16 @@ class Folder {
     if (main.nodes().empty()) return false;
     for (const ir::GraphInput& input : main.inputs()) {
       Value* value = input.value.get();
-      if (input.kind != ir::InputKind::user || input.literal || value->type.kind != TypeKind::integer || !value->type.sym ||
-          !value->type.sym->is_number() || value->users().empty() || !context_.allow_rewrite())
+      if (input.kind != ir::InputKind::user || input.literal || value->type.kind != TypeKind::integer ||
+          !value->type.sym || !value->type.sym->is_number() || value->users().empty() || !context_.allow_rewrite())
         continue;
       const std::int64_t number = value->type.sym->number();
       replace_with_arg(value, number);
       value->type.sym.reset();
       Node* equal = main.insert_before(main.nodes().front().get(), "_operator.eq", {value, number});
       Value* holds = equal->add_result(Type::of(TypeKind::boolean), main.unique_name(value->name + "_fits"));
-      main.insert_after(equal, "aten._assert_scalar.default", {holds, "the model was compiled for " + value->name + " = " + std::to_string(number)});
+      main.insert_after(equal, "aten._assert_scalar.default",
+                        {holds, "the model was compiled for " + value->name + " = " + std::to_string(number)});
       changed = true;
     }
     return changed;
@@ -278,13 +293,15 @@ class Folder {
   }
 
   bool fold(Node* node) {
-    if (node->results().size() != 1 || !node->result()->has_uses() || !is_plain(node->result()->type) || mutates(*node)) return false;
+    if (node->results().size() != 1 || !node->result()->has_uses() || !is_plain(node->result()->type) || mutates(*node))
+      return false;
     auto folded = from_metadata(*node);
     if (!folded) folded = from_none(*node);
     if (!folded) folded = from_literals(*node);
     if (!folded) folded = from_lists(*node);
     if (!folded) folded = from_ranges(*node, context_.model.ranges);
-    if (!folded && node->result()->type.sym && node->result()->type.sym->is_number() && !has_effects(*node)) folded = Arg(node->result()->type.sym->number());
+    if (!folded && node->result()->type.sym && node->result()->type.sym->is_number() && !has_effects(*node))
+      folded = Arg(node->result()->type.sym->number());
     if (!folded || !context_.allow_rewrite()) return false;
     replace(node->result(), *folded);
     note(*node);
@@ -341,7 +358,9 @@ class Folder {
       inverse->provenance = node->provenance;
       holds = inverse->add_result(Type::of(TypeKind::boolean), g.unique_name("holds"));
     }
-    Node* check = g.insert_before(node, "aten._assert_scalar.default", {holds, text != nullptr ? *text : "a check of the model failed at " + node->provenance->source});
+    Node* check = g.insert_before(
+        node, "aten._assert_scalar.default",
+        {holds, text != nullptr ? *text : "a check of the model failed at " + node->provenance->source});
     check->provenance = node->provenance;
     node->set_arg(0, !first);
     note(*node);
@@ -352,10 +371,13 @@ class Folder {
     if (node->regions().size() != 1 || node->args().size() < 2) return false;
     const Graph& body = *node->regions()[0];
     const auto trips = node->arg(0).integer();
-    const bool plain = !body.outputs().empty() && body.outputs()[0].arg.boolean() == true && body.inputs().size() + 1 == node->args().size() &&
+    const bool plain = !body.outputs().empty() && body.outputs()[0].arg.boolean() == true &&
+                       body.inputs().size() + 1 == node->args().size() &&
                        body.outputs().size() + 1 == node->args().size();
     if (!trips || node->arg(1).boolean() != true || !plain || *trips > max_trips) return false;
-    if (static_cast<std::size_t>(std::max<std::int64_t>(*trips, 0)) * count_nodes(body) > max_unrolled || !context_.allow_rewrite()) return false;
+    if (static_cast<std::size_t>(std::max<std::int64_t>(*trips, 0)) * count_nodes(body) > max_unrolled ||
+        !context_.allow_rewrite())
+      return false;
     std::vector<Arg> carried(node->args().begin() + 2, node->args().end());
     for (std::int64_t i = 0; i < *trips; ++i) {
       std::vector<Arg> args{Arg(i)};
@@ -363,7 +385,8 @@ class Folder {
       const std::vector<Arg> outputs = ir::inline_region(body, args, node);
       carried.assign(outputs.begin() + 1, outputs.end());
     }
-    for (std::size_t i = 0; i < node->results().size() && i < carried.size(); ++i) replace_with_arg(node->result(i), carried[i]);
+    for (std::size_t i = 0; i < node->results().size() && i < carried.size(); ++i)
+      replace_with_arg(node->result(i), carried[i]);
     note(*node);
     node->graph()->erase(node);
     return true;
@@ -381,4 +404,7 @@ bool run(PassContext& context) { return Folder(context).run(); }
 }  // namespace
 }  // namespace ttc
 
-TTC_REGISTER_PASS({"fold-scalars", "Compute numbers that literals and shapes decide, and put the branches and short loops they choose in place", ttc::run});
+TTC_REGISTER_PASS(
+    {"fold-scalars",
+     "Compute numbers that literals and shapes decide, and put the branches and short loops they choose in place",
+     ttc::run});

@@ -13,4 +13,5 @@ bool run(PassContext& context) {
 }  // namespace
 }  // namespace ttc
 
-TTC_REGISTER_PASS({"number-nodes", "Number the compute nodes; counts of device and CPU nodes refer to these", ttc::run});
+TTC_REGISTER_PASS({"number-nodes", "Number the compute nodes; counts of device and CPU nodes refer to these",
+                   ttc::run});

@@ -1,6 +1,6 @@
-// Lets the regions of torch.export's control flow use outer values directly, as those of TorchScript do: an operand that
-// a region only reads is named where it is read. A linear layer in a branch then has a weight, not an input of a region.
-// close-regions makes them operands again.
+// Lets the regions of torch.export's control flow use outer values directly, as those of TorchScript do: an operand
+// that a region only reads is named where it is read. A linear layer in a branch then has a weight, not an input of a
+// region. close-regions makes them operands again.
 #include "effects.h"
 #include "pass/pass.h"
 
@@ -22,7 +22,8 @@ std::optional<Reads> reads_of(const ir::Node& node) {
   if (node.op() == "higher_order.cond") return Reads{.list = 3, .before = 0};
   if (node.op() == "higher_order.while_loop" && length(2)) return Reads{.list = 3, .before = *length(2)};
   if (node.op() == "higher_order.map_impl" && length(1)) return Reads{.list = 2, .before = *length(1)};
-  if (node.op() == "higher_order.scan" && length(1) && length(2)) return Reads{.list = 3, .before = *length(1) + *length(2)};
+  if (node.op() == "higher_order.scan" && length(1) && length(2))
+    return Reads{.list = 3, .before = *length(1) + *length(2)};
   return std::nullopt;
 }
 
@@ -52,4 +53,6 @@ bool run(PassContext& context) {
 }  // namespace
 }  // namespace ttc
 
-TTC_REGISTER_PASS({"open-regions", "Let the regions of cond, while_loop, map and scan name outer values where they read them", ttc::run});
+TTC_REGISTER_PASS({"open-regions",
+                   "Let the regions of cond, while_loop, map and scan name outer values where they read them",
+                   ttc::run});

@@ -1,6 +1,7 @@
-// Constants that device operators take packed become uint8 tiles [tile rows of all matrices, tile columns, bytes of a tile] in device order.
-// The bytes are made when a writer or the runtime asks for them, one tensor at a time; a constant that several operators
-// take in the same form and format is packed once, and the originals go where nobody needs them any more.
+// Constants that device operators take packed become uint8 tiles [tile rows of all matrices, tile columns, bytes of a
+// tile] in device order. The bytes are made when a writer or the runtime asks for them, one tensor at a time; a
+// constant that several operators take in the same form and format is packed once, and the originals go where nobody
+// needs them any more.
 #include <map>
 #include <tuple>
 
@@ -15,13 +16,14 @@ namespace {
 using Form = ttrt::Packed::Form;
 
 // The constant as the matrix that the tiles hold.
-ttrt::HostTensor matrix_of(const ir::Weight& weight, Form form, std::pair<std::shared_ptr<const void>, const std::byte*> bytes) {
+ttrt::HostTensor matrix_of(const ir::Weight& weight, Form form,
+                           std::pair<std::shared_ptr<const void>, const std::byte*> bytes) {
   ttrt::HostTensor host;
   host.dtype = weight.dtype;
   host.sizes = weight.sizes;
   host.strides = weight.strides;
   host.owner = std::const_pointer_cast<void>(bytes.first);
-  host.data = const_cast<std::byte*>(bytes.second) + weight.storage_offset * size_of(weight.dtype);   // read only
+  host.data = const_cast<std::byte*>(bytes.second) + weight.storage_offset * size_of(weight.dtype);  // read only
   if (form == Form::transposed) {
     std::swap(host.sizes.at(0), host.sizes.at(1));
     std::swap(host.strides.at(0), host.strides.at(1));
@@ -57,13 +59,15 @@ class Packer {
  private:
   void pack_operands(ir::Node& node, const ttrt::OpRecord& record) {
     auto call = concrete_call(record, node.args(), context_.shapes, context_.options.activation);
-    if (const Reason* reason = std::get_if<Reason>(&call)) throw Error(Exit::bug, "", node_name(node) + ": " + reason->text());
+    if (const Reason* reason = std::get_if<Reason>(&call))
+      throw Error(Exit::bug, "", node_name(node) + ": " + reason->text());
     for (const ttrt::Packed& packed : record.packed) {
       const int index = node.schema()->index_of(packed.name);
       ir::Value* value = index < 0 ? nullptr : node.operand(static_cast<std::size_t>(index));
       const ir::Weight* weight = value ? context_.model.weight_of(value) : nullptr;
       if (!weight || already_packed(*value, *weight)) continue;
-      node.set_arg(static_cast<std::size_t>(index), constant(*value, *weight, packed, packed.spec(std::get<ttrt::OpCall>(call))));
+      node.set_arg(static_cast<std::size_t>(index),
+                   constant(*value, *weight, packed, packed.spec(std::get<ttrt::OpCall>(call))));
       changed_ = true;
     }
   }
@@ -72,8 +76,10 @@ class Packer {
     return weight.dtype == DType::u8 && value.type.rank() == 3;
   }
 
-  ir::Value* constant(const ir::Value& value, const ir::Weight& weight, const ttrt::Packed& packed, const ttrt::TensorSpec& spec) {
-    ir::Value*& known = packed_[Key{weight.storage.get(), weight.storage_offset, weight.sizes, weight.strides, packed.form, packed.arrange, spec.logical, spec.dtype}];
+  ir::Value* constant(const ir::Value& value, const ir::Weight& weight, const ttrt::Packed& packed,
+                      const ttrt::TensorSpec& spec) {
+    ir::Value*& known = packed_[Key{weight.storage.get(), weight.storage_offset, weight.sizes, weight.strides,
+                                    packed.form, packed.arrange, spec.logical, spec.dtype}];
     if (known) return known;
     auto storage = std::make_shared<ir::Storage>();
     storage->bytes = static_cast<std::size_t>(spec.nbytes());
@@ -87,7 +93,8 @@ class Packer {
     return known = context_.model.add_constant(name, std::move(tiles));
   }
 
-  using Key = std::tuple<const ir::Storage*, std::int64_t, std::vector<std::int64_t>, std::vector<std::int64_t>, Form, decltype(ttrt::Packed::arrange), ttrt::Shape, ttrt::DataType>;
+  using Key = std::tuple<const ir::Storage*, std::int64_t, std::vector<std::int64_t>, std::vector<std::int64_t>, Form,
+                         decltype(ttrt::Packed::arrange), ttrt::Shape, ttrt::DataType>;
   PassContext& context_;
   std::map<Key, ir::Value*> packed_;
   bool changed_ = false;

@@ -1,7 +1,7 @@
 // Final places: tt nodes run on the device, the rest on the CPU. Where a value crosses, one tt.to_device per value and
-// format or one tt.to_host per value is inserted before its first reader and shared by all. Results of device nodes take the
-// dtype they have there; to_host restores PyTorch's. Angles (what cos and sin read) stay in float32: positions in
-// bfloat16 would be off by whole turns.
+// format or one tt.to_host per value is inserted before its first reader and shared by all. Results of device nodes
+// take the dtype they have there; to_host restores PyTorch's. Angles (what cos and sin read) stay in float32: positions
+// in bfloat16 would be off by whole turns.
 //
 // Nodes in regions are placed like others. A value that a branch returns, or a loop carries, stays on the device where
 // the nodes that make it are there; weights are brought to the device once, outside of all regions.
@@ -60,11 +60,13 @@ class Placer {
   }
 
   // Made on the device, or kept there by the control flow it passes.
-  bool resident(const ir::Value* value) const { return (value->def() && value->def()->place == "device") || resident_.contains(value); }
+  bool resident(const ir::Value* value) const {
+    return (value->def() && value->def()->place == "device") || resident_.contains(value);
+  }
 
   // In execution order, regions after what their node reads and before what reads its results.
   void convert_graph(ir::Graph& graph) {
-    std::vector<ir::Node*> nodes;   // transfers are inserted on the way
+    std::vector<ir::Node*> nodes;  // transfers are inserted on the way
     for (const auto& node : graph.nodes()) nodes.push_back(node.get());
     for (ir::Node* node : nodes) {
       if (node->place == "device") convert(node);
@@ -82,16 +84,24 @@ class Placer {
     std::size_t first_arg = 0, first_input = 0, first_output = 0, count = 0;
   };
   static Carried carried_by(const ir::Node& node) {
-    const auto length = [&](std::size_t i) { return i < node.args().size() && node.arg(i).list() ? node.arg(i).list()->size() : 0; };
-    if (node.op() == "prim.loop" && node.args().size() >= 2) return {.list = -1, .first_arg = 2, .first_input = 1, .first_output = 1, .count = node.args().size() - 2};
-    if (node.op() == "higher_order.while_loop") return {.list = 2, .first_arg = 0, .first_input = 0, .first_output = 0, .count = length(2)};
-    if (node.op() == "higher_order.scan") return {.list = 1, .first_arg = 0, .first_input = 0, .first_output = 0, .count = length(1)};
+    const auto length = [&](std::size_t i) {
+      return i < node.args().size() && node.arg(i).list() ? node.arg(i).list()->size() : 0;
+    };
+    if (node.op() == "prim.loop" && node.args().size() >= 2)
+      return {.list = -1, .first_arg = 2, .first_input = 1, .first_output = 1, .count = node.args().size() - 2};
+    if (node.op() == "higher_order.while_loop")
+      return {.list = 2, .first_arg = 0, .first_input = 0, .first_output = 0, .count = length(2)};
+    if (node.op() == "higher_order.scan")
+      return {.list = 1, .first_arg = 0, .first_input = 0, .first_output = 0, .count = length(1)};
     return {};
   }
 
-  static bool is_float_tensor(const ir::Value* value) { return value && value->type.is_tensor() && value->type.has_dtype && is_floating(value->type.dtype); }
+  static bool is_float_tensor(const ir::Value* value) {
+    return value && value->type.is_tensor() && value->type.has_dtype && is_floating(value->type.dtype);
+  }
   static bool read_on_device(const ir::Value* value) {
-    return std::any_of(value->users().begin(), value->users().end(), [](const ir::Node* user) { return user->place == "device"; });
+    return std::any_of(value->users().begin(), value->users().end(),
+                       [](const ir::Node* user) { return user->place == "device"; });
   }
 
   // A carried float that device nodes of the body read and make starts on the device.
@@ -100,14 +110,21 @@ class Placer {
     const ir::Graph& body = *node->regions().back();
     std::vector<ir::Arg> args = node->args();
     for (std::size_t i = 0; i < carried.count; ++i) {
-      ir::Arg& start = carried.list < 0 ? args[carried.first_arg + i] : (*args[static_cast<std::size_t>(carried.list)].list())[i];
-      ir::Value* made = carried.first_output + i < body.outputs().size() ? body.outputs()[carried.first_output + i].arg.value() : nullptr;
-      ir::Value* input = carried.first_input + i < body.inputs().size() ? body.inputs()[carried.first_input + i].value.get() : nullptr;
-      if (!is_float_tensor(start.value()) || !is_float_tensor(made) || !is_float_tensor(input) || !made->def() || made->def()->place != "device" || !read_on_device(input)) continue;
+      ir::Arg& start =
+          carried.list < 0 ? args[carried.first_arg + i] : (*args[static_cast<std::size_t>(carried.list)].list())[i];
+      ir::Value* made = carried.first_output + i < body.outputs().size()
+                            ? body.outputs()[carried.first_output + i].arg.value()
+                            : nullptr;
+      ir::Value* input =
+          carried.first_input + i < body.inputs().size() ? body.inputs()[carried.first_input + i].value.get() : nullptr;
+      if (!is_float_tensor(start.value()) || !is_float_tensor(made) || !is_float_tensor(input) || !made->def() ||
+          made->def()->place != "device" || !read_on_device(input))
+        continue;
       const bool exact = angles_.contains(made->def());
       const DataType format = exact ? DataType::float32 : context_.options.activation;
       if (!resident(start.value())) start = transfer(node, start.value(), format);
-      for (const auto& region : node->regions()) keep(region->inputs()[carried.first_input + i].value.get(), start.value()->type.dtype);
+      for (const auto& region : node->regions())
+        keep(region->inputs()[carried.first_input + i].value.get(), start.value()->type.dtype);
       loop_results_.insert(made);
     }
     node->set_args(std::move(args));
@@ -128,12 +145,14 @@ class Placer {
       ir::Value* result = node->result(i);
       std::vector<ir::Value*> made;
       if (branches)
-        for (const auto& region : node->regions()) made.push_back(i < region->outputs().size() ? region->outputs()[i].arg.value() : nullptr);
+        for (const auto& region : node->regions())
+          made.push_back(i < region->outputs().size() ? region->outputs()[i].arg.value() : nullptr);
       else if (i < carried.count)
         made.push_back(node->regions().back()->outputs()[carried.first_output + i].arg.value());
       if (made.empty() || !is_float_tensor(result)) continue;
       const bool stays = std::all_of(made.begin(), made.end(), [&](ir::Value* v) {
-        return is_float_tensor(v) && resident(v) && v->type.dtype == made[0]->type.dtype && (branches || loop_results_.contains(v));
+        return is_float_tensor(v) && resident(v) && v->type.dtype == made[0]->type.dtype &&
+               (branches || loop_results_.contains(v));
       });
       if (!stays) continue;
       keep(result, made[0]->type.dtype);
@@ -162,7 +181,8 @@ class Placer {
       if (kind != ttrt::OperandKind::packed) node->set_arg(i, on_device_arg(node, node->arg(i), kind));
     }
     auto call = concrete_call(*record, node->args(), context_.shapes, context_.options.activation);
-    if (const Reason* reason = std::get_if<Reason>(&call)) throw Error(Exit::bug, "", node_name(*node) + ": " + reason->text());
+    if (const Reason* reason = std::get_if<Reason>(&call))
+      throw Error(Exit::bug, "", node_name(*node) + ": " + reason->text());
     const std::vector<ttrt::TensorSpec> specs = record->infer(std::get<ttrt::OpCall>(call));
     for (std::size_t i = 0; i < node->results().size() && i < specs.size(); ++i) {
       ir::Type& type = node->result(i)->type;
@@ -186,7 +206,9 @@ class Placer {
       return wide && !exact && value->def() && angles_.contains(value->def()) ? ir::Arg(narrowed(node, value)) : arg;
     }
     auto format = operand_format(kind, value->type.dtype, context_.options.activation);
-    if (exact && (kind == ttrt::OperandKind::activation || kind == ttrt::OperandKind::any) && is_floating(value->type.dtype)) format = DataType::float32;
+    if (exact && (kind == ttrt::OperandKind::activation || kind == ttrt::OperandKind::any) &&
+        is_floating(value->type.dtype))
+      format = DataType::float32;
     TTC_CHECK(format.has_value(), "no device format for %" + value->name);
     return transfer(node, value, *format);
   }
@@ -196,7 +218,8 @@ class Placer {
     if (ir::Value* known = find_moved(before->graph(), value, context_.options.activation)) return known;
     ir::Type type = value->type;
     type.dtype = ttrt::torch_dtype(context_.options.activation);
-    ir::Value* made = insert(before, "tt.convert", {value, std::string(ttrt::to_string(context_.options.activation))}, type, value->name);
+    ir::Value* made = insert(before, "tt.convert", {value, std::string(ttrt::to_string(context_.options.activation))},
+                             type, value->name);
     made->def()->place = "device";
     host_type_[made] = host_type_.at(value);
     return moved_[{before->graph(), value, context_.options.activation}] = made;
@@ -210,16 +233,18 @@ class Placer {
   }
 
   ir::Value* transfer(ir::Node* before, ir::Value* value, DataType format) {
-    if (ir::is_weight(value)) before = ancestor(before, graph_);   // once, whatever runs
+    if (ir::is_weight(value)) before = ancestor(before, graph_);  // once, whatever runs
     if (ir::Value* known = find_moved(before->graph(), value, format)) return known;
     ir::Type type = value->type;
     type.dtype = ttrt::torch_dtype(format);
-    ir::Value* made = insert(before, "tt.to_device", {value, std::string(ttrt::to_string(format))}, type, value->name + "_dev");
+    ir::Value* made =
+        insert(before, "tt.to_device", {value, std::string(ttrt::to_string(format))}, type, value->name + "_dev");
     made->def()->place = "device";
     return moved_[{before->graph(), value, format}] = made;
   }
 
-  ir::Value* insert(ir::Node* before, std::string op, std::vector<ir::Arg> args, ir::Type type, const std::string& name) {
+  ir::Value* insert(ir::Node* before, std::string op, std::vector<ir::Arg> args, ir::Type type,
+                    const std::string& name) {
     ir::Node* node = before->graph()->insert_before(before, std::move(op), std::move(args));
     type.strides.clear();
     return node->add_result(std::move(type), name);
@@ -241,7 +266,8 @@ class Placer {
       ir::Graph& home = *value->graph();
       const ir::Type& type = host_type_.at(value);
       std::vector<ir::Arg> args{value, type.dtype};
-      ir::Node* node = reader ? home.insert_before(ancestor(reader, home), "tt.to_host", std::move(args)) : home.append("tt.to_host", std::move(args));
+      ir::Node* node = reader ? home.insert_before(ancestor(reader, home), "tt.to_host", std::move(args))
+                              : home.append("tt.to_host", std::move(args));
       node->place = "cpu";
       ir::Type plain = type;
       plain.strides.clear();
@@ -251,13 +277,16 @@ class Placer {
       if (node->place == "device" || node->op() == "tt.to_host") return;
       const Carried carried = carried_by(*node);
       std::vector<ir::Arg> args = node->args();
-      for (std::size_t i = 0; i < args.size(); ++i) args[i] = host_operand(*node, carried, i, args[i], [&](ir::Value* v) { return fetched(v, node); });
+      for (std::size_t i = 0; i < args.size(); ++i)
+        args[i] = host_operand(*node, carried, i, args[i], [&](ir::Value* v) { return fetched(v, node); });
       node->set_args(std::move(args));
     });
     for (const auto& region_output : region_outputs(graph_)) {
       auto [owner, index] = region_output;
       if (staying_.contains({owner, index})) continue;
-      owner->set_output(index, host_arg(owner->outputs()[index].arg, [&](ir::Value* v) { return fetched(v, v->graph() == owner ? nullptr : owner->parent()); }));
+      owner->set_output(index, host_arg(owner->outputs()[index].arg, [&](ir::Value* v) {
+                          return fetched(v, v->graph() == owner ? nullptr : owner->parent());
+                        }));
     }
     for (std::size_t i = 0; i < graph_.outputs().size(); ++i)
       graph_.set_output(i, host_arg(graph_.outputs()[i].arg, [&](ir::Value* v) { return fetched(v, nullptr); }));
@@ -265,9 +294,11 @@ class Placer {
 
   // An argument of a host node; what a loop carries on the device stays there.
   template <typename F>
-  ir::Arg host_operand(const ir::Node& node, const Carried& carried, std::size_t i, const ir::Arg& arg, const F& fetch) const {
+  ir::Arg host_operand(const ir::Node& node, const Carried& carried, std::size_t i, const ir::Arg& arg,
+                       const F& fetch) const {
     const auto stays = [&](std::size_t k) {
-      return k < carried.count && resident_.contains(node.regions().back()->inputs()[carried.first_input + k].value.get());
+      return k < carried.count &&
+             resident_.contains(node.regions().back()->inputs()[carried.first_input + k].value.get());
     };
     if (carried.count == 0) return host_arg(arg, fetch);
     if (carried.list < 0) return i >= carried.first_arg && stays(i - carried.first_arg) ? arg : host_arg(arg, fetch);
@@ -303,16 +334,16 @@ class Placer {
   ir::Graph& graph_;
   std::vector<ir::Node*> device_;
   std::set<const ir::Node*> angles_;
-  std::map<const ir::Value*, ir::Type> host_type_;                 // of device values, as PyTorch has them
-  std::set<const ir::Value*> resident_;                            // inputs of regions and results of control flow
-  std::set<const ir::Value*> loop_results_;                        // outputs of bodies that are carried on the device
-  std::set<std::pair<const ir::Graph*, std::size_t>> staying_;     // outputs of regions that stay on the device
+  std::map<const ir::Value*, ir::Type> host_type_;              // of device values, as PyTorch has them
+  std::set<const ir::Value*> resident_;                         // inputs of regions and results of control flow
+  std::set<const ir::Value*> loop_results_;                     // outputs of bodies that are carried on the device
+  std::set<std::pair<const ir::Graph*, std::size_t>> staying_;  // outputs of regions that stay on the device
   std::map<std::tuple<const ir::Graph*, ir::Value*, DataType>, ir::Value*> moved_;
 };
 
 bool run(PassContext& context) {
   for (const auto& node : context.model.graph->nodes())
-    if (node->op() == "tt.to_device") return false;   // placed already
+    if (node->op() == "tt.to_device") return false;  // placed already
   Placer(context).run();
   return true;
 }

@@ -37,12 +37,12 @@ bool among(std::string_view name, const std::array<std::string_view, n>& names) 
 // Operators that compute in the dtype of their result.
 bool computes_in_result(std::string_view name) {
   static constexpr std::array<std::string_view, 49> names{
-      "add",     "sub",         "rsub",    "mul",     "div",        "maximum",   "minimum", "pow",         "fmod",
-      "cat",     "floor_divide", "stack",  "where",   "remainder",  "lerp",      "clamp",   "clamp_min",   "clamp_max",
-      "sum",     "prod",        "cumsum",  "sin",     "cos",        "tan",       "exp",     "log",         "log2",
-      "log10",   "log1p",       "sqrt",    "rsqrt",   "reciprocal", "sigmoid",   "tanh",    "atan",        "erf",
-      "addcmul", "addcdiv",     "atan2",   "exp2",    "expm1",      "masked_fill", "softmax", "square",    "asin",
-      "acos",    "sinh",        "cosh",    "baddbmm"};
+      "add",     "sub",          "rsub",   "mul",    "div",        "maximum",     "minimum", "pow",       "fmod",
+      "cat",     "floor_divide", "stack",  "where",  "remainder",  "lerp",        "clamp",   "clamp_min", "clamp_max",
+      "sum",     "prod",         "cumsum", "sin",    "cos",        "tan",         "exp",     "log",       "log2",
+      "log10",   "log1p",        "sqrt",   "rsqrt",  "reciprocal", "sigmoid",     "tanh",    "atan",      "erf",
+      "addcmul", "addcdiv",      "atan2",  "exp2",   "expm1",      "masked_fill", "softmax", "square",    "asin",
+      "acos",    "sinh",         "cosh",   "baddbmm"};
   return among(name, names);
 }
 
@@ -131,4 +131,5 @@ bool run(PassContext& context) { return Promoter(context).run(); }
 }  // namespace
 }  // namespace ttc
 
-TTC_REGISTER_PASS({"promote", "Write out the casts that PyTorch makes between booleans, integers and floats", ttc::run});
+TTC_REGISTER_PASS({"promote", "Write out the casts that PyTorch makes between booleans, integers and floats",
+                   ttc::run});

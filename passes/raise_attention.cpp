@@ -18,12 +18,12 @@ constexpr std::string_view pass = "raise-attention";
 // What is known of the attention that ends in one product.
 struct Attention {
   ir::Value* query = nullptr;
-  ir::Value* key = nullptr;       // not transposed
+  ir::Value* key = nullptr;  // not transposed
   ir::Value* value = nullptr;
-  ir::Value* key_t = nullptr;     // set where the key is at hand only transposed
-  std::vector<ir::Value*> added;  // additive masks
-  std::vector<std::pair<ir::Value*, double>> kept;      // boolean: true where the score counts; the value elsewhere
-  std::vector<std::pair<ir::Value*, double>> filled;    // boolean: true where the score is replaced by the value
+  ir::Value* key_t = nullptr;                         // set where the key is at hand only transposed
+  std::vector<ir::Value*> added;                      // additive masks
+  std::vector<std::pair<ir::Value*, double>> kept;    // boolean: true where the score counts; the value elsewhere
+  std::vector<std::pair<ir::Value*, double>> filled;  // boolean: true where the score is replaced by the value
   double scale = 1;
   std::vector<ir::Node*> nodes;
 };
@@ -48,7 +48,8 @@ bool merges_batch(const ir::Node& node) {
 // Looks behind identities and reshapes that merge or split batch and heads.
 ir::Value* peel_batch(ir::Value* value, std::vector<ir::Node*>& nodes, bool casts = false) {
   while (ir::Node* node = value->def()) {
-    const bool cast = casts && is_cast(*node) && is_floating(node->operand(0)->type.dtype) && is_floating(value->type.dtype);
+    const bool cast =
+        casts && is_cast(*node) && is_floating(node->operand(0)->type.dtype) && is_floating(value->type.dtype);
     if (!is_identity(*node) && !cast && !merges_batch(*node)) break;
     nodes.push_back(node);
     value = node->operand(0);
@@ -91,9 +92,9 @@ std::optional<NearMiss> miss(const Attention& a, const ir::Node* at, std::string
 
 // where(not any(not (scores == -inf))), 0, softmax): the softmax, with the nodes of the guard.
 ir::Value* peel_safe_softmax(const ir::Model& model, ir::Node& where, std::vector<ir::Node*>& nodes) {
-  static const Pattern guard =
-      op({"aten.logical_not.default", "aten.bitwise_not.default"},
-         {op({"aten.any.dim"}, {op({"aten.logical_not.default", "aten.bitwise_not.default"}, {op({"aten.eq.Scalar"}, {any("scores")})})})});
+  static const Pattern guard = op({"aten.logical_not.default", "aten.bitwise_not.default"},
+                                  {op({"aten.any.dim"}, {op({"aten.logical_not.default", "aten.bitwise_not.default"},
+                                                            {op({"aten.eq.Scalar"}, {any("scores")})})})});
   if (where.op() != "aten.where.self" || !where.operand(0) || !where.operand(2)) return nullptr;
   State state(model);
   if (!guard(state, where.arg(0)) || number_of(model, where.arg(1)) != 0.0) return nullptr;
@@ -114,9 +115,11 @@ bool over_last_dim(const ir::Node& softmax) {
 ir::Value* find_scores(const ir::Model& model, ir::Value* probabilities, Attention& a) {
   ir::Value* value = peel_batch(probabilities, a.nodes, true);
   if (value->def())
-    if (ir::Value* softmax = peel_safe_softmax(model, *value->def(), a.nodes)) value = peel_batch(softmax, a.nodes, true);
+    if (ir::Value* softmax = peel_safe_softmax(model, *value->def(), a.nodes))
+      value = peel_batch(softmax, a.nodes, true);
   ir::Node* node = value->def();
-  if (!node || (node->op() != "aten.softmax.int" && node->op() != "aten._softmax.default" && node->op() != "aten._safe_softmax.default"))
+  if (!node || (node->op() != "aten.softmax.int" && node->op() != "aten._softmax.default" &&
+                node->op() != "aten._safe_softmax.default"))
     return nullptr;
   if (!over_last_dim(*node)) return nullptr;
   a.nodes.push_back(node);
@@ -149,7 +152,8 @@ ir::Value* peel_mask(const ir::Model& model, ir::Node& node, Attention& a) {
 }
 
 // From the scores to the first product, collecting scale and masks.
-ir::Node* find_first_product(const ir::Model& model, ir::Value* scores, Attention& a, std::optional<NearMiss>& near_miss) {
+ir::Node* find_first_product(const ir::Model& model, ir::Value* scores, Attention& a,
+                             std::optional<NearMiss>& near_miss) {
   ir::Value* value = scores;
   while (true) {
     value = peel_batch(value, a.nodes, true);
@@ -165,8 +169,9 @@ ir::Node* find_first_product(const ir::Model& model, ir::Value* scores, Attentio
       const bool scaled = a.scale != 1;
       inner = peel_mask(model, *node, a);
       if (!inner || (scaled && !a.added.empty())) {
-        near_miss = miss(a, node, inner ? "the mask is scaled together with the scores"
-                                        : "expected q k^T, a scale or a mask before the softmax");
+        near_miss = miss(a, node,
+                         inner ? "the mask is scaled together with the scores"
+                               : "expected q k^T, a scale or a mask before the softmax");
         return nullptr;
       }
     }
@@ -306,8 +311,8 @@ ir::Value* reshaped(ir::Node* before, ir::Value* value, const std::vector<ir::Sy
   return node->add_result(ir::Type::tensor(value->type.dtype, sizes));
 }
 
-// Query, key and value come with batch and heads in one dim while the scores, and the mask, have them apart: they are taken
-// apart for the attention. False where the sizes are not at hand.
+// Query, key and value come with batch and heads in one dim while the scores, and the mask, have them apart: they are
+// taken apart for the attention. False where the sizes are not at hand.
 bool split_batch(ir::Node* root, const std::vector<ir::SymExpr>& scores, Attention& a) {
   for (ir::Value** operand : {&a.query, &a.key, &a.value}) {
     const auto& sizes = (*operand)->type.sizes;
@@ -352,7 +357,8 @@ bool rewrite_product(PassContext& context, ir::Node* product) {
 
   if (!key_transposed) a.key = transposed(root, a.key, a.nodes);
   const bool split = a.query->type.rank() == 3 && scores->type.rank() == 4;
-  if (split && !split_batch(root, scores->type.sizes, a)) return refuse(*miss(a, root, "batch and heads are merged, and their sizes are not at hand"));
+  if (split && !split_batch(root, scores->type.sizes, a))
+    return refuse(*miss(a, root, "batch and heads are merged, and their sizes are not at hand"));
   const AttentionMask mask = combine_masks(context.model, root, a.added, a.kept, a.filled, a.nodes);
   // The composite wants queries and keys among the mask's dims.
   ir::Value* wide_mask = mask.value;
@@ -367,18 +373,22 @@ bool rewrite_product(PassContext& context, ir::Node* product) {
   if (root != product) a.nodes.push_back(product);
   for (ir::Node* node = product; node != root; node = node->result()->users().front())
     if (node != product) a.nodes.push_back(node);
-  std::vector<ir::Arg> args{a.query, a.key, a.value, wide_mask ? ir::Arg(wide_mask) : ir::Arg(), 0.0, mask.causal, a.scale, grouped.gqa};
+  std::vector<ir::Arg> args{a.query, a.key,       a.value, wide_mask ? ir::Arg(wide_mask) : ir::Arg(),
+                            0.0,     mask.causal, a.scale, grouped.gqa};
   constexpr std::string_view rule = "softmax(q k^T) v", attention = "aten.scaled_dot_product_attention.default";
-  if (!split) return replace_matched(context, pass, rule, root, a.nodes, std::string(attention), std::move(args)) != nullptr;
+  if (!split)
+    return replace_matched(context, pass, rule, root, a.nodes, std::string(attention), std::move(args)) != nullptr;
   ir::Node* made = root->graph()->insert_before(root, std::string(attention), std::move(args));
   made->provenance = root->provenance;
   ir::Type type = a.query->type;
   type.dtype = root->result()->type.dtype;
   type.sizes.back() = a.value->type.sizes.back();
-  ir::Arg::List sizes;   // of the merged result: the first dim follows from the others
+  ir::Arg::List sizes;  // of the merged result: the first dim follows from the others
   sizes.emplace_back(-1);
-  for (std::size_t i = 1; i < root->result()->type.sizes.size(); ++i) sizes.push_back(size_argument(made, root->result()->type.sizes[i]));
-  return replace_matched(context, pass, rule, root, a.nodes, "aten.reshape.default", {made->add_result(std::move(type)), sizes}) != nullptr;
+  for (std::size_t i = 1; i < root->result()->type.sizes.size(); ++i)
+    sizes.push_back(size_argument(made, root->result()->type.sizes[i]));
+  return replace_matched(context, pass, rule, root, a.nodes, "aten.reshape.default",
+                         {made->add_result(std::move(type)), sizes}) != nullptr;
 }
 
 // Simplifies an attention that the export kept: mask, repeated keys and values.
@@ -393,7 +403,7 @@ bool rewrite_composite(PassContext& context, ir::Node* node) {
   const bool boolean_mask = mask.value && mask.value->type.dtype == DType::boolean;
   if (boolean_mask && !std::isinf(mask.closed))
     mask = {.value = mask.closed < lowest_bf16 ? mask_operand(context.model, node, mask) : node->operand(3)};
-  if (mask.value && mask.value->type.rank() < 2) mask.value = node->operand(3);   // which has the dims that are wanted
+  if (mask.value && mask.value->type.rank() < 2) mask.value = node->operand(3);  // which has the dims that are wanted
   if (!grouped.gqa && mask.value == node->operand(3) && mask.causal == boolean("is_causal")) return false;
   std::vector<ir::Arg> args = node->args();
   args[1] = grouped.key;
@@ -401,7 +411,8 @@ bool rewrite_composite(PassContext& context, ir::Node* node) {
   args[3] = mask.value ? ir::Arg(mask.value) : ir::Arg();
   args[5] = mask.causal;
   if (grouped.gqa) args[7] = true;
-  return replace_matched(context, pass, grouped.gqa ? "grouped queries" : "trivial mask", node, nodes, node->op(), std::move(args)) != nullptr;
+  return replace_matched(context, pass, grouped.gqa ? "grouped queries" : "trivial mask", node, nodes, node->op(),
+                         std::move(args)) != nullptr;
 }
 
 bool rewrite(PassContext& context, ir::Node* node) {
@@ -414,4 +425,5 @@ bool run(PassContext& context) { return rewrite_all(context, rewrite); }
 }  // namespace
 }  // namespace ttc
 
-TTC_REGISTER_PASS({"raise-attention", "Bring eager and decomposed attention back to scaled_dot_product_attention", ttc::run});
+TTC_REGISTER_PASS({"raise-attention", "Bring eager and decomposed attention back to scaled_dot_product_attention",
+                   ttc::run});

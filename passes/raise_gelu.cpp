@@ -32,10 +32,14 @@ void collect_factors(const ir::Model& model, ir::Value* value, bool outermost, P
     return;
   }
   out.nodes.push_back(node);
-  if (right) out.scale *= divides ? 1 / *right : *right;
-  else collect_factors(model, node->operand(1), false, out);
-  if (left && !divides) out.scale *= *left;
-  else collect_factors(model, node->operand(0), false, out);
+  if (right)
+    out.scale *= divides ? 1 / *right : *right;
+  else
+    collect_factors(model, node->operand(1), false, out);
+  if (left && !divides)
+    out.scale *= *left;
+  else
+    collect_factors(model, node->operand(0), false, out);
 }
 
 Product product_of(const ir::Model& model, ir::Value* value) {
@@ -64,7 +68,8 @@ std::optional<Sum> sum_of(const ir::Model& model, ir::Value* value, std::vector<
 }
 
 // How often x is a factor of value, powers counted; 0 where something else is.
-int power_of(const ir::Model& model, ir::Value* x, const std::vector<ir::Value*>& factors, std::vector<ir::Node*>& nodes) {
+int power_of(const ir::Model& model, ir::Value* x, const std::vector<ir::Value*>& factors,
+             std::vector<ir::Node*>& nodes) {
   int power = 0;
   for (ir::Value* factor : factors) {
     if (factor == x) {
@@ -115,7 +120,8 @@ bool rewrite(PassContext& context, ir::Node* node) {
   const Product product = product_of(context.model, node->result());
   if (product.factors.size() != 2 || !near(product.scale, 0.5)) return false;
   for (int i = 0; i < 2; ++i) {
-    ir::Value *x = product.factors[static_cast<std::size_t>(i)], *bracket = product.factors[static_cast<std::size_t>(1 - i)];
+    ir::Value *x = product.factors[static_cast<std::size_t>(i)],
+              *bracket = product.factors[static_cast<std::size_t>(1 - i)];
     std::vector<ir::Node*> nodes = product.nodes;
     const auto sum = sum_of(context.model, bracket, nodes);
     ir::Node* curve = sum && !sum->b && near(sum->number, 1) ? sum->a->def() : nullptr;

@@ -15,28 +15,36 @@ bool over_last_dim(ir::Node& node) {
   const ir::Arg* keep = node.arg("keepdim");
   const auto list = dims ? dims->integers() : std::nullopt;
   const int rank = node.operand(0)->type.rank();
-  return list && list->size() == 1 && (list->front() == -1 || list->front() == rank - 1) && keep && keep->boolean() == true;
+  return list && list->size() == 1 && (list->front() == -1 || list->front() == rank - 1) && keep &&
+         keep->boolean() == true;
 }
 
 bool population_variance(ir::Node& node) {
   const ir::Arg* correction = node.arg("correction");
   const ir::Arg* unbiased = node.arg("unbiased");
-  return over_last_dim(node) && ((correction && correction->number() == 0.0) || (correction && correction->integer() == 0) ||
-                                 (unbiased && unbiased->boolean() == false));
+  return over_last_dim(node) &&
+         ((correction && correction->number() == 0.0) || (correction && correction->integer() == 0) ||
+          (unbiased && unbiased->boolean() == false));
 }
 
 Pattern mean_of(Pattern x) {
-  return op({"aten.mean.dim"}, {std::move(x)}).where("a mean over the last dim that keeps it", [](const State&, ir::Node& n) { return over_last_dim(n); });
+  return op({"aten.mean.dim"}, {std::move(x)})
+      .where("a mean over the last dim that keeps it", [](const State&, ir::Node& n) { return over_last_dim(n); });
 }
 
 Pattern normalised() {
   const Pattern centered = sub(any("x"), mean_of(any("x"))).as("centered");
-  const Pattern square = one_of({op({"aten.pow.Tensor_Scalar"}, {any("centered"), number_near(2)}), mul(any("centered"), any("centered"))});
-  const Pattern variance = one_of({mean_of(square), op({"aten.var.correction", "aten.var.dim"}, {any("x")}).where(
-      "a variance over the last dim without correction", [](const State&, ir::Node& n) { return population_variance(n); })});
+  const Pattern square = one_of(
+      {op({"aten.pow.Tensor_Scalar"}, {any("centered"), number_near(2)}), mul(any("centered"), any("centered"))});
+  const Pattern variance =
+      one_of({mean_of(square), op({"aten.var.correction", "aten.var.dim"}, {any("x")})
+                                   .where("a variance over the last dim without correction",
+                                          [](const State&, ir::Node& n) { return population_variance(n); })});
   const Pattern shifted = add(variance, number("eps"));
-  const Pattern root = one_of({op({"aten.sqrt.default"}, {shifted}), op({"aten.pow.Tensor_Scalar"}, {shifted, number_near(0.5)})});
-  const Pattern inverse = one_of({op({"aten.rsqrt.default"}, {shifted}), op({"aten.pow.Tensor_Scalar"}, {shifted, number_near(-0.5)})});
+  const Pattern root =
+      one_of({op({"aten.sqrt.default"}, {shifted}), op({"aten.pow.Tensor_Scalar"}, {shifted, number_near(0.5)})});
+  const Pattern inverse =
+      one_of({op({"aten.rsqrt.default"}, {shifted}), op({"aten.pow.Tensor_Scalar"}, {shifted, number_near(-0.5)})});
   return one_of({op({"aten.div.Tensor"}, {centered, root}), op({"aten.mul.Tensor"}, {centered, inverse})});
 }
 
@@ -46,7 +54,8 @@ const Pattern& affine() {
 }
 
 bool vector_over_last(const ir::Value* value, const ir::Type& x) {
-  return value && value->type.has_shape && value->type.rank() == 1 && x.has_shape && value->type.sizes[0] == x.sizes.back();
+  return value && value->type.has_shape && value->type.rank() == 1 && x.has_shape &&
+         value->type.sizes[0] == x.sizes.back();
 }
 
 bool raise_native(PassContext& context, ir::Node* node) {
@@ -85,4 +94,5 @@ bool run(PassContext& context) { return rewrite_all(context, rewrite); }
 }  // namespace
 }  // namespace ttc
 
-TTC_REGISTER_PASS({"raise-layer-norm", "Bring native_layer_norm and the mean and variance chain back to layer_norm", ttc::run});
+TTC_REGISTER_PASS({"raise-layer-norm", "Bring native_layer_norm and the mean and variance chain back to layer_norm",
+                   ttc::run});

@@ -1,7 +1,7 @@
-// Brings matrix products with a constant weight back to aten.linear, whatever the export made of them: addmm and mm with
-// a transposed weight, GPT-2's addmm with the weight as it is ([in, out]; it becomes a constant view with the strides
-// swapped), matmul and bmm whose right side is one weight for the whole batch, the bias added afterwards, and the
-// views that flatten and restore the leading dims around it.
+// Brings matrix products with a constant weight back to aten.linear, whatever the export made of them: addmm and mm
+// with a transposed weight, GPT-2's addmm with the weight as it is ([in, out]; it becomes a constant view with the
+// strides swapped), matmul and bmm whose right side is one weight for the whole batch, the bias added afterwards, and
+// the views that flatten and restore the leading dims around it.
 #include "common.h"
 
 namespace ttc {
@@ -12,7 +12,7 @@ constexpr std::string_view pass = "raise-linear";
 // A [K, N] right side of a product: the weight as [N, K] and the nodes between.
 struct RightSide {
   ir::Value* weight = nullptr;
-  bool transposed_view = false;   // the weight is stored as [K, N]
+  bool transposed_view = false;  // the weight is stored as [K, N]
   std::vector<ir::Node*> nodes;
 };
 
@@ -47,7 +47,7 @@ bool is_one(const ir::Arg* arg) { return !arg || arg->number() == 1.0 || arg->in
 struct Product {
   ir::Value* x;
   ir::Value* weight;
-  ir::Value* bias;   // nullptr: none
+  ir::Value* bias;  // nullptr: none
 };
 
 std::optional<Product> product_of(const ir::Node& node) {
@@ -96,10 +96,12 @@ bool is_linear(const ir::Value* value) { return value && value->def() && value->
 
 bool add_bias(PassContext& context, ir::Node* node) {
   using namespace match;
-  static const Pattern rule = add(through(op({"aten.linear.default"}, {any("x"), weight("w")})
-                                              .where("a linear without bias", [](const State&, ir::Node& n) { return n.arg(2).is_none(); })
-                                              .sole().as("linear")),
-                                  weight("b"));
+  static const Pattern rule =
+      add(through(op({"aten.linear.default"}, {any("x"), weight("w")})
+                      .where("a linear without bias", [](const State&, ir::Node& n) { return n.arg(2).is_none(); })
+                      .sole()
+                      .as("linear")),
+          weight("b"));
   if (!node->op().starts_with("aten.add.")) return false;
   const auto found = match::match(context.model, rule, node, 2);
   if (!found.match) return false;
@@ -116,7 +118,8 @@ bool drop_views(PassContext& context, ir::Node* node) {
   ir::Node* linear = node->operand(0)->def();
   std::vector<ir::Node*> nodes{linear};
   const auto& sizes = node->result()->type.sizes;
-  if (!node->result()->type.has_shape || sizes.empty() || !(sizes.back() == linear->result()->type.sizes.back())) return false;
+  if (!node->result()->type.has_shape || sizes.empty() || !(sizes.back() == linear->result()->type.sizes.back()))
+    return false;
   ir::Value* x = linear->operand(0);
   if (match::is_identity(*node))
     return replace_matched(context, pass, "view behind linear", node, nodes, "aten.linear.default",
@@ -125,7 +128,8 @@ bool drop_views(PassContext& context, ir::Node* node) {
     nodes.push_back(x->def());
     x = x->def()->operand(0);
     const auto& from = x->type.sizes;
-    const bool fits = x->type.has_shape && from.size() == sizes.size() && from.back() == linear->operand(0)->type.sizes.back() &&
+    const bool fits = x->type.has_shape && from.size() == sizes.size() &&
+                      from.back() == linear->operand(0)->type.sizes.back() &&
                       std::equal(from.begin(), from.end() - 1, sizes.begin());
     if (!fits) continue;
     return replace_matched(context, pass, "views around linear", node, nodes, "aten.linear.default",
@@ -134,20 +138,29 @@ bool drop_views(PassContext& context, ir::Node* node) {
   return false;
 }
 
-// view(linear(view(x))) where the view before merges the last two dims too (heads): they are merged by a view of their own.
+// view(linear(view(x))) where the view before merges the last two dims too (heads): they are merged by a view of their
+// own.
 bool split_view(PassContext& context, ir::Node* node) {
-  if (!match::is_reshape(*node) || node->op() != "aten.reshape.default" || !is_linear(node->operand(0)) || node->operand(0)->use_count() != 1) return false;
+  if (!match::is_reshape(*node) || node->op() != "aten.reshape.default" || !is_linear(node->operand(0)) ||
+      node->operand(0)->use_count() != 1)
+    return false;
   ir::Node* linear = node->operand(0)->def();
   ir::Node* view = linear->operand(0)->def();
   const ir::Type& out = node->result()->type;
-  if (!view || view->op() != "aten.reshape.default" || !out.has_shape || out.rank() != 3 || linear->operand(0)->type.rank() != 2) return false;
+  if (!view || view->op() != "aten.reshape.default" || !out.has_shape || out.rank() != 3 ||
+      linear->operand(0)->type.rank() != 2)
+    return false;
   ir::Value* x = view->operand(0);
   const ir::Type& split = x->type;
   const ir::Arg::List* sizes = node->arg(1).list();
   if (!split.has_shape || split.rank() != 4 || !sizes || sizes->size() != 3) return false;
   const ir::SymExpr width = linear->operand(0)->type.sizes.back();
-  if (!(split.sizes[0] == out.sizes[0] && split.sizes[1] == out.sizes[1] && width.is_number() && split.sizes[2] * split.sizes[3] == width)) return false;
-  if (!(out.sizes.back() == linear->result()->type.sizes.back()) || (context.rewrite_limit >= 0 && context.rewrites >= context.rewrite_limit)) return false;
+  if (!(split.sizes[0] == out.sizes[0] && split.sizes[1] == out.sizes[1] && width.is_number() &&
+        split.sizes[2] * split.sizes[3] == width))
+    return false;
+  if (!(out.sizes.back() == linear->result()->type.sizes.back()) ||
+      (context.rewrite_limit >= 0 && context.rewrites >= context.rewrite_limit))
+    return false;
   ir::Arg::List merged{(*sizes)[0], (*sizes)[1], width.number()};
   ir::Node* merge = node->graph()->insert_before(node, "aten.reshape.default", {x, merged});
   merge->provenance = view->provenance;
@@ -159,25 +172,29 @@ bool split_view(PassContext& context, ir::Node* node) {
 
 // linear(view(x)) whose readers are views again: linear(x), with its leading dims.
 bool keep_leading_dims(PassContext& context, ir::Node* node) {
-  if (node->op() != "aten.linear.default" || !node->operand(0)->def() || !match::is_reshape(*node->operand(0)->def())) return false;
+  if (node->op() != "aten.linear.default" || !node->operand(0)->def() || !match::is_reshape(*node->operand(0)->def()))
+    return false;
   ir::Node* view = node->operand(0)->def();
   ir::Value* x = view->operand(0);
   const ir::Type &flat = node->operand(0)->type, &out = node->result()->type;
   if (!x->type.has_shape || !flat.has_shape || flat.rank() != 2 || x->type.rank() < 3 || !out.has_shape) return false;
-  if (!(x->type.sizes.back() == flat.sizes.back()) || node->result()->output_uses() > 0 || node->result()->users().empty()) return false;
+  if (!(x->type.sizes.back() == flat.sizes.back()) || node->result()->output_uses() > 0 ||
+      node->result()->users().empty())
+    return false;
   for (const ir::Node* user : node->result()->users())
     if (!match::is_reshape(*user)) return false;
   ir::Type type = x->type;
   type.sizes.back() = out.sizes.back();
   type.strides.clear();
-  ir::Node* made = replace_matched(context, pass, "view before linear", node, {view}, "aten.linear.default", {x, node->arg(1), node->arg(2)});
+  ir::Node* made = replace_matched(context, pass, "view before linear", node, {view}, "aten.linear.default",
+                                   {x, node->arg(1), node->arg(2)});
   if (made) made->result()->type = std::move(type);
   return made != nullptr;
 }
 
 bool rewrite(PassContext& context, ir::Node* node) {
-  return raise_product(context, node) || add_bias(context, node) || drop_views(context, node) || keep_leading_dims(context, node) ||
-         split_view(context, node);
+  return raise_product(context, node) || add_bias(context, node) || drop_views(context, node) ||
+         keep_leading_dims(context, node) || split_view(context, node);
 }
 
 bool run(PassContext& context) { return rewrite_all(context, rewrite); }

@@ -1,5 +1,5 @@
-// A convolution whose windows tile the image (stride = kernel, no padding: the patch embedding of vision transformers) is
-// a linear layer over patches: the image cut into patches, one matrix product, and the channels moved back to dim 1.
+// A convolution whose windows tile the image (stride = kernel, no padding: the patch embedding of vision transformers)
+// is a linear layer over patches: the image cut into patches, one matrix product, and the channels moved back to dim 1.
 #include "replace.h"
 
 namespace ttc {
@@ -18,19 +18,24 @@ bool all(const ir::Arg* arg, std::int64_t value) {
 // The reason why the convolution is none over patches.
 Refusal unfit(const ir::Node& node) {
   const ir::Value *x = node.operand(0), *weight = node.operand(1);
-  if (!x || !x->type.has_shape || x->type.rank() != 4) return Reason{ReasonCode::RankUnsupported, "the input is no batch of images"};
-  if (!weight || !ir::is_weight(weight) || !weight->type.is_static()) return Reason{ReasonCode::NonConstantWeight, "the kernel is computed at run time"};
+  if (!x || !x->type.has_shape || x->type.rank() != 4)
+    return Reason{ReasonCode::RankUnsupported, "the input is no batch of images"};
+  if (!weight || !ir::is_weight(weight) || !weight->type.is_static())
+    return Reason{ReasonCode::NonConstantWeight, "the kernel is computed at run time"};
   const auto stride = node.arg("stride") ? node.arg("stride")->integers() : std::nullopt;
   const auto kernel_h = weight->type.dim(2), kernel_w = weight->type.dim(3);
   const bool square = stride && !stride->empty() && stride->front() == kernel_h && stride->back() == kernel_w;
-  const bool plain = all(node.arg("padding"), 0) && all(node.arg("dilation"), 1) && node.arg("groups") && node.arg("groups")->integer() == 1;
+  const bool plain = all(node.arg("padding"), 0) && all(node.arg("dilation"), 1) && node.arg("groups") &&
+                     node.arg("groups")->integer() == 1;
   const ir::Arg* transposed = node.arg("transposed");
   if (!square || !plain || (transposed && transposed->boolean() != false))
     return Reason{ReasonCode::Unsupported, "the windows overlap, leave gaps or reach over the border"};
-  if (*kernel_h * *kernel_w == 1) return Reason{ReasonCode::Unsupported, "windows of one element: a convolution takes them as they are"};
+  if (*kernel_h * *kernel_w == 1)
+    return Reason{ReasonCode::Unsupported, "windows of one element: a convolution takes them as they are"};
   const auto height = x->type.dim(2), width = x->type.dim(3);
   if (!height || !width) return Reason{ReasonCode::DynamicShape, "the image's size is not fixed"};
-  if (*height % *kernel_h != 0 || *width % *kernel_w != 0) return Reason{ReasonCode::Unsupported, "the windows do not cover the image"};
+  if (*height % *kernel_h != 0 || *width % *kernel_w != 0)
+    return Reason{ReasonCode::Unsupported, "the windows do not cover the image"};
   return std::nullopt;
 }
 
@@ -77,10 +82,14 @@ bool rewrite(PassContext& context, ir::Node* node) {
   const std::int64_t rows = *x->type.dim(2) / kh, columns = *x->type.dim(3) / kw;
   const std::int64_t in = *weight->type.dim(1), depth = in * kh * kw, features = *weight->type.dim(0);
   Builder b{node};
-  ir::Value* cut = b.add("aten.reshape.default", {x, ir::Arg::ints({-1, in, rows, kh, columns, kw})}, out.dtype, {batch, in, rows, kh, columns, kw});
-  ir::Value* turned = b.add("aten.permute.default", {cut, ir::Arg::ints({0, 2, 4, 1, 3, 5})}, out.dtype, {batch, rows, columns, in, kh, kw});
-  ir::Value* patches = b.add("aten.reshape.default", {turned, ir::Arg::ints({-1, rows * columns, depth})}, out.dtype, {batch, rows * columns, depth});
-  ir::Value* linear = b.add("aten.linear.default", {patches, kernel, node->arg(2)}, out.dtype, {batch, rows * columns, features});
+  ir::Value* cut = b.add("aten.reshape.default", {x, ir::Arg::ints({-1, in, rows, kh, columns, kw})}, out.dtype,
+                         {batch, in, rows, kh, columns, kw});
+  ir::Value* turned = b.add("aten.permute.default", {cut, ir::Arg::ints({0, 2, 4, 1, 3, 5})}, out.dtype,
+                            {batch, rows, columns, in, kh, kw});
+  ir::Value* patches = b.add("aten.reshape.default", {turned, ir::Arg::ints({-1, rows * columns, depth})}, out.dtype,
+                             {batch, rows * columns, depth});
+  ir::Value* linear =
+      b.add("aten.linear.default", {patches, kernel, node->arg(2)}, out.dtype, {batch, rows * columns, features});
   linear->def()->origins = node->origins;
   ir::Value* first = b.add("aten.transpose.int", {linear, 1, 2}, out.dtype, {batch, features, rows * columns});
   node->origins.clear();

@@ -22,7 +22,9 @@ bool names_module(std::string_view key, const ir::Provenance& where) {
   constexpr std::string_view by_path = "module:";
   const bool path = key.starts_with(by_path);
   const std::string_view pattern = path ? key.substr(by_path.size()) : key;
-  const auto fits = [&](const std::string& p, const std::string& c) { return path ? glob_match(pattern, p) : names_class(pattern, c); };
+  const auto fits = [&](const std::string& p, const std::string& c) {
+    return path ? glob_match(pattern, p) : names_class(pattern, c);
+  };
   if (fits(where.module_path, where.module_class)) return true;
   return std::any_of(where.stack.begin(), where.stack.end(), [&](const auto& m) { return fits(m.first, m.second); });
 }
@@ -37,7 +39,8 @@ bool names_op(std::string_view pattern, std::string_view op, std::string_view de
 
 bool inside(std::string_view pattern, const ir::Provenance& where) {
   if (glob_match(pattern, where.module_path)) return true;
-  return std::any_of(where.stack.begin(), where.stack.end(), [&](const auto& m) { return glob_match(pattern, m.first); });
+  return std::any_of(where.stack.begin(), where.stack.end(),
+                     [&](const auto& m) { return glob_match(pattern, m.first); });
 }
 
 template <typename T>
@@ -100,7 +103,8 @@ std::variant<std::vector<int>, Reason> match_results(const ir::Node& node, const
     for (std::size_t i = 0; i < node.results().size(); ++i) results.push_back(static_cast<int>(i));
   for (std::size_t i = 0; i < node.results().size(); ++i)
     if (std::find(results.begin(), results.end(), static_cast<int>(i)) == results.end() && node.result(i)->has_uses())
-      return Reason{ReasonCode::MultiUse, "result " + std::to_string(i) + " is used, which the device operator does not give"};
+      return Reason{ReasonCode::MultiUse,
+                    "result " + std::to_string(i) + " is used, which the device operator does not give"};
   return results;
 }
 
@@ -111,7 +115,9 @@ std::variant<Replacement, Reason> find_replacement(const PassContext& context, c
   if (lowerings.empty()) return Reason{ReasonCode::Unimplemented, "no device kernel for " + node.op()};
   std::optional<Reason> first;
   for (const auto& [record, lowering] : lowerings) {
-    const auto refuse = [&](Reason reason) { if (!first) first = std::move(reason); };
+    const auto refuse = [&](Reason reason) {
+      if (!first) first = std::move(reason);
+    };
     if (const Refusal no = user_refusal(context, node, record->name)) {
       refuse(*no);
       continue;
@@ -132,7 +138,8 @@ std::variant<Replacement, Reason> find_replacement(const PassContext& context, c
       refuse(*no);
       continue;
     }
-    return Replacement{.record = record, .args = std::move(lowered.args), .results = std::get<std::vector<int>>(results)};
+    return Replacement{
+        .record = record, .args = std::move(lowered.args), .results = std::get<std::vector<int>>(results)};
   }
   return *first;
 }

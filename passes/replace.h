@@ -10,8 +10,8 @@ namespace ttc {
 // A device operator that can take the place of a node, or part of one.
 struct Replacement {
   const ttrt::OpRecord* record = nullptr;
-  std::vector<ir::Arg> args;         // in schema order
-  std::vector<int> results;          // of the ATen node, one per result of the device operator
+  std::vector<ir::Arg> args;  // in schema order
+  std::vector<int> results;   // of the ATen node, one per result of the device operator
 };
 
 // Whether the user lets `device_op` take the place of this node. Later entries of his map win; exclusions win over all.

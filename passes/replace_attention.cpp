@@ -11,7 +11,8 @@ constexpr std::string_view pass = "replace-attention";
 constexpr std::string_view attention = "aten.scaled_dot_product_attention.default";
 
 bool is_and(const ir::Node& node) {
-  return node.op() == "aten.__and__.Tensor" || node.op() == "aten.bitwise_and.Tensor" || node.op() == "aten.logical_and.default";
+  return node.op() == "aten.__and__.Tensor" || node.op() == "aten.bitwise_and.Tensor" ||
+         node.op() == "aten.logical_and.default";
 }
 
 // mask = causal and rest: rest. The nodes between go where nobody else reads them.
@@ -29,7 +30,8 @@ ir::Value* without_causal(const ir::Model& model, ir::Value* mask, std::vector<i
       behind.push_back(part->def());
       part = part->def()->operand(0);
     }
-    if (!part || !rest || !rest->type.is_tensor() || rest->type.dtype != DType::boolean || !is_causal_mask(model, part)) continue;
+    if (!part || !rest || !rest->type.is_tensor() || rest->type.dtype != DType::boolean || !is_causal_mask(model, part))
+      continue;
     nodes.push_back(both);
     nodes.insert(nodes.end(), behind.begin(), behind.end());
     return rest;

@@ -4,7 +4,9 @@
 namespace ttc {
 namespace {
 
-bool run(PassContext& context) { return replace_ops(context, "replace-norm", {"aten.layer_norm.default", "aten.rms_norm.default"}); }
+bool run(PassContext& context) {
+  return replace_ops(context, "replace-norm", {"aten.layer_norm.default", "aten.rms_norm.default"});
+}
 
 }  // namespace
 }  // namespace ttc

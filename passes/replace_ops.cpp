@@ -83,7 +83,8 @@ std::set<ir::Node*> small_groups(PassContext& context, const Candidates& candida
     if (meets_host_compute(node, islands)) meeting.insert(islands.group(node));
   }
   for (ir::Node* node : members)
-    if (ir::Node* group = islands.group(node); !anchored.contains(group) && meeting.contains(group)) small.insert(group);
+    if (ir::Node* group = islands.group(node); !anchored.contains(group) && meeting.contains(group))
+      small.insert(group);
   return small;
 }
 
@@ -94,12 +95,14 @@ bool run(PassContext& context) {
   bool changed = false;
   for (ir::Node* node : candidates.order) {
     if (small.contains(islands.group(node))) {
-      context.refuse(pass, *node, {ReasonCode::TooSmall, "its neighbours run on the host and no costly operator is near"});
+      context.refuse(pass, *node,
+                     {ReasonCode::TooSmall, "its neighbours run on the host and no costly operator is near"});
       continue;
     }
     // Arguments were collected before earlier nodes of this loop were replaced.
     auto fresh = find_replacement(context, *node);
-    if (auto* replacement = std::get_if<Replacement>(&fresh)) changed |= replace_node(context, pass, node, *replacement) != nullptr;
+    if (auto* replacement = std::get_if<Replacement>(&fresh))
+      changed |= replace_node(context, pass, node, *replacement) != nullptr;
   }
   return changed;
 }

@@ -13,7 +13,8 @@ constexpr std::string_view pass = "simplify-masks";
 
 bool is_and(const ir::Node& node) {
   return node.results().size() == 1 && node.result()->type.has_dtype && node.result()->type.dtype == DType::boolean &&
-         (node.op() == "aten.__and__.Tensor" || node.op() == "aten.bitwise_and.Tensor" || node.op() == "aten.logical_and.default");
+         (node.op() == "aten.__and__.Tensor" || node.op() == "aten.bitwise_and.Tensor" ||
+          node.op() == "aten.logical_and.default");
 }
 
 // True where every reader broadcasts: the operand may be smaller as long as it broadcasts to the same shape.
@@ -58,7 +59,9 @@ bool drop_true(PassContext& context, match::IndexForms& forms, ir::Node* node) {
     if (always->def()) rest_nodes.push_back(always->def());
     ir::Node* representative = rest->def();
     node->result()->replace_all_uses_with(rest);
-    context.matches.push_back({.pass = std::string(pass), .rule = "always true", .nodes = {name},
+    context.matches.push_back({.pass = std::string(pass),
+                               .rule = "always true",
+                               .nodes = {name},
                                .result = representative ? node_name(*representative) : rest->name,
                                .module = node->provenance->module_path});
     node->graph()->erase(node);
@@ -130,7 +133,10 @@ bool gather_to_view(PassContext& context, match::IndexForms& forms, ir::Node* no
   for (const ir::Arg& item : indices)
     if (item.value()->def()) unused.push_back(item.value()->def());
   node->result()->replace_all_uses_with(x);
-  context.matches.push_back({.pass = std::string(pass), .rule = "gather by running counters", .nodes = {name}, .result = x->name,
+  context.matches.push_back({.pass = std::string(pass),
+                             .rule = "gather by running counters",
+                             .nodes = {name},
+                             .result = x->name,
                              .module = node->provenance->module_path});
   node->graph()->erase(node);
   erase_unused(unused);
@@ -147,4 +153,5 @@ bool run(PassContext& context) { return rewrite_all(context, rewrite); }
 }  // namespace
 }  // namespace ttc
 
-TTC_REGISTER_PASS({"simplify-masks", "Simplify masks and gathers that position counters decide whatever the inputs are", ttc::run});
+TTC_REGISTER_PASS({"simplify-masks", "Simplify masks and gathers that position counters decide whatever the inputs are",
+                   ttc::run});

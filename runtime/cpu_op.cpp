@@ -1,5 +1,5 @@
-// See cpu_op.h. An operator is looked up once in LibTorch's dispatcher (or, for TorchScript's scalar and list operators,
-// in the interpreter's registry) and then called boxed, below autograd.
+// See cpu_op.h. An operator is looked up once in LibTorch's dispatcher (or, for TorchScript's scalar and list
+// operators, in the interpreter's registry) and then called boxed, below autograd.
 #include "cpu_op.h"
 
 #include <ATen/Parallel.h>
@@ -46,7 +46,8 @@ class TorchOp : public CpuOp {
   void push(std::span<const RtValue> args, torch::jit::Stack& stack) const {
     const auto& formal = schema_.arguments();
     if (args.size() > formal.size() && !schema_.is_vararg())
-      throw ttc::Error(ttc::Exit::check_failed, "", "takes " + std::to_string(formal.size()) + " arguments, got " + std::to_string(args.size()));
+      throw ttc::Error(ttc::Exit::check_failed, "",
+                       "takes " + std::to_string(formal.size()) + " arguments, got " + std::to_string(args.size()));
     stack.reserve(formal.size() + 1);
     for (std::size_t i = 0; i < formal.size(); ++i) {
       if (i < args.size()) {
@@ -72,7 +73,7 @@ class TorchOp : public CpuOp {
   }
 
   std::string name_;
-  const c10::FunctionSchema& schema_;   // the registry keeps it for the process
+  const c10::FunctionSchema& schema_;  // the registry keeps it for the process
   std::function<void(torch::jit::Stack&)> run_;
 };
 
@@ -85,12 +86,14 @@ std::unique_ptr<CpuOp> make_op(std::string_view op) {
   const auto [name, overload] = torch_op_name(op);
   if (name.find("::") == std::string::npos) return nullptr;
   if (const auto handle = c10::Dispatcher::singleton().findSchema({name, overload}))
-    return std::make_unique<TorchOp>(std::string(op), handle->schema(), [h = *handle](torch::jit::Stack& stack) { h.callBoxed(stack); });
+    return std::make_unique<TorchOp>(std::string(op), handle->schema(),
+                                     [h = *handle](torch::jit::Stack& stack) { h.callBoxed(stack); });
   if (const auto found = find_interpreter_op(name, overload)) {
     // Operators that need their graph node (prim::If, prim::ListConstruct) have no operation of their own.
     try {
-      return std::make_unique<TorchOp>(std::string(op), found->schema(),
-                                       [found, run = found->getOperation()](torch::jit::Stack& stack) mutable { run(stack); });
+      return std::make_unique<TorchOp>(
+          std::string(op), found->schema(),
+          [found, run = found->getOperation()](torch::jit::Stack& stack) mutable { run(stack); });
     } catch (const c10::Error&) {
       return nullptr;
     }
@@ -116,7 +119,8 @@ std::optional<std::string> schema_text(std::string_view op) {
 
 const CpuOp* CpuOp::find(std::string_view op) {
   static std::mutex mutex;
-  static auto* const found = new std::map<std::string, std::unique_ptr<CpuOp>, std::less<>>;  // outlives every static user
+  static auto* const found =
+      new std::map<std::string, std::unique_ptr<CpuOp>, std::less<>>;  // outlives every static user
   const std::lock_guard lock(mutex);
   if (const auto it = found->find(op); it != found->end()) return it->second.get();
   std::unique_ptr<CpuOp> made = make_op(op);

@@ -14,7 +14,8 @@ namespace ttrt {
 
 class CpuOp {
  public:
-  // By IR name ("aten.add.Tensor"). nullptr where LibTorch has no such operator. The result lives as long as the process.
+  // By IR name ("aten.add.Tensor"). nullptr where LibTorch has no such operator. The result lives as long as the
+  // process.
   static const CpuOp* find(std::string_view op);
 
   // `args` in schema order, all given; DeviceTensors are not allowed. Host tensors are wrapped, never copied; results

@@ -13,7 +13,9 @@ namespace ttrt {
 namespace {
 
 struct TorchReference : Reference {
-  std::vector<RtValue> call(std::string_view op, std::vector<RtValue> args) override { return call_torch(op, std::move(args)); }
+  std::vector<RtValue> call(std::string_view op, std::vector<RtValue> args) override {
+    return call_torch(op, std::move(args));
+  }
 };
 
 std::string name_of(const Instruction& instruction) {
@@ -25,10 +27,14 @@ std::string name_of(const Instruction& instruction) {
 DataType format_of(const HostTensor& host, DType declared) {
   if (ttc::is_floating(host.dtype)) return declared == DType::bf16 ? DataType::bfloat16 : DataType::float32;
   switch (host.dtype) {
-    case DType::u8: return DataType::uint8;
-    case DType::u16: return DataType::uint16;
-    case DType::u32: return DataType::uint32;
-    default: return DataType::int32;
+    case DType::u8:
+      return DataType::uint8;
+    case DType::u16:
+      return DataType::uint16;
+    case DType::u32:
+      return DataType::uint32;
+    default:
+      return DataType::int32;
   }
 }
 
@@ -77,12 +83,14 @@ PackedWeights::Entry& PackedWeights::entry(int slot, const HostTensor& tiles, co
   for (const auto& known : entries)
     if (known->spec == spec) return *known;
   if (tiles.dtype != DType::u8 || tiles.nbytes() != spec.nbytes())
-    throw ttc::bad_file("", "a packed weight holds " + std::to_string(tiles.nbytes()) + " bytes where its format needs " + std::to_string(spec.nbytes()));
+    throw ttc::bad_file("", "a packed weight holds " + std::to_string(tiles.nbytes()) +
+                                " bytes where its format needs " + std::to_string(spec.nbytes()));
   entries.push_back(std::make_unique<Entry>(Entry{.spec = spec, .device = {}, .host = {}}));
   return *entries.back();
 }
 
-const DeviceTensor& PackedWeights::on_device(int slot, const HostTensor& tiles, const TensorSpec& spec, Device& device, std::string_view label) {
+const DeviceTensor& PackedWeights::on_device(int slot, const HostTensor& tiles, const TensorSpec& spec, Device& device,
+                                             std::string_view label) {
   Entry& e = entry(slot, tiles, spec);
   if (e.device.buffer == nullptr) {
     e.device = allocate(device, spec, label);
@@ -110,7 +118,9 @@ void DeviceStep::bind_packed(const Instruction& instruction) {
   const auto* schema = ttc::ir::find_schema(instruction.record->name);
   TTC_CHECK(schema != nullptr, "a record without a schema");
   if (instruction.args.size() < schema->args.size())
-    throw ttc::bad_file("", "node '" + name_of(instruction) + "': argument '" + schema->args[instruction.args.size()].name + "' of " + instruction.node->op() + " is missing");
+    throw ttc::bad_file("", "node '" + name_of(instruction) + "': argument '" +
+                                schema->args[instruction.args.size()].name + "' of " + instruction.node->op() +
+                                " is missing");
   packed_.assign(instruction.args.size(), -1);
   dynamic_.assign(instruction.args.size(), false);
   for (std::size_t p = 0; p < instruction.record->packed.size(); ++p) {
@@ -121,7 +131,8 @@ void DeviceStep::bind_packed(const Instruction& instruction) {
   bound_ = true;
 }
 
-OpArg DeviceStep::argument(const Instruction& instruction, std::size_t i, const ArgPlan& plan, const Frame& frame, std::vector<TensorSpec>& tensors) const {
+OpArg DeviceStep::argument(const Instruction& instruction, std::size_t i, const ArgPlan& plan, const Frame& frame,
+                           std::vector<TensorSpec>& tensors) const {
   const auto of_value = [&](const RtValue& value, const ttc::ir::Value* declared) -> OpArg {
     if (const auto* tensor = value.get_if<DeviceTensor>()) {
       tensors.push_back(tensor->spec);
@@ -129,7 +140,8 @@ OpArg DeviceStep::argument(const Instruction& instruction, std::size_t i, const 
     }
     if (const auto* host = value.get_if<HostTensor>()) {
       const DType dtype = declared != nullptr && declared->type.has_dtype ? declared->type.dtype : host->dtype;
-      tensors.push_back({.logical = host->sizes, .dtype = format_of(*host, dtype), .layout = Layout::tile, .memory = {}});
+      tensors.push_back(
+          {.logical = host->sizes, .dtype = format_of(*host, dtype), .layout = Layout::tile, .memory = {}});
       return TensorRef{static_cast<int>(tensors.size()) - 1};
     }
     if (const auto* v = value.get_if<std::int64_t>()) return *v;
@@ -138,17 +150,22 @@ OpArg DeviceStep::argument(const Instruction& instruction, std::size_t i, const 
     if (const auto* v = value.get_if<std::string>()) return *v;
     if (const auto* v = value.get_if<DType>()) return *v;
     if (value.is_none()) return std::monostate{};
-    throw ttc::bad_file("", "node '" + name_of(instruction) + "': argument " + std::to_string(i) + " is of a kind no device op takes");
+    throw ttc::bad_file(
+        "", "node '" + name_of(instruction) + "': argument " + std::to_string(i) + " is of a kind no device op takes");
   };
   const auto of_list = [&](const std::vector<OpArg>& items) -> OpArg {
     std::vector<TensorRef> refs;
     std::vector<std::int64_t> ints;
     std::vector<double> floats;
     for (const OpArg& item : items) {
-      if (const auto* r = std::get_if<TensorRef>(&item)) refs.push_back(*r);
-      else if (const auto* n = std::get_if<std::int64_t>(&item)) ints.push_back(*n), floats.push_back(static_cast<double>(*n));
-      else if (const auto* b = std::get_if<bool>(&item)) ints.push_back(*b ? 1 : 0), floats.push_back(*b ? 1 : 0);
-      else if (const auto* d = std::get_if<double>(&item)) floats.push_back(*d);
+      if (const auto* r = std::get_if<TensorRef>(&item))
+        refs.push_back(*r);
+      else if (const auto* n = std::get_if<std::int64_t>(&item))
+        ints.push_back(*n), floats.push_back(static_cast<double>(*n));
+      else if (const auto* b = std::get_if<bool>(&item))
+        ints.push_back(*b ? 1 : 0), floats.push_back(*b ? 1 : 0);
+      else if (const auto* d = std::get_if<double>(&item))
+        floats.push_back(*d);
     }
     if (!refs.empty()) return refs;
     if (floats.size() != ints.size()) return floats;
@@ -182,19 +199,24 @@ void DeviceStep::make_call(const Instruction& instruction, const Frame& frame, c
   for (std::size_t i = 0; i < packed_.size(); ++i) {
     if (packed_[i] < 0) continue;
     if (const auto* ref = std::get_if<TensorRef>(&call_.args[i]))
-      call_.tensors[static_cast<std::size_t>(ref->index)] = instruction.record->packed[static_cast<std::size_t>(packed_[i])].spec(call_);
+      call_.tensors[static_cast<std::size_t>(ref->index)] =
+          instruction.record->packed[static_cast<std::size_t>(packed_[i])].spec(call_);
   }
 }
 
-void DeviceStep::collect_one(std::size_t arg, const RtValue& value, int slot, const Instruction& instruction, const StepContext& context) {
+void DeviceStep::collect_one(std::size_t arg, const RtValue& value, int slot, const Instruction& instruction,
+                             const StepContext& context) {
   if (const auto* tensor = value.get_if<DeviceTensor>()) {
     in_.push_back(tensor);
     constant_.push_back(slot >= 0 && context.program->slots[static_cast<std::size_t>(slot)].constant);
   } else if (const auto* host = value.get_if<HostTensor>()) {
     if (packed_[arg] < 0)
-      throw ttc::bad_file("", "node '" + name_of(instruction) + "': " + instruction.node->op() + " takes a device tensor where its operand " + std::to_string(arg) + " is on the host");
+      throw ttc::bad_file("", "node '" + name_of(instruction) + "': " + instruction.node->op() +
+                                  " takes a device tensor where its operand " + std::to_string(arg) +
+                                  " is on the host");
     const TensorSpec& spec = call_.tensors[in_.size()];
-    in_.push_back(&context.packed->on_device(slot, *host, spec, *context.device, context.program->slots[static_cast<std::size_t>(slot)].value->name));
+    in_.push_back(&context.packed->on_device(slot, *host, spec, *context.device,
+                                             context.program->slots[static_cast<std::size_t>(slot)].value->name));
     constant_.push_back(1);
   } else if (const auto* list = value.get_if<RtValue::List>()) {
     for (const RtValue& item : *list) collect_one(arg, item, -1, instruction, context);
@@ -217,7 +239,8 @@ bool DeviceStep::current(const Instruction& instruction, const Frame& frame) con
   if (!ready_) return false;
   std::size_t t = 0;
   const auto matches = [&](const RtValue& value, bool packed, auto&& self) -> bool {
-    if (const auto* tensor = value.get_if<DeviceTensor>()) return t < call_.tensors.size() && tensor->spec == call_.tensors[t++];
+    if (const auto* tensor = value.get_if<DeviceTensor>())
+      return t < call_.tensors.size() && tensor->spec == call_.tensors[t++];
     if (value.get_if<HostTensor>() != nullptr) return packed && t++ < call_.tensors.size();
     if (const auto* list = value.get_if<RtValue::List>()) {
       for (const RtValue& item : *list)
@@ -229,7 +252,8 @@ bool DeviceStep::current(const Instruction& instruction, const Frame& frame) con
     const ArgPlan& plan = instruction.args[i];
     if (plan.slot >= 0 && !matches(frame[static_cast<std::size_t>(plan.slot)], packed_[i] >= 0, matches)) return false;
     for (const ArgPlan& item : plan.items)
-      if (item.slot >= 0 && !matches(frame[static_cast<std::size_t>(item.slot)], packed_[i] >= 0, matches)) return false;
+      if (item.slot >= 0 && !matches(frame[static_cast<std::size_t>(item.slot)], packed_[i] >= 0, matches))
+        return false;
   }
   if (t != call_.tensors.size()) return false;
   std::vector<TensorSpec> none;
@@ -251,10 +275,12 @@ void DeviceStep::prepare(const Instruction& instruction, const Frame& frame, con
   if (record.supports != nullptr)
     if (const ttc::Refusal refused = record.supports(call_)) refusal_ = refused->text();
   if (refusal_.empty() && context.device != nullptr)
-    if (const ttc::Refusal clash = context.device->memory()->check_circular_buffers(record.name, cost_.l1_bytes)) refusal_ = clash->text();
+    if (const ttc::Refusal clash = context.device->memory()->check_circular_buffers(record.name, cost_.l1_bytes))
+      refusal_ = clash->text();
   if (refusal_.empty()) {
     const bool constant_b = constant_.size() > 1 && constant_[1] != 0;
-    context_ = dispatch::context_of_call(call_, {.profile = *context.profile, .numerics = context.numerics, .constant_b = constant_b});
+    context_ = dispatch::context_of_call(
+        call_, {.profile = *context.profile, .numerics = context.numerics, .constant_b = constant_b});
     if (context.chooser->fixed()) {
       const dispatch::KernelSpec& spec = context.chooser->bind(context_);
       active_ = &served(spec, *dispatch::device_kernel(spec), instruction, context);
@@ -264,7 +290,8 @@ void DeviceStep::prepare(const Instruction& instruction, const Frame& frame, con
 }
 
 // Prepares the kernel where it has not served this call before.
-DeviceStep::Served& DeviceStep::served(const dispatch::KernelSpec& spec, const dispatch::DeviceKernel& kernel, const Instruction& instruction, const StepContext& context) {
+DeviceStep::Served& DeviceStep::served(const dispatch::KernelSpec& spec, const dispatch::DeviceKernel& kernel,
+                                       const Instruction& instruction, const StepContext& context) {
   for (const auto& known : served_)
     if (known->spec == &spec) return *known;
   const OpRecord& record = *instruction.record;
@@ -275,15 +302,21 @@ DeviceStep::Served& DeviceStep::served(const dispatch::KernelSpec& spec, const d
     std::vector<const DeviceTensor*> constants(in_.size(), nullptr);
     for (std::size_t i = 0; i < in_.size(); ++i)
       if (constant_[i]) constants[i] = in_[i];
-    made->kernel = record.prepare(call_, {.numerics = context.numerics,
-                                          .constants = constants,
-                                          .variant = kernel.variant != nullptr ? kernel.variant->name : std::string_view{},
-                                          .grid_x = context.profile->grid_x,
-                                          .grid_y = context.profile->grid_y});
+    made->kernel =
+        record.prepare(call_, {.numerics = context.numerics,
+                               .constants = constants,
+                               .variant = kernel.variant != nullptr ? kernel.variant->name : std::string_view{},
+                               .grid_x = context.profile->grid_x,
+                               .grid_y = context.profile->grid_y});
     if (!made->kernel)
-      throw ttc::Error(ttc::Exit::unsupported, "", std::string(record.name) + " has no " + std::string(to_string(context.numerics)) + " kernel (node '" + name_of(instruction) + "')",
-                       context.numerics == Numerics::exact ? "use --numerics fast, or keep the op on the CPU with --fallback-op" : "");
-    if (kernel.variant != nullptr && kernel.variant->cost != nullptr) made->cost = kernel.variant->cost(made->cost, dispatch::variant_call_of(context_));
+      throw ttc::Error(ttc::Exit::unsupported, "",
+                       std::string(record.name) + " has no " + std::string(to_string(context.numerics)) +
+                           " kernel (node '" + name_of(instruction) + "')",
+                       context.numerics == Numerics::exact
+                           ? "use --numerics fast, or keep the op on the CPU with --fallback-op"
+                           : "");
+    if (kernel.variant != nullptr && kernel.variant->cost != nullptr)
+      made->cost = kernel.variant->cost(made->cost, dispatch::variant_call_of(context_));
   }
   return *served_.emplace_back(std::move(made));
 }
@@ -293,13 +326,15 @@ void DeviceStep::bind_results(const Instruction& instruction, Frame& frame, cons
   unused_.resize(results_.size());
   for (std::size_t i = 0; i < results_.size(); ++i) {
     if (i >= instruction.results.size()) {
-      if (unused_[i].buffer == nullptr || !(unused_[i].spec == results_[i])) unused_[i] = allocate(*context.device, results_[i], name_of(instruction));
+      if (unused_[i].buffer == nullptr || !(unused_[i].spec == results_[i]))
+        unused_[i] = allocate(*context.device, results_[i], name_of(instruction));
       out_.push_back(&unused_[i]);
       continue;
     }
     const auto slot = static_cast<std::size_t>(instruction.results[i]);
     auto* held = frame[slot].get_if<DeviceTensor>();
-    const bool reusable = held != nullptr && held->spec == results_[i] && ((*context.planned)[slot] != 0 || held->buffer.use_count() == 1);
+    const bool reusable = held != nullptr && held->spec == results_[i] &&
+                          ((*context.planned)[slot] != 0 || held->buffer.use_count() == 1);
     if (!reusable) {
       frame[slot] = allocate(*context.device, results_[i], name_of(instruction));
       held = frame[slot].get_if<DeviceTensor>();
@@ -313,7 +348,8 @@ void DeviceStep::bind_results(const Instruction& instruction, Frame& frame, cons
 // What kernels of dispatch get as their payload.
 class DeviceStep::Call final : public dispatch::DeviceCall {
  public:
-  Call(DeviceStep& step, const Instruction& instruction, Frame& frame, const StepContext& context) : step_(step), instruction_(instruction), frame_(frame), context_(context) {}
+  Call(DeviceStep& step, const Instruction& instruction, Frame& frame, const StepContext& context)
+      : step_(step), instruction_(instruction), frame_(frame), context_(context) {}
 
   void run_as(const dispatch::KernelSpec& spec, const dispatch::DeviceKernel& kernel) override {
     if (!spec.accepts(step_.context_)) {
@@ -374,10 +410,12 @@ void DeviceStep::run_on_host(const Instruction& instruction, Frame& frame, const
   std::vector<RtValue> values = call_reference(instruction, frame, context);
   bind_results(instruction, frame, context);
   for (std::size_t i = 0; i < out_.size() && i < values.size(); ++i)
-    if (const auto* host = values[i].get_if<HostTensor>()) tilize_from_host(contiguous(*host), out_[i]->spec, out_[i]->data());
+    if (const auto* host = values[i].get_if<HostTensor>())
+      tilize_from_host(contiguous(*host), out_[i]->spec, out_[i]->data());
 }
 
-void DeviceStep::note_failure(const Instruction& instruction, const StepContext& context, const std::string& reason) const {
+void DeviceStep::note_failure(const Instruction& instruction, const StepContext& context,
+                              const std::string& reason) const {
   FallbackFailure& failure = (*context.failures)[instruction.index];
   failure.node = name_of(instruction);
   failure.op = instruction.node->op();
@@ -385,14 +423,17 @@ void DeviceStep::note_failure(const Instruction& instruction, const StepContext&
   ++failure.count;
 }
 
-void DeviceStep::fall_back(const Instruction& instruction, Frame& frame, const StepContext& context, const std::string& reason) {
+void DeviceStep::fall_back(const Instruction& instruction, Frame& frame, const StepContext& context,
+                           const std::string& reason) {
   note_failure(instruction, context, reason);
   run_on_host(instruction, frame, context);
 }
 
-std::vector<RtValue> DeviceStep::call_reference(const Instruction& instruction, const Frame& frame, const StepContext& context) {
+std::vector<RtValue> DeviceStep::call_reference(const Instruction& instruction, const Frame& frame,
+                                                const StepContext& context) {
   const OpRecord& record = *instruction.record;
-  if (record.reference == nullptr) throw ttc::Error(ttc::Exit::unsupported, "", std::string(record.name) + " has no CPU reference");
+  if (record.reference == nullptr)
+    throw ttc::Error(ttc::Exit::unsupported, "", std::string(record.name) + " has no CPU reference");
   std::vector<RtValue> args;
   std::size_t t = 0;
   const auto host_value = [&](const RtValue& value, int slot, bool packed, auto&& self) -> RtValue {
@@ -418,7 +459,8 @@ std::vector<RtValue> DeviceStep::call_reference(const Instruction& instruction, 
     for (const ArgPlan& item : plan.items) out.push_back(self(item, packed, self));
     return out;
   };
-  for (std::size_t i = 0; i < instruction.args.size(); ++i) args.push_back(of_plan(instruction.args[i], packed_[i] >= 0, of_plan));
+  for (std::size_t i = 0; i < instruction.args.size(); ++i)
+    args.push_back(of_plan(instruction.args[i], packed_[i] >= 0, of_plan));
   TorchReference reference;
   return record.reference(reference, call_, args);
 }
@@ -438,7 +480,8 @@ void DeviceStep::upload(const Instruction& instruction, Frame& frame, const Step
   auto* host = source.get_if<HostTensor>();
   const auto slot = static_cast<std::size_t>(instruction.results.at(0));
   if (host == nullptr) {
-    if (source.get_if<DeviceTensor>() == nullptr) throw ttc::bad_file("", "node '" + name_of(instruction) + "': tt.to_device takes a tensor");
+    if (source.get_if<DeviceTensor>() == nullptr)
+      throw ttc::bad_file("", "node '" + name_of(instruction) + "': tt.to_device takes a tensor");
     frame[slot] = source;
     return;
   }

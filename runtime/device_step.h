@@ -17,11 +17,13 @@ namespace ttrt {
 
 class KernelChooser;
 
-// Packed weights: uint8 tensors of tiles in a file, on the device and unpacked to float32, each made once when asked for.
+// Packed weights: uint8 tensors of tiles in a file, on the device and unpacked to float32, each made once when asked
+// for.
 class PackedWeights {
  public:
   // `tiles` holds spec.nbytes() bytes; throws ttc::Error (bad file) where it does not.
-  const DeviceTensor& on_device(int slot, const HostTensor& tiles, const TensorSpec& spec, Device& device, std::string_view label);
+  const DeviceTensor& on_device(int slot, const HostTensor& tiles, const TensorSpec& spec, Device& device,
+                                std::string_view label);
   const HostTensor& unpacked(int slot, const HostTensor& tiles, const TensorSpec& spec);
   std::int64_t device_bytes() const { return device_bytes_; }
 
@@ -32,7 +34,7 @@ class PackedWeights {
     HostTensor host;
   };
   Entry& entry(int slot, const HostTensor& tiles, const TensorSpec& spec);
-  std::map<int, std::vector<std::unique_ptr<Entry>>> entries_;   // by slot; one per spec it is read with
+  std::map<int, std::vector<std::unique_ptr<Entry>>> entries_;  // by slot; one per spec it is read with
   std::int64_t device_bytes_ = 0;
 };
 
@@ -43,12 +45,12 @@ struct FallbackFailure {
 };
 
 struct StepContext {
-  Device* device = nullptr;               // nullptr in cpu mode
+  Device* device = nullptr;  // nullptr in cpu mode
   Numerics numerics = Numerics::fast;
   PackedWeights* packed = nullptr;
   const Program* program = nullptr;
-  const std::vector<char>* planned = nullptr;   // by slot: lives in the planned region
-  std::map<int, FallbackFailure>* failures = nullptr;   // by instruction index
+  const std::vector<char>* planned = nullptr;          // by slot: lives in the planned region
+  std::map<int, FallbackFailure>* failures = nullptr;  // by instruction index
   KernelChooser* chooser = nullptr;
   const ArchProfile* profile = nullptr;
 };
@@ -73,20 +75,23 @@ class DeviceStep {
   // One of the op's kernels, prepared for this call.
   struct Served {
     const dispatch::KernelSpec* spec = nullptr;
-    Kernel kernel;                          // empty for the host
+    Kernel kernel;  // empty for the host
     Cost cost;
   };
   class Call;
-  Served& served(const dispatch::KernelSpec& spec, const dispatch::DeviceKernel& kernel, const Instruction& instruction, const StepContext& context);
+  Served& served(const dispatch::KernelSpec& spec, const dispatch::DeviceKernel& kernel, const Instruction& instruction,
+                 const StepContext& context);
   void run_served(Served& chosen, const Instruction& instruction, Frame& frame, const StepContext& context);
   void run_on_host(const Instruction& instruction, Frame& frame, const StepContext& context);
   void note_failure(const Instruction& instruction, const StepContext& context, const std::string& reason) const;
 
   void bind_packed(const Instruction& instruction);
-  OpArg argument(const Instruction& instruction, std::size_t i, const ArgPlan& plan, const Frame& frame, std::vector<TensorSpec>& tensors) const;
+  OpArg argument(const Instruction& instruction, std::size_t i, const ArgPlan& plan, const Frame& frame,
+                 std::vector<TensorSpec>& tensors) const;
   void make_call(const Instruction& instruction, const Frame& frame, const StepContext& context);
   void collect(const Instruction& instruction, const Frame& frame, const StepContext& context);
-  void collect_one(std::size_t arg, const RtValue& value, int slot, const Instruction& instruction, const StepContext& context);
+  void collect_one(std::size_t arg, const RtValue& value, int slot, const Instruction& instruction,
+                   const StepContext& context);
   bool current(const Instruction& instruction, const Frame& frame) const;
   void prepare(const Instruction& instruction, const Frame& frame, const StepContext& context);
   void bind_results(const Instruction& instruction, Frame& frame, const StepContext& context);
@@ -94,19 +99,19 @@ class DeviceStep {
   std::vector<RtValue> call_reference(const Instruction& instruction, const Frame& frame, const StepContext& context);
 
   bool bound_ = false, ready_ = false;
-  std::vector<int> packed_;                 // per argument: into OpRecord::packed, or -1
-  std::vector<bool> dynamic_;               // per argument: a number that comes from a slot
+  std::vector<int> packed_;    // per argument: into OpRecord::packed, or -1
+  std::vector<bool> dynamic_;  // per argument: a number that comes from a slot
   OpCall call_;
   std::vector<TensorSpec> results_;
-  dispatch::SelectionContext context_;      // of call_
+  dispatch::SelectionContext context_;  // of call_
   std::vector<std::unique_ptr<Served>> served_;
   Served* active_ = nullptr;
   Cost cost_;
   std::string refusal_;
   std::vector<const DeviceTensor*> in_;
   std::vector<DeviceTensor*> out_;
-  std::vector<DeviceTensor> unused_;        // results that the node does not have
-  std::vector<char> constant_;              // parallel to in_
+  std::vector<DeviceTensor> unused_;  // results that the node does not have
+  std::vector<char> constant_;        // parallel to in_
 };
 
 // A host value of any kind for LibTorch: device tensors are read back in the dtype that stands for their format.

@@ -45,7 +45,8 @@ void count(const Region& block, Counts& counts) {
 
 bool has_device_work(const Region& block) {
   return std::any_of(block.instructions.begin(), block.instructions.end(), [](const Instruction& i) {
-    return i.kind == InstrKind::device || i.kind == InstrKind::to_device || std::any_of(i.regions.begin(), i.regions.end(), has_device_work);
+    return i.kind == InstrKind::device || i.kind == InstrKind::to_device ||
+           std::any_of(i.regions.begin(), i.regions.end(), has_device_work);
   });
 }
 
@@ -66,7 +67,8 @@ std::shared_ptr<Device> open_device(const ArchProfile& profile) {
   throw ttc::usage_error("no free device slot");
 }
 
-Executor::Executor(std::shared_ptr<const ttc::ir::Model> model, ExecutorOptions options) : model_(std::move(model)), options_(std::move(options)) {
+Executor::Executor(std::shared_ptr<const ttc::ir::Model> model, ExecutorOptions options)
+    : model_(std::move(model)), options_(std::move(options)) {
   install_torch_schemas();
   if (options_.chooser == nullptr) options_.chooser = std::make_shared<KernelChooser>();
   try {
@@ -109,20 +111,23 @@ HostTensor Executor::weight_tensor(const ttc::ir::Weight& weight) {
   out.sizes = weight.sizes;
   out.strides = weight.strides;
   if (weight.storage == nullptr || weight.storage->absent())
-    throw ttc::bad_file(model_->info.path, "the file carries no weights", "export the model with real weights to run it");
+    throw ttc::bad_file(model_->info.path, "the file carries no weights",
+                        "export the model with real weights to run it");
   auto [it, fresh] = storages_.try_emplace(weight.storage.get());
   if (fresh) it->second = weight.storage->load();
   out.owner = std::const_pointer_cast<void>(it->second.first);
   // Weights are only read through this pointer: what a program writes is copied first.
   out.data = const_cast<std::byte*>(it->second.second) + weight.storage_offset * ttc::size_of(weight.dtype);
-  if (out.owner == nullptr) out.owner = std::const_pointer_cast<void>(std::static_pointer_cast<const void>(weight.storage));
+  if (out.owner == nullptr)
+    out.owner = std::const_pointer_cast<void>(std::static_pointer_cast<const void>(weight.storage));
   return out;
 }
 
 void Executor::reset_state() {
   const std::lock_guard lock(mutex_);
   device_state_.clear();
-  for (auto& [slot, tensor] : state_) tensor = copy_of(weight_tensor(*model_->weight_of(program_->slots[static_cast<std::size_t>(slot)].value)));
+  for (auto& [slot, tensor] : state_)
+    tensor = copy_of(weight_tensor(*model_->weight_of(program_->slots[static_cast<std::size_t>(slot)].value)));
 }
 
 void Executor::set_up() {
@@ -133,7 +138,7 @@ void Executor::set_up() {
     // A buffer may be written without ever being read.
     if (!ttc::ir::is_weight(slot.value) || (!slot.value->has_uses() && !slot.state)) continue;
     const ttc::ir::Weight* weight = model_->weight_of(slot.value);
-    if (weight == nullptr) continue;   // a custom object or token
+    if (weight == nullptr) continue;  // a custom object or token
     if (slot.state)
       state_[static_cast<int>(s)] = copy_of(weight_tensor(*weight));
     else
@@ -179,7 +184,10 @@ void Executor::place_values(Plan& plan) {
       const bool shares_state = i.kind == InstrKind::to_device && device_state_.contains(i.args.at(0).slot);
       for (std::size_t r = 0; r < results.size() && r < i.results.size() && !shares_state; ++r) {
         const int slot = i.results[r];
-        values.push_back({.id = slot, .bytes = results[r].nbytes(), .begin = position, .end = std::min(program_->slots[static_cast<std::size_t>(slot)].end, last)});
+        values.push_back({.id = slot,
+                          .bytes = results[r].nbytes(),
+                          .begin = position,
+                          .end = std::min(program_->slots[static_cast<std::size_t>(slot)].end, last)});
         specs[slot] = results[r];
       }
     }
@@ -188,9 +196,13 @@ void Executor::place_values(Plan& plan) {
   for (const PlannedValue& value : values) plan.frame[static_cast<std::size_t>(value.id)] = {};
   if (values.empty()) return;
   plan.region_bytes = plan_memory(values);
-  const DeviceTensor region = allocate(*device_, TensorSpec{.logical = {plan.region_bytes}, .dtype = DataType::uint8, .layout = Layout::row_major, .memory = {}}, "activations");
+  const DeviceTensor region = allocate(
+      *device_,
+      TensorSpec{.logical = {plan.region_bytes}, .dtype = DataType::uint8, .layout = Layout::row_major, .memory = {}},
+      "activations");
   for (const PlannedValue& value : values) {
-    plan.frame[static_cast<std::size_t>(value.id)] = DeviceTensor{.spec = specs[value.id], .buffer = region.buffer, .offset = value.offset};
+    plan.frame[static_cast<std::size_t>(value.id)] =
+        DeviceTensor{.spec = specs[value.id], .buffer = region.buffer, .offset = value.offset};
     plan.planned[static_cast<std::size_t>(value.id)] = 1;
   }
 }
@@ -222,7 +234,7 @@ std::vector<RtValue> Executor::run(std::vector<RtValue> inputs) {
     if (!uses_device_) throw;
     return run_on_host(std::move(inputs), error.what());
   } catch (...) {
-    plans_.pop_front();   // its frame may hold half a run
+    plans_.pop_front();  // its frame may hold half a run
     throw;
   }
 }
@@ -296,8 +308,10 @@ bool Executor::keep_state(const DeviceState& state, const Plan& plan) {
   const auto* value = plan.frame[static_cast<std::size_t>(state.value)].get_if<DeviceTensor>();
   if (value == nullptr) return false;
   DeviceTensor& kept = device_state_[state.buffer];
-  if (kept.buffer == nullptr || !(kept.spec == value->spec)) kept = allocate(*device_, value->spec, program_->slots[static_cast<std::size_t>(state.buffer)].value->name);
-  if (kept.data() != value->data()) std::memcpy(kept.data(), value->data(), static_cast<std::size_t>(value->spec.nbytes()));
+  if (kept.buffer == nullptr || !(kept.spec == value->spec))
+    kept = allocate(*device_, value->spec, program_->slots[static_cast<std::size_t>(state.buffer)].value->name);
+  if (kept.data() != value->data())
+    std::memcpy(kept.data(), value->data(), static_cast<std::size_t>(value->spec.nbytes()));
   return true;
 }
 
@@ -310,7 +324,8 @@ bool Executor::upload_state(const Instruction& instruction, Plan& plan) {
     plan.frame[static_cast<std::size_t>(instruction.results.at(0))] = kept->second;
     return true;
   }
-  write_state(kept->first, convert(to_host(kept->second, torch_dtype(kept->second.spec.dtype)), state_.at(kept->first).dtype));
+  write_state(kept->first,
+              convert(to_host(kept->second, torch_dtype(kept->second.spec.dtype)), state_.at(kept->first).dtype));
   plan.frame[static_cast<std::size_t>(kept->first)] = state_.at(kept->first);
   return false;
 }
@@ -330,7 +345,8 @@ void Executor::count_transfer(const Instruction& instruction, const Plan& plan) 
 std::vector<RtValue> Executor::take_outputs(Plan& plan, const std::vector<RtValue>& inputs) {
   const auto& formal = model_->graph->outputs();
   std::vector<RtValue> outputs, values;
-  for (const ArgPlan& output : program_->main.outputs) values.push_back(to_host_value(resolve_copy(output, plan.frame)));
+  for (const ArgPlan& output : program_->main.outputs)
+    values.push_back(to_host_value(resolve_copy(output, plan.frame)));
   for (std::size_t i = 0; i < formal.size(); ++i)
     if (formal[i].kind == ttc::ir::OutputKind::user) outputs.push_back(own(values[i]));
   std::set<std::size_t> kept;
@@ -341,13 +357,17 @@ std::vector<RtValue> Executor::take_outputs(Plan& plan, const std::vector<RtValu
     if (kept.contains(i)) continue;
     if (output.kind == ttc::ir::OutputKind::buffer_mutation || output.kind == ttc::ir::OutputKind::parameter_mutation) {
       const auto* target = model_->graph->find_input_by_target(output.target);
-      if (target == nullptr) throw ttc::bad_file(model_->info.path, "output '" + output.target + "' mutates a buffer that the model does not have");
+      if (target == nullptr)
+        throw ttc::bad_file(model_->info.path,
+                            "output '" + output.target + "' mutates a buffer that the model does not have");
       write_state(program_->slot_of(target), values[i]);
     } else if (output.kind == ttc::ir::OutputKind::user_input_mutation) {
       const auto* from = values[i].get_if<HostTensor>();
       const int position = user_input_index(*model_, output.target);
       const auto* to = position >= 0 ? inputs[static_cast<std::size_t>(position)].get_if<HostTensor>() : nullptr;
-      if (from == nullptr || to == nullptr) throw ttc::bad_file(model_->info.path, "output '" + output.target + "' mutates an input that the model does not have");
+      if (from == nullptr || to == nullptr)
+        throw ttc::bad_file(model_->info.path,
+                            "output '" + output.target + "' mutates an input that the model does not have");
       copy_values(*to, *from);
     }
   }
@@ -363,7 +383,14 @@ std::vector<RtValue> Executor::take_outputs(Plan& plan, const std::vector<RtValu
 // ---- instructions -------------------------------------------------------------------------------------------------
 
 StepContext Executor::context(Plan& plan) {
-  return {.device = uses_device_ ? device_.get() : nullptr, .numerics = options_.numerics, .packed = &packed_, .program = program_.get(), .planned = &plan.planned, .failures = &failures_, .chooser = options_.chooser.get(), .profile = &options_.profile};
+  return {.device = uses_device_ ? device_.get() : nullptr,
+          .numerics = options_.numerics,
+          .packed = &packed_,
+          .program = program_.get(),
+          .planned = &plan.planned,
+          .failures = &failures_,
+          .chooser = options_.chooser.get(),
+          .profile = &options_.profile};
 }
 
 void Executor::run_block(const Region& block, Plan& plan) {
@@ -374,13 +401,14 @@ void Executor::run_block(const Region& block, Plan& plan) {
       else
         execute(instruction, plan);
     } catch (const RangeError&) {
-      throw;   // run() repeats the run on the host
+      throw;  // run() repeats the run on the host
     } catch (const ttc::Error& error) {
       if (!error.file().empty()) throw;
       const auto& node = *instruction.node;
       const std::string name = node.results().empty() ? node.op() : node.result(0)->name;
       const std::string what = error.what();
-      throw ttc::Error(error.code(), model_->info.path, what.find("node '") == std::string::npos ? "node '" + name + "': " + what : what, error.hint());
+      throw ttc::Error(error.code(), model_->info.path,
+                       what.find("node '") == std::string::npos ? "node '" + name + "': " + what : what, error.hint());
     }
     if (observer_) observer_(instruction, plan.frame);
     for (const int slot : instruction.release)
@@ -473,7 +501,8 @@ double Executor::cycles_of(const Instruction& instruction, const Plan& plan, std
     const auto& results = plan.steps[static_cast<std::size_t>(instruction.index)].results();
     bytes = results.empty() ? 0 : static_cast<double>(results[0].nbytes());
   } else if (instruction.kind == InstrKind::to_host) {
-    if (const auto* host = plan.frame[static_cast<std::size_t>(instruction.results[0])].get_if<HostTensor>()) bytes = static_cast<double>(host->nbytes());
+    if (const auto* host = plan.frame[static_cast<std::size_t>(instruction.results[0])].get_if<HostTensor>())
+      bytes = static_cast<double>(host->nbytes());
   }
   if (bound != nullptr) *bound = "pcie";
   return p.h2d_gb_s > 0 ? bytes / (p.h2d_gb_s * 1e9) * cycles_per_second : 0;
@@ -483,7 +512,9 @@ void Executor::account(const Instruction& instruction, const Plan& plan, double 
   InstructionProfile& entry = profile_[static_cast<std::size_t>(instruction.index)];
   ++entry.calls;
   entry.wall_us += wall_us;
-  const bool on_device = uses_device_ && (instruction.kind == InstrKind::device || instruction.kind == InstrKind::to_device || instruction.kind == InstrKind::to_host);
+  const bool on_device =
+      uses_device_ && (instruction.kind == InstrKind::device || instruction.kind == InstrKind::to_device ||
+                       instruction.kind == InstrKind::to_host);
   if (on_device) entry.cycles += cycles_of(instruction, plan, &entry.bound);
   if (instruction.kind == InstrKind::device) {
     const DeviceStep& step = plan.steps[static_cast<std::size_t>(instruction.index)];
@@ -493,8 +524,10 @@ void Executor::account(const Instruction& instruction, const Plan& plan, double 
     return;
   }
   for (const int slot : instruction.results) {
-    if (const auto* host = plan.frame[static_cast<std::size_t>(slot)].get_if<HostTensor>()) entry.bytes += host->nbytes();
-    if (const auto* tensor = plan.frame[static_cast<std::size_t>(slot)].get_if<DeviceTensor>()) entry.bytes += tensor->spec.nbytes();
+    if (const auto* host = plan.frame[static_cast<std::size_t>(slot)].get_if<HostTensor>())
+      entry.bytes += host->nbytes();
+    if (const auto* tensor = plan.frame[static_cast<std::size_t>(slot)].get_if<DeviceTensor>())
+      entry.bytes += tensor->spec.nbytes();
   }
 }
 

@@ -29,8 +29,8 @@ struct ExecutorOptions {
   Mode mode = Mode::device;
   Numerics numerics = Numerics::fast;
   ArchProfile profile = default_profile();
-  std::size_t program_cache = 8;       // plans kept, least recently used goes first
-  std::shared_ptr<KernelChooser> chooser = {};   // none: the default dispatcher, bound statically
+  std::size_t program_cache = 8;                // plans kept, least recently used goes first
+  std::shared_ptr<KernelChooser> chooser = {};  // none: the default dispatcher, bound statically
   bool check_inputs = true;
 };
 
@@ -38,19 +38,19 @@ struct ExecutorOptions {
 struct InstructionProfile {
   std::int64_t calls = 0;
   double wall_us = 0;
-  double cycles = 0;                   // of the device's time model; 0 for host work
-  std::string bound;                   // "math", "dram", "pcie" or "" for host work
-  std::int64_t bytes = 0;              // read and written by the op
-  std::string kernel;                  // that served the last call; "" for host work
+  double cycles = 0;       // of the device's time model; 0 for host work
+  std::string bound;       // "math", "dram", "pcie" or "" for host work
+  std::int64_t bytes = 0;  // read and written by the op
+  std::string kernel;      // that served the last call; "" for host work
 };
 
 struct TraceEvent {
   const Instruction* instruction = nullptr;
-  double start_us = 0, wall_us = 0;    // start: since profiling began
+  double start_us = 0, wall_us = 0;  // start: since profiling began
 };
 
 struct Counts {
-  std::int64_t device = 0, cpu = 0;    // compute nodes of the program by place, transfers and numbers not counted
+  std::int64_t device = 0, cpu = 0;  // compute nodes of the program by place, transfers and numbers not counted
 };
 
 // What went over the bus in the last run; packed weights and what is computed once are not counted.
@@ -98,8 +98,8 @@ class Executor {
   struct Plan {
     std::string key;
     Frame frame;
-    std::vector<DeviceStep> steps;     // by instruction index; host instructions leave theirs empty
-    std::vector<char> planned;         // by slot
+    std::vector<DeviceStep> steps;  // by instruction index; host instructions leave theirs empty
+    std::vector<char> planned;      // by slot
     bool recorded = false;
     std::int64_t region_bytes = 0;
   };
@@ -144,15 +144,15 @@ class Executor {
 
   std::mutex mutex_;
   bool ready_ = false;
-  Frame constants_;                    // weights and results of the set-up block
+  Frame constants_;  // weights and results of the set-up block
   std::unique_ptr<Plan> set_up_plan_;
-  std::map<int, HostTensor> state_;    // by slot
-  std::map<int, DeviceTensor> device_state_;   // by slot of the buffer; newer than what state_ holds
+  std::map<int, HostTensor> state_;           // by slot
+  std::map<int, DeviceTensor> device_state_;  // by slot of the buffer; newer than what state_ holds
   PackedWeights packed_;
   std::map<const ttc::ir::Storage*, std::pair<std::shared_ptr<const void>, const std::byte*>> storages_;
-  std::list<std::unique_ptr<Plan>> plans_;   // most recently used first
+  std::list<std::unique_ptr<Plan>> plans_;  // most recently used first
 
-  std::unique_ptr<Executor> host_;     // made where a run has to be repeated on the host
+  std::unique_ptr<Executor> host_;  // made where a run has to be repeated on the host
 
   Observer observer_;
   bool profiling_ = false, tracing_ = false;

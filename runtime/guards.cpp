@@ -9,7 +9,7 @@
 namespace ttrt {
 namespace {
 
-struct Unknown {};   // thrown where the evaluator has no meaning for what it reads
+struct Unknown {};  // thrown where the evaluator has no meaning for what it reads
 
 constexpr int max_depth = 200;
 
@@ -85,16 +85,24 @@ class Evaluator {
       if (op.empty()) return any ? holds : left;
       any = true;
       const double right = sum();
-      holds = holds && (op == "==" ? left == right : op == "!=" ? left != right : op == "<=" ? left <= right : op == ">=" ? left >= right : op == "<" ? left < right : left > right);
+      holds = holds && (op == "=="   ? left == right
+                        : op == "!=" ? left != right
+                        : op == "<=" ? left <= right
+                        : op == ">=" ? left >= right
+                        : op == "<"  ? left < right
+                                     : left > right);
       left = right;
     }
   }
   double sum() {
     double value = product();
     while (true) {
-      if (accept("+")) value += product();
-      else if (accept("-")) value -= product();
-      else return value;
+      if (accept("+"))
+        value += product();
+      else if (accept("-"))
+        value -= product();
+      else
+        return value;
     }
   }
   double product() {
@@ -163,7 +171,8 @@ class Evaluator {
     skip();
     std::int64_t value = 0;
     const std::size_t from = at_;
-    while (at_ < text_.size() && std::isdigit(static_cast<unsigned char>(text_[at_])) && at_ - from < 15) value = value * 10 + (text_[at_++] - '0');
+    while (at_ < text_.size() && std::isdigit(static_cast<unsigned char>(text_[at_])) && at_ - from < 15)
+      value = value * 10 + (text_[at_++] - '0');
     if (from == at_) throw Unknown();
     return negative ? -value : value;
   }

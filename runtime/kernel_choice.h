@@ -1,8 +1,9 @@
-// Which kernel serves each device op of a run: a named dispatcher and a mode, over the kernels of dispatch/device_kernels.h.
+// Which kernel serves each device op of a run: a named dispatcher and a mode, over the kernels of
+// dispatch/device_kernels.h.
 //
-// STATIC (the default) chooses once, when a step is bound to its shapes; running it then costs no lookup. The other modes
-// choose at every call, so a new configuration takes effect between two runs, and what fails is served by the next mode and
-// in the end by the host.
+// STATIC (the default) chooses once, when a step is bound to its shapes; running it then costs no lookup. The other
+// modes choose at every call, so a new configuration takes effect between two runs, and what fails is served by the
+// next mode and in the end by the host.
 #pragma once
 
 #include <functional>

@@ -7,10 +7,10 @@
 namespace ttrt {
 
 struct PlannedValue {
-  int id = 0;                      // the caller's
+  int id = 0;  // the caller's
   std::int64_t bytes = 0;
-  int begin = 0, end = 0;          // instruction numbers, inclusive
-  std::int64_t offset = 0;         // the result, a multiple of the alignment
+  int begin = 0, end = 0;   // instruction numbers, inclusive
+  std::int64_t offset = 0;  // the result, a multiple of the alignment
 };
 
 // Fills the offsets and returns the bytes of the whole region. Largest values first, each at the lowest place that no

@@ -28,7 +28,8 @@ std::string text(const Shape& sizes) {
 
 void require_same_sizes(const HostTensor& actual, const HostTensor& expected) {
   if (actual.sizes != expected.sizes)
-    throw ttc::Error(ttc::Exit::check_failed, "", "shape " + text(actual.sizes) + " where " + text(expected.sizes) + " is expected");
+    throw ttc::Error(ttc::Exit::check_failed, "",
+                     "shape " + text(actual.sizes) + " where " + text(expected.sizes) + " is expected");
 }
 
 double correlation(const double* a, const double* e, std::int64_t n, bool equal, bool& constant) {

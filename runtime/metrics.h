@@ -9,17 +9,17 @@ namespace ttrt {
 
 struct Metrics {
   std::int64_t elements = 0;
-  double pcc = 1;            // Pearson correlation; of constant arrays 1 where equal, 0 otherwise
-  double max_abs = 0;        // largest |a - e|
-  double max_rel = 0;        // largest |a - e| over the largest |e|: an error of scale or offset shows here
-  double snr_db = 0;         // 10 log10(sum e^2 / sum (a - e)^2); +inf where equal
-  std::int64_t nan = 0;      // places where exactly one of the two is NaN, or the infinities differ
-  std::int64_t zero = 0;     // elements of `actual` that are zero
-  bool equal = true;         // every element equal, NaN equal to NaN
-  bool constant = false;     // one of the two has no variance, so pcc says nothing about how near they are
+  double pcc = 1;         // Pearson correlation; of constant arrays 1 where equal, 0 otherwise
+  double max_abs = 0;     // largest |a - e|
+  double max_rel = 0;     // largest |a - e| over the largest |e|: an error of scale or offset shows here
+  double snr_db = 0;      // 10 log10(sum e^2 / sum (a - e)^2); +inf where equal
+  std::int64_t nan = 0;   // places where exactly one of the two is NaN, or the infinities differ
+  std::int64_t zero = 0;  // elements of `actual` that are zero
+  bool equal = true;      // every element equal, NaN equal to NaN
+  bool constant = false;  // one of the two has no variance, so pcc says nothing about how near they are
 
-  // pcc >= threshold. Where that says nothing, the relative error that this correlation allows: noise of a share r of the
-  // signal lowers a correlation to about 1 - r^2 / 2.
+  // pcc >= threshold. Where that says nothing, the relative error that this correlation allows: noise of a share r of
+  // the signal lowers a correlation to about 1 - r^2 / 2.
   bool correlates(double threshold) const;
 };
 

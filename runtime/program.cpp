@@ -22,7 +22,9 @@ using ttc::ir::Value;
 // Values that may share memory, by slot.
 class AliasClasses {
  public:
-  explicit AliasClasses(std::size_t n) : parent_(n), written_(n, false) { std::iota(parent_.begin(), parent_.end(), 0); }
+  explicit AliasClasses(std::size_t n) : parent_(n), written_(n, false) {
+    std::iota(parent_.begin(), parent_.end(), 0);
+  }
   int find(int a) {
     while (parent_[a] != a) a = parent_[a] = parent_[parent_[a]];
     return a;
@@ -93,7 +95,9 @@ class Maker {
       std::vector<int> operands;
       for (const Value* v : node->operands()) operands.push_back(slot(v));
       for (std::size_t i = 0; i < node->results().size(); ++i) {
-        const bool alias = opaque || (i < schema->returns_alias.size() ? schema->returns_alias[i] : !schema->returns_alias.empty() && schema->returns_alias[0]);
+        const bool alias =
+            opaque || (i < schema->returns_alias.size() ? schema->returns_alias[i]
+                                                        : !schema->returns_alias.empty() && schema->returns_alias[0]);
         if (!alias) continue;
         for (const int operand : operands) classes_->unite(operand, slot(node->result(i)));
       }
@@ -148,13 +152,18 @@ class Maker {
   }
 
   static ControlKind control_kind(const Node& node) {
-    static const std::map<std::string_view, ControlKind> kinds = {
-        {"prim.if", ControlKind::if_else}, {"prim.If", ControlKind::if_else}, {"prim.loop", ControlKind::loop}, {"prim.Loop", ControlKind::loop},
-        {"higher_order.cond", ControlKind::cond}, {"higher_order.while_loop", ControlKind::while_loop},
-        {"higher_order.map_impl", ControlKind::map}, {"higher_order.scan", ControlKind::scan}};
+    static const std::map<std::string_view, ControlKind> kinds = {{"prim.if", ControlKind::if_else},
+                                                                  {"prim.If", ControlKind::if_else},
+                                                                  {"prim.loop", ControlKind::loop},
+                                                                  {"prim.Loop", ControlKind::loop},
+                                                                  {"higher_order.cond", ControlKind::cond},
+                                                                  {"higher_order.while_loop", ControlKind::while_loop},
+                                                                  {"higher_order.map_impl", ControlKind::map},
+                                                                  {"higher_order.scan", ControlKind::scan}};
     if (const auto it = kinds.find(node.op()); it != kinds.end()) return it->second;
     if (node.op().starts_with("higher_order.wrap")) return ControlKind::wrap;
-    throw ttc::bad_file(std::string(), "node '" + name_of(node) + "' calls '" + node.op() + "', a higher-order operator that ttc does not run");
+    throw ttc::bad_file(std::string(), "node '" + name_of(node) + "' calls '" + node.op() +
+                                           "', a higher-order operator that ttc does not run");
   }
 
   static std::string name_of(const Node& node) { return node.results().empty() ? node.op() : node.result(0)->name; }
@@ -180,9 +189,12 @@ class Maker {
     }
     out.cpu = CpuOp::find(node.op());
     if (out.cpu == nullptr)
-      throw ttc::bad_file(std::string(), "node '" + name_of(node) + "' calls the operator '" + node.op() + "', which neither LibTorch nor ttc knows",
-                          node.op().starts_with("tt.") ? "the file was written by another version of ttc: compile the model again"
-                                                       : "operators of other libraries can't run here; export the model with run_decompositions(), or without it");
+      throw ttc::bad_file(
+          std::string(),
+          "node '" + name_of(node) + "' calls the operator '" + node.op() + "', which neither LibTorch nor ttc knows",
+          node.op().starts_with("tt.") ? "the file was written by another version of ttc: compile the model again"
+                                       : "operators of other libraries can't run here; export the model with "
+                                         "run_decompositions(), or without it");
   }
 
   Instruction instruction(const Node& node) {
@@ -208,7 +220,8 @@ class Maker {
       arg.for_each_slot([&](int s) { constant = constant && program_->slots[s].constant; });
       if (!constant) return false;
     }
-    return std::none_of(instruction.results.begin(), instruction.results.end(), [&](int s) { return classes_->written(s); });
+    return std::none_of(instruction.results.begin(), instruction.results.end(),
+                        [&](int s) { return classes_->written(s); });
   }
 
   Region block(const Graph& graph, bool outermost) {
@@ -235,7 +248,8 @@ class Maker {
     liveness(program_->setup, [&] {
       std::set<int> keep;
       for (std::size_t s = 0; s < program_->slots.size(); ++s)
-        if (program_->slots[s].needed_after_setup || ttc::ir::is_weight(program_->slots[s].value)) keep.insert(static_cast<int>(s));
+        if (program_->slots[s].needed_after_setup || ttc::ir::is_weight(program_->slots[s].value))
+          keep.insert(static_cast<int>(s));
       return keep;
     }());
   }
@@ -281,10 +295,12 @@ class Maker {
       const int brought = program_->main.outputs[i].slot;
       if (buffer == nullptr || brought < 0 || reads[brought].all != 1) continue;
       const int s = slot(buffer);
-      const auto made = std::find_if(program_->main.instructions.begin(), program_->main.instructions.end(), [&](const Instruction& one) {
-        return one.kind == InstrKind::to_host && one.results.at(0) == brought;
-      });
-      if (made == program_->main.instructions.end() || made->args.at(0).slot < 0 || classes_->written(s) || reads[s].all != reads[s].uploads) continue;
+      const auto made = std::find_if(
+          program_->main.instructions.begin(), program_->main.instructions.end(),
+          [&](const Instruction& one) { return one.kind == InstrKind::to_host && one.results.at(0) == brought; });
+      if (made == program_->main.instructions.end() || made->args.at(0).slot < 0 || classes_->written(s) ||
+          reads[s].all != reads[s].uploads)
+        continue;
       made->keeps_state = true;
       program_->device_state.push_back({.buffer = s, .value = made->args[0].slot, .output = static_cast<int>(i)});
     }
@@ -365,7 +381,8 @@ class Maker {
     for (const ArgPlan& output : program_->main.outputs)
       output.for_each_slot([&](int s) { last[classes_->find(s)] = INT_MAX; });
     for (const DeviceState& state : program_->device_state) last[classes_->find(state.value)] = INT_MAX;
-    for (std::size_t s = 0; s < program_->slots.size(); ++s) program_->slots[s].end = last[classes_->find(static_cast<int>(s))];
+    for (std::size_t s = 0; s < program_->slots.size(); ++s)
+      program_->slots[s].end = last[classes_->find(static_cast<int>(s))];
   }
 
   std::unique_ptr<Program> program_;
@@ -376,7 +393,8 @@ class Maker {
 
 int Program::slot_of(const Value* value) const {
   const auto it = std::lower_bound(index.begin(), index.end(), std::make_pair(value, -1));
-  TTC_CHECK(it != index.end() && it->first == value, "a value without a slot: " + (value != nullptr ? value->name : std::string("null")));
+  TTC_CHECK(it != index.end() && it->first == value,
+            "a value without a slot: " + (value != nullptr ? value->name : std::string("null")));
   return it->second;
 }
 

@@ -23,7 +23,7 @@ struct ArgPlan {
   RtValue literal;
   int slot = -1;
   bool is_list = false;
-  bool last_use = false;        // the slot's content may be moved out
+  bool last_use = false;  // the slot's content may be moved out
   std::vector<ArgPlan> items;
 
   bool is_literal() const { return slot < 0 && !is_list; }
@@ -42,38 +42,38 @@ struct Region;
 struct Instruction {
   InstrKind kind = InstrKind::cpu;
   const ttc::ir::Node* node = nullptr;
-  int index = 0;                       // dense over the program, regions included
-  std::vector<ArgPlan> args;           // in schema order, defaults filled in
-  std::vector<int> results;            // slots
-  std::vector<int> release;            // slots that nobody reads after this instruction
+  int index = 0;              // dense over the program, regions included
+  std::vector<ArgPlan> args;  // in schema order, defaults filled in
+  std::vector<int> results;   // slots
+  std::vector<int> release;   // slots that nobody reads after this instruction
   const CpuOp* cpu = nullptr;
   const OpRecord* record = nullptr;
   ScalarFunction scalar = nullptr;
   ControlKind control = ControlKind::wrap;
   std::vector<Region> regions;
   bool constant = false;
-  bool keeps_state = false;            // a tt.to_host whose result only a DeviceState needs
+  bool keeps_state = false;  // a tt.to_host whose result only a DeviceState needs
 };
 
 struct Region {
-  std::vector<int> inputs;             // slots
+  std::vector<int> inputs;  // slots
   std::vector<Instruction> instructions;
   std::vector<ArgPlan> outputs;
 };
 
-// A buffer that only the device reads and writes: its new value, which the program would bring to the host for the file's
-// signature, stays on the device until the next run reads it.
+// A buffer that only the device reads and writes: its new value, which the program would bring to the host for the
+// file's signature, stays on the device until the next run reads it.
 struct DeviceState {
-  int buffer = -1;                     // slot of the buffer
-  int value = -1;                      // slot of the device value that becomes the buffer
-  int output = -1;                     // index of the mutation output
+  int buffer = -1;  // slot of the buffer
+  int value = -1;   // slot of the device value that becomes the buffer
+  int output = -1;  // index of the mutation output
 };
 
 struct Slot {
   const ttc::ir::Value* value = nullptr;
-  bool constant = false;               // a weight that is never written, or the result of a constant instruction
-  bool state = false;                  // a weight that the program writes
-  bool needed_after_setup = false;     // constant, and read by an instruction that is not
+  bool constant = false;            // a weight that is never written, or the result of a constant instruction
+  bool state = false;               // a weight that the program writes
+  bool needed_after_setup = false;  // constant, and read by an instruction that is not
   // Of the main block, by instruction number: where the value (or a value that may share its memory) comes to be and is
   // last read. end == INT_MAX: an output.
   int begin = -1, end = -1;
@@ -81,14 +81,14 @@ struct Slot {
 
 struct Program {
   const ttc::ir::Model* model = nullptr;
-  Region main;                          // inputs: all graph inputs in order
-  Region setup;                         // the constant instructions of main
+  Region main;   // inputs: all graph inputs in order
+  Region setup;  // the constant instructions of main
   std::vector<Slot> slots;
   std::vector<DeviceState> device_state;
-  int instruction_count = 0;           // indices handed out
+  int instruction_count = 0;  // indices handed out
 
   int slot_of(const ttc::ir::Value* value) const;
-  std::vector<std::pair<const ttc::ir::Value*, int>> index;   // sorted by value
+  std::vector<std::pair<const ttc::ir::Value*, int>> index;  // sorted by value
 };
 
 // Throws ttc::Error (bad file) where a node's operator is known to nobody.

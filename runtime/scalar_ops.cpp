@@ -77,16 +77,24 @@ void add(Args a, Results& o) {
     o.emplace_back(std::move(joined));
     return;
   }
-  arithmetic(a, o, [](std::int64_t p, std::int64_t q) { return wrap(std::uint64_t(p) + std::uint64_t(q)); }, [](double p, double q) { return p + q; });
+  arithmetic(
+      a, o, [](std::int64_t p, std::int64_t q) { return wrap(std::uint64_t(p) + std::uint64_t(q)); },
+      [](double p, double q) { return p + q; });
 }
 void sub(Args a, Results& o) {
-  arithmetic(a, o, [](std::int64_t p, std::int64_t q) { return wrap(std::uint64_t(p) - std::uint64_t(q)); }, [](double p, double q) { return p - q; });
+  arithmetic(
+      a, o, [](std::int64_t p, std::int64_t q) { return wrap(std::uint64_t(p) - std::uint64_t(q)); },
+      [](double p, double q) { return p - q; });
 }
 void mul(Args a, Results& o) {
-  arithmetic(a, o, [](std::int64_t p, std::int64_t q) { return wrap(std::uint64_t(p) * std::uint64_t(q)); }, [](double p, double q) { return p * q; });
+  arithmetic(
+      a, o, [](std::int64_t p, std::int64_t q) { return wrap(std::uint64_t(p) * std::uint64_t(q)); },
+      [](double p, double q) { return p * q; });
 }
 void floordiv(Args a, Results& o) {
-  arithmetic(a, o, [](std::int64_t p, std::int64_t q) { return floor_div(p, q); }, [](double p, double q) { return std::floor(p / q); });
+  arithmetic(
+      a, o, [](std::int64_t p, std::int64_t q) { return floor_div(p, q); },
+      [](double p, double q) { return std::floor(p / q); });
 }
 void truediv(Args a, Results& o) {
   const double divisor = to_number(at(a, 1));
@@ -94,7 +102,9 @@ void truediv(Args a, Results& o) {
   o.emplace_back(to_number(at(a, 0)) / divisor);
 }
 void mod(Args a, Results& o) {
-  arithmetic(a, o, [](std::int64_t p, std::int64_t q) { return py_mod(p, q); }, [](double p, double q) { return py_mod(p, q); });
+  arithmetic(
+      a, o, [](std::int64_t p, std::int64_t q) { return py_mod(p, q); },
+      [](double p, double q) { return py_mod(p, q); });
 }
 void power(Args a, Results& o) {
   if (!is_float(at(a, 0)) && !is_float(at(a, 1)) && to_integer(at(a, 1)) >= 0) {
@@ -115,13 +125,15 @@ void bit_or(Args a, Results& o) {
   else
     o.emplace_back(to_integer(at(a, 0)) | to_integer(at(a, 1)));
 }
-void shift_left(Args a, Results& o) { o.emplace_back(wrap(std::uint64_t(to_integer(at(a, 0))) << (to_integer(at(a, 1)) & 63))); }
+void shift_left(Args a, Results& o) {
+  o.emplace_back(wrap(std::uint64_t(to_integer(at(a, 0))) << (to_integer(at(a, 1)) & 63)));
+}
 void shift_right(Args a, Results& o) { o.emplace_back(to_integer(at(a, 0)) >> (to_integer(at(a, 1)) & 63)); }
 
 template <template <typename> typename Compare>
 void compare(Args a, Results& o) {
   const RtValue &x = at(a, 0), &y = at(a, 1);
-  if (const auto *s = x.get_if<std::string>(), *t = y.get_if<std::string>(); s != nullptr && t != nullptr)
+  if (const auto* s = x.get_if<std::string>(), *t = y.get_if<std::string>(); s != nullptr && t != nullptr)
     o.emplace_back(Compare<std::string>{}(*s, *t));
   else if (is_float(x) || is_float(y))
     o.emplace_back(Compare<double>{}(to_number(x), to_number(y)));
@@ -141,10 +153,14 @@ void sym_int(Args a, Results& o) { o.emplace_back(static_cast<std::int64_t>(std:
 void sym_float(Args a, Results& o) { o.emplace_back(to_number(at(a, 0))); }
 void sym_ite(Args a, Results& o) { o.push_back(to_boolean(at(a, 0)) ? at(a, 1) : at(a, 2)); }
 void sym_max(Args a, Results& o) {
-  arithmetic(a, o, [](std::int64_t p, std::int64_t q) { return std::max(p, q); }, [](double p, double q) { return std::max(p, q); });
+  arithmetic(
+      a, o, [](std::int64_t p, std::int64_t q) { return std::max(p, q); },
+      [](double p, double q) { return std::max(p, q); });
 }
 void sym_min(Args a, Results& o) {
-  arithmetic(a, o, [](std::int64_t p, std::int64_t q) { return std::min(p, q); }, [](double p, double q) { return std::min(p, q); });
+  arithmetic(
+      a, o, [](std::int64_t p, std::int64_t q) { return std::min(p, q); },
+      [](double p, double q) { return std::min(p, q); });
 }
 void square_root(Args a, Results& o) { o.emplace_back(std::sqrt(to_number(at(a, 0)))); }
 void floor_int(Args a, Results& o) { o.emplace_back(static_cast<std::int64_t>(std::floor(to_number(at(a, 0))))); }
@@ -158,7 +174,8 @@ const Shape& sizes_of(const RtValue& value) {
 
 std::size_t wrapped_index(std::int64_t i, std::size_t count) {
   const auto n = static_cast<std::int64_t>(count);
-  if (i < -n || i >= n) throw failure("index " + std::to_string(i) + " is out of range of " + std::to_string(n) + " elements");
+  if (i < -n || i >= n)
+    throw failure("index " + std::to_string(i) + " is out of range of " + std::to_string(n) + " elements");
   return static_cast<std::size_t>(i < 0 ? i + n : i);
 }
 
@@ -195,24 +212,54 @@ void raise(Args a, Results&) {
 }
 
 const std::map<std::string_view, ScalarFunction>& table() {
-  static const std::map<std::string_view, ScalarFunction> functions = {
-      {"_operator.add", add}, {"_operator.sub", sub}, {"_operator.mul", mul}, {"_operator.floordiv", floordiv},
-      {"_operator.truediv", truediv}, {"_operator.mod", mod}, {"_operator.pow", power}, {"_operator.neg", negate},
-      {"_operator.pos", identity}, {"_operator.and_", bit_and}, {"_operator.or_", bit_or},
-      {"_operator.lshift", shift_left}, {"_operator.rshift", shift_right}, {"_operator.not_", logical_not},
-      {"_operator.eq", compare<std::equal_to>}, {"_operator.ne", compare<std::not_equal_to>},
-      {"_operator.lt", compare<std::less>}, {"_operator.le", compare<std::less_equal>},
-      {"_operator.gt", compare<std::greater>}, {"_operator.ge", compare<std::greater_equal>},
-      {"_operator.getitem", get_item},
-      {"math.trunc", sym_int}, {"math.floor", floor_int}, {"math.ceil", ceil_int}, {"math.sqrt", square_root},
-      {"torch.sym_not", logical_not}, {"torch.sym_int", sym_int}, {"torch.sym_float", sym_float},
-      {"torch.sym_ite", sym_ite}, {"torch.sym_max", sym_max}, {"torch.sym_min", sym_min},
-      {"torch.sym_sqrt", square_root}, {"torch._sym_sqrt", square_root},
-      {"aten.sym_size.int", size_int}, {"aten.sym_numel.default", numel}, {"aten.size.int", size_int},
-      {"aten.size.default", size_all}, {"aten.numel.default", numel}, {"aten.dim.default", dim},
-      {"prim.listconstruct", construct}, {"prim.tupleconstruct", construct}, {"prim.listunpack", unpack},
-      {"prim.tupleunpack", unpack}, {"prim.tupleindex", get_item}, {"prim.raiseexception", raise},
-      {"prim.uninitialized", none}, {"prim.uncheckedcast", identity}, {"prim.none", none}};
+  static const std::map<std::string_view, ScalarFunction> functions = {{"_operator.add", add},
+                                                                       {"_operator.sub", sub},
+                                                                       {"_operator.mul", mul},
+                                                                       {"_operator.floordiv", floordiv},
+                                                                       {"_operator.truediv", truediv},
+                                                                       {"_operator.mod", mod},
+                                                                       {"_operator.pow", power},
+                                                                       {"_operator.neg", negate},
+                                                                       {"_operator.pos", identity},
+                                                                       {"_operator.and_", bit_and},
+                                                                       {"_operator.or_", bit_or},
+                                                                       {"_operator.lshift", shift_left},
+                                                                       {"_operator.rshift", shift_right},
+                                                                       {"_operator.not_", logical_not},
+                                                                       {"_operator.eq", compare<std::equal_to>},
+                                                                       {"_operator.ne", compare<std::not_equal_to>},
+                                                                       {"_operator.lt", compare<std::less>},
+                                                                       {"_operator.le", compare<std::less_equal>},
+                                                                       {"_operator.gt", compare<std::greater>},
+                                                                       {"_operator.ge", compare<std::greater_equal>},
+                                                                       {"_operator.getitem", get_item},
+                                                                       {"math.trunc", sym_int},
+                                                                       {"math.floor", floor_int},
+                                                                       {"math.ceil", ceil_int},
+                                                                       {"math.sqrt", square_root},
+                                                                       {"torch.sym_not", logical_not},
+                                                                       {"torch.sym_int", sym_int},
+                                                                       {"torch.sym_float", sym_float},
+                                                                       {"torch.sym_ite", sym_ite},
+                                                                       {"torch.sym_max", sym_max},
+                                                                       {"torch.sym_min", sym_min},
+                                                                       {"torch.sym_sqrt", square_root},
+                                                                       {"torch._sym_sqrt", square_root},
+                                                                       {"aten.sym_size.int", size_int},
+                                                                       {"aten.sym_numel.default", numel},
+                                                                       {"aten.size.int", size_int},
+                                                                       {"aten.size.default", size_all},
+                                                                       {"aten.numel.default", numel},
+                                                                       {"aten.dim.default", dim},
+                                                                       {"prim.listconstruct", construct},
+                                                                       {"prim.tupleconstruct", construct},
+                                                                       {"prim.listunpack", unpack},
+                                                                       {"prim.tupleunpack", unpack},
+                                                                       {"prim.tupleindex", get_item},
+                                                                       {"prim.raiseexception", raise},
+                                                                       {"prim.uninitialized", none},
+                                                                       {"prim.uncheckedcast", identity},
+                                                                       {"prim.none", none}};
   return functions;
 }
 

@@ -23,7 +23,9 @@ std::string sizes_text(const Shape& sizes) {
   return out + "]";
 }
 
-std::string tensor_text(const HostTensor& tensor) { return std::string(ttc::to_string(tensor.dtype)) + sizes_text(tensor.sizes); }
+std::string tensor_text(const HostTensor& tensor) {
+  return std::string(ttc::to_string(tensor.dtype)) + sizes_text(tensor.sizes);
+}
 
 std::string describe(const RtValue& value) {
   if (const auto* tensor = value.get_if<HostTensor>()) return tensor_text(*tensor);
@@ -36,7 +38,8 @@ std::string describe(const RtValue& value) {
 // "3 inputs: a_0 i64[s0, s1], a_1 ..."
 std::string signature_text(const std::vector<UserInput>& inputs) {
   std::string out;
-  for (const UserInput& input : inputs) out += (out.empty() ? "" : ", ") + input.name + ": " + input.input->value->type.str();
+  for (const UserInput& input : inputs)
+    out += (out.empty() ? "" : ", ") + input.name + ": " + input.input->value->type.str();
   return out;
 }
 
@@ -53,15 +56,20 @@ void check_kind(const UserInput& formal, const RtValue& value) {
       if (type.has_shape && tensor->sizes.size() != type.sizes.size()) fail();
       return;
     }
-    case TypeKind::integer: return value.get_if<std::int64_t>() != nullptr ? void() : fail();
-    case TypeKind::floating: return value.get_if<double>() != nullptr || value.get_if<std::int64_t>() != nullptr ? void() : fail();
-    case TypeKind::boolean: return value.get_if<bool>() != nullptr ? void() : fail();
-    default: return;
+    case TypeKind::integer:
+      return value.get_if<std::int64_t>() != nullptr ? void() : fail();
+    case TypeKind::floating:
+      return value.get_if<double>() != nullptr || value.get_if<std::int64_t>() != nullptr ? void() : fail();
+    case TypeKind::boolean:
+      return value.get_if<bool>() != nullptr ? void() : fail();
+    default:
+      return;
   }
 }
 
 std::string range_text(const ttc::ir::SymRange& range) {
-  return "[" + (range.min ? std::to_string(*range.min) : std::string("-inf")) + ", " + (range.max ? std::to_string(*range.max) : std::string("inf")) + "]";
+  return "[" + (range.min ? std::to_string(*range.min) : std::string("-inf")) + ", " +
+         (range.max ? std::to_string(*range.max) : std::string("inf")) + "]";
 }
 
 class Binder {
@@ -74,7 +82,8 @@ class Binder {
     if (const auto* tensor = value.get_if<HostTensor>(); tensor != nullptr && type.has_shape) {
       for (std::size_t d = 0; d < type.sizes.size() && d < tensor->sizes.size(); ++d)
         if (type.sizes[d].is_symbol()) bind_symbol(formal, d, type.sizes[d].name(), tensor->sizes[d]);
-    } else if (const auto* integer = value.get_if<std::int64_t>(); integer != nullptr && type.sym && type.sym->is_symbol()) {
+    } else if (const auto* integer = value.get_if<std::int64_t>();
+               integer != nullptr && type.sym && type.sym->is_symbol()) {
       binding.emplace(type.sym->name(), *integer);
     }
   }
@@ -86,7 +95,9 @@ class Binder {
     for (std::size_t d = 0; d < type.sizes.size() && d < tensor->sizes.size(); ++d) {
       const auto expected = type.sizes[d].evaluate(binding);
       if (expected && *expected != tensor->sizes[d])
-        throw ttc::usage_error("input '" + formal.name + "' has shape " + sizes_text(tensor->sizes) + ", the model takes " + type.str() + ": dim " + std::to_string(d) + " must be " + std::to_string(*expected));
+        throw ttc::usage_error("input '" + formal.name + "' has shape " + sizes_text(tensor->sizes) +
+                               ", the model takes " + type.str() + ": dim " + std::to_string(d) + " must be " +
+                               std::to_string(*expected));
     }
   }
 
@@ -94,13 +105,15 @@ class Binder {
 
  private:
   void bind_symbol(const UserInput& formal, std::size_t d, const std::string& symbol, std::int64_t size) {
-    binding.emplace(symbol, size);   // another size elsewhere is found by check()
+    binding.emplace(symbol, size);  // another size elsewhere is found by check()
     const auto range = model_.ranges.find(symbol);
     if (range == model_.ranges.end()) return;
     // A lower bound of 2 is how export writes "not specialised to 0 or 1"; 1 works.
     const bool artefact = range->second.min == 2 && size == 1;
-    if ((range->second.min && size < *range->second.min && !artefact) || (range->second.max && size > *range->second.max))
-      throw ttc::usage_error("input '" + formal.name + "': dim " + std::to_string(d) + " is " + std::to_string(size) + ", the model takes " + range_text(range->second));
+    if ((range->second.min && size < *range->second.min && !artefact) ||
+        (range->second.max && size > *range->second.max))
+      throw ttc::usage_error("input '" + formal.name + "': dim " + std::to_string(d) + " is " + std::to_string(size) +
+                             ", the model takes " + range_text(range->second));
   }
 
   const Model& model_;
@@ -110,11 +123,15 @@ class Binder {
 std::optional<std::size_t> find_path(const std::vector<UserInput>& inputs, const std::string& path) {
   std::string flat;
   for (const char c : path) {
-    if (c == '[') flat += '_';
-    else if (c != ']') flat += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    if (c == '[')
+      flat += '_';
+    else if (c != ']')
+      flat += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   }
   for (std::size_t i = 0; i < inputs.size(); ++i)
-    if (inputs[i].name == path || inputs[i].name == flat || inputs[i].input->value->name == flat || inputs[i].input->value->name == path) return i;
+    if (inputs[i].name == path || inputs[i].name == flat || inputs[i].input->value->name == flat ||
+        inputs[i].input->value->name == path)
+      return i;
   return std::nullopt;
 }
 
@@ -127,7 +144,8 @@ void check_guards(const Model& model, const std::vector<UserInput>& formal, cons
   };
   for (const std::string& guard : model.info.guards)
     if (evaluate_guard(guard, size_of) == false)
-      throw ttc::usage_error("the inputs break a condition under which the model was exported: " + guard, "the model takes " + signature_text(formal));
+      throw ttc::usage_error("the inputs break a condition under which the model was exported: " + guard,
+                             "the model takes " + signature_text(formal));
 }
 
 }  // namespace
@@ -145,8 +163,10 @@ std::vector<UserInput> user_inputs(const Model& model) {
   for (std::size_t i = 0; i < all.size(); ++i) {
     if (all[i]->literal) continue;
     std::string name = all[i]->value->name;
-    if (names.size() == all.size()) name = names[i];
-    else if (names.size() == given) name = names[out.size()];
+    if (names.size() == all.size())
+      name = names[i];
+    else if (names.size() == given)
+      name = names[out.size()];
     out.push_back({.input = all[i], .name = std::move(name)});
   }
   return out;
@@ -162,7 +182,9 @@ int user_input_index(const Model& model, std::string_view name) {
 }
 
 std::size_t user_output_count(const Model& model) {
-  return static_cast<std::size_t>(std::count_if(model.graph->outputs().begin(), model.graph->outputs().end(), [](const auto& output) { return output.kind == ttc::ir::OutputKind::user; }));
+  return static_cast<std::size_t>(
+      std::count_if(model.graph->outputs().begin(), model.graph->outputs().end(),
+                    [](const auto& output) { return output.kind == ttc::ir::OutputKind::user; }));
 }
 
 std::int64_t likely_integer(const ttc::ir::Value& input) {
@@ -176,14 +198,17 @@ std::int64_t likely_integer(const ttc::ir::Value& input) {
         for (const std::int64_t n : *several) ++seen[n];
     }
   }
-  const auto best = std::max_element(seen.begin(), seen.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  const auto best =
+      std::max_element(seen.begin(), seen.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
   return best == seen.end() ? 0 : best->first;
 }
 
 SymBinding bind_symbols(const Model& model, const std::vector<RtValue>& inputs) {
   const auto formal = user_inputs(model);
   if (inputs.size() != formal.size())
-    throw ttc::usage_error("the model takes " + std::to_string(formal.size()) + " inputs, " + std::to_string(inputs.size()) + " are given", "the model takes " + signature_text(formal));
+    throw ttc::usage_error(
+        "the model takes " + std::to_string(formal.size()) + " inputs, " + std::to_string(inputs.size()) + " are given",
+        "the model takes " + signature_text(formal));
   Binder binder(model);
   for (std::size_t i = 0; i < formal.size(); ++i) {
     check_kind(formal[i], inputs[i]);
@@ -229,7 +254,8 @@ RtValue literal_value(const ttc::ir::Arg& arg) {
   return std::visit(
       [](const auto& v) -> RtValue {
         using T = std::decay_t<decltype(v)>;
-        if constexpr (std::is_same_v<T, ttc::ir::Value*> || std::is_same_v<T, ttc::ir::RegionArg> || std::is_same_v<T, ttc::ir::Arg::List>)
+        if constexpr (std::is_same_v<T, ttc::ir::Value*> || std::is_same_v<T, ttc::ir::RegionArg> ||
+                      std::is_same_v<T, ttc::ir::Arg::List>)
           return {};
         else
           return RtValue(v);

@@ -28,17 +28,20 @@ std::size_t span_bytes(const HostTensor& host) {
 }
 
 [[noreturn]] void wrong_type(const RtValue& value, const c10::TypePtr& type) {
-  static constexpr const char* kinds[] = {"None",  "a tensor",       "a device tensor", "an int",   "a float",   "a bool", "a string",
-                                          "a dtype", "a memory format", "a layout",      "a device", "a complex", "a list", "an object"};
+  static constexpr const char* kinds[] = {"None",     "a tensor",  "a device tensor", "an int",          "a float",
+                                          "a bool",   "a string",  "a dtype",         "a memory format", "a layout",
+                                          "a device", "a complex", "a list",          "an object"};
   static_assert(std::size(kinds) == std::variant_size_v<RtValue::Variant>);
-  throw ttc::Error(ttc::Exit::check_failed, "", std::string("expected ") + type->repr_str() + ", got " + kinds[value.v.index()]);
+  throw ttc::Error(ttc::Exit::check_failed, "",
+                   std::string("expected ") + type->repr_str() + ", got " + kinds[value.v.index()]);
 }
 
 std::optional<c10::Scalar> to_scalar(const RtValue& value) {
   if (const auto* i = value.get_if<std::int64_t>()) return c10::Scalar(*i);
   if (const auto* d = value.get_if<double>()) return c10::Scalar(*d);
   if (const auto* b = value.get_if<bool>()) return c10::Scalar(*b);
-  if (const auto* c = value.get_if<std::complex<double>>()) return c10::Scalar(c10::complex<double>(c->real(), c->imag()));
+  if (const auto* c = value.get_if<std::complex<double>>())
+    return c10::Scalar(c10::complex<double>(c->real(), c->imag()));
   if (const auto* t = value.get_if<HostTensor>())
     if (t->numel() == 1) return to_tensor(*t).item();
   return std::nullopt;
@@ -53,8 +56,9 @@ std::int64_t c10_memory_format(int pt2) {
 }
 
 std::int64_t c10_layout(int pt2) {
-  static constexpr c10::Layout layouts[] = {c10::Layout::Sparse,    c10::Layout::SparseCsr, c10::Layout::SparseCsc, c10::Layout::SparseBsr,
-                                            c10::Layout::SparseBsc, c10::Layout::Mkldnn,    c10::Layout::Strided};
+  static constexpr c10::Layout layouts[] = {c10::Layout::Sparse,    c10::Layout::SparseCsr, c10::Layout::SparseCsc,
+                                            c10::Layout::SparseBsr, c10::Layout::SparseBsc, c10::Layout::Mkldnn,
+                                            c10::Layout::Strided};
   if (pt2 < 1 || pt2 > 7) throw ttc::Error(ttc::Exit::check_failed, "", "unknown layout " + std::to_string(pt2));
   return static_cast<std::int64_t>(layouts[pt2 - 1]);
 }
@@ -81,7 +85,8 @@ c10::TypePtr own_type(const RtValue& value) {
   if (const auto* list = value.get_if<RtValue::List>()) {
     if (list->empty()) return c10::ListType::create(c10::TensorType::get());
     const c10::TypePtr first = own_type(list->front());
-    const bool uniform = std::all_of(list->begin(), list->end(), [&](const RtValue& v) { return *own_type(v) == *first; });
+    const bool uniform =
+        std::all_of(list->begin(), list->end(), [&](const RtValue& v) { return *own_type(v) == *first; });
     return c10::ListType::create(uniform ? first : c10::AnyType::get());
   }
   if (value.is_none()) return c10::NoneType::get();
@@ -116,15 +121,20 @@ c10::IValue typed_list(const RtValue::List& items, F&& convert) {
 c10::IValue to_list_ivalue(const RtValue::List& items, const c10::TypePtr& element) {
   const auto convert = [&](const RtValue& item) { return to_ivalue(item, element); };
   switch (element->kind()) {
-    case c10::TypeKind::TensorType: return typed_list<at::Tensor>(items, [&](const RtValue& v) { return convert(v).toTensor(); });
+    case c10::TypeKind::TensorType:
+      return typed_list<at::Tensor>(items, [&](const RtValue& v) { return convert(v).toTensor(); });
     case c10::TypeKind::IntType:
     case c10::TypeKind::SymIntType:
-    case c10::TypeKind::ScalarTypeType: return typed_list<std::int64_t>(items, [&](const RtValue& v) { return convert(v).toInt(); });
+    case c10::TypeKind::ScalarTypeType:
+      return typed_list<std::int64_t>(items, [&](const RtValue& v) { return convert(v).toInt(); });
     case c10::TypeKind::FloatType:
-    case c10::TypeKind::SymFloatType: return typed_list<double>(items, [&](const RtValue& v) { return convert(v).toDouble(); });
+    case c10::TypeKind::SymFloatType:
+      return typed_list<double>(items, [&](const RtValue& v) { return convert(v).toDouble(); });
     case c10::TypeKind::BoolType:
-    case c10::TypeKind::SymBoolType: return typed_list<bool>(items, [&](const RtValue& v) { return convert(v).toBool(); });
-    case c10::TypeKind::StringType: return typed_list<std::string>(items, [&](const RtValue& v) { return convert(v).toStringRef(); });
+    case c10::TypeKind::SymBoolType:
+      return typed_list<bool>(items, [&](const RtValue& v) { return convert(v).toBool(); });
+    case c10::TypeKind::StringType:
+      return typed_list<std::string>(items, [&](const RtValue& v) { return convert(v).toStringRef(); });
     case c10::TypeKind::OptionalType:
       if (element->expectRef<c10::OptionalType>().getElementType()->kind() == c10::TypeKind::TensorType)
         return typed_list<std::optional<at::Tensor>>(items, [](const RtValue& v) -> std::optional<at::Tensor> {
@@ -136,7 +146,8 @@ c10::IValue to_list_ivalue(const RtValue::List& items, const c10::TypePtr& eleme
       RtValue whole(items);
       return to_list_ivalue(items, own_type(whole)->expectRef<c10::ListType>().getElementType());
     }
-    default: break;
+    default:
+      break;
   }
   c10::impl::GenericList out(element);
   out.reserve(items.size());
@@ -152,7 +163,9 @@ c10::IValue to_tuple_ivalue(const RtValue::List& items, const c10::TypePtr& type
   return c10::ivalue::Tuple::create(std::move(out));
 }
 
-RtValue object(const c10::IValue& value) { return RtValue(std::shared_ptr<void>(std::make_shared<c10::IValue>(value))); }
+RtValue object(const c10::IValue& value) {
+  return RtValue(std::shared_ptr<void>(std::make_shared<c10::IValue>(value)));
+}
 
 RtValue from_elements(c10::ArrayRef<c10::IValue> values) {
   RtValue::List out;
@@ -166,9 +179,10 @@ RtValue from_elements(c10::ArrayRef<c10::IValue> values) {
 at::Tensor to_tensor(const HostTensor& host) {
   const auto type = static_cast<c10::ScalarType>(ttc::c10_code(host.dtype));
   c10::DataPtr data(host.data, new Owner(host.owner), &release_owner, c10::Device(c10::kCPU));
-  c10::Storage storage(c10::Storage::use_byte_size_t(), span_bytes(host), std::move(data), nullptr, /*resizable=*/false);
-  at::Tensor tensor = at::detail::make_tensor<c10::TensorImpl>(std::move(storage), c10::DispatchKeySet(c10::DispatchKey::CPU),
-                                                               c10::scalarTypeToTypeMeta(type));
+  c10::Storage storage(c10::Storage::use_byte_size_t(), span_bytes(host), std::move(data), nullptr,
+                       /*resizable=*/false);
+  at::Tensor tensor = at::detail::make_tensor<c10::TensorImpl>(
+      std::move(storage), c10::DispatchKeySet(c10::DispatchKey::CPU), c10::scalarTypeToTypeMeta(type));
   tensor.unsafeGetTensorImpl()->set_sizes_and_strides(host.sizes, host.strides);
   return tensor;
 }
@@ -201,7 +215,8 @@ c10::IValue to_ivalue(const RtValue& value, const c10::TypePtr& type, std::optio
     case c10::TypeKind::OptionalType:
       if (value.is_none()) return c10::IValue();
       return to_ivalue(value, type->expectRef<c10::OptionalType>().getElementType(), list_size);
-    case c10::TypeKind::TensorType: return to_tensor_ivalue(value, type);
+    case c10::TypeKind::TensorType:
+      return to_tensor_ivalue(value, type);
     case c10::TypeKind::NumberType:
       if (const auto scalar = to_scalar(value)) return *scalar;
       break;
@@ -233,7 +248,8 @@ c10::IValue to_ivalue(const RtValue& value, const c10::TypePtr& type, std::optio
     case c10::TypeKind::ListType: {
       const c10::TypePtr& element = type->expectRef<c10::ListType>().getElementType();
       if (const auto* items = value.get_if<RtValue::List>()) return to_list_ivalue(*items, element);
-      if (list_size) return to_list_ivalue(RtValue::List(static_cast<std::size_t>(std::max(*list_size, 1)), value), element);
+      if (list_size)
+        return to_list_ivalue(RtValue::List(static_cast<std::size_t>(std::max(*list_size, 1)), value), element);
       break;
     }
     case c10::TypeKind::TupleType:

@@ -1,5 +1,5 @@
-// The last resort's kernel calls LibTorch below autograd (cpu_op.h); its explanation builds the key set a tensor of that
-// kind has in c10 and reads which kernel each key resolves to from the operator's computed table.
+// The last resort's kernel calls LibTorch below autograd (cpu_op.h); its explanation builds the key set a tensor of
+// that kind has in c10 and reads which kernel each key resolves to from the operator's computed table.
 #include "torch_last_resort.h"
 
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -38,7 +38,9 @@ std::string ir_name(std::string_view op) {
 std::vector<RtValue> arguments(const CallArgs& call, const std::vector<dispatch::Symbol>& names) {
   std::vector<RtValue> args;
   std::size_t next = 0;
-  const auto named = [&](const dispatch::Input& input) { return std::find(names.begin(), names.end(), input.name) != names.end(); };
+  const auto named = [&](const dispatch::Input& input) {
+    return std::find(names.begin(), names.end(), input.name) != names.end();
+  };
   for (const dispatch::Symbol name : names) {
     const RtValue* value = call.find(name);
     if (!value) {
@@ -63,21 +65,31 @@ dispatch::KernelImpl torch_kernel(std::string_view op) {
     std::vector<RtValue> results;
     torch->call(arguments(call, names), results);
     if (!call.output) return;
-    if (results.size() == 1) *call.output = std::move(results.front());
-    else *call.output = RtValue(std::move(results));
+    if (results.size() == 1)
+      *call.output = std::move(results.front());
+    else
+      *call.output = RtValue(std::move(results));
   };
 }
 
 c10::BackendComponent backend(TableDevice device) {
   switch (device) {
-    case TableDevice::cpu: return c10::BackendComponent::CPUBit;
-    case TableDevice::cuda: return c10::BackendComponent::CUDABit;
-    case TableDevice::rocm: return c10::BackendComponent::HIPBit;
-    case TableDevice::xpu: return c10::BackendComponent::XPUBit;
-    case TableDevice::hpu: return c10::BackendComponent::HPUBit;
-    case TableDevice::tpu: return c10::BackendComponent::XLABit;
-    case TableDevice::mps: return c10::BackendComponent::MPSBit;
-    case TableDevice::tt: return c10::BackendComponent::PrivateUse1Bit;
+    case TableDevice::cpu:
+      return c10::BackendComponent::CPUBit;
+    case TableDevice::cuda:
+      return c10::BackendComponent::CUDABit;
+    case TableDevice::rocm:
+      return c10::BackendComponent::HIPBit;
+    case TableDevice::xpu:
+      return c10::BackendComponent::XPUBit;
+    case TableDevice::hpu:
+      return c10::BackendComponent::HPUBit;
+    case TableDevice::tpu:
+      return c10::BackendComponent::XLABit;
+    case TableDevice::mps:
+      return c10::BackendComponent::MPSBit;
+    case TableDevice::tt:
+      return c10::BackendComponent::PrivateUse1Bit;
   }
   return c10::BackendComponent::InvalidBit;
 }
@@ -94,11 +106,13 @@ c10::DispatchKeySet key_set(const TableKey& key) {
   const c10::BackendComponent b = backend(key.device);
   c10::DispatchKeySet keys = c10::DispatchKeySet(functionality(key)) | c10::DispatchKeySet(b);
   keys = keys | c10::getAutocastRelatedKeySetFromBackend(b);
-  if (key.autograd) keys = keys | c10::getAutogradRelatedKeySetFromBackend(b) | c10::DispatchKeySet(c10::DispatchKey::ADInplaceOrView);
+  if (key.autograd)
+    keys = keys | c10::getAutogradRelatedKeySetFromBackend(b) | c10::DispatchKeySet(c10::DispatchKey::ADInplaceOrView);
   return keys;
 }
 
-// "CPU: registered at FILE:LINE [kernel]" lines, by key: the label in brackets, with "fallthrough" before it where it is one.
+// "CPU: registered at FILE:LINE [kernel]" lines, by key: the label in brackets, with "fallthrough" before it where it
+// is one.
 std::map<std::string, std::string> computed_table(const c10::OperatorHandle& op) {
   std::map<std::string, std::string> out;
   std::istringstream lines(op.dumpComputedTable());
@@ -126,7 +140,7 @@ Json torch_keys(std::string_view op, const TableKey& key) {
     keys.push_back({{"key", c10::toString(k)}, {"kernel", label}});
     if (resolved.is_null() && !label.starts_with("fallthrough") && label != "missing") resolved = c10::toString(k);
     const c10::DispatchKeySet rest = left.remove(k);
-    if (rest == left) break;   // a functionality that stays because its backend bit does
+    if (rest == left) break;  // a functionality that stays because its backend bit does
     left = rest;
   }
   return {{"keys", keys}, {"resolved", resolved}};
@@ -136,13 +150,15 @@ Json torch_keys(std::string_view op, const TableKey& key) {
 ttc::Refusal torch_types(ttc::ir::Model& model) {
   install_torch_schemas();
   ttc::ShapeSample sample;
-  for (const auto& input : model.graph->inputs()) sample.inputs[input.value->name] = {input.value->type.dtype, input.value->type.static_sizes()};
+  for (const auto& input : model.graph->inputs())
+    sample.inputs[input.value->name] = {input.value->type.dtype, input.value->type.static_sizes()};
   const ttc::ShapeRun run = ttc::run_shapes(model, sample);
   for (const auto& [node, why] : run.failures) return ttc::Reason{ttc::ReasonCode::Unsupported, why};
   for (const auto& [value, seen] : run.observed)
     if (seen.tensor && value->def()) {
       std::vector<ttc::ir::SymExpr> sizes(seen.sizes.begin(), seen.sizes.end());
-      value->def()->result(static_cast<std::size_t>(value->index()))->type = ttc::ir::Type::tensor(seen.dtype, std::move(sizes));
+      value->def()->result(static_cast<std::size_t>(value->index()))->type =
+          ttc::ir::Type::tensor(seen.dtype, std::move(sizes));
     }
   return std::nullopt;
 }

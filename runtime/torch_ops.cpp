@@ -23,8 +23,8 @@ namespace {
 
 namespace ir = ttc::ir;
 
-constexpr std::size_t max_calls = 4096;   // of one literal and weight each; least recently used goes first
-constexpr std::size_t max_steps = 8;      // operand shapes per call
+constexpr std::size_t max_calls = 4096;  // of one literal and weight each; least recently used goes first
+constexpr std::size_t max_steps = 8;     // operand shapes per call
 
 Numerics numerics() {
   static const Numerics chosen = [] {
@@ -37,7 +37,8 @@ Numerics numerics() {
 }
 
 Device& device() {
-  static const auto* const shared = new std::shared_ptr<Device>(open_device(default_profile()));  // outlives Python's teardown
+  static const auto* const shared =
+      new std::shared_ptr<Device>(open_device(default_profile()));  // outlives Python's teardown
   return **shared;
 }
 
@@ -45,12 +46,18 @@ Device& device() {
 
 DataType format_of(c10::ScalarType type) {
   switch (type) {
-    case c10::kBFloat16: return DataType::bfloat16;
-    case c10::kByte: return DataType::uint8;
-    case c10::kUInt16: return DataType::uint16;
-    case c10::kUInt32: return DataType::uint32;
-    case c10::kInt: return DataType::int32;
-    default: return DataType::float32;
+    case c10::kBFloat16:
+      return DataType::bfloat16;
+    case c10::kByte:
+      return DataType::uint8;
+    case c10::kUInt16:
+      return DataType::uint16;
+    case c10::kUInt32:
+      return DataType::uint32;
+    case c10::kInt:
+      return DataType::int32;
+    default:
+      return DataType::float32;
   }
 }
 
@@ -59,8 +66,8 @@ struct Arguments {
   const OpRecord* record = nullptr;
   const ir::OpSchema* schema = nullptr;
   OpCall call;
-  std::vector<at::Tensor> tensors;       // parallel to call.tensors
-  std::vector<char> packed;              // parallel to call.tensors
+  std::vector<at::Tensor> tensors;  // parallel to call.tensors
+  std::vector<char> packed;         // parallel to call.tensors
 };
 
 bool is_packed(const OpRecord& record, std::string_view name) {
@@ -72,7 +79,10 @@ bool is_packed(const OpRecord& record, std::string_view name) {
 TensorRef add_tensor(Arguments& args, const at::Tensor& tensor, bool packed) {
   args.tensors.push_back(tensor);
   args.packed.push_back(packed);
-  args.call.tensors.push_back({.logical = {tensor.sizes().begin(), tensor.sizes().end()}, .dtype = format_of(tensor.scalar_type()), .layout = Layout::tile, .memory = {}});
+  args.call.tensors.push_back({.logical = {tensor.sizes().begin(), tensor.sizes().end()},
+                               .dtype = format_of(tensor.scalar_type()),
+                               .layout = Layout::tile,
+                               .memory = {}});
   return TensorRef{static_cast<int>(args.tensors.size()) - 1};
 }
 
@@ -99,7 +109,8 @@ OpArg to_arg(Arguments& args, const c10::IValue& value, const std::string& type,
   if (value.isSymFloat()) return value.toSymFloat().guard_float(__FILE__, __LINE__);
   if (value.isList()) {  // of symbolic ints, or empty
     std::vector<std::int64_t> ints;
-    for (const c10::IValue& item : value.toListRef()) ints.push_back(item.isSymInt() ? item.toSymInt().guard_int(__FILE__, __LINE__) : item.toInt());
+    for (const c10::IValue& item : value.toListRef())
+      ints.push_back(item.isSymInt() ? item.toSymInt().guard_int(__FILE__, __LINE__) : item.toInt());
     return ints;
   }
   TORCH_CHECK(false, "an argument of type ", value.tagKind(), ", which no device operator takes");
@@ -115,7 +126,8 @@ Arguments read_arguments(const c10::FunctionSchema& formal, torch::jit::Stack& s
   const std::size_t count = formal.arguments().size();
   for (std::size_t i = 0; i < count; ++i) {
     const ir::SchemaArg& arg = args.schema->args.at(i);
-    args.call.args.push_back(to_arg(args, stack[stack.size() - count + i], arg.type, is_packed(*args.record, arg.name)));
+    args.call.args.push_back(
+        to_arg(args, stack[stack.size() - count + i], arg.type, is_packed(*args.record, arg.name)));
   }
   for (const Packed& one : args.record->packed) {
     const int index = args.call.tensor_index(one.name);
@@ -143,15 +155,21 @@ std::string call_key(const Arguments& args) {
     std::visit(
         [&](const auto& v) {
           using T = std::decay_t<decltype(v)>;
-          if constexpr (std::is_same_v<T, TensorRef>) tensor(v);
-          else if constexpr (std::is_same_v<T, std::string>) { const std::size_t n = v.size(); raw(&n, sizeof n), raw(v.data(), n); }
-          else if constexpr (std::is_arithmetic_v<T> || std::is_same_v<T, DType>) raw(&v, sizeof v);
+          if constexpr (std::is_same_v<T, TensorRef>)
+            tensor(v);
+          else if constexpr (std::is_same_v<T, std::string>) {
+            const std::size_t n = v.size();
+            raw(&n, sizeof n), raw(v.data(), n);
+          } else if constexpr (std::is_arithmetic_v<T> || std::is_same_v<T, DType>)
+            raw(&v, sizeof v);
           else if constexpr (!std::is_same_v<T, std::monostate>) {
             const std::size_t n = v.size();
             raw(&n, sizeof n);
             for (const auto& item : v) {
-              if constexpr (std::is_same_v<std::decay_t<decltype(item)>, TensorRef>) tensor(item);
-              else raw(&item, sizeof item);
+              if constexpr (std::is_same_v<std::decay_t<decltype(item)>, TensorRef>)
+                tensor(item);
+              else
+                raw(&item, sizeof item);
             }
           }
         },
@@ -194,9 +212,16 @@ class Call {
         values.push_back(model_.graph->add_input(ir::Type::unknown_tensor(), name));
         continue;
       }
-      ir::Weight weight{.dtype = DType::u8, .sizes = tensor.sizes().vec(), .strides = tensor.strides().vec(), .storage_offset = 0, .requires_grad = false,
-                        .storage = std::make_shared<ir::Storage>(ir::Storage{.owner = nullptr, .data = static_cast<const std::byte*>(tensor.const_data_ptr()),
-                                                                             .bytes = static_cast<std::size_t>(tensor.nbytes()), .produce = {}})};
+      ir::Weight weight{.dtype = DType::u8,
+                        .sizes = tensor.sizes().vec(),
+                        .strides = tensor.strides().vec(),
+                        .storage_offset = 0,
+                        .requires_grad = false,
+                        .storage = std::make_shared<ir::Storage>(
+                            ir::Storage{.owner = nullptr,
+                                        .data = static_cast<const std::byte*>(tensor.const_data_ptr()),
+                                        .bytes = static_cast<std::size_t>(tensor.nbytes()),
+                                        .produce = {}})};
       values.push_back(model_.add_constant(name, std::move(weight)));
       storages_.emplace_back(tensor.storage().getWeakStorageImpl());
     }
@@ -213,7 +238,8 @@ class Call {
       }
     }
     ir::Node* node = model_.graph->append(std::string(args.record->name), std::move(node_args));
-    for (std::size_t i = 0; i < results; ++i) model_.graph->add_output(node->add_result(ir::Type::unknown_tensor(), "y" + std::to_string(i)));
+    for (std::size_t i = 0; i < results; ++i)
+      model_.graph->add_output(node->add_result(ir::Type::unknown_tensor(), "y" + std::to_string(i)));
     program_ = make_program(model_);
     for (const ir::Value* value : values) slots_.push_back(static_cast<std::size_t>(program_->slot_of(value)));
   }
@@ -226,7 +252,8 @@ class Call {
 
   std::vector<at::Tensor> run(const Arguments& args, const std::vector<TensorSpec>& specs) {
     const std::lock_guard lock(mutex_);
-    Instruction& instruction = program_->main.instructions.empty() ? program_->setup.instructions.at(0) : program_->main.instructions.at(0);
+    Instruction& instruction =
+        program_->main.instructions.empty() ? program_->setup.instructions.at(0) : program_->main.instructions.at(0);
     Frame frame(program_->slots.size());
     for (std::size_t i = 0; i < args.tensors.size(); ++i) {
       const at::Tensor& tensor = args.tensors[i];
@@ -235,8 +262,15 @@ class Call {
     }
     const std::vector<char> planned(program_->slots.size(), 0);
     std::map<int, FallbackFailure> failures;
-    static KernelChooser chooser;   // the default dispatcher, bound statically
-    const StepContext context{.device = &device(), .numerics = numerics(), .packed = &packed_, .program = program_.get(), .planned = &planned, .failures = &failures, .chooser = &chooser, .profile = &device().profile()};
+    static KernelChooser chooser;  // the default dispatcher, bound statically
+    const StepContext context{.device = &device(),
+                              .numerics = numerics(),
+                              .packed = &packed_,
+                              .program = program_.get(),
+                              .planned = &planned,
+                              .failures = &failures,
+                              .chooser = &chooser,
+                              .profile = &device().profile()};
     auto& step = steps_[shape_key(args)];
     if (!step) step = std::make_unique<DeviceStep>();
     step->run(instruction, frame, context);
@@ -254,7 +288,7 @@ class Call {
   std::size_t results_;
   ir::Model model_;
   std::unique_ptr<Program> program_;
-  std::vector<std::size_t> slots_;       // parallel to Arguments::tensors
+  std::vector<std::size_t> slots_;  // parallel to Arguments::tensors
   std::vector<c10::weak_intrusive_ptr<c10::StorageImpl>> storages_;
   PackedWeights packed_;
   std::map<std::vector<std::int64_t>, std::unique_ptr<DeviceStep>> steps_;
@@ -286,7 +320,7 @@ class CallCache {
  private:
   using Order = std::list<std::pair<std::string, std::shared_ptr<Call>>>;
   std::mutex mutex_;
-  Order order_;                          // most recently used first
+  Order order_;  // most recently used first
   std::map<std::string, Order::iterator> calls_;
 };
 
@@ -299,7 +333,8 @@ CallCache& cache() {
 
 // Rounds to the format and back.
 at::Tensor through_device(const at::Tensor& x, DataType format, DType dtype) {
-  TensorSpec spec{.logical = {x.sizes().begin(), x.sizes().end()}, .dtype = format, .layout = Layout::tile, .memory = {}};
+  TensorSpec spec{
+      .logical = {x.sizes().begin(), x.sizes().end()}, .dtype = format, .layout = Layout::tile, .memory = {}};
   const HostTensor host = from_tensor(x.contiguous());
   std::vector<std::byte> tiles(static_cast<std::size_t>(spec.nbytes()));
   tilize_from_host(host, spec, tiles.data());
@@ -311,8 +346,10 @@ at::Tensor through_device(const at::Tensor& x, DataType format, DType dtype) {
 std::vector<at::Tensor> run_on_device(const Arguments& args) {
   const std::string_view name = args.record->name;
   const std::vector<TensorSpec> specs = args.record->infer(args.call);
-  if (name == "tt.to_device") return {through_device(args.tensors.at(0), specs.at(0).dtype, torch_dtype(specs.at(0).dtype))};
-  if (name == "tt.to_host") return {through_device(args.tensors.at(0), args.call.tensors.at(0).dtype, std::get<DType>(args.call.arg("dtype")))};
+  if (name == "tt.to_device")
+    return {through_device(args.tensors.at(0), specs.at(0).dtype, torch_dtype(specs.at(0).dtype))};
+  if (name == "tt.to_host")
+    return {through_device(args.tensors.at(0), args.call.tensors.at(0).dtype, std::get<DType>(args.call.arg("dtype")))};
   return cache().find(args, specs.size())->run(args, specs);
 }
 
@@ -320,8 +357,11 @@ std::vector<at::Tensor> shapes_only(const Arguments& args) {
   const std::vector<TensorSpec> specs = args.record->infer(args.call);
   std::vector<at::Tensor> out;
   for (const TensorSpec& spec : specs) {
-    const DType dtype = args.record->name == "tt.to_host" ? std::get<DType>(args.call.arg("dtype")) : torch_dtype(spec.dtype);
-    out.push_back(at::empty(spec.logical, at::TensorOptions().device(c10::kMeta).dtype(static_cast<c10::ScalarType>(ttc::c10_code(dtype)))));
+    const DType dtype =
+        args.record->name == "tt.to_host" ? std::get<DType>(args.call.arg("dtype")) : torch_dtype(spec.dtype);
+    out.push_back(
+        at::empty(spec.logical,
+                  at::TensorOptions().device(c10::kMeta).dtype(static_cast<c10::ScalarType>(ttc::c10_code(dtype)))));
   }
   return out;
 }
@@ -349,7 +389,9 @@ void cpu_kernel(const c10::OperatorHandle& op, torch::jit::Stack* stack) { boxed
 
 void meta_kernel(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   for (const c10::IValue& value : torch::jit::last(*stack, op.schema().arguments().size()))
-    TORCH_CHECK(!value.isTensor() || !value.toTensor().defined() || !value.toTensor().unsafeGetTensorImpl()->has_symbolic_sizes_strides(), op.schema().name(),
+    TORCH_CHECK(!value.isTensor() || !value.toTensor().defined() ||
+                    !value.toTensor().unsafeGetTensorImpl()->has_symbolic_sizes_strides(),
+                op.schema().name(),
                 " has no rule for symbolic sizes: trace the compiled model with numbers for its dims");
   boxed<shapes_only>(op, stack);
 }
@@ -361,11 +403,14 @@ void define(const OpRecord& record) {
   library->def(torch::schema((name + std::string(record.schema)).c_str()), {at::Tag::pt2_compliant_tag});
   // What makes a tensor from numbers alone has no operand that tells a backend.
   if (record.schema.substr(0, record.schema.find("->")).find("Tensor") == std::string_view::npos) {
-    library->impl(name.c_str(), torch::dispatch(c10::DispatchKey::CompositeExplicitAutograd, torch::CppFunction::makeFromBoxedFunction<&cpu_kernel>()));
+    library->impl(name.c_str(), torch::dispatch(c10::DispatchKey::CompositeExplicitAutograd,
+                                                torch::CppFunction::makeFromBoxedFunction<&cpu_kernel>()));
     return;
   }
-  library->impl(name.c_str(), torch::dispatch(c10::DispatchKey::CPU, torch::CppFunction::makeFromBoxedFunction<&cpu_kernel>()));
-  library->impl(name.c_str(), torch::dispatch(c10::DispatchKey::Meta, torch::CppFunction::makeFromBoxedFunction<&meta_kernel>()));
+  library->impl(name.c_str(),
+                torch::dispatch(c10::DispatchKey::CPU, torch::CppFunction::makeFromBoxedFunction<&cpu_kernel>()));
+  library->impl(name.c_str(),
+                torch::dispatch(c10::DispatchKey::Meta, torch::CppFunction::makeFromBoxedFunction<&meta_kernel>()));
 }
 
 }  // namespace

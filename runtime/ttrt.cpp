@@ -26,11 +26,16 @@ DType dtype_of(ElementType type) {
 
 Error::Kind kind_of(ttc::Exit code) {
   switch (code) {
-    case ttc::Exit::usage: return Error::Kind::usage;
-    case ttc::Exit::unsupported: return Error::Kind::unsupported;
-    case ttc::Exit::bad_file: return Error::Kind::bad_file;
-    case ttc::Exit::bug: return Error::Kind::bug;
-    default: return Error::Kind::failed;
+    case ttc::Exit::usage:
+      return Error::Kind::usage;
+    case ttc::Exit::unsupported:
+      return Error::Kind::unsupported;
+    case ttc::Exit::bad_file:
+      return Error::Kind::bad_file;
+    case ttc::Exit::bug:
+      return Error::Kind::bug;
+    default:
+      return Error::Kind::failed;
   }
 }
 
@@ -51,7 +56,11 @@ auto guarded(F&& f) {
 RtValue input_value(const ttc::ir::Type& type, const Tensor& tensor) {
   for (const std::int64_t dim : tensor.shape)
     if (dim < 0) throw Error(Error::Kind::usage, "a negative dim", "");
-  HostTensor host{.dtype = dtype_of(tensor.type), .sizes = tensor.shape, .strides = contiguous_strides(tensor.shape), .owner = tensor.data, .data = static_cast<std::byte*>(tensor.data.get())};
+  HostTensor host{.dtype = dtype_of(tensor.type),
+                  .sizes = tensor.shape,
+                  .strides = contiguous_strides(tensor.shape),
+                  .owner = tensor.data,
+                  .data = static_cast<std::byte*>(tensor.data.get())};
   if (host.data == nullptr && host.numel() > 0) throw Error(Error::Kind::usage, "a tensor without data", "");
   if (type.kind == ttc::ir::TypeKind::integer) return to_integer(host);
   if (type.kind == ttc::ir::TypeKind::floating) return to_number(host);
@@ -62,12 +71,14 @@ RtValue input_value(const ttc::ir::Type& type, const Tensor& tensor) {
 Tensor output_tensor(const RtValue& value) {
   if (const auto* host = value.get_if<HostTensor>()) {
     const HostTensor dense = contiguous(*host);
-    return {.type = static_cast<ElementType>(dense.dtype), .shape = dense.sizes, .data = std::shared_ptr<void>(dense.owner, dense.data)};
+    return {.type = static_cast<ElementType>(dense.dtype),
+            .shape = dense.sizes,
+            .data = std::shared_ptr<void>(dense.owner, dense.data)};
   }
   if (const auto* i = value.get_if<std::int64_t>()) return Tensor::copy(ElementType::int64, {}, i);
   if (const auto* d = value.get_if<double>()) return Tensor::copy(ElementType::float64, {}, d);
   if (const auto* b = value.get_if<bool>()) return Tensor::copy(ElementType::boolean, {}, b);
-  return Tensor{.type = ElementType::float32, .shape = {0}, .data = nullptr};   // None, a string
+  return Tensor{.type = ElementType::float32, .shape = {0}, .data = nullptr};  // None, a string
 }
 
 }  // namespace
@@ -119,7 +130,8 @@ Model Model::load(const std::string& path) {
 
 std::vector<InputInfo> Model::inputs() const {
   std::vector<InputInfo> out;
-  for (const UserInput& input : user_inputs(*impl_->model)) out.push_back({.name = input.name, .type = input.input->value->type.str()});
+  for (const UserInput& input : user_inputs(*impl_->model))
+    out.push_back({.name = input.name, .type = input.input->value->type.str()});
   return out;
 }
 
@@ -151,7 +163,8 @@ std::vector<Tensor> Session::run(const std::vector<Tensor>& inputs) {
   return guarded([&] {
     std::vector<RtValue> values;
     for (std::size_t i = 0; i < inputs.size(); ++i)
-      values.push_back(input_value(i < impl_->inputs.size() ? impl_->inputs[i].input->value->type : ttc::ir::Type{}, inputs[i]));
+      values.push_back(
+          input_value(i < impl_->inputs.size() ? impl_->inputs[i].input->value->type : ttc::ir::Type{}, inputs[i]));
     std::vector<Tensor> outputs;
     for (const RtValue& value : impl_->executor->run(std::move(values))) outputs.push_back(output_tensor(value));
     return outputs;
@@ -163,7 +176,8 @@ std::vector<Tensor> Session::run(const std::map<std::string, Tensor>& inputs) {
   std::vector<bool> given(impl_->inputs.size(), false);
   for (const auto& [name, tensor] : inputs) {
     const int index = user_input_index(impl_->executor->model(), name);
-    if (index < 0) throw Error(Error::Kind::usage, "the model has no input '" + name + "'", "Model::inputs() lists them");
+    if (index < 0)
+      throw Error(Error::Kind::usage, "the model has no input '" + name + "'", "Model::inputs() lists them");
     ordered[static_cast<std::size_t>(index)] = tensor;
     given[static_cast<std::size_t>(index)] = true;
   }
@@ -178,7 +192,10 @@ void Session::reset() {
 
 RunReport Session::report() const {
   const Counts counts = impl_->executor->counts();
-  RunReport out{.device_nodes = counts.device, .cpu_nodes = counts.cpu, .fallback_failures = 0, .device_us = impl_->executor->device_cycles() / impl_->executor->options().profile.clock_mhz};
+  RunReport out{.device_nodes = counts.device,
+                .cpu_nodes = counts.cpu,
+                .fallback_failures = 0,
+                .device_us = impl_->executor->device_cycles() / impl_->executor->options().profile.clock_mhz};
   for (const FallbackFailure& failure : impl_->executor->fallback_failures()) out.fallback_failures += failure.count;
   return out;
 }

@@ -19,8 +19,27 @@
 namespace ttrt {
 
 enum class ElementType : std::uint8_t {
-  uint8, int8, int16, int32, int64, float16, float32, float64, complex32, complex64, complex128, boolean, bfloat16,
-  uint16, uint32, uint64, float8_e4m3fn, float8_e5m2, float8_e4m3fnuz, float8_e5m2fnuz, float8_e8m0fnu,
+  uint8,
+  int8,
+  int16,
+  int32,
+  int64,
+  float16,
+  float32,
+  float64,
+  complex32,
+  complex64,
+  complex128,
+  boolean,
+  bfloat16,
+  uint16,
+  uint32,
+  uint64,
+  float8_e4m3fn,
+  float8_e5m2,
+  float8_e4m3fnuz,
+  float8_e5m2fnuz,
+  float8_e8m0fnu,
 };
 // Bytes of one element.
 TTRT_API std::size_t element_size(ElementType type);
@@ -43,7 +62,9 @@ struct TTRT_API Tensor {
   std::int64_t numel() const;
   std::size_t bytes() const { return static_cast<std::size_t>(numel()) * element_size(type); }
   template <typename T>
-  T* as() const { return static_cast<T*>(data.get()); }
+  T* as() const {
+    return static_cast<T*>(data.get());
+  }
 };
 
 // What went wrong, as `ttc` would say it.
@@ -56,7 +77,8 @@ class TTRT_API Error : public std::runtime_error {
     bad_file,     // a file that is no well-formed model
     bug,          // ours
   };
-  Error(Kind kind, const std::string& what, std::string hint) : std::runtime_error(what), kind_(kind), hint_(std::move(hint)) {}
+  Error(Kind kind, const std::string& what, std::string hint)
+      : std::runtime_error(what), kind_(kind), hint_(std::move(hint)) {}
   ~Error() override;
   Kind kind() const { return kind_; }
   const std::string& hint() const { return hint_; }
@@ -68,7 +90,7 @@ class TTRT_API Error : public std::runtime_error {
 
 struct InputInfo {
   std::string name;
-  std::string type;    // "f32[s0, 64]": symbols are free dims
+  std::string type;  // "f32[s0, 64]": symbols are free dims
 };
 
 // A loaded file; immutable, shared by sessions.
@@ -79,7 +101,7 @@ class TTRT_API Model {
 
   std::vector<InputInfo> inputs() const;
   std::size_t output_count() const;
-  bool is_rewritten() const;   // has device ops
+  bool is_rewritten() const;  // has device ops
 
   struct Impl;
   explicit Model(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
@@ -90,16 +112,16 @@ class TTRT_API Model {
 };
 
 struct SessionOptions {
-  bool device = true;          // false: every op runs on the CPU, device ops in their float32 references
-  bool exact = false;          // the silicon's arithmetic bit for bit, slowly; false: fast numerics
-  std::string arch = "n150";   // an architecture profile, or the path of a profile file
-  int threads = 0;             // of the whole process; 0 leaves them as they are
+  bool device = true;         // false: every op runs on the CPU, device ops in their float32 references
+  bool exact = false;         // the silicon's arithmetic bit for bit, slowly; false: fast numerics
+  std::string arch = "n150";  // an architecture profile, or the path of a profile file
+  int threads = 0;            // of the whole process; 0 leaves them as they are
 };
 
 struct RunReport {
   std::int64_t device_nodes = 0, cpu_nodes = 0;
-  std::int64_t fallback_failures = 0;   // device ops that had to run on the CPU so far
-  double device_us = 0;                 // of the last run, by the device's time model
+  std::int64_t fallback_failures = 0;  // device ops that had to run on the CPU so far
+  double device_us = 0;                // of the last run, by the device's time model
 };
 
 // Runs a model again and again. Buffers that the model writes keep their values from run to run. Thread-safe; runs of

@@ -13,21 +13,26 @@ namespace ttrt {
 
 struct RtValue {
   using List = std::vector<RtValue>;
-  using Variant = std::variant<std::monostate, HostTensor, DeviceTensor, std::int64_t, double, bool, std::string, DType,
-                               ttc::ir::MemoryFormatArg, ttc::ir::LayoutArg, ttc::ir::DeviceArg, std::complex<double>, List,
-                               std::shared_ptr<void>>;  // the last: an object only LibTorch understands
+  using Variant =
+      std::variant<std::monostate, HostTensor, DeviceTensor, std::int64_t, double, bool, std::string, DType,
+                   ttc::ir::MemoryFormatArg, ttc::ir::LayoutArg, ttc::ir::DeviceArg, std::complex<double>, List,
+                   std::shared_ptr<void>>;  // the last: an object only LibTorch understands
   Variant v;
 
   RtValue() = default;
   template <typename T>
-    requires(!std::is_same_v<std::decay_t<T>, RtValue> && std::is_constructible_v<Variant, T>)
-  RtValue(T&& value) : v(std::forward<T>(value)) {}  // NOLINT
+  requires(!std::is_same_v<std::decay_t<T>, RtValue> && std::is_constructible_v<Variant, T>) RtValue(T&& value)
+      : v(std::forward<T>(value)) {}  // NOLINT
 
   bool is_none() const { return std::holds_alternative<std::monostate>(v); }
   template <typename T>
-  T* get_if() { return std::get_if<T>(&v); }
+  T* get_if() {
+    return std::get_if<T>(&v);
+  }
   template <typename T>
-  const T* get_if() const { return std::get_if<T>(&v); }
+  const T* get_if() const {
+    return std::get_if<T>(&v);
+  }
 };
 
 }  // namespace ttrt

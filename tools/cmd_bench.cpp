@@ -28,7 +28,8 @@ void options(CLI::App& app) {
   app.add_option("--loops", flags.loops, "Timed runs")->check(CLI::Range(1, 1000000));
   app.add_option("--warmup", flags.warmup, "Runs before these")->check(CLI::Range(0, 1000000));
   app.add_flag("--reference", flags.reference, "Time LibTorch in the same process too, alternating");
-  app.add_option("--reference-model", flags.reference_model, "The model LibTorch runs: the source of a rewritten file; without it the file itself in cpu mode");
+  app.add_option("--reference-model", flags.reference_model,
+                 "The model LibTorch runs: the source of a rewritten file; without it the file itself in cpu mode");
   app.add_flag("--profile", flags.profile, "Time of every op");
 }
 
@@ -57,17 +58,22 @@ std::unique_ptr<ttrt::Executor> reference_executor(const std::shared_ptr<const i
   ttrt::ExecutorOptions options;
   options.mode = ttrt::Mode::cpu;
   if (!flags.reference_model.empty()) return std::make_unique<ttrt::Executor>(load(flags.reference_model), options);
-  if (is_rewritten(*model) && !is_rewritten(*load(flags.model))) return std::make_unique<ttrt::Executor>(load(flags.model), options);
+  if (is_rewritten(*model) && !is_rewritten(*load(flags.model)))
+    return std::make_unique<ttrt::Executor>(load(flags.model), options);
   return std::make_unique<ttrt::Executor>(model, options);
 }
 
 void print_text(const Times& times, const Times& cpu) {
   Table table({"", ">min ms", ">p50 ms", ">p90 ms", ">mean ms"});
-  const auto row = [&](const std::string& name, const Times& t) { table.row({name, number_text(t.at(0)), number_text(t.at(0.5)), number_text(t.at(0.9)), number_text(t.mean())}); };
+  const auto row = [&](const std::string& name, const Times& t) {
+    table.row({name, number_text(t.at(0)), number_text(t.at(0.5)), number_text(t.at(0.9)), number_text(t.mean())});
+  };
   row(flags.exec.mode, times);
   if (!cpu.ms.empty()) row("LibTorch", cpu);
   std::cout << table.text();
-  if (!cpu.ms.empty()) std::cout << "ratio: min " << number_text(times.at(0) / cpu.at(0), 3) << ", p50 " << number_text(times.at(0.5) / cpu.at(0.5), 3) << " (" << ttrt::threads() << " threads)\n";
+  if (!cpu.ms.empty())
+    std::cout << "ratio: min " << number_text(times.at(0) / cpu.at(0), 3) << ", p50 "
+              << number_text(times.at(0.5) / cpu.at(0.5), 3) << " (" << ttrt::threads() << " threads)\n";
 }
 
 int run(const Globals& globals) {
@@ -75,7 +81,8 @@ int run(const Globals& globals) {
   const std::vector<Case> cases = load_cases(*model, flags.inputs);
   for (const std::string& line : cases[0].notes) note(globals, "note: " + line);
   ttrt::Executor executor(model, executor_options(flags.exec));
-  const std::unique_ptr<ttrt::Executor> reference = flags.reference || !flags.reference_model.empty() ? reference_executor(model) : nullptr;
+  const std::unique_ptr<ttrt::Executor> reference =
+      flags.reference || !flags.reference_model.empty() ? reference_executor(model) : nullptr;
   for (int i = 0; i < flags.warmup; ++i) {
     timed(executor, cases);
     if (reference != nullptr) timed(*reference, cases);
@@ -87,7 +94,10 @@ int run(const Globals& globals) {
     if (reference != nullptr) cpu.ms.push_back(timed(*reference, cases));
   }
   if (globals.json) {
-    OrderedJson out{{"mode", flags.exec.mode}, {"numerics", flags.exec.numerics}, {"loops", flags.loops}, {"wall_ms", times.json()}};
+    OrderedJson out{{"mode", flags.exec.mode},
+                    {"numerics", flags.exec.numerics},
+                    {"loops", flags.loops},
+                    {"wall_ms", times.json()}};
     if (reference != nullptr) {
       out["cpu_ms"] = cpu.json();
       out["ratio"] = {{"min", times.at(0) / cpu.at(0)}, {"p50", times.at(0.5) / cpu.at(0.5)}};

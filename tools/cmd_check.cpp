@@ -28,38 +28,64 @@ void options(CLI::App& app) {
   app.get_option("model")->required(false);
   app.add_option("--all", flags.all, "A folder: compile, run and compare every model file in it");
   app.add_flag("--md", flags.markdown, "With --all: a Markdown table");
-  app.add_option("--pcc", flags.pcc, "With --all: what every output must reach (0.99, or 0.999 for float32 activations)")->check(CLI::Range(-1.0, 1.0));
+  app.add_option("--pcc", flags.pcc,
+                 "With --all: what every output must reach (0.99, or 0.999 for float32 activations)")
+      ->check(CLI::Range(-1.0, 1.0));
   app.add_option("--why", flags.why, "Everything the passes said about this node");
-  app.add_option("--what-if", flags.what_if, "Count as if the device had this op; repeatable")->take_all()->allow_extra_args(false);
+  app.add_option("--what-if", flags.what_if, "Count as if the device had this op; repeatable")
+      ->take_all()
+      ->allow_extra_args(false);
 }
 
 OrderedJson fallback_json(const Fallback& f) {
-  return {{"node", f.node}, {"op", f.op}, {"module", f.module}, {"reason", to_string(f.reason.code)}, {"detail", f.reason.detail}, {"source", f.source}};
+  return {{"node", f.node},
+          {"op", f.op},
+          {"module", f.module},
+          {"reason", to_string(f.reason.code)},
+          {"detail", f.reason.detail},
+          {"source", f.source}};
 }
 
 // What the passes said about one node, in order.
 int explain(const CompileResult& result, const Globals& globals) {
   OrderedJson refusals = OrderedJson::array(), matches = OrderedJson::array();
   for (const RefusalRecord& r : result.refusals)
-    if (r.node == flags.why) refusals.push_back({{"pass", r.pass}, {"op", r.op}, {"module", r.module}, {"source", r.source}, {"reason", to_string(r.reason.code)}, {"detail", r.reason.detail}});
+    if (r.node == flags.why)
+      refusals.push_back({{"pass", r.pass},
+                          {"op", r.op},
+                          {"module", r.module},
+                          {"source", r.source},
+                          {"reason", to_string(r.reason.code)},
+                          {"detail", r.reason.detail}});
   for (const MatchRecord& m : result.matches)
     if (m.result == flags.why || std::find(m.nodes.begin(), m.nodes.end(), flags.why) != m.nodes.end())
-      matches.push_back({{"pass", m.pass}, {"rule", m.rule}, {"nodes", m.nodes}, {"result", m.result}, {"module", m.module}});
+      matches.push_back(
+          {{"pass", m.pass}, {"rule", m.rule}, {"nodes", m.nodes}, {"result", m.result}, {"module", m.module}});
   const Fallback* fallback = nullptr;
   for (const Fallback& f : result.fallbacks)
     if (f.node == flags.why) fallback = &f;
   if (refusals.empty() && matches.empty() && fallback == nullptr)
-    throw usage_error("--why: no pass had anything to say about a node '" + flags.why + "'", "ttc inspect --graph text lists the nodes");
+    throw usage_error("--why: no pass had anything to say about a node '" + flags.why + "'",
+                      "ttc inspect --graph text lists the nodes");
   if (globals.json) {
-    OrderedJson out{{"node", flags.why}, {"place", fallback != nullptr ? "cpu" : "device"}, {"matches", matches}, {"refusals", refusals}};
+    OrderedJson out{{"node", flags.why},
+                    {"place", fallback != nullptr ? "cpu" : "device"},
+                    {"matches", matches},
+                    {"refusals", refusals}};
     print_json(out);
     return 0;
   }
-  for (const auto& m : matches) std::cout << m["pass"].get<std::string>() << ": " << m["rule"].get<std::string>() << " -> " << m["result"].get<std::string>() << '\n';
+  for (const auto& m : matches)
+    std::cout << m["pass"].get<std::string>() << ": " << m["rule"].get<std::string>() << " -> "
+              << m["result"].get<std::string>() << '\n';
   for (const auto& r : refusals)
-    std::cout << r["pass"].get<std::string>() << ": " << r["reason"].get<std::string>() << ": " << r["detail"].get<std::string>() << "  (" << r["op"].get<std::string>() << " " << r["module"].get<std::string>() << " "
-              << r["source"].get<std::string>() << ")\n";
-  std::cout << flags.why << (fallback != nullptr ? " stays on the CPU: " + fallback->reason.text() : std::string(" is on the device")) << '\n';
+    std::cout << r["pass"].get<std::string>() << ": " << r["reason"].get<std::string>() << ": "
+              << r["detail"].get<std::string>() << "  (" << r["op"].get<std::string>() << " "
+              << r["module"].get<std::string>() << " " << r["source"].get<std::string>() << ")\n";
+  std::cout << flags.why
+            << (fallback != nullptr ? " stays on the CPU: " + fallback->reason.text()
+                                    : std::string(" is on the device"))
+            << '\n';
   return 0;
 }
 
@@ -76,7 +102,8 @@ void print_text(const CompileResult& result, std::size_t gained) {
   if (!flags.what_if.empty()) {
     std::string ops;
     for (const std::string& op : flags.what_if) ops += (ops.empty() ? "" : ", ") + op;
-    std::cout << "with " << ops << " on the device: " << result.nodes.device + gained << "/" << result.nodes.total << " nodes\n";
+    std::cout << "with " << ops << " on the device: " << result.nodes.device + gained << "/" << result.nodes.total
+              << " nodes\n";
   }
   std::cout << result.summary() << '\n';
 }
@@ -86,13 +113,16 @@ std::string refusals_text(const SupportRow& row) {
   std::string out;
   for (const auto& [reason, ops] : row.refusals) {
     std::string names;
-    for (const auto& [op, count] : ops) names += (names.empty() ? "" : ", ") + op + (count > 1 ? " x" + std::to_string(count) : "");
+    for (const auto& [op, count] : ops)
+      names += (names.empty() ? "" : ", ") + op + (count > 1 ? " x" + std::to_string(count) : "");
     out += (out.empty() ? "" : ", ") + reason + " (" + names + ")";
   }
   return out;
 }
 
-std::string percent(double part, double whole) { return whole > 0 ? number_text(std::floor(1000 * part / whole) / 10, 4) + " %" : "-"; }
+std::string percent(double part, double whole) {
+  return whole > 0 ? number_text(std::floor(1000 * part / whole) / 10, 4) + " %" : "-";
+}
 
 int run_all(const Globals& globals) {
   const double pcc = flags.pcc.value_or(flags.activation == "float32" ? 0.999 : 0.99);
@@ -103,12 +133,21 @@ int run_all(const Globals& globals) {
   for (const SupportRow& row : rows) {
     good += row.status == "ok";
     const bool ran = row.runs > 0;
-    table.row({row.file, row.nodes > 0 ? std::to_string(row.nodes) : "", percent(static_cast<double>(row.device), static_cast<double>(row.nodes)), percent(row.device_flops, row.flops), refusals_text(row),
-               ran ? std::to_string(row.runs) : "", ran ? number_text(std::floor(1e4 * row.pcc) / 1e4, 4) : "", row.status + (row.detail.empty() ? "" : ": " + row.detail)});
+    table.row({row.file, row.nodes > 0 ? std::to_string(row.nodes) : "",
+               percent(static_cast<double>(row.device), static_cast<double>(row.nodes)),
+               percent(row.device_flops, row.flops), refusals_text(row), ran ? std::to_string(row.runs) : "",
+               ran ? number_text(std::floor(1e4 * row.pcc) / 1e4, 4) : "",
+               row.status + (row.detail.empty() ? "" : ": " + row.detail)});
     OrderedJson refusals = OrderedJson::object();
     for (const auto& [reason, ops] : row.refusals) refusals[reason] = ops;
-    json.push_back({{"model", row.file}, {"nodes", {{"total", row.nodes}, {"device", row.device}}}, {"flops", {{"total", row.flops}, {"device", row.device_flops}}}, {"refusals", refusals},
-                    {"runs", row.runs}, {"pcc", ran ? json_number(row.pcc) : OrderedJson(nullptr)}, {"status", row.status}, {"detail", row.detail}});
+    json.push_back({{"model", row.file},
+                    {"nodes", {{"total", row.nodes}, {"device", row.device}}},
+                    {"flops", {{"total", row.flops}, {"device", row.device_flops}}},
+                    {"refusals", refusals},
+                    {"runs", row.runs},
+                    {"pcc", ran ? json_number(row.pcc) : OrderedJson(nullptr)},
+                    {"status", row.status},
+                    {"detail", row.detail}});
   }
   if (globals.json)
     print_json({{"folder", flags.all}, {"pcc", pcc}, {"models", json}, {"ok", good}, {"total", rows.size()}});
@@ -119,7 +158,8 @@ int run_all(const Globals& globals) {
 }
 
 int run(const Globals& globals) {
-  if (flags.all.empty() == flags.model.empty()) throw usage_error("ttc check takes a model file, or a folder with --all");
+  if (flags.all.empty() == flags.model.empty())
+    throw usage_error("ttc check takes a model file, or a folder with --all");
   if (!flags.all.empty()) return run_all(globals);
   CompileOptions options = compile_options(flags);
   std::unique_ptr<ir::Model> model = load_to_compile(flags, options, globals);
@@ -135,7 +175,9 @@ int run(const Globals& globals) {
   out.update(OrderedJson::parse(result.json()));
   out["fallbacks"] = OrderedJson::array();
   for (const Fallback& f : result.fallbacks) out["fallbacks"].push_back(fallback_json(f));
-  if (!flags.what_if.empty()) out["what_if"] = {{"ops", flags.what_if}, {"nodes", {{"total", result.nodes.total}, {"device", result.nodes.device + gained}}}};
+  if (!flags.what_if.empty())
+    out["what_if"] = {{"ops", flags.what_if},
+                      {"nodes", {{"total", result.nodes.total}, {"device", result.nodes.device + gained}}}};
   print_json(out);
   return 0;
 }

@@ -24,7 +24,8 @@ void options(CLI::App& app) {
   add_input_flags(app, flags.inputs);
   add_exec_flags(app, flags.exec, false);
   app.add_option("--by", flags.by, "node, or module: the last node of each")->check(CLI::IsMember({"node", "module"}));
-  app.add_option("--against", flags.against, "cpu (references in float32), exact or fast")->check(CLI::IsMember({"cpu", "exact", "fast"}));
+  app.add_option("--against", flags.against, "cpu (references in float32), exact or fast")
+      ->check(CLI::IsMember({"cpu", "exact", "fast"}));
   app.add_option("--pcc", flags.pcc, "Threshold of each row")->check(CLI::Range(-1.0, 1.0));
   app.add_option("--max-rel", flags.max_rel, "Threshold on max_rel too")->check(CLI::NonNegativeNumber);
 }
@@ -35,13 +36,15 @@ struct Row {
   bool pass = false;
 };
 
-using Values = std::map<std::string, ttrt::HostTensor>;   // by node name and step
+using Values = std::map<std::string, ttrt::HostTensor>;  // by node name and step
 
 // Float results of device ops, on the host.
 std::optional<ttrt::HostTensor> value_of(const ttrt::Instruction& i, const ttrt::Frame& frame) {
   if (i.kind != ttrt::InstrKind::device || i.results.empty()) return std::nullopt;
   const ttrt::RtValue& value = frame[static_cast<std::size_t>(i.results[0])];
-  if (const auto* device = value.get_if<ttrt::DeviceTensor>()) return to_host(*device, ttrt::is_float_format(device->spec.dtype) ? DType::f32 : ttrt::torch_dtype(device->spec.dtype));
+  if (const auto* device = value.get_if<ttrt::DeviceTensor>())
+    return to_host(*device,
+                   ttrt::is_float_format(device->spec.dtype) ? DType::f32 : ttrt::torch_dtype(device->spec.dtype));
   if (const auto* host = value.get_if<ttrt::HostTensor>()) return *host;
   return std::nullopt;
 }
@@ -79,22 +82,37 @@ std::vector<Row> compare_runs(ttrt::Executor& subject, ttrt::Executor& reference
     const auto found = expected.find(i.node->result(0)->name);
     const auto value = value_of(i, frame);
     if (found == expected.end() || !value) return;
-    rows.push_back({.node = found->first, .op = i.node->op(), .module = i.node->provenance->module_path, .metrics = ttrt::compare(*value, found->second)});
+    rows.push_back({.node = found->first,
+                    .op = i.node->op(),
+                    .module = i.node->provenance->module_path,
+                    .metrics = ttrt::compare(*value, found->second)});
     expected.erase(found);
   });
   const auto outputs = subject.run(one.inputs);
   for (std::size_t i = 0; i < outputs.size() && i < expected_outputs.size(); ++i) {
     const auto *a = outputs[i].get_if<ttrt::HostTensor>(), *e = expected_outputs[i].get_if<ttrt::HostTensor>();
-    if (a != nullptr && e != nullptr) rows.push_back({.node = "out" + std::to_string(i), .op = "output", .module = "", .metrics = ttrt::compare(*a, *e)});
+    if (a != nullptr && e != nullptr)
+      rows.push_back(
+          {.node = "out" + std::to_string(i), .op = "output", .module = "", .metrics = ttrt::compare(*a, *e)});
   }
-  for (Row& row : rows) row.pass = row.metrics.correlates(flags.pcc) && row.metrics.nan == 0 && (!flags.max_rel || row.metrics.max_rel <= *flags.max_rel);
+  for (Row& row : rows)
+    row.pass = row.metrics.correlates(flags.pcc) && row.metrics.nan == 0 &&
+               (!flags.max_rel || row.metrics.max_rel <= *flags.max_rel);
   return rows;
 }
 
 OrderedJson row_json(const Row& row) {
   const auto& m = row.metrics;
-  return {{"node", row.node}, {"op", row.op}, {"module", row.module}, {"pcc", json_number(m.pcc)}, {"max_abs", json_number(m.max_abs)}, {"max_rel", json_number(m.max_rel)},
-          {"snr_db", json_number(m.snr_db)}, {"nan", m.nan}, {"zero", m.zero}, {"pass", row.pass}};
+  return {{"node", row.node},
+          {"op", row.op},
+          {"module", row.module},
+          {"pcc", json_number(m.pcc)},
+          {"max_abs", json_number(m.max_abs)},
+          {"max_rel", json_number(m.max_rel)},
+          {"snr_db", json_number(m.snr_db)},
+          {"nan", m.nan},
+          {"zero", m.zero},
+          {"pass", row.pass}};
 }
 
 int report(const std::vector<Row>& rows, const Globals& globals) {
@@ -113,11 +131,15 @@ int report(const std::vector<Row>& rows, const Globals& globals) {
   } else {
     Table table({"node", "op", "module", ">pcc", ">max_abs", ">max_rel", ">snr_db", ">nan", ">zero", ""});
     for (const Row& r : rows)
-      table.row({r.node, r.op, r.module, number_text(r.metrics.pcc, 7), number_text(r.metrics.max_abs, 3), number_text(r.metrics.max_rel, 3), number_text(r.metrics.snr_db, 4), std::to_string(r.metrics.nan),
+      table.row({r.node, r.op, r.module, number_text(r.metrics.pcc, 7), number_text(r.metrics.max_abs, 3),
+                 number_text(r.metrics.max_rel, 3), number_text(r.metrics.snr_db, 4), std::to_string(r.metrics.nan),
                  std::to_string(r.metrics.zero), r.pass ? "" : "FAIL"});
     std::cout << table.text();
-    if (worst != nullptr) std::cout << "worst: " << worst->node << " (" << worst->op << " " << worst->module << "), PCC " << number_text(worst->metrics.pcc, 7) << '\n';
-    if (first != nullptr) std::cout << "first below the threshold: " << first->node << " (" << first->op << " " << first->module << ")\n";
+    if (worst != nullptr)
+      std::cout << "worst: " << worst->node << " (" << worst->op << " " << worst->module << "), PCC "
+                << number_text(worst->metrics.pcc, 7) << '\n';
+    if (first != nullptr)
+      std::cout << "first below the threshold: " << first->node << " (" << first->op << " " << first->module << ")\n";
   }
   return static_cast<int>(first == nullptr ? Exit::ok : Exit::check_failed);
 }
@@ -127,8 +149,10 @@ int run(const Globals& globals) {
   const std::vector<Case> cases = load_cases(*model, flags.inputs);
   for (const std::string& line : cases[0].notes) note(globals, "note: " + line);
   ttrt::ExecutorOptions subject = executor_options(flags.exec), reference = subject;
-  if (flags.against == "cpu") reference.mode = ttrt::Mode::cpu;
-  else reference.numerics = flags.against == "exact" ? ttrt::Numerics::exact : ttrt::Numerics::fast;
+  if (flags.against == "cpu")
+    reference.mode = ttrt::Mode::cpu;
+  else
+    reference.numerics = flags.against == "exact" ? ttrt::Numerics::exact : ttrt::Numerics::fast;
   ttrt::Executor subject_executor(model, subject), reference_executor(model, reference);
   std::vector<Row> rows;
   for (const Case& one : cases)

@@ -19,7 +19,9 @@ struct Flags : CompileFlags {
 
 void options(CLI::App& app) {
   add_compile_flags(app, flags);
-  app.add_option("-o,--output", flags.output, "Where the rewritten model goes: a .pt2, or TorchScript where the name ends in .pt")->required();
+  app.add_option("-o,--output", flags.output,
+                 "Where the rewritten model goes: a .pt2, or TorchScript where the name ends in .pt")
+      ->required();
 }
 
 std::string input_hash(const std::string& path) { return sha256_hex(MappedFile::open(path)->bytes()); }

@@ -25,8 +25,12 @@ int run(const Globals& globals) {
     table.row({info.name, info.active ? "yes" : "", info.origin, info.summary});
     json.push_back({{"name", info.name}, {"active", info.active}, {"from", info.origin}, {"summary", info.summary}});
   }
-  if (globals.json) print_json({{"dispatchers", json}, {"active", ttrt::dispatch::active_dispatcher_name()}, {"variable", ttrt::dispatch::dispatcher_variable}});
-  else std::cout << (markdown ? table.markdown() : table.text());
+  if (globals.json)
+    print_json({{"dispatchers", json},
+                {"active", ttrt::dispatch::active_dispatcher_name()},
+                {"variable", ttrt::dispatch::dispatcher_variable}});
+  else
+    std::cout << (markdown ? table.markdown() : table.text());
   return 0;
 }
 

@@ -1,5 +1,6 @@
-// ttc explain OP: which kernel dispatch would choose for a call, and every step that leads there: the op's own limits, the
-// table's slot and what filled it, each kernel's checks, the rules of a configuration, and LibTorch's key set behind all.
+// ttc explain OP: which kernel dispatch would choose for a call, and every step that leads there: the op's own limits,
+// the table's slot and what filled it, each kernel's checks, the rules of a configuration, and LibTorch's key set
+// behind all.
 #include <algorithm>
 #include <charconv>
 #include <iostream>
@@ -20,7 +21,8 @@ namespace {
 using ttrt::dispatch::DispatchMode;
 
 struct Flags {
-  std::string op, dtype = "bfloat16", weight_dtype, config, dispatcher = "default", mode, numerics = "fast", arch = "n150";
+  std::string op, dtype = "bfloat16", weight_dtype, config, dispatcher = "default", mode, numerics = "fast",
+                  arch = "n150";
   std::vector<std::string> shapes, args;
 } flags;
 
@@ -32,7 +34,8 @@ void options(CLI::App& app) {
   app.add_option("--arg", flags.args, "A literal argument, as dim=-1");
   app.add_option("--config,--dispatch-config", flags.config, "Rules that choose kernels (YAML)");
   app.add_option("--dispatcher", flags.dispatcher, "A named dispatcher (ttc dispatchers)");
-  app.add_option("--dispatch-mode", flags.mode, "static, dynamic, config, hot_reload or auto; config where --config is given")
+  app.add_option("--dispatch-mode", flags.mode,
+                 "static, dynamic, config, hot_reload or auto; config where --config is given")
       ->check(CLI::IsMember({"static", "dynamic", "config", "hot_reload", "auto"}));
   app.add_option("--numerics", flags.numerics, "fast or exact")->check(CLI::IsMember({"fast", "exact"}));
   app.add_option("--arch", flags.arch, "An architecture profile (ttc archs) or a profile file");
@@ -57,7 +60,8 @@ const ttrt::OpRecord& record_of(const std::string& op, std::string& aten) {
   for (const ttrt::OpRecord* record : ttrt::all_ops()) names.emplace_back(record->name);
   std::string close = nearest(op, names.data(), names.size());
   if (close.empty()) close = nearest("tt." + op, names.data(), names.size());
-  throw usage_error("no device op is called '" + op + "'", close.empty() ? "ttc ops lists them" : "did you mean '" + close + "'?");
+  throw usage_error("no device op is called '" + op + "'",
+                    close.empty() ? "ttc ops lists them" : "did you mean '" + close + "'?");
 }
 
 ttrt::DataType format_of(const std::string& name) {
@@ -66,9 +70,12 @@ ttrt::DataType format_of(const std::string& name) {
     if (const auto format = ttrt::data_type_from_string(torch_name(*dtype))) return *format;
     if (*dtype == DType::f16) return ttrt::DataType::bfloat16;
   }
-  static const std::vector<std::string> names{"bfloat16", "float32", "bfloat8_b", "bfloat4_b", "bfloat2_b", "uint8", "uint16", "uint32", "int32"};
+  static const std::vector<std::string> names{"bfloat16", "float32", "bfloat8_b", "bfloat4_b", "bfloat2_b",
+                                              "uint8",    "uint16",  "uint32",    "int32"};
   const std::string close = nearest(name, names.data(), names.size());
-  throw usage_error("no device format is called '" + name + "'", close.empty() ? "bfloat16, float32, bfloat8_b, bfloat4_b, int32, ..." : "did you mean '" + close + "'?");
+  throw usage_error(
+      "no device format is called '" + name + "'",
+      close.empty() ? "bfloat16, float32, bfloat8_b, bfloat4_b, int32, ..." : "did you mean '" + close + "'?");
 }
 
 std::vector<ttrt::Shape> shapes() {
@@ -81,7 +88,8 @@ std::vector<ttrt::Shape> shapes() {
         const std::size_t end = std::min(flag.find('x', i), comma);
         std::int64_t n = 0;
         const auto [rest, error] = std::from_chars(flag.data() + i, flag.data() + end, n);
-        if (error != std::errc() || rest != flag.data() + end || n < 0 || n > (std::int64_t{1} << 40)) throw usage_error("--shape takes sizes like 8x128, got '" + flag + "'");
+        if (error != std::errc() || rest != flag.data() + end || n < 0 || n > (std::int64_t{1} << 40))
+          throw usage_error("--shape takes sizes like 8x128, got '" + flag + "'");
         shape.push_back(n);
         i = end + 1;
       }
@@ -99,7 +107,8 @@ ttrt::OpArg literal_of(const std::string& text) {
   const auto json = nlohmann::json::parse(text, nullptr, false);
   if (json.is_number_integer()) return json.get<std::int64_t>();
   if (json.is_number()) return json.get<double>();
-  if (json.is_array() && std::all_of(json.begin(), json.end(), [](const auto& v) { return v.is_number_integer(); })) return json.get<std::vector<std::int64_t>>();
+  if (json.is_array() && std::all_of(json.begin(), json.end(), [](const auto& v) { return v.is_number_integer(); }))
+    return json.get<std::vector<std::int64_t>>();
   return text;
 }
 
@@ -128,18 +137,23 @@ ttrt::OpCall make_call(const ttrt::OpRecord& record) {
   ttrt::OpCall call;
   call.op = &record;
   std::vector<ttrt::Shape> sizes = shapes();
-  if (sizes.empty()) throw usage_error("--shape gives the shapes of the tensors of " + std::string(record.name) + std::string(record.schema));
+  if (sizes.empty())
+    throw usage_error("--shape gives the shapes of the tensors of " + std::string(record.name) +
+                      std::string(record.schema));
   std::size_t next = 0;
   const auto tensor = [&] {
-    const std::string& dtype = call.tensors.size() == 1 && !flags.weight_dtype.empty() ? flags.weight_dtype : flags.dtype;
-    call.tensors.push_back({.logical = sizes[next++], .dtype = format_of(dtype), .layout = ttrt::Layout::tile, .memory = {}});
+    const std::string& dtype =
+        call.tensors.size() == 1 && !flags.weight_dtype.empty() ? flags.weight_dtype : flags.dtype;
+    call.tensors.push_back(
+        {.logical = sizes[next++], .dtype = format_of(dtype), .layout = ttrt::Layout::tile, .memory = {}});
     return ttrt::TensorRef{static_cast<int>(call.tensors.size()) - 1};
   };
   for (const ir::SchemaArg& arg : schema->args) {
     if (const std::string* text = given(arg.name)) {
       call.args.push_back(literal_of(*text));
     } else if (arg.type == "Tensor" && next >= sizes.size()) {
-      throw usage_error("--shape of '" + arg.name + "' is missing: " + std::string(record.name) + std::string(record.schema));
+      throw usage_error("--shape of '" + arg.name + "' is missing: " + std::string(record.name) +
+                        std::string(record.schema));
     } else if (arg.type == "Tensor" || (arg.type == "Tensor?" && next < sizes.size())) {
       call.args.emplace_back(tensor());
     } else if (arg.type.starts_with("Tensor[")) {
@@ -156,7 +170,9 @@ ttrt::OpCall make_call(const ttrt::OpRecord& record) {
       call.args.push_back(default_of(arg));
     }
   }
-  if (next < sizes.size()) throw usage_error(std::to_string(sizes.size()) + " shapes, but " + std::string(record.name) + " takes " + std::to_string(next) + " tensors");
+  if (next < sizes.size())
+    throw usage_error(std::to_string(sizes.size()) + " shapes, but " + std::string(record.name) + " takes " +
+                      std::to_string(next) + " tensors");
   return call;
 }
 
@@ -168,16 +184,23 @@ std::string shape_text(const ttrt::Shape& shape) {
   return out.empty() ? "scalar" : out;
 }
 
-ttrt::dispatch::TableKey key_of(const ttrt::OpCall& call, ttrt::dispatch::TableDevice device, ttrt::dispatch::TableLayout layout) {
+ttrt::dispatch::TableKey key_of(const ttrt::OpCall& call, ttrt::dispatch::TableDevice device,
+                                ttrt::dispatch::TableLayout layout) {
   const ttrt::DataType format = call.tensors.at(0).dtype;
-  return {.device = device, .dtype = ttrt::torch_dtype(format), .layout = layout, .autograd = false, .quantized = ttrt::is_block_format(format)};
+  return {.device = device,
+          .dtype = ttrt::torch_dtype(format),
+          .layout = layout,
+          .autograd = false,
+          .quantized = ttrt::is_block_format(format)};
 }
 
 OrderedJson explain_record(const ttrt::OpRecord& record, const ttrt::OpCall& call) {
   OrderedJson out{{"name", record.name}, {"summary", record.summary}, {"operands", OrderedJson::array()}};
-  for (const ttrt::TensorSpec& spec : call.tensors) out["operands"].push_back(std::string(to_string(spec.dtype)) + "[" + shape_text(spec.logical) + "]");
+  for (const ttrt::TensorSpec& spec : call.tensors)
+    out["operands"].push_back(std::string(to_string(spec.dtype)) + "[" + shape_text(spec.logical) + "]");
   OrderedJson results = OrderedJson::array();
-  for (const ttrt::TensorSpec& spec : record.infer(call)) results.push_back(std::string(to_string(spec.dtype)) + "[" + shape_text(spec.logical) + "]");
+  for (const ttrt::TensorSpec& spec : record.infer(call))
+    results.push_back(std::string(to_string(spec.dtype)) + "[" + shape_text(spec.logical) + "]");
   out["results"] = results;
   const Refusal refused = record.supports != nullptr ? record.supports(call) : std::nullopt;
   out["refusal"] = refused ? OrderedJson(refused->text()) : OrderedJson(nullptr);
@@ -187,30 +210,43 @@ OrderedJson explain_record(const ttrt::OpRecord& record, const ttrt::OpCall& cal
 // The kernel in the end: the configuration's choice where it can serve the call, else selection's, else the host.
 OrderedJson choose(const OrderedJson& answer, const ttrt::dispatch::SelectionContext& context) {
   if (!answer["record"]["refusal"].is_null())
-    return {{"kernel", std::string(context.operation.text()) + ".host"}, {"by", "record"}, {"why", "the op's own limits refuse the call: it runs in LibTorch"}};
+    return {{"kernel", std::string(context.operation.text()) + ".host"},
+            {"by", "record"},
+            {"why", "the op's own limits refuse the call: it runs in LibTorch"}};
   const auto& dispatch = answer["dispatcher"];
   if (dispatch.contains("config") && !dispatch["config"]["selected_kernel"].is_null()) {
     const std::string kernel = dispatch["config"]["selected_kernel"];
     const auto* spec = ttrt::dispatch::global_kernels().find(ttrt::dispatch::Symbol(kernel));
-    if (spec != nullptr && spec->accepts(context)) return {{"kernel", kernel}, {"by", "config"}, {"why", dispatch["config"]["reason"]}};
+    if (spec != nullptr && spec->accepts(context))
+      return {{"kernel", kernel}, {"by", "config"}, {"why", dispatch["config"]["reason"]}};
     if (spec != nullptr)
-      return {{"kernel", dispatch["selection"]["selected_kernel"]}, {"by", "selection"}, {"why", "the configuration's " + kernel + " cannot serve the call: " + ttrt::dispatch::join(spec->check(context))}};
+      return {{"kernel", dispatch["selection"]["selected_kernel"]},
+              {"by", "selection"},
+              {"why", "the configuration's " + kernel +
+                          " cannot serve the call: " + ttrt::dispatch::join(spec->check(context))}};
   }
-  return {{"kernel", dispatch["selection"]["selected_kernel"]}, {"by", "selection"}, {"why", "the best of what can serve the call"}};
+  return {{"kernel", dispatch["selection"]["selected_kernel"]},
+          {"by", "selection"},
+          {"why", "the best of what can serve the call"}};
 }
 
 void print_config(const OrderedJson& config) {
-  std::cout << "4. configuration " << config["config_hash"].get<std::string>() << ": " << config["reason"].get<std::string>() << '\n';
+  std::cout << "4. configuration " << config["config_hash"].get<std::string>() << ": "
+            << config["reason"].get<std::string>() << '\n';
   for (const auto& item : config["selection_path"]) {
     std::cout << "   ";
     if (item.contains("line")) std::cout << "line " << item["line"].get<int>() << ": ";
     std::cout << item["step"].get<std::string>();
     if (item.contains("operation_pattern")) std::cout << ' ' << item["operation_pattern"].get<std::string>();
     if (item.contains("pattern")) std::cout << ' ' << item["pattern"].get<std::string>();
-    std::cout << " -> " << item["kernel"].get<std::string>() << ": " << (item.contains("error") ? item["error"] : item.value("result", OrderedJson("selected"))).get<std::string>() << '\n';
+    std::cout
+        << " -> " << item["kernel"].get<std::string>() << ": "
+        << (item.contains("error") ? item["error"] : item.value("result", OrderedJson("selected"))).get<std::string>()
+        << '\n';
     if (item.contains("failed_conditions"))
       for (const auto& failed : item["failed_conditions"])
-        std::cout << "      " << failed["field"].get<std::string>() << ' ' << failed["operator"].get<std::string>() << ' ' << failed["expected"].dump() << ", is " << failed["actual"].dump() << '\n';
+        std::cout << "      " << failed["field"].get<std::string>() << ' ' << failed["operator"].get<std::string>()
+                  << ' ' << failed["expected"].dump() << ", is " << failed["actual"].dump() << '\n';
   }
 }
 
@@ -219,22 +255,31 @@ void print_text(const OrderedJson& answer) {
   std::cout << "1. " << record["name"].get<std::string>() << ": " << record["summary"].get<std::string>() << '\n';
   for (const auto& operand : record["operands"]) std::cout << "   operand " << operand.get<std::string>() << '\n';
   for (const auto& result : record["results"]) std::cout << "   result  " << result.get<std::string>() << '\n';
-  std::cout << "   " << (record["refusal"].is_null() ? "its limits allow the call" : "refused: " + record["refusal"].get<std::string>()) << '\n';
+  std::cout << "   "
+            << (record["refusal"].is_null() ? "its limits allow the call"
+                                            : "refused: " + record["refusal"].get<std::string>())
+            << '\n';
   const auto& table = answer["table"];
-  std::cout << "2. table slot " << table["key"].get<std::string>() << ": " << (table["kernel"].is_null() ? "nothing" : table["kernel"].get<std::string>()) << ", filled by step '" << table["step"].get<std::string>() << "'\n";
+  std::cout << "2. table slot " << table["key"].get<std::string>() << ": "
+            << (table["kernel"].is_null() ? "nothing" : table["kernel"].get<std::string>()) << ", filled by step '"
+            << table["step"].get<std::string>() << "'\n";
   const auto& dispatch = answer["dispatcher"];
-  std::cout << "3. dispatcher " << dispatch["dispatcher"].get<std::string>() << ", mode " << dispatch["mode"].get<std::string>() << '\n';
+  std::cout << "3. dispatcher " << dispatch["dispatcher"].get<std::string>() << ", mode "
+            << dispatch["mode"].get<std::string>() << '\n';
   for (const auto& candidate : dispatch["selection"]["candidates"]) {
-    std::cout << "   " << candidate["kernel"].get<std::string>() << " (score " << candidate["score"].get<double>() << "): " << candidate["result"].get<std::string>() << '\n';
+    std::cout << "   " << candidate["kernel"].get<std::string>() << " (score " << candidate["score"].get<double>()
+              << "): " << candidate["result"].get<std::string>() << '\n';
     for (const auto& reason : candidate["reasons"]) std::cout << "      " << reason.get<std::string>() << '\n';
   }
   if (dispatch.contains("config")) print_config(dispatch["config"]);
   const auto& chosen = answer["chosen"];
-  std::cout << "kernel: " << (chosen["kernel"].is_null() ? "none" : chosen["kernel"].get<std::string>()) << " (" << chosen["why"].get<std::string>() << ")\n";
+  std::cout << "kernel: " << (chosen["kernel"].is_null() ? "none" : chosen["kernel"].get<std::string>()) << " ("
+            << chosen["why"].get<std::string>() << ")\n";
   const auto& torch = answer["torch"];
   if (torch.is_null() || !torch.contains("keys")) return;
   std::cout << "last resort: LibTorch's " << answer["aten"].get<std::string>() << ", keys";
-  for (const auto& key : torch["keys"]) std::cout << ' ' << key["key"].get<std::string>() << " (" << key["kernel"].get<std::string>() << ')';
+  for (const auto& key : torch["keys"])
+    std::cout << ' ' << key["key"].get<std::string>() << " (" << key["kernel"].get<std::string>() << ')';
   std::cout << '\n';
 }
 
@@ -244,17 +289,26 @@ int run(const Globals& globals) {
   std::string aten;
   const ttrt::OpRecord& record = record_of(flags.op, aten);
   ttrt::KernelChoiceOptions choice{.dispatcher = flags.dispatcher, .config_path = flags.config};
-  choice.mode = !flags.mode.empty() ? *ttrt::dispatch::dispatch_mode_from_string(flags.mode) : flags.config.empty() ? DispatchMode::STATIC : DispatchMode::CONFIG;
+  choice.mode = !flags.mode.empty()    ? *ttrt::dispatch::dispatch_mode_from_string(flags.mode)
+                : flags.config.empty() ? DispatchMode::STATIC
+                                       : DispatchMode::CONFIG;
   ttrt::KernelChooser chooser(choice);
   const ttrt::OpCall call = make_call(record);
   const ttrt::ArchProfile profile = ttrt::profile_from_argument(flags.arch);
-  OrderedJson answer{{"op", record.name}, {"aten", aten}, {"arch", profile.name}, {"record", explain_record(record, call)}};
+  OrderedJson answer{
+      {"op", record.name}, {"aten", aten}, {"arch", profile.name}, {"record", explain_record(record, call)}};
   const bool second = call.tensors.size() > 1 && !record.packed.empty();
-  const auto context = ttrt::dispatch::context_of_call(call, {.profile = profile, .numerics = flags.numerics == "exact" ? ttrt::Numerics::exact : ttrt::Numerics::fast, .constant_b = second});
-  answer["table"] = ttrt::dispatch::device_table(record).explain(key_of(call, ttrt::dispatch::TableDevice::tt, ttrt::dispatch::TableLayout::tile));
+  const auto context = ttrt::dispatch::context_of_call(
+      call, {.profile = profile,
+             .numerics = flags.numerics == "exact" ? ttrt::Numerics::exact : ttrt::Numerics::fast,
+             .constant_b = second});
+  answer["table"] = ttrt::dispatch::device_table(record).explain(
+      key_of(call, ttrt::dispatch::TableDevice::tt, ttrt::dispatch::TableLayout::tile));
   answer["dispatcher"] = chooser.explain(context);
   answer["chosen"] = choose(answer, context);
-  answer["torch"] = aten.empty() ? OrderedJson() : ttrt::dispatch::last_resort_keys(aten, key_of(call, ttrt::dispatch::TableDevice::cpu, ttrt::dispatch::TableLayout::strided));
+  answer["torch"] = aten.empty() ? OrderedJson()
+                                 : ttrt::dispatch::last_resort_keys(aten, key_of(call, ttrt::dispatch::TableDevice::cpu,
+                                                                                 ttrt::dispatch::TableLayout::strided));
   globals.json ? print_json(answer) : print_text(answer);
   return 0;
 }
@@ -262,4 +316,5 @@ int run(const Globals& globals) {
 }  // namespace
 }  // namespace ttc
 
-TTC_REGISTER_COMMAND({"explain", "Which kernel dispatch would choose, and every step that leads there", ttc::options, ttc::run})
+TTC_REGISTER_COMMAND({"explain", "Which kernel dispatch would choose, and every step that leads there", ttc::options,
+                      ttc::run})

@@ -14,7 +14,8 @@ struct Flags {
 
 void options(CLI::App& app) {
   app.add_option("model", flags.model, "A .pt2, TorchScript or text IR file")->required();
-  app.add_option("--graph", flags.graph, "Print the graph instead: text, dot or html")->check(CLI::IsMember({"text", "dot", "html"}));
+  app.add_option("--graph", flags.graph, "Print the graph instead: text, dot or html")
+      ->check(CLI::IsMember({"text", "dot", "html"}));
 }
 
 int run(const Globals& globals) {

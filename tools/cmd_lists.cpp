@@ -26,7 +26,8 @@ int list_passes(const Globals& globals) {
     std::string positions;
     OrderedJson numbers = OrderedJson::array();
     for (std::size_t i = 0; i < order.size(); ++i)
-      if (order[i] == pass->name) positions += (positions.empty() ? "" : ", ") + std::to_string(i + 1), numbers.push_back(i + 1);
+      if (order[i] == pass->name)
+        positions += (positions.empty() ? "" : ", ") + std::to_string(i + 1), numbers.push_back(i + 1);
     table.row({std::string(pass->name), positions, std::string(pass->summary)});
     json.push_back({{"name", pass->name}, {"summary", pass->summary}, {"default_order", numbers}});
   }
@@ -47,7 +48,11 @@ int list_ops(const Globals& globals) {
     table.row({std::string(op->name), std::string(op->summary), lowered(*op), std::to_string(op->cases.size())});
     OrderedJson aten = OrderedJson::array();
     for (const auto& lowering : op->lowers) aten.push_back(lowering.aten);
-    json.push_back({{"name", op->name}, {"summary", op->summary}, {"schema", op->schema}, {"serves", aten}, {"cases", op->cases.size()},
+    json.push_back({{"name", op->name},
+                    {"summary", op->summary},
+                    {"schema", op->schema},
+                    {"serves", aten},
+                    {"cases", op->cases.size()},
                     {"tolerance", {{"pcc", op->tolerance.pcc}, {"max_abs", op->tolerance.max_abs}}}});
   }
   globals.json ? print_json({{"ops", json}}) : print(table);
@@ -56,11 +61,14 @@ int list_ops(const Globals& globals) {
 
 int list_archs(const Globals& globals) {
   OrderedJson json = OrderedJson::array();
-  Table table({"profile", "arch", ">chips", ">grid", ">clock MHz", ">L1/core", ">DRAM", ">DRAM GB/s", ">peak TFLOPS LoFi"});
+  Table table(
+      {"profile", "arch", ">chips", ">grid", ">clock MHz", ">L1/core", ">DRAM", ">DRAM GB/s", ">peak TFLOPS LoFi"});
   for (const ttrt::ArchProfile& p : ttrt::arch_profiles()) {
     const std::int64_t dram = p.dram_banks * p.dram_bank_bytes;
-    table.row({p.name, std::string(to_string(p.arch)), std::to_string(p.chips), std::to_string(p.grid_x) + "x" + std::to_string(p.grid_y), number_text(p.clock_mhz), std::to_string(p.l1_bytes >> 10) + " KiB",
-               number_text(static_cast<double>(dram) / (1 << 30)) + " GiB", number_text(p.dram_gb_s), number_text(p.peak_tflops(ttrt::MathFidelity::LoFi))});
+    table.row({p.name, std::string(to_string(p.arch)), std::to_string(p.chips),
+               std::to_string(p.grid_x) + "x" + std::to_string(p.grid_y), number_text(p.clock_mhz),
+               std::to_string(p.l1_bytes >> 10) + " KiB", number_text(static_cast<double>(dram) / (1 << 30)) + " GiB",
+               number_text(p.dram_gb_s), number_text(p.peak_tflops(ttrt::MathFidelity::LoFi))});
     json.push_back(OrderedJson::parse(ttrt::to_json(p)));
   }
   globals.json ? print_json({{"archs", json}}) : print(table);

@@ -21,7 +21,8 @@ void options(CLI::App& app) {
   app.add_option("--against", flags.against, "recorded (default), or the distance to exact or fast on the same inputs")
       ->check(CLI::IsMember({"recorded", "fast", "exact"}));
   app.add_option("--filter", flags.options.filter, "Only cases whose id contains this");
-  app.add_option("--max-ulp", flags.options.max_ulp, "Tolerance of exact numerics, in units of the last place")->check(CLI::NonNegativeNumber);
+  app.add_option("--max-ulp", flags.options.max_ulp, "Tolerance of exact numerics, in units of the last place")
+      ->check(CLI::NonNegativeNumber);
   app.add_option("--pcc", flags.options.min_pcc, "Tolerance of fast numerics")->check(CLI::Range(-1.0, 1.0));
 }
 
@@ -30,11 +31,14 @@ void print_text(const std::vector<ttrt::replay::CaseResult>& results) {
   std::map<ttrt::replay::Status, int> totals;
   for (const auto& r : results) {
     ++totals[r.status];
-    table.row({r.id, std::string(to_string(r.status)), std::to_string(r.elements), std::to_string(r.mismatches), number_text(r.max_ulp, 4), number_text(r.pcc, 7), r.reason});
+    table.row({r.id, std::string(to_string(r.status)), std::to_string(r.elements), std::to_string(r.mismatches),
+               number_text(r.max_ulp, 4), number_text(r.pcc, 7), r.reason});
   }
-  Table ops({"op", ">cases", ">bit_exact", ">unsupported", ">elements", ">mismatches", ">max_ulp", ">mean_ulp", ">min_pcc"});
+  Table ops(
+      {"op", ">cases", ">bit_exact", ">unsupported", ">elements", ">mismatches", ">max_ulp", ">mean_ulp", ">min_pcc"});
   for (const auto& s : ttrt::replay::summarise(results)) {
-    ops.row({s.op, std::to_string(s.cases), std::to_string(s.bit_exact), std::to_string(s.unsupported), std::to_string(s.elements), std::to_string(s.mismatches), number_text(s.max_ulp, 4),
+    ops.row({s.op, std::to_string(s.cases), std::to_string(s.bit_exact), std::to_string(s.unsupported),
+             std::to_string(s.elements), std::to_string(s.mismatches), number_text(s.max_ulp, 4),
              number_text(s.mean_ulp, 4), number_text(s.min_pcc, 7)});
   }
   std::cout << table.text() << '\n' << ops.text();
@@ -44,7 +48,9 @@ void print_text(const std::vector<ttrt::replay::CaseResult>& results) {
 }
 
 int run(const Globals& globals) {
-  const auto numerics = [](const std::string& name) { return name == "exact" ? ttrt::Numerics::exact : ttrt::Numerics::fast; };
+  const auto numerics = [](const std::string& name) {
+    return name == "exact" ? ttrt::Numerics::exact : ttrt::Numerics::fast;
+  };
   flags.options.numerics = numerics(flags.numerics);
   if (flags.against != "recorded") flags.options.against = numerics(flags.against);
   const auto results = ttrt::replay::replay_directory(flags.directory, flags.options);
@@ -60,4 +66,5 @@ int run(const Globals& globals) {
 }  // namespace
 }  // namespace ttc
 
-TTC_REGISTER_COMMAND({"replay", "Run recorded single-op cases and report bit-exact counts and errors", ttc::options, ttc::run})
+TTC_REGISTER_COMMAND({"replay", "Run recorded single-op cases and report bit-exact counts and errors", ttc::options,
+                      ttc::run})

@@ -35,7 +35,8 @@ void options(CLI::App& app) {
   app.add_flag("--profile", flags.profile, "Time of every op");
   app.add_option("--trace", flags.trace, "Write a Chrome/Perfetto trace");
   app.add_option("--csv", flags.csv, "Write a table with the columns of device profiler reports");
-  app.add_option("--min-device-fraction", flags.min_device_fraction, "Fail where fewer compute nodes are on the device")->check(CLI::Range(0.0, 1.0));
+  app.add_option("--min-device-fraction", flags.min_device_fraction, "Fail where fewer compute nodes are on the device")
+      ->check(CLI::Range(0.0, 1.0));
   app.add_flag("--memory-report", flags.memory_report, "What held the device's memory at its peak");
 }
 
@@ -45,7 +46,7 @@ double ms_since(std::chrono::steady_clock::time_point start) {
 
 struct Outcome {
   std::vector<std::string> names;
-  std::vector<ttrt::RtValue> outputs;      // of the last case
+  std::vector<ttrt::RtValue> outputs;  // of the last case
   std::vector<Check> checks;
   double wall_ms = 0, load_ms = 0;
 };
@@ -56,23 +57,34 @@ void save(const Outcome& outcome) {
     const auto* tensor = outcome.outputs[i].get_if<ttrt::HostTensor>();
     if (tensor == nullptr) continue;
     const ttrt::HostTensor dense = ttrt::contiguous(*tensor);
-    file.tensors[outcome.names[i]] = ir::make_weight(dense.dtype, dense.sizes, std::vector<std::byte>(dense.data, dense.data + dense.nbytes()));
+    file.tensors[outcome.names[i]] =
+        ir::make_weight(dense.dtype, dense.sizes, std::vector<std::byte>(dense.data, dense.data + dense.nbytes()));
   }
   write_safetensors(flags.save_outputs, file);
 }
 
 OrderedJson check_json(const Check& check) {
-  OrderedJson out{{"output", check.output}, {"pcc", json_number(check.metrics.pcc)}, {"max_abs", json_number(check.metrics.max_abs)},
-                  {"max_rel", json_number(check.metrics.max_rel)}, {"snr_db", json_number(check.metrics.snr_db)}, {"allclose", check.allclose},
-                  {"nan", check.metrics.nan}, {"pass", check.pass}};
+  OrderedJson out{{"output", check.output},
+                  {"pcc", json_number(check.metrics.pcc)},
+                  {"max_abs", json_number(check.metrics.max_abs)},
+                  {"max_rel", json_number(check.metrics.max_rel)},
+                  {"snr_db", json_number(check.metrics.snr_db)},
+                  {"allclose", check.allclose},
+                  {"nan", check.metrics.nan},
+                  {"pass", check.pass}};
   if (!check.problem.empty()) out["problem"] = check.problem;
   return out;
 }
 
 OrderedJson memory_json(const ttrt::MemoryUsage& usage) {
   OrderedJson held = OrderedJson::array();
-  for (const auto& buffer : usage.at_peak) held.push_back({{"label", buffer.label}, {"bytes", buffer.bytes}, {"bytes_per_bank", buffer.bytes_per_bank}});
-  return {{"banks", usage.banks}, {"bank_bytes", usage.bank_bytes}, {"peak_per_bank", usage.peak_per_bank}, {"allocated_per_bank", usage.allocated_per_bank}, {"at_peak", held}};
+  for (const auto& buffer : usage.at_peak)
+    held.push_back({{"label", buffer.label}, {"bytes", buffer.bytes}, {"bytes_per_bank", buffer.bytes_per_bank}});
+  return {{"banks", usage.banks},
+          {"bank_bytes", usage.bank_bytes},
+          {"peak_per_bank", usage.peak_per_bank},
+          {"allocated_per_bank", usage.allocated_per_bank},
+          {"at_peak", held}};
 }
 
 std::int64_t failures_of(const ttrt::Executor& executor) {
@@ -83,7 +95,8 @@ std::int64_t failures_of(const ttrt::Executor& executor) {
 
 void report_json(const ttrt::Executor& executor, const Outcome& outcome) {
   const auto counts = executor.counts();
-  OrderedJson out{{"mode", flags.exec.mode}, {"numerics", flags.exec.numerics}, {"arch", executor.options().profile.name}};
+  OrderedJson out{
+      {"mode", flags.exec.mode}, {"numerics", flags.exec.numerics}, {"arch", executor.options().profile.name}};
   out["outputs"] = OrderedJson::array();
   for (std::size_t i = 0; i < outcome.outputs.size(); ++i) {
     OrderedJson entry{{"name", outcome.names[i]}};
@@ -99,12 +112,18 @@ void report_json(const ttrt::Executor& executor, const Outcome& outcome) {
   out["checks"] = OrderedJson::array();
   for (const Check& check : outcome.checks) out["checks"].push_back(check_json(check));
   const bool on_device = executor.options().mode == ttrt::Mode::device;
-  out["nodes"] = {{"device", on_device ? counts.device : 0}, {"cpu", counts.cpu + (on_device ? 0 : counts.device)}, {"fallback_failures", failures_of(executor)}};
+  out["nodes"] = {{"device", on_device ? counts.device : 0},
+                  {"cpu", counts.cpu + (on_device ? 0 : counts.device)},
+                  {"fallback_failures", failures_of(executor)}};
   out["wall_ms"] = outcome.wall_ms;
   out["load_ms"] = outcome.load_ms;
-  out["device"] = {{"cycles", executor.device_cycles()}, {"us", executor.device_cycles() / executor.options().profile.clock_mhz}};
+  out["device"] = {{"cycles", executor.device_cycles()},
+                   {"us", executor.device_cycles() / executor.options().profile.clock_mhz}};
   const ttrt::Transfers& moved = executor.transfers();
-  out["transfers"] = {{"to_device", moved.to_device}, {"to_device_bytes", moved.to_device_bytes}, {"to_host", moved.to_host}, {"to_host_bytes", moved.to_host_bytes}};
+  out["transfers"] = {{"to_device", moved.to_device},
+                      {"to_device_bytes", moved.to_device_bytes},
+                      {"to_host", moved.to_host},
+                      {"to_host_bytes", moved.to_host_bytes}};
   out["peak_rss"] = peak_rss();
   if (flags.profile) out["ops"] = profile_json(executor);
   if (flags.exec.chooses_kernels()) out["dispatch"] = executor.chooser().telemetry();
@@ -116,31 +135,38 @@ void report_json(const ttrt::Executor& executor, const Outcome& outcome) {
 }
 
 void report_memory(const ttrt::MemoryUsage& usage) {
-  std::cout << to_string(usage.type) << ": peak " << bytes_text(static_cast<double>(usage.peak_per_bank)) << " of " << bytes_text(static_cast<double>(usage.bank_bytes)) << " in each of " << usage.banks << " banks\n";
+  std::cout << to_string(usage.type) << ": peak " << bytes_text(static_cast<double>(usage.peak_per_bank)) << " of "
+            << bytes_text(static_cast<double>(usage.bank_bytes)) << " in each of " << usage.banks << " banks\n";
   Table table({">bytes", ">per bank", "held by"});
   for (std::size_t i = 0; i < usage.at_peak.size() && i < 20; ++i)
-    table.row({bytes_text(static_cast<double>(usage.at_peak[i].bytes)), bytes_text(static_cast<double>(usage.at_peak[i].bytes_per_bank)), usage.at_peak[i].label});
+    table.row({bytes_text(static_cast<double>(usage.at_peak[i].bytes)),
+               bytes_text(static_cast<double>(usage.at_peak[i].bytes_per_bank)), usage.at_peak[i].label});
   if (!table.empty()) std::cout << table.text(2);
 }
 
 void report_text(const ttrt::Executor& executor, const Outcome& outcome) {
   const auto counts = executor.counts();
-  for (std::size_t i = 0; i < outcome.outputs.size(); ++i) std::cout << outcome.names[i] << ": " << value_text(outcome.outputs[i]) << '\n';
+  for (std::size_t i = 0; i < outcome.outputs.size(); ++i)
+    std::cout << outcome.names[i] << ": " << value_text(outcome.outputs[i]) << '\n';
   if (!outcome.checks.empty()) {
     Table table({"output", "result", ">pcc", ">max_abs", ">max_rel", ">snr_db", ">nan"});
     for (const Check& c : outcome.checks) {
       if (c.problem.empty())
-        table.row({c.output, c.pass ? "ok" : "FAIL", number_text(c.metrics.pcc, 7), number_text(c.metrics.max_abs, 3), number_text(c.metrics.max_rel, 3), number_text(c.metrics.snr_db, 4), std::to_string(c.metrics.nan)});
+        table.row({c.output, c.pass ? "ok" : "FAIL", number_text(c.metrics.pcc, 7), number_text(c.metrics.max_abs, 3),
+                   number_text(c.metrics.max_rel, 3), number_text(c.metrics.snr_db, 4), std::to_string(c.metrics.nan)});
       else
         table.row({c.output, "FAIL: " + c.problem});
     }
     std::cout << table.text();
   }
   if (executor.options().mode == ttrt::Mode::device) {
-    std::cout << counts.device << " device nodes (" << flags.exec.numerics << " numerics, " << executor.options().profile.name << "), " << counts.cpu << " on the CPU; "
-              << number_text(executor.device_cycles() / executor.options().profile.clock_mhz, 4) << " us on the device by its time model\n";
+    std::cout << counts.device << " device nodes (" << flags.exec.numerics << " numerics, "
+              << executor.options().profile.name << "), " << counts.cpu << " on the CPU; "
+              << number_text(executor.device_cycles() / executor.options().profile.clock_mhz, 4)
+              << " us on the device by its time model\n";
     for (const auto& failure : executor.fallback_failures())
-      std::cout << "  fell back: " << failure.node << " (" << failure.op << ") " << failure.count << "x: " << failure.reason << '\n';
+      std::cout << "  fell back: " << failure.node << " (" << failure.op << ") " << failure.count
+                << "x: " << failure.reason << '\n';
   }
   std::cout << number_text(outcome.wall_ms, 4) << " ms a run, loaded in " << number_text(outcome.load_ms, 4) << " ms\n";
   if (flags.profile) std::cout << profile_text(executor);
@@ -158,7 +184,8 @@ Outcome execute(ttrt::Executor& executor, const std::vector<Case>& cases) {
     for (const Case& one : cases) {
       outcome.outputs = executor.run(one.inputs);
       if (!last) continue;
-      for (Check& check : check_outputs(one, outcome.outputs, flags.thresholds, approximate)) outcome.checks.push_back(std::move(check));
+      for (Check& check : check_outputs(one, outcome.outputs, flags.thresholds, approximate))
+        outcome.checks.push_back(std::move(check));
     }
   };
   for (int i = 0; i < flags.warmup; ++i) {
@@ -184,9 +211,11 @@ bool passed(const ttrt::Executor& executor, const Outcome& outcome) {
   if (flags.min_device_fraction) {
     const auto counts = executor.counts();
     const double total = static_cast<double>(counts.device + counts.cpu);
-    const double fraction = total > 0 && executor.options().mode == ttrt::Mode::device ? static_cast<double>(counts.device) / total : 0;
+    const double fraction =
+        total > 0 && executor.options().mode == ttrt::Mode::device ? static_cast<double>(counts.device) / total : 0;
     if (fraction < *flags.min_device_fraction) {
-      std::cerr << "error: " << flags.model << ": " << number_text(fraction, 4) << " of the compute nodes run on the device, " << *flags.min_device_fraction << " are asked for\n";
+      std::cerr << "error: " << flags.model << ": " << number_text(fraction, 4)
+                << " of the compute nodes run on the device, " << *flags.min_device_fraction << " are asked for\n";
       pass = false;
     }
   }

@@ -20,7 +20,8 @@ std::map<std::string_view, const Command*>& commands() {
 }  // namespace
 
 void register_command(const Command& command) {
-  TTC_CHECK(commands().emplace(command.name, &command).second, "two subcommands of one name: " + std::string(command.name));
+  TTC_CHECK(commands().emplace(command.name, &command).second,
+            "two subcommands of one name: " + std::string(command.name));
 }
 
 std::vector<const Command*> all_commands() {

@@ -16,14 +16,14 @@ struct Globals {
   int verbose = 0;
   bool quiet = false;
   std::string color = "auto";
-  int threads = 0;           // 0: as many as LibTorch takes
-  std::vector<std::string> plugins;
+  int threads = 0;  // 0: as many as LibTorch takes
+  std::vector<std::string> plugins = {};
 };
 
 struct Command {
   std::string_view name, summary;
-  void (*options)(CLI::App&);          // adds the subcommand's own flags
-  int (*run)(const Globals&);          // returns the exit code
+  void (*options)(CLI::App&);  // adds the subcommand's own flags
+  int (*run)(const Globals&);  // returns the exit code
 };
 
 void register_command(const Command& command);
@@ -36,8 +36,8 @@ bool use_color(const Globals& globals);
 
 }  // namespace ttc
 
-#define TTC_REGISTER_COMMAND(...)                                                                  \
-  namespace {                                                                                      \
-  const ::ttc::Command ttc_command __VA_ARGS__;                                                    \
-  const bool ttc_command_registered = (::ttc::register_command(ttc_command), true);                \
+#define TTC_REGISTER_COMMAND(...)                                                   \
+  namespace {                                                                       \
+  const ::ttc::Command ttc_command __VA_ARGS__;                                     \
+  const bool ttc_command_registered = (::ttc::register_command(ttc_command), true); \
   }

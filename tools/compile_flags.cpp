@@ -27,7 +27,8 @@ std::pair<std::string, std::string> glob_value(const std::string& text) {
 ttrt::DataType format(const std::string& name, const std::string& flag) {
   const auto format = ttrt::data_type_from_string(name);
   if (format && ttrt::is_float_format(*format)) return *format;
-  throw usage_error(flag + ": unknown format '" + name + "'", "the formats are bfloat16, bfloat8_b, bfloat4_b and float32");
+  throw usage_error(flag + ": unknown format '" + name + "'",
+                    "the formats are bfloat16, bfloat8_b, bfloat4_b and float32");
 }
 
 bool on_off(const std::string& text, const std::string& flag) {
@@ -68,12 +69,15 @@ std::map<std::string, InputShape> given_shapes(const ir::Model& model, const Com
       if (i < 0) continue;
       InputShape& shape = out[inputs[static_cast<std::size_t>(i)].name];
       shape = {.sizes = tensor.sizes, .dtype = tensor.dtype};
-      if (inputs[static_cast<std::size_t>(i)].input->value->type.kind == ir::TypeKind::integer) shape.integer = integer_in(tensor);
+      if (inputs[static_cast<std::size_t>(i)].input->value->type.kind == ir::TypeKind::integer)
+        shape.integer = integer_in(tensor);
     }
   for (const std::string& text : flags.shapes) {
     const std::size_t eq = text.find('=');
     const int i = eq == std::string::npos ? -1 : position(text.substr(0, eq));
-    if (i < 0) throw usage_error("--shape " + text + ": the model has no such input", "the shapes of inputs are given as NAME=8x128");
+    if (i < 0)
+      throw usage_error("--shape " + text + ": the model has no such input",
+                        "the shapes of inputs are given as NAME=8x128");
     InputShape& shape = out[inputs[static_cast<std::size_t>(i)].name];
     const InputShape given = parse_shape(text.substr(eq + 1), "--shape " + text);
     shape = {.sizes = given.sizes, .dtype = given.dtype ? given.dtype : shape.dtype};
@@ -82,16 +86,19 @@ std::map<std::string, InputShape> given_shapes(const ir::Model& model, const Com
 }
 
 // Numbers that the model takes: those given, else the ones it compares its inputs with.
-void given_numbers(const ir::Model& model, const CompileFlags& flags, std::map<std::string, InputShape>& shapes, const Globals& globals) {
+void given_numbers(const ir::Model& model, const CompileFlags& flags, std::map<std::string, InputShape>& shapes,
+                   const Globals& globals) {
   const auto inputs = ttrt::user_inputs(model);
   for (const std::string& text : flags.inputs) {
     const std::size_t eq = text.find('=');
     const int i = eq == std::string::npos ? -1 : ttrt::user_input_index(model, text.substr(0, eq));
     if (i < 0 || inputs[static_cast<std::size_t>(i)].input->value->type.kind != ir::TypeKind::integer)
-      throw usage_error("--input " + text + ": the model has no such input, or it is no integer", "compile takes --input NAME=16000 for inputs that are integers");
+      throw usage_error("--input " + text + ": the model has no such input, or it is no integer",
+                        "compile takes --input NAME=16000 for inputs that are integers");
     std::int64_t number = 0;
     const char *begin = text.data() + eq + 1, *end = text.data() + text.size();
-    if (begin == end || std::from_chars(begin, end, number).ptr != end) throw usage_error("--input " + text + ": expected an integer");
+    if (begin == end || std::from_chars(begin, end, number).ptr != end)
+      throw usage_error("--input " + text + ": expected an integer");
     shapes[inputs[static_cast<std::size_t>(i)].name].integer = number;
   }
   for (const auto& input : inputs) {
@@ -102,13 +109,16 @@ void given_numbers(const ir::Model& model, const CompileFlags& flags, std::map<s
       continue;
     }
     shapes[input.name].integer = likely;
-    note(globals, "note: compiled for " + input.name + " = " + std::to_string(likely) + ", the number that the model compares it with most often; --input " + input.name + "=N chooses another");
+    note(globals, "note: compiled for " + input.name + " = " + std::to_string(likely) +
+                      ", the number that the model compares it with most often; --input " + input.name +
+                      "=N chooses another");
   }
 }
 
 bool has_shapes(const ir::Model& model) {
   for (const auto& input : model.graph->inputs())
-    if (input.kind == ir::InputKind::user && input.value->type.is_tensor() && !input.value->type.has_shape) return false;
+    if (input.kind == ir::InputKind::user && input.value->type.is_tensor() && !input.value->type.has_shape)
+      return false;
   return true;
 }
 
@@ -122,7 +132,8 @@ void bind_dims(const ir::Model& model, const std::map<std::string, InputShape>& 
       throw usage_error("--shape " + input.name + ": the model takes " + type.str());
     for (std::size_t d = 0; d < type.sizes.size(); ++d) {
       const std::int64_t size = given->second.sizes[d];
-      if (type.sizes[d].is_number() && type.sizes[d].number() != size) throw usage_error("--shape " + input.name + ": the model takes " + type.str());
+      if (type.sizes[d].is_number() && type.sizes[d].number() != size)
+        throw usage_error("--shape " + input.name + ": the model takes " + type.str());
       if (type.sizes[d].is_symbol()) binding.emplace(type.sizes[d].name(), size);
     }
   }
@@ -131,8 +142,12 @@ void bind_dims(const ir::Model& model, const std::map<std::string, InputShape>& 
 }  // namespace
 
 void add_compile_flags(CLI::App& app, CompileFlags& flags) {
-  const auto list = [&](const char* name, std::vector<std::string>& into, const char* help) { app.add_option(name, into, help)->take_all()->allow_extra_args(false); };
-  const auto names = [&](const char* name, std::vector<std::string>& into, const char* help) { app.add_option(name, into, help)->delimiter(',')->take_all()->allow_extra_args(false); };
+  const auto list = [&](const char* name, std::vector<std::string>& into, const char* help) {
+    app.add_option(name, into, help)->take_all()->allow_extra_args(false);
+  };
+  const auto names = [&](const char* name, std::vector<std::string>& into, const char* help) {
+    app.add_option(name, into, help)->delimiter(',')->take_all()->allow_extra_args(false);
+  };
   app.add_option("model", flags.model, "A .pt2 or TorchScript file")->required();
   app.add_option("--arch", flags.arch, "An architecture profile (ttc archs) or a profile file");
   list("--replace", flags.replace, "CLASS=tt.OP or module:GLOB=tt.OP; everything that can be where none is given");
@@ -146,7 +161,8 @@ void add_compile_flags(CLI::App& app, CompileFlags& flags) {
   list("--fallback-module", flags.fallback_module, "Modules (glob) kept on the CPU");
   list("--fallback-node", flags.fallback_node, "Nodes (glob) kept on the CPU");
   app.add_flag("--require-full", flags.require_full, "Fail (exit code 3) where anything stays on the CPU");
-  list("--shape", flags.shapes, "NAME=8x128 or NAME=i64:8x128: sizes of free dims, for placement and for models without shapes");
+  list("--shape", flags.shapes,
+       "NAME=8x128 or NAME=i64:8x128: sizes of free dims, for placement and for models without shapes");
   list("--input", flags.inputs, "NAME=16000: the number that a TorchScript model is compiled for, where it takes one");
   app.add_option("--io", flags.io, "Take the shapes from these inputs (safetensors)");
   names("--passes", flags.passes.passes, "Run these passes, in this order");
@@ -172,7 +188,8 @@ CompileOptions compile_options(const CompileFlags& flags) {
   }
   if (!flags.replace_file.empty()) read_replace_file(flags.replace_file, options);
   for (const auto& [from, to] : options.replace)
-    if (ttrt::find_op(to) == nullptr) throw usage_error("--replace " + from + "=" + to + ": there is no device op '" + to + "'", "ttc ops lists them");
+    if (ttrt::find_op(to) == nullptr)
+      throw usage_error("--replace " + from + "=" + to + ": there is no device op '" + to + "'", "ttc ops lists them");
   options.exclude = flags.exclude;
   for (const std::string& text : flags.weight_dtype) {
     const auto [glob, value] = glob_value(text);
@@ -194,7 +211,7 @@ CompileOptions compile_options(const CompileFlags& flags) {
   options.fallback_modules = flags.fallback_module;
   options.fallback_nodes = flags.fallback_node;
   options.require_full = flags.require_full;
-  ttrt::profile_from_argument(flags.arch);   // a wrong name is an error before any work
+  ttrt::profile_from_argument(flags.arch);  // a wrong name is an error before any work
   return options;
 }
 
@@ -204,7 +221,8 @@ std::unique_ptr<ir::Model> load_to_compile(const CompileFlags& flags, CompileOpt
   if (!has_shapes(*model)) {
     if (!shapes.empty() || !flags.inputs.empty()) given_numbers(*model, flags, shapes, globals);
     if (shapes.empty()) {
-      note(globals, "note: " + flags.model + " carries no shapes; give --shape NAME=8x128 or --io FILE to place more of it on the device");
+      note(globals, "note: " + flags.model +
+                        " carries no shapes; give --shape NAME=8x128 or --io FILE to place more of it on the device");
       return model;
     }
     const ShapeReport report = propagate_shapes(*model, shapes);

@@ -12,10 +12,11 @@ namespace ttc {
 
 struct CompileFlags {
   std::string model, arch = "n150", replace_file, activation = "bfloat16";
-  std::vector<std::string> replace, exclude, weight_dtype, fidelity, fp32_acc, fallback_op, fallback_module, fallback_node, shapes, inputs;
+  std::vector<std::string> replace, exclude, weight_dtype, fidelity, fp32_acc, fallback_op, fallback_module,
+      fallback_node, shapes, inputs;
   bool require_full = false;
   PassManagerOptions passes;
-  std::string io;                      // shapes may come from recorded inputs
+  std::string io;  // shapes may come from recorded inputs
 };
 void add_compile_flags(CLI::App& app, CompileFlags& flags);
 

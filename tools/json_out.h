@@ -10,7 +10,9 @@ namespace ttc {
 using OrderedJson = nlohmann::ordered_json;
 
 // Infinite and NaN become null.
-inline OrderedJson json_number(double value) { return std::isfinite(value) ? OrderedJson(value) : OrderedJson(nullptr); }
+inline OrderedJson json_number(double value) {
+  return std::isfinite(value) ? OrderedJson(value) : OrderedJson(nullptr);
+}
 inline void print_json(const OrderedJson& value) { std::cout << value.dump(2) << '\n'; }
 
 }  // namespace ttc

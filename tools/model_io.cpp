@@ -30,7 +30,10 @@ using ttrt::UserInput;
 
 HostTensor host_tensor(const ir::Weight& weight) {
   const auto [owner, data] = weight.storage->load();
-  HostTensor mapped{.dtype = weight.dtype, .sizes = weight.sizes, .strides = weight.strides, .owner = std::const_pointer_cast<void>(owner),
+  HostTensor mapped{.dtype = weight.dtype,
+                    .sizes = weight.sizes,
+                    .strides = weight.strides,
+                    .owner = std::const_pointer_cast<void>(owner),
                     .data = const_cast<std::byte*>(data) + weight.storage_offset * size_of(weight.dtype)};
   // A model may write its inputs, and the file is mapped read-only.
   HostTensor own = ttrt::empty_host(mapped.dtype, mapped.sizes);
@@ -52,7 +55,8 @@ std::size_t input_index(const ir::Model& model, const std::string& name, const s
   std::string all;
   for (const std::string& known : names) all += (all.empty() ? "" : ", ") + known;
   const std::string close = nearest(name, names.data(), names.size());
-  throw usage_error(flag + ": the model has no input '" + name + "'", close.empty() ? "its inputs are " + all : "did you mean '" + close + "'? Its inputs are " + all);
+  throw usage_error(flag + ": the model has no input '" + name + "'",
+                    close.empty() ? "its inputs are " + all : "did you mean '" + close + "'? Its inputs are " + all);
 }
 
 // Standard normal floats; integers and bools 0 or 1, which are valid as indices and as masks.
@@ -63,7 +67,8 @@ HostTensor random_tensor(DType dtype, const Shape& sizes, std::uint64_t seed) {
     HostTensor out = ttrt::empty_host(DType::f32, sizes);
     // Box-Muller on 53-bit uniforms: the same on every standard library.
     for (std::int64_t i = 0; i < n; ++i) {
-      const double u = (static_cast<double>(engine() >> 11) + 0.5) * 0x1p-53, v = static_cast<double>(engine() >> 11) * 0x1p-53;
+      const double u = (static_cast<double>(engine() >> 11) + 0.5) * 0x1p-53,
+                   v = static_cast<double>(engine() >> 11) * 0x1p-53;
       out.as<float>()[i] = static_cast<float>(std::sqrt(-2 * std::log(u)) * std::cos(6.283185307179586 * v));
     }
     return ttrt::convert(out, dtype);
@@ -91,14 +96,17 @@ std::optional<RtValue> parse_number(ir::TypeKind kind, const std::string& text) 
   const char *begin = text.data(), *end = begin + text.size();
   if (kind == ir::TypeKind::boolean && (text == "true" || text == "True" || text == "1")) return RtValue(true);
   if (kind == ir::TypeKind::boolean && (text == "false" || text == "False" || text == "0")) return RtValue(false);
-  if (std::int64_t n = 0; kind == ir::TypeKind::integer && std::from_chars(begin, end, n).ptr == end && begin != end) return RtValue(n);
-  if (double x = 0; kind == ir::TypeKind::floating && std::from_chars(begin, end, x).ptr == end && begin != end) return RtValue(x);
+  if (std::int64_t n = 0; kind == ir::TypeKind::integer && std::from_chars(begin, end, n).ptr == end && begin != end)
+    return RtValue(n);
+  if (double x = 0; kind == ir::TypeKind::floating && std::from_chars(begin, end, x).ptr == end && begin != end)
+    return RtValue(x);
   return std::nullopt;
 }
 
 class InputMaker {
  public:
-  InputMaker(const ir::Model& model, const InputFlags& flags) : model_(model), flags_(flags), formal_(ttrt::user_inputs(model)) {
+  InputMaker(const ir::Model& model, const InputFlags& flags)
+      : model_(model), flags_(flags), formal_(ttrt::user_inputs(model)) {
     given_shapes_.resize(formal_.size());
     given_.resize(formal_.size());
     for (const std::string& text : flags.shapes) {
@@ -121,7 +129,9 @@ class InputMaker {
       if (given_[i] ? !given_[i]->starts_with("@") : inputs[i].is_none()) {
         inputs[i] = make(i);
         if (const auto* n = inputs[i].get_if<std::int64_t>(); n != nullptr && *n != 0 && !given_[i])
-          notes.push_back("input '" + formal_[i].name + "' is not given: " + value_text(inputs[i]) + ", the number that the model compares it with most often (--input " + formal_[i].name + "=N)");
+          notes.push_back("input '" + formal_[i].name + "' is not given: " + value_text(inputs[i]) +
+                          ", the number that the model compares it with most often (--input " + formal_[i].name +
+                          "=N)");
       }
   }
 
@@ -151,7 +161,9 @@ class InputMaker {
   Shape shape_of(std::size_t i) const {
     if (given_shapes_[i]) return *given_shapes_[i];
     const ir::Type& type = formal_[i].input->value->type;
-    if (!type.has_shape) throw usage_error("the shape of input '" + formal_[i].name + "' is not known", "give --shape " + formal_[i].name + "=8x128, or the input itself");
+    if (!type.has_shape)
+      throw usage_error("the shape of input '" + formal_[i].name + "' is not known",
+                        "give --shape " + formal_[i].name + "=8x128, or the input itself");
     Shape out;
     for (const ir::SymExpr& size : type.sizes) out.push_back(size.evaluate(binding_).value_or(2));
     return out;
@@ -187,24 +199,33 @@ class InputMaker {
 
 RtValue input_value(const ir::Type& type, const HostTensor& tensor) {
   switch (type.kind) {
-    case ir::TypeKind::integer: return ttrt::to_integer(tensor);
-    case ir::TypeKind::floating: return ttrt::to_number(tensor);
-    case ir::TypeKind::boolean: return ttrt::to_boolean(tensor);
-    default: return tensor;
+    case ir::TypeKind::integer:
+      return ttrt::to_integer(tensor);
+    case ir::TypeKind::floating:
+      return ttrt::to_number(tensor);
+    case ir::TypeKind::boolean:
+      return ttrt::to_boolean(tensor);
+    default:
+      return tensor;
   }
 }
 
 // The tensors of one prefix ("", "alt.", "step3.").
 Case read_case(const ir::Model& model, const SafeTensors& file, const std::string& prefix) {
   const auto formal = ttrt::user_inputs(model);
-  Case out{.name = prefix.empty() ? "" : prefix.substr(0, prefix.size() - 1), .inputs = std::vector<RtValue>(formal.size()), .expected = {}, .notes = {}};
+  Case out{.name = prefix.empty() ? "" : prefix.substr(0, prefix.size() - 1),
+           .inputs = std::vector<RtValue>(formal.size()),
+           .expected = {},
+           .notes = {}};
   std::size_t extra = 0;
   for (const auto& [full, weight] : file.tensors) {
     if (!full.starts_with(prefix)) continue;
     const std::string name = full.substr(prefix.size());
-    if (name.find('.') != std::string::npos && ttrt::user_input_index(model, name) < 0) continue;   // of another prefix
+    if (name.find('.') != std::string::npos && ttrt::user_input_index(model, name) < 0) continue;  // of another prefix
     std::size_t number = 0;
-    if (name.starts_with("out") && std::from_chars(name.data() + 3, name.data() + name.size(), number).ptr == name.data() + name.size() && name.size() > 3 && number < 4096) {
+    if (name.starts_with("out") &&
+        std::from_chars(name.data() + 3, name.data() + name.size(), number).ptr == name.data() + name.size() &&
+        name.size() > 3 && number < 4096) {
       if (out.expected.size() <= number) out.expected.resize(number + 1);
       out.expected[number] = host_tensor(weight);
       continue;
@@ -214,10 +235,12 @@ Case read_case(const ir::Model& model, const SafeTensors& file, const std::strin
       ++extra;
       continue;
     }
-    out.inputs[static_cast<std::size_t>(index)] = input_value(formal[static_cast<std::size_t>(index)].input->value->type, host_tensor(weight));
+    out.inputs[static_cast<std::size_t>(index)] =
+        input_value(formal[static_cast<std::size_t>(index)].input->value->type, host_tensor(weight));
   }
   if (extra > 0 && std::any_of(out.inputs.begin(), out.inputs.end(), [](const RtValue& v) { return v.is_none(); }))
-    throw usage_error("the inputs of the --io file do not have the names of the model's", "it takes in0 ... in" + std::to_string(formal.size() - 1) + " or the names of the signature");
+    throw usage_error("the inputs of the --io file do not have the names of the model's",
+                      "it takes in0 ... in" + std::to_string(formal.size() - 1) + " or the names of the signature");
   return out;
 }
 
@@ -245,8 +268,13 @@ void add_input_flags(CLI::App& app, InputFlags& flags) {
   app.add_option("--io", flags.io, "Inputs in0, in1, ... and expected outputs out0, ... (safetensors)");
   app.add_option("--io-prefix", flags.io_prefix, "Take PREFIX.in0 ... of the --io file");
   app.add_flag("--io-steps", flags.io_steps, "Run step0, step1, ... of the --io file in order, buffers kept");
-  app.add_option("--input", flags.inputs, "NAME=@x.npy | rand:SEED | zeros | ones | arange, a number where the model takes one; repeatable")->take_all()->allow_extra_args(false);
-  app.add_option("--shape", flags.shapes, "NAME=8x128 where dims are free; repeatable")->take_all()->allow_extra_args(false);
+  app.add_option("--input", flags.inputs,
+                 "NAME=@x.npy | rand:SEED | zeros | ones | arange, a number where the model takes one; repeatable")
+      ->take_all()
+      ->allow_extra_args(false);
+  app.add_option("--shape", flags.shapes, "NAME=8x128 where dims are free; repeatable")
+      ->take_all()
+      ->allow_extra_args(false);
   app.add_option("--seed", flags.seed, "Seed of the inputs that nothing else gives");
 }
 
@@ -254,10 +282,13 @@ void add_exec_flags(CLI::App& app, ExecFlags& flags, bool with_mode) {
   if (with_mode) app.add_option("--mode", flags.mode, "device or cpu")->check(CLI::IsMember({"device", "cpu"}));
   app.add_option("--numerics", flags.numerics, "fast or exact")->check(CLI::IsMember({"fast", "exact"}));
   app.add_option("--arch", flags.arch, "An architecture profile (ttc archs) or a profile file");
-  app.add_option("--dispatcher", flags.dispatcher, "Which kernels serve device ops (ttc dispatchers); TT_SYMBIOTE_DISPATCHER wins");
-  app.add_option("--dispatch-mode", flags.dispatch_mode, "static: kernels are fixed when shapes are known; the others choose at each call")
+  app.add_option("--dispatcher", flags.dispatcher,
+                 "Which kernels serve device ops (ttc dispatchers); TT_SYMBIOTE_DISPATCHER wins");
+  app.add_option("--dispatch-mode", flags.dispatch_mode,
+                 "static: kernels are fixed when shapes are known; the others choose at each call")
       ->check(CLI::IsMember({"static", "dynamic", "config", "hot_reload", "auto"}));
-  app.add_option("--dispatch-config", flags.dispatch_config, "Rules that choose kernels (YAML), for config and hot_reload");
+  app.add_option("--dispatch-config", flags.dispatch_config,
+                 "Rules that choose kernels (YAML), for config and hot_reload");
 }
 
 ttrt::ExecutorOptions executor_options(const ExecFlags& flags) {
@@ -265,9 +296,10 @@ ttrt::ExecutorOptions executor_options(const ExecFlags& flags) {
   options.mode = flags.mode == "cpu" ? ttrt::Mode::cpu : ttrt::Mode::device;
   options.numerics = flags.numerics == "exact" ? ttrt::Numerics::exact : ttrt::Numerics::fast;
   options.profile = ttrt::profile_from_argument(flags.arch);
-  options.chooser = std::make_shared<ttrt::KernelChooser>(ttrt::KernelChoiceOptions{.dispatcher = flags.dispatcher,
-                                                                                    .mode = *ttrt::dispatch::dispatch_mode_from_string(flags.dispatch_mode),
-                                                                                    .config_path = flags.dispatch_config});
+  options.chooser = std::make_shared<ttrt::KernelChooser>(
+      ttrt::KernelChoiceOptions{.dispatcher = flags.dispatcher,
+                                .mode = *ttrt::dispatch::dispatch_mode_from_string(flags.dispatch_mode),
+                                .config_path = flags.dispatch_config});
   return options;
 }
 
@@ -282,7 +314,10 @@ std::vector<Case> make_cases(const ir::Model& model, const InputFlags& flags) {
   } else {
     const SafeTensors file = read_safetensors(flags.io);
     const std::string prefix = flags.io_prefix.empty() ? "" : flags.io_prefix + ".";
-    const auto has_prefix = [&](const std::string& p) { return std::any_of(file.tensors.begin(), file.tensors.end(), [&](const auto& t) { return t.first.starts_with(p); }); };
+    const auto has_prefix = [&](const std::string& p) {
+      return std::any_of(file.tensors.begin(), file.tensors.end(),
+                         [&](const auto& t) { return t.first.starts_with(p); });
+    };
     if (!flags.io_steps) {
       if (!prefix.empty() && !has_prefix(prefix)) throw usage_error(flags.io + " holds nothing under '" + prefix + "'");
       cases.push_back(read_case(model, file, prefix));
@@ -292,10 +327,15 @@ std::vector<Case> make_cases(const ir::Model& model, const InputFlags& flags) {
       if (!has_prefix(step_prefix)) break;
       cases.push_back(read_case(model, file, step_prefix));
     }
-    if (cases.empty()) throw usage_error(flags.io + " holds no steps", "its tensors must be named step0.in0, step0.out0, step1.in0, ...");
-    const bool empty = std::all_of(cases[0].inputs.begin(), cases[0].inputs.end(), [](const RtValue& v) { return v.is_none(); });
+    if (cases.empty())
+      throw usage_error(flags.io + " holds no steps",
+                        "its tensors must be named step0.in0, step0.out0, step1.in0, ...");
+    const bool empty =
+        std::all_of(cases[0].inputs.begin(), cases[0].inputs.end(), [](const RtValue& v) { return v.is_none(); });
     if (empty && !cases[0].inputs.empty() && flags.inputs.empty())
-      throw usage_error(flags.io + " holds no inputs of the model", has_prefix("step0.") ? "it holds steps: use --io-steps" : "inputs are named in0, in1, ... or as in the signature");
+      throw usage_error(flags.io + " holds no inputs of the model",
+                        has_prefix("step0.") ? "it holds steps: use --io-steps"
+                                             : "inputs are named in0, in1, ... or as in the signature");
   }
   for (Case& one : cases) maker.fill(one.inputs, one.notes);
   return cases;
@@ -335,8 +375,10 @@ void apply_shapes(ir::Model& model, const InputFlags& inputs, CompileOptions& op
   for (std::size_t i = 0; i < formal.size(); ++i) {
     const ir::Type& type = formal[i].input->value->type;
     missing = missing || (type.is_tensor() && !type.has_shape);
-    if (const auto* tensor = cases[0].inputs[i].get_if<HostTensor>()) shapes[formal[i].name] = {.sizes = tensor->sizes, .dtype = tensor->dtype};
-    if (const auto* number = cases[0].inputs[i].get_if<std::int64_t>()) shapes[formal[i].name] = {.sizes = {}, .dtype = {}, .integer = *number};
+    if (const auto* tensor = cases[0].inputs[i].get_if<HostTensor>())
+      shapes[formal[i].name] = {.sizes = tensor->sizes, .dtype = tensor->dtype};
+    if (const auto* number = cases[0].inputs[i].get_if<std::int64_t>())
+      shapes[formal[i].name] = {.sizes = {}, .dtype = {}, .integer = *number};
   }
   if (missing) propagate_shapes(model, shapes);
   options.shapes = ttrt::bind_symbols(model, cases[0].inputs);
@@ -344,7 +386,8 @@ void apply_shapes(ir::Model& model, const InputFlags& inputs, CompileOptions& op
 
 }  // namespace
 
-std::shared_ptr<const ir::Model> load_for(const Globals& globals, const std::string& path, const InputFlags& inputs, const ExecFlags& exec) {
+std::shared_ptr<const ir::Model> load_for(const Globals& globals, const std::string& path, const InputFlags& inputs,
+                                          const ExecFlags& exec) {
   std::unique_ptr<ir::Model> model = load(path);
   if (exec.mode != "device" || is_rewritten(*model)) return model;
   CompileOptions options;
@@ -366,7 +409,8 @@ namespace {
 // Numbers and bools that a model returns, as the tensors an --io file holds for them.
 std::optional<HostTensor> as_tensor(const RtValue& value) {
   if (const auto* tensor = value.get_if<HostTensor>()) return *tensor;
-  if (value.get_if<std::int64_t>() == nullptr && value.get_if<double>() == nullptr && value.get_if<bool>() == nullptr) return std::nullopt;
+  if (value.get_if<std::int64_t>() == nullptr && value.get_if<double>() == nullptr && value.get_if<bool>() == nullptr)
+    return std::nullopt;
   HostTensor out = ttrt::empty_host(DType::f64, {});
   *out.as<double>() = ttrt::to_number(value);
   return out;
@@ -374,16 +418,20 @@ std::optional<HostTensor> as_tensor(const RtValue& value) {
 
 }  // namespace
 
-std::vector<Check> check_outputs(const Case& expected, const std::vector<RtValue>& outputs, const Thresholds& thresholds, bool approximate) {
+std::vector<Check> check_outputs(const Case& expected, const std::vector<RtValue>& outputs,
+                                 const Thresholds& thresholds, bool approximate) {
   const bool defaults = !thresholds.pcc && !thresholds.atol && !thresholds.rtol;
-  const double atol = thresholds.atol.value_or(thresholds.rtol ? 0 : 1e-4), rtol = thresholds.rtol.value_or(thresholds.atol ? 0 : 1e-4);
+  const double atol = thresholds.atol.value_or(thresholds.rtol ? 0 : 1e-4),
+               rtol = thresholds.rtol.value_or(thresholds.atol ? 0 : 1e-4);
   const double pcc = thresholds.pcc.value_or(0.99);
   const bool need_close = thresholds.atol || thresholds.rtol || (defaults && !approximate);
   const bool need_pcc = thresholds.pcc || (defaults && approximate);
   std::vector<Check> checks;
   for (std::size_t i = 0; i < expected.expected.size(); ++i) {
     if (!expected.expected[i]) continue;
-    Check check{.output = (expected.name.empty() ? "" : expected.name + ".") + "out" + std::to_string(i), .metrics = {}, .problem = {}};
+    Check check{.output = (expected.name.empty() ? "" : expected.name + ".") + "out" + std::to_string(i),
+                .metrics = {},
+                .problem = {}};
     const auto actual = i < outputs.size() ? as_tensor(outputs[i]) : std::nullopt;
     if (!actual) {
       check.problem = "the model has no such tensor output";
@@ -393,7 +441,8 @@ std::vector<Check> check_outputs(const Case& expected, const std::vector<RtValue
       check.metrics = ttrt::compare(*actual, *expected.expected[i]);
       check.allclose = ttrt::all_close(*actual, *expected.expected[i], atol, rtol);
       // Equal NaN and infinities count as right; a PCC over what is left decides.
-      check.pass = (!need_close || check.allclose) && (!need_pcc || check.metrics.correlates(pcc)) && (check.metrics.nan == 0 || check.allclose);
+      check.pass = (!need_close || check.allclose) && (!need_pcc || check.metrics.correlates(pcc)) &&
+                   (check.metrics.nan == 0 || check.allclose);
     }
     checks.push_back(std::move(check));
   }
@@ -403,7 +452,8 @@ std::vector<Check> check_outputs(const Case& expected, const std::vector<RtValue
 std::string value_text(const RtValue& value) {
   if (const auto* tensor = value.get_if<HostTensor>()) {
     std::string out = std::string(to_string(tensor->dtype)) + "[";
-    for (std::size_t i = 0; i < tensor->sizes.size(); ++i) out += (i > 0 ? ", " : "") + std::to_string(tensor->sizes[i]);
+    for (std::size_t i = 0; i < tensor->sizes.size(); ++i)
+      out += (i > 0 ? ", " : "") + std::to_string(tensor->sizes[i]);
     return out + "]";
   }
   if (const auto* i = value.get_if<std::int64_t>()) return std::to_string(*i);

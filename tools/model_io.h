@@ -18,8 +18,8 @@ namespace ttc {
 struct InputFlags {
   std::string io, io_prefix;
   bool io_steps = false;
-  std::vector<std::string> inputs;     // NAME=@x.npy | rand:SEED | zeros | ones | arange | 16000
-  std::vector<std::string> shapes;     // NAME=8x128 or NAME=i64:8x128
+  std::vector<std::string> inputs;  // NAME=@x.npy | rand:SEED | zeros | ones | arange | 16000
+  std::vector<std::string> shapes;  // NAME=8x128 or NAME=i64:8x128
   std::uint64_t seed = 0;
 };
 // "8x128", or "i64:8x128" with a dtype. Throws Error (usage), naming `flag`.
@@ -29,28 +29,32 @@ void add_input_flags(CLI::App& app, InputFlags& flags);
 // Flags that say how to execute.
 struct ExecFlags {
   std::string mode = "device", numerics = "fast", arch = "n150";
-  std::string dispatcher = "default", dispatch_mode = "static", dispatch_config;
-  bool chooses_kernels() const { return dispatcher != "default" || dispatch_mode != "static" || !dispatch_config.empty(); }
+  std::string dispatcher = "default", dispatch_mode = "static", dispatch_config = "";
+  bool chooses_kernels() const {
+    return dispatcher != "default" || dispatch_mode != "static" || !dispatch_config.empty();
+  }
 };
 void add_exec_flags(CLI::App& app, ExecFlags& flags, bool with_mode = true);
 ttrt::ExecutorOptions executor_options(const ExecFlags& flags);
 
 // One call of the model: its inputs and, where the file has them, the outputs to expect.
 struct Case {
-  std::string name;                    // "", "alt", "step0", ...
+  std::string name;  // "", "alt", "step0", ...
   std::vector<ttrt::RtValue> inputs;
-  std::vector<std::optional<ttrt::HostTensor>> expected;   // empty: nothing to check
-  std::vector<std::string> notes;      // what was chosen for inputs that nobody gave
+  std::vector<std::optional<ttrt::HostTensor>> expected;  // empty: nothing to check
+  std::vector<std::string> notes;                         // what was chosen for inputs that nobody gave
 };
 // One case, or with --io-steps one per step. Throws Error (usage) for names, shapes and dtypes that do not fit.
 std::vector<Case> load_cases(const ir::Model& model, const InputFlags& flags);
 
-// Reads .pt2 or TorchScript by content. Throws Error (bad_file); also for operators that exist nowhere, where it is to run.
+// Reads .pt2 or TorchScript by content. Throws Error (bad_file); also for operators that exist nowhere, where it is to
+// run.
 std::unique_ptr<ir::Model> load(const std::string& path, bool to_run = true);
 bool is_rewritten(const ir::Model& model);
 // The model for these flags: a plain one is compiled in memory for device mode, which a note says. Missing shapes of
 // TorchScript models are found from the inputs.
-std::shared_ptr<const ir::Model> load_for(const Globals& globals, const std::string& path, const InputFlags& inputs, const ExecFlags& exec);
+std::shared_ptr<const ir::Model> load_for(const Globals& globals, const std::string& path, const InputFlags& inputs,
+                                          const ExecFlags& exec);
 
 struct Thresholds {
   std::optional<double> pcc, atol, rtol;
@@ -61,11 +65,13 @@ struct Check {
   std::string output;
   ttrt::Metrics metrics;
   bool allclose = false, pass = false;
-  std::string problem;                 // why there are no metrics: another shape
+  std::string problem;  // why there are no metrics: another shape
 };
 // Outputs against what the case expects. Without flags: all close within 1e-4 where the model's own operators ran in
-// LibTorch, PCC >= 0.99 where device formats had a part (`approximate`: device mode, and weights packed for the device).
-std::vector<Check> check_outputs(const Case& expected, const std::vector<ttrt::RtValue>& outputs, const Thresholds& thresholds, bool approximate);
+// LibTorch, PCC >= 0.99 where device formats had a part (`approximate`: device mode, and weights packed for the
+// device).
+std::vector<Check> check_outputs(const Case& expected, const std::vector<ttrt::RtValue>& outputs,
+                                 const Thresholds& thresholds, bool approximate);
 
 // "f32[2, 10]", "7", "True"
 std::string value_text(const ttrt::RtValue& value);

@@ -24,7 +24,8 @@ std::string io_of(const fs::path& model) {
     const std::string file = entry.path().filename().string();
     if (!file.ends_with(io_ending)) continue;
     const std::string stem = file.substr(0, file.size() - io_ending.size());
-    const bool serves = name.starts_with(stem) && name.size() > stem.size() && (name[stem.size()] == '.' || name[stem.size()] == '_');
+    const bool serves =
+        name.starts_with(stem) && name.size() > stem.size() && (name[stem.size()] == '.' || name[stem.size()] == '_');
     if (serves && stem.size() > length) best = entry.path().string(), length = stem.size();
   }
   return best;
@@ -77,7 +78,8 @@ void expect_cpu(const std::shared_ptr<const ir::Model>& plain, std::vector<Case>
 
 class RowMaker {
  public:
-  RowMaker(const fs::path& path, const CompileFlags& flags, double pcc, const Globals& globals) : path_(path), flags_(flags), globals_(globals) {
+  RowMaker(const fs::path& path, const CompileFlags& flags, double pcc, const Globals& globals)
+      : path_(path), flags_(flags), globals_(globals) {
     thresholds_.pcc = pcc;
     flags_.model = path.string();
     if (flags_.io.empty()) flags_.io = io_of(path);
@@ -183,11 +185,13 @@ class RowMaker {
 
 }  // namespace
 
-std::vector<SupportRow> support_table(const std::string& folder, const CompileFlags& flags, double pcc, const Globals& globals) {
+std::vector<SupportRow> support_table(const std::string& folder, const CompileFlags& flags, double pcc,
+                                      const Globals& globals) {
   std::error_code code;
   std::vector<fs::path> files;
   for (const auto& entry : fs::directory_iterator(folder, code))
-    if (const auto ending = entry.path().extension(); ending == ".pt2" || ending == ".pt") files.push_back(entry.path());
+    if (const auto ending = entry.path().extension(); ending == ".pt2" || ending == ".pt")
+      files.push_back(entry.path());
   if (code) throw usage_error("--all " + folder + ": " + code.message());
   if (files.empty()) throw usage_error("--all " + folder + ": there is no .pt2 or .pt file in it");
   std::sort(files.begin(), files.end());

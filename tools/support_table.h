@@ -11,14 +11,14 @@
 namespace ttc {
 
 struct SupportRow {
-  std::string file;                                   // its name in the folder
-  std::size_t nodes = 0, device = 0;                  // compute nodes
+  std::string file;                   // its name in the folder
+  std::size_t nodes = 0, device = 0;  // compute nodes
   double flops = 0, device_flops = 0;
-  std::map<std::string, std::map<std::string, std::size_t>> refusals;   // reason -> op -> nodes
-  std::size_t runs = 0;                               // calls of the model whose outputs were compared
-  double pcc = 1;                                     // the lowest of all outputs and runs
-  std::string status;                                 // ok, inaccurate, refused (by the reader) or failed
-  std::string detail;                                 // why it is not ok
+  std::map<std::string, std::map<std::string, std::size_t>> refusals;  // reason -> op -> nodes
+  std::size_t runs = 0;                                                // calls of the model whose outputs were compared
+  double pcc = 1;                                                      // the lowest of all outputs and runs
+  std::string status;  // ok, inaccurate, refused (by the reader) or failed
+  std::string detail;  // why it is not ok
 };
 
 // Compiles each .pt2 and .pt of `folder` with `flags` and runs it on the emulated device. Inputs and expected outputs
@@ -26,6 +26,7 @@ struct SupportRow {
 // other prefix (alt.) that fits the model, and its steps. Without such a file the inputs are random and the model's own
 // operators on the CPU give what to expect. A row is ok where every output reaches `pcc`.
 // No model's error ends the table. Throws Error (usage) where the folder is none or holds no model.
-std::vector<SupportRow> support_table(const std::string& folder, const CompileFlags& flags, double pcc, const Globals& globals);
+std::vector<SupportRow> support_table(const std::string& folder, const CompileFlags& flags, double pcc,
+                                      const Globals& globals);
 
 }  // namespace ttc

@@ -17,7 +17,10 @@ void add_globals(CLI::App& app, Globals& globals) {
   app.add_flag("-q,--quiet", globals.quiet, "Say nothing but results and errors");
   app.add_option("--color", globals.color, "auto, always or never")->check(CLI::IsMember({"auto", "always", "never"}));
   app.add_option("--threads", globals.threads, "Threads of LibTorch and the device")->check(CLI::Range(1, 4096));
-  app.add_option("--plugin", globals.plugins, "A shared library that registers more operators with LibTorch; repeatable")->take_all()->allow_extra_args(false);
+  app.add_option("--plugin", globals.plugins,
+                 "A shared library that registers more operators with LibTorch; repeatable")
+      ->take_all()
+      ->allow_extra_args(false);
 }
 
 // What a library registers while it is loaded stays: operators, passes, commands.
@@ -30,7 +33,8 @@ void load_plugins(const Globals& globals) {
 }
 
 int run(int argc, char** argv) {
-  CLI::App app("Takes exported PyTorch models, rewrites them for Tenstorrent devices, runs them on an emulated device.", "ttc");
+  CLI::App app("Takes exported PyTorch models, rewrites them for Tenstorrent devices, runs them on an emulated device.",
+               "ttc");
   app.set_version_flag("--version", "ttc " TTC_VERSION);
   app.require_subcommand(1);
   Globals globals;
@@ -45,11 +49,12 @@ int run(int argc, char** argv) {
   for (const Command* command : all_commands()) names.emplace_back(command->name);
   if (argc > 1 && argv[1][0] != '-' && std::find(names.begin(), names.end(), argv[1]) == names.end()) {
     const std::string close = nearest(argv[1], names.data(), names.size());
-    throw usage_error("no subcommand is called '" + std::string(argv[1]) + "'", close.empty() ? "ttc --help lists them" : "did you mean '" + close + "'?");
+    throw usage_error("no subcommand is called '" + std::string(argv[1]) + "'",
+                      close.empty() ? "ttc --help lists them" : "did you mean '" + close + "'?");
   }
   try {
     app.parse(argc, argv);
-  } catch (const CLI::Success& success) {   // --help, --version
+  } catch (const CLI::Success& success) {  // --help, --version
     return app.exit(success);
   } catch (const CLI::ParseError& error) {
     throw usage_error(error.what(), "ttc --help lists the subcommands, ttc SUBCOMMAND --help its flags");
@@ -73,7 +78,8 @@ int main(int argc, char** argv) {
     std::cerr << "error: out of memory\n";
     return static_cast<int>(ttc::Exit::check_failed);
   } catch (const std::exception& error) {
-    std::cerr << "error: unexpected: " << error.what() << "\nhint: this is a bug of ttc; please report it with the command line\n";
+    std::cerr << "error: unexpected: " << error.what()
+              << "\nhint: this is a bug of ttc; please report it with the command line\n";
     return static_cast<int>(ttc::Exit::bug);
   }
 }

@@ -81,7 +81,11 @@ void spread_rows(const float* values, std::int64_t width, Rows& out) {
 class Chunk {
  public:
   Chunk(const AttentionCall& call, std::int64_t first)
-      : call_(call), config_(call.config), first_(first), max_(chunk), sums_(chunk * chunk),
+      : call_(call),
+        config_(call.config),
+        first_(first),
+        max_(chunk),
+        sums_(chunk * chunk),
         out_(static_cast<std::size_t>(chunk * call.shape.value_width)) {}
 
   void run(const float* q, const float* k, const float* v, float* out) {

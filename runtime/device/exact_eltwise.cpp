@@ -16,9 +16,9 @@ using sfpu::Function2;
 
 constexpr std::int64_t piece = 256;  // of work on the stack
 
-constexpr std::string_view names[] = {"add",     "sub",     "rsub", "mul", "div", "trunc_divide", "floor_divide",
-                                      "maximum", "minimum", "eq",   "ne",  "lt",  "le",           "gt",
-                                      "ge",      "logical_and", "logical_or", "logical_xor"};
+constexpr std::string_view names[] = {"add",          "sub",     "rsub",    "mul",         "div",        "trunc_divide",
+                                      "floor_divide", "maximum", "minimum", "eq",          "ne",         "lt",
+                                      "le",           "gt",      "ge",      "logical_and", "logical_or", "logical_xor"};
 static_assert(std::size(names) == static_cast<std::size_t>(Binary::logical_xor) + 1);
 
 float flushed(float v) { return (std::bit_cast<std::uint32_t>(v) & 0x7F800000) == 0 ? 0.0F : v; }

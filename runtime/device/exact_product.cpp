@@ -54,8 +54,8 @@ void take_srca(const Region& r, std::int16_t* out) {
 }
 
 Region region(const Matrix& m, std::int64_t row, std::int64_t rows, std::int64_t col, std::int64_t cols) {
-  return {m.values + row * m.down + col * m.across, m.down, m.across,
-          static_cast<int>(std::min(tile_dim, rows - row)), static_cast<int>(std::min(tile_dim, cols - col))};
+  return {m.values + row * m.down + col * m.across, m.down, m.across, static_cast<int>(std::min(tile_dim, rows - row)),
+          static_cast<int>(std::min(tile_dim, cols - col))};
 }
 
 std::int16_t* words(int slot, std::int64_t tiles) {

@@ -115,8 +115,7 @@ void softmax_row(float* row, std::int64_t n, const RowConfig& config, bool stabl
   exponential(row, n, config);
   through_buffer(row, n, config.dest);
   const float sum = fpu::sum_row(row, n, 1.0F, config.dest, config.fidelity);
-  const float scale =
-      exact::through_buffer(vector_function(sfpu::Function::reciprocal, sum, config.dest), config.dest);
+  const float scale = exact::through_buffer(vector_function(sfpu::Function::reciprocal, sum, config.dest), config.dest);
   fpu::mul(row, spread(scale, n), row, n, config.dest, config.fidelity);
 }
 

@@ -241,8 +241,8 @@ template <Narrow narrow, typename Value>
 
 #if defined(__x86_64__)
 template <typename Source>
-[[gnu::target("avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx2,fma,prefer-vector-width=512")]]
-void pack_faces_avx512(DataType dtype, const Source* src, Faces f, std::byte* tile) {
+[[gnu::target("avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx2,fma,prefer-vector-width=512")]] void pack_faces_avx512(
+    DataType dtype, const Source* src, Faces f, std::byte* tile) {
   pack_faces(dtype, src, f, tile);
 }
 template <typename Source>
@@ -250,23 +250,23 @@ template <typename Source>
   pack_faces(dtype, src, f, tile);
 }
 template <Narrow narrow, typename Value>
-[[gnu::target("avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx2,fma,prefer-vector-width=512")]]
-void unpack_faces_avx512(DataType dtype, const std::byte* tile, Value* dst, Faces f) {
+[[gnu::target("avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx2,fma,prefer-vector-width=512")]] void
+unpack_faces_avx512(DataType dtype, const std::byte* tile, Value* dst, Faces f) {
   unpack_faces<narrow>(dtype, tile, dst, f);
 }
 template <Narrow narrow, typename Value>
 [[gnu::target("avx2,fma")]] void unpack_faces_avx2(DataType dtype, const std::byte* tile, Value* dst, Faces f) {
   unpack_faces<narrow>(dtype, tile, dst, f);
 }
-[[gnu::target("avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx2,fma,prefer-vector-width=512")]]
-void narrow_avx512(const float* src, std::uint16_t* dst, std::int64_t n) {
+[[gnu::target("avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx2,fma,prefer-vector-width=512")]] void narrow_avx512(
+    const float* src, std::uint16_t* dst, std::int64_t n) {
   narrow_row(src, dst, n);
 }
 [[gnu::target("avx2,fma")]] void narrow_avx2(const float* src, std::uint16_t* dst, std::int64_t n) {
   narrow_row(src, dst, n);
 }
-[[gnu::target("avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx2,fma,prefer-vector-width=512")]]
-void widen_avx512(const std::uint16_t* src, float* dst, std::int64_t n) {
+[[gnu::target("avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx2,fma,prefer-vector-width=512")]] void widen_avx512(
+    const std::uint16_t* src, float* dst, std::int64_t n) {
   widen_row(src, dst, n);
 }
 [[gnu::target("avx2,fma")]] void widen_avx2(const std::uint16_t* src, float* dst, std::int64_t n) {

@@ -103,12 +103,12 @@ template <Dest dest, PackSource source>
 }
 
 #if defined(__x86_64__)
-[[gnu::target("avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx2,fma,prefer-vector-width=512")]]
-void pack_avx512(DataType out, Dest dest, PackSource source, const float* values, std::byte* tile) {
+[[gnu::target("avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx2,fma,prefer-vector-width=512")]] void pack_avx512(
+    DataType out, Dest dest, PackSource source, const float* values, std::byte* tile) {
   pack_any(out, dest, source, values, tile);
 }
-[[gnu::target("avx2,fma")]]
-void pack_avx2(DataType out, Dest dest, PackSource source, const float* values, std::byte* tile) {
+[[gnu::target("avx2,fma")]] void pack_avx2(DataType out, Dest dest, PackSource source, const float* values,
+                                           std::byte* tile) {
   pack_any(out, dest, source, values, tile);
 }
 #endif

@@ -145,8 +145,7 @@ template <Kind kind, bool dest32>
   __builtin_memcpy(&x, a, sizeof(x));
   __builtin_memcpy(&y, b, sizeof(y));
   if (j.accumulate) __builtin_memcpy(&old, dest, sizeof(old));
-  old = kind == Kind::mul ? mul_lanes<dest32>(x, y, j.phases, old)
-                          : add_lanes<dest32>(x, y, kind == Kind::sub, old);
+  old = kind == Kind::mul ? mul_lanes<dest32>(x, y, j.phases, old) : add_lanes<dest32>(x, y, kind == Kind::sub, old);
   __builtin_memcpy(dest, &old, sizeof(old));
 }
 
@@ -176,14 +175,11 @@ template <Kind kind, bool dest32>
 }
 
 #if defined(__x86_64__)
-[[gnu::target("avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx2,fma,prefer-vector-width=512")]]
-void run_avx512(const Job& j) {
+[[gnu::target("avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx2,fma,prefer-vector-width=512")]] void run_avx512(
+    const Job& j) {
   run_job(j);
 }
-[[gnu::target("avx2,fma")]]
-void run_avx2(const Job& j) {
-  run_job(j);
-}
+[[gnu::target("avx2,fma")]] void run_avx2(const Job& j) { run_job(j); }
 #endif
 
 void dispatch(const Job& j) {
@@ -277,7 +273,8 @@ void max_pool(const float* face, float* dest, Dest mode) {
 void product_row(const float* row, const float* face, float* dest, Dest mode, MathFidelity fidelity) {
   for (int phase = 0; phase < phases_of(fidelity); ++phase) {
     for (int c = 0; c < 16; ++c) {
-      const GroupSum g0 = group_of_8(row, 1, face + c, 16, phase), g1 = group_of_8(row + 8, 1, face + 128 + c, 16, phase);
+      const GroupSum g0 = group_of_8(row, 1, face + c, 16, phase),
+                     g1 = group_of_8(row + 8, 1, face + 128 + c, 16, phase);
       dest[c] = accumulate_two(g0, g1, dest[c], mode == Dest::bits32);
     }
   }

@@ -11,15 +11,17 @@ namespace ttrt {
 struct HostTensor {
   DType dtype = DType::f32;
   Shape sizes;
-  Shape strides;                   // in elements
-  std::shared_ptr<void> owner;     // keeps `data` alive: an allocation, a mapped file, an at::Tensor's storage
-  std::byte* data = nullptr;       // the first element (the storage offset already added)
+  Shape strides;                // in elements
+  std::shared_ptr<void> owner;  // keeps `data` alive: an allocation, a mapped file, an at::Tensor's storage
+  std::byte* data = nullptr;    // the first element (the storage offset already added)
 
   std::int64_t numel() const { return volume(sizes); }
   std::int64_t nbytes() const { return numel() * ttc::size_of(dtype); }  // of the elements, not of the storage
   bool is_contiguous() const;
   template <typename T>
-  T* as() const { return reinterpret_cast<T*>(data); }
+  T* as() const {
+    return reinterpret_cast<T*>(data);
+  }
 };
 
 // Strides of a contiguous tensor, in elements.

@@ -270,7 +270,8 @@ void untilize_to_host(const TensorSpec& spec, const std::byte* bytes, const Host
   check(out, spec);
   const bool floating = is_float_format(spec.dtype);
   const bool mask = out.dtype == DType::boolean;  // what is not zero
-  if (floating ? !ttc::is_floating(out.dtype) && !mask : !is_integer_like(out.dtype)) refuse(out.dtype, spec.dtype, "to");
+  if (floating ? !ttc::is_floating(out.dtype) && !mask : !is_integer_like(out.dtype))
+    refuse(out.dtype, spec.dtype, "to");
   if (out.numel() == 0) return;
   if (!rows_are_dense(out)) {
     const HostTensor dense = empty_host(out.dtype, out.sizes);

@@ -2,10 +2,10 @@
 // for the activations fused behind a linear layer, and for division.
 //
 // A value is a float32 register of the unit, loaded from Dest and stored back to it: 16-bit Dest holds bfloat16 (a
-// store cuts the low 16 bits; most kernels round just before), 32-bit Dest holds float32. The kernels differ by the width of
-// Dest, so the width is an argument everywhere. Order of operations and constants are those of the op library's
-// Wormhole kernels; one result of the unit's multiply-add differs from IEEE in the last place, which is why every step
-// is done on bits (device/sfpu_lanes_body.h).
+// store cuts the low 16 bits; most kernels round just before), 32-bit Dest holds float32. The kernels differ by the
+// width of Dest, so the width is an argument everywhere. Order of operations and constants are those of the op
+// library's Wormhole kernels; one result of the unit's multiply-add differs from IEEE in the last place, which is why
+// every step is done on bits (device/sfpu_lanes_body.h).
 #pragma once
 
 #include <array>

@@ -78,9 +78,8 @@ constexpr float lut16(std::uint32_t code) {
 
 template <bool wide>
 TTRT_LANES U f_gelu_approx(U x, const float*) {
-  constexpr Segments s = {
-      {lut16(0x322B), lut16(0x37E7), lut16(0x38F3), lut16(0x38E1), lut16(0x3852), lut16(0x3800)},
-      {lut16(0x86D8), lut16(0xB122), lut16(0xB479), lut16(0xB437), lut16(0xAFA4), lut16(0x7C00)}};
+  constexpr Segments s = {{lut16(0x322B), lut16(0x37E7), lut16(0x38F3), lut16(0x38E1), lut16(0x3852), lut16(0x3800)},
+                          {lut16(0x86D8), lut16(0xB122), lut16(0xB479), lut16(0xB437), lut16(0xAFA4), lut16(0x7C00)}};
   return add(mul(x, num(0.5F)), segments(x, 3.0F, s));
 }
 
@@ -139,9 +138,9 @@ TTRT_LANES U tanh_float(U x) {
   return copy_sign(select(i < 61, near, far), x);
 }
 TTRT_LANES U tanh_bf16(U x) {
-  const U r = poly(magnitude(x), 0.0F, 0.999004364013671875F, 3.0897438526153564453125e-2F,
-                   -0.4890659749507904052734375F, 0.281917631626129150390625F, -6.6649019718170166015625e-2F,
-                   5.876733921468257904052734375e-3F);
+  const U r =
+      poly(magnitude(x), 0.0F, 0.999004364013671875F, 3.0897438526153564453125e-2F, -0.4890659749507904052734375F,
+           0.281917631626129150390625F, -6.6649019718170166015625e-2F, 5.876733921468257904052734375e-3F);
   return copy_sign(minimum(r, num(1.0F)), x);
 }
 template <bool wide>
@@ -165,9 +164,9 @@ TTRT_LANES U exp_tail(U x) {
   const U k = sub(biased, num(rounding_bias));
   U r = mad(k, num(-0.6931152343750000F), x);
   r = mad(k, num(-3.19461832987e-05F), r);
-  const U y = wide ? poly(r, 1.0F, 1.0F, 0.5F, 0.166666667F, 0.0416666667F, 0.00833333333F, 0.00138888889F,
-                          0.000198412698F)
-                   : poly(r, 1.0F, 1.0F, 0.5F, 0.166666667F, 0.0416666667F, 0.00833333333F);
+  const U y =
+      wide ? poly(r, 1.0F, 1.0F, 0.5F, 0.166666667F, 0.0416666667F, 0.00833333333F, 0.00138888889F, 0.000198412698F)
+           : poly(r, 1.0F, 1.0F, 0.5F, 0.166666667F, 0.0416666667F, 0.00833333333F);
   const I e = raw_exponent(y) + (I)(biased - std::bit_cast<std::uint32_t>(rounding_bias));
   return select(e > 0, set_exponent(y, e), all(0));
 }

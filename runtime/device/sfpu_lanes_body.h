@@ -39,7 +39,7 @@ TTRT_LANES U add_exponent(U x, int by) {
 TTRT_LANES U shift(U x, I by) { return select(by >= 0, x << ((U)by & 31), x >> ((U)(-by) & 31)); }
 
 // Integers below 2^31 -> float, nearest even.
-TTRT_LANES U from_int(U x) { return (U)__builtin_convertvector((I)x, F); }
+TTRT_LANES U from_int(U x) { return (U) __builtin_convertvector((I)x, F); }
 
 // m >> by with every lost bit ORed into the last one; 0 from 27 on: what is shifted out entirely leaves no trace.
 TTRT_LANES U shift_sticky(U m, I by) {
@@ -88,7 +88,7 @@ TTRT_LANES U mad(U a, U b, U c) {
   const I minus = sum >> 31;
   const U m = (U)((sum ^ minus) - minus);
   // Its highest bit, 0 to 28, from the exponent of a float too short to round up.
-  const I top = (I)((U)__builtin_convertvector((I)(m & ~(m >> 1)), F) >> 23) - 127;
+  const I top = (I)((U) __builtin_convertvector((I)(m & ~(m >> 1)), F) >> 23) - 127;
   const I right = top - 26;
   const U scaled = select(right > 0, shift_sticky(m, larger(right, I{})), m << ((U)(-right) & 31));
   e += right;
@@ -146,4 +146,3 @@ TTRT_LANES U poly(U x, float first, More... more) {
     return mad(x, poly(x, more...), num(first));
   }
 }
-

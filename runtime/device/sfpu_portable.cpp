@@ -23,4 +23,3 @@ inline constexpr int vector_bytes = 16;
 const SfpuKernels& sfpu_portable() { return kernels; }
 
 }  // namespace ttrt::detail
-

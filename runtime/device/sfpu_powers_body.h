@@ -102,9 +102,8 @@ TTRT_LANES U f_acos(U x, const float*) {
     const auto [value, beyond, half_rest] = reduce_asin(x);
     U a = copy_sign(value, x);
     const U s = mul(a, a);
-    const U p = mul(poly(s, 0x1.555536p-3F, 0x1.3345f4p-4F, 0x1.6a9354p-5F, 0x1.15a984p-5F, 0x1.ca0000p-8F,
-                         0x1.834000p-5F),
-                    s);
+    const U p =
+        mul(poly(s, 0x1.555536p-3F, 0x1.3345f4p-4F, 0x1.6a9354p-5F, 0x1.15a984p-5F, 0x1.ca0000p-8F, 0x1.834000p-5F), s);
     a ^= beyond & sign_bit;
     U r = mad(p, a, a);
     r = select((I)sub(x, num(0.5625F)) < 0, add(r, num(half_pi)), r);
@@ -132,8 +131,7 @@ TTRT_LANES Turns turns_of(U x) {
 template <bool wide>
 TTRT_LANES U f_cosh(U x, const float*) {
   const auto [i, f] = turns_of<wide>(x);
-  const U r = wide ? poly(f, 1.0F, 1.0F, 4.99999851e-1F, 1.66664720e-1F, 4.16695364e-2F, 8.37312452e-3F,
-                          1.37805939e-3F)
+  const U r = wide ? poly(f, 1.0F, 1.0F, 4.99999851e-1F, 1.66664720e-1F, 4.16695364e-2F, 8.37312452e-3F, 1.37805939e-3F)
                    : poly(f, 1.0F, 0.999963462F, 0.500122011F, 0.168174848F, 0.038877178F);
   const U power = i + 125;
   const U q = select((I)power < 255, mul(r, power << 23), mul(magnitude(x), all(infinity)));
@@ -160,7 +158,7 @@ TTRT_LANES U f_sinh(U x, const float*) {
 
 // ---- powers
 
-TTRT_LANES U signed_from_int(I x) { return (U)__builtin_convertvector(x, F); }
+TTRT_LANES U signed_from_int(I x) { return (U) __builtin_convertvector(x, F); }
 
 // A float >= 0 to an integer, cut; the largest one from 2^31 on.
 TTRT_LANES U to_int_positive(U x) {
@@ -200,8 +198,8 @@ TTRT_LANES U power_float(U x, float p) {
   U inverse = mad(d, num(-0.244F), num(1.003F));
   for (int i = 0; i < 3; ++i) inverse = mul(inverse, mad(negate(d), inverse, num(2.0F)));
   const U z = mad(m, inverse, negate(inverse));
-  const U series = poly(mul(z, z), 1.0F, 0.3333333333333333F, 0.2F, 0.14285714285714285F, 0.1111111111111111F,
-                        0.09090909090909091F);
+  const U series =
+      poly(mul(z, z), 1.0F, 0.3333333333333333F, 0.2F, 0.14285714285714285F, 0.1111111111111111F, 0.09090909090909091F);
   const U log_m = mul(num(2.0F), mul(z, series));
   const U power = num(p), split = mul(power, num(4097.0F)), high = sub(split, sub(split, power));
   const U whole = mul(high, e), rest = mad(sub(power, high), e, mul(power, mul(log_m, num(log2_e))));

@@ -82,7 +82,8 @@ void check_spec(const TensorSpec& spec) {
     const std::int64_t size = spec.logical[d];
     if (size < 0) throw ttc::usage_error("a device tensor cannot have a negative size");
     if (size == 0) continue;
-    const std::int64_t padded = size > largest_elements || d + 2 < spec.logical.size() ? size : round_up(size, tile_dim);
+    const std::int64_t padded =
+        size > largest_elements || d + 2 < spec.logical.size() ? size : round_up(size, tile_dim);
     if (padded > largest_elements / elements) throw ttc::usage_error("a device tensor of this shape is too large");
     elements *= padded;
   }

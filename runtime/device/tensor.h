@@ -36,11 +36,11 @@ struct TensorSpec {
   bool operator==(const TensorSpec&) const = default;
 
   Shape padded() const;
-  std::int64_t nbytes() const;        // of the padded tensor in its format
+  std::int64_t nbytes() const;  // of the padded tensor in its format
   // TILE view: product of the leading dims, then rows and columns of tiles.
   std::int64_t batch() const;
-  std::int64_t rows() const;          // logical, 1 for ranks 0 and 1
-  std::int64_t cols() const;          // logical, 1 for rank 0
+  std::int64_t rows() const;  // logical, 1 for ranks 0 and 1
+  std::int64_t cols() const;  // logical, 1 for rank 0
   std::int64_t tile_rows() const { return round_up(rows(), tile_dim) / tile_dim; }
   std::int64_t tile_cols() const { return round_up(cols(), tile_dim) / tile_dim; }
   std::int64_t tiles() const { return batch() * tile_rows() * tile_cols(); }
@@ -50,13 +50,15 @@ struct TensorSpec {
 struct DeviceTensor {
   TensorSpec spec;
   std::shared_ptr<Buffer> buffer;
-  std::int64_t offset = 0;            // bytes into the buffer, for tensors that share a planned region
+  std::int64_t offset = 0;  // bytes into the buffer, for tensors that share a planned region
 
   bool is_allocated() const;
   // The tensor's bytes. Throws ttc::Error where the buffer was deallocated or its device is closed.
   std::byte* data() const;
   template <typename T>
-  T* as() const { return reinterpret_cast<T*>(data()); }
+  T* as() const {
+    return reinterpret_cast<T*>(data());
+  }
 };
 
 // A number that the format it should go to cannot hold.
@@ -77,7 +79,8 @@ DeviceTensor allocate(Device& device, const TensorSpec& spec, std::string_view l
 DeviceTensor to_device(const HostTensor& host, Device& device, const TensorSpec& spec, std::string_view label = {});
 HostTensor to_host(const DeviceTensor& tensor, DType dtype);
 // The same tensor under another memory config: interleaved <-> sharded, DRAM <-> L1.
-DeviceTensor to_memory_config(const DeviceTensor& tensor, Device& device, const MemoryConfig& config, std::string_view label = {});
+DeviceTensor to_memory_config(const DeviceTensor& tensor, Device& device, const MemoryConfig& config,
+                              std::string_view label = {});
 // Frees the whole buffer, also under other tensors that share it; they say so when touched. Twice does nothing.
 void deallocate(DeviceTensor& tensor);
 

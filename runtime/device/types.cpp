@@ -26,7 +26,8 @@ constexpr std::array<FormatRow, 9> formats{{
 }};
 
 constexpr std::array<std::string_view, 4> fidelities{"LoFi", "HiFi2", "HiFi3", "HiFi4"};
-constexpr std::array<std::string_view, 4> memory_layouts{"INTERLEAVED", "HEIGHT_SHARDED", "WIDTH_SHARDED", "BLOCK_SHARDED"};
+constexpr std::array<std::string_view, 4> memory_layouts{"INTERLEAVED", "HEIGHT_SHARDED", "WIDTH_SHARDED",
+                                                         "BLOCK_SHARDED"};
 
 }  // namespace
 

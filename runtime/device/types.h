@@ -36,14 +36,16 @@ using Shape = std::vector<std::int64_t>;
 inline constexpr std::int64_t tile_dim = 32;
 inline constexpr std::int64_t face_dim = 16;
 
-constexpr std::int64_t round_up(std::int64_t n, std::int64_t multiple) { return (n + multiple - 1) / multiple * multiple; }
+constexpr std::int64_t round_up(std::int64_t n, std::int64_t multiple) {
+  return (n + multiple - 1) / multiple * multiple;
+}
 
-std::string_view to_string(DataType dtype);       // "bfloat8_b"
-std::string_view to_string(Layout layout);        // "TILE", "ROW_MAJOR"
-std::string_view to_string(BufferType type);      // "DRAM", "L1"
-std::string_view to_string(TensorMemoryLayout l); // "INTERLEAVED", ...
-std::string_view to_string(MathFidelity f);       // "HiFi2"
-std::string_view to_string(Numerics n);           // "fast"
+std::string_view to_string(DataType dtype);        // "bfloat8_b"
+std::string_view to_string(Layout layout);         // "TILE", "ROW_MAJOR"
+std::string_view to_string(BufferType type);       // "DRAM", "L1"
+std::string_view to_string(TensorMemoryLayout l);  // "INTERLEAVED", ...
+std::string_view to_string(MathFidelity f);        // "HiFi2"
+std::string_view to_string(Numerics n);            // "fast"
 std::optional<DataType> data_type_from_string(std::string_view name);
 std::optional<MathFidelity> math_fidelity_from_string(std::string_view name);
 
@@ -53,7 +55,8 @@ constexpr bool is_block_format(DataType d) {
 constexpr bool is_float_format(DataType d) {
   return d == DataType::bfloat16 || d == DataType::float32 || is_block_format(d);
 }
-// Bytes of one 32x32 tile: 4096 (float32, int32, uint32), 2048 (bfloat16, uint16), 1024 (uint8), 1088, 576, 320 (block formats).
+// Bytes of one 32x32 tile: 4096 (float32, int32, uint32), 2048 (bfloat16, uint16), 1024 (uint8), 1088, 576, 320 (block
+// formats).
 std::int64_t tile_bytes(DataType dtype);
 // Bytes of one element in ROW_MAJOR layout; 0 for block formats, which exist in TILE layout only.
 std::int64_t element_bytes(DataType dtype);

@@ -36,20 +36,23 @@ const Shape& shape_of(const RtValue& tensor) {
 // The arguments in schema order, trailing ones left out; a Reason where they do not fit.
 std::variant<std::vector<RtValue>, Reason> ordered(const OperatorCall& call, const ir::OpSchema& schema) {
   if (call.args.size() > schema.args.size())
-    return Reason{ReasonCode::Unsupported, schema.op + " takes " + std::to_string(schema.args.size()) + " arguments, got " + std::to_string(call.args.size())};
+    return Reason{ReasonCode::Unsupported, schema.op + " takes " + std::to_string(schema.args.size()) +
+                                               " arguments, got " + std::to_string(call.args.size())};
   std::vector<RtValue> out(call.args.begin(), call.args.end());
   std::vector<bool> given(schema.args.size(), false);
   std::fill_n(given.begin(), out.size(), true);
   for (const auto& [name, value] : call.kwargs) {
     const int i = schema.index_of(name);
-    if (i < 0 || given[static_cast<std::size_t>(i)]) return Reason{ReasonCode::Unsupported, schema.op + " has no free argument '" + name + "'"};
+    if (i < 0 || given[static_cast<std::size_t>(i)])
+      return Reason{ReasonCode::Unsupported, schema.op + " has no free argument '" + name + "'"};
     const auto at = static_cast<std::size_t>(i);
     if (out.size() <= at) out.resize(at + 1);
     out[at] = value;
     given[at] = true;
   }
   for (std::size_t i = 0; i < out.size(); ++i)
-    if (!given[i] && !schema.args[i].default_value) return Reason{ReasonCode::Unsupported, schema.op + " lacks argument '" + schema.args[i].name + "'"};
+    if (!given[i] && !schema.args[i].default_value)
+      return Reason{ReasonCode::Unsupported, schema.op + " lacks argument '" + schema.args[i].name + "'"};
   out.resize(std::max(out.size(), call.args.size()));
   return out;
 }
@@ -57,7 +60,8 @@ std::variant<std::vector<RtValue>, Reason> ordered(const OperatorCall& call, con
 std::string alias_of(const std::string& name) {
   if (name == "aten.view.default" || name == "aten._unsafe_view.default") return "aten.reshape.default";
   if (name == "aten._softmax.default") return "aten.softmax.int";
-  if (const std::size_t scalar = name.rfind(".Scalar"); scalar != std::string::npos && scalar + 7 == name.size()) return name.substr(0, scalar) + ".Tensor";
+  if (const std::size_t scalar = name.rfind(".Scalar"); scalar != std::string::npos && scalar + 7 == name.size())
+    return name.substr(0, scalar) + ".Tensor";
   return {};
 }
 
@@ -77,8 +81,10 @@ class Binder {
     std::string name = ir_name_of(call.name);
     const OpRecord* const own = find_op(name);
     if (!own && lowerings_of(name).empty()) {
-      if (const std::string alias = alias_of(name); !lowerings_of(alias).empty()) name = alias;
-      else return Reason{ReasonCode::Unimplemented, "no device op serves " + name};
+      if (const std::string alias = alias_of(name); !lowerings_of(alias).empty())
+        name = alias;
+      else
+        return Reason{ReasonCode::Unimplemented, "no device op serves " + name};
     }
     const ir::OpSchema* const schema = ir::find_schema(name);
     if (!schema) return Reason{ReasonCode::Unimplemented, "no operator is called " + name};
@@ -90,9 +96,11 @@ class Binder {
     if (dtypes_.empty()) return Reason{ReasonCode::Unsupported, "no argument is a tensor"};
     for (const DType dtype : dtypes_)
       if (dtype == DType::f64 || ttc::is_complex(dtype))
-        return Reason{ReasonCode::DtypeUnsupported, "the device has no format for " + std::string(ttc::torch_name(dtype))};
+        return Reason{ReasonCode::DtypeUnsupported,
+                      "the device has no format for " + std::string(ttc::torch_name(dtype))};
     ir::Node* const node = model_.graph->append(name, std::move(ir_args));
-    while (node->results().size() < std::max<std::size_t>(1, schema->returns.size())) node->add_result(ir::Type::unknown_tensor());
+    while (node->results().size() < std::max<std::size_t>(1, schema->returns.size()))
+      node->add_result(ir::Type::unknown_tensor());
     if (own) return finish(*node, *own, Lowered{.args = node->args(), .results = {}});
     for (const auto& result : node->results()) model_.graph->add_output(result.get());
     if (const ttc::Refusal refusal = last_resort_types(model_)) return *refusal;
@@ -124,7 +132,8 @@ class Binder {
       for (const std::int64_t dim : shape_of(value)) sizes.emplace_back(dim);
       dtypes_.push_back(dtype_of(value));
       shapes_.push_back(shape_of(value));
-      return model_.graph->add_input(ir::Type::tensor(dtypes_.back(), std::move(sizes)), "t" + std::to_string(dtypes_.size() - 1));
+      return model_.graph->add_input(ir::Type::tensor(dtypes_.back(), std::move(sizes)),
+                                     "t" + std::to_string(dtypes_.size() - 1));
     }
     if (const auto* list = value.get_if<RtValue::List>()) {
       ir::Arg::List out;
@@ -150,8 +159,11 @@ class Binder {
       if (p.name == name) one.packed = &p;
     const DType dtype = dtypes_[one.source];
     const bool integer = one.kind == OperandKind::index || ttc::is_integral(dtype);
-    const DataType format = integer ? DataType::int32 : one.kind == OperandKind::exact && dtype == DType::f32 ? DataType::float32 : DataType::bfloat16;
-    bound_->call_.tensors.push_back({.logical = shapes_[one.source], .dtype = format, .layout = Layout::tile, .memory = {}});
+    const DataType format = integer                                                 ? DataType::int32
+                            : one.kind == OperandKind::exact && dtype == DType::f32 ? DataType::float32
+                                                                                    : DataType::bfloat16;
+    bound_->call_.tensors.push_back(
+        {.logical = shapes_[one.source], .dtype = format, .layout = Layout::tile, .memory = {}});
     bound_->operands_.push_back(one);
     return {static_cast<int>(bound_->operands_.size()) - 1};
   }
@@ -178,8 +190,10 @@ class Binder {
     return {};
   }
 
-  std::variant<std::shared_ptr<const BoundOperator>, Reason> finish(const ir::Node& node, const OpRecord& record, const Lowered& lowered) {
-    if (!record.prepare || !record.infer) return Reason{ReasonCode::Unimplemented, std::string(record.name) + " is no kernel of its own"};
+  std::variant<std::shared_ptr<const BoundOperator>, Reason> finish(const ir::Node& node, const OpRecord& record,
+                                                                    const Lowered& lowered) {
+    if (!record.prepare || !record.infer)
+      return Reason{ReasonCode::Unimplemented, std::string(record.name) + " is no kernel of its own"};
     bound_ = std::make_shared<BoundOperator>();
     OpCall& call = bound_->call_;
     call.op = &record;
@@ -208,19 +222,22 @@ class Binder {
   }
 
   ir::Model model_;
-  std::vector<DType> dtypes_;      // of the tensors, in order
+  std::vector<DType> dtypes_;  // of the tensors, in order
   std::vector<Shape> shapes_;
   const ir::OpSchema* schema_ = nullptr;
   std::shared_ptr<BoundOperator> bound_;
 };
 
-std::variant<std::shared_ptr<const BoundOperator>, Reason> BoundOperator::bind(const OperatorCall& call) { return Binder().bind(call); }
+std::variant<std::shared_ptr<const BoundOperator>, Reason> BoundOperator::bind(const OperatorCall& call) {
+  return Binder().bind(call);
+}
 
 namespace {
 
 HostTensor arranged(HostTensor host, const Packed& packed, const TensorSpec& spec) {
   switch (packed.form) {
-    case Packed::Form::matrix: return host;
+    case Packed::Form::matrix:
+      return host;
     case Packed::Form::transposed:
       std::swap(host.sizes.at(0), host.sizes.at(1));
       std::swap(host.strides.at(0), host.strides.at(1));
@@ -229,7 +246,8 @@ HostTensor arranged(HostTensor host, const Packed& packed, const TensorSpec& spe
       host.sizes = {1, host.sizes.at(0)};
       host.strides = contiguous_strides(host.sizes);
       return host;
-    case Packed::Form::arranged: return packed.arrange(host, spec);
+    case Packed::Form::arranged:
+      return packed.arrange(host, spec);
   }
   return host;
 }
@@ -240,7 +258,8 @@ RtValue BoundOperator::run(const OperatorCall& call, Device& device) const {
   std::vector<const RtValue*> sources;
   const auto args = ordered(call, *schema_);
   if (const auto* reason = std::get_if<Reason>(&args)) throw ttc::usage_error(reason->detail);
-  for (const RtValue& arg : std::get<std::vector<RtValue>>(args)) for_each_tensor(arg, [&](const RtValue& t) { sources.push_back(&t); });
+  for (const RtValue& arg : std::get<std::vector<RtValue>>(args))
+    for_each_tensor(arg, [&](const RtValue& t) { sources.push_back(&t); });
   std::vector<DeviceTensor> in;
   for (std::size_t i = 0; i < operands_.size(); ++i) {
     const RtValue& value = *sources.at(operands_[i].source);
@@ -251,8 +270,10 @@ RtValue BoundOperator::run(const OperatorCall& call, Device& device) const {
     }
     const auto* host = value.get_if<HostTensor>();
     HostTensor source = contiguous(host ? *host : to_host(*value.get_if<DeviceTensor>(), dtype_of(value)));
-    if (operands_[i].packed) source = arranged(std::move(source), *operands_[i].packed, spec);
-    else if (source.dtype == DType::boolean && is_float_format(spec.dtype)) source = convert(source, DType::f32);
+    if (operands_[i].packed)
+      source = arranged(std::move(source), *operands_[i].packed, spec);
+    else if (source.dtype == DType::boolean && is_float_format(spec.dtype))
+      source = convert(source, DType::f32);
     in.push_back(to_device(source, device, spec));
   }
   std::vector<const DeviceTensor*> in_pointers, constants;
@@ -319,7 +340,7 @@ Device& eager_device() {
       try {
         auto device = create_device(default_profile(), slot);
         initialize_device(*device);
-        return new std::shared_ptr<Device>(std::move(device));   // outlives every static object that uses it
+        return new std::shared_ptr<Device>(std::move(device));  // outlives every static object that uses it
       } catch (const ttc::Error&) {
         if (slot == 0) throw;
       }

@@ -1,5 +1,5 @@
-// One ATen or tt operator on concrete values as a call of a device op: lowered through the op records, checked against the
-// kernels' limits, and run. What the named dispatchers decide with.
+// One ATen or tt operator on concrete values as a call of a device op: lowered through the op records, checked against
+// the kernels' limits, and run. What the named dispatchers decide with.
 #pragma once
 
 #include <memory>
@@ -27,8 +27,8 @@ struct OperatorCall {
 // "aten::relu" -> "aten.relu.default"; names of the IR stay as they are.
 std::string ir_name_of(std::string_view name);
 
-// A call that the device can run. Values are read when it is bound; only tensors of the same dtypes and shapes may be given
-// to run again.
+// A call that the device can run. Values are read when it is bound; only tensors of the same dtypes and shapes may be
+// given to run again.
 class BoundOperator {
  public:
   // Every refusal of every lowering, joined, where no record takes the call. Nothing runs. Without LibTorch's schemas
@@ -36,20 +36,20 @@ class BoundOperator {
   static std::variant<std::shared_ptr<const BoundOperator>, ttc::Reason> bind(const OperatorCall& call);
 
   const OpCall& call() const { return call_; }
-  // Uploads the tensors among the arguments (bfloat16 for floats, int32 for integers), runs the kernel, and reads results
-  // back in the dtypes of the operator. One result bare, several as a list.
+  // Uploads the tensors among the arguments (bfloat16 for floats, int32 for integers), runs the kernel, and reads
+  // results back in the dtypes of the operator. One result bare, several as a list.
   RtValue run(const OperatorCall& call, Device& device) const;
 
  private:
   friend class Binder;
   struct Operand {
-    std::size_t source = 0;          // the how-manieth tensor of the operator's arguments
+    std::size_t source = 0;  // the how-manieth tensor of the operator's arguments
     OperandKind kind = OperandKind::activation;
     const Packed* packed = nullptr;
   };
   OpCall call_;
-  std::vector<Operand> operands_;    // parallel to call_.tensors
-  std::vector<DType> results_;       // dtypes for the host
+  std::vector<Operand> operands_;  // parallel to call_.tensors
+  std::vector<DType> results_;     // dtypes for the host
   const ttc::ir::OpSchema* schema_ = nullptr;
 };
 

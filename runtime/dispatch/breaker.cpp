@@ -24,7 +24,8 @@ CircuitBreaker::CircuitBreaker(std::string name, BreakerOptions options, const C
 
 CircuitBreaker::Change CircuitBreaker::change_locked(CircuitState to) {
   const CircuitState from = state();
-  if (to == CircuitState::OPEN) open_until_ns_ = clock_.now_ns() + static_cast<std::int64_t>(std::min(options_.cooldown_seconds, 1e9) * 1e9);
+  if (to == CircuitState::OPEN)
+    open_until_ns_ = clock_.now_ns() + static_cast<std::int64_t>(std::min(options_.cooldown_seconds, 1e9) * 1e9);
   if (to == CircuitState::CLOSED) stats_.consecutive_failures = 0;
   probes_ = 0, ++episode_;
   if (from == to) return std::nullopt;
@@ -50,8 +51,10 @@ void CircuitBreaker::notify(const Change& change) const {
 
 CircuitBreaker::Change CircuitBreaker::admit_locked(bool& admitted) {
   Change change;
-  if (state() == CircuitState::OPEN && clock_.now_ns() >= open_until_ns_) change = change_locked(CircuitState::HALF_OPEN);
-  admitted = state() == CircuitState::CLOSED || (state() == CircuitState::HALF_OPEN && probes_ < options_.half_open_max_calls);
+  if (state() == CircuitState::OPEN && clock_.now_ns() >= open_until_ns_)
+    change = change_locked(CircuitState::HALF_OPEN);
+  admitted =
+      state() == CircuitState::CLOSED || (state() == CircuitState::HALF_OPEN && probes_ < options_.half_open_max_calls);
   return change;
 }
 
@@ -91,7 +94,8 @@ void CircuitBreaker::record_success() {
     const std::lock_guard lock(mutex_);
     ++stats_.total_calls, ++stats_.total_successes, ++stats_.consecutive_successes;
     stats_.consecutive_failures = 0;
-    if (state() == CircuitState::HALF_OPEN && stats_.consecutive_successes >= options_.success_threshold) change = change_locked(CircuitState::CLOSED);
+    if (state() == CircuitState::HALF_OPEN && stats_.consecutive_successes >= options_.success_threshold)
+      change = change_locked(CircuitState::CLOSED);
   }
   notify(change);
 }
@@ -101,11 +105,14 @@ void CircuitBreaker::record_failure() {
   {
     const std::lock_guard lock(mutex_);
     const std::int64_t now = clock_.now_ns();
-    if (options_.reset_timeout_seconds && static_cast<double>(now - last_failure_ns_) > *options_.reset_timeout_seconds * 1e9) stats_.consecutive_failures = 0;
+    if (options_.reset_timeout_seconds &&
+        static_cast<double>(now - last_failure_ns_) > *options_.reset_timeout_seconds * 1e9)
+      stats_.consecutive_failures = 0;
     last_failure_ns_ = now;
     ++stats_.total_calls, ++stats_.total_failures, ++stats_.consecutive_failures;
     stats_.consecutive_successes = 0;
-    if (state() == CircuitState::HALF_OPEN || (state() == CircuitState::CLOSED && stats_.consecutive_failures >= options_.failure_threshold))
+    if (state() == CircuitState::HALF_OPEN ||
+        (state() == CircuitState::CLOSED && stats_.consecutive_failures >= options_.failure_threshold))
       change = change_locked(CircuitState::OPEN);
   }
   notify(change);
@@ -162,9 +169,15 @@ Json CircuitBreaker::to_json() const {
   const BreakerStats s = stats();
   return {{"name", name_},
           {"state", to_string(state())},
-          {"stats", {{"total_calls", s.total_calls}, {"total_successes", s.total_successes}, {"total_failures", s.total_failures},
-                     {"total_rejections", s.total_rejections}, {"consecutive_failures", s.consecutive_failures},
-                     {"consecutive_successes", s.consecutive_successes}, {"failure_rate", s.failure_rate()}, {"state_changes", s.state_changes}}},
+          {"stats",
+           {{"total_calls", s.total_calls},
+            {"total_successes", s.total_successes},
+            {"total_failures", s.total_failures},
+            {"total_rejections", s.total_rejections},
+            {"consecutive_failures", s.consecutive_failures},
+            {"consecutive_successes", s.consecutive_successes},
+            {"failure_rate", s.failure_rate()},
+            {"state_changes", s.state_changes}}},
           {"cooldown_remaining", cooldown_remaining()}};
 }
 

@@ -1,7 +1,7 @@
 // A circuit breaker of its own around any call: limited probes while HALF_OPEN, several successes to close, listeners.
 //
-// Thread-safe. can_execute of a closed breaker is one load; everything else takes the breaker's lock. Listeners run after
-// the change, outside the lock; what they throw is dropped.
+// Thread-safe. can_execute of a closed breaker is one load; everything else takes the breaker's lock. Listeners run
+// after the change, outside the lock; what they throw is dropped.
 #pragma once
 
 #include <atomic>
@@ -23,7 +23,7 @@ struct BreakerOptions {
   std::int64_t success_threshold = 2;
   double cooldown_seconds = 30;
   std::int64_t half_open_max_calls = 3;
-  std::optional<double> reset_timeout_seconds = {};   // failures further apart than this do not add up
+  std::optional<double> reset_timeout_seconds = {};  // failures further apart than this do not add up
 
   // Throws ValueError naming the field.
   void validate() const;
@@ -32,9 +32,11 @@ struct BreakerOptions {
 struct BreakerStats {
   std::int64_t total_calls = 0, total_successes = 0, total_failures = 0, total_rejections = 0;
   std::int64_t consecutive_failures = 0;
-  std::int64_t consecutive_successes = 0;        // since the last failure, whatever the state
+  std::int64_t consecutive_successes = 0;  // since the last failure, whatever the state
   std::int64_t state_changes = 0;
-  double failure_rate() const { return total_calls ? static_cast<double>(total_failures) / static_cast<double>(total_calls) : 0; }
+  double failure_rate() const {
+    return total_calls ? static_cast<double>(total_failures) / static_cast<double>(total_calls) : 0;
+  }
 };
 
 class CircuitBreaker {
@@ -47,8 +49,8 @@ class CircuitBreaker {
   bool can_execute() { return state() == CircuitState::CLOSED || can_execute_slow(); }
   void record_success();
   void record_failure();
-  // Runs f and records how it ended; its exceptions pass unchanged. Throws CircuitOpenError without running it, with the
-  // whole cooldown as retry_after.
+  // Runs f and records how it ended; its exceptions pass unchanged. Throws CircuitOpenError without running it, with
+  // the whole cooldown as retry_after.
   template <typename F>
   decltype(auto) call(F&& f) {
     Probe probe(*this);
@@ -69,7 +71,7 @@ class CircuitBreaker {
 
   void force_open();
   void force_close();
-  void reset();                                  // CLOSED with zero statistics; listeners are not told
+  void reset();  // CLOSED with zero statistics; listeners are not told
   void add_listener(Listener listener);
 
   const std::string& name() const { return name_; }
@@ -77,7 +79,7 @@ class CircuitBreaker {
   CircuitState state() const { return state_.load(std::memory_order_relaxed); }
   BreakerStats stats() const;
   std::int64_t probes_in_flight() const;
-  double cooldown_remaining() const;             // seconds; 0 unless OPEN
+  double cooldown_remaining() const;  // seconds; 0 unless OPEN
   // {name, state, stats{...}, cooldown_remaining}
   Json to_json() const;
 
@@ -92,7 +94,7 @@ class CircuitBreaker {
 
    private:
     CircuitBreaker& breaker_;
-    std::int64_t episode_ = -1;   // the HALF_OPEN this probe counts in; -1: none
+    std::int64_t episode_ = -1;  // the HALF_OPEN this probe counts in; -1: none
   };
   using Change = std::optional<std::pair<CircuitState, CircuitState>>;
 
@@ -118,11 +120,11 @@ class BreakerRegistry {
   // `options` count only where the breaker is made.
   CircuitBreaker& get_or_create(const std::string& name, const BreakerOptions& options = {});
   CircuitBreaker* find(const std::string& name) const;
-  bool can_execute(const std::string& name);          // true for an unknown one
-  void record_success(const std::string& name);       // nothing for an unknown one
-  void record_failure(const std::string& name);       // makes an unknown one
-  Json get_all_stats() const;                         // name -> to_json()
-  std::vector<std::string> get_open_circuits() const; // sorted
+  bool can_execute(const std::string& name);           // true for an unknown one
+  void record_success(const std::string& name);        // nothing for an unknown one
+  void record_failure(const std::string& name);        // makes an unknown one
+  Json get_all_stats() const;                          // name -> to_json()
+  std::vector<std::string> get_open_circuits() const;  // sorted
   void reset_all();
 
  private:

@@ -23,7 +23,8 @@ bool Circuit::allowed_slow() {
 }
 
 void Circuit::record_failure() {
-  const auto threshold = static_cast<std::uint64_t>(std::min<std::int64_t>(manager_->failure_threshold(), max_failures));
+  const auto threshold =
+      static_cast<std::uint64_t>(std::min<std::int64_t>(manager_->failure_threshold(), max_failures));
   std::uint64_t word = word_.load(std::memory_order_relaxed), next = 0;
   do {
     const auto state = static_cast<CircuitState>(word >> 62);
@@ -32,7 +33,8 @@ void Circuit::record_failure() {
       next = pack(CircuitState::CLOSED, failures, 0);
     } else {
       const double until = static_cast<double>(manager_->now_us()) + manager_->cooldown_seconds() * 1e6;
-      next = pack(CircuitState::OPEN, failures, static_cast<std::uint64_t>(std::min(until, static_cast<double>(max_until))));
+      next = pack(CircuitState::OPEN, failures,
+                  static_cast<std::uint64_t>(std::min(until, static_cast<double>(max_until))));
     }
   } while (!word_.compare_exchange_weak(word, next, std::memory_order_relaxed));
 }
@@ -79,8 +81,12 @@ Json CircuitManager::stats() const {
   std::array<std::int64_t, 3> by_state{};
   const std::lock_guard lock(mutex_);
   for (const Circuit& circuit : circuits_) ++by_state[static_cast<std::size_t>(circuit.state())];
-  return {{"total_circuits", circuits_.size()}, {"open", by_state[1]}, {"half_open", by_state[2]}, {"closed", by_state[0]},
-          {"failure_threshold", failure_threshold()}, {"cooldown_seconds", cooldown_seconds()}};
+  return {{"total_circuits", circuits_.size()},
+          {"open", by_state[1]},
+          {"half_open", by_state[2]},
+          {"closed", by_state[0]},
+          {"failure_threshold", failure_threshold()},
+          {"cooldown_seconds", cooldown_seconds()}};
 }
 
 }  // namespace ttrt::dispatch

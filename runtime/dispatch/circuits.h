@@ -35,7 +35,9 @@ class alignas(64) Circuit {
   void reset() { word_.store(0, std::memory_order_relaxed); }
 
   CircuitState state() const { return static_cast<CircuitState>(word_.load(std::memory_order_relaxed) >> 62); }
-  int failures() const { return static_cast<int>((word_.load(std::memory_order_relaxed) >> until_bits) & max_failures); }
+  int failures() const {
+    return static_cast<int>((word_.load(std::memory_order_relaxed) >> until_bits) & max_failures);
+  }
   // Seconds until the next probe; nullopt unless OPEN.
   std::optional<double> retry_after() const;
   Symbol kernel() const { return kernel_; }
@@ -60,7 +62,8 @@ class alignas(64) Circuit {
 class CircuitManager {
  public:
   // Thresholds below 1 and cooldowns below 0 count as 1 and 0.
-  explicit CircuitManager(std::int64_t failure_threshold = 5, double cooldown_seconds = 30, const Clock& clock = system_clock());
+  explicit CircuitManager(std::int64_t failure_threshold = 5, double cooldown_seconds = 30,
+                          const Clock& clock = system_clock());
   // For circuits already there too.
   void configure(std::int64_t failure_threshold, double cooldown_seconds);
 
@@ -87,7 +90,7 @@ class CircuitManager {
   const std::int64_t start_ns_;
   std::atomic<std::int64_t> threshold_;
   std::atomic<double> cooldown_;
-  mutable std::mutex mutex_;              // of circuits_ and the publishing of map_
+  mutable std::mutex mutex_;  // of circuits_ and the publishing of map_
   std::deque<Circuit> circuits_;
   Published<Map> map_;
 };

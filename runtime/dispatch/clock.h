@@ -36,18 +36,21 @@ class Clock {
   }
   // The time of a moment that ticks() gave; the length of a span of ticks.
   std::int64_t ns_at(std::int64_t ticks) const { return base_ns_ + to_ns(ticks - base_ticks_); }
-  std::int64_t to_ns(std::int64_t tick_count) const { return static_cast<std::int64_t>(static_cast<double>(tick_count) * ns_per_tick_); }
+  std::int64_t to_ns(std::int64_t tick_count) const {
+    return static_cast<std::int64_t>(static_cast<double>(tick_count) * ns_per_tick_);
+  }
 
  protected:
   Clock() = default;
   // A time-stamp counter that read base_ticks at the time base_ns of the monotonic clock.
-  Clock(double ns_per_tick, std::int64_t base_ticks, std::int64_t base_ns) : ns_per_tick_(ns_per_tick), base_ticks_(base_ticks), base_ns_(base_ns), counter_(true) {}
+  Clock(double ns_per_tick, std::int64_t base_ticks, std::int64_t base_ns)
+      : ns_per_tick_(ns_per_tick), base_ticks_(base_ticks), base_ns_(base_ns), counter_(true) {}
   virtual std::int64_t read() const = 0;
 
  private:
   double ns_per_tick_ = 1.0;
   std::int64_t base_ticks_ = 0, base_ns_ = 0;
-  bool counter_ = false;     // ticks are the processor's time-stamp counter
+  bool counter_ = false;  // ticks are the processor's time-stamp counter
 };
 
 const Clock& system_clock();

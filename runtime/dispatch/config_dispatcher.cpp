@@ -8,7 +8,9 @@
 namespace ttrt::dispatch {
 namespace {
 
-DocumentFormat format_of(const std::string& path) { return path.ends_with(".json") ? DocumentFormat::json : DocumentFormat::yaml; }
+DocumentFormat format_of(const std::string& path) {
+  return path.ends_with(".json") ? DocumentFormat::json : DocumentFormat::yaml;
+}
 
 [[noreturn]] void rethrow_as_configuration_error(const ttc::Error& error, const std::string& file) {
   throw ConfigurationError(error.what(), error.file().empty() ? file : error.file(), error.hint());
@@ -33,8 +35,12 @@ void report_to(const Report& report, const std::string& text) {
     std::fprintf(stderr, "warning: %s\n", text.c_str());
 }
 
-ConfigDispatcher::ConfigDispatcher(const DispatchConfig& config, KernelRegistry& kernels, ConfigDispatcherOptions options)
-    : kernels_(kernels), options_(std::move(options)), clock_(options_.clock != nullptr ? *options_.clock : system_clock()), path_(config->config_path) {
+ConfigDispatcher::ConfigDispatcher(const DispatchConfig& config, KernelRegistry& kernels,
+                                   ConfigDispatcherOptions options)
+    : kernels_(kernels),
+      options_(std::move(options)),
+      clock_(options_.clock != nullptr ? *options_.clock : system_clock()),
+      path_(config->config_path) {
   state_.publish(std::make_unique<State>(config, check_config({}).document, clock_));
   if (path_.empty()) return;
   std::error_code error;
@@ -50,10 +56,14 @@ void ConfigDispatcher::warn(const std::string& text) const { report_to(options_.
 
 // ---- selection -----------------------------------------------------------------------------------------------------
 
-ConfigDispatcher::Choice ConfigDispatcher::choose(Symbol operation, const SelectionContext& context, std::int64_t ticks) {
+ConfigDispatcher::Choice ConfigDispatcher::choose(Symbol operation, const SelectionContext& context,
+                                                  std::int64_t ticks) {
   const EpochGuard guard;
   const State& state = *state_.load(guard);
-  Choice choice{.record_timing = state.config->record_timing, .enable_fallback = state.config->enable_fallback, .log_fallbacks = state.config->log_fallbacks, .chain = {}};
+  Choice choice{.record_timing = state.config->record_timing,
+                .enable_fallback = state.config->enable_fallback,
+                .log_fallbacks = state.config->log_fallbacks,
+                .chain = {}};
   const auto plan = state.rules.plan(operation, kernels_);
   if (plan->lock != nullptr) {
     choice.kernel = plan->lock;
@@ -122,7 +132,9 @@ Result ConfigDispatcher::run_chain(Symbol operation, CallArgs& args, const Choic
     } catch (const KernelExecutionError& error) {
       attempted.push_back(kernel->id.str());
       errors.push_back(error.text());
-      if (choice.log_fallbacks) warn("kernel '" + attempted.back() + "' of the fallback chain of '" + operation.str() + "' failed: " + errors.back());
+      if (choice.log_fallbacks)
+        warn("kernel '" + attempted.back() + "' of the fallback chain of '" + operation.str() +
+             "' failed: " + errors.back());
     }
   }
   throw FallbackExhaustedError(operation.text(), std::move(attempted), std::move(errors));
@@ -162,7 +174,8 @@ bool ConfigDispatcher::apply(const DocNode& document, const std::string& file, b
 void ConfigDispatcher::load(const std::string& path) {
   try {
     std::error_code error;
-    const Stamp stamp{.time = std::filesystem::last_write_time(path, error), .size = std::filesystem::file_size(path, error)};
+    const Stamp stamp{.time = std::filesystem::last_write_time(path, error),
+                      .size = std::filesystem::file_size(path, error)};
     apply(reader_.read(path, format_of(path)), path, true);
     stamp_ = stamp;
   } catch (const ConfigurationError&) {
@@ -177,7 +190,8 @@ bool ConfigDispatcher::reload_config(const std::string& path) {
   const std::string file = path.empty() ? path_ : path;
   if (file.empty()) return false;
   std::error_code error;
-  const Stamp stamp{.time = std::filesystem::last_write_time(file, error), .size = std::filesystem::file_size(file, error)};
+  const Stamp stamp{.time = std::filesystem::last_write_time(file, error),
+                    .size = std::filesystem::file_size(file, error)};
   if (!std::filesystem::exists(file, error)) {
     warn(file + ": no such file; the configuration of before stays active");
     return false;
@@ -250,7 +264,12 @@ Json ConfigDispatcher::telemetry() const {
           {"deny_pattern_count", document.denies.size()},
           {"allow_pattern_count", document.allows.size()},
           {"fallback_chain_count", document.chains.size()},
-          {"rule_cache", {{"hits", cache.hits}, {"misses", cache.misses}, {"size", cache.size}, {"max_size", cache.max_size}, {"hit_rate", cache.hit_rate()}}}};
+          {"rule_cache",
+           {{"hits", cache.hits},
+            {"misses", cache.misses},
+            {"size", cache.size},
+            {"max_size", cache.max_size},
+            {"hit_rate", cache.hit_rate()}}}};
 }
 
 void ConfigDispatcher::reset_telemetry() {
@@ -258,7 +277,8 @@ void ConfigDispatcher::reset_telemetry() {
   state_.load(guard)->rules.cache().reset_stats();
 }
 
-std::unique_ptr<ConfigDispatcher> create_config_dispatcher(const std::string& config_path, KernelRegistry& kernels, std::int64_t cache_size, double cache_ttl_seconds) {
+std::unique_ptr<ConfigDispatcher> create_config_dispatcher(const std::string& config_path, KernelRegistry& kernels,
+                                                           std::int64_t cache_size, double cache_ttl_seconds) {
   DispatchOptions options;
   options.mode = DispatchMode::CONFIG;
   options.cache_size = cache_size;

@@ -20,8 +20,8 @@ using Report = std::function<void(const std::string&)>;
 struct ConfigDispatcherOptions {
   // A kernel that the document names and the registry lacks is an error, not a warning.
   bool strict_kernels = false;
-  Report report = {};                 // none: standard error
-  const Clock* clock = nullptr;       // none: system_clock()
+  Report report = {};            // none: standard error
+  const Clock* clock = nullptr;  // none: system_clock()
 };
 
 class ConfigDispatcher final : public Dispatcher {
@@ -46,7 +46,7 @@ class ConfigDispatcher final : public Dispatcher {
 
   std::string config_hash() const;
   std::string config_path() const;
-  std::vector<std::string> warnings() const;   // of the document that is active
+  std::vector<std::string> warnings() const;  // of the document that is active
   Json telemetry() const override;
   void reset_telemetry() override;
   void update_config(const DispatchConfig& config) override;
@@ -54,7 +54,8 @@ class ConfigDispatcher final : public Dispatcher {
  private:
   struct State {
     State(DispatchConfig c, ConfigDocument document, const Clock& clock)
-        : config(std::move(c)), rules(std::move(document), static_cast<std::size_t>(config->cache_size), config->cache_ttl_seconds, clock) {}
+        : config(std::move(c)),
+          rules(std::move(document), static_cast<std::size_t>(config->cache_size), config->cache_ttl_seconds, clock) {}
     DispatchConfig config;
     ConfigRules rules;
     std::vector<std::string> warnings;
@@ -65,7 +66,7 @@ class ConfigDispatcher final : public Dispatcher {
     bool operator==(const Stamp&) const = default;
   };
   struct Choice {
-    const KernelSpec* kernel = nullptr;            // nullptr: the chain's turn
+    const KernelSpec* kernel = nullptr;  // nullptr: the chain's turn
     bool cached = false, record_timing = true, enable_fallback = true, log_fallbacks = true;
     std::vector<const KernelSpec*> chain;
   };
@@ -79,7 +80,7 @@ class ConfigDispatcher final : public Dispatcher {
   KernelRegistry& kernels_;
   const ConfigDispatcherOptions options_;
   const Clock& clock_;
-  mutable std::mutex mutex_;                        // writers
+  mutable std::mutex mutex_;  // writers
   DocumentReader reader_;
   std::string path_;
   std::optional<Stamp> stamp_;
@@ -91,7 +92,8 @@ SelectionContext context_for(Symbol operation, const CallArgs& args);
 // "warning: <text>" on standard error, where there is no other report.
 void report_to(const Report& report, const std::string& text);
 
-std::unique_ptr<ConfigDispatcher> create_config_dispatcher(const std::string& config_path, KernelRegistry& kernels, std::int64_t cache_size = 10000,
+std::unique_ptr<ConfigDispatcher> create_config_dispatcher(const std::string& config_path, KernelRegistry& kernels,
+                                                           std::int64_t cache_size = 10000,
                                                            double cache_ttl_seconds = 60);
 
 }  // namespace ttrt::dispatch

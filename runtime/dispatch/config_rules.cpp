@@ -31,32 +31,53 @@ Place place(T SelectionContext::*member) {
 Place place_of(Field field) {
   using C = SelectionContext;
   switch (field) {
-    case Field::batch_size: return place(&C::batch_size);
-    case Field::seq_len_q: return place(&C::seq_len_q);
-    case Field::seq_len_k: return place(&C::seq_len_k);
-    case Field::head_dim: return place(&C::head_dim);
-    case Field::num_heads: return place(&C::num_heads);
-    case Field::num_kv_heads: return place(&C::num_kv_heads);
-    case Field::tp_size: return place(&C::tp_size);
-    case Field::pp_size: return place(&C::pp_size);
-    case Field::m: return place(&C::m);
-    case Field::k: return place(&C::k);
-    case Field::n: return place(&C::n);
-    case Field::is_causal: return place(&C::is_causal);
-    case Field::enable_gqa: return place(&C::enable_gqa);
-    case Field::is_cuda_graph_capturing: return place(&C::is_cuda_graph_capturing);
-    case Field::requires_deterministic: return place(&C::requires_deterministic);
-    default: return {0, 8};
+    case Field::batch_size:
+      return place(&C::batch_size);
+    case Field::seq_len_q:
+      return place(&C::seq_len_q);
+    case Field::seq_len_k:
+      return place(&C::seq_len_k);
+    case Field::head_dim:
+      return place(&C::head_dim);
+    case Field::num_heads:
+      return place(&C::num_heads);
+    case Field::num_kv_heads:
+      return place(&C::num_kv_heads);
+    case Field::tp_size:
+      return place(&C::tp_size);
+    case Field::pp_size:
+      return place(&C::pp_size);
+    case Field::m:
+      return place(&C::m);
+    case Field::k:
+      return place(&C::k);
+    case Field::n:
+      return place(&C::n);
+    case Field::is_causal:
+      return place(&C::is_causal);
+    case Field::enable_gqa:
+      return place(&C::enable_gqa);
+    case Field::is_cuda_graph_capturing:
+      return place(&C::is_cuda_graph_capturing);
+    case Field::requires_deterministic:
+      return place(&C::requires_deterministic);
+    default:
+      return {0, 8};
   }
 }
 
 unsigned code_of(Field field, const SelectionContext& context) {
   switch (field) {
-    case Field::dtype: return context.format_a != no_dtype ? format_base + context.format_a : static_cast<unsigned>(context.dtype);
-    case Field::weight_dtype: return context.format_b != no_dtype ? format_base + context.format_b : no_code;
-    case Field::platform: return static_cast<unsigned>(context.device.platform);
-    case Field::layout: return static_cast<unsigned>(context.layout);
-    default: return no_code;
+    case Field::dtype:
+      return context.format_a != no_dtype ? format_base + context.format_a : static_cast<unsigned>(context.dtype);
+    case Field::weight_dtype:
+      return context.format_b != no_dtype ? format_base + context.format_b : no_code;
+    case Field::platform:
+      return static_cast<unsigned>(context.device.platform);
+    case Field::layout:
+      return static_cast<unsigned>(context.layout);
+    default:
+      return no_code;
   }
 }
 
@@ -65,19 +86,24 @@ std::string_view code_name(Field field, unsigned code) {
   const auto index = static_cast<int>(code);
   if (field == Field::platform) return index < platform_count ? to_string(static_cast<Platform>(code)) : "";
   if (field == Field::layout) return index < axis_order_count ? to_string(static_cast<AxisOrder>(code)) : "";
-  if (code >= format_base && code < format_base + data_type_count) return to_string(static_cast<DataType>(code - format_base));
+  if (code >= format_base && code < format_base + data_type_count)
+    return to_string(static_cast<DataType>(code - format_base));
   return index < ttc::dtype_count ? ttc::torch_name(static_cast<DType>(code)) : "";
 }
 
-std::int64_t integer_of(const DocNode& value) { return value.is(DocNode::Kind::boolean) ? (value.boolean ? 1 : 0) : value.integer; }
-double number_of(const DocNode& value) { return value.is(DocNode::Kind::boolean) ? (value.boolean ? 1 : 0) : value.number; }
+std::int64_t integer_of(const DocNode& value) {
+  return value.is(DocNode::Kind::boolean) ? (value.boolean ? 1 : 0) : value.integer;
+}
+double number_of(const DocNode& value) {
+  return value.is(DocNode::Kind::boolean) ? (value.boolean ? 1 : 0) : value.number;
+}
 
 }  // namespace
 
 // ---- conditions ----------------------------------------------------------------------------------------------------
 
 struct Test::Extra {
-  std::vector<std::int64_t> integers;   // sorted
+  std::vector<std::int64_t> integers;  // sorted
   std::vector<double> fractions;
   std::optional<std::regex> regex;
   // Verdicts on device names: 0 unknown, 1 no, 2 yes.
@@ -124,10 +150,21 @@ void Test::compile_integers() {
       low_ = v == largest ? v : v + 1;
       high_ = largest;
       return;
-    case Operator::gte: low_ = v; high_ = largest; return;
-    case Operator::lt: low_ = 0; high_ = v - 1; return;
-    case Operator::lte: low_ = 0; high_ = v; return;
-    default: low_ = high_ = v; return;
+    case Operator::gte:
+      low_ = v;
+      high_ = largest;
+      return;
+    case Operator::lt:
+      low_ = 0;
+      high_ = v - 1;
+      return;
+    case Operator::lte:
+      low_ = 0;
+      high_ = v;
+      return;
+    default:
+      low_ = high_ = v;
+      return;
   }
 }
 
@@ -141,7 +178,8 @@ void Test::compile_texts() {
   }
   kind_ = Kind::mask;
   for (unsigned code = 0; code < no_code; ++code)
-    if (const std::string_view name = code_name(field_, code); !name.empty() && text_verdict(name)) mask_ |= std::uint64_t{1} << code;
+    if (const std::string_view name = code_name(field_, code); !name.empty() && text_verdict(name))
+      mask_ |= std::uint64_t{1} << code;
   if (op_ == Operator::ne || op_ == Operator::not_in) mask_ |= std::uint64_t{1} << no_code;
 }
 
@@ -150,12 +188,17 @@ bool Test::text_verdict(std::string_view text) const {
   const bool any = std::any_of(text_->values.begin(), text_->values.end(), equals);
   switch (op_) {
     case Operator::eq:
-    case Operator::in: return any;
+    case Operator::in:
+      return any;
     case Operator::ne:
-    case Operator::not_in: return !any;
-    case Operator::match: return glob_match(text_->values.at(0).text, text);
-    case Operator::regex: return std::regex_search(text.begin(), text.end(), *extra_->regex);
-    default: return false;
+    case Operator::not_in:
+      return !any;
+    case Operator::match:
+      return glob_match(text_->values.at(0).text, text);
+    case Operator::regex:
+      return std::regex_search(text.begin(), text.end(), *extra_->regex);
+    default:
+      return false;
   }
 }
 
@@ -169,21 +212,29 @@ bool Test::compare_fraction(const SelectionContext& context) const {
   const bool any = std::find(wanted.begin(), wanted.end(), v) != wanted.end();
   switch (op_) {
     case Operator::eq:
-    case Operator::in: return any;
+    case Operator::in:
+      return any;
     case Operator::ne:
-    case Operator::not_in: return !any;
-    case Operator::gt: return v > wanted.at(0);
-    case Operator::gte: return v >= wanted.at(0);
-    case Operator::lt: return v < wanted.at(0);
-    case Operator::lte: return v <= wanted.at(0);
-    default: return false;
+    case Operator::not_in:
+      return !any;
+    case Operator::gt:
+      return v > wanted.at(0);
+    case Operator::gte:
+      return v >= wanted.at(0);
+    case Operator::lt:
+      return v < wanted.at(0);
+    case Operator::lte:
+      return v <= wanted.at(0);
+    default:
+      return false;
   }
 }
 
 bool Test::device_matches(const SelectionContext& context) const {
   const DeviceRecord& device = context.device;
   if (device.index < 0 || device.index >= memo_indices) return text_verdict(device.text());
-  std::atomic<std::uint8_t>& known = extra_->devices[static_cast<std::size_t>(device.platform)][static_cast<std::size_t>(device.index)];
+  std::atomic<std::uint8_t>& known =
+      extra_->devices[static_cast<std::size_t>(device.platform)][static_cast<std::size_t>(device.index)];
   if (const std::uint8_t verdict = known.load(std::memory_order_relaxed); verdict != 0) return verdict == 2;
   const bool verdict = text_verdict(device.text());
   known.store(verdict ? 2 : 1, std::memory_order_relaxed);
@@ -194,21 +245,25 @@ unsigned Test::code(const SelectionContext& context) const { return code_of(fiel
 
 Json Test::actual(Field field, const SelectionContext& context) {
   switch (kind_of(field)) {
-    case FieldKind::fraction: return context.dropout_p;
+    case FieldKind::fraction:
+      return context.dropout_p;
     case FieldKind::text: {
       if (field == Field::device) return context.device.text();
       const std::string_view name = code_name(field, code_of(field, context));
       return name.empty() ? Json(nullptr) : Json(name);
     }
-    default: break;
+    default:
+      break;
   }
   const Place at = place_of(field);
   const auto* const bytes = reinterpret_cast<const unsigned char*>(&context) + at.offset;
   if (at.width == 1) return *bytes != 0;
   std::int64_t wide = 0;
   std::int32_t narrow = 0;
-  if (at.width == 8) std::memcpy(&wide, bytes, sizeof wide);
-  else std::memcpy(&narrow, bytes, sizeof narrow), wide = narrow;
+  if (at.width == 8)
+    std::memcpy(&wide, bytes, sizeof wide);
+  else
+    std::memcpy(&narrow, bytes, sizeof narrow), wide = narrow;
   return wide == unset ? Json(nullptr) : Json(wide);
 }
 
@@ -222,7 +277,8 @@ ConfigRules::ConfigRules(ConfigDocument document, std::size_t cache_size, double
     for (const ConditionText& condition : text.conditions) rule.tests.emplace_back(condition);
     rules_.push_back(std::move(rule));
   }
-  std::stable_sort(rules_.begin(), rules_.end(), [](const Rule& a, const Rule& b) { return a.text->priority > b.text->priority; });
+  std::stable_sort(rules_.begin(), rules_.end(),
+                   [](const Rule& a, const Rule& b) { return a.text->priority > b.text->priority; });
 }
 
 ConfigRules::~ConfigRules() {
@@ -237,16 +293,21 @@ ConfigRules::~ConfigRules() {
 ConfigRules::Verdict ConfigRules::judge(const std::string& kernel, const KernelRegistry::Snapshot& kernels) const {
   const auto matches = [&](const std::string& glob) { return glob_match(glob, kernel); };
   if (std::any_of(document_.denies.begin(), document_.denies.end(), matches)) return Verdict::denied;
-  if (!document_.allows.empty() && std::none_of(document_.allows.begin(), document_.allows.end(), matches)) return Verdict::not_allowed;
+  if (!document_.allows.empty() && std::none_of(document_.allows.begin(), document_.allows.end(), matches))
+    return Verdict::not_allowed;
   return kernels.find(Symbol::find(kernel)) != nullptr ? Verdict::selected : Verdict::not_found;
 }
 
 std::string_view ConfigRules::result_text(Verdict verdict) {
   switch (verdict) {
-    case Verdict::selected: return "selected";
-    case Verdict::denied: return "kernel_denied";
-    case Verdict::not_allowed: return "kernel_not_allowed";
-    case Verdict::not_found: return "kernel_not_found";
+    case Verdict::selected:
+      return "selected";
+    case Verdict::denied:
+      return "kernel_denied";
+    case Verdict::not_allowed:
+      return "kernel_not_allowed";
+    case Verdict::not_found:
+      return "kernel_not_found";
   }
   return "";
 }
@@ -269,7 +330,8 @@ std::vector<std::pair<std::string, int>> ConfigRules::chain_of(std::string_view 
   return {{document_.fallback_policy, document_.fallback_policy_line}};
 }
 
-std::unique_ptr<ConfigRules::OperationPlan> ConfigRules::make_plan(Symbol operation, const KernelRegistry& registry) const {
+std::unique_ptr<ConfigRules::OperationPlan> ConfigRules::make_plan(Symbol operation,
+                                                                   const KernelRegistry& registry) const {
   auto plan = std::make_unique<OperationPlan>();
   plan->operation = operation;
   plan->generation = registry.generation();  // before the snapshot: a plan may be newer than it says, never older
@@ -306,9 +368,13 @@ ConfigRules::PlanHandle ConfigRules::plan(Symbol operation, const KernelRegistry
 
 // ---- explanations --------------------------------------------------------------------------------------------------
 
-bool ConfigRules::explain_rules(Json& path, std::string_view operation, const SelectionContext& context, const KernelRegistry::Snapshot& kernels) const {
+bool ConfigRules::explain_rules(Json& path, std::string_view operation, const SelectionContext& context,
+                                const KernelRegistry::Snapshot& kernels) const {
   for (const Rule& rule : rules_) {
-    Json item{{"step", "dispatch_rule"}, {"operation_pattern", rule.text->operation}, {"kernel", rule.text->kernel}, {"priority", rule.text->priority}};
+    Json item{{"step", "dispatch_rule"},
+              {"operation_pattern", rule.text->operation},
+              {"kernel", rule.text->kernel},
+              {"priority", rule.text->priority}};
     if (rule.text->line > 0) item["line"] = rule.text->line;
     Json failed = Json::array();
     for (const Test& test : rule.tests) {
@@ -317,7 +383,10 @@ bool ConfigRules::explain_rules(Json& path, std::string_view operation, const Se
       Json expected = Json::array();
       for (const DocNode& value : text.values) expected.push_back(Json::parse(value.canonical()));
       const bool list = text.op == Operator::in || text.op == Operator::not_in;
-      failed.push_back({{"field", text.field_name}, {"operator", to_string(text.op)}, {"expected", list ? expected : expected[0]}, {"actual", Test::actual(text.field, context)}});
+      failed.push_back({{"field", text.field_name},
+                        {"operator", to_string(text.op)},
+                        {"expected", list ? expected : expected[0]},
+                        {"actual", Test::actual(text.field, context)}});
     }
     if (!glob_match(rule.text->operation, operation)) {
       item["result"] = "operation_mismatch";
@@ -338,7 +407,11 @@ Json ConfigRules::explain(Symbol operation, const SelectionContext& context, con
   const KernelRegistry::Reader kernels = registry.read();
   Json path = Json::array();
   const auto answer = [&](Json kernel, std::string_view reason) {
-    return Json{{"operation", operation.text()}, {"config_hash", document_.hash}, {"selection_path", path}, {"selected_kernel", std::move(kernel)}, {"reason", reason}};
+    return Json{{"operation", operation.text()},
+                {"config_hash", document_.hash},
+                {"selection_path", path},
+                {"selected_kernel", std::move(kernel)},
+                {"reason", reason}};
   };
   if (const NamedKernel* lock = lock_of(operation.text())) {
     Json item{{"step", "kernel_lock"}, {"pattern", lock->pattern}, {"kernel", lock->kernel}};
@@ -366,15 +439,21 @@ std::vector<ConfigIssue> ConfigRules::missing_kernels(const KernelRegistry& regi
   const auto check = [&](const std::string& path, const std::string& kernel, int line) {
     if (kernels->find(Symbol::find(kernel)) != nullptr) return;
     if (known.empty()) known = registry.kernel_ids();
-    out.push_back({.path = path, .message = "no kernel is called '" + kernel + "'" + suggestion(kernel, known), .value = {}, .line = line});
+    out.push_back({.path = path,
+                   .message = "no kernel is called '" + kernel + "'" + suggestion(kernel, known),
+                   .value = {},
+                   .line = line});
   };
-  if (!document_.fallback_policy.empty()) check("defaults.fallback_policy", document_.fallback_policy, document_.fallback_policy_line);
+  if (!document_.fallback_policy.empty())
+    check("defaults.fallback_policy", document_.fallback_policy, document_.fallback_policy_line);
   for (std::size_t i = 0; i < document_.rules.size(); ++i)
-    check("dispatch_rules[" + std::to_string(i) + "].kernel", document_.rules[i].kernel, document_.rules[i].kernel_line);
+    check("dispatch_rules[" + std::to_string(i) + "].kernel", document_.rules[i].kernel,
+          document_.rules[i].kernel_line);
   for (const NamedKernel& lock : document_.locks) check("kernel_locks." + lock.pattern, lock.kernel, lock.line);
   for (const ChainText& chain : document_.chains)
     for (std::size_t i = 0; i < chain.kernels.size(); ++i)
-      check("fallback_chains." + chain.pattern + "[" + std::to_string(i) + "]", chain.kernels[i].first, chain.kernels[i].second);
+      check("fallback_chains." + chain.pattern + "[" + std::to_string(i) + "]", chain.kernels[i].first,
+            chain.kernels[i].second);
   return out;
 }
 

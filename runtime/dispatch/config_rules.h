@@ -1,8 +1,8 @@
 // A CONFIG document compiled for selection: conditions are offsets into the context with intervals or bit sets, regular
 // expressions are compiled once, and each operation keeps the list of rules that can apply to it.
 //
-// Immutable after construction but for what it remembers (plans by operation, verdicts on device names); every method may
-// be called from any number of threads, and none of them waits.
+// Immutable after construction but for what it remembers (plans by operation, verdicts on device names); every method
+// may be called from any number of threads, and none of them waits.
 #pragma once
 
 #include <array>
@@ -48,7 +48,7 @@ class Test {
 
  private:
   enum class Kind : std::uint8_t { range, list, fraction, mask, device, never };
-  struct Extra;   // what few conditions need
+  struct Extra;  // what few conditions need
   struct DropExtra {
     void operator()(Extra* extra) const;
   };
@@ -105,8 +105,8 @@ class ConfigRules {
     Symbol operation;
     std::uint64_t generation = 0;
     const KernelSpec* lock = nullptr;
-    std::vector<Entry> rules;                  // by priority; denied, not allowed and missing kernels left out
-    std::vector<const KernelSpec*> chain;      // likewise
+    std::vector<Entry> rules;              // by priority; denied, not allowed and missing kernels left out
+    std::vector<const KernelSpec*> chain;  // likewise
     OperationPlan* next = nullptr;
   };
   // A plan that is published lives as long as the rules; one that could not be is the handle's own.
@@ -148,13 +148,14 @@ class ConfigRules {
   const NamedKernel* lock_of(std::string_view operation) const;
   std::vector<std::pair<std::string, int>> chain_of(std::string_view operation) const;
   std::unique_ptr<OperationPlan> make_plan(Symbol operation, const KernelRegistry& registry) const;
-  bool explain_rules(Json& path, std::string_view operation, const SelectionContext& context, const KernelRegistry::Snapshot& kernels) const;
+  bool explain_rules(Json& path, std::string_view operation, const SelectionContext& context,
+                     const KernelRegistry::Snapshot& kernels) const;
 
   static constexpr std::size_t buckets = 256;
 
   ConfigDocument document_;
-  std::vector<Rule> rules_;                    // by priority, ties in file order
-  mutable std::mutex mutex_;                   // of makers of plans, who never wait for it
+  std::vector<Rule> rules_;   // by priority, ties in file order
+  mutable std::mutex mutex_;  // of makers of plans, who never wait for it
   mutable std::array<std::atomic<OperationPlan*>, buckets> plans_{};
   mutable RuleCache cache_;
 };

@@ -52,10 +52,11 @@ struct OperatorInfo {
 
 // Longest first: _not_in before _in.
 constexpr std::array operators = {
-    OperatorInfo{Operator::not_in, "_not_in"}, OperatorInfo{Operator::match, "_match"}, OperatorInfo{Operator::regex, "_regex"},
-    OperatorInfo{Operator::gte, "_gte"},       OperatorInfo{Operator::lte, "_lte"},     OperatorInfo{Operator::in, "_in"},
-    OperatorInfo{Operator::eq, "_eq"},         OperatorInfo{Operator::ne, "_ne"},       OperatorInfo{Operator::gt, "_gt"},
-    OperatorInfo{Operator::lt, "_lt"},
+    OperatorInfo{Operator::not_in, "_not_in"}, OperatorInfo{Operator::match, "_match"},
+    OperatorInfo{Operator::regex, "_regex"},   OperatorInfo{Operator::gte, "_gte"},
+    OperatorInfo{Operator::lte, "_lte"},       OperatorInfo{Operator::in, "_in"},
+    OperatorInfo{Operator::eq, "_eq"},         OperatorInfo{Operator::ne, "_ne"},
+    OperatorInfo{Operator::gt, "_gt"},         OperatorInfo{Operator::lt, "_lt"},
 };
 
 std::vector<std::string> condition_names() {
@@ -65,8 +66,9 @@ std::vector<std::string> condition_names() {
 }
 
 std::span<const std::string_view> words_of(Field field) {
-  static constexpr std::string_view dtypes[] = {"float16", "float32", "float64", "bfloat16", "int8", "int16", "int32", "int64",
-                                                "uint8", "bool", "uint16", "uint32", "bfloat8_b", "bfloat4_b", "bfloat2_b"};
+  static constexpr std::string_view dtypes[] = {"float16", "float32", "float64",   "bfloat16",  "int8",
+                                                "int16",   "int32",   "int64",     "uint8",     "bool",
+                                                "uint16",  "uint32",  "bfloat8_b", "bfloat4_b", "bfloat2_b"};
   static constexpr std::string_view platforms[] = {"cuda", "rocm", "cpu", "hpu", "xpu", "tt"};
   static constexpr std::string_view layouts[] = {"BSHD", "BHSD", "NHD", "HND"};
   if (field == Field::dtype || field == Field::weight_dtype) return dtypes;
@@ -83,7 +85,8 @@ std::string list_of(std::span<const std::string_view> words) {
 
 // ---- the checker ---------------------------------------------------------------------------------------------------
 
-constexpr std::array<std::string_view, 7> sections{"version", "defaults", "dispatch_rules", "kernel_locks", "kernel_denies", "kernel_allows", "fallback_chains"};
+constexpr std::array<std::string_view, 7> sections{"version",       "defaults",      "dispatch_rules", "kernel_locks",
+                                                   "kernel_denies", "kernel_allows", "fallback_chains"};
 constexpr int max_priority = 1000;
 constexpr std::size_t max_regex = 256;  // bytes: compiling recurses
 
@@ -100,16 +103,22 @@ class Checker {
     if (const DocNode* node = section(root, "defaults", Kind::map)) check_defaults(*node);
     if (const DocNode* node = section(root, "dispatch_rules", Kind::list)) check_rules(*node);
     if (const DocNode* node = section(root, "kernel_locks", Kind::map)) check_locks(*node);
-    if (const DocNode* node = section(root, "kernel_denies", Kind::list)) check_globs(*node, "kernel_denies", document_.denies);
-    if (const DocNode* node = section(root, "kernel_allows", Kind::list)) check_globs(*node, "kernel_allows", document_.allows);
+    if (const DocNode* node = section(root, "kernel_denies", Kind::list))
+      check_globs(*node, "kernel_denies", document_.denies);
+    if (const DocNode* node = section(root, "kernel_allows", Kind::list))
+      check_globs(*node, "kernel_allows", document_.allows);
     if (const DocNode* node = section(root, "fallback_chains", Kind::map)) check_chains(*node);
   }
 
  private:
-  void issue(std::vector<ConfigIssue>& to, std::string path, std::string message, const DocNode& node, bool show = true) {
-    to.push_back({.path = std::move(path), .message = std::move(message), .value = show ? node.shown() : "", .line = node.line});
+  void issue(std::vector<ConfigIssue>& to, std::string path, std::string message, const DocNode& node,
+             bool show = true) {
+    to.push_back(
+        {.path = std::move(path), .message = std::move(message), .value = show ? node.shown() : "", .line = node.line});
   }
-  void error(std::string path, std::string message, const DocNode& node) { issue(out_.errors, std::move(path), std::move(message), node); }
+  void error(std::string path, std::string message, const DocNode& node) {
+    issue(out_.errors, std::move(path), std::move(message), node);
+  }
 
   void known_keys(const DocNode& map, const std::string& path, std::span<const std::string_view> known) {
     for (const auto& [key, value] : map.members) {
@@ -156,21 +165,30 @@ class Checker {
   void check_defaults(const DocNode& node) {
     static constexpr std::string_view known[] = {"fallback_policy", "default_priority"};
     known_keys(node, "defaults", known);
-    if (const DocNode* policy = node.find("fallback_policy"); policy != nullptr && check_text(*policy, "defaults.fallback_policy", document_.fallback_policy))
+    if (const DocNode* policy = node.find("fallback_policy");
+        policy != nullptr && check_text(*policy, "defaults.fallback_policy", document_.fallback_policy))
       document_.fallback_policy_line = policy->line;
-    if (const DocNode* priority = node.find("default_priority")) check_priority(*priority, "defaults.default_priority", document_.default_priority);
+    if (const DocNode* priority = node.find("default_priority"))
+      check_priority(*priority, "defaults.default_priority", document_.default_priority);
   }
 
   void check_rules(const DocNode& list) {
-    for (std::size_t i = 0; i < list.items.size(); ++i) check_rule(list.items[i], "dispatch_rules[" + std::to_string(i) + "]");
+    for (std::size_t i = 0; i < list.items.size(); ++i)
+      check_rule(list.items[i], "dispatch_rules[" + std::to_string(i) + "]");
   }
 
   void check_rule(const DocNode& node, const std::string& path) {
     if (!node.is(Kind::map)) return error(path, "must be a map", node);
     static constexpr std::string_view known[] = {"operation", "kernel", "priority", "conditions"};
     known_keys(node, path, known);
-    RuleText rule{.operation = {}, .kernel = {}, .priority = document_.default_priority, .conditions = {}, .line = node.line, .kernel_line = node.line};
-    if (const DocNode* operation = required(node, path, "operation")) check_text(*operation, path + ".operation", rule.operation);
+    RuleText rule{.operation = {},
+                  .kernel = {},
+                  .priority = document_.default_priority,
+                  .conditions = {},
+                  .line = node.line,
+                  .kernel_line = node.line};
+    if (const DocNode* operation = required(node, path, "operation"))
+      check_text(*operation, path + ".operation", rule.operation);
     if (const DocNode* kernel = required(node, path, "kernel")) {
       check_text(*kernel, path + ".kernel", rule.kernel);
       rule.kernel_line = kernel->line;
@@ -200,7 +218,8 @@ class Checker {
         error(path + "." + key, "unknown condition field" + field_suggestion(key), value);
         continue;
       }
-      ConditionText condition{.field = parsed->field, .op = parsed->op, .field_name = field_part(key), .values = {}, .line = value.line};
+      ConditionText condition{
+          .field = parsed->field, .op = parsed->op, .field_name = field_part(key), .values = {}, .line = value.line};
       if (check_condition(value, path + "." + key, condition)) to.push_back(std::move(condition));
     }
   }
@@ -227,15 +246,20 @@ class Checker {
     if (value.is(Kind::list) && bare && kind == FieldKind::text) {
       condition.op = Operator::in;
     } else if (takes_list != value.is(Kind::list)) {
-      error(path, takes_list ? "must be a list" : "takes one value" + std::string(bare ? "; a list is for " + condition.field_name + "_in" : ""), value);
+      error(path,
+            takes_list ? "must be a list"
+                       : "takes one value" + std::string(bare ? "; a list is for " + condition.field_name + "_in" : ""),
+            value);
       return false;
     }
-    if (condition.op == Operator::match || condition.op == Operator::regex) return check_pattern(value, path, condition);
+    if (condition.op == Operator::match || condition.op == Operator::regex)
+      return check_pattern(value, path, condition);
     if (kind == FieldKind::text && condition.op >= Operator::gt && condition.op <= Operator::lte)
       issue(out_.warnings, path, "a text is never greater or less than another: this condition never holds", value);
     bool good = true;
     if (value.is(Kind::list)) {
-      for (std::size_t i = 0; i < value.items.size(); ++i) good &= check_value(value.items[i], path + "[" + std::to_string(i) + "]", condition);
+      for (std::size_t i = 0; i < value.items.size(); ++i)
+        good &= check_value(value.items[i], path + "[" + std::to_string(i) + "]", condition);
     } else {
       good = check_value(value, path, condition);
     }
@@ -328,7 +352,8 @@ class Checker {
       ChainText chain{.pattern = key, .kernels = {}};
       for (std::size_t i = 0; i < value.items.size(); ++i) {
         std::string kernel;
-        if (check_text(value.items[i], path + "[" + std::to_string(i) + "]", kernel)) chain.kernels.emplace_back(std::move(kernel), value.items[i].line);
+        if (check_text(value.items[i], path + "[" + std::to_string(i) + "]", kernel))
+          chain.kernels.emplace_back(std::move(kernel), value.items[i].line);
       }
       document_.chains.push_back(std::move(chain));
     }
@@ -367,7 +392,8 @@ std::optional<ConditionKey> parse_condition_key(std::string_view key) {
   if (const auto field = field_from_string(key)) return ConditionKey{*field, Operator::eq};
   for (const OperatorInfo& o : operators) {
     if (!key.ends_with(o.suffix)) continue;
-    if (const auto field = field_from_string(key.substr(0, key.size() - o.suffix.size()))) return ConditionKey{*field, o.op};
+    if (const auto field = field_from_string(key.substr(0, key.size() - o.suffix.size())))
+      return ConditionKey{*field, o.op};
   }
   return std::nullopt;
 }
@@ -401,7 +427,8 @@ bool has_config_keys(const DocNode& root) {
 
 std::string issues_text(std::span<const ConfigIssue> issues, const std::string& file) {
   std::string out;
-  for (const ConfigIssue& issue : issues) out += (out.empty() ? "" : "\n") + (file.empty() ? "" : file + ": ") + issue.text();
+  for (const ConfigIssue& issue : issues)
+    out += (out.empty() ? "" : "\n") + (file.empty() ? "" : file + ": ") + issue.text();
   return out;
 }
 

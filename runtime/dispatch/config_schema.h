@@ -24,10 +24,27 @@ namespace ttrt::dispatch {
 // ---- conditions ----------------------------------------------------------------------------------------------------
 
 enum class Field : std::uint8_t {
-  batch_size, seq_len_q, seq_len_k, head_dim, num_heads, num_kv_heads, tp_size, pp_size, m, k, n,  // integers from 0
-  dropout_p,                                                                                       // in [0, 1]
-  is_causal, enable_gqa, is_cuda_graph_capturing, requires_deterministic,                          // booleans
-  dtype, weight_dtype, platform, layout, device,                                                   // texts
+  batch_size,
+  seq_len_q,
+  seq_len_k,
+  head_dim,
+  num_heads,
+  num_kv_heads,
+  tp_size,
+  pp_size,
+  m,
+  k,
+  n,          // integers from 0
+  dropout_p,  // in [0, 1]
+  is_causal,
+  enable_gqa,
+  is_cuda_graph_capturing,
+  requires_deterministic,  // booleans
+  dtype,
+  weight_dtype,
+  platform,
+  layout,
+  device,  // texts
 };
 enum class FieldKind : std::uint8_t { integer, fraction, boolean, text };
 FieldKind kind_of(Field field);
@@ -73,12 +90,12 @@ struct ChainText {
 };
 
 struct ConfigDocument {
-  std::string full_hash;         // SHA-256 over the key-sorted content, 64 hex digits
-  std::string hash;              // its first 16
-  std::string fallback_policy;   // "" for none
+  std::string full_hash;        // SHA-256 over the key-sorted content, 64 hex digits
+  std::string hash;             // its first 16
+  std::string fallback_policy;  // "" for none
   int fallback_policy_line = 0;
   int default_priority = 50;
-  std::vector<RuleText> rules;   // in file order
+  std::vector<RuleText> rules;  // in file order
   std::vector<NamedKernel> locks;
   std::vector<std::string> denies, allows;
   std::vector<ChainText> chains;
@@ -92,7 +109,7 @@ struct ConfigIssue {
 };
 
 struct ConfigCheck {
-  ConfigDocument document;           // of use where there are no errors
+  ConfigDocument document;  // of use where there are no errors
   std::vector<ConfigIssue> errors, warnings;
 };
 

@@ -13,7 +13,8 @@ constexpr std::array<std::string_view, 5> kind_names{"tensor", "tokenization", "
 constexpr std::array<std::string_view, 4> order_names{"BSHD", "BHSD", "NHD", "HND"};
 constexpr std::array<std::string_view, 3> mask_names{"none", "bool", "float"};
 constexpr std::array<std::string_view, 5> kv_names{"none", "contiguous", "paged", "virtual", "unified"};
-constexpr std::array<std::string_view, 10> quant_names{"none", "int4", "int8", "nvfp4", "mxfp4", "fp8_e4m3", "fp8_e5m2", "bfloat8_b", "bfloat4_b", "bfloat2_b"};
+constexpr std::array<std::string_view, 10> quant_names{"none",     "int4",     "int8",      "nvfp4",     "mxfp4",
+                                                       "fp8_e4m3", "fp8_e5m2", "bfloat8_b", "bfloat4_b", "bfloat2_b"};
 
 template <typename E, std::size_t N>
 std::optional<E> from_name(const std::array<std::string_view, N>& names, std::string_view name) {
@@ -30,8 +31,12 @@ std::string_view to_string(AxisOrder order) { return order_names[static_cast<std
 std::string_view to_string(MaskType mask) { return mask_names[static_cast<std::size_t>(mask)]; }
 std::string_view to_string(KvStrategy strategy) { return kv_names[static_cast<std::size_t>(strategy)]; }
 std::string_view to_string(QuantFormat format) { return quant_names[static_cast<std::size_t>(format)]; }
-std::optional<Platform> platform_from_string(std::string_view name) { return from_name<Platform>(platform_names, name); }
-std::optional<AxisOrder> axis_order_from_string(std::string_view name) { return from_name<AxisOrder>(order_names, name); }
+std::optional<Platform> platform_from_string(std::string_view name) {
+  return from_name<Platform>(platform_names, name);
+}
+std::optional<AxisOrder> axis_order_from_string(std::string_view name) {
+  return from_name<AxisOrder>(order_names, name);
+}
 
 std::string DeviceRecord::text() const {
   std::string name_text(to_string(platform));

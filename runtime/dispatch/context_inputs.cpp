@@ -17,7 +17,8 @@ struct TensorFacts {
 std::optional<TensorFacts> facts_of(const RtValue* value) {
   if (!value) return std::nullopt;
   if (const auto* host = value->get_if<HostTensor>())
-    return TensorFacts{&host->sizes, host->dtype, host->is_contiguous(), host->strides.empty() ? 1 : host->strides.back(), nullptr};
+    return TensorFacts{&host->sizes, host->dtype, host->is_contiguous(),
+                       host->strides.empty() ? 1 : host->strides.back(), nullptr};
   if (const auto* device = value->get_if<DeviceTensor>())
     return TensorFacts{&device->spec.logical, torch_dtype(device->spec.dtype), true, 1, device};
   return std::nullopt;
@@ -59,13 +60,17 @@ struct AttentionShape {
 AttentionShape attention_shape(const char* name, const Shape& shape, AxisOrder order) {
   const std::size_t rank = order == AxisOrder::BSHD || order == AxisOrder::BHSD ? 4 : 3;
   if (shape.size() != rank)
-    throw ValueError(std::string(name) + " has rank " + std::to_string(shape.size()) + ", and layout " + std::string(to_string(order)) +
-                     " needs " + std::to_string(rank));
+    throw ValueError(std::string(name) + " has rank " + std::to_string(shape.size()) + ", and layout " +
+                     std::string(to_string(order)) + " needs " + std::to_string(rank));
   switch (order) {
-    case AxisOrder::BSHD: return {shape[0], shape[1], shape[2], shape[3]};
-    case AxisOrder::BHSD: return {shape[0], shape[2], shape[1], shape[3]};
-    case AxisOrder::NHD: return {1, shape[0], shape[1], shape[2]};
-    case AxisOrder::HND: return {1, shape[1], shape[0], shape[2]};
+    case AxisOrder::BSHD:
+      return {shape[0], shape[1], shape[2], shape[3]};
+    case AxisOrder::BHSD:
+      return {shape[0], shape[2], shape[1], shape[3]};
+    case AxisOrder::NHD:
+      return {1, shape[0], shape[1], shape[2]};
+    case AxisOrder::HND:
+      return {1, shape[1], shape[0], shape[2]};
   }
   return {};
 }
@@ -85,7 +90,8 @@ void describe_attention(SelectionContext& context, const CallArgs& args, AxisOrd
   context.enable_gqa = context.num_heads != context.num_kv_heads;
   if (const auto mask = tensor(args, {"attn_mask", "mask"}))
     context.attn_mask_type = mask->dtype == DType::boolean ? MaskType::boolean : MaskType::floating;
-  context.is_causal = context.operation == Symbol::find("attention.causal") || number(args, {"is_causal", "causal"}).value_or(0) != 0;
+  context.is_causal =
+      context.operation == Symbol::find("attention.causal") || number(args, {"is_causal", "causal"}).value_or(0) != 0;
   context.dropout_p = number(args, {"dropout_p"}).value_or(0);
   if (const auto scale = number(args, {"scale", "softmax_scale"})) context.scale = *scale, context.has_scale = 1;
 }

@@ -1,8 +1,8 @@
 // Counters that many threads add to without sharing cache lines.
 //
-// Each of the first 63 threads alive owns a stripe and adds with a plain load and store; further threads share one stripe
-// and add atomically. Sums are exact once the adders are done; reset only remembers the sums it starts from, so it loses
-// nothing that is added meanwhile.
+// Each of the first 63 threads alive owns a stripe and adds with a plain load and store; further threads share one
+// stripe and add atomically. Sums are exact once the adders are done; reset only remembers the sums it starts from, so
+// it loses nothing that is added meanwhile.
 #pragma once
 
 #include <array>
@@ -21,7 +21,9 @@ int claim_thread_stripe();
 }  // namespace detail
 
 // This thread's stripe: 0 to 62 are its own, 63 is shared.
-inline int thread_stripe() { return detail::thread_stripe >= 0 ? detail::thread_stripe : detail::claim_thread_stripe(); }
+inline int thread_stripe() {
+  return detail::thread_stripe >= 0 ? detail::thread_stripe : detail::claim_thread_stripe();
+}
 
 template <std::size_t N>
 class Counters {

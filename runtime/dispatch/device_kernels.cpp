@@ -15,7 +15,7 @@ constexpr std::int64_t host_priority = 1, device_priority = 80;
 
 struct Known {
   std::mutex mutex;
-  std::deque<DeviceKernel> kernels;   // never removed: records point here
+  std::deque<DeviceKernel> kernels;  // never removed: records point here
 };
 
 Known& known() {
@@ -31,7 +31,9 @@ struct Bound {
 
 void run_bound(void* state, CallArgs& args) {
   const auto& bound = *static_cast<Bound*>(state);
-  if (args.payload == nullptr) throw ValueError("kernel '" + bound.id.str() + "' is called by the executor", "device kernels run tensors of a program");
+  if (args.payload == nullptr)
+    throw ValueError("kernel '" + bound.id.str() + "' is called by the executor",
+                     "device kernels run tensors of a program");
   static_cast<DeviceCall*>(args.payload)->run_as(*global_kernels().find(bound.id), *bound.kernel);
 }
 
@@ -40,7 +42,9 @@ KernelSpec spec_of(const OpRecord& op, const DeviceKernel& kernel) {
   spec.id = std::string(op.name) + "." + std::string(kernel.name());
   spec.operation = op.name;
   spec.source = kernel.host ? "torch" : "tt";
-  spec.summary = kernel.host ? "in LibTorch, operands read back" : kernel.variant != nullptr ? std::string(kernel.variant->summary) : "on the device";
+  spec.summary = kernel.host                 ? "in LibTorch, operands read back"
+                 : kernel.variant != nullptr ? std::string(kernel.variant->summary)
+                                             : "on the device";
   spec.platform = Platform::tt;
   spec.max_head_dim = std::numeric_limits<std::int64_t>::max();
   spec.supports_gqa = true;
@@ -49,7 +53,9 @@ KernelSpec spec_of(const OpRecord& op, const DeviceKernel& kernel) {
   spec.priority = kernel.host ? host_priority : kernel.variant != nullptr ? kernel.variant->priority : device_priority;
   spec.record = &kernel;
   if (kernel.variant != nullptr && kernel.variant->supports != nullptr)
-    spec.supports = [supports = kernel.variant->supports](const SelectionContext& context) { return supports(variant_call_of(context)); };
+    spec.supports = [supports = kernel.variant->supports](const SelectionContext& context) {
+      return supports(variant_call_of(context));
+    };
   spec.impl = KernelImpl(run_bound, std::make_shared<Bound>(Bound{.kernel = &kernel, .id = spec.id}));
   return spec;
 }
@@ -89,7 +95,9 @@ void register_all() {
   global_kernels().add(std::move(all));
 }
 
-std::uint8_t format_of(const TensorSpec* spec) { return spec != nullptr ? static_cast<std::uint8_t>(spec->dtype) : no_dtype; }
+std::uint8_t format_of(const TensorSpec* spec) {
+  return spec != nullptr ? static_cast<std::uint8_t>(spec->dtype) : no_dtype;
+}
 
 QuantFormat quant_of(const OpCall& call) {
   for (const TensorSpec& spec : call.tensors) {
@@ -111,7 +119,8 @@ void set_operands(SelectionContext& context, const OpCall& call) {
   context.format_b = format_of(b);
   context.memory_a = static_cast<std::uint8_t>(a.memory.layout);
   context.memory_b = b != nullptr ? static_cast<std::uint8_t>(b->memory.layout) : 0;
-  context.l1_operands = static_cast<std::uint8_t>((a.memory.buffer_type == BufferType::l1 ? 1 : 0) | (b != nullptr && b->memory.buffer_type == BufferType::l1 ? 2 : 0));
+  context.l1_operands = static_cast<std::uint8_t>((a.memory.buffer_type == BufferType::l1 ? 1 : 0) |
+                                                  (b != nullptr && b->memory.buffer_type == BufferType::l1 ? 2 : 0));
   context.batch_size = a.logical.size() > 1 ? a.logical[0] : 1;
   if (a.logical.size() > 2) context.seq_len_q = a.rows();
   context.quant_format = quant_of(call);
@@ -204,7 +213,8 @@ DispatchTable& device_table(const OpRecord& op) {
   bool first = true;
   for (const DeviceKernel& kernel : kernels_of(op)) {
     if (!first && !kernel.host) continue;
-    const TablePattern pattern = kernel.host ? TablePattern{} : TablePattern{.device = TableDevice::tt, .layout = TableLayout::tile};
+    const TablePattern pattern =
+        kernel.host ? TablePattern{} : TablePattern{.device = TableDevice::tt, .layout = TableLayout::tile};
     table.add(pattern, *global_kernels().find(std::string(op.name) + "." + std::string(kernel.name())));
     first = false;
   }

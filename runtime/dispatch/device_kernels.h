@@ -1,8 +1,8 @@
 // The kernels of the device ops as dispatch sees them: one record per variant of an op and one for the host, named
 // "tt.matmul.2d", "tt.softmax.device", "tt.attention.host".
 //
-// They are not called by tensors: the payload of CallArgs is a DeviceCall, the executor's bound step, which runs itself as
-// the chosen variant. So a choice costs the executor nothing where it does not change.
+// They are not called by tensors: the payload of CallArgs is a DeviceCall, the executor's bound step, which runs itself
+// as the chosen variant. So a choice costs the executor nothing where it does not change.
 #pragma once
 
 #include <string>
@@ -14,7 +14,8 @@
 
 namespace ttrt::dispatch {
 
-// Which kernel of an op: `variant` is nullptr for the only one it has on the device; `host` runs its reference in LibTorch.
+// Which kernel of an op: `variant` is nullptr for the only one it has on the device; `host` runs its reference in
+// LibTorch.
 struct DeviceKernel {
   const OpRecord* op = nullptr;
   const KernelVariant* variant = nullptr;

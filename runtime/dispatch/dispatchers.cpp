@@ -16,14 +16,18 @@ namespace ttrt::dispatch {
 std::vector<PolicyRule> TtnnDispatcher::policy() const {
   std::vector<PolicyRule> rules;
   for (const OpRecord* op : all_ops())
-    if (can_dispatch({op->name, {}, {}})) rules.push_back({.kind = PolicyRule::Kind::lock, .operation = std::string(op->name), .kernel = std::string(op->name) + ".host"});
+    if (can_dispatch({op->name, {}, {}}))
+      rules.push_back({.kind = PolicyRule::Kind::lock,
+                       .operation = std::string(op->name),
+                       .kernel = std::string(op->name) + ".host"});
   return rules;
 }
 
 namespace {
 
 std::string lower(std::string name) {
-  std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  std::transform(name.begin(), name.end(), name.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   return name;
 }
 
@@ -41,7 +45,9 @@ struct Registry {
   std::function<void(const std::string&)> log;
 
   Registry() {
-    register_builtin_dispatchers([&](const std::string& name, std::shared_ptr<const TtnnDispatcher> d) { known[name] = {std::move(d), "built-in"}; });
+    register_builtin_dispatchers([&](const std::string& name, std::shared_ptr<const TtnnDispatcher> d) {
+      known[name] = {std::move(d), "built-in"};
+    });
   }
 
   Known find(const std::string& name) {
@@ -52,7 +58,8 @@ struct Registry {
     std::string list;
     for (const auto& [each, entry] : known) names.push_back(each), list += (list.empty() ? "" : ", ") + each;
     const std::string close = ttc::nearest(lower(name), names.data(), names.size());
-    throw ValueError("Unknown dispatcher '" + name + "'; there are " + list, close.empty() ? "" : "did you mean '" + close + "'?");
+    throw ValueError("Unknown dispatcher '" + name + "'; there are " + list,
+                     close.empty() ? "" : "did you mean '" + close + "'?");
   }
 };
 
@@ -88,7 +95,8 @@ std::string resolve(const std::string& name) { return is_path(name) ? ensure_plu
 // A dispatcher of two functions.
 class FromFunctions final : public TtnnDispatcher {
  public:
-  FromFunctions(std::function<bool(const OperatorCall&)> can, std::function<RtValue(const OperatorCall&)> run) : can_(std::move(can)), run_(std::move(run)) {}
+  FromFunctions(std::function<bool(const OperatorCall&)> can, std::function<RtValue(const OperatorCall&)> run)
+      : can_(std::move(can)), run_(std::move(run)) {}
   std::string summary() const override { return "Registered by the program"; }
   ttc::Refusal can_dispatch(const OperatorCall& call) const override {
     if (can_(call)) return std::nullopt;
@@ -111,9 +119,12 @@ void add(const std::string& name, std::shared_ptr<const TtnnDispatcher> dispatch
 
 }  // namespace
 
-void register_dispatcher(const std::string& name, std::shared_ptr<const TtnnDispatcher> dispatcher) { add(name, std::move(dispatcher), "registered"); }
+void register_dispatcher(const std::string& name, std::shared_ptr<const TtnnDispatcher> dispatcher) {
+  add(name, std::move(dispatcher), "registered");
+}
 
-void register_dispatcher(const std::string& name, std::function<bool(const OperatorCall&)> can_dispatch, std::function<RtValue(const OperatorCall&)> dispatch) {
+void register_dispatcher(const std::string& name, std::function<bool(const OperatorCall&)> can_dispatch,
+                         std::function<RtValue(const OperatorCall&)> dispatch) {
   if (!can_dispatch) throw ValueError("dispatcher '" + name + "' lacks can_dispatch_to_ttnn");
   if (!dispatch) throw ValueError("dispatcher '" + name + "' lacks dispatch_to_ttnn");
   add(name, std::make_shared<FromFunctions>(std::move(can_dispatch), std::move(dispatch)), "registered");
@@ -145,9 +156,13 @@ std::string active_dispatcher_name() {
   return registry().chosen;
 }
 
-std::shared_ptr<const TtnnDispatcher> get_active_dispatcher() { return registry().find(active_dispatcher_name()).dispatcher; }
+std::shared_ptr<const TtnnDispatcher> get_active_dispatcher() {
+  return registry().find(active_dispatcher_name()).dispatcher;
+}
 
-std::shared_ptr<const TtnnDispatcher> find_dispatcher(const std::string& name) { return registry().find(resolve(name)).dispatcher; }
+std::shared_ptr<const TtnnDispatcher> find_dispatcher(const std::string& name) {
+  return registry().find(resolve(name)).dispatcher;
+}
 
 std::string resolve_dispatcher(const std::string& name) {
   std::string resolved = resolve(name);
@@ -166,7 +181,8 @@ std::vector<DispatcherInfo> dispatcher_infos() {
   const std::string active = active_dispatcher_name();
   const std::lock_guard lock(registry().mutex);
   std::vector<DispatcherInfo> out;
-  for (const auto& [name, entry] : registry().known) out.push_back({name, entry.dispatcher->summary(), entry.origin, name == active});
+  for (const auto& [name, entry] : registry().known)
+    out.push_back({name, entry.dispatcher->summary(), entry.origin, name == active});
   return out;
 }
 
@@ -189,8 +205,10 @@ void log_dispatch(const std::string& line) {
     const std::lock_guard lock(registry().mutex);
     log = registry().log;
   }
-  if (log) log(line);
-  else std::fprintf(stderr, "%s\n", line.c_str());
+  if (log)
+    log(line);
+  else
+    std::fprintf(stderr, "%s\n", line.c_str());
 }
 
 }  // namespace ttrt::dispatch

@@ -7,8 +7,8 @@
 //   cpu          none
 //   tensor_ops   elementwise arithmetic, matrix products and movement of tensors only, where default takes them
 //
-// Names are the same in upper and lower case. TT_SYMBIOTE_DISPATCHER, read at each look-up, wins over set_dispatcher; it may
-// name a plug-in library by its path. All functions may be called from several threads.
+// Names are the same in upper and lower case. TT_SYMBIOTE_DISPATCHER, read at each look-up, wins over set_dispatcher;
+// it may name a plug-in library by its path. All functions may be called from several threads.
 #pragma once
 
 #include <functional>
@@ -24,37 +24,41 @@ namespace ttrt::dispatch {
 class TtnnDispatcher {
  public:
   virtual ~TtnnDispatcher() = default;
-  virtual std::string summary() const = 0;              // one sentence
+  virtual std::string summary() const = 0;  // one sentence
   // nullopt: dispatch would run it on the device. Nothing runs.
   virtual ttc::Refusal can_dispatch(const OperatorCall& call) const = 0;
   // Throws DispatchError where it cannot.
   virtual RtValue dispatch(const OperatorCall& call) const = 0;
-  // In a compiled program: the rules by which the kernel of each device op is selected (device_kernels.h gives the names).
-  // Dispatchers of two functions are asked can_dispatch by the op's name alone, "tt.softmax" without arguments; an op they
-  // refuse is served by the host.
+  // In a compiled program: the rules by which the kernel of each device op is selected (device_kernels.h gives the
+  // names). Dispatchers of two functions are asked can_dispatch by the op's name alone, "tt.softmax" without arguments;
+  // an op they refuse is served by the host.
   virtual std::vector<PolicyRule> policy() const;
 };
 
 struct DispatcherInfo {
   std::string name;
   std::string summary;
-  std::string origin;       // "built-in", "registered", or the plug-in's path
+  std::string origin;  // "built-in", "registered", or the plug-in's path
   bool active = false;
 };
 
 // ---- the two functions, of the active dispatcher --------------------------------------------------------------------
 
-bool can_dispatch_to_ttnn(std::string_view func_name, std::span<const RtValue> args, std::span<const Keyword> kwargs = {});
-RtValue dispatch_to_ttnn(std::string_view func_name, std::span<const RtValue> args, std::span<const Keyword> kwargs = {});
+bool can_dispatch_to_ttnn(std::string_view func_name, std::span<const RtValue> args,
+                          std::span<const Keyword> kwargs = {});
+RtValue dispatch_to_ttnn(std::string_view func_name, std::span<const RtValue> args,
+                         std::span<const Keyword> kwargs = {});
 
-// ---- the registry -----------------------------------------------------------------------------------------------------
+// ---- the registry
+// -----------------------------------------------------------------------------------------------------
 
 // Replaces one of the same name. Throws ValueError for an empty name, a null dispatcher, or a missing function.
 void register_dispatcher(const std::string& name, std::shared_ptr<const TtnnDispatcher> dispatcher);
 // From the two functions.
-void register_dispatcher(const std::string& name, std::function<bool(const OperatorCall&)> can_dispatch, std::function<RtValue(const OperatorCall&)> dispatch);
-// From a shared library (dispatcher_plugin.h), under `name` or else the file's name without "lib" and ".so"; returns the
-// name. Throws ttc::Error (bad file) that says what is wrong with it.
+void register_dispatcher(const std::string& name, std::function<bool(const OperatorCall&)> can_dispatch,
+                         std::function<RtValue(const OperatorCall&)> dispatch);
+// From a shared library (dispatcher_plugin.h), under `name` or else the file's name without "lib" and ".so"; returns
+// the name. Throws ttc::Error (bad file) that says what is wrong with it.
 std::string load_dispatcher_plugin(const std::string& path, const std::string& name = {});
 // By name, or a plug-in by its path. Throws ValueError "Unknown dispatcher 'x'" with what there is. False where the
 // environment variable holds another one, which stays active.
@@ -65,7 +69,7 @@ std::vector<DispatcherInfo> dispatcher_infos();
 // The one whose functions are called now, and its name. Throws ValueError where the environment names an unknown one.
 std::shared_ptr<const TtnnDispatcher> get_active_dispatcher();
 std::string active_dispatcher_name();
-std::shared_ptr<const TtnnDispatcher> find_dispatcher(const std::string& name);   // throws as set_dispatcher does
+std::shared_ptr<const TtnnDispatcher> find_dispatcher(const std::string& name);  // throws as set_dispatcher does
 // The name under which that one is registered: in lower case, of a plug-in for its path.
 std::string resolve_dispatcher(const std::string& name);
 

@@ -24,7 +24,8 @@ Refusal refusal_of(const Bound& bound) {
 
 RtValue run(const OperatorCall& call, const Bound& bound) {
   if (const auto* reason = std::get_if<Reason>(&bound))
-    throw DispatchError("'" + std::string(call.name) + "' cannot run on the device: " + reason->text(), call.name, {}, Phase::SELECTION);
+    throw DispatchError("'" + std::string(call.name) + "' cannot run on the device: " + reason->text(), call.name, {},
+                        Phase::SELECTION);
   return std::get<std::shared_ptr<const BoundOperator>>(bound)->run(call, eager_device());
 }
 
@@ -36,14 +37,18 @@ class Default : public TtnnDispatcher {
   std::vector<PolicyRule> policy() const override { return {}; }
 };
 
-// Keeps what binding found out, refusals too: an operator met again with the same dtypes, shapes and literals is only run.
+// Keeps what binding found out, refusals too: an operator met again with the same dtypes, shapes and literals is only
+// run.
 class Optimized final : public TtnnDispatcher {
  public:
-  std::string summary() const override { return "default with bound calls kept, fused and sharded kernel variants preferred"; }
+  std::string summary() const override {
+    return "default with bound calls kept, fused and sharded kernel variants preferred";
+  }
   Refusal can_dispatch(const OperatorCall& call) const override { return refusal_of(bound(call)); }
   RtValue dispatch(const OperatorCall& call) const override { return run(call, bound(call)); }
   std::vector<PolicyRule> policy() const override {
-    return {{.kind = PolicyRule::Kind::add, .kernel = "*.dram_sharded", .value = 100}, {.kind = PolicyRule::Kind::add, .kernel = "*.fused", .value = 100}};
+    return {{.kind = PolicyRule::Kind::add, .kernel = "*.dram_sharded", .value = 100},
+            {.kind = PolicyRule::Kind::add, .kernel = "*.fused", .value = 100}};
   }
 
  private:
@@ -61,7 +66,7 @@ class Optimized final : public TtnnDispatcher {
     Bound made = BoundOperator::bind(call);
     const std::lock_guard lock(mutex_);
     const auto [place, fresh] = entries_.try_emplace(key);
-    if (!fresh) return made;   // another thread was faster
+    if (!fresh) return made;  // another thread was faster
     place->second = {made, order_.insert(order_.end(), key)};
     if (entries_.size() > max_entries) {
       entries_.erase(order_.front());
@@ -75,7 +80,7 @@ class Optimized final : public TtnnDispatcher {
     std::list<std::string>::iterator place;
   };
   mutable std::mutex mutex_;
-  mutable std::list<std::string> order_;   // least recently used first
+  mutable std::list<std::string> order_;  // least recently used first
   mutable std::unordered_map<std::string, Entry> entries_;
 };
 
@@ -108,8 +113,10 @@ class Debug final : public Default {
   static std::string call_text(const OperatorCall& call) {
     std::string text = std::string(call.name) + "(";
     for (const RtValue& arg : call.args) {
-      if (const auto* host = arg.get_if<HostTensor>()) text += tensor_text(ttc::torch_name(host->dtype), host->sizes);
-      else if (const auto* device = arg.get_if<DeviceTensor>()) text += tensor_text(to_string(device->spec.dtype), device->spec.logical);
+      if (const auto* host = arg.get_if<HostTensor>())
+        text += tensor_text(ttc::torch_name(host->dtype), host->sizes);
+      else if (const auto* device = arg.get_if<DeviceTensor>())
+        text += tensor_text(to_string(device->spec.dtype), device->spec.logical);
     }
     return text + " )";
   }
@@ -120,7 +127,8 @@ class Cpu final : public TtnnDispatcher {
   std::string summary() const override { return "Nothing goes to the device"; }
   Refusal can_dispatch(const OperatorCall& /*call*/) const override { return refusal(); }
   RtValue dispatch(const OperatorCall& call) const override {
-    throw DispatchError("the cpu dispatcher runs nothing on the device", call.name, {}, Phase::SELECTION, ttc::Exit::usage, {}, "choose another one: --dispatcher default");
+    throw DispatchError("the cpu dispatcher runs nothing on the device", call.name, {}, Phase::SELECTION,
+                        ttc::Exit::usage, {}, "choose another one: --dispatcher default");
   }
   std::vector<PolicyRule> policy() const override { return {{.kind = PolicyRule::Kind::allow, .kernel = "*.host"}}; }
 
@@ -130,13 +138,17 @@ class Cpu final : public TtnnDispatcher {
 
 class TensorOps final : public Default {
  public:
-  std::string summary() const override { return "Arithmetic, matrix products and movement of tensors, where default takes them"; }
+  std::string summary() const override {
+    return "Arithmetic, matrix products and movement of tensors, where default takes them";
+  }
   Refusal can_dispatch(const OperatorCall& call) const override {
     if (const Refusal refusal = listed(call)) return refusal;
     return Default::can_dispatch(call);
   }
   RtValue dispatch(const OperatorCall& call) const override {
-    if (const Refusal refusal = listed(call)) throw DispatchError("'" + std::string(call.name) + "' is none of the tensor_ops dispatcher's operators", call.name, {}, Phase::SELECTION);
+    if (const Refusal refusal = listed(call))
+      throw DispatchError("'" + std::string(call.name) + "' is none of the tensor_ops dispatcher's operators",
+                          call.name, {}, Phase::SELECTION);
     return Default::dispatch(call);
   }
   // Composite ops stay in LibTorch.
@@ -151,19 +163,23 @@ class TensorOps final : public Default {
 
  private:
   static constexpr std::array<std::string_view, 23> operators{
-      "aten.view.default", "aten.reshape.default", "aten.transpose.int", "aten.mul.Tensor", "aten.mul.Scalar", "aten.sub.Tensor",
-      "aten.sub.Scalar", "aten.add.Tensor", "aten.add.Scalar", "aten.div.Tensor", "aten.slice.Tensor", "aten.neg.default", "aten.cat.default",
-      "aten.unsqueeze.default", "aten.squeeze.dim", "aten.expand.default", "aten.bmm.default", "aten.mm.default", "aten.matmul.default",
-      "aten.addmm.default", "aten.pow.Tensor_Scalar", "aten.stack.default", "aten.permute.default"};
+      "aten.view.default",      "aten.reshape.default",   "aten.transpose.int",  "aten.mul.Tensor",
+      "aten.mul.Scalar",        "aten.sub.Tensor",        "aten.sub.Scalar",     "aten.add.Tensor",
+      "aten.add.Scalar",        "aten.div.Tensor",        "aten.slice.Tensor",   "aten.neg.default",
+      "aten.cat.default",       "aten.unsqueeze.default", "aten.squeeze.dim",    "aten.expand.default",
+      "aten.bmm.default",       "aten.mm.default",        "aten.matmul.default", "aten.addmm.default",
+      "aten.pow.Tensor_Scalar", "aten.stack.default",     "aten.permute.default"};
   static Refusal listed(const OperatorCall& call) {
     if (std::find(operators.begin(), operators.end(), ir_name_of(call.name)) != operators.end()) return std::nullopt;
-    return Reason{ReasonCode::UserExcluded, std::string(call.name) + " is none of the tensor_ops dispatcher's operators"};
+    return Reason{ReasonCode::UserExcluded,
+                  std::string(call.name) + " is none of the tensor_ops dispatcher's operators"};
   }
 };
 
 }  // namespace
 
-void register_builtin_dispatchers(const std::function<void(const std::string&, std::shared_ptr<const TtnnDispatcher>)>& add) {
+void register_builtin_dispatchers(
+    const std::function<void(const std::string&, std::shared_ptr<const TtnnDispatcher>)>& add) {
   add("default", std::make_shared<Default>());
   add("optimized", std::make_shared<Optimized>());
   add("debug", std::make_shared<Debug>());

@@ -28,13 +28,20 @@ class Translated {
     ttrt_value out{};
     out.kind = value.is_none() ? TTRT_NONE : TTRT_OTHER;
     out.name = name;
-    if (const auto* v = value.get_if<std::int64_t>()) out.kind = TTRT_INT, out.integer = *v;
-    else if (const auto* d = value.get_if<double>()) out.kind = TTRT_DOUBLE, out.number = *d;
-    else if (const auto* b = value.get_if<bool>()) out.kind = TTRT_BOOL, out.integer = *b;
-    else if (const auto* s = value.get_if<std::string>()) out.kind = TTRT_STRING, out.text = s->c_str();
-    else if (const auto* t = value.get_if<DType>()) out.kind = TTRT_DTYPE, out.dtype = ttc::c10_code(*t);
-    else if (const auto* host = value.get_if<HostTensor>()) tensor(out, ttc::c10_code(host->dtype), host->sizes, host->strides.data(), host->data);
-    else if (const auto* device = value.get_if<DeviceTensor>()) tensor(out, ttc::c10_code(torch_dtype(device->spec.dtype)), device->spec.logical, nullptr, nullptr);
+    if (const auto* v = value.get_if<std::int64_t>())
+      out.kind = TTRT_INT, out.integer = *v;
+    else if (const auto* d = value.get_if<double>())
+      out.kind = TTRT_DOUBLE, out.number = *d;
+    else if (const auto* b = value.get_if<bool>())
+      out.kind = TTRT_BOOL, out.integer = *b;
+    else if (const auto* s = value.get_if<std::string>())
+      out.kind = TTRT_STRING, out.text = s->c_str();
+    else if (const auto* t = value.get_if<DType>())
+      out.kind = TTRT_DTYPE, out.dtype = ttc::c10_code(*t);
+    else if (const auto* host = value.get_if<HostTensor>())
+      tensor(out, ttc::c10_code(host->dtype), host->sizes, host->strides.data(), host->data);
+    else if (const auto* device = value.get_if<DeviceTensor>())
+      tensor(out, ttc::c10_code(torch_dtype(device->spec.dtype)), device->spec.logical, nullptr, nullptr);
     else if (const auto* list = value.get_if<RtValue::List>()) {
       std::vector<ttrt_value>& items = lists_.emplace_back();
       for (const RtValue& item : *list) items.push_back(to_c(item, nullptr));
@@ -59,13 +66,19 @@ constexpr std::int32_t max_rank = 64;
 // A copy; nullopt for what cannot be held.
 std::optional<RtValue> from_c(const ttrt_value& value, int depth = 0) {
   switch (value.kind) {
-    case TTRT_NONE: return RtValue();
-    case TTRT_INT: return RtValue(value.integer);
-    case TTRT_DOUBLE: return RtValue(value.number);
-    case TTRT_BOOL: return RtValue(value.integer != 0);
-    case TTRT_STRING: return value.text ? std::optional<RtValue>(std::string(value.text)) : std::nullopt;
+    case TTRT_NONE:
+      return RtValue();
+    case TTRT_INT:
+      return RtValue(value.integer);
+    case TTRT_DOUBLE:
+      return RtValue(value.number);
+    case TTRT_BOOL:
+      return RtValue(value.integer != 0);
+    case TTRT_STRING:
+      return value.text ? std::optional<RtValue>(std::string(value.text)) : std::nullopt;
     case TTRT_LIST: {
-      if (depth == max_depth || value.count < 0 || value.count > max_items || (value.count > 0 && !value.items)) return std::nullopt;
+      if (depth == max_depth || value.count < 0 || value.count > max_items || (value.count > 0 && !value.items))
+        return std::nullopt;
       RtValue::List out;
       for (std::int64_t i = 0; i < value.count; ++i) {
         auto item = from_c(value.items[i], depth + 1);
@@ -76,14 +89,20 @@ std::optional<RtValue> from_c(const ttrt_value& value, int depth = 0) {
     }
     case TTRT_TENSOR: {
       const auto dtype = ttc::dtype_from_c10(value.dtype);
-      if (!dtype || !value.data || value.rank < 0 || value.rank > max_rank || (value.rank > 0 && !value.sizes)) return std::nullopt;
-      HostTensor view{.dtype = *dtype, .sizes = Shape(value.sizes, value.sizes + value.rank), .strides = {}, .owner = nullptr, .data = static_cast<std::byte*>(value.data)};
+      if (!dtype || !value.data || value.rank < 0 || value.rank > max_rank || (value.rank > 0 && !value.sizes))
+        return std::nullopt;
+      HostTensor view{.dtype = *dtype,
+                      .sizes = Shape(value.sizes, value.sizes + value.rank),
+                      .strides = {},
+                      .owner = nullptr,
+                      .data = static_cast<std::byte*>(value.data)};
       view.strides = value.strides ? Shape(value.strides, value.strides + value.rank) : contiguous_strides(view.sizes);
       HostTensor copy = empty_host(*dtype, view.sizes);
       copy_into(view, copy);
       return RtValue(std::move(copy));
     }
-    default: return std::nullopt;
+    default:
+      return std::nullopt;
   }
 }
 
@@ -105,7 +124,9 @@ struct Exchange {
     self.error = "the plug-in set a result of a kind the host cannot hold";
     return 1;
   }
-  static void set_error(void* host, const char* message) { static_cast<Exchange*>(host)->error = message ? message : ""; }
+  static void set_error(void* host, const char* message) {
+    static_cast<Exchange*>(host)->error = message ? message : "";
+  }
   static int can_delegate(void* host, const char* dispatcher) {
     try {
       return dispatcher && !find_dispatcher(dispatcher)->can_dispatch(static_cast<Exchange*>(host)->call) ? 1 : 0;
@@ -134,21 +155,31 @@ class PluginDispatcher final : public TtnnDispatcher {
   ttc::Refusal can_dispatch(const OperatorCall& call) const override {
     Exchange exchange{call, {}, {}};
     if (ask(can_, exchange) == 1) return std::nullopt;
-    return ttc::Reason{ttc::ReasonCode::UserExcluded, exchange.error.empty() ? path_ + " does not take " + std::string(call.name) : exchange.error};
+    return ttc::Reason{ttc::ReasonCode::UserExcluded,
+                       exchange.error.empty() ? path_ + " does not take " + std::string(call.name) : exchange.error};
   }
   RtValue dispatch(const OperatorCall& call) const override {
     Exchange exchange{call, {}, {}};
     const int code = ask(run_, exchange);
     if (code == 0 && exchange.result) return std::move(*exchange.result);
-    const std::string why = !exchange.error.empty() ? exchange.error : code == 0 ? "it set no result" : "it returned " + std::to_string(code) + " and set no error";
+    const std::string why = !exchange.error.empty() ? exchange.error
+                            : code == 0             ? "it set no result"
+                                                    : "it returned " + std::to_string(code) + " and set no error";
     throw DispatchError("plug-in " + path_ + " failed: " + why, call.name, {}, Phase::EXECUTION);
   }
 
  private:
   static int ask(Function function, Exchange& exchange) {
     const Translated translated(exchange.call);
-    const ttrt_dispatch_call call{TTRT_DISPATCH_ABI, translated.name(), translated.args().data(), static_cast<std::int64_t>(translated.args().size()), &exchange,
-                                  Exchange::set_result, Exchange::set_error, Exchange::can_delegate, Exchange::delegate};
+    const ttrt_dispatch_call call{TTRT_DISPATCH_ABI,
+                                  translated.name(),
+                                  translated.args().data(),
+                                  static_cast<std::int64_t>(translated.args().size()),
+                                  &exchange,
+                                  Exchange::set_result,
+                                  Exchange::set_error,
+                                  Exchange::can_delegate,
+                                  Exchange::delegate};
     return function(&call);
   }
 
@@ -160,19 +191,22 @@ class PluginDispatcher final : public TtnnDispatcher {
 
 std::shared_ptr<const TtnnDispatcher> open_dispatcher_plugin(const std::string& path) {
   std::error_code code;
-  if (!std::filesystem::is_regular_file(path, code)) throw ttc::bad_file(path, "the dispatcher plug-in is not there, or is no file");
+  if (!std::filesystem::is_regular_file(path, code))
+    throw ttc::bad_file(path, "the dispatcher plug-in is not there, or is no file");
   // A name without a slash would be searched for in the system's folders.
   const std::string place = path.find('/') == std::string::npos ? "./" + path : path;
-  void* const library = dlopen(place.c_str(), RTLD_NOW | RTLD_LOCAL);   // never closed: it may have started threads
+  void* const library = dlopen(place.c_str(), RTLD_NOW | RTLD_LOCAL);  // never closed: it may have started threads
   if (!library) {
     const char* const why = dlerror();
-    throw ttc::bad_file(path, std::string("the dispatcher plug-in cannot be loaded: ") + (why ? why : "unknown reason"));
+    throw ttc::bad_file(path,
+                        std::string("the dispatcher plug-in cannot be loaded: ") + (why ? why : "unknown reason"));
   }
   const auto function = [&](const char* name) {
     void* const symbol = dlsym(library, name);
     if (!symbol)
-      throw ttc::bad_file(path, std::string("the dispatcher plug-in has no function '") + name + "'",
-                          "it must export can_dispatch_to_ttnn and dispatch_to_ttnn with C linkage, see dispatch/dispatcher_plugin.h");
+      throw ttc::bad_file(
+          path, std::string("the dispatcher plug-in has no function '") + name + "'",
+          "it must export can_dispatch_to_ttnn and dispatch_to_ttnn with C linkage, see dispatch/dispatcher_plugin.h");
     Function out = nullptr;
     std::memcpy(&out, &symbol, sizeof out);
     return out;

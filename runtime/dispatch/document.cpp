@@ -41,7 +41,8 @@ std::optional<std::int64_t> integer_of(std::string_view text) {
   }
   std::int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, base);
-  if (text.empty() || text.front() == '-' || error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  if (text.empty() || text.front() == '-' || error != std::errc() || end != text.data() + text.size())
+    return std::nullopt;
   return negative ? -value : value;
 }
 
@@ -87,8 +88,10 @@ class YamlReader {
 
   DocNode read(const YAML::Node& yaml, int depth) {
     const int line = yaml.Mark().line + 1;
-    if (++nodes_ > max_document_nodes) fail(line, "the document has more than " + std::to_string(max_document_nodes) + " values");
-    if (depth > max_document_depth) fail(line, "the document is nested deeper than " + std::to_string(max_document_depth) + " levels");
+    if (++nodes_ > max_document_nodes)
+      fail(line, "the document has more than " + std::to_string(max_document_nodes) + " values");
+    if (depth > max_document_depth)
+      fail(line, "the document is nested deeper than " + std::to_string(max_document_depth) + " levels");
     switch (yaml.Type()) {
       case YAML::NodeType::Scalar:
         // "!" marks quotes, "?" a plain scalar; other tags name types of YAML's schema.
@@ -215,7 +218,9 @@ class JsonReader : public nlohmann::json_sax<ttc::Json> {
   }
 
  private:
-  DocNode scalar(Kind kind, std::string text) const { return {.kind = kind, .line = lines_.line, .text = std::move(text)}; }
+  DocNode scalar(Kind kind, std::string text) const {
+    return {.kind = kind, .line = lines_.line, .text = std::move(text)};
+  }
   DocNode integer(std::int64_t value) const {
     DocNode node = scalar(Kind::integer, std::to_string(value));
     node.integer = value;
@@ -224,7 +229,8 @@ class JsonReader : public nlohmann::json_sax<ttc::Json> {
   }
   // Places keep: only the innermost open node grows, and its children are complete or on the stack's top.
   bool add(DocNode node) {
-    if (++nodes_ > max_document_nodes) fail("the document has more than " + std::to_string(max_document_nodes) + " values");
+    if (++nodes_ > max_document_nodes)
+      fail("the document has more than " + std::to_string(max_document_nodes) + " values");
     if (open_.empty()) {
       root_ = std::move(node);
     } else if (open_.back()->is(Kind::list)) {
@@ -242,7 +248,8 @@ class JsonReader : public nlohmann::json_sax<ttc::Json> {
     if (open_.empty())
       open_.push_back(&root_);
     else
-      open_.push_back(open_.back()->is(Kind::list) ? &open_.back()->items.back() : &open_.back()->members.back().second);
+      open_.push_back(open_.back()->is(Kind::list) ? &open_.back()->items.back()
+                                                   : &open_.back()->members.back().second);
     return true;
   }
   bool close() {
@@ -264,17 +271,23 @@ DocNode parse_json_document(std::string_view text, const std::string& file) {
   if (text.find_first_not_of(" \t\r\n") == std::string_view::npos) return {};
   LineCounter lines;
   JsonReader reader(lines, file);
-  ttc::Json::sax_parse(CountingIterator(text.data(), &lines), CountingIterator(text.data() + text.size(), &lines), &reader);
+  ttc::Json::sax_parse(CountingIterator(text.data(), &lines), CountingIterator(text.data() + text.size(), &lines),
+                       &reader);
   return reader.take();
 }
 
 ttc::Json to_json(const DocNode& node) {
   switch (node.kind) {
-    case Kind::null: return nullptr;
-    case Kind::boolean: return node.boolean;
-    case Kind::integer: return node.integer;
-    case Kind::number: return node.number;
-    case Kind::string: return node.text;
+    case Kind::null:
+      return nullptr;
+    case Kind::boolean:
+      return node.boolean;
+    case Kind::integer:
+      return node.integer;
+    case Kind::number:
+      return node.number;
+    case Kind::string:
+      return node.text;
     case Kind::list: {
       ttc::Json out = ttc::Json::array();
       for (const DocNode& item : node.items) out.push_back(to_json(item));
@@ -298,24 +311,35 @@ const DocNode* DocNode::find(std::string_view key) const {
   return it == members.end() ? nullptr : &it->second;
 }
 
-std::string DocNode::canonical() const { return to_json(*this).dump(-1, ' ', false, ttc::Json::error_handler_t::replace); }
+std::string DocNode::canonical() const {
+  return to_json(*this).dump(-1, ' ', false, ttc::Json::error_handler_t::replace);
+}
 
 std::string DocNode::shown() const {
   constexpr std::size_t limit = 60;
-  std::string out = is(Kind::list) || is(Kind::map) || is(Kind::null) ? canonical() : is(Kind::string) ? "'" + text + "'" : text;
+  std::string out = is(Kind::list) || is(Kind::map) || is(Kind::null) ? canonical()
+                    : is(Kind::string)                                ? "'" + text + "'"
+                                                                      : text;
   if (out.size() > limit) out = out.substr(0, limit) + "...";
   return out;
 }
 
 std::string_view to_string(DocNode::Kind kind) {
   switch (kind) {
-    case Kind::null: return "null";
-    case Kind::boolean: return "a boolean";
-    case Kind::integer: return "an integer";
-    case Kind::number: return "a number";
-    case Kind::string: return "a string";
-    case Kind::list: return "a list";
-    case Kind::map: return "a map";
+    case Kind::null:
+      return "null";
+    case Kind::boolean:
+      return "a boolean";
+    case Kind::integer:
+      return "an integer";
+    case Kind::number:
+      return "a number";
+    case Kind::string:
+      return "a string";
+    case Kind::list:
+      return "a list";
+    case Kind::map:
+      return "a map";
   }
   return "";
 }

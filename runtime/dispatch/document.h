@@ -1,7 +1,8 @@
 // Configuration documents, YAML or JSON, as one small tree that knows its lines: what validators read and errors quote.
 //
-// Reading is bounded: files up to max_document_bytes, max_document_nodes nodes after aliases are expanded, nesting up to
-// max_document_depth. Scalars are resolved as YAML 1.1 does (yes/no/on/off are booleans); a quoted scalar is a string.
+// Reading is bounded: files up to max_document_bytes, max_document_nodes nodes after aliases are expanded, nesting up
+// to max_document_depth. Scalars are resolved as YAML 1.1 does (yes/no/on/off are booleans); a quoted scalar is a
+// string.
 #pragma once
 
 #include <cstddef>
@@ -21,10 +22,10 @@ struct DocNode {
   enum class Kind : std::uint8_t { null, boolean, integer, number, string, list, map };
 
   Kind kind = Kind::null;
-  int line = 0;        // 1-based; 0 where the document was made in memory
+  int line = 0;  // 1-based; 0 where the document was made in memory
   bool boolean = false;
   std::int64_t integer = 0;
-  double number = 0;   // of integers too
+  double number = 0;      // of integers too
   std::string text = {};  // a scalar as written, without quotes
   std::vector<DocNode> items = {};
   std::vector<std::pair<std::string, DocNode>> members = {};  // in file order; no key twice

@@ -12,12 +12,12 @@ namespace {
 constexpr std::string_view section = "dispatch_rules:";
 
 struct Item {
-  std::string_view text;   // whole lines
-  int line;                // of the first
+  std::string_view text;  // whole lines
+  int line;               // of the first
 };
 
 struct Split {
-  std::string head;        // the document with the items' lines left empty
+  std::string head;  // the document with the items' lines left empty
   std::vector<Item> items;
 };
 
@@ -34,7 +34,9 @@ bool is_blank(std::string_view line) {
   return first == std::string_view::npos || line[first] == '#';
 }
 
-bool starts_item(std::string_view line, std::size_t indent) { return indent_of(line) == indent && line.substr(indent).starts_with("- "); }
+bool starts_item(std::string_view line, std::size_t indent) {
+  return indent_of(line) == indent && line.substr(indent).starts_with("- ");
+}
 
 // Where the list's first line starts, or npos.
 std::size_t find_list(std::string_view text) {
@@ -47,8 +49,8 @@ std::size_t find_list(std::string_view text) {
 
 std::optional<Split> split(std::string_view text) {
   // Anchors reach across items, other documents and directives across everything.
-  if (text.find_first_of("&\r\t") != std::string_view::npos || text.starts_with('%') || text.starts_with("---") || text.find("\n---") != std::string_view::npos ||
-      text.find("\n...") != std::string_view::npos)
+  if (text.find_first_of("&\r\t") != std::string_view::npos || text.starts_with('%') || text.starts_with("---") ||
+      text.find("\n---") != std::string_view::npos || text.find("\n...") != std::string_view::npos)
     return std::nullopt;
   const std::size_t list = find_list(text);
   if (list == std::string_view::npos) return std::nullopt;
@@ -71,7 +73,10 @@ std::optional<Split> split(std::string_view text) {
   }
   if (out.items.empty()) return std::nullopt;
   out.items.back().text = text.substr(begun, at - begun);
-  out.head = std::string(text.substr(0, list)) + std::string(static_cast<std::size_t>(std::count(text.begin() + static_cast<std::ptrdiff_t>(list), text.begin() + static_cast<std::ptrdiff_t>(at), '\n')), '\n') +
+  out.head = std::string(text.substr(0, list)) +
+             std::string(static_cast<std::size_t>(std::count(text.begin() + static_cast<std::ptrdiff_t>(list),
+                                                             text.begin() + static_cast<std::ptrdiff_t>(at), '\n')),
+                         '\n') +
              std::string(text.substr(at));
   return out;
 }
@@ -90,8 +95,11 @@ DocNode DocumentReader::parse(std::string_view text, DocumentFormat format, cons
   const std::lock_guard lock(mutex_);
   try {
     DocNode root = parse_document(parts->head, format, file);
-    const auto rules = std::find_if(root.members.begin(), root.members.end(), [](const auto& member) { return member.first == section.substr(0, section.size() - 1); });
-    if (rules == root.members.end() || !rules->second.is(DocNode::Kind::null)) return parse_document(text, format, file);
+    const auto rules = std::find_if(root.members.begin(), root.members.end(), [](const auto& member) {
+      return member.first == section.substr(0, section.size() - 1);
+    });
+    if (rules == root.members.end() || !rules->second.is(DocNode::Kind::null))
+      return parse_document(text, format, file);
     DocNode& list = rules->second;
     list.kind = DocNode::Kind::list;
     std::unordered_map<std::string, DocNode> items;

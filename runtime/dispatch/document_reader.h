@@ -1,8 +1,8 @@
 // Reads documents that are read again and again: what was parsed before is not parsed again.
 //
-// A YAML configuration is mostly its list of rules. The items of a block list under `dispatch_rules:` are parsed one by one
-// and remembered by their text, so a reload costs what changed. Whatever does not split plainly (flow style, anchors,
-// several documents) or does not parse alone is parsed whole: results and errors are those of parse_document.
+// A YAML configuration is mostly its list of rules. The items of a block list under `dispatch_rules:` are parsed one by
+// one and remembered by their text, so a reload costs what changed. Whatever does not split plainly (flow style,
+// anchors, several documents) or does not parse alone is parsed whole: results and errors are those of parse_document.
 #pragma once
 
 #include <mutex>
@@ -20,7 +20,7 @@ class DocumentReader {
 
  private:
   std::mutex mutex_;
-  std::unordered_map<std::string, DocNode> items_;   // of the last document, by text; lines from 1
+  std::unordered_map<std::string, DocNode> items_;  // of the last document, by text; lines from 1
 };
 
 }  // namespace ttrt::dispatch

@@ -1,7 +1,7 @@
 // DYNAMIC: chosen per call from the context, remembered, guarded by circuits, with fallbacks.
 //
-// A repeated context costs a hash, one look into the cache, one load for the circuit, and the kernel. No lock is taken on
-// that path; registering or removing a kernel, a new policy and a new configuration take effect at once.
+// A repeated context costs a hash, one look into the cache, one load for the circuit, and the kernel. No lock is taken
+// on that path; registering or removing a kernel, a new policy and a new configuration take effect at once.
 #pragma once
 
 #include <functional>
@@ -55,7 +55,7 @@ class DynamicDispatcher final : public Dispatcher {
   // What one call works with: read once, so a call never mixes two configurations.
   struct State {
     DispatchConfig config;
-    std::shared_ptr<PlanCache> cache;      // null: off
+    std::shared_ptr<PlanCache> cache;  // null: off
     std::shared_ptr<const Policy> policy;
     std::uint64_t policy_hash = 0;
   };
@@ -64,7 +64,8 @@ class DynamicDispatcher final : public Dispatcher {
   Result dispatch_in(Symbol operation, CallArgs& args, const SelectionContext& context);
   Plan select(const State& state, Symbol operation, const SelectionContext& context, std::int64_t now_ns, bool& cached);
   void run(Call& call, const KernelSpec& kernel);
-  void fall_back(Call& call, const KernelSpec& primary, const std::string& why, std::vector<std::string> attempted, std::vector<std::string> failures);
+  void fall_back(Call& call, const KernelSpec& primary, const std::string& why, std::vector<std::string> attempted,
+                 std::vector<std::string> failures);
   void primary_failed(Call& call, const Plan& plan, const KernelExecutionError& error);
   void circuit_open(Call& call, const Plan& plan);
   void finish(Call& call);
@@ -77,7 +78,7 @@ class DynamicDispatcher final : public Dispatcher {
   SelectionEngine engine_;
   CircuitManager circuits_;
   Counters<5> counters_;
-  std::mutex mutex_;                       // of those who publish a state
+  std::mutex mutex_;  // of those who publish a state
   Published<State> state_;
 };
 

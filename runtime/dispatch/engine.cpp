@@ -25,7 +25,8 @@ std::vector<std::string> refusals(const KernelSpec& kernel, const SelectionConte
   return out;
 }
 
-const KernelSpec* locked(const KernelRegistry::Snapshot& kernels, const SelectionContext& context, const Policy& policy) {
+const KernelSpec* locked(const KernelRegistry::Snapshot& kernels, const SelectionContext& context,
+                         const Policy& policy) {
   if (!policy.has_locks()) return nullptr;
   for (const Symbol id : policy.locks(context.operation, context))
     if (const KernelSpec* kernel = kernels.find(id)) return kernel;
@@ -35,14 +36,17 @@ const KernelSpec* locked(const KernelRegistry::Snapshot& kernels, const Selectio
 }  // namespace
 
 NoKernelError::NoKernelError(Symbol operation, FilteredOut filtered_out, std::string hint)
-    : Error(ttc::Exit::usage, {}, no_kernel_text(operation, filtered_out), std::move(hint)), operation_(operation.text()), filtered_out_(std::move(filtered_out)) {}
+    : Error(ttc::Exit::usage, {}, no_kernel_text(operation, filtered_out), std::move(hint)),
+      operation_(operation.text()),
+      filtered_out_(std::move(filtered_out)) {}
 
 Selection SelectionEngine::select(const SelectionContext& context, const Policy& policy) const {
   const KernelRegistry::Reader kernels = registry_.read();
   if (const KernelSpec* kernel = locked(*kernels, context, policy)) return {kernel, true, 0};
   Selection best;
   for (const KernelSpec* kernel : kernels->candidates(context.operation)) {
-    if (policy.denies(context, kernel->id) || !policy.allows(context, kernel->id) || !kernel->accepts(context)) continue;
+    if (policy.denies(context, kernel->id) || !policy.allows(context, kernel->id) || !kernel->accepts(context))
+      continue;
     const double score = policy.score(context, *kernel);
     if (!best.kernel || score > best.score) best = {kernel, false, score};
   }
@@ -55,12 +59,14 @@ void SelectionEngine::no_kernel(const SelectionContext& context, const Policy& p
   std::vector<std::string> names;
   {
     const KernelRegistry::Reader kernels = registry_.read();
-    for (const KernelSpec* kernel : kernels->candidates(context.operation)) filtered.emplace(kernel->id.str(), refusals(*kernel, context, policy));
+    for (const KernelSpec* kernel : kernels->candidates(context.operation))
+      filtered.emplace(kernel->id.str(), refusals(*kernel, context, policy));
   }
   std::string hint;
   if (filtered.empty()) {
     for (const Symbol operation : registry_.operations()) names.push_back(operation.str());
-    if (const std::string close = ttc::nearest(context.operation.text(), names.data(), names.size()); !close.empty()) hint = "did you mean '" + close + "'?";
+    if (const std::string close = ttc::nearest(context.operation.text(), names.data(), names.size()); !close.empty())
+      hint = "did you mean '" + close + "'?";
   }
   throw NoKernelError(context.operation, std::move(filtered), std::move(hint));
 }
@@ -79,16 +85,23 @@ Json SelectionEngine::explain(const SelectionContext& context, const Policy& pol
   for (const KernelSpec* kernel : kernels->candidates(context.operation)) {
     const auto reasons = refusals(*kernel, context, policy);
     const double score = policy.score(context, *kernel);
-    candidates.push_back({{"kernel", kernel->id.text()}, {"score", score}, {"result", reasons.empty() ? "compatible" : "refused"}, {"reasons", reasons}});
-    if (reasons.empty() && (!best.kernel || score > best.score)) best = {kernel, false, score}, best_at = candidates.size() - 1;
+    candidates.push_back({{"kernel", kernel->id.text()},
+                          {"score", score},
+                          {"result", reasons.empty() ? "compatible" : "refused"},
+                          {"reasons", reasons}});
+    if (reasons.empty() && (!best.kernel || score > best.score))
+      best = {kernel, false, score}, best_at = candidates.size() - 1;
   }
   if (!lock && best.kernel) candidates[best_at]["result"] = "selected";
   const KernelSpec* const chosen = lock ? lock : best.kernel;
-  return {{"operation", context.operation.text()}, {"policy_locks", locks}, {"candidates", candidates},
+  return {{"operation", context.operation.text()},
+          {"policy_locks", locks},
+          {"candidates", candidates},
           {"selected_kernel", chosen ? Json(chosen->id.text()) : Json()}};
 }
 
-std::vector<const KernelSpec*> SelectionEngine::fallbacks(Symbol operation, const SelectionContext& context, const KernelSpec* failed) const {
+std::vector<const KernelSpec*> SelectionEngine::fallbacks(Symbol operation, const SelectionContext& context,
+                                                          const KernelSpec* failed) const {
   const KernelRegistry::Reader kernels = registry_.read();
   std::vector<const KernelSpec*> out;
   for (const KernelSpec* kernel : kernels->candidates(operation))

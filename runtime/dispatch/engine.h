@@ -17,7 +17,7 @@ namespace ttrt::dispatch {
 // No kernel can serve the call. Not a DispatchError: dispatch() turns it into one of phase SELECTION.
 class NoKernelError : public ttc::Error {
  public:
-  using FilteredOut = std::map<std::string, std::vector<std::string>>;   // kernel id -> reasons
+  using FilteredOut = std::map<std::string, std::vector<std::string>>;  // kernel id -> reasons
   NoKernelError(Symbol operation, FilteredOut filtered_out, std::string hint);
   const std::string& operation() const { return operation_; }
   const FilteredOut& filtered_out() const { return filtered_out_; }
@@ -29,7 +29,7 @@ class NoKernelError : public ttc::Error {
 
 struct Selection {
   const KernelSpec* kernel = nullptr;
-  bool locked = false;      // by the policy
+  bool locked = false;  // by the policy
   double score = 0;
 };
 
@@ -43,7 +43,8 @@ class SelectionEngine {
   // {operation, policy_locks[], candidates[{kernel, score, result, reasons[]}], selected_kernel}; nothing is run.
   Json explain(const SelectionContext& context, const Policy& policy) const;
   // Compatible kernels of the operation without `failed`, by priority, the first registered among equals.
-  std::vector<const KernelSpec*> fallbacks(Symbol operation, const SelectionContext& context, const KernelSpec* failed) const;
+  std::vector<const KernelSpec*> fallbacks(Symbol operation, const SelectionContext& context,
+                                           const KernelSpec* failed) const;
 
  private:
   [[noreturn]] void no_kernel(const SelectionContext& context, const Policy& policy) const;

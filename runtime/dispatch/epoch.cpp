@@ -1,6 +1,6 @@
-// Epoch records of the threads and the limbo list. Correctness: a reader stores its epoch, then loads the pointer; a writer
-// swaps the pointer, advances the epoch, then reads the records. All are sequentially consistent, so a record that is idle
-// or newer than the advance belongs to a reader that loads the new pointer.
+// Epoch records of the threads and the limbo list. Correctness: a reader stores its epoch, then loads the pointer; a
+// writer swaps the pointer, advances the epoch, then reads the records. All are sequentially consistent, so a record
+// that is idle or newer than the advance belongs to a reader that loads the new pointer.
 #include "dispatch/epoch.h"
 
 #include <mutex>

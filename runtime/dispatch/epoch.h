@@ -1,9 +1,9 @@
 // Published values: readers take no lock and never wait, writers swap a pointer and free the old value when the last
 // reader that may see it has left.
 //
-// A reader holds an EpochGuard (a few ns; nested guards cost less) for as long as it uses what it loaded. Writers of one
-// Published<T> must be serialised by their owner. Nothing here blocks: a value some reader still holds stays in limbo
-// until a later publish.
+// A reader holds an EpochGuard (a few ns; nested guards cost less) for as long as it uses what it loaded. Writers of
+// one Published<T> must be serialised by their owner. Nothing here blocks: a value some reader still holds stays in
+// limbo until a later publish.
 #pragma once
 
 #include <atomic>
@@ -16,9 +16,9 @@ namespace ttrt::dispatch {
 namespace detail {
 
 struct alignas(64) EpochRecord {
-  std::atomic<std::uint64_t> epoch{0};   // 0: not reading
+  std::atomic<std::uint64_t> epoch{0};  // 0: not reading
   std::atomic<bool> used{false};
-  std::uint32_t depth = 0;               // of nested guards; the owning thread's own
+  std::uint32_t depth = 0;  // of nested guards; the owning thread's own
   EpochRecord* next = nullptr;
 };
 extern std::atomic<std::uint64_t> global_epoch;
@@ -31,7 +31,8 @@ void retire(void* value, void (*destroy)(void*));
 class EpochGuard {
  public:
   EpochGuard() : record_(detail::epoch_record ? detail::epoch_record : detail::claim_epoch_record()) {
-    if (record_->depth++ == 0) record_->epoch.store(detail::global_epoch.load(std::memory_order_seq_cst), std::memory_order_seq_cst);
+    if (record_->depth++ == 0)
+      record_->epoch.store(detail::global_epoch.load(std::memory_order_seq_cst), std::memory_order_seq_cst);
   }
   ~EpochGuard() {
     if (--record_->depth == 0) record_->epoch.store(0, std::memory_order_release);

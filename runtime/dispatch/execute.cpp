@@ -37,10 +37,14 @@ std::map<std::string, BackendHealth::Entry> BackendHealth::entries() const {
   std::map<std::string, Entry> out;
   for (const auto& [source, record] : records_) {
     Entry entry = record.entry;
-    if (entry.consecutive_failures == 0) entry.state = BackendState::healthy;
-    else if (entry.consecutive_failures < threshold_) entry.state = BackendState::degraded;
-    else if (static_cast<double>(clock_.now_ns() - record.last_failure_ns) < cooldown_seconds_ * 1e9) entry.state = BackendState::cooldown;
-    else entry.state = BackendState::unhealthy;
+    if (entry.consecutive_failures == 0)
+      entry.state = BackendState::healthy;
+    else if (entry.consecutive_failures < threshold_)
+      entry.state = BackendState::degraded;
+    else if (static_cast<double>(clock_.now_ns() - record.last_failure_ns) < cooldown_seconds_ * 1e9)
+      entry.state = BackendState::cooldown;
+    else
+      entry.state = BackendState::unhealthy;
     out.emplace(source, entry);
   }
   return out;
@@ -49,7 +53,8 @@ std::map<std::string, BackendHealth::Entry> BackendHealth::entries() const {
 void execute(const KernelSpec& kernel, Symbol operation, CallArgs& args, BackendHealth* health) {
   if (!kernel.impl) {
     if (health) health->record_failure(kernel.source);
-    throw KernelExecutionError("kernel '" + kernel.id.str() + "' has no implementation", operation.text(), kernel.id.text());
+    throw KernelExecutionError("kernel '" + kernel.id.str() + "' has no implementation", operation.text(),
+                               kernel.id.text());
   }
   try {
     kernel.impl(args);
@@ -59,7 +64,8 @@ void execute(const KernelSpec& kernel, Symbol operation, CallArgs& args, Backend
   } catch (...) {
     if (health) health->record_failure(kernel.source);
     const std::exception_ptr original = std::current_exception();
-    throw KernelExecutionError("kernel '" + kernel.id.str() + "' failed: " + error_text(original), operation.text(), kernel.id.text(), original);
+    throw KernelExecutionError("kernel '" + kernel.id.str() + "' failed: " + error_text(original), operation.text(),
+                               kernel.id.text(), original);
   }
   if (health) health->record_success(kernel.source);
 }
@@ -85,16 +91,18 @@ HostTensor transposed(HostTensor tensor) {
 
 }  // namespace
 
-void execute_transformed(const KernelSpec& kernel, Symbol operation, CallArgs& args, BackendHealth* health, const Clock& clock, Timing& timing) {
+void execute_transformed(const KernelSpec& kernel, Symbol operation, CallArgs& args, BackendHealth* health,
+                         const Clock& clock, Timing& timing) {
   const std::int64_t start = clock.ticks();
   std::vector<RtValue> values;
-  values.reserve(args.inputs.size());   // the inputs point into it
+  values.reserve(args.inputs.size());  // the inputs point into it
   std::vector<Input> inputs(args.inputs.begin(), args.inputs.end());
   for (Input& input : inputs) {
     if (!is_operand(input.name)) continue;
     const auto* tensor = input.value ? input.value->get_if<HostTensor>() : nullptr;
     if (!tensor || tensor->sizes.size() != 4)
-      throw TransformError("'" + input.name.str() + "' must be a 4-D host tensor to change its order of axes", operation.text(), kernel.id.text(), "axis order");
+      throw TransformError("'" + input.name.str() + "' must be a 4-D host tensor to change its order of axes",
+                           operation.text(), kernel.id.text(), "axis order");
     HostTensor view = transposed(*tensor);
     values.emplace_back(kernel.requires_contiguous ? contiguous(view) : std::move(view));
     input.value = &values.back();
@@ -105,7 +113,8 @@ void execute_transformed(const KernelSpec& kernel, Symbol operation, CallArgs& a
   execute(kernel, operation, inner, health);
   const std::int64_t after = clock.ticks();
   if (args.output)
-    if (auto* out = args.output->get_if<HostTensor>(); out && out->sizes.size() == 4) *out = transposed(std::move(*out));
+    if (auto* out = args.output->get_if<HostTensor>(); out && out->sizes.size() == 4)
+      *out = transposed(std::move(*out));
   timing.pre_transform_ns += clock.to_ns(before - start);
   timing.execution_ns += clock.to_ns(after - before);
   timing.post_transform_ns += clock.to_ns(clock.ticks() - after);

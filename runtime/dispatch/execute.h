@@ -42,15 +42,17 @@ class BackendHealth {
   std::map<std::string, Record> records_;
 };
 
-// Runs the kernel. Throws KernelExecutionError where it has no implementation or throws; one that is thrown already passes
-// unchanged. `health` may be null.
+// Runs the kernel. Throws KernelExecutionError where it has no implementation or throws; one that is thrown already
+// passes unchanged. `health` may be null.
 void execute(const KernelSpec& kernel, Symbol operation, CallArgs& args, BackendHealth* health);
 
 // Whether the kernel takes the operands in another order of axes than the context's, and one the runtime can make
 // (BSHD <-> BHSD of an attention).
 bool needs_transform(const KernelSpec& kernel, const SelectionContext& context);
-// The call with q, k, v transposed to the kernel's order, as views, and the output transposed back. Throws TransformError
-// where an operand is no 4-D host tensor. Returns the nanoseconds before and after the kernel through `timing`.
-void execute_transformed(const KernelSpec& kernel, Symbol operation, CallArgs& args, BackendHealth* health, const Clock& clock, Timing& timing);
+// The call with q, k, v transposed to the kernel's order, as views, and the output transposed back. Throws
+// TransformError where an operand is no 4-D host tensor. Returns the nanoseconds before and after the kernel through
+// `timing`.
+void execute_transformed(const KernelSpec& kernel, Symbol operation, CallArgs& args, BackendHealth* health,
+                         const Clock& clock, Timing& timing);
 
 }  // namespace ttrt::dispatch

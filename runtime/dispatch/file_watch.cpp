@@ -31,7 +31,7 @@ constexpr double shortest_interval = 0.001, longest_interval = 3600;
 struct Stamp {
   dev_t device = 0;
   ino_t inode = 0;
-  off_t size = -1;   // -1: no file
+  off_t size = -1;  // -1: no file
   std::int64_t seconds = 0, nanoseconds = 0;
   bool operator==(const Stamp&) const = default;
 };
@@ -39,7 +39,11 @@ struct Stamp {
 Stamp stamp_of(const std::string& path) {
   struct stat s {};
   if (stat(path.c_str(), &s) != 0) return {};
-  return {.device = s.st_dev, .inode = s.st_ino, .size = s.st_size, .seconds = s.st_mtim.tv_sec, .nanoseconds = s.st_mtim.tv_nsec};
+  return {.device = s.st_dev,
+          .inode = s.st_ino,
+          .size = s.st_size,
+          .seconds = s.st_mtim.tv_sec,
+          .nanoseconds = s.st_mtim.tv_nsec};
 }
 
 class Descriptor {
@@ -64,7 +68,8 @@ struct FileWatch::Impl {
   Impl(std::string watched, double interval_seconds, std::function<bool()> call)
       : path(std::move(watched)),
         changed(std::move(call)),
-        interval(std::chrono::duration_cast<steady_clock::duration>(std::chrono::duration<double>(std::clamp(interval_seconds, shortest_interval, longest_interval)))),
+        interval(std::chrono::duration_cast<steady_clock::duration>(
+            std::chrono::duration<double>(std::clamp(interval_seconds, shortest_interval, longest_interval)))),
         stop(eventfd(0, EFD_CLOEXEC)),
         events(inotify_init1(IN_CLOEXEC | IN_NONBLOCK)) {
     const std::filesystem::path file(path);
@@ -116,7 +121,8 @@ struct FileWatch::Impl {
       const SteadyTime now = steady_clock::now();
       const SteadyTime until = due.value_or(now + interval);
       const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(until - now).count() + 1;
-      std::array<pollfd, 2> fds{pollfd{.fd = stop.get(), .events = POLLIN, .revents = 0}, pollfd{.fd = events.get(), .events = POLLIN, .revents = 0}};
+      std::array<pollfd, 2> fds{pollfd{.fd = stop.get(), .events = POLLIN, .revents = 0},
+                                pollfd{.fd = events.get(), .events = POLLIN, .revents = 0}};
       poll(fds.data(), watching ? 2 : 1, static_cast<int>(std::clamp<std::int64_t>(ms, 1, 3'600'000)));
       if (fds[0].revents != 0) return;
       look(watching ? drain() : 0);
@@ -147,7 +153,7 @@ struct FileWatch::Impl {
   bool watching = false;
   Stamp seen;
   SteadyTime last_told{};
-  std::optional<SteadyTime> due;   // a change that is still to be told
+  std::optional<SteadyTime> due;  // a change that is still to be told
   std::thread thread;
 };
 

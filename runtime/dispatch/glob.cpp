@@ -43,7 +43,8 @@ bool glob_match(std::string_view pattern, std::string_view text, bool classes) {
     }
     std::optional<ClassMatch> bracket;
     if (classes && p < pattern.size() && pattern[p] == '[') bracket = match_class(pattern, p, text[t]);
-    const bool matches = bracket ? bracket->matches : p < pattern.size() && (pattern[p] == '?' || pattern[p] == text[t]);
+    const bool matches =
+        bracket ? bracket->matches : p < pattern.size() && (pattern[p] == '?' || pattern[p] == text[t]);
     if (matches) {
       p = bracket ? bracket->end : p + 1;
       ++t;

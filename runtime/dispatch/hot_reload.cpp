@@ -16,7 +16,9 @@ using SteadyClock = std::chrono::steady_clock;
 constexpr std::array<std::string_view, 2> hot_keys{"kernels", "dispatch"};
 constexpr std::array<std::string_view, 5> mode_words{"static", "dynamic", "hot_reload", "config", "auto"};
 
-double unix_time() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
+double unix_time() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
 
 std::string hash_of(const DocNode& data) {
   const std::string text = data.canonical();
@@ -40,10 +42,12 @@ void check_kernels(const DocNode& kernels, std::vector<ConfigIssue>& errors, std
     }
     const DocNode* kernel = entry.find("kernel");
     if (kernel == nullptr) warnings.push_back(issue(path, "names no kernel", entry, false));
-    if (kernel != nullptr && (!kernel->is(Kind::string) || kernel->text.empty())) errors.push_back(issue(path + ".kernel", "must be a string that is not empty", *kernel));
+    if (kernel != nullptr && (!kernel->is(Kind::string) || kernel->text.empty()))
+      errors.push_back(issue(path + ".kernel", "must be a string that is not empty", *kernel));
     static const std::vector<std::string> known{"kernel"};
     for (const auto& [key, value] : entry.members)
-      if (key != "kernel") warnings.push_back(issue(path + "." + key, "unknown key" + suggestion(key, known), value, false));
+      if (key != "kernel")
+        warnings.push_back(issue(path + "." + key, "unknown key" + suggestion(key, known), value, false));
   }
 }
 
@@ -54,12 +58,14 @@ void check_dispatch(const DocNode& dispatch, std::vector<ConfigIssue>& errors, s
   }
   static const std::vector<std::string> known{"mode"};
   for (const auto& [key, value] : dispatch.members)
-    if (key != "mode") warnings.push_back(issue("dispatch." + key, "unknown key" + suggestion(key, known), value, false));
+    if (key != "mode")
+      warnings.push_back(issue("dispatch." + key, "unknown key" + suggestion(key, known), value, false));
   const DocNode* mode = dispatch.find("mode");
   if (mode == nullptr) return;
   const std::vector<std::string> words(mode_words.begin(), mode_words.end());
   if (!mode->is(Kind::string) || std::find(words.begin(), words.end(), mode->text) == words.end())
-    errors.push_back(issue("dispatch.mode", "must be static, dynamic, hot_reload, config or auto" + suggestion(mode->text, words), *mode));
+    errors.push_back(issue(
+        "dispatch.mode", "must be static, dynamic, hot_reload, config or auto" + suggestion(mode->text, words), *mode));
 }
 
 void check_top_level(const DocNode& data, std::vector<ConfigIssue>& errors, std::vector<ConfigIssue>& warnings) {
@@ -69,9 +75,11 @@ void check_top_level(const DocNode& data, std::vector<ConfigIssue>& errors, std:
   }
   if (has_config_keys(data)) return;
   static const std::vector<std::string> known{"kernels", "dispatch", "dispatch_rules"};
-  if (data.find("kernels") == nullptr && data.find("dispatch") == nullptr) errors.push_back(issue("", "the document needs kernels, dispatch or dispatch_rules", data, false));
+  if (data.find("kernels") == nullptr && data.find("dispatch") == nullptr)
+    errors.push_back(issue("", "the document needs kernels, dispatch or dispatch_rules", data, false));
   for (const auto& [key, value] : data.members)
-    if (std::find(hot_keys.begin(), hot_keys.end(), key) == hot_keys.end()) warnings.push_back(issue(key, "unknown key" + suggestion(key, known), value, false));
+    if (std::find(hot_keys.begin(), hot_keys.end(), key) == hot_keys.end())
+      warnings.push_back(issue(key, "unknown key" + suggestion(key, known), value, false));
 }
 
 std::string joined(const std::vector<std::string>& lines) {
@@ -92,18 +100,26 @@ void call_all(const Callbacks& callbacks, const Args&... args) {
 
 std::string_view to_string(ReloadState state) {
   switch (state) {
-    case ReloadState::IDLE: return "IDLE";
-    case ReloadState::RELOADING: return "RELOADING";
-    case ReloadState::VALIDATING: return "VALIDATING";
-    case ReloadState::APPLYING: return "APPLYING";
-    case ReloadState::ROLLING_BACK: return "ROLLING_BACK";
+    case ReloadState::IDLE:
+      return "IDLE";
+    case ReloadState::RELOADING:
+      return "RELOADING";
+    case ReloadState::VALIDATING:
+      return "VALIDATING";
+    case ReloadState::APPLYING:
+      return "APPLYING";
+    case ReloadState::ROLLING_BACK:
+      return "ROLLING_BACK";
   }
   return "";
 }
 
 class HotReloadDispatcher::InFlight {
  public:
-  explicit InFlight(const HotReloadDispatcher& owner) : calls_(owner.calls_), set_(owner.call_set_.load(std::memory_order_acquire)) { calls_.add(set_, 1); }
+  explicit InFlight(const HotReloadDispatcher& owner)
+      : calls_(owner.calls_), set_(owner.call_set_.load(std::memory_order_acquire)) {
+    calls_.add(set_, 1);
+  }
   ~InFlight() { calls_.add(set_, -1); }
   InFlight(const InFlight&) = delete;
   InFlight& operator=(const InFlight&) = delete;
@@ -113,9 +129,14 @@ class HotReloadDispatcher::InFlight {
   const std::size_t set_;
 };
 
-HotReloadDispatcher::HotReloadDispatcher(const DispatchConfig& config, KernelRegistry& kernels, HotReloadOptions options)
-    : kernels_(kernels), options_(std::move(options)), clock_(options_.clock != nullptr ? *options_.clock : system_clock()), path_(config->config_path),
-      watch_interval_(config->watch_interval_seconds), validate_on_reload_(config->validate_on_reload) {
+HotReloadDispatcher::HotReloadDispatcher(const DispatchConfig& config, KernelRegistry& kernels,
+                                         HotReloadOptions options)
+    : kernels_(kernels),
+      options_(std::move(options)),
+      clock_(options_.clock != nullptr ? *options_.clock : system_clock()),
+      path_(config->config_path),
+      watch_interval_(config->watch_interval_seconds),
+      validate_on_reload_(config->validate_on_reload) {
   active_.publish(std::make_unique<Active>(Active{.config = config, .version = nullptr}));
   if (path_.empty()) return;
   try {
@@ -126,7 +147,8 @@ HotReloadDispatcher::HotReloadDispatcher(const DispatchConfig& config, KernelReg
     current_ = std::move(version);
     publish(current_);
   } catch (const ttc::Error& error) {
-    report_to(options_.report, (error.file().empty() ? path_ : error.file()) + ": " + error.what() + "; no configuration is active");
+    report_to(options_.report,
+              (error.file().empty() ? path_ : error.file()) + ": " + error.what() + "; no configuration is active");
   }
 }
 
@@ -135,7 +157,8 @@ HotReloadDispatcher::~HotReloadDispatcher() { HotReloadDispatcher::stop_watching
 // ---- dispatch ------------------------------------------------------------------------------------------------------
 
 // `args` make a context for rules where the caller has none.
-HotReloadDispatcher::Selected HotReloadDispatcher::select(Symbol operation, const SelectionContext* context, const CallArgs* args) const {
+HotReloadDispatcher::Selected HotReloadDispatcher::select(Symbol operation, const SelectionContext* context,
+                                                          const CallArgs* args) const {
   const EpochGuard guard;
   const Active& active = *active_.load(guard);
   const bool timing = active.config->record_timing;
@@ -145,17 +168,22 @@ HotReloadDispatcher::Selected HotReloadDispatcher::select(Symbol operation, cons
     if (version->rules != nullptr) {
       const auto plan = version->rules->plan(operation, kernels_);
       const KernelSpec* kernel = plan->lock;
-      if (kernel == nullptr && !plan->rules.empty() && context != nullptr) kernel = ConfigRules::select(*plan, *context);
-      if (kernel == nullptr && !plan->rules.empty() && context == nullptr && args != nullptr) kernel = ConfigRules::select(*plan, context_for(operation, *args));
+      if (kernel == nullptr && !plan->rules.empty() && context != nullptr)
+        kernel = ConfigRules::select(*plan, *context);
+      if (kernel == nullptr && !plan->rules.empty() && context == nullptr && args != nullptr)
+        kernel = ConfigRules::select(*plan, context_for(operation, *args));
       if (kernel == nullptr && !plan->chain.empty()) kernel = plan->chain.front();
       if (kernel != nullptr) return {.kernel = kernel, .record_timing = timing};
     }
   }
   if (options_.selector && context != nullptr)
-    if (const KernelSpec* kernel = options_.selector(operation, *context)) return {.kernel = kernel, .record_timing = timing};
+    if (const KernelSpec* kernel = options_.selector(operation, *context))
+      return {.kernel = kernel, .record_timing = timing};
   const KernelRegistry::Reader kernels = kernels_.read();
   const auto candidates = kernels->candidates(operation);
-  const auto best = std::max_element(candidates.begin(), candidates.end(), [](const KernelSpec* a, const KernelSpec* b) { return a->priority < b->priority; });
+  const auto best =
+      std::max_element(candidates.begin(), candidates.end(),
+                       [](const KernelSpec* a, const KernelSpec* b) { return a->priority < b->priority; });
   return {.kernel = best == candidates.end() ? nullptr : *best, .record_timing = timing};
 }
 
@@ -163,7 +191,8 @@ Result HotReloadDispatcher::dispatch(Symbol operation, CallArgs& args, const Sel
   const InFlight call(*this);
   const std::int64_t start = clock_.ticks();
   const Selected selected = select(operation, context, &args);
-  if (selected.kernel == nullptr) throw KernelExecutionError("no kernel is registered for '" + operation.str() + "'", operation.text(), "");
+  if (selected.kernel == nullptr)
+    throw KernelExecutionError("no kernel is registered for '" + operation.str() + "'", operation.text(), "");
   const std::int64_t chosen = selected.record_timing ? clock_.ticks() : start;
   Result result;
   result.kernel = selected.kernel;
@@ -182,7 +211,8 @@ Result HotReloadDispatcher::dispatch(Symbol operation, CallArgs& args, const Sel
 
 const KernelSpec& HotReloadDispatcher::get_kernel_for_operation(Symbol operation, const SelectionContext& context) {
   const Selected selected = select(operation, &context, nullptr);
-  if (selected.kernel == nullptr) throw KernelExecutionError("no kernel is registered for '" + operation.str() + "'", operation.text(), "");
+  if (selected.kernel == nullptr)
+    throw KernelExecutionError("no kernel is registered for '" + operation.str() + "'", operation.text(), "");
   return *selected.kernel;
 }
 
@@ -193,8 +223,15 @@ Json HotReloadDispatcher::explain_selection(Symbol operation, const SelectionCon
   if (version != nullptr)
     if (const auto entry = version->kernels.find(operation); entry != version->kernels.end()) {
       const bool found = kernels_.find(entry->second) != nullptr;
-      path.push_back({{"step", "document"}, {"kernel", entry->second.text()}, {"result", found ? "selected" : "kernel_not_found"}});
-      if (found) return {{"operation", operation.text()}, {"config_hash", version->config_hash.substr(0, 16)}, {"selection_path", path}, {"selected_kernel", entry->second.text()}, {"reason", "document"}};
+      path.push_back({{"step", "document"},
+                      {"kernel", entry->second.text()},
+                      {"result", found ? "selected" : "kernel_not_found"}});
+      if (found)
+        return {{"operation", operation.text()},
+                {"config_hash", version->config_hash.substr(0, 16)},
+                {"selection_path", path},
+                {"selected_kernel", entry->second.text()},
+                {"reason", "document"}};
     }
   if (version != nullptr && version->rules != nullptr) {
     Json rules = version->rules->explain(operation, context, kernels_);
@@ -204,16 +241,27 @@ Json HotReloadDispatcher::explain_selection(Symbol operation, const SelectionCon
   }
   const KernelSpec* const kernel = select(operation, &context, nullptr).kernel;
   const bool selector = static_cast<bool>(options_.selector);
-  if (kernel != nullptr) path.push_back({{"step", selector ? "selection" : "highest_priority"}, {"kernel", kernel->id.text()}, {"result", "selected"}});
-  return {{"operation", operation.text()}, {"config_hash", version != nullptr ? version->config_hash.substr(0, 16) : ""}, {"selection_path", path},
-          {"selected_kernel", kernel != nullptr ? Json(kernel->id.text()) : Json(nullptr)}, {"reason", kernel == nullptr ? "no_kernel_available" : selector ? "selection" : "highest_priority"}};
+  if (kernel != nullptr)
+    path.push_back(
+        {{"step", selector ? "selection" : "highest_priority"}, {"kernel", kernel->id.text()}, {"result", "selected"}});
+  return {{"operation", operation.text()},
+          {"config_hash", version != nullptr ? version->config_hash.substr(0, 16) : ""},
+          {"selection_path", path},
+          {"selected_kernel", kernel != nullptr ? Json(kernel->id.text()) : Json(nullptr)},
+          {"reason", kernel == nullptr ? "no_kernel_available"
+                     : selector        ? "selection"
+                                       : "highest_priority"}};
 }
 
 // ---- documents -----------------------------------------------------------------------------------------------------
 
-DocNode HotReloadDispatcher::parse_file(const std::string& path) const { return reader_.read(path, document_format(path)); }
+DocNode HotReloadDispatcher::parse_file(const std::string& path) const {
+  return reader_.read(path, document_format(path));
+}
 
-std::vector<std::string> HotReloadDispatcher::problems(const DocNode& data, const std::string& path, std::vector<std::string>& warnings, ConfigDocument& document) const {
+std::vector<std::string> HotReloadDispatcher::problems(const DocNode& data, const std::string& path,
+                                                       std::vector<std::string>& warnings,
+                                                       ConfigDocument& document) const {
   std::vector<ConfigIssue> errors, notes;
   check_top_level(data, errors, notes);
   if (const DocNode* kernels = data.find("kernels")) check_kernels(*kernels, errors, notes);
@@ -241,7 +289,8 @@ std::vector<std::string> HotReloadDispatcher::problems(const DocNode& data, cons
 }
 
 // Throws HotReloadError. With validate off only what cannot be used at all is refused.
-std::shared_ptr<ConfigVersion> HotReloadDispatcher::make_version(const DocNode& data, const std::string& path, bool validate) const {
+std::shared_ptr<ConfigVersion> HotReloadDispatcher::make_version(const DocNode& data, const std::string& path,
+                                                                 bool validate) const {
   auto version = std::make_shared<ConfigVersion>();
   ConfigDocument document;
   if (validate) {
@@ -259,14 +308,18 @@ std::shared_ptr<ConfigVersion> HotReloadDispatcher::make_version(const DocNode& 
       if (kernel == nullptr || !kernel->is(Kind::string) || kernel->text.empty()) continue;
       version->kernels[Symbol(operation)] = Symbol(kernel->text);
       if (kernels_.find(Symbol(kernel->text)) == nullptr)
-        missing.push_back(issue("kernels." + operation + ".kernel", "no kernel is called '" + kernel->text + "'" + suggestion(kernel->text, kernels_.kernel_ids()), *kernel, false));
+        missing.push_back(
+            issue("kernels." + operation + ".kernel",
+                  "no kernel is called '" + kernel->text + "'" + suggestion(kernel->text, kernels_.kernel_ids()),
+                  *kernel, false));
     }
   if (has_config_keys(data)) {
     version->rules = std::make_shared<ConfigRules>(std::move(document), 0, 1.0, clock_);
     for (ConfigIssue& rule : version->rules->missing_kernels(kernels_)) missing.push_back(std::move(rule));
   }
   if (options_.strict_kernels && !missing.empty()) throw HotReloadError(issues_text(missing, ""), path);
-  for (const ConfigIssue& kernel : missing) version->warnings.push_back((path.empty() ? "" : path + ": ") + kernel.text());
+  for (const ConfigIssue& kernel : missing)
+    version->warnings.push_back((path.empty() ? "" : path + ": ") + kernel.text());
   version->config_hash = version->rules != nullptr ? version->rules->document().full_hash : hash_of(data);
   version->timestamp = unix_time();
   version->data = data;
@@ -292,7 +345,8 @@ void HotReloadDispatcher::wait_for_calls(double seconds) {
   call_set_.store(1 - old, std::memory_order_release);
   const auto busy = [&] { return calls_.sum(old) > 0; };
   const auto end = SteadyClock::now() + std::chrono::duration<double>(std::max(0.0, std::min(seconds, 3600.0)));
-  for (int spins = 0; busy() && SteadyClock::now() < end; ++spins) std::this_thread::sleep_for(std::chrono::microseconds(spins < 20 ? 20 : 200));
+  for (int spins = 0; busy() && SteadyClock::now() < end; ++spins)
+    std::this_thread::sleep_for(std::chrono::microseconds(spins < 20 ? 20 : 200));
 }
 
 // The caller holds mutex_.
@@ -334,7 +388,8 @@ void HotReloadDispatcher::fail(const HotReloadError& error) {
   call_all(callbacks, error);
 }
 
-bool HotReloadDispatcher::reload_with(const std::function<DocNode()>& parse, const std::string& path, bool validate, double grace_period_seconds) {
+bool HotReloadDispatcher::reload_with(const std::function<DocNode()>& parse, const std::string& path, bool validate,
+                                      double grace_period_seconds) {
   ReloadState idle = ReloadState::IDLE;
   if (!state_.compare_exchange_strong(idle, ReloadState::RELOADING, std::memory_order_acq_rel)) return false;
   const auto start = SteadyClock::now();
@@ -526,9 +581,7 @@ std::vector<std::shared_ptr<const ConfigVersion>> HotReloadDispatcher::history()
   return out;
 }
 
-std::int64_t HotReloadDispatcher::in_flight() const {
-  return calls_.sum(0) + calls_.sum(1);
-}
+std::int64_t HotReloadDispatcher::in_flight() const { return calls_.sum(0) + calls_.sum(1); }
 
 Json HotReloadDispatcher::telemetry() const {
   const bool watched = watching();
@@ -571,14 +624,17 @@ void HotReloadDispatcher::update_config(const DispatchConfig& config) {
   if (other_path) reload(config->validate_on_reload);
 }
 
-std::unique_ptr<HotReloadDispatcher> create_hot_reload_dispatcher(const std::string& config_path, KernelRegistry& kernels, bool validate_on_reload,
-                                                                  double watch_interval_seconds, bool start_watching, HotReloadOptions options) {
+std::unique_ptr<HotReloadDispatcher> create_hot_reload_dispatcher(const std::string& config_path,
+                                                                  KernelRegistry& kernels, bool validate_on_reload,
+                                                                  double watch_interval_seconds, bool start_watching,
+                                                                  HotReloadOptions options) {
   DispatchOptions config;
   config.mode = DispatchMode::HOT_RELOAD;
   config.config_path = config_path;
   config.validate_on_reload = validate_on_reload;
   config.watch_interval_seconds = watch_interval_seconds;
-  auto dispatcher = std::make_unique<HotReloadDispatcher>(DispatchConfig(std::move(config)), kernels, std::move(options));
+  auto dispatcher =
+      std::make_unique<HotReloadDispatcher>(DispatchConfig(std::move(config)), kernels, std::move(options));
   if (start_watching) dispatcher->watch();
   return dispatcher;
 }

@@ -1,8 +1,8 @@
 // HOT_RELOAD: the kernels of a document that may change while calls run.
 //
 // The document is {kernels: {OPERATION: {kernel: ID}}, dispatch: {mode: MODE}}, a CONFIG document (config_schema.h), or
-// both in one. A new document is parsed, validated, tried out, and then swapped in at once: calls in flight finish on the
-// version they began with, calls that begin later see the new one, none waits. A wrong document changes nothing.
+// both in one. A new document is parsed, validated, tried out, and then swapped in at once: calls in flight finish on
+// the version they began with, calls that begin later see the new one, none waits. A wrong document changes nothing.
 #pragma once
 
 #include <atomic>
@@ -24,8 +24,8 @@ std::string_view to_string(ReloadState state);
 // One document that was loaded. Equal content makes versions equal, whatever their numbers.
 struct ConfigVersion {
   std::int64_t version = 0;
-  std::string config_hash;                  // SHA-256 over the key-sorted content, 64 hex digits
-  double timestamp = 0;                     // unix time in seconds
+  std::string config_hash;  // SHA-256 over the key-sorted content, 64 hex digits
+  double timestamp = 0;     // unix time in seconds
   DocNode data;
   std::string path;
   std::vector<std::string> warnings;
@@ -38,8 +38,8 @@ struct ConfigVersion {
 struct ReloadStats {
   std::int64_t total_reloads = 0, failed_reloads = 0, rollbacks = 0;
   double last_reload_time_ms = 0;
-  double last_reload_timestamp = 0;         // unix time; 0: never
-  std::int64_t config_version = 0;          // that is active since the last reload or rollback; 0: none since construction
+  double last_reload_timestamp = 0;  // unix time; 0: never
+  std::int64_t config_version = 0;   // that is active since the last reload or rollback; 0: none since construction
 };
 
 // What a document is wrong about, one message each; may throw, which counts as a message.
@@ -49,14 +49,14 @@ using KernelSelector = std::function<const KernelSpec*(Symbol operation, const S
 
 struct HotReloadOptions {
   KernelSelector selector = {};
-  bool strict_kernels = false;              // a kernel that the registry lacks is an error, not a warning
-  Report report = {};                       // none: standard error
+  bool strict_kernels = false;  // a kernel that the registry lacks is an error, not a warning
+  Report report = {};           // none: standard error
   const Clock* clock = nullptr;
 };
 
 struct DryRun {
   bool ok = false;
-  std::vector<std::string> messages;        // errors where not ok, else warnings
+  std::vector<std::string> messages;  // errors where not ok, else warnings
 };
 
 class HotReloadDispatcher final : public Dispatcher {
@@ -66,8 +66,8 @@ class HotReloadDispatcher final : public Dispatcher {
   ~HotReloadDispatcher() override;
 
   DispatchMode mode() const override { return DispatchMode::HOT_RELOAD; }
-  // The document's kernel, else its rules' choice, else the selector's, else the operation's kernel of highest priority.
-  // Throws KernelExecutionError, with an empty kernel id where there is none.
+  // The document's kernel, else its rules' choice, else the selector's, else the operation's kernel of highest
+  // priority. Throws KernelExecutionError, with an empty kernel id where there is none.
   Result dispatch(Symbol operation, CallArgs& args, const SelectionContext* context = nullptr) override;
   const KernelSpec& get_kernel_for_operation(Symbol operation, const SelectionContext& context) override;
   Json explain_selection(Symbol operation, const SelectionContext& context) const;
@@ -97,8 +97,8 @@ class HotReloadDispatcher final : public Dispatcher {
 
   ReloadState state() const { return state_.load(std::memory_order_acquire); }
   ReloadStats stats() const;
-  std::shared_ptr<const ConfigVersion> current_version() const;      // nullptr where there is none
-  std::vector<std::shared_ptr<const ConfigVersion>> history() const; // the active one, the one before
+  std::shared_ptr<const ConfigVersion> current_version() const;       // nullptr where there is none
+  std::vector<std::shared_ptr<const ConfigVersion>> history() const;  // the active one, the one before
   std::int64_t in_flight() const;
 
   Json telemetry() const override;
@@ -118,15 +118,19 @@ class HotReloadDispatcher final : public Dispatcher {
   class InFlight;
   Selected select(Symbol operation, const SelectionContext* context, const CallArgs* args) const;
   std::shared_ptr<ConfigVersion> make_version(const DocNode& data, const std::string& path, bool validate) const;
-  std::vector<std::string> problems(const DocNode& data, const std::string& path, std::vector<std::string>& warnings, ConfigDocument& document) const;
-  bool reload_with(const std::function<DocNode()>& parse, const std::string& path, bool validate, double grace_period_seconds);
+  std::vector<std::string> problems(const DocNode& data, const std::string& path, std::vector<std::string>& warnings,
+                                    ConfigDocument& document) const;
+  bool reload_with(const std::function<DocNode()>& parse, const std::string& path, bool validate,
+                   double grace_period_seconds);
   void apply(std::shared_ptr<ConfigVersion> version, std::chrono::steady_clock::time_point start);
   void fail(const HotReloadError& error);
   void wait_for_calls(double seconds);
   void enter(ReloadState state);
   void publish(std::shared_ptr<const ConfigVersion> version);
   DocNode parse_file(const std::string& path) const;
-  DocNode parse(std::string_view text, DocumentFormat format, const std::string& file) const { return reader_.parse(text, format, file); }
+  DocNode parse(std::string_view text, DocumentFormat format, const std::string& file) const {
+    return reader_.parse(text, format, file);
+  }
   bool reload_if_changed();
 
   KernelRegistry& kernels_;
@@ -135,7 +139,7 @@ class HotReloadDispatcher final : public Dispatcher {
   std::atomic<ReloadState> state_{ReloadState::IDLE};
   Published<Active> active_;
   mutable DocumentReader reader_;
-  mutable std::mutex mutex_;                        // what follows, and publishing
+  mutable std::mutex mutex_;  // what follows, and publishing
   std::string path_;
   double watch_interval_ = 1;
   bool validate_on_reload_ = true;
@@ -146,14 +150,15 @@ class HotReloadDispatcher final : public Dispatcher {
   std::vector<std::function<void(const ConfigVersion&)>> on_reload_;
   std::vector<std::function<void(const HotReloadError&)>> on_error_;
   std::vector<std::function<void(ReloadState)>> on_state_;
-  std::string last_refused_;                        // hash of file content that failed, so one broken file is told once
-  Counters<2> calls_;                               // in flight, in two sets: a reload waits for the set of before to empty
+  std::string last_refused_;  // hash of file content that failed, so one broken file is told once
+  Counters<2> calls_;         // in flight, in two sets: a reload waits for the set of before to empty
   std::atomic<unsigned> call_set_{0};
   mutable std::mutex watch_mutex_;
   std::unique_ptr<FileWatch> watch_;
 };
 
-std::unique_ptr<HotReloadDispatcher> create_hot_reload_dispatcher(const std::string& config_path, KernelRegistry& kernels, bool validate_on_reload = true,
-                                                                  double watch_interval_seconds = 1, bool start_watching = true, HotReloadOptions options = {});
+std::unique_ptr<HotReloadDispatcher> create_hot_reload_dispatcher(
+    const std::string& config_path, KernelRegistry& kernels, bool validate_on_reload = true,
+    double watch_interval_seconds = 1, bool start_watching = true, HotReloadOptions options = {});
 
 }  // namespace ttrt::dispatch

@@ -1,7 +1,7 @@
 // Kernel records: what a kernel serves, what it supports, how it is called.
 //
-// check() explains every limit a context breaks; accepts() is the same test, stopping at the first, for the selection loop.
-// Both come from one function, so they cannot disagree.
+// check() explains every limit a context breaks; accepts() is the same test, stopping at the first, for the selection
+// loop. Both come from one function, so they cannot disagree.
 #pragma once
 
 #include <cstdint>
@@ -23,11 +23,12 @@ class KernelImpl {
   using Function = void (*)(void* state, CallArgs& args);
 
   KernelImpl() = default;
-  KernelImpl(Function function, std::shared_ptr<void> state = {}) : function_(function), state_(std::move(state)) {}  // NOLINT
+  KernelImpl(Function function, std::shared_ptr<void> state = {})
+      : function_(function), state_(std::move(state)) {}  // NOLINT
   // From any callable taking CallArgs&; kept by value.
   template <typename F>
-    requires(!std::is_same_v<std::decay_t<F>, KernelImpl> && std::is_invocable_v<F&, CallArgs&>)
-  KernelImpl(F&& callable)  // NOLINT
+  requires(!std::is_same_v<std::decay_t<F>, KernelImpl> && std::is_invocable_v<F&, CallArgs&>)
+      KernelImpl(F&& callable)  // NOLINT
       : function_([](void* state, CallArgs& args) { (*static_cast<std::decay_t<F>*>(state))(args); }),
         state_(std::make_shared<std::decay_t<F>>(std::forward<F>(callable))) {}
 
@@ -58,14 +59,14 @@ class EnumSet {
 };
 
 struct KernelSpec {
-  Symbol id = {};                         // "matmul.1d"
-  Symbol operation = {};                  // "tt.matmul"
-  std::string source = {};                // the library it comes from: "tt", "torch", "flash_attn"
+  Symbol id = {};           // "matmul.1d"
+  Symbol operation = {};    // "tt.matmul"
+  std::string source = {};  // the library it comes from: "tt", "torch", "flash_attn"
   std::string version = {};
   std::string summary = {};
   KernelImpl impl = {};
   Platform platform = Platform::cuda;
-  int min_sm = 0, max_sm = 0;             // CUDA only; 0: no limit
+  int min_sm = 0, max_sm = 0;  // CUDA only; 0: no limit
   EnumSet<DType> dtypes = {};
   std::int64_t min_head_dim = 1, max_head_dim = 256, head_dim_multiple = 1;
   std::int64_t min_seq_len = unset, max_seq_len = unset;
@@ -74,14 +75,14 @@ struct KernelSpec {
   bool supports_dropout = true, supports_scale = true;
   EnumSet<AxisOrder> layouts = {AxisOrder::BSHD, AxisOrder::BHSD};
   EnumSet<MaskType> masks = {MaskType::none, MaskType::boolean, MaskType::floating};
-  EnumSet<QuantFormat> quant_formats = {};    // empty: any
+  EnumSet<QuantFormat> quant_formats = {};  // empty: any
   bool requires_contiguous = false, requires_last_dim_stride1 = true;
   bool is_cuda_graph_safe = false, deterministic = false;
   std::int64_t priority = 50;
-  double transform_cost = 0;              // subtracted from the score
+  double transform_cost = 0;  // subtracted from the score
   // Limits that the fields above cannot say; nullptr: none. Must be pure and thread-safe.
   std::function<ttc::Refusal(const SelectionContext&)> supports = {};
-  const void* record = nullptr;           // what its owner keeps with it, e.g. an OpRecord
+  const void* record = nullptr;  // what its owner keeps with it, e.g. an OpRecord
 
   // Every limit the context breaks, in a fixed order; a platform mismatch alone where the platform differs.
   std::vector<ttc::Reason> check(const SelectionContext& context) const;

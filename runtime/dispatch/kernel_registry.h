@@ -1,8 +1,8 @@
 // The kernels there are, by operation in the order of registration and by id.
 //
 // Readers take no lock: they hold an EpochGuard and see one consistent snapshot. Records are never freed before the
-// registry is, so caches and results may keep plain pointers. The generation changes with every registration and removal;
-// caches make it part of what an entry is valid for.
+// registry is, so caches and results may keep plain pointers. The generation changes with every registration and
+// removal; caches make it part of what an entry is valid for.
 #pragma once
 
 #include <atomic>
@@ -23,8 +23,8 @@ class KernelRegistry {
     std::unordered_map<Symbol, std::vector<const KernelSpec*>> by_operation;
     std::unordered_map<Symbol, const KernelSpec*> by_id;
 
-    std::span<const KernelSpec* const> candidates(Symbol operation) const;   // in the order of registration
-    const KernelSpec* find(Symbol id) const;                                 // nullptr where there is none
+    std::span<const KernelSpec* const> candidates(Symbol operation) const;  // in the order of registration
+    const KernelSpec* find(Symbol id) const;                                // nullptr where there is none
   };
   class Reader {
    public:
@@ -48,16 +48,16 @@ class KernelRegistry {
   Reader read() const { return Reader(*this); }
   const KernelSpec* find(Symbol id) const { return read()->find(id); }
   std::uint64_t generation() const { return generation_.load(std::memory_order_acquire); }
-  std::vector<Symbol> operations() const;                       // sorted by text
-  std::vector<std::string> kernel_ids(Symbol operation = {}) const;   // sorted; of all operations where it is empty
+  std::vector<Symbol> operations() const;                            // sorted by text
+  std::vector<std::string> kernel_ids(Symbol operation = {}) const;  // sorted; of all operations where it is empty
   // Unlike any other registry's of this process, for caches that serve several.
   std::uint64_t serial() const { return serial_; }
 
  private:
   void publish(std::unique_ptr<Snapshot> next);
 
-  std::mutex mutex_;                     // writers only
-  std::deque<KernelSpec> records_;       // removed ones too
+  std::mutex mutex_;                // writers only
+  std::deque<KernelSpec> records_;  // removed ones too
   Published<Snapshot> published_;
   std::atomic<std::uint64_t> generation_{1};
   std::uint64_t serial_;

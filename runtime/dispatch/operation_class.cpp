@@ -48,13 +48,15 @@ std::string_view to_string(OperationClass c) { return rows[static_cast<std::size
 OperationClass operation_class(std::string_view name) {
   if (name.empty()) return OperationClass::UNKNOWN;
   for (std::size_t i = 0; i < rows.size(); ++i)
-    if (std::find(rows[i].names.begin(), rows[i].names.end(), name) != rows[i].names.end()) return static_cast<OperationClass>(i);
+    if (std::find(rows[i].names.begin(), rows[i].names.end(), name) != rows[i].names.end())
+      return static_cast<OperationClass>(i);
   return OperationClass::UNKNOWN;
 }
 
 std::span<const std::string_view> names_of(OperationClass c) {
   const auto& names = rows[static_cast<std::size_t>(c)].names;
-  return {names.data(), static_cast<std::size_t>(std::count_if(names.begin(), names.end(), [](std::string_view n) { return !n.empty(); }))};
+  return {names.data(), static_cast<std::size_t>(
+                            std::count_if(names.begin(), names.end(), [](std::string_view n) { return !n.empty(); }))};
 }
 
 }  // namespace ttrt::dispatch

@@ -15,9 +15,12 @@ std::optional<DispatchMode> next_mode(DispatchMode mode) {
   switch (mode) {
     case DispatchMode::STATIC:
     case DispatchMode::HOT_RELOAD:
-    case DispatchMode::CONFIG: return DispatchMode::DYNAMIC;
-    case DispatchMode::DYNAMIC: return DispatchMode::CONFIG;
-    case DispatchMode::AUTO: break;
+    case DispatchMode::CONFIG:
+      return DispatchMode::DYNAMIC;
+    case DispatchMode::DYNAMIC:
+      return DispatchMode::CONFIG;
+    case DispatchMode::AUTO:
+      break;
   }
   return std::nullopt;
 }
@@ -25,19 +28,28 @@ std::optional<DispatchMode> next_mode(DispatchMode mode) {
 constexpr std::size_t index_of(DispatchMode mode) { return static_cast<std::size_t>(mode); }
 
 void check_default(DispatchMode mode) {
-  if (mode == DispatchMode::AUTO) throw ValueError("default_mode cannot be AUTO", "AUTO resolves to the default mode: choose STATIC, DYNAMIC, HOT_RELOAD or CONFIG");
+  if (mode == DispatchMode::AUTO)
+    throw ValueError("default_mode cannot be AUTO",
+                     "AUTO resolves to the default mode: choose STATIC, DYNAMIC, HOT_RELOAD or CONFIG");
 }
 
 }  // namespace
 
 std::unique_ptr<const Orchestrator::Settings> Orchestrator::settings_of(const DispatchConfig& config) {
   auto settings = std::make_unique<Settings>(Settings{.config = config, .static_operations = {}});
-  for (const auto& [operation, kernel] : config->static_kernel_map) settings->static_operations.insert(Symbol(operation));
+  for (const auto& [operation, kernel] : config->static_kernel_map)
+    settings->static_operations.insert(Symbol(operation));
   return settings;
 }
 
-Orchestrator::Orchestrator(const DispatchConfig& config, KernelRegistry& kernels, DispatchMode default_mode, DispatcherFactory factory)
-    : kernels_(kernels), factory_(std::move(factory)), mode_(config->mode), default_mode_(default_mode), telemetry_(config->enable_telemetry), settings_(settings_of(config)) {
+Orchestrator::Orchestrator(const DispatchConfig& config, KernelRegistry& kernels, DispatchMode default_mode,
+                           DispatcherFactory factory)
+    : kernels_(kernels),
+      factory_(std::move(factory)),
+      mode_(config->mode),
+      default_mode_(default_mode),
+      telemetry_(config->enable_telemetry),
+      settings_(settings_of(config)) {
   check_default(default_mode);
   if (!factory_) factory_ = [this](DispatchMode mode, const DispatchConfig& c) { return make_default(mode, c); };
   make(config->mode == DispatchMode::AUTO ? default_mode : config->mode);
@@ -52,12 +64,14 @@ DispatchMode Orchestrator::resolve(Symbol operation, DispatchMode mode) const {
   const EpochGuard guard;
   const Settings& settings = *settings_.load(guard);
   if (settings.static_operations.contains(operation)) return DispatchMode::STATIC;
-  if (!settings.config->config_path.empty() && settings.config->mode == DispatchMode::HOT_RELOAD) return DispatchMode::HOT_RELOAD;
+  if (!settings.config->config_path.empty() && settings.config->mode == DispatchMode::HOT_RELOAD)
+    return DispatchMode::HOT_RELOAD;
   return default_mode();
 }
 
 // One returned variable, so the result is made in the caller's place.
-inline Result Orchestrator::dispatch_counted(DispatchMode mode, Symbol operation, CallArgs& args, const SelectionContext* context) {
+inline Result Orchestrator::dispatch_counted(DispatchMode mode, Symbol operation, CallArgs& args,
+                                             const SelectionContext* context) {
   Result result = dispatcher(mode).dispatch(operation, args, context);
   if (telemetry_.load(std::memory_order_relaxed)) count(mode, result);
   return result;
@@ -73,7 +87,8 @@ Result Orchestrator::dispatch_in(DispatchMode mode, Symbol operation, CallArgs& 
   }
 }
 
-Result Orchestrator::dispatch_after(DispatchMode failed, Symbol operation, CallArgs& args, const SelectionContext* context, const std::exception_ptr& error) {
+Result Orchestrator::dispatch_after(DispatchMode failed, Symbol operation, CallArgs& args,
+                                    const SelectionContext* context, const std::exception_ptr& error) {
   std::string reasons = std::string(to_string(failed)) + ": " + error_text(error);
   const bool counts = telemetry_.load(std::memory_order_relaxed);
   if (const auto next = next_mode(failed)) {
@@ -89,20 +104,26 @@ Result Orchestrator::dispatch_after(DispatchMode failed, Symbol operation, CallA
     }
   }
   if (counts) counters_.add(modes + index_of(failed));
-  throw DispatchError("every mode failed for '" + operation.str() + "': " + reasons, operation.text(), {}, Phase::EXECUTION);
+  throw DispatchError("every mode failed for '" + operation.str() + "': " + reasons, operation.text(), {},
+                      Phase::EXECUTION);
 }
 
-const KernelSpec& Orchestrator::get_kernel_for_operation(Symbol operation, const SelectionContext& context, std::optional<DispatchMode> mode) {
-  return dispatcher(resolve(operation, mode.value_or(mode_.load(std::memory_order_relaxed)))).get_kernel_for_operation(operation, context);
+const KernelSpec& Orchestrator::get_kernel_for_operation(Symbol operation, const SelectionContext& context,
+                                                         std::optional<DispatchMode> mode) {
+  return dispatcher(resolve(operation, mode.value_or(mode_.load(std::memory_order_relaxed))))
+      .get_kernel_for_operation(operation, context);
 }
 
 // ---- dispatchers ---------------------------------------------------------------------------------------------------
 
 std::shared_ptr<Dispatcher> Orchestrator::make_default(DispatchMode mode, const DispatchConfig& config) {
   switch (mode) {
-    case DispatchMode::STATIC: return StaticDispatcher::from_config(config, kernels_);
-    case DispatchMode::DYNAMIC: return std::make_shared<DynamicDispatcher>(config, kernels_);
-    case DispatchMode::CONFIG: return std::make_shared<ConfigDispatcher>(config, kernels_);
+    case DispatchMode::STATIC:
+      return StaticDispatcher::from_config(config, kernels_);
+    case DispatchMode::DYNAMIC:
+      return std::make_shared<DynamicDispatcher>(config, kernels_);
+    case DispatchMode::CONFIG:
+      return std::make_shared<ConfigDispatcher>(config, kernels_);
     case DispatchMode::HOT_RELOAD: {
       const auto select = [this](Symbol operation, const SelectionContext& context) -> const KernelSpec* {
         try {
@@ -115,7 +136,8 @@ std::shared_ptr<Dispatcher> Orchestrator::make_default(DispatchMode mode, const 
       hot->watch();
       return hot;
     }
-    case DispatchMode::AUTO: break;
+    case DispatchMode::AUTO:
+      break;
   }
   throw ValueError("AUTO has no dispatcher of its own");
 }
@@ -132,7 +154,8 @@ Dispatcher& Orchestrator::make(DispatchMode mode) {
 }
 
 void Orchestrator::register_dispatcher(DispatchMode mode, std::shared_ptr<Dispatcher> dispatcher) {
-  if (mode == DispatchMode::AUTO || dispatcher == nullptr) throw ValueError("a dispatcher is registered for STATIC, DYNAMIC, HOT_RELOAD or CONFIG");
+  if (mode == DispatchMode::AUTO || dispatcher == nullptr)
+    throw ValueError("a dispatcher is registered for STATIC, DYNAMIC, HOT_RELOAD or CONFIG");
   const std::lock_guard lock(mutex_);
   std::shared_ptr<Dispatcher>& owned = owned_[index_of(mode)];
   if (owned != nullptr) retired_.push_back(std::move(owned));
@@ -220,7 +243,8 @@ Json Orchestrator::telemetry() const {
     if (bad > 0) errors_by_mode[name] = bad;
     successes += good;
     errors += bad;
-    if (const auto dispatcher = get_dispatcher(static_cast<DispatchMode>(i))) dispatchers[name] = dispatcher->telemetry();
+    if (const auto dispatcher = get_dispatcher(static_cast<DispatchMode>(i)))
+      dispatchers[name] = dispatcher->telemetry();
   }
   const auto average_us = [&](std::size_t counter) {
     return successes == 0 ? 0.0 : static_cast<double>(counters_.sum(counter)) / static_cast<double>(successes) / 1e3;
@@ -277,7 +301,8 @@ void set_global_orchestrator(std::shared_ptr<Orchestrator> orchestrator) {
 
 Result dispatch(Symbol operation, CallArgs& args, const SelectionContext* context, std::optional<DispatchMode> mode) {
   const std::shared_ptr<Orchestrator> orchestrator = global_orchestrator();
-  return mode ? orchestrator->dispatch(operation, args, context, *mode) : orchestrator->dispatch(operation, args, context);
+  return mode ? orchestrator->dispatch(operation, args, context, *mode)
+              : orchestrator->dispatch(operation, args, context);
 }
 
 }  // namespace ttrt::dispatch

@@ -1,10 +1,10 @@
-// One door to all modes: picks the mode of a call, makes dispatchers when they are first needed, lets another mode answer
-// where one fails, and counts.
+// One door to all modes: picks the mode of a call, makes dispatchers when they are first needed, lets another mode
+// answer where one fails, and counts.
 //
-//   STATIC -> DYNAMIC, DYNAMIC -> CONFIG, HOT_RELOAD -> DYNAMIC, CONFIG -> DYNAMIC: whatever the first throws, the second
-//   is tried once. A kernel that failed halfway may have acted before the second runs.
-// AUTO is STATIC for operations of the static map, HOT_RELOAD where the configuration is and has a path, else the default
-// mode. The common path takes no lock and adds a few nanoseconds.
+//   STATIC -> DYNAMIC, DYNAMIC -> CONFIG, HOT_RELOAD -> DYNAMIC, CONFIG -> DYNAMIC: whatever the first throws, the
+//   second is tried once. A kernel that failed halfway may have acted before the second runs.
+// AUTO is STATIC for operations of the static map, HOT_RELOAD where the configuration is and has a path, else the
+// default mode. The common path takes no lock and adds a few nanoseconds.
 #pragma once
 
 #include <array>
@@ -34,23 +34,26 @@ class Orchestrator {
   Orchestrator(const Orchestrator&) = delete;
   Orchestrator& operator=(const Orchestrator&) = delete;
 
-  // `mode` overrides the configured one for this call. Throws DispatchError (EXECUTION) with every mode's reason where all
-  // fail.
+  // `mode` overrides the configured one for this call. Throws DispatchError (EXECUTION) with every mode's reason where
+  // all fail.
   Result dispatch(Symbol operation, CallArgs& args, const SelectionContext* context = nullptr) {
     return dispatch_in(mode_.load(std::memory_order_relaxed), operation, args, context);
   }
-  Result dispatch(Symbol operation, CallArgs& args, const SelectionContext* context, DispatchMode mode) { return dispatch_in(mode, operation, args, context); }
+  Result dispatch(Symbol operation, CallArgs& args, const SelectionContext* context, DispatchMode mode) {
+    return dispatch_in(mode, operation, args, context);
+  }
   // Like dispatch, but no other mode is tried and nothing runs.
-  const KernelSpec& get_kernel_for_operation(Symbol operation, const SelectionContext& context, std::optional<DispatchMode> mode = {});
+  const KernelSpec& get_kernel_for_operation(Symbol operation, const SelectionContext& context,
+                                             std::optional<DispatchMode> mode = {});
 
   DispatchMode default_mode() const { return default_mode_.load(std::memory_order_relaxed); }
-  void set_default_mode(DispatchMode mode);   // ValueError for AUTO
+  void set_default_mode(DispatchMode mode);  // ValueError for AUTO
   DispatchConfig config() const;
   // For all dispatchers there are, what they derive from it included. Where one refuses, all keep the old one.
   void reload_config(const DispatchConfig& config);
 
   void register_dispatcher(DispatchMode mode, std::shared_ptr<Dispatcher> dispatcher);
-  std::shared_ptr<Dispatcher> get_dispatcher(DispatchMode mode) const;   // nullptr where none was made
+  std::shared_ptr<Dispatcher> get_dispatcher(DispatchMode mode) const;  // nullptr where none was made
   // The mode that a call would take; never AUTO.
   DispatchMode resolve(Symbol operation, DispatchMode mode) const;
 
@@ -68,7 +71,8 @@ class Orchestrator {
   static std::unique_ptr<const Settings> settings_of(const DispatchConfig& config);
   Result dispatch_in(DispatchMode mode, Symbol operation, CallArgs& args, const SelectionContext* context);
   Result dispatch_counted(DispatchMode mode, Symbol operation, CallArgs& args, const SelectionContext* context);
-  Result dispatch_after(DispatchMode failed, Symbol operation, CallArgs& args, const SelectionContext* context, const std::exception_ptr& error);
+  Result dispatch_after(DispatchMode failed, Symbol operation, CallArgs& args, const SelectionContext* context,
+                        const std::exception_ptr& error);
   Dispatcher& dispatcher(DispatchMode mode) {
     Dispatcher* const ready = ready_[static_cast<std::size_t>(mode)].load(std::memory_order_acquire);
     return ready != nullptr ? *ready : make(mode);
@@ -85,7 +89,8 @@ class Orchestrator {
 
   // Counters: successes by mode, then failures by mode, then these.
   static constexpr std::size_t modes = dispatch_mode_count;
-  static constexpr std::size_t fallbacks = 2 * modes, selection_ns = fallbacks + 1, execution_ns = fallbacks + 2, counter_count = fallbacks + 3;
+  static constexpr std::size_t fallbacks = 2 * modes, selection_ns = fallbacks + 1, execution_ns = fallbacks + 2,
+                               counter_count = fallbacks + 3;
 
   KernelRegistry& kernels_;
   DispatcherFactory factory_;
@@ -94,16 +99,17 @@ class Orchestrator {
   std::array<std::atomic<Dispatcher*>, modes> ready_{};
   Counters<counter_count> counters_;
   Published<Settings> settings_;
-  mutable std::recursive_mutex mutex_;                    // makers and owners; HOT_RELOAD makes DYNAMIC for its selections
+  mutable std::recursive_mutex mutex_;  // makers and owners; HOT_RELOAD makes DYNAMIC for its selections
   std::mutex reload_mutex_;
   std::array<std::shared_ptr<Dispatcher>, modes> owned_{};
-  std::vector<std::shared_ptr<Dispatcher>> retired_;      // calls may still be in them
+  std::vector<std::shared_ptr<Dispatcher>> retired_;  // calls may still be in them
 };
 
 // The process's own, made with the default configuration when first asked for.
 std::shared_ptr<Orchestrator> global_orchestrator();
 // The one of before is shut down.
 void set_global_orchestrator(std::shared_ptr<Orchestrator> orchestrator);
-Result dispatch(Symbol operation, CallArgs& args, const SelectionContext* context = nullptr, std::optional<DispatchMode> mode = {});
+Result dispatch(Symbol operation, CallArgs& args, const SelectionContext* context = nullptr,
+                std::optional<DispatchMode> mode = {});
 
 }  // namespace ttrt::dispatch

@@ -1,5 +1,5 @@
-// Every field of a slot is an atomic word: readers load with acquire, writers store with release between two changes of the
-// shard's sequence. A reader that saw any new word therefore sees the changed sequence too and starts over.
+// Every field of a slot is an atomic word: readers load with acquire, writers store with release between two changes of
+// the shard's sequence. A reader that saw any new word therefore sees the changed sequence too and starts over.
 #include "dispatch/plan_cache.h"
 
 #include <algorithm>
@@ -12,8 +12,8 @@ struct PlanCache::Slot {
   std::atomic<std::int64_t> written{0};
   std::atomic<const KernelSpec*> kernel{nullptr};
   std::atomic<Circuit*> circuit{nullptr};
-  std::atomic<std::uint64_t> used{0};        // LRU stamp; readers write it too
-  std::atomic<std::uint32_t> next{0};        // slot + 1 of the chain; 0: the end
+  std::atomic<std::uint64_t> used{0};  // LRU stamp; readers write it too
+  std::atomic<std::uint32_t> next{0};  // slot + 1 of the chain; 0: the end
   std::atomic<bool> live{false};
   std::array<std::atomic<std::uint64_t>, context_words> context{};
 };
@@ -21,12 +21,13 @@ struct PlanCache::Slot {
 namespace {
 
 constexpr int read_attempts = 4;
-constexpr std::size_t max_shards = 65536, max_entries_per_shard = 65536;   // 18 MiB a shard
+constexpr std::size_t max_shards = 65536, max_entries_per_shard = 65536;  // 18 MiB a shard
 
 // The shard's sequence is odd while this lives.
 class Writing {
  public:
-  explicit Writing(std::atomic<std::uint64_t>& sequence) : sequence_(sequence), start_(sequence.load(std::memory_order_relaxed)) {
+  explicit Writing(std::atomic<std::uint64_t>& sequence)
+      : sequence_(sequence), start_(sequence.load(std::memory_order_relaxed)) {
     sequence_.store(start_ + 1, std::memory_order_relaxed);
   }
   ~Writing() { sequence_.store(start_ + 2, std::memory_order_release); }
@@ -63,10 +64,9 @@ PlanCacheOptions PlanCacheOptions::for_size(std::int64_t entries, double ttl_sec
 PlanCache::Shard::~Shard() { delete[] slots.load(std::memory_order_relaxed); }
 
 PlanCache::PlanCache(PlanCacheOptions options, const Clock& clock)
-    : options_(options),
-      clock_(clock),
-      ttl_ns_(static_cast<std::int64_t>(std::min(options.ttl_seconds * 1e9, 4e18))) {
-  if (options.shards == 0 || options.entries_per_shard == 0) throw ValueError("a plan cache needs at least one shard and one entry per shard");
+    : options_(options), clock_(clock), ttl_ns_(static_cast<std::int64_t>(std::min(options.ttl_seconds * 1e9, 4e18))) {
+  if (options.shards == 0 || options.entries_per_shard == 0)
+    throw ValueError("a plan cache needs at least one shard and one entry per shard");
   if (!(options.ttl_seconds > 0)) throw ValueError("ttl_seconds must be greater than 0");
   if (options.shards > max_shards || options.entries_per_shard > max_entries_per_shard)
     throw ValueError("a plan cache has at most 65536 shards of 65536 entries");
@@ -91,8 +91,10 @@ bool PlanCache::look_up(const Shard& s, const Key& key, Found& found) const {
         Slot& slot = slots[next - 1];
         if (slot.hash.load(std::memory_order_acquire) == key.hash && same_context(slot, key.context)) {
           found = {{slot.kernel.load(std::memory_order_acquire), slot.circuit.load(std::memory_order_acquire)},
-                   slot.version.load(std::memory_order_acquire), slot.policy.load(std::memory_order_acquire),
-                   slot.written.load(std::memory_order_acquire), &slot};
+                   slot.version.load(std::memory_order_acquire),
+                   slot.policy.load(std::memory_order_acquire),
+                   slot.written.load(std::memory_order_acquire),
+                   &slot};
           break;
         }
         next = slot.next.load(std::memory_order_acquire);
@@ -106,8 +108,8 @@ bool PlanCache::look_up(const Shard& s, const Key& key, Found& found) const {
 [[gnu::flatten]] std::optional<Plan> PlanCache::get(const Key& key, std::uint64_t policy, std::int64_t now_ns) {
   Shard& s = shard(key.hash);
   Found found;
-  if (!look_up(s, key, found) || !found.slot || found.policy != policy || found.version < s.version.load(std::memory_order_acquire) ||
-      now_ns - found.written > ttl_ns_) {
+  if (!look_up(s, key, found) || !found.slot || found.policy != policy ||
+      found.version < s.version.load(std::memory_order_acquire) || now_ns - found.written > ttl_ns_) {
     counters_.add(misses);
     return std::nullopt;
   }
@@ -136,7 +138,8 @@ void PlanCache::offer(const Key& key, std::uint64_t policy, const Plan& plan, st
 void PlanCache::unlink(Shard& s, std::uint32_t index) {
   Slot* const slots = s.slots.load(std::memory_order_relaxed);
   std::atomic<std::uint32_t>* link = &bucket(s, slots[index].hash.load(std::memory_order_relaxed));
-  while (link->load(std::memory_order_relaxed) != index + 1) link = &slots[link->load(std::memory_order_relaxed) - 1].next;
+  while (link->load(std::memory_order_relaxed) != index + 1)
+    link = &slots[link->load(std::memory_order_relaxed) - 1].next;
   link->store(slots[index].next.load(std::memory_order_relaxed), std::memory_order_release);
   slots[index].live.store(false, std::memory_order_relaxed);
 }
@@ -166,7 +169,8 @@ void PlanCache::put_locked(Shard& s, const Key& key, std::uint64_t policy, const
   Slot* const slots = s.slots.load(std::memory_order_relaxed);
   const Writing writing(s.sequence);
   std::uint32_t next = bucket(s, key.hash).load(std::memory_order_relaxed);
-  while (next != 0 && !(slots[next - 1].hash.load(std::memory_order_relaxed) == key.hash && same_context(slots[next - 1], key.context)))
+  while (next != 0 && !(slots[next - 1].hash.load(std::memory_order_relaxed) == key.hash &&
+                        same_context(slots[next - 1], key.context)))
     next = slots[next - 1].next.load(std::memory_order_relaxed);
   const std::uint32_t index = next ? next - 1 : take_slot(s);
   Slot& slot = slots[index];
@@ -179,22 +183,25 @@ void PlanCache::put_locked(Shard& s, const Key& key, std::uint64_t policy, const
   s.tick.store(tick, std::memory_order_relaxed);
   slot.used.store(tick, std::memory_order_relaxed);
   if (next) return;
-  for (std::size_t i = 0; i < context_words; ++i) slot.context[i].store(word_of(key.context, i), std::memory_order_release);
+  for (std::size_t i = 0; i < context_words; ++i)
+    slot.context[i].store(word_of(key.context, i), std::memory_order_release);
   slot.hash.store(key.hash, std::memory_order_release);
   slot.live.store(true, std::memory_order_relaxed);
   slot.next.store(bucket(s, key.hash).load(std::memory_order_relaxed), std::memory_order_release);
   bucket(s, key.hash).store(index + 1, std::memory_order_release);
 }
 
-Plan PlanCache::get_or_compute(const SelectionContext& context, std::uint64_t policy, const std::function<Plan()>& compute) {
+Plan PlanCache::get_or_compute(const SelectionContext& context, std::uint64_t policy,
+                               const std::function<Plan()>& compute) {
   const Key key(context);
   const std::uint64_t flight_key = mix(key.hash, policy);
   for (;;) {
     if (const auto plan = get(key, policy)) return *plan;
     std::unique_lock lock(flights_mutex_);
     auto& list = flights_[flight_key];
-    const auto other = std::find_if(list.begin(), list.end(), [&](const auto& entry) { return entry.first == context; });
-    if (other != list.end()) {   // found: somebody computes it
+    const auto other =
+        std::find_if(list.begin(), list.end(), [&](const auto& entry) { return entry.first == context; });
+    if (other != list.end()) {  // found: somebody computes it
       const std::shared_ptr<Flight> flight = other->second;
       flight_done_.wait(lock, [&] { return flight->done; });
       if (flight->plan) return *flight->plan;
@@ -256,7 +263,8 @@ std::size_t PlanCache::erase_if(Shard& s, const Predicate& predicate) {
 std::size_t PlanCache::invalidate_policy(std::uint64_t policy) {
   std::size_t erased = 0;
   for (std::size_t i = 0; i < options_.shards; ++i)
-    erased += erase_if(shards_[i], [&](const Slot& slot) { return slot.policy.load(std::memory_order_relaxed) == policy; });
+    erased +=
+        erase_if(shards_[i], [&](const Slot& slot) { return slot.policy.load(std::memory_order_relaxed) == policy; });
   return erased;
 }
 
@@ -270,7 +278,8 @@ void PlanCache::clear() {
 PlanCacheStats PlanCache::stats() const {
   PlanCacheStats out;
   out.max_size = options_.shards * options_.entries_per_shard;
-  out.hits = static_cast<std::uint64_t>(counters_.sum(hits)), out.misses = static_cast<std::uint64_t>(counters_.sum(misses));
+  out.hits = static_cast<std::uint64_t>(counters_.sum(hits)),
+  out.misses = static_cast<std::uint64_t>(counters_.sum(misses));
   for (std::size_t i = 0; i < options_.shards; ++i) {
     Shard& s = shards_[i];
     const std::lock_guard lock(s.mutex);

@@ -1,9 +1,10 @@
-// The cache of choices in front of selection: whole context -> plan, in shards, with versions, a time to live and an LRU
-// order per shard.
+// The cache of choices in front of selection: whole context -> plan, in shards, with versions, a time to live and an
+// LRU order per shard.
 //
-// Reading takes no lock and writes nothing shared but the LRU stamp: a shard is guarded by a sequence number that writers
-// make odd while they change it; a reader that keeps meeting a writer reports a miss, which is always right. An entry is
-// valid iff its version is at least its shard's, its policy is the one asked for, and it is not older than the TTL.
+// Reading takes no lock and writes nothing shared but the LRU stamp: a shard is guarded by a sequence number that
+// writers make odd while they change it; a reader that keeps meeting a writer reports a miss, which is always right. An
+// entry is valid iff its version is at least its shard's, its policy is the one asked for, and it is not older than the
+// TTL.
 #pragma once
 
 #include <atomic>
@@ -41,7 +42,7 @@ struct PlanCacheOptions {
 
 struct PlanCacheStats {
   std::uint64_t hits = 0, misses = 0, evictions = 0, invalidations = 0;
-  std::size_t size = 0, max_size = 0;    // size counts entries that are no longer valid too
+  std::size_t size = 0, max_size = 0;  // size counts entries that are no longer valid too
   double hit_rate() const { return hits + misses ? static_cast<double>(hits) / static_cast<double>(hits + misses) : 0; }
 };
 
@@ -73,34 +74,35 @@ class PlanCache {
   }
   // put, unless another writer is at work on the shard: never waits.
   void offer(const Key& key, std::uint64_t policy, const Plan& plan, std::uint64_t version);
-  // Computes once however many ask at a time. What compute throws goes to the caller that ran it; a waiter then computes.
+  // Computes once however many ask at a time. What compute throws goes to the caller that ran it; a waiter then
+  // computes.
   Plan get_or_compute(const SelectionContext& context, std::uint64_t policy, const std::function<Plan()>& compute);
 
   std::size_t shard_index(const SelectionContext& context) const { return index_of(context.hash()); }
-  void invalidate_shard(std::size_t index);            // entries stay until overwritten or evicted; a bad index is ignored
+  void invalidate_shard(std::size_t index);  // entries stay until overwritten or evicted; a bad index is ignored
   void invalidate_all();
-  std::size_t invalidate_policy(std::uint64_t policy); // erases; how many there were
-  void clear();                                        // erases everything and keeps the statistics
+  std::size_t invalidate_policy(std::uint64_t policy);  // erases; how many there were
+  void clear();                                         // erases everything and keeps the statistics
   PlanCacheStats stats() const;
   const PlanCacheOptions& options() const { return options_; }
 
  private:
   struct Slot;
   struct alignas(64) Shard {
-    std::atomic<std::uint64_t> sequence{0};            // odd while a writer changes the shard
+    std::atomic<std::uint64_t> sequence{0};  // odd while a writer changes the shard
     std::atomic<std::uint64_t> version{0};
-    std::atomic<Slot*> slots{nullptr};                 // made by the first put, as are the buckets
-    std::unique_ptr<std::atomic<std::uint32_t>[]> buckets;   // first slot + 1 of each chain
-    std::atomic<std::uint64_t> tick{0};                // of the LRU order
-    std::mutex mutex;                                  // writers
-    std::uint32_t used = 0;                            // slots in chains
-    std::vector<std::uint32_t> free;                   // erased slots
+    std::atomic<Slot*> slots{nullptr};                      // made by the first put, as are the buckets
+    std::unique_ptr<std::atomic<std::uint32_t>[]> buckets;  // first slot + 1 of each chain
+    std::atomic<std::uint64_t> tick{0};                     // of the LRU order
+    std::mutex mutex;                                       // writers
+    std::uint32_t used = 0;                                 // slots in chains
+    std::vector<std::uint32_t> free;                        // erased slots
     std::uint64_t evictions = 0, invalidations = 0;
     ~Shard();
   };
   struct Flight {
     bool done = false;
-    std::optional<Plan> plan;                          // none after a failure
+    std::optional<Plan> plan;  // none after a failure
   };
   struct Found {
     Plan plan;
@@ -109,9 +111,13 @@ class PlanCache {
     Slot* slot = nullptr;
   };
 
-  std::size_t index_of(std::uint64_t hash) const { return static_cast<std::size_t>(((hash >> 32) * options_.shards) >> 32); }
+  std::size_t index_of(std::uint64_t hash) const {
+    return static_cast<std::size_t>(((hash >> 32) * options_.shards) >> 32);
+  }
   Shard& shard(std::uint64_t hash) const { return shards_[index_of(hash)]; }
-  std::atomic<std::uint32_t>& bucket(const Shard& shard, std::uint64_t hash) const { return shard.buckets[hash & bucket_mask_]; }
+  std::atomic<std::uint32_t>& bucket(const Shard& shard, std::uint64_t hash) const {
+    return shard.buckets[hash & bucket_mask_];
+  }
   bool look_up(const Shard& shard, const Key& key, Found& found) const;
   void put_locked(Shard& shard, const Key& key, std::uint64_t policy, const Plan& plan, std::uint64_t version);
   std::uint32_t take_slot(Shard& shard);
@@ -129,7 +135,8 @@ class PlanCache {
 
   std::mutex flights_mutex_;
   std::condition_variable flight_done_;
-  std::unordered_map<std::uint64_t, std::vector<std::pair<SelectionContext, std::shared_ptr<Flight>>>> flights_;  // by hash and policy
+  std::unordered_map<std::uint64_t, std::vector<std::pair<SelectionContext, std::shared_ptr<Flight>>>>
+      flights_;  // by hash and policy
 };
 
 }  // namespace ttrt::dispatch

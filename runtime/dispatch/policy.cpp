@@ -34,7 +34,8 @@ std::string_view trimmed(std::string_view text) {
 bool Policy::Condition::matches(const SelectionContext& context) const {
   const Json actual = Test::actual(field, context);
   if (actual.is_null()) return false;
-  if (op == Op::glob) return glob_match(text, actual.is_string() ? actual.get_ref<const std::string&>() : actual.dump());
+  if (op == Op::glob)
+    return glob_match(text, actual.is_string() ? actual.get_ref<const std::string&>() : actual.dump());
   if (actual.is_string()) {
     const auto& name = actual.get_ref<const std::string&>();
     return op == Op::eq ? name == text : op == Op::ne && name != text;
@@ -42,26 +43,39 @@ bool Policy::Condition::matches(const SelectionContext& context) const {
   if (!number) return op == Op::ne;
   const double value = actual.is_boolean() ? (actual.get<bool>() ? 1 : 0) : actual.get<double>();
   switch (op) {
-    case Op::eq: return value == *number;
-    case Op::ne: return value != *number;
-    case Op::gt: return value > *number;
-    case Op::ge: return value >= *number;
-    case Op::lt: return value < *number;
-    case Op::le: return value <= *number;
-    case Op::glob: break;
+    case Op::eq:
+      return value == *number;
+    case Op::ne:
+      return value != *number;
+    case Op::gt:
+      return value > *number;
+    case Op::ge:
+      return value >= *number;
+    case Op::lt:
+      return value < *number;
+    case Op::le:
+      return value <= *number;
+    case Op::glob:
+      break;
   }
   return false;
 }
 
 Policy::Policy(std::vector<PolicyRule> rules) : rules_(std::move(rules)) {
-  static constexpr std::array<std::pair<std::string_view, Condition::Op>, 6> prefixes{{{">=", Condition::Op::ge}, {"<=", Condition::Op::le},
-      {"!=", Condition::Op::ne}, {"==", Condition::Op::eq}, {">", Condition::Op::gt}, {"<", Condition::Op::lt}}};
+  static constexpr std::array<std::pair<std::string_view, Condition::Op>, 6> prefixes{{{">=", Condition::Op::ge},
+                                                                                       {"<=", Condition::Op::le},
+                                                                                       {"!=", Condition::Op::ne},
+                                                                                       {"==", Condition::Op::eq},
+                                                                                       {">", Condition::Op::gt},
+                                                                                       {"<", Condition::Op::lt}}};
   Json text = Json::array();
   for (const PolicyRule& rule : rules_) {
     Compiled compiled;
     for (const auto& [name, wanted] : rule.conditions) {
       const auto field = field_from_string(name);
-      if (!field) throw ValueError("a policy has no condition on '" + name + "'", "conditions are on fields of the selection context, as in batch_size: '>=8'");
+      if (!field)
+        throw ValueError("a policy has no condition on '" + name + "'",
+                         "conditions are on fields of the selection context, as in batch_size: '>=8'");
       Condition condition{*field, has_wildcard(wanted) ? Condition::Op::glob : Condition::Op::eq, wanted, {}};
       for (const auto& [prefix, op] : prefixes)
         if (wanted.starts_with(prefix)) {
@@ -95,21 +109,26 @@ std::vector<Symbol> Policy::locks(Symbol operation, const SelectionContext& cont
   std::vector<Symbol> out;
   if (!has_locks_) return out;
   for (std::size_t i = 0; i < rules_.size(); ++i)
-    if (rules_[i].kind == PolicyRule::Kind::lock && applies(i, context, operation.text())) out.push_back(compiled_[i].lock);
+    if (rules_[i].kind == PolicyRule::Kind::lock && applies(i, context, operation.text()))
+      out.push_back(compiled_[i].lock);
   return out;
 }
 
 bool Policy::denies(const SelectionContext& context, Symbol kernel) const {
   if (!has_denies_) return false;
   for (std::size_t i = 0; i < rules_.size(); ++i)
-    if (rules_[i].kind == PolicyRule::Kind::deny && glob_match(rules_[i].kernel, kernel.text()) && applies(i, context, context.operation.text())) return true;
+    if (rules_[i].kind == PolicyRule::Kind::deny && glob_match(rules_[i].kernel, kernel.text()) &&
+        applies(i, context, context.operation.text()))
+      return true;
   return false;
 }
 
 bool Policy::allows(const SelectionContext& context, Symbol kernel) const {
   if (!has_allows_) return true;
   for (std::size_t i = 0; i < rules_.size(); ++i)
-    if (rules_[i].kind == PolicyRule::Kind::allow && glob_match(rules_[i].kernel, kernel.text()) && applies(i, context, context.operation.text())) return true;
+    if (rules_[i].kind == PolicyRule::Kind::allow && glob_match(rules_[i].kernel, kernel.text()) &&
+        applies(i, context, context.operation.text()))
+      return true;
   return false;
 }
 
@@ -121,8 +140,10 @@ double Policy::score(const SelectionContext& context, const KernelSpec& kernel) 
       const bool add = rule.kind == PolicyRule::Kind::add;
       if (!add && rule.kind != PolicyRule::Kind::multiply) continue;
       if (!glob_match(rule.kernel, kernel.id.text()) || !applies(i, context, context.operation.text())) continue;
-      if (add) sum += rule.value;
-      else product *= rule.value;
+      if (add)
+        sum += rule.value;
+      else
+        product *= rule.value;
     }
   return sum * product - kernel.transform_cost;
 }

@@ -20,8 +20,8 @@ struct PolicyRule {
     multiply,  // the score is multiplied by value, after all additions
   };
   Kind kind = Kind::lock;
-  std::string operation = "*";                    // glob
-  std::string kernel = "*";                       // glob; the id for a lock
+  std::string operation = "*";  // glob
+  std::string kernel = "*";     // glob; the id for a lock
   double value = 0;
   // Field of the context -> text: ">=8", "<=", "!=", "==", ">", "<" and a value; a glob where it holds '*' or '?'; else
   // equality. A field that is unset fails whatever the operator.
@@ -60,7 +60,7 @@ class Policy {
   bool applies(std::size_t rule, const SelectionContext& context, std::string_view operation) const;
 
   std::vector<PolicyRule> rules_;
-  std::vector<Compiled> compiled_;    // parallel to rules_
+  std::vector<Compiled> compiled_;  // parallel to rules_
   std::uint64_t hash_ = 0;
   bool has_locks_ = false, has_allows_ = false, has_denies_ = false, has_boosts_ = false;
 };

@@ -1,5 +1,5 @@
-// See rule_cache.h. Buckets are linked lists that only writers change, under the mutex; what they unlink is retired, so a
-// reader that still stands on it finishes its walk.
+// See rule_cache.h. Buckets are linked lists that only writers change, under the mutex; what they unlink is retired, so
+// a reader that still stands on it finishes its walk.
 #include "dispatch/rule_cache.h"
 
 #include <algorithm>
@@ -20,14 +20,18 @@ std::int64_t ticks_of(double seconds, const Clock& clock) {
 }  // namespace
 
 RuleCache::RuleCache(std::size_t max_size, double ttl_seconds, const Clock& clock)
-    : max_size_(max_size), ttl_ticks_(ticks_of(ttl_seconds, clock)), table_(std::bit_ceil(std::clamp<std::size_t>(max_size, 1, largest_table))) {}
+    : max_size_(max_size),
+      ttl_ticks_(ticks_of(ttl_seconds, clock)),
+      table_(std::bit_ceil(std::clamp<std::size_t>(max_size, 1, largest_table))) {}
 
 RuleCache::~RuleCache() {
   for (Node* node : order_) delete node;
 }
 
-const KernelSpec* RuleCache::get(const EpochGuard&, std::uint64_t key, Symbol operation, const SelectionContext& context, std::uint64_t generation, std::int64_t ticks) {
-  for (Node* node = bucket(key).load(std::memory_order_acquire); node != nullptr; node = node->next.load(std::memory_order_acquire)) {
+const KernelSpec* RuleCache::get(const EpochGuard&, std::uint64_t key, Symbol operation,
+                                 const SelectionContext& context, std::uint64_t generation, std::int64_t ticks) {
+  for (Node* node = bucket(key).load(std::memory_order_acquire); node != nullptr;
+       node = node->next.load(std::memory_order_acquire)) {
     if (node->key != key || node->operation != operation || !(node->context == context)) continue;
     if (node->generation == generation && ticks - node->written < ttl_ticks_) return node->kernel;
     erase(node);
@@ -36,12 +40,14 @@ const KernelSpec* RuleCache::get(const EpochGuard&, std::uint64_t key, Symbol op
   return nullptr;
 }
 
-void RuleCache::put(std::uint64_t key, Symbol operation, const SelectionContext& context, std::uint64_t generation, const KernelSpec* kernel, std::int64_t ticks) {
+void RuleCache::put(std::uint64_t key, Symbol operation, const SelectionContext& context, std::uint64_t generation,
+                    const KernelSpec* kernel, std::int64_t ticks) {
   if (max_size_ == 0) return;
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock) return;
   std::atomic<Node*>& head = bucket(key);
-  for (Node* old = head.load(std::memory_order_relaxed); old != nullptr; old = old->next.load(std::memory_order_relaxed))
+  for (Node* old = head.load(std::memory_order_relaxed); old != nullptr;
+       old = old->next.load(std::memory_order_relaxed))
     if (old->key == key && old->operation == operation && old->context == context) {
       forget(old);
       break;
@@ -75,7 +81,8 @@ void RuleCache::erase_oldest() {
 }
 
 void RuleCache::forget(Node* node) {
-  const auto at = std::lower_bound(order_.begin(), order_.end(), node->number, [](const Node* n, std::uint64_t number) { return n->number < number; });
+  const auto at = std::lower_bound(order_.begin(), order_.end(), node->number,
+                                   [](const Node* n, std::uint64_t number) { return n->number < number; });
   if (at == order_.end() || *at != node) return;
   order_.erase(at);
   unlink(node);
@@ -89,7 +96,10 @@ void RuleCache::erase(Node* node) {
 }
 
 RuleCacheStats RuleCache::stats() const {
-  return {.hits = counters_.sum(0), .misses = counters_.sum(1), .size = size_.load(std::memory_order_relaxed), .max_size = max_size_};
+  return {.hits = counters_.sum(0),
+          .misses = counters_.sum(1),
+          .size = size_.load(std::memory_order_relaxed),
+          .max_size = max_size_};
 }
 
 }  // namespace ttrt::dispatch

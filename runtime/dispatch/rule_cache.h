@@ -21,7 +21,9 @@ namespace ttrt::dispatch {
 struct RuleCacheStats {
   std::int64_t hits = 0, misses = 0;
   std::size_t size = 0, max_size = 0;
-  double hit_rate() const { return hits + misses == 0 ? 0 : static_cast<double>(hits) / static_cast<double>(hits + misses); }
+  double hit_rate() const {
+    return hits + misses == 0 ? 0 : static_cast<double>(hits) / static_cast<double>(hits + misses);
+  }
 };
 
 class RuleCache {
@@ -32,10 +34,14 @@ class RuleCache {
   RuleCache(const RuleCache&) = delete;
   RuleCache& operator=(const RuleCache&) = delete;
 
-  static std::uint64_t key(Symbol operation, const SelectionContext& context) { return mix(context.hash(), operation.id()); }
+  static std::uint64_t key(Symbol operation, const SelectionContext& context) {
+    return mix(context.hash(), operation.id());
+  }
   // nullptr on a miss; a stale entry is erased. `generation` is the registry's: entries of another one are stale.
-  const KernelSpec* get(const EpochGuard& guard, std::uint64_t key, Symbol operation, const SelectionContext& context, std::uint64_t generation, std::int64_t ticks);
-  void put(std::uint64_t key, Symbol operation, const SelectionContext& context, std::uint64_t generation, const KernelSpec* kernel, std::int64_t ticks);
+  const KernelSpec* get(const EpochGuard& guard, std::uint64_t key, Symbol operation, const SelectionContext& context,
+                        std::uint64_t generation, std::int64_t ticks);
+  void put(std::uint64_t key, Symbol operation, const SelectionContext& context, std::uint64_t generation,
+           const KernelSpec* kernel, std::int64_t ticks);
   void count(bool hit) { counters_.add(hit ? 0 : 1); }
   RuleCacheStats stats() const;
   void reset_stats() { counters_.reset(); }
@@ -44,26 +50,26 @@ class RuleCache {
   struct Node {
     SelectionContext context;
     std::uint64_t key = 0, generation = 0;
-    std::int64_t written = 0;   // ticks
-    std::uint64_t number = 0;   // of the write
+    std::int64_t written = 0;  // ticks
+    std::uint64_t number = 0;  // of the write
     const KernelSpec* kernel = nullptr;
     Symbol operation;
     std::atomic<Node*> next{nullptr};
   };
   std::atomic<Node*>& bucket(std::uint64_t key) { return table_[key & (table_.size() - 1)]; }
   void unlink(Node* node);
-  void forget(Node* node);                 // out of order_ and its bucket, where it still is there
+  void forget(Node* node);  // out of order_ and its bucket, where it still is there
   void erase(Node* node);
   void erase_oldest();
 
   const std::size_t max_size_;
   const std::int64_t ttl_ticks_;
   std::vector<std::atomic<Node*>> table_;
-  std::mutex mutex_;                       // writers
-  std::deque<Node*> order_;                // by number
+  std::mutex mutex_;         // writers
+  std::deque<Node*> order_;  // by number
   std::uint64_t writes_ = 0;
   std::atomic<std::size_t> size_{0};
-  Counters<2> counters_;                   // hits, misses
+  Counters<2> counters_;  // hits, misses
 };
 
 }  // namespace ttrt::dispatch

@@ -6,8 +6,8 @@
 
 namespace ttrt::dispatch {
 
-StaticDispatcher::StaticDispatcher(const DispatchConfig& config, std::shared_ptr<StaticKernelRegistry> registry, const Clock& clock,
-                                   std::shared_ptr<BackendHealth> health)
+StaticDispatcher::StaticDispatcher(const DispatchConfig& config, std::shared_ptr<StaticKernelRegistry> registry,
+                                   const Clock& clock, std::shared_ptr<BackendHealth> health)
     : registry_(registry ? std::move(registry) : global_static_registry()), clock_(clock), health_(std::move(health)) {
   registry_->freeze();
   update_config(config);
@@ -23,7 +23,8 @@ StaticDispatcher::StaticDispatcher(const DispatchConfig& config, std::shared_ptr
   }
 }
 
-std::unique_ptr<StaticDispatcher> StaticDispatcher::from_config(const DispatchConfig& config, const KernelRegistry& kernels, const Clock& clock) {
+std::unique_ptr<StaticDispatcher> StaticDispatcher::from_config(const DispatchConfig& config,
+                                                                const KernelRegistry& kernels, const Clock& clock) {
   return std::make_unique<StaticDispatcher>(config, static_registry(config->static_kernel_map, kernels), clock);
 }
 
@@ -43,7 +44,8 @@ void StaticDispatcher::not_registered(Symbol operation) const {
   for (const Symbol known : registry_->operations()) names.push_back(known.str());
   std::sort(names.begin(), names.end());
   std::string hint;
-  if (const std::string close = ttc::nearest(operation.text(), names.data(), names.size()); !close.empty()) hint = "did you mean '" + close + "'? ";
+  if (const std::string close = ttc::nearest(operation.text(), names.data(), names.size()); !close.empty())
+    hint = "did you mean '" + close + "'? ";
   hint += "registered:";
   for (const std::string& name : names) hint += " " + name;
   throw KernelNotRegisteredError(operation.text(), names.empty() ? "nothing is registered" : hint);
@@ -51,7 +53,8 @@ void StaticDispatcher::not_registered(Symbol operation) const {
 
 void StaticDispatcher::not_callable(Symbol operation) const {
   const KernelSpec& kernel = *entry_of(operation).spec;
-  throw KernelExecutionError("kernel '" + kernel.id.str() + "' has no implementation", operation.text(), kernel.id.text());
+  throw KernelExecutionError("kernel '" + kernel.id.str() + "' has no implementation", operation.text(),
+                             kernel.id.text());
 }
 
 const StaticEntry& StaticDispatcher::entry_of(Symbol operation) const {
@@ -83,7 +86,9 @@ Result StaticDispatcher::dispatch(Symbol operation, CallArgs& args, const Select
   return result;
 }
 
-const KernelSpec& StaticDispatcher::get_kernel_for_operation(Symbol operation, const SelectionContext& /*ignored*/) { return *entry_of(operation).spec; }
+const KernelSpec& StaticDispatcher::get_kernel_for_operation(Symbol operation, const SelectionContext& /*ignored*/) {
+  return *entry_of(operation).spec;
+}
 
 Json StaticDispatcher::telemetry() const {
   const std::int64_t count = counters_.sum(dispatches), total = counters_.sum(nanoseconds);
@@ -101,7 +106,8 @@ StaticDispatcherBuilder& StaticDispatcherBuilder::with_kernel(KernelSpec spec, S
   return *this;
 }
 
-StaticDispatcherBuilder& StaticDispatcherBuilder::with_kernels(std::vector<KernelSpec> specs, const StaticMap& defaults) {
+StaticDispatcherBuilder& StaticDispatcherBuilder::with_kernels(std::vector<KernelSpec> specs,
+                                                               const StaticMap& defaults) {
   std::vector<StaticEntry> entries;
   for (KernelSpec& spec : specs) {
     const auto wanted = defaults.find(spec.operation.text());

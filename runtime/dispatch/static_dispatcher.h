@@ -1,5 +1,5 @@
-// STATIC: the kernel of every operation is fixed when the dispatcher is built; a call is one array lookup and one indirect
-// call. The context is ignored; there is no check, no fallback and no circuit.
+// STATIC: the kernel of every operation is fixed when the dispatcher is built; a call is one array lookup and one
+// indirect call. The context is ignored; there is no check, no fallback and no circuit.
 //
 // Immutable after construction, so it may be called from any number of threads.
 #pragma once
@@ -59,8 +59,8 @@ class StaticDispatcher final : public Dispatcher {
   std::shared_ptr<StaticKernelRegistry> registry_;
   const Clock& clock_;
   std::shared_ptr<BackendHealth> health_;
-  std::vector<Slot> slots_;      // by symbol id
-  std::size_t bound_ = 0;        // names with a kernel, aliases too
+  std::vector<Slot> slots_;  // by symbol id
+  std::size_t bound_ = 0;    // names with a kernel, aliases too
   std::atomic<bool> counting_{true}, timing_{true};
   Counters<2> counters_;
 };
@@ -71,9 +71,10 @@ class StaticDispatcherBuilder {
   // The record's own operation where none is given.
   StaticDispatcherBuilder& with_kernel(KernelSpec spec, Symbol operation = {}, bool is_default = false);
   StaticDispatcherBuilder& with_kernels(std::vector<KernelSpec> specs, const StaticMap& defaults = {});
-  StaticDispatcherBuilder& with_options(DispatchOptions options);            // replaces all; the mode becomes STATIC
+  StaticDispatcherBuilder& with_options(DispatchOptions options);  // replaces all; the mode becomes STATIC
   StaticDispatcherBuilder& with_health(std::shared_ptr<BackendHealth> health);
-  StaticDispatcherBuilder& with_registry(std::shared_ptr<StaticKernelRegistry> registry);   // replaces what was collected
+  StaticDispatcherBuilder& with_registry(
+      std::shared_ptr<StaticKernelRegistry> registry);  // replaces what was collected
   StaticDispatcherBuilder& with_clock(const Clock& clock);
   std::unique_ptr<StaticDispatcher> build();
 

@@ -6,7 +6,11 @@
 namespace ttrt::dispatch {
 
 StaticEntry::StaticEntry(Symbol id, Symbol op, KernelSpec kernel, std::int64_t prio, bool flagged)
-    : kernel_id(id), operation(op), operation_class(dispatch::operation_class(op.text())), priority(prio), is_default(flagged) {
+    : kernel_id(id),
+      operation(op),
+      operation_class(dispatch::operation_class(op.text())),
+      priority(prio),
+      is_default(flagged) {
   if (id.empty()) throw InvalidEntryError("a static entry needs a kernel id", op.text(), {});
   if (op.empty()) throw InvalidEntryError("a static entry needs an operation", {}, id.text());
   spec = std::make_shared<const KernelSpec>(std::move(kernel));
@@ -18,7 +22,8 @@ StaticEntry::StaticEntry(KernelSpec kernel, bool flagged, Symbol op)
 void StaticKernelRegistry::check_open(const StaticEntry& entry) const {
   if (frozen_) throw RegistryFrozenError(entry.operation.text(), entry.kernel_id.text());
   if (const StaticEntry* taken = find(entry.kernel_id))
-    throw ValueError("kernel '" + entry.kernel_id.str() + "' is registered already, for '" + taken->operation.str() + "'");
+    throw ValueError("kernel '" + entry.kernel_id.str() + "' is registered already, for '" + taken->operation.str() +
+                     "'");
 }
 
 void StaticKernelRegistry::place(StaticEntry entry, bool own_id) {
@@ -40,7 +45,8 @@ void StaticKernelRegistry::add_many(std::vector<StaticEntry> entries) {
   std::unordered_set<Symbol> batch;
   for (const StaticEntry& entry : entries) {
     check_open(entry);
-    if (!batch.insert(entry.kernel_id).second) throw ValueError("kernel '" + entry.kernel_id.str() + "' is in the batch twice");
+    if (!batch.insert(entry.kernel_id).second)
+      throw ValueError("kernel '" + entry.kernel_id.str() + "' is in the batch twice");
   }
   for (StaticEntry& entry : entries) place(std::move(entry), true);
 }
@@ -48,7 +54,9 @@ void StaticKernelRegistry::add_many(std::vector<StaticEntry> entries) {
 void StaticKernelRegistry::add_operation(Symbol operation, Symbol kernel_id) {
   if (frozen_) throw RegistryFrozenError(operation.text(), kernel_id.text());
   const StaticEntry* const known = find(kernel_id);
-  if (!known) throw ValueError("operation '" + operation.str() + "' names kernel '" + kernel_id.str() + "', which is not registered");
+  if (!known)
+    throw ValueError("operation '" + operation.str() + "' names kernel '" + kernel_id.str() +
+                     "', which is not registered");
   if (operation.empty()) throw InvalidEntryError("a static entry needs an operation", {}, kernel_id.text());
   StaticEntry entry = *known;
   entry.operation = operation;
@@ -62,8 +70,11 @@ void StaticKernelRegistry::freeze() {
   frozen_ = true;
   for (auto& [name, operation] : by_operation_)
     for (const StaticEntry* entry : operation.entries) {
-      if (entry == operation.entries.front()) operation.chosen = entry;
-      else if (std::pair(entry->is_default, entry->priority) > std::pair(operation.chosen->is_default, operation.chosen->priority)) operation.chosen = entry;
+      if (entry == operation.entries.front())
+        operation.chosen = entry;
+      else if (std::pair(entry->is_default, entry->priority) >
+               std::pair(operation.chosen->is_default, operation.chosen->priority))
+        operation.chosen = entry;
     }
 }
 
@@ -99,7 +110,8 @@ std::shared_ptr<StaticKernelRegistry> static_registry(std::vector<KernelSpec> sp
   for (const auto& [operation, kernel] : defaults) {
     const StaticEntry* const chosen = registry->find(Symbol::find(kernel));
     if (!chosen || chosen->operation.text() != operation)
-      throw ValueError("the default of operation '" + operation + "' is kernel '" + kernel + "', which is not registered for it");
+      throw ValueError("the default of operation '" + operation + "' is kernel '" + kernel +
+                       "', which is not registered for it");
   }
   return registry;
 }
@@ -111,18 +123,22 @@ std::shared_ptr<StaticKernelRegistry> static_registry(const StaticMap& map, cons
     if (!spec) {
       const auto ids = kernels.kernel_ids();
       const std::string close = ttc::nearest(kernel, ids.data(), ids.size());
-      throw ValueError("the static map gives operation '" + operation + "' to kernel '" + kernel + "', which is not registered",
-                       close.empty() ? "" : "did you mean '" + close + "'?");
+      throw ValueError(
+          "the static map gives operation '" + operation + "' to kernel '" + kernel + "', which is not registered",
+          close.empty() ? "" : "did you mean '" + close + "'?");
     }
-    if (registry->find(spec->id)) registry->add_operation(operation, spec->id);
-    else registry->add(StaticEntry(*spec, true, operation));
+    if (registry->find(spec->id))
+      registry->add_operation(operation, spec->id);
+    else
+      registry->add(StaticEntry(*spec, true, operation));
   }
   return registry;
 }
 
 StaticMap to_mapping(const StaticKernelRegistry& registry) {
   StaticMap map;
-  for (const Symbol operation : registry.operations()) map.emplace(operation.str(), registry.get_default(operation)->kernel_id.str());
+  for (const Symbol operation : registry.operations())
+    map.emplace(operation.str(), registry.get_default(operation)->kernel_id.str());
   return map;
 }
 

@@ -40,10 +40,10 @@ class StaticKernelRegistry {
   void freeze();
   bool frozen() const { return frozen_; }
 
-  const StaticEntry* get_default(Symbol operation) const;          // nullptr where there is none
+  const StaticEntry* get_default(Symbol operation) const;  // nullptr where there is none
   const StaticEntry* find(Symbol kernel_id) const;
-  std::vector<const StaticEntry*> entries(Symbol operation) const; // in the order of registration
-  std::vector<Symbol> operations() const;                          // in the order of registration
+  std::vector<const StaticEntry*> entries(Symbol operation) const;  // in the order of registration
+  std::vector<Symbol> operations() const;                           // in the order of registration
   std::size_t kernel_count() const { return by_id_.size(); }
 
  private:
@@ -64,7 +64,7 @@ class StaticKernelRegistry {
 // The registry a dispatcher without one of its own uses, and then freezes.
 const std::shared_ptr<StaticKernelRegistry>& global_static_registry();
 
-using StaticMap = std::map<std::string, std::string, std::less<>>;   // operation -> kernel id
+using StaticMap = std::map<std::string, std::string, std::less<>>;  // operation -> kernel id
 // From records, each under its own operation, with the default of an operation named in `defaults`.
 std::shared_ptr<StaticKernelRegistry> static_registry(std::vector<KernelSpec> specs, const StaticMap& defaults = {});
 // From a map; several operations may share a kernel. Throws ValueError naming operation and kernel where it is missing.

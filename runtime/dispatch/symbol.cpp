@@ -39,7 +39,8 @@ Symbol::Symbol(std::string_view text) {
     return;
   }
   const std::uint32_t id = p.next, chunk = id / chunk_size;
-  if (chunk >= max_chunks) throw ttc::usage_error("more than " + std::to_string(max_chunks * chunk_size) + " different names in dispatch");
+  if (chunk >= max_chunks)
+    throw ttc::usage_error("more than " + std::to_string(max_chunks * chunk_size) + " different names in dispatch");
   if (!p.chunks[chunk].load(std::memory_order_relaxed)) p.chunks[chunk].store(new Chunk, std::memory_order_release);
   std::string& slot = (*p.chunks[chunk].load(std::memory_order_relaxed))[id % chunk_size];
   slot = text;

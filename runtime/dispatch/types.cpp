@@ -12,8 +12,10 @@
 namespace ttrt::dispatch {
 namespace {
 
-constexpr std::array<std::string_view, dispatch_mode_count> mode_names{"STATIC", "DYNAMIC", "HOT_RELOAD", "CONFIG", "AUTO"};
-constexpr std::array<std::string_view, 5> phase_names{"SELECTION", "PRE_TRANSFORM", "EXECUTION", "POST_TRANSFORM", "FALLBACK"};
+constexpr std::array<std::string_view, dispatch_mode_count> mode_names{"STATIC", "DYNAMIC", "HOT_RELOAD", "CONFIG",
+                                                                       "AUTO"};
+constexpr std::array<std::string_view, 5> phase_names{"SELECTION", "PRE_TRANSFORM", "EXECUTION", "POST_TRANSFORM",
+                                                      "FALLBACK"};
 
 std::string number(double value) {
   std::array<char, 32> text{};
@@ -23,16 +25,19 @@ std::string number(double value) {
 
 void at_least(const char* field, std::int64_t value, std::int64_t least) {
   if (value < least)
-    throw ValueError(std::string(field) + " must be at least " + std::to_string(least) + ", got " + std::to_string(value));
+    throw ValueError(std::string(field) + " must be at least " + std::to_string(least) + ", got " +
+                     std::to_string(value));
 }
 
 // NaN is refused too.
 void real_at_least(const char* field, double value, double least, bool exclusive) {
   if (exclusive ? value > least : value >= least) return;
-  throw ValueError(std::string(field) + " must be " + (exclusive ? "greater than " : "at least ") + number(least) + ", got " + number(value));
+  throw ValueError(std::string(field) + " must be " + (exclusive ? "greater than " : "at least ") + number(least) +
+                   ", got " + number(value));
 }
 
-std::string full_text(const std::string& message, std::string_view operation, std::string_view kernel, std::optional<Phase> phase) {
+std::string full_text(const std::string& message, std::string_view operation, std::string_view kernel,
+                      std::optional<Phase> phase) {
   std::string text = message, where;
   const auto add = [&](std::string_view name, std::string_view value) {
     if (!value.empty()) where += (where.empty() ? "" : ", ") + std::string(name) + " " + std::string(value);
@@ -49,7 +54,8 @@ std::string one_decimal(double value) {
   return text.data();
 }
 
-std::string exhausted_text(std::string_view operation, const std::vector<std::string>& attempted, const std::vector<std::string>& errors) {
+std::string exhausted_text(std::string_view operation, const std::vector<std::string>& attempted,
+                           const std::vector<std::string>& errors) {
   std::string text = "every kernel for '" + std::string(operation) + "' failed";
   if (attempted.empty()) return text + ": none could be tried";
   for (std::size_t i = 0; i < attempted.size(); ++i)
@@ -91,46 +97,51 @@ DispatchConfig::DispatchConfig(DispatchOptions options) : options_(std::move(opt
 
 // ---- errors -------------------------------------------------------------------------------------------------------
 
-DispatchError::DispatchError(const std::string& message, std::string_view operation, std::string_view kernel_id, std::optional<Phase> phase,
-                             ttc::Exit code, std::string file, std::string hint)
+DispatchError::DispatchError(const std::string& message, std::string_view operation, std::string_view kernel_id,
+                             std::optional<Phase> phase, ttc::Exit code, std::string file, std::string hint)
     : Error(code, std::move(file), full_text(message, operation, kernel_id, phase), std::move(hint)),
       text_(message),
       operation_(operation),
       kernel_id_(kernel_id),
       phase_(phase) {}
 
-KernelExecutionError::KernelExecutionError(const std::string& message, std::string_view operation, std::string_view kernel_id,
-                                           std::exception_ptr original)
+KernelExecutionError::KernelExecutionError(const std::string& message, std::string_view operation,
+                                           std::string_view kernel_id, std::exception_ptr original)
     : DispatchError(message, operation, kernel_id, Phase::EXECUTION), original_(std::move(original)) {}
 
-TransformError::TransformError(const std::string& message, std::string_view operation, std::string_view kernel_id, std::string transform_type)
+TransformError::TransformError(const std::string& message, std::string_view operation, std::string_view kernel_id,
+                               std::string transform_type)
     : DispatchError(message, operation, kernel_id, Phase::PRE_TRANSFORM), transform_type_(std::move(transform_type)) {}
 
-FallbackExhaustedError::FallbackExhaustedError(std::string_view operation, std::vector<std::string> attempted, std::vector<std::string> errors)
+FallbackExhaustedError::FallbackExhaustedError(std::string_view operation, std::vector<std::string> attempted,
+                                               std::vector<std::string> errors)
     : DispatchError(exhausted_text(operation, attempted, errors), operation, {}, Phase::FALLBACK),
       attempted_(std::move(attempted)),
       errors_(std::move(errors)) {}
 
 CircuitOpenError::CircuitOpenError(std::string_view operation, std::string_view kernel_id, double retry_after_seconds)
-    : DispatchError("circuit of kernel '" + std::string(kernel_id) + "' is open, retry after " + one_decimal(retry_after_seconds) + " s",
+    : DispatchError("circuit of kernel '" + std::string(kernel_id) + "' is open, retry after " +
+                        one_decimal(retry_after_seconds) + " s",
                     operation, kernel_id, Phase::SELECTION),
       retry_after_(retry_after_seconds) {}
 
 ConfigurationError::ConfigurationError(const std::string& message, std::string file, std::string hint)
-    : DispatchError(message, {}, {}, {}, file.empty() ? ttc::Exit::usage : ttc::Exit::bad_file, file, std::move(hint)) {}
+    : DispatchError(message, {}, {}, {}, file.empty() ? ttc::Exit::usage : ttc::Exit::bad_file, file, std::move(hint)) {
+}
 
 HotReloadError::HotReloadError(const std::string& message, std::string config_path, std::exception_ptr original)
     : DispatchError(message, {}, {}, {}, ttc::Exit::bad_file, std::move(config_path)), original_(std::move(original)) {}
 
 KernelNotRegisteredError::KernelNotRegisteredError(std::string_view operation, std::string hint)
-    : DispatchError("no kernel is registered for '" + std::string(operation) + "'", operation, {}, Phase::SELECTION, ttc::Exit::usage, {},
-                    std::move(hint)) {}
+    : DispatchError("no kernel is registered for '" + std::string(operation) + "'", operation, {}, Phase::SELECTION,
+                    ttc::Exit::usage, {}, std::move(hint)) {}
 
 InvalidEntryError::InvalidEntryError(const std::string& message, std::string_view operation, std::string_view kernel_id)
     : DispatchError(message, operation, kernel_id, Phase::SELECTION) {}
 
 RegistryFrozenError::RegistryFrozenError(std::string_view operation, std::string_view kernel_id)
-    : DispatchError("the static registry is frozen: nothing can be registered", operation, kernel_id, Phase::SELECTION) {}
+    : DispatchError("the static registry is frozen: nothing can be registered", operation, kernel_id,
+                    Phase::SELECTION) {}
 
 std::string error_text(const std::exception_ptr& error) {
   if (!error) return {};

@@ -31,8 +31,8 @@ enum class DispatchMode : std::uint8_t { STATIC, DYNAMIC, HOT_RELOAD, CONFIG, AU
 inline constexpr int dispatch_mode_count = 5;
 enum class Phase : std::uint8_t { SELECTION, PRE_TRANSFORM, EXECUTION, POST_TRANSFORM, FALLBACK };
 
-std::string_view to_string(DispatchMode mode);   // "STATIC"
-std::string_view to_string(Phase phase);         // "SELECTION"
+std::string_view to_string(DispatchMode mode);  // "STATIC"
+std::string_view to_string(Phase phase);        // "SELECTION"
 // Upper or lower case, with '-' or '_'; nullopt for anything else.
 std::optional<DispatchMode> dispatch_mode_from_string(std::string_view name);
 
@@ -44,13 +44,13 @@ struct Input {
   const RtValue* value = nullptr;
 };
 
-// What a kernel is called with. `inputs` are the operation's operands by name, `extras` are options under their original
-// names; `payload` is what the caller and its kernels agree on (an executor's step) and may be all there is.
+// What a kernel is called with. `inputs` are the operation's operands by name, `extras` are options under their
+// original names; `payload` is what the caller and its kernels agree on (an executor's step) and may be all there is.
 struct CallArgs {
   std::span<const Input> inputs = {};
   std::span<const Input> extras = {};
   void* payload = nullptr;
-  RtValue* output = nullptr;    // set by the dispatcher; the kernel writes its result here where it has one
+  RtValue* output = nullptr;  // set by the dispatcher; the kernel writes its result here where it has one
 
   // In inputs, then extras; nullptr where there is none.
   const RtValue* find(Symbol name) const;
@@ -68,12 +68,12 @@ struct Timing {
 
 struct Result {
   RtValue output;
-  const KernelSpec* kernel = nullptr;   // lives as long as the registry it came from
+  const KernelSpec* kernel = nullptr;  // lives as long as the registry it came from
   Timing timing;
   DispatchMode mode = DispatchMode::DYNAMIC;
-  bool cached = false;                  // the choice came from a cache (always so in STATIC)
+  bool cached = false;  // the choice came from a cache (always so in STATIC)
   bool fallback_used = false;
-  std::string fallback_reason;          // empty: none
+  std::string fallback_reason;  // empty: none
 
   std::string_view kernel_id() const;
   double overhead_us() const { return static_cast<double>(timing.overhead_ns()) / 1e3; }
@@ -84,24 +84,24 @@ struct Result {
 struct DispatchOptions {
   DispatchMode mode = DispatchMode::DYNAMIC;
   bool enable_cache = true;
-  std::int64_t cache_size = 10000;              // entries; 0: nothing is kept
+  std::int64_t cache_size = 10000;  // entries; 0: nothing is kept
   double cache_ttl_seconds = 3600;
   bool enable_fallback = true;
   std::int64_t max_fallback_attempts = 3;
-  double fallback_timeout_ms = 100;             // no further fallback is begun later than this after the first failure
-  std::string config_path = {};                   // empty: none
+  double fallback_timeout_ms = 100;  // no further fallback is begun later than this after the first failure
+  std::string config_path = {};      // empty: none
   double watch_interval_seconds = 1;
   bool validate_on_reload = true;
-  bool enable_transforms = true;                // off: a kernel that needs another axis order is not a candidate
-  bool enable_cuda_graphs = false;              // off: is_cuda_graph_capturing in a context is an error of selection
-  bool sync_after_execution = false;            // wait for the device before the execution time is taken
+  bool enable_transforms = true;      // off: a kernel that needs another axis order is not a candidate
+  bool enable_cuda_graphs = false;    // off: is_cuda_graph_capturing in a context is an error of selection
+  bool sync_after_execution = false;  // wait for the device before the execution time is taken
   bool enable_telemetry = true;
   bool record_timing = true;
   bool log_fallbacks = true;
   bool circuit_breaker_enabled = true;
   std::int64_t failure_threshold = 5;
   double recovery_timeout_seconds = 30;
-  std::map<std::string, std::string, std::less<>> static_kernel_map = {};   // operation -> kernel id
+  std::map<std::string, std::string, std::less<>> static_kernel_map = {};  // operation -> kernel id
 };
 
 // Validated and immutable: throws ValueError naming the field that is out of range.
@@ -120,7 +120,8 @@ class DispatchConfig {
 
 // A value out of its range, a duplicate, a name that is not there.
 struct ValueError : ttc::Error {
-  explicit ValueError(std::string what, std::string hint = {}) : Error(ttc::Exit::usage, {}, std::move(what), std::move(hint)) {}
+  explicit ValueError(std::string what, std::string hint = {})
+      : Error(ttc::Exit::usage, {}, std::move(what), std::move(hint)) {}
 };
 
 // Everything that goes wrong while dispatching. what() holds the message, then operation, kernel and phase where known.
@@ -129,7 +130,7 @@ class DispatchError : public ttc::Error {
   explicit DispatchError(const std::string& message, std::string_view operation = {}, std::string_view kernel_id = {},
                          std::optional<Phase> phase = {}, ttc::Exit code = ttc::Exit::usage, std::string file = {},
                          std::string hint = {});
-  const std::string& text() const { return text_; }        // the message alone
+  const std::string& text() const { return text_; }  // the message alone
   const std::string& operation() const { return operation_; }
   const std::string& kernel_id() const { return kernel_id_; }
   std::optional<Phase> phase() const { return phase_; }
@@ -142,7 +143,8 @@ class DispatchError : public ttc::Error {
 // EXECUTION. original() is what the kernel threw, null where it could not be called at all.
 class KernelExecutionError : public DispatchError {
  public:
-  KernelExecutionError(const std::string& message, std::string_view operation, std::string_view kernel_id, std::exception_ptr original = {});
+  KernelExecutionError(const std::string& message, std::string_view operation, std::string_view kernel_id,
+                       std::exception_ptr original = {});
   const std::exception_ptr& original() const { return original_; }
 
  private:
@@ -152,7 +154,8 @@ class KernelExecutionError : public DispatchError {
 // PRE_TRANSFORM.
 class TransformError : public DispatchError {
  public:
-  TransformError(const std::string& message, std::string_view operation, std::string_view kernel_id, std::string transform_type);
+  TransformError(const std::string& message, std::string_view operation, std::string_view kernel_id,
+                 std::string transform_type);
   const std::string& transform_type() const { return transform_type_; }
 
  private:
@@ -162,7 +165,8 @@ class TransformError : public DispatchError {
 // FALLBACK. Parallel lists of what was tried, in order.
 class FallbackExhaustedError : public DispatchError {
  public:
-  FallbackExhaustedError(std::string_view operation, std::vector<std::string> attempted, std::vector<std::string> errors);
+  FallbackExhaustedError(std::string_view operation, std::vector<std::string> attempted,
+                         std::vector<std::string> errors);
   const std::vector<std::string>& attempted_kernels() const { return attempted_; }
   const std::vector<std::string>& errors() const { return errors_; }
 

@@ -1,6 +1,6 @@
 // tt.attention: softmax(q k^T scale + mask) v per head, heads of q in groups that share a head of k and v.
-// Padding and masked keys never take part; a query whose keys are all masked gives zeros (fast) or what the device gives
-// (exact). The kernels are in attention_kernel.cpp and attention_exact.cpp.
+// Padding and masked keys never take part; a query whose keys are all masked gives zeros (fast) or what the device
+// gives (exact). The kernels are in attention_kernel.cpp and attention_exact.cpp.
 #include "ops/attention.h"
 
 #include <cmath>
@@ -188,7 +188,8 @@ ttc::Refusal supports_unfused(const VariantCall& call) {
 Cost unfused_cost(const Cost& usual, const VariantCall& call) {
   Cost cost = usual;
   const auto tiles = [](std::int64_t n) { return round_up(std::max<std::int64_t>(n, 1), tile_dim) / tile_dim; };
-  cost.dram_bytes += 4 * std::max<std::int64_t>(call.batch, 1) * std::max<std::int64_t>(call.heads, 1) * tiles(call.queries) * tiles(call.keys) * tile_bytes(DataType::bfloat16);
+  cost.dram_bytes += 4 * std::max<std::int64_t>(call.batch, 1) * std::max<std::int64_t>(call.heads, 1) *
+                     tiles(call.queries) * tiles(call.keys) * tile_bytes(DataType::bfloat16);
   return cost;
 }
 
@@ -257,7 +258,9 @@ const OpRecord record{
   %y: f32[1, 2, 1, 64] = aten.scaled_dot_product_attention.default(%q, %k, %v)
   return %y
 })"}},
-    .variants = {{.name = "fused", .summary = "bands of queries against blocks of keys; scores stay in L1", .priority = 80},
+    .variants = {{.name = "fused",
+                  .summary = "bands of queries against blocks of keys; scores stay in L1",
+                  .priority = 80},
                  {.name = "unfused",
                   .summary = "product, softmax, product; scores go through DRAM",
                   .priority = 60,

@@ -1,6 +1,6 @@
-// Attention in three steps, each leaving its result in tiles as the op before the next would: scores = q k^T, their softmax
-// after scale and mask, probabilities times v. Scores and probabilities are rounded to the activations' format in between
-// and S x T is held whole, which is what the fused kernel avoids.
+// Attention in three steps, each leaving its result in tiles as the op before the next would: scores = q k^T, their
+// softmax after scale and mask, probabilities times v. Scores and probabilities are rounded to the activations' format
+// in between and S x T is held whole, which is what the fused kernel avoids.
 #include <algorithm>
 
 #include "device/matmul.h"
@@ -14,7 +14,8 @@ namespace {
 
 // One row of scores -> probabilities. Keys from `visible` on take no part; nor do those the mask hides.
 struct MaskedSoftmaxRow {
-  [[gnu::always_inline]] static inline void run(float* row, std::int64_t n, std::int64_t visible, float scale, const float* mask, bool boolean, bool narrow) {
+  [[gnu::always_inline]] static inline void run(float* row, std::int64_t n, std::int64_t visible, float scale,
+                                                const float* mask, bool boolean, bool narrow) {
     for (std::int64_t i = 0; i < n; ++i) {
       float x = row[i] * scale;
       if (mask != nullptr) x = boolean ? (mask[i] != 0.0F ? x : -inf_f) : x + mask[i];
@@ -55,7 +56,15 @@ class Unfused {
   static std::int64_t tiles(std::int64_t n) { return round_up(n, tile_dim) / tile_dim; }
 
   Matmul product(std::int64_t n, std::int64_t k, DataType a, DataType b, bool transposed) const {
-    MatmulSpec spec{.batch = s_.batch * s_.heads, .b_batch = s_.batch * s_.kv_heads, .m = s_.queries, .k = k, .n = n, .transpose_b = transposed, .a = a, .b = b, .out = s_.out};
+    MatmulSpec spec{.batch = s_.batch * s_.heads,
+                    .b_batch = s_.batch * s_.kv_heads,
+                    .m = s_.queries,
+                    .k = k,
+                    .n = n,
+                    .transpose_b = transposed,
+                    .a = a,
+                    .b = b,
+                    .out = s_.out};
     spec.config = s_.config;
     return Matmul(std::move(spec));
   }
@@ -64,7 +73,8 @@ class Unfused {
   const float* mask_row(std::int64_t matrix, std::int64_t query, std::vector<float>& widened) const {
     if (!s_.mask) return nullptr;
     const Shape& m = s_.mask->logical;
-    const std::int64_t b = m[0] == 1 ? 0 : matrix / s_.heads, h = m[1] == 1 ? 0 : matrix % s_.heads, q = m[2] == 1 ? 0 : query;
+    const std::int64_t b = m[0] == 1 ? 0 : matrix / s_.heads, h = m[1] == 1 ? 0 : matrix % s_.heads,
+                       q = m[2] == 1 ? 0 : query;
     const float* row = mask_.data() + ((b * m[1] + h) * m[2] + q) * m[3];
     if (m[3] == s_.keys) return row;
     widened.assign(static_cast<std::size_t>(s_.keys), row[0]);
@@ -80,16 +90,17 @@ class Unfused {
     std::vector<float> widened;
     for (std::int64_t r = 0; r < height; ++r) {
       const std::int64_t visible = s_.causal ? std::min(s_.keys, first + r + 1) : s_.keys;
-      dispatch<MaskedSoftmaxRow, float*, std::int64_t, std::int64_t, float, const float*, bool, bool>(rows + r * stride, s_.keys, visible, s_.scale, mask_row(matrix, first + r, widened),
-                                                                                                      s_.boolean_mask, !s_.config.fp32_dest_acc_en);
+      dispatch<MaskedSoftmaxRow, float*, std::int64_t, std::int64_t, float, const float*, bool, bool>(
+          rows + r * stride, s_.keys, visible, s_.scale, mask_row(matrix, first + r, widened), s_.boolean_mask,
+          !s_.config.fp32_dest_acc_en);
     }
     store_band(s_.out, Rounding::away, rows, stride, static_cast<int>(height), s_.keys, at);
   }
 
   const AttentionShape s_;
-  const std::int64_t band_bytes_;   // of one row of tiles of scores
+  const std::int64_t band_bytes_;  // of one row of tiles of scores
   Matmul scores_, values_;
-  std::vector<std::byte> held_;     // scores, then probabilities
+  std::vector<std::byte> held_;  // scores, then probabilities
   std::vector<float> mask_;
 };
 

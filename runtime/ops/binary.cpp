@@ -89,8 +89,8 @@ struct Row {
   Rounding rounding = Rounding::even;
   bool alpha = false;  // ATen's factor of the second (rsub: the first) operand
   std::string_view range = "normal";
-  double cycles = 32 * 4;           // per tile
-  std::string_view mode = "";       // ATen's rounding_mode
+  double cycles = 32 * 4;      // per tile
+  std::string_view mode = "";  // ATen's rounding_mode
 };
 
 const std::vector<Row>& rows() {
@@ -172,7 +172,8 @@ LowerResult lower_integers(const LowerContext& context) {
   if (auto no = check_integer(args["alpha"])) return *no;
   const DType dtype = context.node.result()->type.dtype;
   if (dtype != DType::i64 && dtype != DType::i32)
-    return Reason{ReasonCode::DtypeUnsupported, "arithmetic of " + std::string(ttc::torch_name(dtype)) + ", which wraps"};
+    return Reason{ReasonCode::DtypeUnsupported,
+                  "arithmetic of " + std::string(ttc::torch_name(dtype)) + ", which wraps"};
   LowerResult result = lower_operands(context);
   auto* lowered = std::get_if<Lowered>(&result);
   if (lowered == nullptr || dtype == DType::i64) return result;
@@ -251,7 +252,8 @@ ttc::Refusal supports(const OpCall& call) {
   const Row& row = row_of(call.op->name);
   if (auto no = float_or_int_tiles(call)) return no;
   if (all_int32(call) ? int_function(row.name) != nullptr : row.function != nullptr) return std::nullopt;
-  return Reason{ReasonCode::DtypeUnsupported, all_int32(call) ? "the kernel takes floats" : "the kernel takes integers"};
+  return Reason{ReasonCode::DtypeUnsupported,
+                all_int32(call) ? "the kernel takes floats" : "the kernel takes integers"};
 }
 
 // Numbers as the kernels see them: bfloat16 tensors meet bfloat16 numbers, the largest finite one instead of infinity.
@@ -389,7 +391,8 @@ std::string case_graph(const Row& row, const Shapes& s, std::string_view aten, s
   std::string text = "graph main(%a: " + a + " user" + (second == "%b" ? ", %b: " + b + " user" : "") + ") {\n";
   const std::string mode = row.mode.empty() ? "" : ", rounding_mode=\"" + std::string(row.mode) + "\"";
   if (row.kind == Kind::arithmetic) {
-    return text + "  %y: f32" + out + " = " + std::string(aten) + "(%a, " + std::string(second) + mode + ")\n  return %y\n}\n";
+    return text + "  %y: f32" + out + " = " + std::string(aten) + "(%a, " + std::string(second) + mode +
+           ")\n  return %y\n}\n";
   }
   text += "  %m: bool" + out + " = " + std::string(aten) + "(%a, " + std::string(second) + ")\n";
   return text + "  %y: f32" + out + " = aten.where.ScalarOther(%m, %a, 2.5)\n  return %y\n}\n";
@@ -401,17 +404,17 @@ void add_integer_cases(const Row& row, std::vector<OpCase>& cases) {
   const std::string result = row.kind == Kind::comparison ? "bool" : "i64", aten(row.tensor_aten);
   const std::string mode = row.mode.empty() ? "" : ", rounding_mode=\"" + std::string(row.mode) + "\"";
   for (const auto& [a, b, out] : {shapes[0], shapes[2], shapes[3]}) {
-    cases.push_back({keep("integers " + std::string(a) + " " + std::string(b)),
-                     keep("graph main(%u: i64" + std::string(a) + " user, %v: i64" + std::string(b) +
-                          " user) {\n  %a: i64" + std::string(a) + " = aten.sub.Tensor(%u, 25)\n  %d: i64" +
-                          std::string(b) + " = aten.mul.Tensor(%v, -2)\n  %b: i64" + std::string(b) +
-                          " = aten.add.Tensor(%d, 31)\n  %y: " + result + std::string(out) + " = " + aten +
-                          "(%a, %b" + mode + ")\n  return %y\n}\n")});
+    cases.push_back(
+        {keep("integers " + std::string(a) + " " + std::string(b)),
+         keep("graph main(%u: i64" + std::string(a) + " user, %v: i64" + std::string(b) + " user) {\n  %a: i64" +
+              std::string(a) + " = aten.sub.Tensor(%u, 25)\n  %d: i64" + std::string(b) +
+              " = aten.mul.Tensor(%v, -2)\n  %b: i64" + std::string(b) + " = aten.add.Tensor(%d, 31)\n  %y: " + result +
+              std::string(out) + " = " + aten + "(%a, %b" + mode + ")\n  return %y\n}\n")});
   }
   cases.push_back({keep(aten + " of integers and a number"),
-                   keep("graph main(%a: i64[3, 40] user) {\n  %y: " + result + "[3, 40] = " +
-                        std::string(row.scalar_aten.empty() ? row.tensor_aten : row.scalar_aten) + "(%a, 7" + mode +
-                        ")\n  return %y\n}\n")});
+                   keep("graph main(%a: i64[3, 40] user) {\n  %y: " + result +
+                        "[3, 40] = " + std::string(row.scalar_aten.empty() ? row.tensor_aten : row.scalar_aten) +
+                        "(%a, 7" + mode + ")\n  return %y\n}\n")});
 }
 
 std::vector<OpCase> cases_of(const Row& row) {
@@ -449,12 +452,12 @@ OpRecord record_of(const Row& row) {
   OpRecord record;
   record.name = row.name;
   record.summary = row.summary;
-  record.schema = row.kind == Kind::comparison ? "(Tensor a, Tensor? b=None, float scalar=0.0, str format=\"\") -> Tensor"
-                  : row.alpha
-                      ? "(Tensor a, Tensor? b=None, float scalar=0.0, float alpha=1.0, bool wraps=False) -> Tensor"
-                      : "(Tensor a, Tensor? b=None, float scalar=0.0, bool wraps=False) -> Tensor";
+  record.schema =
+      row.kind == Kind::comparison ? "(Tensor a, Tensor? b=None, float scalar=0.0, str format=\"\") -> Tensor"
+      : row.alpha ? "(Tensor a, Tensor? b=None, float scalar=0.0, float alpha=1.0, bool wraps=False) -> Tensor"
+                  : "(Tensor a, Tensor? b=None, float scalar=0.0, bool wraps=False) -> Tensor";
   const auto lower = row.kind == Kind::arithmetic   ? row.mode.empty() ? lower_arithmetic : lower_rounded<false>
-                     : row.kind == Kind::comparison ? lower_comparison
+                       : row.kind == Kind::comparison ? lower_comparison
                      : row.kind == Kind::bits       ? lower_bits
                                                     : lower_logic;
   record.lowers.push_back({row.tensor_aten, lower});

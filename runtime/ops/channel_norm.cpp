@@ -1,5 +1,5 @@
-// tt.batch_norm with running statistics, and tt.group_norm (also instance_norm): x is [N, C, ...], weights are one row of
-// C numbers in float32. Everything is float32 and the packer rounds once; padding never takes part.
+// tt.batch_norm with running statistics, and tt.group_norm (also instance_norm): x is [N, C, ...], weights are one row
+// of C numbers in float32. Everything is float32 and the packer rounds once; padding never takes part.
 #include <cmath>
 
 #include "ops/exact_util.h"
@@ -24,7 +24,9 @@ struct Channels {
 Channels channels_of(const OpCall& call) {
   const Shape& shape = spec_of(call, "x").logical;
   if (shape.size() < 2) bad_call(call, "the input has no channels");
-  if (shape[1] != call.integer("channels")) bad_call(call, std::to_string(shape[1]) + " channels, the weights have " + std::to_string(call.integer("channels")));
+  if (shape[1] != call.integer("channels"))
+    bad_call(call,
+             std::to_string(shape[1]) + " channels, the weights have " + std::to_string(call.integer("channels")));
   Channels c{shape[0], shape[1], 1};
   for (std::size_t i = 2; i < shape.size(); ++i) c.inner *= shape[i];
   return c;
@@ -39,7 +41,8 @@ std::vector<TensorSpec> infer(const OpCall& call) {
 
 std::vector<TensorSpec> infer_groups(const OpCall& call) {
   const std::int64_t groups = call.integer("groups");
-  if (groups < 1 || channels_of(call).count % groups != 0) bad_call(call, "the channels do not divide into " + std::to_string(groups) + " groups");
+  if (groups < 1 || channels_of(call).count % groups != 0)
+    bad_call(call, "the channels do not divide into " + std::to_string(groups) + " groups");
   return same_as_x(call);
 }
 
@@ -66,14 +69,17 @@ LowerResult lower_batch_norm(const LowerContext& context) {
   const AtenArgs args(context);
   for (const char* flag : {"training", "use_input_stats"})
     if (args[flag].boolean().value_or(false)) return unsupported("statistics of the batch, as in training");
-  if (!args.given("running_mean") || !args.given("running_var")) return unsupported("statistics of the batch: there are no running ones");
+  if (!args.given("running_mean") || !args.given("running_var"))
+    return unsupported("statistics of the batch: there are no running ones");
   if (auto no = check_rows(args, {"running_mean", "running_var"}, false)) return *no;
   if (auto no = check_rows(args, {"weight", "bias"}, true)) return *no;
   const auto channels = channel_count(args);
   const auto eps = args.given("epsilon") ? args.number("epsilon") : args.number("eps");
-  if (!channels || !eps) return Reason{ReasonCode::DynamicShape, "the number of channels or eps is computed at run time"};
-  return Lowered{.args = {args["input"], args["running_mean"], args["running_var"], args["weight"], args["bias"], *channels, *eps},
-                 .results = {0}};
+  if (!channels || !eps)
+    return Reason{ReasonCode::DynamicShape, "the number of channels or eps is computed at run time"};
+  return Lowered{
+      .args = {args["input"], args["running_mean"], args["running_var"], args["weight"], args["bias"], *channels, *eps},
+      .results = {0}};
 }
 
 LowerResult lower_group_norm(const LowerContext& context) {
@@ -81,9 +87,11 @@ LowerResult lower_group_norm(const LowerContext& context) {
   if (auto no = check_floats(context)) return *no;
   const AtenArgs args(context);
   if (auto no = check_rows(args, {"weight", "bias"}, true)) return *no;
-  const auto channels = channel_count(args), groups = args.given("num_groups") ? args.integer("num_groups") : args.integer("group");
+  const auto channels = channel_count(args),
+             groups = args.given("num_groups") ? args.integer("num_groups") : args.integer("group");
   const auto eps = args.given("eps") ? args.number("eps") : 1e-5;
-  if (!channels || !groups || !eps) return Reason{ReasonCode::DynamicShape, "channels, groups or eps are computed at run time"};
+  if (!channels || !groups || !eps)
+    return Reason{ReasonCode::DynamicShape, "channels, groups or eps are computed at run time"};
   return Lowered{.args = {args["input"], args["weight"], args["bias"], *channels, *groups, *eps}, .results = {0}};
 }
 
@@ -95,7 +103,8 @@ LowerResult lower_instance_norm(const LowerContext& context) {
   if (auto no = check_rows(args, {"weight", "bias"}, true)) return *no;
   const auto channels = channel_count(args);
   const auto eps = args.given("eps") ? args.number("eps") : 1e-5;
-  if (!channels || !eps) return Reason{ReasonCode::DynamicShape, "the number of channels or eps is computed at run time"};
+  if (!channels || !eps)
+    return Reason{ReasonCode::DynamicShape, "the number of channels or eps is computed at run time"};
   return Lowered{.args = {args["input"], args["weight"], args["bias"], *channels, *channels, *eps}, .results = {0}};
 }
 
@@ -111,7 +120,8 @@ void affine(float* v, std::int64_t n, float mean, float scale, float bias) {
   dispatch<Affine, float*, std::int64_t, float, float, float>(v, n, mean, scale, bias);
 }
 
-// Each step is an operation of its own whose result is a tile: x - mean, 1 / sqrt(var + eps), their product, weight, bias.
+// Each step is an operation of its own whose result is a tile: x - mean, 1 / sqrt(var + eps), their product, weight,
+// bias.
 void exact_affine(float* v, std::int64_t n, DataType dtype, const float (&p)[4], bool weight, bool bias, float eps) {
   const Dest dest = dest_for(dtype);
   float* other = scratch(6, static_cast<std::size_t>(n));
@@ -136,7 +146,8 @@ Kernel prepare_batch_norm(const OpCall& call, const PrepareContext& context) {
   const Channels c = channels_of(call);
   const auto eps = static_cast<float>(call.number("eps"));
   return [=, mean = RowOperand(call, context, "mean", 2), var = RowOperand(call, context, "var", 3),
-          weight = RowOperand(call, context, "weight", 4), bias = RowOperand(call, context, "bias", 5)](const KernelArgs& args) {
+          weight = RowOperand(call, context, "weight", 4),
+          bias = RowOperand(call, context, "bias", 5)](const KernelArgs& args) {
     const float *m = mean.get(args), *v = var.get(args), *w = weight.get(args), *b = bias.get(args);
     float* x = scratch(1, static_cast<std::size_t>(c.images * c.count * c.inner));
     load_rows(*args.in[0], x);
@@ -162,7 +173,8 @@ struct Moments {
   }
 };
 
-void norm_group(float* v, const Channels& c, std::int64_t group, std::int64_t width, const float* w, const float* b, float eps) {
+void norm_group(float* v, const Channels& c, std::int64_t group, std::int64_t width, const float* w, const float* b,
+                float eps) {
   float mean = 0, var = 0;
   dispatch<Moments, const float*, std::int64_t, float*, float*>(v, width * c.inner, &mean, &var);
   const float root = 1.0F / std::sqrt(var + eps);
@@ -173,7 +185,8 @@ void norm_group(float* v, const Channels& c, std::int64_t group, std::int64_t wi
 }
 
 // The weights spread over a group's elements, as the device multiplies by rows.
-void exact_group(float* v, const Channels& c, std::int64_t group, std::int64_t width, const float* w, const float* b, float eps) {
+void exact_group(float* v, const Channels& c, std::int64_t group, std::int64_t width, const float* w, const float* b,
+                 float eps) {
   const std::int64_t n = width * c.inner;
   float *spread_w = scratch(6, static_cast<std::size_t>(n)), *spread_b = scratch(7, static_cast<std::size_t>(n));
   for (std::int64_t i = 0; i < n; ++i) {
@@ -181,7 +194,8 @@ void exact_group(float* v, const Channels& c, std::int64_t group, std::int64_t w
     if (w != nullptr) spread_w[i] = w[channel];
     if (b != nullptr) spread_b[i] = b[channel];
   }
-  const exact::Norm norm{.epsilon = eps, .weight = w != nullptr ? spread_w : nullptr, .bias = b != nullptr ? spread_b : nullptr};
+  const exact::Norm norm{
+      .epsilon = eps, .weight = w != nullptr ? spread_w : nullptr, .bias = b != nullptr ? spread_b : nullptr};
   exact::norm_row(v, n, norm, {.dest = Dest::bits32});
 }
 
@@ -190,11 +204,13 @@ Kernel prepare_group_norm(const OpCall& call, const PrepareContext& context) {
   const std::int64_t groups = call.integer("groups"), width = c.count / groups;
   const auto eps = static_cast<float>(call.number("eps"));
   const auto norm = context.numerics == Numerics::exact ? exact_group : norm_group;
-  return [=, weight = RowOperand(call, context, "weight", 4), bias = RowOperand(call, context, "bias", 5)](const KernelArgs& args) {
+  return [=, weight = RowOperand(call, context, "weight", 4),
+          bias = RowOperand(call, context, "bias", 5)](const KernelArgs& args) {
     const float *w = weight.get(args), *b = bias.get(args);
     float* x = scratch(1, static_cast<std::size_t>(c.images * c.count * c.inner));
     load_rows(*args.in[0], x);
-    parallel_for(c.images * groups, 8, [&](std::int64_t i) { norm(x + i * width * c.inner, c, i % groups, width, w, b, eps); });
+    parallel_for(c.images * groups, 8,
+                 [&](std::int64_t i) { norm(x + i * width * c.inner, c, i % groups, width, w, b, eps); });
     store_rows(x, Rounding::away, *args.out[0]);
   };
 }
@@ -207,13 +223,14 @@ RtValue vector(Reference& aten, const RtValue& row) {
 
 std::vector<RtValue> reference_batch_norm(Reference& aten, const OpCall& call, std::span<const RtValue> args) {
   const std::vector<RtValue> f = as_floats(args);
-  return aten.call("aten.batch_norm.default", {f[0], vector(aten, f[3]), vector(aten, f[4]), vector(aten, f[1]), vector(aten, f[2]),
-                                               false, 0.1, call.number("eps"), false});
+  return aten.call("aten.batch_norm.default", {f[0], vector(aten, f[3]), vector(aten, f[4]), vector(aten, f[1]),
+                                               vector(aten, f[2]), false, 0.1, call.number("eps"), false});
 }
 
 std::vector<RtValue> reference_group_norm(Reference& aten, const OpCall& call, std::span<const RtValue> args) {
   const std::vector<RtValue> f = as_floats(args);
-  return aten.call("aten.group_norm.default", {f[0], call.integer("groups"), vector(aten, f[1]), vector(aten, f[2]), call.number("eps"), false});
+  return aten.call("aten.group_norm.default",
+                   {f[0], call.integer("groups"), vector(aten, f[1]), vector(aten, f[2]), call.number("eps"), false});
 }
 
 Cost cost_affine(const OpCall& call) { return per_tile_cost(call, 4 * 32.0); }
@@ -222,27 +239,35 @@ Cost cost_norm(const OpCall& call) { return per_tile_cost(call, 3 * 32.0 + 2 * 1
 const OpRecord batch_norm{
     .name = "tt.batch_norm",
     .summary = "Normalisation of each channel by running statistics",
-    .schema = "(Tensor x, Tensor mean, Tensor var, Tensor? weight=None, Tensor? bias=None, *, int channels, float eps=1e-05) -> Tensor",
+    .schema =
+        "(Tensor x, Tensor mean, Tensor var, Tensor? weight=None, Tensor? bias=None, *, int channels, float eps=1e-05) "
+        "-> Tensor",
     .lowers = {{"aten.batch_norm.default", lower_batch_norm},
                {"aten._native_batch_norm_legit_no_training.default", lower_batch_norm},
                {"aten.native_batch_norm.default", lower_batch_norm},
                {"aten.cudnn_batch_norm.default", lower_batch_norm}},
-    .operands = {{"mean", OperandKind::packed}, {"var", OperandKind::packed}, {"weight", OperandKind::packed}, {"bias", OperandKind::packed}},
-    .packed = {{"mean", Packed::Form::row, row_spec}, {"var", Packed::Form::row, row_spec},
-               {"weight", Packed::Form::row, row_spec}, {"bias", Packed::Form::row, row_spec}},
+    .operands = {{"mean", OperandKind::packed},
+                 {"var", OperandKind::packed},
+                 {"weight", OperandKind::packed},
+                 {"bias", OperandKind::packed}},
+    .packed = {{"mean", Packed::Form::row, row_spec},
+               {"var", Packed::Form::row, row_spec},
+               {"weight", Packed::Form::row, row_spec},
+               {"bias", Packed::Form::row, row_spec}},
     .infer = infer,
     .supports = float_tiles,
     .prepare = prepare_batch_norm,
     .reference = reference_batch_norm,
     .cost = cost_affine,
     .tolerance = {.pcc = 0.9999},
-    .cases = {{"images",
-               R"(graph main(%x: f32[2, 5, 7, 9] user, $m: f32[5] buffer "m" = rand(1), $v: f32[5] buffer "v" = splat(0.5), $w: f32[5] parameter "w" = rand(3), $b: f32[5] parameter "b" = rand(4)) {
+    .cases =
+        {{"images",
+          R"(graph main(%x: f32[2, 5, 7, 9] user, $m: f32[5] buffer "m" = rand(1), $v: f32[5] buffer "v" = splat(0.5), $w: f32[5] parameter "w" = rand(3), $b: f32[5] parameter "b" = rand(4)) {
   %y: f32[2, 5, 7, 9] = aten.batch_norm.default(%x, $w, $b, $m, $v, false, 0.1, 0.001, true)
   return %y
 })"},
-              {"rows, no weights",
-               R"(graph main(%x: f32[3, 40] user, $m: f32[40] buffer "m" = rand(1), $v: f32[40] buffer "v" = splat(2.0)) {
+         {"rows, no weights",
+          R"(graph main(%x: f32[3, 40] user, $m: f32[40] buffer "m" = rand(1), $v: f32[40] buffer "v" = splat(2.0)) {
   %y: f32[3, 40], %a: f32[0], %b: f32[0] = aten._native_batch_norm_legit_no_training.default(%x, none, none, $m, $v, 0.1, 1e-05)
   return %y
 })"}},
@@ -252,7 +277,8 @@ TTRT_REGISTER_OP(batch_norm);
 const OpRecord group_norm{
     .name = "tt.group_norm",
     .summary = "Normalisation over groups of channels",
-    .schema = "(Tensor x, Tensor? weight=None, Tensor? bias=None, *, int channels, int groups, float eps=1e-05) -> Tensor",
+    .schema =
+        "(Tensor x, Tensor? weight=None, Tensor? bias=None, *, int channels, int groups, float eps=1e-05) -> Tensor",
     .lowers = {{"aten.group_norm.default", lower_group_norm},
                {"aten.native_group_norm.default", lower_group_norm},
                {"aten.instance_norm.default", lower_instance_norm}},
@@ -264,18 +290,19 @@ const OpRecord group_norm{
     .reference = reference_group_norm,
     .cost = cost_norm,
     .tolerance = {.pcc = 0.9999},
-    .cases = {{"images",
-               R"(graph main(%x: f32[2, 6, 7, 9] user, $w: f32[6] parameter "w" = rand(3), $b: f32[6] parameter "b" = rand(4)) {
+    .cases =
+        {{"images",
+          R"(graph main(%x: f32[2, 6, 7, 9] user, $w: f32[6] parameter "w" = rand(3), $b: f32[6] parameter "b" = rand(4)) {
   %y: f32[2, 6, 7, 9] = aten.group_norm.default(%x, 3, $w, $b, 0.001)
   return %y
 })"},
-              {"decomposed, sound",
-               R"(graph main(%x: f32[2, 40, 50] user, $w: f32[40] parameter "w" = rand(3), $b: f32[40] parameter "b" = rand(4)) {
+         {"decomposed, sound",
+          R"(graph main(%x: f32[2, 40, 50] user, $w: f32[40] parameter "w" = rand(3), $b: f32[40] parameter "b" = rand(4)) {
   %y: f32[2, 40, 50], %m: f32[2, 40], %r: f32[2, 40] = aten.native_group_norm.default(%x, $w, $b, 2, 40, 50, 40, 1e-05)
   return %y
 })"},
-              {"each channel of each image",
-               R"(graph main(%x: f32[2, 3, 8, 5] user) {
+         {"each channel of each image",
+          R"(graph main(%x: f32[2, 3, 8, 5] user) {
   %y: f32[2, 3, 8, 5] = aten.instance_norm.default(%x, none, none, none, none, true, 0.1, 1e-05, true)
   return %y
 })"}},

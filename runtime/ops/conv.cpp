@@ -80,7 +80,8 @@ ttc::Refusal check_constants(const AtenArgs& args) {
   if (!weight->type.is_static() || weight->type.rank() < 3 || weight->type.rank() > 5)
     return Reason{ReasonCode::RankUnsupported, "the kernel is not over one to three dims"};
   if (!args.given("bias")) return std::nullopt;
-  if (!ir::is_weight(args["bias"].value())) return Reason{ReasonCode::NonConstantWeight, "the bias is computed at run time"};
+  if (!ir::is_weight(args["bias"].value()))
+    return Reason{ReasonCode::NonConstantWeight, "the bias is computed at run time"};
   if (args.rank("bias") != 1) return Reason{ReasonCode::RankUnsupported, "the bias is no vector"};
   return std::nullopt;
 }
@@ -93,13 +94,15 @@ LowerResult lower_as(const LowerContext& context, bool transposed) {
   auto found = spelling_of(args, weight);
   if (const auto* reason = std::get_if<Reason>(&found)) return *reason;
   const Spelling& s = std::get<Spelling>(found);
-  if (s.transposed != transposed) return unsupported(s.transposed ? "a transposed convolution" : "no transposed convolution");
+  if (s.transposed != transposed)
+    return unsupported(s.transposed ? "a transposed convolution" : "no transposed convolution");
   const DataType format = context.options.weight;
   const MathFidelity fidelity = context.options.fidelity.value_or(default_fidelity(format));
-  Lowered out{.args = {args["input"], args["weight"], args["bias"], ir::Arg::ints(weight.static_sizes()), ir::Arg::ints(s.stride),
-                       ir::Arg::ints(s.padding), ir::Arg::ints(s.dilation), s.groups, std::string(to_string(format)),
-                       std::string(to_string(fidelity)), context.options.fp32_acc, ir::Arg()},
-              .results = {}};
+  Lowered out{
+      .args = {args["input"], args["weight"], args["bias"], ir::Arg::ints(weight.static_sizes()),
+               ir::Arg::ints(s.stride), ir::Arg::ints(s.padding), ir::Arg::ints(s.dilation), s.groups,
+               std::string(to_string(format)), std::string(to_string(fidelity)), context.options.fp32_acc, ir::Arg()},
+      .results = {}};
   if (transposed) out.args.emplace_back(ir::Arg::ints(s.output_padding));
   return out;
 }
@@ -141,7 +144,8 @@ ttc::Refusal supports(const OpCall& call) {
   const ConvShape s = shape_of(call);
   const TensorSpec& x = spec_of(call, "x");
   if (x.dtype != DataType::bfloat16 && x.dtype != DataType::float32)
-    return Reason{ReasonCode::DtypeUnsupported, "the kernel takes bfloat16 and float32, not " + std::string(to_string(x.dtype))};
+    return Reason{ReasonCode::DtypeUnsupported,
+                  "the kernel takes bfloat16 and float32, not " + std::string(to_string(x.dtype))};
   if (s.images < 1 || s.in_channels < 1 || volume(x.logical) < 1) return unsupported("an empty input");
   // Borders and inserted zeros are written out; they must not dwarf what is computed.
   double padded = static_cast<double>(s.in_channels), given = static_cast<double>(volume(x.logical));
@@ -153,7 +157,9 @@ ttc::Refusal supports(const OpCall& call) {
   return any_tiles(call);
 }
 
-Kernel prepare(const OpCall& call, const PrepareContext& context) { return prepare_conv(call, context, shape_of(call)); }
+Kernel prepare(const OpCall& call, const PrepareContext& context) {
+  return prepare_conv(call, context, shape_of(call));
+}
 
 // ---- reference
 
@@ -166,7 +172,8 @@ std::pair<RtValue, std::vector<std::int64_t>> padded(Reference& aten, const OpCa
     around.push_back(list[i - 1]);
     around.push_back(list[dims + i - 1]);
   }
-  return {aten.call("aten.constant_pad_nd.default", {std::move(x), int_list(around), 0.0})[0], std::vector<std::int64_t>(dims, 0)};
+  return {aten.call("aten.constant_pad_nd.default", {std::move(x), int_list(around), 0.0})[0],
+          std::vector<std::int64_t>(dims, 0)};
 }
 
 std::vector<RtValue> reference(Reference& aten, const OpCall& call, std::span<const RtValue> args) {
@@ -180,8 +187,9 @@ std::vector<RtValue> reference(Reference& aten, const OpCall& call, std::span<co
   RtValue x = batched ? f[0] : aten.call("aten.unsqueeze.default", {f[0], std::int64_t{0}})[0];
   auto [input, padding] = padded(aten, call, std::move(x), dims);
   const RtValue extra = int_list(transposed ? call.integers("output_padding") : std::vector<std::int64_t>(dims, 0));
-  RtValue y = aten.call("aten.convolution.default", {input, kernel, bias, int_list(call.integers("stride")), int_list(padding),
-                                                     int_list(call.integers("dilation")), transposed, extra, call.integer("groups")})[0];
+  RtValue y = aten.call("aten.convolution.default",
+                        {input, kernel, bias, int_list(call.integers("stride")), int_list(padding),
+                         int_list(call.integers("dilation")), transposed, extra, call.integer("groups")})[0];
   if (!batched) y = aten.call("aten.squeeze.dim", {y, std::int64_t{0}})[0];
   return {reference_activation(aten, call.string("activation"), std::move(y))};
 }
@@ -193,7 +201,8 @@ Cost cost(const OpCall& call) {
   const double rows = static_cast<double>(s.images * s.positions());
   const double tiles = std::max(rows / 32.0, 1.0) * static_cast<double>(weight.tiles());
   Cost cost;
-  cost.math_cycles = tiles * 16.0 * (1.0 + static_cast<double>(config.math_fidelity)) / static_cast<double>(default_profile().cores());
+  cost.math_cycles =
+      tiles * 16.0 * (1.0 + static_cast<double>(config.math_fidelity)) / static_cast<double>(default_profile().cores());
   const double per_group = static_cast<double>(s.taps() * s.in_channels) / static_cast<double>(call.integer("groups"));
   cost.flops = 2.0 * rows * per_group * static_cast<double>(s.out_channels);
   cost.dram_bytes = bytes_moved(call);
@@ -220,53 +229,56 @@ OpRecord convolution(std::string_view name, std::string_view summary, std::strin
 }
 
 const OpRecord conv = [] {
-  OpRecord r = convolution("tt.conv2d", "Convolution over one to three dims, with bias and an optional activation",
-                           "(Tensor x, Tensor weight, Tensor? bias=None, *, int[] weight_shape, int[] stride, int[] padding, "
-                           "int[] dilation, int groups=1, str weight_format=\"bfloat16\", str fidelity=\"HiFi4\", "
-                           "bool fp32_acc=True, str? activation=None) -> Tensor");
+  OpRecord r =
+      convolution("tt.conv2d", "Convolution over one to three dims, with bias and an optional activation",
+                  "(Tensor x, Tensor weight, Tensor? bias=None, *, int[] weight_shape, int[] stride, int[] padding, "
+                  "int[] dilation, int groups=1, str weight_format=\"bfloat16\", str fidelity=\"HiFi4\", "
+                  "bool fp32_acc=True, str? activation=None) -> Tensor");
   r.packed = {{"weight", Packed::Form::arranged, weight_spec, conv_matrix, conv_kernel},
               {"bias", Packed::Form::arranged, bias_spec, conv_bias_rows, conv_bias_vector}};
-  r.lowers = {{"aten.conv1d.default", lower},      {"aten.conv2d.default", lower},  {"aten.conv3d.default", lower},
-              {"aten.conv1d.padding", lower},      {"aten.conv2d.padding", lower},  {"aten.conv3d.padding", lower},
-              {"aten.convolution.default", lower}, {"aten._convolution.default", lower},
+  r.lowers = {{"aten.conv1d.default", lower},           {"aten.conv2d.default", lower},
+              {"aten.conv3d.default", lower},           {"aten.conv1d.padding", lower},
+              {"aten.conv2d.padding", lower},           {"aten.conv3d.padding", lower},
+              {"aten.convolution.default", lower},      {"aten._convolution.default", lower},
               {"aten._convolution_mode.default", lower}};
-  r.cases = {{"borders, bias",
-              R"(graph main(%x: f32[2, 3, 9, 11] user, $w: f32[8, 3, 3, 3] parameter "w" = rand(1), $b: f32[8] parameter "b" = rand(2)) {
+  r.cases = {
+      {"borders, bias",
+       R"(graph main(%x: f32[2, 3, 9, 11] user, $w: f32[8, 3, 3, 3] parameter "w" = rand(1), $b: f32[8] parameter "b" = rand(2)) {
   %y: f32[2, 8, 9, 11] = aten.conv2d.default(%x, $w, $b, [1, 1], [1, 1])
   return %y
 })"},
-             {"steps, gaps, more channels than a tile",
-              R"(graph main(%x: f32[1, 40, 17, 14] user, $w: f32[50, 40, 3, 2] parameter "w" = rand(1)) {
+      {"steps, gaps, more channels than a tile",
+       R"(graph main(%x: f32[1, 40, 17, 14] user, $w: f32[50, 40, 3, 2] parameter "w" = rand(1)) {
   %y: f32[1, 50, 8, 5] = aten.conv2d.default(%x, $w, none, [2, 3], [1, 2], [2, 3])
   return %y
 })"},
-             {"each channel by itself",
-              R"(graph main(%x: f32[2, 40, 8, 8] user, $w: f32[40, 1, 3, 3] parameter "w" = rand(1), $b: f32[40] parameter "b" = rand(2)) {
+      {"each channel by itself",
+       R"(graph main(%x: f32[2, 40, 8, 8] user, $w: f32[40, 1, 3, 3] parameter "w" = rand(1), $b: f32[40] parameter "b" = rand(2)) {
   %y: f32[2, 40, 8, 8] = aten.conv2d.default(%x, $w, $b, [1, 1], [1, 1], [1, 1], 40)
   return %y
 })"},
-             {"groups of several",
-              R"(graph main(%x: f32[1, 12, 20] user, $w: f32[24, 4, 5] parameter "w" = rand(1), $b: f32[24] parameter "b" = rand(2)) {
+      {"groups of several",
+       R"(graph main(%x: f32[1, 12, 20] user, $w: f32[24, 4, 5] parameter "w" = rand(1), $b: f32[24] parameter "b" = rand(2)) {
   %y: f32[1, 24, 18] = aten.conv1d.default(%x, $w, $b, [1], [1], [1], 3)
   return %y
 })"},
-             {"one dim, no batch",
-              R"(graph main(%x: f32[3, 70] user, $w: f32[16, 3, 10] parameter "w" = rand(1)) {
+      {"one dim, no batch",
+       R"(graph main(%x: f32[3, 70] user, $w: f32[16, 3, 10] parameter "w" = rand(1)) {
   %y: f32[16, 13] = aten.conv1d.default(%x, $w, none, [5])
   return %y
 })"},
-             {"three dims",
-              R"(graph main(%x: f32[1, 2, 5, 6, 7] user, $w: f32[4, 2, 3, 2, 3] parameter "w" = rand(1)) {
+      {"three dims",
+       R"(graph main(%x: f32[1, 2, 5, 6, 7] user, $w: f32[4, 2, 3, 2, 3] parameter "w" = rand(1)) {
   %y: f32[1, 4, 3, 6, 5] = aten.conv3d.default(%x, $w, none, [2, 1, 1], [1, 1, 0], [1, 2, 1])
   return %y
 })"},
-             {"padding by name, even kernel",
-              R"(graph main(%x: f32[1, 3, 8, 9] user, $w: f32[5, 3, 4, 2] parameter "w" = rand(1)) {
+      {"padding by name, even kernel",
+       R"(graph main(%x: f32[1, 3, 8, 9] user, $w: f32[5, 3, 4, 2] parameter "w" = rand(1)) {
   %y: f32[1, 5, 8, 9] = aten.conv2d.padding(%x, $w, none, [1, 1], "same")
   return %y
 })"},
-             {"decomposed",
-              R"(graph main(%x: f32[3, 33, 6, 6] user, $w: f32[65, 33, 1, 1] parameter "w" = rand(1), $b: f32[65] parameter "b" = rand(2)) {
+      {"decomposed",
+       R"(graph main(%x: f32[3, 33, 6, 6] user, $w: f32[65, 33, 1, 1] parameter "w" = rand(1), $b: f32[65] parameter "b" = rand(2)) {
   %y: f32[3, 65, 6, 6] = aten.convolution.default(%x, $w, $b, [1, 1], [0, 0], [1, 1], false, [0, 0], 1)
   return %y
 })"}};
@@ -275,10 +287,11 @@ const OpRecord conv = [] {
 TTRT_REGISTER_OP(conv);
 
 const OpRecord conv_transpose = [] {
-  OpRecord r = convolution("tt.conv_transpose2d", "Transposed convolution over one to three dims, with bias and an optional activation",
-                           "(Tensor x, Tensor weight, Tensor? bias=None, *, int[] weight_shape, int[] stride, int[] padding, "
-                           "int[] dilation, int groups=1, str weight_format=\"bfloat16\", str fidelity=\"HiFi4\", "
-                           "bool fp32_acc=True, str? activation=None, int[] output_padding) -> Tensor");
+  OpRecord r = convolution(
+      "tt.conv_transpose2d", "Transposed convolution over one to three dims, with bias and an optional activation",
+      "(Tensor x, Tensor weight, Tensor? bias=None, *, int[] weight_shape, int[] stride, int[] padding, "
+      "int[] dilation, int groups=1, str weight_format=\"bfloat16\", str fidelity=\"HiFi4\", "
+      "bool fp32_acc=True, str? activation=None, int[] output_padding) -> Tensor");
   r.packed = {{"weight", Packed::Form::arranged, weight_spec, conv_transpose_matrix, conv_transpose_kernel},
               {"bias", Packed::Form::arranged, bias_spec, conv_bias_rows, conv_bias_vector}};
   r.lowers = {{"aten.conv_transpose1d.default", lower_transposed},
@@ -286,18 +299,19 @@ const OpRecord conv_transpose = [] {
               {"aten.conv_transpose3d.input", lower_transposed},
               {"aten.convolution.default", lower_transposed},
               {"aten._convolution.default", lower_transposed}};
-  r.cases = {{"steps, bias, more output",
-              R"(graph main(%x: f32[2, 6, 5, 4] user, $w: f32[6, 8, 3, 3] parameter "w" = rand(1), $b: f32[8] parameter "b" = rand(2)) {
+  r.cases = {
+      {"steps, bias, more output",
+       R"(graph main(%x: f32[2, 6, 5, 4] user, $w: f32[6, 8, 3, 3] parameter "w" = rand(1), $b: f32[8] parameter "b" = rand(2)) {
   %y: f32[2, 8, 10, 8] = aten.conv_transpose2d.input(%x, $w, $b, [2, 2], [1, 1], [1, 1])
   return %y
 })"},
-             {"groups, gaps",
-              R"(graph main(%x: f32[1, 8, 6, 7] user, $w: f32[8, 3, 2, 3] parameter "w" = rand(1)) {
+      {"groups, gaps",
+       R"(graph main(%x: f32[1, 8, 6, 7] user, $w: f32[8, 3, 2, 3] parameter "w" = rand(1)) {
   %y: f32[1, 12, 12, 9] = aten.conv_transpose2d.input(%x, $w, none, [2, 1], [1, 1], [0, 0], 4, [3, 2])
   return %y
 })"},
-             {"one dim, padding beyond the kernel",
-              R"(graph main(%x: f32[1, 33, 20] user, $w: f32[33, 17, 4] parameter "w" = rand(1)) {
+      {"one dim, padding beyond the kernel",
+       R"(graph main(%x: f32[1, 33, 20] user, $w: f32[33, 17, 4] parameter "w" = rand(1)) {
   %y: f32[1, 17, 70] = aten.conv_transpose1d.default(%x, $w, none, [4], [5])
   return %y
 })"}};

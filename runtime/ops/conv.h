@@ -1,5 +1,5 @@
-// Convolutions over one to three dims as matrix products: every window becomes a row (taps outside, channels inside), the
-// kernel a matrix of one column per output channel, as the op library lays weights out ([taps * channels, out]).
+// Convolutions over one to three dims as matrix products: every window becomes a row (taps outside, channels inside),
+// the kernel a matrix of one column per output channel, as the op library lays weights out ([taps * channels, out]).
 //
 // A transposed convolution is the same over an input with zeros between its elements and a kernel turned around. Groups
 // are batches of products; small groups share one product, their kernels on the diagonal of a matrix of zeros, until

@@ -17,8 +17,8 @@
 namespace ttrt::ops {
 namespace {
 
-constexpr std::int64_t block_bytes = std::int64_t{1} << 20;    // of windows at a time
-constexpr std::int64_t image_bytes = std::int64_t{32} << 20;   // of images with their borders at a time
+constexpr std::int64_t block_bytes = std::int64_t{1} << 20;   // of windows at a time
+constexpr std::int64_t image_bytes = std::int64_t{32} << 20;  // of images with their borders at a time
 
 // Elements move as bits: bfloat16 or float32.
 template <typename T>
@@ -74,7 +74,8 @@ class Convolution {
     return reinterpret_cast<T*>(scratch(slot, static_cast<std::size_t>((n * bytes_ + 3) / 4)));
   }
   static HostTensor host(const Shape& sizes, T* data) {
-    return {bytes_ == 2 ? DType::bf16 : DType::f32, sizes, contiguous_strides(sizes), nullptr, reinterpret_cast<std::byte*>(data)};
+    return {bytes_ == 2 ? DType::bf16 : DType::f32, sizes, contiguous_strides(sizes), nullptr,
+            reinterpret_cast<std::byte*>(data)};
   }
 
   // Where position p of the padded input comes from; -1: a zero.
@@ -94,7 +95,8 @@ class Convolution {
         std::fill_n(to, row_, T{0});
         return;
       }
-      const T* from = dense + i / (heights * depths) * s_.in_channels * volume_of(s_.in) + (d * s_.in[1] + h) * s_.in[2];
+      const T* from =
+          dense + i / (heights * depths) * s_.in_channels * volume_of(s_.in) + (d * s_.in[1] + h) * s_.in[2];
       fill_row(from, to);
     });
   }
@@ -143,7 +145,8 @@ class Convolution {
       for (std::int64_t r = 0; r < std::min(tile_dim, rows - band * tile_dim); ++r) {
         window(padded, first + band * tile_dim + r, row);
         T* face = to + r / 16 * 512 + r % 16 * 16;
-        for (std::int64_t c = 0; c < chunks; ++c) std::copy_n(row + c * 16, 16, face + c / 2 * tile_elements + c % 2 * 256);
+        for (std::int64_t c = 0; c < chunks; ++c)
+          std::copy_n(row + c * 16, 16, face + c / 2 * tile_elements + c % 2 * 256);
       }
     });
   }

@@ -13,10 +13,13 @@ Extent extent(const OpCall& call, std::string_view name, std::size_t dims, std::
   std::vector<std::int64_t> list = call.integers(name);
   if (list.empty()) list = {missing};
   if (list.size() == 1) list.resize(dims, list[0]);
-  if (list.size() != dims) bad_call(call, std::string(name) + " has " + std::to_string(list.size()) + " numbers for " + std::to_string(dims) + " dims");
+  if (list.size() != dims)
+    bad_call(call, std::string(name) + " has " + std::to_string(list.size()) + " numbers for " + std::to_string(dims) +
+                       " dims");
   Extent out{missing, missing, missing};
   for (std::size_t i = 0; i < dims; ++i) {
-    if (list[i] < least || list[i] > (std::int64_t{1} << 31)) bad_call(call, std::string(name) + " " + std::to_string(list[i]));
+    if (list[i] < least || list[i] > (std::int64_t{1} << 31))
+      bad_call(call, std::string(name) + " " + std::to_string(list[i]));
     out[3 - dims + i] = list[i];
   }
   return out;
@@ -58,7 +61,8 @@ void place_plain(const OpCall& call, ConvShape& s, const std::pair<Extent, Exten
 
 void place_transposed(const OpCall& call, ConvShape& s, const Extent& around, const Extent& extra) {
   for (std::size_t d = 0; d < 3; ++d) {
-    if (extra[d] >= std::max(s.stride[d], s.dilation[d])) bad_call(call, "output_padding must be smaller than stride or dilation");
+    if (extra[d] >= std::max(s.stride[d], s.dilation[d]))
+      bad_call(call, "output_padding must be smaller than stride or dilation");
     const std::int64_t span = s.dilation[d] * (s.kernel[d] - 1);
     s.out[d] = (s.in[d] - 1) * s.stride[d] - 2 * around[d] + span + extra[d] + 1;
     s.before[d] = span - around[d];
@@ -77,7 +81,8 @@ ConvShape conv_weights(const OpCall& call, bool transposed) {
   for (const std::int64_t size : weight)
     if (size < 1 || size > (std::int64_t{1} << 31)) bad_call(call, "weight_shape has the size " + std::to_string(size));
   if (groups < 1 || groups > weight[0] || weight[0] % groups != 0)
-    bad_call(call, std::to_string(weight[0]) + " channels of the kernel do not divide into " + std::to_string(groups) + " groups");
+    bad_call(call, std::to_string(weight[0]) + " channels of the kernel do not divide into " + std::to_string(groups) +
+                       " groups");
   ConvShape s;
   s.in_channels = transposed ? weight[0] : weight[1] * groups;
   s.out_channels = transposed ? weight[1] * groups : weight[0];
@@ -148,7 +153,8 @@ Groups groups_of(const Shape& sizes, const Shape& matrix, bool transposed) {
 }
 
 // Position in torch's kernel: [out, in, taps], transposed [in, out, taps backwards].
-std::int64_t kernel_index(const Groups& g, bool transposed, std::int64_t group, std::int64_t o, std::int64_t i, std::int64_t tap) {
+std::int64_t kernel_index(const Groups& g, bool transposed, std::int64_t group, std::int64_t o, std::int64_t i,
+                          std::int64_t tap) {
   if (transposed) return ((group * g.in + i) * g.out + o) * g.taps + g.taps - 1 - tap;
   return ((group * g.out + o) * g.in + i) * g.taps + tap;
 }
@@ -186,8 +192,12 @@ HostTensor reshaped(const HostTensor& tensor, const Shape& sizes) {
 
 HostTensor conv_matrix(const HostTensor& kernel, const TensorSpec& spec) { return to_matrix(kernel, spec, false); }
 HostTensor conv_kernel(const HostTensor& matrix, const Shape& sizes) { return to_kernel(matrix, sizes, false); }
-HostTensor conv_transpose_matrix(const HostTensor& kernel, const TensorSpec& spec) { return to_matrix(kernel, spec, true); }
-HostTensor conv_transpose_kernel(const HostTensor& matrix, const Shape& sizes) { return to_kernel(matrix, sizes, true); }
+HostTensor conv_transpose_matrix(const HostTensor& kernel, const TensorSpec& spec) {
+  return to_matrix(kernel, spec, true);
+}
+HostTensor conv_transpose_kernel(const HostTensor& matrix, const Shape& sizes) {
+  return to_kernel(matrix, sizes, true);
+}
 HostTensor conv_bias_rows(const HostTensor& bias, const TensorSpec& spec) { return reshaped(bias, spec.logical); }
 HostTensor conv_bias_vector(const HostTensor& rows, const Shape& sizes) { return reshaped(rows, sizes); }
 

@@ -8,7 +8,8 @@ namespace {
 
 DataType format_of(const OpCall& call) {
   const auto format = data_type_from_string(call.string("format"));
-  if (!format || (*format != DataType::bfloat16 && *format != DataType::float32)) bad_call(call, "format '" + call.string("format") + "'");
+  if (!format || (*format != DataType::bfloat16 && *format != DataType::float32))
+    bad_call(call, "format '" + call.string("format") + "'");
   return *format;
 }
 

@@ -22,8 +22,8 @@ void for_runs(const TensorSpec& spec, const F& f) {
     const int rows = g.rows_in(t), cols = g.cols_in(t);
     for (int r = 0; r < rows; ++r) {
       for (int c = 0; c < cols; c += 16)
-        f(t * tile_elements + (r / 16 * 2 + c / 16) * face_elements + r % 16 * 16, (m * g.rows + r0 + r) * g.cols + c0 + c,
-          std::min(16, cols - c));
+        f(t * tile_elements + (r / 16 * 2 + c / 16) * face_elements + r % 16 * 16,
+          (m * g.rows + r0 + r) * g.cols + c0 + c, std::min(16, cols - c));
     }
   }
 }
@@ -35,7 +35,8 @@ bool is_half(DataType format) { return format == DataType::bfloat16 || format ==
 ttc::Refusal plain_tiles(const OpCall& call) {
   for (const TensorSpec& spec : call.tensors) {
     if (is_block_format(spec.dtype) || spec.dtype == DataType::uint8)
-      return ttc::Reason{ttc::ReasonCode::DtypeUnsupported, "the kernel takes no " + std::string(to_string(spec.dtype))};
+      return ttc::Reason{ttc::ReasonCode::DtypeUnsupported,
+                         "the kernel takes no " + std::string(to_string(spec.dtype))};
   }
   return any_tiles(call);
 }

@@ -10,7 +10,8 @@ namespace ttrt::ops {
 
 // Any format of 16 or 32 bits per element, in TILE layout.
 ttc::Refusal plain_tiles(const OpCall& call);
-// The tensor's volume of elements in row-major order. Kept by the thread until the next call with the same slot (0 to 3).
+// The tensor's volume of elements in row-major order. Kept by the thread until the next call with the same slot (0 to
+// 3).
 std::uint32_t* load_dense(const DeviceTensor& tensor, int slot);
 std::uint32_t* dense_scratch(int slot, std::size_t n);
 // The same for bytes of TILE tensors; padding becomes zero.

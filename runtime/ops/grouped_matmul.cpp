@@ -21,19 +21,22 @@ LowerResult lower(const LowerContext& context) {
   if (args.given("bias") || !args.given("offs")) return unsupported("a bias, or no groups");
   if (args.rank("self") != 2 || args.rank("mat2") != 3) return Reason{ReasonCode::RankUnsupported, "groups of columns"};
   const MathFidelity fidelity = context.options.fidelity.value_or(MathFidelity::HiFi4);
-  return Lowered{.args = {args["self"], args["mat2"], args["offs"], std::string(to_string(fidelity)), context.options.fp32_acc},
-                 .results = {}};
+  return Lowered{
+      .args = {args["self"], args["mat2"], args["offs"], std::string(to_string(fidelity)), context.options.fp32_acc},
+      .results = {}};
 }
 
 std::vector<TensorSpec> infer(const OpCall& call) {
   const TensorSpec &a = spec_of(call, "a"), &b = spec_of(call, "b"), &offs = spec_of(call, "offs");
-  if (a.logical.size() != 2 || b.logical.size() != 3 || offs.logical != Shape{b.logical[0]} || a.logical[1] != b.logical[1])
+  if (a.logical.size() != 2 || b.logical.size() != 3 || offs.logical != Shape{b.logical[0]} ||
+      a.logical[1] != b.logical[1])
     bad_call(call, "shapes do not go together");
   return {tiled({a.logical[0], b.logical[2]}, a.dtype)};
 }
 
 ttc::Refusal supports(const OpCall& call) {
-  if (spec_of(call, "offs").dtype != DataType::int32) return Reason{ReasonCode::DtypeUnsupported, "offsets are no integers"};
+  if (spec_of(call, "offs").dtype != DataType::int32)
+    return Reason{ReasonCode::DtypeUnsupported, "offsets are no integers"};
   for (const char* name : {"a", "b"}) {
     const DataType dtype = spec_of(call, name).dtype;
     if (dtype != DataType::bfloat16 && dtype != DataType::float32)
@@ -46,7 +49,7 @@ ttc::Refusal supports(const OpCall& call) {
 struct Products {
   MatmulSpec spec;
   std::vector<std::unique_ptr<Matmul>> by_tiles;
-  std::vector<std::byte> rows, out;   // one group's
+  std::vector<std::byte> rows, out;  // one group's
 
   Matmul& of(std::int64_t tiles) {
     auto& product = by_tiles.at(static_cast<std::size_t>(tiles));
@@ -66,7 +69,8 @@ Kernel prepare(const OpCall& call, const PrepareContext& context) {
   products->spec.config = call.compute_config();
   products->spec.numerics = context.numerics;
   products->by_tiles.resize(static_cast<std::size_t>(a.tile_rows()) + 1);
-  const std::int64_t b_bytes = b.tile_rows() * b.tile_cols() * tile_bytes(b.dtype), t = a.rows(), k = a.cols(), n = out.cols();
+  const std::int64_t b_bytes = b.tile_rows() * b.tile_cols() * tile_bytes(b.dtype), t = a.rows(), k = a.cols(),
+                     n = out.cols();
   return [=](const KernelArgs& args) {
     const std::uint32_t *x = load_dense(*args.in[0], 0), *ends = load_dense(*args.in[2], 1);
     std::uint32_t* y = dense_scratch(2, static_cast<std::size_t>(t * n));
@@ -74,7 +78,9 @@ Kernel prepare(const OpCall& call, const PrepareContext& context) {
     std::int64_t begin = 0;
     for (std::int64_t e = 0; e < b.batch(); ++e) {
       const std::int64_t end = static_cast<std::int32_t>(ends[e]);
-      if (end < begin || end > t) throw ttc::usage_error("group " + std::to_string(e) + " ends at " + std::to_string(end) + " of " + std::to_string(t) + " rows");
+      if (end < begin || end > t)
+        throw ttc::usage_error("group " + std::to_string(e) + " ends at " + std::to_string(end) + " of " +
+                               std::to_string(t) + " rows");
       if (end > begin) {
         const std::int64_t tiles = (end - begin + tile_dim - 1) / tile_dim;
         const TensorSpec rows = tiled({end - begin, k}, a.dtype), made = tiled({tiles * tile_dim, n}, out.dtype);
@@ -116,7 +122,8 @@ Cost cost(const OpCall& call) {
   const double phases = 1.0 + static_cast<double>(call.compute_config().math_fidelity);
   Cost cost;
   // Each group's rows fill tiles of their own: half a tile more per group on average.
-  const double tiles = (static_cast<double>(out.tile_rows()) + static_cast<double>(b.batch()) / 2) * static_cast<double>(out.tile_cols() * a.tile_cols());
+  const double tiles = (static_cast<double>(out.tile_rows()) + static_cast<double>(b.batch()) / 2) *
+                       static_cast<double>(out.tile_cols() * a.tile_cols());
   cost.math_cycles = tiles * 16.0 * phases / static_cast<double>(default_profile().cores());
   cost.flops = 2.0 * static_cast<double>(volume(out.logical) * a.cols());
   cost.dram_bytes = bytes_moved(call);

@@ -6,8 +6,8 @@
 
 namespace ttrt::ops {
 
-// x[i, :, j, ...] of a call (x, int[] dims, Tensor[] indices): the index tensors broadcast to one shape, which takes the
-// place of the dims they index where those are neighbours, else comes first.
+// x[i, :, j, ...] of a call (x, int[] dims, Tensor[] indices): the index tensors broadcast to one shape, which takes
+// the place of the dims they index where those are neighbours, else comes first.
 class IndexPlan {
  public:
   explicit IndexPlan(const OpCall& call);  // throws ttc::Error where shapes do not fit
@@ -24,7 +24,9 @@ class IndexPlan {
       for (std::int64_t i = 0; i < n; ++i)
         for (std::int64_t m = 0; m < static_cast<std::int64_t>(rest_.size()); ++m)
           f(((o * n + i) * static_cast<std::int64_t>(rest_.size()) + m) * run_,
-            positions[static_cast<std::size_t>(i)] + outer_steps_[static_cast<std::size_t>(o)] + rest_[static_cast<std::size_t>(m)], run_);
+            positions[static_cast<std::size_t>(i)] + outer_steps_[static_cast<std::size_t>(o)] +
+                rest_[static_cast<std::size_t>(m)],
+            run_);
   }
 
  private:

@@ -59,7 +59,8 @@ Kernel prepare_index(const OpCall& call, const PrepareContext&) {
     const std::uint32_t* x = load_dense(*args.in[0], 0);
     const auto positions = plan.positions(args, first);
     std::uint32_t* out = dense_scratch(1, positions.size() * static_cast<std::size_t>(plan.inner()));
-    plan.for_each(positions, [&](std::int64_t at, std::int64_t from, std::int64_t n) { std::copy_n(x + from, n, out + at); });
+    plan.for_each(positions,
+                  [&](std::int64_t at, std::int64_t from, std::int64_t n) { std::copy_n(x + from, n, out + at); });
     store_dense(out, *args.out[0]);
   };
 }
@@ -79,7 +80,8 @@ LowerResult lower_gather(const LowerContext& context) {
     const ir::Type &x = context.node.operand(0)->type, &i = index.value()->type;
     for (int d = 0; d < x.rank(); ++d) {
       const bool along = d == *args.integer("dim") || d == *args.integer("dim") + x.rank();
-      if (i.rank() != x.rank() || (!along && !(x.sizes[static_cast<std::size_t>(d)] == i.sizes[static_cast<std::size_t>(d)])))
+      if (i.rank() != x.rank() ||
+          (!along && !(x.sizes[static_cast<std::size_t>(d)] == i.sizes[static_cast<std::size_t>(d)])))
         return unsupported("indices that broadcast");
     }
   }
@@ -129,7 +131,8 @@ const OpRecord index{
   %y: f32[2, 3, 40] = aten.index.Tensor(%x, [%i])
   return %y
 })"},
-              {"two indices that broadcast, negative ones too", R"(graph main(%x: f32[50, 60, 7] user, %i: i64[4, 1] user, %j: i64[3] user) {
+              {"two indices that broadcast, negative ones too",
+               R"(graph main(%x: f32[50, 60, 7] user, %i: i64[4, 1] user, %j: i64[3] user) {
   %n: i64[3] = aten.sub.Tensor(%j, 50)
   %y: f32[4, 3, 7] = aten.index.Tensor(%x, [%i, %n])
   return %y
@@ -138,7 +141,8 @@ const OpRecord index{
   %y: f32[2, 5, 33] = aten.index.Tensor(%x, [none, %i])
   return %y
 })"},
-              {"indices apart: their dims come first", R"(graph main(%x: f32[50, 3, 50] user, %i: i64[5] user, %j: i64[5] user) {
+              {"indices apart: their dims come first",
+               R"(graph main(%x: f32[50, 3, 50] user, %i: i64[5] user, %j: i64[5] user) {
   %y: f32[5, 3] = aten.index.Tensor(%x, [%i, none, %j])
   return %y
 })"},

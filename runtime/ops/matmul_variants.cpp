@@ -33,7 +33,9 @@ std::int64_t largest_divisor(std::int64_t n, std::int64_t most) {
 // Tiles of K a core takes at a time.
 std::int64_t block_1d(std::int64_t kt) { return kt % 2 == 0 ? 2 : 1; }
 std::int64_t block_2d(std::int64_t kt, std::int64_t grid_x) { return kt % grid_x == 0 ? kt / grid_x : 1; }
-std::int64_t block_dram(std::int64_t kt, std::int64_t cores) { return kt % cores == 0 ? kt / cores : largest_divisor(kt, 8); }
+std::int64_t block_dram(std::int64_t kt, std::int64_t cores) {
+  return kt % cores == 0 ? kt / cores : largest_divisor(kt, 8);
+}
 
 // The busiest core's part of the result, in tiles.
 struct PerCore {
@@ -62,14 +64,16 @@ std::int64_t buffers(const VariantCall& c, const PerCore& p) {
 
 // A core may work through its part of the result in smaller blocks; halves the longer side until they fit.
 PerCore fit(const VariantCall& c, PerCore p) {
-  while (c.l1_bytes > 0 && buffers(c, p) > c.l1_bytes && (p.m > 1 || p.n > 1)) (p.m >= p.n ? p.m : p.n) = share(std::max(p.m, p.n), 2);
+  while (c.l1_bytes > 0 && buffers(c, p) > c.l1_bytes && (p.m > 1 || p.n > 1))
+    (p.m >= p.n ? p.m : p.n) = share(std::max(p.m, p.n), 2);
   return p;
 }
 
 ttc::Refusal fits(const VariantCall& c, const PerCore& p) {
   const std::int64_t bytes = buffers(c, fit(c, p));
   if (c.l1_bytes <= 0 || bytes <= c.l1_bytes) return std::nullopt;
-  return Reason{ReasonCode::DeviceLimit, "circular buffers for " + std::to_string(p.k_block) + " tiles of K need " + std::to_string(bytes >> 10) + " KiB of L1 a core, there are " +
+  return Reason{ReasonCode::DeviceLimit, "circular buffers for " + std::to_string(p.k_block) + " tiles of K need " +
+                                             std::to_string(bytes >> 10) + " KiB of L1 a core, there are " +
                                              std::to_string(c.l1_bytes >> 10)};
 }
 
@@ -79,19 +83,24 @@ ttc::Refusal supports_2d(const VariantCall& c) {
   if (!sizes_known(c)) return std::nullopt;
   const Tiles t(c);
   if (narrow(t))
-    return Reason{ReasonCode::Unsupported, "a narrow product (" + std::to_string(t.m) + " x " + std::to_string(t.n) + " tiles) leaves most of the grid idle; 1d serves it"};
+    return Reason{ReasonCode::Unsupported, "a narrow product (" + std::to_string(t.m) + " x " + std::to_string(t.n) +
+                                               " tiles) leaves most of the grid idle; 1d serves it"};
   return fits(c, per_core_2d(c));
 }
 
 ttc::Refusal supports_1d(const VariantCall& c) { return sizes_known(c) ? fits(c, per_core_1d(c)) : std::nullopt; }
 
 ttc::Refusal supports_dram(const VariantCall& c) {
-  if (!c.constant_b) return Reason{ReasonCode::NonConstantWeight, "only a constant weight lies sharded over the DRAM banks"};
+  if (!c.constant_b)
+    return Reason{ReasonCode::NonConstantWeight, "only a constant weight lies sharded over the DRAM banks"};
   if (!sizes_known(c)) return std::nullopt;
   const Tiles t(c);
-  if (c.batch * t.m != 1) return Reason{ReasonCode::Unsupported, "takes one tile of rows, this product has " + std::to_string(c.batch * t.m)};
+  if (c.batch * t.m != 1)
+    return Reason{ReasonCode::Unsupported, "takes one tile of rows, this product has " + std::to_string(c.batch * t.m)};
   if (c.k % tile_dim != 0) return Reason{ReasonCode::Unsupported, "K = " + std::to_string(c.k) + " is not whole tiles"};
-  if (t.n < c.dram_banks) return Reason{ReasonCode::TooSmall, std::to_string(t.n) + " tiles of columns are fewer than the " + std::to_string(c.dram_banks) + " DRAM banks"};
+  if (t.n < c.dram_banks)
+    return Reason{ReasonCode::TooSmall, std::to_string(t.n) + " tiles of columns are fewer than the " +
+                                            std::to_string(c.dram_banks) + " DRAM banks"};
   return fits(c, per_core_dram(c));
 }
 
@@ -103,16 +112,34 @@ Cost cost_of(const Cost& usual, const VariantCall& c, const PerCore& p, std::int
   cost.l1_bytes = buffers(c, fit(c, p));
   return cost;
 }
-Cost cost_2d(const Cost& usual, const VariantCall& c) { return sizes_known(c) ? cost_of(usual, c, per_core_2d(c), c.grid_x * c.grid_y) : usual; }
-Cost cost_1d(const Cost& usual, const VariantCall& c) { return sizes_known(c) ? cost_of(usual, c, per_core_1d(c), c.grid_x * c.grid_y) : usual; }
-Cost cost_dram(const Cost& usual, const VariantCall& c) { return sizes_known(c) ? cost_of(usual, c, per_core_dram(c), c.grid_x * c.grid_y) : usual; }
+Cost cost_2d(const Cost& usual, const VariantCall& c) {
+  return sizes_known(c) ? cost_of(usual, c, per_core_2d(c), c.grid_x * c.grid_y) : usual;
+}
+Cost cost_1d(const Cost& usual, const VariantCall& c) {
+  return sizes_known(c) ? cost_of(usual, c, per_core_1d(c), c.grid_x * c.grid_y) : usual;
+}
+Cost cost_dram(const Cost& usual, const VariantCall& c) {
+  return sizes_known(c) ? cost_of(usual, c, per_core_dram(c), c.grid_x * c.grid_y) : usual;
+}
 
 }  // namespace
 
 std::vector<KernelVariant> matmul_variants() {
-  return {{.name = "2d", .summary = "rows and columns over the grid, both operands multicast", .priority = 80, .supports = supports_2d, .cost = cost_2d},
-          {.name = "1d", .summary = "one side over all cores, the other operand multicast", .priority = 70, .supports = supports_1d, .cost = cost_1d},
-          {.name = "dram_sharded", .summary = "one tile of rows, the weight from the DRAM bank beside each core", .priority = 60, .supports = supports_dram, .cost = cost_dram}};
+  return {{.name = "2d",
+           .summary = "rows and columns over the grid, both operands multicast",
+           .priority = 80,
+           .supports = supports_2d,
+           .cost = cost_2d},
+          {.name = "1d",
+           .summary = "one side over all cores, the other operand multicast",
+           .priority = 70,
+           .supports = supports_1d,
+           .cost = cost_1d},
+          {.name = "dram_sharded",
+           .summary = "one tile of rows, the weight from the DRAM bank beside each core",
+           .priority = 60,
+           .supports = supports_dram,
+           .cost = cost_dram}};
 }
 
 std::int64_t variant_k_block(const PrepareContext& context, const MatmulSpec& spec) {

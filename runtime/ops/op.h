@@ -1,7 +1,8 @@
 // Op records: all there is to know about a device op, in the one file that registers it.
 //
-// The compiler reads `lowers`, `operands` and `packed`; the runtime reads `infer`, `supports`, `prepare` and `reference`;
-// `ttc ops`, the documentation and the op harness read the rest. Adding an op adds one file and one line in meson.build.
+// The compiler reads `lowers`, `operands` and `packed`; the runtime reads `infer`, `supports`, `prepare` and
+// `reference`; `ttc ops`, the documentation and the op harness read the rest. Adding an op adds one file and one line
+// in meson.build.
 #pragma once
 
 #include <functional>
@@ -22,7 +23,9 @@ struct OpRecord;
 
 // ---- a concrete call: shapes, dtypes and literals known, bytes not yet --------------------------------------------
 
-struct TensorRef { int index = -1; };  // into OpCall::tensors
+struct TensorRef {
+  int index = -1;
+};  // into OpCall::tensors
 using OpArg = std::variant<std::monostate, TensorRef, std::vector<TensorRef>, std::int64_t, double, bool, std::string,
                            std::vector<std::int64_t>, std::vector<double>, DType>;
 
@@ -32,13 +35,13 @@ struct OpCall {
   std::vector<TensorSpec> tensors;  // the tensor operands in order; packed weights with the spec of their tiles
 
   const OpArg& arg(std::string_view name) const;
-  bool has(std::string_view name) const;                      // given and not None
-  const TensorSpec* tensor(std::string_view name) const;      // nullptr for None
-  int tensor_index(std::string_view name) const;              // -1 for None
+  bool has(std::string_view name) const;                  // given and not None
+  const TensorSpec* tensor(std::string_view name) const;  // nullptr for None
+  int tensor_index(std::string_view name) const;          // -1 for None
   std::int64_t integer(std::string_view name) const;
-  double number(std::string_view name) const;                 // int or float
+  double number(std::string_view name) const;  // int or float
   bool boolean(std::string_view name) const;
-  const std::string& string(std::string_view name) const;     // "" for None
+  const std::string& string(std::string_view name) const;  // "" for None
   std::vector<std::int64_t> integers(std::string_view name) const;
   // From the literals fidelity, fp32_acc and approx, where the schema has them.
   ComputeConfig compute_config() const;
@@ -47,8 +50,8 @@ struct OpCall {
 // ---- kernels ------------------------------------------------------------------------------------------------------
 
 struct KernelArgs {
-  std::span<const DeviceTensor* const> in;   // parallel to OpCall::tensors
-  std::span<DeviceTensor* const> out;        // parallel to infer()'s result
+  std::span<const DeviceTensor* const> in;  // parallel to OpCall::tensors
+  std::span<DeviceTensor* const> out;       // parallel to infer()'s result
 };
 // Bound to one OpCall; called once per execution; allocates nothing.
 using Kernel = std::function<void(const KernelArgs&)>;
@@ -65,12 +68,12 @@ struct PrepareContext {
 
 // What of a call and its device decides which variants can serve it. Negative sizes: not known, or the op has no such.
 struct VariantCall {
-  std::int64_t batch = 1, m = -1, k = -1, n = -1;   // matrix products, each of the batch
+  std::int64_t batch = 1, m = -1, k = -1, n = -1;  // matrix products, each of the batch
   std::int64_t queries = -1, keys = -1, heads = -1, kv_heads = -1, head_dim = -1;
   DataType a = DataType::bfloat16, b = DataType::bfloat16;
   bool constant_b = false, exact = false, fp32_acc = true;
   std::int64_t grid_x = 8, grid_y = 8, dram_banks = 12;
-  std::int64_t l1_bytes = 0;                        // per core, for circular buffers; 0: not known
+  std::int64_t l1_bytes = 0;  // per core, for circular buffers; 0: not known
 };
 
 // ---- the compiler's side ------------------------------------------------------------------------------------------
@@ -79,13 +82,13 @@ struct VariantCall {
 struct LowerOptions {
   DataType activation = DataType::bfloat16;
   DataType weight = DataType::bfloat16;
-  std::optional<MathFidelity> fidelity;     // nullopt: by weight format (bfloat16 HiFi4, bfloat8_b HiFi2, bfloat4_b LoFi)
+  std::optional<MathFidelity> fidelity;  // nullopt: by weight format (bfloat16 HiFi4, bfloat8_b HiFi2, bfloat4_b LoFi)
   bool fp32_acc = true;
 };
 MathFidelity default_fidelity(DataType weight);
 
 struct LowerContext {
-  const ttc::ir::Node& node;                // an ATen node, arguments normalised to the schema
+  const ttc::ir::Node& node;  // an ATen node, arguments normalised to the schema
   const LowerOptions& options;
 };
 // The arguments of the device op in schema order, over the ATen node's own values. Trailing defaults may be left out.
@@ -96,18 +99,18 @@ struct Lowered {
 };
 using LowerResult = std::variant<Lowered, ttc::Reason>;
 struct Lowering {
-  std::string_view aten;                                    // "aten.softmax.int"
+  std::string_view aten;  // "aten.softmax.int"
   LowerResult (*lower)(const LowerContext&);
 };
 
 // How an operand reaches the device.
 enum class OperandKind : std::uint8_t {
-  activation,   // in the program's activation format
-  index,        // int32, exact; refuses values that do not fit
-  any,          // floats and booleans in the activation format, integers as int32
-  boolean,      // a mask of 0 and 1 in the activation format
-  packed,       // a constant, packed to tiles at compile time
-  exact,        // in the format that holds the host dtype exactly (float32 for f32, int32 for integers)
+  activation,  // in the program's activation format
+  index,       // int32, exact; refuses values that do not fit
+  any,         // floats and booleans in the activation format, integers as int32
+  boolean,     // a mask of 0 and 1 in the activation format
+  packed,      // a constant, packed to tiles at compile time
+  exact,       // in the format that holds the host dtype exactly (float32 for f32, int32 for integers)
 };
 struct Operand {
   std::string_view name;
@@ -116,7 +119,7 @@ struct Operand {
 // How a constant becomes tiles. `spec` is its shape and format on the device, from the call's literals.
 struct Packed {
   std::string_view name;
-  enum class Form : std::uint8_t { matrix, transposed, row, arranged } form;   // row: a vector [N] as one row [1, N]
+  enum class Form : std::uint8_t { matrix, transposed, row, arranged } form;  // row: a vector [N] as one row [1, N]
   TensorSpec (*spec)(const OpCall&);
   // arranged: the constant in the spec's shape, and back to its own sizes.
   HostTensor (*arrange)(const HostTensor& constant, const TensorSpec& spec) = nullptr;
@@ -127,46 +130,48 @@ struct Packed {
 
 // Calls ATen for an op's CPU reference.
 struct Reference {
-  virtual std::vector<RtValue> call(std::string_view op, std::vector<RtValue> args) = 0;  // trailing defaults may be left out
+  virtual std::vector<RtValue> call(std::string_view op,
+                                    std::vector<RtValue> args) = 0;  // trailing defaults may be left out
   virtual ~Reference() = default;
 };
 
 struct Tolerance {
-  double pcc = 0.999;          // against ATen float32 with bfloat16 operands, fast numerics
-  double max_abs = 0;          // 0: not checked
+  double pcc = 0.999;  // against ATen float32 with bfloat16 operands, fast numerics
+  double max_abs = 0;  // 0: not checked
 };
 
 // One case of the harness: a text-IR graph of ATen nodes that this op must serve. Operands get seeded values.
 struct OpCase {
   std::string_view name;
   std::string_view graph;
-  std::string_view range = "normal";   // "normal", "positive", "unit" [0,1), "wide" (values over many magnitudes), "index"
+  std::string_view range =
+      "normal";  // "normal", "positive", "unit" [0,1), "wide" (values over many magnitudes), "index"
 };
 
 // What one execution costs, for the device's time model; 0 where a term does not apply.
 struct Cost {
-  double math_cycles = 0;      // per core, of the busiest core
-  double flops = 0;            // multiplications and additions of matrix products (2MNK)
+  double math_cycles = 0;  // per core, of the busiest core
+  double flops = 0;        // multiplications and additions of matrix products (2MNK)
   std::int64_t dram_bytes = 0;
-  std::int64_t l1_bytes = 0;   // circular buffers per core
+  std::int64_t l1_bytes = 0;  // circular buffers per core
 };
 
-// One of several kernels of an op. They compute the same; how they cut the work differs, and with it what they can take,
-// what they cost, and in exact numerics where sums are rounded.
+// One of several kernels of an op. They compute the same; how they cut the work differs, and with it what they can
+// take, what they cost, and in exact numerics where sums are rounded.
 struct KernelVariant {
-  std::string_view name, summary;                               // "2d"
-  int priority = 50;                                            // among those that can serve a call; the host has 1
-  ttc::Refusal (*supports)(const VariantCall&) = nullptr;       // nullptr: everything the record supports
+  std::string_view name, summary;                          // "2d"
+  int priority = 50;                                       // among those that can serve a call; the host has 1
+  ttc::Refusal (*supports)(const VariantCall&) = nullptr;  // nullptr: everything the record supports
   // The record's cost as this variant has it; nullptr: the same.
   Cost (*cost)(const Cost& usual, const VariantCall&) = nullptr;
 };
 
 struct OpRecord {
-  std::string_view name;       // "tt.softmax"
-  std::string_view summary;    // one sentence
-  std::string_view schema;     // "(Tensor x, int dim) -> Tensor"
+  std::string_view name;     // "tt.softmax"
+  std::string_view summary;  // one sentence
+  std::string_view schema;   // "(Tensor x, int dim) -> Tensor"
   std::vector<Lowering> lowers;
-  std::vector<Operand> operands;   // tensor operands not named here are activations
+  std::vector<Operand> operands;  // tensor operands not named here are activations
   std::vector<Packed> packed;
   // Specs of the results. Throws ttc::Error on arguments that can never be right.
   std::vector<TensorSpec> (*infer)(const OpCall&) = nullptr;
@@ -183,8 +188,8 @@ struct OpRecord {
   void (*describe)(const OpCall&, VariantCall&) = nullptr;
 };
 
-const OpRecord* find_op(std::string_view name);                     // nullptr where there is none
-std::span<const OpRecord* const> all_ops();                         // sorted by name
+const OpRecord* find_op(std::string_view name);  // nullptr where there is none
+std::span<const OpRecord* const> all_ops();      // sorted by name
 // Every record that lowers this ATen op, in registration-independent (sorted) order.
 std::vector<std::pair<const OpRecord*, const Lowering*>> lowerings_of(std::string_view aten);
 // Aborts on a duplicate name. Registers the op's schema with ir::register_schema too.
@@ -197,7 +202,7 @@ DType torch_dtype(DataType format);
 
 }  // namespace ttrt
 
-#define TTRT_REGISTER_OP(record) \
-  namespace {                    \
+#define TTRT_REGISTER_OP(record)                                        \
+  namespace {                                                           \
   const bool registered_##record = (::ttrt::register_op(record), true); \
   }

@@ -59,7 +59,8 @@ Kernel pick(const OpCall& call, std::int64_t k, bool largest, bool values, bool 
     for (std::int64_t l = 0; l < lines.outer * lines.inner; ++l) {
       const std::int64_t o = l / lines.inner, i = l % lines.inner;
       const std::uint32_t* first = in + o * lines.n * lines.inner + i;
-      for (std::int64_t j = 0; j < lines.n; ++j) line[static_cast<std::size_t>(j)] = number_of(format, first[j * lines.inner]);
+      for (std::int64_t j = 0; j < lines.n; ++j)
+        line[static_cast<std::size_t>(j)] = number_of(format, first[j * lines.inner]);
       order_line(line.data(), lines.n, k, largest, order);
       for (std::int64_t j = 0; j < k; ++j) {
         const std::int64_t at = (o * k + j) * lines.inner + i;
@@ -107,8 +108,12 @@ std::vector<TensorSpec> infer_both(const OpCall& call) {
   return {tiled(indices.logical, spec_of(call, "x").dtype), indices};
 }
 
-Kernel prepare_index(const OpCall& call, const PrepareContext&) { return pick(call, 1, takes_largest(call), false, true); }
-Kernel prepare_both(const OpCall& call, const PrepareContext&) { return pick(call, 1, takes_largest(call), true, true); }
+Kernel prepare_index(const OpCall& call, const PrepareContext&) {
+  return pick(call, 1, takes_largest(call), false, true);
+}
+Kernel prepare_both(const OpCall& call, const PrepareContext&) {
+  return pick(call, 1, takes_largest(call), true, true);
+}
 
 LowerResult lower_extreme(const LowerContext& context) {
   if (auto no = check_values(context)) return *no;
@@ -133,7 +138,9 @@ LowerResult lower_topk(const LowerContext& context) {
   if (auto no = check_values(context)) return *no;
   const AtenArgs args(context);
   if (!args.integer("dim")) return unsupported("dim is computed at run time");
-  return Lowered{.args = {context.node.arg(0), args["k"], *args.integer("dim"), args["largest"].boolean().value_or(true)}, .results = {}};
+  return Lowered{
+      .args = {context.node.arg(0), args["k"], *args.integer("dim"), args["largest"].boolean().value_or(true)},
+      .results = {}};
 }
 
 std::vector<TensorSpec> infer_topk(const OpCall& call) {
@@ -148,7 +155,8 @@ Kernel prepare_topk(const OpCall& call, const PrepareContext&) {
 }
 
 std::vector<RtValue> reference_topk(Reference& aten, const OpCall& call, std::span<const RtValue> args) {
-  return aten.call("aten.topk.default", {as_float(args[0]), call.integer("k"), call.integer("dim"), call.boolean("largest"), true});
+  return aten.call("aten.topk.default",
+                   {as_float(args[0]), call.integer("k"), call.integer("dim"), call.boolean("largest"), true});
 }
 
 // ---- sort and argsort
@@ -157,7 +165,8 @@ LowerResult lower_sort(const LowerContext& context) {
   if (auto no = check_values(context)) return *no;
   const AtenArgs args(context);
   if (!args.integer("dim")) return unsupported("dim is computed at run time");
-  return Lowered{.args = {context.node.arg(0), *args.integer("dim"), args["descending"].boolean().value_or(false)}, .results = {}};
+  return Lowered{.args = {context.node.arg(0), *args.integer("dim"), args["descending"].boolean().value_or(false)},
+                 .results = {}};
 }
 
 std::int64_t sorted_size(const OpCall& call) {
@@ -192,7 +201,8 @@ Cost cost(const OpCall& call) {
   return per_tile_cost(call, 32.0 * std::pow(std::log2(std::min(n, 1024.0)), 2) / 2);
 }
 
-OpRecord ordering(std::string_view name, std::string_view summary, std::string_view schema, std::vector<Lowering> lowers) {
+OpRecord ordering(std::string_view name, std::string_view summary, std::string_view schema,
+                  std::vector<Lowering> lowers) {
   OpRecord record;
   record.name = name;
   record.summary = summary;
@@ -225,8 +235,9 @@ OpRecord index_record(std::string_view name, std::string_view summary, std::stri
   r.prepare = prepare_index;
   r.reference = reference_index;
   const std::string op(aten);
-  r.cases = {{"of everything, rows and columns", case_of("  %a: i64[] = " + op + "(%x)\n  %b: i64[3, 33] = " + op +
-                                                        "(%x, 1)\n  %c: i64[3, 7, 1] = " + op + "(%z, -1, keepdim=true)\n  return %b, %c\n")}};
+  r.cases = {{"of everything, rows and columns",
+              case_of("  %a: i64[] = " + op + "(%x)\n  %b: i64[3, 33] = " + op + "(%x, 1)\n  %c: i64[3, 7, 1] = " + op +
+                      "(%z, -1, keepdim=true)\n  return %b, %c\n")}};
   return r;
 }
 
@@ -236,7 +247,8 @@ OpRecord both_record(std::string_view name, std::string_view summary, std::strin
   r.prepare = prepare_both;
   r.reference = reference_both;
   const std::string op(aten);
-  r.cases = {{"values and indices of integers", case_of("  %v: i64[3, 33], %i: i64[3, 33] = " + op + "(%z, 1)\n  return %v, %i\n")}};
+  r.cases = {{"values and indices of integers",
+              case_of("  %v: i64[3, 33], %i: i64[3, 33] = " + op + "(%z, 1)\n  return %v, %i\n")}};
   return r;
 }
 
@@ -251,12 +263,15 @@ TTRT_REGISTER_OP(min);
 
 const OpRecord topk = [] {
   OpRecord r = ordering("tt.topk", "The k largest or smallest elements in order, and their indices",
-                        "(Tensor x, SymInt k, int dim=-1, bool largest=True) -> (Tensor, Tensor)", {{"aten.topk.default", lower_topk}});
+                        "(Tensor x, SymInt k, int dim=-1, bool largest=True) -> (Tensor, Tensor)",
+                        {{"aten.topk.default", lower_topk}});
   r.infer = infer_topk;
   r.prepare = prepare_topk;
   r.reference = reference_topk;
-  r.cases = {{"largest", case_of("  %v: i64[3, 7, 5], %i: i64[3, 7, 5] = aten.topk.default(%z, 5)\n  return %v, %i\n")},
-             {"smallest of rows", case_of("  %v: i64[3, 2, 33], %i: i64[3, 2, 33] = aten.topk.default(%z, 2, 1, false)\n  return %v, %i\n")}};
+  r.cases = {
+      {"largest", case_of("  %v: i64[3, 7, 5], %i: i64[3, 7, 5] = aten.topk.default(%z, 5)\n  return %v, %i\n")},
+      {"smallest of rows",
+       case_of("  %v: i64[3, 2, 33], %i: i64[3, 2, 33] = aten.topk.default(%z, 2, 1, false)\n  return %v, %i\n")}};
   return r;
 }();
 TTRT_REGISTER_OP(topk);
@@ -269,14 +284,16 @@ const OpRecord sort = [] {
   r.prepare = prepare_sort;
   r.reference = reference_sort;
   r.cases = {{"upwards", case_of("  %v: i64[3, 7, 33], %i: i64[3, 7, 33] = aten.sort.default(%z)\n  return %v, %i\n")},
-             {"downwards, rows", case_of("  %v: i64[3, 7, 33], %i: i64[3, 7, 33] = aten.sort.stable(%z, stable=true, dim=1, descending=true)\n  return %v, %i\n")}};
+             {"downwards, rows", case_of("  %v: i64[3, 7, 33], %i: i64[3, 7, 33] = aten.sort.stable(%z, stable=true, "
+                                         "dim=1, descending=true)\n  return %v, %i\n")}};
   return r;
 }();
 TTRT_REGISTER_OP(sort);
 
 const OpRecord argsort = [] {
   OpRecord r = ordering("tt.argsort", "Where the elements of each line in order were",
-                        "(Tensor x, int dim=-1, bool descending=False) -> Tensor", {{"aten.argsort.default", lower_sort}, {"aten.argsort.stable", lower_sort}});
+                        "(Tensor x, int dim=-1, bool descending=False) -> Tensor",
+                        {{"aten.argsort.default", lower_sort}, {"aten.argsort.stable", lower_sort}});
   r.infer = infer_argsort;
   r.prepare = prepare_argsort;
   r.reference = reference_argsort;

@@ -30,12 +30,15 @@ Axes axes_of(const OpCall& call) {
   const std::string& mode = call.string("mode");
   const Shape& x = spec_of(call, "x").logical;
   const std::size_t dims = pad.size() / 2;
-  if (pad.size() % 2 != 0 || dims < 1 || dims > 3 || dims > x.size()) bad_call(call, "a padding list of " + std::to_string(pad.size()));
+  if (pad.size() % 2 != 0 || dims < 1 || dims > 3 || dims > x.size())
+    bad_call(call, "a padding list of " + std::to_string(pad.size()));
   Axes axes;
   for (std::size_t i = 0; i < dims; ++i) {
     const std::int64_t n = x[x.size() - 1 - i], before = pad[2 * i], after = pad[2 * i + 1];
     const std::int64_t most = mode == "reflect" ? n - 1 : mode == "circular" ? n : std::int64_t{1} << 30;
-    if (n < 1 || before > most || after > most || n + before + after < 1) bad_call(call, "padding " + std::to_string(before) + ", " + std::to_string(after) + " of a dim of " + std::to_string(n));
+    if (n < 1 || before > most || after > most || n + before + after < 1)
+      bad_call(call, "padding " + std::to_string(before) + ", " + std::to_string(after) + " of a dim of " +
+                         std::to_string(n));
     axes[2 - i] = {n, {}};
     for (std::int64_t o = -before; o < n + after; ++o) axes[2 - i].from.push_back(source(mode, o, n));
   }
@@ -46,7 +49,8 @@ std::vector<TensorSpec> infer(const OpCall& call) {
   const auto pad = call.integers("padding");
   const Axes axes = axes_of(call);
   Shape out = spec_of(call, "x").logical;
-  for (std::size_t i = 0; i < pad.size() / 2; ++i) out[out.size() - 1 - i] = static_cast<std::int64_t>(axes[2 - i].from.size());
+  for (std::size_t i = 0; i < pad.size() / 2; ++i)
+    out[out.size() - 1 - i] = static_cast<std::int64_t>(axes[2 - i].from.size());
   return {tiled(std::move(out), spec_of(call, "x").dtype)};
 }
 
@@ -81,7 +85,8 @@ LowerResult lower_with(const LowerContext& context, const ir::Arg& padding, std:
   if (auto no = check_floats(context)) return *no;
   if (!padding.integers()) return Reason{ReasonCode::DynamicShape, "sizes computed at run time"};
   const auto rank = AtenArgs(context).rank(context.node.schema()->args.at(0).name);
-  if (rank && static_cast<std::size_t>(*rank) < padding.integers()->size() / 2) return Reason{ReasonCode::RankUnsupported, "more padding than dims"};
+  if (rank && static_cast<std::size_t>(*rank) < padding.integers()->size() / 2)
+    return Reason{ReasonCode::RankUnsupported, "more padding than dims"};
   return Lowered{.args = {context.node.arg(0), padding, std::move(mode)}, .results = {}};
 }
 
@@ -94,7 +99,9 @@ LowerResult lower_named(const LowerContext& context) {
 
 LowerResult lower_one(const LowerContext& context) {
   const std::string& op = context.node.op();
-  const char* mode = op.find("reflect") != std::string::npos ? "reflect" : op.find("circular") != std::string::npos ? "circular" : "replicate";
+  const char* mode = op.find("reflect") != std::string::npos    ? "reflect"
+                     : op.find("circular") != std::string::npos ? "circular"
+                                                                : "replicate";
   return lower_with(context, context.node.arg(1), mode);
 }
 

@@ -68,7 +68,9 @@ Kernel prepare_transpose(const OpCall& call, const PrepareContext&) {
   Shape order(x.logical.size());
   std::iota(order.begin(), order.end(), std::int64_t{0});
   if (!order.empty()) {
-    const auto at = [&](const char* name) { return static_cast<std::size_t>(wrap_dim(call, call.integer(name), order.size())); };
+    const auto at = [&](const char* name) {
+      return static_cast<std::size_t>(wrap_dim(call, call.integer(name), order.size()));
+    };
     std::swap(order[at("dim0")], order[at("dim1")]);
   }
   if (Kernel kernel = permute_untiled(x, order)) return kernel;

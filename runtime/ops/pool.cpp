@@ -1,5 +1,6 @@
-// Pooling over the last one to three dims: tt.max_pool2d, tt.avg_pool2d, tt.adaptive_avg_pool2d, tt.adaptive_max_pool2d.
-// Windows along a dim are ranges of positions, so one kernel serves them all. Means are float32, rounded once.
+// Pooling over the last one to three dims: tt.max_pool2d, tt.avg_pool2d, tt.adaptive_avg_pool2d,
+// tt.adaptive_max_pool2d. Windows along a dim are ranges of positions, so one kernel serves them all. Means are
+// float32, rounded once.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -36,13 +37,16 @@ std::vector<std::int64_t> numbers(const OpCall& call, std::string_view name, std
   auto list = call.integers(name);
   if (list.empty()) list = {missing};
   if (list.size() == 1) list.resize(dims, list[0]);
-  if (list.size() != dims) bad_call(call, std::string(name) + " has " + std::to_string(list.size()) + " numbers for " + std::to_string(dims) + " dims");
+  if (list.size() != dims)
+    bad_call(call, std::string(name) + " has " + std::to_string(list.size()) + " numbers for " + std::to_string(dims) +
+                       " dims");
   return list;
 }
 
 std::size_t dims_of(const OpCall& call, std::string_view list) {
   const std::size_t dims = call.integers(list).size(), rank = spec_of(call, "x").logical.size();
-  if (dims < 1 || dims > 3 || rank < dims + 1) bad_call(call, "windows over " + std::to_string(dims) + " dims of a tensor of rank " + std::to_string(rank));
+  if (dims < 1 || dims > 3 || rank < dims + 1)
+    bad_call(call, "windows over " + std::to_string(dims) + " dims of a tensor of rank " + std::to_string(rank));
   return dims;
 }
 
@@ -66,7 +70,10 @@ Axes windows(const OpCall& call) {
   Axes axes;
   for (std::size_t i = 0; i < dims; ++i) {
     const std::int64_t in = x[x.size() - dims + i], k = kernel[i], s = stride[i], p = padding[i], d = dilation[i];
-    if (k < 1 || s < 1 || d < 1 || p < 0 || p > (d * (k - 1) + 1) / 2 || k > (1 << 24) || d > (1 << 24) || s > (1 << 24)) bad_call(call, "window " + std::to_string(k) + ", stride " + std::to_string(s) + ", padding " + std::to_string(p));
+    if (k < 1 || s < 1 || d < 1 || p < 0 || p > (d * (k - 1) + 1) / 2 || k > (1 << 24) || d > (1 << 24) ||
+        s > (1 << 24))
+      bad_call(call,
+               "window " + std::to_string(k) + ", stride " + std::to_string(s) + ", padding " + std::to_string(p));
     const std::int64_t n = window_count(in, d * (k - 1) + 1, s, p, call.boolean("ceil_mode"));
     if (n < 1) bad_call(call, "the window reaches over the padded input");
     Axis& axis = axes[3 - dims + i];
@@ -107,7 +114,8 @@ std::vector<TensorSpec> infer(const OpCall& call) {
   const Axes axes = axes_of(call);
   const std::size_t dims = dims_of(call, is_adaptive(call) ? "sizes" : "kernel");
   Shape out = spec_of(call, "x").logical;
-  for (std::size_t i = 0; i < dims; ++i) out[out.size() - dims + i] = static_cast<std::int64_t>(axes[3 - dims + i].out.size());
+  for (std::size_t i = 0; i < dims; ++i)
+    out[out.size() - dims + i] = static_cast<std::int64_t>(axes[3 - dims + i].out.size());
   return {tiled(std::move(out), spec_of(call, "x").dtype)};
 }
 
@@ -119,7 +127,9 @@ struct Pool {
   float divisor = 0;  // 0: the number of elements
 
   std::int64_t in() const { return axes[0].in * axes[1].in * axes[2].in; }
-  std::int64_t out() const { return static_cast<std::int64_t>(axes[0].out.size() * axes[1].out.size() * axes[2].out.size()); }
+  std::int64_t out() const {
+    return static_cast<std::int64_t>(axes[0].out.size() * axes[1].out.size() * axes[2].out.size());
+  }
 
   void image(const float* from, float* to) const {
     for (const Range& d : axes[0].out)
@@ -150,7 +160,8 @@ struct Pool {
     float value = mean ? 0.0F : -inf_f;
     for (std::int64_t i = 0; i < d.count; ++i) {
       for (std::int64_t j = 0; j < h.count; ++j) {
-        const float* row = from + ((d.first + i * axes[0].step) * axes[1].in + h.first + j * axes[1].step) * axes[2].in + w.first;
+        const float* row =
+            from + ((d.first + i * axes[0].step) * axes[1].in + h.first + j * axes[1].step) * axes[2].in + w.first;
         for (std::int64_t k = 0; k < w.count; ++k) {
           const float x = row[k * axes[2].step];
           value = mean ? value + x : std::isnan(x) || x > value ? x : value;
@@ -205,12 +216,15 @@ LowerResult lower_windows(const LowerContext& context) {
   if (auto no = check_floats(context)) return *no;
   const AtenArgs args(context);
   const std::size_t dims = dims_in_name(context.node);
-  const auto kernel = list(args["kernel_size"], dims), stride = list(args["stride"], dims), padding = list(args["padding"], dims);
+  const auto kernel = list(args["kernel_size"], dims), stride = list(args["stride"], dims),
+             padding = list(args["padding"], dims);
   if (!kernel || !stride || !padding) return Reason{ReasonCode::DynamicShape, "windows computed at run time"};
-  Lowered out{.args = {context.node.arg(0), ir::Arg::ints(*kernel), ir::Arg::ints(*stride), ir::Arg::ints(*padding)}, .results = {0}};
+  Lowered out{.args = {context.node.arg(0), ir::Arg::ints(*kernel), ir::Arg::ints(*stride), ir::Arg::ints(*padding)},
+              .results = {0}};
   const bool ceil = args["ceil_mode"].boolean().value_or(false);
   if (context.node.op().find("avg") != std::string::npos) {
-    out.args.insert(out.args.end(), {ceil, args["count_include_pad"].boolean().value_or(true), args["divisor_override"]});
+    out.args.insert(out.args.end(),
+                    {ceil, args["count_include_pad"].boolean().value_or(true), args["divisor_override"]});
     return out;
   }
   const auto dilation = list(args["dilation"], dims);
@@ -241,18 +255,25 @@ LowerResult lower_adaptive(const LowerContext& context) {
 
 // ---- references
 
-std::string sized(std::string_view op, std::size_t dims) { return std::string(op) + std::to_string(dims) + "d.default"; }
+std::string sized(std::string_view op, std::size_t dims) {
+  return std::string(op) + std::to_string(dims) + "d.default";
+}
 
 std::vector<RtValue> reference_max(Reference& aten, const OpCall& call, std::span<const RtValue> args) {
   return aten.call(sized("aten.max_pool", dims_of(call, "kernel")),
                    {as_float(args[0]), int_list(call.integers("kernel")), int_list(call.integers("stride")),
-                    int_list(numbers(call, "padding", dims_of(call, "kernel"), 0)), int_list(numbers(call, "dilation", dims_of(call, "kernel"), 1)), call.boolean("ceil_mode")});
+                    int_list(numbers(call, "padding", dims_of(call, "kernel"), 0)),
+                    int_list(numbers(call, "dilation", dims_of(call, "kernel"), 1)), call.boolean("ceil_mode")});
 }
 
 std::vector<RtValue> reference_avg(Reference& aten, const OpCall& call, std::span<const RtValue> args) {
   const std::size_t dims = dims_of(call, "kernel");
-  std::vector<RtValue> given{as_float(args[0]), int_list(call.integers("kernel")), int_list(call.integers("stride")),
-                             int_list(numbers(call, "padding", dims, 0)), call.boolean("ceil_mode"), call.boolean("count_include_pad")};
+  std::vector<RtValue> given{as_float(args[0]),
+                             int_list(call.integers("kernel")),
+                             int_list(call.integers("stride")),
+                             int_list(numbers(call, "padding", dims, 0)),
+                             call.boolean("ceil_mode"),
+                             call.boolean("count_include_pad")};
   if (dims > 1) given.push_back(call.has("divisor") ? RtValue(call.integer("divisor")) : RtValue());
   return aten.call(sized("aten.avg_pool", dims), std::move(given));
 }
@@ -262,7 +283,8 @@ std::vector<RtValue> reference_adaptive(Reference& aten, const OpCall& call, std
   const std::size_t dims = dims_of(call, "sizes");
   const Shape sizes(spec.logical.end() - static_cast<std::ptrdiff_t>(dims), spec.logical.end());
   const bool mean = call.op->name == "tt.adaptive_avg_pool2d";
-  return {aten.call(sized(mean ? "aten.adaptive_avg_pool" : "aten.adaptive_max_pool", dims), {as_float(args[0]), int_list(sizes)})[0]};
+  return {aten.call(sized(mean ? "aten.adaptive_avg_pool" : "aten.adaptive_max_pool", dims),
+                    {as_float(args[0]), int_list(sizes)})[0]};
 }
 
 Cost cost(const OpCall& call) {
@@ -287,8 +309,9 @@ OpRecord pool(std::string_view name, std::string_view summary, std::string_view 
 }
 
 const OpRecord max_pool = [] {
-  OpRecord r = pool("tt.max_pool2d", "Largest value in each window over the last one to three dims",
-                    "(Tensor x, int[] kernel, int[] stride, int[] padding, int[] dilation, bool ceil_mode=False) -> Tensor", 1.0);
+  OpRecord r = pool(
+      "tt.max_pool2d", "Largest value in each window over the last one to three dims",
+      "(Tensor x, int[] kernel, int[] stride, int[] padding, int[] dilation, bool ceil_mode=False) -> Tensor", 1.0);
   r.lowers = {{"aten.max_pool1d.default", lower_windows},
               {"aten.max_pool2d.default", lower_windows},
               {"aten.max_pool3d.default", lower_windows},
@@ -314,9 +337,12 @@ TTRT_REGISTER_OP(max_pool);
 
 const OpRecord avg_pool = [] {
   OpRecord r = pool("tt.avg_pool2d", "Mean of each window over the last one to three dims",
-                    "(Tensor x, int[] kernel, int[] stride, int[] padding, bool ceil_mode=False, bool count_include_pad=True, int? divisor=None) -> Tensor",
+                    "(Tensor x, int[] kernel, int[] stride, int[] padding, bool ceil_mode=False, bool "
+                    "count_include_pad=True, int? divisor=None) -> Tensor",
                     0.9999);
-  r.lowers = {{"aten.avg_pool1d.default", lower_windows}, {"aten.avg_pool2d.default", lower_windows}, {"aten.avg_pool3d.default", lower_windows}};
+  r.lowers = {{"aten.avg_pool1d.default", lower_windows},
+              {"aten.avg_pool2d.default", lower_windows},
+              {"aten.avg_pool3d.default", lower_windows}};
   r.reference = reference_avg;
   r.cases = {{"padding counts", R"(graph main(%x: f32[2, 3, 9, 11] user) {
   %y: f32[2, 3, 5, 6] = aten.avg_pool2d.default(%x, [3, 3], [2, 2], [1, 1])
@@ -339,7 +365,8 @@ const OpRecord avg_pool = [] {
 TTRT_REGISTER_OP(avg_pool);
 
 const OpRecord adaptive_avg_pool = [] {
-  OpRecord r = pool("tt.adaptive_avg_pool2d", "Means of windows that divide the last one to three dims evenly", "(Tensor x, int[] sizes) -> Tensor", 0.9999);
+  OpRecord r = pool("tt.adaptive_avg_pool2d", "Means of windows that divide the last one to three dims evenly",
+                    "(Tensor x, int[] sizes) -> Tensor", 0.9999);
   r.lowers = {{"aten.adaptive_avg_pool1d.default", lower_adaptive},
               {"aten.adaptive_avg_pool2d.default", lower_adaptive},
               {"aten.adaptive_avg_pool3d.default", lower_adaptive},
@@ -359,7 +386,8 @@ const OpRecord adaptive_avg_pool = [] {
 TTRT_REGISTER_OP(adaptive_avg_pool);
 
 const OpRecord adaptive_max_pool = [] {
-  OpRecord r = pool("tt.adaptive_max_pool2d", "Largest values of windows that divide the last one to three dims evenly", "(Tensor x, int[] sizes) -> Tensor", 1.0);
+  OpRecord r = pool("tt.adaptive_max_pool2d", "Largest values of windows that divide the last one to three dims evenly",
+                    "(Tensor x, int[] sizes) -> Tensor", 1.0);
   r.lowers = {{"aten.adaptive_max_pool1d.default", lower_adaptive},
               {"aten.adaptive_max_pool2d.default", lower_adaptive},
               {"aten.adaptive_max_pool3d.default", lower_adaptive}};

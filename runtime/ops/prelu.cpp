@@ -37,13 +37,15 @@ LowerResult lower(const LowerContext& context) {
   if (auto no = check_floats(context)) return *no;
   const AtenArgs args(context);
   const ir::Value* weight = args["weight"].value();
-  if (weight == nullptr || !ir::is_weight(weight)) return Reason{ReasonCode::NonConstantWeight, "the slopes are computed at run time"};
+  if (weight == nullptr || !ir::is_weight(weight))
+    return Reason{ReasonCode::NonConstantWeight, "the slopes are computed at run time"};
   if (!weight->type.is_static()) return Reason{ReasonCode::DynamicShape, "the number of slopes is not known"};
   std::int64_t count = 1;
   const auto sizes = weight->type.static_sizes();
   for (const std::int64_t size : sizes) count *= size;
   // Decomposed, the slopes have the input's rank: they must lie along dim 1.
-  if (sizes.size() > 1 && count != 1 && sizes[1] != count) return unsupported("slopes along another dim than the channels");
+  if (sizes.size() > 1 && count != 1 && sizes[1] != count)
+    return unsupported("slopes along another dim than the channels");
   return Lowered{.args = {context.node.arg(0), args["weight"], count}, .results = {}};
 }
 
@@ -75,7 +77,8 @@ Kernel prepare(const OpCall& call, const PrepareContext& context) {
 
 std::vector<RtValue> reference(Reference& aten, const OpCall& call, std::span<const RtValue> args) {
   const std::vector<RtValue> f = as_floats(args);
-  return aten.call("aten.prelu.default", {f[0], aten.call("aten.reshape.default", {f[1], int_list({call.integer("channels")})})[0]});
+  return aten.call("aten.prelu.default",
+                   {f[0], aten.call("aten.reshape.default", {f[1], int_list({call.integer("channels")})})[0]});
 }
 
 const OpRecord prelu{

@@ -228,7 +228,8 @@ ttc::Refusal supports_var(const OpCall& call) {
 ttc::Refusal check_integers(const LowerContext& context) {
   if (auto no = check_alike(context)) return no;
   const ir::Value *x = context.node.operand(0), *result = context.node.result();
-  const bool sums = context.node.op().find("sum") != std::string::npos || context.node.op().find("prod") != std::string::npos;
+  const bool sums =
+      context.node.op().find("sum") != std::string::npos || context.node.op().find("prod") != std::string::npos;
   if (is_integer(x) && (!sums || result->type.dtype == DType::i64)) return std::nullopt;
   return Reason{ReasonCode::DtypeUnsupported, std::string(ttc::torch_name(x->type.dtype)) + " reduced to " +
                                                   std::string(ttc::torch_name(result->type.dtype))};
@@ -294,8 +295,10 @@ std::vector<RtValue> reference_with(Reference& aten, std::string_view op, const 
 std::vector<RtValue> reference_prod(Reference& aten, const OpCall& call, std::span<const RtValue> args) {
   RtValue x = as_wide(as_float(args[0]));
   const auto dims = dims_of(call);
-  if (!call.boolean("keepdim") && dims.size() == spec_of(call, "x").logical.size()) return aten.call("aten.prod.default", {x});
-  for (std::size_t i = dims.size(); i-- > 0;) x = aten.call("aten.prod.dim_int", {x, dims[i], call.boolean("keepdim")})[0];
+  if (!call.boolean("keepdim") && dims.size() == spec_of(call, "x").logical.size())
+    return aten.call("aten.prod.default", {x});
+  for (std::size_t i = dims.size(); i-- > 0;)
+    x = aten.call("aten.prod.dim_int", {x, dims[i], call.boolean("keepdim")})[0];
   return {x};
 }
 std::vector<RtValue> reference_sum(Reference& aten, const OpCall& call, std::span<const RtValue> args) {

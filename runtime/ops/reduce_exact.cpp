@@ -1,11 +1,11 @@
 // Exact reductions, from the pieces of device/exact_rows.h and in the op library's order.
 //
 // Dims go one after the other, the last first, each step an op of its own (by default with a 32-bit Dest and HiFi3)
-// that leaves a tensor in the input's format; only sums of bfloat16 over some of the dims keep float32 between their steps. A mean
-// multiplies by the reciprocal of all it adds, cut to bfloat16, in its first step. The last dim is a row of the matrix
-// unit's product; others are pooled down their columns, but a bfloat16 sum over a dim before the last two adds whole
-// tiles to Dest. A variance is one pass over all its values on the vector unit. Running sums and products are chains of
-// element-wise ops.
+// that leaves a tensor in the input's format; only sums of bfloat16 over some of the dims keep float32 between their
+// steps. A mean multiplies by the reciprocal of all it adds, cut to bfloat16, in its first step. The last dim is a row
+// of the matrix unit's product; others are pooled down their columns, but a bfloat16 sum over a dim before the last two
+// adds whole tiles to Dest. A variance is one pass over all its values on the vector unit. Running sums and products
+// are chains of element-wise ops.
 #include "ops/reduce_exact.h"
 
 #include <algorithm>
@@ -31,9 +31,8 @@ Step step_of(const Shape& shape, std::size_t dim) {
 
 template <typename F>
 void each_line(const Step& s, const float* in, float* out, F f) {
-  parallel_for(s.outer * s.inner, 16, [&](std::int64_t i) {
-    out[i] = f(in + i / s.inner * s.n * s.inner + i % s.inner, s.n, s.inner);
-  });
+  parallel_for(s.outer * s.inner, 16,
+               [&](std::int64_t i) { out[i] = f(in + i / s.inner * s.n * s.inner + i % s.inner, s.n, s.inner); });
 }
 
 void sum(const Step& s, float scaler, bool tiles, const exact::RowConfig& config, const float* in, float* out) {
@@ -70,10 +69,10 @@ struct Plan {
   DataType dtype;
   exact::RowConfig config;
   std::vector<Step> steps;
-  std::size_t size = 0;     // elements of x
-  float scaler = 1.0F;      // of the first step
+  std::size_t size = 0;  // elements of x
+  float scaler = 1.0F;   // of the first step
   float correction = 0.0F;
-  bool wide = false;        // float32 between the steps
+  bool wide = false;  // float32 between the steps
 };
 
 void run_step(const Plan& p, std::size_t index, const float* in, float* out) {

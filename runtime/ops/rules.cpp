@@ -122,9 +122,8 @@ Refusal float_tiles(const OpCall& call) {
 }
 
 bool all_int32(const OpCall& call) {
-  return !call.tensors.empty() && std::all_of(call.tensors.begin(), call.tensors.end(), [](const TensorSpec& spec) {
-    return spec.dtype == DataType::int32;
-  });
+  return !call.tensors.empty() && std::all_of(call.tensors.begin(), call.tensors.end(),
+                                              [](const TensorSpec& spec) { return spec.dtype == DataType::int32; });
 }
 
 Refusal float_or_int_tiles(const OpCall& call) { return all_int32(call) ? any_tiles(call) : float_tiles(call); }

@@ -1,7 +1,7 @@
-// Tensors with some elements replaced: tt.index_put (whole rows of any dims, as x[i, j] = v), tt.scatter (one element of
-// a dim at a time) and tt.slice_scatter (a range of a dim). The result is a new tensor; in place of a buffer that the
-// model writes it becomes its next value. Elements that are replaced keep the bits of the new ones; sums are added in
-// the order of the indices, in float32 or exactly for integers.
+// Tensors with some elements replaced: tt.index_put (whole rows of any dims, as x[i, j] = v), tt.scatter (one element
+// of a dim at a time) and tt.slice_scatter (a range of a dim). The result is a new tensor; in place of a buffer that
+// the model writes it becomes its next value. Elements that are replaced keep the bits of the new ones; sums are added
+// in the order of the indices, in float32 or exactly for integers.
 #include <algorithm>
 
 #include "ops/dense.h"
@@ -103,7 +103,9 @@ LowerResult lower_scatter(const LowerContext& context) {
   const AtenArgs args(context);
   if (!args.integer("dim")) return unsupported("dim is computed at run time");
   const bool adds = context.node.op() == "aten.scatter_add.default";
-  if (!args.given("value")) return Lowered{.args = {context.node.arg(0), *args.integer("dim"), args["index"], args["src"], 0.0, adds}, .results = {}};
+  if (!args.given("value"))
+    return Lowered{.args = {context.node.arg(0), *args.integer("dim"), args["index"], args["src"], 0.0, adds},
+                   .results = {}};
   std::optional<double> value = args.number("value");
   if (const auto* set = args["value"].get_if<bool>()) value = *set ? 1.0 : 0.0;
   if (!value) return unsupported("a number computed at run time");
@@ -152,7 +154,8 @@ LowerResult lower_slice_scatter(const LowerContext& context) {
   if (auto no = check_alike(context)) return *no;
   const AtenArgs args(context);
   if (!args.integer("dim")) return unsupported("dim is computed at run time");
-  return Lowered{.args = {context.node.arg(0), args["src"], args["dim"], args["start"], args["end"], args["step"]}, .results = {}};
+  return Lowered{.args = {context.node.arg(0), args["src"], args["dim"], args["start"], args["end"], args["step"]},
+                 .results = {}};
 }
 
 // The place of a dim that src lacks: one position.
@@ -182,7 +185,8 @@ Range range_of(const OpCall& call) {
   };
   const std::int64_t start = position("start", 0), end = std::max(position("end", size), start);
   const Range range{dim, start, (end - start + step - 1) / step, step};
-  if (volume(spec_of(call, "src").logical) * size != volume(x) * range.count) bad_call(call, "the values do not fill the range");
+  if (volume(spec_of(call, "src").logical) * size != volume(x) * range.count)
+    bad_call(call, "the values do not fill the range");
   return range;
 }
 
@@ -202,7 +206,8 @@ Kernel prepare_slice_scatter(const OpCall& call, const PrepareContext&) {
     const std::uint32_t* src = load_dense(*args.in[1], 1);
     for (std::int64_t o = 0; o < outer; ++o)
       for (std::int64_t i = 0; i < range.count; ++i)
-        std::copy_n(src + (o * range.count + i) * inner, inner, out + (o * size + range.start + i * range.step) * inner);
+        std::copy_n(src + (o * range.count + i) * inner, inner,
+                    out + (o * size + range.start + i * range.step) * inner);
     store_dense(out, *args.out[0]);
   };
 }
@@ -212,11 +217,12 @@ std::vector<RtValue> reference_slice_scatter(Reference& aten, const OpCall& call
   Shape shape = spec_of(call, "x").logical;
   shape[range.dim] = range.count;
   const RtValue src = aten.call("aten.reshape.default", {as_float(args[1]), int_list(shape)})[0];
-  return aten.call("aten.slice_scatter.default",
-                   {as_float(args[0]), src, call.integer("dim"), range.start, range.start + range.count * range.step, range.step});
+  return aten.call("aten.slice_scatter.default", {as_float(args[0]), src, call.integer("dim"), range.start,
+                                                  range.start + range.count * range.step, range.step});
 }
 
-OpRecord writing(std::string_view name, std::string_view summary, std::string_view schema, std::vector<Lowering> lowers) {
+OpRecord writing(std::string_view name, std::string_view summary, std::string_view schema,
+                 std::vector<Lowering> lowers) {
   OpRecord record;
   record.name = name;
   record.summary = summary;
@@ -238,11 +244,13 @@ const OpRecord index_put = [] {
   r.operands = {{"x", OperandKind::any}, {"indices", OperandKind::index}, {"values", OperandKind::any}};
   r.prepare = prepare_put;
   r.reference = reference_put;
-  r.cases = {{"a cache: one position of an inner dim", R"(graph main(%x: f32[2, 4, 50, 16] user, %i: i64[1] user, %v: f32[2, 4, 1, 16] user) {
+  r.cases = {{"a cache: one position of an inner dim",
+              R"(graph main(%x: f32[2, 4, 50, 16] user, %i: i64[1] user, %v: f32[2, 4, 1, 16] user) {
   %y: f32[2, 4, 50, 16] = aten.index_copy.default(%x, 2, %i, %v)
   return %y
 })"},
-             {"two indices, values that broadcast", R"(graph main(%x: f32[50, 60, 7] user, %i: i64[4, 1] user, %v: f32[7] user) {
+             {"two indices, values that broadcast",
+              R"(graph main(%x: f32[50, 60, 7] user, %i: i64[4, 1] user, %v: f32[7] user) {
   %j: i64[3] = aten.arange.start_step(5, 11, 2, dtype=i64)
   %y: f32[50, 60, 7] = aten.index_put.default(%x, [%i, %j], %v)
   return %y
@@ -261,11 +269,12 @@ const OpRecord index_put = [] {
 TTRT_REGISTER_OP(index_put);
 
 const OpRecord scatter = [] {
-  OpRecord r = writing("tt.scatter", "A tensor with another element at each index along a dim, or more added to it",
-                       "(Tensor x, int dim, Tensor index, Tensor? src=None, float value=0.0, bool accumulate=False) -> Tensor",
-                       {{"aten.scatter.src", lower_scatter},
-                        {"aten.scatter.value", lower_scatter},
-                        {"aten.scatter_add.default", lower_scatter}});
+  OpRecord r =
+      writing("tt.scatter", "A tensor with another element at each index along a dim, or more added to it",
+              "(Tensor x, int dim, Tensor index, Tensor? src=None, float value=0.0, bool accumulate=False) -> Tensor",
+              {{"aten.scatter.src", lower_scatter},
+               {"aten.scatter.value", lower_scatter},
+               {"aten.scatter_add.default", lower_scatter}});
   r.operands = {{"x", OperandKind::any}, {"index", OperandKind::index}, {"src", OperandKind::any}};
   r.prepare = prepare_scatter;
   r.reference = reference_scatter;
@@ -287,10 +296,10 @@ const OpRecord scatter = [] {
 TTRT_REGISTER_OP(scatter);
 
 const OpRecord slice_scatter = [] {
-  OpRecord r = writing("tt.slice_scatter", "A tensor with other elements in a range of a dim",
-                       "(Tensor x, Tensor src, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor",
-                       {{"aten.slice_scatter.default", lower_slice_scatter},
-                        {"aten.select_scatter.default", lower_select_scatter}});
+  OpRecord r = writing(
+      "tt.slice_scatter", "A tensor with other elements in a range of a dim",
+      "(Tensor x, Tensor src, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor",
+      {{"aten.slice_scatter.default", lower_slice_scatter}, {"aten.select_scatter.default", lower_select_scatter}});
   r.operands = {{"x", OperandKind::any}, {"src", OperandKind::any}};
   r.infer = infer_slice_scatter;
   r.prepare = prepare_slice_scatter;

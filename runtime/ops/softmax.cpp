@@ -100,7 +100,7 @@ Kernel prepare(const OpCall& call, const PrepareContext& context) {
     return prepare_with(call, [=](float* row, std::int64_t n) { exact_row(row, n, safe, config, stable); });
   }
   const RowFunction run = wide ? dispatch<SoftmaxRow<false, false>, float*, std::int64_t, bool>
-                                                   : dispatch<SoftmaxRow<false, true>, float*, std::int64_t, bool>;
+                               : dispatch<SoftmaxRow<false, true>, float*, std::int64_t, bool>;
   return prepare_with(call, [=](float* row, std::int64_t n) { run(row, n, safe); });
 }
 

@@ -1,8 +1,8 @@
 // tt.typecast: a tensor as another dtype. On the device all activations share one format, so a float tensor keeps it
-// as another float dtype; a cast to bfloat16 rounds float32 values to what bfloat16 holds (nearest even), any other keeps
-// the values. Between floats, masks and integers the format changes to the one that is named; a float that becomes an
-// integer is refused, because it would have to be exact before its fraction is cut.
-// Copies that ATen spells out (clone, contiguous) are the same without a dtype.
+// as another float dtype; a cast to bfloat16 rounds float32 values to what bfloat16 holds (nearest even), any other
+// keeps the values. Between floats, masks and integers the format changes to the one that is named; a float that
+// becomes an integer is refused, because it would have to be exact before its fraction is cut. Copies that ATen spells
+// out (clone, contiguous) are the same without a dtype.
 #include <bit>
 #include <cstring>
 

@@ -110,7 +110,8 @@ LowerResult lower_same(const LowerContext& context) {
   const bool integers = is_integer(context.node.result());
   if (auto no = integers ? check_alike(context) : check_floats(context)) return *no;
   if (const DType dtype = context.node.result()->type.dtype; integers && dtype != DType::i64 && dtype != DType::i32)
-    return ttc::Reason{ttc::ReasonCode::DtypeUnsupported, "arithmetic of " + std::string(ttc::torch_name(dtype)) + ", which wraps"};
+    return ttc::Reason{ttc::ReasonCode::DtypeUnsupported,
+                       "arithmetic of " + std::string(ttc::torch_name(dtype)) + ", which wraps"};
   Lowered out;
   for (const ttc::ir::Arg& arg : context.node.args()) {
     if (arg.value() != nullptr && !arg.value()->type.is_tensor())
@@ -384,7 +385,8 @@ std::function<std::int64_t(std::int64_t)> integer_function(const OpCall& call) {
   const auto bound = [&](std::string_view which, double absent) {
     return static_cast<std::int64_t>(std::clamp(call.has(which) ? call.number(which) : absent, -4e9, 4e9));
   };
-  return [low = bound("min", -4e9), high = bound("max", 4e9)](std::int64_t x) { return std::min(std::max(x, low), high); };
+  return
+      [low = bound("min", -4e9), high = bound("max", 4e9)](std::int64_t x) { return std::min(std::max(x, low), high); };
 }
 
 ttc::Refusal supports(const OpCall& call) {
@@ -450,8 +452,9 @@ void add_integer_cases(const Row& row, std::vector<OpCase>& cases) {
   static auto* texts = new std::list<std::string>;
   const Spelling& spelling = row.spellings.front();
   const std::string args = row.name == "tt.clamp" ? ", min=-4, max=11" : "";
-  texts->push_back("graph main(%x: i64[3, 40] user) {\n  %a: i64[3, 40] = aten.sub.Tensor(%x, 25)\n  %y: i64[3, 40] = " +
-                   std::string(spelling.aten) + "(%a" + args + ")\n  return %y\n}\n");
+  texts->push_back(
+      "graph main(%x: i64[3, 40] user) {\n  %a: i64[3, 40] = aten.sub.Tensor(%x, 25)\n  %y: i64[3, 40] = " +
+      std::string(spelling.aten) + "(%a" + args + ")\n  return %y\n}\n");
   cases.push_back({"integers", texts->back()});
 }
 

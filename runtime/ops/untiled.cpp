@@ -18,7 +18,8 @@ std::optional<DType> plain_dtype(DataType format) {
 
 HostTensor rows(DType dtype, const Shape& shape, int slot) {
   const auto bytes = static_cast<std::size_t>(volume(shape) * ttc::size_of(dtype));
-  return {dtype, shape, contiguous_strides(shape), nullptr, reinterpret_cast<std::byte*>(scratch(slot, (bytes + 3) / 4))};
+  return {dtype, shape, contiguous_strides(shape), nullptr,
+          reinterpret_cast<std::byte*>(scratch(slot, (bytes + 3) / 4))};
 }
 
 // Matrix after matrix of the output, its elements read at their strides in the input; blocks keep both in the cache.
@@ -70,7 +71,8 @@ Kernel permute_untiled(const TensorSpec& x, const Shape& order) {
 
 Kernel reshape_untiled(const TensorSpec& x, const Shape& shape) {
   const auto dtype = plain_dtype(x.dtype);
-  if (!dtype || x.layout != Layout::tile || x.logical.empty() || shape.empty() || x.logical.back() == shape.back()) return {};
+  if (!dtype || x.layout != Layout::tile || x.logical.empty() || shape.empty() || x.logical.back() == shape.back())
+    return {};
   return [=, logical = x.logical](const KernelArgs& args) {
     const HostTensor in = rows(*dtype, logical, 1);
     untilize_to_host(args.in[0]->spec, args.in[0]->data(), in);

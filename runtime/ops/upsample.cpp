@@ -83,7 +83,8 @@ std::vector<std::int64_t> given_sizes(const OpCall& call) {
 std::size_t dims_of(const OpCall& call) {
   const std::size_t dims = std::max(given_sizes(call).size(), scales_of(call).size());
   const std::size_t rank = spec_of(call, "x").logical.size();
-  if (dims < 1 || dims > 3 || rank != dims + 2) bad_call(call, std::to_string(dims) + " sizes for a tensor of rank " + std::to_string(rank));
+  if (dims < 1 || dims > 3 || rank != dims + 2)
+    bad_call(call, std::to_string(dims) + " sizes for a tensor of rank " + std::to_string(rank));
   return dims;
 }
 
@@ -135,7 +136,8 @@ std::vector<TensorSpec> infer(const OpCall& call) {
 
 ttc::Refusal supports(const OpCall& call) {
   const std::string& mode = call.string("mode");
-  if (mode != "nearest" && mode != "nearest-exact" && mode != "linear" && mode != "cubic") return unsupported("mode '" + mode + "'");
+  if (mode != "nearest" && mode != "nearest-exact" && mode != "linear" && mode != "cubic")
+    return unsupported("mode '" + mode + "'");
   if (volume(spec_of(call, "x").logical) == 0) return unsupported("an empty input");
   return float_tiles(call);
 }
@@ -251,7 +253,9 @@ std::vector<RtValue> reference(Reference& aten, const OpCall& call, std::span<co
   return aten.call(name + ".default", std::move(given));
 }
 
-Cost cost(const OpCall& call) { return per_tile_cost(call, call.string("mode").starts_with("nearest") ? 0.0 : 4 * 32.0); }
+Cost cost(const OpCall& call) {
+  return per_tile_cost(call, call.string("mode").starts_with("nearest") ? 0.0 : 4 * 32.0);
+}
 
 const OpRecord upsample{
     .name = "tt.upsample",

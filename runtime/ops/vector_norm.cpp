@@ -1,5 +1,7 @@
-// tt.vector_norm over dims: the root of the sum of squares (2), the sum of magnitudes (1), the largest (inf) or smallest
-// (-inf) magnitude. Sums are float32 and the result is rounded once; padding never takes part. An empty list of dims means all.
+// tt.vector_norm over dims: the root of the sum of squares (2), the sum of magnitudes (1), the largest (inf) or
+// smallest
+// (-inf) magnitude. Sums are float32 and the result is rounded once; padding never takes part. An empty list of dims
+// means all.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -42,8 +44,8 @@ ttc::Refusal supports(const OpCall& call) {
 // ---- kernel: a walk over the reduced dims from each output's first element
 
 struct Plan {
-  std::vector<std::int64_t> sizes, strides;   // of the reduced dims
-  std::vector<std::int64_t> starts;           // first element of each output
+  std::vector<std::int64_t> sizes, strides;  // of the reduced dims
+  std::vector<std::int64_t> starts;          // first element of each output
   float ord = 2;
 
   std::int64_t count() const {
@@ -82,9 +84,11 @@ struct Plan {
     float* values = scratch(3, static_cast<std::size_t>(n));
     float* next = values;
     visit(x, [&](float v) {
-      *next++ = ord == 2.0F ? exact::through_buffer(exact::vector_product(v, v, config.dest), config.dest) : std::fabs(v);
+      *next++ =
+          ord == 2.0F ? exact::through_buffer(exact::vector_product(v, v, config.dest), config.dest) : std::fabs(v);
     });
-    const exact::Reduce how = std::isinf(ord) ? (ord > 0 ? exact::Reduce::max : exact::Reduce::min) : exact::Reduce::sum;
+    const exact::Reduce how =
+        std::isinf(ord) ? (ord > 0 ? exact::Reduce::max : exact::Reduce::min) : exact::Reduce::sum;
     float value = exact::reduce(how, values, n, 1, config);
     if (ord == 2.0F) sfpu::run(sfpu::Function::sqrt, {}, config.dest, {&value, 1});
     return value;
@@ -95,9 +99,7 @@ struct Plan {
     if (ord == 1.0F) return sum + x;
     return std::isnan(x) || (ord > 0 ? x > sum : x < sum) ? x : sum;
   }
-  float finish(float sum) const {
-    return ord == 2.0F ? std::sqrt(sum) : sum;
-  }
+  float finish(float sum) const { return ord == 2.0F ? std::sqrt(sum) : sum; }
 };
 
 Plan plan_of(const OpCall& call) {
@@ -144,17 +146,24 @@ LowerResult lower(const LowerContext& context) {
   const AtenArgs args(context);
   auto dims = args.given("dim") ? args["dim"].integers() : std::vector<std::int64_t>{};
   if (!dims && args.integer("dim")) dims = std::vector<std::int64_t>{*args.integer("dim")};
-  const ir::Arg& given = context.node.op() == "aten.norm.ScalarOpt_dim" || context.node.op() == "aten.norm.Scalar" ? args["p"] : args["ord"];
+  const ir::Arg& given = context.node.op() == "aten.norm.ScalarOpt_dim" || context.node.op() == "aten.norm.Scalar"
+                             ? args["p"]
+                             : args["ord"];
   const auto ord = given.is_none() ? std::optional<double>(2.0) : given.number();
   if (!dims || !ord) return unsupported("dims or the order are computed at run time");
   // linalg_norm with an order is a norm of matrices where two dims are named or the input is a matrix.
-  const std::size_t named = dims->empty() ? static_cast<std::size_t>(args.rank(context.node.schema()->args[0].name).value_or(0)) : dims->size();
-  if (context.node.op() == "aten.linalg_norm.default" && !given.is_none() && named != 1) return unsupported("a norm of matrices");
-  return Lowered{.args = {context.node.arg(0), *ord, ir::Arg::ints(*dims), args["keepdim"].boolean().value_or(false)}, .results = {}};
+  const std::size_t named = dims->empty()
+                                ? static_cast<std::size_t>(args.rank(context.node.schema()->args[0].name).value_or(0))
+                                : dims->size();
+  if (context.node.op() == "aten.linalg_norm.default" && !given.is_none() && named != 1)
+    return unsupported("a norm of matrices");
+  return Lowered{.args = {context.node.arg(0), *ord, ir::Arg::ints(*dims), args["keepdim"].boolean().value_or(false)},
+                 .results = {}};
 }
 
 std::vector<RtValue> reference(Reference& aten, const OpCall& call, std::span<const RtValue> args) {
-  return aten.call("aten.linalg_vector_norm.default", {as_float(args[0]), call.number("ord"), int_list(dims_of(call)), call.boolean("keepdim")});
+  return aten.call("aten.linalg_vector_norm.default",
+                   {as_float(args[0]), call.number("ord"), int_list(dims_of(call)), call.boolean("keepdim")});
 }
 
 Cost cost(const OpCall& call) {
@@ -167,7 +176,10 @@ const OpRecord vector_norm{
     .name = "tt.vector_norm",
     .summary = "Norm of the vectors along dims",
     .schema = "(Tensor x, float ord=2.0, int[] dims=[], bool keepdim=False) -> Tensor",
-    .lowers = {{"aten.linalg_vector_norm.default", lower}, {"aten.linalg_norm.default", lower}, {"aten.norm.ScalarOpt_dim", lower}, {"aten.norm.Scalar", lower}},
+    .lowers = {{"aten.linalg_vector_norm.default", lower},
+               {"aten.linalg_norm.default", lower},
+               {"aten.norm.ScalarOpt_dim", lower},
+               {"aten.norm.Scalar", lower}},
     .operands = {},
     .packed = {},
     .infer = infer,

@@ -140,8 +140,8 @@ inline constexpr float inf_f = std::numeric_limits<float>::infinity();
   return x == -inf_f ? 0.0F : y;
 }
 
-// 1 / sqrt(x) as the vector unit computes it: two steps from a magic first guess; 0 gives infinity of its sign, negative
-// numbers NaN, denormals (zero in products, not in the guess) about 3e19.
+// 1 / sqrt(x) as the vector unit computes it: two steps from a magic first guess; 0 gives infinity of its sign,
+// negative numbers NaN, denormals (zero in products, not in the guess) about 3e19.
 [[gnu::always_inline]] inline float vrsqrt(float x) {
   const std::uint32_t u = ubits(x), from_infinity = 0x7F800000U - u;
   const float factor = (u & 0x7F800000) == 0 ? 0.0F : x;

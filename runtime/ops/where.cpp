@@ -25,7 +25,8 @@ std::variant<Choice, Reason> choice(const ir::Arg& arg, bool integers) {
   const ir::Value* value = arg.value();
   if (value != nullptr && value->type.is_tensor()) {
     if (is_integer(value) != integers)
-      return Reason{ReasonCode::DtypeUnsupported, "%" + value->name + " is " + std::string(ttc::torch_name(value->type.dtype))};
+      return Reason{ReasonCode::DtypeUnsupported,
+                    "%" + value->name + " is " + std::string(ttc::torch_name(value->type.dtype))};
     return Choice{arg, 0.0};
   }
   if (const auto* set = arg.get_if<bool>()) return Choice{{}, *set ? 1.0 : 0.0};

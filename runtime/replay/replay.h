@@ -80,7 +80,8 @@ struct OpSummary {
 
 struct Options {
   Numerics numerics = Numerics::exact;
-  std::optional<Numerics> against = std::nullopt;  // what these numerics give on a case's inputs, instead of its results
+  std::optional<Numerics> against =
+      std::nullopt;         // what these numerics give on a case's inputs, instead of its results
   double max_ulp = 1;       // exact numerics: tolerance of a case that is not bit-exact
   double min_pcc = 0.9995;  // fast numerics: tolerance
   std::string filter;       // only ids that contain it

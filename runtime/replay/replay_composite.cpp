@@ -1,5 +1,6 @@
-// Replay of reductions, softmax, norms and rotary embedding: the op records' kernels, but for the fused rotary embedding,
-// which is no record (exact numerics: device/exact_rows.h; fast numerics: the records that a model's becomes).
+// Replay of reductions, softmax, norms and rotary embedding: the op records' kernels, but for the fused rotary
+// embedding, which is no record (exact numerics: device/exact_rows.h; fast numerics: the records that a model's
+// becomes).
 #include <algorithm>
 
 #include "device/exact_rows.h"

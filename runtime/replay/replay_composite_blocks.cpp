@@ -147,8 +147,7 @@ ttc::Refusal refuse_block(const Case& c, std::string_view sequence) {
 }
 
 Outcome mlp(const Case& c, Numerics numerics) {
-  if (auto refusal = refuse_block(c, "layer_norm(1e-5) -> linear+gelu -> linear -> residual add"))
-    return *refusal;
+  if (auto refusal = refuse_block(c, "layer_norm(1e-5) -> linear+gelu -> linear -> residual add")) return *refusal;
   const Block block(c, numerics);
   const ActivationMaker gelu = find_activation("gelu");
   if (gelu == nullptr) return ttc::Reason{ttc::ReasonCode::Unimplemented, "fused activation gelu"};
@@ -158,8 +157,7 @@ Outcome mlp(const Case& c, Numerics numerics) {
 }
 
 Outcome swiglu(const Case& c, Numerics numerics) {
-  if (auto refusal =
-          refuse_block(c, "rms_norm(1e-6) -> silu(linear)*linear -> linear -> residual add"))
+  if (auto refusal = refuse_block(c, "rms_norm(1e-6) -> silu(linear)*linear -> linear -> residual add"))
     return *refusal;
   const Block block(c, numerics);
   const Tensor normed = block.norm(c.input("x"), true, 1e-6F);

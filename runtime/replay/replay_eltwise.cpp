@@ -9,10 +9,10 @@ struct Spelling {
   const char* op;
   const char* record;
 };
-constexpr Spelling spellings[] = {{"add", "tt.add"},         {"subtract", "tt.sub"},    {"multiply", "tt.mul"},
-                                  {"divide", "tt.div"},      {"maximum", "tt.maximum"}, {"minimum", "tt.minimum"},
-                                  {"eq", "tt.eq"},           {"ne", "tt.ne"},           {"lt", "tt.lt"},
-                                  {"le", "tt.le"},           {"gt", "tt.gt"},           {"ge", "tt.ge"}};
+constexpr Spelling spellings[] = {{"add", "tt.add"},    {"subtract", "tt.sub"},    {"multiply", "tt.mul"},
+                                  {"divide", "tt.div"}, {"maximum", "tt.maximum"}, {"minimum", "tt.minimum"},
+                                  {"eq", "tt.eq"},      {"ne", "tt.ne"},           {"lt", "tt.lt"},
+                                  {"le", "tt.le"},      {"gt", "tt.gt"},           {"ge", "tt.ge"}};
 
 std::string_view record_of(const std::string& op) {
   for (const Spelling& s : spellings) {

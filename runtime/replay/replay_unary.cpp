@@ -139,7 +139,8 @@ Outcome run_fast(const Tensor& x, const Tensor& expected, const Call& call, Dest
   if (call.function == Function::sigmoid_approx || call.function == Function::sigmoid_fast_exp) name = "sigmoid";
   if (call.function == Function::relu_max) name = "hardtanh";
   if (find_op("tt." + name) == nullptr) {  // the vector unit's function is the only one
-    return run_tiles(x, expected, [&](std::span<float> v) { sfpu::run(call.function, call.params, dest, v); }, dest);
+    return run_tiles(
+        x, expected, [&](std::span<float> v) { sfpu::run(call.function, call.params, dest, v); }, dest);
   }
   RecordCall record("tt." + name);
   record.tensor("x", x);
@@ -166,7 +167,8 @@ Outcome unary(const Case& c, Numerics numerics) {
   const Dest dest = wide ? Dest::bits32 : Dest::bits16;
   const Call bound = std::get<Call>(call);
   if (numerics == Numerics::fast) return run_fast(x, expected, bound, dest);
-  return run_tiles(x, expected, [&](std::span<float> v) { sfpu::run(bound.function, bound.params, dest, v); }, dest);
+  return run_tiles(
+      x, expected, [&](std::span<float> v) { sfpu::run(bound.function, bound.params, dest, v); }, dest);
 }
 
 template <Function function>

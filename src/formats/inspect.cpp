@@ -190,7 +190,7 @@ Json symbols_json(const ir::Model& model) {
 Json inspect(const ir::Model& model) {
   Json out;
   const ir::ModelInfo& info = model.info;
-  struct stat file{};
+  struct stat file {};
   out["file"] = info.path;
   out["bytes"] = !info.path.empty() && ::stat(info.path.c_str(), &file) == 0 ? Json(file.st_size) : Json();
   out["format"] = info.format;

@@ -21,7 +21,7 @@ std::string trimmed(std::string text) {
 // Where an archive keeps its program and, in containers of torch 2.6 to 2.8, the pickles of its weights.
 struct Layout {
   const ZipEntry* program = nullptr;
-  std::string name;                        // the model's, as in models/<name>.json
+  std::string name;  // the model's, as in models/<name>.json
   std::string pickled_weights, pickled_constants;
 };
 

@@ -10,13 +10,14 @@
 namespace ttc {
 
 struct SafeTensors {
-  std::map<std::string, ir::Weight, std::less<>> tensors;        // contiguous views into the mapped file
+  std::map<std::string, ir::Weight, std::less<>> tensors;  // contiguous views into the mapped file
   std::map<std::string, std::string, std::less<>> metadata;
 };
 
 // Throws ttc::Error (bad_file) where the file is no well-formed safetensors file.
 SafeTensors read_safetensors(const std::string& path);
-// Written atomically, tensors in name order; non-contiguous ones are refused (usage). Throws where it cannot be written.
+// Written atomically, tensors in name order; non-contiguous ones are refused (usage). Throws where it cannot be
+// written.
 void write_safetensors(const std::string& path, const SafeTensors& content);
 
 // A C-ordered array of a plain numeric or bool dtype. Throws ttc::Error (bad_file).

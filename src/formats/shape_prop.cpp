@@ -1,5 +1,6 @@
 // See shape_prop.h. Equal sample sizes in the same position of different inputs move together; each such group that can
-// change without a new failure becomes a symbol, and every observed size is then fitted to an expression of the symbols.
+// change without a new failure becomes a symbol, and every observed size is then fitted to an expression of the
+// symbols.
 #include "formats/shape_prop.h"
 
 #include <algorithm>
@@ -29,8 +30,9 @@ struct Group {
 };
 
 bool feeds_embedding(const ir::Value& value) {
-  return std::any_of(value.users().begin(), value.users().end(),
-                     [&](const ir::Node* node) { return node->op() == "aten.embedding.default" && node->operand(1) == &value; });
+  return std::any_of(value.users().begin(), value.users().end(), [&](const ir::Node* node) {
+    return node->op() == "aten.embedding.default" && node->operand(1) == &value;
+  });
 }
 
 // i64 for indices of embeddings and for what comes with them, one number a token: masks, segments, positions.
@@ -54,12 +56,15 @@ ShapeSample sample_of(const ir::Model& model, const std::map<std::string, InputS
     const auto found = given.find(value.name);
     if (found == given.end()) {
       if (!value.type.is_tensor()) continue;
-      if (!value.type.is_static()) throw usage_error("the shape of input '" + value.name + "' is not known", "give it with --shape " + value.name + "=1x128");
+      if (!value.type.is_static())
+        throw usage_error("the shape of input '" + value.name + "' is not known",
+                          "give it with --shape " + value.name + "=1x128");
       sample.inputs[value.name] = {value.type.dtype, value.type.static_sizes()};
       continue;
     }
     if (!value.type.is_tensor()) {
-      if (found->second.integer && value.type.kind == ir::TypeKind::integer) sample.integers[value.name] = *found->second.integer;
+      if (found->second.integer && value.type.kind == ir::TypeKind::integer)
+        sample.integers[value.name] = *found->second.integer;
       continue;
     }
     std::int64_t elements = 1;
@@ -89,7 +94,8 @@ bool agrees(const ShapeRun& base, const ShapeRun& run) {
   }
   for (const auto& [node, steps] : base.steps)
     if (const auto other = run.steps.find(node); other == run.steps.end() || other->second != steps) return false;
-  return std::all_of(run.failures.begin(), run.failures.end(), [&](const auto& failure) { return base.failures.contains(failure.first); });
+  return std::all_of(run.failures.begin(), run.failures.end(),
+                     [&](const auto& failure) { return base.failures.contains(failure.first); });
 }
 
 // First by (position, size), which keeps a batch and a sequence of the same length apart; then by size alone.
@@ -115,8 +121,10 @@ std::vector<Group> find_groups(const ir::Model& model, const ShapeSample& sample
       std::erase_if(group.dims, [&](const auto& dim) { return taken.contains(dim); });
       if (group.dims.empty() || found.size() >= max_groups) continue;
       bool free = true;  // a window that swallows one element less is no proof: every size that is used later is tried
-      for (int i = 0; free && i < sizes_tried; ++i) free = agrees(base, run_shapes(model, with_sizes(sample, group, group.other(i))));
-      // Together with the dims that are free already: at one batch size a window may divide what it does not at another.
+      for (int i = 0; free && i < sizes_tried; ++i)
+        free = agrees(base, run_shapes(model, with_sizes(sample, group, group.other(i))));
+      // Together with the dims that are free already: at one batch size a window may divide what it does not at
+      // another.
       for (int i = 0; free && i < 2 && !found.empty(); ++i) {
         ShapeSample joint = with_sizes(sample, group, group.other(i));
         for (const Group& other : found) joint = with_sizes(std::move(joint), other, other.other(i));
@@ -152,7 +160,8 @@ bool fits(const SymExpr& expression, const Runs& runs, const std::vector<std::in
 }
 
 std::optional<SymExpr> fit(const Runs& runs, const std::vector<std::int64_t>& wanted) {
-  if (std::all_of(wanted.begin(), wanted.end(), [&](std::int64_t n) { return n == wanted[0]; })) return SymExpr(wanted[0]);
+  if (std::all_of(wanted.begin(), wanted.end(), [&](std::int64_t n) { return n == wanted[0]; }))
+    return SymExpr(wanted[0]);
   // Run g + 1 changes group g alone.
   std::vector<std::size_t> changing;
   for (std::size_t g = 0; g < runs.groups.size(); ++g)
@@ -200,8 +209,10 @@ class Typer {
     for (const auto& node : graph.nodes()) {
       for (const auto& region : node->regions()) type_graph(*region);
       for (const auto& result : node->results()) type_value(*result);
-      if (const auto failure = runs_.runs[0].failures.find(node.get()); failure != runs_.runs[0].failures.end() && node->op() != "prim.RaiseException")
-        report_.notes.push_back("%" + (node->results().empty() ? std::string("-") : node->result()->name) + " (" + node->op() + "): " + failure->second);
+      if (const auto failure = runs_.runs[0].failures.find(node.get());
+          failure != runs_.runs[0].failures.end() && node->op() != "prim.RaiseException")
+        report_.notes.push_back("%" + (node->results().empty() ? std::string("-") : node->result()->name) + " (" +
+                                node->op() + "): " + failure->second);
     }
   }
 
@@ -218,7 +229,8 @@ class Typer {
     if (!seen.tensor) {
       if (value.type.kind != ir::TypeKind::integer) return;
       const bool given = value.def() == nullptr && value.graph()->parent() == nullptr;
-      if (auto expression = fit(runs_, column(&Observed::sizes, 0)); expression && (given || !expression->is_number())) value.type.sym = *expression;
+      if (auto expression = fit(runs_, column(&Observed::sizes, 0)); expression && (given || !expression->is_number()))
+        value.type.sym = *expression;
       return;
     }
     std::vector<SymExpr> sizes, strides;
@@ -253,21 +265,28 @@ std::optional<ir::Arg> number_in(const ir::Model& model, const ir::Value& value)
   const ir::Weight* weight = input && input->kind == ir::InputKind::constant ? model.weight_of(&value) : nullptr;
   if (!weight || !weight->sizes.empty() || !weight->data()) return std::nullopt;
   switch (weight->dtype) {
-    case DType::i64: return *reinterpret_cast<const std::int64_t*>(weight->data());
-    case DType::f64: return *reinterpret_cast<const double*>(weight->data());
-    case DType::f32: return double{*reinterpret_cast<const float*>(weight->data())};
-    default: return std::nullopt;
+    case DType::i64:
+      return *reinterpret_cast<const std::int64_t*>(weight->data());
+    case DType::f64:
+      return *reinterpret_cast<const double*>(weight->data());
+    case DType::f32:
+      return double{*reinterpret_cast<const float*>(weight->data())};
+    default:
+      return std::nullopt;
   }
 }
 
 // Traced models divide by 0-d tensors where other files have numbers: x / sqrt(d). With operands of one kind and a
 // result like the first, a number does the same.
 void use_numbers(ir::Model& model, ir::Graph& graph) {
-  static const std::set<std::string_view> arithmetic = {"aten.add.Tensor", "aten.sub.Tensor", "aten.mul.Tensor", "aten.div.Tensor"};
+  static const std::set<std::string_view> arithmetic = {"aten.add.Tensor", "aten.sub.Tensor", "aten.mul.Tensor",
+                                                        "aten.div.Tensor"};
   for (const auto& node : graph.nodes()) {
     for (const auto& region : node->regions()) use_numbers(model, *region);
     const ir::Value *first = node->operand(0), *second = node->operand(1);
-    if (!arithmetic.contains(node->op()) || !first || !second || !first->type.has_shape || first->type.rank() == 0 || !second->type.is_tensor()) continue;
+    if (!arithmetic.contains(node->op()) || !first || !second || !first->type.has_shape || first->type.rank() == 0 ||
+        !second->type.is_tensor())
+      continue;
     const bool integer = second->type.has_dtype && is_integral(second->type.dtype);
     if (!(node->result()->type == first->type) || !(is_floating(first->type.dtype) || integer)) continue;
     if (auto number = number_in(model, *second)) node->set_arg(1, std::move(*number));
@@ -296,7 +315,8 @@ Runs observe(const ir::Model& model, const ShapeSample& sample, bool dynamic) {
   }
   for (int mix = 0; mix < 2 && !all.groups.empty(); ++mix) {
     auto sizes = values;
-    for (std::size_t g = 0; g < sizes.size(); ++g) sizes[g] = all.groups[g].other(1 + mix + (mix ? static_cast<int>(g % 2) : 0));
+    for (std::size_t g = 0; g < sizes.size(); ++g)
+      sizes[g] = all.groups[g].other(1 + mix + (mix ? static_cast<int>(g % 2) : 0));
     together = add(sizes) && together;
   }
   if (together) return all;

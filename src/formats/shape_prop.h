@@ -20,7 +20,7 @@ inline constexpr std::int64_t max_recurrent_steps = 512;
 
 struct InputShape {
   std::vector<std::int64_t> sizes;
-  std::optional<DType> dtype;       // nullopt: i64 for indices of an embedding and inputs of their sizes, else f32
+  std::optional<DType> dtype;  // nullopt: i64 for indices of an embedding and inputs of their sizes, else f32
   std::optional<std::int64_t> integer = {};  // of an input that is a number: the one the model is compiled for
 };
 
@@ -32,9 +32,9 @@ struct ShapeReport {
 // Sets the type of every value that the shapes decide: dtype, sizes and strides of tensors, the symbolic value of
 // integers. Numbers given for inputs become their types' values: fold-scalars then specialises the model to them.
 // `inputs` is keyed by user input name (ModelInfo::user_input_names); inputs that already have a type need no
-// entry. With `dynamic` false every dim is a number. Operators run on the Meta device, or on zeros where they have no Meta
-// kernel; results that depend on data stay unknown and are noted.
-// Throws ttc::Error (usage) for an unknown input name, a missing input, a negative or impossible size.
+// entry. With `dynamic` false every dim is a number. Operators run on the Meta device, or on zeros where they have no
+// Meta kernel; results that depend on data stay unknown and are noted. Throws ttc::Error (usage) for an unknown input
+// name, a missing input, a negative or impossible size.
 ShapeReport propagate_shapes(ir::Model& model, const std::map<std::string, InputShape>& inputs, bool dynamic = true);
 
 }  // namespace ttc

@@ -1,4 +1,5 @@
-// See shape_run.h. Values are Meta tensors, small constants and numbers; an operator without a Meta kernel runs on zeros.
+// See shape_run.h. Values are Meta tensors, small constants and numbers; an operator without a Meta kernel runs on
+// zeros.
 #include "formats/shape_run.h"
 
 #include <ATen/Functions.h>
@@ -22,12 +23,14 @@ using ir::Node;
 using ir::Value;
 using ttrt::RtValue;
 
-constexpr std::int64_t small = 64;                       // elements of constants that are followed by value
-constexpr std::int64_t max_trips = 64;                   // of a loop that is followed step by step
-constexpr int max_state_calls = 6;                       // two with values, then values and at last shapes become unknown
+constexpr std::int64_t small = 64;      // elements of constants that are followed by value
+constexpr std::int64_t max_trips = 64;  // of a loop that is followed step by step
+constexpr int max_state_calls = 6;      // two with values, then values and at last shapes become unknown
 constexpr std::int64_t max_zero_bytes = std::int64_t{1} << 30;
 
-RtValue wrap(c10::IValue value) { return RtValue(std::shared_ptr<void>(std::make_shared<c10::IValue>(std::move(value)))); }
+RtValue wrap(c10::IValue value) {
+  return RtValue(std::shared_ptr<void>(std::make_shared<c10::IValue>(std::move(value))));
+}
 
 const c10::IValue* unwrap(const RtValue& value) {
   const auto* object = value.get_if<std::shared_ptr<void>>();
@@ -75,7 +78,8 @@ class Runner {
       } else if (const auto number = sample.integers.find(value->name); number != sample.integers.end()) {
         set(value, RtValue(number->second));
       } else if (const auto given = sample.inputs.find(value->name); given != sample.inputs.end()) {
-        const auto options = at::TensorOptions().device(c10::kMeta).dtype(static_cast<c10::ScalarType>(c10_code(given->second.first)));
+        const auto options =
+            at::TensorOptions().device(c10::kMeta).dtype(static_cast<c10::ScalarType>(c10_code(given->second.first)));
         set(value, wrap(at::empty(given->second.second, options)));
       } else if (input.literal) {
         set(value, literal(*input.literal));
@@ -95,9 +99,11 @@ class Runner {
       if (input.kind != ir::InputKind::buffer || !model_.weight_of(input.value.get())) continue;
       const auto kept = state_.find(input.target);
       if (kept != state_.end() && !kept->second) continue;
-      const at::Tensor before = kept != state_.end() ? *kept->second : weight_tensor(*model_.weight_of(input.value.get()));
+      const at::Tensor before =
+          kept != state_.end() ? *kept->second : weight_tensor(*model_.weight_of(input.value.get()));
       const auto output = outputs.find(input.target);
-      std::optional<at::Tensor> after = output != outputs.end() ? tensor_of(*output->second) : tensor_of(Arg(input.value.get()));
+      std::optional<at::Tensor> after =
+          output != outputs.end() ? tensor_of(*output->second) : tensor_of(Arg(input.value.get()));
       if (after && same_tensor(before, *after)) continue;
       changed = true;
       const bool same_shape = after && after->sizes() == before.sizes() && after->scalar_type() == before.scalar_type();
@@ -121,7 +127,8 @@ class Runner {
   at::Tensor weight_tensor(const ir::Weight& weight) const {
     const auto type = static_cast<c10::ScalarType>(c10_code(weight.dtype));
     if (weight.numel() <= small && weight.data() && weight.is_contiguous())
-      return at::from_blob(const_cast<std::byte*>(weight.data()), weight.sizes, at::TensorOptions().dtype(type)).clone();
+      return at::from_blob(const_cast<std::byte*>(weight.data()), weight.sizes, at::TensorOptions().dtype(type))
+          .clone();
     return at::empty_strided(weight.sizes, weight.strides, at::TensorOptions().device(c10::kMeta).dtype(type));
   }
 
@@ -150,7 +157,8 @@ class Runner {
     if (const at::Tensor* tensor = as_tensor(known)) {
       const auto dtype = dtype_from_c10(static_cast<int>(tensor->scalar_type()));
       if (dtype && tensor->layout() == c10::kStrided)
-        observe(value, {.tensor = true, .dtype = *dtype, .sizes = tensor->sizes().vec(), .strides = tensor->strides().vec()});
+        observe(value,
+                {.tensor = true, .dtype = *dtype, .sizes = tensor->sizes().vec(), .strides = tensor->strides().vec()});
     } else if (const auto* number = known.get_if<std::int64_t>()) {
       observe(value, {.sizes = {*number}, .strides = {}});
     }
@@ -161,7 +169,9 @@ class Runner {
   void observe(const Value* value, Observed seen) {
     if (out_.conflicting.contains(value)) return;
     const auto [known, fresh] = out_.observed.try_emplace(value, seen);
-    if (fresh || (known->second.tensor == seen.tensor && known->second.dtype == seen.dtype && known->second.sizes == seen.sizes)) return;
+    if (fresh ||
+        (known->second.tensor == seen.tensor && known->second.dtype == seen.dtype && known->second.sizes == seen.sizes))
+      return;
     out_.observed.erase(known);
     out_.conflicting.insert(value);
   }
@@ -179,7 +189,8 @@ class Runner {
         run_node(*node);
       } catch (const Unknown& why) {
         for (const auto& result : node->results()) forget(result.get());
-        if (std::string_view(why.what()).find("is unknown") == std::string_view::npos) out_.failures[node.get()] = why.what();
+        if (std::string_view(why.what()).find("is unknown") == std::string_view::npos)
+          out_.failures[node.get()] = why.what();
       } catch (const std::exception& error) {
         for (const auto& result : node->results()) forget(result.get());
         out_.failures[node.get()] = ttrt::first_line(error);
@@ -199,7 +210,8 @@ class Runner {
     for (const Arg& arg : node.args()) args.push_back(literal(arg));
     if (node.op().starts_with("_operator.") || node.op().starts_with("torch.") || node.op().starts_with("math."))
       return set(node.result(), arithmetic(node.op(), args));
-    if (node.op() == "prim.dtype") return set(node.result(), static_cast<std::int64_t>(tensor_arg(args, 0).scalar_type()));
+    if (node.op() == "prim.dtype")
+      return set(node.result(), static_cast<std::int64_t>(tensor_arg(args, 0).scalar_type()));
     if (node.op() == "aten.dim.default") return set(node.result(), tensor_arg(args, 0).dim());
     if (node.op() == "aten.size.default") {
       RtValue::List sizes;
@@ -219,7 +231,8 @@ class Runner {
 
   // Frequent operators without a Meta kernel in LibTorch's C++ part.
   std::optional<at::Tensor> known_rule(const Node& node, const std::vector<RtValue>& args) const {
-    static const std::set<std::string_view> same = {"aten.layer_norm.default", "aten.batch_norm.default", "aten.group_norm.default"};
+    static const std::set<std::string_view> same = {"aten.layer_norm.default", "aten.batch_norm.default",
+                                                    "aten.group_norm.default"};
     if (same.contains(node.op())) return at::empty_like(to_meta(tensor_arg(args, 0)));
     if (node.op() == "aten.embedding.default") {
       const at::Tensor &weight = tensor_arg(args, 0), &index = tensor_arg(args, 1);
@@ -244,7 +257,9 @@ class Runner {
     const auto* transposed = args[6].get_if<bool>();
     const auto* groups = args[8].get_if<std::int64_t>();
     const std::int64_t spatial = weight.dim() - 2;
-    if (!transposed || *transposed || !groups || input.dim() != weight.dim() || input.size(1) != weight.size(1) * *groups) return std::nullopt;
+    if (!transposed || *transposed || !groups || input.dim() != weight.dim() ||
+        input.size(1) != weight.size(1) * *groups)
+      return std::nullopt;
     const auto at = [&](std::size_t list, std::int64_t d) -> std::int64_t {
       const auto* items = args[list].get_if<RtValue::List>();
       if (!items || items->empty()) throw Unknown("a convolution without its windows");
@@ -284,11 +299,12 @@ class Runner {
   }
 
   static bool raises(const ir::Graph& graph) {
-    return std::any_of(graph.nodes().begin(), graph.nodes().end(), [](const auto& node) { return node->op() == "prim.RaiseException"; });
+    return std::any_of(graph.nodes().begin(), graph.nodes().end(),
+                       [](const auto& node) { return node->op() == "prim.RaiseException"; });
   }
 
-  // Result i of an if that is decided at run time: what both branches give, where that is the same. A branch that raises
-  // gives nothing.
+  // Result i of an if that is decided at run time: what both branches give, where that is the same. A branch that
+  // raises gives nothing.
   bool merge(const Node& node, std::size_t i) {
     std::optional<RtValue> given[2];
     for (std::size_t b = 0; b < 2; ++b) {
@@ -318,8 +334,8 @@ class Runner {
     return a.is_none();
   }
 
-  // prim.loop(trips, condition, carried...) { (i, carried...) -> (condition, carried...) }. A short loop of known length
-  // is followed; of another one, what it carries has a known shape where the body keeps it.
+  // prim.loop(trips, condition, carried...) { (i, carried...) -> (condition, carried...) }. A short loop of known
+  // length is followed; of another one, what it carries has a known shape where the body keeps it.
   void run_loop(const Node& node) {
     const ir::Graph& body = *node.regions().at(0);
     std::optional<std::int64_t> trips;
@@ -362,7 +378,8 @@ class Runner {
       if (const auto* b = args.at(i).get_if<bool>()) return *b;
       throw Unknown("arithmetic on something that is no number");
     };
-    const bool integers = std::all_of(args.begin(), args.end(), [](const RtValue& v) { return v.get_if<std::int64_t>() || v.get_if<bool>(); });
+    const bool integers = std::all_of(args.begin(), args.end(),
+                                      [](const RtValue& v) { return v.get_if<std::int64_t>() || v.get_if<bool>(); });
     const double a = number(0), b = args.size() > 1 ? number(1) : 0;
     const auto typed = [&](double value) -> RtValue {
       if (!integers) return value;
@@ -398,7 +415,9 @@ class Runner {
   static bool depends_on_data(const Node& node, const c10::OperatorHandle& op, const std::vector<RtValue>& args) {
     if (node.op() == "aten.index.Tensor") {
       bool mask = false;
-      for_each_tensor(args.at(1), [&](const at::Tensor& t) { mask = mask || t.scalar_type() == at::kBool || t.scalar_type() == at::kByte; });
+      for_each_tensor(args.at(1), [&](const at::Tensor& t) {
+        mask = mask || t.scalar_type() == at::kBool || t.scalar_type() == at::kByte;
+      });
       return mask;
     }
     return op.hasTag(at::Tag::data_dependent_output) || op.hasTag(at::Tag::dynamic_output_shape);
@@ -406,7 +425,8 @@ class Runner {
 
   // (input, state, weights, has_biases, num_layers, dropout, train, bidirectional, batch_first)
   void note_steps(const Node& node, const std::vector<RtValue>& args) {
-    static const std::set<std::string_view> recurrent = {"aten.lstm.input", "aten.gru.input", "aten.rnn_tanh.input", "aten.rnn_relu.input"};
+    static const std::set<std::string_view> recurrent = {"aten.lstm.input", "aten.gru.input", "aten.rnn_tanh.input",
+                                                         "aten.rnn_relu.input"};
     if (!recurrent.contains(node.op()) || args.size() != 9) return;
     const auto* layers = args[4].get_if<std::int64_t>();
     const auto *both = args[7].get_if<bool>(), *batch_first = args[8].get_if<bool>();
@@ -421,7 +441,9 @@ class Runner {
     const auto [name, overload] = ir::torch_op_name(node.op());
     const auto op = c10::Dispatcher::singleton().findSchema({name, overload});
     bool concrete = true, any = false;
-    for (const RtValue& arg : args) for_each_tensor(arg, [&](const at::Tensor& t) { any = true, concrete = concrete && !t.is_meta() && t.numel() <= small; });
+    for (const RtValue& arg : args)
+      for_each_tensor(
+          arg, [&](const at::Tensor& t) { any = true, concrete = concrete && !t.is_meta() && t.numel() <= small; });
     concrete = concrete && (any || node.op() == "aten.scalar_tensor.default");
     if (!op) return run_interpreter_op(node, args, concrete || !any);
     if (concrete) return set_results(node, call(*op, args, c10::kCPU));
@@ -464,7 +486,8 @@ class Runner {
     return value;
   }
 
-  static torch::jit::Stack call(const c10::OperatorHandle& op, const std::vector<RtValue>& args, c10::DeviceType device) {
+  static torch::jit::Stack call(const c10::OperatorHandle& op, const std::vector<RtValue>& args,
+                                c10::DeviceType device) {
     c10::InferenceMode below_autograd;
     const auto& formal = op.schema().arguments();
     torch::jit::Stack stack;

@@ -32,7 +32,8 @@ struct ShapeRun {
   std::map<const ir::Node*, std::int64_t> steps;    // of recurrent layers that are short enough to be written out
 };
 
-// A model with state runs until what it keeps from call to call stays the same; only what holds for every call is known.
+// A model with state runs until what it keeps from call to call stays the same; only what holds for every call is
+// known.
 ShapeRun run_shapes(const ir::Model& model, const ShapeSample& sample);
 
 }  // namespace ttc

@@ -22,12 +22,15 @@ std::optional<std::int64_t> integer(const Sym& sym) {
 }
 
 // A Python index or slice bound, clamped as Python does.
-std::int64_t clamp_bound(std::int64_t bound, std::int64_t size) { return std::clamp<std::int64_t>(bound < 0 ? bound + size : bound, 0, size); }
+std::int64_t clamp_bound(std::int64_t bound, std::int64_t size) {
+  return std::clamp<std::int64_t>(bound < 0 ? bound + size : bound, 0, size);
+}
 
 }  // namespace
 
 void Lowering::on_constant(const JitNode& node) {
-  if (const auto type = node.output()->type()->cast<c10::FunctionType>()) return out(node, Sym{.kind = Sym::Kind::function, .function = type->function()});
+  if (const auto type = node.output()->type()->cast<c10::FunctionType>())
+    return out(node, Sym{.kind = Sym::Kind::function, .function = type->function()});
   const auto value = torch::jit::toIValue(node.output());
   out(node, value ? from_ivalue(*value, "", InputKind::constant) : Sym{});
 }
@@ -56,7 +59,8 @@ void Lowering::on_set_attr(const JitNode& node) {
 }
 
 void Lowering::on_create_object(const JitNode& node) {
-  out(node, Sym{.kind = Sym::Kind::object, .cell = std::make_shared<Cell>(Cell{.type = node.output()->type(), .born = births_++})});
+  out(node, Sym{.kind = Sym::Kind::object,
+                .cell = std::make_shared<Cell>(Cell{.type = node.output()->type(), .born = births_++})});
 }
 
 void Lowering::on_call(const JitNode& node) {
@@ -100,7 +104,8 @@ void Lowering::on_tuple(const JitNode& node) {
 void Lowering::on_tuple_unpack(const JitNode& node) {
   const Sym tuple = in(node, 0);
   const bool undefined = tuple.kind == Sym::Kind::undefined;
-  if (!undefined && (tuple.kind != Sym::Kind::tuple || tuple.items.size() != node.outputs().size())) unsupported("unpacking a tuple that only exists at run time");
+  if (!undefined && (tuple.kind != Sym::Kind::tuple || tuple.items.size() != node.outputs().size()))
+    unsupported("unpacking a tuple that only exists at run time");
   for (std::size_t i = 0; i < node.outputs().size(); ++i) out(node, undefined ? tuple : tuple.items[i], i);
 }
 
@@ -119,7 +124,8 @@ void Lowering::on_tuple_slice(const JitNode& node) {
   const Sym tuple = in(node, 0);
   if (tuple.kind != Sym::Kind::tuple) unsupported("slicing a tuple that only exists at run time");
   const auto size = static_cast<std::int64_t>(tuple.items.size());
-  const std::int64_t from = clamp_bound(node.i(c10::attr::beg), size), to = std::max(from, clamp_bound(node.i(c10::attr::end), size));
+  const std::int64_t from = clamp_bound(node.i(c10::attr::beg), size),
+                     to = std::max(from, clamp_bound(node.i(c10::attr::end), size));
   out(node, Sym{.kind = Sym::Kind::tuple, .items = {tuple.items.begin() + from, tuple.items.begin() + to}});
 }
 
@@ -154,8 +160,10 @@ void Lowering::on_list_unpack(const JitNode& node) {
 void Lowering::on_len(const JitNode& node) {
   const Sym& sym = in(node, 0);
   if (sym.kind == Sym::Kind::sizes) return out(node, Sym{.arg = emit1("aten.dim.default", {sym.arg}, Type::integer())});
-  if (sym.kind == Sym::Kind::dict) return out(node, Sym{.arg = static_cast<std::int64_t>(sym.cell->content.entries.size())});
-  if (sym.kind == Sym::Kind::list && !sym.cell->content.value) return out(node, Sym{.arg = static_cast<std::int64_t>(sym.cell->content.items.size())});
+  if (sym.kind == Sym::Kind::dict)
+    return out(node, Sym{.arg = static_cast<std::int64_t>(sym.cell->content.entries.size())});
+  if (sym.kind == Sym::Kind::list && !sym.cell->content.value)
+    return out(node, Sym{.arg = static_cast<std::int64_t>(sym.cell->content.items.size())});
   if (!fold_literals(node)) lower_operator(node);
 }
 
@@ -167,7 +175,8 @@ void Lowering::on_getitem(const JitNode& node) {
     unsupported("looking up a dict by a key that it is not known to have");
   }
   const auto at = integer(index);
-  if (container.kind == Sym::Kind::sizes && at) return out(node, Sym{.arg = emit1("aten.sym_size.int", {container.arg, *at}, Type::integer())});
+  if (container.kind == Sym::Kind::sizes && at)
+    return out(node, Sym{.arg = emit1("aten.sym_size.int", {container.arg, *at}, Type::integer())});
   if (container.kind == Sym::Kind::list && !container.cell->content.value && at) {
     const auto& items = container.cell->content.items;
     const std::int64_t i = *at < 0 ? *at + static_cast<std::int64_t>(items.size()) : *at;
@@ -209,8 +218,10 @@ void Lowering::on_list_write(const JitNode& node) {
   } else if ((name == "_set_item" || name == "pop") && !run_time && indexed && index >= -size && index < size) {
     const auto at = items.begin() + (index < 0 ? index + size : index);
     popped = *at;
-    if (name == "pop") items.erase(at);
-    else *at = in(node, 2);
+    if (name == "pop")
+      items.erase(at);
+    else
+      *at = in(node, 2);
   } else if (name == "append" || name == "_set_item" || extend) {
     std::vector<Arg> args;
     for (std::size_t i = 0; i < node.inputs().size(); ++i) args.push_back(to_arg(in(node, i)));
@@ -230,17 +241,20 @@ void Lowering::on_list_read(const JitNode& node) {
   if (sym.kind == Sym::Kind::tuple && name == "list") return out(node, make_list(sym.items, node.output()->type()));
   const bool known = sym.kind == Sym::Kind::list && !sym.cell->content.value;
   if (known && name == "list") return out(node, make_list(sym.cell->content.items, node.output()->type()));
-  if (known && name == "add" && is_list(node, 1) && in(node, 1).kind == Sym::Kind::list && !in(node, 1).cell->content.value) {
+  if (known && name == "add" && is_list(node, 1) && in(node, 1).kind == Sym::Kind::list &&
+      !in(node, 1).cell->content.value) {
     std::vector<Sym> items = sym.cell->content.items;
     const auto& more = in(node, 1).cell->content.items;
     items.insert(items.end(), more.begin(), more.end());
     return out(node, make_list(std::move(items), node.output()->type()));
   }
   if (known && name == "mul" && integer(in(node, 1))) {
-    const std::int64_t times = std::max<std::int64_t>(*integer(in(node, 1)), 0), size = static_cast<std::int64_t>(sym.cell->content.items.size());
+    const std::int64_t times = std::max<std::int64_t>(*integer(in(node, 1)), 0),
+                       size = static_cast<std::int64_t>(sym.cell->content.items.size());
     if (size > 0 && times > max_list / size) unsupported("a list of more than a million items");
     std::vector<Sym> items;
-    for (std::int64_t i = 0; i < times; ++i) items.insert(items.end(), sym.cell->content.items.begin(), sym.cell->content.items.end());
+    for (std::int64_t i = 0; i < times; ++i)
+      items.insert(items.end(), sym.cell->content.items.begin(), sym.cell->content.items.end());
     return out(node, make_list(std::move(items), node.output()->type()));
   }
   if (known && name == "slice" && node.inputs().size() == 4) {
@@ -253,7 +267,8 @@ void Lowering::on_list_read(const JitNode& node) {
     const auto from = bound(1, 0), to = bound(2, size), step = bound(3, 1);
     if (from && to && step && *step > 0) {
       std::vector<Sym> items;
-      for (std::int64_t i = clamp_bound(*from, size); i < clamp_bound(*to, size); i += *step) items.push_back(sym.cell->content.items[static_cast<std::size_t>(i)]);
+      for (std::int64_t i = clamp_bound(*from, size); i < clamp_bound(*to, size); i += *step)
+        items.push_back(sym.cell->content.items[static_cast<std::size_t>(i)]);
       return out(node, make_list(std::move(items), node.output()->type()));
     }
   }
@@ -263,7 +278,8 @@ void Lowering::on_list_read(const JitNode& node) {
 // ---- dicts --------------------------------------------------------------------------------------------------------
 
 void Lowering::on_dict(const JitNode& node) {
-  Sym dict{.kind = Sym::Kind::dict, .cell = std::make_shared<Cell>(Cell{.type = node.output()->type(), .born = births_++})};
+  Sym dict{.kind = Sym::Kind::dict,
+           .cell = std::make_shared<Cell>(Cell{.type = node.output()->type(), .born = births_++})};
   for (std::size_t i = 0; i + 1 < node.inputs().size(); i += 2) {
     if (!in(node, i).is_literal()) unsupported("a dict whose keys are only known at run time");
     dict.cell->content.entries.emplace_back(in(node, i).arg, in(node, i + 1));
@@ -275,9 +291,12 @@ void Lowering::set_dict_item(const JitNode& node) {
   const Sym dict = in(node, 0), key = in(node, 1);
   if (!key.is_literal()) unsupported("a dict whose keys are only known at run time");
   Content content = dict.cell->content;
-  const auto found = std::find_if(content.entries.begin(), content.entries.end(), [&](const auto& entry) { return entry.first == key.arg; });
-  if (found != content.entries.end()) found->second = in(node, 2);
-  else content.entries.emplace_back(key.arg, in(node, 2));
+  const auto found = std::find_if(content.entries.begin(), content.entries.end(),
+                                  [&](const auto& entry) { return entry.first == key.arg; });
+  if (found != content.entries.end())
+    found->second = in(node, 2);
+  else
+    content.entries.emplace_back(key.arg, in(node, 2));
   change(dict.cell, std::move(content));
 }
 
@@ -292,15 +311,19 @@ void Lowering::on_dict_read(const JitNode& node) {
   if (name == "get" || name == "__contains__") {
     const Sym key = in(node, 1);
     if (!key.is_literal()) unsupported("looking up a dict by a key only known at run time");
-    const auto found = std::find_if(entries.begin(), entries.end(), [&](const auto& entry) { return entry.first == key.arg; });
+    const auto found =
+        std::find_if(entries.begin(), entries.end(), [&](const auto& entry) { return entry.first == key.arg; });
     if (name == "__contains__") return out(node, Sym{.arg = found != entries.end()});
     return out(node, found != entries.end() ? found->second : node.inputs().size() > 2 ? in(node, 2) : Sym{});
   }
   std::vector<Sym> items;
   for (const auto& [key, item] : entries) {
-    if (name == "keys") items.push_back(Sym{.arg = key});
-    else if (name == "values") items.push_back(item);
-    else items.push_back(Sym{.kind = Sym::Kind::tuple, .items = {Sym{.arg = key}, item}});
+    if (name == "keys")
+      items.push_back(Sym{.arg = key});
+    else if (name == "values")
+      items.push_back(item);
+    else
+      items.push_back(Sym{.kind = Sym::Kind::tuple, .items = {Sym{.arg = key}, item}});
   }
   out(node, make_list(std::move(items), node.output()->type()));
 }

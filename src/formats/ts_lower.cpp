@@ -42,7 +42,8 @@ std::string source_of(const torch::jit::Node& node) {
 
 // c10's numbers become the IR's enumerations where the schema says that an int is one.
 Arg with_enums(Arg arg, const c10::TypePtr& type) {
-  if (const auto optional = type->cast<c10::OptionalType>()) return arg.is_none() ? arg : with_enums(std::move(arg), optional->getElementType());
+  if (const auto optional = type->cast<c10::OptionalType>())
+    return arg.is_none() ? arg : with_enums(std::move(arg), optional->getElementType());
   const auto* number = arg.get_if<std::int64_t>();
   if (!number) return arg;
   static constexpr int memory_formats[] = {1, 4, 2, 3};
@@ -51,10 +52,14 @@ Arg with_enums(Arg arg, const c10::TypePtr& type) {
     case c10::TypeKind::ScalarTypeType:
       if (const auto dtype = dtype_from_c10(static_cast<int>(*number))) return *dtype;
       return arg;
-    case c10::TypeKind::MemoryFormatType: return *number >= 0 && *number < 4 ? Arg(ir::MemoryFormatArg{memory_formats[*number]}) : arg;
-    case c10::TypeKind::LayoutType: return *number >= 0 && *number < 7 ? Arg(ir::LayoutArg{layouts[*number]}) : arg;
-    case c10::TypeKind::FloatType: return static_cast<double>(*number);
-    default: return arg;
+    case c10::TypeKind::MemoryFormatType:
+      return *number >= 0 && *number < 4 ? Arg(ir::MemoryFormatArg{memory_formats[*number]}) : arg;
+    case c10::TypeKind::LayoutType:
+      return *number >= 0 && *number < 7 ? Arg(ir::LayoutArg{layouts[*number]}) : arg;
+    case c10::TypeKind::FloatType:
+      return static_cast<double>(*number);
+    default:
+      return arg;
   }
 }
 
@@ -72,7 +77,8 @@ std::optional<c10::IValue> literal_ivalue(const Arg& arg) {
 std::optional<c10::IValue> literal_ivalue(const Sym& sym, const c10::TypePtr& type) {
   if (sym.kind == Sym::Kind::arg) return literal_ivalue(sym.arg);
   const auto list = type->cast<c10::ListType>();
-  if (sym.kind != Sym::Kind::list || !list || sym.cell->content.value || list->getElementType()->kind() == c10::TypeKind::TensorType)
+  if (sym.kind != Sym::Kind::list || !list || sym.cell->content.value ||
+      list->getElementType()->kind() == c10::TypeKind::TensorType)
     return std::nullopt;
   c10::impl::GenericList out(list->getElementType());
   for (const Sym& item : sym.cell->content.items) {
@@ -85,7 +91,8 @@ std::optional<c10::IValue> literal_ivalue(const Sym& sym, const c10::TypePtr& ty
 
 bool is_number_type(const c10::TypePtr& type) {
   const auto kind = type->kind();
-  return kind == c10::TypeKind::IntType || kind == c10::TypeKind::FloatType || kind == c10::TypeKind::BoolType || kind == c10::TypeKind::NumberType;
+  return kind == c10::TypeKind::IntType || kind == c10::TypeKind::FloatType || kind == c10::TypeKind::BoolType ||
+         kind == c10::TypeKind::NumberType;
 }
 
 Type number_type(const Arg& arg) {
@@ -101,12 +108,26 @@ bool is_literal_int(const Arg& arg, std::int64_t n) {
 
 // The Python operator that .pt2 files name for arithmetic on sizes.
 const char* python_operator(const std::string& name) {
-  static const std::map<std::string, const char*> names = {
-      {"add", "_operator.add"}, {"sub", "_operator.sub"}, {"mul", "_operator.mul"}, {"floordiv", "_operator.floordiv"},
-      {"floor_divide", "_operator.floordiv"}, {"remainder", "_operator.mod"}, {"div", "_operator.truediv"}, {"pow", "_operator.pow"},
-      {"neg", "_operator.neg"}, {"eq", "_operator.eq"}, {"ne", "_operator.ne"}, {"lt", "_operator.lt"}, {"le", "_operator.le"},
-      {"gt", "_operator.gt"}, {"ge", "_operator.ge"}, {"__and__", "_operator.and_"}, {"__or__", "_operator.or_"},
-      {"__not__", "torch.sym_not"}, {"min", "torch.sym_min"}, {"max", "torch.sym_max"}};
+  static const std::map<std::string, const char*> names = {{"add", "_operator.add"},
+                                                           {"sub", "_operator.sub"},
+                                                           {"mul", "_operator.mul"},
+                                                           {"floordiv", "_operator.floordiv"},
+                                                           {"floor_divide", "_operator.floordiv"},
+                                                           {"remainder", "_operator.mod"},
+                                                           {"div", "_operator.truediv"},
+                                                           {"pow", "_operator.pow"},
+                                                           {"neg", "_operator.neg"},
+                                                           {"eq", "_operator.eq"},
+                                                           {"ne", "_operator.ne"},
+                                                           {"lt", "_operator.lt"},
+                                                           {"le", "_operator.le"},
+                                                           {"gt", "_operator.gt"},
+                                                           {"ge", "_operator.ge"},
+                                                           {"__and__", "_operator.and_"},
+                                                           {"__or__", "_operator.or_"},
+                                                           {"__not__", "torch.sym_not"},
+                                                           {"min", "torch.sym_min"},
+                                                           {"max", "torch.sym_max"}};
   const auto found = names.find(name);
   return found == names.end() ? nullptr : found->second;
 }
@@ -115,16 +136,25 @@ const char* python_operator(const std::string& name) {
 
 Type ir_type(const c10::TypePtr& type) {
   switch (type->kind()) {
-    case c10::TypeKind::TensorType: return Type::unknown_tensor();
-    case c10::TypeKind::IntType: return Type::integer();
+    case c10::TypeKind::TensorType:
+      return Type::unknown_tensor();
+    case c10::TypeKind::IntType:
+      return Type::integer();
     case c10::TypeKind::NumberType:
-    case c10::TypeKind::FloatType: return Type::of(TypeKind::floating);
-    case c10::TypeKind::BoolType: return Type::of(TypeKind::boolean);
-    case c10::TypeKind::StringType: return Type::of(TypeKind::string);
-    case c10::TypeKind::NoneType: return Type::of(TypeKind::none);
-    case c10::TypeKind::DeviceObjType: return Type::of(TypeKind::device);
-    case c10::TypeKind::OptionalType: return ir_type(type->expectRef<c10::OptionalType>().getElementType());
-    case c10::TypeKind::ListType: return Type::list(ir_type(type->expectRef<c10::ListType>().getElementType()));
+    case c10::TypeKind::FloatType:
+      return Type::of(TypeKind::floating);
+    case c10::TypeKind::BoolType:
+      return Type::of(TypeKind::boolean);
+    case c10::TypeKind::StringType:
+      return Type::of(TypeKind::string);
+    case c10::TypeKind::NoneType:
+      return Type::of(TypeKind::none);
+    case c10::TypeKind::DeviceObjType:
+      return Type::of(TypeKind::device);
+    case c10::TypeKind::OptionalType:
+      return ir_type(type->expectRef<c10::OptionalType>().getElementType());
+    case c10::TypeKind::ListType:
+      return Type::list(ir_type(type->expectRef<c10::ListType>().getElementType()));
     case c10::TypeKind::TupleType: {
       std::vector<Type> elements;
       for (const auto& element : type->expectRef<c10::TupleType>().elements()) elements.push_back(ir_type(element));
@@ -181,7 +211,8 @@ Sym Lowering::call(torch::jit::Function& function, const std::vector<Sym>& args)
   if (!function.isGraphFunction()) unsupported("function " + function.name() + " has no TorchScript body");
   function.ensure_defined();
   const auto graph = torch::jit::toGraphFunction(function).graph();
-  if (args.size() != graph->inputs().size()) unsupported("function " + function.name() + " is called with a wrong number of arguments");
+  if (args.size() != graph->inputs().size())
+    unsupported("function " + function.name() + " is called with a wrong number of arguments");
   std::size_t pushed = 0;
   if (!args.empty() && args[0].kind == Sym::Kind::object && args[0].cell->object) {
     const auto& cell = *args[0].cell;
@@ -203,7 +234,8 @@ void Lowering::lower_block(const torch::jit::Block& block) {
 }
 
 void Lowering::lower_node(const JitNode& node) {
-  if (++visited_ > max_nodes) unsupported("the model runs through more than " + std::to_string(max_nodes) + " nodes before it is flat");
+  if (++visited_ > max_nodes)
+    unsupported("the model runs through more than " + std::to_string(max_nodes) + " nodes before it is flat");
   if (std::string source = source_of(node); !source.empty()) source_ = std::move(source);
   const std::string kind = node.kind().toQualString();
   const auto found = handlers().find(kind);
@@ -215,14 +247,16 @@ std::vector<Arg> Lowering::operator_args(const JitNode& node, const c10::Functio
   std::vector<Arg> args;
   for (std::size_t i = 0; i < node.inputs().size(); ++i) {
     Arg arg = to_arg(in(node, i));
-    args.push_back(i < schema.arguments().size() ? with_enums(std::move(arg), schema.arguments()[i].real_type()) : std::move(arg));
+    args.push_back(i < schema.arguments().size() ? with_enums(std::move(arg), schema.arguments()[i].real_type())
+                                                 : std::move(arg));
   }
   return args;
 }
 
 void Lowering::lower_operator(const JitNode& node) {
   const c10::FunctionSchema* schema = node.maybeSchema();
-  if (!schema || !node.blocks().empty()) unsupported(std::string("TorchScript operation ") + node.kind().toQualString());
+  if (!schema || !node.blocks().empty())
+    unsupported(std::string("TorchScript operation ") + node.kind().toQualString());
   const std::string name = schema->name();
   const auto colons = name.find("::");
   std::string op = name.substr(0, colons) + "." + name.substr(colons + 2);
@@ -231,7 +265,8 @@ void Lowering::lower_operator(const JitNode& node) {
   else if (!op.starts_with("prim.") && !op.starts_with("tt."))
     op += ".default";
   // x.to(device, dtype?): there is one device; only the dtype can change anything.
-  if (op == "aten.to.prim_Device" && in(node, 4).is_literal() && in(node, 4).arg.boolean() == false && in(node, 2).is_literal()) {
+  if (op == "aten.to.prim_Device" && in(node, 4).is_literal() && in(node, 4).arg.boolean() == false &&
+      in(node, 2).is_literal()) {
     if (in(node, 2).arg.is_none()) return out(node, in(node, 0));
     if (const auto dtype = dtype_from_c10(static_cast<int>(in(node, 2).arg.integer().value_or(-1))))
       return set_results(node, emit("aten.to.dtype", {to_arg(in(node, 0)), *dtype}));
@@ -245,14 +280,16 @@ void Lowering::set_results(const JitNode& node, ir::Node* made) {
   for (std::size_t i = 0; i < node.outputs().size(); ++i) {
     const torch::jit::Value* output = node.output(i);
     const auto list = output->type()->cast<c10::ListType>();
-    const bool unpacked = list && node.outputs().size() == 1 && output->uses().size() == 1 && output->uses()[0].user->kind() == c10::prim::ListUnpack;
+    const bool unpacked = list && node.outputs().size() == 1 && output->uses().size() == 1 &&
+                          output->uses()[0].user->kind() == c10::prim::ListUnpack;
     if (!unpacked) {
       out(node, arg_sym(made->add_result(ir_type(output->type()), graph_->unique_name(stem)), output->type()), i);
       continue;
     }
     std::vector<Sym> items;
     for (std::size_t k = 0; k < output->uses()[0].user->outputs().size(); ++k)
-      items.push_back(arg_sym(made->add_result(ir_type(list->getElementType()), graph_->unique_name(stem)), list->getElementType()));
+      items.push_back(arg_sym(made->add_result(ir_type(list->getElementType()), graph_->unique_name(stem)),
+                              list->getElementType()));
     out(node, make_list(std::move(items), list), i);
   }
 }
@@ -264,7 +301,9 @@ bool Lowering::fold_literals(const JitNode& node) {
   for (const torch::jit::Value* output : node.outputs()) {
     const auto kind = output->type()->kind();
     const auto list = output->type()->cast<c10::ListType>();
-    if (!is_number_type(output->type()) && kind != c10::TypeKind::StringType && !(list && is_number_type(list->getElementType()))) return false;
+    if (!is_number_type(output->type()) && kind != c10::TypeKind::StringType &&
+        !(list && is_number_type(list->getElementType())))
+      return false;
   }
   torch::jit::Stack stack;
   for (std::size_t i = 0; i < node.inputs().size(); ++i) {
@@ -304,7 +343,8 @@ void Lowering::on_size(const JitNode& node) {
   }
   const Sym& dim = in(node, 1);
   if (weight && dim.is_literal() && dim.arg.integer())
-    if (const auto n = weight->type.dim(static_cast<int>(std::clamp<std::int64_t>(*dim.arg.integer(), -1000, 1000)))) return out(node, Sym{.arg = *n});
+    if (const auto n = weight->type.dim(static_cast<int>(std::clamp<std::int64_t>(*dim.arg.integer(), -1000, 1000))))
+      return out(node, Sym{.arg = *n});
   out(node, Sym{.arg = emit1("aten.sym_size.int", {tensor.arg, to_arg(dim)}, Type::integer())});
 }
 
@@ -316,12 +356,18 @@ std::optional<Arg> Lowering::number_in(const Sym& sym) const {
   const ir::Weight* weight = model_.weight_of(sym.value());
   if (!weight || !weight->sizes.empty() || !weight->data()) return std::nullopt;
   switch (weight->dtype) {
-    case DType::i64: return *reinterpret_cast<const std::int64_t*>(weight->data());
-    case DType::i32: return std::int64_t{*reinterpret_cast<const std::int32_t*>(weight->data())};
-    case DType::f64: return *reinterpret_cast<const double*>(weight->data());
-    case DType::f32: return double{*reinterpret_cast<const float*>(weight->data())};
-    case DType::boolean: return *reinterpret_cast<const bool*>(weight->data());
-    default: return std::nullopt;
+    case DType::i64:
+      return *reinterpret_cast<const std::int64_t*>(weight->data());
+    case DType::i32:
+      return std::int64_t{*reinterpret_cast<const std::int32_t*>(weight->data())};
+    case DType::f64:
+      return *reinterpret_cast<const double*>(weight->data());
+    case DType::f32:
+      return double{*reinterpret_cast<const float*>(weight->data())};
+    case DType::boolean:
+      return *reinterpret_cast<const bool*>(weight->data());
+    default:
+      return std::nullopt;
   }
 }
 
@@ -332,7 +378,8 @@ void Lowering::on_number(const JitNode& node) {
   }
   const Type wanted = ir_type(node.output()->type());
   const Sym& sym = in(node, 0);
-  const bool any_number = wanted.kind == TypeKind::floating && node.output()->type()->kind() == c10::TypeKind::NumberType;  // ScalarImplicit
+  const bool any_number = wanted.kind == TypeKind::floating &&
+                          node.output()->type()->kind() == c10::TypeKind::NumberType;  // ScalarImplicit
   std::optional<Arg> number = number_in(sym);
   if (!number && sym.value() && is_number_type(node.input(0)->type())) number = sym.arg;
   if (number && (any_number || number_type(*number).kind == wanted.kind)) return out(node, Sym{.arg = *number});
@@ -343,9 +390,14 @@ void Lowering::on_number(const JitNode& node) {
   }
   if (!number || sym.kind != Sym::Kind::number_tensor) return lower_operator(node);
   const Type from = number_type(*number);
-  const std::string suffix = from.kind == TypeKind::integer ? ".int" : from.kind == TypeKind::floating ? ".float" : ".Scalar";
-  const char* name = wanted.kind == TypeKind::integer ? "aten.Int" : wanted.kind == TypeKind::floating ? "aten.Float" : "aten.Bool";
-  out(node, Sym{.arg = emit1(name + (wanted.kind == TypeKind::integer && suffix == ".int" ? ".Scalar" : suffix), {*number}, wanted)});
+  const std::string suffix = from.kind == TypeKind::integer    ? ".int"
+                             : from.kind == TypeKind::floating ? ".float"
+                                                               : ".Scalar";
+  const char* name = wanted.kind == TypeKind::integer    ? "aten.Int"
+                     : wanted.kind == TypeKind::floating ? "aten.Float"
+                                                         : "aten.Bool";
+  out(node, Sym{.arg = emit1(name + (wanted.kind == TypeKind::integer && suffix == ".int" ? ".Scalar" : suffix),
+                             {*number}, wanted)});
 }
 
 void Lowering::on_num_to_tensor(const JitNode& node) {
@@ -356,12 +408,16 @@ void Lowering::on_num_to_tensor(const JitNode& node) {
 Arg Lowering::emit_number(const char* op, std::vector<Arg> args) {
   const std::string name = op;
   if (args.size() == 2) {
-    if ((name == "_operator.mul" || name == "_operator.floordiv") && is_literal_int(args[1], 1) && number_type(args[0]).kind == TypeKind::integer) return args[0];
-    if (name == "_operator.mul" && is_literal_int(args[0], 1) && number_type(args[1]).kind == TypeKind::integer) return args[1];
+    if ((name == "_operator.mul" || name == "_operator.floordiv") && is_literal_int(args[1], 1) &&
+        number_type(args[0]).kind == TypeKind::integer)
+      return args[0];
+    if (name == "_operator.mul" && is_literal_int(args[0], 1) && number_type(args[1]).kind == TypeKind::integer)
+      return args[1];
     if (name == "_operator.add" && is_literal_int(args[1], 0)) return args[0];
   }
-  static const std::set<std::string> comparisons = {"_operator.eq", "_operator.ne", "_operator.lt",  "_operator.le", "_operator.gt",
-                                                    "_operator.ge", "_operator.and_", "_operator.or_", "torch.sym_not"};
+  static const std::set<std::string> comparisons = {"_operator.eq",   "_operator.ne",  "_operator.lt",
+                                                    "_operator.le",   "_operator.gt",  "_operator.ge",
+                                                    "_operator.and_", "_operator.or_", "torch.sym_not"};
   Type type = Type::integer();
   for (const Arg& arg : args)
     if (number_type(arg).kind == TypeKind::floating) type = Type::of(TypeKind::floating);
@@ -391,9 +447,12 @@ bool Lowering::tensor_arithmetic(const JitNode& node, const std::string& name) {
   for (std::size_t i = operands; i < node.inputs().size(); ++i) {
     const Sym& extra = in(node, i);
     const auto* mode = extra.arg.get_if<std::string>();
-    if (name == "div" && mode && *mode == "floor") op = "floordiv";
-    else if (name == "div" && mode && *mode == "trunc") truncated = true;
-    else if (!extra.is_literal() || !is_literal_int(extra.arg, 1)) return false;  // alpha
+    if (name == "div" && mode && *mode == "floor")
+      op = "floordiv";
+    else if (name == "div" && mode && *mode == "trunc")
+      truncated = true;
+    else if (!extra.is_literal() || !is_literal_int(extra.arg, 1))
+      return false;  // alpha
   }
   Arg number = emit_number(python_operator(op), std::move(numbers));
   if (truncated) number = emit_number("math.trunc", {number});
@@ -405,7 +464,8 @@ void Lowering::on_arithmetic(const JitNode& node) {
   const std::string name = node.kind().toUnqualString();
   if (is_list(node, 0)) return on_list_read(node);
   if (fold_literals(node)) return;
-  bool numbers = python_operator(name) && node.outputs().size() == 1 && node.inputs().size() <= 2 && is_number_type(node.output()->type());
+  bool numbers = python_operator(name) && node.outputs().size() == 1 && node.inputs().size() <= 2 &&
+                 is_number_type(node.output()->type());
   for (const torch::jit::Value* input : node.inputs()) numbers = numbers && is_number_type(input->type());
   if (numbers) {
     std::vector<Arg> args;
@@ -436,9 +496,13 @@ void Lowering::on_isinstance(const JitNode& node) {
   bool result = false;
   for (const c10::TypePtr& type : node.tys(c10::attr::types)) {
     if (sym.value() && maybe_none_.contains(sym.value())) unsupported("isinstance of an optional value");
-    if (sym.is_literal() && sym.arg.is_none()) result = result || type->kind() == c10::TypeKind::NoneType;
-    else if (const auto optional = known->cast<c10::OptionalType>()) result = result || optional->getElementType()->isSubtypeOf(*type);
-    else result = result || known->isSubtypeOf(*type) || (sym.value() && sym.value()->type.is_tensor() && type->kind() == c10::TypeKind::TensorType);
+    if (sym.is_literal() && sym.arg.is_none())
+      result = result || type->kind() == c10::TypeKind::NoneType;
+    else if (const auto optional = known->cast<c10::OptionalType>())
+      result = result || optional->getElementType()->isSubtypeOf(*type);
+    else
+      result = result || known->isSubtypeOf(*type) ||
+               (sym.value() && sym.value()->type.is_tensor() && type->kind() == c10::TypeKind::TensorType);
   }
   out(node, Sym{.arg = result});
 }
@@ -456,7 +520,8 @@ void Lowering::on_device(const JitNode& node) { out(node, Sym{.arg = ir::DeviceA
 
 void Lowering::on_dtype(const JitNode& node) {
   const ir::Value* value = in(node, 0).value();
-  if (value && value->type.has_dtype) return out(node, Sym{.arg = static_cast<std::int64_t>(c10_code(value->type.dtype))});
+  if (value && value->type.has_dtype)
+    return out(node, Sym{.arg = static_cast<std::int64_t>(c10_code(value->type.dtype))});
   lower_operator(node);
 }
 
@@ -465,34 +530,78 @@ void Lowering::on_data(const JitNode& node) { set_results(node, emit("aten.detac
 const std::map<std::string, Lowering::Handler>& Lowering::handlers() {
   using L = Lowering;
   static const std::map<std::string, Handler> table = [] {
-    std::map<std::string, Handler> t = {
-        {"prim::Constant", &L::on_constant}, {"prim::GetAttr", &L::on_get_attr}, {"prim::SetAttr", &L::on_set_attr},
-        {"prim::CallMethod", &L::on_call}, {"prim::CallFunction", &L::on_call}, {"prim::fork", &L::on_fork},
-        {"prim::CreateObject", &L::on_create_object}, {"prim::If", &L::on_if}, {"prim::Loop", &L::on_loop},
-        {"prim::ListConstruct", &L::on_list}, {"prim::ListUnpack", &L::on_list_unpack}, {"prim::TupleConstruct", &L::on_tuple},
-        {"prim::TupleUnpack", &L::on_tuple_unpack}, {"prim::TupleIndex", &L::on_tuple_index}, {"prim::TupleSlice", &L::on_tuple_slice},
-        {"prim::DictConstruct", &L::on_dict}, {"prim::Uninitialized", &L::on_uninitialized}, {"prim::NumToTensor", &L::on_num_to_tensor},
-        {"prim::isinstance", &L::on_isinstance}, {"prim::data", &L::on_data}, {"prim::device", &L::on_device}, {"prim::dtype", &L::on_dtype},
-        {"prim::min", &L::on_arithmetic}, {"prim::max", &L::on_arithmetic},
-        {"aten::_convolution", &L::on_convolution}, {"aten::size", &L::on_size}, {"aten::__is__", &L::on_is}, {"aten::__isnot__", &L::on_is},
-        {"aten::len", &L::on_len}, {"aten::__getitem__", &L::on_getitem}, {"aten::slice", &L::on_list_read}, {"aten::list", &L::on_list_read},
-        {"aten::keys", &L::on_dict_read}, {"aten::values", &L::on_dict_read}, {"aten::items", &L::on_dict_read},
-        {"aten::get", &L::on_dict_read}, {"aten::__contains__", &L::on_dict_read}};
-    for (const char* kind : {"prim::unchecked_cast", "prim::unchecked_unwrap_optional", "aten::_unwrap_optional", "aten::wait", "prim::awaitable_wait"})
+    std::map<std::string, Handler> t = {{"prim::Constant", &L::on_constant},
+                                        {"prim::GetAttr", &L::on_get_attr},
+                                        {"prim::SetAttr", &L::on_set_attr},
+                                        {"prim::CallMethod", &L::on_call},
+                                        {"prim::CallFunction", &L::on_call},
+                                        {"prim::fork", &L::on_fork},
+                                        {"prim::CreateObject", &L::on_create_object},
+                                        {"prim::If", &L::on_if},
+                                        {"prim::Loop", &L::on_loop},
+                                        {"prim::ListConstruct", &L::on_list},
+                                        {"prim::ListUnpack", &L::on_list_unpack},
+                                        {"prim::TupleConstruct", &L::on_tuple},
+                                        {"prim::TupleUnpack", &L::on_tuple_unpack},
+                                        {"prim::TupleIndex", &L::on_tuple_index},
+                                        {"prim::TupleSlice", &L::on_tuple_slice},
+                                        {"prim::DictConstruct", &L::on_dict},
+                                        {"prim::Uninitialized", &L::on_uninitialized},
+                                        {"prim::NumToTensor", &L::on_num_to_tensor},
+                                        {"prim::isinstance", &L::on_isinstance},
+                                        {"prim::data", &L::on_data},
+                                        {"prim::device", &L::on_device},
+                                        {"prim::dtype", &L::on_dtype},
+                                        {"prim::min", &L::on_arithmetic},
+                                        {"prim::max", &L::on_arithmetic},
+                                        {"aten::_convolution", &L::on_convolution},
+                                        {"aten::size", &L::on_size},
+                                        {"aten::__is__", &L::on_is},
+                                        {"aten::__isnot__", &L::on_is},
+                                        {"aten::len", &L::on_len},
+                                        {"aten::__getitem__", &L::on_getitem},
+                                        {"aten::slice", &L::on_list_read},
+                                        {"aten::list", &L::on_list_read},
+                                        {"aten::keys", &L::on_dict_read},
+                                        {"aten::values", &L::on_dict_read},
+                                        {"aten::items", &L::on_dict_read},
+                                        {"aten::get", &L::on_dict_read},
+                                        {"aten::__contains__", &L::on_dict_read}};
+    for (const char* kind : {"prim::unchecked_cast", "prim::unchecked_unwrap_optional", "aten::_unwrap_optional",
+                             "aten::wait", "prim::awaitable_wait"})
       t[kind] = &L::on_alias;
-    for (const char* kind : {"prim::Print", "aten::warn", "aten::set_grad_enabled", "aten::_set_grad_enabled", "prim::Enter", "prim::Exit"})
+    for (const char* kind : {"prim::Print", "aten::warn", "aten::set_grad_enabled", "aten::_set_grad_enabled",
+                             "prim::Enter", "prim::Exit"})
       t[kind] = &L::on_drop;
-    for (const char* kind : {"prim::is_cuda", "prim::is_cpu_only", "prim::is_mps", "prim::is_xla", "prim::is_xpu", "prim::is_mtia", "prim::is_vulkan",
-                             "prim::is_ipu", "prim::is_maia", "prim::is_meta", "prim::is_mkldnn", "prim::is_nested", "prim::is_quantized",
-                             "prim::is_sparse", "prim::is_sparse_csr", "prim::requires_grad", "aten::is_grad_enabled", "aten::is_autocast_enabled",
-                             "aten::is_autocast_cpu_enabled", "aten::is_scripting"})
+    for (const char* kind : {"prim::is_cuda",
+                             "prim::is_cpu_only",
+                             "prim::is_mps",
+                             "prim::is_xla",
+                             "prim::is_xpu",
+                             "prim::is_mtia",
+                             "prim::is_vulkan",
+                             "prim::is_ipu",
+                             "prim::is_maia",
+                             "prim::is_meta",
+                             "prim::is_mkldnn",
+                             "prim::is_nested",
+                             "prim::is_quantized",
+                             "prim::is_sparse",
+                             "prim::is_sparse_csr",
+                             "prim::requires_grad",
+                             "aten::is_grad_enabled",
+                             "aten::is_autocast_enabled",
+                             "aten::is_autocast_cpu_enabled",
+                             "aten::is_scripting"})
       t[kind] = &L::on_false;
-    for (const char* kind : {"aten::Int", "aten::IntImplicit", "aten::Float", "aten::FloatImplicit", "aten::Bool", "aten::ScalarImplicit"})
+    for (const char* kind :
+         {"aten::Int", "aten::IntImplicit", "aten::Float", "aten::FloatImplicit", "aten::Bool", "aten::ScalarImplicit"})
       t[kind] = &L::on_number;
-    for (const char* kind : {"aten::append", "aten::extend", "aten::insert", "aten::pop", "aten::clear", "aten::_set_item", "aten::reverse", "aten::add_"})
+    for (const char* kind : {"aten::append", "aten::extend", "aten::insert", "aten::pop", "aten::clear",
+                             "aten::_set_item", "aten::reverse", "aten::add_"})
       t[kind] = &L::on_list_write;
-    for (const char* name : {"add", "sub", "mul", "floordiv", "floor_divide", "remainder", "div", "pow", "neg", "eq", "ne", "lt", "le", "gt", "ge",
-                             "__and__", "__or__", "__not__"})
+    for (const char* name : {"add", "sub", "mul", "floordiv", "floor_divide", "remainder", "div", "pow", "neg", "eq",
+                             "ne", "lt", "le", "gt", "ge", "__and__", "__or__", "__not__"})
       t[std::string("aten::") + name] = &L::on_arithmetic;
     return t;
   }();

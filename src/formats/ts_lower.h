@@ -1,8 +1,8 @@
 // Lowers TorchScript graphs to the IR by abstract interpretation: modules, lists, tuples and dicts are followed while
 // lowering and vanish; what remains are tensors, numbers and control flow that depends on them.
 //
-// Lists, dicts and objects are mutable in TorchScript. Each is a Cell; a mutation is logged, so that the two branches of
-// a prim::If start from the same state and what they leave different becomes one more result of the prim.if.
+// Lists, dicts and objects are mutable in TorchScript. Each is a Cell; a mutation is logged, so that the two branches
+// of a prim::If start from the same state and what they leave different becomes one more result of the prim.if.
 #pragma once
 
 #include <torch/csrc/jit/api/module.h>
@@ -31,14 +31,14 @@ struct Sym {
     tuple,
     list,
     dict,
-    object,         // a module or an instance of a script class
+    object,  // a module or an instance of a script class
     function,
-    undefined,      // prim::Uninitialized
+    undefined,  // prim::Uninitialized
   };
   Kind kind = Kind::arg;
   ir::Arg arg = {};
-  std::vector<Sym> items = {};         // tuple
-  std::shared_ptr<Cell> cell = {};     // list, dict, object
+  std::vector<Sym> items = {};      // tuple
+  std::shared_ptr<Cell> cell = {};  // list, dict, object
   torch::jit::Function* function = nullptr;
 
   bool is_literal() const { return kind == Kind::arg && !arg.has_values(); }
@@ -48,10 +48,10 @@ struct Sym {
 
 // The content of a list, dict or object.
 struct Content {
-  ir::Value* value = nullptr;                      // a list that only exists at run time; items is then empty
-  std::vector<Sym> items = {};                     // list
+  ir::Value* value = nullptr;                         // a list that only exists at run time; items is then empty
+  std::vector<Sym> items = {};                        // list
   std::vector<std::pair<ir::Arg, Sym>> entries = {};  // dict
-  std::map<std::string, Sym> attributes = {};      // object
+  std::map<std::string, Sym> attributes = {};         // object
   bool operator==(const Content& other) const = default;
 };
 
@@ -59,8 +59,8 @@ struct Cell {
   Content content = {};
   c10::TypePtr type;
   c10::intrusive_ptr<c10::ivalue::Object> object = {};  // of the loaded module; null for objects the code makes
-  std::string path = {};                           // module path
-  int born = 0;                                    // cells made later than a branch's start are local to it
+  std::string path = {};                                // module path
+  int born = 0;                                         // cells made later than a branch's start are local to it
 };
 
 ir::Type ir_type(const c10::TypePtr& type);
@@ -84,17 +84,29 @@ class Lowering {
   using JitNode = torch::jit::Node;
   using Env = std::unordered_map<const torch::jit::Value*, Sym>;
   using Handler = void (Lowering::*)(const JitNode&);
-  struct Change { std::shared_ptr<Cell> cell; Content before; };
-  struct State { std::shared_ptr<Cell> object; std::string attribute; Sym initial; std::string target; };
+  struct Change {
+    std::shared_ptr<Cell> cell;
+    Content before;
+  };
+  struct State {
+    std::shared_ptr<Cell> object;
+    std::string attribute;
+    Sym initial;
+    std::string target;
+  };
   // The two regions of a prim.if, while what differs between them is merged.
-  struct Branches { ir::Node* node; ir::Graph* graphs[2]; };
+  struct Branches {
+    ir::Node* node;
+    ir::Graph* graphs[2];
+  };
   // Mutable state that a loop's body changes: a list, or an attribute of an object.
   struct Slot {
     std::shared_ptr<Cell> cell;
     std::string attribute;
     bool operator==(const Slot&) const = default;
   };
-  using Changes = std::map<int, std::pair<std::shared_ptr<Cell>, Content>>;  // by birth, so that the order is reproducible
+  using Changes =
+      std::map<int, std::pair<std::shared_ptr<Cell>, Content>>;  // by birth, so that the order is reproducible
 
   static const std::map<std::string, Handler>& handlers();
 
@@ -113,9 +125,9 @@ class Lowering {
   [[noreturn]] void unsupported(const std::string& what) const;
   void on_convolution(const JitNode& node);
   void on_size(const JitNode& node);
-  void on_number(const JitNode& node);        // aten::Int, Float, Bool, ScalarImplicit, ...
+  void on_number(const JitNode& node);  // aten::Int, Float, Bool, ScalarImplicit, ...
   void on_num_to_tensor(const JitNode& node);
-  void on_arithmetic(const JitNode& node);    // on numbers and on 0-d tensors made from numbers
+  void on_arithmetic(const JitNode& node);  // on numbers and on 0-d tensors made from numbers
   void on_is(const JitNode& node);
   void on_isinstance(const JitNode& node);
   void on_alias(const JitNode& node);
@@ -168,8 +180,8 @@ class Lowering {
   void on_uninitialized(const JitNode& node);
   void on_len(const JitNode& node);
   void on_getitem(const JitNode& node);
-  void on_list_write(const JitNode& node);    // append, extend, insert, pop, clear, _set_item, ...
-  void on_list_read(const JitNode& node);     // add, slice, list, mul of lists
+  void on_list_write(const JitNode& node);  // append, extend, insert, pop, clear, _set_item, ...
+  void on_list_read(const JitNode& node);   // add, slice, list, mul of lists
   void on_dict_read(const JitNode& node);
   void set_dict_item(const JitNode& node);
   bool is_list(const JitNode& node, std::size_t i);
@@ -178,15 +190,15 @@ class Lowering {
   ir::Graph* graph_;
   std::vector<Env> frames_;
   std::vector<std::pair<std::string, std::string>> module_stack_;
-  std::string source_;                             // of the node being lowered
+  std::string source_;  // of the node being lowered
   std::shared_ptr<const ir::Provenance> provenance_;
-  std::set<const ir::Value*> maybe_none_;          // values that may be None at run time
+  std::set<const ir::Value*> maybe_none_;  // values that may be None at run time
   std::vector<Change> log_;
   int births_ = 0;
-  std::size_t lowered_ = 0, visited_ = 0;          // nodes, to bound what small files can expand to
+  std::size_t lowered_ = 0, visited_ = 0;                  // nodes, to bound what small files can expand to
   std::set<std::pair<std::string, std::string>> written_;  // (class, attribute) that reachable code sets
   std::vector<State> state_;
-  std::map<const void*, std::shared_ptr<Cell>> objects_;   // one cell per object of the loaded module
+  std::map<const void*, std::shared_ptr<Cell>> objects_;  // one cell per object of the loaded module
   std::map<const void*, std::shared_ptr<const ir::Storage>> storages_;
   std::map<std::pair<const void*, std::string>, ir::Value*> weights_;
   std::map<const void*, std::pair<std::string, ir::InputKind>> named_;  // parameters and buffers, by tensor

@@ -31,7 +31,8 @@ torch::jit::Module load(const std::string& path) {
   } catch (const Error&) {
     throw;
   } catch (const std::exception& error) {
-    throw bad_file(path, "is not a TorchScript file that LibTorch can load: " + first_line(error), "save it with torch.jit.save");
+    throw bad_file(path, "is not a TorchScript file that LibTorch can load: " + first_line(error),
+                   "save it with torch.jit.save");
   }
 }
 
@@ -53,13 +54,16 @@ ordered_json flatten(const Sym& sym, std::vector<Sym>& leaves) {
     return children;
   };
   if (sym.kind == Sym::Kind::tuple) return container("builtins.tuple", "null", all(sym.items));
-  if (sym.kind == Sym::Kind::list && !sym.cell->content.value) return container("builtins.list", "null", all(sym.cell->content.items));
+  if (sym.kind == Sym::Kind::list && !sym.cell->content.value)
+    return container("builtins.list", "null", all(sym.cell->content.items));
   if (sym.kind == Sym::Kind::dict) {
     std::vector<ordered_json> children;
     ordered_json keys = ordered_json::array();
     for (const auto& [key, item] : sym.cell->content.entries) {
-      if (const auto* text = key.get_if<std::string>()) keys.push_back(*text);
-      else if (const auto number = key.integer()) keys.push_back(*number);
+      if (const auto* text = key.get_if<std::string>())
+        keys.push_back(*text);
+      else if (const auto number = key.integer())
+        keys.push_back(*number);
       children.push_back(flatten(item, leaves));
     }
     return container("builtins.dict", keys.dump(), std::move(children));
@@ -71,14 +75,16 @@ ordered_json flatten(const Sym& sym, std::vector<Sym>& leaves) {
 // ---- inputs -------------------------------------------------------------------------------------------------------
 
 // forward(x, state: Tuple[Tensor, Tensor], flag: bool = False): tuples are taken apart, defaults become literals.
-Sym add_input(ir::Model& model, const c10::TypePtr& type, const std::string& name, const std::optional<c10::IValue>& given, ordered_json& spec) {
+Sym add_input(ir::Model& model, const c10::TypePtr& type, const std::string& name,
+              const std::optional<c10::IValue>& given, ordered_json& spec) {
   ir::Graph& graph = *model.graph;
   if (const auto tuple = type->cast<c10::TupleType>()) {
     Sym out{.kind = Sym::Kind::tuple};
     std::vector<ordered_json> children;
     for (const auto& element : tuple->elements()) {
       children.emplace_back();
-      out.items.push_back(add_input(model, element, name + "_" + std::to_string(out.items.size()), std::nullopt, children.back()));
+      out.items.push_back(
+          add_input(model, element, name + "_" + std::to_string(out.items.size()), std::nullopt, children.back()));
     }
     spec = container("builtins.tuple", "null", std::move(children));
     return out;
@@ -121,9 +127,13 @@ std::unique_ptr<ir::Model> lower(const torch::jit::Module& module, const std::st
   lowering.add_mutation_outputs();
   for (const Sym& one : leaves) model->graph->add_output(lowering.to_arg(one));
   const ordered_json in_spec =
-      container("builtins.tuple", "null", {container("builtins.tuple", "null", std::move(arg_specs)), container("builtins.dict", "[]", {})});
-  const ordered_json signature = {{"inputs", ordered_json::array()}, {"outputs", ordered_json::array()}, {"in_spec", dump_spec(in_spec)},
-                                  {"out_spec", dump_spec(out_spec)}, {"forward_arg_names", arg_names}};
+      container("builtins.tuple", "null",
+                {container("builtins.tuple", "null", std::move(arg_specs)), container("builtins.dict", "[]", {})});
+  const ordered_json signature = {{"inputs", ordered_json::array()},
+                                  {"outputs", ordered_json::array()},
+                                  {"in_spec", dump_spec(in_spec)},
+                                  {"out_spec", dump_spec(out_spec)},
+                                  {"forward_arg_names", arg_names}};
   model->info.module_call_graph = ordered_json::array({{{"fqn", ""}, {"signature", signature}}}).dump();
   model->drop_unused_weights();
   return model;
@@ -132,7 +142,7 @@ std::unique_ptr<ir::Model> lower(const torch::jit::Module& module, const std::st
 }  // namespace
 
 std::unique_ptr<ir::Model> read_torchscript(const std::string& path) {
-  const ZipArchive archive(MappedFile::open(path));   // its checks are stricter than LibTorch's
+  const ZipArchive archive(MappedFile::open(path));  // its checks are stricter than LibTorch's
   const torch::jit::Module module = load(path);
   try {
     auto model = lower(module, path);

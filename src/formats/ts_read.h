@@ -11,9 +11,9 @@
 
 namespace ttc {
 
-// Operators keep the names of .pt2 files ("aten.linear.default"). Control flow stays: `prim.if` (operand: condition; two
-// regions) and `prim.loop` (operands: trip count, initial condition, carried values; one region with inputs iteration
-// and carried values, outputs condition and carried values). Shape arithmetic of traced models becomes
+// Operators keep the names of .pt2 files ("aten.linear.default"). Control flow stays: `prim.if` (operand: condition;
+// two regions) and `prim.loop` (operands: trip count, initial condition, carried values; one region with inputs
+// iteration and carried values, outputs condition and carried values). Shape arithmetic of traced models becomes
 // `aten.sym_size.int` and `_operator.*` on ints. Types are unknown until propagate_shapes.
 // Throws ttc::Error: bad_file for what LibTorch cannot load, unsupported for what the IR has no form for.
 std::unique_ptr<ir::Model> read_torchscript(const std::string& path);

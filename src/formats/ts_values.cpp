@@ -19,7 +19,8 @@ constexpr std::int64_t max_unrolled_nodes = 4096;
 c10::TypePtr element_type(const c10::TypePtr& type, std::size_t i = 0) {
   if (!type) return nullptr;
   if (const auto list = type->cast<c10::ListType>()) return list->getElementType();
-  if (const auto tuple = type->cast<c10::TupleType>()) return i < tuple->elements().size() ? tuple->elements()[i] : nullptr;
+  if (const auto tuple = type->cast<c10::TupleType>())
+    return i < tuple->elements().size() ? tuple->elements()[i] : nullptr;
   if (const auto optional = type->cast<c10::OptionalType>()) return element_type(optional->getElementType(), i);
   return nullptr;
 }
@@ -41,7 +42,8 @@ bool is_constant_true(const torch::jit::Value* value) {
 }
 
 bool raises(const torch::jit::Block& block) {
-  return std::any_of(block.nodes().begin(), block.nodes().end(), [](const torch::jit::Node* node) { return node->kind() == c10::prim::RaiseException; });
+  return std::any_of(block.nodes().begin(), block.nodes().end(),
+                     [](const torch::jit::Node* node) { return node->kind() == c10::prim::RaiseException; });
 }
 
 std::int64_t count_nodes(const torch::jit::Block& block) {
@@ -71,7 +73,8 @@ std::optional<Arg> literal_of(const c10::IValue& value) {
 Sym Lowering::tensor(const at::Tensor& tensor, std::string name, InputKind kind) {
   if (!tensor.defined()) return Sym{};
   if (kind == InputKind::constant)  // a list of parameters (nn.LSTM) or a constant of the code that is one
-    if (const auto named = named_.find(tensor.unsafeGetTensorImpl()); named != named_.end()) std::tie(name, kind) = named->second;
+    if (const auto named = named_.find(tensor.unsafeGetTensorImpl()); named != named_.end())
+      std::tie(name, kind) = named->second;
   auto& known = weights_[{tensor.unsafeGetTensorImpl(), name}];
   if (known) return Sym{.arg = known};
   const auto dtype = dtype_from_c10(static_cast<int>(tensor.scalar_type()));
@@ -81,9 +84,15 @@ Sym Lowering::tensor(const at::Tensor& tensor, std::string name, InputKind kind)
   auto& storage = storages_[bytes.unsafeGetStorageImpl()];
   if (!storage)
     storage = std::make_shared<ir::Storage>(ir::Storage{.owner = std::make_shared<c10::Storage>(bytes),
-                                                        .data = static_cast<const std::byte*>(bytes.data()), .bytes = bytes.nbytes(), .produce = {}});
-  ir::Weight weight{.dtype = *dtype, .sizes = tensor.sizes().vec(), .strides = tensor.strides().vec(), .storage_offset = tensor.storage_offset(),
-                    .requires_grad = tensor.requires_grad(), .storage = storage};
+                                                        .data = static_cast<const std::byte*>(bytes.data()),
+                                                        .bytes = bytes.nbytes(),
+                                                        .produce = {}});
+  ir::Weight weight{.dtype = *dtype,
+                    .sizes = tensor.sizes().vec(),
+                    .strides = tensor.strides().vec(),
+                    .storage_offset = tensor.storage_offset(),
+                    .requires_grad = tensor.requires_grad(),
+                    .storage = storage};
   if (name.empty()) name = "CONSTANTS.c" + std::to_string(constants_++);
   Type type = Type::tensor(*dtype, {weight.sizes.begin(), weight.sizes.end()});
   type.strides.assign(weight.strides.begin(), weight.strides.end());
@@ -98,7 +107,8 @@ Sym Lowering::from_ivalue(const c10::IValue& value, const std::string& name, Inp
   const auto item_name = [&](std::size_t i) { return name.empty() ? name : name + "." + std::to_string(i); };
   if (value.isTuple()) {
     Sym tuple{.kind = Sym::Kind::tuple};
-    for (const c10::IValue& item : value.toTupleRef().elements()) tuple.items.push_back(from_ivalue(item, item_name(tuple.items.size()), kind));
+    for (const c10::IValue& item : value.toTupleRef().elements())
+      tuple.items.push_back(from_ivalue(item, item_name(tuple.items.size()), kind));
     return tuple;
   }
   if (value.isList()) {
@@ -111,14 +121,17 @@ Sym Lowering::from_ivalue(const c10::IValue& value, const std::string& name, Inp
     for (const auto& entry : value.toGenericDict()) {
       const auto key = literal_of(entry.key());
       if (!key) unsupported("a dict whose keys are not numbers or strings");
-      dict.cell->content.entries.emplace_back(*key, from_ivalue(entry.value(), item_name(dict.cell->content.entries.size()), kind));
+      dict.cell->content.entries.emplace_back(
+          *key, from_ivalue(entry.value(), item_name(dict.cell->content.entries.size()), kind));
     }
     return dict;
   }
-  if (!value.isObject() || value.isCustomClass()) unsupported("attribute '" + name + "' of type " + value.type()->repr_str());
+  if (!value.isObject() || value.isCustomClass())
+    unsupported("attribute '" + name + "' of type " + value.type()->repr_str());
   const auto object = value.toObject();
   auto& cell = objects_[object.get()];
-  if (!cell) cell = std::make_shared<Cell>(Cell{.type = object->type(), .object = object, .path = name, .born = births_++});
+  if (!cell)
+    cell = std::make_shared<Cell>(Cell{.type = object->type(), .object = object, .path = name, .born = births_++});
   return Sym{.kind = Sym::Kind::object, .cell = cell};
 }
 
@@ -131,7 +144,9 @@ Sym Lowering::load_attribute(const Cell& object, const std::string& name) {
     if (type.hasConstant(name)) return from_ivalue(type.getConstant(name), path, InputKind::constant);
     unsupported("attribute '" + path + "' does not exist");
   }
-  const InputKind kind = type.is_parameter(*slot) ? InputKind::parameter : type.is_buffer(*slot) ? InputKind::buffer : InputKind::constant;
+  const InputKind kind = type.is_parameter(*slot) ? InputKind::parameter
+                         : type.is_buffer(*slot)  ? InputKind::buffer
+                                                  : InputKind::constant;
   return from_ivalue(object.object->getSlot(*slot), path, kind);
 }
 
@@ -154,7 +169,8 @@ void Lowering::find_written_attributes(const torch::jit::Block& block, std::set<
     if (node->kind() == c10::prim::SetAttr) {
       written_.emplace(node->input(0)->type()->repr_str(), node->s(c10::attr::name));
     } else if (node->kind() == c10::prim::CallMethod) {
-      if (const auto type = node->input(0)->type()->cast<c10::ClassType>()) enter(type->findMethod(node->s(c10::attr::name)));
+      if (const auto type = node->input(0)->type()->cast<c10::ClassType>())
+        enter(type->findMethod(node->s(c10::attr::name)));
     } else if (node->kind() == c10::prim::CallFunction) {
       if (const auto type = node->input(0)->type()->cast<c10::FunctionType>()) enter(type->function());
     }
@@ -182,7 +198,9 @@ void Lowering::load_state(const Sym& module) {
     } else if (value.isInt() || value.isDouble() || value.isBool()) {
       at::Tensor scalar = at::empty({}, value.isInt() ? at::kLong : value.isDouble() ? at::kDouble : at::kBool);
       scalar.fill_(value.toScalar());
-      const char* read = value.isInt() ? "aten.Int.Tensor" : value.isDouble() ? "aten.Float.Tensor" : "aten.Bool.Tensor";
+      const char* read = value.isInt()      ? "aten.Int.Tensor"
+                         : value.isDouble() ? "aten.Float.Tensor"
+                                            : "aten.Bool.Tensor";
       initial = Sym{.arg = emit1(read, {to_arg(tensor(scalar, path, InputKind::buffer))}, ir_type(value.type()))};
     } else {
       initial = from_ivalue(value, path, InputKind::buffer);
@@ -195,8 +213,10 @@ void Lowering::load_state(const Sym& module) {
 Sym Lowering::root(const torch::jit::Module& module) {
   std::set<const void*> seen;
   find_written_attributes(*module.get_method("forward").graph()->block(), seen);
-  for (const auto& item : module.named_buffers()) named_.try_emplace(item.value.unsafeGetTensorImpl(), item.name, InputKind::buffer);
-  for (const auto& item : module.named_parameters()) named_.try_emplace(item.value.unsafeGetTensorImpl(), item.name, InputKind::parameter);
+  for (const auto& item : module.named_buffers())
+    named_.try_emplace(item.value.unsafeGetTensorImpl(), item.name, InputKind::buffer);
+  for (const auto& item : module.named_parameters())
+    named_.try_emplace(item.value.unsafeGetTensorImpl(), item.name, InputKind::parameter);
   Sym root = from_ivalue(module._ivalue(), "", InputKind::constant);
   load_state(root);
   return root;
@@ -208,7 +228,8 @@ void Lowering::add_mutation_outputs() {
     if (now == state.initial) continue;
     const ir::GraphInput* input = state.initial.value() ? ir::weight_input(state.initial.value()) : nullptr;
     const bool number = !input && model_.weights.contains(state.target);
-    if (!input && !number) unsupported("forward() changes attribute '" + state.target + "', which is neither tensor nor number");
+    if (!input && !number)
+      unsupported("forward() changes attribute '" + state.target + "', which is neither tensor nor number");
     Arg arg = to_arg(now);
     if (number) {
       const DType dtype = model_.weights.find(state.target)->second.dtype;
@@ -257,19 +278,29 @@ Arg Lowering::to_arg(const Sym& sym) {
     return Arg(std::move(out));
   };
   switch (sym.kind) {
-    case Sym::Kind::arg: return sym.arg;
-    case Sym::Kind::undefined: return Arg();
-    case Sym::Kind::tuple: return all(sym.items);
-    case Sym::Kind::list: return sym.cell->content.value ? Arg(sym.cell->content.value) : all(sym.cell->content.items);
-    case Sym::Kind::sizes: return emit1("aten.size.default", {sym.arg}, Type::list(Type::integer()));
+    case Sym::Kind::arg:
+      return sym.arg;
+    case Sym::Kind::undefined:
+      return Arg();
+    case Sym::Kind::tuple:
+      return all(sym.items);
+    case Sym::Kind::list:
+      return sym.cell->content.value ? Arg(sym.cell->content.value) : all(sym.cell->content.items);
+    case Sym::Kind::sizes:
+      return emit1("aten.size.default", {sym.arg}, Type::list(Type::integer()));
     case Sym::Kind::number_tensor: {
       const TypeKind kind = type_of(sym.arg).kind;
-      const DType dtype = kind == TypeKind::floating ? DType::f64 : kind == TypeKind::boolean ? DType::boolean : DType::i64;
+      const DType dtype = kind == TypeKind::floating  ? DType::f64
+                          : kind == TypeKind::boolean ? DType::boolean
+                                                      : DType::i64;
       return emit1("aten.scalar_tensor.default", {sym.arg, dtype}, Type::tensor(dtype, {}));
     }
-    case Sym::Kind::dict: unsupported("a dict that is more than an input's or output's structure");
-    case Sym::Kind::object: unsupported("a module or object passed as a value");
-    case Sym::Kind::function: unsupported("a function passed as a value");
+    case Sym::Kind::dict:
+      unsupported("a dict that is more than an input's or output's structure");
+    case Sym::Kind::object:
+      unsupported("a module or object passed as a value");
+    case Sym::Kind::function:
+      unsupported("a function passed as a value");
   }
   return Arg();
 }
@@ -297,7 +328,9 @@ Sym Lowering::merge(const Sym& a, const Sym& b, const c10::TypePtr& type, const 
       return make_list(all(left.items, right.items), known.cell->type);
   }
   if (same_kind && known.kind == Kind::number_tensor)
-    return Sym{.kind = Kind::number_tensor, .arg = merge(a_undefined ? a : Sym{.arg = a.arg}, b_undefined ? b : Sym{.arg = b.arg}, nullptr, branches).arg};
+    return Sym{
+        .kind = Kind::number_tensor,
+        .arg = merge(a_undefined ? a : Sym{.arg = a.arg}, b_undefined ? b : Sym{.arg = b.arg}, nullptr, branches).arg};
   if ((a_undefined || b_undefined) && (known.kind == Kind::object || known.kind == Kind::function)) return known;
 
   ir::Graph* const outer = graph_;
@@ -308,7 +341,9 @@ Sym Lowering::merge(const Sym& a, const Sym& b, const c10::TypePtr& type, const 
     branches.graphs[i]->add_output(args[i]);
   }
   graph_ = outer;
-  Type result = type && type->kind() != c10::TypeKind::AnyType ? ir_type(type) : type_of(args[a_undefined || args[0].is_none() ? 1 : 0]);
+  Type result = type && type->kind() != c10::TypeKind::AnyType
+                    ? ir_type(type)
+                    : type_of(args[a_undefined || args[0].is_none() ? 1 : 0]);
   ir::Value* value = branches.node->add_result(std::move(result), graph_->unique_name("if"));
   const auto may_be_none = [&](const Sym& sym, const Arg& arg) {
     return (sym.kind != Kind::undefined && arg.is_none()) || (arg.value() && maybe_none_.contains(arg.value()));
@@ -332,11 +367,14 @@ Content Lowering::merge(const Cell& cell, const Content* a, const Content* b, co
     return merge(as_list(a), as_list(b), cell.type, branches).cell->content;
   }
   if (cell.type->kind() == c10::TypeKind::DictType) {
-    if (a && b && a->entries.size() != b->entries.size()) unsupported("a dict that has other keys in the two branches of an if");
+    if (a && b && a->entries.size() != b->entries.size())
+      unsupported("a dict that has other keys in the two branches of an if");
     for (std::size_t i = 0; i < known.entries.size(); ++i) {
-      if (a && b && !(a->entries[i].first == b->entries[i].first)) unsupported("a dict that has other keys in the two branches of an if");
-      out.entries.emplace_back(known.entries[i].first, merge(a ? a->entries[i].second : undefined, b ? b->entries[i].second : undefined,
-                                                             cell.type->expectRef<c10::DictType>().getValueType(), branches));
+      if (a && b && !(a->entries[i].first == b->entries[i].first))
+        unsupported("a dict that has other keys in the two branches of an if");
+      out.entries.emplace_back(known.entries[i].first,
+                               merge(a ? a->entries[i].second : undefined, b ? b->entries[i].second : undefined,
+                                     cell.type->expectRef<c10::DictType>().getValueType(), branches));
     }
     return out;
   }
@@ -350,13 +388,16 @@ Content Lowering::merge(const Cell& cell, const Content* a, const Content* b, co
     const auto found = content->attributes.find(name);
     return found != content->attributes.end() ? found->second : load_attribute(cell, name);
   };
-  for (const std::string& name : names) out.attributes[name] = merge(look(a, name), look(b, name), type.findAttribute(name), branches);
+  for (const std::string& name : names)
+    out.attributes[name] = merge(look(a, name), look(b, name), type.findAttribute(name), branches);
   return out;
 }
 
 void Lowering::on_if(const JitNode& node) {
   const Sym condition = in(node, 0);
-  const auto result = [&](const torch::jit::Block& block, std::size_t i) { return frames_.back().at(block.outputs()[i]); };
+  const auto result = [&](const torch::jit::Block& block, std::size_t i) {
+    return frames_.back().at(block.outputs()[i]);
+  };
   if (const auto known = condition.is_literal() ? condition.arg.boolean() : std::nullopt) {
     const torch::jit::Block& block = *node.blocks()[*known ? 0 : 1];
     lower_block(block);
@@ -376,11 +417,13 @@ void Lowering::on_if(const JitNode& node) {
     graph_ = branches.graphs[b];
     ends[b] = raises(block);
     lower_block(block);
-    for (std::size_t i = 0; i < node.outputs().size(); ++i) results[b].push_back(ends[b] ? Sym{.kind = Sym::Kind::undefined} : result(block, i));
+    for (std::size_t i = 0; i < node.outputs().size(); ++i)
+      results[b].push_back(ends[b] ? Sym{.kind = Sym::Kind::undefined} : result(block, i));
     changes[b] = take_changes(mark, born);
   }
   graph_ = outer;
-  for (std::size_t i = 0; i < node.outputs().size(); ++i) out(node, merge(results[0][i], results[1][i], node.output(i)->type(), branches), i);
+  for (std::size_t i = 0; i < node.outputs().size(); ++i)
+    out(node, merge(results[0][i], results[1][i], node.output(i)->type(), branches), i);
   Changes all = changes[0];
   all.insert(changes[1].begin(), changes[1].end());
   if (ends[0] && ends[1]) return;
@@ -408,7 +451,9 @@ bool Lowering::unroll(const JitNode& node) {
     return true;
   }
   const std::int64_t trips = *count.arg.integer();
-  if (!is_constant_true(body.outputs()[0]) || trips > max_unrolled_nodes || trips * count_nodes(body) > max_unrolled_nodes) return false;
+  if (!is_constant_true(body.outputs()[0]) || trips > max_unrolled_nodes ||
+      trips * count_nodes(body) > max_unrolled_nodes)
+    return false;
   std::vector<Sym> carried;
   for (std::size_t i = 2; i < node.inputs().size(); ++i) carried.push_back(in(node, i));
   for (std::int64_t trip = 0; trip < trips; ++trip) {
@@ -427,7 +472,8 @@ void Lowering::flatten(const Sym& sym, const Sym& shape, std::vector<Arg>& args)
   if (shape.kind == Sym::Kind::object || shape.kind == Sym::Kind::function) {
     if (!(sym == shape)) unsupported("a loop that replaces a module or function");
   } else if (shape.kind == Sym::Kind::tuple) {
-    if (sym.kind != Sym::Kind::tuple || sym.items.size() != shape.items.size()) unsupported("a loop that carries a tuple of changing size");
+    if (sym.kind != Sym::Kind::tuple || sym.items.size() != shape.items.size())
+      unsupported("a loop that carries a tuple of changing size");
     for (std::size_t i = 0; i < sym.items.size(); ++i) flatten(sym.items[i], shape.items[i], args);
   } else {
     args.push_back(to_arg(sym));
@@ -438,7 +484,8 @@ Sym Lowering::unflatten(const Sym& shape, const c10::TypePtr& type, const std::f
   if (shape.kind == Sym::Kind::object || shape.kind == Sym::Kind::function) return shape;
   if (shape.kind == Sym::Kind::tuple) {
     Sym tuple{.kind = Sym::Kind::tuple};
-    for (std::size_t i = 0; i < shape.items.size(); ++i) tuple.items.push_back(unflatten(shape.items[i], element_type(type, i), next));
+    for (std::size_t i = 0; i < shape.items.size(); ++i)
+      tuple.items.push_back(unflatten(shape.items[i], element_type(type, i), next));
     return tuple;
   }
   ir::Value* value = next(type ? ir_type(type) : type_of(shape.arg));
@@ -461,7 +508,8 @@ void Lowering::set_slot(const Slot& slot, const Sym& sym) {
 }
 
 c10::TypePtr Lowering::slot_type(const Slot& slot) {
-  return slot.attribute.empty() ? slot.cell->type : slot.cell->type->expectRef<c10::ClassType>().findAttribute(slot.attribute);
+  return slot.attribute.empty() ? slot.cell->type
+                                : slot.cell->type->expectRef<c10::ClassType>().findAttribute(slot.attribute);
 }
 
 // What changed in a loop's body beyond `slots`.
@@ -495,7 +543,9 @@ bool Lowering::try_loop(const JitNode& node, std::vector<Slot>& slots) {
   for (std::size_t i = 0; i < carried; ++i) shapes.push_back(in(node, i + 2));
   for (const Slot& slot : slots) shapes.push_back(slot_value(slot));
   for (const Sym& shape : shapes) flatten(shape, shape, args);
-  const auto shape_type = [&](std::size_t i) { return i < carried ? node.input(i + 2)->type() : slot_type(slots[i - carried]); };
+  const auto shape_type = [&](std::size_t i) {
+    return i < carried ? node.input(i + 2)->type() : slot_type(slots[i - carried]);
+  };
 
   ir::Graph* const outer = graph_;
   ir::Node* made = emit("prim.loop", std::move(args));
@@ -504,8 +554,10 @@ bool Lowering::try_loop(const JitNode& node, std::vector<Slot>& slots) {
   frames_.back()[body.inputs()[0]] = Sym{.arg = region->add_input(Type::integer(), region->unique_name("iteration"))};
   for (std::size_t i = 0; i < shapes.size(); ++i) {
     const Sym inside = unflatten(shapes[i], shape_type(i), add_input);
-    if (i < carried) frames_.back()[body.inputs()[i + 1]] = inside;
-    else set_slot(slots[i - carried], inside);
+    if (i < carried)
+      frames_.back()[body.inputs()[i + 1]] = inside;
+    else
+      set_slot(slots[i - carried], inside);
   }
   const std::size_t inner_mark = log_.size();
   lower_block(body);
@@ -514,7 +566,8 @@ bool Lowering::try_loop(const JitNode& node, std::vector<Slot>& slots) {
     if (log_[i].cell->born < born) inner.try_emplace(log_[i].cell->born, log_[i].cell, log_[i].cell->content);
   std::vector<Arg> results = {to_arg(frames_.back().at(body.outputs()[0]))};
   for (std::size_t i = 0; i < shapes.size(); ++i)
-    flatten(i < carried ? frames_.back().at(body.outputs()[i + 1]) : slot_value(slots[i - carried]), shapes[i], results);
+    flatten(i < carried ? frames_.back().at(body.outputs()[i + 1]) : slot_value(slots[i - carried]), shapes[i],
+            results);
   take_changes(mark, born);
   const std::size_t before = slots.size();
   add_slots(inner, slots);
@@ -527,8 +580,10 @@ bool Lowering::try_loop(const JitNode& node, std::vector<Slot>& slots) {
   const auto add_result = [&](Type type) { return made->add_result(std::move(type), graph_->unique_name("loop")); };
   for (std::size_t i = 0; i < shapes.size(); ++i) {
     const Sym after = unflatten(shapes[i], shape_type(i), add_result);
-    if (i < carried) out(node, after, i);
-    else set_slot(slots[i - carried], after);
+    if (i < carried)
+      out(node, after, i);
+    else
+      set_slot(slots[i - carried], after);
   }
   return true;
 }

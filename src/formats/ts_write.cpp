@@ -29,15 +29,25 @@ namespace jit = torch::jit;
 
 c10::TypePtr jit_type(const Type& type) {
   switch (type.kind) {
-    case TypeKind::tensor: return c10::TensorType::get();
-    case TypeKind::integer: return c10::IntType::get();
-    case TypeKind::floating: return c10::FloatType::get();
-    case TypeKind::boolean: return c10::BoolType::get();
-    case TypeKind::string: return c10::StringType::get();
-    case TypeKind::none: return c10::OptionalType::create(c10::TensorType::get());
-    case TypeKind::device: return c10::DeviceObjType::get();
-    case TypeKind::list: return c10::ListType::create(type.elements.empty() ? c10::TypePtr(c10::TensorType::get()) : jit_type(type.elements[0]));
-    default: unsupported("a value of type " + type.str() + " has no form in TorchScript");
+    case TypeKind::tensor:
+      return c10::TensorType::get();
+    case TypeKind::integer:
+      return c10::IntType::get();
+    case TypeKind::floating:
+      return c10::FloatType::get();
+    case TypeKind::boolean:
+      return c10::BoolType::get();
+    case TypeKind::string:
+      return c10::StringType::get();
+    case TypeKind::none:
+      return c10::OptionalType::create(c10::TensorType::get());
+    case TypeKind::device:
+      return c10::DeviceObjType::get();
+    case TypeKind::list:
+      return c10::ListType::create(type.elements.empty() ? c10::TypePtr(c10::TensorType::get())
+                                                         : jit_type(type.elements[0]));
+    default:
+      unsupported("a value of type " + type.str() + " has no form in TorchScript");
   }
 }
 
@@ -57,7 +67,9 @@ class Weights {
     if (!bytes.defined()) {
       auto [owner, data] = weight.storage->load();
       if (!data && weight.storage->bytes > 0) unsupported("the model's file carries no weights");
-      bytes = at::from_blob(const_cast<std::byte*>(data), {static_cast<std::int64_t>(weight.storage->bytes)}, [owner = owner](void*) {}, at::kByte);
+      bytes = at::from_blob(
+          const_cast<std::byte*>(data), {static_cast<std::int64_t>(weight.storage->bytes)}, [owner = owner](void*) {},
+          at::kByte);
     }
     const auto dtype = static_cast<c10::ScalarType>(c10_code(weight.dtype));
     return at::empty({0}, dtype).set_(bytes.storage(), weight.storage_offset, weight.sizes, weight.strides);
@@ -77,7 +89,8 @@ class ModuleTree {
   void add(const std::string& target, const at::Tensor& tensor, bool parameter) {
     std::string path = target;
     for (std::size_t dot = path.find('.'); dot != std::string::npos; dot = path.find('.', dot + 1))
-      if (tensors_.contains(path.substr(0, dot)) || dot == 0 || dot + 1 == path.size()) path = unique(identifier(target));
+      if (tensors_.contains(path.substr(0, dot)) || dot == 0 || dot + 1 == path.size())
+        path = unique(identifier(target));
     if (modules_.contains(path) || path.empty()) path = unique(identifier(target));
     const auto dot = path.rfind('.');
     jit::Module& owner = module(dot == std::string::npos ? "" : path.substr(0, dot));
@@ -109,7 +122,8 @@ class ModuleTree {
     const auto dot = path.rfind('.');
     jit::Module& owner = module(dot == std::string::npos ? "" : path.substr(0, dot));
     const std::string name = path.substr(dot == std::string::npos ? 0 : dot + 1);
-    jit::Module made(c10::QualifiedName("__torch__.ttc." + identifier(path)), root_._ivalue()->compilation_unit(), /*shouldMangle=*/true);
+    jit::Module made(c10::QualifiedName("__torch__.ttc." + identifier(path)), root_._ivalue()->compilation_unit(),
+                     /*shouldMangle=*/true);
     owner.register_module(name, made);
     return modules_.emplace(path, made).first->second;
   }
@@ -124,15 +138,15 @@ class ModuleTree {
   }
 
   jit::Module root_;
-  std::map<std::string, jit::Module> modules_;   // by path
-  std::set<std::string> tensors_;                // paths
-  std::map<std::string, std::string> paths_;     // by target
+  std::map<std::string, jit::Module> modules_;  // by path
+  std::set<std::string> tensors_;               // paths
+  std::map<std::string, std::string> paths_;    // by target
 };
 
 // ---- the graph ----------------------------------------------------------------------------------------------------
 
 std::optional<c10::IValue> literal(const Arg& arg) {
-  static constexpr std::int64_t memory_formats[] = {0, 0, 2, 3, 1};       // by .pt2 code
+  static constexpr std::int64_t memory_formats[] = {0, 0, 2, 3, 1};  // by .pt2 code
   static constexpr std::int64_t layouts[] = {0, 1, 2, 4, 5, 6, 3, 0};
   if (arg.is_none()) return c10::IValue();
   if (const auto* v = arg.get_if<std::int64_t>()) return c10::IValue(*v);
@@ -142,20 +156,28 @@ std::optional<c10::IValue> literal(const Arg& arg) {
   if (const auto* v = arg.get_if<DType>()) return c10::IValue(static_cast<std::int64_t>(c10_code(*v)));
   if (const auto* v = arg.get_if<ir::MemoryFormatArg>()) return c10::IValue(memory_formats[std::clamp(v->code, 0, 4)]);
   if (const auto* v = arg.get_if<ir::LayoutArg>()) return c10::IValue(layouts[std::clamp(v->code, 0, 7)]);
-  if (const auto* v = arg.get_if<ir::DeviceArg>()) return c10::IValue(c10::Device(v->type == "meta" ? c10::kMeta : c10::kCPU));
-  if (const auto* v = arg.get_if<std::complex<double>>()) return c10::IValue(c10::complex<double>(v->real(), v->imag()));
+  if (const auto* v = arg.get_if<ir::DeviceArg>())
+    return c10::IValue(c10::Device(v->type == "meta" ? c10::kMeta : c10::kCPU));
+  if (const auto* v = arg.get_if<std::complex<double>>())
+    return c10::IValue(c10::complex<double>(v->real(), v->imag()));
   return std::nullopt;
 }
 
 // Operators that only .pt2 files name, as TorchScript spells them.
 std::string torchscript_name(const std::string& op) {
   static const std::map<std::string, std::string> names = {
-      {"_operator.add", "aten::add"}, {"_operator.sub", "aten::sub"}, {"_operator.mul", "aten::mul"}, {"_operator.floordiv", "aten::floordiv"},
-      {"_operator.mod", "aten::remainder"}, {"_operator.truediv", "aten::div"}, {"_operator.pow", "aten::pow"}, {"_operator.neg", "aten::neg"},
-      {"_operator.eq", "aten::eq"}, {"_operator.ne", "aten::ne"}, {"_operator.lt", "aten::lt"}, {"_operator.le", "aten::le"},
-      {"_operator.gt", "aten::gt"}, {"_operator.ge", "aten::ge"}, {"_operator.and_", "aten::__and__"}, {"_operator.or_", "aten::__or__"},
-      {"torch.sym_not", "aten::__not__"}, {"torch.sym_min", "prim::min"}, {"torch.sym_max", "prim::max"}, {"torch.sym_float", "aten::Float"},
-      {"torch.sym_int", "aten::Int"}, {"math.trunc", "aten::Int"}, {"aten.sym_size.int", "aten::size"}, {"prim.list_unpack", "prim::ListUnpack"}};
+      {"_operator.add", "aten::add"},       {"_operator.sub", "aten::sub"},
+      {"_operator.mul", "aten::mul"},       {"_operator.floordiv", "aten::floordiv"},
+      {"_operator.mod", "aten::remainder"}, {"_operator.truediv", "aten::div"},
+      {"_operator.pow", "aten::pow"},       {"_operator.neg", "aten::neg"},
+      {"_operator.eq", "aten::eq"},         {"_operator.ne", "aten::ne"},
+      {"_operator.lt", "aten::lt"},         {"_operator.le", "aten::le"},
+      {"_operator.gt", "aten::gt"},         {"_operator.ge", "aten::ge"},
+      {"_operator.and_", "aten::__and__"},  {"_operator.or_", "aten::__or__"},
+      {"torch.sym_not", "aten::__not__"},   {"torch.sym_min", "prim::min"},
+      {"torch.sym_max", "prim::max"},       {"torch.sym_float", "aten::Float"},
+      {"torch.sym_int", "aten::Int"},       {"math.trunc", "aten::Int"},
+      {"aten.sym_size.int", "aten::size"},  {"prim.list_unpack", "prim::ListUnpack"}};
   const auto found = names.find(op);
   if (found != names.end()) return found->second;
   return ir::torch_op_name(op).first;
@@ -163,7 +185,8 @@ std::string torchscript_name(const std::string& op) {
 
 class GraphWriter {
  public:
-  GraphWriter(const ir::Model& model, ModuleTree& tree, jit::Graph& graph) : model_(model), tree_(tree), graph_(graph) {}
+  GraphWriter(const ir::Model& model, ModuleTree& tree, jit::Graph& graph)
+      : model_(model), tree_(tree), graph_(graph) {}
 
   void bind(const ir::Value* value, jit::Value* to) { values_[value] = to; }
 
@@ -185,8 +208,10 @@ class GraphWriter {
     auto constant = literal(arg);
     if (!constant) unsupported("a literal that TorchScript has no form for");
     const auto list_type = inner ? inner->cast<c10::ListType>() : nullptr;
-    if (list_type && list_size && !arg.is_none()) return list(Arg::List(static_cast<std::size_t>(std::max(*list_size, 1)), arg), inner);
-    if (constant->isInt() && inner && inner->kind() == c10::TypeKind::FloatType) constant = static_cast<double>(constant->toInt());
+    if (list_type && list_size && !arg.is_none())
+      return list(Arg::List(static_cast<std::size_t>(std::max(*list_size, 1)), arg), inner);
+    if (constant->isInt() && inner && inner->kind() == c10::TypeKind::FloatType)
+      constant = static_cast<double>(constant->toInt());
     if (constant->isInt() && inner && inner->kind() == c10::TypeKind::BoolType) constant = constant->toInt() != 0;
     return graph_.insertConstant(*constant);
   }
@@ -196,7 +221,10 @@ class GraphWriter {
       try {
         write_node(*node);
       } catch (const Error& error) {
-        throw Error(error.code(), error.file(), "node '" + (node->results().empty() ? node->op() : node->result()->name) + "' (" + node->op() + "): " + error.what(), error.hint());
+        throw Error(error.code(), error.file(),
+                    "node '" + (node->results().empty() ? node->op() : node->result()->name) + "' (" + node->op() +
+                        "): " + error.what(),
+                    error.hint());
       }
     }
   }
@@ -208,7 +236,9 @@ class GraphWriter {
       if (const auto known = type->cast<c10::ListType>()) element = known->getElementType();
     std::vector<jit::Value*> values;
     for (const Arg& item : items) values.push_back(argument(item, element));
-    c10::TypePtr made = element && element->kind() != c10::TypeKind::VarType ? element : values.empty() ? c10::TypePtr(c10::TensorType::get()) : values[0]->type();
+    c10::TypePtr made = element && element->kind() != c10::TypeKind::VarType ? element
+                        : values.empty()                                     ? c10::TypePtr(c10::TensorType::get())
+                                                                             : values[0]->type();
     if (made->kind() == c10::TypeKind::SymIntType) made = c10::IntType::get();
     return graph_.insertNode(graph_.createList(made, values))->output();
   }
@@ -217,17 +247,21 @@ class GraphWriter {
     if (node.op() == "prim.if") return write_if(node);
     if (node.op() == "prim.loop") return write_loop(node);
     if (node.op() == "aten._assert_scalar.default") return write_assertion(node);
-    if (!node.regions().empty() || node.op().starts_with("higher_order.")) unsupported("TorchScript has no higher-order operators");
+    if (!node.regions().empty() || node.op().starts_with("higher_order."))
+      unsupported("TorchScript has no higher-order operators");
     const std::string name = torchscript_name(node.op());
     if (name.find("::") == std::string::npos) unsupported("TorchScript has no such operator");
     std::vector<jit::Value*> inputs;
     const std::optional<c10::FunctionSchema> schema = schema_of(node);
     for (std::size_t i = 0; i < node.args().size(); ++i) {
       const bool known = schema && i < schema->arguments().size();
-      inputs.push_back(argument(node.arg(i), known ? schema->arguments()[i].type() : nullptr, known ? schema->arguments()[i].N() : std::nullopt));
+      inputs.push_back(argument(node.arg(i), known ? schema->arguments()[i].type() : nullptr,
+                                known ? schema->arguments()[i].N() : std::nullopt));
     }
-    const bool unpack = node.op() != "prim.list_unpack" && returns_list(node) && !(node.results().size() == 1 && node.result()->type.kind == TypeKind::list);
-    jit::Node* made = graph_.insertNode(graph_.create(c10::Symbol::fromQualString(name), inputs, unpack ? 1 : node.results().size()));
+    const bool unpack = node.op() != "prim.list_unpack" && returns_list(node) &&
+                        !(node.results().size() == 1 && node.result()->type.kind == TypeKind::list);
+    jit::Node* made =
+        graph_.insertNode(graph_.create(c10::Symbol::fromQualString(name), inputs, unpack ? 1 : node.results().size()));
     jit::Node* results = made;
     if (unpack) {
       made->output()->setType(c10::ListType::ofTensors());
@@ -237,7 +271,8 @@ class GraphWriter {
       results->output(i)->setType(jit_type(node.result(i)->type));
       bind(node.result(i), results->output(i));
     }
-    if (node.op() != "prim.list_unpack" && !made->maybeSchema()) unsupported("its arguments fit no TorchScript operator " + name);
+    if (node.op() != "prim.list_unpack" && !made->maybeSchema())
+      unsupported("its arguments fit no TorchScript operator " + name);
   }
 
   static std::optional<c10::FunctionSchema> schema_of(const ir::Node& node) {
@@ -286,12 +321,15 @@ class GraphWriter {
     graph_.insertNode(made);
     made->addBlock();
     jit::WithInsertPoint inside(made->addBlock());
-    graph_.insertNode(graph_.create(c10::prim::RaiseException, {argument(node.arg(1), c10::StringType::get()), graph_.insertConstant("builtins.AssertionError")}, 0));
+    graph_.insertNode(graph_.create(
+        c10::prim::RaiseException,
+        {argument(node.arg(1), c10::StringType::get()), graph_.insertConstant("builtins.AssertionError")}, 0));
   }
 
   void write_loop(const ir::Node& node) {
     std::vector<jit::Value*> inputs;
-    for (std::size_t i = 0; i < node.args().size(); ++i) inputs.push_back(argument(node.arg(i), i == 1 ? c10::TypePtr(c10::BoolType::get()) : nullptr));
+    for (std::size_t i = 0; i < node.args().size(); ++i)
+      inputs.push_back(argument(node.arg(i), i == 1 ? c10::TypePtr(c10::BoolType::get()) : nullptr));
     jit::Node* made = graph_.create(c10::prim::Loop, inputs, 0);
     graph_.insertNode(made);
     const ir::Graph& region = *node.regions().at(0);
@@ -318,8 +356,10 @@ jit::Value* structured(jit::Graph& graph, const Json& spec, const std::vector<ji
   }
   const std::string type = spec["type"].is_string() ? spec["type"].get<std::string>() : "";
   if (type == "builtins.tuple") return graph.insertNode(graph.createTuple(children))->output();
-  const bool tensors = std::all_of(children.begin(), children.end(), [](const jit::Value* v) { return v->type()->kind() == c10::TypeKind::TensorType; });
-  if (type == "builtins.list" && tensors) return graph.insertNode(graph.createList(c10::TensorType::get(), children))->output();
+  const bool tensors = std::all_of(children.begin(), children.end(),
+                                   [](const jit::Value* v) { return v->type()->kind() == c10::TypeKind::TensorType; });
+  if (type == "builtins.list" && tensors)
+    return graph.insertNode(graph.createList(c10::TensorType::get(), children))->output();
   if (type != "builtins.dict" || !tensors) return nullptr;
   const Json keys = Json::parse(spec.value("context", "[]"), nullptr, false);
   if (!keys.is_array() || keys.size() != children.size()) return nullptr;
@@ -333,7 +373,8 @@ jit::Value* structured(jit::Graph& graph, const Json& spec, const std::vector<ji
 
 Json out_spec(const ir::Model& model) {
   const Json calls = Json::parse(model.info.module_call_graph, nullptr, false);
-  if (!calls.is_array() || calls.empty() || !calls[0].contains("signature") || !calls[0]["signature"].is_object()) return {};
+  if (!calls.is_array() || calls.empty() || !calls[0].contains("signature") || !calls[0]["signature"].is_object())
+    return {};
   const auto text = calls[0]["signature"].value("out_spec", "");
   const Json spec = Json::parse(text, nullptr, false);
   return spec.is_array() && spec.size() == 2 ? spec[1] : Json();
@@ -351,15 +392,21 @@ void write_outputs(const ir::Model& model, ModuleTree& tree, jit::Graph& graph, 
   for (const ir::GraphOutput& output : model.graph->outputs()) {
     jit::Value* value = writer.argument(output.arg, nullptr);
     switch (output.kind) {
-      case ir::OutputKind::user: leaves.push_back(value); break;
+      case ir::OutputKind::user:
+        leaves.push_back(value);
+        break;
       case ir::OutputKind::buffer_mutation:
-      case ir::OutputKind::parameter_mutation: tree.set(graph, output.target, value); break;
+      case ir::OutputKind::parameter_mutation:
+        tree.set(graph, output.target, value);
+        break;
       case ir::OutputKind::user_input_mutation: {
         for (const ir::GraphInput& input : model.graph->inputs())
-          if (input.value->name == output.target) graph.insert(c10::aten::copy_, {writer.value(input.value.get()), value});
+          if (input.value->name == output.target)
+            graph.insert(c10::aten::copy_, {writer.value(input.value.get()), value});
         break;
       }
-      default: unsupported("an output that TorchScript has no form for");
+      default:
+        unsupported("an output that TorchScript has no form for");
     }
   }
   graph.registerOutput(result(model, graph, leaves));
@@ -392,7 +439,8 @@ void build(const ir::Model& model, ModuleTree& tree) {
   graph->lint();
   auto unit = root._ivalue()->compilation_unit();
   jit::Function* function = unit->create_function(c10::QualifiedName(*root.type()->name(), "forward"), graph);
-  function->setSchema(c10::FunctionSchema("forward", "", std::move(formal), {c10::Argument("", graph->outputs().at(0)->type())}));
+  function->setSchema(
+      c10::FunctionSchema("forward", "", std::move(formal), {c10::Argument("", graph->outputs().at(0)->type())}));
   root.type()->addMethod(function);
 }
 
@@ -435,7 +483,8 @@ void write_torchscript(const ir::Model& model, const std::string& path) {
     throw error.file().empty() ? error.in_file(model.info.path) : error;
   } catch (const c10::Error& error) {
     const std::string text = error.what_without_backtrace();
-    throw Error(Exit::unsupported, model.info.path, "TorchScript cannot hold this model: " + text.substr(0, text.find('\n')), "write a .pt2 file instead");
+    throw Error(Exit::unsupported, model.info.path,
+                "TorchScript cannot hold this model: " + text.substr(0, text.find('\n')), "write a .pt2 file instead");
   }
   file.commit();
 }

@@ -15,11 +15,24 @@ namespace ttc::ir {
 class Value;
 
 // Literals PyTorch passes by enum. The numbers are those of .pt2 files.
-struct MemoryFormatArg { int code; bool operator==(const MemoryFormatArg&) const = default; };  // 1 contiguous, 2 channels_last, 3 channels_last_3d, 4 preserve
-struct LayoutArg { int code; bool operator==(const LayoutArg&) const = default; };              // 7 strided
-struct DeviceArg { std::string type; std::optional<int> index; bool operator==(const DeviceArg&) const = default; };
+struct MemoryFormatArg {
+  int code;
+  bool operator==(const MemoryFormatArg&) const = default;
+};  // 1 contiguous, 2 channels_last, 3 channels_last_3d, 4 preserve
+struct LayoutArg {
+  int code;
+  bool operator==(const LayoutArg&) const = default;
+};  // 7 strided
+struct DeviceArg {
+  std::string type;
+  std::optional<int> index;
+  bool operator==(const DeviceArg&) const = default;
+};
 // A nested graph of the node, by index into Node::regions (higher-order operators pass graphs among their arguments).
-struct RegionArg { int index; bool operator==(const RegionArg&) const = default; };
+struct RegionArg {
+  int index;
+  bool operator==(const RegionArg&) const = default;
+};
 
 class Arg {
  public:
@@ -30,9 +43,9 @@ class Arg {
 
   Arg() = default;  // None
   template <typename T>
-    requires(!std::is_same_v<std::decay_t<T>, Arg> && std::is_constructible_v<Variant, T>)
-  Arg(T&& value) : v(std::forward<T>(value)) {}  // NOLINT: literals convert
-  Arg(int value) : v(std::int64_t{value}) {}     // NOLINT
+  requires(!std::is_same_v<std::decay_t<T>, Arg> && std::is_constructible_v<Variant, T>) Arg(T&& value)
+      : v(std::forward<T>(value)) {}               // NOLINT: literals convert
+  Arg(int value) : v(std::int64_t{value}) {}       // NOLINT
   Arg(const char* text) : v(std::string(text)) {}  // NOLINT
   static Arg ints(const std::vector<std::int64_t>& values);
 
@@ -41,11 +54,13 @@ class Arg {
   const List* list() const { return std::get_if<List>(&v); }
   List* list() { return std::get_if<List>(&v); }
   template <typename T>
-  const T* get_if() const { return std::get_if<T>(&v); }
-  std::optional<std::int64_t> integer() const;                    // an integer or bool literal
-  std::optional<double> number() const;                           // any real literal
-  std::optional<bool> boolean() const;                            // a bool or 0/1 literal
-  std::optional<std::vector<std::int64_t>> integers() const;      // a list of integer literals
+  const T* get_if() const {
+    return std::get_if<T>(&v);
+  }
+  std::optional<std::int64_t> integer() const;                // an integer or bool literal
+  std::optional<double> number() const;                       // any real literal
+  std::optional<bool> boolean() const;                        // a bool or 0/1 literal
+  std::optional<std::vector<std::int64_t>> integers() const;  // a list of integer literals
   // Calls f(Value*) for each value in this argument, lists included.
   template <typename F>
   void for_each_value(F&& f) const {

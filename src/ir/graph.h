@@ -24,9 +24,9 @@ class Node;
 
 // Where in the user's model a node comes from.
 struct Provenance {
-  std::string module_path;    // "encoder.layer.0.attention.self.query"; "" is the root
-  std::string module_class;   // "torch.nn.modules.linear.Linear"
-  std::string source;         // "bert.py:212"
+  std::string module_path;   // "encoder.layer.0.attention.self.query"; "" is the root
+  std::string module_class;  // "torch.nn.modules.linear.Linear"
+  std::string source;        // "bert.py:212"
   // The nn.Module stack from the root inwards, (path, class) pairs; the last equals module_path/module_class.
   std::vector<std::pair<std::string, std::string>> stack;
   bool operator==(const Provenance&) const = default;
@@ -35,9 +35,9 @@ struct Provenance {
 class Value {
  public:
   Type type;
-  std::string name;                    // unique within the outermost graph, without "%" or "$"
-  Node* def() const { return def_; }   // nullptr for graph inputs
-  int index() const { return index_; } // among the node's results or the graph's inputs
+  std::string name;                     // unique within the outermost graph, without "%" or "$"
+  Node* def() const { return def_; }    // nullptr for graph inputs
+  int index() const { return index_; }  // among the node's results or the graph's inputs
   Graph* graph() const { return graph_; }
   // One entry per use: a node that uses the value twice is listed twice. Graph outputs are not listed: see output_uses.
   const std::vector<Node*>& users() const { return users_; }
@@ -62,13 +62,13 @@ class Value {
 class Node {
  public:
   const std::string& op() const { return op_; }
-  void set_op(std::string op);                          // also looks the schema up again
-  const OpSchema* schema() const { return schema_; }    // nullptr for operators nobody knows
+  void set_op(std::string op);                        // also looks the schema up again
+  const OpSchema* schema() const { return schema_; }  // nullptr for operators nobody knows
   Graph* graph() const { return graph_; }
 
   const std::vector<Arg>& args() const { return args_; }
   const Arg& arg(std::size_t i) const { return args_.at(i); }
-  const Arg* arg(std::string_view name) const;          // by schema name; nullptr where there is none
+  const Arg* arg(std::string_view name) const;  // by schema name; nullptr where there is none
   Value* operand(std::size_t i) const { return i < args_.size() ? args_[i].value() : nullptr; }
   void set_arg(std::size_t i, Arg arg);
   void set_args(std::vector<Arg> args);
@@ -84,7 +84,8 @@ class Node {
   const std::vector<std::unique_ptr<Graph>>& regions() const { return regions_; }
   Graph* add_region();
 
-  // Names of arguments passed by keyword to operators without a schema (higher-order); parallel to args, "" = positional.
+  // Names of arguments passed by keyword to operators without a schema (higher-order); parallel to args, "" =
+  // positional.
   std::vector<std::string> arg_names;
   std::shared_ptr<const Provenance> provenance = empty_provenance();
   // Which nodes of the canonical graph this one computes, by number; several after a fusion, none for helpers.
@@ -114,15 +115,15 @@ enum class OutputKind : std::uint8_t { user, buffer_mutation, user_input_mutatio
 struct GraphInput {
   std::unique_ptr<Value> value;
   InputKind kind = InputKind::user;
-  std::string target;              // fully qualified name of the parameter, buffer or constant
-  bool persistent = true;          // buffers
-  std::optional<Arg> literal;      // a user input that export specialised to a constant
+  std::string target;          // fully qualified name of the parameter, buffer or constant
+  bool persistent = true;      // buffers
+  std::optional<Arg> literal;  // a user input that export specialised to a constant
 };
 
 struct GraphOutput {
   Arg arg;
   OutputKind kind = OutputKind::user;
-  std::string target;              // the buffer or user input that is mutated
+  std::string target;  // the buffer or user input that is mutated
 };
 
 class Graph {
@@ -134,12 +135,12 @@ class Graph {
 
   std::string name = "main";
   bool returns_single = false;  // a region of one output whose caller gets it bare, not as a tuple of one (.pt2)
-  Node* parent() const { return parent_; }              // the node this graph is a region of
+  Node* parent() const { return parent_; }  // the node this graph is a region of
 
   const std::vector<GraphInput>& inputs() const { return inputs_; }
   GraphInput& input(std::size_t i) { return inputs_.at(i); }
   Value* add_input(Type type, std::string name, InputKind kind = InputKind::user, std::string target = {});
-  void remove_input(std::size_t i);                     // must have no uses
+  void remove_input(std::size_t i);  // must have no uses
   Value* find_input_by_target(std::string_view target) const;
 
   const std::vector<GraphOutput>& outputs() const { return outputs_; }
@@ -153,8 +154,8 @@ class Graph {
   Node* append(std::string op, std::vector<Arg> args);
   Node* insert_before(Node* position, std::string op, std::vector<Arg> args);
   Node* insert_after(Node* position, std::string op, std::vector<Arg> args);
-  void move_before(Node* node, Node* position);         // both in this graph
-  void erase(Node* node);                               // its results must have no uses
+  void move_before(Node* node, Node* position);  // both in this graph
+  void erase(Node* node);                        // its results must have no uses
   // Calls f on each node; f may erase any nodes or insert around the one it is given. Nodes inserted after it are not
   // visited. Regions are not entered.
   void for_each(const std::function<void(Node*)>& f);
@@ -176,8 +177,8 @@ class Graph {
   std::vector<GraphOutput> outputs_;
   std::list<std::unique_ptr<Node>> nodes_;
   Node* parent_ = nullptr;
-  std::map<std::string, int, std::less<>> name_counts_;   // of the outermost graph: every name ever given
-  std::vector<std::list<std::unique_ptr<Node>>::iterator*> cursors_;   // of running for_each calls
+  std::map<std::string, int, std::less<>> name_counts_;               // of the outermost graph: every name ever given
+  std::vector<std::list<std::unique_ptr<Node>>::iterator*> cursors_;  // of running for_each calls
 };
 
 // True for values that parameters, buffers and constants bring in ("$name" in the text form).

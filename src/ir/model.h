@@ -17,7 +17,7 @@ namespace ttc::ir {
 // runtime asks for them.
 struct Storage {
   std::shared_ptr<const void> owner;
-  const std::byte* data = nullptr;   // nullptr and no `produce`: the file carries no weights
+  const std::byte* data = nullptr;  // nullptr and no `produce`: the file carries no weights
   std::size_t bytes = 0;
   std::function<std::vector<std::byte>()> produce;
 
@@ -30,14 +30,14 @@ struct Storage {
 struct Weight {
   DType dtype = DType::f32;
   std::vector<std::int64_t> sizes;
-  std::vector<std::int64_t> strides;     // in elements
-  std::int64_t storage_offset = 0;       // in elements
+  std::vector<std::int64_t> strides;  // in elements
+  std::int64_t storage_offset = 0;    // in elements
   bool requires_grad = false;
   std::shared_ptr<const Storage> storage;
 
   std::int64_t numel() const;
-  std::size_t nbytes() const;            // numel * element size
-  const std::byte* data() const;         // the first element; nullptr where the bytes are absent or not yet produced
+  std::size_t nbytes() const;     // numel * element size
+  const std::byte* data() const;  // the first element; nullptr where the bytes are absent or not yet produced
   bool is_contiguous() const;
   // Sizes, strides and offset are not negative and every element lies within the storage.
   bool fits_storage() const;
@@ -50,25 +50,25 @@ Weight make_weight(DType dtype, std::vector<std::int64_t> sizes, std::vector<std
 
 struct ModelInfo {
   std::string path;
-  std::string format;              // "pt2", "torchscript", "text"
+  std::string format;  // "pt2", "torchscript", "text"
   std::string torch_version;
   int schema_major = 0, schema_minor = 0;
-  std::string dialect;             // "TRAINING", "ATEN", "" for TorchScript
-  std::vector<std::string> guards;           // Python expressions over inputs (.pt2 guards_code)
-  SymBinding hints;                // the value each symbol had while the model was exported
-  std::string module_call_graph;   // JSON text, kept for writing back
-  std::string other_json;          // members of a .pt2's JSON the IR does not model, as one object, kept for writing back
-  std::vector<std::string> user_input_names; // flattened, for --input NAME
+  std::string dialect;              // "TRAINING", "ATEN", "" for TorchScript
+  std::vector<std::string> guards;  // Python expressions over inputs (.pt2 guards_code)
+  SymBinding hints;                 // the value each symbol had while the model was exported
+  std::string module_call_graph;    // JSON text, kept for writing back
+  std::string other_json;  // members of a .pt2's JSON the IR does not model, as one object, kept for writing back
+  std::vector<std::string> user_input_names;  // flattened, for --input NAME
 };
 
 struct Model {
   std::unique_ptr<Graph> graph = std::make_unique<Graph>();
-  std::map<std::string, Weight, std::less<>> weights;    // by target of the graph input
+  std::map<std::string, Weight, std::less<>> weights;  // by target of the graph input
   SymRanges ranges;
   ModelInfo info;
-  std::map<std::string, std::string, std::less<>> extra; // extra/ files: manifest, journal, the user's own
+  std::map<std::string, std::string, std::less<>> extra;  // extra/ files: manifest, journal, the user's own
 
-  const Weight* weight_of(const Value* value) const;     // nullptr where value is no weight
+  const Weight* weight_of(const Value* value) const;  // nullptr where value is no weight
   // Adds a constant input with these bytes; `name` is made unique. Returns its value.
   Value* add_constant(std::string name, Weight weight);
   // Drops weight inputs without uses and weights no input names.

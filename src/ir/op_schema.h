@@ -12,21 +12,21 @@ namespace ttc::ir {
 
 struct SchemaArg {
   std::string name;
-  std::string type;              // as in the schema text without alias annotation: "Tensor", "Tensor?", "SymInt[]", "Scalar"
+  std::string type;  // as in the schema text without alias annotation: "Tensor", "Tensor?", "SymInt[]", "Scalar"
   bool kwarg_only = false;
-  bool mutated = false;          // Tensor(a!)
+  bool mutated = false;  // Tensor(a!)
   std::optional<Arg> default_value;
 };
 
 struct OpSchema {
-  std::string op;                // IR name: "aten.add.Tensor", "aten.linear.default", "tt.linear"
+  std::string op;  // IR name: "aten.add.Tensor", "aten.linear.default", "tt.linear"
   std::vector<SchemaArg> args;
   std::vector<std::string> returns;  // types: "Tensor", "Tensor[]", "SymInt"
   std::vector<bool> returns_alias;   // result i aliases an argument (a view or an in-place result)
-  bool varargs = false;          // accepts any operands (prim.* and higher-order operators)
+  bool varargs = false;              // accepts any operands (prim.* and higher-order operators)
 
-  int index_of(std::string_view name) const;   // -1 where there is none
-  bool mutates() const;          // any argument is written
+  int index_of(std::string_view name) const;  // -1 where there is none
+  bool mutates() const;                       // any argument is written
 };
 
 // Reads "ns::op.overload(Tensor a, *, int b=1) -> (Tensor, Tensor)" or the same without a name (`op` then gives it).
@@ -37,11 +37,12 @@ OpSchema parse_schema(std::string_view text, std::string op = {});
 // Asks the registered schemas first, then the resolver, which bridges to LibTorch's operator registry. Names that start
 // with prim., higher_order., _operator., math. or torch. and are registered nowhere get a schema with `varargs` set.
 const OpSchema* find_schema(std::string_view op);
-void register_schema(OpSchema schema);   // under schema.op; the first registration of a name stays
+void register_schema(OpSchema schema);  // under schema.op; the first registration of a name stays
 using SchemaResolver = std::function<std::optional<std::string>(std::string_view op)>;  // returns schema text
 void set_schema_resolver(SchemaResolver resolver);
 
-// "aten.add.Tensor" <-> ("aten::add", "Tensor"); overload "default" is "" in LibTorch. tt ops and prim ops have no overload in the IR.
+// "aten.add.Tensor" <-> ("aten::add", "Tensor"); overload "default" is "" in LibTorch. tt ops and prim ops have no
+// overload in the IR.
 std::pair<std::string, std::string> torch_op_name(std::string_view op);
 
 }  // namespace ttc::ir

@@ -33,10 +33,10 @@ class SymExpr {
   static SymExpr call(std::string function, std::vector<SymExpr> operands);
 
   bool is_number() const { return node_ == nullptr; }
-  std::int64_t number() const { return value_; }          // only where is_number()
+  std::int64_t number() const { return value_; }  // only where is_number()
   bool is_symbol() const;
-  const std::string& name() const;                        // of the symbol or the function
-  const std::vector<SymExpr>& operands() const;           // empty for numbers and symbols
+  const std::string& name() const;               // of the symbol or the function
+  const std::vector<SymExpr>& operands() const;  // empty for numbers and symbols
 
   // The value under a binding; nullopt where a symbol is unbound or the function is unknown.
   std::optional<std::int64_t> evaluate(const SymBinding& binding) const;

@@ -11,17 +11,28 @@
 namespace ttc::ir {
 
 enum class TypeKind : std::uint8_t {
-  tensor, integer, floating, boolean, string, none, list, tuple, dict, device, object /* anything else of TorchScript */
+  tensor,
+  integer,
+  floating,
+  boolean,
+  string,
+  none,
+  list,
+  tuple,
+  dict,
+  device,
+  object /* anything else of TorchScript */
 };
 
 struct Type {
   TypeKind kind = TypeKind::none;
-  // tensor: dtype and sizes where known. A tensor without shape (TorchScript before shape propagation) has has_shape = false.
+  // tensor: dtype and sizes where known. A tensor without shape (TorchScript before shape propagation) has has_shape =
+  // false.
   DType dtype = DType::f32;
   bool has_dtype = false;
   bool has_shape = false;
   std::vector<SymExpr> sizes;
-  std::vector<SymExpr> strides;      // in elements; empty: unknown or contiguous. Not part of equality.
+  std::vector<SymExpr> strides;  // in elements; empty: unknown or contiguous. Not part of equality.
   // integer: the symbolic value where the file gives one (sym_int_values).
   std::optional<SymExpr> sym;
   // list: one element type; tuple: all; dict: key, value.
@@ -38,8 +49,9 @@ struct Type {
 
   bool is_tensor() const { return kind == TypeKind::tensor; }
   int rank() const { return static_cast<int>(sizes.size()); }
-  bool is_static() const;                       // a tensor with all dims numbers
-  std::optional<std::int64_t> dim(int i) const; // a number, negative i from the end; nullopt where symbolic or out of range
+  bool is_static() const;  // a tensor with all dims numbers
+  std::optional<std::int64_t> dim(
+      int i) const;  // a number, negative i from the end; nullopt where symbolic or out of range
   std::vector<std::int64_t> static_sizes() const;
   // No strides given, or those of a contiguous tensor (dims of size 1 may have any stride).
   bool has_contiguous_strides() const;

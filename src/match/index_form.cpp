@@ -13,7 +13,9 @@ namespace {
 constexpr int max_depth = 64;
 constexpr std::int64_t unbounded = std::numeric_limits<std::int64_t>::max();
 
-IndexForm number_form(std::int64_t value, int rank) { return {value, std::vector<std::int64_t>(static_cast<std::size_t>(rank), 0)}; }
+IndexForm number_form(std::int64_t value, int rank) {
+  return {value, std::vector<std::int64_t>(static_cast<std::size_t>(rank), 0)};
+}
 
 // Extra leading dims do not count.
 IndexForm aligned(const IndexForm& form, int rank) {
@@ -53,7 +55,9 @@ std::optional<std::int64_t> integer_element(const ir::Weight& weight, std::int64
   return std::nullopt;
 }
 
-struct Bounds { std::int64_t min, max; };   // max may be unbounded, min may be -unbounded
+struct Bounds {
+  std::int64_t min, max;
+};  // max may be unbounded, min may be -unbounded
 
 Bounds bounds_of(const IndexForm& form, const ir::Type& type) {
   Bounds bounds{form.offset, form.offset};
@@ -61,8 +65,10 @@ Bounds bounds_of(const IndexForm& form, const ir::Type& type) {
     const std::int64_t step = form.steps[i];
     if (step == 0) continue;
     const auto size = type.dim(static_cast<int>(i));
-    if (step > 0) bounds.max = size && bounds.max != unbounded ? bounds.max + step * (*size - 1) : unbounded;
-    else bounds.min = size && bounds.min != -unbounded ? bounds.min + step * (*size - 1) : -unbounded;
+    if (step > 0)
+      bounds.max = size && bounds.max != unbounded ? bounds.max + step * (*size - 1) : unbounded;
+    else
+      bounds.min = size && bounds.min != -unbounded ? bounds.min + step * (*size - 1) : -unbounded;
   }
   return bounds;
 }
@@ -92,7 +98,8 @@ bool IndexForms::causal(const ir::Value* value) {
   const int rank = value->type.rank();
   auto column = find(node->arg(less ? 0 : 1), 0, rank), row = find(node->arg(less ? 1 : 0), 0, rank);
   if (!column || !row || column->offset != row->offset) return false;
-  if (!(value->type.sizes[value->type.sizes.size() - 1] == value->type.sizes[value->type.sizes.size() - 2])) return false;
+  if (!(value->type.sizes[value->type.sizes.size() - 1] == value->type.sizes[value->type.sizes.size() - 2]))
+    return false;
   IndexForm expected_column = number_form(column->offset, rank), expected_row = expected_column;
   expected_column.steps.back() = 1;
   expected_row.steps[expected_row.steps.size() - 2] = 1;
@@ -104,8 +111,10 @@ std::optional<IndexForm> IndexForms::compute(const ir::Value* value, int depth) 
   if (value->type.has_dtype && is_floating(value->type.dtype)) return std::nullopt;
   if (const auto known = known_.find(value); known != known_.end()) return known->second;
   std::optional<IndexForm> form;
-  if (ir::is_weight(value)) form = of_weight(value);
-  else if (value->def() && value->index() == 0) form = of_node(*value->def(), depth + 1);
+  if (ir::is_weight(value))
+    form = of_weight(value);
+  else if (value->def() && value->index() == 0)
+    form = of_node(*value->def(), depth + 1);
   if (form && (form->steps.size() != value->type.sizes.size() || !small(form->offset))) form.reset();
   if (form)
     for (std::size_t i = 0; i < form->steps.size(); ++i) {
@@ -119,7 +128,8 @@ std::optional<IndexForm> IndexForms::compute(const ir::Value* value, int depth) 
 std::optional<IndexForm> IndexForms::of_weight(const ir::Value* value) {
   const ir::Weight* weight = model_.weight_of(value);
   constexpr std::int64_t largest = 1 << 20;
-  if (!weight || !weight->data() || !weight->is_contiguous() || weight->numel() == 0 || weight->numel() > largest) return std::nullopt;
+  if (!weight || !weight->data() || !weight->is_contiguous() || weight->numel() == 0 || weight->numel() > largest)
+    return std::nullopt;
   const auto first = integer_element(*weight, 0);
   if (!first) return std::nullopt;
   IndexForm form = number_form(*first, value->type.rank());
@@ -147,7 +157,7 @@ std::optional<IndexForm> IndexForms::find(const ir::Arg& arg, int depth, int ran
 
 std::optional<bool> IndexForms::decide(const ir::Node& node, int depth) {
   const std::string& op = node.op();
-  const std::string name = op.substr(5, op.find('.', 5) - 5);   // "aten.le.Tensor" -> "le"
+  const std::string name = op.substr(5, op.find('.', 5) - 5);  // "aten.le.Tensor" -> "le"
   if (name != "le" && name != "lt" && name != "ge" && name != "gt" && name != "eq" && name != "ne") return std::nullopt;
   const ir::Type& type = node.result()->type;
   const auto a = find(node.arg(0), depth, type.rank()), b = find(node.arg(1), depth, type.rank());
@@ -156,7 +166,7 @@ std::optional<bool> IndexForms::decide(const ir::Node& node, int depth) {
   difference.offset -= b->offset;
   for (std::size_t i = 0; i < difference.steps.size(); ++i) difference.steps[i] -= b->steps[i];
   const Bounds bounds = bounds_of(difference, type);
-  const bool below = bounds.max < 0, above = bounds.min > 0, zero = bounds.min == 0 && bounds.max == 0;
+  const bool below = bounds.max<0, above = bounds.min> 0, zero = bounds.min == 0 && bounds.max == 0;
   const bool not_above = bounds.max <= 0, not_below = bounds.min >= 0;
   if (name == "eq" || name == "ne") {
     if (!zero && !below && !above) return std::nullopt;
@@ -211,10 +221,13 @@ std::optional<IndexForm> IndexForms::of_node(const ir::Node& node, int depth) {
     for (std::size_t i = 0; i < a->steps.size(); ++i) a->steps[i] += sign * b->steps[i];
     return a;
   }
-  const bool conjunction = op == "aten.__and__.Tensor" || op == "aten.bitwise_and.Tensor" || op == "aten.logical_and.default";
+  const bool conjunction =
+      op == "aten.__and__.Tensor" || op == "aten.bitwise_and.Tensor" || op == "aten.logical_and.default";
   if (conjunction && type.dtype == DType::boolean) {
     const auto a = find(node.arg(0), depth, rank), b = find(node.arg(1), depth, rank);
-    const auto is = [](const std::optional<IndexForm>& form, std::int64_t n) { return form && form->constant() && form->offset == n; };
+    const auto is = [](const std::optional<IndexForm>& form, std::int64_t n) {
+      return form && form->constant() && form->offset == n;
+    };
     if (is(a, 0) || is(b, 0)) return number_form(0, rank);
     return is(a, 1) && is(b, 1) ? std::optional(number_form(1, rank)) : std::nullopt;
   }
@@ -224,12 +237,14 @@ std::optional<IndexForm> IndexForms::of_node(const ir::Node& node, int depth) {
   }
   if (op == "aten.cumsum.default" || op == "aten.index.Tensor") {
     const auto a = operand();
-    return a && a->constant() && (op == "aten.index.Tensor" || a->offset == 0) ? std::optional(number_form(a->offset, rank)) : std::nullopt;
+    return a && a->constant() && (op == "aten.index.Tensor" || a->offset == 0)
+               ? std::optional(number_form(a->offset, rank))
+               : std::nullopt;
   }
   if (op == "aten.cat.default" && node.arg(0).list()) {
     const auto dim = dim_argument(&node.arg(1), rank);
     std::optional<IndexForm> whole;
-    std::int64_t at = 0;   // literal length so far
+    std::int64_t at = 0;  // literal length so far
     bool literal = true;
     for (const ir::Arg& item : *node.arg(0).list()) {
       auto piece = find(item, depth, rank);
@@ -260,7 +275,8 @@ std::optional<IndexForm> IndexForms::of_node(const ir::Node& node, int depth) {
     if (prepend && !prepend->is_none()) {
       // One element in front, one step before the first.
       const auto front = find(*prepend, depth, rank);
-      if (!front || prepend->value()->type.dim(*dim) != 1 || a->offset - front->offset != a->steps[d]) return std::nullopt;
+      if (!front || prepend->value()->type.dim(*dim) != 1 || a->offset - front->offset != a->steps[d])
+        return std::nullopt;
       for (std::size_t i = 0; i < front->steps.size(); ++i)
         if (i != d && front->steps[i] != a->steps[i]) return std::nullopt;
     }
@@ -270,7 +286,8 @@ std::optional<IndexForm> IndexForms::of_node(const ir::Node& node, int depth) {
     auto a = operand();
     const auto dim = dim_argument(&node.arg(1), rank);
     const auto start = node.arg(2).is_none() ? std::optional<std::int64_t>(0) : node.arg(2).integer();
-    if (!a || !dim || !start || *start < 0 || (node.args().size() > 4 && node.arg(4).integer() != 1)) return std::nullopt;
+    if (!a || !dim || !start || *start < 0 || (node.args().size() > 4 && node.arg(4).integer() != 1))
+      return std::nullopt;
     a->offset += *start * a->steps[static_cast<std::size_t>(*dim)];
     return a;
   }

@@ -14,8 +14,8 @@ namespace ttc::match {
 
 struct IndexForm {
   std::int64_t offset = 0;
-  std::vector<std::int64_t> steps;    // per dim of the value
-  bool constant() const;              // the same number everywhere
+  std::vector<std::int64_t> steps;  // per dim of the value
+  bool constant() const;            // the same number everywhere
   bool operator==(const IndexForm&) const = default;
 };
 

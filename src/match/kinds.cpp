@@ -15,19 +15,28 @@ bool among(const std::array<std::string_view, N>& names, std::string_view op) {
   return std::find(names.begin(), names.end(), op) != names.end();
 }
 
-constexpr std::array<std::string_view, 12> cast_ops{
-    "aten._to_copy.default", "aten.to.dtype",   "aten.to.dtype_layout", "aten.to.device",       "aten.to.other", "aten.type_as.default",
-    "aten.float.default",    "aten.half.default", "aten.bfloat16.default", "prims.convert_element_type.default",
-    "aten._cast_Float.default", "aten.to.prim_dtype"};
+constexpr std::array<std::string_view, 12> cast_ops{"aten._to_copy.default",
+                                                    "aten.to.dtype",
+                                                    "aten.to.dtype_layout",
+                                                    "aten.to.device",
+                                                    "aten.to.other",
+                                                    "aten.type_as.default",
+                                                    "aten.float.default",
+                                                    "aten.half.default",
+                                                    "aten.bfloat16.default",
+                                                    "prims.convert_element_type.default",
+                                                    "aten._cast_Float.default",
+                                                    "aten.to.prim_dtype"};
 constexpr std::array<std::string_view, 14> reshape_ops{
-    "aten.view.default", "aten.reshape.default", "aten._unsafe_view.default", "aten.flatten.using_ints", "aten.unflatten.int",
-    "aten.squeeze.dim", "aten.squeeze.dims", "aten.squeeze.default", "aten.unsqueeze.default", "aten.view_copy.default",
-    "aten._reshape_alias.default", "aten.view_as.default", "aten.reshape_as.default", "aten.ravel.default"};
+    "aten.view.default",       "aten.reshape.default",   "aten._unsafe_view.default",   "aten.flatten.using_ints",
+    "aten.unflatten.int",      "aten.squeeze.dim",       "aten.squeeze.dims",           "aten.squeeze.default",
+    "aten.unsqueeze.default",  "aten.view_copy.default", "aten._reshape_alias.default", "aten.view_as.default",
+    "aten.reshape_as.default", "aten.ravel.default"};
 constexpr std::array<std::string_view, 8> copy_ops{
-    "aten.clone.default", "aten.contiguous.default", "aten.alias.default", "aten.detach.default",
-    "aten.lift_fresh_copy.default", "aten.lift.default", "aten.lift_fresh.default", "aten.alias_copy.default"};
-constexpr std::array<std::string_view, 4> expand_ops{"aten.expand.default", "aten.expand_as.default", "aten.broadcast_to.default",
-                                                     "aten.expand_copy.default"};
+    "aten.clone.default",           "aten.contiguous.default", "aten.alias.default",      "aten.detach.default",
+    "aten.lift_fresh_copy.default", "aten.lift.default",       "aten.lift_fresh.default", "aten.alias_copy.default"};
+constexpr std::array<std::string_view, 4> expand_ops{"aten.expand.default", "aten.expand_as.default",
+                                                     "aten.broadcast_to.default", "aten.expand_copy.default"};
 constexpr std::array<std::string_view, 3> dropout_ops{"aten.dropout.default", "aten.feature_dropout.default",
                                                       "aten.alpha_dropout.default"};
 
@@ -52,12 +61,18 @@ std::optional<double> element_of(const ir::Weight& weight) {
     return value;
   };
   switch (weight.dtype) {
-    case DType::f32: return read(float{});
-    case DType::f64: return read(double{});
-    case DType::i64: return static_cast<double>(read(std::int64_t{}));
-    case DType::i32: return read(std::int32_t{});
-    case DType::boolean: return read(std::uint8_t{}) ? 1 : 0;
-    default: return std::nullopt;
+    case DType::f32:
+      return read(float{});
+    case DType::f64:
+      return read(double{});
+    case DType::i64:
+      return static_cast<double>(read(std::int64_t{}));
+    case DType::i32:
+      return read(std::int32_t{});
+    case DType::boolean:
+      return read(std::uint8_t{}) ? 1 : 0;
+    default:
+      return std::nullopt;
   }
 }
 
@@ -96,14 +111,17 @@ std::optional<std::vector<int>> permutation(const ir::Node& node) {
   if (op == "aten.permute.default" || op == "aten.permute_copy.default") {
     const auto dims = node.arg(1).integers();
     if (!dims || static_cast<int>(dims->size()) != rank) return std::nullopt;
-    for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int>((*dims)[i] < 0 ? (*dims)[i] + rank : (*dims)[i]);
+    for (std::size_t i = 0; i < order.size(); ++i)
+      order[i] = static_cast<int>((*dims)[i] < 0 ? (*dims)[i] + rank : (*dims)[i]);
     return order;
   }
   std::optional<int> a, b;
-  if (op == "aten.transpose.int" || op == "aten.swapaxes.default" || op == "aten.swapdims.default" || op == "aten.transpose_copy.int") {
+  if (op == "aten.transpose.int" || op == "aten.swapaxes.default" || op == "aten.swapdims.default" ||
+      op == "aten.transpose_copy.int") {
     a = dim_argument(&node.arg(1), rank);
     b = dim_argument(&node.arg(2), rank);
-  } else if (((op == "aten.t.default" || op == "aten.numpy_T.default") && rank == 2) || (op == "aten.mT.default" && rank >= 2)) {
+  } else if (((op == "aten.t.default" || op == "aten.numpy_T.default") && rank == 2) ||
+             (op == "aten.mT.default" && rank >= 2)) {
     a = rank - 2;
     b = rank - 1;
   }
@@ -124,7 +142,8 @@ bool swaps_last_dims(const ir::Node& node) {
 ir::Value* strip(ir::Value* value, bool casts) {
   while (value && value->def()) {
     ir::Node& node = *value->def();
-    const bool float_cast = casts && is_cast(node) && is_floating(node.operand(0)->type.dtype) && is_floating(value->type.dtype);
+    const bool float_cast =
+        casts && is_cast(node) && is_floating(node.operand(0)->type.dtype) && is_floating(value->type.dtype);
     if (!is_identity(node) && !float_cast) break;
     value = node.operand(0);
   }

@@ -16,16 +16,16 @@ bool is_reshape(const ir::Node& node);
 // Copies or aliases whose result equals the first operand: clone, contiguous, alias, detach, dropout in inference,
 // casts to the same dtype, reshapes and expands to the same shape, slices of everything.
 bool is_identity(const ir::Node& node);
-// The order of the operand's dims in the result of permute, transpose, t, mT and their like; nullopt for other nodes and
-// where the rank is unknown.
+// The order of the operand's dims in the result of permute, transpose, t, mT and their like; nullopt for other nodes
+// and where the rank is unknown.
 std::optional<std::vector<int>> permutation(const ir::Node& node);
 // True where the node swaps the last two dims and leaves the others in place.
 bool swaps_last_dims(const ir::Node& node);
 
 // The value behind identities; `casts` also looks behind casts between floating dtypes.
 ir::Value* strip(ir::Value* value, bool casts = false);
-// A literal number; a value that is one number everywhere: a constant of one element, full, zeros, ones, scalar_tensor and
-// full_like, also behind casts, expands and reshapes.
+// A literal number; a value that is one number everywhere: a constant of one element, full, zeros, ones, scalar_tensor
+// and full_like, also behind casts, expands and reshapes.
 std::optional<double> number_of(const ir::Model& model, const ir::Arg& arg);
 // Sizes known and equal, symbolic ones included.
 bool same_shape(const ir::Type& a, const ir::Type& b);

@@ -25,7 +25,8 @@ ir::Node* Match::node(std::string_view name) const {
 
 Reason NearMiss::reason() const {
   std::string text = std::to_string(matched) + (matched == 1 ? " node" : " nodes") + " matched, then ";
-  if (node) text += "%" + (node->results().empty() ? std::string("?") : node->result()->name) + " (" + node->op() + "): ";
+  if (node)
+    text += "%" + (node->results().empty() ? std::string("?") : node->result()->name) + " (" + node->op() + "): ";
   return {code, text + why};
 }
 
@@ -97,16 +98,18 @@ Pattern Pattern::sole() const {
     if (!inner(state, arg)) return false;
     const ir::Value* value = arg.value();
     if (!value || value->use_count() == 1) return true;
-    return state.fail(value->def(), "its result has " + std::to_string(value->use_count()) + " uses", ReasonCode::MultiUse);
+    return state.fail(value->def(), "its result has " + std::to_string(value->use_count()) + " uses",
+                      ReasonCode::MultiUse);
   });
 }
 
 Pattern Pattern::where(std::string what, std::function<bool(const State&, ir::Node&)> condition) const {
-  return Rule([inner = *this, what = std::move(what), condition = std::move(condition)](State& state, const ir::Arg& arg) {
-    if (!inner(state, arg)) return false;
-    ir::Node* node = arg.value() ? arg.value()->def() : nullptr;
-    return node && (condition(state, *node) || state.fail(node, "expected " + what));
-  });
+  return Rule(
+      [inner = *this, what = std::move(what), condition = std::move(condition)](State& state, const ir::Arg& arg) {
+        if (!inner(state, arg)) return false;
+        ir::Node* node = arg.value() ? arg.value()->def() : nullptr;
+        return node && (condition(state, *node) || state.fail(node, "expected " + what));
+      });
 }
 
 Pattern any(std::string name) {
@@ -121,7 +124,8 @@ Pattern weight(std::string name) {
   return Pattern::Rule([name = std::move(name)](State& state, const ir::Arg& arg) {
     ir::Value* value = arg.value();
     if (!value) return false;
-    if (!ir::is_weight(value)) return state.fail(value->def(), "expected a constant weight", ReasonCode::NonConstantWeight);
+    if (!ir::is_weight(value))
+      return state.fail(value->def(), "expected a constant weight", ReasonCode::NonConstantWeight);
     return state.capture(name, value);
   });
 }
@@ -196,7 +200,8 @@ Pattern look_through(Pattern inner, bool casts) {
       if (inner(state, ir::Arg(value))) return true;
       ir::Node* node = value->def();
       if (!node) return false;
-      const bool cast = casts && is_cast(*node) && is_floating(node->operand(0)->type.dtype) && is_floating(value->type.dtype);
+      const bool cast =
+          casts && is_cast(*node) && is_floating(node->operand(0)->type.dtype) && is_floating(value->type.dtype);
       if (!is_identity(*node) && !cast) return false;
       state.nodes.push_back(node);
       value = node->operand(0);
@@ -217,7 +222,9 @@ Pattern unscaled(Pattern inner) {
 Pattern through(Pattern inner) { return look_through(std::move(inner), false); }
 Pattern past_casts(Pattern inner) { return look_through(std::move(inner), true); }
 
-Pattern add(Pattern a, Pattern b) { return unscaled(commutative({"aten.add.Tensor", "aten.add.Scalar", "aten.add_.Tensor"}, a, b)); }
+Pattern add(Pattern a, Pattern b) {
+  return unscaled(commutative({"aten.add.Tensor", "aten.add.Scalar", "aten.add_.Tensor"}, a, b));
+}
 Pattern mul(Pattern a, Pattern b) { return commutative({"aten.mul.Tensor", "aten.mul.Scalar"}, a, b); }
 Pattern sub(Pattern a, Pattern b) { return unscaled(op({"aten.sub.Tensor", "aten.sub.Scalar"}, {a, b})); }
 Pattern div(Pattern a, Pattern b) { return op({"aten.div.Tensor", "aten.div.Scalar"}, {a, b}); }

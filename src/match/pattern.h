@@ -22,16 +22,16 @@ namespace ttc::match {
 struct Match {
   std::map<std::string, ir::Value*, std::less<>> values;
   std::map<std::string, double, std::less<>> numbers;
-  std::vector<ir::Node*> nodes;      // those inside the pattern, the root first
+  std::vector<ir::Node*> nodes;  // those inside the pattern, the root first
 
-  ir::Value* value(std::string_view name) const;                        // nullptr where nothing was captured
+  ir::Value* value(std::string_view name) const;  // nullptr where nothing was captured
   std::optional<double> number(std::string_view name) const;
-  ir::Node* node(std::string_view name) const;                          // the definition of a captured value
+  ir::Node* node(std::string_view name) const;  // the definition of a captured value
 };
 
 struct NearMiss {
-  std::size_t matched = 0;           // nodes that fitted before it stopped
-  const ir::Node* node = nullptr;    // where it stopped
+  std::size_t matched = 0;         // nodes that fitted before it stopped
+  const ir::Node* node = nullptr;  // where it stopped
   ReasonCode code = ReasonCode::PatternNearMiss;
   std::string why;
 
@@ -48,14 +48,16 @@ class State {
   std::vector<ir::Node*> nodes;
   NearMiss best;
 
-  bool capture(std::string_view name, ir::Value* value);     // false where the name is bound to another value
+  bool capture(std::string_view name, ir::Value* value);  // false where the name is bound to another value
   bool capture(std::string_view name, double number);
   ir::Value* value(std::string_view name) const;
   std::optional<double> number(std::string_view name) const;
   // Always false, so that rules can return it.
   bool fail(const ir::Node* at, std::string why, ReasonCode code = ReasonCode::PatternNearMiss);
 
-  struct Mark { std::size_t nodes, values, numbers; };
+  struct Mark {
+    std::size_t nodes, values, numbers;
+  };
   Mark mark() const { return {nodes.size(), values_.size(), numbers_.size()}; }
   void rewind(const Mark& mark);
   Match finish() const;
@@ -69,12 +71,12 @@ class Pattern {
  public:
   using Rule = std::function<bool(State&, const ir::Arg&)>;
 
-  Pattern(Rule rule) : rule_(std::move(rule)) {}   // NOLINT: a rule is a pattern
+  Pattern(Rule rule) : rule_(std::move(rule)) {}  // NOLINT: a rule is a pattern
   // Matches or leaves the state as it was (but for the near miss).
   bool operator()(State& state, const ir::Arg& arg) const;
 
-  Pattern as(std::string name) const;               // captures the value
-  Pattern sole() const;                             // the value has no other use: else MultiUse
+  Pattern as(std::string name) const;  // captures the value
+  Pattern sole() const;                // the value has no other use: else MultiUse
   // A condition on the defining node, `what` being what a person would say was expected.
   Pattern where(std::string what, std::function<bool(const State&, ir::Node&)> condition) const;
 

@@ -10,13 +10,26 @@ using ttrt::OperandKind;
 
 std::optional<DataType> exact_format(DType dtype) {
   switch (dtype) {
-    case DType::bf16: return DataType::bfloat16;
-    case DType::f16: case DType::f32: case DType::f64: return DataType::float32;
-    case DType::i8: case DType::i16: case DType::i32: case DType::i64: case DType::boolean: return DataType::int32;
-    case DType::u8: return DataType::uint8;
-    case DType::u16: return DataType::uint16;
-    case DType::u32: return DataType::uint32;
-    default: return std::nullopt;
+    case DType::bf16:
+      return DataType::bfloat16;
+    case DType::f16:
+    case DType::f32:
+    case DType::f64:
+      return DataType::float32;
+    case DType::i8:
+    case DType::i16:
+    case DType::i32:
+    case DType::i64:
+    case DType::boolean:
+      return DataType::int32;
+    case DType::u8:
+      return DataType::uint8;
+    case DType::u16:
+      return DataType::uint16;
+    case DType::u32:
+      return DataType::uint32;
+    default:
+      return std::nullopt;
   }
 }
 
@@ -31,19 +44,25 @@ std::optional<DataType> operand_format(OperandKind kind, DType dtype, DataType a
     case OperandKind::activation:
       if (!is_floating(dtype)) return std::nullopt;
       return activation;
-    case OperandKind::index: return is_integral(dtype) ? std::optional(DataType::int32) : std::nullopt;
+    case OperandKind::index:
+      return is_integral(dtype) ? std::optional(DataType::int32) : std::nullopt;
     case OperandKind::any:
       if (is_integral(dtype)) return DataType::int32;
       return dtype == DType::boolean || is_floating(dtype) ? std::optional(activation) : std::nullopt;
-    case OperandKind::boolean: return dtype == DType::boolean || is_floating(dtype) ? std::optional(activation) : std::nullopt;
-    case OperandKind::exact: return exact_format(dtype);
-    case OperandKind::packed: return activation;
+    case OperandKind::boolean:
+      return dtype == DType::boolean || is_floating(dtype) ? std::optional(activation) : std::nullopt;
+    case OperandKind::exact:
+      return exact_format(dtype);
+    case OperandKind::packed:
+      return activation;
   }
   return std::nullopt;
 }
 
 bool is_device_node(const ir::Node& node) { return node.op().starts_with("tt.") && node.op() != "tt.to_host"; }
-bool on_device(const ir::Value* value) { return value && value->def() && is_device_node(*value->def()) && value->def()->place == "device"; }
+bool on_device(const ir::Value* value) {
+  return value && value->def() && is_device_node(*value->def()) && value->def()->place == "device";
+}
 
 namespace {
 
@@ -69,10 +88,9 @@ struct CallBuilder {
     if (!value->type.has_shape || !value->type.has_dtype)
       return fail(ReasonCode::DynamicShape, "the shape of " + value->name + " is not known");
     const OperandKind kind = operand_kind(record, name);
-    const auto format = on_device(value) ? exact_format(value->type.dtype)
-                                         : operand_format(kind, value->type.dtype, activation);
-    if (!format)
-      return fail(ReasonCode::DtypeUnsupported, name + " is " + std::string(torch_name(value->type.dtype)));
+    const auto format =
+        on_device(value) ? exact_format(value->type.dtype) : operand_format(kind, value->type.dtype, activation);
+    if (!format) return fail(ReasonCode::DtypeUnsupported, name + " is " + std::string(torch_name(value->type.dtype)));
     ttrt::TensorSpec spec;
     spec.dtype = *format;
     for (const ir::SymExpr& size : value->type.sizes) {
@@ -91,10 +109,14 @@ struct CallBuilder {
     for (const ir::Arg& item : items) {
       const auto one = convert(name, item);
       if (!one) return std::nullopt;
-      if (const auto* ref = std::get_if<ttrt::TensorRef>(&*one)) refs.push_back(*ref);
-      else if (const auto* i = std::get_if<std::int64_t>(&*one)) ints.push_back(*i);
-      else if (const auto* f = std::get_if<double>(&*one)) floats.push_back(*f);
-      else return fail(ReasonCode::Unsupported, name + " is a list of something else than tensors and numbers");
+      if (const auto* ref = std::get_if<ttrt::TensorRef>(&*one))
+        refs.push_back(*ref);
+      else if (const auto* i = std::get_if<std::int64_t>(&*one))
+        ints.push_back(*i);
+      else if (const auto* f = std::get_if<double>(&*one))
+        floats.push_back(*f);
+      else
+        return fail(ReasonCode::Unsupported, name + " is a list of something else than tensors and numbers");
     }
     if (!refs.empty()) return ttrt::OpArg{refs};
     if (!floats.empty()) {

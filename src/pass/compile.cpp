@@ -55,12 +55,16 @@ void collect_fallbacks(const PassContext& context, CompileResult& result) {
   ir::walk(*context.model.graph, [&](ir::Node* node) {
     if (node->origins.empty() || (is_device_node(*node) && node->place != "cpu")) return;
     const RefusalRecord* refusal = refusal_of(context, node_name(*node));
-    Reason reason = refusal ? refusal->reason
-                    : node->graph()->parent()
-                        ? Reason{ReasonCode::ControlFlow, "inside " + node->graph()->parent()->op() + ", which runs on the host"}
-                        : Reason{ReasonCode::Unimplemented, "no device kernel for " + node->op()};
-    result.fallbacks.push_back({.node = node_name(*node), .op = node->op(), .module = node->provenance->module_path,
-                                .reason = std::move(reason), .source = node->provenance->source});
+    Reason reason =
+        refusal ? refusal->reason
+        : node->graph()->parent()
+            ? Reason{ReasonCode::ControlFlow, "inside " + node->graph()->parent()->op() + ", which runs on the host"}
+            : Reason{ReasonCode::Unimplemented, "no device kernel for " + node->op()};
+    result.fallbacks.push_back({.node = node_name(*node),
+                                .op = node->op(),
+                                .module = node->provenance->module_path,
+                                .reason = std::move(reason),
+                                .source = node->provenance->source});
   });
 }
 
@@ -75,8 +79,11 @@ void collect_modules(const PassContext& context, CompileResult& result) {
     if (!is_device_node(*node) || node->provenance->module_path.empty()) return;
     const ttrt::OpRecord* record = ttrt::find_op(node->op());
     if (!record || (record->packed.empty() && node->op() != "tt.attention")) return;
-    ModuleReport report{.path = node->provenance->module_path, .klass = node->provenance->module_class, .op = node->op(),
-                        .weight_format = literal(*node, "weight_format"), .fidelity = literal(*node, "fidelity")};
+    ModuleReport report{.path = node->provenance->module_path,
+                        .klass = node->provenance->module_class,
+                        .op = node->op(),
+                        .weight_format = literal(*node, "weight_format"),
+                        .fidelity = literal(*node, "fidelity")};
     if (std::find(result.modules.begin(), result.modules.end(), report) == result.modules.end())
       result.modules.push_back(std::move(report));
   });
@@ -127,7 +134,8 @@ void estimate_memory(const PassContext& context, CompileResult& result) {
     if (device) {
       for (const ir::Value* operand : node->operands())
         if (ir::is_weight(operand) && packed.insert(operand).second)
-          if (const ir::Weight* weight = context.model.weight_of(operand)) constants += static_cast<std::int64_t>(weight->nbytes());
+          if (const ir::Weight* weight = context.model.weight_of(operand))
+            constants += static_cast<std::int64_t>(weight->nbytes());
       for (const auto& value : node->results()) {
         left[value.get()] = value->use_count();
         live += device_bytes(value.get(), context);
@@ -156,7 +164,7 @@ CompileResult compile(ir::Model& model, const CompileOptions& options, const Pas
   result.arch = ttrt::profile_from_argument(options.arch).name;
   result.weights.bytes_in = weight_bytes(model);
   result.passes = run_passes(context, passes);
-  if (context.canonical.empty()) number_nodes(context);   // a pipeline of the user's own
+  if (context.canonical.empty()) number_nodes(context);  // a pipeline of the user's own
 
   count_work(context, result);
   collect_fallbacks(context, result);

@@ -20,13 +20,25 @@ struct Fallback {
 // Names follow the JSON of `ttc compile`.
 struct CompileResult {
   std::string arch;
-  struct { std::size_t total = 0, device = 0, cpu = 0; } nodes;   // compute nodes of the canonical graph
-  struct { double total = 0, device = 0; } flops;
+  struct {
+    std::size_t total = 0, device = 0, cpu = 0;
+  } nodes;  // compute nodes of the canonical graph
+  struct {
+    double total = 0, device = 0;
+  } flops;
   std::vector<ModuleReport> modules;
   std::vector<Fallback> fallbacks;
-  struct { std::size_t count = 0; std::int64_t bytes = 0; } transfers;   // per execution; constants are not counted
-  struct { std::int64_t bytes_in = 0, bytes_out = 0; } weights;
-  struct { std::int64_t l1_peak = 0, dram_peak = 0; bool fits = true; } memory;   // l1 per core, dram of all banks
+  struct {
+    std::size_t count = 0;
+    std::int64_t bytes = 0;
+  } transfers;  // per execution; constants are not counted
+  struct {
+    std::int64_t bytes_in = 0, bytes_out = 0;
+  } weights;
+  struct {
+    std::int64_t l1_peak = 0, dram_peak = 0;
+    bool fits = true;
+  } memory;  // l1 per core, dram of all banks
   std::vector<PassReport> passes;
   std::vector<RefusalRecord> refusals;
   std::vector<MatchRecord> matches;
@@ -39,11 +51,11 @@ struct CompileResult {
 
 // Facts about the input that the caller knows.
 struct CompileInput {
-  std::string sha256;        // of the file, in hex
+  std::string sha256;  // of the file, in hex
 };
 
-// The name of the manifest in Model::extra: tool version, arch, input, counts, journal, precision, placement, fallbacks.
-// Holds neither times nor paths of this machine: the same input and options give the same text.
+// The name of the manifest in Model::extra: tool version, arch, input, counts, journal, precision, placement,
+// fallbacks. Holds neither times nor paths of this machine: the same input and options give the same text.
 inline constexpr std::string_view manifest_name = "ttc_manifest.json";
 
 // Rewrites `model` in place. Throws ttc::Error with Exit::unsupported under options.require_full where nodes stay on

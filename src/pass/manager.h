@@ -10,18 +10,18 @@
 namespace ttc {
 
 struct PassManagerOptions {
-  std::vector<std::string> passes;        // in this order; empty: default_pipeline()
+  std::vector<std::string> passes;  // in this order; empty: default_pipeline()
   std::vector<std::string> disable;
-  std::vector<std::string> dump_before;   // pass names, "all"
-  std::vector<std::string> dump_after;    // pass names, "all", "change"
-  std::string dump_dir;                   // one file per dump; empty: dumps go to `log`
+  std::vector<std::string> dump_before;  // pass names, "all"
+  std::vector<std::string> dump_after;   // pass names, "all", "change"
+  std::string dump_dir;                  // one file per dump; empty: dumps go to `log`
   bool print_pipeline = false;
   bool time_passes = false;
   bool stats = false;
   bool verify_each = false;
   std::string stop_after;
   long rewrite_limit = -1;
-  std::ostream* log = nullptr;            // nullptr: standard error
+  std::ostream* log = nullptr;  // nullptr: standard error
 };
 
 struct PassReport {
@@ -32,7 +32,8 @@ struct PassReport {
   std::size_t matched = 0, refused = 0;
 };
 
-// The passes that would run, in order. Throws ttc::Error (usage), naming the nearest pass, for a name nobody registered.
+// The passes that would run, in order. Throws ttc::Error (usage), naming the nearest pass, for a name nobody
+// registered.
 std::vector<const PassInfo*> select_passes(const PassManagerOptions& options);
 // Throws ttc::Error (exit code 70) naming the pass that broke the IR under verify_each; what dumps cannot write is an
 // Error too.

@@ -26,15 +26,22 @@ std::string without_folder(const std::string& source) {
 json fallbacks_json(const std::vector<Fallback>& fallbacks, bool full_source) {
   json list = json::array();
   for (const Fallback& f : fallbacks)
-    list.push_back({{"node", f.node}, {"op", f.op}, {"module", f.module}, {"reason", to_string(f.reason.code)},
-                    {"detail", f.reason.detail}, {"source", full_source ? f.source : without_folder(f.source)}});
+    list.push_back({{"node", f.node},
+                    {"op", f.op},
+                    {"module", f.module},
+                    {"reason", to_string(f.reason.code)},
+                    {"detail", f.reason.detail},
+                    {"source", full_source ? f.source : without_folder(f.source)}});
   return list;
 }
 
 json modules_json(const std::vector<ModuleReport>& modules) {
   json list = json::array();
   for (const ModuleReport& m : modules)
-    list.push_back({{"path", m.path}, {"class", m.klass}, {"op", m.op}, {"weight_format", m.weight_format},
+    list.push_back({{"path", m.path},
+                    {"class", m.klass},
+                    {"op", m.op},
+                    {"weight_format", m.weight_format},
                     {"fidelity", m.fidelity}});
   return list;
 }
@@ -68,8 +75,10 @@ json placement_json(const ir::Model& model) {
   json cpu = json::array();
   std::size_t device = 0;
   ir::walk(*model.graph, [&](ir::Node* node) {
-    if (is_device_node(*node) && node->place != "cpu") ++device;
-    else if (!node->origins.empty()) cpu.push_back(node_name(*node));
+    if (is_device_node(*node) && node->place != "cpu")
+      ++device;
+    else if (!node->origins.empty())
+      cpu.push_back(node_name(*node));
   });
   return {{"device_nodes", device}, {"cpu", cpu}};
 }
@@ -133,8 +142,13 @@ std::string CompileResult::json() const {
   out["fallbacks"] = fallbacks_json(fallbacks, true);
   out["passes"] = nlohmann::json::array();
   for (const PassReport& p : passes)
-    out["passes"].push_back({{"name", p.name}, {"changed", p.changed}, {"ms", p.ms}, {"nodes_before", p.nodes_before},
-                             {"nodes_after", p.nodes_after}, {"matched", p.matched}, {"refused", p.refused}});
+    out["passes"].push_back({{"name", p.name},
+                             {"changed", p.changed},
+                             {"ms", p.ms},
+                             {"nodes_before", p.nodes_before},
+                             {"nodes_after", p.nodes_after},
+                             {"matched", p.matched},
+                             {"refused", p.refused}});
   out["summary"] = summary();
   return out.dump();
 }
@@ -154,8 +168,8 @@ std::string manifest_text(const ir::Model& model, const CompileOptions& options,
   out["fallbacks"] = fallbacks_json(result.fallbacks, false);
   out["journal"] = json::array();
   for (const MatchRecord& m : result.matches)
-    out["journal"].push_back({{"pass", m.pass}, {"rule", m.rule}, {"nodes", m.nodes}, {"result", m.result},
-                              {"module", m.module}});
+    out["journal"].push_back(
+        {{"pass", m.pass}, {"rule", m.rule}, {"nodes", m.nodes}, {"result", m.result}, {"module", m.module}});
   return out.dump(1);
 }
 

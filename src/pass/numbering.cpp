@@ -47,7 +47,8 @@ double attention_flops(const ir::Node& node, const ir::SymBinding& shapes) {
 double convolution_flops(const ir::Node& node, const ir::SymBinding& shapes) {
   const auto weights = numel(node.operand(1), shapes), out_channels = dim(node.operand(1), 0, shapes);
   const ir::Arg* transposed = node.arg("transposed");
-  const bool backwards = node.op().starts_with("aten.conv_transpose") || (transposed && transposed->boolean().value_or(false));
+  const bool backwards =
+      node.op().starts_with("aten.conv_transpose") || (transposed && transposed->boolean().value_or(false));
   const auto positions = numel(backwards ? node.operand(0) : node.result(), shapes);
   if (!weights || !out_channels || *out_channels == 0) return 0;
   return product_or_zero(positions, *weights / *out_channels);
@@ -65,7 +66,8 @@ bool is_compute(const ir::Node& node) {
 }
 
 double flops_of(const ir::Node& node, const ir::SymBinding& shapes) {
-  static constexpr std::array products{"aten._grouped_mm.default", "aten.linear.default", "aten.mm.default", "aten.bmm.default", "aten.matmul.default"};
+  static constexpr std::array products{"aten._grouped_mm.default", "aten.linear.default", "aten.mm.default",
+                                       "aten.bmm.default", "aten.matmul.default"};
   static constexpr std::array sums{"aten.addmm.default", "aten.baddbmm.default"};
   if (node.results().empty()) return 0;
   const std::string& op = node.op();
@@ -86,8 +88,11 @@ void number_graph(PassContext& context, ir::Graph& graph) {
     node->origins.clear();
     if (!is_compute(*node)) continue;
     node->origins.push_back(static_cast<int>(context.canonical.size()));
-    context.canonical.push_back({.name = node_name(*node), .op = node->op(), .module = node->provenance->module_path,
-                                 .source = node->provenance->source, .flops = flops_of(*node, context.shapes)});
+    context.canonical.push_back({.name = node_name(*node),
+                                 .op = node->op(),
+                                 .module = node->provenance->module_path,
+                                 .source = node->provenance->source,
+                                 .flops = flops_of(*node, context.shapes)});
   }
 }
 

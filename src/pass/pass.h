@@ -15,7 +15,7 @@ namespace ttc {
 // A node that a pass left as it was although the node looked like its business, and why.
 struct RefusalRecord {
   std::string pass;
-  std::string node;            // name of the node's first result
+  std::string node;  // name of the node's first result
   std::string op;
   std::string module;
   std::string source;
@@ -26,21 +26,22 @@ struct RefusalRecord {
 struct MatchRecord {
   std::string pass;
   std::string rule;
-  std::vector<std::string> nodes;   // names of the results that went
-  std::string result;               // name of the result that came
+  std::vector<std::string> nodes;  // names of the results that went
+  std::string result;              // name of the result that came
   std::string module;
 };
 
 // What the user asked of a compile; patterns are globs over nn.Module paths (later entries win).
 struct CompileOptions {
   std::string arch = "n150";
-  std::vector<std::pair<std::string, std::string>> replace;        // "torch.nn.Linear" or "module:GLOB" -> "tt.linear"; empty: everything
-  std::vector<std::string> exclude;                                 // module globs
+  std::vector<std::pair<std::string, std::string>>
+      replace;                       // "torch.nn.Linear" or "module:GLOB" -> "tt.linear"; empty: everything
+  std::vector<std::string> exclude;  // module globs
   std::vector<std::pair<std::string, ttrt::DataType>> weight_format;
   ttrt::DataType activation = ttrt::DataType::bfloat16;
   std::vector<std::pair<std::string, ttrt::MathFidelity>> fidelity;
   std::vector<std::pair<std::string, bool>> fp32_acc;
-  std::vector<std::string> fallback_ops, fallback_modules, fallback_nodes;   // globs kept on the CPU
+  std::vector<std::string> fallback_ops, fallback_modules, fallback_nodes;  // globs kept on the CPU
   bool require_full = false;
   // Values of free dims for counts, costs and placement; those not given take the lower bound of their range.
   ir::SymBinding shapes;
@@ -49,11 +50,11 @@ struct CompileOptions {
 // A compute node of the canonical graph: what the counts of device and CPU nodes refer to. Node::origins are indices
 // into PassContext::canonical.
 struct CanonicalNode {
-  std::string name;            // of the first result
+  std::string name;  // of the first result
   std::string op;
   std::string module;
   std::string source;
-  double flops = 0;            // multiplications and additions of matrix products, at PassContext::shapes
+  double flops = 0;  // multiplications and additions of matrix products, at PassContext::shapes
 };
 
 struct PassContext {
@@ -63,8 +64,8 @@ struct PassContext {
   const CompileOptions& options;
   std::vector<RefusalRecord> refusals;
   std::vector<MatchRecord> matches;
-  std::vector<CanonicalNode> canonical;   // filled by number-nodes
-  ir::SymBinding shapes;                  // a value for every symbol
+  std::vector<CanonicalNode> canonical;  // filled by number-nodes
+  ir::SymBinding shapes;                 // a value for every symbol
   // Rewrites still allowed (--rewrite-limit); every rewrite asks allow_rewrite() first.
   long rewrite_limit = -1;
   long rewrites = 0;
@@ -83,20 +84,20 @@ std::string node_name(const ir::Node& node);
 std::size_t count_nodes(const ir::Graph& graph);
 
 struct PassInfo {
-  std::string_view name;       // kebab-case, equal to the file's name with '-' for '_'
-  std::string_view summary;    // one sentence
-  bool (*run)(PassContext&);   // true where the graph changed
+  std::string_view name;      // kebab-case, equal to the file's name with '-' for '_'
+  std::string_view summary;   // one sentence
+  bool (*run)(PassContext&);  // true where the graph changed
 };
 
-void register_pass(const PassInfo& info);              // aborts on a duplicate name
+void register_pass(const PassInfo& info);  // aborts on a duplicate name
 const PassInfo* find_pass(std::string_view name);
-std::vector<const PassInfo*> all_passes();             // sorted by name
+std::vector<const PassInfo*> all_passes();  // sorted by name
 // The default order (src/pass/pipeline.cpp).
 const std::vector<std::string_view>& default_pipeline();
 
 }  // namespace ttc
 
-#define TTC_REGISTER_PASS(...)                                                         \
-  namespace {                                                                          \
+#define TTC_REGISTER_PASS(...)                                                                \
+  namespace {                                                                                 \
   const bool ttc_pass_registered = (::ttc::register_pass(::ttc::PassInfo __VA_ARGS__), true); \
   }

@@ -43,8 +43,8 @@ bool has_elements(const ir::Graph& graph, const ir::SymBinding& shapes) {
   return true;
 }
 
-// The lower bounds of ranges may be sizes at which windows do not fit: images of 2 by 2 for a kernel of 3 by 3. The dims
-// that nobody gave grow until something is left to compute, or as far as they may.
+// The lower bounds of ranges may be sizes at which windows do not fit: images of 2 by 2 for a kernel of 3 by 3. The
+// dims that nobody gave grow until something is left to compute, or as far as they may.
 void leave_elements(const ir::Model& model, const ir::SymBinding& given, ir::SymBinding& shapes) {
   for (int i = 0; i < 12 && !has_elements(*model.graph, shapes); ++i) {
     for (auto& [symbol, value] : shapes) {
@@ -66,15 +66,21 @@ PassContext::PassContext(ir::Model& m, const CompileOptions& o) : model(m), opti
 }
 
 void PassContext::refuse(std::string_view pass, const ir::Node& node, Reason reason) {
-  refusals.push_back({.pass = std::string(pass), .node = node_name(node), .op = node.op(),
-                      .module = node.provenance->module_path, .source = node.provenance->source,
+  refusals.push_back({.pass = std::string(pass),
+                      .node = node_name(node),
+                      .op = node.op(),
+                      .module = node.provenance->module_path,
+                      .source = node.provenance->source,
                       .reason = std::move(reason)});
 }
 
 void PassContext::matched(std::string_view pass, std::string_view rule, std::vector<std::string> nodes,
                           const ir::Node& result) {
-  matches.push_back({.pass = std::string(pass), .rule = std::string(rule), .nodes = std::move(nodes),
-                     .result = node_name(result), .module = result.provenance->module_path});
+  matches.push_back({.pass = std::string(pass),
+                     .rule = std::string(rule),
+                     .nodes = std::move(nodes),
+                     .result = node_name(result),
+                     .module = result.provenance->module_path});
 }
 
 std::string node_name(const ir::Node& node) { return node.results().empty() ? node.op() : node.result()->name; }

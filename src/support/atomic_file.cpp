@@ -24,7 +24,7 @@ std::string directory_of(const std::string& path) {
 }  // namespace
 
 AtomicFile::AtomicFile(std::string path) : path_(std::move(path)) {
-  struct stat info{};
+  struct stat info {};
   if (::stat(path_.c_str(), &info) == 0 && S_ISDIR(info.st_mode))
     throw usage_error("cannot write " + path_ + ": it is a directory");
   temporary_ = directory_of(path_) + "/.ttc-XXXXXX";

@@ -8,8 +8,27 @@
 namespace ttc {
 
 enum class DType : std::uint8_t {
-  u8, i8, i16, i32, i64, f16, f32, f64, c32, c64, c128, boolean, bf16, u16, u32, u64,
-  f8e4m3fn, f8e5m2, f8e4m3fnuz, f8e5m2fnuz, f8e8m0,
+  u8,
+  i8,
+  i16,
+  i32,
+  i64,
+  f16,
+  f32,
+  f64,
+  c32,
+  c64,
+  c128,
+  boolean,
+  bf16,
+  u16,
+  u32,
+  u64,
+  f8e4m3fn,
+  f8e5m2,
+  f8e4m3fnuz,
+  f8e5m2fnuz,
+  f8e8m0,
 };
 inline constexpr int dtype_count = 21;
 
@@ -22,7 +41,7 @@ std::string_view torch_name(DType dtype);
 // From either of the two names above; nullopt for anything else.
 std::optional<DType> dtype_from_string(std::string_view name);
 
-bool is_floating(DType dtype);   // float8 kinds included, complex not
+bool is_floating(DType dtype);  // float8 kinds included, complex not
 bool is_complex(DType dtype);
 inline bool is_integral(DType dtype) { return !is_floating(dtype) && !is_complex(dtype) && dtype != DType::boolean; }
 

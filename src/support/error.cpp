@@ -56,7 +56,8 @@ std::string nearest(std::string_view word, const std::string* candidates, std::s
 }
 
 void check_failed(const char* file, int line, const char* condition, const std::string& message) {
-  std::fprintf(stderr, "%s:%d: check failed: %s: %s\nThis is a bug in ttc. Please report it with the command and the file.\n",
+  std::fprintf(stderr,
+               "%s:%d: check failed: %s: %s\nThis is a bug in ttc. Please report it with the command and the file.\n",
                file, line, condition, message.c_str());
   std::fflush(stderr);
   std::_Exit(static_cast<int>(Exit::bug));

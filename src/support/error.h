@@ -56,8 +56,8 @@ std::string nearest(std::string_view word, const std::string* candidates, std::s
 }  // namespace ttc
 
 // A condition that only a bug of ours can break: aborts with file, line and how to report it.
-#define TTC_CHECK(condition, message)                                             \
-  do {                                                                            \
-    if (!(condition)) [[unlikely]]                                                \
+#define TTC_CHECK(condition, message)                                               \
+  do {                                                                              \
+    if (!(condition)) [[unlikely]]                                                  \
       ::ttc::check_failed(__FILE__, __LINE__, #condition, std::string() + message); \
   } while (false)

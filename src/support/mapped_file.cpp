@@ -17,7 +17,7 @@ std::shared_ptr<const MappedFile> MappedFile::open(const std::string& path) {
   // O_NONBLOCK: opening a FIFO must fail the check below, not wait for a writer.
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) throw bad_file(path, std::string("cannot open: ") + std::strerror(errno));
-  struct stat info{};
+  struct stat info {};
   const bool regular = ::fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
   const auto size = static_cast<std::size_t>(info.st_size);
   void* data = regular && size > 0 ? ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd, 0) : MAP_FAILED;

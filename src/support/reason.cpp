@@ -5,19 +5,32 @@ namespace ttc {
 
 std::string_view to_string(ReasonCode code) {
   switch (code) {
-    case ReasonCode::Unimplemented: return "Unimplemented";
-    case ReasonCode::Unsupported: return "Unsupported";
-    case ReasonCode::Untested: return "Untested";
-    case ReasonCode::DtypeUnsupported: return "DtypeUnsupported";
-    case ReasonCode::RankUnsupported: return "RankUnsupported";
-    case ReasonCode::DynamicShape: return "DynamicShape";
-    case ReasonCode::NonConstantWeight: return "NonConstantWeight";
-    case ReasonCode::MultiUse: return "MultiUse";
-    case ReasonCode::PatternNearMiss: return "PatternNearMiss";
-    case ReasonCode::ControlFlow: return "ControlFlow";
-    case ReasonCode::UserExcluded: return "UserExcluded";
-    case ReasonCode::TooSmall: return "TooSmall";
-    case ReasonCode::DeviceLimit: return "DeviceLimit";
+    case ReasonCode::Unimplemented:
+      return "Unimplemented";
+    case ReasonCode::Unsupported:
+      return "Unsupported";
+    case ReasonCode::Untested:
+      return "Untested";
+    case ReasonCode::DtypeUnsupported:
+      return "DtypeUnsupported";
+    case ReasonCode::RankUnsupported:
+      return "RankUnsupported";
+    case ReasonCode::DynamicShape:
+      return "DynamicShape";
+    case ReasonCode::NonConstantWeight:
+      return "NonConstantWeight";
+    case ReasonCode::MultiUse:
+      return "MultiUse";
+    case ReasonCode::PatternNearMiss:
+      return "PatternNearMiss";
+    case ReasonCode::ControlFlow:
+      return "ControlFlow";
+    case ReasonCode::UserExcluded:
+      return "UserExcluded";
+    case ReasonCode::TooSmall:
+      return "TooSmall";
+    case ReasonCode::DeviceLimit:
+      return "DeviceLimit";
   }
   return "?";
 }

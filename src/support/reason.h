@@ -9,19 +9,19 @@
 namespace ttc {
 
 enum class ReasonCode {
-  Unimplemented,      // no device kernel for this op
-  Unsupported,        // a kernel exists, but not for these arguments
-  Untested,           // a kernel whose numbers no test compares
+  Unimplemented,  // no device kernel for this op
+  Unsupported,    // a kernel exists, but not for these arguments
+  Untested,       // a kernel whose numbers no test compares
   DtypeUnsupported,
   RankUnsupported,
   DynamicShape,
   NonConstantWeight,
-  MultiUse,           // an inner value of the pattern is used elsewhere too
-  PatternNearMiss,    // part of a pattern; the detail says how far it got and where it stopped
+  MultiUse,         // an inner value of the pattern is used elsewhere too
+  PatternNearMiss,  // part of a pattern; the detail says how far it got and where it stopped
   ControlFlow,
   UserExcluded,
-  TooSmall,           // moving the data would cost more than the op
-  DeviceLimit,        // L1, DRAM, grid
+  TooSmall,     // moving the data would cost more than the op
+  DeviceLimit,  // L1, DRAM, grid
 };
 
 std::string_view to_string(ReasonCode code);

@@ -15,13 +15,24 @@
 namespace ttrt::dispatch {
 namespace {
 
-constexpr std::array json_names{"indirect_call", "table", "static", "dynamic_cached", "dynamic_3_candidates", "dynamic_20_candidates",
-                                "config_cached", "config_10_rules", "config_100_rules", "breaker", "orchestrator", "reload_100_rules", "c10_noop"};
+constexpr std::array json_names{"indirect_call",
+                                "table",
+                                "static",
+                                "dynamic_cached",
+                                "dynamic_3_candidates",
+                                "dynamic_20_candidates",
+                                "config_cached",
+                                "config_10_rules",
+                                "config_100_rules",
+                                "breaker",
+                                "orchestrator",
+                                "reload_100_rules",
+                                "c10_noop"};
 constexpr double batch_ns = 100'000;
 
 struct Timed {
   BenchCase bench;
-  std::int64_t n = 1;                 // calls per batch
+  std::int64_t n = 1;  // calls per batch
   std::vector<double> ns_per_call = {};
 };
 
@@ -31,8 +42,8 @@ double time_ns(const Timed& timed) {
   return std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - start).count();
 }
 
-// As many calls as make a batch of 25 to 100 us. The best of several tries counts: the first ones are cold, and a moment
-// that went to somebody else must not make the batch too short.
+// As many calls as make a batch of 25 to 100 us. The best of several tries counts: the first ones are cold, and a
+// moment that went to somebody else must not make the batch too short.
 void calibrate(Timed& timed) {
   for (timed.n = 1; timed.n < (1 << 24); timed.n *= 4) {
     double best = time_ns(timed);
@@ -69,8 +80,10 @@ void print_text(const std::vector<Timed>& all) {
   std::printf("%-26s %10s %10s %10s\n", "case", "min ns", "median ns", "target ns");
   for (const Timed& timed : all) {
     const double median = timed.ns_per_call[timed.ns_per_call.size() / 2];
-    const std::string target = timed.bench.target_ns > 0 ? std::to_string(static_cast<std::int64_t>(timed.bench.target_ns)) : "";
-    std::printf("%-26s %10.2f %10.2f %10s  %s\n", timed.bench.name.c_str(), timed.ns_per_call.front(), median, target.c_str(), timed.bench.what.c_str());
+    const std::string target =
+        timed.bench.target_ns > 0 ? std::to_string(static_cast<std::int64_t>(timed.bench.target_ns)) : "";
+    std::printf("%-26s %10.2f %10.2f %10s  %s\n", timed.bench.name.c_str(), timed.ns_per_call.front(), median,
+                target.c_str(), timed.bench.what.c_str());
   }
 }
 
@@ -79,10 +92,15 @@ int run(int argc, char** argv) {
   int rounds = 200;
   std::string only;
   for (int i = 1; i < argc; ++i) {
-    if (!std::strcmp(argv[i], "--json")) json = true;
-    else if (!std::strcmp(argv[i], "--rounds") && i + 1 < argc) rounds = std::max(1, std::atoi(argv[++i]));
-    else if (!std::strcmp(argv[i], "--only") && i + 1 < argc) only = argv[++i];
-    else throw ttc::usage_error("unknown argument '" + std::string(argv[i]) + "'", "bench_dispatch [--json] [--rounds N] [--only NAME]");
+    if (!std::strcmp(argv[i], "--json"))
+      json = true;
+    else if (!std::strcmp(argv[i], "--rounds") && i + 1 < argc)
+      rounds = std::max(1, std::atoi(argv[++i]));
+    else if (!std::strcmp(argv[i], "--only") && i + 1 < argc)
+      only = argv[++i];
+    else
+      throw ttc::usage_error("unknown argument '" + std::string(argv[i]) + "'",
+                             "bench_dispatch [--json] [--rounds N] [--only NAME]");
   }
   std::vector<BenchCase> cases;
   add_core_cases(cases);

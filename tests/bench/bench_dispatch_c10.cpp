@@ -18,7 +18,8 @@ namespace ttrt::dispatch {
 void add_c10_cases(std::vector<BenchCase>& cases) {
   const c10::InferenceMode inference;
   const at::Tensor x = at::empty({1});
-  const auto op = c10::Dispatcher::singleton().findSchemaOrThrow("ttc_bench::nothing", "").typed<void(const at::Tensor&)>();
+  const auto op =
+      c10::Dispatcher::singleton().findSchemaOrThrow("ttc_bench::nothing", "").typed<void(const at::Tensor&)>();
   cases.push_back({"c10_noop", "LibTorch's dispatcher, an operator that does nothing", [x, op](std::int64_t n) {
                      const c10::InferenceMode below_autograd;
                      for (std::int64_t i = 0; i < n; ++i) op.call(x);

@@ -1,4 +1,5 @@
-// The table, STATIC, DYNAMIC, the circuit check, against a plain indirect call. Kernels count their calls and do no more.
+// The table, STATIC, DYNAMIC, the circuit check, against a plain indirect call. Kernels count their calls and do no
+// more.
 #include "dispatch/dynamic.h"
 #include "dispatch/static_dispatcher.h"
 #include "dispatch/table.h"
@@ -40,16 +41,19 @@ SelectionContext context(Symbol operation) {
   return c;
 }
 
-void add_dynamic(std::vector<BenchCase>& cases, const std::string& name, const std::string& what, int candidates, DispatchOptions options, double target) {
+void add_dynamic(std::vector<BenchCase>& cases, const std::string& name, const std::string& what, int candidates,
+                 DispatchOptions options, double target) {
   const Symbol operation = "bench.dynamic" + std::to_string(candidates);
   const auto registry = kernels(operation, candidates);
   const auto dispatcher = std::make_shared<DynamicDispatcher>(DispatchConfig(std::move(options)), *registry);
-  cases.push_back({name, what, [=](std::int64_t n) {
+  cases.push_back({name, what,
+                   [=](std::int64_t n) {
                      const SelectionContext c = context(operation);
                      CallArgs args;
                      for (std::int64_t i = 0; i < n; ++i) keep(dispatcher->dispatch(operation, args, &c));
                      keep(registry);
-                   }, target});
+                   },
+                   target});
 }
 
 void add_dynamic_cases(std::vector<BenchCase>& cases) {
@@ -70,18 +74,22 @@ void add_static_cases(std::vector<BenchCase>& cases) {
     return std::shared_ptr<StaticDispatcher>(
         StaticDispatcherBuilder().with_kernel(kernel("bench.static.k", operation, 50)).with_options(options).build());
   };
-  cases.push_back({"static", "STATIC, lookup by operation, counted, call", [operation, d = build(false)](std::int64_t n) {
+  cases.push_back({"static", "STATIC, lookup by operation, counted, call",
+                   [operation, d = build(false)](std::int64_t n) {
                      CallArgs args;
                      for (std::int64_t i = 0; i < n; ++i) d->call(operation, args), keep(args);
-                   }, 5});
-  cases.push_back({"static_result", "STATIC through the interface: whole result, no clock", [operation, d = build(false)](std::int64_t n) {
+                   },
+                   5});
+  cases.push_back({"static_result", "STATIC through the interface: whole result, no clock",
+                   [operation, d = build(false)](std::int64_t n) {
                      CallArgs args;
                      for (std::int64_t i = 0; i < n; ++i) keep(static_cast<Dispatcher&>(*d).dispatch(operation, args));
                    }});
-  cases.push_back({"static_timed", "the same with record_timing, the default", [operation, d = build(true)](std::int64_t n) {
-                     CallArgs args;
-                     for (std::int64_t i = 0; i < n; ++i) keep(static_cast<Dispatcher&>(*d).dispatch(operation, args));
-                   }});
+  cases.push_back(
+      {"static_timed", "the same with record_timing, the default", [operation, d = build(true)](std::int64_t n) {
+         CallArgs args;
+         for (std::int64_t i = 0; i < n; ++i) keep(static_cast<Dispatcher&>(*d).dispatch(operation, args));
+       }});
 }
 
 }  // namespace
@@ -102,13 +110,15 @@ void add_core_cases(std::vector<BenchCase>& cases) {
   add_static_cases(cases);
   add_dynamic_cases(cases);
   const auto circuits = std::make_shared<CircuitManager>();
-  cases.push_back({"breaker", "may this kernel be called?", [circuits](std::int64_t n) {
+  cases.push_back({"breaker", "may this kernel be called?",
+                   [circuits](std::int64_t n) {
                      Circuit& circuit = circuits->circuit("bench.breaker");
                      for (std::int64_t i = 0; i < n; ++i) {
                        const bool allowed = circuit.is_allowed();
                        keep(allowed);
                      }
-                   }, 5});
+                   },
+                   5});
 }
 
 }  // namespace ttrt::dispatch

@@ -40,8 +40,8 @@ double time_of(F f) {
 void print(const char* what, const std::string& detail, double value, const char* unit) {
   const std::string level(to_string(isa()));
   if (json) {
-    std::printf(R"(%s{"isa": "%s", "what": "%s", "detail": "%s", "value": %.3f, "unit": "%s"})", first_line ? "" : ",\n",
-                level.c_str(), what, detail.c_str(), value, unit);
+    std::printf(R"(%s{"isa": "%s", "what": "%s", "detail": "%s", "value": %.3f, "unit": "%s"})",
+                first_line ? "" : ",\n", level.c_str(), what, detail.c_str(), value, unit);
   } else {
     std::printf("%-12s %-10s %-34s %9.2f %s\n", level.c_str(), what, detail.c_str(), value, unit);
   }
@@ -122,8 +122,8 @@ void bench_exact() {
     const exact::RowConfig config{.dest = dest};
     const std::string name = dest == Dest::bits16 ? ", 16-bit Dest" : ", 32-bit Dest";
     const double time = time_of([&] {
-      exact::attention_head(x.data(), x.data() + 128 * 32, x.data() + 2 * 128 * 32, {128, 128, 32, 32}, 0.1767767F, false,
-                            config, out.data());
+      exact::attention_head(x.data(), x.data() + 128 * 32, x.data() + 2 * 128 * 32, {128, 128, 32, 32}, 0.1767767F,
+                            false, config, out.data());
     });
     print("exact", "attention 128x128x32 HiFi4" + name, 2.0 * 128 * 128 * 32 * 4 / time / 1e9, "GMAC/s per phase");
     std::vector<float> values = normal_values(1 << 16);

@@ -5,8 +5,8 @@
 //   > text                          a line of standard output
 //   ! text                          a line of standard error
 //
-// Times, memory and other numbers that differ from run to run are compared as N (see normalise). TTC_UPDATE=1 rewrites the
-// files with what the commands print now. "# ..." lines are comments and stay.
+// Times, memory and other numbers that differ from run to run are compared as N (see normalise). TTC_UPDATE=1 rewrites
+// the files with what the commands print now. "# ..." lines are comments and stay.
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -33,7 +33,8 @@ std::string read(const fs::path& path) {
 std::string normalise(std::string line, const std::string& scratch) {
   for (std::size_t at; (at = line.find(scratch)) != std::string::npos;) line.replace(at, scratch.size(), "$TMP");
   static const std::regex duration(R"([0-9.]+(e[-+]?[0-9]+)? (ms|us|s)\b)");
-  static const std::regex json_time(R"re(("(wall_ms|load_ms|ms|peak_rss|wall_us|min|p50|p90|mean|pcc|max_abs|max_rel|snr_db)": )([-0-9.e+]+|null))re");
+  static const std::regex json_time(
+      R"re(("(wall_ms|load_ms|ms|peak_rss|wall_us|min|p50|p90|mean|pcc|max_abs|max_rel|snr_db)": )([-0-9.e+]+|null))re");
   line = std::regex_replace(line, duration, "N $2");
   return std::regex_replace(line, json_time, "$1N");
 }
@@ -70,7 +71,9 @@ std::string replay(const std::string& script, const Scratch& scratch) {
     if (line.starts_with("? ") || line.starts_with(">") || line.starts_with("!")) continue;
     out += line + "\n";
     if (!line.starts_with("$ ")) continue;
-    const std::string command = "cd '" TTC_SOURCE_ROOT "' && export TMP='" + work + "' && ttc() { '" TTC_BINARY "' \"$@\"; } && { " + line.substr(2) + "\n} >'" + out_file + "' 2>'" + err_file + "'";
+    const std::string command = "cd '" TTC_SOURCE_ROOT "' && export TMP='" + work +
+                                "' && ttc() { '" TTC_BINARY "' \"$@\"; } && { " + line.substr(2) + "\n} >'" + out_file +
+                                "' 2>'" + err_file + "'";
     const int status = std::system(command.c_str());
     const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128;
     if (code != 0) out += "? " + std::to_string(code) + "\n";

@@ -3,8 +3,8 @@
 //   const CaseTable table{{"CFG-01", [] { ...REQUIRE(...); }}, ...};
 //   TEST_CASE("CONFIG cases") { run_cases("CFG-", table); }
 //
-// Every id of the file with the prefix must be in the table, and the other way round; each runs in a section named after
-// it. Cases with a note are defects of the reference: the test asserts what the facts advise instead.
+// Every id of the file with the prefix must be in the table, and the other way round; each runs in a section named
+// after it. Cases with a note are defects of the reference: the test asserts what the facts advise instead.
 #pragma once
 
 #include <fstream>

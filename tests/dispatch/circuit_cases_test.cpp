@@ -1,5 +1,5 @@
-// Circuits of DYNAMIC (CBM) and the stand-alone breaker (CBS): the recorded cases. Better than the reference: CBS-07 (the
-// number of probes in flight never goes below zero).
+// Circuits of DYNAMIC (CBM) and the stand-alone breaker (CBS): the recorded cases. Better than the reference: CBS-07
+// (the number of probes in flight never goes below zero).
 #include <nlohmann/json.hpp>
 
 #include "dispatch/breaker.h"
@@ -37,7 +37,7 @@ void cbm_04() {
   clock.advance_seconds(9.99);
   REQUIRE_FALSE(m.is_allowed("k"));
   clock.advance_seconds(0.01);
-  REQUIRE(m.state("k") == CircuitState::OPEN);   // only asking moves it
+  REQUIRE(m.state("k") == CircuitState::OPEN);  // only asking moves it
   REQUIRE(m.is_allowed("k"));
   REQUIRE(m.state("k") == CircuitState::HALF_OPEN);
 }
@@ -92,7 +92,8 @@ void cbm_10() {
 
 void cbs_01() {
   const BreakerOptions o;
-  REQUIRE((o.failure_threshold == 5 && o.success_threshold == 2 && o.cooldown_seconds == 30 && o.half_open_max_calls == 3 && !o.reset_timeout_seconds));
+  REQUIRE((o.failure_threshold == 5 && o.success_threshold == 2 && o.cooldown_seconds == 30 &&
+           o.half_open_max_calls == 3 && !o.reset_timeout_seconds));
   REQUIRE_THROWS_AS(CircuitBreaker("b", {.failure_threshold = 0}), ValueError);
   REQUIRE_THROWS_AS(CircuitBreaker("b", {.success_threshold = 0}), ValueError);
   REQUIRE_THROWS_AS(CircuitBreaker("b", {.cooldown_seconds = 0}), ValueError);
@@ -135,7 +136,7 @@ void cbs_05() {
   REQUIRE(h.b.state() == CircuitState::OPEN);
   REQUIRE(h.b.cooldown_remaining() == Approx(30));
   h.clock.advance_seconds(10);
-  h.b.record_failure();   // does not extend it
+  h.b.record_failure();  // does not extend it
   REQUIRE(h.b.cooldown_remaining() == Approx(20));
 }
 
@@ -204,7 +205,8 @@ void cbs_12() {
   fail(b);
   const Json j = b.to_json();
   REQUIRE((j["name"] == "name" && j["state"] == "OPEN" && j["cooldown_remaining"].get<double>() > 0));
-  for (const char* key : {"total_calls", "total_successes", "total_failures", "total_rejections", "consecutive_failures", "consecutive_successes", "failure_rate", "state_changes"})
+  for (const char* key : {"total_calls", "total_successes", "total_failures", "total_rejections",
+                          "consecutive_failures", "consecutive_successes", "failure_rate", "state_changes"})
     REQUIRE(j["stats"].contains(key));
 }
 
@@ -222,12 +224,15 @@ void cbs_14() {
   b.record_success();
   b.record_success();
   REQUIRE(b.stats().state_changes == 5);
-  REQUIRE(path == std::vector<CircuitState>{CircuitState::OPEN, CircuitState::HALF_OPEN, CircuitState::OPEN, CircuitState::HALF_OPEN, CircuitState::CLOSED});
+  REQUIRE(path == std::vector<CircuitState>{CircuitState::OPEN, CircuitState::HALF_OPEN, CircuitState::OPEN,
+                                            CircuitState::HALF_OPEN, CircuitState::CLOSED});
 }
 
-const CaseTable circuits{{"CBM-01", cbm_01}, {"CBM-02", cbm_02}, {"CBM-04", cbm_04}, {"CBM-05", cbm_05}, {"CBM-07", cbm_07}, {"CBM-08", cbm_08}, {"CBM-10", cbm_10}};
-const CaseTable breakers{{"CBS-01", cbs_01}, {"CBS-02", cbs_02}, {"CBS-04", cbs_04}, {"CBS-05", cbs_05}, {"CBS-07", cbs_07}, {"CBS-08", cbs_08},
-                         {"CBS-09", cbs_09}, {"CBS-11", cbs_11}, {"CBS-12", cbs_12}, {"CBS-14", cbs_14}};
+const CaseTable circuits{{"CBM-01", cbm_01}, {"CBM-02", cbm_02}, {"CBM-04", cbm_04}, {"CBM-05", cbm_05},
+                         {"CBM-07", cbm_07}, {"CBM-08", cbm_08}, {"CBM-10", cbm_10}};
+const CaseTable breakers{{"CBS-01", cbs_01}, {"CBS-02", cbs_02}, {"CBS-04", cbs_04}, {"CBS-05", cbs_05},
+                         {"CBS-07", cbs_07}, {"CBS-08", cbs_08}, {"CBS-09", cbs_09}, {"CBS-11", cbs_11},
+                         {"CBS-12", cbs_12}, {"CBS-14", cbs_14}};
 
 }  // namespace
 

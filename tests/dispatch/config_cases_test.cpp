@@ -1,7 +1,7 @@
 // CONFIG: the recorded cases. Those that do better than the reference: CFG-20 (the key is the whole context), CFG-27
-// (_not_in works), CFG-29 (seq_len is seq_len_q), CFG-30 and CFG-44 (devices and dtypes compare by their names, dtype globs
-// are accepted), CFG-36 (unknown keys are accepted, and told with a suggestion), CFG-37 and CFG-43 (a list document and a
-// bad regular expression are configuration errors).
+// (_not_in works), CFG-29 (seq_len is seq_len_q), CFG-30 and CFG-44 (devices and dtypes compare by their names, dtype
+// globs are accepted), CFG-36 (unknown keys are accepted, and told with a suggestion), CFG-37 and CFG-43 (a list
+// document and a bad regular expression are configuration errors).
 #include <thread>
 
 #include "dispatch/config_dispatcher.h"
@@ -21,8 +21,11 @@ struct Setup {
 
   explicit Setup(const std::string& yaml, DispatchOptions options = {}, bool strict = false) {
     kernels.add({kernel("a"), kernel("b"), kernel("c")});
-    dispatcher = std::make_unique<ConfigDispatcher>(DispatchConfig(options), kernels,
-                                                    ConfigDispatcherOptions{.strict_kernels = strict, .report = [this](const std::string& text) { reports.push_back(text); }, .clock = &clock});
+    dispatcher = std::make_unique<ConfigDispatcher>(
+        DispatchConfig(options), kernels,
+        ConfigDispatcherOptions{.strict_kernels = strict,
+                                .report = [this](const std::string& text) { reports.push_back(text); },
+                                .clock = &clock});
     if (!yaml.empty()) dispatcher->update("version: \"1.0\"\n" + yaml);
   }
   std::string run_x(SelectionContext context = context_of()) { return run(*dispatcher, "op.x", context); }
@@ -34,11 +37,14 @@ struct Setup {
 
 // Whether a rule with these conditions holds for the context.
 bool holds(const std::string& conditions, const SelectionContext& context) {
-  Setup s("dispatch_rules: [{operation: op.x, kernel: a, conditions: {" + conditions + "}}]\nfallback_chains: {op.x: [b]}");
+  Setup s("dispatch_rules: [{operation: op.x, kernel: a, conditions: {" + conditions +
+          "}}]\nfallback_chains: {op.x: [b]}");
   return s.run_x(context) == "a";
 }
 
-std::vector<ConfigIssue> errors_of(const std::string& yaml) { return check_config(parse_document(yaml, DocumentFormat::yaml, "")).errors; }
+std::vector<ConfigIssue> errors_of(const std::string& yaml) {
+  return check_config(parse_document(yaml, DocumentFormat::yaml, "")).errors;
+}
 
 std::vector<std::string> error_paths(const std::string& yaml) {
   std::vector<std::string> out;
@@ -46,7 +52,9 @@ std::vector<std::string> error_paths(const std::string& yaml) {
   return out;
 }
 
-std::string rule_with(const std::string& conditions) { return "version: \"1.0\"\ndispatch_rules: [{operation: op.x, kernel: a, conditions: {" + conditions + "}}]"; }
+std::string rule_with(const std::string& conditions) {
+  return "version: \"1.0\"\ndispatch_rules: [{operation: op.x, kernel: a, conditions: {" + conditions + "}}]";
+}
 std::string rule_path(const std::string& key) { return "dispatch_rules[0].conditions." + key; }
 
 template <typename F>
@@ -81,26 +89,38 @@ void lock_of_a_missing_kernel() {
 }
 
 void priorities() {
-  REQUIRE(Setup("dispatch_rules: [{operation: op.x, kernel: a, priority: 10}, {operation: op.x, kernel: b, priority: 90}]").run_x() == "b");
-  REQUIRE(Setup("dispatch_rules: [{operation: op.x, kernel: a, priority: 49}, {operation: op.x, kernel: b}]").run_x() == "b");
-  REQUIRE(Setup("dispatch_rules: [{operation: op.x, kernel: a}, {operation: op.x, kernel: b, priority: 49}]").run_x() == "a");
-  REQUIRE(Setup("defaults: {default_priority: 20}\ndispatch_rules: [{operation: op.x, kernel: a}, {operation: op.x, kernel: b, priority: 21}]").run_x() == "b");
+  REQUIRE(
+      Setup("dispatch_rules: [{operation: op.x, kernel: a, priority: 10}, {operation: op.x, kernel: b, priority: 90}]")
+          .run_x() == "b");
+  REQUIRE(Setup("dispatch_rules: [{operation: op.x, kernel: a, priority: 49}, {operation: op.x, kernel: b}]").run_x() ==
+          "b");
+  REQUIRE(Setup("dispatch_rules: [{operation: op.x, kernel: a}, {operation: op.x, kernel: b, priority: 49}]").run_x() ==
+          "a");
+  REQUIRE(Setup("defaults: {default_priority: 20}\ndispatch_rules: [{operation: op.x, kernel: a}, {operation: op.x, "
+                "kernel: b, priority: 21}]")
+              .run_x() == "b");
   REQUIRE(Setup("dispatch_rules: [{operation: op.x, kernel: b}, {operation: op.x, kernel: a}]").run_x() == "b");
 }
 
 void unusable_rules_are_skipped() {
-  const std::string rules = "dispatch_rules: [{operation: op.x, kernel: a, priority: 90}, {operation: op.x, kernel: b, priority: 10}]\n";
+  const std::string rules =
+      "dispatch_rules: [{operation: op.x, kernel: a, priority: 90}, {operation: op.x, kernel: b, priority: 10}]\n";
   REQUIRE(Setup(rules + "kernel_denies: [a]").run_x() == "b");
   REQUIRE(Setup(rules + "kernel_allows: [b]").run_x() == "b");
-  REQUIRE(Setup("dispatch_rules: [{operation: op.x, kernel: nowhere, priority: 90}, {operation: op.x, kernel: b, priority: 10}]").run_x() == "b");
+  REQUIRE(Setup("dispatch_rules: [{operation: op.x, kernel: nowhere, priority: 90}, {operation: op.x, kernel: b, "
+                "priority: 10}]")
+              .run_x() == "b");
   REQUIRE(Setup(rules + "kernel_denies: [a]\nkernel_allows: [\"*\"]").run_x() == "b");
 }
 
 void globs_are_anchored() {
-  Setup s("dispatch_rules: [{operation: \"attention.*\", kernel: flash_attention_v2}]\nkernel_allows: [\"flash_attn.*\", torch_sdpa]");
+  Setup s(
+      "dispatch_rules: [{operation: \"attention.*\", kernel: flash_attention_v2}]\nkernel_allows: [\"flash_attn.*\", "
+      "torch_sdpa]");
   s.kernels.add({kernel("flash_attention_v2", "attention.causal"), kernel("flash_attn.3", "attention.causal")});
   REQUIRE_THROWS_AS(run(*s.dispatcher, "attention.causal"), FallbackExhaustedError);
-  const Json path = s.dispatcher->explain_selection("attention.causal", context_of("attention.causal"))["selection_path"];
+  const Json path =
+      s.dispatcher->explain_selection("attention.causal", context_of("attention.causal"))["selection_path"];
   REQUIRE(path[0]["result"] == "kernel_not_allowed");
   REQUIRE(glob_match("flash_attn.*", "flash_attn.3"));
   REQUIRE_FALSE(glob_match("flash_attn.*", "xflash_attn.3"));
@@ -235,7 +255,8 @@ void orderings() {
 }
 
 void unset_fields() {
-  for (const char* never : {"seq_len_q_gt: 1", "seq_len_q_gte: 0", "seq_len_q_lt: 9", "seq_len_q_lte: 9", "seq_len_q: 1", "seq_len_q_in: [1, 2]"}) {
+  for (const char* never : {"seq_len_q_gt: 1", "seq_len_q_gte: 0", "seq_len_q_lt: 9", "seq_len_q_lte: 9",
+                            "seq_len_q: 1", "seq_len_q_in: [1, 2]"}) {
     INFO(never);
     REQUIRE_FALSE(holds(never, context_of()));
   }
@@ -270,10 +291,17 @@ void bad_documents() {
   one(v + "kernel_locks: [a]", "kernel_locks");
   one(v + "kernel_denies: [1]", "kernel_denies[0]");
   one(v + "fallback_chains: {op.x: a}", "fallback_chains.op.x");
-  const std::vector<std::string> all = error_paths("version: 2\ndispatch_rules: [{operation: x, kernel: y, conditions: {dtype: fp16, is_causal: 1}}, 7]\nkernel_denies: no");
-  REQUIRE(all == std::vector<std::string>{"version", rule_path("dtype"), rule_path("is_causal"), "dispatch_rules[1]", "kernel_denies"});
-  REQUIRE(errors_of("version: \"1.0\"\ndispatch_rules:\n  - operation: x\n    kernel: y\n    conditions:\n      dtype: fp16\n")[0].line == 6);
-  REQUIRE_THAT(errors_of(rule_with("dtype: bfloat15"))[0].text(), ContainsSubstring("did you mean 'bfloat16'?") && ContainsSubstring("(got: 'bfloat15')"));
+  const std::vector<std::string> all = error_paths(
+      "version: 2\ndispatch_rules: [{operation: x, kernel: y, conditions: {dtype: fp16, is_causal: 1}}, "
+      "7]\nkernel_denies: no");
+  REQUIRE(all == std::vector<std::string>{"version", rule_path("dtype"), rule_path("is_causal"), "dispatch_rules[1]",
+                                          "kernel_denies"});
+  REQUIRE(
+      errors_of(
+          "version: \"1.0\"\ndispatch_rules:\n  - operation: x\n    kernel: y\n    conditions:\n      dtype: fp16\n")[0]
+          .line == 6);
+  REQUIRE_THAT(errors_of(rule_with("dtype: bfloat15"))[0].text(),
+               ContainsSubstring("did you mean 'bfloat16'?") && ContainsSubstring("(got: 'bfloat15')"));
 }
 
 void unknown_keys() {
@@ -281,7 +309,8 @@ void unknown_keys() {
   REQUIRE(s.run_x() == "a");
   REQUIRE(s.reports.size() == 2);
   REQUIRE_THAT(s.reports[0], ContainsSubstring("line 2: dispatch_rule: unknown key; did you mean 'dispatch_rules'?"));
-  REQUIRE_THAT(s.reports[1], ContainsSubstring("line 3: dispatch_rules[0].prioritty: unknown key; did you mean 'priority'?"));
+  REQUIRE_THAT(s.reports[1],
+               ContainsSubstring("line 3: dispatch_rules[0].prioritty: unknown key; did you mean 'priority'?"));
   REQUIRE(s.dispatcher->warnings() == s.reports);
 }
 
@@ -291,7 +320,11 @@ void files_without_rules() {
   std::vector<std::string> reports;
   DispatchOptions options;
   options.config_path = file.path();
-  const auto make = [&] { return ConfigDispatcher(DispatchConfig(options), kernels, {.report = [&](const std::string& text) { reports.push_back(text); }}).telemetry()["rule_count"]; };
+  const auto make = [&] {
+    return ConfigDispatcher(DispatchConfig(options), kernels,
+                            {.report = [&](const std::string& text) { reports.push_back(text); }})
+        .telemetry()["rule_count"];
+  };
   REQUIRE(make() == 0);
   REQUIRE_THAT(reports.at(0), ContainsSubstring("no such file"));
   file.write("");
@@ -317,8 +350,10 @@ void explanation_of_rules() {
   REQUIRE(path.size() == 3);
   REQUIRE(path[0]["result"] == "operation_mismatch");
   REQUIRE(path[1]["result"] == "condition_mismatch");
-  REQUIRE(path[1]["failed_conditions"] ==
-          Json::parse(R"([{"field": "batch_size", "operator": "gte", "expected": 8, "actual": 4}, {"field": "is_causal", "operator": "eq", "expected": true, "actual": false}])"));
+  REQUIRE(
+      path[1]["failed_conditions"] ==
+      Json::parse(
+          R"([{"field": "batch_size", "operator": "gte", "expected": 8, "actual": 4}, {"field": "is_causal", "operator": "eq", "expected": true, "actual": false}])"));
   REQUIRE(path[2]["result"] == "selected");
   REQUIRE(s.dispatcher->telemetry()["rule_cache"]["size"] == 0);
 }
@@ -350,7 +385,8 @@ void bad_patterns() {
 }
 
 void text_operators() {
-  const SelectionContext half = with([](auto& c) { c.dtype = ttc::DType::f16; }), brain = with([](auto& c) { c.dtype = ttc::DType::bf16; });
+  const SelectionContext half = with([](auto&c) { c.dtype = ttc::DType::f16; }),
+                         brain = with([](auto&c) { c.dtype = ttc::DType::bf16; });
   REQUIRE(holds("dtype_match: \"*float16\"", half));
   REQUIRE(holds("dtype_match: \"*float16\"", brain));
   REQUIRE(holds("dtype_match: float16", half));
@@ -362,15 +398,22 @@ void text_operators() {
   REQUIRE(holds("platform_match: cpu", context_of()));
   REQUIRE(holds("platform_not_in: [cuda]", context_of()));
   REQUIRE(holds("device_in: [cpu]", context_of()));
-  REQUIRE(holds("dtype: bfloat8_b", with([](auto& c) { c.format_a = static_cast<std::uint8_t>(ttrt::DataType::bfloat8_b); })));
-  REQUIRE(holds("weight_dtype: bfloat4_b", with([](auto& c) { c.format_b = static_cast<std::uint8_t>(ttrt::DataType::bfloat4_b); })));
+  REQUIRE(holds("dtype: bfloat8_b",
+                with([](auto& c) { c.format_a = static_cast<std::uint8_t>(ttrt::DataType::bfloat8_b); })));
+  REQUIRE(holds("weight_dtype: bfloat4_b",
+                with([](auto& c) { c.format_b = static_cast<std::uint8_t>(ttrt::DataType::bfloat4_b); })));
   REQUIRE_FALSE(holds("weight_dtype: bfloat4_b", context_of()));
 }
 
 void null_sections() {
-  REQUIRE(error_paths("version: \"1.0\"\ndefaults:\ndispatch_rules:\nkernel_locks:\nkernel_denies:\nkernel_allows:\nfallback_chains:\n") ==
-          std::vector<std::string>{"defaults", "dispatch_rules", "kernel_locks", "kernel_denies", "kernel_allows", "fallback_chains"});
-  REQUIRE(error_paths("version: \"1.0\"\ndispatch_rules: [{operation: x, kernel: y, conditions: }]") == std::vector<std::string>{"dispatch_rules[0].conditions"});
+  REQUIRE(
+      error_paths(
+          "version: "
+          "\"1.0\"\ndefaults:\ndispatch_rules:\nkernel_locks:\nkernel_denies:\nkernel_allows:\nfallback_chains:\n") ==
+      std::vector<std::string>{"defaults", "dispatch_rules", "kernel_locks", "kernel_denies", "kernel_allows",
+                               "fallback_chains"});
+  REQUIRE(error_paths("version: \"1.0\"\ndispatch_rules: [{operation: x, kernel: y, conditions: }]") ==
+          std::vector<std::string>{"dispatch_rules[0].conditions"});
   REQUIRE(error_paths("version: \"1.0\"").empty());
 }
 
@@ -380,7 +423,8 @@ const CaseTable table{
     {"CFG-04", lock_of_a_missing_kernel},
     {"CFG-05", priorities},
     {"CFG-07", unusable_rules_are_skipped},
-    {"CFG-08", [] { REQUIRE(Setup("dispatch_rules: [{operation: op.x, kernel: a}]\nkernel_allows: []").run_x() == "a"); }},
+    {"CFG-08",
+     [] { REQUIRE(Setup("dispatch_rules: [{operation: op.x, kernel: a}]\nkernel_allows: []").run_x() == "a"); }},
     {"CFG-10", globs_are_anchored},
     {"CFG-11", fallback_chain},
     {"CFG-13", chain_goes_on_after_a_failure},
@@ -410,7 +454,11 @@ const CaseTable table{
        REQUIRE_FALSE(holds("dtype_not_in: [float32]", context_of()));
        REQUIRE(holds("dtype_not_in: [float16, bfloat16]", context_of()));
      }},
-    {"CFG-28", [] { REQUIRE(error_paths(rule_with("kernel_regex: \"flash.*\"")) == std::vector<std::string>{rule_path("kernel_regex")}); }},
+    {"CFG-28",
+     [] {
+       REQUIRE(error_paths(rule_with("kernel_regex: \"flash.*\"")) ==
+               std::vector<std::string>{rule_path("kernel_regex")});
+     }},
     {"CFG-29",
      [] {
        const SelectionContext longer = with([](auto& c) { c.seq_len_q = 9000; });
@@ -446,7 +494,8 @@ const CaseTable table{
     {"CFG-40", explanation_of_chains},
     {"CFG-42",
      [] {
-       Setup a("dispatch_rules: [{operation: op.x, kernel: a}]\nkernel_denies: [z]"), b("kernel_denies: [z]\ndispatch_rules: [{kernel: a, operation: op.x}]");
+       Setup a("dispatch_rules: [{operation: op.x, kernel: a}]\nkernel_denies: [z]"),
+           b("kernel_denies: [z]\ndispatch_rules: [{kernel: a, operation: op.x}]");
        REQUIRE(a.dispatcher->config_hash() == b.dispatcher->config_hash());
        REQUIRE(a.dispatcher->config_hash() != Setup("kernel_denies: [y]").dispatcher->config_hash());
      }},

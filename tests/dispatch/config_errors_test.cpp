@@ -1,4 +1,5 @@
-// CONFIG: wrong files say what is wrong in one message with line and path, and change nothing; reading, reloading, threads.
+// CONFIG: wrong files say what is wrong in one message with line and path, and change nothing; reading, reloading,
+// threads.
 #include <atomic>
 #include <thread>
 
@@ -21,7 +22,10 @@ struct Setup {
     file.write("version: \"1.0\"\ndispatch_rules: [{operation: op.x, kernel: tt.matmul.1d}]\n");
     DispatchOptions options;
     options.config_path = file.path();
-    dispatcher = std::make_unique<ConfigDispatcher>(DispatchConfig(options), kernels, ConfigDispatcherOptions{.strict_kernels = strict, .report = [this](const std::string& text) { reports.push_back(text); }});
+    dispatcher = std::make_unique<ConfigDispatcher>(
+        DispatchConfig(options), kernels,
+        ConfigDispatcherOptions{.strict_kernels = strict,
+                                .report = [this](const std::string& text) { reports.push_back(text); }});
   }
   // The error of reloading this text; the configuration of before must serve on.
   std::string refuse(const std::string& text) {
@@ -44,16 +48,24 @@ struct Setup {
 
 TEST_CASE("CONFIG: what is wrong with a file is said once, with line and path") {
   Setup s(true);
-  REQUIRE_THAT(s.refuse("version: \"1.0\"\nkernel_locks: {a: b\n"), ContainsSubstring("line ") && ContainsSubstring("malformed YAML"));
-  REQUIRE_THAT(s.refuse("version: \"1.0\"\nkernel_locks:\n  op.x: [1]\n"), ContainsSubstring("line 3: kernel_locks.op.x: must be a string"));
-  REQUIRE_THAT(s.refuse("version: \"1.0\"\ndispatch_rules:\n- operation: op.x\n  kernel: tt.matmul.1d\n  conditions:\n    device_regex: 'cuda:('\n"), ContainsSubstring("line 6: dispatch_rules[0].conditions.device_regex: is no regular expression"));
-  REQUIRE_THAT(s.refuse("version: \"1.0\"\ndispatch_rules:\n- operation: op.x\n  kernel: tt.matmul.3d\n"), ContainsSubstring("line 4: dispatch_rules[0].kernel: no kernel is called 'tt.matmul.3d'; did you mean 'tt.matmul."));
-  REQUIRE_THAT(s.refuse("version: \"1.0\"\nkernel_locks: {op.x: a}\nkernel_locks: {op.x: b}\n"), ContainsSubstring("line 3: key 'kernel_locks' is there twice, first on line 2"));
+  REQUIRE_THAT(s.refuse("version: \"1.0\"\nkernel_locks: {a: b\n"),
+               ContainsSubstring("line ") && ContainsSubstring("malformed YAML"));
+  REQUIRE_THAT(s.refuse("version: \"1.0\"\nkernel_locks:\n  op.x: [1]\n"),
+               ContainsSubstring("line 3: kernel_locks.op.x: must be a string"));
+  REQUIRE_THAT(s.refuse("version: \"1.0\"\ndispatch_rules:\n- operation: op.x\n  kernel: tt.matmul.1d\n  conditions:\n "
+                        "   device_regex: 'cuda:('\n"),
+               ContainsSubstring("line 6: dispatch_rules[0].conditions.device_regex: is no regular expression"));
+  REQUIRE_THAT(s.refuse("version: \"1.0\"\ndispatch_rules:\n- operation: op.x\n  kernel: tt.matmul.3d\n"),
+               ContainsSubstring(
+                   "line 4: dispatch_rules[0].kernel: no kernel is called 'tt.matmul.3d'; did you mean 'tt.matmul."));
+  REQUIRE_THAT(s.refuse("version: \"1.0\"\nkernel_locks: {op.x: a}\nkernel_locks: {op.x: b}\n"),
+               ContainsSubstring("line 3: key 'kernel_locks' is there twice, first on line 2"));
   REQUIRE_THAT(s.refuse("- 1\n"), ContainsSubstring("the document must be a map"));
   REQUIRE_THAT(s.refuse(std::string("a: ") + std::string(3000, '[')), ContainsSubstring("malformed YAML"));
   REQUIRE_THAT(s.refuse("a: &a [*a]\n"), ContainsSubstring("nested deeper"));
   REQUIRE_THAT(s.refuse("version: \"1.0\"\nkernel_denies: [!!binary aGk=]\n"), ContainsSubstring("tags are not read"));
-  REQUIRE_THAT(s.refuse("version: \"1.0\"\n---\nversion: \"1.0\"\n"), ContainsSubstring("line 3: a second document in one file"));
+  REQUIRE_THAT(s.refuse("version: \"1.0\"\n---\nversion: \"1.0\"\n"),
+               ContainsSubstring("line 3: a second document in one file"));
 }
 
 TEST_CASE("CONFIG: aliases that multiply are bounded") {
@@ -70,7 +82,8 @@ TEST_CASE("CONFIG: a file that vanishes or cannot be read leaves the old configu
   Setup s;
   s.file.remove();
   REQUIRE_FALSE(s.dispatcher->reload_config());
-  REQUIRE_THAT(s.reports.back(), ContainsSubstring(s.file.path() + ": no such file") && ContainsSubstring("stays active"));
+  REQUIRE_THAT(s.reports.back(),
+               ContainsSubstring(s.file.path() + ": no such file") && ContainsSubstring("stays active"));
   REQUIRE(run(*s.dispatcher, "op.x") == "tt.matmul.1d");
   std::filesystem::create_directory(s.file.path());
   REQUIRE_THROWS_WITH(s.dispatcher->reload_config(), ContainsSubstring("not a regular file"));
@@ -94,7 +107,9 @@ TEST_CASE("CONFIG: a reload takes what is new and nothing else") {
 
 TEST_CASE("CONFIG: kernels that come and go are seen at once") {
   Setup s;
-  s.file.replace("version: \"1.0\"\ndispatch_rules: [{operation: op.x, kernel: later, priority: 90}, {operation: op.x, kernel: tt.matmul.1d}]\n");
+  s.file.replace(
+      "version: \"1.0\"\ndispatch_rules: [{operation: op.x, kernel: later, priority: 90}, {operation: op.x, kernel: "
+      "tt.matmul.1d}]\n");
   REQUIRE(s.dispatcher->reload_config());
   REQUIRE(run(*s.dispatcher, "op.x") == "tt.matmul.1d");
   s.kernels.add(kernel("later"));
@@ -124,21 +139,25 @@ TEST_CASE("CONFIG: updates while four threads dispatch") {
       }
     });
   for (int i = 0; i < 500; ++i)
-    s.dispatcher->update("version: \"1.0\"\ndispatch_rules: [{operation: \"op.?\", kernel: tt.matmul." + std::string(i % 2 == 0 ? "2d" : "1d") + ", conditions: {dtype_regex: \"f.*\"}}]");
+    s.dispatcher->update("version: \"1.0\"\ndispatch_rules: [{operation: \"op.?\", kernel: tt.matmul." +
+                         std::string(i % 2 == 0 ? "2d" : "1d") + ", conditions: {dtype_regex: \"f.*\"}}]");
   stop = true;
   for (std::thread& thread : threads) thread.join();
   REQUIRE(wrong == 0);
 }
 
 TEST_CASE("JSON documents have lines too") {
-  const DocNode root = parse_document("{\n \"a\": 1,\n \"b\": 2\n,\"c\":\n{\"d\": [1\n,true]}}", DocumentFormat::json, "f");
+  const DocNode root =
+      parse_document("{\n \"a\": 1,\n \"b\": 2\n,\"c\":\n{\"d\": [1\n,true]}}", DocumentFormat::json, "f");
   REQUIRE(root.find("a")->line == 2);
   REQUIRE(root.find("b")->line == 3);
   REQUIRE(root.find("c")->line == 4);
   REQUIRE(root.find("c")->find("d")->items[1].line == 6);
   REQUIRE(root.canonical() == R"({"a":1,"b":2,"c":{"d":[1,true]}})");
-  REQUIRE_THROWS_WITH(parse_document("{\"a\": 1,\n\"a\": 2}", DocumentFormat::json, "f"), ContainsSubstring("line 2: key 'a' is there twice"));
-  REQUIRE_THROWS_WITH(parse_document(std::string(100000, '['), DocumentFormat::json, "f"), ContainsSubstring("nested deeper"));
+  REQUIRE_THROWS_WITH(parse_document("{\"a\": 1,\n\"a\": 2}", DocumentFormat::json, "f"),
+                      ContainsSubstring("line 2: key 'a' is there twice"));
+  REQUIRE_THROWS_WITH(parse_document(std::string(100000, '['), DocumentFormat::json, "f"),
+                      ContainsSubstring("nested deeper"));
 }
 
 namespace {
@@ -158,20 +177,32 @@ void same_nodes(const DocNode& a, const DocNode& b) {
 }  // namespace
 
 TEST_CASE("What is parsed piece by piece is what is parsed whole") {
-  const std::string rules = "  - operation: op.x\n    kernel: a\n\n    # why\n    conditions:\n      dtype: [float32,\n        bfloat16]\n  - {operation: \"op.*\", kernel: b}\n";
+  const std::string rules =
+      "  - operation: op.x\n    kernel: a\n\n    # why\n    conditions:\n      dtype: [float32,\n        bfloat16]\n  "
+      "- {operation: \"op.*\", kernel: b}\n";
   DocumentReader reader;
   for (const std::string& text : {
-           "version: \"1.0\"\ndispatch_rules:\n" + rules, "version: \"1.0\"\ndispatch_rules:\n" + rules + "kernel_locks:\n  op.x: a\n", "# a\n\ndispatch_rules:   # b\n" + rules + "\n# c\nversion: \"1.0\"",
-           std::string("dispatch_rules:\n- operation: x\n  kernel: |\n    text\n    - more\n- operation: y\nversion: 1\n"), std::string("dispatch_rules:\n- a: &x 1\n- b: *x\n"), std::string("dispatch_rules:\n"),
-           std::string("dispatch_rules: [{a: 1}]\n"), std::string("dispatch_rules:\n  - - 1\n    - 2\n  - 3"), std::string("a: \"x\ndispatch_rules:\n  - y\"\n"), std::string("kernels:\n  dispatch_rules:\n    - 1\n"),
+           "version: \"1.0\"\ndispatch_rules:\n" + rules,
+           "version: \"1.0\"\ndispatch_rules:\n" + rules + "kernel_locks:\n  op.x: a\n",
+           "# a\n\ndispatch_rules:   # b\n" + rules + "\n# c\nversion: \"1.0\"",
+           std::string(
+               "dispatch_rules:\n- operation: x\n  kernel: |\n    text\n    - more\n- operation: y\nversion: 1\n"),
+           std::string("dispatch_rules:\n- a: &x 1\n- b: *x\n"),
+           std::string("dispatch_rules:\n"),
+           std::string("dispatch_rules: [{a: 1}]\n"),
+           std::string("dispatch_rules:\n  - - 1\n    - 2\n  - 3"),
+           std::string("a: \"x\ndispatch_rules:\n  - y\"\n"),
+           std::string("kernels:\n  dispatch_rules:\n    - 1\n"),
        }) {
     INFO(text);
     const DocNode whole = parse_document(text, DocumentFormat::yaml, "f");
     same_nodes(reader.parse(text, DocumentFormat::yaml, "f"), whole);
     same_nodes(reader.parse(text, DocumentFormat::yaml, "f"), whole);  // from memory
   }
-  for (const std::string& text : {"version: \"1.0\"\ndispatch_rules:\n" + rules + "  - {operation: [\n", "dispatch_rules:\n" + rules + "dispatch_rules:\n" + rules, "dispatch_rules:\n" + rules + " - a: 1\n",
-                                  std::string("dispatch_rules:\n  - a: 1\n    a: 2\n"), std::string("dispatch_rules:\n  - a\n  b: 1\n")}) {
+  for (const std::string& text :
+       {"version: \"1.0\"\ndispatch_rules:\n" + rules + "  - {operation: [\n",
+        "dispatch_rules:\n" + rules + "dispatch_rules:\n" + rules, "dispatch_rules:\n" + rules + " - a: 1\n",
+        std::string("dispatch_rules:\n  - a: 1\n    a: 2\n"), std::string("dispatch_rules:\n  - a\n  b: 1\n")}) {
     INFO(text);
     std::string whole, pieces;
     try {

@@ -62,12 +62,14 @@ TEST_CASE("default runs ATen operators on the device") {
   REQUIRE(can_dispatch_to_ttnn("aten::mul.Tensor", two));
   // 1, 1.5, ... times 2, 2.5, ...: exact in bfloat16.
   REQUIRE(numbers(dispatch_to_ttnn("aten::mul.Tensor", two)) == std::vector<float>{2, 3.75F, 6, 8.75F, 12, 15.75F});
-  REQUIRE(numbers(dispatch_to_ttnn("aten::relu", std::vector<RtValue>{floats({4}, -1)})) == std::vector<float>{0, 0, 0, 0.5F});
+  REQUIRE(numbers(dispatch_to_ttnn("aten::relu", std::vector<RtValue>{floats({4}, -1)})) ==
+          std::vector<float>{0, 0, 0, 0.5F});
   const std::vector<RtValue> products{floats({2, 2}, 1), floats({2, 2}, 2)};
   REQUIRE(numbers(dispatch_to_ttnn("aten::mm", products)) == std::vector<float>{6.5F, 7.75F, 11.5F, 13.75F});
   REQUIRE_FALSE(can_dispatch_to_ttnn("aten::nonzero", std::vector<RtValue>{two[0]}));
   REQUIRE_FALSE(can_dispatch_to_ttnn("aten::no_such_operator", two));
-  REQUIRE_FALSE(can_dispatch_to_ttnn("aten::mul.Tensor", std::vector<RtValue>{floats({2}, 1, DType::f64), floats({2}, 1, DType::f64)}));
+  REQUIRE_FALSE(can_dispatch_to_ttnn("aten::mul.Tensor",
+                                     std::vector<RtValue>{floats({2}, 1, DType::f64), floats({2}, 1, DType::f64)}));
   REQUIRE_FALSE(can_dispatch_to_ttnn("aten::mul.Tensor", {}));
   REQUIRE_THROWS_AS(dispatch_to_ttnn("aten::nonzero", std::vector<RtValue>{two[0]}), DispatchError);
 }
@@ -75,7 +77,8 @@ TEST_CASE("default runs ATen operators on the device") {
 TEST_CASE("optimized gives the same and keeps what it bound") {
   const Environment environment;
   REQUIRE(set_dispatcher("optimized"));
-  for (int i = 0; i < 3; ++i) REQUIRE(numbers(dispatch_to_ttnn("aten::mul.Tensor", two)) == std::vector<float>{2, 3.75F, 6, 8.75F, 12, 15.75F});
+  for (int i = 0; i < 3; ++i)
+    REQUIRE(numbers(dispatch_to_ttnn("aten::mul.Tensor", two)) == std::vector<float>{2, 3.75F, 6, 8.75F, 12, 15.75F});
   const std::vector<RtValue> wider{floats({1, 2}, 4), floats({1, 2}, 1)};
   REQUIRE(numbers(dispatch_to_ttnn("aten::mul.Tensor", wider)) == std::vector<float>{4, 6.75F});
 }
@@ -91,7 +94,8 @@ TEST_CASE("names in any case; set_dispatcher takes effect; unknown names are lis
   REQUIRE_FALSE(can_dispatch_to_ttnn("aten::relu", std::vector<RtValue>{two[0]}));
   REQUIRE_THROWS_AS(set_dispatcher("optimised"), ValueError);
   const std::string message = message_of([] { set_dispatcher("optimised"); });
-  REQUIRE_THAT(message, ContainsSubstring("Unknown dispatcher 'optimised'") && ContainsSubstring("tensor_ops") && ContainsSubstring("did you mean 'optimized'?"));
+  REQUIRE_THAT(message, ContainsSubstring("Unknown dispatcher 'optimised'") && ContainsSubstring("tensor_ops") &&
+                            ContainsSubstring("did you mean 'optimized'?"));
   REQUIRE(active_dispatcher_name() == "tensor_ops");
   for (const char* name : {"default", "optimized", "debug", "cpu", "tensor_ops"}) {
     const auto names = list_available_dispatchers();
@@ -126,15 +130,21 @@ TEST_CASE("debug logs every check and refusal with its reason") {
 
 TEST_CASE("custom dispatchers from two functions") {
   const Environment environment;
-  register_dispatcher("Mine", [](const OperatorCall& call) { return call.name == "aten::foo"; }, [](const OperatorCall&) { return RtValue("mine"); });
+  register_dispatcher(
+      "Mine", [](const OperatorCall& call) { return call.name == "aten::foo"; },
+      [](const OperatorCall&) { return RtValue("mine"); });
   set_dispatcher("mine");
   REQUIRE(can_dispatch_to_ttnn("aten::foo", {}));
   REQUIRE_FALSE(can_dispatch_to_ttnn("aten::bar", {}));
   REQUIRE(*dispatch_to_ttnn("aten::foo", {}).get_if<std::string>() == "mine");
-  REQUIRE_THROWS_WITH(register_dispatcher("half", [](const OperatorCall&) { return true; }, {}), ContainsSubstring("dispatch_to_ttnn"));
-  REQUIRE_THROWS_WITH(register_dispatcher("half", {}, [](const OperatorCall&) { return RtValue(); }), ContainsSubstring("can_dispatch_to_ttnn"));
+  REQUIRE_THROWS_WITH(register_dispatcher("half", [](const OperatorCall&) { return true; }, {}),
+                      ContainsSubstring("dispatch_to_ttnn"));
+  REQUIRE_THROWS_WITH(register_dispatcher("half", {}, [](const OperatorCall&) { return RtValue(); }),
+                      ContainsSubstring("can_dispatch_to_ttnn"));
   REQUIRE_THROWS_AS(register_dispatcher("null", std::shared_ptr<const TtnnDispatcher>()), ValueError);
-  REQUIRE_THROWS_AS(register_dispatcher("", [](const OperatorCall&) { return true; }, [](const OperatorCall&) { return RtValue(); }), ValueError);
+  REQUIRE_THROWS_AS(register_dispatcher(
+                        "", [](const OperatorCall&) { return true; }, [](const OperatorCall&) { return RtValue(); }),
+                    ValueError);
 }
 
 TEST_CASE("plug-in libraries") {
@@ -146,7 +156,8 @@ TEST_CASE("plug-in libraries") {
   // It doubles what default gives for a sum, and hands products to default as they are.
   REQUIRE(numbers(dispatch_to_ttnn("aten::add.Tensor", two)) == std::vector<float>{6, 8, 10, 12, 14, 16});
   REQUIRE(numbers(dispatch_to_ttnn("aten::mul.Tensor", two)) == std::vector<float>{2, 3.75F, 6, 8.75F, 12, 15.75F});
-  REQUIRE_THROWS_WITH(dispatch_to_ttnn("aten::relu", std::vector<RtValue>{two[0]}), ContainsSubstring("the plug-in has no relu"));
+  REQUIRE_THROWS_WITH(dispatch_to_ttnn("aten::relu", std::vector<RtValue>{two[0]}),
+                      ContainsSubstring("the plug-in has no relu"));
   bool found = false;
   for (const DispatcherInfo& info : dispatcher_infos()) found |= info.origin == path && info.active;
   REQUIRE(found);
@@ -158,8 +169,10 @@ TEST_CASE("plug-in libraries") {
 
 TEST_CASE("a broken plug-in says why") {
   const Environment environment;
-  REQUIRE_THAT(message_of([] { load_dispatcher_plugin(TTC_HALF_PLUGIN); }), ContainsSubstring("has no function 'dispatch_to_ttnn'") && ContainsSubstring(TTC_HALF_PLUGIN));
-  REQUIRE_THAT(message_of([] { set_dispatcher("./nowhere.so"); }), ContainsSubstring("./nowhere.so") && ContainsSubstring("not there"));
+  REQUIRE_THAT(message_of([] { load_dispatcher_plugin(TTC_HALF_PLUGIN); }),
+               ContainsSubstring("has no function 'dispatch_to_ttnn'") && ContainsSubstring(TTC_HALF_PLUGIN));
+  REQUIRE_THAT(message_of([] { set_dispatcher("./nowhere.so"); }),
+               ContainsSubstring("./nowhere.so") && ContainsSubstring("not there"));
   const TemporaryFile file("libtext.so");
   file.write("this is no library");
   REQUIRE_THAT(message_of([&] { set_dispatcher(file.path()); }), ContainsSubstring("cannot be loaded"));
@@ -169,7 +182,9 @@ TEST_CASE("a broken plug-in says why") {
 TEST_CASE("dispatchers decide which kernels serve a program's device ops") {
   const Environment environment;
   KernelRegistry kernels;
-  const auto add = [&](const std::string& op, const std::string& variant, std::int64_t priority) { kernels.add(kernel(op + "." + variant, op, priority)); };
+  const auto add = [&](const std::string& op, const std::string& variant, std::int64_t priority) {
+    kernels.add(kernel(op + "." + variant, op, priority));
+  };
   add("tt.softmax", "device", 50), add("tt.softmax", "host", 1);
   add("tt.matmul", "2d", 60), add("tt.matmul", "dram_sharded", 50), add("tt.matmul", "host", 1);
   const SelectionEngine engine(kernels);
@@ -182,7 +197,9 @@ TEST_CASE("dispatchers decide which kernels serve a program's device ops") {
   REQUIRE(chosen("cpu", "tt.matmul") == "tt.matmul.host");
   REQUIRE(chosen("tensor_ops", "tt.softmax") == "tt.softmax.host");
   REQUIRE(chosen("tensor_ops", "tt.matmul") == "tt.matmul.2d");
-  register_dispatcher("only_matmul", [](const OperatorCall& call) { return call.name == "tt.matmul"; }, [](const OperatorCall&) { return RtValue(); });
+  register_dispatcher(
+      "only_matmul", [](const OperatorCall& call) { return call.name == "tt.matmul"; },
+      [](const OperatorCall&) { return RtValue(); });
   REQUIRE(chosen("only_matmul", "tt.matmul") == "tt.matmul.2d");
   REQUIRE(chosen("only_matmul", "tt.softmax") == "tt.softmax.host");
 }
@@ -192,7 +209,7 @@ TEST_CASE("LibTorch's dispatcher is the last resort of a table, and shows its ke
   DispatchTable table("aten::add.Tensor");
   const TableKey cpu{TableDevice::cpu, DType::f32, TableLayout::strided, true, false};
   REQUIRE(table.origin(cpu).step == FillStep::last_resort);
-  const Input inputs[] = {{"other", &two[1]}, {"self", &two[0]}};   // by name, in any order
+  const Input inputs[] = {{"other", &two[1]}, {"self", &two[0]}};  // by name, in any order
   RtValue out;
   CallArgs args{.inputs = inputs, .extras = {}, .payload = nullptr, .output = &out};
   table.call(cpu, args);
@@ -201,7 +218,8 @@ TEST_CASE("LibTorch's dispatcher is the last resort of a table, and shows its ke
   std::vector<std::string> keys;
   for (const Json& one : torch["keys"]) keys.push_back(one["key"]);
   INFO(torch.dump(1));
-  for (const char* key : {"CPU", "AutogradCPU", "ADInplaceOrView", "AutocastCPU"}) REQUIRE(std::find(keys.begin(), keys.end(), key) != keys.end());
+  for (const char* key : {"CPU", "AutogradCPU", "ADInplaceOrView", "AutocastCPU"})
+    REQUIRE(std::find(keys.begin(), keys.end(), key) != keys.end());
   REQUIRE(torch["resolved"] == "AutogradCPU");
   const Json quantized = table.explain({TableDevice::cpu, DType::i8, TableLayout::strided, false, true})["torch"];
   REQUIRE(quantized["resolved"] == "QuantizedCPU");

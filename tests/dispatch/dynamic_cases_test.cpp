@@ -1,6 +1,6 @@
-// DYNAMIC: the recorded cases. Better than the reference: DYN-12 (a fallback's failure counts once), DYN-13 (all switches
-// are honoured), DYN-16 (a hit says cached), DYN-19 (a new kernel is seen at once), DYN-24 (a missing context is built),
-// MVC-10 in plan_cache_cases_test.cpp (the key is the whole context).
+// DYNAMIC: the recorded cases. Better than the reference: DYN-12 (a fallback's failure counts once), DYN-13 (all
+// switches are honoured), DYN-16 (a hit says cached), DYN-19 (a new kernel is seen at once), DYN-24 (a missing context
+// is built), MVC-10 in plan_cache_cases_test.cpp (the key is the whole context).
 #include "dispatch/dynamic.h"
 #include "tests/dispatch/cases.h"
 #include "tests/dispatch/fixtures.h"
@@ -24,13 +24,18 @@ struct Setup {
     kernels.add(std::move(specs));
     dispatcher = std::make_unique<DynamicDispatcher>(
         DispatchConfig(options), kernels,
-        DynamicOptions{.clock = &clock, .health = health, .synchronize = [this] { ++synchronized; }, .log = [this](const std::string& line) { log.push_back(line); }});
+        DynamicOptions{.clock = &clock,
+                       .health = health,
+                       .synchronize = [this] { ++synchronized; },
+                       .log = [this](const std::string& line) { log.push_back(line); }});
   }
   Result dispatch(const SelectionContext& context = context_of()) {
     CallArgs args;
     return dispatcher->dispatch(context.operation, args, &context);
   }
-  std::string run_x(const SelectionContext& context = context_of()) { return std::string(dispatch(context).kernel_id()); }
+  std::string run_x(const SelectionContext& context = context_of()) {
+    return std::string(dispatch(context).kernel_id());
+  }
   Json telemetry() const { return dispatcher->telemetry(); }
 };
 
@@ -130,7 +135,8 @@ void dyn_07() {
 }
 
 void dyn_08() {
-  Setup s({throwing("k10", "op.x", 10), throwing("k50", "op.x", 50), throwing("k30", "op.x", 30), throwing("k40", "op.x", 40), throwing("k20", "op.x", 20)},
+  Setup s({throwing("k10", "op.x", 10), throwing("k50", "op.x", 50), throwing("k30", "op.x", 30),
+           throwing("k40", "op.x", 40), throwing("k20", "op.x", 20)},
           {.max_fallback_attempts = 2});
   try {
     s.dispatch();
@@ -158,7 +164,8 @@ void dyn_10() {
 void dyn_11() {
   for (const bool fallback : {false, true}) {
     Flaky primary;
-    Setup s({primary.spec("a", 100)}, {.enable_fallback = fallback, .failure_threshold = 1, .recovery_timeout_seconds = 30});
+    Setup s({primary.spec("a", 100)},
+            {.enable_fallback = fallback, .failure_threshold = 1, .recovery_timeout_seconds = 30});
     REQUIRE_THROWS_AS(s.dispatch(), FallbackExhaustedError);
     s.clock.advance_seconds(12);
     try {
@@ -193,7 +200,8 @@ void dyn_13() {
   REQUIRE(primary.calls == 2);
   REQUIRE(off.dispatcher->circuits().state("a") == CircuitState::CLOSED);
 
-  Setup quiet({throwing("a", "op.x", 100), kernel("b")}, {.enable_telemetry = false, .record_timing = false, .log_fallbacks = false});
+  Setup quiet({throwing("a", "op.x", 100), kernel("b")},
+              {.enable_telemetry = false, .record_timing = false, .log_fallbacks = false});
   REQUIRE(quiet.dispatch().timing.total_ns == 0);
   REQUIRE((quiet.log.empty() && quiet.telemetry()["dispatch_count"] == 0));
   Setup loud({throwing("a", "op.x", 100), kernel("b")});
@@ -215,7 +223,8 @@ void dyn_13() {
     late.dispatch();
     FAIL("a fallback began after the timeout");
   } catch (const FallbackExhaustedError& error) {
-    REQUIRE(error.attempted_kernels() == std::vector<std::string>{"p", "q", "r"});   // r began 80 ms after p failed, z would at 160
+    REQUIRE(error.attempted_kernels() ==
+            std::vector<std::string>{"p", "q", "r"});  // r began 80 ms after p failed, z would at 160
     REQUIRE_THAT(error.errors().back(), ContainsSubstring("fallback_timeout_ms"));
   }
 
@@ -283,7 +292,8 @@ void dyn_20() {
   s.dispatcher->set_policy(Policy({{.kind = PolicyRule::Kind::lock, .operation = "op.x", .kernel = "unknown"}}));
   REQUIRE(s.run_x() == "a");
   // A lock with a condition that fails does not apply.
-  s.dispatcher->set_policy(Policy({{.kind = PolicyRule::Kind::lock, .kernel = "c", .conditions = {{"batch_size", ">=8"}}}}));
+  s.dispatcher->set_policy(
+      Policy({{.kind = PolicyRule::Kind::lock, .kernel = "c", .conditions = {{"batch_size", ">=8"}}}}));
   REQUIRE(s.run_x() == "a");
 }
 
@@ -324,7 +334,8 @@ void dyn_24() {
   CallArgs args{.inputs = inputs};
   REQUIRE(s.dispatcher->dispatch("attention.causal", args).kernel_id() == "gqa");
   const SelectionContext made = context_from_inputs("attention.causal", args);
-  REQUIRE((made.batch_size == 2 && made.seq_len_q == 7 && made.seq_len_k == 9 && made.num_heads == 8 && made.num_kv_heads == 4 && made.head_dim == 16));
+  REQUIRE((made.batch_size == 2 && made.seq_len_q == 7 && made.seq_len_k == 9 && made.num_heads == 8 &&
+           made.num_kv_heads == 4 && made.head_dim == 16));
   REQUIRE((made.enable_gqa && made.is_causal && made.dtype == ttc::DType::f32));
   CallArgs none;
   REQUIRE_THROWS_AS(s.dispatcher->dispatch("attention.causal", none), ValueError);
@@ -378,9 +389,11 @@ void dyn_27() {
   }
 }
 
-const CaseTable table{{"DYN-01", dyn_01}, {"DYN-02", dyn_02}, {"DYN-04", dyn_04}, {"DYN-05", dyn_05}, {"DYN-07", dyn_07}, {"DYN-08", dyn_08}, {"DYN-10", dyn_10},
-                      {"DYN-11", dyn_11}, {"DYN-12", dyn_12}, {"DYN-13", dyn_13}, {"DYN-15", dyn_15}, {"DYN-16", dyn_16}, {"DYN-17", dyn_17}, {"DYN-19", dyn_19},
-                      {"DYN-20", dyn_20}, {"DYN-22", dyn_22}, {"DYN-23", dyn_23}, {"DYN-24", dyn_24}, {"DYN-26", dyn_26}, {"DYN-27", dyn_27}};
+const CaseTable table{{"DYN-01", dyn_01}, {"DYN-02", dyn_02}, {"DYN-04", dyn_04}, {"DYN-05", dyn_05},
+                      {"DYN-07", dyn_07}, {"DYN-08", dyn_08}, {"DYN-10", dyn_10}, {"DYN-11", dyn_11},
+                      {"DYN-12", dyn_12}, {"DYN-13", dyn_13}, {"DYN-15", dyn_15}, {"DYN-16", dyn_16},
+                      {"DYN-17", dyn_17}, {"DYN-19", dyn_19}, {"DYN-20", dyn_20}, {"DYN-22", dyn_22},
+                      {"DYN-23", dyn_23}, {"DYN-24", dyn_24}, {"DYN-26", dyn_26}, {"DYN-27", dyn_27}};
 
 }  // namespace
 
@@ -396,11 +409,16 @@ TEST_CASE("every limit of a kernel refuses with its reason") {
   c.dtype = ttc::DType::f16;
   REQUIRE(k.check(c).empty());
   REQUIRE(k.accepts(c));
-  c.dtype = ttc::DType::f32, c.head_dim = 300, c.seq_len_q = 3, c.enable_gqa = 1, c.layout = AxisOrder::NHD, c.is_contiguous = 0, c.stride_last_dim = 2;
+  c.dtype = ttc::DType::f32, c.head_dim = 300, c.seq_len_q = 3, c.enable_gqa = 1, c.layout = AxisOrder::NHD,
+  c.is_contiguous = 0, c.stride_last_dim = 2;
   c.is_cuda_graph_capturing = 1, c.requires_deterministic = 1;
   const auto reasons = k.check(c);
   REQUIRE_FALSE(k.accepts(c));
-  const std::vector<std::string> expected{"dtype", "head_dim 300 is above", "multiple of 8", "seq_len_q", "grouped", "layout NHD", "contiguous", "stride 2", "captured", "deterministic"};
+  const std::vector<std::string> expected{"dtype",         "head_dim 300 is above",
+                                          "multiple of 8", "seq_len_q",
+                                          "grouped",       "layout NHD",
+                                          "contiguous",    "stride 2",
+                                          "captured",      "deterministic"};
   REQUIRE(reasons.size() == expected.size());
   for (std::size_t i = 0; i < expected.size(); ++i) REQUIRE_THAT(reasons[i].detail, ContainsSubstring(expected[i]));
   c.device = device_record("cuda:0");
@@ -419,7 +437,7 @@ TEST_CASE("policy conditions read the context") {
   REQUIRE(applies("dtype", "bfloat16", c));
   REQUIRE(applies("dtype", "*float16", c));
   REQUIRE(applies("dtype", "!=float32", c));
-  for (const char* text : {"!=1", "==1", "*", ">=0"}) REQUIRE_FALSE(applies("head_dim", text, c));   // unset
+  for (const char* text : {"!=1", "==1", "*", ">=0"}) REQUIRE_FALSE(applies("head_dim", text, c));  // unset
   REQUIRE_THROWS_AS(Policy({{.conditions = {{"no_such_field", "1"}}}}), ValueError);
 }
 

@@ -50,7 +50,8 @@ class TemporaryFile {
  public:
   explicit TemporaryFile(const std::string& name = "dispatch.yaml") {
     static int count = 0;
-    folder_ = std::filesystem::temp_directory_path() / ("ttc_dispatch_" + std::to_string(getpid()) + "_" + std::to_string(count++));
+    folder_ = std::filesystem::temp_directory_path() /
+              ("ttc_dispatch_" + std::to_string(getpid()) + "_" + std::to_string(count++));
     std::filesystem::create_directories(folder_);
     path_ = folder_ / name;
   }

@@ -1,6 +1,6 @@
-// HOT_RELOAD: the recorded cases, watching real files, and 1,000 reloads under four threads. Those that do better than the
-// reference: HOT-10 (both documents are read), HOT-12 (on_error is told of every failure), HOT-18 (the last change is never
-// missed).
+// HOT_RELOAD: the recorded cases, watching real files, and 1,000 reloads under four threads. Those that do better than
+// the reference: HOT-10 (both documents are read), HOT-12 (on_error is told of every failure), HOT-18 (the last change
+// is never missed).
 #include <atomic>
 #include <chrono>
 #include <thread>
@@ -152,19 +152,24 @@ void states() {
 void documents() {
   Setup s;
   const auto messages = [&](const std::string& text) { return s->dry_run_text(text).messages; };
-  for (const char* good : {"kernels: {}", "dispatch: {mode: config}", "dispatch: {}", "kernels: {}\ndispatch: {mode: static}", "version: \"1.0\"\ndispatch_rules: []"}) {
+  for (const char* good : {"kernels: {}", "dispatch: {mode: config}", "dispatch: {}",
+                           "kernels: {}\ndispatch: {mode: static}", "version: \"1.0\"\ndispatch_rules: []"}) {
     INFO(good);
     REQUIRE(s->dry_run_text(good).ok);
   }
   REQUIRE_THAT(messages("other: 1").at(0), ContainsSubstring("needs kernels, dispatch or dispatch_rules"));
   REQUIRE_THAT(messages("kernels: 3").at(0), ContainsSubstring("kernels: must be a map"));
   REQUIRE_THAT(messages("dispatch: [a]").at(0), ContainsSubstring("dispatch: must be a map"));
-  REQUIRE_THAT(messages("kernels: {}\n\ndispatch: {mode: statik}").at(0), ContainsSubstring("line 3: dispatch.mode: must be static") && ContainsSubstring("did you mean 'static'?"));
+  REQUIRE_THAT(
+      messages("kernels: {}\n\ndispatch: {mode: statik}").at(0),
+      ContainsSubstring("line 3: dispatch.mode: must be static") && ContainsSubstring("did you mean 'static'?"));
   REQUIRE_THAT(messages("- a").at(0), ContainsSubstring("must be a map"));
   REQUIRE(s->current_version() == nullptr);  // a dry run changes nothing
   // Both documents in one: the rules of CONFIG serve what `kernels` does not name.
   s.kernels.add({kernel("y1", "op.y"), kernel("y2", "op.y", 90)});
-  s->reload_text("version: \"1.0\"\nkernels: {op.x: {kernel: c}}\ndispatch_rules: [{operation: op.y, kernel: y1, conditions: {batch_size: 1}}]");
+  s->reload_text(
+      "version: \"1.0\"\nkernels: {op.x: {kernel: c}}\ndispatch_rules: [{operation: op.y, kernel: y1, conditions: "
+      "{batch_size: 1}}]");
   REQUIRE(s.run_x() == "c");
   REQUIRE(run(*s.dispatcher, "op.y") == "y1");
   SelectionContext two = context_of("op.y");
@@ -325,7 +330,9 @@ TEST_CASE("HOT_RELOAD: telemetry") {
   Setup s;
   s->reload_text(lock_to("a"));
   const Json hot = s->telemetry()["hot_reload"];
-  for (const char* key : {"total_reloads", "failed_reloads", "rollbacks", "last_reload_time_ms", "last_reload_timestamp", "config_version", "reload_state", "config_hash", "watching", "watchdog_available", "yaml_available"}) {
+  for (const char* key :
+       {"total_reloads", "failed_reloads", "rollbacks", "last_reload_time_ms", "last_reload_timestamp",
+        "config_version", "reload_state", "config_hash", "watching", "watchdog_available", "yaml_available"}) {
     INFO(key);
     REQUIRE(hot.contains(key));
   }
@@ -336,8 +343,10 @@ TEST_CASE("HOT_RELOAD: telemetry") {
 
 TEST_CASE("HOT_RELOAD: missing kernels refuse a document where they must be there") {
   Setup s("", 1, {.strict_kernels = true});
-  REQUIRE_THROWS_WITH(s->reload_text("kernels:\n  op.x: {kernel: aa}"), ContainsSubstring("line 2: kernels.op.x.kernel: no kernel is called 'aa'"));
-  REQUIRE_THROWS_WITH(s->reload_text("version: \"1.0\"\ndispatch_rules:\n  - {operation: op.x, kernel: nowhere}"), ContainsSubstring("line 3: dispatch_rules[0].kernel: no kernel is called 'nowhere'"));
+  REQUIRE_THROWS_WITH(s->reload_text("kernels:\n  op.x: {kernel: aa}"),
+                      ContainsSubstring("line 2: kernels.op.x.kernel: no kernel is called 'aa'"));
+  REQUIRE_THROWS_WITH(s->reload_text("version: \"1.0\"\ndispatch_rules:\n  - {operation: op.x, kernel: nowhere}"),
+                      ContainsSubstring("line 3: dispatch_rules[0].kernel: no kernel is called 'nowhere'"));
   REQUIRE(s->current_version() == nullptr);
 }
 
@@ -362,7 +371,9 @@ TEST_CASE("HOT_RELOAD: a thousand reloads under four threads") {
         ++served;
       }
     });
-  const std::string rules = "version: \"1.0\"\ndispatch_rules: [{operation: \"op.*\", kernel: c, conditions: {batch_size_gte: 1, device_match: \"c*\"}}]";
+  const std::string rules =
+      "version: \"1.0\"\ndispatch_rules: [{operation: \"op.*\", kernel: c, conditions: {batch_size_gte: 1, "
+      "device_match: \"c*\"}}]";
   for (int i = 0; i < 1000; ++i) REQUIRE(s->reload_text(i % 2 == 0 ? rules : lock_to("a"), true, 0));
   stop = true;
   for (std::thread& thread : threads) thread.join();

@@ -1,5 +1,5 @@
-// The orchestrator and AUTO: the recorded cases. Those that do better than the reference: ORC-07 (everything derived from a
-// configuration is made anew) and ORC-10 (CONFIG with a path works).
+// The orchestrator and AUTO: the recorded cases. Those that do better than the reference: ORC-07 (everything derived
+// from a configuration is made anew) and ORC-10 (CONFIG with a path works).
 #include "dispatch/config_dispatcher.h"
 #include "dispatch/orchestrator.h"
 #include "tests/dispatch/cases.h"
@@ -55,7 +55,8 @@ struct Setup {
   Result dispatch(const std::string& operation, std::optional<DispatchMode> mode = {}) {
     const SelectionContext context = context_of(operation);
     CallArgs args;
-    return mode ? orchestrator->dispatch(operation, args, &context, *mode) : orchestrator->dispatch(operation, args, &context);
+    return mode ? orchestrator->dispatch(operation, args, &context, *mode)
+                : orchestrator->dispatch(operation, args, &context);
   }
 };
 
@@ -101,7 +102,8 @@ void reloaded_configuration() {
   REQUIRE(s->config()->failure_threshold == 9);
   REQUIRE(mock->threshold == 9);
   REQUIRE(s.dispatch("op.x").kernel_id() == "x2");
-  REQUIRE_THROWS_AS(s->reload_config(DispatchConfig(options_of(DispatchMode::STATIC, {{"op.x", "nowhere"}}))), ttc::Error);
+  REQUIRE_THROWS_AS(s->reload_config(DispatchConfig(options_of(DispatchMode::STATIC, {{"op.x", "nowhere"}}))),
+                    ttc::Error);
   REQUIRE(s.dispatch("op.x").kernel_id() == "x2");
 }
 

@@ -121,15 +121,26 @@ void mvc_08() {
 // Every field of the context is part of the key.
 void mvc_10() {
   const std::vector<void (*)(SelectionContext&)> changes{
-      [](SelectionContext& c) { c.requires_deterministic = 1; }, [](SelectionContext& c) { c.dropout_p = 0.1; },
-      [](SelectionContext& c) { c.enable_gqa = 1; }, [](SelectionContext& c) { c.stride_last_dim = 2; },
-      [](SelectionContext& c) { c.is_contiguous = 0; }, [](SelectionContext& c) { c.attn_mask_type = MaskType::boolean; },
-      [](SelectionContext& c) { c.scale = 0.5, c.has_scale = 1; }, [](SelectionContext& c) { c.kv_cache_dtype = 1; },
-      [](SelectionContext& c) { c.kv_strategy = KvStrategy::paged; }, [](SelectionContext& c) { c.kv_cache_layout = AxisOrder::HND; },
-      [](SelectionContext& c) { c.quant_format = QuantFormat::int8; }, [](SelectionContext& c) { c.tp_size = 2; },
-      [](SelectionContext& c) { c.pp_size = 2; }, [](SelectionContext& c) { c.rank = 1; }, [](SelectionContext& c) { c.device.index = 1; },
-      [](SelectionContext& c) { c.device.name = "n300"; }, [](SelectionContext& c) { c.tokenizer_id = "t"; }, [](SelectionContext& c) { c.m = 32; },
-      [](SelectionContext& c) { c.format_b = 2; }, [](SelectionContext& c) { c.exact_numerics = 1; }};
+      [](SelectionContext& c) { c.requires_deterministic = 1; },
+      [](SelectionContext& c) { c.dropout_p = 0.1; },
+      [](SelectionContext& c) { c.enable_gqa = 1; },
+      [](SelectionContext& c) { c.stride_last_dim = 2; },
+      [](SelectionContext& c) { c.is_contiguous = 0; },
+      [](SelectionContext& c) { c.attn_mask_type = MaskType::boolean; },
+      [](SelectionContext& c) { c.scale = 0.5, c.has_scale = 1; },
+      [](SelectionContext& c) { c.kv_cache_dtype = 1; },
+      [](SelectionContext& c) { c.kv_strategy = KvStrategy::paged; },
+      [](SelectionContext& c) { c.kv_cache_layout = AxisOrder::HND; },
+      [](SelectionContext& c) { c.quant_format = QuantFormat::int8; },
+      [](SelectionContext& c) { c.tp_size = 2; },
+      [](SelectionContext& c) { c.pp_size = 2; },
+      [](SelectionContext& c) { c.rank = 1; },
+      [](SelectionContext& c) { c.device.index = 1; },
+      [](SelectionContext& c) { c.device.name = "n300"; },
+      [](SelectionContext& c) { c.tokenizer_id = "t"; },
+      [](SelectionContext& c) { c.m = 32; },
+      [](SelectionContext& c) { c.format_b = 2; },
+      [](SelectionContext& c) { c.exact_numerics = 1; }};
   PlanCache cache;
   cache.put(context_of(), 7, plan(1));
   for (std::size_t i = 0; i < changes.size(); ++i) {
@@ -152,7 +163,8 @@ void mvc_10() {
   REQUIRE(run(dispatcher) == "fast");
 }
 
-const CaseTable table{{"MVC-01", mvc_01}, {"MVC-02", mvc_02}, {"MVC-04", mvc_04}, {"MVC-05", mvc_05}, {"MVC-07", mvc_07}, {"MVC-08", mvc_08}, {"MVC-10", mvc_10}};
+const CaseTable table{{"MVC-01", mvc_01}, {"MVC-02", mvc_02}, {"MVC-04", mvc_04}, {"MVC-05", mvc_05},
+                      {"MVC-07", mvc_07}, {"MVC-08", mvc_08}, {"MVC-10", mvc_10}};
 
 }  // namespace
 
@@ -163,7 +175,7 @@ TEST_CASE("plan cache: time to live, size, clearing") {
   PlanCache cache({.shards = 4, .entries_per_shard = 8, .ttl_seconds = 10}, clock);
   cache.put(numbered(1), 7, plan(1));
   clock.advance_seconds(6);
-  REQUIRE(cache.get(numbered(1), 7));     // does not refresh it
+  REQUIRE(cache.get(numbered(1), 7));  // does not refresh it
   clock.advance_seconds(4.5);
   REQUIRE_FALSE(cache.get(numbered(1), 7));
   REQUIRE(cache.stats().size == 1);

@@ -1,5 +1,5 @@
-// Types and STATIC: the recorded cases. Better than the reference: STA-08 (two operations may share a kernel of a static
-// map, as its documentation shows); get_kernel_for_operation knows aliases from the start (STA-11).
+// Types and STATIC: the recorded cases. Better than the reference: STA-08 (two operations may share a kernel of a
+// static map, as its documentation shows); get_kernel_for_operation knows aliases from the start (STA-11).
 #include <type_traits>
 
 #include "dispatch/static_dispatcher.h"
@@ -49,8 +49,10 @@ void typ_01() {
 
 void typ_02() {
   REQUIRE_THAT(error_of([] { DispatchConfig(DispatchOptions{.cache_size = -1}); }), ContainsSubstring("cache_size"));
-  REQUIRE_THAT(error_of([] { DispatchConfig(DispatchOptions{.max_fallback_attempts = 0}); }), ContainsSubstring("max_fallback_attempts"));
-  REQUIRE_THAT(error_of([] { DispatchConfig(DispatchOptions{.failure_threshold = -3}); }), ContainsSubstring("failure_threshold"));
+  REQUIRE_THAT(error_of([] { DispatchConfig(DispatchOptions{.max_fallback_attempts = 0}); }),
+               ContainsSubstring("max_fallback_attempts"));
+  REQUIRE_THAT(error_of([] { DispatchConfig(DispatchOptions{.failure_threshold = -3}); }),
+               ContainsSubstring("failure_threshold"));
   REQUIRE(DispatchConfig(DispatchOptions{.cache_size = 0})->cache_size == 0);
 }
 
@@ -73,18 +75,25 @@ void typ_05() {
 }
 
 void sta_01() {
-  const auto d = StaticDispatcherBuilder().with_kernel(kernel("a", "op.x", 50)).with_kernel(kernel("b", "op.x", 80)).build();
+  const auto d =
+      StaticDispatcherBuilder().with_kernel(kernel("a", "op.x", 50)).with_kernel(kernel("b", "op.x", 80)).build();
   REQUIRE(d->registry().frozen());
   REQUIRE(run_static(*d, "op.x") == "b");
 }
 
 void sta_02() {
-  const auto d = StaticDispatcherBuilder().with_kernel(kernel("a", "op.x", 50), {}, true).with_kernel(kernel("b", "op.x", 100)).build();
+  const auto d = StaticDispatcherBuilder()
+                     .with_kernel(kernel("a", "op.x", 50), {}, true)
+                     .with_kernel(kernel("b", "op.x", 100))
+                     .build();
   REQUIRE(run_static(*d, "op.x") == "a");
 }
 
 void sta_04() {
-  const auto d = StaticDispatcherBuilder().with_kernel(kernel("a", "op.x", 10), {}, true).with_kernel(kernel("b", "op.x", 20), {}, true).build();
+  const auto d = StaticDispatcherBuilder()
+                     .with_kernel(kernel("a", "op.x", 10), {}, true)
+                     .with_kernel(kernel("b", "op.x", 20), {}, true)
+                     .build();
   REQUIRE(run_static(*d, "op.x") == "b");
 }
 
@@ -104,14 +113,16 @@ void sta_07() {
   REQUIRE_THROWS_AS(registry.add(StaticEntry(kernel("a", "op.x"))), ValueError);
   REQUIRE_THROWS_AS(registry.add(StaticEntry(kernel("a", "op.y"))), ValueError);
   // Several: all or nothing.
-  REQUIRE_THROWS_AS(registry.add_many({StaticEntry(kernel("b")), StaticEntry(kernel("c")), StaticEntry(kernel("b"))}), ValueError);
+  REQUIRE_THROWS_AS(registry.add_many({StaticEntry(kernel("b")), StaticEntry(kernel("c")), StaticEntry(kernel("b"))}),
+                    ValueError);
   REQUIRE(registry.kernel_count() == 1);
 }
 
 void sta_08() {
   KernelRegistry kernels;
   kernels.add(kernel("a", "attention.causal"));
-  const auto d = StaticDispatcher::from_config(DispatchConfig(with_map({{"attention.causal", "a"}, {"attention.cross", "a"}})), kernels);
+  const auto d = StaticDispatcher::from_config(
+      DispatchConfig(with_map({{"attention.causal", "a"}, {"attention.cross", "a"}})), kernels);
   REQUIRE(run_static(*d, "attention.causal") == "a");
   REQUIRE(run_static(*d, "attention.cross") == "a");
   REQUIRE(to_mapping(d->registry()) == StaticMap{{"attention.causal", "a"}, {"attention.cross", "a"}});
@@ -134,7 +145,10 @@ void sta_11() {
   REQUIRE(run_static(*d, "norm.rms") == "r");
   REQUIRE(d->get_kernel_for_operation("rms_norm", context_of()).id == Symbol("r"));
   REQUIRE(d->telemetry()["cache_size"] == 2);
-  const auto both = StaticDispatcherBuilder().with_kernel(kernel("short", "rms_norm")).with_kernel(kernel("dotted", "norm.rms")).build();
+  const auto both = StaticDispatcherBuilder()
+                        .with_kernel(kernel("short", "rms_norm"))
+                        .with_kernel(kernel("dotted", "norm.rms"))
+                        .build();
   REQUIRE(run_static(*both, "rms_norm") == "short");
   REQUIRE(run_static(*both, "norm.rms") == "dotted");
 }
@@ -166,24 +180,47 @@ void sta_14() {
 
 void sta_15() {
   const std::map<std::string, OperationClass> expected{
-      {"attention.causal", OperationClass::ATTENTION_CAUSAL}, {"attention.full", OperationClass::ATTENTION_FULL},
-      {"attention.sliding_window", OperationClass::ATTENTION_SLIDING_WINDOW}, {"attention.cross", OperationClass::ATTENTION_CROSS},
-      {"attention.prefill", OperationClass::ATTENTION_PREFILL}, {"attention.decode", OperationClass::ATTENTION_DECODE},
-      {"norm.rms", OperationClass::NORM_RMS}, {"rms_norm", OperationClass::NORM_RMS}, {"norm.layer", OperationClass::NORM_LAYER},
-      {"layer_norm", OperationClass::NORM_LAYER}, {"norm.group", OperationClass::NORM_GROUP}, {"group_norm", OperationClass::NORM_GROUP},
-      {"rope", OperationClass::ROPE}, {"rope.standard", OperationClass::ROPE}, {"rope.interleaved", OperationClass::ROPE_INTERLEAVED},
-      {"alibi", OperationClass::ALIBI}, {"swiglu", OperationClass::SWIGLU}, {"activation.swiglu", OperationClass::SWIGLU},
-      {"gelu", OperationClass::GELU}, {"activation.gelu", OperationClass::GELU}, {"silu", OperationClass::SILU},
-      {"activation.silu", OperationClass::SILU}, {"cross_entropy", OperationClass::CROSS_ENTROPY}, {"loss.cross_entropy", OperationClass::CROSS_ENTROPY},
-      {"fused_cross_entropy", OperationClass::FUSED_CROSS_ENTROPY}, {"loss.fused_cross_entropy", OperationClass::FUSED_CROSS_ENTROPY},
-      {"matmul", OperationClass::MATMUL}, {"matmul.fp8", OperationClass::MATMUL_FP8}, {"tokenize", OperationClass::TOKENIZE},
-      {"tokenization.encode", OperationClass::TOKENIZE}, {"detokenize", OperationClass::DETOKENIZE}, {"tokenization.decode", OperationClass::DETOKENIZE},
-      {"sample.top_k", OperationClass::SAMPLE_TOP_K}, {"sample.top_p", OperationClass::SAMPLE_TOP_P}, {"sample.greedy", OperationClass::SAMPLE_GREEDY}};
+      {"attention.causal", OperationClass::ATTENTION_CAUSAL},
+      {"attention.full", OperationClass::ATTENTION_FULL},
+      {"attention.sliding_window", OperationClass::ATTENTION_SLIDING_WINDOW},
+      {"attention.cross", OperationClass::ATTENTION_CROSS},
+      {"attention.prefill", OperationClass::ATTENTION_PREFILL},
+      {"attention.decode", OperationClass::ATTENTION_DECODE},
+      {"norm.rms", OperationClass::NORM_RMS},
+      {"rms_norm", OperationClass::NORM_RMS},
+      {"norm.layer", OperationClass::NORM_LAYER},
+      {"layer_norm", OperationClass::NORM_LAYER},
+      {"norm.group", OperationClass::NORM_GROUP},
+      {"group_norm", OperationClass::NORM_GROUP},
+      {"rope", OperationClass::ROPE},
+      {"rope.standard", OperationClass::ROPE},
+      {"rope.interleaved", OperationClass::ROPE_INTERLEAVED},
+      {"alibi", OperationClass::ALIBI},
+      {"swiglu", OperationClass::SWIGLU},
+      {"activation.swiglu", OperationClass::SWIGLU},
+      {"gelu", OperationClass::GELU},
+      {"activation.gelu", OperationClass::GELU},
+      {"silu", OperationClass::SILU},
+      {"activation.silu", OperationClass::SILU},
+      {"cross_entropy", OperationClass::CROSS_ENTROPY},
+      {"loss.cross_entropy", OperationClass::CROSS_ENTROPY},
+      {"fused_cross_entropy", OperationClass::FUSED_CROSS_ENTROPY},
+      {"loss.fused_cross_entropy", OperationClass::FUSED_CROSS_ENTROPY},
+      {"matmul", OperationClass::MATMUL},
+      {"matmul.fp8", OperationClass::MATMUL_FP8},
+      {"tokenize", OperationClass::TOKENIZE},
+      {"tokenization.encode", OperationClass::TOKENIZE},
+      {"detokenize", OperationClass::DETOKENIZE},
+      {"tokenization.decode", OperationClass::DETOKENIZE},
+      {"sample.top_k", OperationClass::SAMPLE_TOP_K},
+      {"sample.top_p", OperationClass::SAMPLE_TOP_P},
+      {"sample.greedy", OperationClass::SAMPLE_GREEDY}};
   for (const auto& [name, c] : expected) {
     INFO(name);
     REQUIRE(operation_class(name) == c);
   }
-  for (const char* unknown : {"", "Matmul", "attention", "attention.causal.x", "norm", "matmul.fp16"}) REQUIRE(operation_class(unknown) == OperationClass::UNKNOWN);
+  for (const char* unknown : {"", "Matmul", "attention", "attention.causal.x", "norm", "matmul.fp16"})
+    REQUIRE(operation_class(unknown) == OperationClass::UNKNOWN);
 }
 
 void sta_17() {
@@ -198,7 +235,8 @@ void sta_17() {
   REQUIRE(t["avg_dispatch_ns"].get<double>() == Approx(t["total_dispatch_ns"].get<double>() / 3));
   REQUIRE((t["kernel_count"] == 2 && t["operation_count"] == 2 && t["cache_size"] == 2));
   d->reset_telemetry();
-  REQUIRE((d->telemetry()["dispatch_count"] == 0 && d->telemetry()["total_dispatch_ns"] == 0 && d->telemetry()["kernel_count"] == 2));
+  REQUIRE((d->telemetry()["dispatch_count"] == 0 && d->telemetry()["total_dispatch_ns"] == 0 &&
+           d->telemetry()["kernel_count"] == 2));
 }
 
 // The value error of entries is a dispatch error of phase SELECTION.
@@ -214,8 +252,10 @@ void sta_18() {
 }
 
 const CaseTable types{{"TYP-01", typ_01}, {"TYP-02", typ_02}, {"TYP-04", typ_04}, {"TYP-05", typ_05}};
-const CaseTable statics{{"STA-01", sta_01}, {"STA-02", sta_02}, {"STA-04", sta_04}, {"STA-05", sta_05}, {"STA-07", sta_07}, {"STA-08", sta_08}, {"STA-09", sta_09},
-                        {"STA-11", sta_11}, {"STA-12", sta_12}, {"STA-14", sta_14}, {"STA-15", sta_15}, {"STA-17", sta_17}, {"STA-18", sta_18}};
+const CaseTable statics{{"STA-01", sta_01}, {"STA-02", sta_02}, {"STA-04", sta_04}, {"STA-05", sta_05},
+                        {"STA-07", sta_07}, {"STA-08", sta_08}, {"STA-09", sta_09}, {"STA-11", sta_11},
+                        {"STA-12", sta_12}, {"STA-14", sta_14}, {"STA-15", sta_15}, {"STA-17", sta_17},
+                        {"STA-18", sta_18}};
 
 }  // namespace
 

@@ -14,7 +14,9 @@ using ttrt::RtValue;
 
 namespace {
 
-TablePattern dense(TableDevice device, DType dtype, bool autograd) { return {device, dtype, TableLayout::strided, autograd, false}; }
+TablePattern dense(TableDevice device, DType dtype, bool autograd) {
+  return {device, dtype, TableLayout::strided, autograd, false};
+}
 
 // The matmul table of the worked example.
 void fill_example(DispatchTable& table) {
@@ -26,7 +28,9 @@ void fill_example(DispatchTable& table) {
   table.add(dense(TableDevice::cpu, DType::i8, false), kernel("quantized_matmul_int8"));
 }
 
-TableKey key(TableDevice device, DType dtype, bool autograd = false) { return {device, dtype, TableLayout::strided, autograd, false}; }
+TableKey key(TableDevice device, DType dtype, bool autograd = false) {
+  return {device, dtype, TableLayout::strided, autograd, false};
+}
 
 std::string at(const DispatchTable& table, const TableKey& k) { return table.at(k).id.str(); }
 
@@ -45,17 +49,20 @@ TEST_CASE("table: the worked example") {
   REQUIRE(at(table, key(TableDevice::cuda, DType::f16, true)) == "cublas_hgemm");
   REQUIRE(table.origin(key(TableDevice::cuda, DType::f16, true)).step == FillStep::autograd_dropped);
   REQUIRE(table.registrations().size() == 6);
-  for (const bool grad : {false, true}) REQUIRE_THROWS_AS(table.at(key(TableDevice::cpu, DType::bf16, grad)), DispatchError);
+  for (const bool grad : {false, true})
+    REQUIRE_THROWS_AS(table.at(key(TableDevice::cpu, DType::bf16, grad)), DispatchError);
 }
 
 TEST_CASE("table: a missing entry names operator, key and what is registered") {
   DispatchTable table("aten::matmul");
   CallArgs args;
-  REQUIRE_THROWS_WITH(table.call(key(TableDevice::tt, DType::bf16), args), ContainsSubstring("aten::matmul") && ContainsSubstring("registered: nothing"));
+  REQUIRE_THROWS_WITH(table.call(key(TableDevice::tt, DType::bf16), args),
+                      ContainsSubstring("aten::matmul") && ContainsSubstring("registered: nothing"));
   fill_example(table);
   REQUIRE_THROWS_WITH(table.call(key(TableDevice::tt, DType::bf16, true), args),
                       ContainsSubstring("'aten::matmul'") && ContainsSubstring("(tt, bfloat16, strided, autograd)") &&
-                          ContainsSubstring("(cuda, float16, strided) -> cublas_hgemm") && ContainsSubstring("quantized_matmul_int8"));
+                          ContainsSubstring("(cuda, float16, strided) -> cublas_hgemm") &&
+                          ContainsSubstring("quantized_matmul_int8"));
   REQUIRE(table.find(key(TableDevice::tt, DType::bf16)) == nullptr);
 }
 
@@ -97,7 +104,8 @@ TEST_CASE("table: the fallback order, step by step") {
   REQUIRE(total == table_slots);
   REQUIRE(counts[static_cast<std::size_t>(FillStep::missing)] == 0);
   const Json explained = table.explain(k);
-  REQUIRE((explained["kernel"] == "no_autograd" && explained["step"] == "autograd dropped" && explained["registered"].size() == 6));
+  REQUIRE((explained["kernel"] == "no_autograd" && explained["step"] == "autograd dropped" &&
+           explained["registered"].size() == 6));
 }
 
 TEST_CASE("table: calls reach the kernel of the key") {
@@ -143,8 +151,14 @@ TEST_CASE("table: readers while kernels come and go") {
 }
 
 TEST_CASE("table: what nothing fills belongs to the last resort") {
-  set_last_resort({[](std::string_view op) { return op == "aten::known" ? KernelImpl([](CallArgs& args) { *args.output = "torch"; }) : KernelImpl(); },
-                   [](std::string_view, const TableKey& k) { return Json{{"keys", Json::array({to_string(k.device)})}}; }, nullptr});
+  set_last_resort({[](std::string_view op) {
+                     return op == "aten::known" ? KernelImpl([](CallArgs& args) { *args.output = "torch"; })
+                                                : KernelImpl();
+                   },
+                   [](std::string_view, const TableKey& k) {
+                     return Json{{"keys", Json::array({to_string(k.device)})}};
+                   },
+                   nullptr});
   DispatchTable known("aten::known"), unknown("aten::unknown");
   set_last_resort({});
   known.add({.device = TableDevice::tt}, kernel("device"));

@@ -38,7 +38,8 @@ std::unique_ptr<ttc::ir::Model> parse(const std::string& text) {
   for (auto& [name, weight] : model->weights) {
     if (weight.storage != nullptr && !weight.storage->absent()) continue;
     const HostTensor values = random_floats({weight.sizes.begin(), weight.sizes.end()}, ++seed, 0.1F);
-    weight = ttc::ir::make_weight(DType::f32, weight.sizes, std::vector<std::byte>(values.data, values.data + values.nbytes()));
+    weight = ttc::ir::make_weight(DType::f32, weight.sizes,
+                                  std::vector<std::byte>(values.data, values.data + values.nbytes()));
   }
   return model;
 }
@@ -120,7 +121,8 @@ void expect_close(const std::vector<RtValue>& actual, const std::vector<RtValue>
 constexpr double float_noise = 2e-6, bfloat16_noise = 0.05;
 
 // The same outputs in LibTorch, after `passes` in LibTorch, and compiled for the device with nothing left on the host.
-void expect_rewrite(const std::string& text, const std::vector<std::string>& passes, const std::vector<RtValue>& inputs) {
+void expect_rewrite(const std::string& text, const std::vector<std::string>& passes,
+                    const std::vector<RtValue>& inputs) {
   const auto expected = plain(text)->run(inputs);
   expect_close(after_passes(text, passes)->run(inputs), expected, float_noise);
   Compiled on_device = compiled(text);
@@ -131,13 +133,16 @@ void expect_rewrite(const std::string& text, const std::vector<std::string>& pas
 
 std::string encoder_layer(bool gelu, bool norm_first, const std::string& mask) {
   std::string weights;
-  for (const char* w : {"qkv: f32[96, 32]", "qkv_b: f32[96]", "p: f32[32, 32]", "p_b: f32[32]", "n1: f32[32]", "n1_b: f32[32]", "n2: f32[32]", "n2_b: f32[32]",
-                        "f1: f32[64, 32]", "f1_b: f32[64]", "f2: f32[32, 64]", "f2_b: f32[32]"}) {
+  for (const char* w :
+       {"qkv: f32[96, 32]", "qkv_b: f32[96]", "p: f32[32, 32]", "p_b: f32[32]", "n1: f32[32]", "n1_b: f32[32]",
+        "n2: f32[32]", "n2_b: f32[32]", "f1: f32[64, 32]", "f1_b: f32[64]", "f2: f32[32, 64]", "f2_b: f32[32]"}) {
     const std::string text(w);
     weights += ", $" + text + " parameter \"" + text.substr(0, text.find(':')) + "\"";
   }
-  return "graph main(%x: f32[3, 7, 32] user, %pad: bool[3, 7] user, %causal: bool[7, 7] user" + weights + ") {\n  %y: f32[3, 7, 32] = aten._transformer_encoder_layer_fwd.default(%x, 32, 4, $qkv, $qkv_b, $p, $p_b, " +
-         (gelu ? "true, " : "false, ") + (norm_first ? "true" : "false") + ", 1e-05, $n1, $n1_b, $n2, $n2_b, $f1, $f1_b, $f2, $f2_b" + mask + ")\n  return %y\n}";
+  return "graph main(%x: f32[3, 7, 32] user, %pad: bool[3, 7] user, %causal: bool[7, 7] user" + weights +
+         ") {\n  %y: f32[3, 7, 32] = aten._transformer_encoder_layer_fwd.default(%x, 32, 4, $qkv, $qkv_b, $p, $p_b, " +
+         (gelu ? "true, " : "false, ") + (norm_first ? "true" : "false") +
+         ", 1e-05, $n1, $n1_b, $n2, $n2_b, $f1, $f1_b, $f2, $f2_b" + mask + ")\n  return %y\n}";
 }
 
 HostTensor causal(std::int64_t n) {
@@ -163,15 +168,20 @@ std::string recurrent(const std::string& kind, int gates, int layers, bool both,
       add("wh", rows + ", " + std::to_string(hidden));
       if (biases) add("bi", rows), add("bh", rows);
     }
-  const std::string state = "f32[" + std::to_string(layers * directions) + ", " + std::to_string(batch) + ", " + std::to_string(hidden) + "]";
+  const std::string state =
+      "f32[" + std::to_string(layers * directions) + ", " + std::to_string(batch) + ", " + std::to_string(hidden) + "]";
   const auto sequence = [&](std::int64_t width) {
-    return "f32[" + std::to_string(batch_first ? batch : steps) + ", " + std::to_string(batch_first ? steps : batch) + ", " + std::to_string(width) + "]";
+    return "f32[" + std::to_string(batch_first ? batch : steps) + ", " + std::to_string(batch_first ? steps : batch) +
+           ", " + std::to_string(width) + "]";
   };
   const bool lstm = kind == "lstm";
   const auto flag = [](bool b) { return std::string(b ? "true" : "false"); };
-  return "graph main(%x: " + sequence(input) + " user, %h: " + state + " user" + (lstm ? ", %c: " + state + " user" : "") + formal + ") {\n  %y: " + sequence(hidden * directions) + ", %hn: " + state +
-         (lstm ? ", %cn: " + state : "") + " = aten." + kind + ".input(%x, " + (lstm ? "[%h, %c]" : "%h") + ", [" + actual + "], " + flag(biases) + ", " + std::to_string(layers) + ", 0.0, false, " +
-         flag(both) + ", " + flag(batch_first) + ")\n  return %y, %hn" + (lstm ? ", %cn" : "") + "\n}";
+  return "graph main(%x: " + sequence(input) + " user, %h: " + state + " user" +
+         (lstm ? ", %c: " + state + " user" : "") + formal + ") {\n  %y: " + sequence(hidden * directions) +
+         ", %hn: " + state + (lstm ? ", %cn: " + state : "") + " = aten." + kind + ".input(%x, " +
+         (lstm ? "[%h, %c]" : "%h") + ", [" + actual + "], " + flag(biases) + ", " + std::to_string(layers) +
+         ", 0.0, false, " + flag(both) + ", " + flag(batch_first) + ")\n  return %y, %hn" + (lstm ? ", %cn" : "") +
+         "\n}";
 }
 
 }  // namespace
@@ -179,28 +189,45 @@ std::string recurrent(const std::string& kind, int gates, int layers, bool both,
 // ---- fused operators ----------------------------------------------------------------------------------------------
 
 TEST_CASE("the fused encoder layer, written out", "[decompose]") {
-  const std::vector<RtValue> inputs{random_floats({3, 7, 32}, 1), integers(DType::boolean, {3, 7}, {0, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1}), causal(7)};
+  const std::vector<RtValue> inputs{
+      random_floats({3, 7, 32}, 1),
+      integers(DType::boolean, {3, 7}, {0, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1}), causal(7)};
   for (const char* mask : {"", ", mask=%pad, mask_type=1", ", mask=%causal, mask_type=0"})
-    for (const bool norm_first : {false, true})
-      DYNAMIC_SECTION(mask << norm_first) { expect_rewrite(encoder_layer(norm_first, norm_first, mask), {"decompose-transformer"}, inputs); }
+    for (const bool norm_first : {false, true}) DYNAMIC_SECTION(mask << norm_first) {
+        expect_rewrite(encoder_layer(norm_first, norm_first, mask), {"decompose-transformer"}, inputs);
+      }
 }
 
 TEST_CASE("recurrent layers, written out", "[decompose]") {
   const auto inputs = [](bool lstm, int states, bool batch_first) {
-    std::vector<RtValue> out{random_floats(batch_first ? Shape{3, 5, 12} : Shape{5, 3, 12}, 1), random_floats({states, 3, 16}, 2)};
+    std::vector<RtValue> out{random_floats(batch_first ? Shape{3, 5, 12} : Shape{5, 3, 12}, 1),
+                             random_floats({states, 3, 16}, 2)};
     if (lstm) out.push_back(random_floats({states, 3, 16}, 3));
     return out;
   };
-  SECTION("lstm") { expect_rewrite(recurrent("lstm", 4, 1, false, false, true), {"decompose-rnn"}, inputs(true, 1, false)); }
-  SECTION("lstm, two layers, both directions, batch first") { expect_rewrite(recurrent("lstm", 4, 2, true, true, true), {"decompose-rnn"}, inputs(true, 4, true)); }
-  SECTION("gru, two layers") { expect_rewrite(recurrent("gru", 3, 2, false, true, true), {"decompose-rnn"}, inputs(false, 2, true)); }
-  SECTION("gru, both directions, no biases") { expect_rewrite(recurrent("gru", 3, 1, true, false, false), {"decompose-rnn"}, inputs(false, 2, false)); }
-  SECTION("tanh") { expect_rewrite(recurrent("rnn_tanh", 1, 2, true, false, true), {"decompose-rnn"}, inputs(false, 4, false)); }
-  SECTION("relu") { expect_rewrite(recurrent("rnn_relu", 1, 1, false, false, true), {"decompose-rnn"}, inputs(false, 1, false)); }
+  SECTION("lstm") {
+    expect_rewrite(recurrent("lstm", 4, 1, false, false, true), {"decompose-rnn"}, inputs(true, 1, false));
+  }
+  SECTION("lstm, two layers, both directions, batch first") {
+    expect_rewrite(recurrent("lstm", 4, 2, true, true, true), {"decompose-rnn"}, inputs(true, 4, true));
+  }
+  SECTION("gru, two layers") {
+    expect_rewrite(recurrent("gru", 3, 2, false, true, true), {"decompose-rnn"}, inputs(false, 2, true));
+  }
+  SECTION("gru, both directions, no biases") {
+    expect_rewrite(recurrent("gru", 3, 1, true, false, false), {"decompose-rnn"}, inputs(false, 2, false));
+  }
+  SECTION("tanh") {
+    expect_rewrite(recurrent("rnn_tanh", 1, 2, true, false, true), {"decompose-rnn"}, inputs(false, 4, false));
+  }
+  SECTION("relu") {
+    expect_rewrite(recurrent("rnn_relu", 1, 1, false, false, true), {"decompose-rnn"}, inputs(false, 1, false));
+  }
 }
 
 TEST_CASE("recurrent cells, written out", "[decompose]") {
-  const std::string weights = R"(, $wi: f32[ROWS, 12] parameter "wi", $wh: f32[ROWS, 16] parameter "wh", $bi: f32[ROWS] parameter "bi", $bh: f32[ROWS] parameter "bh") {)";
+  const std::string weights =
+      R"(, $wi: f32[ROWS, 12] parameter "wi", $wh: f32[ROWS, 16] parameter "wh", $bi: f32[ROWS] parameter "bi", $bh: f32[ROWS] parameter "bh") {)";
   const auto rows = [](std::string text, const std::string& n) {
     for (std::size_t at; (at = text.find("ROWS")) != std::string::npos;) text.replace(at, 4, n);
     return text;
@@ -209,12 +236,14 @@ TEST_CASE("recurrent cells, written out", "[decompose]") {
   expect_rewrite("graph main(%x: f32[3, 12] user, %h: f32[3, 16] user, %c: f32[3, 16] user" + rows(weights, "64") + R"(
   %hn: f32[3, 16], %cn: f32[3, 16] = aten.lstm_cell.default(%x, [%h, %c], $wi, $wh, $bi, $bh)
   return %hn, %cn
-})", {"decompose-rnn"}, inputs);
+})",
+                 {"decompose-rnn"}, inputs);
   expect_rewrite("graph main(%x: f32[3, 12] user, %h: f32[3, 16] user, %c: f32[3, 16] user" + rows(weights, "48") + R"(
   %hn: f32[3, 16] = aten.gru_cell.default(%x, %h, $wi, $wh, $bi, $bh)
   %y: f32[3, 16] = aten.add.Tensor(%hn, %c)
   return %y
-})", {"decompose-rnn"}, inputs);
+})",
+                 {"decompose-rnn"}, inputs);
 }
 
 // ---- control flow -------------------------------------------------------------------------------------------------
@@ -251,7 +280,8 @@ graph main(%x: f32[40, 64] user, %i: i64[] user, $w: f32[64, 64] parameter "w") 
 
 std::size_t transfers_in(const Executor& executor) {
   std::size_t count = 0;
-  ttc::ir::walk(*executor.model().graph, [&](ttc::ir::Node* node) { count += node->op() == "tt.to_device" || node->op() == "tt.to_host"; });
+  ttc::ir::walk(*executor.model().graph,
+                [&](ttc::ir::Node* node) { count += node->op() == "tt.to_device" || node->op() == "tt.to_host"; });
   return count;
 }
 
@@ -262,7 +292,7 @@ TEST_CASE("branches run on the device, and values stay there across them", "[con
   Compiled on_device = compiled(branch);
   CHECK(on_device.result.nodes.device == 5);
   CHECK(on_device.result.nodes.cpu == 0);
-  CHECK(transfers_in(*on_device.executor) == 2);   // x in, z out
+  CHECK(transfers_in(*on_device.executor) == 2);  // x in, z out
   for (const bool taken : {true, false, true}) {
     const std::vector<RtValue> inputs{random_floats({40, 64}, 7), integers(DType::boolean, {}, {taken})};
     expect_close(on_device.executor->run(inputs), reference->run(inputs), bfloat16_noise);
@@ -278,7 +308,7 @@ TEST_CASE("a loop carries its value on the device, whatever the number of rounds
     const bool moves = node->op() == "tt.to_device" || node->op() == "tt.to_host";
     floats_moved += moves && node->graph()->parent() != nullptr && ttc::is_floating(node->result()->type.dtype);
   });
-  CHECK(floats_moved == 0);   // once before the loop and once behind it, not once a round
+  CHECK(floats_moved == 0);  // once before the loop and once behind it, not once a round
   for (const std::int64_t start : {0, 2, 3, 1}) {
     const std::vector<RtValue> inputs{random_floats({40, 64}, 7), integers(DType::i64, {}, {start})};
     expect_close(on_device.executor->run(inputs), reference->run(inputs), bfloat16_noise);
@@ -316,7 +346,9 @@ graph main(%x: f32[33, 64] user, %n: int user, $w: f32[64, 64] parameter "w") {
     std::string text;
     std::vector<RtValue> inputs;
   };
-  for (const Job& job : {Job{map, {random_floats({5, 33, 64}, 1)}}, Job{scan, {random_floats({5, 33, 64}, 1), random_floats({33, 64}, 2)}}, Job{loop, {random_floats({33, 64}, 1), RtValue(std::int64_t{3})}}}) {
+  for (const Job& job : {Job{map, {random_floats({5, 33, 64}, 1)}},
+                         Job{scan, {random_floats({5, 33, 64}, 1), random_floats({33, 64}, 2)}},
+                         Job{loop, {random_floats({33, 64}, 1), RtValue(std::int64_t{3})}}}) {
     Compiled on_device = compiled(job.text);
     INFO(on_device.result.summary());
     CHECK(on_device.result.nodes.cpu == 0);
@@ -458,19 +490,27 @@ graph main(%x: f32[r, c] user) {
       {"sum", "  %y: f32[r, 1] = aten.sum.dim_IntList(%e, dim=[-1], keepdim=true)\n  return %y\n}", 0.02},
       {"sum of all", "  %y: f32[] = aten.sum.default(%e)\n  return %y\n}", 0.02},
       {"smallest", "  %y: f32[r, 1] = aten.amin.default(%e, dim=[-1], keepdim=true)\n  return %y\n}", 0.01},
-      {"largest of negatives", "  %n: f32[r, c] = aten.neg.default(%e)\n  %y: f32[r, 1] = aten.amax.default(%n, dim=[-1], keepdim=true)\n  return %y\n}", 0.01},
-      {"layer norm", "  %s: int(c) = aten.sym_size.int(%x, 1)\n  %y: f32[r, c] = aten.layer_norm.default(%e, [%s])\n  return %y\n}", 0.05},
-      {"product with itself", "  %t: f32[c, r] = aten.transpose.int(%e, 0, 1)\n  %y: f32[r, r] = aten.matmul.default(%e, %t)\n  return %y\n}", 0.03},
+      {"largest of negatives",
+       "  %n: f32[r, c] = aten.neg.default(%e)\n  %y: f32[r, 1] = aten.amax.default(%n, dim=[-1], keepdim=true)\n  "
+       "return %y\n}",
+       0.01},
+      {"layer norm",
+       "  %s: int(c) = aten.sym_size.int(%x, 1)\n  %y: f32[r, c] = aten.layer_norm.default(%e, [%s])\n  return %y\n}",
+       0.05},
+      {"product with itself",
+       "  %t: f32[c, r] = aten.transpose.int(%e, 0, 1)\n  %y: f32[r, r] = aten.matmul.default(%e, %t)\n  return %y\n}",
+       0.03},
   };
   for (const Job& job : jobs) {
     DYNAMIC_SECTION(job.name) {
       const std::string text = prologue + job.body;
       const auto reference = plain(text);
       Compiled on_device = compiled(text);
-      const std::pair<std::int64_t, std::int64_t> sizes[] = {{64, 96}, {33, 65}, {1, 1}, {31, 2}, {70, 33}, {2, 31}, {32, 32}, {33, 65}};
+      const std::pair<std::int64_t, std::int64_t> sizes[] = {{64, 96}, {33, 65}, {1, 1},   {31, 2},
+                                                             {70, 33}, {2, 31},  {32, 32}, {33, 65}};
       unsigned seed = 50;
       for (const auto& [rows, columns] : sizes) {
-        if (columns == 1 && std::string(job.name) == "layer norm") continue;   // the variance of one number
+        if (columns == 1 && std::string(job.name) == "layer norm") continue;  // the variance of one number
         INFO(rows << "x" << columns);
         const std::vector<RtValue> inputs{random_floats({rows, columns}, ++seed)};
         expect_close(on_device.executor->run(inputs), reference->run(inputs), job.tolerance);
@@ -503,7 +543,8 @@ graph main(%x: f32[r, c] user) {
       const std::int64_t at = a.as<std::int64_t>()[i];
       REQUIRE(at >= 0);
       REQUIRE(at < columns);
-      CHECK(std::abs(x.as<float>()[i * columns + at]) == std::abs(x.as<float>()[i * columns + e.as<std::int64_t>()[i]]));
+      CHECK(std::abs(x.as<float>()[i * columns + at]) ==
+            std::abs(x.as<float>()[i * columns + e.as<std::int64_t>()[i]]));
     }
   }
 }
@@ -516,12 +557,16 @@ TEST_CASE("integers of every width stay exact, overflow included", "[dtypes]") {
     DType type;
     std::int64_t big;
   };
-  for (const Job& job : {Job{"i64", DType::i64, (std::int64_t{1} << 40) + 3}, Job{"i32", DType::i32, 2147483647}, Job{"i16", DType::i16, 32767}, Job{"i8", DType::i8, 127}, Job{"u8", DType::u8, 255}}) {
+  for (const Job& job : {Job{"i64", DType::i64, (std::int64_t{1} << 40) + 3}, Job{"i32", DType::i32, 2147483647},
+                         Job{"i16", DType::i16, 32767}, Job{"i8", DType::i8, 127}, Job{"u8", DType::u8, 255}}) {
     INFO(job.dtype);
     const std::string d = job.dtype;
-    const std::string text = "graph main(%x: " + d + "[5] user, %y: " + d + "[5] user) {\n  %a: " + d + "[5] = aten.add.Tensor(%x, %y)\n  %m: " + d + "[5] = aten.mul.Tensor(%a, %y)\n  %s: " + d +
-                             "[5] = aten.sub.Tensor(%m, 7)\n  %c: bool[5] = aten.gt.Tensor(%s, %x)\n  return %a, %m, %s, %c\n}";
-    const std::vector<RtValue> inputs{integers(job.type, {5}, {1, 2, 3, job.big, 0}), integers(job.type, {5}, {3, 100, 5, 1, job.big})};
+    const std::string text =
+        "graph main(%x: " + d + "[5] user, %y: " + d + "[5] user) {\n  %a: " + d +
+        "[5] = aten.add.Tensor(%x, %y)\n  %m: " + d + "[5] = aten.mul.Tensor(%a, %y)\n  %s: " + d +
+        "[5] = aten.sub.Tensor(%m, 7)\n  %c: bool[5] = aten.gt.Tensor(%s, %x)\n  return %a, %m, %s, %c\n}";
+    const std::vector<RtValue> inputs{integers(job.type, {5}, {1, 2, 3, job.big, 0}),
+                                      integers(job.type, {5}, {3, 100, 5, 1, job.big})};
     Compiled on_device = compiled(text);
     expect_close(on_device.executor->run(inputs), plain(text)->run(inputs), 0);
   }
@@ -531,8 +576,12 @@ TEST_CASE("float16, float64 and bool come out as what they were", "[dtypes]") {
   for (const char* dtype : {"f16", "f64", "bf16"}) {
     INFO(dtype);
     const std::string d = dtype;
-    const std::string text = "graph main(%x: " + d + "[40, 64] user, $w: f32[64, 64] parameter \"w\", %m: bool[40, 64] user) {\n  %wd: " + d + "[64, 64] = aten.to.dtype($w, " + d + ")\n  %l: " + d +
-                             "[40, 64] = aten.linear.default(%x, %wd)\n  %n: bool[40, 64] = aten.logical_not.default(%m)\n  %f: " + d + "[40, 64] = aten.masked_fill.Scalar(%l, %n, 0.0)\n  return %f, %n\n}";
+    const std::string text =
+        "graph main(%x: " + d +
+        "[40, 64] user, $w: f32[64, 64] parameter \"w\", %m: bool[40, 64] user) {\n  %wd: " + d +
+        "[64, 64] = aten.to.dtype($w, " + d + ")\n  %l: " + d +
+        "[40, 64] = aten.linear.default(%x, %wd)\n  %n: bool[40, 64] = aten.logical_not.default(%m)\n  %f: " + d +
+        "[40, 64] = aten.masked_fill.Scalar(%l, %n, 0.0)\n  return %f, %n\n}";
     HostTensor mask = empty_host(DType::i64, {40, 64});
     for (std::int64_t i = 0; i < mask.numel(); ++i) mask.as<std::int64_t>()[i] = i % 3 == 0;
     const DType type = d == "f16" ? DType::f16 : d == "f64" ? DType::f64 : DType::bf16;

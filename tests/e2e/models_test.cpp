@@ -25,7 +25,9 @@ struct Job {
   std::string io;
   std::string prefix;
   bool steps = false;
-  std::string name() const { return model.filename().string() + (prefix.empty() ? "" : " " + prefix) + (steps ? " steps" : ""); }
+  std::string name() const {
+    return model.filename().string() + (prefix.empty() ? "" : " " + prefix) + (steps ? " steps" : "");
+  }
 };
 
 // "bert_small_dyn_core.pt2" has the io file of bert_small.
@@ -67,7 +69,8 @@ void expect_outputs(ttrt::Executor& executor, const Job& job, const Thresholds& 
   for (const Case& one : load_cases(executor.model(), flags_of(job))) {
     const auto outputs = executor.run(one.inputs);
     for (const Check& check : check_outputs(one, outputs, thresholds, executor.options().mode == ttrt::Mode::device)) {
-      INFO(check.output << " PCC " << check.metrics.pcc << " max_abs " << check.metrics.max_abs << " " << check.problem);
+      INFO(check.output << " PCC " << check.metrics.pcc << " max_abs " << check.metrics.max_abs << " "
+                        << check.problem);
       CHECK(check.pass);
     }
   }
@@ -101,7 +104,7 @@ TEST_CASE("recorded outputs on the device", "[device]") {
       ttrt::Executor executor(model, {.mode = ttrt::Mode::device});
       expect_outputs(executor, job, {.pcc = 0.999, .atol = {}, .rtol = {}});
       executor.reset_state();
-      expect_outputs(executor, job, {.pcc = 0.999, .atol = {}, .rtol = {}});   // with the memory plan of the first run
+      expect_outputs(executor, job, {.pcc = 0.999, .atol = {}, .rtol = {}});  // with the memory plan of the first run
       CHECK(executor.counts().device > 0);
       CHECK(executor.fallback_failures().empty());
     }

@@ -29,13 +29,14 @@ struct Compiled {
   std::shared_ptr<const ir::Model> model;
   CompileResult result;
   Replaced replaced;
-  std::set<std::string> linear_formats;     // weight formats of the modules that became tt.linear
+  std::set<std::string> linear_formats;  // weight formats of the modules that became tt.linear
 };
 
 using Replace = decltype(CompileOptions::replace);
 using Formats = decltype(CompileOptions::weight_format);
 
-Compiled rewrite(const std::string& name, const Replace& replace = {}, const Formats& formats = {}, const std::vector<std::string>& exclude = {}) {
+Compiled rewrite(const std::string& name, const Replace& replace = {}, const Formats& formats = {},
+                 const std::vector<std::string>& exclude = {}) {
   CompileOptions options;
   options.replace = replace;
   options.weight_format = formats;
@@ -51,7 +52,7 @@ Compiled rewrite(const std::string& name, const Replace& replace = {}, const For
   const std::string file = std::filesystem::temp_directory_path() / ("symbiote_" + std::to_string(getpid()) + ".pt2");
   write_pt2(*model, file);
   out.model = load(file);
-  std::filesystem::remove(file);   // its pages stay mapped
+  std::filesystem::remove(file);  // its pages stay mapped
   return out;
 }
 
@@ -62,7 +63,8 @@ double lowest_pcc(const Compiled& compiled, const std::string& name) {
   ttrt::Executor executor(compiled.model, {.mode = ttrt::Mode::device});
   double lowest = 1;
   for (const Case& one : load_cases(*compiled.model, flags)) {
-    const std::vector<Check> checks = check_outputs(one, executor.run(one.inputs), {.pcc = 0.9, .atol = {}, .rtol = {}}, true);
+    const std::vector<Check> checks =
+        check_outputs(one, executor.run(one.inputs), {.pcc = 0.9, .atol = {}, .rtol = {}}, true);
     REQUIRE(!checks.empty());
     for (const Check& check : checks) {
       INFO(check.output << " " << check.problem);
@@ -78,16 +80,20 @@ double lowest_pcc(const Compiled& compiled, const std::string& name) {
 }  // namespace
 
 TEST_CASE("ViT: Linear, LayerNorm and the self-attention") {
-  Compiled vit = rewrite("vit_small", {{"torch.nn.Linear", "tt.linear"}, {"torch.nn.LayerNorm", "tt.layer_norm"}, {"ViTAttention", "tt.attention"}});
+  Compiled vit = rewrite(
+      "vit_small",
+      {{"torch.nn.Linear", "tt.linear"}, {"torch.nn.LayerNorm", "tt.layer_norm"}, {"ViTAttention", "tt.attention"}});
   // Two layers of q, k, v, out and two of the MLP, and the classifier; two norms a layer and the last one.
-  const Replaced expected = {{"Linear", {{"tt.linear", 13}}}, {"LayerNorm", {{"tt.layer_norm", 5}}}, {"ViTAttention", {{"tt.attention", 2}}}};
+  const Replaced expected = {
+      {"Linear", {{"tt.linear", 13}}}, {"LayerNorm", {{"tt.layer_norm", 5}}}, {"ViTAttention", {{"tt.attention", 2}}}};
   CHECK(vit.replaced == expected);
   CHECK(vit.linear_formats == std::set<std::string>{"bfloat16"});
   CHECK(lowest_pcc(vit, "vit_small") >= 0.999);
 }
 
 TEST_CASE("LLaMA: every Linear in bfloat8_b") {
-  Compiled llama = rewrite("llama_small", {{"torch.nn.Linear", "tt.linear"}, {"SiLUActivation", "tt.silu"}}, {{"*", DataType::bfloat8_b}});
+  Compiled llama = rewrite("llama_small", {{"torch.nn.Linear", "tt.linear"}, {"SiLUActivation", "tt.silu"}},
+                           {{"*", DataType::bfloat8_b}});
   // Two layers of q, k, v, o, gate, up and down, and the head of the vocabulary.
   CHECK(llama.replaced["Linear"] == std::map<std::string, int>{{"tt.linear", 15}});
   CHECK(llama.linear_formats == std::set<std::string>{"bfloat8_b"});
@@ -105,9 +111,13 @@ TEST_CASE("LLaMA: the head kept in bfloat16, the rest in bfloat4_b") {
 }
 
 TEST_CASE("OWL-ViT: Linear and attention of both towers") {
-  Compiled owl = rewrite("owlvit_small", {{"torch.nn.Linear", "tt.linear"}, {"torch.nn.LayerNorm", "tt.layer_norm"}, {"OwlViTAttention", "tt.attention"}});
+  Compiled owl = rewrite(
+      "owlvit_small",
+      {{"torch.nn.Linear", "tt.linear"}, {"torch.nn.LayerNorm", "tt.layer_norm"}, {"OwlViTAttention", "tt.attention"}});
   // Two layers of six in the text and in the vision tower, the projections and the box and class heads.
-  const Replaced expected = {{"Linear", {{"tt.linear", 31}}}, {"LayerNorm", {{"tt.layer_norm", 12}}}, {"OwlViTAttention", {{"tt.attention", 4}}}};
+  const Replaced expected = {{"Linear", {{"tt.linear", 31}}},
+                             {"LayerNorm", {{"tt.layer_norm", 12}}},
+                             {"OwlViTAttention", {{"tt.attention", 4}}}};
   CHECK(owl.replaced == expected);
   CHECK(owl.linear_formats == std::set<std::string>{"bfloat16"});
   Compiled whole = rewrite("owlvit_small");
@@ -115,7 +125,8 @@ TEST_CASE("OWL-ViT: Linear and attention of both towers") {
 }
 
 TEST_CASE("SpeechT5: Linear and LayerNorm") {
-  Compiled speech = rewrite("speecht5_tts", {{"torch.nn.Linear", "tt.linear"}, {"torch.nn.LayerNorm", "tt.layer_norm"}});
+  Compiled speech =
+      rewrite("speecht5_tts", {{"torch.nn.Linear", "tt.linear"}, {"torch.nn.LayerNorm", "tt.layer_norm"}});
   const Replaced expected = {{"Linear", {{"tt.linear", 37}}}, {"LayerNorm", {{"tt.layer_norm", 11}}}};
   CHECK(speech.replaced == expected);
   CHECK(speech.linear_formats == std::set<std::string>{"bfloat16"});

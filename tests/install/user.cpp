@@ -6,10 +6,10 @@
 #include <cstdio>
 #include <numeric>
 
-#define EXPECT(condition)                                              \
-  if (!(condition)) {                                                  \
-    std::fprintf(stderr, "line %d: %s\n", __LINE__, #condition);       \
-    return 1;                                                          \
+#define EXPECT(condition)                                        \
+  if (!(condition)) {                                            \
+    std::fprintf(stderr, "line %d: %s\n", __LINE__, #condition); \
+    return 1;                                                    \
   }
 
 int main(int argc, char** argv) {
@@ -25,7 +25,9 @@ int main(int argc, char** argv) {
   std::vector<std::int64_t> ids(20), ones(20, 1), zeros(20, 0);
   std::iota(ids.begin(), ids.end(), 1);
   const std::vector<std::int64_t> shape{2, 10};
-  const auto input = [&](std::vector<std::int64_t>& values) { return ttrt::Tensor::view(ttrt::ElementType::int64, shape, values.data()); };
+  const auto input = [&](std::vector<std::int64_t>& values) {
+    return ttrt::Tensor::view(ttrt::ElementType::int64, shape, values.data());
+  };
   const std::vector<ttrt::Tensor> by_position{input(ids), input(ones), input(zeros)};
   const auto outputs = session.run(by_position);
   EXPECT(outputs.size() == 2);
@@ -36,7 +38,8 @@ int main(int argc, char** argv) {
   EXPECT(std::isfinite(sum) && sum > 1);
 
   const auto names = model.inputs();
-  const auto by_name = session.run({{names[0].name, by_position[0]}, {names[1].name, by_position[1]}, {names[2].name, by_position[2]}});
+  const auto by_name =
+      session.run({{names[0].name, by_position[0]}, {names[1].name, by_position[1]}, {names[2].name, by_position[2]}});
   for (std::int64_t i = 0; i < outputs[1].numel(); ++i) EXPECT(outputs[1].as<float>()[i] == by_name[1].as<float>()[i]);
 
   try {

@@ -192,20 +192,23 @@ TEST_CASE("exact attention: masks add to the scores after the scale, hidden keys
   CHECK(largest_difference(chosen, {values.begin(), values.begin() + queries * width}) < 0.008);
   // A finite bias keeps its weight whatever the scale is.
   const DeviceTensor bias = upload(waves(keys, 0.9F), {1, 1, 1, keys});
-  const auto biased = Call("tt.attention", {q, k, v, bias}).run(), fast = Call("tt.attention", {q, k, v, bias}).run(Numerics::fast);
+  const auto biased = Call("tt.attention", {q, k, v, bias}).run(),
+             fast = Call("tt.attention", {q, k, v, bias}).run(Numerics::fast);
   CHECK(largest_difference(biased, fast) < 0.01);
   CHECK(largest_difference(biased, Call("tt.attention", {q, k, v}).run()) > 0.02);
 }
 
 TEST_CASE("exact attention: a query whose keys are all hidden gives the mean of the values, as the device does") {
-  const DeviceTensor q = upload(waves(32 * 32, 0.37F), {1, 1, 32, 32}), v = upload(std::vector<float>(32 * 32, 0.5F), {1, 1, 32, 32});
+  const DeviceTensor q = upload(waves(32 * 32, 0.37F), {1, 1, 32, 32}),
+                     v = upload(std::vector<float>(32 * 32, 0.5F), {1, 1, 32, 32});
   const auto y = Call("tt.attention", {q, q, v, upload(std::vector<float>(32 * 32, -inf), {1, 1, 32, 32})}).run();
   CHECK(std::all_of(y.begin(), y.end(), [](float x) { return std::abs(x - 0.5F) < 0.01F; }));
 }
 
 TEST_CASE("exact attention: groups of heads share keys and values") {
   const std::int64_t queries = 40, keys = 40, width = 32;
-  const auto q = waves(4 * queries * width, 0.37F), k = waves(2 * keys * width, 0.71F), v = waves(2 * keys * width, 1.3F);
+  const auto q = waves(4 * queries * width, 0.37F), k = waves(2 * keys * width, 0.71F),
+             v = waves(2 * keys * width, 1.3F);
   const auto repeated = [&](const std::vector<float>& x) {
     std::vector<float> out;
     for (std::size_t h = 0; h < 4; ++h) {
@@ -218,9 +221,10 @@ TEST_CASE("exact attention: groups of heads share keys and values") {
   const auto grouped = Call("tt.attention", {dq, upload(k, {1, 2, keys, width}), upload(v, {1, 2, keys, width})})
                            .set("is_causal", true)
                            .run();
-  const auto whole = Call("tt.attention", {dq, upload(repeated(k), {1, 4, keys, width}), upload(repeated(v), {1, 4, keys, width})})
-                         .set("is_causal", true)
-                         .run();
+  const auto whole =
+      Call("tt.attention", {dq, upload(repeated(k), {1, 4, keys, width}), upload(repeated(v), {1, 4, keys, width})})
+          .set("is_causal", true)
+          .run();
   CHECK(grouped == whole);
 }
 

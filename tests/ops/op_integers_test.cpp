@@ -83,7 +83,8 @@ std::vector<std::int64_t> run(std::string_view name, std::vector<DeviceTensor> i
   return values;
 }
 
-constexpr std::int64_t largest = std::numeric_limits<std::int32_t>::max(), smallest = std::numeric_limits<std::int32_t>::min();
+constexpr std::int64_t largest = std::numeric_limits<std::int32_t>::max(),
+                       smallest = std::numeric_limits<std::int32_t>::min();
 using Values = std::vector<std::int64_t>;
 
 }  // namespace
@@ -93,7 +94,8 @@ TEST_CASE("integers keep every bit, -1 and the extremes too") {
   const DeviceTensor x = upload(values, {6});
   CHECK(run("tt.add", {x, upload({0}, {1})}, {0.0, 1.0, false}) == values);
   CHECK(run("tt.eq", {x, x}, {0.0, std::string("bfloat16")}) == Values{1, 1, 1, 1, 1, 1});
-  CHECK(run("tt.where", {upload_mask({1, 0, 1, 0, 1, 0}, {6}), x, upload({7}, {1})}, {0.0, 0.0}) == Values{0, 7, 1, 7, smallest, 7});
+  CHECK(run("tt.where", {upload_mask({1, 0, 1, 0, 1, 0}, {6}), x, upload({7}, {1})}, {0.0, 0.0}) ==
+        Values{0, 7, 1, 7, smallest, 7});
   CHECK(run("tt.permute", {upload({1, -2, 3, -4}, {2, 2})}, {std::vector<std::int64_t>{1, 0}}) == Values{1, 3, -2, -4});
 }
 
@@ -155,7 +157,7 @@ TEST_CASE("equal elements keep their order") {
 }
 
 TEST_CASE("padding takes no part in what is ordered, counted or tested") {
-  const DeviceTensor x = upload({-5, -7, -6}, {3});   // padding is 0 and larger
+  const DeviceTensor x = upload({-5, -7, -6}, {3});  // padding is 0 and larger
   CHECK(run("tt.argmax", {x}, {std::monostate{}, false}) == Values{0});
   CHECK(run("tt.amax", {x}, {std::vector<std::int64_t>{}, false}) == Values{-5});
   CHECK(run("tt.prod", {x}, {std::vector<std::int64_t>{}, false}) == Values{-210});

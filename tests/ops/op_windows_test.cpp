@@ -78,7 +78,8 @@ TEST_CASE("convolutions of random shapes agree with ATen") {
     const auto dims = static_cast<std::size_t>(i % 5 == 4 ? 3 : i % 2 + 1);
     const std::int64_t groups = draw(0, 2) == 0 ? draw(1, 40) : 1;
     const std::int64_t in = groups * draw(1, groups > 8 ? 2 : 20), out = groups * draw(1, groups > 8 ? 3 : 40);
-    const auto kernel = draw.list(dims, 1, 4), stride = draw.list(dims, 1, 3), padding = draw.list(dims, 0, 3), dilation = draw.list(dims, 1, 3);
+    const auto kernel = draw.list(dims, 1, 4), stride = draw.list(dims, 1, 3), padding = draw.list(dims, 0, 3),
+               dilation = draw.list(dims, 1, 3);
     std::vector<std::int64_t> size, result;
     for (std::size_t d = 0; d < dims; ++d) {
       const std::int64_t span = dilation[d] * (kernel[d] - 1) + 1;
@@ -88,10 +89,12 @@ TEST_CASE("convolutions of random shapes agree with ATen") {
     const std::int64_t batch = draw(1, 3);
     const auto y = joined({batch, out}, result);
     std::ostringstream graph;
-    graph << "graph main(%x: " << type(joined({batch, in}, size)) << " user, $w: " << type(joined({out, in / groups}, kernel))
-          << " parameter \"w\" = rand(1), $b: " << type({out}) << " parameter \"b\" = rand(2)) {\n  %y: " << type(y) << " = aten.convolution.default(%x, $w, "
-          << (i % 3 == 0 ? "none" : "$b") << ", " << text(stride) << ", " << text(padding) << ", " << text(dilation) << ", false, "
-          << text(std::vector<std::int64_t>(dims, 0)) << ", " << groups << ")\n  return %y\n}";
+    graph << "graph main(%x: " << type(joined({batch, in}, size))
+          << " user, $w: " << type(joined({out, in / groups}, kernel))
+          << " parameter \"w\" = rand(1), $b: " << type({out}) << " parameter \"b\" = rand(2)) {\n  %y: " << type(y)
+          << " = aten.convolution.default(%x, $w, " << (i % 3 == 0 ? "none" : "$b") << ", " << text(stride) << ", "
+          << text(padding) << ", " << text(dilation) << ", false, " << text(std::vector<std::int64_t>(dims, 0)) << ", "
+          << groups << ")\n  return %y\n}";
     check(graph.str(), y, "tt.conv2d");
   }
 }
@@ -102,21 +105,25 @@ TEST_CASE("transposed convolutions of random shapes agree with ATen") {
     const auto dims = static_cast<std::size_t>(i % 7 == 6 ? 3 : i % 2 + 1);
     const std::int64_t groups = draw(0, 2) == 0 ? draw(1, 12) : 1;
     const std::int64_t in = groups * draw(1, 12), out = groups * draw(1, 20);
-    const auto kernel = draw.list(dims, 1, 4), stride = draw.list(dims, 1, 4), padding = draw.list(dims, 0, 3), dilation = draw.list(dims, 1, 2);
+    const auto kernel = draw.list(dims, 1, 4), stride = draw.list(dims, 1, 4), padding = draw.list(dims, 0, 3),
+               dilation = draw.list(dims, 1, 2);
     std::vector<std::int64_t> size, extra, result;
     for (std::size_t d = 0; d < dims; ++d) {
       extra.push_back(draw(0, std::max(stride[d], dilation[d]) - 1));
-      const std::int64_t fixed = dilation[d] * (kernel[d] - 1) + 1 + extra[d] - 2 * padding[d];   // size of the result for one element
+      const std::int64_t fixed =
+          dilation[d] * (kernel[d] - 1) + 1 + extra[d] - 2 * padding[d];  // size of the result for one element
       size.push_back(draw(0, 9) + (fixed >= 1 ? 1 : (1 - fixed + stride[d] - 1) / stride[d] + 1));
       result.push_back((size[d] - 1) * stride[d] + fixed);
     }
     const std::int64_t batch = draw(1, 2);
     const auto y = joined({batch, out}, result);
     std::ostringstream graph;
-    graph << "graph main(%x: " << type(joined({batch, in}, size)) << " user, $w: " << type(joined({in, out / groups}, kernel))
-          << " parameter \"w\" = rand(1), $b: " << type({out}) << " parameter \"b\" = rand(2)) {\n  %y: " << type(y) << " = aten.convolution.default(%x, $w, "
-          << (i % 3 == 0 ? "none" : "$b") << ", " << text(stride) << ", " << text(padding) << ", " << text(dilation) << ", true, " << text(extra) << ", "
-          << groups << ")\n  return %y\n}";
+    graph << "graph main(%x: " << type(joined({batch, in}, size))
+          << " user, $w: " << type(joined({in, out / groups}, kernel))
+          << " parameter \"w\" = rand(1), $b: " << type({out}) << " parameter \"b\" = rand(2)) {\n  %y: " << type(y)
+          << " = aten.convolution.default(%x, $w, " << (i % 3 == 0 ? "none" : "$b") << ", " << text(stride) << ", "
+          << text(padding) << ", " << text(dilation) << ", true, " << text(extra) << ", " << groups
+          << ")\n  return %y\n}";
     check(graph.str(), y, "tt.conv_transpose2d");
   }
 }
@@ -149,8 +156,9 @@ TEST_CASE("pooling of random shapes agrees with ATen") {
     const std::int64_t batch = draw(1, 3), channels = draw(1, 5);
     const auto y = joined({batch, channels}, result);
     std::ostringstream graph;
-    graph << "graph main(%x: " << type(joined({batch, channels}, size)) << " user) {\n  %y: " << type(y) << " = aten." << (mean ? "avg" : "max") << "_pool" << dims
-          << "d.default(%x, " << text(kernel) << ", " << text(stride) << ", " << text(padding) << ", ";
+    graph << "graph main(%x: " << type(joined({batch, channels}, size)) << " user) {\n  %y: " << type(y) << " = aten."
+          << (mean ? "avg" : "max") << "_pool" << dims << "d.default(%x, " << text(kernel) << ", " << text(stride)
+          << ", " << text(padding) << ", ";
     if (mean)
       graph << (ceil ? "true" : "false") << ", " << (counts ? "true" : "false");
     else
@@ -171,7 +179,9 @@ TEST_CASE("convolutions that cannot be are refused, with a reason") {
   CHECK_THAT(refusal("graph main(%x: f32[1, 3, 8, 8] user, %w: f32[4, 3, 3, 3] user) {\n"
                      "  %y: f32[1, 4, 6, 6] = aten.conv2d.default(%x, %w)\n  return %y\n}"),
              Catch::Contains("the kernel is computed at run time"));
-  CHECK_THAT(refusal("graph main(%x: f32[2, 3, 8, 8] user, $m: f32[3] buffer \"m\" = rand(1), $v: f32[3] buffer \"v\" = splat(1.0)) {\n"
-                     "  %y: f32[2, 3, 8, 8] = aten.batch_norm.default(%x, none, none, $m, $v, true, 0.1, 1e-05, true)\n  return %y\n}"),
+  CHECK_THAT(refusal("graph main(%x: f32[2, 3, 8, 8] user, $m: f32[3] buffer \"m\" = rand(1), $v: f32[3] buffer \"v\" "
+                     "= splat(1.0)) {\n"
+                     "  %y: f32[2, 3, 8, 8] = aten.batch_norm.default(%x, none, none, $m, $v, true, 0.1, 1e-05, "
+                     "true)\n  return %y\n}"),
              Catch::Contains("statistics of the batch"));
 }

@@ -12,7 +12,8 @@ namespace {
 
 using namespace ttc;
 
-constexpr const char* mlp = R"(graph main(%x: f32[2, 64] user, $w: f32[128, 64] parameter "fc1.weight" = rand(1), $v: f32[64, 128] parameter "fc2.weight" = rand(2)) {
+constexpr const char* mlp =
+    R"(graph main(%x: f32[2, 64] user, $w: f32[128, 64] parameter "fc1.weight" = rand(1), $v: f32[64, 128] parameter "fc2.weight" = rand(2)) {
   %h: f32[2, 128] = aten.linear.default(%x, $w)    @fc1 : torch.nn.modules.linear.Linear
   %a: f32[2, 128] = aten.relu.default(%h)    @act : torch.nn.modules.activation.ReLU
   %y: f32[2, 64] = aten.linear.default(%a, $v)    @fc2 : torch.nn.modules.linear.Linear
@@ -41,7 +42,7 @@ TEST_CASE("compile counts nodes, flops, transfers and fallbacks") {
   const auto model = parsed();
   const CompileResult result = compile(*model, {});
   CHECK(result.nodes.total == 4);
-  CHECK(result.nodes.device == 3);   // the fused relu is one of them
+  CHECK(result.nodes.device == 3);  // the fused relu is one of them
   CHECK(result.nodes.cpu == 1);
   CHECK(result.flops.total == 2.0 * 2 * (64 * 128 + 128 * 64));
   CHECK(result.flops.device == result.flops.total);
@@ -64,7 +65,8 @@ TEST_CASE("the manifest is the same for the same input, and tells what happened"
   compile(*b, {}, {}, {.sha256 = "12ab"});
   const std::string text = a->extra.at(std::string(manifest_name));
   CHECK(text == b->extra.at(std::string(manifest_name)));
-  for (const char* part : {"\"12ab\"", "linear + relu", "\"journal\"", "\"HiFi4\"", "aten.cummax.default"}) CHECK(text.find(part) != std::string::npos);
+  for (const char* part : {"\"12ab\"", "linear + relu", "\"journal\"", "\"HiFi4\"", "aten.cummax.default"})
+    CHECK(text.find(part) != std::string::npos);
   CHECK(text.find("\"ms\"") == std::string::npos);
 }
 

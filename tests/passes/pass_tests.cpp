@@ -69,19 +69,33 @@ std::pair<std::string, std::string> pair_of(const std::string& text) {
   return {text.substr(0, equals), text.substr(equals + 1)};
 }
 
-void apply_flag(const std::string& flag, const std::string& value, CompileOptions& options, PassManagerOptions& passes) {
-  if (flag == "--passes") passes.passes = split(value, ',');
-  else if (flag == "--disable") passes.disable = split(value, ',');
-  else if (flag == "--stop-after") passes.stop_after = value;
-  else if (flag == "--rewrite-limit") passes.rewrite_limit = std::stol(value);
-  else if (flag == "--replace") options.replace.push_back(pair_of(value));
-  else if (flag == "--exclude") options.exclude.push_back(value);
-  else if (flag == "--fallback-op") options.fallback_ops.push_back(value);
-  else if (flag == "--fallback-module") options.fallback_modules.push_back(value);
-  else if (flag == "--fallback-node") options.fallback_nodes.push_back(value);
-  else if (flag == "--weight-dtype") options.weight_format.emplace_back(pair_of(value).first, ttrt::data_type_from_string(pair_of(value).second).value());
-  else if (flag == "--fidelity") options.fidelity.emplace_back(pair_of(value).first, ttrt::math_fidelity_from_string(pair_of(value).second).value());
-  else throw usage_error("unknown flag " + flag);
+void apply_flag(const std::string& flag, const std::string& value, CompileOptions& options,
+                PassManagerOptions& passes) {
+  if (flag == "--passes")
+    passes.passes = split(value, ',');
+  else if (flag == "--disable")
+    passes.disable = split(value, ',');
+  else if (flag == "--stop-after")
+    passes.stop_after = value;
+  else if (flag == "--rewrite-limit")
+    passes.rewrite_limit = std::stol(value);
+  else if (flag == "--replace")
+    options.replace.push_back(pair_of(value));
+  else if (flag == "--exclude")
+    options.exclude.push_back(value);
+  else if (flag == "--fallback-op")
+    options.fallback_ops.push_back(value);
+  else if (flag == "--fallback-module")
+    options.fallback_modules.push_back(value);
+  else if (flag == "--fallback-node")
+    options.fallback_nodes.push_back(value);
+  else if (flag == "--weight-dtype")
+    options.weight_format.emplace_back(pair_of(value).first,
+                                       ttrt::data_type_from_string(pair_of(value).second).value());
+  else if (flag == "--fidelity")
+    options.fidelity.emplace_back(pair_of(value).first, ttrt::math_fidelity_from_string(pair_of(value).second).value());
+  else
+    throw usage_error("unknown flag " + flag);
 }
 
 std::string run_case(const Case& c, const std::string& file) {
@@ -97,7 +111,8 @@ std::string run_case(const Case& c, const std::string& file) {
   PassContext context(*model, options);
   run_passes(context, passes);
   std::string out;
-  for (const RefusalRecord& r : context.refusals) out += "// REFUSED " + r.pass + " %" + r.node + " " + r.reason.text() + "\n";
+  for (const RefusalRecord& r : context.refusals)
+    out += "// REFUSED " + r.pass + " %" + r.node + " " + r.reason.text() + "\n";
   return trimmed(out + ir::print(*model));
 }
 

@@ -77,7 +77,8 @@ TEST_CASE("cpu op: a number where a tensor is asked for promotes as a Python num
 }
 
 TEST_CASE("cpu op: enums, devices, layouts, memory formats, strings") {
-  const auto zeros = call("aten.zeros.default", {ints({2, 3}), DType::i64, ttc::ir::LayoutArg{7}, ttc::ir::DeviceArg{"cuda", 0}, false});
+  const auto zeros = call("aten.zeros.default",
+                          {ints({2, 3}), DType::i64, ttc::ir::LayoutArg{7}, ttc::ir::DeviceArg{"cuda", 0}, false});
   const auto* z = zeros[0].get_if<HostTensor>();
   REQUIRE(z != nullptr);
   CHECK(z->dtype == DType::i64);
@@ -91,7 +92,8 @@ TEST_CASE("cpu op: enums, devices, layouts, memory formats, strings") {
 
 TEST_CASE("cpu op: lists of tensors, optional tensors, ints, bools and floats") {
   const HostTensor a = tensor({2, 2}, {1, 2, 3, 4});
-  CHECK(one_float("aten.cat.default", {RtValue::List{a, a}, std::int64_t{1}}) == std::vector<float>{1, 2, 1, 2, 3, 4, 3, 4});
+  CHECK(one_float("aten.cat.default", {RtValue::List{a, a}, std::int64_t{1}}) ==
+        std::vector<float>{1, 2, 1, 2, 3, 4, 3, 4});
   const auto parts = call("aten.split.Tensor", {a, std::int64_t{1}, std::int64_t{0}});
   REQUIRE(parts.size() == 1);
   REQUIRE(parts[0].get_if<RtValue::List>() != nullptr);
@@ -101,8 +103,10 @@ TEST_CASE("cpu op: lists of tensors, optional tensors, ints, bools and floats") 
   CHECK(one_float("aten.index.Tensor", {a, RtValue::List{RtValue(), index}}) == std::vector<float>{2, 4});
   CHECK(one_float("aten.sum.dim_IntList", {a, ints({0}), false}) == std::vector<float>{4, 6});
   const HostTensor image = tensor({1, 1, 2, 2}, {1, 2, 3, 4});
-  CHECK(one_float("aten.max_pool2d.default", {image, std::int64_t{2}}) == std::vector<float>{4});  // int[2] from one int
-  CHECK(one_float("aten.upsample_nearest2d.vec", {image, RtValue(), RtValue::List{2.0, 1.0}}) == std::vector<float>{1, 2, 1, 2, 3, 4, 3, 4});
+  CHECK(one_float("aten.max_pool2d.default", {image, std::int64_t{2}}) ==
+        std::vector<float>{4});  // int[2] from one int
+  CHECK(one_float("aten.upsample_nearest2d.vec", {image, RtValue(), RtValue::List{2.0, 1.0}}) ==
+        std::vector<float>{1, 2, 1, 2, 3, 4, 3, 4});
 }
 
 TEST_CASE("cpu op: several results, int results, complex numbers") {
@@ -156,7 +160,8 @@ TEST_CASE("cpu op: TorchScript's scalar and list operators") {
   CHECK(*call("aten.len.t", {ints({4, 5, 6})})[0].get_if<std::int64_t>() == 3);
   CHECK(*call("aten.Int.Tensor", {tensor({}, {3})})[0].get_if<std::int64_t>() == 3);
   CHECK(*call("aten.__contains__.int_list", {ints({8, 16}), std::int64_t{16}})[0].get_if<bool>());
-  CHECK(*call("aten.format.default", {"{} of {}", std::int64_t{1}, std::int64_t{2}})[0].get_if<std::string>() == "1 of 2");
+  CHECK(*call("aten.format.default", {"{} of {}", std::int64_t{1}, std::int64_t{2}})[0].get_if<std::string>() ==
+        "1 of 2");
 }
 
 TEST_CASE("cpu op: errors name the operator and give LibTorch's first line") {
@@ -166,9 +171,11 @@ TEST_CASE("cpu op: errors name the operator and give LibTorch's first line") {
   CHECK_THAT(message, ContainsSubstring("self must be a matrix"));
   CHECK(message.find('\n') == std::string::npos);
   CHECK_THAT(error_of("aten.mm.default", {a}), ContainsSubstring("argument 'mat2' is missing"));
-  CHECK_THAT(error_of("aten.relu.default", {"text"}), ContainsSubstring("argument 'self': expected Tensor, got a string"));
+  CHECK_THAT(error_of("aten.relu.default", {"text"}),
+             ContainsSubstring("argument 'self': expected Tensor, got a string"));
   CHECK_THAT(error_of("aten.relu.default", {a, a}), ContainsSubstring("takes 1 arguments, got 2"));
-  CHECK_THAT(error_of("aten.empty.memory_format", {ints({std::int64_t{1} << 45}), DType::f32}), ContainsSubstring("memory"));
+  CHECK_THAT(error_of("aten.empty.memory_format", {ints({std::int64_t{1} << 45}), DType::f32}),
+             ContainsSubstring("memory"));
   CHECK(CpuOp::find("aten.no_such_operator.default") == nullptr);
   CHECK(CpuOp::find("nonsense") == nullptr);
 }

@@ -131,8 +131,9 @@ TEST_CASE("reshape keeps the row-major order", "[device][move]") {
       rest /= shape.back();
     }
     shape.push_back(rest);
-    check_move(plan_reshape(spec, shape), {host}, {spec},
-               [&](const Shape& index) { return Origin{0, ravel(index, shape)}; });
+    check_move(plan_reshape(spec, shape), {host}, {spec}, [&](const Shape& index) {
+      return Origin{0, ravel(index, shape)};
+    });
   }
 }
 
@@ -262,8 +263,9 @@ TEST_CASE("TILE to ROW_MAJOR and back loses nothing", "[device][move]") {
     if (is_block_format(spec.dtype)) continue;
     const HostTensor host = values_for(spec.dtype, spec.logical, random);
     for (const Layout layout : {Layout::tile, Layout::row_major})
-      check_move(plan_to_layout(spec, layout), {host}, {spec},
-                 [&](const Shape& index) { return Origin{0, ravel(index, spec.logical)}; });
+      check_move(plan_to_layout(spec, layout), {host}, {spec}, [&](const Shape& index) {
+        return Origin{0, ravel(index, spec.logical)};
+      });
   }
 }
 

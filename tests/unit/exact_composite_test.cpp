@@ -26,7 +26,7 @@ std::vector<float> random_bf16(std::size_t n, unsigned seed) {
 }  // namespace
 
 TEST_CASE("recorded composite ops are bit-exact") {
-  const std::vector<std::string> ops = {"mean", "max",      "argmax",           "softmax",
+  const std::vector<std::string> ops = {"mean",       "max",      "argmax",           "softmax",
                                         "layer_norm", "rms_norm", "rotary_embedding", "scaled_dot_product_attention"};
   std::vector<std::string> seen;
   for (const CaseResult& r : replay_directory(golden, {})) {

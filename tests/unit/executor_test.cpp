@@ -29,7 +29,8 @@ std::vector<float> values_of(const RtValue& value) {
 
 std::unique_ptr<Executor> executor(const char* text, Mode mode = Mode::cpu) {
   install_torch_schemas();
-  return std::make_unique<Executor>(std::shared_ptr<const ttc::ir::Model>(ttc::ir::parse(text)), ExecutorOptions{.mode = mode});
+  return std::make_unique<Executor>(std::shared_ptr<const ttc::ir::Model>(ttc::ir::parse(text)),
+                                    ExecutorOptions{.mode = mode});
 }
 
 ttc::Exit code_of(const std::function<void()>& f) {
@@ -149,13 +150,14 @@ graph main(%x: f32[s0, 2] user, %y: f32[s0] user) {
 })");
   const auto x = floats({3, 2}, {1, 2, 3, 4, 5, 6}), y = floats({3}, {0, 0, 0});
   CHECK(values_of(e->run({x, y})[0]) == std::vector<float>{3, 7, 11});
-  CHECK(code_of([&] { e->run({x}); }) == ttc::Exit::usage);                                    // too few
-  CHECK(code_of([&] { e->run({x, floats({2}, {0, 0})}); }) == ttc::Exit::usage);               // s0 twice
-  CHECK(code_of([&] { e->run({convert(x, DType::f64), y}); }) == ttc::Exit::usage);            // dtype
-  CHECK(code_of([&] { e->run({floats({6}, {1, 2, 3, 4, 5, 6}), y}); }) == ttc::Exit::usage);   // rank
+  CHECK(code_of([&] { e->run({x}); }) == ttc::Exit::usage);                                   // too few
+  CHECK(code_of([&] { e->run({x, floats({2}, {0, 0})}); }) == ttc::Exit::usage);              // s0 twice
+  CHECK(code_of([&] { e->run({convert(x, DType::f64), y}); }) == ttc::Exit::usage);           // dtype
+  CHECK(code_of([&] { e->run({floats({6}, {1, 2, 3, 4, 5, 6}), y}); }) == ttc::Exit::usage);  // rank
   const auto nine = floats({9, 2}, std::vector<float>(18)), nine_y = floats({9}, std::vector<float>(9));
-  CHECK(code_of([&] { e->run({nine, nine_y}); }) == ttc::Exit::usage);                         // range
-  CHECK(values_of(e->run({floats({1, 2}, {1, 2}), floats({1}, {1})})[0]) == std::vector<float>{4});   // 2 is how export writes "any"
+  CHECK(code_of([&] { e->run({nine, nine_y}); }) == ttc::Exit::usage);  // range
+  CHECK(values_of(e->run({floats({1, 2}, {1, 2}), floats({1}, {1})})[0]) ==
+        std::vector<float>{4});  // 2 is how export writes "any"
 }
 
 TEST_CASE("plans are bounded: the least recently used goes first") {
@@ -164,7 +166,8 @@ TEST_CASE("plans are bounded: the least recently used goes first") {
 graph main(%x: f32[s0] user) {
   %y: f32[s0] = aten.neg.default(%x)
   return %y
-})")), ExecutorOptions{.mode = Mode::cpu, .program_cache = 2});
+})")),
+             ExecutorOptions{.mode = Mode::cpu, .program_cache = 2});
   for (std::int64_t n = 1; n < 6; ++n) e.run({floats({n}, std::vector<float>(static_cast<std::size_t>(n), 1))});
   CHECK(e.cached_plans() == 2);
 }
@@ -185,7 +188,8 @@ graph main(%x: f32[2] user) {
 
 TEST_CASE("the memory plan never overlaps values that live together, and reuses the rest") {
   std::vector<PlannedValue> values;
-  for (int i = 0; i < 40; ++i) values.push_back({.id = i, .bytes = 100 + 37 * (i * 7 % 11), .begin = i, .end = i + 1 + i % 4});
+  for (int i = 0; i < 40; ++i)
+    values.push_back({.id = i, .bytes = 100 + 37 * (i * 7 % 11), .begin = i, .end = i + 1 + i % 4});
   const std::int64_t total = plan_memory(values);
   std::int64_t sum = 0;
   for (const auto& a : values) {
@@ -218,7 +222,8 @@ TEST_CASE("guards are evaluated as Python would, and unknown ones are left alone
 }
 
 TEST_CASE("metrics: constants, scale errors and NaN are seen") {
-  const auto ones = floats({4}, {1, 1, 1, 1}), twos = floats({4}, {2, 2, 2, 2}), ramp = floats({4}, {1, 2, 3, 4}), scaled = floats({4}, {2, 4, 6, 8});
+  const auto ones = floats({4}, {1, 1, 1, 1}), twos = floats({4}, {2, 2, 2, 2}), ramp = floats({4}, {1, 2, 3, 4}),
+             scaled = floats({4}, {2, 4, 6, 8});
   CHECK(compare(ones, ones).pcc == 1);
   CHECK(compare(twos, ones).pcc == 0);
   CHECK(compare(scaled, ramp).pcc == Approx(1));

@@ -14,7 +14,7 @@ namespace {
 namespace fs = std::filesystem;
 
 struct Include {
-  std::string file, target;   // both from the repository's root; target as written for system headers
+  std::string file, target;  // both from the repository's root; target as written for system headers
   bool system = false;
 };
 
@@ -31,7 +31,8 @@ std::vector<Include> includes_below(const char* folder) {
       const char open = line[9];
       const std::size_t end = line.find(open == '<' ? '>' : '"', 10);
       if (end == std::string::npos) continue;
-      Include include{.file = fs::relative(entry.path(), root), .target = line.substr(10, end - 10), .system = open == '<'};
+      Include include{
+          .file = fs::relative(entry.path(), root), .target = line.substr(10, end - 10), .system = open == '<'};
       if (!include.system)
         for (const fs::path& base : {entry.path().parent_path(), root / "src", root / "runtime", root})
           if (fs::exists(base / include.target)) {
@@ -56,21 +57,28 @@ const std::vector<Include>& all_includes() {
 
 // The layer of a file: the longest of these prefixes it starts with.
 const std::map<std::string, std::set<std::string>>& allowed() {
-  static const std::set<std::string> compiler{"src/support", "src/ir", "src/formats", "src/match", "src/pass", "passes"};
+  static const std::set<std::string> compiler{"src/support", "src/ir",   "src/formats",
+                                              "src/match",   "src/pass", "passes"};
   static const std::map<std::string, std::set<std::string>> rules = {
       {"src/support", {"src/support"}},
       {"src/ir", {"src/support", "src/ir"}},
       // The torch bridge is how the TorchScript reader and the shape runner reach LibTorch; tensors are the device's.
       {"src/formats", {"src/support", "src/ir", "src/formats", "runtime/device", "runtime"}},
       {"src/match", {"src/support", "src/ir", "src/match", "runtime/device", "runtime/ops", "runtime/value.h"}},
-      {"src/pass", {"src/support", "src/ir", "src/formats", "src/match", "src/pass", "runtime/device", "runtime/ops", "runtime"}},
-      {"passes", {"src/support", "src/ir", "src/formats", "src/match", "src/pass", "passes", "runtime/device", "runtime/ops", "runtime"}},
+      {"src/pass",
+       {"src/support", "src/ir", "src/formats", "src/match", "src/pass", "runtime/device", "runtime/ops", "runtime"}},
+      {"passes",
+       {"src/support", "src/ir", "src/formats", "src/match", "src/pass", "passes", "runtime/device", "runtime/ops",
+        "runtime"}},
       {"runtime/device", {"src/support", "runtime/device"}},
       {"runtime/ops", {"src/support", "src/ir", "runtime/device", "runtime/ops", "runtime"}},
       {"runtime/replay", {"src/support", "src/formats", "src/ir", "runtime/device", "runtime/ops", "runtime/replay"}},
       {"runtime/dispatch", {"src/support", "src/ir", "runtime/device", "runtime/ops", "runtime/dispatch", "runtime"}},
-      {"runtime", {"src/support", "src/ir", "src/formats", "runtime/device", "runtime/ops", "runtime/dispatch", "runtime"}},
-      {"tools", {"src/support", "src/ir", "src/formats", "src/match", "src/pass", "runtime/device", "runtime/ops", "runtime/dispatch", "runtime/replay", "runtime", "tools"}},
+      {"runtime",
+       {"src/support", "src/ir", "src/formats", "runtime/device", "runtime/ops", "runtime/dispatch", "runtime"}},
+      {"tools",
+       {"src/support", "src/ir", "src/formats", "src/match", "src/pass", "runtime/device", "runtime/ops",
+        "runtime/dispatch", "runtime/replay", "runtime", "tools"}},
   };
   return rules;
 }
@@ -114,10 +122,11 @@ TEST_CASE("ops and device know nothing of the executor") {
 TEST_CASE("torch headers live in the few files made for them") {
   // Each costs more than ten seconds to compile; think before adding one.
   static const std::set<std::string> allowed_files{
-      "runtime/cpu_op.cpp",          "runtime/torch_bridge.cpp",     "runtime/torch_bridge.h",     "runtime/torch_ops.cpp",
-      "runtime/torch_last_resort.cpp",
-      "src/formats/pickle_read.cpp", "src/formats/shape_run.cpp",   "src/formats/ts_containers.cpp", "src/formats/ts_lower.cpp",  "src/formats/ts_lower.h",
-      "src/formats/ts_pch.h",        "src/formats/ts_read.cpp",      "src/formats/ts_values.cpp",  "src/formats/ts_write.cpp",
+      "runtime/cpu_op.cpp",        "runtime/torch_bridge.cpp",      "runtime/torch_bridge.h",
+      "runtime/torch_ops.cpp",     "runtime/torch_last_resort.cpp", "src/formats/pickle_read.cpp",
+      "src/formats/shape_run.cpp", "src/formats/ts_containers.cpp", "src/formats/ts_lower.cpp",
+      "src/formats/ts_lower.h",    "src/formats/ts_pch.h",          "src/formats/ts_read.cpp",
+      "src/formats/ts_values.cpp", "src/formats/ts_write.cpp",
   };
   for (const Include& include : all_includes()) {
     if (!include.system || !is_torch(include.target)) continue;

@@ -138,7 +138,8 @@ TEST_CASE("pt2: containers and versions that ttc does not read are named", "[pt2
   CHECK_THAT(refusal(with(good.entries(), "byteorder", "big")).what(), ContainsSubstring("big-endian"));
   // Without a reader for pickles, which only programs with LibTorch have.
   CHECK_THAT(refusal(with(good.entries(), "data/weights/model.pt", "x")).what(), ContainsSubstring("torch 2.8"));
-  CHECK_THAT(refusal({{"serialized_exported_program.json", good.program.dump()}}).what(), ContainsSubstring("torch 2.8"));
+  CHECK_THAT(refusal({{"serialized_exported_program.json", good.program.dump()}}).what(),
+             ContainsSubstring("torch 2.8"));
   for (const int major : {7, 9}) {
     TinyModel other;
     other.program["schema_version"]["major"] = major;
@@ -216,7 +217,9 @@ TEST_CASE("pt2: sizes, dtypes and expressions of values are checked", "[pt2][hos
              ContainsSubstring("does not fit in 64 bits"));
   CHECK_THAT(changed([](Json& y) { y["sizes"][0]["as_int"] = 1.5; }), ContainsSubstring("expected an integer"));
   CHECK_THAT(changed([](Json& y) { y["sizes"].erase(0); }), ContainsSubstring("differ in number"));
-  CHECK_THAT(changed([](Json& y) { y["sizes"][0] = Json{{"as_expr", {{"expr_str", "Mul("}}}}; }),
+  CHECK_THAT(changed([](Json& y) {
+               y["sizes"][0] = Json{{"as_expr", {{"expr_str", "Mul("}}}};
+             }),
              ContainsSubstring("malformed symbolic expression"));
 }
 

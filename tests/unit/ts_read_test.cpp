@@ -1,4 +1,5 @@
-// TorchScript to IR: names, weights, shape arithmetic, control flow, state. The files are made by tests/data/ts/make.py.
+// TorchScript to IR: names, weights, shape arithmetic, control flow, state. The files are made by
+// tests/data/ts/make.py.
 #include "formats/ts_read.h"
 
 #include <cstring>
@@ -66,7 +67,8 @@ std::string error_of(const std::string& path) {
 }
 
 struct TemporaryFile {
-  std::string path = (std::filesystem::temp_directory_path() / ("ttc_ts_" + std::to_string(::getpid()) + ".pt")).string();
+  std::string path =
+      (std::filesystem::temp_directory_path() / ("ttc_ts_" + std::to_string(::getpid()) + ".pt")).string();
   ~TemporaryFile() { std::filesystem::remove(path); }
 };
 
@@ -96,7 +98,8 @@ TEST_CASE("torchscript: traced shape arithmetic stays symbolic and runs at other
   CHECK(ir::print(*model).find("NumToTensor") == std::string::npos);
   const ShapeReport report = propagate_shapes(*model, {{"x", {.sizes = {2, 3, 4}, .dtype = DType::f32}}});
   CHECK(report.notes.empty());
-  CHECK(report.symbols == std::map<std::string, std::int64_t>{{"s0", 2}, {"s1", 3}});  // the last dim meets a weight of 4
+  CHECK(report.symbols ==
+        std::map<std::string, std::int64_t>{{"s0", 2}, {"s1", 3}});  // the last dim meets a weight of 4
   CHECK(model->graph->outputs()[0].arg.value()->type.str() == "f32[s0*s1, 2]");
   CHECK(find(*model->graph, "aten.div.Tensor")->arg(1).value()->type.kind == ir::TypeKind::integer);
   CHECK(ir::verify(*model) == std::vector<std::string>{});
@@ -169,7 +172,8 @@ TEST_CASE("torchscript: shapes that no model can have are refused") {
   CHECK_THROWS_AS(propagate_shapes(*model, {{"y", {.sizes = {2, 3, 4}, .dtype = {}}}}), Error);
   CHECK_THROWS_AS(propagate_shapes(*model, {{"x", {.sizes = {2, -3, 4}, .dtype = {}}}}), Error);
   CHECK_THROWS_AS(propagate_shapes(*model, {}), Error);
-  const ShapeReport report = propagate_shapes(*model, {{"x", {.sizes = {2, 3, 5}, .dtype = {}}}});  // the weight wants 4
+  const ShapeReport report =
+      propagate_shapes(*model, {{"x", {.sizes = {2, 3, 5}, .dtype = {}}}});  // the weight wants 4
   REQUIRE_FALSE(report.notes.empty());
   CHECK_THAT(report.notes[0], ContainsSubstring("aten.linear.default"));
 }

@@ -4,7 +4,8 @@
 
 namespace {
 
-at::Tensor addmul(const at::Tensor& x, const at::Tensor& y, double s, c10::string_view mode, std::optional<at::ScalarType> dtype) {
+at::Tensor addmul(const at::Tensor& x, const at::Tensor& y, double s, c10::string_view mode,
+                  std::optional<at::ScalarType> dtype) {
   TORCH_CHECK(mode == "a" || mode == "b", "mode is 'a' or 'b'");
   const at::Tensor sum = mode == "b" ? x + y * s : (x + y) * s;
   return dtype ? sum.to(*dtype) : sum;

@@ -16,9 +16,11 @@ int doubled_sum(const ttrt_dispatch_call* call) {
   std::int64_t count = 1;
   for (int i = 0; i < a.rank; ++i) count *= a.sizes[i];
   std::vector<float> sum(static_cast<std::size_t>(count));
-  for (std::size_t i = 0; i < sum.size(); ++i) sum[i] = 2 * (static_cast<const float*>(a.data)[i] + static_cast<const float*>(b.data)[i]);
+  for (std::size_t i = 0; i < sum.size(); ++i)
+    sum[i] = 2 * (static_cast<const float*>(a.data)[i] + static_cast<const float*>(b.data)[i]);
   ttrt_value result{};
-  result.kind = TTRT_TENSOR, result.dtype = a.dtype, result.data = sum.data(), result.rank = a.rank, result.sizes = a.sizes;
+  result.kind = TTRT_TENSOR, result.dtype = a.dtype, result.data = sum.data(), result.rank = a.rank,
+  result.sizes = a.sizes;
   return call->set_result(call->host, &result);
 }
 
