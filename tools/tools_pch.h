@@ -1,6 +1,4 @@
-// Precompiled for the tool: the command line's library and src/support/pch.h. No file relies on it.
-#pragma once
-
+// Precompiled for the tool: the command line's library and src/support/pch.h. Nothing includes it (hence no guard).
 #include <CLI/CLI.hpp>
 #include <iostream>
 
