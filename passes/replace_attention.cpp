@@ -59,7 +59,9 @@ int argument(const Replacement& replacement, std::string_view name) {
 bool replace(PassContext& context, ir::Node* node) {
   std::vector<ir::Node*> mask_nodes;
   ir::Value* mask = node->operand(3);
-  if (mask && mask->type.has_shape && mask->type.rank() < 4) node->set_arg(3, with_rank_4(node, mask));
+  const ir::Value* query = node->operand(0);
+  const bool lift = mask && query && query->type.has_shape && query->type.rank() == 4;  // another rank stays on the CPU
+  if (lift && mask->type.has_shape && mask->type.rank() < 4) node->set_arg(3, with_rank_4(node, mask));
   mask = node->operand(3);
   auto found = find_replacement(context, *node);
   if (Reason* reason = std::get_if<Reason>(&found)) {

@@ -1,4 +1,4 @@
-// Precompiled for the libraries with many files: what nearly all of them include. Only the tool's includes it (hence no guard).
+// Precompiled for the libraries with many files: what nearly all of them include. No source includes it (hence no guard).
 #include <algorithm>
 #include <array>
 #include <atomic>
