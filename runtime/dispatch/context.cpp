@@ -5,6 +5,8 @@
 #include <array>
 #include <charconv>
 
+#include "dispatch/names.h"
+
 namespace ttrt::dispatch {
 namespace {
 
@@ -15,13 +17,6 @@ constexpr std::array<std::string_view, 3> mask_names{"none", "bool", "float"};
 constexpr std::array<std::string_view, 5> kv_names{"none", "contiguous", "paged", "virtual", "unified"};
 constexpr std::array<std::string_view, 10> quant_names{"none",     "int4",     "int8",      "nvfp4",     "mxfp4",
                                                        "fp8_e4m3", "fp8_e5m2", "bfloat8_b", "bfloat4_b", "bfloat2_b"};
-
-template <typename E, std::size_t N>
-std::optional<E> from_name(const std::array<std::string_view, N>& names, std::string_view name) {
-  const auto* const found = std::find(names.begin(), names.end(), name);
-  if (found == names.end()) return std::nullopt;
-  return static_cast<E>(found - names.begin());
-}
 
 }  // namespace
 

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "dispatch/last_resort.h"
+#include "dispatch/names.h"
 
 namespace ttrt::dispatch {
 namespace {
@@ -60,13 +61,6 @@ void for_each_key(const F& f) {
         for (std::size_t flags = 0; flags < 4; ++flags)
           f(TableKey{static_cast<TableDevice>(device), static_cast<DType>(dtype), static_cast<TableLayout>(layout),
                      (flags & 2) != 0, (flags & 1) != 0});
-}
-
-template <typename E, std::size_t N>
-std::optional<E> from_name(const std::array<std::string_view, N>& names, std::string_view name) {
-  const auto* const found = std::find(names.begin(), names.end(), name);
-  if (found == names.end()) return std::nullopt;
-  return static_cast<E>(found - names.begin());
 }
 
 }  // namespace
