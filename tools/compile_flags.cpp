@@ -127,7 +127,10 @@ void bind_dims(const ir::Model& model, const std::map<std::string, InputShape>& 
   for (const auto& input : ttrt::user_inputs(model)) {
     const auto given = shapes.find(input.name);
     const ir::Type& type = input.input->value->type;
-    if (given == shapes.end() || !type.has_shape) continue;
+    if (given == shapes.end()) continue;
+    if (given->second.integer && type.sym && type.sym->is_symbol())
+      binding.emplace(type.sym->name(), *given->second.integer);
+    if (!type.has_shape) continue;
     if (given->second.sizes.size() != type.sizes.size())
       throw usage_error("--shape " + input.name + ": the model takes " + type.str());
     for (std::size_t d = 0; d < type.sizes.size(); ++d) {
@@ -228,6 +231,7 @@ std::unique_ptr<ir::Model> load_to_compile(const CompileFlags& flags, CompileOpt
     const ShapeReport report = propagate_shapes(*model, shapes);
     for (const std::string& line : report.notes)
       if (globals.verbose > 0) note(globals, "note: " + line);
+    options.shapes.insert(report.symbols.begin(), report.symbols.end());
   }
   bind_dims(*model, shapes, options.shapes);
   return model;

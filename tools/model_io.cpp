@@ -380,8 +380,11 @@ void apply_shapes(ir::Model& model, const InputFlags& inputs, CompileOptions& op
     if (const auto* number = cases[0].inputs[i].get_if<std::int64_t>())
       shapes[formal[i].name] = {.sizes = {}, .dtype = {}, .integer = *number};
   }
-  if (missing) propagate_shapes(model, shapes);
-  options.shapes = ttrt::bind_symbols(model, cases[0].inputs);
+  if (missing) {
+    const ShapeReport report = propagate_shapes(model, shapes);
+    options.shapes.insert(report.symbols.begin(), report.symbols.end());
+  }
+  options.shapes.merge(ttrt::bind_symbols(model, cases[0].inputs));
 }
 
 }  // namespace

@@ -145,6 +145,14 @@ struct Runs {
   std::vector<Group> groups;
   std::vector<std::vector<std::int64_t>> symbols;
   std::vector<ShapeRun> runs;
+  std::vector<int> alone;  // by run: the only group that has another size than in run 0, or -1
+
+  // Whether a quantity follows group g.
+  bool moved_by(std::size_t g, const std::vector<std::int64_t>& wanted) const {
+    for (std::size_t r = 1; r < wanted.size(); ++r)
+      if (alone[r] == static_cast<int>(g) && wanted[r] != wanted[0]) return true;
+    return false;
+  }
 };
 
 std::optional<std::int64_t> value_at(const SymExpr& expression, const Runs& runs, std::size_t run) {
@@ -159,19 +167,61 @@ bool fits(const SymExpr& expression, const Runs& runs, const std::vector<std::in
   return true;
 }
 
-std::optional<SymExpr> fit(const Runs& runs, const std::vector<std::int64_t>& wanted) {
+// A quantity and its value in every run.
+using Column = std::vector<std::int64_t>;
+struct Known {
+  SymExpr expression;
+  Column values;
+};
+
+// What windows and resamplings make of a size: k * floordiv(m * size + a, b) + c.
+std::optional<SymExpr> fit_windows(const Known& from, const Column& wanted) {
+  std::int64_t common = 0;
+  for (const std::int64_t n : wanted) common = std::gcd(common, n - wanted[0]);
+  for (const std::int64_t k : {std::int64_t{1}, common})
+    for (std::int64_t m = 1; m <= 3; ++m)
+      for (std::int64_t b = 1; b <= 64; ++b)
+        for (std::int64_t a = 0; a < b; ++a) {
+          const auto windows = [&](std::size_t r) { return k * ((m * from.values[r] + a) / b); };
+          const std::int64_t c = wanted[0] - windows(0);
+          bool all = true;
+          for (std::size_t r = 0; all && r < wanted.size(); ++r) all = windows(r) + c == wanted[r];
+          if (!all) continue;
+          const SymExpr stretched = SymExpr(m) * from.expression + SymExpr(a);
+          return SymExpr(k) * (b == 1 ? stretched : SymExpr::call("floordiv", {stretched, SymExpr(b)})) + SymExpr(c);
+        }
+  return std::nullopt;
+}
+
+// From the sizes of an operator's operands: one of them through windows, or two multiplied. Each step has small numbers
+// that few runs tell apart, where strides behind one another have large ones.
+std::optional<SymExpr> fit_step(const std::vector<Known>& operands, const Column& wanted) {
+  for (const Known& from : operands)
+    if (auto found = fit_windows(from, wanted)) return found;
+  for (const Known& a : operands)
+    for (const Known& b : operands) {
+      bool all = true;
+      for (std::size_t r = 0; all && r < wanted.size(); ++r) all = a.values[r] * b.values[r] == wanted[r];
+      if (all) return a.expression * b.expression;
+    }
+  return std::nullopt;
+}
+
+// Numbers, products of the symbols and sums.
+std::optional<SymExpr> fit(const Runs& runs, const Column& wanted) {
   if (std::all_of(wanted.begin(), wanted.end(), [&](std::int64_t n) { return n == wanted[0]; }))
     return SymExpr(wanted[0]);
-  // Run g + 1 changes group g alone.
   std::vector<std::size_t> changing;
   for (std::size_t g = 0; g < runs.groups.size(); ++g)
-    if (wanted[g + 1] != wanted[0]) changing.push_back(g);
+    if (runs.moved_by(g, wanted)) changing.push_back(g);
   SymExpr product(1), sum(wanted[0]);
   std::int64_t scale = wanted[0];
   bool integral = true;
   for (const std::size_t g : changing) {
     const SymExpr symbol = SymExpr::symbol(runs.groups[g].symbol);
-    const std::int64_t step = runs.symbols[g + 1][g] - runs.symbols[0][g], slope = (wanted[g + 1] - wanted[0]) / step;
+    const auto r = static_cast<std::size_t>(std::find(runs.alone.begin(), runs.alone.end(), static_cast<int>(g)) -
+                                            runs.alone.begin());
+    const std::int64_t step = runs.symbols[r][g] - runs.symbols[0][g], slope = (wanted[r] - wanted[0]) / step;
     integral = integral && scale % runs.groups[g].value == 0;
     scale /= runs.groups[g].value;
     product = product * symbol;
@@ -179,16 +229,6 @@ std::optional<SymExpr> fit(const Runs& runs, const std::vector<std::int64_t>& wa
   }
   if (integral && fits(SymExpr(scale) * product, runs, wanted)) return SymExpr(scale) * product;
   if (fits(sum, runs, wanted)) return sum;
-  if (changing.size() != 1) return std::nullopt;
-  // Strided windows: floordiv(s + a, b) + c.
-  const SymExpr symbol = SymExpr::symbol(runs.groups[changing[0]].symbol);
-  const std::int64_t n = runs.groups[changing[0]].value;
-  for (std::int64_t b = 2; b <= 64; ++b)
-    for (std::int64_t a = 0; a < b; ++a) {
-      const SymExpr divided = SymExpr::call("floordiv", {symbol + SymExpr(a), SymExpr(b)});
-      const SymExpr shifted = divided + SymExpr(wanted[0] - (n + a) / b);
-      if (fits(shifted, runs, wanted)) return shifted;
-    }
   return std::nullopt;
 }
 
@@ -198,7 +238,7 @@ class Typer {
 
   void type_graph(ir::Graph& graph) {
     for (const ir::GraphInput& input : graph.inputs()) {
-      if (input.kind == ir::InputKind::user) type_value(*input.value);
+      if (input.kind == ir::InputKind::user) type_value(*input.value, {});
       if (ir::is_weight(input.value.get()) && runs_.runs[0].conflicting.contains(input.value.get())) {
         // State whose shape changes from call to call.
         input.value->type.has_shape = false;
@@ -208,7 +248,8 @@ class Typer {
     }
     for (const auto& node : graph.nodes()) {
       for (const auto& region : node->regions()) type_graph(*region);
-      for (const auto& result : node->results()) type_value(*result);
+      const std::vector<Known> operands = operand_sizes(*node);
+      for (const auto& result : node->results()) type_value(*result, operands);
       if (const auto failure = runs_.runs[0].failures.find(node.get());
           failure != runs_.runs[0].failures.end() && node->op() != "prim.RaiseException")
         report_.notes.push_back("%" + (node->results().empty() ? std::string("-") : node->result()->name) + " (" +
@@ -217,45 +258,71 @@ class Typer {
   }
 
  private:
-  void type_value(ir::Value& value) {
+  // Different sizes of the operands that follow the symbols.
+  std::vector<Known> operand_sizes(const ir::Node& node) const {
+    std::vector<Known> out;
+    for (const ir::Value* operand : node.operands()) {
+      const auto found = runs_.runs[0].observed.find(operand);
+      if (found == runs_.runs[0].observed.end() || operand->type.sizes.size() != found->second.sizes.size()) continue;
+      for (std::size_t d = 0; d < operand->type.sizes.size() && out.size() < max_operand_sizes; ++d) {
+        const SymExpr& size = operand->type.sizes[d];
+        const auto same = [&](const Known& known) { return known.expression == size; };
+        if (size.is_number() || std::any_of(out.begin(), out.end(), same)) continue;
+        out.push_back({size, column(*operand, &Observed::sizes, d)});
+      }
+    }
+    return out;
+  }
+
+  Column column(const ir::Value& value, std::vector<std::int64_t> Observed::*member, std::size_t i) const {
+    Column out;
+    for (const ShapeRun& run : runs_.runs) out.push_back((run.observed.at(&value).*member)[i]);
+    return out;
+  }
+
+  void type_value(ir::Value& value, const std::vector<Known>& operands) {
     const auto found = runs_.runs[0].observed.find(&value);
     if (found == runs_.runs[0].observed.end()) return;
     const Observed& seen = found->second;
-    const auto column = [&](auto member, std::size_t i) {
-      std::vector<std::int64_t> out;
-      for (const ShapeRun& run : runs_.runs) out.push_back((run.observed.at(&value).*member)[i]);
-      return out;
-    };
     if (!seen.tensor) {
       if (value.type.kind != ir::TypeKind::integer) return;
       const bool given = value.def() == nullptr && value.graph()->parent() == nullptr;
-      if (auto expression = fit(runs_, column(&Observed::sizes, 0)); expression && (given || !expression->is_number()))
-        value.type.sym = *expression;
+      const SymExpr number = size(column(value, &Observed::sizes, 0), operands);
+      if (given || !number.is_number()) value.type.sym = number;
       return;
     }
     std::vector<SymExpr> sizes, strides;
     for (std::size_t i = 0; i < seen.sizes.size(); ++i) {
-      auto size = fit(runs_, column(&Observed::sizes, i));
-      sizes.push_back(size ? *size : fresh(seen.sizes[i]));
-      auto stride = fit(runs_, column(&Observed::strides, i));
-      if (stride) strides.push_back(*stride);
+      sizes.push_back(size(column(value, &Observed::sizes, i), operands));
+      if (auto stride = fit(runs_, column(value, &Observed::strides, i))) strides.push_back(std::move(*stride));
     }
     value.type = ir::Type::tensor(seen.dtype, std::move(sizes));
     if (strides.size() == seen.sizes.size()) value.type.strides = std::move(strides);
   }
 
-  // A size that follows the symbols in a way ttc has no expression for.
+  // The same expression for all quantities that follow the symbols alike. One that follows them in a way ttc has no
+  // expression for becomes a symbol.
+  SymExpr size(const Column& wanted, const std::vector<Known>& operands) {
+    if (const auto known = sizes_.find(wanted); known != sizes_.end()) return known->second;
+    auto found = fit(runs_, wanted);
+    if (!found) found = fit_step(operands, wanted);
+    return sizes_.emplace(wanted, found ? *found : fresh(wanted[0])).first->second;
+  }
+
   SymExpr fresh(std::int64_t sample) {
     const std::string name = "u" + std::to_string(unknown_++);
     model_.ranges[name] = {.min = 0, .max = std::nullopt};
     model_.info.hints[name] = sample;
+    report_.symbols[name] = sample;
     return SymExpr::symbol(name);
   }
 
+  static constexpr std::size_t max_operand_sizes = 8;
   ir::Model& model_;
   const Runs& runs_;
   ShapeReport& report_;
   int unknown_ = 0;
+  std::map<Column, SymExpr> sizes_;
 };
 
 // The number a 0-d tensor certainly holds: a constant of the file, or made from a number.
@@ -296,28 +363,37 @@ void use_numbers(ir::Model& model, ir::Graph& graph) {
 Runs observe(const ir::Model& model, const ShapeSample& sample, bool dynamic) {
   Runs all;
   all.runs.push_back(run_shapes(model, sample));
+  all.alone.push_back(-1);
   if (dynamic) all.groups = find_groups(model, sample, all.runs[0]);
   std::vector<std::int64_t> values;
   for (const Group& group : all.groups) values.push_back(group.value);
   all.symbols.push_back(values);
-  const auto add = [&](const std::vector<std::int64_t>& sizes) {
+  const auto add = [&](const std::vector<std::int64_t>& sizes, int alone) {
     ShapeSample changed = sample;
     for (std::size_t g = 0; g < sizes.size(); ++g) changed = with_sizes(std::move(changed), all.groups[g], sizes[g]);
+    ShapeRun run = run_shapes(model, changed);
+    if (!agrees(all.runs[0], run)) return false;
     all.symbols.push_back(sizes);
-    all.runs.push_back(run_shapes(model, changed));
-    return agrees(all.runs[0], all.runs.back());
+    all.runs.push_back(std::move(run));
+    all.alone.push_back(alone);
+    return true;
   };
   bool together = true;
   for (std::size_t g = 0; g < all.groups.size(); ++g) {
     auto sizes = values;
-    sizes[g] = all.groups[g].other(0);
-    together = add(sizes) && together;
+    for (int i = 0; i < sizes_tried; i += 2) {
+      sizes[g] = all.groups[g].other(i);
+      together = together && add(sizes, static_cast<int>(g));
+    }
+    // Far from the sample the steps of strided windows show; tables of positions may end before.
+    for (const std::int64_t far : {values[g] / 2 + 1, values[g] + values[g] / 2 + 3})
+      if (sizes[g] = far; far != values[g]) add(sizes, static_cast<int>(g));
   }
   for (int mix = 0; mix < 2 && !all.groups.empty(); ++mix) {
     auto sizes = values;
     for (std::size_t g = 0; g < sizes.size(); ++g)
       sizes[g] = all.groups[g].other(1 + mix + (mix ? static_cast<int>(g % 2) : 0));
-    together = add(sizes) && together;
+    together = together && add(sizes, -1);
   }
   if (together) return all;
   return observe(model, sample, false);  // dims that only change one at a time: all stay numbers

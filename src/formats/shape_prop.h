@@ -25,7 +25,7 @@ struct InputShape {
 };
 
 struct ShapeReport {
-  std::map<std::string, std::int64_t> symbols;  // symbols made, with the sample's value
+  std::map<std::string, std::int64_t> symbols;  // symbols made, with their values for the sample
   std::vector<std::string> notes;               // one line for each operator whose result stays unknown, and why
 };
 

@@ -108,6 +108,26 @@ TEST_CASE("torchscript: traced shape arithmetic stays symbolic and runs at other
   CHECK(floats(run({tensor({1, 1, 4}, {1, 1, 1, 1})})[0]) == std::vector<float>{1, 2});
 }
 
+TEST_CASE("torchscript: sizes of strided windows are expressions of the image's sizes") {
+  auto model = read(file("windows.pt"));
+  const ShapeReport report = propagate_shapes(*model, {{"x", {.sizes = {2, 1, 32, 40}, .dtype = DType::f32}}});
+  const ir::Type& conv = find(*model->graph, "aten.convolution.default")->result()->type;
+  CHECK(conv.str() == "f32[s0, 2, floordiv(s1 + 1, 2) - 1, floordiv(s2 + 1, 2) - 1]");
+  const ir::Type& resampled = model->graph->outputs()[0].arg.value()->type;
+  const ir::Type& last = model->graph->outputs()[1].arg.value()->type;
+  ir::SymBinding binding(report.symbols.begin(), report.symbols.end());
+  const auto sizes = [&](const ir::Type& type) {
+    std::vector<std::int64_t> out;
+    for (const ir::SymExpr& size : type.sizes) out.push_back(size.evaluate(binding).value_or(-1));
+    return out;
+  };
+  CHECK(sizes(resampled) == std::vector<std::int64_t>{2, 2, 16, 20});
+  CHECK(sizes(last) == std::vector<std::int64_t>{2, 2, 64});
+  binding["s0"] = 1, binding["s1"] = 77, binding["s2"] = 19;
+  CHECK(sizes(resampled) == std::vector<std::int64_t>{1, 2, 40, 10});
+  CHECK(sizes(last) == std::vector<std::int64_t>{1, 2, 80});
+}
+
 TEST_CASE("torchscript: branches and loops on data run") {
   auto model = read(file("control.pt"));
   const ir::Node* loop = find(*model->graph, "prim.loop");

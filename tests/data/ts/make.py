@@ -97,6 +97,23 @@ class Containers(torch.nn.Module):
         return collected
 
 
+class Windows(torch.nn.Module):
+    """Strided windows and a resampling, whose sizes follow those of the image in steps."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv = torch.nn.Conv2d(1, 2, 3, stride=2)
+        with torch.no_grad():
+            self.conv.weight.fill_(1)
+            self.conv.bias.zero_()
+
+    def forward(self, x):
+        x = torch.nn.functional.max_pool2d(self.conv(x), 3, 2, 1, ceil_mode=True)
+        x = torch.nn.functional.interpolate(x, scale_factor=2.0)
+        return x, torch.nn.functional.max_pool1d(x.flatten(2), 5)
+
+
+torch.jit.save(torch.jit.trace(Windows().eval(), torch.ones(2, 1, 32, 40)), here / "windows.pt")
 torch.jit.save(torch.jit.trace(Shapes().eval(), torch.ones(2, 3, 4)), here / "shapes.pt")
 torch.jit.save(torch.jit.script(Control()), here / "control.pt")
 torch.jit.save(torch.jit.script(State()), here / "state.pt")
