@@ -1,6 +1,7 @@
 // Every other node that a device operator serves is replaced, unless it sits in a small island: a group of cheap
-// device nodes without a matrix product, norm, table or attention among them whose neighbours compute on the host.
-// Moving the data there and back would cost more than the work.
+// device nodes without a matrix product, norm, table or attention among them, too few for the values that they would
+// exchange with operators on the host. Moving the data there and back would cost more than the work.
+#include <map>
 #include <set>
 
 #include "pass/call.h"
@@ -32,13 +33,13 @@ bool is_anchor(const PassContext& context, const ir::Node& node, const ttrt::OpR
   return flops_of(node, context.shapes) > 0 || node.op() == "tt.attention" || (record && !record->packed.empty());
 }
 
-bool meets_host_compute(ir::Node* node, const Islands& islands) {
+// Values that the node would exchange with host operators. What enters or leaves the graph crosses anyway.
+void collect_crossings(ir::Node* node, const Islands& islands, std::set<const ir::Value*>& out) {
   for (const ir::Value* operand : node->operands())
-    if (ir::Node* def = operand->def(); def && !islands.contains(def) && is_compute(*def)) return true;
+    if (ir::Node* def = operand->def(); def && !islands.contains(def) && is_compute(*def)) out.insert(operand);
   for (const auto& result : node->results())
     for (ir::Node* user : result->users())
-      if (!islands.contains(user) && (is_compute(*user) || user->graph() != node->graph())) return true;
-  return false;
+      if (!islands.contains(user) && (is_compute(*user) || user->graph() != node->graph())) out.insert(result.get());
 }
 
 struct Candidates {
@@ -64,8 +65,18 @@ Candidates find_candidates(PassContext& context) {
   return candidates;
 }
 
-// Groups that stay on the host, by their representative.
-std::set<ir::Node*> small_groups(PassContext& context, const Candidates& candidates, Islands& islands) {
+struct Group {
+  bool anchored = false;
+  std::size_t nodes = 0;
+  std::set<const ir::Value*> crossings;
+
+  // A transfer moves a tensor through two more passes over its bytes and the bus; a few cheap nodes do not pay for it.
+  bool small() const { return !anchored && nodes < nodes_per_crossing * crossings.size(); }
+  static constexpr std::size_t nodes_per_crossing = 4;
+};
+
+// By the group's representative.
+std::map<ir::Node*, Group> find_groups(PassContext& context, const Candidates& candidates, Islands& islands) {
   std::vector<ir::Node*> members;
   ir::walk(*context.model.graph, [&](ir::Node* node) {
     if (!is_device_node(*node) && !candidates.found.contains(node)) return;
@@ -75,28 +86,33 @@ std::set<ir::Node*> small_groups(PassContext& context, const Candidates& candida
   for (ir::Node* node : members)
     for (const ir::Value* operand : node->operands())
       if (ir::Node* def = operand->def(); def && islands.contains(def)) islands.join(node, def);
-  std::set<ir::Node*> anchored, meeting, small;
+  std::map<ir::Node*, Group> groups;
   for (ir::Node* node : members) {
     const auto found = candidates.found.find(node);
     const ttrt::OpRecord* record = found != candidates.found.end() ? found->second.record : ttrt::find_op(node->op());
-    if (is_anchor(context, *node, record)) anchored.insert(islands.group(node));
-    if (meets_host_compute(node, islands)) meeting.insert(islands.group(node));
+    Group& group = groups[islands.group(node)];
+    ++group.nodes;
+    group.anchored = group.anchored || is_anchor(context, *node, record);
+    collect_crossings(node, islands, group.crossings);
   }
-  for (ir::Node* node : members)
-    if (ir::Node* group = islands.group(node); !anchored.contains(group) && meeting.contains(group))
-      small.insert(group);
-  return small;
+  return groups;
+}
+
+std::string counted(std::size_t n, const std::string& what) {
+  return std::to_string(n) + " " + what + (n == 1 ? "" : "s");
 }
 
 bool run(PassContext& context) {
   Candidates candidates = find_candidates(context);
   Islands islands;
-  const std::set<ir::Node*> small = small_groups(context, candidates, islands);
+  const std::map<ir::Node*, Group> groups = find_groups(context, candidates, islands);
   bool changed = false;
   for (ir::Node* node : candidates.order) {
-    if (small.contains(islands.group(node))) {
-      context.refuse(pass, *node,
-                     {ReasonCode::TooSmall, "its neighbours run on the host and no costly operator is near"});
+    if (const Group& group = groups.at(islands.group(node)); group.small()) {
+      context.refuse(
+          pass, *node,
+          {ReasonCode::TooSmall, counted(group.crossings.size(), "transfer") + " between host and device for " +
+                                     counted(group.nodes, "cheap operator")});
       continue;
     }
     // Arguments were collected before earlier nodes of this loop were replaced.
