@@ -24,6 +24,9 @@ struct Attention {
   std::vector<ir::Value*> added;                      // additive masks
   std::vector<std::pair<ir::Value*, double>> kept;    // boolean: true where the score counts; the value elsewhere
   std::vector<std::pair<ir::Value*, double>> filled;  // boolean: true where the score is replaced by the value
+  // [batch, heads, rows, columns] where the scores stand so anywhere on the way from the softmax to the product.
+  std::vector<ir::SymExpr> apart;
+  std::vector<const ir::Value*> merged;  // the masks that met scores of [batch * heads, rows, columns]
   double scale = 1;
   std::vector<ir::Node*> nodes;
 };
@@ -129,23 +132,27 @@ ir::Value* find_scores(const ir::Model& model, ir::Value* probabilities, Attenti
 // One mask around the scores: the scores, or nullptr where `node` is no mask.
 ir::Value* peel_mask(const ir::Model& model, ir::Node& node, Attention& a) {
   const std::string& op = node.op();
+  const bool merged = node.result()->type.rank() == 3;
   if (op.starts_with("aten.add.") && node.operand(0) && node.operand(1)) {
     const ir::Arg* alpha = node.arg("alpha");
     if (alpha && alpha->number() != 1.0) return nullptr;
     const bool first = leads_to_product(model, node.operand(0));
     a.added.push_back(node.operand(first ? 1 : 0));
+    if (merged) a.merged.push_back(a.added.back());
     return node.operand(first ? 0 : 1);
   }
   if (op == "aten.masked_fill.Scalar" || op == "aten.masked_fill.Tensor") {
     const auto number = number_of(model, node.arg(2));
     if (!number) return nullptr;
     a.filled.emplace_back(node.operand(1), *number);
+    if (merged) a.merged.push_back(node.operand(1));
     return node.operand(0);
   }
   if ((op == "aten.where.self" || op == "aten.where.ScalarOther") && node.operand(1)) {
     const auto number = number_of(model, node.arg(2));
     if (!number) return nullptr;
     a.kept.emplace_back(node.operand(0), *number);
+    if (merged) a.merged.push_back(node.operand(0));
     return node.operand(1);
   }
   return nullptr;
@@ -156,9 +163,11 @@ ir::Node* find_first_product(const ir::Model& model, ir::Value* scores, Attentio
                              std::optional<NearMiss>& near_miss) {
   ir::Value* value = scores;
   while (true) {
+    if (value->type.rank() == 4) a.apart = value->type.sizes;
     value = peel_batch(value, a.nodes, true);
     ir::Node* node = value->def();
     if (!node) return nullptr;
+    if (value->type.rank() == 4) a.apart = value->type.sizes;
     if (is_product(node)) {
       a.nodes.push_back(node);
       return node;
@@ -247,7 +256,13 @@ struct Grouped {
   bool gqa = false;
 };
 
-Grouped group(ir::Value* key, ir::Value* value, std::vector<ir::Node*>& nodes) {
+// One head of keys and values for all queries (multi-query attention), left to broadcasting.
+bool shares_one_head(const ir::Type& query, const ir::Type& kv) {
+  return query.rank() == 4 && kv.rank() == 4 && kv.dim(1) == 1 && query.dim(1).value_or(1) != 1;
+}
+
+Grouped group(const ir::Value* query, ir::Value* key, ir::Value* value, std::vector<ir::Node*>& nodes) {
+  if (shares_one_head(query->type, key->type) && shares_one_head(query->type, value->type)) return {key, value, true};
   std::int64_t key_times = 1, value_times = 1;
   std::vector<ir::Node*> seen;
   ir::Value* k = peel_repeat(key, key_times, seen);
@@ -322,6 +337,23 @@ bool split_batch(ir::Node* root, const std::vector<ir::SymExpr>& scores, Attenti
   return true;
 }
 
+// Masks that met the scores while batch and heads were merged, taken apart as the attention has them. False where the
+// sizes are not at hand.
+bool split_masks(ir::Node* root, Attention& a) {
+  const auto& query = a.query->type.sizes;
+  if (query.size() != 4) return true;
+  const auto split = [&](ir::Value*& mask) {
+    const auto& sizes = mask->type.sizes;
+    if (mask->type.rank() != 3 || mask->type.dim(0) == 1 || !std::ranges::count(a.merged, mask)) return true;
+    ir::Value* wide = reshaped(root, mask, {query[0], query[1], sizes[1], sizes[2]});
+    if (wide) mask = wide;
+    return wide != nullptr;
+  };
+  const auto split_pair = [&](auto& pair) { return split(pair.first); };
+  return std::ranges::all_of(a.added, split) && std::ranges::all_of(a.kept, split_pair) &&
+         std::ranges::all_of(a.filled, split_pair);
+}
+
 bool rewrite_product(PassContext& context, ir::Node* product) {
   Attention a;
   std::optional<NearMiss> near_miss;
@@ -343,7 +375,7 @@ bool rewrite_product(PassContext& context, ir::Node* product) {
     a.value = merge->operand(0);
   }
   Grouped grouped{a.key, a.value};
-  if (key_transposed) grouped = group(a.key, a.value, a.nodes);
+  if (key_transposed) grouped = group(a.query, a.key, a.value, a.nodes);
   a.key = grouped.key;
   a.value = grouped.value;
   if (!shapes_known(a)) return refuse(*miss(a, first, "the ranks of query, key and value differ or are not known"));
@@ -356,8 +388,8 @@ bool rewrite_product(PassContext& context, ir::Node* product) {
   if (context.rewrite_limit >= 0 && context.rewrites >= context.rewrite_limit) return false;
 
   if (!key_transposed) a.key = transposed(root, a.key, a.nodes);
-  const bool split = a.query->type.rank() == 3 && scores->type.rank() == 4;
-  if (split && !split_batch(root, scores->type.sizes, a))
+  const bool split = a.query->type.rank() == 3 && !a.apart.empty();
+  if ((split && !split_batch(root, a.apart, a)) || !split_masks(root, a))
     return refuse(*miss(a, root, "batch and heads are merged, and their sizes are not at hand"));
   const AttentionMask mask = combine_masks(context.model, root, a.added, a.kept, a.filled, a.nodes);
   // The composite wants queries and keys among the mask's dims.
@@ -396,7 +428,7 @@ bool rewrite_composite(PassContext& context, ir::Node* node) {
   const auto boolean = [&](std::string_view name) { return node->arg(name) && node->arg(name)->boolean() == true; };
   std::vector<ir::Node*> nodes;
   Grouped grouped{node->operand(1), node->operand(2)};
-  if (!boolean("enable_gqa")) grouped = group(node->operand(1), node->operand(2), nodes);
+  if (!boolean("enable_gqa")) grouped = group(node->operand(0), node->operand(1), node->operand(2), nodes);
   AttentionMask mask{.value = node->operand(3), .causal = boolean("is_causal")};
   if (mask.value) mask = simplify_mask(context.model, mask.value, nodes);
   // An additive mask stays one; numbers that bfloat16 does not hold come into its range.
