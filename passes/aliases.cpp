@@ -45,6 +45,24 @@ bool contiguous(const ir::Type& type) {
   return type.has_shape && !type.strides.empty() && type.has_contiguous_strides();
 }
 
+// True where the strides are surely not those of a dense tensor, so that making it dense copies. Free sizes decide
+// nothing: a dim of 1 makes any stride right.
+bool surely_strided(const ir::Type& type) {
+  if (!type.has_shape || type.strides.size() != type.sizes.size()) return false;
+  const auto known = [](const ir::SymExpr& size) { return size.is_number(); };
+  return std::ranges::all_of(type.sizes, known) && std::ranges::all_of(type.strides, known) &&
+         !type.has_contiguous_strides();
+}
+
+// contiguous(), in the dense order of dims that it has when not told another.
+ViewKind dense_kind(const ir::Node& node, const ir::Type& from) {
+  if (contiguous(from)) return ViewKind::same;
+  const ir::Arg* format = node.arg("memory_format");
+  const auto* code = format ? format->get_if<ir::MemoryFormatArg>() : nullptr;
+  const bool plain = !format || format->is_none() || (code && *code == ir::MemoryFormatArg{1});  // contiguous_format
+  return plain && surely_strided(from) ? ViewKind::none : ViewKind::unknown;
+}
+
 }  // namespace
 
 std::string functional_name(std::string_view op) {
@@ -71,7 +89,7 @@ ViewKind view_kind(const ir::Node& node) {
     if (changes || (copy && copy->boolean() == true)) return ViewKind::none;
     return from.has_dtype && node.result()->type.has_dtype ? ViewKind::same : ViewKind::unknown;
   }
-  if (op == "aten.contiguous.default") return contiguous(from) ? ViewKind::same : ViewKind::unknown;
+  if (op == "aten.contiguous.default") return dense_kind(node, from);
   if (op == "aten.reshape.default" || op == "aten.flatten.using_ints")
     return contiguous(from) ? ViewKind::view : ViewKind::unknown;
   return among(invertible, op) ? ViewKind::view : ViewKind::unknown;
