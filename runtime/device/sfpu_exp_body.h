@@ -56,10 +56,7 @@ TTRT_LANES U exp_schraudolph(U x) {
   return to_magnitude(t, 65535) << 15;
 }
 
-template <bool wide>
-TTRT_LANES U f_exp_approx(U x, const float*) {
-  return exp_schraudolph(x);
-}
+TTRT_LANES U f_exp_approx(U x, const float*) { return exp_schraudolph(x); }
 
 TTRT_LANES U exp2_float(U x) {
   const Rounded j = round_int16(x);

@@ -76,7 +76,6 @@ constexpr float lut16(std::uint32_t code) {
   return std::bit_cast<float>(((code & 0x8000) << 16) | ((e == 31 ? 0 : e + 112) << 23) | ((code & 0x3FF) << 13));
 }
 
-template <bool wide>
 TTRT_LANES U f_gelu_approx(U x, const float*) {
   constexpr Segments s = {{lut16(0x322B), lut16(0x37E7), lut16(0x38F3), lut16(0x38E1), lut16(0x3852), lut16(0x3800)},
                           {lut16(0x86D8), lut16(0xB122), lut16(0xB479), lut16(0xB437), lut16(0xAFA4), lut16(0x7C00)}};
@@ -100,7 +99,6 @@ TTRT_LANES U f_silu(U x, const float*) {
   return wide ? r : round_bf16(r);
 }
 // Three segments at 1 and 2, odd around (0, 0.5); their coefficients have 4 mantissa bits.
-template <bool wide>
 TTRT_LANES U f_sigmoid_approx(U x, const float*) {
   const U m = magnitude(x);
   const Mask first = (I)m < (I)num(1.0F), second = (I)m < (I)num(2.0F);
@@ -215,54 +213,30 @@ TTRT_LANES U f_mish(U x, const float*) {
   return wide ? r : round_bf16(r);
 }
 
-template <bool wide>
-TTRT_LANES U f_softsign(U x, const float*) {
-  return mul(x, inverse<2>(add(magnitude(x), num(1.0F))));
-}
+TTRT_LANES U f_softsign(U x, const float*) { return mul(x, inverse<2>(add(magnitude(x), num(1.0F)))); }
 
 // ---- piecewise functions
 
 TTRT_LANES Mask is_nan(U x) { return magnitude(x) > infinity; }
 // A NaN of either sign comes out positive.
-template <bool wide>
-TTRT_LANES U f_relu(U x, const float*) {
-  return select(is_nan(x), all(quiet_nan), maximum(x, all(0)));
-}
+TTRT_LANES U f_relu(U x, const float*) { return select(is_nan(x), all(quiet_nan), maximum(x, all(0))); }
 TTRT_LANES U held_to(U x, float top) {
   const U r = select(greater(x, num(top)), num(top), x);
   return select(negative(r), all(0), r);
 }
-template <bool wide>
-TTRT_LANES U f_relu_max(U x, const float* p) {
-  return held_to(x, p[0]);
-}
-template <bool wide>
-TTRT_LANES U f_clamp(U x, const float* p) {
-  return minimum(maximum(x, num(p[0])), num(p[1]));
-}
-template <bool wide>
-TTRT_LANES U f_leaky_relu(U x, const float* p) {
-  return select(negative(x), mul(x, num(p[0])), x);
-}
+TTRT_LANES U f_relu_max(U x, const float* p) { return held_to(x, p[0]); }
+TTRT_LANES U f_clamp(U x, const float* p) { return minimum(maximum(x, num(p[0])), num(p[1])); }
+TTRT_LANES U f_leaky_relu(U x, const float* p) { return select(negative(x), mul(x, num(p[0])), x); }
 template <bool wide>
 TTRT_LANES U f_elu(U x, const float* p) {
   const U r = select(negative(x), mul(num(p[0]), expm1_negative<wide>(x)), x);
   return wide ? r : round_bf16(r);
 }
-template <bool wide>
-TTRT_LANES U f_hardsigmoid(U x, const float*) {
-  return held_to(mad(x, num(0.1666666716337204F), num(0.5F)), 1.0F);
-}
+TTRT_LANES U f_hardsigmoid(U x, const float*) { return held_to(mad(x, num(0.1666666716337204F), num(0.5F)), 1.0F); }
 // ---- signs, comparisons with zero, rounding to integers
 
-template <bool wide>
-TTRT_LANES U f_abs(U x, const float*) {
-  return magnitude(x);
-}
-template <bool wide>
-TTRT_LANES U f_neg(U x, const float*) {
-  return negate(x);
-}
+TTRT_LANES U f_abs(U x, const float*) { return magnitude(x); }
+TTRT_LANES U f_neg(U x, const float*) { return negate(x); }
 template <bool wide>
 TTRT_LANES U f_square(U x, const float*) {
   const U r = mul(x, x);
@@ -270,50 +244,24 @@ TTRT_LANES U f_square(U x, const float*) {
 }
 TTRT_LANES Mask is_zero(U x) { return magnitude(x) == 0; }
 TTRT_LANES U truth(Mask m) { return (U)m & std::bit_cast<std::uint32_t>(1.0F); }
-template <bool wide>
-TTRT_LANES U f_sign(U x, const float*) {
-  return select(is_zero(x), all(0), copy_sign(num(1.0F), x));
-}
-template <bool wide>
-TTRT_LANES U f_eqz(U x, const float*) {
-  return truth(is_zero(x));
-}
-template <bool wide>
-TTRT_LANES U f_nez(U x, const float*) {
-  return truth(~is_zero(x));
-}
-template <bool wide>
-TTRT_LANES U f_ltz(U x, const float*) {
-  return truth(negative(x));
-}
-template <bool wide>
-TTRT_LANES U f_gtz(U x, const float*) {
-  return truth((I)x > 0);
-}
-template <bool wide>
-TTRT_LANES U f_lez(U x, const float*) {
-  return truth((I)x <= 0);
-}
-template <bool wide>
-TTRT_LANES U f_gez(U x, const float*) {
-  return truth(~negative(x));
-}
+TTRT_LANES U f_sign(U x, const float*) { return select(is_zero(x), all(0), copy_sign(num(1.0F), x)); }
+TTRT_LANES U f_eqz(U x, const float*) { return truth(is_zero(x)); }
+TTRT_LANES U f_nez(U x, const float*) { return truth(~is_zero(x)); }
+TTRT_LANES U f_ltz(U x, const float*) { return truth(negative(x)); }
+TTRT_LANES U f_gtz(U x, const float*) { return truth((I)x > 0); }
+TTRT_LANES U f_lez(U x, const float*) { return truth((I)x <= 0); }
+TTRT_LANES U f_gez(U x, const float*) { return truth(~negative(x)); }
 
 TTRT_LANES U truncated(U x) {
   const I e = exponent(x);
   const U mask = select(e < 23, (all(0) - 1) << ((U)(23 - e) & 31), all(0xFFFFFFFF));
   return x & select(e < 0, all(sign_bit), mask);
 }
-template <bool wide>
-TTRT_LANES U f_trunc(U x, const float*) {
-  return truncated(x);
-}
-template <bool wide>
+TTRT_LANES U f_trunc(U x, const float*) { return truncated(x); }
 TTRT_LANES U f_floor(U x, const float*) {
   const U t = truncated(x);
   return select(negative(x) & (t != x), add(t, num(-1.0F)), t);
 }
-template <bool wide>
 TTRT_LANES U f_ceil(U x, const float*) {
   const U t = truncated(x);
   return select(~negative(x) & (t != x), add(t, num(1.0F)), t);
@@ -399,11 +347,5 @@ TTRT_LANES U f_divide(U a, U b) {
     return round_bf16_even(r);
   }
 }
-template <bool wide>
-TTRT_LANES U f_maximum(U a, U b) {
-  return maximum(a, b);
-}
-template <bool wide>
-TTRT_LANES U f_minimum(U a, U b) {
-  return minimum(a, b);
-}
+TTRT_LANES U f_maximum(U a, U b) { return maximum(a, b); }
+TTRT_LANES U f_minimum(U a, U b) { return minimum(a, b); }

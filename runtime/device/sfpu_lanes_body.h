@@ -65,7 +65,7 @@ TTRT_LANES U mad_special(U a, U b, U c, U r) {
 // a * b + c, one rounding to nearest even. The product, 1 to 4, keeps 26 bits behind its binary point, the last one
 // sticky (so 27 or 28 bits in all): it is aligned with c by the factors' exponents, not normalised first. Denormals in
 // and out are +0, a zero result is +0, a product below the smallest normal number is dropped.
-TTRT_LANES U mad(U a, U b, U c) {
+TTRT_LANES U mad_inline(U a, U b, U c) {
   const I ea = raw_exponent(a), eb = raw_exponent(b), ec = raw_exponent(c);
   const U ma = significand(a), mb = significand(b);
   // 24 x 24 bits in halves of 12.
@@ -100,6 +100,9 @@ TTRT_LANES U mad(U a, U b, U c) {
   r = select((m == 0) | (e_out <= 0), all(0), r);
   return mad_special(a, b, c, r);
 }
+[[gnu::noinline]] U mad_call(U a, U b, U c) { return mad_inline(a, b, c); }
+// Without shifts by lane the code is ten times as long: a call costs less than that, in the compiler and the caches.
+TTRT_LANES U mad(U a, U b, U c) { return vector_bytes == 16 ? mad_call(a, b, c) : mad_inline(a, b, c); }
 
 TTRT_LANES U add(U a, U b) { return mad(a, num(1.0F), b); }
 TTRT_LANES U sub(U a, U b) { return mad(b, num(-1.0F), a); }

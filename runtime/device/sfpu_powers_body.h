@@ -221,7 +221,6 @@ TTRT_LANES U f_power(U x, const float* p) {
 }
 
 // By repeated squaring; the exponent is an integer from 0 to 2^24. Not rounded: a 16-bit store cuts.
-template <bool wide>
 TTRT_LANES U f_power_int(U x, const float* p) {
   const auto n = static_cast<std::uint32_t>(p[0]);
   if (n == 0) return num(1.0F);
@@ -243,7 +242,6 @@ TTRT_LANES U f_selu(U x, const float* p) {
 }
 
 // Ties to even; a zero result is +0.
-template <bool wide>
 TTRT_LANES U f_round(U x, const float*) {
   const U v = mul(x, num(1.0F));
   const U whole = add(add(magnitude(v), num(8388608.0F)), num(-8388608.0F));
