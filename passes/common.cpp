@@ -86,8 +86,10 @@ bool rewrite_all(PassContext& context, bool (*rewrite)(PassContext&, ir::Node*))
   return changed;
 }
 
-ir::Arg size_argument(ir::Node* before, const ir::SymExpr& size) {
-  if (size.is_number()) return size.number();
+namespace {
+
+// A value or an input's dim of this size; none where the graph has neither.
+ir::Arg size_at_hand(ir::Node* before, const ir::SymExpr& size) {
   for (const auto& node : before->graph()->nodes()) {
     if (node.get() == before) break;
     for (const auto& result : node->results())
@@ -105,11 +107,41 @@ ir::Arg size_argument(ir::Node* before, const ir::SymExpr& size) {
   return {};
 }
 
-void refuse_near_miss(PassContext& context, std::string_view pass, const ir::Node& node, const match::NearMiss& miss) {
+// The operator that computes a function of two sizes; "" for others.
+std::string_view operator_of(const std::string& function) {
+  if (function == "add") return "_operator.add";
+  if (function == "mul") return "_operator.mul";
+  if (function == "floordiv") return "_operator.floordiv";
+  return function == "mod" ? "_operator.mod" : "";
+}
+
+}  // namespace
+
+ir::Arg size_argument(ir::Node* before, const ir::SymExpr& size) {
+  if (size.is_number()) return size.number();
+  if (ir::Arg found = size_at_hand(before, size); !found.is_none()) return found;
+  const std::string_view op = size.is_symbol() ? "" : operator_of(size.name());
+  if (op.empty()) return {};
+  ir::SymExpr so_far = size.operands().front();
+  ir::Arg made = size_argument(before, so_far);
+  for (std::size_t i = 1; i < size.operands().size() && !made.is_none(); ++i) {
+    const ir::SymExpr& operand = size.operands()[i];
+    ir::Arg next = size_argument(before, operand);
+    if (next.is_none()) return {};
+    so_far = ir::SymExpr::call(size.name(), {so_far, operand});
+    ir::Node* node = before->graph()->insert_before(before, std::string(op), {std::move(made), std::move(next)});
+    node->provenance = before->provenance;
+    made = node->add_result(ir::Type::integer(so_far));
+  }
+  return made;
+}
+
+void refuse_near_miss(PassContext& context, std::string_view pass, std::string_view pattern, const ir::Node& node,
+                      const match::NearMiss& miss) {
   const std::string name = node_name(node);
   for (const RefusalRecord& known : context.refusals)
     if (known.pass == pass && known.node == name) return;
-  context.refuse(pass, node, miss.reason());
+  context.refuse(pass, node, miss.reason(pattern, node));
 }
 
 bool glob_match(std::string_view pattern, std::string_view text) {

@@ -32,12 +32,14 @@ bool rewrite_all(PassContext& context, bool (*rewrite)(PassContext&, ir::Node*))
 // or replace the node it is given.
 void for_each_node(ir::Graph& graph, const std::function<void(ir::Node*)>& f);
 
-// An integer equal to `size` for a node before `before`: a number, one the graph has already, or the size of an input,
-// for which a node is inserted. None where nothing gives it.
+// An integer equal to `size` for a node before `before`: a number, one the graph has already, the size of an input, or
+// sums, products, quotients and remainders of these, for which nodes are inserted. None where nothing gives it.
 ir::Arg size_argument(ir::Node* before, const ir::SymExpr& size);
 
-// Records a near miss as a refusal, once per pass and node.
-void refuse_near_miss(PassContext& context, std::string_view pass, const ir::Node& node, const match::NearMiss& miss);
+// Records a near miss of the pattern that ends in `node` as a refusal, once per pass and node. `pattern` is its
+// formula.
+void refuse_near_miss(PassContext& context, std::string_view pass, std::string_view pattern, const ir::Node& node,
+                      const match::NearMiss& miss);
 
 // '*' stands for anything, '?' for one character; no other special characters.
 bool glob_match(std::string_view pattern, std::string_view text);

@@ -1,6 +1,6 @@
-// Operators that move or count by way of others: unbind, roll, glu, diff, one_hot, repeat_interleave, tril, triu, std,
-// var_mean, std_mean, and histc where it counts integers (the tokens of each expert). Each is written out only where
-// the sizes it needs are known; what is not stays one operator.
+// Operators that move or count by way of others: unbind, roll, tile, meshgrid, expand_as, glu, diff, one_hot,
+// repeat_interleave, tril, triu, std, var_mean, std_mean, and histc where it counts integers (the tokens of each
+// expert). Each is written out only where the sizes it needs are known; what is not stays one operator.
 #include <limits>
 #include <map>
 
@@ -207,10 +207,64 @@ Values spread(Decomposer& d, Node* node, bool root, bool mean) {
   return {result, d.emit_like("aten.mean.dim", {x, *dim, *keepdim}, node->result(1))};
 }
 
+// x in the shape of the node's result `i`; nullptr where the graph lacks a size of it.
+Value* expanded(Decomposer& d, Node* node, Value* x, std::size_t i) {
+  ir::Arg::List sizes;
+  for (const SymExpr& size : node->result(i)->type.sizes) {
+    sizes.push_back(size_argument(node, size));
+    if (sizes.back().is_none()) return nullptr;
+  }
+  return d.emit_like("aten.expand.default", {x, std::move(sizes)}, node->result(i));
+}
+
+Values expand_as(Decomposer& d, Node* node) {
+  Value* made = expanded(d, node, node->operand(0), 0);
+  return made ? Values{made} : Values{};
+}
+
+// Vectors as the axes of a grid; "xy" has the first two axes the other way round.
+Values meshgrid(Decomposer& d, Node* node) {
+  const ir::Arg::List* tensors = node->arg(0).list();
+  const ir::Arg* indexing = node->arg("indexing");
+  const auto* order = indexing ? indexing->get_if<std::string>() : nullptr;
+  if (!tensors || tensors->size() != node->results().size() || (order && *order != "ij" && *order != "xy")) return {};
+  const std::size_t count = tensors->size();
+  Values out;
+  for (std::size_t i = 0; i < count; ++i) {
+    Value* x = (*tensors)[i].value();
+    if (!x || x->type.rank() > 1) return {};
+    const std::size_t axis = order && *order == "xy" && count > 1 && i < 2 ? 1 - i : i;
+    Type type = node->result(i)->type;
+    ir::Arg::List sizes;
+    for (std::size_t at = 0; at < count; ++at) {
+      if (at != axis) type.sizes[at] = SymExpr(1);
+      sizes.emplace_back(at == axis ? -1 : 1);
+    }
+    Value* grid = expanded(d, node, d.emit("aten.reshape.default", {x, std::move(sizes)}, type), i);
+    if (!grid) return {};
+    out.push_back(grid);
+  }
+  return out;
+}
+
+// repeat, whose counts may be fewer than the dims.
+Values tile(Decomposer& d, Node* node) {
+  Value* x = node->operand(0);
+  const ir::Arg::List* given = node->arg(1).list();
+  if (!given) return {};
+  ir::Arg::List counts;
+  for (std::size_t i = given->size(); i < x->type.sizes.size(); ++i) counts.emplace_back(1);
+  counts.insert(counts.end(), given->begin(), given->end());
+  return {d.emit_like("aten.repeat.default", {x, std::move(counts)}, node->result())};
+}
+
 Values decompose(Decomposer& d, Node* node) {
   const std::string& op = node->op();
   if (op == "aten.unbind.int") return unbind(d, node);
   if (op == "aten.roll.default") return roll(d, node);
+  if (op == "aten.tile.default") return tile(d, node);
+  if (op == "aten.meshgrid.default" || op == "aten.meshgrid.indexing") return meshgrid(d, node);
+  if (op == "aten.expand_as.default") return expand_as(d, node);
   if (op == "aten.glu.default") return glu(d, node);
   if (op == "aten.diff.default") return diff(d, node);
   if (op == "aten.one_hot.default") return one_hot(d, node);
@@ -229,7 +283,7 @@ bool known(const Node& node) {
     if (!result->type.is_tensor() || !result->type.has_shape || !result->type.has_dtype) return false;
   for (const Value* operand : node.operands())
     if (operand->type.is_tensor() && (!operand->type.has_shape || !operand->type.has_dtype)) return false;
-  return !node.results().empty() && node.operand(0);
+  return !node.results().empty() && !node.operands().empty();
 }
 
 bool run(PassContext& context) {
@@ -248,7 +302,7 @@ bool run(PassContext& context) {
 }  // namespace
 }  // namespace ttc
 
-TTC_REGISTER_PASS(
-    {"decompose-moves",
-     "Write out unbind, roll, glu, diff, one_hot, triangles, spreads and counts as the operators they are made of",
-     ttc::run});
+TTC_REGISTER_PASS({"decompose-moves",
+                   "Write out unbind, roll, tile, meshgrid, glu, diff, one_hot, triangles, spreads and counts as the "
+                   "operators they are made of",
+                   ttc::run});

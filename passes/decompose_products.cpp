@@ -122,7 +122,8 @@ Value* einsum(Decomposer& d, Node* node) {
   const auto needs_sizes = [](const std::string& group) { return group.size() > 1; };
   if (needs_sizes(left) || needs_sizes(right) || needs_sizes(inner))
     for (const Value* x : {a, b})
-      if (!x->type.is_static()) return nullptr;
+      for (const SymExpr& size : x->type.sizes)
+        if (size_argument(node, size).is_none()) return nullptr;
   bool good = true;
   Value* x = merged(d, node, arranged(d, a, e->left, batch + left + inner), inner.size(), good);
   Value* y = merged(d, node, arranged(d, b, e->right, batch + right + inner), inner.size(), good);
@@ -184,14 +185,30 @@ Value* sum_of_product(Decomposer& d, Node* node, std::string_view product, bool 
   return d.emit_like("aten.add.Tensor", {scaled(d, x, node->arg("beta"), x->type.dtype), made}, node->result());
 }
 
+bool is_one(const ir::Arg* factor) { return !factor || factor->is_none() || factor->number() == 1.0; }
+
+// A v as v^T A^T, where A may be a weight.
+Value* matrix_times_vector(Decomposer& d, Node* node) {
+  Value *a = node->operand(0), *v = node->operand(1);
+  Type row = v->type;
+  row.sizes.insert(row.sizes.begin(), SymExpr(1));
+  Type out = row;
+  out.sizes.back() = a->type.sizes.front();
+  v = d.emit("aten.unsqueeze.default", {v, 0}, row);
+  Value* made = d.emit("aten.mm.default", {v, d.transpose(a, 0, 1)}, out);
+  return d.emit_like("aten.squeeze.dim", {made, 0}, node->result());
+}
+
 Value* decompose(Decomposer& d, Node* node) {
   const std::string& op = node->op();
   if (op == "aten.einsum.default") return einsum(d, node);
   if (op == "aten.baddbmm.default") return sum_of_product(d, node, "aten.bmm.default", false);
   if (op == "aten.addbmm.default") return sum_of_product(d, node, "aten.bmm.default", true);
-  // With a constant matrix it is a linear layer, which raise-linear knows.
-  if (op == "aten.addmm.default" && !ir::is_weight(node->operand(2)) &&
-      !(node->operand(2)->def() && match::permutation(*node->operand(2)->def())))
+  if (op == "aten.mv.default") return matrix_times_vector(d, node);
+  // With a constant matrix and no factors it is a linear layer, which raise-linear knows.
+  const bool constant =
+      ir::is_weight(node->operand(2)) || (node->operand(2)->def() && match::permutation(*node->operand(2)->def()));
+  if (op == "aten.addmm.default" && (!constant || !is_one(node->arg("alpha")) || !is_one(node->arg("beta"))))
     return sum_of_product(d, node, "aten.mm.default", false);
   return nullptr;
 }
@@ -208,7 +225,7 @@ bool run(PassContext& context) {
   for_each_node(*context.model.graph, [&](Node* node) {
     const std::string& op = node->op();
     if (op != "aten.einsum.default" && op != "aten.baddbmm.default" && op != "aten.addbmm.default" &&
-        op != "aten.addmm.default")
+        op != "aten.addmm.default" && op != "aten.mv.default")
       return;
     if (!known(*node) || !context.allow_rewrite()) return;
     Decomposer d(node);
