@@ -21,12 +21,12 @@ struct Flags {
   bool reference = false, profile = false;
 } flags;
 
-void options(CLI::App& app) {
-  app.add_option("model", flags.model, "A .pt2 or TorchScript file")->required();
+void options(FlagSet& app) {
+  app.add_option("model", flags.model, "A .pt2 or TorchScript file").required();
   add_input_flags(app, flags.inputs);
   add_exec_flags(app, flags.exec);
-  app.add_option("--loops", flags.loops, "Timed runs")->check(CLI::Range(1, 1000000));
-  app.add_option("--warmup", flags.warmup, "Runs before these")->check(CLI::Range(0, 1000000));
+  app.add_option("--loops", flags.loops, "Timed runs").range(1, 1000000);
+  app.add_option("--warmup", flags.warmup, "Runs before these").range(0, 1000000);
   app.add_flag("--reference", flags.reference, "Time LibTorch in the same process too, alternating");
   app.add_option("--reference-model", flags.reference_model,
                  "The model LibTorch runs: the source of a rewritten file; without it the file itself in cpu mode");

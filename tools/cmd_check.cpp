@@ -23,18 +23,16 @@ struct Flags : CompileFlags {
   std::optional<double> pcc;
 } flags;
 
-void options(CLI::App& app) {
+void options(FlagSet& app) {
   add_compile_flags(app, flags);
-  app.get_option("model")->required(false);
+  app.get_option("model").required(false);
   app.add_option("--all", flags.all, "A folder: compile, run and compare every model file in it");
   app.add_flag("--md", flags.markdown, "With --all: a Markdown table");
   app.add_option("--pcc", flags.pcc,
                  "With --all: what every output must reach (0.99, or 0.999 for float32 activations)")
-      ->check(CLI::Range(-1.0, 1.0));
+      .range(-1.0, 1.0);
   app.add_option("--why", flags.why, "Everything the passes said about this node");
-  app.add_option("--what-if", flags.what_if, "Count as if the device had this op; repeatable")
-      ->take_all()
-      ->allow_extra_args(false);
+  app.add_option("--what-if", flags.what_if, "Count as if the device had this op; repeatable").repeatable();
 }
 
 OrderedJson fallback_json(const Fallback& f) {

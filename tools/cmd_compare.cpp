@@ -19,15 +19,15 @@ struct Flags {
   std::optional<double> max_rel;
 } flags;
 
-void options(CLI::App& app) {
-  app.add_option("model", flags.model, "A .pt2 or TorchScript file")->required();
+void options(FlagSet& app) {
+  app.add_option("model", flags.model, "A .pt2 or TorchScript file").required();
   add_input_flags(app, flags.inputs);
   add_exec_flags(app, flags.exec, false);
-  app.add_option("--by", flags.by, "node, or module: the last node of each")->check(CLI::IsMember({"node", "module"}));
+  app.add_option("--by", flags.by, "node, or module: the last node of each").one_of({"node", "module"});
   app.add_option("--against", flags.against, "cpu (references in float32), exact or fast")
-      ->check(CLI::IsMember({"cpu", "exact", "fast"}));
-  app.add_option("--pcc", flags.pcc, "Threshold of each row")->check(CLI::Range(-1.0, 1.0));
-  app.add_option("--max-rel", flags.max_rel, "Threshold on max_rel too")->check(CLI::NonNegativeNumber);
+      .one_of({"cpu", "exact", "fast"});
+  app.add_option("--pcc", flags.pcc, "Threshold of each row").range(-1.0, 1.0);
+  app.add_option("--max-rel", flags.max_rel, "Threshold on max_rel too").not_negative();
 }
 
 struct Row {

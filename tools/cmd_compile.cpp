@@ -17,11 +17,11 @@ struct Flags : CompileFlags {
   std::string output;
 } flags;
 
-void options(CLI::App& app) {
+void options(FlagSet& app) {
   add_compile_flags(app, flags);
   app.add_option("-o,--output", flags.output,
                  "Where the rewritten model goes: a .pt2, or TorchScript where the name ends in .pt")
-      ->required();
+      .required();
 }
 
 std::string input_hash(const std::string& path) { return sha256_hex(MappedFile::open(path)->bytes()); }

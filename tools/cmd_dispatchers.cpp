@@ -12,9 +12,9 @@ namespace {
 bool markdown = false;
 std::vector<std::string> libraries;
 
-void options(CLI::App& app) {
+void options(FlagSet& app) {
   app.add_flag("--md", markdown, "As a Markdown table");
-  app.add_option("--load", libraries, "Also this library of a dispatcher; repeatable")->type_name("LIB.so");
+  app.add_option("--load", libraries, "Also this library of a dispatcher; repeatable").type_name("LIB.so");
 }
 
 int run(const Globals& globals) {

@@ -26,8 +26,8 @@ struct Flags {
   std::vector<std::string> shapes, args;
 } flags;
 
-void options(CLI::App& app) {
-  app.add_option("op", flags.op, "A device op (tt.matmul) or an ATen operator (aten.matmul.default)")->required();
+void options(FlagSet& app) {
+  app.add_option("op", flags.op, "A device op (tt.matmul) or an ATen operator (aten.matmul.default)").required();
   app.add_option("--dtype", flags.dtype, "Format of the tensors: bfloat16, float32, bfloat8_b, ...");
   app.add_option("--weight-dtype", flags.weight_dtype, "Format of the second tensor");
   app.add_option("--shape", flags.shapes, "Shape of the next tensor, as 8x128x64; or several, as 32x64,64x128");
@@ -36,8 +36,8 @@ void options(CLI::App& app) {
   app.add_option("--dispatcher", flags.dispatcher, "A named dispatcher (ttc dispatchers)");
   app.add_option("--dispatch-mode", flags.mode,
                  "static, dynamic, config, hot_reload or auto; config where --config is given")
-      ->check(CLI::IsMember({"static", "dynamic", "config", "hot_reload", "auto"}));
-  app.add_option("--numerics", flags.numerics, "fast or exact")->check(CLI::IsMember({"fast", "exact"}));
+      .one_of({"static", "dynamic", "config", "hot_reload", "auto"});
+  app.add_option("--numerics", flags.numerics, "fast or exact").one_of({"fast", "exact"});
   app.add_option("--arch", flags.arch, "An architecture profile (ttc archs) or a profile file");
 }
 

@@ -12,10 +12,9 @@ struct Flags {
   std::string model, graph;
 } flags;
 
-void options(CLI::App& app) {
-  app.add_option("model", flags.model, "A .pt2, TorchScript or text IR file")->required();
-  app.add_option("--graph", flags.graph, "Print the graph instead: text, dot or html")
-      ->check(CLI::IsMember({"text", "dot", "html"}));
+void options(FlagSet& app) {
+  app.add_option("model", flags.model, "A .pt2, TorchScript or text IR file").required();
+  app.add_option("--graph", flags.graph, "Print the graph instead: text, dot or html").one_of({"text", "dot", "html"});
 }
 
 int run(const Globals& globals) {

@@ -14,7 +14,7 @@ namespace {
 
 bool markdown = false;
 
-void options(CLI::App& app) { app.add_flag("--md", markdown, "As a Markdown table"); }
+void options(FlagSet& app) { app.add_flag("--md", markdown, "As a Markdown table"); }
 
 void print(const Table& table) { std::cout << (markdown ? table.markdown() : table.text()); }
 

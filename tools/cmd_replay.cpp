@@ -15,15 +15,15 @@ struct Flags {
   ttrt::replay::Options options;
 } flags;
 
-void options(CLI::App& app) {
-  app.add_option("dir", flags.directory, "A folder of recorded cases, or one case")->required();
-  app.add_option("--numerics", flags.numerics, "exact (default) or fast")->check(CLI::IsMember({"fast", "exact"}));
+void options(FlagSet& app) {
+  app.add_option("dir", flags.directory, "A folder of recorded cases, or one case").required();
+  app.add_option("--numerics", flags.numerics, "exact (default) or fast").one_of({"fast", "exact"});
   app.add_option("--against", flags.against, "recorded (default), or the distance to exact or fast on the same inputs")
-      ->check(CLI::IsMember({"recorded", "fast", "exact"}));
+      .one_of({"recorded", "fast", "exact"});
   app.add_option("--filter", flags.options.filter, "Only cases whose id contains this");
   app.add_option("--max-ulp", flags.options.max_ulp, "Tolerance of exact numerics, in units of the last place")
-      ->check(CLI::NonNegativeNumber);
-  app.add_option("--pcc", flags.options.min_pcc, "Tolerance of fast numerics")->check(CLI::Range(-1.0, 1.0));
+      .not_negative();
+  app.add_option("--pcc", flags.options.min_pcc, "Tolerance of fast numerics").range(-1.0, 1.0);
 }
 
 void print_text(const std::vector<ttrt::replay::CaseResult>& results) {

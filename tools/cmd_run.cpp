@@ -24,19 +24,19 @@ struct Flags {
   std::optional<double> min_device_fraction;
 } flags;
 
-void options(CLI::App& app) {
-  app.add_option("model", flags.model, "A .pt2 or TorchScript file")->required();
+void options(FlagSet& app) {
+  app.add_option("model", flags.model, "A .pt2 or TorchScript file").required();
   add_input_flags(app, flags.inputs);
   add_exec_flags(app, flags.exec);
   add_threshold_flags(app, flags.thresholds);
-  app.add_option("--loops", flags.loops, "Runs that are timed")->check(CLI::Range(1, 1000000));
-  app.add_option("--warmup", flags.warmup, "Runs before these")->check(CLI::Range(0, 1000000));
+  app.add_option("--loops", flags.loops, "Runs that are timed").range(1, 1000000);
+  app.add_option("--warmup", flags.warmup, "Runs before these").range(0, 1000000);
   app.add_option("--save-outputs", flags.save_outputs, "Write out0, out1, ... (safetensors)");
   app.add_flag("--profile", flags.profile, "Time of every op");
   app.add_option("--trace", flags.trace, "Write a Chrome/Perfetto trace");
   app.add_option("--csv", flags.csv, "Write a table with the columns of device profiler reports");
   app.add_option("--min-device-fraction", flags.min_device_fraction, "Fail where fewer compute nodes are on the device")
-      ->check(CLI::Range(0.0, 1.0));
+      .range(0.0, 1.0);
   app.add_flag("--memory-report", flags.memory_report, "What held the device's memory at its peak");
 }
 

@@ -7,6 +7,7 @@
 #include <iostream>
 #include <map>
 
+#include "json_out.h"
 #include "support/error.h"
 
 namespace ttc {
@@ -33,6 +34,8 @@ std::vector<const Command*> all_commands() {
 void note(const Globals& globals, const std::string& text) {
   if (!globals.quiet) std::cerr << text << '\n';
 }
+
+void print_json(const OrderedJson& value) { std::cout << value.dump(2) << '\n'; }
 
 bool use_color(const Globals& globals) {
   if (globals.color != "auto") return globals.color == "always";

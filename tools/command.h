@@ -1,12 +1,12 @@
 // Subcommands: each cmd_<name>.cpp ends in its record; ttc.cpp makes the command line from the records.
 #pragma once
 
-#include <CLI/CLI.hpp>
-
 #include <iosfwd>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "flags.h"
 
 namespace ttc {
 
@@ -22,7 +22,7 @@ struct Globals {
 
 struct Command {
   std::string_view name, summary;
-  void (*options)(CLI::App&);  // adds the subcommand's own flags
+  void (*options)(FlagSet&);   // adds the subcommand's own flags
   int (*run)(const Globals&);  // returns the exit code
 };
 

@@ -144,14 +144,14 @@ void bind_dims(const ir::Model& model, const std::map<std::string, InputShape>& 
 
 }  // namespace
 
-void add_compile_flags(CLI::App& app, CompileFlags& flags) {
+void add_compile_flags(FlagSet& app, CompileFlags& flags) {
   const auto list = [&](const char* name, std::vector<std::string>& into, const char* help) {
-    app.add_option(name, into, help)->take_all()->allow_extra_args(false);
+    app.add_option(name, into, help).repeatable();
   };
   const auto names = [&](const char* name, std::vector<std::string>& into, const char* help) {
-    app.add_option(name, into, help)->delimiter(',')->take_all()->allow_extra_args(false);
+    app.add_option(name, into, help).separated().repeatable();
   };
-  app.add_option("model", flags.model, "A .pt2 or TorchScript file")->required();
+  app.add_option("model", flags.model, "A .pt2 or TorchScript file").required();
   app.add_option("--arch", flags.arch, "An architecture profile (ttc archs) or a profile file");
   list("--replace", flags.replace, "CLASS=tt.OP or module:GLOB=tt.OP; everything that can be where none is given");
   app.add_option("--replace-file", flags.replace_file, "The same as a JSON object");

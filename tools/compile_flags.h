@@ -18,7 +18,7 @@ struct CompileFlags {
   PassManagerOptions passes;
   std::string io;  // shapes may come from recorded inputs
 };
-void add_compile_flags(CLI::App& app, CompileFlags& flags);
+void add_compile_flags(FlagSet& app, CompileFlags& flags);
 
 // Throw Error (usage) for values that mean nothing.
 CompileOptions compile_options(const CompileFlags& flags);

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cmath>
-#include <iostream>
 #include <nlohmann/json.hpp>
 
 namespace ttc {
@@ -13,6 +12,6 @@ using OrderedJson = nlohmann::ordered_json;
 inline OrderedJson json_number(double value) {
   return std::isfinite(value) ? OrderedJson(value) : OrderedJson(nullptr);
 }
-inline void print_json(const OrderedJson& value) { std::cout << value.dump(2) << '\n'; }
+void print_json(const OrderedJson& value);  // on standard output, indented
 
 }  // namespace ttc

@@ -264,29 +264,26 @@ InputShape parse_shape(const std::string& text, const std::string& flag) {
   return out;
 }
 
-void add_input_flags(CLI::App& app, InputFlags& flags) {
+void add_input_flags(FlagSet& app, InputFlags& flags) {
   app.add_option("--io", flags.io, "Inputs in0, in1, ... and expected outputs out0, ... (safetensors)");
   app.add_option("--io-prefix", flags.io_prefix, "Take PREFIX.in0 ... of the --io file");
   app.add_flag("--io-steps", flags.io_steps, "Run step0, step1, ... of the --io file in order, buffers kept");
   app.add_option("--input", flags.inputs,
                  "NAME=@x.npy | rand:SEED | zeros | ones | arange, a number where the model takes one; repeatable")
-      ->take_all()
-      ->allow_extra_args(false);
-  app.add_option("--shape", flags.shapes, "NAME=8x128 where dims are free; repeatable")
-      ->take_all()
-      ->allow_extra_args(false);
+      .repeatable();
+  app.add_option("--shape", flags.shapes, "NAME=8x128 where dims are free; repeatable").repeatable();
   app.add_option("--seed", flags.seed, "Seed of the inputs that nothing else gives");
 }
 
-void add_exec_flags(CLI::App& app, ExecFlags& flags, bool with_mode) {
-  if (with_mode) app.add_option("--mode", flags.mode, "device or cpu")->check(CLI::IsMember({"device", "cpu"}));
-  app.add_option("--numerics", flags.numerics, "fast or exact")->check(CLI::IsMember({"fast", "exact"}));
+void add_exec_flags(FlagSet& app, ExecFlags& flags, bool with_mode) {
+  if (with_mode) app.add_option("--mode", flags.mode, "device or cpu").one_of({"device", "cpu"});
+  app.add_option("--numerics", flags.numerics, "fast or exact").one_of({"fast", "exact"});
   app.add_option("--arch", flags.arch, "An architecture profile (ttc archs) or a profile file");
   app.add_option("--dispatcher", flags.dispatcher,
                  "Which kernels serve device ops (ttc dispatchers); TT_SYMBIOTE_DISPATCHER wins");
   app.add_option("--dispatch-mode", flags.dispatch_mode,
                  "static: kernels are fixed when shapes are known; the others choose at each call")
-      ->check(CLI::IsMember({"static", "dynamic", "config", "hot_reload", "auto"}));
+      .one_of({"static", "dynamic", "config", "hot_reload", "auto"});
   app.add_option("--dispatch-config", flags.dispatch_config,
                  "Rules that choose kernels (YAML), for config and hot_reload");
 }
@@ -401,10 +398,10 @@ std::shared_ptr<const ir::Model> load_for(const Globals& globals, const std::str
   return model;
 }
 
-void add_threshold_flags(CLI::App& app, Thresholds& thresholds) {
-  app.add_option("--pcc", thresholds.pcc, "Fail where the PCC of an output is lower")->check(CLI::Range(-1.0, 1.0));
-  app.add_option("--atol", thresholds.atol, "Fail where |a - e| > atol + rtol |e|")->check(CLI::NonNegativeNumber);
-  app.add_option("--rtol", thresholds.rtol, "See --atol")->check(CLI::NonNegativeNumber);
+void add_threshold_flags(FlagSet& app, Thresholds& thresholds) {
+  app.add_option("--pcc", thresholds.pcc, "Fail where the PCC of an output is lower").range(-1.0, 1.0);
+  app.add_option("--atol", thresholds.atol, "Fail where |a - e| > atol + rtol |e|").not_negative();
+  app.add_option("--rtol", thresholds.rtol, "See --atol").not_negative();
 }
 
 namespace {

@@ -24,7 +24,7 @@ struct InputFlags {
 };
 // "8x128", or "i64:8x128" with a dtype. Throws Error (usage), naming `flag`.
 InputShape parse_shape(const std::string& text, const std::string& flag);
-void add_input_flags(CLI::App& app, InputFlags& flags);
+void add_input_flags(FlagSet& app, InputFlags& flags);
 
 // Flags that say how to execute.
 struct ExecFlags {
@@ -34,7 +34,7 @@ struct ExecFlags {
     return dispatcher != "default" || dispatch_mode != "static" || !dispatch_config.empty();
   }
 };
-void add_exec_flags(CLI::App& app, ExecFlags& flags, bool with_mode = true);
+void add_exec_flags(FlagSet& app, ExecFlags& flags, bool with_mode = true);
 ttrt::ExecutorOptions executor_options(const ExecFlags& flags);
 
 // One call of the model: its inputs and, where the file has them, the outputs to expect.
@@ -59,7 +59,7 @@ std::shared_ptr<const ir::Model> load_for(const Globals& globals, const std::str
 struct Thresholds {
   std::optional<double> pcc, atol, rtol;
 };
-void add_threshold_flags(CLI::App& app, Thresholds& thresholds);
+void add_threshold_flags(FlagSet& app, Thresholds& thresholds);
 
 struct Check {
   std::string output;

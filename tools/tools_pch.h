@@ -1,5 +1,4 @@
-// Precompiled for the tool: the command line's library and src/support/pch.h. Nothing includes it (hence no guard).
-#include <CLI/CLI.hpp>
+// Precompiled for the tool; nothing includes it (hence no guard).
 #include <iostream>
 
 #include "support/pch.h"

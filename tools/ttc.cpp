@@ -1,6 +1,7 @@
 // The ttc tool: builds the command line from the subcommands' records, runs one, turns errors into exit codes.
 #include <dlfcn.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <iostream>
 
@@ -11,16 +12,15 @@
 namespace ttc {
 namespace {
 
-void add_globals(CLI::App& app, Globals& globals) {
+void add_globals(FlagSet& app, Globals& globals) {
   app.add_flag("--json", globals.json, "One JSON object on standard output");
   app.add_flag("-v,--verbose", globals.verbose, "Say more on standard error; repeatable");
   app.add_flag("-q,--quiet", globals.quiet, "Say nothing but results and errors");
-  app.add_option("--color", globals.color, "auto, always or never")->check(CLI::IsMember({"auto", "always", "never"}));
-  app.add_option("--threads", globals.threads, "Threads of LibTorch and the device")->check(CLI::Range(1, 4096));
+  app.add_option("--color", globals.color, "auto, always or never").one_of({"auto", "always", "never"});
+  app.add_option("--threads", globals.threads, "Threads of LibTorch and the device").range(1, 4096);
   app.add_option("--plugin", globals.plugins,
                  "A shared library that registers more operators with LibTorch; repeatable")
-      ->take_all()
-      ->allow_extra_args(false);
+      .repeatable();
 }
 
 // What a library registers while it is loaded stays: operators, passes, commands.
@@ -41,8 +41,9 @@ int run(int argc, char** argv) {
   const Command* chosen = nullptr;
   for (const Command* command : all_commands()) {
     CLI::App* sub = app.add_subcommand(std::string(command->name), std::string(command->summary));
-    command->options(*sub);
-    add_globals(*sub, globals);
+    FlagSet flags(*sub);
+    command->options(flags);
+    add_globals(flags, globals);
     sub->callback([command, &chosen] { chosen = command; });
   }
   std::vector<std::string> names;

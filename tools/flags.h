@@ -1,0 +1,56 @@
+// The flags of a subcommand. A thin face of CLI11, whose headers take the compiler four seconds a file: only flags.cpp
+// and ttc.cpp include them.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
+
+namespace ttc {
+
+// One flag (or positional argument), for what it demands of its values.
+class Flag {
+ public:
+  explicit Flag(CLI::Option* option) : option_(option) {}
+
+  Flag& required(bool required = true);
+  Flag& one_of(std::initializer_list<const char*> values);
+  Flag& range(int low, int high);  // both included
+  Flag& range(double low, double high);
+  Flag& not_negative();
+  Flag& repeatable();  // one value each time; a list otherwise takes what follows it too
+  Flag& separated();   // by commas
+  Flag& type_name(const std::string& name);
+
+ private:
+  CLI::Option* option_;
+};
+
+class FlagSet {
+ public:
+  explicit FlagSet(CLI::App& app) : app_(&app) {}
+
+  // `name` as "model" (positional), "--json" or "-o,--output". `into` holds the default and has to outlive the parsing.
+  Flag add_option(const std::string& name, std::string& into, const std::string& help);
+  Flag add_option(const std::string& name, int& into, const std::string& help);
+  Flag add_option(const std::string& name, long& into, const std::string& help);
+  Flag add_option(const std::string& name, std::uint64_t& into, const std::string& help);
+  Flag add_option(const std::string& name, double& into, const std::string& help);
+  Flag add_option(const std::string& name, std::optional<double>& into, const std::string& help);
+  Flag add_option(const std::string& name, std::vector<std::string>& into, const std::string& help);
+  Flag add_flag(const std::string& name, bool& into, const std::string& help);
+  Flag add_flag(const std::string& name, int& into, const std::string& help);  // counts
+  Flag get_option(const std::string& name);  // one that was added; a bug where it was not
+
+ private:
+  CLI::App* app_;
+};
+
+}  // namespace ttc
