@@ -3,54 +3,27 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <limits>
 
-#include "device/formats.h"
 #include "match/index_form.h"
 #include "match/kinds.h"
+#include "match/triangle.h"
 
 namespace ttc {
 namespace {
 
-constexpr double masks_below = -1e30;
-
 enum class MaskShape { none, causal, other };
 
-double element(const ir::Weight& weight, std::int64_t index) {
-  const std::byte* at = weight.data() + index * size_of(weight.dtype);
-  switch (weight.dtype) {
-    case DType::f32: {
-      float v;
-      std::memcpy(&v, at, sizeof v);
-      return v;
-    }
-    case DType::bf16: {
-      std::uint16_t bits;
-      std::memcpy(&bits, at, sizeof bits);
-      return ttrt::bf16_to_f32(bits);
-    }
-    case DType::boolean:
-      return static_cast<std::uint8_t>(*at) ? 0 : -std::numeric_limits<double>::infinity();
-    default:
-      return 1;  // neither 0 nor a masking number: other
-  }
-}
-
-// What a constant mask is: all open, lower triangular in its last two dims, or something else.
-MaskShape shape_of(const ir::Weight& weight) {
-  if (!weight.data() || !weight.is_contiguous() || weight.sizes.size() < 2) return MaskShape::other;
-  const std::int64_t rows = weight.sizes[weight.sizes.size() - 2], cols = weight.sizes.back();
-  bool open = true, causal = rows == cols;
-  const std::int64_t count = weight.numel();
-  for (std::int64_t i = 0; i < count && (open || causal); ++i) {
-    const double value = element(weight, i);
-    const bool masked = value < masks_below;
-    if (!masked && value != 0) return MaskShape::other;
-    if (masked) open = false;
-    if (masked != (i % cols > i / cols % rows)) causal = false;
-  }
-  return open ? MaskShape::none : causal ? MaskShape::causal : MaskShape::other;
+// Every element open, those up to the diagonal, or something else. No row of a causal mask is closed throughout, so
+// that the number which closes does not matter.
+MaskShape shape_of(match::Triangles& triangles, const ir::Value* mask) {
+  const auto triangle = triangles.of(mask);
+  if (!triangle || !mask->type.has_dtype) return MaskShape::other;
+  const bool boolean = mask->type.dtype == DType::boolean;
+  if (triangle->below != (boolean ? 1 : 0)) return MaskShape::other;
+  if (triangle->uniform()) return MaskShape::none;
+  const bool closes = boolean ? triangle->above == 0 : triangle->above < masks_below;
+  return closes && triangle->diagonal == 0 ? MaskShape::causal : MaskShape::other;
 }
 
 // Behind expands and identities.
@@ -107,6 +80,10 @@ ir::Value* invert(ir::Node* before, ir::Value* mask) {
   return insert(before, "aten.logical_not.default", {mask}, mask->type);
 }
 
+ir::Value* scaled(ir::Node* before, ir::Value* mask, double factor) {
+  return insert(before, "aten.mul.Tensor", {mask, factor}, mask->type);
+}
+
 // Sizes of the broadcast of two masks; symbolic dims must be equal or 1.
 ir::Type broadcast(const ir::Type& a, const ir::Type& b, DType dtype) {
   const ir::Type &wide = a.rank() >= b.rank() ? a : b, &narrow = a.rank() >= b.rank() ? b : a;
@@ -120,41 +97,29 @@ ir::Type broadcast(const ir::Type& a, const ir::Type& b, DType dtype) {
 }  // namespace
 
 AttentionMask simplify_mask(const ir::Model& model, ir::Value* mask, std::vector<ir::Node*>& nodes) {
+  match::Triangles triangles(model);
+  match::IndexForms forms(model);
+  if (const MaskShape shape = shape_of(triangles, mask); shape != MaskShape::other) {
+    if (mask->def()) nodes.push_back(mask->def());
+    return {.value = nullptr, .causal = shape == MaskShape::causal};
+  }
   std::vector<ir::Node*> seen;
   double closed = -std::numeric_limits<double>::infinity();
   ir::Value* base = behind_expands(mask, seen);
   ir::Value* boolean = base->type.has_dtype && base->type.dtype == DType::boolean ? base : nullptr;
-  if (!boolean) {
-    if (match::number_of(model, base) == 0.0) {
-      nodes.insert(nodes.end(), seen.begin(), seen.end());
-      return {};
-    }
-    if (ir::Value* found = boolean_behind(model, base, closed, seen)) boolean = found;
-  }
-  if (boolean) {
-    match::IndexForms forms(model);
-    ir::Value* inner = behind_expands(boolean, seen);
-    // The mask broadcasts: what is always true may go with its shape.
-    while (ir::Value* rest = without_true(forms, inner, seen)) boolean = inner = behind_expands(rest, seen);
-    const bool open = forms.always_true(inner), causal = !open && forms.causal(inner);
-    if (open || causal) {
-      nodes.insert(nodes.end(), seen.begin(), seen.end());
-      if (inner->def()) nodes.push_back(inner->def());
-      return {.value = nullptr, .causal = causal};
-    }
-  }
-  if (const ir::Weight* weight = model.weight_of(boolean ? boolean : base)) {
-    const MaskShape shape = shape_of(*weight);
-    if (shape != MaskShape::other) {
-      nodes.insert(nodes.end(), seen.begin(), seen.end());
-      return {.value = nullptr, .causal = shape == MaskShape::causal};
-    }
-  }
-  if (boolean && mask != boolean && boolean->type.rank() == mask->type.rank()) {
+  if (!boolean) boolean = boolean_behind(model, base, closed, seen);
+  if (!boolean) return {.value = mask};
+  ir::Value* inner = behind_expands(boolean, seen);
+  // The mask broadcasts: what is always true may go with its shape.
+  while (ir::Value* rest = without_true(forms, inner, seen)) boolean = inner = behind_expands(rest, seen);
+  if (const MaskShape shape = shape_of(triangles, inner); shape != MaskShape::other) {
     nodes.insert(nodes.end(), seen.begin(), seen.end());
-    return {.value = boolean, .causal = false, .closed = closed};
+    if (inner->def()) nodes.push_back(inner->def());
+    return {.value = nullptr, .causal = shape == MaskShape::causal};
   }
-  return {.value = mask};
+  if (mask == boolean || boolean->type.rank() != mask->type.rank()) return {.value = mask};
+  nodes.insert(nodes.end(), seen.begin(), seen.end());
+  return {.value = boolean, .causal = false, .closed = closed};
 }
 
 ir::Value* mask_operand(ir::Model& model, ir::Node* before, const AttentionMask& mask) {
@@ -167,14 +132,12 @@ ir::Value* mask_operand(ir::Model& model, ir::Node* before, const AttentionMask&
 }
 
 bool is_causal_mask(const ir::Model& model, const ir::Value* mask) {
-  if (!mask->type.has_dtype || mask->type.dtype != DType::boolean) return false;
-  if (const ir::Weight* weight = model.weight_of(mask)) return shape_of(*weight) == MaskShape::causal;
-  return match::IndexForms(model).causal(mask);
+  match::Triangles triangles(model);
+  return mask->type.has_dtype && mask->type.dtype == DType::boolean && shape_of(triangles, mask) == MaskShape::causal;
 }
 
-AttentionMask combine_masks(ir::Model& model, ir::Node* before, const std::vector<ir::Value*>& added,
-                            const std::vector<std::pair<ir::Value*, double>>& kept,
-                            const std::vector<std::pair<ir::Value*, double>>& filled, std::vector<ir::Node*>& nodes) {
+AttentionMask combine_masks(ir::Model& model, ir::Node* before, const std::vector<FoundMask>& found,
+                            std::vector<ir::Node*>& nodes) {
   // Conjunctions of the booleans that close with -inf and with a finite number, and the sum of the others.
   AttentionMask hard, soft{.closed = 0};
   ir::Value* additive = nullptr;
@@ -189,7 +152,7 @@ AttentionMask combine_masks(ir::Model& model, ir::Node* before, const std::vecto
                                  broadcast(additive->type, mask->type, additive->type.dtype))
                         : mask;
   };
-  const bool alone = added.size() + kept.size() + filled.size() == 1;
+  const bool alone = found.size() == 1;
   const auto take = [&](ir::Value* mask, std::optional<double> number) {
     std::vector<ir::Node*> unneeded;
     AttentionMask simple = simplify_mask(model, mask, unneeded);
@@ -200,14 +163,18 @@ AttentionMask combine_masks(ir::Model& model, ir::Node* before, const std::vecto
       nodes.insert(nodes.end(), unneeded.begin(), unneeded.end());
     causal |= simple.causal;
     if (!simple.value) return;
-    const double closed = number.value_or(simple.closed);
     if (simple.value->type.dtype != DType::boolean) return plus(simple.value);
+    // A score that is replaced keeps nothing of itself, whichever finite number takes its place.
+    const double closed = !number ? simple.closed : std::isinf(*number) ? *number : lowest_bf16;
     both(std::isinf(closed) ? hard.value : soft.value, simple.value);
     if (!std::isinf(closed)) soft.closed = std::min(soft.closed, closed);
   };
-  for (ir::Value* mask : added) take(mask, std::nullopt);
-  for (const auto& [mask, number] : kept) take(mask, number);
-  for (const auto& [mask, number] : filled) take(invert(before, mask), number);
+  for (const FoundMask& mask : found) {
+    if (mask.kind == MaskKind::added)
+      take(mask.factor == 1 ? mask.value : scaled(before, mask.value, mask.factor), std::nullopt);
+    else
+      take(mask.kind == MaskKind::kept ? mask.value : invert(before, mask.value), mask.number);
+  }
   if (soft.value) plus(mask_operand(model, before, soft));
   if (!hard.value || !additive) return {.value = hard.value ? hard.value : additive, .causal = causal};
   ir::Value* closed = insert(before, "aten.logical_not.default", {hard.value}, hard.value->type);

@@ -11,6 +11,9 @@ namespace ttc {
 // The lowest finite number in bfloat16: what rounds to -inf would mask throughout.
 inline constexpr double lowest_bf16 = -3.3895313892515355e38;
 
+// Numbers below this one mask: exp of them is 0 beside any score that a model computes.
+inline constexpr double masks_below = -9000;
+
 struct AttentionMask {
   ir::Value* value = nullptr;  // boolean (true: attend) or additive; nullptr: none
   bool causal = false;         // lower triangular, from the top left corner
@@ -29,11 +32,24 @@ ir::Value* mask_operand(ir::Model& model, ir::Node* before, const AttentionMask&
 // A boolean mask that is lower triangular: a comparison of positions or a constant.
 bool is_causal_mask(const ir::Model& model, const ir::Value* mask);
 
-// One mask from those found around the scores of an eager attention: `added` to them, `kept` (true: the score counts)
-// and `filled` (true: it does not), each with the number that masks. Its value is an operand. New nodes go before
+enum class MaskKind {
+  added,   // to the scores
+  kept,    // boolean: true where the score counts
+  filled,  // boolean: true where a number takes its place
+};
+
+// A mask found on the way from the softmax to the product of queries and keys.
+struct FoundMask {
+  MaskKind kind = MaskKind::added;
+  ir::Value* value = nullptr;
+  double number = 0;                // that masks, but for added ones
+  double factor = 1;                // of what is added: scores and mask were scaled together
+  std::vector<ir::SymExpr> scores;  // the sizes of the scores where they met
+};
+
+// One mask from those found around the scores of an eager attention. Its value is an operand. New nodes go before
 // `before`.
-AttentionMask combine_masks(ir::Model& model, ir::Node* before, const std::vector<ir::Value*>& added,
-                            const std::vector<std::pair<ir::Value*, double>>& kept,
-                            const std::vector<std::pair<ir::Value*, double>>& filled, std::vector<ir::Node*>& nodes);
+AttentionMask combine_masks(ir::Model& model, ir::Node* before, const std::vector<FoundMask>& found,
+                            std::vector<ir::Node*>& nodes);
 
 }  // namespace ttc

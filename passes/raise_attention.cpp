@@ -3,9 +3,12 @@
 // with casts), and what run_decompositions makes of it (bmm with flattened batches, the scale split over q and k, the
 // safe softmax that gives 0 where a row is masked throughout). Keys and values repeated for grouped queries become
 // enable_gqa; masks that are trivial, causal or boolean in disguise become what they are (attention_mask.h).
+#include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "attention_mask.h"
+#include "attention_shapes.h"
 #include "common.h"
 
 namespace ttc {
@@ -13,26 +16,24 @@ namespace {
 
 using namespace match;
 
-constexpr std::string_view pass = "raise-attention";
+constexpr std::string_view pass = "raise-attention", formula = "softmax(q k^T * scale + mask) v";
 
 // What is known of the attention that ends in one product.
 struct Attention {
   ir::Value* query = nullptr;
   ir::Value* key = nullptr;  // not transposed
   ir::Value* value = nullptr;
-  ir::Value* key_t = nullptr;                         // set where the key is at hand only transposed
-  std::vector<ir::Value*> added;                      // additive masks
-  std::vector<std::pair<ir::Value*, double>> kept;    // boolean: true where the score counts; the value elsewhere
-  std::vector<std::pair<ir::Value*, double>> filled;  // boolean: true where the score is replaced by the value
+  ir::Value* key_t = nullptr;  // set where the key is at hand only transposed
+  std::vector<FoundMask> masks;
   // [batch, heads, rows, columns] where the scores stand so anywhere on the way from the softmax to the product.
   std::vector<ir::SymExpr> apart;
-  std::vector<const ir::Value*> merged;  // the masks that met scores of [batch * heads, rows, columns]
   double scale = 1;
   std::vector<ir::Node*> nodes;
 };
 
 bool is_product(const ir::Node* node) {
-  return node && (node->op() == "aten.matmul.default" || node->op() == "aten.bmm.default");
+  return node &&
+         (node->op() == "aten.matmul.default" || node->op() == "aten.bmm.default" || node->op() == "aten.mm.default");
 }
 
 bool keeps_last_dims(const ir::Node& node) {
@@ -41,11 +42,10 @@ bool keeps_last_dims(const ir::Node& node) {
   return from.sizes[from.sizes.size() - 2] == to.sizes[to.sizes.size() - 2] && from.sizes.back() == to.sizes.back();
 }
 
-// A reshape between [batch, heads, rows, columns] and [batch * heads, rows, columns].
+// A reshape between [batch, heads, rows, columns] and [batch * heads, rows, columns], or of other leading dims.
 bool merges_batch(const ir::Node& node) {
-  if (!is_reshape(node) || !keeps_last_dims(node)) return false;
-  const int from = node.operand(0)->type.rank(), to = node.result()->type.rank();
-  return (from == 4 && to == 3) || (from == 3 && to == 4);
+  return is_reshape(node) && keeps_last_dims(node) && node.operand(0)->type.rank() >= 3 &&
+         node.result()->type.rank() >= 3;
 }
 
 // Looks behind identities and reshapes that merge or split batch and heads.
@@ -85,12 +85,14 @@ bool leads_to_product(const ir::Model& model, ir::Value* value, int depth = 0) {
   if (!value->def() || depth > 8) return false;
   if (is_product(value->def())) return true;
   if (ir::Value* inner = peel_scale(model, *value->def(), scale)) return leads_to_product(model, inner, depth + 1);
-  return value->def()->op().starts_with("aten.add.") && value->def()->operand(0) &&
-         leads_to_product(model, value->def()->operand(0), depth + 1);
+  if (!value->def()->op().starts_with("aten.add.")) return false;
+  for (std::size_t i = 0; i < 2; ++i)
+    if (value->def()->operand(i) && leads_to_product(model, value->def()->operand(i), depth + 1)) return true;
+  return false;
 }
 
-std::optional<NearMiss> miss(const Attention& a, const ir::Node* at, std::string why) {
-  return NearMiss{.matched = a.nodes.size() + 1, .node = at, .why = std::move(why)};
+NearMiss miss(const Attention& a, const ir::Node* at, std::string expected, std::string found = {}) {
+  return {.matched = a.nodes.size() + 1, .node = at, .expected = std::move(expected), .found = std::move(found)};
 }
 
 // where(not any(not (scores == -inf))), 0, softmax): the softmax, with the nodes of the guard.
@@ -114,8 +116,9 @@ bool over_last_dim(const ir::Node& softmax) {
   return softmax.result()->type.has_shape && dim_argument(&softmax.arg(1), rank) == rank - 1;
 }
 
-// From the left side of the second product down to the scores. nullopt with no near miss: this is no attention.
-ir::Value* find_scores(const ir::Model& model, ir::Value* probabilities, Attention& a) {
+// From the left side of the second product down to the scores. nullptr with no near miss: this is no attention.
+ir::Value* find_scores(const ir::Model& model, ir::Value* probabilities, Attention& a,
+                       std::optional<NearMiss>& near_miss) {
   ir::Value* value = peel_batch(probabilities, a.nodes, true);
   if (value->def())
     if (ir::Value* softmax = peel_safe_softmax(model, *value->def(), a.nodes))
@@ -124,7 +127,11 @@ ir::Value* find_scores(const ir::Model& model, ir::Value* probabilities, Attenti
   if (!node || (node->op() != "aten.softmax.int" && node->op() != "aten._softmax.default" &&
                 node->op() != "aten._safe_softmax.default"))
     return nullptr;
-  if (!over_last_dim(*node)) return nullptr;
+  if (!over_last_dim(*node)) {
+    if (leads_to_product(model, node->operand(0)))
+      near_miss = miss(a, node, "a softmax over the last dim", "dim " + describe(node->arg(1)));
+    return nullptr;
+  }
   a.nodes.push_back(node);
   return node->operand(0);
 }
@@ -132,33 +139,36 @@ ir::Value* find_scores(const ir::Model& model, ir::Value* probabilities, Attenti
 // One mask around the scores: the scores, or nullptr where `node` is no mask.
 ir::Value* peel_mask(const ir::Model& model, ir::Node& node, Attention& a) {
   const std::string& op = node.op();
-  const bool merged = node.result()->type.rank() == 3;
+  const auto found = [&](MaskKind kind, ir::Value* mask, double number) {
+    a.masks.push_back(
+        {.kind = kind, .value = mask, .number = number, .factor = a.scale, .scores = node.result()->type.sizes});
+  };
   if (op.starts_with("aten.add.") && node.operand(0) && node.operand(1)) {
     const ir::Arg* alpha = node.arg("alpha");
     if (alpha && alpha->number() != 1.0) return nullptr;
     const bool first = leads_to_product(model, node.operand(0));
-    a.added.push_back(node.operand(first ? 1 : 0));
-    if (merged) a.merged.push_back(a.added.back());
+    found(MaskKind::added, node.operand(first ? 1 : 0), 0);
     return node.operand(first ? 0 : 1);
   }
   if (op == "aten.masked_fill.Scalar" || op == "aten.masked_fill.Tensor") {
     const auto number = number_of(model, node.arg(2));
     if (!number) return nullptr;
-    a.filled.emplace_back(node.operand(1), *number);
-    if (merged) a.merged.push_back(node.operand(1));
+    found(MaskKind::filled, node.operand(1), *number);
     return node.operand(0);
   }
-  if ((op == "aten.where.self" || op == "aten.where.ScalarOther") && node.operand(1)) {
-    const auto number = number_of(model, node.arg(2));
-    if (!number) return nullptr;
-    a.kept.emplace_back(node.operand(0), *number);
-    if (merged) a.merged.push_back(node.operand(0));
+  if (!op.starts_with("aten.where.") || node.args().size() < 3) return nullptr;
+  if (const auto number = number_of(model, node.arg(2)); number && node.operand(1)) {
+    found(MaskKind::kept, node.operand(0), *number);
     return node.operand(1);
+  }
+  if (const auto number = number_of(model, node.arg(1)); number && node.operand(2)) {
+    found(MaskKind::filled, node.operand(0), *number);
+    return node.operand(2);
   }
   return nullptr;
 }
 
-// From the scores to the first product, collecting scale and masks.
+// From the scores to the first product, collecting scale and masks. A factor met before a mask scales the mask too.
 ir::Node* find_first_product(const ir::Model& model, ir::Value* scores, Attention& a,
                              std::optional<NearMiss>& near_miss) {
   ir::Value* value = scores;
@@ -173,16 +183,10 @@ ir::Node* find_first_product(const ir::Model& model, ir::Value* scores, Attentio
       return node;
     }
     ir::Value* inner = peel_scale(model, *node, a.scale);
+    if (!inner) inner = peel_mask(model, *node, a);
     if (!inner) {
-      // A factor met before the mask scales the mask too.
-      const bool scaled = a.scale != 1;
-      inner = peel_mask(model, *node, a);
-      if (!inner || (scaled && !a.added.empty())) {
-        near_miss = miss(a, node,
-                         inner ? "the mask is scaled together with the scores"
-                               : "expected q k^T, a scale or a mask before the softmax");
-        return nullptr;
-      }
+      near_miss = miss(a, node, "q k^T, a scale or a mask before the softmax", node->op());
+      return nullptr;
     }
     a.nodes.push_back(node);
     value = inner;
@@ -218,6 +222,17 @@ ir::Value* peel_repeat(ir::Value* value, std::int64_t& times, std::vector<ir::No
   if (merge->op() == "aten.repeat_interleave.self_int" && dim_argument(merge->arg("dim"), 4) == 1) {
     const auto n = merge->arg(1).integer();
     if (!n || *n < 1) return value;
+    times = *n;
+    nodes.push_back(merge);
+    return merge->operand(0);
+  }
+  if (merge->op() == "aten.expand.default" && !wide_already) {
+    const ir::Type& one = merge->operand(0)->type;
+    const auto n = value->type.dim(1);
+    ir::Type grown = one;
+    if (!n || one.rank() != 4 || one.dim(1) != 1) return value;
+    grown.sizes[1] = value->type.sizes[1];
+    if (!same_shape(grown, value->type)) return value;
     times = *n;
     nodes.push_back(merge);
     return merge->operand(0);
@@ -292,6 +307,7 @@ ir::Value* transposed(ir::Node* before, ir::Value* value, std::vector<ir::Node*>
 }
 
 // The node whose result has the shape of the attention's output: the product, or the reshape of its flattened batch.
+// The product where there is no such node.
 ir::Node* find_root(ir::Node* product, const Attention& a) {
   const auto fits = [&](const ir::Value* value) {
     const auto &out = value->type.sizes, &q = a.query->type.sizes;
@@ -300,127 +316,113 @@ ir::Node* find_root(ir::Node* product, const Attention& a) {
   };
   ir::Node* root = product;
   while (!fits(root->result())) {
-    if (root->result()->users().size() != 1 || root->result()->output_uses() > 0) return nullptr;
+    if (root->result()->users().size() != 1 || root->result()->output_uses() > 0) return product;
     ir::Node* user = root->result()->users().front();
-    if (!is_reshape(*user) && !is_identity(*user)) return nullptr;
+    if (!is_reshape(*user) && !is_identity(*user)) return product;
     root = user;
   }
   return root;
 }
 
 bool shapes_known(const Attention& a) {
-  for (const ir::Value* v : {a.query, a.key, a.value})
-    if (!v->type.has_shape || v->type.rank() < 3 || v->type.rank() != a.query->type.rank()) return false;
-  return true;
+  const std::array operands{a.query, a.key, a.value};
+  return std::ranges::all_of(operands, [](const ir::Value* v) { return v->type.has_shape && v->type.rank() >= 2; });
 }
 
-// The tensor under another shape, through sizes that the graph has; nullptr where it lacks one.
-ir::Value* reshaped(ir::Node* before, ir::Value* value, const std::vector<ir::SymExpr>& sizes) {
-  ir::Arg::List arguments;
-  for (const ir::SymExpr& size : sizes) {
-    arguments.push_back(size_argument(before, size));
-    if (arguments.back().is_none()) return nullptr;
+// The near miss of an attention whose parts were all found.
+std::optional<NearMiss> unfit(const Attention& a, const ir::Node* product) {
+  if (!shapes_known(a)) return miss(a, product, "query, key and value of known ranks");
+  for (const FoundMask& mask : a.masks) {
+    if (mask.kind != MaskKind::added && mask.number > masks_below)
+      return miss(a, mask.value->def(), "scores filled with a number below " + describe(ir::Arg(masks_below)),
+                  describe(ir::Arg(mask.number)));
+    if (mask.factor <= 0)
+      return miss(a, mask.value->def(), "a positive scale of scores and mask", describe(ir::Arg(mask.factor)));
   }
-  ir::Node* node = before->graph()->insert_before(before, "aten.reshape.default", {value, arguments});
-  node->provenance = before->provenance;
-  return node->add_result(ir::Type::tensor(value->type.dtype, sizes));
+  return std::nullopt;
 }
 
-// Query, key and value come with batch and heads in one dim while the scores, and the mask, have them apart: they are
-// taken apart for the attention. False where the sizes are not at hand.
-bool split_batch(ir::Node* root, const std::vector<ir::SymExpr>& scores, Attention& a) {
+// Query, key and value as the scores group batch and heads, where the export regrouped some of them. nullptr in one of
+// them where the sizes are not at hand.
+bool align(ir::Node* before, const std::vector<ir::SymExpr>& leading, Attention& a) {
   for (ir::Value** operand : {&a.query, &a.key, &a.value}) {
-    const auto& sizes = (*operand)->type.sizes;
-    *operand = reshaped(root, *operand, {scores[0], scores[1], sizes[1], sizes[2]});
+    if ((*operand)->type.sizes.size() == leading.size() + 2) continue;
+    std::vector<ir::SymExpr> sizes = leading;
+    sizes.insert(sizes.end(), (*operand)->type.sizes.end() - 2, (*operand)->type.sizes.end());
+    *operand = reshaped(before, *operand, sizes);
     if (!*operand) return false;
   }
   return true;
 }
 
-// Masks that met the scores while batch and heads were merged, taken apart as the attention has them. False where the
-// sizes are not at hand.
-bool split_masks(ir::Node* root, Attention& a) {
-  const auto& query = a.query->type.sizes;
-  if (query.size() != 4) return true;
-  const auto split = [&](ir::Value*& mask) {
-    const auto& sizes = mask->type.sizes;
-    if (mask->type.rank() != 3 || mask->type.dim(0) == 1 || !std::ranges::count(a.merged, mask)) return true;
-    ir::Value* wide = reshaped(root, mask, {query[0], query[1], sizes[1], sizes[2]});
-    if (wide) mask = wide;
-    return wide != nullptr;
-  };
-  const auto split_pair = [&](auto& pair) { return split(pair.first); };
-  return std::ranges::all_of(a.added, split) && std::ranges::all_of(a.kept, split_pair) &&
-         std::ranges::all_of(a.filled, split_pair);
+// The dims before the matrix: those of the query, or of the scores where only they have batch and heads apart.
+std::vector<ir::SymExpr> leading_dims(const Attention& a) {
+  const auto& from = a.query->type.rank() == 3 && !a.apart.empty() ? a.apart : a.query->type.sizes;
+  return {from.begin(), from.end() - 2};
+}
+
+// Key and value as they are before heads are repeated; true where the query's heads share them.
+bool find_groups(Attention& a, bool key_transposed) {
+  if (!key_transposed) return false;
+  const Grouped grouped = group(a.query, a.key, a.value, a.nodes);
+  a.key = grouped.key;
+  a.value = grouped.value;
+  return grouped.gqa;
+}
+
+// The attention instead of `root`, under root's shape.
+bool replace_root(PassContext& context, ir::Node* root, const Attention& a, std::vector<ir::Arg> args) {
+  constexpr std::string_view rule = "softmax(q k^T) v", attention = "aten.scaled_dot_product_attention.default";
+  ir::Type type = a.query->type;
+  type.dtype = root->result()->type.dtype;
+  type.sizes.back() = a.value->type.sizes.back();
+  type.strides.clear();
+  if (same_shape(type, root->result()->type))
+    return replace_matched(context, pass, rule, root, a.nodes, std::string(attention), std::move(args)) != nullptr;
+  ir::Node* made = root->graph()->insert_before(root, std::string(attention), std::move(args));
+  made->provenance = root->provenance;
+  auto shape = shape_argument(made, root->result()->type.sizes);
+  TTC_CHECK(shape, "the sizes of a result that the graph already has");
+  return replace_matched(context, pass, rule, root, a.nodes, "aten.reshape.default",
+                         {made->add_result(std::move(type)), std::move(*shape)}) != nullptr;
 }
 
 bool rewrite_product(PassContext& context, ir::Node* product) {
   Attention a;
   std::optional<NearMiss> near_miss;
-  ir::Value* scores = find_scores(context.model, product->operand(0), a);
-  if (!scores) return false;
   const auto refuse = [&](const NearMiss& m) {
-    refuse_near_miss(context, pass, *product, m);
+    refuse_near_miss(context, pass, formula, *product, m);
     return false;
   };
+  ir::Value* scores = find_scores(context.model, product->operand(0), a, near_miss);
+  if (!scores) return near_miss ? refuse(*near_miss) : false;
   ir::Node* first = find_first_product(context.model, scores, a, near_miss);
   if (!first) return near_miss ? refuse(*near_miss) : false;
   bool key_transposed = false;
   a.query = peel_operand(context.model, first->operand(0), a, nullptr);
   a.key = peel_operand(context.model, first->operand(1), a, &key_transposed);
   a.value = peel_batch(product->operand(1), a.nodes);
-  if (ir::Node* merge = a.value->def(); merge && is_reshape(*merge) && a.value->type.rank() == 3 &&
-                                        merge->operand(0)->type.rank() == 5 && keeps_last_dims(*merge)) {
-    a.nodes.push_back(merge);
-    a.value = merge->operand(0);
-  }
-  Grouped grouped{a.key, a.value};
-  if (key_transposed) grouped = group(a.query, a.key, a.value, a.nodes);
-  a.key = grouped.key;
-  a.value = grouped.value;
-  if (!shapes_known(a)) return refuse(*miss(a, first, "the ranks of query, key and value differ or are not known"));
-  ir::Node* root = find_root(product, a);
-  if (!root) return refuse(*miss(a, product, "its result is not used as [batch, heads, sequence, width]"));
-  for (const auto& [mask, number] : a.filled)
-    if (number > -1e30) return refuse(*miss(a, mask->def(), "scores are filled with a number that does not mask"));
-  for (const auto& [mask, number] : a.kept)
-    if (number > -1e30) return refuse(*miss(a, mask->def(), "scores are filled with a number that does not mask"));
+  if (const auto m = unfit(a, first)) return refuse(*m);
   if (context.rewrite_limit >= 0 && context.rewrites >= context.rewrite_limit) return false;
 
+  const bool gqa = find_groups(a, key_transposed);
+  ir::Node* root = find_root(product, a);
   if (!key_transposed) a.key = transposed(root, a.key, a.nodes);
-  const bool split = a.query->type.rank() == 3 && !a.apart.empty();
-  if ((split && !split_batch(root, a.apart, a)) || !split_masks(root, a))
-    return refuse(*miss(a, root, "batch and heads are merged, and their sizes are not at hand"));
-  const AttentionMask mask = combine_masks(context.model, root, a.added, a.kept, a.filled, a.nodes);
+  const std::vector<ir::SymExpr> leading = leading_dims(a);
+  if (!align(root, leading, a)) return refuse(miss(a, root, "sizes of batch and heads that the graph has"));
+  for (FoundMask& mask : a.masks)
+    if (!regroup_mask(root, mask, leading))
+      return refuse(miss(a, mask.value->def(), "a mask over batch, heads, queries and keys", mask.value->type.str()));
+  const AttentionMask mask = combine_masks(context.model, root, a.masks, a.nodes);
   // The composite wants queries and keys among the mask's dims.
   ir::Value* wide_mask = mask.value;
-  while (wide_mask && wide_mask->type.rank() < 2) {
-    ir::Type wider = wide_mask->type;
-    wider.sizes.insert(wider.sizes.begin(), ir::SymExpr(1));
-    wider.strides.clear();
-    ir::Node* made = root->graph()->insert_before(root, "aten.unsqueeze.default", {wide_mask, 0});
-    made->provenance = root->provenance;
-    wide_mask = made->add_result(std::move(wider));
-  }
+  while (wide_mask && wide_mask->type.rank() < 2) wide_mask = unsqueezed(root, wide_mask);
   if (root != product) a.nodes.push_back(product);
   for (ir::Node* node = product; node != root; node = node->result()->users().front())
     if (node != product) a.nodes.push_back(node);
-  std::vector<ir::Arg> args{a.query, a.key,       a.value, wide_mask ? ir::Arg(wide_mask) : ir::Arg(),
-                            0.0,     mask.causal, a.scale, grouped.gqa};
-  constexpr std::string_view rule = "softmax(q k^T) v", attention = "aten.scaled_dot_product_attention.default";
-  if (!split)
-    return replace_matched(context, pass, rule, root, a.nodes, std::string(attention), std::move(args)) != nullptr;
-  ir::Node* made = root->graph()->insert_before(root, std::string(attention), std::move(args));
-  made->provenance = root->provenance;
-  ir::Type type = a.query->type;
-  type.dtype = root->result()->type.dtype;
-  type.sizes.back() = a.value->type.sizes.back();
-  ir::Arg::List sizes;  // of the merged result: the first dim follows from the others
-  sizes.emplace_back(-1);
-  for (std::size_t i = 1; i < root->result()->type.sizes.size(); ++i)
-    sizes.push_back(size_argument(made, root->result()->type.sizes[i]));
-  return replace_matched(context, pass, rule, root, a.nodes, "aten.reshape.default",
-                         {made->add_result(std::move(type)), sizes}) != nullptr;
+  return replace_root(
+      context, root, a,
+      {a.query, a.key, a.value, wide_mask ? ir::Arg(wide_mask) : ir::Arg(), 0.0, mask.causal, a.scale, gqa});
 }
 
 // Simplifies an attention that the export kept: mask, repeated keys and values.
@@ -447,8 +449,19 @@ bool rewrite_composite(PassContext& context, ir::Node* node) {
                          std::move(args)) != nullptr;
 }
 
+// The device takes [batch, heads, sequence, size], or without heads.
+bool rewrite_rank(PassContext& context, ir::Node* node) {
+  if (context.rewrite_limit >= 0 && context.rewrites >= context.rewrite_limit) return false;
+  const std::string name = node_name(*node);
+  ir::Node* made = merge_leading_dims(node);
+  if (!made || !context.allow_rewrite()) return false;
+  context.matched(pass, "leading dims", {name}, *made);
+  return true;
+}
+
 bool rewrite(PassContext& context, ir::Node* node) {
-  if (node->op() == "aten.scaled_dot_product_attention.default") return rewrite_composite(context, node);
+  if (node->op() == "aten.scaled_dot_product_attention.default")
+    return rewrite_composite(context, node) || rewrite_rank(context, node);
   return is_product(node) && node->operand(0) && node->operand(1) && rewrite_product(context, node);
 }
 

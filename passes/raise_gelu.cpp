@@ -93,52 +93,103 @@ bool is_cubic_term(const ir::Model& model, ir::Value* x, ir::Value* value, int p
   return near(product.scale, 0.044715) && power_of(model, x, product.factors, nodes) == power;
 }
 
-// sqrt(2/pi) * (x + 0.044715 x^3), or with an x drawn out.
-bool is_tanh_argument(const ir::Model& model, ir::Value* x, ir::Value* value, std::vector<ir::Node*>& nodes) {
-  const Product product = product_of(model, value);
-  nodes.insert(nodes.end(), product.nodes.begin(), product.nodes.end());
-  if (!near(product.scale, std::sqrt(2 / std::numbers::pi))) return false;
-  if (product.factors.size() == 1) {
-    const auto sum = sum_of(model, product.factors[0], nodes);
-    if (!sum || !sum->b || (sum->a != x && sum->b != x)) return false;
-    return is_cubic_term(model, x, sum->a == x ? sum->b : sum->a, 3, nodes);
-  }
-  if (product.factors.size() != 2) return false;
-  ir::Value* other = product.factors[0] == x ? product.factors[1] : product.factors[0];
-  const auto sum = sum_of(model, other, nodes);
-  return sum && !sum->b && near(sum->number, 1) && is_cubic_term(model, x, sum->a, 2, nodes);
+// Where and how the argument of the curve differs from gelu's; nullopt where it does not.
+using Misfit = std::optional<match::NearMiss>;
+
+Misfit misfit(ir::Value* at, const std::vector<ir::Node*>& nodes, std::string expected, std::string found = {}) {
+  return match::NearMiss{
+      .matched = nodes.size(), .node = at->def(), .expected = std::move(expected), .found = std::move(found)};
 }
 
-bool is_erf_argument(const ir::Model& model, ir::Value* x, ir::Value* value, std::vector<ir::Node*>& nodes) {
+std::string text(double number) { return match::describe(ir::Arg(number)); }
+
+// sqrt(2/pi) * (x + 0.044715 x^3), or with an x drawn out.
+Misfit tanh_misfit(const ir::Model& model, ir::Value* x, ir::Value* value, std::vector<ir::Node*>& nodes) {
   const Product product = product_of(model, value);
   nodes.insert(nodes.end(), product.nodes.begin(), product.nodes.end());
-  return product.factors.size() == 1 && product.factors[0] == x && near(product.scale, 1 / std::numbers::sqrt2);
+  const double scale = std::sqrt(2 / std::numbers::pi);
+  if (!near(product.scale, scale))
+    return misfit(value, nodes, "the factor sqrt(2 / pi) = " + text(scale), text(product.scale));
+  const bool alone = product.factors.size() == 1;
+  if (!alone && (product.factors.size() != 2 || (product.factors[0] != x && product.factors[1] != x)))
+    return misfit(value, nodes, "x + 0.044715 x^3, or x times (1 + 0.044715 x^2)");
+  ir::Value* other = alone || product.factors[1] == x ? product.factors[0] : product.factors[1];
+  const auto sum = sum_of(model, other, nodes);
+  const bool fits = sum && (alone ? sum->b && (sum->a == x || sum->b == x) : !sum->b && near(sum->number, 1));
+  if (!fits) return misfit(other, nodes, alone ? "x + 0.044715 x^3" : "1 + 0.044715 x^2", match::describe(other));
+  ir::Value* term = alone && sum->a == x ? sum->b : sum->a;
+  if (is_cubic_term(model, x, term, alone ? 3 : 2, nodes)) return std::nullopt;
+  return misfit(term, nodes, alone ? "0.044715 x^3" : "0.044715 x^2",
+                text(product_of(model, term).scale) + " times ...");
+}
+
+Misfit erf_misfit(const ir::Model& model, ir::Value* x, ir::Value* value, std::vector<ir::Node*>& nodes) {
+  const Product product = product_of(model, value);
+  nodes.insert(nodes.end(), product.nodes.begin(), product.nodes.end());
+  if (product.factors.size() != 1 || product.factors[0] != x) return misfit(value, nodes, "x / sqrt(2)");
+  if (near(product.scale, 1 / std::numbers::sqrt2)) return std::nullopt;
+  return misfit(value, nodes, "the factor 1 / sqrt(2) = " + text(1 / std::numbers::sqrt2), text(product.scale));
+}
+
+// x, 1 + curve(..) and the number before them.
+struct Curve {
+  ir::Value* x = nullptr;
+  ir::Node* node = nullptr;  // the curve
+  double scale = 0;
+  std::vector<ir::Node*> nodes;
+};
+
+// x * 0.5 (1 + curve(..)), the tree of factors as it comes; or 0.5 x + 0.5 x curve(..).
+std::optional<Curve> curve_of(const ir::Model& model, ir::Node* node) {
+  const auto is_curve = [](const ir::Value* value) {
+    return value->def() && (value->def()->op() == "aten.tanh.default" || value->def()->op() == "aten.erf.default");
+  };
+  const Product product = product_of(model, node->result());
+  if (product.factors.size() != 2) return std::nullopt;
+  for (std::size_t i = 0; i < 2; ++i) {
+    Curve out{.x = product.factors[i], .scale = product.scale, .nodes = product.nodes};
+    ir::Value* bracket = product.factors[1 - i];
+    const auto sum = sum_of(model, bracket, out.nodes);
+    if (!sum || sum->b) continue;
+    // 0.5 + 0.5 curve is half of 1 + curve.
+    const Product inner = product_of(model, sum->a);
+    if (inner.factors.size() != 1 || !is_curve(inner.factors[0]) || !near(inner.scale, sum->number)) continue;
+    out.scale *= sum->number;
+    out.node = inner.factors[0]->def();
+    out.nodes.insert(out.nodes.end(), inner.nodes.begin(), inner.nodes.end());
+    out.nodes.push_back(out.node);
+    return out;
+  }
+  return std::nullopt;
 }
 
 bool rewrite(PassContext& context, ir::Node* node) {
-  if (!node->op().starts_with("aten.mul.")) return false;
-  const Product product = product_of(context.model, node->result());
-  if (product.factors.size() != 2 || !near(product.scale, 0.5)) return false;
-  for (int i = 0; i < 2; ++i) {
-    ir::Value *x = product.factors[static_cast<std::size_t>(i)],
-              *bracket = product.factors[static_cast<std::size_t>(1 - i)];
-    std::vector<ir::Node*> nodes = product.nodes;
-    const auto sum = sum_of(context.model, bracket, nodes);
-    ir::Node* curve = sum && !sum->b && near(sum->number, 1) ? sum->a->def() : nullptr;
-    if (!curve || (curve->op() != "aten.tanh.default" && curve->op() != "aten.erf.default")) continue;
-    const bool tanh = curve->op() == "aten.tanh.default";
-    nodes.push_back(curve);
-    const bool fits = tanh ? is_tanh_argument(context.model, x, curve->operand(0), nodes)
-                           : is_erf_argument(context.model, x, curve->operand(0), nodes);
-    if (!fits) {
-      refuse_near_miss(context, pass, *node,
-                       {.matched = nodes.size(), .node = curve, .why = "its argument is not that of gelu"});
-      continue;
-    }
-    return replace_matched(context, pass, tanh ? "gelu by tanh" : "gelu by erf", node, nodes, "aten.gelu.default",
-                           {x, tanh ? "tanh" : "none"}) != nullptr;
+  if (!node->op().starts_with("aten.mul.") && node->op() != "aten.div.Tensor" && node->op() != "aten.div.Scalar")
+    return false;
+  // A factor of a product is no gelu of its own: the whole product is.
+  const auto curve = curve_of(context.model, node);
+  if (!curve) return false;
+  const bool tanh = curve->node->op() == "aten.tanh.default";
+  const std::string_view formula =
+      tanh ? "0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3)))" : "0.5 x (1 + erf(x / sqrt(2)))";
+  std::vector<ir::Node*> nodes = curve->nodes;
+  Misfit misfit = tanh ? tanh_misfit(context.model, curve->x, curve->node->operand(0), nodes)
+                       : erf_misfit(context.model, curve->x, curve->node->operand(0), nodes);
+  if (!misfit && !near(curve->scale, 0.5)) {
+    // The outer factors may still follow: only the last product of the chain is judged.
+    const bool inner = node->result()->use_count() == 1 && node->result()->users().size() == 1 &&
+                       (node->result()->users().front()->op().starts_with("aten.mul.") ||
+                        node->result()->users().front()->op().starts_with("aten.div."));
+    if (inner) return false;
+    misfit = match::NearMiss{
+        .matched = nodes.size(), .node = node, .expected = "the factor 0.5", .found = text(curve->scale)};
   }
-  return false;
+  if (misfit) {
+    refuse_near_miss(context, pass, formula, *node, *misfit);
+    return false;
+  }
+  return replace_matched(context, pass, tanh ? "gelu by tanh" : "gelu by erf", node, nodes, "aten.gelu.default",
+                         {curve->x, tanh ? "tanh" : "none"}) != nullptr;
 }
 
 bool run(PassContext& context) { return rewrite_all(context, rewrite); }

@@ -1,5 +1,6 @@
 // Brings layer norm back to aten.layer_norm: native_layer_norm whose statistics nobody reads, and the chain
-// (x - mean) / sqrt(var + eps) * weight + bias over the last dim as people write it.
+// (x - mean) / sqrt(var + eps) over the last dim as people write it, weight and bias applied afterwards. A norm over
+// several dims becomes one over their product.
 #include "common.h"
 
 namespace ttc {
@@ -7,29 +8,20 @@ namespace {
 
 using namespace match;
 
-constexpr std::string_view pass = "raise-layer-norm";
-
-// A reduction over the last dim that keeps it.
-bool over_last_dim(ir::Node& node) {
-  const ir::Arg* dims = node.arg("dim");
-  const ir::Arg* keep = node.arg("keepdim");
-  const auto list = dims ? dims->integers() : std::nullopt;
-  const int rank = node.operand(0)->type.rank();
-  return list && list->size() == 1 && (list->front() == -1 || list->front() == rank - 1) && keep &&
-         keep->boolean() == true;
-}
+constexpr std::string_view pass = "raise-layer-norm", formula = "(x - mean(x)) / sqrt(var(x) + eps)",
+                           weighted = "layer_norm(x) * weight", biased = "layer_norm(x, weight) + bias";
 
 bool population_variance(ir::Node& node) {
   const ir::Arg* correction = node.arg("correction");
   const ir::Arg* unbiased = node.arg("unbiased");
-  return over_last_dim(node) &&
+  return reduces_last_dim(node) &&
          ((correction && correction->number() == 0.0) || (correction && correction->integer() == 0) ||
           (unbiased && unbiased->boolean() == false));
 }
 
 Pattern mean_of(Pattern x) {
   return op({"aten.mean.dim"}, {std::move(x)})
-      .where("a mean over the last dim that keeps it", [](const State&, ir::Node& n) { return over_last_dim(n); });
+      .where("a mean over the last dim that keeps it", [](const State&, ir::Node& n) { return reduces_last_dim(n); });
 }
 
 Pattern normalised() {
@@ -46,11 +38,6 @@ Pattern normalised() {
   const Pattern inverse =
       one_of({op({"aten.rsqrt.default"}, {shifted}), op({"aten.pow.Tensor_Scalar"}, {shifted, number_near(-0.5)})});
   return one_of({op({"aten.div.Tensor"}, {centered, root}), op({"aten.mul.Tensor"}, {centered, inverse})});
-}
-
-const Pattern& affine() {
-  static const Pattern rule = add(mul(normalised(), weight("w")), weight("b"));
-  return rule;
 }
 
 bool vector_over_last(const ir::Value* value, const ir::Type& x) {
@@ -76,17 +63,114 @@ bool raise_native(PassContext& context, ir::Node* node) {
   return true;
 }
 
-bool rewrite(PassContext& context, ir::Node* node) {
-  if (node->op() == "aten.native_layer_norm.default") return raise_native(context, node);
-  if (!node->op().starts_with("aten.add.")) return false;
-  const Outcome found = match::match(context.model, affine(), node, 5);
-  if (found.near_miss) refuse_near_miss(context, pass, *node, *found.near_miss);
+bool raise(PassContext& context, ir::Node* node) {
+  static const Pattern rule = normalised();
+  const Outcome found = match::match(context.model, rule, node, 5);
+  if (found.near_miss) refuse_near_miss(context, pass, formula, *node, *found.near_miss);
   if (!found.match) return false;
-  ir::Value *x = found.match->value("x"), *w = found.match->value("w"), *b = found.match->value("b");
-  if (!vector_over_last(w, x->type) || !vector_over_last(b, x->type)) return false;
-  ir::Arg shape(ir::Arg::List{ir::Arg(w->type.sizes[0].number())});
-  return replace_matched(context, pass, "mean and variance chain", node, found.match->nodes, "aten.layer_norm.default",
-                         {x, shape, w, b, *found.match->number("eps")}) != nullptr;
+  ir::Value* x = found.match->value("x");
+  const ir::Type& type = node->result()->type;
+  if (!same_shape(x->type, type) || x->type.dtype != type.dtype || !x->type.dim(x->type.rank() - 1)) return false;
+  ir::Arg shape(ir::Arg::List{ir::Arg(*x->type.dim(x->type.rank() - 1))});
+  return replace_matched(context, pass, formula, node, found.match->nodes, "aten.layer_norm.default",
+                         {x, shape, ir::Arg(), ir::Arg(), *found.match->number("eps")}) != nullptr;
+}
+
+// A norm without bias, and without weight where `bare`, which nobody else reads.
+Pattern norm_without(bool bare) {
+  return past_casts(
+      op({"aten.layer_norm.default"}, {any("x")})
+          .where(bare ? "a norm without weight and bias" : "a norm with a weight and no bias",
+                 [bare](const State&, ir::Node& n) { return n.arg(3).is_none() && n.arg(2).is_none() == bare; })
+          .sole()
+          .as("norm"));
+}
+
+// Weight and bias that follow the norm go into it.
+bool add_affine(PassContext& context, ir::Node* node, bool bias) {
+  static const Pattern scaled = mul(norm_without(true), weight("w")), shifted = add(norm_without(false), weight("w"));
+  const std::string_view what = bias ? biased : weighted;
+  const Outcome found = match::match(context.model, bias ? shifted : scaled, node, 2);
+  if (!found.match) return false;  // scales that are computed, as in adaptive norms, are no near miss
+  ir::Value *x = found.match->value("x"), *w = found.match->value("w");
+  const ir::Node& norm = *found.match->node("norm");
+  if (!vector_over_last(w, x->type) || norm.arg(1).list()->size() != 1) {
+    refuse_near_miss(context, pass, what, *node,
+                     {.matched = found.match->nodes.size(),
+                      .node = node,
+                      .code = ReasonCode::RankUnsupported,
+                      .expected = "a vector over the last dim",
+                      .found = w->type.str()});
+    return false;
+  }
+  std::vector<ir::Node*> nodes = found.match->nodes;
+  std::vector<ir::Arg> args = norm.args();
+  args[bias ? 3 : 2] = w;
+  ir::Node* cast = x->def();
+  const DType dtype = node->result()->type.dtype;
+  if (cast && is_cast(*cast) && is_floating(cast->operand(0)->type.dtype) && cast->operand(0)->type.dtype == dtype) {
+    nodes.push_back(cast);
+    args[0] = cast->operand(0);
+  }
+  return replace_matched(context, pass, what, node, nodes, norm.op(), std::move(args)) != nullptr;
+}
+
+ir::Value* shaped(ir::Node* before, ir::Value* value, const std::vector<std::int64_t>& shape, ir::Type type) {
+  ir::Node* node = before->graph()->insert_before(before, "aten.reshape.default", {value, ir::Arg::ints(shape)});
+  node->provenance = before->provenance;
+  type.strides.clear();
+  return node->add_result(std::move(type));
+}
+
+// A norm over several dims of known sizes as one over all their elements.
+bool merge_dims(PassContext& context, ir::Node* node) {
+  const auto dims = node->arg(1).integers();
+  const ir::Type& type = node->operand(0)->type;
+  if (!dims || dims->size() < 2 || !type.has_shape || type.rank() < static_cast<int>(dims->size())) return false;
+  const auto lead = type.sizes.size() - dims->size();
+  ir::Type flat = type;
+  flat.sizes.resize(lead);
+  std::int64_t count = 1;
+  for (std::int64_t dim : *dims) count *= dim;
+  std::vector<std::int64_t> shape, back;
+  bool follows = false;
+  for (std::size_t i = 0; i < type.sizes.size(); ++i) {
+    const bool number = type.sizes[i].is_number();
+    if (!number && (follows || i >= lead)) return false;
+    follows |= !number;
+    back.push_back(number ? type.sizes[i].number() : -1);
+  }
+  shape.assign(back.begin(), back.begin() + static_cast<std::ptrdiff_t>(lead));
+  shape.push_back(count);
+  flat.sizes.emplace_back(count);
+  if (!context.allow_rewrite()) return false;
+  std::vector<ir::Arg> args = node->args();
+  args[0] = shaped(node, node->operand(0), shape, flat);
+  args[1] = ir::Arg::ints({count});
+  for (std::size_t i = 2; i < 4; ++i)
+    if (ir::Value* w = node->operand(i))
+      args[i] = shaped(node, w, {count}, ir::Type::tensor(w->type.dtype, {ir::SymExpr(count)}));
+  ir::Node* norm = node->graph()->insert_before(node, node->op(), std::move(args));
+  norm->provenance = node->provenance;
+  norm->origins = node->origins;
+  flat.dtype = node->result()->type.dtype;
+  flat.strides.clear();
+  ir::Value* result = shaped(node, norm->add_result(flat), back, node->result()->type);
+  const std::string name = node_name(*node);
+  node->result()->replace_all_uses_with(result);
+  node->graph()->erase(node);
+  result->name = name;
+  context.matched(pass, "a norm over several dims", {name}, *norm);
+  return true;
+}
+
+bool rewrite(PassContext& context, ir::Node* node) {
+  const std::string& op = node->op();
+  if (op == "aten.native_layer_norm.default") return raise_native(context, node);
+  if (op == "aten.layer_norm.default") return merge_dims(context, node);
+  if (op.starts_with("aten.add.")) return add_affine(context, node, true);
+  if (!op.starts_with("aten.mul.") && op != "aten.div.Tensor") return false;
+  return raise(context, node) || (op != "aten.div.Tensor" && add_affine(context, node, false));
 }
 
 bool run(PassContext& context) { return rewrite_all(context, rewrite); }

@@ -2,17 +2,20 @@
 // with a transposed weight, GPT-2's addmm with the weight as it is ([in, out]; it becomes a constant view with the
 // strides swapped), matmul and bmm whose right side is one weight for the whole batch, the bias added afterwards, and
 // the views that flatten and restore the leading dims around it.
+#include <algorithm>
+
 #include "common.h"
 
 namespace ttc {
 namespace {
 
-constexpr std::string_view pass = "raise-linear";
+constexpr std::string_view pass = "raise-linear", formula = "x w^T + b with a constant weight";
 
 // A [K, N] right side of a product: the weight as [N, K] and the nodes between.
 struct RightSide {
   ir::Value* weight = nullptr;
   bool transposed_view = false;  // the weight is stored as [K, N]
+  bool stacked = false;          // the weight has leading dims of size 1
   std::vector<ir::Node*> nodes;
 };
 
@@ -31,8 +34,11 @@ std::optional<RightSide> right_side(ir::Value* value) {
     side.nodes.push_back(value->def());
     value = value->def()->operand(0);
   }
-  if (value->type.rank() != 2) return std::nullopt;
   side.transposed_view = true;
+  side.stacked = value->type.rank() > 2 && ir::is_weight(value) &&
+                 std::all_of(value->type.sizes.begin(), value->type.sizes.end() - 2,
+                             [](const ir::SymExpr& size) { return size == ir::SymExpr(1); });
+  if (value->type.rank() != 2 && !side.stacked) return std::nullopt;
   while (value->def() && (match::is_identity(*value->def()) || match::swaps_last_dims(*value->def()))) {
     if (match::swaps_last_dims(*value->def())) side.transposed_view = !side.transposed_view;
     side.nodes.push_back(value->def());
@@ -40,6 +46,16 @@ std::optional<RightSide> right_side(ir::Value* value) {
   }
   side.weight = value;
   return side;
+}
+
+// A constant [K, N] that views a weight [1, .., K, N].
+ir::Value* matrix_of(ir::Model& model, ir::Value* value) {
+  const std::string name = ir::weight_input(value)->target + ".matrix";
+  if (ir::Value* known = model.graph->find_input_by_target(name)) return known;
+  ir::Weight view = *model.weight_of(value);
+  view.sizes.erase(view.sizes.begin(), view.sizes.end() - 2);
+  view.strides.erase(view.strides.begin(), view.strides.end() - 2);
+  return model.add_constant(name, std::move(view));
 }
 
 bool is_one(const ir::Arg* arg) { return !arg || arg->number() == 1.0 || arg->integer() == 1; }
@@ -58,12 +74,21 @@ std::optional<Product> product_of(const ir::Node& node) {
   return std::nullopt;
 }
 
-// The reason why an addmm's scale or bias does not fit aten.linear.
-Refusal unfit(const ir::Node& node, const Product& product) {
+std::string factor(const ir::Arg* arg) { return arg ? match::describe(*arg) : "1"; }
+
+// Why an addmm's scale or bias does not fit aten.linear.
+std::optional<match::NearMiss> unfit(const ir::Node& node, const Product& product) {
   if (!is_one(node.arg("alpha")) || !is_one(node.arg("beta")))
-    return Reason{ReasonCode::Unsupported, "addmm with alpha or beta other than 1"};
+    return match::NearMiss{.matched = 1,
+                           .node = &node,
+                           .expected = "alpha and beta of 1",
+                           .found = factor(node.arg("alpha")) + " and " + factor(node.arg("beta"))};
   if (product.bias && (!product.bias->type.has_shape || product.bias->type.rank() != 1))
-    return Reason{ReasonCode::RankUnsupported, "the added matrix is no bias vector: " + product.bias->type.str()};
+    return match::NearMiss{.matched = 1,
+                           .node = &node,
+                           .code = ReasonCode::RankUnsupported,
+                           .expected = "a bias vector",
+                           .found = product.bias->type.str()};
   return std::nullopt;
 }
 
@@ -72,15 +97,19 @@ bool raise_product(PassContext& context, ir::Node* node) {
   if (!product || !product->x || !product->weight) return false;
   auto side = right_side(product->weight);
   if (!side || (product->x->type.has_shape && product->x->type.rank() < 2)) return false;
-  const auto refuse = [&](Reason reason) {
-    for (const RefusalRecord& known : context.refusals)
-      if (known.pass == pass && known.node == node_name(*node)) return false;
-    context.refuse(pass, *node, std::move(reason));
+  const auto refuse = [&](const match::NearMiss& miss) {
+    refuse_near_miss(context, pass, formula, *node, miss);
     return false;
   };
+  if (product->x->type.has_shape && product->x->type.rank() != node->result()->type.rank()) return false;
   if (!ir::is_weight(side->weight))
-    return refuse({ReasonCode::NonConstantWeight, "the right side of the product is computed at run time"});
-  if (const Refusal refusal = unfit(*node, *product)) return refuse(*refusal);
+    return refuse({.matched = side->nodes.size() + 1,
+                   .node = node,
+                   .code = ReasonCode::NonConstantWeight,
+                   .expected = "a constant weight on the right",
+                   .found = match::describe(side->weight)});
+  if (const auto miss = unfit(*node, *product)) return refuse(*miss);
+  if (side->stacked) side->weight = matrix_of(context.model, side->weight);
   ir::Value* weight = side->transposed_view ? transposed_weight(context.model, side->weight) : side->weight;
   std::vector<ir::Node*> nodes = side->nodes;
   ir::Value* x = product->x;
@@ -107,7 +136,15 @@ bool add_bias(PassContext& context, ir::Node* node) {
   if (!found.match) return false;
   ir::Value* bias = found.match->value("b");
   const ir::Type &bias_type = bias->type, &linear = found.match->value("linear")->type;
-  if (bias_type.rank() != 1 || !linear.has_shape || !(bias_type.sizes[0] == linear.sizes.back())) return false;
+  if (bias_type.rank() != 1 || !linear.has_shape || !(bias_type.sizes[0] == linear.sizes.back())) {
+    refuse_near_miss(context, pass, "linear(x, w) + b", *node,
+                     {.matched = found.match->nodes.size(),
+                      .node = node,
+                      .code = ReasonCode::RankUnsupported,
+                      .expected = "a bias vector over the last dim",
+                      .found = bias_type.str()});
+    return false;
+  }
   return replace_matched(context, pass, "linear + bias", node, found.match->nodes, "aten.linear.default",
                          {found.match->value("x"), found.match->value("w"), bias}) != nullptr;
 }

@@ -19,7 +19,7 @@ bool all(const ir::Arg* arg, std::int64_t value) {
 Refusal unfit(const ir::Node& node) {
   const ir::Value *x = node.operand(0), *weight = node.operand(1);
   if (!x || !x->type.has_shape || x->type.rank() != 4)
-    return Reason{ReasonCode::RankUnsupported, "the input is no batch of images"};
+    return Reason{ReasonCode::Unsupported, "the input is no batch of images"};
   if (!weight || !ir::is_weight(weight) || !weight->type.is_static())
     return Reason{ReasonCode::NonConstantWeight, "the kernel is computed at run time"};
   const auto stride = node.arg("stride") ? node.arg("stride")->integers() : std::nullopt;

@@ -1,5 +1,7 @@
-// Brings x * rsqrt(mean(x^2) + eps) * weight, with the casts to float32 and back that LLaMA-like models put around it,
-// back to aten.rms_norm over the last dim.
+// Brings x * rsqrt(mean(x^2) + eps), and the weight multiplied before or after it, with the casts to float32 and back
+// that LLaMA-like models put around it, back to aten.rms_norm over the last dim.
+#include <cmath>
+
 #include "common.h"
 
 namespace ttc {
@@ -7,31 +9,40 @@ namespace {
 
 using namespace match;
 
-constexpr std::string_view pass = "raise-rms-norm";
+constexpr std::string_view pass = "raise-rms-norm", formula = "x * rsqrt(mean(x^2) + eps)",
+                           weighted = "rms_norm(x) * weight";
 
-bool over_last_dim(ir::Node& node) {
-  const ir::Arg* dims = node.arg("dim");
-  const ir::Arg* keep = node.arg("keepdim");
-  const auto list = dims ? dims->integers() : std::nullopt;
-  const int rank = node.operand(0)->type.rank();
-  return list && list->size() == 1 && (list->front() == -1 || list->front() == rank - 1) && keep &&
-         keep->boolean() == true;
+// The mean over the last dim, which it keeps; also as a sum over the dim's size.
+Pattern mean_of(const Pattern& square) {
+  const auto over_last = [](const State&, ir::Node& n) { return reduces_last_dim(n); };
+  const Pattern sum = op({"aten.sum.dim_IntList"}, {square}).where("a sum over the last dim that keeps it", over_last);
+  const auto size = [](double n, const State& state) {
+    const ir::Value* x = state.value("x");
+    const auto dim = x && x->type.has_shape && x->type.rank() > 0 ? x->type.dim(x->type.rank() - 1) : std::nullopt;
+    return dim && std::abs(n * static_cast<double>(*dim) - 1) < 1e-4;
+  };
+  return one_of({op({"aten.mean.dim"}, {square}).where("a mean over the last dim that keeps it", over_last),
+                 div(sum, number("size"))
+                     .where("the number of elements as divisor",
+                            [size](const State& s, ir::Node&) { return size(1 / s.number("size").value_or(0), s); }),
+                 mul(sum, number("part"))
+                     .where("the inverse of the number of elements as factor",
+                            [size](const State& s, ir::Node&) { return size(s.number("part").value_or(0), s); })});
 }
 
 const Pattern& rule() {
   static const Pattern pattern = [] {
     const Pattern square = one_of({op({"aten.pow.Tensor_Scalar"}, {any("x"), number_near(2)}), mul(any("x"), any("x")),
                                    op({"aten.square.default"}, {any("x")})});
-    const Pattern mean =
-        op({"aten.mean.dim"}, {square}).where("a mean over the last dim that keeps it", [](const State&, ir::Node& n) {
-          return over_last_dim(n);
-        });
-    const Pattern shifted = add(mean, number("eps"));
+    const Pattern shifted = add(mean_of(square), number("eps"));
     const Pattern inverse =
-        one_of({op({"aten.rsqrt.default"}, {shifted}), op({"aten.pow.Tensor_Scalar"}, {shifted, number_near(-0.5)})});
-    const Pattern root = op({"aten.sqrt.default"}, {shifted});
-    const Pattern normalised = one_of({mul(any("x"), inverse), op({"aten.div.Tensor"}, {any("x"), root})});
-    return mul(past_casts(normalised), weight("w"));
+        one_of({op({"aten.rsqrt.default"}, {shifted}), op({"aten.pow.Tensor_Scalar"}, {shifted, number_near(-0.5)}),
+                op({"aten.reciprocal.default"}, {op({"aten.sqrt.default"}, {shifted})})});
+    const Pattern root =
+        one_of({op({"aten.sqrt.default"}, {shifted}), op({"aten.pow.Tensor_Scalar"}, {shifted, number_near(0.5)})});
+    const Pattern scaled = mul(any("x"), weight("w"));
+    return one_of({mul(inverse, any("x")), mul(inverse, scaled), op({"aten.div.Tensor"}, {any("x"), root}),
+                   op({"aten.div.Tensor"}, {scaled, root})});
   }();
   return pattern;
 }
@@ -46,22 +57,55 @@ ir::Value* before_cast(ir::Value* x, const ir::Type& result, std::vector<ir::Nod
   return node->operand(0);
 }
 
-bool rewrite(PassContext& context, ir::Node* node) {
-  if (!node->op().starts_with("aten.mul.")) return false;
+bool over_last_dim(const ir::Value* weight, const ir::Type& x) {
+  return weight->type.has_shape && weight->type.rank() == 1 && x.has_shape && weight->type.sizes[0] == x.sizes.back();
+}
+
+bool refuse_weight(PassContext& context, std::string_view what, ir::Node* node, const Match& found) {
+  refuse_near_miss(context, pass, what, *node,
+                   {.matched = found.nodes.size(),
+                    .node = node,
+                    .code = ReasonCode::RankUnsupported,
+                    .expected = "a weight over the last dim",
+                    .found = found.value("w")->type.str()});
+  return false;
+}
+
+bool raise(PassContext& context, ir::Node* node) {
   const Outcome found = match::match(context.model, rule(), node, 4);
-  if (found.near_miss) refuse_near_miss(context, pass, *node, *found.near_miss);
+  if (found.near_miss) refuse_near_miss(context, pass, formula, *node, *found.near_miss);
   if (!found.match) return false;
   ir::Value *x = found.match->value("x"), *w = found.match->value("w");
-  if (w->type.rank() != 1 || !x->type.has_shape || !(w->type.sizes[0] == x->type.sizes.back())) {
-    context.refuse(pass, *node,
-                   {ReasonCode::RankUnsupported, "the weight is no vector over the last dim: " + w->type.str()});
-    return false;
-  }
+  const ir::Type& type = node->result()->type;
+  if (!same_shape(x->type, type) || x->type.dtype != type.dtype || !x->type.dim(x->type.rank() - 1)) return false;
+  if (w && !over_last_dim(w, x->type)) return refuse_weight(context, formula, node, *found.match);
+  ir::Arg shape(ir::Arg::List{ir::Arg(*x->type.dim(x->type.rank() - 1))});
+  return replace_matched(context, pass, formula, node, found.match->nodes, "aten.rms_norm.default",
+                         {x, shape, w ? ir::Arg(w) : ir::Arg(), *found.match->number("eps")}) != nullptr;
+}
+
+bool add_weight(PassContext& context, ir::Node* node) {
+  static const Pattern pattern =
+      mul(past_casts(op({"aten.rms_norm.default"}, {any("x")})
+                         .where("a norm without weight", [](const State&, ir::Node& n) { return n.arg(2).is_none(); })
+                         .sole()
+                         .as("norm")),
+          weight("w"));
+  const Outcome found = match::match(context.model, pattern, node, 2);
+  if (found.near_miss) refuse_near_miss(context, pass, weighted, *node, *found.near_miss);
+  if (!found.match) return false;
+  ir::Value *x = found.match->value("x"), *w = found.match->value("w");
+  if (!over_last_dim(w, x->type)) return refuse_weight(context, weighted, node, *found.match);
+  const ir::Node& norm = *found.match->node("norm");
   std::vector<ir::Node*> nodes = found.match->nodes;
+  const ir::Arg shape = norm.arg(1), eps = norm.arg(3);
   x = before_cast(x, node->result()->type, nodes);
-  ir::Arg shape(ir::Arg::List{ir::Arg(w->type.sizes[0].number())});
-  return replace_matched(context, pass, "x * rsqrt(mean(x^2) + eps) * weight", node, nodes, "aten.rms_norm.default",
-                         {x, shape, w, *found.match->number("eps")}) != nullptr;
+  return replace_matched(context, pass, weighted, node, nodes, "aten.rms_norm.default", {x, shape, w, eps}) != nullptr;
+}
+
+bool rewrite(PassContext& context, ir::Node* node) {
+  const bool multiplies = node->op().starts_with("aten.mul."), divides = node->op() == "aten.div.Tensor";
+  return (multiplies || divides) && (raise(context, node) || (multiplies && add_weight(context, node)));
 }
 
 bool run(PassContext& context) { return rewrite_all(context, rewrite); }

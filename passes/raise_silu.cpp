@@ -6,15 +6,15 @@ namespace {
 
 using namespace match;
 
-constexpr std::string_view pass = "raise-silu";
+constexpr std::string_view pass = "raise-silu", formula = "x * sigmoid(x)";
 
 bool rewrite(PassContext& context, ir::Node* node) {
   static const Pattern rule = mul(any("x"), past_casts(op({"aten.sigmoid.default"}, {past_casts(any("x"))}).sole()));
   if (node->op() != "aten.mul.Tensor") return false;
   const Outcome found = match::match(context.model, rule, node, 2);
-  if (found.near_miss) refuse_near_miss(context, pass, *node, *found.near_miss);
+  if (found.near_miss) refuse_near_miss(context, pass, formula, *node, *found.near_miss);
   if (!found.match || !same_shape(found.match->value("x")->type, node->result()->type)) return false;
-  return replace_matched(context, pass, "x * sigmoid(x)", node, found.match->nodes, "aten.silu.default",
+  return replace_matched(context, pass, formula, node, found.match->nodes, "aten.silu.default",
                          {found.match->value("x")}) != nullptr;
 }
 

@@ -58,9 +58,15 @@ ttc::Refusal check_rows(const AtenArgs& args, std::initializer_list<std::string_
   return std::nullopt;
 }
 
+// Of the input, or of a vector over the channels where the input's dim is free.
 std::optional<std::int64_t> channel_count(const AtenArgs& args) {
   const ir::Type* x = args.type("input");
-  return x != nullptr && x->has_shape && x->rank() >= 2 ? x->dim(1) : std::nullopt;
+  if (x == nullptr || !x->has_shape || x->rank() < 2) return std::nullopt;
+  if (const auto count = x->dim(1)) return count;
+  for (const char* name : {"weight", "bias"})
+    if (const ir::Type* row = args.given(name) ? args.type(name) : nullptr; row != nullptr && row->has_shape)
+      return row->dim(0);
+  return std::nullopt;
 }
 
 LowerResult lower_batch_norm(const LowerContext& context) {

@@ -59,12 +59,21 @@ struct Bounds {
   std::int64_t min, max;
 };  // max may be unbounded, min may be -unbounded
 
-Bounds bounds_of(const IndexForm& form, const ir::Type& type) {
+// The size, or the most that it can be.
+std::optional<std::int64_t> largest(const ir::SymExpr& size, const ir::SymRanges& ranges) {
+  if (size.is_number()) return size.number();
+  if (!size.is_symbol()) return std::nullopt;
+  const auto range = ranges.find(size.name());
+  const bool bounded = range != ranges.end() && range->second.max && *range->second.max < std::int64_t{1} << 40;
+  return bounded ? range->second.max : std::nullopt;
+}
+
+Bounds bounds_of(const IndexForm& form, const ir::Type& type, const ir::SymRanges& ranges) {
   Bounds bounds{form.offset, form.offset};
   for (std::size_t i = 0; i < form.steps.size(); ++i) {
     const std::int64_t step = form.steps[i];
     if (step == 0) continue;
-    const auto size = type.dim(static_cast<int>(i));
+    const auto size = largest(type.sizes[i], ranges);
     if (step > 0)
       bounds.max = size && bounds.max != unbounded ? bounds.max + step * (*size - 1) : unbounded;
     else
@@ -87,23 +96,6 @@ bool IndexForms::always_true(const ir::Value* value) {
   if (!value->type.has_dtype || value->type.dtype != DType::boolean) return false;
   const auto form = of(value);
   return form && form->constant() && form->offset == 1;
-}
-
-bool IndexForms::causal(const ir::Value* value) {
-  const ir::Node* node = value->def();
-  if (!node || !value->type.has_shape || value->type.rank() < 2 || node->args().size() < 2) return false;
-  const std::string& op = node->op();
-  const bool less = op == "aten.le.Tensor", greater = op == "aten.ge.Tensor";
-  if (!less && !greater) return false;
-  const int rank = value->type.rank();
-  auto column = find(node->arg(less ? 0 : 1), 0, rank), row = find(node->arg(less ? 1 : 0), 0, rank);
-  if (!column || !row || column->offset != row->offset) return false;
-  if (!(value->type.sizes[value->type.sizes.size() - 1] == value->type.sizes[value->type.sizes.size() - 2]))
-    return false;
-  IndexForm expected_column = number_form(column->offset, rank), expected_row = expected_column;
-  expected_column.steps.back() = 1;
-  expected_row.steps[expected_row.steps.size() - 2] = 1;
-  return *column == expected_column && *row == expected_row;
 }
 
 std::optional<IndexForm> IndexForms::compute(const ir::Value* value, int depth) {
@@ -165,7 +157,7 @@ std::optional<bool> IndexForms::decide(const ir::Node& node, int depth) {
   IndexForm difference = *a;
   difference.offset -= b->offset;
   for (std::size_t i = 0; i < difference.steps.size(); ++i) difference.steps[i] -= b->steps[i];
-  const Bounds bounds = bounds_of(difference, type);
+  const Bounds bounds = bounds_of(difference, type, model_.ranges);
   const bool below = bounds.max<0, above = bounds.min> 0, zero = bounds.min == 0 && bounds.max == 0;
   const bool not_above = bounds.max <= 0, not_below = bounds.min >= 0;
   if (name == "eq" || name == "ne") {

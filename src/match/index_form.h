@@ -26,8 +26,6 @@ class IndexForms {
   // nullopt: not such a tensor. Booleans are 0 and 1.
   std::optional<IndexForm> of(const ir::Value* value);
   bool always_true(const ir::Value* value);
-  // value == (index along dim -1) <= (index along dim -2) for every element: a causal mask from the top left.
-  bool causal(const ir::Value* value);
 
  private:
   std::optional<IndexForm> compute(const ir::Value* value, int depth);

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
+#include <cmath>
 #include <cstring>
 #include <limits>
 #include <string_view>
@@ -52,9 +54,18 @@ bool slice_of_everything(const ir::Node& node) {
   return from_start && step_one && (to_end || same_shape(node.operand(0)->type, node.result()->type));
 }
 
-std::optional<double> element_of(const ir::Weight& weight) {
-  const std::byte* bytes = weight.numel() == 1 ? weight.data() : nullptr;
-  if (!bytes) return std::nullopt;
+double half_number(std::uint16_t bits) {
+  const int exponent = bits >> 10 & 31, fraction = bits & 1023;
+  const double sign = bits >> 15 != 0 ? -1 : 1;
+  if (exponent == 31)
+    return fraction != 0 ? std::numeric_limits<double>::quiet_NaN() : sign * std::numeric_limits<double>::infinity();
+  return sign * (exponent == 0 ? std::ldexp(fraction, -24) : std::ldexp(fraction + 1024, exponent - 25));
+}
+
+}  // namespace
+
+std::optional<double> weight_element(const ir::Weight& weight, std::int64_t index) {
+  const std::byte* bytes = weight.data() + index * size_of(weight.dtype);
   const auto read = [bytes]<typename T>(T) {
     T value;
     std::memcpy(&value, bytes, sizeof value);
@@ -65,18 +76,20 @@ std::optional<double> element_of(const ir::Weight& weight) {
       return read(float{});
     case DType::f64:
       return read(double{});
+    case DType::bf16:
+      return std::bit_cast<float>(static_cast<std::uint32_t>(read(std::uint16_t{})) << 16);
+    case DType::f16:
+      return half_number(read(std::uint16_t{}));
     case DType::i64:
       return static_cast<double>(read(std::int64_t{}));
     case DType::i32:
       return read(std::int32_t{});
     case DType::boolean:
-      return read(std::uint8_t{}) ? 1 : 0;
+      return read(std::uint8_t{}) != 0 ? 1 : 0;
     default:
       return std::nullopt;
   }
 }
-
-}  // namespace
 
 bool same_shape(const ir::Type& a, const ir::Type& b) {
   return a.is_tensor() && b.is_tensor() && a.has_shape && b.has_shape && a.sizes == b.sizes;
@@ -94,6 +107,14 @@ bool is_identity(const ir::Node& node) {
   if (among(cast_ops, node.op())) return from.has_dtype && to.has_dtype && from.dtype == to.dtype;
   if (among(reshape_ops, node.op()) || among(expand_ops, node.op())) return same_shape(from, to);
   return slice_of_everything(node);
+}
+
+bool reduces_last_dim(const ir::Node& node) {
+  const ir::Arg *dims = node.arg("dim"), *keep = node.arg("keepdim");
+  const auto list = dims ? dims->integers() : std::nullopt;
+  const int rank = node.operand(0)->type.rank();
+  return list && list->size() == 1 && (list->front() == -1 || list->front() == rank - 1) && keep &&
+         keep->boolean() == true;
 }
 
 std::optional<int> dim_argument(const ir::Arg* arg, int rank) {
@@ -155,7 +176,8 @@ std::optional<double> number_of(const ir::Model& model, const ir::Arg& arg) {
   if (const auto flag = arg.boolean()) return *flag ? 1 : 0;
   const ir::Value* value = arg.value();
   for (int depth = 0; value && depth < 16; ++depth) {
-    if (const ir::Weight* weight = model.weight_of(value)) return element_of(*weight);
+    if (const ir::Weight* weight = model.weight_of(value))
+      return weight->numel() == 1 && weight->data() ? weight_element(*weight, 0) : std::nullopt;
     const ir::Node* node = value->def();
     if (!node) return std::nullopt;
     const std::string& op = node->op();

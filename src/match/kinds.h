@@ -2,6 +2,7 @@
 // and numbers that hide in constants. Patterns and passes ask here, so that a spelling is listed once.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <vector>
 
@@ -27,8 +28,12 @@ ir::Value* strip(ir::Value* value, bool casts = false);
 // A literal number; a value that is one number everywhere: a constant of one element, full, zeros, ones, scalar_tensor
 // and full_like, also behind casts, expands and reshapes.
 std::optional<double> number_of(const ir::Model& model, const ir::Arg& arg);
+// The element at this index of a contiguous weight whose bytes are known; nullopt for dtypes that are no real numbers.
+std::optional<double> weight_element(const ir::Weight& weight, std::int64_t index);
 // Sizes known and equal, symbolic ones included.
 bool same_shape(const ir::Type& a, const ir::Type& b);
+// A reduction over the last dim alone that keeps it.
+bool reduces_last_dim(const ir::Node& node);
 // A dim argument as an index from the front; nullopt where it is no literal.
 std::optional<int> dim_argument(const ir::Arg* arg, int rank);
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ir/text.h"
 #include "match/kinds.h"
 
 namespace ttc::match {
@@ -23,11 +24,42 @@ ir::Node* Match::node(std::string_view name) const {
   return found ? found->def() : nullptr;
 }
 
-Reason NearMiss::reason() const {
-  std::string text = std::to_string(matched) + (matched == 1 ? " node" : " nodes") + " matched, then ";
-  if (node)
-    text += "%" + (node->results().empty() ? std::string("?") : node->result()->name) + " (" + node->op() + "): ";
-  return {code, text + why};
+namespace {
+
+// "%y: f32[2] = aten.mul.Tensor(%a, %b)", without attributes.
+std::string statement(const ir::Node& node) {
+  std::string text = ir::print(node);
+  for (const std::string_view mark : {"\n", " {", " origins=", " place=", "  @", "  at "})
+    if (const auto at = text.find(mark); at != std::string::npos) text.resize(at);
+  const auto begin = text.find_first_not_of(' ');
+  return begin == std::string::npos ? text : text.substr(begin);
+}
+
+std::string place_of(const ir::Node& node) {
+  const std::string &module = node.provenance->module_path, &source = node.provenance->source;
+  if (module.empty()) return source.empty() ? std::string() : " (" + source + ")";
+  return " in " + module + (source.empty() ? std::string() : " (" + source + ")");
+}
+
+}  // namespace
+
+Reason NearMiss::reason(std::string_view pattern, const ir::Node& root) const {
+  std::string text(pattern);
+  text += ": " + std::to_string(matched) + (matched == 1 ? " node" : " nodes") + " matched";
+  if (node) {
+    text += ", stopped at " + statement(*node);
+    if (place_of(*node) != place_of(root)) text += place_of(*node);
+  }
+  text += ": expected " + expected;
+  if (!found.empty()) text += ", found " + found;
+  return {code, text};
+}
+
+std::string describe(const ir::Arg& arg) {
+  const ir::Value* value = arg.value();
+  if (!value) return arg.is_none() ? "nothing" : arg.number() ? ir::text::float_text(*arg.number()) : "a literal";
+  if (value->def()) return value->def()->op();
+  return (ir::is_weight(value) ? "the weight $" : "the input %") + value->name;
 }
 
 bool State::capture(std::string_view name, ir::Value* value) {
@@ -58,9 +90,12 @@ std::optional<double> State::number(std::string_view name) const {
   return std::nullopt;
 }
 
-bool State::fail(const ir::Node* at, std::string why, ReasonCode code) {
-  if (nodes.size() > best.matched || (best.why.empty() && !nodes.empty()))
-    best = {.matched = nodes.size(), .node = at, .code = code, .why = std::move(why)};
+bool State::fail(const ir::Arg& at, std::string expected, std::string found, ReasonCode code) {
+  if (nodes.size() <= best.matched && (!best.expected.empty() || nodes.empty())) return false;
+  const ir::Node* node = at.value() ? at.value()->def() : nullptr;
+  if (!node && !nodes.empty()) node = nodes.back();
+  best = {
+      .matched = nodes.size(), .node = node, .code = code, .expected = std::move(expected), .found = std::move(found)};
   return false;
 }
 
@@ -89,7 +124,8 @@ bool Pattern::operator()(State& state, const ir::Arg& arg) const {
 Pattern Pattern::as(std::string name) const {
   return Rule([inner = *this, name = std::move(name)](State& state, const ir::Arg& arg) {
     return inner(state, arg) && arg.value() &&
-           (state.capture(name, arg.value()) || state.fail(arg.value()->def(), "another value than before as " + name));
+           (state.capture(name, arg.value()) ||
+            state.fail(arg, "the value that is " + name + " elsewhere", "another one"));
   });
 }
 
@@ -98,7 +134,7 @@ Pattern Pattern::sole() const {
     if (!inner(state, arg)) return false;
     const ir::Value* value = arg.value();
     if (!value || value->use_count() == 1) return true;
-    return state.fail(value->def(), "its result has " + std::to_string(value->use_count()) + " uses",
+    return state.fail(arg, "no other reader of its result", std::to_string(value->use_count()) + " uses",
                       ReasonCode::MultiUse);
   });
 }
@@ -108,24 +144,23 @@ Pattern Pattern::where(std::string what, std::function<bool(const State&, ir::No
       [inner = *this, what = std::move(what), condition = std::move(condition)](State& state, const ir::Arg& arg) {
         if (!inner(state, arg)) return false;
         ir::Node* node = arg.value() ? arg.value()->def() : nullptr;
-        return node && (condition(state, *node) || state.fail(node, "expected " + what));
+        return node && (condition(state, *node) || state.fail(arg, what, {}));
       });
 }
 
 Pattern any(std::string name) {
   return Pattern::Rule([name = std::move(name)](State& state, const ir::Arg& arg) {
     ir::Value* value = arg.value();
-    if (!value) return false;
-    return state.capture(name, value) || state.fail(value->def(), "expected the same value as " + name + " elsewhere");
+    if (!value) return state.fail(arg, "a tensor", describe(arg));
+    return state.capture(name, value) || state.fail(arg, "the value that is " + name + " elsewhere", describe(arg));
   });
 }
 
 Pattern weight(std::string name) {
   return Pattern::Rule([name = std::move(name)](State& state, const ir::Arg& arg) {
     ir::Value* value = arg.value();
-    if (!value) return false;
-    if (!ir::is_weight(value))
-      return state.fail(value->def(), "expected a constant weight", ReasonCode::NonConstantWeight);
+    if (!value || !ir::is_weight(value))
+      return state.fail(arg, "a constant weight", describe(arg), ReasonCode::NonConstantWeight);
     return state.capture(name, value);
   });
 }
@@ -134,7 +169,7 @@ Pattern number(std::string name) {
   return Pattern::Rule([name = std::move(name)](State& state, const ir::Arg& arg) {
     const auto value = number_of(state.model, arg);
     if (value) return state.capture(name, *value);
-    return state.fail(arg.value() ? arg.value()->def() : nullptr, "expected a constant number");
+    return state.fail(arg, "a constant number", describe(arg));
   });
 }
 
@@ -142,7 +177,8 @@ Pattern number_near(double expected) {
   return Pattern::Rule([expected](State& state, const ir::Arg& arg) {
     const auto value = number_of(state.model, arg);
     if (value && std::abs(*value - expected) <= 1e-4 * std::abs(expected)) return true;
-    return state.fail(arg.value() ? arg.value()->def() : nullptr, "expected the number " + std::to_string(expected));
+    return state.fail(arg, "the number " + describe(ir::Arg(expected)),
+                      value ? describe(ir::Arg(*value)) : describe(arg));
   });
 }
 
@@ -160,7 +196,7 @@ ir::Node* definition(State& state, const ir::Arg& arg, const std::vector<std::st
   ir::Node* node = value ? value->def() : nullptr;
   if (!node || value->index() != 0 || node->args().size() < count ||
       std::find(names.begin(), names.end(), node->op()) == names.end()) {
-    if (value) state.fail(node, "expected " + list_names(names));
+    state.fail(arg, list_names(names), describe(arg));
     return nullptr;
   }
   return node;
@@ -235,7 +271,7 @@ Outcome match(const ir::Model& model, const Pattern& pattern, ir::Node* root, st
   State state(model);
   if (pattern(state, ir::Arg(root->result()))) {
     outcome.match = state.finish();
-  } else if (!state.best.why.empty() && state.best.matched >= near) {
+  } else if (!state.best.expected.empty() && state.best.matched >= near) {
     outcome.near_miss = state.best;
   }
   return outcome;

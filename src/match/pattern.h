@@ -33,11 +33,16 @@ struct NearMiss {
   std::size_t matched = 0;         // nodes that fitted before it stopped
   const ir::Node* node = nullptr;  // where it stopped
   ReasonCode code = ReasonCode::PatternNearMiss;
-  std::string why;
+  std::string expected;
+  std::string found = {};  // empty: the node says it all
 
-  // "3 nodes matched, stopped at %mul_4 (aten.mul.Tensor): expected ..."
-  Reason reason() const;
+  // "x * sigmoid(x): 3 nodes matched, stopped at %y: f32[2] = aten.mul.Tensor(%a, %b) in enc.0 (model.py:12): expected
+  // ..., found ...". Module and source are left out where they are those of `root`.
+  Reason reason(std::string_view pattern, const ir::Node& root) const;
 };
+
+// What a value is, for a person: "aten.mean.dim", "the input %x", "the weight $w", "0.5".
+std::string describe(const ir::Arg& arg);
 
 // A match in the making. Rules add captures and nodes and undo them when they fail.
 class State {
@@ -52,8 +57,8 @@ class State {
   bool capture(std::string_view name, double number);
   ir::Value* value(std::string_view name) const;
   std::optional<double> number(std::string_view name) const;
-  // Always false, so that rules can return it.
-  bool fail(const ir::Node* at, std::string why, ReasonCode code = ReasonCode::PatternNearMiss);
+  // Always false, so that rules can return it. `user` is the node that reads what does not fit, if any did so far.
+  bool fail(const ir::Arg& at, std::string expected, std::string found, ReasonCode code = ReasonCode::PatternNearMiss);
 
   struct Mark {
     std::size_t nodes, values, numbers;

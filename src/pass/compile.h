@@ -43,9 +43,11 @@ struct CompileResult {
   std::vector<RefusalRecord> refusals;
   std::vector<MatchRecord> matches;
 
+  // Where a pattern fitted in part and nothing else took the node: what the recognising passes refused.
+  std::vector<RefusalRecord> near_misses() const;
   // "41/44 nodes on device, 3 on CPU [gelu x2: Unimplemented, ...], 4 transfers, 1.2 MiB"
   std::string summary() const;
-  // An object with the members above but refusals and matches.
+  // An object with the members above but refusals and matches, and the near misses.
   std::string json() const;
 };
 

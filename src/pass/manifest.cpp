@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <map>
+#include <set>
 #include <nlohmann/json.hpp>
 
 #include "pass/call.h"
@@ -135,11 +136,37 @@ std::string CompileResult::summary() const {
   return text + human_bytes(transfers.bytes);
 }
 
+std::vector<RefusalRecord> CompileResult::near_misses() const {
+  const auto recognises = [](const std::string& pass) {
+    return pass.starts_with("raise-") || pass == "fold-batch-norm";
+  };
+  const auto partial = [](ReasonCode code) {
+    return code == ReasonCode::PatternNearMiss || code == ReasonCode::MultiUse ||
+           code == ReasonCode::NonConstantWeight || code == ReasonCode::RankUnsupported;
+  };
+  std::set<std::string> recognised;
+  for (const MatchRecord& m : matches)
+    if (recognises(m.pass)) recognised.insert(m.nodes.begin(), m.nodes.end());
+  std::vector<RefusalRecord> out;
+  for (const RefusalRecord& r : refusals)
+    if (recognises(r.pass) && partial(r.reason.code) && !recognised.contains(r.node)) out.push_back(r);
+  return out;
+}
+
 std::string CompileResult::json() const {
   nlohmann::json out = counts_json(*this);
   out["arch"] = arch;
   out["modules"] = modules_json(modules);
   out["fallbacks"] = fallbacks_json(fallbacks, true);
+  out["near_misses"] = nlohmann::json::array();
+  for (const RefusalRecord& r : near_misses())
+    out["near_misses"].push_back({{"pass", r.pass},
+                                  {"node", r.node},
+                                  {"op", r.op},
+                                  {"module", r.module},
+                                  {"source", r.source},
+                                  {"reason", to_string(r.reason.code)},
+                                  {"detail", r.reason.detail}});
   out["passes"] = nlohmann::json::array();
   for (const PassReport& p : passes)
     out["passes"].push_back({{"name", p.name},

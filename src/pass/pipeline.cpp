@@ -14,6 +14,7 @@ const std::vector<std::string_view>& default_pipeline() {
       "decompose-rnn",
       "functionalize",
       "canonicalize",
+      "decompose-complex",
       "fold-constants",
       "cse",
       "simplify-masks",
@@ -23,11 +24,12 @@ const std::vector<std::string_view>& default_pipeline() {
       "number-nodes",
 
       // Raise: every exported form back to the composite operators of PyTorch.
+      "raise-linear",
       "fold-batch-norm",
       "raise-patch-conv",
-      "raise-linear",
       "raise-layer-norm",
       "raise-rms-norm",
+      "raise-instance-norm",
       "raise-gelu",
       "raise-silu",
       "raise-attention",
