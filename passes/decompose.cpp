@@ -14,6 +14,18 @@ ir::Value* Decomposer::emit(std::string op, std::vector<ir::Arg> args, ir::Type 
   return node->add_result(std::move(type), fused_->graph()->unique_name(stem));
 }
 
+std::vector<ir::Value*> Decomposer::emit_all(std::string op, std::vector<ir::Arg> args, const ir::Node& like) {
+  ir::Node* node = fused_->graph()->insert_before(fused_, std::move(op), std::move(args));
+  node->provenance = fused_->provenance;
+  std::vector<ir::Value*> out;
+  for (const auto& result : like.results()) {
+    ir::Type type = result->type;
+    type.strides.clear();
+    out.push_back(node->add_result(std::move(type), fused_->graph()->unique_name(result->name)));
+  }
+  return out;
+}
+
 ir::Value* Decomposer::linear(ir::Value* x, ir::Value* weight, const ir::Arg& bias) {
   ir::Type type = x->type;
   type.sizes.back() = weight->type.sizes.at(0);

@@ -18,6 +18,8 @@ class Decomposer {
   ir::Value* emit_like(std::string op, std::vector<ir::Arg> args, const ir::Value* like) {
     return emit(std::move(op), std::move(args), like->type);
   }
+  // With a result for each of those of `like`, of their types.
+  std::vector<ir::Value*> emit_all(std::string op, std::vector<ir::Arg> args, const ir::Node& like);
   // x w^T + b over the last dim; `bias` may be none.
   ir::Value* linear(ir::Value* x, ir::Value* weight, const ir::Arg& bias);
   ir::Value* reshape(ir::Value* x, const std::vector<ir::SymExpr>& sizes);

@@ -64,6 +64,19 @@ Values roll(Decomposer& d, Node* node) {
   return {x};
 }
 
+// chunk and split of a dim of free size: the parts' sizes are spelled out.
+Values free_split(Decomposer& d, Node* node) {
+  Value* x = node->operand(0);
+  const auto dim = dim_of(*node, "dim", x->type);
+  if (!dim || size_of_dim(x, *dim).is_number()) return {};
+  ir::Arg::List sizes;
+  for (const auto& part : node->results()) {
+    sizes.push_back(size_argument(node, size_of_dim(part.get(), *dim)));
+    if (sizes.back().is_none()) return {};
+  }
+  return d.emit_all("aten.split_with_sizes.default", {x, std::move(sizes), *dim}, *node);
+}
+
 Values unbind(Decomposer& d, Node* node) {
   Value* x = node->operand(0);
   const auto dim = dim_of(*node, "dim", x->type);
@@ -263,6 +276,7 @@ Values decompose(Decomposer& d, Node* node) {
   if (op == "aten.unbind.int") return unbind(d, node);
   if (op == "aten.roll.default") return roll(d, node);
   if (op == "aten.tile.default") return tile(d, node);
+  if (op == "aten.chunk.default" || op == "aten.split.Tensor") return free_split(d, node);
   if (op == "aten.meshgrid.default" || op == "aten.meshgrid.indexing") return meshgrid(d, node);
   if (op == "aten.expand_as.default") return expand_as(d, node);
   if (op == "aten.glu.default") return glu(d, node);

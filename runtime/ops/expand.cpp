@@ -73,8 +73,6 @@ LowerResult lower_pad(const LowerContext& context) {
   const AtenArgs args(context);
   const std::string* mode = args["mode"].get_if<std::string>();
   if (mode != nullptr && *mode != "constant") return unsupported("mode='" + *mode + "'");
-  const auto pad = args["pad"].integers();
-  if (!pad) return Reason{ReasonCode::DynamicShape, "sizes computed at run time"};
   if (args.given("value") && !args.number("value")) return unsupported("a value computed at run time");
   return Lowered{.args = {context.node.arg(0), args["pad"], args.number("value").value_or(0.0)}, .results = {}};
 }
