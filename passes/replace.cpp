@@ -2,7 +2,9 @@
 #include "replace.h"
 
 #include <algorithm>
+#include <cstring>
 
+#include "ops/host_reasons.h"
 #include "pass/call.h"
 #include "support/error.h"
 
@@ -82,7 +84,38 @@ ttrt::LowerOptions lower_options(const PassContext& context, const ir::Node& nod
   return out;
 }
 
+namespace {
+
+// An integer of a constant that int32, in which the device computes, cannot hold.
+std::optional<std::int64_t> too_wide(const ir::Weight& weight) {
+  if (weight.dtype != DType::i64 || !weight.storage || weight.storage->absent() || !weight.fits_storage())
+    return std::nullopt;
+  const auto [owner, data] = weight.storage->load();
+  // The whole storage: a view that leaves the large one out is refused too.
+  for (std::size_t at = 0; at + sizeof(std::int64_t) <= weight.storage->bytes; at += sizeof(std::int64_t)) {
+    std::int64_t value = 0;
+    std::memcpy(&value, data + at, sizeof value);
+    if (value != static_cast<std::int32_t>(value)) return value;
+  }
+  return std::nullopt;
+}
+
+Refusal constant_refusal(const PassContext& context, const std::vector<ir::Arg>& args) {
+  Refusal found;
+  for (const ir::Arg& arg : args)
+    arg.for_each_value([&](const ir::Value* value) {
+      const ir::Weight* weight = context.model.weight_of(value);
+      if (const auto wide = weight && !found ? too_wide(*weight) : std::nullopt)
+        found = Reason{ReasonCode::DtypeUnsupported,
+                       value->name + " holds " + std::to_string(*wide) + ", which does not fit int32"};
+    });
+  return found;
+}
+
+}  // namespace
+
 Refusal call_refusal(const PassContext& context, const ttrt::OpRecord& record, const std::vector<ir::Arg>& args) {
+  if (Refusal refused = constant_refusal(context, args)) return refused;
   auto call = concrete_call(record, args, context.shapes, context.options.activation);
   if (const Reason* reason = std::get_if<Reason>(&call)) return *reason;
   const auto& concrete = std::get<ttrt::OpCall>(call);
@@ -112,7 +145,10 @@ std::variant<std::vector<int>, Reason> match_results(const ir::Node& node, const
 
 std::variant<Replacement, Reason> find_replacement(const PassContext& context, const ir::Node& node) {
   const auto lowerings = ttrt::lowerings_of(node.op());
-  if (lowerings.empty()) return Reason{ReasonCode::Unimplemented, "no device kernel for " + node.op()};
+  if (lowerings.empty()) {
+    const std::string why(ttrt::host_reason(node.op()));
+    return Reason{ReasonCode::Unimplemented, "no device kernel for " + node.op() + (why.empty() ? "" : ": " + why)};
+  }
   std::optional<Reason> first;
   for (const auto& [record, lowering] : lowerings) {
     const auto refuse = [&](Reason reason) {

@@ -26,15 +26,6 @@ HostTensor copy_of(const HostTensor& tensor) {
   return out;
 }
 
-// The bytes of `from` into the memory of `to`, which has the same sizes.
-void copy_values(const HostTensor& to, const HostTensor& from) {
-  if (to.is_contiguous() && from.is_contiguous() && to.dtype == from.dtype) {
-    std::memmove(to.data, from.data, static_cast<std::size_t>(from.nbytes()));
-    return;
-  }
-  call_torch("aten.copy_.default", {RtValue(to), RtValue(from)});
-}
-
 void count(const Region& block, Counts& counts) {
   for (const Instruction& i : block.instructions) {
     if (i.kind == InstrKind::device) ++counts.device;
@@ -51,6 +42,14 @@ bool has_device_work(const Region& block) {
 }
 
 }  // namespace
+
+void copy_values(const HostTensor& to, const HostTensor& from) {
+  if (to.is_contiguous() && from.is_contiguous() && to.dtype == from.dtype) {
+    std::memmove(to.data, from.data, static_cast<std::size_t>(from.nbytes()));
+    return;
+  }
+  call_torch("aten.copy_.default", {RtValue(to), RtValue(from)});
+}
 
 std::string_view to_string(Mode mode) { return mode == Mode::device ? "device" : "cpu"; }
 
@@ -209,7 +208,7 @@ void Executor::place_values(Plan& plan) {
 
 // ---- a run --------------------------------------------------------------------------------------------------------
 
-std::vector<RtValue> Executor::run(std::vector<RtValue> inputs) {
+std::vector<RtValue> Executor::run(std::vector<RtValue> inputs, const std::vector<bool>& keep) {
   const std::lock_guard lock(mutex_);
   if (options_.check_inputs) {
     try {
@@ -218,10 +217,17 @@ std::vector<RtValue> Executor::run(std::vector<RtValue> inputs) {
       throw error.in_file(model_->info.path);
     }
   }
-  if (!ready_) set_up();
+  if (!ready_) {
+    try {
+      set_up();
+    } catch (const RangeError& error) {  // of a constant: no run can be on the device
+      return run_on_host(std::move(inputs), error.what());
+    }
+  }
   Plan& plan = plan_for(signature_key(inputs));
   device_cycles_ = 0;
   transfers_ = {};
+  choose_kept(inputs, keep);
   try {
     bind_inputs(plan, inputs);
     run_block(program_->main, plan);
@@ -255,7 +261,16 @@ std::vector<RtValue> Executor::run_on_host(std::vector<RtValue> inputs, const st
     write_state(slot, convert(to_host(kept, torch_dtype(kept.spec.dtype)), state_.at(slot).dtype));
   device_state_.clear();
   host_->state_ = state_;
-  std::vector<RtValue> outputs = host_->run(std::move(inputs));
+  kept_.clear();
+  std::vector<RtValue> on_host = inputs;
+  for (RtValue& input : on_host)
+    if (const auto* resident = input.get_if<ResidentTensor>()) input = bring_back(*resident);
+  std::vector<RtValue> outputs = host_->run(on_host);
+  for (const auto& output : model_->graph->outputs())
+    if (output.kind == ttc::ir::OutputKind::user_input_mutation)
+      if (const int i = user_input_index(*model_, output.target); i >= 0)
+        if (inputs[static_cast<std::size_t>(i)].get_if<ResidentTensor>() != nullptr)
+          write_input(output, on_host[static_cast<std::size_t>(i)], inputs);
   state_ = host_->state_;
   return outputs;
 }
@@ -270,7 +285,7 @@ void Executor::bind_inputs(Plan& plan, std::vector<RtValue>& inputs) {
       plan.frame[slot] = literal_value(*formal[i].literal);
       continue;
     }
-    plan.frame[slot] = inputs.at(next++);
+    plan.frame[slot] = bound_input(slot, inputs.at(next++));
   }
   for (const auto& [slot, tensor] : state_) plan.frame[static_cast<std::size_t>(slot)] = tensor;
 }
@@ -348,7 +363,10 @@ std::vector<RtValue> Executor::take_outputs(Plan& plan, const std::vector<RtValu
   for (const ArgPlan& output : program_->main.outputs)
     values.push_back(to_host_value(resolve_copy(output, plan.frame)));
   for (std::size_t i = 0; i < formal.size(); ++i)
-    if (formal[i].kind == ttc::ir::OutputKind::user) outputs.push_back(own(values[i]));
+    if (formal[i].kind == ttc::ir::OutputKind::user) {
+      const auto known = kept_.find(static_cast<int>(i));
+      outputs.push_back(known != kept_.end() ? keep_output(*known->second, plan) : own(values[i]));
+    }
   std::set<std::size_t> kept;
   for (const DeviceState& state : program_->device_state)
     if (keep_state(state, plan)) kept.insert(static_cast<std::size_t>(state.output));
@@ -362,13 +380,8 @@ std::vector<RtValue> Executor::take_outputs(Plan& plan, const std::vector<RtValu
                             "output '" + output.target + "' mutates a buffer that the model does not have");
       write_state(program_->slot_of(target), values[i]);
     } else if (output.kind == ttc::ir::OutputKind::user_input_mutation) {
-      const auto* from = values[i].get_if<HostTensor>();
-      const int position = user_input_index(*model_, output.target);
-      const auto* to = position >= 0 ? inputs[static_cast<std::size_t>(position)].get_if<HostTensor>() : nullptr;
-      if (from == nullptr || to == nullptr)
-        throw ttc::bad_file(model_->info.path,
-                            "output '" + output.target + "' mutates an input that the model does not have");
-      copy_values(*to, *from);
+      const auto known = kept_.find(static_cast<int>(i));
+      write_input(output, known != kept_.end() ? keep_output(*known->second, plan) : values[i], inputs);
     }
   }
   const auto drop = [&](int s) {
@@ -377,6 +390,7 @@ std::vector<RtValue> Executor::take_outputs(Plan& plan, const std::vector<RtValu
   };
   for (const ArgPlan& output : program_->main.outputs) output.for_each_slot(drop);
   for (const int s : program_->main.inputs) drop(s);
+  for (const KeepableOutput& output : program_->keepable) drop(output.value);
   return outputs;
 }
 
@@ -426,12 +440,12 @@ void Executor::execute(const Instruction& instruction, Plan& plan) {
         step.run_reference(instruction, plan.frame, context(plan));
       break;
     case InstrKind::to_device:
-      if (uses_device_ && upload_state(instruction, plan)) return;
+      if (uses_device_ && (upload_state(instruction, plan) || upload_resident(instruction, plan))) return;
       step.upload(instruction, plan.frame, context(plan));
       if (uses_device_) count_transfer(instruction, plan);
       break;
     case InstrKind::to_host:
-      if (instruction.keeps_state && uses_device_) return;
+      if (uses_device_ && (instruction.keeps_state || stays_on_device(instruction))) return;
       read_back(instruction, plan);
       if (uses_device_) count_transfer(instruction, plan);
       break;

@@ -71,7 +71,13 @@ class Executor {
   // User inputs in the order of the signature, those that export made constants left out; tensors that the model writes
   // are written in place. Returns the user outputs, tensors on the host. Throws ttc::Error (usage) where an input does
   // not fit the signature.
-  std::vector<RtValue> run(std::vector<RtValue> inputs);
+  // `keep`: by user output, whether it is to stay on the device, for which it is a ResidentTensor then; it comes to the
+  // host all the same where the host makes or reads it. A ResidentTensor is an input like any other: without a
+  // transfer where only the device reads it, and one that the model writes is written on the device.
+  std::vector<RtValue> run(std::vector<RtValue> inputs, const std::vector<bool>& keep = {});
+  // Input `index` of the signature on the device, in the format in which the model brings it there. The tensor itself
+  // in cpu mode and where the host reads this input.
+  RtValue place_input(std::size_t index, const HostTensor& tensor);
   // Back to the buffers the file holds.
   void reset_state();
 
@@ -111,11 +117,19 @@ class Executor {
   void bind_inputs(Plan& plan, std::vector<RtValue>& inputs);
   std::vector<RtValue> run_on_host(std::vector<RtValue> inputs, const std::string& reason);
   std::vector<RtValue> take_outputs(Plan& plan, const std::vector<RtValue>& inputs);
+  void write_input(const ttc::ir::GraphOutput& output, const RtValue& value, const std::vector<RtValue>& inputs);
   RtValue own(RtValue value) const;
   void write_state(int slot, const RtValue& value);
   bool upload_state(const Instruction& instruction, Plan& plan);
   bool keep_state(const DeviceState& state, const Plan& plan);
   void count_transfer(const Instruction& instruction, const Plan& plan);
+  // resident.cpp
+  bool stays_on_device(const Instruction& read_back) const;
+  void choose_kept(const std::vector<RtValue>& inputs, const std::vector<bool>& keep);
+  RtValue bound_input(std::size_t slot, RtValue value);
+  bool upload_resident(const Instruction& instruction, Plan& plan);
+  RtValue keep_output(const KeepableOutput& output, const Plan& plan);
+  HostTensor bring_back(const ResidentTensor& tensor);
   StepContext context(Plan& plan);
 
   void run_block(const Region& block, Plan& plan);
@@ -161,9 +175,12 @@ class Executor {
   std::vector<TraceEvent> trace_;
   double device_cycles_ = 0;
   Transfers transfers_;
+  std::map<int, const KeepableOutput*> kept_;  // of this run, by output
   std::map<int, FallbackFailure> failures_;
 };
 
+// The values of `from` into the memory of `to`, which has the same sizes.
+void copy_values(const HostTensor& to, const HostTensor& from);
 // A device of this profile in the first free slot, initialised.
 std::shared_ptr<Device> open_device(const ArchProfile& profile);
 

@@ -268,20 +268,36 @@ class Maker {
     return out;
   }
 
-  // How often each slot is read, and how often by a tt.to_device of main.
+  // How often each slot is read, how often by a tt.to_device of main, and how often for its size.
   struct Reads {
-    int all = 0, uploads = 0;
+    int all = 0, uploads = 0, sizes = 0;
   };
+  static bool asks_for_size(const Instruction& i) {
+    static const std::set<std::string_view> questions = {"aten.sym_size.int",  "aten.size.int",
+                                                         "aten.size.default",  "aten.dim.default",
+                                                         "aten.numel.default", "aten.sym_numel.default"};
+    return i.kind == InstrKind::scalar && questions.contains(i.node->op());
+  }
   void count_reads(const Region& block, bool outermost, std::map<int, Reads>& out) const {
     for (const Instruction& i : block.instructions) {
       for (const ArgPlan& arg : i.args)
         arg.for_each_slot([&](int s) {
           ++out[s].all;
           if (outermost && i.kind == InstrKind::to_device) ++out[s].uploads;
+          if (asks_for_size(i)) ++out[s].sizes;
         });
       for (const Region& region : i.regions) count_reads(region, false, out);
     }
     for (const ArgPlan& output : block.outputs) output.for_each_slot([&](int s) { ++out[s].all; });
+  }
+
+  // The tt.to_host that makes output i, where nobody else reads what it makes.
+  Instruction* read_back(std::size_t i, std::map<int, Reads>& reads) const {
+    const int brought = program_->main.outputs[i].slot;
+    if (brought < 0 || reads[brought].all != 1) return nullptr;
+    for (Instruction& one : program_->main.instructions)
+      if (one.kind == InstrKind::to_host && one.results.at(0) == brought && one.args.at(0).slot >= 0) return &one;
+    return nullptr;
   }
 
   void find_device_state() {
@@ -290,19 +306,26 @@ class Maker {
     count_reads(program_->setup, false, reads);
     const auto& formal = program_->model->graph->outputs();
     for (std::size_t i = 0; i < formal.size(); ++i) {
-      if (formal[i].kind != ttc::ir::OutputKind::buffer_mutation) continue;
+      Instruction* made = read_back(i, reads);
+      if (made == nullptr) continue;
+      const int value = made->args[0].slot;
+      using ttc::ir::OutputKind;
+      if (formal[i].kind == OutputKind::user || formal[i].kind == OutputKind::user_input_mutation)
+        program_->keepable.push_back({.output = static_cast<int>(i), .value = value, .read_back = made->index});
+      if (formal[i].kind != OutputKind::buffer_mutation) continue;
       const Value* buffer = program_->model->graph->find_input_by_target(formal[i].target);
-      const int brought = program_->main.outputs[i].slot;
-      if (buffer == nullptr || brought < 0 || reads[brought].all != 1) continue;
+      if (buffer == nullptr) continue;
       const int s = slot(buffer);
-      const auto made = std::find_if(
-          program_->main.instructions.begin(), program_->main.instructions.end(),
-          [&](const Instruction& one) { return one.kind == InstrKind::to_host && one.results.at(0) == brought; });
-      if (made == program_->main.instructions.end() || made->args.at(0).slot < 0 || classes_->written(s) ||
-          reads[s].all != reads[s].uploads)
-        continue;
+      if (classes_->written(s) || reads[s].all != reads[s].uploads) continue;
       made->keeps_state = true;
-      program_->device_state.push_back({.buffer = s, .value = made->args[0].slot, .output = static_cast<int>(i)});
+      program_->device_state.push_back({.buffer = s, .value = value, .output = static_cast<int>(i)});
+    }
+    for (const auto& input : program_->model->graph->inputs()) {
+      if (input.kind != ttc::ir::InputKind::user) continue;
+      const int s = slot(input.value.get());
+      const Reads& read = reads[s];
+      program_->slots[static_cast<std::size_t>(s)].may_be_resident =
+          !classes_->written(s) && read.uploads > 0 && read.all == read.uploads + read.sizes;
     }
   }
 
@@ -311,6 +334,7 @@ class Maker {
     for (std::size_t s = 0; s < program_->slots.size(); ++s)
       if (program_->slots[s].constant || program_->slots[s].state) keep.insert(static_cast<int>(s));
     for (const DeviceState& state : program_->device_state) keep.insert(state.value);
+    for (const KeepableOutput& output : program_->keepable) keep.insert(output.value);
     return keep;
   }
 
@@ -381,6 +405,7 @@ class Maker {
     for (const ArgPlan& output : program_->main.outputs)
       output.for_each_slot([&](int s) { last[classes_->find(s)] = INT_MAX; });
     for (const DeviceState& state : program_->device_state) last[classes_->find(state.value)] = INT_MAX;
+    for (const KeepableOutput& output : program_->keepable) last[classes_->find(output.value)] = INT_MAX;
     for (std::size_t s = 0; s < program_->slots.size(); ++s)
       program_->slots[s].end = last[classes_->find(static_cast<int>(s))];
   }

@@ -69,11 +69,20 @@ struct DeviceState {
   int output = -1;  // index of the mutation output
 };
 
+// A tensor output that a device node makes and that only its way to the host reads: it can stay on the device.
+struct KeepableOutput {
+  int output = -1;     // index of the output: a user output, or the new value of a user input
+  int value = -1;      // slot of the device value
+  int read_back = -1;  // index of the tt.to_host that is then left out
+};
+
 struct Slot {
   const ttc::ir::Value* value = nullptr;
   bool constant = false;            // a weight that is never written, or the result of a constant instruction
   bool state = false;               // a weight that the program writes
   bool needed_after_setup = false;  // constant, and read by an instruction that is not
+  // An input that only tt.to_device and questions about its size read: it may be on the device already.
+  bool may_be_resident = false;
   // Of the main block, by instruction number: where the value (or a value that may share its memory) comes to be and is
   // last read. end == INT_MAX: an output.
   int begin = -1, end = -1;
@@ -85,6 +94,7 @@ struct Program {
   Region setup;  // the constant instructions of main
   std::vector<Slot> slots;
   std::vector<DeviceState> device_state;
+  std::vector<KeepableOutput> keepable;
   int instruction_count = 0;  // indices handed out
 
   int slot_of(const ttc::ir::Value* value) const;

@@ -23,12 +23,20 @@ std::string sizes_text(const Shape& sizes) {
   return out + "]";
 }
 
-std::string tensor_text(const HostTensor& tensor) {
-  return std::string(ttc::to_string(tensor.dtype)) + sizes_text(tensor.sizes);
+// A tensor's dtype and sizes, wherever it is.
+struct TensorView {
+  DType dtype;
+  const Shape& sizes;
+};
+std::optional<TensorView> tensor_in(const RtValue& value) {
+  if (const auto* host = value.get_if<HostTensor>()) return TensorView{host->dtype, host->sizes};
+  if (const auto* kept = value.get_if<ResidentTensor>()) return TensorView{kept->dtype, kept->tensor.spec.logical};
+  return std::nullopt;
 }
 
 std::string describe(const RtValue& value) {
-  if (const auto* tensor = value.get_if<HostTensor>()) return tensor_text(*tensor);
+  if (const auto tensor = tensor_in(value))
+    return std::string(ttc::to_string(tensor->dtype)) + sizes_text(tensor->sizes);
   if (value.get_if<std::int64_t>() != nullptr) return "an integer";
   if (value.get_if<double>() != nullptr) return "a float";
   if (value.get_if<bool>() != nullptr) return "a bool";
@@ -50,8 +58,8 @@ void check_kind(const UserInput& formal, const RtValue& value) {
   };
   switch (type.kind) {
     case TypeKind::tensor: {
-      const auto* tensor = value.get_if<HostTensor>();
-      if (tensor == nullptr) fail();
+      const auto tensor = tensor_in(value);
+      if (!tensor) fail();
       if (type.has_dtype && tensor->dtype != type.dtype) fail();
       if (type.has_shape && tensor->sizes.size() != type.sizes.size()) fail();
       return;
@@ -79,7 +87,7 @@ class Binder {
   // First plain symbols, then what is computed from them.
   void bind(const UserInput& formal, const RtValue& value) {
     const Type& type = formal.input->value->type;
-    if (const auto* tensor = value.get_if<HostTensor>(); tensor != nullptr && type.has_shape) {
+    if (const auto tensor = tensor_in(value); tensor && type.has_shape) {
       for (std::size_t d = 0; d < type.sizes.size() && d < tensor->sizes.size(); ++d)
         if (type.sizes[d].is_symbol()) bind_symbol(formal, d, type.sizes[d].name(), tensor->sizes[d]);
     } else if (const auto* integer = value.get_if<std::int64_t>();
@@ -90,8 +98,8 @@ class Binder {
 
   void check(const UserInput& formal, const RtValue& value) const {
     const Type& type = formal.input->value->type;
-    const auto* tensor = value.get_if<HostTensor>();
-    if (tensor == nullptr || !type.has_shape) return;
+    const auto tensor = tensor_in(value);
+    if (!tensor || !type.has_shape) return;
     for (std::size_t d = 0; d < type.sizes.size() && d < tensor->sizes.size(); ++d) {
       const auto expected = type.sizes[d].evaluate(binding);
       if (expected && *expected != tensor->sizes[d])
@@ -106,14 +114,7 @@ class Binder {
  private:
   void bind_symbol(const UserInput& formal, std::size_t d, const std::string& symbol, std::int64_t size) {
     binding.emplace(symbol, size);  // another size elsewhere is found by check()
-    const auto range = model_.ranges.find(symbol);
-    if (range == model_.ranges.end()) return;
-    // A lower bound of 2 is how export writes "not specialised to 0 or 1"; 1 works.
-    const bool artefact = range->second.min == 2 && size == 1;
-    if ((range->second.min && size < *range->second.min && !artefact) ||
-        (range->second.max && size > *range->second.max))
-      throw ttc::usage_error("input '" + formal.name + "': dim " + std::to_string(d) + " is " + std::to_string(size) +
-                             ", the model takes " + range_text(range->second));
+    check_range(model_, formal.name, d, symbol, size);
   }
 
   const Model& model_;
@@ -138,8 +139,8 @@ std::optional<std::size_t> find_path(const std::vector<UserInput>& inputs, const
 void check_guards(const Model& model, const std::vector<UserInput>& formal, const std::vector<RtValue>& inputs) {
   const SizeOf size_of = [&](const std::string& path, std::int64_t dim) -> std::optional<std::int64_t> {
     const auto i = find_path(formal, path);
-    const auto* tensor = i ? inputs[*i].get_if<HostTensor>() : nullptr;
-    if (tensor == nullptr || dim < 0 || dim >= static_cast<std::int64_t>(tensor->sizes.size())) return std::nullopt;
+    const auto tensor = i ? tensor_in(inputs[*i]) : std::nullopt;
+    if (!tensor || dim < 0 || dim >= static_cast<std::int64_t>(tensor->sizes.size())) return std::nullopt;
     return tensor->sizes[static_cast<std::size_t>(dim)];
   };
   for (const std::string& guard : model.info.guards)
@@ -149,6 +150,17 @@ void check_guards(const Model& model, const std::vector<UserInput>& formal, cons
 }
 
 }  // namespace
+
+void check_range(const Model& model, const std::string& input, std::size_t dim, const std::string& symbol,
+                 std::int64_t size) {
+  const auto range = model.ranges.find(symbol);
+  if (range == model.ranges.end()) return;
+  // A lower bound of 2 is how export writes "not specialised to 0 or 1"; 1 works.
+  const bool artefact = range->second.min == 2 && size == 1;
+  if ((range->second.min && size < *range->second.min && !artefact) || (range->second.max && size > *range->second.max))
+    throw ttc::usage_error("input '" + input + "': dim " + std::to_string(dim) + " is " + std::to_string(size) +
+                           ", the model takes " + range_text(range->second));
+}
 
 std::vector<UserInput> user_inputs(const Model& model) {
   std::vector<const GraphInput*> all;
@@ -232,6 +244,11 @@ std::string signature_key(const std::vector<RtValue>& inputs) {
       put(static_cast<std::int64_t>(tensor->dtype));
       put(static_cast<std::int64_t>(tensor->sizes.size()));
       for (const std::int64_t d : tensor->sizes) put(d);
+    } else if (const auto* kept = value.get_if<ResidentTensor>()) {
+      put(static_cast<std::int64_t>(kept->dtype));
+      put(static_cast<std::int64_t>(kept->tensor.spec.dtype));
+      put(static_cast<std::int64_t>(kept->tensor.spec.logical.size()));
+      for (const std::int64_t d : kept->tensor.spec.logical) put(d);
     } else if (const auto* i = value.get_if<std::int64_t>()) {
       put(*i);
     } else if (const auto* b = value.get_if<bool>()) {

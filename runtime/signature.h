@@ -24,12 +24,15 @@ std::size_t user_output_count(const ttc::ir::Model& model);
 // mode), 0 where it compares it with none.
 std::int64_t likely_integer(const ttc::ir::Value& input);
 
+// Throws ttc::Error (usage) where `size` of dim `dim` of the input lies outside the range of its symbol.
+void check_range(const ttc::ir::Model& model, const std::string& input, std::size_t dim, const std::string& symbol,
+                 std::int64_t size);
 // Throws ttc::Error (usage) where count, dtypes, shapes, ranges of free dims or guards do not fit; names what is asked.
 void check_inputs(const ttc::ir::Model& model, const std::vector<RtValue>& inputs);
 // Values of the symbols in the shapes of the inputs; throws like check_inputs where a dim contradicts another.
 ttc::ir::SymBinding bind_symbols(const ttc::ir::Model& model, const std::vector<RtValue>& inputs);
 
-// The same for inputs of the same kinds, dtypes, sizes and integers.
+// The same for inputs of the same kinds, dtypes, sizes and integers, in the same memory.
 std::string signature_key(const std::vector<RtValue>& inputs);
 RtValue literal_value(const ttc::ir::Arg& arg);
 

@@ -28,9 +28,21 @@ std::size_t span_bytes(const HostTensor& host) {
 }
 
 [[noreturn]] void wrong_type(const RtValue& value, const c10::TypePtr& type) {
-  static constexpr const char* kinds[] = {"None",     "a tensor",  "a device tensor", "an int",          "a float",
-                                          "a bool",   "a string",  "a dtype",         "a memory format", "a layout",
-                                          "a device", "a complex", "a list",          "an object"};
+  static constexpr const char* kinds[] = {"None",
+                                          "a tensor",
+                                          "a device tensor",
+                                          "an int",
+                                          "a float",
+                                          "a bool",
+                                          "a string",
+                                          "a dtype",
+                                          "a memory format",
+                                          "a layout",
+                                          "a device",
+                                          "a complex",
+                                          "a list",
+                                          "a tensor kept on the device",
+                                          "an object"};
   static_assert(std::size(kinds) == std::variant_size_v<RtValue::Variant>);
   throw ttc::Error(ttc::Exit::check_failed, "",
                    std::string("expected ") + type->repr_str() + ", got " + kinds[value.v.index()]);

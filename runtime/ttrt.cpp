@@ -54,6 +54,7 @@ auto guarded(F&& f) {
 }
 
 RtValue input_value(const ttc::ir::Type& type, const Tensor& tensor) {
+  if (tensor.resident != nullptr) return *static_cast<const ResidentTensor*>(tensor.resident.get());
   for (const std::int64_t dim : tensor.shape)
     if (dim < 0) throw Error(Error::Kind::usage, "a negative dim", "");
   HostTensor host{.dtype = dtype_of(tensor.type),
@@ -73,8 +74,14 @@ Tensor output_tensor(const RtValue& value) {
     const HostTensor dense = contiguous(*host);
     return {.type = static_cast<ElementType>(dense.dtype),
             .shape = dense.sizes,
-            .data = std::shared_ptr<void>(dense.owner, dense.data)};
+            .data = std::shared_ptr<void>(dense.owner, dense.data),
+            .resident = nullptr};
   }
+  if (const auto* kept = value.get_if<ResidentTensor>())
+    return {.type = static_cast<ElementType>(kept->dtype),
+            .shape = kept->tensor.spec.logical,
+            .data = nullptr,
+            .resident = std::make_shared<const ResidentTensor>(*kept)};
   if (const auto* i = value.get_if<std::int64_t>()) return Tensor::copy(ElementType::int64, {}, i);
   if (const auto* d = value.get_if<double>()) return Tensor::copy(ElementType::float64, {}, d);
   if (const auto* b = value.get_if<bool>()) return Tensor::copy(ElementType::boolean, {}, b);
@@ -159,14 +166,22 @@ Session::~Session() = default;
 Session::Session(Session&&) noexcept = default;
 Session& Session::operator=(Session&&) noexcept = default;
 
-std::vector<Tensor> Session::run(const std::vector<Tensor>& inputs) {
+std::vector<Tensor> Session::run(const std::vector<Tensor>& inputs) { return run_keeping(inputs, {}); }
+
+std::vector<Tensor> Session::run_keeping(const std::vector<Tensor>& inputs, const std::vector<std::size_t>& keep) {
   return guarded([&] {
+    std::vector<bool> stays(user_output_count(impl_->executor->model()), false);
+    for (const std::size_t output : keep) {
+      if (output >= stays.size())
+        throw Error(Error::Kind::usage, "the model has no output " + std::to_string(output), "");
+      stays[output] = true;
+    }
     std::vector<RtValue> values;
     for (std::size_t i = 0; i < inputs.size(); ++i)
       values.push_back(
           input_value(i < impl_->inputs.size() ? impl_->inputs[i].input->value->type : ttc::ir::Type{}, inputs[i]));
     std::vector<Tensor> outputs;
-    for (const RtValue& value : impl_->executor->run(std::move(values))) outputs.push_back(output_tensor(value));
+    for (const RtValue& value : impl_->executor->run(std::move(values), stays)) outputs.push_back(output_tensor(value));
     return outputs;
   });
 }
@@ -186,16 +201,37 @@ std::vector<Tensor> Session::run(const std::map<std::string, Tensor>& inputs) {
   return run(ordered);
 }
 
+Tensor Session::place(std::size_t index, const Tensor& tensor) {
+  return guarded([&] {
+    const RtValue value = input_value({}, tensor);
+    const auto* host = value.get_if<HostTensor>();
+    return host != nullptr ? output_tensor(impl_->executor->place_input(index, *host)) : tensor;
+  });
+}
+
+Tensor Session::fetch(const Tensor& tensor) const {
+  return guarded([&] {
+    const RtValue value = input_value({}, tensor);
+    const auto* kept = value.get_if<ResidentTensor>();
+    return kept != nullptr ? output_tensor(to_host(kept->tensor, kept->dtype)) : tensor;
+  });
+}
+
 void Session::reset() {
   guarded([&] { impl_->executor->reset_state(); });
 }
 
 RunReport Session::report() const {
   const Counts counts = impl_->executor->counts();
+  const Transfers& moved = impl_->executor->transfers();
   RunReport out{.device_nodes = counts.device,
                 .cpu_nodes = counts.cpu,
                 .fallback_failures = 0,
-                .device_us = impl_->executor->device_cycles() / impl_->executor->options().profile.clock_mhz};
+                .device_us = impl_->executor->device_cycles() / impl_->executor->options().profile.clock_mhz,
+                .to_device = moved.to_device,
+                .to_device_bytes = moved.to_device_bytes,
+                .to_host = moved.to_host,
+                .to_host_bytes = moved.to_host_bytes};
   for (const FallbackFailure& failure : impl_->executor->fallback_failures()) out.fallback_failures += failure.count;
   return out;
 }

@@ -47,10 +47,13 @@ TTRT_API std::size_t element_size(ElementType type);
 TTRT_API const char* name(ElementType type);
 
 // A contiguous, row-major array in host memory. Copies share their bytes.
+// What a session keeps on the device (Session::run_keeping) has no `data` but `resident`: it may be an input of later
+// runs, and Session::fetch() brings it to the host.
 struct TTRT_API Tensor {
   ElementType type = ElementType::float32;
   std::vector<std::int64_t> shape;
   std::shared_ptr<void> data;
+  std::shared_ptr<const void> resident = {};
 
   // Uninitialised.
   static Tensor empty(ElementType type, std::vector<std::int64_t> shape);
@@ -122,6 +125,8 @@ struct RunReport {
   std::int64_t device_nodes = 0, cpu_nodes = 0;
   std::int64_t fallback_failures = 0;  // device ops that had to run on the CPU so far
   double device_us = 0;                // of the last run, by the device's time model
+  // Tensors that crossed the bus in the last run, and their bytes; weights are not counted.
+  std::int64_t to_device = 0, to_device_bytes = 0, to_host = 0, to_host_bytes = 0;
 };
 
 // Runs a model again and again. Buffers that the model writes keep their values from run to run. Thread-safe; runs of
@@ -136,6 +141,14 @@ class TTRT_API Session {
   // Inputs in the order of the signature, or by name.
   std::vector<Tensor> run(const std::vector<Tensor>& inputs);
   std::vector<Tensor> run(const std::map<std::string, Tensor>& inputs);
+  // Leaves these outputs (by position) on the device where nothing on the host makes or reads them: a cache that is an
+  // output of one run and an input of the next then never crosses the bus.
+  std::vector<Tensor> run_keeping(const std::vector<Tensor>& inputs, const std::vector<std::size_t>& keep);
+  // Input `index` on the device, for models that write it in place: a cache of fixed size. The tensor itself where the
+  // host reads that input.
+  Tensor place(std::size_t index, const Tensor& tensor);
+  // The tensor in host memory.
+  Tensor fetch(const Tensor& tensor) const;
   // Back to the buffers of the file.
   void reset();
   RunReport report() const;

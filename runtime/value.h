@@ -11,12 +11,18 @@
 
 namespace ttrt {
 
+// A tensor of the caller's that stays in the device's memory from one run to the next. `dtype`: as PyTorch has it.
+struct ResidentTensor {
+  DeviceTensor tensor;
+  DType dtype = DType::f32;
+};
+
 struct RtValue {
   using List = std::vector<RtValue>;
   using Variant =
       std::variant<std::monostate, HostTensor, DeviceTensor, std::int64_t, double, bool, std::string, DType,
                    ttc::ir::MemoryFormatArg, ttc::ir::LayoutArg, ttc::ir::DeviceArg, std::complex<double>, List,
-                   std::shared_ptr<void>>;  // the last: an object only LibTorch understands
+                   ResidentTensor, std::shared_ptr<void>>;  // the last: an object only LibTorch understands
   Variant v;
 
   RtValue() = default;

@@ -7,6 +7,7 @@
 #include "kernel_choice.h"
 #include "model_io.h"
 #include "profile_report.h"
+#include "steps.h"
 #include "support/error.h"
 #include "table.h"
 
@@ -50,7 +51,8 @@ struct Times {
 
 double timed(ttrt::Executor& executor, const std::vector<Case>& cases) {
   const auto start = std::chrono::steady_clock::now();
-  for (const Case& one : cases) executor.run(one.inputs);
+  StepRunner steps(executor, cases);
+  for (std::size_t i = 0; i < cases.size(); ++i) steps.run(i);
   return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
 }
 

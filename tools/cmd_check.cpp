@@ -8,6 +8,7 @@
 
 #include "compile_flags.h"
 #include "json_out.h"
+#include "pass/conversions.h"
 #include "support/error.h"
 #include "support_table.h"
 #include "table.h"
@@ -93,10 +94,15 @@ bool assumed(const Fallback& f) {
   return false;
 }
 
-void print_text(const CompileResult& result, std::size_t gained) {
+void print_text(const CompileResult& result, const ir::Model& model, std::size_t gained) {
   Table table({"node", "op", "module", "reason", "source"});
   for (const Fallback& f : result.fallbacks) table.row({f.node, f.op, f.module, f.reason.text(), f.source});
   if (!table.empty()) std::cout << "stays on the CPU:\n" << table.text(2);
+  const std::vector<RefusalRecord> misses = result.near_misses();
+  if (!misses.empty()) std::cout << "nearly recognised:\n";
+  for (const RefusalRecord& r : misses)
+    std::cout << "  " << r.node << (r.module.empty() ? "" : " in " + r.module)
+              << (r.source.empty() ? "" : " (" + r.source + ")") << ": " << r.pass << ": " << r.reason.detail << '\n';
   if (!flags.what_if.empty()) {
     std::string ops;
     for (const std::string& op : flags.what_if) ops += (ops.empty() ? "" : ", ") + op;
@@ -104,6 +110,7 @@ void print_text(const CompileResult& result, std::size_t gained) {
               << " nodes\n";
   }
   std::cout << result.summary() << '\n';
+  if (const std::string converted = conversions_text(model); !converted.empty()) std::cout << converted << '\n';
 }
 
 // "DynamicShape (aten.slice x2, aten.view), Unimplemented (aten.topk)"
@@ -166,11 +173,12 @@ int run(const Globals& globals) {
   std::size_t gained = 0;
   for (const Fallback& f : result.fallbacks) gained += assumed(f);
   if (!globals.json) {
-    print_text(result, gained);
+    print_text(result, *model, gained);
     return 0;
   }
   OrderedJson out{{"input", flags.model}};
   out.update(OrderedJson::parse(result.json()));
+  out["conversions"] = conversions_json(*model);
   out["fallbacks"] = OrderedJson::array();
   for (const Fallback& f : result.fallbacks) out["fallbacks"].push_back(fallback_json(f));
   if (!flags.what_if.empty())

@@ -5,6 +5,7 @@
 
 #include "json_out.h"
 #include "model_io.h"
+#include "steps.h"
 #include "support/error.h"
 #include "table.h"
 
@@ -68,14 +69,15 @@ std::map<std::string, const ttrt::Instruction*> chosen_nodes(const ttrt::Program
   return by_name;
 }
 
-std::vector<Row> compare_runs(ttrt::Executor& subject, ttrt::Executor& reference, const Case& one) {
+std::vector<Row> compare_runs(ttrt::Executor& subject, ttrt::Executor& reference, StepRunner& subject_steps,
+                              StepRunner& reference_steps, std::size_t step) {
   Values expected;
   const auto wanted_reference = chosen_nodes(reference.program()), wanted = chosen_nodes(subject.program());
   reference.set_observer([&](const ttrt::Instruction& i, const ttrt::Frame& frame) {
     if (i.results.empty() || !wanted_reference.contains(i.node->result(0)->name)) return;
     if (auto value = value_of(i, frame)) expected[i.node->result(0)->name] = contiguous(*value);
   });
-  const auto expected_outputs = reference.run(one.inputs);
+  const auto& expected_outputs = reference_steps.run(step);
   std::vector<Row> rows;
   subject.set_observer([&](const ttrt::Instruction& i, const ttrt::Frame& frame) {
     if (i.results.empty() || !wanted.contains(i.node->result(0)->name)) return;
@@ -88,10 +90,10 @@ std::vector<Row> compare_runs(ttrt::Executor& subject, ttrt::Executor& reference
                     .metrics = ttrt::compare(*value, found->second)});
     expected.erase(found);
   });
-  const auto outputs = subject.run(one.inputs);
+  const auto& outputs = subject_steps.run(step);
   for (std::size_t i = 0; i < outputs.size() && i < expected_outputs.size(); ++i) {
-    const auto *a = outputs[i].get_if<ttrt::HostTensor>(), *e = expected_outputs[i].get_if<ttrt::HostTensor>();
-    if (a != nullptr && e != nullptr)
+    const auto a = host_tensor_of(outputs[i]), e = host_tensor_of(expected_outputs[i]);
+    if (a && e)
       rows.push_back(
           {.node = "out" + std::to_string(i), .op = "output", .module = "", .metrics = ttrt::compare(*a, *e)});
   }
@@ -155,9 +157,10 @@ int run(const Globals& globals) {
     reference.numerics = flags.against == "exact" ? ttrt::Numerics::exact : ttrt::Numerics::fast;
   ttrt::Executor subject_executor(model, subject), reference_executor(model, reference);
   std::vector<Row> rows;
-  for (const Case& one : cases)
-    for (Row& row : compare_runs(subject_executor, reference_executor, one)) {
-      if (cases.size() > 1) row.node = one.name + "." + row.node;
+  StepRunner subject_steps(subject_executor, cases), reference_steps(reference_executor, cases);
+  for (std::size_t i = 0; i < cases.size(); ++i)
+    for (Row& row : compare_runs(subject_executor, reference_executor, subject_steps, reference_steps, i)) {
+      if (cases.size() > 1) row.node = cases[i].name + "." + row.node;
       rows.push_back(std::move(row));
     }
   return report(rows, globals);

@@ -6,6 +6,7 @@
 #include "formats/pt2_write.h"
 #include "formats/ts_write.h"
 #include "json_out.h"
+#include "pass/conversions.h"
 #include "support/error.h"
 #include "support/mapped_file.h"
 #include "support/sha256.h"
@@ -39,11 +40,14 @@ int run(const Globals& globals) {
   if (globals.json) {
     OrderedJson out{{"input", flags.model}, {"output", flags.output}};
     out.update(OrderedJson::parse(result.json()));
+    out["conversions"] = conversions_json(*model);
     out["wall_ms"] = wall_ms;
     out["peak_rss"] = peak_rss();
     print_json(out);
   }
-  (globals.json ? std::cerr : std::cout) << result.summary() << '\n';
+  std::ostream& text = globals.json ? std::cerr : std::cout;
+  text << result.summary() << '\n';
+  if (const std::string converted = conversions_text(*model); !converted.empty()) text << converted << '\n';
   return static_cast<int>(Exit::ok);
 }
 

@@ -8,6 +8,7 @@
 #include "kernel_choice.h"
 #include "model_io.h"
 #include "profile_report.h"
+#include "steps.h"
 #include "support/error.h"
 #include "table.h"
 
@@ -180,11 +181,12 @@ void report_text(const ttrt::Executor& executor, const Outcome& outcome) {
 Outcome execute(ttrt::Executor& executor, const std::vector<Case>& cases) {
   Outcome outcome;
   const bool approximate = executor.options().mode == ttrt::Mode::device || is_rewritten(executor.model());
+  StepRunner steps(executor, cases);
   const auto run_all = [&](bool last) {
-    for (const Case& one : cases) {
-      outcome.outputs = executor.run(one.inputs);
+    for (std::size_t i = 0; i < cases.size(); ++i) {
+      outcome.outputs = steps.run(i);
       if (!last) continue;
-      for (Check& check : check_outputs(one, outcome.outputs, flags.thresholds, approximate))
+      for (Check& check : check_outputs(cases[i], outcome.outputs, flags.thresholds, approximate))
         outcome.checks.push_back(std::move(check));
     }
   };

@@ -9,6 +9,7 @@
 #include "formats/safetensors.h"
 #include "formats/shape_prop.h"
 #include "model_io.h"
+#include "pass/conversions.h"
 #include "signature.h"
 #include "support/error.h"
 #include "support/json_util.h"
@@ -137,7 +138,11 @@ void bind_dims(const ir::Model& model, const std::map<std::string, InputShape>& 
       const std::int64_t size = given->second.sizes[d];
       if (type.sizes[d].is_number() && type.sizes[d].number() != size)
         throw usage_error("--shape " + input.name + ": the model takes " + type.str());
-      if (type.sizes[d].is_symbol()) binding.emplace(type.sizes[d].name(), size);
+      if (!type.sizes[d].is_symbol()) continue;
+      ttrt::check_range(model, input.name, d, type.sizes[d].name(), size);
+      if (const std::int64_t known = binding.emplace(type.sizes[d].name(), size).first->second; known != size)
+        throw usage_error("--shape " + input.name + ": dim " + std::to_string(d) + " is " + std::to_string(size) +
+                          " where another input of the same free dim has " + std::to_string(known));
     }
   }
 }
@@ -235,6 +240,13 @@ std::unique_ptr<ir::Model> load_to_compile(const CompileFlags& flags, CompileOpt
   }
   bind_dims(*model, shapes, options.shapes);
   return model;
+}
+
+OrderedJson conversions_json(const ir::Model& model) {
+  OrderedJson out = OrderedJson::array();
+  for (const Conversion& one : conversions(model))
+    out.push_back({{"from", torch_name(one.from)}, {"to", torch_name(one.to)}, {"checked", one.checked}});
+  return out;
 }
 
 }  // namespace ttc

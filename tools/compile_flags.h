@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "json_out.h"
 #include "model_io.h"
 #include "pass/compile.h"
 
@@ -24,5 +25,8 @@ void add_compile_flags(FlagSet& app, CompileFlags& flags);
 CompileOptions compile_options(const CompileFlags& flags);
 // Reads the model and, where the flags or the file give shapes, propagates or binds them into `options`.
 std::unique_ptr<ir::Model> load_to_compile(const CompileFlags& flags, CompileOptions& options, const Globals& globals);
+
+// [{"from": "float32", "to": "bfloat16", "checked": false}]: see pass/conversions.h.
+OrderedJson conversions_json(const ir::Model& model);
 
 }  // namespace ttc

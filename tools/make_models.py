@@ -11,7 +11,7 @@ For each base model NAME it writes
   NAME.io.safetensors inputs in0.. and outputs out0.. of the eager model; alt.* a second shape; step<i>.* calls in order
 and, for the transformers, all of that again as NAME_eager: attention written out as matmul, softmax, matmul.
 owlvit_small and speecht5_tts come as NAME.pt2 alone.
-The small format tests (tiny, dtypes, hop_cond, input_mut, custom_op) come as NAME.pt2 and NAME_core.pt2.
+The small format tests (tiny, dtypes, hop_cond, hop_map, input_mut, custom_op) come as NAME.pt2 and NAME_core.pt2.
 """
 
 import copy
@@ -239,6 +239,22 @@ class LlamaDecode(nn.Module):
         return self.model(input_ids=input_ids, position_ids=position_ids, past_key_values=self.cache, use_cache=True).logits
 
 
+class LlamaKv(nn.Module):
+    """One token a call; keys and values of the tokens before are inputs, and with the new one's outputs."""
+
+    def __init__(self):
+        super().__init__()
+        self.model = llama()
+
+    def forward(self, input_ids, position_ids, *kv):
+        from transformers import DynamicCache
+        cache = DynamicCache()
+        for i in range(0, len(kv), 2):
+            cache.update(kv[i], kv[i + 1], i // 2)
+        logits = self.model(input_ids=input_ids, position_ids=position_ids, past_key_values=cache, use_cache=True).logits
+        return logits, *(tensor for layer in cache.layers for tensor in (layer.keys, layer.values))
+
+
 # --- format tests -----------------------------------------------------------------------------------------------------
 
 class Tiny(nn.Module):
@@ -301,6 +317,18 @@ class HopCond(nn.Module):
 
     def forward(self, x, p):
         return torch.cond(p, lambda t: (self.l(t), t.sum()), lambda t: (self.r(t), t.mean()), (x,))
+
+
+class HopMap(nn.Module):
+    """The same computation for every row of a tensor."""
+
+    def __init__(self):
+        super().__init__()
+        self.l = nn.Linear(4, 4)
+
+    def forward(self, rows, y):
+        from torch._higher_order_ops.map import map as hop_map
+        return hop_map(lambda row, other: torch.tanh(self.l(row)) + other, rows, y)
 
 
 class InputMut(nn.Module):
@@ -417,6 +445,26 @@ def make_decode(name, folder):
             compare(what, out, flat(run(*step)))
 
 
+def make_kv(name, folder):
+    """Later steps leave the keys and values out: they are those that the step before returned."""
+    torch.manual_seed(0)
+    model = LlamaKv().eval().requires_grad_(False)
+    torch.manual_seed(4)
+    kv, io = [torch.randn(1, 2, 7, 8) for _ in range(4)], {}
+    sample = (torch.tensor([[9]]), torch.tensor([[7]]), *(t.clone() for t in kv))
+    for i, token in enumerate((9, 17, 200, 31)):
+        step = (torch.tensor([[token]]), torch.tensor([[7 + i]]))
+        logits, *new = model(*step, *kv)
+        io |= named(f"step{i}.", "in", [*step, *(kv if i == 0 else [])]) | named(f"step{i}.", "out", [logits, *new])
+        kv = new
+    save_io(folder / f"{name}.io.safetensors", io)
+    length = tuple({2: Dim.DYNAMIC} for _ in kv)
+    program = torch.export.export(model, sample, dynamic_shapes=(None, None, length))
+    save(program, folder / f"{name}.pt2")
+    traced = torch.jit.trace(model, sample, check_trace=False)
+    traced.save(folder / f"{name}.pt")
+
+
 def make_format_test(model, args, name, folder, kwargs=None, dynamic=None):
     torch.manual_seed(2)
     kwargs = kwargs or {}
@@ -450,11 +498,13 @@ MAKERS = {
     "vit_small": lambda folder: make_transformer(Vit, "vit_small", folder),
     "vision_small": lambda folder: make_transformer(Vision, "vision_small", folder),
     "llama_small_decode": lambda folder: make_decode("llama_small_decode", folder),
+    "llama_small_kv": lambda folder: make_kv("llama_small_kv", folder),
     "owlvit_small": lambda folder: make_static(Owlvit, "owlvit_small", folder),
     "speecht5_tts": lambda folder: make_static(SpeechT5Tts, "speecht5_tts", folder),
     "tiny": make_tiny,
     "dtypes": lambda folder: make_format_test(seeded(Dtypes), (torch.randn(2, 3),), "dtypes", folder),
     "hop_cond": lambda folder: make_format_test(seeded(HopCond), (torch.randn(3, 4), torch.tensor(True)), "hop_cond", folder),
+    "hop_map": lambda folder: make_format_test(seeded(HopMap), (torch.randn(5, 4), torch.randn(4)), "hop_map", folder),
     "input_mut": lambda folder: make_format_test(seeded(InputMut), (torch.randn(3, 4), torch.randn(3, 4)), "input_mut", folder),
     "custom_op": lambda folder: make_format_test(seeded(CustomOp), (torch.randn(3, 4), torch.randn(3, 4)), "custom_op", folder),
 }

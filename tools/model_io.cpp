@@ -16,7 +16,9 @@
 #include "formats/safetensors.h"
 #include "formats/shape_prop.h"
 #include "pass/compile.h"
+#include "pass/conversions.h"
 #include "signature.h"
+#include "steps.h"
 #include "support/error.h"
 #include "torch_ops.h"
 
@@ -119,19 +121,21 @@ class InputMaker {
     }
   }
 
-  // Fills what `inputs` leaves open; `notes` says which numbers were chosen.
-  void fill(std::vector<RtValue>& inputs, std::vector<std::string>& notes) {
+  // Fills what the inputs leave open and no step before makes; the notes say which numbers were chosen.
+  void fill(Case& one) {
+    std::vector<RtValue>& inputs = one.inputs;
     inputs.resize(formal_.size());
+    one.carried.resize(formal_.size());
     for (std::size_t i = 0; i < formal_.size(); ++i)
       if (given_[i] && given_[i]->starts_with("@")) inputs[i] = from_file(i, given_[i]->substr(1));
     bind_known(inputs);
     for (std::size_t i = 0; i < formal_.size(); ++i)
-      if (given_[i] ? !given_[i]->starts_with("@") : inputs[i].is_none()) {
+      if (!one.carried[i].any() && (given_[i] ? !given_[i]->starts_with("@") : inputs[i].is_none())) {
         inputs[i] = make(i);
         if (const auto* n = inputs[i].get_if<std::int64_t>(); n != nullptr && *n != 0 && !given_[i])
-          notes.push_back("input '" + formal_[i].name + "' is not given: " + value_text(inputs[i]) +
-                          ", the number that the model compares it with most often (--input " + formal_[i].name +
-                          "=N)");
+          one.notes.push_back("input '" + formal_[i].name + "' is not given: " + value_text(inputs[i]) +
+                              ", the number that the model compares it with most often (--input " + formal_[i].name +
+                              "=N)");
       }
   }
 
@@ -272,6 +276,11 @@ void add_input_flags(FlagSet& app, InputFlags& flags) {
                  "NAME=@x.npy | rand:SEED | zeros | ones | arange, a number where the model takes one; repeatable")
       .repeatable();
   app.add_option("--shape", flags.shapes, "NAME=8x128 where dims are free; repeatable").repeatable();
+  app.add_option(
+         "--carry", flags.carry,
+         "outN=NAME: with --io-steps, input NAME of each step is output N of the step before; repeatable. Inputs "
+         "that steps leave out are the outputs of their types")
+      .repeatable();
   app.add_option("--seed", flags.seed, "Seed of the inputs that nothing else gives");
 }
 
@@ -302,7 +311,7 @@ ttrt::ExecutorOptions executor_options(const ExecFlags& flags) {
 
 namespace {
 
-std::vector<Case> make_cases(const ir::Model& model, const InputFlags& flags) {
+std::vector<Case> make_cases(const ir::Model& model, const InputFlags& flags, bool first_only) {
   InputMaker maker(model, flags);
   std::vector<Case> cases;
   if (flags.io.empty()) {
@@ -334,15 +343,17 @@ std::vector<Case> make_cases(const ir::Model& model, const InputFlags& flags) {
                         has_prefix("step0.") ? "it holds steps: use --io-steps"
                                              : "inputs are named in0, in1, ... or as in the signature");
   }
-  for (Case& one : cases) maker.fill(one.inputs, one.notes);
+  if (first_only) cases.resize(1);
+  carry_between(model, flags, cases);
+  for (Case& one : cases) maker.fill(one);
   return cases;
 }
 
 }  // namespace
 
-std::vector<Case> load_cases(const ir::Model& model, const InputFlags& flags) {
+std::vector<Case> load_cases(const ir::Model& model, const InputFlags& flags, bool first_only) {
   try {
-    return make_cases(model, flags);
+    return make_cases(model, flags, first_only);
   } catch (const Error& error) {
     throw error.file().empty() ? error.in_file(model.info.path) : error;
   }
@@ -365,7 +376,7 @@ namespace {
 
 // Shapes of the first case, for models that carry none and for the values of free dims.
 void apply_shapes(ir::Model& model, const InputFlags& inputs, CompileOptions& options) {
-  const std::vector<Case> cases = load_cases(model, inputs);
+  const std::vector<Case> cases = load_cases(model, inputs, true);
   const auto formal = ttrt::user_inputs(model);
   std::map<std::string, InputShape> shapes;
   bool missing = false;
@@ -394,7 +405,9 @@ std::shared_ptr<const ir::Model> load_for(const Globals& globals, const std::str
   options.arch = exec.arch;
   apply_shapes(*model, inputs, options);
   const CompileResult result = compile(*model, options);
-  note(globals, "compiled in memory with default options: " + result.summary());
+  const std::string converted = conversions_text(*model);
+  note(globals,
+       "compiled in memory with default options: " + result.summary() + (converted.empty() ? "" : "; " + converted));
   return model;
 }
 
@@ -408,7 +421,7 @@ namespace {
 
 // Numbers and bools that a model returns, as the tensors an --io file holds for them.
 std::optional<HostTensor> as_tensor(const RtValue& value) {
-  if (const auto* tensor = value.get_if<HostTensor>()) return *tensor;
+  if (auto tensor = host_tensor_of(value)) return tensor;
   if (value.get_if<std::int64_t>() == nullptr && value.get_if<double>() == nullptr && value.get_if<bool>() == nullptr)
     return std::nullopt;
   HostTensor out = ttrt::empty_host(DType::f64, {});
@@ -417,6 +430,12 @@ std::optional<HostTensor> as_tensor(const RtValue& value) {
 }
 
 }  // namespace
+
+std::optional<HostTensor> host_tensor_of(const RtValue& value) {
+  if (const auto* tensor = value.get_if<HostTensor>()) return *tensor;
+  if (const auto* kept = value.get_if<ttrt::ResidentTensor>()) return to_host(kept->tensor, kept->dtype);
+  return std::nullopt;
+}
 
 std::vector<Check> check_outputs(const Case& expected, const std::vector<RtValue>& outputs,
                                  const Thresholds& thresholds, bool approximate) {

@@ -20,6 +20,7 @@ struct InputFlags {
   bool io_steps = false;
   std::vector<std::string> inputs;  // NAME=@x.npy | rand:SEED | zeros | ones | arange | 16000
   std::vector<std::string> shapes;  // NAME=8x128 or NAME=i64:8x128
+  std::vector<std::string> carry;   // outN=NAME: with io_steps, input NAME of a step is output N of the step before
   std::uint64_t seed = 0;
 };
 // "8x128", or "i64:8x128" with a dtype. Throws Error (usage), naming `flag`.
@@ -37,15 +38,26 @@ struct ExecFlags {
 void add_exec_flags(FlagSet& app, ExecFlags& flags, bool with_mode = true);
 ttrt::ExecutorOptions executor_options(const ExecFlags& flags);
 
+// Where an input of a step comes from where the step before made it.
+struct Carried {
+  int output = -1;       // this user output of the step before
+  bool written = false;  // the same input, which the step before wrote in place
+  bool any() const { return output >= 0 || written; }
+};
+
 // One call of the model: its inputs and, where the file has them, the outputs to expect.
 struct Case {
   std::string name;  // "", "alt", "step0", ...
   std::vector<ttrt::RtValue> inputs;
   std::vector<std::optional<ttrt::HostTensor>> expected;  // empty: nothing to check
   std::vector<std::string> notes;                         // what was chosen for inputs that nobody gave
+  std::vector<Carried> carried;                           // by input; empty where none is
 };
 // One case, or with --io-steps one per step. Throws Error (usage) for names, shapes and dtypes that do not fit.
-std::vector<Case> load_cases(const ir::Model& model, const InputFlags& flags);
+// `first_only`: the first one, for the sizes of its inputs.
+std::vector<Case> load_cases(const ir::Model& model, const InputFlags& flags, bool first_only = false);
+// A tensor on the host: as it is, or fetched from the device; nullopt for everything else.
+std::optional<ttrt::HostTensor> host_tensor_of(const ttrt::RtValue& value);
 
 // Reads .pt2 or TorchScript by content. Throws Error (bad_file); also for operators that exist nowhere, where it is to
 // run.

@@ -7,6 +7,7 @@
 
 #include "formats/safetensors.h"
 #include "signature.h"
+#include "steps.h"
 #include "support/error.h"
 
 namespace ttc {
@@ -67,11 +68,13 @@ bool fits(const ir::Model& model, const Case& one) {
 // The outputs of the model's own operators, as what to expect.
 void expect_cpu(const std::shared_ptr<const ir::Model>& plain, std::vector<Case>& cases) {
   ttrt::Executor executor(plain, {.mode = ttrt::Mode::cpu});
-  for (Case& one : cases) {
-    if (!one.expected.empty()) continue;
-    for (const ttrt::RtValue& value : executor.run(one.inputs)) {
+  StepRunner steps(executor, cases);
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    const auto& outputs = steps.run(i);
+    if (!cases[i].expected.empty()) continue;
+    for (const ttrt::RtValue& value : outputs) {
       const auto* tensor = value.get_if<ttrt::HostTensor>();
-      one.expected.push_back(tensor != nullptr ? std::optional(ttrt::contiguous(*tensor)) : std::nullopt);
+      cases[i].expected.push_back(tensor != nullptr ? std::optional(ttrt::contiguous(*tensor)) : std::nullopt);
     }
   }
 }
@@ -150,8 +153,9 @@ class RowMaker {
     if (other_shapes && refuses(cases[0])) return;
     ttrt::Executor executor(other_shapes ? compile_for(cases[0]) : compiled_, options);
     expect_cpu(plain_, cases);
-    for (const Case& one : cases) {
-      for (const Check& check : check_outputs(one, executor.run(one.inputs), thresholds_, true)) judge(check);
+    StepRunner steps(executor, cases);
+    for (std::size_t i = 0; i < cases.size(); ++i) {
+      for (const Check& check : check_outputs(cases[i], steps.run(i), thresholds_, true)) judge(check);
       ++row_.runs;
     }
   }

@@ -44,6 +44,19 @@ def prefixes(model, io):
     return ["step0."]
 
 
+def kinds(block):
+    """The operators of a TorchScript graph or block, those of nested blocks included."""
+    return [kind for node in block.nodes() for kind in [node.kind(), *(k for inner in node.blocks() for k in kinds(inner))]]
+
+
+def operators(program):
+    """The names of all operators, those in the bodies of cond, while_loop and map included."""
+    if not isinstance(program, torch.fx.GraphModule):
+        return kinds(program.inlined_graph)
+    bodies = [module for module in program.modules() if isinstance(module, torch.fx.GraphModule)]
+    return [str(node.target) for body in bodies for node in body.graph.nodes]
+
+
 def check(tool, model, work):
     compiled = work / ("compiled" + model.suffix)
     io_file = io_path(model)
@@ -68,8 +81,7 @@ def check(tool, model, work):
             if leaf.dtype != mine.dtype or leaf.shape != mine.shape or not torch.equal(leaf.nan_to_num(), mine.nan_to_num()):
                 worst = (leaf.double() - mine.double()).abs().max() if leaf.shape == mine.shape else f"{list(leaf.shape)} and {list(mine.shape)}"
                 sys.exit(f"{model.name} {prefix}out{i}: PyTorch and ttc run differ: {worst}")
-    graph = program.graph if model.suffix == ".pt2" else program.inlined_graph
-    count = sum(str(node.target if model.suffix == ".pt2" else node.kind()).startswith(("tt.", "tt::")) for node in (graph.nodes if model.suffix == ".pt2" else graph.nodes()))
+    count = sum(name.startswith(("tt.", "tt::")) for name in operators(program))
     if count == 0:
         sys.exit(f"{model.name}: the compiled file has no tt operators")
     print(f"{model.name}: {len(names)} shapes, {count} tt nodes, equal")
