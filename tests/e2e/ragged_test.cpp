@@ -1,6 +1,7 @@
 // Sizes that fill no tiles, and dtypes: the numbers are those of LibTorch, whatever lies beside them in memory.
 #include <limits>
 
+#include "pass/conversions.h"
 #include "tests/e2e/rewrites.h"
 
 namespace {
@@ -201,4 +202,96 @@ graph main(%x: f32[2, 4] user) {
   std::copy(std::begin(values), std::end(values), x.as<float>());
   Compiled on_device = compiled(text);
   expect_close(on_device.executor->run({x}), plain(text)->run({x}), 0);
+}
+
+// As input, as weight and in what is computed: the same values, or converted as the compile says.
+TEST_CASE("every dtype is exact or converted as said", "[dtypes]") {
+  struct Job {
+    const char *dtype, *said, *said_float32;
+    double tolerance;  // with bfloat16 activations; 0 with float32 ones
+  };
+  const Job jobs[] = {
+      {"f32", "on the device float32 is bfloat16", "", 0.02},
+      {"f16", "on the device float16 is bfloat16", "", 0.02},
+      {"bf16", "", "", 0.01},
+      {"f64", "", "", 0},
+      {"i64", "on the device int64 is int32 (checked)", "on the device int64 is int32 (checked)", 0},
+      {"i32", "", "", 0},
+      {"i16", "", "", 0},
+      {"i8", "", "", 0},
+      {"u8", "", "", 0},
+  };
+  for (const Job& job : jobs) {
+    INFO(job.dtype);
+    const std::string d = job.dtype;
+    const std::string text = "graph main(%x: " + d + "[2, 3] user, $w: " + d +
+                             "[2, 3] parameter \"w\" = [100, 3, 0, 7, 120, 1]) {\n  %a: " + d +
+                             "[2, 3] = aten.add.Tensor(%x, $w)\n  %m: " + d +
+                             "[2, 3] = aten.mul.Tensor(%a, %x)\n  %g: bool[2, 3] = aten.gt.Tensor(%m, $w)\n" +
+                             "  return %a, %m, %g\n}";
+    const auto type = ttc::dtype_from_string(job.dtype);
+    REQUIRE(type.has_value());
+    const std::vector<RtValue> inputs{integers(*type, {2, 3}, {1, 0, 5, 100, 90, 3})};
+    const auto expected = plain(text)->run(inputs);
+    for (const DataType activation : {DataType::bfloat16, DataType::float32}) {
+      const bool wide = activation == DataType::float32;
+      Compiled on_device = compiled(text, Mode::device, activation);
+      CHECK(ttc::conversions_text(on_device.executor->model()) == (wide ? job.said_float32 : job.said));
+      expect_close(on_device.executor->run(inputs), expected, wide ? 0 : job.tolerance);
+    }
+  }
+}
+
+TEST_CASE("integers that do not fit 32 bits are exact wherever they come from", "[dtypes]") {
+  const char* const bodies[] = {
+      "%y: i64[4] = aten.add.Tensor(%x, 1099511627776)",
+      "%y: i64[4] = aten.mul.Tensor(%x, 8589934592)",
+      "%y: bool[4] = aten.lt.Scalar(%x, 1099511627776)",
+      "%y: i64[4] = aten.clamp.default(%x, max=1099511627776)",
+      "%y: i64[4] = aten.add.Tensor(%x, $w)",
+      "%y: i64[4] = aten.mul.Tensor(%x, %x)",
+      "%y: i64[] = aten.sum.default(%x)",
+      "%y: i64[4] = aten.cumsum.default(%x, 0)",
+      "%y: i64[4] = aten.where.ScalarOther(%p, %x, 1099511627776)",
+      "%y: i64[4] = aten.full.default([4], 1099511627776, dtype=i64)",
+  };
+  for (const char* body : bodies) {
+    INFO(body);
+    const std::string text =
+        "graph main(%x: i64[4] user, %p: bool[4] user, $w: i64[4] parameter \"w\" = [1099511627776, 1, "
+        "-1099511627777, 2]) {\n  " +
+        std::string(body) + "\n  return %y\n}";
+    const auto reference = plain(text);
+    Compiled on_device = compiled(text);
+    const RtValue mask = integers(DType::boolean, {4}, {1, 0, 1, 0});
+    for (const auto& values : {std::initializer_list<std::int64_t>{2000000000, 1, 2000000000, -3},
+                               std::initializer_list<std::int64_t>{5, 6, 7, 8},
+                               std::initializer_list<std::int64_t>{std::int64_t{1} << 41, 0, 1, -5}}) {
+      const std::vector<RtValue> inputs{integers(DType::i64, {4}, values), mask};
+      const HostTensor a = contiguous(convert(tensor(on_device.executor->run(inputs)[0]), DType::i64)),
+                       e = contiguous(convert(tensor(reference->run(inputs)[0]), DType::i64));
+      CHECK(std::vector<std::int64_t>(a.as<std::int64_t>(), a.as<std::int64_t>() + a.numel()) ==
+            std::vector<std::int64_t>(e.as<std::int64_t>(), e.as<std::int64_t>() + e.numel()));
+    }
+  }
+}
+
+TEST_CASE("a constant that the device cannot hold sends the run to the host, with the reason", "[dtypes]") {
+  const auto e = std::make_unique<Executor>(std::shared_ptr<const ttc::ir::Model>(parse(R"(
+graph main(%x: i64[2] user, $w: i64[2] parameter "w" = [1099511627776, 1]) {
+  %xd: i32[2] = tt.to_device(%x, format="int32") place="device"
+  %wd: i32[2] = tt.to_device($w, format="int32") place="device"
+  %y: i32[2] = tt.add(%xd, %wd) place="device"
+  %h: i64[2] = tt.to_host(%y, dtype=i64) place="cpu"
+  return %h
+})")),
+                                            in_mode(Mode::device));
+  for (int run = 0; run < 2; ++run) {
+    const auto out = e->run({integers(DType::i64, {2}, {5, 6})});
+    CHECK(tensor(out[0]).as<std::int64_t>()[0] == 1099511627781);
+    CHECK(tensor(out[0]).as<std::int64_t>()[1] == 7);
+  }
+  REQUIRE(e->fallback_failures().size() == 1);
+  CHECK(e->fallback_failures()[0].reason.find("does not fit int32") != std::string::npos);
+  CHECK(e->fallback_failures()[0].count == 2);
 }

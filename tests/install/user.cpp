@@ -37,6 +37,18 @@ int main(int argc, char** argv) {
   for (std::int64_t i = 0; i < outputs[0].numel(); ++i) sum += std::abs(outputs[0].as<float>()[i]);
   EXPECT(std::isfinite(sum) && sum > 1);
 
+  // Without a device there is nowhere to keep it: the same tensor, on the host.
+  const auto kept = session.run_keeping(by_position, {0});
+  EXPECT(kept[0].resident == nullptr);
+  EXPECT(session.fetch(kept[0]).as<float>()[3] == outputs[0].as<float>()[3]);
+  EXPECT(session.report().to_host == 0);
+  try {
+    session.run_keeping(by_position, {2});
+    EXPECT(false);
+  } catch (const ttrt::Error& error) {
+    EXPECT(error.kind() == ttrt::Error::Kind::usage);
+  }
+
   const auto names = model.inputs();
   const auto by_name =
       session.run({{names[0].name, by_position[0]}, {names[1].name, by_position[1]}, {names[2].name, by_position[2]}});
