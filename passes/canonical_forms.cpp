@@ -104,7 +104,8 @@ Result fill(const Node& node) {
       {"aten.ones.default", {0, -1, 1}},        {"aten.full_like.default", {-1, 1, 0}},
       {"aten.zeros_like.default", {-1, -1, 0}}, {"aten.ones_like.default", {-1, -1, 1}},
       {"aten.new_full.default", {1, 2, 0}},     {"aten.new_zeros.default", {1, -1, 0}},
-      {"aten.new_ones.default", {1, -1, 1}},    {"aten.scalar_tensor.default", {-1, 0, 0}}};
+      {"aten.new_ones.default", {1, -1, 1}},    {"aten.scalar_tensor.default", {-1, 0, 0}},
+      {"aten.fill.Scalar", {-1, 1, 0}},         {"aten.zero.default", {-1, -1, 0}}};
   const auto found = sources.find(node.op());
   const Type& type = node.result()->type;
   if (found == sources.end() || !type.has_dtype) return {};
@@ -196,7 +197,36 @@ Result renamed(const Node& node) {
       {"aten.min.other", "aten.minimum.default"},
       {"aten.max.other", "aten.maximum.default"},
       {"aten.greater.Tensor", "aten.gt.Tensor"},
-      {"aten.less.Tensor", "aten.lt.Tensor"}};
+      {"aten.greater.Scalar", "aten.gt.Scalar"},
+      {"aten.greater_equal.Tensor", "aten.ge.Tensor"},
+      {"aten.greater_equal.Scalar", "aten.ge.Scalar"},
+      {"aten.less.Tensor", "aten.lt.Tensor"},
+      {"aten.less.Scalar", "aten.lt.Scalar"},
+      {"aten.less_equal.Tensor", "aten.le.Tensor"},
+      {"aten.less_equal.Scalar", "aten.le.Scalar"},
+      {"aten.not_equal.Tensor", "aten.ne.Tensor"},
+      {"aten.not_equal.Scalar", "aten.ne.Scalar"},
+      {"aten.clip.default", "aten.clamp.default"},
+      {"aten.clip.Tensor", "aten.clamp.Tensor"},
+      {"aten.arctan2.default", "aten.atan2.default"},
+      {"aten.arctan.default", "aten.atan.default"},
+      {"aten.arcsin.default", "aten.asin.default"},
+      {"aten.arccos.default", "aten.acos.default"},
+      {"aten.arcsinh.default", "aten.asinh.default"},
+      {"aten.arccosh.default", "aten.acosh.default"},
+      {"aten.arctanh.default", "aten.atanh.default"},
+      {"aten.fix.default", "aten.trunc.default"},
+      {"aten.special_erf.default", "aten.erf.default"},
+      {"aten.special_erfc.default", "aten.erfc.default"},
+      {"aten.special_erfinv.default", "aten.erfinv.default"},
+      {"aten.special_expit.default", "aten.sigmoid.default"},
+      {"aten.special_exp2.default", "aten.exp2.default"},
+      {"aten.special_expm1.default", "aten.expm1.default"},
+      {"aten.special_log1p.default", "aten.log1p.default"},
+      {"aten.special_gammaln.default", "aten.lgamma.default"},
+      {"aten.special_logsumexp.default", "aten.logsumexp.default"},
+      {"aten.special_xlogy.default", "aten.xlogy.Tensor"},
+      {"aten.special_sinc.default", "aten.sinc.default"}};
   const auto found = names.find(node.op());
   if (found == names.end()) return {};
   return Spelling{found->second, node.args()};

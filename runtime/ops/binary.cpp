@@ -53,6 +53,17 @@ using TileFunction2 = void (*)(const float* a, const float* b, float* out);
 float f_pow(float a, float b) { return std::pow(a, b); }
 float f_trunc_divide(float a, float b) { return std::trunc(a / b); }
 float f_floor_divide(float a, float b) { return std::floor(a / b); }
+float f_fmax(float a, float b) { return std::fmax(a, b); }
+float f_fmin(float a, float b) { return std::fmin(a, b); }
+float f_atan2(float a, float b) { return std::atan2(a, b); }
+float f_hypot(float a, float b) { return std::hypot(a, b); }
+float f_copysign(float a, float b) { return std::copysign(a, b); }
+float f_xlogy(float a, float b) { return a == 0.0F && !std::isnan(b) ? 0.0F : a * std::log(b); }
+// log(e^a + e^b), of the larger and the difference: the sum of the exponentials may overflow
+float f_logaddexp(float a, float b) {
+  if (a == b && std::isinf(a)) return a;
+  return std::fmax(a, b) + std::log1p(std::exp(-std::fabs(a - b)));
+}
 float f_fmod(float a, float b) { return std::fmod(a, b); }
 float f_remainder(float a, float b) {
   const float r = std::fmod(a, b);
@@ -116,9 +127,27 @@ const std::vector<Row>& rows() {
        Kind::arithmetic, Rounding::even, false, "positive", 32 * 24},
       {"tt.remainder", "what a division leaves, of the sign of b", plain<f_remainder>, "aten.remainder.Tensor",
        "aten.remainder.Scalar", Kind::arithmetic, Rounding::even, false, "positive", 32 * 24},
-      {"tt.bitwise_and", "bits that both integers have", nullptr, "aten.bitwise_and.Tensor", "", Kind::bits},
-      {"tt.bitwise_or", "bits that an integer has", nullptr, "aten.bitwise_or.Tensor", "", Kind::bits},
-      {"tt.bitwise_xor", "bits that one integer has", nullptr, "aten.bitwise_xor.Tensor", "", Kind::bits},
+      {"tt.fmax", "the larger of a and b, of a number and NaN the number", plain<f_fmax>, "aten.fmax.default"},
+      {"tt.fmin", "the smaller of a and b, of a number and NaN the number", plain<f_fmin>, "aten.fmin.default"},
+      {"tt.atan2", "the angle of the point (b, a)", plain<f_atan2>, "aten.atan2.default", "", Kind::arithmetic,
+       Rounding::even, false, "normal", 32 * 40},
+      {"tt.hypot", "the root of a a + b b", plain<f_hypot>, "aten.hypot.default", "", Kind::arithmetic, Rounding::even,
+       false, "normal", 32 * 20},
+      {"tt.copysign", "a with the sign of b", plain<f_copysign>, "aten.copysign.Tensor", "aten.copysign.Scalar"},
+      {"tt.xlogy", "a log(b), 0 where a is", plain<f_xlogy>, "aten.xlogy.Tensor", "aten.xlogy.Scalar_Other",
+       Kind::arithmetic, Rounding::even, false, "positive", 32 * 30},
+      {"tt.logaddexp", "log(exp(a) + exp(b))", plain<f_logaddexp>, "aten.logaddexp.default", "", Kind::arithmetic,
+       Rounding::even, false, "normal", 32 * 40},
+      {"tt.bitwise_and", "bits that both integers have", nullptr, "aten.bitwise_and.Tensor", "aten.bitwise_and.Scalar",
+       Kind::bits},
+      {"tt.bitwise_or", "bits that an integer has", nullptr, "aten.bitwise_or.Tensor", "aten.bitwise_or.Scalar",
+       Kind::bits},
+      {"tt.bitwise_xor", "bits that one integer has", nullptr, "aten.bitwise_xor.Tensor", "aten.bitwise_xor.Scalar",
+       Kind::bits},
+      {"tt.left_shift", "an integer's bits moved up", nullptr, "aten.bitwise_left_shift.Tensor",
+       "aten.bitwise_left_shift.Tensor_Scalar", Kind::bits},
+      {"tt.right_shift", "an integer's bits moved down, its sign kept", nullptr, "aten.bitwise_right_shift.Tensor",
+       "aten.bitwise_right_shift.Tensor_Scalar", Kind::bits},
       {"tt.eq", "1 where a = b", vectorised<f_eq>, "aten.eq.Tensor", "aten.eq.Scalar", Kind::comparison},
       {"tt.ne", "1 where a differs from b", vectorised<f_ne>, "aten.ne.Tensor", "aten.ne.Scalar", Kind::comparison},
       {"tt.lt", "1 where a < b", vectorised<f_lt>, "aten.lt.Tensor", "aten.lt.Scalar", Kind::comparison},
@@ -403,13 +432,15 @@ void add_integer_cases(const Row& row, std::vector<OpCase>& cases) {
   if (int_function(row.name) == nullptr) return;
   const std::string result = row.kind == Kind::comparison ? "bool" : "i64", aten(row.tensor_aten);
   const std::string mode = row.mode.empty() ? "" : ", rounding_mode=\"" + std::string(row.mode) + "\"";
+  const bool shifts = row.name.ends_with("_shift");
+  const std::string second = shifts ? "aten.remainder.Scalar(%v, 7)" : "aten.mul.Tensor(%v, -2)";
   for (const auto& [a, b, out] : {shapes[0], shapes[2], shapes[3]}) {
     cases.push_back(
         {keep("integers " + std::string(a) + " " + std::string(b)),
          keep("graph main(%u: i64" + std::string(a) + " user, %v: i64" + std::string(b) + " user) {\n  %a: i64" +
-              std::string(a) + " = aten.sub.Tensor(%u, 25)\n  %d: i64" + std::string(b) +
-              " = aten.mul.Tensor(%v, -2)\n  %b: i64" + std::string(b) + " = aten.add.Tensor(%d, 31)\n  %y: " + result +
-              std::string(out) + " = " + aten + "(%a, %b" + mode + ")\n  return %y\n}\n")});
+              std::string(a) + " = aten.sub.Tensor(%u, 25)\n  %d: i64" + std::string(b) + " = " + second +
+              "\n  %b: i64" + std::string(b) + " = aten.add.Tensor(%d, " + (shifts ? "0" : "31") +
+              ")\n  %y: " + result + std::string(out) + " = " + aten + "(%a, %b" + mode + ")\n  return %y\n}\n")});
   }
   cases.push_back({keep(aten + " of integers and a number"),
                    keep("graph main(%a: i64[3, 40] user) {\n  %y: " + result +
@@ -472,7 +503,13 @@ OpRecord record_of(const Row& row) {
        {std::pair<std::string_view, std::string_view>{"tt.logical_and", "aten.bitwise_and.Tensor"},
         {"tt.logical_and", "aten.__and__.Tensor"},
         {"tt.logical_or", "aten.bitwise_or.Tensor"},
-        {"tt.logical_or", "aten.__or__.Tensor"}}) {
+        {"tt.logical_or", "aten.__or__.Tensor"},
+        {"tt.logical_xor", "aten.bitwise_xor.Tensor"},
+        {"tt.logical_xor", "aten.__xor__.Tensor"},
+        {"tt.left_shift", "aten.__lshift__.Tensor"},
+        {"tt.left_shift", "aten.__lshift__.Scalar"},
+        {"tt.right_shift", "aten.__rshift__.Tensor"},
+        {"tt.right_shift", "aten.__rshift__.Scalar"}}) {
     if (row.name == name) record.lowers.push_back({spelling, lower});
   }
   const OperandKind kind = row.kind == Kind::logic ? OperandKind::boolean : OperandKind::any;

@@ -32,6 +32,9 @@ Int i_fmod(Int a, Int b) { return b == 0 ? nothing : a % b; }
 Int i_and(Int a, Int b) { return a & b; }
 Int i_or(Int a, Int b) { return a | b; }
 Int i_xor(Int a, Int b) { return a ^ b; }
+// By less than 32 bits: ATen's answer for more depends on the dtype's width.
+Int i_left_shift(Int a, Int b) { return b < 0 || b > 31 ? nothing : a * (Int{1} << b); }
+Int i_right_shift(Int a, Int b) { return b < 0 || b > 31 ? nothing : a >> b; }
 Int i_eq(Int a, Int b) { return a == b; }
 Int i_ne(Int a, Int b) { return a != b; }
 Int i_lt(Int a, Int b) { return a < b; }
@@ -58,6 +61,8 @@ constexpr std::array functions{
     Named{"tt.bitwise_and", i_and},
     Named{"tt.bitwise_or", i_or},
     Named{"tt.bitwise_xor", i_xor},
+    Named{"tt.left_shift", i_left_shift},
+    Named{"tt.right_shift", i_right_shift},
     Named{"tt.eq", i_eq},
     Named{"tt.ne", i_ne},
     Named{"tt.lt", i_lt},

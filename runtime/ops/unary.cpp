@@ -5,86 +5,20 @@
 #include "ops/unary.h"
 
 #include <algorithm>
-#include <array>
-#include <cmath>
+#include <limits>
 #include <list>
-#include <map>
 
 #include "device/sfpu.h"
 #include "ops/integers.h"
 #include "ops/rules.h"
 #include "ops/simd.h"
 #include "ops/tiles.h"
-#include "ops/vmath.h"
+#include "ops/unary_functions.h"
 
 namespace ttrt::ops {
 namespace {
 
-using Params = std::array<float, 4>;
 using Scalar = float (*)(float x, const float* p);  // `p` holds the call's numbers in schema order
-
-// ---- functions that vectorise
-
-// NOLINTBEGIN: one line each, all of the same form
-[[gnu::always_inline]] inline float f_relu(float x, const float*) { return x > 0.0F ? x : 0.0F; }
-[[gnu::always_inline]] inline float f_gelu(float x, const float*) { return vgelu(x); }
-[[gnu::always_inline]] inline float f_gelu_tanh(float x, const float*) { return vgelu_tanh(x); }
-[[gnu::always_inline]] inline float f_silu(float x, const float*) { return vsilu(x); }
-[[gnu::always_inline]] inline float f_sigmoid(float x, const float*) { return vsigmoid(x); }
-[[gnu::always_inline]] inline float f_tanh(float x, const float*) { return vtanh(x); }
-[[gnu::always_inline]] inline float f_exp(float x, const float*) { return vexp(x); }
-[[gnu::always_inline]] inline float f_log(float x, const float*) { return vlog(x); }
-[[gnu::always_inline]] inline float f_sqrt(float x, const float*) { return std::sqrt(x); }
-[[gnu::always_inline]] inline float f_rsqrt(float x, const float*) { return vrsqrt(x); }
-[[gnu::always_inline]] inline float f_neg(float x, const float*) { return vbits(ubits(x) ^ 0x80000000); }
-[[gnu::always_inline]] inline float f_abs(float x, const float*) { return vabs(x); }
-[[gnu::always_inline]] inline float f_reciprocal(float x, const float*) { return 1.0F / x; }
-[[gnu::always_inline]] inline float f_square(float x, const float*) { return x * x; }
-[[gnu::always_inline]] inline float f_cube(float x, const float*) { return x * x * x; }
-[[gnu::always_inline]] inline float f_erf(float x, const float*) { return verf(x); }
-[[gnu::always_inline]] inline float f_sign(float x, const float*) { return x > 0.0F ? 1.0F : x < 0.0F ? -1.0F : 0.0F; }
-[[gnu::always_inline]] inline float f_leaky_relu(float x, const float* p) { return x > 0.0F ? x : x * p[0]; }
-[[gnu::always_inline]] inline float f_elu(float x, const float* p) {
-  const float low = p[0] * p[1] * (vexp(x * p[2]) - 1.0F);
-  return x > 0.0F ? x * p[1] : low;
-}
-// beta, threshold
-[[gnu::always_inline]] inline float f_softplus(float x, const float* p) {
-  const float z = x * p[0];
-  const float y = (vmax(z, 0.0F) + vlog(1.0F + vexp(-vabs(z)))) / p[0];
-  return z > p[1] ? x : y;
-}
-[[gnu::always_inline]] inline float f_clamp(float x, const float* p) { return vmin(vmax(x, p[0]), p[1]); }
-[[gnu::always_inline]] inline float f_hardsigmoid(float x, const float*) {
-  return vmin(vmax(x + 3.0F, 0.0F), 6.0F) / 6.0F;
-}
-[[gnu::always_inline]] inline float f_hardswish(float x, const float*) {
-  return x * vmin(vmax(x + 3.0F, 0.0F), 6.0F) / 6.0F;
-}
-// tanh(log(1 + e^x)) = 1 - 2 / ((1 + e^x)^2 + 1)
-[[gnu::always_inline]] inline float f_mish(float x, const float*) {
-  const float e = 1.0F + vexp(vmin(x, 30.0F));
-  return x * (1.0F - 2.0F / (e * e + 1.0F));
-}
-
-// ---- functions of the C library, one element at a time
-
-float f_log2(float x, const float*) { return std::log2(x); }
-float f_log10(float x, const float*) { return std::log10(x); }
-float f_log1p(float x, const float*) { return std::log1p(x); }
-float f_exp2(float x, const float*) { return std::exp2(x); }
-float f_expm1(float x, const float*) { return std::expm1(x); }
-float f_asin(float x, const float*) { return std::asin(x); }
-float f_acos(float x, const float*) { return std::acos(x); }
-float f_atan(float x, const float*) { return std::atan(x); }
-float f_sinh(float x, const float*) { return std::sinh(x); }
-float f_cosh(float x, const float*) { return std::cosh(x); }
-float f_floor(float x, const float*) { return std::floor(x); }
-float f_ceil(float x, const float*) { return std::ceil(x); }
-float f_trunc(float x, const float*) { return std::trunc(x); }
-float f_round(float x, const float*) { return std::nearbyint(x); }
-float f_pow(float x, const float* p) { return std::pow(x, p[0]); }
-// NOLINTEND
 
 template <Scalar f>
 struct Map {
@@ -137,6 +71,19 @@ LowerResult lower_clamp_max(const LowerContext& context) {
   return Lowered{.args = {lowered->args.at(0), ttc::ir::Arg(), lowered->args.at(1)}, .results = {}};
 }
 
+// What tells infinities and NaN apart: a bfloat16 result of a device kernel holds an infinity for both, so the operand
+// is float32, as a tensor that comes from the host is, or anything where float32 is the activation format.
+LowerResult lower_special(const LowerContext& context) {
+  if (auto no = check_float_operands(context)) return *no;
+  const ttc::ir::Value* x = context.node.operand(0);
+  if (context.options.activation != DataType::float32 && x->def() != nullptr)
+    return ttc::Reason{ttc::ReasonCode::DtypeUnsupported,
+                       "bfloat16 tensors of the device hold an infinity where PyTorch has NaN"};
+  Lowered out;
+  for (const ttc::ir::Arg& arg : context.node.args()) out.args.push_back(arg);
+  return out;
+}
+
 LowerResult lower_relu6(const LowerContext& context) {
   if (auto no = check_floats(context)) return *no;
   return Lowered{.args = {context.node.arg(0), ttc::ir::Arg(0.0), ttc::ir::Arg(6.0)}, .results = {}};
@@ -162,11 +109,19 @@ struct Row {
   Params (*params)(const OpCall&) = nullptr;
   TileFunction (*choose)(const OpCall&) = nullptr;  // where the arguments decide
   double cycles = 32 * 12;                          // of the vector unit, per tile
+  bool special = false;                             // reads float32 only, gives its result exactly
 };
 
 Params clamp_params(const OpCall& call) {
   return {call.has("min") ? static_cast<float>(call.number("min")) : -inf_f,
           call.has("max") ? static_cast<float>(call.number("max")) : inf_f};
+}
+
+Params nan_to_num_params(const OpCall& call) {
+  const auto largest = std::numeric_limits<float>::max();
+  return {call.has("nan") ? static_cast<float>(call.number("nan")) : 0.0F,
+          call.has("posinf") ? static_cast<float>(call.number("posinf")) : largest,
+          call.has("neginf") ? static_cast<float>(call.number("neginf")) : -largest};
 }
 
 TileFunction choose_gelu(const OpCall& call) {
@@ -254,6 +209,53 @@ const std::vector<Row>& rows() {
       {"tt.ceil", "smallest integer not below x", plain<f_ceil>, {{"aten.ceil.default"}}},
       {"tt.trunc", "x without its fraction", plain<f_trunc>, {{"aten.trunc.default"}}},
       {"tt.round", "nearest integer, ties to even", plain<f_round>, {{"aten.round.default"}}},
+      {"tt.asinh", "inverse hyperbolic sine", plain<f_asinh>, {{"aten.asinh.default"}}},
+      {"tt.acosh",
+       "inverse hyperbolic cosine",
+       plain<f_acosh>,
+       {{"aten.acosh.default"}},
+       "(Tensor x) -> Tensor",
+       "positive"},
+      {"tt.atanh",
+       "inverse hyperbolic tangent",
+       plain<f_atanh>,
+       {{"aten.atanh.default"}},
+       "(Tensor x) -> Tensor",
+       "unit"},
+      {"tt.erfc", "1 - erf(x)", plain<f_erfc>, {{"aten.erfc.default"}}},
+      {"tt.erfinv",
+       "inverse of the error function",
+       plain<f_erfinv>,
+       {{"aten.erfinv.default"}},
+       "(Tensor x) -> Tensor",
+       "unit"},
+      {"tt.lgamma",
+       "logarithm of the gamma function",
+       plain<f_lgamma>,
+       {{"aten.lgamma.default"}},
+       "(Tensor x) -> Tensor",
+       "positive"},
+      {"tt.frac", "x less its integral part", plain<f_frac>, {{"aten.frac.default"}}},
+      {"tt.sinc", "sin(pi x) / (pi x)", plain<f_sinc>, {{"aten.sinc.default"}}},
+      {"tt.log_sigmoid", "log(sigmoid(x))", plain<f_log_sigmoid>, {{"aten.log_sigmoid.default"}}},
+      {.name = "tt.isinf",
+       .summary = "1 where x is infinite",
+       .function = plain<f_isinf>,
+       .spellings = {{"aten.isinf.default", lower_special}},
+       .special = true},
+      {.name = "tt.isnan",
+       .summary = "1 where x is not a number",
+       .function = plain<f_isnan>,
+       .spellings = {{"aten.isnan.default", lower_special}},
+       .special = true},
+      {.name = "tt.nan_to_num",
+       .summary = "x, with numbers in the place of NaN and the infinities",
+       .function = plain<f_nan_to_num>,
+       .spellings = {{"aten.nan_to_num.default", lower_special},
+                     {"aten.nan_to_num.default", lower_special, ", nan=1.5, posinf=2.0"}},
+       .schema = "(Tensor x, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor",
+       .params = nan_to_num_params,
+       .special = true},
       {"tt.hardsigmoid", "clamp(x + 3, 0, 6) / 6", vectorised<f_hardsigmoid>, {{"aten.hardsigmoid.default"}}},
       {"tt.hardswish", "x clamp(x + 3, 0, 6) / 6", vectorised<f_hardswish>, {{"aten.hardswish.default"}}},
       {"tt.mish", "x tanh(log(1 + exp(x)))", vectorised<f_mish>, {{"aten.mish.default"}}},
@@ -391,6 +393,8 @@ std::function<std::int64_t(std::int64_t)> integer_function(const OpCall& call) {
 
 ttc::Refusal supports(const OpCall& call) {
   if (auto no = float_or_int_tiles(call)) return no;
+  if (row_of(call).special && call.tensors.at(0).dtype != DataType::float32)
+    return ttc::Reason{ttc::ReasonCode::DtypeUnsupported, "the kernel takes float32"};
   if (!all_int32(call) || integer_function(call)) return std::nullopt;
   return ttc::Reason{ttc::ReasonCode::DtypeUnsupported, "the kernel takes floats"};
 }
@@ -399,8 +403,8 @@ ttc::Refusal supports(const OpCall& call) {
 
 Kernel prepare(const OpCall& call, const PrepareContext& context) {
   if (all_int32(call)) return integer_unary(call, integer_function(call));
-  if (context.numerics == Numerics::exact) return prepare_exact(call);
   const Row& row = row_of(call);
+  if (context.numerics == Numerics::exact && !row.special) return prepare_exact(call);
   const TileFunction function = row.choose != nullptr ? row.choose(call) : row.function;
   const Params params = params_of(row, call);
   const TileGrid grid(call.tensors.at(0));
@@ -427,15 +431,36 @@ std::vector<RtValue> reference(Reference& aten, const OpCall& call, std::span<co
     for (RtValue& value : in)
       if (const auto* number = value.get_if<double>()) value = static_cast<std::int64_t>(*number);
   }
-  return aten.call(row_of(call).spellings.front().aten, std::move(in));
+  auto out = aten.call(row_of(call).spellings.front().aten, std::move(in));
+  for (RtValue& value : out)  // a mask is floats here
+    if (const auto* host = value.get_if<HostTensor>(); host != nullptr && host->dtype == DType::boolean)
+      value = convert(*host, DType::f32);
+  return out;
 }
 
 Cost cost(const OpCall& call) { return per_tile_cost(call, row_of(call).cycles); }
+
+// Infinities and NaN by way of float32, whatever the activation format.
+std::vector<OpCase> special_cases(const Row& row) {
+  static auto* texts = new std::list<std::string>;
+  std::vector<OpCase> cases;
+  for (const Spelling& spelling : row.spellings) {
+    const std::string_view type = row.params == nullptr ? "bool" : "f32";
+    texts->push_back(std::string(spelling.aten) + std::string(spelling.case_args));
+    const std::string& name = texts->back();
+    texts->push_back("graph main($x: f32[4] parameter \"x\" = [1.5, inf, -inf, nan]) {\n  %y: " + std::string(type) +
+                     "[4] = " + std::string(spelling.aten) + "($x" + std::string(spelling.case_args) +
+                     ")\n  return %y\n}\n");
+    cases.push_back({name, texts->back(), row.range});
+  }
+  return cases;
+}
 
 // Every spelling over ragged and whole shapes.
 std::vector<OpCase> cases_of(const Row& row) {
   static auto* texts = new std::list<std::string>;
   std::vector<OpCase> cases;
+  if (row.special) return special_cases(row);
   for (const Spelling& spelling : row.spellings) {
     for (const std::string shape : {"[3, 40]", "[1, 7, 33]", "[2, 5, 64]"}) {
       texts->push_back(std::string(spelling.aten) + std::string(spelling.case_args) + " " + shape);
@@ -471,7 +496,7 @@ bool register_rows() {
         record.lowers.push_back({spelling.aten, spelling.lower});
     }
     record.infer = same_as_x;
-    record.operands = {{"x", OperandKind::any}};
+    record.operands = {{"x", row.special ? OperandKind::exact : OperandKind::any}};
     record.supports = supports;
     record.prepare = prepare;
     record.reference = reference;

@@ -56,6 +56,13 @@ LowerResult lower_where(const LowerContext& context) {
   return lower_with(context, context.node.arg(0), context.node.arg(1), context.node.arg(2));
 }
 
+// Of two numbers: a float where one of them is.
+LowerResult lower_numbers(const LowerContext& context) {
+  if (is_integer(context.node.result()))
+    return Reason{ReasonCode::DtypeUnsupported, "two integers to choose from, neither of them a tensor"};
+  return lower_where(context);
+}
+
 LowerResult lower_masked_fill(const LowerContext& context) {
   return lower_with(context, context.node.arg(1), context.node.arg(2), context.node.arg(0));
 }
@@ -194,6 +201,7 @@ const OpRecord where{
     .schema = "(Tensor mask, Tensor? a=None, Tensor? b=None, float a_number=0.0, float b_number=0.0) -> Tensor",
     .lowers = {{"aten.where.self", lower_where},
                {"aten.where.ScalarOther", lower_where},
+               {"aten.where.Scalar", lower_numbers},
                {"aten.where.ScalarSelf", lower_where},
                {"aten.masked_fill.Scalar", lower_masked_fill},
                {"aten.masked_fill.Tensor", lower_masked_fill}},
@@ -229,6 +237,10 @@ const OpRecord where{
 })"},
               {"booleans", R"(graph main(%m: bool[3, 40] user, %a: bool[3, 40] user, %b: bool[40] user) {
   %y: bool[3, 40] = aten.where.self(%m, %a, %b)
+  return %y
+})"},
+              {"numbers", R"(graph main(%m: bool[3, 40] user) {
+  %y: f32[3, 40] = aten.where.Scalar(%m, -1.5, 2)
   return %y
 })"},
               {"masked fill", R"(graph main(%m: bool[2, 1, 64] user, %a: f32[2, 5, 64] user) {

@@ -18,6 +18,8 @@ const std::vector<std::string_view>& default_pipeline() {
       "fold-constants",
       "cse",
       "simplify-masks",
+      "decompose-functions",
+      "decompose-algebra",
       "decompose-moves",
       "decompose-products",
       "dce",

@@ -129,6 +129,7 @@ class Walk {
 
   DataType format_for(OperandKind kind, DType dtype) const {
     if (kind == OperandKind::index || ttc::is_integral(dtype)) return DataType::int32;
+    if (kind == OperandKind::exact) return DataType::float32;
     return config_.activation;
   }
 

@@ -1,0 +1,211 @@
+// Running results along a dim: tt.cumprod, tt.logcumsumexp, tt.cummax and tt.cummin with their indices (running sums
+// are in reduce.cpp). Sums and products run in float32 and are rounded once, as they are stored. Among equal elements
+// the last one so far gives the index, as in ATen.
+#include <cmath>
+
+#include "ops/dense.h"
+#include "ops/rules.h"
+#include "ops/tiles.h"
+
+namespace ttrt::ops {
+namespace {
+
+// A dim as lines: outer * inner of them, n elements `inner` apart.
+struct Lines {
+  std::int64_t outer = 1, n = 1, inner = 1;
+};
+
+Lines lines_of(const OpCall& call) {
+  const Shape& shape = spec_of(call, "x").logical;
+  Lines lines;
+  if (shape.empty()) return lines;
+  const std::int64_t dim = wrap_dim(call, call.integer("dim"), shape.size());
+  for (std::size_t d = 0; d < shape.size(); ++d) {
+    const auto at = static_cast<std::int64_t>(d);
+    (at < dim ? lines.outer : at == dim ? lines.n : lines.inner) *= shape[d];
+  }
+  return lines;
+}
+
+LowerResult lower_floats(const LowerContext& context) {
+  if (auto no = check_floats(context)) return *no;
+  if (auto no = check_dtype_argument(context)) return *no;
+  const auto dim = AtenArgs(context).integer("dim");
+  if (!dim) return unsupported("dim is computed at run time");
+  return Lowered{.args = {context.node.arg(0), *dim}, .results = {}};
+}
+
+LowerResult lower_extreme(const LowerContext& context) {
+  if (auto no = check_values(context)) return *no;
+  const auto dim = AtenArgs(context).integer("dim");
+  if (!dim) return unsupported("dim is computed at run time");
+  return Lowered{.args = {context.node.arg(0), *dim}, .results = {}};
+}
+
+std::vector<TensorSpec> infer(const OpCall& call) {
+  lines_of(call);
+  return same_as_x(call);
+}
+
+std::vector<TensorSpec> infer_both(const OpCall& call) {
+  return {infer(call)[0], tiled(spec_of(call, "x").logical, DataType::int32)};
+}
+
+// ---- products and sums
+
+using Join = float (*)(float so_far, float x);
+
+float join_product(float so_far, float x) { return so_far * x; }
+// log(e^a + e^b)
+float join_exponentials(float so_far, float x) {
+  if (so_far == x && std::isinf(x)) return x;
+  return std::fmax(so_far, x) + std::log1p(std::exp(-std::fabs(so_far - x)));
+}
+
+template <Join join>
+Kernel prepare(const OpCall& call, const PrepareContext& context) {
+  if (context.numerics == Numerics::exact) return {};
+  return [lines = lines_of(call)](const KernelArgs& args) {
+    const std::int64_t line = lines.n * lines.inner;
+    float* values = scratch(1, static_cast<std::size_t>(lines.outer * line));
+    load_rows(*args.in[0], values);
+    for (std::int64_t o = 0; o < lines.outer; ++o) {
+      float* first = values + o * line;
+      for (std::int64_t i = lines.inner; i < line; ++i) first[i] = join(first[i - lines.inner], first[i]);
+    }
+    store_rows(values, Rounding::even, *args.out[0]);
+  };
+}
+
+// ---- extremes
+
+// Whether x takes the place of what was best so far; NaN stays.
+bool takes_place(double best, double x, bool largest) {
+  if (std::isnan(best)) return std::isnan(x);
+  return std::isnan(x) || (largest ? x >= best : x <= best);
+}
+
+template <bool largest>
+Kernel prepare_extreme(const OpCall& call, const PrepareContext&) {
+  return [lines = lines_of(call), format = spec_of(call, "x").dtype](const KernelArgs& args) {
+    const std::int64_t line = lines.n * lines.inner;
+    std::uint32_t* values = load_dense(*args.in[0], 0);
+    std::uint32_t* indices = dense_scratch(1, static_cast<std::size_t>(lines.outer * line));
+    for (std::int64_t o = 0; o < lines.outer; ++o) {
+      std::uint32_t *value = values + o * line, *index = indices + o * line;
+      for (std::int64_t i = 0; i < line; ++i) {
+        const std::int64_t before = i - lines.inner;
+        if (before < 0 || takes_place(number_of(format, value[before]), number_of(format, value[i]), largest)) {
+          index[i] = static_cast<std::uint32_t>(i / lines.inner);
+        } else {
+          index[i] = index[before];
+          value[i] = value[before];
+        }
+      }
+    }
+    store_dense(values, *args.out[0]);
+    store_dense(indices, *args.out[1]);
+  };
+}
+
+// ---- records
+
+std::vector<RtValue> reference_with(Reference& aten, std::string_view op, const OpCall& call,
+                                    std::span<const RtValue> args) {
+  return aten.call(op, {as_wide(as_float(args[0])), call.integer("dim")});
+}
+
+// One element after another, a line per lane of the vector unit.
+Cost cost(const OpCall& call) { return per_tile_cost(call, 32.0 * 20.0); }
+
+constexpr std::string_view one = "(Tensor x, int dim) -> Tensor", both = "(Tensor x, int dim) -> (Tensor, Tensor)";
+
+const OpRecord cumprod{
+    .name = "tt.cumprod",
+    .summary = "Running products along a dim",
+    .schema = one,
+    .lowers = {{"aten.cumprod.default", lower_floats}},
+    .operands = {},
+    .packed = {},
+    .infer = infer,
+    .supports = float_tiles,
+    .prepare = prepare<join_product>,
+    .reference = [](Reference& aten, const OpCall& call,
+                    std::span<const RtValue> args) { return reference_with(aten, "aten.cumprod.default", call, args); },
+    .cost = cost,
+    .tolerance = {.pcc = 0.9999},
+    .cases = {{"columns", R"(graph main(%x: f32[3, 40] user) {
+  %y: f32[3, 40] = aten.cumprod.default(%x, -1)
+  return %y
+})",
+               "unit"},
+              {"rows", R"(graph main(%x: f32[2, 5, 33] user) {
+  %y: f32[2, 5, 33] = aten.cumprod.default(%x, 1)
+  return %y
+})"}},
+};
+TTRT_REGISTER_OP(cumprod);
+
+const OpRecord logcumsumexp{
+    .name = "tt.logcumsumexp",
+    .summary = "Logarithms of running sums of exponentials along a dim",
+    .schema = one,
+    .lowers = {{"aten.logcumsumexp.default", lower_floats}},
+    .operands = {},
+    .packed = {},
+    .infer = infer,
+    .supports = float_tiles,
+    .prepare = prepare<join_exponentials>,
+    .reference =
+        [](Reference& aten, const OpCall& call, std::span<const RtValue> args) {
+          return reference_with(aten, "aten.logcumsumexp.default", call, args);
+        },
+    .cost = cost,
+    .tolerance = {.pcc = 0.9999},
+    .cases = {{"columns", R"(graph main(%x: f32[3, 40] user) {
+  %y: f32[3, 40] = aten.logcumsumexp.default(%x, -1)
+  return %y
+})"},
+              {"rows", R"(graph main(%x: f32[2, 5, 33] user) {
+  %y: f32[2, 5, 33] = aten.logcumsumexp.default(%x, 1)
+  return %y
+})"}},
+};
+TTRT_REGISTER_OP(logcumsumexp);
+
+template <bool largest>
+OpRecord extreme() {
+  const std::string_view op = largest ? "aten.cummax.default" : "aten.cummin.default";
+  OpRecord record;
+  record.name = largest ? "tt.cummax" : "tt.cummin";
+  record.summary = largest ? "Largest element so far along a dim, and its index"
+                           : "Smallest element so far along a dim, and its index";
+  record.schema = both;
+  record.lowers = {{op, lower_extreme}};
+  record.operands = {{"x", OperandKind::any}};
+  record.infer = infer_both;
+  record.supports = plain_tiles;
+  record.prepare = prepare_extreme<largest>;
+  record.reference = [](Reference& aten, const OpCall& call, std::span<const RtValue> args) {
+    return reference_with(aten, largest ? "aten.cummax.default" : "aten.cummin.default", call, args);
+  };
+  record.cost = cost;
+  record.tolerance = {.pcc = 1.0};
+  const auto graph = [&](const std::string& type, const std::string& dim) {
+    return std::string_view(*new std::string("graph main(%x: " + type + " user) {\n  %y: " + type + ", %i: i64" +
+                                             type.substr(3) + " = " + std::string(op) + "(%x, " + dim +
+                                             ")\n  return %y, %i\n}\n"));
+  };
+  record.cases = {{"columns", graph("f32[3, 40]", "-1")},
+                  {"rows", graph("f32[2, 5, 33]", "1")},
+                  {"integers, equal ones too", graph("i64[3, 40]", "1")}};
+  return record;
+}
+
+const OpRecord cummax = extreme<true>();
+TTRT_REGISTER_OP(cummax);
+const OpRecord cummin = extreme<false>();
+TTRT_REGISTER_OP(cummin);
+
+}  // namespace
+}  // namespace ttrt::ops
