@@ -62,8 +62,7 @@ def check(tool, model, work):
     io_file = io_path(model)
     io = io_of(model)
     names = prefixes(model, io)
-    select = ["--io-prefix", names[0].rstrip(".")] if names[0] else []
-    ttc(tool, "compile", model, "-o", compiled, "--io", io_file, *select)
+    ttc(tool, "compile", model, "-o", compiled, "--io", io_file)
     program = torch.export.load(compiled).module() if model.suffix == ".pt2" else torch.jit.load(compiled)
     for prefix in names:
         outputs = work / "outputs.safetensors"
