@@ -234,6 +234,9 @@ class Placer {
 
   ir::Value* transfer(ir::Node* before, ir::Value* value, DataType format) {
     if (ir::is_weight(value)) before = ancestor(before, graph_);  // once, whatever runs
+    // What a loop reads and does not change goes over before it, not in every round.
+    while (before->graph() != value->graph() && before->graph()->parent() && repeats(*before->graph()->parent()))
+      before = before->graph()->parent();
     if (ir::Value* known = find_moved(before->graph(), value, format)) return known;
     ir::Type type = value->type;
     type.dtype = ttrt::torch_dtype(format);
@@ -241,6 +244,12 @@ class Placer {
         insert(before, "tt.to_device", {value, std::string(ttrt::to_string(format))}, type, value->name + "_dev");
     made->def()->place = "device";
     return moved_[{before->graph(), value, format}] = made;
+  }
+
+  static bool repeats(const ir::Node& node) {
+    static const std::set<std::string_view> loops = {"prim.loop", "higher_order.while_loop", "higher_order.map_impl",
+                                                     "higher_order.scan"};
+    return loops.contains(node.op());
   }
 
   ir::Value* insert(ir::Node* before, std::string op, std::vector<ir::Arg> args, ir::Type type,

@@ -233,6 +233,42 @@ graph main(%x: f32[33, 64] user, %n: int user, $w: f32[64, 64] parameter "w") {
   }
 }
 
+TEST_CASE("what a loop reads and does not change crosses once", "[control]") {
+  const std::string loop = R"(
+graph main(%x: f32[33, 64] user, %y: f32[33, 64] user, %n: int user) {
+  %z: f32[33, 64] = prim.loop(%n, true, %x) { ^body(%i: int, %c: f32[33, 64]):
+    %a: f32[33, 64] = aten.add.Tensor(%c, %y)
+    %t: f32[33, 64] = aten.tanh.default(%a)
+    return true, %t
+  }
+  return %z
+})";
+  Compiled looped = compiled(loop);
+  const HostTensor x = random_floats({33, 64}, 1), y = random_floats({33, 64}, 2);
+  for (const std::int64_t rounds : {0, 1, 7}) {
+    const std::vector<RtValue> inputs{x, y, RtValue(rounds)};
+    expect_close(looped.executor->run(inputs), plain(loop)->run(inputs), bfloat16_noise);
+    CHECK(looped.executor->transfers().to_device == 2);
+    CHECK(looped.executor->transfers().to_host == 1);
+  }
+  const std::string map = R"(
+graph main(%x: f32[5, 33, 64] user, %y: f32[33, 64] user) {
+  %m: f32[5, 33, 64] = higher_order.map_impl(region(0), [%x], [%y]) { ^body(%row: f32[33, 64], %other: f32[33, 64]):
+    %a: f32[33, 64] = aten.add.Tensor(%row, %other)
+    %t: f32[33, 64] = aten.tanh.default(%a)
+    return %t
+  }
+  return %m
+})";
+  Compiled mapped = compiled(map);
+  const std::vector<RtValue> inputs{random_floats({5, 33, 64}, 3), y};
+  for (int run = 0; run < 2; ++run) {
+    expect_close(mapped.executor->run(inputs), plain(map)->run(inputs), bfloat16_noise);
+    CHECK(mapped.executor->transfers().to_device == 6);  // the rows, and the other operand
+    CHECK(mapped.executor->transfers().to_host == 5);
+  }
+}
+
 // ---- state --------------------------------------------------------------------------------------------------------
 
 TEST_CASE("a buffer that only the device reads and writes stays there between runs", "[state]") {
