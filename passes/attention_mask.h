@@ -45,6 +45,7 @@ struct FoundMask {
   double number = 0;                // that masks, but for added ones
   double factor = 1;                // of what is added: scores and mask were scaled together
   std::vector<ir::SymExpr> scores;  // the sizes of the scores where they met
+  const ir::Node* at = nullptr;     // the node that applies it
 };
 
 // One mask from those found around the scores of an eager attention. Its value is an operand. New nodes go before

@@ -25,7 +25,7 @@ bool is_transposed(const ir::Node& node) {
 }
 
 bool is_layer(const ir::Node* node) {
-  return node && (node->op().starts_with("aten.conv") || node->op() == "aten._convolution.default" ||
+  return node && (node->op().starts_with("aten.conv") || node->op().starts_with("aten._convolution") ||
                   node->op() == "aten.linear.default");
 }
 

@@ -42,18 +42,30 @@ bool keeps_last_dims(const ir::Node& node) {
   return from.sizes[from.sizes.size() - 2] == to.sizes[to.sizes.size() - 2] && from.sizes.back() == to.sizes.back();
 }
 
-// A reshape between [batch, heads, rows, columns] and [batch * heads, rows, columns], or of other leading dims.
+// A reshape between [batch, heads, rows, columns] and [batch * heads, rows, columns].
 bool merges_batch(const ir::Node& node) {
-  return is_reshape(node) && keeps_last_dims(node) && node.operand(0)->type.rank() >= 3 &&
-         node.result()->type.rank() >= 3;
+  if (!is_reshape(node) || !keeps_last_dims(node)) return false;
+  const int from = node.operand(0)->type.rank(), to = node.result()->type.rank();
+  return (from == 3 && to > 3) || (from > 3 && to == 3);
 }
 
 // Looks behind identities and reshapes that merge or split batch and heads.
-ir::Value* peel_batch(ir::Value* value, std::vector<ir::Node*>& nodes, bool casts = false) {
+ir::Value* peel_batch(ir::Value* value, std::vector<ir::Node*>& nodes) {
   while (ir::Node* node = value->def()) {
-    const bool cast =
-        casts && is_cast(*node) && is_floating(node->operand(0)->type.dtype) && is_floating(value->type.dtype);
-    if (!is_identity(*node) && !cast && !merges_batch(*node)) break;
+    if (!is_identity(*node) && !merges_batch(*node)) break;
+    nodes.push_back(node);
+    value = node->operand(0);
+  }
+  return value;
+}
+
+// The same for scores and probabilities, between which there may be casts; their leading dims are those of the query
+// and come in any grouping.
+ir::Value* peel_scores(ir::Value* value, std::vector<ir::Node*>& nodes) {
+  while (ir::Node* node = value->def()) {
+    const bool cast = is_cast(*node) && is_floating(node->operand(0)->type.dtype) && is_floating(value->type.dtype);
+    const bool regroups = is_reshape(*node) && keeps_last_dims(*node);
+    if (!is_identity(*node) && !cast && !regroups) break;
     nodes.push_back(node);
     value = node->operand(0);
   }
@@ -81,7 +93,7 @@ ir::Value* peel_scale(const ir::Model& model, ir::Node& node, double& scale) {
 bool leads_to_product(const ir::Model& model, ir::Value* value, int depth = 0) {
   std::vector<ir::Node*> nodes;
   double scale = 1;
-  value = peel_batch(value, nodes, true);
+  value = peel_scores(value, nodes);
   if (!value->def() || depth > 8) return false;
   if (is_product(value->def())) return true;
   if (ir::Value* inner = peel_scale(model, *value->def(), scale)) return leads_to_product(model, inner, depth + 1);
@@ -119,10 +131,9 @@ bool over_last_dim(const ir::Node& softmax) {
 // From the left side of the second product down to the scores. nullptr with no near miss: this is no attention.
 ir::Value* find_scores(const ir::Model& model, ir::Value* probabilities, Attention& a,
                        std::optional<NearMiss>& near_miss) {
-  ir::Value* value = peel_batch(probabilities, a.nodes, true);
+  ir::Value* value = peel_scores(probabilities, a.nodes);
   if (value->def())
-    if (ir::Value* softmax = peel_safe_softmax(model, *value->def(), a.nodes))
-      value = peel_batch(softmax, a.nodes, true);
+    if (ir::Value* softmax = peel_safe_softmax(model, *value->def(), a.nodes)) value = peel_scores(softmax, a.nodes);
   ir::Node* node = value->def();
   if (!node || (node->op() != "aten.softmax.int" && node->op() != "aten._softmax.default" &&
                 node->op() != "aten._safe_softmax.default"))
@@ -140,8 +151,12 @@ ir::Value* find_scores(const ir::Model& model, ir::Value* probabilities, Attenti
 ir::Value* peel_mask(const ir::Model& model, ir::Node& node, Attention& a) {
   const std::string& op = node.op();
   const auto found = [&](MaskKind kind, ir::Value* mask, double number) {
-    a.masks.push_back(
-        {.kind = kind, .value = mask, .number = number, .factor = a.scale, .scores = node.result()->type.sizes});
+    a.masks.push_back({.kind = kind,
+                       .value = mask,
+                       .number = number,
+                       .factor = a.scale,
+                       .scores = node.result()->type.sizes,
+                       .at = &node});
   };
   if (op.starts_with("aten.add.") && node.operand(0) && node.operand(1)) {
     const ir::Arg* alpha = node.arg("alpha");
@@ -174,7 +189,7 @@ ir::Node* find_first_product(const ir::Model& model, ir::Value* scores, Attentio
   ir::Value* value = scores;
   while (true) {
     if (value->type.rank() == 4) a.apart = value->type.sizes;
-    value = peel_batch(value, a.nodes, true);
+    value = peel_scores(value, a.nodes);
     ir::Node* node = value->def();
     if (!node) return nullptr;
     if (value->type.rank() == 4) a.apart = value->type.sizes;
@@ -334,10 +349,10 @@ std::optional<NearMiss> unfit(const Attention& a, const ir::Node* product) {
   if (!shapes_known(a)) return miss(a, product, "query, key and value of known ranks");
   for (const FoundMask& mask : a.masks) {
     if (mask.kind != MaskKind::added && mask.number > masks_below)
-      return miss(a, mask.value->def(), "scores filled with a number below " + describe(ir::Arg(masks_below)),
+      return miss(a, mask.at, "scores filled with a number below " + describe(ir::Arg(masks_below)),
                   describe(ir::Arg(mask.number)));
     if (mask.factor <= 0)
-      return miss(a, mask.value->def(), "a positive scale of scores and mask", describe(ir::Arg(mask.factor)));
+      return miss(a, mask.at, "a positive scale of scores and mask", describe(ir::Arg(mask.factor)));
   }
   return std::nullopt;
 }
@@ -412,7 +427,7 @@ bool rewrite_product(PassContext& context, ir::Node* product) {
   if (!align(root, leading, a)) return refuse(miss(a, root, "sizes of batch and heads that the graph has"));
   for (FoundMask& mask : a.masks)
     if (!regroup_mask(root, mask, leading))
-      return refuse(miss(a, mask.value->def(), "a mask over batch, heads, queries and keys", mask.value->type.str()));
+      return refuse(miss(a, mask.at, "a mask over batch, heads, queries and keys", mask.value->type.str()));
   const AttentionMask mask = combine_masks(context.model, root, a.masks, a.nodes);
   // The composite wants queries and keys among the mask's dims.
   ir::Value* wide_mask = mask.value;

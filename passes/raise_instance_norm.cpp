@@ -9,8 +9,25 @@ namespace {
 constexpr std::string_view pass = "raise-instance-norm",
                            formula = "batch norm of [1, batch * channels, ..] as instance norm";
 
-// The vector over the channels behind repeat, or none; nullopt where it is something else.
-std::optional<ir::Arg> channel_vector(const ir::Arg& arg, const ir::SymExpr& channels, std::vector<ir::Node*>& nodes) {
+// The first of the equal pieces of `size` elements that make up a constant; nullptr where they are not equal.
+ir::Value* first_piece(ir::Model& model, ir::Value* value, std::int64_t size) {
+  const ir::Weight* weight = model.weight_of(value);
+  if (!weight || !weight->data() || weight->sizes.size() != 1 || size < 1 || weight->numel() % size != 0)
+    return nullptr;
+  for (std::int64_t i = size; i < weight->numel(); ++i)
+    if (match::weight_element(*weight, i * weight->strides[0]) !=
+        match::weight_element(*weight, i % size * weight->strides[0]))
+      return nullptr;
+  const std::string name = ir::weight_input(value)->target + ".channels";
+  if (ir::Value* known = model.graph->find_input_by_target(name)) return known;
+  ir::Weight piece = *weight;
+  piece.sizes = {size};
+  return model.add_constant(name, std::move(piece));
+}
+
+// The vector over the channels that was repeated, or none; nullopt where it is something else.
+std::optional<ir::Arg> channel_vector(ir::Model& model, const ir::Arg& arg, const ir::SymExpr& channels,
+                                      std::vector<ir::Node*>& nodes) {
   if (arg.is_none()) return ir::Arg();
   ir::Value* value = arg.value();
   if (!value) return std::nullopt;
@@ -19,6 +36,8 @@ std::optional<ir::Arg> channel_vector(const ir::Arg& arg, const ir::SymExpr& cha
     nodes.push_back(node);
     value = node->operand(0);
   }
+  if (ir::is_weight(value) && channels.is_number() && value->type.rank() == 1 && !(value->type.sizes[0] == channels))
+    if (ir::Value* piece = first_piece(model, value, channels.number())) return ir::Arg(piece);
   const ir::Type& type = value->type;
   if (!type.has_shape || type.rank() != 1 || !(type.sizes[0] == channels)) return std::nullopt;
   return ir::Arg(value);
@@ -47,8 +66,8 @@ bool rewrite(PassContext& context, ir::Node* node) {
   if (norm->result(0)->use_count() != 1 || norm->result(1)->has_uses() || norm->result(2)->has_uses())
     return refuse(3, norm, ReasonCode::MultiUse, "no other reader of its results", "further uses");
   std::vector<ir::Node*> nodes{norm, merge};
-  const auto weight = channel_vector(norm->arg(1), x.sizes[1], nodes),
-             bias = channel_vector(norm->arg(2), x.sizes[1], nodes);
+  const auto weight = channel_vector(context.model, norm->arg(1), x.sizes[1], nodes),
+             bias = channel_vector(context.model, norm->arg(2), x.sizes[1], nodes);
   if (!weight || !bias)
     return refuse(3, norm, ReasonCode::RankUnsupported, "weight and bias over the channels, repeated for each image",
                   match::describe(norm->arg(weight ? 2 : 1)));

@@ -65,7 +65,7 @@ bool raise_native(PassContext& context, ir::Node* node) {
 
 bool raise(PassContext& context, ir::Node* node) {
   static const Pattern rule = normalised();
-  const Outcome found = match::match(context.model, rule, node, 5);
+  const Outcome found = match::match(context.model, rule, node, 3);
   if (found.near_miss) refuse_near_miss(context, pass, formula, *node, *found.near_miss);
   if (!found.match) return false;
   ir::Value* x = found.match->value("x");
@@ -122,6 +122,17 @@ ir::Value* shaped(ir::Node* before, ir::Value* value, const std::vector<std::int
   return node->add_result(std::move(type));
 }
 
+// The weight as a vector: the same bytes. nullptr where they are not in order or not constant.
+ir::Value* flat_weight(ir::Model& model, ir::Value* value) {
+  if (!ir::is_weight(value) || !model.weight_of(value)->is_contiguous()) return nullptr;
+  const std::string name = ir::weight_input(value)->target + ".flat";
+  if (ir::Value* known = model.graph->find_input_by_target(name)) return known;
+  ir::Weight flat = *model.weight_of(value);
+  flat.sizes = {flat.numel()};
+  flat.strides = {1};
+  return model.add_constant(name, std::move(flat));
+}
+
 // A norm over several dims of known sizes as one over all their elements.
 bool merge_dims(PassContext& context, ir::Node* node) {
   const auto dims = node->arg(1).integers();
@@ -143,13 +154,16 @@ bool merge_dims(PassContext& context, ir::Node* node) {
   shape.assign(back.begin(), back.begin() + static_cast<std::ptrdiff_t>(lead));
   shape.push_back(count);
   flat.sizes.emplace_back(count);
-  if (!context.allow_rewrite()) return false;
   std::vector<ir::Arg> args = node->args();
+  for (std::size_t i = 2; i < 4; ++i)
+    if (ir::Value* w = node->operand(i)) {
+      ir::Value* vector = flat_weight(context.model, w);
+      if (vector == nullptr) return false;
+      args[i] = vector;
+    }
+  if (!context.allow_rewrite()) return false;
   args[0] = shaped(node, node->operand(0), shape, flat);
   args[1] = ir::Arg::ints({count});
-  for (std::size_t i = 2; i < 4; ++i)
-    if (ir::Value* w = node->operand(i))
-      args[i] = shaped(node, w, {count}, ir::Type::tensor(w->type.dtype, {ir::SymExpr(count)}));
   ir::Node* norm = node->graph()->insert_before(node, node->op(), std::move(args));
   norm->provenance = node->provenance;
   norm->origins = node->origins;

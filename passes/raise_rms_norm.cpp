@@ -91,6 +91,8 @@ bool add_weight(PassContext& context, ir::Node* node) {
                          .sole()
                          .as("norm")),
           weight("w"));
+  const auto is_constant = [node](std::size_t i) { return node->operand(i) && ir::is_weight(node->operand(i)); };
+  if (!is_constant(0) && !is_constant(1)) return false;
   const Outcome found = match::match(context.model, pattern, node, 2);
   if (found.near_miss) refuse_near_miss(context, pass, weighted, *node, *found.near_miss);
   if (!found.match) return false;

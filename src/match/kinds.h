@@ -28,7 +28,8 @@ ir::Value* strip(ir::Value* value, bool casts = false);
 // A literal number; a value that is one number everywhere: a constant of one element, full, zeros, ones, scalar_tensor
 // and full_like, also behind casts, expands and reshapes.
 std::optional<double> number_of(const ir::Model& model, const ir::Arg& arg);
-// The element at this index of a contiguous weight whose bytes are known; nullopt for dtypes that are no real numbers.
+// The element at this distance, in elements, from the first of a weight whose bytes are known; nullopt for dtypes that
+// are no real numbers.
 std::optional<double> weight_element(const ir::Weight& weight, std::int64_t index);
 // Sizes known and equal, symbolic ones included.
 bool same_shape(const ir::Type& a, const ir::Type& b);

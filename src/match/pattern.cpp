@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "ir/text.h"
 #include "match/kinds.h"
@@ -57,7 +58,11 @@ Reason NearMiss::reason(std::string_view pattern, const ir::Node& root) const {
 
 std::string describe(const ir::Arg& arg) {
   const ir::Value* value = arg.value();
-  if (!value) return arg.is_none() ? "nothing" : arg.number() ? ir::text::float_text(*arg.number()) : "a literal";
+  if (!value)
+    return arg.is_none()   ? "nothing"
+           : arg.integer() ? std::to_string(*arg.integer())
+           : arg.number()  ? ir::text::float_text(*arg.number())
+                           : "a literal";
   if (value->def()) return value->def()->op();
   return (ir::is_weight(value) ? "the weight $" : "the input %") + value->name;
 }
@@ -93,7 +98,7 @@ std::optional<double> State::number(std::string_view name) const {
 bool State::fail(const ir::Arg& at, std::string expected, std::string found, ReasonCode code) {
   if (nodes.size() <= best.matched && (!best.expected.empty() || nodes.empty())) return false;
   const ir::Node* node = at.value() ? at.value()->def() : nullptr;
-  if (!node && !nodes.empty()) node = nodes.back();
+  if (!node) node = reader;
   best = {
       .matched = nodes.size(), .node = node, .code = code, .expected = std::move(expected), .found = std::move(found)};
   return false;
@@ -209,9 +214,11 @@ Pattern op(std::vector<std::string_view> names, std::vector<Pattern> operands) {
     ir::Node* node = definition(state, arg, names, operands.size());
     if (!node) return false;
     state.nodes.push_back(node);
-    for (std::size_t i = 0; i < operands.size(); ++i)
-      if (!operands[i](state, node->arg(i))) return false;
-    return true;
+    ir::Node* outer = std::exchange(state.reader, node);
+    bool fits = true;
+    for (std::size_t i = 0; fits && i < operands.size(); ++i) fits = operands[i](state, node->arg(i));
+    state.reader = outer;
+    return fits;
   });
 }
 

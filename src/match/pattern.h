@@ -51,6 +51,7 @@ class State {
 
   const ir::Model& model;
   std::vector<ir::Node*> nodes;
+  ir::Node* reader = nullptr;  // whose operands are being matched
   NearMiss best;
 
   bool capture(std::string_view name, ir::Value* value);  // false where the name is bound to another value

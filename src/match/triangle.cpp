@@ -94,10 +94,15 @@ std::optional<Triangle> Triangles::operand(const ir::Arg& arg, int depth) {
 
 std::optional<Triangle> Triangles::of_weight(const ir::Weight& weight) {
   constexpr std::int64_t largest = std::int64_t{1} << 24;
-  if (!weight.data() || !weight.is_contiguous() || weight.numel() == 0 || weight.numel() > largest) return std::nullopt;
+  if (!weight.data() || weight.numel() == 0 || weight.numel() > largest) return std::nullopt;
   const std::int64_t rank = static_cast<std::int64_t>(weight.sizes.size());
   const std::int64_t cols = rank > 0 ? weight.sizes.back() : 1, rows = rank > 1 ? *(weight.sizes.end() - 2) : 1;
-  const auto at = [&](std::int64_t index) { return weight_element(weight, index); };
+  const auto at = [&](std::int64_t index) {  // counted as if the elements lay in order
+    std::int64_t place = 0;
+    for (std::size_t d = weight.sizes.size(); d-- > 0; index /= weight.sizes[d])
+      place += index % weight.sizes[d] * weight.strides[d];
+    return weight_element(weight, place);
+  };
   const auto corner = at(0), last = at(weight.numel() - 1);
   if (!corner || !last) return std::nullopt;
   // The first row tells where the diagonal is; a tensor of one number has none.
