@@ -103,23 +103,6 @@ Range range_of(DType dtype) {
   }
 }
 
-DType storage_dtype(DataType dtype) {
-  switch (dtype) {
-    case DataType::uint8:
-      return DType::u8;
-    case DataType::uint16:
-      return DType::u16;
-    case DataType::uint32:
-      return DType::u32;
-    case DataType::int32:
-      return DType::i32;
-    case DataType::float32:
-      return DType::f32;
-    default:
-      return DType::bf16;
-  }
-}
-
 bool is_integer_like(DType dtype) { return ttc::is_integral(dtype) || dtype == DType::boolean; }
 
 // `n` integers of one type to another; a value that `to` cannot hold throws. bool means "not zero".
@@ -251,7 +234,7 @@ void tilize_from_host(const HostTensor& host, const TensorSpec& spec, std::byte*
     std::fill_n(out, spec.nbytes(), std::byte{0});
     return;
   }
-  const DType storage = storage_dtype(spec.dtype);
+  const DType storage = torch_dtype(spec.dtype);
   if (spec.layout == Layout::row_major) {
     const HostTensor dense = floating ? contiguous(host) : convert_checked(host, storage);
     return cast_rows(dense.data, dense.dtype, out, storage, dense.numel());
@@ -278,7 +261,7 @@ void untilize_to_host(const TensorSpec& spec, const std::byte* bytes, const Host
     untilize_to_host(spec, bytes, dense);
     return copy_into(dense, out);
   }
-  const DType storage = storage_dtype(spec.dtype);
+  const DType storage = torch_dtype(spec.dtype);
   if (spec.layout == Layout::row_major) {
     if (!out.is_contiguous()) {
       HostTensor stored{storage, out.sizes, contiguous_strides(out.sizes), nullptr, const_cast<std::byte*>(bytes)};

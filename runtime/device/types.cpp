@@ -10,19 +10,20 @@ struct FormatRow {
   std::string_view name;
   std::int64_t tile_bytes;
   std::int64_t element_bytes;
+  DType dtype;  // torch_dtype()
 };
 
 // Indexed by DataType.
 constexpr std::array<FormatRow, 9> formats{{
-    {"bfloat16", 2048, 2},
-    {"float32", 4096, 4},
-    {"bfloat8_b", 1088, 0},
-    {"bfloat4_b", 576, 0},
-    {"bfloat2_b", 320, 0},
-    {"uint8", 1024, 1},
-    {"uint16", 2048, 2},
-    {"uint32", 4096, 4},
-    {"int32", 4096, 4},
+    {"bfloat16", 2048, 2, DType::bf16},
+    {"float32", 4096, 4, DType::f32},
+    {"bfloat8_b", 1088, 0, DType::bf16},
+    {"bfloat4_b", 576, 0, DType::bf16},
+    {"bfloat2_b", 320, 0, DType::bf16},
+    {"uint8", 1024, 1, DType::u8},
+    {"uint16", 2048, 2, DType::u16},
+    {"uint32", 4096, 4, DType::u32},
+    {"int32", 4096, 4, DType::i32},
 }};
 
 constexpr std::array<std::string_view, 4> fidelities{"LoFi", "HiFi2", "HiFi3", "HiFi4"};
@@ -52,6 +53,7 @@ std::optional<MathFidelity> math_fidelity_from_string(std::string_view name) {
 
 std::int64_t tile_bytes(DataType dtype) { return formats[static_cast<std::size_t>(dtype)].tile_bytes; }
 std::int64_t element_bytes(DataType dtype) { return formats[static_cast<std::size_t>(dtype)].element_bytes; }
+DType torch_dtype(DataType dtype) { return formats[static_cast<std::size_t>(dtype)].dtype; }
 
 std::int64_t volume(const Shape& shape) {
   std::int64_t n = 1;

@@ -60,6 +60,8 @@ constexpr bool is_float_format(DataType d) {
 std::int64_t tile_bytes(DataType dtype);
 // Bytes of one element in ROW_MAJOR layout; 0 for block formats, which exist in TILE layout only.
 std::int64_t element_bytes(DataType dtype);
+// The host's dtype that holds the format's values exactly, and stands for it in PyTorch: bf16 for block formats too.
+DType torch_dtype(DataType format);
 
 std::int64_t volume(const Shape& shape);
 

@@ -159,21 +159,4 @@ MathFidelity default_fidelity(DataType weight) {
   }
 }
 
-DType torch_dtype(DataType format) {
-  switch (format) {
-    case DataType::float32:
-      return DType::f32;
-    case DataType::uint8:
-      return DType::u8;
-    case DataType::uint16:
-      return DType::u16;
-    case DataType::uint32:
-      return DType::u32;
-    case DataType::int32:
-      return DType::i32;
-    default:
-      return DType::bf16;
-  }
-}
-
 }  // namespace ttrt

@@ -197,9 +197,6 @@ void register_op(const OpRecord& record);
 // Calls f for every record, those that are registered later included.
 void watch_ops(void (*f)(const OpRecord&));
 
-// Dtype a device value has for PyTorch: bfloat16 -> bf16, float32 -> f32, block formats -> bf16, integers likewise.
-DType torch_dtype(DataType format);
-
 }  // namespace ttrt
 
 #define TTRT_REGISTER_OP(record)                                        \

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "tests/catch.h"
+#include "tests/golden.h"
 
 namespace {
 
@@ -86,7 +87,7 @@ std::string replay(const std::string& script, const Scratch& scratch) {
 }  // namespace
 
 TEST_CASE("the command line prints what its golden files say") {
-  const bool update = std::getenv("TTC_UPDATE") != nullptr;
+  const bool update = update_expected();
   std::vector<fs::path> files;
   for (const auto& entry : fs::directory_iterator(fs::path(TTC_SOURCE_ROOT) / "tests/cli"))
     if (entry.path().extension() == ".txt") files.push_back(entry.path());

@@ -1,13 +1,13 @@
 // The ATen operators that exports of models contain, one graph each, in tests/data/aten_ops.ir. Each runs on the device
 // and gives what LibTorch gives, or stays on the host for a reason that says more than that there is no kernel. The
 // file says which of the two: "// EXPECT device" or "// EXPECT host". TTC_UPDATE=1 writes there what is so now.
-#include <cstdlib>
 #include <fstream>
 
 #include "metrics.h"
 #include "pipeline.h"
 #include "support/error.h"
 #include "tests/catch.h"
+#include "tests/golden.h"
 
 using namespace ttrt;
 using namespace ttrt::test;
@@ -87,7 +87,7 @@ void check(const Entry& entry) {
 }  // namespace
 
 TEST_CASE("every ATen operator of exported models runs on the device or says why not", "[audit]") {
-  if (std::getenv("TTC_UPDATE") != nullptr) update();
+  if (update_expected()) update();
   const std::vector<Entry> all = entries();
   CHECK(all.size() > 450);
   for (const Entry& entry : all) {

@@ -10,7 +10,6 @@
 // TTC_UPDATE=1 in the environment rewrites what follows EXPECT. Flags: --passes, --disable, --stop-after, --replace,
 // --exclude, --fallback-op, --fallback-module, --fallback-node, --weight-dtype, --fidelity, --rewrite-limit.
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -19,6 +18,7 @@
 #include "pass/manager.h"
 #include "support/error.h"
 #include "tests/catch.h"
+#include "tests/golden.h"
 
 namespace {
 
@@ -136,7 +136,7 @@ TEST_CASE("every case of tests/passes gives the expected graph and refusals") {
   ttrt::install_torch_schemas();
   const std::vector<fs::path> files = case_files();
   REQUIRE_FALSE(files.empty());
-  const bool update = std::getenv("TTC_UPDATE") != nullptr;
+  const bool update = update_expected();
   for (const fs::path& path : files) {
     std::vector<Case> cases = read_cases(path);
     for (std::size_t i = 0; i < cases.size(); ++i) {

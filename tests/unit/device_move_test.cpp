@@ -38,7 +38,7 @@ void check_move(const Move& move, const std::vector<HostTensor>& hosts, const st
   move.run(pointers, result.data());
   for (std::size_t i = 0; i < 64; ++i) REQUIRE(result[result.size() - 64 + i] == std::byte{0x5A});
 
-  HostTensor expected = empty_host(exact_dtype(out.dtype), out.logical);
+  HostTensor expected = empty_host(torch_dtype(out.dtype), out.logical);
   const auto size = static_cast<std::size_t>(ttc::size_of(expected.dtype));
   HostTensor filler = empty_host(DType::f64, {1});
   filler.as<double>()[0] = fill;

@@ -15,24 +15,6 @@ inline std::int64_t between(Random& random, std::int64_t low, std::int64_t high)
   return std::uniform_int_distribution<std::int64_t>(low, high)(random);
 }
 
-// Host element dtype whose values the format holds exactly (bfloat16 values for block formats).
-inline DType exact_dtype(DataType dtype) {
-  switch (dtype) {
-    case DataType::float32:
-      return DType::f32;
-    case DataType::uint8:
-      return DType::u8;
-    case DataType::uint16:
-      return DType::u16;
-    case DataType::uint32:
-      return DType::u32;
-    case DataType::int32:
-      return DType::i32;
-    default:
-      return DType::bf16;
-  }
-}
-
 // Element i as a number.
 inline double at(const HostTensor& t, std::int64_t i) {
   switch (t.dtype) {
@@ -55,7 +37,7 @@ inline double at(const HostTensor& t, std::int64_t i) {
 
 // Values that `format` holds exactly and that tell elements apart. Block formats: +-1, so that any grouping is exact.
 inline HostTensor values_for(DataType format, const Shape& shape, Random& random) {
-  HostTensor t = empty_host(exact_dtype(format), shape);
+  HostTensor t = empty_host(torch_dtype(format), shape);
   for (std::int64_t i = 0; i < t.numel(); ++i) {
     const std::int64_t n = between(random, 1, 250);
     switch (t.dtype) {
