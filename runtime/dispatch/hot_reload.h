@@ -116,10 +116,16 @@ class HotReloadDispatcher final : public Dispatcher {
     bool record_timing = true;
   };
   class InFlight;
-  Selected select(Symbol operation, const SelectionContext* context, const CallArgs* args) const;
+  // -- hot_reload_document.cpp
+  static double unix_time();
+  static std::string hash_of(const DocNode& data);
+  DocNode parse_file(const std::string& path) const;
   std::shared_ptr<ConfigVersion> make_version(const DocNode& data, const std::string& path, bool validate) const;
   std::vector<std::string> problems(const DocNode& data, const std::string& path, std::vector<std::string>& warnings,
                                     ConfigDocument& document) const;
+
+  // -- hot_reload.cpp
+  Selected select(Symbol operation, const SelectionContext* context, const CallArgs* args) const;
   bool reload_with(const std::function<DocNode()>& parse, const std::string& path, bool validate,
                    double grace_period_seconds);
   void apply(std::shared_ptr<ConfigVersion> version, std::chrono::steady_clock::time_point start);
@@ -127,7 +133,6 @@ class HotReloadDispatcher final : public Dispatcher {
   void wait_for_calls(double seconds);
   void enter(ReloadState state);
   void publish(std::shared_ptr<const ConfigVersion> version);
-  DocNode parse_file(const std::string& path) const;
   DocNode parse(std::string_view text, DocumentFormat format, const std::string& file) const {
     return reader_.parse(text, format, file);
   }

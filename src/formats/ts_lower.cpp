@@ -1,4 +1,4 @@
-// See ts_lower.h. This file: calls, provenance, operators and arithmetic on numbers.
+// See ts_lower.h. This file: calls, provenance and operators.
 #include "formats/ts_lower.h"
 
 #include <ATen/core/interned_strings.h>
@@ -89,50 +89,13 @@ std::optional<c10::IValue> literal_ivalue(const Sym& sym, const c10::TypePtr& ty
   return c10::IValue(out);
 }
 
+}  // namespace
+
 bool is_number_type(const c10::TypePtr& type) {
   const auto kind = type->kind();
   return kind == c10::TypeKind::IntType || kind == c10::TypeKind::FloatType || kind == c10::TypeKind::BoolType ||
          kind == c10::TypeKind::NumberType;
 }
-
-Type number_type(const Arg& arg) {
-  if (const ir::Value* value = arg.value()) return value->type;
-  if (arg.get_if<double>()) return Type::of(TypeKind::floating);
-  return arg.get_if<bool>() ? Type::of(TypeKind::boolean) : Type::integer();
-}
-
-bool is_literal_int(const Arg& arg, std::int64_t n) {
-  const auto* value = arg.get_if<std::int64_t>();
-  return value && *value == n;
-}
-
-// The Python operator that .pt2 files name for arithmetic on sizes.
-const char* python_operator(const std::string& name) {
-  static const std::map<std::string, const char*> names = {{"add", "_operator.add"},
-                                                           {"sub", "_operator.sub"},
-                                                           {"mul", "_operator.mul"},
-                                                           {"floordiv", "_operator.floordiv"},
-                                                           {"floor_divide", "_operator.floordiv"},
-                                                           {"remainder", "_operator.mod"},
-                                                           {"div", "_operator.truediv"},
-                                                           {"pow", "_operator.pow"},
-                                                           {"neg", "_operator.neg"},
-                                                           {"eq", "_operator.eq"},
-                                                           {"ne", "_operator.ne"},
-                                                           {"lt", "_operator.lt"},
-                                                           {"le", "_operator.le"},
-                                                           {"gt", "_operator.gt"},
-                                                           {"ge", "_operator.ge"},
-                                                           {"__and__", "_operator.and_"},
-                                                           {"__or__", "_operator.or_"},
-                                                           {"__not__", "torch.sym_not"},
-                                                           {"min", "torch.sym_min"},
-                                                           {"max", "torch.sym_max"}};
-  const auto found = names.find(name);
-  return found == names.end() ? nullptr : found->second;
-}
-
-}  // namespace
 
 Type ir_type(const c10::TypePtr& type) {
   switch (type->kind()) {
@@ -330,150 +293,6 @@ void Lowering::on_convolution(const JitNode& node) {
   std::vector<Arg> args = operator_args(node, node.schema());
   args.resize(9);
   set_results(node, emit("aten.convolution.default", std::move(args)));
-}
-
-void Lowering::on_size(const JitNode& node) {
-  const Sym tensor = Sym{.arg = to_arg(in(node, 0))};
-  const ir::Value* weight = tensor.value() && ir::is_weight(tensor.value()) ? tensor.value() : nullptr;
-  if (node.inputs().size() == 1) {
-    if (!weight) return out(node, Sym{.kind = Sym::Kind::sizes, .arg = tensor.arg});
-    std::vector<Sym> sizes;
-    for (const std::int64_t n : weight->type.static_sizes()) sizes.push_back(Sym{.arg = n});
-    return out(node, make_list(std::move(sizes), node.output()->type()));
-  }
-  const Sym& dim = in(node, 1);
-  if (weight && dim.is_literal() && dim.arg.integer())
-    if (const auto n = weight->type.dim(static_cast<int>(std::clamp<std::int64_t>(*dim.arg.integer(), -1000, 1000))))
-      return out(node, Sym{.arg = *n});
-  out(node, Sym{.arg = emit1("aten.sym_size.int", {tensor.arg, to_arg(dim)}, Type::integer())});
-}
-
-// The number a 0-d tensor certainly holds: made from it, or a constant of the file.
-std::optional<Arg> Lowering::number_in(const Sym& sym) const {
-  if (sym.kind == Sym::Kind::number_tensor) return sym.arg;
-  const ir::GraphInput* input = sym.value() ? ir::weight_input(sym.value()) : nullptr;
-  if (!input || input->kind != ir::InputKind::constant) return std::nullopt;
-  const ir::Weight* weight = model_.weight_of(sym.value());
-  if (!weight || !weight->sizes.empty() || !weight->data()) return std::nullopt;
-  switch (weight->dtype) {
-    case DType::i64:
-      return *reinterpret_cast<const std::int64_t*>(weight->data());
-    case DType::i32:
-      return std::int64_t{*reinterpret_cast<const std::int32_t*>(weight->data())};
-    case DType::f64:
-      return *reinterpret_cast<const double*>(weight->data());
-    case DType::f32:
-      return double{*reinterpret_cast<const float*>(weight->data())};
-    case DType::boolean:
-      return *reinterpret_cast<const bool*>(weight->data());
-    default:
-      return std::nullopt;
-  }
-}
-
-void Lowering::on_number(const JitNode& node) {
-  if (node.inputs().size() != 1 || fold_literals(node)) {
-    if (node.inputs().size() != 1) lower_operator(node);
-    return;
-  }
-  const Type wanted = ir_type(node.output()->type());
-  const Sym& sym = in(node, 0);
-  const bool any_number = wanted.kind == TypeKind::floating &&
-                          node.output()->type()->kind() == c10::TypeKind::NumberType;  // ScalarImplicit
-  std::optional<Arg> number = number_in(sym);
-  if (!number && sym.value() && is_number_type(node.input(0)->type())) number = sym.arg;
-  if (number && (any_number || number_type(*number).kind == wanted.kind)) return out(node, Sym{.arg = *number});
-  if (number && !number->has_values()) {
-    if (wanted.kind == TypeKind::integer) return out(node, Sym{.arg = static_cast<std::int64_t>(*number->number())});
-    if (wanted.kind == TypeKind::floating) return out(node, Sym{.arg = *number->number()});
-    return out(node, Sym{.arg = *number->number() != 0});
-  }
-  if (!number || sym.kind != Sym::Kind::number_tensor) return lower_operator(node);
-  const Type from = number_type(*number);
-  const std::string suffix = from.kind == TypeKind::integer    ? ".int"
-                             : from.kind == TypeKind::floating ? ".float"
-                                                               : ".Scalar";
-  const char* name = wanted.kind == TypeKind::integer    ? "aten.Int"
-                     : wanted.kind == TypeKind::floating ? "aten.Float"
-                                                         : "aten.Bool";
-  out(node, Sym{.arg = emit1(name + (wanted.kind == TypeKind::integer && suffix == ".int" ? ".Scalar" : suffix),
-                             {*number}, wanted)});
-}
-
-void Lowering::on_num_to_tensor(const JitNode& node) {
-  if (in(node, 0).kind != Sym::Kind::arg) unsupported("prim::NumToTensor of something that is no number");
-  out(node, Sym{.kind = Sym::Kind::number_tensor, .arg = in(node, 0).arg});
-}
-
-Arg Lowering::emit_number(const char* op, std::vector<Arg> args) {
-  const std::string name = op;
-  if (args.size() == 2) {
-    if ((name == "_operator.mul" || name == "_operator.floordiv") && is_literal_int(args[1], 1) &&
-        number_type(args[0]).kind == TypeKind::integer)
-      return args[0];
-    if (name == "_operator.mul" && is_literal_int(args[0], 1) && number_type(args[1]).kind == TypeKind::integer)
-      return args[1];
-    if (name == "_operator.add" && is_literal_int(args[1], 0)) return args[0];
-  }
-  static const std::set<std::string> comparisons = {"_operator.eq",   "_operator.ne",  "_operator.lt",
-                                                    "_operator.le",   "_operator.gt",  "_operator.ge",
-                                                    "_operator.and_", "_operator.or_", "torch.sym_not"};
-  Type type = Type::integer();
-  for (const Arg& arg : args)
-    if (number_type(arg).kind == TypeKind::floating) type = Type::of(TypeKind::floating);
-  if (name == "_operator.truediv") type = Type::of(TypeKind::floating);
-  if (name == "math.trunc") type = Type::integer();
-  if (comparisons.contains(name)) type = Type::of(TypeKind::boolean);
-  return emit1(name, std::move(args), std::move(type));
-}
-
-// Shape arithmetic of traced models runs on 0-d tensors: x.size(0) // 2 is floor_divide(NumToTensor(size), 2).
-bool Lowering::tensor_arithmetic(const JitNode& node, const std::string& name) {
-  std::vector<Arg> numbers;
-  bool from_number = false;
-  const std::size_t operands = name == "neg" ? 1 : 2;
-  if (node.inputs().size() < operands || node.output()->type()->kind() != c10::TypeKind::TensorType) return false;
-  for (std::size_t i = 0; i < operands; ++i) {
-    const Sym& sym = in(node, i);
-    from_number = from_number || sym.kind == Sym::Kind::number_tensor;
-    auto number = number_in(sym);
-    if (!number && sym.is_literal() && sym.arg.number()) number = sym.arg;
-    if (!number) return false;
-    numbers.push_back(*number);
-  }
-  if (!from_number) return false;
-  bool truncated = false;
-  std::string op = name;
-  for (std::size_t i = operands; i < node.inputs().size(); ++i) {
-    const Sym& extra = in(node, i);
-    const auto* mode = extra.arg.get_if<std::string>();
-    if (name == "div" && mode && *mode == "floor")
-      op = "floordiv";
-    else if (name == "div" && mode && *mode == "trunc")
-      truncated = true;
-    else if (!extra.is_literal() || !is_literal_int(extra.arg, 1))
-      return false;  // alpha
-  }
-  Arg number = emit_number(python_operator(op), std::move(numbers));
-  if (truncated) number = emit_number("math.trunc", {number});
-  out(node, Sym{.kind = Sym::Kind::number_tensor, .arg = std::move(number)});
-  return true;
-}
-
-void Lowering::on_arithmetic(const JitNode& node) {
-  const std::string name = node.kind().toUnqualString();
-  if (is_list(node, 0)) return on_list_read(node);
-  if (fold_literals(node)) return;
-  bool numbers = python_operator(name) && node.outputs().size() == 1 && node.inputs().size() <= 2 &&
-                 is_number_type(node.output()->type());
-  for (const torch::jit::Value* input : node.inputs()) numbers = numbers && is_number_type(input->type());
-  if (numbers) {
-    std::vector<Arg> args;
-    for (std::size_t i = 0; i < node.inputs().size(); ++i) args.push_back(to_arg(in(node, i)));
-    return out(node, Sym{.arg = emit_number(python_operator(name), std::move(args))});
-  }
-  if (python_operator(name) && node.outputs().size() == 1 && tensor_arithmetic(node, name)) return;
-  lower_operator(node);
 }
 
 void Lowering::on_is(const JitNode& node) {

@@ -64,6 +64,8 @@ struct Cell {
 };
 
 ir::Type ir_type(const c10::TypePtr& type);
+ir::Type type_of(const ir::Arg& arg);
+bool is_number_type(const c10::TypePtr& type);  // int, float, bool or number
 // The literal of a plain constant; nullopt for tensors, modules and other objects.
 std::optional<ir::Arg> literal_of(const c10::IValue& value);
 
@@ -124,10 +126,6 @@ class Lowering {
   std::shared_ptr<const ir::Provenance> provenance();
   [[noreturn]] void unsupported(const std::string& what) const;
   void on_convolution(const JitNode& node);
-  void on_size(const JitNode& node);
-  void on_number(const JitNode& node);  // aten::Int, Float, Bool, ScalarImplicit, ...
-  void on_num_to_tensor(const JitNode& node);
-  void on_arithmetic(const JitNode& node);  // on numbers and on 0-d tensors made from numbers
   void on_is(const JitNode& node);
   void on_isinstance(const JitNode& node);
   void on_alias(const JitNode& node);
@@ -136,11 +134,17 @@ class Lowering {
   void on_device(const JitNode& node);
   void on_dtype(const JitNode& node);
   void on_data(const JitNode& node);
+
+  // -- ts_numbers.cpp: sizes, arithmetic on numbers and on 0-d tensors made from numbers
+  void on_size(const JitNode& node);
+  void on_number(const JitNode& node);  // aten::Int, Float, Bool, ScalarImplicit, ...
+  void on_num_to_tensor(const JitNode& node);
+  void on_arithmetic(const JitNode& node);
   bool tensor_arithmetic(const JitNode& node, const std::string& name);
   ir::Arg emit_number(const char* op, std::vector<ir::Arg> args);
   std::optional<ir::Arg> number_in(const Sym& sym) const;
 
-  // -- ts_values.cpp: weights, state, cells, control flow
+  // -- ts_values.cpp: weights, state, cells
   Sym tensor(const at::Tensor& tensor, std::string name, ir::InputKind kind);
   Sym attribute(const std::shared_ptr<Cell>& object, const std::string& name);
   Sym load_attribute(const Cell& object, const std::string& name);
@@ -149,9 +153,11 @@ class Lowering {
   Sym make_list(std::vector<Sym> items, c10::TypePtr type);
   void change(const std::shared_ptr<Cell>& cell, Content content);
   Changes take_changes(std::size_t mark, int born_before);
+  Sym arg_sym(ir::Value* value, const c10::TypePtr& type);
+
+  // -- ts_control.cpp: branches and loops
   Sym merge(const Sym& a, const Sym& b, const c10::TypePtr& type, const Branches& branches);
   Content merge(const Cell& cell, const Content* a, const Content* b, const Branches& branches);
-  Sym arg_sym(ir::Value* value, const c10::TypePtr& type);
   void flatten(const Sym& sym, const Sym& shape, std::vector<ir::Arg>& args);
   Sym unflatten(const Sym& shape, const c10::TypePtr& type, const std::function<ir::Value*(ir::Type)>& next);
   Sym slot_value(const Slot& slot);
