@@ -146,10 +146,10 @@ bool merge_dims(PassContext& context, ir::Node* node) {
   std::vector<std::int64_t> shape, back;
   bool follows = false;
   for (std::size_t i = 0; i < type.sizes.size(); ++i) {
-    const bool number = type.sizes[i].is_number();
-    if (!number && (follows || i >= lead)) return false;
+    const bool number = i >= lead || type.sizes[i].is_number();
+    if (!number && follows) return false;
     follows |= !number;
-    back.push_back(number ? type.sizes[i].number() : -1);
+    back.push_back(i >= lead ? (*dims)[i - lead] : number ? type.sizes[i].number() : -1);
   }
   shape.assign(back.begin(), back.begin() + static_cast<std::ptrdiff_t>(lead));
   shape.push_back(count);
