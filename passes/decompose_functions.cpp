@@ -59,6 +59,13 @@ Value* number_first(Math& m, Node* node) {
   return *value == 1 ? inverse : m.binary("aten.mul.Tensor", inverse, node->arg(0));
 }
 
+Value* plain_quotient(Math& m, Node* node) {
+  const Arg* mode = node->arg("rounding_mode");
+  if (mode && !mode->is_none()) return nullptr;
+  if (!is_tensor(node->arg(0)) || !is_floating(node->operand(0)->type.dtype)) return nullptr;
+  return m.binary("aten.div.Tensor", node->arg(0), node->arg(1));
+}
+
 // c^x = 2^(x log2 c)
 Value* power_of_number(Math& m, Node* node) {
   const auto base = node->arg(0).number();
@@ -228,6 +235,8 @@ const std::map<std::string, Rule, std::less<>>& rules() {
       {"aten.sub.Tensor", number_first},
       {"aten.mul.Tensor", number_first},
       {"aten.div.Tensor", number_first},
+      {"aten.div.Tensor_mode", plain_quotient},
+      {"aten.div.Scalar_mode", plain_quotient},
       {"aten.sgn.default", [](Math& m, Node* n) { return m.unary("aten.sign.default", n->operand(0)); }},
       {"aten.positive.default", [](Math&, Node* n) { return n->operand(0); }},
       {"aten.logical_not.default", logic},

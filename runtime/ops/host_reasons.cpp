@@ -63,6 +63,15 @@ constexpr std::array families{
     Family{"ctc_loss _ctc_loss nll_loss nll_loss_forward nll_loss2d_forward nll_loss_nd cross_entropy_loss "
            "multi_margin_loss multilabel_margin_loss multilabel_margin_loss_forward",
            "a loss over alignments or classes, which inference has no use for"},
+    Family{"mse_loss l1_loss smooth_l1_loss huber_loss kl_div binary_cross_entropy binary_cross_entropy_with_logits "
+           "soft_margin_loss poisson_nll_loss gaussian_nll_loss triplet_margin_loss cosine_embedding_loss",
+           "a loss, of which the device has the mean and the sum of differences and their squares"},
+    Family{"gradient trapezoid trapz rot90 msort isin im2col col2im cumulative_trapezoid",
+           "PyTorch computes it from operators that this form of the graph does not spell out; run_decompositions() "
+           "does"},
+    Family{"hstack vstack dstack column_stack row_stack hsplit vsplit dsplit tensor_split channel_shuffle "
+           "pixel_shuffle pixel_unshuffle broadcast_tensors movedim moveaxis adjoint aminmax",
+           "only its forms over known sizes and equal ranks are written out for the device"},
     Family{"embedding_bag _embedding_bag _embedding_bag_forward_only embedding_renorm renorm",
            "bags of rows and rows that are changed as they are read have no kernel"},
     Family{"einsum bilinear _trilinear tensordot kron linalg_cross cross cdist _cdist_forward pdist _pdist_forward "

@@ -18,6 +18,7 @@ const std::vector<std::string_view>& default_pipeline() {
       "fold-constants",
       "cse",
       "simplify-masks",
+      "decompose-layout",
       "decompose-functions",
       "decompose-algebra",
       "decompose-moves",

@@ -17,7 +17,7 @@ HostTensor drawn(const ttc::ir::Type& type, const Draw& draw, std::mt19937& rand
     std::uniform_real_distribution<float> uniform(0.1F, 0.9F);
     for (std::int64_t i = 0; i < out.numel(); ++i)
       out.as<float>()[i] = draw.scale > 0 ? normal(random) : uniform(random);
-    return convert(convert(out, DType::bf16), type.dtype);
+    return convert(draw.scale > 0 ? convert(out, DType::bf16) : out, type.dtype);
   }
   const bool mask = type.dtype == DType::boolean;
   const HostTensor out = empty_host(DType::i64, sizes);

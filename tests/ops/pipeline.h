@@ -15,10 +15,10 @@ std::unique_ptr<ttc::ir::Model> parse_text(const std::string& text);
 // How inputs are made.
 struct Draw {
   std::int64_t first = 0, last = 50;  // integers lie in [first, last)
-  float scale = 1;                    // of normal floats; 0: floats lie in [0.1, 0.9)
+  float scale = 1;                    // of normal floats; 0: floats lie in [0.1, 0.9) and hardly two are equal
 };
-// The user's inputs, the same each time. Floats are such as bfloat16 holds, so that comparisons of them come out alike
-// in every format.
+// The user's inputs, the same each time. Normal floats are such as bfloat16 holds, so that comparisons of them come out
+// alike in every format.
 std::vector<RtValue> inputs_of(const ttc::ir::Model& model, const Draw& draw);
 
 std::unique_ptr<Executor> in_torch(const std::string& text);
