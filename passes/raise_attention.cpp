@@ -3,8 +3,8 @@
 // with casts), and what run_decompositions makes of it (bmm with flattened batches, the scale split over q and k, the
 // safe softmax that gives 0 where a row is masked throughout). Keys and values repeated for grouped queries become
 // enable_gqa; masks that are trivial, causal or boolean in disguise become what they are (attention_mask.h).
-// A row that -inf masks throughout gives zeros, as scaled_dot_product_attention does, where the eager formula gives NaN;
-// one that a finite number masks gives the mean of all values, as the eager formula does.
+// A row that -inf masks throughout gives zeros, as scaled_dot_product_attention does, where the eager formula gives
+// NaN; one that a finite number masks gives the mean of all values, as the eager formula does.
 #include <algorithm>
 #include <array>
 #include <cmath>
