@@ -324,9 +324,15 @@ class Maker {
       if (input.kind != ttc::ir::InputKind::user) continue;
       const int s = slot(input.value.get());
       const Reads& read = reads[s];
+      program_->slots[static_cast<std::size_t>(s)].written = classes_->written(s);
       program_->slots[static_cast<std::size_t>(s)].may_be_resident =
           !classes_->written(s) && read.uploads > 0 && read.all == read.uploads + read.sizes;
     }
+    const auto inputs = user_inputs(*program_->model);
+    for (const auto& output : formal)
+      if (output.kind == ttc::ir::OutputKind::user_input_mutation)
+        if (const int i = user_input_index(*program_->model, output.target); i >= 0)
+          program_->slots[slot(inputs[static_cast<std::size_t>(i)].input->value.get())].written = true;
   }
 
   std::set<int> live_after_main() const {

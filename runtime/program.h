@@ -83,6 +83,7 @@ struct Slot {
   bool needed_after_setup = false;  // constant, and read by an instruction that is not
   // An input that only tt.to_device and questions about its size read: it may be on the device already.
   bool may_be_resident = false;
+  bool written = false;  // an input that the program writes, in place or by an output that says so
   // Of the main block, by instruction number: where the value (or a value that may share its memory) comes to be and is
   // last read. end == INT_MAX: an output.
   int begin = -1, end = -1;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "cpu_op.h"
 #include "signature.h"
 #include "support/error.h"
 
@@ -13,11 +14,10 @@ namespace {
 using ttrt::HostTensor;
 using ttrt::RtValue;
 
-std::vector<bool> written_inputs(const ir::Model& model) {
-  std::vector<bool> out(ttrt::user_inputs(model).size(), false);
-  for (const ir::GraphOutput& output : model.graph->outputs())
-    if (output.kind == ir::OutputKind::user_input_mutation)
-      if (const int i = ttrt::user_input_index(model, output.target); i >= 0) out[static_cast<std::size_t>(i)] = true;
+std::vector<bool> written_inputs(const ttrt::Program& program) {
+  std::vector<bool> out;
+  for (const ttrt::UserInput& input : ttrt::user_inputs(*program.model))
+    out.push_back(program.slots[static_cast<std::size_t>(program.slot_of(input.input->value.get()))].written);
   return out;
 }
 
@@ -136,7 +136,9 @@ HostTensor copy_of(const HostTensor& tensor) {
 void carry_between(const ir::Model& model, const InputFlags& flags, std::vector<Case>& cases) {
   if (!flags.carry.empty() && !flags.io_steps) throw usage_error("--carry needs --io-steps");
   const std::vector<int> named = named_carries(model, flags);
-  const std::vector<bool> written = written_inputs(model);
+  if (cases.size() < 2) return;
+  ttrt::install_torch_schemas();
+  const std::vector<bool> written = written_inputs(*ttrt::make_program(model));
   const Pairing pairing(model, cases.at(0));
   for (std::size_t step = 1; step < cases.size(); ++step) {
     Case& one = cases[step];
@@ -159,7 +161,7 @@ void carry_between(const ir::Model& model, const InputFlags& flags, std::vector<
 }
 
 StepRunner::StepRunner(ttrt::Executor& executor, const std::vector<Case>& cases)
-    : executor_(executor), cases_(cases), written_(written_inputs(executor.model())) {}
+    : executor_(executor), cases_(cases), written_(written_inputs(executor.program())) {}
 
 const std::vector<RtValue>& StepRunner::run(std::size_t step) {
   const Case& one = cases_.at(step);
