@@ -115,3 +115,18 @@ graph main(%x: f32[64, 64] user, %cache: f32[64, 64] user) {
     CHECK(round_trip->transfers().to_host == 2);
   }
 }
+
+TEST_CASE("inputs that the model writes are known, in place or by an output", "[resident]") {
+  for (const char* body :
+       {"%a: f32[2] = aten.add_.Tensor(%x, %y)\n  return %a",
+        "%a: f32[2] = aten.add.Tensor(%x, %y)\n  return mutation input \"x\" = %a, %a",
+        "%v: f32[2] = aten.view.default(%x, [2])\n  %a: f32[2] = aten.mul_.Tensor(%v, %y)\n  return %a"}) {
+    INFO(body);
+    const auto e = plain(
+        "graph main(%x: f32[2] user, %y: f32[2] user, %z: f32[2] user) {\n  %b: f32[2] = aten.neg.default(%z)\n  " +
+        std::string(body) + ", %b\n}");
+    const Program& program = e->program();
+    CHECK(program.slots[static_cast<std::size_t>(program.main.inputs[0])].written);
+    CHECK_FALSE(program.slots[static_cast<std::size_t>(program.main.inputs[2])].written);
+  }
+}
