@@ -220,7 +220,8 @@ Case read_case(const ir::Model& model, const SafeTensors& file, const std::strin
   Case out{.name = prefix.empty() ? "" : prefix.substr(0, prefix.size() - 1),
            .inputs = std::vector<RtValue>(formal.size()),
            .expected = {},
-           .notes = {}};
+           .notes = {},
+           .carried = {}};
   std::size_t extra = 0;
   for (const auto& [full, weight] : file.tensors) {
     if (!full.starts_with(prefix)) continue;

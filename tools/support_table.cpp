@@ -46,8 +46,9 @@ std::vector<InputFlags> ways_to_call(const std::string& io) {
       prefixes.insert(name.substr(0, dot));
   }
   std::vector<InputFlags> out;
-  for (const std::string& prefix : prefixes) out.push_back({.io = io, .io_prefix = prefix, .inputs = {}, .shapes = {}});
-  if (steps) out.push_back({.io = io, .io_prefix = {}, .io_steps = true, .inputs = {}, .shapes = {}});
+  for (const std::string& prefix : prefixes)
+    out.push_back({.io = io, .io_prefix = prefix, .inputs = {}, .shapes = {}, .carry = {}});
+  if (steps) out.push_back({.io = io, .io_prefix = {}, .io_steps = true, .inputs = {}, .shapes = {}, .carry = {}});
   return out;
 }
 
