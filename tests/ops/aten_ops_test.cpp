@@ -8,6 +8,7 @@
 #include "support/error.h"
 #include "tests/catch.h"
 #include "tests/golden.h"
+#include "tests/golden.h"
 
 using namespace ttrt;
 using namespace ttrt::test;
