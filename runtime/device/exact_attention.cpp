@@ -10,8 +10,6 @@
 
 #include "device/sfpu.h"
 
-#pragma GCC diagnostic ignored "-Wpsabi"
-
 namespace ttrt::exact {
 namespace {
 

@@ -7,8 +7,6 @@
 
 #include "device/sfpu.h"
 
-#pragma GCC diagnostic ignored "-Wpsabi"
-
 namespace ttrt::exact {
 namespace {
 

@@ -7,8 +7,6 @@
 #include "device/cpu.h"
 #include "support/error.h"
 
-#pragma GCC diagnostic ignored "-Wpsabi"
-
 namespace ttrt::fpu {
 namespace {
 

@@ -6,7 +6,6 @@
 #include <bit>
 #include <cstring>
 
-#pragma GCC diagnostic ignored "-Wpsabi"
 #pragma GCC target("avx2,fma")
 namespace ttrt::detail {
 namespace {

@@ -6,7 +6,6 @@
 #include <bit>
 #include <cstring>
 
-#pragma GCC diagnostic ignored "-Wpsabi"
 #pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,avx512cd")
 namespace ttrt::detail {
 namespace {

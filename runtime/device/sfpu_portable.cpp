@@ -5,8 +5,6 @@
 #include <bit>
 #include <cstring>
 
-#pragma GCC diagnostic ignored "-Wpsabi"
-
 namespace ttrt::detail {
 namespace {
 
