@@ -8,7 +8,6 @@
 #include "support/error.h"
 #include "tests/catch.h"
 #include "tests/golden.h"
-#include "tests/golden.h"
 
 using namespace ttrt;
 using namespace ttrt::test;
