@@ -12,6 +12,7 @@
 #include "support/error.h"
 #include "tests/catch.h"
 #include "tools/model_io.h"
+#include "tools/steps.h"
 
 namespace {
 
@@ -66,9 +67,12 @@ InputFlags flags_of(const Job& job) {
 }
 
 void expect_outputs(ttrt::Executor& executor, const Job& job, const Thresholds& thresholds) {
-  for (const Case& one : load_cases(executor.model(), flags_of(job))) {
-    const auto outputs = executor.run(one.inputs);
-    for (const Check& check : check_outputs(one, outputs, thresholds, executor.options().mode == ttrt::Mode::device)) {
+  const std::vector<Case> cases = load_cases(executor.model(), flags_of(job));
+  StepRunner steps(executor, cases);
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    const auto& outputs = steps.run(i);
+    for (const Check& check :
+         check_outputs(cases[i], outputs, thresholds, executor.options().mode == ttrt::Mode::device)) {
       INFO(check.output << " PCC " << check.metrics.pcc << " max_abs " << check.metrics.max_abs << " "
                         << check.problem);
       CHECK(check.pass);
