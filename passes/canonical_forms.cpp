@@ -118,6 +118,16 @@ Result fill(const Node& node) {
   return Spelling{"aten.full.default", {*sizes, *filled, type.dtype}};
 }
 
+// A draw whose outcome is certain: dropout that is always on, exported with a rate of 0.
+Result certain_draw(const Node& node) {
+  if (node.op() != "aten.bernoulli.p") return {};
+  const auto p = node.arg(1).number();
+  if (p != 0.0 && p != 1.0) return {};
+  if (const auto sizes = literal_sizes(node.result()->type, false); sizes && node.result()->type.has_dtype)
+    return Spelling{"aten.full.default", {*sizes, *p, node.result()->type.dtype}};
+  return Spelling{"aten.full_like.default", {node.arg(0), *p}};
+}
+
 Result arange(const Node& node) {
   if (!node.op().starts_with("aten.arange.") || node.op().ends_with("out") || !node.result()->type.has_dtype) return {};
   const DType dtype = node.result()->type.dtype;
@@ -247,7 +257,8 @@ bool same(const Node& node, const Spelling& spelling) {
 
 std::optional<Spelling> canonical_spelling(const Node& node, bool keep_copies) {
   if (node.results().empty() || node.args().empty() || !node.schema() || node.schema()->varargs) return {};
-  for (Result (*rule)(const Node&) : {reshape, transpose, expand, fill, arange, softmax, slice, split, renamed}) {
+  for (Result (*rule)(const Node&) :
+       {reshape, transpose, expand, fill, certain_draw, arange, softmax, slice, split, renamed}) {
     const Result found = rule(node);
     if (found) return same(node, *found) ? Result() : found;
   }
