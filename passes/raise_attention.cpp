@@ -359,13 +359,32 @@ std::optional<NearMiss> unfit(const Attention& a, const ir::Node* product) {
   return std::nullopt;
 }
 
+// Whether an operand's leading dims stand as they are beside those of the scores: equal, or broadcast.
+bool stands_beside(const ir::Value* operand, const std::vector<ir::SymExpr>& leading) {
+  const auto& sizes = operand->type.sizes;
+  if (sizes.size() != leading.size() + 2) return false;
+  for (std::size_t i = 0; i < leading.size(); ++i)
+    if (!(sizes[i] == leading[i]) && !(sizes[i] == ir::SymExpr(1))) return false;
+  return true;
+}
+
+ir::SymExpr product_of_leading(const std::vector<ir::SymExpr>& sizes, std::size_t count) {
+  ir::SymExpr product = 1;
+  for (std::size_t i = 0; i < count; ++i) product = product * sizes[i];
+  return product;
+}
+
 // Query, key and value as the scores group batch and heads, where the export regrouped some of them. nullptr in one of
 // them where the sizes are not at hand.
 bool align(ir::Node* before, const std::vector<ir::SymExpr>& leading, Attention& a) {
   for (ir::Value** operand : {&a.query, &a.key, &a.value}) {
-    if ((*operand)->type.sizes.size() == leading.size() + 2) continue;
+    if (stands_beside(*operand, leading)) continue;
+    const auto& from = (*operand)->type.sizes;
+    const bool regrouped = product_of_leading(from, from.size() - 2) == product_of_leading(leading, leading.size());
+    // Fewer heads than the query has are a matter of groups.
+    if (!regrouped && from.size() == leading.size() + 2) continue;
     std::vector<ir::SymExpr> sizes = leading;
-    sizes.insert(sizes.end(), (*operand)->type.sizes.end() - 2, (*operand)->type.sizes.end());
+    sizes.insert(sizes.end(), from.end() - 2, from.end());
     *operand = reshaped(before, *operand, sizes);
     if (!*operand) return false;
   }
