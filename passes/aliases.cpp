@@ -113,7 +113,7 @@ Aliases::Aliases(const ir::Model& model) {
 
 View Aliases::view_of(ir::Value* value) const {
   const auto found = views_.find(value);
-  return found == views_.end() ? View{value, {}} : found->second;
+  return found == views_.end() ? View{value, {}, false} : found->second;
 }
 
 const Refusal& Aliases::refusal(ir::Value* base) const {
@@ -197,6 +197,7 @@ void Aliases::visit_view(ir::Node& node) {
   if (!node.operand(0)) return escape(node);
   View view = view_of(node.operand(0));
   if (kind != ViewKind::same) view.chain.push_back(&node);
+  view.fixed = view.fixed || kind == ViewKind::unknown;
   const auto writes = written_.find(view.base);
   for (const auto& result : node.results()) {
     views_[result.get()] = view;

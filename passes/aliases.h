@@ -16,6 +16,7 @@ namespace ttc {
 struct View {
   ir::Value* base = nullptr;
   std::vector<ir::Node*> chain;
+  bool fixed = false;  // some step cannot be repeated: nobody reads it after a later write, or the base has a refusal
 };
 
 // Follows views through a model, once, before anything is changed.

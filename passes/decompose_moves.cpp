@@ -1,4 +1,4 @@
-// Operators that move or count by way of others: unbind, roll, tile, meshgrid, expand_as, glu, diff, one_hot,
+// Operators that move or count by way of others: unbind, roll, unfold, tile, meshgrid, expand_as, glu, diff, one_hot,
 // repeat_interleave, tril, triu, std, var_mean, std_mean, and histc where it counts integers (the tokens of each
 // expert). Each is written out only where the sizes it needs are known; what is not stays one operator.
 #include <limits>
@@ -11,6 +11,7 @@ namespace {
 
 constexpr std::string_view pass = "decompose-moves";
 constexpr std::int64_t end_of_dim = std::numeric_limits<std::int64_t>::max();
+constexpr std::int64_t max_picked = std::int64_t{1} << 20;  // numbers of elements that unfold writes out
 
 using ir::Node;
 using ir::SymExpr;
@@ -85,6 +86,35 @@ Values unbind(Decomposer& d, Node* node) {
   for (std::size_t i = 0; i < node->results().size(); ++i)
     out.push_back(d.emit_like("aten.select.int", {x, *dim, static_cast<std::int64_t>(i)}, node->result(i)));
   return out;
+}
+
+// Windows of `size` elements, `step` apart, along a new last dim: their elements picked by number, one window behind
+// the other, and the dims put in order.
+Values unfold(Decomposer& d, Node* node) {
+  Value* x = node->operand(0);
+  const auto dim = dim_of(*node, "dimension", x->type);
+  const auto size = node->arg(2).integer(), step = node->arg(3).integer();
+  if (!dim || !size || !step || !size_of_dim(x, *dim).is_number()) return {};
+  const std::int64_t length = size_of_dim(x, *dim).number();
+  if (*size < 1 || *size > length || *step < 1) return {};
+  const std::int64_t count = (length - *size) / *step + 1;
+  if (count > max_picked / *size) return {};
+  const auto numbers = [&](std::int64_t end, std::int64_t by, Type type) {
+    return d.emit("aten.arange.start_step", {0, end, by, DType::i64}, std::move(type));
+  };
+  Value* first = d.reshape(numbers(count * *step, *step, Type::tensor(DType::i64, {count})), {count, 1});
+  Value* offset = numbers(*size, 1, Type::tensor(DType::i64, {*size}));
+  Value* grid = d.emit("aten.add.Tensor", {first, offset}, Type::tensor(DType::i64, {count, *size}));
+  Value* picked = d.emit("aten.index_select.default", {x, *dim, d.reshape(grid, {count * *size})},
+                         with_size(x, *dim, count * *size));
+  std::vector<SymExpr> sizes = x->type.sizes;
+  sizes[static_cast<std::size_t>(*dim)] = count;
+  sizes.insert(sizes.begin() + *dim + 1, SymExpr(*size));
+  ir::Arg::List order;
+  for (int i = 0; i <= x->type.rank(); ++i)
+    if (i != *dim + 1) order.emplace_back(i);
+  order.emplace_back(*dim + 1);
+  return {d.emit_like("aten.permute.default", {d.reshape(picked, sizes), std::move(order)}, node->result())};
 }
 
 Values glu(Decomposer& d, Node* node) {
@@ -279,6 +309,7 @@ Values decompose(Decomposer& d, Node* node) {
   if (op == "aten.chunk.default" || op == "aten.split.Tensor") return free_split(d, node);
   if (op == "aten.meshgrid.default" || op == "aten.meshgrid.indexing") return meshgrid(d, node);
   if (op == "aten.expand_as.default") return expand_as(d, node);
+  if (op == "aten.unfold.default") return unfold(d, node);
   if (op == "aten.glu.default") return glu(d, node);
   if (op == "aten.diff.default") return diff(d, node);
   if (op == "aten.one_hot.default") return one_hot(d, node);

@@ -174,7 +174,7 @@ class Functionalizer {
   Value* current_of(Value* value, Node* position, ir::Graph* g) {
     const View view = aliases_.view_of(value);
     const auto found = states_.find(view.base);
-    if (found == states_.end() || !active(view.base)) return value;
+    if (view.fixed || found == states_.end() || !active(view.base)) return value;
     return through(found->second, view.chain, position, g);
   }
 

@@ -39,7 +39,7 @@ std::vector<std::byte> pack(const ir::Weight& weight, const ttrt::Packed& packed
   std::vector<std::byte> tiles(static_cast<std::size_t>(spec.nbytes()));
   ttrt::HostTensor matrix = matrix_of(weight, packed.form, weight.storage->load());
   if (packed.form == Form::arranged) matrix = packed.arrange(matrix, spec);
-  ttrt::tilize_from_host(matrix, spec, tiles.data());
+  ttrt::tilize_from_host(ttrt::packed_values(matrix, packed, spec), spec, tiles.data());
   return tiles;
 }
 

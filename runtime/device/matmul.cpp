@@ -17,10 +17,6 @@ namespace {
 
 using detail::Operand;
 
-// Bits of a float that the phases of a fidelity use.
-std::uint32_t kept_bits_a(MathFidelity f) { return f < MathFidelity::HiFi3 ? 0xFFFE0000 : 0xFFFFE000; }
-std::uint32_t kept_bits_b(MathFidelity f) { return f == MathFidelity::LoFi ? 0xFFF80000 : 0xFFFFC000; }
-
 std::int64_t tiles_of(std::int64_t n) { return round_up(n, tile_dim) / tile_dim; }
 
 // Products below this many multiply-adds are not worth waking other threads for.
@@ -48,6 +44,35 @@ void add_row(float* values, const float* bias, Dest dest) {
 
 }  // namespace
 
+std::uint32_t matmul_kept_bits_a(MathFidelity f) { return f < MathFidelity::HiFi3 ? 0xFFFE0000 : 0xFFFFE000; }
+std::uint32_t matmul_kept_bits_b(MathFidelity f) { return f == MathFidelity::LoFi ? 0xFFF80000 : 0xFFFFC000; }
+
+void matmul_add_bias(const MatmulSpec& spec, float bias, std::span<float> sums) {
+  if (dest_of(spec.config) == Dest::bits32) {
+    for (float& v : sums) v = cut_tf32(v) + bias;
+  } else {
+    for (float& v : sums) v = round_bf16_away(v) + bias;
+  }
+}
+
+void matmul_finish(const MatmulSpec& spec, float* sums, std::int64_t rows, std::byte* tile) {
+  const Dest dest = dest_of(spec.config);
+  const bool dest16 = dest == Dest::bits16;
+  const bool plain_bf16 = spec.out == DataType::bfloat16 && !spec.activation;
+  if (dest16 && !plain_bf16) round_dest16(sums);
+  if (spec.activation) {
+    spec.activation(std::span<float>(sums, tile_elements));
+    if (dest16) round_nearest_even(sums);
+  }
+  for (std::int64_t r = rows; r < tile_dim; ++r) {
+    float* row = sums + r / 16 * 512 + r % 16 * 16;
+    std::fill_n(row, 16, 0.0F);
+    std::fill_n(row + face_elements, 16, 0.0F);
+  }
+  // Rounding to 16-bit Dest and the packer's rounding from 32 bits are the same to bfloat16: once is enough.
+  pack_dest(spec.out, plain_bf16 ? Dest::bits32 : dest, sums, tile);
+}
+
 struct Matmul::Plan {
   explicit Plan(MatmulSpec s);
   void fill_b(const std::byte* tiles);
@@ -55,7 +80,6 @@ struct Matmul::Plan {
   const std::byte* read_a(const std::byte* tiles);
   void multiply(const std::byte* a, std::byte* out);
   void task(const std::byte* a, std::byte* out, std::int64_t index) const;
-  void finish(float* sums, std::int64_t rows, std::int64_t column, std::byte* tile) const;
 
   MatmulSpec spec;
   std::int64_t mt, kt, nt;  // tiles
@@ -104,7 +128,7 @@ Matmul::Plan::Plan(MatmulSpec s) : spec(std::move(s)) {
 void Matmul::Plan::fill_b(const std::byte* tiles) {
   if (exact) return exact->set_b(tiles);
   const std::int64_t tile_size = tile_bytes(spec.b);
-  const std::uint32_t keep = kept_bits_b(spec.config.math_fidelity);
+  const std::uint32_t keep = matmul_kept_bits_b(spec.config.math_fidelity);
   const std::int64_t count = spec.b_batch * nt;
 #pragma omp parallel for schedule(static) if (!serial)
   for (std::int64_t panel = 0; panel < count; ++panel) {
@@ -145,26 +169,6 @@ const std::byte* Matmul::Plan::read_a(const std::byte* tiles) {
   return copy;
 }
 
-// From float32 sums of one tile to its bytes. `rows`: logical rows in this tile; the others become zero.
-void Matmul::Plan::finish(float* sums, std::int64_t rows, std::int64_t column, std::byte* tile) const {
-  const Dest dest = dest_of(spec.config);
-  const bool dest16 = dest == Dest::bits16;
-  if (spec.bias) add_row(sums, bias.data() + column * tile_dim, dest);
-  const bool plain_bf16 = spec.out == DataType::bfloat16 && !spec.activation;
-  if (dest16 && !plain_bf16) round_dest16(sums);
-  if (spec.activation) {
-    spec.activation(std::span<float>(sums, tile_elements));
-    if (dest16) round_nearest_even(sums);
-  }
-  for (std::int64_t r = rows; r < tile_dim; ++r) {
-    float* row = sums + r / 16 * 512 + r % 16 * 16;
-    std::fill_n(row, 16, 0.0F);
-    std::fill_n(row + face_elements, 16, 0.0F);
-  }
-  // Rounding to 16-bit Dest and the packer's rounding from 32 bits are the same to bfloat16: once is enough.
-  pack_dest(spec.out, plain_bf16 ? Dest::bits32 : dest, sums, tile);
-}
-
 void Matmul::Plan::task(const std::byte* a, std::byte* out, std::int64_t index) const {
   const std::int64_t item = index / (row_tasks * panel_tasks);
   const std::int64_t first_row = index / panel_tasks % row_tasks * row_tiles_per_task;
@@ -173,7 +177,7 @@ void Matmul::Plan::task(const std::byte* a, std::byte* out, std::int64_t index) 
   const std::int64_t last_panel = std::min(first_panel + panels_per_task, nt);
   const std::int64_t b_item = item * spec.b_batch / spec.batch;
   const bool pairs = kernels->operand == Operand::bf16_pairs;
-  std::uint32_t keep = kept_bits_a(spec.config.math_fidelity);
+  std::uint32_t keep = matmul_kept_bits_a(spec.config.math_fidelity);
   if (pairs) keep |= keep >> 16;
   const std::int64_t row_bytes = pairs ? 32 : 64;
 
@@ -188,7 +192,8 @@ void Matmul::Plan::task(const std::byte* a, std::byte* out, std::int64_t index) 
         const int count = static_cast<int>(std::min<std::int64_t>(rows - r, 8));
         kernels->strip(strip, panel, spec.k, keep, count, sums + r / 16 * 512 + r % 16 * 16);
       }
-      finish(sums, rows, column, out + ((item * mt + row) * nt + column) * tile_bytes(spec.out));
+      if (spec.bias) add_row(sums, bias.data() + column * tile_dim, dest_of(spec.config));
+      matmul_finish(spec, sums, rows, out + ((item * mt + row) * nt + column) * tile_bytes(spec.out));
     }
   }
 }

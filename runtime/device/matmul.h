@@ -42,6 +42,16 @@ struct MatmulSpec {
 // others K / grid_x where that is whole, else 1. `m` and `n` are logical sizes of one matrix.
 std::int64_t matmul_k_block(const MatmulSpec& spec, std::int64_t grid_x = 8);
 
+// Steps of the fast product, for kernels that add products another way. Bits of a float that the phases of a fidelity
+// use in operand a and in operand b:
+std::uint32_t matmul_kept_bits_a(MathFidelity fidelity);
+std::uint32_t matmul_kept_bits_b(MathFidelity fidelity);
+// The bias of one column on its sums.
+void matmul_add_bias(const MatmulSpec& spec, float bias, std::span<float> sums);
+// From 1024 sums in face order, the bias on them, to the bytes of a tile: activation and roundings. `rows`: logical
+// rows of the tile; the others become zero. Overwrites the sums.
+void matmul_finish(const MatmulSpec& spec, float* sums, std::int64_t rows, std::byte* tile);
+
 // A product bound to shapes and formats. Operands that are constant are turned into the layout the kernels read once,
 // by set_b and set_bias. run() allocates nothing and serves one caller at a time; it uses OpenMP threads itself.
 class Matmul {

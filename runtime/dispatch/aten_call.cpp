@@ -271,7 +271,7 @@ RtValue BoundOperator::run(const OperatorCall& call, Device& device) const {
     const auto* host = value.get_if<HostTensor>();
     HostTensor source = contiguous(host ? *host : to_host(*value.get_if<DeviceTensor>(), dtype_of(value)));
     if (operands_[i].packed)
-      source = arranged(std::move(source), *operands_[i].packed, spec);
+      source = packed_values(arranged(std::move(source), *operands_[i].packed, spec), *operands_[i].packed, spec);
     else if (source.dtype == DType::boolean && is_float_format(spec.dtype))
       source = convert(source, DType::f32);
     in.push_back(to_device(source, device, spec));

@@ -234,7 +234,7 @@ const OpRecord conv = [] {
                   "(Tensor x, Tensor weight, Tensor? bias=None, *, int[] weight_shape, int[] stride, int[] padding, "
                   "int[] dilation, int groups=1, str weight_format=\"bfloat16\", str fidelity=\"HiFi4\", "
                   "bool fp32_acc=True, str? activation=None) -> Tensor");
-  r.packed = {{"weight", Packed::Form::arranged, weight_spec, conv_matrix, conv_kernel},
+  r.packed = {{"weight", Packed::Form::arranged, weight_spec, conv_matrix, conv_kernel, true},
               {"bias", Packed::Form::arranged, bias_spec, conv_bias_rows, conv_bias_vector}};
   r.lowers = {{"aten.conv1d.default", lower},           {"aten.conv2d.default", lower},
               {"aten.conv3d.default", lower},           {"aten.conv1d.padding", lower},
@@ -292,7 +292,7 @@ const OpRecord conv_transpose = [] {
       "(Tensor x, Tensor weight, Tensor? bias=None, *, int[] weight_shape, int[] stride, int[] padding, "
       "int[] dilation, int groups=1, str weight_format=\"bfloat16\", str fidelity=\"HiFi4\", "
       "bool fp32_acc=True, str? activation=None, int[] output_padding) -> Tensor");
-  r.packed = {{"weight", Packed::Form::arranged, weight_spec, conv_transpose_matrix, conv_transpose_kernel},
+  r.packed = {{"weight", Packed::Form::arranged, weight_spec, conv_transpose_matrix, conv_transpose_kernel, true},
               {"bias", Packed::Form::arranged, bias_spec, conv_bias_rows, conv_bias_vector}};
   r.lowers = {{"aten.conv_transpose1d.default", lower_transposed},
               {"aten.conv_transpose2d.input", lower_transposed},

@@ -7,7 +7,9 @@
 #pragma once
 
 #include <array>
+#include <memory>
 
+#include "device/matmul.h"
 #include "ops/op.h"
 
 namespace ttrt::ops {
@@ -48,5 +50,30 @@ HostTensor conv_bias_vector(const HostTensor& rows, const Shape& sizes);
 // The kernel of both operators: x, weight and bias as packed. Memory beyond operands and result: the input and the
 // output as rows, and a block of windows of a few MiB however long the input is.
 Kernel prepare_conv(const OpCall& call, const PrepareContext& context, const ConvShape& shape);
+
+// Every group has one input channel: conv_depthwise.cpp computes these, in fast numerics.
+bool is_depthwise(const ConvShape& shape, std::int64_t groups);
+Kernel prepare_depthwise(const OpCall& call, const PrepareContext& context, const ConvShape& shape, MatmulSpec spec);
+
+// A kernel of class C: C(shape, product), set_weight(tiles), set_bias(tiles), run(x, y). Operands that are constant are
+// set once.
+template <typename C>
+Kernel bind_convolution(const OpCall& call, const PrepareContext& context, const ConvShape& shape, MatmulSpec spec) {
+  const auto convolution = std::make_shared<C>(shape, std::move(spec));
+  const int w = call.tensor_index("weight"), b = call.tensor_index("bias");
+  const auto constant = [&](int i) {
+    const auto at = static_cast<std::size_t>(i);
+    return i >= 0 && at < context.constants.size() ? context.constants[at] : nullptr;
+  };
+  const DeviceTensor *fixed_w = constant(w), *fixed_b = constant(b);
+  if (fixed_w != nullptr) convolution->set_weight(fixed_w->data());
+  if (fixed_b != nullptr) convolution->set_bias(fixed_b->data());
+  const bool w_fixed = fixed_w != nullptr, b_fixed = b < 0 || fixed_b != nullptr;
+  return [=](const KernelArgs& args) {
+    if (!w_fixed) convolution->set_weight(args.in[static_cast<std::size_t>(w)]->data());
+    if (!b_fixed) convolution->set_bias(args.in[static_cast<std::size_t>(b)]->data());
+    convolution->run(*args.in[0], *args.out[0]);
+  };
+}
 
 }  // namespace ttrt::ops

@@ -4,7 +4,6 @@
 #include <omp.h>
 
 #include <algorithm>
-#include <memory>
 
 #include "device/formats.h"
 #include "device/matmul.h"
@@ -196,25 +195,6 @@ class Convolution {
   std::vector<Matmul> products_;
 };
 
-template <typename T>
-Kernel bind(const OpCall& call, const PrepareContext& context, const ConvShape& shape, MatmulSpec spec) {
-  const auto convolution = std::make_shared<Convolution<T>>(shape, std::move(spec));
-  const int w = call.tensor_index("weight"), b = call.tensor_index("bias");
-  const auto constant = [&](int i) {
-    const auto at = static_cast<std::size_t>(i);
-    return i >= 0 && at < context.constants.size() ? context.constants[at] : nullptr;
-  };
-  const DeviceTensor *fixed_w = constant(w), *fixed_b = constant(b);
-  if (fixed_w != nullptr) convolution->set_weight(fixed_w->data());
-  if (fixed_b != nullptr) convolution->set_bias(fixed_b->data());
-  const bool w_fixed = fixed_w != nullptr, b_fixed = b < 0 || fixed_b != nullptr;
-  return [=](const KernelArgs& args) {
-    if (!w_fixed) convolution->set_weight(args.in[static_cast<std::size_t>(w)]->data());
-    if (!b_fixed) convolution->set_bias(args.in[static_cast<std::size_t>(b)]->data());
-    convolution->run(*args.in[0], *args.out[0]);
-  };
-}
-
 }  // namespace
 
 Kernel prepare_conv(const OpCall& call, const PrepareContext& context, const ConvShape& shape) {
@@ -226,8 +206,11 @@ Kernel prepare_conv(const OpCall& call, const PrepareContext& context, const Con
   spec.config = call.compute_config();
   spec.numerics = context.numerics;
   spec.activation = fused_activation(call.string("activation"), context.numerics, spec.out);
-  if (x.dtype == DataType::float32) return bind<std::uint32_t>(call, context, shape, std::move(spec));
-  return bind<std::uint16_t>(call, context, shape, std::move(spec));
+  if (context.numerics == Numerics::fast && is_depthwise(shape, call.integer("groups")))
+    return prepare_depthwise(call, context, shape, std::move(spec));
+  if (x.dtype == DataType::float32)
+    return bind_convolution<Convolution<std::uint32_t>>(call, context, shape, std::move(spec));
+  return bind_convolution<Convolution<std::uint16_t>>(call, context, shape, std::move(spec));
 }
 
 }  // namespace ttrt::ops

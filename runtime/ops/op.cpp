@@ -147,6 +147,21 @@ ComputeConfig OpCall::compute_config() const {
   return config;
 }
 
+HostTensor packed_values(const HostTensor& matrix, const Packed& packed, const TensorSpec& spec) {
+  if (!packed.multiplied || spec.dtype != DataType::float32) return matrix;
+  const HostTensor from = contiguous(convert(matrix, DType::f32));
+  HostTensor to = empty_host(DType::f32, from.sizes);
+  const auto* bits = from.as<std::uint32_t>();
+  auto* rounded = to.as<std::uint32_t>();
+  constexpr std::uint32_t cut = (1U << 14) - 1;
+  for (std::int64_t i = 0; i < from.numel(); ++i) {
+    const std::uint32_t up = (bits[i] + cut / 2 + (bits[i] >> 14 & 1)) & ~cut;
+    const bool finite = (up & 0x7F800000) != 0x7F800000;
+    rounded[i] = finite ? up : bits[i];
+  }
+  return to;
+}
+
 MathFidelity default_fidelity(DataType weight) {
   switch (weight) {
     case DataType::bfloat8_b:

@@ -124,7 +124,11 @@ struct Packed {
   // arranged: the constant in the spec's shape, and back to its own sizes.
   HostTensor (*arrange)(const HostTensor& constant, const TensorSpec& spec) = nullptr;
   HostTensor (*restore)(const HostTensor& arranged, const Shape& sizes) = nullptr;
+  bool multiplied = false;  // the matrix unit's second operand (SrcA)
 };
+// The values that are packed for `matrix`, a constant in the spec's shape. Packed as float32 for the matrix unit, which
+// would cut them to 10 significant bits and so shrink every product: rounded to nearest even there. Others as they are.
+HostTensor packed_values(const HostTensor& matrix, const Packed& packed, const TensorSpec& spec);
 
 // ---- the record ---------------------------------------------------------------------------------------------------
 

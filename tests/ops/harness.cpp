@@ -201,7 +201,7 @@ class Walk {
         } else if (rule.form == Packed::Form::arranged) {
           host = rule.arrange(host, call.tensors[i]);
         }
-        host = contiguous(host);
+        host = packed_values(contiguous(host), rule, call.tensors[i]);
         inputs_[i] = to_device(host, device_, call.tensors[i]);
         // ATen gets what the format could hold.
         HostTensor held = to_host(inputs_[i], DType::f32);

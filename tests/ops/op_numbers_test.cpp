@@ -239,3 +239,25 @@ TEST_CASE("an op without an exact kernel says so") {
   CHECK_FALSE(call.op->prepare(call, {.numerics = Numerics::exact, .constants = none}));
   CHECK(call.op->prepare(call, {.numerics = Numerics::fast, .constants = none}));
 }
+
+TEST_CASE("float32 constants of the matrix unit are rounded to the ten significant bits it reads") {
+  const float ulp = std::ldexp(1.0F, -9);
+  const std::vector<float> given{
+      1 + ulp, 1 + ulp / 2, 1 + 1.5F * ulp, -1 - 0.75F * ulp, 0, inf, std::numeric_limits<float>::max(), 1e-40F};
+  const std::vector<float> wanted{1 + ulp, 1, 1 + 2 * ulp, -1 - ulp, 0, inf, std::numeric_limits<float>::max(), 1e-40F};
+  HostTensor matrix = empty_host(DType::f32, {2, 4});
+  std::copy(given.begin(), given.end(), matrix.as<float>());
+  const auto packed = [&](bool multiplied, DataType format) {
+    TensorSpec spec;
+    spec.logical = matrix.sizes;
+    spec.dtype = format;
+    const Packed rule{.name = "weight", .form = Packed::Form::matrix, .spec = nullptr, .multiplied = multiplied};
+    const HostTensor out = packed_values(matrix, rule, spec);
+    return std::vector<float>(out.as<float>(), out.as<float>() + out.numel());
+  };
+  const std::vector<float> rounded = packed(true, DataType::float32);
+  for (std::size_t i = 0; i + 1 < wanted.size(); ++i) CHECK(rounded[i] == wanted[i]);
+  CHECK(std::abs(rounded.back() - wanted.back()) <= std::ldexp(1.0F, -136));
+  CHECK(packed(false, DataType::float32) == given);
+  CHECK(packed(true, DataType::bfloat16) == given);
+}

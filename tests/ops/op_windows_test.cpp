@@ -99,6 +99,34 @@ TEST_CASE("convolutions of random shapes agree with ATen") {
   }
 }
 
+TEST_CASE("convolutions and transposed ones of one channel a group agree with ATen") {
+  Draw draw(5);
+  for (int i = 0; i < 40; ++i) {
+    const auto dims = static_cast<std::size_t>(i % 5 == 4 ? 3 : i % 3 == 0 ? 1 : 2);
+    const bool transposed = i % 4 == 3;
+    const std::int64_t in = draw(2, 70), each = draw(1, 3), batch = draw(1, 3);
+    const auto kernel = draw.list(dims, 1, 5), stride = draw.list(dims, 1, 4), dilation = draw.list(dims, 1, 3);
+    std::vector<std::int64_t> padding, size, result;
+    for (std::size_t d = 0; d < dims; ++d) {
+      const std::int64_t span = dilation[d] * (kernel[d] - 1);
+      padding.push_back(draw(0, transposed ? span : 4));
+      size.push_back(span + 1 + draw(0, dims == 1 ? 300 : i % 7 == 0 ? 140 : 14));
+      result.push_back(transposed ? (size[d] - 1) * stride[d] - 2 * padding[d] + span + 1
+                                  : (size[d] + 2 * padding[d] - span - 1) / stride[d] + 1);
+    }
+    const auto y = joined({batch, in * each}, result);
+    const auto sizes = transposed ? std::vector<std::int64_t>{in, each} : std::vector<std::int64_t>{in * each, 1};
+    std::ostringstream graph;
+    graph << "graph main(%x: " << type(joined({batch, in}, size)) << " user, $w: " << type(joined(sizes, kernel))
+          << " parameter \"w\" = rand(1), $b: " << type({in * each})
+          << " parameter \"b\" = rand(2)) {\n  %y: " << type(y) << " = aten.convolution.default(%x, $w, "
+          << (i % 3 == 0 ? "none" : "$b") << ", " << text(stride) << ", " << text(padding) << ", " << text(dilation)
+          << ", " << (transposed ? "true" : "false") << ", " << text(std::vector<std::int64_t>(dims, 0)) << ", " << in
+          << ")\n  return %y\n}";
+    check(graph.str(), y, transposed ? "tt.conv_transpose2d" : "tt.conv2d");
+  }
+}
+
 TEST_CASE("transposed convolutions of random shapes agree with ATen") {
   Draw draw(2);
   for (int i = 0; i < 40; ++i) {
