@@ -419,8 +419,8 @@ const std::map<std::string, Lowering::Handler>& Lowering::handlers() {
     for (const char* kind : {"aten::append", "aten::extend", "aten::insert", "aten::pop", "aten::clear",
                              "aten::_set_item", "aten::reverse", "aten::add_"})
       t[kind] = &L::on_list_write;
-    for (const char* name : {"add", "sub", "mul", "floordiv", "floor_divide", "remainder", "div", "pow", "neg", "eq",
-                             "ne", "lt", "le", "gt", "ge", "__and__", "__or__", "__not__"})
+    for (const char* name : {"add", "sub", "rsub", "mul", "floordiv", "floor_divide", "remainder", "div", "pow", "neg",
+                             "eq", "ne", "lt", "le", "gt", "ge", "__and__", "__or__", "__not__"})
       t[std::string("aten::") + name] = &L::on_arithmetic;
     return t;
   }();

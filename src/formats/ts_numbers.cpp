@@ -25,6 +25,7 @@ bool is_literal_int(const Arg& arg, std::int64_t n) {
 const char* python_operator(const std::string& name) {
   static const std::map<std::string, const char*> names = {{"add", "_operator.add"},
                                                            {"sub", "_operator.sub"},
+                                                           {"rsub", "_operator.sub"},
                                                            {"mul", "_operator.mul"},
                                                            {"floordiv", "_operator.floordiv"},
                                                            {"floor_divide", "_operator.floordiv"},
@@ -161,6 +162,10 @@ bool Lowering::tensor_arithmetic(const JitNode& node, const std::string& name) {
   if (!from_number) return false;
   bool truncated = false;
   std::string op = name;
+  if (name == "rsub") {
+    op = "sub";
+    std::swap(numbers[0], numbers[1]);
+  }
   for (std::size_t i = operands; i < node.inputs().size(); ++i) {
     const Sym& extra = in(node, i);
     const auto* mode = extra.arg.get_if<std::string>();

@@ -128,6 +128,20 @@ TEST_CASE("torchscript: sizes of strided windows are expressions of the image's 
   CHECK(sizes(last) == std::vector<std::int64_t>{1, 2, 80});
 }
 
+TEST_CASE("torchscript: what is missing to a multiple is arithmetic on sizes") {
+  auto model = read(file("padded.pt"));
+  CHECK(find(*model->graph, "aten.rsub.Scalar") == nullptr);
+  const ShapeReport report = propagate_shapes(*model, {{"x", {.sizes = {2, 5}, .dtype = DType::f32}}});
+  const ir::Type& padded = model->graph->outputs()[0].arg.value()->type;
+  ir::SymBinding binding(report.symbols.begin(), report.symbols.end());
+  CHECK(padded.sizes[1].evaluate(binding) == 8);
+  binding["s1"] = 12;
+  CHECK(padded.sizes[1].evaluate(binding) == 12);
+  Session run(std::move(model));
+  CHECK(floats(run({tensor({1, 3}, {1, 2, 3})})[0]) == std::vector<float>{2, 4, 6, 0});
+  CHECK(floats(run({tensor({1, 4}, {1, 2, 3, 4})})[0]) == std::vector<float>{2, 4, 6, 8});
+}
+
 TEST_CASE("torchscript: branches and loops on data run") {
   auto model = read(file("control.pt"));
   const ir::Node* loop = find(*model->graph, "prim.loop");

@@ -113,6 +113,14 @@ class Windows(torch.nn.Module):
         return x, torch.nn.functional.max_pool1d(x.flatten(2), 5)
 
 
+class Padded(torch.nn.Module):
+    """Pads the last dim to a multiple of four."""
+
+    def forward(self, x):
+        return torch.nn.functional.pad(x, (0, (4 - x.shape[1] % 4) % 4)) * 2
+
+
+torch.jit.save(torch.jit.trace(Padded().eval(), torch.ones(2, 5)), here / "padded.pt")
 torch.jit.save(torch.jit.trace(Windows().eval(), torch.ones(2, 1, 32, 40)), here / "windows.pt")
 torch.jit.save(torch.jit.trace(Shapes().eval(), torch.ones(2, 3, 4)), here / "shapes.pt")
 torch.jit.save(torch.jit.script(Control()), here / "control.pt")
