@@ -1,6 +1,8 @@
-// Operators that move or count by way of others: unbind, roll, unfold, tile, meshgrid, expand_as, glu, diff, one_hot,
-// repeat_interleave, tril, triu, std, var_mean, std_mean, and histc where it counts integers (the tokens of each
-// expert). Each is written out only where the sizes it needs are known; what is not stays one operator.
+// Operators that move or count by way of others: unbind, roll, unfold, convolutions by computed kernels, tile,
+// meshgrid, expand_as, glu, diff, one_hot, repeat_interleave, tril, triu, std, var_mean, std_mean, and histc where it
+// counts integers (the tokens of each expert). Each is written out only where the sizes it needs are known; what is not
+// stays one operator.
+#include <algorithm>
 #include <limits>
 #include <map>
 
@@ -88,33 +90,155 @@ Values unbind(Decomposer& d, Node* node) {
   return out;
 }
 
-// Windows of `size` elements, `step` apart, along a new last dim: their elements picked by number, one window behind
-// the other, and the dims put in order.
+Value* move_to_end(Decomposer& d, Value* x, int dim) {
+  ir::Arg::List order;
+  Type type = x->type;
+  for (int i = 0; i < x->type.rank(); ++i)
+    if (i != dim) order.emplace_back(i);
+  order.emplace_back(dim);
+  std::rotate(type.sizes.begin() + dim, type.sizes.begin() + dim + 1, type.sizes.end());
+  return d.emit("aten.permute.default", {x, std::move(order)}, std::move(type));
+}
+
+struct Window {
+  std::int64_t size, step, gap;  // elements, distance of windows, distance of elements
+};
+
+// Windows of a dim of known size along a new last dim: their elements picked by number, one window behind the other,
+// and the dims put in order. nullptr where there are none or too many.
+Value* windows(Decomposer& d, Value* x, int dim, const Window& window) {
+  if (!size_of_dim(x, dim).is_number() || window.size < 1 || window.step < 1 || window.gap < 1) return nullptr;
+  const std::int64_t length = size_of_dim(x, dim).number();
+  if (window.size > length || window.gap > length || (window.size - 1) * window.gap >= length) return nullptr;
+  const std::int64_t count = (length - (window.size - 1) * window.gap - 1) / window.step + 1;
+  if (count > max_picked / window.size) return nullptr;
+  const auto numbers = [&](std::int64_t n, std::int64_t by) {
+    return d.emit("aten.arange.start_step", {0, n * by, by, DType::i64}, Type::tensor(DType::i64, {n}));
+  };
+  const auto picked = [&] {
+    Value* first = d.reshape(numbers(count, window.step), {count, 1});
+    Value* grid = d.emit("aten.add.Tensor", {first, numbers(window.size, window.gap)},
+                         Type::tensor(DType::i64, {count, window.size}));
+    return d.emit("aten.index_select.default", {x, dim, d.reshape(grid, {count * window.size})},
+                  with_size(x, dim, count * window.size));
+  };
+  std::vector<SymExpr> sizes = x->type.sizes;
+  sizes[static_cast<std::size_t>(dim)] = count;
+  sizes.insert(sizes.begin() + dim + 1, SymExpr(window.size));
+  // Windows that lie side by side are there already.
+  const bool dense = window.step == window.size && window.gap == 1 && count * window.size == length;
+  return move_to_end(d, d.reshape(dense ? x : picked(), sizes), dim + 1);
+}
+
 Values unfold(Decomposer& d, Node* node) {
   Value* x = node->operand(0);
   const auto dim = dim_of(*node, "dimension", x->type);
   const auto size = node->arg(2).integer(), step = node->arg(3).integer();
-  if (!dim || !size || !step || !size_of_dim(x, *dim).is_number()) return {};
-  const std::int64_t length = size_of_dim(x, *dim).number();
-  if (*size < 1 || *size > length || *step < 1) return {};
-  const std::int64_t count = (length - *size) / *step + 1;
-  if (count > max_picked / *size) return {};
-  const auto numbers = [&](std::int64_t end, std::int64_t by, Type type) {
-    return d.emit("aten.arange.start_step", {0, end, by, DType::i64}, std::move(type));
+  if (!dim || !size || !step) return {};
+  Value* out = windows(d, x, *dim, {*size, *step, 1});
+  return out ? Values{out} : Values{};
+}
+
+// A convolution whose kernel is computed: a product of the kernel and the windows, group by group.
+struct Convolution {
+  Value *x, *weight;
+  std::vector<std::int64_t> stride, padding, dilation;
+  SymExpr groups = 1;
+  std::size_t dims() const { return stride.size(); }
+};
+
+std::optional<Convolution> computed_convolution(const Node& node) {
+  static constexpr std::string_view ops[] = {"aten.conv1d.default", "aten.conv2d.default", "aten.conv3d.default",
+                                             "aten.convolution.default", "aten._convolution.default"};
+  if (std::find(std::begin(ops), std::end(ops), node.op()) == std::end(ops)) return std::nullopt;
+  Convolution c{.x = node.operand(0), .weight = node.operand(1), .stride = {}, .padding = {}, .dilation = {}};
+  if (ir::is_weight(c.weight) || c.weight->type.rank() < 3 || c.x->type.rank() != c.weight->type.rank()) return {};
+  if (const ir::Arg* transposed = node.arg("transposed"); transposed && transposed->boolean() != false) return {};
+  const auto per_dim = [&](std::string_view name, std::int64_t missing) -> std::vector<std::int64_t> {
+    const ir::Arg* arg = node.arg(name);
+    std::vector<std::int64_t> list{missing};
+    if (arg && !arg->is_none()) {
+      if (!arg->integers()) return {};
+      list = *arg->integers();
+    }
+    if (list.size() == 1) list.resize(static_cast<std::size_t>(c.x->type.rank() - 2), list[0]);
+    return list.size() == static_cast<std::size_t>(c.x->type.rank() - 2) ? list : std::vector<std::int64_t>{};
   };
-  Value* first = d.reshape(numbers(count * *step, *step, Type::tensor(DType::i64, {count})), {count, 1});
-  Value* offset = numbers(*size, 1, Type::tensor(DType::i64, {*size}));
-  Value* grid = d.emit("aten.add.Tensor", {first, offset}, Type::tensor(DType::i64, {count, *size}));
-  Value* picked = d.emit("aten.index_select.default", {x, *dim, d.reshape(grid, {count * *size})},
-                         with_size(x, *dim, count * *size));
-  std::vector<SymExpr> sizes = x->type.sizes;
-  sizes[static_cast<std::size_t>(*dim)] = count;
-  sizes.insert(sizes.begin() + *dim + 1, SymExpr(*size));
-  ir::Arg::List order;
-  for (int i = 0; i <= x->type.rank(); ++i)
-    if (i != *dim + 1) order.emplace_back(i);
-  order.emplace_back(*dim + 1);
-  return {d.emit_like("aten.permute.default", {d.reshape(picked, sizes), std::move(order)}, node->result())};
+  c.stride = per_dim("stride", 1);
+  c.padding = per_dim("padding", 0);
+  c.dilation = per_dim("dilation", 1);
+  if (c.stride.empty() || c.padding.empty() || c.dilation.empty()) return {};
+  const ir::Arg* groups = node.arg("groups");
+  if (groups && groups->integer()) c.groups = *groups->integer();
+  if (groups && groups->value()) {
+    if (!groups->value()->type.sym) return {};
+    c.groups = *groups->value()->type.sym;
+  }
+  for (std::size_t i = 1; i < c.weight->type.sizes.size(); ++i)
+    if (!c.weight->type.sizes[i].is_number()) return {};
+  return c;
+}
+
+Value* padded(Decomposer& d, const Convolution& c) {
+  if (std::all_of(c.padding.begin(), c.padding.end(), [](std::int64_t n) { return n == 0; })) return c.x;
+  ir::Arg::List around;
+  Type type = c.x->type;
+  for (std::size_t i = c.dims(); i-- > 0;) {
+    around.insert(around.end(), {ir::Arg(c.padding[i]), ir::Arg(c.padding[i])});
+    type.sizes[i + 2] = type.sizes[i + 2] + SymExpr(2 * c.padding[i]);
+  }
+  return d.emit("aten.constant_pad_nd.default", {c.x, std::move(around), 0.0}, std::move(type));
+}
+
+// The number n of n * part = whole, whatever free sizes are.
+std::optional<std::int64_t> multiple(const SymExpr& whole, const SymExpr& part) {
+  std::vector<std::string> names;
+  whole.collect_symbols(names);
+  part.collect_symbols(names);
+  ir::SymBinding ones;
+  for (const std::string& name : names) ones[name] = 1;
+  const auto a = whole.evaluate(ones), b = part.evaluate(ones);
+  if (!a || !b || *b < 1 || !(SymExpr(*a / *b) * part == whole)) return std::nullopt;
+  return *a / *b;
+}
+
+Values convolution(Decomposer& d, Node* node) {
+  const auto c = computed_convolution(*node);
+  if (!c) return {};
+  const std::vector<SymExpr> kernel = c->weight->type.sizes, out = node->result()->type.sizes;
+  // Each group's share must be plain to see: channels of a group times groups.
+  const auto each = multiple(kernel[0], c->groups);
+  const SymExpr depth = kernel[1];
+  if (!each || !(depth * c->groups == c->x->type.sizes[1])) return {};
+  for (const SymExpr& size : {c->groups, c->x->type.sizes[0], kernel[0]})
+    if (size_argument(node, size).is_none()) return {};
+  Value* x = padded(d, *c);
+  SymExpr length = 1, terms = depth;
+  ir::Arg::List order{0, 1};
+  for (std::size_t i = 0; i < c->dims(); ++i) {
+    x = windows(d, x, static_cast<int>(i) + 2, {kernel[i + 2].number(), c->stride[i], c->dilation[i]});
+    if (!x || !(x->type.sizes[i + 2] == out[i + 2])) return {};
+    length = length * out[i + 2];
+    terms = terms * kernel[i + 2];
+    order.emplace_back(static_cast<std::int64_t>(2 + c->dims() + i));
+  }
+  Type type = x->type;
+  for (std::size_t i = 0; i < c->dims(); ++i) {
+    order.emplace_back(static_cast<std::int64_t>(2 + i));
+    type.sizes[2 + i] = kernel[2 + i];
+    type.sizes[2 + c->dims() + i] = out[2 + i];
+  }
+  x = d.reshape(d.emit("aten.permute.default", {x, std::move(order)}, std::move(type)),
+                {out[0], c->groups, terms, length});
+  type = node->result()->type;
+  type.sizes = {out[0], c->groups, *each, length};
+  Value* weight = d.reshape(c->weight, {1, c->groups, *each, terms});
+  Value* y = d.reshape(d.emit("aten.matmul.default", {weight, x}, std::move(type)), out);
+  const ir::Arg* bias = node->arg("bias");
+  if (!bias || !bias->value()) return {y};
+  std::vector<SymExpr> sizes(c->dims() + 1, SymExpr(1));
+  sizes[0] = kernel[0];
+  return {d.emit_like("aten.add.Tensor", {y, d.reshape(bias->value(), sizes)}, y)};
 }
 
 Values glu(Decomposer& d, Node* node) {
@@ -310,6 +434,7 @@ Values decompose(Decomposer& d, Node* node) {
   if (op == "aten.meshgrid.default" || op == "aten.meshgrid.indexing") return meshgrid(d, node);
   if (op == "aten.expand_as.default") return expand_as(d, node);
   if (op == "aten.unfold.default") return unfold(d, node);
+  if (op.starts_with("aten.conv") || op == "aten._convolution.default") return convolution(d, node);
   if (op == "aten.glu.default") return glu(d, node);
   if (op == "aten.diff.default") return diff(d, node);
   if (op == "aten.one_hot.default") return one_hot(d, node);
@@ -348,6 +473,7 @@ bool run(PassContext& context) {
 }  // namespace ttc
 
 TTC_REGISTER_PASS({"decompose-moves",
-                   "Write out unbind, roll, tile, meshgrid, glu, diff, one_hot, triangles, spreads and counts as the "
+                   "Write out unbind, roll, unfold, convolutions by computed kernels, tile, meshgrid, glu, diff, "
+                   "one_hot, triangles, spreads and counts as the "
                    "operators they are made of",
                    ttc::run});

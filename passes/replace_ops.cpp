@@ -42,6 +42,56 @@ void collect_crossings(ir::Node* node, const Islands& islands, std::set<const ir
       if (!islands.contains(user) && (is_compute(*user) || user->graph() != node->graph())) out.insert(result.get());
 }
 
+bool is_of(const ir::Value* value, bool floating) {
+  const ir::Type& type = value->type;
+  return type.is_tensor() && type.has_dtype && is_floating(type.dtype) == floating;
+}
+
+// Float arithmetic on positions that come from sizes alone (where a resampling reads, say) and become indices: in a
+// narrow format they would name other elements. It stays on the host, with all that is computed from it and sizes.
+class Positions {
+ public:
+  explicit Positions(const ir::Graph& graph) {
+    std::vector<ir::Node*> nodes;
+    ir::walk(const_cast<ir::Graph&>(graph), [&](ir::Node* node) {
+      if (!from_sizes(*node)) return;
+      from_sizes_.insert(node);
+      nodes.push_back(node);
+    });
+    for (ir::Node* node : nodes)
+      if (node->op() == "aten.to.dtype" && is_of(node->operand(0), true) && is_of(node->result(0), false))
+        spread(node->operand(0)->def());
+  }
+  bool contains(ir::Node* node) const { return exact_.contains(node); }
+
+ private:
+  bool from_sizes(const ir::Node& node) const {
+    if (!node.op().starts_with("aten.") || node.results().size() != 1 || !node.result(0)->type.is_tensor())
+      return false;
+    bool tensors = false;
+    for (const ir::Value* operand : node.operands()) {
+      if (!operand->type.is_tensor()) continue;
+      tensors = true;
+      if (!operand->def() || !from_sizes_.contains(operand->def())) return false;
+    }
+    return tensors || node.op() == "aten.arange.start_step" || node.op() == "aten.full.default";
+  }
+
+  void spread(ir::Node* from) {
+    std::vector<ir::Node*> open{from};
+    while (!open.empty()) {
+      ir::Node* node = open.back();
+      open.pop_back();
+      if (!node || !from_sizes_.contains(node) || !is_of(node->result(0), true) || !exact_.insert(node).second)
+        continue;
+      for (const ir::Value* operand : node->operands()) open.push_back(operand->def());
+      for (ir::Node* user : node->result(0)->users()) open.push_back(user);
+    }
+  }
+
+  std::set<const ir::Node*> from_sizes_, exact_;
+};
+
 struct Candidates {
   std::map<ir::Node*, Replacement> found;
   std::vector<ir::Node*> order;
@@ -49,8 +99,11 @@ struct Candidates {
 
 Candidates find_candidates(PassContext& context) {
   Candidates candidates;
+  const Positions positions(*context.model.graph);
   for_each_node(*context.model.graph, [&](ir::Node* node) {
     if (node->op().starts_with("tt.") || !is_compute(*node)) return;
+    if (positions.contains(node))
+      return context.refuse(pass, *node, {ReasonCode::Unsupported, "positions that become indices stay in float32"});
     auto result = find_replacement(context, *node);
     if (Reason* reason = std::get_if<Reason>(&result)) {
       // The pass that looks after this kind of node has said why already.

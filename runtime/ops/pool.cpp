@@ -240,10 +240,16 @@ LowerResult lower_adaptive(const LowerContext& context) {
   const std::size_t dims = dims_in_name(context.node);
   const ir::Arg::List* given = args["output_size"].list();
   std::vector<std::int64_t> sizes;
+  const ir::Type &in = context.node.operand(0)->type, &out = context.node.result(0)->type;
   if (given != nullptr) {
     for (const ir::Arg& one : *given) {
-      if (!one.is_none() && !one.integer()) return Reason{ReasonCode::DynamicShape, "sizes computed at run time"};
-      sizes.push_back(one.integer().value_or(-1));  // None keeps the dim
+      // None keeps the dim; so does a size that is computed and the dim's own.
+      const std::size_t dim = in.sizes.size() - dims + sizes.size();
+      const bool kept = one.value() != nullptr && given->size() == dims && dim < in.sizes.size() && out.has_shape &&
+                        out.sizes.size() == in.sizes.size() && in.sizes[dim] == out.sizes[dim];
+      if (!one.is_none() && !one.integer() && !kept)
+        return Reason{ReasonCode::DynamicShape, "sizes computed at run time"};
+      sizes.push_back(one.integer().value_or(-1));
     }
   } else if (const auto one = args.integer("output_size")) {
     sizes = {*one};

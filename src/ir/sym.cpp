@@ -4,6 +4,8 @@
 #include "ir/sym.h"
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
 #include <limits>
 
 #include "support/error.h"
@@ -235,6 +237,31 @@ SymExpr SymExpr::symbol(std::string name) {
   return e;
 }
 
+namespace {
+
+// Rounding of sizes times whole floats: doubles hold such products exactly.
+Folded fold_rounding(const std::string& function, const SymExpr& e) {
+  if (function != "FloorToInt" && function != "CeilToInt" && function != "TruncToInt" && function != "RoundToInt")
+    return {};
+  const auto whole = [](const SymExpr& factor) -> Folded {
+    if (is_call(factor, "ToFloat") && factor.operands().size() == 1) return factor.operands()[0];
+    if (!is_call(factor, "Float") || factor.operands().size() != 1 || !factor.operands()[0].is_number()) return {};
+    const auto value = std::bit_cast<double>(factor.operands()[0].number());
+    if (!(std::abs(value) < 65536.0) || value != std::floor(value)) return {};
+    return SymExpr(static_cast<std::int64_t>(value));
+  };
+  if (!is_call(e, "mul")) return whole(e);
+  SymExpr product = 1;
+  for (const SymExpr& factor : e.operands()) {
+    const Folded one = whole(factor);
+    if (!one) return {};
+    product = product * *one;
+  }
+  return product;
+}
+
+}  // namespace
+
 SymExpr SymExpr::call(std::string function, std::vector<SymExpr> operands) {
   constexpr Raw raw = [](std::string name, List list) {
     auto node = std::make_shared<Node>();
@@ -260,6 +287,8 @@ SymExpr SymExpr::call(std::string function, std::vector<SymExpr> operands) {
   } else if ((function == "min" || function == "max") && !operands.empty()) {
     operands = fold_extreme(function, flatten(function, std::move(operands)));
     if (operands.size() == 1) return operands[0];
+  } else if (operands.size() == 1) {
+    if (Folded folded = fold_rounding(function, operands[0])) return *folded;
   } else if (operands.size() == 2) {
     if (Folded folded = fold_two(function, operands[0], operands[1])) return *folded;
   }

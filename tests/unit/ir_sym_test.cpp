@@ -1,4 +1,5 @@
 // Symbolic integers: canonical form, evaluation, text.
+#include <bit>
 #include <limits>
 #include <random>
 
@@ -44,6 +45,12 @@ TEST_CASE("equal sums and products compare equal", "[ir][sym]") {
   CHECK(SymExpr::call("FloorDiv", {s0 * 4 + 8, 4}) == s0 + 2);
   CHECK(SymExpr::call("Mod", {s0 * 4, 2}) == SymExpr(0));
   CHECK(SymExpr::call("Max", {3, s0, 7, s0}) == SymExpr::call("max", {s0, 7}));
+  const auto scaled = [](double factor, const SymExpr& size) {
+    const SymExpr number = SymExpr::call("Float", {SymExpr(std::bit_cast<std::int64_t>(factor))});
+    return SymExpr::call("TruncToInt", {number * SymExpr::call("ToFloat", {size})});
+  };
+  CHECK(scaled(2.0, s0 + 1) == s0 * 2 + 2);
+  CHECK_FALSE(scaled(1.5, s0) == s0);
   CHECK_FALSE(s0 + 1 == s0 + 2);
   CHECK_FALSE(s0 == SymExpr::call("s0", {}));
 }
