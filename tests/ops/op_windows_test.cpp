@@ -104,13 +104,13 @@ TEST_CASE("convolutions and transposed ones of one channel a group agree with AT
   for (int i = 0; i < 40; ++i) {
     const auto dims = static_cast<std::size_t>(i % 5 == 4 ? 3 : i % 3 == 0 ? 1 : 2);
     const bool transposed = i % 4 == 3;
-    const std::int64_t in = draw(2, 70), each = draw(1, 3), batch = draw(1, 3);
+    const std::int64_t in = draw(2, 40), each = draw(1, 3), batch = draw(1, 2);
     const auto kernel = draw.list(dims, 1, 5), stride = draw.list(dims, 1, 4), dilation = draw.list(dims, 1, 3);
     std::vector<std::int64_t> padding, size, result;
     for (std::size_t d = 0; d < dims; ++d) {
       const std::int64_t span = dilation[d] * (kernel[d] - 1);
       padding.push_back(draw(0, transposed ? span : 4));
-      size.push_back(span + 1 + draw(0, dims == 1 ? 300 : i % 7 == 0 ? 140 : 14));
+      size.push_back(span + 1 + draw(0, dims == 1 ? 300 : dims == 2 && i % 7 == 0 ? 140 : 8));
       result.push_back(transposed ? (size[d] - 1) * stride[d] - 2 * padding[d] + span + 1
                                   : (size[d] + 2 * padding[d] - span - 1) / stride[d] + 1);
     }
