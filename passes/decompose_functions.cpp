@@ -2,6 +2,7 @@
 // logsumexp, tests of numbers that are no masks, numbers before tensors. Nothing here needs to know a size.
 #include <cmath>
 #include <map>
+#include <numbers>
 
 #include "decompose.h"
 #include "decompose_math.h"
@@ -81,6 +82,12 @@ Value* logit(Math& m, Node* node) {
     p = m.unary("aten.clamp.default", p, {*eps, 1 - *eps});
   Value* rest = m.unary("aten.log1p.default", m.unary("aten.neg.default", p));
   return m.binary("aten.sub.Tensor", m.unary("aten.log.default", p), rest);
+}
+
+// (1 + erf(x / sqrt(2))) / 2
+Value* ndtr(Math& m, Node* node) {
+  Value* x = m.binary("aten.mul.Tensor", node->arg(0), std::numbers::sqrt2 / 2);
+  return m.binary("aten.mul.Tensor", m.binary("aten.add.Tensor", m.unary("aten.erf.default", x), 1.0), 0.5);
 }
 
 // log(2^a + 2^b) to base 2
@@ -198,6 +205,7 @@ const std::map<std::string, Rule, std::less<>>& float_rules() {
       {"aten.lerp.Scalar", lerp},
       {"aten.lerp.Tensor", lerp},
       {"aten.logit.default", logit},
+      {"aten.special_ndtr.default", ndtr},
       {"aten.logaddexp2.default", logaddexp2},
       {"aten.logsumexp.default", logsumexp},
       {"aten.hardshrink.default", hardshrink},

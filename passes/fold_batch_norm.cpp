@@ -10,7 +10,7 @@
 namespace ttc {
 namespace {
 
-constexpr std::string_view pass = "fold-batch-norm";
+constexpr std::string_view pass = "fold-batch-norm", formula = "batch_norm(layer(x)) as one layer";
 
 using ttrt::HostTensor;
 
@@ -85,21 +85,34 @@ std::vector<std::byte> folded_bias(const Fold& fold) {
   return bytes_of(out, fold.kernel.dtype);
 }
 
+using Miss = std::optional<match::NearMiss>;
+
+Miss miss(const ir::Node& at, ReasonCode code, std::string expected, std::string found) {
+  return match::NearMiss{
+      .matched = 2, .node = &at, .code = code, .expected = std::move(expected), .found = std::move(found)};
+}
+
+std::string type_of(const ir::Value* value) { return value ? value->type.str() : "none"; }
+
 class Finder {
  public:
   Finder(const PassContext& context, const ir::Node& norm, const ir::Node& layer)
       : context_(context), norm_(norm), layer_(layer) {}
 
-  Refusal find(Fold& out) {
+  Miss find(Fold& out) {
     for (std::size_t i = 1; i < norm_.results().size(); ++i)
-      if (norm_.result(i)->has_uses()) return Reason{ReasonCode::MultiUse, "the norm's statistics are used"};
+      if (norm_.result(i)->has_uses())
+        return miss(norm_, ReasonCode::MultiUse, "a norm whose statistics nobody reads", "uses of them");
     if (const ir::Arg* training = norm_.arg("training"); training && training->boolean() != false)
-      return Reason{ReasonCode::Unsupported, "the norm takes the batch's statistics, as in training"};
+      return miss(norm_, ReasonCode::PatternNearMiss, "running statistics", "the batch's, as in training");
     if (layer_.result()->use_count() != 1)
-      return Reason{ReasonCode::MultiUse, "the layer before the norm has other readers"};
+      return miss(layer_, ReasonCode::MultiUse, "no other reader of the layer's result",
+                  std::to_string(layer_.result()->use_count()) + " uses");
     const auto kernel = constant(layer_.operand(1)), mean = named("running_mean"), var = named("running_var");
     if (!kernel || !mean || !var)
-      return Reason{ReasonCode::NonConstantWeight, "weights or running statistics are no constants with known bytes"};
+      return miss(
+          kernel ? norm_ : layer_, ReasonCode::NonConstantWeight, "constants whose bytes are known",
+          kernel ? "running statistics that are not" : "a weight that is not: " + match::describe(layer_.arg(1)));
     out.kernel = *kernel;
     out.mean = *mean;
     out.var = *var;
@@ -108,10 +121,13 @@ class Finder {
     for (const auto& [operand, weight] : optional) {
       if (!operand) continue;
       *weight = constant(operand);
-      if (!*weight) return Reason{ReasonCode::NonConstantWeight, "a bias or weight is no constant with known bytes"};
+      if (!*weight)
+        return miss(norm_, ReasonCode::NonConstantWeight, "constants whose bytes are known",
+                    "a weight or bias that is not: $" + operand->name);
     }
     const ir::Arg* eps = norm_.arg("eps") ? norm_.arg("eps") : norm_.arg("epsilon");
-    if (!eps || !eps->number()) return Reason{ReasonCode::Unsupported, "eps is computed at run time"};
+    if (!eps || !eps->number())
+      return miss(norm_, ReasonCode::PatternNearMiss, "a constant eps", eps ? match::describe(*eps) : "none");
     out.eps = *eps->number();
     return lay_out(out);
   }
@@ -132,17 +148,19 @@ class Finder {
   }
 
   // Where a channel's elements lie in the kernel.
-  Refusal lay_out(Fold& out) const {
+  Miss lay_out(Fold& out) const {
     const auto& sizes = out.kernel.sizes;
     const ir::Type& type = layer_.result()->type;
     const bool linear = layer_.op() == "aten.linear.default";
     if (!type.has_shape || type.rank() != static_cast<int>(sizes.size()) || (linear && type.rank() != 2))
-      return Reason{ReasonCode::RankUnsupported, "the norm's channels are not the layer's"};
+      return miss(layer_, ReasonCode::RankUnsupported, "a layer whose channels are the norm's",
+                  type_of(layer_.result()));
     out.channels = sizes[0];
     if (is_transposed(layer_)) {
       const ir::Arg* groups = layer_.arg("groups");
       if (!groups || !groups->integer() || *groups->integer() < 1 || sizes[0] % *groups->integer() != 0)
-        return Reason{ReasonCode::Unsupported, "groups are computed at run time"};
+        return miss(layer_, ReasonCode::PatternNearMiss, "a constant number of groups",
+                    groups ? match::describe(*groups) : "none");
       out.group = sizes[1];
       out.channels = sizes[1] * *groups->integer();
       for (std::size_t i = 2; i < sizes.size(); ++i) out.inner *= sizes[i];
@@ -153,7 +171,9 @@ class Finder {
     const auto fits = [&](const ir::Weight& w) { return w.numel() == out.channels; };
     if (out.kernel.numel() == 0 || !fits(out.mean) || !fits(out.var) || (out.bias && !fits(*out.bias)) ||
         (out.gamma && !fits(*out.gamma)) || (out.beta && !fits(*out.beta)))
-      return Reason{ReasonCode::Unsupported, "the sizes of weights and statistics differ"};
+      return miss(norm_, ReasonCode::PatternNearMiss,
+                  "statistics of the layer's " + std::to_string(out.channels) + " channels",
+                  std::to_string(out.mean.numel()) + " of them");
     return std::nullopt;
   }
 
@@ -193,12 +213,15 @@ bool rewrite(PassContext& context, ir::Node* node) {
   if (!is_batch_norm(*node)) return false;
   ir::Node* layer = node->operand(0) ? node->operand(0)->def() : nullptr;
   if (!is_layer(layer) || layer->graph() != node->graph()) return false;
-  for (const RefusalRecord& known : context.refusals)
-    if (known.pass == pass && known.node == node_name(*node)) return false;
   Fold fold;
-  Refusal refusal = Finder(context, *node, *layer).find(fold);
-  if (!refusal && context.options.replace.empty()) refusal = user_refusal(context, *node, "tt.batch_norm");
-  if (refusal) {
+  if (const Miss misfit = Finder(context, *node, *layer).find(fold)) {
+    refuse_near_miss(context, pass, formula, *node, *misfit);
+    return false;
+  }
+  if (Refusal refusal =
+          context.options.replace.empty() ? user_refusal(context, *node, "tt.batch_norm") : std::nullopt) {
+    for (const RefusalRecord& known : context.refusals)
+      if (known.pass == pass && known.node == node_name(*node)) return false;
     context.refuse(pass, *node, *refusal);
     return false;
   }

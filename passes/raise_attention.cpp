@@ -12,6 +12,7 @@
 #include "attention_mask.h"
 #include "attention_shapes.h"
 #include "common.h"
+#include "match/triangle.h"
 
 namespace ttc {
 namespace {
@@ -48,7 +49,10 @@ bool keeps_last_dims(const ir::Node& node) {
 bool merges_batch(const ir::Node& node) {
   if (!is_reshape(node) || !keeps_last_dims(node)) return false;
   const int from = node.operand(0)->type.rank(), to = node.result()->type.rank();
-  return (from == 3 && to > 3) || (from > 3 && to == 3);
+  // One head of keys for all of the query's keeps its dim of 1: [batch, rows, columns] has no place for heads.
+  const ir::Type &x = node.operand(0)->type, &y = node.result()->type;
+  const bool one_head = from == 3 && to == 4 && y.dim(1) == 1 && y.sizes[0] == x.sizes[0];
+  return (from == 3 && to > 3 && !one_head) || (from > 3 && to == 3);
 }
 
 // Looks behind identities and reshapes that merge or split batch and heads.
@@ -72,6 +76,58 @@ ir::Value* peel_scores(ir::Value* value, std::vector<ir::Node*>& nodes) {
     value = node->operand(0);
   }
   return value;
+}
+
+// b where `value` is c * (1 - b), in any order of its factors; c goes to `number`.
+ir::Value* complement_of(const ir::Model& model, ir::Value* value, double& number) {
+  static const Pattern rule =
+      mul(one_of({op({"aten.rsub.Scalar"}, {any("b"), number_near(1)}), sub(number_near(1), any("b"))}),
+          match::number("c"));
+  State state(model);
+  if (!rule(state, value)) return nullptr;
+  number = state.number("c").value_or(0);
+  return state.value("b");
+}
+
+// Zeros and ones: a boolean as a number, moved or cut.
+bool is_zero_or_one(const ir::Value* value) {
+  while (const ir::Node* node = value->def()) {
+    const ir::Value* from = node->operand(0);
+    if (is_cast(*node) && from->type.has_dtype && from->type.dtype == DType::boolean) return true;
+    const bool moves = is_identity(*node) || is_reshape(*node) || is_cast(*node) ||
+                       node->op() == "aten.expand.default" || node->op() == "aten.slice.Tensor";
+    if (!moves) return false;
+    value = from;
+  }
+  return false;
+}
+
+// scores * b - c (1 - b), or + c (1 - b) with a negative c, of b in {0, 1}: b and the number that takes the place of
+// scores. nullopt where the node is no such thing.
+struct Blend {
+  ir::Value* scores;
+  ir::Value* open;
+  double number;
+};
+std::optional<Blend> blend_of(const ir::Model& model, const ir::Node& node) {
+  const bool minus = node.op() == "aten.sub.Tensor";
+  const ir::Arg* alpha = node.arg("alpha");
+  if ((!minus && node.op() != "aten.add.Tensor") || (alpha && alpha->number() != 1.0)) return std::nullopt;
+  ir::Value *product = node.operand(0), *closes = node.operand(1);
+  if (!product || !closes || !product->def() || product->def()->op() != "aten.mul.Tensor") return std::nullopt;
+  double number = 0;
+  const ir::Value* b = complement_of(model, closes, number);
+  Triangles triangles(model);
+  for (std::size_t i = 0; i < 2; ++i) {
+    ir::Value *open = product->def()->operand(i), *scores = product->def()->operand(1 - i);
+    if (!open || !scores) continue;
+    if (open == b && is_zero_or_one(b)) return Blend{scores, open, minus ? -number : number};
+    const auto keeps = triangles.of(open), adds = triangles.of(closes);
+    if (keeps && adds && keeps->below == 1 && keeps->above == 0 && adds->below == 0 &&
+        keeps->diagonal == adds->diagonal)
+      return Blend{scores, open, minus ? -adds->above : adds->above};
+  }
+  return std::nullopt;
 }
 
 // x * number, x / number -> x, with scale updated; nullptr where the node is no such thing.
@@ -130,6 +186,16 @@ bool over_last_dim(const ir::Node& softmax) {
   return softmax.result()->type.has_shape && dim_argument(&softmax.arg(1), rank) == rank - 1;
 }
 
+// softmax(cat(scores, column))[.., :-1]: the cat; nullptr for everything else.
+const ir::Node* sink_column(const ir::Node& slice) {
+  if (slice.op() != "aten.slice.Tensor" || !slice.operand(0)->def()) return nullptr;
+  const ir::Node* node = slice.operand(0)->def();
+  if (node->op().find("softmax") == std::string::npos) return nullptr;
+  for (int step = 0; step < 3 && node && node->op() != "aten.cat.default"; ++step)  // behind the subtracted maximum
+    node = node->operand(0) ? node->operand(0)->def() : nullptr;
+  return node && node->op() == "aten.cat.default" ? node : nullptr;
+}
+
 // From the left side of the second product down to the scores. nullptr with no near miss: this is no attention.
 ir::Value* find_scores(const ir::Model& model, ir::Value* probabilities, Attention& a,
                        std::optional<NearMiss>& near_miss) {
@@ -137,6 +203,8 @@ ir::Value* find_scores(const ir::Model& model, ir::Value* probabilities, Attenti
   if (value->def())
     if (ir::Value* softmax = peel_safe_softmax(model, *value->def(), a.nodes)) value = peel_scores(softmax, a.nodes);
   ir::Node* node = value->def();
+  if (const ir::Node* sink = node ? sink_column(*node) : nullptr)
+    near_miss = miss(a, sink, "a softmax over the scores alone", "a further column beside them, an attention sink");
   if (!node || (node->op() != "aten.softmax.int" && node->op() != "aten._softmax.default" &&
                 node->op() != "aten._safe_softmax.default"))
     return nullptr;
@@ -160,6 +228,12 @@ ir::Value* peel_mask(const ir::Model& model, ir::Node& node, Attention& a) {
                        .scores = node.result()->type.sizes,
                        .at = &node});
   };
+  if (const auto blend = blend_of(model, node)) {
+    a.nodes.push_back(node.operand(0)->def());
+    if (node.operand(1)->def()) a.nodes.push_back(node.operand(1)->def());
+    found(MaskKind::kept, blend->open, blend->number);
+    return blend->scores;
+  }
   if (op.starts_with("aten.add.") && node.operand(0) && node.operand(1)) {
     const ir::Arg* alpha = node.arg("alpha");
     if (alpha && alpha->number() != 1.0) return nullptr;
@@ -202,7 +276,8 @@ ir::Node* find_first_product(const ir::Model& model, ir::Value* scores, Attentio
     ir::Value* inner = peel_scale(model, *node, a.scale);
     if (!inner) inner = peel_mask(model, *node, a);
     if (!inner) {
-      near_miss = miss(a, node, "q k^T, a scale or a mask before the softmax", node->op());
+      near_miss = miss(a, node, "q k^T, a scale or a mask before the softmax",
+                       node->op() == "aten.tanh.default" ? "aten.tanh.default, scores capped softly" : node->op());
       return nullptr;
     }
     a.nodes.push_back(node);
@@ -383,6 +458,7 @@ bool align(ir::Node* before, const std::vector<ir::SymExpr>& leading, Attention&
     const bool regrouped = product_of_leading(from, from.size() - 2) == product_of_leading(leading, leading.size());
     // Fewer heads than the query has are a matter of groups.
     if (!regrouped && from.size() == leading.size() + 2) continue;
+    if (!regrouped) return false;
     std::vector<ir::SymExpr> sizes = leading;
     sizes.insert(sizes.end(), from.end() - 2, from.end());
     *operand = reshaped(before, *operand, sizes);
@@ -423,6 +499,33 @@ bool replace_root(PassContext& context, ir::Node* root, const Attention& a, std:
                          {made->add_result(std::move(type)), std::move(*shape)}) != nullptr;
 }
 
+// Those who read the value's elements, not its shape alone.
+std::ptrdiff_t readers(const ir::Value& value) {
+  return value.use_count() - std::ranges::count_if(value.users(), [](const ir::Node* user) {
+           return user->op() == "aten.full_like.default" || user->op() == "aten.zeros_like.default";
+         });
+}
+
+// The first value on the way from the probabilities to the product that something else reads too; nullptr: none.
+const ir::Value* live_weights(const ir::Value* value) {
+  while (readers(*value) == 1) {
+    const ir::Node* node = value->def();
+    if (!node || node->op().find("softmax") != std::string::npos) return nullptr;
+    value = node->operand(node->op() == "aten.where.self" ? 2 : 0);
+  }
+  return value;
+}
+
+// The masks that say with numbers which scores count, as booleans.
+void make_boolean(ir::Node* before, std::vector<FoundMask>& masks) {
+  for (FoundMask& mask : masks) {
+    if (mask.kind == MaskKind::added || mask.value->type.dtype == DType::boolean) continue;
+    ir::Node* node = before->graph()->insert_before(before, "aten.ne.Scalar", {mask.value, 0});
+    node->provenance = before->provenance;
+    mask.value = node->add_result(ir::Type::tensor(DType::boolean, mask.value->type.sizes));
+  }
+}
+
 bool rewrite_product(PassContext& context, ir::Node* product) {
   Attention a;
   std::optional<NearMiss> near_miss;
@@ -434,6 +537,14 @@ bool rewrite_product(PassContext& context, ir::Node* product) {
   if (!scores) return near_miss ? refuse(*near_miss) : false;
   ir::Node* first = find_first_product(context.model, scores, a, near_miss);
   if (!first) return near_miss ? refuse(*near_miss) : false;
+  // Fused, the weights would be computed twice.
+  if (const ir::Value* live = live_weights(product->operand(0)))
+    return refuse(
+        {.matched = a.nodes.size(),
+         .node = live->def(),
+         .code = ReasonCode::MultiUse,
+         .expected = "attention weights that only this product reads",
+         .found = live->output_uses() > 0 ? "an output of the model" : std::to_string(live->use_count()) + " uses"});
   bool key_transposed = false;
   a.query = peel_operand(context.model, first->operand(0), a, nullptr);
   a.key = peel_operand(context.model, first->operand(1), a, &key_transposed);
@@ -444,6 +555,7 @@ bool rewrite_product(PassContext& context, ir::Node* product) {
   const bool gqa = find_groups(a, key_transposed);
   ir::Node* root = find_root(product, a);
   if (!key_transposed) a.key = transposed(root, a.key, a.nodes);
+  make_boolean(root, a.masks);
   const std::vector<ir::SymExpr> leading = leading_dims(a);
   if (!align(root, leading, a)) return refuse(miss(a, root, "sizes of batch and heads that the graph has"));
   for (FoundMask& mask : a.masks)

@@ -139,11 +139,35 @@ struct Curve {
   std::vector<ir::Node*> nodes;
 };
 
-// x * 0.5 (1 + curve(..)), the tree of factors as it comes; or 0.5 x + 0.5 x curve(..).
+bool is_curve(const ir::Value* value) {
+  return value->def() && (value->def()->op() == "aten.tanh.default" || value->def()->op() == "aten.erf.default");
+}
+
+// 0.5 x + 0.5 x curve(..), where 0.5 x may be one value.
+std::optional<Curve> curve_of_sum(const ir::Model& model, ir::Node* node) {
+  std::vector<ir::Node*> nodes;
+  const auto sum = sum_of(model, node->result(), nodes);
+  if (!sum || !sum->a || !sum->b) return std::nullopt;
+  for (const bool swapped : {false, true}) {
+    ir::Value* half = swapped ? sum->b : sum->a;
+    const Product plain = product_of(model, half), curved = product_of(model, swapped ? sum->a : sum->b);
+    if (plain.factors.size() != 1 || curved.factors.size() != 2) continue;
+    const std::size_t at = is_curve(curved.factors[0]) ? 0 : 1;
+    const ir::Value* other = curved.factors[1 - at];
+    const bool fits =
+        other == half ? near(curved.scale, 1) : other == plain.factors[0] && near(curved.scale, plain.scale);
+    if (!is_curve(curved.factors[at]) || !fits) continue;
+    Curve out{.x = plain.factors[0], .node = curved.factors[at]->def(), .scale = plain.scale, .nodes = nodes};
+    out.nodes.insert(out.nodes.end(), plain.nodes.begin(), plain.nodes.end());
+    out.nodes.insert(out.nodes.end(), curved.nodes.begin(), curved.nodes.end());
+    out.nodes.push_back(out.node);
+    return out;
+  }
+  return std::nullopt;
+}
+
+// x * 0.5 (1 + curve(..)), the tree of factors as it comes.
 std::optional<Curve> curve_of(const ir::Model& model, ir::Node* node) {
-  const auto is_curve = [](const ir::Value* value) {
-    return value->def() && (value->def()->op() == "aten.tanh.default" || value->def()->op() == "aten.erf.default");
-  };
   const Product product = product_of(model, node->result());
   if (product.factors.size() != 2) return std::nullopt;
   for (std::size_t i = 0; i < 2; ++i) {
@@ -164,10 +188,12 @@ std::optional<Curve> curve_of(const ir::Model& model, ir::Node* node) {
 }
 
 bool rewrite(PassContext& context, ir::Node* node) {
-  if (!node->op().starts_with("aten.mul.") && node->op() != "aten.div.Tensor" && node->op() != "aten.div.Scalar")
+  const bool adds = node->op().starts_with("aten.add.");
+  if (!adds && !node->op().starts_with("aten.mul.") && node->op() != "aten.div.Tensor" &&
+      node->op() != "aten.div.Scalar")
     return false;
   // A factor of a product is no gelu of its own: the whole product is.
-  const auto curve = curve_of(context.model, node);
+  const auto curve = adds ? curve_of_sum(context.model, node) : curve_of(context.model, node);
   if (!curve) return false;
   const bool tanh = curve->node->op() == "aten.tanh.default";
   const std::string_view formula =

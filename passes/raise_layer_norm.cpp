@@ -1,6 +1,8 @@
 // Brings layer norm back to aten.layer_norm: native_layer_norm whose statistics nobody reads, and the chain
-// (x - mean) / sqrt(var + eps) over the last dim as people write it, weight and bias applied afterwards. A norm over
-// several dims becomes one over their product.
+// (x - mean) / sqrt(var + eps) as people write it, weight and bias applied afterwards. A norm over another dim than the
+// last (channels before pixels) becomes one between permutations, a norm over several dims one over their product.
+#include <algorithm>
+
 #include "common.h"
 
 namespace ttc {
@@ -11,33 +13,64 @@ using namespace match;
 constexpr std::string_view pass = "raise-layer-norm", formula = "(x - mean(x)) / sqrt(var(x) + eps)",
                            weighted = "layer_norm(x) * weight", biased = "layer_norm(x, weight) + bias";
 
+// The dim over which a mean or variance goes, where it is one that is kept.
+std::optional<int> reduced_dim(const ir::Node& node) {
+  const auto dims = node.arg("dim") ? node.arg("dim")->integers() : std::nullopt;
+  const ir::Arg* keep = node.arg("keepdim");
+  const ir::Value* x = node.operand(0);
+  if (!dims || dims->size() != 1 || !keep || keep->boolean() != true || !x || !x->type.has_shape) return std::nullopt;
+  const std::int64_t rank = x->type.rank(), dim = dims->front() < 0 ? dims->front() + rank : dims->front();
+  return dim >= 0 && dim < rank ? std::optional<int>(static_cast<int>(dim)) : std::nullopt;
+}
+
+bool reduces(ir::Node& node, bool last) {
+  return last ? reduces_last_dim(node) : reduced_dim(node) && !reduces_last_dim(node);
+}
+
 bool population_variance(ir::Node& node) {
   const ir::Arg* correction = node.arg("correction");
   const ir::Arg* unbiased = node.arg("unbiased");
-  return reduces_last_dim(node) &&
-         ((correction && correction->number() == 0.0) || (correction && correction->integer() == 0) ||
-          (unbiased && unbiased->boolean() == false));
+  return (correction && correction->number() == 0.0) || (correction && correction->integer() == 0) ||
+         (unbiased && unbiased->boolean() == false);
 }
 
-Pattern mean_of(Pattern x) {
+Pattern mean_of(Pattern x, bool last) {
   return op({"aten.mean.dim"}, {std::move(x)})
-      .where("a mean over the last dim that keeps it", [](const State&, ir::Node& n) { return reduces_last_dim(n); });
+      .where(last ? "a mean over the last dim that keeps it" : "a mean over one dim that keeps it",
+             [last](const State&, ir::Node& n) { return reduces(n, last); });
 }
 
-Pattern normalised() {
-  const Pattern centered = sub(any("x"), mean_of(any("x"))).as("centered");
-  const Pattern square = one_of(
-      {op({"aten.pow.Tensor_Scalar"}, {any("centered"), number_near(2)}), mul(any("centered"), any("centered"))});
+Pattern square_of(Pattern x) {
+  return one_of({op({"aten.pow.Tensor_Scalar"}, {x, number_near(2)}), mul(x, x), op({"aten.square.default"}, {x})});
+}
+
+// What does not fit is no near miss: most products have another meaning.
+Pattern quiet(Pattern inner) {
+  return Pattern::Rule([inner = std::move(inner)](State& state, const ir::Arg& arg) {
+    const NearMiss best = state.best;
+    if (inner(state, arg)) return true;
+    state.best = best;
+    return false;
+  });
+}
+
+// Over the last dim, or over another one. The variance is the mean of squares, an operator, or E[x^2] - E[x]^2.
+Pattern normalised(bool last) {
+  const Pattern centered = sub(any("x"), mean_of(any("x"), last)).as("centered");
   const Pattern variance =
-      one_of({mean_of(square), op({"aten.var.correction", "aten.var.dim"}, {any("x")})
-                                   .where("a variance over the last dim without correction",
-                                          [](const State&, ir::Node& n) { return population_variance(n); })});
+      one_of({mean_of(square_of(any("centered")), last),
+              op({"aten.var.correction", "aten.var.dim"}, {any("x")})
+                  .where(last ? "a variance over the last dim without correction"
+                              : "a variance over one dim without correction",
+                         [last](const State&, ir::Node& n) { return population_variance(n) && reduces(n, last); }),
+              sub(mean_of(square_of(any("x")), last), square_of(mean_of(any("x"), last)))});
   const Pattern shifted = add(variance, number("eps"));
   const Pattern root =
       one_of({op({"aten.sqrt.default"}, {shifted}), op({"aten.pow.Tensor_Scalar"}, {shifted, number_near(0.5)})});
   const Pattern inverse =
       one_of({op({"aten.rsqrt.default"}, {shifted}), op({"aten.pow.Tensor_Scalar"}, {shifted, number_near(-0.5)})});
-  return one_of({op({"aten.div.Tensor"}, {centered, root}), op({"aten.mul.Tensor"}, {centered, inverse})});
+  const Pattern scaled = one_of({centered, quiet(mul(centered, weight("w")))});
+  return one_of({op({"aten.div.Tensor"}, {scaled, root}), mul(scaled, inverse)});
 }
 
 bool vector_over_last(const ir::Value* value, const ir::Type& x) {
@@ -63,17 +96,82 @@ bool raise_native(PassContext& context, ir::Node* node) {
   return true;
 }
 
-bool raise(PassContext& context, ir::Node* node) {
-  static const Pattern rule = normalised();
-  const Outcome found = match::match(context.model, rule, node, 3);
-  if (found.near_miss) refuse_near_miss(context, pass, formula, *node, *found.near_miss);
-  if (!found.match) return false;
-  ir::Value* x = found.match->value("x");
+// A node before `before` whose result has its operand's dims in another order.
+ir::Value* permuted(ir::Node* before, ir::Value* value, const std::vector<std::int64_t>& order) {
+  ir::Type type = value->type;
+  type.strides.clear();
+  for (std::size_t i = 0; i < order.size(); ++i) type.sizes[i] = value->type.sizes[static_cast<std::size_t>(order[i])];
+  ir::Node* node = before->graph()->insert_before(before, "aten.permute.default", {value, ir::Arg::ints(order)});
+  node->provenance = before->provenance;
+  return node->add_result(std::move(type));
+}
+
+bool refuse_vector(PassContext& context, std::string_view what, const ir::Node* node, const Match& found) {
+  refuse_near_miss(context, pass, what, *node,
+                   {.matched = found.nodes.size(),
+                    .node = node,
+                    .code = ReasonCode::RankUnsupported,
+                    .expected = "a vector over the normalised dim",
+                    .found = found.value("w")->type.str()});
+  return false;
+}
+
+// The norm over dim `dim` that `found` says.
+bool raise_over(PassContext& context, ir::Node* node, const Match& found, int dim) {
+  ir::Value *x = found.value("x"), *w = found.value("w");
   const ir::Type& type = node->result()->type;
-  if (!same_shape(x->type, type) || x->type.dtype != type.dtype || !x->type.dim(x->type.rank() - 1)) return false;
-  ir::Arg shape(ir::Arg::List{ir::Arg(*x->type.dim(x->type.rank() - 1))});
-  return replace_matched(context, pass, formula, node, found.match->nodes, "aten.layer_norm.default",
-                         {x, shape, ir::Arg(), ir::Arg(), *found.match->number("eps")}) != nullptr;
+  if (!same_shape(x->type, type) || x->type.dtype != type.dtype) return false;
+  const auto size = x->type.dim(dim);
+  if (!size) {
+    refuse_near_miss(context, pass, formula, *node,
+                     {.matched = found.nodes.size(),
+                      .node = node,
+                      .expected = "a normalised dim of fixed size",
+                      .found = x->type.str()});
+    return false;
+  }
+  const bool last = dim == x->type.rank() - 1;
+  if (w && (!last || !vector_over_last(w, x->type))) return refuse_vector(context, formula, node, found);
+  const ir::Arg shape(ir::Arg::List{ir::Arg(*size)}), weight = w ? ir::Arg(w) : ir::Arg();
+  const ir::Arg eps = *found.number("eps");
+  if (last)
+    return replace_matched(context, pass, formula, node, found.nodes, "aten.layer_norm.default",
+                           {x, shape, weight, ir::Arg(), eps}) != nullptr;
+  if (context.rewrite_limit >= 0 && context.rewrites >= context.rewrite_limit) return false;
+  std::vector<std::int64_t> order, back(static_cast<std::size_t>(x->type.rank()));
+  for (int i = 0; i < x->type.rank(); ++i)
+    if (i != dim) order.push_back(i);
+  order.push_back(dim);
+  for (std::size_t i = 0; i < order.size(); ++i)
+    back[static_cast<std::size_t>(order[i])] = static_cast<std::int64_t>(i);
+  ir::Value* turned = permuted(node, x, order);
+  ir::Node* norm =
+      node->graph()->insert_before(node, "aten.layer_norm.default", {turned, shape, ir::Arg(), ir::Arg(), eps});
+  norm->provenance = node->provenance;
+  norm->origins = node->origins;
+  node->origins.clear();
+  return replace_matched(context, pass, formula, node, found.nodes, "aten.permute.default",
+                         {norm->add_result(turned->type), ir::Arg::ints(back)}) != nullptr;
+}
+
+bool raise(PassContext& context, ir::Node* node) {
+  static const Pattern over_last = normalised(true), over_other = normalised(false);
+  const Outcome found = match::match(context.model, over_last, node, 3);
+  if (found.match) return raise_over(context, node, *found.match, node->result()->type.rank() - 1);
+  const Outcome other = match::match(context.model, over_other, node, 3);
+  if (!other.match) {
+    if (found.near_miss) refuse_near_miss(context, pass, formula, *node, *found.near_miss);
+    return false;
+  }
+  std::optional<int> dim;
+  for (const ir::Node* part : other.match->nodes) {
+    const bool reduction = part->op() == "aten.mean.dim" || part->op().starts_with("aten.var.");
+    if (!reduction) continue;
+    const auto here = reduced_dim(*part);
+    if (dim && here != dim) return false;
+    dim = here;
+  }
+  return dim && raise_over(context, node, *other.match, *dim);
 }
 
 // A norm without bias, and without weight where `bare`, which nobody else reads.
@@ -94,15 +192,8 @@ bool add_affine(PassContext& context, ir::Node* node, bool bias) {
   if (!found.match) return false;  // scales that are computed, as in adaptive norms, are no near miss
   ir::Value *x = found.match->value("x"), *w = found.match->value("w");
   const ir::Node& norm = *found.match->node("norm");
-  if (!vector_over_last(w, x->type) || norm.arg(1).list()->size() != 1) {
-    refuse_near_miss(context, pass, what, *node,
-                     {.matched = found.match->nodes.size(),
-                      .node = node,
-                      .code = ReasonCode::RankUnsupported,
-                      .expected = "a vector over the last dim",
-                      .found = w->type.str()});
-    return false;
-  }
+  if (!vector_over_last(w, x->type) || norm.arg(1).list()->size() != 1)
+    return refuse_vector(context, what, node, *found.match);
   std::vector<ir::Node*> nodes = found.match->nodes;
   std::vector<ir::Arg> args = norm.args();
   args[bias ? 3 : 2] = w;
@@ -131,6 +222,39 @@ ir::Value* flat_weight(ir::Model& model, ir::Value* value) {
   flat.sizes = {flat.numel()};
   flat.strides = {1};
   return model.add_constant(name, std::move(flat));
+}
+
+// The same for a norm over another dim than the last, whose weight comes behind the permutation back: [C, 1, 1].
+bool add_affine_behind(PassContext& context, ir::Node* node, bool bias) {
+  static const Pattern moved =
+                           op({"aten.permute.default", "aten.transpose.int"}, {norm_without(true)}).sole().as("back"),
+                       moved_scaled =
+                           op({"aten.permute.default", "aten.transpose.int"}, {norm_without(false)}).sole().as("back");
+  static const Pattern scaled = mul(moved, weight("w")), shifted = add(moved_scaled, weight("w"));
+  const Outcome found = match::match(context.model, bias ? shifted : scaled, node, 2);
+  if (!found.match) return false;
+  ir::Value *w = found.match->value("w"), *back = found.match->value("back");
+  ir::Node* norm = found.match->node("norm");
+  const auto order = permutation(*back->def());
+  if (!order || norm->arg(1).list()->size() != 1 || !same_shape(back->type, node->result()->type)) return false;
+  const auto dim = std::find(order->begin(), order->end(), static_cast<int>(order->size()) - 1) - order->begin();
+  const std::int64_t behind =
+      static_cast<std::int64_t>(order->size()) - dim;  // dims of the weight from the vector's on
+  const auto size = back->type.dim(static_cast<int>(dim));
+  const std::int64_t rank = w->type.rank();
+  bool vector = size && rank >= behind && w->type.dim(static_cast<int>(rank - behind)) == size;
+  for (int i = 0; vector && i < rank; ++i) vector = i == rank - behind || w->type.dim(i) == 1;
+  if (!vector) return refuse_vector(context, bias ? biased : weighted, node, *found.match);
+  ir::Value* flat = rank == 1 ? w : flat_weight(context.model, w);
+  if (!flat || back->type.dtype != node->result()->type.dtype || !context.allow_rewrite()) return false;
+  norm->set_arg(bias ? 3 : 2, flat);
+  merge_origins(*norm, node->origins);
+  const std::string name = node_name(*node);
+  node->result()->replace_all_uses_with(back);
+  node->graph()->erase(node);
+  back->name = name;
+  context.matched(pass, bias ? biased : weighted, {name}, *norm);
+  return true;
 }
 
 // A norm over several dims of known sizes as one over all their elements.
@@ -182,9 +306,10 @@ bool rewrite(PassContext& context, ir::Node* node) {
   const std::string& op = node->op();
   if (op == "aten.native_layer_norm.default") return raise_native(context, node);
   if (op == "aten.layer_norm.default") return merge_dims(context, node);
-  if (op.starts_with("aten.add.")) return add_affine(context, node, true);
+  if (op.starts_with("aten.add.")) return add_affine(context, node, true) || add_affine_behind(context, node, true);
   if (!op.starts_with("aten.mul.") && op != "aten.div.Tensor") return false;
-  return raise(context, node) || (op != "aten.div.Tensor" && add_affine(context, node, false));
+  if (raise(context, node)) return true;
+  return op != "aten.div.Tensor" && (add_affine(context, node, false) || add_affine_behind(context, node, false));
 }
 
 bool run(PassContext& context) { return rewrite_all(context, rewrite); }

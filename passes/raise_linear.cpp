@@ -14,10 +14,84 @@ constexpr std::string_view pass = "raise-linear", formula = "x w^T + b with a co
 // A [K, N] right side of a product: the weight as [N, K] and the nodes between.
 struct RightSide {
   ir::Value* weight = nullptr;
-  bool transposed_view = false;  // the weight is stored as [K, N]
-  bool stacked = false;          // the weight has leading dims of size 1
+  bool transposed_view = false;       // the weight is stored as [K, N]
+  bool stacked = false;               // the weight has leading dims of size 1
+  std::vector<std::int64_t> strides;  // of [K, N] in the weight's memory, where views of any kind lie between
   std::vector<ir::Node*> nodes;
 };
+
+// The strides under which a tensor is seen in other sizes; nullopt where that takes a copy.
+std::optional<std::vector<std::int64_t>> reshaped_strides(const std::vector<std::int64_t>& sizes,
+                                                          const std::vector<std::int64_t>& strides,
+                                                          const std::vector<std::int64_t>& to) {
+  // Dims whose elements lie at equal distances are one run; the new dims are cut from the runs, innermost first.
+  std::vector<std::pair<std::int64_t, std::int64_t>> runs;
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    if (sizes[i] == 1) continue;
+    if (!runs.empty() && runs.back().second == sizes[i] * strides[i])
+      runs.back() = {runs.back().first * sizes[i], strides[i]};
+    else
+      runs.emplace_back(sizes[i], strides[i]);
+  }
+  std::vector<std::int64_t> out(to.size(), 1);
+  for (std::size_t i = to.size(); i-- > 0;) {
+    if (to[i] == 1) continue;
+    if (runs.empty() || to[i] < 1 || runs.back().first % to[i] != 0) return std::nullopt;
+    auto& [size, stride] = runs.back();
+    out[i] = stride;
+    size /= to[i];
+    stride *= to[i];
+    if (size == 1) runs.pop_back();
+  }
+  return runs.empty() ? std::optional(out) : std::nullopt;
+}
+
+// A weight behind reshapes and permutations that move no bytes, seen as the matrix [K, N].
+std::optional<RightSide> strided_side(const ir::Model& model, ir::Value* value) {
+  RightSide side;
+  const ir::Value* matrix = value;
+  while (ir::Node* node = value->def()) {
+    const bool moves = match::is_reshape(*node) || match::is_identity(*node) || match::permutation(*node);
+    if (!moves || !value->type.is_static() || match::is_cast(*node)) return std::nullopt;
+    side.nodes.push_back(node);
+    value = node->operand(0);
+  }
+  const ir::Weight* weight = model.weight_of(value);
+  if (!weight || side.nodes.empty()) return std::nullopt;
+  std::vector<std::int64_t> sizes = weight->sizes, strides = weight->strides;
+  for (auto it = side.nodes.rbegin(); it != side.nodes.rend(); ++it) {
+    const std::vector<std::int64_t> to = (*it)->result()->type.static_sizes();
+    if (const auto order = match::permutation(**it)) {
+      const auto before = strides;
+      for (std::size_t i = 0; i < strides.size(); ++i) strides[i] = before[static_cast<std::size_t>((*order)[i])];
+    } else if (auto seen = reshaped_strides(sizes, strides, to)) {
+      strides = std::move(*seen);
+    } else {
+      return std::nullopt;
+    }
+    sizes = to;
+  }
+  const auto rank = static_cast<std::ptrdiff_t>(sizes.size());
+  if (rank < 2 || !std::all_of(sizes.begin(), sizes.begin() + rank - 2, [](std::int64_t n) { return n == 1; }) ||
+      matrix->type.rank() != rank)
+    return std::nullopt;
+  side.weight = value;
+  side.strides.assign(strides.begin() + rank - 2, strides.end());
+  return side;
+}
+
+// A constant [N, K] that views the weight with these strides of [K, N].
+ir::Value* strided_weight(ir::Model& model, const RightSide& side, const ir::Type& matrix) {
+  const std::int64_t k = *matrix.dim(matrix.rank() - 2), n = *matrix.dim(matrix.rank() - 1);
+  const std::string name = ir::weight_input(side.weight)->target + ".matrix_" + std::to_string(n) + "x" +
+                           std::to_string(k) + "_" + std::to_string(side.strides[1]) + "x" +
+                           std::to_string(side.strides[0]);
+  if (ir::Value* known = model.graph->find_input_by_target(name)) return known;
+  ir::Weight view = *model.weight_of(side.weight);
+  view.sizes = {n, k};
+  view.strides = {side.strides[1], side.strides[0]};
+  return model.add_constant(name, std::move(view));
+}
 
 bool broadcasts_leading_dims(const ir::Node& node, const ir::Type& type) {
   const bool expands = node.op() == "aten.expand.default" || match::is_reshape(node) || match::is_identity(node);
@@ -96,6 +170,8 @@ bool raise_product(PassContext& context, ir::Node* node) {
   const auto product = product_of(*node);
   if (!product || !product->x || !product->weight) return false;
   auto side = right_side(product->weight);
+  if (!side || !ir::is_weight(side->weight))
+    if (auto strided = strided_side(context.model, product->weight)) side = std::move(strided);
   if (!side || (product->x->type.has_shape && product->x->type.rank() < 2)) return false;
   const auto refuse = [&](const match::NearMiss& miss) {
     refuse_near_miss(context, pass, formula, *node, miss);
@@ -110,7 +186,9 @@ bool raise_product(PassContext& context, ir::Node* node) {
                    .found = match::describe(side->weight)});
   if (const auto miss = unfit(*node, *product)) return refuse(*miss);
   if (side->stacked) side->weight = matrix_of(context.model, side->weight);
-  ir::Value* weight = side->transposed_view ? transposed_weight(context.model, side->weight) : side->weight;
+  ir::Value* weight = !side->strides.empty()  ? strided_weight(context.model, *side, product->weight->type)
+                      : side->transposed_view ? transposed_weight(context.model, side->weight)
+                                              : side->weight;
   std::vector<ir::Node*> nodes = side->nodes;
   ir::Value* x = product->x;
   while (x->def() && match::is_identity(*x->def())) {
@@ -207,6 +285,33 @@ bool split_view(PassContext& context, ir::Node* node) {
                          {wide, linear->arg(1), linear->arg(2)}) != nullptr;
 }
 
+// The permutation moves dims of size 1 only: a view.
+bool moves_ones(const ir::Node& node) {
+  const auto order = match::permutation(node);
+  if (!order || !node.operand(0)->type.has_shape) return false;
+  int last = -1;
+  for (const int dim : *order) {
+    if (node.operand(0)->type.dim(dim) == 1) continue;
+    if (dim < last) return false;
+    last = dim;
+  }
+  return true;
+}
+
+// view(permute(view(linear))) where the permutation is a view too: view(linear). einsum leaves such chains.
+bool drop_moves(PassContext& context, ir::Node* node) {
+  if (node->op() != "aten.reshape.default") return false;
+  ir::Node* move = node->operand(0)->def();
+  if (!move || !moves_ones(*move) || move->result()->use_count() != 1) return false;
+  std::vector<ir::Node*> nodes{move};
+  ir::Value* x = move->operand(0);
+  for (; x->def() && match::is_reshape(*x->def()) && x->use_count() == 1; x = x->def()->operand(0))
+    nodes.push_back(x->def());
+  if (!is_linear(x)) return false;
+  return replace_matched(context, pass, "views behind linear", node, nodes, "aten.reshape.default",
+                         {x, node->arg(1)}) != nullptr;
+}
+
 // linear(view(x)) whose readers are views again: linear(x), with its leading dims.
 bool keep_leading_dims(PassContext& context, ir::Node* node) {
   if (node->op() != "aten.linear.default" || !node->operand(0)->def() || !match::is_reshape(*node->operand(0)->def()))
@@ -230,8 +335,8 @@ bool keep_leading_dims(PassContext& context, ir::Node* node) {
 }
 
 bool rewrite(PassContext& context, ir::Node* node) {
-  return raise_product(context, node) || add_bias(context, node) || drop_views(context, node) ||
-         keep_leading_dims(context, node) || split_view(context, node);
+  return raise_product(context, node) || add_bias(context, node) || drop_moves(context, node) ||
+         drop_views(context, node) || keep_leading_dims(context, node) || split_view(context, node);
 }
 
 bool run(PassContext& context) { return rewrite_all(context, rewrite); }

@@ -5,7 +5,7 @@
 namespace ttc {
 namespace {
 
-constexpr std::string_view pass = "raise-patch-conv";
+constexpr std::string_view pass = "raise-patch-conv", formula = "convolution over patches as a linear layer";
 
 bool all(const ir::Arg* arg, std::int64_t value) {
   const auto list = arg ? arg->integers() : std::nullopt;
@@ -15,27 +15,48 @@ bool all(const ir::Arg* arg, std::int64_t value) {
   return true;
 }
 
-// The reason why the convolution is none over patches.
-Refusal unfit(const ir::Node& node) {
+match::NearMiss miss(const ir::Node& node, ReasonCode code, std::string expected, std::string found) {
+  return {.matched = 1, .node = &node, .code = code, .expected = std::move(expected), .found = std::move(found)};
+}
+
+std::string literal(const ir::Arg* arg) {
+  const auto list = arg ? arg->integers() : std::nullopt;
+  if (!list) return arg ? match::describe(*arg) : "none";
+  std::string text;
+  for (const std::int64_t item : *list) text += (text.empty() ? "[" : ", ") + std::to_string(item);
+  return text + "]";
+}
+
+// Windows side by side: the stride is the kernel's size, and larger than 1.
+bool tiles_the_image(const ir::Node& node) {
   const ir::Value *x = node.operand(0), *weight = node.operand(1);
-  if (!x || !x->type.has_shape || x->type.rank() != 4)
-    return Reason{ReasonCode::Unsupported, "the input is no batch of images"};
-  if (!weight || !ir::is_weight(weight) || !weight->type.is_static())
-    return Reason{ReasonCode::NonConstantWeight, "the kernel is computed at run time"};
+  if (!x || !x->type.has_shape || x->type.rank() != 4 || !weight || !weight->type.has_shape || weight->type.rank() != 4)
+    return false;
   const auto stride = node.arg("stride") ? node.arg("stride")->integers() : std::nullopt;
-  const auto kernel_h = weight->type.dim(2), kernel_w = weight->type.dim(3);
-  const bool square = stride && !stride->empty() && stride->front() == kernel_h && stride->back() == kernel_w;
-  const bool plain = all(node.arg("padding"), 0) && all(node.arg("dilation"), 1) && node.arg("groups") &&
-                     node.arg("groups")->integer() == 1;
-  const ir::Arg* transposed = node.arg("transposed");
-  if (!square || !plain || (transposed && transposed->boolean() != false))
-    return Reason{ReasonCode::Unsupported, "the windows overlap, leave gaps or reach over the border"};
-  if (*kernel_h * *kernel_w == 1)
-    return Reason{ReasonCode::Unsupported, "windows of one element: a convolution takes them as they are"};
+  const auto height = weight->type.dim(2), width = weight->type.dim(3);
+  return stride && !stride->empty() && height && width && stride->front() == *height && stride->back() == *width &&
+         *height * *width > 1;
+}
+
+// What else keeps such a convolution from being one over patches.
+std::optional<match::NearMiss> unfit(const ir::Node& node) {
+  const ir::Value *x = node.operand(0), *weight = node.operand(1);
+  const auto differs = [&](std::string expected, std::string found) {
+    return miss(node, ReasonCode::PatternNearMiss, std::move(expected), std::move(found));
+  };
+  if (const ir::Arg* transposed = node.arg("transposed"); transposed && transposed->boolean() != false)
+    return differs("a convolution", "a transposed one");
+  if (!ir::is_weight(weight) || !weight->type.is_static())
+    return miss(node, ReasonCode::NonConstantWeight, "a constant kernel", match::describe(node.arg(1)));
+  if (!all(node.arg("padding"), 0)) return differs("no padding", literal(node.arg("padding")));
+  if (!all(node.arg("dilation"), 1)) return differs("no dilation", literal(node.arg("dilation")));
+  const ir::Arg* groups = node.arg("groups");
+  if (!groups || groups->integer() != 1)
+    return differs("one group", groups ? match::describe(*groups) + " groups" : "none");
   const auto height = x->type.dim(2), width = x->type.dim(3);
-  if (!height || !width) return Reason{ReasonCode::DynamicShape, "the image's size is not fixed"};
-  if (*height % *kernel_h != 0 || *width % *kernel_w != 0)
-    return Reason{ReasonCode::Unsupported, "the windows do not cover the image"};
+  if (!height || !width) return differs("an image of fixed size", x->type.str());
+  if (*height % *weight->type.dim(2) != 0 || *width % *weight->type.dim(3) != 0)
+    return differs("windows of " + weight->type.str() + " that cover the image", x->type.str());
   return std::nullopt;
 }
 
@@ -62,15 +83,22 @@ ir::Value* flat_kernel(ir::Model& model, ir::Value* kernel) {
 
 bool rewrite(PassContext& context, ir::Node* node) {
   if (node->op() != "aten.conv2d.default" && node->op() != "aten.convolution.default") return false;
-  for (const RefusalRecord& known : context.refusals)
-    if (known.pass == pass && known.node == node_name(*node)) return false;
-  Refusal refusal = unfit(*node);
+  if (!tiles_the_image(*node)) return false;  // a convolution like others
+  if (const auto misfit = unfit(*node)) {
+    refuse_near_miss(context, pass, formula, *node, *misfit);
+    return false;
+  }
   // A map that names convolutions only wants to find them.
-  if (!refusal && !context.options.replace.empty()) refusal = user_refusal(context, *node, "tt.linear");
-  ir::Value* kernel = refusal ? nullptr : flat_kernel(context.model, node->operand(1));
-  if (!refusal && !kernel) refusal = Reason{ReasonCode::Unsupported, "the kernel's bytes are not in order"};
-  if (refusal) {
+  if (Refusal refusal = context.options.replace.empty() ? std::nullopt : user_refusal(context, *node, "tt.linear")) {
+    for (const RefusalRecord& known : context.refusals)
+      if (known.pass == pass && known.node == node_name(*node)) return false;
     context.refuse(pass, *node, *refusal);
+    return false;
+  }
+  ir::Value* kernel = flat_kernel(context.model, node->operand(1));
+  if (!kernel) {
+    refuse_near_miss(context, pass, formula, *node,
+                     miss(*node, ReasonCode::PatternNearMiss, "a kernel whose bytes are in order", "strides"));
     return false;
   }
   if (context.rewrite_limit >= 0 && context.rewrites >= context.rewrite_limit) return false;

@@ -77,7 +77,15 @@ bool raise(PassContext& context, ir::Node* node) {
   if (!found.match) return false;
   ir::Value *x = found.match->value("x"), *w = found.match->value("w");
   const ir::Type& type = node->result()->type;
-  if (!same_shape(x->type, type) || x->type.dtype != type.dtype || !x->type.dim(x->type.rank() - 1)) return false;
+  if (!same_shape(x->type, type) || x->type.dtype != type.dtype) return false;
+  if (!x->type.dim(x->type.rank() - 1)) {
+    refuse_near_miss(context, pass, formula, *node,
+                     {.matched = found.match->nodes.size(),
+                      .node = node,
+                      .expected = "a last dim of fixed size",
+                      .found = x->type.str()});
+    return false;
+  }
   if (w && !over_last_dim(w, x->type)) return refuse_weight(context, formula, node, *found.match);
   ir::Arg shape(ir::Arg::List{ir::Arg(*x->type.dim(x->type.rank() - 1))});
   return replace_matched(context, pass, formula, node, found.match->nodes, "aten.rms_norm.default",

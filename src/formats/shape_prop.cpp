@@ -360,6 +360,71 @@ void use_numbers(ir::Model& model, ir::Graph& graph) {
   }
 }
 
+// The items that a list's readers take by number, by reader; empty where something else reads it.
+std::vector<std::pair<ir::Node*, std::size_t>> items_taken(const ir::Value& list, std::size_t length) {
+  std::vector<std::pair<ir::Node*, std::size_t>> out;
+  if (list.output_uses() > 0) return {};
+  for (ir::Node* user : list.users()) {
+    const auto at = user->op() == "aten.__getitem__.t" ? user->arg(1).integer() : std::nullopt;
+    const auto size = static_cast<std::int64_t>(length);
+    if (!at || *at < -size || *at >= size || !user->result()->type.is_tensor()) return {};
+    out.emplace_back(user, static_cast<std::size_t>(*at < 0 ? *at + size : *at));
+  }
+  return out;
+}
+
+// x.chunk(3)[1] in a script: a list whose length the sample decides becomes one result for each of its items, as in
+// exported programs. (Lists that are unpacked at once were read that way.)
+void unpack_lists(ir::Model& model, const ShapeSample& sample) {
+  const ShapeRun run = run_shapes(model, sample);
+  std::vector<ir::Node*> nodes;
+  ir::walk(*model.graph, [&](ir::Node* node) { nodes.push_back(node); });
+  for (ir::Node* node : nodes) {
+    const auto found = run.lists.find(node);
+    if (found == run.lists.end() || found->second.size() != 1) continue;
+    const std::size_t length = *found->second.begin();
+    const auto taken = items_taken(*node->result(), length);
+    if (taken.empty()) continue;
+    ir::Node* made = node->graph()->insert_before(node, node->op(), node->args());
+    made->provenance = node->provenance;
+    for (std::size_t i = 0; i < length; ++i) made->add_result(ir::Type::unknown_tensor(), node->result()->name);
+    for (const auto& [reader, i] : taken) {
+      reader->result()->replace_all_uses_with(made->result(i));
+      reader->graph()->erase(reader);
+    }
+    node->graph()->erase(node);
+  }
+}
+
+// x.view(y.shape) in a script: the sizes as integers of their own, as exported programs have them.
+void spell_sizes(ir::Model& model, const ShapeSample& sample) {
+  const ShapeRun run = run_shapes(model, sample);
+  std::vector<ir::Node*> nodes;
+  ir::walk(*model.graph, [&](ir::Node* node) {
+    if (node->op() == "aten.size.default") nodes.push_back(node);
+  });
+  for (ir::Node* node : nodes) {
+    const auto found = run.observed.find(node->operand(0));
+    if (found == run.observed.end() || !found->second.tensor) continue;
+    ir::Arg::List sizes;
+    const std::vector<ir::Node*> users = node->result()->users();
+    for (ir::Node* user : users)
+      for (std::size_t i = 0; i < user->args().size(); ++i) {
+        const ir::OpSchema* schema = user->schema();
+        const bool sized = schema && i < schema->args.size() && schema->args[i].type.starts_with("SymInt[");
+        if (!sized || user->operand(i) != node->result()) continue;
+        for (std::size_t d = sizes.size(); d < found->second.sizes.size(); ++d) {
+          ir::Node* size =
+              node->graph()->insert_before(node, "aten.sym_size.int", {node->arg(0), static_cast<std::int64_t>(d)});
+          size->provenance = node->provenance;
+          sizes.emplace_back(size->add_result(ir::Type::integer()));
+        }
+        user->set_arg(i, sizes);
+      }
+    if (!node->result()->has_uses()) node->graph()->erase(node);
+  }
+}
+
 Runs observe(const ir::Model& model, const ShapeSample& sample, bool dynamic) {
   Runs all;
   all.runs.push_back(run_shapes(model, sample));
@@ -403,6 +468,8 @@ Runs observe(const ir::Model& model, const ShapeSample& sample, bool dynamic) {
 
 ShapeReport propagate_shapes(ir::Model& model, const std::map<std::string, InputShape>& inputs, bool dynamic) {
   const ShapeSample sample = sample_of(model, inputs);
+  unpack_lists(model, sample);
+  spell_sizes(model, sample);
   const Runs runs = observe(model, sample, dynamic);
   ShapeReport report;
   for (const Group& group : runs.groups) {

@@ -30,11 +30,12 @@ struct ShapeReport {
 };
 
 // Sets the type of every value that the shapes decide: dtype, sizes and strides of tensors, the symbolic value of
-// integers. Numbers given for inputs become their types' values: fold-scalars then specialises the model to them.
-// `inputs` is keyed by user input name (ModelInfo::user_input_names); inputs that already have a type need no
-// entry. With `dynamic` false every dim is a number. Operators run on the Meta device, or on zeros where they have no
-// Meta kernel; results that depend on data stay unknown and are noted. Throws ttc::Error (usage) for an unknown input
-// name, a missing input, a negative or impossible size.
+// integers. Lists of tensors that are read item by item become one result for each item. Numbers given for inputs
+// become their types' values: fold-scalars then specialises the model to them. `inputs` is keyed by user input name
+// (ModelInfo::user_input_names); inputs that already have a type need no entry. With `dynamic` false every dim is a
+// number. Operators run on the Meta device, or on zeros where they have no Meta kernel; results that depend on data
+// stay unknown and are noted. Throws ttc::Error (usage) for an unknown input name, a missing input, a negative or
+// impossible size.
 ShapeReport propagate_shapes(ir::Model& model, const std::map<std::string, InputShape>& inputs, bool dynamic = true);
 
 }  // namespace ttc

@@ -420,6 +420,8 @@ class Runner {
       });
       return mask;
     }
+    if (node.op() == "aten.one_hot.default" && args.size() > 1)
+      if (const auto* classes = args[1].get_if<std::int64_t>(); classes && *classes > 0) return false;
     return op.hasTag(at::Tag::data_dependent_output) || op.hasTag(at::Tag::dynamic_output_shape);
   }
 
@@ -545,8 +547,13 @@ class Runner {
     std::vector<RtValue> results;
     for (const c10::IValue& value : stack) results.push_back(known(value));
     // A list is one result of list type, or a result for each of its elements.
-    if (results.size() == 1 && !node.results().empty() && node.result()->type.kind != ir::TypeKind::list)
-      if (const auto* items = results[0].get_if<RtValue::List>()) results = RtValue::List(*items);
+    if (results.size() == 1 && !node.results().empty())
+      if (const auto* items = results[0].get_if<RtValue::List>()) {
+        if (node.result()->type.kind == ir::TypeKind::list)
+          out_.lists[&node].insert(items->size());
+        else
+          results = RtValue::List(*items);
+      }
     if (results.size() != node.results().size()) throw Unknown("it has " + std::to_string(results.size()) + " results");
     for (std::size_t i = 0; i < results.size(); ++i) set(node.result(i), std::move(results[i]));
   }

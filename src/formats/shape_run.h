@@ -30,6 +30,7 @@ struct ShapeRun {
   std::set<const ir::Value*> conflicting;           // had one shape here and another there: calls, iterations, branches
   std::map<const ir::Node*, std::string> failures;  // why a node has no result
   std::map<const ir::Node*, std::int64_t> steps;    // of recurrent layers that are short enough to be written out
+  std::map<const ir::Node*, std::set<std::size_t>> lists;  // lengths of the lists of tensors that a node gave
 };
 
 // A model with state runs until what it keeps from call to call stays the same; only what holds for every call is

@@ -306,6 +306,13 @@ void Lowering::on_is(const JitNode& node) {
   const auto a_none = is_none(a), b_none = is_none(b);
   if (a_none && b_none && (*a_none || *b_none)) return out(node, Sym{.arg = (*a_none && *b_none) != negate});
   if (a == b) return out(node, Sym{.arg = !negate});
+  // Different inputs of the model are different tensors: nn.MultiheadAttention asks which of its operands are one.
+  const auto is_input = [&](const Sym& sym) {
+    const ir::Value* value = sym.value();
+    return value && value->type.is_tensor() && !value->def() && !value->graph()->parent() && !ir::is_weight(value) &&
+           !maybe_none_.contains(value);
+  };
+  if (is_input(a) && is_input(b)) return out(node, Sym{.arg = negate});
   lower_operator(node);
 }
 

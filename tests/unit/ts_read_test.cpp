@@ -182,6 +182,30 @@ TEST_CASE("torchscript: module lists, optional arguments, tuples and dicts vanis
   CHECK(floats(results[1]) == std::vector<float>{48, 96});
 }
 
+TEST_CASE("torchscript: lists that are read item by item, and shapes as arguments, get types") {
+  auto model = read(file("items.pt"));
+  CHECK(find(*model->graph, "aten.__getitem__.t") != nullptr);
+  CHECK(find(*model->graph, "prim.if") == nullptr);  // two inputs are two tensors
+  const ShapeReport report = propagate_shapes(*model, {{"x", {.sizes = {2, 6}, .dtype = DType::f32}},
+                                                       {"y", {.sizes = {4, 1}, .dtype = DType::f32}},
+                                                       {"i", {.sizes = {5}, .dtype = DType::i64}}});
+  CHECK(report.notes.empty());
+  CHECK(ir::verify(*model) == std::vector<std::string>{});
+  CHECK(find(*model->graph, "aten.__getitem__.t") == nullptr);
+  CHECK(find(*model->graph, "aten.size.default") == nullptr);
+  const ir::Node* chunk = find(*model->graph, "aten.chunk.default");
+  REQUIRE(chunk != nullptr);
+  REQUIRE(chunk->results().size() == 3);
+  CHECK(chunk->result(1)->type.dim(1) == 2);
+  CHECK(model->graph->outputs()[1].arg.value()->type.dim(1) == 4);
+  Session run(std::move(model));
+  ttrt::HostTensor classes = ttrt::empty_host(DType::i64, {5});
+  for (std::int64_t k = 0; k < 5; ++k) classes.as<std::int64_t>()[k] = k % 4;
+  const auto results =
+      run({tensor({2, 6}, {1, 2, 0, 0, 3, 4, 5, 6, 0, 0, 7, 8}), tensor({4, 1}, {1, 1, 1, 2}), classes});
+  CHECK(floats(results[0]) == std::vector<float>{4, 9, 36, 50});
+}
+
 TEST_CASE("torchscript: what is written reads back as the same graph and runs the same") {
   TemporaryFile copy;
   for (const char* name : {"shapes.pt", "control.pt", "state.pt", "containers.pt"}) {

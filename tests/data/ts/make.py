@@ -120,6 +120,18 @@ class Padded(torch.nn.Module):
         return torch.nn.functional.pad(x, (0, (4 - x.shape[1] % 4) % 4)) * 2
 
 
+class Items(torch.nn.Module):
+    """Items of a list that an operator gives, a shape as an argument, whether two inputs are one tensor, classes."""
+
+    def forward(self, x, y, i):
+        parts = x.chunk(3, -1)
+        z = (parts[0] * parts[-1]).view(y.shape)
+        if x is y:
+            z = z + 1000
+        return z + y, torch.nn.functional.one_hot(i, 4)
+
+
+torch.jit.save(torch.jit.script(Items()), here / "items.pt")
 torch.jit.save(torch.jit.trace(Padded().eval(), torch.ones(2, 5)), here / "padded.pt")
 torch.jit.save(torch.jit.trace(Windows().eval(), torch.ones(2, 1, 32, 40)), here / "windows.pt")
 torch.jit.save(torch.jit.trace(Shapes().eval(), torch.ones(2, 3, 4)), here / "shapes.pt")
