@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "written_memory.h"
+
 namespace ttc {
 
 std::vector<int> erase_unused(const std::vector<ir::Node*>& candidates) {
@@ -31,9 +33,24 @@ void merge_origins(ir::Node& into, const std::vector<int>& origins) {
   into.origins.erase(std::unique(into.origins.begin(), into.origins.end()), into.origins.end());
 }
 
+namespace {
+
+// Nodes that go would read, later than they do, what is written in place meanwhile; or a written tensor would move to
+// the device.
+bool disturbs_writes(const PassContext& context, const ir::Node& root, const std::vector<ir::Node*>& matched,
+                     std::string_view op) {
+  const WrittenMemory written(*context.model.graph);
+  if (written.empty()) return false;
+  if (op.starts_with("tt.") && written.gives(root)) return true;
+  return std::any_of(matched.begin(), matched.end(),
+                     [&](const ir::Node* node) { return node != &root && written.touches(*node); });
+}
+
+}  // namespace
+
 ir::Node* replace_matched(PassContext& context, std::string_view pass, std::string_view rule, ir::Node* root,
                           const std::vector<ir::Node*>& matched, std::string op, std::vector<ir::Arg> args) {
-  if (!context.allow_rewrite()) return nullptr;
+  if (disturbs_writes(context, *root, matched, op) || !context.allow_rewrite()) return nullptr;
   ir::Node* made = root->graph()->insert_before(root, std::move(op), std::move(args));
   made->provenance = root->provenance;
   made->origins = root->origins;

@@ -16,7 +16,7 @@ namespace ttc {
 
 // One rewrite: `root` and the nodes that served it become one new node of `op`, before `root`, whose results have the
 // types and names of root's. Nodes of `matched` that nothing else uses go, and the new node takes their origins.
-// nullptr where the rewrite limit is reached; then nothing changed.
+// nullptr, and nothing changed, where the rewrite limit is reached or where what the nodes read is written in place.
 ir::Node* replace_matched(PassContext& context, std::string_view pass, std::string_view rule, ir::Node* root,
                           const std::vector<ir::Node*>& matched, std::string op, std::vector<ir::Arg> args);
 

@@ -13,6 +13,7 @@
 #include "common.h"
 #include "pass/call.h"
 #include "support/error.h"
+#include "written_memory.h"
 
 namespace ttc {
 namespace {
@@ -22,7 +23,7 @@ using ttrt::DataType;
 
 class Placer {
  public:
-  explicit Placer(PassContext& context) : context_(context), graph_(*context.model.graph) {}
+  explicit Placer(PassContext& context) : context_(context), graph_(*context.model.graph), written_(graph_) {}
 
   void run() {
     mark();
@@ -232,12 +233,15 @@ class Placer {
     return nullptr;
   }
 
+  // What is written in place goes over as it is for each reader.
   ir::Value* transfer(ir::Node* before, ir::Value* value, DataType format) {
-    if (ir::is_weight(value)) before = ancestor(before, graph_);  // once, whatever runs
+    const bool changes = written_.contains(value);
+    if (ir::is_weight(value) && !changes) before = ancestor(before, graph_);  // once, whatever runs
     // What a loop reads and does not change goes over before it, not in every round.
-    while (before->graph() != value->graph() && before->graph()->parent() && repeats(*before->graph()->parent()))
+    while (!changes && before->graph() != value->graph() && before->graph()->parent() &&
+           repeats(*before->graph()->parent()))
       before = before->graph()->parent();
-    if (ir::Value* known = find_moved(before->graph(), value, format)) return known;
+    if (ir::Value* known = changes ? nullptr : find_moved(before->graph(), value, format)) return known;
     ir::Type type = value->type;
     type.dtype = ttrt::torch_dtype(format);
     ir::Value* made =
@@ -341,6 +345,7 @@ class Placer {
 
   PassContext& context_;
   ir::Graph& graph_;
+  const WrittenMemory written_;
   std::vector<ir::Node*> device_;
   std::set<const ir::Node*> angles_;
   std::map<const ir::Value*, ir::Type> host_type_;              // of device values, as PyTorch has them

@@ -27,7 +27,8 @@ void collect_factors(const ir::Model& model, ir::Value* value, bool outermost, P
   }
   const auto right = match::number_of(model, node->arg(1));
   const auto left = match::number_of(model, node->arg(0));
-  if (divides && (!right || *right == 0)) {
+  const bool other = (!right && !node->operand(1)) || (!left && !node->operand(0));  // a complex number
+  if (other || (divides && (!right || *right == 0))) {
     out.factors.push_back(value);
     return;
   }
@@ -64,6 +65,7 @@ std::optional<Sum> sum_of(const ir::Model& model, ir::Value* value, std::vector<
   nodes.push_back(node);
   if (const auto n = match::number_of(model, node->arg(1))) return Sum{node->operand(0), nullptr, *n};
   if (const auto n = match::number_of(model, node->arg(0))) return Sum{node->operand(1), nullptr, *n};
+  if (!node->operand(0) || !node->operand(1)) return std::nullopt;  // a complex number
   return Sum{node->operand(0), node->operand(1), 0};
 }
 

@@ -143,12 +143,15 @@ std::variant<std::vector<int>, Reason> match_results(const ir::Node& node, const
 
 }  // namespace
 
-std::variant<Replacement, Reason> find_replacement(const PassContext& context, const ir::Node& node) {
+std::variant<Replacement, Reason> find_replacement(const PassContext& context, const WrittenMemory& written,
+                                                   const ir::Node& node) {
   const auto lowerings = ttrt::lowerings_of(node.op());
   if (lowerings.empty()) {
     const std::string why(ttrt::host_reason(node.op()));
     return Reason{ReasonCode::Unimplemented, "no device kernel for " + node.op() + (why.empty() ? "" : ": " + why)};
   }
+  if (written.gives(node))
+    return Reason{ReasonCode::Unsupported, "its memory, or that which it views, is written in place on the host"};
   std::optional<Reason> first;
   for (const auto& [record, lowering] : lowerings) {
     const auto refuse = [&](Reason reason) {
@@ -202,9 +205,10 @@ ir::Node* replace_node(PassContext& context, std::string_view pass, ir::Node* no
 
 bool replace_ops(PassContext& context, std::string_view pass, std::initializer_list<std::string_view> ops) {
   bool changed = false;
+  const WrittenMemory written(*context.model.graph);
   for_each_node(*context.model.graph, [&](ir::Node* node) {
     if (std::find(ops.begin(), ops.end(), node->op()) == ops.end()) return;
-    auto found = find_replacement(context, *node);
+    auto found = find_replacement(context, written, *node);
     if (Reason* reason = std::get_if<Reason>(&found)) {
       context.refuse(pass, *node, std::move(*reason));
       return;

@@ -4,6 +4,7 @@
 #include <variant>
 
 #include "common.h"
+#include "written_memory.h"
 
 namespace ttc {
 
@@ -19,8 +20,10 @@ Refusal user_refusal(const PassContext& context, const ir::Node& node, std::stri
 // Formats and fidelity that the user chose for the node's module.
 ttrt::LowerOptions lower_options(const PassContext& context, const ir::Node& node);
 
-// The first operator that lowers this node and takes its shapes and dtypes; else why not.
-std::variant<Replacement, Reason> find_replacement(const PassContext& context, const ir::Node& node);
+// The first operator that lowers this node and takes its shapes and dtypes; else why not. What is `written` in place
+// cannot be a device tensor.
+std::variant<Replacement, Reason> find_replacement(const PassContext& context, const WrittenMemory& written,
+                                                   const ir::Node& node);
 // The limits of a device operator for these arguments, user's wishes aside.
 Refusal call_refusal(const PassContext& context, const ttrt::OpRecord& record, const std::vector<ir::Arg>& args);
 

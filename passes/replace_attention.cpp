@@ -56,14 +56,14 @@ int argument(const Replacement& replacement, std::string_view name) {
   return schema ? schema->index_of(name) : -1;
 }
 
-bool replace(PassContext& context, ir::Node* node) {
+bool replace(PassContext& context, const WrittenMemory& written, ir::Node* node) {
   std::vector<ir::Node*> mask_nodes;
   ir::Value* mask = node->operand(3);
   const ir::Value* query = node->operand(0);
   const bool lift = mask && query && query->type.has_shape && query->type.rank() == 4;  // another rank stays on the CPU
   if (lift && mask->type.has_shape && mask->type.rank() < 4) node->set_arg(3, with_rank_4(node, mask));
   mask = node->operand(3);
-  auto found = find_replacement(context, *node);
+  auto found = find_replacement(context, written, *node);
   if (Reason* reason = std::get_if<Reason>(&found)) {
     context.refuse(pass, *node, std::move(*reason));
     return false;
@@ -82,8 +82,9 @@ bool replace(PassContext& context, ir::Node* node) {
 
 bool run(PassContext& context) {
   bool changed = false;
+  const WrittenMemory written(*context.model.graph);
   for_each_node(*context.model.graph, [&](ir::Node* node) {
-    if (node->op() == attention) changed |= replace(context, node);
+    if (node->op() == attention) changed |= replace(context, written, node);
   });
   return changed;
 }

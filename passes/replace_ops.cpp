@@ -97,14 +97,14 @@ struct Candidates {
   std::vector<ir::Node*> order;
 };
 
-Candidates find_candidates(PassContext& context) {
+Candidates find_candidates(PassContext& context, const WrittenMemory& written) {
   Candidates candidates;
   const Positions positions(*context.model.graph);
   for_each_node(*context.model.graph, [&](ir::Node* node) {
     if (node->op().starts_with("tt.") || !is_compute(*node)) return;
     if (positions.contains(node))
       return context.refuse(pass, *node, {ReasonCode::Unsupported, "positions that become indices stay in float32"});
-    auto result = find_replacement(context, *node);
+    auto result = find_replacement(context, written, *node);
     if (Reason* reason = std::get_if<Reason>(&result)) {
       // The pass that looks after this kind of node has said why already.
       for (const RefusalRecord& known : context.refusals)
@@ -156,7 +156,8 @@ std::string counted(std::size_t n, const std::string& what) {
 }
 
 bool run(PassContext& context) {
-  Candidates candidates = find_candidates(context);
+  const WrittenMemory written(*context.model.graph);
+  Candidates candidates = find_candidates(context, written);
   Islands islands;
   const std::map<ir::Node*, Group> groups = find_groups(context, candidates, islands);
   bool changed = false;
@@ -169,7 +170,7 @@ bool run(PassContext& context) {
       continue;
     }
     // Arguments were collected before earlier nodes of this loop were replaced.
-    auto fresh = find_replacement(context, *node);
+    auto fresh = find_replacement(context, written, *node);
     if (auto* replacement = std::get_if<Replacement>(&fresh))
       changed |= replace_node(context, pass, node, *replacement) != nullptr;
   }

@@ -7,6 +7,7 @@
 #include <numeric>
 #include <set>
 
+#include "functionalized_op.h"
 #include "signature.h"
 #include "support/error.h"
 
@@ -187,7 +188,8 @@ class Maker {
       out.kind = InstrKind::scalar;
       return;
     }
-    out.cpu = CpuOp::find(node.op());
+    out.own_cpu = functionalized_op(node);
+    out.cpu = out.own_cpu ? out.own_cpu.get() : CpuOp::find(node.op());
     if (out.cpu == nullptr)
       throw ttc::bad_file(
           std::string(),

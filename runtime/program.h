@@ -47,6 +47,7 @@ struct Instruction {
   std::vector<int> results;   // slots
   std::vector<int> release;   // slots that nobody reads after this instruction
   const CpuOp* cpu = nullptr;
+  std::shared_ptr<const CpuOp> own_cpu;  // what `cpu` points to where it serves this node only
   const OpRecord* record = nullptr;
   ScalarFunction scalar = nullptr;
   ControlKind control = ControlKind::wrap;

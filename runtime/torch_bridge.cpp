@@ -200,8 +200,8 @@ at::Tensor to_tensor(const HostTensor& host) {
 }
 
 bool is_host_tensor(const at::Tensor& tensor) {
-  return tensor.defined() && tensor.layout() == c10::kStrided && tensor.device().is_cpu() && tensor.has_storage() &&
-         ttc::dtype_from_c10(static_cast<int>(tensor.scalar_type())).has_value();
+  return tensor.defined() && !tensor.is_nested() && tensor.layout() == c10::kStrided && tensor.device().is_cpu() &&
+         tensor.has_storage() && ttc::dtype_from_c10(static_cast<int>(tensor.scalar_type())).has_value();
 }
 
 HostTensor from_tensor(const at::Tensor& given) {

@@ -2,6 +2,7 @@
 #include <iostream>
 
 #include "formats/inspect.h"
+#include "json_out.h"
 #include "model_io.h"
 #include "support/error.h"
 
@@ -20,12 +21,16 @@ void options(FlagSet& app) {
 int run(const Globals& globals) {
   const std::unique_ptr<ir::Model> model = load(flags.model, false);
   if (!flags.graph.empty()) {
-    std::cout << render_graph(*model, graph_form(flags.graph));
+    const std::string text = render_graph(*model, graph_form(flags.graph));
+    if (globals.json)
+      print_json({{"graph", text}});
+    else
+      std::cout << text;
     return 0;
   }
   const Json description = inspect(*model);
   if (globals.json)
-    std::cout << description.dump(2) << '\n';
+    print_json(OrderedJson(description));
   else
     std::cout << inspect_text(description, globals.verbose > 0);
   return 0;

@@ -55,7 +55,7 @@ int run(const Globals& globals) {
   if (flags.against != "recorded") flags.options.against = numerics(flags.against);
   const auto results = ttrt::replay::replay_directory(flags.directory, flags.options);
   if (globals.json)
-    std::cout << ttrt::replay::report(results).dump(2) << '\n';
+    print_json(ttrt::replay::report(results));
   else
     print_text(results);
   for (const auto& r : results)

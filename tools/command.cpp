@@ -35,7 +35,22 @@ void note(const Globals& globals, const std::string& text) {
   if (!globals.quiet) std::cerr << text << '\n';
 }
 
-void print_json(const OrderedJson& value) { std::cout << value.dump(2) << '\n'; }
+namespace {
+
+// Standard output, whoever else was sent away from it.
+std::ostream& json_output() {
+  static std::ostream out(std::cout.rdbuf());
+  return out;
+}
+
+}  // namespace
+
+void keep_output_for_json() {
+  json_output();
+  std::cout.rdbuf(std::cerr.rdbuf());
+}
+
+void print_json(const OrderedJson& value) { json_output() << value.dump(2) << std::endl; }
 
 bool use_color(const Globals& globals) {
   if (globals.color != "auto") return globals.color == "always";

@@ -30,6 +30,8 @@ void register_command(const Command& command);
 // Sorted by name.
 std::vector<const Command*> all_commands();
 
+// From now on only print_json writes to standard output: what models print while they run goes to standard error.
+void keep_output_for_json();
 // A line on standard error, unless --quiet.
 void note(const Globals& globals, const std::string& text);
 bool use_color(const Globals& globals);

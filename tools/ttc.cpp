@@ -62,6 +62,7 @@ int run(int argc, char** argv) {
   }
   if (globals.threads > 0) ttrt::set_threads(globals.threads);
   load_plugins(globals);
+  if (globals.json) keep_output_for_json();
   return chosen->run(globals);
 }
 

@@ -5,6 +5,8 @@
 
 #include "formats/pt2_read_graph.h"
 #include "formats/pt2_weights.h"
+#include "formats/pt2_names.h"
+#include "formats/pt2_wrappers.h"
 #include "support/json_util.h"
 
 namespace ttc {
@@ -170,6 +172,7 @@ std::unique_ptr<ir::Model> read_pt2(const ZipArchive& archive, const PickleReade
     read_info(program, model->info);
     const Json& module = member(program, "graph_module");
     Pt2GraphReader(*model).read(member(module, "graph"), member(module, "signature"));
+    write_out_wrappers(*model);
   } catch (const Error& error) {
     if (!error.file().empty()) throw;
     throw add_context(error, layout.program->name).in_file(archive.path());
@@ -188,15 +191,33 @@ std::unique_ptr<ir::Model> read_pt2(const ZipArchive& archive, const PickleReade
   return model;
 }
 
+namespace {
+
+// The operator that nobody knows: the node's, or the one it wraps; "" where there is none. Python functions of torch
+// are known where they compute sizes.
+std::string unknown_operator(const ir::Node& node) {
+  const std::string& op = node.op();
+  if (!node.schema()) return op;
+  if (op.starts_with("torch.") && !op.starts_with("torch.sym_") && !op.starts_with("torch._sym_")) return op;
+  if (!op.starts_with("higher_order.auto_functionalized") || node.args().empty()) return {};
+  const std::string* target = node.arg(0).get_if<std::string>();
+  const std::string inner = target ? op_from_target(*target) : op;
+  return ir::find_schema(inner) ? "" : inner;
+}
+
+}  // namespace
+
 void check_known_ops(const ir::Model& model) {
   ir::walk(*model.graph, [&](ir::Node* node) {
-    if (node->schema()) return;
+    const std::string unknown = unknown_operator(*node);
+    if (unknown.empty()) return;
     std::string where;
     const ir::Provenance& from = *node->provenance;
     if (!from.stack.empty()) where += ", in module '" + from.module_path + "' (" + from.module_class + ")";
     if (!from.source.empty()) where += ", " + from.source;
-    throw bad_file(model.info.path, "unknown operator '" + node->op() + "'" + where,
-                   "load the library that registers it with --plugin LIB.so");
+    throw bad_file(model.info.path, "unknown operator '" + unknown + "'" + where,
+                   unknown.starts_with("torch.") ? "export the model with run_decompositions(), which writes it out"
+                                                 : "load the library that registers it with --plugin LIB.so");
   });
 }
 

@@ -386,6 +386,15 @@ Arg Pt2GraphReader::read_argument(Scope& scope, const Json& json, std::vector<co
   };
   if (tag == "as_optional_tensor") return optional(value);
   if (tag == "as_optional_tensors") return list(value, optional);
+  // Settings of wrappers (hints): key, value, key, value, ...
+  if (tag == "as_string_to_argument") {
+    Arg::List out;
+    for (const auto& [key, item] : as_object(value)) {
+      out.emplace_back(key);
+      out.push_back(read_argument(scope, item, regions, first_region));
+    }
+    return Arg(std::move(out));
+  }
   if (tag == "as_graph") {
     regions.push_back(&value);
     return Arg(ir::RegionArg{first_region + static_cast<int>(regions.size()) - 1});

@@ -159,6 +159,7 @@ Json Pt2GraphWriter::tensor_meta(const Value& value) {
 
 // Gives a value its name and its entry in the table of its kind.
 void Pt2GraphWriter::declare(Scope& scope, const Value& value) {
+  if (value.type.kind == TypeKind::none) return;  // what an operator without results gives
   const std::string& name = names_.at(&value);
   const auto& sym = value.type.sym;
   switch (value.type.kind) {
@@ -179,8 +180,6 @@ void Pt2GraphWriter::declare(Scope& scope, const Value& value) {
       return;
     case TypeKind::object:
       scope.json["custom_obj_values"][name] = {{"name", name}, {"class_fqn", value.type.object_class}};
-      return;
-    case TypeKind::none:
       return;
     default:
       throw cannot_write(value.def(), "value '" + value.name + "' of type " + value.type.str());

@@ -172,6 +172,27 @@ graph main(%x: f32[s0] user) {
   CHECK(e.cached_plans() == 2);
 }
 
+TEST_CASE("auto_functionalized calls operators that write without writing", "[functionalized]") {
+  // A slice and a whole base; the operator's own result, then the bases after the call.
+  const auto sliced = executor(R"(model {}
+graph main(%x: f32[4] user, %y: f32[2] user) {
+  %r: f32[2], %b: f32[4] = higher_order.auto_functionalized_v2("torch.ops.aten.add_.Tensor", other=%y, alpha=2, _self_base_index=0, _self_slice_dim=0, _self_slice_start=1, _self_slice_end=3, _all_bases=[%x])
+  return %r, %b, %x
+})");
+  const HostTensor x = floats({4}, {1, 2, 3, 4}), y = floats({2}, {10, 20});
+  const auto out = sliced->run({x, y});
+  CHECK(values_of(out[0]) == std::vector<float>{22, 43});
+  CHECK(values_of(out[1]) == std::vector<float>{1, 22, 43, 4});
+  CHECK(values_of(out[2]) == std::vector<float>{1, 2, 3, 4});
+  const auto copied = executor(R"(model {}
+graph main(%x: f32[4] user) {
+  %r: f32[4], %b: f32[4] = higher_order.auto_functionalized("torch.ops.aten.fill_.Scalar", self=%x, value=7.0)
+  return %b, %x
+})");
+  CHECK(values_of(copied->run({x})[0]) == std::vector<float>{7, 7, 7, 7});
+  CHECK(values_of(copied->run({x})[1]) == std::vector<float>{1, 2, 3, 4});
+}
+
 TEST_CASE("an operator nobody knows is a bad file that names it") {
   try {
     executor(R"(model {}

@@ -6,6 +6,7 @@
 #include "formats/pt2_names.h"
 #include "formats/pt2_read.h"
 #include "formats/pt2_read_graph.h"
+#include "formats/pt2_wrappers.h"
 #include "formats/pt2_write.h"
 #include "tests/catch.h"
 #include "tests/unit/format_test_util.h"
@@ -274,6 +275,83 @@ TEST_CASE("pt2: an unknown operator is named with its module and source line", "
   CHECK(error->code() == Exit::bad_file);
   CHECK_THAT(error->what(), ContainsSubstring("nowhere.frobnicate.default") && ContainsSubstring("'fc'") &&
                                 ContainsSubstring("zoo.py:7"));
+}
+
+TEST_CASE("pt2: effects, wrappers, autocast and out_dtype are written out as operators", "[pt2]") {
+  for (const char* schema :
+       {"_linalg_check_errors(Tensor info, str api_name, *, bool is_matrix) -> ()", "relu(Tensor self) -> Tensor",
+        "linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor", "mm(Tensor self, Tensor mat2) -> Tensor",
+        "cat(Tensor[] tensors, int dim=0) -> Tensor"})
+    ir::register_schema(ir::parse_schema(std::string("aten::") + schema,
+                                         "aten." + std::string(schema, std::strchr(schema, '(')) + ".default"));
+  const auto written_out = [](const std::string& text) {
+    auto model = ir::parse(text);
+    write_out_wrappers(*model);
+    CHECK(ir::verify(*model).empty());
+    return ir::print(*model->graph);
+  };
+  CHECK(written_out(R"(
+graph main(%token: f32[0] token, %x: i32[1] user) {
+  %t1: f32[0], %n: none = higher_order.with_effects(%token, "torch.ops.aten._linalg_check_errors.default", %x, "inv", is_matrix=true)
+  %t2: f32[0], %y: f32[1] = higher_order.with_effects(%t1, "torch.ops.aten.relu.default", %x)
+  return token %t2, %y
+})") == R"(graph main(%x: i32[1] user) {
+  aten._linalg_check_errors.default(%x, api_name="inv", is_matrix=true)
+  %y: f32[1] = aten.relu.default(%x)
+  return %y
+}
+)");
+  CHECK(written_out(R"(
+graph main(%x: f32[4] user) {
+  %a: f32[4] = higher_order.invoke_subgraph(region(0), "subgraph_0", %x) { ^body(%b: f32[4]):
+    %c: f32[4] = aten.relu.default(%b)
+    return %c
+  }
+  %d: f32[4] = higher_order.hints_wrapper(region(0), [%a], [], hints=["key", true]) { ^body(%e: f32[4]):
+    %f: f32[4] = aten.relu.default(%e)
+    return %f
+  }
+  return %d
+})") == R"(graph main(%x: f32[4] user) {
+  %c_1: f32[4] = aten.relu.default(%x)
+  %f_1: f32[4] = aten.relu.default(%c_1)
+  return %f_1
+}
+)");
+  CHECK(written_out(R"(
+graph main(%x: i8[4, 4] user, %y: i8[4, 4] user) {
+  %z: i32[4, 4] = higher_order.out_dtype("torch.ops.aten.mm.default", i32, %x, %y)
+  return %z
+})") == R"(graph main(%x: i8[4, 4] user, %y: i8[4, 4] user) {
+  %x_cast: i32[4, 4] = aten.to.dtype(%x, i32, false, false, none)
+  %y_cast: i32[4, 4] = aten.to.dtype(%y, i32, false, false, none)
+  %z_1: i32[4, 4] = aten.mm.default(%x_cast, %y_cast)
+  return %z_1
+}
+)");
+  // linear in bfloat16, float64 left alone; relu as its operand; cat in the wider dtype.
+  CHECK(written_out(R"(
+graph main(%x: f32[4, 4] user, %w: f32[4, 4] user) {
+  %r: f32[8, 4] = higher_order.wrap_with_autocast("cpu", bf16, true, none, region(0), %x, %w) { ^body(%a: f32[4, 4], %b: f32[4, 4]):
+    %c: bf16[4, 4] = aten.linear.default(%a, %b)
+    %d: bf16[4, 4] = aten.relu.default(%c)
+    %e: f32[8, 4] = aten.cat.default([%d, %a])
+    return %e
+  }
+  return %r
+})") == R"(graph main(%x: f32[4, 4] user, %w: f32[4, 4] user) {
+  %r: f32[8, 4] = higher_order.wrap_with_autocast("cpu", bf16, false, none, region(0), %x, %w) { ^body(%a: f32[4, 4], %b: f32[4, 4]):
+    %a_cast: bf16[4, 4] = aten.to.dtype(%a, bf16, false, false, none)
+    %b_cast: bf16[4, 4] = aten.to.dtype(%b, bf16, false, false, none)
+    %c: bf16[4, 4] = aten.linear.default(%a_cast, %b_cast)
+    %d: bf16[4, 4] = aten.relu.default(%c)
+    %d_cast: f32[4, 4] = aten.to.dtype(%d, f32, false, false, none)
+    %e: f32[8, 4] = aten.cat.default([%d_cast, %a])
+    return %e
+  }
+  return %r
+}
+)");
 }
 
 TEST_CASE("pt2: truncated files never crash", "[pt2][hostile]") {
