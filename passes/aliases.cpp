@@ -63,6 +63,17 @@ ViewKind dense_kind(const ir::Node& node, const ir::Type& from) {
   return plain && surely_strided(from) ? ViewKind::none : ViewKind::unknown;
 }
 
+// An operator of LibTorch on tensors and numbers: what it gives is new where it is no view.
+bool makes_tensor(const ir::Node& node) {
+  const std::vector<ir::Value*> operands = node.operands();
+  return node.op().starts_with("aten.") && node.regions().empty() &&
+         std::ranges::all_of(operands, [](const ir::Value* value) {
+           const auto kind = value->type.kind;
+           return kind == ir::TypeKind::tensor || kind == ir::TypeKind::integer || kind == ir::TypeKind::floating ||
+                  kind == ir::TypeKind::boolean;
+         });
+}
+
 }  // namespace
 
 std::string functional_name(std::string_view op) {
@@ -107,6 +118,7 @@ int Aliases::written_argument(const ir::Node& node) {
 }
 
 Aliases::Aliases(const ir::Model& model) {
+  ir::walk(*model.graph, [this](ir::Node* node) { order_.emplace(node, static_cast<int>(order_.size())); });
   visit(*model.graph);
   check_inputs(model);
 }
@@ -131,7 +143,8 @@ void Aliases::visit(const ir::Graph& graph) {
     for (ir::Value* value : node->operands()) check_read(value);
     for (const auto& region : node->regions()) visit(*region);
     if (node->op() == "aten.detach_.default" && node->operand(0))
-      views_[node->result()] = view_of(node->operand(0));
+      views_[node->result()] = view_of(node->operand(0)),
+      views_of_[view_of(node->operand(0)).base].push_back(node->result());
     else if (mutates(*node))
       visit_write(*node);
     else
@@ -187,13 +200,14 @@ void Aliases::visit_write(const ir::Node& node) {
   ir::Value* written = i >= 0 ? node.arg(static_cast<std::size_t>(i)).value() : nullptr;
   if (written && node.results().size() == 1) {
     views_[node.result()] = view_of(written);
+    views_of_[view_of(written).base].push_back(node.result());
     taken_[node.result()] = written_[view_of(written).base];
   }
 }
 
 void Aliases::visit_view(ir::Node& node) {
   const ViewKind kind = view_kind(node);
-  if (kind == ViewKind::none) return escape(node);
+  if (kind == ViewKind::none || (kind == ViewKind::unknown && is_last_reader(node))) return escape(node);
   if (!node.operand(0)) return escape(node);
   View view = view_of(node.operand(0));
   if (kind != ViewKind::same) view.chain.push_back(&node);
@@ -201,8 +215,29 @@ void Aliases::visit_view(ir::Node& node) {
   const auto writes = written_.find(view.base);
   for (const auto& result : node.results()) {
     views_[result.get()] = view;
+    views_of_[view.base].push_back(result.get());
     taken_[result.get()] = writes == written_.end() ? 0 : writes->second;
   }
+}
+
+// Where a reshape or contiguous, which views or copies as strides have it, is the last that reads a tensor, nobody sees
+// the difference: its result is as good as a new tensor.
+bool Aliases::is_last_reader(ir::Node& node) const {
+  static constexpr std::array<std::string_view, 4> copies_or_views{"aten.contiguous.default", "aten.reshape.default",
+                                                                   "aten.flatten.using_ints", "aten.to.dtype"};
+  if (!among(copies_or_views, node.op()) || node.results().size() != 1) return false;
+  ir::Value* base = view_of(node.operand(0)).base;
+  // Made by this graph, in the same round of a loop, not taken out of a list; not handed on to anybody.
+  if (!base->def() || base->graph() != node.graph() || !makes_tensor(*base->def()) || escaped_.contains(base))
+    return false;
+  const auto ends_here = [&](const ir::Value* value) {
+    return value->output_uses() == 0 &&
+           std::all_of(value->users().begin(), value->users().end(),
+                       [&](const auto* user) { return order_.at(user) <= order_.at(&node); });
+  };
+  const auto views = views_of_.find(base);
+  return ends_here(base) &&
+         (views == views_of_.end() || std::all_of(views->second.begin(), views->second.end(), ends_here));
 }
 
 // Operators whose results may hold their operands without saying so.

@@ -38,9 +38,12 @@ class Aliases {
   void escape(const ir::Node& node);
   void check_read(ir::Value* value);
   void check_inputs(const ir::Model& model);
+  bool is_last_reader(ir::Node& node) const;
   void refuse(ir::Value* base, ReasonCode code, std::string detail);
 
   std::unordered_map<ir::Value*, View> views_;
+  std::unordered_map<const ir::Value*, std::vector<ir::Value*>> views_of_;  // by base
+  std::unordered_map<const ir::Node*, int> order_;                          // of nodes, regions included
   std::unordered_map<ir::Value*, Refusal> refusals_;
   std::unordered_map<const ir::Value*, int> written_;  // by base: how often, so far
   std::unordered_map<ir::Value*, int> taken_;          // by view: how often its base had been written then

@@ -120,11 +120,11 @@ class Binder {
   const Model& model_;
 };
 
-// "a[0]" and "kv[1]" are the placeholders a_0 and kv_1; a plain name is the input of that name.
+// "a[0]", "a.0" and "kv[1]" are the inputs a_0, a_0 and kv_1; a plain name is the input of that name.
 std::optional<std::size_t> find_path(const std::vector<UserInput>& inputs, const std::string& path) {
   std::string flat;
   for (const char c : path) {
-    if (c == '[')
+    if (c == '[' || c == '.')
       flat += '_';
     else if (c != ']')
       flat += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
@@ -190,7 +190,8 @@ int user_input_index(const Model& model, std::string_view name) {
     if (inputs[i].name == name || inputs[i].input->value->name == name) return static_cast<int>(i);
   for (std::size_t i = 0; i < inputs.size(); ++i)
     if (name == "in" + std::to_string(i)) return static_cast<int>(i);
-  return -1;
+  const auto nested = find_path(inputs, std::string(name));
+  return nested ? static_cast<int>(*nested) : -1;
 }
 
 std::size_t user_output_count(const Model& model) {

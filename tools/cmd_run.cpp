@@ -184,7 +184,7 @@ Outcome execute(ttrt::Executor& executor, const std::vector<Case>& cases) {
   StepRunner steps(executor, cases);
   const auto run_all = [&](bool last) {
     for (std::size_t i = 0; i < cases.size(); ++i) {
-      outcome.outputs = steps.run(i);
+      outcome.outputs = flat_outputs(steps.run(i));
       if (!last) continue;
       for (Check& check : check_outputs(cases[i], outcome.outputs, flags.thresholds, approximate))
         outcome.checks.push_back(std::move(check));

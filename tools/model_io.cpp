@@ -15,6 +15,7 @@
 #include "formats/pt2_read.h"
 #include "formats/safetensors.h"
 #include "formats/shape_prop.h"
+#include "input_places.h"
 #include "pass/compile.h"
 #include "pass/conversions.h"
 #include "signature.h"
@@ -183,7 +184,12 @@ class InputMaker {
     if (type.kind == ir::TypeKind::integer) return std::int64_t{recipe == "ones" ? 1 : 0};
     if (type.kind == ir::TypeKind::floating) return recipe == "ones" ? 1.0 : 0.0;
     if (type.kind == ir::TypeKind::boolean) return recipe == "ones";
-    if (!type.is_tensor()) return {};
+    if (type.kind == ir::TypeKind::string && given_[i]) return *given_[i];
+    if (!type.is_tensor())
+      throw usage_error("input '" + formal_[i].name + "' is not given, and takes " + type.str(),
+                        type.kind == ir::TypeKind::list
+                            ? "the --io file holds " + formal_[i].name + ".0, " + formal_[i].name + ".1, ..."
+                            : "--input " + formal_[i].name + "=TEXT");
     const DType dtype = type.has_dtype ? type.dtype : DType::f32;
     if (recipe.starts_with("rand:")) return random_tensor(dtype, shape_of(i), parse_seed(recipe.substr(5), flag));
     if (recipe == "rand") return random_tensor(dtype, shape_of(i), flags_.seed + i);
@@ -201,19 +207,6 @@ class InputMaker {
   ir::SymBinding binding_;
 };
 
-RtValue input_value(const ir::Type& type, const HostTensor& tensor) {
-  switch (type.kind) {
-    case ir::TypeKind::integer:
-      return ttrt::to_integer(tensor);
-    case ir::TypeKind::floating:
-      return ttrt::to_number(tensor);
-    case ir::TypeKind::boolean:
-      return ttrt::to_boolean(tensor);
-    default:
-      return tensor;
-  }
-}
-
 // The tensors of one prefix ("", "alt.", "step3.").
 Case read_case(const ir::Model& model, const SafeTensors& file, const std::string& prefix) {
   const auto formal = ttrt::user_inputs(model);
@@ -222,11 +215,16 @@ Case read_case(const ir::Model& model, const SafeTensors& file, const std::strin
            .expected = {},
            .notes = {},
            .carried = {}};
+  std::vector<std::string> names;
+  for (const auto& [full, weight] : file.tensors)
+    if (full.starts_with(prefix)) names.push_back(full.substr(prefix.size()));
+  const InputPlaces places(model, names);
   std::size_t extra = 0;
   for (const auto& [full, weight] : file.tensors) {
     if (!full.starts_with(prefix)) continue;
     const std::string name = full.substr(prefix.size());
-    if (name.find('.') != std::string::npos && ttrt::user_input_index(model, name) < 0) continue;  // of another prefix
+    const auto place = places.find(name);
+    if (name.find('.') != std::string::npos && !place) continue;  // of another prefix
     std::size_t number = 0;
     if (name.starts_with("out") &&
         std::from_chars(name.data() + 3, name.data() + name.size(), number).ptr == name.data() + name.size() &&
@@ -235,13 +233,12 @@ Case read_case(const ir::Model& model, const SafeTensors& file, const std::strin
       out.expected[number] = host_tensor(weight);
       continue;
     }
-    const int index = ttrt::user_input_index(model, name);
-    if (index < 0) {
+    if (!place || place->index >= formal.size()) {
+      places.check_fixed(name);
       ++extra;
       continue;
     }
-    out.inputs[static_cast<std::size_t>(index)] =
-        input_value(formal[static_cast<std::size_t>(index)].input->value->type, host_tensor(weight));
+    places.put(out.inputs, *place, host_tensor(weight));
   }
   if (extra > 0 && std::any_of(out.inputs.begin(), out.inputs.end(), [](const RtValue& v) { return v.is_none(); }))
     throw usage_error("the inputs of the --io file do not have the names of the model's",
@@ -438,8 +435,19 @@ std::optional<HostTensor> host_tensor_of(const RtValue& value) {
   return std::nullopt;
 }
 
-std::vector<Check> check_outputs(const Case& expected, const std::vector<RtValue>& outputs,
-                                 const Thresholds& thresholds, bool approximate) {
+std::vector<RtValue> flat_outputs(const std::vector<RtValue>& outputs) {
+  std::vector<RtValue> flat;
+  for (const RtValue& output : outputs) {
+    const auto* items = output.get_if<RtValue::List>();
+    const std::vector<RtValue> inner = items != nullptr ? flat_outputs(*items) : std::vector<RtValue>{output};
+    flat.insert(flat.end(), inner.begin(), inner.end());
+  }
+  return flat;
+}
+
+std::vector<Check> check_outputs(const Case& expected, const std::vector<RtValue>& given, const Thresholds& thresholds,
+                                 bool approximate) {
+  const std::vector<RtValue> outputs = flat_outputs(given);
   const bool defaults = !thresholds.pcc && !thresholds.atol && !thresholds.rtol;
   const double atol = thresholds.atol.value_or(thresholds.rtol ? 0 : 1e-4),
                rtol = thresholds.rtol.value_or(thresholds.atol ? 0 : 1e-4);

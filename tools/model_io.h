@@ -79,6 +79,8 @@ struct Check {
   bool allclose = false, pass = false;
   std::string problem;  // why there are no metrics: another shape
 };
+// Lists among the outputs give way to their items, as an --io file counts them.
+std::vector<ttrt::RtValue> flat_outputs(const std::vector<ttrt::RtValue>& outputs);
 // Outputs against what the case expects. Without flags: all close within 1e-4 where the model's own operators ran in
 // LibTorch, PCC >= 0.99 where device formats had a part (`approximate`: device mode, and weights packed for the
 // device).

@@ -72,6 +72,11 @@ ordered_json flatten(const Sym& sym, std::vector<Sym>& leaves) {
   return leaf();
 }
 
+bool is_plain(ir::TypeKind kind) {
+  return kind == ir::TypeKind::tensor || kind == ir::TypeKind::integer || kind == ir::TypeKind::floating ||
+         kind == ir::TypeKind::boolean;
+}
+
 // ---- inputs -------------------------------------------------------------------------------------------------------
 
 // forward(x, state: Tuple[Tensor, Tensor], flag: bool = False): tuples are taken apart, defaults become literals.
@@ -91,8 +96,11 @@ Sym add_input(ir::Model& model, const c10::TypePtr& type, const std::string& nam
   }
   spec = leaf();
   ir::Type ir_type = ts::ir_type(type);
-  if (ir_type.kind == ir::TypeKind::object || ir_type.kind == ir::TypeKind::dict)
-    throw Error(Exit::unsupported, model.info.path, "input '" + name + "' is of type " + type->repr_str());
+  const bool nested =
+      ir_type.kind == ir::TypeKind::list && !ir_type.elements.empty() && !is_plain(ir_type.elements[0].kind);
+  if (ir_type.kind == ir::TypeKind::object || ir_type.kind == ir::TypeKind::dict || nested)
+    throw Error(Exit::unsupported, model.info.path, "input '" + name + "' is of type " + type->repr_str(),
+                "wrap the module in one that takes tensors, numbers, and lists or tuples of them");
   const auto literal = given ? ts::literal_of(*given) : std::nullopt;
   if (literal) ir_type = ir::Type::of(literal->is_none() ? ir::TypeKind::none : ir_type.kind);
   ir::Value* value = graph.add_input(std::move(ir_type), graph.unique_name(name));

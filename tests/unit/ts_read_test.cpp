@@ -206,6 +206,16 @@ TEST_CASE("torchscript: lists that are read item by item, and shapes as argument
   CHECK(floats(results[0]) == std::vector<float>{4, 9, 36, 50});
 }
 
+TEST_CASE("torchscript: lists of the caller's length go in and come out") {
+  Session run(read(file("lists.pt")));
+  const auto results = run({tensor({1}, {3}), RtValue::List{tensor({2}, {1, 2}), tensor({1}, {4})}});
+  const auto* items = results[0].get_if<RtValue::List>();
+  REQUIRE(items != nullptr);
+  REQUIRE(items->size() == 2);
+  CHECK(floats((*items)[0]) == std::vector<float>{3, 6});
+  CHECK(floats((*items)[1]) == std::vector<float>{12});
+}
+
 TEST_CASE("torchscript: what is written reads back as the same graph and runs the same") {
   TemporaryFile copy;
   for (const char* name : {"shapes.pt", "control.pt", "state.pt", "containers.pt"}) {

@@ -131,8 +131,16 @@ class Items(torch.nn.Module):
         return z + y, torch.nn.functional.one_hot(i, 4)
 
 
+class Lists(torch.nn.Module):
+    """Lists of a length that only the caller knows."""
+
+    def forward(self, scale: torch.Tensor, items: List[torch.Tensor]) -> List[torch.Tensor]:
+        return [item * scale for item in items]
+
+
 torch.jit.save(torch.jit.script(Items()), here / "items.pt")
 torch.jit.save(torch.jit.trace(Padded().eval(), torch.ones(2, 5)), here / "padded.pt")
+torch.jit.save(torch.jit.script(Lists()), here / "lists.pt")
 torch.jit.save(torch.jit.trace(Windows().eval(), torch.ones(2, 1, 32, 40)), here / "windows.pt")
 torch.jit.save(torch.jit.trace(Shapes().eval(), torch.ones(2, 3, 4)), here / "shapes.pt")
 torch.jit.save(torch.jit.script(Control()), here / "control.pt")

@@ -1,0 +1,39 @@
+// Where the tensors of an --io file go: which input, which item of a list.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ir/model.h"
+#include "signature.h"
+#include "value.h"
+
+namespace ttc {
+
+// Input `index`, or its item where it is a list of tensors. The items of list x are x.0, x.1, ... (or x_0, ...); by
+// position, a list takes as many of in0, in1, ... as the others leave. Parts of a tuple x are inputs x.0, x.1, ...
+class InputPlaces {
+ public:
+  struct Place {
+    std::size_t index = 0;
+    std::optional<std::size_t> item;
+  };
+
+  // `names`: those of the file, without their prefix.
+  InputPlaces(const ir::Model& model, const std::vector<std::string>& names);
+
+  std::optional<Place> find(const std::string& name) const;
+  // Writes the tensor, or the number or list of numbers that it is, where `place` says. Throws ttc::Error (usage) for a
+  // tensor where the model takes a text.
+  void put(std::vector<ttrt::RtValue>& inputs, const Place& place, const ttrt::HostTensor& tensor) const;
+  // Throws ttc::Error (usage) where `name` is an input of TorchScript that has taken its default and is none any more.
+  void check_fixed(const std::string& name) const;
+
+ private:
+  const ir::Model& model_;
+  std::vector<ttrt::UserInput> formal_;
+  std::size_t positional_ = 0;
+};
+
+}  // namespace ttc
