@@ -267,7 +267,9 @@ InputShape parse_shape(const std::string& text, const std::string& flag) {
 }
 
 void add_input_flags(FlagSet& app, InputFlags& flags) {
-  app.add_option("--io", flags.io, "Inputs in0, in1, ... and expected outputs out0, ... (safetensors)");
+  app.add_option(
+      "--io", flags.io,
+      "Inputs in0, in1, ... or by name (x.0, x.1, ... of a list x), expected outputs out0, ... (safetensors)");
   app.add_option("--io-prefix", flags.io_prefix, "Take PREFIX.in0 ... of the --io file");
   app.add_flag("--io-steps", flags.io_steps, "Run step0, step1, ... of the --io file in order, buffers kept");
   app.add_option("--input", flags.inputs,
