@@ -226,6 +226,7 @@ Result renamed(const Node& node) {
       {"aten.arccosh.default", "aten.acosh.default"},
       {"aten.arctanh.default", "aten.atanh.default"},
       {"aten.fix.default", "aten.trunc.default"},
+      {"aten.floor_divide.Scalar", "aten.floor_divide.default"},
       {"aten.special_erf.default", "aten.erf.default"},
       {"aten.special_erfc.default", "aten.erfc.default"},
       {"aten.special_erfinv.default", "aten.erfinv.default"},

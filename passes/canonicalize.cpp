@@ -61,7 +61,7 @@ class Canonicalizer {
   bool rewrite(Node* node) {
     if (std::find(checks.begin(), checks.end(), node->op()) != checks.end()) return drop_check(node);
     return known_integer(node) || identity(node) || cast_back(node) || copied(node) || without_empty(node) ||
-           merge_reshapes(node) || merge_permutations(node) || respell(node);
+           merge_reshapes(node) || merge_permutations(node) || without_ones(node) || respell(node);
   }
 
   bool drop_check(Node* node) {
@@ -197,6 +197,56 @@ class Canonicalizer {
     node->set_op("aten.permute.default");
     node->set_args({first->operand(0), std::move(order)});
     return true;
+  }
+
+  // view(permute(unsqueeze(x))) -> view(permute(x)): einsum gives its operands dims of size 1 and takes them off again.
+  // From rank 5 on, so that batches, heads and steps of size 1 keep their places.
+  bool without_ones(Node* node) {
+    if (node->op() != "aten.reshape.default" || keep_copies_ || !node->operand(0)->def()) return false;
+    Node* move = node->operand(0)->def();
+    const auto order = match::permutation(*move);
+    if (!order || order->size() < 5 || move->result()->use_count() != 1 || !move->operand(0)->def()) return false;
+    Node* wide = move->operand(0)->def();
+    ir::Type type = wide->result()->type;
+    const Arg::List* sizes = wide->op() == "aten.reshape.default" ? wide->arg(1).list() : nullptr;
+    const bool fits =
+        type.has_shape && type.sizes.size() == order->size() && (!sizes || sizes->size() == order->size());
+    std::optional<int> one;
+    if (fits && wide->op() == "aten.unsqueeze.default") one = match::dim_argument(&wide->arg(1), type.rank());
+    for (std::size_t i = order->size() - 1; fits && sizes && !one && i > 0; --i)
+      if ((*sizes)[i].integer() == 1) one = static_cast<int>(i);
+    if (!one || !context_.allow_rewrite()) return false;
+    type.sizes.erase(type.sizes.begin() + *one);
+    type.strides.clear();
+    Value* base = wide->operand(0);
+    if (sizes) {
+      Arg::List fewer = *sizes;
+      fewer.erase(fewer.begin() + *one);
+      base = insert(node, "aten.reshape.default", {base, std::move(fewer)}, wide, type);
+    }
+    Arg::List rest;
+    bool moves = false;
+    for (const int dim : *order) {
+      if (dim == *one) continue;
+      const int at = dim - (dim > *one ? 1 : 0);
+      moves = moves || at != static_cast<int>(rest.size());
+      rest.emplace_back(static_cast<std::int64_t>(at));
+    }
+    if (moves) {
+      ir::Type turned = type;
+      for (std::size_t i = 0; i < rest.size(); ++i)
+        turned.sizes[i] = type.sizes[static_cast<std::size_t>(*rest[i].integer())];
+      base = insert(node, "aten.permute.default", {base, std::move(rest)}, move, std::move(turned));
+    }
+    note("dim of size 1 moved", *node, node->result()->name);
+    node->set_args({base, node->arg(1)});
+    return true;
+  }
+
+  static Value* insert(Node* before, std::string op, std::vector<Arg> args, const Node* origin, ir::Type type) {
+    Node* made = before->graph()->insert_before(before, std::move(op), std::move(args));
+    made->provenance = origin->provenance;
+    return made->add_result(std::move(type));
   }
 
   bool respell(Node* node) {

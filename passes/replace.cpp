@@ -131,6 +131,9 @@ namespace {
 
 // Which results of the node the operator gives; a Reason where another one is used.
 std::variant<std::vector<int>, Reason> match_results(const ir::Node& node, const ttrt::Lowered& lowered) {
+  for (const auto& result : node.results())
+    if (result->type.kind == ir::TypeKind::list)
+      return Reason{ReasonCode::Unsupported, "its result is a list whose length is not known"};
   std::vector<int> results = lowered.results;
   if (results.empty())
     for (std::size_t i = 0; i < node.results().size(); ++i) results.push_back(static_cast<int>(i));

@@ -375,7 +375,8 @@ std::vector<std::pair<ir::Node*, std::size_t>> items_taken(const ir::Value& list
 
 // x.chunk(3)[1] in a script: a list whose length the sample decides becomes one result for each of its items, as in
 // exported programs. (Lists that are unpacked at once were read that way.)
-void unpack_lists(ir::Model& model, const ShapeSample& sample) {
+bool unpack_lists(ir::Model& model, const ShapeSample& sample) {
+  bool changed = false;
   const ShapeRun run = run_shapes(model, sample);
   std::vector<ir::Node*> nodes;
   ir::walk(*model.graph, [&](ir::Node* node) { nodes.push_back(node); });
@@ -393,11 +394,14 @@ void unpack_lists(ir::Model& model, const ShapeSample& sample) {
       reader->graph()->erase(reader);
     }
     node->graph()->erase(node);
+    changed = true;
   }
+  return changed;
 }
 
 // x.view(y.shape) in a script: the sizes as integers of their own, as exported programs have them.
-void spell_sizes(ir::Model& model, const ShapeSample& sample) {
+bool spell_sizes(ir::Model& model, const ShapeSample& sample) {
+  bool changed = false;
   const ShapeRun run = run_shapes(model, sample);
   std::vector<ir::Node*> nodes;
   ir::walk(*model.graph, [&](ir::Node* node) {
@@ -420,9 +424,11 @@ void spell_sizes(ir::Model& model, const ShapeSample& sample) {
           sizes.emplace_back(size->add_result(ir::Type::integer()));
         }
         user->set_arg(i, sizes);
+        changed = true;
       }
     if (!node->result()->has_uses()) node->graph()->erase(node);
   }
+  return changed;
 }
 
 Runs observe(const ir::Model& model, const ShapeSample& sample, bool dynamic) {
@@ -468,8 +474,11 @@ Runs observe(const ir::Model& model, const ShapeSample& sample, bool dynamic) {
 
 ShapeReport propagate_shapes(ir::Model& model, const std::map<std::string, InputShape>& inputs, bool dynamic) {
   const ShapeSample sample = sample_of(model, inputs);
-  unpack_lists(model, sample);
-  spell_sizes(model, sample);
+  // What comes behind a list or a shape is known only once these are.
+  for (bool lists = true, sizes = true; lists || sizes;) {
+    lists = unpack_lists(model, sample);
+    sizes = spell_sizes(model, sample);
+  }
   const Runs runs = observe(model, sample, dynamic);
   ShapeReport report;
   for (const Group& group : runs.groups) {

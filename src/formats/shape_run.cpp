@@ -438,8 +438,19 @@ class Runner {
     if (*layers > 0 && steps <= max_recurrent_steps / (*layers * (*both ? 2 : 1))) out_.steps[&node] = steps;
   }
 
+  // Meta kernels let any heads of keys meet those of the query; the operator does not.
+  static void check_heads(const Node& node, const std::vector<RtValue>& args) {
+    if (node.op() != "aten.scaled_dot_product_attention.default" || args.size() < 8) return;
+    const at::Tensor *query = as_tensor(args[0]), *key = as_tensor(args[1]);
+    const auto* groups = args[7].get_if<bool>();
+    if (!query || !key || query->dim() != 4 || key->dim() != 4 || (groups && *groups)) return;
+    const std::int64_t heads = query->size(1), kv_heads = key->size(1);
+    if (heads != kv_heads && heads != 1 && kv_heads != 1) throw Unknown("its heads do not broadcast");
+  }
+
   void run_operator(const Node& node, const std::vector<RtValue>& args) {
     note_steps(node, args);
+    check_heads(node, args);
     const auto [name, overload] = ir::torch_op_name(node.op());
     const auto op = c10::Dispatcher::singleton().findSchema({name, overload});
     bool concrete = true, any = false;
