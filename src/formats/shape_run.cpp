@@ -405,6 +405,8 @@ class Runner {
     if (op == "torch.sym_min") return typed(std::min(a, b));
     if (op == "torch.sym_max") return typed(std::max(a, b));
     if (op == "torch.sym_float") return a;
+    if (op == "math.ceil") return static_cast<std::int64_t>(std::ceil(a));
+    if (op == "math.floor") return static_cast<std::int64_t>(std::floor(a));
     if (op == "math.trunc" || op == "torch.sym_int") return static_cast<std::int64_t>(std::trunc(a));
     throw Unknown(op + " has no shape function");
   }

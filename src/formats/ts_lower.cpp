@@ -435,6 +435,7 @@ const std::map<std::string, Lowering::Handler>& Lowering::handlers() {
     for (const char* name : {"add", "sub", "rsub", "mul", "floordiv", "floor_divide", "remainder", "div", "pow", "neg",
                              "eq", "ne", "lt", "le", "gt", "ge", "__and__", "__or__", "__not__"})
       t[std::string("aten::") + name] = &L::on_arithmetic;
+    for (const char* kind : {"aten::ceil", "aten::floor", "aten::clamp"}) t[kind] = &L::on_rounding;
     return t;
   }();
   return table;

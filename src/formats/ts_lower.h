@@ -140,7 +140,9 @@ class Lowering {
   void on_number(const JitNode& node);  // aten::Int, Float, Bool, ScalarImplicit, ...
   void on_num_to_tensor(const JitNode& node);
   void on_arithmetic(const JitNode& node);
+  void on_rounding(const JitNode& node);
   bool tensor_arithmetic(const JitNode& node, const std::string& name);
+  bool tensor_rounding(const JitNode& node, const std::string& name);
   ir::Arg emit_number(const char* op, std::vector<ir::Arg> args);
   std::optional<ir::Arg> number_in(const Sym& sym) const;
 

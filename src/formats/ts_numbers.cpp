@@ -182,6 +182,35 @@ bool Lowering::tensor_arithmetic(const JitNode& node, const std::string& name) {
   return true;
 }
 
+// ceil, floor and clamp from below or above of such tensors. A rounded float stays one.
+bool Lowering::tensor_rounding(const JitNode& node, const std::string& name) {
+  if (node.inputs().empty() || in(node, 0).kind != Sym::Kind::number_tensor) return false;
+  Arg number = in(node, 0).arg;
+  const bool whole = number_type(number).kind == TypeKind::integer;
+  if (name == "ceil" || name == "floor") {
+    if (!whole) {
+      const Arg rounded = emit1("math." + name, {number}, Type::integer());
+      number = emit1("torch.sym_float", {rounded}, Type::of(TypeKind::floating));
+    }
+  } else {
+    for (std::size_t i = 1; i < node.inputs().size(); ++i) {
+      const Sym& bound = in(node, i);
+      if (bound.is_literal() && bound.arg.is_none()) continue;
+      const auto limit = bound.is_literal() ? bound.arg.number() : std::nullopt;
+      if (!limit || (whole && !bound.arg.integer())) return false;
+      const Arg typed = whole ? bound.arg : Arg(*limit);
+      number = emit_number(i == 1 ? "torch.sym_max" : "torch.sym_min", {number, typed});
+    }
+  }
+  out(node, Sym{.kind = Sym::Kind::number_tensor, .arg = std::move(number)});
+  return true;
+}
+
+void Lowering::on_rounding(const JitNode& node) {
+  const bool tensor = node.outputs().size() == 1 && node.output()->type()->kind() == c10::TypeKind::TensorType;
+  if (!tensor || !tensor_rounding(node, node.kind().toUnqualString())) lower_operator(node);
+}
+
 void Lowering::on_arithmetic(const JitNode& node) {
   const std::string name = node.kind().toUnqualString();
   if (is_list(node, 0)) return on_list_read(node);

@@ -133,6 +133,8 @@ TEST_CASE("torchscript: what is missing to a multiple is arithmetic on sizes") {
   CHECK(find(*model->graph, "aten.rsub.Scalar") == nullptr);
   const ShapeReport report = propagate_shapes(*model, {{"x", {.sizes = {2, 5}, .dtype = DType::f32}}});
   const ir::Type& padded = model->graph->outputs()[0].arg.value()->type;
+  CHECK(find(*model->graph, "aten.ceil.default") == nullptr);
+  CHECK(find(*model->graph, "aten.clamp.default") == nullptr);
   ir::SymBinding binding(report.symbols.begin(), report.symbols.end());
   CHECK(padded.sizes[1].evaluate(binding) == 8);
   binding["s1"] = 12;
@@ -140,6 +142,8 @@ TEST_CASE("torchscript: what is missing to a multiple is arithmetic on sizes") {
   Session run(std::move(model));
   CHECK(floats(run({tensor({1, 3}, {1, 2, 3})})[0]) == std::vector<float>{2, 4, 6, 0});
   CHECK(floats(run({tensor({1, 4}, {1, 2, 3, 4})})[0]) == std::vector<float>{2, 4, 6, 8});
+  CHECK(floats(run({tensor({1, 4}, {1, 2, 3, 4})})[1]) == std::vector<float>{2, 4, 6, 8, 0});
+  CHECK(floats(run({tensor({1, 3}, {1, 2, 3})})[1]) == std::vector<float>{2, 4, 6, 0, 0});
 }
 
 TEST_CASE("torchscript: branches and loops on data run") {
