@@ -3,6 +3,7 @@
 // in place. TorchScript checks its inputs with branches that raise: where the shapes do not decide such a branch, it
 // becomes one assertion. An input number the model is compiled for gets an assertion too.
 #include <algorithm>
+#include <array>
 #include <map>
 
 #include "cpu_op.h"
@@ -112,6 +113,24 @@ std::optional<Arg> from_none(const Node& node) {
   if (value == nullptr) return node.arg(0).has_values() ? std::nullopt : std::optional(Arg(is_not));
   const bool made = value->def() != nullptr && value->def()->op().starts_with("aten.") && value->type.is_tensor();
   return made ? std::optional(Arg(is_not)) : std::nullopt;
+}
+
+// a is b: nn.MultiheadAttention asks which of its operands are one tensor. Different inputs of the model are not, nor
+// is what these operators make.
+std::optional<Arg> from_identity(const Node& node) {
+  static constexpr std::array<std::string_view, 7> makes_new{
+      "aten.transpose.int", "aten.permute.default", "aten.layer_norm.default", "aten.linear.default",
+      "aten.add.Tensor",    "aten.mul.Tensor",      "aten.embedding.default"};
+  const bool is = node.op() == "aten.__is__.default", is_not = node.op() == "aten.__isnot__.default";
+  const Value *a = node.operand(0), *b = node.operand(1);
+  if ((!is && !is_not) || !a || !b || !a->type.is_tensor() || !b->type.is_tensor()) return std::nullopt;
+  if (a == b) return Arg(is);
+  const auto is_new = [](const Value* value) {
+    if (value->def()) return std::find(makes_new.begin(), makes_new.end(), value->def()->op()) != makes_new.end();
+    // An input of unknown shape may be none.
+    return value->graph()->parent() == nullptr && !ir::is_weight(value) && value->type.has_shape;
+  };
+  return is_new(a) && is_new(b) ? std::optional(Arg(is_not)) : std::nullopt;
 }
 
 std::optional<Arg> from_literals(const Node& node) {
@@ -297,6 +316,7 @@ class Folder {
       return false;
     auto folded = from_metadata(*node);
     if (!folded) folded = from_none(*node);
+    if (!folded) folded = from_identity(*node);
     if (!folded) folded = from_literals(*node);
     if (!folded) folded = from_lists(*node);
     if (!folded) folded = from_ranges(*node, context_.model.ranges);

@@ -442,9 +442,9 @@ class Runner {
 
   // Meta kernels let any heads of keys meet those of the query; the operator does not.
   static void check_heads(const Node& node, const std::vector<RtValue>& args) {
-    if (node.op() != "aten.scaled_dot_product_attention.default" || args.size() < 8) return;
+    if (node.op() != "aten.scaled_dot_product_attention.default" || args.size() < 2) return;
     const at::Tensor *query = as_tensor(args[0]), *key = as_tensor(args[1]);
-    const auto* groups = args[7].get_if<bool>();
+    const auto* groups = args.size() > 7 ? args[7].get_if<bool>() : nullptr;
     if (!query || !key || query->dim() != 4 || key->dim() != 4 || (groups && *groups)) return;
     const std::int64_t heads = query->size(1), kv_heads = key->size(1);
     if (heads != kv_heads && heads != 1 && kv_heads != 1) throw Unknown("its heads do not broadcast");
@@ -472,6 +472,10 @@ class Runner {
 
   // TorchScript's operators on numbers and lists.
   void run_interpreter_op(const Node& node, const std::vector<RtValue>& args, bool known) {
+    if (node.op() == "aten.__is__.default" && args.size() == 2) {
+      const at::Tensor *a = as_tensor(args[0]), *b = as_tensor(args[1]);
+      if (a && b) return set(node.result(), a->is_same(*b));
+    }
     const ttrt::CpuOp* op = known ? ttrt::CpuOp::find(node.op()) : nullptr;
     if (!op) throw Unknown("no shape function for " + node.op());
     std::vector<RtValue> results;

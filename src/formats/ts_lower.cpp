@@ -5,7 +5,6 @@
 #include <torch/csrc/jit/runtime/operator.h>
 
 #include <algorithm>
-#include <set>
 
 #include "support/error.h"
 
@@ -307,18 +306,6 @@ void Lowering::on_is(const JitNode& node) {
   const auto a_none = is_none(a), b_none = is_none(b);
   if (a_none && b_none && (*a_none || *b_none)) return out(node, Sym{.arg = (*a_none && *b_none) != negate});
   if (a == b) return out(node, Sym{.arg = !negate});
-  // nn.MultiheadAttention asks which of its operands are one tensor. Different inputs of the model are not, nor is what
-  // these operators make.
-  static const std::set<std::string_view> makes_new = {
-      "aten.transpose.int", "aten.layer_norm.default", "aten.linear.default",   "aten.add.Tensor",
-      "aten.mul.Tensor",    "aten.permute.default",    "aten.embedding.default"};
-  const auto is_new = [&](const Sym& sym) {
-    const ir::Value* value = sym.value();
-    if (!value || !value->type.is_tensor() || maybe_none_.contains(value)) return false;
-    if (value->def()) return makes_new.contains(value->def()->op());
-    return !value->graph()->parent() && !ir::is_weight(value);
-  };
-  if (is_new(a) && is_new(b)) return out(node, Sym{.arg = negate});
   lower_operator(node);
 }
 
