@@ -44,18 +44,6 @@ std::optional<std::vector<Group>> groups_of(const Sizes& from, const Sizes& to) 
   return out;
 }
 
-ir::Value* expanded(ir::Node* before, ir::Value* value, const Sizes& sizes) {
-  if (value->type.sizes == sizes) return value;
-  ir::Arg::List arguments;
-  for (const ir::SymExpr& size : sizes) {
-    arguments.push_back(size_argument(before, size));
-    if (arguments.back().is_none()) return nullptr;
-  }
-  ir::Node* node = before->graph()->insert_before(before, "aten.expand.default", {value, arguments});
-  node->provenance = before->provenance;
-  return node->add_result(ir::Type::tensor(value->type.dtype, sizes));
-}
-
 }  // namespace
 
 std::optional<ir::Arg::List> shape_argument(ir::Node* before, const Sizes& sizes) {
@@ -75,6 +63,18 @@ ir::Value* reshaped(ir::Node* before, ir::Value* value, const Sizes& sizes) {
   auto shape = shape_argument(before, sizes);
   if (!shape) return nullptr;
   ir::Node* node = before->graph()->insert_before(before, "aten.reshape.default", {value, std::move(*shape)});
+  node->provenance = before->provenance;
+  return node->add_result(ir::Type::tensor(value->type.dtype, sizes));
+}
+
+ir::Value* expanded(ir::Node* before, ir::Value* value, const Sizes& sizes) {
+  if (value->type.sizes == sizes) return value;
+  ir::Arg::List arguments;
+  for (const ir::SymExpr& size : sizes) {
+    arguments.push_back(size_argument(before, size));
+    if (arguments.back().is_none()) return nullptr;
+  }
+  ir::Node* node = before->graph()->insert_before(before, "aten.expand.default", {value, arguments});
   node->provenance = before->provenance;
   return node->add_result(ir::Type::tensor(value->type.dtype, sizes));
 }

@@ -15,6 +15,8 @@ namespace ttc {
 std::optional<ir::Arg::List> shape_argument(ir::Node* before, const std::vector<ir::SymExpr>& sizes);
 // The tensor under another shape; nullptr where the sizes are not at hand.
 ir::Value* reshaped(ir::Node* before, ir::Value* value, const std::vector<ir::SymExpr>& sizes);
+// The value broadcast to `sizes`; itself where it has them, nullptr where the graph lacks one of them.
+ir::Value* expanded(ir::Node* before, ir::Value* value, const std::vector<ir::SymExpr>& sizes);
 // With a dim of size 1 in front.
 ir::Value* unsqueezed(ir::Node* before, ir::Value* value);
 // A mask that met scores of other leading dims, as it meets scores of [leading.., rows, columns]: dims that were apart

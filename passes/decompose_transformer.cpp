@@ -1,6 +1,8 @@
 // nn.TransformerEncoderLayer and nn.MultiheadAttention take a fused path in inference; traced and scripted models keep
 // it as one operator. Written out as PyTorch's source has it: linear, split into heads, attention, linear, norms, a
 // feed-forward of two linear layers. A query whose keys are all masked gives zeros, where the fused operator gives NaN.
+// nn.TransformerEncoder packs a padded batch into a nested tensor before its layers; here the batch stays padded, the
+// layers get the padding as a mask, and what follows the layers sees zeros where PyTorch pads.
 #include "decompose.h"
 
 namespace ttc {
@@ -133,8 +135,69 @@ bool multi_head(PassContext& context, Node* node) {
   return true;
 }
 
+// The layers between a nested tensor and the padded one that is made of it, in order, that one last; empty where
+// something else reads the nested values or where the padded size follows from the lengths.
+std::vector<Node*> nested_chain(const Node& pack) {
+  std::vector<Node*> chain;
+  const Value* value = pack.result();
+  while (value->use_count() == 1 && value->users().size() == 1) {
+    Node* user = value->users()[0];
+    if (user->graph() != pack.graph() || user->operand(0) != value) return {};
+    chain.push_back(user);
+    if (user->op() == "aten.to_padded_tensor.default" && user->args().size() == 3 && !user->arg(2).is_none())
+      return chain;
+    if (user->op() != "aten._transformer_encoder_layer_fwd.default" || user->args().size() != 20 ||
+        !user->arg(18).is_none())
+      return {};
+    value = user->result();
+  }
+  return {};
+}
+
+// (x, mask, mask_check), mask [batch, sequence] true where an element is kept.
+bool nested_batch(PassContext& context, Node* node) {
+  Value *x = node->operand(0), *mask = node->operand(1);
+  const auto typed = [](const Value* v) { return v && v->type.is_tensor() && v->type.has_shape && v->type.has_dtype; };
+  const std::vector<Node*> chain = nested_chain(*node);
+  Refusal why;
+  if (!typed(x) || !typed(mask) || x->type.rank() != 3 || mask->type.rank() != 2)
+    why = Reason{ReasonCode::DynamicShape, "the shapes of its operands are not known"};
+  else if (chain.empty())
+    why = Reason{ReasonCode::Unsupported, "more than encoder layers between the nested tensor and its padded form"};
+  if (why) {
+    context.refuse(pass, *node, *why);
+    return false;
+  }
+  if (!context.allow_rewrite()) return false;
+  const std::vector<SymExpr>& sizes = mask->type.sizes;
+  if (mask->type.dtype != DType::boolean) {
+    Type type = mask->type;
+    type.dtype = DType::boolean;
+    mask = Decomposer(node).emit("aten.to.dtype", {mask, DType::boolean}, type);
+  }
+  Value* dropped = Decomposer(node).emit_like("aten.logical_not.default", {mask}, mask);
+  for (Node* step : chain) {
+    step->result()->type = x->type;
+    if (step == chain.back()) break;
+    step->set_arg(18, dropped);
+    step->set_arg(19, 1);
+  }
+  Node* padded = chain.back();
+  Decomposer make(padded);
+  Value* kept = make.reshape(mask, {sizes[0], sizes[1], SymExpr(1)});
+  Value* filled = make.emit_like("aten.where.ScalarOther", {kept, padded->operand(0), padded->arg(1)}, x);
+  finish_decomposition(context, pass, padded, {filled});
+  finish_decomposition(context, pass, node, {x});
+  return true;
+}
+
 bool run(PassContext& context) {
   bool changed = false;
+  std::vector<Node*> packs;
+  for_each_node(*context.model.graph, [&](Node* node) {
+    if (node->op() == "aten._nested_tensor_from_mask.default") packs.push_back(node);
+  });
+  for (Node* node : packs) changed = nested_batch(context, node) || changed;
   for_each_node(*context.model.graph, [&](Node* node) {
     if (node->op() == "aten._transformer_encoder_layer_fwd.default" && node->args().size() == 20)
       changed = encoder_layer(context, node) || changed;

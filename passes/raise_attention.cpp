@@ -449,8 +449,34 @@ ir::SymExpr product_of_leading(const std::vector<ir::SymExpr>& sizes, std::size_
   return product;
 }
 
-// Query, key and value as the scores group batch and heads, where the export regrouped some of them. nullptr in one of
-// them where the sizes are not at hand.
+// Whether broadcasting brings an operand's leading dims to these.
+bool broadcasts_to(const std::vector<ir::SymExpr>& sizes, const std::vector<ir::SymExpr>& leading) {
+  const std::size_t own = sizes.size() - 2;
+  for (std::size_t i = 0; i < own && own <= leading.size(); ++i) {
+    const ir::SymExpr& wanted = leading[leading.size() - own + i];
+    if (!(sizes[i] == wanted) && !(sizes[i] == ir::SymExpr(1))) return false;
+  }
+  return own <= leading.size();
+}
+
+// Queries that the first product broadcasts over the batch of the keys, as wide as the scores. False where a size is
+// not at hand.
+bool widen_query(ir::Node* first, Attention& a) {
+  const auto &query = a.query->type.sizes, &scores = first->result()->type.sizes;
+  if (!first->result()->type.has_shape || scores.size() < 2) return true;
+  const std::vector<ir::SymExpr> leading(scores.begin(), scores.end() - 2);
+  if (product_of_leading(query, query.size() - 2) == product_of_leading(leading, leading.size()) ||
+      !broadcasts_to(query, leading))
+    return true;
+  std::vector<ir::SymExpr> sizes = leading;
+  sizes.insert(sizes.end(), query.end() - 2, query.end());
+  ir::Value* wide = expanded(first, a.query, sizes);
+  if (wide) a.query = wide;
+  return wide != nullptr;
+}
+
+// Query, key and value as the scores group batch and heads, where the export regrouped or broadcast some of them. False
+// where the sizes are not at hand.
 bool align(ir::Node* before, const std::vector<ir::SymExpr>& leading, Attention& a) {
   for (ir::Value** operand : {&a.query, &a.key, &a.value}) {
     if (stands_beside(*operand, leading)) continue;
@@ -461,8 +487,10 @@ bool align(ir::Node* before, const std::vector<ir::SymExpr>& leading, Attention&
     if (!regrouped) return false;
     std::vector<ir::SymExpr> sizes = leading;
     sizes.insert(sizes.end(), from.end() - 2, from.end());
-    *operand = reshaped(before, *operand, sizes);
-    if (!*operand) return false;
+    if (!regrouped && !broadcasts_to(from, leading)) return false;
+    ir::Value* shaped = regrouped ? reshaped(before, *operand, sizes) : expanded(before, *operand, sizes);
+    if (!shaped) return false;
+    *operand = shaped;
   }
   return true;
 }
@@ -552,6 +580,7 @@ bool rewrite_product(PassContext& context, ir::Node* product) {
   if (const auto m = unfit(a, first)) return refuse(*m);
   if (context.rewrite_limit >= 0 && context.rewrites >= context.rewrite_limit) return false;
 
+  if (!widen_query(first, a)) return refuse(miss(a, first, "sizes of batch and heads that the graph has"));
   const bool gqa = find_groups(a, key_transposed);
   ir::Node* root = find_root(product, a);
   if (!key_transposed) a.key = transposed(root, a.key, a.nodes);

@@ -234,6 +234,9 @@ class Runner {
     static const std::set<std::string_view> same = {"aten.layer_norm.default", "aten.batch_norm.default",
                                                     "aten.group_norm.default"};
     if (same.contains(node.op())) return at::empty_like(to_meta(tensor_arg(args, 0)));
+    // A batch that is packed for encoder layers is followed in its padded form: see decompose-transformer.
+    if (node.op() == "aten._nested_tensor_from_mask.default" || node.op() == "aten.to_padded_tensor.default")
+      return to_meta(tensor_arg(args, 0));
     if (node.op() == "aten.embedding.default") {
       const at::Tensor &weight = tensor_arg(args, 0), &index = tensor_arg(args, 1);
       auto sizes = index.sizes().vec();
