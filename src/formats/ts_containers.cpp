@@ -2,6 +2,7 @@
 #include <ATen/core/interned_strings.h>
 
 #include <algorithm>
+#include <set>
 
 #include "formats/ts_lower.h"
 #include "support/error.h"
@@ -26,12 +27,28 @@ std::int64_t clamp_bound(std::int64_t bound, std::int64_t size) {
   return std::clamp<std::int64_t>(bound < 0 ? bound + size : bound, 0, size);
 }
 
+// A number of the model's source, which traces keep as a float64 or int64 tensor of no dims. As the other operand of
+// arithmetic it stays a number, which does not promote what it meets; PyTorch's executor treats it the same.
+std::optional<Arg> number_of_source(const torch::jit::Node& node, const c10::IValue& value) {
+  static const std::set<std::string_view> arithmetic = {"aten::add", "aten::add_", "aten::sub", "aten::sub_",
+                                                        "aten::mul", "aten::mul_", "aten::div", "aten::div_"};
+  if (!value.isTensor() || !value.toTensor().defined()) return std::nullopt;
+  const at::Tensor& tensor = value.toTensor();
+  if (tensor.dim() != 0 || !tensor.device().is_cpu()) return std::nullopt;
+  for (const auto& use : node.output()->uses())
+    if (use.offset != 1 || !arithmetic.contains(use.user->kind().toQualString())) return std::nullopt;
+  if (tensor.scalar_type() == at::kDouble) return Arg(tensor.item<double>());
+  if (tensor.scalar_type() == at::kLong) return Arg(tensor.item<std::int64_t>());
+  return std::nullopt;
+}
+
 }  // namespace
 
 void Lowering::on_constant(const JitNode& node) {
   if (const auto type = node.output()->type()->cast<c10::FunctionType>())
     return out(node, Sym{.kind = Sym::Kind::function, .function = type->function()});
   const auto value = torch::jit::toIValue(node.output());
+  if (const auto number = value ? number_of_source(node, *value) : std::nullopt) return out(node, Sym{.arg = *number});
   out(node, value ? from_ivalue(*value, "", InputKind::constant) : Sym{});
 }
 

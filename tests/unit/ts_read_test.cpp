@@ -146,6 +146,15 @@ TEST_CASE("torchscript: what is missing to a multiple is arithmetic on sizes") {
   CHECK(floats(run({tensor({1, 3}, {1, 2, 3})})[1]) == std::vector<float>{2, 4, 6, 0, 0});
 }
 
+TEST_CASE("torchscript: numbers of the source do not promote") {
+  auto model = read(file("numbers.pt"));
+  propagate_shapes(*model, {{"x", {.sizes = {2, 3}, .dtype = DType::f32}}});
+  for (const auto& node : model->graph->nodes())
+    for (const auto& result : node->results()) CHECK(result->type.dtype != DType::f64);
+  Session run(std::move(model));
+  CHECK(floats(run({tensor({1, 3}, {1, 2, 3})})[0]) == std::vector<float>{1, 2.5, 4});
+}
+
 TEST_CASE("torchscript: branches and loops on data run") {
   auto model = read(file("control.pt"));
   const ir::Node* loop = find(*model->graph, "prim.loop");

@@ -141,7 +141,15 @@ class Lists(torch.nn.Module):
         return [item * scale for item in items]
 
 
+class Numbers(torch.nn.Module):
+    """Integers meet numbers of the source, which give float32; traces keep the numbers as float64 tensors."""
+
+    def forward(self, x):
+        return x * torch.exp(torch.arange(3) * 0.0 / 2.0) + torch.cat([torch.arange(3) * 0.5])
+
+
 torch.jit.save(torch.jit.script(Items()), here / "items.pt")
+torch.jit.save(torch.jit.trace(Numbers().eval(), torch.ones(2, 3)), here / "numbers.pt")
 torch.jit.save(torch.jit.trace(Padded().eval(), torch.ones(2, 5)), here / "padded.pt")
 torch.jit.save(torch.jit.script(Lists()), here / "lists.pt")
 torch.jit.save(torch.jit.trace(Windows().eval(), torch.ones(2, 1, 32, 40)), here / "windows.pt")
