@@ -484,7 +484,6 @@ bool align(ir::Node* before, const std::vector<ir::SymExpr>& leading, Attention&
     const bool regrouped = product_of_leading(from, from.size() - 2) == product_of_leading(leading, leading.size());
     // Fewer heads than the query has are a matter of groups.
     if (!regrouped && from.size() == leading.size() + 2) continue;
-    if (!regrouped) return false;
     std::vector<ir::SymExpr> sizes = leading;
     sizes.insert(sizes.end(), from.end() - 2, from.end());
     if (!regrouped && !broadcasts_to(from, leading)) return false;
