@@ -26,16 +26,7 @@ std::string name_of(const Instruction& instruction) {
 // The device format that stands for a host value of an IR value's type.
 DataType format_of(const HostTensor& host, DType declared) {
   if (ttc::is_floating(host.dtype)) return declared == DType::bf16 ? DataType::bfloat16 : DataType::float32;
-  switch (host.dtype) {
-    case DType::u8:
-      return DataType::uint8;
-    case DType::u16:
-      return DataType::uint16;
-    case DType::u32:
-      return DataType::uint32;
-    default:
-      return DataType::int32;
-  }
+  return exact_format(host.dtype).value_or(DataType::int32);
 }
 
 bool is_tensor_arg(const OpArg& arg) {

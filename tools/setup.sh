@@ -48,6 +48,19 @@ build() {
   ninja -C build --quiet
 }
 
+# A full disk shows itself as a linker's or pip's error, many minutes in: better said at the start.
+check_free_space() {
+  local need=0 free
+  [ -d .venv ] || need=$((need + 1500))
+  [ -x build/ttc ] || need=$((need + 2000))
+  free=$(df --output=avail -BM . | tail -1 | tr -dc 0-9)
+  [ "${free:-0}" -ge "$need" ] && return
+  echo "error: $TTC_ROOT: ${free} MB free, set-up needs about ${need} MB (LibTorch 1500, build 2000)" >&2
+  echo "hint: free some space, or clone to another disk" >&2
+  exit 1
+}
+
+check_free_space
 install_system_packages
 install_python_packages
 build

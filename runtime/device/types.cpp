@@ -55,6 +55,31 @@ std::int64_t tile_bytes(DataType dtype) { return formats[static_cast<std::size_t
 std::int64_t element_bytes(DataType dtype) { return formats[static_cast<std::size_t>(dtype)].element_bytes; }
 DType torch_dtype(DataType dtype) { return formats[static_cast<std::size_t>(dtype)].dtype; }
 
+std::optional<DataType> exact_format(DType dtype) {
+  switch (dtype) {
+    case DType::bf16:
+      return DataType::bfloat16;
+    case DType::f16:
+    case DType::f32:
+    case DType::f64:
+      return DataType::float32;
+    case DType::i8:
+    case DType::i16:
+    case DType::i32:
+    case DType::i64:
+    case DType::boolean:
+      return DataType::int32;
+    case DType::u8:
+      return DataType::uint8;
+    case DType::u16:
+      return DataType::uint16;
+    case DType::u32:
+      return DataType::uint32;
+    default:
+      return std::nullopt;
+  }
+}
+
 std::int64_t volume(const Shape& shape) {
   std::int64_t n = 1;
   for (const std::int64_t dim : shape) n *= dim;

@@ -62,6 +62,9 @@ std::int64_t tile_bytes(DataType dtype);
 std::int64_t element_bytes(DataType dtype);
 // The host's dtype that holds the format's values exactly, and stands for it in PyTorch: bf16 for block formats too.
 DType torch_dtype(DataType format);
+// The way back: the format whose values a host dtype holds exactly; 64-bit integers and bools count as int32, float64
+// as float32. nullopt: the device has nothing for it.
+std::optional<DataType> exact_format(DType dtype);
 
 std::int64_t volume(const Shape& shape);
 

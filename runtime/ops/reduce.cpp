@@ -1,5 +1,5 @@
-// Reductions over dims: tt.sum, tt.mean, tt.amax, tt.amin, tt.var, and running sums, tt.cumsum. Padding never takes
-// part. Sums are added in float32 (a float32 Dest) and rounded once. An empty list of dims means all.
+// Reductions over dims: tt.sum, tt.mean, tt.amax, tt.amin, tt.var (running sums are in scan.cpp). Padding
+// never takes part. Sums are added in float32 (a float32 Dest) and rounded once. An empty list of dims means all.
 // Integers are reduced exactly (integers.h); any and all are the largest and the smallest value of a mask.
 #include <algorithm>
 #include <cmath>
@@ -325,52 +325,6 @@ Cost cost(const OpCall& call) {
   return cost;
 }
 
-// ---- tt.cumsum
-
-Kernel prepare_cumsum(const OpCall& call, const PrepareContext& context) {
-  const TensorSpec& x = spec_of(call, "x");
-  const std::int64_t dim = wrap_dim(call, call.integer("dim"), x.logical.size());
-  const Step s = x.logical.empty() ? Step{1, 1, 1} : steps_of(x.logical, {dim})[0];
-  if (all_int32(call)) {
-    return [=](const KernelArgs& args) {
-      auto* values = reinterpret_cast<std::int32_t*>(scratch(1, static_cast<std::size_t>(s.outer * s.n * s.inner)));
-      load_integers(*args.in[0], values);
-      for (std::int64_t o = 0; o < s.outer; ++o) {
-        std::int32_t* first = values + o * s.n * s.inner;
-        for (std::int64_t i = s.inner; i < s.n * s.inner; ++i)
-          if (__builtin_add_overflow(first[i], first[i - s.inner], &first[i])) does_not_fit();
-      }
-      store_integers(values, *args.out[0]);
-    };
-  }
-  if (context.numerics == Numerics::exact) return exact_cumsum(x, s.outer, s.n, s.inner);
-  return [=](const KernelArgs& args) {
-    float* values = scratch(1, static_cast<std::size_t>(s.outer * s.n * s.inner));
-    load_rows(*args.in[0], values);
-    for (std::int64_t o = 0; o < s.outer; ++o) {
-      float* first = values + o * s.n * s.inner;
-      for (std::int64_t i = s.inner; i < s.n * s.inner; ++i) first[i] += first[i - s.inner];
-    }
-    store_rows(values, Rounding::away, *args.out[0]);
-  };
-}
-
-LowerResult lower_cumsum(const LowerContext& context) {
-  if (is_integer(context.node.result())) {
-    if (auto no = check_integers(context)) return *no;
-  } else {
-    if (auto no = check_floats(context)) return *no;
-    if (auto no = check_dtype_argument(context)) return *no;
-  }
-  const auto dim = AtenArgs(context).integer("dim");
-  if (!dim) return unsupported("dim computed at run time");
-  return Lowered{.args = {context.node.arg(0), *dim}, .results = {}};
-}
-
-std::vector<RtValue> reference_cumsum(Reference& aten, const OpCall& call, std::span<const RtValue> args) {
-  return aten.call("aten.cumsum.default", {as_wide(as_float(args[0])), call.integer("dim")});
-}
-
 // ---- records
 
 // Fidelity and the width of Dest matter to exact numerics only.
@@ -551,28 +505,6 @@ const OpRecord var = [] {
   return r;
 }();
 TTRT_REGISTER_OP(var);
-
-const OpRecord cumsum = [] {
-  OpRecord r = reduction("tt.cumsum", "Running sums along a dim", {{"aten.cumsum.default", lower_cumsum}});
-  r.schema = "(Tensor x, int dim) -> Tensor";
-  r.infer = same_as_x;
-  r.prepare = prepare_cumsum;
-  r.reference = reference_cumsum;
-  r.cases = {{"columns", R"(graph main(%x: f32[3, 40] user) {
-  %y: f32[3, 40] = aten.cumsum.default(%x, -1)
-  return %y
-})"},
-             {"rows", R"(graph main(%x: f32[2, 5, 33] user) {
-  %y: f32[2, 5, 33] = aten.cumsum.default(%x, 1)
-  return %y
-})"},
-             {"integers", R"(graph main(%x: i64[3, 40] user) {
-  %y: i64[3, 40] = aten.cumsum.default(%x, 1)
-  return %y
-})"}};
-  return r;
-}();
-TTRT_REGISTER_OP(cumsum);
 
 }  // namespace
 }  // namespace ttrt::ops

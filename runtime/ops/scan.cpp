@@ -1,9 +1,11 @@
-// Running results along a dim: tt.cumprod, tt.logcumsumexp, tt.cummax and tt.cummin with their indices (running sums
-// are in reduce.cpp). Sums and products run in float32 and are rounded once, as they are stored. Among equal elements
-// the last one so far gives the index, as in ATen.
+// Running results along a dim: tt.cumsum, tt.cumprod, tt.logcumsumexp, tt.cummax and tt.cummin with their indices.
+// Sums and products run in float32 and are rounded once, as they are stored; sums of integers are exact (integers.h).
+// Among equal elements the last one so far gives the index, as in ATen.
 #include <cmath>
 
 #include "ops/dense.h"
+#include "ops/integers.h"
+#include "ops/reduce_exact.h"
 #include "ops/rules.h"
 #include "ops/tiles.h"
 
@@ -35,6 +37,18 @@ LowerResult lower_floats(const LowerContext& context) {
   return Lowered{.args = {context.node.arg(0), *dim}, .results = {}};
 }
 
+LowerResult lower_sums(const LowerContext& context) {
+  if (!is_integer(context.node.result())) return lower_floats(context);
+  if (auto no = check_alike(context)) return *no;
+  const DType from = context.node.operand(0)->type.dtype, to = context.node.result()->type.dtype;
+  if (!is_integer(context.node.operand(0)) || to != DType::i64)
+    return ttc::Reason{ttc::ReasonCode::DtypeUnsupported,
+                       std::string(ttc::torch_name(from)) + " summed to " + std::string(ttc::torch_name(to))};
+  const auto dim = AtenArgs(context).integer("dim");
+  if (!dim) return unsupported("dim is computed at run time");
+  return Lowered{.args = {context.node.arg(0), *dim}, .results = {}};
+}
+
 LowerResult lower_extreme(const LowerContext& context) {
   if (auto no = check_values(context)) return *no;
   const auto dim = AtenArgs(context).integer("dim");
@@ -55,6 +69,7 @@ std::vector<TensorSpec> infer_both(const OpCall& call) {
 
 using Join = float (*)(float so_far, float x);
 
+float join_sum(float so_far, float x) { return so_far + x; }
 float join_product(float so_far, float x) { return so_far * x; }
 // log(e^a + e^b)
 float join_exponentials(float so_far, float x) {
@@ -62,7 +77,7 @@ float join_exponentials(float so_far, float x) {
   return std::fmax(so_far, x) + std::log1p(std::exp(-std::fabs(so_far - x)));
 }
 
-template <Join join>
+template <Join join, Rounding rounding = Rounding::even>
 Kernel prepare(const OpCall& call, const PrepareContext& context) {
   if (context.numerics == Numerics::exact) return {};
   return [lines = lines_of(call)](const KernelArgs& args) {
@@ -73,8 +88,29 @@ Kernel prepare(const OpCall& call, const PrepareContext& context) {
       float* first = values + o * line;
       for (std::int64_t i = lines.inner; i < line; ++i) first[i] = join(first[i - lines.inner], first[i]);
     }
-    store_rows(values, Rounding::even, *args.out[0]);
+    store_rows(values, rounding, *args.out[0]);
   };
+}
+
+Kernel prepare_integer_sums(const Lines& lines) {
+  return [lines](const KernelArgs& args) {
+    const std::int64_t line = lines.n * lines.inner;
+    auto* values = reinterpret_cast<std::int32_t*>(scratch(1, static_cast<std::size_t>(lines.outer * line)));
+    load_integers(*args.in[0], values);
+    for (std::int64_t o = 0; o < lines.outer; ++o) {
+      std::int32_t* first = values + o * line;
+      for (std::int64_t i = lines.inner; i < line; ++i)
+        if (__builtin_add_overflow(first[i], first[i - lines.inner], &first[i])) does_not_fit();
+    }
+    store_integers(values, *args.out[0]);
+  };
+}
+
+Kernel prepare_sums(const OpCall& call, const PrepareContext& context) {
+  const Lines lines = lines_of(call);
+  if (all_int32(call)) return prepare_integer_sums(lines);
+  if (context.numerics == Numerics::exact) return exact_cumsum(spec_of(call, "x"), lines.outer, lines.n, lines.inner);
+  return prepare<join_sum, Rounding::away>(call, context);
 }
 
 // ---- extremes
@@ -119,6 +155,40 @@ std::vector<RtValue> reference_with(Reference& aten, std::string_view op, const 
 Cost cost(const OpCall& call) { return per_tile_cost(call, 32.0 * 20.0); }
 
 constexpr std::string_view one = "(Tensor x, int dim) -> Tensor", both = "(Tensor x, int dim) -> (Tensor, Tensor)";
+
+const OpRecord cumsum{
+    .name = "tt.cumsum",
+    .summary = "Running sums along a dim",
+    .schema = one,
+    .lowers = {{"aten.cumsum.default", lower_sums}},
+    .operands = {{"x", OperandKind::any}},
+    .packed = {},
+    .infer = infer,
+    .supports = float_or_int_tiles,
+    .prepare = prepare_sums,
+    .reference = [](Reference& aten, const OpCall& call,
+                    std::span<const RtValue> args) { return reference_with(aten, "aten.cumsum.default", call, args); },
+    .cost =
+        [](const OpCall& call) {
+          Cost cost = per_tile_cost(call, 0.0);
+          cost.math_cycles = static_cast<double>(spec_of(call, "x").tiles()) * 4.0 / 64.0;
+          return cost;
+        },
+    .tolerance = {.pcc = 0.9999},
+    .cases = {{"columns", R"(graph main(%x: f32[3, 40] user) {
+  %y: f32[3, 40] = aten.cumsum.default(%x, -1)
+  return %y
+})"},
+              {"rows", R"(graph main(%x: f32[2, 5, 33] user) {
+  %y: f32[2, 5, 33] = aten.cumsum.default(%x, 1)
+  return %y
+})"},
+              {"integers", R"(graph main(%x: i64[3, 40] user) {
+  %y: i64[3, 40] = aten.cumsum.default(%x, 1)
+  return %y
+})"}},
+};
+TTRT_REGISTER_OP(cumsum);
 
 const OpRecord cumprod{
     .name = "tt.cumprod",

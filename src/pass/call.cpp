@@ -6,32 +6,8 @@
 namespace ttc {
 
 using ttrt::DataType;
+using ttrt::exact_format;
 using ttrt::OperandKind;
-
-std::optional<DataType> exact_format(DType dtype) {
-  switch (dtype) {
-    case DType::bf16:
-      return DataType::bfloat16;
-    case DType::f16:
-    case DType::f32:
-    case DType::f64:
-      return DataType::float32;
-    case DType::i8:
-    case DType::i16:
-    case DType::i32:
-    case DType::i64:
-    case DType::boolean:
-      return DataType::int32;
-    case DType::u8:
-      return DataType::uint8;
-    case DType::u16:
-      return DataType::uint16;
-    case DType::u32:
-      return DataType::uint32;
-    default:
-      return std::nullopt;
-  }
-}
 
 OperandKind operand_kind(const ttrt::OpRecord& record, std::string_view name) {
   for (const ttrt::Operand& operand : record.operands)

@@ -5,9 +5,6 @@
 
 namespace ttc {
 
-// The device format whose values a host dtype holds exactly; 64-bit integers and bools count as int32, float64 as
-// float32. nullopt: the device has nothing for it.
-std::optional<ttrt::DataType> exact_format(DType dtype);
 // How an operand of `record` reaches the device.
 ttrt::OperandKind operand_kind(const ttrt::OpRecord& record, std::string_view name);
 // The format in which a host value of this dtype reaches an operand of this kind.

@@ -91,7 +91,7 @@ void collect_modules(const PassContext& context, CompileResult& result) {
 
 std::int64_t device_bytes(const ir::Value* value, const PassContext& context) {
   if (!value->type.is_tensor() || !value->type.has_shape || !value->type.has_dtype) return 0;
-  const auto format = exact_format(value->type.dtype);
+  const auto format = ttrt::exact_format(value->type.dtype);
   if (!format) return 0;
   ttrt::TensorSpec spec;
   spec.dtype = *format;
