@@ -8,10 +8,10 @@
 #include <c10/core/InferenceMode.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "cpu_op.h"
 #include "formats/shape_prop.h"
+#include "scalar_ops.h"
 #include "support/error.h"
 #include "torch_bridge.h"
 
@@ -209,7 +209,7 @@ class Runner {
     std::vector<RtValue> args;
     for (const Arg& arg : node.args()) args.push_back(literal(arg));
     if (node.op().starts_with("_operator.") || node.op().starts_with("torch.") || node.op().starts_with("math."))
-      return set(node.result(), arithmetic(node.op(), args));
+      return run_arithmetic(node, args);
     if (node.op() == "prim.dtype")
       return set(node.result(), static_cast<std::int64_t>(tensor_arg(args, 0).scalar_type()));
     if (node.op() == "aten.dim.default") return set(node.result(), tensor_arg(args, 0).dim());
@@ -374,46 +374,6 @@ class Runner {
     for (std::size_t k = 0; k < carried.size(); ++k) set(node.result(k), carried[k]);
   }
 
-  static RtValue arithmetic(const std::string& op, const std::vector<RtValue>& args) {
-    const auto number = [&](std::size_t i) -> double {
-      if (const auto* n = args.at(i).get_if<std::int64_t>()) return static_cast<double>(*n);
-      if (const auto* d = args.at(i).get_if<double>()) return *d;
-      if (const auto* b = args.at(i).get_if<bool>()) return *b;
-      throw Unknown("arithmetic on something that is no number");
-    };
-    const bool integers = std::all_of(args.begin(), args.end(),
-                                      [](const RtValue& v) { return v.get_if<std::int64_t>() || v.get_if<bool>(); });
-    const double a = number(0), b = args.size() > 1 ? number(1) : 0;
-    const auto typed = [&](double value) -> RtValue {
-      if (!integers) return value;
-      return static_cast<std::int64_t>(value);
-    };
-    if (op == "_operator.add") return typed(a + b);
-    if (op == "_operator.sub") return typed(a - b);
-    if (op == "_operator.mul") return typed(a * b);
-    if (op == "_operator.floordiv" && b != 0) return typed(std::floor(a / b));
-    if (op == "_operator.mod" && b != 0) return typed(a - b * std::floor(a / b));
-    if (op == "_operator.truediv" && b != 0) return a / b;
-    if (op == "_operator.pow") return typed(std::pow(a, b));
-    if (op == "_operator.neg") return typed(-a);
-    if (op == "_operator.eq") return a == b;
-    if (op == "_operator.ne") return a != b;
-    if (op == "_operator.lt") return a < b;
-    if (op == "_operator.le") return a <= b;
-    if (op == "_operator.gt") return a > b;
-    if (op == "_operator.ge") return a >= b;
-    if (op == "_operator.and_") return a != 0 && b != 0;
-    if (op == "_operator.or_") return a != 0 || b != 0;
-    if (op == "torch.sym_not") return a == 0;
-    if (op == "torch.sym_min") return typed(std::min(a, b));
-    if (op == "torch.sym_max") return typed(std::max(a, b));
-    if (op == "torch.sym_float") return a;
-    if (op == "math.ceil") return static_cast<std::int64_t>(std::ceil(a));
-    if (op == "math.floor") return static_cast<std::int64_t>(std::floor(a));
-    if (op == "math.trunc" || op == "torch.sym_int") return static_cast<std::int64_t>(std::trunc(a));
-    throw Unknown(op + " has no shape function");
-  }
-
   // ---- LibTorch's operators ----
 
   // Indexing depends on data only where an index is a mask.
@@ -474,6 +434,18 @@ class Runner {
   }
 
   // TorchScript's operators on numbers and lists.
+  void run_arithmetic(const Node& node, const std::vector<RtValue>& args) {
+    const ttrt::ScalarFunction function = ttrt::find_scalar_op(node.op());
+    if (function == nullptr) throw Unknown(node.op() + " has no shape function");
+    std::vector<RtValue> results;
+    try {
+      function(args, results);
+    } catch (const Error& error) {
+      throw Unknown(error.what());
+    }
+    set_results(node, std::move(results));
+  }
+
   void run_interpreter_op(const Node& node, const std::vector<RtValue>& args, bool known) {
     if (node.op() == "aten.__is__.default" && args.size() == 2) {
       const at::Tensor *a = as_tensor(args[0]), *b = as_tensor(args[1]);
@@ -483,11 +455,9 @@ class Runner {
     if (!op) throw Unknown("no shape function for " + node.op());
     std::vector<RtValue> results;
     op->call(args, results);
-    if (results.size() != node.results().size()) return;
-    for (std::size_t i = 0; i < results.size(); ++i) {
-      const auto* host = results[i].get_if<ttrt::HostTensor>();
-      set(node.result(i), host ? wrap(ttrt::to_tensor(*host)) : results[i]);
-    }
+    for (RtValue& result : results)
+      if (const auto* host = result.get_if<ttrt::HostTensor>()) result = wrap(ttrt::to_tensor(*host));
+    set_results(node, std::move(results));
   }
 
   template <typename F>
@@ -566,6 +536,10 @@ class Runner {
   void set_results(const Node& node, const torch::jit::Stack& stack) {
     std::vector<RtValue> results;
     for (const c10::IValue& value : stack) results.push_back(known(value));
+    set_results(node, std::move(results));
+  }
+
+  void set_results(const Node& node, std::vector<RtValue> results) {
     // A list is one result of list type, or a result for each of its elements.
     if (results.size() == 1 && !node.results().empty())
       if (const auto* items = results[0].get_if<RtValue::List>()) {
