@@ -99,9 +99,11 @@ class Canonicalizer {
     const bool repeat = node->op() == "aten.repeat.default" && node->operand(0) &&
                         match::same_shape(node->operand(0)->type, node->result()->type);
     if (!repeat && !match::is_identity(*node) && !identity_permutation(*node) && !neutral(*node)) return false;
-    static constexpr std::array<std::string_view, 4> aliases{"aten.alias.default", "aten.detach.default",
-                                                             "aten.dropout.default", "aten.slice.Tensor"};
-    if (keep_copies_ && std::find(aliases.begin(), aliases.end(), node->op()) == aliases.end()) return false;
+    static constexpr std::array<std::string_view, 3> aliases{"aten.alias.default", "aten.detach.default",
+                                                             "aten.slice.Tensor"};
+    const bool alias = std::find(aliases.begin(), aliases.end(), node->op()) != aliases.end() ||
+                       node->op().ends_with("dropout.default");
+    if (keep_copies_ && !alias) return false;
     return forward("changes nothing", node, node->operand(0));
   }
 

@@ -133,6 +133,15 @@ std::optional<Arg> from_identity(const Node& node) {
   return is_new(a) && is_new(b) ? std::optional(Arg(is_not)) : std::nullopt;
 }
 
+// What appending gives to a list that is written out; its items may be values.
+std::optional<Arg> from_append(const Node& node) {
+  const Arg::List* items = node.op() == "aten.append.t" && node.args().size() == 2 ? node.arg(0).list() : nullptr;
+  if (items == nullptr || items->size() >= max_list) return std::nullopt;
+  Arg::List out = *items;
+  out.push_back(node.arg(1));
+  return Arg(std::move(out));
+}
+
 std::optional<Arg> from_literals(const Node& node) {
   if (node.op().starts_with("prim.") || node.op() == "_operator.getitem") return std::nullopt;
   std::vector<RtValue> args, results;
@@ -312,9 +321,11 @@ class Folder {
   }
 
   bool fold(Node* node) {
-    if (node->results().size() != 1 || !node->result()->has_uses() || !is_plain(node->result()->type) || mutates(*node))
-      return false;
-    auto folded = from_metadata(*node);
+    if (node->results().size() != 1 || !node->result()->has_uses()) return false;
+    // The list that append is given is nobody's but its own: a literal.
+    auto folded = from_append(*node);
+    if (!folded && (!is_plain(node->result()->type) || mutates(*node))) return false;
+    if (!folded) folded = from_metadata(*node);
     if (!folded) folded = from_none(*node);
     if (!folded) folded = from_identity(*node);
     if (!folded) folded = from_literals(*node);
@@ -325,6 +336,7 @@ class Folder {
     if (!folded || !context_.allow_rewrite()) return false;
     replace(node->result(), *folded);
     note(*node);
+    if (mutates(*node)) node->graph()->erase(node);  // an append, which nobody else would take for useless
     return true;
   }
 

@@ -15,6 +15,7 @@ using ir::InputKind;
 using ir::Type;
 
 constexpr std::int64_t max_list = 1 << 20;
+constexpr std::int64_t max_rank = 64;  // PyTorch's own limit on dims
 
 // The integer a value certainly is.
 std::optional<std::int64_t> integer(const Sym& sym) {
@@ -25,6 +26,21 @@ std::optional<std::int64_t> integer(const Sym& sym) {
 // A Python index or slice bound, clamped as Python does.
 std::int64_t clamp_bound(std::int64_t bound, std::int64_t size) {
   return std::clamp<std::int64_t>(bound < 0 ? bound + size : bound, 0, size);
+}
+
+// The items that a Python slice takes, in order; `none` bounds reach the ends.
+std::vector<std::int64_t> slice_of(std::optional<std::int64_t> from, std::optional<std::int64_t> to, std::int64_t step,
+                                   std::int64_t size) {
+  step = std::clamp<std::int64_t>(step, -size - 1, size + 1);
+  const std::int64_t low = step > 0 ? 0 : -1, high = step > 0 ? size : size - 1;
+  const auto bound = [&](std::optional<std::int64_t> given, std::int64_t none) {
+    if (!given) return none;
+    return std::clamp<std::int64_t>(*given < 0 ? *given + size : *given, low, high);
+  };
+  const std::int64_t last = bound(to, step > 0 ? high : low);
+  std::vector<std::int64_t> out;
+  for (std::int64_t i = bound(from, step > 0 ? low : high); step > 0 ? i < last : i > last; i += step) out.push_back(i);
+  return out;
 }
 
 // A number of the model's source, which traces keep as a float64 or int64 tensor of no dims. As the other operand of
@@ -252,10 +268,30 @@ void Lowering::on_list_write(const JitNode& node) {
   if (node.outputs().size() == 1) out(node, name == "pop" ? popped : target);
 }
 
+// h, w = x.shape[-2:], whatever the rank: unpacking says how many sizes there are.
+bool Lowering::some_sizes(const JitNode& node) {
+  const Sym &begin = in(node, 1), &end = in(node, 2);
+  const auto from = begin.is_literal() && begin.arg.is_none() ? std::optional<std::int64_t>(0) : integer(begin);
+  const auto step = integer(in(node, 3));
+  const auto to = end.is_literal() && end.arg.is_none() ? std::optional<std::int64_t>(0) : integer(end);
+  if (!from || !to || step != 1 || *from < -max_rank || *to > max_rank) return false;
+  if (*from < 0 ? *to > 0 || (*to == 0 && !end.arg.is_none()) : *to < 0 || end.arg.is_none()) return false;
+  for (const auto& use : node.output()->uses())
+    if (use.user->kind() != c10::prim::ListUnpack ||
+        static_cast<std::int64_t>(use.user->outputs().size()) != *to - *from)
+      return false;
+  std::vector<Sym> items;
+  for (std::int64_t dim = *from; dim < *to; ++dim)
+    items.push_back(Sym{.arg = emit1("aten.sym_size.int", {in(node, 0).arg, dim}, Type::integer())});
+  out(node, make_list(std::move(items), node.output()->type()));
+  return true;
+}
+
 void Lowering::on_list_read(const JitNode& node) {
   const std::string name = node.kind().toUnqualString();
   const Sym sym = in(node, 0);
   if (sym.kind == Sym::Kind::tuple && name == "list") return out(node, make_list(sym.items, node.output()->type()));
+  if (sym.kind == Sym::Kind::sizes && name == "slice" && some_sizes(node)) return;
   const bool known = sym.kind == Sym::Kind::list && !sym.cell->content.value;
   if (known && name == "list") return out(node, make_list(sym.cell->content.items, node.output()->type()));
   if (known && name == "add" && is_list(node, 1) && in(node, 1).kind == Sym::Kind::list &&
@@ -275,17 +311,17 @@ void Lowering::on_list_read(const JitNode& node) {
     return out(node, make_list(std::move(items), node.output()->type()));
   }
   if (known && name == "slice" && node.inputs().size() == 4) {
-    const auto bound = [&](std::size_t i, std::int64_t none) -> std::optional<std::int64_t> {
-      const Sym& given = in(node, i);
-      if (!given.is_literal()) return std::nullopt;
-      return given.arg.is_none() ? none : given.arg.integer();
+    const Sym &from = in(node, 1), &to = in(node, 2);
+    const auto known_bound = [](const Sym& bound) {
+      return bound.is_literal() && (bound.arg.is_none() || bound.arg.integer());
     };
-    const auto size = static_cast<std::int64_t>(sym.cell->content.items.size());
-    const auto from = bound(1, 0), to = bound(2, size), step = bound(3, 1);
-    if (from && to && step && *step > 0) {
+    const auto step = integer(in(node, 3));
+    if (known_bound(from) && known_bound(to) && step && *step != 0) {
+      const auto& from_items = sym.cell->content.items;
       std::vector<Sym> items;
-      for (std::int64_t i = clamp_bound(*from, size); i < clamp_bound(*to, size); i += *step)
-        items.push_back(sym.cell->content.items[static_cast<std::size_t>(i)]);
+      for (const std::int64_t i :
+           slice_of(from.arg.integer(), to.arg.integer(), *step, static_cast<std::int64_t>(from_items.size())))
+        items.push_back(from_items[static_cast<std::size_t>(i)]);
       return out(node, make_list(std::move(items), node.output()->type()));
     }
   }

@@ -189,7 +189,8 @@ class Lowering {
   void on_len(const JitNode& node);
   void on_getitem(const JitNode& node);
   void on_list_write(const JitNode& node);  // append, extend, insert, pop, clear, _set_item, ...
-  void on_list_read(const JitNode& node);   // add, slice, list, mul of lists
+  void on_list_read(const JitNode& node);
+  bool some_sizes(const JitNode& node);  // add, slice, list, mul of lists
   void on_dict_read(const JitNode& node);
   void set_dict_item(const JitNode& node);
   bool is_list(const JitNode& node, std::size_t i);

@@ -208,6 +208,10 @@ bool Lowering::tensor_rounding(const JitNode& node, const std::string& name) {
 
 void Lowering::on_rounding(const JitNode& node) {
   const bool tensor = node.outputs().size() == 1 && node.output()->type()->kind() == c10::TypeKind::TensorType;
+  const bool number = node.outputs().size() == 1 && node.output()->type()->kind() == c10::TypeKind::IntType;
+  if (number && node.inputs().size() == 1 && !in(node, 0).is_literal())
+    return out(node, Sym{.arg = emit1(std::string("math.") + node.kind().toUnqualString(), {to_arg(in(node, 0))},
+                                      Type::integer())});
   if (!tensor || !tensor_rounding(node, node.kind().toUnqualString())) lower_operator(node);
 }
 

@@ -177,6 +177,7 @@ std::string torchscript_name(const std::string& op) {
       {"torch.sym_not", "aten::__not__"},   {"torch.sym_min", "prim::min"},
       {"torch.sym_max", "prim::max"},       {"torch.sym_float", "aten::Float"},
       {"torch.sym_int", "aten::Int"},       {"math.trunc", "aten::Int"},
+      {"math.ceil", "aten::ceil"},          {"math.floor", "aten::floor"},
       {"aten.sym_size.int", "aten::size"},  {"prim.list_unpack", "prim::ListUnpack"}};
   const auto found = names.find(op);
   if (found != names.end()) return found->second;
@@ -264,7 +265,7 @@ class GraphWriter {
         graph_.insertNode(graph_.create(c10::Symbol::fromQualString(name), inputs, unpack ? 1 : node.results().size()));
     jit::Node* results = made;
     if (unpack) {
-      made->output()->setType(c10::ListType::ofTensors());
+      made->output()->setType(c10::ListType::create(jit_type(node.result(0)->type)));
       results = graph_.insertNode(graph_.createListUnpack(made->output(), node.results().size()));
     }
     for (std::size_t i = 0; i < node.results().size(); ++i) {
@@ -288,7 +289,15 @@ class GraphWriter {
     return schema && schema->returns.size() == 1 && schema->returns[0].ends_with("[]");
   }
 
-  void write_region(const ir::Graph& region, jit::Block* block, std::size_t inputs) {
+  // What a literal has to become where `value` takes it: an empty list does not say of what.
+  static c10::TypePtr wanted(const ir::Value& value) {
+    const bool says = value.type.kind == TypeKind::list || value.type.kind == TypeKind::floating;
+    return says ? jit_type(value.type) : nullptr;
+  }
+
+  // `first`: the output of the region that is the node's first result.
+  void write_region(const ir::Node& node, const ir::Graph& region, jit::Block* block, std::size_t inputs,
+                    std::size_t first) {
     jit::WithInsertPoint inside(block);
     for (std::size_t i = 0; i < inputs; ++i) {
       const ir::Value* input = region.inputs().at(i).value.get();
@@ -297,7 +306,16 @@ class GraphWriter {
       bind(input, made);
     }
     write(region);
-    for (const ir::GraphOutput& output : region.outputs()) block->registerOutput(argument(output.arg, nullptr));
+    const bool raises = std::any_of(region.nodes().begin(), region.nodes().end(),
+                                    [](const auto& inner) { return inner->op() == "prim.RaiseException"; });
+    for (std::size_t i = 0; i < region.outputs().size(); ++i) {
+      const ir::Value* result = i < first ? nullptr : node.result(i - first);
+      const Arg& arg = region.outputs()[i].arg;
+      if (raises && result && arg.is_none())  // never returned: none would make the result optional
+        block->registerOutput(graph_.insertNode(graph_.createUninitialized(jit_type(result->type)))->output());
+      else
+        block->registerOutput(argument(arg, result ? wanted(*result) : nullptr));
+    }
   }
 
   void add_results(const ir::Node& node, jit::Node* made) {
@@ -311,7 +329,7 @@ class GraphWriter {
   void write_if(const ir::Node& node) {
     jit::Node* made = graph_.create(c10::prim::If, {argument(node.arg(0), c10::BoolType::get())}, 0);
     graph_.insertNode(made);
-    for (const auto& region : node.regions()) write_region(*region, made->addBlock(), 0);
+    for (const auto& region : node.regions()) write_region(node, *region, made->addBlock(), 0, 0);
     add_results(node, made);
   }
 
@@ -329,11 +347,13 @@ class GraphWriter {
   void write_loop(const ir::Node& node) {
     std::vector<jit::Value*> inputs;
     for (std::size_t i = 0; i < node.args().size(); ++i)
-      inputs.push_back(argument(node.arg(i), i == 1 ? c10::TypePtr(c10::BoolType::get()) : nullptr));
+      inputs.push_back(argument(node.arg(i), i == 1  ? c10::TypePtr(c10::BoolType::get())
+                                             : i < 2 ? nullptr
+                                                     : wanted(*node.result(i - 2))));
     jit::Node* made = graph_.create(c10::prim::Loop, inputs, 0);
     graph_.insertNode(made);
     const ir::Graph& region = *node.regions().at(0);
-    write_region(region, made->addBlock(), region.inputs().size());
+    write_region(node, region, made->addBlock(), region.inputs().size(), 1);
     add_results(node, made);
   }
 

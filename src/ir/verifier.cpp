@@ -176,10 +176,11 @@ class Verifier {
       for (std::size_t i = 0; i < s.args.size(); ++i)
         if (!accepts(s.args[i].type, n.arg(i))) report(n, "argument '" + s.args[i].name + "' is no " + s.args[i].type);
     }
-    // A Tensor[] may come as one list or as its elements (split, unbind, chunk).
-    const bool unpacked = s.returns.size() == 1 && s.returns[0] == "Tensor[]" &&
-                          std::all_of(n.results().begin(), n.results().end(),
-                                      [](const auto& r) { return result_fits("Tensor", r->type); });
+    // A list may come as one value or as its elements (split, unbind, chunk, a slice of sizes).
+    const std::string element =
+        s.returns.size() == 1 && s.returns[0].ends_with("[]") ? s.returns[0].substr(0, s.returns[0].size() - 2) : "";
+    const bool unpacked = !element.empty() && std::all_of(n.results().begin(), n.results().end(),
+                                                          [&](const auto& r) { return result_fits(element, r->type); });
     if (unpacked) return;
     if (n.results().size() != s.returns.size()) {
       report(n,

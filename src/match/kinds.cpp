@@ -39,8 +39,9 @@ constexpr std::array<std::string_view, 8> copy_ops{
     "aten.lift_fresh_copy.default", "aten.lift.default",       "aten.lift_fresh.default", "aten.alias_copy.default"};
 constexpr std::array<std::string_view, 4> expand_ops{"aten.expand.default", "aten.expand_as.default",
                                                      "aten.broadcast_to.default", "aten.expand_copy.default"};
-constexpr std::array<std::string_view, 3> dropout_ops{"aten.dropout.default", "aten.feature_dropout.default",
-                                                      "aten.alpha_dropout.default"};
+constexpr std::array<std::string_view, 4> dropout_ops{"aten.dropout.default", "aten.feature_dropout.default",
+                                                      "aten.alpha_dropout.default",
+                                                      "aten.feature_alpha_dropout.default"};
 
 bool tensor_operand(const ir::Node& node) {
   return node.results().size() == 1 && node.operand(0) && node.operand(0)->type.is_tensor();

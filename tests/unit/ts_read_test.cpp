@@ -218,6 +218,21 @@ TEST_CASE("torchscript: lists that are read item by item, and shapes as argument
   CHECK(floats(results[0]) == std::vector<float>{4, 9, 36, 50});
 }
 
+TEST_CASE("torchscript: parts of shapes and lists from behind are items") {
+  auto model = read(file("sizes.pt"));
+  CHECK(find(*model->graph, "aten.slice.t") == nullptr);
+  CHECK(find(*model->graph, "aten.sym_size.int")->arg(1).integer() == 0);
+  const ShapeReport report = propagate_shapes(*model, {{"x", {.sizes = {2, 3, 4, 5}, .dtype = DType::f32}}});
+  CHECK(report.notes.empty());
+  const auto out = [&](std::size_t i) { return model->graph->outputs()[i].arg.value()->type.str(); };
+  CHECK(out(0) == "f32[s0, s1, s2*2, s3*2]");
+  CHECK(out(1) == "f32[s0, s1*2]");
+  Session run(std::move(model));
+  const auto results = run({tensor({1, 2, 2, 1}, {1, 3, 4, 8})});
+  CHECK(floats(results[0]) == std::vector<float>{1, 1, 1, 1, 3, 3, 3, 3, 4, 4, 4, 4, 8, 8, 8, 8});
+  CHECK(floats(results[1]) == std::vector<float>{2, 6, 4, 12});
+}
+
 TEST_CASE("torchscript: lists of the caller's length go in and come out") {
   Session run(read(file("lists.pt")));
   const auto results = run({tensor({1}, {3}), RtValue::List{tensor({2}, {1, 2}), tensor({1}, {4})}});
@@ -230,7 +245,7 @@ TEST_CASE("torchscript: lists of the caller's length go in and come out") {
 
 TEST_CASE("torchscript: what is written reads back as the same graph and runs the same") {
   TemporaryFile copy;
-  for (const char* name : {"shapes.pt", "control.pt", "state.pt", "containers.pt"}) {
+  for (const char* name : {"shapes.pt", "control.pt", "state.pt", "containers.pt", "sizes.pt"}) {
     INFO(name);
     auto model = read(file(name));
     model->extra["note.txt"] = "kept";

@@ -134,6 +134,17 @@ class Items(torch.nn.Module):
         return z + y, torch.nn.functional.one_hot(i, 4)
 
 
+class Sizes(torch.nn.Module):
+    """Parts of shapes, a list from behind, and a scale that F.interpolate makes a list of, one for each dim."""
+
+    def forward(self, x):
+        b, c = x.shape[:2]
+        h, w = x.shape[-2:]
+        parts = [x.view(b, c, h * w).sum(2), x.new_zeros([b, 1]), x.mean([2, 3])][::-1]
+        y = torch.nn.functional.interpolate(x, scale_factor=2.0)
+        return y, torch.cat([parts[0], parts[2]], 1)
+
+
 class Lists(torch.nn.Module):
     """Lists of a length that only the caller knows."""
 
@@ -148,6 +159,7 @@ class Numbers(torch.nn.Module):
         return x * torch.exp(torch.arange(3) * 0.0 / 2.0) + torch.cat([torch.arange(3) * 0.5])
 
 
+torch.jit.save(torch.jit.script(Sizes()), here / "sizes.pt")
 torch.jit.save(torch.jit.script(Items()), here / "items.pt")
 torch.jit.save(torch.jit.trace(Numbers().eval(), torch.ones(2, 3)), here / "numbers.pt")
 torch.jit.save(torch.jit.trace(Padded().eval(), torch.ones(2, 5)), here / "padded.pt")
