@@ -23,6 +23,7 @@ const std::vector<std::string_view>& default_pipeline() {
       "decompose-algebra",
       "decompose-moves",
       "decompose-products",
+      "bound-branches",
       "dce",
       "number-nodes",
 
