@@ -163,6 +163,9 @@ class RowMaker {
       for (const Check& check : check_outputs(cases[i], steps.run(i), thresholds_, true)) judge(check);
       ++row_.runs;
     }
+    const auto fell_back = executor.fallback_failures();
+    if (!fell_back.empty() && row_.detail.empty())
+      row_.detail = fell_back[0].node + " fell back to the CPU: " + fell_back[0].reason;
     if (recorded && row_.status == "inaccurate" && row_.detail.find(own_result) == std::string::npos &&
         differs_itself(cases))
       row_.detail += own_result;
