@@ -19,7 +19,8 @@ using ts::Sym;
 std::string first_line(const std::exception& error) {
   const auto* c10_error = dynamic_cast<const c10::Error*>(&error);
   const std::string text = c10_error ? c10_error->what_without_backtrace() : error.what();
-  return text.substr(0, text.find('\n'));
+  const std::size_t begin = std::min(text.find_first_not_of('\n'), text.size());  // some begin with an empty line
+  return text.substr(begin, text.find('\n', begin) - begin);
 }
 
 torch::jit::Module load(const std::string& path) {

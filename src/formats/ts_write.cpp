@@ -184,10 +184,13 @@ std::string torchscript_name(const std::string& op) {
   return ir::torch_op_name(op).first;
 }
 
+constexpr int max_depth = 32;  // regions that a value is returned through
+
 class GraphWriter {
  public:
-  GraphWriter(const ir::Model& model, ModuleTree& tree, jit::Graph& graph)
-      : model_(model), tree_(tree), graph_(graph) {}
+  GraphWriter(const ir::Model& model, ModuleTree& tree, jit::Graph& graph) : model_(model), tree_(tree), graph_(graph) {
+    note_returned(*model.graph, nullptr);
+  }
 
   void bind(const ir::Value* value, jit::Value* to) { values_[value] = to; }
 
@@ -289,6 +292,30 @@ class GraphWriter {
     return schema && schema->returns.size() == 1 && schema->returns[0].ends_with("[]");
   }
 
+  // Whether somebody takes the value for what its type says: then none only stands where the value is never read, in
+  // branches that raise or after an early return.
+  bool is_taken(const ir::Value& value, int depth = 0) const {
+    for (const ir::Node* user : value.users()) {
+      const ir::OpSchema* schema = user->schema();
+      for (std::size_t i = 0; schema && i < schema->args.size() && i < user->args().size(); ++i)
+        if (user->arg(i).value() == &value && schema->args[i].type == "Tensor") return true;
+    }
+    const auto [begin, end] = returned_.equal_range(&value);
+    return depth < max_depth && std::any_of(begin, end, [&](const auto& as) {
+             return as.second == nullptr || is_taken(*as.second, depth + 1);
+           });
+  }
+
+  // Which results the outputs of regions become; nullptr: a result of the model.
+  void note_returned(const ir::Graph& graph, const ir::Node* owner) {
+    const std::size_t first = owner && owner->op() == "prim.loop" ? 1 : 0;
+    for (std::size_t i = first; i < graph.outputs().size(); ++i)
+      if (const ir::Value* value = graph.outputs()[i].arg.value())
+        returned_.emplace(value, owner ? owner->result(i - first) : nullptr);
+    for (const auto& node : graph.nodes())
+      for (const auto& region : node->regions()) note_returned(*region, node.get());
+  }
+
   // What a literal has to become where `value` takes it: an empty list does not say of what.
   static c10::TypePtr wanted(const ir::Value& value) {
     const bool says = value.type.kind == TypeKind::list || value.type.kind == TypeKind::floating;
@@ -306,12 +333,10 @@ class GraphWriter {
       bind(input, made);
     }
     write(region);
-    const bool raises = std::any_of(region.nodes().begin(), region.nodes().end(),
-                                    [](const auto& inner) { return inner->op() == "prim.RaiseException"; });
     for (std::size_t i = 0; i < region.outputs().size(); ++i) {
       const ir::Value* result = i < first ? nullptr : node.result(i - first);
       const Arg& arg = region.outputs()[i].arg;
-      if (raises && result && arg.is_none())  // never returned: none would make the result optional
+      if (result && arg.is_none() && is_taken(*result))  // none would make the result optional
         block->registerOutput(graph_.insertNode(graph_.createUninitialized(jit_type(result->type)))->output());
       else
         block->registerOutput(argument(arg, result ? wanted(*result) : nullptr));
@@ -361,6 +386,7 @@ class GraphWriter {
   ModuleTree& tree_;
   jit::Graph& graph_;
   std::map<const ir::Value*, jit::Value*> values_;
+  std::multimap<const ir::Value*, const ir::Value*> returned_;
 };
 
 // ---- results ------------------------------------------------------------------------------------------------------

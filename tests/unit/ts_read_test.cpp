@@ -245,7 +245,7 @@ TEST_CASE("torchscript: lists of the caller's length go in and come out") {
 
 TEST_CASE("torchscript: what is written reads back as the same graph and runs the same") {
   TemporaryFile copy;
-  for (const char* name : {"shapes.pt", "control.pt", "state.pt", "containers.pt", "sizes.pt"}) {
+  for (const char* name : {"shapes.pt", "control.pt", "state.pt", "containers.pt", "sizes.pt", "early.pt"}) {
     INFO(name);
     auto model = read(file(name));
     model->extra["note.txt"] = "kept";
@@ -255,6 +255,12 @@ TEST_CASE("torchscript: what is written reads back as the same graph and runs th
     CHECK(again->info.user_input_names == model->info.user_input_names);
     CHECK(again->graph->outputs().size() == model->graph->outputs().size());
     for (const auto& [target, weight] : model->weights) CHECK(again->weights.contains(target));
+    if (std::string(name) == "early.pt") {
+      Session early(read(copy.path));
+      CHECK(floats(early({tensor({2}, {-9, 3})})[0]) == std::vector<float>{8, 2});
+      CHECK(floats(early({tensor({2}, {-4, 3})})[0]) == std::vector<float>{4, 3});
+      CHECK(floats(early({tensor({2}, {4, 3})})[0]) == std::vector<float>{3, 2});
+    }
     if (std::string(name) != "control.pt") continue;
     Session before(std::move(model)), after(read(copy.path));
     const std::vector<RtValue> inputs = {tensor({2}, {2, 3}), std::int64_t{4}};

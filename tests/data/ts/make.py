@@ -145,6 +145,22 @@ class Sizes(torch.nn.Module):
         return y, torch.cat([parts[0], parts[2]], 1)
 
 
+class Early(torch.nn.Module):
+    """An early return that depends on data, with a result that may be None beside one that may not."""
+
+    def pick(self, x) -> Tuple[torch.Tensor, Optional[torch.Tensor]]:
+        if bool(x.sum() < 0):
+            y = x.abs()
+            if bool(y.max() > 8):
+                return y, None
+            return y + 1, None
+        return x, x
+
+    def forward(self, x):
+        y, _ = self.pick(x)
+        return torch.relu(y - 1)
+
+
 class Lists(torch.nn.Module):
     """Lists of a length that only the caller knows."""
 
@@ -159,6 +175,7 @@ class Numbers(torch.nn.Module):
         return x * torch.exp(torch.arange(3) * 0.0 / 2.0) + torch.cat([torch.arange(3) * 0.5])
 
 
+torch.jit.save(torch.jit.script(Early()), here / "early.pt")
 torch.jit.save(torch.jit.script(Sizes()), here / "sizes.pt")
 torch.jit.save(torch.jit.script(Items()), here / "items.pt")
 torch.jit.save(torch.jit.trace(Numbers().eval(), torch.ones(2, 3)), here / "numbers.pt")
