@@ -22,13 +22,6 @@ constexpr std::array<std::string_view, 6> resizing{"set_",        "resize_", "re
 constexpr std::array<std::string_view, 9> reshaping{"transpose_", "squeeze_", "unsqueeze_",     "t_",  "swapaxes_",
                                                     "swapdims_",  "rename_",  "requires_grad_", "data"};
 
-std::string_view base_name(std::string_view op) {
-  const auto dot = op.find('.');
-  if (dot == std::string_view::npos) return op;
-  op.remove_prefix(dot + 1);
-  return op.substr(0, op.find('.'));
-}
-
 template <typename List>
 bool among(const List& names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();

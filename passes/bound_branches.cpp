@@ -62,6 +62,8 @@ bool bound(PassContext& context, Node* node) {
   Value* bounded = make.emit_like("aten.clamp.default", {v, *least}, v);
   for (std::size_t i = 0; i < reader->args().size(); ++i)
     if (reader->arg(i).value() == v) reader->set_arg(i, bounded);
+  context.matches.push_back(
+      {std::string(pass), "logarithm behind a bound", {node->result()->name}, "", node->provenance->module_path});
   return true;
 }
 

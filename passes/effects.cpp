@@ -13,13 +13,6 @@ constexpr std::array<std::string_view, 24> random_ops{
     "multinomial", "normal", "poisson", "binomial",   "native_dropout", "uniform",    "exponential",    "geometric",
     "log_normal",  "cauchy", "empty",   "empty_like", "empty_strided",  "new_empty",  "empty_permuted", "rrelu"};
 
-std::string_view base_name(std::string_view op) {
-  const auto dot = op.find('.');
-  if (dot == std::string_view::npos) return op;
-  op.remove_prefix(dot + 1);
-  return op.substr(0, op.find('.'));
-}
-
 ir::Arg replaced(const ir::Arg& in, const ir::Value* value, const ir::Arg& by) {
   if (in.value() == value) return by;
   const ir::Arg::List* items = in.list();
@@ -37,6 +30,13 @@ void replace_in_outputs(ir::Graph& graph, const ir::Value* value, const ir::Arg&
 }
 
 }  // namespace
+
+std::string_view base_name(std::string_view op) {
+  const auto dot = op.find('.');
+  if (dot == std::string_view::npos) return op;
+  op.remove_prefix(dot + 1);
+  return op.substr(0, op.find('.'));
+}
 
 bool mutates(const ir::Node& node) { return node.schema() && node.schema()->mutates(); }
 

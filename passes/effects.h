@@ -1,10 +1,14 @@
 // Which nodes may be dropped, merged or computed ahead of time: what a node does besides giving its results.
 #pragma once
 
+#include <string_view>
+
 #include "ir/model.h"
 
 namespace ttc {
 
+// "add" of "aten.add.Tensor".
+std::string_view base_name(std::string_view op);
 // Writes one of its arguments, by its schema.
 bool mutates(const ir::Node& node);
 // Draws random numbers or returns uninitialised memory: two equal nodes need not give equal results.
