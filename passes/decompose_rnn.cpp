@@ -2,7 +2,7 @@
 // and element-wise functions. What the inputs contribute is one matrix product for all steps; a step then has one of
 // its own, with the state. Gates are in PyTorch's order: i f g o of an LSTM, r z n of a GRU (torch.nn documentation).
 #include "decompose.h"
-#include "formats/shape_prop.h"
+#include "shapes/shape_prop.h"
 
 namespace ttc {
 namespace {

@@ -8,7 +8,7 @@
 #include <unordered_set>
 
 #include "aliases.h"
-#include "cpu_op.h"
+#include "torch/cpu_op.h"
 #include "effects.h"
 #include "pass/pass.h"
 #include "support/error.h"

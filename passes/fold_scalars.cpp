@@ -6,11 +6,11 @@
 #include <array>
 #include <map>
 
-#include "cpu_op.h"
+#include "torch/cpu_op.h"
 #include "effects.h"
 #include "inline_wraps.h"
 #include "pass/pass.h"
-#include "scalar_ops.h"
+#include "torch/scalar_ops.h"
 #include "support/error.h"
 
 namespace ttc {

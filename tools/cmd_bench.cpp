@@ -4,7 +4,7 @@
 #include <iostream>
 
 #include "json_out.h"
-#include "kernel_choice.h"
+#include "executor/kernel_choice.h"
 #include "model_io.h"
 #include "profile_report.h"
 #include "steps.h"

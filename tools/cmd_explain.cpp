@@ -9,11 +9,11 @@
 #include "dispatch/table.h"
 #include "ir/op_schema.h"
 #include "json_out.h"
-#include "kernel_choice.h"
+#include "executor/kernel_choice.h"
 #include "model_io.h"
 #include "ops/op.h"
 #include "support/error.h"
-#include "torch_last_resort.h"
+#include "torch_library/torch_last_resort.h"
 
 namespace ttc {
 namespace {

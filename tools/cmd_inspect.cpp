@@ -1,7 +1,7 @@
 // ttc inspect: what a model file holds.
 #include <iostream>
 
-#include "formats/inspect.h"
+#include "report/inspect.h"
 #include "json_out.h"
 #include "model_io.h"
 #include "support/error.h"

@@ -7,10 +7,10 @@
 #include <iostream>
 
 #include "formats/safetensors.h"
-#include "formats/shape_prop.h"
+#include "shapes/shape_prop.h"
 #include "model_io.h"
 #include "pass/conversions.h"
-#include "signature.h"
+#include "executor/signature.h"
 #include "support/error.h"
 #include "support/json_util.h"
 #include "support/mapped_file.h"

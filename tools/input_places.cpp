@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <charconv>
 
-#include "scalar_ops.h"
+#include "torch/scalar_ops.h"
 #include "support/error.h"
 
 namespace ttc {

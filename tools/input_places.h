@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "ir/model.h"
-#include "signature.h"
-#include "value.h"
+#include "executor/signature.h"
+#include "ops/value.h"
 
 namespace ttc {
 

@@ -1,7 +1,7 @@
 // See model_io.h.
 #include "model_io.h"
 
-#include "kernel_choice.h"
+#include "executor/kernel_choice.h"
 
 #include <sys/resource.h>
 
@@ -14,14 +14,14 @@
 #include "formats/model_file.h"
 #include "formats/pt2_read.h"
 #include "formats/safetensors.h"
-#include "formats/shape_prop.h"
+#include "shapes/shape_prop.h"
 #include "input_places.h"
 #include "pass/compile.h"
 #include "pass/conversions.h"
-#include "signature.h"
+#include "executor/signature.h"
 #include "steps.h"
 #include "support/error.h"
-#include "torch_ops.h"
+#include "torch_library/torch_ops.h"
 
 namespace ttc {
 namespace {

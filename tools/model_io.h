@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "command.h"
-#include "executor.h"
-#include "formats/shape_prop.h"
+#include "executor/executor.h"
+#include "shapes/shape_prop.h"
 #include "ir/model.h"
-#include "metrics.h"
+#include "executor/metrics.h"
 
 namespace ttc {
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "executor.h"
+#include "executor/executor.h"
 #include "json_out.h"
 
 namespace ttc {

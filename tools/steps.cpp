@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <charconv>
 
-#include "cpu_op.h"
-#include "signature.h"
+#include "torch/cpu_op.h"
+#include "executor/signature.h"
 #include "support/error.h"
 
 namespace ttc {

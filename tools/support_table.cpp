@@ -6,7 +6,7 @@
 #include <set>
 
 #include "formats/safetensors.h"
-#include "signature.h"
+#include "executor/signature.h"
 #include "steps.h"
 #include "support/error.h"
 

@@ -6,7 +6,7 @@
 #include <iostream>
 
 #include "command.h"
-#include "cpu_op.h"
+#include "torch/cpu_op.h"
 #include "support/error.h"
 
 namespace ttc {

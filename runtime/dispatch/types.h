@@ -16,7 +16,7 @@
 
 #include "dispatch/symbol.h"
 #include "support/error.h"
-#include "value.h"
+#include "ops/value.h"
 
 namespace ttrt::dispatch {
 

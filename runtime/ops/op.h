@@ -15,7 +15,7 @@
 #include "device/tensor.h"
 #include "ir/graph.h"
 #include "support/reason.h"
-#include "value.h"
+#include "ops/value.h"
 
 namespace ttrt {
 

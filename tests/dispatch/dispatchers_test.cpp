@@ -3,13 +3,13 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
-#include "cpu_op.h"
+#include "torch/cpu_op.h"
 #include "dispatch/dispatchers.h"
 #include "dispatch/engine.h"
 #include "dispatch/table.h"
 #include "tests/catch.h"
 #include "tests/dispatch/fixtures.h"
-#include "torch_last_resort.h"
+#include "torch_library/torch_last_resort.h"
 
 using namespace dispatch_test;
 using ttc::DType;

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "executor.h"
+#include "executor/executor.h"
 #include "formats/pt2_write.h"
 #include "formats/safetensors.h"
-#include "formats/shape_prop.h"
+#include "shapes/shape_prop.h"
 #include "pass/compile.h"
-#include "signature.h"
+#include "executor/signature.h"
 #include "support/error.h"
 #include "tests/catch.h"
 #include "tools/model_io.h"

@@ -3,7 +3,7 @@
 #include <cstdio>
 #include <exception>
 
-#include "cpu_op.h"
+#include "torch/cpu_op.h"
 #include "formats/pt2_read.h"
 #include "formats/pt2_write.h"
 #include "support/error.h"

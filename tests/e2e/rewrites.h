@@ -4,9 +4,9 @@
 #include <cstring>
 #include <random>
 
-#include "cpu_op.h"
-#include "executor.h"
-#include "metrics.h"
+#include "torch/cpu_op.h"
+#include "executor/executor.h"
+#include "executor/metrics.h"
 #include "pass/compile.h"
 #include "support/error.h"
 #include "tests/catch.h"

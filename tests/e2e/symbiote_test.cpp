@@ -7,7 +7,7 @@
 
 #include <unistd.h>
 
-#include "executor.h"
+#include "executor/executor.h"
 #include "formats/pt2_read.h"
 #include "formats/pt2_write.h"
 #include "ops/op.h"

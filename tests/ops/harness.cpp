@@ -7,7 +7,7 @@
 #include <map>
 #include <random>
 
-#include "cpu_op.h"
+#include "torch/cpu_op.h"
 #include "device/formats.h"
 #include "ir/model.h"
 #include "ops/rules.h"

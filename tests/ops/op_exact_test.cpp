@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "cpu_op.h"
+#include "torch/cpu_op.h"
 #include "device/cpu.h"
 #include "harness.h"
 #include "ir/op_schema.h"

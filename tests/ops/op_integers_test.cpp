@@ -2,7 +2,7 @@
 #include <cstdint>
 #include <limits>
 
-#include "cpu_op.h"
+#include "torch/cpu_op.h"
 #include "harness.h"
 #include "ir/op_schema.h"
 #include "tests/catch.h"

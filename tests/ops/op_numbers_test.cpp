@@ -5,7 +5,7 @@
 #include <functional>
 #include <limits>
 
-#include "cpu_op.h"
+#include "torch/cpu_op.h"
 #include "device/device.h"
 #include "device/formats.h"
 #include "ir/op_schema.h"

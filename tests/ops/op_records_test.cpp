@@ -1,7 +1,7 @@
 // Every op record against ATen: all cases, over activation and weight formats, fidelities and instruction sets.
 #include <cmath>
 
-#include "cpu_op.h"
+#include "torch/cpu_op.h"
 #include "device/cpu.h"
 #include "harness.h"
 #include "ir/op_schema.h"

@@ -1,7 +1,7 @@
 // What lowerings must not take, and the reason they give: arguments that other tools ignore silently.
 #include <algorithm>
 
-#include "cpu_op.h"
+#include "torch/cpu_op.h"
 #include "ir/model.h"
 #include "ops/op.h"
 #include "tests/catch.h"

@@ -3,7 +3,7 @@
 #include <random>
 #include <sstream>
 
-#include "cpu_op.h"
+#include "torch/cpu_op.h"
 #include "harness.h"
 #include "tests/catch.h"
 

@@ -3,7 +3,7 @@
 
 #include <random>
 
-#include "cpu_op.h"
+#include "torch/cpu_op.h"
 #include "support/error.h"
 
 namespace ttrt::test {

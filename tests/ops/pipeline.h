@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "executor.h"
+#include "executor/executor.h"
 #include "pass/compile.h"
 
 namespace ttrt::test {

@@ -3,7 +3,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "cpu_op.h"
+#include "torch/cpu_op.h"
 #include "pass/compile.h"
 #include "support/error.h"
 #include "tests/catch.h"

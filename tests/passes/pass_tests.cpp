@@ -14,7 +14,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "cpu_op.h"
+#include "torch/cpu_op.h"
 #include "pass/manager.h"
 #include "support/error.h"
 #include "tests/catch.h"

@@ -1,5 +1,5 @@
 // LibTorch's operators through the dispatcher: every kind of argument, results that alias their arguments, errors.
-#include "cpu_op.h"
+#include "torch/cpu_op.h"
 
 #include <cstring>
 

@@ -1,12 +1,12 @@
 // The executor on small text-IR graphs: values, control flow, state, shapes, plans; and its parts.
-#include "executor.h"
+#include "executor/executor.h"
 
 #include <climits>
 
-#include "guards.h"
-#include "memory_plan.h"
-#include "metrics.h"
-#include "signature.h"
+#include "executor/guards.h"
+#include "executor/memory_plan.h"
+#include "executor/metrics.h"
+#include "executor/signature.h"
 #include "support/error.h"
 #include "tests/catch.h"
 

@@ -2,7 +2,7 @@
 #include <cstring>
 #include <random>
 
-#include "formats/inspect.h"
+#include "report/inspect.h"
 #include "formats/pt2_names.h"
 #include "formats/pt2_read.h"
 #include "formats/pt2_read_graph.h"

@@ -7,10 +7,10 @@
 #include <fstream>
 #include <unistd.h>
 
-#include "cpu_op.h"
-#include "executor.h"
+#include "torch/cpu_op.h"
+#include "executor/executor.h"
 #include "formats/model_file.h"
-#include "formats/shape_prop.h"
+#include "shapes/shape_prop.h"
 #include "formats/ts_write.h"
 #include "support/error.h"
 #include "tests/catch.h"

@@ -1,0 +1,122 @@
+// One device op of a program, bound to the shapes it meets: the concrete call, its kernel, its cost.
+//
+// A step prepares itself where its operands' specs or numbers differ from those it was prepared for, so loops and
+// data-dependent shapes need nothing else; in the steady state it compares, sets pointers and calls its kernel.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "device/device.h"
+#include "dispatch/device_kernels.h"
+#include "executor/program.h"
+
+namespace ttrt {
+
+class KernelChooser;
+
+// Packed weights: uint8 tensors of tiles in a file, on the device and unpacked to float32, each made once when asked
+// for.
+class PackedWeights {
+ public:
+  // `tiles` holds spec.nbytes() bytes; throws ttc::Error (bad file) where it does not.
+  const DeviceTensor& on_device(int slot, const HostTensor& tiles, const TensorSpec& spec, Device& device,
+                                std::string_view label);
+  const HostTensor& unpacked(int slot, const HostTensor& tiles, const TensorSpec& spec);
+  std::int64_t device_bytes() const { return device_bytes_; }
+
+ private:
+  struct Entry {
+    TensorSpec spec;
+    DeviceTensor device;
+    HostTensor host;
+  };
+  Entry& entry(int slot, const HostTensor& tiles, const TensorSpec& spec);
+  std::map<int, std::vector<std::unique_ptr<Entry>>> entries_;  // by slot; one per spec it is read with
+  std::int64_t device_bytes_ = 0;
+};
+
+// What the device could not do when it was asked to.
+struct FallbackFailure {
+  std::string node, op, reason;
+  std::int64_t count = 0;
+};
+
+struct StepContext {
+  Device* device = nullptr;  // nullptr in cpu mode
+  Numerics numerics = Numerics::fast;
+  PackedWeights* packed = nullptr;
+  const Program* program = nullptr;
+  const std::vector<char>* planned = nullptr;          // by slot: lives in the planned region
+  std::map<int, FallbackFailure>* failures = nullptr;  // by instruction index
+  KernelChooser* chooser = nullptr;
+  const ArchProfile* profile = nullptr;
+};
+
+class DeviceStep {
+ public:
+  // Runs on the device; in the reference where the device refuses or fails, which is counted.
+  void run(const Instruction& instruction, Frame& frame, const StepContext& context);
+  // Runs the op's reference on host values.
+  void run_reference(const Instruction& instruction, Frame& frame, const StepContext& context);
+  // tt.to_device; in cpu mode a conversion on the host.
+  void upload(const Instruction& instruction, Frame& frame, const StepContext& context);
+
+  const std::vector<TensorSpec>& results() const { return results_; }
+  const OpCall& call() const { return call_; }
+  const Cost& cost() const { return cost_; }
+  bool ready() const { return ready_; }
+  // The kernel that served the last run; "" before.
+  std::string_view kernel_id() const { return active_ != nullptr ? active_->spec->id.text() : std::string_view{}; }
+
+ private:
+  // One of the op's kernels, prepared for this call.
+  struct Served {
+    const dispatch::KernelSpec* spec = nullptr;
+    Kernel kernel;  // empty for the host
+    Cost cost;
+  };
+  class Call;
+  Served& served(const dispatch::KernelSpec& spec, const dispatch::DeviceKernel& kernel, const Instruction& instruction,
+                 const StepContext& context);
+  void run_served(Served& chosen, const Instruction& instruction, Frame& frame, const StepContext& context);
+  void run_on_host(const Instruction& instruction, Frame& frame, const StepContext& context);
+  void note_failure(const Instruction& instruction, const StepContext& context, const std::string& reason) const;
+
+  void bind_packed(const Instruction& instruction);
+  OpArg argument(const Instruction& instruction, std::size_t i, const ArgPlan& plan, const Frame& frame,
+                 std::vector<TensorSpec>& tensors) const;
+  void make_call(const Instruction& instruction, const Frame& frame, const StepContext& context);
+  void collect(const Instruction& instruction, const Frame& frame, const StepContext& context);
+  void collect_one(std::size_t arg, const RtValue& value, int slot, const Instruction& instruction,
+                   const StepContext& context);
+  bool current(const Instruction& instruction, const Frame& frame) const;
+  void prepare(const Instruction& instruction, const Frame& frame, const StepContext& context);
+  void bind_results(const Instruction& instruction, Frame& frame, const StepContext& context);
+  void fall_back(const Instruction& instruction, Frame& frame, const StepContext& context, const std::string& reason);
+  std::vector<RtValue> call_reference(const Instruction& instruction, const Frame& frame, const StepContext& context);
+
+  bool bound_ = false, ready_ = false;
+  std::vector<int> packed_;    // per argument: into OpRecord::packed, or -1
+  std::vector<bool> dynamic_;  // per argument: a number that comes from a slot
+  OpCall call_;
+  std::vector<TensorSpec> results_;
+  dispatch::SelectionContext context_;  // of call_
+  std::vector<std::unique_ptr<Served>> served_;
+  Served* active_ = nullptr;
+  Cost cost_;
+  std::string refusal_;
+  std::vector<const DeviceTensor*> in_;
+  std::vector<DeviceTensor*> out_;
+  std::vector<DeviceTensor> unused_;  // results that the node does not have
+  std::vector<char> constant_;        // parallel to in_
+};
+
+// A host value of any kind for LibTorch: device tensors are read back in the dtype that stands for their format.
+RtValue to_host_value(const RtValue& value);
+// Calls LibTorch; throws ttc::Error where it has no such operator.
+std::vector<RtValue> call_torch(std::string_view op, std::vector<RtValue> args);
+
+}  // namespace ttrt

@@ -1,0 +1,38 @@
+// Operators of LibTorch, called through its dispatcher: whatever stays on the CPU runs here, so that every ATen
+// operator works. The implementation is one of the few files that include torch headers; this header has none.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "ops/value.h"
+
+namespace ttrt {
+
+class CpuOp {
+ public:
+  // By IR name ("aten.add.Tensor"). nullptr where LibTorch has no such operator. The result lives as long as the
+  // process.
+  static const CpuOp* find(std::string_view op);
+
+  // `args` in schema order, all given; DeviceTensors are not allowed. Host tensors are wrapped, never copied; results
+  // that alias an argument share its owner. One RtValue per schema return (a Tensor[] return is one List).
+  // Throws ttc::Error (exit code 1) with LibTorch's message where the operator fails.
+  void call(std::span<const RtValue> args, std::vector<RtValue>& results) const;
+
+  virtual ~CpuOp() = default;
+
+ protected:
+  virtual void call_impl(std::span<const RtValue> args, std::vector<RtValue>& results) const = 0;
+};
+
+// Lets ir::find_schema see every operator LibTorch has. Idempotent.
+void install_torch_schemas();
+// Threads of LibTorch and of the device's kernels, which share one OpenMP pool. 0 leaves the default.
+void set_threads(int threads);
+int threads();
+
+}  // namespace ttrt

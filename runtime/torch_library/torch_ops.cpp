@@ -1,0 +1,427 @@
+// See torch_ops.h. One call is a program of one instruction: a graph of one node, its slots, and a DeviceStep for each
+// set of operand shapes it has met.
+#include "torch_library/torch_ops.h"
+
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/ops/empty.h>
+#include <torch/library.h>
+
+#include <cstdlib>
+#include <list>
+#include <mutex>
+
+#include "device/arch.h"
+#include "executor/device_step.h"
+#include "executor/executor.h"
+#include "executor/kernel_choice.h"
+#include "ir/op_schema.h"
+#include "support/error.h"
+#include "torch/torch_bridge.h"
+
+namespace ttrt {
+namespace {
+
+namespace ir = ttc::ir;
+
+constexpr std::size_t max_calls = 4096;  // of one literal and weight each; least recently used goes first
+constexpr std::size_t max_steps = 8;     // operand shapes per call
+
+Numerics numerics() {
+  static const Numerics chosen = [] {
+    const char* name = std::getenv("TTRT_NUMERICS");
+    const std::string_view text = name == nullptr ? "fast" : name;
+    TORCH_CHECK(text == "fast" || text == "exact", "TTRT_NUMERICS is '", text, "'; it must be fast or exact");
+    return text == "exact" ? Numerics::exact : Numerics::fast;
+  }();
+  return chosen;
+}
+
+Device& device() {
+  static const auto* const shared =
+      new std::shared_ptr<Device>(open_device(default_profile()));  // outlives Python's teardown
+  return **shared;
+}
+
+// ---- arguments ----------------------------------------------------------------------------------------------------
+
+DataType format_of(c10::ScalarType type) {
+  switch (type) {
+    case c10::kBFloat16:
+      return DataType::bfloat16;
+    case c10::kByte:
+      return DataType::uint8;
+    case c10::kUInt16:
+      return DataType::uint16;
+    case c10::kUInt32:
+      return DataType::uint32;
+    case c10::kInt:
+      return DataType::int32;
+    default:
+      return DataType::float32;
+  }
+}
+
+// The arguments of one call, in schema order.
+struct Arguments {
+  const OpRecord* record = nullptr;
+  const ir::OpSchema* schema = nullptr;
+  OpCall call;
+  std::vector<at::Tensor> tensors;  // parallel to call.tensors
+  std::vector<char> packed;         // parallel to call.tensors
+};
+
+bool is_packed(const OpRecord& record, std::string_view name) {
+  for (const Packed& one : record.packed)
+    if (one.name == name) return true;
+  return false;
+}
+
+TensorRef add_tensor(Arguments& args, const at::Tensor& tensor, bool packed) {
+  args.tensors.push_back(tensor);
+  args.packed.push_back(packed);
+  args.call.tensors.push_back({.logical = {tensor.sizes().begin(), tensor.sizes().end()},
+                               .dtype = format_of(tensor.scalar_type()),
+                               .layout = Layout::tile,
+                               .memory = {}});
+  return TensorRef{static_cast<int>(args.tensors.size()) - 1};
+}
+
+OpArg to_arg(Arguments& args, const c10::IValue& value, const std::string& type, bool packed) {
+  if (value.isNone()) return std::monostate{};
+  if (value.isTensor()) return value.toTensor().defined() ? OpArg(add_tensor(args, value.toTensor(), packed)) : OpArg();
+  if (value.isTensorList()) {
+    std::vector<TensorRef> refs;
+    for (const at::Tensor& tensor : value.toTensorVector()) refs.push_back(add_tensor(args, tensor, packed));
+    return refs;
+  }
+  if (value.isInt() && type.starts_with("ScalarType")) {
+    const auto dtype = ttc::dtype_from_c10(static_cast<int>(value.toInt()));
+    TORCH_CHECK(dtype, "a dtype that the device does not know");
+    return *dtype;
+  }
+  if (value.isDouble()) return value.toDouble();
+  if (value.isBool()) return value.toBool();
+  if (value.isString()) return value.toStringRef();
+  if (value.isDoubleList()) return value.toDoubleVector();
+  if (value.isIntList()) return std::vector<std::int64_t>(value.toIntVector());
+  if (value.isInt()) return value.toInt();
+  if (value.isSymInt()) return value.toSymInt().guard_int(__FILE__, __LINE__);
+  if (value.isSymFloat()) return value.toSymFloat().guard_float(__FILE__, __LINE__);
+  if (value.isList()) {  // of symbolic ints, or empty
+    std::vector<std::int64_t> ints;
+    for (const c10::IValue& item : value.toListRef())
+      ints.push_back(item.isSymInt() ? item.toSymInt().guard_int(__FILE__, __LINE__) : item.toInt());
+    return ints;
+  }
+  TORCH_CHECK(false, "an argument of type ", value.tagKind(), ", which no device operator takes");
+}
+
+Arguments read_arguments(const c10::FunctionSchema& formal, torch::jit::Stack& stack) {
+  Arguments args;
+  const std::string name = "tt." + formal.name().substr(formal.name().find("::") + 2);
+  args.record = find_op(name);
+  args.schema = ir::find_schema(name);
+  TORCH_CHECK(args.record && args.schema, name, " is not registered");
+  args.call.op = args.record;
+  const std::size_t count = formal.arguments().size();
+  for (std::size_t i = 0; i < count; ++i) {
+    const ir::SchemaArg& arg = args.schema->args.at(i);
+    args.call.args.push_back(
+        to_arg(args, stack[stack.size() - count + i], arg.type, is_packed(*args.record, arg.name)));
+  }
+  for (const Packed& one : args.record->packed) {
+    const int index = args.call.tensor_index(one.name);
+    if (index >= 0) args.call.tensors[static_cast<std::size_t>(index)] = one.spec(args.call);
+  }
+  torch::jit::drop(stack, count);
+  return args;
+}
+
+// ---- calls that keep their kernels --------------------------------------------------------------------------------
+
+// What makes two calls share weights and literals: everything but the other operands' bytes and shapes.
+std::string call_key(const Arguments& args) {
+  std::string key(args.record->name);
+  const auto raw = [&](const void* bytes, std::size_t size) { key.append(static_cast<const char*>(bytes), size); };
+  const auto tensor = [&](TensorRef ref) {
+    const at::Tensor& t = args.tensors[static_cast<std::size_t>(ref.index)];
+    if (!args.packed[static_cast<std::size_t>(ref.index)]) return;
+    const void* identity[] = {t.storage().unsafeGetStorageImpl(), t.const_data_ptr()};
+    const std::int64_t version = t.is_inference() ? 0 : t._version();
+    raw(identity, sizeof identity), raw(&version, sizeof version);
+  };
+  for (const OpArg& arg : args.call.args) {
+    key += static_cast<char>('a' + arg.index());
+    std::visit(
+        [&](const auto& v) {
+          using T = std::decay_t<decltype(v)>;
+          if constexpr (std::is_same_v<T, TensorRef>)
+            tensor(v);
+          else if constexpr (std::is_same_v<T, std::string>) {
+            const std::size_t n = v.size();
+            raw(&n, sizeof n), raw(v.data(), n);
+          } else if constexpr (std::is_arithmetic_v<T> || std::is_same_v<T, DType>)
+            raw(&v, sizeof v);
+          else if constexpr (!std::is_same_v<T, std::monostate>) {
+            const std::size_t n = v.size();
+            raw(&n, sizeof n);
+            for (const auto& item : v) {
+              if constexpr (std::is_same_v<std::decay_t<decltype(item)>, TensorRef>)
+                tensor(item);
+              else
+                raw(&item, sizeof item);
+            }
+          }
+        },
+        arg);
+  }
+  return key;
+}
+
+std::vector<std::int64_t> shape_key(const Arguments& args) {
+  std::vector<std::int64_t> key;
+  for (const TensorSpec& spec : args.call.tensors) {
+    key.push_back(static_cast<std::int64_t>(spec.dtype));
+    key.push_back(static_cast<std::int64_t>(spec.logical.size()));
+    key.insert(key.end(), spec.logical.begin(), spec.logical.end());
+  }
+  return key;
+}
+
+ir::Arg literal_arg(const OpArg& arg) {
+  if (const auto* v = std::get_if<std::int64_t>(&arg)) return *v;
+  if (const auto* v = std::get_if<double>(&arg)) return *v;
+  if (const auto* v = std::get_if<bool>(&arg)) return *v;
+  if (const auto* v = std::get_if<std::string>(&arg)) return *v;
+  if (const auto* v = std::get_if<DType>(&arg)) return *v;
+  if (const auto* v = std::get_if<std::vector<std::int64_t>>(&arg)) return ir::Arg::ints(*v);
+  ir::Arg::List list;
+  if (const auto* v = std::get_if<std::vector<double>>(&arg))
+    for (const double d : *v) list.emplace_back(d);
+  return std::holds_alternative<std::monostate>(arg) ? ir::Arg() : ir::Arg(std::move(list));
+}
+
+class Call {
+ public:
+  Call(const Arguments& args, std::size_t results) : results_(results) {
+    std::vector<ir::Value*> values;
+    for (std::size_t i = 0; i < args.tensors.size(); ++i) {
+      const std::string name = "t" + std::to_string(i);
+      const at::Tensor& tensor = args.tensors[i];
+      if (!args.packed[i]) {
+        values.push_back(model_.graph->add_input(ir::Type::unknown_tensor(), name));
+        continue;
+      }
+      ir::Weight weight{.dtype = DType::u8,
+                        .sizes = tensor.sizes().vec(),
+                        .strides = tensor.strides().vec(),
+                        .storage_offset = 0,
+                        .requires_grad = false,
+                        .storage = std::make_shared<ir::Storage>(
+                            ir::Storage{.owner = nullptr,
+                                        .data = static_cast<const std::byte*>(tensor.const_data_ptr()),
+                                        .bytes = static_cast<std::size_t>(tensor.nbytes()),
+                                        .produce = {}})};
+      values.push_back(model_.add_constant(name, std::move(weight)));
+      storages_.emplace_back(tensor.storage().getWeakStorageImpl());
+    }
+    std::vector<ir::Arg> node_args;
+    for (const OpArg& arg : args.call.args) {
+      if (const auto* ref = std::get_if<TensorRef>(&arg)) {
+        node_args.emplace_back(values[static_cast<std::size_t>(ref->index)]);
+      } else if (const auto* refs = std::get_if<std::vector<TensorRef>>(&arg)) {
+        ir::Arg::List list;
+        for (const TensorRef one : *refs) list.emplace_back(values[static_cast<std::size_t>(one.index)]);
+        node_args.emplace_back(std::move(list));
+      } else {
+        node_args.push_back(literal_arg(arg));
+      }
+    }
+    ir::Node* node = model_.graph->append(std::string(args.record->name), std::move(node_args));
+    for (std::size_t i = 0; i < results; ++i)
+      model_.graph->add_output(node->add_result(ir::Type::unknown_tensor(), "y" + std::to_string(i)));
+    program_ = make_program(model_);
+    for (const ir::Value* value : values) slots_.push_back(static_cast<std::size_t>(program_->slot_of(value)));
+  }
+
+  bool weights_alive() const {
+    for (const auto& storage : storages_)
+      if (storage.expired()) return false;
+    return true;
+  }
+
+  std::vector<at::Tensor> run(const Arguments& args, const std::vector<TensorSpec>& specs) {
+    const std::lock_guard lock(mutex_);
+    Instruction& instruction =
+        program_->main.instructions.empty() ? program_->setup.instructions.at(0) : program_->main.instructions.at(0);
+    Frame frame(program_->slots.size());
+    for (std::size_t i = 0; i < args.tensors.size(); ++i) {
+      const at::Tensor& tensor = args.tensors[i];
+      const HostTensor host = from_tensor(tensor.contiguous());
+      frame[slots_[i]] = args.packed[i] ? RtValue(host) : RtValue(to_device(host, device(), args.call.tensors[i]));
+    }
+    const std::vector<char> planned(program_->slots.size(), 0);
+    std::map<int, FallbackFailure> failures;
+    static KernelChooser chooser;  // the default dispatcher, bound statically
+    const StepContext context{.device = &device(),
+                              .numerics = numerics(),
+                              .packed = &packed_,
+                              .program = program_.get(),
+                              .planned = &planned,
+                              .failures = &failures,
+                              .chooser = &chooser,
+                              .profile = &device().profile()};
+    auto& step = steps_[shape_key(args)];
+    if (!step) step = std::make_unique<DeviceStep>();
+    step->run(instruction, frame, context);
+    std::vector<at::Tensor> out;
+    for (std::size_t i = 0; i < results_; ++i) {
+      const auto* tensor = frame[static_cast<std::size_t>(instruction.results[i])].get_if<DeviceTensor>();
+      TTC_CHECK(tensor != nullptr, "a step left no result");
+      out.push_back(to_tensor(to_host(*tensor, torch_dtype(specs[i].dtype))));
+    }
+    if (steps_.size() > max_steps) steps_.clear();
+    return out;
+  }
+
+ private:
+  std::size_t results_;
+  ir::Model model_;
+  std::unique_ptr<Program> program_;
+  std::vector<std::size_t> slots_;  // parallel to Arguments::tensors
+  std::vector<c10::weak_intrusive_ptr<c10::StorageImpl>> storages_;
+  PackedWeights packed_;
+  std::map<std::vector<std::int64_t>, std::unique_ptr<DeviceStep>> steps_;
+  std::mutex mutex_;
+};
+
+class CallCache {
+ public:
+  std::shared_ptr<Call> find(const Arguments& args, std::size_t results) {
+    const std::string key = call_key(args);
+    const std::lock_guard lock(mutex_);
+    if (const auto found = calls_.find(key); found != calls_.end()) {
+      if (found->second->second->weights_alive()) {
+        order_.splice(order_.begin(), order_, found->second);
+        return found->second->second;
+      }
+      order_.erase(found->second);
+      calls_.erase(found);
+    }
+    order_.emplace_front(key, std::make_shared<Call>(args, results));
+    calls_[key] = order_.begin();
+    if (order_.size() > max_calls) {
+      calls_.erase(order_.back().first);
+      order_.pop_back();
+    }
+    return order_.front().second;
+  }
+
+ private:
+  using Order = std::list<std::pair<std::string, std::shared_ptr<Call>>>;
+  std::mutex mutex_;
+  Order order_;  // most recently used first
+  std::map<std::string, Order::iterator> calls_;
+};
+
+CallCache& cache() {
+  static auto* const shared = new CallCache;
+  return *shared;
+}
+
+// ---- kernels ------------------------------------------------------------------------------------------------------
+
+// Rounds to the format and back.
+at::Tensor through_device(const at::Tensor& x, DataType format, DType dtype) {
+  TensorSpec spec{
+      .logical = {x.sizes().begin(), x.sizes().end()}, .dtype = format, .layout = Layout::tile, .memory = {}};
+  const HostTensor host = from_tensor(x.contiguous());
+  std::vector<std::byte> tiles(static_cast<std::size_t>(spec.nbytes()));
+  tilize_from_host(host, spec, tiles.data());
+  HostTensor out = empty_host(dtype, spec.logical);
+  untilize_to_host(spec, tiles.data(), out);
+  return to_tensor(out);
+}
+
+std::vector<at::Tensor> run_on_device(const Arguments& args) {
+  const std::string_view name = args.record->name;
+  const std::vector<TensorSpec> specs = args.record->infer(args.call);
+  if (name == "tt.to_device")
+    return {through_device(args.tensors.at(0), specs.at(0).dtype, torch_dtype(specs.at(0).dtype))};
+  if (name == "tt.to_host")
+    return {through_device(args.tensors.at(0), args.call.tensors.at(0).dtype, std::get<DType>(args.call.arg("dtype")))};
+  return cache().find(args, specs.size())->run(args, specs);
+}
+
+std::vector<at::Tensor> shapes_only(const Arguments& args) {
+  const std::vector<TensorSpec> specs = args.record->infer(args.call);
+  std::vector<at::Tensor> out;
+  for (const TensorSpec& spec : specs) {
+    const DType dtype =
+        args.record->name == "tt.to_host" ? std::get<DType>(args.call.arg("dtype")) : torch_dtype(spec.dtype);
+    out.push_back(
+        at::empty(spec.logical,
+                  at::TensorOptions().device(c10::kMeta).dtype(static_cast<c10::ScalarType>(ttc::c10_code(dtype)))));
+  }
+  return out;
+}
+
+void push_results(const c10::FunctionSchema& schema, std::vector<at::Tensor> results, torch::jit::Stack& stack) {
+  if (schema.returns().size() == 1 && schema.returns()[0].type()->kind() == c10::TypeKind::ListType) {
+    stack.emplace_back(c10::List<at::Tensor>(at::ArrayRef<at::Tensor>(results)));
+    return;
+  }
+  TORCH_CHECK(results.size() >= schema.returns().size(), schema.name(), " has too few results");
+  for (std::size_t i = 0; i < schema.returns().size(); ++i) stack.emplace_back(std::move(results[i]));
+}
+
+template <std::vector<at::Tensor> (*compute)(const Arguments&)>
+void boxed(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  try {
+    const Arguments args = read_arguments(op.schema(), *stack);
+    push_results(op.schema(), compute(args), *stack);
+  } catch (const ttc::Error& error) {
+    TORCH_CHECK(false, op.schema().name(), ": ", error.what());
+  }
+}
+
+void cpu_kernel(const c10::OperatorHandle& op, torch::jit::Stack* stack) { boxed<run_on_device>(op, stack); }
+
+void meta_kernel(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  for (const c10::IValue& value : torch::jit::last(*stack, op.schema().arguments().size()))
+    TORCH_CHECK(!value.isTensor() || !value.toTensor().defined() ||
+                    !value.toTensor().unsafeGetTensorImpl()->has_symbolic_sizes_strides(),
+                op.schema().name(),
+                " has no rule for symbolic sizes: trace the compiled model with numbers for its dims");
+  boxed<shapes_only>(op, stack);
+}
+
+void define(const OpRecord& record) {
+  static auto* const library = new torch::Library(torch::Library::FRAGMENT, "tt", std::nullopt, __FILE__, __LINE__);
+  const std::string name(record.name.substr(record.name.find('.') + 1));
+  if (c10::Dispatcher::singleton().findSchema({"tt::" + name, ""})) return;  // another library of ours in this process
+  library->def(torch::schema((name + std::string(record.schema)).c_str()), {at::Tag::pt2_compliant_tag});
+  // What makes a tensor from numbers alone has no operand that tells a backend.
+  if (record.schema.substr(0, record.schema.find("->")).find("Tensor") == std::string_view::npos) {
+    library->impl(name.c_str(), torch::dispatch(c10::DispatchKey::CompositeExplicitAutograd,
+                                                torch::CppFunction::makeFromBoxedFunction<&cpu_kernel>()));
+    return;
+  }
+  library->impl(name.c_str(),
+                torch::dispatch(c10::DispatchKey::CPU, torch::CppFunction::makeFromBoxedFunction<&cpu_kernel>()));
+  library->impl(name.c_str(),
+                torch::dispatch(c10::DispatchKey::Meta, torch::CppFunction::makeFromBoxedFunction<&meta_kernel>()));
+}
+
+}  // namespace
+
+void register_torch_ops() {
+  static const bool once = [] {
+    watch_ops(define);
+    install_torch_schemas();
+    return true;
+  }();
+  static_cast<void>(once);
+}
+
+}  // namespace ttrt
