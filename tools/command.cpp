@@ -50,7 +50,9 @@ void keep_output_for_json() {
   std::cout.rdbuf(std::cerr.rdbuf());
 }
 
-void print_json(const OrderedJson& value) { json_output() << value.dump(2) << std::endl; }
+void print_json(const OrderedJson& value) {
+  json_output() << value.dump(2, ' ', false, OrderedJson::error_handler_t::replace) << std::endl;
+}
 
 bool use_color(const Globals& globals) {
   if (globals.color != "auto") return globals.color == "always";

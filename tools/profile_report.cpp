@@ -116,7 +116,9 @@ void write_trace(const std::string& path, const ttrt::Executor& executor) {
                         {"source", i.node->provenance->source},
                         {"id", id++}}}});
   }
-  write_file(path, OrderedJson{{"traceEvents", events}, {"displayTimeUnit", "ms"}}.dump(1) + "\n");
+  write_file(path, OrderedJson{{"traceEvents", events}, {"displayTimeUnit", "ms"}}.dump(
+                       1, ' ', false, OrderedJson::error_handler_t::replace) +
+                       "\n");
 }
 
 void write_csv(const std::string& path, const ttrt::Executor& executor) {

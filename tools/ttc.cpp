@@ -8,6 +8,7 @@
 #include "command.h"
 #include "torch/cpu_op.h"
 #include "support/error.h"
+#include "support/printable.h"
 
 namespace ttc {
 namespace {
@@ -66,11 +67,26 @@ int run(int argc, char** argv) {
   return chosen->run(globals);
 }
 
+// Whatever reaches a standard stream is valid UTF-8.
+class PrintableStream {
+ public:
+  explicit PrintableStream(std::ostream& stream) : stream_(stream), own_(stream.rdbuf()), buffer_(own_) {
+    stream_.rdbuf(&buffer_);
+  }
+  ~PrintableStream() { stream_.rdbuf(own_); }
+
+ private:
+  std::ostream& stream_;
+  std::streambuf* own_;
+  PrintableBuffer buffer_;
+};
+
 }  // namespace
 
 }  // namespace ttc
 
 int main(int argc, char** argv) {
+  const ttc::PrintableStream out(std::cout), err(std::cerr);
   try {
     return ttc::run(argc, argv);
   } catch (const ttc::Error& error) {

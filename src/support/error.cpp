@@ -1,4 +1,4 @@
-// See error.h.
+// Messages, the nearest of several names, and the end of the process where a check fails.
 #include "support/error.h"
 
 #include <algorithm>
@@ -6,7 +6,12 @@
 #include <cstdlib>
 #include <vector>
 
+#include "support/printable.h"
+
 namespace ttc {
+
+Error::Error(Exit code, std::string_view file, std::string_view what, std::string_view hint)
+    : std::runtime_error(printable(what)), code_(code), file_(printable(file)), hint_(printable(hint)) {}
 
 std::string Error::message() const {
   std::string text = "error: ";
@@ -58,7 +63,7 @@ std::string nearest(std::string_view word, const std::string* candidates, std::s
 void check_failed(const char* file, int line, const char* condition, const std::string& message) {
   std::fprintf(stderr,
                "%s:%d: check failed: %s: %s\nThis is a bug in ttc. Please report it with the command and the file.\n",
-               file, line, condition, message.c_str());
+               file, line, condition, printable(message).c_str());
   std::fflush(stderr);
   std::_Exit(static_cast<int>(Exit::bug));
 }

@@ -24,8 +24,8 @@ enum class Exit : int {
 
 class Error : public std::runtime_error {
  public:
-  Error(Exit code, std::string file, std::string what, std::string hint = {})
-      : std::runtime_error(what), code_(code), file_(std::move(file)), hint_(std::move(hint)) {}
+  // Whatever bytes the parts hold, they are kept printable: valid UTF-8 without control characters.
+  Error(Exit code, std::string_view file, std::string_view what, std::string_view hint = {});
 
   Exit code() const { return code_; }
   const std::string& file() const { return file_; }

@@ -1,4 +1,4 @@
-// SHA-256 (FIPS 180-4), to name input files in manifests.
+// SHA-256 (FIPS 180-4), to name input files in manifests and to tell documents apart.
 #pragma once
 
 #include <cstddef>

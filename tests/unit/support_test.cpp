@@ -1,0 +1,94 @@
+// What every message passes through: text that is valid UTF-8 whatever bytes it was made of; and SHA-256.
+#include <map>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <sstream>
+
+#include "support/error.h"
+#include "support/printable.h"
+#include "support/sha256.h"
+#include "tests/catch.h"
+
+using namespace ttc;
+
+namespace {
+
+// nlohmann's own check, which throws for anything that is no UTF-8.
+bool is_utf8(const std::string& text) {
+  try {
+    (void)nlohmann::json(text).dump();
+    return true;
+  } catch (const nlohmann::json::exception&) {
+    return false;
+  }
+}
+
+std::string through_buffer(const std::vector<std::string>& pieces) {
+  std::stringbuf out;
+  {
+    PrintableBuffer buffer(&out);
+    std::ostream stream(&buffer);
+    for (const std::string& piece : pieces) stream << piece << std::flush;
+  }
+  return out.str();
+}
+
+}  // namespace
+
+TEST_CASE("printable escapes what is no UTF-8, and controls") {
+  const std::map<std::string, std::string> cases = {
+      {"plain, \\ too\n\t", "plain, \\ too\n\t"},
+      {"Gr\u00fc\u00dfe \u4e16 \U0001F600", "Gr\u00fc\u00dfe \u4e16 \U0001F600"},
+      {"\xff.pt2", "\\xff.pt2"},
+      {"a\xc3", "a\\xc3"},                           // cut off
+      {"\xc0\xaf", "\\xc0\\xaf"},                    // overlong
+      {"\xe0\x80\xaf", "\\xe0\\x80\\xaf"},           // overlong
+      {"\xed\xa0\x80", "\\xed\\xa0\\x80"},           // a surrogate
+      {"\xf4\x90\x80\x80", "\\xf4\\x90\\x80\\x80"},  // beyond U+10FFFF
+      {"\xe4\xb8z", "\\xe4\\xb8z"},
+      {"\x1b[31mred\x7f\r", "\\x1b[31mred\\x7f\\x0d"},
+      {std::string("a\0b", 3), "a\\x00b"},
+  };
+  for (const auto& [raw, wanted] : cases) {
+    CHECK(printable(raw) == wanted);
+    CHECK(printable(wanted) == wanted);
+  }
+}
+
+TEST_CASE("printable gives valid UTF-8 for any bytes, and leaves valid text alone") {
+  std::mt19937 random(7);
+  for (int round = 0; round < 20000; ++round) {
+    std::string raw;
+    for (std::size_t n = random() % 12; n > 0; --n)
+      raw += static_cast<char>(random() % 2 ? random() : 0xC0 + random() % 64);
+    const std::string text = printable(raw);
+    REQUIRE(is_utf8(text));
+    REQUIRE(printable(text) == text);
+    if (is_utf8(raw) && raw.find_first_of("\x7f") == raw.npos &&
+        std::none_of(raw.begin(), raw.end(), [](unsigned char c) { return c < 0x20; }))
+      REQUIRE(text == raw);
+  }
+}
+
+TEST_CASE("a stream passes sequences that come in pieces, and escapes what never ends") {
+  CHECK(through_buffer({"\xe4", "\xb8", "\x96 ok"}) == "\u4e16 ok");
+  CHECK(through_buffer({"a\xe4", "z"}) == "a\\xe4z");
+  CHECK(through_buffer({"a\xe4\xb8"}) == "a\\xe4\\xb8");
+  CHECK(through_buffer({"\x1b[1m\xff\x1b[0m"}) == "\x1b[1m\\xff\x1b[0m");  // colours stay
+}
+
+TEST_CASE("an error is printable in all its parts") {
+  const Error error(Exit::bad_file, "\xff.pt2", "entry '\xc3' is damaged", "copy \xfe");
+  CHECK(error.message() == "error: \\xff.pt2: entry '\\xc3' is damaged\nhint: copy \\xfe\n");
+  CHECK(is_utf8(error.what()));
+  CHECK(error.in_file("\xfe").file() == "\\xfe");
+}
+
+TEST_CASE("SHA-256 of FIPS 180-4's examples") {
+  const auto hash = [](std::string_view text) {
+    return sha256_hex(std::as_bytes(std::span(text.data(), text.size())));
+  };
+  CHECK(hash("") == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+  CHECK(hash("abc") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+  CHECK(hash(std::string(1000000, 'a')) == "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
+}
