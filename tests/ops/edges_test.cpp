@@ -1,0 +1,205 @@
+// Sizes nobody exports on purpose: every graph of tests/data/aten_ops.ir again with a dim of 0 or 1, with all of them 0,
+// and with numbers that are no ordinary ones. What LibTorch computes the device computes too, or it stays on the host;
+// what LibTorch refuses may be refused. Nothing ends the process: the graphs run in a child, and where that dies the
+// graph it died of is a failure and the next child goes on behind it.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <fstream>
+#include <limits>
+#include <set>
+
+#include "executor/metrics.h"
+#include "pipeline.h"
+#include "shapes/shape_prop.h"
+#include "support/error.h"
+#include "tests/catch.h"
+#include "torch/cpu_op.h"
+
+using namespace ttrt;
+using namespace ttrt::test;
+
+namespace {
+
+std::vector<std::string> graphs() {
+  std::ifstream file(std::string(TTC_SOURCE_ROOT) + "/tests/data/aten_ops.ir");
+  std::vector<std::string> out;
+  std::string line, graph;
+  while (std::getline(file, line)) {
+    if (line.starts_with("// EXPECT ")) {
+      out.push_back(graph);
+      graph.clear();
+    } else if (!line.starts_with("//")) {
+      graph += line + "\n";
+    }
+  }
+  return out;
+}
+
+// The sizes that the user's inputs have.
+std::set<std::int64_t> extents(const ttc::ir::Model& model) {
+  std::set<std::int64_t> out;
+  for (const auto& input : model.graph->inputs())
+    if (model.weight_of(input.value.get()) == nullptr)
+      for (const std::int64_t size : input.value->type.static_sizes()) out.insert(size);
+  return out;
+}
+
+// The graph with every user's dim that `resize` changes changed, and its other types found anew; "" where the
+// operators do not take these sizes.
+template <typename F>
+std::string resized(const std::string& text, const F& resize) {
+  auto model = parse_text(text);
+  bool changed = false;
+  for (const auto& input : model->graph->inputs()) {
+    if (model->weight_of(input.value.get()) != nullptr) continue;
+    for (ttc::ir::SymExpr& size : input.value->type.sizes) {
+      const std::int64_t now = size.number(), then = resize(now);
+      changed |= now != then;
+      size = ttc::ir::SymExpr(then);
+    }
+  }
+  if (!changed) return "";
+  ttc::ir::walk(*model->graph, [](ttc::ir::Node* node) {
+    for (const auto& result : node->results())
+      if (result->type.is_tensor()) result->type.has_shape = false;
+  });
+  try {
+    static_cast<void>(ttc::propagate_shapes(*model, {}, false));
+  } catch (const ttc::Error&) {
+    return "";
+  }
+  bool known = true;
+  ttc::ir::walk(*model->graph, [&](ttc::ir::Node* node) {
+    for (const auto& result : node->results()) known &= !result->type.is_tensor() || result->type.has_shape;
+  });
+  return known ? ttc::ir::print(*model) : "";
+}
+
+// The graph, and the graph with other sizes.
+std::vector<std::string> variants(const std::string& text) {
+  std::vector<std::string> out;
+  const auto add = [&](std::string graph) {
+    if (!graph.empty()) out.push_back(std::move(graph));
+  };
+  for (const std::int64_t extent : extents(*parse_text(text)))
+    for (const std::int64_t other : {0, 1})
+      add(resized(text, [&](std::int64_t size) { return size == extent ? other : size; }));
+  add(resized(text, [](std::int64_t) { return 0; }));
+  add(resized(text, [](std::int64_t) { return 1; }));
+  return out;
+}
+
+std::string difference(const HostTensor& a, const HostTensor& e) {
+  if (a.sizes != e.sizes) return "other sizes";
+  if (a.dtype != e.dtype) return "another dtype";
+  const Metrics metrics = compare(a, e);
+  if (metrics.nan > 0) return std::to_string(metrics.nan) + " elements are NaN or infinite on one side only";
+  if (ttc::is_floating(e.dtype) ? metrics.max_rel > 0.01 : !metrics.equal)
+    return "max_rel " + std::to_string(metrics.max_rel);
+  return "";
+}
+
+// "" where the device agrees with LibTorch, or LibTorch refuses.
+std::string problem_of(const std::string& graph, const std::vector<RtValue>& inputs) {
+  std::vector<RtValue> expected;
+  try {
+    expected = in_torch(graph)->run(inputs);
+  } catch (const ttc::Error&) {
+    return "";
+  }
+  const auto device = on_device(graph, DataType::float32);
+  const auto actual = device.executor->run(inputs);
+  if (actual.size() != expected.size()) return "other outputs";
+  for (std::size_t i = 0; i < actual.size(); ++i) {
+    const std::string what = difference(tensor(actual[i]), tensor(expected[i]));
+    if (!what.empty()) return "output " + std::to_string(i) + ": " + what;
+  }
+  return "";
+}
+
+// What the child has to say of one graph: each of its variants that failed.
+std::string failures_of(const std::string& text, int& tried) {
+  std::string out;
+  for (const std::string& graph : variants(text)) {
+    ++tried;
+    std::string problem;
+    try {
+      problem = problem_of(graph, inputs_of(*parse_text(graph), {.first = 0, .last = 1, .scale = 0}));
+    } catch (const std::exception& error) {
+      problem = error.what();
+    }
+    if (!problem.empty()) out += problem + "\n" + graph;
+  }
+  return out;
+}
+
+void send(int to, const std::string& text) {
+  const auto size = static_cast<std::uint32_t>(text.size());
+  if (write(to, &size, sizeof size) != sizeof size || write(to, text.data(), size) != static_cast<ssize_t>(size))
+    _exit(3);
+}
+
+bool receive(int from, std::string& text) {
+  std::uint32_t size = 0;
+  if (read(from, &size, sizeof size) != sizeof size) return false;
+  text.resize(size);
+  for (std::size_t at = 0; at < size;) {
+    const ssize_t n = read(from, text.data() + at, size - at);
+    if (n <= 0) return false;
+    at += static_cast<std::size_t>(n);
+  }
+  return true;
+}
+
+// Every `step`-th graph in children; the failures, each with its graph. This process itself never starts LibTorch.
+std::vector<std::string> sweep(const std::vector<std::string>& all, std::size_t step, int& tried) {
+  std::vector<std::string> failures;
+  for (std::size_t next = 0; next < all.size();) {
+    int ends[2];
+    REQUIRE(pipe(ends) == 0);
+    const pid_t child = fork();
+    if (child == 0) {
+      close(ends[0]);
+      set_threads(1);
+      for (std::size_t i = next; i < all.size(); i += step) {
+        int count = 0;
+        const std::string failed = failures_of(all[i], count);
+        send(ends[1], std::to_string(count) + "\n" + failed);
+      }
+      _exit(0);
+    }
+    close(ends[1]);
+    for (std::string text; receive(ends[0], text); next += step) {
+      const std::size_t line = text.find('\n');
+      tried += std::stoi(text.substr(0, line));
+      if (line + 1 < text.size()) failures.push_back(text.substr(line + 1));
+    }
+    close(ends[0]);
+    int status = 0;
+    waitpid(child, &status, 0);
+    if (next >= all.size()) break;
+    failures.push_back("the process ended (signal " + std::to_string(WIFSIGNALED(status) ? WTERMSIG(status) : 0) +
+                       ") in a variant of\n" + all[next]);
+    next += step;
+  }
+  return failures;
+}
+
+void check_sweep(std::size_t step, int at_least) {
+  int tried = 0;
+  const std::vector<std::string> failures = sweep(graphs(), step, tried);
+  for (const std::string& failure : failures) {
+    INFO(failure);
+    CHECK(failure.empty());
+  }
+  CHECK(tried >= at_least);
+}
+
+}  // namespace
+
+TEST_CASE("dims of 0 and 1 give what LibTorch gives", "[edges]") { check_sweep(8, 150); }
+
+// Behind the suite `long`.
+TEST_CASE("dims of 0 and 1 give what LibTorch gives, every graph", "[.long]") { check_sweep(1, 1500); }
