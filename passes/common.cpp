@@ -7,32 +7,6 @@
 
 namespace ttc {
 
-std::vector<int> erase_unused(const std::vector<ir::Node*>& candidates) {
-  std::vector<int> origins;
-  std::vector<ir::Node*> left = candidates;
-  bool erased = true;
-  while (erased) {
-    erased = false;
-    for (ir::Node*& node : left) {
-      if (!node) continue;
-      const bool used =
-          std::any_of(node->results().begin(), node->results().end(), [](const auto& r) { return r->has_uses(); });
-      if (used) continue;
-      origins.insert(origins.end(), node->origins.begin(), node->origins.end());
-      node->graph()->erase(node);
-      node = nullptr;
-      erased = true;
-    }
-  }
-  return origins;
-}
-
-void merge_origins(ir::Node& into, const std::vector<int>& origins) {
-  into.origins.insert(into.origins.end(), origins.begin(), origins.end());
-  std::sort(into.origins.begin(), into.origins.end());
-  into.origins.erase(std::unique(into.origins.begin(), into.origins.end()), into.origins.end());
-}
-
 namespace {
 
 // Nodes that go would read, later than they do, what is written in place meanwhile; or a written tensor would move to
@@ -50,27 +24,9 @@ bool disturbs_writes(const PassContext& context, const ir::Node& root, const std
 
 ir::Node* replace_matched(PassContext& context, std::string_view pass, std::string_view rule, ir::Node* root,
                           const std::vector<ir::Node*>& matched, std::string op, std::vector<ir::Arg> args) {
-  if (disturbs_writes(context, *root, matched, op) || !context.allow_rewrite()) return nullptr;
-  ir::Node* made = root->graph()->insert_before(root, std::move(op), std::move(args));
-  made->provenance = root->provenance;
-  made->origins = root->origins;
-  std::vector<std::string> names, gone{node_name(*root)};
-  for (const auto& result : root->results()) {
-    names.push_back(result->name);
-    ir::Value* value = made->add_result(result->type);
-    result->replace_all_uses_with(value);
-  }
-  std::vector<ir::Node*> others;
-  for (ir::Node* node : matched)
-    if (node != root && std::find(others.begin(), others.end(), node) == others.end()) {
-      others.push_back(node);
-      gone.push_back(node_name(*node));
-    }
-  root->graph()->erase(root);
-  for (std::size_t i = 0; i < names.size(); ++i) made->result(i)->name = names[i];
-  merge_origins(*made, erase_unused(others));
-  context.matched(pass, rule, std::move(gone), *made);
-  return made;
+  if (disturbs_writes(context, *root, matched, op)) return nullptr;
+  return Rewriter(context, pass, root)
+      .commit_as(std::move(op), std::move(args), {.rule = std::string(rule), .matched = matched, .keep_strides = true});
 }
 
 namespace {

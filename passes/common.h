@@ -10,7 +10,7 @@
 
 #include "match/kinds.h"
 #include "match/pattern.h"
-#include "pass/pass.h"
+#include "pass/rewriter.h"
 
 namespace ttc {
 
@@ -19,10 +19,6 @@ namespace ttc {
 // nullptr, and nothing changed, where the rewrite limit is reached or where what the nodes read is written in place.
 ir::Node* replace_matched(PassContext& context, std::string_view pass, std::string_view rule, ir::Node* root,
                           const std::vector<ir::Node*>& matched, std::string op, std::vector<ir::Arg> args);
-
-// Erases the nodes of `candidates` whose results nobody uses, repeatedly; returns the origins of those that went.
-std::vector<int> erase_unused(const std::vector<ir::Node*>& candidates);
-void merge_origins(ir::Node& into, const std::vector<int>& origins);
 
 // Runs `rewrite` on every node of the graph and its regions until nothing changes. `rewrite` returns true where it
 // changed the graph; it may erase the node it is given and nodes before it.

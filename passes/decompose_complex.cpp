@@ -117,7 +117,7 @@ bool run(PassContext& context) {
   for_each_node(*context.model.graph, [&](Node* node) {
     if (node->op() != "aten.view_as_real.default" || !node->operand(0)->def() || !node->operand(0)->type.has_shape)
       return;
-    if (context.rewrite_limit >= 0 && context.rewrites >= context.rewrite_limit) return;
+    if (context.budget.spent()) return;
     Value* made = Pairs(node).known(node->operand(0));
     if (made == nullptr || !context.allow_rewrite()) return;
     finish_decomposition(context, pass, node, {made});

@@ -313,7 +313,7 @@ bool rewrite_product(PassContext& context, ir::Node* product) {
   a.key = peel_operand(context.model, first->operand(1), a, &key_transposed);
   a.value = peel_batch(product->operand(1), a.nodes);
   if (const auto m = unfit(a, first)) return refuse(*m);
-  if (context.rewrite_limit >= 0 && context.rewrites >= context.rewrite_limit) return false;
+  if (context.budget.spent()) return false;
 
   if (!widen_query(first, a)) return refuse(miss(a, first, "sizes of batch and heads that the graph has"));
   const bool gqa = find_groups(a, key_transposed);
@@ -363,7 +363,7 @@ bool rewrite_composite(PassContext& context, ir::Node* node) {
 
 // The device takes [batch, heads, sequence, size], or without heads.
 bool rewrite_rank(PassContext& context, ir::Node* node) {
-  if (context.rewrite_limit >= 0 && context.rewrites >= context.rewrite_limit) return false;
+  if (context.budget.spent()) return false;
   const std::string name = node_name(*node);
   ir::Node* made = merge_leading_dims(node);
   if (!made || !context.allow_rewrite()) return false;

@@ -137,7 +137,7 @@ bool raise_over(PassContext& context, ir::Node* node, const Match& found, int di
   if (last)
     return replace_matched(context, pass, formula, node, found.nodes, "aten.layer_norm.default",
                            {x, shape, weight, ir::Arg(), eps}) != nullptr;
-  if (context.rewrite_limit >= 0 && context.rewrites >= context.rewrite_limit) return false;
+  if (context.budget.spent()) return false;
   std::vector<std::int64_t> order, back(static_cast<std::size_t>(x->type.rank()));
   for (int i = 0; i < x->type.rank(); ++i)
     if (i != dim) order.push_back(i);

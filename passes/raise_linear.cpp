@@ -72,7 +72,9 @@ std::optional<RightSide> strided_side(const ir::Model& model, ir::Value* value) 
     sizes = to;
   }
   const auto rank = static_cast<std::ptrdiff_t>(sizes.size());
-  if (rank < 2 || !std::all_of(sizes.begin(), sizes.begin() + rank - 2, [](std::int64_t n) { return n == 1; }) ||
+  if (rank < 2 ||
+      !std::all_of(
+          sizes.begin(), sizes.begin() + rank - 2, [](std::int64_t n) { return n == 1; }) ||
       matrix->type.rank() != rank)
     return std::nullopt;
   side.weight = value;
@@ -273,9 +275,7 @@ bool split_view(PassContext& context, ir::Node* node) {
   if (!(split.sizes[0] == out.sizes[0] && split.sizes[1] == out.sizes[1] && width.is_number() &&
         split.sizes[2] * split.sizes[3] == width))
     return false;
-  if (!(out.sizes.back() == linear->result()->type.sizes.back()) ||
-      (context.rewrite_limit >= 0 && context.rewrites >= context.rewrite_limit))
-    return false;
+  if (!(out.sizes.back() == linear->result()->type.sizes.back()) || (context.budget.spent())) return false;
   ir::Arg::List merged{(*sizes)[0], (*sizes)[1], width.number()};
   ir::Node* merge = node->graph()->insert_before(node, "aten.reshape.default", {x, merged});
   merge->provenance = view->provenance;

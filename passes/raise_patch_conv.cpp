@@ -101,7 +101,7 @@ bool rewrite(PassContext& context, ir::Node* node) {
                      miss(*node, ReasonCode::PatternNearMiss, "a kernel whose bytes are in order", "strides"));
     return false;
   }
-  if (context.rewrite_limit >= 0 && context.rewrites >= context.rewrite_limit) return false;
+  if (context.budget.spent()) return false;
 
   ir::Value *x = node->operand(0), *weight = node->operand(1);
   const ir::Type& out = node->result()->type;

@@ -106,6 +106,11 @@ Value* Model::add_constant(std::string name, Weight weight) {
   return value;
 }
 
+void Model::remove_constant(Value* value) {
+  weights.erase(graph->inputs().at(static_cast<std::size_t>(value->index())).target);
+  graph->remove_input(static_cast<std::size_t>(value->index()));
+}
+
 void Model::drop_unused_weights() {
   std::set<std::string, std::less<>> targets;  // of mutations: these weights are state
   for (const GraphOutput& output : graph->outputs()) targets.insert(output.target);

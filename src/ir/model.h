@@ -71,6 +71,8 @@ struct Model {
   const Weight* weight_of(const Value* value) const;  // nullptr where value is no weight
   // Adds a constant input with these bytes; `name` is made unique. Returns its value.
   Value* add_constant(std::string name, Weight weight);
+  // Takes a constant out again that nothing uses.
+  void remove_constant(Value* value);
   // Drops weight inputs without uses and weights no input names.
   void drop_unused_weights();
 };

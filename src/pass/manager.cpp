@@ -125,7 +125,7 @@ std::vector<PassReport> run_passes(PassContext& context, const PassManagerOption
   if (options.print_pipeline)
     for (const PassInfo* info : passes) log << info->name << ": " << info->summary << '\n';
   Dumper dumper(options, log);
-  context.rewrite_limit = options.rewrite_limit;
+  context.budget.limit(options.rewrite_limit);
   if (options.verify_each) verify_after(context, "(input)");
 
   std::vector<PassReport> reports;

@@ -22,13 +22,32 @@ struct RefusalRecord {
   Reason reason;
 };
 
-// A pattern that was rewritten, for the journal.
+// One rewrite, for the journal.
 struct MatchRecord {
   std::string pass;
   std::string rule;
-  std::vector<std::string> nodes;  // names of the results that went
-  std::string result;              // name of the result that came
+  std::vector<std::string> nodes;  // names of the results that went or changed
+  std::string result;              // name of the result that came; "" where none did
   std::string module;
+};
+
+// How many rewrites may still be made (--rewrite-limit); rewriter.h says what one is. Only a Rewriter's commit takes
+// one.
+class RewriteBudget {
+ public:
+  void limit(long most) { most_ = most; }  // negative: no limit
+  long taken() const { return taken_; }
+  bool spent() const { return most_ >= 0 && taken_ >= most_; }
+
+ private:
+  friend class Rewriter;
+  friend struct PassContext;
+  bool take() {
+    if (spent()) return false;
+    ++taken_;
+    return true;
+  }
+  long most_ = -1, taken_ = 0;
 };
 
 // What the user asked of a compile; patterns are globs over nn.Module paths (later entries win).
@@ -66,14 +85,9 @@ struct PassContext {
   std::vector<MatchRecord> matches;
   std::vector<CanonicalNode> canonical;  // filled by number-nodes
   ir::SymBinding shapes;                 // a value for every symbol
-  // Rewrites still allowed (--rewrite-limit); every rewrite asks allow_rewrite() first.
-  long rewrite_limit = -1;
-  long rewrites = 0;
-  bool allow_rewrite() {
-    if (rewrite_limit >= 0 && rewrites >= rewrite_limit) return false;
-    ++rewrites;
-    return true;
-  }
+  RewriteBudget budget;
+  bool changed = false;  // by the pass that runs: every commit sets it
+  bool allow_rewrite() { return budget.take(); }
   void refuse(std::string_view pass, const ir::Node& node, Reason reason);
   void matched(std::string_view pass, std::string_view rule, std::vector<std::string> nodes, const ir::Node& result);
 };
