@@ -6,7 +6,7 @@
 
 #include "torch/cpu_op.h"
 #include "executor/executor.h"
-#include "executor/metrics.h"
+#include "device/metrics.h"
 #include "pass/compile.h"
 #include "support/error.h"
 #include "tests/catch.h"

@@ -3,7 +3,7 @@
 // file says which of the two: "// EXPECT device" or "// EXPECT host". TTC_UPDATE=1 writes there what is so now.
 #include <fstream>
 
-#include "executor/metrics.h"
+#include "device/metrics.h"
 #include "pipeline.h"
 #include "support/error.h"
 #include "tests/catch.h"

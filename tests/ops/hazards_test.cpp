@@ -1,7 +1,7 @@
 // What dispatchers of ATen operators get wrong without a word: arguments that are dropped, sizes that are rounded,
 // equal elements, indices at their edges. Each case is compiled by the whole pipeline and run on the device, and gives
 // what LibTorch gives; or it says why it stays on the host, and gives the same there.
-#include "executor/metrics.h"
+#include "device/metrics.h"
 #include "pipeline.h"
 #include "support/error.h"
 #include "tests/catch.h"

@@ -5,7 +5,7 @@
 
 #include "executor/guards.h"
 #include "executor/memory_plan.h"
-#include "executor/metrics.h"
+#include "device/metrics.h"
 #include "executor/signature.h"
 #include "support/error.h"
 #include "tests/catch.h"

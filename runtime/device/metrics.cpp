@@ -1,5 +1,5 @@
-// See metrics.h. Sums are taken in double over values shifted by the first mean, in two passes.
-#include "executor/metrics.h"
+// Sums are taken in double over values shifted by the first mean, in two passes.
+#include "device/metrics.h"
 
 #include <algorithm>
 #include <cmath>
