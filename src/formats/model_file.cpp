@@ -54,8 +54,10 @@ bool holds_torchscript(const ZipArchive& archive) {
 
 }  // namespace
 
-std::unique_ptr<ir::Model> load_model(const std::string& path) {
-  const auto file = MappedFile::open(path);
+std::unique_ptr<ir::Model> load_model(const std::string& path) { return load_model(MappedFile::open(path)); }
+
+std::unique_ptr<ir::Model> load_model(const std::shared_ptr<const MappedFile>& file) {
+  const std::string& path = file->path();
   if (path.ends_with(".ir")) {
     auto model = ir::parse(as_text(file->bytes()), path);
     model->info.path = path;
@@ -65,7 +67,7 @@ std::unique_ptr<ir::Model> load_model(const std::string& path) {
   refuse_other_formats(*file);
   const ZipArchive archive(file);
   if (holds_exported_program(archive)) return read_pt2(archive, read_pickled_tensors);
-  if (holds_torchscript(archive)) return read_torchscript(path);
+  if (holds_torchscript(archive)) return read_torchscript(archive);
   if (archive.find("data.pkl"))
     throw bad_file(path, "a torch.save file: it holds tensors or a pickled module, but no graph",
                    "export the model with torch.export.save or torch.jit.save");

@@ -1,8 +1,10 @@
-// See ts_read.h: loading, the signature, and the pytree specifications that a .pt2 written from the model needs.
+// Loading, the signature, and the pytree specifications that a .pt2 written from the model needs.
 #include "formats/ts_read.h"
 
+#include <caffe2/serialize/read_adapter_interface.h>
 #include <torch/csrc/jit/serialization/import.h>
 
+#include <cstring>
 #include <nlohmann/json.hpp>
 
 #include "formats/ts_lower.h"
@@ -23,16 +25,34 @@ std::string first_line(const std::exception& error) {
   return text.substr(begin, text.find('\n', begin) - begin);
 }
 
-torch::jit::Module load(const std::string& path) {
+// The mapping, as LibTorch's reader takes it.
+class MappedReader final : public caffe2::serialize::ReadAdapterInterface {
+ public:
+  explicit MappedReader(std::shared_ptr<const MappedFile> file) : file_(std::move(file)) {}
+  std::size_t size() const override { return file_->bytes().size(); }
+  std::size_t read(std::uint64_t position, void* into, std::size_t count, const char*) const override {
+    const auto bytes = file_->bytes();
+    if (position >= bytes.size()) return 0;
+    count = std::min(count, bytes.size() - static_cast<std::size_t>(position));
+    std::memcpy(into, bytes.data() + position, count);
+    return count;
+  }
+
+ private:
+  std::shared_ptr<const MappedFile> file_;
+};
+
+torch::jit::Module load(const ZipArchive& archive) {
   try {
-    torch::jit::Module module = torch::jit::load(path, c10::Device(c10::kCPU));
+    torch::jit::Module module =
+        torch::jit::load(std::make_shared<MappedReader>(archive.file()), c10::Device(c10::kCPU));
     module.eval();
-    if (!module.find_method("forward")) throw bad_file(path, "the module has no forward method");
+    if (!module.find_method("forward")) throw bad_file(archive.path(), "the module has no forward method");
     return module;
   } catch (const Error&) {
     throw;
   } catch (const std::exception& error) {
-    throw bad_file(path, "is not a TorchScript file that LibTorch can load: " + first_line(error),
+    throw bad_file(archive.path(), "is not a TorchScript file that LibTorch can load: " + first_line(error),
                    "save it with torch.jit.save");
   }
 }
@@ -150,9 +170,9 @@ std::unique_ptr<ir::Model> lower(const torch::jit::Module& module, const std::st
 
 }  // namespace
 
-std::unique_ptr<ir::Model> read_torchscript(const std::string& path) {
-  const ZipArchive archive(MappedFile::open(path));  // its checks are stricter than LibTorch's
-  const torch::jit::Module module = load(path);
+std::unique_ptr<ir::Model> read_torchscript(const ZipArchive& archive) {
+  const std::string& path = archive.path();
+  const torch::jit::Module module = load(archive);
   try {
     auto model = lower(module, path);
     for (const ZipEntry& entry : archive.entries())

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "formats/zip_read.h"
 #include "ir/model.h"
 
 namespace ttc {
@@ -15,7 +16,8 @@ namespace ttc {
 // two regions) and `prim.loop` (operands: trip count, initial condition, carried values; one region with inputs
 // iteration and carried values, outputs condition and carried values). Shape arithmetic of traced models becomes
 // `aten.sym_size.int` and `_operator.*` on ints. Types are unknown until propagate_shapes.
-// Throws ttc::Error: bad_file for what LibTorch cannot load, unsupported for what the IR has no form for.
-std::unique_ptr<ir::Model> read_torchscript(const std::string& path);
+// Throws ttc::Error: bad_file for what LibTorch cannot load, unsupported for what the IR has no form for. The archive
+// is checked more strictly than LibTorch does, which reads the same mapping.
+std::unique_ptr<ir::Model> read_torchscript(const ZipArchive& archive);
 
 }  // namespace ttc

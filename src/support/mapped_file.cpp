@@ -17,7 +17,7 @@ std::shared_ptr<const MappedFile> MappedFile::open(const std::string& path) {
   // O_NONBLOCK: opening a FIFO must fail the check below, not wait for a writer.
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) throw bad_file(path, std::string("cannot open: ") + std::strerror(errno));
-  struct stat info {};
+  struct stat info{};
   const bool regular = ::fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
   const auto size = static_cast<std::size_t>(info.st_size);
   void* data = regular && size > 0 ? ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd, 0) : MAP_FAILED;
@@ -29,6 +29,15 @@ std::shared_ptr<const MappedFile> MappedFile::open(const std::string& path) {
   return std::shared_ptr<const MappedFile>(new MappedFile(path, static_cast<const std::byte*>(data), size));
 }
 
-MappedFile::~MappedFile() { ::munmap(const_cast<std::byte*>(data_), size_); }
+std::shared_ptr<const MappedFile> MappedFile::hold(std::string name, std::vector<std::byte> content) {
+  if (content.empty()) throw bad_file(name, "the file is empty");
+  std::shared_ptr<MappedFile> file(new MappedFile(std::move(name), content.data(), content.size()));
+  file->held_ = std::move(content);  // whose bytes stay where they are
+  return file;
+}
+
+MappedFile::~MappedFile() {
+  if (held_.empty()) ::munmap(const_cast<std::byte*>(data_), size_);
+}
 
 }  // namespace ttc

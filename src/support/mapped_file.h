@@ -1,11 +1,12 @@
-// A file mapped read-only into memory. The mapping lives as long as somebody holds the pointer, so views of weights
-// stay valid after the reader is gone.
+// A file mapped read-only into memory, or one that is in memory already. The mapping lives as long as somebody holds
+// the pointer, so views of weights stay valid after the reader is gone.
 #pragma once
 
 #include <cstddef>
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace ttc {
 
@@ -13,6 +14,8 @@ class MappedFile {
  public:
   // Throws ttc::Error (bad_file) where the file cannot be opened, is no regular file, or is empty.
   static std::shared_ptr<const MappedFile> open(const std::string& path);
+  // The content of a file that is in memory already; `name` stands for its path.
+  static std::shared_ptr<const MappedFile> hold(std::string name, std::vector<std::byte> content);
   MappedFile(const MappedFile&) = delete;
   MappedFile& operator=(const MappedFile&) = delete;
   ~MappedFile();
@@ -26,6 +29,7 @@ class MappedFile {
   std::string path_;
   const std::byte* data_;
   std::size_t size_;
+  std::vector<std::byte> held_;  // instead of a mapping
 };
 
 }  // namespace ttc

@@ -24,7 +24,7 @@ std::string file(const std::string& name) { return "tests/data/ts/" + name; }
 
 std::unique_ptr<ir::Model> read(const std::string& path) {
   ttrt::install_torch_schemas();
-  auto model = read_torchscript(path);
+  auto model = load_model(path);
   CHECK(ir::verify(*model) == std::vector<std::string>{});
   return model;
 }
@@ -57,7 +57,7 @@ const ir::Node* find(const ir::Graph& graph, std::string_view op) {
 
 std::string error_of(const std::string& path) {
   try {
-    read_torchscript(path);
+    load_model(path);
   } catch (const Error& error) {
     CHECK(error.code() == Exit::bad_file);
     CHECK(error.file() == path);
@@ -288,7 +288,7 @@ TEST_CASE("torchscript: files that are none have one clear message") {
   bytes.resize(bytes.size() / 2);
   std::ofstream(bad.path, std::ios::binary | std::ios::trunc) << bytes;
   CHECK_FALSE(error_of(bad.path).empty());
-  CHECK_THROWS_AS(read_torchscript("tests/data/ts/none.pt"), Error);
+  CHECK_THROWS_AS(load_model("tests/data/ts/none.pt"), Error);
 }
 
 // legacy28_bert_small_dyn.pt2 is models/bert_small_dyn.pt2 in the container of torch 2.8.
