@@ -4,14 +4,15 @@
 
 #include <vector>
 
-#include "model_io.h"
+#include "executor/executor.h"
+#include "session/cases.h"
 
 namespace ttc {
 
-// Says where the inputs of later steps come from: --carry, inputs that the model writes in place, and for inputs that a
+// Says where the inputs of later steps come from: `carry`, inputs that the model writes in place, and for inputs that a
 // step leaves out the outputs of the same dtype, rank and fixed dims, in order. Throws Error (usage) where the outputs
-// to choose from are not as many as the inputs, or --carry names what the model does not have.
-void carry_between(const ir::Model& model, const InputFlags& flags, std::vector<Case>& cases);
+// to choose from are not as many as the inputs, or `carry` names what the model does not have.
+void carry_between(const ir::Model& model, const InputOptions& options, std::vector<Case>& cases);
 
 // Runs the cases one after the other and hands over what is carried, on the device where it can stay there. What the
 // cases hold is not written, so they can be run again.

@@ -1,13 +1,15 @@
-// See support_table.h.
-#include "support_table.h"
+// Which recorded calls serve a model, what to expect where none is recorded, and how a row ends.
+#include "session/support_table.h"
 
 #include <algorithm>
 #include <filesystem>
 #include <set>
 
-#include "formats/safetensors.h"
 #include "executor/signature.h"
-#include "steps.h"
+#include "formats/safetensors.h"
+#include "session/checks.h"
+#include "session/compile.h"
+#include "session/steps.h"
 #include "support/error.h"
 
 namespace ttc {
@@ -33,7 +35,7 @@ std::string io_of(const fs::path& model) {
 }
 
 // How to call the model with an --io file: as it is, with a prefix, in steps.
-std::vector<InputFlags> ways_to_call(const std::string& io) {
+std::vector<InputOptions> ways_to_call(const std::string& io) {
   std::set<std::string> prefixes;
   bool steps = false;
   for (const auto& [name, tensor] : read_safetensors(io).tensors) {
@@ -45,7 +47,7 @@ std::vector<InputFlags> ways_to_call(const std::string& io) {
     else if (name.compare(dot + 1, 2, "in") == 0)
       prefixes.insert(name.substr(0, dot));
   }
-  std::vector<InputFlags> out;
+  std::vector<InputOptions> out;
   for (const std::string& prefix : prefixes)
     out.push_back({.io = io, .io_prefix = prefix, .inputs = {}, .shapes = {}, .carry = {}});
   if (steps) out.push_back({.io = io, .io_prefix = {}, .io_steps = true, .inputs = {}, .shapes = {}, .carry = {}});
@@ -84,26 +86,26 @@ constexpr std::string_view own_result = "; LibTorch gives something else too";
 
 class RowMaker {
  public:
-  RowMaker(const fs::path& path, const CompileFlags& flags, double pcc, const Globals& globals)
-      : path_(path), flags_(flags), globals_(globals) {
+  RowMaker(const fs::path& path, const CompileSettings& settings, double pcc, const Notes& notes)
+      : path_(path), settings_(settings), notes_(notes) {
     thresholds_.pcc = pcc;
-    flags_.model = path.string();
-    if (flags_.io.empty()) flags_.io = io_of(path);
+    if (settings_.io.empty()) settings_.io = io_of(path);
     row_.file = path.filename().string();
   }
 
   SupportRow make() {
     try {
-      plain_ = load(path_.string());
+      source_ = std::make_unique<ModelSource>(path_.string());
+      plain_ = source_->read();
     } catch (const Error& error) {
       return ended("refused", error.what());
     }
     try {
-      compiled_ = compile_it(flags_, true);
-      if (flags_.io.empty())
+      compiled_ = compile_it(settings_, true);
+      if (settings_.io.empty())
         call({});
       else
-        for (const InputFlags& way : ways_to_call(flags_.io)) call(way);
+        for (const InputOptions& way : ways_to_call(settings_.io)) call(way);
       if (row_.runs == 0) return ended("failed", "no recorded call fits the model");
     } catch (const Error& error) {
       return ended("failed", error.what());
@@ -119,39 +121,38 @@ class RowMaker {
     return row_;
   }
 
-  std::shared_ptr<const ir::Model> compile_it(const CompileFlags& flags, bool record) {
-    CompileOptions options = compile_options(flags);
-    std::unique_ptr<ir::Model> model = load_to_compile(flags, options, globals_);
-    const CompileResult result = compile(*model, options);
-    if (!record) return model;
+  std::shared_ptr<const ir::Model> compile_it(const CompileSettings& settings, bool record) {
+    Compiled compiled = compile_source(*source_, settings, notes_);
+    if (!record) return std::move(compiled.model);
+    const CompileResult& result = compiled.result;
     row_.nodes = result.nodes.total;
     row_.device = result.nodes.device;
     row_.flops = result.flops.total;
     row_.device_flops = result.flops.device;
     for (const Fallback& f : result.fallbacks) ++row_.refusals[std::string(to_string(f.reason.code))][f.op];
-    return model;
+    return std::move(compiled.model);
   }
 
   // A TorchScript file has no shapes: it is compiled for those of the call.
   std::shared_ptr<const ir::Model> compile_for(const Case& one) {
-    CompileFlags flags = flags_;
-    flags.io.clear();
+    CompileSettings settings = settings_;
+    settings.io.clear();
     const auto formal = ttrt::user_inputs(*plain_);
     for (std::size_t i = 0; i < formal.size(); ++i) {
       const auto* tensor = one.inputs[i].get_if<ttrt::HostTensor>();
       if (tensor == nullptr) continue;
       std::string sizes;
       for (const std::int64_t size : tensor->sizes) sizes += (sizes.empty() ? "" : "x") + std::to_string(size);
-      flags.shapes.push_back(formal[i].name + "=" + std::string(to_string(tensor->dtype)) + ":" + sizes);
+      settings.shapes.push_back(formal[i].name + "=" + std::string(to_string(tensor->dtype)) + ":" + sizes);
     }
-    return compile_it(flags, false);
+    return compile_it(settings, false);
   }
 
-  void call(const InputFlags& way) {
+  void call(const InputOptions& way) {
     std::vector<Case> cases = load_cases(*plain_, way);
     if (!fits(*plain_, cases[0])) return;
     ttrt::ExecutorOptions options;
-    options.profile = ttrt::profile_from_argument(flags_.arch);
+    options.profile = ttrt::profile_from_argument(settings_.arch);
     const bool other_shapes = !way.io_prefix.empty() && path_.extension() == ".pt";
     if (other_shapes && refuses(cases[0])) return;
     ttrt::Executor executor(other_shapes ? compile_for(cases[0]) : compiled_, options);
@@ -205,17 +206,18 @@ class RowMaker {
   }
 
   fs::path path_;
-  CompileFlags flags_;
-  const Globals& globals_;
+  CompileSettings settings_;
+  const Notes& notes_;
   Thresholds thresholds_;
+  std::unique_ptr<const ModelSource> source_;
   std::shared_ptr<const ir::Model> plain_, compiled_;
   SupportRow row_;
 };
 
 }  // namespace
 
-std::vector<SupportRow> support_table(const std::string& folder, const CompileFlags& flags, double pcc,
-                                      const Globals& globals) {
+std::vector<SupportRow> support_table(const std::string& folder, const CompileSettings& settings, double pcc,
+                                      const Notes& notes) {
   std::error_code code;
   std::vector<fs::path> files;
   for (const auto& entry : fs::directory_iterator(folder, code))
@@ -226,8 +228,8 @@ std::vector<SupportRow> support_table(const std::string& folder, const CompileFl
   std::sort(files.begin(), files.end());
   std::vector<SupportRow> rows;
   for (const fs::path& file : files) {
-    note(globals, file.filename().string());
-    rows.push_back(RowMaker(file, flags, pcc, globals).make());
+    notes(file.filename().string());
+    rows.push_back(RowMaker(file, settings, pcc, notes).make());
   }
   return rows;
 }

@@ -1,5 +1,5 @@
-// See input_places.h.
-#include "input_places.h"
+// By name, by position, or as the item of a list.
+#include "session/input_places.h"
 
 #include <algorithm>
 #include <charconv>

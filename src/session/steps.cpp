@@ -1,5 +1,5 @@
-// See steps.h.
-#include "steps.h"
+// Pairs what a step leaves out with outputs of the step before, by dtype, rank and fixed dims; runs the sequence.
+#include "session/steps.h"
 
 #include <algorithm>
 #include <charconv>
@@ -105,10 +105,10 @@ class Pairing {
 };
 
 // By input: the output that --carry names, or -1.
-std::vector<int> named_carries(const ir::Model& model, const InputFlags& flags) {
+std::vector<int> named_carries(const ir::Model& model, const InputOptions& options) {
   std::vector<int> out(ttrt::user_inputs(model).size(), -1);
   const std::size_t outputs = ttrt::user_output_count(model);
-  for (const std::string& text : flags.carry) {
+  for (const std::string& text : options.carry) {
     const std::size_t eq = text.find('=');
     int output = -1;
     const char* const end = text.data() + std::min(eq, text.size());
@@ -133,9 +133,9 @@ HostTensor copy_of(const HostTensor& tensor) {
 
 }  // namespace
 
-void carry_between(const ir::Model& model, const InputFlags& flags, std::vector<Case>& cases) {
-  if (!flags.carry.empty() && !flags.io_steps) throw usage_error("--carry needs --io-steps");
-  const std::vector<int> named = named_carries(model, flags);
+void carry_between(const ir::Model& model, const InputOptions& options, std::vector<Case>& cases) {
+  if (!options.carry.empty() && !options.io_steps) throw usage_error("--carry needs --io-steps");
+  const std::vector<int> named = named_carries(model, options);
   if (cases.size() < 2) return;
   ttrt::install_torch_schemas();
   const std::vector<bool> written = written_inputs(*ttrt::make_program(model));

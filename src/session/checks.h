@@ -1,0 +1,30 @@
+// Outputs against what was recorded.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "device/metrics.h"
+#include "session/cases.h"
+
+namespace ttc {
+
+struct Thresholds {
+  std::optional<double> pcc, atol, rtol;
+};
+
+struct Check {
+  std::string output;
+  ttrt::Metrics metrics;
+  bool allclose = false, pass = false;
+  std::string problem;  // why there are no metrics: another shape
+};
+
+// Outputs against what the case expects. Without thresholds: all close within 1e-4 where the model's own operators ran
+// in LibTorch, PCC >= 0.99 where device formats had a part (`approximate`: device mode, and weights packed for the
+// device).
+std::vector<Check> check_outputs(const Case& expected, const std::vector<ttrt::RtValue>& outputs,
+                                 const Thresholds& thresholds, bool approximate);
+
+}  // namespace ttc

@@ -1,0 +1,188 @@
+// Shapes that a file lacks come from --shape, recorded inputs or the first call; free dims take theirs from the same.
+#include "session/compile.h"
+
+#include <charconv>
+#include <cstring>
+#include <map>
+
+#include "executor/signature.h"
+#include "formats/pt2_write.h"
+#include "formats/safetensors.h"
+#include "formats/ts_write.h"
+#include "pass/conversions.h"
+#include "shapes/shape_prop.h"
+#include "support/error.h"
+
+namespace ttc {
+namespace {
+
+std::optional<std::int64_t> integer_in(const ir::Weight& tensor) {
+  if (tensor.numel() != 1) return std::nullopt;
+  const auto [owner, data] = tensor.storage->load();
+  const std::byte* at = data + tensor.storage_offset * size_of(tensor.dtype);
+  std::int64_t wide = 0;
+  std::int32_t narrow = 0;
+  if (tensor.dtype == DType::i64) std::memcpy(&wide, at, sizeof wide);
+  if (tensor.dtype == DType::i32) std::memcpy(&narrow, at, sizeof narrow), wide = narrow;
+  return tensor.dtype == DType::i64 || tensor.dtype == DType::i32 ? std::optional(wide) : std::nullopt;
+}
+
+std::map<std::string, InputShape> given_shapes(const ir::Model& model, const CompileSettings& settings) {
+  std::map<std::string, InputShape> out;
+  const auto inputs = ttrt::user_inputs(model);
+  const auto position = [&](const std::string& name) { return ttrt::user_input_index(model, name); };
+  if (!settings.io.empty())
+    for (const auto& [name, tensor] : read_safetensors(settings.io).tensors) {
+      // A sequence of calls has the shapes of its first.
+      const int i = position(name.starts_with("step0.") ? name.substr(6) : name);
+      if (i < 0) continue;
+      InputShape& shape = out[inputs[static_cast<std::size_t>(i)].name];
+      shape = {.sizes = tensor.sizes, .dtype = tensor.dtype};
+      if (inputs[static_cast<std::size_t>(i)].input->value->type.kind == ir::TypeKind::integer)
+        shape.integer = integer_in(tensor);
+    }
+  for (const std::string& text : settings.shapes) {
+    const std::size_t eq = text.find('=');
+    const int i = eq == std::string::npos ? -1 : position(text.substr(0, eq));
+    if (i < 0)
+      throw usage_error("--shape " + text + ": the model has no such input",
+                        "the shapes of inputs are given as NAME=8x128");
+    InputShape& shape = out[inputs[static_cast<std::size_t>(i)].name];
+    const InputShape given = parse_shape(text.substr(eq + 1), "--shape " + text);
+    shape = {.sizes = given.sizes, .dtype = given.dtype ? given.dtype : shape.dtype};
+  }
+  return out;
+}
+
+// Numbers that the model takes: those given, else the ones it compares its inputs with.
+void given_numbers(const ir::Model& model, const CompileSettings& settings, std::map<std::string, InputShape>& shapes,
+                   const Notes& notes) {
+  const auto inputs = ttrt::user_inputs(model);
+  for (const std::string& text : settings.inputs) {
+    const std::size_t eq = text.find('=');
+    const int i = eq == std::string::npos ? -1 : ttrt::user_input_index(model, text.substr(0, eq));
+    if (i < 0 || inputs[static_cast<std::size_t>(i)].input->value->type.kind != ir::TypeKind::integer)
+      throw usage_error("--input " + text + ": the model has no such input, or it is no integer",
+                        "compile takes --input NAME=16000 for inputs that are integers");
+    std::int64_t number = 0;
+    const char *begin = text.data() + eq + 1, *end = text.data() + text.size();
+    if (begin == end || std::from_chars(begin, end, number).ptr != end)
+      throw usage_error("--input " + text + ": expected an integer");
+    shapes[inputs[static_cast<std::size_t>(i)].name].integer = number;
+  }
+  for (const auto& input : inputs) {
+    if (input.input->value->type.kind != ir::TypeKind::integer || shapes[input.name].integer) continue;
+    const std::int64_t likely = ttrt::likely_integer(*input.input->value);
+    if (likely == 0) {
+      shapes.erase(input.name);
+      continue;
+    }
+    shapes[input.name].integer = likely;
+    notes("note: compiled for " + input.name + " = " + std::to_string(likely) +
+          ", the number that the model compares it with most often; --input " + input.name + "=N chooses another");
+  }
+}
+
+bool has_shapes(const ir::Model& model) {
+  for (const auto& input : model.graph->inputs())
+    if (input.kind == ir::InputKind::user && input.value->type.is_tensor() && !input.value->type.has_shape)
+      return false;
+  return true;
+}
+
+// Symbols of the input shapes, from the sizes given.
+void bind_dims(const ir::Model& model, const std::map<std::string, InputShape>& shapes, ir::SymBinding& binding) {
+  for (const auto& input : ttrt::user_inputs(model)) {
+    const auto given = shapes.find(input.name);
+    const ir::Type& type = input.input->value->type;
+    if (given == shapes.end()) continue;
+    if (given->second.integer && type.sym && type.sym->is_symbol())
+      binding.emplace(type.sym->name(), *given->second.integer);
+    if (!type.has_shape) continue;
+    if (given->second.sizes.size() != type.sizes.size())
+      throw usage_error("--shape " + input.name + ": the model takes " + type.str());
+    for (std::size_t d = 0; d < type.sizes.size(); ++d) {
+      const std::int64_t size = given->second.sizes[d];
+      if (type.sizes[d].is_number() && type.sizes[d].number() != size)
+        throw usage_error("--shape " + input.name + ": the model takes " + type.str());
+      if (!type.sizes[d].is_symbol()) continue;
+      ttrt::check_range(model, input.name, d, type.sizes[d].name(), size);
+      if (const std::int64_t known = binding.emplace(type.sizes[d].name(), size).first->second; known != size)
+        throw usage_error("--shape " + input.name + ": dim " + std::to_string(d) + " is " + std::to_string(size) +
+                          " where another input of the same free dim has " + std::to_string(known));
+    }
+  }
+}
+
+// The model, and where the settings or the file give shapes, these propagated or bound into `options`.
+std::unique_ptr<ir::Model> read_with_shapes(const ModelSource& source, const CompileSettings& settings,
+                                            CompileOptions& options, const Notes& notes) {
+  std::unique_ptr<ir::Model> model = source.read();
+  auto shapes = given_shapes(*model, settings);
+  if (!has_shapes(*model)) {
+    if (!shapes.empty() || !settings.inputs.empty()) given_numbers(*model, settings, shapes, notes);
+    if (shapes.empty()) {
+      notes("note: " + source.path() +
+            " carries no shapes; give --shape NAME=8x128 or --io FILE to place more of it on the device");
+      return model;
+    }
+    const ShapeReport report = propagate_shapes(*model, shapes);
+    for (const std::string& line : report.notes) notes.in_detail("note: " + line);
+    options.shapes.insert(report.symbols.begin(), report.symbols.end());
+  }
+  bind_dims(*model, shapes, options.shapes);
+  return model;
+}
+
+// Shapes of the first case, for models that carry none and for the values of free dims.
+void apply_shapes(ir::Model& model, const InputOptions& inputs, CompileOptions& options) {
+  const std::vector<Case> cases = load_cases(model, inputs, true);
+  const auto formal = ttrt::user_inputs(model);
+  std::map<std::string, InputShape> shapes;
+  bool missing = false;
+  for (std::size_t i = 0; i < formal.size(); ++i) {
+    const ir::Type& type = formal[i].input->value->type;
+    missing = missing || (type.is_tensor() && !type.has_shape);
+    if (const auto* tensor = cases[0].inputs[i].get_if<ttrt::HostTensor>())
+      shapes[formal[i].name] = {.sizes = tensor->sizes, .dtype = tensor->dtype};
+    if (const auto* number = cases[0].inputs[i].get_if<std::int64_t>())
+      shapes[formal[i].name] = {.sizes = {}, .dtype = {}, .integer = *number};
+  }
+  if (missing) {
+    const ShapeReport report = propagate_shapes(model, shapes);
+    options.shapes.insert(report.symbols.begin(), report.symbols.end());
+  }
+  options.shapes.merge(ttrt::bind_symbols(model, cases[0].inputs));
+}
+
+}  // namespace
+
+Compiled compile_source(const ModelSource& source, const CompileSettings& settings, const Notes& notes, bool to_save) {
+  CompileOptions options = compile_options(settings);
+  Compiled out;
+  out.model = read_with_shapes(source, settings, options, notes);
+  out.result = compile(*out.model, options, settings.passes, {.sha256 = to_save ? source.sha256() : std::string()});
+  return out;
+}
+
+void save_model(const ir::Model& model, const std::string& path) {
+  if (path.ends_with(".pt"))
+    write_torchscript(model, path);
+  else
+    write_pt2(model, path);
+}
+
+std::shared_ptr<const ir::Model> compiled_for(const ModelSource& source, const InputOptions& inputs,
+                                              const std::string& arch, const Notes& notes) {
+  std::unique_ptr<ir::Model> model = source.read();
+  if (is_rewritten(*model)) return model;
+  CompileOptions options;
+  options.arch = arch;
+  apply_shapes(*model, inputs, options);
+  const CompileResult result = compile(*model, options);
+  const std::string converted = conversions_text(*model);
+  notes("compiled in memory with default options: " + result.summary() + (converted.empty() ? "" : "; " + converted));
+  return model;
+}
+
+}  // namespace ttc

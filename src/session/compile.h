@@ -1,0 +1,31 @@
+// Compiling a file: its shapes found from what the user gives, the passes, what came of it.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "session/cases.h"
+#include "session/compile_settings.h"
+#include "session/model_source.h"
+#include "session/notes.h"
+
+namespace ttc {
+
+struct Compiled {
+  std::unique_ptr<ir::Model> model;
+  CompileResult result;
+};
+
+// Throws ttc::Error: usage for settings that mean nothing or do not fit the model, unsupported under require_full where
+// nodes stay on the CPU. `to_save`: the manifest names the hash of the file, which costs reading all of it.
+Compiled compile_source(const ModelSource& source, const CompileSettings& settings, const Notes& notes = {},
+                        bool to_save = false);
+// TorchScript where the name ends in .pt, else a .pt2. Written whole or not at all. Throws ttc::Error.
+void save_model(const ir::Model& model, const std::string& path);
+
+// A model that the device can run: the file's own where that is rewritten, else compiled in memory with default options
+// for the shapes of the first call, which a note says.
+std::shared_ptr<const ir::Model> compiled_for(const ModelSource& source, const InputOptions& inputs,
+                                              const std::string& arch, const Notes& notes = {});
+
+}  // namespace ttc

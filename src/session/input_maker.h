@@ -1,0 +1,14 @@
+// Inputs that nobody recorded: read from .npy files, filled, or drawn at random.
+#pragma once
+
+#include <vector>
+
+#include "session/cases.h"
+
+namespace ttc {
+
+// Fills what the inputs of the cases leave open and no step before makes; notes say which numbers were chosen. Throws
+// ttc::Error (usage) for names that the model does not have, for recipes that mean nothing and for unknown shapes.
+void fill_inputs(const ir::Model& model, const InputOptions& options, std::vector<Case>& cases);
+
+}  // namespace ttc

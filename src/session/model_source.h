@@ -1,0 +1,39 @@
+// A model's file in memory: mapped once, hashed once, read as often as a graph of its own is needed.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "ir/model.h"
+#include "support/mapped_file.h"
+
+namespace ttc {
+
+class ModelSource {
+ public:
+  // Throws ttc::Error (bad_file) where the file cannot be mapped.
+  explicit ModelSource(const std::string& path);
+  // The content of a file that is in memory already; `name` stands for it in messages.
+  ModelSource(std::string name, std::vector<std::byte> content);
+
+  const std::string& path() const { return file_->path(); }
+  // In hex, of the whole content.
+  const std::string& sha256() const;
+  // .pt2, TorchScript or the text IR, by content. The caller may change the graph; weights stay in the mapping. Throws
+  // ttc::Error: bad_file, and where it is to run, for operators that exist nowhere.
+  std::unique_ptr<ir::Model> read(bool to_run = true) const;
+
+ private:
+  std::shared_ptr<const MappedFile> file_;
+  mutable std::once_flag hashed_;
+  mutable std::string sha256_;
+};
+
+// ModelSource(path).read(to_run)
+std::unique_ptr<ir::Model> load(const std::string& path, bool to_run = true);
+// Whether it has device ops.
+bool is_rewritten(const ir::Model& model);
+
+}  // namespace ttc

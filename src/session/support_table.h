@@ -1,0 +1,32 @@
+// Every model file of a folder compiled, run and compared, one row each.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "session/compile_settings.h"
+#include "session/notes.h"
+
+namespace ttc {
+
+struct SupportRow {
+  std::string file;                   // its name in the folder
+  std::size_t nodes = 0, device = 0;  // compute nodes
+  double flops = 0, device_flops = 0;
+  std::map<std::string, std::map<std::string, std::size_t>> refusals;  // reason -> op -> nodes
+  std::size_t runs = 0;                                                // calls of the model whose outputs were compared
+  double pcc = 1;                                                      // the lowest of all outputs and runs
+  std::string status;  // ok, inaccurate, refused (by the reader) or failed
+  std::string detail;  // why it is not ok
+};
+
+// Compiles each .pt2 and .pt of `folder` with `settings` and runs it on the emulated device. Inputs and expected
+// outputs are taken from the NAME.io.safetensors whose NAME is the longest that begins the file's name: its own inputs,
+// every other prefix (alt.) that fits the model, and its steps. Without such a file the inputs are random and the
+// model's own operators on the CPU give what to expect. A row is ok where every output reaches `pcc`. No model's error
+// ends the table. Throws Error (usage) where the folder is none or holds no model.
+std::vector<SupportRow> support_table(const std::string& folder, const CompileSettings& settings, double pcc,
+                                      const Notes& notes = {});
+
+}  // namespace ttc
