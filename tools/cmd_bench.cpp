@@ -5,9 +5,11 @@
 
 #include "json_out.h"
 #include "executor/kernel_choice.h"
-#include "model_io.h"
 #include "profile_report.h"
-#include "steps.h"
+#include "run_flags.h"
+#include "session/model_source.h"
+#include "session/steps.h"
+#include "session/values.h"
 #include "support/error.h"
 #include "table.h"
 
@@ -16,7 +18,7 @@ namespace {
 
 struct Flags {
   std::string model, reference_model;
-  InputFlags inputs;
+  InputOptions inputs;
   ExecFlags exec;
   int loops = 20, warmup = 3;
   bool reference = false, profile = false;

@@ -9,8 +9,9 @@
 #include "compile_flags.h"
 #include "json_out.h"
 #include "pass/conversions.h"
+#include "session/compile.h"
+#include "session/support_table.h"
 #include "support/error.h"
-#include "support_table.h"
 #include "table.h"
 
 namespace ttc {
@@ -130,8 +131,8 @@ std::string percent(double part, double whole) {
 }
 
 int run_all(const Globals& globals) {
-  const double pcc = flags.pcc.value_or(flags.activation == "float32" ? 0.999 : 0.99);
-  const std::vector<SupportRow> rows = support_table(flags.all, flags, pcc, globals);
+  const double pcc = flags.pcc.value_or(flags.activation_dtype == "float32" ? 0.999 : 0.99);
+  const std::vector<SupportRow> rows = support_table(flags.all, flags, pcc, notes_of(globals));
   Table table({"model", ">nodes", ">on device", ">FLOPs on device", "stays on the CPU", ">runs", ">PCC", "status"});
   OrderedJson json = OrderedJson::array();
   std::size_t good = 0;
@@ -166,9 +167,7 @@ int run(const Globals& globals) {
   if (flags.all.empty() == flags.model.empty())
     throw usage_error("ttc check takes a model file, or a folder with --all");
   if (!flags.all.empty()) return run_all(globals);
-  CompileOptions options = compile_options(flags);
-  std::unique_ptr<ir::Model> model = load_to_compile(flags, options, globals);
-  const CompileResult result = compile(*model, options, flags.passes);
+  const auto [model, result] = compile_source(ModelSource(flags.model), flags, notes_of(globals));
   if (!flags.why.empty()) return explain(result, globals);
   std::size_t gained = 0;
   for (const Fallback& f : result.fallbacks) gained += assumed(f);

@@ -3,13 +3,10 @@
 #include <iostream>
 
 #include "compile_flags.h"
-#include "formats/pt2_write.h"
-#include "formats/ts_write.h"
 #include "json_out.h"
 #include "pass/conversions.h"
+#include "session/compile.h"
 #include "support/error.h"
-#include "support/mapped_file.h"
-#include "support/sha256.h"
 
 namespace ttc {
 namespace {
@@ -25,17 +22,10 @@ void options(FlagSet& app) {
       .required();
 }
 
-std::string input_hash(const std::string& path) { return sha256_hex(MappedFile::open(path)->bytes()); }
-
 int run(const Globals& globals) {
   const auto start = std::chrono::steady_clock::now();
-  CompileOptions options = compile_options(flags);
-  std::unique_ptr<ir::Model> model = load_to_compile(flags, options, globals);
-  const CompileResult result = compile(*model, options, flags.passes, {.sha256 = input_hash(flags.model)});
-  if (flags.output.ends_with(".pt"))
-    write_torchscript(*model, flags.output);
-  else
-    write_pt2(*model, flags.output);
+  const auto [model, result] = compile_source(ModelSource(flags.model), flags, notes_of(globals), true);
+  save_model(*model, flags.output);
   const double wall_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   if (globals.json) {
     OrderedJson out{{"input", flags.model}, {"output", flags.output}};

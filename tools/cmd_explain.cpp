@@ -10,9 +10,10 @@
 #include "ir/op_schema.h"
 #include "json_out.h"
 #include "executor/kernel_choice.h"
-#include "model_io.h"
+#include "command.h"
 #include "ops/op.h"
 #include "support/error.h"
+#include "torch/cpu_op.h"
 #include "torch_library/torch_last_resort.h"
 
 namespace ttc {

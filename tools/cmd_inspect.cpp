@@ -3,7 +3,8 @@
 
 #include "report/inspect.h"
 #include "json_out.h"
-#include "model_io.h"
+#include "command.h"
+#include "session/model_source.h"
 #include "support/error.h"
 
 namespace ttc {

@@ -6,9 +6,11 @@
 #include "formats/safetensors.h"
 #include "json_out.h"
 #include "executor/kernel_choice.h"
-#include "model_io.h"
 #include "profile_report.h"
-#include "steps.h"
+#include "run_flags.h"
+#include "session/model_source.h"
+#include "session/steps.h"
+#include "session/values.h"
 #include "support/error.h"
 #include "table.h"
 
@@ -17,7 +19,7 @@ namespace {
 
 struct Flags {
   std::string model, save_outputs, trace, csv;
-  InputFlags inputs;
+  InputOptions inputs;
   ExecFlags exec;
   Thresholds thresholds;
   int loops = 1, warmup = 0;

@@ -1,9 +1,8 @@
 // See command.h.
 #include "command.h"
 
-#include <unistd.h>
+#include <sys/resource.h>
 
-#include <cstdlib>
 #include <iostream>
 #include <map>
 
@@ -54,9 +53,16 @@ void print_json(const OrderedJson& value) {
   json_output() << value.dump(2, ' ', false, OrderedJson::error_handler_t::replace) << std::endl;
 }
 
-bool use_color(const Globals& globals) {
-  if (globals.color != "auto") return globals.color == "always";
-  return isatty(STDOUT_FILENO) != 0 && std::getenv("NO_COLOR") == nullptr;
+Notes notes_of(const Globals& globals) {
+  Notes notes{.say = [globals](const std::string& line) { note(globals, line); }, .detail = {}};
+  if (globals.verbose > 0) notes.detail = notes.say;
+  return notes;
+}
+
+std::int64_t peak_rss() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<std::int64_t>(usage.ru_maxrss) * 1024;
 }
 
 }  // namespace ttc

@@ -1,12 +1,14 @@
 // Subcommands: each cmd_<name>.cpp ends in its record; ttc.cpp makes the command line from the records.
 #pragma once
 
+#include <cstdint>
 #include <iosfwd>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "flags.h"
+#include "session/notes.h"
 
 namespace ttc {
 
@@ -15,7 +17,6 @@ struct Globals {
   bool json = false;
   int verbose = 0;
   bool quiet = false;
-  std::string color = "auto";
   int threads = 0;  // 0: as many as LibTorch takes
   std::vector<std::string> plugins = {};
 };
@@ -34,7 +35,10 @@ std::vector<const Command*> all_commands();
 void keep_output_for_json();
 // A line on standard error, unless --quiet.
 void note(const Globals& globals, const std::string& text);
-bool use_color(const Globals& globals);
+// The same for what the library says; details with --verbose.
+Notes notes_of(const Globals& globals);
+// The most memory this process has held, in bytes.
+std::int64_t peak_rss();
 
 }  // namespace ttc
 

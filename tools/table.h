@@ -25,5 +25,7 @@ class Table {
 
 // A number with so many significant digits: "0.99987", "1.2e-05".
 std::string number_text(double value, int digits = 4);
+// "1.2 MiB"
+std::string bytes_text(double bytes);
 
 }  // namespace ttc

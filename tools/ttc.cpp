@@ -17,7 +17,6 @@ void add_globals(FlagSet& app, Globals& globals) {
   app.add_flag("--json", globals.json, "One JSON object on standard output");
   app.add_flag("-v,--verbose", globals.verbose, "Say more on standard error; repeatable");
   app.add_flag("-q,--quiet", globals.quiet, "Say nothing but results and errors");
-  app.add_option("--color", globals.color, "auto, always or never").one_of({"auto", "always", "never"});
   app.add_option("--threads", globals.threads, "Threads of LibTorch and the device").range(1, 4096);
   app.add_option("--plugin", globals.plugins,
                  "A shared library that registers more operators with LibTorch; repeatable")

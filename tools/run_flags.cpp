@@ -1,0 +1,66 @@
+// Flags of run, compare and bench.
+#include "run_flags.h"
+
+#include "device/arch.h"
+#include "executor/kernel_choice.h"
+#include "session/compile.h"
+
+namespace ttc {
+
+void add_input_flags(FlagSet& app, InputOptions& flags) {
+  app.add_option(
+      "--io", flags.io,
+      "Inputs in0, in1, ... or by name (x.0, x.1, ... of a list x), expected outputs out0, ... (safetensors)");
+  app.add_option("--io-prefix", flags.io_prefix, "Take PREFIX.in0 ... of the --io file");
+  app.add_flag("--io-steps", flags.io_steps, "Run step0, step1, ... of the --io file in order, buffers kept");
+  app.add_option("--input", flags.inputs,
+                 "NAME=@x.npy | rand:SEED | zeros | ones | arange, a number where the model takes one; repeatable")
+      .repeatable();
+  app.add_option("--shape", flags.shapes, "NAME=8x128 where dims are free; repeatable").repeatable();
+  app.add_option(
+         "--carry", flags.carry,
+         "outN=NAME: with --io-steps, input NAME of each step is output N of the step before; repeatable. Inputs "
+         "that steps leave out are the outputs of their types")
+      .repeatable();
+  app.add_option("--seed", flags.seed, "Seed of the inputs that nothing else gives");
+}
+
+void add_exec_flags(FlagSet& app, ExecFlags& flags, bool with_mode) {
+  if (with_mode) app.add_option("--mode", flags.mode, "device or cpu").one_of({"device", "cpu"});
+  app.add_option("--numerics", flags.numerics, "fast or exact").one_of({"fast", "exact"});
+  app.add_option("--arch", flags.arch, "An architecture profile (ttc archs) or a profile file");
+  app.add_option("--dispatcher", flags.dispatcher,
+                 "Which kernels serve device ops (ttc dispatchers); TT_SYMBIOTE_DISPATCHER wins");
+  app.add_option("--dispatch-mode", flags.dispatch_mode,
+                 "static: kernels are fixed when shapes are known; the others choose at each call")
+      .one_of({"static", "dynamic", "config", "hot_reload", "auto"});
+  app.add_option("--dispatch-config", flags.dispatch_config,
+                 "Rules that choose kernels (YAML), for config and hot_reload");
+}
+
+ttrt::ExecutorOptions executor_options(const ExecFlags& flags) {
+  ttrt::ExecutorOptions options;
+  options.mode = flags.mode == "cpu" ? ttrt::Mode::cpu : ttrt::Mode::device;
+  options.numerics = flags.numerics == "exact" ? ttrt::Numerics::exact : ttrt::Numerics::fast;
+  options.profile = ttrt::profile_from_argument(flags.arch);
+  options.chooser = std::make_shared<ttrt::KernelChooser>(
+      ttrt::KernelChoiceOptions{.dispatcher = flags.dispatcher,
+                                .mode = *ttrt::dispatch::dispatch_mode_from_string(flags.dispatch_mode),
+                                .config_path = flags.dispatch_config});
+  return options;
+}
+
+void add_threshold_flags(FlagSet& app, Thresholds& thresholds) {
+  app.add_option("--pcc", thresholds.pcc, "Fail where the PCC of an output is lower").range(-1.0, 1.0);
+  app.add_option("--atol", thresholds.atol, "Fail where |a - e| > atol + rtol |e|").not_negative();
+  app.add_option("--rtol", thresholds.rtol, "See --atol").not_negative();
+}
+
+std::shared_ptr<const ir::Model> load_for(const Globals& globals, const std::string& path, const InputOptions& inputs,
+                                          const ExecFlags& exec) {
+  const ModelSource source(path);
+  if (exec.mode != "device") return source.read();
+  return compiled_for(source, inputs, exec.arch, notes_of(globals));
+}
+
+}  // namespace ttc
