@@ -4,15 +4,11 @@
 #include <filesystem>
 
 #include "executor/executor.h"
-#include "formats/pt2_write.h"
 #include "formats/safetensors.h"
-#include "shapes/shape_prop.h"
-#include "pass/compile.h"
-#include "executor/signature.h"
-#include "support/error.h"
+#include "session/checks.h"
+#include "session/compile.h"
+#include "session/steps.h"
 #include "tests/catch.h"
-#include "tools/model_io.h"
-#include "tools/steps.h"
 
 namespace {
 
@@ -58,16 +54,16 @@ std::vector<Job> jobs() {
   return out;
 }
 
-InputFlags flags_of(const Job& job) {
-  InputFlags flags;
-  flags.io = job.io;
-  flags.io_prefix = job.prefix;
-  flags.io_steps = job.steps;
-  return flags;
+InputOptions options_of(const Job& job) {
+  InputOptions options;
+  options.io = job.io;
+  options.io_prefix = job.prefix;
+  options.io_steps = job.steps;
+  return options;
 }
 
 void expect_outputs(ttrt::Executor& executor, const Job& job, const Thresholds& thresholds) {
-  const std::vector<Case> cases = load_cases(executor.model(), flags_of(job));
+  const std::vector<Case> cases = load_cases(executor.model(), options_of(job));
   StepRunner steps(executor, cases);
   for (std::size_t i = 0; i < cases.size(); ++i) {
     const auto& outputs = steps.run(i);
@@ -95,7 +91,7 @@ TEST_CASE("recorded outputs on the CPU", "[cpu]") {
   for (const Job& job : jobs()) {
     DYNAMIC_SECTION(job.name()) {
       ttrt::Executor executor(load(job.model.string()), {.mode = ttrt::Mode::cpu});
-      expect_outputs(executor, job, {.pcc = {}, .atol = 1e-4, .rtol = 1e-4});
+      expect_outputs(executor, job, {.atol = 1e-4, .rtol = 1e-4});
     }
   }
 }
@@ -104,11 +100,11 @@ TEST_CASE("recorded outputs on the device", "[device]") {
   for (const Job& job : jobs()) {
     if (!on_device(job)) continue;
     DYNAMIC_SECTION(job.name()) {
-      const auto model = load_for({.quiet = true}, job.model.string(), flags_of(job), {.mode = "device"});
+      const auto model = compiled_for(ModelSource(job.model.string()), options_of(job), "n150");
       ttrt::Executor executor(model, {.mode = ttrt::Mode::device});
-      expect_outputs(executor, job, {.pcc = 0.999, .atol = {}, .rtol = {}});
+      expect_outputs(executor, job, {.pcc = 0.999});
       executor.reset_state();
-      expect_outputs(executor, job, {.pcc = 0.999, .atol = {}, .rtol = {}});  // with the memory plan of the first run
+      expect_outputs(executor, job, {.pcc = 0.999});  // with the memory plan of the first run
       CHECK(executor.counts().device > 0);
       CHECK(executor.fallback_failures().empty());
     }
@@ -120,10 +116,10 @@ TEST_CASE("recorded outputs with exact numerics", "[exact]") {
     // One spelling of each is enough: the graphs that reach the device are the same.
     if (!on_device(job) || job.model.extension() != ".pt2" || job.model.stem().string().ends_with("_core")) continue;
     DYNAMIC_SECTION(job.name()) {
-      const auto model = load_for({.quiet = true}, job.model.string(), flags_of(job), {.mode = "device"});
+      const auto model = compiled_for(ModelSource(job.model.string()), options_of(job), "n150");
       ttrt::Executor executor(model, {.mode = ttrt::Mode::device, .numerics = ttrt::Numerics::exact});
       // Queries whose keys are all hidden give what the device gives, which PyTorch's zeros are not.
-      expect_outputs(executor, job, {.pcc = 0.99, .atol = {}, .rtol = {}});
+      expect_outputs(executor, job, {.pcc = 0.99});
       CHECK(executor.fallback_failures().empty());
     }
   }

@@ -8,12 +8,12 @@
 #include <unistd.h>
 
 #include "executor/executor.h"
-#include "formats/pt2_read.h"
 #include "formats/pt2_write.h"
 #include "ops/op.h"
 #include "pass/compile.h"
+#include "session/checks.h"
+#include "session/model_source.h"
 #include "tests/catch.h"
-#include "tools/model_io.h"
 
 namespace {
 
@@ -58,13 +58,12 @@ Compiled rewrite(const std::string& name, const Replace& replace = {}, const For
 
 // The lowest PCC of the outputs against the recorded ones.
 double lowest_pcc(const Compiled& compiled, const std::string& name) {
-  InputFlags flags;
-  flags.io = models + name + ".io.safetensors";
+  InputOptions inputs;
+  inputs.io = models + name + ".io.safetensors";
   ttrt::Executor executor(compiled.model, {.mode = ttrt::Mode::device});
   double lowest = 1;
-  for (const Case& one : load_cases(*compiled.model, flags)) {
-    const std::vector<Check> checks =
-        check_outputs(one, executor.run(one.inputs), {.pcc = 0.9, .atol = {}, .rtol = {}}, true);
+  for (const Case& one : load_cases(*compiled.model, inputs)) {
+    const std::vector<Check> checks = check_outputs(one, executor.run(one.inputs), {.pcc = 0.9}, true);
     REQUIRE(!checks.empty());
     for (const Check& check : checks) {
       INFO(check.output << " " << check.problem);

@@ -85,9 +85,11 @@ const std::map<std::string, std::set<std::string>>& allowed() {
       {"src/session",
        {"src/support", "src/ir", "src/formats", "src/shapes", "src/pass", "runtime/device", "runtime/ops",
         "runtime/torch", "runtime/executor", "runtime/torch_library"}},
+      {"src/api",
+       {"src/support", "src/ir", "src/pass", "src/session", "runtime/device", "runtime/ops", "runtime/executor"}},
       {"runtime/api",
-       {"src/support", "src/ir", "src/formats", "runtime/device", "runtime/ops", "runtime/torch", "runtime/dispatch",
-        "runtime/executor", "runtime/torch_library"}},
+       {"src/api", "src/session", "src/support", "src/ir", "src/formats", "runtime/device", "runtime/ops",
+        "runtime/torch", "runtime/dispatch", "runtime/executor", "runtime/torch_library"}},
       {"tools",
        {"src/support", "src/ir", "src/formats", "src/report", "src/match", "src/shapes", "src/pass", "src/session",
         "runtime/device", "runtime/ops", "runtime/torch", "runtime/dispatch", "runtime/replay", "runtime/executor",
@@ -145,11 +147,20 @@ TEST_CASE("no folder includes a folder that includes it") {
 TEST_CASE("torch headers live in the few files made for them") {
   // Each costs more than ten seconds to compile; think before adding one.
   static const std::set<std::string> allowed_files{
-      "runtime/torch/cpu_op.cpp",        "runtime/torch/torch_bridge.cpp",      "runtime/torch/torch_bridge.h",
-      "runtime/torch_library/torch_ops.cpp",     "runtime/torch_library/torch_last_resort.cpp", "src/formats/pickle_read.cpp",
-      "src/shapes/shape_run.cpp", "src/formats/ts_containers.cpp", "src/formats/ts_lower.cpp",
-      "src/formats/ts_lower.h",    "src/formats/ts_pch.h",          "src/formats/ts_read.cpp",
-      "src/formats/ts_values.cpp", "src/formats/ts_write.cpp",
+      "runtime/torch/cpu_op.cpp",
+      "runtime/torch/torch_bridge.cpp",
+      "runtime/torch/torch_bridge.h",
+      "runtime/torch_library/torch_ops.cpp",
+      "runtime/torch_library/torch_last_resort.cpp",
+      "src/formats/pickle_read.cpp",
+      "src/shapes/shape_run.cpp",
+      "src/formats/ts_containers.cpp",
+      "src/formats/ts_lower.cpp",
+      "src/formats/ts_lower.h",
+      "src/formats/ts_pch.h",
+      "src/formats/ts_read.cpp",
+      "src/formats/ts_values.cpp",
+      "src/formats/ts_write.cpp",
   };
   for (const Include& include : all_includes()) {
     if (!include.system || !is_torch(include.target)) continue;
