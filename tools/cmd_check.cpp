@@ -176,8 +176,7 @@ int run(const Globals& globals) {
     return 0;
   }
   OrderedJson out{{"input", flags.model}};
-  out.update(OrderedJson::parse(result.json()));
-  out["conversions"] = conversions_json(*model);
+  out.update(OrderedJson::parse(report_json(result, *model)));
   out["fallbacks"] = OrderedJson::array();
   for (const Fallback& f : result.fallbacks) out["fallbacks"].push_back(fallback_json(f));
   if (!flags.what_if.empty())

@@ -29,8 +29,7 @@ int run(const Globals& globals) {
   const double wall_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   if (globals.json) {
     OrderedJson out{{"input", flags.model}, {"output", flags.output}};
-    out.update(OrderedJson::parse(result.json()));
-    out["conversions"] = conversions_json(*model);
+    out.update(OrderedJson::parse(report_json(result, *model)));
     out["wall_ms"] = wall_ms;
     out["peak_rss"] = peak_rss();
     print_json(out);

@@ -1,8 +1,6 @@
 // Flags of compile and check.
 #include "compile_flags.h"
 
-#include "pass/conversions.h"
-
 namespace ttc {
 
 void add_compile_flags(FlagSet& app, CompileFlags& flags) {
@@ -40,13 +38,6 @@ void add_compile_flags(FlagSet& app, CompileFlags& flags) {
   app.add_flag("--verify-each", flags.passes.verify_each, "Verify the graph after each pass");
   app.add_option("--stop-after", flags.passes.stop_after, "The last pass to run");
   app.add_option("--rewrite-limit", flags.passes.rewrite_limit, "At most so many rewrites");
-}
-
-OrderedJson conversions_json(const ir::Model& model) {
-  OrderedJson out = OrderedJson::array();
-  for (const Conversion& one : conversions(model))
-    out.push_back({{"from", torch_name(one.from)}, {"to", torch_name(one.to)}, {"checked", one.checked}});
-  return out;
 }
 
 }  // namespace ttc

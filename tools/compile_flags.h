@@ -4,7 +4,6 @@
 #include <string>
 
 #include "command.h"
-#include "json_out.h"
 #include "session/compile_settings.h"
 
 namespace ttc {
@@ -13,8 +12,5 @@ struct CompileFlags : CompileSettings {
   std::string model;
 };
 void add_compile_flags(FlagSet& app, CompileFlags& flags);
-
-// [{"from": "float32", "to": "bfloat16", "checked": false}]: see pass/conversions.h.
-OrderedJson conversions_json(const ir::Model& model);
 
 }  // namespace ttc

@@ -14,11 +14,11 @@ namespace ttc {
 
 // What to feed a model. Members have the names of the command line's flags.
 struct InputOptions {
-  std::string io, io_prefix;  // a safetensors file, and which of its calls
+  std::string io = {}, io_prefix = {};  // a safetensors file, and which of its calls
   bool io_steps = false;
-  std::vector<std::string> inputs;  // NAME=@x.npy | rand:SEED | zeros | ones | arange | 16000
-  std::vector<std::string> shapes;  // NAME=8x128 or NAME=i64:8x128
-  std::vector<std::string> carry;   // outN=NAME: with io_steps, input NAME of a step is output N of the step before
+  std::vector<std::string> inputs = {};  // NAME=@x.npy | rand:SEED | zeros | ones | arange | 16000
+  std::vector<std::string> shapes = {};  // NAME=8x128 or NAME=i64:8x128
+  std::vector<std::string> carry = {};  // outN=NAME: with io_steps, input NAME of a step is output N of the step before
   std::uint64_t seed = 0;
 };
 

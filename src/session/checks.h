@@ -11,7 +11,7 @@
 namespace ttc {
 
 struct Thresholds {
-  std::optional<double> pcc, atol, rtol;
+  std::optional<double> pcc = {}, atol = {}, rtol = {};
 };
 
 struct Check {

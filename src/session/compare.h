@@ -16,7 +16,7 @@ namespace ttc {
 struct CompareOptions {
   bool by_module = false;  // the last node of each module instead of every node
   double pcc = 0.99;       // what every row must reach
-  std::optional<double> max_rel;
+  std::optional<double> max_rel = {};
 };
 
 // A node whose values both runs have, or an output ("outN", op "output").

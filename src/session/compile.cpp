@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cstring>
 #include <map>
+#include <nlohmann/json.hpp>
 
 #include "executor/signature.h"
 #include "formats/pt2_write.h"
@@ -163,6 +164,15 @@ Compiled compile_source(const ModelSource& source, const CompileSettings& settin
   out.model = read_with_shapes(source, settings, options, notes);
   out.result = compile(*out.model, options, settings.passes, {.sha256 = to_save ? source.sha256() : std::string()});
   return out;
+}
+
+std::string report_json(const CompileResult& result, const ir::Model& model) {
+  auto out = nlohmann::ordered_json::parse(result.json());
+  out["conversions"] = nlohmann::ordered_json::array();
+  for (const Conversion& one : conversions(model))
+    out["conversions"].push_back(
+        {{"from", torch_name(one.from)}, {"to", torch_name(one.to)}, {"checked", one.checked}});
+  return out.dump();
 }
 
 void save_model(const ir::Model& model, const std::string& path) {

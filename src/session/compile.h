@@ -20,6 +20,8 @@ struct Compiled {
 // nodes stay on the CPU. `to_save`: the manifest names the hash of the file, which costs reading all of it.
 Compiled compile_source(const ModelSource& source, const CompileSettings& settings, const Notes& notes = {},
                         bool to_save = false);
+// CompileResult::json() and `conversions`, [{"from": "float32", "to": "bfloat16", "checked": false}].
+std::string report_json(const CompileResult& result, const ir::Model& model);
 // TorchScript where the name ends in .pt, else a .pt2. Written whole or not at all. Throws ttc::Error.
 void save_model(const ir::Model& model, const std::string& path);
 

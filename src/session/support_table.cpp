@@ -48,9 +48,8 @@ std::vector<InputOptions> ways_to_call(const std::string& io) {
       prefixes.insert(name.substr(0, dot));
   }
   std::vector<InputOptions> out;
-  for (const std::string& prefix : prefixes)
-    out.push_back({.io = io, .io_prefix = prefix, .inputs = {}, .shapes = {}, .carry = {}});
-  if (steps) out.push_back({.io = io, .io_prefix = {}, .io_steps = true, .inputs = {}, .shapes = {}, .carry = {}});
+  for (const std::string& prefix : prefixes) out.push_back({.io = io, .io_prefix = prefix});
+  if (steps) out.push_back({.io = io, .io_steps = true});
   return out;
 }
 
