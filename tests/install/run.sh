@@ -1,8 +1,8 @@
 #!/bin/sh
-# Installs the library into a scratch folder, then configures, builds and runs a separate Meson project against it.
-#   run.sh MESON BUILD_DIR SOURCE_DIR MODEL
+# Installs the libraries into a scratch folder, then configures, builds and runs a separate Meson project against them.
+#   run.sh MESON BUILD_DIR SOURCE_DIR MODELS_DIR
 set -eu
-meson=$1 build=$2 source=$3 model=$4
+meson=$1 build=$2 source=$3 models=$4
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 "$meson" install -C "$build" --no-rebuild --quiet --tags runtime,devel --destdir "$scratch/root"
@@ -12,4 +12,8 @@ export PKG_CONFIG_LIBDIR="$(dirname "$pc")" PKG_CONFIG_SYSROOT_DIR="$scratch/roo
 export LD_LIBRARY_PATH="$(dirname "$(find "$scratch/root" -name 'libttrt.so' | head -n 1)")${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 "$meson" setup "$scratch/user" "$source/tests/install"
 "$meson" compile -C "$scratch/user"
-"$scratch/user/user" "$model"
+"$scratch/user/user" "$models/bert_small.pt2"
+"$scratch/user/compiler" "$models/bert_small.pt2" "$models/bert_small.io.safetensors" "$models/bert_small.pt" "$scratch/compiled.pt2"
+# The installed tool finds the libraries beside it.
+env -u LD_LIBRARY_PATH "$(find "$scratch/root" -name ttc -type f -perm -u+x | head -n 1)" inspect "$scratch/compiled.pt2" > "$scratch/inspected"
+grep -q tt.linear "$scratch/inspected"
