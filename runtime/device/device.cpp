@@ -55,6 +55,18 @@ std::shared_ptr<Device> create_device(const ArchProfile& profile, int pcie_slot)
 
 void initialize_device(Device& device) { device.memory()->open(); }
 
+std::shared_ptr<Device> open_free_device(const ArchProfile& profile) {
+  for (int slot = 0;; ++slot) {
+    try {
+      std::shared_ptr<Device> device = create_device(profile, slot);
+      initialize_device(*device);
+      return device;
+    } catch (const ttc::Error&) {
+      if (slot + 1 == pcie_slots) throw;
+    }
+  }
+}
+
 void close_device(Device& device) {
   device.memory()->close();
   Registry& r = registry();

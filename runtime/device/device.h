@@ -51,6 +51,8 @@ inline constexpr int pcie_slots = 32;
 // does not exist (0 <= pcie_slot < pcie_slots).
 std::shared_ptr<Device> create_device(Arch arch, int pcie_slot = 0);
 std::shared_ptr<Device> create_device(const ArchProfile& profile, int pcie_slot = 0);
+// An initialised device in the first free slot. Throws where there is none.
+std::shared_ptr<Device> open_free_device(const ArchProfile& profile);
 // Throws where it already is initialised, or closed.
 void initialize_device(Device& device);
 // Throws where it is not initialised, or already closed. The default device is then none.

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "device/arch.h"
+#include "ops/literals.h"
 #include "support/error.h"
 
 namespace ttrt::ops {
@@ -289,25 +290,7 @@ RtValue int_list(const std::vector<std::int64_t>& values) {
   return list;
 }
 
-RtValue literal(const OpArg& arg) {
-  struct Visitor {
-    RtValue operator()(std::monostate) const { return {}; }
-    RtValue operator()(TensorRef) const { return {}; }
-    RtValue operator()(const std::vector<TensorRef>&) const { return {}; }
-    RtValue operator()(std::int64_t v) const { return v; }
-    RtValue operator()(double v) const { return v; }
-    RtValue operator()(bool v) const { return v; }
-    RtValue operator()(const std::string& v) const { return v; }
-    RtValue operator()(const std::vector<std::int64_t>& v) const { return int_list(v); }
-    RtValue operator()(const std::vector<double>& v) const {
-      RtValue::List list;
-      for (const double value : v) list.emplace_back(value);
-      return list;
-    }
-    RtValue operator()(DType v) const { return v; }
-  };
-  return std::visit(Visitor{}, arg);
-}
+RtValue literal(const OpArg& arg) { return literal_value(arg); }
 
 // ---- cost
 

@@ -10,20 +10,13 @@
 #include <memory>
 #include <mutex>
 
+#include "ir/op_name.h"
 #include "support/error.h"
 
 namespace ttc::ir {
 namespace {
 
 constexpr std::size_t max_list_default = 64;
-
-std::string ir_name(std::string_view torch_name) {
-  const auto colons = torch_name.find("::");
-  if (colons == std::string_view::npos) return std::string(torch_name);
-  std::string out = std::string(torch_name.substr(0, colons)) + "." + std::string(torch_name.substr(colons + 2));
-  const bool bare = out.starts_with("tt.") || out.starts_with("prim.");
-  return torch_name.find('.', colons) == std::string_view::npos && !bare ? out + ".default" : out;
-}
 
 class SchemaParser {
  public:
@@ -36,7 +29,7 @@ class SchemaParser {
     if (open == std::string_view::npos) fail("'('");
     std::string_view name = text_.substr(at_, open - at_);
     while (!name.empty() && name.back() == ' ') name.remove_suffix(1);
-    schema.op = name.empty() ? op_ : ir_name(name);
+    schema.op = name.empty() ? op_ : ir_op_name(name);
     at_ = open;
     arguments(schema);
     expect("->");
@@ -348,6 +341,15 @@ std::pair<std::string, std::string> torch_op_name(std::string_view op) {
   const std::string_view overload = op.substr(second + 1);
   return {space + "::" + std::string(op.substr(dot + 1, second - dot - 1)),
           overload == "default" ? "" : std::string(overload)};
+}
+
+std::string ir_op_name(std::string_view torch_name, std::string_view overload) {
+  const auto colons = torch_name.find("::");
+  if (colons == std::string_view::npos) return std::string(torch_name);
+  std::string out = std::string(torch_name.substr(0, colons)) + "." + std::string(torch_name.substr(colons + 2));
+  if (!overload.empty()) return out + "." + std::string(overload);
+  const bool bare = out.starts_with("tt.") || out.starts_with("prim.");
+  return torch_name.find('.', colons) == std::string_view::npos && !bare ? out + ".default" : out;
 }
 
 }  // namespace ttc::ir

@@ -1,4 +1,5 @@
 // Operator schemas: the text LibTorch prints, names, the registry.
+#include "ir/op_name.h"
 #include "ir/op_schema.h"
 #include "support/error.h"
 #include "tests/catch.h"
@@ -73,6 +74,12 @@ TEST_CASE("names map to LibTorch's and back", "[ir][schema]") {
   CHECK(torch_op_name("aten.add.Tensor") == std::pair<std::string, std::string>("aten::add", "Tensor"));
   CHECK(torch_op_name("aten.linear.default") == std::pair<std::string, std::string>("aten::linear", ""));
   CHECK(torch_op_name("tt.linear") == std::pair<std::string, std::string>("tt::linear", ""));
+  for (const std::string name : {"aten.add.Tensor", "aten.linear.default", "tt.linear", "prim.NumToTensor.Scalar"}) {
+    const auto [base, overload] = torch_op_name(name);
+    CHECK(ir_op_name(base, overload) == name);
+    CHECK(ir_op_name(overload.empty() ? base : base + "." + overload) == name);
+    CHECK(ir_op_name(name) == name);
+  }
   CHECK(parse_schema("tt::linear(Tensor x) -> Tensor").op == "tt.linear");
 }
 
