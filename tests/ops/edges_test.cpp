@@ -1,13 +1,12 @@
-// Sizes nobody exports on purpose: every graph of tests/data/aten_ops.ir again with a dim of 0 or 1, with all of them 0,
-// and with numbers that are no ordinary ones. What LibTorch computes the device computes too, or it stays on the host;
-// what LibTorch refuses may be refused. Nothing ends the process: the graphs run in a child, and where that dies the
-// graph it died of is a failure and the next child goes on behind it.
+// Sizes nobody exports on purpose: every graph of tests/data/aten_ops.ir again with a dim of 0 or 1, with all of them
+// 0, and with numbers that are no ordinary ones. What LibTorch computes the device computes too, or it stays on the
+// host; what LibTorch refuses may be refused. Nothing ends the process: the graphs run in a child, and where that dies
+// the graph it died of is a failure and the next child goes on behind it.
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmath>
+#include <csignal>
 #include <fstream>
-#include <limits>
 #include <set>
 
 #include "executor/metrics.h"
@@ -77,7 +76,7 @@ std::string resized(const std::string& text, const F& resize) {
   return known ? ttc::ir::print(*model) : "";
 }
 
-// The graph, and the graph with other sizes.
+// The graph in other sizes: one extent at a time, then all.
 std::vector<std::string> variants(const std::string& text) {
   std::vector<std::string> out;
   const auto add = [&](std::string graph) {
@@ -119,82 +118,110 @@ std::string problem_of(const std::string& graph, const std::vector<RtValue>& inp
   return "";
 }
 
-// What the child has to say of one graph: each of its variants that failed.
-std::string failures_of(const std::string& text, int& tried) {
-  std::string out;
-  for (const std::string& graph : variants(text)) {
-    ++tried;
-    std::string problem;
-    try {
-      problem = problem_of(graph, inputs_of(*parse_text(graph), {.first = 0, .last = 1, .scale = 0}));
-    } catch (const std::exception& error) {
-      problem = error.what();
-    }
-    if (!problem.empty()) out += problem + "\n" + graph;
+std::string problem_or_exception(const std::string& graph) {
+  try {
+    return problem_of(graph, inputs_of(*parse_text(graph), {.first = 0, .last = 1, .scale = 0}));
+  } catch (const std::exception& error) {
+    return error.what();
   }
-  return out;
 }
 
-void send(int to, const std::string& text) {
+// ---- the child and what it says ------------------------------------------------------------------------------------
+
+// A message: what it is about ('g': the graph it goes on to, 'r': what came of it), and a text.
+void send(int to, char kind, const std::string& text) {
   const auto size = static_cast<std::uint32_t>(text.size());
-  if (write(to, &size, sizeof size) != sizeof size || write(to, text.data(), size) != static_cast<ssize_t>(size))
-    _exit(3);
+  const std::string head(reinterpret_cast<const char*>(&size), sizeof size);
+  const std::string all = kind + head + text;
+  if (write(to, all.data(), all.size()) != static_cast<ssize_t>(all.size())) _exit(3);
 }
 
-bool receive(int from, std::string& text) {
-  std::uint32_t size = 0;
-  if (read(from, &size, sizeof size) != sizeof size) return false;
-  text.resize(size);
+bool read_all(int from, char* to, std::size_t size) {
   for (std::size_t at = 0; at < size;) {
-    const ssize_t n = read(from, text.data() + at, size - at);
+    const ssize_t n = read(from, to + at, size - at);
     if (n <= 0) return false;
     at += static_cast<std::size_t>(n);
   }
   return true;
 }
 
-// Every `step`-th graph in children; the failures, each with its graph. This process itself never starts LibTorch.
-std::vector<std::string> sweep(const std::vector<std::string>& all, std::size_t step, int& tried) {
-  std::vector<std::string> failures;
-  for (std::size_t next = 0; next < all.size();) {
+bool receive(int from, char& kind, std::string& text) {
+  std::uint32_t size = 0;
+  if (!read_all(from, &kind, 1) || !read_all(from, reinterpret_cast<char*>(&size), sizeof size)) return false;
+  text.resize(size);
+  return read_all(from, text.data(), size);
+}
+
+// Runs the variants of every `step`-th graph from `graph` on, of that one from variant `variant` on.
+[[noreturn]] void run_child(int to, const std::vector<std::string>& all, std::size_t step, std::size_t graph,
+                            std::size_t variant) {
+  for (const int signal : {SIGABRT, SIGFPE, SIGSEGV, SIGBUS, SIGILL}) std::signal(signal, SIG_DFL);  // not the test's
+  set_threads(1);
+  for (; graph < all.size(); graph += step, variant = 0) {
+    send(to, 'g', all[graph]);
+    const std::vector<std::string> tries = variants(all[graph]);
+    for (std::size_t i = variant; i < tries.size(); ++i) {
+      send(to, 'g', tries[i]);
+      send(to, 'r', problem_or_exception(tries[i]));
+    }
+  }
+  _exit(0);
+}
+
+struct Sweep {
+  int tried = 0;
+  std::vector<std::string> failures;  // each with its graph
+};
+
+// Every `step`-th graph, in children: this process itself never starts LibTorch.
+Sweep sweep(const std::vector<std::string>& all, std::size_t step) {
+  Sweep out;
+  std::size_t graph = 0, variant = 0;
+  for (bool done = false; !done;) {
     int ends[2];
     REQUIRE(pipe(ends) == 0);
     const pid_t child = fork();
-    if (child == 0) {
-      close(ends[0]);
-      set_threads(1);
-      for (std::size_t i = next; i < all.size(); i += step) {
-        int count = 0;
-        const std::string failed = failures_of(all[i], count);
-        send(ends[1], std::to_string(count) + "\n" + failed);
-      }
-      _exit(0);
-    }
+    if (child == 0) run_child(ends[1], all, step, graph, variant);
     close(ends[1]);
-    for (std::string text; receive(ends[0], text); next += step) {
-      const std::size_t line = text.find('\n');
-      tried += std::stoi(text.substr(0, line));
-      if (line + 1 < text.size()) failures.push_back(text.substr(line + 1));
+    char kind = 0;
+    bool fresh = true;  // the child begins by naming the graph it was sent to
+    for (std::string text, current; receive(ends[0], kind, text);) {
+      if (kind == 'r') {
+        ++out.tried;
+        if (!text.empty()) out.failures.push_back(text + "\n" + current);
+      } else if (fresh || graph + step >= all.size() || text != all[graph + step]) {
+        variant += fresh ? 0 : 1;
+      } else {
+        graph += step;
+        variant = 0;
+      }
+      fresh = false;
+      current = std::move(text);
     }
     close(ends[0]);
     int status = 0;
     waitpid(child, &status, 0);
-    if (next >= all.size()) break;
-    failures.push_back("the process ended (signal " + std::to_string(WIFSIGNALED(status) ? WTERMSIG(status) : 0) +
-                       ") in a variant of\n" + all[next]);
-    next += step;
+    done = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    if (done) break;
+    out.failures.push_back("the process ended with signal " +
+                           std::to_string(WIFSIGNALED(status) ? WTERMSIG(status) : 0) + " in variant " +
+                           std::to_string(variant) + " of\n" + all[graph]);
+    REQUIRE(out.failures.size() < all.size());
+    if (variant == 0) {  // no variant could be made
+      graph += step;
+      done = graph >= all.size();
+    }
   }
-  return failures;
+  return out;
 }
 
 void check_sweep(std::size_t step, int at_least) {
-  int tried = 0;
-  const std::vector<std::string> failures = sweep(graphs(), step, tried);
-  for (const std::string& failure : failures) {
+  const Sweep done = sweep(graphs(), step);
+  for (const std::string& failure : done.failures) {
     INFO(failure);
     CHECK(failure.empty());
   }
-  CHECK(tried >= at_least);
+  CHECK(done.tried >= at_least);
 }
 
 }  // namespace
