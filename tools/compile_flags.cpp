@@ -4,7 +4,7 @@
 namespace ttc {
 
 void add_compile_flags(FlagSet& app, CompileFlags& flags) {
-  const auto list = [&](const char* name, std::vector<std::string>& into, const char* help) {
+  const auto list = [&](const char* name, std::vector<std::string>& into, const std::string& help) {
     app.add_option(name, into, help).repeatable();
   };
   const auto names = [&](const char* name, std::vector<std::string>& into, const char* help) {
@@ -15,7 +15,7 @@ void add_compile_flags(FlagSet& app, CompileFlags& flags) {
   list("--replace", flags.replace, "CLASS=tt.OP or module:GLOB=tt.OP; everything that can be where none is given");
   app.add_option("--replace-file", flags.replace_file, "The same as a JSON object");
   list("--exclude", flags.exclude, "Modules (glob) that stay as they are; their children are still visited");
-  list("--weight-dtype", flags.weight_dtype, "GLOB=FORMAT: bfloat16, bfloat8_b, bfloat4_b or float32");
+  list("--weight-dtype", flags.weight_dtype, "GLOB=FORMAT: " + ttrt::weight_format_names());
   app.add_option("--activation-dtype", flags.activation_dtype, "bfloat16 or float32");
   list("--fidelity", flags.fidelity, "GLOB=LoFi|HiFi2|HiFi3|HiFi4");
   list("--fp32-acc", flags.fp32_acc, "GLOB=on|off: accumulate in float32");

@@ -104,6 +104,9 @@ template <int mag_bits, typename Source>
 template <typename Source>
 [[gnu::always_inline]] inline void pack_face(DataType dtype, const Source* src, std::int64_t stride, std::byte* tile,
                                              int face) {
+  if (with_magnitude_bits(
+          dtype, [&]<int bits>() __attribute__((always_inline)) { pack_block_face<bits>(src, stride, tile, face); }))
+    return;
   switch (dtype) {
     case DataType::bfloat16: {
       std::byte* out = tile + face * 512;
@@ -120,15 +123,6 @@ template <typename Source>
       }
       break;
     }
-    case DataType::bfloat8_b:
-      pack_block_face<7>(src, stride, tile, face);
-      break;
-    case DataType::bfloat4_b:
-      pack_block_face<3>(src, stride, tile, face);
-      break;
-    case DataType::bfloat2_b:
-      pack_block_face<1>(src, stride, tile, face);
-      break;
     default: {
       std::byte* out = tile + face * 1024;
       for (int r = 0; r < 16; ++r) {
@@ -173,6 +167,9 @@ template <int mag_bits, typename Value>
 template <Narrow narrow, typename Value>
 [[gnu::always_inline]] inline void unpack_face(DataType dtype, const std::byte* tile, int face, Value* dst,
                                                std::int64_t stride) {
+  if (with_magnitude_bits(
+          dtype, [&]<int bits>() __attribute__((always_inline)) { unpack_block_face<bits>(tile, face, dst, stride); }))
+    return;
   switch (dtype) {
     case DataType::bfloat16: {
       const std::byte* in = tile + face * 512;
@@ -189,15 +186,6 @@ template <Narrow narrow, typename Value>
       }
       break;
     }
-    case DataType::bfloat8_b:
-      unpack_block_face<7>(tile, face, dst, stride);
-      break;
-    case DataType::bfloat4_b:
-      unpack_block_face<3>(tile, face, dst, stride);
-      break;
-    case DataType::bfloat2_b:
-      unpack_block_face<1>(tile, face, dst, stride);
-      break;
     default: {
       const std::byte* in = tile + face * 1024;
       for (int r = 0; r < 16; ++r) {

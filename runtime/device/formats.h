@@ -32,13 +32,7 @@ constexpr std::uint16_t f32_to_bf16(float value) {
   return static_cast<std::uint16_t>((u + 0x7FFF + ((u >> 16) & 1)) >> 16);
 }
 
-// Magnitude bits of a block format: 7, 3 or 1.
-constexpr int magnitude_bits(DataType dtype) {
-  return dtype == DataType::bfloat8_b ? 7 : dtype == DataType::bfloat4_b ? 3 : 1;
-}
-
-// The functions below take float formats only: bfloat16, float32, bfloat8_b, bfloat4_b, bfloat2_b. `tile` holds
-// tile_bytes(dtype) bytes; no alignment is asked for.
+// The functions below take float formats only. `tile` holds tile_bytes(dtype) bytes; no alignment is asked for.
 
 // 1024 values in face order -> one tile, as the host library packs.
 void pack_tile(DataType dtype, const float* values, std::byte* tile);

@@ -68,13 +68,10 @@ template <Dest dest, PackSource source, int mag_bits>
 
 template <Dest dest, PackSource source>
 [[gnu::always_inline]] inline void pack_values(DataType out, const float* values, std::byte* tile) {
+  if (with_magnitude_bits(
+          out, [&]<int bits>() __attribute__((always_inline)) { pack_block<dest, source, bits>(values, tile); }))
+    return;
   switch (out) {
-    case DataType::bfloat8_b:
-      return pack_block<dest, source, 7>(values, tile);
-    case DataType::bfloat4_b:
-      return pack_block<dest, source, 3>(values, tile);
-    case DataType::bfloat2_b:
-      return pack_block<dest, source, 1>(values, tile);
     case DataType::bfloat16:
       for (int i = 0; i < tile_elements; ++i) {
         const auto u =

@@ -1,4 +1,4 @@
-// See types.h.
+// Names and sizes of the device's vocabulary, read from its table.
 #include "device/types.h"
 
 #include <array>
@@ -6,33 +6,13 @@
 namespace ttrt {
 namespace {
 
-struct FormatRow {
-  std::string_view name;
-  std::int64_t tile_bytes;
-  std::int64_t element_bytes;
-  DType dtype;  // torch_dtype()
-};
-
-// Indexed by DataType.
-constexpr std::array<FormatRow, 9> formats{{
-    {"bfloat16", 2048, 2, DType::bf16},
-    {"float32", 4096, 4, DType::f32},
-    {"bfloat8_b", 1088, 0, DType::bf16},
-    {"bfloat4_b", 576, 0, DType::bf16},
-    {"bfloat2_b", 320, 0, DType::bf16},
-    {"uint8", 1024, 1, DType::u8},
-    {"uint16", 2048, 2, DType::u16},
-    {"uint32", 4096, 4, DType::u32},
-    {"int32", 4096, 4, DType::i32},
-}};
-
 constexpr std::array<std::string_view, 4> fidelities{"LoFi", "HiFi2", "HiFi3", "HiFi4"};
 constexpr std::array<std::string_view, 4> memory_layouts{"INTERLEAVED", "HEIGHT_SHARDED", "WIDTH_SHARDED",
                                                          "BLOCK_SHARDED"};
 
 }  // namespace
 
-std::string_view to_string(DataType dtype) { return formats[static_cast<std::size_t>(dtype)].name; }
+std::string_view to_string(DataType dtype) { return info(dtype).name; }
 std::string_view to_string(Layout layout) { return layout == Layout::tile ? "TILE" : "ROW_MAJOR"; }
 std::string_view to_string(BufferType type) { return type == BufferType::dram ? "DRAM" : "L1"; }
 std::string_view to_string(TensorMemoryLayout layout) { return memory_layouts[static_cast<std::size_t>(layout)]; }
@@ -40,8 +20,8 @@ std::string_view to_string(MathFidelity fidelity) { return fidelities[static_cas
 std::string_view to_string(Numerics numerics) { return numerics == Numerics::fast ? "fast" : "exact"; }
 
 std::optional<DataType> data_type_from_string(std::string_view name) {
-  for (std::size_t i = 0; i < formats.size(); ++i)
-    if (formats[i].name == name) return static_cast<DataType>(i);
+  for (const DataTypeInfo& type : data_types)
+    if (type.name == name) return type.type;
   return std::nullopt;
 }
 
@@ -51,9 +31,16 @@ std::optional<MathFidelity> math_fidelity_from_string(std::string_view name) {
   return std::nullopt;
 }
 
-std::int64_t tile_bytes(DataType dtype) { return formats[static_cast<std::size_t>(dtype)].tile_bytes; }
-std::int64_t element_bytes(DataType dtype) { return formats[static_cast<std::size_t>(dtype)].element_bytes; }
-DType torch_dtype(DataType dtype) { return formats[static_cast<std::size_t>(dtype)].dtype; }
+std::string weight_format_names() {
+  std::string out;
+  for (const DataTypeInfo& type : data_types)
+    if (type.for_weights) out += (out.empty() ? "" : ", ") + std::string(type.name);
+  return out;
+}
+
+std::int64_t tile_bytes(DataType dtype) { return info(dtype).tile_bytes; }
+std::int64_t element_bytes(DataType dtype) { return info(dtype).element_bytes; }
+DType torch_dtype(DataType dtype) { return info(dtype).dtype; }
 
 std::optional<DataType> exact_format(DType dtype) {
   switch (dtype) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -12,8 +13,13 @@ namespace ttrt {
 
 using ttc::DType;
 
-// Element formats a device tensor can have. The block formats share one 8-bit exponent per 16 elements.
-enum class DataType : std::uint8_t { bfloat16, float32, bfloat8_b, bfloat4_b, bfloat2_b, uint8, uint16, uint32, int32 };
+// Element formats a device tensor can have, the rows of data_types.def. The block formats share one 8-bit exponent per
+// 16 elements.
+enum class DataType : std::uint8_t {
+#define TTRT_DATA_TYPE(name, ...) name,
+#include "device/data_types.def"
+#undef TTRT_DATA_TYPE
+};
 enum class Layout : std::uint8_t { row_major, tile };
 enum class BufferType : std::uint8_t { dram, l1 };
 enum class TensorMemoryLayout : std::uint8_t { interleaved, height_sharded, width_sharded, block_sharded };
@@ -49,8 +55,38 @@ std::string_view to_string(Numerics n);            // "fast"
 std::optional<DataType> data_type_from_string(std::string_view name);
 std::optional<MathFidelity> math_fidelity_from_string(std::string_view name);
 
-constexpr bool is_block_format(DataType d) {
-  return d == DataType::bfloat8_b || d == DataType::bfloat4_b || d == DataType::bfloat2_b;
+// A row of data_types.def.
+struct DataTypeInfo {
+  DataType type;
+  std::string_view name;
+  std::int64_t tile_bytes, element_bytes;
+  DType dtype;
+  int magnitude_bits;
+  MathFidelity fidelity;
+  bool for_weights;
+};
+inline constexpr DataTypeInfo data_types[] = {
+#define TTRT_DATA_TYPE(name, tile, element, dtype, bits, fidelity, for_weights) \
+  {DataType::name, #name, tile, element, DType::dtype, bits, MathFidelity::fidelity, for_weights},
+#include "device/data_types.def"
+#undef TTRT_DATA_TYPE
+};
+constexpr const DataTypeInfo& info(DataType d) { return data_types[static_cast<std::size_t>(d)]; }
+// "bfloat16, float32, bfloat8_b, bfloat4_b": what weights can be packed in.
+std::string weight_format_names();
+
+// Magnitude bits of a block format (7, 3 or 1); 0 for the others.
+constexpr int magnitude_bits(DataType d) { return info(d).magnitude_bits; }
+constexpr bool is_block_format(DataType d) { return magnitude_bits(d) != 0; }
+// f<bits>() for a block format's magnitude bits; false for the others, for which nothing is called.
+template <typename F>
+[[gnu::always_inline]] inline bool with_magnitude_bits(DataType d, F&& f) {
+#define TTRT_DATA_TYPE(name, tile, element, dtype, bits, ...) \
+  if constexpr (bits != 0)                                    \
+    if (d == DataType::name) return f.template operator()<bits>(), true;
+#include "device/data_types.def"
+#undef TTRT_DATA_TYPE
+  return false;
 }
 constexpr bool is_float_format(DataType d) {
   return d == DataType::bfloat16 || d == DataType::float32 || is_block_format(d);

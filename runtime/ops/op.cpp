@@ -162,16 +162,6 @@ HostTensor packed_values(const HostTensor& matrix, const Packed& packed, const T
   return to;
 }
 
-MathFidelity default_fidelity(DataType weight) {
-  switch (weight) {
-    case DataType::bfloat8_b:
-      return MathFidelity::HiFi2;
-    case DataType::bfloat4_b:
-    case DataType::bfloat2_b:
-      return MathFidelity::LoFi;
-    default:
-      return MathFidelity::HiFi4;
-  }
-}
+MathFidelity default_fidelity(DataType weight) { return info(weight).fidelity; }
 
 }  // namespace ttrt

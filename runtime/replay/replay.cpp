@@ -37,8 +37,7 @@ double block_step(const Tensor& expected, std::size_t index) {
   const std::size_t last = std::min(first + 16, row + width);
   int shared = 1;
   for (std::size_t i = first; i < last; ++i) shared = std::max(shared, (word(expected.values[i]) >> 23) & 0xFF);
-  const int bits = expected.dtype == DataType::bfloat8_b ? 6 : expected.dtype == DataType::bfloat4_b ? 2 : 0;
-  return std::ldexp(1.0, shared - 127 - bits);
+  return std::ldexp(1.0, shared - 127 - (magnitude_bits(expected.dtype) - 1));
 }
 
 // Distance in units of the last place of the output's format.

@@ -19,9 +19,9 @@ std::pair<std::string, std::string> glob_value(const std::string& text) {
 
 ttrt::DataType format(const std::string& name, const std::string& flag) {
   const auto format = ttrt::data_type_from_string(name);
-  if (format && ttrt::is_float_format(*format)) return *format;
-  throw usage_error(flag + ": unknown format '" + name + "'",
-                    "the formats are bfloat16, bfloat8_b, bfloat4_b and float32");
+  if (format && ttrt::info(*format).for_weights) return *format;
+  throw usage_error(flag + ": " + (format ? "no weights are packed in '" : "unknown format '") + name + "'",
+                    "the formats are " + ttrt::weight_format_names());
 }
 
 bool on_off(const std::string& text, const std::string& flag) {
