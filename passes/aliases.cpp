@@ -1,31 +1,14 @@
-// See aliases.h. The rules come from the alias annotations of the operators' schemas and, for operators that view or
-// copy depending on strides (reshape, contiguous, to), from the strides the file gives.
+// Follows views by the alias annotations and tags of the operators' schemas and, for operators that view or copy
+// depending on strides (reshape, contiguous, to), by the strides the file gives.
 #include "aliases.h"
 
 #include <algorithm>
-#include <array>
 
 #include "effects.h"
 #include "match/kinds.h"
 
 namespace ttc {
 namespace {
-
-constexpr std::array<std::string_view, 18> invertible{
-    "aten.slice.Tensor",    "aten.select.int",       "aten.transpose.int",      "aten.permute.default",
-    "aten.t.default",       "aten.view.default",     "aten.unsqueeze.default",  "aten.squeeze.dim",
-    "aten.squeeze.dims",    "aten.squeeze.default",  "aten.flatten.using_ints", "aten.unflatten.int",
-    "aten.narrow.default",  "aten.diagonal.default", "aten.view_as.default",    "aten.swapaxes.default",
-    "aten.reshape.default", "aten.mT.default"};
-constexpr std::array<std::string_view, 6> resizing{"set_",        "resize_", "resize_as_",
-                                                   "as_strided_", "swap_",   "_resize_output_"};
-constexpr std::array<std::string_view, 9> reshaping{"transpose_", "squeeze_", "unsqueeze_",     "t_",  "swapaxes_",
-                                                    "swapdims_",  "rename_",  "requires_grad_", "data"};
-
-template <typename List>
-bool among(const List& names, std::string_view name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
 
 // aten.add_.Tensor has aten.add.Tensor.
 bool has_functional_form(std::string_view op) {
@@ -75,28 +58,34 @@ std::string functional_name(std::string_view op) {
   return std::string(op.substr(0, overload - 1)) + std::string(op.substr(overload));
 }
 
+std::string scatter_name(const ir::Node& view) {
+  const std::string name = "aten." + std::string(base_name(view.op())) + "_scatter.default";
+  const ir::OpSchema *from = view.schema(), *to = view.op().starts_with("aten.") ? ir::find_schema(name) : nullptr;
+  // as_strided addresses memory, whose layout a new tensor need not share.
+  if (!from || !to || to->args.size() != from->args.size() + 1 || to->index_of("storage_offset") >= 0) return {};
+  for (std::size_t i = 1; i < from->args.size(); ++i)
+    if (from->args[i].name != to->args[i + 1].name) return {};
+  return name;
+}
+
 ViewKind view_kind(const ir::Node& node) {
   const ir::OpSchema* schema = node.schema();
   if (!schema || schema->varargs || mutates(node) || node.results().empty()) return ViewKind::none;
-  if (std::find(schema->returns_alias.begin(), schema->returns_alias.end(), true) == schema->returns_alias.end()) {
-    // Dropout in inference gives its input, whatever its schema says.
-    return match::is_identity(node) && base_name(node.op()).ends_with("dropout") ? ViewKind::same : ViewKind::none;
-  }
+  if (std::find(schema->returns_alias.begin(), schema->returns_alias.end(), true) == schema->returns_alias.end())
+    return schema->maybe_aliasing && match::is_identity(node) ? ViewKind::same : ViewKind::none;
   if (node.results().size() != 1 || !node.operand(0)) return ViewKind::unknown;
   const ir::Type& from = node.operand(0)->type;
-  const std::string& op = node.op();
-  if (op == "aten.alias.default" || op == "aten.detach.default" || op == "aten.lift_fresh.default")
-    return ViewKind::same;
+  if (match::is_copy(node)) return match::may_copy(node) ? dense_kind(node, from) : ViewKind::same;
   if (match::is_cast(node)) {
     const ir::Arg* copy = node.arg("copy");
     const bool changes = from.has_dtype && node.result()->type.has_dtype && from.dtype != node.result()->type.dtype;
     if (changes || (copy && copy->boolean() == true)) return ViewKind::none;
     return from.has_dtype && node.result()->type.has_dtype ? ViewKind::same : ViewKind::unknown;
   }
-  if (op == "aten.contiguous.default") return dense_kind(node, from);
-  if (op == "aten.reshape.default" || op == "aten.flatten.using_ints")
-    return contiguous(from) ? ViewKind::view : ViewKind::unknown;
-  return among(invertible, op) ? ViewKind::view : ViewKind::unknown;
+  if (match::may_copy(node)) return contiguous(from) ? ViewKind::view : ViewKind::unknown;
+  const bool invertible = match::is_reshape(node) || match::permutation(node) || !scatter_name(node).empty() ||
+                          node.op() == "aten.narrow.default";
+  return invertible ? ViewKind::view : ViewKind::unknown;
 }
 
 int Aliases::written_argument(const ir::Node& node) {
@@ -162,7 +151,6 @@ void Aliases::check_read(ir::Value* value) {
 
 void Aliases::visit_write(const ir::Node& node) {
   const int i = written_argument(node);
-  const std::string_view name = base_name(node.op());
   for (std::size_t k = 0; k < node.args().size(); ++k) {
     if (!node.schema()->args[k].mutated) continue;
     node.arg(k).for_each_value([&](ir::Value* value) {
@@ -174,7 +162,7 @@ void Aliases::visit_write(const ir::Node& node) {
         return refuse(view.base, ReasonCode::Unsupported, node.op() + " writes a list of tensors");
       if (!has_functional_form(node.op()))
         return refuse(view.base, ReasonCode::Unsupported, node.op() + " has no form that returns a new tensor");
-      if (among(resizing, name) || among(reshaping, name))
+      if (node.schema()->inplace_view)
         return refuse(view.base, ReasonCode::Unsupported, node.op() + " changes the shape of a tensor");
       if (view.base->graph() != node.graph())
         return refuse(view.base, ReasonCode::ControlFlow, "a branch or loop writes a tensor from outside");
@@ -216,9 +204,7 @@ void Aliases::visit_view(ir::Node& node) {
 // Where a reshape or contiguous, which views or copies as strides have it, is the last that reads a tensor, nobody sees
 // the difference: its result is as good as a new tensor.
 bool Aliases::is_last_reader(ir::Node& node) const {
-  static constexpr std::array<std::string_view, 4> copies_or_views{"aten.contiguous.default", "aten.reshape.default",
-                                                                   "aten.flatten.using_ints", "aten.to.dtype"};
-  if (!among(copies_or_views, node.op()) || node.results().size() != 1) return false;
+  if (!match::may_copy(node)) return false;
   ir::Value* base = view_of(node.operand(0)).base;
   // Made by this graph, in the same round of a loop, not taken out of a list; not handed on to anybody.
   if (!base->def() || base->graph() != node.graph() || !makes_tensor(*base->def()) || escaped_.contains(base))

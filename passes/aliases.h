@@ -54,11 +54,15 @@ class Aliases {
 // The operator that computes what an in-place operator writes: aten.add.Tensor of aten.add_.Tensor; "" for other names.
 std::string functional_name(std::string_view op);
 
+// The operator that puts a tensor in the place that `view` views: aten.slice_scatter.default, called with the view's
+// arguments and the tensor behind the first of them; "" where ATen has none.
+std::string scatter_name(const ir::Node& view);
+
 // How a node that views its first operand relates to it.
 enum class ViewKind {
   none,     // a new tensor
   same,     // the operand itself: alias, detach, a cast to its own dtype
-  view,     // a view that `write_through` can invert
+  view,     // a view of known elements: what is written to it can be put into the tensor behind it
   unknown,  // a view, or sometimes a copy: nobody knows which elements it shares
 };
 ViewKind view_kind(const ir::Node& node);

@@ -1,17 +1,8 @@
-// See effects.h.
+// What nodes do by their schemas, and replacing a value everywhere, literals included.
 #include "effects.h"
-
-#include <algorithm>
-#include <array>
 
 namespace ttc {
 namespace {
-
-// By the name between namespace and overload.
-constexpr std::array<std::string_view, 24> random_ops{
-    "rand",        "randn",  "randint", "randperm",   "rand_like",      "randn_like", "randint_like",   "bernoulli",
-    "multinomial", "normal", "poisson", "binomial",   "native_dropout", "uniform",    "exponential",    "geometric",
-    "log_normal",  "cauchy", "empty",   "empty_like", "empty_strided",  "new_empty",  "empty_permuted", "rrelu"};
 
 ir::Arg replaced(const ir::Arg& in, const ir::Value* value, const ir::Arg& by) {
   if (in.value() == value) return by;
@@ -31,23 +22,10 @@ void replace_in_outputs(ir::Graph& graph, const ir::Value* value, const ir::Arg&
 
 }  // namespace
 
-std::string_view base_name(std::string_view op) {
-  const auto dot = op.find('.');
-  if (dot == std::string_view::npos) return op;
-  op.remove_prefix(dot + 1);
-  return op.substr(0, op.find('.'));
-}
-
 bool mutates(const ir::Node& node) { return node.schema() && node.schema()->mutates(); }
 
-bool is_random(const ir::Node& node) {
-  const std::string_view name = base_name(node.op());
-  if (std::find(random_ops.begin(), random_ops.end(), name) != random_ops.end()) return true;
-  return name.ends_with("dropout") && node.arg("train") && node.arg("train")->boolean() != false;
-}
-
 bool has_effects(const ir::Node& node) {
-  if (!node.schema() || node.results().empty() || mutates(node) || is_random(node)) return true;
+  if (!node.schema() || node.results().empty() || mutates(node) || ir::is_random(node)) return true;
   for (const auto& region : node.regions())
     for (const auto& inner : region->nodes())
       if (has_effects(*inner)) return true;

@@ -4,15 +4,13 @@
 #include <string_view>
 
 #include "ir/model.h"
+#include "ir/op_name.h"
 
 namespace ttc {
 
-// "add" of "aten.add.Tensor".
-std::string_view base_name(std::string_view op);
+using ir::base_name;
 // Writes one of its arguments, by its schema.
 bool mutates(const ir::Node& node);
-// Draws random numbers or returns uninitialised memory: two equal nodes need not give equal results.
-bool is_random(const ir::Node& node);
 // Must stay although nobody uses its results: writes an argument, draws random numbers (later draws depend on it), has
 // no results, is of an unknown operator, or has such a node in a region.
 bool has_effects(const ir::Node& node);

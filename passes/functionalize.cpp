@@ -252,16 +252,16 @@ class Functionalizer {
 
   // `parent` with `value` in the place that `step` views.
   Value* scatter(const Node& step, Value* parent, Value* value, Node* position) {
-    const std::string& op = step.op();
     const auto put = [&](std::string name, std::vector<Arg> args) {
       return make(position, *position, std::move(name), std::move(args), parent->type, "written")->result();
     };
-    if (op == "aten.slice.Tensor")
-      return put("aten.slice_scatter.default", {parent, value, step.arg(1), step.arg(2), step.arg(3), step.arg(4)});
-    if (op == "aten.select.int") return put("aten.select_scatter.default", {parent, value, step.arg(1), step.arg(2)});
-    if (op == "aten.diagonal.default")
-      return put("aten.diagonal_scatter.default", {parent, value, step.arg(1), step.arg(2), step.arg(3)});
-    if (op == "aten.narrow.default") return narrow(step, parent, value, position);
+    if (std::string scatters = scatter_name(step); !scatters.empty()) {
+      std::vector<Arg> args = step.args();
+      args[0] = parent;
+      args.insert(args.begin() + 1, value);
+      return put(std::move(scatters), std::move(args));
+    }
+    if (step.op() == "aten.narrow.default") return narrow(step, parent, value, position);
     if (const auto order = match::permutation(step)) {
       Arg::List inverse(order->size());
       for (std::size_t i = 0; i < order->size(); ++i)

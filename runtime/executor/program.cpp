@@ -44,15 +44,6 @@ class AliasClasses {
   std::vector<bool> written_;
 };
 
-// Random results must not be computed once and kept.
-bool is_random(const Node& node) {
-  if (node.schema() != nullptr && node.schema()->index_of("generator") >= 0) return true;
-  const std::string& op = node.op();
-  for (const std::string_view part : {"rand", "dropout", "bernoulli", "multinomial", "normal_", "uniform_", "empty"})
-    if (op.find(part) != std::string::npos) return true;
-  return false;
-}
-
 class Maker {
  public:
   explicit Maker(const ttc::ir::Model& model) : program_(std::make_unique<Program>()) { program_->model = &model; }
@@ -215,7 +206,7 @@ class Maker {
 
   // Fed by constants only, without effects, and nobody writes into the result.
   bool is_constant(const Node& node, const Instruction& instruction) {
-    if (instruction.kind == InstrKind::control || node.results().empty() || is_random(node)) return false;
+    if (instruction.kind == InstrKind::control || node.results().empty() || ttc::ir::is_random(node)) return false;
     if (node.schema() == nullptr || node.schema()->mutates()) return false;
     for (const ArgPlan& arg : instruction.args) {
       bool constant = true;

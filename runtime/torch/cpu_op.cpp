@@ -101,18 +101,29 @@ std::unique_ptr<CpuOp> make_op(std::string_view op) {
   return nullptr;
 }
 
-std::optional<std::string> schema_text(std::string_view op) {
+ttc::ir::OpSchema parsed(std::string_view op, const c10::FunctionSchema& from) {
+  std::ostringstream text;
+  text << from;
+  ttc::ir::OpSchema schema = ttc::ir::parse_schema(text.str(), std::string(op));
+  // No tag says of empty and its like (new_empty, empty_strided, _empty_affine_quantized) that nobody fills their
+  // memory.
+  schema.random = from.name().find("empty") != std::string::npos;
+  for (const ttc::ir::SchemaArg& arg : schema.args) schema.random |= arg.type.starts_with("Generator");
+  return schema;
+}
+
+std::optional<ttc::ir::OpSchema> schema_of(std::string_view op) {
   const auto [name, overload] = torch_op_name(op);
   if (name.find("::") == std::string::npos) return std::nullopt;
-  std::ostringstream text;
   if (const auto handle = c10::Dispatcher::singleton().findSchema({name, overload})) {
-    text << handle->schema();
-  } else if (const auto found = find_interpreter_op(name, overload)) {
-    text << found->schema();
-  } else {
-    return std::nullopt;
+    ttc::ir::OpSchema schema = parsed(op, handle->schema());
+    schema.random |= handle->hasTag(at::Tag::nondeterministic_seeded);
+    schema.inplace_view = handle->hasTag(at::Tag::inplace_view);
+    schema.maybe_aliasing = handle->hasTag(at::Tag::maybe_aliasing_or_mutating);
+    return schema;
   }
-  return text.str();
+  const auto found = find_interpreter_op(name, overload);
+  return found ? std::optional(parsed(op, found->schema())) : std::nullopt;
 }
 
 }  // namespace
@@ -130,7 +141,7 @@ const CpuOp* CpuOp::find(std::string_view op) {
 
 void CpuOp::call(std::span<const RtValue> args, std::vector<RtValue>& results) const { call_impl(args, results); }
 
-void install_torch_schemas() { ttc::ir::set_schema_resolver(schema_text); }
+void install_torch_schemas() { ttc::ir::set_schema_resolver(schema_of); }
 
 void set_threads(int threads) {
   if (threads < 0) throw ttc::usage_error("the number of threads must not be negative");

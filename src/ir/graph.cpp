@@ -271,6 +271,15 @@ void Graph::for_each(const std::function<void(Node*)>& f) {
   }
 }
 
+bool is_random(const Node& node) {
+  if (!node.schema() || !node.schema()->random) return false;
+  for (const std::string_view name : {"train", "training"})
+    if (const Arg* arg = node.arg(name); arg && arg->boolean() == false) return false;
+  for (const std::string_view name : {"dropout", "dropout_p"})
+    if (const Arg* arg = node.arg(name); arg && arg->number() == 0.0) return false;
+  return true;
+}
+
 bool is_weight(const Value* value) { return weight_input(value) != nullptr; }
 
 const GraphInput* weight_input(const Value* value) {

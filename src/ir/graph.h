@@ -181,6 +181,9 @@ class Graph {
   std::vector<std::list<std::unique_ptr<Node>>::iterator*> cursors_;  // of running for_each calls
 };
 
+// Draws random numbers or returns uninitialised memory: two equal nodes need not give equal results, and none may be
+// computed once and kept. Operators that only drop out at training do not, where their arguments say so.
+bool is_random(const Node& node);
 // True for values that parameters, buffers and constants bring in ("$name" in the text form).
 bool is_weight(const Value* value);
 // The graph input a weight value stands for; nullptr for other values.

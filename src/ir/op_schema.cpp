@@ -305,9 +305,7 @@ const OpSchema* find_schema(std::string_view op) {
     if (const auto it = r.schemas.find(op); it != r.schemas.end()) return it->second.get();
     resolver = r.resolver;
   }
-  std::optional<OpSchema> schema;
-  if (resolver)
-    if (const auto text = resolver(op)) schema = parse_schema(*text, std::string(op));
+  std::optional<OpSchema> schema = resolver ? resolver(op) : std::nullopt;
   if (!schema && takes_anything(op)) {
     schema.emplace();
     schema->varargs = true;
@@ -330,6 +328,13 @@ void set_schema_resolver(SchemaResolver resolver) {
   Registry& r = registry();
   const std::lock_guard lock(r.mutex);
   r.resolver = std::move(resolver);
+}
+
+std::string_view base_name(std::string_view op) {
+  const auto dot = op.find('.');
+  if (dot == std::string_view::npos) return op;
+  op.remove_prefix(dot + 1);
+  return op.substr(0, op.find('.'));
 }
 
 std::pair<std::string, std::string> torch_op_name(std::string_view op) {

@@ -24,6 +24,10 @@ struct OpSchema {
   std::vector<std::string> returns;  // types: "Tensor", "Tensor[]", "SymInt"
   std::vector<bool> returns_alias;   // result i aliases an argument (a view or an in-place result)
   bool varargs = false;              // accepts any operands (prim.* and higher-order operators)
+  // What ATen's tags say beyond the signature; false for operators without tags.
+  bool random = false;          // nondeterministic_seeded, takes a generator, or gives memory as it finds it
+  bool inplace_view = false;    // changes the shape or strides of the tensor that it writes
+  bool maybe_aliasing = false;  // may return an argument itself, whatever the signature says: dropout in inference
 
   int index_of(std::string_view name) const;  // -1 where there is none
   bool mutates() const;                       // any argument is written
@@ -38,7 +42,7 @@ OpSchema parse_schema(std::string_view text, std::string op = {});
 // with prim., higher_order., _operator., math. or torch. and are registered nowhere get a schema with `varargs` set.
 const OpSchema* find_schema(std::string_view op);
 void register_schema(OpSchema schema);  // under schema.op; the first registration of a name stays
-using SchemaResolver = std::function<std::optional<std::string>(std::string_view op)>;  // returns schema text
+using SchemaResolver = std::function<std::optional<OpSchema>(std::string_view op)>;
 void set_schema_resolver(SchemaResolver resolver);
 
 // "aten.add.Tensor" <-> ("aten::add", "Tensor"); overload "default" is "" in LibTorch. tt ops and prim ops have no

@@ -1,4 +1,4 @@
-// See kinds.h.
+// The spellings of each kind of node, and numbers read out of constants.
 #include "match/kinds.h"
 
 #include <algorithm>
@@ -37,6 +37,9 @@ constexpr std::array<std::string_view, 14> reshape_ops{
 constexpr std::array<std::string_view, 8> copy_ops{
     "aten.clone.default",           "aten.contiguous.default", "aten.alias.default",      "aten.detach.default",
     "aten.lift_fresh_copy.default", "aten.lift.default",       "aten.lift_fresh.default", "aten.alias_copy.default"};
+constexpr std::array<std::string_view, 5> view_or_copy_ops{"aten.reshape.default", "aten.reshape_as.default",
+                                                           "aten.flatten.using_ints", "aten.ravel.default",
+                                                           "aten.contiguous.default"};
 constexpr std::array<std::string_view, 4> expand_ops{"aten.expand.default", "aten.expand_as.default",
                                                      "aten.broadcast_to.default", "aten.expand_copy.default"};
 constexpr std::array<std::string_view, 4> dropout_ops{"aten.dropout.default", "aten.feature_dropout.default",
@@ -98,7 +101,17 @@ bool same_shape(const ir::Type& a, const ir::Type& b) {
 
 bool is_cast(const ir::Node& node) { return among(cast_ops, node.op()) && tensor_operand(node); }
 
+bool is_float_cast(const ir::Node& node) {
+  return is_cast(node) && is_floating(node.operand(0)->type.dtype) && is_floating(node.result()->type.dtype);
+}
+
 bool is_reshape(const ir::Node& node) { return among(reshape_ops, node.op()) && tensor_operand(node); }
+
+bool is_copy(const ir::Node& node) { return among(copy_ops, node.op()) && tensor_operand(node); }
+
+bool may_copy(const ir::Node& node) {
+  return is_cast(node) || (among(view_or_copy_ops, node.op()) && tensor_operand(node));
+}
 
 bool is_identity(const ir::Node& node) {
   if (!tensor_operand(node)) return false;
@@ -164,9 +177,7 @@ bool swaps_last_dims(const ir::Node& node) {
 ir::Value* strip(ir::Value* value, bool casts) {
   while (value && value->def()) {
     ir::Node& node = *value->def();
-    const bool float_cast =
-        casts && is_cast(node) && is_floating(node.operand(0)->type.dtype) && is_floating(value->type.dtype);
-    if (!is_identity(node) && !float_cast) break;
+    if (!is_identity(node) && !(casts && is_float_cast(node))) break;
     value = node.operand(0);
   }
   return value;

@@ -12,8 +12,14 @@ namespace ttc::match {
 
 // The node computes a cast of its first operand to another dtype (or to the same).
 bool is_cast(const ir::Node& node);
+// The same between floating dtypes.
+bool is_float_cast(const ir::Node& node);
 // A view of the same elements in the same order: view, reshape, flatten, (un)squeeze, and expand that keeps the count.
 bool is_reshape(const ir::Node& node);
+// The operand itself, or all of it copied: clone, contiguous, alias, detach, lift.
+bool is_copy(const ir::Node& node);
+// Gives a view where dtype and strides allow it, and else a copy: reshape, flatten, contiguous, to and their like.
+bool may_copy(const ir::Node& node);
 // Copies or aliases whose result equals the first operand: clone, contiguous, alias, detach, dropout in inference,
 // casts to the same dtype, reshapes and expands to the same shape, slices of everything.
 bool is_identity(const ir::Node& node);

@@ -3,6 +3,7 @@
 
 #include <cstring>
 
+#include "ir/model.h"
 #include "ir/op_schema.h"
 #include "support/error.h"
 #include "tests/catch.h"
@@ -196,4 +197,41 @@ TEST_CASE("torch schemas: any operator's schema by IR name") {
   CHECK(ttc::ir::find_schema("aten.add_.Tensor")->mutates());
   CHECK(ttc::ir::find_schema("quantized.linear.default") != nullptr);
   CHECK(ttc::ir::find_schema("aten.no_such.default") == nullptr);
+}
+
+TEST_CASE("torch schemas: ATen's tags say what is random, what changes a shape in place, what may be its argument") {
+  install_torch_schemas();
+  for (const char* op : {"aten.rand.default", "aten.randn_like.default", "aten.bernoulli.p", "aten.normal_.default",
+                         "aten.dropout.default", "aten.native_dropout.default", "aten.empty.memory_format",
+                         "aten.new_empty_strided.default", "aten.multinomial.default", "aten.randperm.generator"}) {
+    INFO(op);
+    REQUIRE(ttc::ir::find_schema(op) != nullptr);
+    CHECK(ttc::ir::find_schema(op)->random);
+  }
+  for (const char* op : {"aten.add.Tensor", "aten.zeros.default", "aten.repeat_interleave.self_int", "prim.if"}) {
+    INFO(op);
+    CHECK_FALSE(ttc::ir::find_schema(op)->random);
+  }
+  for (const char* op : {"aten.t_.default", "aten.resize_.default", "aten.squeeze_.dim", "aten.swapdims_.default"})
+    CHECK(ttc::ir::find_schema(op)->inplace_view);
+  CHECK_FALSE(ttc::ir::find_schema("aten.add_.Tensor")->inplace_view);
+  CHECK(ttc::ir::find_schema("aten.dropout.default")->maybe_aliasing);
+  CHECK_FALSE(ttc::ir::find_schema("aten.relu.default")->maybe_aliasing);
+}
+
+TEST_CASE("operators that drop out are random only where they do") {
+  install_torch_schemas();
+  const auto random = [](const std::string& call) {
+    const auto model =
+        ttc::ir::parse("graph main(%x: f32[1, 4] user) {\n  %y: f32[1, 4] = " + call + "\n  return %y\n}\n", "test");
+    return ttc::ir::is_random(*model->graph->nodes().front());
+  };
+  CHECK(random("aten.dropout.default(%x, 0.5, true)"));
+  CHECK_FALSE(random("aten.dropout.default(%x, 0.5, false)"));
+  CHECK(random("aten.rrelu.default(%x, 0.1, 0.3, true)"));
+  CHECK_FALSE(random("aten.rrelu.default(%x, 0.1, 0.3, false)"));
+  CHECK(random("aten.scaled_dot_product_attention.default(%x, %x, %x, none, 0.1)"));
+  CHECK_FALSE(random("aten.scaled_dot_product_attention.default(%x, %x, %x)"));
+  CHECK(random("aten.rand_like.default(%x)"));
+  CHECK_FALSE(random("aten.relu.default(%x)"));
 }

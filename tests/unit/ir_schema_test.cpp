@@ -87,13 +87,16 @@ TEST_CASE("unknown operators are asked of the resolver", "[ir][schema]") {
   CHECK(find_schema("schema_test.unknown.default") == nullptr);
   REQUIRE(find_schema("prim.if") != nullptr);
   CHECK(find_schema("prim.if")->varargs);
-  set_schema_resolver([](std::string_view op) -> std::optional<std::string> {
-    if (op == "schema_test.late.default") return "schema_test::late(Tensor a) -> Tensor";
-    return {};
+  set_schema_resolver([](std::string_view op) -> std::optional<OpSchema> {
+    if (op != "schema_test.late.default") return {};
+    OpSchema schema = parse_schema("schema_test::late(Tensor a) -> Tensor", std::string(op));
+    schema.random = true;
+    return schema;
   });
   const OpSchema* late = find_schema("schema_test.late.default");
   set_schema_resolver({});
   REQUIRE(late != nullptr);
   CHECK(late->args.size() == 1);
+  CHECK(late->random);
   CHECK(find_schema("schema_test.late.default") == late);
 }
