@@ -1,10 +1,11 @@
-// See index_form.h.
+// One small rule for each operator that makes such tensors of such tensors, in a table by the operators' names.
 #include "match/index_form.h"
 
 #include <algorithm>
 #include <cstring>
 #include <limits>
 
+#include "ir/op_name.h"
 #include "match/kinds.h"
 
 namespace ttc::match {
@@ -147,163 +148,223 @@ std::optional<IndexForm> IndexForms::find(const ir::Arg& arg, int depth, int ran
   return std::nullopt;
 }
 
-std::optional<bool> IndexForms::decide(const ir::Node& node, int depth) {
-  const std::string& op = node.op();
-  const std::string name = op.substr(5, op.find('.', 5) - 5);  // "aten.le.Tensor" -> "le"
-  if (name != "le" && name != "lt" && name != "ge" && name != "gt" && name != "eq" && name != "ne") return std::nullopt;
-  const ir::Type& type = node.result()->type;
-  const auto a = find(node.arg(0), depth, type.rank()), b = find(node.arg(1), depth, type.rank());
-  if (!a || !b) return std::nullopt;
-  IndexForm difference = *a;
-  difference.offset -= b->offset;
-  for (std::size_t i = 0; i < difference.steps.size(); ++i) difference.steps[i] -= b->steps[i];
-  const Bounds bounds = bounds_of(difference, type, model_.ranges);
-  const bool below = bounds.max<0, above = bounds.min> 0, zero = bounds.min == 0 && bounds.max == 0;
-  const bool not_above = bounds.max <= 0, not_below = bounds.min >= 0;
-  if (name == "eq" || name == "ne") {
-    if (!zero && !below && !above) return std::nullopt;
-    return zero == (name == "eq");
+class IndexNode {
+ public:
+  IndexNode(IndexForms& forms, const ir::Node& node, int depth) : node(node), forms_(forms), depth_(depth) {}
+
+  const ir::Node& node;
+  const ir::Type& type() const { return node.result()->type; }
+  int rank() const { return type().rank(); }
+  const ir::SymRanges& ranges() const { return forms_.model_.ranges; }
+  // The first operand, with its own dims.
+  std::optional<IndexForm> operand() const {
+    return node.operand(0) ? forms_.compute(node.operand(0), depth_ + 1) : std::nullopt;
   }
-  const bool less = name[0] == 'l';
-  const bool strict = name[1] == 't';
-  const bool yes = less ? (strict ? below : not_above) : (strict ? above : not_below);
-  const bool no = less ? (strict ? not_below : above) : (strict ? not_above : below);
-  if (yes) return true;
-  return no ? std::optional(false) : std::nullopt;
-}
+  // A tensor or a number, with the result's dims.
+  std::optional<IndexForm> at(const ir::Arg& arg) const { return forms_.find(arg, depth_, rank()); }
+  IndexForm number(std::int64_t value) const { return number_form(value, rank()); }
+
+ private:
+  IndexForms& forms_;
+  int depth_;
+};
 
 namespace {
 
-// Operators whose result is one number everywhere.
-std::optional<std::int64_t> splat_of(const ir::Node& node) {
-  const std::string& op = node.op();
-  if (op == "aten.full.default" || op == "aten.full_like.default") return node.arg(1).integer();
-  if (op == "aten.new_full.default") return node.arg(2).integer();
-  if (op == "aten.scalar_tensor.default") return node.arg(0).integer();
-  if (op.starts_with("aten.zeros") || op == "aten.new_zeros.default") return 0;
-  if (op.starts_with("aten.ones") || op == "aten.new_ones.default") return 1;
-  return std::nullopt;
+using Form = std::optional<IndexForm>;
+
+// a + sign * b.
+IndexForm sum(IndexForm a, const IndexForm& b, std::int64_t sign) {
+  a.offset += sign * b.offset;
+  for (std::size_t i = 0; i < a.steps.size(); ++i) a.steps[i] += sign * b.steps[i];
+  return a;
 }
 
-std::optional<IndexForm> arange_form(const ir::Node& node) {
-  const std::string& op = node.op();
+Form arange(const IndexNode& n) {
+  const std::string& op = n.node.op();
   if (op == "aten.arange.default") return IndexForm{0, {1}};
-  const auto start = node.arg(0).integer();
-  const auto step = op == "aten.arange.start_step" ? node.arg(2).integer() : std::optional<std::int64_t>(1);
-  return start && step ? std::optional(IndexForm{*start, {*step}}) : std::nullopt;
+  const auto start = n.node.arg(0).integer();
+  const auto step = op == "aten.arange.start_step" ? n.node.arg(2).integer() : std::optional<std::int64_t>(1);
+  return start && step ? Form(IndexForm{*start, {*step}}) : std::nullopt;
+}
+
+// The same number everywhere: that of argument I.
+template <std::size_t I>
+Form filled(const IndexNode& n) {
+  const auto number = n.node.arg(I).integer();
+  return number ? Form(n.number(*number)) : std::nullopt;
+}
+
+template <int N>
+Form all(const IndexNode& n) {
+  return n.number(N);
+}
+
+// A comparison that holds everywhere or nowhere, whatever the sizes are.
+Form comparison(const IndexNode& n) {
+  const std::string_view name = ir::base_name(n.node.op());
+  const Form a = n.at(n.node.arg(0)), b = n.at(n.node.arg(1));
+  if (!a || !b) return std::nullopt;
+  const Bounds bounds = bounds_of(sum(*a, *b, -1), n.type(), n.ranges());
+  const bool below = bounds.max < 0, above = bounds.min > 0, zero = bounds.min == 0 && bounds.max == 0;
+  const bool not_above = bounds.max <= 0, not_below = bounds.min >= 0;
+  if (name == "eq" || name == "ne") {
+    if (!zero && !below && !above) return std::nullopt;
+    return n.number(zero == (name == "eq") ? 1 : 0);
+  }
+  const bool less = name[0] == 'l', strict = name[1] == 't';
+  const bool yes = less ? (strict ? below : not_above) : (strict ? above : not_below);
+  const bool no = less ? (strict ? not_below : above) : (strict ? not_above : below);
+  return yes ? Form(n.number(1)) : no ? Form(n.number(0)) : std::nullopt;
+}
+
+template <int Sign>
+Form addition(const IndexNode& n) {
+  const ir::Arg* alpha = n.node.arg("alpha");
+  const Form a = n.at(n.node.arg(0)), b = n.at(n.node.arg(1));
+  if (!a || !b || (alpha && alpha->integer() != 1)) return std::nullopt;
+  return sum(*a, *b, Sign);
+}
+
+Form conjunction(const IndexNode& n) {
+  if (n.type().dtype != DType::boolean) return std::nullopt;
+  const Form a = n.at(n.node.arg(0)), b = n.at(n.node.arg(1));
+  const auto is = [](const Form& form, std::int64_t number) {
+    return form && form->constant() && form->offset == number;
+  };
+  if (is(a, 0) || is(b, 0)) return n.number(0);
+  return is(a, 1) && is(b, 1) ? Form(n.number(1)) : std::nullopt;
+}
+
+Form negation(const IndexNode& n) {
+  if (n.node.op() == "aten.bitwise_not.default" && n.type().dtype != DType::boolean) return std::nullopt;
+  const Form a = n.operand();
+  return a && a->constant() ? Form(n.number(a->offset == 0 ? 1 : 0)) : std::nullopt;
+}
+
+Form cumsum(const IndexNode& n) {
+  const Form a = n.operand();
+  return a && a->constant() && a->offset == 0 ? Form(n.number(0)) : std::nullopt;
+}
+
+// Whatever the indices, of a tensor that is one number.
+Form gather(const IndexNode& n) {
+  const Form a = n.operand();
+  return a && a->constant() ? Form(n.number(a->offset)) : std::nullopt;
+}
+
+Form cat(const IndexNode& n) {
+  const auto dim = dim_argument(&n.node.arg(1), n.rank());
+  if (!n.node.arg(0).list() || !dim) return std::nullopt;
+  const auto d = static_cast<std::size_t>(*dim);
+  Form whole;
+  std::int64_t at = 0;  // literal length so far
+  bool literal = true;
+  for (const ir::Arg& item : *n.node.arg(0).list()) {
+    Form piece = n.at(item);
+    if (!piece || !item.value()) return std::nullopt;
+    const auto length = item.value()->type.dim(*dim);
+    if (!whole) {
+      whole = piece;
+    } else {
+      if (!literal) return std::nullopt;
+      // One element in front says nothing about the step.
+      if (at == 1) whole->steps[d] = piece->offset - whole->offset;
+      if (length == 1) piece->steps[d] = whole->steps[d];
+      if (piece->steps != whole->steps || piece->offset != whole->offset + at * whole->steps[d]) return std::nullopt;
+    }
+    literal = length.has_value();
+    at += length.value_or(0);
+  }
+  return whole;
+}
+
+Form diff(const IndexNode& n) {
+  const Form a = n.operand();
+  const ir::Arg *times = n.node.arg("n"), *prepend = n.node.arg("prepend"), *append = n.node.arg("append");
+  const auto dim = dim_argument(n.node.arg("dim"), n.rank());
+  if (!a || !dim || !times || times->integer() != 1 || !append || !append->is_none()) return std::nullopt;
+  const auto d = static_cast<std::size_t>(*dim);
+  if (prepend && !prepend->is_none()) {
+    // One element in front, one step before the first.
+    const Form front = n.at(*prepend);
+    if (!front || prepend->value()->type.dim(*dim) != 1 || a->offset - front->offset != a->steps[d])
+      return std::nullopt;
+    for (std::size_t i = 0; i < front->steps.size(); ++i)
+      if (i != d && front->steps[i] != a->steps[i]) return std::nullopt;
+  }
+  return n.number(a->steps[d]);
+}
+
+Form slice(const IndexNode& n) {
+  const auto& args = n.node.args();
+  if (args.size() < 3) return std::nullopt;
+  Form a = n.operand();
+  const auto dim = dim_argument(&args[1], n.rank());
+  const auto start = args[2].is_none() ? std::optional<std::int64_t>(0) : args[2].integer();
+  if (!a || !dim || !start || *start < 0 || (args.size() > 4 && args[4].integer() != 1)) return std::nullopt;
+  a->offset += *start * a->steps[static_cast<std::size_t>(*dim)];
+  return a;
+}
+
+// What moves elements or casts them, in whichever spelling.
+Form moved(const IndexNode& n) {
+  const Form a = n.operand();
+  if (!a) return std::nullopt;
+  if (const auto order = permutation(n.node)) {
+    IndexForm out = n.number(a->offset);
+    for (std::size_t i = 0; i < order->size(); ++i) out.steps[i] = a->steps[static_cast<std::size_t>((*order)[i])];
+    return out;
+  }
+  if (is_identity(n.node) || n.node.op() == "aten.expand.default") return aligned(*a, n.rank());
+  if (is_reshape(n.node)) return through_ones(*a, n.node.operand(0)->type, n.type());
+  if (!is_cast(n.node)) return std::nullopt;
+  if (n.type().dtype != DType::boolean) return a;
+  return a->constant() ? Form(n.number(a->offset != 0 ? 1 : 0)) : std::nullopt;
+}
+
+using Rule = Form (*)(const IndexNode&);
+
+// By the name between namespace and overload.
+const std::map<std::string_view, Rule>& rules() {
+  static const std::map<std::string_view, Rule> table{{"arange", arange},
+                                                      {"full", filled<1>},
+                                                      {"full_like", filled<1>},
+                                                      {"new_full", filled<2>},
+                                                      {"scalar_tensor", filled<0>},
+                                                      {"zeros", all<0>},
+                                                      {"zeros_like", all<0>},
+                                                      {"new_zeros", all<0>},
+                                                      {"ones", all<1>},
+                                                      {"ones_like", all<1>},
+                                                      {"new_ones", all<1>},
+                                                      {"lt", comparison},
+                                                      {"le", comparison},
+                                                      {"gt", comparison},
+                                                      {"ge", comparison},
+                                                      {"eq", comparison},
+                                                      {"ne", comparison},
+                                                      {"add", addition<1>},
+                                                      {"sub", addition<-1>},
+                                                      {"__and__", conjunction},
+                                                      {"bitwise_and", conjunction},
+                                                      {"logical_and", conjunction},
+                                                      {"logical_not", negation},
+                                                      {"bitwise_not", negation},
+                                                      {"cumsum", cumsum},
+                                                      {"index", gather},
+                                                      {"cat", cat},
+                                                      {"diff", diff},
+                                                      {"slice", slice}};
+  return table;
 }
 
 }  // namespace
 
 std::optional<IndexForm> IndexForms::of_node(const ir::Node& node, int depth) {
-  const std::string& op = node.op();
-  const ir::Type& type = node.result()->type;
-  const int rank = type.rank();
-  if (op.starts_with("aten.arange.")) return arange_form(node);
-  if (const auto number = splat_of(node)) return number_form(*number, rank);
-  if (const auto decided = decide(node, depth)) return number_form(*decided ? 1 : 0, rank);
-
-  const auto operand = [&]() { return node.operand(0) ? compute(node.operand(0), depth + 1) : std::nullopt; };
-  if (op.starts_with("aten.add.") || op.starts_with("aten.sub.")) {
-    const ir::Arg* alpha = node.arg("alpha");
-    auto a = find(node.arg(0), depth, rank), b = find(node.arg(1), depth, rank);
-    if (!a || !b || (alpha && alpha->integer() != 1)) return std::nullopt;
-    const std::int64_t sign = op.starts_with("aten.sub.") ? -1 : 1;
-    a->offset += sign * b->offset;
-    for (std::size_t i = 0; i < a->steps.size(); ++i) a->steps[i] += sign * b->steps[i];
-    return a;
-  }
-  const bool conjunction =
-      op == "aten.__and__.Tensor" || op == "aten.bitwise_and.Tensor" || op == "aten.logical_and.default";
-  if (conjunction && type.dtype == DType::boolean) {
-    const auto a = find(node.arg(0), depth, rank), b = find(node.arg(1), depth, rank);
-    const auto is = [](const std::optional<IndexForm>& form, std::int64_t n) {
-      return form && form->constant() && form->offset == n;
-    };
-    if (is(a, 0) || is(b, 0)) return number_form(0, rank);
-    return is(a, 1) && is(b, 1) ? std::optional(number_form(1, rank)) : std::nullopt;
-  }
-  if (op == "aten.logical_not.default" || (op == "aten.bitwise_not.default" && type.dtype == DType::boolean)) {
-    const auto a = operand();
-    return a && a->constant() ? std::optional(number_form(a->offset == 0 ? 1 : 0, rank)) : std::nullopt;
-  }
-  if (op == "aten.cumsum.default" || op == "aten.index.Tensor") {
-    const auto a = operand();
-    return a && a->constant() && (op == "aten.index.Tensor" || a->offset == 0)
-               ? std::optional(number_form(a->offset, rank))
-               : std::nullopt;
-  }
-  if (op == "aten.cat.default" && node.arg(0).list()) {
-    const auto dim = dim_argument(&node.arg(1), rank);
-    std::optional<IndexForm> whole;
-    std::int64_t at = 0;  // literal length so far
-    bool literal = true;
-    for (const ir::Arg& item : *node.arg(0).list()) {
-      auto piece = find(item, depth, rank);
-      if (!piece || !dim) return std::nullopt;
-      const auto d = static_cast<std::size_t>(*dim);
-      const auto length = item.value()->type.dim(*dim);
-      if (!whole) {
-        whole = piece;
-      } else {
-        if (!literal) return std::nullopt;
-        // One element in front says nothing about the step.
-        if (at == 1) whole->steps[d] = piece->offset - whole->offset;
-        if (length == 1) piece->steps[d] = whole->steps[d];
-        if (piece->steps != whole->steps || piece->offset != whole->offset + at * whole->steps[d]) return std::nullopt;
-      }
-      literal = length.has_value();
-      at += length.value_or(0);
-    }
-    return whole;
-  }
-  if (op == "aten.diff.default") {
-    const auto a = operand();
-    const ir::Arg *n = node.arg("n"), *prepend = node.arg("prepend"), *append = node.arg("append");
-    const auto dim = dim_argument(node.arg("dim"), rank);
-    if (!a || !dim || !n || n->integer() != 1 || !append || !append->is_none()) return std::nullopt;
-    const auto d = static_cast<std::size_t>(*dim);
-    IndexForm out = number_form(a->steps[d], rank);
-    if (prepend && !prepend->is_none()) {
-      // One element in front, one step before the first.
-      const auto front = find(*prepend, depth, rank);
-      if (!front || prepend->value()->type.dim(*dim) != 1 || a->offset - front->offset != a->steps[d])
-        return std::nullopt;
-      for (std::size_t i = 0; i < front->steps.size(); ++i)
-        if (i != d && front->steps[i] != a->steps[i]) return std::nullopt;
-    }
-    return out;
-  }
-  if (op == "aten.slice.Tensor") {
-    auto a = operand();
-    const auto dim = dim_argument(&node.arg(1), rank);
-    const auto start = node.arg(2).is_none() ? std::optional<std::int64_t>(0) : node.arg(2).integer();
-    if (!a || !dim || !start || *start < 0 || (node.args().size() > 4 && node.arg(4).integer() != 1))
-      return std::nullopt;
-    a->offset += *start * a->steps[static_cast<std::size_t>(*dim)];
-    return a;
-  }
-  if (const auto order = permutation(node)) {
-    const auto a = operand();
-    if (!a) return std::nullopt;
-    IndexForm out = number_form(a->offset, rank);
-    for (std::size_t i = 0; i < order->size(); ++i) out.steps[i] = a->steps[static_cast<std::size_t>((*order)[i])];
-    return out;
-  }
-  if (is_identity(node) || op == "aten.expand.default") {
-    const auto a = operand();
-    return a ? std::optional(aligned(*a, rank)) : std::nullopt;
-  }
-  if (is_reshape(node)) {
-    const auto a = operand();
-    return a ? through_ones(*a, node.operand(0)->type, type) : std::nullopt;
-  }
-  if (is_cast(node)) {
-    const auto a = operand();
-    if (!a || type.dtype != DType::boolean) return a;
-    return a->constant() ? std::optional(number_form(a->offset != 0 ? 1 : 0, rank)) : std::nullopt;
-  }
-  return std::nullopt;
+  if (!node.op().starts_with("aten.") || node.args().empty()) return std::nullopt;
+  const auto rule = rules().find(ir::base_name(node.op()));
+  return (rule == rules().end() ? moved : rule->second)(IndexNode(*this, node, depth));
 }
 
 }  // namespace ttc::match

@@ -19,6 +19,8 @@ struct IndexForm {
   bool operator==(const IndexForm&) const = default;
 };
 
+class IndexNode;  // a node as the rule for its operator sees it
+
 class IndexForms {
  public:
   explicit IndexForms(const ir::Model& model) : model_(model) {}
@@ -28,11 +30,11 @@ class IndexForms {
   bool always_true(const ir::Value* value);
 
  private:
+  friend class IndexNode;
   std::optional<IndexForm> compute(const ir::Value* value, int depth);
   std::optional<IndexForm> of_weight(const ir::Value* value);
   std::optional<IndexForm> of_node(const ir::Node& node, int depth);
   std::optional<IndexForm> find(const ir::Arg& arg, int depth, int rank);
-  std::optional<bool> decide(const ir::Node& node, int depth);
 
   const ir::Model& model_;
   std::map<const ir::Value*, std::optional<IndexForm>> known_;

@@ -1,4 +1,4 @@
-// See pattern.h.
+// Matches in the making, near misses as sentences, and the patterns that every rule is made of.
 #include "match/pattern.h"
 
 #include <algorithm>
@@ -10,17 +10,17 @@
 
 namespace ttc::match {
 
-ir::Value* Match::value(std::string_view name) const {
+ir::Value* Captures::value(std::string_view name) const {
   const auto found = values.find(name);
   return found == values.end() ? nullptr : found->second;
 }
 
-std::optional<double> Match::number(std::string_view name) const {
+std::optional<double> Captures::number(std::string_view name) const {
   const auto found = numbers.find(name);
   return found == numbers.end() ? std::nullopt : std::optional(found->second);
 }
 
-ir::Node* Match::node(std::string_view name) const {
+ir::Node* Captures::node(std::string_view name) const {
   const ir::Value* found = value(name);
   return found ? found->def() : nullptr;
 }
@@ -67,35 +67,48 @@ std::string describe(const ir::Arg& arg) {
   return (ir::is_weight(value) ? "the weight $" : "the input %") + value->name;
 }
 
+const State::Capture* State::find(std::string_view name, bool value) const {
+  for (std::size_t round = scope.round;; round = rounds_[round - 1].outer.round) {
+    for (const Capture& known : captures_)
+      if (known.round == round && known.name == name && (known.value != nullptr) == value) return &known;
+    if (round == 0) return nullptr;
+  }
+}
+
 bool State::capture(std::string_view name, ir::Value* value) {
   if (name.empty()) return true;
-  for (const auto& [known, bound] : values_)
-    if (known == name) return bound == value;
-  values_.emplace_back(name, value);
+  if (const Capture* known = find(name, true)) return known->value == value;
+  captures_.push_back({scope.round, std::string(name), value, 0});
   return true;
 }
 
 bool State::capture(std::string_view name, double number) {
   if (name.empty()) return true;
-  for (const auto& [known, bound] : numbers_)
-    if (known == name) return bound == number;
-  numbers_.emplace_back(name, number);
+  if (const Capture* known = find(name, false)) return known->number == number;
+  captures_.push_back({scope.round, std::string(name), nullptr, number});
   return true;
 }
 
 ir::Value* State::value(std::string_view name) const {
-  for (const auto& [known, bound] : values_)
-    if (known == name) return bound;
-  return nullptr;
+  const Capture* found = find(name, true);
+  return found ? found->value : nullptr;
 }
 
 std::optional<double> State::number(std::string_view name) const {
-  for (const auto& [known, bound] : numbers_)
-    if (known == name) return bound;
-  return std::nullopt;
+  const Capture* found = find(name, false);
+  return found ? std::optional(found->number) : std::nullopt;
+}
+
+bool State::begin_round(std::string_view star, std::string_view step, ir::Value* at) {
+  constexpr std::size_t longest = 256, most = 4096;
+  if (rounds_.size() >= longest || ++steps_ > most) return false;
+  rounds_.push_back({star, step, at, scope});
+  scope = {rounds_.size(), true};
+  return true;
 }
 
 bool State::fail(const ir::Arg& at, std::string expected, std::string found, ReasonCode code) {
+  if (scope.quiet) return false;
   if (nodes.size() <= best.matched && (!best.expected.empty() || nodes.empty())) return false;
   const ir::Node* node = at.value() ? at.value()->def() : nullptr;
   if (!node) node = reader;
@@ -106,14 +119,25 @@ bool State::fail(const ir::Arg& at, std::string expected, std::string found, Rea
 
 void State::rewind(const Mark& mark) {
   nodes.resize(mark.nodes);
-  values_.resize(mark.values);
-  numbers_.resize(mark.numbers);
+  captures_.resize(mark.captures);
+  rounds_.resize(mark.rounds);
 }
 
 Match State::finish() const {
   Match match;
-  match.values.insert(values_.begin(), values_.end());
-  match.numbers.insert(numbers_.begin(), numbers_.end());
+  for (const OpenRound& round : rounds_) {
+    Round& out = match.rounds.emplace_back();
+    out.star = round.star;
+    out.step = round.step;
+    out.at = round.at;
+  }
+  for (const Capture& capture : captures_) {
+    Captures& to = capture.round == 0 ? static_cast<Captures&>(match) : match.rounds[capture.round - 1];
+    if (capture.value)
+      to.values.emplace(capture.name, capture.value);
+    else
+      to.numbers.emplace(capture.name, capture.number);
+  }
   for (ir::Node* node : nodes)
     if (std::find(match.nodes.begin(), match.nodes.end(), node) == match.nodes.end()) match.nodes.push_back(node);
   return match;
@@ -144,13 +168,23 @@ Pattern Pattern::sole() const {
   });
 }
 
-Pattern Pattern::where(std::string what, std::function<bool(const State&, ir::Node&)> condition) const {
+Pattern Pattern::where(std::string what, std::function<bool(State&, ir::Node&)> condition) const {
   return Rule(
       [inner = *this, what = std::move(what), condition = std::move(condition)](State& state, const ir::Arg& arg) {
         if (!inner(state, arg)) return false;
         ir::Node* node = arg.value() ? arg.value()->def() : nullptr;
         return node && (condition(state, *node) || state.fail(arg, what, {}));
       });
+}
+
+Pattern Pattern::expected(std::string what) const {
+  return Rule([inner = *this, what = std::move(what)](State& state, const ir::Arg& arg) {
+    const NearMiss before = state.best;
+    if (inner(state, arg)) return true;
+    if (state.best.matched > state.nodes.size()) return false;  // it came further
+    state.best = before;
+    return !what.empty() && state.fail(arg, what, describe(arg));
+  });
 }
 
 Pattern any(std::string name) {
@@ -178,10 +212,11 @@ Pattern number(std::string name) {
   });
 }
 
-Pattern number_near(double expected) {
-  return Pattern::Rule([expected](State& state, const ir::Arg& arg) {
+Pattern number_near(double expected, double tolerance) {
+  return Pattern::Rule([expected, tolerance](State& state, const ir::Arg& arg) {
     const auto value = number_of(state.model, arg);
-    if (value && std::abs(*value - expected) <= 1e-4 * std::abs(expected)) return true;
+    const double most = std::isfinite(expected) ? tolerance * std::abs(expected) : 0;
+    if (value && (*value == expected || std::abs(*value - expected) <= most)) return true;
     return state.fail(arg, "the number " + describe(ir::Arg(expected)),
                       value ? describe(ir::Arg(*value)) : describe(arg));
   });
@@ -195,31 +230,37 @@ std::string list_names(const std::vector<std::string_view>& names) {
   return names.size() > 3 ? text + " or similar" : text;
 }
 
-// The node that defines `arg`, if its op is one of `names` and it has `count` arguments.
-ir::Node* definition(State& state, const ir::Arg& arg, const std::vector<std::string_view>& names, std::size_t count) {
-  ir::Value* value = arg.value();
-  ir::Node* node = value ? value->def() : nullptr;
-  if (!node || value->index() != 0 || node->args().size() < count ||
-      std::find(names.begin(), names.end(), node->op()) == names.end()) {
-    state.fail(arg, list_names(names), describe(arg));
-    return nullptr;
-  }
-  return node;
+using Test = std::function<bool(const ir::Node&)>;
+
+// A node that passes the test and whose first arguments match.
+Pattern node_pattern(std::string what, Test is, std::vector<Pattern> operands) {
+  return Pattern::Rule(
+      [what = std::move(what), is = std::move(is), operands = std::move(operands)](State& state, const ir::Arg& arg) {
+        ir::Value* value = arg.value();
+        ir::Node* node = value ? value->def() : nullptr;
+        if (!node || value->index() != 0 || node->args().size() < operands.size() || !is(*node))
+          return state.fail(arg, what, describe(arg));
+        state.nodes.push_back(node);
+        ir::Node* outer = std::exchange(state.reader, node);
+        bool fits = true;
+        for (std::size_t i = 0; fits && i < operands.size(); ++i) fits = operands[i](state, node->arg(i));
+        state.reader = outer;
+        return fits;
+      });
 }
 
 }  // namespace
 
 Pattern op(std::vector<std::string_view> names, std::vector<Pattern> operands) {
-  return Pattern::Rule([names = std::move(names), operands = std::move(operands)](State& state, const ir::Arg& arg) {
-    ir::Node* node = definition(state, arg, names, operands.size());
-    if (!node) return false;
-    state.nodes.push_back(node);
-    ir::Node* outer = std::exchange(state.reader, node);
-    bool fits = true;
-    for (std::size_t i = 0; fits && i < operands.size(); ++i) fits = operands[i](state, node->arg(i));
-    state.reader = outer;
-    return fits;
-  });
+  std::string what = list_names(names);
+  const auto is = [names = std::move(names)](const ir::Node& node) {
+    return std::find(names.begin(), names.end(), node.op()) != names.end();
+  };
+  return node_pattern(std::move(what), is, std::move(operands));
+}
+
+Pattern kind(std::string what, std::function<bool(const ir::Node&)> is, std::vector<Pattern> operands) {
+  return node_pattern(std::move(what), std::move(is), std::move(operands));
 }
 
 Pattern commutative(std::vector<std::string_view> names, Pattern a, Pattern b) {
@@ -234,6 +275,34 @@ Pattern one_of(std::vector<Pattern> alternatives) {
 
 namespace {
 
+Pattern spoken(Pattern inner, bool quiet) {
+  return Pattern::Rule([inner = std::move(inner), quiet](State& state, const ir::Arg& arg) {
+    const bool outer = std::exchange(state.scope.quiet, quiet);
+    const bool fits = inner(state, arg);
+    state.scope.quiet = outer;
+    return fits;
+  });
+}
+
+}  // namespace
+
+Pattern quiet(Pattern inner) { return spoken(std::move(inner), true); }
+Pattern loud(Pattern inner) { return spoken(std::move(inner), false); }
+
+Pattern misfit(Pattern shape, std::string expected, std::function<std::string(const State&)> found) {
+  return Pattern::Rule([shape = quiet(std::move(shape)), expected = std::move(expected), found = std::move(found)](
+                           State& state, const ir::Arg& arg) {
+    const State::Mark mark = state.mark();
+    if (!shape(state, arg)) return false;
+    const std::string text = found(state);
+    ir::Value* at = state.value("at");
+    state.rewind(mark);
+    return state.fail(at ? ir::Arg(at) : arg, expected, text);
+  });
+}
+
+namespace {
+
 Pattern look_through(Pattern inner, bool casts) {
   return Pattern::Rule([inner = std::move(inner), casts](State& state, const ir::Arg& arg) {
     ir::Value* value = arg.value();
@@ -243,9 +312,7 @@ Pattern look_through(Pattern inner, bool casts) {
       if (inner(state, ir::Arg(value))) return true;
       ir::Node* node = value->def();
       if (!node) return false;
-      const bool cast =
-          casts && is_cast(*node) && is_floating(node->operand(0)->type.dtype) && is_floating(value->type.dtype);
-      if (!is_identity(*node) && !cast) return false;
+      if (!is_identity(*node) && !(casts && is_float_cast(*node))) return false;
       state.nodes.push_back(node);
       value = node->operand(0);
     }
@@ -254,7 +321,7 @@ Pattern look_through(Pattern inner, bool casts) {
 
 // add and sub take a factor for their second operand, which must be 1.
 Pattern unscaled(Pattern inner) {
-  return std::move(inner).where("alpha=1", [](const State&, ir::Node& node) {
+  return inner.where("alpha=1", [](const State&, ir::Node& node) {
     const ir::Arg* alpha = node.arg("alpha");
     return !alpha || alpha->number() == 1.0 || alpha->integer() == 1;
   });
@@ -264,6 +331,14 @@ Pattern unscaled(Pattern inner) {
 
 Pattern through(Pattern inner) { return look_through(std::move(inner), false); }
 Pattern past_casts(Pattern inner) { return look_through(std::move(inner), true); }
+
+Pattern with_definition(Pattern inner) {
+  return Pattern::Rule([inner = std::move(inner)](State& state, const ir::Arg& arg) {
+    if (!inner(state, arg)) return false;
+    if (arg.value() && arg.value()->def()) state.nodes.push_back(arg.value()->def());
+    return true;
+  });
+}
 
 Pattern add(Pattern a, Pattern b) {
   return unscaled(commutative({"aten.add.Tensor", "aten.add.Scalar", "aten.add_.Tensor"}, a, b));
