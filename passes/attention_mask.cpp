@@ -1,12 +1,13 @@
-// See attention_mask.h.
+// Masks read as triangles, booleans and numbers, and built as one operand.
 #include "attention_mask.h"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
+#include "common.h"
 #include "match/index_form.h"
-#include "match/kinds.h"
+#include "match/star.h"
 #include "match/triangle.h"
 
 namespace ttc {
@@ -26,62 +27,58 @@ MaskShape shape_of(match::Triangles& triangles, const ir::Value* mask) {
   return closes && triangle->diagonal == 0 ? MaskShape::causal : MaskShape::other;
 }
 
-// Behind expands and identities.
-ir::Value* behind_expands(ir::Value* value, std::vector<ir::Node*>& nodes) {
-  while (value->def() && (match::is_identity(*value->def()) || value->def()->op() == "aten.expand.default")) {
-    nodes.push_back(value->def());
-    value = value->def()->operand(0);
-  }
-  return value;
+// ---- what a mask is: a boolean behind expands, where(boolean, 0, number that masks), and what always holds
+
+using match::Pattern;
+using match::State;
+using match::Step;
+
+bool is_boolean(const ir::Value* value) { return value->type.has_dtype && value->type.dtype == DType::boolean; }
+
+const Step expand{"expand", [](Pattern rest) {
+                    const auto is = [](const ir::Node& n) {
+                      return match::is_identity(n) || n.op() == "aten.expand.default";
+                    };
+                    return match::kind("an expand", is, {std::move(rest)});
+                  }};
+
+const Step numbers{
+    "numbers", [](const Pattern& rest) {
+      return match::op(
+                 {"aten.where.self", "aten.where.ScalarSelf", "aten.where.ScalarOther", "aten.where.Scalar"},
+                 {rest.as("boolean"), with_definition(match::number_near(0)), with_definition(match::number("closed"))})
+          .where("a number that masks", [](State& state, ir::Node&) { return *state.number("closed") <= masks_below; });
+    }};
+
+// The mask broadcasts: what is always true may go with its shape.
+const Step conjunction{
+    "and", [](Pattern rest) {
+      const Pattern holds = Pattern::Rule([](State& state, const ir::Arg& arg) {
+        return arg.value() && match::IndexForms(state.model).always_true(arg.value());
+      });
+      const Pattern other = Pattern::Rule([rest = std::move(rest)](State& state, const ir::Arg& arg) {
+        return arg.value() && is_boolean(arg.value()) &&
+               arg.value()->type.rank() == state.reader->result()->type.rank() && rest(state, arg);
+      });
+      return match::commutative({"aten.__and__.Tensor", "aten.bitwise_and.Tensor", "aten.logical_and.default"},
+                                with_definition(holds), other);
+    }};
+
+const Pattern& boolean_mask() {
+  static const Pattern pattern =
+      match::star("mask", expand | numbers | conjunction, Pattern::Rule([](State& state, const ir::Arg& arg) {
+                    return arg.value() && is_boolean(arg.value()) && state.capture("innermost", arg.value());
+                  }));
+  return pattern;
 }
 
-// where(b, 0, number that masks) -> b.
-ir::Value* boolean_behind(const ir::Model& model, ir::Value* value, double& number, std::vector<ir::Node*>& nodes) {
-  ir::Node* node = value->def();
-  if (!node || !node->op().starts_with("aten.where.") || node->args().size() < 3) return nullptr;
-  const auto open = match::number_of(model, node->arg(1)), closed = match::number_of(model, node->arg(2));
-  if (!open || !closed || *open != 0 || *closed > masks_below) return nullptr;
-  number = *closed;
-  nodes.push_back(node);
-  for (std::size_t i = 1; i < 3; ++i)
-    if (node->operand(i) && node->operand(i)->def()) nodes.push_back(node->operand(i)->def());
-  return node->operand(0);
-}
+// ---- building
 
-// The other side of a conjunction with something that always holds; nullptr for everything else.
-ir::Value* without_true(match::IndexForms& forms, ir::Value* value, std::vector<ir::Node*>& nodes) {
-  ir::Node* node = value->def();
-  const bool both = node && (node->op() == "aten.__and__.Tensor" || node->op() == "aten.bitwise_and.Tensor" ||
-                             node->op() == "aten.logical_and.default");
-  if (!both || !node->operand(0) || !node->operand(1)) return nullptr;
-  for (std::size_t i = 0; i < 2; ++i) {
-    ir::Value* rest = node->operand(1 - i);
-    if (!forms.always_true(node->operand(i)) || rest->type.dtype != DType::boolean ||
-        rest->type.rank() != value->type.rank())
-      continue;
-    nodes.push_back(node);
-    if (node->operand(i)->def()) nodes.push_back(node->operand(i)->def());
-    return rest;
-  }
-  return nullptr;
-}
-
-ir::Value* insert(ir::Node* before, std::string op, std::vector<ir::Arg> args, ir::Type type) {
-  ir::Node* node = before->graph()->insert_before(before, std::move(op), std::move(args));
-  node->provenance = before->provenance;
-  type.strides.clear();
-  return node->add_result(std::move(type));
-}
-
-ir::Value* invert(ir::Node* before, ir::Value* mask) {
+ir::Value* inverted(Rewriter& r, ir::Value* mask) {
   if (mask->def() &&
       (mask->def()->op() == "aten.logical_not.default" || mask->def()->op() == "aten.bitwise_not.default"))
     return mask->def()->operand(0);
-  return insert(before, "aten.logical_not.default", {mask}, mask->type);
-}
-
-ir::Value* scaled(ir::Node* before, ir::Value* mask, double factor) {
-  return insert(before, "aten.mul.Tensor", {mask, factor}, mask->type);
+  return emit(r, "aten.logical_not.default", {mask}, mask->type);
 }
 
 // Sizes of the broadcast of two masks; symbolic dims must be equal or 1.
@@ -98,88 +95,86 @@ ir::Type broadcast(const ir::Type& a, const ir::Type& b, DType dtype) {
 
 AttentionMask simplify_mask(const ir::Model& model, ir::Value* mask, std::vector<ir::Node*>& nodes) {
   match::Triangles triangles(model);
-  match::IndexForms forms(model);
   if (const MaskShape shape = shape_of(triangles, mask); shape != MaskShape::other) {
     if (mask->def()) nodes.push_back(mask->def());
     return {.value = nullptr, .causal = shape == MaskShape::causal};
   }
-  std::vector<ir::Node*> seen;
+  State state(model);
+  if (!boolean_mask()(state, ir::Arg(mask))) return {.value = mask};
+  const match::Match found = state.finish();
+  ir::Value *innermost = found.value("innermost"), *boolean = innermost;
   double closed = -std::numeric_limits<double>::infinity();
-  ir::Value* base = behind_expands(mask, seen);
-  ir::Value* boolean = base->type.has_dtype && base->type.dtype == DType::boolean ? base : nullptr;
-  if (!boolean) boolean = boolean_behind(model, base, closed, seen);
-  if (!boolean) return {.value = mask};
-  ir::Value* inner = behind_expands(boolean, seen);
-  // The mask broadcasts: what is always true may go with its shape.
-  while (ir::Value* rest = without_true(forms, inner, seen)) boolean = inner = behind_expands(rest, seen);
-  if (const MaskShape shape = shape_of(triangles, inner); shape != MaskShape::other) {
-    nodes.insert(nodes.end(), seen.begin(), seen.end());
-    if (inner->def()) nodes.push_back(inner->def());
+  bool whole = true;  // nothing was taken off the boolean
+  for (const match::Round& round : found.rounds) {
+    if (round.step == "numbers") closed = *round.number("closed"), boolean = round.value("boolean");
+    whole = whole && round.step != "and";
+  }
+  if (const MaskShape shape = shape_of(triangles, innermost); shape != MaskShape::other) {
+    nodes.insert(nodes.end(), found.nodes.begin(), found.nodes.end());
+    if (innermost->def()) nodes.push_back(innermost->def());
     return {.value = nullptr, .causal = shape == MaskShape::causal};
   }
+  if (!whole) boolean = innermost;
   if (mask == boolean || boolean->type.rank() != mask->type.rank()) return {.value = mask};
-  nodes.insert(nodes.end(), seen.begin(), seen.end());
+  nodes.insert(nodes.end(), found.nodes.begin(), found.nodes.end());
   return {.value = boolean, .causal = false, .closed = closed};
 }
 
-ir::Value* mask_operand(ir::Model& model, ir::Node* before, const AttentionMask& mask) {
-  if (!mask.value || mask.value->type.dtype != DType::boolean || std::isinf(mask.closed)) return mask.value;
-  constexpr std::string_view name = "attention_mask.open";
-  ir::Value* zero = model.graph->find_input_by_target(name);
-  if (!zero) zero = model.add_constant(std::string(name), ir::make_weight(DType::f32, {}, std::vector<std::byte>(4)));
-  return insert(before, "aten.where.ScalarOther", {mask.value, zero, std::max(mask.closed, lowest_bf16)},
-                ir::Type::tensor(DType::f32, mask.value->type.sizes));
+ir::Value* mask_operand(Rewriter& r, const AttentionMask& mask) {
+  if (!mask.value || !is_boolean(mask.value) || std::isinf(mask.closed)) return mask.value;
+  ir::Value* zero =
+      shared_constant(r, "attention_mask.open", ir::make_weight(DType::f32, {}, std::vector<std::byte>(4)));
+  return emit(r, "aten.where.ScalarOther", {mask.value, zero, std::max(mask.closed, lowest_bf16)},
+              ir::Type::tensor(DType::f32, mask.value->type.sizes));
 }
 
 bool is_causal_mask(const ir::Model& model, const ir::Value* mask) {
   match::Triangles triangles(model);
-  return mask->type.has_dtype && mask->type.dtype == DType::boolean && shape_of(triangles, mask) == MaskShape::causal;
+  return is_boolean(mask) && shape_of(triangles, mask) == MaskShape::causal;
 }
 
-AttentionMask combine_masks(ir::Model& model, ir::Node* before, const std::vector<FoundMask>& found,
-                            std::vector<ir::Node*>& nodes) {
+AttentionMask combine_masks(Rewriter& r, const std::vector<FoundMask>& found, std::vector<ir::Node*>& nodes) {
   // Conjunctions of the booleans that close with -inf and with a finite number, and the sum of the others.
   AttentionMask hard, soft{.closed = 0};
   ir::Value* additive = nullptr;
   bool causal = false;
-  const auto both = [&](ir::Value*& all, ir::Value* mask) {
-    all =
-        all ? insert(before, "aten.logical_and.default", {all, mask}, broadcast(all->type, mask->type, DType::boolean))
-            : mask;
+  const auto joined = [&](std::string op, ir::Value* all, ir::Value* mask) {
+    return all ? emit(r, std::move(op), {all, mask}, broadcast(all->type, mask->type, all->type.dtype)) : mask;
   };
-  const auto plus = [&](ir::Value* mask) {
-    additive = additive ? insert(before, "aten.add.Tensor", {additive, mask},
-                                 broadcast(additive->type, mask->type, additive->type.dtype))
-                        : mask;
-  };
-  const bool alone = found.size() == 1;
   const auto take = [&](ir::Value* mask, std::optional<double> number) {
     std::vector<ir::Node*> unneeded;
-    AttentionMask simple = simplify_mask(model, mask, unneeded);
+    AttentionMask simple = simplify_mask(r.model(), mask, unneeded);
     // ATen takes a mask or is_causal, not both.
-    if (simple.causal && !alone)
+    if (simple.causal && found.size() > 1)
       simple = {.value = mask};
     else
       nodes.insert(nodes.end(), unneeded.begin(), unneeded.end());
     causal |= simple.causal;
     if (!simple.value) return;
-    if (simple.value->type.dtype != DType::boolean) return plus(simple.value);
+    if (!is_boolean(simple.value)) {
+      additive = joined("aten.add.Tensor", additive, simple.value);
+      return;
+    }
     // A score that is replaced keeps nothing of itself, whichever finite number takes its place.
     const double closed = !number ? simple.closed : std::isinf(*number) ? *number : lowest_bf16;
-    both(std::isinf(closed) ? hard.value : soft.value, simple.value);
+    ir::Value*& all = std::isinf(closed) ? hard.value : soft.value;
+    all = joined("aten.logical_and.default", all, simple.value);
     if (!std::isinf(closed)) soft.closed = std::min(soft.closed, closed);
   };
   for (const FoundMask& mask : found) {
-    if (mask.kind == MaskKind::added)
-      take(mask.factor == 1 ? mask.value : scaled(before, mask.value, mask.factor), std::nullopt);
+    if (mask.kind == MaskKind::kept)
+      take(mask.value, mask.number);
+    else if (mask.kind == MaskKind::filled)
+      take(inverted(r, mask.value), mask.number);
     else
-      take(mask.kind == MaskKind::kept ? mask.value : invert(before, mask.value), mask.number);
+      take(mask.factor == 1 ? mask.value : emit(r, "aten.mul.Tensor", {mask.value, mask.factor}, mask.value->type),
+           std::nullopt);
   }
-  if (soft.value) plus(mask_operand(model, before, soft));
+  if (soft.value) additive = joined("aten.add.Tensor", additive, mask_operand(r, soft));
   if (!hard.value || !additive) return {.value = hard.value ? hard.value : additive, .causal = causal};
-  ir::Value* closed = insert(before, "aten.logical_not.default", {hard.value}, hard.value->type);
-  additive = insert(before, "aten.masked_fill.Scalar", {additive, closed, hard.closed},
-                    broadcast(additive->type, hard.value->type, additive->type.dtype));
+  ir::Value* closed = emit(r, "aten.logical_not.default", {hard.value}, hard.value->type);
+  additive = emit(r, "aten.masked_fill.Scalar", {additive, closed, hard.closed},
+                  broadcast(additive->type, hard.value->type, additive->type.dtype));
   return {.value = additive, .causal = causal};
 }
 

@@ -4,7 +4,7 @@
 #include <limits>
 #include <vector>
 
-#include "pass/pass.h"
+#include "pass/rewriter.h"
 
 namespace ttc {
 
@@ -26,8 +26,7 @@ struct AttentionMask {
 // 0, number) is b, what always holds taken off it. Nodes that the simple form does not need are appended to `nodes`.
 AttentionMask simplify_mask(const ir::Model& model, ir::Value* mask, std::vector<ir::Node*>& nodes);
 // The mask as an operand: a boolean one whose `closed` is finite becomes an additive one, within bfloat16's range.
-// New nodes go before `before`.
-ir::Value* mask_operand(ir::Model& model, ir::Node* before, const AttentionMask& mask);
+ir::Value* mask_operand(Rewriter& r, const AttentionMask& mask);
 
 // A boolean mask that is lower triangular: a comparison of positions or a constant.
 bool is_causal_mask(const ir::Model& model, const ir::Value* mask);
@@ -48,9 +47,7 @@ struct FoundMask {
   const ir::Node* at = nullptr;     // the node that applies it
 };
 
-// One mask from those found around the scores of an eager attention. Its value is an operand. New nodes go before
-// `before`.
-AttentionMask combine_masks(ir::Model& model, ir::Node* before, const std::vector<FoundMask>& found,
-                            std::vector<ir::Node*>& nodes);
+// One mask from those found around the scores of an eager attention. Its value is an operand.
+AttentionMask combine_masks(Rewriter& r, const std::vector<FoundMask>& found, std::vector<ir::Node*>& nodes);
 
 }  // namespace ttc

@@ -1,8 +1,9 @@
-// See attention_shapes.h.
+// Shapes of an attention's parts, by groups of dims that have the same count of elements.
 #include "attention_shapes.h"
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 namespace ttc {
 namespace {
@@ -46,11 +47,11 @@ std::optional<std::vector<Group>> groups_of(const Sizes& from, const Sizes& to) 
 
 }  // namespace
 
-std::optional<ir::Arg::List> shape_argument(ir::Node* before, const Sizes& sizes) {
+std::optional<ir::Arg::List> shape_argument(Rewriter& r, const Sizes& sizes) {
   ir::Arg::List arguments;
   bool follows = false;  // one size may follow from the others
   for (const ir::SymExpr& size : sizes) {
-    arguments.push_back(size_argument(before, size));
+    arguments.push_back(r.size(size));
     if (!arguments.back().is_none()) continue;
     if (follows) return std::nullopt;
     follows = true;
@@ -59,36 +60,23 @@ std::optional<ir::Arg::List> shape_argument(ir::Node* before, const Sizes& sizes
   return arguments;
 }
 
-ir::Value* reshaped(ir::Node* before, ir::Value* value, const Sizes& sizes) {
-  auto shape = shape_argument(before, sizes);
+ir::Value* reshaped(Rewriter& r, ir::Value* value, const Sizes& sizes) {
+  auto shape = shape_argument(r, sizes);
   if (!shape) return nullptr;
-  ir::Node* node = before->graph()->insert_before(before, "aten.reshape.default", {value, std::move(*shape)});
-  node->provenance = before->provenance;
-  return node->add_result(ir::Type::tensor(value->type.dtype, sizes));
+  return emit(r, "aten.reshape.default", {value, std::move(*shape)}, ir::Type::tensor(value->type.dtype, sizes));
 }
 
-ir::Value* expanded(ir::Node* before, ir::Value* value, const Sizes& sizes) {
+ir::Value* expanded(Rewriter& r, ir::Value* value, const Sizes& sizes) {
   if (value->type.sizes == sizes) return value;
   ir::Arg::List arguments;
   for (const ir::SymExpr& size : sizes) {
-    arguments.push_back(size_argument(before, size));
+    arguments.push_back(r.size(size));
     if (arguments.back().is_none()) return nullptr;
   }
-  ir::Node* node = before->graph()->insert_before(before, "aten.expand.default", {value, arguments});
-  node->provenance = before->provenance;
-  return node->add_result(ir::Type::tensor(value->type.dtype, sizes));
+  return emit(r, "aten.expand.default", {value, arguments}, ir::Type::tensor(value->type.dtype, sizes));
 }
 
-ir::Value* unsqueezed(ir::Node* before, ir::Value* value) {
-  ir::Type type = value->type;
-  type.sizes.insert(type.sizes.begin(), ir::SymExpr(1));
-  type.strides.clear();
-  ir::Node* node = before->graph()->insert_before(before, "aten.unsqueeze.default", {value, 0});
-  node->provenance = before->provenance;
-  return node->add_result(std::move(type));
-}
-
-bool regroup_mask(ir::Node* before, FoundMask& mask, const Sizes& leading) {
+bool regroup_mask(Rewriter& r, FoundMask& mask, const Sizes& leading) {
   const ir::Type& type = mask.value->type;
   const Sizes scores(mask.scores.begin(), mask.scores.end() - 2);
   if (!type.has_shape || type.rank() <= 2 || scores == leading) return type.has_shape;
@@ -104,8 +92,8 @@ bool regroup_mask(ir::Node* before, FoundMask& mask, const Sizes& leading) {
     for (std::size_t j = g.to_begin; j < g.to_end; ++j) narrow.push_back(broadcast ? ir::SymExpr(1) : leading[j]);
   }
   for (Sizes* sizes : {&wide, &narrow}) sizes->insert(sizes->end(), own.end() - 2, own.end());
-  ir::Value* value = expanded(before, mask.value, wide);
-  if (value) value = reshaped(before, value, narrow);
+  ir::Value* value = expanded(r, mask.value, wide);
+  if (value) value = reshaped(r, value, narrow);
   if (value) mask.value = value;
   return value != nullptr;
 }
@@ -134,40 +122,37 @@ std::optional<Rank4> rank_4(const Sizes& query, const Sizes& key) {
 
 }  // namespace
 
-ir::Node* merge_leading_dims(ir::Node* node) {
+bool merge_leading_dims(PassContext& context, std::string_view pass, ir::Node* node) {
   const ir::Type &query = node->operand(0)->type, &key = node->operand(1)->type, &value = node->operand(2)->type;
   const int rank = query.has_shape ? query.rank() : 0;
   if (rank < 2 || rank == 3 || rank == 4 || !key.has_shape || !value.has_shape || key.rank() != rank ||
       value.rank() != rank || !std::equal(key.sizes.begin(), key.sizes.end() - 2, value.sizes.begin()))
-    return nullptr;
+    return false;
+  Rewriter r(context, pass, node);
   auto to = rank == 2 ? std::optional(Rank4{{ir::SymExpr(1)}, {ir::SymExpr(1)}}) : rank_4(query.sizes, key.sizes);
-  ir::Type out = node->result()->type;
-  auto back = shape_argument(node, out.sizes);
-  if (!to || !back) return nullptr;
+  const ir::Type& out = node->result()->type;
+  auto back = shape_argument(r, out.sizes);
+  if (!to || !back) return false;
+  std::vector<ir::Arg> args = node->args();
   FoundMask mask{.value = node->operand(3), .scores = query.sizes};
-  if (mask.value && rank > 2 && !regroup_mask(node, mask, to->query)) return nullptr;
-  const auto set = [&](std::size_t i, Sizes leading) {
-    const auto& sizes = node->operand(i)->type.sizes;
-    leading.insert(leading.end(), sizes.end() - 2, sizes.end());
-    ir::Value* shaped = reshaped(node, node->operand(i), leading);
-    if (shaped) node->set_arg(i, shaped);
-    return shaped != nullptr;
-  };
-  if (!set(0, to->query) || !set(1, to->key) || !set(2, to->key)) return nullptr;
-  if (mask.value) node->set_arg(3, mask.value);
-  if (to->gqa) node->set_arg(7, true);
-  ir::Type narrow = ir::Type::tensor(out.dtype, to->query);
-  narrow.sizes.insert(narrow.sizes.end(), out.sizes.end() - 2, out.sizes.end());
-  ir::Node* made = node->graph()->insert_before(node, node->op(), node->args());
-  made->provenance = node->provenance;
-  made->origins = node->origins;
-  ir::Node* shape = node->graph()->insert_before(node, "aten.reshape.default", {made->add_result(narrow), *back});
-  shape->provenance = node->provenance;
-  const std::string name = node->result()->name;
-  node->result()->replace_all_uses_with(shape->add_result(std::move(out)));
-  node->graph()->erase(node);
-  shape->result()->name = name;
-  return shape;
+  if (mask.value && rank > 2 && !regroup_mask(r, mask, to->query)) return false;
+  for (std::size_t i = 0; i < 3; ++i) {
+    Sizes sizes = i == 0 ? to->query : to->key;
+    const auto& old = node->operand(i)->type.sizes;
+    sizes.insert(sizes.end(), old.end() - 2, old.end());
+    ir::Value* shaped = reshaped(r, node->operand(i), sizes);
+    if (!shaped) return false;
+    args[i] = shaped;
+  }
+  if (mask.value) args[3] = mask.value;
+  if (to->gqa) args[7] = true;
+  Sizes narrow = to->query;
+  narrow.insert(narrow.end(), out.sizes.end() - 2, out.sizes.end());
+  ir::Value* merged = emit(r, node->op(), std::move(args), ir::Type::tensor(out.dtype, narrow));
+  ir::Node* shape =
+      r.commit_as("aten.reshape.default", {merged, *back}, {.rule = "leading dims", .keep_strides = true});
+  if (shape) merged->def()->origins = std::exchange(shape->origins, {});
+  return shape != nullptr;
 }
 
 }  // namespace ttc

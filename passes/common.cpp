@@ -24,9 +24,25 @@ bool disturbs_writes(const PassContext& context, const ir::Node& root, const std
 
 ir::Node* replace_matched(PassContext& context, std::string_view pass, std::string_view rule, ir::Node* root,
                           const std::vector<ir::Node*>& matched, std::string op, std::vector<ir::Arg> args) {
-  if (disturbs_writes(context, *root, matched, op)) return nullptr;
-  return Rewriter(context, pass, root)
-      .commit_as(std::move(op), std::move(args), {.rule = std::string(rule), .matched = matched, .keep_strides = true});
+  Rewriter r(context, pass, root);
+  return replace_matched(r, rule, matched, std::move(op), std::move(args));
+}
+
+ir::Node* replace_matched(Rewriter& r, std::string_view rule, const std::vector<ir::Node*>& matched, std::string op,
+                          std::vector<ir::Arg> args) {
+  if (disturbs_writes(r.context(), *r.node(), matched, op)) return nullptr;
+  return r.commit_as(std::move(op), std::move(args),
+                     {.rule = std::string(rule), .matched = matched, .keep_strides = true});
+}
+
+ir::Value* emit(Rewriter& r, std::string op, std::vector<ir::Arg> args, ir::Type type) {
+  type.strides.clear();
+  return r.insert(std::move(op), std::move(args))->add_result(std::move(type));
+}
+
+ir::Value* shared_constant(Rewriter& r, const std::string& name, ir::Weight view) {
+  ir::Value* known = r.model().graph->find_input_by_target(name);
+  return known ? known : r.constant(name, std::move(view));
 }
 
 namespace {
@@ -135,17 +151,6 @@ bool glob_match(std::string_view pattern, std::string_view text) {
   }
   while (p < pattern.size() && pattern[p] == '*') ++p;
   return p == pattern.size();
-}
-
-ir::Value* transposed_weight(ir::Model& model, ir::Value* value) {
-  const ir::GraphInput* input = ir::weight_input(value);
-  const ir::Weight* weight = model.weight_of(value);
-  const std::string name = input->target + ".transposed";
-  if (ir::Value* known = model.graph->find_input_by_target(name)) return known;
-  ir::Weight view = *weight;
-  std::swap(view.sizes.at(0), view.sizes.at(1));
-  std::swap(view.strides.at(0), view.strides.at(1));
-  return model.add_constant(name, std::move(view));
 }
 
 }  // namespace ttc

@@ -19,6 +19,15 @@ namespace ttc {
 // nullptr, and nothing changed, where the rewrite limit is reached or where what the nodes read is written in place.
 ir::Node* replace_matched(PassContext& context, std::string_view pass, std::string_view rule, ir::Node* root,
                           const std::vector<ir::Node*>& matched, std::string op, std::vector<ir::Arg> args);
+// The same as the commit of a rewriter that emitted what the new node reads.
+ir::Node* replace_matched(Rewriter& r, std::string_view rule, const std::vector<ir::Node*>& matched, std::string op,
+                          std::vector<ir::Arg> args);
+
+// A node with one result, which has a number for a name and no strides.
+ir::Value* emit(Rewriter& r, std::string op, std::vector<ir::Arg> args, ir::Type type);
+// The constant of the model that has this name; where there is none yet, `view` becomes it. For other views of a
+// weight's bytes, which every caller shares.
+ir::Value* shared_constant(Rewriter& r, const std::string& name, ir::Weight view);
 
 // Runs `rewrite` on every node of the graph and its regions until nothing changes. `rewrite` returns true where it
 // changed the graph; it may erase the node it is given and nodes before it.
@@ -39,8 +48,5 @@ void refuse_near_miss(PassContext& context, std::string_view pass, std::string_v
 
 // '*' stands for anything, '?' for one character; no other special characters.
 bool glob_match(std::string_view pattern, std::string_view text);
-
-// A constant that views `weight` (rank 2) with its dims swapped: no bytes move. The same view for every caller.
-ir::Value* transposed_weight(ir::Model& model, ir::Value* weight);
 
 }  // namespace ttc
