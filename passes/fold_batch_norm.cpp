@@ -182,8 +182,8 @@ class Finder {
   const ir::Node& layer_;
 };
 
-ir::Value* add_constant(ir::Model& model, const std::string& name, DType dtype, std::vector<std::int64_t> sizes,
-                        std::function<std::vector<std::byte>()> produce) {
+ir::Value* constant(Rewriter& r, const std::string& name, DType dtype, std::vector<std::int64_t> sizes,
+                    std::function<std::vector<std::byte>()> produce) {
   ir::Weight weight;
   weight.dtype = dtype;
   weight.strides = ir::contiguous_strides(sizes);
@@ -192,21 +192,7 @@ ir::Value* add_constant(ir::Model& model, const std::string& name, DType dtype, 
   storage->bytes = weight.nbytes();
   storage->produce = std::move(produce);
   weight.storage = std::move(storage);
-  return model.add_constant(name, std::move(weight));
-}
-
-// The layer with its new weights in the place of both; the norm's other results have no readers.
-void replace(PassContext& context, ir::Node* norm, ir::Node* layer, std::vector<ir::Arg> args) {
-  ir::Node* made = norm->graph()->insert_before(norm, layer->op(), std::move(args));
-  made->provenance = layer->provenance;  // the weights' module names the node
-  made->origins = norm->origins;
-  const std::string name = norm->result()->name;
-  norm->result()->replace_all_uses_with(made->add_result(norm->result()->type));
-  std::vector<std::string> gone{node_name(*norm), node_name(*layer)};
-  norm->graph()->erase(norm);
-  made->result()->name = name;
-  merge_origins(*made, erase_unused({layer}));
-  context.matched(pass, "layer + batch norm", std::move(gone), *made);
+  return r.constant(name, std::move(weight));
 }
 
 bool rewrite(PassContext& context, ir::Node* node) {
@@ -225,16 +211,20 @@ bool rewrite(PassContext& context, ir::Node* node) {
     context.refuse(pass, *node, *refusal);
     return false;
   }
-  if (!context.allow_rewrite()) return false;
+  Rewriter r(context, pass, node);
   const std::string name = ir::weight_input(layer->operand(1))->target;
   std::vector<ir::Arg> args = layer->args();
   args.resize(std::max<std::size_t>(args.size(), 3));
-  args[1] = add_constant(context.model, name + ".normed", fold.kernel.dtype, fold.kernel.sizes,
-                         [fold] { return folded_kernel(fold); });
-  args[2] = add_constant(context.model, name + ".normed_bias", fold.kernel.dtype, {fold.channels},
-                         [fold] { return folded_bias(fold); });
-  replace(context, node, layer, std::move(args));
-  return true;
+  args[1] = constant(r, name + ".normed", fold.kernel.dtype, fold.kernel.sizes, [fold] { return folded_kernel(fold); });
+  args[2] =
+      constant(r, name + ".normed_bias", fold.kernel.dtype, {fold.channels}, [fold] { return folded_bias(fold); });
+  // The weights' module names the node; the norm's other results have no readers.
+  const auto provenance = layer->provenance;
+  ir::Node* made =
+      r.commit_as(layer->op(), std::move(args),
+                  {.rule = "layer + batch norm", .matched = {layer}, .results = {0}, .keep_strides = true});
+  if (made) made->provenance = provenance;
+  return made != nullptr;
 }
 
 bool run(PassContext& context) { return rewrite_all(context, rewrite); }

@@ -10,23 +10,21 @@ constexpr std::string_view pass = "raise-instance-norm",
                            formula = "batch norm of [1, batch * channels, ..] as instance norm";
 
 // The first of the equal pieces of `size` elements that make up a constant; nullptr where they are not equal.
-ir::Value* first_piece(ir::Model& model, ir::Value* value, std::int64_t size) {
-  const ir::Weight* weight = model.weight_of(value);
+ir::Value* first_piece(Rewriter& r, ir::Value* value, std::int64_t size) {
+  const ir::Weight* weight = r.model().weight_of(value);
   if (!weight || !weight->data() || weight->sizes.size() != 1 || size < 1 || weight->numel() % size != 0)
     return nullptr;
   for (std::int64_t i = size; i < weight->numel(); ++i)
     if (match::weight_element(*weight, i * weight->strides[0]) !=
         match::weight_element(*weight, i % size * weight->strides[0]))
       return nullptr;
-  const std::string name = ir::weight_input(value)->target + ".channels";
-  if (ir::Value* known = model.graph->find_input_by_target(name)) return known;
   ir::Weight piece = *weight;
   piece.sizes = {size};
-  return model.add_constant(name, std::move(piece));
+  return shared_constant(r, ir::weight_input(value)->target + ".channels", std::move(piece));
 }
 
 // The vector over the channels that was repeated, or none; nullopt where it is something else.
-std::optional<ir::Arg> channel_vector(ir::Model& model, const ir::Arg& arg, const ir::SymExpr& channels,
+std::optional<ir::Arg> channel_vector(Rewriter& r, const ir::Arg& arg, const ir::SymExpr& channels,
                                       std::vector<ir::Node*>& nodes) {
   if (arg.is_none()) return ir::Arg();
   ir::Value* value = arg.value();
@@ -37,7 +35,7 @@ std::optional<ir::Arg> channel_vector(ir::Model& model, const ir::Arg& arg, cons
     value = node->operand(0);
   }
   if (ir::is_weight(value) && channels.is_number() && value->type.rank() == 1 && !(value->type.sizes[0] == channels))
-    if (ir::Value* piece = first_piece(model, value, channels.number())) return ir::Arg(piece);
+    if (ir::Value* piece = first_piece(r, value, channels.number())) return ir::Arg(piece);
   const ir::Type& type = value->type;
   if (!type.has_shape || type.rank() != 1 || !(type.sizes[0] == channels)) return std::nullopt;
   return ir::Arg(value);
@@ -66,12 +64,13 @@ bool rewrite(PassContext& context, ir::Node* node) {
   if (norm->result(0)->use_count() != 1 || norm->result(1)->has_uses() || norm->result(2)->has_uses())
     return refuse(3, norm, ReasonCode::MultiUse, "no other reader of its results", "further uses");
   std::vector<ir::Node*> nodes{norm, merge};
-  const auto weight = channel_vector(context.model, norm->arg(1), x.sizes[1], nodes),
-             bias = channel_vector(context.model, norm->arg(2), x.sizes[1], nodes);
+  Rewriter r(context, pass, node);
+  const auto weight = channel_vector(r, norm->arg(1), x.sizes[1], nodes),
+             bias = channel_vector(r, norm->arg(2), x.sizes[1], nodes);
   if (!weight || !bias)
     return refuse(3, norm, ReasonCode::RankUnsupported, "weight and bias over the channels, repeated for each image",
                   match::describe(norm->arg(weight ? 2 : 1)));
-  return replace_matched(context, pass, formula, node, nodes, "aten.instance_norm.default",
+  return replace_matched(r, formula, nodes, "aten.instance_norm.default",
                          {merge->operand(0), *weight, *bias, ir::Arg(), ir::Arg(), true, norm->arg(4), norm->arg(5),
                           false}) != nullptr;
 }

@@ -2,6 +2,7 @@
 // (x - mean) / sqrt(var + eps) as people write it, weight and bias applied afterwards. A norm over another dim than the
 // last (channels before pixels) becomes one between permutations, a norm over several dims one over their product.
 #include <algorithm>
+#include <utility>
 
 #include "common.h"
 
@@ -44,16 +45,6 @@ Pattern square_of(Pattern x) {
   return one_of({op({"aten.pow.Tensor_Scalar"}, {x, number_near(2)}), mul(x, x), op({"aten.square.default"}, {x})});
 }
 
-// What does not fit is no near miss: most products have another meaning.
-Pattern quiet(Pattern inner) {
-  return Pattern::Rule([inner = std::move(inner)](State& state, const ir::Arg& arg) {
-    const NearMiss best = state.best;
-    if (inner(state, arg)) return true;
-    state.best = best;
-    return false;
-  });
-}
-
 // Over the last dim, or over another one. The variance is the mean of squares, an operator, or E[x^2] - E[x]^2.
 Pattern normalised(bool last) {
   const Pattern centered = sub(any("x"), mean_of(any("x"), last)).as("centered");
@@ -69,6 +60,7 @@ Pattern normalised(bool last) {
       one_of({op({"aten.sqrt.default"}, {shifted}), op({"aten.pow.Tensor_Scalar"}, {shifted, number_near(0.5)})});
   const Pattern inverse =
       one_of({op({"aten.rsqrt.default"}, {shifted}), op({"aten.pow.Tensor_Scalar"}, {shifted, number_near(-0.5)})});
+  // Most other products have another meaning.
   const Pattern scaled = one_of({centered, quiet(mul(centered, weight("w")))});
   return one_of({op({"aten.div.Tensor"}, {scaled, root}), mul(scaled, inverse)});
 }
@@ -83,27 +75,17 @@ bool raise_native(PassContext& context, ir::Node* node) {
     context.refuse(pass, *node, {ReasonCode::MultiUse, "the mean or the inverse deviation is used too"});
     return false;
   }
-  if (!context.allow_rewrite()) return false;
-  ir::Node* made = node->graph()->insert_before(node, "aten.layer_norm.default",
-                                                {node->arg(0), node->arg(1), node->arg(2), node->arg(3), node->arg(4)});
-  made->provenance = node->provenance;
-  made->origins = node->origins;
-  const std::string name = node_name(*node);
-  node->result()->replace_all_uses_with(made->add_result(node->result()->type));
-  node->graph()->erase(node);
-  made->result()->name = name;
-  context.matched(pass, "native_layer_norm", {name}, *made);
-  return true;
+  return Rewriter(context, pass, node)
+             .commit_as("aten.layer_norm.default",
+                        {node->arg(0), node->arg(1), node->arg(2), node->arg(3), node->arg(4)},
+                        {.rule = "native_layer_norm", .results = {0}, .keep_strides = true}) != nullptr;
 }
 
-// A node before `before` whose result has its operand's dims in another order.
-ir::Value* permuted(ir::Node* before, ir::Value* value, const std::vector<std::int64_t>& order) {
+// The value with its dims in another order.
+ir::Value* permuted(Rewriter& r, ir::Value* value, const std::vector<std::int64_t>& order) {
   ir::Type type = value->type;
-  type.strides.clear();
   for (std::size_t i = 0; i < order.size(); ++i) type.sizes[i] = value->type.sizes[static_cast<std::size_t>(order[i])];
-  ir::Node* node = before->graph()->insert_before(before, "aten.permute.default", {value, ir::Arg::ints(order)});
-  node->provenance = before->provenance;
-  return node->add_result(std::move(type));
+  return emit(r, "aten.permute.default", {value, ir::Arg::ints(order)}, std::move(type));
 }
 
 bool refuse_vector(PassContext& context, std::string_view what, const ir::Node* node, const Match& found) {
@@ -137,21 +119,20 @@ bool raise_over(PassContext& context, ir::Node* node, const Match& found, int di
   if (last)
     return replace_matched(context, pass, formula, node, found.nodes, "aten.layer_norm.default",
                            {x, shape, weight, ir::Arg(), eps}) != nullptr;
-  if (context.budget.spent()) return false;
+  Rewriter r(context, pass, node);
   std::vector<std::int64_t> order, back(static_cast<std::size_t>(x->type.rank()));
   for (int i = 0; i < x->type.rank(); ++i)
     if (i != dim) order.push_back(i);
   order.push_back(dim);
   for (std::size_t i = 0; i < order.size(); ++i)
     back[static_cast<std::size_t>(order[i])] = static_cast<std::int64_t>(i);
-  ir::Value* turned = permuted(node, x, order);
-  ir::Node* norm =
-      node->graph()->insert_before(node, "aten.layer_norm.default", {turned, shape, ir::Arg(), ir::Arg(), eps});
-  norm->provenance = node->provenance;
-  norm->origins = node->origins;
-  node->origins.clear();
-  return replace_matched(context, pass, formula, node, found.nodes, "aten.permute.default",
-                         {norm->add_result(turned->type), ir::Arg::ints(back)}) != nullptr;
+  ir::Value* turned = permuted(r, x, order);
+  ir::Value* norm = emit(r, "aten.layer_norm.default", {turned, shape, ir::Arg(), ir::Arg(), eps}, turned->type);
+  // The norm is what the chain computed, the permutation only what the chain was about.
+  std::vector<int> origins = std::exchange(node->origins, {});
+  const bool made = replace_matched(r, formula, found.nodes, "aten.permute.default", {norm, ir::Arg::ints(back)});
+  (made ? norm->def() : node)->origins = std::move(origins);
+  return made;
 }
 
 bool raise(PassContext& context, ir::Node* node) {
@@ -206,22 +187,13 @@ bool add_affine(PassContext& context, ir::Node* node, bool bias) {
   return replace_matched(context, pass, what, node, nodes, norm.op(), std::move(args)) != nullptr;
 }
 
-ir::Value* shaped(ir::Node* before, ir::Value* value, const std::vector<std::int64_t>& shape, ir::Type type) {
-  ir::Node* node = before->graph()->insert_before(before, "aten.reshape.default", {value, ir::Arg::ints(shape)});
-  node->provenance = before->provenance;
-  type.strides.clear();
-  return node->add_result(std::move(type));
-}
-
 // The weight as a vector: the same bytes. nullptr where they are not in order or not constant.
-ir::Value* flat_weight(ir::Model& model, ir::Value* value) {
-  if (!ir::is_weight(value) || !model.weight_of(value)->is_contiguous()) return nullptr;
-  const std::string name = ir::weight_input(value)->target + ".flat";
-  if (ir::Value* known = model.graph->find_input_by_target(name)) return known;
-  ir::Weight flat = *model.weight_of(value);
+ir::Value* flat_weight(Rewriter& r, ir::Value* value) {
+  if (!ir::is_weight(value) || !r.model().weight_of(value)->is_contiguous()) return nullptr;
+  ir::Weight flat = *r.model().weight_of(value);
   flat.sizes = {flat.numel()};
   flat.strides = {1};
-  return model.add_constant(name, std::move(flat));
+  return shared_constant(r, ir::weight_input(value)->target + ".flat", std::move(flat));
 }
 
 // The same for a norm over another dim than the last, whose weight comes behind the permutation back: [C, 1, 1].
@@ -245,16 +217,20 @@ bool add_affine_behind(PassContext& context, ir::Node* node, bool bias) {
   bool vector = size && rank >= behind && w->type.dim(static_cast<int>(rank - behind)) == size;
   for (int i = 0; vector && i < rank; ++i) vector = i == rank - behind || w->type.dim(i) == 1;
   if (!vector) return refuse_vector(context, bias ? biased : weighted, node, *found.match);
-  ir::Value* flat = rank == 1 ? w : flat_weight(context.model, w);
-  if (!flat || back->type.dtype != node->result()->type.dtype || !context.allow_rewrite()) return false;
-  norm->set_arg(bias ? 3 : 2, flat);
-  merge_origins(*norm, node->origins);
+  Rewriter r(context, pass, node);
+  ir::Value* flat = rank == 1 ? w : flat_weight(r, w);
+  if (!flat || back->type.dtype != node->result()->type.dtype) return false;
   const std::string name = node_name(*node);
-  node->result()->replace_all_uses_with(back);
-  node->graph()->erase(node);
-  back->name = name;
-  context.matched(pass, bias ? biased : weighted, {name}, *norm);
-  return true;
+  return r.commit_edit(
+      std::string(bias ? biased : weighted),
+      [&] {
+        norm->set_arg(bias ? 3 : 2, flat);
+        merge_origins(*norm, node->origins);
+        node->result()->replace_all_uses_with(back);
+        node->graph()->erase(node);
+        back->name = name;
+      },
+      node_name(*norm));
 }
 
 // A norm over several dims of known sizes as one over all their elements.
@@ -278,28 +254,22 @@ bool merge_dims(PassContext& context, ir::Node* node) {
   shape.assign(back.begin(), back.begin() + static_cast<std::ptrdiff_t>(lead));
   shape.push_back(count);
   flat.sizes.emplace_back(count);
+  Rewriter r(context, pass, node);
   std::vector<ir::Arg> args = node->args();
   for (std::size_t i = 2; i < 4; ++i)
     if (ir::Value* w = node->operand(i)) {
-      ir::Value* vector = flat_weight(context.model, w);
+      ir::Value* vector = flat_weight(r, w);
       if (vector == nullptr) return false;
       args[i] = vector;
     }
-  if (!context.allow_rewrite()) return false;
-  args[0] = shaped(node, node->operand(0), shape, flat);
+  args[0] = emit(r, "aten.reshape.default", {node->operand(0), ir::Arg::ints(shape)}, flat);
   args[1] = ir::Arg::ints({count});
-  ir::Node* norm = node->graph()->insert_before(node, node->op(), std::move(args));
-  norm->provenance = node->provenance;
-  norm->origins = node->origins;
   flat.dtype = node->result()->type.dtype;
-  flat.strides.clear();
-  ir::Value* result = shaped(node, norm->add_result(flat), back, node->result()->type);
-  const std::string name = node_name(*node);
-  node->result()->replace_all_uses_with(result);
-  node->graph()->erase(node);
-  result->name = name;
-  context.matched(pass, "a norm over several dims", {name}, *norm);
-  return true;
+  ir::Value* norm = emit(r, node->op(), std::move(args), flat);
+  ir::Node* made =
+      r.commit_as("aten.reshape.default", {norm, ir::Arg::ints(back)}, {.rule = "a norm over several dims"});
+  if (made) norm->def()->origins = std::exchange(made->origins, {});
+  return made != nullptr;
 }
 
 bool rewrite(PassContext& context, ir::Node* node) {

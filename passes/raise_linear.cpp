@@ -83,16 +83,24 @@ std::optional<RightSide> strided_side(const ir::Model& model, ir::Value* value) 
 }
 
 // A constant [N, K] that views the weight with these strides of [K, N].
-ir::Value* strided_weight(ir::Model& model, const RightSide& side, const ir::Type& matrix) {
+ir::Value* strided_weight(Rewriter& r, const RightSide& side, const ir::Type& matrix) {
   const std::int64_t k = *matrix.dim(matrix.rank() - 2), n = *matrix.dim(matrix.rank() - 1);
-  const std::string name = ir::weight_input(side.weight)->target + ".matrix_" + std::to_string(n) + "x" +
-                           std::to_string(k) + "_" + std::to_string(side.strides[1]) + "x" +
-                           std::to_string(side.strides[0]);
-  if (ir::Value* known = model.graph->find_input_by_target(name)) return known;
-  ir::Weight view = *model.weight_of(side.weight);
+  ir::Weight view = *r.model().weight_of(side.weight);
   view.sizes = {n, k};
   view.strides = {side.strides[1], side.strides[0]};
-  return model.add_constant(name, std::move(view));
+  return shared_constant(r,
+                         ir::weight_input(side.weight)->target + ".matrix_" + std::to_string(n) + "x" +
+                             std::to_string(k) + "_" + std::to_string(view.strides[0]) + "x" +
+                             std::to_string(view.strides[1]),
+                         view);
+}
+
+// A constant that views `weight` (rank 2) with its dims swapped: no bytes move.
+ir::Value* transposed_weight(Rewriter& r, ir::Value* weight) {
+  ir::Weight view = *r.model().weight_of(weight);
+  std::swap(view.sizes.at(0), view.sizes.at(1));
+  std::swap(view.strides.at(0), view.strides.at(1));
+  return shared_constant(r, ir::weight_input(weight)->target + ".transposed", std::move(view));
 }
 
 bool broadcasts_leading_dims(const ir::Node& node, const ir::Type& type) {
@@ -125,13 +133,11 @@ std::optional<RightSide> right_side(ir::Value* value) {
 }
 
 // A constant [K, N] that views a weight [1, .., K, N].
-ir::Value* matrix_of(ir::Model& model, ir::Value* value) {
-  const std::string name = ir::weight_input(value)->target + ".matrix";
-  if (ir::Value* known = model.graph->find_input_by_target(name)) return known;
-  ir::Weight view = *model.weight_of(value);
+ir::Value* matrix_of(Rewriter& r, ir::Value* weight) {
+  ir::Weight view = *r.model().weight_of(weight);
   view.sizes.erase(view.sizes.begin(), view.sizes.end() - 2);
   view.strides.erase(view.strides.begin(), view.strides.end() - 2);
-  return model.add_constant(name, std::move(view));
+  return shared_constant(r, ir::weight_input(weight)->target + ".matrix", std::move(view));
 }
 
 bool is_one(const ir::Arg* arg) { return !arg || arg->number() == 1.0 || arg->integer() == 1; }
@@ -187,9 +193,10 @@ bool raise_product(PassContext& context, ir::Node* node) {
                    .expected = "a constant weight on the right",
                    .found = match::describe(side->weight)});
   if (const auto miss = unfit(*node, *product)) return refuse(*miss);
-  if (side->stacked) side->weight = matrix_of(context.model, side->weight);
-  ir::Value* weight = !side->strides.empty()  ? strided_weight(context.model, *side, product->weight->type)
-                      : side->transposed_view ? transposed_weight(context.model, side->weight)
+  Rewriter r(context, pass, node);
+  if (side->stacked) side->weight = matrix_of(r, side->weight);
+  ir::Value* weight = !side->strides.empty()  ? strided_weight(r, *side, product->weight->type)
+                      : side->transposed_view ? transposed_weight(r, side->weight)
                                               : side->weight;
   std::vector<ir::Node*> nodes = side->nodes;
   ir::Value* x = product->x;
@@ -197,7 +204,7 @@ bool raise_product(PassContext& context, ir::Node* node) {
     nodes.push_back(x->def());
     x = x->def()->operand(0);
   }
-  return replace_matched(context, pass, node->op() + " with a constant weight", node, nodes, "aten.linear.default",
+  return replace_matched(r, node->op() + " with a constant weight", nodes, "aten.linear.default",
                          {x, weight, product->bias ? ir::Arg(product->bias) : ir::Arg()}) != nullptr;
 }
 
@@ -275,13 +282,14 @@ bool split_view(PassContext& context, ir::Node* node) {
   if (!(split.sizes[0] == out.sizes[0] && split.sizes[1] == out.sizes[1] && width.is_number() &&
         split.sizes[2] * split.sizes[3] == width))
     return false;
-  if (!(out.sizes.back() == linear->result()->type.sizes.back()) || (context.budget.spent())) return false;
+  if (!(out.sizes.back() == linear->result()->type.sizes.back())) return false;
+  Rewriter r(context, pass, node);
   ir::Arg::List merged{(*sizes)[0], (*sizes)[1], width.number()};
-  ir::Node* merge = node->graph()->insert_before(node, "aten.reshape.default", {x, merged});
-  merge->provenance = view->provenance;
-  if (view->result()->use_count() == 1) merge->origins = view->origins;
-  ir::Value* wide = merge->add_result(ir::Type::tensor(split.dtype, {split.sizes[0], split.sizes[1], width}));
-  return replace_matched(context, pass, "views around linear", node, {linear, view}, "aten.linear.default",
+  ir::Value* wide = emit(r, "aten.reshape.default", {x, merged},
+                         ir::Type::tensor(split.dtype, {split.sizes[0], split.sizes[1], width}));
+  wide->def()->provenance = view->provenance;
+  if (view->result()->use_count() == 1) wide->def()->origins = view->origins;
+  return replace_matched(r, "views around linear", {linear, view}, "aten.linear.default",
                          {wide, linear->arg(1), linear->arg(2)}) != nullptr;
 }
 

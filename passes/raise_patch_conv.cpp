@@ -1,5 +1,7 @@
 // A convolution whose windows tile the image (stride = kernel, no padding: the patch embedding of vision transformers)
 // is a linear layer over patches: the image cut into patches, one matrix product, and the channels moved back to dim 1.
+#include <utility>
+
 #include "replace.h"
 
 namespace ttc {
@@ -60,25 +62,13 @@ std::optional<match::NearMiss> unfit(const ir::Node& node) {
   return std::nullopt;
 }
 
-struct Builder {
-  ir::Node* before;
-
-  ir::Value* add(std::string op, std::vector<ir::Arg> args, DType dtype, std::vector<ir::SymExpr> sizes) {
-    ir::Node* node = before->graph()->insert_before(before, std::move(op), std::move(args));
-    node->provenance = before->provenance;
-    return node->add_result(ir::Type::tensor(dtype, std::move(sizes)));
-  }
-};
-
-// The kernel as the matrix [out, in * height * width]: the same bytes.
-ir::Value* flat_kernel(ir::Model& model, ir::Value* kernel) {
-  const std::string name = ir::weight_input(kernel)->target + ".flat";
-  if (ir::Value* known = model.graph->find_input_by_target(name)) return known;
-  ir::Weight flat = *model.weight_of(kernel);
+// The kernel as the matrix [out, in * height * width]: the same bytes. nullptr where they are not in order.
+ir::Value* flat_kernel(Rewriter& r, ir::Value* kernel) {
+  ir::Weight flat = *r.model().weight_of(kernel);
   if (!flat.is_contiguous()) return nullptr;
   flat.sizes = {flat.sizes[0], flat.sizes[1] * flat.sizes[2] * flat.sizes[3]};
   flat.strides = {flat.sizes[1], 1};
-  return model.add_constant(name, std::move(flat));
+  return shared_constant(r, ir::weight_input(kernel)->target + ".flat", std::move(flat));
 }
 
 bool rewrite(PassContext& context, ir::Node* node) {
@@ -95,34 +85,34 @@ bool rewrite(PassContext& context, ir::Node* node) {
     context.refuse(pass, *node, *refusal);
     return false;
   }
-  ir::Value* kernel = flat_kernel(context.model, node->operand(1));
+  Rewriter r(context, pass, node);
+  ir::Value* kernel = flat_kernel(r, node->operand(1));
   if (!kernel) {
     refuse_near_miss(context, pass, formula, *node,
                      miss(*node, ReasonCode::PatternNearMiss, "a kernel whose bytes are in order", "strides"));
     return false;
   }
-  if (context.budget.spent()) return false;
-
   ir::Value *x = node->operand(0), *weight = node->operand(1);
   const ir::Type& out = node->result()->type;
   const ir::SymExpr batch = x->type.sizes[0], channels = x->type.sizes[1];
   const std::int64_t kh = *weight->type.dim(2), kw = *weight->type.dim(3);
   const std::int64_t rows = *x->type.dim(2) / kh, columns = *x->type.dim(3) / kw;
   const std::int64_t in = *weight->type.dim(1), depth = in * kh * kw, features = *weight->type.dim(0);
-  Builder b{node};
-  ir::Value* cut = b.add("aten.reshape.default", {x, ir::Arg::ints({-1, in, rows, kh, columns, kw})}, out.dtype,
-                         {batch, in, rows, kh, columns, kw});
-  ir::Value* turned = b.add("aten.permute.default", {cut, ir::Arg::ints({0, 2, 4, 1, 3, 5})}, out.dtype,
-                            {batch, rows, columns, in, kh, kw});
-  ir::Value* patches = b.add("aten.reshape.default", {turned, ir::Arg::ints({-1, rows * columns, depth})}, out.dtype,
-                             {batch, rows * columns, depth});
-  ir::Value* linear =
-      b.add("aten.linear.default", {patches, kernel, node->arg(2)}, out.dtype, {batch, rows * columns, features});
-  linear->def()->origins = node->origins;
-  ir::Value* first = b.add("aten.transpose.int", {linear, 1, 2}, out.dtype, {batch, features, rows * columns});
-  node->origins.clear();
-  return replace_matched(context, pass, "convolution over patches", node, {}, "aten.reshape.default",
-                         {first, ir::Arg::ints({-1, features, rows, columns})}) != nullptr;
+  const auto add = [&](std::string op, std::vector<ir::Arg> args, std::vector<ir::SymExpr> sizes) {
+    return emit(r, std::move(op), std::move(args), ir::Type::tensor(out.dtype, std::move(sizes)));
+  };
+  ir::Value* cut = add("aten.reshape.default", {x, ir::Arg::ints({-1, in, rows, kh, columns, kw})},
+                       {batch, in, rows, kh, columns, kw});
+  ir::Value* turned =
+      add("aten.permute.default", {cut, ir::Arg::ints({0, 2, 4, 1, 3, 5})}, {batch, rows, columns, in, kh, kw});
+  ir::Value* patches =
+      add("aten.reshape.default", {turned, ir::Arg::ints({-1, rows * columns, depth})}, {batch, rows * columns, depth});
+  ir::Value* linear = add("aten.linear.default", {patches, kernel, node->arg(2)}, {batch, rows * columns, features});
+  ir::Value* first = add("aten.transpose.int", {linear, 1, 2}, {batch, features, rows * columns});
+  ir::Node* made = replace_matched(r, "convolution over patches", {}, "aten.reshape.default",
+                                   {first, ir::Arg::ints({-1, features, rows, columns})});
+  if (made) linear->def()->origins = std::exchange(made->origins, {});
+  return made != nullptr;
 }
 
 bool run(PassContext& context) { return rewrite_all(context, rewrite); }

@@ -53,20 +53,9 @@ bool drop_true(PassContext& context, match::IndexForms& forms, ir::Node* node) {
     if (!forms.always_true(always) || rest->type.dtype != DType::boolean) continue;
     const bool same = match::same_shape(rest->type, node->result()->type);
     if (!same && !only_broadcast(node->result()) && !broadcast_only_where_equal(node->result(), rest)) continue;
-    if (!context.allow_rewrite()) return false;
-    const std::string name = node_name(*node);
-    std::vector<ir::Node*> rest_nodes;
-    if (always->def()) rest_nodes.push_back(always->def());
-    ir::Node* representative = rest->def();
-    node->result()->replace_all_uses_with(rest);
-    context.matches.push_back({.pass = std::string(pass),
-                               .rule = "always true",
-                               .nodes = {name},
-                               .result = representative ? node_name(*representative) : rest->name,
-                               .module = node->provenance->module_path});
-    node->graph()->erase(node);
-    erase_unused(rest_nodes);
-    return true;
+    std::vector<ir::Node*> served;
+    if (always->def()) served.push_back(always->def());
+    return Rewriter(context, pass, node).commit({rest}, {.rule = "always true", .matched = std::move(served)});
   }
   return false;
 }
@@ -84,22 +73,15 @@ std::optional<int> running_dim(match::IndexForms& forms, const ir::Value* index,
   return dim;
 }
 
-ir::Value* insert(ir::Node* before, std::string op, std::vector<ir::Arg> args, ir::Type type) {
-  ir::Node* node = before->graph()->insert_before(before, std::move(op), std::move(args));
-  node->provenance = before->provenance;
-  type.strides.clear();
-  return node->add_result(std::move(type));
-}
-
 // x with dim `dim` cut to the length `size`; x itself where it has that length.
-ir::Value* cut(ir::Node* before, ir::Value* x, int dim, const ir::SymExpr& size, ir::Value* index, int index_dim) {
+ir::Value* cut(Rewriter& r, ir::Value* x, int dim, const ir::SymExpr& size, ir::Value* index, int index_dim) {
   ir::Type type = x->type;
   ir::SymExpr& old = type.sizes[static_cast<std::size_t>(dim)];
   if (old == size) return x;
   old = size;
-  ir::Arg end = size_argument(before, size);
-  if (end.is_none()) end = insert(before, "aten.sym_size.int", {index, index_dim}, ir::Type::integer(size));
-  return insert(before, "aten.slice.Tensor", {x, dim, 0, end, 1}, type);
+  ir::Arg end = r.size(size);
+  if (end.is_none()) end = emit(r, "aten.sym_size.int", {index, index_dim}, ir::Type::integer(size));
+  return emit(r, "aten.slice.Tensor", {x, dim, 0, end, 1}, type);
 }
 
 // x[i0, i1, ...] where each index runs over its own dim of the result, in order: a view with dims of size 1 between.
@@ -116,31 +98,22 @@ bool gather_to_view(PassContext& context, match::IndexForms& forms, ir::Node* no
     if (!dim || (!dims.empty() && *dim <= dims.back())) return false;
     dims.push_back(*dim);
   }
-  if (!context.allow_rewrite()) return false;
+  Rewriter r(context, pass, node);
   for (std::size_t i = 0; i < dims.size(); ++i) {
     ir::Value* index = indices[i].value();
-    x = cut(node, x, static_cast<int>(i), type.sizes[static_cast<std::size_t>(dims[i])], index,
+    x = cut(r, x, static_cast<int>(i), type.sizes[static_cast<std::size_t>(dims[i])], index,
             dims[i] - (type.rank() - index->type.rank()));
   }
   for (int dim = 0; dim < type.rank(); ++dim) {
     if (std::find(dims.begin(), dims.end(), dim) != dims.end()) continue;
     ir::Type wider = x->type;
     wider.sizes.insert(wider.sizes.begin() + dim, ir::SymExpr(1));
-    x = insert(node, "aten.unsqueeze.default", {x, dim}, wider);
+    x = emit(r, "aten.unsqueeze.default", {x, dim}, wider);
   }
-  const std::string name = node_name(*node);
-  std::vector<ir::Node*> unused;
+  std::vector<ir::Node*> counters;
   for (const ir::Arg& item : indices)
-    if (item.value()->def()) unused.push_back(item.value()->def());
-  node->result()->replace_all_uses_with(x);
-  context.matches.push_back({.pass = std::string(pass),
-                             .rule = "gather by running counters",
-                             .nodes = {name},
-                             .result = x->name,
-                             .module = node->provenance->module_path});
-  node->graph()->erase(node);
-  erase_unused(unused);
-  return true;
+    if (item.value()->def()) counters.push_back(item.value()->def());
+  return r.commit({x}, {.rule = "gather by running counters", .matched = std::move(counters)});
 }
 
 bool rewrite(PassContext& context, ir::Node* node) {
