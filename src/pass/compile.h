@@ -1,6 +1,7 @@
 // Compiling: runs the passes, counts what came of it, and writes the manifest into the model.
 #pragma once
 
+#include "ir/manifest_name.h"
 #include "pass/manager.h"
 
 namespace ttc {
@@ -55,10 +56,6 @@ struct CompileResult {
 struct CompileInput {
   std::string sha256;  // of the file, in hex
 };
-
-// The name of the manifest in Model::extra: tool version, arch, input, counts, journal, precision, placement,
-// fallbacks. Holds neither times nor paths of this machine: the same input and options give the same text.
-inline constexpr std::string_view manifest_name = "ttc_manifest.json";
 
 // Rewrites `model` in place. Throws ttc::Error with Exit::unsupported under options.require_full where nodes stay on
 // the CPU, and what run_passes throws.

@@ -211,7 +211,7 @@ Json inspect(const ir::Model& model) {
   out["extra"] = Json::array();
   for (const auto& [name, content] : model.extra) out["extra"].push_back({{"name", name}, {"bytes", content.size()}});
   out["rewritten"] = nullptr;
-  if (const auto manifest = model.extra.find(manifest_name); manifest != model.extra.end()) {
+  if (const auto manifest = model.extra.find(std::string(manifest_name)); manifest != model.extra.end()) {
     try {
       out["rewritten"] = parse_json(manifest->second);
     } catch (const Error& error) {

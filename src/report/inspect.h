@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "ir/manifest_name.h"
 #include "ir/model.h"
 #include "support/json_util.h"
 
@@ -22,8 +23,5 @@ enum class GraphForm { text, dot, html };
 GraphForm graph_form(const std::string& name);
 // DOT and HTML colour nodes by where they run. The HTML is one file that loads nothing from elsewhere.
 std::string render_graph(const ir::Model& model, GraphForm form);
-
-// The name of the manifest among a model's extra files.
-inline constexpr const char* manifest_name = "ttc_manifest.json";
 
 }  // namespace ttc

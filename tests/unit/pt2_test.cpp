@@ -464,7 +464,7 @@ TEST_CASE("pt2: placement, origins and rewritten operators survive", "[pt2]") {
   node->set_op("tt.linear");
   node->place = "device";
   node->origins = {0, 3};
-  model->extra[manifest_name] = R"({"ttc": "0.1", "arch": "n150", "summary": "1/1 nodes on device"})";
+  model->extra[std::string(manifest_name)] = R"({"ttc": "0.1", "arch": "n150", "summary": "1/1 nodes on device"})";
   write_pt2(*model, dir.file("out.pt2"));
   const auto again = read_pt2(dir.file("out.pt2"));
   const ir::Node& copy = *again->graph->nodes().front();

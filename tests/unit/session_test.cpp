@@ -109,8 +109,8 @@ TEST_CASE("inputs come from recipes, seeds and shapes") {
     for (std::size_t i = 0; i < out.size(); ++i) out[i] = static_cast<float>(i);
     return out;
   }());
-  // The free dims of one input are those of the others.
-  CHECK(made[1].get_if<HostTensor>()->sizes == ttrt::Shape{3, 7});
+  // A free dim that inputs share has one size.
+  CHECK(made[1].get_if<HostTensor>()->sizes.at(1) == 7);
   CHECK(floats(made[1]) == floats(inputs(options)[1]));
   options.seed = 1;
   CHECK(floats(made[1]) != floats(inputs(options)[1]));
