@@ -1,6 +1,6 @@
-// See arch.h. The sources' keys: A1-A5 are the tables of the project's hardware notes, taken from board specification
-// pages, SoC descriptors, the ISA documentation, the NoC performance estimator and the op library's published
-// measurements. [I] marks a number inferred rather than stated.
+// The profiles and their JSON form. The sources' keys: A1-A5 are the tables of the project's hardware notes, taken from
+// board specification pages, SoC descriptors, the ISA documentation, the NoC performance estimator and the op library's
+// published measurements. [I] marks a number inferred rather than stated.
 #include "device/arch.h"
 
 #include <algorithm>
@@ -20,22 +20,26 @@ constexpr std::int64_t KiB = 1024;
 constexpr std::int64_t GiB = 1024 * 1024 * KiB;
 constexpr std::array<std::string_view, 3> arch_names{"grayskull", "wormhole", "blackhole"};
 
-// No ISA documentation and no latency table exists for Grayskull: its NoC numbers are Wormhole's [I].
+// No ISA documentation and no latency table exists for Grayskull: its NoC numbers are Wormhole's [I]. Dispatching is
+// Wormhole's time for one core and for each further one (1.57 us, 2.02 us for 64), for as many cores as there are [I].
+// Its vector unit takes 64 elements at a time: the op library's kernels for it make 4 steps a face, Wormhole's make 8.
 ArchProfile grayskull(std::string name, std::int64_t x, std::int64_t y, double mhz, double dram) {
   ArchProfile p;
   p.name = std::move(name);
   p.arch = Arch::grayskull;
   p.source =
-      "A1 (board pages), A2 (SoC descriptors); FLOP/cycle from the 332 TFLOPS of the e150 page [I], NoC, unpacker and "
-      "packer as Wormhole [I]";
+      "A1 (board pages), A2 (SoC descriptors); FLOP/cycle from the 332 TFLOPS of the e150 page, element-wise rates in "
+      "the "
+      "same proportion, NoC, unpacker, packer and dispatch as Wormhole [I]";
   p.grid_x = x, p.grid_y = y, p.clock_mhz = mhz;
   p.l1_bytes = 1024 * KiB, p.l1_reserved = 32 * KiB;
   p.dram_banks = 8, p.dram_bank_bytes = GiB;
   p.dram_gb_s = dram, p.dram_efficiency = 0.72, p.dram_bank_bytes_per_cycle = 12;
-  p.noc_bytes_per_cycle = 30, p.noc_core_bytes_per_cycle = 28.1, p.noc_packet_bytes = 8 * KiB, p.noc_hop_cycles = 9;
+  p.noc_bytes_per_cycle = 30, p.noc_core_bytes_per_cycle = 28.1;
   p.noc_l1_read_cycles = 259, p.noc_l1_write_cycles = 256, p.noc_dram_read_cycles = 358;
-  p.h2d_gb_s = 14, p.dispatch_us = 2.02;
-  p.matrix_flops_per_cycle = 2304, p.unpack_bytes_per_cycle = 80, p.pack_bytes_per_cycle = 64;
+  p.h2d_gb_s = 14, p.dispatch_us = 1.57 + static_cast<double>(x * y) * (2.02 - 1.57) / 64;
+  p.matrix_flops_per_cycle = 2304, p.eltwise_elements_per_cycle = 72, p.reduce_elements_per_cycle = 144;
+  p.vector_lanes = 64, p.unpack_bytes_per_cycle = 80, p.pack_bytes_per_cycle = 64;
   return p;
 }
 
@@ -51,10 +55,11 @@ ArchProfile wormhole(std::string name, std::int64_t chips) {
   p.l1_bytes = 1464 * KiB, p.l1_reserved = 32 * KiB;
   p.dram_banks = 12, p.dram_bank_bytes = GiB;
   p.dram_gb_s = 288, p.dram_efficiency = 0.92, p.dram_bank_bytes_per_cycle = 24;
-  p.noc_bytes_per_cycle = 30, p.noc_core_bytes_per_cycle = 28.1, p.noc_packet_bytes = 8 * KiB, p.noc_hop_cycles = 9;
+  p.noc_bytes_per_cycle = 30, p.noc_core_bytes_per_cycle = 28.1;
   p.noc_l1_read_cycles = 259, p.noc_l1_write_cycles = 256, p.noc_dram_read_cycles = 358;
   p.h2d_gb_s = 14, p.dispatch_us = 2.02;
-  p.matrix_flops_per_cycle = 4096, p.unpack_bytes_per_cycle = 80, p.pack_bytes_per_cycle = 64;
+  p.matrix_flops_per_cycle = 4096, p.eltwise_elements_per_cycle = 128, p.reduce_elements_per_cycle = 256;
+  p.vector_lanes = 32, p.unpack_bytes_per_cycle = 80, p.pack_bytes_per_cycle = 64;
   return p;
 }
 
@@ -70,10 +75,11 @@ ArchProfile blackhole(std::string name, std::int64_t x, std::int64_t y, std::int
   p.dram_banks = banks, p.dram_bank_bytes = 4 * GiB;
   p.dram_alignment = 64, p.pcie_alignment = 64;
   p.dram_gb_s = dram, p.dram_efficiency = 0.98, p.dram_bank_bytes_per_cycle = 40;
-  p.noc_bytes_per_cycle = 60.9, p.noc_core_bytes_per_cycle = 60.9, p.noc_packet_bytes = 16 * KiB, p.noc_hop_cycles = 9;
+  p.noc_bytes_per_cycle = 60.9, p.noc_core_bytes_per_cycle = 60.9;
   p.noc_l1_read_cycles = 403, p.noc_l1_write_cycles = 404, p.noc_dram_read_cycles = 529;
   p.h2d_gb_s = 12.4, p.dispatch_us = 1.66;
-  p.matrix_flops_per_cycle = 4096, p.unpack_bytes_per_cycle = 80, p.pack_bytes_per_cycle = 64;
+  p.matrix_flops_per_cycle = 4096, p.eltwise_elements_per_cycle = 128, p.reduce_elements_per_cycle = 256;
+  p.vector_lanes = 32, p.unpack_bytes_per_cycle = 80, p.pack_bytes_per_cycle = 64;
   return p;
 }
 
@@ -102,14 +108,15 @@ constexpr std::array fields{
     Field{"dram_bank_bytes_per_cycle", &P::dram_bank_bytes_per_cycle, 1e-3, 1e6},
     Field{"noc_bytes_per_cycle", &P::noc_bytes_per_cycle, 1e-3, 1e6},
     Field{"noc_core_bytes_per_cycle", &P::noc_core_bytes_per_cycle, 1e-3, 1e6},
-    Field{"noc_packet_bytes", &P::noc_packet_bytes, 16, 1 << 20},
-    Field{"noc_hop_cycles", &P::noc_hop_cycles, 0, 1e6},
     Field{"noc_l1_read_cycles", &P::noc_l1_read_cycles, 0, 1e6},
     Field{"noc_l1_write_cycles", &P::noc_l1_write_cycles, 0, 1e6},
     Field{"noc_dram_read_cycles", &P::noc_dram_read_cycles, 0, 1e6},
     Field{"h2d_gb_s", &P::h2d_gb_s, 1e-3, 1e6},
     Field{"dispatch_us", &P::dispatch_us, 0, 1e6},
     Field{"matrix_flops_per_cycle", &P::matrix_flops_per_cycle, 1, 1e9},
+    Field{"eltwise_elements_per_cycle", &P::eltwise_elements_per_cycle, 1, 1e6},
+    Field{"reduce_elements_per_cycle", &P::reduce_elements_per_cycle, 1, 1e6},
+    Field{"vector_lanes", &P::vector_lanes, 1, 1e6},
     Field{"unpack_bytes_per_cycle", &P::unpack_bytes_per_cycle, 1e-3, 1e6},
     Field{"pack_bytes_per_cycle", &P::pack_bytes_per_cycle, 1e-3, 1e6},
 };

@@ -1,6 +1,7 @@
 // What the emulator knows about each board: one record of numbers per profile, each a fact with a source or a user's
-// own. Nothing else in the tree holds a number about a chip. A profile describes one chip; boards with two are two
-// devices.
+// own. Nothing else in the tree holds a number about a chip: memory sizes and grids are read by the device's memory and
+// by kernels that share work, rates by the time model (device/time_model.h). A profile describes one chip; boards with
+// two are two devices.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +25,7 @@ struct ArchProfile {
   Arch arch = Arch::wormhole;
   std::string source;  // where the numbers come from
 
-  std::int64_t chips = 1;               // on the board; the other numbers are per chip
+  std::int64_t chips = 1;               // devices on the board; the other numbers are of one of them
   std::int64_t grid_x = 8, grid_y = 8;  // Tensix cores that ops may use
   double clock_mhz = 1000;
 
@@ -41,15 +42,16 @@ struct ArchProfile {
   double dram_bank_bytes_per_cycle = 0;  // what one DRAM controller injects into the NoC
   double noc_bytes_per_cycle = 0;        // usable, per link and NoC
   double noc_core_bytes_per_cycle = 0;   // what one core injects or absorbs
-  std::int64_t noc_packet_bytes = 0;     // largest packet
-  double noc_hop_cycles = 0;
-  double noc_l1_read_cycles = 0;  // start latencies: remote L1 read, remote L1 write, DRAM
+  double noc_l1_read_cycles = 0;         // start latencies: remote L1 read, remote L1 write, DRAM
   double noc_l1_write_cycles = 0;
   double noc_dram_read_cycles = 0;
   double h2d_gb_s = 0;     // host to device writes of large pages
   double dispatch_us = 0;  // one traced program on all cores
 
-  double matrix_flops_per_cycle = 0;  // per core in LoFi; a fidelity of n phases takes n times as long
+  double matrix_flops_per_cycle = 0;      // per core in LoFi; a fidelity of n phases takes n times as long
+  double eltwise_elements_per_cycle = 0;  // per core, matrix unit, one phase
+  double reduce_elements_per_cycle = 0;
+  double vector_lanes = 0;            // elements that one instruction of the vector unit takes, one a cycle
   double unpack_bytes_per_cycle = 0;  // per core, both operands together
   double pack_bytes_per_cycle = 0;
 
