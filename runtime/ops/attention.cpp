@@ -153,20 +153,31 @@ std::vector<RtValue> reference(Reference& aten, const OpCall& call, std::span<co
                    {f[0], f[1], f[2], mask, 0.0, causal, static_cast<double>(s.scale), s.heads != s.kv_heads});
 }
 
-Cost cost(const OpCall& call) {
+// The softmax between the two products: three passes of each tile of scores through unpacker and packer, 20 vector
+// instructions, a maximum and a sum (four phases) and a product by the matrix unit.
+Work work(const OpCall& call) {
   const AttentionShape s = shape_of(call);
-  const auto tiles = [](std::int64_t n) { return static_cast<double>(round_up(n, tile_dim) / tile_dim); };
-  const double phases = 1.0 + static_cast<double>(s.config.math_fidelity);
+  const auto tiles = [](std::int64_t n) { return round_up(n, tile_dim) / tile_dim; };
   const double scores =
-      static_cast<double>(s.batch * s.heads) * tiles(s.queries) * tiles(s.keys) * (s.causal ? 0.5 : 1.0);
-  const double cores = static_cast<double>(default_profile().cores());
-  Cost cost;
-  cost.math_cycles = scores * ((tiles(s.head_dim) + tiles(s.value_dim)) * 16.0 * phases + 32 * 20.0 + 64.0) / cores;
-  cost.flops = 2.0 * static_cast<double>(s.batch * s.heads * s.queries * s.keys * (s.head_dim + s.value_dim));
-  cost.dram_bytes = bytes_moved(call);
-  cost.l1_bytes = static_cast<std::int64_t>(tiles(s.head_dim) + tiles(s.value_dim)) * 8 * tile_bytes(s.q) +
-                  16 * tile_bytes(DataType::float32);
-  return cost;
+      static_cast<double>(s.batch * s.heads * tiles(s.queries) * tiles(s.keys)) * (s.causal ? 0.5 : 1);
+  const std::int64_t depth = tiles(s.head_dim) + tiles(s.value_dim);
+  const double score_bytes = 3 * scores * static_cast<double>(tile_bytes(DataType::bfloat16));
+  Work work = product_work(call, scores * static_cast<double>(depth), s.q, spec_of(call, "k").dtype);
+  work.unpacked_bytes += score_bytes;
+  work.packed_bytes += score_bytes;
+  work.vector_ops = 20 * scores * static_cast<double>(tile_dim * tile_dim);
+  work.reduced_tiles = 2 * 4 * scores;
+  work.eltwise_tiles = 4 * scores;
+  work.pieces = s.batch * s.heads * tiles(s.queries);
+  work.l1_bytes = depth * 8 * tile_bytes(s.q) + 16 * tile_bytes(DataType::float32);
+  return work;
+}
+
+double flops(const ir::Node& node, const ir::SymBinding& shapes) {
+  const auto queries = volume_of(node.operand(0), shapes), depth = dim_of(node.operand(0), -1, shapes);
+  const auto keys = dim_of(node.operand(1), -2, shapes), width = dim_of(node.operand(2), -1, shapes);
+  if (!queries || !depth || !keys || !width || *depth == 0) return 0;
+  return 2 * *queries * *keys * (1 + *width / *depth);
 }
 
 void describe(const OpCall& call, VariantCall& to) {
@@ -185,12 +196,12 @@ ttc::Refusal supports_unfused(const VariantCall& call) {
 }
 
 // Scores and probabilities each go to DRAM and come back.
-Cost unfused_cost(const Cost& usual, const VariantCall& call) {
-  Cost cost = usual;
+void unfused_work(const VariantCall& call, Work& work) {
   const auto tiles = [](std::int64_t n) { return round_up(std::max<std::int64_t>(n, 1), tile_dim) / tile_dim; };
-  cost.dram_bytes += 4 * std::max<std::int64_t>(call.batch, 1) * std::max<std::int64_t>(call.heads, 1) *
-                     tiles(call.queries) * tiles(call.keys) * tile_bytes(DataType::bfloat16);
-  return cost;
+  const std::int64_t scores = std::max<std::int64_t>(call.batch, 1) * std::max<std::int64_t>(call.heads, 1) *
+                              tiles(call.queries) * tiles(call.keys);
+  for (const bool written : {true, false})
+    work.moved.push_back({.count = 2 * scores, .bytes = tile_bytes(DataType::bfloat16), .written = written});
 }
 
 const OpRecord record{
@@ -199,14 +210,14 @@ const OpRecord record{
     .schema =
         "(Tensor q, Tensor k, Tensor v, Tensor? mask=None, *, bool is_causal=False, float? scale=None, "
         "str mask_kind=\"additive\", str fidelity=\"HiFi4\", bool fp32_acc=True) -> Tensor",
-    .lowers = {{"aten.scaled_dot_product_attention.default", lower}},
+    .lowers = {{"aten.scaled_dot_product_attention.default", lower, flops}},
     .operands = {{"mask", OperandKind::boolean}},
     .packed = {},
     .infer = infer,
     .supports = float_tiles,
     .prepare = prepare,
     .reference = reference,
-    .cost = cost,
+    .work = work,
     .tolerance = {.pcc = 0.9995},
     .cases =
         {{"plain, ragged",
@@ -265,8 +276,9 @@ const OpRecord record{
                   .summary = "product, softmax, product; scores go through DRAM",
                   .priority = 60,
                   .supports = supports_unfused,
-                  .cost = unfused_cost}},
+                  .more = unfused_work}},
     .describe = describe,
+    .multiplies = true,
 };
 TTRT_REGISTER_OP(record);
 

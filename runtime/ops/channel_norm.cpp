@@ -239,8 +239,32 @@ std::vector<RtValue> reference_group_norm(Reference& aten, const OpCall& call, s
                    {f[0], call.integer("groups"), vector(aten, f[1]), vector(aten, f[2]), call.number("eps"), false});
 }
 
-Cost cost_affine(const OpCall& call) { return per_tile_cost(call, 4 * 32.0); }
-Cost cost_norm(const OpCall& call) { return per_tile_cost(call, 3 * 32.0 + 2 * 16.0); }
+// A difference and a sum in one pass of the matrix unit each, two products in four phases.
+Work affine_work(const OpCall& call) {
+  Work work = tile_work(call);
+  work.eltwise_tiles = static_cast<double>(work.pieces) * (2 + 2 * 4);
+  return work;
+}
+
+// As layer_norm: three passes of the matrix unit over every tile, and two reductions, in four phases each. A group is
+// one core's.
+Work group_work(const OpCall& call) {
+  Work work = tile_work(call);
+  const double tiles = static_cast<double>(work.pieces);
+  work.eltwise_tiles = 3 * 4 * tiles;
+  work.reduced_tiles = 2 * 4 * tiles;
+  work.unpacked_bytes *= 5;
+  work.packed_bytes *= 3;
+  work.pieces = std::max<std::int64_t>(spec_of(call, "x").logical.at(0), 1) * call.integer("groups");
+  return work;
+}
+
+const OpFamily batch_statistics{
+    .names =
+        "batch_norm native_batch_norm _native_batch_norm_legit _batch_norm_impl_index instance_norm "
+        "_native_batch_norm_legit_functional",
+    .reason = "statistics of the batch are for training"};
+TTRT_REGISTER_FAMILY(batch_statistics);
 
 const OpRecord batch_norm{
     .name = "tt.batch_norm",
@@ -264,7 +288,7 @@ const OpRecord batch_norm{
     .supports = float_tiles,
     .prepare = prepare_batch_norm,
     .reference = reference_batch_norm,
-    .cost = cost_affine,
+    .work = affine_work,
     .tolerance = {.pcc = 0.9999},
     .cases =
         {{"images",
@@ -294,7 +318,7 @@ const OpRecord group_norm{
     .supports = float_tiles,
     .prepare = prepare_group_norm,
     .reference = reference_group_norm,
-    .cost = cost_norm,
+    .work = group_work,
     .tolerance = {.pcc = 0.9999},
     .cases =
         {{"images",

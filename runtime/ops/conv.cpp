@@ -194,24 +194,43 @@ std::vector<RtValue> reference(Reference& aten, const OpCall& call, std::span<co
   return {reference_activation(aten, call.string("activation"), std::move(y))};
 }
 
-Cost cost(const OpCall& call) {
+// One row of a product for each position of the result.
+Work work(const OpCall& call) {
   const ConvShape s = shape_of(call);
   const TensorSpec weight = weight_spec(call);
-  const ComputeConfig config = call.compute_config();
-  const double rows = static_cast<double>(s.images * s.positions());
-  const double tiles = std::max(rows / 32.0, 1.0) * static_cast<double>(weight.tiles());
-  Cost cost;
-  cost.math_cycles =
-      tiles * 16.0 * (1.0 + static_cast<double>(config.math_fidelity)) / static_cast<double>(default_profile().cores());
-  const double per_group = static_cast<double>(s.taps() * s.in_channels) / static_cast<double>(call.integer("groups"));
-  cost.flops = 2.0 * rows * per_group * static_cast<double>(s.out_channels);
-  cost.dram_bytes = bytes_moved(call);
+  const std::int64_t rows = round_up(s.images * s.positions(), tile_dim) / tile_dim;
   const DataType x = spec_of(call, "x").dtype;
-  cost.l1_bytes = 2 * (4 * tile_bytes(x) + 4 * tile_bytes(weight.dtype)) + 4 * tile_bytes(DataType::float32);
-  return cost;
+  Work work = product_work(call, static_cast<double>(rows * weight.tiles()), x, weight.dtype);
+  work.pieces = rows * weight.batch() * weight.tile_cols();
+  work.l1_bytes = 2 * (4 * tile_bytes(x) + 4 * tile_bytes(weight.dtype)) + 4 * tile_bytes(DataType::float32);
+  return work;
+}
+
+double flops_by(const ir::Node& node, const ir::Value* positions, const ir::SymBinding& shapes) {
+  const auto weights = volume_of(node.operand(1), shapes), channels = dim_of(node.operand(1), 0, shapes);
+  const auto each = volume_of(positions, shapes);
+  return weights && channels && *channels != 0 && each ? 2 * *each * (*weights / *channels) : 0;
+}
+// Each element of the result is a sum over a kernel; backwards each element of the operand meets one.
+double forward_flops(const ir::Node& node, const ir::SymBinding& shapes) {
+  return flops_by(node, node.result(), shapes);
+}
+double transposed_flops(const ir::Node& node, const ir::SymBinding& shapes) {
+  return flops_by(node, node.operand(0), shapes);
+}
+double flops(const ir::Node& node, const ir::SymBinding& shapes) {
+  const ir::Arg* transposed = node.arg("transposed");
+  const bool backwards = transposed != nullptr && transposed->boolean().value_or(false);
+  return (backwards ? transposed_flops : forward_flops)(node, shapes);
 }
 
 // ---- records
+
+const OpFamily other_layouts{
+    .names = "conv_tbc slow_conv3d conv_depthwise3d _slow_conv2d_forward _convolution",
+    .reason = "its layout or argument list is not one that convolutions of exported models have",
+    .flops = flops};
+TTRT_REGISTER_FAMILY(other_layouts);
 
 OpRecord convolution(std::string_view name, std::string_view summary, std::string_view schema) {
   OpRecord record;
@@ -223,8 +242,9 @@ OpRecord convolution(std::string_view name, std::string_view summary, std::strin
   record.supports = supports;
   record.prepare = prepare;
   record.reference = reference;
-  record.cost = cost;
+  record.work = work;
   record.tolerance = {.pcc = 0.9995};
+  record.multiplies = true;
   return record;
 }
 
@@ -236,11 +256,11 @@ const OpRecord conv = [] {
                   "bool fp32_acc=True, str? activation=None) -> Tensor");
   r.packed = {{"weight", Packed::Form::arranged, weight_spec, conv_matrix, conv_kernel, true},
               {"bias", Packed::Form::arranged, bias_spec, conv_bias_rows, conv_bias_vector}};
-  r.lowers = {{"aten.conv1d.default", lower},           {"aten.conv2d.default", lower},
-              {"aten.conv3d.default", lower},           {"aten.conv1d.padding", lower},
-              {"aten.conv2d.padding", lower},           {"aten.conv3d.padding", lower},
-              {"aten.convolution.default", lower},      {"aten._convolution.default", lower},
-              {"aten._convolution_mode.default", lower}};
+  r.lowers = {{"aten.conv1d.default", lower, flops},           {"aten.conv2d.default", lower, flops},
+              {"aten.conv3d.default", lower, flops},           {"aten.conv1d.padding", lower, flops},
+              {"aten.conv2d.padding", lower, flops},           {"aten.conv3d.padding", lower, flops},
+              {"aten.convolution.default", lower, flops},      {"aten._convolution.default", lower, flops},
+              {"aten._convolution_mode.default", lower, flops}};
   r.cases = {
       {"borders, bias",
        R"(graph main(%x: f32[2, 3, 9, 11] user, $w: f32[8, 3, 3, 3] parameter "w" = rand(1), $b: f32[8] parameter "b" = rand(2)) {
@@ -294,11 +314,11 @@ const OpRecord conv_transpose = [] {
       "bool fp32_acc=True, str? activation=None, int[] output_padding) -> Tensor");
   r.packed = {{"weight", Packed::Form::arranged, weight_spec, conv_transpose_matrix, conv_transpose_kernel, true},
               {"bias", Packed::Form::arranged, bias_spec, conv_bias_rows, conv_bias_vector}};
-  r.lowers = {{"aten.conv_transpose1d.default", lower_transposed},
-              {"aten.conv_transpose2d.input", lower_transposed},
-              {"aten.conv_transpose3d.input", lower_transposed},
-              {"aten.convolution.default", lower_transposed},
-              {"aten._convolution.default", lower_transposed}};
+  r.lowers = {{"aten.conv_transpose1d.default", lower_transposed, transposed_flops},
+              {"aten.conv_transpose2d.input", lower_transposed, transposed_flops},
+              {"aten.conv_transpose3d.input", lower_transposed, transposed_flops},
+              {"aten.convolution.default", lower_transposed, flops},
+              {"aten._convolution.default", lower_transposed, flops}};
   r.cases = {
       {"steps, bias, more output",
        R"(graph main(%x: f32[2, 6, 5, 4] user, $w: f32[6, 8, 3, 3] parameter "w" = rand(1), $b: f32[8] parameter "b" = rand(2)) {

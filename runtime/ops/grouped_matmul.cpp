@@ -116,33 +116,29 @@ std::vector<RtValue> reference(Reference& aten, const OpCall& call, std::span<co
   return aten.call("aten.cat.default", {RtValue(std::move(groups)), std::int64_t{0}});
 }
 
-Cost cost(const OpCall& call) {
+Work work(const OpCall& call) {
   const TensorSpec &a = spec_of(call, "a"), &b = spec_of(call, "b");
   const TensorSpec out = infer(call)[0];
-  const double phases = 1.0 + static_cast<double>(call.compute_config().math_fidelity);
-  Cost cost;
   // Each group's rows fill tiles of their own: half a tile more per group on average.
   const double tiles = (static_cast<double>(out.tile_rows()) + static_cast<double>(b.batch()) / 2) *
                        static_cast<double>(out.tile_cols() * a.tile_cols());
-  cost.math_cycles = tiles * 16.0 * phases / static_cast<double>(default_profile().cores());
-  cost.flops = 2.0 * static_cast<double>(volume(out.logical) * a.cols());
-  cost.dram_bytes = bytes_moved(call);
-  cost.l1_bytes = 2 * 8 * tile_bytes(a.dtype) + 4 * tile_bytes(DataType::float32);
-  return cost;
+  Work work = product_work(call, tiles, a.dtype, b.dtype);
+  work.l1_bytes = 2 * 8 * tile_bytes(a.dtype) + 4 * tile_bytes(DataType::float32);
+  return work;
 }
 
 const OpRecord record{
     .name = "tt.grouped_matmul",
     .summary = "Rows in groups, each times a matrix of its own",
     .schema = "(Tensor a, Tensor b, Tensor offs, *, str fidelity=\"HiFi4\", bool fp32_acc=True) -> Tensor",
-    .lowers = {{"aten._grouped_mm.default", lower}},
+    .lowers = {{"aten._grouped_mm.default", lower, matmul_flops}},
     .operands = {{"offs", OperandKind::index}},
     .packed = {},
     .infer = infer,
     .supports = supports,
     .prepare = prepare,
     .reference = reference,
-    .cost = cost,
+    .work = work,
     .tolerance = {.pcc = 0.9995},
     .cases = {{"groups of 3, 0 and 42 rows", R"(graph main(%a: f32[45, 40] user, %b: f32[3, 40, 48] user) {
   %e: i64[1] = aten.full.default([1], 3, dtype=i64)
@@ -152,6 +148,7 @@ const OpRecord record{
   %y: f32[45, 48] = aten._grouped_mm.default(%a, %b, %o)
   return %y
 })"}},
+    .multiplies = true,
 };
 TTRT_REGISTER_OP(record);
 

@@ -126,18 +126,13 @@ std::vector<RtValue> reference(Reference& aten, const OpCall& call, std::span<co
   return {reference_activation(aten, call.string("activation"), y[0])};
 }
 
-Cost cost(const OpCall& call) {
+Work work(const OpCall& call) {
   const TensorSpec& x = spec_of(call, "x");
   const TensorSpec weight = weight_spec(call);
-  const ComputeConfig config = call.compute_config();
-  const double tiles = static_cast<double>(x.batch() * x.tile_rows() * weight.tiles());
-  const double phases = 1.0 + static_cast<double>(config.math_fidelity);
-  Cost cost;
-  cost.math_cycles = tiles * 16.0 * phases / static_cast<double>(default_profile().cores());
-  cost.flops = 2.0 * static_cast<double>(x.batch() * x.rows() * weight.logical[0] * weight.logical[1]);
-  cost.dram_bytes = bytes_moved(call);
-  cost.l1_bytes = 2 * (4 * tile_bytes(x.dtype) + 4 * tile_bytes(weight.dtype)) + 4 * tile_bytes(DataType::float32);
-  return cost;
+  Work work =
+      product_work(call, static_cast<double>(x.batch() * x.tile_rows() * weight.tiles()), x.dtype, weight.dtype);
+  work.l1_bytes = 2 * (4 * tile_bytes(x.dtype) + 4 * tile_bytes(weight.dtype)) + 4 * tile_bytes(DataType::float32);
+  return work;
 }
 
 void describe(const OpCall& call, VariantCall& to) {
@@ -149,13 +144,28 @@ void describe(const OpCall& call, VariantCall& to) {
   to.constant_b = true;
 }
 
+// Passes write them out as a product and a sum; the second operand is the left matrix.
+const OpFamily sums{.names = "addmm baddbmm",
+                    .reason = "the device multiplies matrices of floats",
+                    .flops = [](const ttc::ir::Node& node, const ttc::ir::SymBinding& shapes) {
+                      return product_flops(node, node.operand(1), shapes);
+                    }};
+TTRT_REGISTER_FAMILY(sums);
+
+const OpFamily recurrences{
+    .names =
+        "lstm gru rnn_tanh rnn_relu _thnn_fused_lstm_cell _thnn_fused_gru_cell lstm_cell gru_cell "
+        "mkldnn_rnn_layer",
+    .reason = "a recurrence is written out for the device only where its length is known"};
+TTRT_REGISTER_FAMILY(recurrences);
+
 const OpRecord record{
     .name = "tt.linear",
     .summary = "x times a packed weight, plus bias, through an optional activation",
     .schema =
         "(Tensor x, Tensor weight, Tensor? bias=None, *, int[] weight_shape, str weight_format=\"bfloat16\", "
         "str fidelity=\"HiFi4\", bool fp32_acc=True, str? activation=None) -> Tensor",
-    .lowers = {{"aten.linear.default", lower}},
+    .lowers = {{"aten.linear.default", lower, matmul_flops}},
     .operands = {{"weight", OperandKind::packed}, {"bias", OperandKind::packed}},
     .packed = {{"weight", Packed::Form::transposed, weight_spec, nullptr, nullptr, true},
                {"bias", Packed::Form::row, bias_spec}},
@@ -163,7 +173,7 @@ const OpRecord record{
     .supports = supports,
     .prepare = prepare,
     .reference = reference,
-    .cost = cost,
+    .work = work,
     .tolerance = {.pcc = 0.9995},
     .cases =
         {{"bias",
@@ -187,6 +197,7 @@ const OpRecord record{
 })"}},
     .variants = matmul_variants(),
     .describe = describe,
+    .multiplies = true,
 };
 TTRT_REGISTER_OP(record);
 

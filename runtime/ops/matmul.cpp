@@ -135,17 +135,12 @@ std::vector<RtValue> reference(Reference& aten, const OpCall& call, std::span<co
   return aten.call("aten.matmul.default", {f[0], b});
 }
 
-Cost cost(const OpCall& call) {
-  const TensorSpec& a = spec_of(call, "a");
+Work work(const OpCall& call) {
+  const TensorSpec &a = spec_of(call, "a"), &b = spec_of(call, "b");
   const TensorSpec out = infer(call)[0];
-  const double phases = 1.0 + static_cast<double>(call.compute_config().math_fidelity);
-  Cost cost;
-  cost.math_cycles =
-      static_cast<double>(out.tiles() * a.tile_cols()) * 16.0 * phases / static_cast<double>(default_profile().cores());
-  cost.flops = 2.0 * static_cast<double>(volume(out.logical) * a.cols());
-  cost.dram_bytes = bytes_moved(call);
-  cost.l1_bytes = 2 * 8 * tile_bytes(a.dtype) + 4 * tile_bytes(DataType::float32);
-  return cost;
+  Work work = product_work(call, static_cast<double>(out.tiles() * a.tile_cols()), a.dtype, b.dtype);
+  work.l1_bytes = 2 * 8 * tile_bytes(a.dtype) + 4 * tile_bytes(DataType::float32);
+  return work;
 }
 
 void describe(const OpCall& call, VariantCall& to) {
@@ -156,21 +151,41 @@ void describe(const OpCall& call, VariantCall& to) {
   to.n = call.boolean("transpose_b") ? b.rows() : b.cols();
 }
 
+const OpFamily factorisations{
+    .names =
+        "linalg_inv linalg_inv_ex inverse linalg_det _linalg_det det slogdet linalg_slogdet _linalg_slogdet "
+        "linalg_qr linalg_svd _linalg_svd linalg_svdvals svd linalg_cholesky linalg_cholesky_ex cholesky "
+        "cholesky_solve cholesky_inverse linalg_eig linalg_eigh linalg_eigvals linalg_eigvalsh _linalg_eigh "
+        "linalg_solve _linalg_solve_ex linalg_solve_ex linalg_solve_triangular triangular_solve linalg_lstsq "
+        "linalg_pinv pinverse linalg_lu linalg_lu_factor linalg_lu_factor_ex linalg_lu_solve "
+        "linalg_matrix_exp matrix_exp linalg_matrix_rank linalg_cond linalg_householder_product ormqr geqrf "
+        "logdet linalg_ldl_factor linalg_matrix_power matrix_power",
+    .reason = "it takes a matrix apart one element after the other, in float32"};
+TTRT_REGISTER_FAMILY(factorisations);
+
+const OpFamily contractions{
+    .names =
+        "einsum bilinear _trilinear tensordot kron linalg_cross cross cdist _cdist_forward pdist "
+        "_pdist_forward linalg_vander vander linalg_vector_norm cosine_similarity block_diag cartesian_prod "
+        "combinations",
+    .reason = "only forms of it that are one matrix product, or few enough elements, are written out for the device"};
+TTRT_REGISTER_FAMILY(contractions);
+
 const OpRecord record{
     .name = "tt.matmul",
     .summary = "Products of batches of matrices, leading dims broadcast",
     .schema = "(Tensor a, Tensor b, *, bool transpose_b=False, str fidelity=\"HiFi4\", bool fp32_acc=True) -> Tensor",
-    .lowers = {{"aten.mm.default", lower},
-               {"aten.bmm.default", lower},
-               {"aten.matmul.default", lower},
-               {"aten.linear.default", lower_linear}},
+    .lowers = {{"aten.mm.default", lower, matmul_flops},
+               {"aten.bmm.default", lower, matmul_flops},
+               {"aten.matmul.default", lower, matmul_flops},
+               {"aten.linear.default", lower_linear, matmul_flops}},
     .operands = {},
     .packed = {},
     .infer = infer,
     .supports = any_tiles,
     .prepare = prepare,
     .reference = reference,
-    .cost = cost,
+    .work = work,
     .tolerance = {.pcc = 0.9995},
     .cases = {{"mm", R"(graph main(%a: f32[3, 40] user, %b: f32[40, 50] user) {
   %y: f32[3, 50] = aten.mm.default(%a, %b)
@@ -207,6 +222,7 @@ const OpRecord record{
 })"}},
     .variants = matmul_variants(),
     .describe = describe,
+    .multiplies = true,
 };
 TTRT_REGISTER_OP(record);
 

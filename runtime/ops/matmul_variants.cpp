@@ -1,5 +1,6 @@
-// See matmul_variants.h. The choice among 1d and 2d is the op library's for interleaved operands (device/matmul.h,
-// matmul_k_block); which one a call gets by default is therefore unchanged by naming them.
+// What each variant takes and how it shares the tiles of the result. The choice among 1d and 2d is the op library's for
+// interleaved operands (device/matmul.h, matmul_k_block); which one a call gets by default is therefore unchanged by
+// naming them.
 #include "ops/matmul_variants.h"
 
 #include <algorithm>
@@ -104,22 +105,35 @@ ttc::Refusal supports_dram(const VariantCall& c) {
   return fits(c, per_core_dram(c));
 }
 
-Cost cost_of(const Cost& usual, const VariantCall& c, const PerCore& p, std::int64_t cores) {
-  const Tiles t(c);
-  Cost cost = usual;
-  // The usual cost spreads the tiles evenly; the busiest core has more.
-  cost.math_cycles *= static_cast<double>(p.m * p.n * cores) / static_cast<double>(t.m * t.n);
-  cost.l1_bytes = buffers(c, fit(c, p));
-  return cost;
+// Matrices of a batch lie one below the other, each with the second operand's matrix of its own or all with the same.
+VariantCall stacked(const VariantCall& c) {
+  VariantCall all = c;
+  all.m = c.batch * Tiles(c).m * tile_dim;
+  all.batch = 1;
+  return all;
 }
-Cost cost_2d(const Cost& usual, const VariantCall& c) {
-  return sizes_known(c) ? cost_of(usual, c, per_core_2d(c), c.grid_x * c.grid_y) : usual;
+
+// The operands come over a NoC each. A core whose part does not fit works through it in blocks and receives anew what
+// they share.
+CoreSplit split_of(const VariantCall& c, const PerCore& p) {
+  const Tiles t(c), all(stacked(c));
+  const PerCore block = fit(c, p);
+  const std::int64_t matrices = c.constant_b ? 1 : share(p.m, t.m);
+  const std::int64_t a = share(p.n, block.n) * p.m * t.k * tile_bytes(c.a);
+  const std::int64_t b = std::max(share(p.m, block.m), matrices) * p.n * t.k * tile_bytes(c.b);
+  return {.cores = share(all.m, p.m) * share(all.n, p.n),
+          .pieces = all.m * all.n,
+          .busiest = p.m * p.n,
+          .received_bytes = std::max(a, b),
+          .l1_bytes = buffers(c, block)};
 }
-Cost cost_1d(const Cost& usual, const VariantCall& c) {
-  return sizes_known(c) ? cost_of(usual, c, per_core_1d(c), c.grid_x * c.grid_y) : usual;
-}
-Cost cost_dram(const Cost& usual, const VariantCall& c) {
-  return sizes_known(c) ? cost_of(usual, c, per_core_dram(c), c.grid_x * c.grid_y) : usual;
+CoreSplit split_2d(const VariantCall& c) { return split_of(c, per_core_2d(stacked(c))); }
+CoreSplit split_1d(const VariantCall& c) { return split_of(c, per_core_1d(stacked(c))); }
+CoreSplit split_dram(const VariantCall& c) {
+  const PerCore p = per_core_dram(c);
+  CoreSplit split = split_of(c, p);
+  split.bank_share = static_cast<double>(p.n) / static_cast<double>(Tiles(c).n);
+  return split;
 }
 
 }  // namespace
@@ -129,17 +143,17 @@ std::vector<KernelVariant> matmul_variants() {
            .summary = "rows and columns over the grid, both operands multicast",
            .priority = 80,
            .supports = supports_2d,
-           .cost = cost_2d},
+           .split = split_2d},
           {.name = "1d",
            .summary = "one side over all cores, the other operand multicast",
            .priority = 70,
            .supports = supports_1d,
-           .cost = cost_1d},
+           .split = split_1d},
           {.name = "dram_sharded",
            .summary = "one tile of rows, the weight from the DRAM bank beside each core",
            .priority = 60,
            .supports = supports_dram,
-           .cost = cost_dram}};
+           .split = split_dram}};
 }
 
 std::int64_t variant_k_block(const PrepareContext& context, const MatmulSpec& spec) {

@@ -38,16 +38,22 @@ std::vector<TensorSpec> infer_norm(const OpCall& call) {
   return {tiled(x.logical, x.dtype)};
 }
 
-// Three passes of the matrix unit's element-wise path over every tile, and two reductions.
-Cost norm_cost(const OpCall& call) {
-  Cost cost = per_tile_cost(call, 3 * 32.0 + 2 * 16.0);
+// Three passes of the matrix unit's element-wise path over every tile, and two reductions, in four phases each.
+Work norm_work(const OpCall& call) {
+  Work work = tile_work(call);
   const TileGrid g(spec_of(call, "x"));
+  const double tiles = static_cast<double>(spec_of(call, "x").tiles());
+  work.pieces = g.batch * g.down;
+  work.eltwise_tiles = 3 * 4 * tiles;
+  work.reduced_tiles = 2 * 4 * tiles;
+  work.unpacked_bytes = 5 * tiles * static_cast<double>(g.bytes);
+  work.packed_bytes = 3 * tiles * static_cast<double>(g.bytes);
   // Whole rows of tiles, read once; longer ones in blocks of 32 tiles, once per pass.
   constexpr std::int64_t longest = 1 << 20, block = 32;
   const bool whole = 3 * g.across * g.bytes <= longest;
-  cost.l1_bytes = 3 * (whole ? g.across : block) * g.bytes;
-  if (!whole) cost.dram_bytes += 2 * spec_of(call, "x").nbytes();
-  return cost;
+  work.l1_bytes = 3 * (whole ? g.across : block) * g.bytes;
+  if (!whole) work.moved.insert(work.moved.end(), 2, pages_of(spec_of(call, "x"), false));
+  return work;
 }
 
 }  // namespace ttrt::ops

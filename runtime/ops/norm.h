@@ -16,7 +16,7 @@ std::variant<std::int64_t, ttc::Reason> check_norm(const LowerContext& context);
 // A weight row [1, normalized_size]: float32 where the activations are, else bfloat16.
 TensorSpec norm_row_spec(const OpCall& call);
 std::vector<TensorSpec> infer_norm(const OpCall& call);
-Cost norm_cost(const OpCall& call);
+Work norm_work(const OpCall& call);
 
 // Calls row(values) for every row of x (n floats in row-major order, to be changed in place) and stores what it leaves.
 template <typename Row>

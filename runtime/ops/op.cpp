@@ -15,12 +15,26 @@ struct Registry {
   std::vector<const OpRecord*> sorted;
   std::map<std::string_view, std::vector<std::pair<const OpRecord*, const Lowering*>>> by_aten;
   std::vector<void (*)(const OpRecord&)> watchers;
+  std::map<std::string_view, const OpFamily*> families;  // by name, "fft_*" too
 };
 
 // Leaked: records register and unregister never, whatever the order in which libraries are torn down.
 Registry& registry() {
   static auto* instance = new Registry;
   return *instance;
+}
+
+// "aten.linalg_vector_norm.default" is of the family "linalg_vector_norm", or else of the longest "lin*" that fits.
+const OpFamily* family_of(std::string_view op) {
+  constexpr std::string_view prefix = "aten.";
+  if (!op.starts_with(prefix)) return nullptr;
+  op.remove_prefix(prefix.size());
+  std::string name(op.substr(0, op.find('.')));
+  const auto& families = registry().families;
+  if (const auto exact = families.find(name); exact != families.end()) return exact->second;
+  for (; !name.empty(); name.pop_back())
+    if (const auto glob = families.find(name + '*'); glob != families.end()) return glob->second;
+  return nullptr;
 }
 
 int schema_index(const OpCall& call, std::string_view name) {
@@ -65,6 +79,36 @@ void register_op(const OpRecord& record) {
   }
   ttc::ir::register_schema(ttc::ir::parse_schema(record.schema, std::string(record.name)));
   for (const auto watcher : r.watchers) watcher(record);
+}
+
+void register_family(const OpFamily& family) {
+  for (std::string_view names = family.names; !names.empty();) {
+    const std::size_t blank = std::min(names.find(' '), names.size());
+    const std::string_view name = names.substr(0, blank);
+    TTC_CHECK(registry().families.emplace(name, &family).second, "two families of aten." + std::string(name));
+    names.remove_prefix(std::min(blank + 1, names.size()));
+  }
+}
+
+std::string_view host_reason(std::string_view aten) {
+  const OpFamily* family = family_of(aten);
+  return family == nullptr ? std::string_view() : family->reason;
+}
+
+double flops_of(const ttc::ir::Node& node, const ttc::ir::SymBinding& shapes) {
+  if (node.results().empty()) return 0;
+  for (const auto& [record, lowering] : lowerings_of(node.op()))
+    if (lowering->flops != nullptr) return lowering->flops(node, shapes);
+  const OpFamily* family = family_of(node.op());
+  return family != nullptr && family->flops != nullptr ? family->flops(node, shapes) : 0;
+}
+
+Time device_time(const OpCall& call, const ArchProfile& profile, const KernelVariant* variant,
+                 const VariantCall& sizes) {
+  Work work = call.op->work(call);
+  if (variant != nullptr && variant->more != nullptr) variant->more(sizes, work);
+  const bool shared = variant != nullptr && variant->split != nullptr;
+  return estimate(work, profile, shared ? variant->split(sizes) : even_split(work.pieces, profile));
 }
 
 void watch_ops(void (*f)(const OpRecord&)) {

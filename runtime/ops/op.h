@@ -12,7 +12,7 @@
 #include <variant>
 #include <vector>
 
-#include "device/tensor.h"
+#include "device/time_model.h"
 #include "ir/graph.h"
 #include "support/reason.h"
 #include "ops/value.h"
@@ -98,9 +98,12 @@ struct Lowered {
   std::vector<int> results;
 };
 using LowerResult = std::variant<Lowered, ttc::Reason>;
+// Multiplications and additions (2MNK) of an ATen node; 0 where a dim has no value under the binding.
+using Flops = double (*)(const ttc::ir::Node&, const ttc::ir::SymBinding&);
 struct Lowering {
   std::string_view aten;  // "aten.softmax.int"
   LowerResult (*lower)(const LowerContext&);
+  Flops flops = nullptr;  // of operators that multiply matrices
 };
 
 // How an operand reaches the device.
@@ -166,8 +169,9 @@ struct KernelVariant {
   std::string_view name, summary;                          // "2d"
   int priority = 50;                                       // among those that can serve a call; the host has 1
   ttc::Refusal (*supports)(const VariantCall&) = nullptr;  // nullptr: everything the record supports
-  // The record's cost as this variant has it; nullptr: the same.
-  Cost (*cost)(const Cost& usual, const VariantCall&) = nullptr;
+  // How it shares the work among the cores; nullptr: the work's pieces one by one to each in turn.
+  CoreSplit (*split)(const VariantCall&) = nullptr;
+  void (*more)(const VariantCall&, Work&) = nullptr;  // what it does beyond the record's work
 };
 
 struct OpRecord {
@@ -185,11 +189,23 @@ struct OpRecord {
   // The same in ATen on host values (packed weights arrive unpacked as float32 in their spec's shape), in schema order.
   std::vector<RtValue> (*reference)(Reference&, const OpCall&, std::span<const RtValue> args) = nullptr;
   Cost (*cost)(const OpCall&) = nullptr;
+  Work (*work)(const OpCall&) = nullptr;  // of one execution, on whatever chip
   Tolerance tolerance;
   std::vector<OpCase> cases;
   // Empty: one kernel, called "device". `describe` fills in the sizes that the variants ask for.
   std::vector<KernelVariant> variants = {};
   void (*describe)(const OpCall&, VariantCall&) = nullptr;
+  // Sums many products: worth a transfer by itself, and no place where one wrong operand bit shows.
+  bool multiplies = false;
+};
+
+// ATen operators that no record lowers, or not in every form: passes write them out in others, or they stay on the
+// host.
+struct OpFamily {
+  // Without namespace and overload, separated by blanks; one that ends in '*' stands for all that begin so.
+  std::string_view names;
+  std::string_view reason = {};  // why there is no kernel
+  Flops flops = nullptr;
 };
 
 const OpRecord* find_op(std::string_view name);  // nullptr where there is none
@@ -198,11 +214,24 @@ std::span<const OpRecord* const> all_ops();      // sorted by name
 std::vector<std::pair<const OpRecord*, const Lowering*>> lowerings_of(std::string_view aten);
 // Aborts on a duplicate name. Registers the op's schema with ir::register_schema too.
 void register_op(const OpRecord& record);
+// Aborts where another family has one of the names.
+void register_family(const OpFamily& family);
+// Of "aten.nonzero.default": the reason of its family. "" for operators that nobody thought of.
+std::string_view host_reason(std::string_view aten);
+// Of a canonical ATen node, by its lowering or family; 0 for operators that multiply no matrices.
+double flops_of(const ttc::ir::Node& node, const ttc::ir::SymBinding& shapes);
+// The device time of a call by one of its record's variants (nullptr: by the record's work alone, shared evenly).
+Time device_time(const OpCall& call, const ArchProfile& profile, const KernelVariant* variant = nullptr,
+                 const VariantCall& sizes = {});
 // Calls f for every record, those that are registered later included.
 void watch_ops(void (*f)(const OpRecord&));
 
 }  // namespace ttrt
 
+#define TTRT_REGISTER_FAMILY(family)                                        \
+  namespace {                                                               \
+  const bool registered_##family = (::ttrt::register_family(family), true); \
+  }
 #define TTRT_REGISTER_OP(record)                                        \
   namespace {                                                           \
   const bool registered_##record = (::ttrt::register_op(record), true); \

@@ -292,6 +292,76 @@ RtValue int_list(const std::vector<std::int64_t>& values) {
 
 RtValue literal(const OpArg& arg) { return literal_value(arg); }
 
+// ---- work
+
+double fidelity_phases(const OpCall& call) { return 1.0 + static_cast<double>(call.compute_config().math_fidelity); }
+
+Work moving_work(const OpCall& call) {
+  Work work;
+  for (const TensorSpec& spec : call.tensors) work.read(spec);
+  for (const TensorSpec& spec : call.op->infer(call)) {
+    work.write(spec);
+    work.pieces = std::max(work.pieces, spec.tiles());
+  }
+  work.l1_bytes = 2 * 3 * tile_bytes(DataType::bfloat16);  // two operands and a result, double-buffered
+  return work;
+}
+
+Work tile_work(const OpCall& call) {
+  Work work = moving_work(call);
+  for (const Pages& pages : work.moved)
+    (pages.written ? work.packed_bytes : work.unpacked_bytes) += static_cast<double>(pages.count * pages.bytes);
+  return work;
+}
+
+Work vector_work(const OpCall& call, double instructions) {
+  Work work = tile_work(call);
+  work.vector_ops = instructions * static_cast<double>(work.pieces * tile_dim * tile_dim);
+  return work;
+}
+
+Work product_work(const OpCall& call, double tile_products, DataType a, DataType b) {
+  // Four products side by side in Dest share a tile of a; each has a tile of b of its own.
+  constexpr double shared = 4;
+  Work work = tile_work(call);
+  work.tile_products = tile_products;
+  work.fidelity = call.compute_config().math_fidelity;
+  work.unpacked_bytes =
+      tile_products * (static_cast<double>(tile_bytes(b)) + static_cast<double>(tile_bytes(a)) / shared);
+  return work;
+}
+
+// ---- FLOPs
+
+std::optional<double> dim_of(const ir::Value* value, int dim, const ir::SymBinding& shapes) {
+  if (value == nullptr || !value->type.has_shape) return std::nullopt;
+  const int rank = value->type.rank();
+  if (dim < 0) dim += rank;
+  if (dim < 0 || dim >= rank) return std::nullopt;
+  const auto n = value->type.sizes[static_cast<std::size_t>(dim)].evaluate(shapes);
+  return n ? std::optional<double>(static_cast<double>(*n)) : std::nullopt;
+}
+
+std::optional<double> volume_of(const ir::Value* value, const ir::SymBinding& shapes) {
+  if (value == nullptr || !value->type.has_shape) return std::nullopt;
+  double product = 1;
+  for (int i = 0; i < value->type.rank(); ++i) {
+    const auto n = dim_of(value, i, shapes);
+    if (!n) return std::nullopt;
+    product *= *n;
+  }
+  return product;
+}
+
+double product_flops(const ir::Node& node, const ir::Value* operand, const ir::SymBinding& shapes) {
+  const auto results = volume_of(node.result(), shapes), terms = dim_of(operand, -1, shapes);
+  return results && terms ? 2 * *results * *terms : 0;
+}
+
+double matmul_flops(const ir::Node& node, const ir::SymBinding& shapes) {
+  return product_flops(node, node.operand(0), shapes);
+}
+
 // ---- cost
 
 std::int64_t bytes_moved(const OpCall& call) {

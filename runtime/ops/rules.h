@@ -92,6 +92,28 @@ RtValue int_list(const std::vector<std::int64_t>& values);
 // An OpCall literal as a runtime value.
 RtValue literal(const OpArg& arg);
 
+// ---- work ----------------------------------------------------------------------------------------------------------
+
+double fidelity_phases(const OpCall& call);  // by the literal fidelity: 1 to 4
+// Every operand is read and every result written; the pieces are the tiles of the largest result.
+Work moving_work(const OpCall& call);
+// The same through unpacker and packer.
+Work tile_work(const OpCall& call);
+// tile_work, and this many vector instructions on each element of the largest result: a load and a store are two.
+Work vector_work(const OpCall& call, double instructions);
+// tile_work of a matrix product: that many products of tiles of the formats a and b.
+Work product_work(const OpCall& call, double tile_products, DataType a, DataType b);
+
+// ---- FLOPs ---------------------------------------------------------------------------------------------------------
+
+// A dim of a value (negative: from behind) and its volume; nullopt where the binding does not say.
+std::optional<double> dim_of(const ttc::ir::Value* value, int dim, const ttc::ir::SymBinding& shapes);
+std::optional<double> volume_of(const ttc::ir::Value* value, const ttc::ir::SymBinding& shapes);
+// Each element of the result is a sum over the last dim of this operand.
+double product_flops(const ttc::ir::Node& node, const ttc::ir::Value* operand, const ttc::ir::SymBinding& shapes);
+// Of a product whose first operand is the left matrix.
+double matmul_flops(const ttc::ir::Node& node, const ttc::ir::SymBinding& shapes);
+
 // ---- cost ----------------------------------------------------------------------------------------------------------
 
 // Bytes of all operands and results.
