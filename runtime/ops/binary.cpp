@@ -100,44 +100,44 @@ struct Row {
   Rounding rounding = Rounding::even;
   bool alpha = false;  // ATen's factor of the second (rsub: the first) operand
   std::string_view range = "normal";
-  double cycles = 32 * 4;      // per tile
+  double instructions = 4;     // of the vector unit, for 32 elements
   std::string_view mode = "";  // ATen's rounding_mode
 };
 
 const std::vector<Row>& rows() {
   static const auto* table = new std::vector<Row>{
       {"tt.add", "a + alpha b", vectorised<f_add>, "aten.add.Tensor", "aten.add.Scalar", Kind::arithmetic,
-       Rounding::away, true, "normal", 8},
+       Rounding::away, true},
       {"tt.sub", "a - alpha b", vectorised<f_sub>, "aten.sub.Tensor", "aten.sub.Scalar", Kind::arithmetic,
-       Rounding::away, true, "normal", 8},
+       Rounding::away, true},
       {"tt.rsub", "b - alpha a", vectorised<f_rsub>, "aten.rsub.Tensor", "aten.rsub.Scalar", Kind::arithmetic,
-       Rounding::away, true, "normal", 8},
+       Rounding::away, true},
       {"tt.mul", "a b", vectorised<f_mul>, "aten.mul.Tensor", "aten.mul.Scalar"},
       {"tt.div", "a / b", vectorised<f_div>, "aten.div.Tensor", "aten.div.Scalar", Kind::arithmetic, Rounding::even,
-       false, "positive", 32 * 14},
+       false, "positive", 14},
       {"tt.maximum", "the larger of a and b", vectorised<f_maximum>, "aten.maximum.default"},
       {"tt.minimum", "the smaller of a and b", vectorised<f_minimum>, "aten.minimum.default"},
       {"tt.pow", "a to the power b", plain<f_pow>, "aten.pow.Tensor_Tensor", "", Kind::arithmetic, Rounding::even,
-       false, "positive", 32 * 40},
+       false, "positive", 40},
       {"tt.trunc_divide", "a / b without its fraction", plain<f_trunc_divide>, "aten.div.Tensor_mode",
-       "aten.div.Scalar_mode", Kind::arithmetic, Rounding::even, false, "positive", 32 * 20, "trunc"},
+       "aten.div.Scalar_mode", Kind::arithmetic, Rounding::even, false, "positive", 20, "trunc"},
       {"tt.floor_divide", "the largest integer not above a / b", plain<f_floor_divide>, "aten.floor_divide.default", "",
-       Kind::arithmetic, Rounding::even, false, "positive", 32 * 20},
+       Kind::arithmetic, Rounding::even, false, "positive", 20},
       {"tt.fmod", "what a division leaves, of the sign of a", plain<f_fmod>, "aten.fmod.Tensor", "aten.fmod.Scalar",
-       Kind::arithmetic, Rounding::even, false, "positive", 32 * 24},
+       Kind::arithmetic, Rounding::even, false, "positive", 24},
       {"tt.remainder", "what a division leaves, of the sign of b", plain<f_remainder>, "aten.remainder.Tensor",
-       "aten.remainder.Scalar", Kind::arithmetic, Rounding::even, false, "positive", 32 * 24},
+       "aten.remainder.Scalar", Kind::arithmetic, Rounding::even, false, "positive", 24},
       {"tt.fmax", "the larger of a and b, of a number and NaN the number", plain<f_fmax>, "aten.fmax.default"},
       {"tt.fmin", "the smaller of a and b, of a number and NaN the number", plain<f_fmin>, "aten.fmin.default"},
       {"tt.atan2", "the angle of the point (b, a)", plain<f_atan2>, "aten.atan2.default", "", Kind::arithmetic,
-       Rounding::even, false, "normal", 32 * 40},
+       Rounding::even, false, "normal", 40},
       {"tt.hypot", "the root of a a + b b", plain<f_hypot>, "aten.hypot.default", "", Kind::arithmetic, Rounding::even,
-       false, "normal", 32 * 20},
+       false, "normal", 20},
       {"tt.copysign", "a with the sign of b", plain<f_copysign>, "aten.copysign.Tensor", "aten.copysign.Scalar"},
       {"tt.xlogy", "a log(b), 0 where a is", plain<f_xlogy>, "aten.xlogy.Tensor", "aten.xlogy.Scalar_Other",
-       Kind::arithmetic, Rounding::even, false, "positive", 32 * 30},
+       Kind::arithmetic, Rounding::even, false, "positive", 30},
       {"tt.logaddexp", "log(exp(a) + exp(b))", plain<f_logaddexp>, "aten.logaddexp.default", "", Kind::arithmetic,
-       Rounding::even, false, "normal", 32 * 40},
+       Rounding::even, false, "normal", 40},
       {"tt.bitwise_and", "bits that both integers have", nullptr, "aten.bitwise_and.Tensor", "aten.bitwise_and.Scalar",
        Kind::bits},
       {"tt.bitwise_or", "bits that an integer has", nullptr, "aten.bitwise_or.Tensor", "aten.bitwise_or.Scalar",
@@ -396,7 +396,14 @@ std::vector<RtValue> reference(Reference& aten, const OpCall& call, std::span<co
   return {convert(*out.at(0).get_if<HostTensor>(), DType::f32)};
 }
 
-Cost cost(const OpCall& call) { return per_tile_cost(call, row_of(call.op->name).cycles); }
+// Sums and differences are the matrix unit's.
+Work work(const OpCall& call) {
+  const Row& row = row_of(call.op->name);
+  if (row.rounding == Rounding::even) return vector_work(call, row.instructions);
+  Work work = tile_work(call);
+  work.eltwise_tiles = static_cast<double>(work.pieces);
+  return work;
+}
 
 // ---- cases
 
@@ -488,7 +495,7 @@ OpRecord record_of(const Row& row) {
       : row.alpha ? "(Tensor a, Tensor? b=None, float scalar=0.0, float alpha=1.0, bool wraps=False) -> Tensor"
                   : "(Tensor a, Tensor? b=None, float scalar=0.0, bool wraps=False) -> Tensor";
   const auto lower = row.kind == Kind::arithmetic   ? row.mode.empty() ? lower_arithmetic : lower_rounded<false>
-                       : row.kind == Kind::comparison ? lower_comparison
+                     : row.kind == Kind::comparison ? lower_comparison
                      : row.kind == Kind::bits       ? lower_bits
                                                     : lower_logic;
   record.lowers.push_back({row.tensor_aten, lower});
@@ -518,7 +525,7 @@ OpRecord record_of(const Row& row) {
   record.supports = supports;
   record.prepare = prepare;
   record.reference = reference;
-  record.cost = cost;
+  record.work = work;
   record.tolerance = {.pcc = row.kind == Kind::arithmetic ? 0.9999 : row.kind == Kind::bits ? 1.0 : 0.999};
   record.cases = cases_of(row);
   return record;

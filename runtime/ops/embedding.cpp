@@ -72,13 +72,21 @@ std::vector<RtValue> reference(Reference& aten, const OpCall&, std::span<const R
 }
 
 // Only the rows that are read cross the memory.
-Cost cost(const OpCall& call) {
-  Cost cost;
-  cost.dram_bytes = 2 * infer(call)[0].nbytes() + spec_of(call, "indices").nbytes();
+Work work(const OpCall& call) {
+  const TensorSpec out = infer(call)[0];
+  Work work;
+  work.pieces = out.tiles();
+  work.read(spec_of(call, "indices"));
+  work.read(out);
+  work.write(out);
   // A row of tiles, double-buffered; wide ones in pieces.
-  cost.l1_bytes = 2 * tile_bytes(DataType::bfloat16) * std::min<std::int64_t>(infer(call)[0].tile_cols(), 128);
-  return cost;
+  work.l1_bytes = 2 * tile_bytes(DataType::bfloat16) * std::min<std::int64_t>(out.tile_cols(), 128);
+  return work;
 }
+
+const OpFamily bags{.names = "embedding_bag _embedding_bag _embedding_bag_forward_only embedding_renorm renorm",
+                    .reason = "bags of rows and rows that are changed as they are read have no kernel"};
+TTRT_REGISTER_FAMILY(bags);
 
 const OpRecord record{
     .name = "tt.embedding",
@@ -93,7 +101,7 @@ const OpRecord record{
     .supports = supports,
     .prepare = prepare,
     .reference = reference,
-    .cost = cost,
+    .work = work,
     .tolerance = {.pcc = 0.99999},
     .cases = {{"matrix of indices", R"(graph main(%i: i64[2, 5] user, $w: f32[50, 40] parameter "w" = rand(1)) {
   %y: f32[2, 5, 40] = aten.embedding.default($w, %i)

@@ -83,7 +83,7 @@ const OpRecord record{
     .supports = float_tiles,
     .prepare = prepare,
     .reference = reference,
-    .cost = norm_cost,
+    .work = norm_work,
     .tolerance = {.pcc = 0.9999},
     .cases =
         {{"weight and bias",

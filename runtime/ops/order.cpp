@@ -196,10 +196,15 @@ std::vector<RtValue> reference_argsort(Reference& aten, const OpCall& call, std:
 }
 
 // A line is sorted by a network of compares on the vector unit: log2(n) squared passes.
-Cost cost(const OpCall& call) {
+Work work(const OpCall& call) {
   const double n = static_cast<double>(std::max<std::int64_t>(volume(spec_of(call, "x").logical), 2));
-  return per_tile_cost(call, 32.0 * std::pow(std::log2(std::min(n, 1024.0)), 2) / 2);
+  return vector_work(call, std::pow(std::log2(std::min(n, 1024.0)), 2) / 2);
 }
+
+const OpFamily statistics{
+    .names = "mode median nanmedian kthvalue quantile nanquantile",
+    .reason = "the device sorts lines and picks their largest elements, but has no other order statistics"};
+TTRT_REGISTER_FAMILY(statistics);
 
 OpRecord ordering(std::string_view name, std::string_view summary, std::string_view schema,
                   std::vector<Lowering> lowers) {
@@ -210,7 +215,7 @@ OpRecord ordering(std::string_view name, std::string_view summary, std::string_v
   record.lowers = std::move(lowers);
   record.operands = {{"x", OperandKind::any}};
   record.supports = plain_tiles;
-  record.cost = cost;
+  record.work = work;
   record.tolerance = {.pcc = 1.0};
   return record;
 }

@@ -293,13 +293,28 @@ std::vector<RtValue> reference_adaptive(Reference& aten, const OpCall& call, std
                     {as_float(args[0]), int_list(sizes)})[0]};
 }
 
-Cost cost(const OpCall& call) {
-  Cost cost = per_tile_cost(call, 0.0);
-  cost.math_cycles = static_cast<double>(spec_of(call, "x").tiles()) * 32.0 / 64.0;
-  return cost;
+// Windows are gathered as rows of tiles and reduced by the matrix unit: as many tiles as windows have elements.
+Work work(const OpCall& call) {
+  Work work = tile_work(call);
+  const Axes axes = axes_of(call);
+  double elements = static_cast<double>(volume(spec_of(call, "x").logical));
+  for (const Axis& axis : axes) {
+    std::int64_t read = 0;
+    for (const Range& range : axis.out) read += range.count;
+    elements *= axis.in > 0 ? static_cast<double>(read) / static_cast<double>(axis.in) : 0;
+  }
+  work.reduced_tiles = elements / static_cast<double>(tile_dim * tile_dim);
+  return work;
 }
 
 // ---- records
+
+const OpFamily places{
+    .names =
+        "max_unpool2d max_unpool3d max_pool1d_with_indices max_pool2d_with_indices max_pool3d_with_indices "
+        "adaptive_max_pool1d adaptive_max_pool2d adaptive_max_pool3d",
+    .reason = "the places of largest elements of windows have no kernel"};
+TTRT_REGISTER_FAMILY(places);
 
 OpRecord pool(std::string_view name, std::string_view summary, std::string_view schema, double pcc) {
   OpRecord r;
@@ -309,7 +324,7 @@ OpRecord pool(std::string_view name, std::string_view summary, std::string_view 
   r.infer = infer;
   r.supports = supports;
   r.prepare = prepare;
-  r.cost = cost;
+  r.work = work;
   r.tolerance = {.pcc = pcc};
   return r;
 }

@@ -81,6 +81,9 @@ std::vector<RtValue> reference(Reference& aten, const OpCall& call, std::span<co
                    {f[0], aten.call("aten.reshape.default", {f[1], int_list({call.integer("channels")})})[0]});
 }
 
+// Two loads, a comparison, a product, a choice, a store.
+Work work(const OpCall& call) { return vector_work(call, 6); }
+
 const OpRecord prelu{
     .name = "tt.prelu",
     .summary = "x where positive, else x times its channel's slope",
@@ -92,7 +95,7 @@ const OpRecord prelu{
     .supports = float_tiles,
     .prepare = prepare,
     .reference = reference,
-    .cost = unary_sfpu_cost,
+    .work = work,
     .tolerance = {.pcc = 0.9999},
     .cases = {{"images", R"(graph main(%x: f32[2, 5, 6, 7] user, $w: f32[5] parameter "w" = rand(1)) {
   %y: f32[2, 5, 6, 7] = aten.prelu.default(%x, $w)

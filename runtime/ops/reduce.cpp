@@ -318,11 +318,11 @@ std::vector<RtValue> reference_var(Reference& aten, const OpCall& call, std::spa
                    {as_float(args[0]), int_list(dims_of(call)), call.number("correction"), call.boolean("keepdim")});
 }
 
-// A 16x16 face per cycle on the matrix unit.
-Cost cost(const OpCall& call) {
-  Cost cost = per_tile_cost(call, 0.0);
-  cost.math_cycles = static_cast<double>(spec_of(call, "x").tiles()) * 4.0 / 64.0;
-  return cost;
+// Every operand tile once through the matrix unit.
+Work work(const OpCall& call) {
+  Work work = tile_work(call);
+  work.reduced_tiles = static_cast<double>(spec_of(call, "x").tiles());
+  return work;
 }
 
 // ---- records
@@ -340,7 +340,7 @@ OpRecord reduction(std::string_view name, std::string_view summary, std::vector<
   record.operands = {{"x", OperandKind::any}};
   record.infer = infer;
   record.supports = float_or_int_tiles;
-  record.cost = cost;
+  record.work = work;
   record.tolerance = {.pcc = 0.9999};
   return record;
 }

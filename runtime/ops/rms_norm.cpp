@@ -77,7 +77,7 @@ const OpRecord record{
     .supports = float_tiles,
     .prepare = prepare,
     .reference = reference,
-    .cost = norm_cost,
+    .work = norm_work,
     .tolerance = {.pcc = 0.9999},
     .cases = {{"weight", R"(graph main(%x: f32[2, 5, 64] user, $w: f32[64] parameter "w" = rand(1)) {
   %y: f32[2, 5, 64] = aten.rms_norm.default(%x, normalized_shape=[64], weight=$w, eps=1e-06)

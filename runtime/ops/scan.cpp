@@ -152,7 +152,7 @@ std::vector<RtValue> reference_with(Reference& aten, std::string_view op, const 
 }
 
 // One element after another, a line per lane of the vector unit.
-Cost cost(const OpCall& call) { return per_tile_cost(call, 32.0 * 20.0); }
+Work work(const OpCall& call) { return vector_work(call, 20); }
 
 constexpr std::string_view one = "(Tensor x, int dim) -> Tensor", both = "(Tensor x, int dim) -> (Tensor, Tensor)";
 
@@ -168,11 +168,11 @@ const OpRecord cumsum{
     .prepare = prepare_sums,
     .reference = [](Reference& aten, const OpCall& call,
                     std::span<const RtValue> args) { return reference_with(aten, "aten.cumsum.default", call, args); },
-    .cost =
+    .work =
         [](const OpCall& call) {
-          Cost cost = per_tile_cost(call, 0.0);
-          cost.math_cycles = static_cast<double>(spec_of(call, "x").tiles()) * 4.0 / 64.0;
-          return cost;
+          Work work = tile_work(call);
+          work.eltwise_tiles = static_cast<double>(work.pieces);
+          return work;
         },
     .tolerance = {.pcc = 0.9999},
     .cases = {{"columns", R"(graph main(%x: f32[3, 40] user) {
@@ -202,7 +202,7 @@ const OpRecord cumprod{
     .prepare = prepare<join_product>,
     .reference = [](Reference& aten, const OpCall& call,
                     std::span<const RtValue> args) { return reference_with(aten, "aten.cumprod.default", call, args); },
-    .cost = cost,
+    .work = work,
     .tolerance = {.pcc = 0.9999},
     .cases = {{"columns", R"(graph main(%x: f32[3, 40] user) {
   %y: f32[3, 40] = aten.cumprod.default(%x, -1)
@@ -230,7 +230,7 @@ const OpRecord logcumsumexp{
         [](Reference& aten, const OpCall& call, std::span<const RtValue> args) {
           return reference_with(aten, "aten.logcumsumexp.default", call, args);
         },
-    .cost = cost,
+    .work = work,
     .tolerance = {.pcc = 0.9999},
     .cases = {{"columns", R"(graph main(%x: f32[3, 40] user) {
   %y: f32[3, 40] = aten.logcumsumexp.default(%x, -1)
@@ -259,7 +259,7 @@ OpRecord extreme() {
   record.reference = [](Reference& aten, const OpCall& call, std::span<const RtValue> args) {
     return reference_with(aten, largest ? "aten.cummax.default" : "aten.cummin.default", call, args);
   };
-  record.cost = cost;
+  record.work = work;
   record.tolerance = {.pcc = 1.0};
   const auto graph = [&](const std::string& type, const std::string& dim) {
     return std::string_view(*new std::string("graph main(%x: " + type + " user) {\n  %y: " + type + ", %i: i64" +

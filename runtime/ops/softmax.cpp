@@ -124,7 +124,29 @@ std::vector<RtValue> reference_log(Reference& aten, const OpCall& call, std::spa
 }
 
 // Maximum, subtraction, exponential on the vector unit, sum, product.
-Cost cost(const OpCall& call) { return per_tile_cost(call, 4 * 16.0 + 32 * 20.0); }
+// The largest and the sum of each line and a product, by the matrix unit in four phases; exponentials by the vector
+// unit. Three passes through the unpacker, two through the packer.
+Work work(const OpCall& call) {
+  Work work = vector_work(call, 20);
+  const double tiles = static_cast<double>(work.pieces);
+  work.reduced_tiles = 2 * 4 * tiles;
+  work.eltwise_tiles = 4 * tiles;
+  work.unpacked_bytes *= 3;
+  work.packed_bytes *= 2;
+  const TensorSpec& x = spec_of(call, "x");
+  const auto rank = static_cast<std::int64_t>(x.logical.size());
+  const std::int64_t dim = wrap_dim(call, call.integer("dim"), x.logical.size());
+  // A core has whole lines of tiles.
+  if (dim >= rank - 2) work.pieces /= std::max<std::int64_t>(dim >= rank - 1 ? x.tile_cols() : x.tile_rows(), 1);
+  return work;
+}
+
+const OpFamily class_losses{
+    .names =
+        "ctc_loss _ctc_loss nll_loss nll_loss_forward nll_loss2d_forward nll_loss_nd cross_entropy_loss "
+        "multi_margin_loss multilabel_margin_loss multilabel_margin_loss_forward",
+    .reason = "a loss over alignments or classes, which inference has no use for"};
+TTRT_REGISTER_FAMILY(class_losses);
 
 const OpRecord softmax{
     .name = "tt.softmax",
@@ -139,7 +161,7 @@ const OpRecord softmax{
     .supports = float_tiles,
     .prepare = prepare,
     .reference = reference,
-    .cost = cost,
+    .work = work,
     .tolerance = {.pcc = 0.9999},
     .cases = {{"last dim, ragged", R"(graph main(%x: f32[3, 40] user) {
   %y: f32[3, 40] = aten.softmax.int(%x, dim=-1)
@@ -180,7 +202,7 @@ const OpRecord log_softmax{
     .supports = float_tiles,
     .prepare = prepare_log,
     .reference = reference_log,
-    .cost = cost,
+    .work = work,
     .tolerance = {.pcc = 0.9999},
     .cases = {{"last dim, ragged", R"(graph main(%x: f32[1, 7, 33] user) {
   %y: f32[1, 7, 33] = aten.log_softmax.int(%x, dim=-1)

@@ -1,7 +1,6 @@
 // tt.to_device and tt.to_host: where a program crosses between host and device tensors. The executor runs them itself
 // (tilize_from_host, untilize_to_host); as device kernels they do not exist. The records give schema, shapes and
 // numbers.
-#include "device/arch.h"
 #include "ops/rules.h"
 
 namespace ttrt::ops {
@@ -50,12 +49,24 @@ std::vector<RtValue> reference_to_host(Reference&, const OpCall& call, std::span
   return {convert(*x, dtype_of(call))};
 }
 
-// The host link is the bound.
-Cost cost(const OpCall& call) {
-  Cost cost;
-  cost.dram_bytes = spec_of(call, "x").nbytes();
-  return cost;
+// What crosses the host link on the device's side; the executor asks the time model for the link (estimate_transfer).
+Work upload_work(const OpCall& call) {
+  Work work;
+  work.write(infer_to_device(call)[0]);
+  return work;
 }
+Work download_work(const OpCall& call) {
+  Work work;
+  work.read(spec_of(call, "x"));
+  return work;
+}
+
+const OpFamily host_numbers{
+    .names =
+        "item _local_scalar_dense is_nonzero equal allclose Bool Int Float ScalarImplicit _assert_async "
+        "_assert_scalar sym_* _assert_tensor_metadata",
+    .reason = "its result is a number for the host"};
+TTRT_REGISTER_FAMILY(host_numbers);
 
 const OpRecord to_device{
     .name = "tt.to_device",
@@ -68,7 +79,7 @@ const OpRecord to_device{
     .supports = nullptr,
     .prepare = nullptr,
     .reference = reference_to_device,
-    .cost = cost,
+    .work = upload_work,
     .tolerance = {.pcc = 1.0},
     .cases = {{"bfloat16", R"(graph main(%x: f32[3, 40] user) {
   %y: bf16[3, 40] = tt.to_device(%x, format="bfloat16")
@@ -92,7 +103,7 @@ const OpRecord to_host{
     .supports = nullptr,
     .prepare = nullptr,
     .reference = reference_to_host,
-    .cost = cost,
+    .work = download_work,
     .tolerance = {.pcc = 1.0},
     .cases = {{"float32", R"(graph main(%x: f32[1, 7, 33] user) {
   %d: f32[1, 7, 33] = tt.to_device(%x, format="float32")

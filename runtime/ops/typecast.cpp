@@ -118,6 +118,20 @@ std::vector<RtValue> reference(Reference&, const OpCall& call, std::span<const R
   return {convert(convert(*host, DType::bf16), DType::f32)};
 }
 
+const OpFamily complex{
+    .names =
+        "fft_* _fft_* stft istft view_as_real view_as_complex polar complex real imag conj _conj resolve_conj "
+        "conj_physical _conj_physical angle view_as_real_copy view_as_complex_copy _neg_view resolve_neg",
+    .reason = "it is about complex numbers, for which the device has no format"};
+TTRT_REGISTER_FAMILY(complex);
+
+const OpFamily quantized{
+    .names =
+        "quantize_per_tensor quantize_per_channel dequantize fake_quantize_* _fake_quantize_* int_repr "
+        "q_scale",
+    .reason = "integers with scales of their own are no format of the device"};
+TTRT_REGISTER_FAMILY(quantized);
+
 const OpRecord record{
     .name = "tt.typecast",
     .summary = "A tensor as another dtype, or a copy",
@@ -134,7 +148,7 @@ const OpRecord record{
     .supports = supports,
     .prepare = prepare,
     .reference = reference,
-    .cost = movement_cost,
+    .work = tile_work,
     .tolerance = {.pcc = 1.0},
     .cases = {{"to bfloat16", R"(graph main(%x: f32[3, 40] user) {
   %b: bf16[3, 40] = aten.to.dtype(%x, bf16)

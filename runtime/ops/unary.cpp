@@ -108,7 +108,7 @@ struct Row {
   // Numbers for the function; by default the call's float arguments in schema order.
   Params (*params)(const OpCall&) = nullptr;
   TileFunction (*choose)(const OpCall&) = nullptr;  // where the arguments decide
-  double cycles = 32 * 12;                          // of the vector unit, per tile
+  double instructions = 12;                         // of the vector unit, load and store included
   bool special = false;                             // reads float32 only, gives its result exactly
 };
 
@@ -158,7 +158,7 @@ const std::vector<Row>& rows() {
        .spellings = {{"aten.gelu.default", lower_gelu}, {"aten.gelu.default", lower_gelu, ", approximate=\"tanh\""}},
        .schema = "(Tensor x, *, str approximate=\"none\") -> Tensor",
        .choose = choose_gelu,
-       .cycles = 32 * 40},
+       .instructions = 40},
       {"tt.silu", "x / (1 + exp(-x))", vectorised<f_silu>, {{"aten.silu.default"}}},
       {"tt.sigmoid", "1 / (1 + exp(-x))", vectorised<f_sigmoid>, {{"aten.sigmoid.default"}}},
       {"tt.tanh", "hyperbolic tangent", vectorised<f_tanh>, {{"aten.tanh.default"}}},
@@ -438,7 +438,7 @@ std::vector<RtValue> reference(Reference& aten, const OpCall& call, std::span<co
   return out;
 }
 
-Cost cost(const OpCall& call) { return per_tile_cost(call, row_of(call).cycles); }
+Work work(const OpCall& call) { return vector_work(call, row_of(call).instructions); }
 
 // Infinities and NaN by way of float32, whatever the activation format.
 std::vector<OpCase> special_cases(const Row& row) {
@@ -500,7 +500,7 @@ bool register_rows() {
     record.supports = supports;
     record.prepare = prepare;
     record.reference = reference;
-    record.cost = cost;
+    record.work = work;
     record.tolerance = {.pcc = 0.9999};
     record.cases = cases_of(row);
     if (row.name == "tt.abs" || row.name == "tt.clamp") add_integer_cases(row, record.cases);

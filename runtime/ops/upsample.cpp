@@ -253,9 +253,21 @@ std::vector<RtValue> reference(Reference& aten, const OpCall& call, std::span<co
   return aten.call(name + ".default", std::move(given));
 }
 
-Cost cost(const OpCall& call) {
-  return per_tile_cost(call, call.string("mode").starts_with("nearest") ? 0.0 : 4 * 32.0);
+// Elements move, or four neighbours are weighed in four phases each.
+Work work(const OpCall& call) {
+  if (call.string("mode").starts_with("nearest")) return moving_work(call);
+  Work work = tile_work(call);
+  work.eltwise_tiles = 4 * 4 * static_cast<double>(work.pieces);
+  return work;
 }
+
+const OpFamily computed_positions{.names = "grid_sampler grid_sampler_2d grid_sampler_3d affine_grid_generator",
+                                  .reason = "it reads at positions between elements that are computed at run time"};
+TTRT_REGISTER_FAMILY(computed_positions);
+
+const OpFamily antialiased{.names = "_upsample_bilinear2d_aa _upsample_bicubic2d_aa _upsample_nearest_exact3d",
+                           .reason = "weights of windows whose size depends on the scale have no kernel"};
+TTRT_REGISTER_FAMILY(antialiased);
 
 const OpRecord upsample{
     .name = "tt.upsample",
@@ -277,7 +289,7 @@ const OpRecord upsample{
     .supports = supports,
     .prepare = prepare,
     .reference = reference,
-    .cost = cost,
+    .work = work,
     .tolerance = {.pcc = 0.9999},
     .cases = {{"nearest, by scale", R"(graph main(%x: f32[2, 3, 5, 7] user) {
   %y: f32[2, 3, 10, 14] = aten.upsample_nearest2d.vec(%x, none, [2.0, 2.0])

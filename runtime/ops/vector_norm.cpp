@@ -166,11 +166,22 @@ std::vector<RtValue> reference(Reference& aten, const OpCall& call, std::span<co
                    {as_float(args[0]), call.number("ord"), int_list(dims_of(call)), call.boolean("keepdim")});
 }
 
-Cost cost(const OpCall& call) {
-  Cost cost = per_tile_cost(call, 0.0);
-  cost.math_cycles = static_cast<double>(spec_of(call, "x").tiles()) * 36.0 / 64.0;
-  return cost;
+// A square in four phases and a sum.
+Work work(const OpCall& call) {
+  Work work = tile_work(call);
+  const double tiles = static_cast<double>(spec_of(call, "x").tiles());
+  work.eltwise_tiles = 4 * tiles;
+  work.reduced_tiles = tiles;
+  return work;
 }
+
+const OpFamily losses{
+    .names =
+        "mse_loss l1_loss smooth_l1_loss huber_loss kl_div binary_cross_entropy "
+        "binary_cross_entropy_with_logits soft_margin_loss poisson_nll_loss gaussian_nll_loss "
+        "triplet_margin_loss cosine_embedding_loss",
+    .reason = "a loss, of which the device has the mean and the sum of differences and their squares"};
+TTRT_REGISTER_FAMILY(losses);
 
 const OpRecord vector_norm{
     .name = "tt.vector_norm",
@@ -186,7 +197,7 @@ const OpRecord vector_norm{
     .supports = supports,
     .prepare = prepare,
     .reference = reference,
-    .cost = cost,
+    .work = work,
     .tolerance = {.pcc = 0.9999},
     .cases = {{"rows, kept", R"(graph main(%x: f32[2, 5, 33] user) {
   %y: f32[2, 5, 1] = aten.linalg_vector_norm.default(%x, 2, [-1], true)

@@ -165,7 +165,7 @@ std::vector<RtValue> reference(Reference& aten, const OpCall& call, std::span<co
   return aten.call("aten.where.self", {mask, side(1, "a_number"), side(2, "b_number")});
 }
 
-Cost cost(const OpCall& call) { return per_tile_cost(call, 32 * 5); }
+Work work(const OpCall& call) { return vector_work(call, 5); }
 
 // ---- tt.logical_not
 
@@ -211,7 +211,7 @@ const OpRecord where{
     .supports = supports,
     .prepare = prepare,
     .reference = reference,
-    .cost = cost,
+    .work = work,
     .tolerance = {.pcc = 1.0},
     .cases = {{"two tensors", R"(graph main(%m: bool[3, 40] user, %a: f32[3, 40] user, %b: f32[3, 40] user) {
   %y: f32[3, 40] = aten.where.self(%m, %a, %b)
@@ -261,7 +261,7 @@ const OpRecord logical_not{
     .supports = float_tiles,
     .prepare = prepare_not,
     .reference = reference_not,
-    .cost = cost,
+    .work = work,
     .tolerance = {.pcc = 1.0},
     .cases = {{"logical", R"(graph main(%m: bool[3, 40] user, %a: f32[3, 40] user) {
   %n: bool[3, 40] = aten.logical_not.default(%m)
