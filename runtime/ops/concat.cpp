@@ -127,6 +127,13 @@ std::vector<RtValue> reference_stack(Reference& aten, const OpCall& call, std::s
   return reference_with(aten, "aten.stack.default", call, args);
 }
 
+const OpFamily arrangements{
+    .names =
+        "hstack vstack dstack column_stack row_stack hsplit vsplit dsplit tensor_split channel_shuffle "
+        "pixel_shuffle pixel_unshuffle broadcast_tensors movedim moveaxis adjoint aminmax",
+    .reason = "only its forms over known sizes and equal ranks are written out for the device"};
+TTRT_REGISTER_FAMILY(arrangements);
+
 const OpRecord concat{
     .name = "tt.concat",
     .summary = "Tensors behind one another along a dim",
@@ -138,7 +145,7 @@ const OpRecord concat{
     .supports = supports,
     .prepare = prepare_concat,
     .reference = reference_concat,
-    .cost = movement_cost,
+    .work = moving_work,
     .tolerance = {.pcc = 1.0},
     .cases = {{"columns, ragged", R"(graph main(%a: f32[3, 40] user, %b: f32[3, 7] user) {
   %y: f32[3, 47] = aten.cat.default([%a, %b], -1)
@@ -171,7 +178,7 @@ const OpRecord stack{
     .supports = supports,
     .prepare = prepare_stack,
     .reference = reference_stack,
-    .cost = movement_cost,
+    .work = moving_work,
     .tolerance = {.pcc = 1.0},
     .cases = {{"first", R"(graph main(%a: f32[3, 40] user, %b: f32[3, 40] user) {
   %y: f32[2, 3, 40] = aten.stack.default([%a, %b])

@@ -46,7 +46,7 @@ const OpRecord record{
     .supports = float_tiles,
     .prepare = prepare,
     .reference = reference,
-    .cost = movement_cost,
+    .work = moving_work,
     .tolerance = {.pcc = 1.0},
     .cases = {{"to bfloat16", R"(graph main(%x: f32[3, 40] user) {
   %y: bf16[3, 40] = tt.convert(%x, format="bfloat16")

@@ -119,7 +119,7 @@ OpRecord movement(std::string_view name, std::string_view summary, std::string_v
   record.lowers = std::move(lowers);
   record.operands = {{"x", OperandKind::any}};
   record.supports = any_tiles;
-  record.cost = movement_cost;
+  record.work = moving_work;
   record.tolerance = {.pcc = 1.0};
   return record;
 }

@@ -133,6 +133,20 @@ std::vector<RtValue> reference_arange(Reference& aten, const OpCall& call, std::
                    {literal(call.arg("start")), literal(call.arg("end")), literal(call.arg("step")), dtype});
 }
 
+const OpFamily random{
+    .names =
+        "bernoulli rand rand_like randn randn_like randint randint_like randperm normal normal_functional "
+        "multinomial uniform exponential geometric log_normal cauchy random poisson binomial dropout "
+        "native_dropout feature_dropout alpha_dropout feature_alpha_dropout rrelu rrelu_with_noise "
+        "rrelu_with_noise_functional _fused_dropout fractional_max_pool2d fractional_max_pool3d",
+    .reason = "it draws random numbers, which come from PyTorch's generator"};
+TTRT_REGISTER_FAMILY(random);
+
+const OpFamily unwritten{
+    .names = "empty empty_like empty_permuted empty_strided new_empty new_empty_strided empty_quantized",
+    .reason = "memory that nobody has written has no values to compute with"};
+TTRT_REGISTER_FAMILY(unwritten);
+
 OpRecord creation(std::string_view name, std::string_view summary, std::string_view schema,
                   std::vector<Lowering> lowers) {
   OpRecord record;
@@ -143,7 +157,7 @@ OpRecord creation(std::string_view name, std::string_view summary, std::string_v
   record.infer = infer_full;
   record.prepare = prepare_full;
   record.reference = reference_full;
-  record.cost = movement_cost;
+  record.work = moving_work;
   record.tolerance = {.pcc = 1.0};
   return record;
 }

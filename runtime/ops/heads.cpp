@@ -55,7 +55,7 @@ const OpRecord split_heads{
     .supports = any_tiles,
     .prepare = prepare_split,
     .reference = reference_split,
-    .cost = movement_cost,
+    .work = moving_work,
     .tolerance = {.pcc = 1.0},
     .cases = {{"whole tiles", R"(graph main(%x: f32[2, 40, 96] user) {
   %y: f32[2, 3, 40, 32] = tt.split_heads(%x, num_heads=3)
@@ -79,7 +79,7 @@ const OpRecord concat_heads{
     .supports = any_tiles,
     .prepare = prepare_concat,
     .reference = reference_concat,
-    .cost = movement_cost,
+    .work = moving_work,
     .tolerance = {.pcc = 1.0},
     .cases = {{"whole tiles", R"(graph main(%x: f32[2, 3, 40, 32] user) {
   %y: f32[2, 40, 96] = tt.concat_heads(%x)

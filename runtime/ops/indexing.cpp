@@ -112,6 +112,13 @@ std::vector<RtValue> reference_gather(Reference& aten, const OpCall& call, std::
   return aten.call("aten.gather.default", {as_float(args[0]), call.integer("dim"), as_wide(args[2])});
 }
 
+const OpFamily by_value{
+    .names =
+        "nonzero nonzero_numpy argwhere masked_select unique _unique _unique2 unique_dim unique_consecutive "
+        "unique_dim_consecutive bincount one_hot where repeat_interleave masked_scatter",
+    .reason = "the size of its result, or the place of each element, depends on values"};
+TTRT_REGISTER_FAMILY(by_value);
+
 const OpRecord index{
     .name = "tt.index",
     .summary = "Elements or whole rows by index, as x[i, j]",
@@ -125,7 +132,7 @@ const OpRecord index{
     .supports = supports_index,
     .prepare = prepare_index,
     .reference = reference_index,
-    .cost = movement_cost,
+    .work = moving_work,
     .tolerance = {.pcc = 1.0},
     .cases = {{"rows", R"(graph main(%x: f32[50, 40] user, %i: i64[2, 3] user) {
   %y: f32[2, 3, 40] = aten.index.Tensor(%x, [%i])
@@ -169,7 +176,7 @@ const OpRecord gather{
     .supports = supports_index,
     .prepare = prepare_gather,
     .reference = reference_gather,
-    .cost = movement_cost,
+    .work = moving_work,
     .tolerance = {.pcc = 1.0},
     .cases = {{"columns", R"(graph main(%x: f32[3, 50] user, %i: i64[3, 7] user) {
   %y: f32[3, 7] = aten.gather.default(%x, 1, %i)

@@ -155,14 +155,6 @@ struct OpCase {
       "normal";  // "normal", "positive", "unit" [0,1), "wide" (values over many magnitudes), "index"
 };
 
-// What one execution costs, for the device's time model; 0 where a term does not apply.
-struct Cost {
-  double math_cycles = 0;  // per core, of the busiest core
-  double flops = 0;        // multiplications and additions of matrix products (2MNK)
-  std::int64_t dram_bytes = 0;
-  std::int64_t l1_bytes = 0;  // circular buffers per core
-};
-
 // One of several kernels of an op. They compute the same; how they cut the work differs, and with it what they can
 // take, what they cost, and in exact numerics where sums are rounded.
 struct KernelVariant {
@@ -188,7 +180,6 @@ struct OpRecord {
   Kernel (*prepare)(const OpCall&, const PrepareContext&) = nullptr;
   // The same in ATen on host values (packed weights arrive unpacked as float32 in their spec's shape), in schema order.
   std::vector<RtValue> (*reference)(Reference&, const OpCall&, std::span<const RtValue> args) = nullptr;
-  Cost (*cost)(const OpCall&) = nullptr;
   Work (*work)(const OpCall&) = nullptr;  // of one execution, on whatever chip
   Tolerance tolerance;
   std::vector<OpCase> cases;

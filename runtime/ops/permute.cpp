@@ -85,6 +85,13 @@ std::vector<RtValue> reference_transpose(Reference& aten, const OpCall& call, st
   return aten.call("aten.contiguous.default", {turned});
 }
 
+const OpFamily strided{
+    .names =
+        "diagonal diag diag_embed diagonal_scatter diagonal_copy trace as_strided as_strided_scatter unfold "
+        "as_strided_copy",
+    .reason = "only diagonals and windows of known sizes are written out for the device"};
+TTRT_REGISTER_FAMILY(strided);
+
 const OpRecord permute{
     .name = "tt.permute",
     .summary = "Dims in another order",
@@ -96,7 +103,7 @@ const OpRecord permute{
     .supports = any_tiles,
     .prepare = prepare_permute,
     .reference = reference_permute,
-    .cost = movement_cost,
+    .work = moving_work,
     .tolerance = {.pcc = 1.0},
     .cases = {{"heads outwards", R"(graph main(%x: f32[2, 5, 3, 20] user) {
   %y: f32[2, 3, 5, 20] = aten.permute.default(%x, [0, 2, 1, 3])
@@ -124,7 +131,7 @@ const OpRecord transpose{
     .supports = any_tiles,
     .prepare = prepare_transpose,
     .reference = reference_transpose,
-    .cost = movement_cost,
+    .work = moving_work,
     .tolerance = {.pcc = 1.0},
     .cases = {{"last two", R"(graph main(%x: f32[2, 5, 64] user) {
   %y: f32[2, 64, 5] = aten.transpose.int(%x, -1, -2)

@@ -362,28 +362,4 @@ double matmul_flops(const ir::Node& node, const ir::SymBinding& shapes) {
   return product_flops(node, node.operand(0), shapes);
 }
 
-// ---- cost
-
-std::int64_t bytes_moved(const OpCall& call) {
-  std::int64_t bytes = 0;
-  for (const TensorSpec& spec : call.tensors) bytes += spec.nbytes();
-  for (const TensorSpec& spec : call.op->infer(call)) bytes += spec.nbytes();
-  return bytes;
-}
-
-Cost per_tile_cost(const OpCall& call, double cycles_per_tile) {
-  std::int64_t tiles = 0;
-  for (const TensorSpec& spec : call.op->infer(call)) tiles = std::max(tiles, spec.tiles());
-  const std::int64_t cores = default_profile().cores();
-  Cost cost;
-  cost.math_cycles = cycles_per_tile * static_cast<double>((tiles + cores - 1) / cores);
-  cost.dram_bytes = bytes_moved(call);
-  cost.l1_bytes = 2 * 3 * tile_bytes(DataType::bfloat16);  // two operands and a result, double-buffered
-  return cost;
-}
-
-Cost unary_sfpu_cost(const OpCall& call) { return per_tile_cost(call, 32.0 * 12.0); }
-
-Cost movement_cost(const OpCall& call) { return per_tile_cost(call, 0.0); }
-
 }  // namespace ttrt::ops

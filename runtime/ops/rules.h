@@ -114,13 +114,4 @@ double product_flops(const ttc::ir::Node& node, const ttc::ir::Value* operand, c
 // Of a product whose first operand is the left matrix.
 double matmul_flops(const ttc::ir::Node& node, const ttc::ir::SymBinding& shapes);
 
-// ---- cost ----------------------------------------------------------------------------------------------------------
-
-// Bytes of all operands and results.
-std::int64_t bytes_moved(const OpCall& call);
-// `cycles_per_tile` for each output tile on the 64 cores of the default grid.
-Cost per_tile_cost(const OpCall& call, double cycles_per_tile);
-Cost unary_sfpu_cost(const OpCall& call);  // load, about ten instructions, store: 32 lanes at a time
-Cost movement_cost(const OpCall& call);
-
 }  // namespace ttrt::ops

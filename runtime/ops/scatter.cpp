@@ -221,6 +221,15 @@ std::vector<RtValue> reference_slice_scatter(Reference& aten, const OpCall& call
                                                   range.start + range.count * range.step, range.step});
 }
 
+const OpFamily bins{.names = "histc histogram histogramdd _histogramdd_bin_edges",
+                    .reason = "counting is by integers with a bin of their own only"};
+TTRT_REGISTER_FAMILY(bins);
+
+const OpFamily repeated{
+    .names = "scatter_reduce scatter index_reduce index_put _index_put_impl _unsafe_index_put put index_fill take",
+    .reason = "indices that repeat are joined by sums only, and tensors are indexed by their dims"};
+TTRT_REGISTER_FAMILY(repeated);
+
 OpRecord writing(std::string_view name, std::string_view summary, std::string_view schema,
                  std::vector<Lowering> lowers) {
   OpRecord record;
@@ -230,7 +239,7 @@ OpRecord writing(std::string_view name, std::string_view summary, std::string_vi
   record.lowers = std::move(lowers);
   record.infer = same_as_x;
   record.supports = supports;
-  record.cost = movement_cost;
+  record.work = moving_work;
   record.tolerance = {.pcc = 0.9999};
   return record;
 }

@@ -225,6 +225,12 @@ std::vector<RtValue> reference_flip(Reference& aten, const OpCall& call, std::sp
   return aten.call("aten.flip.default", {as_float(args[0]), int_list(call.integers("dims"))});
 }
 
+const OpFamily composites{.names = "gradient trapezoid trapz rot90 msort isin im2col col2im cumulative_trapezoid",
+                          .reason =
+                              "PyTorch computes it from operators that this form of the graph does not spell out; "
+                              "run_decompositions() does"};
+TTRT_REGISTER_FAMILY(composites);
+
 const OpRecord slice{
     .name = "tt.slice",
     .summary = "A range of one dim, with a step",
@@ -236,7 +242,7 @@ const OpRecord slice{
     .supports = any_tiles,
     .prepare = prepare_slice,
     .reference = reference_slice,
-    .cost = movement_cost,
+    .work = moving_work,
     .tolerance = {.pcc = 1.0},
     .cases = {{"columns", R"(graph main(%x: f32[2, 5, 64] user) {
   %y: f32[2, 5, 20] = aten.slice.Tensor(%x, dim=2, start=10, end=30)
@@ -272,7 +278,7 @@ const OpRecord select{
     .supports = any_tiles,
     .prepare = prepare_select,
     .reference = reference_select,
-    .cost = movement_cost,
+    .work = moving_work,
     .tolerance = {.pcc = 1.0},
     .cases = {{"first row", R"(graph main(%x: f32[2, 5, 64] user) {
   %y: f32[2, 64] = aten.select.int(%x, 1, 0)
@@ -303,7 +309,7 @@ const OpRecord split{
     .supports = any_tiles,
     .prepare = prepare_split,
     .reference = reference_split,
-    .cost = movement_cost,
+    .work = moving_work,
     .tolerance = {.pcc = 1.0},
     .cases = {{"equal parts", R"(graph main(%x: f32[2, 5, 96] user) {
   %a: f32[2, 5, 32], %b: f32[2, 5, 32], %c: f32[2, 5, 32] = aten.split.Tensor(%x, 32, 2)
@@ -335,7 +341,7 @@ const OpRecord flip{
     .supports = any_tiles,
     .prepare = prepare_flip,
     .reference = reference_flip,
-    .cost = movement_cost,
+    .work = moving_work,
     .tolerance = {.pcc = 1.0},
     .cases = {{"rows and columns", R"(graph main(%x: f32[1, 7, 33] user) {
   %y: f32[1, 7, 33] = aten.flip.default(%x, [1, -1])

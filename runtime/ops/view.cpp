@@ -115,6 +115,11 @@ std::vector<RtValue> reference(Reference& aten, const OpCall& call, std::span<co
   return aten.call("aten.reshape.default", {as_float(args[0]), int_list(call.op->infer(call)[0].logical)});
 }
 
+const OpFamily writes{
+    .names = "copy_ set_ resize_ fill_ zero_ add_ mul_ sub_ div_ index_put_ scatter_ masked_fill_ copy set",
+    .reason = "it writes into memory that others may see"};
+TTRT_REGISTER_FAMILY(writes);
+
 OpRecord view(std::string_view name, std::string_view summary, std::string_view schema, std::vector<Lowering> lowers,
               std::vector<TensorSpec> (*infer)(const OpCall&), std::vector<OpCase> cases) {
   return {.name = name,
@@ -127,7 +132,7 @@ OpRecord view(std::string_view name, std::string_view summary, std::string_view 
           .supports = any_tiles,
           .prepare = prepare,
           .reference = reference,
-          .cost = movement_cost,
+          .work = moving_work,
           .tolerance = {.pcc = 1.0},
           .cases = std::move(cases)};
 }

@@ -62,7 +62,7 @@ TEST_CASE("every record is complete") {
     CHECK_FALSE(record->summary.empty());
     CHECK(record->infer != nullptr);
     CHECK(record->reference != nullptr);
-    CHECK(record->cost != nullptr);
+    CHECK(record->work != nullptr);
     CHECK_FALSE(record->cases.empty());
     const auto* schema = ttc::ir::find_schema(record->name);
     REQUIRE(schema != nullptr);
