@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "ops/host_reasons.h"
+#include "ops/op.h"
 #include "pass/call.h"
 #include "support/error.h"
 

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "ops/op.h"
+
 namespace ttrt::ops {
 
 BroadcastOperand::BroadcastOperand(const TensorSpec& operand, const TensorSpec& out)
@@ -50,5 +52,28 @@ void BroadcastOperand::load(const std::byte* bytes, std::int64_t t, float* value
     }
   }
 }
+
+const OpFamily special{.names = "digamma polygamma mvlgamma i0 igamma igammac special_* lgamma_ hypergeometric zeta",
+                       .reason = "it is a special function that the vector unit has no kernel for"};
+TTRT_REGISTER_FAMILY(special);
+
+const OpFamily signs{
+    .names = "nansum nanmean isposinf isneginf signbit isreal",
+    .reason =
+        "it tells NaN from infinities, or zeros by their signs, which bfloat16 tensors of the device do not "
+        "hold"};
+TTRT_REGISTER_FAMILY(signs);
+
+const OpFamily last_bits{
+    .names = "isclose nextafter float_power frexp",
+    .reason = "it is about the last bits of float32 or float64, which the activation format does not have"};
+TTRT_REGISTER_FAMILY(last_bits);
+
+const OpFamily partly{
+    .names =
+        "round nan_to_num ldexp clamp clamp_min clamp_max remainder pow bitwise_left_shift "
+        "bitwise_right_shift searchsorted bucketize local_response_norm count_nonzero addr addmv logit",
+    .reason = "only its forms over floats or 32-bit integers are served"};
+TTRT_REGISTER_FAMILY(partly);
 
 }  // namespace ttrt::ops
