@@ -57,7 +57,7 @@ class Placer {
 
   static bool packs_weights(const ir::Node& node) {
     const ttrt::OpRecord* record = ttrt::find_op(node.op());
-    return !record || !record->packed.empty() || node.op() == "tt.attention" || node.op() == "tt.matmul";
+    return !record || record->multiplies || !record->packed.empty();
   }
 
   // Made on the device, or kept there by the control flow it passes.

@@ -29,9 +29,7 @@ class Islands {
 };
 
 // Worth a transfer by itself.
-bool is_anchor(const PassContext& context, const ir::Node& node, const ttrt::OpRecord* record) {
-  return flops_of(node, context.shapes) > 0 || node.op() == "tt.attention" || (record && !record->packed.empty());
-}
+bool is_anchor(const ttrt::OpRecord* record) { return record && (record->multiplies || !record->packed.empty()); }
 
 // Values that the node would exchange with host operators. What enters or leaves the graph crosses anyway.
 void collect_crossings(ir::Node* node, const Islands& islands, std::set<const ir::Value*>& out) {
@@ -145,7 +143,7 @@ std::map<ir::Node*, Group> find_groups(PassContext& context, const Candidates& c
     const ttrt::OpRecord* record = found != candidates.found.end() ? found->second.record : ttrt::find_op(node->op());
     Group& group = groups[islands.group(node)];
     ++group.nodes;
-    group.anchored = group.anchored || is_anchor(context, *node, record);
+    group.anchored = group.anchored || is_anchor(record);
     collect_crossings(node, islands, group.crossings);
   }
   return groups;

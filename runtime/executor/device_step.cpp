@@ -262,11 +262,12 @@ void DeviceStep::prepare(const Instruction& instruction, const Frame& frame, con
   refusal_.clear();
   served_.clear();
   active_ = nullptr;
-  cost_ = record.cost != nullptr ? record.cost(call_) : Cost{};
+  time_ = {};
   if (record.supports != nullptr)
     if (const ttc::Refusal refused = record.supports(call_)) refusal_ = refused->text();
   if (refusal_.empty() && context.device != nullptr)
-    if (const ttc::Refusal clash = context.device->memory()->check_circular_buffers(record.name, cost_.l1_bytes))
+    if (const ttc::Refusal clash =
+            context.device->memory()->check_circular_buffers(record.name, record.work(call_).l1_bytes))
       refusal_ = clash->text();
   if (refusal_.empty()) {
     const bool constant_b = constant_.size() > 1 && constant_[1] != 0;
@@ -289,7 +290,6 @@ DeviceStep::Served& DeviceStep::served(const dispatch::KernelSpec& spec, const d
   auto made = std::make_unique<Served>();
   made->spec = &spec;
   if (!kernel.host) {  // the host costs the device nothing
-    made->cost = record.cost != nullptr ? record.cost(call_) : Cost{};
     std::vector<const DeviceTensor*> constants(in_.size(), nullptr);
     for (std::size_t i = 0; i < in_.size(); ++i)
       if (constant_[i]) constants[i] = in_[i];
@@ -306,8 +306,7 @@ DeviceStep::Served& DeviceStep::served(const dispatch::KernelSpec& spec, const d
                        context.numerics == Numerics::exact
                            ? "use --numerics fast, or keep the op on the CPU with --fallback-op"
                            : "");
-    if (kernel.variant != nullptr && kernel.variant->cost != nullptr)
-      made->cost = kernel.variant->cost(made->cost, dispatch::variant_call_of(context_));
+    made->time = device_time(call_, *context.profile, kernel.variant, dispatch::variant_call_of(context_));
   }
   return *served_.emplace_back(std::move(made));
 }
@@ -394,7 +393,7 @@ void DeviceStep::run_served(Served& chosen, const Instruction& instruction, Fram
   else
     run_on_host(instruction, frame, context);
   active_ = &chosen;
-  cost_ = chosen.cost;
+  time_ = chosen.time;
 }
 
 void DeviceStep::run_on_host(const Instruction& instruction, Frame& frame, const StepContext& context) {
@@ -459,7 +458,6 @@ std::vector<RtValue> DeviceStep::call_reference(const Instruction& instruction, 
 void DeviceStep::run_reference(const Instruction& instruction, Frame& frame, const StepContext& context) {
   make_call(instruction, frame, context);
   ready_ = false;
-  if (instruction.record->cost != nullptr) cost_ = instruction.record->cost(call_);
   std::vector<RtValue> values = call_reference(instruction, frame, context);
   for (std::size_t i = 0; i < instruction.results.size(); ++i)
     frame[static_cast<std::size_t>(instruction.results[i])] = i < values.size() ? std::move(values[i]) : RtValue();
@@ -479,7 +477,6 @@ void DeviceStep::upload(const Instruction& instruction, Frame& frame, const Step
   if (!ready_ || call_.tensors.empty() || call_.tensors[0].logical != host->sizes) {
     make_call(instruction, frame, context);
     results_ = instruction.record->infer(call_);
-    if (instruction.record->cost != nullptr) cost_ = instruction.record->cost(call_);
     ready_ = true;
   }
   if (context.device == nullptr) {

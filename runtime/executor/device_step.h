@@ -66,7 +66,7 @@ class DeviceStep {
 
   const std::vector<TensorSpec>& results() const { return results_; }
   const OpCall& call() const { return call_; }
-  const Cost& cost() const { return cost_; }
+  const Time& time() const { return time_; }  // on the device, of the last run
   bool ready() const { return ready_; }
   // The kernel that served the last run; "" before.
   std::string_view kernel_id() const { return active_ != nullptr ? active_->spec->id.text() : std::string_view{}; }
@@ -76,7 +76,7 @@ class DeviceStep {
   struct Served {
     const dispatch::KernelSpec* spec = nullptr;
     Kernel kernel;  // empty for the host
-    Cost cost;
+    Time time;
   };
   class Call;
   Served& served(const dispatch::KernelSpec& spec, const dispatch::DeviceKernel& kernel, const Instruction& instruction,
@@ -106,7 +106,7 @@ class DeviceStep {
   dispatch::SelectionContext context_;  // of call_
   std::vector<std::unique_ptr<Served>> served_;
   Served* active_ = nullptr;
-  Cost cost_;
+  Time time_;
   std::string refusal_;
   std::vector<const DeviceTensor*> in_;
   std::vector<DeviceTensor*> out_;

@@ -441,7 +441,7 @@ void Executor::execute(const Instruction& instruction, Plan& plan) {
     case InstrKind::cpu:
       return execute_host(instruction, plan);
   }
-  if (uses_device_) device_cycles_ += cycles_of(instruction, plan, nullptr);
+  if (uses_device_) device_cycles_ += time_of(instruction, plan).cycles;
 }
 
 void Executor::execute_host(const Instruction& instruction, Plan& plan) {

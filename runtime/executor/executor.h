@@ -39,7 +39,7 @@ struct InstructionProfile {
   std::int64_t calls = 0;
   double wall_us = 0;
   double cycles = 0;       // of the device's time model; 0 for host work
-  std::string bound;       // "math", "dram", "pcie" or "" for host work
+  std::string bound;       // a Bound of the time model; "" for host work
   std::int64_t bytes = 0;  // read and written by the op
   std::string kernel;      // that served the last call; "" for host work
 };
@@ -139,7 +139,7 @@ class Executor {
   void execute_host(const Instruction& instruction, Plan& plan);
   void read_back(const Instruction& instruction, Plan& plan);
   void assign(const Instruction& instruction, std::vector<RtValue>& results, Frame& frame);
-  double cycles_of(const Instruction& instruction, const Plan& plan, std::string* bound) const;
+  Time time_of(const Instruction& instruction, const Plan& plan) const;
 
   // control_flow.cpp
   void execute_control(const Instruction& instruction, Plan& plan);

@@ -1,5 +1,5 @@
-// The executor's time model (device cycles of an instruction: the larger of math and DRAM time) and its profile:
-// calls, wall time and bytes of each instruction, and the trace of one run after the other.
+// The device time of an instruction, by the time model (device/time_model.h), and the executor's profile: calls, wall
+// time and bytes of each instruction, and the trace of one run after the other.
 #include <chrono>
 
 #include "executor/executor.h"
@@ -22,26 +22,19 @@ void Executor::set_profiling(bool on, bool trace) {
   profile_start_us_ = now_us();
 }
 
-double Executor::cycles_of(const Instruction& instruction, const Plan& plan, std::string* bound) const {
-  const ArchProfile& p = options_.profile;
-  const double cycles_per_second = p.clock_mhz * 1e6;
-  if (instruction.kind == InstrKind::device) {
-    const Cost& cost = plan.steps[static_cast<std::size_t>(instruction.index)].cost();
-    const double bytes_per_cycle = p.dram_gb_s * 1e9 * p.dram_efficiency / cycles_per_second;
-    const double dram = bytes_per_cycle > 0 ? static_cast<double>(cost.dram_bytes) / bytes_per_cycle : 0;
-    if (bound != nullptr) *bound = cost.math_cycles >= dram ? "math" : "dram";
-    return std::max(cost.math_cycles, dram);
-  }
-  double bytes = 0;
+Time Executor::time_of(const Instruction& instruction, const Plan& plan) const {
+  if (instruction.kind == InstrKind::device) return plan.steps[static_cast<std::size_t>(instruction.index)].time();
   if (instruction.kind == InstrKind::to_device) {
     const auto& results = plan.steps[static_cast<std::size_t>(instruction.index)].results();
-    bytes = results.empty() ? 0 : static_cast<double>(results[0].nbytes());
-  } else if (instruction.kind == InstrKind::to_host) {
-    if (const auto* host = plan.frame[static_cast<std::size_t>(instruction.results[0])].get_if<HostTensor>())
-      bytes = static_cast<double>(host->nbytes());
+    return results.empty() ? Time{} : estimate_transfer(results[0], options_.profile);
   }
-  if (bound != nullptr) *bound = "pcie";
-  return p.h2d_gb_s > 0 ? bytes / (p.h2d_gb_s * 1e9) * cycles_per_second : 0;
+  if (instruction.kind == InstrKind::to_host) {
+    if (plan.frame[static_cast<std::size_t>(instruction.results[0])].get_if<HostTensor>() == nullptr) return {};
+    const int slot = instruction.args[0].slot;
+    const auto* tensor = slot < 0 ? nullptr : plan.frame[static_cast<std::size_t>(slot)].get_if<DeviceTensor>();
+    if (tensor != nullptr) return estimate_transfer(tensor->spec, options_.profile);
+  }
+  return {};
 }
 
 void Executor::account(const Instruction& instruction, const Plan& plan, double wall_us) {
@@ -51,7 +44,11 @@ void Executor::account(const Instruction& instruction, const Plan& plan, double 
   const bool on_device =
       uses_device_ && (instruction.kind == InstrKind::device || instruction.kind == InstrKind::to_device ||
                        instruction.kind == InstrKind::to_host);
-  if (on_device) entry.cycles += cycles_of(instruction, plan, &entry.bound);
+  if (on_device) {
+    const Time time = time_of(instruction, plan);
+    entry.cycles += time.cycles;
+    entry.bound = to_string(time.bound);
+  }
   if (instruction.kind == InstrKind::device) {
     const DeviceStep& step = plan.steps[static_cast<std::size_t>(instruction.index)];
     entry.kernel = step.kernel_id();

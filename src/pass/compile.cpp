@@ -141,10 +141,10 @@ void estimate_memory(const PassContext& context, CompileResult& result) {
         live += device_bytes(value.get(), context);
       }
       peak = std::max(peak, live);
-      if (const ttrt::OpRecord* record = ttrt::find_op(node->op()); record && record->cost) {
+      if (const ttrt::OpRecord* record = ttrt::find_op(node->op()); record && record->work) {
         auto call = concrete_call(*record, node->args(), context.shapes, context.options.activation);
         if (auto* concrete = std::get_if<ttrt::OpCall>(&call))
-          result.memory.l1_peak = std::max(result.memory.l1_peak, record->cost(*concrete).l1_bytes);
+          result.memory.l1_peak = std::max(result.memory.l1_peak, record->work(*concrete).l1_bytes);
       }
     }
     release(*node);
