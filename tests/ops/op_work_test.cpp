@@ -1,0 +1,216 @@
+// The time model over op records: cycles by hand on every profile, and what must hold between profiles.
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "device/memory.h"
+#include "ops/op.h"
+#include "tests/catch.h"
+
+namespace {
+
+using namespace ttrt;
+
+TensorSpec tensor(Shape shape, BufferType memory = BufferType::dram, Layout layout = Layout::tile) {
+  TensorSpec spec;
+  spec.logical = std::move(shape);
+  spec.layout = layout;
+  spec.memory.buffer_type = memory;
+  return spec;
+}
+
+OpCall linear(std::int64_t m, std::int64_t k, std::int64_t n, const char* fidelity = "HiFi4",
+              BufferType memory = BufferType::dram) {
+  return {.op = find_op("tt.linear"),
+          .args = {TensorRef{0}, TensorRef{1}, {}, std::vector<std::int64_t>{k, n}, "bfloat16", fidelity, true, {}},
+          .tensors = {tensor({m, k}, memory), tensor({k, n}, memory)}};
+}
+OpCall unary(const char* op, Shape shape) {
+  return {.op = find_op(op), .args = {TensorRef{0}}, .tensors = {tensor(shape)}};
+}
+
+const KernelVariant* variant_of(const OpCall& call, std::string_view name) {
+  for (const KernelVariant& variant : call.op->variants)
+    if (variant.name == name) return &variant;
+  return nullptr;
+}
+
+Time time_of(const OpCall& call, const ArchProfile& profile, std::string_view variant = "") {
+  VariantCall sizes{.grid_x = profile.grid_x,
+                    .grid_y = profile.grid_y,
+                    .dram_banks = profile.dram_banks,
+                    .l1_bytes = profile.l1_bytes - profile.l1_reserved};
+  if (call.op->describe != nullptr) call.op->describe(call, sizes);
+  return device_time(call, profile, variant_of(call, variant), sizes);
+}
+
+double tiles_of(std::int64_t n, std::int64_t cores) {
+  return std::ceil(static_cast<double>(n) / 32 / static_cast<double>(cores));
+}
+
+// Calls that are bound by every engine, in every variant that can share them.
+std::vector<std::pair<OpCall, std::string>> calls() {
+  std::vector<std::pair<OpCall, std::string>> out;
+  for (const BufferType memory : {BufferType::dram, BufferType::l1})
+    for (const char* fidelity : {"HiFi4", "LoFi"}) {
+      for (const std::int64_t m : {1024, 4096, 384})
+        for (const std::int64_t n : {1024, 3072, 800}) {
+          out.emplace_back(linear(m, 768, n, fidelity, memory), "2d");
+          out.emplace_back(linear(m, 768, n, fidelity, memory), "1d");
+        }
+      out.emplace_back(linear(32, 4096, 416, fidelity, memory), "dram_sharded");
+      out.emplace_back(linear(32, 4096, 14336, fidelity, memory), "1d");
+    }
+  for (const char* op : {"tt.relu", "tt.gelu"}) out.emplace_back(unary(op, {2048, 2048}), "");
+  out.emplace_back(unary("tt.relu", {32, 32}), "");
+  OpCall softmax = unary("tt.softmax", {64, 8192});
+  softmax.args.insert(softmax.args.end(), {std::int64_t{-1}, true, "HiFi4", false});
+  out.emplace_back(std::move(softmax), "");
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("a product of 1024 x 1024 x 1024 takes the busiest core's tile products at the chip's rate", "[time]") {
+  for (const ArchProfile& p : arch_profiles()) {
+    INFO(p.name);
+    const double busiest = tiles_of(1024, p.grid_y) * tiles_of(1024, p.grid_x) * 32;
+    for (const auto& [fidelity, phases] : {std::pair{"LoFi", 1}, {"HiFi2", 2}, {"HiFi3", 3}, {"HiFi4", 4}}) {
+      const double math = busiest * phases * 65536 / p.matrix_flops_per_cycle;
+      CHECK(std::abs(time_of(linear(1024, 1024, 1024, fidelity), p, "2d").term(Bound::math) - math) < 1);
+    }
+    const double math = busiest * 4 * 65536 / p.matrix_flops_per_cycle;
+    // With its operands in L1 nothing else is slower.
+    const Time inside = time_of(linear(1024, 1024, 1024, "HiFi4", BufferType::l1), p, "2d");
+    CHECK(inside.bound == Bound::math);
+    CHECK(std::abs(inside.cycles - math) < 1);
+    // 6 MiB over the memory's bus, which on Grayskull takes longer.
+    const Time time = time_of(linear(1024, 1024, 1024), p, "2d");
+    const double dram = 3.0 * 1024 * 1024 * 2 / (p.dram_gb_s * p.dram_efficiency * 1000 / p.clock_mhz);
+    CHECK(std::abs(time.cycles - std::max(math, dram)) < 1);
+    CHECK(time.bound == (p.arch == Arch::grayskull ? Bound::dram : Bound::math));
+    CHECK(time.us == Approx(time.cycles / p.clock_mhz));
+  }
+}
+
+TEST_CASE("cycles of a product are those known for each board", "[time]") {
+  const auto cycles = [](const char* board) {
+    return time_of(linear(1024, 1024, 1024), find_profile(board), "2d").term(Bound::math);
+  };
+  CHECK(cycles("n150") == Approx(32768));  // 4 x 4 tiles of 32 products of 64 cycles
+  CHECK(cycles("n300") == Approx(32768));
+  CHECK(cycles("p150") == Approx(24576));  // 4 x 3
+  CHECK(cycles("p100") == Approx(24576));
+  CHECK(cycles("e150") == Approx(43690.67));  // 4 x 3, 113.8 cycles each
+  CHECK(cycles("e75") == Approx(43690.67));
+}
+
+TEST_CASE("element-wise ops take what the memory takes, small ones what dispatching takes", "[time]") {
+  for (const ArchProfile& p : arch_profiles()) {
+    INFO(p.name);
+    const double tiles = 64 * 64, busiest = std::ceil(tiles / static_cast<double>(p.cores()));
+    const Time gelu = time_of(unary("tt.gelu", {2048, 2048}), p);
+    CHECK(gelu.term(Bound::dram) == Approx(2 * tiles * 2048 / (p.dram_gb_s * p.dram_efficiency * 1000 / p.clock_mhz)));
+    CHECK(gelu.term(Bound::unpack) == Approx(busiest * 2048 / p.unpack_bytes_per_cycle));
+    CHECK(gelu.term(Bound::pack) == Approx(busiest * 2048 / p.pack_bytes_per_cycle));
+    CHECK(gelu.term(Bound::math) == Approx(busiest * 40 * 1024 / p.vector_lanes));
+    const Time relu = time_of(unary("tt.relu", {32, 32}), p);
+    CHECK(relu.bound == Bound::dispatch);
+    CHECK(relu.us == Approx(p.dispatch_us));
+    CHECK(relu.term(Bound::noc) ==
+          Approx(p.noc_dram_read_cycles + p.noc_l1_write_cycles + 2048 / p.noc_core_bytes_per_cycle));
+  }
+}
+
+TEST_CASE("one row of tiles with a long weight is read at the rate of the fullest bank", "[time]") {
+  for (const ArchProfile& p : arch_profiles()) {
+    INFO(p.name);
+    const double per_bank = std::ceil(13.0 / static_cast<double>(p.dram_banks)), share = per_bank / 13;
+    const double read = (13 * 128 + 128) * 2048;
+    const Time time = time_of(linear(32, 4096, 416), p, "dram_sharded");
+    const double bus = (read + 13 * 2048) / (p.dram_gb_s * p.dram_efficiency * 1000 / p.clock_mhz);
+    CHECK(time.term(Bound::dram) == Approx(std::max(bus, read * share / p.dram_bank_bytes_per_cycle)));
+    CHECK(time.term(Bound::math) == Approx(per_bank * 128 * 4 * 65536 / p.matrix_flops_per_cycle));
+  }
+}
+
+TEST_CASE("a transfer takes its pages over the host link", "[time]") {
+  for (const ArchProfile& p : arch_profiles()) {
+    const Time tiles = estimate_transfer(tensor({2, 33, 64}), p);
+    CHECK(tiles.bound == Bound::pcie);
+    CHECK(tiles.us == Approx(2 * 2 * 2 * 2048 / (p.h2d_gb_s * 1000)));
+    const Time rows = estimate_transfer(tensor({10, 33}, BufferType::dram, Layout::row_major), p);
+    const double page = static_cast<double>(round_up(66, p.pcie_alignment));
+    CHECK(rows.us == Approx(10 * page / (p.h2d_gb_s * 1000)));
+  }
+}
+
+TEST_CASE("what the matrix unit bounds on n150 is never slower on p150", "[time]") {
+  int seen = 0;
+  for (const auto& [call, variant] : calls()) {
+    const Time n150 = time_of(call, find_profile("n150"), variant);
+    if (n150.bound != Bound::math && n150.bound != Bound::unpack) continue;
+    ++seen;
+    INFO(call.op->name << " " << variant);
+    CHECK(time_of(call, find_profile("p150"), variant).us <= n150.us);
+  }
+  CHECK(seen > 10);
+}
+
+TEST_CASE("twice the cores are never slower", "[time]") {
+  for (const ArchProfile& p : arch_profiles()) {
+    ArchProfile wide = p, high = p;
+    wide.grid_x *= 2;
+    high.grid_y *= 2;
+    for (const auto& [call, variant] : calls()) {
+      INFO(p.name << " " << call.op->name << " " << variant << " " << to_string(time_of(call, p, variant).bound));
+      const double cycles = time_of(call, p, variant).cycles;
+      CHECK(time_of(call, wide, variant).cycles <= cycles);
+      CHECK(time_of(call, high, variant).cycles <= cycles);
+    }
+  }
+}
+
+TEST_CASE("every number of a profile decides something", "[time]") {
+  using Estimates = std::pair<std::vector<double>, std::vector<std::string>>;
+  const auto estimates = [](const ArchProfile& p) {
+    Estimates out;
+    const auto add = [&](const Time& time) {
+      out.first.push_back(time.us);
+      out.first.insert(out.first.end(), time.terms.begin(), time.terms.end());
+    };
+    for (const auto& [call, variant] : calls()) add(time_of(call, p, variant));
+    for (const BufferType memory : {BufferType::dram, BufferType::l1}) {
+      const TensorSpec rows = tensor({1000, 65}, memory, Layout::row_major);
+      Work work;
+      work.read(rows);
+      add(estimate(work, p, even_split(10, p)));
+      add(estimate_transfer(rows, p));
+    }
+    // What does not fit: of L1, and of DRAM.
+    for (std::int64_t bytes = 1 << 15; bytes < 1 << 23; bytes += 1 << 12) {
+      const ttc::Refusal refusal = check_circular_buffers(p, bytes);
+      out.second.push_back(refusal ? refusal->detail : "");
+    }
+    const MemoryUsage dram = DeviceMemory(p, 0).report().dram;
+    out.second.push_back(std::to_string(dram.banks) + " of " + std::to_string(dram.bank_bytes));
+    return out;
+  };
+  for (const char* board : {"e150", "n150", "p150"}) {
+    const ArchProfile& profile = find_profile(board);
+    const Estimates usual = estimates(profile);
+    nlohmann::json numbers = nlohmann::json::parse(to_json(profile));
+    for (const auto& [key, value] : numbers.items()) {
+      // A device is one chip; a board's second one is another device.
+      if (!value.is_number() || key == "chips") continue;
+      INFO(board << " " << key);
+      nlohmann::json changed = numbers;
+      const bool share = key == "dram_efficiency";  // at most 1
+      if (value.is_number_integer())
+        changed[key] = 2 * value.get<std::int64_t>();
+      else
+        changed[key] = (share ? 0.5 : 2) * value.get<double>();
+      CHECK(estimates(parse_profile(changed.dump(), "changed.json")) != usual);
+    }
+  }
+}
