@@ -111,6 +111,27 @@ TEST_CASE("recorded outputs on the device", "[device]") {
   }
 }
 
+// Boards of three generations; device time includes what crosses the host link.
+TEST_CASE("a newer board takes less device time for every model", "[time]") {
+  for (const Job& job : jobs()) {
+    if (!job.prefix.empty()) continue;
+    DYNAMIC_SECTION(job.name()) {
+      const auto model = compiled_for(ModelSource(job.model.string()), options_of(job), "n150");
+      const std::vector<Case> cases = load_cases(*model, options_of(job));
+      const auto device_us = [&](const char* board) {
+        const ttrt::ArchProfile& profile = ttrt::find_profile(board);
+        ttrt::Executor executor(model, {.mode = ttrt::Mode::device, .profile = profile});
+        StepRunner(executor, cases).run(0);
+        return executor.device_cycles() / profile.clock_mhz;
+      };
+      const double e150 = device_us("e150"), n150 = device_us("n150"), p150 = device_us("p150");
+      INFO("e150 " << e150 << " us, n150 " << n150 << " us, p150 " << p150 << " us");
+      CHECK((p150 < n150 || n150 == 0));  // no node of it is on the device
+      CHECK((n150 < e150 || n150 == 0));
+    }
+  }
+}
+
 TEST_CASE("recorded outputs with exact numerics", "[exact]") {
   for (const Job& job : jobs()) {
     // One spelling of each is enough: the graphs that reach the device are the same.
