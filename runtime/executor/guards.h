@@ -13,7 +13,8 @@ namespace ttrt {
 // The size of dim `dim` of the input a path names ("a[0]" for L['a'][0]), or nullopt where there is none.
 using SizeOf = std::function<std::optional<std::int64_t>(const std::string& path, std::int64_t dim)>;
 
-// True or false; nullopt where the expression says something that this evaluator has no meaning for.
+// True or false, computed exactly; nullopt where the expression says something that this evaluator has no meaning for,
+// or that no 64-bit integer holds.
 std::optional<bool> evaluate_guard(std::string_view expression, const SizeOf& size_of);
 
 }  // namespace ttrt

@@ -7,7 +7,7 @@
 #include <sstream>
 
 #include "formats/pt2_names.h"
-#include "formats/sympy.h"
+#include "ir/sym_text.h"
 
 namespace ttc {
 namespace {
@@ -195,7 +195,8 @@ void Pt2GraphReader::define(Scope& scope, const std::string& name, Value* value)
 ir::SymExpr Pt2GraphReader::expression(const Json& json) {
   const std::string& text = as_string(member(json, "expr_str"));
   auto found = expressions_.find(text);
-  if (found == expressions_.end()) found = expressions_.emplace(text, parse_srepr(text)).first;
+  if (found == expressions_.end())
+    found = expressions_.emplace(text, ir::parse_sym(text, ir::SymSpelling::srepr)).first;
   const Json* hint = find_member(json, "hint");
   if (hint && found->second.is_symbol()) {
     const auto [tag, value] = as_union(*hint);

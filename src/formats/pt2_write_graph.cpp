@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "formats/pt2_names.h"
-#include "formats/sympy.h"
+#include "ir/sym_text.h"
 
 namespace ttc {
 namespace {
@@ -127,7 +127,7 @@ Json Pt2GraphWriter::sym_expr(const ir::SymExpr& expr) {
     return range == model_.ranges.end() || !range->second.min || *range->second.min >= 1;
   };
   const auto hint = expr.evaluate(hints_);
-  return {{"expr_str", to_srepr(expr, positive)}, {"hint", hint ? tagged("as_int", *hint) : Json()}};
+  return {{"expr_str", ir::to_srepr(expr, positive)}, {"hint", hint ? tagged("as_int", *hint) : Json()}};
 }
 
 Json Pt2GraphWriter::sym_int(const ir::SymExpr& expr) {

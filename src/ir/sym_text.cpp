@@ -1,19 +1,15 @@
-// The text of symbolic integers: infix sums and products, calls for everything else, names that are no words in quotes.
+// Writes symbolic integers: infix sums and products, calls for everything else, names that are no words in quotes; or
+// sympy's srepr.
+#include "ir/sym_text.h"
+
 #include <algorithm>
+#include <bit>
 #include <cctype>
 #include <charconv>
 #include <limits>
 
-#include "ir/sym.h"
-#include "support/error.h"
-
 namespace ttc::ir {
 namespace {
-
-using List = std::vector<SymExpr>;
-
-constexpr int max_depth = 200;              // of parentheses, calls and signs in a text
-constexpr std::size_t max_operands = 4096;  // of one sum or product in a text
 
 bool is_call(const SymExpr& e, std::string_view function) {
   return !e.is_number() && !e.is_symbol() && e.name() == function;
@@ -35,109 +31,14 @@ std::string name_text(const std::string& name) {
   return out + "'";
 }
 
-class SymParser {
- public:
-  explicit SymParser(std::string_view text) : text_(text) {}
-
-  SymExpr whole() {
-    SymExpr e = sum(0);
-    skip();
-    if (at_ != text_.size()) fail();
-    return e;
-  }
-
- private:
-  [[noreturn]] void fail() const {
-    throw Error(
-        Exit::bad_file, "",
-        "malformed symbolic dimension '" + std::string(text_.substr(0, 200)) + "' at position " + std::to_string(at_));
-  }
-  void skip() {
-    while (at_ < text_.size() && std::isspace(static_cast<unsigned char>(text_[at_]))) ++at_;
-  }
-  bool accept(char c) {
-    skip();
-    if (at_ >= text_.size() || text_[at_] != c) return false;
-    ++at_;
-    return true;
-  }
-
-  SymExpr sum(int depth) {
-    if (depth > max_depth) fail();
-    List terms{product(depth)};
-    while (true) {
-      if (accept('+'))
-        terms.push_back(product(depth));
-      else if (accept('-'))
-        terms.push_back(SymExpr::call("mul", {product(depth), -1}));
-      else
-        break;
-      if (terms.size() > max_operands) fail();
-    }
-    return terms.size() == 1 ? terms[0] : SymExpr::call("add", std::move(terms));
-  }
-
-  SymExpr product(int depth) {
-    List factors{factor(depth)};
-    while (accept('*')) {
-      factors.push_back(factor(depth));
-      if (factors.size() > max_operands) fail();
-    }
-    return factors.size() == 1 ? factors[0] : SymExpr::call("mul", std::move(factors));
-  }
-
-  SymExpr factor(int depth) {
-    if (depth > max_depth) fail();
-    skip();
-    if (at_ < text_.size() && (text_[at_] == '-' || std::isdigit(static_cast<unsigned char>(text_[at_]))))
-      return number(depth);
-    if (accept('(')) {
-      SymExpr e = sum(depth + 1);
-      if (!accept(')')) fail();
-      return e;
-    }
-    std::string word = name();
-    if (!accept('(')) return SymExpr::symbol(std::move(word));
-    List operands;
-    if (!accept(')')) {
-      do {
-        operands.push_back(sum(depth + 1));
-      } while (accept(','));
-      if (!accept(')')) fail();
-    }
-    return SymExpr::call(std::move(word), std::move(operands));
-  }
-
-  SymExpr number(int depth) {
-    std::int64_t value;
-    const auto [end, error] = std::from_chars(text_.data() + at_, text_.data() + text_.size(), value);
-    if (error == std::errc()) {
-      at_ = static_cast<std::size_t>(end - text_.data());
-      return value;
-    }
-    if (error == std::errc::result_out_of_range || !accept('-')) fail();
-    return SymExpr::call("mul", {factor(depth + 1), -1});
-  }
-
-  std::string name() {
-    std::string word;
-    if (accept('\'')) {
-      while (at_ < text_.size() && text_[at_] != '\'') {
-        if (text_[at_] == '\\' && at_ + 1 < text_.size()) ++at_;
-        word += text_[at_++];
-      }
-      if (!accept('\'')) fail();
-      return word;
-    }
-    const std::size_t from = at_;
-    while (at_ < text_.size() && plain_name(std::string("a") + text_[at_])) ++at_;
-    if (from == at_) fail();
-    return std::string(text_.substr(from, at_ - from));
-  }
-
-  std::string_view text_;
-  std::size_t at_ = 0;
-};
+// Sympy's name for a function that SymExpr calls by its own.
+std::string sympy_name(const std::string& name) {
+  static const std::map<std::string, std::string, std::less<>> names = {
+      {"add", "Add"},       {"mul", "Mul"}, {"pow", "Pow"}, {"floordiv", "FloorDiv"},
+      {"mod", "PythonMod"}, {"min", "Min"}, {"max", "Max"}};
+  const auto found = names.find(name);
+  return found == names.end() ? name : found->second;
+}
 
 }  // namespace
 
@@ -169,6 +70,25 @@ std::string SymExpr::str() const {
   return name_text(name()) + "(" + out + ")";
 }
 
-SymExpr parse_sym(std::string_view text) { return SymParser(text).whole(); }
+std::string to_srepr(const SymExpr& expr, const std::function<bool(const std::string&)>& positive) {
+  if (expr.is_number()) return "Integer(" + std::to_string(expr.number()) + ")";
+  if (expr.is_symbol())
+    return "Symbol('" + expr.name() + (positive(expr.name()) ? "', positive=True, integer=True)" : "', integer=True)");
+  const auto& operands = expr.operands();
+  if (operands.empty()) return expr.name();
+  if (expr.name() == "Float" && operands.size() == 1 && operands[0].is_number()) {
+    char digits[64];
+    const auto end = std::to_chars(digits, digits + sizeof digits, std::bit_cast<double>(operands[0].number())).ptr;
+    return "Float('" + std::string(digits, end) + "', precision=53)";
+  }
+  // Rational takes plain integers, every other function expressions.
+  const bool plain = expr.name() == "Rational";
+  std::string out = sympy_name(expr.name()) + "(";
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    if (i > 0) out += ", ";
+    out += plain && operands[i].is_number() ? std::to_string(operands[i].number()) : to_srepr(operands[i], positive);
+  }
+  return out + ")";
+}
 
 }  // namespace ttc::ir

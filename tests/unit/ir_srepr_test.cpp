@@ -1,13 +1,15 @@
 // srepr text <-> SymExpr.
-#include "formats/sympy.h"
+#include "ir/sym_text.h"
 
 #include "support/error.h"
 #include "tests/catch.h"
 
 using namespace ttc;
 using ir::SymExpr;
+using ir::to_srepr;
 
 namespace {
+SymExpr parse_srepr(std::string_view text) { return ir::parse_sym(text, ir::SymSpelling::srepr); }
 bool always_positive(const std::string&) { return true; }
 }  // namespace
 
