@@ -7,6 +7,7 @@
 #include <map>
 
 #include "support/error.h"
+#include "support/integers.h"
 
 namespace ttrt {
 namespace {
@@ -33,16 +34,12 @@ const RtValue& at(Args args, std::size_t i) {
 
 std::int64_t floor_div(std::int64_t a, std::int64_t b) {
   if (b == 0) throw failure("integer division by zero");
-  if (b == -1) return static_cast<std::int64_t>(0 - static_cast<std::uint64_t>(a));
-  const std::int64_t q = a / b;
-  return (a % b != 0 && (a < 0) != (b < 0)) ? q - 1 : q;
+  return ttc::floor_div(a, b);
 }
 
 std::int64_t py_mod(std::int64_t a, std::int64_t b) {
   if (b == 0) throw failure("integer modulo by zero");
-  if (b == -1) return 0;
-  const std::int64_t r = a % b;
-  return (r != 0 && (r < 0) != (b < 0)) ? r + b : r;
+  return ttc::floor_mod(a, b);
 }
 
 double py_mod(double a, double b) {

@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "support/error.h"
+#include "support/integers.h"
 
 namespace ttc::ir {
 namespace {
@@ -45,14 +46,9 @@ Int mul_checked(std::int64_t a, std::int64_t b) {
 }
 Int floordiv_checked(std::int64_t a, std::int64_t b) {
   if (b == 0 || (b == -1 && a == std::numeric_limits<std::int64_t>::min())) return {};
-  return a / b - ((a % b != 0 && (a < 0) != (b < 0)) ? 1 : 0);
+  return floor_div(a, b);
 }
-Int mod_checked(std::int64_t a, std::int64_t b) {
-  if (b == 0) return {};
-  if (b == -1) return 0;
-  const std::int64_t r = a % b;
-  return r != 0 && (r < 0) != (b < 0) ? r + b : r;
-}
+Int mod_checked(std::int64_t a, std::int64_t b) { return b == 0 ? Int() : Int(floor_mod(a, b)); }
 Int pow_checked(std::int64_t base, std::int64_t exponent) {
   if (base == 1) return 1;
   if (base == -1) return exponent % 2 == 0 ? 1 : -1;

@@ -1,10 +1,13 @@
 // What every message passes through: text that is valid UTF-8 whatever bytes it was made of; and SHA-256.
+#include <cmath>
+#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <random>
 #include <sstream>
 
 #include "support/error.h"
+#include "support/integers.h"
 #include "support/printable.h"
 #include "support/sha256.h"
 #include "tests/catch.h"
@@ -91,4 +94,22 @@ TEST_CASE("SHA-256 of FIPS 180-4's examples") {
   CHECK(hash("") == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
   CHECK(hash("abc") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
   CHECK(hash(std::string(1000000, 'a')) == "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
+}
+
+TEST_CASE("division of integers floors, as in Python") {
+  CHECK(floor_div(-7, 2) == -4);
+  CHECK(floor_div(7, -2) == -4);
+  CHECK(floor_div(-8, 2) == -4);
+  CHECK(floor_mod(-7, 3) == 2);
+  CHECK(floor_mod(7, -3) == -2);
+  constexpr std::int64_t smallest = std::numeric_limits<std::int64_t>::min();
+  CHECK(floor_div(smallest, -1) == smallest);
+  CHECK(floor_mod(smallest, -1) == 0);
+  for (std::int64_t a = -20; a <= 20; ++a)
+    for (std::int64_t b = -5; b <= 5; ++b)
+      if (b != 0) {
+        REQUIRE(floor_div(a, b) * b + floor_mod(a, b) == a);
+        REQUIRE(floor_div(a, b) ==
+                static_cast<std::int64_t>(std::floor(static_cast<double>(a) / static_cast<double>(b))));
+      }
 }
