@@ -274,7 +274,7 @@ class Typer {
     return out;
   }
 
-  Column column(const ir::Value& value, std::vector<std::int64_t> Observed::*member, std::size_t i) const {
+  Column column(const ir::Value& value, std::vector<std::int64_t> Observed::* member, std::size_t i) const {
     Column out;
     for (const ShapeRun& run : runs_.runs) out.push_back((run.observed.at(&value).*member)[i]);
     return out;

@@ -1,18 +1,15 @@
-// See shape_run.h. Values are Meta tensors, small constants and numbers; an operator without a Meta kernel runs on
-// zeros.
+// Follows a model node by node, as the executor would: branches and loops whose course the sample decides, and state
+// from call to call. What a node gives is asked of meta_op.
 #include "shapes/shape_run.h"
 
 #include <ATen/Functions.h>
-#include <ATen/core/dispatch/Dispatcher.h>
-#include <ATen/core/enum_tag.h>
-#include <c10/core/InferenceMode.h>
 
 #include <algorithm>
 
-#include "torch/cpu_op.h"
+#include "shapes/meta_op.h"
 #include "shapes/shape_prop.h"
-#include "torch/scalar_ops.h"
 #include "support/error.h"
+#include "torch/scalar_ops.h"
 #include "torch/torch_bridge.h"
 
 namespace ttc {
@@ -21,36 +18,15 @@ namespace {
 using ir::Arg;
 using ir::Node;
 using ir::Value;
+using shapes::as_tensor;
+using shapes::tensor_arg;
+using shapes::to_meta;
+using shapes::Unknown;
+using shapes::wrap;
 using ttrt::RtValue;
 
-constexpr std::int64_t small = 64;      // elements of constants that are followed by value
 constexpr std::int64_t max_trips = 64;  // of a loop that is followed step by step
 constexpr int max_state_calls = 6;      // two with values, then values and at last shapes become unknown
-constexpr std::int64_t max_zero_bytes = std::int64_t{1} << 30;
-
-RtValue wrap(c10::IValue value) {
-  return RtValue(std::shared_ptr<void>(std::make_shared<c10::IValue>(std::move(value))));
-}
-
-const c10::IValue* unwrap(const RtValue& value) {
-  const auto* object = value.get_if<std::shared_ptr<void>>();
-  return object ? static_cast<const c10::IValue*>(object->get()) : nullptr;
-}
-
-const at::Tensor* as_tensor(const RtValue& value) {
-  const c10::IValue* inner = unwrap(value);
-  return inner && inner->isTensor() && inner->toTensor().defined() ? &inner->toTensor() : nullptr;
-}
-
-// A tensor's shape without its bytes.
-at::Tensor to_meta(const at::Tensor& tensor) {
-  if (tensor.is_meta()) return tensor;
-  return at::empty_strided(tensor.sizes(), tensor.strides(), tensor.options().device(c10::kMeta));
-}
-
-struct Unknown : std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
 
 // Buffers between two calls of the model, by target; nullopt where nothing is known any more.
 using StateValues = std::map<std::string, std::optional<at::Tensor>, std::less<>>;
@@ -126,7 +102,7 @@ class Runner {
 
   at::Tensor weight_tensor(const ir::Weight& weight) const {
     const auto type = static_cast<c10::ScalarType>(c10_code(weight.dtype));
-    if (weight.numel() <= small && weight.data() && weight.is_contiguous())
+    if (weight.numel() <= shapes::max_followed && weight.data() && weight.is_contiguous())
       return at::from_blob(const_cast<std::byte*>(weight.data()), weight.sizes, at::TensorOptions().dtype(type))
           .clone();
     return at::empty_strided(weight.sizes, weight.strides, at::TensorOptions().device(c10::kMeta).dtype(type));
@@ -219,64 +195,9 @@ class Runner {
       return set(node.result(), std::move(sizes));
     }
     if (node.op() == "aten.len.Tensor") return set(node.result(), tensor_arg(args, 0).size(0));
-    if (const auto shortcut = known_rule(node, args)) return set(node.result(), wrap(*shortcut));
-    run_operator(node, args);
-  }
-
-  static const at::Tensor& tensor_arg(const std::vector<RtValue>& args, std::size_t i) {
-    const at::Tensor* tensor = i < args.size() ? as_tensor(args[i]) : nullptr;
-    if (!tensor) throw Unknown("an operand is no tensor");
-    return *tensor;
-  }
-
-  // Frequent operators without a Meta kernel in LibTorch's C++ part.
-  std::optional<at::Tensor> known_rule(const Node& node, const std::vector<RtValue>& args) const {
-    static const std::set<std::string_view> same = {"aten.layer_norm.default", "aten.batch_norm.default",
-                                                    "aten.group_norm.default"};
-    if (same.contains(node.op())) return at::empty_like(to_meta(tensor_arg(args, 0)));
-    // A batch that is packed for encoder layers is followed in its padded form: see decompose-transformer.
-    if (node.op() == "aten._nested_tensor_from_mask.default" || node.op() == "aten.to_padded_tensor.default")
-      return to_meta(tensor_arg(args, 0));
-    if (node.op() == "aten.embedding.default") {
-      const at::Tensor &weight = tensor_arg(args, 0), &index = tensor_arg(args, 1);
-      auto sizes = index.sizes().vec();
-      sizes.push_back(weight.size(1));
-      return at::empty(sizes, weight.options().device(c10::kMeta));
-    }
-    if (node.op() == "aten.scaled_dot_product_attention.default") {
-      const at::Tensor &query = tensor_arg(args, 0), &value = tensor_arg(args, 2);
-      auto sizes = query.sizes().vec();
-      if (sizes.size() < 2 || query.size(-1) != tensor_arg(args, 1).size(-1)) return std::nullopt;
-      sizes.back() = value.size(-1);
-      return at::empty(sizes, query.options().device(c10::kMeta));
-    }
-    if (node.op() == "aten.convolution.default" && args.size() == 9) return convolution(args);
-    return std::nullopt;
-  }
-
-  // (input, weight, bias, stride, padding, dilation, transposed, output_padding, groups), one padding for both ends.
-  static std::optional<at::Tensor> convolution(const std::vector<RtValue>& args) {
-    const at::Tensor &input = tensor_arg(args, 0), &weight = tensor_arg(args, 1);
-    const auto* transposed = args[6].get_if<bool>();
-    const auto* groups = args[8].get_if<std::int64_t>();
-    const std::int64_t spatial = weight.dim() - 2;
-    if (!transposed || *transposed || !groups || input.dim() != weight.dim() ||
-        input.size(1) != weight.size(1) * *groups)
-      return std::nullopt;
-    const auto at = [&](std::size_t list, std::int64_t d) -> std::int64_t {
-      const auto* items = args[list].get_if<RtValue::List>();
-      if (!items || items->empty()) throw Unknown("a convolution without its windows");
-      const auto* n = (*items)[items->size() == 1 ? 0 : static_cast<std::size_t>(d)].get_if<std::int64_t>();
-      if (!n) throw Unknown("a convolution without its windows");
-      return *n;
-    };
-    std::vector<std::int64_t> sizes = {input.size(0), weight.size(0)};
-    for (std::int64_t d = 0; d < spatial; ++d) {
-      const std::int64_t room = input.size(d + 2) + 2 * at(4, d) - at(5, d) * (weight.size(d + 2) - 1) - 1;
-      if (room < 0 || at(3, d) < 1) return std::nullopt;
-      sizes.push_back(room / at(3, d) + 1);
-    }
-    return at::empty(sizes, input.options().device(c10::kMeta));
+    if (const auto shape = shapes::shape_by_rule(node, args)) return set(node.result(), wrap(*shape));
+    note_steps(node, args);
+    set_results(node, shapes::call_operator(node, args));
   }
 
   void run_if(const Node& node) {
@@ -376,20 +297,6 @@ class Runner {
 
   // ---- LibTorch's operators ----
 
-  // Indexing depends on data only where an index is a mask.
-  static bool depends_on_data(const Node& node, const c10::OperatorHandle& op, const std::vector<RtValue>& args) {
-    if (node.op() == "aten.index.Tensor") {
-      bool mask = false;
-      for_each_tensor(args.at(1), [&](const at::Tensor& t) {
-        mask = mask || t.scalar_type() == at::kBool || t.scalar_type() == at::kByte;
-      });
-      return mask;
-    }
-    if (node.op() == "aten.one_hot.default" && args.size() > 1)
-      if (const auto* classes = args[1].get_if<std::int64_t>(); classes && *classes > 0) return false;
-    return op.hasTag(at::Tag::data_dependent_output) || op.hasTag(at::Tag::dynamic_output_shape);
-  }
-
   // (input, state, weights, has_biases, num_layers, dropout, train, bidirectional, batch_first)
   void note_steps(const Node& node, const std::vector<RtValue>& args) {
     static const std::set<std::string_view> recurrent = {"aten.lstm.input", "aten.gru.input", "aten.rnn_tanh.input",
@@ -403,36 +310,6 @@ class Runner {
     if (*layers > 0 && steps <= max_recurrent_steps / (*layers * (*both ? 2 : 1))) out_.steps[&node] = steps;
   }
 
-  // Meta kernels let any heads of keys meet those of the query; the operator does not.
-  static void check_heads(const Node& node, const std::vector<RtValue>& args) {
-    if (node.op() != "aten.scaled_dot_product_attention.default" || args.size() < 2) return;
-    const at::Tensor *query = as_tensor(args[0]), *key = as_tensor(args[1]);
-    const auto* groups = args.size() > 7 ? args[7].get_if<bool>() : nullptr;
-    if (!query || !key || query->dim() != 4 || key->dim() != 4 || (groups && *groups)) return;
-    const std::int64_t heads = query->size(1), kv_heads = key->size(1);
-    if (heads != kv_heads && heads != 1 && kv_heads != 1) throw Unknown("its heads do not broadcast");
-  }
-
-  void run_operator(const Node& node, const std::vector<RtValue>& args) {
-    note_steps(node, args);
-    check_heads(node, args);
-    const auto [name, overload] = ir::torch_op_name(node.op());
-    const auto op = c10::Dispatcher::singleton().findSchema({name, overload});
-    bool concrete = true, any = false;
-    for (const RtValue& arg : args)
-      for_each_tensor(
-          arg, [&](const at::Tensor& t) { any = true, concrete = concrete && !t.is_meta() && t.numel() <= small; });
-    concrete = concrete && (any || node.op() == "aten.scalar_tensor.default");
-    if (!op) return run_interpreter_op(node, args, concrete || !any);
-    if (concrete) return set_results(node, call(*op, args, c10::kCPU));
-    if (depends_on_data(node, *op, args)) throw Unknown("its result depends on data");
-    try {
-      return set_results(node, call(*op, args, c10::kMeta));
-    } catch (const std::exception&) {
-      set_results(node, call_on_zeros(*op, args));
-    }
-  }
-
   // TorchScript's operators on numbers and lists.
   void run_arithmetic(const Node& node, const std::vector<RtValue>& args) {
     const ttrt::ScalarFunction function = ttrt::find_scalar_op(node.op());
@@ -443,99 +320,6 @@ class Runner {
     } catch (const Error& error) {
       throw Unknown(error.what());
     }
-    set_results(node, std::move(results));
-  }
-
-  void run_interpreter_op(const Node& node, const std::vector<RtValue>& args, bool known) {
-    if (node.op() == "aten.__is__.default" && args.size() == 2) {
-      const at::Tensor *a = as_tensor(args[0]), *b = as_tensor(args[1]);
-      if (a && b) return set(node.result(), a->is_same(*b));
-    }
-    const ttrt::CpuOp* op = known ? ttrt::CpuOp::find(node.op()) : nullptr;
-    if (!op) throw Unknown("no shape function for " + node.op());
-    std::vector<RtValue> results;
-    op->call(args, results);
-    for (RtValue& result : results)
-      if (const auto* host = result.get_if<ttrt::HostTensor>()) result = wrap(ttrt::to_tensor(*host));
-    set_results(node, std::move(results));
-  }
-
-  template <typename F>
-  static void for_each_tensor(const RtValue& value, F&& f) {
-    if (const at::Tensor* tensor = as_tensor(value)) f(*tensor);
-    if (const auto* list = value.get_if<RtValue::List>())
-      for (const RtValue& item : *list) for_each_tensor(item, f);
-  }
-
-  template <typename F>
-  static RtValue map_tensors(const RtValue& value, F&& f) {
-    if (const at::Tensor* tensor = as_tensor(value)) return wrap(f(*tensor));
-    if (const auto* list = value.get_if<RtValue::List>()) {
-      RtValue::List out;
-      for (const RtValue& item : *list) out.push_back(map_tensors(item, f));
-      return out;
-    }
-    return value;
-  }
-
-  static torch::jit::Stack call(const c10::OperatorHandle& op, const std::vector<RtValue>& args,
-                                c10::DeviceType device) {
-    c10::InferenceMode below_autograd;
-    const auto& formal = op.schema().arguments();
-    torch::jit::Stack stack;
-    for (std::size_t i = 0; i < formal.size(); ++i) {
-      const c10::TypePtr& type = formal[i].real_type();
-      const auto optional = type->cast<c10::OptionalType>();
-      if ((optional ? optional->getElementType() : type)->kind() == c10::TypeKind::DeviceObjType) {
-        stack.emplace_back(c10::Device(device));
-      } else if (i < args.size()) {
-        const RtValue arg = device == c10::kMeta ? map_tensors(args[i], to_meta) : args[i];
-        stack.push_back(ttrt::to_ivalue(arg, type, formal[i].N()));
-      } else if (formal[i].default_value()) {
-        stack.push_back(*formal[i].default_value());
-      } else {
-        throw Unknown("argument '" + formal[i].name() + "' is missing");
-      }
-    }
-    op.callBoxed(stack);
-    return stack;
-  }
-
-  static torch::jit::Stack call_on_zeros(const c10::OperatorHandle& op, const std::vector<RtValue>& args) {
-    std::int64_t bytes = 0;
-    std::vector<RtValue> zeros;
-    for (const RtValue& arg : args)
-      zeros.push_back(map_tensors(arg, [&](const at::Tensor& t) {
-        if (!t.is_meta()) return t;
-        bytes += t.numel() * static_cast<std::int64_t>(t.element_size());
-        if (bytes > max_zero_bytes) throw Unknown("it has no Meta kernel, and its operands are too large to try");
-        return at::zeros(t.sizes(), t.options().device(c10::kCPU));
-      }));
-    torch::jit::Stack results = call(op, zeros, c10::kCPU);
-    for (c10::IValue& value : results) {
-      if (value.isTensor() && value.toTensor().defined()) value = to_meta(value.toTensor());
-      if (value.isTensorList()) {
-        c10::List<at::Tensor> list;
-        for (const at::Tensor& t : value.toTensorVector()) list.push_back(to_meta(t));
-        value = list;
-      }
-    }
-    return results;
-  }
-
-  static RtValue known(const c10::IValue& value) {
-    if (value.isTensor()) return wrap(value);
-    if (value.isTensorList()) {
-      RtValue::List items;
-      for (const at::Tensor& t : value.toTensorVector()) items.push_back(wrap(t));
-      return items;
-    }
-    return ttrt::from_ivalue(value);
-  }
-
-  void set_results(const Node& node, const torch::jit::Stack& stack) {
-    std::vector<RtValue> results;
-    for (const c10::IValue& value : stack) results.push_back(known(value));
     set_results(node, std::move(results));
   }
 
