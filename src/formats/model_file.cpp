@@ -3,9 +3,9 @@
 
 #include <array>
 
-#include "formats/pickle_read.h"
+#include "torchscript/pickle_read.h"
 #include "formats/pt2_read.h"
-#include "formats/ts_read.h"
+#include "torchscript/read.h"
 #include "support/error.h"
 
 namespace ttc {

@@ -2,7 +2,7 @@
 //
 // Weights are views into the mapped file. Schema major version 8 is accepted; JSON members the IR does not model are
 // kept in ModelInfo::other_json. Containers of torch 2.6 to 2.8 hold their weights as pickles: those need a reader for
-// them, which formats/pickle_read.h gives to programs that have LibTorch.
+// them, which torchscript/pickle_read.h gives to programs that have LibTorch.
 #pragma once
 
 #include <memory>

@@ -9,7 +9,7 @@
 namespace ttc {
 
 // The tensors of a torch.save dictionary, by name; the blob need not outlive the call. Containers of torch 2.6 to 2.8
-// keep their weights so (formats/pickle_read.h). Throws ttc::Error.
+// keep their weights so (torchscript/pickle_read.h). Throws ttc::Error.
 using PickleReader = std::function<std::map<std::string, ir::Weight>(std::string blob)>;
 
 // Fills model.weights from data/weights and data/constants; `name` is the model's, as in models/<name>.json. Tensors

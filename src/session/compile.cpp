@@ -9,7 +9,7 @@
 #include "executor/signature.h"
 #include "formats/pt2_write.h"
 #include "formats/safetensors.h"
-#include "formats/ts_write.h"
+#include "torchscript/write.h"
 #include "pass/conversions.h"
 #include "shapes/shape_prop.h"
 #include "support/error.h"

@@ -61,7 +61,9 @@ const std::map<std::string, std::set<std::string>>& allowed() {
   static const std::map<std::string, std::set<std::string>> rules = {
       {"src/support", {}},
       {"src/ir", {"src/support"}},
-      {"src/formats", {"src/support", "src/ir"}},
+      // load_model knows the readers: one direction until formats register themselves.
+      {"src/formats", {"src/support", "src/ir", "src/torchscript"}},
+      {"src/torchscript", {"src/support", "src/ir", "src/formats"}},
       {"src/report", {"src/support", "src/ir", "src/formats"}},
       {"src/match", {"src/support", "src/ir"}},
       // Shapes are found by running ATen on the Meta device.
@@ -152,20 +154,13 @@ TEST_CASE("torch headers live in the few files made for them") {
       "runtime/torch/torch_bridge.h",
       "runtime/torch_library/torch_ops.cpp",
       "runtime/torch_library/torch_last_resort.cpp",
-      "src/formats/pickle_read.cpp",
       "src/shapes/meta_op.cpp",
       "src/shapes/meta_op.h",
       "src/shapes/shape_run.cpp",
-      "src/formats/ts_containers.cpp",
-      "src/formats/ts_lower.cpp",
-      "src/formats/ts_lower.h",
-      "src/formats/ts_pch.h",
-      "src/formats/ts_read.cpp",
-      "src/formats/ts_values.cpp",
-      "src/formats/ts_write.cpp",
   };
   for (const Include& include : all_includes()) {
     if (!include.system || !is_torch(include.target)) continue;
+    if (layer_of(include.file) == "src/torchscript") continue;  // made for them
     INFO(include.file << " includes <" << include.target << ">");
     CHECK(allowed_files.contains(include.file));
   }

@@ -1,6 +1,6 @@
 // TorchScript to IR: names, weights, shape arithmetic, control flow, state. The files are made by
 // tests/data/ts/make.py.
-#include "formats/ts_read.h"
+#include "torchscript/read.h"
 
 #include <cstring>
 #include <filesystem>
@@ -11,7 +11,7 @@
 #include "executor/executor.h"
 #include "formats/model_file.h"
 #include "shapes/shape_prop.h"
-#include "formats/ts_write.h"
+#include "torchscript/write.h"
 #include "support/error.h"
 #include "tests/catch.h"
 

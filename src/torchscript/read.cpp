@@ -1,5 +1,5 @@
 // Loading, the signature, and the pytree specifications that a .pt2 written from the model needs.
-#include "formats/ts_read.h"
+#include "torchscript/read.h"
 
 #include <caffe2/serialize/read_adapter_interface.h>
 #include <torch/csrc/jit/serialization/import.h>
@@ -7,7 +7,7 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
-#include "formats/ts_lower.h"
+#include "torchscript/lowering.h"
 #include "formats/zip_read.h"
 #include "support/error.h"
 

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "formats/ts_lower.h"
+#include "torchscript/lowering.h"
 #include "support/error.h"
 
 namespace ttc::ts {

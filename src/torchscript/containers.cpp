@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <set>
 
-#include "formats/ts_lower.h"
+#include "torchscript/lowering.h"
 #include "support/error.h"
 
 namespace ttc::ts {

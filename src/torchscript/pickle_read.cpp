@@ -1,5 +1,5 @@
 // See pickle_read.h.
-#include "formats/pickle_read.h"
+#include "torchscript/pickle_read.h"
 
 #include <torch/csrc/jit/serialization/pickle.h>
 

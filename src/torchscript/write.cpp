@@ -1,5 +1,5 @@
 // See ts_write.h. Builds a module tree and one graph for forward(); LibTorch prints and packs them.
-#include "formats/ts_write.h"
+#include "torchscript/write.h"
 
 #include <torch/csrc/jit/api/module.h>
 #include <torch/csrc/jit/frontend/function_schema_parser.h>

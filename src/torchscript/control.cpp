@@ -1,7 +1,7 @@
 // See ts_lower.h. This file: branches and loops.
 #include <algorithm>
 
-#include "formats/ts_lower.h"
+#include "torchscript/lowering.h"
 #include "support/error.h"
 
 namespace ttc::ts {

@@ -1,5 +1,5 @@
 // See ts_lower.h. This file: sizes, and arithmetic on numbers and on 0-d tensors made from numbers.
-#include "formats/ts_lower.h"
+#include "torchscript/lowering.h"
 
 #include "support/error.h"
 

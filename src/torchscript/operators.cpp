@@ -1,5 +1,5 @@
 // See ts_lower.h. This file: calls, provenance and operators.
-#include "formats/ts_lower.h"
+#include "torchscript/lowering.h"
 
 #include <ATen/core/interned_strings.h>
 #include <torch/csrc/jit/runtime/operator.h>
