@@ -1,14 +1,28 @@
-// See ts_lower.h. This file: branches and loops.
+// Branches and loops. What the two branches of an if leave different, and what a loop's body changes, becomes a result.
 #include <algorithm>
+#include <functional>
 
-#include "torchscript/lowering.h"
 #include "support/error.h"
+#include "torchscript/lowering.h"
 
 namespace ttc::ts {
 namespace {
 
 using ir::Arg;
 using ir::Type;
+
+// The two regions of a prim.if, while what differs between them is merged.
+struct Branches {
+  ir::Node* node;
+  ir::Graph* graphs[2];
+};
+
+// Mutable state that a loop's body changes: a list, or an attribute of an object.
+struct Slot {
+  std::shared_ptr<Cell> cell;
+  std::string attribute;
+  bool operator==(const Slot&) const = default;
+};
 
 constexpr std::int64_t max_unrolled_nodes = 4096;
 
@@ -40,77 +54,77 @@ std::int64_t count_nodes(const torch::jit::Block& block) {
   return count;
 }
 
-}  // namespace
-
 // ---- branches -----------------------------------------------------------------------------------------------------
 
-Sym Lowering::merge(const Sym& a, const Sym& b, const c10::TypePtr& type, const Branches& branches) {
-  using Kind = Sym::Kind;
+Abstract merge(LoweringState& s, const Abstract& a, const Abstract& b, const c10::TypePtr& type,
+               const Branches& branches) {
+  using Kind = Abstract::Kind;
   const bool a_undefined = a.kind == Kind::undefined, b_undefined = b.kind == Kind::undefined;
   if (a == b || (a_undefined && b_undefined)) return a;
-  const Sym& known = a_undefined ? b : a;
+  const Abstract& known = a_undefined ? b : a;
   const bool same_kind = a.kind == b.kind || a_undefined || b_undefined;
-  const auto all = [&](const std::vector<Sym>& left, const std::vector<Sym>& right) {
-    std::vector<Sym> items;
+  const auto all = [&](const std::vector<Abstract>& left, const std::vector<Abstract>& right) {
+    std::vector<Abstract> items;
     for (std::size_t i = 0; i < std::max(left.size(), right.size()); ++i)
-      items.push_back(merge(a_undefined ? a : left[i], b_undefined ? b : right[i], element_type(type, i), branches));
+      items.push_back(merge(s, a_undefined ? a : left[i], b_undefined ? b : right[i], element_type(type, i), branches));
     return items;
   };
   if (same_kind && known.kind == Kind::tuple && (a_undefined || b_undefined || a.items.size() == b.items.size()))
-    return Sym{.kind = Kind::tuple, .items = all(a.items, b.items)};
+    return Abstract{.kind = Kind::tuple, .items = all(a.items, b.items)};
   if (same_kind && known.kind == Kind::list) {
     static const Content none;
     const Content &left = a_undefined ? none : a.cell->content, &right = b_undefined ? none : b.cell->content;
     if (!left.value && !right.value && (a_undefined || b_undefined || left.items.size() == right.items.size()))
-      return make_list(all(left.items, right.items), known.cell->type);
+      return s.make_list(all(left.items, right.items), known.cell->type);
   }
   if (same_kind && known.kind == Kind::number_tensor)
-    return Sym{
-        .kind = Kind::number_tensor,
-        .arg = merge(a_undefined ? a : Sym{.arg = a.arg}, b_undefined ? b : Sym{.arg = b.arg}, nullptr, branches).arg};
+    return Abstract{.kind = Kind::number_tensor,
+                    .arg = merge(s, a_undefined ? a : Abstract{.arg = a.arg}, b_undefined ? b : Abstract{.arg = b.arg},
+                                 nullptr, branches)
+                               .arg};
   if ((a_undefined || b_undefined) && (known.kind == Kind::object || known.kind == Kind::function)) return known;
 
-  ir::Graph* const outer = graph_;
+  ir::Graph* const outer = s.graph;
   Arg args[2];
   for (int i = 0; i < 2; ++i) {
-    graph_ = branches.graphs[i];
-    args[i] = to_arg(i == 0 ? a : b);
+    s.graph = branches.graphs[i];
+    args[i] = to_arg(s, i == 0 ? a : b);
     branches.graphs[i]->add_output(args[i]);
   }
-  graph_ = outer;
+  s.graph = outer;
   Type result = type && type->kind() != c10::TypeKind::AnyType
                     ? ir_type(type)
                     : type_of(args[a_undefined || args[0].is_none() ? 1 : 0]);
-  ir::Value* value = branches.node->add_result(std::move(result), graph_->unique_name("if"));
-  const auto may_be_none = [&](const Sym& sym, const Arg& arg) {
-    return (sym.kind != Kind::undefined && arg.is_none()) || (arg.value() && maybe_none_.contains(arg.value()));
+  ir::Value* value = branches.node->add_result(std::move(result), s.graph->unique_name("if"));
+  const auto may_be_none = [&](const Abstract& abstract, const Arg& arg) {
+    return (abstract.kind != Kind::undefined && arg.is_none()) || (arg.value() && s.maybe_none.contains(arg.value()));
   };
-  if (may_be_none(a, args[0]) || may_be_none(b, args[1])) maybe_none_.insert(value);
-  return arg_sym(value, known.kind == Kind::list ? known.cell->type : type);
+  if (may_be_none(a, args[0]) || may_be_none(b, args[1])) s.maybe_none.insert(value);
+  return s.from_value(value, known.kind == Kind::list ? known.cell->type : type);
 }
 
 // What a cell holds after a prim.if; nullptr for a branch that raises.
-Content Lowering::merge(const Cell& cell, const Content* a, const Content* b, const Branches& branches) {
+Content merge(LoweringState& s, const Cell& cell, const Content* a, const Content* b, const Branches& branches) {
   const Content& known = a ? *a : *b;
-  const Sym undefined{.kind = Sym::Kind::undefined};
+  const Abstract undefined{.kind = Abstract::Kind::undefined};
   Content out;
   if (cell.type->kind() == c10::TypeKind::ListType) {
     const auto as_list = [&](const Content* content) {
       if (!content) return undefined;
-      Sym list = make_list({}, cell.type);
+      Abstract list = s.make_list({}, cell.type);
       list.cell->content = *content;
       return list;
     };
-    return merge(as_list(a), as_list(b), cell.type, branches).cell->content;
+    return merge(s, as_list(a), as_list(b), cell.type, branches).cell->content;
   }
   if (cell.type->kind() == c10::TypeKind::DictType) {
     if (a && b && a->entries.size() != b->entries.size())
-      unsupported("a dict that has other keys in the two branches of an if");
+      s.unsupported("a dict that has other keys in the two branches of an if");
     for (std::size_t i = 0; i < known.entries.size(); ++i) {
       if (a && b && !(a->entries[i].first == b->entries[i].first))
-        unsupported("a dict that has other keys in the two branches of an if");
+        s.unsupported("a dict that has other keys in the two branches of an if");
       out.entries.emplace_back(known.entries[i].first,
-                               merge(a ? a->entries[i].second : undefined, b ? b->entries[i].second : undefined,
+                               merge(s, a ? a->entries[i].second : undefined, b ? b->entries[i].second : undefined,
                                      cell.type->expectRef<c10::DictType>().getValueType(), branches));
     }
     return out;
@@ -118,49 +132,49 @@ Content Lowering::merge(const Cell& cell, const Content* a, const Content* b, co
   std::set<std::string> names;
   for (const Content* content : {a, b})
     if (content)
-      for (const auto& [name, sym] : content->attributes) names.insert(name);
+      for (const auto& [name, abstract] : content->attributes) names.insert(name);
   const auto& type = cell.type->expectRef<c10::ClassType>();
   const auto look = [&](const Content* content, const std::string& name) {
     if (!content) return undefined;
     const auto found = content->attributes.find(name);
-    return found != content->attributes.end() ? found->second : load_attribute(cell, name);
+    return found != content->attributes.end() ? found->second : load_attribute(s, cell, name);
   };
   for (const std::string& name : names)
-    out.attributes[name] = merge(look(a, name), look(b, name), type.findAttribute(name), branches);
+    out.attributes[name] = merge(s, look(a, name), look(b, name), type.findAttribute(name), branches);
   return out;
 }
 
-void Lowering::on_if(const JitNode& node) {
-  const Sym condition = in(node, 0);
+void on_if(LoweringState& s, const JitNode& node) {
+  const Abstract condition = s.in(node, 0);
   const auto result = [&](const torch::jit::Block& block, std::size_t i) {
-    return frames_.back().at(block.outputs()[i]);
+    return s.frames.back().at(block.outputs()[i]);
   };
   if (const auto known = condition.is_literal() ? condition.arg.boolean() : std::nullopt) {
     const torch::jit::Block& block = *node.blocks()[*known ? 0 : 1];
-    lower_block(block);
-    for (std::size_t i = 0; i < node.outputs().size(); ++i) out(node, result(block, i), i);
+    lower_block(s, block);
+    for (std::size_t i = 0; i < node.outputs().size(); ++i) s.out(node, result(block, i), i);
     return;
   }
-  ir::Node* made = emit("prim.if", {to_arg(condition)});
+  ir::Node* made = s.emit("prim.if", {to_arg(s, condition)});
   const Branches branches{made, {made->add_region(), made->add_region()}};
-  ir::Graph* const outer = graph_;
-  const std::size_t mark = log_.size();
-  const int born = births_;
-  std::vector<Sym> results[2];
+  ir::Graph* const outer = s.graph;
+  const std::size_t mark = s.log.size();
+  const int born = s.births;
+  std::vector<Abstract> results[2];
   Changes changes[2];
   bool ends[2];
   for (std::size_t b = 0; b < 2; ++b) {
     const torch::jit::Block& block = *node.blocks()[b];
-    graph_ = branches.graphs[b];
+    s.graph = branches.graphs[b];
     ends[b] = raises(block);
-    lower_block(block);
+    lower_block(s, block);
     for (std::size_t i = 0; i < node.outputs().size(); ++i)
-      results[b].push_back(ends[b] ? Sym{.kind = Sym::Kind::undefined} : result(block, i));
-    changes[b] = take_changes(mark, born);
+      results[b].push_back(ends[b] ? Abstract{.kind = Abstract::Kind::undefined} : result(block, i));
+    changes[b] = s.take_changes(mark, born);
   }
-  graph_ = outer;
+  s.graph = outer;
   for (std::size_t i = 0; i < node.outputs().size(); ++i)
-    out(node, merge(results[0][i], results[1][i], node.output(i)->type(), branches), i);
+    s.out(node, merge(s, results[0][i], results[1][i], node.output(i)->type(), branches), i);
   Changes all = changes[0];
   all.insert(changes[1].begin(), changes[1].end());
   if (ends[0] && ends[1]) return;
@@ -171,86 +185,87 @@ void Lowering::on_if(const JitNode& node) {
       const auto found = changes[b].find(birth);
       return found != changes[b].end() ? &found->second.second : &cell->content;
     };
-    Content merged = merge(*cell, content(0), content(1), branches);
-    change(cell, std::move(merged));
+    Content merged = merge(s, *cell, content(0), content(1), branches);
+    s.change(cell, std::move(merged));
   }
 }
 
 // ---- loops --------------------------------------------------------------------------------------------------------
 
 // A loop over a known small number of iterations is straight-line code.
-bool Lowering::unroll(const JitNode& node) {
-  const Sym &count = in(node, 0), &condition = in(node, 1);
+bool unroll(LoweringState& s, const JitNode& node) {
+  const Abstract &count = s.in(node, 0), &condition = s.in(node, 1);
   const torch::jit::Block& body = *node.blocks()[0];
   if (!count.is_literal() || !count.arg.integer() || !condition.is_literal()) return false;
   if (condition.arg.boolean() == false) {
-    for (std::size_t i = 0; i < node.outputs().size(); ++i) out(node, in(node, i + 2), i);
+    for (std::size_t i = 0; i < node.outputs().size(); ++i) s.out(node, s.in(node, i + 2), i);
     return true;
   }
   const std::int64_t trips = *count.arg.integer();
   if (!is_constant_true(body.outputs()[0]) || trips > max_unrolled_nodes ||
       trips * count_nodes(body) > max_unrolled_nodes)
     return false;
-  std::vector<Sym> carried;
-  for (std::size_t i = 2; i < node.inputs().size(); ++i) carried.push_back(in(node, i));
+  std::vector<Abstract> carried;
+  for (std::size_t i = 2; i < node.inputs().size(); ++i) carried.push_back(s.in(node, i));
   for (std::int64_t trip = 0; trip < trips; ++trip) {
-    Env& env = frames_.back();
-    env[body.inputs()[0]] = Sym{.arg = trip};
+    Env& env = s.frames.back();
+    env[body.inputs()[0]] = Abstract{.arg = trip};
     for (std::size_t i = 0; i < carried.size(); ++i) env[body.inputs()[i + 1]] = carried[i];
-    lower_block(body);
-    for (std::size_t i = 0; i < carried.size(); ++i) carried[i] = frames_.back().at(body.outputs()[i + 1]);
+    lower_block(s, body);
+    for (std::size_t i = 0; i < carried.size(); ++i) carried[i] = s.frames.back().at(body.outputs()[i + 1]);
   }
-  for (std::size_t i = 0; i < carried.size(); ++i) out(node, carried[i], i);
+  for (std::size_t i = 0; i < carried.size(); ++i) s.out(node, carried[i], i);
   return true;
 }
 
 // The run-time parts of a value: tuples are taken apart, modules and functions have none.
-void Lowering::flatten(const Sym& sym, const Sym& shape, std::vector<Arg>& args) {
-  if (shape.kind == Sym::Kind::object || shape.kind == Sym::Kind::function) {
-    if (!(sym == shape)) unsupported("a loop that replaces a module or function");
-  } else if (shape.kind == Sym::Kind::tuple) {
-    if (sym.kind != Sym::Kind::tuple || sym.items.size() != shape.items.size())
-      unsupported("a loop that carries a tuple of changing size");
-    for (std::size_t i = 0; i < sym.items.size(); ++i) flatten(sym.items[i], shape.items[i], args);
+void flatten(LoweringState& s, const Abstract& abstract, const Abstract& shape, std::vector<Arg>& args) {
+  if (shape.kind == Abstract::Kind::object || shape.kind == Abstract::Kind::function) {
+    if (!(abstract == shape)) s.unsupported("a loop that replaces a module or function");
+  } else if (shape.kind == Abstract::Kind::tuple) {
+    if (abstract.kind != Abstract::Kind::tuple || abstract.items.size() != shape.items.size())
+      s.unsupported("a loop that carries a tuple of changing size");
+    for (std::size_t i = 0; i < abstract.items.size(); ++i) flatten(s, abstract.items[i], shape.items[i], args);
   } else {
-    args.push_back(to_arg(sym));
+    args.push_back(to_arg(s, abstract));
   }
 }
 
-Sym Lowering::unflatten(const Sym& shape, const c10::TypePtr& type, const std::function<ir::Value*(Type)>& next) {
-  if (shape.kind == Sym::Kind::object || shape.kind == Sym::Kind::function) return shape;
-  if (shape.kind == Sym::Kind::tuple) {
-    Sym tuple{.kind = Sym::Kind::tuple};
+Abstract unflatten(LoweringState& s, const Abstract& shape, const c10::TypePtr& type,
+                   const std::function<ir::Value*(Type)>& next) {
+  if (shape.kind == Abstract::Kind::object || shape.kind == Abstract::Kind::function) return shape;
+  if (shape.kind == Abstract::Kind::tuple) {
+    Abstract tuple{.kind = Abstract::Kind::tuple};
     for (std::size_t i = 0; i < shape.items.size(); ++i)
-      tuple.items.push_back(unflatten(shape.items[i], element_type(type, i), next));
+      tuple.items.push_back(unflatten(s, shape.items[i], element_type(type, i), next));
     return tuple;
   }
   ir::Value* value = next(type ? ir_type(type) : type_of(shape.arg));
-  if (type && type->kind() == c10::TypeKind::OptionalType) maybe_none_.insert(value);
-  return arg_sym(value, type);
+  if (type && type->kind() == c10::TypeKind::OptionalType) s.maybe_none.insert(value);
+  return s.from_value(value, type);
 }
 
-Sym Lowering::slot_value(const Slot& slot) {
-  if (!slot.attribute.empty()) return attribute(slot.cell, slot.attribute);
-  return Sym{.kind = Sym::Kind::list, .cell = slot.cell};
+Abstract slot_value(LoweringState& s, const Slot& slot) {
+  if (!slot.attribute.empty()) return attribute(s, slot.cell, slot.attribute);
+  return Abstract{.kind = Abstract::Kind::list, .cell = slot.cell};
 }
 
-void Lowering::set_slot(const Slot& slot, const Sym& sym) {
+void set_slot(LoweringState& s, const Slot& slot, const Abstract& abstract) {
   Content content = slot.cell->content;
   if (slot.attribute.empty())
-    content = sym.cell->content;
+    content = abstract.cell->content;
   else
-    content.attributes.insert_or_assign(slot.attribute, sym);
-  change(slot.cell, std::move(content));
+    content.attributes.insert_or_assign(slot.attribute, abstract);
+  s.change(slot.cell, std::move(content));
 }
 
-c10::TypePtr Lowering::slot_type(const Slot& slot) {
+c10::TypePtr slot_type(LoweringState& s, const Slot& slot) {
   return slot.attribute.empty() ? slot.cell->type
                                 : slot.cell->type->expectRef<c10::ClassType>().findAttribute(slot.attribute);
 }
 
 // What changed in a loop's body beyond `slots`.
-void Lowering::add_slots(const Changes& changes, std::vector<Slot>& slots) {
+void add_slots(LoweringState& s, const Changes& changes, std::vector<Slot>& slots) {
   const auto add = [&](Slot slot) {
     if (std::find(slots.begin(), slots.end(), slot) == slots.end()) slots.push_back(std::move(slot));
   };
@@ -259,11 +274,11 @@ void Lowering::add_slots(const Changes& changes, std::vector<Slot>& slots) {
     if (cell->type->kind() == c10::TypeKind::ListType) {
       add({cell, ""});
     } else if (cell->type->kind() == c10::TypeKind::DictType) {
-      unsupported("a dict that changes in a loop");
+      s.unsupported("a dict that changes in a loop");
     } else {
-      for (const auto& [name, sym] : content.attributes) {
+      for (const auto& [name, abstract] : content.attributes) {
         const auto before = cell->content.attributes.find(name);
-        if (before != cell->content.attributes.end() && !(before->second == sym)) add({cell, name});
+        if (before != cell->content.attributes.end() && !(before->second == abstract)) add({cell, name});
       }
     }
   }
@@ -271,65 +286,73 @@ void Lowering::add_slots(const Changes& changes, std::vector<Slot>& slots) {
 
 // Lowers the loop with `slots` carried beside what TorchScript carries. Where the body changes more than that, nothing
 // is left behind and `slots` has grown.
-bool Lowering::try_loop(const JitNode& node, std::vector<Slot>& slots) {
+bool try_loop(LoweringState& s, const JitNode& node, std::vector<Slot>& slots) {
   const torch::jit::Block& body = *node.blocks()[0];
-  const std::size_t carried = node.inputs().size() - 2, mark = log_.size();
-  const int born = births_;
-  std::vector<Arg> args = {to_arg(in(node, 0)), to_arg(in(node, 1))};
-  std::vector<Sym> shapes;
-  for (std::size_t i = 0; i < carried; ++i) shapes.push_back(in(node, i + 2));
-  for (const Slot& slot : slots) shapes.push_back(slot_value(slot));
-  for (const Sym& shape : shapes) flatten(shape, shape, args);
+  const std::size_t carried = node.inputs().size() - 2, mark = s.log.size();
+  const int born = s.births;
+  std::vector<Arg> args = {to_arg(s, s.in(node, 0)), to_arg(s, s.in(node, 1))};
+  std::vector<Abstract> shapes;
+  for (std::size_t i = 0; i < carried; ++i) shapes.push_back(s.in(node, i + 2));
+  for (const Slot& slot : slots) shapes.push_back(slot_value(s, slot));
+  for (const Abstract& shape : shapes) flatten(s, shape, shape, args);
   const auto shape_type = [&](std::size_t i) {
-    return i < carried ? node.input(i + 2)->type() : slot_type(slots[i - carried]);
+    return i < carried ? node.input(i + 2)->type() : slot_type(s, slots[i - carried]);
   };
 
-  ir::Graph* const outer = graph_;
-  ir::Node* made = emit("prim.loop", std::move(args));
-  ir::Graph* region = graph_ = made->add_region();
+  ir::Graph* const outer = s.graph;
+  ir::Node* made = s.emit("prim.loop", std::move(args));
+  ir::Graph* region = s.graph = made->add_region();
   const auto add_input = [&](Type type) { return region->add_input(std::move(type), region->unique_name("carried")); };
-  frames_.back()[body.inputs()[0]] = Sym{.arg = region->add_input(Type::integer(), region->unique_name("iteration"))};
+  s.frames.back()[body.inputs()[0]] =
+      Abstract{.arg = region->add_input(Type::integer(), region->unique_name("iteration"))};
   for (std::size_t i = 0; i < shapes.size(); ++i) {
-    const Sym inside = unflatten(shapes[i], shape_type(i), add_input);
+    const Abstract inside = unflatten(s, shapes[i], shape_type(i), add_input);
     if (i < carried)
-      frames_.back()[body.inputs()[i + 1]] = inside;
+      s.frames.back()[body.inputs()[i + 1]] = inside;
     else
-      set_slot(slots[i - carried], inside);
+      set_slot(s, slots[i - carried], inside);
   }
-  const std::size_t inner_mark = log_.size();
-  lower_block(body);
+  const std::size_t inner_mark = s.log.size();
+  lower_block(s, body);
   Changes inner;
-  for (std::size_t i = inner_mark; i < log_.size(); ++i)
-    if (log_[i].cell->born < born) inner.try_emplace(log_[i].cell->born, log_[i].cell, log_[i].cell->content);
-  std::vector<Arg> results = {to_arg(frames_.back().at(body.outputs()[0]))};
+  for (std::size_t i = inner_mark; i < s.log.size(); ++i)
+    if (s.log[i].cell->born < born) inner.try_emplace(s.log[i].cell->born, s.log[i].cell, s.log[i].cell->content);
+  std::vector<Arg> results = {to_arg(s, s.frames.back().at(body.outputs()[0]))};
   for (std::size_t i = 0; i < shapes.size(); ++i)
-    flatten(i < carried ? frames_.back().at(body.outputs()[i + 1]) : slot_value(slots[i - carried]), shapes[i],
+    flatten(s, i < carried ? s.frames.back().at(body.outputs()[i + 1]) : slot_value(s, slots[i - carried]), shapes[i],
             results);
-  take_changes(mark, born);
+  s.take_changes(mark, born);
   const std::size_t before = slots.size();
-  add_slots(inner, slots);
-  graph_ = outer;
+  add_slots(s, inner, slots);
+  s.graph = outer;
   if (slots.size() != before) {
-    graph_->erase(made);
+    s.graph->erase(made);
     return false;
   }
   for (Arg& result : results) region->add_output(std::move(result));
-  const auto add_result = [&](Type type) { return made->add_result(std::move(type), graph_->unique_name("loop")); };
+  const auto add_result = [&](Type type) { return made->add_result(std::move(type), s.graph->unique_name("loop")); };
   for (std::size_t i = 0; i < shapes.size(); ++i) {
-    const Sym after = unflatten(shapes[i], shape_type(i), add_result);
+    const Abstract after = unflatten(s, shapes[i], shape_type(i), add_result);
     if (i < carried)
-      out(node, after, i);
+      s.out(node, after, i);
     else
-      set_slot(slots[i - carried], after);
+      set_slot(s, slots[i - carried], after);
   }
   return true;
 }
 
-void Lowering::on_loop(const JitNode& node) {
-  if (unroll(node)) return;
+void on_loop(LoweringState& s, const JitNode& node) {
+  if (unroll(s, node)) return;
   std::vector<Slot> slots;
-  for (int attempt = 0; !try_loop(node, slots); ++attempt)
-    if (attempt > 16) unsupported("a loop whose state ttc cannot follow");
+  for (int attempt = 0; !try_loop(s, node, slots); ++attempt)
+    if (attempt > 16) s.unsupported("a loop whose state ttc cannot follow");
+}
+
+}  // namespace
+
+void add_control_handlers(Handlers& handlers) {
+  handlers["prim::If"] = on_if;
+  handlers["prim::Loop"] = on_loop;
 }
 
 }  // namespace ttc::ts

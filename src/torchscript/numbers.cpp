@@ -1,7 +1,8 @@
-// See ts_lower.h. This file: sizes, and arithmetic on numbers and on 0-d tensors made from numbers.
-#include "torchscript/lowering.h"
+// Sizes, and arithmetic on numbers and on 0-d tensors made from numbers.
+#include <set>
 
 #include "support/error.h"
+#include "torchscript/lowering.h"
 
 namespace ttc::ts {
 namespace {
@@ -48,30 +49,28 @@ const char* python_operator(const std::string& name) {
   return found == names.end() ? nullptr : found->second;
 }
 
-}  // namespace
-
-void Lowering::on_size(const JitNode& node) {
-  const Sym tensor = Sym{.arg = to_arg(in(node, 0))};
+void on_size(LoweringState& s, const JitNode& node) {
+  const Abstract tensor = Abstract{.arg = to_arg(s, s.in(node, 0))};
   const ir::Value* weight = tensor.value() && ir::is_weight(tensor.value()) ? tensor.value() : nullptr;
   if (node.inputs().size() == 1) {
-    if (!weight) return out(node, Sym{.kind = Sym::Kind::sizes, .arg = tensor.arg});
-    std::vector<Sym> sizes;
-    for (const std::int64_t n : weight->type.static_sizes()) sizes.push_back(Sym{.arg = n});
-    return out(node, make_list(std::move(sizes), node.output()->type()));
+    if (!weight) return s.out(node, Abstract{.kind = Abstract::Kind::sizes, .arg = tensor.arg});
+    std::vector<Abstract> sizes;
+    for (const std::int64_t n : weight->type.static_sizes()) sizes.push_back(Abstract{.arg = n});
+    return s.out(node, s.make_list(std::move(sizes), node.output()->type()));
   }
-  const Sym& dim = in(node, 1);
+  const Abstract& dim = s.in(node, 1);
   if (weight && dim.is_literal() && dim.arg.integer())
     if (const auto n = weight->type.dim(static_cast<int>(std::clamp<std::int64_t>(*dim.arg.integer(), -1000, 1000))))
-      return out(node, Sym{.arg = *n});
-  out(node, Sym{.arg = emit1("aten.sym_size.int", {tensor.arg, to_arg(dim)}, Type::integer())});
+      return s.out(node, Abstract{.arg = *n});
+  s.out(node, Abstract{.arg = s.emit1("aten.sym_size.int", {tensor.arg, to_arg(s, dim)}, Type::integer())});
 }
 
 // The number a 0-d tensor certainly holds: made from it, or a constant of the file.
-std::optional<Arg> Lowering::number_in(const Sym& sym) const {
-  if (sym.kind == Sym::Kind::number_tensor) return sym.arg;
-  const ir::GraphInput* input = sym.value() ? ir::weight_input(sym.value()) : nullptr;
+std::optional<Arg> number_in(const LoweringState& s, const Abstract& abstract) {
+  if (abstract.kind == Abstract::Kind::number_tensor) return abstract.arg;
+  const ir::GraphInput* input = abstract.value() ? ir::weight_input(abstract.value()) : nullptr;
   if (!input || input->kind != ir::InputKind::constant) return std::nullopt;
-  const ir::Weight* weight = model_.weight_of(sym.value());
+  const ir::Weight* weight = s.model.weight_of(abstract.value());
   if (!weight || !weight->sizes.empty() || !weight->data()) return std::nullopt;
   switch (weight->dtype) {
     case DType::i64:
@@ -89,24 +88,25 @@ std::optional<Arg> Lowering::number_in(const Sym& sym) const {
   }
 }
 
-void Lowering::on_number(const JitNode& node) {
-  if (node.inputs().size() != 1 || fold_literals(node)) {
-    if (node.inputs().size() != 1) lower_operator(node);
+void on_number(LoweringState& s, const JitNode& node) {
+  if (node.inputs().size() != 1 || fold_literals(s, node)) {
+    if (node.inputs().size() != 1) lower_operator(s, node);
     return;
   }
   const Type wanted = ir_type(node.output()->type());
-  const Sym& sym = in(node, 0);
+  const Abstract& abstract = s.in(node, 0);
   const bool any_number = wanted.kind == TypeKind::floating &&
                           node.output()->type()->kind() == c10::TypeKind::NumberType;  // ScalarImplicit
-  std::optional<Arg> number = number_in(sym);
-  if (!number && sym.value() && is_number_type(node.input(0)->type())) number = sym.arg;
-  if (number && (any_number || number_type(*number).kind == wanted.kind)) return out(node, Sym{.arg = *number});
+  std::optional<Arg> number = number_in(s, abstract);
+  if (!number && abstract.value() && is_number_type(node.input(0)->type())) number = abstract.arg;
+  if (number && (any_number || number_type(*number).kind == wanted.kind)) return s.out(node, Abstract{.arg = *number});
   if (number && !number->has_values()) {
-    if (wanted.kind == TypeKind::integer) return out(node, Sym{.arg = static_cast<std::int64_t>(*number->number())});
-    if (wanted.kind == TypeKind::floating) return out(node, Sym{.arg = *number->number()});
-    return out(node, Sym{.arg = *number->number() != 0});
+    if (wanted.kind == TypeKind::integer)
+      return s.out(node, Abstract{.arg = static_cast<std::int64_t>(*number->number())});
+    if (wanted.kind == TypeKind::floating) return s.out(node, Abstract{.arg = *number->number()});
+    return s.out(node, Abstract{.arg = *number->number() != 0});
   }
-  if (!number || sym.kind != Sym::Kind::number_tensor) return lower_operator(node);
+  if (!number || abstract.kind != Abstract::Kind::number_tensor) return lower_operator(s, node);
   const Type from = number_type(*number);
   const std::string suffix = from.kind == TypeKind::integer    ? ".int"
                              : from.kind == TypeKind::floating ? ".float"
@@ -114,16 +114,17 @@ void Lowering::on_number(const JitNode& node) {
   const char* name = wanted.kind == TypeKind::integer    ? "aten.Int"
                      : wanted.kind == TypeKind::floating ? "aten.Float"
                                                          : "aten.Bool";
-  out(node, Sym{.arg = emit1(name + (wanted.kind == TypeKind::integer && suffix == ".int" ? ".Scalar" : suffix),
-                             {*number}, wanted)});
+  s.out(node,
+        Abstract{.arg = s.emit1(name + (wanted.kind == TypeKind::integer && suffix == ".int" ? ".Scalar" : suffix),
+                                {*number}, wanted)});
 }
 
-void Lowering::on_num_to_tensor(const JitNode& node) {
-  if (in(node, 0).kind != Sym::Kind::arg) unsupported("prim::NumToTensor of something that is no number");
-  out(node, Sym{.kind = Sym::Kind::number_tensor, .arg = in(node, 0).arg});
+void on_num_to_tensor(LoweringState& s, const JitNode& node) {
+  if (s.in(node, 0).kind != Abstract::Kind::arg) s.unsupported("prim::NumToTensor of something that is no number");
+  s.out(node, Abstract{.kind = Abstract::Kind::number_tensor, .arg = s.in(node, 0).arg});
 }
 
-Arg Lowering::emit_number(const char* op, std::vector<Arg> args) {
+Arg emit_number(LoweringState& s, const char* op, std::vector<Arg> args) {
   const std::string name = op;
   if (args.size() == 2) {
     if ((name == "_operator.mul" || name == "_operator.floordiv") && is_literal_int(args[1], 1) &&
@@ -142,20 +143,20 @@ Arg Lowering::emit_number(const char* op, std::vector<Arg> args) {
   if (name == "_operator.truediv") type = Type::of(TypeKind::floating);
   if (name == "math.trunc") type = Type::integer();
   if (comparisons.contains(name)) type = Type::of(TypeKind::boolean);
-  return emit1(name, std::move(args), std::move(type));
+  return s.emit1(name, std::move(args), std::move(type));
 }
 
 // Shape arithmetic of traced models runs on 0-d tensors: x.size(0) // 2 is floor_divide(NumToTensor(size), 2).
-bool Lowering::tensor_arithmetic(const JitNode& node, const std::string& name) {
+bool tensor_arithmetic(LoweringState& s, const JitNode& node, const std::string& name) {
   std::vector<Arg> numbers;
   bool from_number = false;
   const std::size_t operands = name == "neg" ? 1 : 2;
   if (node.inputs().size() < operands || node.output()->type()->kind() != c10::TypeKind::TensorType) return false;
   for (std::size_t i = 0; i < operands; ++i) {
-    const Sym& sym = in(node, i);
-    from_number = from_number || sym.kind == Sym::Kind::number_tensor;
-    auto number = number_in(sym);
-    if (!number && sym.is_literal() && sym.arg.number()) number = sym.arg;
+    const Abstract& abstract = s.in(node, i);
+    from_number = from_number || abstract.kind == Abstract::Kind::number_tensor;
+    auto number = number_in(s, abstract);
+    if (!number && abstract.is_literal() && abstract.arg.number()) number = abstract.arg;
     if (!number) return false;
     numbers.push_back(*number);
   }
@@ -167,7 +168,7 @@ bool Lowering::tensor_arithmetic(const JitNode& node, const std::string& name) {
     std::swap(numbers[0], numbers[1]);
   }
   for (std::size_t i = operands; i < node.inputs().size(); ++i) {
-    const Sym& extra = in(node, i);
+    const Abstract& extra = s.in(node, i);
     const auto* mode = extra.arg.get_if<std::string>();
     if (name == "div" && mode && *mode == "floor")
       op = "floordiv";
@@ -176,59 +177,73 @@ bool Lowering::tensor_arithmetic(const JitNode& node, const std::string& name) {
     else if (!extra.is_literal() || !is_literal_int(extra.arg, 1))
       return false;  // alpha
   }
-  Arg number = emit_number(python_operator(op), std::move(numbers));
-  if (truncated) number = emit_number("math.trunc", {number});
-  out(node, Sym{.kind = Sym::Kind::number_tensor, .arg = std::move(number)});
+  Arg number = emit_number(s, python_operator(op), std::move(numbers));
+  if (truncated) number = emit_number(s, "math.trunc", {number});
+  s.out(node, Abstract{.kind = Abstract::Kind::number_tensor, .arg = std::move(number)});
   return true;
 }
 
 // ceil, floor and clamp from below or above of such tensors. A rounded float stays one.
-bool Lowering::tensor_rounding(const JitNode& node, const std::string& name) {
-  if (node.inputs().empty() || in(node, 0).kind != Sym::Kind::number_tensor) return false;
-  Arg number = in(node, 0).arg;
+bool tensor_rounding(LoweringState& s, const JitNode& node, const std::string& name) {
+  if (node.inputs().empty() || s.in(node, 0).kind != Abstract::Kind::number_tensor) return false;
+  Arg number = s.in(node, 0).arg;
   const bool whole = number_type(number).kind == TypeKind::integer;
   if (name == "ceil" || name == "floor") {
     if (!whole) {
-      const Arg rounded = emit1("math." + name, {number}, Type::integer());
-      number = emit1("torch.sym_float", {rounded}, Type::of(TypeKind::floating));
+      const Arg rounded = s.emit1("math." + name, {number}, Type::integer());
+      number = s.emit1("torch.sym_float", {rounded}, Type::of(TypeKind::floating));
     }
   } else {
     for (std::size_t i = 1; i < node.inputs().size(); ++i) {
-      const Sym& bound = in(node, i);
+      const Abstract& bound = s.in(node, i);
       if (bound.is_literal() && bound.arg.is_none()) continue;
       const auto limit = bound.is_literal() ? bound.arg.number() : std::nullopt;
       if (!limit || (whole && !bound.arg.integer())) return false;
       const Arg typed = whole ? bound.arg : Arg(*limit);
-      number = emit_number(i == 1 ? "torch.sym_max" : "torch.sym_min", {number, typed});
+      number = emit_number(s, i == 1 ? "torch.sym_max" : "torch.sym_min", {number, typed});
     }
   }
-  out(node, Sym{.kind = Sym::Kind::number_tensor, .arg = std::move(number)});
+  s.out(node, Abstract{.kind = Abstract::Kind::number_tensor, .arg = std::move(number)});
   return true;
 }
 
-void Lowering::on_rounding(const JitNode& node) {
+void on_rounding(LoweringState& s, const JitNode& node) {
   const bool tensor = node.outputs().size() == 1 && node.output()->type()->kind() == c10::TypeKind::TensorType;
   const bool number = node.outputs().size() == 1 && node.output()->type()->kind() == c10::TypeKind::IntType;
-  if (number && node.inputs().size() == 1 && !in(node, 0).is_literal())
-    return out(node, Sym{.arg = emit1(std::string("math.") + node.kind().toUnqualString(), {to_arg(in(node, 0))},
-                                      Type::integer())});
-  if (!tensor || !tensor_rounding(node, node.kind().toUnqualString())) lower_operator(node);
+  if (number && node.inputs().size() == 1 && !s.in(node, 0).is_literal())
+    return s.out(node, Abstract{.arg = s.emit1(std::string("math.") + node.kind().toUnqualString(),
+                                               {to_arg(s, s.in(node, 0))}, Type::integer())});
+  if (!tensor || !tensor_rounding(s, node, node.kind().toUnqualString())) lower_operator(s, node);
 }
 
-void Lowering::on_arithmetic(const JitNode& node) {
+void on_arithmetic(LoweringState& s, const JitNode& node) {
   const std::string name = node.kind().toUnqualString();
-  if (is_list(node, 0)) return on_list_read(node);
-  if (fold_literals(node)) return;
+  if (is_list(s, node, 0)) return on_list_read(s, node);
+  if (fold_literals(s, node)) return;
   bool numbers = python_operator(name) && node.outputs().size() == 1 && node.inputs().size() <= 2 &&
                  is_number_type(node.output()->type());
   for (const torch::jit::Value* input : node.inputs()) numbers = numbers && is_number_type(input->type());
   if (numbers) {
     std::vector<Arg> args;
-    for (std::size_t i = 0; i < node.inputs().size(); ++i) args.push_back(to_arg(in(node, i)));
-    return out(node, Sym{.arg = emit_number(python_operator(name), std::move(args))});
+    for (std::size_t i = 0; i < node.inputs().size(); ++i) args.push_back(to_arg(s, s.in(node, i)));
+    return s.out(node, Abstract{.arg = emit_number(s, python_operator(name), std::move(args))});
   }
-  if (python_operator(name) && node.outputs().size() == 1 && tensor_arithmetic(node, name)) return;
-  lower_operator(node);
+  if (python_operator(name) && node.outputs().size() == 1 && tensor_arithmetic(s, node, name)) return;
+  lower_operator(s, node);
+}
+
+}  // namespace
+
+void add_number_handlers(Handlers& handlers) {
+  handlers["aten::size"] = on_size;
+  handlers["prim::NumToTensor"] = on_num_to_tensor;
+  for (const char* name : {"Int", "IntImplicit", "Float", "FloatImplicit", "Bool", "ScalarImplicit"})
+    handlers[std::string("aten::") + name] = on_number;
+  for (const char* name : {"add", "sub", "rsub", "mul", "floordiv", "floor_divide", "remainder", "div", "pow", "neg",
+                           "eq", "ne", "lt", "le", "gt", "ge", "__and__", "__or__", "__not__"})
+    handlers[std::string("aten::") + name] = on_arithmetic;
+  for (const char* kind : {"prim::min", "prim::max"}) handlers[kind] = on_arithmetic;
+  for (const char* kind : {"aten::ceil", "aten::floor", "aten::clamp"}) handlers[kind] = on_rounding;
 }
 
 }  // namespace ttc::ts

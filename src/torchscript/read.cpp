@@ -1,22 +1,22 @@
-// Loading, the signature, and the pytree specifications that a .pt2 written from the model needs.
+// Loading, the signature, the pytree specifications that a .pt2 written from the model needs.
 #include "torchscript/read.h"
 
 #include <caffe2/serialize/read_adapter_interface.h>
 #include <torch/csrc/jit/serialization/import.h>
 
+#include <algorithm>
 #include <cstring>
 #include <nlohmann/json.hpp>
 
-#include "torchscript/lowering.h"
-#include "formats/zip_read.h"
 #include "support/error.h"
+#include "torchscript/lowering.h"
 
 namespace ttc {
 namespace {
 
 using ir::Arg;
 using nlohmann::ordered_json;
-using ts::Sym;
+using ts::Abstract;
 
 std::string first_line(const std::exception& error) {
   const auto* c10_error = dynamic_cast<const c10::Error*>(&error);
@@ -25,34 +25,33 @@ std::string first_line(const std::exception& error) {
   return text.substr(begin, text.find('\n', begin) - begin);
 }
 
-// The mapping, as LibTorch's reader takes it.
-class MappedReader final : public caffe2::serialize::ReadAdapterInterface {
+// The mapping as the file that LibTorch reads.
+class MappedReader : public caffe2::serialize::ReadAdapterInterface {
  public:
   explicit MappedReader(std::shared_ptr<const MappedFile> file) : file_(std::move(file)) {}
   std::size_t size() const override { return file_->bytes().size(); }
-  std::size_t read(std::uint64_t position, void* into, std::size_t count, const char*) const override {
-    const auto bytes = file_->bytes();
-    if (position >= bytes.size()) return 0;
-    count = std::min(count, bytes.size() - static_cast<std::size_t>(position));
-    std::memcpy(into, bytes.data() + position, count);
-    return count;
+  std::size_t read(std::uint64_t position, void* to, std::size_t size, const char*) const override {
+    const auto bytes = file_->bytes().subspan(std::min<std::uint64_t>(position, file_->bytes().size()));
+    const std::size_t taken = std::min(size, bytes.size());
+    std::memcpy(to, bytes.data(), taken);
+    return taken;
   }
 
  private:
   std::shared_ptr<const MappedFile> file_;
 };
 
-torch::jit::Module load(const ZipArchive& archive) {
+torch::jit::Module load(const std::shared_ptr<const MappedFile>& file) {
+  const std::string& path = file->path();
   try {
-    torch::jit::Module module =
-        torch::jit::load(std::make_shared<MappedReader>(archive.file()), c10::Device(c10::kCPU));
+    torch::jit::Module module = torch::jit::load(std::make_shared<MappedReader>(file), c10::Device(c10::kCPU));
     module.eval();
-    if (!module.find_method("forward")) throw bad_file(archive.path(), "the module has no forward method");
+    if (!module.find_method("forward")) throw bad_file(path, "the module has no forward method");
     return module;
   } catch (const Error&) {
     throw;
   } catch (const std::exception& error) {
-    throw bad_file(archive.path(), "is not a TorchScript file that LibTorch can load: " + first_line(error),
+    throw bad_file(path, "is not a TorchScript file that LibTorch can load: " + first_line(error),
                    "save it with torch.jit.save");
   }
 }
@@ -68,19 +67,19 @@ ordered_json container(const char* type, std::string context, std::vector<ordere
 std::string dump_spec(const ordered_json& spec) { return ordered_json::array({1, spec}).dump(); }
 
 // Flattens a result as torch.utils._pytree does, in order; returns its specification.
-ordered_json flatten(const Sym& sym, std::vector<Sym>& leaves) {
-  const auto all = [&](const std::vector<Sym>& items) {
+ordered_json flatten(const Abstract& abstract, std::vector<Abstract>& leaves) {
+  const auto all = [&](const std::vector<Abstract>& items) {
     std::vector<ordered_json> children;
-    for (const Sym& item : items) children.push_back(flatten(item, leaves));
+    for (const Abstract& item : items) children.push_back(flatten(item, leaves));
     return children;
   };
-  if (sym.kind == Sym::Kind::tuple) return container("builtins.tuple", "null", all(sym.items));
-  if (sym.kind == Sym::Kind::list && !sym.cell->content.value)
-    return container("builtins.list", "null", all(sym.cell->content.items));
-  if (sym.kind == Sym::Kind::dict) {
+  if (abstract.kind == Abstract::Kind::tuple) return container("builtins.tuple", "null", all(abstract.items));
+  if (abstract.kind == Abstract::Kind::list && !abstract.cell->content.value)
+    return container("builtins.list", "null", all(abstract.cell->content.items));
+  if (abstract.kind == Abstract::Kind::dict) {
     std::vector<ordered_json> children;
     ordered_json keys = ordered_json::array();
-    for (const auto& [key, item] : sym.cell->content.entries) {
+    for (const auto& [key, item] : abstract.cell->content.entries) {
       if (const auto* text = key.get_if<std::string>())
         keys.push_back(*text);
       else if (const auto number = key.integer())
@@ -89,7 +88,7 @@ ordered_json flatten(const Sym& sym, std::vector<Sym>& leaves) {
     }
     return container("builtins.dict", keys.dump(), std::move(children));
   }
-  leaves.push_back(sym);
+  leaves.push_back(abstract);
   return leaf();
 }
 
@@ -101,11 +100,11 @@ bool is_plain(ir::TypeKind kind) {
 // ---- inputs -------------------------------------------------------------------------------------------------------
 
 // forward(x, state: Tuple[Tensor, Tensor], flag: bool = False): tuples are taken apart, defaults become literals.
-Sym add_input(ir::Model& model, const c10::TypePtr& type, const std::string& name,
-              const std::optional<c10::IValue>& given, ordered_json& spec) {
+Abstract add_input(ir::Model& model, const c10::TypePtr& type, const std::string& name,
+                   const std::optional<c10::IValue>& given, ordered_json& spec) {
   ir::Graph& graph = *model.graph;
   if (const auto tuple = type->cast<c10::TupleType>()) {
-    Sym out{.kind = Sym::Kind::tuple};
+    Abstract out{.kind = Abstract::Kind::tuple};
     std::vector<ordered_json> children;
     for (const auto& element : tuple->elements()) {
       children.emplace_back();
@@ -128,19 +127,19 @@ Sym add_input(ir::Model& model, const c10::TypePtr& type, const std::string& nam
   model.info.user_input_names.push_back(value->name);
   if (literal) {
     graph.input(graph.inputs().size() - 1).literal = *literal;
-    return Sym{.arg = *literal};
+    return Abstract{.arg = *literal};
   }
-  return Sym{.arg = value};
+  return Abstract{.arg = value};
 }
 
 std::unique_ptr<ir::Model> lower(const torch::jit::Module& module, const std::string& path) {
   auto model = std::make_unique<ir::Model>();
   model->info.path = path;
   model->info.format = "torchscript";
-  ts::Lowering lowering(*model);
+  ts::LoweringState state(*model);
   const torch::jit::Method forward = module.get_method("forward");
   const auto& formal = forward.function().getSchema().arguments();
-  std::vector<Sym> args(1);
+  std::vector<Abstract> args(1);
   std::vector<ordered_json> arg_specs;
   ordered_json arg_names = ordered_json::array();
   for (std::size_t i = 1; i < formal.size(); ++i) {
@@ -148,13 +147,13 @@ std::unique_ptr<ir::Model> lower(const torch::jit::Module& module, const std::st
     arg_names.push_back(formal[i].name());
     args.push_back(add_input(*model, formal[i].type(), formal[i].name(), formal[i].default_value(), arg_specs.back()));
   }
-  args[0] = lowering.root(module);
-  const Sym result = lowering.call(forward.function(), args);
+  args[0] = ts::root(state, module);
+  const Abstract result = ts::call(state, forward.function(), args);
 
-  std::vector<Sym> leaves;
+  std::vector<Abstract> leaves;
   const ordered_json out_spec = flatten(result, leaves);
-  lowering.add_mutation_outputs();
-  for (const Sym& one : leaves) model->graph->add_output(lowering.to_arg(one));
+  ts::add_mutation_outputs(state);
+  for (const Abstract& one : leaves) model->graph->add_output(ts::to_arg(state, one));
   const ordered_json in_spec =
       container("builtins.tuple", "null",
                 {container("builtins.tuple", "null", std::move(arg_specs)), container("builtins.dict", "[]", {})});
@@ -172,7 +171,7 @@ std::unique_ptr<ir::Model> lower(const torch::jit::Module& module, const std::st
 
 std::unique_ptr<ir::Model> read_torchscript(const ZipArchive& archive) {
   const std::string& path = archive.path();
-  const torch::jit::Module module = load(archive);
+  const torch::jit::Module module = load(archive.file());
   try {
     auto model = lower(module, path);
     for (const ZipEntry& entry : archive.entries())
