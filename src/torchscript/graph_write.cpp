@@ -1,0 +1,281 @@
+// Nodes and control flow as TorchScript has them; LibTorch's schemas say what literals have to be.
+#include "torchscript/graph_write.h"
+
+#include <torch/csrc/jit/frontend/function_schema_parser.h>
+#include <torch/csrc/jit/runtime/operator.h>
+
+#include <algorithm>
+
+#include "support/error.h"
+
+namespace ttc::ts {
+
+using ir::Arg;
+using ir::Type;
+using ir::TypeKind;
+namespace jit = torch::jit;
+
+void cannot_write(const std::string& what) { throw Error(Exit::unsupported, "", what, "write a .pt2 file instead"); }
+
+c10::TypePtr jit_type(const Type& type) {
+  switch (type.kind) {
+    case TypeKind::tensor:
+      return c10::TensorType::get();
+    case TypeKind::integer:
+      return c10::IntType::get();
+    case TypeKind::floating:
+      return c10::FloatType::get();
+    case TypeKind::boolean:
+      return c10::BoolType::get();
+    case TypeKind::string:
+      return c10::StringType::get();
+    case TypeKind::none:
+      return c10::OptionalType::create(c10::TensorType::get());
+    case TypeKind::device:
+      return c10::DeviceObjType::get();
+    case TypeKind::list:
+      return c10::ListType::create(type.elements.empty() ? c10::TypePtr(c10::TensorType::get())
+                                                         : jit_type(type.elements[0]));
+    default:
+      cannot_write("a value of type " + type.str() + " has no form in TorchScript");
+  }
+}
+
+std::optional<c10::IValue> ivalue_of(const Arg& arg) {
+  static constexpr std::int64_t memory_formats[] = {0, 0, 2, 3, 1};  // by .pt2 code
+  static constexpr std::int64_t layouts[] = {0, 1, 2, 4, 5, 6, 3, 0};
+  if (arg.is_none()) return c10::IValue();
+  if (const auto* v = arg.get_if<std::int64_t>()) return c10::IValue(*v);
+  if (const auto* v = arg.get_if<double>()) return c10::IValue(*v);
+  if (const auto* v = arg.get_if<bool>()) return c10::IValue(*v);
+  if (const auto* v = arg.get_if<std::string>()) return c10::IValue(*v);
+  if (const auto* v = arg.get_if<DType>()) return c10::IValue(static_cast<std::int64_t>(c10_code(*v)));
+  if (const auto* v = arg.get_if<ir::MemoryFormatArg>()) return c10::IValue(memory_formats[std::clamp(v->code, 0, 4)]);
+  if (const auto* v = arg.get_if<ir::LayoutArg>()) return c10::IValue(layouts[std::clamp(v->code, 0, 7)]);
+  if (const auto* v = arg.get_if<ir::DeviceArg>())
+    return c10::IValue(c10::Device(v->type == "meta" ? c10::kMeta : c10::kCPU));
+  if (const auto* v = arg.get_if<std::complex<double>>())
+    return c10::IValue(c10::complex<double>(v->real(), v->imag()));
+  return std::nullopt;
+}
+
+namespace {
+
+// Operators that only .pt2 files name, as TorchScript spells them.
+std::string torchscript_name(const std::string& op) {
+  static const std::map<std::string, std::string> names = {
+      {"_operator.add", "aten::add"},       {"_operator.sub", "aten::sub"},
+      {"_operator.mul", "aten::mul"},       {"_operator.floordiv", "aten::floordiv"},
+      {"_operator.mod", "aten::remainder"}, {"_operator.truediv", "aten::div"},
+      {"_operator.pow", "aten::pow"},       {"_operator.neg", "aten::neg"},
+      {"_operator.eq", "aten::eq"},         {"_operator.ne", "aten::ne"},
+      {"_operator.lt", "aten::lt"},         {"_operator.le", "aten::le"},
+      {"_operator.gt", "aten::gt"},         {"_operator.ge", "aten::ge"},
+      {"_operator.and_", "aten::__and__"},  {"_operator.or_", "aten::__or__"},
+      {"torch.sym_not", "aten::__not__"},   {"torch.sym_min", "prim::min"},
+      {"torch.sym_max", "prim::max"},       {"torch.sym_float", "aten::Float"},
+      {"torch.sym_int", "aten::Int"},       {"math.trunc", "aten::Int"},
+      {"math.ceil", "aten::ceil"},          {"math.floor", "aten::floor"},
+      {"aten.sym_size.int", "aten::size"},  {"prim.list_unpack", "prim::ListUnpack"}};
+  const auto found = names.find(op);
+  if (found != names.end()) return found->second;
+  return ir::torch_op_name(op).first;
+}
+
+constexpr int max_depth = 32;  // regions that a value is returned through
+
+std::optional<c10::FunctionSchema> schema_of(const ir::Node& node) {
+  const auto [name, overload] = ir::torch_op_name(node.op());
+  if (name.find("::") == std::string::npos) return std::nullopt;
+  if (const auto op = c10::Dispatcher::singleton().findSchema({name, overload})) return op->schema();
+  if (const auto op = jit::findOperatorFor(c10::OperatorName(name, overload))) return op->schema();
+  return std::nullopt;
+}
+
+bool returns_list(const ir::Node& node) {
+  const ir::OpSchema* schema = node.schema();
+  return schema && schema->returns.size() == 1 && schema->returns[0].ends_with("[]");
+}
+
+// What a literal has to become where `value` takes it: an empty list does not say of what.
+c10::TypePtr wanted(const ir::Value& value) {
+  const bool says = value.type.kind == TypeKind::list || value.type.kind == TypeKind::floating;
+  return says ? jit_type(value.type) : nullptr;
+}
+
+}  // namespace
+
+GraphWriter::GraphWriter(const ir::Model& model, ModuleTree& tree, jit::Graph& graph)
+    : model_(model), tree_(tree), graph_(graph) {
+  note_returned(*model.graph, nullptr);
+}
+
+jit::Value* GraphWriter::value(const ir::Value* v) {
+  const auto found = values_.find(v);
+  if (found != values_.end()) return found->second;
+  const ir::GraphInput* input = ir::weight_input(v);
+  if (!input) cannot_write("value %" + v->name + " has no form in TorchScript");
+  // Read at the top, so that every block sees it.
+  jit::WithInsertPoint top(graph_.block()->nodes().front());
+  return values_[v] = tree_.get(graph_, input->target);
+}
+
+jit::Value* GraphWriter::argument(const Arg& arg, const c10::TypePtr& type, std::optional<std::int32_t> list_size) {
+  if (const ir::Value* v = arg.value()) return value(v);
+  const auto optional = type ? type->cast<c10::OptionalType>() : nullptr;
+  const c10::TypePtr inner = optional ? optional->getElementType() : type;
+  if (const Arg::List* items = arg.list()) return list(*items, inner);
+  auto constant = ivalue_of(arg);
+  if (!constant) cannot_write("a literal that TorchScript has no form for");
+  const auto list_type = inner ? inner->cast<c10::ListType>() : nullptr;
+  if (list_type && list_size && !arg.is_none())
+    return list(Arg::List(static_cast<std::size_t>(std::max(*list_size, 1)), arg), inner);
+  if (constant->isInt() && inner && inner->kind() == c10::TypeKind::FloatType)
+    constant = static_cast<double>(constant->toInt());
+  if (constant->isInt() && inner && inner->kind() == c10::TypeKind::BoolType) constant = constant->toInt() != 0;
+  return graph_.insertConstant(*constant);
+}
+
+void GraphWriter::write(const ir::Graph& graph) {
+  for (const auto& node : graph.nodes()) {
+    try {
+      write_node(*node);
+    } catch (const Error& error) {
+      throw Error(error.code(), error.file(),
+                  "node '" + (node->results().empty() ? node->op() : node->result()->name) + "' (" + node->op() +
+                      "): " + error.what(),
+                  error.hint());
+    }
+  }
+}
+
+jit::Value* GraphWriter::list(const Arg::List& items, const c10::TypePtr& type) {
+  c10::TypePtr element;
+  if (type)
+    if (const auto known = type->cast<c10::ListType>()) element = known->getElementType();
+  std::vector<jit::Value*> values;
+  for (const Arg& item : items) values.push_back(argument(item, element));
+  c10::TypePtr made = element && element->kind() != c10::TypeKind::VarType ? element
+                      : values.empty()                                     ? c10::TypePtr(c10::TensorType::get())
+                                                                           : values[0]->type();
+  if (made->kind() == c10::TypeKind::SymIntType) made = c10::IntType::get();
+  return graph_.insertNode(graph_.createList(made, values))->output();
+}
+
+void GraphWriter::write_node(const ir::Node& node) {
+  if (node.op() == "prim.if") return write_if(node);
+  if (node.op() == "prim.loop") return write_loop(node);
+  if (node.op() == "aten._assert_scalar.default") return write_assertion(node);
+  if (!node.regions().empty() || node.op().starts_with("higher_order."))
+    cannot_write("TorchScript has no higher-order operators");
+  const std::string name = torchscript_name(node.op());
+  if (name.find("::") == std::string::npos) cannot_write("TorchScript has no such operator");
+  std::vector<jit::Value*> inputs;
+  const std::optional<c10::FunctionSchema> schema = schema_of(node);
+  for (std::size_t i = 0; i < node.args().size(); ++i) {
+    const bool known = schema && i < schema->arguments().size();
+    inputs.push_back(argument(node.arg(i), known ? schema->arguments()[i].type() : nullptr,
+                              known ? schema->arguments()[i].N() : std::nullopt));
+  }
+  const bool unpack = node.op() != "prim.list_unpack" && returns_list(node) &&
+                      !(node.results().size() == 1 && node.result()->type.kind == TypeKind::list);
+  jit::Node* made =
+      graph_.insertNode(graph_.create(c10::Symbol::fromQualString(name), inputs, unpack ? 1 : node.results().size()));
+  jit::Node* results = made;
+  if (unpack) {
+    made->output()->setType(c10::ListType::create(jit_type(node.result(0)->type)));
+    results = graph_.insertNode(graph_.createListUnpack(made->output(), node.results().size()));
+  }
+  for (std::size_t i = 0; i < node.results().size(); ++i) {
+    results->output(i)->setType(jit_type(node.result(i)->type));
+    bind(node.result(i), results->output(i));
+  }
+  if (node.op() != "prim.list_unpack" && !made->maybeSchema())
+    cannot_write("its arguments fit no TorchScript operator " + name);
+}
+
+// Whether somebody takes the value for what its type says: then none only stands where the value is never read, in
+// branches that raise or after an early return.
+bool GraphWriter::is_taken(const ir::Value& value, int depth) const {
+  for (const ir::Node* user : value.users()) {
+    const ir::OpSchema* schema = user->schema();
+    for (std::size_t i = 0; schema && i < schema->args.size() && i < user->args().size(); ++i)
+      if (user->arg(i).value() == &value && schema->args[i].type == "Tensor") return true;
+  }
+  const auto [begin, end] = returned_.equal_range(&value);
+  return depth < max_depth &&
+         std::any_of(
+             begin, end, [&](const auto& as) { return as.second == nullptr || is_taken(*as.second, depth + 1); });
+}
+
+// Which results the outputs of regions become; nullptr: a result of the model.
+void GraphWriter::note_returned(const ir::Graph& graph, const ir::Node* owner) {
+  const std::size_t first = owner && owner->op() == "prim.loop" ? 1 : 0;
+  for (std::size_t i = first; i < graph.outputs().size(); ++i)
+    if (const ir::Value* value = graph.outputs()[i].arg.value())
+      returned_.emplace(value, owner ? owner->result(i - first) : nullptr);
+  for (const auto& node : graph.nodes())
+    for (const auto& region : node->regions()) note_returned(*region, node.get());
+}
+
+// `first`: the output of the region that is the node's first result.
+void GraphWriter::write_region(const ir::Node& node, const ir::Graph& region, jit::Block* block, std::size_t inputs,
+                               std::size_t first) {
+  jit::WithInsertPoint inside(block);
+  for (std::size_t i = 0; i < inputs; ++i) {
+    const ir::Value* input = region.inputs().at(i).value.get();
+    jit::Value* made = block->addInput();
+    made->setType(jit_type(input->type));
+    bind(input, made);
+  }
+  write(region);
+  for (std::size_t i = 0; i < region.outputs().size(); ++i) {
+    const ir::Value* result = i < first ? nullptr : node.result(i - first);
+    const Arg& arg = region.outputs()[i].arg;
+    if (result && arg.is_none() && is_taken(*result))  // none would make the result optional
+      block->registerOutput(graph_.insertNode(graph_.createUninitialized(jit_type(result->type)))->output());
+    else
+      block->registerOutput(argument(arg, result ? wanted(*result) : nullptr));
+  }
+}
+
+void GraphWriter::add_results(const ir::Node& node, jit::Node* made) {
+  for (const auto& result : node.results()) {
+    jit::Value* output = made->addOutput();
+    output->setType(jit_type(result->type));
+    bind(result.get(), output);
+  }
+}
+
+void GraphWriter::write_if(const ir::Node& node) {
+  jit::Node* made = graph_.create(c10::prim::If, {argument(node.arg(0), c10::BoolType::get())}, 0);
+  graph_.insertNode(made);
+  for (const auto& region : node.regions()) write_region(node, *region, made->addBlock(), 0, 0);
+  add_results(node, made);
+}
+
+// As Python's assert is scripted: if c: pass, else: raise.
+void GraphWriter::write_assertion(const ir::Node& node) {
+  jit::Node* made = graph_.create(c10::prim::If, {argument(node.arg(0), c10::BoolType::get())}, 0);
+  graph_.insertNode(made);
+  made->addBlock();
+  jit::WithInsertPoint inside(made->addBlock());
+  graph_.insertNode(graph_.create(
+      c10::prim::RaiseException,
+      {argument(node.arg(1), c10::StringType::get()), graph_.insertConstant("builtins.AssertionError")}, 0));
+}
+
+void GraphWriter::write_loop(const ir::Node& node) {
+  std::vector<jit::Value*> inputs;
+  for (std::size_t i = 0; i < node.args().size(); ++i)
+    inputs.push_back(argument(node.arg(i), i == 1  ? c10::TypePtr(c10::BoolType::get())
+                                           : i < 2 ? nullptr
+                                                   : wanted(*node.result(i - 2))));
+  jit::Node* made = graph_.create(c10::prim::Loop, inputs, 0);
+  graph_.insertNode(made);
+  const ir::Graph& region = *node.regions().at(0);
+  write_region(node, region, made->addBlock(), region.inputs().size(), 1);
+  add_results(node, made);
+}
+
+}  // namespace ttc::ts
