@@ -3,6 +3,7 @@
 #include <iostream>
 
 #include "compile_flags.h"
+#include "formats/model_file.h"
 #include "json_out.h"
 #include "pass/conversions.h"
 #include "session/compile.h"
@@ -18,12 +19,13 @@ struct Flags : CompileFlags {
 void options(FlagSet& app) {
   add_compile_flags(app, flags);
   app.add_option("-o,--output", flags.output,
-                 "Where the rewritten model goes: a .pt2, or TorchScript where the name ends in .pt")
+                 "Where the rewritten model goes; its ending says the format: " + written_extensions())
       .required();
 }
 
 int run(const Globals& globals) {
   const auto start = std::chrono::steady_clock::now();
+  output_format(flags.output);  // refused before anything is done
   const auto [model, result] = compile_source(ModelSource(flags.model), flags, notes_of(globals), true);
   save_model(*model, flags.output);
   const double wall_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();

@@ -1,6 +1,7 @@
 // The public interface over src/session: plain structs in and out, errors as ttc::Error.
 #include "api/model_impl.h"
 #include "device/arch.h"
+#include "formats/model_file.h"
 #include "ops/op.h"
 #include "pass/conversions.h"
 #include "session/compare.h"

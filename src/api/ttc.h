@@ -62,7 +62,7 @@ class TTC_API Model {
   bool is_rewritten() const;  // has device ops
   // Of the file, in hex.
   std::string sha256() const;
-  // TorchScript where the name ends in .pt, else a .pt2. Written whole or not at all. Throws Error (bad_file).
+  // In the format that the ending says, .pt2 or .pt (TorchScript). Written whole or not at all. Throws Error (usage).
   void save(const std::string& path) const;
 
   struct Impl;

@@ -1,12 +1,15 @@
-// See pt2_read.h. The archive's layout is that of torch/export/pt2_archive.
+// The container, the program's members and the record of the format. The archive's layout is that of
+// torch/export/pt2_archive.
 #include "formats/pt2_read.h"
 
 #include <algorithm>
 
+#include "formats/file_format.h"
+#include "formats/pt2_names.h"
 #include "formats/pt2_read_graph.h"
 #include "formats/pt2_weights.h"
-#include "formats/pt2_names.h"
 #include "formats/pt2_wrappers.h"
+#include "formats/pt2_write.h"
 #include "support/json_util.h"
 
 namespace ttc {
@@ -155,11 +158,9 @@ void respell_library_ops(ir::Model& model) {
 
 }  // namespace
 
-std::unique_ptr<ir::Model> read_pt2(const std::string& path, const PickleReader& pickles) {
-  return read_pt2(ZipArchive(MappedFile::open(path)), pickles);
-}
+std::unique_ptr<ir::Model> read_pt2(const std::string& path) { return read_pt2(ZipArchive(MappedFile::open(path))); }
 
-std::unique_ptr<ir::Model> read_pt2(const ZipArchive& archive, const PickleReader& pickles) {
+std::unique_ptr<ir::Model> read_pt2(const ZipArchive& archive) {
   check_container(archive);
   const Layout layout = find_layout(archive);
   auto model = std::make_unique<ir::Model>();
@@ -179,8 +180,8 @@ std::unique_ptr<ir::Model> read_pt2(const ZipArchive& archive, const PickleReade
   }
   if (layout.pickled_weights.empty()) {
     read_weights(archive, layout.name, *model);
-  } else if (pickles) {
-    read_pickled_weights(archive, layout.pickled_weights, layout.pickled_constants, pickles, *model);
+  } else if (pickle_reader()) {
+    read_pickled_weights(archive, layout.pickled_weights, layout.pickled_constants, *model);
   } else {
     throw bad_file(archive.path(), "made by torch 2.8 or older, whose container keeps the weights as a pickle",
                    "load it with torch.export.load of torch 2.9 or newer and save it again with torch.export.save");
@@ -221,4 +222,22 @@ void check_known_ops(const ir::Model& model) {
   });
 }
 
+namespace {
+
+bool holds_exported_program(const InputFile& file) {
+  const ZipArchive* archive = file.archive();
+  if (!archive) return false;
+  if (archive->find("archive_format") || archive->find("serialized_exported_program.json")) return true;
+  return std::any_of(archive->entries().begin(), archive->entries().end(), [](const ZipEntry& entry) {
+    return entry.name.starts_with(models_folder) || entry.name.starts_with("data/weights/");
+  });
+}
+
+}  // namespace
 }  // namespace ttc
+
+TTC_REGISTER_FORMAT({.name = "pt2",
+                     .extensions = {".pt2"},
+                     .detect = ttc::holds_exported_program,
+                     .read = [](const ttc::InputFile& file) { return ttc::read_pt2(file.as_archive()); },
+                     .write = ttc::write_pt2})

@@ -118,7 +118,7 @@ std::shared_ptr<const Storage> make_storage(const ZipArchive& archive, const Zip
   }
   constexpr std::align_val_t alignment{64};
   std::shared_ptr<std::byte> copy(static_cast<std::byte*>(::operator new(entry.size + 1, alignment)),
-                                  [](std::byte* bytes) { ::operator delete (bytes, std::align_val_t{64}); });
+                                  [](std::byte* bytes) { ::operator delete(bytes, std::align_val_t{64}); });
   if (entry.stored) {
     std::memcpy(copy.get(), archive.view(entry).data(), entry.size);
   } else {
@@ -175,15 +175,20 @@ void read_weights(const ZipArchive& archive, const std::string& name, ir::Model&
   }
 }
 
+PickleReader& pickle_reader() {
+  static PickleReader reader = nullptr;
+  return reader;
+}
+
 void read_pickled_weights(const ZipArchive& archive, const std::string& weights, const std::string& constants,
-                          const PickleReader& reader, ir::Model& model) {
+                          ir::Model& model) {
   for (const std::string& file : {weights, constants}) {
     const ZipEntry* entry = archive.find(file);
     if (!entry)
       throw bad_file(archive.path(), "its weights '" + file + "' are missing from the archive",
                      "export the model again");
     try {
-      for (auto& [name, weight] : reader(archive.read(*entry)))
+      for (auto& [name, weight] : pickle_reader()(archive.read(*entry)))
         if (!model.weights.emplace(name, std::move(weight)).second)
           throw bad_file("", "weight '" + name + "' is defined twice, as weight and as constant");
     } catch (const Error& error) {

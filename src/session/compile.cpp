@@ -7,9 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "executor/signature.h"
-#include "formats/pt2_write.h"
 #include "formats/safetensors.h"
-#include "torchscript/write.h"
 #include "pass/conversions.h"
 #include "shapes/shape_prop.h"
 #include "support/error.h"
@@ -173,13 +171,6 @@ std::string report_json(const CompileResult& result, const ir::Model& model) {
     out["conversions"].push_back(
         {{"from", torch_name(one.from)}, {"to", torch_name(one.to)}, {"checked", one.checked}});
   return out.dump();
-}
-
-void save_model(const ir::Model& model, const std::string& path) {
-  if (path.ends_with(".pt"))
-    write_torchscript(model, path);
-  else
-    write_pt2(model, path);
 }
 
 std::shared_ptr<const ir::Model> compiled_for(const ModelSource& source, const InputOptions& inputs,

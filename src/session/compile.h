@@ -22,8 +22,6 @@ Compiled compile_source(const ModelSource& source, const CompileSettings& settin
                         bool to_save = false);
 // CompileResult::json() and `conversions`, [{"from": "float32", "to": "bfloat16", "checked": false}].
 std::string report_json(const CompileResult& result, const ir::Model& model);
-// TorchScript where the name ends in .pt, else a .pt2. Written whole or not at all. Throws ttc::Error.
-void save_model(const ir::Model& model, const std::string& path);
 
 // A model that the device can run: the file's own where that is rewritten, else compiled in memory with default options
 // for the shapes of the first call, which a note says.

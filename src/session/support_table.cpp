@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <set>
 
+#include "formats/file_format.h"
 #include "executor/signature.h"
 #include "formats/safetensors.h"
 #include "session/checks.h"
@@ -220,10 +221,10 @@ std::vector<SupportRow> support_table(const std::string& folder, const CompileSe
   std::error_code code;
   std::vector<fs::path> files;
   for (const auto& entry : fs::directory_iterator(folder, code))
-    if (const auto ending = entry.path().extension(); ending == ".pt2" || ending == ".pt")
+    if (const FileFormat* format = format_of_name(entry.path().string()); format && format->holds_weights)
       files.push_back(entry.path());
   if (code) throw usage_error("--all " + folder + ": " + code.message());
-  if (files.empty()) throw usage_error("--all " + folder + ": there is no .pt2 or .pt file in it");
+  if (files.empty()) throw usage_error("--all " + folder + ": there is no " + model_extensions() + " file in it");
   std::sort(files.begin(), files.end());
   std::vector<SupportRow> rows;
   for (const fs::path& file : files) {

@@ -1,48 +1,30 @@
-// See pickle_read.h.
-#include "torchscript/pickle_read.h"
-
+// Reads the tensors of a torch.save blob with LibTorch's unpickler, which builds tensors and containers and refuses
+// every other class. .pt2 files of torch 2.6 to 2.8 keep their weights so.
 #include <torch/csrc/jit/serialization/pickle.h>
 
+#include "formats/pt2_weights.h"
 #include "support/error.h"
+#include "torchscript/tensor_weight.h"
 
 namespace ttc {
 namespace {
 
-using Storages = std::map<const void*, std::shared_ptr<const ir::Storage>>;
-
-ir::Weight to_weight(const std::string& name, const at::Tensor& tensor, Storages& storages) {
-  const auto dtype = dtype_from_c10(static_cast<int>(tensor.scalar_type()));
-  if (!dtype || tensor.layout() != c10::kStrided || !tensor.device().is_cpu())
-    throw bad_file("", "weight '" + name + "' of type " + std::string(tensor.toString()));
-  const c10::Storage& bytes = tensor.storage();
-  auto& storage = storages[bytes.unsafeGetStorageImpl()];
-  if (!storage)
-    storage = std::make_shared<ir::Storage>(ir::Storage{.owner = std::make_shared<c10::Storage>(bytes),
-                                                        .data = static_cast<const std::byte*>(bytes.data()),
-                                                        .bytes = bytes.nbytes(),
-                                                        .produce = {}});
-  return {.dtype = *dtype,
-          .sizes = tensor.sizes().vec(),
-          .strides = tensor.strides().vec(),
-          .storage_offset = tensor.storage_offset(),
-          .requires_grad = tensor.requires_grad(),
-          .storage = storage};
-}
-
-}  // namespace
-
+// The blob is a dictionary from names to tensors (or parameters). Tensors that share a storage share an ir::Storage.
 std::map<std::string, ir::Weight> read_pickled_tensors(std::string blob) {
   std::map<std::string, ir::Weight> weights;
   if (blob.empty()) return weights;
   try {
     const c10::IValue value = torch::jit::pickle_load(std::vector<char>(blob.begin(), blob.end()));
     if (!value.isGenericDict()) throw bad_file("", "the pickle holds no dictionary of tensors");
-    Storages storages;
+    ts::Storages storages;
     for (const auto& item : value.toGenericDict()) {
       if (!item.key().isString() || !item.value().isTensor())
         throw bad_file("", "the pickle holds something else than tensors by name");
       const std::string& name = item.key().toStringRef();
-      weights.emplace(name, to_weight(name, item.value().toTensor(), storages));
+      const at::Tensor tensor = item.value().toTensor();
+      auto weight = ts::weight_of(tensor, storages);
+      if (!weight) throw bad_file("", "weight '" + name + "' of type " + std::string(tensor.toString()));
+      weights.emplace(name, std::move(*weight));
     }
   } catch (const c10::Error& error) {
     const std::string text = error.what_without_backtrace();
@@ -51,4 +33,10 @@ std::map<std::string, ir::Weight> read_pickled_tensors(std::string blob) {
   return weights;
 }
 
+[[maybe_unused]] const bool is_registered = [] {
+  pickle_reader() = read_pickled_tensors;
+  return true;
+}();
+
+}  // namespace
 }  // namespace ttc

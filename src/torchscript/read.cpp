@@ -1,4 +1,4 @@
-// Loading, the signature, the pytree specifications that a .pt2 written from the model needs.
+// Loading, the signature, the pytree specifications that a .pt2 written from the model needs, and the format's record.
 #include "torchscript/read.h"
 
 #include <caffe2/serialize/read_adapter_interface.h>
@@ -8,8 +8,10 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
+#include "formats/file_format.h"
 #include "support/error.h"
 #include "torchscript/lowering.h"
+#include "torchscript/write.h"
 
 namespace ttc {
 namespace {
@@ -184,4 +186,20 @@ std::unique_ptr<ir::Model> read_torchscript(const ZipArchive& archive) {
   }
 }
 
+namespace {
+
+bool holds_torchscript(const InputFile& file) {
+  const ZipArchive* archive = file.archive();
+  return archive && archive->find("data.pkl") && archive->find("constants.pkl") &&
+         std::any_of(archive->entries().begin(), archive->entries().end(),
+                     [](const ZipEntry& entry) { return entry.name.starts_with("code/"); });
+}
+
+}  // namespace
 }  // namespace ttc
+
+TTC_REGISTER_FORMAT({.name = "torchscript",
+                     .extensions = {".pt"},
+                     .detect = ttc::holds_torchscript,
+                     .read = [](const ttc::InputFile& file) { return ttc::read_torchscript(file.as_archive()); },
+                     .write = ttc::write_torchscript})

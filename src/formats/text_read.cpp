@@ -1,0 +1,21 @@
+// The IR's text form as a file: what dumps write and tests are written in. It holds no weights but those written out.
+#include "formats/file_format.h"
+
+namespace ttc {
+namespace {
+
+std::unique_ptr<ir::Model> read_text(const InputFile& file) {
+  auto model = ir::parse(file.text(), file.path());
+  model->info.path = file.path();
+  model->info.format = "text";
+  return model;
+}
+
+// Text has no first bytes to tell it by.
+bool is_text(const InputFile& file) { return file.path().ends_with(".ir"); }
+
+}  // namespace
+}  // namespace ttc
+
+TTC_REGISTER_FORMAT(
+    {.name = "text", .extensions = {".ir"}, .holds_weights = false, .detect = ttc::is_text, .read = ttc::read_text})
