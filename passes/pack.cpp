@@ -15,31 +15,16 @@ namespace {
 
 using Form = ttrt::Packed::Form;
 
-// The constant as the matrix that the tiles hold.
-ttrt::HostTensor matrix_of(const ir::Weight& weight, Form form,
-                           std::pair<std::shared_ptr<const void>, const std::byte*> bytes) {
-  ttrt::HostTensor host;
-  host.dtype = weight.dtype;
-  host.sizes = weight.sizes;
-  host.strides = weight.strides;
-  host.owner = std::const_pointer_cast<void>(bytes.first);
-  host.data = const_cast<std::byte*>(bytes.second) + weight.storage_offset * size_of(weight.dtype);  // read only
-  if (form == Form::transposed) {
-    std::swap(host.sizes.at(0), host.sizes.at(1));
-    std::swap(host.strides.at(0), host.strides.at(1));
-  } else if (form == Form::row) {
-    host = ttrt::contiguous(host);
-    host.sizes = {1, weight.numel()};
-    host.strides = {weight.numel(), 1};
-  }
-  return host;
-}
-
 std::vector<std::byte> pack(const ir::Weight& weight, const ttrt::Packed& packed, const ttrt::TensorSpec& spec) {
+  const auto [owner, bytes] = weight.storage->load();
+  const ttrt::HostTensor constant{
+      .dtype = weight.dtype,
+      .sizes = weight.sizes,
+      .strides = weight.strides,
+      .owner = std::const_pointer_cast<void>(owner),
+      .data = const_cast<std::byte*>(bytes) + weight.storage_offset * size_of(weight.dtype)};  // read only
   std::vector<std::byte> tiles(static_cast<std::size_t>(spec.nbytes()));
-  ttrt::HostTensor matrix = matrix_of(weight, packed.form, weight.storage->load());
-  if (packed.form == Form::arranged) matrix = packed.arrange(matrix, spec);
-  ttrt::tilize_from_host(ttrt::packed_values(matrix, packed, spec), spec, tiles.data());
+  ttrt::tilize_from_host(ttrt::packed_matrix(constant, packed, spec), spec, tiles.data());
   return tiles;
 }
 
@@ -67,7 +52,7 @@ class Packer {
       const ir::Weight* weight = value ? context_.model.weight_of(value) : nullptr;
       if (!weight || already_packed(*value, *weight)) continue;
       node.set_arg(static_cast<std::size_t>(index),
-                   constant(*value, *weight, packed, packed.spec(std::get<ttrt::OpCall>(call))));
+                   constant(*value, *weight, packed, *std::get<ttrt::BoundCall>(call).call.tensor(packed.name)));
       changed_ = true;
     }
   }

@@ -184,7 +184,7 @@ class Placer {
     auto call = concrete_call(*record, node->args(), context_.shapes, context_.options.activation);
     if (const Reason* reason = std::get_if<Reason>(&call))
       throw Error(Exit::bug, "", node_name(*node) + ": " + reason->text());
-    const std::vector<ttrt::TensorSpec> specs = record->infer(std::get<ttrt::OpCall>(call));
+    const std::vector<ttrt::TensorSpec> specs = std::get<ttrt::BoundCall>(call).results();
     for (std::size_t i = 0; i < node->results().size() && i < specs.size(); ++i) {
       ir::Type& type = node->result(i)->type;
       type.dtype = ttrt::torch_dtype(specs[i].dtype);

@@ -118,13 +118,7 @@ Refusal call_refusal(const PassContext& context, const ttrt::OpRecord& record, c
   if (Refusal refused = constant_refusal(context, args)) return refused;
   auto call = concrete_call(record, args, context.shapes, context.options.activation);
   if (const Reason* reason = std::get_if<Reason>(&call)) return *reason;
-  const auto& concrete = std::get<ttrt::OpCall>(call);
-  try {
-    record.infer(concrete);
-  } catch (const Error& error) {
-    return Reason{ReasonCode::Unsupported, error.what()};
-  }
-  return record.supports ? record.supports(concrete) : std::nullopt;
+  return std::get<ttrt::BoundCall>(call).refusal();
 }
 
 namespace {

@@ -14,6 +14,7 @@
 #include "dispatch/last_resort.h"
 #include "dispatch/table.h"
 #include "shapes/shape_run.h"
+#include "ir/op_name.h"
 #include "ir/op_schema.h"
 
 namespace ttrt {
@@ -24,15 +25,6 @@ using dispatch::Json;
 using dispatch::TableDevice;
 using dispatch::TableKey;
 using dispatch::TableLayout;
-
-// "aten::add.Tensor" -> "aten.add.Tensor", "aten::relu" -> "aten.relu.default"; IR names stay.
-std::string ir_name(std::string_view op) {
-  std::string name(op);
-  const std::size_t colons = name.find("::");
-  if (colons == std::string::npos) return name;
-  name.replace(colons, 2, ".");
-  return name.find('.', colons + 1) == std::string::npos ? name + ".default" : name;
-}
 
 // By schema name where the call has that name, else the inputs in order; the operator fills in what follows.
 std::vector<RtValue> arguments(const CallArgs& call, const std::vector<dispatch::Symbol>& names) {
@@ -55,7 +47,7 @@ std::vector<RtValue> arguments(const CallArgs& call, const std::vector<dispatch:
 
 dispatch::KernelImpl torch_kernel(std::string_view op) {
   install_torch_schemas();
-  const std::string name = ir_name(op);
+  const std::string name = ttc::ir::ir_op_name(op);
   const CpuOp* const torch = CpuOp::find(name);
   if (!torch) return {};
   std::vector<dispatch::Symbol> names;
@@ -126,7 +118,7 @@ std::map<std::string, std::string> computed_table(const c10::OperatorHandle& op)
 }
 
 Json torch_keys(std::string_view op, const TableKey& key) {
-  const auto [name, overload] = ttc::ir::torch_op_name(ir_name(op));
+  const auto [name, overload] = ttc::ir::torch_op_name(ttc::ir::ir_op_name(op));
   const auto handle = c10::Dispatcher::singleton().findSchema({name, overload});
   if (!handle) return {};
   const auto table = computed_table(*handle);

@@ -143,8 +143,8 @@ void estimate_memory(const PassContext& context, CompileResult& result) {
       peak = std::max(peak, live);
       if (const ttrt::OpRecord* record = ttrt::find_op(node->op()); record && record->work) {
         auto call = concrete_call(*record, node->args(), context.shapes, context.options.activation);
-        if (auto* concrete = std::get_if<ttrt::OpCall>(&call))
-          result.memory.l1_peak = std::max(result.memory.l1_peak, record->work(*concrete).l1_bytes);
+        if (const auto* bound = std::get_if<ttrt::BoundCall>(&call))
+          result.memory.l1_peak = std::max(result.memory.l1_peak, record->work(bound->call).l1_bytes);
       }
     }
     release(*node);

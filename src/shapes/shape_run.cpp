@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "ops/literals.h"
 #include "shapes/meta_op.h"
 #include "shapes/shape_prop.h"
 #include "support/error.h"
@@ -109,24 +110,12 @@ class Runner {
   }
 
   RtValue literal(const Arg& arg) const {
-    return std::visit(
-        [&](const auto& v) -> RtValue {
-          using T = std::decay_t<decltype(v)>;
-          if constexpr (std::is_same_v<T, Value*>) {
-            const auto found = values_.find(v);
-            if (found == values_.end()) throw Unknown("%" + v->name + " is unknown");
-            return found->second;
-          } else if constexpr (std::is_same_v<T, Arg::List>) {
-            RtValue::List items;
-            for (const Arg& item : v) items.push_back(literal(item));
-            return items;
-          } else if constexpr (std::is_same_v<T, ir::RegionArg>) {
-            throw Unknown("a nested graph");
-          } else {
-            return RtValue(v);
-          }
-        },
-        arg.v);
+    if (arg.get_if<ir::RegionArg>() != nullptr) throw Unknown("a nested graph");
+    return ttrt::literal_value(arg, [&](const Value& value) {
+      const auto found = values_.find(&value);
+      if (found == values_.end()) throw Unknown("%" + value.name + " is unknown");
+      return found->second;
+    });
   }
 
   void set(const Value* value, RtValue known) {
