@@ -1,4 +1,5 @@
-// See device_step.h.
+// Binding a node's arguments to the shapes in a frame, choosing and preparing its kernel, running it; packed weights;
+// what runs in LibTorch when the device does not.
 #include "executor/device_step.h"
 
 #include <algorithm>
@@ -6,17 +7,11 @@
 
 #include "device/buffer.h"
 #include "executor/kernel_choice.h"
-#include "ir/op_schema.h"
+#include "torch/cpu_op.h"
 #include "support/error.h"
 
 namespace ttrt {
 namespace {
-
-struct TorchReference : Reference {
-  std::vector<RtValue> call(std::string_view op, std::vector<RtValue> args) override {
-    return call_torch(op, std::move(args));
-  }
-};
 
 std::string name_of(const Instruction& instruction) {
   const auto& node = *instruction.node;
@@ -33,28 +28,40 @@ bool is_tensor_arg(const OpArg& arg) {
   return std::holds_alternative<TensorRef>(arg) || std::holds_alternative<std::vector<TensorRef>>(arg);
 }
 
-bool same(const OpArg& a, const OpArg& b) {
-  if (a.index() != b.index()) return false;
-  return std::visit(
-      [&](const auto& x) {
-        using T = std::decay_t<decltype(x)>;
-        if constexpr (std::is_same_v<T, TensorRef> || std::is_same_v<T, std::vector<TensorRef>>)
-          return true;
-        else
-          return x == std::get<T>(b);
-      },
-      a);
+// Calls f(value, slot) for every value that reaches the call through a slot, lists item by item (slot -1).
+template <typename F>
+void for_each_value(const Instruction& instruction, const Frame& frame, const F& f) {
+  const auto of_slot = [&](int slot) {
+    if (slot < 0) return;
+    const RtValue& value = frame[static_cast<std::size_t>(slot)];
+    if (const auto* list = value.get_if<RtValue::List>()) {
+      for (const RtValue& item : *list) f(item, -1);
+    } else {
+      f(value, slot);
+    }
+  };
+  for (const ArgPlan& plan : instruction.args) {
+    of_slot(plan.slot);
+    for (const ArgPlan& item : plan.items) of_slot(item.slot);
+  }
+}
+
+// What stands for a host value in a call: the device tensor that it would be.
+RtValue on_device(const RtValue& value, const ttc::ir::Value* declared) {
+  if (const auto* list = value.get_if<RtValue::List>()) {
+    RtValue::List out;
+    for (const RtValue& item : *list) out.push_back(on_device(item, nullptr));
+    return out;
+  }
+  const auto* host = value.get_if<HostTensor>();
+  if (host == nullptr) return value;
+  const DType dtype = declared != nullptr && declared->type.has_dtype ? declared->type.dtype : host->dtype;
+  return DeviceTensor{
+      .spec = {.logical = host->sizes, .dtype = format_of(*host, dtype), .layout = Layout::tile, .memory = {}},
+      .buffer = nullptr};
 }
 
 }  // namespace
-
-std::vector<RtValue> call_torch(std::string_view op, std::vector<RtValue> args) {
-  const CpuOp* cpu = CpuOp::find(op);
-  if (cpu == nullptr) throw ttc::Error(ttc::Exit::bug, "", "LibTorch has no operator '" + std::string(op) + "'");
-  std::vector<RtValue> results;
-  cpu->call(args, results);
-  return results;
-}
 
 RtValue to_host_value(const RtValue& value) {
   if (const auto* tensor = value.get_if<DeviceTensor>()) return to_host(*tensor, torch_dtype(tensor->spec.dtype));
@@ -105,174 +112,82 @@ const HostTensor& PackedWeights::unpacked(int slot, const HostTensor& tiles, con
 
 // ---- binding ------------------------------------------------------------------------------------------------------
 
-void DeviceStep::bind_packed(const Instruction& instruction) {
-  const auto* schema = ttc::ir::find_schema(instruction.record->name);
-  TTC_CHECK(schema != nullptr, "a record without a schema");
-  if (instruction.args.size() < schema->args.size())
-    throw ttc::bad_file("", "node '" + name_of(instruction) + "': argument '" +
-                                schema->args[instruction.args.size()].name + "' of " + instruction.node->op() +
-                                " is missing");
-  packed_.assign(instruction.args.size(), -1);
-  dynamic_.assign(instruction.args.size(), false);
-  for (std::size_t p = 0; p < instruction.record->packed.size(); ++p) {
-    const int i = schema->index_of(instruction.record->packed[p].name);
-    TTC_CHECK(i >= 0, "a packed operand that the schema lacks");
-    packed_[static_cast<std::size_t>(i)] = static_cast<int>(p);
-  }
-  bound_ = true;
-}
-
-OpArg DeviceStep::argument(const Instruction& instruction, std::size_t i, const ArgPlan& plan, const Frame& frame,
-                           std::vector<TensorSpec>& tensors) const {
-  const auto of_value = [&](const RtValue& value, const ttc::ir::Value* declared) -> OpArg {
-    if (const auto* tensor = value.get_if<DeviceTensor>()) {
-      tensors.push_back(tensor->spec);
-      return TensorRef{static_cast<int>(tensors.size()) - 1};
-    }
-    if (const auto* host = value.get_if<HostTensor>()) {
-      const DType dtype = declared != nullptr && declared->type.has_dtype ? declared->type.dtype : host->dtype;
-      tensors.push_back(
-          {.logical = host->sizes, .dtype = format_of(*host, dtype), .layout = Layout::tile, .memory = {}});
-      return TensorRef{static_cast<int>(tensors.size()) - 1};
-    }
-    if (const auto* v = value.get_if<std::int64_t>()) return *v;
-    if (const auto* v = value.get_if<double>()) return *v;
-    if (const auto* v = value.get_if<bool>()) return *v;
-    if (const auto* v = value.get_if<std::string>()) return *v;
-    if (const auto* v = value.get_if<DType>()) return *v;
-    if (value.is_none()) return std::monostate{};
-    throw ttc::bad_file(
-        "", "node '" + name_of(instruction) + "': argument " + std::to_string(i) + " is of a kind no device op takes");
-  };
-  const auto of_list = [&](const std::vector<OpArg>& items) -> OpArg {
-    std::vector<TensorRef> refs;
-    std::vector<std::int64_t> ints;
-    std::vector<double> floats;
-    for (const OpArg& item : items) {
-      if (const auto* r = std::get_if<TensorRef>(&item))
-        refs.push_back(*r);
-      else if (const auto* n = std::get_if<std::int64_t>(&item))
-        ints.push_back(*n), floats.push_back(static_cast<double>(*n));
-      else if (const auto* b = std::get_if<bool>(&item))
-        ints.push_back(*b ? 1 : 0), floats.push_back(*b ? 1 : 0);
-      else if (const auto* d = std::get_if<double>(&item))
-        floats.push_back(*d);
-    }
-    if (!refs.empty()) return refs;
-    if (floats.size() != ints.size()) return floats;
-    return ints;
-  };
-  const auto of_list_value = [&](const RtValue::List& list) {
-    std::vector<OpArg> items;
-    for (const RtValue& item : list) items.push_back(of_value(item, nullptr));
-    return of_list(items);
-  };
-  if (plan.is_list) {
-    std::vector<OpArg> items;
-    for (const ArgPlan& item : plan.items) items.push_back(argument(instruction, i, item, frame, tensors));
-    return of_list(items);
-  }
-  const RtValue& value = plan.slot >= 0 ? frame[plan.slot] : plan.literal;
-  if (const auto* list = value.get_if<RtValue::List>()) return of_list_value(*list);
-  return of_value(value, plan.slot >= 0 ? instruction.node->arg(i).value() : nullptr);
-}
-
-void DeviceStep::make_call(const Instruction& instruction, const Frame& frame, const StepContext&) {
-  if (!bound_) bind_packed(instruction);
-  call_ = {};
-  call_.op = instruction.record;
+void DeviceStep::make_call(const Instruction& instruction, const Frame& frame) {
+  std::vector<RtValue> args;
+  dynamic_.clear();
   for (std::size_t i = 0; i < instruction.args.size(); ++i) {
-    call_.args.push_back(argument(instruction, i, instruction.args[i], frame, call_.tensors));
+    const ArgPlan& plan = instruction.args[i];
+    args.push_back(on_device(resolve_copy(plan, frame), plan.slot >= 0 ? instruction.node->arg(i).value() : nullptr));
     bool has_slot = false;
-    instruction.args[i].for_each_slot([&](int) { has_slot = true; });
-    dynamic_[i] = has_slot && !is_tensor_arg(call_.args.back());
+    plan.for_each_slot([&](int) { has_slot = true; });
+    dynamic_.push_back(has_slot);
   }
-  for (std::size_t i = 0; i < packed_.size(); ++i) {
-    if (packed_[i] < 0) continue;
-    if (const auto* ref = std::get_if<TensorRef>(&call_.args[i]))
-      call_.tensors[static_cast<std::size_t>(ref->index)] =
-          instruction.record->packed[static_cast<std::size_t>(packed_[i])].spec(call_);
-  }
+  auto bound = bind_call(*instruction.record, args);
+  if (const auto* reason = std::get_if<ttc::Reason>(&bound))
+    throw ttc::bad_file("", "node '" + name_of(instruction) + "': " + reason->detail);
+  bound_ = std::get<BoundCall>(std::move(bound));
+  for (std::size_t i = 0; i < dynamic_.size(); ++i)
+    if (is_tensor_arg(bound_.call.args[i])) dynamic_[i] = false;
 }
 
-void DeviceStep::collect_one(std::size_t arg, const RtValue& value, int slot, const Instruction& instruction,
-                             const StepContext& context) {
-  if (const auto* tensor = value.get_if<DeviceTensor>()) {
-    in_.push_back(tensor);
-    constant_.push_back(slot >= 0 && context.program->slots[static_cast<std::size_t>(slot)].constant);
-  } else if (const auto* host = value.get_if<HostTensor>()) {
-    if (packed_[arg] < 0)
-      throw ttc::bad_file("", "node '" + name_of(instruction) + "': " + instruction.node->op() +
-                                  " takes a device tensor where its operand " + std::to_string(arg) +
-                                  " is on the host");
-    const TensorSpec& spec = call_.tensors[in_.size()];
-    in_.push_back(&context.packed->on_device(slot, *host, spec, *context.device,
-                                             context.program->slots[static_cast<std::size_t>(slot)].value->name));
-    constant_.push_back(1);
-  } else if (const auto* list = value.get_if<RtValue::List>()) {
-    for (const RtValue& item : *list) collect_one(arg, item, -1, instruction, context);
-  }
-}
-
+// Sets in_ and constant_ from the frame.
 void DeviceStep::collect(const Instruction& instruction, const Frame& frame, const StepContext& context) {
   in_.clear();
   constant_.clear();
-  for (std::size_t i = 0; i < instruction.args.size(); ++i) {
-    const ArgPlan& plan = instruction.args[i];
-    if (plan.slot >= 0) collect_one(i, frame[static_cast<std::size_t>(plan.slot)], plan.slot, instruction, context);
-    for (const ArgPlan& item : plan.items)
-      if (item.slot >= 0) collect_one(i, frame[static_cast<std::size_t>(item.slot)], item.slot, instruction, context);
-  }
+  const auto& slots = context.program->slots;
+  for_each_value(instruction, frame, [&](const RtValue& value, int slot) {
+    if (const auto* tensor = value.get_if<DeviceTensor>()) {
+      in_.push_back(tensor);
+      constant_.push_back(slot >= 0 && slots[static_cast<std::size_t>(slot)].constant);
+    } else if (const auto* host = value.get_if<HostTensor>()) {
+      if (bound_.operands.at(in_.size()).packed == nullptr)
+        throw ttc::bad_file("", "node '" + name_of(instruction) + "': " + instruction.node->op() +
+                                    " takes a device tensor where its tensor " + std::to_string(in_.size()) +
+                                    " is on the host");
+      in_.push_back(&context.packed->on_device(slot, *host, bound_.call.tensors[in_.size()], *context.device,
+                                               slots[static_cast<std::size_t>(slot)].value->name));
+      constant_.push_back(1);
+    }
+  });
 }
 
 // True where the call this step was prepared for is the one at hand.
 bool DeviceStep::current(const Instruction& instruction, const Frame& frame) const {
   if (!ready_) return false;
+  const std::vector<TensorSpec>& specs = bound_.call.tensors;
   std::size_t t = 0;
-  const auto matches = [&](const RtValue& value, bool packed, auto&& self) -> bool {
+  bool same = true;
+  for_each_value(instruction, frame, [&](const RtValue& value, int) {
     if (const auto* tensor = value.get_if<DeviceTensor>())
-      return t < call_.tensors.size() && tensor->spec == call_.tensors[t++];
-    if (value.get_if<HostTensor>() != nullptr) return packed && t++ < call_.tensors.size();
-    if (const auto* list = value.get_if<RtValue::List>()) {
-      for (const RtValue& item : *list)
-        if (!self(item, packed, self)) return false;
-    }
-    return true;
-  };
-  for (std::size_t i = 0; i < instruction.args.size(); ++i) {
-    const ArgPlan& plan = instruction.args[i];
-    if (plan.slot >= 0 && !matches(frame[static_cast<std::size_t>(plan.slot)], packed_[i] >= 0, matches)) return false;
-    for (const ArgPlan& item : plan.items)
-      if (item.slot >= 0 && !matches(frame[static_cast<std::size_t>(item.slot)], packed_[i] >= 0, matches))
-        return false;
-  }
-  if (t != call_.tensors.size()) return false;
-  std::vector<TensorSpec> none;
+      same = same && t < specs.size() && tensor->spec == specs[t++];
+    else if (value.get_if<HostTensor>() != nullptr)
+      same = same && t < specs.size() && bound_.operands[t++].packed != nullptr;
+  });
+  if (!same || t != specs.size()) return false;
   for (std::size_t i = 0; i < dynamic_.size(); ++i)
-    if (dynamic_[i] && !same(call_.args[i], argument(instruction, i, instruction.args[i], frame, none))) return false;
+    if (dynamic_[i] && op_literal(resolve_copy(instruction.args[i], frame)) != bound_.call.args[i]) return false;
   return true;
 }
 
 void DeviceStep::prepare(const Instruction& instruction, const Frame& frame, const StepContext& context) {
   ready_ = false;
-  make_call(instruction, frame, context);
+  make_call(instruction, frame);
   collect(instruction, frame, context);
   const OpRecord& record = *instruction.record;
-  results_ = record.infer(call_);
+  results_ = bound_.results();
   refusal_.clear();
   served_.clear();
   active_ = nullptr;
   time_ = {};
-  if (record.supports != nullptr)
-    if (const ttc::Refusal refused = record.supports(call_)) refusal_ = refused->text();
+  if (const ttc::Refusal refused = bound_.refusal()) refusal_ = refused->text();
   if (refusal_.empty() && context.device != nullptr)
     if (const ttc::Refusal clash =
-            context.device->memory()->check_circular_buffers(record.name, record.work(call_).l1_bytes))
+            context.device->memory()->check_circular_buffers(record.name, record.work(bound_.call).l1_bytes))
       refusal_ = clash->text();
   if (refusal_.empty()) {
     const bool constant_b = constant_.size() > 1 && constant_[1] != 0;
     context_ = dispatch::context_of_call(
-        call_, {.profile = *context.profile, .numerics = context.numerics, .constant_b = constant_b});
+        bound_.call, {.profile = *context.profile, .numerics = context.numerics, .constant_b = constant_b});
     if (context.chooser->fixed()) {
       const dispatch::KernelSpec& spec = context.chooser->bind(context_);
       active_ = &served(spec, *dispatch::device_kernel(spec), instruction, context);
@@ -293,20 +208,20 @@ DeviceStep::Served& DeviceStep::served(const dispatch::KernelSpec& spec, const d
     std::vector<const DeviceTensor*> constants(in_.size(), nullptr);
     for (std::size_t i = 0; i < in_.size(); ++i)
       if (constant_[i]) constants[i] = in_[i];
-    made->kernel =
-        record.prepare(call_, {.numerics = context.numerics,
-                               .constants = constants,
-                               .variant = kernel.variant != nullptr ? kernel.variant->name : std::string_view{},
-                               .grid_x = context.profile->grid_x,
-                               .grid_y = context.profile->grid_y});
-    if (!made->kernel)
+    auto prepared = bound_.prepare({.numerics = context.numerics,
+                                    .constants = constants,
+                                    .variant = kernel.variant != nullptr ? kernel.variant->name : std::string_view{},
+                                    .grid_x = context.profile->grid_x,
+                                    .grid_y = context.profile->grid_y});
+    if (std::holds_alternative<ttc::Reason>(prepared))
       throw ttc::Error(ttc::Exit::unsupported, "",
                        std::string(record.name) + " has no " + std::string(to_string(context.numerics)) +
                            " kernel (node '" + name_of(instruction) + "')",
                        context.numerics == Numerics::exact
                            ? "use --numerics fast, or keep the op on the CPU with --fallback-op"
                            : "");
-    made->time = device_time(call_, *context.profile, kernel.variant, dispatch::variant_call_of(context_));
+    made->kernel = std::get<Kernel>(std::move(prepared));
+    made->time = device_time(bound_.call, *context.profile, kernel.variant, dispatch::variant_call_of(context_));
   }
   return *served_.emplace_back(std::move(made));
 }
@@ -421,42 +336,22 @@ void DeviceStep::fall_back(const Instruction& instruction, Frame& frame, const S
 
 std::vector<RtValue> DeviceStep::call_reference(const Instruction& instruction, const Frame& frame,
                                                 const StepContext& context) {
-  const OpRecord& record = *instruction.record;
-  if (record.reference == nullptr)
-    throw ttc::Error(ttc::Exit::unsupported, "", std::string(record.name) + " has no CPU reference");
-  std::vector<RtValue> args;
-  std::size_t t = 0;
-  const auto host_value = [&](const RtValue& value, int slot, bool packed, auto&& self) -> RtValue {
+  std::vector<RtValue> tensors;
+  for_each_value(instruction, frame, [&](const RtValue& value, int slot) {
     if (const auto* tensor = value.get_if<DeviceTensor>()) {
-      ++t;
-      return to_host(*tensor, is_float_format(tensor->spec.dtype) ? DType::f32 : torch_dtype(tensor->spec.dtype));
+      const DataType format = tensor->spec.dtype;
+      tensors.emplace_back(to_host(*tensor, is_float_format(format) ? DType::f32 : torch_dtype(format)));
+    } else if (const auto* host = value.get_if<HostTensor>()) {
+      const bool packed = bound_.operands.at(tensors.size()).packed != nullptr;
+      tensors.emplace_back(packed ? context.packed->unpacked(slot, *host, bound_.call.tensors[tensors.size()]) : *host);
     }
-    if (const auto* host = value.get_if<HostTensor>()) {
-      const TensorSpec& spec = call_.tensors.at(t++);
-      return packed ? context.packed->unpacked(slot, *host, spec) : *host;
-    }
-    if (const auto* list = value.get_if<RtValue::List>()) {
-      RtValue::List out;
-      for (const RtValue& item : *list) out.push_back(self(item, -1, packed, self));
-      return out;
-    }
-    return value;
-  };
-  const auto of_plan = [&](const ArgPlan& plan, bool packed, auto&& self) -> RtValue {
-    if (plan.slot >= 0) return host_value(frame[static_cast<std::size_t>(plan.slot)], plan.slot, packed, host_value);
-    if (!plan.is_list) return plan.literal;
-    RtValue::List out;
-    for (const ArgPlan& item : plan.items) out.push_back(self(item, packed, self));
-    return out;
-  };
-  for (std::size_t i = 0; i < instruction.args.size(); ++i)
-    args.push_back(of_plan(instruction.args[i], packed_[i] >= 0, of_plan));
+  });
   TorchReference reference;
-  return record.reference(reference, call_, args);
+  return bound_.reference(reference, tensors);
 }
 
 void DeviceStep::run_reference(const Instruction& instruction, Frame& frame, const StepContext& context) {
-  make_call(instruction, frame, context);
+  make_call(instruction, frame);
   ready_ = false;
   std::vector<RtValue> values = call_reference(instruction, frame, context);
   for (std::size_t i = 0; i < instruction.results.size(); ++i)
@@ -474,9 +369,9 @@ void DeviceStep::upload(const Instruction& instruction, Frame& frame, const Step
     frame[slot] = source;
     return;
   }
-  if (!ready_ || call_.tensors.empty() || call_.tensors[0].logical != host->sizes) {
-    make_call(instruction, frame, context);
-    results_ = instruction.record->infer(call_);
+  if (!ready_ || bound_.call.tensors.empty() || bound_.call.tensors[0].logical != host->sizes) {
+    make_call(instruction, frame);
+    results_ = bound_.results();
     ready_ = true;
   }
   if (context.device == nullptr) {

@@ -12,6 +12,7 @@
 #include "device/device.h"
 #include "dispatch/device_kernels.h"
 #include "executor/program.h"
+#include "ops/bind.h"
 
 namespace ttrt {
 
@@ -65,7 +66,7 @@ class DeviceStep {
   void upload(const Instruction& instruction, Frame& frame, const StepContext& context);
 
   const std::vector<TensorSpec>& results() const { return results_; }
-  const OpCall& call() const { return call_; }
+  const OpCall& call() const { return bound_.call; }
   const Time& time() const { return time_; }  // on the device, of the last run
   bool ready() const { return ready_; }
   // The kernel that served the last run; "" before.
@@ -85,25 +86,19 @@ class DeviceStep {
   void run_on_host(const Instruction& instruction, Frame& frame, const StepContext& context);
   void note_failure(const Instruction& instruction, const StepContext& context, const std::string& reason) const;
 
-  void bind_packed(const Instruction& instruction);
-  OpArg argument(const Instruction& instruction, std::size_t i, const ArgPlan& plan, const Frame& frame,
-                 std::vector<TensorSpec>& tensors) const;
-  void make_call(const Instruction& instruction, const Frame& frame, const StepContext& context);
+  void make_call(const Instruction& instruction, const Frame& frame);
   void collect(const Instruction& instruction, const Frame& frame, const StepContext& context);
-  void collect_one(std::size_t arg, const RtValue& value, int slot, const Instruction& instruction,
-                   const StepContext& context);
   bool current(const Instruction& instruction, const Frame& frame) const;
   void prepare(const Instruction& instruction, const Frame& frame, const StepContext& context);
   void bind_results(const Instruction& instruction, Frame& frame, const StepContext& context);
   void fall_back(const Instruction& instruction, Frame& frame, const StepContext& context, const std::string& reason);
   std::vector<RtValue> call_reference(const Instruction& instruction, const Frame& frame, const StepContext& context);
 
-  bool bound_ = false, ready_ = false;
-  std::vector<int> packed_;    // per argument: into OpRecord::packed, or -1
+  bool ready_ = false;
   std::vector<bool> dynamic_;  // per argument: a number that comes from a slot
-  OpCall call_;
+  BoundCall bound_;
   std::vector<TensorSpec> results_;
-  dispatch::SelectionContext context_;  // of call_
+  dispatch::SelectionContext context_;  // of bound_
   std::vector<std::unique_ptr<Served>> served_;
   Served* active_ = nullptr;
   Time time_;
@@ -116,7 +111,5 @@ class DeviceStep {
 
 // A host value of any kind for LibTorch: device tensors are read back in the dtype that stands for their format.
 RtValue to_host_value(const RtValue& value);
-// Calls LibTorch; throws ttc::Error where it has no such operator.
-std::vector<RtValue> call_torch(std::string_view op, std::vector<RtValue> args);
 
 }  // namespace ttrt

@@ -48,19 +48,6 @@ void copy_values(const HostTensor& to, const HostTensor& from) {
 
 std::string_view to_string(Mode mode) { return mode == Mode::device ? "device" : "cpu"; }
 
-std::shared_ptr<Device> open_device(const ArchProfile& profile) {
-  for (int slot = 0; slot < pcie_slots; ++slot) {
-    try {
-      std::shared_ptr<Device> device = create_device(profile, slot);
-      initialize_device(*device);
-      return device;
-    } catch (const ttc::Error&) {
-      if (slot + 1 == pcie_slots) throw;
-    }
-  }
-  throw ttc::usage_error("no free device slot");
-}
-
 Executor::Executor(std::shared_ptr<const ttc::ir::Model> model, ExecutorOptions options)
     : model_(std::move(model)), options_(std::move(options)) {
   install_torch_schemas();
@@ -116,7 +103,7 @@ void Executor::reset_state() {
 }
 
 void Executor::set_up() {
-  if (uses_device_ && device_ == nullptr) device_ = open_device(options_.profile);
+  if (uses_device_ && device_ == nullptr) device_ = open_free_device(options_.profile);
   constants_.assign(program_->slots.size(), {});
   for (std::size_t s = 0; s < program_->slots.size(); ++s) {
     const Slot& slot = program_->slots[s];

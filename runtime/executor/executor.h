@@ -181,7 +181,5 @@ class Executor {
 
 // The values of `from` into the memory of `to`, which has the same sizes.
 void copy_values(const HostTensor& to, const HostTensor& from);
-// A device of this profile in the first free slot, initialised.
-std::shared_ptr<Device> open_device(const ArchProfile& profile);
 
 }  // namespace ttrt

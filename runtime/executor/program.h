@@ -12,7 +12,7 @@
 
 #include "torch/cpu_op.h"
 #include "ir/model.h"
-#include "ops/op.h"
+#include "ops/literals.h"
 #include "torch/scalar_ops.h"
 #include "ops/value.h"
 

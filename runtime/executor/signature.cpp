@@ -263,22 +263,4 @@ std::string signature_key(const std::vector<RtValue>& inputs) {
   return key;
 }
 
-RtValue literal_value(const ttc::ir::Arg& arg) {
-  if (const auto* list = arg.list()) {
-    RtValue::List out;
-    for (const auto& item : *list) out.push_back(literal_value(item));
-    return out;
-  }
-  return std::visit(
-      [](const auto& v) -> RtValue {
-        using T = std::decay_t<decltype(v)>;
-        if constexpr (std::is_same_v<T, ttc::ir::Value*> || std::is_same_v<T, ttc::ir::RegionArg> ||
-                      std::is_same_v<T, ttc::ir::Arg::List>)
-          return {};
-        else
-          return RtValue(v);
-      },
-      arg.v);
-}
-
 }  // namespace ttrt

@@ -34,6 +34,5 @@ ttc::ir::SymBinding bind_symbols(const ttc::ir::Model& model, const std::vector<
 
 // The same for inputs of the same kinds, dtypes, sizes and integers, in the same memory.
 std::string signature_key(const std::vector<RtValue>& inputs);
-RtValue literal_value(const ttc::ir::Arg& arg);
 
 }  // namespace ttrt

@@ -141,6 +141,14 @@ const CpuOp* CpuOp::find(std::string_view op) {
 
 void CpuOp::call(std::span<const RtValue> args, std::vector<RtValue>& results) const { call_impl(args, results); }
 
+std::vector<RtValue> call_torch(std::string_view op, std::vector<RtValue> args) {
+  const CpuOp* cpu = CpuOp::find(op);
+  if (cpu == nullptr) throw ttc::Error(ttc::Exit::bug, "", "LibTorch has no operator '" + std::string(op) + "'");
+  std::vector<RtValue> results;
+  cpu->call(args, results);
+  return results;
+}
+
 void install_torch_schemas() { ttc::ir::set_schema_resolver(schema_of); }
 
 void set_threads(int threads) {

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "ops/value.h"
+#include "ops/op.h"
 
 namespace ttrt {
 
@@ -27,6 +27,16 @@ class CpuOp {
 
  protected:
   virtual void call_impl(std::span<const RtValue> args, std::vector<RtValue>& results) const = 0;
+};
+
+// Calls LibTorch with the arguments in schema order; trailing defaults may be left out. Throws ttc::Error where it has
+// no such operator.
+std::vector<RtValue> call_torch(std::string_view op, std::vector<RtValue> args);
+// What the references of op records are computed with.
+struct TorchReference : Reference {
+  std::vector<RtValue> call(std::string_view op, std::vector<RtValue> args) override {
+    return call_torch(op, std::move(args));
+  }
 };
 
 // Lets ir::find_schema see every operator LibTorch has. Idempotent.

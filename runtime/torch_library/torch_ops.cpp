@@ -1,5 +1,5 @@
-// See torch_ops.h. One call is a program of one instruction: a graph of one node, its slots, and a DeviceStep for each
-// set of operand shapes it has met.
+// The tt operators as LibTorch's dispatcher calls them: arguments off its stack, into the binder. One call is a program
+// of one instruction: a graph of one node, its slots, and a DeviceStep for each set of operand shapes it has met.
 #include "torch_library/torch_ops.h"
 
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -14,7 +14,8 @@
 #include "executor/device_step.h"
 #include "executor/executor.h"
 #include "executor/kernel_choice.h"
-#include "ir/op_schema.h"
+#include "ir/op_name.h"
+#include "ops/bind.h"
 #include "support/error.h"
 #include "torch/torch_bridge.h"
 
@@ -38,7 +39,7 @@ Numerics numerics() {
 
 Device& device() {
   static const auto* const shared =
-      new std::shared_ptr<Device>(open_device(default_profile()));  // outlives Python's teardown
+      new std::shared_ptr<Device>(open_free_device(default_profile()));  // outlives Python's teardown
   return **shared;
 }
 
@@ -61,78 +62,50 @@ DataType format_of(c10::ScalarType type) {
   }
 }
 
-// The arguments of one call, in schema order.
 struct Arguments {
-  const OpRecord* record = nullptr;
-  const ir::OpSchema* schema = nullptr;
-  OpCall call;
-  std::vector<at::Tensor> tensors;  // parallel to call.tensors
-  std::vector<char> packed;         // parallel to call.tensors
+  BoundCall bound;
+  std::vector<at::Tensor> tensors;  // parallel to bound.call.tensors
+
+  const OpRecord& record() const { return bound.record(); }
+  const TensorSpec& spec(std::size_t i) const { return bound.call.tensors.at(i); }
+  bool packed(std::size_t i) const { return bound.operands.at(i).packed != nullptr; }
 };
 
-bool is_packed(const OpRecord& record, std::string_view name) {
-  for (const Packed& one : record.packed)
-    if (one.name == name) return true;
-  return false;
-}
-
-TensorRef add_tensor(Arguments& args, const at::Tensor& tensor, bool packed) {
-  args.tensors.push_back(tensor);
-  args.packed.push_back(packed);
-  args.call.tensors.push_back({.logical = {tensor.sizes().begin(), tensor.sizes().end()},
-                               .dtype = format_of(tensor.scalar_type()),
-                               .layout = Layout::tile,
-                               .memory = {}});
-  return TensorRef{static_cast<int>(args.tensors.size()) - 1};
-}
-
-OpArg to_arg(Arguments& args, const c10::IValue& value, const std::string& type, bool packed) {
-  if (value.isNone()) return std::monostate{};
-  if (value.isTensor()) return value.toTensor().defined() ? OpArg(add_tensor(args, value.toTensor(), packed)) : OpArg();
+RtValue to_value(std::vector<at::Tensor>& tensors, const c10::IValue& value, const std::string& type) {
+  if (value.isTensor() && value.toTensor().defined()) {
+    const at::Tensor& tensor = tensors.emplace_back(value.toTensor());
+    return DeviceTensor{.spec = {.logical = {tensor.sizes().begin(), tensor.sizes().end()},
+                                 .dtype = format_of(tensor.scalar_type()),
+                                 .layout = Layout::tile,
+                                 .memory = {}},
+                        .buffer = nullptr};
+  }
   if (value.isTensorList()) {
-    std::vector<TensorRef> refs;
-    for (const at::Tensor& tensor : value.toTensorVector()) refs.push_back(add_tensor(args, tensor, packed));
-    return refs;
+    RtValue::List list;
+    for (const at::Tensor& tensor : value.toTensorVector()) list.push_back(to_value(tensors, tensor, "Tensor"));
+    return list;
   }
   if (value.isInt() && type.starts_with("ScalarType")) {
     const auto dtype = ttc::dtype_from_c10(static_cast<int>(value.toInt()));
     TORCH_CHECK(dtype, "a dtype that the device does not know");
     return *dtype;
   }
-  if (value.isDouble()) return value.toDouble();
-  if (value.isBool()) return value.toBool();
-  if (value.isString()) return value.toStringRef();
-  if (value.isDoubleList()) return value.toDoubleVector();
-  if (value.isIntList()) return std::vector<std::int64_t>(value.toIntVector());
-  if (value.isInt()) return value.toInt();
-  if (value.isSymInt()) return value.toSymInt().guard_int(__FILE__, __LINE__);
-  if (value.isSymFloat()) return value.toSymFloat().guard_float(__FILE__, __LINE__);
-  if (value.isList()) {  // of symbolic ints, or empty
-    std::vector<std::int64_t> ints;
-    for (const c10::IValue& item : value.toListRef())
-      ints.push_back(item.isSymInt() ? item.toSymInt().guard_int(__FILE__, __LINE__) : item.toInt());
-    return ints;
-  }
-  TORCH_CHECK(false, "an argument of type ", value.tagKind(), ", which no device operator takes");
+  return from_ivalue(value);
 }
 
 Arguments read_arguments(const c10::FunctionSchema& formal, torch::jit::Stack& stack) {
+  const std::string name = ir::ir_op_name(formal.name());
+  const OpRecord* const record = find_op(name);
+  const ir::OpSchema* const schema = ir::find_schema(name);
+  TORCH_CHECK(record && schema, name, " is not registered");
   Arguments args;
-  const std::string name = "tt." + formal.name().substr(formal.name().find("::") + 2);
-  args.record = find_op(name);
-  args.schema = ir::find_schema(name);
-  TORCH_CHECK(args.record && args.schema, name, " is not registered");
-  args.call.op = args.record;
+  std::vector<RtValue> values;
   const std::size_t count = formal.arguments().size();
-  for (std::size_t i = 0; i < count; ++i) {
-    const ir::SchemaArg& arg = args.schema->args.at(i);
-    args.call.args.push_back(
-        to_arg(args, stack[stack.size() - count + i], arg.type, is_packed(*args.record, arg.name)));
-  }
-  for (const Packed& one : args.record->packed) {
-    const int index = args.call.tensor_index(one.name);
-    if (index >= 0) args.call.tensors[static_cast<std::size_t>(index)] = one.spec(args.call);
-  }
+  for (std::size_t i = 0; i < count; ++i)
+    values.push_back(to_value(args.tensors, stack[stack.size() - count + i], schema->args.at(i).type));
+  auto bound = bind_call(*record, values);
+  if (const auto* reason = std::get_if<ttc::Reason>(&bound)) throw ttc::usage_error(reason->detail);
+  args.bound = std::get<BoundCall>(std::move(bound));
   torch::jit::drop(stack, count);
   return args;
 }
@@ -141,16 +114,17 @@ Arguments read_arguments(const c10::FunctionSchema& formal, torch::jit::Stack& s
 
 // What makes two calls share weights and literals: everything but the other operands' bytes and shapes.
 std::string call_key(const Arguments& args) {
-  std::string key(args.record->name);
+  std::string key(args.record().name);
   const auto raw = [&](const void* bytes, std::size_t size) { key.append(static_cast<const char*>(bytes), size); };
   const auto tensor = [&](TensorRef ref) {
-    const at::Tensor& t = args.tensors[static_cast<std::size_t>(ref.index)];
-    if (!args.packed[static_cast<std::size_t>(ref.index)]) return;
+    const auto i = static_cast<std::size_t>(ref.index);
+    if (!args.packed(i)) return;
+    const at::Tensor& t = args.tensors[i];
     const void* identity[] = {t.storage().unsafeGetStorageImpl(), t.const_data_ptr()};
     const std::int64_t version = t.is_inference() ? 0 : t._version();
     raw(identity, sizeof identity), raw(&version, sizeof version);
   };
-  for (const OpArg& arg : args.call.args) {
+  for (const OpArg& arg : args.bound.call.args) {
     key += static_cast<char>('a' + arg.index());
     std::visit(
         [&](const auto& v) {
@@ -180,25 +154,12 @@ std::string call_key(const Arguments& args) {
 
 std::vector<std::int64_t> shape_key(const Arguments& args) {
   std::vector<std::int64_t> key;
-  for (const TensorSpec& spec : args.call.tensors) {
+  for (const TensorSpec& spec : args.bound.call.tensors) {
     key.push_back(static_cast<std::int64_t>(spec.dtype));
     key.push_back(static_cast<std::int64_t>(spec.logical.size()));
     key.insert(key.end(), spec.logical.begin(), spec.logical.end());
   }
   return key;
-}
-
-ir::Arg literal_arg(const OpArg& arg) {
-  if (const auto* v = std::get_if<std::int64_t>(&arg)) return *v;
-  if (const auto* v = std::get_if<double>(&arg)) return *v;
-  if (const auto* v = std::get_if<bool>(&arg)) return *v;
-  if (const auto* v = std::get_if<std::string>(&arg)) return *v;
-  if (const auto* v = std::get_if<DType>(&arg)) return *v;
-  if (const auto* v = std::get_if<std::vector<std::int64_t>>(&arg)) return ir::Arg::ints(*v);
-  ir::Arg::List list;
-  if (const auto* v = std::get_if<std::vector<double>>(&arg))
-    for (const double d : *v) list.emplace_back(d);
-  return std::holds_alternative<std::monostate>(arg) ? ir::Arg() : ir::Arg(std::move(list));
 }
 
 class Call {
@@ -208,7 +169,7 @@ class Call {
     for (std::size_t i = 0; i < args.tensors.size(); ++i) {
       const std::string name = "t" + std::to_string(i);
       const at::Tensor& tensor = args.tensors[i];
-      if (!args.packed[i]) {
+      if (!args.packed(i)) {
         values.push_back(model_.graph->add_input(ir::Type::unknown_tensor(), name));
         continue;
       }
@@ -226,7 +187,7 @@ class Call {
       storages_.emplace_back(tensor.storage().getWeakStorageImpl());
     }
     std::vector<ir::Arg> node_args;
-    for (const OpArg& arg : args.call.args) {
+    for (const OpArg& arg : args.bound.call.args) {
       if (const auto* ref = std::get_if<TensorRef>(&arg)) {
         node_args.emplace_back(values[static_cast<std::size_t>(ref->index)]);
       } else if (const auto* refs = std::get_if<std::vector<TensorRef>>(&arg)) {
@@ -234,10 +195,10 @@ class Call {
         for (const TensorRef one : *refs) list.emplace_back(values[static_cast<std::size_t>(one.index)]);
         node_args.emplace_back(std::move(list));
       } else {
-        node_args.push_back(literal_arg(arg));
+        node_args.push_back(literal_arg(literal_value(arg)));
       }
     }
-    ir::Node* node = model_.graph->append(std::string(args.record->name), std::move(node_args));
+    ir::Node* node = model_.graph->append(std::string(args.record().name), std::move(node_args));
     for (std::size_t i = 0; i < results; ++i)
       model_.graph->add_output(node->add_result(ir::Type::unknown_tensor(), "y" + std::to_string(i)));
     program_ = make_program(model_);
@@ -258,7 +219,7 @@ class Call {
     for (std::size_t i = 0; i < args.tensors.size(); ++i) {
       const at::Tensor& tensor = args.tensors[i];
       const HostTensor host = from_tensor(tensor.contiguous());
-      frame[slots_[i]] = args.packed[i] ? RtValue(host) : RtValue(to_device(host, device(), args.call.tensors[i]));
+      frame[slots_[i]] = args.packed(i) ? RtValue(host) : RtValue(to_device(host, device(), args.spec(i)));
     }
     const std::vector<char> planned(program_->slots.size(), 0);
     std::map<int, FallbackFailure> failures;
@@ -344,21 +305,21 @@ at::Tensor through_device(const at::Tensor& x, DataType format, DType dtype) {
 }
 
 std::vector<at::Tensor> run_on_device(const Arguments& args) {
-  const std::string_view name = args.record->name;
-  const std::vector<TensorSpec> specs = args.record->infer(args.call);
+  const std::string_view name = args.record().name;
+  const std::vector<TensorSpec> specs = args.bound.results();
   if (name == "tt.to_device")
     return {through_device(args.tensors.at(0), specs.at(0).dtype, torch_dtype(specs.at(0).dtype))};
   if (name == "tt.to_host")
-    return {through_device(args.tensors.at(0), args.call.tensors.at(0).dtype, std::get<DType>(args.call.arg("dtype")))};
+    return {through_device(args.tensors.at(0), args.spec(0).dtype, std::get<DType>(args.bound.call.arg("dtype")))};
   return cache().find(args, specs.size())->run(args, specs);
 }
 
 std::vector<at::Tensor> shapes_only(const Arguments& args) {
-  const std::vector<TensorSpec> specs = args.record->infer(args.call);
+  const std::vector<TensorSpec> specs = args.bound.results();
   std::vector<at::Tensor> out;
   for (const TensorSpec& spec : specs) {
     const DType dtype =
-        args.record->name == "tt.to_host" ? std::get<DType>(args.call.arg("dtype")) : torch_dtype(spec.dtype);
+        args.record().name == "tt.to_host" ? std::get<DType>(args.bound.call.arg("dtype")) : torch_dtype(spec.dtype);
     out.push_back(
         at::empty(spec.logical,
                   at::TensorOptions().device(c10::kMeta).dtype(static_cast<c10::ScalarType>(ttc::c10_code(dtype)))));
