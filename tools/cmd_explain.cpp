@@ -7,11 +7,11 @@
 
 #include "dispatch/last_resort.h"
 #include "dispatch/table.h"
-#include "ir/op_schema.h"
+#include "ir/op_name.h"
 #include "json_out.h"
 #include "executor/kernel_choice.h"
 #include "command.h"
-#include "ops/op.h"
+#include "ops/bind.h"
 #include "support/error.h"
 #include "torch/cpu_op.h"
 #include "torch_library/torch_last_resort.h"
@@ -45,12 +45,11 @@ void options(FlagSet& app) {
 // ---- the call ------------------------------------------------------------------------------------------------------
 
 const ttrt::OpRecord& record_of(const std::string& op, std::string& aten) {
-  if (const ttrt::OpRecord* record = ttrt::find_op(op)) {
+  const std::string name = ir::ir_op_name(op);
+  if (const ttrt::OpRecord* record = ttrt::find_op(name)) {
     if (!record->lowers.empty()) aten = record->lowers.front().aten;
     return *record;
   }
-  std::string name = op;
-  if (const auto colons = name.find("::"); colons != std::string::npos) name.replace(colons, 2, ".");
   for (const std::string& spelling : {name, name + ".default", "aten." + name + ".default", "aten." + name}) {
     const auto found = ttrt::lowerings_of(spelling);
     if (found.empty()) continue;
@@ -101,27 +100,21 @@ std::vector<ttrt::Shape> shapes() {
 }
 
 // None, true, 3, 0.5, [1,2] or a text.
-ttrt::OpArg literal_of(const std::string& text) {
-  if (text == "None" || text == "none") return std::monostate{};
+ttrt::RtValue literal_of(const std::string& text) {
+  if (text == "None" || text == "none") return {};
   if (text == "true" || text == "True") return true;
   if (text == "false" || text == "False") return false;
   const auto json = nlohmann::json::parse(text, nullptr, false);
-  if (json.is_number_integer()) return json.get<std::int64_t>();
-  if (json.is_number()) return json.get<double>();
-  if (json.is_array() && std::all_of(json.begin(), json.end(), [](const auto& v) { return v.is_number_integer(); }))
-    return json.get<std::vector<std::int64_t>>();
-  return text;
-}
-
-ttrt::OpArg default_of(const ir::SchemaArg& arg) {
-  if (!arg.default_value || arg.default_value->is_none()) return std::monostate{};
-  const ir::Arg& value = *arg.default_value;
-  if (const auto* b = value.get_if<bool>()) return *b;
-  if (const auto* n = value.get_if<std::int64_t>()) return *n;
-  if (const auto* d = value.get_if<double>()) return *d;
-  if (const auto* s = value.get_if<std::string>()) return *s;
-  if (const auto list = value.integers()) return *list;
-  return std::monostate{};
+  const auto number = [](const nlohmann::json& value) -> ttrt::RtValue {
+    if (value.is_number_integer()) return value.get<std::int64_t>();
+    return value.get<double>();
+  };
+  if (json.is_number()) return number(json);
+  if (!json.is_array() || !std::all_of(json.begin(), json.end(), [](const auto& v) { return v.is_number(); }))
+    return text;
+  ttrt::RtValue::List list;
+  for (const auto& item : json) list.push_back(number(item));
+  return list;
 }
 
 const std::string* given(const std::string& name) {
@@ -135,46 +128,46 @@ const std::string* given(const std::string& name) {
 ttrt::OpCall make_call(const ttrt::OpRecord& record) {
   const ir::OpSchema* schema = ir::find_schema(record.name);
   if (schema == nullptr) throw usage_error("'" + std::string(record.name) + "' has no schema");
-  ttrt::OpCall call;
-  call.op = &record;
-  std::vector<ttrt::Shape> sizes = shapes();
+  const std::vector<ttrt::Shape> sizes = shapes();
   if (sizes.empty())
     throw usage_error("--shape gives the shapes of the tensors of " + std::string(record.name) +
                       std::string(record.schema));
-  std::size_t next = 0;
-  const auto tensor = [&] {
-    const std::string& dtype =
-        call.tensors.size() == 1 && !flags.weight_dtype.empty() ? flags.weight_dtype : flags.dtype;
-    call.tensors.push_back(
-        {.logical = sizes[next++], .dtype = format_of(dtype), .layout = ttrt::Layout::tile, .memory = {}});
-    return ttrt::TensorRef{static_cast<int>(call.tensors.size()) - 1};
+  std::vector<ttrt::RtValue> args;
+  std::vector<ttrt::TensorSpec> specs;
+  const auto tensor = [&]() -> ttrt::RtValue {
+    const std::string& dtype = specs.size() == 1 && !flags.weight_dtype.empty() ? flags.weight_dtype : flags.dtype;
+    specs.push_back(
+        {.logical = sizes[specs.size()], .dtype = format_of(dtype), .layout = ttrt::Layout::tile, .memory = {}});
+    return ttrt::DeviceTensor{.spec = specs.back(), .buffer = nullptr};
   };
   for (const ir::SchemaArg& arg : schema->args) {
     if (const std::string* text = given(arg.name)) {
-      call.args.push_back(literal_of(*text));
-    } else if (arg.type == "Tensor" && next >= sizes.size()) {
+      args.push_back(literal_of(*text));
+    } else if (arg.type == "Tensor" && specs.size() >= sizes.size()) {
       throw usage_error("--shape of '" + arg.name + "' is missing: " + std::string(record.name) +
                         std::string(record.schema));
-    } else if (arg.type == "Tensor" || (arg.type == "Tensor?" && next < sizes.size())) {
-      call.args.emplace_back(tensor());
+    } else if (arg.type == "Tensor" || (arg.type == "Tensor?" && specs.size() < sizes.size())) {
+      args.push_back(tensor());
     } else if (arg.type.starts_with("Tensor[")) {
-      std::vector<ttrt::TensorRef> list;
-      while (next < sizes.size()) list.push_back(tensor());
-      call.args.emplace_back(std::move(list));
-    } else if (arg.name == "weight_shape" && call.tensors.size() > 1) {
-      call.args.emplace_back(call.tensors[1].logical);
-    } else if (arg.name == "weight_format" && call.tensors.size() > 1) {
-      call.args.emplace_back(std::string(to_string(call.tensors[1].dtype)));
+      ttrt::RtValue::List list;
+      while (specs.size() < sizes.size()) list.push_back(tensor());
+      args.emplace_back(std::move(list));
+    } else if (arg.name == "weight_shape" && specs.size() > 1) {
+      args.emplace_back(ttrt::RtValue::List(specs[1].logical.begin(), specs[1].logical.end()));
+    } else if (arg.name == "weight_format" && specs.size() > 1) {
+      args.emplace_back(std::string(to_string(specs[1].dtype)));
     } else if (!arg.default_value && (arg.type == "int" || arg.type == "SymInt")) {
-      call.args.emplace_back(std::int64_t{-1});
+      args.emplace_back(std::int64_t{-1});
     } else {
-      call.args.push_back(default_of(arg));
+      args.push_back(arg.default_value ? ttrt::literal_value(*arg.default_value) : ttrt::RtValue());
     }
   }
-  if (next < sizes.size())
+  if (specs.size() < sizes.size())
     throw usage_error(std::to_string(sizes.size()) + " shapes, but " + std::string(record.name) + " takes " +
-                      std::to_string(next) + " tensors");
-  return call;
+                      std::to_string(specs.size()) + " tensors");
+  auto bound = ttrt::bind_call(record, args);
+  if (const auto* reason = std::get_if<Reason>(&bound)) throw usage_error(reason->detail);
+  return std::get<ttrt::BoundCall>(std::move(bound)).call;
 }
 
 // ---- the answer ----------------------------------------------------------------------------------------------------

@@ -11,11 +11,11 @@
 #include <vector>
 
 #include "device/device.h"
-#include "ops/op.h"
+#include "ops/bind.h"
 
 namespace ttrt::dispatch {
 
-using Keyword = std::pair<std::string, RtValue>;
+using ttrt::Keyword;
 
 // The arguments of an operator by name, "aten::mul.Tensor" or "aten.mul.Tensor"; positional ones in schema order.
 struct OperatorCall {
@@ -23,9 +23,6 @@ struct OperatorCall {
   std::span<const RtValue> args;
   std::span<const Keyword> kwargs = {};
 };
-
-// "aten::relu" -> "aten.relu.default"; names of the IR stay as they are.
-std::string ir_name_of(std::string_view name);
 
 // A call that the device can run. Values are read when it is bound; only tensors of the same dtypes and shapes may be
 // given to run again.
@@ -35,21 +32,16 @@ class BoundOperator {
   // (install_torch_schemas) and types (install_torch_last_resort) only tt operators are.
   static std::variant<std::shared_ptr<const BoundOperator>, ttc::Reason> bind(const OperatorCall& call);
 
-  const OpCall& call() const { return call_; }
-  // Uploads the tensors among the arguments (bfloat16 for floats, int32 for integers), runs the kernel, and reads
+  const OpCall& call() const { return bound_.call; }
+  // Uploads the tensors that are on the host (bfloat16 for floats, int32 for integers), runs the kernel, and reads
   // results back in the dtypes of the operator. One result bare, several as a list.
   RtValue run(const OperatorCall& call, Device& device) const;
 
  private:
-  friend class Binder;
-  struct Operand {
-    std::size_t source = 0;  // the how-manieth tensor of the operator's arguments
-    OperandKind kind = OperandKind::activation;
-    const Packed* packed = nullptr;
-  };
-  OpCall call_;
-  std::vector<Operand> operands_;  // parallel to call_.tensors
-  std::vector<DType> results_;     // dtypes for the host
+  friend class OperatorReader;
+  BoundCall bound_;
+  std::vector<std::size_t> sources_;  // of each operand: the how-manieth tensor of the operator's arguments
+  std::vector<DType> results_;        // dtypes for the host
   const ttc::ir::OpSchema* schema_ = nullptr;
 };
 

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "ir/op_name.h"
 #include "dispatch/dispatchers_builtin.h"
 
 namespace ttrt::dispatch {
@@ -170,7 +171,7 @@ class TensorOps final : public Default {
       "aten.bmm.default",       "aten.mm.default",        "aten.matmul.default", "aten.addmm.default",
       "aten.pow.Tensor_Scalar", "aten.stack.default",     "aten.permute.default"};
   static Refusal listed(const OperatorCall& call) {
-    if (std::find(operators.begin(), operators.end(), ir_name_of(call.name)) != operators.end()) return std::nullopt;
+    if (std::find(operators.begin(), operators.end(), ttc::ir::ir_op_name(call.name)) != operators.end()) return std::nullopt;
     return Reason{ReasonCode::UserExcluded,
                   std::string(call.name) + " is none of the tensor_ops dispatcher's operators"};
   }

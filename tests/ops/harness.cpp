@@ -1,4 +1,5 @@
-// See harness.h.
+// The walk over a case's graph: arguments for the binder, kernels on the device, references and ATen beside them; how
+// results are compared.
 #include "harness.h"
 
 #include <algorithm>
@@ -10,23 +11,13 @@
 #include "torch/cpu_op.h"
 #include "device/formats.h"
 #include "ir/model.h"
-#include "ops/rules.h"
+#include "ops/bind.h"
 #include "support/error.h"
 
 namespace ttrt::test {
 namespace {
 
 namespace ir = ttc::ir;
-
-struct TorchReference : Reference {
-  std::vector<RtValue> call(std::string_view op, std::vector<RtValue> args) override {
-    const CpuOp* cpu = CpuOp::find(op);
-    if (cpu == nullptr) throw ttc::usage_error("LibTorch has no operator " + std::string(op));
-    std::vector<RtValue> results;
-    cpu->call(args, results);
-    return results;
-  }
-};
 
 HostTensor host_of(const RtValue& value) {
   const auto* host = value.get_if<HostTensor>();
@@ -127,154 +118,69 @@ class Walk {
 
   // ---- the device's side
 
-  DataType format_for(OperandKind kind, DType dtype) const {
-    if (kind == OperandKind::index || ttc::is_integral(dtype)) return DataType::int32;
-    if (kind == OperandKind::exact) return DataType::float32;
-    return config_.activation;
-  }
-
   // The device's values as float32, integers by way of int64.
   static HostTensor as_floats(const DeviceTensor& tensor) {
     if (is_float_format(tensor.spec.dtype)) return to_host(tensor, DType::f32);
     return convert(to_host(tensor, DType::i64), DType::f32);
   }
 
-  DeviceTensor upload(const HostTensor& host, OperandKind kind) {
-    TensorSpec spec;
-    spec.logical = host.sizes;
-    spec.dtype = format_for(kind, host.dtype);
-    const bool is_mask = host.dtype == DType::boolean && is_float_format(spec.dtype);
-    return to_device(is_mask ? convert(host, DType::f32) : host, device_, spec);
+  // What the binder takes: tensors on the device where they are there, else on the host; `values` in their order.
+  std::vector<RtValue> arguments(const Lowered& lowered, std::vector<const ir::Value*>& values) {
+    std::vector<RtValue> args;
+    for (const ir::Arg& arg : lowered.args)
+      args.push_back(literal_value(arg, [&](const ir::Value& value) -> RtValue {
+        const State& state = states_.at(&value);
+        values.push_back(&value);
+        return state.device ? RtValue(*state.device) : RtValue(state.aten);
+      }));
+    return args;
   }
 
-  static OperandKind kind_of(const OpRecord& record, std::string_view name) {
-    for (const Operand& operand : record.operands) {
-      if (operand.name == name) return operand.kind;
-    }
-    return OperandKind::activation;
-  }
-
-  OpArg literal(const ir::Arg& arg) {
-    if (const auto* b = arg.get_if<bool>()) return *b;
-    if (const auto* i = arg.get_if<std::int64_t>()) return *i;
-    if (const auto* d = arg.get_if<double>()) return *d;
-    if (const auto* s = arg.get_if<std::string>()) return *s;
-    if (const auto* d = arg.get_if<DType>()) return *d;
-    if (const auto ints = arg.integers()) return *ints;
-    if (const ir::Arg::List* list = arg.list()) {
-      std::vector<double> numbers;
-      for (const ir::Arg& item : *list) numbers.push_back(item.number().value());
-      return numbers;
-    }
-    return {};
-  }
-
-  // Appends the tensor of one operand; packed weights follow when the call's literals are known.
-  TensorRef operand(const OpRecord& record, const std::string& name, const ir::Value* value, OpCall& call) {
+  // An operand on the device. ATen gets what the format of a packed constant could hold.
+  DeviceTensor upload(const BoundCall& call, std::size_t i, const ir::Value* value) {
     State& state = states_.at(value);
-    const OperandKind kind = kind_of(record, name);
-    if (kind == OperandKind::packed) {
-      call.tensors.emplace_back();
-      inputs_.push_back({});
-      packed_.emplace_back(name, value);
-    } else {
-      if (!state.device) state.device = upload(state.aten, kind);
-      call.tensors.push_back(state.device->spec);
-      inputs_.push_back(*state.device);
+    const Packed* packed = call.operands[i].packed;
+    if (packed == nullptr) {
+      if (!state.device) state.device = call.upload(i, state.aten, device_);
+      return *state.device;
     }
-    return {static_cast<int>(call.tensors.size()) - 1};
-  }
-
-  void pack(const OpRecord& record, OpCall& call) {
-    for (const auto& [name, value] : packed_) {
-      for (const Packed& rule : record.packed) {
-        if (rule.name != name) continue;
-        const auto i = static_cast<std::size_t>(call.tensor_index(name));
-        call.tensors[i] = rule.spec(call);
-        HostTensor host = states_.at(value).aten;
-        if (rule.form == Packed::Form::transposed) {
-          std::swap(host.sizes[0], host.sizes[1]);
-          std::swap(host.strides[0], host.strides[1]);
-        } else if (rule.form == Packed::Form::row) {
-          host.sizes = {1, host.sizes.at(0)};
-          host.strides = {0, 1};
-        } else if (rule.form == Packed::Form::arranged) {
-          host = rule.arrange(host, call.tensors[i]);
-        }
-        host = packed_values(contiguous(host), rule, call.tensors[i]);
-        inputs_[i] = to_device(host, device_, call.tensors[i]);
-        // ATen gets what the format could hold.
-        HostTensor held = to_host(inputs_[i], DType::f32);
-        unpacked_[value] = held;
-        if (rule.form == Packed::Form::transposed) {
-          std::swap(held.sizes[0], held.sizes[1]);
-          std::swap(held.strides[0], held.strides[1]);
-        } else if (rule.form == Packed::Form::row) {
-          held.sizes = {held.sizes.at(1)};
-          held.strides = {1};
-        } else if (rule.form == Packed::Form::arranged) {
-          held = rule.restore(held, states_.at(value).aten.sizes);
-        }
-        states_.at(value).aten = contiguous(held);
-      }
-    }
-  }
-
-  OpCall make_call(const OpRecord& record, const Lowered& lowered) {
-    inputs_.clear();
-    packed_.clear();
-    OpCall call;
-    call.op = &record;
-    const ir::OpSchema* schema = ir::find_schema(record.name);
-    for (std::size_t i = 0; i < schema->args.size(); ++i) {
-      const ir::SchemaArg& formal = schema->args[i];
-      const ir::Arg arg = i < lowered.args.size() ? lowered.args[i] : formal.default_value.value_or(ir::Arg());
-      if (const ir::Value* value = arg.value()) {
-        call.args.emplace_back(operand(record, formal.name, value, call));
-      } else if (arg.has_values()) {
-        std::vector<TensorRef> refs;
-        for (const ir::Arg& item : *arg.list()) refs.push_back(operand(record, formal.name, item.value(), call));
-        call.args.emplace_back(refs);
-      } else {
-        call.args.push_back(literal(arg));
-      }
-    }
-    pack(record, call);
-    return call;
+    const DeviceTensor tiles = call.upload(i, state.aten, device_);
+    unpacked_[value] = to_host(tiles, DType::f32);
+    state.aten = unpacked_constant(unpacked_[value], *packed, state.aten.sizes);
+    return tiles;
   }
 
   bool execute(const ir::Node& node, const OpRecord& record, const Lowered& lowered) {
     if (record.prepare == nullptr) return transfer(node, record);
-    const OpCall call = make_call(record, lowered);
-    if (record.supports != nullptr) {
-      if (const auto reason = record.supports(call)) {
-        result_.refusals.push_back(std::string(record.name) + ": " + reason->text());
-        return false;
-      }
-    }
-    std::vector<const DeviceTensor*> in, constants;
-    for (std::size_t i = 0; i < inputs_.size(); ++i) {
-      in.push_back(&inputs_[i]);
-      bool constant = false;
-      for (const auto& [name, value] : packed_) constant = constant || call.tensor_index(name) == static_cast<int>(i);
-      constants.push_back(constant ? &inputs_[i] : nullptr);
-    }
-    const Kernel kernel = record.prepare(call, {.numerics = config_.numerics, .constants = constants});
-    if (!kernel) {
-      result_.refusals.push_back(std::string(record.name) + ": no kernel");
+    const auto refuse = [&](const std::string& why) {
+      result_.refusals.push_back(std::string(record.name) + ": " + why);
       return false;
+    };
+    std::vector<const ir::Value*> values;
+    const auto bound = bind_call(record, arguments(lowered, values), {.activation = config_.activation});
+    if (const auto* reason = std::get_if<ttc::Reason>(&bound)) return refuse(reason->text());
+    const auto& call = std::get<BoundCall>(bound);
+    if (const auto reason = call.refusal()) return refuse(reason->text());
+    std::vector<DeviceTensor> inputs;
+    for (std::size_t i = 0; i < values.size(); ++i) inputs.push_back(upload(call, i, values[i]));
+    std::vector<const DeviceTensor*> in, constants;
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      in.push_back(&inputs[i]);
+      constants.push_back(call.operands[i].packed != nullptr ? &inputs[i] : nullptr);
     }
+    const auto kernel = call.prepare({.numerics = config_.numerics, .constants = constants});
+    if (std::holds_alternative<ttc::Reason>(kernel)) return refuse("no kernel");
     std::vector<DeviceTensor> results;
-    for (const TensorSpec& spec : record.infer(call)) {
+    for (const TensorSpec& spec : call.results()) {
       results.push_back(allocate(device_, spec));
       std::memset(results.back().data(), 0xA5, static_cast<std::size_t>(spec.nbytes()));
     }
     std::vector<DeviceTensor*> out;
     for (DeviceTensor& tensor : results) out.push_back(&tensor);
-    kernel({.in = in, .out = out});
+    std::get<Kernel>(kernel)({.in = in, .out = out});
     result_.served.emplace(record.name);
 
-    const std::vector<RtValue> reference = run_reference(record, call, lowered);
+    const std::vector<RtValue> reference = run_reference(call, values);
     const std::vector<RtValue> aten = run_aten(node, reference);
     for (std::size_t i = 0; i < results.size(); ++i) {
       const std::size_t at = lowered.results.empty() ? i : static_cast<std::size_t>(lowered.results[i]);
@@ -286,20 +192,18 @@ class Walk {
   // tt.to_device and tt.to_host, which the executor runs itself.
   bool transfer(const ir::Node& node, const OpRecord& record) {
     const ir::Value* x = node.operand(0);
-    OpCall call;
-    call.op = &record;
     State state = states_.at(x);
     TensorSpec spec;
     spec.logical = state.aten.sizes;
     spec.dtype = state.aten.dtype == DType::bf16 ? DataType::bfloat16 : DataType::float32;
-    call.args = {TensorRef{0}, literal(node.arg(1))};
-    call.tensors = {spec};
-    state.reference = record.reference(torch_, call, std::vector<RtValue>{state.aten}).at(0);
+    const std::vector<RtValue> args{DeviceTensor{.spec = spec, .buffer = nullptr}, literal_value(node.arg(1))};
+    const auto call = std::get<BoundCall>(bind_call(record, args));
+    state.reference = call.reference(torch_, std::vector<RtValue>{state.aten}).at(0);
     state.aten = host_of(state.reference);
     if (record.name == "tt.to_device") {
-      state.device = to_device(states_.at(x).aten, device_, record.infer(call).at(0));
+      state.device = to_device(states_.at(x).aten, device_, call.results().at(0));
     } else {
-      state.device = to_device(to_host(*states_.at(x).device, *std::get_if<DType>(&call.args[1])), device_, spec);
+      state.device = to_device(to_host(*states_.at(x).device, *args[1].get_if<DType>()), device_, spec);
     }
     result_.served.emplace(record.name);
     states_[node.result()] = std::move(state);
@@ -313,48 +217,23 @@ class Walk {
     return it != unpacked_.end() ? RtValue(it->second) : states_.at(value).reference;
   }
 
-  std::vector<RtValue> run_reference(const OpRecord& record, const OpCall& call, const Lowered& lowered) {
-    std::vector<RtValue> args;
-    for (std::size_t i = 0; i < call.args.size(); ++i) {
-      const ir::Arg arg = i < lowered.args.size() ? lowered.args[i] : ir::Arg();
-      if (const ir::Value* value = arg.value()) {
-        args.push_back(reference_value(value));
-      } else if (arg.has_values()) {
-        RtValue::List list;
-        for (const ir::Arg& item : *arg.list()) list.push_back(reference_value(item.value()));
-        args.emplace_back(std::move(list));
-      } else {
-        args.push_back(ops::literal(call.args[i]));
-      }
+  std::vector<RtValue> run_reference(const BoundCall& call, const std::vector<const ir::Value*>& values) {
+    std::vector<RtValue> tensors;
+    for (const ir::Value* value : values) {
+      tensors.push_back(reference_value(value));
+      // Masks reach references as the device has them: floats.
+      const auto* host = tensors.back().get_if<HostTensor>();
+      if (host != nullptr && host->dtype == DType::boolean) tensors.back() = convert(*host, DType::f32);
     }
-    // Masks reach references as the device has them: floats.
-    for (RtValue& arg : args) {
-      const auto* host = arg.get_if<HostTensor>();
-      if (host != nullptr && host->dtype == DType::boolean) arg = convert(*host, DType::f32);
-    }
-    return record.reference(torch_, call, args);
-  }
-
-  RtValue aten_value(const ir::Arg& arg) const {
-    if (const ir::Value* value = arg.value()) return states_.at(value).aten;
-    if (const ir::Arg::List* list = arg.list()) {
-      RtValue::List out;
-      for (const ir::Arg& item : *list) out.push_back(aten_value(item));
-      return out;
-    }
-    if (const auto* b = arg.get_if<bool>()) return *b;
-    if (const auto* i = arg.get_if<std::int64_t>()) return *i;
-    if (const auto* d = arg.get_if<double>()) return *d;
-    if (const auto* s = arg.get_if<std::string>()) return *s;
-    if (const auto* d = arg.get_if<DType>()) return *d;
-    return {};
+    return call.reference(torch_, tensors);
   }
 
   // tt nodes have no ATen spelling: their reference is all there is.
   std::vector<RtValue> run_aten(const ir::Node& node, const std::vector<RtValue>& reference) {
     if (node.op().starts_with("tt.")) return reference;
     std::vector<RtValue> args;
-    for (const ir::Arg& arg : node.args()) args.push_back(aten_value(arg));
+    for (const ir::Arg& arg : node.args())
+      args.push_back(literal_value(arg, [&](const ir::Value& value) -> RtValue { return states_.at(&value).aten; }));
     std::vector<RtValue> out = torch_.call(node.op(), std::move(args));
     if (out.size() == 1) {
       if (auto* list = out[0].get_if<RtValue::List>()) return std::move(*list);
@@ -391,8 +270,6 @@ class Walk {
   TorchReference torch_;
   std::map<const ir::Value*, State> states_;
   std::map<const ir::Value*, HostTensor> unpacked_;
-  std::vector<DeviceTensor> inputs_;                              // of the node at hand
-  std::vector<std::pair<std::string, const ir::Value*>> packed_;  // of the node at hand
   CaseRun result_;
 };
 
