@@ -1,109 +1,78 @@
-// See records.h. All calls share one device, which is opened at the first of them.
+// Case tensors onto the device that all calls share, which is opened at the first of them, through the binder, and
+// back.
 #include "replay/records.h"
 
 #include <cstring>
 
-#include "device/buffer.h"
 #include "device/formats_device.h"
-#include "ir/op_schema.h"
 #include "replay/tiles.h"
+#include "support/error.h"
 
 namespace ttrt::replay {
 namespace {
 
-const std::shared_ptr<DeviceMemory>& memory() {
-  static const std::shared_ptr<DeviceMemory> device = [] {
-    auto opened = std::make_shared<DeviceMemory>(default_profile(), 0);
-    opened->open();
-    return opened;
-  }();
-  return device;
+Device& device() {
+  static const std::shared_ptr<Device> shared = open_free_device(default_profile());
+  return *shared;
 }
 
-DeviceTensor allocated(const TensorSpec& spec) {
-  const BufferSpec buffer{.bytes = spec.nbytes(), .page_bytes = tile_bytes(spec.dtype)};
-  return {.spec = spec, .buffer = std::make_shared<Buffer>(memory(), buffer, "replay")};
-}
-
-const ttc::ir::OpSchema& schema_of(const OpCall& call) {
-  const auto* schema = ttc::ir::find_schema(call.op->name);
-  TTC_CHECK(schema != nullptr, "a record without a schema");
-  return *schema;
-}
-
-OpArg default_of(const ttc::ir::SchemaArg& arg) {
-  if (!arg.default_value || arg.default_value->is_none()) return std::monostate{};
-  const ttc::ir::Arg& value = *arg.default_value;
-  if (const auto* b = value.get_if<bool>()) return *b;
-  if (const auto i = value.integer()) return arg.type.starts_with("float") ? OpArg(static_cast<double>(*i)) : OpArg(*i);
-  if (const auto d = value.number()) return *d;
-  if (const auto* s = value.get_if<std::string>()) return *s;
-  if (const auto list = value.integers()) return *list;
-  TTC_CHECK(false, "a default that no record has: " + arg.name);
-}
-
-}  // namespace
-
-RecordCall::RecordCall(std::string_view op) {
-  call_.op = find_op(op);
-  TTC_CHECK(call_.op != nullptr, "no op record " + std::string(op));
-  for (const auto& arg : schema_of(call_).args) call_.args.push_back(default_of(arg));
-}
-
-OpArg& RecordCall::slot(std::string_view name) {
-  const int i = schema_of(call_).index_of(name);
-  TTC_CHECK(i >= 0, std::string(call_.op->name) + " has no argument " + std::string(name));
-  return call_.args[static_cast<std::size_t>(i)];
-}
-
-TensorRef RecordCall::add(const Tensor& value) {
+DeviceTensor uploaded(const Tensor& value) {
   TensorSpec spec;
   spec.logical = value.shape;
   spec.dtype = is_block_format(value.dtype) ? DataType::bfloat16 : value.dtype;
   const std::vector<std::byte> tiles = to_tiles(value, spec.dtype);
-  operands_.push_back(allocated(spec));
-  std::memcpy(operands_.back().data(), tiles.data(), tiles.size());
-  call_.tensors.push_back(spec);
-  return {static_cast<int>(call_.tensors.size()) - 1};
+  DeviceTensor tensor = allocate(device(), spec, "replay");
+  std::memcpy(tensor.data(), tiles.data(), tiles.size());
+  return tensor;
 }
 
-RecordCall& RecordCall::tensor(std::string_view name, const Tensor& value) {
-  slot(name) = add(value);
-  return *this;
+template <typename T>
+const T& known(const T* found, std::string_view op) {
+  TTC_CHECK(found != nullptr, "no op record " + std::string(op));
+  return *found;
 }
+
+}  // namespace
+
+RecordCall::RecordCall(std::string_view op)
+    : record_(known(find_op(op), op)), schema_(known(ttc::ir::find_schema(op), op)) {}
+
+RecordCall& RecordCall::tensor(std::string_view name, const Tensor& value) { return set(name, uploaded(value)); }
 
 RecordCall& RecordCall::tensors(std::string_view name, std::initializer_list<const Tensor*> values) {
-  std::vector<TensorRef> refs;
-  for (const Tensor* value : values) refs.push_back(add(*value));
-  slot(name) = std::move(refs);
+  RtValue::List list;
+  for (const Tensor* value : values) list.emplace_back(uploaded(*value));
+  return set(name, std::move(list));
+}
+
+RecordCall& RecordCall::set(std::string_view name, RtValue value) {
+  TTC_CHECK(has(name), std::string(record_.name) + " has no argument " + std::string(name));
+  args_.emplace_back(name, std::move(value));
   return *this;
 }
 
-RecordCall& RecordCall::set(std::string_view name, OpArg value) {
-  slot(name) = std::move(value);
+RecordCall& RecordCall::configure(const ComputeConfig& config) {
+  if (has("fidelity")) set("fidelity", std::string(to_string(config.math_fidelity)));
+  if (has("fp32_acc")) set("fp32_acc", config.fp32_dest_acc_en);
+  if (has("approx")) set("approx", config.math_approx_mode);
   return *this;
 }
+
+bool RecordCall::has(std::string_view name) const { return schema_.index_of(name) >= 0; }
 
 std::variant<Tensor, ttc::Reason> RecordCall::run(Numerics numerics) const {
-  const std::vector<TensorSpec> specs = call_.op->infer(call_);
-  if (call_.op->supports != nullptr) {
-    if (auto refusal = call_.op->supports(call_)) return *refusal;
-  }
-  std::vector<DeviceTensor> results;
-  for (const TensorSpec& spec : specs) results.push_back(allocated(spec));
-  std::vector<const DeviceTensor*> in, constants(operands_.size(), nullptr);
-  std::vector<DeviceTensor*> out;
-  for (const DeviceTensor& t : operands_) in.push_back(&t);
-  for (DeviceTensor& t : results) out.push_back(&t);
-  const Kernel kernel = call_.op->prepare(call_, {.numerics = numerics, .constants = constants});
-  if (!kernel) {
-    return ttc::Reason{ttc::ReasonCode::Unimplemented,
-                       std::string(to_string(numerics)) + " numerics of " + std::string(call_.op->name)};
-  }
-  kernel({.in = in, .out = out});
-  const TensorSpec& spec = specs.at(0);
-  std::vector<std::byte> tiles(static_cast<std::size_t>(spec.nbytes()));
-  std::memcpy(tiles.data(), results[0].data(), tiles.size());
+  const auto args = schema_order(schema_, {}, args_);
+  if (const auto* reason = std::get_if<ttc::Reason>(&args)) throw ttc::usage_error(reason->detail);
+  const auto& values = std::get<std::vector<RtValue>>(args);
+  const auto bound = bind_call(record_, values);
+  if (const auto* reason = std::get_if<ttc::Reason>(&bound)) throw ttc::usage_error(reason->detail);
+  const auto& call = std::get<BoundCall>(bound);
+  call.results();
+  auto results = call.run(values, device(), numerics);
+  if (auto* reason = std::get_if<ttc::Reason>(&results)) return std::move(*reason);
+  const DeviceTensor& first = std::get<std::vector<DeviceTensor>>(results).at(0);
+  const TensorSpec& spec = first.spec;
+  const std::vector<std::byte> tiles(first.data(), first.data() + spec.nbytes());
   return Tensor{.name = {},
                 .shape = spec.logical,
                 .dtype = spec.dtype,
@@ -115,14 +84,6 @@ Tensor RecordCall::result(Numerics numerics) const {
   auto outcome = run(numerics);
   if (const auto* reason = std::get_if<ttc::Reason>(&outcome)) throw ttc::usage_error(reason->text());
   return std::get<Tensor>(std::move(outcome));
-}
-
-bool RecordCall::has(std::string_view name) const { return schema_of(call_).index_of(name) >= 0; }
-
-void configure(RecordCall& call, const ComputeConfig& config) {
-  if (call.has("fidelity")) call.set("fidelity", std::string(to_string(config.math_fidelity)));
-  if (call.has("fp32_acc")) call.set("fp32_acc", config.fp32_dest_acc_en);
-  if (call.has("approx")) call.set("approx", config.math_approx_mode);
 }
 
 Outcome record_outcome(const RecordCall& call, const Tensor& expected, Numerics numerics) {

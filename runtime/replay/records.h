@@ -1,12 +1,12 @@
-// One call of an op record on case tensors: the kernel that programs run, with schema defaults for what is not given.
-// Block formats reach the kernel as bfloat16, which holds them exactly.
+// One call of an op record on case tensors: the kernel that programs run, bound by name, with schema defaults for what
+// is not given. Block formats reach the kernel as bfloat16, which holds them exactly.
 #pragma once
 
-#include <memory>
+#include <initializer_list>
+#include <string>
 #include <string_view>
-#include <vector>
 
-#include "ops/op.h"
+#include "ops/bind.h"
 #include "replay/replay.h"
 
 namespace ttrt::replay {
@@ -16,7 +16,9 @@ class RecordCall {
   explicit RecordCall(std::string_view op);  // aborts where there is no such record
   RecordCall& tensor(std::string_view name, const Tensor& value);
   RecordCall& tensors(std::string_view name, std::initializer_list<const Tensor*> values);
-  RecordCall& set(std::string_view name, OpArg value);
+  RecordCall& set(std::string_view name, RtValue value);
+  // The record's own default configuration replaced by the case's, where the record has the literals.
+  RecordCall& configure(const ComputeConfig& config);
   bool has(std::string_view name) const;  // an argument of this name
   // The first result, or why the record does not serve this call. Throws ttc::Error on arguments that can never be
   // right.
@@ -25,16 +27,12 @@ class RecordCall {
   Tensor result(Numerics numerics) const;
 
  private:
-  OpArg& slot(std::string_view name);
-  TensorRef add(const Tensor& value);
-
-  OpCall call_;
-  std::vector<DeviceTensor> operands_;
+  const OpRecord& record_;
+  const ttc::ir::OpSchema& schema_;
+  std::vector<Keyword> args_;
 };
 
 // The result of a record in the format that the case expects (packed by the device), as the one output of a case.
 Outcome record_outcome(const RecordCall& call, const Tensor& expected, Numerics numerics);
-// The record's own default configuration replaced by the case's, where the record has the literals.
-void configure(RecordCall& call, const ComputeConfig& config);
 
 }  // namespace ttrt::replay

@@ -1,6 +1,5 @@
-// Replay of reductions, softmax, norms and rotary embedding: the op records' kernels, but for the fused rotary
-// embedding, which is no record (exact numerics: device/exact_rows.h; fast numerics: the records that a model's
-// becomes).
+// Replay of what no single record computes: the fused rotary embedding (exact numerics: device/exact_rows.h; fast
+// numerics: the records that a model's becomes), and argmax, whose index is the same with either numerics.
 #include <algorithm>
 
 #include "device/exact_rows.h"
@@ -29,13 +28,7 @@ ttc::Refusal last_dim_only(const Case& c) {
 }
 
 // What the op library takes where the caller gives no configuration.
-constexpr ComputeConfig softmax_default{
-    .math_fidelity = MathFidelity::HiFi3, .fp32_dest_acc_en = true, .math_approx_mode = true};
-constexpr ComputeConfig layer_norm_default{.math_fidelity = MathFidelity::HiFi4, .fp32_dest_acc_en = true};
-constexpr ComputeConfig rms_norm_default{
-    .math_fidelity = MathFidelity::HiFi4, .fp32_dest_acc_en = false, .math_approx_mode = true};
 constexpr ComputeConfig rotary_default{.math_fidelity = MathFidelity::HiFi4, .fp32_dest_acc_en = false};
-constexpr double default_epsilon = 1e-12;
 
 // Dest's values as the packer leaves them in the expected format.
 std::vector<float> packed(const std::vector<float>& values, const Tensor& expected, Dest dest) {
@@ -60,25 +53,6 @@ std::vector<float> packed(const std::vector<float>& values, const Tensor& expect
   return from_tiles(bytes, expected.dtype, expected.shape);
 }
 
-constexpr std::string_view record_of(exact::Reduce kind) {
-  return kind == exact::Reduce::sum    ? "tt.sum"
-         : kind == exact::Reduce::mean ? "tt.mean"
-         : kind == exact::Reduce::max  ? "tt.amax"
-                                       : "tt.amin";
-}
-
-template <exact::Reduce kind>
-Outcome reduce(const Case& c, Numerics numerics) {
-  if (auto refusal = c.unknown_params({"dim", "keepdim"})) return *refusal;
-  if (auto refusal = refuse(c)) return *refusal;
-  const Tensor& x = c.input("x");
-  const ttc::Json* dim = ttc::find_member(c.params, "dim");
-  const std::vector<std::int64_t> dims = dim == nullptr ? Shape{} : Shape{ttc::as_int(*dim)};
-  RecordCall call(record_of(kind));
-  if (c.config) configure(call, *c.config);
-  return record_outcome(call.tensor("x", x).set("dims", dims).set("keepdim", true), c.expected.at(0), numerics);
-}
-
 // An index is the same with either numerics.
 Outcome argmax(const Case& c, Numerics) {
   if (auto refusal = c.unknown_params({"dim"})) return *refusal;
@@ -92,42 +66,6 @@ Outcome argmax(const Case& c, Numerics) {
   }
   return Outputs{out};
 }
-
-Outcome softmax(const Case& c, Numerics numerics) {
-  if (auto refusal = c.unknown_params({"dim", "numeric_stable"})) return *refusal;
-  if (auto refusal = refuse(c)) return *refusal;
-  if (auto refusal = last_dim_only(c)) return *refusal;
-  const ttc::Json* flag = ttc::find_member(c.params, "numeric_stable");
-  const bool stable = flag == nullptr || ttc::as_bool(*flag);
-  RecordCall call("tt.softmax");
-  configure(call, c.config.value_or(softmax_default));
-  call.tensor("x", c.input("x")).set("dim", std::int64_t{-1}).set("stable", stable);
-  return record_outcome(call, c.expected.at(0), numerics);
-}
-
-Outcome norm(const Case& c, Numerics numerics, bool rms) {
-  if (auto refusal = c.unknown_params({"epsilon"})) return *refusal;
-  if (auto refusal = refuse(c)) return *refusal;
-  const Tensor& x = c.input("x");
-  const std::int64_t width = extent_of(x.shape).cols;
-  const ttc::Json* given = ttc::find_member(c.params, "epsilon");
-  const double epsilon = given != nullptr && given->is_number() ? ttc::as_double(*given) : default_epsilon;
-  RecordCall call(rms ? "tt.rms_norm" : "tt.layer_norm");
-  configure(call, c.config.value_or(rms ? rms_norm_default : layer_norm_default));
-  call.tensor("x", x).set("normalized_size", width).set("eps", epsilon);
-  for (const auto& [input, argument] : {std::pair{"w", "weight"}, std::pair{"b", "bias"}}) {
-    const Tensor* t = c.find(input);
-    if (t == nullptr) continue;
-    if (volume(t->shape) != width || !call.has(argument)) {
-      return ttc::Reason{ttc::ReasonCode::Unsupported, "weight and bias are rows of N values; rms_norm has no bias"};
-    }
-    call.tensor(argument, *t);
-  }
-  return record_outcome(call, c.expected.at(0), numerics);
-}
-
-Outcome layer_norm(const Case& c, Numerics numerics) { return norm(c, numerics, false); }
-Outcome rms_norm(const Case& c, Numerics numerics) { return norm(c, numerics, true); }
 
 Tensor first_rows(const Tensor& t, std::int64_t rows) {
   RecordCall call("tt.slice");
@@ -176,12 +114,5 @@ Outcome rotary(const Case& c, Numerics numerics) {
 }  // namespace
 }  // namespace ttrt::replay
 
-TTRT_REGISTER_REPLAY(sum, "sum", ttrt::replay::reduce<ttrt::exact::Reduce::sum>)
-TTRT_REGISTER_REPLAY(mean, "mean", ttrt::replay::reduce<ttrt::exact::Reduce::mean>)
-TTRT_REGISTER_REPLAY(max, "max", ttrt::replay::reduce<ttrt::exact::Reduce::max>)
-TTRT_REGISTER_REPLAY(min, "min", ttrt::replay::reduce<ttrt::exact::Reduce::min>)
 TTRT_REGISTER_REPLAY(argmax, "argmax", ttrt::replay::argmax)
-TTRT_REGISTER_REPLAY(softmax, "softmax", ttrt::replay::softmax)
-TTRT_REGISTER_REPLAY(layer_norm, "layer_norm", ttrt::replay::layer_norm)
-TTRT_REGISTER_REPLAY(rms_norm, "rms_norm", ttrt::replay::rms_norm)
 TTRT_REGISTER_REPLAY(rotary_embedding, "rotary_embedding", ttrt::replay::rotary)

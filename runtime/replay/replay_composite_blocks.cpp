@@ -1,4 +1,4 @@
-// Replay of attention and of whole blocks: several ops in a row, each leaving a bfloat16 tensor, as a model runs them.
+// Replay of whole blocks: several ops in a row, each leaving a bfloat16 tensor, as a model runs them.
 // Products run on the matrix unit directly, everything else through the op records.
 #include <cmath>
 
@@ -15,35 +15,6 @@ ttc::Refusal refuse(const Case& c) {
     if (t.dtype != DataType::bfloat16) return ttc::Reason{ttc::ReasonCode::DtypeUnsupported, c.op + " is of bfloat16"};
   }
   return std::nullopt;
-}
-
-ttc::Refusal refuse_attention(const Case& c) {
-  const Shape &q = c.input("q").shape, &k = c.input("k").shape, &v = c.input("v").shape;
-  for (const char* name : {"q_chunk", "k_chunk"}) {
-    const ttc::Json* size = ttc::find_member(c.params, name);
-    if (size != nullptr && ttc::as_int(*size) != tile_dim) {
-      return ttc::Reason{ttc::ReasonCode::Unimplemented, "chunks of another size than 32"};
-    }
-  }
-  const bool fits = q.size() == 4 && k.size() == 4 && v.size() == 4 && k[0] == q[0] && v[0] == q[0] && k[1] > 0 &&
-                    k[1] == v[1] && q[1] % k[1] == 0 && k[2] == v[2] && k[3] == q[3] &&
-                    (q[2] | q[3] | k[2] | v[3]) % tile_dim == 0;
-  if (fits) return std::nullopt;
-  return ttc::Reason{ttc::ReasonCode::Unsupported, "the operands' shapes do not fit"};
-}
-
-Outcome attention(const Case& c, Numerics numerics) {
-  if (auto refusal = c.unknown_params({"is_causal", "q_chunk", "k_chunk"})) return *refusal;
-  if (auto refusal = refuse(c)) return *refusal;
-  if (auto refusal = refuse_attention(c)) return *refusal;
-  const Tensor &q = c.input("q"), &k = c.input("k"), &v = c.input("v");
-  const ttc::Json* flag = ttc::find_member(c.params, "is_causal");
-  const bool causal = flag != nullptr && ttc::as_bool(*flag);
-  if (causal && q.shape[2] != k.shape[2]) return ttc::Reason{ttc::ReasonCode::Unsupported, "causal and not square"};
-  RecordCall call("tt.attention");
-  configure(call, c.config.value_or(ComputeConfig{}));
-  call.tensor("q", q).tensor("k", k).tensor("v", v).set("is_causal", causal);
-  return record_outcome(call, c.expected.at(0), numerics);
 }
 
 [[noreturn]] void misfit(const char* what) { throw ttc::Error(ttc::Exit::bad_file, "", what); }
@@ -89,7 +60,7 @@ struct Block {
   Tensor norm(const Tensor& x, bool rms, float epsilon) const {
     const Tensor* bias = c.find("bt");
     RecordCall call(rms ? "tt.rms_norm" : "tt.layer_norm");
-    configure(call, config);
+    call.configure(config);
     call.tensor("x", x).tensor("weight", c.input("g")).set("normalized_size", x.shape.back());
     if (bias != nullptr && !rms) call.tensor("bias", *bias);
     return call.set("eps", static_cast<double>(epsilon)).result(numerics);
@@ -108,7 +79,7 @@ struct Block {
   // Over the last dim, with the op library's own default configuration.
   Tensor softmax(const Tensor& x) const {
     RecordCall call("tt.softmax");
-    configure(call, {.math_fidelity = MathFidelity::HiFi3, .fp32_dest_acc_en = true, .math_approx_mode = true});
+    call.configure({.math_fidelity = MathFidelity::HiFi3, .fp32_dest_acc_en = true, .math_approx_mode = true});
     return call.tensor("x", x).set("dim", std::int64_t{-1}).result(numerics);
   }
 
@@ -184,7 +155,6 @@ Outcome attention_block(const Case& c, Numerics numerics) {
 }  // namespace
 }  // namespace ttrt::replay
 
-TTRT_REGISTER_REPLAY(attention, "scaled_dot_product_attention", ttrt::replay::attention)
 TTRT_REGISTER_REPLAY(mlp, "mlp_block", ttrt::replay::mlp)
 TTRT_REGISTER_REPLAY(swiglu, "swiglu_block", ttrt::replay::swiglu)
 TTRT_REGISTER_REPLAY(attention_block, "attention_block", ttrt::replay::attention_block)

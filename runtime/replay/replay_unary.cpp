@@ -1,7 +1,8 @@
 // Replay of element-wise functions of one tensor, and of the activations that linear fuses.
 //
 // bfloat16 tensors go through a 16-bit Dest, float32 tensors through a 32-bit one; block formats come out of the
-// unpacker as bfloat16. Fast numerics are those of the op records.
+// unpacker as bfloat16. What has an op record runs its kernels; the vector unit itself gives the approximate modes and
+// the functions without a record.
 #include <algorithm>
 #include <array>
 
@@ -131,25 +132,32 @@ Outcome run_tiles(const Tensor& x, const Tensor& expected, const Activation& act
   return Outputs{from_tiles(out, expected.dtype, expected.shape)};
 }
 
-// What the op records compute, where there is a record; approximate modes are served by the accurate function.
-Outcome run_fast(const Tensor& x, const Tensor& expected, const Call& call, Dest dest) {
-  std::string name(sfpu::to_string(call.function));
-  if (call.function == Function::gelu_approx) name = "gelu";
-  if (call.function == Function::exp_approx) name = "exp";
-  if (call.function == Function::sigmoid_approx || call.function == Function::sigmoid_fast_exp) name = "sigmoid";
-  if (call.function == Function::relu_max) name = "hardtanh";
-  if (find_op("tt." + name) == nullptr) {  // the vector unit's function is the only one
-    return run_tiles(
-        x, expected, [&](std::span<float> v) { sfpu::run(call.function, call.params, dest, v); }, dest);
-  }
-  RecordCall record("tt." + name);
-  record.tensor("x", x);
-  const auto set = [&](std::string_view parameter, float value) { record.set(parameter, static_cast<double>(value)); };
+// The functions whose mode the records do not have.
+bool is_approximate(Function function) {
+  return function == Function::gelu_approx || function == Function::exp_approx ||
+         function == Function::sigmoid_approx || function == Function::sigmoid_fast_exp;
+}
+
+// The record of a function; "" where there is none. Approximate modes are served by the accurate function.
+std::string record_of(Function function) {
+  std::string name(sfpu::to_string(function));
+  if (function == Function::gelu_approx) name = "gelu";
+  if (function == Function::exp_approx) name = "exp";
+  if (function == Function::sigmoid_approx || function == Function::sigmoid_fast_exp) name = "sigmoid";
+  if (function == Function::relu_max) name = "hardtanh";
+  return find_op("tt." + name) == nullptr ? "" : "tt." + name;
+}
+
+Outcome run_record(const std::string& record, const Call& call, const Tensor& x, const Tensor& expected,
+                   Numerics numerics) {
+  RecordCall bound(record);
+  bound.tensor("x", x);
+  const auto set = [&](std::string_view parameter, float value) { bound.set(parameter, static_cast<double>(value)); };
   if (call.function == Function::relu_max) set("min_val", 0.0F), set("max_val", call.params[0]);
   if (call.function == Function::softplus) set("beta", call.params[0]), set("threshold", call.params[2]);
   if (call.function == Function::elu) set("alpha", call.params[0]);
   if (call.function == Function::leaky_relu) set("negative_slope", call.params[0]);
-  return record_outcome(record, expected, Numerics::fast);
+  return record_outcome(bound, expected, numerics);
 }
 
 Outcome unary(const Case& c, Numerics numerics) {
@@ -166,9 +174,10 @@ Outcome unary(const Case& c, Numerics numerics) {
   const bool wide = x.dtype == DataType::float32;
   const Dest dest = wide ? Dest::bits32 : Dest::bits16;
   const Call bound = std::get<Call>(call);
-  if (numerics == Numerics::fast) return run_fast(x, expected, bound, dest);
-  return run_tiles(
-      x, expected, [&](std::span<float> v) { sfpu::run(bound.function, bound.params, dest, v); }, dest);
+  const std::string record = record_of(bound.function);
+  if (!record.empty() && (numerics == Numerics::fast || !is_approximate(bound.function)))
+    return run_record(record, bound, x, expected, numerics);
+  return run_tiles(x, expected, [&](std::span<float> v) { sfpu::run(bound.function, bound.params, dest, v); }, dest);
 }
 
 template <Function function>

@@ -1,0 +1,180 @@
+// Replay of ops that one op record computes: a table of case op -> record, with the names that inputs and parameters
+// have in the record's schema. What a row's case must satisfy beyond that, and arguments that come from shapes, are
+// functions of the row.
+#include <algorithm>
+
+#include "replay/records.h"
+#include "replay/tiles.h"
+
+namespace ttrt::replay {
+namespace {
+
+using ttc::Reason;
+using ttc::ReasonCode;
+
+struct Name {
+  std::string_view of_case, argument;  // argument "": read by the row's own functions
+};
+
+struct Row {
+  std::string_view op, record;
+  std::vector<Name> inputs, params = {};
+  // What the op library takes where the case gives no configuration; nullopt: the record's own.
+  std::optional<ComputeConfig> config = std::nullopt;
+  ttc::Refusal (*refuse)(const Case& c) = nullptr;
+  void (*complete)(const Case& c, RecordCall& call) = nullptr;
+};
+
+// ---- what rows add -------------------------------------------------------------------------------------------------
+
+ttc::Refusal refuse_empty(const Case& c) {
+  for (const Tensor& t : c.inputs)
+    if (volume(t.shape) == 0) return Reason{ReasonCode::Unsupported, "empty operands"};
+  return std::nullopt;
+}
+
+ttc::Refusal last_dim_only(const Case& c) {
+  if (auto refusal = refuse_empty(c)) return refusal;
+  const ttc::Json* dim = ttc::find_member(c.params, "dim");
+  const auto rank = static_cast<std::int64_t>(c.input("x").shape.size());
+  if (dim != nullptr && (ttc::as_int(*dim) == -1 || ttc::as_int(*dim) == rank - 1)) return std::nullopt;
+  return Reason{ReasonCode::Unimplemented, c.op + " over another dim than the last"};
+}
+
+void reduce(const Case& c, RecordCall& call) {
+  RtValue::List dims;
+  if (const ttc::Json* dim = ttc::find_member(c.params, "dim")) dims.emplace_back(ttc::as_int(*dim));
+  call.set("dims", std::move(dims)).set("keepdim", true);
+}
+
+void over_last_dim(const Case&, RecordCall& call) { call.set("dim", std::int64_t{-1}); }
+
+ttc::Refusal refuse_norm(const Case& c) {
+  for (const char* name : {"w", "b"}) {
+    const Tensor* t = c.find(name);
+    const bool takes = name[0] == 'w' || c.op == "layer_norm";
+    if (t != nullptr && (!takes || volume(t->shape) != extent_of(c.input("x").shape).cols))
+      return Reason{ReasonCode::Unsupported, "weight and bias are rows of N values; rms_norm has no bias"};
+  }
+  return refuse_empty(c);
+}
+
+void normalize(const Case& c, RecordCall& call) {
+  constexpr double default_epsilon = 1e-12;
+  const ttc::Json* given = ttc::find_member(c.params, "epsilon");
+  call.set("normalized_size", extent_of(c.input("x").shape).cols)
+      .set("eps", given != nullptr && given->is_number() ? ttc::as_double(*given) : default_epsilon);
+}
+
+ttc::Refusal refuse_attention(const Case& c) {
+  for (const Tensor& t : c.inputs)
+    if (t.dtype != DataType::bfloat16) return Reason{ReasonCode::DtypeUnsupported, c.op + " is of bfloat16"};
+  for (const char* name : {"q_chunk", "k_chunk"}) {
+    const ttc::Json* size = ttc::find_member(c.params, name);
+    if (size != nullptr && ttc::as_int(*size) != tile_dim)
+      return Reason{ReasonCode::Unimplemented, "chunks of another size than 32"};
+  }
+  const Shape &q = c.input("q").shape, &k = c.input("k").shape, &v = c.input("v").shape;
+  const bool fits = q.size() == 4 && k.size() == 4 && v.size() == 4 && k[0] == q[0] && v[0] == q[0] && k[1] > 0 &&
+                    k[1] == v[1] && q[1] % k[1] == 0 && k[2] == v[2] && k[3] == q[3] &&
+                    (q[2] | q[3] | k[2] | v[3]) % tile_dim == 0;
+  if (!fits) return Reason{ReasonCode::Unsupported, "the operands' shapes do not fit"};
+  const ttc::Json* causal = ttc::find_member(c.params, "is_causal");
+  if (causal != nullptr && ttc::as_bool(*causal) && q[2] != k[2])
+    return Reason{ReasonCode::Unsupported, "causal and not square"};
+  return std::nullopt;
+}
+
+// ---- the table -----------------------------------------------------------------------------------------------------
+
+constexpr ComputeConfig softmax_config{
+    .math_fidelity = MathFidelity::HiFi3, .fp32_dest_acc_en = true, .math_approx_mode = true};
+constexpr ComputeConfig layer_norm_config{.math_fidelity = MathFidelity::HiFi4, .fp32_dest_acc_en = true};
+constexpr ComputeConfig rms_norm_config{
+    .math_fidelity = MathFidelity::HiFi4, .fp32_dest_acc_en = false, .math_approx_mode = true};
+
+const std::vector<Row>& rows() {
+  static const std::vector<Row> table = [] {
+    std::vector<Row> all{
+        {.op = "softmax",
+         .record = "tt.softmax",
+         .inputs = {{"x", "x"}},
+         .params = {{"dim", ""}, {"numeric_stable", "stable"}},
+         .config = softmax_config,
+         .refuse = last_dim_only,
+         .complete = over_last_dim},
+        {.op = "layer_norm",
+         .record = "tt.layer_norm",
+         .inputs = {{"x", "x"}, {"w", "weight"}, {"b", "bias"}},
+         .params = {{"epsilon", ""}},
+         .config = layer_norm_config,
+         .refuse = refuse_norm,
+         .complete = normalize},
+        {.op = "rms_norm",
+         .record = "tt.rms_norm",
+         .inputs = {{"x", "x"}, {"w", "weight"}},
+         .params = {{"epsilon", ""}},
+         .config = rms_norm_config,
+         .refuse = refuse_norm,
+         .complete = normalize},
+        {.op = "scaled_dot_product_attention",
+         .record = "tt.attention",
+         .inputs = {{"q", "q"}, {"k", "k"}, {"v", "v"}},
+         .params = {{"is_causal", "is_causal"}, {"q_chunk", ""}, {"k_chunk", ""}},
+         .config = ComputeConfig{},
+         .refuse = refuse_attention},
+    };
+    for (const Name& name :
+         {Name{"add", "tt.add"}, Name{"subtract", "tt.sub"}, Name{"multiply", "tt.mul"}, Name{"divide", "tt.div"},
+          Name{"maximum", "tt.maximum"}, Name{"minimum", "tt.minimum"}, Name{"eq", "tt.eq"}, Name{"ne", "tt.ne"},
+          Name{"lt", "tt.lt"}, Name{"le", "tt.le"}, Name{"gt", "tt.gt"}, Name{"ge", "tt.ge"}})
+      all.push_back({.op = name.of_case,
+                     .record = name.argument,
+                     .inputs = {{"a", "a"}, {"b", "b"}},
+                     .params = {{"scalar", "scalar"}}});
+    for (const Name& name :
+         {Name{"sum", "tt.sum"}, Name{"mean", "tt.mean"}, Name{"max", "tt.amax"}, Name{"min", "tt.amin"}})
+      all.push_back({.op = name.of_case,
+                     .record = name.argument,
+                     .inputs = {{"x", "x"}},
+                     .params = {{"dim", ""}, {"keepdim", ""}},
+                     .refuse = refuse_empty,
+                     .complete = reduce});
+    return all;
+  }();
+  return table;
+}
+
+RtValue literal_of(const ttc::Json& json) {
+  if (json.is_boolean()) return json.get<bool>();
+  return ttc::as_double(json);
+}
+
+Outcome run_row(const Case& c, Numerics numerics) {
+  const Row& row = *std::find_if(rows().begin(), rows().end(), [&](const Row& r) { return r.op == c.op; });
+  for (const auto& [name, value] : c.params.items())
+    if (std::none_of(row.params.begin(), row.params.end(), [&](const Name& p) { return p.of_case == name; }))
+      return Reason{ReasonCode::Unsupported, "parameter '" + name + "' of " + c.op + " is not known"};
+  for (const Tensor& t : c.inputs)
+    if (!is_float_format(t.dtype)) return Reason{ReasonCode::DtypeUnsupported, c.op + " is of float formats"};
+  if (row.refuse != nullptr)
+    if (auto refusal = row.refuse(c)) return *std::move(refusal);
+  RecordCall call(row.record);
+  if (c.config || row.config) call.configure(c.config ? *c.config : *row.config);
+  for (const Name& input : row.inputs)
+    if (const Tensor* t = c.find(input.of_case)) call.tensor(input.argument, *t);
+  for (const Name& param : row.params)
+    if (const ttc::Json* json = ttc::find_member(c.params, param.of_case.data());
+        json != nullptr && !param.argument.empty())
+      call.set(param.argument, literal_of(*json));
+  if (row.complete != nullptr) row.complete(c, call);
+  return record_outcome(call, c.expected.at(0), numerics);
+}
+
+const bool registered = [] {
+  for (const Row& row : rows()) register_runner(row.op, run_row);
+  return true;
+}();
+
+}  // namespace
+}  // namespace ttrt::replay
