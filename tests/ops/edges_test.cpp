@@ -9,7 +9,7 @@
 #include <fstream>
 #include <set>
 
-#include "executor/metrics.h"
+#include "device/metrics.h"
 #include "pipeline.h"
 #include "shapes/shape_prop.h"
 #include "support/error.h"
