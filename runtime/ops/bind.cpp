@@ -167,10 +167,14 @@ class Binder {
     const bool wants_tensor = formal.type.starts_with("Tensor");
     if (is_tensor(value)) {
       if (!wants_tensor) return refuse("takes no tensor as '" + formal.name + "'");
+      if (formal.type.starts_with("Tensor[")) return refuse("takes a list of tensors as '" + formal.name + "'");
       return operand(formal, value);
     }
     const auto* list = value.get_if<RtValue::List>();
-    if (wants_tensor && list != nullptr) return operands(formal, *list);
+    if (wants_tensor && list != nullptr) {
+      if (!formal.type.starts_with("Tensor[")) return refuse("takes one tensor as '" + formal.name + "'");
+      return operands(formal, *list);
+    }
     auto literal = wants_tensor ? std::nullopt : op_literal(value);
     if (!literal)
       return refuse(wants_tensor ? "takes a tensor as '" + formal.name + "'"

@@ -109,10 +109,10 @@ TEST_CASE("a bound call has every argument, and operands in the formats of their
   CHECK(where.call.number("a_number") == 2.0);
   CHECK(where.operands[0].kind == OperandKind::boolean);
 
-  const BoundCall concat = bound("tt.concat", {List{on_host({2, 8}), on_host({3, 8}, DType::bf16)}});
+  const BoundCall concat = bound("tt.concat", {RtValue(List{on_host({2, 8}), on_host({3, 8}, DType::bf16)})});
   CHECK(concat.results().at(0).logical == Shape{5, 8});
   CHECK(std::get<std::vector<TensorRef>>(concat.call.arg("xs")).size() == 2);
-  CHECK(std::holds_alternative<std::vector<TensorRef>>(bound("tt.concat", {List{}}).call.arg("xs")));
+  CHECK(std::holds_alternative<std::vector<TensorRef>>(bound("tt.concat", {RtValue(List{})}).call.arg("xs")));
   const BoundCall upsample = bound("tt.upsample", {on_host({1, 2, 4, 4}), std::string("nearest"), RtValue(),
                                                    List{RtValue(std::int64_t{2}), RtValue(1.5)}});
   CHECK(std::get<std::vector<double>>(upsample.call.arg("scales")) == std::vector<double>{2, 1.5});
@@ -127,7 +127,9 @@ TEST_CASE("what makes no call is refused with the argument's name") {
   CHECK_THAT(refusal("tt.softmax", {x, ir::DeviceArg{"cpu", {}}}), ContainsSubstring("'dim'"));
   CHECK_THAT(refusal("tt.softmax", std::vector<RtValue>(9, x)), ContainsSubstring("takes 7 arguments"));
   CHECK_THAT(refusal("tt.softmax", {on_host({4}, DType::i64), std::int64_t{0}}), ContainsSubstring("x is int64"));
-  CHECK_THAT(refusal("tt.concat", {List{x, RtValue()}}), ContainsSubstring("tensors only in the list 'xs'"));
+  CHECK_THAT(refusal("tt.concat", {RtValue(List{x, RtValue()})}), ContainsSubstring("tensors only in the list 'xs'"));
+  CHECK_THAT(refusal("tt.concat", {x}), ContainsSubstring("a list of tensors as 'xs'"));
+  CHECK_THAT(refusal("tt.softmax", {RtValue(List{x}), std::int64_t{0}}), ContainsSubstring("one tensor as 'x'"));
   // A call that can be bound, but never be right.
   CHECK_THAT(bound("tt.softmax", {x, std::int64_t{5}}).refusal().value().text(), ContainsSubstring("dim"));
   CHECK_THAT(bound("tt.to_host", {on_device({4}), DType::f32}).refusal().value().text(),
@@ -138,7 +140,7 @@ TEST_CASE("a packed constant goes through its rule, on the device and back") {
   install_torch_schemas();
   const auto device = open_free_device(default_profile());
   const HostTensor x = counting({3, 40}, 0.25F), weight = counting({50, 40}, 0.125F), bias = counting({50}, 1.0F);
-  const std::vector<RtValue> args{x, weight, bias, List{RtValue(std::int64_t{50}), RtValue(std::int64_t{40})}};
+  const std::vector<RtValue> args{x, weight, bias, List{RtValue(std::int64_t{40}), RtValue(std::int64_t{50})}};
   const BoundCall call = bound("tt.linear", args);
   REQUIRE(call.operands.size() == 3);
   CHECK(call.call.tensor("weight")->logical == Shape{40, 50});
