@@ -26,12 +26,24 @@ int list_passes(const Globals& globals) {
     std::string positions;
     OrderedJson numbers = OrderedJson::array();
     for (std::size_t i = 0; i < order.size(); ++i)
-      if (order[i] == pass->name)
+      if (order[i].pass.substr(0, order[i].pass.find(':')) == pass->name)
         positions += (positions.empty() ? "" : ", ") + std::to_string(i + 1), numbers.push_back(i + 1);
     table.row({std::string(pass->name), positions, std::string(pass->summary)});
     json.push_back({{"name", pass->name}, {"summary", pass->summary}, {"default_order", numbers}});
   }
-  globals.json ? print_json({{"passes", json}}) : print(table);
+  OrderedJson steps = OrderedJson::array();
+  Table pipeline({">step", "default order", "why there"});
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    pipeline.row({std::to_string(i + 1), std::string(order[i].pass), std::string(order[i].why)});
+    steps.push_back({{"pass", order[i].pass}, {"why", order[i].why}});
+  }
+  if (globals.json) {
+    print_json({{"passes", json}, {"pipeline", steps}});
+  } else {
+    print(table);
+    std::cout << '\n';
+    print(pipeline);
+  }
   return 0;
 }
 

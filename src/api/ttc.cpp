@@ -240,8 +240,9 @@ std::vector<Listed> passes() {
 }
 
 std::vector<std::string> default_pipeline() {
-  const auto& names = ttc::default_pipeline();
-  return {names.begin(), names.end()};
+  std::vector<std::string> out;
+  for (const PipelineStep& step : ttc::default_pipeline()) out.emplace_back(step.pass);
+  return out;
 }
 
 std::vector<Listed> ops() {

@@ -1,4 +1,4 @@
-// See manager.h.
+// Choosing passes by name and part, and running them with dumps, times and checks.
 #include "pass/manager.h"
 
 #include <algorithm>
@@ -19,18 +19,71 @@ bool contains(const std::vector<std::string>& list, std::string_view name) {
   return std::find(list.begin(), list.end(), name) != list.end();
 }
 
-const PassInfo& require_pass(std::string_view name) {
-  if (const PassInfo* info = find_pass(name)) return *info;
-  std::vector<std::string> names;
-  for (const PassInfo* info : all_passes()) names.emplace_back(info->name);
-  const std::string near = nearest(name, names.data(), names.size());
-  throw usage_error("no pass is called '" + std::string(name) + "'",
-                    near.empty() ? "`ttc passes` lists them" : "did you mean '" + near + "'?");
+[[noreturn]] void unknown(const std::string& what, std::string_view name, const std::vector<std::string>& known) {
+  const std::string near = nearest(name, known.data(), known.size());
+  throw usage_error(what, near.empty() ? "`ttc passes` lists them" : "did you mean '" + near + "'?");
+}
+
+// The pass, and the parts, that a user's name stands for.
+PassStep require_step(std::string_view name) {
+  const auto former = former_names().find(name);
+  const std::string_view now = former == former_names().end() ? name : former->second;
+  const std::string_view base = now.substr(0, now.find(':'));
+  PassStep step{.info = find_pass(base)};
+  if (!step.info) {
+    std::vector<std::string> names;
+    for (const PassInfo* info : all_passes()) names.emplace_back(info->name);
+    unknown("no pass is called '" + std::string(base) + "'", base, names);
+  }
+  if (base.size() == now.size()) return step;
+  std::set<std::string_view> asked;
+  for (std::string_view rest = now.substr(base.size() + 1); !rest.empty();) {
+    const std::string_view part = rest.substr(0, rest.find('+'));
+    rest.remove_prefix(std::min(rest.size(), part.size() + 1));
+    const auto& parts = step.info->parts;
+    if (std::find(parts.begin(), parts.end(), part) == parts.end())
+      unknown("pass " + std::string(base) + " has no part '" + std::string(part) + "'", part,
+              {parts.begin(), parts.end()});
+    asked.insert(part);
+  }
+  for (const std::string_view part : step.info->parts)
+    if (asked.contains(part)) step.parts.push_back(part);
+  return step;
+}
+
+const std::vector<std::string_view>& parts_of(const PassStep& step) {
+  return step.parts.empty() ? step.info->parts : step.parts;
+}
+
+// Whether one of `names` means the step or a part of it.
+bool names_step(const std::vector<std::string>& names, const PassStep& step) {
+  return std::any_of(names.begin(), names.end(), [&](const std::string& name) {
+    if (name == "all" || name == "change") return false;
+    const PassStep other = require_step(name);
+    if (other.info != step.info) return false;
+    const auto &ours = parts_of(step), &theirs = other.parts;
+    return theirs.empty() || std::find_first_of(ours.begin(), ours.end(), theirs.begin(), theirs.end()) != ours.end();
+  });
 }
 
 void check_names(const std::vector<std::string>& names, std::initializer_list<std::string_view> special) {
   for (const std::string& name : names)
-    if (std::find(special.begin(), special.end(), name) == special.end()) require_pass(name);
+    if (std::find(special.begin(), special.end(), name) == special.end()) require_step(name);
+}
+
+// Without the parts that `disable` names; false where nothing is left.
+bool disable(PassStep& step, const std::vector<std::string>& disable) {
+  for (const std::string& name : disable) {
+    const PassStep off = require_step(name);
+    if (off.info != step.info) continue;
+    if (off.parts.empty()) return false;
+    std::vector<std::string_view> left = parts_of(step);
+    std::erase_if(
+        left, [&](std::string_view p) { return std::find(off.parts.begin(), off.parts.end(), p) != off.parts.end(); });
+    if (left.empty()) return false;
+    step.parts = left;
+  }
+  return true;
 }
 
 // Writes the dumps of one run: numbered files in a directory, or text on the log.
@@ -44,11 +97,11 @@ class Dumper {
     }
   }
 
-  bool wants_before(std::string_view pass) const {
-    return contains(options_.dump_before, pass) || contains(options_.dump_before, "all");
+  bool wants_before(const PassStep& step) const {
+    return contains(options_.dump_before, "all") || names_step(options_.dump_before, step);
   }
-  bool wants_after(std::string_view pass, bool changed) const {
-    return contains(options_.dump_after, pass) || contains(options_.dump_after, "all") ||
+  bool wants_after(const PassStep& step, bool changed) const {
+    return contains(options_.dump_after, "all") || names_step(options_.dump_after, step) ||
            (changed && contains(options_.dump_after, "change"));
   }
   void dump(std::size_t index, std::string_view pass, std::string_view when, const std::string& text) {
@@ -89,12 +142,15 @@ void print_table(std::ostream& log, const std::vector<PassReport>& reports, bool
   }
 }
 
-PassReport run_one(PassContext& context, const PassInfo& info) {
-  PassReport report{.name = std::string(info.name), .nodes_before = count_nodes(*context.model.graph)};
+PassReport run_one(PassContext& context, const PassStep& step) {
+  PassReport report{.name = step.name(), .nodes_before = count_nodes(*context.model.graph)};
   const std::size_t matches = context.matches.size(), refusals = context.refusals.size();
+  context.changed = false;
+  context.parts = {step.parts.begin(), step.parts.end()};
   const auto start = std::chrono::steady_clock::now();
-  report.changed = info.run(context);
+  step.info->run(context);
   report.ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  report.changed = context.changed;
   report.nodes_after = count_nodes(*context.model.graph);
   report.matched = context.matches.size() - matches;
   report.refused = context.refusals.size() - refusals;
@@ -103,41 +159,49 @@ PassReport run_one(PassContext& context, const PassInfo& info) {
 
 }  // namespace
 
-std::vector<const PassInfo*> select_passes(const PassManagerOptions& options) {
+std::string PassStep::name() const {
+  std::string out(info->name);
+  for (std::size_t i = 0; i < parts.size(); ++i) out += (i == 0 ? ":" : "+") + std::string(parts[i]);
+  return out;
+}
+
+std::vector<PassStep> select_passes(const PassManagerOptions& options) {
   check_names(options.disable, {});
   check_names(options.dump_before, {"all"});
   check_names(options.dump_after, {"all", "change"});
-  if (!options.stop_after.empty()) require_pass(options.stop_after);
-  std::vector<const PassInfo*> selected;
-  const auto add = [&](std::string_view name) {
-    const PassInfo& info = require_pass(name);
-    if (!contains(options.disable, name)) selected.push_back(&info);
+  if (!options.stop_after.empty()) require_step(options.stop_after);
+  std::vector<PassStep> selected;
+  const auto add = [&](std::string_view name, std::string_view why) {
+    PassStep step = require_step(name);
+    step.why = why;
+    if (disable(step, options.disable)) selected.push_back(std::move(step));
   };
-  for (const std::string& name : options.passes) add(name);
+  for (const std::string& name : options.passes) add(name, "");
   if (options.passes.empty())
-    for (std::string_view name : default_pipeline()) add(name);
+    for (const PipelineStep& step : default_pipeline()) add(step.pass, step.why);
   return selected;
 }
 
 std::vector<PassReport> run_passes(PassContext& context, const PassManagerOptions& options) {
   std::ostream& log = options.log ? *options.log : std::cerr;
-  const std::vector<const PassInfo*> passes = select_passes(options);
+  const std::vector<PassStep> steps = select_passes(options);
   if (options.print_pipeline)
-    for (const PassInfo* info : passes) log << info->name << ": " << info->summary << '\n';
+    for (const PassStep& step : steps)
+      log << step.name() << ": " << step.info->summary << (step.why.empty() ? "" : "\n    here: ") << step.why << '\n';
   Dumper dumper(options, log);
   context.budget.limit(options.rewrite_limit);
   if (options.verify_each) verify_after(context, "(input)");
 
   std::vector<PassReport> reports;
-  for (const PassInfo* info : passes) {
+  for (const PassStep& step : steps) {
     const std::size_t index = reports.size() + 1;
-    if (dumper.wants_before(info->name)) dumper.dump(index, info->name, "before", ir::print(context.model));
-    reports.push_back(run_one(context, *info));
+    if (dumper.wants_before(step)) dumper.dump(index, step.info->name, "before", ir::print(context.model));
+    reports.push_back(run_one(context, step));
     const bool changed = reports.back().changed;
-    if (dumper.wants_after(info->name, changed))
-      dumper.dump(index, info->name, "after", changed ? ir::print(context.model) : "(unchanged)\n");
-    if (options.verify_each) verify_after(context, info->name);
-    if (info->name == options.stop_after) break;
+    if (dumper.wants_after(step, changed))
+      dumper.dump(index, step.info->name, "after", changed ? ir::print(context.model) : "(unchanged)\n");
+    if (options.verify_each) verify_after(context, step.info->name);
+    if (!options.stop_after.empty() && names_step({options.stop_after}, step)) break;
   }
   if (options.time_passes || options.stats) print_table(log, reports, options.time_passes, options.stats);
   return reports;

@@ -9,6 +9,7 @@
 
 namespace ttc {
 
+// Passes are named "name" or "name:part+part"; names that passes had before are taken as well.
 struct PassManagerOptions {
   std::vector<std::string> passes;  // in this order; empty: default_pipeline()
   std::vector<std::string> disable;
@@ -32,9 +33,15 @@ struct PassReport {
   std::size_t matched = 0, refused = 0;
 };
 
+struct PassStep {
+  const PassInfo* info = nullptr;
+  std::vector<std::string_view> parts = {};  // in the pass's order; empty: all
+  std::string_view why = {};                 // in the default pipeline
+  std::string name() const;                  // "decompose:checks+rnn"
+};
 // The passes that would run, in order. Throws ttc::Error (usage), naming the nearest pass, for a name nobody
-// registered.
-std::vector<const PassInfo*> select_passes(const PassManagerOptions& options);
+// registered and for a part that a pass has not.
+std::vector<PassStep> select_passes(const PassManagerOptions& options);
 // Throws ttc::Error (exit code 70) naming the pass that broke the IR under verify_each; what dumps cannot write is an
 // Error too.
 std::vector<PassReport> run_passes(PassContext& context, const PassManagerOptions& options);

@@ -1,7 +1,9 @@
 // Passes: a name, a sentence, a function. One file each in passes/, which ends in TTC_REGISTER_PASS.
 #pragma once
 
+#include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -86,7 +88,9 @@ struct PassContext {
   std::vector<CanonicalNode> canonical;  // filled by number-nodes
   ir::SymBinding shapes;                 // a value for every symbol
   RewriteBudget budget;
-  bool changed = false;  // by the pass that runs: every commit sets it
+  bool changed = false;              // by the pass that runs: every commit sets it
+  std::set<std::string_view> parts;  // of the pass that runs; empty: all
+  bool wants(std::string_view part) const { return parts.empty() || parts.contains(part); }
   bool allow_rewrite() { return budget.take(); }
   void refuse(std::string_view pass, const ir::Node& node, Reason reason);
   void matched(std::string_view pass, std::string_view rule, std::vector<std::string> nodes, const ir::Node& result);
@@ -97,17 +101,36 @@ std::string node_name(const ir::Node& node);
 // Nodes of the graph and of all its regions.
 std::size_t count_nodes(const ir::Graph& graph);
 
+// What a pass does. (Those that still say themselves whether they changed something may.)
+class PassFunction {
+ public:
+  PassFunction(void (*run)(PassContext&)) : run_(run) {}                                             // NOLINT
+  PassFunction(bool (*run)(PassContext&)) : run_([run](PassContext& c) { c.changed |= run(c); }) {}  // NOLINT
+  void operator()(PassContext& context) const { run_(context); }
+
+ private:
+  std::function<void(PassContext&)> run_;
+};
+
 struct PassInfo {
-  std::string_view name;      // kebab-case, equal to the file's name with '-' for '_'
-  std::string_view summary;   // one sentence
-  bool (*run)(PassContext&);  // true where the graph changed
+  std::string_view name;     // kebab-case, equal to the file's name with '-' for '_'
+  std::string_view summary;  // one sentence
+  PassFunction run;
+  std::vector<std::string_view> parts = {};  // that can be run and switched off by themselves, as "pass:part"
 };
 
 void register_pass(const PassInfo& info);  // aborts on a duplicate name
 const PassInfo* find_pass(std::string_view name);
 std::vector<const PassInfo*> all_passes();  // sorted by name
+
+struct PipelineStep {
+  std::string_view pass;  // "name", or "name:part+part"
+  std::string_view why;   // it stands where it stands
+};
 // The default order (src/pass/pipeline.cpp).
-const std::vector<std::string_view>& default_pipeline();
+const std::vector<PipelineStep>& default_pipeline();
+// Names that passes had, and what they are now.
+const std::map<std::string_view, std::string_view>& former_names();
 
 }  // namespace ttc
 

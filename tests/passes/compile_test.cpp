@@ -26,10 +26,10 @@ std::unique_ptr<ir::Model> parsed(const char* text = mlp) {
   return ir::parse(text, "mlp.ir");
 }
 
-bool break_graph(PassContext& context) {
+void break_graph(PassContext& context) {
   ir::Node* last = context.model.graph->nodes().back().get();
   context.model.graph->move_before(last, context.model.graph->nodes().front().get());
-  return true;
+  context.changed = true;
 }
 
 struct Registered {
@@ -107,10 +107,10 @@ TEST_CASE("passes are chosen, disabled, stopped after, dumped and reported") {
   const auto folder = std::filesystem::temp_directory_path() / "ttc_pass_dump_test";
   std::filesystem::remove_all(folder);
   PassManagerOptions flags;
-  flags.passes = {"raise-silu", "replace-linear", "raise-gelu", "replace-norm"};
+  flags.passes = {"raise-silu", "replace:linear", "raise-gelu", "replace"};
   flags.disable = {"raise-gelu"};
-  flags.stop_after = "replace-linear";
-  flags.dump_before = {"replace-linear"};
+  flags.stop_after = "replace-linear";  // as it was called
+  flags.dump_before = {"replace:linear+norm"};
   flags.dump_after = {"all"};
   flags.dump_dir = folder.string();
   flags.print_pipeline = flags.stats = true;
@@ -130,20 +130,31 @@ TEST_CASE("passes are chosen, disabled, stopped after, dumped and reported") {
     return text.str();
   };
   CHECK(content("01-raise-silu.after.ir") == "(unchanged)\n");
-  CHECK(content("02-replace-linear.before.ir").find("aten.linear") != std::string::npos);
-  CHECK(content("02-replace-linear.after.ir") == ir::print(*model));
+  CHECK(content("02-replace.before.ir").find("aten.linear") != std::string::npos);
+  CHECK(content("02-replace.after.ir") == ir::print(*model));
   std::filesystem::remove_all(folder);
 }
 
-TEST_CASE("the rewrite limit counts over all passes") {
-  for (long limit = 0; limit <= 3; ++limit) {
-    const auto model = parsed();
-    CompileOptions options;
-    PassContext context(*model, options);
-    PassManagerOptions flags;
-    flags.passes = {"replace-linear", "replace-ops"};
-    flags.rewrite_limit = limit;
-    run_passes(context, flags);
-    CHECK(context.matches.size() == static_cast<std::size_t>(limit));
+TEST_CASE("parts of passes are chosen and switched off by themselves, by former names as well") {
+  PassManagerOptions flags;
+  const auto names = [&] {
+    std::string out;
+    for (const PassStep& step : select_passes(flags)) out += step.name() + " ";
+    return out;
+  };
+  flags.passes = {"decompose-rnn", "replace:norm+linear", "place", "replace-ops"};
+  CHECK(names() == "decompose:rnn replace:linear+norm place place:islands ");
+  flags.disable = {"replace-linear", "place:islands"};
+  CHECK(names() == "decompose:rnn replace:norm place:transfers ");
+  flags.disable = {"decompose", "replace:norm+linear"};
+  CHECK(names() == "place place:islands ");
+  flags.disable = {"decompose:rn"};
+  CHECK_THROWS_AS(select_passes(flags), Error);
+}
+
+TEST_CASE("every step of the default pipeline says why it stands where it stands") {
+  for (const PassStep& step : select_passes({})) {
+    INFO(step.name());
+    CHECK_FALSE(step.why.empty());
   }
 }

@@ -171,5 +171,5 @@ TEST_CASE("an unknown pass is a usage error that names the nearest one") {
 }
 
 TEST_CASE("every pass of the default pipeline is registered and has a summary") {
-  for (const PassInfo* info : select_passes({})) CHECK_FALSE(info->summary.empty());
+  for (const PassStep& step : select_passes({})) CHECK_FALSE(step.info->summary.empty());
 }
