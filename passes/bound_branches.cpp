@@ -5,7 +5,7 @@
 #include <array>
 #include <string_view>
 
-#include "decompose.h"
+#include "common.h"
 
 namespace ttc {
 namespace {
@@ -48,29 +48,27 @@ Node* reader_of(Value* v, Value* x, bool logarithm, int depth) {
   return nullptr;
 }
 
-bool bound(PassContext& context, Node* node) {
-  if (node->op() != "aten.where.self") return false;
+void bound(PassContext& context, Node* node) {
+  if (node->op() != "aten.where.self") return;
   const Value *mask = node->operand(0), *taken = node->operand(2);
   const Node* test = mask ? mask->def() : nullptr;
-  if (!test || !taken || !test->op().starts_with("aten.lt.") || test->args().size() != 2) return false;
+  if (!test || !taken || !test->op().starts_with("aten.lt.") || test->args().size() != 2) return;
   Value* v = test->operand(0);
   const auto least = test->arg(1).integer();
-  if (!v || !least || !v->type.is_tensor() || !v->type.has_dtype || !is_integral(v->type.dtype)) return false;
+  if (!v || !least || !v->type.is_tensor() || !v->type.has_dtype || !is_integral(v->type.dtype)) return;
   Node* reader = reader_of(v, node->operand(2), false, max_depth);
-  if (!reader || !context.allow_rewrite()) return false;
-  Decomposer make(reader);
-  Value* bounded = make.emit_like("aten.clamp.default", {v, *least}, v);
-  for (std::size_t i = 0; i < reader->args().size(); ++i)
-    if (reader->arg(i).value() == v) reader->set_arg(i, bounded);
-  context.matches.push_back(
-      {std::string(pass), "logarithm behind a bound", {node->result()->name}, "", node->provenance->module_path});
-  return true;
+  if (!reader) return;
+  Rewriter r(context, pass, node);
+  r.emit_before(reader);
+  Value* bounded = r.emit_like("aten.clamp.default", {v, *least}, v);
+  r.commit_edit("logarithm behind a bound", [&] {
+    for (std::size_t i = 0; i < reader->args().size(); ++i)
+      if (reader->arg(i).value() == v) reader->set_arg(i, bounded);
+  });
 }
 
-bool run(PassContext& context) {
-  bool changed = false;
-  for_each_node(*context.model.graph, [&](Node* node) { changed = bound(context, node) || changed; });
-  return changed;
+void run(PassContext& context) {
+  for_each_node(*context.model.graph, [&](Node* node) { bound(context, node); });
 }
 
 }  // namespace

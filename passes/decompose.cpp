@@ -1,81 +1,96 @@
-// See decompose.h.
+// The table of decompositions, in order, and the one loop that applies it.
 #include "decompose.h"
 
-#include "support/error.h"
+#include <algorithm>
+#include <map>
 
 namespace ttc {
 
-ir::Value* Decomposer::emit(std::string op, std::vector<ir::Arg> args, ir::Type type) {
-  const std::size_t first = op.find('.');
-  const std::string stem = op.substr(first + 1, op.find('.', first + 1) - first - 1);
-  ir::Node* node = fused_->graph()->insert_before(fused_, std::move(op), std::move(args));
-  node->provenance = fused_->provenance;
-  type.strides.clear();
-  return node->add_result(std::move(type), fused_->graph()->unique_name(stem));
+bool known_tensors(const ir::Node& node) {
+  const auto known = [](const ir::Type& type) { return !type.is_tensor() || (type.has_shape && type.has_dtype); };
+  const auto operands = node.operands();
+  return !operands.empty() && !node.results().empty() &&
+         std::all_of(operands.begin(), operands.end(), [&](const ir::Value* x) { return known(x->type); }) &&
+         std::all_of(node.results().begin(), node.results().end(),
+                     [&](const auto& x) { return x->type.is_tensor() && known(x->type); });
 }
 
-std::vector<ir::Value*> Decomposer::emit_all(std::string op, std::vector<ir::Arg> args, const ir::Node& like) {
-  ir::Node* node = fused_->graph()->insert_before(fused_, std::move(op), std::move(args));
-  node->provenance = fused_->provenance;
-  std::vector<ir::Value*> out;
-  for (const auto& result : like.results()) {
-    ir::Type type = result->type;
-    type.strides.clear();
-    out.push_back(node->add_result(std::move(type), fused_->graph()->unique_name(result->name)));
+bool same_floats(const ir::Node& node) {
+  if (!known_tensors(node)) return false;
+  const DType dtype = node.result()->type.dtype;
+  if (dtype != DType::f32 && dtype != DType::bf16 && dtype != DType::f16) return false;
+  const auto operands = node.operands();
+  return std::all_of(operands.begin(), operands.end(),
+                     [&](const ir::Value* x) { return !x->type.is_tensor() || x->type.dtype == dtype; }) &&
+         std::all_of(node.results().begin(), node.results().end(),
+                     [&](const auto& x) { return x->type.dtype == dtype; });
+}
+
+std::optional<int> dim_of(const ir::Node& node, std::string_view name, int rank) {
+  const ir::Arg* arg = node.arg(name);
+  const auto dim = arg ? arg->integer() : std::nullopt;
+  if (!dim || *dim < -rank || *dim >= rank) return std::nullopt;
+  return static_cast<int>(*dim < 0 ? *dim + rank : *dim);
+}
+
+double number_of(const ir::Node& node, std::string_view name, double absent) {
+  const ir::Arg* arg = node.arg(name);
+  return arg ? arg->number().value_or(absent) : absent;
+}
+
+bool flag_of(const ir::Node& node, std::string_view name) {
+  const ir::Arg* arg = node.arg(name);
+  return arg && arg->boolean() == true;
+}
+
+std::optional<std::vector<std::int64_t>> dims_of(const ir::Arg& arg) {
+  const auto one = arg.integer();
+  return one ? std::optional(std::vector<std::int64_t>{*one}) : arg.integers();
+}
+
+namespace {
+
+constexpr std::string_view pass = "decompose";
+
+const std::vector<RulePart>& table() {
+  static const std::vector<RulePart> parts{check_rules(),   transformer_rules(), rnn_rules(),
+                                           complex_rules(), layout_rules(),      function_rules(),
+                                           algebra_rules(), move_rules(),        product_rules()};
+  return parts;
+}
+
+// True where the node was written out.
+bool apply(PassContext& context, const RulePart& part, const Rule& rule, ir::Node* node) {
+  if ((part.guard && !part.guard(*node)) || (rule.guard && !rule.guard(*node))) return false;
+  Rewriter r(context, pass, node);
+  const Values made = rule.write(r, node);
+  if (r.committed() || made.empty()) return r.committed();
+  for (std::size_t i = 0; i < node->results().size(); ++i) {
+    ir::Value* value = i < made.size() ? made[i] : nullptr;
+    if (value ? part.exact_types && !r.fits(value, node->result(i)) : node->result(i)->has_uses()) return false;
   }
-  return out;
+  return r.commit(made);
 }
 
-ir::Value* Decomposer::linear(ir::Value* x, ir::Value* weight, const ir::Arg& bias) {
-  ir::Type type = x->type;
-  type.sizes.back() = weight->type.sizes.at(0);
-  return emit("aten.linear.default", {x, weight, bias}, std::move(type));
-}
-
-ir::Value* Decomposer::reshape(ir::Value* x, const std::vector<ir::SymExpr>& sizes) {
-  ir::Arg::List list;
-  for (const ir::SymExpr& size : sizes) {
-    list.push_back(size_argument(fused_, size));
-    TTC_CHECK(!list.back().is_none(), "a size that the graph does not have");
+void run(PassContext& context) {
+  for (const RulePart& part : table()) {
+    if (!context.wants(part.name)) continue;
+    std::map<std::string_view, std::vector<const Rule*>> rules;
+    for (const Rule& rule : part.rules)
+      for (const std::string_view op : rule.ops) rules[op].push_back(&rule);
+    for_each_node(*context.model.graph, [&](ir::Node* node) {
+      const auto found = rules.find(node->op());
+      if (found == rules.end()) return;
+      for (const Rule* rule : found->second)
+        if (apply(context, part, *rule, node)) return;
+    });
   }
-  ir::Type type = x->type;
-  type.sizes = sizes;
-  return emit("aten.reshape.default", {x, std::move(list)}, std::move(type));
 }
 
-ir::Value* Decomposer::transpose(ir::Value* x, int a, int b) {
-  ir::Type type = x->type;
-  std::swap(type.sizes.at(static_cast<std::size_t>(a)), type.sizes.at(static_cast<std::size_t>(b)));
-  return emit("aten.transpose.int", {x, a, b}, std::move(type));
-}
-
-ir::Value* Decomposer::slice(ir::Value* x, int dim, std::int64_t begin, std::int64_t end) {
-  ir::Type type = x->type;
-  type.sizes.at(static_cast<std::size_t>(dim)) = ir::SymExpr(end - begin);
-  return emit("aten.slice.Tensor", {x, dim, begin, end, 1}, std::move(type));
-}
-
-std::vector<ir::Value*> Decomposer::split(ir::Value* x, int dim, std::int64_t parts) {
-  const std::int64_t size = x->type.sizes.at(static_cast<std::size_t>(dim)).number() / parts;
-  ir::Type type = x->type;
-  type.sizes[static_cast<std::size_t>(dim)] = ir::SymExpr(size);
-  type.strides.clear();
-  ir::Node* node = fused_->graph()->insert_before(
-      fused_, "aten.split_with_sizes.default",
-      {x, ir::Arg::ints(std::vector<std::int64_t>(static_cast<std::size_t>(parts), size)), dim});
-  node->provenance = fused_->provenance;
-  std::vector<ir::Value*> out;
-  for (std::int64_t i = 0; i < parts; ++i) out.push_back(node->add_result(type, fused_->graph()->unique_name("split")));
-  return out;
-}
-
-void finish_decomposition(PassContext& context, std::string_view pass, ir::Node* node,
-                          const std::vector<ir::Value*>& values) {
-  context.matches.push_back(
-      {std::string(pass), node->op(), {node_name(*node)}, values.at(0)->name, node->provenance->module_path});
-  for (std::size_t i = 0; i < node->results().size() && i < values.size(); ++i)
-    if (values[i] != nullptr) node->result(i)->replace_all_uses_with(values[i]);
-  node->graph()->erase(node);
-}
-
+}  // namespace
 }  // namespace ttc
+
+TTC_REGISTER_PASS({"decompose",
+                   "Write operators out as those they are made of, by one table of rules",
+                   ttc::run,
+                   {"checks", "transformer", "rnn", "complex", "layout", "functions", "algebra", "moves", "products"}});

@@ -1,39 +1,65 @@
-// Building the operators that one fused operator stands for.
+// Decompositions: operators written out as those they are made of. One table of rules, with a file for each part of it
+// in passes/rules; a rule says which operators it writes out, and how.
 #pragma once
 
-#include <string>
+#include <functional>
+#include <optional>
+#include <string_view>
 #include <vector>
 
 #include "common.h"
 
 namespace ttc {
 
-// Inserts nodes before the one that is decomposed; they take its provenance.
-class Decomposer {
- public:
-  explicit Decomposer(ir::Node* fused) : fused_(fused) {}
-
-  ir::Value* emit(std::string op, std::vector<ir::Arg> args, ir::Type type);
-  // Of the type of `like`.
-  ir::Value* emit_like(std::string op, std::vector<ir::Arg> args, const ir::Value* like) {
-    return emit(std::move(op), std::move(args), like->type);
+// What takes the place of a node's results, nullptr for results that nobody uses. Empty: the node is left as it is.
+struct Values : std::vector<ir::Value*> {
+  Values() = default;
+  Values(std::initializer_list<ir::Value*> values) : std::vector<ir::Value*>(values) {}
+  Values(std::vector<ir::Value*> values) : std::vector<ir::Value*>(std::move(values)) {}
+  Values(ir::Value* one) {  // NOLINT: most rules give one value or none
+    if (one != nullptr) push_back(one);
   }
-  // With a result for each of those of `like`, of their types.
-  std::vector<ir::Value*> emit_all(std::string op, std::vector<ir::Arg> args, const ir::Node& like);
-  // x w^T + b over the last dim; `bias` may be none.
-  ir::Value* linear(ir::Value* x, ir::Value* weight, const ir::Arg& bias);
-  ir::Value* reshape(ir::Value* x, const std::vector<ir::SymExpr>& sizes);
-  ir::Value* transpose(ir::Value* x, int a, int b);
-  // x[..., begin:end, ...]
-  ir::Value* slice(ir::Value* x, int dim, std::int64_t begin, std::int64_t end);
-  std::vector<ir::Value*> split(ir::Value* x, int dim, std::int64_t parts);
-
- private:
-  ir::Node* fused_;
 };
 
-// Puts `values` in the place of the node's results and erases it; nullptr for results that nobody uses.
-void finish_decomposition(PassContext& context, std::string_view pass, ir::Node* node,
-                          const std::vector<ir::Value*>& values);
+struct Rule {
+  std::vector<std::string_view> ops;
+  // Emits what computes the results, or says why not (Rewriter::refuse) and gives nothing. May commit by itself.
+  std::function<Values(Rewriter&, ir::Node*)> write;
+  bool (*guard)(const ir::Node&) = nullptr;  // beside that of the part
+};
+
+struct RulePart {
+  std::string_view name;
+  bool (*guard)(const ir::Node&) = nullptr;
+  bool exact_types = false;  // give up where what was emitted is not of the results' types
+  std::vector<Rule> rules;   // tried in order
+};
+
+// In the order of the table (decompose.cpp): a part sees what those before it wrote.
+RulePart check_rules();
+RulePart transformer_rules();
+RulePart rnn_rules();
+RulePart complex_rules();
+RulePart layout_rules();
+RulePart function_rules();
+RulePart algebra_rules();
+RulePart move_rules();
+RulePart product_rules();
+
+// ---- guards
+
+// All tensors that the node reads and gives have a shape and a dtype, and there are some of both.
+bool known_tensors(const ir::Node& node);
+// The same, and all are of one float dtype that the device computes in some format.
+bool same_floats(const ir::Node& node);
+
+// ---- literals
+
+// A dim argument from the front; nullopt where it is no literal or no dim of that rank.
+std::optional<int> dim_of(const ir::Node& node, std::string_view name, int rank);
+double number_of(const ir::Node& node, std::string_view name, double absent);
+bool flag_of(const ir::Node& node, std::string_view name);  // false where it is no literal
+// A number, or a list of them, as a list; nullopt for others.
+std::optional<std::vector<std::int64_t>> dims_of(const ir::Arg& arg);
 
 }  // namespace ttc

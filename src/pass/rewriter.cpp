@@ -99,11 +99,11 @@ Arg Rewriter::size(const SymExpr& size) {
   return made;
 }
 
-std::vector<Arg> Rewriter::sizes(const std::vector<SymExpr>& sizes) {
-  std::vector<Arg> out;
+std::optional<Arg::List> Rewriter::sizes(const std::vector<SymExpr>& sizes) {
+  Arg::List out;
   for (const SymExpr& one : sizes) {
     out.push_back(size(one));
-    if (out.back().is_none()) return {};
+    if (out.back().is_none()) return std::nullopt;
   }
   return out;
 }
@@ -119,7 +119,7 @@ void Rewriter::take_back() {
 
 bool Rewriter::take(std::string rule, std::vector<std::string> gone, std::string result) {
   TTC_CHECK(!committed_, "a rewrite is committed twice");
-  if (!context_.budget.take()) {
+  if (!possible_ || !context_.budget.take()) {
     take_back();
     return false;
   }
@@ -127,7 +127,7 @@ bool Rewriter::take(std::string rule, std::vector<std::string> gone, std::string
                               .rule = std::move(rule),
                               .nodes = std::move(gone),
                               .result = std::move(result),
-                              .module = node_->provenance->module_path});
+                              .module = node_ ? node_->provenance->module_path : std::string()});
   context_.changed = true;
   committed_ = true;
   constants_.clear();

@@ -18,6 +18,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -39,7 +40,8 @@ class Rewriter {
   using Arg = ir::Arg;
   using Value = ir::Value;
 
-  // `node` is what is rewritten. `pass` is the name for the journal and for refusals.
+  // `node` is what is rewritten; nullptr for what is no node's (inputs, weights), with commit_edit and names for
+  // `gone`. `pass` is the name for the journal and for refusals.
   Rewriter(PassContext& context, std::string_view pass, ir::Node* node)
       : context_(context), pass_(pass), node_(node), position_(node) {}
   Rewriter(const Rewriter&) = delete;
@@ -68,14 +70,14 @@ class Rewriter {
   // An integer equal to `size`: a number, one the graph has already, the size of an input, or sums, products, quotients
   // and remainders of these, for which nodes are emitted. None where nothing gives it.
   Arg size(const ir::SymExpr& size);
-  // The same for each of `sizes`; empty where one is not to be had.
-  std::vector<Arg> sizes(const std::vector<ir::SymExpr>& sizes);
+  // The same for each of `sizes`; nullopt where one is not to be had.
+  std::optional<Arg::List> sizes(const std::vector<ir::SymExpr>& sizes);
 
   // ---- moves and products (rewriter_math.cpp)
 
   Value* linear(Value* x, Value* weight, const Arg& bias);          // x w^T + b over the last dim; `bias` may be none
   Value* matmul(Value* a, Value* b);                                // of rank 2 and more; batches broadcast
-  Value* reshape(Value* x, const std::vector<ir::SymExpr>& sizes);  // nullptr where the graph lacks a size
+  Value* reshape(Value* x, const std::vector<ir::SymExpr>& sizes);  // impossible where the graph lacks a size
   Value* permute(Value* x, const std::vector<std::int64_t>& order);
   Value* transpose(Value* x, int a, int b);
   Value* slice(Value* x, int dim, std::int64_t begin, std::int64_t end);  // x[..., begin:end, ...]
@@ -95,12 +97,14 @@ class Rewriter {
   Value* choose(const std::string& op, Value* mask, const Arg& yes, const Arg& no);
   Value* cast(Value* x, DType dtype);
   Value* reduce(const std::string& op, Value* x, const std::vector<std::int64_t>& dims, bool keep);
-  // False where sizes met that do not broadcast, or the value is not of the type asked for.
+  // False where what was emitted is impossible (sizes met that do not broadcast, or a size is not to be had), or the
+  // value is not of the type asked for.
   bool fits(const Value* made, const Value* wanted) const;
 
   // ---- ending
 
-  // Each of these is the one commit of a Rewriter. False or nullptr where the budget is used up: then nothing changed.
+  // Each of these is the one commit of a Rewriter. False or nullptr where what was emitted is impossible or the budget
+  // is used up: then nothing changed.
 
   // `values` take the place of the node's results and the node goes; nullptr for results that nobody uses. Where the
   // node had origins, what was emitted for its results takes them.
@@ -129,7 +133,7 @@ class Rewriter {
   std::vector<ir::Node*> emitted_;
   std::vector<Value*> constants_;
   bool committed_ = false;
-  bool broadcasts_ = true;
+  bool possible_ = true;
 };
 
 // Erases the nodes of `candidates` whose results nobody uses, repeatedly; returns the origins of those that went.

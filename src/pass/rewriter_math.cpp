@@ -50,7 +50,7 @@ Value* Rewriter::reshape(Value* x, const std::vector<SymExpr>& to) {
   Arg::List list;
   for (const SymExpr& one : to) {
     list.push_back(size(one));
-    if (list.back().is_none()) return nullptr;
+    possible_ = possible_ && !list.back().is_none();
   }
   Type type = x->type;
   type.sizes = to;
@@ -114,7 +114,7 @@ std::vector<SymExpr> Rewriter::common_sizes(std::initializer_list<const Arg*> ar
       if (have == SymExpr(1))
         have = sizes[i];
       else if (!(sizes[i] == SymExpr(1)) && !(sizes[i] == have))
-        broadcasts_ = false;
+        possible_ = false;
     }
   }
   return out;
@@ -167,7 +167,7 @@ Value* Rewriter::reduce(const std::string& op, Value* x, const std::vector<std::
 }
 
 bool Rewriter::fits(const Value* made, const Value* wanted) const {
-  return broadcasts_ && made->type.dtype == wanted->type.dtype && made->type.sizes == wanted->type.sizes;
+  return possible_ && made->type.dtype == wanted->type.dtype && made->type.sizes == wanted->type.sizes;
 }
 
 }  // namespace ttc

@@ -81,7 +81,7 @@ std::optional<at::Tensor> shape_by_rule(const ir::Node& node, const std::vector<
   static const std::set<std::string_view> same = {"aten.layer_norm.default", "aten.batch_norm.default",
                                                   "aten.group_norm.default"};
   if (same.contains(node.op())) return at::empty_like(to_meta(tensor_arg(args, 0)));
-  // A batch that is packed for encoder layers is followed in its padded form: see decompose-transformer.
+  // A batch that is packed for encoder layers is followed in its padded form: see passes/rules/transformer.cpp.
   if (node.op() == "aten._nested_tensor_from_mask.default" || node.op() == "aten.to_padded_tensor.default")
     return to_meta(tensor_arg(args, 0));
   if (node.op() == "aten.embedding.default") {

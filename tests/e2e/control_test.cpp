@@ -69,7 +69,7 @@ TEST_CASE("the fused encoder layer, written out", "[decompose]") {
       integers(DType::boolean, {3, 7}, {0, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1}), causal(7)};
   for (const char* mask : {"", ", mask=%pad, mask_type=1", ", mask=%causal, mask_type=0"})
     for (const bool norm_first : {false, true}) DYNAMIC_SECTION(mask << norm_first) {
-        expect_rewrite(encoder_layer(norm_first, norm_first, mask), {"decompose-transformer"}, inputs);
+        expect_rewrite(encoder_layer(norm_first, norm_first, mask), {"decompose:transformer"}, inputs);
       }
 }
 
@@ -81,22 +81,22 @@ TEST_CASE("recurrent layers, written out", "[decompose]") {
     return out;
   };
   SECTION("lstm") {
-    expect_rewrite(recurrent("lstm", 4, 1, false, false, true), {"decompose-rnn"}, inputs(true, 1, false));
+    expect_rewrite(recurrent("lstm", 4, 1, false, false, true), {"decompose:rnn"}, inputs(true, 1, false));
   }
   SECTION("lstm, two layers, both directions, batch first") {
-    expect_rewrite(recurrent("lstm", 4, 2, true, true, true), {"decompose-rnn"}, inputs(true, 4, true));
+    expect_rewrite(recurrent("lstm", 4, 2, true, true, true), {"decompose:rnn"}, inputs(true, 4, true));
   }
   SECTION("gru, two layers") {
-    expect_rewrite(recurrent("gru", 3, 2, false, true, true), {"decompose-rnn"}, inputs(false, 2, true));
+    expect_rewrite(recurrent("gru", 3, 2, false, true, true), {"decompose:rnn"}, inputs(false, 2, true));
   }
   SECTION("gru, both directions, no biases") {
-    expect_rewrite(recurrent("gru", 3, 1, true, false, false), {"decompose-rnn"}, inputs(false, 2, false));
+    expect_rewrite(recurrent("gru", 3, 1, true, false, false), {"decompose:rnn"}, inputs(false, 2, false));
   }
   SECTION("tanh") {
-    expect_rewrite(recurrent("rnn_tanh", 1, 2, true, false, true), {"decompose-rnn"}, inputs(false, 4, false));
+    expect_rewrite(recurrent("rnn_tanh", 1, 2, true, false, true), {"decompose:rnn"}, inputs(false, 4, false));
   }
   SECTION("relu") {
-    expect_rewrite(recurrent("rnn_relu", 1, 1, false, false, true), {"decompose-rnn"}, inputs(false, 1, false));
+    expect_rewrite(recurrent("rnn_relu", 1, 1, false, false, true), {"decompose:rnn"}, inputs(false, 1, false));
   }
 }
 
@@ -112,13 +112,13 @@ TEST_CASE("recurrent cells, written out", "[decompose]") {
   %hn: f32[3, 16], %cn: f32[3, 16] = aten.lstm_cell.default(%x, [%h, %c], $wi, $wh, $bi, $bh)
   return %hn, %cn
 })",
-                 {"decompose-rnn"}, inputs);
+                 {"decompose:rnn"}, inputs);
   expect_rewrite("graph main(%x: f32[3, 12] user, %h: f32[3, 16] user, %c: f32[3, 16] user" + rows(weights, "48") + R"(
   %hn: f32[3, 16] = aten.gru_cell.default(%x, %h, $wi, $wh, $bi, $bh)
   %y: f32[3, 16] = aten.add.Tensor(%hn, %c)
   return %y
 })",
-                 {"decompose-rnn"}, inputs);
+                 {"decompose:rnn"}, inputs);
 }
 
 // ---- control flow -------------------------------------------------------------------------------------------------

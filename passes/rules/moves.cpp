@@ -6,12 +6,11 @@
 #include <limits>
 #include <map>
 
-#include "decompose.h"
+#include "../decompose.h"
 
 namespace ttc {
 namespace {
 
-constexpr std::string_view pass = "decompose-moves";
 constexpr std::int64_t end_of_dim = std::numeric_limits<std::int64_t>::max();
 constexpr std::int64_t max_picked = std::int64_t{1} << 20;  // numbers of elements that unfold writes out
 
@@ -19,14 +18,6 @@ using ir::Node;
 using ir::SymExpr;
 using ir::Type;
 using ir::Value;
-using Values = std::vector<Value*>;  // results; empty: not decomposed
-
-std::optional<int> dim_of(const Node& node, std::string_view name, const Type& type) {
-  const ir::Arg* arg = node.arg(name);
-  const auto dim = arg ? arg->integer() : std::nullopt;
-  if (!dim || !type.has_shape || *dim < -type.rank() || *dim >= type.rank()) return std::nullopt;
-  return static_cast<int>(*dim < 0 ? *dim + type.rank() : *dim);
-}
 
 Type with_size(const Value* x, int dim, const SymExpr& size) {
   Type type = x->type;
@@ -34,20 +25,14 @@ Type with_size(const Value* x, int dim, const SymExpr& size) {
   return type;
 }
 
-Type with_dtype(const Value* x, DType dtype) {
-  Type type = x->type;
-  type.dtype = dtype;
-  return type;
-}
-
 SymExpr size_of_dim(const Value* x, int dim) { return x->type.sizes.at(static_cast<std::size_t>(dim)); }
 
 // x[begin:end] along dim, of `size` elements.
-Value* part(Decomposer& d, Value* x, int dim, std::int64_t begin, std::int64_t end, const SymExpr& size) {
-  return d.emit("aten.slice.Tensor", {x, dim, begin, end, 1}, with_size(x, dim, size));
+Value* part(Rewriter& r, Value* x, int dim, std::int64_t begin, std::int64_t end, const SymExpr& size) {
+  return r.emit("aten.slice.Tensor", {x, dim, begin, end, 1}, with_size(x, dim, size));
 }
 
-Values roll(Decomposer& d, Node* node) {
+Values roll(Rewriter& r, Node* node) {
   Value* x = node->operand(0);
   const auto shifts = node->arg(1).integers(), dims = node->arg(2).integers();
   if (!shifts || !dims || shifts->size() != dims->size() || dims->empty()) return {};
@@ -59,45 +44,33 @@ Values roll(Decomposer& d, Node* node) {
     if (size.is_number() && size.number() > 0) shift %= size.number();
     if (shift == 0) continue;
     // The last `shift` elements come first; where it is negative, the first -shift come last.
-    Value* tail = shift > 0 ? part(d, x, dim, -shift, end_of_dim, shift)
-                            : part(d, x, dim, -shift, end_of_dim, size + SymExpr(shift));
-    Value* head = shift > 0 ? part(d, x, dim, 0, -shift, size + SymExpr(-shift)) : part(d, x, dim, 0, -shift, -shift);
-    x = d.emit_like("aten.cat.default", {ir::Arg::List{tail, head}, dim}, x);
+    Value* tail = shift > 0 ? part(r, x, dim, -shift, end_of_dim, shift)
+                            : part(r, x, dim, -shift, end_of_dim, size + SymExpr(shift));
+    Value* head = shift > 0 ? part(r, x, dim, 0, -shift, size + SymExpr(-shift)) : part(r, x, dim, 0, -shift, -shift);
+    x = r.emit_like("aten.cat.default", {ir::Arg::List{tail, head}, dim}, x);
   }
   return {x};
 }
 
 // chunk and split of a dim of free size: the parts' sizes are spelled out.
-Values free_split(Decomposer& d, Node* node) {
+Values free_split(Rewriter& r, Node* node) {
   Value* x = node->operand(0);
-  const auto dim = dim_of(*node, "dim", x->type);
+  const auto dim = dim_of(*node, "dim", x->type.rank());
   if (!dim || size_of_dim(x, *dim).is_number()) return {};
-  ir::Arg::List sizes;
-  for (const auto& part : node->results()) {
-    sizes.push_back(size_argument(node, size_of_dim(part.get(), *dim)));
-    if (sizes.back().is_none()) return {};
-  }
-  return d.emit_all("aten.split_with_sizes.default", {x, std::move(sizes), *dim}, *node);
+  std::vector<SymExpr> parts;
+  for (const auto& part : node->results()) parts.push_back(size_of_dim(part.get(), *dim));
+  auto sizes = r.sizes(parts);
+  return sizes ? Values(r.emit_all("aten.split_with_sizes.default", {x, std::move(*sizes), *dim}, *node)) : Values();
 }
 
-Values unbind(Decomposer& d, Node* node) {
+Values unbind(Rewriter& r, Node* node) {
   Value* x = node->operand(0);
-  const auto dim = dim_of(*node, "dim", x->type);
+  const auto dim = dim_of(*node, "dim", x->type.rank());
   if (!dim || !(size_of_dim(x, *dim) == SymExpr(static_cast<std::int64_t>(node->results().size())))) return {};
   Values out;
   for (std::size_t i = 0; i < node->results().size(); ++i)
-    out.push_back(d.emit_like("aten.select.int", {x, *dim, static_cast<std::int64_t>(i)}, node->result(i)));
+    out.push_back(r.emit_like("aten.select.int", {x, *dim, static_cast<std::int64_t>(i)}, node->result(i)));
   return out;
-}
-
-Value* move_to_end(Decomposer& d, Value* x, int dim) {
-  ir::Arg::List order;
-  Type type = x->type;
-  for (int i = 0; i < x->type.rank(); ++i)
-    if (i != dim) order.emplace_back(i);
-  order.emplace_back(dim);
-  std::rotate(type.sizes.begin() + dim, type.sizes.begin() + dim + 1, type.sizes.end());
-  return d.emit("aten.permute.default", {x, std::move(order)}, std::move(type));
 }
 
 struct Window {
@@ -106,20 +79,20 @@ struct Window {
 
 // Windows of a dim of known size along a new last dim: their elements picked by number, one window behind the other,
 // and the dims put in order. nullptr where there are none or too many.
-Value* windows(Decomposer& d, Value* x, int dim, const Window& window) {
+Value* windows(Rewriter& r, Value* x, int dim, const Window& window) {
   if (!size_of_dim(x, dim).is_number() || window.size < 1 || window.step < 1 || window.gap < 1) return nullptr;
   const std::int64_t length = size_of_dim(x, dim).number();
   if (window.size > length || window.gap > length || (window.size - 1) * window.gap >= length) return nullptr;
   const std::int64_t count = (length - (window.size - 1) * window.gap - 1) / window.step + 1;
   if (count > max_picked / window.size) return nullptr;
   const auto numbers = [&](std::int64_t n, std::int64_t by) {
-    return d.emit("aten.arange.start_step", {0, n * by, by, DType::i64}, Type::tensor(DType::i64, {n}));
+    return r.emit("aten.arange.start_step", {0, n * by, by, DType::i64}, Type::tensor(DType::i64, {n}));
   };
   const auto picked = [&] {
-    Value* first = d.reshape(numbers(count, window.step), {count, 1});
-    Value* grid = d.emit("aten.add.Tensor", {first, numbers(window.size, window.gap)},
+    Value* first = r.reshape(numbers(count, window.step), {count, 1});
+    Value* grid = r.emit("aten.add.Tensor", {first, numbers(window.size, window.gap)},
                          Type::tensor(DType::i64, {count, window.size}));
-    return d.emit("aten.index_select.default", {x, dim, d.reshape(grid, {count * window.size})},
+    return r.emit("aten.index_select.default", {x, dim, r.reshape(grid, {count * window.size})},
                   with_size(x, dim, count * window.size));
   };
   std::vector<SymExpr> sizes = x->type.sizes;
@@ -127,16 +100,20 @@ Value* windows(Decomposer& d, Value* x, int dim, const Window& window) {
   sizes.insert(sizes.begin() + dim + 1, SymExpr(window.size));
   // Windows that lie side by side are there already.
   const bool dense = window.step == window.size && window.gap == 1 && count * window.size == length;
-  return move_to_end(d, d.reshape(dense ? x : picked(), sizes), dim + 1);
+  Value* apart = r.reshape(dense ? x : picked(), sizes);
+  std::vector<std::int64_t> order;
+  for (int i = 0; i < apart->type.rank(); ++i)
+    if (i != dim + 1) order.push_back(i);
+  order.push_back(dim + 1);
+  return r.permute(apart, order);
 }
 
-Values unfold(Decomposer& d, Node* node) {
+Values unfold(Rewriter& r, Node* node) {
   Value* x = node->operand(0);
-  const auto dim = dim_of(*node, "dimension", x->type);
+  const auto dim = dim_of(*node, "dimension", x->type.rank());
   const auto size = node->arg(2).integer(), step = node->arg(3).integer();
   if (!dim || !size || !step) return {};
-  Value* out = windows(d, x, *dim, {*size, *step, 1});
-  return out ? Values{out} : Values{};
+  return windows(r, x, *dim, {*size, *step, 1});
 }
 
 // A convolution whose kernel is computed: a product of the kernel and the windows, group by group.
@@ -148,9 +125,6 @@ struct Convolution {
 };
 
 std::optional<Convolution> computed_convolution(const Node& node) {
-  static constexpr std::string_view ops[] = {"aten.conv1d.default", "aten.conv2d.default", "aten.conv3d.default",
-                                             "aten.convolution.default", "aten._convolution.default"};
-  if (std::find(std::begin(ops), std::end(ops), node.op()) == std::end(ops)) return std::nullopt;
   Convolution c{.x = node.operand(0), .weight = node.operand(1), .stride = {}, .padding = {}, .dilation = {}};
   if (ir::is_weight(c.weight) || c.weight->type.rank() < 3 || c.x->type.rank() != c.weight->type.rank()) return {};
   if (const ir::Arg* transposed = node.arg("transposed"); transposed && transposed->boolean() != false) return {};
@@ -179,7 +153,7 @@ std::optional<Convolution> computed_convolution(const Node& node) {
   return c;
 }
 
-Value* padded(Decomposer& d, const Convolution& c) {
+Value* padded(Rewriter& r, const Convolution& c) {
   if (std::all_of(c.padding.begin(), c.padding.end(), [](std::int64_t n) { return n == 0; })) return c.x;
   ir::Arg::List around;
   Type type = c.x->type;
@@ -187,7 +161,7 @@ Value* padded(Decomposer& d, const Convolution& c) {
     around.insert(around.end(), {ir::Arg(c.padding[i]), ir::Arg(c.padding[i])});
     type.sizes[i + 2] = type.sizes[i + 2] + SymExpr(2 * c.padding[i]);
   }
-  return d.emit("aten.constant_pad_nd.default", {c.x, std::move(around), 0.0}, std::move(type));
+  return r.emit("aten.constant_pad_nd.default", {c.x, std::move(around), 0.0}, std::move(type));
 }
 
 // The number n of n * part = whole, whatever free sizes are.
@@ -202,7 +176,7 @@ std::optional<std::int64_t> multiple(const SymExpr& whole, const SymExpr& part) 
   return *a / *b;
 }
 
-Values convolution(Decomposer& d, Node* node) {
+Values convolution(Rewriter& r, Node* node) {
   const auto c = computed_convolution(*node);
   if (!c) return {};
   const std::vector<SymExpr> kernel = c->weight->type.sizes, out = node->result()->type.sizes;
@@ -210,13 +184,12 @@ Values convolution(Decomposer& d, Node* node) {
   const auto each = multiple(kernel[0], c->groups);
   const SymExpr depth = kernel[1];
   if (!each || !(depth * c->groups == c->x->type.sizes[1])) return {};
-  for (const SymExpr& size : {c->groups, c->x->type.sizes[0], kernel[0]})
-    if (size_argument(node, size).is_none()) return {};
-  Value* x = padded(d, *c);
+  if (!r.sizes({c->groups, c->x->type.sizes[0], kernel[0]})) return {};
+  Value* x = padded(r, *c);
   SymExpr length = 1, terms = depth;
   ir::Arg::List order{0, 1};
   for (std::size_t i = 0; i < c->dims(); ++i) {
-    x = windows(d, x, static_cast<int>(i) + 2, {kernel[i + 2].number(), c->stride[i], c->dilation[i]});
+    x = windows(r, x, static_cast<int>(i) + 2, {kernel[i + 2].number(), c->stride[i], c->dilation[i]});
     if (!x || !(x->type.sizes[i + 2] == out[i + 2])) return {};
     length = length * out[i + 2];
     terms = terms * kernel[i + 2];
@@ -228,31 +201,31 @@ Values convolution(Decomposer& d, Node* node) {
     type.sizes[2 + i] = kernel[2 + i];
     type.sizes[2 + c->dims() + i] = out[2 + i];
   }
-  x = d.reshape(d.emit("aten.permute.default", {x, std::move(order)}, std::move(type)),
+  x = r.reshape(r.emit("aten.permute.default", {x, std::move(order)}, std::move(type)),
                 {out[0], c->groups, terms, length});
   type = node->result()->type;
   type.sizes = {out[0], c->groups, *each, length};
-  Value* weight = d.reshape(c->weight, {1, c->groups, *each, terms});
-  Value* y = d.reshape(d.emit("aten.matmul.default", {weight, x}, std::move(type)), out);
+  Value* weight = r.reshape(c->weight, {1, c->groups, *each, terms});
+  Value* y = r.reshape(r.emit("aten.matmul.default", {weight, x}, std::move(type)), out);
   const ir::Arg* bias = node->arg("bias");
   if (!bias || !bias->value()) return {y};
   std::vector<SymExpr> sizes(c->dims() + 1, SymExpr(1));
   sizes[0] = kernel[0];
-  return {d.emit_like("aten.add.Tensor", {y, d.reshape(bias->value(), sizes)}, y)};
+  return {r.emit_like("aten.add.Tensor", {y, r.reshape(bias->value(), sizes)}, y)};
 }
 
-Values glu(Decomposer& d, Node* node) {
+Values glu(Rewriter& r, Node* node) {
   Value* x = node->operand(0);
-  const auto dim = dim_of(*node, "dim", x->type);
+  const auto dim = dim_of(*node, "dim", x->type.rank());
   if (!dim || !size_of_dim(x, *dim).is_number()) return {};
   const std::int64_t half = size_of_dim(x, *dim).number() / 2;
-  Value *value = d.slice(x, *dim, 0, half), *gate = d.slice(x, *dim, half, 2 * half);
-  return {d.emit_like("aten.mul.Tensor", {value, d.emit_like("aten.sigmoid.default", {gate}, gate)}, value)};
+  Value *value = r.slice(x, *dim, 0, half), *gate = r.slice(x, *dim, half, 2 * half);
+  return {r.emit_like("aten.mul.Tensor", {value, r.emit_like("aten.sigmoid.default", {gate}, gate)}, value)};
 }
 
-Values diff(Decomposer& d, Node* node) {
+Values diff(Rewriter& r, Node* node) {
   Value* x = node->operand(0);
-  const auto dim = dim_of(*node, "dim", x->type);
+  const auto dim = dim_of(*node, "dim", x->type.rank());
   if (!dim || node->arg(1).integer() != 1) return {};
   ir::Arg::List whole;
   SymExpr size = 0;
@@ -263,36 +236,36 @@ Values diff(Decomposer& d, Node* node) {
     whole.push_back(arg);
     size = size + size_of_dim(value, *dim);
   }
-  if (whole.size() > 1) x = d.emit("aten.cat.default", {whole, *dim}, with_size(x, *dim, size));
+  if (whole.size() > 1) x = r.emit("aten.cat.default", {whole, *dim}, with_size(x, *dim, size));
   const SymExpr less = size + SymExpr(-1);
-  Value *after = part(d, x, *dim, 1, end_of_dim, less), *before = part(d, x, *dim, 0, -1, less);
+  Value *after = part(r, x, *dim, 1, end_of_dim, less), *before = part(r, x, *dim, 0, -1, less);
   const bool mask = x->type.dtype == DType::boolean;
-  return {d.emit_like(mask ? "aten.logical_xor.default" : "aten.sub.Tensor", {after, before}, after)};
+  return {r.emit_like(mask ? "aten.logical_xor.default" : "aten.sub.Tensor", {after, before}, after)};
 }
 
 // [..., n]: where each integer equals 0, 1, ..., n - 1.
-Value* equals_counter(Decomposer& d, Value* x, std::int64_t n) {
+Value* equals_counter(Rewriter& r, Value* x, std::int64_t n) {
   Type column = x->type;
   column.sizes.emplace_back(1);
-  Value* wide = d.emit("aten.unsqueeze.default", {x, -1}, column);
+  Value* wide = r.emit("aten.unsqueeze.default", {x, -1}, column);
   Type counter = x->type;
   counter.sizes = {SymExpr(n)};
   counter.dtype = DType::i64;
-  Value* counted = d.emit("aten.arange.start_step", {0, n, 1, DType::i64}, counter);
+  Value* counted = r.emit("aten.arange.start_step", {0, n, 1, DType::i64}, counter);
   column.sizes.back() = SymExpr(n);
   column.dtype = DType::boolean;
-  return d.emit("aten.eq.Tensor", {wide, counted}, column);
+  return r.emit("aten.eq.Tensor", {wide, counted}, column);
 }
 
-Values one_hot(Decomposer& d, Node* node) {
+Values one_hot(Rewriter& r, Node* node) {
   const auto classes = node->arg(1).integer();
   if (!classes || *classes < 1) return {};  // -1: as many as the largest index, which a run tells
-  Value* hit = equals_counter(d, node->operand(0), *classes);
-  return {d.emit("aten.to.dtype", {hit, DType::i64}, with_dtype(hit, DType::i64))};
+  Value* hit = equals_counter(r, node->operand(0), *classes);
+  return r.cast(hit, DType::i64);
 }
 
 // histc of integers with one bin each: how often each occurs.
-Values histc(Decomposer& d, Node* node) {
+Values histc(Rewriter& r, Node* node) {
   const auto bins = node->arg(1).integer();
   const auto low = node->arg(2).number(), high = node->arg(3).number();
   const Node* cast = node->operand(0)->def();
@@ -300,13 +273,15 @@ Values histc(Decomposer& d, Node* node) {
   if (!cast || cast->op() != "aten.to.dtype" || !is_integral(cast->operand(0)->type.dtype) ||
       cast->operand(0)->type.rank() != 1)
     return {};
-  Value* hit = equals_counter(d, cast->operand(0), *bins);
-  Value* counts = d.emit("aten.sum.dim_IntList", {hit, ir::Arg::ints({0})}, with_dtype(node->result(), DType::i64));
-  return {d.emit_like("aten.to.dtype", {counts, node->result()->type.dtype}, node->result())};
+  Value* hit = equals_counter(r, cast->operand(0), *bins);
+  Type type = node->result()->type;
+  type.dtype = DType::i64;
+  Value* counts = r.emit("aten.sum.dim_IntList", {hit, ir::Arg::ints({0})}, type);
+  return {r.emit_like("aten.to.dtype", {counts, node->result()->type.dtype}, node->result())};
 }
 
 // Running sums, as integers, of counts that took the way over floats.
-Values cumsum(Decomposer& d, Node* node) {
+Values cumsum(Rewriter& r, Node* node) {
   const Node* cast = node->operand(0)->def();
   const DType dtype = node->result()->type.dtype;
   if (!is_integral(dtype) || !cast || cast->op() != "aten.to.dtype" || !cast->operand(0)->def()) return {};
@@ -315,18 +290,18 @@ Values cumsum(Decomposer& d, Node* node) {
       sum->operand(0)->type.dtype != DType::boolean)
     return {};
   Value* counts = cast->operand(0);
-  Value* running = d.emit_like("aten.cumsum.default", {counts, node->arg(1)}, counts);
-  return {dtype == DType::i64 ? running : d.emit_like("aten.to.dtype", {running, dtype}, node->result())};
+  Value* running = r.emit_like("aten.cumsum.default", {counts, node->arg(1)}, counts);
+  return {dtype == DType::i64 ? running : r.emit_like("aten.to.dtype", {running, dtype}, node->result())};
 }
 
-Values repeat_interleave(Decomposer& d, Node* node) {
+Values repeat_interleave(Rewriter& r, Node* node) {
   Value* x = node->operand(0);
   const auto repeats = node->arg(1).integer();
-  const auto dim = dim_of(*node, "dim", x->type);
+  const auto dim = dim_of(*node, "dim", x->type.rank());
   if (!repeats || *repeats < 1 || !dim) return {};
   Type type = x->type;
   type.sizes.insert(type.sizes.begin() + *dim + 1, SymExpr(1));
-  Value* wide = d.emit("aten.unsqueeze.default", {x, *dim + 1}, type);
+  Value* wide = r.emit("aten.unsqueeze.default", {x, *dim + 1}, type);
   ir::Arg::List sizes(type.sizes.size(), ir::Arg(-1)), merged;
   sizes[static_cast<std::size_t>(*dim) + 1] = *repeats;
   type.sizes[static_cast<std::size_t>(*dim) + 1] = SymExpr(*repeats);
@@ -336,61 +311,52 @@ Values repeat_interleave(Decomposer& d, Node* node) {
     unknown += size.is_number() ? 0 : 1;
   }
   if (unknown > 1) return {};
-  wide = d.emit("aten.expand.default", {wide, sizes}, type);
-  return {d.emit_like("aten.reshape.default", {wide, merged}, node->result())};
+  wide = r.emit("aten.expand.default", {wide, sizes}, type);
+  return {r.emit_like("aten.reshape.default", {wide, merged}, node->result())};
 }
 
 // Where column - row is at most (tril) or at least (triu) the diagonal.
-Values triangle(Decomposer& d, Node* node, bool lower) {
+Values triangle(Rewriter& r, Node* node, bool lower) {
   Value* x = node->operand(0);
   const auto diagonal = node->arg(1).integer();
   if (!diagonal || x->type.rank() < 2 || x->type.dtype == DType::boolean) return {};
   const SymExpr rows = size_of_dim(x, x->type.rank() - 2), cols = size_of_dim(x, x->type.rank() - 1);
-  const ir::Arg width = size_argument(node, cols), height = size_argument(node, rows);
+  const ir::Arg width = r.size(cols), height = r.size(rows);
   if (width.is_none() || height.is_none()) return {};
   Type type = x->type;
   type.dtype = DType::i64;
   type.sizes = {cols};
-  Value* col = d.emit("aten.arange.start_step", {0, width, 1, DType::i64}, type);
+  Value* col = r.emit("aten.arange.start_step", {0, width, 1, DType::i64}, type);
   type.sizes = {rows};
-  Value* row = d.emit("aten.arange.start_step", {0, height, 1, DType::i64}, type);
-  if (*diagonal != 0) row = d.emit_like("aten.add.Tensor", {row, *diagonal}, row);
+  Value* row = r.emit("aten.arange.start_step", {0, height, 1, DType::i64}, type);
+  if (*diagonal != 0) row = r.emit_like("aten.add.Tensor", {row, *diagonal}, row);
   type.sizes = {rows, SymExpr(1)};
-  row = d.emit("aten.unsqueeze.default", {row, -1}, type);
+  row = r.emit("aten.unsqueeze.default", {row, -1}, type);
   type.sizes = {rows, cols};
   type.dtype = DType::boolean;
-  Value* mask = d.emit(lower ? "aten.le.Tensor" : "aten.ge.Tensor", {col, row}, type);
-  return {d.emit_like("aten.where.ScalarOther", {mask, x, 0}, x)};
+  Value* mask = r.emit(lower ? "aten.le.Tensor" : "aten.ge.Tensor", {col, row}, type);
+  return {r.emit_like("aten.where.ScalarOther", {mask, x, 0}, x)};
 }
 
 // std and the pairs of a spread and the mean.
-Values spread(Decomposer& d, Node* node, bool root, bool mean) {
+Values spread(Rewriter& r, Node* node, bool root, bool mean) {
   Value* x = node->operand(0);
   const ir::Arg *dim = node->arg("dim"), *correction = node->arg("correction"), *keepdim = node->arg("keepdim");
   if (!dim || !correction || !keepdim) return {};
-  Value* result = d.emit_like("aten.var.correction", {x, *dim, *correction, *keepdim}, node->result());
-  if (root) result = d.emit_like("aten.sqrt.default", {result}, result);
+  Value* result = r.emit_like("aten.var.correction", {x, *dim, *correction, *keepdim}, node->result());
+  if (root) result = r.emit_like("aten.sqrt.default", {result}, result);
   if (!mean) return {result};
-  return {result, d.emit_like("aten.mean.dim", {x, *dim, *keepdim}, node->result(1))};
+  return {result, r.emit_like("aten.mean.dim", {x, *dim, *keepdim}, node->result(1))};
 }
 
 // x in the shape of the node's result `i`; nullptr where the graph lacks a size of it.
-Value* expanded(Decomposer& d, Node* node, Value* x, std::size_t i) {
-  ir::Arg::List sizes;
-  for (const SymExpr& size : node->result(i)->type.sizes) {
-    sizes.push_back(size_argument(node, size));
-    if (sizes.back().is_none()) return nullptr;
-  }
-  return d.emit_like("aten.expand.default", {x, std::move(sizes)}, node->result(i));
-}
-
-Values expand_as(Decomposer& d, Node* node) {
-  Value* made = expanded(d, node, node->operand(0), 0);
-  return made ? Values{made} : Values{};
+Value* expanded(Rewriter& r, Node* node, Value* x, std::size_t i) {
+  auto sizes = r.sizes(node->result(i)->type.sizes);
+  return sizes ? r.emit_like("aten.expand.default", {x, std::move(*sizes)}, node->result(i)) : nullptr;
 }
 
 // Vectors as the axes of a grid; "xy" has the first two axes the other way round.
-Values meshgrid(Decomposer& d, Node* node) {
+Values meshgrid(Rewriter& r, Node* node) {
   const ir::Arg::List* tensors = node->arg(0).list();
   const ir::Arg* indexing = node->arg("indexing");
   const auto* order = indexing ? indexing->get_if<std::string>() : nullptr;
@@ -407,7 +373,7 @@ Values meshgrid(Decomposer& d, Node* node) {
       if (at != axis) type.sizes[at] = SymExpr(1);
       sizes.emplace_back(at == axis ? -1 : 1);
     }
-    Value* grid = expanded(d, node, d.emit("aten.reshape.default", {x, std::move(sizes)}, type), i);
+    Value* grid = expanded(r, node, r.emit("aten.reshape.default", {x, std::move(sizes)}, type), i);
     if (!grid) return {};
     out.push_back(grid);
   }
@@ -415,65 +381,43 @@ Values meshgrid(Decomposer& d, Node* node) {
 }
 
 // repeat, whose counts may be fewer than the dims.
-Values tile(Decomposer& d, Node* node) {
+Values tile(Rewriter& r, Node* node) {
   Value* x = node->operand(0);
   const ir::Arg::List* given = node->arg(1).list();
   if (!given) return {};
   ir::Arg::List counts;
   for (std::size_t i = given->size(); i < x->type.sizes.size(); ++i) counts.emplace_back(1);
   counts.insert(counts.end(), given->begin(), given->end());
-  return {d.emit_like("aten.repeat.default", {x, std::move(counts)}, node->result())};
-}
-
-Values decompose(Decomposer& d, Node* node) {
-  const std::string& op = node->op();
-  if (op == "aten.unbind.int") return unbind(d, node);
-  if (op == "aten.roll.default") return roll(d, node);
-  if (op == "aten.tile.default") return tile(d, node);
-  if (op == "aten.chunk.default" || op == "aten.split.Tensor") return free_split(d, node);
-  if (op == "aten.meshgrid.default" || op == "aten.meshgrid.indexing") return meshgrid(d, node);
-  if (op == "aten.expand_as.default") return expand_as(d, node);
-  if (op == "aten.unfold.default") return unfold(d, node);
-  if (op.starts_with("aten.conv") || op == "aten._convolution.default") return convolution(d, node);
-  if (op == "aten.glu.default") return glu(d, node);
-  if (op == "aten.diff.default") return diff(d, node);
-  if (op == "aten.one_hot.default") return one_hot(d, node);
-  if (op == "aten.histc.default") return histc(d, node);
-  if (op == "aten.cumsum.default") return cumsum(d, node);
-  if (op == "aten.repeat_interleave.self_int") return repeat_interleave(d, node);
-  if (op == "aten.tril.default" || op == "aten.triu.default") return triangle(d, node, op == "aten.tril.default");
-  if (op == "aten.std.correction") return spread(d, node, true, false);
-  if (op == "aten.var_mean.correction" || op == "aten.std_mean.correction")
-    return spread(d, node, op == "aten.std_mean.correction", true);
-  return {};
-}
-
-bool known(const Node& node) {
-  for (const auto& result : node.results())
-    if (!result->type.is_tensor() || !result->type.has_shape || !result->type.has_dtype) return false;
-  for (const Value* operand : node.operands())
-    if (operand->type.is_tensor() && (!operand->type.has_shape || !operand->type.has_dtype)) return false;
-  return !node.results().empty() && !node.operands().empty();
-}
-
-bool run(PassContext& context) {
-  bool changed = false;
-  for_each_node(*context.model.graph, [&](Node* node) {
-    if (!node->op().starts_with("aten.") || !known(*node) || !context.allow_rewrite()) return;
-    Decomposer d(node);
-    const Values values = decompose(d, node);
-    if (values.empty()) return;
-    changed = true;
-    finish_decomposition(context, pass, node, values);
-  });
-  return changed;
+  return {r.emit_like("aten.repeat.default", {x, std::move(counts)}, node->result())};
 }
 
 }  // namespace
-}  // namespace ttc
 
-TTC_REGISTER_PASS({"decompose-moves",
-                   "Write out unbind, roll, unfold, convolutions by computed kernels, tile, meshgrid, glu, diff, "
-                   "one_hot, triangles, spreads and counts as the "
-                   "operators they are made of",
-                   ttc::run});
+RulePart move_rules() {
+  return {"moves",
+          known_tensors,
+          false,
+          {{{"aten.unbind.int"}, unbind},
+           {{"aten.roll.default"}, roll},
+           {{"aten.tile.default"}, tile},
+           {{"aten.chunk.default", "aten.split.Tensor"}, free_split},
+           {{"aten.meshgrid.default", "aten.meshgrid.indexing"}, meshgrid},
+           {{"aten.expand_as.default"}, [](Rewriter& r, Node* n) { return expanded(r, n, n->operand(0), 0); }},
+           {{"aten.unfold.default"}, unfold},
+           {{"aten.conv1d.default", "aten.conv2d.default", "aten.conv3d.default", "aten.convolution.default",
+             "aten._convolution.default"},
+            convolution},
+           {{"aten.glu.default"}, glu},
+           {{"aten.diff.default"}, diff},
+           {{"aten.one_hot.default"}, one_hot},
+           {{"aten.histc.default"}, histc},
+           {{"aten.cumsum.default"}, cumsum},
+           {{"aten.repeat_interleave.self_int"}, repeat_interleave},
+           {{"aten.tril.default"}, [](Rewriter& r, Node* n) { return triangle(r, n, true); }},
+           {{"aten.triu.default"}, [](Rewriter& r, Node* n) { return triangle(r, n, false); }},
+           {{"aten.std.correction"}, [](Rewriter& r, Node* n) { return spread(r, n, true, false); }},
+           {{"aten.var_mean.correction"}, [](Rewriter& r, Node* n) { return spread(r, n, false, true); }},
+           {{"aten.std_mean.correction"}, [](Rewriter& r, Node* n) { return spread(r, n, true, true); }}}};
+}
+
+}  // namespace ttc

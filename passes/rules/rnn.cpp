@@ -1,13 +1,12 @@
 // LSTM, GRU and plain recurrent networks over a sequence of known length, and their cells, written out as linear layers
 // and element-wise functions. What the inputs contribute is one matrix product for all steps; a step then has one of
 // its own, with the state. Gates are in PyTorch's order: i f g o of an LSTM, r z n of a GRU (torch.nn documentation).
-#include "decompose.h"
+#include "../decompose.h"
 #include "shapes/shape_prop.h"
 
 namespace ttc {
 namespace {
 
-constexpr std::string_view pass = "decompose-rnn";
 constexpr std::int64_t max_steps = max_recurrent_steps;
 
 using ir::Arg;
@@ -34,16 +33,16 @@ bool typed(const Value* v) { return v != nullptr && v->type.is_tensor() && v->ty
 
 class Cell {
  public:
-  Cell(Decomposer& make, Kind kind) : make_(make), kind_(kind) {}
+  Cell(Rewriter& r, Kind kind) : r_(r), kind_(kind) {}
 
   // `given` = x W_ih^T + b_ih of this step.
   State step(Value* given, const State& state, const Weights& weights) {
-    Value* recurrent = make_.linear(state.h, weights.state, weights.state_bias);
+    Value* recurrent = r_.linear(state.h, weights.state, weights.state_bias);
     if (kind_ == Kind::gru) return gru(given, recurrent, state);
-    Value* sum = make_.emit_like("aten.add.Tensor", {given, recurrent, 1}, given);
+    Value* sum = r_.emit_like("aten.add.Tensor", {given, recurrent, 1}, given);
     if (kind_ == Kind::tanh) return {function("tanh", sum), nullptr};
     if (kind_ == Kind::relu) return {function("relu", sum), nullptr};
-    const auto gate = make_.split(sum, sum->type.rank() - 1, 4);
+    const auto gate = r_.split(sum, sum->type.rank() - 1, 4);
     Value* c =
         add(mul(function("sigmoid", gate[1]), state.c), mul(function("sigmoid", gate[0]), function("tanh", gate[2])));
     return {mul(function("sigmoid", gate[3]), function("tanh", c)), c};
@@ -51,43 +50,29 @@ class Cell {
 
  private:
   State gru(Value* given, Value* recurrent, const State& state) {
-    const auto x = make_.split(given, given->type.rank() - 1, 3),
-               h = make_.split(recurrent, recurrent->type.rank() - 1, 3);
+    const auto x = r_.split(given, given->type.rank() - 1, 3), h = r_.split(recurrent, recurrent->type.rank() - 1, 3);
     Value *r = function("sigmoid", add(x[0], h[0])), *z = function("sigmoid", add(x[1], h[1]));
     Value* n = function("tanh", add(x[2], mul(r, h[2])));
     // (1 - z) n + z h = n + z (h - n)
-    return {add(n, mul(z, make_.emit_like("aten.sub.Tensor", {state.h, n, 1}, n))), nullptr};
+    return {add(n, mul(z, r_.emit_like("aten.sub.Tensor", {state.h, n, 1}, n))), nullptr};
   }
-  Value* function(const std::string& name, Value* x) { return make_.emit_like("aten." + name + ".default", {x}, x); }
-  Value* add(Value* a, Value* b) { return make_.emit_like("aten.add.Tensor", {a, b, 1}, a); }
-  Value* mul(Value* a, Value* b) { return make_.emit_like("aten.mul.Tensor", {a, b}, a); }
+  Value* function(const std::string& name, Value* x) { return r_.emit_like("aten." + name + ".default", {x}, x); }
+  Value* add(Value* a, Value* b) { return r_.emit_like("aten.add.Tensor", {a, b, 1}, a); }
+  Value* mul(Value* a, Value* b) { return r_.emit_like("aten.mul.Tensor", {a, b}, a); }
 
-  Decomposer& make_;
+  Rewriter& r_;
   Kind kind_;
 };
 
-std::optional<Kind> sequence_kind(const std::string& op) {
-  if (op == "aten.lstm.input") return Kind::lstm;
-  if (op == "aten.gru.input") return Kind::gru;
-  if (op == "aten.rnn_tanh.input") return Kind::tanh;
-  return op == "aten.rnn_relu.input" ? std::optional(Kind::relu) : std::nullopt;
-}
-
-std::optional<Kind> cell_kind(const std::string& op) {
-  if (op == "aten.lstm_cell.default") return Kind::lstm;
-  if (op == "aten.gru_cell.default") return Kind::gru;
-  if (op == "aten.rnn_tanh_cell.default") return Kind::tanh;
-  return op == "aten.rnn_relu_cell.default" ? std::optional(Kind::relu) : std::nullopt;
-}
-
-bool reject(PassContext& context, const Node& node, ReasonCode code, std::string detail) {
-  context.refuse(pass, node, {code, std::move(detail)});
-  return false;
+Values refused(Rewriter& r, Reason why) {
+  r.refuse(std::move(why));
+  return {};
 }
 
 // ---- one step -----------------------------------------------------------------------------------------------------
 
-bool cell(PassContext& context, Node* node, Kind kind) {
+Values cell(Rewriter& r, Node* node, Kind kind) {
+  if (node->args().size() != 6) return {};
   State state;
   if (const Arg::List* items = node->arg(1).list(); kind == Kind::lstm && items && items->size() == 2)
     state = {(*items)[0].value(), (*items)[1].value()};
@@ -97,15 +82,11 @@ bool cell(PassContext& context, Node* node, Kind kind) {
       .input = node->operand(2), .state = node->operand(3), .input_bias = node->arg(4), .state_bias = node->arg(5)};
   if (!typed(node->operand(0)) || !typed(state.h) || !typed(weights.input) || !typed(weights.state) ||
       (kind == Kind::lstm && !typed(state.c)))
-    return reject(context, *node, ReasonCode::DynamicShape, "the shapes of its operands are not known");
+    return refused(r, {ReasonCode::DynamicShape, "the shapes of its operands are not known"});
   if (!weights.state->type.is_static())
-    return reject(context, *node, ReasonCode::DynamicShape, "the number of its gates is not known");
-  if (!context.allow_rewrite()) return false;
-  Decomposer make(node);
-  const State next =
-      Cell(make, kind).step(make.linear(node->operand(0), weights.input, weights.input_bias), state, weights);
-  finish_decomposition(context, pass, node, {next.h, next.c});
-  return true;
+    return refused(r, {ReasonCode::DynamicShape, "the number of its gates is not known"});
+  const State next = Cell(r, kind).step(r.linear(node->operand(0), weights.input, weights.input_bias), state, weights);
+  return {next.h, next.c};
 }
 
 // ---- sequences ----------------------------------------------------------------------------------------------------
@@ -167,10 +148,10 @@ std::variant<Network, Reason> network_of(const Node& node, Kind kind) {
 
 class Sequence {
  public:
-  Sequence(Node* node, Network network) : make_(node), n_(std::move(network)) {}
+  Sequence(Rewriter& r, Network network) : r_(r), n_(std::move(network)) {}
 
-  std::vector<Value*> run() {
-    Value* x = n_.batch_first ? make_.transpose(n_.x, 0, 1) : n_.x;
+  Values run() {
+    Value* x = n_.batch_first ? r_.transpose(n_.x, 0, 1) : n_.x;
     for (std::int64_t layer = 0; layer < n_.layers; ++layer) {
       std::vector<Value*> outputs;
       for (std::int64_t d = 0; d < n_.directions; ++d)
@@ -179,17 +160,17 @@ class Sequence {
     }
     Value* h = join(last_h_, 0);
     Value* c = n_.kind == Kind::lstm ? join(last_c_, 0) : nullptr;
-    return {n_.batch_first ? make_.transpose(x, 0, 1) : x, h, c};
+    return {n_.batch_first ? r_.transpose(x, 0, 1) : x, h, c};
   }
 
  private:
   // [steps, batch, hidden] of one layer and direction.
   Value* direction(Value* x, std::int64_t index, bool backwards) {
     const Weights& w = n_.weights[static_cast<std::size_t>(index)];
-    Value* given = make_.linear(x, w.input, w.input_bias);
+    Value* given = r_.linear(x, w.input, w.input_bias);
     State state{part(n_.start.h, index), n_.start.c ? part(n_.start.c, index) : nullptr};
     std::vector<Value*> outputs(static_cast<std::size_t>(n_.steps));
-    Cell cell(make_, n_.kind);
+    Cell cell(r_, n_.kind);
     for (std::int64_t i = 0; i < n_.steps; ++i) {
       const std::int64_t t = backwards ? n_.steps - 1 - i : i;
       state = cell.step(part(given, t), state, w);
@@ -201,7 +182,7 @@ class Sequence {
   }
 
   // x[i : i + 1]: the leading dim stays, so that steps are put together without another view.
-  Value* part(Value* x, std::int64_t i) { return x->type.dim(0) == 1 ? x : make_.slice(x, 0, i, i + 1); }
+  Value* part(Value* x, std::int64_t i) { return x->type.dim(0) == 1 ? x : r_.slice(x, 0, i, i + 1); }
 
   Value* join(const std::vector<Value*>& parts, int dim) {
     if (parts.size() == 1) return parts[0];
@@ -213,39 +194,43 @@ class Sequence {
       list.emplace_back(one);
     }
     type.sizes[static_cast<std::size_t>(dim)] = size;
-    return make_.emit("aten.cat.default", {std::move(list), dim}, std::move(type));
+    return r_.emit("aten.cat.default", {std::move(list), dim}, std::move(type));
   }
 
-  Decomposer make_;
+  Rewriter& r_;
   Network n_;
   std::vector<Value*> last_h_, last_c_;
 };
 
-bool sequence(PassContext& context, Node* node, Kind kind) {
+Values sequence(Rewriter& r, Node* node, Kind kind) {
+  if (node->args().size() != 9) return {};
   auto network = network_of(*node, kind);
-  if (const Reason* why = std::get_if<Reason>(&network)) return reject(context, *node, why->code, why->detail);
-  if (!context.allow_rewrite()) return false;
-  finish_decomposition(context, pass, node, Sequence(node, std::get<Network>(std::move(network))).run());
-  return true;
+  if (const Reason* why = std::get_if<Reason>(&network)) return refused(r, *why);
+  return Sequence(r, std::get<Network>(std::move(network))).run();
 }
 
-bool run(PassContext& context) {
-  bool changed = false;
-  for_each_node(*context.model.graph, [&](Node* node) {
-    if (const auto kind = cell_kind(node->op()); kind && node->args().size() == 6) {
-      changed = cell(context, node, *kind) || changed;
-    } else if (const auto many = sequence_kind(node->op()); many && node->args().size() == 9) {
-      changed = sequence(context, node, *many) || changed;
-    } else if (node->op() == "aten.lstm.data" || node->op() == "aten.gru.data" || node->op() == "aten.rnn_tanh.data" ||
-               node->op() == "aten.rnn_relu.data") {
-      reject(context, *node, ReasonCode::Unsupported, "a packed sequence: the batch shrinks from step to step");
-    }
-  });
-  return changed;
+template <Values (*write)(Rewriter&, Node*, Kind), Kind kind>
+Values of(Rewriter& r, Node* node) {
+  return write(r, node, kind);
 }
 
 }  // namespace
-}  // namespace ttc
 
-TTC_REGISTER_PASS({"decompose-rnn", "Write out recurrent layers and cells as linear layers and element-wise functions",
-                   ttc::run});
+RulePart rnn_rules() {
+  return {"rnn",
+          nullptr,
+          false,
+          {{{"aten.lstm_cell.default"}, of<cell, Kind::lstm>},
+           {{"aten.gru_cell.default"}, of<cell, Kind::gru>},
+           {{"aten.rnn_tanh_cell.default"}, of<cell, Kind::tanh>},
+           {{"aten.rnn_relu_cell.default"}, of<cell, Kind::relu>},
+           {{"aten.lstm.input"}, of<sequence, Kind::lstm>},
+           {{"aten.gru.input"}, of<sequence, Kind::gru>},
+           {{"aten.rnn_tanh.input"}, of<sequence, Kind::tanh>},
+           {{"aten.rnn_relu.input"}, of<sequence, Kind::relu>},
+           {{"aten.lstm.data", "aten.gru.data", "aten.rnn_tanh.data", "aten.rnn_relu.data"}, [](Rewriter& r, Node*) {
+              return refused(r, {ReasonCode::Unsupported, "a packed sequence: the batch shrinks from step to step"});
+            }}}};
+}
+
+}  // namespace ttc

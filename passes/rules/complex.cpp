@@ -3,12 +3,10 @@
 // the operators are known; what lies before them stays complex and is viewed as real there.
 #include <map>
 
-#include "decompose.h"
+#include "../decompose.h"
 
 namespace ttc {
 namespace {
-
-constexpr std::string_view pass = "decompose-complex";
 
 using ir::Node;
 using ir::SymExpr;
@@ -18,7 +16,7 @@ using ir::Value;
 // Builds the pairs of complex values, each once per root.
 class Pairs {
  public:
-  explicit Pairs(Node* root) : d_(root) {}
+  explicit Pairs(Rewriter& r) : r_(r) {}
 
   // nullptr: nothing is known of the value but that it can be viewed as real.
   Value* known(Value* z) {
@@ -31,7 +29,7 @@ class Pairs {
  private:
   Value* pair(Value* z) {
     if (Value* made = known(z)) return made;
-    return made_[z] = d_.emit("aten.view_as_real.default", {z}, pair_type(z));
+    return made_[z] = r_.emit("aten.view_as_real.default", {z}, pair_type(z));
   }
 
   static Type pair_type(const Value* z) {
@@ -47,10 +45,10 @@ class Pairs {
     return type;
   }
 
-  Value* part(Value* z, std::int64_t which) { return d_.emit("aten.select.int", {pair(z), -1, which}, part_type(z)); }
+  Value* part(Value* z, std::int64_t which) { return r_.emit("aten.select.int", {pair(z), -1, which}, part_type(z)); }
 
   Value* stacked(Value* re, Value* im, const Value* z) {
-    return d_.emit("aten.stack.default", {ir::Arg::List{re, im}, -1}, pair_type(z));
+    return r_.emit("aten.stack.default", {ir::Arg::List{re, im}, -1}, pair_type(z));
   }
 
   Value* build(Node& node) {
@@ -59,8 +57,8 @@ class Pairs {
     if (op == "aten.view_as_complex.default") return node.operand(0);
     if (op == "aten.polar.default") {
       const auto times = [&](const char* f) {
-        Value* curve = d_.emit_like(f, {node.operand(1)}, node.operand(1));
-        return d_.emit("aten.mul.Tensor", {node.operand(0), curve}, part_type(z));
+        Value* curve = r_.emit_like(f, {node.operand(1)}, node.operand(1));
+        return r_.emit("aten.mul.Tensor", {node.operand(0), curve}, part_type(z));
       };
       return stacked(times("aten.cos.default"), times("aten.sin.default"), z);
     }
@@ -72,7 +70,7 @@ class Pairs {
     Value *a = node.operand(0), *b = node.operand(1), *z = node.result();
     if (!is_complex(a->type.dtype) || !is_complex(b->type.dtype)) return nullptr;
     Value *ar = part(a, 0), *ai = part(a, 1), *br = part(b, 0), *bi = part(b, 1);
-    const auto make = [&](const char* f, Value* x, Value* y) { return d_.emit(f, {x, y}, part_type(z)); };
+    const auto make = [&](const char* f, Value* x, Value* y) { return r_.emit(f, {x, y}, part_type(z)); };
     Value* re = make("aten.sub.Tensor", make("aten.mul.Tensor", ar, br), make("aten.mul.Tensor", ai, bi));
     Value* im = make("aten.add.Tensor", make("aten.mul.Tensor", ar, bi), make("aten.mul.Tensor", ai, br));
     return stacked(re, im, z);
@@ -105,29 +103,20 @@ class Pairs {
       return pair(node.operand(0));
     }
     args[0] = pair(node.operand(0));
-    return d_.emit(op, std::move(args), pair_type(z));
+    return r_.emit(op, std::move(args), pair_type(z));
   }
 
-  Decomposer d_;
+  Rewriter& r_;
   std::map<Value*, Value*> made_;
 };
 
-bool run(PassContext& context) {
-  bool changed = false;
-  for_each_node(*context.model.graph, [&](Node* node) {
-    if (node->op() != "aten.view_as_real.default" || !node->operand(0)->def() || !node->operand(0)->type.has_shape)
-      return;
-    if (context.budget.spent()) return;
-    Value* made = Pairs(node).known(node->operand(0));
-    if (made == nullptr || !context.allow_rewrite()) return;
-    finish_decomposition(context, pass, node, {made});
-    changed = true;
-  });
-  return changed;
+Values as_pair(Rewriter& r, Node* node) {
+  Value* z = node->operand(0);
+  return z->def() && z->type.has_shape ? Pairs(r).known(z) : nullptr;
 }
 
 }  // namespace
-}  // namespace ttc
 
-TTC_REGISTER_PASS({"decompose-complex", "Write out complex products between view_as_complex and view_as_real on pairs",
-                   ttc::run});
+RulePart complex_rules() { return {"complex", nullptr, false, {{{"aten.view_as_real.default"}, as_pair}}}; }
+
+}  // namespace ttc

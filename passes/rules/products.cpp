@@ -1,14 +1,11 @@
 // Matrix products in disguise: einsum of two tensors as permutations around one matmul, and baddbmm, addbmm and addmm
 // of matrices that are computed as a product and a sum.
 #include <algorithm>
-#include <map>
 
-#include "decompose.h"
+#include "../decompose.h"
 
 namespace ttc {
 namespace {
-
-constexpr std::string_view pass = "decompose-products";
 
 using ir::Node;
 using ir::SymExpr;
@@ -57,7 +54,7 @@ std::optional<Equation> parse(std::string text, int left_rank, int right_rank) {
 bool has(const std::string& term, char c) { return term.find(c) != std::string::npos; }
 
 // x with its dims, named by `term`, in the order `to`, whose further letters are dims of size 1.
-Value* arranged(Decomposer& d, Value* x, std::string term, const std::string& to) {
+Value* arranged(Rewriter& r, Value* x, std::string term, const std::string& to) {
   std::vector<std::int64_t> order;
   std::string kept;
   for (const char c : to)
@@ -66,38 +63,28 @@ Value* arranged(Decomposer& d, Value* x, std::string term, const std::string& to
       kept += c;
     }
   if (!std::is_sorted(order.begin(), order.end())) {
-    Type type = x->type;
-    for (std::size_t i = 0; i < order.size(); ++i) type.sizes[i] = x->type.sizes[static_cast<std::size_t>(order[i])];
-    x = d.emit("aten.permute.default", {x, ir::Arg::ints(order)}, type);
+    x = r.permute(x, order);
   }
   for (std::size_t i = 0; i < to.size(); ++i)
     if (i >= kept.size() || kept[i] != to[i]) {
-      Type type = x->type;
-      type.sizes.insert(type.sizes.begin() + static_cast<std::ptrdiff_t>(i), SymExpr(1));
-      x = d.emit("aten.unsqueeze.default", {x, static_cast<std::int64_t>(i)}, type);
+      x = r.unsqueeze(x, static_cast<int>(i));
       kept.insert(i, 1, to[i]);
     }
   return x;
 }
 
 // The product of the sizes of these letters as one dim at the end of x; letters must be x's last dims.
-Value* merged(Decomposer& d, Node* node, Value* x, std::size_t letters, bool& good) {
+Value* merged(Rewriter& r, Value* x, std::size_t letters) {
   if (letters == 1) return x;
-  if (letters == 0) {
-    Type type = x->type;
-    type.sizes.emplace_back(1);
-    return d.emit("aten.unsqueeze.default", {x, -1}, type);
-  }
+  if (letters == 0) return r.unsqueeze(x, -1);
   std::vector<SymExpr> sizes(x->type.sizes.begin(), x->type.sizes.end() - static_cast<std::ptrdiff_t>(letters));
   SymExpr product = 1;
   for (std::size_t i = sizes.size(); i < x->type.sizes.size(); ++i) product = product * x->type.sizes[i];
   sizes.push_back(product);
-  for (const SymExpr& size : sizes)
-    if (size_argument(node, size).is_none()) good = false;
-  return good ? d.reshape(x, sizes) : x;
+  return r.reshape(x, sizes);
 }
 
-Value* einsum(Decomposer& d, Node* node) {
+Value* einsum(Rewriter& r, Node* node) {
   const std::string* text = node->arg(0).get_if<std::string>();
   const ir::Arg::List* tensors = node->arg(1).list();
   if (!text || !tensors || tensors->size() != 2) return nullptr;
@@ -122,11 +109,9 @@ Value* einsum(Decomposer& d, Node* node) {
   const auto needs_sizes = [](const std::string& group) { return group.size() > 1; };
   if (needs_sizes(left) || needs_sizes(right) || needs_sizes(inner))
     for (const Value* x : {a, b})
-      for (const SymExpr& size : x->type.sizes)
-        if (size_argument(node, size).is_none()) return nullptr;
-  bool good = true;
-  Value* x = merged(d, node, arranged(d, a, e->left, batch + left + inner), inner.size(), good);
-  Value* y = merged(d, node, arranged(d, b, e->right, batch + right + inner), inner.size(), good);
+      if (!r.sizes(x->type.sizes)) return nullptr;
+  Value* x = merged(r, arranged(r, a, e->left, batch + left + inner), inner.size());
+  Value* y = merged(r, arranged(r, b, e->right, batch + right + inner), inner.size());
   const auto rows = [&](Value* value, std::size_t letters) {  // [batch, letters..., inner] -> [batch, rows, inner]
     if (letters == 1) return value;
     std::vector<SymExpr> sizes(value->type.sizes.begin(),
@@ -135,110 +120,87 @@ Value* einsum(Decomposer& d, Node* node) {
     for (std::size_t i = 0; i < letters; ++i) product = product * value->type.sizes[batch.size() + i];
     sizes.push_back(product);
     sizes.push_back(value->type.sizes.back());
-    if (letters > 0) return d.reshape(value, sizes);
-    Type type = value->type;
-    type.sizes = sizes;
-    return d.emit("aten.unsqueeze.default", {value, static_cast<std::int64_t>(batch.size())}, type);
+    return letters > 0 ? r.reshape(value, sizes) : r.unsqueeze(value, static_cast<int>(batch.size()));
   };
   x = rows(x, left.size());
   y = rows(y, right.size());
-  y = d.transpose(y, y->type.rank() - 2, y->type.rank() - 1);
+  y = r.transpose(y, y->type.rank() - 2, y->type.rank() - 1);
   Type type = x->type;
   for (std::size_t i = 0; i < batch.size(); ++i)
     if (type.sizes[i] == SymExpr(1)) type.sizes[i] = y->type.sizes[i];
   type.sizes.back() = y->type.sizes.back();
-  Value* product = d.emit("aten.matmul.default", {x, y}, type);
+  Value* product = r.emit("aten.matmul.default", {x, y}, type);
   // Back to one dim per letter, then to the order asked for.
   const std::string made = batch + left + right;
   if (left.size() != 1 || right.size() != 1) {
     std::vector<SymExpr> sizes;
     for (const char c : made) sizes.push_back(node->result()->type.sizes[e->out.find(c)]);
-    for (const SymExpr& size : sizes)
-      if (!size.is_number() && size_argument(node, size).is_none()) return nullptr;
-    product = d.reshape(product, sizes);
+    product = r.reshape(product, sizes);
   }
-  return arranged(d, product, made, e->out);
+  return arranged(r, product, made, e->out);
 }
 
 // ---- sums of products
 
-Value* scaled(Decomposer& d, Value* x, const ir::Arg* factor, DType dtype) {
+Value* scaled(Rewriter& r, Value* x, const ir::Arg* factor, DType dtype) {
   const auto number = factor ? factor->number() : 1.0;
   if (!number || *number == 1.0) return x;
   Type type = x->type;
   type.dtype = dtype;
-  return d.emit("aten.mul.Tensor", {x, *number}, type);
+  return r.emit("aten.mul.Tensor", {x, *number}, type);
 }
 
 bool known_factor(const ir::Arg* factor) { return !factor || factor->is_none() || factor->number().has_value(); }
 
 // beta * x + alpha * (a b), of which addbmm adds up the products.
-Value* sum_of_product(Decomposer& d, Node* node, std::string_view product, bool add_up) {
+Value* sum_of_product(Rewriter& r, Node* node, std::string_view product, bool add_up) {
   Value *x = node->operand(0), *a = node->operand(1), *b = node->operand(2);
   if (!x || !a || !b || !known_factor(node->arg("beta")) || !known_factor(node->arg("alpha"))) return nullptr;
   Type type = a->type;
   type.sizes.back() = b->type.sizes.back();
-  Value* made = d.emit(std::string(product), {a, b}, type);
-  if (add_up) made = d.emit_like("aten.sum.dim_IntList", {made, ir::Arg::ints({0})}, node->result());
-  made = scaled(d, made, node->arg("alpha"), type.dtype);
+  Value* made = r.emit(std::string(product), {a, b}, type);
+  if (add_up) made = r.emit_like("aten.sum.dim_IntList", {made, ir::Arg::ints({0})}, node->result());
+  made = scaled(r, made, node->arg("alpha"), type.dtype);
   if (node->arg("beta") && node->arg("beta")->number() == 0.0) return made;
-  return d.emit_like("aten.add.Tensor", {scaled(d, x, node->arg("beta"), x->type.dtype), made}, node->result());
+  return r.emit_like("aten.add.Tensor", {scaled(r, x, node->arg("beta"), x->type.dtype), made}, node->result());
 }
 
 bool is_one(const ir::Arg* factor) { return !factor || factor->is_none() || factor->number() == 1.0; }
 
 // A v as v^T A^T, where A may be a weight.
-Value* matrix_times_vector(Decomposer& d, Node* node) {
+Value* matrix_times_vector(Rewriter& r, Node* node) {
   Value *a = node->operand(0), *v = node->operand(1);
   Type row = v->type;
   row.sizes.insert(row.sizes.begin(), SymExpr(1));
   Type out = row;
   out.sizes.back() = a->type.sizes.front();
-  v = d.emit("aten.unsqueeze.default", {v, 0}, row);
-  Value* made = d.emit("aten.mm.default", {v, d.transpose(a, 0, 1)}, out);
-  return d.emit_like("aten.squeeze.dim", {made, 0}, node->result());
+  v = r.emit("aten.unsqueeze.default", {v, 0}, row);
+  Value* made = r.emit("aten.mm.default", {v, r.transpose(a, 0, 1)}, out);
+  return r.emit_like("aten.squeeze.dim", {made, 0}, node->result());
 }
 
-Value* decompose(Decomposer& d, Node* node) {
-  const std::string& op = node->op();
-  if (op == "aten.einsum.default") return einsum(d, node);
-  if (op == "aten.baddbmm.default") return sum_of_product(d, node, "aten.bmm.default", false);
-  if (op == "aten.addbmm.default") return sum_of_product(d, node, "aten.bmm.default", true);
-  if (op == "aten.mv.default") return matrix_times_vector(d, node);
-  // With a constant matrix and no factors it is a linear layer, which raise-linear knows.
-  const bool constant =
-      ir::is_weight(node->operand(2)) || (node->operand(2)->def() && match::permutation(*node->operand(2)->def()));
-  if (op == "aten.addmm.default" && (!constant || !is_one(node->arg("alpha")) || !is_one(node->arg("beta"))))
-    return sum_of_product(d, node, "aten.mm.default", false);
-  return nullptr;
+// With a constant matrix and no factors it is a linear layer, which raise-linear knows.
+Value* addmm(Rewriter& r, Node* node) {
+  const Value* b = node->operand(2);
+  const bool constant = ir::is_weight(b) || (b && b->def() && match::permutation(*b->def()));
+  if (constant && is_one(node->arg("alpha")) && is_one(node->arg("beta"))) return nullptr;
+  return sum_of_product(r, node, "aten.mm.default", false);
 }
 
-bool known(const Node& node) {
-  if (node.results().size() != 1 || !node.result()->type.is_tensor() || !node.result()->type.has_shape) return false;
-  for (const Value* operand : node.operands())
-    if (operand->type.is_tensor() && (!operand->type.has_shape || !operand->type.has_dtype)) return false;
-  return true;
-}
-
-bool run(PassContext& context) {
-  bool changed = false;
-  for_each_node(*context.model.graph, [&](Node* node) {
-    const std::string& op = node->op();
-    if (op != "aten.einsum.default" && op != "aten.baddbmm.default" && op != "aten.addbmm.default" &&
-        op != "aten.addmm.default" && op != "aten.mv.default")
-      return;
-    if (!known(*node) || !context.allow_rewrite()) return;
-    Decomposer d(node);
-    Value* made = decompose(d, node);
-    if (made == nullptr) return;
-    changed = true;
-    finish_decomposition(context, pass, node, {made});
-  });
-  return changed;
-}
+bool one_result(const Node& node) { return known_tensors(node) && node.results().size() == 1; }
 
 }  // namespace
-}  // namespace ttc
 
-TTC_REGISTER_PASS({"decompose-products", "Write out einsum and sums of computed products as matrix products",
-                   ttc::run});
+RulePart product_rules() {
+  return {
+      "products",
+      one_result,
+      false,
+      {{{"aten.einsum.default"}, einsum},
+       {{"aten.baddbmm.default"}, [](Rewriter& r, Node* n) { return sum_of_product(r, n, "aten.bmm.default", false); }},
+       {{"aten.addbmm.default"}, [](Rewriter& r, Node* n) { return sum_of_product(r, n, "aten.bmm.default", true); }},
+       {{"aten.mv.default"}, matrix_times_vector},
+       {{"aten.addmm.default"}, addmm}}};
+}
+
+}  // namespace ttc
