@@ -32,13 +32,12 @@ class Packer {
  public:
   explicit Packer(PassContext& context) : context_(context) {}
 
-  bool run() {
+  void run() {
     ir::walk(*context_.model.graph, [&](ir::Node* node) {
       const ttrt::OpRecord* record = is_device_node(*node) ? ttrt::find_op(node->op()) : nullptr;
       if (record && !record->packed.empty()) pack_operands(*node, *record);
     });
-    if (changed_) context_.model.drop_unused_weights();
-    return changed_;
+    if (context_.changed) context_.model.drop_unused_weights();
   }
 
  private:
@@ -53,7 +52,7 @@ class Packer {
       if (!weight || already_packed(*value, *weight)) continue;
       node.set_arg(static_cast<std::size_t>(index),
                    constant(*value, *weight, packed, *std::get<ttrt::BoundCall>(call).call.tensor(packed.name)));
-      changed_ = true;
+      context_.changed = true;
     }
   }
 
@@ -82,10 +81,9 @@ class Packer {
                          decltype(ttrt::Packed::arrange), ttrt::Shape, ttrt::DataType>;
   PassContext& context_;
   std::map<Key, ir::Value*> packed_;
-  bool changed_ = false;
 };
 
-bool run(PassContext& context) { return Packer(context).run(); }
+void run(PassContext& context) { Packer(context).run(); }
 
 }  // namespace
 }  // namespace ttc

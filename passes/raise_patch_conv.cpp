@@ -2,7 +2,7 @@
 // is a linear layer over patches: the image cut into patches, one matrix product, and the channels moved back to dim 1.
 #include <utility>
 
-#include "replace.h"
+#include "replacement.h"
 
 namespace ttc {
 namespace {

@@ -1,218 +1,158 @@
-// See replace.h.
-#include "replace.h"
-
+// Composite operators become device operators, group by group: linear layers and convolutions, with the activation that
+// is the only reader of one; norms; attention; and the views and transposes around attention (view and transpose of
+// [B, S, H * D] to [B, H, S, D] become tt.split_heads, the way back tt.concat_heads). What is cheap by itself is left
+// to place, which weighs it against the transfers.
 #include <algorithm>
-#include <cstring>
+#include <array>
 
-#include "ops/op.h"
-#include "pass/call.h"
-#include "support/error.h"
+#include "match/kinds.h"
+#include "replacement.h"
 
 namespace ttc {
 namespace {
 
-// "torch.nn.Linear" names "torch.nn.modules.linear.Linear", "Linear" names any class of that name.
-bool names_class(std::string_view pattern, std::string_view klass) {
-  if (glob_match(pattern, klass)) return true;
-  const auto last = [](std::string_view name) { return name.substr(name.rfind('.') + 1); };
-  if (last(pattern) != last(klass)) return false;
-  const std::string_view package = pattern.substr(0, pattern.size() - last(pattern).size());
-  return package.empty() || (klass.starts_with(package));
-}
+constexpr std::string_view pass = "replace";
 
-bool names_module(std::string_view key, const ir::Provenance& where) {
-  constexpr std::string_view by_path = "module:";
-  const bool path = key.starts_with(by_path);
-  const std::string_view pattern = path ? key.substr(by_path.size()) : key;
-  const auto fits = [&](const std::string& p, const std::string& c) {
-    return path ? glob_match(pattern, p) : names_class(pattern, c);
-  };
-  if (fits(where.module_path, where.module_class)) return true;
-  return std::any_of(where.stack.begin(), where.stack.end(), [&](const auto& m) { return fits(m.first, m.second); });
-}
-
-// "aten.gelu.default" is named by itself, "gelu" and "tt.gelu".
-bool names_op(std::string_view pattern, std::string_view op, std::string_view device_op) {
-  if (glob_match(pattern, op) || glob_match(pattern, device_op)) return true;
-  const auto first = op.find('.');
-  const auto second = op.find('.', first + 1);
-  return first != std::string_view::npos && glob_match(pattern, op.substr(first + 1, second - first - 1));
-}
-
-bool inside(std::string_view pattern, const ir::Provenance& where) {
-  if (glob_match(pattern, where.module_path)) return true;
-  return std::any_of(where.stack.begin(), where.stack.end(),
-                     [&](const auto& m) { return glob_match(pattern, m.first); });
-}
-
-template <typename T>
-std::optional<T> last_match(const std::vector<std::pair<std::string, T>>& entries, const std::string& path) {
-  for (auto it = entries.rbegin(); it != entries.rend(); ++it)
-    if (glob_match(it->first, path)) return it->second;
-  return std::nullopt;
-}
-
-Refusal excluded(std::string why) { return Reason{ReasonCode::UserExcluded, std::move(why)}; }
-
-}  // namespace
-
-Refusal user_refusal(const PassContext& context, const ir::Node& node, std::string_view device_op) {
-  const CompileOptions& options = context.options;
-  const ir::Provenance& where = *node.provenance;
-  for (const std::string& glob : options.exclude)
-    if (glob_match(glob, where.module_path)) return excluded("module " + where.module_path + " is excluded by " + glob);
-  for (const std::string& glob : options.fallback_modules)
-    if (inside(glob, where)) return excluded("module " + where.module_path + " is kept on the CPU by " + glob);
-  for (const std::string& glob : options.fallback_ops)
-    if (names_op(glob, node.op(), device_op)) return excluded("operator kept on the CPU by " + glob);
-  for (const std::string& glob : options.fallback_nodes)
-    if (glob_match(glob, node_name(node))) return excluded("node kept on the CPU by " + glob);
-  if (options.replace.empty()) return std::nullopt;
-  for (auto it = options.replace.rbegin(); it != options.replace.rend(); ++it)
-    if (names_module(it->first, where) && glob_match(it->second, device_op)) return std::nullopt;
-  return excluded("no entry of the map replaces it by " + std::string(device_op));
-}
-
-ttrt::LowerOptions lower_options(const PassContext& context, const ir::Node& node) {
-  const CompileOptions& options = context.options;
-  const std::string& path = node.provenance->module_path;
-  ttrt::LowerOptions out;
-  out.activation = options.activation;
-  out.weight = last_match(options.weight_format, path).value_or(ttrt::DataType::bfloat16);
-  out.fidelity = last_match(options.fidelity, path);
-  out.fp32_acc = last_match(options.fp32_acc, path).value_or(true);
-  return out;
-}
-
-namespace {
-
-// An integer of a constant that int32, in which the device computes, cannot hold.
-std::optional<std::int64_t> too_wide(const ir::Weight& weight) {
-  if (weight.dtype != DType::i64 || !weight.storage || weight.storage->absent() || !weight.fits_storage())
-    return std::nullopt;
-  const auto [owner, data] = weight.storage->load();
-  // The whole storage: a view that leaves the large one out is refused too.
-  for (std::size_t at = 0; at + sizeof(std::int64_t) <= weight.storage->bytes; at += sizeof(std::int64_t)) {
-    std::int64_t value = 0;
-    std::memcpy(&value, data + at, sizeof value);
-    if (value != static_cast<std::int32_t>(value)) return value;
-  }
-  return std::nullopt;
-}
-
-Refusal constant_refusal(const PassContext& context, const std::vector<ir::Arg>& args) {
-  Refusal found;
-  for (const ir::Arg& arg : args)
-    arg.for_each_value([&](const ir::Value* value) {
-      const ir::Weight* weight = context.model.weight_of(value);
-      if (const auto wide = weight && !found ? too_wide(*weight) : std::nullopt)
-        found = Reason{ReasonCode::DtypeUnsupported,
-                       value->name + " holds " + std::to_string(*wide) + ", which does not fit int32"};
-    });
-  return found;
-}
-
-}  // namespace
-
-Refusal call_refusal(const PassContext& context, const ttrt::OpRecord& record, const std::vector<ir::Arg>& args) {
-  if (Refusal refused = constant_refusal(context, args)) return refused;
-  auto call = concrete_call(record, args, context.shapes, context.options.activation);
-  if (const Reason* reason = std::get_if<Reason>(&call)) return *reason;
-  return std::get<ttrt::BoundCall>(call).refusal();
-}
-
-namespace {
-
-// Which results of the node the operator gives; a Reason where another one is used.
-std::variant<std::vector<int>, Reason> match_results(const ir::Node& node, const ttrt::Lowered& lowered) {
-  for (const auto& result : node.results())
-    if (result->type.kind == ir::TypeKind::list)
-      return Reason{ReasonCode::Unsupported, "its result is a list whose length is not known"};
-  std::vector<int> results = lowered.results;
-  if (results.empty())
-    for (std::size_t i = 0; i < node.results().size(); ++i) results.push_back(static_cast<int>(i));
-  for (std::size_t i = 0; i < node.results().size(); ++i)
-    if (std::find(results.begin(), results.end(), static_cast<int>(i)) == results.end() && node.result(i)->has_uses())
-      return Reason{ReasonCode::MultiUse,
-                    "result " + std::to_string(i) + " is used, which the device operator does not give"};
-  return results;
-}
-
-}  // namespace
-
-std::variant<Replacement, Reason> find_replacement(const PassContext& context, const WrittenMemory& written,
-                                                   const ir::Node& node) {
-  const auto lowerings = ttrt::lowerings_of(node.op());
-  if (lowerings.empty()) {
-    const std::string why(ttrt::host_reason(node.op()));
-    return Reason{ReasonCode::Unimplemented, "no device kernel for " + node.op() + (why.empty() ? "" : ": " + why)};
-  }
-  if (written.gives(node))
-    return Reason{ReasonCode::Unsupported, "its memory, or that which it views, is written in place on the host"};
-  std::optional<Reason> first;
-  for (const auto& [record, lowering] : lowerings) {
-    const auto refuse = [&](Reason reason) {
-      if (!first) first = std::move(reason);
-    };
-    if (const Refusal no = user_refusal(context, node, record->name)) {
-      refuse(*no);
-      continue;
-    }
-    const ttrt::LowerOptions options = lower_options(context, node);
-    ttrt::LowerResult result = lowering->lower({.node = node, .options = options});
-    if (const Reason* reason = std::get_if<Reason>(&result)) {
-      refuse(*reason);
-      continue;
-    }
-    auto& lowered = std::get<ttrt::Lowered>(result);
-    auto results = match_results(node, lowered);
-    if (const Reason* reason = std::get_if<Reason>(&results)) {
-      refuse(*reason);
-      continue;
-    }
-    if (const Refusal no = call_refusal(context, *record, lowered.args)) {
-      refuse(*no);
-      continue;
-    }
-    return Replacement{
-        .record = record, .args = std::move(lowered.args), .results = std::get<std::vector<int>>(results)};
-  }
-  return *first;
-}
-
-ir::Node* replace_node(PassContext& context, std::string_view pass, ir::Node* node, const Replacement& replacement) {
-  if (!context.allow_rewrite()) return nullptr;
-  ir::Node* made = node->graph()->insert_before(node, std::string(replacement.record->name), replacement.args);
-  made->provenance = node->provenance;
-  made->origins = node->origins;
-  std::vector<std::string> names;
-  for (int i : replacement.results) {
-    ir::Value* old = node->result(static_cast<std::size_t>(i));
-    names.push_back(old->name);
-    ir::Type type = old->type;
-    type.strides.clear();
-    old->replace_all_uses_with(made->add_result(std::move(type)));
-  }
-  const std::string name = node_name(*node), rule = node->op();
-  node->graph()->erase(node);
-  for (std::size_t i = 0; i < names.size(); ++i) made->result(i)->name = names[i];
-  context.matched(pass, rule, {name}, *made);
-  return made;
-}
-
-bool replace_ops(PassContext& context, std::string_view pass, std::initializer_list<std::string_view> ops) {
-  bool changed = false;
-  const WrittenMemory written(*context.model.graph);
+// Every node whose operator is one of `ops`, with a refusal for what has to stay.
+void replace_ops(PassContext& context, const WrittenMemory& written, std::initializer_list<std::string_view> ops) {
   for_each_node(*context.model.graph, [&](ir::Node* node) {
     if (std::find(ops.begin(), ops.end(), node->op()) == ops.end()) return;
     auto found = find_replacement(context, written, *node);
-    if (Reason* reason = std::get_if<Reason>(&found)) {
+    if (Reason* reason = std::get_if<Reason>(&found))
       context.refuse(pass, *node, std::move(*reason));
-      return;
-    }
-    changed |= replace_node(context, pass, node, std::get<Replacement>(found)) != nullptr;
+    else
+      replace_node(context, pass, node, std::get<Replacement>(found));
   });
-  return changed;
 }
 
+// ---- activations behind layers
+
+// The name by which tt.linear knows an activation; "" for other nodes.
+std::string activation_of(const ir::Node& node) {
+  static constexpr std::array<std::pair<std::string_view, std::string_view>, 4> plain{
+      {{"aten.relu.default", "relu"},
+       {"aten.silu.default", "silu"},
+       {"aten.tanh.default", "tanh"},
+       {"aten.sigmoid.default", "sigmoid"}}};
+  for (const auto& [op, name] : plain)
+    if (node.op() == op) return std::string(name);
+  if (node.op() != "aten.gelu.default") return {};
+  const ir::Arg* approximate = node.arg("approximate");
+  const std::string* text = approximate ? approximate->get_if<std::string>() : nullptr;
+  return text && *text == "tanh" ? "gelu_tanh" : "gelu";
+}
+
+int schema_index(const ir::Node& node, std::string_view name) {
+  return node.schema() ? node.schema()->index_of(name) : -1;
+}
+
+void fuse_activation(PassContext& context, ir::Node* linear) {
+  ir::Value* out = linear->result();
+  if (out->use_count() != 1 || out->users().empty()) return;
+  ir::Node* user = out->users().front();
+  const std::string name = activation_of(*user);
+  const int index = schema_index(*linear, "activation");
+  if (name.empty() || index < 0 || user->graph() != linear->graph() || user_refusal(context, *user, "tt." + name))
+    return;
+  std::vector<ir::Arg> args = linear->args();
+  args.resize(std::max(args.size(), static_cast<std::size_t>(index) + 1));
+  args[static_cast<std::size_t>(index)] = name;
+  const ttrt::OpRecord* record = ttrt::find_op(linear->op());
+  if (call_refusal(context, *record, args)) return;
+  const auto where = linear->provenance;
+  const std::string kind = linear->op() == "tt.linear" ? "linear" : "convolution";
+  ir::Node* made = replace_matched(context, pass, kind + " + " + name, user, {linear}, linear->op(), std::move(args));
+  if (made) made->provenance = where;  // the weights' module names the node
+}
+
+// ---- heads
+
+const std::vector<int> swaps_heads{0, 2, 1, 3};
+
+// The value that `value` permutes, with the whole permutation; identities and several permutations in between count.
+struct Permuted {
+  ir::Value* base;
+  std::vector<int> order{0, 1, 2, 3};
+  std::vector<ir::Node*> nodes = {};
+};
+
+Permuted permuted(ir::Value* value) {
+  Permuted p{.base = value};
+  while (ir::Node* node = p.base->def()) {
+    const auto order = match::permutation(*node);
+    if (order && order->size() == 4) {
+      for (int& dim : p.order) dim = (*order)[static_cast<std::size_t>(dim)];
+    } else if (!match::is_identity(*node)) {
+      break;
+    }
+    p.nodes.push_back(node);
+    p.base = node->operand(0);
+  }
+  return p;
+}
+
+bool same(const ir::Type& a, int i, const ir::Type& b, int j) {
+  return a.sizes[static_cast<std::size_t>(i)] == b.sizes[static_cast<std::size_t>(j)];
+}
+
+bool make(PassContext& context, std::string_view rule, ir::Node* root, const std::vector<ir::Node*>& nodes,
+          std::string op, std::vector<ir::Arg> args) {
+  const ttrt::OpRecord* record = ttrt::find_op(op);
+  if (!record || user_refusal(context, *root, op) || call_refusal(context, *record, args)) return false;
+  return replace_matched(context, pass, rule, root, nodes, std::move(op), std::move(args)) != nullptr;
+}
+
+bool split(PassContext& context, ir::Node* node) {
+  if (!match::permutation(*node) || node->result()->type.rank() != 4) return false;
+  const Permuted p = permuted(node->result());
+  ir::Node* view = p.base->def();
+  if (p.order != swaps_heads || !view || !match::is_reshape(*view) || p.base->use_count() != 1) return false;
+  const ir::Type &wide = view->operand(0)->type, &heads = p.base->type;
+  const auto count = heads.dim(2);
+  if (!wide.has_shape || wide.rank() != 3 || !same(wide, 0, heads, 0) || !same(wide, 1, heads, 1) || !count ||
+      !is_floating(wide.dtype))
+    return false;
+  std::vector<ir::Node*> nodes = p.nodes;
+  nodes.push_back(view);
+  return make(context, "view + transpose", node, nodes, "tt.split_heads", {view->operand(0), *count});
+}
+
+bool concat(PassContext& context, ir::Node* node) {
+  if (!match::is_reshape(*node) || !node->operand(0)->type.has_shape || node->operand(0)->type.rank() != 4)
+    return false;
+  const ir::Type &merged = node->result()->type, &split = node->operand(0)->type;
+  if (!merged.has_shape || merged.rank() != 3 || !same(merged, 0, split, 0) || !same(merged, 1, split, 1) ||
+      !is_floating(merged.dtype))
+    return false;
+  const Permuted p = permuted(node->operand(0));
+  if (p.order != swaps_heads) return false;
+  return make(context, "transpose + reshape", node, p.nodes, "tt.concat_heads", {p.base});
+}
+
+void run(PassContext& context) {
+  if (const WrittenMemory written(*context.model.graph); context.wants("linear")) {
+    replace_ops(context, written,
+                {"aten.linear.default", "aten.conv1d.default", "aten.conv2d.default", "aten.conv3d.default",
+                 "aten.conv1d.padding", "aten.conv2d.padding", "aten.conv3d.padding", "aten.convolution.default",
+                 "aten._convolution.default", "aten._convolution_mode.default", "aten.conv_transpose1d.default",
+                 "aten.conv_transpose2d.input", "aten.conv_transpose3d.input"});
+    for_each_node(*context.model.graph, [&](ir::Node* node) {
+      if (schema_index(*node, "activation") >= 0) fuse_activation(context, node);
+    });
+  }
+  if (context.wants("norm"))
+    replace_ops(context, WrittenMemory(*context.model.graph), {"aten.layer_norm.default", "aten.rms_norm.default"});
+  if (context.wants("attention")) replace_attention(context, WrittenMemory(*context.model.graph));
+  if (context.wants("heads"))
+    for_each_node(*context.model.graph, [&](ir::Node* node) {
+      if (!split(context, node)) concat(context, node);
+    });
+}
+
+}  // namespace
 }  // namespace ttc
+
+TTC_REGISTER_PASS({"replace",
+                   "Replace layers with their activations, norms, attention and the moves of heads by device operators",
+                   ttc::run,
+                   {"linear", "norm", "attention", "heads"}});

@@ -2,12 +2,11 @@
 // which ATen does not take together with a mask; masks of lower rank get leading dims.
 #include "attention_mask.h"
 #include "match/kinds.h"
-#include "replace.h"
+#include "replacement.h"
 
 namespace ttc {
 namespace {
 
-constexpr std::string_view pass = "replace-attention";
 constexpr std::string_view attention = "aten.scaled_dot_product_attention.default";
 
 bool is_and(const ir::Node& node) {
@@ -39,14 +38,12 @@ ir::Value* without_causal(const ir::Model& model, ir::Value* mask, std::vector<i
   return nullptr;
 }
 
-ir::Value* with_rank_4(ir::Node* before, ir::Value* mask) {
+ir::Value* with_rank_4(Rewriter& r, ir::Value* mask) {
   while (mask->type.has_shape && mask->type.rank() < 4) {
     ir::Type type = mask->type;
     type.sizes.insert(type.sizes.begin(), ir::SymExpr(1));
     type.strides.clear();
-    ir::Node* node = before->graph()->insert_before(before, "aten.unsqueeze.default", {mask, 0});
-    node->provenance = before->provenance;
-    mask = node->add_result(std::move(type));
+    mask = r.insert("aten.unsqueeze.default", {mask, 0})->add_result(std::move(type));
   }
   return mask;
 }
@@ -56,40 +53,46 @@ int argument(const Replacement& replacement, std::string_view name) {
   return schema ? schema->index_of(name) : -1;
 }
 
-bool replace(PassContext& context, const WrittenMemory& written, ir::Node* node) {
-  std::vector<ir::Node*> mask_nodes;
+// What replaces the node when it reads `mask`.
+std::variant<Replacement, Reason> with_mask(const PassContext& context, const WrittenMemory& written, ir::Node* node,
+                                            ir::Value* mask) {
+  if (mask == node->operand(3)) return find_replacement(context, written, *node);
+  const ir::Arg given = node->arg(3);
+  node->set_arg(3, mask);
+  auto found = find_replacement(context, written, *node);
+  node->set_arg(3, given);
+  return found;
+}
+
+void replace(PassContext& context, const WrittenMemory& written, ir::Node* node) {
+  Rewriter r(context, "replace", node);
   ir::Value* mask = node->operand(3);
   const ir::Value* query = node->operand(0);
   const bool lift = mask && query && query->type.has_shape && query->type.rank() == 4;  // another rank stays on the CPU
-  if (lift && mask->type.has_shape && mask->type.rank() < 4) node->set_arg(3, with_rank_4(node, mask));
-  mask = node->operand(3);
-  auto found = find_replacement(context, written, *node);
+  if (lift) mask = with_rank_4(r, mask);
+  auto found = with_mask(context, written, node, mask);
   if (Reason* reason = std::get_if<Reason>(&found)) {
-    context.refuse(pass, *node, std::move(*reason));
-    return false;
+    r.refuse(std::move(*reason));
+    return;
   }
   auto& replacement = std::get<Replacement>(found);
+  std::vector<ir::Node*> mask_nodes;
   const int mask_index = argument(replacement, "mask"), causal_index = argument(replacement, "is_causal");
   if (mask && mask->type.dtype == DType::boolean && mask_index >= 0 && causal_index >= 0)
     if (ir::Value* rest = without_causal(context.model, mask, mask_nodes)) {
-      replacement.args[static_cast<std::size_t>(mask_index)] = with_rank_4(node, rest);
+      replacement.args[static_cast<std::size_t>(mask_index)] = with_rank_4(r, rest);
       replacement.args[static_cast<std::size_t>(causal_index)] = true;
     }
-  ir::Node* made = replace_node(context, pass, node, replacement);
-  if (made) merge_origins(*made, erase_unused(mask_nodes));
-  return made != nullptr;
-}
-
-bool run(PassContext& context) {
-  bool changed = false;
-  const WrittenMemory written(*context.model.graph);
-  for_each_node(*context.model.graph, [&](ir::Node* node) {
-    if (node->op() == attention) changed |= replace(context, written, node);
-  });
-  return changed;
+  r.commit_as(std::string(replacement.record->name), std::move(replacement.args),
+              {.matched = mask_nodes, .results = replacement.results});
 }
 
 }  // namespace
-}  // namespace ttc
 
-TTC_REGISTER_PASS({"replace-attention", "Replace scaled_dot_product_attention by a device operator", ttc::run});
+void replace_attention(PassContext& context, const WrittenMemory& written) {
+  for_each_node(*context.model.graph, [&](ir::Node* node) {
+    if (node->op() == attention) replace(context, written, node);
+  });
+}
+
+}  // namespace ttc

@@ -27,9 +27,10 @@ std::variant<Replacement, Reason> find_replacement(const PassContext& context, c
 // The limits of a device operator for these arguments, user's wishes aside.
 Refusal call_refusal(const PassContext& context, const ttrt::OpRecord& record, const std::vector<ir::Arg>& args);
 
-// Puts the device operator in the node's place; types stay PyTorch's until place decides. nullptr: rewrite limit.
-ir::Node* replace_node(PassContext& context, std::string_view pass, ir::Node* node, const Replacement& replacement);
-// Replaces every top-level node whose op is one of `ops`, recording refusals. True where something changed.
-bool replace_ops(PassContext& context, std::string_view pass, std::initializer_list<std::string_view> ops);
+// Puts the device operator in the node's place; types stay PyTorch's until transfers are made. False: nothing changed.
+bool replace_node(PassContext& context, std::string_view pass, ir::Node* node, const Replacement& replacement);
+
+// Part of replace: scaled_dot_product_attention (replace_attention.cpp).
+void replace_attention(PassContext& context, const WrittenMemory& written);
 
 }  // namespace ttc

@@ -1,0 +1,188 @@
+// The user's map, and the search among the device operators that lower a node.
+#include "replacement.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "ops/op.h"
+#include "pass/call.h"
+#include "support/error.h"
+
+namespace ttc {
+namespace {
+
+// "torch.nn.Linear" names "torch.nn.modules.linear.Linear", "Linear" names any class of that name.
+bool names_class(std::string_view pattern, std::string_view klass) {
+  if (glob_match(pattern, klass)) return true;
+  const auto last = [](std::string_view name) { return name.substr(name.rfind('.') + 1); };
+  if (last(pattern) != last(klass)) return false;
+  const std::string_view package = pattern.substr(0, pattern.size() - last(pattern).size());
+  return package.empty() || (klass.starts_with(package));
+}
+
+bool names_module(std::string_view key, const ir::Provenance& where) {
+  constexpr std::string_view by_path = "module:";
+  const bool path = key.starts_with(by_path);
+  const std::string_view pattern = path ? key.substr(by_path.size()) : key;
+  const auto fits = [&](const std::string& p, const std::string& c) {
+    return path ? glob_match(pattern, p) : names_class(pattern, c);
+  };
+  if (fits(where.module_path, where.module_class)) return true;
+  return std::any_of(where.stack.begin(), where.stack.end(), [&](const auto& m) { return fits(m.first, m.second); });
+}
+
+// "aten.gelu.default" is named by itself, "gelu" and "tt.gelu".
+bool names_op(std::string_view pattern, std::string_view op, std::string_view device_op) {
+  if (glob_match(pattern, op) || glob_match(pattern, device_op)) return true;
+  const auto first = op.find('.');
+  const auto second = op.find('.', first + 1);
+  return first != std::string_view::npos && glob_match(pattern, op.substr(first + 1, second - first - 1));
+}
+
+bool inside(std::string_view pattern, const ir::Provenance& where) {
+  if (glob_match(pattern, where.module_path)) return true;
+  return std::any_of(where.stack.begin(), where.stack.end(),
+                     [&](const auto& m) { return glob_match(pattern, m.first); });
+}
+
+template <typename T>
+std::optional<T> last_match(const std::vector<std::pair<std::string, T>>& entries, const std::string& path) {
+  for (auto it = entries.rbegin(); it != entries.rend(); ++it)
+    if (glob_match(it->first, path)) return it->second;
+  return std::nullopt;
+}
+
+Refusal excluded(std::string why) { return Reason{ReasonCode::UserExcluded, std::move(why)}; }
+
+}  // namespace
+
+Refusal user_refusal(const PassContext& context, const ir::Node& node, std::string_view device_op) {
+  const CompileOptions& options = context.options;
+  const ir::Provenance& where = *node.provenance;
+  for (const std::string& glob : options.exclude)
+    if (glob_match(glob, where.module_path)) return excluded("module " + where.module_path + " is excluded by " + glob);
+  for (const std::string& glob : options.fallback_modules)
+    if (inside(glob, where)) return excluded("module " + where.module_path + " is kept on the CPU by " + glob);
+  for (const std::string& glob : options.fallback_ops)
+    if (names_op(glob, node.op(), device_op)) return excluded("operator kept on the CPU by " + glob);
+  for (const std::string& glob : options.fallback_nodes)
+    if (glob_match(glob, node_name(node))) return excluded("node kept on the CPU by " + glob);
+  if (options.replace.empty()) return std::nullopt;
+  for (auto it = options.replace.rbegin(); it != options.replace.rend(); ++it)
+    if (names_module(it->first, where) && glob_match(it->second, device_op)) return std::nullopt;
+  return excluded("no entry of the map replaces it by " + std::string(device_op));
+}
+
+ttrt::LowerOptions lower_options(const PassContext& context, const ir::Node& node) {
+  const CompileOptions& options = context.options;
+  const std::string& path = node.provenance->module_path;
+  ttrt::LowerOptions out;
+  out.activation = options.activation;
+  out.weight = last_match(options.weight_format, path).value_or(ttrt::DataType::bfloat16);
+  out.fidelity = last_match(options.fidelity, path);
+  out.fp32_acc = last_match(options.fp32_acc, path).value_or(true);
+  return out;
+}
+
+namespace {
+
+// An integer of a constant that int32, in which the device computes, cannot hold.
+std::optional<std::int64_t> too_wide(const ir::Weight& weight) {
+  if (weight.dtype != DType::i64 || !weight.storage || weight.storage->absent() || !weight.fits_storage())
+    return std::nullopt;
+  const auto [owner, data] = weight.storage->load();
+  // The whole storage: a view that leaves the large one out is refused too.
+  for (std::size_t at = 0; at + sizeof(std::int64_t) <= weight.storage->bytes; at += sizeof(std::int64_t)) {
+    std::int64_t value = 0;
+    std::memcpy(&value, data + at, sizeof value);
+    if (value != static_cast<std::int32_t>(value)) return value;
+  }
+  return std::nullopt;
+}
+
+Refusal constant_refusal(const PassContext& context, const std::vector<ir::Arg>& args) {
+  Refusal found;
+  for (const ir::Arg& arg : args)
+    arg.for_each_value([&](const ir::Value* value) {
+      const ir::Weight* weight = context.model.weight_of(value);
+      if (const auto wide = weight && !found ? too_wide(*weight) : std::nullopt)
+        found = Reason{ReasonCode::DtypeUnsupported,
+                       value->name + " holds " + std::to_string(*wide) + ", which does not fit int32"};
+    });
+  return found;
+}
+
+}  // namespace
+
+Refusal call_refusal(const PassContext& context, const ttrt::OpRecord& record, const std::vector<ir::Arg>& args) {
+  if (Refusal refused = constant_refusal(context, args)) return refused;
+  auto call = concrete_call(record, args, context.shapes, context.options.activation);
+  if (const Reason* reason = std::get_if<Reason>(&call)) return *reason;
+  return std::get<ttrt::BoundCall>(call).refusal();
+}
+
+namespace {
+
+// Which results of the node the operator gives; a Reason where another one is used.
+std::variant<std::vector<int>, Reason> match_results(const ir::Node& node, const ttrt::Lowered& lowered) {
+  for (const auto& result : node.results())
+    if (result->type.kind == ir::TypeKind::list)
+      return Reason{ReasonCode::Unsupported, "its result is a list whose length is not known"};
+  std::vector<int> results = lowered.results;
+  if (results.empty())
+    for (std::size_t i = 0; i < node.results().size(); ++i) results.push_back(static_cast<int>(i));
+  for (std::size_t i = 0; i < node.results().size(); ++i)
+    if (std::find(results.begin(), results.end(), static_cast<int>(i)) == results.end() && node.result(i)->has_uses())
+      return Reason{ReasonCode::MultiUse,
+                    "result " + std::to_string(i) + " is used, which the device operator does not give"};
+  return results;
+}
+
+}  // namespace
+
+std::variant<Replacement, Reason> find_replacement(const PassContext& context, const WrittenMemory& written,
+                                                   const ir::Node& node) {
+  const auto lowerings = ttrt::lowerings_of(node.op());
+  if (lowerings.empty()) {
+    const std::string why(ttrt::host_reason(node.op()));
+    return Reason{ReasonCode::Unimplemented, "no device kernel for " + node.op() + (why.empty() ? "" : ": " + why)};
+  }
+  if (written.gives(node))
+    return Reason{ReasonCode::Unsupported, "its memory, or that which it views, is written in place on the host"};
+  std::optional<Reason> first;
+  for (const auto& [record, lowering] : lowerings) {
+    const auto refuse = [&](Reason reason) {
+      if (!first) first = std::move(reason);
+    };
+    if (const Refusal no = user_refusal(context, node, record->name)) {
+      refuse(*no);
+      continue;
+    }
+    const ttrt::LowerOptions options = lower_options(context, node);
+    ttrt::LowerResult result = lowering->lower({.node = node, .options = options});
+    if (const Reason* reason = std::get_if<Reason>(&result)) {
+      refuse(*reason);
+      continue;
+    }
+    auto& lowered = std::get<ttrt::Lowered>(result);
+    auto results = match_results(node, lowered);
+    if (const Reason* reason = std::get_if<Reason>(&results)) {
+      refuse(*reason);
+      continue;
+    }
+    if (const Refusal no = call_refusal(context, *record, lowered.args)) {
+      refuse(*no);
+      continue;
+    }
+    return Replacement{
+        .record = record, .args = std::move(lowered.args), .results = std::get<std::vector<int>>(results)};
+  }
+  return *first;
+}
+
+bool replace_node(PassContext& context, std::string_view pass, ir::Node* node, const Replacement& replacement) {
+  return Rewriter(context, pass, node)
+      .commit_as(std::string(replacement.record->name), replacement.args, {.results = replacement.results});
+}
+
+}  // namespace ttc
