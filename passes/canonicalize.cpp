@@ -7,7 +7,7 @@
 #include "canonical_forms.h"
 #include "effects.h"
 #include "match/kinds.h"
-#include "pass/pass.h"
+#include "pass/rewriter.h"
 
 namespace ttc {
 namespace {
@@ -32,11 +32,9 @@ class Canonicalizer {
   explicit Canonicalizer(PassContext& context)
       : context_(context), keep_copies_(any_mutation(*context.model.graph) || reads_strides()) {}
 
-  bool run() {
-    bool changed = false;
+  void run() {
     // Each change drops a node, merges two or reaches a canonical spelling; the bound only guards against a bug.
-    for (int round = 0; round < 32 && graph(*context_.model.graph); ++round) changed = true;
-    return changed;
+    for (int round = 0; round < 32 && graph(*context_.model.graph); ++round) continue;
   }
 
  private:
@@ -69,30 +67,24 @@ class Canonicalizer {
         std::any_of(node->results().begin(), node->results().end(), [](const auto& r) { return r->has_uses(); });
     // TorchScript was not exported: what it asserts, and what fold-scalars does, is checked nowhere else.
     const bool only_here = node->op() == "aten._assert_scalar.default" && context_.model.info.format == "torchscript";
-    if (used || only_here || !context_.allow_rewrite()) return false;
-    note("checked when exported", *node, "");
-    node->graph()->erase(node);
-    return true;
+    return !used && !only_here && rewriter(node).commit({}, {.rule = "checked when exported"});
   }
 
   bool known_integer(Node* node) {
     if (node->results().size() != 1 || !node->regions().empty()) return false;
     const Value* result = node->result();
     if (result->type.kind != ir::TypeKind::integer || !result->type.sym || !result->type.sym->is_number()) return false;
-    if (has_effects(*node) || !context_.allow_rewrite()) return false;
-    note("integer known", *node, result->type.sym->str());
-    replace_with_arg(node->result(), result->type.sym->number());
-    node->graph()->erase(node);
-    return true;
+    if (has_effects(*node)) return false;
+    const auto literal = [&] {
+      replace_with_arg(node->result(), result->type.sym->number());
+      node->graph()->erase(node);
+    };
+    return rewriter(node).commit_edit("integer known", literal, result->type.sym->str());
   }
 
   // Replaces the node's result by a value that equals it.
-  bool forward(std::string_view rule, Node* node, Value* by) {
-    if (!context_.allow_rewrite()) return false;
-    note(rule, *node, by->name);
-    node->result()->replace_all_uses_with(by);
-    node->graph()->erase(node);
-    return true;
+  bool forward(std::string rule, Node* node, Value* by) {
+    return rewriter(node).commit({by}, {.rule = std::move(rule)});
   }
 
   bool identity(Node* node) {
@@ -171,20 +163,14 @@ class Canonicalizer {
     }
     if (left.empty() || !typed || left.size() == node->arg(0).list()->size()) return false;
     if (left.size() == 1) return forward("cat with nothing", node, left[0].value());
-    if (!context_.allow_rewrite()) return false;
-    note("cat with nothing", *node, node->result()->name);
-    node->set_arg(0, std::move(left));
-    return true;
+    return edit("cat with nothing", node, [&] { node->set_arg(0, std::move(left)); });
   }
 
   bool merge_reshapes(Node* node) {
     if (node->op() != "aten.reshape.default" || keep_copies_ || !node->operand(0)) return false;
     Node* inner = node->operand(0)->def();
     if (!inner || !match::is_reshape(*inner)) return false;
-    if (!context_.allow_rewrite()) return false;
-    note("reshape of a reshape", *node, node->result()->name);
-    node->set_arg(0, inner->operand(0));
-    return true;
+    return edit("reshape of a reshape", node, [&] { node->set_arg(0, inner->operand(0)); });
   }
 
   bool merge_permutations(Node* node) {
@@ -192,13 +178,13 @@ class Canonicalizer {
     if (!outer || !node->operand(0)->def()) return false;
     Node* first = node->operand(0)->def();
     const auto inner = match::permutation(*first);
-    if (!inner || inner->size() != outer->size() || !context_.allow_rewrite()) return false;
+    if (!inner || inner->size() != outer->size()) return false;
     Arg::List order;
     for (const int dim : *outer) order.emplace_back(static_cast<std::int64_t>((*inner)[static_cast<std::size_t>(dim)]));
-    note("permutation of a permutation", *node, node->result()->name);
-    node->set_op("aten.permute.default");
-    node->set_args({first->operand(0), std::move(order)});
-    return true;
+    return edit("permutation of a permutation", node, [&] {
+      node->set_op("aten.permute.default");
+      node->set_args({first->operand(0), std::move(order)});
+    });
   }
 
   // view(permute(unsqueeze(x))) -> view(permute(x)): einsum gives its operands dims of size 1 and takes them off again.
@@ -217,14 +203,20 @@ class Canonicalizer {
     if (fits && wide->op() == "aten.unsqueeze.default") one = match::dim_argument(&wide->arg(1), type.rank());
     for (std::size_t i = order->size() - 1; fits && sizes && !one && i > 0; --i)
       if ((*sizes)[i].integer() == 1) one = static_cast<int>(i);
-    if (!one || !context_.allow_rewrite()) return false;
+    if (!one) return false;
+    Rewriter r = rewriter(node);
+    const auto insert = [&](std::string op, std::vector<Arg> args, const Node* origin, ir::Type of) {
+      Node* made = r.insert(std::move(op), std::move(args));
+      made->provenance = origin->provenance;
+      return made->add_result(std::move(of));
+    };
     type.sizes.erase(type.sizes.begin() + *one);
     type.strides.clear();
     Value* base = wide->operand(0);
     if (sizes) {
       Arg::List fewer = *sizes;
       fewer.erase(fewer.begin() + *one);
-      base = insert(node, "aten.reshape.default", {base, std::move(fewer)}, wide, type);
+      base = insert("aten.reshape.default", {base, std::move(fewer)}, wide, type);
     }
     Arg::List rest;
     bool moves = false;
@@ -238,17 +230,9 @@ class Canonicalizer {
       ir::Type turned = type;
       for (std::size_t i = 0; i < rest.size(); ++i)
         turned.sizes[i] = type.sizes[static_cast<std::size_t>(*rest[i].integer())];
-      base = insert(node, "aten.permute.default", {base, std::move(rest)}, move, std::move(turned));
+      base = insert("aten.permute.default", {base, std::move(rest)}, move, std::move(turned));
     }
-    note("dim of size 1 moved", *node, node->result()->name);
-    node->set_args({base, node->arg(1)});
-    return true;
-  }
-
-  static Value* insert(Node* before, std::string op, std::vector<Arg> args, const Node* origin, ir::Type type) {
-    Node* made = before->graph()->insert_before(before, std::move(op), std::move(args));
-    made->provenance = origin->provenance;
-    return made->add_result(std::move(type));
+    return r.commit_edit("dim of size 1 moved", [&] { node->set_args({base, node->arg(1)}); }, node->result()->name);
   }
 
   bool respell(Node* node) {
@@ -257,17 +241,16 @@ class Canonicalizer {
   }
 
   bool spell(Node* node, Spelling spelling) {
-    if (!ir::find_schema(spelling.op) || !context_.allow_rewrite()) return false;
-    note("spelled " + spelling.op, *node, node->result()->name);
-    node->set_op(std::move(spelling.op));
-    node->set_args(std::move(spelling.args));
-    node->arg_names.clear();
-    return true;
+    return ir::find_schema(spelling.op) && edit("spelled " + spelling.op, node, [&] {
+             node->set_op(std::move(spelling.op));
+             node->set_args(std::move(spelling.args));
+             node->arg_names.clear();
+           });
   }
 
-  void note(std::string_view rule, const Node& node, std::string result) {
-    context_.matches.push_back(
-        {std::string(pass), std::string(rule), {node_name(node)}, std::move(result), node.provenance->module_path});
+  Rewriter rewriter(Node* node) { return Rewriter(context_, pass, node); }
+  bool edit(std::string rule, Node* node, const std::function<void()>& change) {
+    return rewriter(node).commit_edit(std::move(rule), change, node->result()->name);
   }
 
   PassContext& context_;
@@ -275,7 +258,7 @@ class Canonicalizer {
   const bool keep_copies_;
 };
 
-bool run(PassContext& context) { return Canonicalizer(context).run(); }
+void run(PassContext& context) { Canonicalizer(context).run(); }
 
 }  // namespace
 }  // namespace ttc

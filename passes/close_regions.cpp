@@ -8,8 +8,6 @@
 namespace ttc {
 namespace {
 
-constexpr std::string_view pass = "close-regions";
-
 int reads_argument(const ir::Node& node) {
   if (node.op() == "higher_order.map_impl") return 2;
   return node.op() == "higher_order.cond" || node.op() == "higher_order.while_loop" || node.op() == "higher_order.scan"
@@ -48,14 +46,14 @@ void rename_uses(ir::Graph& graph, ir::Value* from, ir::Value* to) {
     graph.set_output(i, renamed(graph.outputs()[i].arg, from, to));
 }
 
-bool close(PassContext& context, ir::Node* node) {
+void close(PassContext& context, ir::Node* node) {
   const int list = reads_argument(*node);
-  if (list < 0) return false;
+  if (list < 0) return;
   std::set<const ir::Value*> inside;
   std::vector<ir::Value*> used;
   for (const auto& region : node->regions()) collect(*region, inside, used);
   std::erase_if(used, [&](ir::Value* value) { return inside.contains(value); });
-  if (used.empty()) return false;
+  if (used.empty()) return;
   ir::Arg::List operands;
   if (static_cast<std::size_t>(list) < node->args().size())
     if (const ir::Arg::List* items = node->arg(static_cast<std::size_t>(list)).list()) operands = *items;
@@ -70,21 +68,18 @@ bool close(PassContext& context, ir::Node* node) {
   args.resize(std::max(args.size(), static_cast<std::size_t>(list) + 1));
   args[static_cast<std::size_t>(list)] = std::move(operands);
   node->set_args(std::move(args));
-  context.matches.push_back({std::string(pass), node->op(), {node_name(*node)}, "", node->provenance->module_path});
-  return true;
+  context.changed = true;
 }
 
 // Inner nodes first: what they need from outside, the regions around them need too.
-bool graph(PassContext& context, ir::Graph& g) {
-  bool changed = false;
+void graph(PassContext& context, ir::Graph& g) {
   for (const auto& node : g.nodes()) {
-    for (const auto& region : node->regions()) changed = graph(context, *region) || changed;
-    changed = close(context, node.get()) || changed;
+    for (const auto& region : node->regions()) graph(context, *region);
+    close(context, node.get());
   }
-  return changed;
 }
 
-bool run(PassContext& context) { return graph(context, *context.model.graph); }
+void run(PassContext& context) { graph(context, *context.model.graph); }
 
 }  // namespace
 }  // namespace ttc

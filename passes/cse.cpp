@@ -5,7 +5,7 @@
 #include <map>
 
 #include "effects.h"
-#include "pass/pass.h"
+#include "pass/rewriter.h"
 
 namespace ttc {
 namespace {
@@ -58,7 +58,7 @@ class Merger {
  public:
   explicit Merger(PassContext& context) : context_(context) {}
 
-  bool graph(ir::Graph& g) {
+  void graph(ir::Graph& g) {
     std::vector<std::string> added;
     g.for_each([&](ir::Node* node) {
       if (!node->regions().empty()) {
@@ -66,7 +66,7 @@ class Merger {
           for (const auto& region : node->regions()) graph(*region);
         } else {
           Merger inner(context_);
-          for (const auto& region : node->regions()) changed_ = inner.graph(*region) || changed_;
+          for (const auto& region : node->regions()) inner.graph(*region);
         }
         return;
       }
@@ -82,34 +82,29 @@ class Merger {
       }
     });
     for (const std::string& key : added) first_.erase(key);
-    return changed_;
   }
 
  private:
   void merge(ir::Node* node, ir::Node* first) {
-    if (!context_.allow_rewrite()) return;
-    for (std::size_t i = 0; i < node->results().size(); ++i) node->result(i)->replace_all_uses_with(first->result(i));
-    context_.matched(pass, "computed before", {node_name(*node)}, *first);
-    node->graph()->erase(node);
-    changed_ = true;
+    std::vector<ir::Value*> results;
+    for (std::size_t i = 0; i < node->results().size(); ++i) results.push_back(first->result(i));
+    Rewriter(context_, pass, node).commit(results, {.rule = "computed before"});
   }
 
   PassContext& context_;
   std::map<std::string, ir::Node*> first_;
-  bool changed_ = false;
 };
 
-bool run(PassContext& context) {
+void run(PassContext& context) {
   const ir::Node* writer = nullptr;
   ir::walk(*context.model.graph, [&](ir::Node* node) {
     if (!writer && mutates(*node)) writer = node;
   });
-  if (writer) {
+  if (writer)
     context.refuse(pass, *writer,
                    {ReasonCode::Unsupported, "tensors are written in place, so equal nodes may be different tensors"});
-    return false;
-  }
-  return Merger(context).graph(*context.model.graph);
+  else
+    Merger(context).graph(*context.model.graph);
 }
 
 }  // namespace

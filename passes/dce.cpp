@@ -1,36 +1,44 @@
 // Drops nodes whose results nobody uses, and parameters, buffers and constants nobody reads. What writes a tensor,
 // draws random numbers or only has an effect stays.
+#include <algorithm>
+
 #include "effects.h"
-#include "pass/pass.h"
+#include "pass/rewriter.h"
 
 namespace ttc {
 namespace {
 
-bool sweep(PassContext& context, ir::Graph& graph) {
+constexpr std::string_view pass = "dce";
+
+void sweep(PassContext& context, ir::Graph& graph) {
   std::vector<ir::Node*> nodes;
   for (const auto& node : graph.nodes()) nodes.push_back(node.get());
-  bool changed = false;
   // Backwards: the users of a node are looked at before it.
   for (auto it = nodes.rbegin(); it != nodes.rend(); ++it) {
     ir::Node* node = *it;
     bool used = false;
     for (const auto& result : node->results()) used = used || result->has_uses();
-    if (!used && !has_effects(*node) && context.allow_rewrite()) {
-      graph.erase(node);
-      changed = true;
-      continue;
-    }
-    for (const auto& region : node->regions()) changed = sweep(context, *region) || changed;
+    if (!used && !has_effects(*node) && Rewriter(context, pass, node).commit({}, {.rule = "unused"})) continue;
+    for (const auto& region : node->regions()) sweep(context, *region);
   }
-  return changed;
 }
 
-bool run(PassContext& context) {
-  const bool changed = sweep(context, *context.model.graph);
-  const std::size_t inputs = context.model.graph->inputs().size();
-  if (!context.allow_rewrite()) return changed;
-  context.model.drop_unused_weights();
-  return changed || context.model.graph->inputs().size() != inputs;
+// Inputs that hold weights which nobody reads and no run changes.
+std::vector<std::string> unread_weights(const ir::Graph& graph) {
+  std::vector<std::string> unread;
+  for (const ir::GraphInput& input : graph.inputs()) {
+    const bool state = std::any_of(graph.outputs().begin(), graph.outputs().end(),
+                                   [&](const ir::GraphOutput& output) { return output.target == input.target; });
+    if (ir::is_weight(input.value.get()) && !input.value->has_uses() && !state) unread.push_back(input.target);
+  }
+  return unread;
+}
+
+void run(PassContext& context) {
+  sweep(context, *context.model.graph);
+  if (std::vector<std::string> unread = unread_weights(*context.model.graph); !unread.empty())
+    Rewriter(context, pass, nullptr)
+        .commit_edit("unread", [&] { context.model.drop_unused_weights(); }, "", std::move(unread));
 }
 
 }  // namespace

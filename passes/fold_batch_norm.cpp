@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "device/host_tensor.h"
-#include "replace.h"
+#include "replacement.h"
 
 namespace ttc {
 namespace {

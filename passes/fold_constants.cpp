@@ -10,7 +10,7 @@
 #include "aliases.h"
 #include "torch/cpu_op.h"
 #include "effects.h"
-#include "pass/pass.h"
+#include "pass/rewriter.h"
 #include "support/error.h"
 
 namespace ttc {
@@ -84,17 +84,15 @@ class Folder {
     budget_ = std::max<std::int64_t>(std::int64_t{1} << 20, total / 8);
   }
 
-  bool run() {
+  void run() {
     std::vector<Node*> nodes;
     for (const auto& node : graph_.nodes()) {
       if (!is_constant(*node)) continue;
       nodes.push_back(node.get());
       for (const auto& result : node->results()) constant_.insert(result.get());
     }
-    bool changed = false;
     // Backwards: users first, so that a result only folded nodes read is never made.
-    for (auto it = nodes.rbegin(); it != nodes.rend(); ++it) changed = fold(*it) || changed;
-    return changed;
+    for (auto it = nodes.rbegin(); it != nodes.rend(); ++it) fold(*it);
   }
 
  private:
@@ -118,27 +116,26 @@ class Folder {
     return ttrt::CpuOp::find(node.op()) != nullptr;
   }
 
-  bool fold(Node* node) {
+  void fold(Node* node) {
     const bool used =
         std::any_of(node->results().begin(), node->results().end(), [](const auto& r) { return r->has_uses(); });
-    if (!used) return false;  // its users were folded; dce drops it
+    if (!used) return;  // its users were folded; dce drops it
+    Rewriter r(context_, pass, node);
     if (const Refusal why = refusal(*node)) {
-      if (why->code != ReasonCode::MultiUse) context_.refuse(pass, *node, *why);
-      return false;
+      if (why->code != ReasonCode::MultiUse) r.refuse(*why);
+      return;
     }
-    if (!context_.allow_rewrite()) return false;
     try {
       evaluate(node);
     } catch (const Error& error) {
-      context_.refuse(pass, *node,
-                      {ReasonCode::Unsupported, std::string("LibTorch could not compute it: ") + error.what()});
-      return false;
+      r.refuse({ReasonCode::Unsupported, std::string("LibTorch could not compute it: ") + error.what()});
+      return;
     }
-    context_.matches.push_back(
-        {std::string(pass), node->op(), {node_name(*node)}, node->result()->name, node->provenance->module_path});
-    for (const auto& result : node->results())
-      if (result->has_uses()) replace(*result);
-    return true;
+    const auto to_constants = [&] {
+      for (const auto& result : node->results())
+        if (result->has_uses()) replace(*result);
+    };
+    r.commit_edit(node->op(), to_constants, node->result()->name);
   }
 
   // The parameters and constants that `node` depends on, and whether only plain views lie between.
@@ -301,7 +298,7 @@ class Folder {
   std::int64_t budget_ = 0;
 };
 
-bool run(PassContext& context) { return Folder(context).run(); }
+void run(PassContext& context) { Folder(context).run(); }
 
 }  // namespace
 }  // namespace ttc

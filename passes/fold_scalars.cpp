@@ -9,7 +9,7 @@
 #include "torch/cpu_op.h"
 #include "effects.h"
 #include "inline_wraps.h"
-#include "pass/pass.h"
+#include "pass/rewriter.h"
 #include "torch/scalar_ops.h"
 #include "support/error.h"
 
@@ -273,37 +273,37 @@ class Folder {
  public:
   explicit Folder(PassContext& context) : context_(context) {}
 
-  bool run() {
-    bool changed = specialise_inputs(), again = true;
+  void run() {
+    specialise_inputs();
+    bool again = true;
     // Each round folds at least one node; the bound only guards against a bug.
     for (int round = 0; round < 1000 && again; ++round) {
       again = graph(*context_.model.graph);
       again = inline_regions(context_, *context_.model.graph) || again;
-      changed = changed || again;
     }
-    return changed;
   }
 
  private:
-  bool specialise_inputs() {
+  void specialise_inputs() {
     Graph& main = *context_.model.graph;
-    bool changed = false;
-    if (main.nodes().empty()) return false;
+    if (main.nodes().empty()) return;
     for (const ir::GraphInput& input : main.inputs()) {
       Value* value = input.value.get();
       if (input.kind != ir::InputKind::user || input.literal || value->type.kind != TypeKind::integer ||
-          !value->type.sym || !value->type.sym->is_number() || value->users().empty() || !context_.allow_rewrite())
+          !value->type.sym || !value->type.sym->is_number() || value->users().empty())
         continue;
       const std::int64_t number = value->type.sym->number();
-      replace_with_arg(value, number);
-      value->type.sym.reset();
-      Node* equal = main.insert_before(main.nodes().front().get(), "_operator.eq", {value, number});
-      Value* holds = equal->add_result(Type::of(TypeKind::boolean), main.unique_name(value->name + "_fits"));
-      main.insert_after(equal, "aten._assert_scalar.default",
-                        {holds, "the model was compiled for " + value->name + " = " + std::to_string(number)});
-      changed = true;
+      const auto literal = [&] {
+        replace_with_arg(value, number);
+        value->type.sym.reset();
+        Node* equal = main.insert_before(main.nodes().front().get(), "_operator.eq", {value, number});
+        Value* holds = equal->add_result(Type::of(TypeKind::boolean), main.unique_name(value->name + "_fits"));
+        main.insert_after(equal, "aten._assert_scalar.default",
+                          {holds, "the model was compiled for " + value->name + " = " + std::to_string(number)});
+      };
+      Rewriter(context_, pass, nullptr)
+          .commit_edit("compiled for " + std::to_string(number), literal, "", {value->name});
     }
-    return changed;
   }
 
   bool graph(Graph& g) {
@@ -333,11 +333,10 @@ class Folder {
     if (!folded) folded = from_ranges(*node, context_.model.ranges);
     if (!folded && node->result()->type.sym && node->result()->type.sym->is_number() && !has_effects(*node))
       folded = Arg(node->result()->type.sym->number());
-    if (!folded || !context_.allow_rewrite()) return false;
-    replace(node->result(), *folded);
-    note(*node);
-    if (mutates(*node)) node->graph()->erase(node);  // an append, which nobody else would take for useless
-    return true;
+    return folded && edit(node, [&] {
+             replace(node->result(), *folded);
+             if (mutates(*node)) node->graph()->erase(node);  // an append, which nobody else would take for useless
+           });
   }
 
   // A dtype is an integer in TorchScript, and a literal of its own as an operator's argument.
@@ -362,10 +361,8 @@ class Folder {
       if (i >= yes.outputs().size() || i >= no.outputs().size() || !node->result(i)->has_uses()) continue;
       const Arg a = yes.outputs()[i].arg, b = no.outputs()[i].arg;
       const bool outer = a.value() != nullptr && a.value()->graph() != node->regions()[0].get();
-      if (!(a == b) || (a.has_values() && !outer) || !context_.allow_rewrite()) continue;
-      replace_with_arg(node->result(i), a);
-      note(*node);
-      changed = true;
+      if (!(a == b) || (a.has_values() && !outer)) continue;
+      changed = edit(node, [&] { replace_with_arg(node->result(i), a); }) || changed;
     }
     return changed;
   }
@@ -379,24 +376,16 @@ class Folder {
   bool assert_instead(Node* node) {
     if (node->regions().size() != 2 || node->operand(0) == nullptr) return false;
     const bool first = raised(*node->regions()[0]) != nullptr, second = raised(*node->regions()[1]) != nullptr;
-    if (first == second || !context_.allow_rewrite()) return false;
+    if (first == second) return false;
     const Node* raise = raised(*node->regions()[first ? 0 : 1]);
     const auto* text = raise->args().empty() ? nullptr : raise->arg(0).get_if<std::string>();
     Value* holds = node->operand(0);
     if (holds->type.kind != TypeKind::boolean) return false;
-    Graph& g = *node->graph();
-    if (first) {
-      Node* inverse = g.insert_before(node, "torch.sym_not", {holds});
-      inverse->provenance = node->provenance;
-      holds = inverse->add_result(Type::of(TypeKind::boolean), g.unique_name("holds"));
-    }
-    Node* check = g.insert_before(
-        node, "aten._assert_scalar.default",
-        {holds, text != nullptr ? *text : "a check of the model failed at " + node->provenance->source});
-    check->provenance = node->provenance;
-    node->set_arg(0, !first);
-    note(*node);
-    return true;
+    Rewriter r(context_, pass, node);
+    if (first) holds = r.insert("torch.sym_not", {holds})->add_result(Type::of(TypeKind::boolean), "holds");
+    r.insert("aten._assert_scalar.default",
+             {holds, text != nullptr ? *text : "a check of the model failed at " + node->provenance->source});
+    return r.commit_edit(node->op(), [&] { node->set_arg(0, !first); });
   }
 
   bool unroll(Node* node) {
@@ -407,11 +396,13 @@ class Folder {
                        body.inputs().size() + 1 == node->args().size() &&
                        body.outputs().size() + 1 == node->args().size();
     if (!trips || node->arg(1).boolean() != true || !plain || *trips > max_trips) return false;
-    if (static_cast<std::size_t>(std::max<std::int64_t>(*trips, 0)) * count_nodes(body) > max_unrolled ||
-        !context_.allow_rewrite())
-      return false;
+    if (static_cast<std::size_t>(std::max<std::int64_t>(*trips, 0)) * count_nodes(body) > max_unrolled) return false;
+    return edit(node, [&] { unroll(node, body, *trips); });
+  }
+
+  static void unroll(Node* node, const Graph& body, std::int64_t trips) {
     std::vector<Arg> carried(node->args().begin() + 2, node->args().end());
-    for (std::int64_t i = 0; i < *trips; ++i) {
+    for (std::int64_t i = 0; i < trips; ++i) {
       std::vector<Arg> args{Arg(i)};
       args.insert(args.end(), carried.begin(), carried.end());
       const std::vector<Arg> outputs = ir::inline_region(body, args, node);
@@ -419,19 +410,17 @@ class Folder {
     }
     for (std::size_t i = 0; i < node->results().size() && i < carried.size(); ++i)
       replace_with_arg(node->result(i), carried[i]);
-    note(*node);
     node->graph()->erase(node);
-    return true;
   }
 
-  void note(const Node& node) {
-    context_.matches.push_back({std::string(pass), node.op(), {node_name(node)}, "", node.provenance->module_path});
+  bool edit(Node* node, const std::function<void()>& change) {
+    return Rewriter(context_, pass, node).commit_edit(node->op(), change);
   }
 
   PassContext& context_;
 };
 
-bool run(PassContext& context) { return Folder(context).run(); }
+void run(PassContext& context) { Folder(context).run(); }
 
 }  // namespace
 }  // namespace ttc

@@ -7,12 +7,12 @@
 #include "aliases.h"
 #include "effects.h"
 #include "match/kinds.h"
-#include "pass/pass.h"
+#include "pass/rewriter.h"
 
 namespace ttc {
 namespace {
 
-constexpr std::string_view pass = "functionalize";
+constexpr std::string_view pass = "functionalize", detach = "aten.detach_.default";
 
 using ir::Arg;
 using ir::Node;
@@ -45,12 +45,11 @@ class Functionalizer {
  public:
   explicit Functionalizer(PassContext& context) : context_(context), aliases_(context.model) {}
 
-  bool run() {
+  void run() {
     note_refusals();
     graph(*context_.model.graph);
     add_outputs();
     for (auto it = gone_.rbegin(); it != gone_.rend(); ++it) erase(*it);
-    return !gone_.empty();
   }
 
  private:
@@ -100,7 +99,20 @@ class Functionalizer {
   bool active(Value* base) {
     if (!follows(base) || std::find(dropped_.begin(), dropped_.end(), base) != dropped_.end()) return false;
     const auto known = allowed_.find(base);
-    return known != allowed_.end() ? known->second : allowed_.emplace(base, context_.allow_rewrite()).first->second;
+    if (known != allowed_.end()) return known->second;
+    std::vector<std::string> writes;
+    ir::walk(*context_.model.graph, [&](Node* node) {
+      if (writes_to(*node, base)) writes.push_back(node_name(*node));
+    });
+    const bool allowed =
+        !writes.empty() && Rewriter(context_, pass, base->def()).commit_edit("writes", [] {}, base->name, writes);
+    return allowed_.emplace(base, allowed).first->second;
+  }
+  // By a node that write() can replace.
+  bool writes_to(const Node& node, const Value* base) const {
+    const int i = mutates(node) && node.op() != detach ? Aliases::written_argument(node) : -1;
+    return i >= 0 && node.results().size() == 1 && node.operand(static_cast<std::size_t>(i)) &&
+           aliases_.view_of(node.result()).base == base;
   }
 
   void graph(ir::Graph& g) {
@@ -108,7 +120,7 @@ class Functionalizer {
       refresh_operands(node, node);
       for (const auto& region : node->regions()) refresh_captured(*region, node);
       for (const auto& region : node->regions()) graph(*region);
-      if (node->op() == "aten.detach_.default")
+      if (node->op() == detach)
         drop_detach(node);
       else if (mutates(*node))
         write(node);
@@ -197,18 +209,18 @@ class Functionalizer {
   }
 
   void drop_detach(Node* node) {
-    if (!context_.allow_rewrite()) return;
-    node->result()->replace_all_uses_with(node->operand(0));
-    gone_.push_back({node, nullptr});
+    const auto drop = [&] {
+      node->result()->replace_all_uses_with(node->operand(0));
+      gone_.push_back({node, nullptr});
+    };
+    Rewriter(context_, pass, node).commit_edit(node->op(), drop, node->operand(0)->name);
   }
 
   void write(Node* node) {
-    const int i = Aliases::written_argument(*node);
-    if (i < 0 || node->results().size() != 1 || !node->operand(static_cast<std::size_t>(i))) return;
     // The operand may already be a current value; the node's result knows which view it was.
-    const View view = aliases_.view_of(node->result());
-    if (!active(view.base)) return;
-    Value* target = node->operand(static_cast<std::size_t>(i));
+    const View view = node->results().size() == 1 ? aliases_.view_of(node->result()) : View{};
+    if (!view.base || !writes_to(*node, view.base) || !active(view.base)) return;
+    Value* target = node->operand(static_cast<std::size_t>(Aliases::written_argument(*node)));
     Value* written = functional(node, target);
     State& state = states_[view.base];
     if (!state.now) state.now = view.base;
@@ -221,8 +233,6 @@ class Functionalizer {
     state.now = whole;
     ++state.version;
     if (!view.chain.empty()) state.views[view.chain] = {state.version, written};
-    context_.matches.push_back(
-        {std::string(pass), node->op(), {node_name(*node)}, written->name, node->provenance->module_path});
     gone_.push_back({node, written});
   }
 
@@ -329,13 +339,12 @@ class Functionalizer {
   Aliases aliases_;
   std::map<Value*, State> states_;
   std::vector<Value*> dropped_;
-  std::map<Value*, bool> allowed_;  // by the rewrite limit
+  std::map<Value*, bool> allowed_;  // by the budget
   std::vector<Gone> gone_;
 };
 
-bool run(PassContext& context) {
-  if (!any_mutation(*context.model.graph)) return false;
-  return Functionalizer(context).run();
+void run(PassContext& context) {
+  if (any_mutation(*context.model.graph)) Functionalizer(context).run();
 }
 
 }  // namespace

@@ -4,7 +4,7 @@
 #include "inline_wraps.h"
 
 #include "effects.h"
-#include "pass/pass.h"
+#include "pass/rewriter.h"
 
 namespace ttc {
 namespace {
@@ -51,16 +51,14 @@ std::optional<Body> body_of(PassContext& context, const ir::Node& node) {
 bool inline_body(PassContext& context, ir::Node* node, const Body& body) {
   const ir::Graph& region = *node->regions()[static_cast<std::size_t>(body.region)];
   if (region.inputs().size() != body.args.size() || region.outputs().size() != node->results().size()) return false;
-  if (!context.allow_rewrite()) return false;
-  const std::vector<ir::Arg> outputs = ir::inline_region(region, body.args, node);
-  std::vector<std::string> gone{node_name(*node)};
-  for (std::size_t i = 0; i < outputs.size(); ++i) replace_with_arg(node->result(i), outputs[i]);
-  context.matches.push_back({std::string(pass), node->op(), std::move(gone), "", node->provenance->module_path});
-  node->graph()->erase(node);
-  return true;
+  return Rewriter(context, pass, node).commit_edit(node->op(), [&] {
+    const std::vector<ir::Arg> outputs = ir::inline_region(region, body.args, node);
+    for (std::size_t i = 0; i < outputs.size(); ++i) replace_with_arg(node->result(i), outputs[i]);
+    node->graph()->erase(node);
+  });
 }
 
-bool run(PassContext& context) { return inline_regions(context, *context.model.graph); }
+void run(PassContext& context) { inline_regions(context, *context.model.graph); }
 
 }  // namespace
 

@@ -2,7 +2,7 @@
 // that a region only reads is named where it is read. A linear layer in a branch then has a weight, not an input of a
 // region. close-regions makes them operands again.
 #include "effects.h"
-#include "pass/pass.h"
+#include "pass/rewriter.h"
 
 namespace ttc {
 namespace {
@@ -27,27 +27,24 @@ std::optional<Reads> reads_of(const ir::Node& node) {
   return std::nullopt;
 }
 
-bool open(PassContext& context, ir::Node* node) {
+void open(PassContext& context, ir::Node* node) {
   const auto reads = reads_of(*node);
   const ir::Arg::List* items = reads && reads->list < node->args().size() ? node->arg(reads->list).list() : nullptr;
-  if (items == nullptr || items->empty()) return false;
+  if (items == nullptr || items->empty()) return;
   for (const auto& region : node->regions())
-    if (region->inputs().size() != reads->before + items->size()) return false;
-  if (!context.allow_rewrite()) return false;
-  for (const auto& region : node->regions())
-    for (std::size_t k = items->size(); k-- > 0;) {
-      replace_with_arg(region->inputs()[reads->before + k].value.get(), (*items)[k]);
-      region->remove_input(reads->before + k);
-    }
-  node->set_arg(reads->list, ir::Arg::List());
-  context.matches.push_back({std::string(pass), node->op(), {node_name(*node)}, "", node->provenance->module_path});
-  return true;
+    if (region->inputs().size() != reads->before + items->size()) return;
+  Rewriter(context, pass, node).commit_edit(node->op(), [&] {
+    for (const auto& region : node->regions())
+      for (std::size_t k = items->size(); k-- > 0;) {
+        replace_with_arg(region->inputs()[reads->before + k].value.get(), (*items)[k]);
+        region->remove_input(reads->before + k);
+      }
+    node->set_arg(reads->list, ir::Arg::List());
+  });
 }
 
-bool run(PassContext& context) {
-  bool changed = false;
-  ir::walk(*context.model.graph, [&](ir::Node* node) { changed = open(context, node) || changed; });
-  return changed;
+void run(PassContext& context) {
+  ir::walk(*context.model.graph, [&](ir::Node* node) { open(context, node); });
 }
 
 }  // namespace

@@ -5,7 +5,8 @@
 #include <array>
 #include <map>
 
-#include "pass/pass.h"
+#include "effects.h"
+#include "pass/rewriter.h"
 
 namespace ttc {
 namespace {
@@ -21,13 +22,6 @@ Kind kind_of(DType dtype) {
 }
 
 bool is_tensor(const ir::Value* value) { return value && value->type.is_tensor() && value->type.has_dtype; }
-
-// "add" of "aten.add.Tensor".
-std::string_view base_name(std::string_view op) {
-  if (!op.starts_with("aten.")) return "";
-  op.remove_prefix(5);
-  return op.substr(0, op.find('.'));
-}
 
 template <std::size_t n>
 bool among(std::string_view name, const std::array<std::string_view, n>& names) {
@@ -81,18 +75,16 @@ class Promoter {
  public:
   explicit Promoter(PassContext& context) : context_(context) {}
 
-  bool run() {
+  void run() {
     ir::walk(*context_.model.graph, [&](ir::Node* node) {
       const std::string_view name = base_name(node->op());
-      if (name.empty() || node->results().empty()) return;
+      if (!node->op().starts_with("aten.") || node->results().empty()) return;
       for (std::size_t i = 0; i < node->args().size(); ++i) {
         bool changed = false;
         ir::Arg arg = cast(node, name, i, node->arg(i), changed);
         if (changed) node->set_arg(i, std::move(arg));
-        changed_ = changed_ || changed;
       }
     });
-    return changed_;
   }
 
  private:
@@ -108,14 +100,13 @@ class Promoter {
     if (!dtype) return arg;
     ir::Value*& known = casts_[{node->graph(), value, *dtype}];
     if (!known) {
-      if (!context_.allow_rewrite()) return arg;
-      ir::Node* made = node->graph()->insert_before(node, "aten.to.dtype", {value, *dtype});
-      made->provenance = node->provenance;
+      Rewriter r(context_, pass, node);
       ir::Type type = value->type;
       type.dtype = *dtype;
       type.strides.clear();
-      known = made->add_result(std::move(type));
-      context_.matched(pass, "promoted", {node_name(*node)}, *made);
+      ir::Value* made = r.insert("aten.to.dtype", {value, *dtype})->add_result(std::move(type));
+      if (!r.commit_edit("promoted", [] {}, made->name)) return arg;
+      known = made;
     }
     changed = true;
     return known;
@@ -123,10 +114,9 @@ class Promoter {
 
   PassContext& context_;
   std::map<std::tuple<ir::Graph*, ir::Value*, DType>, ir::Value*> casts_;
-  bool changed_ = false;
 };
 
-bool run(PassContext& context) { return Promoter(context).run(); }
+void run(PassContext& context) { Promoter(context).run(); }
 
 }  // namespace
 }  // namespace ttc
