@@ -1,4 +1,4 @@
-// See common.h.
+// Replacing matched nodes, walking graphs, near misses and globs.
 #include "common.h"
 
 #include <algorithm>
@@ -65,64 +65,9 @@ void for_each_node(ir::Graph& graph, const std::function<void(ir::Node*)>& f) {
   });
 }
 
-bool rewrite_all(PassContext& context, bool (*rewrite)(PassContext&, ir::Node*)) {
-  bool changed = false;
+void rewrite_all(PassContext& context, bool (*rewrite)(PassContext&, ir::Node*)) {
   // Each rewrite removes nodes or brings them closer to their final form; the bound only guards against a bug.
-  for (int round = 0; round < 64; ++round) {
-    if (!rewrite_graph(context, *context.model.graph, rewrite)) return changed;
-    changed = true;
-  }
-  return changed;
-}
-
-namespace {
-
-// A value or an input's dim of this size; none where the graph has neither.
-ir::Arg size_at_hand(ir::Node* before, const ir::SymExpr& size) {
-  for (const auto& node : before->graph()->nodes()) {
-    if (node.get() == before) break;
-    for (const auto& result : node->results())
-      if (result->type.kind == ir::TypeKind::integer && result->type.sym && *result->type.sym == size)
-        return result.get();
-  }
-  for (const ir::GraphInput& input : before->graph()->inputs())
-    for (std::size_t dim = 0; dim < input.value->type.sizes.size(); ++dim) {
-      if (!(input.value->type.sizes[dim] == size)) continue;
-      ir::Node* node = before->graph()->insert_before(before, "aten.sym_size.int",
-                                                      {input.value.get(), static_cast<std::int64_t>(dim)});
-      node->provenance = before->provenance;
-      return node->add_result(ir::Type::integer(size));
-    }
-  return {};
-}
-
-// The operator that computes a function of two sizes; "" for others.
-std::string_view operator_of(const std::string& function) {
-  if (function == "add") return "_operator.add";
-  if (function == "mul") return "_operator.mul";
-  if (function == "floordiv") return "_operator.floordiv";
-  return function == "mod" ? "_operator.mod" : "";
-}
-
-}  // namespace
-
-ir::Arg size_argument(ir::Node* before, const ir::SymExpr& size) {
-  if (size.is_number()) return size.number();
-  if (ir::Arg found = size_at_hand(before, size); !found.is_none()) return found;
-  const std::string_view op = size.is_symbol() ? "" : operator_of(size.name());
-  if (op.empty()) return {};
-  ir::SymExpr so_far = size.operands().front();
-  ir::Arg made = size_argument(before, so_far);
-  for (std::size_t i = 1; i < size.operands().size() && !made.is_none(); ++i) {
-    const ir::SymExpr& operand = size.operands()[i];
-    ir::Arg next = size_argument(before, operand);
-    if (next.is_none()) return {};
-    so_far = ir::SymExpr::call(size.name(), {so_far, operand});
-    ir::Node* node = before->graph()->insert_before(before, std::string(op), {std::move(made), std::move(next)});
-    node->provenance = before->provenance;
-    made = node->add_result(ir::Type::integer(so_far));
-  }
-  return made;
+  for (int round = 0; round < 64 && rewrite_graph(context, *context.model.graph, rewrite); ++round) continue;
 }
 
 void refuse_near_miss(PassContext& context, std::string_view pass, std::string_view pattern, const ir::Node& node,

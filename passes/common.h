@@ -1,5 +1,4 @@
-// What rewriting passes share: replacing matched nodes by one, module globs, transposed views of constants.
-// Every rewrite asks the context first (--rewrite-limit) and leaves a record in the journal.
+// What rewriting passes share: replacing matched nodes by one, walks, near misses, module globs, views of constants.
 #pragma once
 
 #include <functional>
@@ -31,15 +30,11 @@ ir::Value* shared_constant(Rewriter& r, const std::string& name, ir::Weight view
 
 // Runs `rewrite` on every node of the graph and its regions until nothing changes. `rewrite` returns true where it
 // changed the graph; it may erase the node it is given and nodes before it.
-bool rewrite_all(PassContext& context, bool (*rewrite)(PassContext&, ir::Node*));
+void rewrite_all(PassContext& context, bool (*rewrite)(PassContext&, ir::Node*));
 
 // Calls f on every node of the graph and of its regions, those of a region before the node they belong to; f may erase
 // or replace the node it is given.
 void for_each_node(ir::Graph& graph, const std::function<void(ir::Node*)>& f);
-
-// An integer equal to `size` for a node before `before`: a number, one the graph has already, the size of an input, or
-// sums, products, quotients and remainders of these, for which nodes are inserted. None where nothing gives it.
-ir::Arg size_argument(ir::Node* before, const ir::SymExpr& size);
 
 // Records a near miss of the pattern that ends in `node` as a refusal, once per pass and node. `pattern` is its
 // formula.

@@ -227,7 +227,7 @@ bool rewrite(PassContext& context, ir::Node* node) {
   return made != nullptr;
 }
 
-bool run(PassContext& context) { return rewrite_all(context, rewrite); }
+void run(PassContext& context) { rewrite_all(context, rewrite); }
 
 }  // namespace
 }  // namespace ttc

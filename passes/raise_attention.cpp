@@ -280,7 +280,7 @@ bool rewrite(PassContext& context, ir::Node* node) {
   return is_product(*node) && node->operand(0) && node->operand(1) && rewrite_product(context, node);
 }
 
-bool run(PassContext& context) { return rewrite_all(context, rewrite); }
+void run(PassContext& context) { rewrite_all(context, rewrite); }
 
 }  // namespace
 }  // namespace ttc

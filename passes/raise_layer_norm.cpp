@@ -282,7 +282,7 @@ bool rewrite(PassContext& context, ir::Node* node) {
   return op != "aten.div.Tensor" && (add_affine(context, node, false) || add_affine_behind(context, node, false));
 }
 
-bool run(PassContext& context) { return rewrite_all(context, rewrite); }
+void run(PassContext& context) { rewrite_all(context, rewrite); }
 
 }  // namespace
 }  // namespace ttc

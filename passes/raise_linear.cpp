@@ -347,7 +347,7 @@ bool rewrite(PassContext& context, ir::Node* node) {
          drop_views(context, node) || keep_leading_dims(context, node) || split_view(context, node);
 }
 
-bool run(PassContext& context) { return rewrite_all(context, rewrite); }
+void run(PassContext& context) { rewrite_all(context, rewrite); }
 
 }  // namespace
 }  // namespace ttc

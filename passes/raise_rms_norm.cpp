@@ -118,7 +118,7 @@ bool rewrite(PassContext& context, ir::Node* node) {
   return (multiplies || divides) && (raise(context, node) || (multiplies && add_weight(context, node)));
 }
 
-bool run(PassContext& context) { return rewrite_all(context, rewrite); }
+void run(PassContext& context) { rewrite_all(context, rewrite); }
 
 }  // namespace
 }  // namespace ttc

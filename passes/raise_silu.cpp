@@ -18,7 +18,7 @@ bool rewrite(PassContext& context, ir::Node* node) {
                          {found.match->value("x")}) != nullptr;
 }
 
-bool run(PassContext& context) { return rewrite_all(context, rewrite); }
+void run(PassContext& context) { rewrite_all(context, rewrite); }
 
 }  // namespace
 }  // namespace ttc

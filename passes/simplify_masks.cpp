@@ -121,7 +121,7 @@ bool rewrite(PassContext& context, ir::Node* node) {
   return drop_true(context, forms, node) || gather_to_view(context, forms, node);
 }
 
-bool run(PassContext& context) { return rewrite_all(context, rewrite); }
+void run(PassContext& context) { rewrite_all(context, rewrite); }
 
 }  // namespace
 }  // namespace ttc

@@ -39,13 +39,11 @@ class RewriteBudget {
  public:
   void limit(long most) { most_ = most; }  // negative: no limit
   long taken() const { return taken_; }
-  bool spent() const { return most_ >= 0 && taken_ >= most_; }
 
  private:
   friend class Rewriter;
-  friend struct PassContext;
   bool take() {
-    if (spent()) return false;
+    if (most_ >= 0 && taken_ >= most_) return false;
     ++taken_;
     return true;
   }
@@ -91,9 +89,7 @@ struct PassContext {
   bool changed = false;              // by the pass that runs: every commit sets it
   std::set<std::string_view> parts;  // of the pass that runs; empty: all
   bool wants(std::string_view part) const { return parts.empty() || parts.contains(part); }
-  bool allow_rewrite() { return budget.take(); }
   void refuse(std::string_view pass, const ir::Node& node, Reason reason);
-  void matched(std::string_view pass, std::string_view rule, std::vector<std::string> nodes, const ir::Node& result);
 };
 
 // Name of the node's first result, or its op where it has none.

@@ -1,4 +1,4 @@
-// See pass.h: the registry of passes and the bookkeeping that every pass shares.
+// The registry of passes, sizes for symbols that have none, and refusals.
 #include <algorithm>
 
 #include "pass/pass.h"
@@ -72,15 +72,6 @@ void PassContext::refuse(std::string_view pass, const ir::Node& node, Reason rea
                       .module = node.provenance->module_path,
                       .source = node.provenance->source,
                       .reason = std::move(reason)});
-}
-
-void PassContext::matched(std::string_view pass, std::string_view rule, std::vector<std::string> nodes,
-                          const ir::Node& result) {
-  matches.push_back({.pass = std::string(pass),
-                     .rule = std::string(rule),
-                     .nodes = std::move(nodes),
-                     .result = node_name(result),
-                     .module = result.provenance->module_path});
 }
 
 std::string node_name(const ir::Node& node) { return node.results().empty() ? node.op() : node.result()->name; }
