@@ -240,6 +240,10 @@ ttc::Refusal BoundCall::refusal() const {
 }
 
 std::variant<Kernel, Reason> BoundCall::prepare(const PrepareContext& context) const {
+  // Nothing to compute: no kernel has to think of grids without tiles.
+  const std::vector<TensorSpec> made = results();
+  if (std::all_of(made.begin(), made.end(), [](const TensorSpec& spec) { return volume(spec.logical) == 0; }))
+    return Kernel([](const KernelArgs&) {});
   Kernel kernel = record().prepare(call, context);
   if (kernel) return kernel;
   return Reason{ReasonCode::Unimplemented,

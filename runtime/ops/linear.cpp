@@ -24,6 +24,7 @@ LowerResult lower(const LowerContext& context) {
     return Reason{ReasonCode::NonConstantWeight, "the weight is computed at run time"};
   if (weight->type.rank() != 2 || !weight->type.is_static())
     return Reason{ReasonCode::RankUnsupported, "the weight is no matrix"};
+  if (weight->type.dim(0) == 0 || weight->type.dim(1) == 0) return unsupported("a weight without elements");
   if (args.given("bias") && !ir::is_weight(args["bias"].value())) {
     return Reason{ReasonCode::NonConstantWeight, "the bias is computed at run time"};
   }

@@ -95,6 +95,11 @@ Stretches stretches(const Shape& out, Shape a, Shape b) {
   return s;
 }
 
+ttc::Refusal supports(const OpCall& call) {
+  if (spec_of(call, "a").cols() == 0) return no_terms();
+  return any_tiles(call);
+}
+
 Kernel prepare(const OpCall& call, const PrepareContext& context) {
   const TensorSpec &a = spec_of(call, "a"), &b = spec_of(call, "b");
   const TensorSpec out = infer(call)[0];
@@ -182,7 +187,7 @@ const OpRecord record{
     .operands = {},
     .packed = {},
     .infer = infer,
-    .supports = any_tiles,
+    .supports = supports,
     .prepare = prepare,
     .reference = reference,
     .work = work,

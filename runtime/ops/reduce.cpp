@@ -216,7 +216,13 @@ Kernel prepare_var(const OpCall& call, const PrepareContext& context) {
   return prepare_kind(call, context, Kind::var, static_cast<float>(call.number("correction")));
 }
 
+ttc::Refusal supports(const OpCall& call) {
+  if (volume(spec_of(call, "x").logical) == 0) return no_terms();
+  return float_or_int_tiles(call);
+}
+
 ttc::Refusal supports_var(const OpCall& call) {
+  if (volume(spec_of(call, "x").logical) == 0) return no_terms();
   if (steps_of(spec_of(call, "x").logical, dims_of(call)).size() != 1)
     return unsupported("dims that are not neighbours");
   return float_tiles(call);
@@ -339,7 +345,7 @@ OpRecord reduction(std::string_view name, std::string_view summary, std::vector<
   record.lowers = std::move(lowers);
   record.operands = {{"x", OperandKind::any}};
   record.infer = infer;
-  record.supports = float_or_int_tiles;
+  record.supports = supports;
   record.work = work;
   record.tolerance = {.pcc = 0.9999};
   return record;

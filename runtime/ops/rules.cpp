@@ -129,6 +129,8 @@ bool all_int32(const OpCall& call) {
 
 Refusal float_or_int_tiles(const OpCall& call) { return all_int32(call) ? any_tiles(call) : float_tiles(call); }
 
+Reason no_terms() { return Reason{ReasonCode::Unsupported, "each result is a sum of nothing: a dim of size 0"}; }
+
 Refusal any_tiles(const OpCall& call) {
   for (const TensorSpec& spec : call.tensors) {
     if (auto no = check_tiled(spec)) return no;

@@ -35,6 +35,8 @@ ttc::Refusal float_tiles(const OpCall& call);
 bool all_int32(const OpCall& call);
 // float_tiles, or all operands int32 in tiles.
 ttc::Refusal float_or_int_tiles(const OpCall& call);
+// The refusal of a sum of nothing: a product with an inner dim of 0, a reduction over one.
+ttc::Reason no_terms();
 // Every operand tiled, in any format.
 ttc::Refusal any_tiles(const OpCall& call);
 
