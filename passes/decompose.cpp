@@ -59,8 +59,20 @@ const std::vector<RulePart>& table() {
   return parts;
 }
 
+// Rules divide by sizes, take the largest of elements and reshape: there has to be something to do that with.
+bool has_elements(const ir::Node& node) {
+  const auto empty = [](const ir::Type& type) {
+    return type.is_tensor() && type.has_shape &&
+           std::any_of(type.sizes.begin(), type.sizes.end(), [](const ir::SymExpr& n) { return n == ir::SymExpr(0); });
+  };
+  const auto operands = node.operands();
+  return std::none_of(operands.begin(), operands.end(), [&](const ir::Value* x) { return empty(x->type); }) &&
+         std::none_of(node.results().begin(), node.results().end(), [&](const auto& x) { return empty(x->type); });
+}
+
 // True where the node was written out.
 bool apply(PassContext& context, const RulePart& part, const Rule& rule, ir::Node* node) {
+  if (!has_elements(*node)) return false;
   if ((part.guard && !part.guard(*node)) || (rule.guard && !rule.guard(*node))) return false;
   Rewriter r(context, pass, node);
   const Values made = rule.write(r, node);

@@ -147,6 +147,9 @@ class Binder {
     } catch (const ttc::Error& error) {  // literals that give no spec
       return Reason{ReasonCode::Unsupported, error.what()};
     }
+    for (const Packed& rule : record_.packed)
+      if (const TensorSpec* spec = bound_.call.tensor(rule.name); spec != nullptr && volume(spec->logical) == 0)
+        return refuse("packs no '" + std::string(rule.name) + "' without elements");
     return std::move(bound_);
   }
 
