@@ -1,12 +1,14 @@
-// Globs of names: '*' any text, '?' one character, everything else itself, anchored at both ends, case-sensitive.
+// Globs of operations and kernels, as the shell has them: * ? and classes in brackets, anchored at both ends.
 #pragma once
 
-#include <string_view>
+#include <fnmatch.h>
+
+#include <string>
 
 namespace ttrt::dispatch {
 
-// Linear in pattern x text at worst. With `classes`, [abc], [a-z] and [!abc] stand for one character, as in a shell.
-bool glob_match(std::string_view pattern, std::string_view text, bool classes = false);
-bool has_wildcard(std::string_view pattern);  // '*' or '?'
+inline bool glob_match(const std::string& pattern, std::string_view text) {
+  return pattern == text || fnmatch(pattern.c_str(), std::string(text).c_str(), FNM_NOESCAPE) == 0;
+}
 
 }  // namespace ttrt::dispatch

@@ -1,7 +1,8 @@
 // Kernel records: what a kernel serves, what it supports, how it is called.
 //
-// check() explains every limit a context breaks; accepts() is the same test, stopping at the first, for the selection
-// loop. Both come from one function, so they cannot disagree.
+// A kernel may refuse a call (a limit it has) or be out of place for it (it can serve it, and another kernel is likely
+// faster). check() explains every limit a context breaks; accepts() is the same test, stopping at the first. Both come
+// from one function, so they cannot disagree.
 #pragma once
 
 #include <cstdint>
@@ -27,8 +28,8 @@ class KernelImpl {
       : function_(function), state_(std::move(state)) {}  // NOLINT
   // From any callable taking CallArgs&; kept by value.
   template <typename F>
-  requires(!std::is_same_v<std::decay_t<F>, KernelImpl> && std::is_invocable_v<F&, CallArgs&>)
-      KernelImpl(F&& callable)  // NOLINT
+    requires(!std::is_same_v<std::decay_t<F>, KernelImpl> && std::is_invocable_v<F&, CallArgs&>)
+  KernelImpl(F&& callable)  // NOLINT
       : function_([](void* state, CallArgs& args) { (*static_cast<std::decay_t<F>*>(state))(args); }),
         state_(std::make_shared<std::decay_t<F>>(std::forward<F>(callable))) {}
 
@@ -42,7 +43,7 @@ class KernelImpl {
   std::shared_ptr<void> state_;
 };
 
-// Sets of small enums. An empty set of dtypes means any.
+// A set of a small enum's values.
 template <typename E>
 class EnumSet {
  public:
@@ -52,37 +53,31 @@ class EnumSet {
   }
   constexpr bool contains(E v) const { return (bits_ >> static_cast<unsigned>(v)) & 1u; }
   constexpr bool empty() const { return bits_ == 0; }
-  constexpr std::uint32_t bits() const { return bits_; }
 
  private:
   std::uint32_t bits_ = 0;
 };
 
 struct KernelSpec {
-  Symbol id = {};           // "matmul.1d"
+  using Judge = std::function<ttc::Refusal(const SelectionContext&)>;
+
+  Symbol id = {};           // "tt.matmul.1d"
   Symbol operation = {};    // "tt.matmul"
-  std::string source = {};  // the library it comes from: "tt", "torch", "flash_attn"
-  std::string version = {};
+  std::string source = {};  // the library it comes from: "tt", "torch", a dispatcher's name
   std::string summary = {};
   KernelImpl impl = {};
   Platform platform = Platform::cuda;
-  int min_sm = 0, max_sm = 0;  // CUDA only; 0: no limit
-  EnumSet<DType> dtypes = {};
-  std::int64_t min_head_dim = 1, max_head_dim = 256, head_dim_multiple = 1;
+  EnumSet<DType> dtypes = {};  // empty: any
+  std::int64_t min_head_dim = unset, max_head_dim = unset, head_dim_multiple = 1;
   std::int64_t min_seq_len = unset, max_seq_len = unset;
-  std::int64_t min_batch = unset, max_batch = unset;
   bool supports_gqa = false;
-  bool supports_dropout = true, supports_scale = true;
   EnumSet<AxisOrder> layouts = {AxisOrder::BSHD, AxisOrder::BHSD};
-  EnumSet<MaskType> masks = {MaskType::none, MaskType::boolean, MaskType::floating};
-  EnumSet<QuantFormat> quant_formats = {};  // empty: any
-  bool requires_contiguous = false, requires_last_dim_stride1 = true;
-  bool is_cuda_graph_safe = false, deterministic = false;
-  std::int64_t priority = 50;
-  double transform_cost = 0;  // subtracted from the score
-  // Limits that the fields above cannot say; nullptr: none. Must be pure and thread-safe.
-  std::function<ttc::Refusal(const SelectionContext&)> supports = {};
-  const void* record = nullptr;  // what its owner keeps with it, e.g. an OpRecord
+  bool requires_contiguous = false, requires_last_dim_stride1 = true, deterministic = false;
+  std::int64_t priority = 50;  // its place among the operation's kernels: higher first, then the first registered
+  // Limits that the fields above cannot say, and where another kernel should come first; empty: none. Must be pure and
+  // thread-safe.
+  Judge supports = {}, out_of_place = {};
+  const void* record = nullptr;  // what its owner keeps with it, e.g. a DeviceKernel
 
   // Every limit the context breaks, in a fixed order; a platform mismatch alone where the platform differs.
   std::vector<ttc::Reason> check(const SelectionContext& context) const;
@@ -91,5 +86,9 @@ struct KernelSpec {
 
 // One line per reason, joined by "; ".
 std::string join(const std::vector<ttc::Reason>& reasons);
+
+// Runs the kernel. Throws DispatchError (EXECUTION) where it has no implementation or throws; a DispatchError passes
+// unchanged.
+void execute(const KernelSpec& kernel, Symbol operation, CallArgs& args);
 
 }  // namespace ttrt::dispatch

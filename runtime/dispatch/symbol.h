@@ -1,8 +1,8 @@
-// Interned names: operations, kernel ids, device names. Equal text gives an equal 32-bit number for the life of the
-// process, so the hot paths compare and index numbers and never touch text.
+// Interned names: operations, kernel ids, device names. Equal text gives the same symbol for the life of the process,
+// so choosing compares pointers and indexes by number and never touches text.
 //
-// Interning takes a lock and may allocate; reading a symbol's text takes none. Symbols are never freed: intern what a
-// program registers or asks for, and use `find` for text that merely may be known.
+// Interning takes a lock and may allocate; everything else does not. Symbols are never freed: intern what a program
+// registers or asks for, and use `find` for text that merely may be known.
 #pragma once
 
 #include <cstdint>
@@ -21,14 +21,20 @@ class Symbol {
   // The symbol of a text that was interned before, else the empty symbol.
   static Symbol find(std::string_view text);
 
-  std::string_view text() const;  // valid for the life of the process
+  // Valid for the life of the process.
+  std::string_view text() const { return entry_ != nullptr ? std::string_view(entry_->text) : std::string_view(); }
   std::string str() const { return std::string(text()); }
-  constexpr std::uint32_t id() const { return id_; }  // dense, from 1; 0 is the empty text
-  constexpr bool empty() const { return id_ == 0; }
+  std::uint32_t id() const { return entry_ != nullptr ? entry_->id : 0; }  // dense, from 1; 0 is the empty text
+  constexpr bool empty() const { return entry_ == nullptr; }
   constexpr bool operator==(const Symbol&) const = default;
 
  private:
-  std::uint32_t id_ = 0;
+  friend struct SymbolPool;
+  struct Entry {
+    std::string text;
+    std::uint32_t id;
+  };
+  const Entry* entry_ = nullptr;
 };
 
 }  // namespace ttrt::dispatch

@@ -1,11 +1,11 @@
-// Names of modes and phases, validation of the configuration, texts of the errors.
+// Names of modes and phases, validation of the configuration, texts of the error.
 #include "dispatch/types.h"
 
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <cmath>
 #include <cstdio>
+#include <nlohmann/json.hpp>
 
 #include "dispatch/kernel.h"
 
@@ -14,53 +14,29 @@ namespace {
 
 constexpr std::array<std::string_view, dispatch_mode_count> mode_names{"STATIC", "DYNAMIC", "HOT_RELOAD", "CONFIG",
                                                                        "AUTO"};
-constexpr std::array<std::string_view, 5> phase_names{"SELECTION", "PRE_TRANSFORM", "EXECUTION", "POST_TRANSFORM",
-                                                      "FALLBACK"};
+constexpr std::array<std::string_view, 7> phase_names{"SELECTION",    "CIRCUIT",       "EXECUTION", "FALLBACK",
+                                                      "REGISTRATION", "CONFIGURATION", "RELOAD"};
 
-std::string number(double value) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%g", value);
+// printf's, for doubles.
+std::string number(const char* format, double value) {
+  std::array<char, 64> text{};
+  std::snprintf(text.data(), text.size(), format, value);
   return text.data();
-}
-
-void at_least(const char* field, std::int64_t value, std::int64_t least) {
-  if (value < least)
-    throw ValueError(std::string(field) + " must be at least " + std::to_string(least) + ", got " +
-                     std::to_string(value));
 }
 
 // NaN is refused too.
-void real_at_least(const char* field, double value, double least, bool exclusive) {
+void at_least(const char* field, double value, double least, bool exclusive = false) {
   if (exclusive ? value > least : value >= least) return;
-  throw ValueError(std::string(field) + " must be " + (exclusive ? "greater than " : "at least ") + number(least) +
-                   ", got " + number(value));
+  throw ttc::usage_error(std::string(field) + " must be " + (exclusive ? "greater than " : "at least ") +
+                         number("%g", least) + ", got " + number("%g", value));
 }
 
-std::string full_text(const std::string& message, std::string_view operation, std::string_view kernel,
-                      std::optional<Phase> phase) {
-  std::string text = message, where;
-  const auto add = [&](std::string_view name, std::string_view value) {
-    if (!value.empty()) where += (where.empty() ? "" : ", ") + std::string(name) + " " + std::string(value);
-  };
-  add("operation", operation);
-  add("kernel", kernel);
-  if (phase) add("phase", to_string(*phase));
-  return where.empty() ? text : text + " [" + where + "]";
-}
-
-std::string one_decimal(double value) {
-  std::array<char, 64> text{};
-  std::snprintf(text.data(), text.size(), "%.1f", value);
-  return text.data();
-}
-
-std::string exhausted_text(std::string_view operation, const std::vector<std::string>& attempted,
-                           const std::vector<std::string>& errors) {
-  std::string text = "every kernel for '" + std::string(operation) + "' failed";
-  if (attempted.empty()) return text + ": none could be tried";
-  for (std::size_t i = 0; i < attempted.size(); ++i)
-    text += (i ? "; " : ": ") + attempted[i] + (i < errors.size() ? " (" + errors[i] + ")" : "");
-  return text;
+std::string full_text(Phase phase, const std::string& message, const DispatchDetails& details) {
+  if (phase == Phase::CONFIGURATION || phase == Phase::RELOAD) return message;
+  std::string where;
+  if (!details.operation.empty()) where += "operation " + details.operation + ", ";
+  if (!details.kernel_id.empty()) where += "kernel " + details.kernel_id + ", ";
+  return message + " [" + where + "phase " + std::string(to_string(phase)) + "]";
 }
 
 }  // namespace
@@ -86,62 +62,40 @@ const RtValue* CallArgs::find(Symbol name) const {
 std::string_view Result::kernel_id() const { return kernel ? kernel->id.text() : std::string_view{}; }
 
 DispatchConfig::DispatchConfig(DispatchOptions options) : options_(std::move(options)) {
-  at_least("cache_size", options_.cache_size, 0);
-  at_least("max_fallback_attempts", options_.max_fallback_attempts, 1);
-  at_least("failure_threshold", options_.failure_threshold, 1);
-  real_at_least("cache_ttl_seconds", options_.cache_ttl_seconds, 0, true);
-  real_at_least("fallback_timeout_ms", options_.fallback_timeout_ms, 0, false);
-  real_at_least("watch_interval_seconds", options_.watch_interval_seconds, 0, true);
-  real_at_least("recovery_timeout_seconds", options_.recovery_timeout_seconds, 0, false);
+  at_least("cache_size", static_cast<double>(options_.cache_size), 0);
+  at_least("max_fallback_attempts", static_cast<double>(options_.max_fallback_attempts), 1);
+  at_least("failure_threshold", static_cast<double>(options_.failure_threshold), 1);
+  at_least("cache_ttl_seconds", options_.cache_ttl_seconds, 0, true);
+  at_least("fallback_timeout_ms", options_.fallback_timeout_ms, 0);
+  at_least("watch_interval_seconds", options_.watch_interval_seconds, 0, true);
+  at_least("recovery_timeout_seconds", options_.recovery_timeout_seconds, 0);
 }
 
-// ---- errors -------------------------------------------------------------------------------------------------------
+// ---- the error ----------------------------------------------------------------------------------------------------
 
-DispatchError::DispatchError(const std::string& message, std::string_view operation, std::string_view kernel_id,
-                             std::optional<Phase> phase, ttc::Exit code, std::string file, std::string hint)
-    : Error(code, std::move(file), full_text(message, operation, kernel_id, phase), std::move(hint)),
+DispatchError::DispatchError(Phase phase, const std::string& message, DispatchDetails details)
+    : Error(details.file.empty() ? ttc::Exit::usage : ttc::Exit::bad_file, details.file,
+            full_text(phase, message, details), details.hint),
+      phase_(phase),
       text_(message),
-      operation_(operation),
-      kernel_id_(kernel_id),
-      phase_(phase) {}
+      details_(std::move(details)) {}
 
-KernelExecutionError::KernelExecutionError(const std::string& message, std::string_view operation,
-                                           std::string_view kernel_id, std::exception_ptr original)
-    : DispatchError(message, operation, kernel_id, Phase::EXECUTION), original_(std::move(original)) {}
-
-TransformError::TransformError(const std::string& message, std::string_view operation, std::string_view kernel_id,
-                               std::string transform_type)
-    : DispatchError(message, operation, kernel_id, Phase::PRE_TRANSFORM), transform_type_(std::move(transform_type)) {}
-
-FallbackExhaustedError::FallbackExhaustedError(std::string_view operation, std::vector<std::string> attempted,
-                                               std::vector<std::string> errors)
-    : DispatchError(exhausted_text(operation, attempted, errors), operation, {}, Phase::FALLBACK),
-      attempted_(std::move(attempted)),
-      errors_(std::move(errors)) {}
-
-CircuitOpenError::CircuitOpenError(std::string_view operation, std::string_view kernel_id, double retry_after_seconds)
-    : DispatchError("circuit of kernel '" + std::string(kernel_id) + "' is open, retry after " +
-                        one_decimal(retry_after_seconds) + " s",
-                    operation, kernel_id, Phase::SELECTION),
-      retry_after_(retry_after_seconds) {}
-
-ConfigurationError::ConfigurationError(const std::string& message, std::string file, std::string hint)
-    : DispatchError(message, {}, {}, {}, file.empty() ? ttc::Exit::usage : ttc::Exit::bad_file, file, std::move(hint)) {
+DispatchError circuit_open_error(std::string_view operation, std::string_view kernel_id, double retry_after_seconds) {
+  return {Phase::CIRCUIT,
+          "circuit of kernel '" + std::string(kernel_id) + "' is open, retry after " +
+              number("%.1f", retry_after_seconds) + " s",
+          {.operation = std::string(operation),
+           .kernel_id = std::string(kernel_id),
+           .retry_after_seconds = retry_after_seconds}};
 }
 
-HotReloadError::HotReloadError(const std::string& message, std::string config_path, std::exception_ptr original)
-    : DispatchError(message, {}, {}, {}, ttc::Exit::bad_file, std::move(config_path)), original_(std::move(original)) {}
-
-KernelNotRegisteredError::KernelNotRegisteredError(std::string_view operation, std::string hint)
-    : DispatchError("no kernel is registered for '" + std::string(operation) + "'", operation, {}, Phase::SELECTION,
-                    ttc::Exit::usage, {}, std::move(hint)) {}
-
-InvalidEntryError::InvalidEntryError(const std::string& message, std::string_view operation, std::string_view kernel_id)
-    : DispatchError(message, operation, kernel_id, Phase::SELECTION) {}
-
-RegistryFrozenError::RegistryFrozenError(std::string_view operation, std::string_view kernel_id)
-    : DispatchError("the static registry is frozen: nothing can be registered", operation, kernel_id,
-                    Phase::SELECTION) {}
+DispatchError fallbacks_exhausted(std::string_view operation, std::vector<TriedKernel> tried) {
+  std::string text = "every kernel for '" + std::string(operation) + "' failed";
+  if (tried.empty()) text += ": none could be tried";
+  for (std::size_t i = 0; i < tried.size(); ++i)
+    text += (i ? "; " : ": ") + tried[i].kernel + " (" + tried[i].why + ")";
+  return {Phase::FALLBACK, text, {.operation = std::string(operation), .tried = std::move(tried)}};
+}
 
 std::string error_text(const std::exception_ptr& error) {
   if (!error) return {};
@@ -154,6 +108,32 @@ std::string error_text(const std::exception_ptr& error) {
   } catch (...) {
     return "an exception of unknown type";
   }
+}
+
+void report_to(const Report& report, const std::string& text) {
+  if (report)
+    report(text);
+  else
+    std::fprintf(stderr, "warning: %s\n", text.c_str());
+}
+
+// ---- dispatchers --------------------------------------------------------------------------------------------------
+
+Result Dispatcher::dispatch(Symbol operation, CallArgs& args, const SelectionContext* context) {
+  Result result = attempt(operation, args, context);
+  if (!result.kernel) throw nothing_serves(operation, context);
+  return result;
+}
+
+const KernelSpec& Dispatcher::get_kernel_for_operation(Symbol operation, const SelectionContext& context) {
+  const KernelSpec* const kernel = choose(operation, context);
+  if (!kernel) throw nothing_serves(operation, &context);
+  return *kernel;
+}
+
+Json Dispatcher::explain_selection(Symbol operation, const SelectionContext& context) {
+  const KernelSpec* const kernel = choose(operation, context);
+  return {{"operation", operation.text()}, {"selected_kernel", kernel ? Json(kernel->id.text()) : Json()}};
 }
 
 }  // namespace ttrt::dispatch

@@ -1,4 +1,4 @@
-// The vocabulary of dispatch: modes, phases, timing, result, configuration, errors and the dispatcher interface.
+// The vocabulary of dispatch: modes, calls and results, configuration, the error, and what every dispatcher offers.
 //
 // A dispatcher chooses a kernel for an operation and runs it. Names are interned (symbol.h), kernels are records
 // (kernel.h), what is known about a call is a SelectionContext (context.h).
@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
@@ -15,8 +16,8 @@
 #include <vector>
 
 #include "dispatch/symbol.h"
-#include "support/error.h"
 #include "ops/value.h"
+#include "support/error.h"
 
 namespace ttrt::dispatch {
 
@@ -25,14 +26,11 @@ using Json = nlohmann::ordered_json;
 struct SelectionContext;
 struct KernelSpec;
 
-// ---- modes and phases ---------------------------------------------------------------------------------------------
+// ---- modes ---------------------------------------------------------------------------------------------------------
 
 enum class DispatchMode : std::uint8_t { STATIC, DYNAMIC, HOT_RELOAD, CONFIG, AUTO };
 inline constexpr int dispatch_mode_count = 5;
-enum class Phase : std::uint8_t { SELECTION, PRE_TRANSFORM, EXECUTION, POST_TRANSFORM, FALLBACK };
-
 std::string_view to_string(DispatchMode mode);  // "STATIC"
-std::string_view to_string(Phase phase);        // "SELECTION"
 // Upper or lower case, with '-' or '_'; nullopt for anything else.
 std::optional<DispatchMode> dispatch_mode_from_string(std::string_view name);
 
@@ -50,7 +48,8 @@ struct CallArgs {
   std::span<const Input> inputs = {};
   std::span<const Input> extras = {};
   void* payload = nullptr;
-  RtValue* output = nullptr;  // set by the dispatcher; the kernel writes its result here where it has one
+  RtValue* output = nullptr;           // set by the dispatcher; the kernel writes its result here where it has one
+  const KernelSpec* failed = nullptr;  // has failed for this very call already: is not tried again
 
   // In inputs, then extras; nullptr where there is none.
   const RtValue* find(Symbol name) const;
@@ -58,17 +57,13 @@ struct CallArgs {
 
 // Nanoseconds of one dispatch. All are 0 where record_timing is off.
 struct Timing {
-  std::int64_t selection_ns = 0, pre_transform_ns = 0, execution_ns = 0, post_transform_ns = 0, total_ns = 0;
-
-  double selection_us() const { return static_cast<double>(selection_ns) / 1e3; }
-  double execution_us() const { return static_cast<double>(execution_ns) / 1e3; }
-  double total_us() const { return static_cast<double>(total_ns) / 1e3; }
+  std::int64_t selection_ns = 0, execution_ns = 0, total_ns = 0;
   std::int64_t overhead_ns() const { return total_ns - execution_ns; }
 };
 
 struct Result {
   RtValue output;
-  const KernelSpec* kernel = nullptr;  // lives as long as the registry it came from
+  const KernelSpec* kernel = nullptr;  // lives as long as the registry it came from; nullptr: nothing serves the call
   Timing timing;
   DispatchMode mode = DispatchMode::DYNAMIC;
   bool cached = false;  // the choice came from a cache (always so in STATIC)
@@ -76,10 +71,11 @@ struct Result {
   std::string fallback_reason;  // empty: none
 
   std::string_view kernel_id() const;
-  double overhead_us() const { return static_cast<double>(timing.overhead_ns()) / 1e3; }
 };
 
 // ---- configuration ------------------------------------------------------------------------------------------------
+
+using StaticMap = std::map<std::string, std::string, std::less<>>;  // operation -> kernel id
 
 struct DispatchOptions {
   DispatchMode mode = DispatchMode::DYNAMIC;
@@ -92,19 +88,16 @@ struct DispatchOptions {
   std::string config_path = {};      // empty: none
   double watch_interval_seconds = 1;
   bool validate_on_reload = true;
-  bool enable_transforms = true;      // off: a kernel that needs another axis order is not a candidate
-  bool enable_cuda_graphs = false;    // off: is_cuda_graph_capturing in a context is an error of selection
-  bool sync_after_execution = false;  // wait for the device before the execution time is taken
   bool enable_telemetry = true;
   bool record_timing = true;
   bool log_fallbacks = true;
   bool circuit_breaker_enabled = true;
   std::int64_t failure_threshold = 5;
   double recovery_timeout_seconds = 30;
-  std::map<std::string, std::string, std::less<>> static_kernel_map = {};  // operation -> kernel id
+  StaticMap static_kernel_map = {};
 };
 
-// Validated and immutable: throws ValueError naming the field that is out of range.
+// Validated and immutable: throws ttc::Error (usage) naming the field that is out of range.
 class DispatchConfig {
  public:
   DispatchConfig() : DispatchConfig(DispatchOptions{}) {}
@@ -116,101 +109,59 @@ class DispatchConfig {
   DispatchOptions options_;
 };
 
-// ---- errors -------------------------------------------------------------------------------------------------------
+// ---- the error ----------------------------------------------------------------------------------------------------
 
-// A value out of its range, a duplicate, a name that is not there.
-struct ValueError : ttc::Error {
-  explicit ValueError(std::string what, std::string hint = {})
-      : Error(ttc::Exit::usage, {}, std::move(what), std::move(hint)) {}
+// Where dispatching went wrong: what a caller may tell apart.
+enum class Phase : std::uint8_t {
+  SELECTION,      // no kernel can serve the call; tried() says why each one cannot
+  CIRCUIT,        // the kernel's circuit is open, for retry_after_seconds(), and nothing else may serve
+  EXECUTION,      // the kernel failed; original() is what it threw, null where it could not be called at all
+  FALLBACK,       // every kernel that was tried failed, tried() in order
+  REGISTRATION,   // of an entry that is not whole, or in a registry that is frozen
+  CONFIGURATION,  // a wrong document; file() names it, what() holds line and path in it
+  RELOAD,         // the same for one that was to replace another, which stays active
+};
+std::string_view to_string(Phase phase);  // "SELECTION"
+
+struct TriedKernel {
+  std::string kernel, why;
+};
+struct DispatchDetails {
+  std::string operation = {}, kernel_id = {};
+  std::vector<TriedKernel> tried = {};
+  double retry_after_seconds = 0;
+  std::exception_ptr original = {};
+  std::string file = {}, hint = {};
 };
 
-// Everything that goes wrong while dispatching. what() holds the message, then operation, kernel and phase where known.
+// what() holds the message, then operation, kernel and phase where known.
 class DispatchError : public ttc::Error {
  public:
-  explicit DispatchError(const std::string& message, std::string_view operation = {}, std::string_view kernel_id = {},
-                         std::optional<Phase> phase = {}, ttc::Exit code = ttc::Exit::usage, std::string file = {},
-                         std::string hint = {});
+  DispatchError(Phase phase, const std::string& message, DispatchDetails details = {});
+
+  Phase phase() const { return phase_; }
   const std::string& text() const { return text_; }  // the message alone
-  const std::string& operation() const { return operation_; }
-  const std::string& kernel_id() const { return kernel_id_; }
-  std::optional<Phase> phase() const { return phase_; }
+  const std::string& operation() const { return details_.operation; }
+  const std::string& kernel_id() const { return details_.kernel_id; }
+  const std::vector<TriedKernel>& tried() const { return details_.tried; }
+  double retry_after_seconds() const { return details_.retry_after_seconds; }
+  const std::exception_ptr& original() const { return details_.original; }
 
  private:
-  std::string text_, operation_, kernel_id_;
-  std::optional<Phase> phase_;
+  Phase phase_;
+  std::string text_;
+  DispatchDetails details_;
 };
-
-// EXECUTION. original() is what the kernel threw, null where it could not be called at all.
-class KernelExecutionError : public DispatchError {
- public:
-  KernelExecutionError(const std::string& message, std::string_view operation, std::string_view kernel_id,
-                       std::exception_ptr original = {});
-  const std::exception_ptr& original() const { return original_; }
-
- private:
-  std::exception_ptr original_;
-};
-
-// PRE_TRANSFORM.
-class TransformError : public DispatchError {
- public:
-  TransformError(const std::string& message, std::string_view operation, std::string_view kernel_id,
-                 std::string transform_type);
-  const std::string& transform_type() const { return transform_type_; }
-
- private:
-  std::string transform_type_;
-};
-
-// FALLBACK. Parallel lists of what was tried, in order.
-class FallbackExhaustedError : public DispatchError {
- public:
-  FallbackExhaustedError(std::string_view operation, std::vector<std::string> attempted,
-                         std::vector<std::string> errors);
-  const std::vector<std::string>& attempted_kernels() const { return attempted_; }
-  const std::vector<std::string>& errors() const { return errors_; }
-
- private:
-  std::vector<std::string> attempted_, errors_;
-};
-
-class CircuitOpenError : public DispatchError {
- public:
-  CircuitOpenError(std::string_view operation, std::string_view kernel_id, double retry_after_seconds);
-  double retry_after_seconds() const { return retry_after_; }
-
- private:
-  double retry_after_;
-};
-
-// A wrong configuration document; file() names it, what() holds line and path in it.
-struct ConfigurationError : DispatchError {
-  explicit ConfigurationError(const std::string& message, std::string file = {}, std::string hint = {});
-};
-
-class HotReloadError : public DispatchError {
- public:
-  HotReloadError(const std::string& message, std::string config_path, std::exception_ptr original = {});
-  const std::string& config_path() const { return file(); }
-  const std::exception_ptr& original() const { return original_; }
-
- private:
-  std::exception_ptr original_;
-};
-
-// STATIC, phase SELECTION.
-struct KernelNotRegisteredError : DispatchError {
-  KernelNotRegisteredError(std::string_view operation, std::string hint);
-};
-struct InvalidEntryError : DispatchError {
-  InvalidEntryError(const std::string& message, std::string_view operation, std::string_view kernel_id);
-};
-struct RegistryFrozenError : DispatchError {
-  RegistryFrozenError(std::string_view operation, std::string_view kernel_id);
-};
+DispatchError circuit_open_error(std::string_view operation, std::string_view kernel_id, double retry_after_seconds);
+DispatchError fallbacks_exhausted(std::string_view operation, std::vector<TriedKernel> tried);
 
 // What an exception says, for messages that quote it.
 std::string error_text(const std::exception_ptr& error);
+
+// Told about warnings, refused documents, kernels that are taken out; must be thread-safe.
+using Report = std::function<void(const std::string&)>;
+// "warning: <text>" on standard error, where there is no other report.
+void report_to(const Report& report, const std::string& text);
 
 // ---- dispatchers --------------------------------------------------------------------------------------------------
 
@@ -218,11 +169,20 @@ class Dispatcher {
  public:
   virtual ~Dispatcher() = default;
   virtual DispatchMode mode() const = 0;
-  // Chooses a kernel and runs it. Throws DispatchError. `context` may be null where the mode needs none or can make one
-  // from the inputs.
-  virtual Result dispatch(Symbol operation, CallArgs& args, const SelectionContext* context = nullptr) = 0;
-  // The choice alone; nothing runs. The record lives as long as its registry.
-  virtual const KernelSpec& get_kernel_for_operation(Symbol operation, const SelectionContext& context) = 0;
+  // Chooses a kernel and runs it. A result without a kernel: this mode has none for the call, nothing ran. Throws
+  // DispatchError where what it chose fails. `context` may be null where the mode needs none or can make one from the
+  // inputs.
+  virtual Result attempt(Symbol operation, CallArgs& args, const SelectionContext* context) = 0;
+  // The choice alone, nothing runs; nullptr for none. The record lives as long as its registry.
+  virtual const KernelSpec* choose(Symbol operation, const SelectionContext& context) = 0;
+  // Why there is none.
+  virtual DispatchError nothing_serves(Symbol operation, const SelectionContext* context) const = 0;
+
+  // The same, where having none is an error.
+  Result dispatch(Symbol operation, CallArgs& args, const SelectionContext* context = nullptr);
+  const KernelSpec& get_kernel_for_operation(Symbol operation, const SelectionContext& context);
+
+  virtual Json explain_selection(Symbol operation, const SelectionContext& context);
   virtual Json telemetry() const = 0;
   virtual void reset_telemetry() = 0;
   // Takes effect for the calls that begin later, everything derived from the configuration included.
