@@ -1,17 +1,12 @@
-// See device_kernels.h.
+// From op records to kernel records, from a call of an op to what selection knows of it.
 #include "dispatch/device_kernels.h"
 
+#include <algorithm>
 #include <deque>
-#include <iterator>
-#include <limits>
 #include <mutex>
-
-#include "dispatch/table.h"
 
 namespace ttrt::dispatch {
 namespace {
-
-constexpr std::int64_t host_priority = 1, device_priority = 80;
 
 struct Known {
   std::mutex mutex;
@@ -32,8 +27,8 @@ struct Bound {
 void run_bound(void* state, CallArgs& args) {
   const auto& bound = *static_cast<Bound*>(state);
   if (args.payload == nullptr)
-    throw ValueError("kernel '" + bound.id.str() + "' is called by the executor",
-                     "device kernels run tensors of a program");
+    throw ttc::usage_error("kernel '" + bound.id.str() + "' is called by the executor",
+                           "device kernels run tensors of a program");
   static_cast<DeviceCall*>(args.payload)->run_as(*global_kernels().find(bound.id), *bound.kernel);
 }
 
@@ -46,11 +41,9 @@ KernelSpec spec_of(const OpRecord& op, const DeviceKernel& kernel) {
                  : kernel.variant != nullptr ? std::string(kernel.variant->summary)
                                              : "on the device";
   spec.platform = Platform::tt;
-  spec.max_head_dim = std::numeric_limits<std::int64_t>::max();
   spec.supports_gqa = true;
   spec.layouts = {AxisOrder::BSHD, AxisOrder::BHSD, AxisOrder::NHD, AxisOrder::HND};
   spec.deterministic = true;
-  spec.priority = kernel.host ? host_priority : kernel.variant != nullptr ? kernel.variant->priority : device_priority;
   spec.record = &kernel;
   if (kernel.variant != nullptr && kernel.variant->supports != nullptr)
     spec.supports = [supports = kernel.variant->supports](const SelectionContext& context) {
@@ -75,37 +68,17 @@ std::vector<DeviceKernel> kernels_of(const OpRecord& op) {
   return out;
 }
 
-// Registering copies the registry's snapshot: those that are there at first go in together.
-std::vector<KernelSpec>* first_batch = nullptr;
-
 void register_op_kernels(const OpRecord& op) {
-  std::vector<KernelSpec> specs;
-  for (const DeviceKernel& kernel : kernels_of(op)) specs.push_back(spec_of(op, keep(kernel)));
-  if (first_batch != nullptr)
-    std::move(specs.begin(), specs.end(), std::back_inserter(*first_batch));
-  else if (!specs.empty())
-    global_kernels().add(std::move(specs));
-}
-
-void register_all() {
-  std::vector<KernelSpec> all;
-  first_batch = &all;
-  watch_ops(register_op_kernels);
-  first_batch = nullptr;
-  global_kernels().add(std::move(all));
+  std::vector<Registration> registrations;
+  for (const DeviceKernel& kernel : kernels_of(op))
+    registrations.push_back(
+        {.kernel = spec_of(op, keep(kernel)),
+         .covers = kernel.host ? TablePattern{} : TablePattern{.device = Platform::tt, .layout = TableLayout::tile}});
+  if (!registrations.empty()) global_kernels().add(std::move(registrations));
 }
 
 std::uint8_t format_of(const TensorSpec* spec) {
   return spec != nullptr ? static_cast<std::uint8_t>(spec->dtype) : no_dtype;
-}
-
-QuantFormat quant_of(const OpCall& call) {
-  for (const TensorSpec& spec : call.tensors) {
-    if (spec.dtype == DataType::bfloat8_b) return QuantFormat::bfloat8_b;
-    if (spec.dtype == DataType::bfloat4_b) return QuantFormat::bfloat4_b;
-    if (spec.dtype == DataType::bfloat2_b) return QuantFormat::bfloat2_b;
-  }
-  return QuantFormat::none;
 }
 
 std::uint8_t small(std::int64_t n) { return static_cast<std::uint8_t>(std::min<std::int64_t>(n, 255)); }
@@ -117,13 +90,10 @@ void set_operands(SelectionContext& context, const OpCall& call) {
   context.dtype = torch_dtype(a.dtype);
   context.format_a = format_of(&a);
   context.format_b = format_of(b);
-  context.memory_a = static_cast<std::uint8_t>(a.memory.layout);
-  context.memory_b = b != nullptr ? static_cast<std::uint8_t>(b->memory.layout) : 0;
-  context.l1_operands = static_cast<std::uint8_t>((a.memory.buffer_type == BufferType::l1 ? 1 : 0) |
-                                                  (b != nullptr && b->memory.buffer_type == BufferType::l1 ? 2 : 0));
   context.batch_size = a.logical.size() > 1 ? a.logical[0] : 1;
   if (a.logical.size() > 2) context.seq_len_q = a.rows();
-  context.quant_format = quant_of(call);
+  context.quantized = std::any_of(call.tensors.begin(), call.tensors.end(),
+                                  [](const TensorSpec& spec) { return is_block_format(spec.dtype); });
 }
 
 }  // namespace
@@ -133,8 +103,10 @@ DeviceRecord device_record_of(const ArchProfile& profile) {
   device.platform = Platform::tt;
   device.name = profile.name;
   device.generation = to_string(profile.arch);
-  device.shared_memory = static_cast<std::int32_t>(profile.l1_bytes - profile.l1_reserved);
-  device.memory_total = profile.dram_banks * profile.dram_bank_bytes;
+  device.l1_bytes = static_cast<std::int32_t>(profile.l1_bytes - profile.l1_reserved);
+  device.grid_x = small(profile.grid_x);
+  device.grid_y = small(profile.grid_y);
+  device.dram_banks = small(profile.dram_banks);
   return device;
 }
 
@@ -142,16 +114,11 @@ SelectionContext context_of_call(const OpCall& call, const DeviceCallInfo& info)
   SelectionContext context;
   context.operation = call.op->name;
   context.device = device_record_of(info.profile);
-  context.grid_x = small(info.profile.grid_x);
-  context.grid_y = small(info.profile.grid_y);
-  context.dram_banks = small(info.profile.dram_banks);
   context.layout = AxisOrder::BHSD;
   set_operands(context, call);
   context.constant_b = info.constant_b ? 1 : 0;
   context.exact_numerics = info.numerics == Numerics::exact ? 1 : 0;
-  const ComputeConfig config = call.compute_config();
-  context.math_fidelity = static_cast<std::uint8_t>(config.math_fidelity);
-  context.fp32_acc = config.fp32_dest_acc_en ? 1 : 0;
+  context.fp32_acc = call.compute_config().fp32_dest_acc_en ? 1 : 0;
   if (call.op->describe == nullptr) return context;
   VariantCall sizes;
   call.op->describe(call, sizes);
@@ -188,10 +155,10 @@ VariantCall variant_call_of(const SelectionContext& c) {
   out.constant_b = c.constant_b != 0;
   out.exact = c.exact_numerics != 0;
   out.fp32_acc = c.fp32_acc != 0;
-  if (c.grid_x > 0) out.grid_x = c.grid_x;
-  if (c.grid_y > 0) out.grid_y = c.grid_y;
-  if (c.dram_banks > 0) out.dram_banks = c.dram_banks;
-  out.l1_bytes = c.device.shared_memory;
+  if (c.device.grid_x > 0) out.grid_x = c.device.grid_x;
+  if (c.device.grid_y > 0) out.grid_y = c.device.grid_y;
+  if (c.device.dram_banks > 0) out.dram_banks = c.device.dram_banks;
+  out.l1_bytes = c.device.l1_bytes;
   return out;
 }
 
@@ -200,25 +167,8 @@ const DeviceKernel* device_kernel(const KernelSpec& spec) {
 }
 
 void register_device_kernels() {
-  static const bool once = (register_all(), true);
+  static const bool once = (watch_ops(register_op_kernels), true);
   static_cast<void>(once);
-}
-
-DispatchTable& device_table(const OpRecord& op) {
-  register_device_kernels();
-  DispatchTable& table = dispatch_table(op.name);
-  static std::mutex mutex;
-  const std::lock_guard lock(mutex);
-  if (!table.registrations().empty()) return table;
-  bool first = true;
-  for (const DeviceKernel& kernel : kernels_of(op)) {
-    if (!first && !kernel.host) continue;
-    const TablePattern pattern =
-        kernel.host ? TablePattern{} : TablePattern{.device = TableDevice::tt, .layout = TableLayout::tile};
-    table.add(pattern, *global_kernels().find(std::string(op.name) + "." + std::string(kernel.name())));
-    first = false;
-  }
-  return table;
 }
 
 }  // namespace ttrt::dispatch

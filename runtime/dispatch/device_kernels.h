@@ -1,5 +1,6 @@
 // The kernels of the device ops as dispatch sees them: one record per variant of an op and one for the host, named
-// "tt.matmul.2d", "tt.softmax.device", "tt.attention.host".
+// "tt.matmul.2d", "tt.softmax.device", "tt.attention.host". In its op's table they stand as in the op's record, best
+// first, for tiles on the device; the host is the catch-all behind them.
 //
 // They are not called by tensors: the payload of CallArgs is a DeviceCall, the executor's bound step, which runs itself
 // as the chosen variant. So a choice costs the executor nothing where it does not change.
@@ -26,8 +27,17 @@ struct DeviceKernel {
 
 class DeviceCall {
  public:
-  // Runs the call as this kernel; throws ttc::Error where that is impossible.
+  // Runs the call as this kernel. Throws DispatchError (SELECTION) where a limit of the kernel refuses the call,
+  // ttc::Error where it fails.
   virtual void run_as(const KernelSpec& spec, const DeviceKernel& kernel) = 0;
+  // The operands and literals in the order of the op's schema: tensors as they lie, or with `on_host` read back
+  // (packed weights unpacked, floats as float32).
+  virtual std::vector<RtValue> arguments(bool on_host) = 0;
+  // Takes what somebody else computed as the call's results, in the order of the op's; throws ttc::Error where number
+  // or sizes differ.
+  virtual void take_results(std::vector<RtValue> results) = 0;
+  // What else than run_as failed to serve it, for the run's list of failures.
+  virtual void failed(const KernelSpec& spec, const std::string& why) = 0;
 
  protected:
   ~DeviceCall() = default;
@@ -35,9 +45,6 @@ class DeviceCall {
 
 // Registers the kernels of all ops there are, and of those registered later, in global_kernels().
 void register_device_kernels();
-// The op's table: its first kernel for tiles on the device, the host as the catch-all. Filled when first asked for.
-class DispatchTable;
-DispatchTable& device_table(const OpRecord& op);
 // nullptr where the record is no device op's.
 const DeviceKernel* device_kernel(const KernelSpec& spec);
 

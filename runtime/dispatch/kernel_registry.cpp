@@ -1,36 +1,9 @@
-// Registration copies the snapshot, which is small, and publishes it; see epoch.h for who frees the old one.
+// Tables are made when they are first asked for: a program meets a few of the operations there are.
 #include "dispatch/kernel_registry.h"
 
 #include <algorithm>
 
 namespace ttrt::dispatch {
-namespace {
-
-std::uint64_t next_serial() {
-  static std::atomic<std::uint64_t> serial{0};
-  return serial.fetch_add(1, std::memory_order_relaxed) + 1;
-}
-
-void check_new(const KernelRegistry::Snapshot& snapshot, const KernelSpec& spec) {
-  if (spec.id.empty()) throw ValueError("a kernel needs an id", "operation '" + spec.operation.str() + "'");
-  if (spec.operation.empty()) throw ValueError("kernel '" + spec.id.str() + "' needs an operation");
-  if (snapshot.find(spec.id)) throw ValueError("kernel '" + spec.id.str() + "' is registered already");
-}
-
-}  // namespace
-
-std::span<const KernelSpec* const> KernelRegistry::Snapshot::candidates(Symbol operation) const {
-  const auto found = by_operation.find(operation);
-  if (found == by_operation.end()) return {};
-  return found->second;
-}
-
-const KernelSpec* KernelRegistry::Snapshot::find(Symbol id) const {
-  const auto found = by_id.find(id);
-  return found == by_id.end() ? nullptr : found->second;
-}
-
-KernelRegistry::KernelRegistry() : published_(std::make_unique<Snapshot>()), serial_(next_serial()) {}
 
 const KernelSpec& KernelRegistry::add(KernelSpec spec) {
   const Symbol id = spec.id;
@@ -41,54 +14,92 @@ const KernelSpec& KernelRegistry::add(KernelSpec spec) {
 }
 
 void KernelRegistry::add(std::vector<KernelSpec> specs) {
+  std::vector<Registration> registrations;
+  for (KernelSpec& spec : specs) registrations.push_back({.kernel = std::move(spec)});
+  add(std::move(registrations));
+}
+
+void KernelRegistry::add(std::vector<Registration> registrations) {
   const std::lock_guard lock(mutex_);
-  auto next = std::make_unique<Snapshot>(*published_.current());
-  const std::size_t before = records_.size();
-  try {
-    for (KernelSpec& spec : specs) {
-      check_new(*next, spec);
-      const KernelSpec* const record = &records_.emplace_back(std::move(spec));
-      next->by_operation[record->operation].push_back(record);
-      next->by_id[record->id] = record;
-    }
-  } catch (...) {
-    records_.resize(before);
-    throw;
+  std::vector<Symbol> batch;
+  for (const auto& [spec, covers] : registrations) {
+    if (spec.id.empty()) throw ttc::usage_error("a kernel needs an id", "operation '" + spec.operation.str() + "'");
+    if (spec.operation.empty()) throw ttc::usage_error("kernel '" + spec.id.str() + "' needs an operation");
+    if (by_id_.contains(spec.id) || std::find(batch.begin(), batch.end(), spec.id) != batch.end())
+      throw ttc::usage_error("kernel '" + spec.id.str() + "' is registered already");
+    batch.push_back(spec.id);
   }
-  publish(std::move(next));
+  for (Registration& registration : registrations) {
+    const Registration& record = records_.emplace_back(std::move(registration));
+    const KernelSpec* const kernel = &record.kernel;
+    by_id_[kernel->id] = kernel;
+    const std::pair<TablePattern, const KernelSpec*> entry(record.covers, kernel);
+    by_operation_[kernel->operation].push_back(entry);
+    if (const auto table = tables_.find(kernel->operation); table != tables_.end()) table->second->rank({&entry, 1});
+  }
+  generation_.fetch_add(1, std::memory_order_release);
 }
 
 bool KernelRegistry::remove(Symbol id) {
   const std::lock_guard lock(mutex_);
-  const KernelSpec* const record = published_.current()->find(id);
-  if (!record) return false;
-  auto next = std::make_unique<Snapshot>(*published_.current());
-  next->by_id.erase(id);
-  auto& list = next->by_operation[record->operation];
-  std::erase(list, record);
-  if (list.empty()) next->by_operation.erase(record->operation);
-  publish(std::move(next));
+  const auto found = by_id_.find(id);
+  if (found == by_id_.end()) return false;
+  const KernelSpec* const kernel = found->second;
+  by_id_.erase(found);
+  std::erase_if(by_operation_[kernel->operation], [&](const auto& entry) { return entry.second == kernel; });
+  if (const auto table = tables_.find(kernel->operation); table != tables_.end()) table->second->remove(id);
+  generation_.fetch_add(1, std::memory_order_release);
   return true;
 }
 
-void KernelRegistry::publish(std::unique_ptr<Snapshot> next) {
-  published_.publish(std::move(next));
-  generation_.fetch_add(1, std::memory_order_release);
+const KernelSpec* KernelRegistry::find(Symbol id) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = by_id_.find(id);
+  return found == by_id_.end() ? nullptr : found->second;
 }
 
-std::vector<Symbol> KernelRegistry::operations() const {
-  const Reader reader = read();
-  std::vector<Symbol> out;
-  for (const auto& [operation, list] : reader->by_operation) out.push_back(operation);
-  std::sort(out.begin(), out.end(), [](Symbol a, Symbol b) { return a.text() < b.text(); });
+DispatchTable& KernelRegistry::table_locked(Symbol operation) const {
+  std::unique_ptr<DispatchTable>& table = tables_[operation];
+  if (table) return *table;
+  table = std::make_unique<DispatchTable>(operation.str());
+  if (const auto own = by_operation_.find(operation); own != by_operation_.end()) table->rank(own->second);
+  return *table;
+}
+
+const DispatchTable* KernelRegistry::find_table(Symbol operation) const {
+  const std::lock_guard lock(mutex_);
+  const bool known = by_operation_.contains(operation) || tables_.contains(operation);
+  return known ? &table_locked(operation) : nullptr;
+}
+
+DispatchTable& KernelRegistry::table(Symbol operation) {
+  const std::lock_guard lock(mutex_);
+  return table_locked(operation);
+}
+
+std::vector<const KernelSpec*> KernelRegistry::kernels_of(Symbol operation) const {
+  const std::lock_guard lock(mutex_);
+  std::vector<const KernelSpec*> out;
+  if (const auto own = by_operation_.find(operation); own != by_operation_.end())
+    for (const auto& [covers, kernel] : own->second) out.push_back(kernel);
+  std::stable_sort(out.begin(), out.end(), [](const auto* a, const auto* b) { return a->priority > b->priority; });
+  return out;
+}
+
+std::vector<std::string> KernelRegistry::operations() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::string> out;
+  for (const auto& [operation, kernels] : by_operation_)
+    if (!kernels.empty()) out.push_back(operation.str());
+  std::sort(out.begin(), out.end());
   return out;
 }
 
 std::vector<std::string> KernelRegistry::kernel_ids(Symbol operation) const {
-  const Reader reader = read();
+  const std::lock_guard lock(mutex_);
   std::vector<std::string> out;
-  for (const auto& [id, record] : reader->by_id)
-    if (operation.empty() || record->operation == operation) out.push_back(id.str());
+  for (const auto& [id, kernel] : by_id_)
+    if (operation.empty() || kernel->operation == operation) out.push_back(id.str());
   std::sort(out.begin(), out.end());
   return out;
 }

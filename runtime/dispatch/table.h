@@ -1,24 +1,28 @@
-// The dense table of one operator: device x dtype x layout x autograd x quantization -> kernel, one array lookup.
+// The dense table of one operator: device x dtype x layout x autograd x quantization -> its kernels in the order in
+// which they are tried, by one array lookup.
 //
-// Every slot is filled when a kernel is registered or removed, never when it is read. A registration names any of the
-// five axes; the kernel that relaxes least serves a slot, where relaxing a later step costs more than all earlier ones
-// together:
+// A registration names any of the five axes. Those that cover a key stand in the order of what they relax, where
+// relaxing a later axis costs more than all earlier ones together:
 //
 //   exact < autograd dropped < any quantization < any layout < any dtype < any device;  all open: the catch-all
 //
-// Among equals the last registered wins, and gives the slot back when it is removed. A slot that nothing fills belongs
-// to the last resort (LibTorch's dispatcher, last_resort.h) where that serves the operator, else calling it is an error
-// that names operator, key and what is registered.
+// Among equals the last registered comes first; behind them the operator's own kernels (`rank`), by priority and the
+// first registered first. Where nothing covers a key it belongs to the last resort (LibTorch's dispatcher,
+// last_resort.h), if that serves the operator; else calling it is an error that names operator, key and what is
+// registered.
 //
-// Reading takes no lock: a slot is one atomic pointer to an entry that lives as long as the table.
+// Slots are filled when a kernel is registered or removed, never when they are read. Reading takes no lock: a slot is
+// one atomic pointer to a list that lives as long as the table.
 #pragma once
 
 #include <array>
 #include <atomic>
 #include <deque>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -26,19 +30,14 @@
 
 namespace ttrt::dispatch {
 
-enum class TableDevice : std::uint8_t { cpu, cuda, rocm, xpu, hpu, tpu, mps, tt };
 enum class TableLayout : std::uint8_t { strided, sparse_coo, sparse_csr, tile };
-inline constexpr std::size_t table_devices = 8, table_layouts = 4;
-inline constexpr std::size_t table_slots = table_devices * ttc::dtype_count * table_layouts * 2 * 2;
+inline constexpr std::size_t table_layouts = 4;
+inline constexpr std::size_t table_slots = platform_count * ttc::dtype_count * table_layouts * 2 * 2;
 
-std::string_view to_string(TableDevice device);
 std::string_view to_string(TableLayout layout);
-std::optional<TableDevice> table_device_from_string(std::string_view name);
-// "dense" is strided.
-std::optional<TableLayout> table_layout_from_string(std::string_view name);
 
 struct TableKey {
-  TableDevice device = TableDevice::cpu;
+  Platform device = Platform::cpu;
   DType dtype = DType::f32;
   TableLayout layout = TableLayout::strided;
   bool autograd = false;
@@ -54,10 +53,12 @@ struct TableKey {
            (quantized ? 1U : 0U);
   }
 };
+// The slot of a call: tiles where its operands have a device format, quantized where one has a block format.
+TableKey key_of(const SelectionContext& context);
 
 // What a registration covers; nullopt: any.
 struct TablePattern {
-  std::optional<TableDevice> device = {};
+  std::optional<Platform> device = {};
   std::optional<DType> dtype = {};
   std::optional<TableLayout> layout = {};
   std::optional<bool> autograd = {};
@@ -66,7 +67,7 @@ struct TablePattern {
   std::string text() const;  // "(cuda, float32, any layout, ...)"
 };
 
-// The step of the fallback order that filled a slot: the costliest axis that was relaxed.
+// The step of the fallback order that a slot's first kernel comes from: the costliest axis that was relaxed.
 enum class FillStep : std::uint8_t {
   exact,
   autograd_dropped,
@@ -80,6 +81,8 @@ enum class FillStep : std::uint8_t {
 };
 std::string_view to_string(FillStep step);
 
+using Kernels = std::span<const KernelSpec* const>;
+
 class DispatchTable {
  public:
   explicit DispatchTable(std::string op);
@@ -88,61 +91,66 @@ class DispatchTable {
   DispatchTable& operator=(const DispatchTable&) = delete;
 
   const std::string& op() const { return op_; }
-  // Takes effect at once for every slot it serves. Throws ValueError for a kernel without an id.
+  // Takes effect at once for every slot it serves. Throws ttc::Error (usage) for a kernel without an id.
   void add(const TablePattern& pattern, KernelSpec kernel);
+  // One of the operator's own kernels, which outlives the table (kernel_registry.h).
+  void rank(std::span<const std::pair<TablePattern, const KernelSpec*>> kernels);
   // The youngest registration of that kernel; false where there is none. What it covered goes back to the others.
   bool remove(Symbol kernel_id);
 
-  // Throws DispatchError naming the operator, the key and what is registered.
-  const KernelSpec& at(const TableKey& key) const { return slot(key)->kernel; }
+  // In the order in which they are tried; empty for a missing key. Valid as long as the table.
+  Kernels kernels(const TableKey& key) const {
+    const Slot* const slot = slots_[key.index()].load(std::memory_order_acquire);
+    return slot ? Kernels(slot->kernels) : Kernels();
+  }
+  // The first one. Throws DispatchError naming the operator, the key and what is registered.
+  const KernelSpec& at(const TableKey& key) const { return *slot(key)->kernels.front(); }
   const KernelSpec* find(const TableKey& key) const;  // nullptr for a missing one
   void call(const TableKey& key, CallArgs& args) const {
-    const Entry* const entry = slot(key);
-    entry->function(entry->state, args);
+    const Slot* const first = slot(key);
+    first->function(first->state, args);
   }
-
   struct Origin {
     FillStep step = FillStep::missing;
     const KernelSpec* kernel = nullptr;
     TablePattern pattern = {};
   };
-  Origin origin(const TableKey& key) const;          // which step filled the slot, and from which registration
-  std::array<std::size_t, 9> slots_by_step() const;  // how many slots each step filled, indexed by FillStep
-  struct Registration {
-    TablePattern pattern;
-    const KernelSpec* kernel;
-  };
-  std::vector<Registration> registrations() const;  // in the order of registration
-  // {op, key, kernel, step, pattern, registered[]}; with `torch` where the last resort is asked.
+  Origin origin(const TableKey& key) const;  // which step gave the first kernel, and from which registration
+  // {op, key, kernel, step, pattern, kernels[], registered[]}; with `torch` where the last resort is asked.
   Json explain(const TableKey& key) const;
 
  private:
   struct Entry {
     TablePattern pattern;
-    KernelSpec kernel;
-    KernelImpl::Function function = nullptr;
-    void* state = nullptr;
-    bool live = true;
+    const KernelSpec* kernel = nullptr;
+    int age = 0;  // the youngest has the greatest; 0: ranked by priority
   };
-  const Entry* slot(const TableKey& key) const {
-    const Entry* const entry = slots_[key.index()].load(std::memory_order_acquire);
-    if (!entry) [[unlikely]]
+  struct Slot {
+    KernelImpl::Function function = nullptr;  // the first kernel's
+    void* state = nullptr;
+    std::vector<const KernelSpec*> kernels;
+    const Entry* first = nullptr;
+  };
+  const Slot* slot(const TableKey& key) const {
+    const Slot* const slot = slots_[key.index()].load(std::memory_order_acquire);
+    if (!slot) [[unlikely]]
       missing(key);
-    return entry;
+    return slot;
   }
   [[noreturn]] void missing(const TableKey& key) const;
+  const Entry& add_own(const TablePattern& pattern, KernelSpec kernel, int age);
+  const Slot* slot_of(std::vector<std::pair<int, const Entry*>>& covering);
   void fill_locked();
-  FillStep step_locked(const TableKey& key, const Entry* entry) const;
+  FillStep step_of(const TableKey& key, const Slot* slot) const;
 
   const std::string op_;
-  mutable std::mutex mutex_;   // of entries_, and of those who fill slots
-  std::deque<Entry> entries_;  // removed ones too
+  mutable std::mutex mutex_;        // of what follows, and of those who fill slots
+  std::deque<Entry> entries_;       // removed ones too
+  std::vector<const Entry*> live_;  // without the last resort
+  std::deque<KernelSpec> own_;
   const Entry* last_resort_ = nullptr;
-  std::array<std::atomic<const Entry*>, table_slots> slots_{};
+  std::map<std::vector<const Entry*>, Slot> lists_;  // every list there ever was
+  std::array<std::atomic<const Slot*>, table_slots> slots_{};
 };
-
-// The table of an operator, made empty where there is none yet.
-DispatchTable& dispatch_table(std::string_view op);
-std::vector<std::string> dispatch_table_ops();  // sorted
 
 }  // namespace ttrt::dispatch

@@ -1,0 +1,38 @@
+// Operation types: two names of one type (rms_norm, norm.rms, tt.rms_norm) mean the same operation.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "dispatch/symbol.h"
+
+namespace ttrt::dispatch {
+
+enum class OperationType : std::uint8_t {
+  ATTENTION_CAUSAL,
+  ATTENTION_FULL,
+  ATTENTION_SLIDING_WINDOW,
+  ATTENTION_CROSS,
+  ATTENTION_PREFILL,
+  ATTENTION_DECODE,
+  NORM_RMS,
+  NORM_LAYER,
+  NORM_GROUP,
+  ROPE,
+  ROPE_INTERLEAVED,
+  ALIBI,
+  SWIGLU,
+  GELU,
+  SILU,
+  MATMUL,
+  UNKNOWN,
+};
+std::string_view to_string(OperationType type);           // "NORM_RMS"
+OperationType get_operation_type(std::string_view name);  // by exact name; UNKNOWN for anything else
+// The names of a type, the one looked for first in front; empty for UNKNOWN.
+std::span<const std::string_view> names_of(OperationType type);
+// Equal, or two names of one type.
+bool same_operation(Symbol a, Symbol b);
+
+}  // namespace ttrt::dispatch
