@@ -1,85 +1,49 @@
 // DYNAMIC: chosen per call from the context, remembered, guarded by circuits, with fallbacks.
 //
-// A repeated context costs a hash, one look into the cache, one load for the circuit, and the kernel. No lock is taken
-// on that path; registering or removing a kernel, a new policy and a new configuration take effect at once.
+// Registering or removing a kernel, a new policy and a new configuration take effect at once.
 #pragma once
 
-#include <functional>
 #include <memory>
-#include <mutex>
-#include <string>
 
-#include "dispatch/circuits.h"
-#include "dispatch/counters.h"
-#include "dispatch/engine.h"
-#include "dispatch/execute.h"
-#include "dispatch/plan_cache.h"
+#include "dispatch/mode_dispatcher.h"
+#include "dispatch/selection.h"
 
 namespace ttrt::dispatch {
 
-struct DynamicOptions {
-  const Clock* clock = &system_clock();
-  std::shared_ptr<BackendHealth> health = {};
-  // Called before the execution time is taken, where sync_after_execution is on.
-  std::function<void()> synchronize = {};
-  // Gets one line per fallback, where log_fallbacks is on; standard error by default.
-  std::function<void(const std::string&)> log = {};
-};
-
-class DynamicDispatcher final : public Dispatcher {
+class DynamicDispatcher final : public ModeDispatcher {
  public:
-  DynamicDispatcher(const DispatchConfig& config, const KernelRegistry& registry, DynamicOptions options = {});
-  ~DynamicDispatcher() override;
+  DynamicDispatcher(const DispatchConfig& config, const KernelRegistry& registry, ModeOptions options = {});
 
-  DispatchMode mode() const override { return DispatchMode::DYNAMIC; }
-  // A missing context is made from the inputs. Throws DispatchError (SELECTION) where no kernel can serve the call,
-  // CircuitOpenError, FallbackExhaustedError.
-  Result dispatch(Symbol operation, CallArgs& args, const SelectionContext* context = nullptr) override;
-  // Throws NoKernelError.
-  const KernelSpec& get_kernel_for_operation(Symbol operation, const SelectionContext& context) override;
+  DispatchError nothing_serves(Symbol operation, const SelectionContext* context) const override;
+  // {operation, table, policy_locks, candidates, selected_kernel, circuit?}
+  Json explain_selection(Symbol operation, const SelectionContext& context) override;
   Json telemetry() const override;
-  void reset_telemetry() override { counters_.reset(); }
-  // Cache size and TTL, thresholds and all switches: the cache is made anew where its options changed.
+  // Cache size and TTL too: the cache is made anew where they changed.
   void update_config(const DispatchConfig& config) override;
 
   void set_policy(Policy policy);
+  // What another policy would choose; nothing is remembered. nullptr for none.
+  const KernelSpec* choose_by(const Policy& policy, const SelectionContext& context) const {
+    return engine_.select(context, policy);
+  }
   void invalidate_cache();
-  // {operation, policy_locks, candidates, selected_kernel, circuit}
-  Json explain(const SelectionContext& context);
-  const SelectionEngine& engine() const { return engine_; }
-  CircuitManager& circuits() { return circuits_; }
-  PlanCacheStats cache_stats() const;
+  CircuitManager& circuits() { return *circuits_; }
+  CacheStats cache_stats() const;
 
  private:
-  enum : std::size_t { dispatches, fallbacks, errors, selection_ns, execution_ns };
-  // What one call works with: read once, so a call never mixes two configurations.
-  struct State {
-    DispatchConfig config;
-    std::shared_ptr<PlanCache> cache;  // null: off
-    std::shared_ptr<const Policy> policy;
-    std::uint64_t policy_hash = 0;
-  };
-  struct Call;
+  Choice choice_for(Symbol operation, const CallArgs* args, const SelectionContext* context) override;
+  std::optional<SelectionContext> make_context(Symbol operation, const CallArgs& args) const override {
+    return context_from_inputs(operation, args);
+  }
+  std::optional<std::vector<const KernelSpec*>> alternatives(Symbol operation, const SelectionContext* context,
+                                                             const Choice& choice) override;
+  void make_cache();
+  std::uint64_t tag() const { return mix(policy_number_, engine_.registry().generation()); }
 
-  Result dispatch_in(Symbol operation, CallArgs& args, const SelectionContext& context);
-  Plan select(const State& state, Symbol operation, const SelectionContext& context, std::int64_t now_ns, bool& cached);
-  void run(Call& call, const KernelSpec& kernel);
-  void fall_back(Call& call, const KernelSpec& primary, const std::string& why, std::vector<std::string> attempted,
-                 std::vector<std::string> failures);
-  void primary_failed(Call& call, const Plan& plan, const KernelExecutionError& error);
-  void circuit_open(Call& call, const Plan& plan);
-  void finish(Call& call);
-  std::shared_ptr<PlanCache> make_cache(const DispatchConfig& config) const;
-  std::uint64_t tag(const State& state) const { return mix(state.policy_hash, engine_.registry().generation()); }
-  void log(const State& state, const std::string& line) const;
-
-  const DynamicOptions options_;
-  const Clock& clock_;
-  SelectionEngine engine_;
-  CircuitManager circuits_;
-  Counters<5> counters_;
-  std::mutex mutex_;  // of those who publish a state
-  Published<State> state_;
+  const SelectionEngine engine_;
+  std::optional<ChoiceCache> cache_;  // none: off
+  Policy policy_;
+  std::uint64_t policy_number_ = 0;  // of this policy among those there were
 };
 
 }  // namespace ttrt::dispatch

@@ -1,68 +1,112 @@
-// STATIC: the kernel of every operation is fixed when the dispatcher is built; a call is one array lookup and one
-// indirect call. The context is ignored; there is no check, no fallback and no circuit.
+// STATIC: the kernel of every operation is fixed when the dispatcher is built. The context is ignored; there is no
+// check and no fallback.
 //
-// Immutable after construction, so it may be called from any number of threads.
+// Entries by operation, one default each, frozen before use. Before the freeze the default of an operation is the last
+// entry that was flagged, was its first, or had a strictly higher priority than the default of that moment; freezing
+// makes it the maximum by (is_default, priority), the first registered among equals.
 #pragma once
 
+#include <deque>
 #include <memory>
+#include <unordered_map>
 #include <vector>
 
-#include "dispatch/counters.h"
-#include "dispatch/execute.h"
-#include "dispatch/static_registry.h"
+#include "dispatch/kernel_registry.h"
+#include "dispatch/mode_dispatcher.h"
+#include "dispatch/operation_type.h"
 
 namespace ttrt::dispatch {
 
-class StaticDispatcher final : public Dispatcher {
+// Throws DispatchError (REGISTRATION) for an empty kernel id or operation.
+struct StaticEntry {
+  StaticEntry(Symbol kernel_id, Symbol operation, KernelSpec spec, std::int64_t priority, bool is_default = false);
+  // Id and priority are the record's, as is the operation where none is given.
+  explicit StaticEntry(KernelSpec spec, bool is_default = false, Symbol operation = {});
+
+  Symbol kernel_id, operation;
+  std::shared_ptr<const KernelSpec> spec;
+  std::int64_t priority;
+  bool is_default;
+};
+
+// Not thread-safe before the freeze, immutable after.
+class StaticKernelRegistry {
  public:
-  // Freezes the registry; nullptr stands for the global one. Both names of an operation class are bound where one has a
-  // kernel. `executor` may be null; it is told how kernels of its backends do.
-  explicit StaticDispatcher(const DispatchConfig& config, std::shared_ptr<StaticKernelRegistry> registry = nullptr,
-                            const Clock& clock = system_clock(), std::shared_ptr<BackendHealth> health = nullptr);
+  // Throw ttc::Error (usage) where the kernel id is taken, under whatever operation, and DispatchError (REGISTRATION)
+  // after the freeze. Several: all or nothing.
+  void add(StaticEntry entry);
+  void add_many(std::vector<StaticEntry> entries);
+  // A further operation for a kernel that is registered; the entry becomes its default.
+  void add_operation(Symbol operation, Symbol kernel_id);
+  void freeze();
+  bool frozen() const { return frozen_; }
+
+  const StaticEntry* get_default(Symbol operation) const;  // nullptr where there is none
+  const StaticEntry* find(Symbol kernel_id) const;
+  std::vector<Symbol> operations() const { return operations_; }  // in the order of registration
+  std::size_t kernel_count() const { return by_id_.size(); }
+
+ private:
+  struct Operation {
+    std::vector<const StaticEntry*> entries;
+    const StaticEntry* chosen = nullptr;
+  };
+  void check_open(Symbol operation, Symbol kernel_id) const;
+  void place(StaticEntry entry, bool own_id);
+
+  std::deque<StaticEntry> entries_;
+  std::unordered_map<Symbol, const StaticEntry*> by_id_;
+  std::unordered_map<Symbol, Operation> by_operation_;
+  std::vector<Symbol> operations_;
+  bool frozen_ = false;
+};
+
+// From a map; several operations may share a kernel. Throws ttc::Error (usage) naming operation and kernel where it is
+// missing.
+std::shared_ptr<StaticKernelRegistry> static_registry(const StaticMap& map, const KernelRegistry& kernels);
+// The default kernel of every operation.
+StaticMap to_mapping(const StaticKernelRegistry& registry);
+
+class StaticDispatcher final : public ModeDispatcher {
+ public:
+  // Freezes the registry. All names of an operation type are bound where one has a kernel.
+  StaticDispatcher(const DispatchConfig& config, std::shared_ptr<StaticKernelRegistry> registry,
+                   ModeOptions options = {});
   // From config.static_kernel_map.
   static std::unique_ptr<StaticDispatcher> from_config(const DispatchConfig& config, const KernelRegistry& kernels,
-                                                       const Clock& clock = system_clock());
+                                                       ModeOptions options = {});
 
-  // The cheapest way in: no result record, no time taken, the kernel's own exceptions. Throws KernelNotRegisteredError.
+  // The cheapest way in: one array lookup and one indirect call. No result record, nothing timed or counted, the
+  // kernel's own exceptions. Throws DispatchError where there is no kernel.
   void call(Symbol operation, CallArgs& args) const {
-    if (operation.id() >= slots_.size()) [[unlikely]]
-      not_registered(operation);
-    const Slot& slot = slots_[operation.id()];
-    if (!slot.function) [[unlikely]]
-      not_callable(operation);
-    slot.function(slot.state, args);
-    if (counting_.load(std::memory_order_relaxed)) counters_.add(dispatches);
+    const std::size_t id = operation.id();
+    if (id >= slots_.size() || !slots_[id].function) [[unlikely]]
+      return cannot_call(operation, args);
+    slots_[id].function(slots_[id].state, args);
   }
 
-  DispatchMode mode() const override { return DispatchMode::STATIC; }
-  Result dispatch(Symbol operation, CallArgs& args, const SelectionContext* context = nullptr) override;
-  const KernelSpec& get_kernel_for_operation(Symbol operation, const SelectionContext& context) override;
+  DispatchError nothing_serves(Symbol operation, const SelectionContext* context) const override;
   // {mode, dispatch_count, total_dispatch_ns, avg_dispatch_ns, kernel_count, operation_count, cache_size}
   Json telemetry() const override;
-  void reset_telemetry() override { counters_.reset(); }
-  // Timing and telemetry; the kernels stay, they are fixed.
-  void update_config(const DispatchConfig& config) override;
   const StaticKernelRegistry& registry() const { return *registry_; }
 
  private:
-  enum : std::size_t { dispatches, nanoseconds };
   struct Slot {
     KernelImpl::Function function = nullptr;
     void* state = nullptr;
     const StaticEntry* entry = nullptr;
   };
-  const StaticEntry& entry_of(Symbol operation) const;
-  [[noreturn]] void not_registered(Symbol operation) const;
-  [[noreturn]] void not_callable(Symbol operation) const;
+  Choice choice_for(Symbol operation, const CallArgs* args, const SelectionContext* context) override;
+  const KernelSpec* kernel_of(Symbol operation) const {
+    return operation.id() < slots_.size() && slots_[operation.id()].entry ? slots_[operation.id()].entry->spec.get()
+                                                                          : nullptr;
+  }
+  void cannot_call(Symbol operation, CallArgs& args) const;
   void bind(Symbol operation, const StaticEntry* entry);
 
   std::shared_ptr<StaticKernelRegistry> registry_;
-  const Clock& clock_;
-  std::shared_ptr<BackendHealth> health_;
   std::vector<Slot> slots_;  // by symbol id
   std::size_t bound_ = 0;    // names with a kernel, aliases too
-  std::atomic<bool> counting_{true}, timing_{true};
-  Counters<2> counters_;
 };
 
 // Collects kernels, then builds a dispatcher on a frozen registry.
@@ -70,19 +114,15 @@ class StaticDispatcherBuilder {
  public:
   // The record's own operation where none is given.
   StaticDispatcherBuilder& with_kernel(KernelSpec spec, Symbol operation = {}, bool is_default = false);
+  // Each under its own operation, with the default of an operation named in `defaults`; all or nothing. Throws
+  // ttc::Error (usage) where a default is none of them.
   StaticDispatcherBuilder& with_kernels(std::vector<KernelSpec> specs, const StaticMap& defaults = {});
-  StaticDispatcherBuilder& with_options(DispatchOptions options);  // replaces all; the mode becomes STATIC
-  StaticDispatcherBuilder& with_health(std::shared_ptr<BackendHealth> health);
-  StaticDispatcherBuilder& with_registry(
-      std::shared_ptr<StaticKernelRegistry> registry);  // replaces what was collected
-  StaticDispatcherBuilder& with_clock(const Clock& clock);
+  StaticDispatcherBuilder& with_config(DispatchOptions options);  // replaces all; the mode becomes STATIC
   std::unique_ptr<StaticDispatcher> build();
 
  private:
   DispatchOptions options_;
   std::shared_ptr<StaticKernelRegistry> registry_ = std::make_shared<StaticKernelRegistry>();
-  std::shared_ptr<BackendHealth> health_;
-  const Clock* clock_ = &system_clock();
 };
 
 }  // namespace ttrt::dispatch

@@ -1,0 +1,47 @@
+// Writing to the cache of choices, and its statistics.
+#include "dispatch/choice_cache.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+namespace ttrt::dispatch {
+
+ChoiceCache::ChoiceCache(std::size_t max_entries, double ttl_seconds, bool lru)
+    : max_entries_(max_entries), ttl_ns_(static_cast<std::int64_t>(std::min(ttl_seconds * 1e9, 9e18))), lru_(lru) {
+  if (max_entries == 0) throw ttc::usage_error("a cache needs room for an entry");
+  if (!(ttl_seconds > 0)) throw ttc::usage_error("a cache's time to live must be positive");
+}
+
+void ChoiceCache::put(Symbol operation, const SelectionContext& context, std::uint64_t tag, std::int64_t now_ns,
+                      const Choice& choice) {
+  const std::uint64_t hash = hash_of(operation, context);
+  if (const auto old = by_hash_.find(hash); old != by_hash_.end()) erase(old->second);
+  for (; order_.size() >= max_entries_; ++evictions_) erase(order_.begin());
+  order_.push_back({context, operation, choice, hash, tag, version_, now_ns});
+  by_hash_[hash] = std::prev(order_.end());
+}
+
+std::size_t ChoiceCache::invalidate_tag(std::uint64_t tag) {
+  const std::size_t before = order_.size();
+  for (auto entry = order_.begin(); entry != order_.end();) {
+    if (entry->tag == tag) by_hash_.erase(entry->hash);
+    entry = entry->tag == tag ? order_.erase(entry) : std::next(entry);
+  }
+  return before - order_.size();
+}
+
+void ChoiceCache::clear() {
+  order_.clear();
+  by_hash_.clear();
+}
+
+CacheStats ChoiceCache::stats() const {
+  return {.hits = hits_, .misses = misses_, .evictions = evictions_, .size = order_.size(), .max_size = max_entries_};
+}
+
+Json CacheStats::to_json() const {
+  return {{"hits", hits},         {"misses", misses},       {"size", size},
+          {"max_size", max_size}, {"evictions", evictions}, {"hit_rate", hit_rate()}};
+}
+
+}  // namespace ttrt::dispatch
