@@ -1,9 +1,8 @@
-// See config_schema.h.
+// Checking a document, section by section.
 #include "dispatch/config_schema.h"
 
 #include <algorithm>
 #include <array>
-#include <regex>
 
 #include "support/error.h"
 #include "support/sha256.h"
@@ -13,69 +12,12 @@ namespace {
 
 using Kind = DocNode::Kind;
 
-// ---- vocabulary ----------------------------------------------------------------------------------------------------
-
-struct FieldInfo {
-  Field field;
-  std::string_view name;
-  FieldKind kind;
-};
-
-constexpr std::array fields = {
-    FieldInfo{Field::batch_size, "batch_size", FieldKind::integer},
-    FieldInfo{Field::seq_len_q, "seq_len_q", FieldKind::integer},
-    FieldInfo{Field::seq_len_k, "seq_len_k", FieldKind::integer},
-    FieldInfo{Field::head_dim, "head_dim", FieldKind::integer},
-    FieldInfo{Field::num_heads, "num_heads", FieldKind::integer},
-    FieldInfo{Field::num_kv_heads, "num_kv_heads", FieldKind::integer},
-    FieldInfo{Field::tp_size, "tp_size", FieldKind::integer},
-    FieldInfo{Field::pp_size, "pp_size", FieldKind::integer},
-    FieldInfo{Field::m, "m", FieldKind::integer},
-    FieldInfo{Field::k, "k", FieldKind::integer},
-    FieldInfo{Field::n, "n", FieldKind::integer},
-    FieldInfo{Field::dropout_p, "dropout_p", FieldKind::fraction},
-    FieldInfo{Field::is_causal, "is_causal", FieldKind::boolean},
-    FieldInfo{Field::enable_gqa, "enable_gqa", FieldKind::boolean},
-    FieldInfo{Field::is_cuda_graph_capturing, "is_cuda_graph_capturing", FieldKind::boolean},
-    FieldInfo{Field::requires_deterministic, "requires_deterministic", FieldKind::boolean},
-    FieldInfo{Field::dtype, "dtype", FieldKind::text},
-    FieldInfo{Field::weight_dtype, "weight_dtype", FieldKind::text},
-    FieldInfo{Field::platform, "platform", FieldKind::text},
-    FieldInfo{Field::layout, "layout", FieldKind::text},
-    FieldInfo{Field::device, "device", FieldKind::text},
-};
-
-struct OperatorInfo {
-  Operator op;
-  std::string_view suffix;
-};
-
-// Longest first: _not_in before _in.
-constexpr std::array operators = {
-    OperatorInfo{Operator::not_in, "_not_in"}, OperatorInfo{Operator::match, "_match"},
-    OperatorInfo{Operator::regex, "_regex"},   OperatorInfo{Operator::gte, "_gte"},
-    OperatorInfo{Operator::lte, "_lte"},       OperatorInfo{Operator::in, "_in"},
-    OperatorInfo{Operator::eq, "_eq"},         OperatorInfo{Operator::ne, "_ne"},
-    OperatorInfo{Operator::gt, "_gt"},         OperatorInfo{Operator::lt, "_lt"},
-};
-
-std::vector<std::string> condition_names() {
-  std::vector<std::string> out{"seq_len"};
-  for (const FieldInfo& f : fields) out.emplace_back(f.name);
-  return out;
-}
-
-std::span<const std::string_view> words_of(Field field) {
-  static constexpr std::string_view dtypes[] = {"float16", "float32", "float64",   "bfloat16",  "int8",
-                                                "int16",   "int32",   "int64",     "uint8",     "bool",
-                                                "uint16",  "uint32",  "bfloat8_b", "bfloat4_b", "bfloat2_b"};
-  static constexpr std::string_view platforms[] = {"cuda", "rocm", "cpu", "hpu", "xpu", "tt"};
-  static constexpr std::string_view layouts[] = {"BSHD", "BHSD", "NHD", "HND"};
-  if (field == Field::dtype || field == Field::weight_dtype) return dtypes;
-  if (field == Field::platform) return platforms;
-  if (field == Field::layout) return layouts;
-  return {};
-}
+constexpr std::array<std::string_view, 8> sections{"version",         "defaults",         "dispatch_rules",
+                                                   "kernel_locks",    "kernel_denies",    "kernel_allows",
+                                                   "fallback_chains", "static_kernel_map"};
+constexpr std::array<std::string_view, 2> hot_sections{"kernels", "dispatch"};
+constexpr int max_priority = 1000;
+constexpr std::size_t max_regex = 256;  // bytes: compiling recurses
 
 std::string list_of(std::span<const std::string_view> words) {
   std::string out;
@@ -83,31 +25,38 @@ std::string list_of(std::span<const std::string_view> words) {
   return out;
 }
 
-// ---- the checker ---------------------------------------------------------------------------------------------------
+std::vector<std::string> strings(std::span<const std::string_view> words) { return {words.begin(), words.end()}; }
 
-constexpr std::array<std::string_view, 7> sections{"version",       "defaults",      "dispatch_rules", "kernel_locks",
-                                                   "kernel_denies", "kernel_allows", "fallback_chains"};
-constexpr int max_priority = 1000;
-constexpr std::size_t max_regex = 256;  // bytes: compiling recurses
+bool has_any(const DocNode& root, std::span<const std::string_view> keys) {
+  return std::any_of(keys.begin(), keys.end(), [&](std::string_view key) { return root.find(key) != nullptr; });
+}
 
 class Checker {
  public:
   explicit Checker(ConfigCheck& out) : out_(out), document_(out.document) {}
 
-  void check(const DocNode& root, std::span<const std::string_view> also) {
-    if (!root.is(Kind::map)) return error("", "the document must be a map", root);
+  void check(const DocNode& root, DocumentKind kind) {
+    const bool hot = kind == DocumentKind::hot_reload;
+    if (!root.is(Kind::map))
+      return error(
+          "",
+          hot ? "the document must be a map with kernels, dispatch or dispatch_rules" : "the document must be a map",
+          root);
     std::vector<std::string_view> known(sections.begin(), sections.end());
-    known.insert(known.end(), also.begin(), also.end());
+    if (hot) known.insert(known.end(), hot_sections.begin(), hot_sections.end());
     known_keys(root, "", known);
+    if (hot && !has_any(root, known))
+      issue(out_.errors, "", "the document needs kernels, dispatch or dispatch_rules", root, false);
+    if (hot) check_hot(root);
+    if (hot && !has_any(root, sections)) return;
     check_version(root);
     if (const DocNode* node = section(root, "defaults", Kind::map)) check_defaults(*node);
     if (const DocNode* node = section(root, "dispatch_rules", Kind::list)) check_rules(*node);
-    if (const DocNode* node = section(root, "kernel_locks", Kind::map)) check_locks(*node);
-    if (const DocNode* node = section(root, "kernel_denies", Kind::list))
-      check_globs(*node, "kernel_denies", document_.denies);
-    if (const DocNode* node = section(root, "kernel_allows", Kind::list))
-      check_globs(*node, "kernel_allows", document_.allows);
+    check_map(root, "kernel_locks", document_.locks);
+    check_globs(root, "kernel_denies", document_.filter.denies);
+    check_globs(root, "kernel_allows", document_.filter.allows);
     if (const DocNode* node = section(root, "fallback_chains", Kind::map)) check_chains(*node);
+    check_map(root, "static_kernel_map", document_.static_kernels);
   }
 
  private:
@@ -121,15 +70,14 @@ class Checker {
   }
 
   void known_keys(const DocNode& map, const std::string& path, std::span<const std::string_view> known) {
-    for (const auto& [key, value] : map.members) {
-      if (std::find(known.begin(), known.end(), key) != known.end()) continue;
-      const std::vector<std::string> names(known.begin(), known.end());
-      issue(out_.warnings, path.empty() ? key : path + "." + key, "unknown key" + suggestion(key, names), value, false);
-    }
+    for (const auto& [key, value] : map.members)
+      if (std::find(known.begin(), known.end(), key) == known.end())
+        issue(out_.warnings, path.empty() ? key : path + "." + key, "unknown key" + suggestion(key, strings(known)),
+              value, false);
   }
 
   // nullptr where the section is missing or wrong.
-  const DocNode* section(const DocNode& root, const char* name, Kind kind) {
+  const DocNode* section(const DocNode& root, const std::string& name, Kind kind) {
     const DocNode* node = root.find(name);
     if (node == nullptr || node->is(kind)) return node;
     error(name, "must be " + std::string(to_string(kind)), *node);
@@ -155,6 +103,11 @@ class Checker {
     to = node.text;
     return true;
   }
+  std::optional<NamedKernel> named(const std::string& operation, const DocNode& node, const std::string& path) {
+    NamedKernel out{.operation = operation, .kernel = {}, .path = path, .line = node.line};
+    if (!check_text(node, path, out.kernel)) return std::nullopt;
+    return out;
+  }
 
   void check_priority(const DocNode& node, const std::string& path, int& to) {
     if (!node.is(Kind::integer) || node.integer < 0 || node.integer > max_priority)
@@ -165,9 +118,8 @@ class Checker {
   void check_defaults(const DocNode& node) {
     static constexpr std::string_view known[] = {"fallback_policy", "default_priority"};
     known_keys(node, "defaults", known);
-    if (const DocNode* policy = node.find("fallback_policy");
-        policy != nullptr && check_text(*policy, "defaults.fallback_policy", document_.fallback_policy))
-      document_.fallback_policy_line = policy->line;
+    if (const DocNode* policy = node.find("fallback_policy"))
+      document_.fallback_policy = named("*", *policy, "defaults.fallback_policy");
     if (const DocNode* priority = node.find("default_priority"))
       check_priority(*priority, "defaults.default_priority", document_.default_priority);
   }
@@ -181,18 +133,11 @@ class Checker {
     if (!node.is(Kind::map)) return error(path, "must be a map", node);
     static constexpr std::string_view known[] = {"operation", "kernel", "priority", "conditions"};
     known_keys(node, path, known);
-    RuleText rule{.operation = {},
-                  .kernel = {},
-                  .priority = document_.default_priority,
-                  .conditions = {},
-                  .line = node.line,
-                  .kernel_line = node.line};
-    if (const DocNode* operation = required(node, path, "operation"))
-      check_text(*operation, path + ".operation", rule.operation);
-    if (const DocNode* kernel = required(node, path, "kernel")) {
-      check_text(*kernel, path + ".kernel", rule.kernel);
-      rule.kernel_line = kernel->line;
-    }
+    ConfigRule rule{.named = {}, .priority = document_.default_priority, .line = node.line};
+    std::string operation;
+    if (const DocNode* name = required(node, path, "operation")) check_text(*name, path + ".operation", operation);
+    if (const DocNode* kernel = required(node, path, "kernel"))
+      if (auto one = named(operation, *kernel, path + ".kernel")) rule.named = std::move(*one);
     if (const DocNode* priority = node.find("priority")) check_priority(*priority, path + ".priority", rule.priority);
     if (const DocNode* conditions = node.find("conditions")) {
       if (conditions->is(Kind::map))
@@ -211,36 +156,24 @@ class Checker {
 
   // ---- conditions --------------------------------------------------------------------------------------------------
 
-  void check_conditions(const DocNode& map, const std::string& path, std::vector<ConditionText>& to) {
+  void check_conditions(const DocNode& map, const std::string& path, std::vector<Condition>& to) {
     for (const auto& [key, value] : map.members) {
-      const auto parsed = parse_condition_key(key);
-      if (!parsed) {
-        error(path + "." + key, "unknown condition field" + field_suggestion(key), value);
+      Condition condition = parse_condition_key(key);
+      if (condition.field) {
+        if (check_condition(value, path + "." + key, condition)) to.push_back(std::move(condition));
         continue;
       }
-      ConditionText condition{
-          .field = parsed->field, .op = parsed->op, .field_name = field_part(key), .values = {}, .line = value.line};
-      if (check_condition(value, path + "." + key, condition)) to.push_back(std::move(condition));
+      const std::vector<std::string> names = field_names();
+      const std::string close = ttc::nearest(condition.field_name, names.data(), names.size());
+      error(path + "." + key,
+            "unknown condition field" +
+                (close.empty() ? "" : "; did you mean '" + close + key.substr(condition.field_name.size()) + "'?"),
+            value);
     }
   }
 
-  static std::string field_part(std::string_view key) {
-    if (field_from_string(key)) return std::string(key);
-    for (const OperatorInfo& o : operators)
-      if (key.ends_with(o.suffix)) return std::string(key.substr(0, key.size() - o.suffix.size()));
-    return std::string(key);
-  }
-
-  static std::string field_suggestion(std::string_view key) {
-    const std::vector<std::string> names = condition_names();
-    const std::string field = field_part(key);
-    const std::string close = ttc::nearest(field, names.data(), names.size());
-    if (close.empty()) return "";
-    return "; did you mean '" + close + std::string(key.substr(field.size())) + "'?";
-  }
-
-  bool check_condition(const DocNode& value, const std::string& path, ConditionText& condition) {
-    const FieldKind kind = kind_of(condition.field);
+  bool check_condition(const DocNode& value, const std::string& path, Condition& condition) {
+    const FieldKind kind = condition.field->kind;
     const bool takes_list = condition.op == Operator::in || condition.op == Operator::not_in;
     const bool bare = path.ends_with("." + condition.field_name);
     if (value.is(Kind::list) && bare && kind == FieldKind::text) {
@@ -266,8 +199,8 @@ class Checker {
     return good;
   }
 
-  bool check_pattern(const DocNode& value, const std::string& path, ConditionText& condition) {
-    if (kind_of(condition.field) != FieldKind::text) {
+  bool check_pattern(const DocNode& value, const std::string& path, Condition& condition) {
+    if (condition.field->kind != FieldKind::text) {
       error(path, "patterns are for dtype, platform, layout and device", value);
       return false;
     }
@@ -275,18 +208,18 @@ class Checker {
       error(path, "must be a string", value);
       return false;
     }
-    if (condition.op == Operator::regex && !check_regex(value, path)) return false;
+    if (condition.op == Operator::regex && !compile_regex(value, path, condition)) return false;
     condition.values.push_back(value);
     return true;
   }
 
-  bool check_regex(const DocNode& value, const std::string& path) {
+  bool compile_regex(const DocNode& value, const std::string& path, Condition& condition) {
     if (value.text.size() > max_regex) {
       error(path, "a regular expression is at most " + std::to_string(max_regex) + " characters long", value);
       return false;
     }
     try {
-      const std::regex compiled(value.text, std::regex::ECMAScript);
+      condition.pattern = std::make_shared<const std::regex>(value.text, std::regex::ECMAScript);
       return true;
     } catch (const std::regex_error& bad) {
       error(path, "is no regular expression: " + std::string(bad.what()), value);
@@ -294,8 +227,8 @@ class Checker {
     }
   }
 
-  bool check_value(const DocNode& value, const std::string& path, ConditionText& condition) {
-    const std::string wrong = wrong_value(value, condition.field);
+  bool check_value(const DocNode& value, const std::string& path, Condition& condition) {
+    const std::string wrong = wrong_value(value, *condition.field);
     if (!wrong.empty()) {
       error(path, wrong, value);
       return false;
@@ -305,8 +238,8 @@ class Checker {
   }
 
   // "" where the value is right for the field. Booleans pass as 0 and 1 where integers are asked for.
-  static std::string wrong_value(const DocNode& value, Field field) {
-    switch (kind_of(field)) {
+  static std::string wrong_value(const DocNode& value, const Field& field) {
+    switch (field.kind) {
       case FieldKind::integer:
         if (value.is(Kind::boolean) || (value.is(Kind::integer) && value.integer >= 0)) return "";
         return "must be an integer that is not negative";
@@ -317,10 +250,9 @@ class Checker {
         return value.is(Kind::boolean) ? "" : "must be true or false";
       case FieldKind::text: {
         if (!value.is(Kind::string)) return "must be a string";
-        const auto words = words_of(field);
+        const auto words = field.words;
         if (words.empty() || std::find(words.begin(), words.end(), value.text) != words.end()) return "";
-        const std::vector<std::string> names(words.begin(), words.end());
-        return "must be one of " + list_of(words) + suggestion(value.text, names);
+        return "must be one of " + list_of(words) + suggestion(value.text, strings(words));
       }
     }
     return "";
@@ -328,17 +260,17 @@ class Checker {
 
   // ---- the other sections ------------------------------------------------------------------------------------------
 
-  void check_locks(const DocNode& map) {
-    for (const auto& [key, value] : map.members) {
-      NamedKernel lock{.pattern = key, .kernel = {}, .line = value.line};
-      if (check_text(value, "kernel_locks." + key, lock.kernel)) document_.locks.push_back(std::move(lock));
-    }
+  void check_map(const DocNode& root, const std::string& name, std::vector<NamedKernel>& to) {
+    if (const DocNode* map = section(root, name, Kind::map))
+      for (const auto& [key, value] : map->members)
+        if (auto one = named(key, value, name + "." + key)) to.push_back(std::move(*one));
   }
 
-  void check_globs(const DocNode& list, const std::string& path, std::vector<std::string>& to) {
-    for (std::size_t i = 0; i < list.items.size(); ++i) {
+  void check_globs(const DocNode& root, const std::string& name, std::vector<Policy::Rule>& to) {
+    const DocNode* list = section(root, name, Kind::list);
+    for (std::size_t i = 0; list != nullptr && i < list->items.size(); ++i) {
       std::string glob;
-      if (check_text(list.items[i], path + "[" + std::to_string(i) + "]", glob)) to.push_back(std::move(glob));
+      if (check_text(list->items[i], name + "[" + std::to_string(i) + "]", glob)) to.push_back({.kernel = glob});
     }
   }
 
@@ -349,61 +281,69 @@ class Checker {
         error(path, "must be a list of kernels", value);
         continue;
       }
-      ChainText chain{.pattern = key, .kernels = {}};
-      for (std::size_t i = 0; i < value.items.size(); ++i) {
-        std::string kernel;
-        if (check_text(value.items[i], path + "[" + std::to_string(i) + "]", kernel))
-          chain.kernels.emplace_back(std::move(kernel), value.items[i].line);
-      }
-      document_.chains.push_back(std::move(chain));
+      std::vector<NamedKernel>& chain = document_.chains.emplace_back();
+      for (std::size_t i = 0; i < value.items.size(); ++i)
+        if (auto one = named(key, value.items[i], path + "[" + std::to_string(i) + "]"))
+          chain.push_back(std::move(*one));
     }
+  }
+
+  void check_hot(const DocNode& root) {
+    if (const DocNode* kernels = section(root, "kernels", Kind::map))
+      for (const auto& [operation, entry] : kernels->members) {
+        const std::string path = "kernels." + operation;
+        if (!entry.is(Kind::map)) {
+          error(path, "must be a map, as in {kernel: ID}", entry);
+          continue;
+        }
+        static constexpr std::string_view known[] = {"kernel"};
+        known_keys(entry, path, known);
+        const DocNode* kernel = entry.find("kernel");
+        if (kernel == nullptr) {
+          issue(out_.warnings, path, "names no kernel", entry, false);
+        } else if (auto one = named(operation, *kernel, path + ".kernel")) {
+          document_.hot_kernels.push_back(std::move(*one));
+        }
+      }
+    const DocNode* dispatch = section(root, "dispatch", Kind::map);
+    if (dispatch == nullptr) return;
+    static constexpr std::string_view known[] = {"mode"};
+    known_keys(*dispatch, "dispatch", known);
+    static constexpr std::string_view modes[] = {"static", "dynamic", "hot_reload", "config", "auto"};
+    const DocNode* mode = dispatch->find("mode");
+    if (mode != nullptr &&
+        (!mode->is(Kind::string) || std::find(std::begin(modes), std::end(modes), mode->text) == std::end(modes)))
+      error("dispatch.mode",
+            "must be static, dynamic, hot_reload, config or auto" + suggestion(mode->text, strings(modes)), *mode);
   }
 
   ConfigCheck& out_;
   ConfigDocument& document_;
 };
 
-std::string hash_of(const DocNode& root) {
-  const std::string text = root.canonical();
-  return ttc::sha256_hex(std::as_bytes(std::span(text.data(), text.size())));
-}
-
 }  // namespace
-
-// ---- names ---------------------------------------------------------------------------------------------------------
-
-FieldKind kind_of(Field field) { return fields[static_cast<std::size_t>(field)].kind; }
-std::string_view to_string(Field field) { return fields[static_cast<std::size_t>(field)].name; }
-
-std::optional<Field> field_from_string(std::string_view name) {
-  if (name == "seq_len") return Field::seq_len_q;
-  for (const FieldInfo& f : fields)
-    if (f.name == name) return f.field;
-  return std::nullopt;
-}
-
-std::string_view to_string(Operator op) {
-  for (const OperatorInfo& o : operators)
-    if (o.op == op) return o.suffix.substr(1);
-  return "";
-}
-
-std::optional<ConditionKey> parse_condition_key(std::string_view key) {
-  if (const auto field = field_from_string(key)) return ConditionKey{*field, Operator::eq};
-  for (const OperatorInfo& o : operators) {
-    if (!key.ends_with(o.suffix)) continue;
-    if (const auto field = field_from_string(key.substr(0, key.size() - o.suffix.size())))
-      return ConditionKey{*field, o.op};
-  }
-  return std::nullopt;
-}
 
 std::string suggestion(std::string_view word, std::span<const std::string> candidates) {
   const std::string close = ttc::nearest(word, candidates.data(), candidates.size());
   return close.empty() ? "" : "; did you mean '" + close + "'?";
 }
 
-// ---- checking ------------------------------------------------------------------------------------------------------
+std::vector<const NamedKernel*> ConfigDocument::named_kernels() const {
+  std::vector<const NamedKernel*> out;
+  if (fallback_policy) out.push_back(&*fallback_policy);
+  for (const ConfigRule& rule : rules) out.push_back(&rule.named);
+  for (const auto* list : {&locks, &static_kernels, &hot_kernels})
+    for (const NamedKernel& one : *list) out.push_back(&one);
+  for (const auto& chain : chains)
+    for (const NamedKernel& one : chain) out.push_back(&one);
+  return out;
+}
+
+StaticMap ConfigDocument::static_map() const {
+  StaticMap out;
+  for (const NamedKernel& one : static_kernels) out[one.operation] = one.kernel;
+  return out;
+}
 
 std::string ConfigIssue::text() const {
   std::string out = line > 0 ? "line " + std::to_string(line) + ": " : "";
@@ -413,22 +353,17 @@ std::string ConfigIssue::text() const {
   return out;
 }
 
-ConfigCheck check_config(const DocNode& root, std::span<const std::string_view> also) {
+ConfigCheck check_config(const DocNode& root, DocumentKind kind) {
   ConfigCheck out;
-  out.document.full_hash = hash_of(root);
-  out.document.hash = out.document.full_hash.substr(0, 16);
-  if (!root.is(Kind::null)) Checker(out).check(root, also);
+  const std::string text = root.canonical();
+  out.document.full_hash = ttc::sha256_hex(std::as_bytes(std::span(text.data(), text.size())));
+  if (!root.is(Kind::null) || kind == DocumentKind::hot_reload) Checker(out).check(root, kind);
   return out;
 }
 
-bool has_config_keys(const DocNode& root) {
-  return std::any_of(sections.begin(), sections.end(), [&](std::string_view key) { return root.find(key) != nullptr; });
-}
-
-std::string issues_text(std::span<const ConfigIssue> issues, const std::string& file) {
+std::string issues_text(std::span<const ConfigIssue> issues) {
   std::string out;
-  for (const ConfigIssue& issue : issues)
-    out += (out.empty() ? "" : "\n") + (file.empty() ? "" : file + ": ") + issue.text();
+  for (const ConfigIssue& issue : issues) out += (out.empty() ? "" : "\n") + issue.text();
   return out;
 }
 

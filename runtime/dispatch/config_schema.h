@@ -1,4 +1,5 @@
-// The CONFIG document: its schema, checked as a whole so that every problem is reported, each with path and line.
+// The configuration document: its schema, checked as a whole so that every problem is reported, each with path and
+// line.
 //
 //   version: "1.0"
 //   defaults: {fallback_policy: KERNEL, default_priority: 0..1000}
@@ -6,99 +7,48 @@
 //   kernel_locks: {OPERATION or GLOB: KERNEL}
 //   kernel_denies, kernel_allows: [GLOB]
 //   fallback_chains: {OPERATION or GLOB: [KERNEL]}
+//   static_kernel_map: {OPERATION: KERNEL}          the kernels of STATIC, and of AUTO where it has the operation
 //
-// This header knows texts only; config_rules.h compiles them against contexts and kernels.
+// or, without a version, HOT_RELOAD's: kernels: {OPERATION: {kernel: KERNEL}}, dispatch: {mode: MODE}; or both in one.
 #pragma once
 
-#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
-#include "dispatch/document.h"
+#include "dispatch/conditions.h"
+#include "dispatch/selection.h"
 
 namespace ttrt::dispatch {
 
-// ---- conditions ----------------------------------------------------------------------------------------------------
-
-enum class Field : std::uint8_t {
-  batch_size,
-  seq_len_q,
-  seq_len_k,
-  head_dim,
-  num_heads,
-  num_kv_heads,
-  tp_size,
-  pp_size,
-  m,
-  k,
-  n,          // integers from 0
-  dropout_p,  // in [0, 1]
-  is_causal,
-  enable_gqa,
-  is_cuda_graph_capturing,
-  requires_deterministic,  // booleans
-  dtype,
-  weight_dtype,
-  platform,
-  layout,
-  device,  // texts
-};
-enum class FieldKind : std::uint8_t { integer, fraction, boolean, text };
-FieldKind kind_of(Field field);
-std::string_view to_string(Field field);
-// By its name; seq_len stands for seq_len_q.
-std::optional<Field> field_from_string(std::string_view name);
-
-enum class Operator : std::uint8_t { eq, ne, gt, gte, lt, lte, in, not_in, match, regex };
-std::string_view to_string(Operator op);
-
-struct ConditionKey {
-  Field field;
-  Operator op;
-};
-// "batch_size_gte": the longest suffix that is an operator, none is eq. nullopt where the rest is no field.
-std::optional<ConditionKey> parse_condition_key(std::string_view key);
-
-struct ConditionText {
-  Field field = Field::batch_size;
-  Operator op = Operator::eq;
-  std::string field_name;       // as written: seq_len stays seq_len
-  std::vector<DocNode> values;  // one; any number for in and not_in
-  int line = 0;
-};
-
-// ---- the document --------------------------------------------------------------------------------------------------
-
-struct RuleText {
-  std::string operation, kernel;
-  int priority = 50;
-  std::vector<ConditionText> conditions;
-  int line = 0, kernel_line = 0;
-};
-
+// A kernel that the document names for an operation, and where.
 struct NamedKernel {
-  std::string pattern, kernel;
+  std::string operation;  // a name or glob; "*" where the kernel serves whatever it can
+  std::string kernel, path;
   int line = 0;
 };
 
-struct ChainText {
-  std::string pattern;
-  std::vector<std::pair<std::string, int>> kernels;  // with lines
+struct ConfigRule {
+  NamedKernel named;
+  int priority = 50;
+  std::vector<Condition> conditions = {};
+  int line = 0;
 };
 
 struct ConfigDocument {
-  std::string full_hash;        // SHA-256 over the key-sorted content, 64 hex digits
-  std::string hash;             // its first 16
-  std::string fallback_policy;  // "" for none
-  int fallback_policy_line = 0;
+  std::string full_hash;  // SHA-256 over the key-sorted content, 64 hex digits
   int default_priority = 50;
-  std::vector<RuleText> rules;  // in file order
-  std::vector<NamedKernel> locks;
-  std::vector<std::string> denies, allows;
-  std::vector<ChainText> chains;
+  std::optional<NamedKernel> fallback_policy;
+  std::vector<ConfigRule> rules;   // in file order
+  std::vector<NamedKernel> locks;  // in file order
+  Policy filter;                   // denies and allows
+  std::vector<std::vector<NamedKernel>> chains;
+  std::vector<NamedKernel> static_kernels, hot_kernels;
+
+  std::string hash() const { return full_hash.substr(0, 16); }
+  std::vector<const NamedKernel*> named_kernels() const;
+  StaticMap static_map() const;
 };
 
 struct ConfigIssue {
@@ -113,12 +63,12 @@ struct ConfigCheck {
   std::vector<ConfigIssue> errors, warnings;
 };
 
-// A null root is an empty configuration. `also` names further keys of the top level that others read.
-ConfigCheck check_config(const DocNode& root, std::span<const std::string_view> also = {});
-// Whether a document has any key of this schema.
-bool has_config_keys(const DocNode& root);
-// One line an issue, behind "file: ".
-std::string issues_text(std::span<const ConfigIssue> issues, const std::string& file);
+// Which of the two documents is asked for: CONFIG's alone, or either.
+enum class DocumentKind : std::uint8_t { config, hot_reload };
+// A null root is an empty configuration for CONFIG.
+ConfigCheck check_config(const DocNode& root, DocumentKind kind = DocumentKind::config);
+// One line an issue.
+std::string issues_text(std::span<const ConfigIssue> issues);
 // "; did you mean 'x'?" or "".
 std::string suggestion(std::string_view word, std::span<const std::string> candidates);
 

@@ -1,7 +1,8 @@
-// Configuration documents, YAML or JSON, as one small tree that knows its lines: what validators read and errors quote.
+// Configuration documents, YAML or JSON (which is YAML to yaml-cpp), as one small tree that knows its lines: what
+// validators read and errors quote.
 //
 // Reading is bounded: files up to max_document_bytes, max_document_nodes nodes after aliases are expanded, nesting up
-// to max_document_depth. Scalars are resolved as YAML 1.1 does (yes/no/on/off are booleans); a quoted scalar is a
+// to max_document_depth. Scalars are resolved as YAML 1.1 does (yes, no, on and off are booleans); a quoted scalar is a
 // string.
 #pragma once
 
@@ -40,14 +41,11 @@ struct DocNode {
 };
 std::string_view to_string(DocNode::Kind kind);  // "a list", "a string", ...
 
-enum class DocumentFormat : std::uint8_t { yaml, json };
-// By extension: .yaml, .yml, .json. Throws ttc::Error (bad file) for others.
-DocumentFormat document_format(const std::string& path);
-
 // An empty text is a null node. Throws ttc::Error (bad file) naming `file` and the line.
-DocNode parse_document(std::string_view text, DocumentFormat format, const std::string& file);
-// Regular files only. Throws ttc::Error (bad file) where the file is missing, unreadable, too large or malformed.
-DocNode read_document(const std::string& path, DocumentFormat format);
+DocNode parse_document(std::string_view text, const std::string& file);
+// Regular files named .yaml, .yml or .json. Throws ttc::Error (bad file) where the file is missing, unreadable, too
+// large, of another extension, or malformed.
+DocNode read_document(const std::string& path);
 // The file's bytes, with the same errors.
 std::string read_config_file(const std::string& path);
 

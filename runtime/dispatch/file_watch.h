@@ -1,12 +1,12 @@
 // Watches one file by its path: writing in place, renaming another file over it, replacing the link it is, deleting it.
 //
-// inotify on the folder where the system has it, and always a look at the file every interval. A change that is
-// complete (a closed or renamed file) is told at once; changes within one interval of the last telling are told
-// together at its end, so the last one is never missed.
+// A look at the file every interval; the last change is never missed, as what is told is the state of the file.
 #pragma once
 
+#include <condition_variable>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 
 namespace ttrt::dispatch {
@@ -20,14 +20,9 @@ class FileWatch {
   FileWatch(const FileWatch&) = delete;
   FileWatch& operator=(const FileWatch&) = delete;
 
-  bool uses_inotify() const;
-
  private:
-  struct Impl;
-  std::shared_ptr<Impl> impl_;
+  struct State;
+  std::shared_ptr<State> state_;
 };
-
-// Whether this system gives out inotify instances.
-bool inotify_available();
 
 }  // namespace ttrt::dispatch

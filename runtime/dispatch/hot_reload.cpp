@@ -1,10 +1,9 @@
-// See hot_reload.h.
+// Choosing by the active document, and the life of documents: reading, validating, swapping, rolling back, watching.
 #include "dispatch/hot_reload.h"
 
 #include <algorithm>
 #include <thread>
 
-#include "dispatch/execute.h"
 #include "support/sha256.h"
 
 namespace ttrt::dispatch {
@@ -20,164 +19,125 @@ void call_all(const Callbacks& callbacks, const Args&... args) {
     }
 }
 
+double unix_time() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+DispatchError reload_error(const std::string& message, const std::string& path) {
+  return {Phase::RELOAD, message, {.original = std::current_exception(), .file = path}};
+}
+
 }  // namespace
 
 std::string_view to_string(ReloadState state) {
-  switch (state) {
-    case ReloadState::IDLE:
-      return "IDLE";
-    case ReloadState::RELOADING:
-      return "RELOADING";
-    case ReloadState::VALIDATING:
-      return "VALIDATING";
-    case ReloadState::APPLYING:
-      return "APPLYING";
-    case ReloadState::ROLLING_BACK:
-      return "ROLLING_BACK";
-  }
-  return "";
+  constexpr std::array<std::string_view, 5> names{"IDLE", "RELOADING", "VALIDATING", "APPLYING", "ROLLING_BACK"};
+  return names[static_cast<std::size_t>(state)];
 }
 
-class HotReloadDispatcher::InFlight {
- public:
-  explicit InFlight(const HotReloadDispatcher& owner)
-      : calls_(owner.calls_), set_(owner.call_set_.load(std::memory_order_acquire)) {
-    calls_.add(set_, 1);
-  }
-  ~InFlight() { calls_.add(set_, -1); }
-  InFlight(const InFlight&) = delete;
-  InFlight& operator=(const InFlight&) = delete;
-
- private:
-  const Counters<2>& calls_;
-  const std::size_t set_;
-};
-
-HotReloadDispatcher::HotReloadDispatcher(const DispatchConfig& config, KernelRegistry& kernels,
-                                         HotReloadOptions options)
-    : kernels_(kernels),
-      options_(std::move(options)),
-      clock_(options_.clock != nullptr ? *options_.clock : system_clock()),
-      path_(config->config_path),
-      watch_interval_(config->watch_interval_seconds),
-      validate_on_reload_(config->validate_on_reload) {
-  active_.publish(std::make_unique<Active>(Active{.config = config, .version = nullptr}));
+HotReloadDispatcher::HotReloadDispatcher(const DispatchConfig& config, const KernelRegistry& kernels,
+                                         ModeOptions options, KernelSelector selector, bool strict)
+    : ModeDispatcher(DispatchMode::HOT_RELOAD, config, std::move(options)),
+      kernels_(kernels),
+      selector_(std::move(selector)),
+      strict_(strict),
+      path_(config->config_path) {
   if (path_.empty()) return;
   try {
-    auto version = make_version(parse_file(path_), path_, true);
-    for (const std::string& warning : version->warnings) report_to(options_.report, warning);
-    version->version = versions_ = 1;
-    const std::lock_guard lock(mutex_);
-    current_ = std::move(version);
-    publish(current_);
+    current_ = make_version(read_document(path_), path_, true);
+    current_->version = versions_ = 1;
+    for (const std::string& warning : current_->warnings) report(warning);
   } catch (const ttc::Error& error) {
-    report_to(options_.report,
-              (error.file().empty() ? path_ : error.file()) + ": " + error.what() + "; no configuration is active");
+    report((error.file().empty() ? path_ : error.file()) + ": " + error.what() + "; no configuration is active");
   }
 }
 
 HotReloadDispatcher::~HotReloadDispatcher() { HotReloadDispatcher::stop_watching(); }
 
-// ---- dispatch ------------------------------------------------------------------------------------------------------
+// ---- selection -----------------------------------------------------------------------------------------------------
 
-// `args` make a context for rules where the caller has none.
-HotReloadDispatcher::Selected HotReloadDispatcher::select(Symbol operation, const SelectionContext* context,
-                                                          const CallArgs* args) const {
-  const EpochGuard guard;
-  const Active& active = *active_.load(guard);
-  const bool timing = active.config->record_timing;
-  if (const ConfigVersion* version = active.version.get()) {
-    if (const auto entry = version->kernels.find(operation); entry != version->kernels.end())
-      if (const KernelSpec* kernel = kernels_.find(entry->second)) return {.kernel = kernel, .record_timing = timing};
-    if (version->rules != nullptr) {
-      const auto plan = version->rules->plan(operation, kernels_);
-      const KernelSpec* kernel = plan->lock;
-      if (kernel == nullptr && !plan->rules.empty() && context != nullptr)
-        kernel = ConfigRules::select(*plan, *context);
-      if (kernel == nullptr && !plan->rules.empty() && context == nullptr && args != nullptr)
-        kernel = ConfigRules::select(*plan, context_for(operation, *args));
-      if (kernel == nullptr && !plan->chain.empty()) kernel = plan->chain.front();
-      if (kernel != nullptr) return {.kernel = kernel, .record_timing = timing};
+// The caller holds mutex_.
+const KernelSpec* HotReloadDispatcher::by_document(Symbol operation, const CallArgs* args,
+                                                   const SelectionContext* context) const {
+  if (!current_) return nullptr;
+  const ConfigRules::Usable& usable = current_->rules->usable(operation);
+  if (usable.locked) return usable.locked;
+  if (!usable.rules.empty() && (context || args))
+    if (const KernelSpec* kernel = usable.select(context ? *context : context_or_operation(operation, *args)))
+      return kernel;
+  return usable.chain.empty() ? nullptr : usable.chain.front();
+}
+
+Choice HotReloadDispatcher::choice_for(Symbol operation, const CallArgs* args, const SelectionContext* context) {
+  Choice choice;
+  {
+    const std::lock_guard lock(mutex_);
+    choice.kernel = by_document(operation, args, context);
+    choice.set = static_cast<std::uint8_t>(call_set_);
+    if (args) {
+      count_locked();
+      ++in_flight_[call_set_];
     }
   }
-  if (options_.selector && context != nullptr)
-    if (const KernelSpec* kernel = options_.selector(operation, *context))
-      return {.kernel = kernel, .record_timing = timing};
-  const KernelRegistry::Reader kernels = kernels_.read();
-  const auto candidates = kernels->candidates(operation);
-  const auto best =
-      std::max_element(candidates.begin(), candidates.end(),
-                       [](const KernelSpec* a, const KernelSpec* b) { return a->priority < b->priority; });
-  return {.kernel = best == candidates.end() ? nullptr : *best, .record_timing = timing};
+  if (!choice.kernel && selector_ && context) choice.kernel = selector_(operation, *context);
+  if (!choice.kernel)
+    if (const auto all = kernels_.kernels_of(operation); !all.empty()) choice.kernel = all.front();
+  if (!choice.kernel && args) finished(choice);
+  choice.circuit = circuit_of(choice.kernel);
+  return choice;
 }
 
-Result HotReloadDispatcher::dispatch(Symbol operation, CallArgs& args, const SelectionContext* context) {
-  const InFlight call(*this);
-  const std::int64_t start = clock_.ticks();
-  const Selected selected = select(operation, context, &args);
-  if (selected.kernel == nullptr)
-    throw KernelExecutionError("no kernel is registered for '" + operation.str() + "'", operation.text(), "");
-  const std::int64_t chosen = selected.record_timing ? clock_.ticks() : start;
-  Result result;
-  result.kernel = selected.kernel;
-  result.mode = DispatchMode::HOT_RELOAD;
-  args.output = &result.output;
-  execute(*selected.kernel, operation, args, nullptr);
-  args.output = nullptr;
-  if (selected.record_timing) {
-    const std::int64_t done = clock_.ticks();
-    result.timing.selection_ns = clock_.to_ns(chosen - start);
-    result.timing.execution_ns = clock_.to_ns(done - chosen);
-    result.timing.total_ns = clock_.to_ns(done - start);
+void HotReloadDispatcher::finished(const Choice& choice) {
+  const std::lock_guard lock(mutex_);
+  --in_flight_[choice.set];
+}
+
+DispatchError HotReloadDispatcher::nothing_serves(Symbol operation, const SelectionContext* /*context*/) const {
+  return {Phase::EXECUTION, "no kernel is registered for '" + operation.str() + "'", {.operation = operation.str()}};
+}
+
+Json HotReloadDispatcher::explain_selection(Symbol operation, const SelectionContext& context) {
+  Json out{{"operation", operation.text()}, {"config_hash", ""}, {"selection_path", Json::array()}};
+  {
+    const std::lock_guard lock(mutex_);
+    if (current_) out = current_->rules->explain(operation, context);
   }
-  return result;
+  if (out.contains("selected_kernel") && !out["selected_kernel"].is_null()) return out;
+  const KernelSpec* const kernel = choose(operation, context);
+  const std::string_view by = selector_ ? "selection" : "highest_priority";
+  if (kernel) out["selection_path"].push_back({{"step", by}, {"kernel", kernel->id.text()}, {"result", "selected"}});
+  out["selected_kernel"] = kernel ? Json(kernel->id.text()) : Json();
+  out["reason"] = kernel ? by : "no_kernel_available";
+  return out;
 }
 
-const KernelSpec& HotReloadDispatcher::get_kernel_for_operation(Symbol operation, const SelectionContext& context) {
-  const Selected selected = select(operation, &context, nullptr);
-  if (selected.kernel == nullptr)
-    throw KernelExecutionError("no kernel is registered for '" + operation.str() + "'", operation.text(), "");
-  return *selected.kernel;
-}
+// ---- versions ------------------------------------------------------------------------------------------------------
 
-Json HotReloadDispatcher::explain_selection(Symbol operation, const SelectionContext& context) const {
-  const EpochGuard guard;
-  const ConfigVersion* const version = active_.load(guard)->version.get();
-  Json path = Json::array();
-  if (version != nullptr)
-    if (const auto entry = version->kernels.find(operation); entry != version->kernels.end()) {
-      const bool found = kernels_.find(entry->second) != nullptr;
-      path.push_back({{"step", "document"},
-                      {"kernel", entry->second.text()},
-                      {"result", found ? "selected" : "kernel_not_found"}});
-      if (found)
-        return {{"operation", operation.text()},
-                {"config_hash", version->config_hash.substr(0, 16)},
-                {"selection_path", path},
-                {"selected_kernel", entry->second.text()},
-                {"reason", "document"}};
+HotReloadDispatcher::Version HotReloadDispatcher::make_version(const DocNode& data, const std::string& path,
+                                                               bool validate) const {
+  std::vector<Validator> validators;
+  if (validate) {
+    const std::lock_guard lock(mutex_);
+    validators = validators_;
+  }
+  std::vector<ConfigIssue> issues;
+  const auto add = [&](std::string message) {
+    issues.push_back({.path = {}, .message = std::move(message), .value = {}});
+  };
+  for (const Validator& validator : validators) try {
+      for (std::string& message : validator(data)) add(std::move(message));
+    } catch (...) {
+      add("a validator failed: " + error_text(std::current_exception()));
     }
-  if (version != nullptr && version->rules != nullptr) {
-    Json rules = version->rules->explain(operation, context, kernels_);
-    for (Json& item : rules["selection_path"]) path.push_back(std::move(item));
-    rules["selection_path"] = path;
-    if (!rules["selected_kernel"].is_null()) return rules;
-  }
-  const KernelSpec* const kernel = select(operation, &context, nullptr).kernel;
-  const bool selector = static_cast<bool>(options_.selector);
-  if (kernel != nullptr)
-    path.push_back(
-        {{"step", selector ? "selection" : "highest_priority"}, {"kernel", kernel->id.text()}, {"result", "selected"}});
-  return {{"operation", operation.text()},
-          {"config_hash", version != nullptr ? version->config_hash.substr(0, 16) : ""},
-          {"selection_path", path},
-          {"selected_kernel", kernel != nullptr ? Json(kernel->id.text()) : Json(nullptr)},
-          {"reason", kernel == nullptr ? "no_kernel_available"
-                     : selector        ? "selection"
-                                       : "highest_priority"}};
+  LoadedRules loaded = load_rules(data, DocumentKind::hot_reload, kernels_, strict_, path, Phase::RELOAD, issues);
+  auto version = std::make_shared<ConfigVersion>();
+  version->config_hash = loaded.rules->document().full_hash;
+  version->timestamp = unix_time();
+  version->data = data;
+  version->path = path;
+  version->warnings = std::move(loaded.warnings);
+  version->rules = std::move(loaded.rules);
+  return version;
 }
-
-// ---- reloading -----------------------------------------------------------------------------------------------------
 
 void HotReloadDispatcher::enter(ReloadState state) {
   state_.store(state, std::memory_order_release);
@@ -191,44 +151,42 @@ void HotReloadDispatcher::enter(ReloadState state) {
 
 // New calls count in the other set from here on; those of before empty theirs.
 void HotReloadDispatcher::wait_for_calls(double seconds) {
-  const unsigned old = call_set_.load(std::memory_order_relaxed);
-  call_set_.store(1 - old, std::memory_order_release);
-  const auto busy = [&] { return calls_.sum(old) > 0; };
-  const auto end = SteadyClock::now() + std::chrono::duration<double>(std::max(0.0, std::min(seconds, 3600.0)));
-  for (int spins = 0; busy() && SteadyClock::now() < end; ++spins)
-    std::this_thread::sleep_for(std::chrono::microseconds(spins < 20 ? 20 : 200));
+  std::size_t old = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    old = call_set_;
+    call_set_ = 1 - old;
+  }
+  const auto busy = [&] {
+    const std::lock_guard lock(mutex_);
+    return in_flight_[old] > 0;
+  };
+  const auto end = SteadyClock::now() + std::chrono::duration<double>(std::clamp(seconds, 0.0, 3600.0));
+  while (busy() && SteadyClock::now() < end) std::this_thread::sleep_for(std::chrono::microseconds(100));
 }
 
-// The caller holds mutex_.
-void HotReloadDispatcher::publish(std::shared_ptr<const ConfigVersion> version) {
-  active_.publish(std::make_unique<Active>(Active{.config = active_.current()->config, .version = std::move(version)}));
-}
-
-void HotReloadDispatcher::apply(std::shared_ptr<ConfigVersion> version, SteadyClock::time_point start) {
+void HotReloadDispatcher::apply(const Version& version, SteadyClock::time_point start) {
   enter(ReloadState::APPLYING);
   std::vector<std::function<void(const ConfigVersion&)>> callbacks;
-  std::shared_ptr<const ConfigVersion> applied;
   {
     const std::lock_guard lock(mutex_);
     version->version = ++versions_;
-    applied = std::move(version);
     previous_ = std::move(current_);
-    current_ = applied;
-    publish(applied);
+    current_ = version;
     ++stats_.total_reloads;
     stats_.last_reload_time_ms = std::chrono::duration<double, std::milli>(SteadyClock::now() - start).count();
     stats_.last_reload_timestamp = unix_time();
-    stats_.config_version = applied->version;
+    stats_.config_version = version->version;
     last_refused_.clear();
     callbacks = on_reload_;
   }
   enter(ReloadState::IDLE);
-  for (const std::string& warning : applied->warnings) report_to(options_.report, warning);
-  call_all(callbacks, *applied);
+  for (const std::string& warning : version->warnings) report(warning);
+  call_all(callbacks, *version);
 }
 
-void HotReloadDispatcher::fail(const HotReloadError& error) {
-  std::vector<std::function<void(const HotReloadError&)>> callbacks;
+void HotReloadDispatcher::refuse(const DispatchError& error) {
+  std::vector<std::function<void(const DispatchError&)>> callbacks;
   {
     const std::lock_guard lock(mutex_);
     ++stats_.failed_reloads;
@@ -236,54 +194,52 @@ void HotReloadDispatcher::fail(const HotReloadError& error) {
   }
   enter(ReloadState::IDLE);
   call_all(callbacks, error);
+  throw error;  // NOLINT: a copy
 }
+
+// ---- reloading -----------------------------------------------------------------------------------------------------
 
 bool HotReloadDispatcher::reload_with(const std::function<DocNode()>& parse, const std::string& path, bool validate,
                                       double grace_period_seconds) {
   ReloadState idle = ReloadState::IDLE;
   if (!state_.compare_exchange_strong(idle, ReloadState::RELOADING, std::memory_order_acq_rel)) return false;
   const auto start = SteadyClock::now();
-  const auto refuse = [&](const HotReloadError& error) {
-    fail(error);
-    throw error;  // NOLINT: a copy that keeps its own type
-  };
   try {
     enter(ReloadState::RELOADING);
     const DocNode data = parse();
     enter(ReloadState::VALIDATING);
-    std::shared_ptr<ConfigVersion> version = make_version(data, path, validate);
+    const Version version = make_version(data, path, validate);
     wait_for_calls(grace_period_seconds);
-    apply(std::move(version), start);
+    apply(version, start);
     return true;
-  } catch (const HotReloadError& error) {
+  } catch (const DispatchError& error) {
     refuse(error);
   } catch (const ttc::Error& error) {
-    refuse(HotReloadError(error.what(), error.file().empty() ? path : error.file(), std::current_exception()));
+    refuse(reload_error(error.what(), error.file().empty() ? path : error.file()));
   } catch (const std::exception& error) {
-    refuse(HotReloadError("unexpected: " + std::string(error.what()), path, std::current_exception()));
+    refuse(reload_error("unexpected: " + std::string(error.what()), path));
   }
-  return false;
+}
+
+std::string HotReloadDispatcher::path() const {
+  const std::lock_guard lock(mutex_);
+  return path_;
 }
 
 bool HotReloadDispatcher::reload(bool validate, double grace_period_seconds) {
-  std::string path;
-  {
-    const std::lock_guard lock(mutex_);
-    path = path_;
-  }
-  return reload_file(path, validate, grace_period_seconds);
+  return reload_file(path(), validate, grace_period_seconds);
 }
 
 bool HotReloadDispatcher::reload_file(const std::string& path, bool validate, double grace_period_seconds) {
   const auto parse = [&] {
     if (path.empty()) throw ttc::usage_error("there is no configuration file to reload");
-    return parse_file(path);
+    return read_document(path);
   };
   return reload_with(parse, path, validate, grace_period_seconds);
 }
 
 bool HotReloadDispatcher::reload_text(std::string_view text, bool validate, double grace_period_seconds) {
-  return reload_with([&] { return parse(text, DocumentFormat::yaml, ""); }, "", validate, grace_period_seconds);
+  return reload_with([&] { return parse_document(text, ""); }, "", validate, grace_period_seconds);
 }
 
 bool HotReloadDispatcher::reload(const DocNode& data, bool validate, double grace_period_seconds) {
@@ -299,7 +255,6 @@ bool HotReloadDispatcher::rollback() {
     const std::lock_guard lock(mutex_);
     if (previous_ != nullptr) {
       std::swap(current_, previous_);
-      publish(current_);
       ++stats_.rollbacks;
       stats_.config_version = current_->version;
       done = true;
@@ -312,7 +267,7 @@ bool HotReloadDispatcher::rollback() {
 DryRun HotReloadDispatcher::dry_run(const DocNode& data) const {
   try {
     return {.ok = true, .messages = make_version(data, "", true)->warnings};
-  } catch (const HotReloadError& error) {
+  } catch (const DispatchError& error) {
     DryRun out;
     for (std::string_view rest = error.text(); !rest.empty();) {
       const std::size_t end = rest.find('\n');
@@ -325,7 +280,7 @@ DryRun HotReloadDispatcher::dry_run(const DocNode& data) const {
 
 DryRun HotReloadDispatcher::dry_run_text(std::string_view text) const {
   try {
-    return dry_run(parse(text, DocumentFormat::yaml, ""));
+    return dry_run(parse_document(text, ""));
   } catch (const ttc::Error& error) {
     return {.ok = false, .messages = {error.what()}};
   }
@@ -342,41 +297,41 @@ bool HotReloadDispatcher::reload_if_changed() {
     path = path_;
     if (current_ != nullptr) known = current_->config_hash;
     refused = last_refused_;
-    validate = validate_on_reload_;
+    validate = config_->validate_on_reload;
   }
   std::string seen = "missing";
+  const auto remember = [&](const std::string& hash) {
+    const std::lock_guard lock(mutex_);
+    last_refused_ = hash;
+    return true;
+  };
   try {
     const std::string text = read_config_file(path);
     seen = ttc::sha256_hex(std::as_bytes(std::span(text.data(), text.size())));
-    if (seen != refused && hash_of(parse(text, document_format(path), path)) == known) {
-      const std::lock_guard lock(mutex_);
-      last_refused_.clear();
-      return true;
-    }
+    if (seen != refused &&
+        check_config(parse_document(text, path), DocumentKind::hot_reload).document.full_hash == known)
+      return remember("");
   } catch (const ttc::Error&) {  // the reload says what is wrong
   }
   if (seen == refused) return true;
   try {
     return reload(validate);
-  } catch (const HotReloadError& error) {
-    report_to(options_.report, error.file() + ": " + error.text() + "; the configuration of before stays active");
-    const std::lock_guard lock(mutex_);
-    last_refused_ = seen;
-    return true;
+  } catch (const DispatchError& error) {
+    report(error.file() + ": " + error.text() + "; the configuration of before stays active");
+    return remember(seen);
   }
 }
 
 bool HotReloadDispatcher::watch() {
   const std::lock_guard lock(watch_mutex_);
-  std::string path;
+  const std::string watched = path();
+  if (watch_ != nullptr || watched.empty()) return false;
   double interval = 1;
   {
     const std::lock_guard state(mutex_);
-    path = path_;
-    interval = watch_interval_;
+    interval = config_->watch_interval_seconds;
   }
-  if (watch_ != nullptr || path.empty()) return false;
-  watch_ = std::make_unique<FileWatch>(path, interval, [this] { return reload_if_changed(); });
+  watch_ = std::make_unique<FileWatch>(watched, interval, [this] { return reload_if_changed(); });
   return true;
 }
 
@@ -391,27 +346,7 @@ bool HotReloadDispatcher::watching() const {
   return watch_ != nullptr;
 }
 
-// ---- listeners and reports -----------------------------------------------------------------------------------------
-
-void HotReloadDispatcher::add_validator(Validator validator) {
-  const std::lock_guard lock(mutex_);
-  validators_.push_back(std::move(validator));
-}
-
-void HotReloadDispatcher::on_reload(std::function<void(const ConfigVersion&)> callback) {
-  const std::lock_guard lock(mutex_);
-  on_reload_.push_back(std::move(callback));
-}
-
-void HotReloadDispatcher::on_error(std::function<void(const HotReloadError&)> callback) {
-  const std::lock_guard lock(mutex_);
-  on_error_.push_back(std::move(callback));
-}
-
-void HotReloadDispatcher::on_state(std::function<void(ReloadState)> callback) {
-  const std::lock_guard lock(mutex_);
-  on_state_.push_back(std::move(callback));
-}
+// ---- reports -------------------------------------------------------------------------------------------------------
 
 ReloadStats HotReloadDispatcher::stats() const {
   const std::lock_guard lock(mutex_);
@@ -431,7 +366,10 @@ std::vector<std::shared_ptr<const ConfigVersion>> HotReloadDispatcher::history()
   return out;
 }
 
-std::int64_t HotReloadDispatcher::in_flight() const { return calls_.sum(0) + calls_.sum(1); }
+std::int64_t HotReloadDispatcher::in_flight() const {
+  const std::lock_guard lock(mutex_);
+  return in_flight_[0] + in_flight_[1];
+}
 
 Json HotReloadDispatcher::telemetry() const {
   const bool watched = watching();
@@ -445,25 +383,23 @@ Json HotReloadDispatcher::telemetry() const {
            {"reload_state", to_string(state())}};
   if (current_ != nullptr) hot["config_hash"] = current_->config_hash;
   hot["watching"] = watched;
-  hot["watchdog_available"] = inotify_available();
-  hot["yaml_available"] = true;
-  return {{"mode", "hot_reload"}, {"hot_reload", std::move(hot)}};
+  return {{"mode", "hot_reload"},
+          {"dispatch_count", counts_.dispatches},
+          {"error_count", counts_.errors},
+          {"hot_reload", std::move(hot)}};
 }
 
 void HotReloadDispatcher::reset_telemetry() {
+  ModeDispatcher::reset_telemetry();
   const std::lock_guard lock(mutex_);
-  const std::int64_t version = stats_.config_version;
-  stats_ = {};
-  stats_.config_version = version;
+  stats_ = {.config_version = stats_.config_version};
 }
 
 void HotReloadDispatcher::update_config(const DispatchConfig& config) {
+  ModeDispatcher::update_config(config);
   bool other_path = false;
   {
     const std::lock_guard lock(mutex_);
-    active_.publish(std::make_unique<Active>(Active{.config = config, .version = current_}));
-    watch_interval_ = config->watch_interval_seconds;
-    validate_on_reload_ = config->validate_on_reload;
     other_path = !config->config_path.empty() && config->config_path != path_;
     if (other_path) path_ = config->config_path;
   }
@@ -472,21 +408,6 @@ void HotReloadDispatcher::update_config(const DispatchConfig& config) {
     watch();
   }
   if (other_path) reload(config->validate_on_reload);
-}
-
-std::unique_ptr<HotReloadDispatcher> create_hot_reload_dispatcher(const std::string& config_path,
-                                                                  KernelRegistry& kernels, bool validate_on_reload,
-                                                                  double watch_interval_seconds, bool start_watching,
-                                                                  HotReloadOptions options) {
-  DispatchOptions config;
-  config.mode = DispatchMode::HOT_RELOAD;
-  config.config_path = config_path;
-  config.validate_on_reload = validate_on_reload;
-  config.watch_interval_seconds = watch_interval_seconds;
-  auto dispatcher =
-      std::make_unique<HotReloadDispatcher>(DispatchConfig(std::move(config)), kernels, std::move(options));
-  if (start_watching) dispatcher->watch();
-  return dispatcher;
 }
 
 }  // namespace ttrt::dispatch

@@ -8,13 +8,10 @@
 #include <atomic>
 #include <chrono>
 #include <functional>
-#include <mutex>
 
-#include "dispatch/config_dispatcher.h"
 #include "dispatch/config_rules.h"
-#include "dispatch/counters.h"
-#include "dispatch/document_reader.h"
 #include "dispatch/file_watch.h"
+#include "dispatch/mode_dispatcher.h"
 
 namespace ttrt::dispatch {
 
@@ -29,8 +26,7 @@ struct ConfigVersion {
   DocNode data;
   std::string path;
   std::vector<std::string> warnings;
-  std::map<Symbol, Symbol, bool (*)(Symbol, Symbol)> kernels{[](Symbol a, Symbol b) { return a.id() < b.id(); }};
-  std::shared_ptr<const ConfigRules> rules;  // nullptr where the document has no CONFIG part
+  std::shared_ptr<ConfigRules> rules;  // under the dispatcher's lock
 
   bool operator==(const ConfigVersion& other) const { return config_hash == other.config_hash; }
 };
@@ -44,35 +40,29 @@ struct ReloadStats {
 
 // What a document is wrong about, one message each; may throw, which counts as a message.
 using Validator = std::function<std::vector<std::string>(const DocNode&)>;
-// The best kernel for a call, or nullptr: the selection engine of DYNAMIC.
+// The best kernel for a call, or nullptr: the selection of DYNAMIC.
 using KernelSelector = std::function<const KernelSpec*(Symbol operation, const SelectionContext&)>;
-
-struct HotReloadOptions {
-  KernelSelector selector = {};
-  bool strict_kernels = false;  // a kernel that the registry lacks is an error, not a warning
-  Report report = {};           // none: standard error
-  const Clock* clock = nullptr;
-};
 
 struct DryRun {
   bool ok = false;
   std::vector<std::string> messages;  // errors where not ok, else warnings
 };
 
-class HotReloadDispatcher final : public Dispatcher {
+class HotReloadDispatcher final : public ModeDispatcher {
  public:
   // Loads config.config_path as version 1 where it is set; a document that is wrong is reported and there is none then.
-  HotReloadDispatcher(const DispatchConfig& config, KernelRegistry& kernels, HotReloadOptions options = {});
+  // A kernel that the document names and the registry lacks is an error where `strict`, else a warning.
+  HotReloadDispatcher(const DispatchConfig& config, const KernelRegistry& kernels, ModeOptions options = {},
+                      KernelSelector selector = {}, bool strict = false);
   ~HotReloadDispatcher() override;
 
-  DispatchMode mode() const override { return DispatchMode::HOT_RELOAD; }
-  // The document's kernel, else its rules' choice, else the selector's, else the operation's kernel of highest
-  // priority. Throws KernelExecutionError, with an empty kernel id where there is none.
-  Result dispatch(Symbol operation, CallArgs& args, const SelectionContext* context = nullptr) override;
-  const KernelSpec& get_kernel_for_operation(Symbol operation, const SelectionContext& context) override;
-  Json explain_selection(Symbol operation, const SelectionContext& context) const;
+  // The document's kernel, else its rules' choice, else the selector's, else the operation's first kernel.
+  DispatchError nothing_serves(Symbol operation, const SelectionContext* context) const override;
+  Json explain_selection(Symbol operation, const SelectionContext& context) override;
 
-  // From the file. False where a reload or rollback is under way. Throws HotReloadError; nothing has changed then.
+  // From the file. False where a reload or rollback is under way. Throws DispatchError (RELOAD); nothing has changed
+  // then. `validate` off leaves out the validators that were added; waits for calls in flight for the grace period at
+  // most.
   bool reload(bool validate = true, double grace_period_seconds = 1);
   // From another file; the watched one stays what it is.
   bool reload_file(const std::string& path, bool validate = true, double grace_period_seconds = 1);
@@ -89,11 +79,11 @@ class HotReloadDispatcher final : public Dispatcher {
   void stop_watching() override;
   bool watching() const;
 
-  void add_validator(Validator validator);
+  void add_validator(Validator validator) { listen(validators_, std::move(validator)); }
   // Called from the thread that reloaded, after it is done; what they throw is swallowed.
-  void on_reload(std::function<void(const ConfigVersion&)> callback);
-  void on_error(std::function<void(const HotReloadError&)> callback);
-  void on_state(std::function<void(ReloadState)> callback);
+  void on_reload(std::function<void(const ConfigVersion&)> callback) { listen(on_reload_, std::move(callback)); }
+  void on_error(std::function<void(const DispatchError&)> callback) { listen(on_error_, std::move(callback)); }
+  void on_state(std::function<void(ReloadState)> callback) { listen(on_state_, std::move(callback)); }
 
   ReloadState state() const { return state_.load(std::memory_order_acquire); }
   ReloadStats stats() const;
@@ -107,63 +97,47 @@ class HotReloadDispatcher final : public Dispatcher {
   void shutdown() override { stop_watching(); }
 
  private:
-  struct Active {
-    DispatchConfig config;
-    std::shared_ptr<const ConfigVersion> version;
-  };
-  struct Selected {
-    const KernelSpec* kernel = nullptr;
-    bool record_timing = true;
-  };
-  class InFlight;
-  // -- hot_reload_document.cpp
-  static double unix_time();
-  static std::string hash_of(const DocNode& data);
-  DocNode parse_file(const std::string& path) const;
-  std::shared_ptr<ConfigVersion> make_version(const DocNode& data, const std::string& path, bool validate) const;
-  std::vector<std::string> problems(const DocNode& data, const std::string& path, std::vector<std::string>& warnings,
-                                    ConfigDocument& document) const;
+  using Version = std::shared_ptr<ConfigVersion>;
+  class Reload;
 
-  // -- hot_reload.cpp
-  Selected select(Symbol operation, const SelectionContext* context, const CallArgs* args) const;
+  Choice choice_for(Symbol operation, const CallArgs* args, const SelectionContext* context) override;
+  void finished(const Choice& choice) override;
+  const KernelSpec* by_document(Symbol operation, const CallArgs* args, const SelectionContext* context) const;
+  Version make_version(const DocNode& data, const std::string& path, bool validate) const;
   bool reload_with(const std::function<DocNode()>& parse, const std::string& path, bool validate,
                    double grace_period_seconds);
-  void apply(std::shared_ptr<ConfigVersion> version, std::chrono::steady_clock::time_point start);
-  void fail(const HotReloadError& error);
+  void apply(const Version& version, std::chrono::steady_clock::time_point start);
+  [[noreturn]] void refuse(const DispatchError& error);
   void wait_for_calls(double seconds);
   void enter(ReloadState state);
-  void publish(std::shared_ptr<const ConfigVersion> version);
-  DocNode parse(std::string_view text, DocumentFormat format, const std::string& file) const {
-    return reader_.parse(text, format, file);
-  }
   bool reload_if_changed();
+  std::string path() const;
+  template <typename F>
+  void listen(std::vector<F>& to, F callback) {
+    const std::lock_guard lock(mutex_);
+    to.push_back(std::move(callback));
+  }
 
-  KernelRegistry& kernels_;
-  const HotReloadOptions options_;
-  const Clock& clock_;
+  const KernelRegistry& kernels_;
+  const KernelSelector selector_;
+  const bool strict_;
   std::atomic<ReloadState> state_{ReloadState::IDLE};
-  Published<Active> active_;
-  mutable DocumentReader reader_;
-  mutable std::mutex mutex_;  // what follows, and publishing
+  // Under mutex_ of the base:
   std::string path_;
-  double watch_interval_ = 1;
-  bool validate_on_reload_ = true;
-  std::shared_ptr<const ConfigVersion> current_, previous_;
+  Version current_, previous_;
   std::int64_t versions_ = 0;
   ReloadStats stats_;
   std::vector<Validator> validators_;
   std::vector<std::function<void(const ConfigVersion&)>> on_reload_;
-  std::vector<std::function<void(const HotReloadError&)>> on_error_;
+  std::vector<std::function<void(const DispatchError&)>> on_error_;
   std::vector<std::function<void(ReloadState)>> on_state_;
   std::string last_refused_;  // hash of file content that failed, so one broken file is told once
-  Counters<2> calls_;         // in flight, in two sets: a reload waits for the set of before to empty
-  std::atomic<unsigned> call_set_{0};
+  // Calls in flight, in two sets: a reload waits for the set of before to empty.
+  std::array<std::int64_t, 2> in_flight_{};
+  std::size_t call_set_ = 0;
+
   mutable std::mutex watch_mutex_;
   std::unique_ptr<FileWatch> watch_;
 };
-
-std::unique_ptr<HotReloadDispatcher> create_hot_reload_dispatcher(
-    const std::string& config_path, KernelRegistry& kernels, bool validate_on_reload = true,
-    double watch_interval_seconds = 1, bool start_watching = true, HotReloadOptions options = {});
 
 }  // namespace ttrt::dispatch
