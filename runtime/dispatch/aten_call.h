@@ -17,11 +17,14 @@ namespace ttrt::dispatch {
 
 using ttrt::Keyword;
 
+class ProgramCall;
+
 // The arguments of an operator by name, "aten::mul.Tensor" or "aten.mul.Tensor"; positional ones in schema order.
 struct OperatorCall {
   std::string_view name;
   std::span<const RtValue> args;
   std::span<const Keyword> kwargs = {};
+  ProgramCall* program = nullptr;  // where it is a step of a compiled program (dispatchers.h)
 };
 
 // A call that the device can run. Values are read when it is bound; only tensors of the same dtypes and shapes may be

@@ -4,8 +4,11 @@
  *   int dispatch_to_ttnn(const ttrt_dispatch_call* call);       0: done, a result was set; else: failed, an error was
  * set
  *
- * Single operators come by their ATen names with their arguments. Of a compiled program can_dispatch_to_ttnn is asked
- * once per device op, "tt.softmax" without arguments: 1 lets the device's kernels serve it, 0 keeps it on the host.
+ * Single operators come by their ATen names with their arguments. Of a compiled program every device op comes, as
+ * "tt.softmax" with its arguments in the order of the op's schema: can_dispatch_to_ttnn with tensors where they lie
+ * (data may be NULL), dispatch_to_ttnn with all of them in host memory, floats as float32. What it sets is the op's
+ * result; an op it refuses runs on the host. To leave an op to the device's kernels, take it and `delegate` it.
+ *
  * Both are called from several threads at a time and must not throw across the boundary. Everything reachable from
  * `call` belongs to the host and is valid during the call only. ttrt runs a plug-in with
  *
@@ -20,7 +23,7 @@
 extern "C" {
 #endif
 
-#define TTRT_DISPATCH_ABI 1
+#define TTRT_DISPATCH_ABI 2
 
 enum ttrt_kind {
   TTRT_NONE,

@@ -13,16 +13,6 @@
 
 namespace ttrt::dispatch {
 
-std::vector<PolicyRule> TtnnDispatcher::policy() const {
-  std::vector<PolicyRule> rules;
-  for (const OpRecord* op : all_ops())
-    if (can_dispatch({op->name, {}, {}}))
-      rules.push_back({.kind = PolicyRule::Kind::lock,
-                       .operation = std::string(op->name),
-                       .kernel = std::string(op->name) + ".host"});
-  return rules;
-}
-
 namespace {
 
 std::string lower(std::string name) {
@@ -58,8 +48,8 @@ struct Registry {
     std::string list;
     for (const auto& [each, entry] : known) names.push_back(each), list += (list.empty() ? "" : ", ") + each;
     const std::string close = ttc::nearest(lower(name), names.data(), names.size());
-    throw ValueError("Unknown dispatcher '" + name + "'; there are " + list,
-                     close.empty() ? "" : "did you mean '" + close + "'?");
+    throw ttc::usage_error("Unknown dispatcher '" + name + "'; there are " + list,
+                           close.empty() ? "" : "did you mean '" + close + "'?");
   }
 };
 
@@ -98,7 +88,7 @@ class FromFunctions final : public TtnnDispatcher {
   FromFunctions(std::function<bool(const OperatorCall&)> can, std::function<RtValue(const OperatorCall&)> run)
       : can_(std::move(can)), run_(std::move(run)) {}
   std::string summary() const override { return "Registered by the program"; }
-  ttc::Refusal can_dispatch(const OperatorCall& call) const override {
+  ttc::Refusal refusal_of(const OperatorCall& call) const override {
     if (can_(call)) return std::nullopt;
     return ttc::Reason{ttc::ReasonCode::UserExcluded, "the dispatcher does not take " + std::string(call.name)};
   }
@@ -110,8 +100,8 @@ class FromFunctions final : public TtnnDispatcher {
 };
 
 void add(const std::string& name, std::shared_ptr<const TtnnDispatcher> dispatcher, std::string origin) {
-  if (name.empty()) throw ValueError("a dispatcher needs a name");
-  if (!dispatcher) throw ValueError("dispatcher '" + name + "' is null");
+  if (name.empty()) throw ttc::usage_error("a dispatcher needs a name");
+  if (!dispatcher) throw ttc::usage_error("dispatcher '" + name + "' is null");
   Registry& r = registry();
   const std::lock_guard lock(r.mutex);
   r.known[lower(name)] = {std::move(dispatcher), std::move(origin)};
@@ -125,8 +115,8 @@ void register_dispatcher(const std::string& name, std::shared_ptr<const TtnnDisp
 
 void register_dispatcher(const std::string& name, std::function<bool(const OperatorCall&)> can_dispatch,
                          std::function<RtValue(const OperatorCall&)> dispatch) {
-  if (!can_dispatch) throw ValueError("dispatcher '" + name + "' lacks can_dispatch_to_ttnn");
-  if (!dispatch) throw ValueError("dispatcher '" + name + "' lacks dispatch_to_ttnn");
+  if (!can_dispatch) throw ttc::usage_error("dispatcher '" + name + "' lacks can_dispatch_to_ttnn");
+  if (!dispatch) throw ttc::usage_error("dispatcher '" + name + "' lacks dispatch_to_ttnn");
   add(name, std::make_shared<FromFunctions>(std::move(can_dispatch), std::move(dispatch)), "registered");
 }
 
@@ -187,7 +177,7 @@ std::vector<DispatcherInfo> dispatcher_infos() {
 }
 
 bool can_dispatch_to_ttnn(std::string_view func_name, std::span<const RtValue> args, std::span<const Keyword> kwargs) {
-  return !get_active_dispatcher()->can_dispatch({func_name, args, kwargs});
+  return !get_active_dispatcher()->refusal_of({func_name, args, kwargs});
 }
 
 RtValue dispatch_to_ttnn(std::string_view func_name, std::span<const RtValue> args, std::span<const Keyword> kwargs) {

@@ -7,17 +7,20 @@
 //   cpu          none
 //   tensor_ops   elementwise arithmetic, matrix products and movement of tensors only, where default takes them
 //
+// A dispatcher of one's own may serve any operator, called one by one or in a compiled program.
+//
 // Names are the same in upper and lower case. TT_SYMBIOTE_DISPATCHER, read at each look-up, wins over set_dispatcher;
 // it may name a plug-in library by its path. All functions may be called from several threads.
 #pragma once
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "dispatch/aten_call.h"
-#include "dispatch/policy.h"
+#include "dispatch/selection.h"
 
 namespace ttrt::dispatch {
 
@@ -25,14 +28,27 @@ class TtnnDispatcher {
  public:
   virtual ~TtnnDispatcher() = default;
   virtual std::string summary() const = 0;  // one sentence
-  // nullopt: dispatch would run it on the device. Nothing runs.
-  virtual ttc::Refusal can_dispatch(const OperatorCall& call) const = 0;
-  // Throws DispatchError where it cannot.
+  // nullopt: dispatch would serve it. Nothing runs; tensors of a program may lie on the device.
+  virtual ttc::Refusal refusal_of(const OperatorCall& call) const = 0;
+  // One result bare, several as a list; none where another dispatcher was asked to serve the call of a program. Throws
+  // where it cannot.
   virtual RtValue dispatch(const OperatorCall& call) const = 0;
-  // In a compiled program: the rules by which the kernel of each device op is selected (device_kernels.h gives the
-  // names). Dispatchers of two functions are asked can_dispatch by the op's name alone, "tt.softmax" without arguments;
-  // an op they refuse is served by the host.
-  virtual std::vector<PolicyRule> policy() const;
+  // Of the built-in ones: the policy by which the device's kernels serve the ops of a compiled program. None: each op
+  // is asked for and served by the functions above, named as in "tt.softmax", with its arguments in the order of the
+  // op's schema; an op that is refused runs on the host.
+  virtual std::optional<Policy> policy() const { return std::nullopt; }
+};
+
+// A step of a compiled program, which the built-in dispatchers serve where it lies: for those who hand it on to them.
+class ProgramCall {
+ public:
+  // nullopt: a kernel of the device serves it under this policy.
+  virtual ttc::Refusal refusal_by(const Policy& policy) = 0;
+  // Runs it; the results stay in the program.
+  virtual void run_by(const Policy& policy) = 0;
+
+ protected:
+  ~ProgramCall() = default;
 };
 
 struct DispatcherInfo {
@@ -49,10 +65,9 @@ bool can_dispatch_to_ttnn(std::string_view func_name, std::span<const RtValue> a
 RtValue dispatch_to_ttnn(std::string_view func_name, std::span<const RtValue> args,
                          std::span<const Keyword> kwargs = {});
 
-// ---- the registry
-// -----------------------------------------------------------------------------------------------------
+// ---- the registry ---------------------------------------------------------------------------------------------------
 
-// Replaces one of the same name. Throws ValueError for an empty name, a null dispatcher, or a missing function.
+// Replaces one of the same name. Throws ttc::Error (usage) for an empty name, a null dispatcher, or a missing function.
 void register_dispatcher(const std::string& name, std::shared_ptr<const TtnnDispatcher> dispatcher);
 // From the two functions.
 void register_dispatcher(const std::string& name, std::function<bool(const OperatorCall&)> can_dispatch,
@@ -60,13 +75,14 @@ void register_dispatcher(const std::string& name, std::function<bool(const Opera
 // From a shared library (dispatcher_plugin.h), under `name` or else the file's name without "lib" and ".so"; returns
 // the name. Throws ttc::Error (bad file) that says what is wrong with it.
 std::string load_dispatcher_plugin(const std::string& path, const std::string& name = {});
-// By name, or a plug-in by its path. Throws ValueError "Unknown dispatcher 'x'" with what there is. False where the
-// environment variable holds another one, which stays active.
+// By name, or a plug-in by its path. Throws ttc::Error (usage) "Unknown dispatcher 'x'" with what there is. False where
+// the environment variable holds another one, which stays active.
 bool set_dispatcher(const std::string& name);
 // Sorted.
 std::vector<std::string> list_available_dispatchers();
 std::vector<DispatcherInfo> dispatcher_infos();
-// The one whose functions are called now, and its name. Throws ValueError where the environment names an unknown one.
+// The one whose functions are called now, and its name. Throws ttc::Error (usage) where the environment names an
+// unknown one.
 std::shared_ptr<const TtnnDispatcher> get_active_dispatcher();
 std::string active_dispatcher_name();
 std::shared_ptr<const TtnnDispatcher> find_dispatcher(const std::string& name);  // throws as set_dispatcher does
@@ -75,6 +91,8 @@ std::string resolve_dispatcher(const std::string& name);
 
 // Where the debug dispatcher writes, one line a call; standard error by default. An empty function restores that.
 void set_dispatch_log(std::function<void(const std::string&)> log);
+
+void log_dispatch(const std::string& line);
 
 inline constexpr const char* dispatcher_variable = "TT_SYMBIOTE_DISPATCHER";
 

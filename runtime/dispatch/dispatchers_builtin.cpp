@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
-#include <list>
 #include <mutex>
 #include <unordered_map>
 
@@ -18,85 +17,93 @@ using ttc::Refusal;
 
 using Bound = std::variant<std::shared_ptr<const BoundOperator>, Reason>;
 
-Refusal refusal_of(const Bound& bound) {
+Refusal reason_of(const Bound& bound) {
   if (const auto* reason = std::get_if<Reason>(&bound)) return *reason;
   return std::nullopt;
 }
 
 RtValue run(const OperatorCall& call, const Bound& bound) {
   if (const auto* reason = std::get_if<Reason>(&bound))
-    throw DispatchError("'" + std::string(call.name) + "' cannot run on the device: " + reason->text(), call.name, {},
-                        Phase::SELECTION);
+    throw DispatchError(Phase::SELECTION,
+                        "'" + std::string(call.name) + "' cannot run on the device: " + reason->text(),
+                        {.operation = std::string(call.name)});
   return std::get<std::shared_ptr<const BoundOperator>>(bound)->run(call, eager_device());
 }
 
-class Default : public TtnnDispatcher {
+// A step of a program is the program's to run; what is called alone is the subclass's.
+class BuiltIn : public TtnnDispatcher {
+ public:
+  Refusal refusal_of(const OperatorCall& call) const final {
+    return call.program ? call.program->refusal_by(*policy()) : alone_refusal(call);
+  }
+  RtValue dispatch(const OperatorCall& call) const final {
+    if (!call.program) return run_alone(call);
+    call.program->run_by(*policy());
+    return {};
+  }
+  std::optional<Policy> policy() const override { return Policy(); }
+
+ protected:
+  virtual Refusal alone_refusal(const OperatorCall& call) const = 0;
+  virtual RtValue run_alone(const OperatorCall& call) const = 0;
+};
+
+class Default : public BuiltIn {
  public:
   std::string summary() const override { return "Every operator that a device kernel takes"; }
-  Refusal can_dispatch(const OperatorCall& call) const override { return refusal_of(BoundOperator::bind(call)); }
-  RtValue dispatch(const OperatorCall& call) const override { return run(call, BoundOperator::bind(call)); }
-  std::vector<PolicyRule> policy() const override { return {}; }
+
+ protected:
+  Refusal alone_refusal(const OperatorCall& call) const override { return reason_of(BoundOperator::bind(call)); }
+  RtValue run_alone(const OperatorCall& call) const override { return run(call, BoundOperator::bind(call)); }
 };
 
 // Keeps what binding found out, refusals too: an operator met again with the same dtypes, shapes and literals is only
 // run.
-class Optimized final : public TtnnDispatcher {
+class Optimized final : public BuiltIn {
  public:
   std::string summary() const override {
     return "default with bound calls kept, fused and sharded kernel variants preferred";
   }
-  Refusal can_dispatch(const OperatorCall& call) const override { return refusal_of(bound(call)); }
-  RtValue dispatch(const OperatorCall& call) const override { return run(call, bound(call)); }
-  std::vector<PolicyRule> policy() const override {
-    return {{.kind = PolicyRule::Kind::add, .kernel = "*.dram_sharded", .value = 100},
-            {.kind = PolicyRule::Kind::add, .kernel = "*.fused", .value = 100}};
+  std::optional<Policy> policy() const override {
+    return Policy{.prefers = {{.kernel = "*.dram_sharded"}, {.kernel = "*.fused"}}};
   }
 
  private:
+  Refusal alone_refusal(const OperatorCall& call) const override { return reason_of(bound(call)); }
+  RtValue run_alone(const OperatorCall& call) const override { return run(call, bound(call)); }
+
   static constexpr std::size_t max_entries = 1024;
 
   Bound bound(const OperatorCall& call) const {
     const std::string key = binding_key(call);
     {
       const std::lock_guard lock(mutex_);
-      if (const auto found = entries_.find(key); found != entries_.end()) {
-        order_.splice(order_.end(), order_, found->second.place);
-        return found->second.bound;
-      }
+      if (const auto found = entries_.find(key); found != entries_.end()) return found->second;
     }
     Bound made = BoundOperator::bind(call);
     const std::lock_guard lock(mutex_);
-    const auto [place, fresh] = entries_.try_emplace(key);
-    if (!fresh) return made;  // another thread was faster
-    place->second = {made, order_.insert(order_.end(), key)};
-    if (entries_.size() > max_entries) {
-      entries_.erase(order_.front());
-      order_.pop_front();
-    }
-    return made;
+    if (entries_.size() >= max_entries) entries_.clear();
+    return entries_.try_emplace(key, std::move(made)).first->second;
   }
 
-  struct Entry {
-    Bound bound;
-    std::list<std::string>::iterator place;
-  };
   mutable std::mutex mutex_;
-  mutable std::list<std::string> order_;  // least recently used first
-  mutable std::unordered_map<std::string, Entry> entries_;
+  mutable std::unordered_map<std::string, Bound> entries_;
 };
 
 class Debug final : public Default {
  public:
   std::string summary() const override { return "default, with every check and refusal and its reason in the log"; }
-  Refusal can_dispatch(const OperatorCall& call) const override {
-    const Refusal refusal = Default::can_dispatch(call);
+
+ private:
+  Refusal alone_refusal(const OperatorCall& call) const override {
+    const Refusal refusal = Default::alone_refusal(call);
     log_dispatch("debug: " + call_text(call) + (refusal ? " refused: " + refusal->text() : " can run on the device"));
     return refusal;
   }
-  RtValue dispatch(const OperatorCall& call) const override {
+  RtValue run_alone(const OperatorCall& call) const override {
     log_dispatch("debug: " + call_text(call) + " dispatched");
     try {
-      RtValue result = Default::dispatch(call);
+      RtValue result = Default::run_alone(call);
       log_dispatch("debug: " + call_text(call) + " done");
       return result;
     } catch (const std::exception& error) {
@@ -105,7 +112,6 @@ class Debug final : public Default {
     }
   }
 
- private:
   static std::string tensor_text(std::string_view dtype, const Shape& shape) {
     std::string text = " " + std::string(dtype) + "[";
     for (std::size_t i = 0; i < shape.size(); ++i) text += (i ? ", " : "") + std::to_string(shape[i]);
@@ -123,18 +129,19 @@ class Debug final : public Default {
   }
 };
 
-class Cpu final : public TtnnDispatcher {
+class Cpu final : public BuiltIn {
  public:
   std::string summary() const override { return "Nothing goes to the device"; }
-  Refusal can_dispatch(const OperatorCall& /*call*/) const override { return refusal(); }
-  RtValue dispatch(const OperatorCall& call) const override {
-    throw DispatchError("the cpu dispatcher runs nothing on the device", call.name, {}, Phase::SELECTION,
-                        ttc::Exit::usage, {}, "choose another one: --dispatcher default");
-  }
-  std::vector<PolicyRule> policy() const override { return {{.kind = PolicyRule::Kind::allow, .kernel = "*.host"}}; }
+  std::optional<Policy> policy() const override { return Policy{.allows = {{.kernel = "*.host"}}}; }
 
  private:
-  static Refusal refusal() { return Reason{ReasonCode::UserExcluded, "the cpu dispatcher runs nothing on the device"}; }
+  Refusal alone_refusal(const OperatorCall& /*call*/) const override {
+    return Reason{ReasonCode::UserExcluded, "the cpu dispatcher runs nothing on the device"};
+  }
+  RtValue run_alone(const OperatorCall& call) const override {
+    throw DispatchError(Phase::SELECTION, "the cpu dispatcher runs nothing on the device",
+                        {.operation = std::string(call.name), .hint = "choose another one: --dispatcher default"});
+  }
 };
 
 class TensorOps final : public Default {
@@ -142,27 +149,28 @@ class TensorOps final : public Default {
   std::string summary() const override {
     return "Arithmetic, matrix products and movement of tensors, where default takes them";
   }
-  Refusal can_dispatch(const OperatorCall& call) const override {
-    if (const Refusal refusal = listed(call)) return refusal;
-    return Default::can_dispatch(call);
-  }
-  RtValue dispatch(const OperatorCall& call) const override {
-    if (const Refusal refusal = listed(call))
-      throw DispatchError("'" + std::string(call.name) + "' is none of the tensor_ops dispatcher's operators",
-                          call.name, {}, Phase::SELECTION);
-    return Default::dispatch(call);
-  }
   // Composite ops stay in LibTorch.
-  std::vector<PolicyRule> policy() const override {
-    using enum PolicyRule::Kind;
-    return {{.kind = deny, .operation = "tt.attention", .kernel = "*.*fused"},
-            {.kind = deny, .operation = "tt.*norm", .kernel = "*.device"},
-            {.kind = deny, .operation = "tt.*softmax", .kernel = "*.device"},
-            {.kind = deny, .operation = "tt.linear", .kernel = "*.?d"},
-            {.kind = deny, .operation = "tt.linear", .kernel = "*.dram_sharded"}};
+  std::optional<Policy> policy() const override {
+    return Policy{.denies = {{.operation = "tt.attention", .kernel = "*.*fused"},
+                             {.operation = "tt.*norm", .kernel = "*.device"},
+                             {.operation = "tt.*softmax", .kernel = "*.device"},
+                             {.operation = "tt.linear", .kernel = "*.?d"},
+                             {.operation = "tt.linear", .kernel = "*.dram_sharded"}}};
   }
 
  private:
+  Refusal alone_refusal(const OperatorCall& call) const override {
+    if (const Refusal refusal = listed(call)) return refusal;
+    return Default::alone_refusal(call);
+  }
+  RtValue run_alone(const OperatorCall& call) const override {
+    if (const Refusal refusal = listed(call))
+      throw DispatchError(Phase::SELECTION,
+                          "'" + std::string(call.name) + "' is none of the tensor_ops dispatcher's operators",
+                          {.operation = std::string(call.name)});
+    return Default::run_alone(call);
+  }
+
   static constexpr std::array<std::string_view, 23> operators{
       "aten.view.default",      "aten.reshape.default",   "aten.transpose.int",  "aten.mul.Tensor",
       "aten.mul.Scalar",        "aten.sub.Tensor",        "aten.sub.Scalar",     "aten.add.Tensor",
@@ -171,7 +179,8 @@ class TensorOps final : public Default {
       "aten.bmm.default",       "aten.mm.default",        "aten.matmul.default", "aten.addmm.default",
       "aten.pow.Tensor_Scalar", "aten.stack.default",     "aten.permute.default"};
   static Refusal listed(const OperatorCall& call) {
-    if (std::find(operators.begin(), operators.end(), ttc::ir::ir_op_name(call.name)) != operators.end()) return std::nullopt;
+    if (std::find(operators.begin(), operators.end(), ttc::ir::ir_op_name(call.name)) != operators.end())
+      return std::nullopt;
     return Reason{ReasonCode::UserExcluded,
                   std::string(call.name) + " is none of the tensor_ops dispatcher's operators"};
   }

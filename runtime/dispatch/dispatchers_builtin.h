@@ -7,7 +7,6 @@ namespace ttrt::dispatch {
 
 void register_builtin_dispatchers(
     const std::function<void(const std::string&, std::shared_ptr<const TtnnDispatcher>)>& add);
-void log_dispatch(const std::string& line);
 // A dispatcher from a plug-in library; throws ttc::Error (bad file).
 std::shared_ptr<const TtnnDispatcher> open_dispatcher_plugin(const std::string& path);
 

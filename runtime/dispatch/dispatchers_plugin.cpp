@@ -129,7 +129,7 @@ struct Exchange {
   }
   static int can_delegate(void* host, const char* dispatcher) {
     try {
-      return dispatcher && !find_dispatcher(dispatcher)->can_dispatch(static_cast<Exchange*>(host)->call) ? 1 : 0;
+      return dispatcher && !find_dispatcher(dispatcher)->refusal_of(static_cast<Exchange*>(host)->call) ? 1 : 0;
     } catch (const std::exception& error) {
       set_error(host, error.what());
       return 0;
@@ -152,7 +152,7 @@ class PluginDispatcher final : public TtnnDispatcher {
   PluginDispatcher(std::string path, Function can, Function run) : path_(std::move(path)), can_(can), run_(run) {}
   std::string summary() const override { return "Plug-in library"; }
 
-  ttc::Refusal can_dispatch(const OperatorCall& call) const override {
+  ttc::Refusal refusal_of(const OperatorCall& call) const override {
     Exchange exchange{call, {}, {}};
     if (ask(can_, exchange) == 1) return std::nullopt;
     return ttc::Reason{ttc::ReasonCode::UserExcluded,
@@ -165,7 +165,8 @@ class PluginDispatcher final : public TtnnDispatcher {
     const std::string why = !exchange.error.empty() ? exchange.error
                             : code == 0             ? "it set no result"
                                                     : "it returned " + std::to_string(code) + " and set no error";
-    throw DispatchError("plug-in " + path_ + " failed: " + why, call.name, {}, Phase::EXECUTION);
+    throw DispatchError(Phase::EXECUTION, "plug-in " + path_ + " failed: " + why,
+                        {.operation = std::string(call.name)});
   }
 
  private:

@@ -1,4 +1,4 @@
-// See orchestrator.h.
+// Calls through the modes, the dispatchers there are, what was counted.
 #include "dispatch/orchestrator.h"
 
 #include <nlohmann/json.hpp>
@@ -6,6 +6,7 @@
 #include "dispatch/config_dispatcher.h"
 #include "dispatch/dynamic.h"
 #include "dispatch/hot_reload.h"
+#include "dispatch/operation_type.h"
 #include "dispatch/static_dispatcher.h"
 
 namespace ttrt::dispatch {
@@ -29,83 +30,95 @@ constexpr std::size_t index_of(DispatchMode mode) { return static_cast<std::size
 
 void check_default(DispatchMode mode) {
   if (mode == DispatchMode::AUTO)
-    throw ValueError("default_mode cannot be AUTO",
-                     "AUTO resolves to the default mode: choose STATIC, DYNAMIC, HOT_RELOAD or CONFIG");
+    throw ttc::usage_error("default_mode cannot be AUTO",
+                           "AUTO resolves to the default mode: choose STATIC, DYNAMIC, HOT_RELOAD or CONFIG");
 }
 
 }  // namespace
 
-std::unique_ptr<const Orchestrator::Settings> Orchestrator::settings_of(const DispatchConfig& config) {
-  auto settings = std::make_unique<Settings>(Settings{.config = config, .static_operations = {}});
-  for (const auto& [operation, kernel] : config->static_kernel_map)
-    settings->static_operations.insert(Symbol(operation));
-  return settings;
-}
-
 Orchestrator::Orchestrator(const DispatchConfig& config, KernelRegistry& kernels, DispatchMode default_mode,
                            DispatcherFactory factory)
-    : kernels_(kernels),
-      factory_(std::move(factory)),
-      mode_(config->mode),
-      default_mode_(default_mode),
-      telemetry_(config->enable_telemetry),
-      settings_(settings_of(config)) {
+    : kernels_(kernels), factory_(std::move(factory)), mode_(config->mode), default_mode_(default_mode) {
   check_default(default_mode);
   if (!factory_) factory_ = [this](DispatchMode mode, const DispatchConfig& c) { return make_default(mode, c); };
+  take_locked(config);
   make(config->mode == DispatchMode::AUTO ? default_mode : config->mode);
 }
 
 Orchestrator::~Orchestrator() { shutdown(); }
 
+void Orchestrator::take_locked(const DispatchConfig& config) {
+  config_ = config;
+  mode_ = config->mode;
+  static_operations_.clear();
+  for (const auto& [operation, kernel] : config->static_kernel_map)
+    for (const std::string_view name : names_of(get_operation_type(operation))) static_operations_.insert(name);
+  for (const auto& [operation, kernel] : config->static_kernel_map) static_operations_.insert(operation);
+  const std::lock_guard lock(count_mutex_);
+  counting_ = config->enable_telemetry;
+}
+
 // ---- dispatch ------------------------------------------------------------------------------------------------------
 
 DispatchMode Orchestrator::resolve(Symbol operation, DispatchMode mode) const {
   if (mode != DispatchMode::AUTO) return mode;
-  const EpochGuard guard;
-  const Settings& settings = *settings_.load(guard);
-  if (settings.static_operations.contains(operation)) return DispatchMode::STATIC;
-  if (!settings.config->config_path.empty() && settings.config->mode == DispatchMode::HOT_RELOAD)
-    return DispatchMode::HOT_RELOAD;
+  const std::lock_guard lock(mutex_);
+  if (static_operations_.contains(operation)) return DispatchMode::STATIC;
+  if (!config_->config_path.empty() && config_->mode == DispatchMode::HOT_RELOAD) return DispatchMode::HOT_RELOAD;
   return default_mode();
 }
 
-// One returned variable, so the result is made in the caller's place.
-inline Result Orchestrator::dispatch_counted(DispatchMode mode, Symbol operation, CallArgs& args,
-                                             const SelectionContext* context) {
-  Result result = dispatcher(mode).dispatch(operation, args, context);
-  if (telemetry_.load(std::memory_order_relaxed)) count(mode, result);
-  return result;
+inline void Orchestrator::count(DispatchMode mode, const Result& result) {
+  const std::lock_guard lock(count_mutex_);
+  if (!counting_) return;
+  ++counts_.served[index_of(mode)];
+  counts_.selection_ns += result.timing.selection_ns;
+  counts_.execution_ns += result.timing.execution_ns;
 }
 
-Result Orchestrator::dispatch_in(DispatchMode mode, Symbol operation, CallArgs& args, const SelectionContext* context) {
-  if (mode == DispatchMode::AUTO) [[unlikely]]
-    mode = resolve(operation, mode);
+Result Orchestrator::dispatch(Symbol operation, CallArgs& args, const SelectionContext* context,
+                              std::optional<DispatchMode> wanted) {
+  const DispatchMode mode = resolve(operation, wanted.value_or(mode_.load(std::memory_order_relaxed)));
+  std::string reason;
   try {
-    return dispatch_counted(mode, operation, args, context);
+    Dispatcher& chosen = dispatcher(mode);
+    Result result = chosen.attempt(operation, args, context);
+    if (result.kernel) [[likely]] {
+      count(mode, result);
+      return result;
+    }
+  } catch (const DispatchError& error) {
+    reason = error.text();
+    if (const KernelSpec* kernel = kernels_.find(Symbol::find(error.kernel_id()))) args.failed = kernel;
   } catch (...) {
-    return dispatch_after(mode, operation, args, context, std::current_exception());
+    reason = error_text(std::current_exception());
   }
+  return try_next(mode, operation, args, context, std::move(reason));
 }
 
-Result Orchestrator::dispatch_after(DispatchMode failed, Symbol operation, CallArgs& args,
-                                    const SelectionContext* context, const std::exception_ptr& error) {
-  std::string reasons = std::string(to_string(failed)) + ": " + error_text(error);
-  const bool counts = telemetry_.load(std::memory_order_relaxed);
-  if (const auto next = next_mode(failed)) {
-    try {
+// An empty reason: the mode had no kernel. Why is asked for only where the next one cannot serve either.
+Result Orchestrator::try_next(DispatchMode failed, Symbol operation, CallArgs& args, const SelectionContext* context,
+                              std::string reason) {
+  const auto next = next_mode(failed);
+  std::string other;
+  if (next) try {
       Result result = dispatcher(*next).dispatch(operation, args, context);
-      if (counts) {
-        count(*next, result);
-        counters_.add(fallbacks);
-      }
+      count(*next, result);
+      const std::lock_guard lock(count_mutex_);
+      if (counting_) ++counts_.fallbacks;
       return result;
     } catch (...) {
-      reasons += "; " + std::string(to_string(*next)) + ": " + error_text(std::current_exception());
+      other = "; " + std::string(to_string(*next)) + ": " + error_text(std::current_exception());
     }
+  if (reason.empty()) reason = dispatcher(failed).nothing_serves(operation, context).text();
+  {
+    const std::lock_guard lock(count_mutex_);
+    if (counting_) ++counts_.failed[index_of(failed)];
   }
-  if (counts) counters_.add(modes + index_of(failed));
-  throw DispatchError("every mode failed for '" + operation.str() + "': " + reasons, operation.text(), {},
-                      Phase::EXECUTION);
+  throw DispatchError(
+      Phase::EXECUTION,
+      "every mode failed for '" + operation.str() + "': " + std::string(to_string(failed)) + ": " + reason + other,
+      {.operation = operation.str()});
 }
 
 const KernelSpec& Orchestrator::get_kernel_for_operation(Symbol operation, const SelectionContext& context,
@@ -125,42 +138,41 @@ std::shared_ptr<Dispatcher> Orchestrator::make_default(DispatchMode mode, const 
     case DispatchMode::CONFIG:
       return std::make_shared<ConfigDispatcher>(config, kernels_);
     case DispatchMode::HOT_RELOAD: {
-      const auto select = [this](Symbol operation, const SelectionContext& context) -> const KernelSpec* {
-        try {
-          return &dispatcher(DispatchMode::DYNAMIC).get_kernel_for_operation(operation, context);
-        } catch (const ttc::Error&) {  // nothing compatible: HOT_RELOAD's own last step decides
-          return nullptr;
-        }
-      };
-      auto hot = std::make_shared<HotReloadDispatcher>(config, kernels_, HotReloadOptions{.selector = select});
+      auto hot = std::make_shared<HotReloadDispatcher>(
+          config, kernels_, ModeOptions{}, [this](Symbol operation, const SelectionContext& context) {
+            return dispatcher(DispatchMode::DYNAMIC).choose(operation, context);
+          });
       hot->watch();
       return hot;
     }
     case DispatchMode::AUTO:
       break;
   }
-  throw ValueError("AUTO has no dispatcher of its own");
+  throw ttc::usage_error("AUTO has no dispatcher of its own");
 }
 
-Dispatcher& Orchestrator::make(DispatchMode mode) {
-  const std::lock_guard lock(mutex_);
-  std::shared_ptr<Dispatcher>& owned = owned_[index_of(mode)];
-  if (owned == nullptr) {
-    owned = factory_(mode, settings_.current()->config);
-    if (owned == nullptr) throw ValueError("no dispatcher for mode " + std::string(to_string(mode)));
-    ready_[index_of(mode)].store(owned.get(), std::memory_order_release);
-  }
-  return *owned;
-}
-
-void Orchestrator::register_dispatcher(DispatchMode mode, std::shared_ptr<Dispatcher> dispatcher) {
-  if (mode == DispatchMode::AUTO || dispatcher == nullptr)
-    throw ValueError("a dispatcher is registered for STATIC, DYNAMIC, HOT_RELOAD or CONFIG");
-  const std::lock_guard lock(mutex_);
+void Orchestrator::place_locked(DispatchMode mode, std::shared_ptr<Dispatcher> dispatcher) {
   std::shared_ptr<Dispatcher>& owned = owned_[index_of(mode)];
   if (owned != nullptr) retired_.push_back(std::move(owned));
   owned = std::move(dispatcher);
   ready_[index_of(mode)].store(owned.get(), std::memory_order_release);
+}
+
+Dispatcher& Orchestrator::make(DispatchMode mode) {
+  const std::lock_guard lock(mutex_);
+  if (owned_[index_of(mode)] == nullptr) {
+    auto made = factory_(mode, config_);
+    if (made == nullptr) throw ttc::usage_error("no dispatcher for mode " + std::string(to_string(mode)));
+    place_locked(mode, std::move(made));
+  }
+  return *owned_[index_of(mode)];
+}
+
+void Orchestrator::register_dispatcher(DispatchMode mode, std::shared_ptr<Dispatcher> dispatcher) {
+  if (mode == DispatchMode::AUTO || dispatcher == nullptr)
+    throw ttc::usage_error("a dispatcher is registered for STATIC, DYNAMIC, HOT_RELOAD or CONFIG");
+  const std::lock_guard lock(mutex_);
+  place_locked(mode, std::move(dispatcher));
 }
 
 std::shared_ptr<Dispatcher> Orchestrator::get_dispatcher(DispatchMode mode) const {
@@ -175,7 +187,7 @@ void Orchestrator::set_default_mode(DispatchMode mode) {
 
 DispatchConfig Orchestrator::config() const {
   const std::lock_guard lock(mutex_);
-  return settings_.current()->config;
+  return config_;
 }
 
 // Dispatchers are called without the lock: they may wait for a thread of theirs whose listener calls back here.
@@ -208,9 +220,7 @@ void Orchestrator::reload_config(const DispatchConfig& config) {
   }
   if (rebuild) register_dispatcher(DispatchMode::STATIC, fixed);
   const std::lock_guard lock(mutex_);
-  settings_.publish(settings_of(config));
-  mode_.store(config->mode, std::memory_order_relaxed);
-  telemetry_.store(config->enable_telemetry, std::memory_order_relaxed);
+  take_locked(config);
 }
 
 void Orchestrator::shutdown() {
@@ -218,11 +228,9 @@ void Orchestrator::shutdown() {
   {
     const std::lock_guard lock(mutex_);
     for (std::size_t i = 0; i < modes; ++i) {
-      ready_[i].store(nullptr, std::memory_order_release);
       if (owned_[i] == nullptr) continue;
       stopped.push_back(owned_[i]);
-      retired_.push_back(std::move(owned_[i]));
-      owned_[i] = nullptr;
+      place_locked(static_cast<DispatchMode>(i), nullptr);
     }
   }
   for (const auto& dispatcher : stopped) {
@@ -234,33 +242,40 @@ void Orchestrator::shutdown() {
 // ---- telemetry -----------------------------------------------------------------------------------------------------
 
 Json Orchestrator::telemetry() const {
+  Counts n;
+  {
+    const std::lock_guard lock(count_mutex_);
+    n = counts_;
+  }
   Json by_mode = Json::object(), errors_by_mode = Json::object(), dispatchers = Json::object();
   std::int64_t successes = 0, errors = 0;
   for (std::size_t i = 0; i < modes; ++i) {
     const std::string name(to_string(static_cast<DispatchMode>(i)));
-    const std::int64_t good = counters_.sum(i), bad = counters_.sum(modes + i);
-    if (good + bad > 0) by_mode[name] = good + bad;
-    if (bad > 0) errors_by_mode[name] = bad;
-    successes += good;
-    errors += bad;
+    if (n.served[i] + n.failed[i] > 0) by_mode[name] = n.served[i] + n.failed[i];
+    if (n.failed[i] > 0) errors_by_mode[name] = n.failed[i];
+    successes += n.served[i];
+    errors += n.failed[i];
     if (const auto dispatcher = get_dispatcher(static_cast<DispatchMode>(i)))
       dispatchers[name] = dispatcher->telemetry();
   }
-  const auto average_us = [&](std::size_t counter) {
-    return successes == 0 ? 0.0 : static_cast<double>(counters_.sum(counter)) / static_cast<double>(successes) / 1e3;
+  const auto average_us = [&](std::int64_t ns) {
+    return successes == 0 ? 0.0 : static_cast<double>(ns) / static_cast<double>(successes) / 1e3;
   };
   return {{"total_dispatches", successes + errors},
           {"dispatches_by_mode", by_mode},
-          {"fallbacks_between_modes", counters_.sum(fallbacks)},
+          {"fallbacks_between_modes", n.fallbacks},
           {"total_errors", errors},
           {"errors_by_mode", errors_by_mode},
-          {"avg_execution_time_us", average_us(execution_ns)},
-          {"avg_selection_time_us", average_us(selection_ns)},
+          {"avg_execution_time_us", average_us(n.execution_ns)},
+          {"avg_selection_time_us", average_us(n.selection_ns)},
           {"dispatchers", dispatchers}};
 }
 
 void Orchestrator::reset_telemetry() {
-  counters_.reset();
+  {
+    const std::lock_guard lock(count_mutex_);
+    counts_ = {};
+  }
   const std::lock_guard lock(mutex_);
   for (const auto& dispatcher : owned_)
     if (dispatcher != nullptr) dispatcher->reset_telemetry();
@@ -300,9 +315,7 @@ void set_global_orchestrator(std::shared_ptr<Orchestrator> orchestrator) {
 }
 
 Result dispatch(Symbol operation, CallArgs& args, const SelectionContext* context, std::optional<DispatchMode> mode) {
-  const std::shared_ptr<Orchestrator> orchestrator = global_orchestrator();
-  return mode ? orchestrator->dispatch(operation, args, context, *mode)
-              : orchestrator->dispatch(operation, args, context);
+  return global_orchestrator()->dispatch(operation, args, context, mode);
 }
 
 }  // namespace ttrt::dispatch

@@ -1,10 +1,10 @@
 // One door to all modes: picks the mode of a call, makes dispatchers when they are first needed, lets another mode
-// answer where one fails, and counts.
+// answer where one has no kernel or fails, and counts.
 //
-//   STATIC -> DYNAMIC, DYNAMIC -> CONFIG, HOT_RELOAD -> DYNAMIC, CONFIG -> DYNAMIC: whatever the first throws, the
-//   second is tried once. A kernel that failed halfway may have acted before the second runs.
+//   STATIC -> DYNAMIC, DYNAMIC -> CONFIG, HOT_RELOAD -> DYNAMIC, CONFIG -> DYNAMIC: the second is tried once, without
+//   the kernel that failed in the first. A kernel that failed halfway may have acted before the second runs.
 // AUTO is STATIC for operations of the static map, HOT_RELOAD where the configuration is and has a path, else the
-// default mode. The common path takes no lock and adds a few nanoseconds.
+// default mode.
 #pragma once
 
 #include <array>
@@ -14,10 +14,8 @@
 #include <mutex>
 #include <unordered_set>
 
-#include "dispatch/counters.h"
-#include "dispatch/epoch.h"
 #include "dispatch/kernel_registry.h"
-#include "dispatch/types.h"
+#include "dispatch/mode_dispatcher.h"
 
 namespace ttrt::dispatch {
 
@@ -27,7 +25,7 @@ using DispatcherFactory = std::function<std::shared_ptr<Dispatcher>(DispatchMode
 class Orchestrator {
  public:
   // Makes the configured mode's dispatcher (AUTO: the default mode's) at once, so its errors are thrown here. Throws
-  // ValueError where default_mode is AUTO. Without a factory the dispatchers work on `kernels`.
+  // ttc::Error (usage) where default_mode is AUTO. Without a factory the dispatchers work on `kernels`.
   explicit Orchestrator(const DispatchConfig& config = DispatchConfig(), KernelRegistry& kernels = global_kernels(),
                         DispatchMode default_mode = DispatchMode::DYNAMIC, DispatcherFactory factory = {});
   ~Orchestrator();
@@ -36,24 +34,24 @@ class Orchestrator {
 
   // `mode` overrides the configured one for this call. Throws DispatchError (EXECUTION) with every mode's reason where
   // all fail.
-  Result dispatch(Symbol operation, CallArgs& args, const SelectionContext* context = nullptr) {
-    return dispatch_in(mode_.load(std::memory_order_relaxed), operation, args, context);
-  }
-  Result dispatch(Symbol operation, CallArgs& args, const SelectionContext* context, DispatchMode mode) {
-    return dispatch_in(mode, operation, args, context);
-  }
+  Result dispatch(Symbol operation, CallArgs& args, const SelectionContext* context = nullptr,
+                  std::optional<DispatchMode> mode = {});
   // Like dispatch, but no other mode is tried and nothing runs.
   const KernelSpec& get_kernel_for_operation(Symbol operation, const SelectionContext& context,
                                              std::optional<DispatchMode> mode = {});
 
   DispatchMode default_mode() const { return default_mode_.load(std::memory_order_relaxed); }
-  void set_default_mode(DispatchMode mode);  // ValueError for AUTO
+  void set_default_mode(DispatchMode mode);  // ttc::Error (usage) for AUTO
   DispatchConfig config() const;
   // For all dispatchers there are, what they derive from it included. Where one refuses, all keep the old one.
   void reload_config(const DispatchConfig& config);
 
   void register_dispatcher(DispatchMode mode, std::shared_ptr<Dispatcher> dispatcher);
   std::shared_ptr<Dispatcher> get_dispatcher(DispatchMode mode) const;  // nullptr where none was made
+  Dispatcher& dispatcher(DispatchMode mode) {                           // made where there is none
+    Dispatcher* const ready = ready_[static_cast<std::size_t>(mode)].load(std::memory_order_acquire);
+    return ready != nullptr ? *ready : make(mode);
+  }
   // The mode that a call would take; never AUTO.
   DispatchMode resolve(Symbol operation, DispatchMode mode) const;
 
@@ -63,46 +61,33 @@ class Orchestrator {
   void shutdown();
 
  private:
-  struct Settings {
-    DispatchConfig config;
-    std::unordered_set<Symbol> static_operations;
-  };
-
-  static std::unique_ptr<const Settings> settings_of(const DispatchConfig& config);
-  Result dispatch_in(DispatchMode mode, Symbol operation, CallArgs& args, const SelectionContext* context);
-  Result dispatch_counted(DispatchMode mode, Symbol operation, CallArgs& args, const SelectionContext* context);
-  Result dispatch_after(DispatchMode failed, Symbol operation, CallArgs& args, const SelectionContext* context,
-                        const std::exception_ptr& error);
-  Dispatcher& dispatcher(DispatchMode mode) {
-    Dispatcher* const ready = ready_[static_cast<std::size_t>(mode)].load(std::memory_order_acquire);
-    return ready != nullptr ? *ready : make(mode);
-  }
+  Result try_next(DispatchMode failed, Symbol operation, CallArgs& args, const SelectionContext* context,
+                  std::string reasons);
   Dispatcher& make(DispatchMode mode);
   std::shared_ptr<Dispatcher> make_default(DispatchMode mode, const DispatchConfig& config);
-  void count(DispatchMode mode, const Result& result) const {
-    const auto cell = counters_.cell();
-    cell.add(static_cast<std::size_t>(mode), 1);
-    if (result.timing.total_ns == 0) return;
-    cell.add(selection_ns, result.timing.selection_ns);
-    cell.add(execution_ns, result.timing.execution_ns);
-  }
+  void take_locked(const DispatchConfig& config);
+  void place_locked(DispatchMode mode, std::shared_ptr<Dispatcher> dispatcher);
+  void count(DispatchMode mode, const Result& result);
 
-  // Counters: successes by mode, then failures by mode, then these.
   static constexpr std::size_t modes = dispatch_mode_count;
-  static constexpr std::size_t fallbacks = 2 * modes, selection_ns = fallbacks + 1, execution_ns = fallbacks + 2,
-                               counter_count = fallbacks + 3;
+  struct Counts {
+    std::array<std::int64_t, modes> served{}, failed{};
+    std::int64_t fallbacks = 0, selection_ns = 0, execution_ns = 0;
+  };
 
   KernelRegistry& kernels_;
   DispatcherFactory factory_;
   std::atomic<DispatchMode> mode_, default_mode_;
-  std::atomic<bool> telemetry_{true};
   std::array<std::atomic<Dispatcher*>, modes> ready_{};
-  Counters<counter_count> counters_;
-  Published<Settings> settings_;
-  mutable std::recursive_mutex mutex_;  // makers and owners; HOT_RELOAD makes DYNAMIC for its selections
-  std::mutex reload_mutex_;
+  mutable std::recursive_mutex mutex_;  // of what follows; HOT_RELOAD makes DYNAMIC for its selections
+  DispatchConfig config_;
+  std::unordered_set<Symbol> static_operations_;
   std::array<std::shared_ptr<Dispatcher>, modes> owned_{};
   std::vector<std::shared_ptr<Dispatcher>> retired_;  // calls may still be in them
+  std::mutex reload_mutex_;
+  mutable std::mutex count_mutex_;
+  Counts counts_;
+  bool counting_ = true;
 };
 
 // The process's own, made with the default configuration when first asked for.

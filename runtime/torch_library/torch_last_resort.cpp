@@ -22,7 +22,7 @@ namespace {
 
 using dispatch::CallArgs;
 using dispatch::Json;
-using dispatch::TableDevice;
+using dispatch::Platform;
 using dispatch::TableKey;
 using dispatch::TableLayout;
 
@@ -64,23 +64,23 @@ dispatch::KernelImpl torch_kernel(std::string_view op) {
   };
 }
 
-c10::BackendComponent backend(TableDevice device) {
+c10::BackendComponent backend(Platform device) {
   switch (device) {
-    case TableDevice::cpu:
+    case Platform::cpu:
       return c10::BackendComponent::CPUBit;
-    case TableDevice::cuda:
+    case Platform::cuda:
       return c10::BackendComponent::CUDABit;
-    case TableDevice::rocm:
+    case Platform::rocm:
       return c10::BackendComponent::HIPBit;
-    case TableDevice::xpu:
+    case Platform::xpu:
       return c10::BackendComponent::XPUBit;
-    case TableDevice::hpu:
+    case Platform::hpu:
       return c10::BackendComponent::HPUBit;
-    case TableDevice::tpu:
+    case Platform::tpu:
       return c10::BackendComponent::XLABit;
-    case TableDevice::mps:
+    case Platform::mps:
       return c10::BackendComponent::MPSBit;
-    case TableDevice::tt:
+    case Platform::tt:
       return c10::BackendComponent::PrivateUse1Bit;
   }
   return c10::BackendComponent::InvalidBit;
