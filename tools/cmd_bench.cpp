@@ -108,7 +108,7 @@ int run(const Globals& globals) {
     }
     out["threads"] = ttrt::threads();
     if (flags.profile) out["ops"] = profile_json(executor);
-    if (flags.exec.chooses_kernels()) out["dispatch"] = executor.chooser().telemetry();
+    if (flags.exec.dispatch.any()) out["dispatch"] = executor.chooser().telemetry();
     print_json(out);
     return 0;
   }

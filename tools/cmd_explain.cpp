@@ -10,8 +10,8 @@
 #include "ir/op_name.h"
 #include "json_out.h"
 #include "executor/kernel_choice.h"
-#include "command.h"
 #include "ops/bind.h"
+#include "run_flags.h"
 #include "support/error.h"
 #include "torch/cpu_op.h"
 #include "torch_library/torch_last_resort.h"
@@ -19,12 +19,10 @@
 namespace ttc {
 namespace {
 
-using ttrt::dispatch::DispatchMode;
-
 struct Flags {
-  std::string op, dtype = "bfloat16", weight_dtype, config, dispatcher = "default", mode, numerics = "fast",
-                  arch = "n150";
+  std::string op, dtype = "bfloat16", weight_dtype, numerics = "fast", arch = "n150";
   std::vector<std::string> shapes, args;
+  DispatchFlags dispatch;
 } flags;
 
 void options(FlagSet& app) {
@@ -33,11 +31,8 @@ void options(FlagSet& app) {
   app.add_option("--weight-dtype", flags.weight_dtype, "Format of the second tensor");
   app.add_option("--shape", flags.shapes, "Shape of the next tensor, as 8x128x64; or several, as 32x64,64x128");
   app.add_option("--arg", flags.args, "A literal argument, as dim=-1");
-  app.add_option("--config,--dispatch-config", flags.config, "Rules that choose kernels (YAML)");
-  app.add_option("--dispatcher", flags.dispatcher, "A named dispatcher (ttc dispatchers)");
-  app.add_option("--dispatch-mode", flags.mode,
-                 "static, dynamic, config, hot_reload or auto; config where --config is given")
-      .one_of({"static", "dynamic", "config", "hot_reload", "auto"});
+  app.add_option("--config", flags.dispatch.config, "The same as --dispatch-config");
+  add_dispatch_flags(app, flags.dispatch);
   app.add_option("--numerics", flags.numerics, "fast or exact").one_of({"fast", "exact"});
   app.add_option("--arch", flags.arch, "An architecture profile (ttc archs) or a profile file");
 }
@@ -178,14 +173,10 @@ std::string shape_text(const ttrt::Shape& shape) {
   return out.empty() ? "scalar" : out;
 }
 
-ttrt::dispatch::TableKey key_of(const ttrt::OpCall& call, ttrt::dispatch::TableDevice device,
-                                ttrt::dispatch::TableLayout layout) {
+// The slot of the same call in LibTorch.
+ttrt::dispatch::TableKey host_key(const ttrt::OpCall& call) {
   const ttrt::DataType format = call.tensors.at(0).dtype;
-  return {.device = device,
-          .dtype = ttrt::torch_dtype(format),
-          .layout = layout,
-          .autograd = false,
-          .quantized = ttrt::is_block_format(format)};
+  return {.dtype = ttrt::torch_dtype(format), .quantized = ttrt::is_block_format(format)};
 }
 
 OrderedJson explain_record(const ttrt::OpRecord& record, const ttrt::OpCall& call) {
@@ -208,15 +199,18 @@ OrderedJson choose(const OrderedJson& answer, const ttrt::dispatch::SelectionCon
             {"by", "record"},
             {"why", "the op's own limits refuse the call: it runs in LibTorch"}};
   const auto& dispatch = answer["dispatcher"];
-  if (dispatch.contains("config") && !dispatch["config"]["selected_kernel"].is_null()) {
-    const std::string kernel = dispatch["config"]["selected_kernel"];
+  const bool fixed = dispatch.contains("static");
+  if (fixed || (dispatch.contains("config") && !dispatch["config"]["selected_kernel"].is_null())) {
+    const std::string kernel = fixed ? dispatch["static"] : dispatch["config"]["selected_kernel"];
     const auto* spec = ttrt::dispatch::global_kernels().find(ttrt::dispatch::Symbol(kernel));
     if (spec != nullptr && spec->accepts(context))
-      return {{"kernel", kernel}, {"by", "config"}, {"why", dispatch["config"]["reason"]}};
+      return {{"kernel", kernel},
+              {"by", fixed ? "static" : "config"},
+              {"why", fixed ? OrderedJson("the static map") : dispatch["config"]["reason"]}};
     if (spec != nullptr)
       return {{"kernel", dispatch["selection"]["selected_kernel"]},
               {"by", "selection"},
-              {"why", "the configuration's " + kernel +
+              {"why", std::string(fixed ? "the static map's " : "the configuration's ") + kernel +
                           " cannot serve the call: " + ttrt::dispatch::join(spec->check(context))}};
   }
   return {{"kernel", dispatch["selection"]["selected_kernel"]},
@@ -256,13 +250,15 @@ void print_text(const OrderedJson& answer) {
   const auto& table = answer["table"];
   std::cout << "2. table slot " << table["key"].get<std::string>() << ": "
             << (table["kernel"].is_null() ? "nothing" : table["kernel"].get<std::string>()) << ", filled by step '"
-            << table["step"].get<std::string>() << "'\n";
+            << table["step"].get<std::string>() << "'; in order:";
+  for (const auto& kernel : table["kernels"]) std::cout << ' ' << kernel.get<std::string>();
+  std::cout << '\n';
   const auto& dispatch = answer["dispatcher"];
   std::cout << "3. dispatcher " << dispatch["dispatcher"].get<std::string>() << ", mode "
             << dispatch["mode"].get<std::string>() << '\n';
   for (const auto& candidate : dispatch["selection"]["candidates"]) {
-    std::cout << "   " << candidate["kernel"].get<std::string>() << " (score " << candidate["score"].get<double>()
-              << "): " << candidate["result"].get<std::string>() << '\n';
+    std::cout << "   " << candidate["kernel"].get<std::string>() << ": " << candidate["result"].get<std::string>()
+              << '\n';
     for (const auto& reason : candidate["reasons"]) std::cout << "      " << reason.get<std::string>() << '\n';
   }
   if (dispatch.contains("config")) print_config(dispatch["config"]);
@@ -282,11 +278,7 @@ int run(const Globals& globals) {
   ttrt::install_torch_last_resort();
   std::string aten;
   const ttrt::OpRecord& record = record_of(flags.op, aten);
-  ttrt::KernelChoiceOptions choice{.dispatcher = flags.dispatcher, .config_path = flags.config};
-  choice.mode = !flags.mode.empty()    ? *ttrt::dispatch::dispatch_mode_from_string(flags.mode)
-                : flags.config.empty() ? DispatchMode::STATIC
-                                       : DispatchMode::CONFIG;
-  ttrt::KernelChooser chooser(choice);
+  ttrt::KernelChooser chooser(kernel_choice(flags.dispatch));
   const ttrt::OpCall call = make_call(record);
   const ttrt::ArchProfile profile = ttrt::profile_from_argument(flags.arch);
   OrderedJson answer{
@@ -296,13 +288,11 @@ int run(const Globals& globals) {
       call, {.profile = profile,
              .numerics = flags.numerics == "exact" ? ttrt::Numerics::exact : ttrt::Numerics::fast,
              .constant_b = second});
-  answer["table"] = ttrt::dispatch::device_table(record).explain(
-      key_of(call, ttrt::dispatch::TableDevice::tt, ttrt::dispatch::TableLayout::tile));
   answer["dispatcher"] = chooser.explain(context);
+  answer["table"] = answer["dispatcher"]["selection"]["table"];
+  answer["dispatcher"]["selection"].erase("table");
   answer["chosen"] = choose(answer, context);
-  answer["torch"] = aten.empty() ? OrderedJson()
-                                 : ttrt::dispatch::last_resort_keys(aten, key_of(call, ttrt::dispatch::TableDevice::cpu,
-                                                                                 ttrt::dispatch::TableLayout::strided));
+  answer["torch"] = aten.empty() ? OrderedJson() : ttrt::dispatch::last_resort_keys(aten, host_key(call));
   globals.json ? print_json(answer) : print_text(answer);
   return 0;
 }

@@ -11,6 +11,7 @@
 #include "session/model_source.h"
 #include "session/steps.h"
 #include "session/values.h"
+#include "support/atomic_file.h"
 #include "support/error.h"
 #include "table.h"
 
@@ -18,7 +19,7 @@ namespace ttc {
 namespace {
 
 struct Flags {
-  std::string model, save_outputs, trace, csv;
+  std::string model, save_outputs, trace, csv, telemetry;
   InputOptions inputs;
   ExecFlags exec;
   Thresholds thresholds;
@@ -40,6 +41,7 @@ void options(FlagSet& app) {
   app.add_option("--csv", flags.csv, "Write a table with the columns of device profiler reports");
   app.add_option("--min-device-fraction", flags.min_device_fraction, "Fail where fewer compute nodes are on the device")
       .range(0.0, 1.0);
+  app.add_option("--telemetry", flags.telemetry, "Write what dispatch counted: which kernel served each node (JSON)");
   app.add_flag("--memory-report", flags.memory_report, "What held the device's memory at its peak");
 }
 
@@ -129,7 +131,7 @@ void report_json(const ttrt::Executor& executor, const Outcome& outcome) {
                       {"to_host_bytes", moved.to_host_bytes}};
   out["peak_rss"] = peak_rss();
   if (flags.profile) out["ops"] = profile_json(executor);
-  if (flags.exec.chooses_kernels()) out["dispatch"] = executor.chooser().telemetry();
+  if (flags.exec.dispatch.any()) out["dispatch"] = executor.chooser().telemetry();
   if (flags.memory_report && executor.device() != nullptr) {
     const auto report = executor.device()->memory_report();
     out["memory"] = {{"dram", memory_json(report.dram)}, {"l1", memory_json(report.l1)}};
@@ -238,6 +240,7 @@ int run(const Globals& globals) {
   if (!flags.save_outputs.empty()) save(outcome);
   if (!flags.trace.empty()) write_trace(flags.trace, executor);
   if (!flags.csv.empty()) write_csv(flags.csv, executor);
+  if (!flags.telemetry.empty()) write_file(flags.telemetry, executor.chooser().telemetry().dump(2) + "\n");
   globals.json ? report_json(executor, outcome) : report_text(executor, outcome);
   return static_cast<int>(passed(executor, outcome) ? Exit::ok : Exit::check_failed);
 }

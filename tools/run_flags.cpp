@@ -2,8 +2,8 @@
 #include "run_flags.h"
 
 #include "device/arch.h"
-#include "executor/kernel_choice.h"
 #include "session/compile.h"
+#include "support/error.h"
 
 namespace ttc {
 
@@ -29,13 +29,40 @@ void add_exec_flags(FlagSet& app, ExecFlags& flags, bool with_mode) {
   if (with_mode) app.add_option("--mode", flags.mode, "device or cpu").one_of({"device", "cpu"});
   app.add_option("--numerics", flags.numerics, "fast or exact").one_of({"fast", "exact"});
   app.add_option("--arch", flags.arch, "An architecture profile (ttc archs) or a profile file");
+  add_dispatch_flags(app, flags.dispatch);
+}
+
+void add_dispatch_flags(FlagSet& app, DispatchFlags& flags) {
   app.add_option("--dispatcher", flags.dispatcher,
                  "Which kernels serve device ops (ttc dispatchers); TT_SYMBIOTE_DISPATCHER wins");
-  app.add_option("--dispatch-mode", flags.dispatch_mode,
+  app.add_option("--dispatch-mode", flags.mode,
                  "static: kernels are fixed when shapes are known; the others choose at each call")
       .one_of({"static", "dynamic", "config", "hot_reload", "auto"});
-  app.add_option("--dispatch-config", flags.dispatch_config,
-                 "Rules that choose kernels (YAML), for config and hot_reload");
+  app.add_option("--dispatch-config", flags.config,
+                 "Rules that choose kernels (YAML or JSON); implies --dispatch-mode config");
+  app.add_option("--static-kernel", flags.static_kernels,
+                 "OP=KERNEL: this kernel for the op, in modes static and auto; repeatable")
+      .repeatable();
+}
+
+ttrt::KernelChoiceOptions kernel_choice(const DispatchFlags& flags) {
+  using ttrt::dispatch::DispatchMode;
+  ttrt::KernelChoiceOptions out;
+  out.dispatcher = flags.dispatcher;
+  out.dispatch.config_path = flags.config;
+  out.dispatch.mode = !flags.mode.empty()    ? *ttrt::dispatch::dispatch_mode_from_string(flags.mode)
+                      : flags.config.empty() ? DispatchMode::STATIC
+                                             : DispatchMode::CONFIG;
+  for (const std::string& flag : flags.static_kernels) {
+    const auto equals = flag.find('=');
+    if (equals == 0 || equals == std::string::npos || equals + 1 == flag.size())
+      throw usage_error("--static-kernel takes OP=KERNEL, got '" + flag + "'", "as in tt.linear=tt.linear.1d");
+    if (out.dispatch.mode != DispatchMode::STATIC && out.dispatch.mode != DispatchMode::AUTO)
+      throw usage_error("--static-kernel is for the dispatch modes static and auto",
+                        "kernel_locks in the configuration do it for the others");
+    out.dispatch.static_kernel_map[flag.substr(0, equals)] = flag.substr(equals + 1);
+  }
+  return out;
 }
 
 ttrt::ExecutorOptions executor_options(const ExecFlags& flags) {
@@ -43,10 +70,7 @@ ttrt::ExecutorOptions executor_options(const ExecFlags& flags) {
   options.mode = flags.mode == "cpu" ? ttrt::Mode::cpu : ttrt::Mode::device;
   options.numerics = flags.numerics == "exact" ? ttrt::Numerics::exact : ttrt::Numerics::fast;
   options.profile = ttrt::profile_from_argument(flags.arch);
-  options.chooser = std::make_shared<ttrt::KernelChooser>(
-      ttrt::KernelChoiceOptions{.dispatcher = flags.dispatcher,
-                                .mode = *ttrt::dispatch::dispatch_mode_from_string(flags.dispatch_mode),
-                                .config_path = flags.dispatch_config});
+  options.chooser = std::make_shared<ttrt::KernelChooser>(kernel_choice(flags.dispatch));
   return options;
 }
 

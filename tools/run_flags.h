@@ -3,9 +3,11 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "command.h"
 #include "executor/executor.h"
+#include "executor/kernel_choice.h"
 #include "session/cases.h"
 #include "session/checks.h"
 
@@ -14,13 +16,20 @@ namespace ttc {
 void add_input_flags(FlagSet& app, InputOptions& flags);
 void add_threshold_flags(FlagSet& app, Thresholds& thresholds);
 
+// Flags that say which kernels serve device ops.
+struct DispatchFlags {
+  std::string dispatcher = "default", mode, config;
+  std::vector<std::string> static_kernels;  // OP=KERNEL
+  bool any() const { return dispatcher != "default" || !mode.empty() || !config.empty() || !static_kernels.empty(); }
+};
+void add_dispatch_flags(FlagSet& app, DispatchFlags& flags);
+// Without a mode: config where a configuration is given, else static. Throws Error (usage).
+ttrt::KernelChoiceOptions kernel_choice(const DispatchFlags& flags);
+
 // Flags that say how to execute.
 struct ExecFlags {
   std::string mode = "device", numerics = "fast", arch = "n150";
-  std::string dispatcher = "default", dispatch_mode = "static", dispatch_config = "";
-  bool chooses_kernels() const {
-    return dispatcher != "default" || dispatch_mode != "static" || !dispatch_config.empty();
-  }
+  DispatchFlags dispatch;
 };
 void add_exec_flags(FlagSet& app, ExecFlags& flags, bool with_mode = true);
 ttrt::ExecutorOptions executor_options(const ExecFlags& flags);

@@ -177,7 +177,7 @@ void DeviceStep::prepare(const Instruction& instruction, const Frame& frame, con
   results_ = bound_.results();
   refusal_.clear();
   served_.clear();
-  active_ = nullptr;
+  choice_ = {};
   time_ = {};
   if (const ttc::Refusal refused = bound_.refusal()) refusal_ = refused->text();
   if (refusal_.empty() && context.device != nullptr)
@@ -188,10 +188,7 @@ void DeviceStep::prepare(const Instruction& instruction, const Frame& frame, con
     const bool constant_b = constant_.size() > 1 && constant_[1] != 0;
     context_ = dispatch::context_of_call(
         bound_.call, {.profile = *context.profile, .numerics = context.numerics, .constant_b = constant_b});
-    if (context.chooser->fixed()) {
-      const dispatch::KernelSpec& spec = context.chooser->bind(context_);
-      active_ = &served(spec, *dispatch::device_kernel(spec), instruction, context);
-    }
+    choice_ = context.chooser->bind(context_, name_of(instruction));
   }
   ready_ = true;
 }
@@ -201,6 +198,9 @@ DeviceStep::Served& DeviceStep::served(const dispatch::KernelSpec& spec, const d
                                        const Instruction& instruction, const StepContext& context) {
   for (const auto& known : served_)
     if (known->spec == &spec) return *known;
+  if (!spec.accepts(context_))
+    throw dispatch::DispatchError(dispatch::Phase::SELECTION, dispatch::join(spec.check(context_)),
+                                  {.operation = spec.operation.str(), .kernel_id = spec.id.str()});
   const OpRecord& record = *instruction.record;
   auto made = std::make_unique<Served>();
   made->spec = &spec;
@@ -257,19 +257,37 @@ class DeviceStep::Call final : public dispatch::DeviceCall {
       : step_(step), instruction_(instruction), frame_(frame), context_(context) {}
 
   void run_as(const dispatch::KernelSpec& spec, const dispatch::DeviceKernel& kernel) override {
-    if (!spec.accepts(step_.context_)) {
-      const std::string reason = spec.id.str() + ": " + dispatch::join(spec.check(step_.context_));
-      step_.note_failure(instruction_, context_, reason);
-      throw ttc::Error(ttc::Exit::unsupported, "", reason);
-    }
     try {
       step_.run_served(step_.served(spec, kernel, instruction_, context_), instruction_, frame_, context_);
-    } catch (const RangeError&) {
+    } catch (const RangeError&) {  // ends the run: no other kernel is to try
       range_error_ = std::current_exception();
+    } catch (const dispatch::DispatchError& error) {
+      failed(spec, error.text());
+      throw;
+    } catch (const std::exception& error) {
+      failed(spec, error.what());
       throw;
     }
   }
-  // An integer that the device cannot hold ends the run, whatever another kernel made of it.
+  std::vector<RtValue> arguments(bool on_host) override {
+    if (on_host) return step_.host_arguments(instruction_, frame_, context_);
+    std::vector<RtValue> out;
+    for (const ArgPlan& plan : instruction_.args) out.push_back(resolve_copy(plan, frame_));
+    return out;
+  }
+  void take_results(std::vector<RtValue> results) override {
+    for (std::size_t i = 0; i < step_.out_.size(); ++i) {
+      const auto* host = i < results.size() ? results[i].get_if<HostTensor>() : nullptr;
+      if (host == nullptr || host->sizes != step_.out_[i]->spec.logical)
+        throw ttc::usage_error("result " + std::to_string(i) + " is no host tensor of the op's sizes");
+    }
+    step_.keep_results(results);
+    step_.time_ = {};
+  }
+  void failed(const dispatch::KernelSpec& spec, const std::string& why) override {
+    step_.note_failure(instruction_, context_, spec.id.str() + ": " + why);
+  }
+  // An integer that the device cannot hold.
   void rethrow_range_error() const {
     if (range_error_) std::rethrow_exception(range_error_);
   }
@@ -291,12 +309,8 @@ void DeviceStep::run(const Instruction& instruction, Frame& frame, const StepCon
   bind_results(instruction, frame, context);
   Call call(*this, instruction, frame, context);
   try {
-    if (active_ != nullptr && context.chooser->fixed()) return run_served(*active_, instruction, frame, context);
-    context.chooser->run(context_, call);
-  } catch (const RangeError&) {
-    throw;
+    context.chooser->run(choice_, context_, call);
   } catch (const std::exception& error) {
-    call.rethrow_range_error();
     fall_back(instruction, frame, context, error.what());
   }
   call.rethrow_range_error();
@@ -307,13 +321,16 @@ void DeviceStep::run_served(Served& chosen, const Instruction& instruction, Fram
     chosen.kernel({.in = in_, .out = out_});
   else
     run_on_host(instruction, frame, context);
-  active_ = &chosen;
   time_ = chosen.time;
 }
 
 void DeviceStep::run_on_host(const Instruction& instruction, Frame& frame, const StepContext& context) {
-  std::vector<RtValue> values = call_reference(instruction, frame, context);
+  const std::vector<RtValue> values = call_reference(instruction, frame, context);
   bind_results(instruction, frame, context);
+  keep_results(values);
+}
+
+void DeviceStep::keep_results(const std::vector<RtValue>& values) {
   for (std::size_t i = 0; i < out_.size() && i < values.size(); ++i)
     if (const auto* host = values[i].get_if<HostTensor>())
       tilize_from_host(contiguous(*host), out_[i]->spec, out_[i]->data());
@@ -332,10 +349,12 @@ void DeviceStep::fall_back(const Instruction& instruction, Frame& frame, const S
                            const std::string& reason) {
   note_failure(instruction, context, reason);
   run_on_host(instruction, frame, context);
+  context.chooser->served_by_host(choice_, instruction.record->name);
 }
 
-std::vector<RtValue> DeviceStep::call_reference(const Instruction& instruction, const Frame& frame,
-                                                const StepContext& context) {
+// The tensors of the call as the reference takes them: read back, packed weights unpacked.
+std::vector<RtValue> DeviceStep::host_tensors(const Instruction& instruction, const Frame& frame,
+                                              const StepContext& context) {
   std::vector<RtValue> tensors;
   for_each_value(instruction, frame, [&](const RtValue& value, int slot) {
     if (const auto* tensor = value.get_if<DeviceTensor>()) {
@@ -346,8 +365,28 @@ std::vector<RtValue> DeviceStep::call_reference(const Instruction& instruction, 
       tensors.emplace_back(packed ? context.packed->unpacked(slot, *host, bound_.call.tensors[tensors.size()]) : *host);
     }
   });
+  return tensors;
+}
+
+std::vector<RtValue> DeviceStep::host_arguments(const Instruction& instruction, const Frame& frame,
+                                                const StepContext& context) {
+  std::vector<RtValue> tensors = host_tensors(instruction, frame, context), out;
+  std::size_t next = 0;
+  const auto on_host = [&](RtValue value, const auto& self) -> RtValue {
+    if (value.get_if<DeviceTensor>() != nullptr || value.get_if<HostTensor>() != nullptr)
+      return std::move(tensors.at(next++));
+    if (auto* list = value.get_if<RtValue::List>())
+      for (RtValue& item : *list) item = self(std::move(item), self);
+    return value;
+  };
+  for (const ArgPlan& plan : instruction.args) out.push_back(on_host(resolve_copy(plan, frame), on_host));
+  return out;
+}
+
+std::vector<RtValue> DeviceStep::call_reference(const Instruction& instruction, const Frame& frame,
+                                                const StepContext& context) {
   TorchReference reference;
-  return bound_.reference(reference, tensors);
+  return bound_.reference(reference, host_tensors(instruction, frame, context));
 }
 
 void DeviceStep::run_reference(const Instruction& instruction, Frame& frame, const StepContext& context) {

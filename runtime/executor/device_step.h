@@ -11,12 +11,11 @@
 
 #include "device/device.h"
 #include "dispatch/device_kernels.h"
+#include "executor/kernel_choice.h"
 #include "executor/program.h"
 #include "ops/bind.h"
 
 namespace ttrt {
-
-class KernelChooser;
 
 // Packed weights: uint8 tensors of tiles in a file, on the device and unpacked to float32, each made once when asked
 // for.
@@ -69,8 +68,9 @@ class DeviceStep {
   const OpCall& call() const { return bound_.call; }
   const Time& time() const { return time_; }  // on the device, of the last run
   bool ready() const { return ready_; }
-  // The kernel that served the last run; "" before.
-  std::string_view kernel_id() const { return active_ != nullptr ? active_->spec->id.text() : std::string_view{}; }
+  // The kernel that served the last run; "" before. Whether it is one of the device.
+  std::string_view kernel_id() const { return choice_.served() != nullptr ? choice_.served()->id.text() : ""; }
+  bool served_on_device() const { return choice_.on_device(); }
 
  private:
   // One of the op's kernels, prepared for this call.
@@ -92,7 +92,10 @@ class DeviceStep {
   void prepare(const Instruction& instruction, const Frame& frame, const StepContext& context);
   void bind_results(const Instruction& instruction, Frame& frame, const StepContext& context);
   void fall_back(const Instruction& instruction, Frame& frame, const StepContext& context, const std::string& reason);
+  std::vector<RtValue> host_tensors(const Instruction& instruction, const Frame& frame, const StepContext& context);
+  std::vector<RtValue> host_arguments(const Instruction& instruction, const Frame& frame, const StepContext& context);
   std::vector<RtValue> call_reference(const Instruction& instruction, const Frame& frame, const StepContext& context);
+  void keep_results(const std::vector<RtValue>& values);
 
   bool ready_ = false;
   std::vector<bool> dynamic_;  // per argument: a number that comes from a slot
@@ -100,7 +103,7 @@ class DeviceStep {
   std::vector<TensorSpec> results_;
   dispatch::SelectionContext context_;  // of bound_
   std::vector<std::unique_ptr<Served>> served_;
-  Served* active_ = nullptr;
+  StepKernel choice_;
   Time time_;
   std::string refusal_;
   std::vector<const DeviceTensor*> in_;
