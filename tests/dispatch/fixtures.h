@@ -46,6 +46,25 @@ std::string run(D& dispatcher, const std::string& operation = "op.x", SelectionC
   return std::string(result.kernel_id());
 }
 
+// The phase of the DispatchError that f throws; none where it throws nothing of the kind.
+template <typename F>
+std::optional<Phase> phase_of(F&& f) {
+  try {
+    f();
+  } catch (const DispatchError& error) {
+    return error.phase();
+  } catch (...) {
+  }
+  return std::nullopt;
+}
+
+// The ids of what was tried.
+inline std::vector<std::string> tried(const DispatchError& error) {
+  std::vector<std::string> out;
+  for (const TriedKernel& one : error.tried()) out.push_back(one.kernel);
+  return out;
+}
+
 class TemporaryFile {
  public:
   explicit TemporaryFile(const std::string& name = "dispatch.yaml") {
