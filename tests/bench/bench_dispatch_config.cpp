@@ -127,12 +127,12 @@ void add_reload(std::vector<BenchCase>& cases, const std::string& name, const st
 }  // namespace
 
 void add_config_cases(std::vector<BenchCase>& cases) {
-  add_config(cases, "config_cached", "CONFIG, the rule's choice remembered", 10, true, 50);
+  add_config(cases, "config_cached", "CONFIG, the rule's choice remembered", 10, true, 40);
   add_config(cases, "config_10_rules", "CONFIG without cache, the last of 10 rules matches", 10, false, 0);
   add_config(cases, "config_100_rules", "CONFIG without cache, the last of 100 rules matches", 100, false, 2000);
   add_orchestrator(cases);
   add_reload(cases, "reload_100_rules", "reading, validating, compiling and swapping in 100 rules, one of them new",
-             false, 1e6);
+             false, 1e7);
   add_reload(cases, "reload_100_new_rules", "the same, all of them new", true, 0);
 }
 

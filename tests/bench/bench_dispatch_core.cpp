@@ -60,7 +60,7 @@ void add_dynamic_cases(std::vector<BenchCase>& cases) {
   DispatchOptions plain, cached, uncached;
   cached.record_timing = false;
   uncached.record_timing = false, uncached.enable_cache = false;
-  add_dynamic(cases, "dynamic_cached", "DYNAMIC, same context, whole result, no clock but the cache's", 3, cached, 50);
+  add_dynamic(cases, "dynamic_cached", "DYNAMIC, same context, whole result, no clock but the cache's", 3, cached, 40);
   add_dynamic(cases, "dynamic_cached_timed", "the same with record_timing, the default", 3, plain, 0);
   add_dynamic(cases, "dynamic_3_candidates", "DYNAMIC without cache, 3 kernels", 3, uncached, 0);
   add_dynamic(cases, "dynamic_20_candidates", "DYNAMIC without cache, 20 kernels", 20, uncached, 1000);
@@ -72,14 +72,14 @@ void add_static_cases(std::vector<BenchCase>& cases) {
     DispatchOptions options;
     options.record_timing = timed;
     return std::shared_ptr<StaticDispatcher>(
-        StaticDispatcherBuilder().with_kernel(kernel("bench.static.k", operation, 50)).with_options(options).build());
+        StaticDispatcherBuilder().with_kernel(kernel("bench.static.k", operation, 50)).with_config(options).build());
   };
-  cases.push_back({"static", "STATIC, lookup by operation, counted, call",
+  cases.push_back({"static", "STATIC, lookup by operation, call",
                    [operation, d = build(false)](std::int64_t n) {
                      CallArgs args;
                      for (std::int64_t i = 0; i < n; ++i) d->call(operation, args), keep(args);
                    },
-                   5});
+                   2});
   cases.push_back({"static_result", "STATIC through the interface: whole result, no clock",
                    [operation, d = build(false)](std::int64_t n) {
                      CallArgs args;
@@ -104,7 +104,7 @@ void add_core_cases(std::vector<BenchCase>& cases) {
   table->add({}, kernel("bench.table.k", "bench.table", 50));
   cases.push_back({"table", "the dense table: key to slot, call", [table](std::int64_t n) {
                      CallArgs args;
-                     TableKey key{TableDevice::tt, DType::bf16, TableLayout::strided, false, false};
+                     TableKey key{Platform::tt, DType::bf16, TableLayout::strided, false, false};
                      for (std::int64_t i = 0; i < n; ++i) keep(key), table->call(key, args);
                    }});
   add_static_cases(cases);

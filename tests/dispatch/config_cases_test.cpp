@@ -23,9 +23,7 @@ struct Setup {
     kernels.add({kernel("a"), kernel("b"), kernel("c")});
     dispatcher = std::make_unique<ConfigDispatcher>(
         DispatchConfig(options), kernels,
-        ConfigDispatcherOptions{.strict_kernels = strict,
-                                .report = [this](const std::string& text) { reports.push_back(text); },
-                                .clock = &clock});
+        ModeOptions{.clock = &clock, .report = [this](const std::string& text) { reports.push_back(text); }}, strict);
     if (!yaml.empty()) dispatcher->update("version: \"1.0\"\n" + yaml);
   }
   std::string run_x(SelectionContext context = context_of()) { return run(*dispatcher, "op.x", context); }
@@ -42,9 +40,7 @@ bool holds(const std::string& conditions, const SelectionContext& context) {
   return s.run_x(context) == "a";
 }
 
-std::vector<ConfigIssue> errors_of(const std::string& yaml) {
-  return check_config(parse_document(yaml, DocumentFormat::yaml, "")).errors;
-}
+std::vector<ConfigIssue> errors_of(const std::string& yaml) { return check_config(parse_document(yaml, "")).errors; }
 
 std::vector<std::string> error_paths(const std::string& yaml) {
   std::vector<std::string> out;
@@ -118,14 +114,13 @@ void globs_are_anchored() {
       "dispatch_rules: [{operation: \"attention.*\", kernel: flash_attention_v2}]\nkernel_allows: [\"flash_attn.*\", "
       "torch_sdpa]");
   s.kernels.add({kernel("flash_attention_v2", "attention.causal"), kernel("flash_attn.3", "attention.causal")});
-  REQUIRE_THROWS_AS(run(*s.dispatcher, "attention.causal"), FallbackExhaustedError);
+  REQUIRE(phase_of([&] { run(*s.dispatcher, "attention.causal"); }) == Phase::FALLBACK);
   const Json path =
       s.dispatcher->explain_selection("attention.causal", context_of("attention.causal"))["selection_path"];
   REQUIRE(path[0]["result"] == "kernel_not_allowed");
   REQUIRE(glob_match("flash_attn.*", "flash_attn.3"));
   REQUIRE_FALSE(glob_match("flash_attn.*", "xflash_attn.3"));
-  REQUIRE_FALSE(glob_match("a[bc]", "ab"));
-  REQUIRE(glob_match("a[bc]", "ab", true));
+  REQUIRE(glob_match("a[bc]", "ab"));
   REQUIRE_FALSE(glob_match("A", "a"));
 }
 
@@ -149,10 +144,10 @@ void chain_goes_on_after_a_failure() {
   try {
     s.run_x();
     FAIL("no error");
-  } catch (const FallbackExhaustedError& error) {
-    REQUIRE(error.attempted_kernels() == std::vector<std::string>{"bad", "worse"});
-    REQUIRE(error.errors().size() == 2);
-    REQUIRE_THAT(error.errors()[1], ContainsSubstring("worse broke"));
+  } catch (const DispatchError& error) {
+    REQUIRE(tried(error) == std::vector<std::string>{"bad", "worse"});
+    REQUIRE(error.tried().size() == 2);
+    REQUIRE_THAT(error.tried()[1].why, ContainsSubstring("worse broke"));
   }
 }
 
@@ -160,7 +155,7 @@ void a_chosen_kernel_has_no_fallback() {
   for (const std::string where : {"kernel_locks: {op.x: bad}", "dispatch_rules: [{operation: op.x, kernel: bad}]"}) {
     Setup s(where + "\nfallback_chains: {op.x: [a]}");
     s.kernels.add(throwing("bad"));
-    for (int i = 0; i < 10; ++i) REQUIRE_THROWS_AS(s.run_x(), KernelExecutionError);
+    for (int i = 0; i < 10; ++i) REQUIRE(phase_of([&] { s.run_x(); }) == Phase::EXECUTION);
   }
 }
 
@@ -211,15 +206,7 @@ void cache_size_and_time() {
   REQUIRE(s.result(batch(2)).cached);
   REQUIRE(s.result(batch(3)).cached);
   REQUIRE_FALSE(s.result(batch(1)).cached);
-  REQUIRE(create_config_dispatcher("", s.kernels)->telemetry()["rule_cache"]["max_size"] == 10000);
-  RuleCache cache(2, 0.05, s.clock);
-  const EpochGuard guard;
-  const SelectionContext context = context_of();
-  const std::uint64_t key = RuleCache::key("op.x", context);
-  cache.put(key, "op.x", context, 1, s.kernels.find("a"), 0);
-  REQUIRE(cache.get(guard, key, "op.x", context, 1, 0) == s.kernels.find("a"));
-  REQUIRE(cache.get(guard, key, "op.x", context, 1, 60'000'000) == nullptr);
-  REQUIRE(cache.stats().size == 0);
+  REQUIRE(ConfigDispatcher(DispatchConfig(), s.kernels).telemetry()["rule_cache"]["max_size"] == 10000);
 }
 
 void every_field_is_in_the_key() {
@@ -322,7 +309,7 @@ void files_without_rules() {
   options.config_path = file.path();
   const auto make = [&] {
     return ConfigDispatcher(DispatchConfig(options), kernels,
-                            {.report = [&](const std::string& text) { reports.push_back(text); }})
+                            ModeOptions{.report = [&](const std::string& text) { reports.push_back(text); }})
         .telemetry()["rule_count"];
   };
   REQUIRE(make() == 0);
@@ -330,14 +317,14 @@ void files_without_rules() {
   file.write("");
   REQUIRE(make() == 0);
   file.write("version: [1\n");
-  REQUIRE_THROWS_AS(make(), ConfigurationError);
+  REQUIRE(phase_of(make) == Phase::CONFIGURATION);
   file.write("- a\n- b\n");
-  REQUIRE_THROWS_AS(make(), ConfigurationError);
+  REQUIRE(phase_of(make) == Phase::CONFIGURATION);
 }
 
 void explanation_of_rules() {
   Setup s(R"(dispatch_rules:
-  - {operation: op.y, kernel: c, priority: 90}
+  - {operation: op.y, kernel: other, priority: 90}
   - {operation: "op.*", kernel: b, priority: 80, conditions: {batch_size_gte: 8, is_causal: true, dtype: [float32]}}
   - {operation: op.x, kernel: a, priority: 70}
   - {operation: op.x, kernel: c, priority: 60})");
@@ -380,13 +367,13 @@ void bad_patterns() {
   REQUIRE(path("batch_size_regex: 8") == std::vector<std::string>{rule_path("batch_size_regex")});
   REQUIRE(path("dtype_match: 3") == std::vector<std::string>{rule_path("dtype_match")});
   Setup s("dispatch_rules: [{operation: op.x, kernel: a}]");
-  REQUIRE_THROWS_AS(s.dispatcher->update(rule_with("device_regex: \"[\"")), ConfigurationError);
+  REQUIRE(phase_of([&] { s.dispatcher->update(rule_with("device_regex: \"[\"")); }) == Phase::CONFIGURATION);
   REQUIRE(s.run_x() == "a");
 }
 
 void text_operators() {
-  const SelectionContext half = with([](auto&c) { c.dtype = ttc::DType::f16; }),
-                         brain = with([](auto&c) { c.dtype = ttc::DType::bf16; });
+  const SelectionContext half = with([](auto& c) { c.dtype = ttc::DType::f16; }),
+                         brain = with([](auto& c) { c.dtype = ttc::DType::bf16; });
   REQUIRE(holds("dtype_match: \"*float16\"", half));
   REQUIRE(holds("dtype_match: \"*float16\"", brain));
   REQUIRE(holds("dtype_match: float16", half));

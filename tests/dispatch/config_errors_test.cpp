@@ -24,8 +24,7 @@ struct Setup {
     options.config_path = file.path();
     dispatcher = std::make_unique<ConfigDispatcher>(
         DispatchConfig(options), kernels,
-        ConfigDispatcherOptions{.strict_kernels = strict,
-                                .report = [this](const std::string& text) { reports.push_back(text); }});
+        ModeOptions{.report = [this](const std::string& text) { reports.push_back(text); }}, strict);
   }
   // The error of reloading this text; the configuration of before must serve on.
   std::string refuse(const std::string& text) {
@@ -34,7 +33,8 @@ struct Setup {
     std::string message;
     try {
       dispatcher->reload_config();
-    } catch (const ConfigurationError& error) {
+    } catch (const DispatchError& error) {
+      REQUIRE(error.phase() == Phase::CONFIGURATION);
       REQUIRE(error.file() == file.path());
       message = error.what();
     }
@@ -75,7 +75,7 @@ TEST_CASE("CONFIG: aliases that multiply are bounded") {
     for (int j = 0; j < 10; ++j) text += (j > 0 ? ", *a" : "*a") + std::to_string(i - 1);
     text += "]\n";
   }
-  REQUIRE_THROWS_WITH(parse_document(text, DocumentFormat::yaml, "f"), ContainsSubstring("more than 1000000 values"));
+  REQUIRE_THROWS_WITH(parse_document(text, "f"), ContainsSubstring("more than 1000000 values"));
 }
 
 TEST_CASE("CONFIG: a file that vanishes or cannot be read leaves the old configuration") {
@@ -147,75 +147,43 @@ TEST_CASE("CONFIG: updates while four threads dispatch") {
 }
 
 TEST_CASE("JSON documents have lines too") {
-  const DocNode root =
-      parse_document("{\n \"a\": 1,\n \"b\": 2\n,\"c\":\n{\"d\": [1\n,true]}}", DocumentFormat::json, "f");
+  const DocNode root = parse_document("{\n \"a\": 1,\n \"b\": 2\n,\"c\":\n{\"d\": [1\n,true]}}", "f");
   REQUIRE(root.find("a")->line == 2);
   REQUIRE(root.find("b")->line == 3);
   REQUIRE(root.find("c")->line == 4);
   REQUIRE(root.find("c")->find("d")->items[1].line == 6);
   REQUIRE(root.canonical() == R"({"a":1,"b":2,"c":{"d":[1,true]}})");
-  REQUIRE_THROWS_WITH(parse_document("{\"a\": 1,\n\"a\": 2}", DocumentFormat::json, "f"),
+  REQUIRE_THROWS_WITH(parse_document("{\"a\": 1,\n\"a\": 2}", "f"),
                       ContainsSubstring("line 2: key 'a' is there twice"));
-  REQUIRE_THROWS_WITH(parse_document(std::string(100000, '['), DocumentFormat::json, "f"),
-                      ContainsSubstring("nested deeper"));
+  REQUIRE_THROWS_WITH(parse_document(std::string(100000, '['), "f"), ContainsSubstring("nested too deeply"));
 }
 
-namespace {
-
-void same_nodes(const DocNode& a, const DocNode& b) {
-  REQUIRE(a.line == b.line);
-  REQUIRE(a.canonical() == b.canonical());
-  REQUIRE(a.items.size() == b.items.size());
-  REQUIRE(a.members.size() == b.members.size());
-  for (std::size_t i = 0; i < a.items.size(); ++i) same_nodes(a.items[i], b.items[i]);
-  for (std::size_t i = 0; i < a.members.size(); ++i) {
-    REQUIRE(a.members[i].first == b.members[i].first);
-    same_nodes(a.members[i].second, b.members[i].second);
-  }
+TEST_CASE("CONFIG: a kernel serves its own operation and no other") {
+  Setup s;
+  s.kernels.add({kernel("other", "op.y"), kernel("norm", "tt.layer_norm")});
+  REQUIRE_THAT(s.refuse("version: \"1.0\"\ndispatch_rules:\n  - {operation: op.x, kernel: other}\n"),
+               ContainsSubstring("line 3: dispatch_rules[0].kernel: kernel 'other' serves op.y, not 'op.x'"));
+  REQUIRE_THAT(s.refuse("version: \"1.0\"\nfallback_chains: {op.x: [tt.matmul.1d, other]}\n"),
+               ContainsSubstring("fallback_chains.op.x[1]: kernel 'other' serves op.y"));
+  REQUIRE_THAT(s.refuse("version: \"1.0\"\nkernel_locks: {tt.lyer_norm: norm}\n"),
+               ContainsSubstring("kernel 'norm' serves tt.layer_norm, not 'tt.lyer_norm'"));
+  // A glob gives it to the operations that are its own; a fallback for everything likewise.
+  s.file.replace(
+      "version: \"1.0\"\ndefaults: {fallback_policy: other}\ndispatch_rules: [{operation: \"op.*\", kernel: "
+      "tt.matmul.1d}]\n");
+  REQUIRE(s.dispatcher->reload_config());
+  REQUIRE(run(*s.dispatcher, "op.y") == "other");
+  REQUIRE(phase_of([&] { run(*s.dispatcher, "op.z"); }) == Phase::FALLBACK);
+  // Any name of an operation type is the operation.
+  s.file.replace("version: \"1.0\"\ndispatch_rules: [{operation: norm.layer, kernel: norm}]\n");
+  REQUIRE(s.dispatcher->reload_config());
+  REQUIRE(run(*s.dispatcher, "tt.layer_norm") == "norm");
 }
 
-}  // namespace
-
-TEST_CASE("What is parsed piece by piece is what is parsed whole") {
-  const std::string rules =
-      "  - operation: op.x\n    kernel: a\n\n    # why\n    conditions:\n      dtype: [float32,\n        bfloat16]\n  "
-      "- {operation: \"op.*\", kernel: b}\n";
-  DocumentReader reader;
-  for (const std::string& text : {
-           "version: \"1.0\"\ndispatch_rules:\n" + rules,
-           "version: \"1.0\"\ndispatch_rules:\n" + rules + "kernel_locks:\n  op.x: a\n",
-           "# a\n\ndispatch_rules:   # b\n" + rules + "\n# c\nversion: \"1.0\"",
-           std::string(
-               "dispatch_rules:\n- operation: x\n  kernel: |\n    text\n    - more\n- operation: y\nversion: 1\n"),
-           std::string("dispatch_rules:\n- a: &x 1\n- b: *x\n"),
-           std::string("dispatch_rules:\n"),
-           std::string("dispatch_rules: [{a: 1}]\n"),
-           std::string("dispatch_rules:\n  - - 1\n    - 2\n  - 3"),
-           std::string("a: \"x\ndispatch_rules:\n  - y\"\n"),
-           std::string("kernels:\n  dispatch_rules:\n    - 1\n"),
-       }) {
-    INFO(text);
-    const DocNode whole = parse_document(text, DocumentFormat::yaml, "f");
-    same_nodes(reader.parse(text, DocumentFormat::yaml, "f"), whole);
-    same_nodes(reader.parse(text, DocumentFormat::yaml, "f"), whole);  // from memory
-  }
-  for (const std::string& text :
-       {"version: \"1.0\"\ndispatch_rules:\n" + rules + "  - {operation: [\n",
-        "dispatch_rules:\n" + rules + "dispatch_rules:\n" + rules, "dispatch_rules:\n" + rules + " - a: 1\n",
-        std::string("dispatch_rules:\n  - a: 1\n    a: 2\n"), std::string("dispatch_rules:\n  - a\n  b: 1\n")}) {
-    INFO(text);
-    std::string whole, pieces;
-    try {
-      parse_document(text, DocumentFormat::yaml, "f");
-    } catch (const ttc::Error& error) {
-      whole = error.what();
-    }
-    try {
-      reader.parse(text, DocumentFormat::yaml, "f");
-    } catch (const ttc::Error& error) {
-      pieces = error.what();
-    }
-    REQUIRE_FALSE(whole.empty());
-    REQUIRE(pieces == whole);
-  }
+TEST_CASE("CONFIG: an operation without a rule is a miss, no exception") {
+  Setup s;
+  CallArgs args;
+  const SelectionContext context = context_of("op.none");
+  REQUIRE(s.dispatcher->attempt("op.none", args, &context).kernel == nullptr);
+  REQUIRE(s.dispatcher->choose("op.none", context) == nullptr);
 }

@@ -12,7 +12,7 @@ namespace {
 struct Mock final : Dispatcher {
   explicit Mock(DispatchMode m) : own_mode(m), spec(kernel("mock")) {}
   DispatchMode mode() const override { return own_mode; }
-  Result dispatch(Symbol, CallArgs&, const SelectionContext*) override {
+  Result attempt(Symbol, CallArgs&, const SelectionContext*) override {
     if (fails) throw std::runtime_error("mock failed");
     Result result;
     result.kernel = &spec;
@@ -20,10 +20,8 @@ struct Mock final : Dispatcher {
     result.timing = {.selection_ns = 1000, .execution_ns = 3000, .total_ns = 4000};
     return result;
   }
-  const KernelSpec& get_kernel_for_operation(Symbol, const SelectionContext&) override {
-    if (fails) throw std::runtime_error("mock failed");
-    return spec;
-  }
+  const KernelSpec* choose(Symbol, const SelectionContext&) override { return &spec; }
+  DispatchError nothing_serves(Symbol, const SelectionContext*) const override { return {Phase::SELECTION, "none"}; }
   Json telemetry() const override { return {{"mock", true}}; }
   void reset_telemetry() override { ++resets; }
   void update_config(const DispatchConfig& config) override { threshold = config->failure_threshold; }
@@ -55,8 +53,7 @@ struct Setup {
   Result dispatch(const std::string& operation, std::optional<DispatchMode> mode = {}) {
     const SelectionContext context = context_of(operation);
     CallArgs args;
-    return mode ? orchestrator->dispatch(operation, args, &context, *mode)
-                : orchestrator->dispatch(operation, args, &context);
+    return orchestrator->dispatch(operation, args, &context, mode);
   }
 };
 
@@ -158,7 +155,8 @@ void configured_by_file() {
 void kernels_without_running() {
   Setup s(options_of(DispatchMode::DYNAMIC));
   REQUIRE(s->get_kernel_for_operation("op.x", context_of()).id == Symbol("x2"));
-  REQUIRE_THROWS_AS(s->get_kernel_for_operation("op.x", context_of(), DispatchMode::STATIC), KernelNotRegisteredError);
+  REQUIRE(phase_of([&] { s->get_kernel_for_operation("op.x", context_of(), DispatchMode::STATIC); }) ==
+          Phase::SELECTION);
   REQUIRE_THROWS_AS(s->get_kernel_for_operation("op.none", context_of("op.none")), ttc::Error);
   REQUIRE(s->telemetry()["total_dispatches"] == 0);
 }
@@ -174,11 +172,11 @@ const CaseTable auto_table{
     {"AUT-02",
      [] {
        Setup s(options_of(DispatchMode::AUTO, {{"op.x", "x1"}}));
-       REQUIRE_THROWS_AS(s->set_default_mode(DispatchMode::AUTO), ValueError);
+       REQUIRE_THROWS_AS(s->set_default_mode(DispatchMode::AUTO), ttc::Error);
        REQUIRE(s->default_mode() == DispatchMode::DYNAMIC);
        s->set_default_mode(DispatchMode::STATIC);
        REQUIRE(s->resolve("op.y", DispatchMode::AUTO) == DispatchMode::STATIC);
-       REQUIRE_THROWS_AS(Setup(options_of(DispatchMode::DYNAMIC), DispatchMode::AUTO), ValueError);
+       REQUIRE_THROWS_AS(Setup(options_of(DispatchMode::DYNAMIC), DispatchMode::AUTO), ttc::Error);
      }},
 };
 
@@ -215,6 +213,22 @@ const CaseTable table{
 
 TEST_CASE("Orchestrator: recorded cases") { run_cases("ORC-", table); }
 TEST_CASE("AUTO: recorded cases") { run_cases("AUT-", auto_table); }
+
+TEST_CASE("a kernel that failed in one mode is not tried again in the next") {
+  KernelRegistry kernels;
+  int calls = 0;
+  KernelSpec bad = kernel("bad", "op.x", 90);
+  bad.impl = [&](CallArgs&) {
+    ++calls;
+    throw std::runtime_error("bad broke");
+  };
+  kernels.add({bad, kernel("good")});
+  Orchestrator orchestrator(DispatchConfig(options_of(DispatchMode::STATIC, {{"op.x", "bad"}})), kernels);
+  CallArgs args;
+  const SelectionContext context = context_of();
+  const Result result = orchestrator.dispatch("op.x", args, &context);
+  REQUIRE((result.kernel_id() == "good" && result.fallback_used && calls == 1));
+}
 
 TEST_CASE("AUTO takes HOT_RELOAD where the configuration is and has a file") {
   TemporaryFile file;

@@ -53,7 +53,27 @@ def modes(tool, model, io, work):
     done = run(tool, "run", model, "--io", io, "--dispatcher", "optimised", code=2)
     check("Unknown dispatcher 'optimised'" in done.stderr and "did you mean 'optimized'" in done.stderr, "unknown dispatcher")
     _, log = run_json(tool, model, io, "--dispatcher", "debug")
-    check("tt.linear.dram_sharded: refused" in log, "debug log")
+    check("tt.linear.dram_sharded: refused" in log and "debug: " in log and "served by" in log, "debug log")
+    served(tool, model, io, work)
+
+
+def served(tool, model, io, work):
+    """A static map, and the telemetry that says what served each node."""
+    telemetry = work / "telemetry.json"
+    out, _ = run_json(tool, model, io, "--static-kernel", "tt.layer_norm=tt.layer_norm.host", "--telemetry", telemetry)
+    check("tt.layer_norm.host" in kernels(out) and "tt.layer_norm.device" not in kernels(out), f"static map: {kernels(out)}")
+    told = json.loads(telemetry.read_text())
+    check(told == out["dispatch"], "the file holds what --json shows")
+    check(told["mode"] == "STATIC" and told["kernels"]["tt.layer_norm.host"] > 0, f"telemetry: {told['kernels']}")
+    check({n["kernel"]: n["on_device"] for n in told["nodes"]}["tt.layer_norm.host"] is False, "nodes say where they ran")
+    check(sum(n["calls"] for n in told["nodes"]) == sum(told["kernels"].values()), "calls by node add up to calls by kernel")
+    for flag, message in (
+        ("tt.layer_norm=tt.softmax.device", "kernel 'tt.softmax.device' serves tt.softmax, not 'tt.layer_norm'"),
+        ("tt.layer_norm=tt.layer_norm.hist", "did you mean 'tt.layer_norm.host'"),
+        ("tt.layer_norm", "--static-kernel takes OP=KERNEL"),
+    ):
+        done = run(tool, "run", model, "--io", io, "--static-kernel", flag, code=2)
+        check(message in done.stderr, f"{message} in {done.stderr}")
 
 
 def rules(tool, model, io, work):
@@ -66,7 +86,8 @@ def rules(tool, model, io, work):
         "    conditions: {num_heads_gte: 1, dtype: bfloat16}\n"
         '  - {operation: "tt.lin*", kernel: tt.linear.1d, conditions: {m_gt: 0}}\n'
         "kernel_locks: {tt.layer_norm: tt.layer_norm.host}\n")
-    out, _ = run_json(tool, model, io, "--dispatch-mode", "config", "--dispatch-config", config)
+    out, _ = run_json(tool, model, io, "--dispatch-config", config)  # implies the mode
+    check(out["dispatch"]["mode"] == "CONFIG", "a configuration implies the mode")
     check({"tt.attention.unfused", "tt.linear.1d", "tt.layer_norm.host"} <= kernels(out), f"rules choose: {kernels(out)}")
     check(not {"tt.attention.fused", "tt.linear.2d", "tt.layer_norm.device"} & kernels(out), "and nothing else")
     check(out["dispatch"]["kernels"]["tt.attention.unfused"] > 0, "telemetry")
@@ -78,6 +99,7 @@ def rules(tool, model, io, work):
         ("version: [\n", "malformed YAML"),
         ('version: "1.0"\ndispatch_rules:\n  - {operation: tt.linear, kernel: tt.linear.3d}\n', "line 3: dispatch_rules[0].kernel: no kernel is called 'tt.linear.3d'; did you mean 'tt.linear."),
         ('version: "1.0"\ndispatch_rules: 3\n', "line 2: dispatch_rules: must be a list (got: 3)"),
+        ('version: "1.0"\ndispatch_rules:\n  - {operation: tt.add, kernel: tt.softmax.device}\n', "line 3: dispatch_rules[0].kernel: kernel 'tt.softmax.device' serves tt.softmax, not 'tt.add'"),
         ('version: "1.0"\nkernel_denies: [3]\n', "line 2: kernel_denies[0]: must be a string"),
     ):
         config.write_text(text)
@@ -141,6 +163,8 @@ def explain(tool, work):
     check(out["torch"]["keys"], "LibTorch's keys")
     out = json.loads(run(tool, "explain", "matmul", "--shape", "32x512,512x4096", "--json").stdout)
     check(out["chosen"]["kernel"] == "tt.matmul.1d", "1d for a narrow product")
+    out = json.loads(run(tool, "explain", "matmul", "--shape", "32x512,512x4096", "--static-kernel", "tt.matmul=tt.matmul.host", "--json").stdout)
+    check(out["chosen"] == {"kernel": "tt.matmul.host", "by": "static", "why": "the static map"}, f"static map: {out['chosen']}")
     out = json.loads(run(tool, "explain", "aten::linear", "--shape", "1x4096,4096x4096", "--weight-dtype", "bfloat8_b", "--dispatcher", "optimized", "--json").stdout)
     check(out["chosen"]["kernel"] == "tt.linear.dram_sharded", f"optimized takes the sharded weight: {out['chosen']}")
     out = json.loads(run(tool, "explain", "tt.matmul", "--shape", "512x512,512x512", "--config", config, "--json").stdout)
