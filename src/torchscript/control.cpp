@@ -259,7 +259,7 @@ void set_slot(LoweringState& s, const Slot& slot, const Abstract& abstract) {
   s.change(slot.cell, std::move(content));
 }
 
-c10::TypePtr slot_type(LoweringState& s, const Slot& slot) {
+c10::TypePtr slot_type(const Slot& slot) {
   return slot.attribute.empty() ? slot.cell->type
                                 : slot.cell->type->expectRef<c10::ClassType>().findAttribute(slot.attribute);
 }
@@ -296,7 +296,7 @@ bool try_loop(LoweringState& s, const JitNode& node, std::vector<Slot>& slots) {
   for (const Slot& slot : slots) shapes.push_back(slot_value(s, slot));
   for (const Abstract& shape : shapes) flatten(s, shape, shape, args);
   const auto shape_type = [&](std::size_t i) {
-    return i < carried ? node.input(i + 2)->type() : slot_type(s, slots[i - carried]);
+    return i < carried ? node.input(i + 2)->type() : slot_type(slots[i - carried]);
   };
 
   ir::Graph* const outer = s.graph;
