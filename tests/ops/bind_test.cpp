@@ -22,7 +22,12 @@ RtValue on_device(Shape sizes, DataType format = DataType::bfloat16) {
   return DeviceTensor{.spec = {.logical = std::move(sizes), .dtype = format, .layout = Layout::tile, .memory = {}},
                       .buffer = nullptr};
 }
-RtValue on_host(Shape sizes, DType dtype = DType::f32) { return HostTensor{.dtype = dtype, .sizes = std::move(sizes)}; }
+RtValue on_host(Shape sizes, DType dtype = DType::f32) {
+  HostTensor out;
+  out.dtype = dtype;
+  out.sizes = std::move(sizes);
+  return out;
+}
 
 HostTensor counting(Shape sizes, float step) {
   HostTensor out = empty_host(DType::f32, std::move(sizes));
