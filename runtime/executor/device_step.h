@@ -71,6 +71,7 @@ class DeviceStep {
   // The kernel that served the last run; "" before. Whether it is one of the device.
   std::string_view kernel_id() const { return choice_.served() != nullptr ? choice_.served()->id.text() : ""; }
   bool served_on_device() const { return choice_.on_device(); }
+  const dispatch::SelectionContext& selection_context() const { return context_; }
 
  private:
   // One of the op's kernels, prepared for this call.

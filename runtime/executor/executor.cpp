@@ -21,14 +21,6 @@ HostTensor copy_of(const HostTensor& tensor) {
   return out;
 }
 
-void count(const Region& block, Counts& counts) {
-  for (const Instruction& i : block.instructions) {
-    if (i.kind == InstrKind::device) ++counts.device;
-    if (i.kind == InstrKind::cpu) ++counts.cpu;
-    for (const Region& region : i.regions) count(region, counts);
-  }
-}
-
 bool has_device_work(const Region& block) {
   return std::any_of(block.instructions.begin(), block.instructions.end(), [](const Instruction& i) {
     return i.kind == InstrKind::device || i.kind == InstrKind::to_device ||
@@ -61,13 +53,6 @@ Executor::Executor(std::shared_ptr<const ttc::ir::Model> model, ExecutorOptions 
 }
 
 Executor::~Executor() = default;
-
-Counts Executor::counts() const {
-  Counts out;
-  count(program_->setup, out);
-  count(program_->main, out);
-  return out;
-}
 
 std::vector<FallbackFailure> Executor::fallback_failures() const {
   std::vector<FallbackFailure> out;
@@ -183,6 +168,7 @@ void Executor::place_values(Plan& plan) {
 
 std::vector<RtValue> Executor::run(std::vector<RtValue> inputs, const std::vector<bool>& keep) {
   const std::lock_guard lock(mutex_);
+  repeated_on_host_ = false;
   if (options_.check_inputs) {
     try {
       check_inputs(*model_, inputs);
@@ -221,6 +207,7 @@ std::vector<RtValue> Executor::run(std::vector<RtValue> inputs, const std::vecto
 // Integers that the device cannot hold: the run is repeated in LibTorch, whose int64 is exact. Buffers and inputs are
 // written at the end of a run only, so nothing of the first attempt shows.
 std::vector<RtValue> Executor::run_on_host(std::vector<RtValue> inputs, const std::string& reason) {
+  repeated_on_host_ = true;
   FallbackFailure& failure = failures_[-1];
   failure = {.node = "", .op = "the whole run", .reason = reason, .count = failure.count + 1};
   if (host_ == nullptr) {
@@ -382,6 +369,7 @@ StepContext Executor::context(Plan& plan) {
 
 void Executor::run_block(const Region& block, Plan& plan) {
   for (const Instruction& instruction : block.instructions) {
+    if (options_.cancel != nullptr && options_.cancel->load(std::memory_order_relaxed)) throw Cancelled();
     try {
       if (profiling_)
         execute_profiled(instruction, plan);
@@ -389,6 +377,8 @@ void Executor::run_block(const Region& block, Plan& plan) {
         execute(instruction, plan);
     } catch (const RangeError&) {
       throw;  // run() repeats the run on the host
+    } catch (const Cancelled&) {
+      throw;
     } catch (const ttc::Error& error) {
       if (!error.file().empty()) throw;
       const auto& node = *instruction.node;

@@ -7,6 +7,7 @@
 // second thread waits.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <list>
 #include <memory>
@@ -32,6 +33,13 @@ struct ExecutorOptions {
   std::size_t program_cache = 8;                // plans kept, least recently used goes first
   std::shared_ptr<KernelChooser> chooser = {};  // none: the default dispatcher, bound statically
   bool check_inputs = true;
+  // While it is true no instruction is begun: a run throws Cancelled and leaves no trace. Null: never.
+  std::shared_ptr<const std::atomic<bool>> cancel = {};
+};
+
+// Somebody asked a run to end.
+struct Cancelled : ttc::Error {
+  Cancelled() : Error(ttc::Exit::check_failed, {}, "the run was cancelled") {}
 };
 
 // What one instruction cost, summed over the runs since profiling began.
@@ -50,7 +58,15 @@ struct TraceEvent {
 };
 
 struct Counts {
-  std::int64_t device = 0, cpu = 0;  // compute nodes of the program by place, transfers and numbers not counted
+  std::int64_t device = 0, cpu = 0;  // compute nodes by what served them, transfers and numbers not counted
+};
+
+// A compute node of the program and what served it in the last run: "tt.matmul.2d", "tt.matmul.host" for a device op
+// that the host served, "" for ATen ops, and for device ops before the first run.
+struct ServedNode {
+  const Instruction* instruction = nullptr;
+  std::string kernel;
+  bool on_device = false;
 };
 
 // What went over the bus in the last run; packed weights and what is computed once are not counted.
@@ -87,7 +103,12 @@ class Executor {
   // The device that runs the tt nodes; nullptr before the first run and where none is needed.
   const std::shared_ptr<Device>& device() const { return device_; }
   const KernelChooser& chooser() const { return *options_.chooser; }
+  // In the order of the program. Device ops that no run has reached count for the place that was chosen for them.
+  std::vector<ServedNode> served() const;
   Counts counts() const;
+  // What selection knows about the call of a device op in the last run, by the name of its node; nullptr where no run
+  // reached it.
+  const dispatch::SelectionContext* selection_context(std::string_view node) const;
   // Device work of the last run in the time model.
   double device_cycles() const { return device_cycles_; }
   const Transfers& transfers() const { return transfers_; }
@@ -167,6 +188,7 @@ class Executor {
   std::list<std::unique_ptr<Plan>> plans_;  // most recently used first
 
   std::unique_ptr<Executor> host_;  // made where a run has to be repeated on the host
+  bool repeated_on_host_ = false;   // the last run was
 
   Observer observer_;
   bool profiling_ = false, tracing_ = false;

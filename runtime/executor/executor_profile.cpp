@@ -22,6 +22,44 @@ void Executor::set_profiling(bool on, bool trace) {
   profile_start_us_ = now_us();
 }
 
+std::vector<ServedNode> Executor::served() const {
+  std::vector<ServedNode> out;
+  const auto visit = [&](const Region& block, const Plan* plan, auto&& self) -> void {
+    for (const Instruction& i : block.instructions) {
+      if (i.kind == InstrKind::device) {
+        const DeviceStep* step = plan != nullptr ? &plan->steps[static_cast<std::size_t>(i.index)] : nullptr;
+        const bool all_on_host = options_.mode != Mode::device || repeated_on_host_;
+        const bool host = all_on_host || (step != nullptr && !step->kernel_id().empty() && !step->served_on_device());
+        std::string kernel(step != nullptr ? step->kernel_id() : std::string_view{});
+        if (all_on_host) kernel = i.node->op() + ".host";
+        out.push_back({.instruction = &i, .kernel = std::move(kernel), .on_device = !host});
+      } else if (i.kind == InstrKind::cpu) {
+        out.push_back({.instruction = &i, .kernel = {}, .on_device = false});
+      }
+      for (const Region& region : i.regions) self(region, plan, self);
+    }
+  };
+  visit(program_->setup, set_up_plan_.get(), visit);
+  visit(program_->main, plans_.empty() ? nullptr : plans_.front().get(), visit);
+  return out;
+}
+
+const dispatch::SelectionContext* Executor::selection_context(std::string_view node) const {
+  if (plans_.empty()) return nullptr;
+  for (const ServedNode& served : this->served()) {
+    const ttc::ir::Node& n = *served.instruction->node;
+    const DeviceStep& step = plans_.front()->steps[static_cast<std::size_t>(served.instruction->index)];
+    if (!n.results().empty() && n.result(0)->name == node && step.ready()) return &step.selection_context();
+  }
+  return nullptr;
+}
+
+Counts Executor::counts() const {
+  Counts out;
+  for (const ServedNode& node : served()) ++(node.on_device ? out.device : out.cpu);
+  return out;
+}
+
 Time Executor::time_of(const Instruction& instruction, const Plan& plan) const {
   if (instruction.kind == InstrKind::device) return plan.steps[static_cast<std::size_t>(instruction.index)].time();
   if (instruction.kind == InstrKind::to_device) {
