@@ -18,6 +18,7 @@ namespace {
 
 DType dtype_of(const RtValue& tensor) {
   if (const auto* host = tensor.get_if<HostTensor>()) return host->dtype;
+  if (const auto* resident = tensor.get_if<ResidentTensor>()) return resident->dtype;
   return torch_dtype(device_tensor(tensor)->spec.dtype);
 }
 
@@ -129,19 +130,26 @@ std::variant<std::shared_ptr<const BoundOperator>, Reason> BoundOperator::bind(c
   return OperatorReader().bind(call);
 }
 
-RtValue BoundOperator::run(const OperatorCall& call, Device& device) const {
+std::vector<ResidentTensor> BoundOperator::run_on(const OperatorCall& call, Device& device, Numerics numerics) const {
   const auto args = schema_order(*schema_, call.args, call.kwargs);
   if (const auto* reason = std::get_if<Reason>(&args)) throw ttc::usage_error(reason->detail);
   const std::vector<const RtValue*> tensors = tensors_of(std::get<std::vector<RtValue>>(args));
   std::vector<RtValue> operands;
   for (const std::size_t source : sources_) operands.push_back(*tensors.at(source));
-  const auto made = bound_.run(operands, device);
-  if (const auto* reason = std::get_if<Reason>(&made)) throw ttc::usage_error(reason->text());
-  const auto& out = std::get<std::vector<DeviceTensor>>(made);
+  const auto made = bound_.run(operands, device, numerics);
+  if (const auto* reason = std::get_if<Reason>(&made)) throw ttc::Error(ttc::Exit::unsupported, "", reason->text());
+  std::vector<ResidentTensor> results;
+  for (const DeviceTensor& one : std::get<std::vector<DeviceTensor>>(made))
+    results.push_back({.tensor = one, .dtype = results_[results.size()]});
+  return results;
+}
+
+RtValue BoundOperator::run(const OperatorCall& call, Device& device) const {
   RtValue::List results;
-  for (std::size_t i = 0; i < out.size(); ++i) {
-    const bool as_mask = results_[i] == DType::boolean && is_float_format(out[i].spec.dtype);
-    results.emplace_back(as_mask ? convert(to_host(out[i], DType::f32), DType::boolean) : to_host(out[i], results_[i]));
+  for (const ResidentTensor& one : run_on(call, device)) {
+    const bool as_mask = one.dtype == DType::boolean && is_float_format(one.tensor.spec.dtype);
+    results.emplace_back(as_mask ? convert(to_host(one.tensor, DType::f32), DType::boolean)
+                                 : to_host(one.tensor, one.dtype));
   }
   return results.size() == 1 ? std::move(results.front()) : RtValue(std::move(results));
 }

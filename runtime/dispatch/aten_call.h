@@ -39,6 +39,9 @@ class BoundOperator {
   // Uploads the tensors that are on the host (bfloat16 for floats, int32 for integers), runs the kernel, and reads
   // results back in the dtypes of the operator. One result bare, several as a list.
   RtValue run(const OperatorCall& call, Device& device) const;
+  // The same with results that stay on the device.
+  std::vector<ResidentTensor> run_on(const OperatorCall& call, Device& device,
+                                     Numerics numerics = Numerics::fast) const;
 
  private:
   friend class OperatorReader;
