@@ -13,6 +13,8 @@ export LD_LIBRARY_PATH="$(dirname "$(find "$scratch/root" -name 'libttrt.so' | h
 "$meson" setup "$scratch/user" "$source/tests/install"
 "$meson" compile -C "$scratch/user"
 "$scratch/user/user" "$models/bert_small.pt2" "$scratch"
+"$scratch/user/devices"
+"$scratch/user/dispatching" "$models/bert_small.pt2" "$scratch"
 "$scratch/user/compiler" "$models/bert_small.pt2" "$models/bert_small.io.safetensors" "$models/bert_small.pt" "$scratch/compiled.pt2"
 # The installed tool finds the libraries beside it.
 env -u LD_LIBRARY_PATH "$(find "$scratch/root" -name ttc -type f -perm -u+x | head -n 1)" inspect "$scratch/compiled.pt2" > "$scratch/inspected"
