@@ -15,6 +15,7 @@ export LD_LIBRARY_PATH="$(dirname "$(find "$scratch/root" -name 'libttrt.so' | h
 "$scratch/user/user" "$models/bert_small.pt2" "$scratch"
 "$scratch/user/devices"
 "$scratch/user/dispatching" "$models/bert_small.pt2" "$scratch"
+"$scratch/user/user_c" "$models/bert_small.pt2" "$scratch"
 "$scratch/user/compiler" "$models/bert_small.pt2" "$models/bert_small.io.safetensors" "$models/bert_small.pt" "$scratch/compiled.pt2"
 # The installed tool finds the libraries beside it.
 env -u LD_LIBRARY_PATH "$(find "$scratch/root" -name ttc -type f -perm -u+x | head -n 1)" inspect "$scratch/compiled.pt2" > "$scratch/inspected"

@@ -1,0 +1,446 @@
+// The C interface over the C++ one: handles hold the C++ objects, exceptions become status codes and a message of the
+// thread, options come as JSON because a struct of globs is no pleasure in C.
+#include "api/ttrt_c.h"
+
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <new>
+
+#include "api/convert.h"
+#include "api/ttrt.h"
+#include "support/json_util.h"
+
+struct ttrt_tensor {
+  ttrt::Tensor tensor;
+};
+
+struct ttrt_model {
+  // What ttrt_tensor_info points to.
+  struct Info {
+    ttrt::TensorInfo info;
+    std::vector<ttrt_dim> dims;
+  };
+  explicit ttrt_model(ttrt::Model m) : model(std::move(m)) {
+    for (ttrt::TensorInfo& info : model.inputs()) add(inputs, std::move(info));
+    for (ttrt::TensorInfo& info : model.outputs()) add(outputs, std::move(info));
+  }
+  static void add(std::deque<Info>& to, ttrt::TensorInfo info) {
+    Info& one = to.emplace_back(Info{.info = std::move(info), .dims = {}});
+    for (const ttrt::Dim& dim : one.info.dims)
+      one.dims.push_back({dim.size.value_or(-1), dim.min, dim.max.value_or(-1), dim.symbol.c_str()});
+  }
+  ttrt::Model model;
+  std::deque<Info> inputs, outputs;
+};
+
+struct ttrt_session {
+  ttrt_session(const ttrt::Model& model, const ttrt::SessionOptions& options) : session(model, options) {}
+  mutable ttrt::Session session;
+  std::size_t outputs = 0;
+  bool profile = false;
+};
+
+namespace {
+
+using ttc::Json;
+using ttrt::Error;
+
+static_assert(static_cast<int>(ttrt::ElementType::float8_e8m0fnu) == TTRT_FLOAT8_E8M0FNU);
+static_assert(static_cast<int>(ttrt::ElementType::boolean) == TTRT_BOOLEAN);
+
+thread_local std::string last_error, last_hint;
+
+ttrt_status status_of(Error::Kind kind) {
+  switch (kind) {
+    case Error::Kind::failed:
+      return TTRT_FAILED;
+    case Error::Kind::usage:
+      return TTRT_USAGE;
+    case Error::Kind::unsupported:
+      return TTRT_UNSUPPORTED;
+    case Error::Kind::bad_file:
+      return TTRT_BAD_FILE;
+    case Error::Kind::cancelled:
+      return TTRT_CANCELLED;
+    case Error::Kind::bug:
+      return TTRT_BUG;
+  }
+  return TTRT_BUG;
+}
+
+// No exception crosses the boundary.
+template <typename F>
+ttrt_status safely(F&& f) noexcept {
+  try {
+    ttrt::guarded(f);
+    return TTRT_OK;
+  } catch (const Error& error) {
+    last_error = error.what();
+    last_hint = error.hint();
+    return status_of(error.kind());
+  } catch (const std::bad_alloc&) {
+    last_error = "out of memory";
+    last_hint.clear();
+    return TTRT_FAILED;
+  }
+}
+
+template <typename... T>
+void require(const T*... pointers) {
+  if (((pointers == nullptr) || ...)) throw Error(Error::Kind::usage, "a NULL where a pointer is needed");
+}
+
+char* new_string(const std::string& text) {
+  char* out = static_cast<char*>(std::malloc(text.size() + 1));
+  if (out == nullptr) throw std::bad_alloc();
+  std::memcpy(out, text.c_str(), text.size() + 1);
+  return out;
+}
+
+ttrt::Shape shape_of(const std::int64_t* shape, std::size_t rank) {
+  if (rank > 0) require(shape);
+  return rank > 0 ? ttrt::Shape(shape, shape + rank) : ttrt::Shape();
+}
+
+// ---- options --------------------------------------------------------------------------------------------------------
+
+// The members of a JSON object, each handed to its reader; an unknown one is an error that names it.
+using Readers = std::map<std::string, std::function<void(const Json&)>, std::less<>>;
+
+void read_options(const char* text, const char* what, const Readers& readers) {
+  if (text == nullptr) return;
+  try {
+    const Json root = ttc::parse_json(text);
+    for (const auto& [key, value] : ttc::as_object(root)) {
+      const auto reader = readers.find(key);
+      if (reader == readers.end()) {
+        std::string known;
+        for (const auto& [name, f] : readers) known += (known.empty() ? "" : ", ") + name;
+        throw Error(Error::Kind::usage, std::string(what) + ": no option is called '" + key + "'",
+                    "the options are " + known);
+      }
+      reader->second(value);
+    }
+  } catch (const ttc::Error& error) {
+    throw Error(Error::Kind::usage, std::string(what) + ": " + error.what(), error.hint());
+  }
+}
+
+template <typename E, std::size_t N>
+E one_of(const Json& value, const std::pair<const char*, E> (&names)[N]) {
+  const std::string& text = ttc::as_string(value);
+  std::string known;
+  for (const auto& [name, e] : names) {
+    if (text == name) return e;
+    known += std::string(known.empty() ? "" : ", ") + name;
+  }
+  throw Error(Error::Kind::usage, "'" + text + "' is none of " + known);
+}
+
+std::vector<std::string> strings(const Json& value) {
+  std::vector<std::string> out;
+  for (const Json& item : ttc::as_array(value)) out.push_back(ttc::as_string(item));
+  return out;
+}
+
+template <typename F>
+auto pairs(const Json& value, F&& second) {
+  std::vector<std::pair<std::string, decltype(second(value))>> out;
+  for (const auto& [key, item] : ttc::as_object(value)) out.emplace_back(key, second(item));
+  return out;
+}
+
+ttrt::Format format(const Json& value) {
+  return one_of<ttrt::Format>(value, {{"bfloat16", ttrt::Format::bfloat16},
+                                      {"float32", ttrt::Format::float32},
+                                      {"bfloat8_b", ttrt::Format::bfloat8_b},
+                                      {"bfloat4_b", ttrt::Format::bfloat4_b}});
+}
+
+ttrt::CompileOptions compile_options(const char* text) {
+  ttrt::CompileOptions o;
+  const auto list = [](std::vector<std::string>& into) { return [&into](const Json& v) { into = strings(v); }; };
+  read_options(
+      text, "compile options",
+      {{"arch", [&](const Json& v) { o.arch = ttc::as_string(v); }},
+       {"replace", [&](const Json& v) { o.replace = pairs(v, [](const Json& x) { return ttc::as_string(x); }); }},
+       {"exclude", list(o.exclude)},
+       {"weight_format", [&](const Json& v) { o.weight_format = pairs(v, format); }},
+       {"activation_format", [&](const Json& v) { o.activation_format = format(v); }},
+       {"fidelity",
+        [&](const Json& v) {
+          o.fidelity = pairs(v, [](const Json& x) {
+            return one_of<ttrt::Fidelity>(x, {{"LoFi", ttrt::Fidelity::LoFi},
+                                              {"HiFi2", ttrt::Fidelity::HiFi2},
+                                              {"HiFi3", ttrt::Fidelity::HiFi3},
+                                              {"HiFi4", ttrt::Fidelity::HiFi4}});
+          });
+        }},
+       {"fp32_acc", [&](const Json& v) { o.fp32_acc = pairs(v, ttc::as_bool); }},
+       {"fallback_ops", list(o.fallback_ops)},
+       {"fallback_modules", list(o.fallback_modules)},
+       {"fallback_nodes", list(o.fallback_nodes)},
+       {"require_full", [&](const Json& v) { o.require_full = ttc::as_bool(v); }},
+       {"shapes",
+        [&](const Json& v) {
+          for (const auto& [name, dims] : ttc::as_object(v))
+            for (const Json& dim : ttc::as_array(dims)) o.shapes[name].push_back(ttc::as_int(dim));
+        }},
+       {"passes", list(o.passes)},
+       {"disable", list(o.disable)}});
+  return o;
+}
+
+ttrt::SessionOptions session_options(const char* text) {
+  ttrt::SessionOptions o;
+  using ttrt::DispatchMode;
+  read_options(text, "session options",
+               {{"mode",
+                 [&](const Json& v) {
+                   o.mode = one_of<ttrt::RunMode>(v, {{"device", ttrt::RunMode::device}, {"cpu", ttrt::RunMode::cpu}});
+                 }},
+                {"numerics",
+                 [&](const Json& v) {
+                   o.numerics = one_of<ttrt::NumericsMode>(
+                       v, {{"fast", ttrt::NumericsMode::fast}, {"exact", ttrt::NumericsMode::exact}});
+                 }},
+                {"arch", [&](const Json& v) { o.arch = ttc::as_string(v); }},
+                {"dispatcher", [&](const Json& v) { o.dispatcher = ttc::as_string(v); }},
+                {"dispatch_mode",
+                 [&](const Json& v) {
+                   o.dispatch_mode = one_of<DispatchMode>(v, {{"static", DispatchMode::STATIC},
+                                                              {"dynamic", DispatchMode::DYNAMIC},
+                                                              {"hot_reload", DispatchMode::HOT_RELOAD},
+                                                              {"config", DispatchMode::CONFIG},
+                                                              {"auto", DispatchMode::AUTO}});
+                 }},
+                {"dispatch_config", [&](const Json& v) { o.dispatch_config = ttc::as_string(v); }},
+                {"static_kernels",
+                 [&](const Json& v) {
+                   for (const auto& [op, kernel] : ttc::as_object(v)) o.static_kernels[op] = ttc::as_string(kernel);
+                 }},
+                {"profile", [&](const Json& v) { o.profile = ttc::as_bool(v); }}});
+  return o;
+}
+
+Json report_json(const ttrt_session& session) {
+  const ttrt::RunReport report = session.session.report();
+  Json out{{"runs", report.runs},
+           {"nodes", {{"device", report.device_nodes}, {"cpu", report.cpu_nodes}}},
+           {"fallbacks", Json::array()},
+           {"device", {{"cycles", report.device_cycles}, {"us", report.device_us}}},
+           {"transfers",
+            {{"to_device", report.to_device},
+             {"to_device_bytes", report.to_device_bytes},
+             {"to_host", report.to_host},
+             {"to_host_bytes", report.to_host_bytes}}}};
+  for (const ttrt::RunFallback& one : report.fallbacks)
+    out["fallbacks"].push_back({{"node", one.node}, {"op", one.op}, {"reason", one.reason}, {"count", one.count}});
+  if (!session.profile) return out;
+  out["ops"] = Json::array();
+  for (const ttrt::OpProfile& op : session.session.profile()) {
+    const char* place = op.kind == ttrt::OpProfile::Kind::device ? "device"
+                        : op.kind == ttrt::OpProfile::Kind::cpu  ? "cpu"
+                                                                 : "transfer";
+    out["ops"].push_back({{"node", op.node},
+                          {"op", op.op},
+                          {"module", op.module},
+                          {"place", place},
+                          {"kernel", op.kernel},
+                          {"calls", op.calls},
+                          {"wall_us", op.wall_us},
+                          {"cycles", op.cycles},
+                          {"bound", op.bound},
+                          {"bytes", op.bytes}});
+  }
+  return out;
+}
+
+std::string json_text(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
+void fill(const std::deque<ttrt_model::Info>& infos, std::size_t index, ttrt_tensor_info* out) {
+  require(out);
+  if (index >= infos.size())
+    throw Error(Error::Kind::usage, "index " + std::to_string(index) + " of " + std::to_string(infos.size()));
+  const ttrt_model::Info& one = infos[index];
+  *out = {.name = one.info.name.c_str(),
+          .kind = static_cast<std::int32_t>(one.info.kind),
+          .type = one.info.type ? static_cast<std::int32_t>(*one.info.type) : -1,
+          .rank = one.info.has_shape ? static_cast<std::int64_t>(one.dims.size()) : -1,
+          .dims = one.dims.data()};
+}
+
+ttrt::ElementType element_type(std::int32_t type) {
+  if (type < 0 || type > TTRT_FLOAT8_E8M0FNU) throw Error(Error::Kind::usage, "an element type that does not exist");
+  return static_cast<ttrt::ElementType>(type);
+}
+
+}  // namespace
+
+extern "C" {
+
+const char* ttrt_last_error(void) { return last_error.c_str(); }
+const char* ttrt_last_hint(void) { return last_hint.c_str(); }
+const char* ttrt_version_string(void) { return ttrt::version(); }
+
+ttrt_status ttrt_set_threads(int32_t n) {
+  return safely([&] { ttrt::set_threads(n); });
+}
+
+size_t ttrt_element_size(int32_t type) {
+  return type < 0 || type > TTRT_FLOAT8_E8M0FNU ? 0 : ttrt::element_size(element_type(type));
+}
+const char* ttrt_element_name(int32_t type) {
+  return type < 0 || type > TTRT_FLOAT8_E8M0FNU ? "" : ttrt::name(element_type(type));
+}
+
+ttrt_status ttrt_tensor_create(int32_t type, const int64_t* shape, size_t rank, const void* data, size_t bytes,
+                               ttrt_tensor** out) {
+  return safely([&] {
+    require(out);
+    const auto* from = static_cast<const std::byte*>(data);
+    *out = new ttrt_tensor{from == nullptr
+                               ? ttrt::Tensor::empty(element_type(type), shape_of(shape, rank))
+                               : ttrt::Tensor::from_bytes(element_type(type), shape_of(shape, rank), {from, bytes})};
+  });
+}
+
+ttrt_status ttrt_tensor_view(int32_t type, const int64_t* shape, size_t rank, void* data, size_t bytes,
+                             ttrt_tensor** out) {
+  return safely([&] {
+    require(out);
+    if (bytes > 0) require(data);
+    *out = new ttrt_tensor{
+        ttrt::Tensor::view_bytes(element_type(type), shape_of(shape, rank), {static_cast<std::byte*>(data), bytes})};
+  });
+}
+
+void ttrt_tensor_free(ttrt_tensor* tensor) { delete tensor; }
+int32_t ttrt_tensor_type(const ttrt_tensor* tensor) { return static_cast<int32_t>(tensor->tensor.type()); }
+size_t ttrt_tensor_rank(const ttrt_tensor* tensor) { return tensor->tensor.shape().size(); }
+const int64_t* ttrt_tensor_shape(const ttrt_tensor* tensor) { return tensor->tensor.shape().data(); }
+int64_t ttrt_tensor_numel(const ttrt_tensor* tensor) { return tensor->tensor.numel(); }
+int ttrt_tensor_is_resident(const ttrt_tensor* tensor) { return tensor->tensor.is_resident() ? 1 : 0; }
+
+ttrt_status ttrt_tensor_data(const ttrt_tensor* tensor, const void** data, size_t* bytes) {
+  return safely([&] {
+    require(tensor, data);
+    const auto all = tensor->tensor.bytes();
+    *data = all.data();
+    if (bytes != nullptr) *bytes = all.size();
+  });
+}
+
+ttrt_status ttrt_model_load(const char* path, ttrt_model** out) {
+  return safely([&] {
+    require(path, out);
+    *out = new ttrt_model(ttrt::Model::load(path));
+  });
+}
+
+ttrt_status ttrt_model_load_memory(const void* file, size_t bytes, const char* name, ttrt_model** out) {
+  return safely([&] {
+    require(file, name, out);
+    *out = new ttrt_model(ttrt::Model::load({static_cast<const std::byte*>(file), bytes}, name));
+  });
+}
+
+ttrt_status ttrt_model_compile(const ttrt_model* model, const char* options, ttrt_model** out, char** report) {
+  return safely([&] {
+    require(model, out);
+    ttrt::CompileReport said;
+    auto made = std::make_unique<ttrt_model>(model->model.compile(compile_options(options), &said));
+    if (report != nullptr) *report = new_string(said.json);
+    *out = made.release();
+  });
+}
+
+ttrt_status ttrt_model_save(const ttrt_model* model, const char* path) {
+  return safely([&] {
+    require(model, path);
+    model->model.save(path);
+  });
+}
+
+void ttrt_model_free(ttrt_model* model) { delete model; }
+int ttrt_model_is_rewritten(const ttrt_model* model) { return model->model.is_rewritten() ? 1 : 0; }
+void ttrt_string_free(char* text) { std::free(text); }
+
+size_t ttrt_model_input_count(const ttrt_model* model) { return model->inputs.size(); }
+size_t ttrt_model_output_count(const ttrt_model* model) { return model->outputs.size(); }
+ttrt_status ttrt_model_input(const ttrt_model* model, size_t index, ttrt_tensor_info* out) {
+  return safely([&] { fill(model->inputs, index, out); });
+}
+ttrt_status ttrt_model_output(const ttrt_model* model, size_t index, ttrt_tensor_info* out) {
+  return safely([&] { fill(model->outputs, index, out); });
+}
+
+ttrt_status ttrt_session_create(const ttrt_model* model, const char* options, ttrt_session** out) {
+  return safely([&] {
+    require(model, out);
+    const ttrt::SessionOptions chosen = session_options(options);
+    auto made = std::make_unique<ttrt_session>(model->model, chosen);
+    made->outputs = model->outputs.size();
+    made->profile = chosen.profile;
+    *out = made.release();
+  });
+}
+
+void ttrt_session_free(ttrt_session* session) { delete session; }
+
+ttrt_status ttrt_session_run(ttrt_session* session, const ttrt_tensor* const* inputs, size_t input_count,
+                             const uint8_t* keep, ttrt_tensor** outputs, size_t output_count) {
+  return safely([&] {
+    require(session);
+    if (input_count > 0) require(inputs);
+    if (output_count != session->outputs)
+      throw Error(Error::Kind::usage, "the model has " + std::to_string(session->outputs) +
+                                          " outputs, room is given for " + std::to_string(output_count));
+    if (output_count > 0) require(outputs);
+    std::vector<ttrt::Tensor> in;
+    for (std::size_t i = 0; i < input_count; ++i) {
+      require(inputs[i]);
+      in.push_back(inputs[i]->tensor);
+    }
+    std::vector<std::size_t> kept;
+    for (std::size_t i = 0; keep != nullptr && i < output_count; ++i)
+      if (keep[i] != 0) kept.push_back(i);
+    const std::vector<ttrt::Tensor> out = session->session.run_keeping(in, kept);
+    if (out.size() != output_count)
+      throw Error(Error::Kind::unsupported, "an output is a list, which this interface does not hand over");
+    std::vector<std::unique_ptr<ttrt_tensor>> made;
+    for (const ttrt::Tensor& tensor : out) made.push_back(std::make_unique<ttrt_tensor>(ttrt_tensor{tensor}));
+    for (std::size_t i = 0; i < output_count; ++i) outputs[i] = made[i].release();
+  });
+}
+
+ttrt_status ttrt_session_cancel(ttrt_session* session) {
+  return safely([&] {
+    require(session);
+    session->session.cancel();
+  });
+}
+
+ttrt_status ttrt_session_fetch(const ttrt_session* session, const ttrt_tensor* tensor, ttrt_tensor** out) {
+  return safely([&] {
+    require(session, tensor, out);
+    *out = new ttrt_tensor{session->session.fetch(tensor->tensor)};
+  });
+}
+
+ttrt_status ttrt_session_reset(ttrt_session* session) {
+  return safely([&] {
+    require(session);
+    session->session.reset();
+  });
+}
+
+ttrt_status ttrt_session_report(const ttrt_session* session, char** json) {
+  return safely([&] {
+    require(session, json);
+    *json = new_string(json_text(report_json(*session)));
+  });
+}
+
+}  // extern "C"
