@@ -19,20 +19,31 @@ void add_globals(FlagSet& app, Globals& globals) {
   app.add_flag("-q,--quiet", globals.quiet, "Say nothing but results and errors");
   app.add_option("--threads", globals.threads, "Threads of LibTorch and the device").range(1, 4096);
   app.add_option("--plugin", globals.plugins,
-                 "A shared library that registers more operators with LibTorch; repeatable")
+                 "A shared library that brings operators, passes, dispatchers or subcommands; repeatable")
       .repeatable();
 }
 
-// What a library registers while it is loaded stays: operators, passes, commands.
-void load_plugins(const Globals& globals) {
-  for (const std::string& plugin : globals.plugins)
-    if (dlopen(plugin.c_str(), RTLD_NOW | RTLD_LOCAL) == nullptr) {
-      const char* reason = dlerror();
-      throw usage_error("--plugin " + plugin + ": " + (reason != nullptr ? reason : "cannot be loaded"));
-    }
+// Before the command line is made, for a library may bring subcommands. What it registers while it is loaded stays:
+// operators, passes, dispatchers, commands.
+void load_plugins(int argc, char** argv) {
+  constexpr std::string_view flag = "--plugin";
+  for (int i = 1; i < argc && std::string_view(argv[i]) != "--"; ++i) {
+    const std::string_view arg = argv[i];
+    std::string path;
+    if (arg.starts_with(flag) && arg.substr(flag.size()).starts_with("="))
+      path = arg.substr(flag.size() + 1);
+    else if (arg == flag && i + 1 < argc)
+      path = argv[++i];
+    else
+      continue;
+    if (dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL) != nullptr) continue;
+    const char* reason = dlerror();
+    throw usage_error("--plugin " + path + ": " + (reason != nullptr ? reason : "cannot be loaded"));
+  }
 }
 
 int run(int argc, char** argv) {
+  load_plugins(argc, argv);
   CLI::App app("Takes exported PyTorch models, rewrites them for Tenstorrent devices, runs them on an emulated device.",
                "ttc");
   app.set_version_flag("--version", "ttc " TTC_VERSION);
@@ -61,7 +72,6 @@ int run(int argc, char** argv) {
     throw usage_error(error.what(), "ttc --help lists the subcommands, ttc SUBCOMMAND --help its flags");
   }
   if (globals.threads > 0) ttrt::set_threads(globals.threads);
-  load_plugins(globals);
   if (globals.json) keep_output_for_json();
   return chosen->run(globals);
 }

@@ -9,7 +9,9 @@
 #include <iomanip>
 #include <iostream>
 #include <sstream>
+#include <utility>
 
+#include "pass/plugin_pass.h"
 #include "support/error.h"
 
 namespace ttc {
@@ -165,6 +167,18 @@ std::string PassStep::name() const {
   return out;
 }
 
+namespace {
+
+std::vector<std::pair<std::string_view, std::string_view>>& placed_passes() {
+  static auto* const instance = new std::vector<std::pair<std::string_view, std::string_view>>;
+  return *instance;
+}
+
+}  // namespace
+
+void run_pass_before(std::string_view pass, std::string_view before) { placed_passes().emplace_back(pass, before); }
+const std::vector<std::pair<std::string_view, std::string_view>>& passes_of_plugins() { return placed_passes(); }
+
 std::vector<PassStep> select_passes(const PassManagerOptions& options) {
   check_names(options.disable, {});
   check_names(options.dump_before, {"all"});
@@ -177,8 +191,17 @@ std::vector<PassStep> select_passes(const PassManagerOptions& options) {
     if (disable(step, options.disable)) selected.push_back(std::move(step));
   };
   for (const std::string& name : options.passes) add(name, "");
-  if (options.passes.empty())
-    for (const PipelineStep& step : default_pipeline()) add(step.pass, step.why);
+  if (!options.passes.empty()) return selected;
+  auto brought = passes_of_plugins();
+  for (const auto& [pass, before] : brought) require_step(before);
+  for (const PipelineStep& step : default_pipeline()) {
+    std::erase_if(brought, [&](const auto& one) {
+      const bool here = one.second == step.pass.substr(0, step.pass.find(':'));
+      if (here) add(one.first, "brought by a plug-in, which runs it here");
+      return here;
+    });
+    add(step.pass, step.why);
+  }
   return selected;
 }
 
