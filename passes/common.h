@@ -41,7 +41,4 @@ void for_each_node(ir::Graph& graph, const std::function<void(ir::Node*)>& f);
 void refuse_near_miss(PassContext& context, std::string_view pass, std::string_view pattern, const ir::Node& node,
                       const match::NearMiss& miss);
 
-// '*' stands for anything, '?' for one character; no other special characters.
-bool glob_match(std::string_view pattern, std::string_view text);
-
 }  // namespace ttc

@@ -7,6 +7,7 @@
 #include "ops/op.h"
 #include "pass/call.h"
 #include "support/error.h"
+#include "support/glob.h"
 
 namespace ttc {
 namespace {

@@ -5,8 +5,8 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
-#include "dispatch/glob.h"
 #include "device/types.h"
+#include "support/glob.h"
 
 namespace ttrt::dispatch {
 namespace {
@@ -140,7 +140,7 @@ bool Condition::matches(const SelectionContext& context) const {
   }
   const std::string actual = field->text(context);
   if (actual.empty()) return negative;
-  if (op == Operator::match) return glob_match(values[0].text, actual);
+  if (op == Operator::match) return ttc::glob_match(values[0].text, actual);
   if (op == Operator::regex) return std::regex_search(actual, *pattern);
   if (op >= Operator::gt && op <= Operator::lte) return false;  // a text is never greater or less
   return compares(op, actual, values, [](const DocNode& v) -> const std::string& { return v.text; });

@@ -3,16 +3,16 @@
 
 #include <algorithm>
 
-#include "dispatch/glob.h"
 #include "dispatch/operation_type.h"
+#include "support/glob.h"
 
 namespace ttrt::dispatch {
 namespace {
 
 bool covers(const std::string& pattern, Symbol operation) {
-  if (glob_match(pattern, operation.text())) return true;
+  if (ttc::glob_match(pattern, operation.text())) return true;
   for (const std::string_view name : names_of(get_operation_type(operation.text())))
-    if (glob_match(pattern, name)) return true;
+    if (ttc::glob_match(pattern, name)) return true;
   return false;
 }
 

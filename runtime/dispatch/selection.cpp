@@ -4,10 +4,12 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "dispatch/glob.h"
+#include "support/glob.h"
 
 namespace ttrt::dispatch {
 namespace {
+
+using ttc::glob_match;
 
 bool any_matches(const std::vector<Policy::Rule>& rules, Symbol operation, Symbol kernel) {
   return std::any_of(rules.begin(), rules.end(), [&](const auto& rule) { return rule.matches(operation, kernel); });

@@ -1,4 +1,4 @@
-// What every message passes through: text that is valid UTF-8 whatever bytes it was made of; and SHA-256.
+// What every message passes through: text that is valid UTF-8 whatever bytes it was made of; and globs; SHA-256.
 #include <cmath>
 #include <limits>
 #include <map>
@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "support/error.h"
+#include "support/glob.h"
 #include "support/integers.h"
 #include "support/printable.h"
 #include "support/sha256.h"
@@ -94,6 +95,32 @@ TEST_CASE("SHA-256 of FIPS 180-4's examples") {
   CHECK(hash("") == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
   CHECK(hash("abc") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
   CHECK(hash(std::string(1000000, 'a')) == "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
+}
+
+TEST_CASE("globs of names") {
+  CHECK(glob_match("", ""));
+  CHECK_FALSE(glob_match("", "x"));
+  CHECK(glob_match("*", "encoder.layer.0"));  // no path: dots and slashes are characters
+  CHECK(glob_match("*", ".hidden"));
+  CHECK(glob_match("a/*", "a/b/c"));
+  CHECK(glob_match("enc*.?", "encoder.layer.0"));
+  CHECK_FALSE(glob_match("enc*.?", "encoder.layer.10"));
+  CHECK_FALSE(glob_match("encoder", "encoder.0"));
+  CHECK_FALSE(glob_match("flash_attn.*", "xflash_attn.3"));
+  CHECK_FALSE(glob_match("Linear", "linear"));
+  CHECK(glob_match("a\\*", "a\\b"));  // a backslash is itself
+  CHECK_FALSE(glob_match("a\\*", "a*"));
+  CHECK_FALSE(glob_match("*a*a*a*a*a*a*a*a*a*b", std::string(60, 'a')));
+}
+
+TEST_CASE("brackets of a glob are classes") {
+  CHECK(glob_match("layer.[0-3].fc", "layer.2.fc"));
+  CHECK(glob_match("layer.[012]", "layer.0"));
+  CHECK_FALSE(glob_match("layer.[!0-3]", "layer.2"));
+  CHECK(glob_match("layer.[!0-3]", "layer.4"));
+  CHECK(glob_match("w[*", "w[x"));  // one that nothing closes is itself
+  CHECK(glob_match("w[0]", "w0"));
+  CHECK(glob_match("w[0]", "w[0]"));  // a name matches itself
 }
 
 TEST_CASE("division of integers floors, as in Python") {
