@@ -1,20 +1,13 @@
-// Tensors, numbers and errors of the public interface: elements are shared, never copied, where their layout allows.
+// Tensors and numbers of the public interface: elements are shared, never copied, where their layout allows.
 #include "api/convert.h"
 
 #include <algorithm>
-#include <array>
-#include <cctype>
 #include <cstring>
 
-#include "executor/executor.h"
 #include "torch/scalar_ops.h"
 
 namespace ttrt {
 namespace {
-
-static_assert(static_cast<int>(ElementType::float32) == static_cast<int>(DType::f32));
-static_assert(static_cast<int>(ElementType::boolean) == static_cast<int>(DType::boolean));
-static_assert(static_cast<int>(ElementType::float8_e8m0fnu) == static_cast<int>(DType::f8e8m0));
 
 std::string shape_text(const Shape& shape) {
   std::string out = "[";
@@ -44,95 +37,7 @@ void check_bytes(ElementType type, const Shape& shape, std::size_t given) {
                                       ", which has " + std::to_string(wanted / size));
 }
 
-Error::Kind kind_of(ttc::Exit code) {
-  switch (code) {
-    case ttc::Exit::usage:
-      return Error::Kind::usage;
-    case ttc::Exit::unsupported:
-      return Error::Kind::unsupported;
-    case ttc::Exit::bad_file:
-      return Error::Kind::bad_file;
-    case ttc::Exit::bug:
-      return Error::Kind::bug;
-    default:
-      return Error::Kind::failed;
-  }
-}
-
-// What a text says of a flag of the command line, in the names of this interface.
-std::string library_text(const std::string& text) {
-  static constexpr std::array<std::pair<std::string_view, std::string_view>, 14> names = {{
-      {"use --plugin LIB.so", "load the library that registers it with ttrt::load_plugin()"},
-      {"with --plugin LIB.so", "with ttrt::load_plugin()"},
-      {"--numerics fast", "NumericsMode::fast"},
-      {"--numerics exact", "NumericsMode::exact"},
-      {"--fallback-op", "CompileOptions::fallback_ops"},
-      {"--weight-dtype", "CompileOptions::weight_format"},
-      {"--activation-dtype", "CompileOptions::activation_format"},
-      {"--shape NAME=8x128", "CompileOptions::shapes"},
-      {"--shape", "CompileOptions::shapes"},
-      {"--dispatch-config FILE", "SessionOptions::dispatch_config"},
-      {"--dispatch-config", "SessionOptions::dispatch_config"},
-      {"--dispatcher default", "SessionOptions::dispatcher"},
-      {"ttc dispatchers", "ttrt::dispatchers()"},
-      {"set_default_device", "SetDefaultDevice"},
-  }};
-  std::string out;
-  for (std::size_t i = 0; i < text.size();) {
-    const std::string_view rest = std::string_view(text).substr(i);
-    const auto known =
-        std::find_if(names.begin(), names.end(), [&](const auto& n) { return rest.starts_with(n.first); });
-    if (known != names.end()) {
-      out += known->second;
-      i += known->first.size();
-    } else if (rest.size() > 2 && rest.starts_with("--") && rest[2] >= 'a' && rest[2] <= 'z') {
-      // Others have the flag's name.
-      for (i += 2; i < text.size() && (std::isalnum(static_cast<unsigned char>(text[i])) || text[i] == '-'); ++i)
-        out += text[i] == '-' ? '_' : text[i];
-    } else {
-      out += text[i++];
-    }
-  }
-  return out;
-}
-
 }  // namespace
-
-Error public_error(const ttc::Error& error) {
-  const std::string what = (error.file().empty() ? "" : error.file() + ": ") + error.what();
-  const bool cancelled = dynamic_cast<const Cancelled*>(&error) != nullptr;
-  return Error(cancelled ? Error::Kind::cancelled : kind_of(error.code()), library_text(what),
-               library_text(error.hint()));
-}
-
-DType dtype_of(ElementType type) {
-  const auto code = static_cast<int>(type);
-  if (code < 0 || code >= ttc::dtype_count) throw Error(Error::Kind::usage, "an element type that does not exist");
-  return static_cast<DType>(code);
-}
-
-std::size_t element_size(ElementType type) { return static_cast<std::size_t>(ttc::size_of(dtype_of(type))); }
-const char* name(ElementType type) { return ttc::torch_name(dtype_of(type)).data(); }
-
-Error::~Error() = default;
-
-const char* name(Error::Kind kind) {
-  switch (kind) {
-    case Error::Kind::failed:
-      return "failed";
-    case Error::Kind::usage:
-      return "usage";
-    case Error::Kind::unsupported:
-      return "unsupported";
-    case Error::Kind::bad_file:
-      return "bad_file";
-    case Error::Kind::cancelled:
-      return "cancelled";
-    case Error::Kind::bug:
-      return "bug";
-  }
-  return "";
-}
 
 // ---- tensors --------------------------------------------------------------------------------------------------------
 

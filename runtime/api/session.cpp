@@ -5,7 +5,7 @@
 
 #include "api/convert.h"
 #include "api/devices.h"
-#include "api/model.h"
+#include "api/model_impl.h"
 #include "api/session.h"
 #include "executor/signature.h"
 

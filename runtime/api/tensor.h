@@ -1,5 +1,7 @@
-// Tensors in host memory and errors: what all public headers of the library share. Needs no header of LibTorch.
+// Tensors in host memory: what all public headers of the library share. Needs no header of LibTorch.
 #pragma once
+
+#include <ttc/types.h>
 
 #include <complex>
 #include <cstddef>
@@ -7,7 +9,6 @@
 #include <memory>
 #include <ranges>
 #include <span>
-#include <stdexcept>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -21,59 +22,11 @@ class Host;
 
 namespace ttrt {
 
-// The element types of PyTorch, in its order of the IR.
-enum class ElementType : std::uint8_t {
-  uint8,
-  int8,
-  int16,
-  int32,
-  int64,
-  float16,
-  float32,
-  float64,
-  complex32,
-  complex64,
-  complex128,
-  boolean,
-  bfloat16,
-  uint16,
-  uint32,
-  uint64,
-  float8_e4m3fn,
-  float8_e5m2,
-  float8_e4m3fnuz,
-  float8_e5m2fnuz,
-  float8_e8m0fnu,
-};
-// Bytes of one element. Throws Error (usage) for a number that is no element type.
-TTRT_API std::size_t element_size(ElementType type);
-// The name PyTorch prints, without "torch.": "float32". Throws like element_size.
-TTRT_API const char* name(ElementType type);
-
-// What went wrong, as `ttc` would say it: kind() for programs, what() and hint() for people.
-class TTRT_API Error : public std::runtime_error {
- public:
-  enum class Kind : std::uint8_t {
-    failed,       // the model, a kernel or LibTorch failed while it ran
-    usage,        // a wrong input, name, shape, dtype, option, or order of calls
-    unsupported,  // something this build, this device or this format can't do; the device's memory is full
-    bad_file,     // a file that is no well-formed model, configuration or library, or that can't be read
-    cancelled,    // Session::cancel() ended the run
-    bug,          // ours
-  };
-  Error(Kind kind, const std::string& what, std::string hint = {})
-      : std::runtime_error(what), kind_(kind), hint_(std::move(hint)) {}
-  ~Error() override;
-  Kind kind() const { return kind_; }
-  // What to do about it, in terms of this library; "" where nothing is known.
-  const std::string& hint() const { return hint_; }
-
- private:
-  Kind kind_;
-  std::string hint_;
-};
-// "usage"
-TTRT_API const char* name(Error::Kind kind);
+using ttc::api::element_size;
+using ttc::api::ElementType;
+using ttc::api::Error;
+using ttc::api::name;
+using ttc::api::Shape;
 
 // Elements of the two half formats; Tensor::to() converts whole tensors.
 struct Float16 {
@@ -109,8 +62,6 @@ concept Element =
     std::is_same_v<T, BFloat16> || std::is_same_v<T, std::complex<float>> || std::is_same_v<T, std::complex<double>>;
 template <Element T>
 inline constexpr ElementType element_type_of = element_type_for<T>();
-
-using Shape = std::vector<std::int64_t>;
 
 // A contiguous, row-major array in host memory, or a handle of one that a session keeps on the device
 // (Session::run_keeping, Session::place). Copies of a Tensor share its elements.

@@ -1,6 +1,6 @@
 // libttrt: loads exported PyTorch models, rewrites them for a Tenstorrent device, and runs them on an emulated one.
 //
-//   ttrt::Model model = ttrt::Model::load("model.pt2").compile();
+//   ttrt::Model model = ttrt::compile(ttrt::Model::load("model.pt2")).model;
 //   ttrt::Session session(model);
 //   std::vector<ttrt::Tensor> outputs = session.run({ttrt::Tensor::from(values, {2, 3})});
 //   std::span<const float> result = outputs[0].values<float>();
@@ -16,6 +16,8 @@
 // object while another thread uses it is not allowed.
 #pragma once
 
+#include <ttc/ttc.h>
+
 #include <functional>
 #include <map>
 #include <optional>
@@ -25,106 +27,21 @@
 
 namespace ttrt {
 
-// ---- what a model takes and gives -----------------------------------------------------------------------------------
+// ---- models, and compiling them: ttc/ttc.h --------------------------------------------------------------------------
 
-struct Dim {
-  std::optional<std::int64_t> size;  // nullopt: free
-  std::string symbol;                // of a free dim: "s0"; dims of one symbol have one size. "s0*2" where it follows
-  std::int64_t min = 0;              // the sizes that the model takes
-  std::optional<std::int64_t> max;   // nullopt: no limit
-  bool operator==(const Dim&) const = default;
-};
-
-struct TensorInfo {
-  // Python numbers are given and come back as tensors of shape []: int64, float64, boolean. other: None, a string, a
-  // list (its tensors come back one after the other).
-  enum class Kind : std::uint8_t { tensor, integer, number, boolean, other };
-  std::string name;  // of the signature; outputs are out0, out1, ...
-  Kind kind = Kind::tensor;
-  std::optional<ElementType> type;  // nullopt: the file does not say (TorchScript without shapes)
-  std::vector<Dim> dims;
-  bool has_shape = true;              // false: the file does not say; `dims` is empty then
-  TTRT_API std::string text() const;  // "float32[s0, 64]"
-};
-
-// ---- compiling ------------------------------------------------------------------------------------------------------
-
-// How numbers lie on the device. The block formats share an exponent among 16 elements.
-enum class Format : std::uint8_t { bfloat16, float32, bfloat8_b, bfloat4_b };
-// Phases of the matrix unit's multiplier, 1 to 4.
-enum class Fidelity : std::uint8_t { LoFi, HiFi2, HiFi3, HiFi4 };
-
-// What is asked of a compile. Modules are globs over nn.Module paths ("encoder.layer.*"); later entries win.
-struct CompileOptions {
-  std::string arch = "n150";  // a profile's name or a profile file's path
-  // {"torch.nn.Linear" or "module:GLOB", "tt.linear"}: only these are replaced. Empty: whatever can be.
-  std::vector<std::pair<std::string, std::string>> replace = {};
-  std::vector<std::string> exclude = {};  // modules that stay as they are; their children are still visited
-  std::vector<std::pair<std::string, Format>> weight_format = {};
-  Format activation_format = Format::bfloat16;  // or float32
-  std::vector<std::pair<std::string, Fidelity>> fidelity = {};
-  std::vector<std::pair<std::string, bool>> fp32_acc = {};                                 // accumulate in float32
-  std::vector<std::string> fallback_ops = {}, fallback_modules = {}, fallback_nodes = {};  // globs kept on the CPU
-  bool require_full = false;  // throw where anything stays on the CPU
-  // Sizes of inputs by name, for TorchScript files, which carry none, and for costs and placement where dims are free.
-  std::map<std::string, Shape> shapes = {};
-  std::vector<std::string> passes = {};   // these, in this order; empty: the usual ones
-  std::vector<std::string> disable = {};  // passes left out
-  std::int64_t rewrite_limit = -1;        // at most so many rewrites; negative: any number
-};
-
-// A node that stays on the CPU, and why.
-struct Fallback {
-  std::string node, op, module;  // "linear_3", "aten.linear.default", "encoder.fc"
-  std::string code, detail;      // "Unsupported", one sentence
-  std::string source;            // "bert.py:212"; "" where the file does not say
-};
-
-struct CompileReport {
-  std::string arch;
-  std::int64_t nodes = 0, device_nodes = 0, cpu_nodes = 0;  // that compute something; device + cpu = nodes
-  double flops = 0, device_flops = 0;                       // of products, convolutions and attention
-  std::vector<Fallback> fallbacks;
-  std::int64_t transfers = 0, transfer_bytes = 0;  // over the bus in each run
-  std::int64_t weight_bytes_before = 0, weight_bytes_after = 0;
-  std::int64_t l1_peak_bytes = 0, dram_peak_bytes = 0;  // L1 per core, DRAM of all banks
-  bool fits = true;                                     // into the device's memory
-  std::string summary;                                  // one line
-  std::string json;                                     // as `ttc compile --json` prints it
-};
-
-// A loaded file; immutable, shared by sessions and by its copies.
-class TTRT_API Model {
- public:
-  // A .pt2 or TorchScript file. Weights are mapped, not read. Throws Error: bad_file, (unsupported) for TorchScript
-  // that has no form here.
-  static Model load(const std::string& path);
-  // The same from memory, which is copied. `name` stands for the path in messages.
-  static Model load(std::span<const std::byte> file, const std::string& name = "model");
-
-  // The model rewritten for a device; this one stays as it is. Throws Error: usage for wrong options, and where the
-  // model is rewritten already; unsupported where options.require_full and something stays on the CPU.
-  Model compile(const CompileOptions& options = {}, CompileReport* report = nullptr) const;
-  // As a .pt2, or TorchScript where the name ends in .pt, that stock PyTorch opens (with libttrt_torch.so where it is
-  // rewritten). The file appears whole or not at all. Throws Error: usage where it can't be written, unsupported for
-  // what the format can't hold.
-  void save(const std::string& path) const;
-
-  // In the order of the signature.
-  std::vector<TensorInfo> inputs() const;
-  std::vector<TensorInfo> outputs() const;
-  bool is_rewritten() const;  // has device ops
-  std::string arch() const;   // that it was rewritten for; "" where it was not
-  // Text of the file's own, by name: "ttc_manifest.json" of a rewritten model, extra files of the user's.
-  std::map<std::string, std::string> extra() const;
-
-  struct Impl;
-  explicit Model(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
-  const Impl& impl() const { return *impl_; }
-
- private:
-  std::shared_ptr<const Impl> impl_;
-};
+using ttc::api::compare;
+using ttc::api::compile;
+using ttc::api::Compiled;
+using ttc::api::CompileOptions;
+using ttc::api::CompileReport;
+using ttc::api::Dim;
+using ttc::api::Fidelity;
+using ttc::api::Format;
+using ttc::api::InputShape;
+using ttc::api::Model;
+using ttc::api::NumericsMode;
+using ttc::api::TensorInfo;
+using ttc::api::version;
 
 // ---- running --------------------------------------------------------------------------------------------------------
 
@@ -132,9 +49,6 @@ enum class RunMode : std::uint8_t {
   device,  // device ops on the device, the rest in LibTorch
   cpu,     // everything in LibTorch, device ops in their float32 references
 };
-// The device's arithmetic. exact: the silicon's bit for bit, slowly. fast: every format and rounding point, sums in
-// host fp32.
-enum class NumericsMode : std::uint8_t { fast, exact };
 // Which kernels serve the device ops, and when that is decided: dispatch.h describes the modes.
 enum class DispatchMode : std::uint8_t { STATIC, DYNAMIC, HOT_RELOAD, CONFIG, AUTO };
 
@@ -269,8 +183,5 @@ class TTRT_API Session {
  private:
   std::shared_ptr<Impl> impl_;
 };
-
-// "0.1.0"
-TTRT_API const char* version();
 
 }  // namespace ttrt

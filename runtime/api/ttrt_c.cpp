@@ -166,8 +166,8 @@ ttrt::CompileOptions compile_options(const char* text) {
       {{"arch", [&](const Json& v) { o.arch = ttc::as_string(v); }},
        {"replace", [&](const Json& v) { o.replace = pairs(v, [](const Json& x) { return ttc::as_string(x); }); }},
        {"exclude", list(o.exclude)},
-       {"weight_format", [&](const Json& v) { o.weight_format = pairs(v, format); }},
-       {"activation_format", [&](const Json& v) { o.activation_format = format(v); }},
+       {"weight_dtype", [&](const Json& v) { o.weight_dtype = pairs(v, format); }},
+       {"activation_dtype", [&](const Json& v) { o.activation_dtype = format(v); }},
        {"fidelity",
         [&](const Json& v) {
           o.fidelity = pairs(v, [](const Json& x) {
@@ -178,14 +178,14 @@ ttrt::CompileOptions compile_options(const char* text) {
           });
         }},
        {"fp32_acc", [&](const Json& v) { o.fp32_acc = pairs(v, ttc::as_bool); }},
-       {"fallback_ops", list(o.fallback_ops)},
-       {"fallback_modules", list(o.fallback_modules)},
-       {"fallback_nodes", list(o.fallback_nodes)},
+       {"fallback_op", list(o.fallback_op)},
+       {"fallback_module", list(o.fallback_module)},
+       {"fallback_node", list(o.fallback_node)},
        {"require_full", [&](const Json& v) { o.require_full = ttc::as_bool(v); }},
-       {"shapes",
+       {"shape",
         [&](const Json& v) {
           for (const auto& [name, dims] : ttc::as_object(v))
-            for (const Json& dim : ttc::as_array(dims)) o.shapes[name].push_back(ttc::as_int(dim));
+            for (const Json& dim : ttc::as_array(dims)) o.shape[name].sizes.push_back(ttc::as_int(dim));
         }},
        {"passes", list(o.passes)},
        {"disable", list(o.disable)}});
@@ -342,16 +342,16 @@ ttrt_status ttrt_model_load(const char* path, ttrt_model** out) {
 ttrt_status ttrt_model_load_memory(const void* file, size_t bytes, const char* name, ttrt_model** out) {
   return safely([&] {
     require(file, name, out);
-    *out = new ttrt_model(ttrt::Model::load({static_cast<const std::byte*>(file), bytes}, name));
+    *out = new ttrt_model(ttrt::Model::load(std::span(static_cast<const std::byte*>(file), bytes), name));
   });
 }
 
 ttrt_status ttrt_model_compile(const ttrt_model* model, const char* options, ttrt_model** out, char** report) {
   return safely([&] {
     require(model, out);
-    ttrt::CompileReport said;
-    auto made = std::make_unique<ttrt_model>(model->model.compile(compile_options(options), &said));
-    if (report != nullptr) *report = new_string(said.json);
+    ttrt::Compiled compiled = ttrt::compile(model->model, compile_options(options));
+    auto made = std::make_unique<ttrt_model>(std::move(compiled.model));
+    if (report != nullptr) *report = new_string(compiled.report.json);
     *out = made.release();
   });
 }

@@ -24,7 +24,7 @@ std::vector<ttrt::Tensor> example() {
 }
 
 const ttrt::Model& compiled() {
-  static const ttrt::Model model = ttrt::Model::load(TTC_MODELS "/bert_small.pt2").compile();
+  static const ttrt::Model model = ttrt::compile(ttrt::Model::load(TTC_MODELS "/bert_small.pt2")).model;
   return model;
 }
 

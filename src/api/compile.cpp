@@ -1,5 +1,6 @@
-// The public interface over src/session: plain structs in and out, errors as ttc::Error.
+// Compiling, checking and comparing over src/session: plain structs in and out, errors as api::Error.
 #include "api/model_impl.h"
+#include "api/bridge.h"
 #include "device/arch.h"
 #include "formats/model_file.h"
 #include "ops/op.h"
@@ -11,94 +12,90 @@
 namespace ttc::api {
 namespace {
 
-// "--weight-dtype" is the member weight_dtype here, and has its name.
-std::string in_members(const std::string& text) {
-  std::string out;
-  for (std::size_t i = 0; i < text.size();) {
-    const bool flag = text.compare(i, 2, "--") == 0 && i + 2 < text.size() && text[i + 2] >= 'a' && text[i + 2] <= 'z';
-    if (!flag) {
-      out += text[i++];
-      continue;
-    }
-    for (i += 2; i < text.size() && ((text[i] >= 'a' && text[i] <= 'z') || text[i] == '-'); ++i)
-      out += text[i] == '-' ? '_' : text[i];
+const char* text(Format format) {
+  switch (format) {
+    case Format::bfloat16:
+      return "bfloat16";
+    case Format::float32:
+      return "float32";
+    case Format::bfloat8_b:
+      return "bfloat8_b";
+    case Format::bfloat4_b:
+      return "bfloat4_b";
+  }
+  throw Error(Error::Kind::usage, "a format that does not exist");
+}
+
+const char* text(Fidelity fidelity) {
+  static constexpr const char* names[] = {"LoFi", "HiFi2", "HiFi3", "HiFi4"};
+  const auto i = static_cast<std::size_t>(fidelity);
+  if (i >= std::size(names)) throw Error(Error::Kind::usage, "a fidelity that does not exist");
+  return names[i];
+}
+
+const char* text(bool on) { return on ? "on" : "off"; }
+const std::string& text(const std::string& op) { return op; }
+
+// "x=i64:8x128"
+std::vector<std::string> shape_texts(const std::map<std::string, InputShape>& shapes) {
+  std::vector<std::string> out;
+  for (const auto& [input, shape] : shapes) {
+    std::string& text = out.emplace_back(input + "=");
+    if (shape.type) text += std::string(to_string(dtype_of(*shape.type))) + ":";
+    for (std::size_t i = 0; i < shape.sizes.size(); ++i) text += (i > 0 ? "x" : "") + std::to_string(shape.sizes[i]);
   }
   return out;
 }
 
-Error::Kind kind_of(Exit code) {
-  switch (code) {
-    case Exit::usage:
-      return Error::Kind::usage;
-    case Exit::unsupported:
-      return Error::Kind::unsupported;
-    case Exit::bad_file:
-      return Error::Kind::bad_file;
-    case Exit::bug:
-      return Error::Kind::bug;
-    default:
-      return Error::Kind::failed;
-  }
-}
-
-// Runs f; what it throws leaves the library as api::Error.
-template <typename F>
-auto guarded(F&& f) {
-  try {
-    return f();
-  } catch (const Error&) {
-    throw;
-  } catch (const ttc::Error& error) {
-    throw Error(kind_of(error.code()), error.file(), in_members(error.what()), in_members(error.hint()));
-  } catch (const std::exception& error) {
-    throw Error(Error::Kind::failed, "", error.what(), "");
-  }
+template <typename T>
+std::vector<std::string> assignments(const std::vector<std::pair<std::string, T>>& entries) {
+  std::vector<std::string> out;
+  for (const auto& [glob, value] : entries) out.push_back(glob + "=" + text(value));
+  return out;
 }
 
 CompileSettings settings_of(const CompileOptions& options) {
   CompileSettings out;
   out.arch = options.arch;
-  out.activation_dtype = options.activation_dtype;
-  out.replace = options.replace;
+  out.activation_dtype = text(options.activation_dtype);
+  out.replace = assignments(options.replace);
   out.replace_file = options.replace_file;
   out.exclude = options.exclude;
-  out.weight_dtype = options.weight_dtype;
-  out.fidelity = options.fidelity;
-  out.fp32_acc = options.fp32_acc;
+  out.weight_dtype = assignments(options.weight_dtype);
+  out.fidelity = assignments(options.fidelity);
+  out.fp32_acc = assignments(options.fp32_acc);
   out.fallback_op = options.fallback_op;
   out.fallback_module = options.fallback_module;
   out.fallback_node = options.fallback_node;
   out.require_full = options.require_full;
-  out.shapes = options.shape;
+  out.shapes = shape_texts(options.shape);
   out.inputs = options.input;
   out.io = options.io;
   out.passes.passes = options.passes;
   out.passes.disable = options.disable;
   out.passes.stop_after = options.stop_after;
-  out.passes.rewrite_limit = options.rewrite_limit;
+  out.passes.rewrite_limit = static_cast<long>(options.rewrite_limit);
   out.passes.verify_each = options.verify_each;
   return out;
 }
 
-void count(const CompileResult& result, CompileReport& out) {
-  out.arch = result.arch;
-  out.nodes = result.nodes.total;
-  out.device_nodes = result.nodes.device;
-  out.cpu_nodes = result.nodes.cpu;
-  out.flops = result.flops.total;
-  out.device_flops = result.flops.device;
-  out.transfers = result.transfers.count;
-  out.transfer_bytes = result.transfers.bytes;
-  out.weight_bytes_in = result.weights.bytes_in;
-  out.weight_bytes_out = result.weights.bytes_out;
-  out.l1_peak = result.memory.l1_peak;
-  out.dram_peak = result.memory.dram_peak;
-  out.fits = result.memory.fits;
-}
-
 CompileReport report_of(const CompileResult& result, const ir::Model& model) {
-  CompileReport out;
-  count(result, out);
+  const auto count = [](std::size_t n) { return static_cast<std::int64_t>(n); };
+  CompileReport out{.arch = result.arch,
+                    .nodes = count(result.nodes.total),
+                    .device_nodes = count(result.nodes.device),
+                    .cpu_nodes = count(result.nodes.cpu),
+                    .flops = result.flops.total,
+                    .device_flops = result.flops.device,
+                    .transfers = count(result.transfers.count),
+                    .transfer_bytes = result.transfers.bytes,
+                    .weight_bytes_in = result.weights.bytes_in,
+                    .weight_bytes_out = result.weights.bytes_out,
+                    .l1_peak_bytes = result.memory.l1_peak,
+                    .dram_peak_bytes = result.memory.dram_peak,
+                    .fits = result.memory.fits,
+                    .summary = result.summary(),
+                    .json = report_json(result, model)};
   for (const ttc::ModuleReport& m : result.modules)
     out.modules.push_back(
         {.path = m.path, .klass = m.klass, .op = m.op, .weight_format = m.weight_format, .fidelity = m.fidelity});
@@ -120,36 +117,26 @@ CompileReport report_of(const CompileResult& result, const ir::Model& model) {
     out.passes.push_back({.name = p.name,
                           .changed = p.changed,
                           .ms = p.ms,
-                          .nodes_before = p.nodes_before,
-                          .nodes_after = p.nodes_after,
-                          .matched = p.matched,
-                          .refused = p.refused});
-  out.summary = result.summary();
-  out.json = report_json(result, model);
+                          .nodes_before = count(p.nodes_before),
+                          .nodes_after = count(p.nodes_after),
+                          .matched = count(p.matched),
+                          .refused = count(p.refused)});
   return out;
 }
 
 const ModelSource& source_of(const Model& model) {
-  if (model.impl().source == nullptr)
-    throw usage_error("the model is what a compile made", "compile the model that was loaded");
+  if (model.impl().source == nullptr || model.is_rewritten())
+    throw usage_error(model.path() + ": the model is rewritten already", "compile the file that was exported");
   return *model.impl().source;
-}
-
-Model loaded(std::shared_ptr<const ModelSource> source) {
-  auto impl = std::make_shared<Model::Impl>();
-  impl->graph = source->read();
-  impl->source = std::move(source);
-  return Model(std::move(impl));
 }
 
 Compiled compile_from(const Model& model, const CompileOptions& options, bool to_save) {
   std::vector<std::string> said;
-  const Notes notes{.say = [&](const std::string& line) { said.push_back(in_members(line)); }, .detail = {}};
+  const Notes notes{.say = [&](const std::string& line) { said.push_back(library_text(line)); }, .detail = {}};
   ttc::Compiled made = compile_source(source_of(model), settings_of(options), notes, to_save);
   CompileReport report = report_of(made.result, *made.model);
   report.notes = std::move(said);
-  auto impl = std::make_shared<Model::Impl>();
-  impl->graph = std::move(made.model);
+  auto impl = std::make_shared<const Model::Impl>(Model::Impl{.source = nullptr, .model = std::move(made.model)});
   return {Model(std::move(impl)), std::move(report)};
 }
 
@@ -169,28 +156,6 @@ CompareRow row_of(const ttc::CompareRow& row) {
 
 }  // namespace
 
-Error::~Error() = default;
-
-Model Model::load(const std::string& path) {
-  return guarded([&] { return loaded(std::make_shared<const ModelSource>(path)); });
-}
-
-Model Model::from_memory(const std::string& name, const void* data, std::size_t size) {
-  return guarded([&] {
-    const auto* bytes = static_cast<const std::byte*>(data);
-    return loaded(std::make_shared<const ModelSource>(name, std::vector<std::byte>(bytes, bytes + size)));
-  });
-}
-
-const std::string& Model::path() const { return impl_->graph->info.path; }
-bool Model::is_rewritten() const { return ttc::is_rewritten(*impl_->graph); }
-std::string Model::sha256() const {
-  return guarded([&] { return source_of(*this).sha256(); });
-}
-void Model::save(const std::string& path) const {
-  guarded([&] { save_model(*impl_->graph, path); });
-}
-
 Compiled compile(const Model& model, const CompileOptions& options) {
   return guarded([&] { return compile_from(model, options, true); });
 }
@@ -205,18 +170,20 @@ Comparison compare(const Model& model, const CompareOptions& options) {
                               .io_prefix = options.io_prefix,
                               .io_steps = options.io_steps,
                               .inputs = options.input,
-                              .shapes = options.shape,
+                              .shapes = shape_texts(options.shape),
                               .carry = options.carry,
                               .seed = options.seed};
+    const std::string of_file = model.arch();
+    const std::string arch = !options.arch.empty() ? options.arch : !of_file.empty() ? of_file : "n150";
     Comparison out;
-    const Notes notes{.say = [&](const std::string& line) { out.notes.push_back(in_members(line)); }, .detail = {}};
-    const auto graph = model.impl().source != nullptr ? compiled_for(*model.impl().source, inputs, options.arch, notes)
-                                                      : model.impl().graph;
+    const Notes notes{.say = [&](const std::string& line) { out.notes.push_back(library_text(line)); }, .detail = {}};
+    const auto graph =
+        model.impl().source != nullptr ? compiled_for(*model.impl().source, inputs, arch, notes) : model.impl().model;
     const std::vector<Case> cases = load_cases(*graph, inputs);
     for (const std::string& line : cases.at(0).notes) notes(line);
     ttrt::ExecutorOptions subject;
-    subject.profile = ttrt::profile_from_argument(options.arch);
-    subject.numerics = options.numerics == Numerics::exact ? ttrt::Numerics::exact : ttrt::Numerics::fast;
+    subject.profile = ttrt::profile_from_argument(arch);
+    subject.numerics = options.numerics == NumericsMode::exact ? ttrt::Numerics::exact : ttrt::Numerics::fast;
     ttrt::ExecutorOptions reference = subject;
     if (options.against == Against::cpu)
       reference.mode = ttrt::Mode::cpu;
