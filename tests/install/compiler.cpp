@@ -15,29 +15,31 @@
 
 namespace {
 
+using namespace ttc::api;
+
 // The error of f(), or one of Kind::bug that says there was none.
 template <typename F>
-ttc::Error error_of(F&& f) {
+Error error_of(F&& f) {
   try {
     f();
-  } catch (const ttc::Error& error) {
+  } catch (const Error& error) {
     return error;
   }
-  return {ttc::Error::Kind::bug, "", "no error", ""};
+  return {Error::Kind::bug, "no error"};
 }
 
-bool lists(const std::vector<ttc::Listed>& all, const std::string& name) {
+bool lists(const std::vector<Listed>& all, const std::string& name) {
   return std::any_of(all.begin(), all.end(),
-                     [&](const ttc::Listed& one) { return one.name == name && !one.summary.empty(); });
+                     [&](const Listed& one) { return one.name == name && !one.summary.empty(); });
 }
 
 int compiles(const std::string& path, const std::string& io, const std::string& out) {
-  const ttc::Model model = ttc::Model::load(path);
+  const Model model = Model::load(path);
   EXPECT(!model.is_rewritten() && model.path() == path && model.sha256().size() == 64);
-  const ttc::CompileReport dry = ttc::check(model);
-  EXPECT(dry.nodes > 0 && dry.device_nodes + dry.cpu_nodes == dry.nodes && dry.cpu_nodes == dry.fallbacks.size());
-  const ttc::Compiled compiled = ttc::compile(model, {.weight_dtype = {"*=bfloat8_b"}});
-  const ttc::CompileReport& report = compiled.report;
+  const CompileReport dry = check(model);
+  EXPECT(dry.nodes > 0 && dry.device_nodes + dry.cpu_nodes == dry.nodes && dry.cpu_nodes == std::ssize(dry.fallbacks));
+  const Compiled compiled = compile(model, {.weight_dtype = {{"*", Format::bfloat8_b}}});
+  const CompileReport& report = compiled.report;
   EXPECT(!model.is_rewritten() && compiled.model.is_rewritten());
   EXPECT(report.device_nodes == dry.device_nodes && report.weight_bytes_out < dry.weight_bytes_out);
   EXPECT(std::any_of(report.modules.begin(), report.modules.end(),
@@ -48,46 +50,47 @@ int compiles(const std::string& path, const std::string& io, const std::string& 
 
   // The file that was written is the model that is in memory.
   compiled.model.save(out);
-  const ttc::Model saved = ttc::Model::load(out);
+  const Model saved = Model::load(out);
   EXPECT(saved.is_rewritten() && saved.sha256() != model.sha256());
-  const ttc::CompareOptions inputs{.io = io, .pcc = 0.99};
-  const ttc::Comparison of_memory = ttc::compare(compiled.model, inputs), of_file = ttc::compare(saved, inputs);
+  const CompareOptions inputs{.io = io, .pcc = 0.99};
+  const Comparison of_memory = compare(compiled.model, inputs), of_file = compare(saved, inputs);
   EXPECT(of_memory.pass && of_file.pass && of_memory.rows.size() > 20 && of_memory.rows.size() == of_file.rows.size());
   for (std::size_t i = 0; i < of_file.rows.size(); ++i) EXPECT(of_memory.rows[i].max_abs == of_file.rows[i].max_abs);
-  const ttc::Comparison strict = ttc::compare(saved, {.io = io, .max_rel = 0.0});
+  const Comparison strict = compare(saved, {.io = io, .max_rel = 0.0});
   EXPECT(!strict.pass && strict.first_failure && !strict.rows[*strict.first_failure].pass);
 
   // A plain model is compiled first; the same bytes are the same model.
   std::ifstream file(path, std::ios::binary);
   const std::string bytes{std::istreambuf_iterator<char>(file), {}};
-  const ttc::Model memory = ttc::Model::from_memory("bert", bytes.data(), bytes.size());
+  const Model memory = Model::load(std::as_bytes(std::span(bytes)), "bert");
   EXPECT(memory.sha256() == model.sha256());
-  const ttc::Comparison plain = ttc::compare(memory, {.io = io, .by_module = true});
+  const Comparison plain = compare(memory, {.io = io, .by_module = true});
   EXPECT(plain.pass && plain.notes.size() == 1 && plain.rows.size() < of_file.rows.size());
   return 0;
 }
 
 int refuses(const std::string& path, const std::string& scripted) {
-  const ttc::Model model = ttc::Model::load(path);
-  const ttc::Error format = error_of([&] { ttc::compile(model, {.weight_dtype = {"*=bfloat9"}}); });
-  EXPECT(format.kind() == ttc::Error::Kind::usage && !format.hint().empty());
-  EXPECT(std::string(format.what()).find("weight_dtype *=bfloat9") == 0);
-  const ttc::Error full =
-      error_of([&] { ttc::compile(model, {.fallback_op = {"aten.linear.default"}, .require_full = true}); });
-  EXPECT(full.kind() == ttc::Error::Kind::unsupported);
-  EXPECT(error_of([] { ttc::Model::load("/nonexistent.pt2"); }).kind() == ttc::Error::Kind::bad_file);
-  EXPECT(error_of([] { ttc::Model::from_memory("x", "PK", 2); }).kind() == ttc::Error::Kind::bad_file);
-  EXPECT(error_of([&] { ttc::compare(model, {.input = {"nobody=ones"}}); }).kind() == ttc::Error::Kind::usage);
-  const ttc::Compiled compiled = ttc::compile(model);
-  EXPECT(error_of([&] { ttc::compile(compiled.model); }).kind() == ttc::Error::Kind::usage);
+  const Model model = Model::load(path);
+  const Error arch = error_of([&] { compile(model, {.arch = "n15"}); });
+  EXPECT(arch.kind() == Error::Kind::usage && !arch.hint().empty());
+  const Error activations = error_of([&] { compile(model, {.activation_dtype = Format::bfloat4_b}); });
+  EXPECT(activations.kind() == Error::Kind::usage);
+  EXPECT(std::string(activations.what()).find("activation_dtype") == 0);
+  const Error full = error_of([&] { compile(model, {.fallback_op = {"aten.linear.default"}, .require_full = true}); });
+  EXPECT(full.kind() == Error::Kind::unsupported);
+  EXPECT(error_of([] { Model::load("/nonexistent.pt2"); }).kind() == Error::Kind::bad_file);
+  EXPECT(error_of([] { Model::load(std::as_bytes(std::span("PK")), "x"); }).kind() == Error::Kind::bad_file);
+  EXPECT(error_of([&] { compare(model, {.input = {"nobody=ones"}}); }).kind() == Error::Kind::usage);
+  const Compiled compiled = compile(model);
+  EXPECT(error_of([&] { compile(compiled.model); }).kind() == Error::Kind::usage);
 
-  const ttc::Model shapeless = ttc::Model::load(scripted);
-  const ttc::CompileReport without = ttc::check(shapeless);
+  const Model shapeless = Model::load(scripted);
+  const CompileReport without = check(shapeless);
   EXPECT(without.device_nodes == 0 && without.notes.size() == 1);
   EXPECT(without.fallbacks.at(0).reason == "DtypeUnsupported" || !without.fallbacks.at(0).detail.empty());
 
-  EXPECT(lists(ttc::ops(), "tt.linear") && lists(ttc::passes(), "pack") && lists(ttc::archs(), "n150"));
-  EXPECT(!ttc::default_pipeline().empty());
+  EXPECT(lists(ops(), "tt.linear") && lists(passes(), "pack") && lists(archs(), "n150"));
+  EXPECT(!default_pipeline().empty());
   return 0;
 }
 
@@ -96,6 +99,6 @@ int refuses(const std::string& path, const std::string& scripted) {
 int main(int argc, char** argv) {
   EXPECT(argc == 5);
   if (compiles(argv[1], argv[2], argv[4]) != 0 || refuses(argv[1], argv[3]) != 0) return 1;
-  std::printf("ok, ttc %s\n", ttc::version());
+  std::printf("ok, ttc %s\n", version());
   return 0;
 }

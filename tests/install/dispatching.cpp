@@ -133,7 +133,7 @@ void serves(const ttrt::Model& model) {
 int main(int argc, char** argv) {
   if (argc != 3) return 2;
   unsetenv("TT_SYMBIOTE_DISPATCHER");
-  const ttrt::Model model = ttrt::Model::load(argv[1]).compile();
+  const ttrt::Model model = ttrt::compile(ttrt::Model::load(argv[1])).model;
   modes(model, argv[2]);
   versions(model, argv[2]);
   serves(model);

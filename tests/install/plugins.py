@@ -64,7 +64,7 @@ def headers_stand_alone(root, folder):
     expect(len(headers) > 25, "the headers are installed", headers)
     source = folder / "all.cpp"
     source.write_text("".join(f'#include "{header}"\n' for header in headers))
-    run("g++", "-std=c++20", "-fsyntax-only", "-DTTC_API_APART", "-Wall", "-Wextra", *flags, source)
+    run("g++", "-std=c++20", "-fsyntax-only", "-Wall", "-Wextra", *flags, source)
 
 
 def examples_run(ttc, folder):

@@ -54,8 +54,8 @@ int main(int argc, char** argv) {
   EXPECT(info.type == TTRT_INT64 && info.rank == 2 && info.dims[1].size == 10);
   EXPECT(strcmp(ttrt_element_name(info.type), "int64") == 0 && ttrt_element_size(info.type) == 8);
 
-  EXPECT(ttrt_model_compile(plain, "{\"weight_dtype\": {}}", &compiled, NULL) == TTRT_USAGE);
-  EXPECT(strstr(ttrt_last_hint(), "weight_format") != NULL);
+  EXPECT(ttrt_model_compile(plain, "{\"weight_format\": {}}", &compiled, NULL) == TTRT_USAGE);
+  EXPECT(strstr(ttrt_last_hint(), "weight_dtype") != NULL);
   EXPECT(ttrt_model_compile(plain, "{\"fidelity\": {\"*\": \"HiFi9\"}}", &compiled, NULL) == TTRT_USAGE);
   EXPECT(ttrt_model_compile(plain, NULL, &compiled, &report) == TTRT_OK);
   EXPECT(report != NULL && strstr(report, "\"nodes\"") != NULL);

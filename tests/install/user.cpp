@@ -158,8 +158,8 @@ int main(int argc, char** argv) {
   signature(model);
   run_plain(model);
 
-  ttrt::CompileReport report;
-  model.compile({}, &report).save(saved);
+  const auto [compiled, report] = ttrt::compile(model);
+  compiled.save(saved);
   EXPECT(report.device_nodes + report.cpu_nodes == report.nodes && report.device_nodes > 10 && report.fits);
   std::ifstream file(saved, std::ios::binary);
   const std::string bytes{std::istreambuf_iterator<char>(file), {}};
@@ -170,10 +170,10 @@ int main(int argc, char** argv) {
   outlives_its_session(from_file);
   threads(from_file);
 
-  const ttrt::Error twice = error_of([&] { from_file.compile(); });
+  const ttrt::Error twice = error_of([&] { ttrt::compile(from_file); });
   EXPECT(twice.kind() == ttrt::Error::Kind::usage && !twice.hint().empty());
-  EXPECT(error_of([&] { model.compile({.arch = "n15"}); }).kind() == ttrt::Error::Kind::usage);
-  EXPECT(error_of([&] { model.compile({.fallback_ops = {"*"}, .require_full = true}); }).kind() ==
+  EXPECT(error_of([&] { ttrt::compile(model, {.arch = "n15"}); }).kind() == ttrt::Error::Kind::usage);
+  EXPECT(error_of([&] { ttrt::compile(model, {.fallback_op = {"*"}, .require_full = true}); }).kind() ==
          ttrt::Error::Kind::unsupported);
   EXPECT(error_of([] { ttrt::Model::load("/nonexistent.pt2"); }).kind() == ttrt::Error::Kind::bad_file);
   const ttrt::Error broken = error_of([&] { ttrt::Model::load(std::as_bytes(std::span(bytes)).subspan(100), "cut"); });
