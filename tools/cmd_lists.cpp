@@ -65,7 +65,7 @@ int list_ops(const Globals& globals) {
                     {"schema", op->schema},
                     {"serves", aten},
                     {"cases", op->cases.size()},
-                    {"tolerance", {{"pcc", op->tolerance.pcc}, {"max_abs", op->tolerance.max_abs}}}});
+                    {"tolerance", {{"pcc", op->tolerance.pcc}, {"max_rel", op->tolerance.max_rel}}}});
   }
   globals.json ? print_json({{"ops", json}}) : print(table);
   return 0;

@@ -526,7 +526,7 @@ OpRecord record_of(const Row& row) {
   record.prepare = prepare;
   record.reference = reference;
   record.work = work;
-  record.tolerance = {.pcc = row.kind == Kind::arithmetic ? 0.9999 : row.kind == Kind::bits ? 1.0 : 0.999};
+  record.tolerance = row.kind == Kind::arithmetic ? Tolerance{.pcc = 0.9999} : equal_results;
   record.cases = cases_of(row);
   return record;
 }

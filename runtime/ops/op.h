@@ -142,10 +142,15 @@ struct Reference {
   virtual ~Reference() = default;
 };
 
+// How far results may be from what ATen computes in float32 of the same operands: bfloat16 activations, all multiplier
+// bits, 32-bit Dest. The harness derives the other configurations from it.
 struct Tolerance {
-  double pcc = 0.999;  // against ATen float32 with bfloat16 operands, fast numerics
-  double max_abs = 0;  // 0: not checked
+  double pcc = 0.999;        // correlation
+  double max_rel = 0.005;    // largest |a - e| over the largest |e|: an error of scale or offset of a hundredth shows
+  double exact_max_rel = 0;  // in exact numerics, where they round more often than once; 0: as max_rel
 };
+// Of records that move, choose, compare or count.
+inline constexpr Tolerance equal_results{.pcc = 1, .max_rel = 0};
 
 // One case of the harness: a text-IR graph of ATen nodes that this op must serve. Operands get seeded values.
 struct OpCase {

@@ -316,7 +316,7 @@ const OpFamily places{
     .reason = "the places of largest elements of windows have no kernel"};
 TTRT_REGISTER_FAMILY(places);
 
-OpRecord pool(std::string_view name, std::string_view summary, std::string_view schema, double pcc) {
+OpRecord pool(std::string_view name, std::string_view summary, std::string_view schema, Tolerance tolerance) {
   OpRecord r;
   r.name = name;
   r.summary = summary;
@@ -325,14 +325,15 @@ OpRecord pool(std::string_view name, std::string_view summary, std::string_view 
   r.supports = supports;
   r.prepare = prepare;
   r.work = work;
-  r.tolerance = {.pcc = pcc};
+  r.tolerance = tolerance;
   return r;
 }
 
 const OpRecord max_pool = [] {
-  OpRecord r = pool(
-      "tt.max_pool2d", "Largest value in each window over the last one to three dims",
-      "(Tensor x, int[] kernel, int[] stride, int[] padding, int[] dilation, bool ceil_mode=False) -> Tensor", 1.0);
+  OpRecord r =
+      pool("tt.max_pool2d", "Largest value in each window over the last one to three dims",
+           "(Tensor x, int[] kernel, int[] stride, int[] padding, int[] dilation, bool ceil_mode=False) -> Tensor",
+           equal_results);
   r.lowers = {{"aten.max_pool1d.default", lower_windows},
               {"aten.max_pool2d.default", lower_windows},
               {"aten.max_pool3d.default", lower_windows},
@@ -360,7 +361,7 @@ const OpRecord avg_pool = [] {
   OpRecord r = pool("tt.avg_pool2d", "Mean of each window over the last one to three dims",
                     "(Tensor x, int[] kernel, int[] stride, int[] padding, bool ceil_mode=False, bool "
                     "count_include_pad=True, int? divisor=None) -> Tensor",
-                    0.9999);
+                    {.pcc = 0.9999});
   r.lowers = {{"aten.avg_pool1d.default", lower_windows},
               {"aten.avg_pool2d.default", lower_windows},
               {"aten.avg_pool3d.default", lower_windows}};
@@ -387,7 +388,7 @@ TTRT_REGISTER_OP(avg_pool);
 
 const OpRecord adaptive_avg_pool = [] {
   OpRecord r = pool("tt.adaptive_avg_pool2d", "Means of windows that divide the last one to three dims evenly",
-                    "(Tensor x, int[] sizes) -> Tensor", 0.9999);
+                    "(Tensor x, int[] sizes) -> Tensor", {.pcc = 0.9999});
   r.lowers = {{"aten.adaptive_avg_pool1d.default", lower_adaptive},
               {"aten.adaptive_avg_pool2d.default", lower_adaptive},
               {"aten.adaptive_avg_pool3d.default", lower_adaptive},
@@ -408,7 +409,7 @@ TTRT_REGISTER_OP(adaptive_avg_pool);
 
 const OpRecord adaptive_max_pool = [] {
   OpRecord r = pool("tt.adaptive_max_pool2d", "Largest values of windows that divide the last one to three dims evenly",
-                    "(Tensor x, int[] sizes) -> Tensor", 1.0);
+                    "(Tensor x, int[] sizes) -> Tensor", equal_results);
   r.lowers = {{"aten.adaptive_max_pool1d.default", lower_adaptive},
               {"aten.adaptive_max_pool2d.default", lower_adaptive},
               {"aten.adaptive_max_pool3d.default", lower_adaptive}};

@@ -501,7 +501,7 @@ bool register_rows() {
     record.prepare = prepare;
     record.reference = reference;
     record.work = work;
-    record.tolerance = {.pcc = 0.9999};
+    record.tolerance = {.pcc = 0.9999, .exact_max_rel = 0.006};
     record.cases = cases_of(row);
     if (row.name == "tt.abs" || row.name == "tt.clamp") add_integer_cases(row, record.cases);
     records->push_back(std::move(record));

@@ -2,6 +2,7 @@
 // the device and in its reference.
 #include "ops/bind.h"
 
+#include "device/metrics.h"
 #include "harness.h"
 #include "support/error.h"
 #include "tests/catch.h"
@@ -155,7 +156,7 @@ TEST_CASE("a packed constant goes through its rule, on the device and back") {
     const TensorSpec& spec = call.call.tensors[i];
     const HostTensor back = unpacked_constant(contiguous(packed_matrix(constant, *call.operands[i].packed, spec)),
                                               *call.operands[i].packed, constant.sizes);
-    CHECK(test::max_abs_difference(back, constant) == 0);
+    CHECK(compare(back, constant).equal);
   }
   const auto results = call.run(args, *device);
   REQUIRE(std::holds_alternative<std::vector<DeviceTensor>>(results));
@@ -165,9 +166,9 @@ TEST_CASE("a packed constant goes through its rule, on the device and back") {
                                   contiguous(packed_matrix(bias, *call.operands[2].packed, call.call.tensors[2]))};
   const HostTensor expected = contiguous(*call.reference(torch, host).at(0).get_if<HostTensor>());
   REQUIRE(y.sizes == Shape{3, 50});
-  CHECK(test::pcc(y, convert(expected, DType::f32)) > 0.9999);
+  CHECK(compare(y, convert(expected, DType::f32)).max_rel < 0.005);
   const HostTensor aten = *call_torch("aten.linear.default", {x, weight, bias})[0].get_if<HostTensor>();
-  CHECK(test::max_abs_difference(convert(expected, DType::f32), contiguous(aten)) < 1e-4);
+  CHECK(compare(convert(expected, DType::f32), contiguous(aten)).max_abs < 1e-4);
   // What is on the device already is not moved.
   const DeviceTensor there = call.upload(0, x, *device);
   CHECK(call.upload(0, there, *device).buffer == there.buffer);

@@ -28,6 +28,7 @@ struct Output {
   HostTensor expected;           // float32, by ATen
   HostTensor reference;          // float32, by the records' references
   std::vector<std::byte> bytes;  // the device tensor's own
+  DataType format = DataType::bfloat16;
   bool padding_is_zero = true;
 };
 
@@ -38,8 +39,11 @@ struct CaseRun {
 };
 CaseRun run_case(const OpCase& c, const Config& config, Device& device);
 
-// Pearson's correlation of finite elements; 1 where they are equal; of a single one, 1 - (relative error)^2.
-double pcc(const HostTensor& a, const HostTensor& b);
-double max_abs_difference(const HostTensor& a, const HostTensor& b);
+// The record's tolerance in this configuration: less where fewer bits are multiplied or summed, more in float32.
+Tolerance allowed(const OpRecord& record, const Config& config);
+
+// What is wrong with a result; "" where nothing is: its sizes, NaN and infinities at other places or of another sign,
+// correlation, relative error, padding that is not zero.
+std::string problem(const Output& output, const Tolerance& tolerance);
 
 }  // namespace ttrt::test

@@ -1,5 +1,7 @@
 // Every op record against ATen: all cases, over activation and weight formats, fidelities and instruction sets.
 #include <cmath>
+#include <limits>
+#include <span>
 
 #include "torch/cpu_op.h"
 #include "device/cpu.h"
@@ -42,13 +44,44 @@ std::vector<Config> configs_of(const OpRecord& record) {
   return out;
 }
 
-// What the fast numerics may cost against float32: the record's tolerance at full fidelity, less for fewer multiplier
-// bits (5 and 7) or 16-bit sums.
-double least_pcc(const OpRecord& record, const Config& config) {
-  double least = record.tolerance.pcc;
-  if (config.fidelity == MathFidelity::LoFi) least = std::min(least, 0.998);
-  if (!config.fp32_acc || config.fidelity == MathFidelity::HiFi2) least = std::min(least, 0.9995);
-  return least;
+// What a kernel could get wrong, done to its result: each has to be a problem where the tolerance is this one.
+void expect_noticed(const Output& right, const Tolerance& tolerance) {
+  const auto wrong = [&](std::string_view what, const auto& change) {
+    INFO(what);
+    Output other = right;
+    other.device = convert(right.device, DType::f64);  // a copy of its own
+    other.device = convert(other.device, DType::f32);
+    change(other, std::span(other.device.as<float>(), static_cast<std::size_t>(other.device.numel())));
+    CHECK(problem(other, tolerance) != "");
+  };
+  const std::span expected(right.expected.as<float>(), static_cast<std::size_t>(right.expected.numel()));
+  float largest = 0;
+  std::size_t at = 0;
+  for (std::size_t i = 0; i < expected.size(); ++i)
+    if (std::isfinite(expected[i]) && std::fabs(expected[i]) > largest) largest = std::fabs(expected[at = i]);
+  // A hundredth, or what is more than twice what the format may cost.
+  const auto step = static_cast<float>(std::max(0.01, 2.2 * tolerance.max_rel));
+  if (largest > 0) {
+    wrong("scaled", [&](Output&, std::span<float> v) {
+      for (float& x : v) x *= 1 + step;
+    });
+    wrong("one element", [&](Output&, std::span<float> v) { v[at] *= 1 + step; });
+  }
+  wrong("shifted", [&](Output&, std::span<float> v) {
+    for (float& x : v) x += largest > 0 ? step * largest : 1.0F;
+  });
+  for (const float special : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
+    wrong("not finite", [&](Output&, std::span<float> v) { v[at] = special; });
+    wrong("not finite there", [&](Output& o, std::span<float>) {
+      o.expected = convert(convert(right.expected, DType::f64), DType::f32);
+      o.expected.as<float>()[at] = special;
+    });
+  }
+  wrong("padding", [](Output& o, std::span<float>) { o.padding_is_zero = false; });
+  wrong("other sizes", [](Output& o, std::span<float>) {
+    o.device.sizes.insert(o.device.sizes.begin(), 1);
+    o.device.strides.insert(o.device.strides.begin(), 0);
+  });
 }
 
 }  // namespace
@@ -82,19 +115,47 @@ TEST_CASE("every case of every record agrees with ATen") {
         INFO("refused: " << joined(run.refusals));
         CHECK(run.served.contains(std::string(record->name)));
         REQUIRE_FALSE(run.outputs.empty());
-        for (const Output& output : run.outputs) {
-          REQUIRE(output.device.sizes == output.expected.sizes);
-          CHECK(output.reference.sizes == output.expected.sizes);
-          CHECK(output.padding_is_zero);
-          const double least = least_pcc(*record, config), measured = pcc(output.device, output.expected);
-          INFO("max abs " << max_abs_difference(output.device, output.expected));
-          CHECK(measured >= least - 1e-12);
-          CHECK(pcc(output.reference, output.expected) >= 0.999999);
-          if (record->tolerance.max_abs > 0)
-            CHECK(max_abs_difference(output.device, output.expected) <= record->tolerance.max_abs);
-        }
+        for (const Output& output : run.outputs) CHECK(problem(output, allowed(*record, config)) == "");
       }
     }
+  }
+}
+
+TEST_CASE("an error of scale or offset, or one number that is not finite, is noticed in every record") {
+  for (const OpRecord* record : all_ops()) {
+    for (const Config& config : configs_of(*record)) {
+      INFO(record->name << " / " << to_string(config));
+      const CaseRun run = run_case(record->cases.front(), config, device());
+      for (const Output& output : run.outputs)
+        if (output.device.numel() > 0) expect_noticed(output, allowed(*record, config));
+    }
+  }
+}
+
+TEST_CASE("infinities and NaN are compared") {
+  constexpr float inf = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
+  const auto tensor = [](const std::vector<float>& values) {
+    HostTensor out = empty_host(DType::f32, {static_cast<std::int64_t>(values.size())});
+    std::copy(values.begin(), values.end(), out.as<float>());
+    return out;
+  };
+  const auto found = [&](DataType format, const std::vector<float>& device, const std::vector<float>& expected) {
+    const Output output{.device = tensor(device),
+                        .expected = tensor(expected),
+                        .reference = tensor(expected),
+                        .bytes = {},
+                        .format = format};
+    return problem(output, {}) != "";
+  };
+  for (const DataType format : {DataType::bfloat16, DataType::float32}) {
+    CHECK_FALSE(found(format, {1, inf, -inf, 2}, {1, inf, -inf, 2}));
+    CHECK(found(format, {1, inf, inf, 2}, {1, inf, -inf, 2}));
+    CHECK(found(format, {1, inf, 3, 2}, {1, inf, -inf, 2}));
+    CHECK(found(format, {1, inf, 2, 2}, {1, 3, 2, 2}));
+    CHECK(found(format, {1, 0, 2, 2}, {1, nan, 2, 2}));
+    CHECK_FALSE(found(format, {1, nan, 2, 3}, {1, nan, 2, 3}));
+    // Only formats without NaN have an infinity in its place.
+    CHECK(found(format, {1, -inf, 2, 3}, {1, nan, 2, 3}) == (format == DataType::float32));
   }
 }
 
