@@ -47,7 +47,7 @@ const OpRecord record{
     .prepare = prepare,
     .reference = reference,
     .work = moving_work,
-    .tolerance = {.pcc = 1.0},
+    .tolerance = equal_results,
     .cases = {{"to bfloat16", R"(graph main(%x: f32[3, 40] user) {
   %y: bf16[3, 40] = tt.convert(%x, format="bfloat16")
   return %y

@@ -120,7 +120,7 @@ OpRecord movement(std::string_view name, std::string_view summary, std::string_v
   record.operands = {{"x", OperandKind::any}};
   record.supports = any_tiles;
   record.work = moving_work;
-  record.tolerance = {.pcc = 1.0};
+  record.tolerance = equal_results;
   return record;
 }
 

@@ -158,7 +158,7 @@ OpRecord creation(std::string_view name, std::string_view summary, std::string_v
   record.prepare = prepare_full;
   record.reference = reference_full;
   record.work = moving_work;
-  record.tolerance = {.pcc = 1.0};
+  record.tolerance = equal_results;
   return record;
 }
 

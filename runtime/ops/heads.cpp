@@ -56,7 +56,7 @@ const OpRecord split_heads{
     .prepare = prepare_split,
     .reference = reference_split,
     .work = moving_work,
-    .tolerance = {.pcc = 1.0},
+    .tolerance = equal_results,
     .cases = {{"whole tiles", R"(graph main(%x: f32[2, 40, 96] user) {
   %y: f32[2, 3, 40, 32] = tt.split_heads(%x, num_heads=3)
   return %y
@@ -80,7 +80,7 @@ const OpRecord concat_heads{
     .prepare = prepare_concat,
     .reference = reference_concat,
     .work = moving_work,
-    .tolerance = {.pcc = 1.0},
+    .tolerance = equal_results,
     .cases = {{"whole tiles", R"(graph main(%x: f32[2, 3, 40, 32] user) {
   %y: f32[2, 40, 96] = tt.concat_heads(%x)
   return %y

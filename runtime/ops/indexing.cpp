@@ -133,7 +133,7 @@ const OpRecord index{
     .prepare = prepare_index,
     .reference = reference_index,
     .work = moving_work,
-    .tolerance = {.pcc = 1.0},
+    .tolerance = equal_results,
     .cases = {{"rows", R"(graph main(%x: f32[50, 40] user, %i: i64[2, 3] user) {
   %y: f32[2, 3, 40] = aten.index.Tensor(%x, [%i])
   return %y
@@ -177,7 +177,7 @@ const OpRecord gather{
     .prepare = prepare_gather,
     .reference = reference_gather,
     .work = moving_work,
-    .tolerance = {.pcc = 1.0},
+    .tolerance = equal_results,
     .cases = {{"columns", R"(graph main(%x: f32[3, 50] user, %i: i64[3, 7] user) {
   %y: f32[3, 7] = aten.gather.default(%x, 1, %i)
   return %y

@@ -216,7 +216,7 @@ OpRecord ordering(std::string_view name, std::string_view summary, std::string_v
   record.operands = {{"x", OperandKind::any}};
   record.supports = plain_tiles;
   record.work = work;
-  record.tolerance = {.pcc = 1.0};
+  record.tolerance = equal_results;
   return record;
 }
 

@@ -104,7 +104,7 @@ const OpRecord permute{
     .prepare = prepare_permute,
     .reference = reference_permute,
     .work = moving_work,
-    .tolerance = {.pcc = 1.0},
+    .tolerance = equal_results,
     .cases = {{"heads outwards", R"(graph main(%x: f32[2, 5, 3, 20] user) {
   %y: f32[2, 3, 5, 20] = aten.permute.default(%x, [0, 2, 1, 3])
   return %y
@@ -132,7 +132,7 @@ const OpRecord transpose{
     .prepare = prepare_transpose,
     .reference = reference_transpose,
     .work = moving_work,
-    .tolerance = {.pcc = 1.0},
+    .tolerance = equal_results,
     .cases = {{"last two", R"(graph main(%x: f32[2, 5, 64] user) {
   %y: f32[2, 64, 5] = aten.transpose.int(%x, -1, -2)
   return %y

@@ -243,7 +243,7 @@ const OpRecord slice{
     .prepare = prepare_slice,
     .reference = reference_slice,
     .work = moving_work,
-    .tolerance = {.pcc = 1.0},
+    .tolerance = equal_results,
     .cases = {{"columns", R"(graph main(%x: f32[2, 5, 64] user) {
   %y: f32[2, 5, 20] = aten.slice.Tensor(%x, dim=2, start=10, end=30)
   return %y
@@ -279,7 +279,7 @@ const OpRecord select{
     .prepare = prepare_select,
     .reference = reference_select,
     .work = moving_work,
-    .tolerance = {.pcc = 1.0},
+    .tolerance = equal_results,
     .cases = {{"first row", R"(graph main(%x: f32[2, 5, 64] user) {
   %y: f32[2, 64] = aten.select.int(%x, 1, 0)
   return %y
@@ -310,7 +310,7 @@ const OpRecord split{
     .prepare = prepare_split,
     .reference = reference_split,
     .work = moving_work,
-    .tolerance = {.pcc = 1.0},
+    .tolerance = equal_results,
     .cases = {{"equal parts", R"(graph main(%x: f32[2, 5, 96] user) {
   %a: f32[2, 5, 32], %b: f32[2, 5, 32], %c: f32[2, 5, 32] = aten.split.Tensor(%x, 32, 2)
   return %a, %b, %c
@@ -342,7 +342,7 @@ const OpRecord flip{
     .prepare = prepare_flip,
     .reference = reference_flip,
     .work = moving_work,
-    .tolerance = {.pcc = 1.0},
+    .tolerance = equal_results,
     .cases = {{"rows and columns", R"(graph main(%x: f32[1, 7, 33] user) {
   %y: f32[1, 7, 33] = aten.flip.default(%x, [1, -1])
   return %y

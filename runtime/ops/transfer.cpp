@@ -80,7 +80,7 @@ const OpRecord to_device{
     .prepare = nullptr,
     .reference = reference_to_device,
     .work = upload_work,
-    .tolerance = {.pcc = 1.0},
+    .tolerance = equal_results,
     .cases = {{"bfloat16", R"(graph main(%x: f32[3, 40] user) {
   %y: bf16[3, 40] = tt.to_device(%x, format="bfloat16")
   return %y
@@ -104,7 +104,7 @@ const OpRecord to_host{
     .prepare = nullptr,
     .reference = reference_to_host,
     .work = download_work,
-    .tolerance = {.pcc = 1.0},
+    .tolerance = equal_results,
     .cases = {{"float32", R"(graph main(%x: f32[1, 7, 33] user) {
   %d: f32[1, 7, 33] = tt.to_device(%x, format="float32")
   %y: f32[1, 7, 33] = tt.to_host(%d, dtype=f32)

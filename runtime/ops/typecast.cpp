@@ -149,7 +149,7 @@ const OpRecord record{
     .prepare = prepare,
     .reference = reference,
     .work = tile_work,
-    .tolerance = {.pcc = 1.0},
+    .tolerance = equal_results,
     .cases = {{"to bfloat16", R"(graph main(%x: f32[3, 40] user) {
   %b: bf16[3, 40] = aten.to.dtype(%x, bf16)
   %y: f32[3, 40] = aten._to_copy.default(%b, dtype=f32)

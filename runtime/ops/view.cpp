@@ -133,7 +133,7 @@ OpRecord view(std::string_view name, std::string_view summary, std::string_view 
           .prepare = prepare,
           .reference = reference,
           .work = moving_work,
-          .tolerance = {.pcc = 1.0},
+          .tolerance = equal_results,
           .cases = std::move(cases)};
 }
 

@@ -212,7 +212,7 @@ const OpRecord where{
     .prepare = prepare,
     .reference = reference,
     .work = work,
-    .tolerance = {.pcc = 1.0},
+    .tolerance = equal_results,
     .cases = {{"two tensors", R"(graph main(%m: bool[3, 40] user, %a: f32[3, 40] user, %b: f32[3, 40] user) {
   %y: f32[3, 40] = aten.where.self(%m, %a, %b)
   return %y
@@ -262,7 +262,7 @@ const OpRecord logical_not{
     .prepare = prepare_not,
     .reference = reference_not,
     .work = work,
-    .tolerance = {.pcc = 1.0},
+    .tolerance = equal_results,
     .cases = {{"logical", R"(graph main(%m: bool[3, 40] user, %a: f32[3, 40] user) {
   %n: bool[3, 40] = aten.logical_not.default(%m)
   %y: f32[3, 40] = aten.masked_fill.Scalar(%a, %n, 0.0)
