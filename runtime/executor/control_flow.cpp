@@ -74,7 +74,7 @@ std::vector<RtValue> Executor::run_region(const Region& region, std::vector<RtVa
     plan.frame[static_cast<std::size_t>(region.inputs[i])] = std::move(inputs[i]);
   run_block(region, plan);
   std::vector<RtValue> outputs;
-  for (const ArgPlan& output : region.outputs) outputs.push_back(resolve_copy(output, plan.frame));
+  for (const ArgSource& output : region.outputs) outputs.push_back(resolve_copy(output, plan.frame));
   return outputs;
 }
 

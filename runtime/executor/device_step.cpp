@@ -40,9 +40,9 @@ void for_each_value(const Instruction& instruction, const Frame& frame, const F&
       f(value, slot);
     }
   };
-  for (const ArgPlan& plan : instruction.args) {
+  for (const ArgSource& plan : instruction.args) {
     of_slot(plan.slot);
-    for (const ArgPlan& item : plan.items) of_slot(item.slot);
+    for (const ArgSource& item : plan.items) of_slot(item.slot);
   }
 }
 
@@ -116,7 +116,7 @@ void DeviceStep::make_call(const Instruction& instruction, const Frame& frame) {
   std::vector<RtValue> args;
   dynamic_.clear();
   for (std::size_t i = 0; i < instruction.args.size(); ++i) {
-    const ArgPlan& plan = instruction.args[i];
+    const ArgSource& plan = instruction.args[i];
     args.push_back(on_device(resolve_copy(plan, frame), plan.slot >= 0 ? instruction.node->arg(i).value() : nullptr));
     bool has_slot = false;
     plan.for_each_slot([&](int) { has_slot = true; });
@@ -272,7 +272,7 @@ class DeviceStep::Call final : public dispatch::DeviceCall {
   std::vector<RtValue> arguments(bool on_host) override {
     if (on_host) return step_.host_arguments(instruction_, frame_, context_);
     std::vector<RtValue> out;
-    for (const ArgPlan& plan : instruction_.args) out.push_back(resolve_copy(plan, frame_));
+    for (const ArgSource& plan : instruction_.args) out.push_back(resolve_copy(plan, frame_));
     return out;
   }
   void take_results(std::vector<RtValue> results) override {
@@ -379,7 +379,7 @@ std::vector<RtValue> DeviceStep::host_arguments(const Instruction& instruction, 
       for (RtValue& item : *list) item = self(std::move(item), self);
     return value;
   };
-  for (const ArgPlan& plan : instruction.args) out.push_back(on_host(resolve_copy(plan, frame), on_host));
+  for (const ArgSource& plan : instruction.args) out.push_back(on_host(resolve_copy(plan, frame), on_host));
   return out;
 }
 
@@ -398,7 +398,7 @@ void DeviceStep::run_reference(const Instruction& instruction, Frame& frame, con
 }
 
 void DeviceStep::upload(const Instruction& instruction, Frame& frame, const StepContext& context) {
-  const ArgPlan& operand = instruction.args.at(0);
+  const ArgSource& operand = instruction.args.at(0);
   RtValue& source = frame[static_cast<std::size_t>(operand.slot)];
   auto* host = source.get_if<HostTensor>();
   const auto slot = static_cast<std::size_t>(instruction.results.at(0));

@@ -320,7 +320,7 @@ void Executor::count_transfer(const Instruction& instruction, const Plan& plan) 
 std::vector<RtValue> Executor::take_outputs(Plan& plan, const std::vector<RtValue>& inputs) {
   const auto& formal = model_->graph->outputs();
   std::vector<RtValue> outputs, values;
-  for (const ArgPlan& output : program_->main.outputs)
+  for (const ArgSource& output : program_->main.outputs)
     values.push_back(to_host_value(resolve_copy(output, plan.frame)));
   for (std::size_t i = 0; i < formal.size(); ++i)
     if (formal[i].kind == ttc::ir::OutputKind::user) {
@@ -348,7 +348,7 @@ std::vector<RtValue> Executor::take_outputs(Plan& plan, const std::vector<RtValu
     const auto slot = static_cast<std::size_t>(s);
     if (!program_->slots[slot].constant && plan.planned[slot] == 0) plan.frame[slot] = {};
   };
-  for (const ArgPlan& output : program_->main.outputs) output.for_each_slot(drop);
+  for (const ArgSource& output : program_->main.outputs) output.for_each_slot(drop);
   for (const int s : program_->main.inputs) drop(s);
   for (const KeepableOutput& output : program_->keepable) drop(output.value);
   return outputs;
@@ -424,7 +424,7 @@ void Executor::execute(const Instruction& instruction, Plan& plan) {
 void Executor::execute_host(const Instruction& instruction, Plan& plan) {
   std::vector<RtValue> args, results;
   args.reserve(instruction.args.size());
-  for (const ArgPlan& arg : instruction.args) {
+  for (const ArgSource& arg : instruction.args) {
     args.push_back(resolve(arg, plan.frame));
     if (uses_device_ && instruction.kind == InstrKind::cpu) args.back() = to_host_value(args.back());
   }
@@ -448,7 +448,7 @@ void Executor::assign(const Instruction& instruction, std::vector<RtValue>& resu
 }
 
 void Executor::read_back(const Instruction& instruction, Plan& plan) {
-  const ArgPlan& operand = instruction.args.at(0);
+  const ArgSource& operand = instruction.args.at(0);
   const auto slot = static_cast<std::size_t>(instruction.results.at(0));
   const RtValue source = resolve(operand, plan.frame);
   const auto* dtype = instruction.args.size() > 1 ? instruction.args[1].literal.get_if<DType>() : nullptr;

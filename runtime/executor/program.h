@@ -12,25 +12,28 @@
 
 #include "torch/cpu_op.h"
 #include "ir/model.h"
+#include "ir/node_name.h"
 #include "ops/literals.h"
 #include "torch/scalar_ops.h"
 #include "ops/value.h"
 
 namespace ttrt {
 
+using ttc::ir::node_name;
+
 // How an argument is obtained: a literal, a slot, or a list of those.
-struct ArgPlan {
+struct ArgSource {
   RtValue literal;
   int slot = -1;
   bool is_list = false;
   bool last_use = false;  // the slot's content may be moved out
-  std::vector<ArgPlan> items;
+  std::vector<ArgSource> items;
 
   bool is_literal() const { return slot < 0 && !is_list; }
   template <typename F>
   void for_each_slot(F&& f) const {
     if (slot >= 0) f(slot);
-    for (const ArgPlan& item : items) item.for_each_slot(f);
+    for (const ArgSource& item : items) item.for_each_slot(f);
   }
 };
 
@@ -42,24 +45,23 @@ struct Region;
 struct Instruction {
   InstrKind kind = InstrKind::cpu;
   const ttc::ir::Node* node = nullptr;
-  int index = 0;              // dense over the program, regions included
-  std::vector<ArgPlan> args;  // in schema order, defaults filled in
-  std::vector<int> results;   // slots
-  std::vector<int> release;   // slots that nobody reads after this instruction
+  int index = 0;                // dense over the program, regions included
+  std::vector<ArgSource> args;  // in schema order, defaults filled in
+  std::vector<int> results;     // slots
+  std::vector<int> release;     // slots that nobody reads after this instruction
   const CpuOp* cpu = nullptr;
   std::shared_ptr<const CpuOp> own_cpu;  // what `cpu` points to where it serves this node only
   const OpRecord* record = nullptr;
   ScalarFunction scalar = nullptr;
   ControlKind control = ControlKind::wrap;
   std::vector<Region> regions;
-  bool constant = false;
   bool keeps_state = false;  // a tt.to_host whose result only a DeviceState needs
 };
 
 struct Region {
   std::vector<int> inputs;  // slots
   std::vector<Instruction> instructions;
-  std::vector<ArgPlan> outputs;
+  std::vector<ArgSource> outputs;
 };
 
 // A buffer that only the device reads and writes: its new value, which the program would bring to the host for the
@@ -108,8 +110,8 @@ std::unique_ptr<Program> make_program(const ttc::ir::Model& model);
 
 using Frame = std::vector<RtValue>;
 // The argument's value; moves out of slots that are read for the last time.
-RtValue resolve(const ArgPlan& plan, Frame& frame);
+RtValue resolve(const ArgSource& source, Frame& frame);
 // A copy, whatever the liveness.
-RtValue resolve_copy(const ArgPlan& plan, const Frame& frame);
+RtValue resolve_copy(const ArgSource& source, const Frame& frame);
 
 }  // namespace ttrt
