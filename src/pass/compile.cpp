@@ -13,31 +13,19 @@
 namespace ttc {
 namespace {
 
-// Where each canonical node ended: bits of `seen`.
-enum : unsigned { seen_on_device = 1, seen_on_cpu = 2 };
+// On the device, as far as the compiler decides: a run may find that a dispatcher leaves it to the host.
+bool placed_on_device(const ir::Node& node) { return is_device_node(node) && node.place != "cpu"; }
 
-std::vector<unsigned> locate_origins(const PassContext& context) {
-  std::vector<unsigned> seen(context.canonical.size(), 0);
-  ir::walk(*context.model.graph, [&](ir::Node* node) {
-    const unsigned bit = is_device_node(*node) && node->place != "cpu" ? seen_on_device : seen_on_cpu;
-    for (int origin : node->origins) seen.at(static_cast<std::size_t>(origin)) |= bit;
-  });
-  return seen;
-}
-
-// A canonical node that is computed in parts counts as a CPU node; one that nothing computes any more is not counted.
 void count_work(const PassContext& context, CompileResult& result) {
-  const std::vector<unsigned> seen = locate_origins(context);
-  for (std::size_t i = 0; i < seen.size(); ++i) {
-    if (seen[i] == 0) continue;
-    ++result.nodes.total;
-    result.flops.total += context.canonical[i].flops;
-    if (seen[i] == seen_on_device) {
-      ++result.nodes.device;
-      result.flops.device += context.canonical[i].flops;
-    } else {
-      ++result.nodes.cpu;
-    }
+  ir::NodeCounter counter;
+  ir::walk(*context.model.graph, [&](ir::Node* node) {
+    if (!node->origins.empty()) counter.add(*node, placed_on_device(*node));
+  });
+  result.nodes = counter.counts();
+  for (std::size_t i = 0; i < counter.seen().size(); ++i) {
+    const double flops = context.canonical.at(i).flops;
+    if (counter.seen()[i] != ir::NodeCounter::Seen::nowhere) result.flops.total += flops;
+    if (counter.seen()[i] == ir::NodeCounter::Seen::device) result.flops.device += flops;
   }
 }
 
@@ -53,7 +41,7 @@ const RefusalRecord* refusal_of(const PassContext& context, const std::string& n
 
 void collect_fallbacks(const PassContext& context, CompileResult& result) {
   ir::walk(*context.model.graph, [&](ir::Node* node) {
-    if (node->origins.empty() || (is_device_node(*node) && node->place != "cpu")) return;
+    if (node->origins.empty() || placed_on_device(*node)) return;
     const RefusalRecord* refusal = refusal_of(context, node_name(*node));
     Reason reason =
         refusal ? refusal->reason
@@ -130,7 +118,7 @@ void estimate_memory(const PassContext& context, CompileResult& result) {
     }
   };
   for (const auto& node : graph.nodes()) {
-    const bool device = is_device_node(*node) && node->place != "cpu";
+    const bool device = placed_on_device(*node);
     if (device) {
       for (const ir::Value* operand : node->operands())
         if (ir::is_weight(operand) && packed.insert(operand).second)

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "ir/manifest_name.h"
+#include "ir/node_counts.h"
 #include "pass/manager.h"
 
 namespace ttc {
@@ -21,9 +22,7 @@ struct Fallback {
 // Names follow the JSON of `ttc compile`.
 struct CompileResult {
   std::string arch;
-  struct {
-    std::size_t total = 0, device = 0, cpu = 0;
-  } nodes;  // compute nodes of the canonical graph
+  ir::NodeCounts nodes;
   struct {
     double total = 0, device = 0;
   } flops;

@@ -2,24 +2,9 @@
 #include "pass/numbering.h"
 
 namespace ttc {
-namespace {
-
-bool holds_tensor(const ir::Type& type) {
-  if (type.is_tensor()) return true;
-  for (const ir::Type& element : type.elements)
-    if (holds_tensor(element)) return true;
-  return false;
-}
-
-}  // namespace
 
 bool is_compute(const ir::Node& node) {
-  const std::string& op = node.op();
-  if (op == "tt.to_device" || op == "tt.to_host" || !node.regions().empty()) return false;
-  if (op.starts_with("prim.") || op.starts_with("_operator.") || op.starts_with("aten._assert")) return false;
-  for (const auto& result : node.results())
-    if (holds_tensor(result->type)) return true;
-  return false;
+  return node.op() != "tt.to_device" && node.op() != "tt.to_host" && ir::computes_tensors(node);
 }
 
 namespace {

@@ -1,6 +1,7 @@
 // The compute nodes of the canonical graph and their work: what device and CPU counts refer to.
 #pragma once
 
+#include "ir/node_counts.h"
 #include "pass/pass.h"
 
 namespace ttc {

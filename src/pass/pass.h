@@ -1,7 +1,6 @@
 // Passes: a name, a sentence, a function. One file each in passes/, which ends in TTC_REGISTER_PASS.
 #pragma once
 
-#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -9,6 +8,7 @@
 #include <vector>
 
 #include "ir/model.h"
+#include "ir/node_name.h"
 #include "ops/op.h"
 #include "support/reason.h"
 
@@ -92,26 +92,14 @@ struct PassContext {
   void refuse(std::string_view pass, const ir::Node& node, Reason reason);
 };
 
-// Name of the node's first result, or its op where it has none.
-std::string node_name(const ir::Node& node);
+using ir::node_name;
 // Nodes of the graph and of all its regions.
 std::size_t count_nodes(const ir::Graph& graph);
-
-// What a pass does. (Those that still say themselves whether they changed something may.)
-class PassFunction {
- public:
-  PassFunction(void (*run)(PassContext&)) : run_(run) {}                                             // NOLINT
-  PassFunction(bool (*run)(PassContext&)) : run_([run](PassContext& c) { c.changed |= run(c); }) {}  // NOLINT
-  void operator()(PassContext& context) const { run_(context); }
-
- private:
-  std::function<void(PassContext&)> run_;
-};
 
 struct PassInfo {
   std::string_view name;     // kebab-case, equal to the file's name with '-' for '_'
   std::string_view summary;  // one sentence
-  PassFunction run;
+  void (*run)(PassContext&);
   std::vector<std::string_view> parts = {};  // that can be run and switched off by themselves, as "pass:part"
 };
 

@@ -74,8 +74,6 @@ void PassContext::refuse(std::string_view pass, const ir::Node& node, Reason rea
                       .reason = std::move(reason)});
 }
 
-std::string node_name(const ir::Node& node) { return node.results().empty() ? node.op() : node.result()->name; }
-
 std::size_t count_nodes(const ir::Graph& graph) {
   std::size_t count = graph.nodes().size();
   for (const auto& node : graph.nodes())

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <sstream>
 
+#include "ir/node_counts.h"
 #include "report/inspect.h"
 
 namespace ttc {
@@ -132,15 +133,21 @@ box.addEventListener('input', () => {
 class HtmlWriter {
  public:
   std::string write(const ir::Model& model) {
-    int device = 0, cpu = 0, other = 0;
+    ir::NodeCounter counter;
+    bool placed = false;
     ir::walk(*model.graph, [&](Node* node) {
       const std::string place = place_of(*node);
-      ++(place == "device" ? device : place == "cpu" ? cpu : other);
+      placed = placed || !place.empty();
+      if (!node->op().starts_with("tt.to_")) counter.add(*node, place == "device");  // transfers compute nothing
     });
+    const ir::NodeCounts counts = counter.counts();
     out_ << page_head << "<h1>" << escaped(model.info.path, true)
-         << "</h1>\n<p class=\"key\"><span style=\"border-color:#3f9d5a\">device: " << device
-         << "</span><span style=\"border-color:#e0902f\">CPU: " << cpu
-         << "</span><span style=\"border-color:#c9d1d6\">not placed: " << other
+         << "</h1>\n<p class=\"key\" title=\"Compute nodes of the model before rewriting; a fused operator counts for "
+            "each "
+            "that it computes\"><span style=\"border-color:#3f9d5a\">device: "
+         << (placed ? counts.device : 0)
+         << "</span><span style=\"border-color:#e0902f\">CPU: " << (placed ? counts.cpu : 0)
+         << "</span><span style=\"border-color:#c9d1d6\">nodes: " << counts.total
          << "</span></p>\n<p><input id=\"filter\" placeholder=\"filter by operator, module or name\"></p>\n"
          << "<table><tr><th>value</th><th>operator</th><th>operands</th><th>type</th><th>module</th><th>source</th></"
             "tr>\n";

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "ir/node_name.h"
 #include "support/error.h"
 
 namespace ttc::ts {
@@ -142,9 +143,7 @@ void GraphWriter::write(const ir::Graph& graph) {
       write_node(*node);
     } catch (const Error& error) {
       throw Error(error.code(), error.file(),
-                  "node '" + (node->results().empty() ? node->op() : node->result()->name) + "' (" + node->op() +
-                      "): " + error.what(),
-                  error.hint());
+                  "node '" + ir::node_name(*node) + "' (" + node->op() + "): " + error.what(), error.hint());
     }
   }
 }
