@@ -13,11 +13,6 @@
 namespace ttrt {
 namespace {
 
-std::string name_of(const Instruction& instruction) {
-  const auto& node = *instruction.node;
-  return node.results().empty() ? node.op() : node.result(0)->name;
-}
-
 // The device format that stands for a host value of an IR value's type.
 DataType format_of(const HostTensor& host, DType declared) {
   if (ttc::is_floating(host.dtype)) return declared == DType::bf16 ? DataType::bfloat16 : DataType::float32;
@@ -40,9 +35,9 @@ void for_each_value(const Instruction& instruction, const Frame& frame, const F&
       f(value, slot);
     }
   };
-  for (const ArgSource& plan : instruction.args) {
-    of_slot(plan.slot);
-    for (const ArgSource& item : plan.items) of_slot(item.slot);
+  for (const ArgSource& arg : instruction.args) {
+    of_slot(arg.slot);
+    for (const ArgSource& item : arg.items) of_slot(item.slot);
   }
 }
 
@@ -62,6 +57,11 @@ RtValue on_device(const RtValue& value, const ttc::ir::Value* declared) {
 }
 
 }  // namespace
+
+std::optional<DataType> format_of_upload(const Instruction& instruction) {
+  const auto* name = instruction.args.size() > 1 ? instruction.args[1].literal.get_if<std::string>() : nullptr;
+  return name != nullptr ? data_type_from_string(*name) : std::nullopt;
+}
 
 RtValue to_host_value(const RtValue& value) {
   if (const auto* tensor = value.get_if<DeviceTensor>()) return to_host(*tensor, torch_dtype(tensor->spec.dtype));
@@ -116,15 +116,15 @@ void DeviceStep::make_call(const Instruction& instruction, const Frame& frame) {
   std::vector<RtValue> args;
   dynamic_.clear();
   for (std::size_t i = 0; i < instruction.args.size(); ++i) {
-    const ArgSource& plan = instruction.args[i];
-    args.push_back(on_device(resolve_copy(plan, frame), plan.slot >= 0 ? instruction.node->arg(i).value() : nullptr));
+    const ArgSource& arg = instruction.args[i];
+    args.push_back(on_device(resolve_copy(arg, frame), arg.slot >= 0 ? instruction.node->arg(i).value() : nullptr));
     bool has_slot = false;
-    plan.for_each_slot([&](int) { has_slot = true; });
+    arg.for_each_slot([&](int) { has_slot = true; });
     dynamic_.push_back(has_slot);
   }
   auto bound = bind_call(*instruction.record, args);
   if (const auto* reason = std::get_if<ttc::Reason>(&bound))
-    throw ttc::bad_file("", "node '" + name_of(instruction) + "': " + reason->detail);
+    throw ttc::bad_file("", "node '" + node_name(*instruction.node) + "': " + reason->detail);
   bound_ = std::get<BoundCall>(std::move(bound));
   for (std::size_t i = 0; i < dynamic_.size(); ++i)
     if (is_tensor_arg(bound_.call.args[i])) dynamic_[i] = false;
@@ -141,7 +141,7 @@ void DeviceStep::collect(const Instruction& instruction, const Frame& frame, con
       constant_.push_back(slot >= 0 && slots[static_cast<std::size_t>(slot)].constant);
     } else if (const auto* host = value.get_if<HostTensor>()) {
       if (bound_.operands.at(in_.size()).packed == nullptr)
-        throw ttc::bad_file("", "node '" + name_of(instruction) + "': " + instruction.node->op() +
+        throw ttc::bad_file("", "node '" + node_name(*instruction.node) + "': " + instruction.node->op() +
                                     " takes a device tensor where its tensor " + std::to_string(in_.size()) +
                                     " is on the host");
       in_.push_back(&context.packed->on_device(slot, *host, bound_.call.tensors[in_.size()], *context.device,
@@ -177,7 +177,7 @@ void DeviceStep::prepare(const Instruction& instruction, const Frame& frame, con
   results_ = bound_.results();
   refusal_.clear();
   served_.clear();
-  choice_ = {};
+  choice_ = StepKernel(node_name(*instruction.node));
   time_ = {};
   if (const ttc::Refusal refused = bound_.refusal()) refusal_ = refused->text();
   if (refusal_.empty() && context.device != nullptr)
@@ -188,7 +188,7 @@ void DeviceStep::prepare(const Instruction& instruction, const Frame& frame, con
     const bool constant_b = constant_.size() > 1 && constant_[1] != 0;
     context_ = dispatch::context_of_call(
         bound_.call, {.profile = *context.profile, .numerics = context.numerics, .constant_b = constant_b});
-    choice_ = context.chooser->bind(context_, name_of(instruction));
+    choice_ = context.chooser->bind(context_, node_name(*instruction.node));
   }
   ready_ = true;
 }
@@ -216,7 +216,7 @@ DeviceStep::Served& DeviceStep::served(const dispatch::KernelSpec& spec, const d
     if (std::holds_alternative<ttc::Reason>(prepared))
       throw ttc::Error(ttc::Exit::unsupported, "",
                        std::string(record.name) + " has no " + std::string(to_string(context.numerics)) +
-                           " kernel (node '" + name_of(instruction) + "')",
+                           " kernel (node '" + node_name(*instruction.node) + "')",
                        context.numerics == Numerics::exact
                            ? "use --numerics fast, or keep the op on the CPU with --fallback-op"
                            : "");
@@ -232,7 +232,7 @@ void DeviceStep::bind_results(const Instruction& instruction, Frame& frame, cons
   for (std::size_t i = 0; i < results_.size(); ++i) {
     if (i >= instruction.results.size()) {
       if (unused_[i].buffer == nullptr || !(unused_[i].spec == results_[i]))
-        unused_[i] = allocate(*context.device, results_[i], name_of(instruction));
+        unused_[i] = allocate(*context.device, results_[i], node_name(*instruction.node));
       out_.push_back(&unused_[i]);
       continue;
     }
@@ -241,7 +241,7 @@ void DeviceStep::bind_results(const Instruction& instruction, Frame& frame, cons
     const bool reusable = held != nullptr && held->spec == results_[i] &&
                           ((*context.planned)[slot] != 0 || held->buffer.use_count() == 1);
     if (!reusable) {
-      frame[slot] = allocate(*context.device, results_[i], name_of(instruction));
+      frame[slot] = allocate(*context.device, results_[i], node_name(*instruction.node));
       held = frame[slot].get_if<DeviceTensor>();
     }
     out_.push_back(held);
@@ -272,7 +272,7 @@ class DeviceStep::Call final : public dispatch::DeviceCall {
   std::vector<RtValue> arguments(bool on_host) override {
     if (on_host) return step_.host_arguments(instruction_, frame_, context_);
     std::vector<RtValue> out;
-    for (const ArgSource& plan : instruction_.args) out.push_back(resolve_copy(plan, frame_));
+    for (const ArgSource& arg : instruction_.args) out.push_back(resolve_copy(arg, frame_));
     return out;
   }
   void take_results(std::vector<RtValue> results) override {
@@ -281,7 +281,7 @@ class DeviceStep::Call final : public dispatch::DeviceCall {
       if (host == nullptr || host->sizes != step_.out_[i]->spec.logical)
         throw ttc::usage_error("result " + std::to_string(i) + " is no host tensor of the op's sizes");
     }
-    step_.keep_results(results);
+    step_.keep_results(results, context_);
     step_.time_ = {};
   }
   void failed(const dispatch::KernelSpec& spec, const std::string& why) override {
@@ -327,19 +327,22 @@ void DeviceStep::run_served(Served& chosen, const Instruction& instruction, Fram
 void DeviceStep::run_on_host(const Instruction& instruction, Frame& frame, const StepContext& context) {
   const std::vector<RtValue> values = call_reference(instruction, frame, context);
   bind_results(instruction, frame, context);
-  keep_results(values);
+  keep_results(values, context);
+  time_ = {};
 }
 
-void DeviceStep::keep_results(const std::vector<RtValue>& values) {
+void DeviceStep::keep_results(const std::vector<RtValue>& values, const StepContext& context) {
   for (std::size_t i = 0; i < out_.size() && i < values.size(); ++i)
-    if (const auto* host = values[i].get_if<HostTensor>())
+    if (const auto* host = values[i].get_if<HostTensor>()) {
       tilize_from_host(contiguous(*host), out_[i]->spec, out_[i]->data());
+      if (context.transfers != nullptr) context.transfers->sent(out_[i]->spec, *context.profile);
+    }
 }
 
 void DeviceStep::note_failure(const Instruction& instruction, const StepContext& context,
                               const std::string& reason) const {
   FallbackFailure& failure = (*context.failures)[instruction.index];
-  failure.node = name_of(instruction);
+  failure.node = node_name(*instruction.node);
   failure.op = instruction.node->op();
   failure.reason = reason;
   ++failure.count;
@@ -359,7 +362,9 @@ std::vector<RtValue> DeviceStep::host_tensors(const Instruction& instruction, co
   for_each_value(instruction, frame, [&](const RtValue& value, int slot) {
     if (const auto* tensor = value.get_if<DeviceTensor>()) {
       const DataType format = tensor->spec.dtype;
-      tensors.emplace_back(to_host(*tensor, is_float_format(format) ? DType::f32 : torch_dtype(format)));
+      const HostTensor made = to_host(*tensor, is_float_format(format) ? DType::f32 : torch_dtype(format));
+      if (context.transfers != nullptr) context.transfers->fetched(tensor->spec, made, *context.profile);
+      tensors.emplace_back(made);
     } else if (const auto* host = value.get_if<HostTensor>()) {
       const bool packed = bound_.operands.at(tensors.size()).packed != nullptr;
       tensors.emplace_back(packed ? context.packed->unpacked(slot, *host, bound_.call.tensors[tensors.size()]) : *host);
@@ -379,7 +384,7 @@ std::vector<RtValue> DeviceStep::host_arguments(const Instruction& instruction, 
       for (RtValue& item : *list) item = self(std::move(item), self);
     return value;
   };
-  for (const ArgSource& plan : instruction.args) out.push_back(on_host(resolve_copy(plan, frame), on_host));
+  for (const ArgSource& arg : instruction.args) out.push_back(on_host(resolve_copy(arg, frame), on_host));
   return out;
 }
 
@@ -404,7 +409,7 @@ void DeviceStep::upload(const Instruction& instruction, Frame& frame, const Step
   const auto slot = static_cast<std::size_t>(instruction.results.at(0));
   if (host == nullptr) {
     if (source.get_if<DeviceTensor>() == nullptr)
-      throw ttc::bad_file("", "node '" + name_of(instruction) + "': tt.to_device takes a tensor");
+      throw ttc::bad_file("", "node '" + node_name(*instruction.node) + "': tt.to_device takes a tensor");
     frame[slot] = source;
     return;
   }

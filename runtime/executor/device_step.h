@@ -6,6 +6,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "dispatch/device_kernels.h"
 #include "executor/kernel_choice.h"
 #include "executor/program.h"
+#include "executor/run_report.h"
 #include "ops/bind.h"
 
 namespace ttrt {
@@ -38,12 +40,6 @@ class PackedWeights {
   std::int64_t device_bytes_ = 0;
 };
 
-// What the device could not do when it was asked to.
-struct FallbackFailure {
-  std::string node, op, reason;
-  std::int64_t count = 0;
-};
-
 struct StepContext {
   Device* device = nullptr;  // nullptr in cpu mode
   Numerics numerics = Numerics::fast;
@@ -53,6 +49,7 @@ struct StepContext {
   std::map<int, FallbackFailure>* failures = nullptr;  // by instruction index
   KernelChooser* chooser = nullptr;
   const ArchProfile* profile = nullptr;
+  Transfers* transfers = nullptr;  // counts what the host needs to serve a device op; nullptr: nobody asks
 };
 
 class DeviceStep {
@@ -96,7 +93,7 @@ class DeviceStep {
   std::vector<RtValue> host_tensors(const Instruction& instruction, const Frame& frame, const StepContext& context);
   std::vector<RtValue> host_arguments(const Instruction& instruction, const Frame& frame, const StepContext& context);
   std::vector<RtValue> call_reference(const Instruction& instruction, const Frame& frame, const StepContext& context);
-  void keep_results(const std::vector<RtValue>& values);
+  void keep_results(const std::vector<RtValue>& values, const StepContext& context);
 
   bool ready_ = false;
   std::vector<bool> dynamic_;  // per argument: a number that comes from a slot
@@ -113,6 +110,8 @@ class DeviceStep {
   std::vector<char> constant_;        // parallel to in_
 };
 
+// The format that a tt.to_device brings its operand into.
+std::optional<DataType> format_of_upload(const Instruction& instruction);
 // A host value of any kind for LibTorch: device tensors are read back in the dtype that stands for their format.
 RtValue to_host_value(const RtValue& value);
 

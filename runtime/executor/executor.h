@@ -20,6 +20,7 @@
 #include "device/arch.h"
 #include "executor/device_step.h"
 #include "executor/program.h"
+#include "executor/run_report.h"
 
 namespace ttrt {
 
@@ -67,11 +68,6 @@ struct ServedNode {
   const Instruction* instruction = nullptr;
   std::string kernel;
   bool on_device = false;
-};
-
-// What went over the bus in the last run; packed weights and what is computed once are not counted.
-struct Transfers {
-  std::int64_t to_device = 0, to_device_bytes = 0, to_host = 0, to_host_bytes = 0;
 };
 
 // Sees an instruction's results in its frame right after it ran.

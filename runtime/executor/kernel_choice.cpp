@@ -150,8 +150,7 @@ const KernelSpec* KernelChooser::static_kernel(dispatch::Symbol operation, const
 }
 
 StepKernel KernelChooser::bind(const dispatch::SelectionContext& context, const std::string& node) {
-  StepKernel step;
-  step.node_ = node;
+  StepKernel step(node);
   if (options_.dispatcher == "debug") {
     const dispatch::Json selection = explain(context)["selection"];
     for (const dispatch::Json& candidate : selection["candidates"]) {

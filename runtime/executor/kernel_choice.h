@@ -39,6 +39,7 @@ struct KernelChoiceOptions {
 // One step of a program, bound to its shapes: what serves it.
 class StepKernel {
  public:
+  explicit StepKernel(std::string node = {}) : node_(std::move(node)) {}  // bound to nothing
   const std::string& node() const { return node_; }
   const dispatch::KernelSpec* served() const { return served_; }  // by which it was served last; nullptr before
   bool on_device() const;                                         // whether that is a kernel of the device
