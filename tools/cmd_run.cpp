@@ -116,19 +116,20 @@ void report_json(const ttrt::Executor& executor, const Outcome& outcome) {
   }
   out["checks"] = OrderedJson::array();
   for (const Check& check : outcome.checks) out["checks"].push_back(check_json(check));
-  const bool on_device = executor.options().mode == ttrt::Mode::device;
-  out["nodes"] = {{"device", on_device ? counts.device : 0},
-                  {"cpu", counts.cpu + (on_device ? 0 : counts.device)},
+  out["nodes"] = {{"total", counts.total},
+                  {"device", counts.device},
+                  {"cpu", counts.cpu},
                   {"fallback_failures", failures_of(executor)}};
   out["wall_ms"] = outcome.wall_ms;
   out["load_ms"] = outcome.load_ms;
-  out["device"] = {{"cycles", executor.device_cycles()},
-                   {"us", executor.device_cycles() / executor.options().profile.clock_mhz}};
-  const ttrt::Transfers& moved = executor.transfers();
-  out["transfers"] = {{"to_device", moved.to_device},
-                      {"to_device_bytes", moved.to_device_bytes},
-                      {"to_host", moved.to_host},
-                      {"to_host_bytes", moved.to_host_bytes}};
+  const ttrt::RunWork& work = executor.work();
+  const double clock = executor.options().profile.clock_mhz;
+  out["device"] = {{"cycles", work.device_cycles}, {"us", work.device_cycles / clock}};
+  out["transfers"] = {{"to_device", work.transfers.to_device},
+                      {"to_device_bytes", work.transfers.to_device_bytes},
+                      {"to_host", work.transfers.to_host},
+                      {"to_host_bytes", work.transfers.to_host_bytes},
+                      {"us", work.transfers.cycles / clock}};
   out["peak_rss"] = peak_rss();
   if (flags.profile) out["ops"] = profile_json(executor);
   if (flags.exec.dispatch.any()) out["dispatch"] = executor.chooser().telemetry();
@@ -165,10 +166,12 @@ void report_text(const ttrt::Executor& executor, const Outcome& outcome) {
     std::cout << table.text();
   }
   if (executor.options().mode == ttrt::Mode::device) {
-    std::cout << counts.device << " device nodes (" << flags.exec.numerics << " numerics, "
-              << executor.options().profile.name << "), " << counts.cpu << " on the CPU; "
-              << number_text(executor.device_cycles() / executor.options().profile.clock_mhz, 4)
-              << " us on the device by its time model\n";
+    const ttrt::RunWork& work = executor.work();
+    const double clock = executor.options().profile.clock_mhz;
+    std::cout << counts.device << "/" << counts.total << " nodes on device (" << flags.exec.numerics << " numerics, "
+              << executor.options().profile.name << "), " << counts.cpu << " on CPU; by its time model "
+              << number_text(work.device_cycles / clock, 4) << " us of kernels, "
+              << number_text(work.transfers.cycles / clock, 4) << " us of transfers\n";
     for (const auto& failure : executor.fallback_failures())
       std::cout << "  fell back: " << failure.node << " (" << failure.op << ") " << failure.count
                 << "x: " << failure.reason << '\n';
@@ -215,13 +218,10 @@ bool passed(const ttrt::Executor& executor, const Outcome& outcome) {
   bool pass = true;
   for (const Check& check : outcome.checks) pass = pass && check.pass;
   if (flags.min_device_fraction) {
-    const auto counts = executor.counts();
-    const double total = static_cast<double>(counts.device + counts.cpu);
-    const double fraction =
-        total > 0 && executor.options().mode == ttrt::Mode::device ? static_cast<double>(counts.device) / total : 0;
+    const double fraction = executor.counts().device_fraction();
     if (fraction < *flags.min_device_fraction) {
       std::cerr << "error: " << flags.model << ": " << number_text(fraction, 4)
-                << " of the compute nodes run on the device, " << *flags.min_device_fraction << " are asked for\n";
+                << " of the compute nodes ran on the device, " << *flags.min_device_fraction << " are asked for\n";
       pass = false;
     }
   }

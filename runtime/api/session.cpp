@@ -28,8 +28,6 @@ dispatch::DispatchMode internal_mode(DispatchMode mode) {
   throw Error(Error::Kind::usage, "a dispatch mode that does not exist");
 }
 
-std::string node_name(const ttc::ir::Node& node) { return node.results().empty() ? node.op() : node.result(0)->name; }
-
 dispatch::DispatchOptions dispatch_options(const SessionOptions& options) {
   const DispatchSettings& d = options.dispatch;
   return {.mode = internal_mode(options.dispatch_mode),
@@ -63,18 +61,19 @@ ExecutorOptions executor_options(const Model& model, const SessionOptions& optio
 }
 
 RunReport report_of(const Executor& executor, std::int64_t runs) {
-  const Counts counts = executor.counts();
-  const Transfers& moved = executor.transfers();
+  const ttc::ir::NodeCounts counts = executor.counts();
+  const RunWork& work = executor.work();
   RunReport out{.runs = runs,
-                .device_nodes = counts.device,
-                .cpu_nodes = counts.cpu,
+                .device_nodes = static_cast<std::int64_t>(counts.device),
+                .cpu_nodes = static_cast<std::int64_t>(counts.cpu),
                 .fallbacks = {},
-                .device_cycles = executor.device_cycles(),
-                .device_us = executor.device_cycles() / executor.options().profile.clock_mhz,
-                .to_device = moved.to_device,
-                .to_device_bytes = moved.to_device_bytes,
-                .to_host = moved.to_host,
-                .to_host_bytes = moved.to_host_bytes};
+                .device_cycles = work.device_cycles,
+                .device_us = work.device_cycles / executor.options().profile.clock_mhz,
+                .to_device = work.transfers.to_device,
+                .to_device_bytes = work.transfers.to_device_bytes,
+                .to_host = work.transfers.to_host,
+                .to_host_bytes = work.transfers.to_host_bytes,
+                .transfer_us = work.transfers.cycles / executor.options().profile.clock_mhz};
   for (const FallbackFailure& failure : executor.fallback_failures())
     out.fallbacks.push_back({.node = failure.node, .op = failure.op, .reason = failure.reason, .count = failure.count});
   return out;
@@ -186,32 +185,22 @@ RunReport Session::report() const {
 
 std::vector<OpProfile> Session::profile() const {
   const std::lock_guard lock(impl_->run_mutex);
-  const Executor& executor = *impl_->executor;
   std::vector<OpProfile> out;
-  const auto visit = [&](const Region& region, auto&& self) -> void {
-    for (const Instruction& i : region.instructions) {
-      const auto index = static_cast<std::size_t>(i.index);
-      if (index < executor.profile().size() && executor.profile()[index].calls > 0) {
-        const InstructionProfile& p = executor.profile()[index];
-        const bool on_device = executor.options().mode == Mode::device && !p.kernel.ends_with(".host");
-        const bool transfer = i.kind == InstrKind::to_device || i.kind == InstrKind::to_host;
-        out.push_back({.node = node_name(*i.node),
-                       .op = i.node->op(),
-                       .module = i.node->provenance->module_path,
-                       .kind = transfer && on_device                      ? OpProfile::Kind::transfer
-                               : i.kind == InstrKind::device && on_device ? OpProfile::Kind::device
-                                                                          : OpProfile::Kind::cpu,
-                       .kernel = p.kernel,
-                       .calls = p.calls,
-                       .wall_us = p.wall_us,
-                       .cycles = p.cycles,
-                       .bound = p.bound,
-                       .bytes = p.bytes});
-      }
-      for (const Region& inner : i.regions) self(inner, self);
-    }
-  };
-  visit(executor.program().main, visit);
+  for (const InstructionProfile& p : impl_->executor->profiler().profile()) {
+    const ttc::ir::Node& node = *p.instruction->node;
+    out.push_back({.node = node_name(node),
+                   .op = node.op(),
+                   .module = node.provenance->module_path,
+                   .kind = p.place == OpPlace::transfer ? OpProfile::Kind::transfer
+                           : p.place == OpPlace::device ? OpProfile::Kind::device
+                                                        : OpProfile::Kind::cpu,
+                   .kernel = p.kernel,
+                   .calls = p.calls,
+                   .wall_us = p.wall_us,
+                   .cycles = p.cycles,
+                   .bound = p.bound,
+                   .bytes = p.bytes});
+  }
   return out;
 }
 
@@ -219,7 +208,7 @@ std::vector<Placement> Session::placement() const {
   const std::lock_guard lock(impl_->run_mutex);
   std::vector<Placement> out;
   if (impl_->runs == 0) return out;
-  for (const ServedNode& node : impl_->executor->served()) {
+  for (const ServedOp& node : impl_->executor->served()) {
     const ttc::ir::Node& n = *node.instruction->node;
     out.push_back({.node = node_name(n),
                    .op = n.op(),

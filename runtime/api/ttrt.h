@@ -103,25 +103,29 @@ struct RunFallback {
 
 struct RunReport {
   std::int64_t runs = 0;
-  std::int64_t device_nodes = 0, cpu_nodes = 0;  // compute nodes by what served them in the last run
+  // The model's compute nodes by what served them in the last run. They are counted as CompileReport counts them: a
+  // fused op for each node that it computes.
+  std::int64_t device_nodes = 0, cpu_nodes = 0;
   std::vector<RunFallback> fallbacks;
-  double device_cycles = 0, device_us = 0;  // of the last run, by the device's time model
-  // Tensors that crossed the bus in the last run, and their bytes; weights are not counted.
+  double device_cycles = 0, device_us = 0;  // of the kernels that the device ran last, by its time model
+  // Tensors that crossed the bus in the last run, their bytes, and the time of that by the same model; weights are not
+  // counted.
   std::int64_t to_device = 0, to_device_bytes = 0, to_host = 0, to_host_bytes = 0;
+  double transfer_us = 0;
 };
 
-// One compute node of the program: where the last run had it.
+// One op of the rewritten program: where the last run had it.
 struct Placement {
   std::string node, op, module, source;
   Place place = Place::cpu;
   std::string kernel;  // "tt.matmul.2d"; "tt.matmul.host" where dispatch left a device op to the CPU; "" for ATen ops
 };
 
-// What one op cost, summed over the runs of the session.
+// What the calls of one op cost that one kernel served, summed over the runs of the session.
 struct OpProfile {
   std::string node, op, module;
   enum class Kind : std::uint8_t { device, cpu, transfer } kind = Kind::cpu;
-  std::string kernel;  // that served the last call
+  std::string kernel;  // "" for ATen ops and transfers
   std::int64_t calls = 0;
   double wall_us = 0;      // on this machine
   double cycles = 0;       // of the device, by its time model; 0 on the CPU

@@ -3,7 +3,7 @@
 // Operands of higher-order operators follow the layouts that torch.export writes: cond(pred, true, false, operands),
 // while_loop(cond, body, carried, more), map_impl(body, mapped, more), scan(combine, init, mapped, more),
 // wrap_with_*(settings..., graph, operands...).
-#include "executor/executor.h"
+#include "executor/runner.h"
 #include "support/error.h"
 
 namespace ttrt {
@@ -66,103 +66,102 @@ RtValue::List stack(const std::vector<RtValue::List>& steps) {
 
 }  // namespace
 
-std::vector<RtValue> Executor::run_region(const Region& region, std::vector<RtValue> inputs, Plan& plan) {
+std::vector<RtValue> Runner::run_region(const Region& region, std::vector<RtValue> inputs) {
   if (inputs.size() != region.inputs.size())
     throw ttc::bad_file("", "a nested graph takes " + std::to_string(region.inputs.size()) + " values and is given " +
                                 std::to_string(inputs.size()));
   for (std::size_t i = 0; i < inputs.size(); ++i)
-    plan.frame[static_cast<std::size_t>(region.inputs[i])] = std::move(inputs[i]);
-  run_block(region, plan);
+    frame_[static_cast<std::size_t>(region.inputs[i])] = std::move(inputs[i]);
+  run_block(region);
   std::vector<RtValue> outputs;
-  for (const ArgSource& output : region.outputs) outputs.push_back(resolve_copy(output, plan.frame));
+  for (const ArgSource& output : region.outputs) outputs.push_back(resolve_copy(output, frame_));
   return outputs;
 }
 
-void Executor::execute_control(const Instruction& instruction, Plan& plan) {
-  Frame& frame = plan.frame;
+void Runner::execute_control(const Instruction& instruction) {
   switch (instruction.control) {
     case ControlKind::if_else: {
       if (instruction.regions.size() != 2) throw ttc::bad_file("", "prim.if needs two graphs");
-      const bool taken = to_boolean(to_host_value(resolve_copy(instruction.args.at(0), frame)));
-      return store(instruction, run_region(instruction.regions[taken ? 0 : 1], {}, plan), frame);
+      const bool taken = to_boolean(to_host_value(resolve_copy(instruction.args.at(0), frame_)));
+      return store(instruction, run_region(instruction.regions[taken ? 0 : 1], {}), frame_);
     }
     case ControlKind::cond: {
-      const bool taken = to_boolean(to_host_value(resolve_copy(instruction.args.at(0), frame)));
+      const bool taken = to_boolean(to_host_value(resolve_copy(instruction.args.at(0), frame_)));
       const Region& region = instruction.regions[region_index(instruction, taken ? 1 : 2)];
-      return store(instruction, run_region(region, operands(instruction, frame, 3), plan), frame);
+      return store(instruction, run_region(region, operands(instruction, frame_, 3)), frame_);
     }
     case ControlKind::loop:
-      return run_loop(instruction, plan);
+      return run_loop(instruction);
     case ControlKind::while_loop:
-      return run_while(instruction, plan);
+      return run_while(instruction);
     case ControlKind::map:
-      return run_map(instruction, plan);
+      return run_map(instruction);
     case ControlKind::scan:
-      return run_scan(instruction, plan);
+      return run_scan(instruction);
     case ControlKind::wrap:
-      return run_wrapped(instruction, plan);
+      return run_wrapped(instruction);
   }
 }
 
 // prim.loop(max_trip_count, initial_condition, carried...) { (i, carried...) -> (condition, carried...) }
-void Executor::run_loop(const Instruction& instruction, Plan& plan) {
+void Runner::run_loop(const Instruction& instruction) {
   if (instruction.regions.size() != 1 || instruction.args.size() < 2)
     throw ttc::bad_file("", "prim.loop needs a trip count, a condition and one graph");
-  const RtValue trips = resolve_copy(instruction.args[0], plan.frame);
+  const RtValue trips = resolve_copy(instruction.args[0], frame_);
   const std::int64_t limit = trips.is_none() ? INT64_MAX : to_integer(trips);
-  bool go_on = to_boolean(to_host_value(resolve_copy(instruction.args[1], plan.frame)));
+  bool go_on = to_boolean(to_host_value(resolve_copy(instruction.args[1], frame_)));
   RtValue::List carried;
   for (std::size_t i = 2; i < instruction.args.size(); ++i)
-    carried.push_back(resolve_copy(instruction.args[i], plan.frame));
+    carried.push_back(resolve_copy(instruction.args[i], frame_));
   for (std::int64_t i = 0; i < limit && go_on; ++i) {
     RtValue::List inputs{RtValue(i)};
     inputs.insert(inputs.end(), std::make_move_iterator(carried.begin()), std::make_move_iterator(carried.end()));
-    RtValue::List outputs = run_region(instruction.regions[0], std::move(inputs), plan);
+    RtValue::List outputs = run_region(instruction.regions[0], std::move(inputs));
     if (outputs.empty()) throw ttc::bad_file("", "the graph of prim.loop returns no condition");
     go_on = to_boolean(to_host_value(outputs[0]));
     carried.assign(std::make_move_iterator(outputs.begin() + 1), std::make_move_iterator(outputs.end()));
   }
-  store(instruction, std::move(carried), plan.frame);
+  store(instruction, std::move(carried), frame_);
 }
 
-void Executor::run_while(const Instruction& instruction, Plan& plan) {
+void Runner::run_while(const Instruction& instruction) {
   const Region &condition = instruction.regions[region_index(instruction, 0)],
                &body = instruction.regions[region_index(instruction, 1)];
-  RtValue::List carried = operands(instruction, plan.frame, 2, 3);
-  const RtValue::List more = operands(instruction, plan.frame, 3);
+  RtValue::List carried = operands(instruction, frame_, 2, 3);
+  const RtValue::List more = operands(instruction, frame_, 3);
   const auto with_more = [&] {
     RtValue::List all = carried;
     all.insert(all.end(), more.begin(), more.end());
     return all;
   };
   while (true) {
-    const RtValue::List go_on = run_region(condition, with_more(), plan);
+    const RtValue::List go_on = run_region(condition, with_more());
     if (go_on.size() != 1) throw ttc::bad_file("", "the condition of while_loop returns no single value");
     if (!to_boolean(to_host_value(go_on[0]))) break;
-    carried = run_region(body, with_more(), plan);
+    carried = run_region(body, with_more());
   }
-  store(instruction, std::move(carried), plan.frame);
+  store(instruction, std::move(carried), frame_);
 }
 
-void Executor::run_map(const Instruction& instruction, Plan& plan) {
+void Runner::run_map(const Instruction& instruction) {
   const Region& body = instruction.regions[region_index(instruction, 0)];
-  const RtValue::List mapped = operands(instruction, plan.frame, 1, 2), more = operands(instruction, plan.frame, 2);
+  const RtValue::List mapped = operands(instruction, frame_, 1, 2), more = operands(instruction, frame_, 2);
   const std::int64_t n = leading_dim(mapped, "map");
   std::vector<RtValue::List> steps;
   for (std::int64_t i = 0; i < n; ++i) {
     RtValue::List inputs;
     for (const RtValue& value : mapped) inputs.push_back(row(value, i));
     inputs.insert(inputs.end(), more.begin(), more.end());
-    steps.push_back(run_region(body, std::move(inputs), plan));
+    steps.push_back(run_region(body, std::move(inputs)));
   }
-  store(instruction, stack(steps), plan.frame);
+  store(instruction, stack(steps), frame_);
 }
 
 // The graph returns the carried values, then one slice of each stacked result.
-void Executor::run_scan(const Instruction& instruction, Plan& plan) {
+void Runner::run_scan(const Instruction& instruction) {
   const Region& body = instruction.regions[region_index(instruction, 0)];
-  RtValue::List carried = operands(instruction, plan.frame, 1, 2);
-  const RtValue::List mapped = operands(instruction, plan.frame, 2, 3), more = operands(instruction, plan.frame, 3);
+  RtValue::List carried = operands(instruction, frame_, 1, 2);
+  const RtValue::List mapped = operands(instruction, frame_, 2, 3), more = operands(instruction, frame_, 3);
   const std::int64_t n = leading_dim(mapped, "scan");
   const std::size_t carried_count = carried.size();
   std::vector<RtValue::List> steps;
@@ -170,7 +169,7 @@ void Executor::run_scan(const Instruction& instruction, Plan& plan) {
     RtValue::List inputs = std::move(carried);
     for (const RtValue& value : mapped) inputs.push_back(row(value, i));
     inputs.insert(inputs.end(), more.begin(), more.end());
-    RtValue::List outputs = run_region(body, std::move(inputs), plan);
+    RtValue::List outputs = run_region(body, std::move(inputs));
     if (outputs.size() < carried_count) throw ttc::bad_file("", "the graph of scan returns too few values");
     const auto split = outputs.begin() + static_cast<std::ptrdiff_t>(carried_count);
     steps.emplace_back(split, outputs.end());
@@ -179,10 +178,10 @@ void Executor::run_scan(const Instruction& instruction, Plan& plan) {
   }
   RtValue::List stacked = stack(steps);
   carried.insert(carried.end(), std::make_move_iterator(stacked.begin()), std::make_move_iterator(stacked.end()));
-  store(instruction, std::move(carried), plan.frame);
+  store(instruction, std::move(carried), frame_);
 }
 
-void Executor::run_wrapped(const Instruction& instruction, Plan& plan) {
+void Runner::run_wrapped(const Instruction& instruction) {
   std::size_t graph = 0;
   while (graph < instruction.node->args().size() &&
          instruction.node->arg(graph).get_if<ttc::ir::RegionArg>() == nullptr)
@@ -193,9 +192,8 @@ void Executor::run_wrapped(const Instruction& instruction, Plan& plan) {
     throw ttc::Error(ttc::Exit::unsupported, "", "autocast regions can't run here",
                      "export the model with run_decompositions(), which makes the casts explicit");
   store(instruction,
-        run_region(instruction.regions[region_index(instruction, graph)], operands(instruction, plan.frame, graph + 1),
-                   plan),
-        plan.frame);
+        run_region(instruction.regions[region_index(instruction, graph)], operands(instruction, frame_, graph + 1)),
+        frame_);
 }
 
 }  // namespace ttrt

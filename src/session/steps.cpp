@@ -125,12 +125,6 @@ std::vector<int> named_carries(const ir::Model& model, const InputOptions& optio
   return out;
 }
 
-HostTensor copy_of(const HostTensor& tensor) {
-  HostTensor out = ttrt::empty_host(tensor.dtype, tensor.sizes);
-  ttrt::copy_values(out, tensor);
-  return out;
-}
-
 }  // namespace
 
 void carry_between(const ir::Model& model, const InputOptions& options, std::vector<Case>& cases) {
@@ -177,7 +171,7 @@ const std::vector<RtValue>& StepRunner::run(std::size_t step) {
     if (from.written) inputs[i] = inputs_.at(i);
     const auto* tensor = inputs[i].get_if<HostTensor>();
     if (tensor == nullptr || !written_[i] || from.written) continue;
-    inputs[i] = next.written ? executor_.place_input(i, copy_of(*tensor)) : RtValue(copy_of(*tensor));
+    inputs[i] = next.written ? executor_.place_input(i, ttrt::copy_of(*tensor)) : RtValue(ttrt::copy_of(*tensor));
   }
   outputs_ = executor_.run(inputs, keep);
   inputs_ = std::move(inputs);

@@ -122,7 +122,7 @@ TEST_CASE("a newer board takes less device time for every model", "[time]") {
         const ttrt::ArchProfile& profile = ttrt::find_profile(board);
         ttrt::Executor executor(model, {.mode = ttrt::Mode::device, .profile = profile});
         StepRunner(executor, cases).run(0);
-        return executor.device_cycles() / profile.clock_mhz;
+        return (executor.work().device_cycles + executor.work().transfers.cycles) / profile.clock_mhz;
       };
       const double e150 = device_us("e150"), n150 = device_us("n150"), p150 = device_us("p150");
       INFO("e150 " << e150 << " us, n150 " << n150 << " us, p150 " << p150 << " us");

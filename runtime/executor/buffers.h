@@ -1,0 +1,77 @@
+// What outlives a run: weights and constants, buffers that the model writes, and tensors that stay on the device for
+// their owner. One rule for what is newer: a buffer with an entry on the device has its value there, any other on the
+// host.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "executor/device_step.h"
+#include "executor/program.h"
+
+namespace ttrt {
+
+class BufferStore {
+ public:
+  BufferStore(const ttc::ir::Model& model, const Program& program, const ArchProfile& arch)
+      : model_(model), program_(program), arch_(arch) {}
+
+  // ---- weights and constants
+  // Reads the weights, and the buffers' first values. `device`: where resident tensors may be; nullptr in cpu mode.
+  void load(std::shared_ptr<Device> device);
+  // Weights, and after set-up the results of constant instructions too.
+  const Frame& constants() const { return constants_; }
+  Frame take_constants() { return std::move(constants_); }
+  void keep_constants(Frame frame);  // drops what only set-up needs
+  PackedWeights& packed() { return packed_; }
+  // Outputs that share memory with weights or buffers are copied: the next run must not change what the caller holds,
+  // nor the caller the file.
+  RtValue own(RtValue value) const;
+
+  // ---- buffers that the model writes
+  void reset();  // to what the file holds
+  void bind(Frame& frame) const;
+  void write(int slot, const RtValue& value);
+  // Copies the new value beside the plan's memory, on the device. False where it is not there: cpu mode.
+  bool keep(const DeviceState& state, const Frame& frame);
+  // tt.to_device of a buffer that is there already. In another format than it is kept in, it goes over the host.
+  bool upload(const Instruction& instruction, Frame& frame);
+  bool is_on_device(int slot) const { return device_state_.contains(slot); }
+  void bring_to_host();
+  void share_with(BufferStore& other);  // a store of the same program on the host
+
+  // ---- tensors of the caller's (resident.cpp)
+  // What the program sees of an input: the device tensor where its readers can have that, else a host tensor.
+  RtValue bound_input(std::size_t slot, RtValue value, Transfers& transfers) const;
+  // tt.to_device of an input that is there already. In another format than it has, it goes over the host.
+  bool upload_resident(const Instruction& instruction, Frame& frame, Transfers& transfers) const;
+  RtValue keep_output(const KeepableOutput& output, const Frame& frame) const;
+  // The new value of an input into the caller's tensor.
+  void write_input(const ttc::ir::GraphOutput& output, const RtValue& value, const std::vector<RtValue>& inputs,
+                   Transfers& transfers) const;
+  // `tensor` on the device in the format in which main brings `slot` there; the tensor itself where the host reads it.
+  RtValue place_input(int slot, const HostTensor& tensor, const std::string& label) const;
+
+ private:
+  HostTensor weight_tensor(const ttc::ir::Weight& weight);
+
+  const ttc::ir::Model& model_;
+  const Program& program_;
+  const ArchProfile& arch_;
+  std::shared_ptr<Device> device_;
+  Frame constants_;
+  PackedWeights packed_;
+  std::map<const ttc::ir::Storage*, std::pair<std::shared_ptr<const void>, const std::byte*>> storages_;
+  std::map<int, HostTensor> state_;           // by slot
+  std::map<int, DeviceTensor> device_state_;  // by slot of the buffer
+};
+
+// On the host, counted as a transfer.
+HostTensor bring_back(const ResidentTensor& tensor, Transfers& transfers, const ArchProfile& arch);
+// The values of `from` into the memory of `to`, which has the same sizes.
+void copy_values(const HostTensor& to, const HostTensor& from);
+// A copy of its own, contiguous.
+HostTensor copy_of(const HostTensor& tensor);
+
+}  // namespace ttrt

@@ -1,0 +1,55 @@
+// What is known of a run once inputs of one signature have been met: the steps bound to their shapes, and where the
+// device's values lie. The first run with a signature records it; later ones find everything in its place and only walk
+// the instructions, which bind themselves again where a loop or a data-dependent shape asks for it.
+#pragma once
+
+#include <functional>
+#include <list>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "executor/device_step.h"
+#include "executor/program.h"
+
+namespace ttrt {
+
+struct Plan {
+  // Without steps yet; `frame` holds the constants.
+  Plan(const Program& program, Frame constants, std::string signature = {});
+
+  DeviceStep& step(const Instruction& i) { return steps[static_cast<std::size_t>(i.index)]; }
+  const DeviceStep& step(const Instruction& i) const { return steps[static_cast<std::size_t>(i.index)]; }
+
+  // After the recording run: one region of the device's memory for the values of the main block, which share it as
+  // their lifetimes allow. `elsewhere` tells results that lie outside of it.
+  void place_values(const Program& program, Device& device,
+                    const std::function<bool(const Instruction&)>& elsewhere = {});
+  // Empties a slot, unless the region keeps its place there.
+  void release(int slot) {
+    if (planned[static_cast<std::size_t>(slot)] == 0) frame[static_cast<std::size_t>(slot)] = {};
+  }
+
+  std::string signature;
+  Frame frame;
+  std::vector<DeviceStep> steps;  // by instruction index; host instructions leave theirs empty
+  std::vector<char> planned;      // by slot: lies in the region
+  bool recorded = false;
+};
+
+// Plans by signature, least recently used goes first.
+class PlanCache {
+ public:
+  explicit PlanCache(std::size_t capacity) : capacity_(std::max<std::size_t>(capacity, 1)) {}
+
+  Plan& at(const std::string& signature, const Program& program, const Frame& constants);
+  const Plan* last_used() const { return plans_.empty() ? nullptr : plans_.front().get(); }
+  void drop_last_used() { plans_.pop_front(); }
+  std::size_t size() const { return plans_.size(); }
+
+ private:
+  std::size_t capacity_;
+  std::list<std::unique_ptr<Plan>> plans_;  // most recently used first
+};
+
+}  // namespace ttrt

@@ -1,0 +1,97 @@
+// Wall time by the clock, device time by the time model (device/time_model.h), bytes by the operands' formats.
+#include "executor/profiler.h"
+
+#include <chrono>
+
+#include "executor/plan.h"
+
+namespace ttrt {
+namespace {
+
+Time time_of(const Instruction& instruction, const Plan& plan, const ArchProfile& arch) {
+  if (instruction.kind == InstrKind::device) return plan.step(instruction).time();
+  if (instruction.kind == InstrKind::to_device) {
+    const auto& results = plan.step(instruction).results();
+    return results.empty() ? Time{} : estimate_transfer(results[0], arch);
+  }
+  if (instruction.kind == InstrKind::to_host) {
+    if (plan.frame[static_cast<std::size_t>(instruction.results[0])].get_if<HostTensor>() == nullptr) return {};
+    const int slot = instruction.args[0].slot;
+    const auto* tensor = slot < 0 ? nullptr : plan.frame[static_cast<std::size_t>(slot)].get_if<DeviceTensor>();
+    if (tensor != nullptr) return estimate_transfer(tensor->spec, arch);
+  }
+  return {};
+}
+
+std::int64_t bytes_of(const Instruction& instruction, const Plan& plan) {
+  std::int64_t bytes = 0;
+  if (instruction.kind == InstrKind::device) {
+    const DeviceStep& step = plan.step(instruction);
+    for (const TensorSpec& spec : step.call().tensors) bytes += spec.nbytes();
+    for (const TensorSpec& spec : step.results()) bytes += spec.nbytes();
+    return bytes;
+  }
+  for (const int slot : instruction.results) {
+    const RtValue& value = plan.frame[static_cast<std::size_t>(slot)];
+    if (const auto* host = value.get_if<HostTensor>()) bytes += host->nbytes();
+    if (const auto* tensor = value.get_if<DeviceTensor>()) bytes += tensor->spec.nbytes();
+  }
+  return bytes;
+}
+
+}  // namespace
+
+double now_us() {
+  return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+std::string_view to_string(OpPlace place) {
+  return place == OpPlace::device ? "device" : place == OpPlace::cpu ? "cpu" : "transfer";
+}
+
+std::vector<InstructionProfile> Profiler::profile() const {
+  std::vector<InstructionProfile> out;
+  for (const auto& entries : by_instruction_) out.insert(out.end(), entries.begin(), entries.end());
+  return out;
+}
+
+void Profiler::start(const Program& program, bool trace) {
+  on_ = true;
+  tracing_ = trace;
+  by_instruction_.assign(static_cast<std::size_t>(program.instruction_count), {});
+  trace_.clear();
+  start_us_ = now_us();
+}
+
+InstructionProfile& Profiler::entry(const Instruction& instruction, OpPlace place, std::string_view kernel) {
+  auto& entries = by_instruction_[static_cast<std::size_t>(instruction.index)];
+  for (InstructionProfile& known : entries)
+    if (known.kernel == kernel && known.place == place) return known;
+  entries.push_back({.instruction = &instruction, .place = place, .kernel = std::string(kernel), .bound = {}});
+  return entries.back();
+}
+
+void Profiler::note(const Instruction& instruction, const Plan& plan, const ArchProfile& arch, bool on_device,
+                    double start_us, double wall_us) {
+  const bool device_op = instruction.kind == InstrKind::device;
+  const bool transfer = instruction.kind == InstrKind::to_device || instruction.kind == InstrKind::to_host;
+  const OpPlace place = !on_device                                               ? OpPlace::cpu
+                        : transfer                                               ? OpPlace::transfer
+                        : device_op && plan.step(instruction).served_on_device() ? OpPlace::device
+                                                                                 : OpPlace::cpu;
+  InstructionProfile& sum =
+      entry(instruction, place, device_op ? plan.step(instruction).kernel_id() : std::string_view{});
+  ++sum.calls;
+  sum.wall_us += wall_us;
+  sum.bytes += bytes_of(instruction, plan);
+  if (place != OpPlace::cpu) {
+    const Time time = time_of(instruction, plan, arch);
+    sum.cycles += time.cycles;
+    sum.bound = to_string(time.bound);
+  }
+  if (tracing_)
+    trace_.push_back(
+        {.instruction = &instruction, .place = place, .start_us = start_us - start_us_, .wall_us = wall_us});
+}
+
+}  // namespace ttrt

@@ -1,0 +1,64 @@
+// What instructions cost, summed over the runs since profiling began, and the trace of one run after the other.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "executor/program.h"
+
+namespace ttrt {
+
+struct ArchProfile;
+struct Plan;
+
+enum class OpPlace : std::uint8_t { device, cpu, transfer };
+std::string_view to_string(OpPlace place);  // "device"
+
+// What the calls of one instruction cost that one kernel served.
+struct InstructionProfile {
+  const Instruction* instruction = nullptr;
+  OpPlace place = OpPlace::cpu;
+  std::string kernel;  // "" for ATen ops and transfers
+  std::int64_t calls = 0;
+  double wall_us = 0;
+  double cycles = 0;       // of the device's time model; 0 for host work
+  std::string bound;       // a Bound of the time model; "" for host work
+  std::int64_t bytes = 0;  // read and written by the op
+};
+
+struct TraceEvent {
+  const Instruction* instruction = nullptr;
+  OpPlace place = OpPlace::cpu;
+  double start_us = 0, wall_us = 0;  // start: since profiling began
+};
+
+// Sees an instruction's results in its frame right after it ran.
+using Observer = std::function<void(const Instruction&, const Frame&)>;
+
+double now_us();
+
+class Profiler {
+ public:
+  bool on() const { return on_; }
+  void start(const Program& program, bool trace);
+  void stop() { on_ = tracing_ = false; }
+  // After the instruction ran, with the plan's frame as it left it. `on_device`: whether there is one.
+  void note(const Instruction& instruction, const Plan& plan, const ArchProfile& arch, bool on_device, double start_us,
+            double wall_us);
+
+  // One entry by instruction and kernel, in the order of the program; empty where profiling was never on.
+  std::vector<InstructionProfile> profile() const;
+  const std::vector<TraceEvent>& trace() const { return trace_; }
+
+ private:
+  InstructionProfile& entry(const Instruction& instruction, OpPlace place, std::string_view kernel);
+
+  bool on_ = false, tracing_ = false;
+  double start_us_ = 0;
+  std::vector<std::vector<InstructionProfile>> by_instruction_;  // by its index, then by kernel
+  std::vector<TraceEvent> trace_;
+};
+
+}  // namespace ttrt
