@@ -234,7 +234,8 @@ Json report_json(const ttrt_session& session) {
             {{"to_device", report.to_device},
              {"to_device_bytes", report.to_device_bytes},
              {"to_host", report.to_host},
-             {"to_host_bytes", report.to_host_bytes}}}};
+             {"to_host_bytes", report.to_host_bytes},
+             {"us", report.transfer_us}}}};
   for (const ttrt::RunFallback& one : report.fallbacks)
     out["fallbacks"].push_back({{"node", one.node}, {"op", one.op}, {"reason", one.reason}, {"count", one.count}});
   if (!session.profile) return out;

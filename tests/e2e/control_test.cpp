@@ -248,8 +248,8 @@ graph main(%x: f32[33, 64] user, %y: f32[33, 64] user, %n: int user) {
   for (const std::int64_t rounds : {0, 1, 7}) {
     const std::vector<RtValue> inputs{x, y, RtValue(rounds)};
     expect_close(looped.executor->run(inputs), plain(loop)->run(inputs), bfloat16_noise);
-    CHECK(looped.executor->transfers().to_device == 2);
-    CHECK(looped.executor->transfers().to_host == 1);
+    CHECK(looped.executor->work().transfers.to_device == 2);
+    CHECK(looped.executor->work().transfers.to_host == 1);
   }
   const std::string map = R"(
 graph main(%x: f32[5, 33, 64] user, %y: f32[33, 64] user) {
@@ -264,8 +264,8 @@ graph main(%x: f32[5, 33, 64] user, %y: f32[33, 64] user) {
   const std::vector<RtValue> inputs{random_floats({5, 33, 64}, 3), y};
   for (int run = 0; run < 2; ++run) {
     expect_close(mapped.executor->run(inputs), plain(map)->run(inputs), bfloat16_noise);
-    CHECK(mapped.executor->transfers().to_device == 6);  // the rows, and the other operand
-    CHECK(mapped.executor->transfers().to_host == 5);
+    CHECK(mapped.executor->work().transfers.to_device == 6);  // the rows, and the other operand
+    CHECK(mapped.executor->work().transfers.to_host == 5);
   }
 }
 
@@ -285,8 +285,8 @@ graph main(%x: f32[64, 64] user, $w: f32[64, 64] parameter "w", $cache: f32[64, 
   for (int step = 0; step < 4; ++step) {
     const std::vector<RtValue> inputs{random_floats({64, 64}, 10 + static_cast<unsigned>(step))};
     expect_close(on_device.executor->run(inputs), reference->run(inputs), bfloat16_noise);
-    CHECK(on_device.executor->transfers().to_device == (step == 0 ? 2 : 1));
-    CHECK(on_device.executor->transfers().to_host == 1);
+    CHECK(on_device.executor->work().transfers.to_device == (step == 0 ? 2 : 1));
+    CHECK(on_device.executor->work().transfers.to_host == 1);
   }
   reference->reset_state();
   on_device.executor->reset_state();

@@ -47,11 +47,11 @@ TEST_CASE("a cache that grows from step to step stays on the device", "[resident
     REQUIRE(actual[1].get_if<ResidentTensor>() != nullptr);
     check_equal(actual[1], expected[1]);
     CHECK(*actual[2].get_if<std::int64_t>() == 30 + step);
-    CHECK(kept->transfers().to_device == (step == 0 ? 2 : 1));
-    CHECK(kept->transfers().to_host == 1);
-    CHECK(round_trip->transfers().to_device == 2);
-    CHECK(round_trip->transfers().to_host == 2);
-    CHECK(kept->transfers().to_host_bytes < round_trip->transfers().to_host_bytes);
+    CHECK(kept->work().transfers.to_device == (step == 0 ? 2 : 1));
+    CHECK(kept->work().transfers.to_host == 1);
+    CHECK(round_trip->work().transfers.to_device == 2);
+    CHECK(round_trip->work().transfers.to_host == 2);
+    CHECK(kept->work().transfers.to_host_bytes < round_trip->work().transfers.to_host_bytes);
     cache = expected[1];
     resident = actual[1];
   }
@@ -109,10 +109,10 @@ graph main(%x: f32[64, 64] user, %cache: f32[64, 64] user) {
     const HostTensor x = random_floats({64, 64}, 10 + step);
     check_equal(kept->run({x, resident})[0], round_trip->run({x, cache})[0]);
     check_equal(resident, cache);
-    CHECK(kept->transfers().to_device == 1);
-    CHECK(kept->transfers().to_host == 1);
-    CHECK(round_trip->transfers().to_device == 2);
-    CHECK(round_trip->transfers().to_host == 2);
+    CHECK(kept->work().transfers.to_device == 1);
+    CHECK(kept->work().transfers.to_host == 1);
+    CHECK(round_trip->work().transfers.to_device == 2);
+    CHECK(round_trip->work().transfers.to_host == 2);
   }
 }
 
