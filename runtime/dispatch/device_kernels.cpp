@@ -83,9 +83,11 @@ std::uint8_t format_of(const TensorSpec* spec) {
 
 std::uint8_t small(std::int64_t n) { return static_cast<std::uint8_t>(std::min<std::int64_t>(n, 255)); }
 
+// Without operands, an op is known by what it makes.
 void set_operands(SelectionContext& context, const OpCall& call) {
-  if (call.tensors.empty()) return;
-  const TensorSpec& a = call.tensors[0];
+  const std::vector<TensorSpec> made = call.tensors.empty() ? call.op->infer(call) : std::vector<TensorSpec>();
+  if (call.tensors.empty() && made.empty()) return;
+  const TensorSpec& a = call.tensors.empty() ? made[0] : call.tensors[0];
   const TensorSpec* b = call.tensors.size() > 1 ? &call.tensors[1] : nullptr;
   context.dtype = torch_dtype(a.dtype);
   context.format_a = format_of(&a);
