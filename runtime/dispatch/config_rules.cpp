@@ -85,10 +85,15 @@ const ConfigRules::Usable& ConfigRules::usable(Symbol operation) {
 }
 
 const KernelSpec* ConfigRules::Usable::select(const SelectionContext& context) const {
+  if (rules.empty()) return nullptr;
+  const FieldNumbers call(context);
+  const auto holds = [&](const ConfigRule& rule) {
+    for (const Condition& condition : rule.conditions)
+      if (!condition.matches(call)) return false;
+    return true;
+  };
   for (const auto& [rule, kernel] : rules)
-    if (std::all_of(rule->conditions.begin(), rule->conditions.end(),
-                    [&](const Condition& condition) { return condition.matches(context); }))
-      return kernel;
+    if (holds(*rule)) return kernel;
   return nullptr;
 }
 
@@ -124,7 +129,7 @@ Json ConfigRules::explain(Symbol operation, const SelectionContext& context) con
     std::string_view result = result_text(judge(rule->named, operation));
     Json failed = Json::array();
     for (const Condition& condition : rule->conditions)
-      if (!condition.matches(context)) failed.push_back(condition.explain(context));
+      if (!condition.matches(FieldNumbers(context))) failed.push_back(condition.explain(context));
     if (!covers(rule->named.operation, operation)) {
       result = "operation_mismatch";
     } else if (!failed.empty()) {

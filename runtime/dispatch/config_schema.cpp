@@ -158,9 +158,11 @@ class Checker {
 
   void check_conditions(const DocNode& map, const std::string& path, std::vector<Condition>& to) {
     for (const auto& [key, value] : map.members) {
-      Condition condition = parse_condition_key(key);
+      Condition condition(key);
       if (condition.field) {
-        if (check_condition(value, path + "." + key, condition)) to.push_back(std::move(condition));
+        if (!check_condition(value, path + "." + key, condition)) continue;
+        condition.compile();
+        to.push_back(std::move(condition));
         continue;
       }
       const std::vector<std::string> names = field_names();
@@ -250,8 +252,9 @@ class Checker {
         return value.is(Kind::boolean) ? "" : "must be true or false";
       case FieldKind::text: {
         if (!value.is(Kind::string)) return "must be a string";
-        const auto words = field.words;
-        if (words.empty() || std::find(words.begin(), words.end(), value.text) != words.end()) return "";
+        if (!field.words) return "";
+        const auto words = field.words();
+        if (std::find(words.begin(), words.end(), value.text) != words.end()) return "";
         return "must be one of " + list_of(words) + suggestion(value.text, strings(words));
       }
     }

@@ -8,16 +8,6 @@
 #include "ops/op.h"
 
 namespace ttrt::dispatch {
-namespace {
-
-constexpr std::array<std::string_view, platform_count> platform_names{"cpu", "cuda", "rocm", "xpu",
-                                                                      "hpu", "tpu",  "mps",  "tt"};
-constexpr std::array<std::string_view, axis_order_count> order_names{"BSHD", "BHSD", "NHD", "HND"};
-
-}  // namespace
-
-std::string_view to_string(Platform platform) { return platform_names[static_cast<std::size_t>(platform)]; }
-std::string_view to_string(AxisOrder order) { return order_names[static_cast<std::size_t>(order)]; }
 
 std::optional<Platform> platform_from_string(std::string_view name) {
   const auto* const found = std::find(platform_names.begin(), platform_names.end(), name);

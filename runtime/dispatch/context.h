@@ -4,6 +4,7 @@
 // by word, so no field that influences a choice can be forgotten, and no text is built on the way.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <cstring>
 #include <optional>
@@ -17,15 +18,18 @@ namespace ttrt::dispatch {
 
 using ttc::DType;
 
-enum class Platform : std::uint8_t { cpu, cuda, rocm, xpu, hpu, tpu, mps, tt };
+enum class Platform : std::uint8_t { cpu, cuda, rocm, xpu, hpu, tt, tpu, mps };
 inline constexpr int platform_count = 8;
 // The order of an attention operand's axes: batch, sequence, heads, dim.
 enum class AxisOrder : std::uint8_t { BSHD, BHSD, NHD, HND };
 inline constexpr int axis_order_count = 4;
 enum class MaskType : std::uint8_t { none, boolean, floating };
 
-std::string_view to_string(Platform platform);  // "cuda", "tt"
-std::string_view to_string(AxisOrder order);    // "BSHD"
+inline constexpr std::array<std::string_view, platform_count> platform_names{"cpu", "cuda", "rocm", "xpu",
+                                                                             "hpu", "tt",   "tpu",  "mps"};
+inline constexpr std::array<std::string_view, axis_order_count> axis_order_names{"BSHD", "BHSD", "NHD", "HND"};
+constexpr std::string_view to_string(Platform platform) { return platform_names[static_cast<std::size_t>(platform)]; }
+constexpr std::string_view to_string(AxisOrder order) { return axis_order_names[static_cast<std::size_t>(order)]; }
 std::optional<Platform> platform_from_string(std::string_view name);
 
 inline constexpr std::int64_t unset = -1;  // an optional count that is not given
@@ -78,16 +82,18 @@ struct SelectionContext {
 static_assert(sizeof(SelectionContext) == 160 && std::is_trivially_copyable_v<SelectionContext>,
               "the context has no padding: adjust `reserved`");
 
-// Independent 64x64 products of pairs of words, so the multiplier is never waited for.
+// Independent 64x64 products of pairs of words, so the multiplier is never waited for; unrolled, the salts are
+// constants.
 inline std::uint64_t SelectionContext::hash() const {
   __extension__ using Wide = unsigned __int128;
-  constexpr std::size_t words = sizeof(SelectionContext) / 8;
-  static_assert(words % 2 == 0);
-  std::uint64_t word[words];
-  std::memcpy(word, this, sizeof word);
+  constexpr std::size_t pairs = sizeof(SelectionContext) / 16;
+  static_assert(pairs == 10 && sizeof(SelectionContext) % 16 == 0, "the loop below names the number of pairs");
   std::uint64_t sum = 0x2d358dccaa6c78a5u, salt = 0x8bb84b93962eacc9u;
-  for (std::size_t i = 0; i < words; i += 2) {
-    const Wide product = Wide{word[i] ^ salt} * (word[i + 1] ^ ~(salt << 1));
+#pragma GCC unroll 10
+  for (std::size_t i = 0; i < pairs; ++i) {
+    std::uint64_t pair[2];
+    std::memcpy(pair, reinterpret_cast<const char*>(this) + i * sizeof pair, sizeof pair);
+    const Wide product = Wide{pair[0] ^ salt} * (pair[1] ^ ~(salt << 1));
     sum += static_cast<std::uint64_t>(product) ^ static_cast<std::uint64_t>(product >> 64);
     salt += 0x9e3779b97f4a7c15u;
   }
