@@ -8,8 +8,7 @@
 
 #include <cstdint>
 #include <list>
-#include <optional>
-#include <unordered_map>
+#include <vector>
 
 #include "dispatch/context.h"
 
@@ -22,7 +21,7 @@ struct Choice {
   Circuit* circuit = nullptr;          // nullptr: none watches over it
   bool cached = false;
   bool from_chain = false;  // no rule matched: the first of a fallback chain
-  std::uint8_t set = 0;     // what the mode wants to know when the call is over
+  std::uint8_t set = 0;     // what the mode wants to be told when the call is over; 0: nothing
 };
 
 struct CacheStats {
@@ -36,22 +35,18 @@ class ChoiceCache {
  public:
   // Throws ttc::Error (usage) unless both are positive.
   ChoiceCache(std::size_t max_entries, double ttl_seconds, bool lru);
+  ChoiceCache(const ChoiceCache&) = delete;
+  ChoiceCache& operator=(const ChoiceCache&) = delete;
 
   // nullptr on a miss. What the entry has been chosen under is `tag`.
-  const Choice* get(Symbol operation, const SelectionContext& context, std::uint64_t tag, std::int64_t now_ns) {
-    return get(hash_of(operation, context), operation, context, tag, now_ns);
-  }
-  void put(Symbol operation, const SelectionContext& context, std::uint64_t tag, std::int64_t now_ns,
-           const Choice& choice);
+  const Choice* get(Symbol operation, const SelectionContext& context, std::uint64_t tag, std::int64_t now_ns);
+  // From now on get() gives it, as `cached`.
+  void put(Symbol operation, const SelectionContext& context, std::uint64_t tag, std::int64_t now_ns, Choice choice);
   // The valid entry, or what compute() gives, which is put. What it throws passes, and nothing is put.
   template <typename F>
   Choice get_or_compute(Symbol operation, const SelectionContext& context, std::uint64_t tag, std::int64_t now_ns,
                         const F& compute) {
-    if (const Choice* found = get(operation, context, tag, now_ns)) {
-      Choice choice = *found;
-      choice.cached = true;
-      return choice;
-    }
+    if (const Choice* found = get(operation, context, tag, now_ns)) return *found;
     const Choice choice = compute();
     if (choice.kernel) put(operation, context, tag, now_ns, choice);
     return choice;
@@ -70,44 +65,43 @@ class ChoiceCache {
     Choice choice;
     std::uint64_t hash = 0, tag = 0, version = 0;
     std::int64_t written = 0;
+    std::list<Entry>::iterator place = {};
+    Entry* next = nullptr;  // in its bucket
   };
-  using Entries = std::list<Entry>;
 
   static std::uint64_t hash_of(Symbol operation, const SelectionContext& context) {
-    return mix(context.hash(), operation.id());
+    return context.hash() + operation.id() * 0x9e3779b97f4a7c15u;
   }
-  const Choice* get(std::uint64_t hash, Symbol operation, const SelectionContext& context, std::uint64_t tag,
-                    std::int64_t now_ns) {
-    const auto found = by_hash_.find(hash);
-    if (found != by_hash_.end()) {
-      const Entry& entry = *found->second;
-      if (entry.operation == operation && entry.context == context && entry.tag == tag && entry.version == version_ &&
-          now_ns - entry.written < ttl_ns_) [[likely]] {
-        ++hits_;
-        if (lru_ && &entry != &order_.back()) order_.splice(order_.end(), order_, found->second);
-        return &entry.choice;
-      }
-      if (!lru_ && now_ns - entry.written >= ttl_ns_) erase(found->second);
-    }
-    ++misses_;
-    return nullptr;
+  Entry*& bucket_of(std::uint64_t hash) { return buckets_[hash & (buckets_.size() - 1)]; }
+  Entry* find(std::uint64_t hash) {
+    Entry* entry = bucket_of(hash);
+    while (entry && entry->hash != hash) entry = entry->next;
+    return entry;
   }
-
-  void erase(Entries::iterator entry) {
-    by_hash_.erase(entry->hash);
-    order_.erase(entry);
-  }
+  void erase(Entry& entry);
 
   const std::size_t max_entries_;
   const std::int64_t ttl_ns_;
   const bool lru_;
   std::uint64_t version_ = 0;
-  Entries order_;  // the next to go first
-  struct Identity {
-    std::size_t operator()(std::uint64_t hash) const { return hash; }
-  };
-  std::unordered_map<std::uint64_t, Entries::iterator, Identity> by_hash_;  // of two with one hash the younger stays
+  std::list<Entry> order_;       // the next to go first
+  std::vector<Entry*> buckets_;  // a power of two, at least as many as entries; of two with one hash the younger stays
   std::int64_t hits_ = 0, misses_ = 0, evictions_ = 0;
 };
+
+inline const Choice* ChoiceCache::get(Symbol operation, const SelectionContext& context, std::uint64_t tag,
+                                      std::int64_t now_ns) {
+  if (Entry* const entry = find(hash_of(operation, context))) {
+    if (entry->operation == operation && entry->context == context && entry->tag == tag && entry->version == version_ &&
+        now_ns - entry->written < ttl_ns_) [[likely]] {
+      ++hits_;
+      if (lru_ && entry != &order_.back()) order_.splice(order_.end(), order_, entry->place);
+      return &entry->choice;
+    }
+    if (!lru_ && now_ns - entry->written >= ttl_ns_) erase(*entry);
+  }
+  ++misses_;
+  return nullptr;
+}
 
 }  // namespace ttrt::dispatch

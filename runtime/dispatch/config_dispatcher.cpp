@@ -53,11 +53,7 @@ Choice ConfigDispatcher::choice_for(Symbol operation, const CallArgs* args, cons
   const std::int64_t now = cached ? clock_.coarse_ns() : 0;
   const std::uint64_t tag = kernels_.generation();
   if (cached)
-    if (const Choice* found = cache_->get(operation, *context, tag, now)) {
-      Choice choice = *found;
-      choice.cached = true;
-      return choice;
-    }
+    if (const Choice* found = cache_->get(operation, *context, tag, now)) return *found;
   const ConfigRules::Usable& usable = active_.rules->usable(operation);
   if (usable.locked) return {.kernel = usable.locked, .circuit = circuit_of(usable.locked)};
   if (const KernelSpec* kernel = usable.select(*context)) {

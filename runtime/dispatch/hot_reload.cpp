@@ -72,23 +72,23 @@ Choice HotReloadDispatcher::choice_for(Symbol operation, const CallArgs* args, c
   {
     const std::lock_guard lock(mutex_);
     choice.kernel = by_document(operation, args, context);
-    choice.set = static_cast<std::uint8_t>(call_set_);
     if (args) {
       count_locked();
-      ++in_flight_[call_set_];
+      choice.set = call_set_;
+      ++in_flight_[call_set_ - 1];
     }
   }
   if (!choice.kernel && selector_ && context) choice.kernel = selector_(operation, *context);
   if (!choice.kernel)
     if (const auto all = kernels_.kernels_of(operation); !all.empty()) choice.kernel = all.front();
-  if (!choice.kernel && args) finished(choice);
+  if (!choice.kernel && choice.set) finished(choice);
   choice.circuit = circuit_of(choice.kernel);
   return choice;
 }
 
 void HotReloadDispatcher::finished(const Choice& choice) {
   const std::lock_guard lock(mutex_);
-  --in_flight_[choice.set];
+  --in_flight_[choice.set - 1];
 }
 
 DispatchError HotReloadDispatcher::nothing_serves(Symbol operation, const SelectionContext* /*context*/) const {
@@ -151,15 +151,15 @@ void HotReloadDispatcher::enter(ReloadState state) {
 
 // New calls count in the other set from here on; those of before empty theirs.
 void HotReloadDispatcher::wait_for_calls(double seconds) {
-  std::size_t old = 0;
+  std::uint8_t old = 0;
   {
     const std::lock_guard lock(mutex_);
     old = call_set_;
-    call_set_ = 1 - old;
+    call_set_ = old == 1 ? 2 : 1;
   }
   const auto busy = [&] {
     const std::lock_guard lock(mutex_);
-    return in_flight_[old] > 0;
+    return in_flight_[old - 1] > 0;
   };
   const auto end = SteadyClock::now() + std::chrono::duration<double>(std::clamp(seconds, 0.0, 3600.0));
   while (busy() && SteadyClock::now() < end) std::this_thread::sleep_for(std::chrono::microseconds(100));

@@ -134,7 +134,7 @@ class HotReloadDispatcher final : public ModeDispatcher {
   std::string last_refused_;  // hash of file content that failed, so one broken file is told once
   // Calls in flight, in two sets: a reload waits for the set of before to empty.
   std::array<std::int64_t, 2> in_flight_{};
-  std::size_t call_set_ = 0;
+  std::uint8_t call_set_ = 1;  // 1 or 2
 
   mutable std::mutex watch_mutex_;
   std::unique_ptr<FileWatch> watch_;

@@ -40,22 +40,19 @@ void ModeDispatcher::uncount(bool error) {
   if (error) ++counts_.errors;
 }
 
-Result ModeDispatcher::attempt(Symbol operation, CallArgs& args, const SelectionContext* context) {
+void ModeDispatcher::attempt(Symbol operation, CallArgs& args, const SelectionContext* context, Result& result) {
   if (!context) [[unlikely]]
-    if (const auto made = make_context(operation, args)) return run(operation, args, &*made);
-  return run(operation, args, context);
+    if (const auto made = make_context(operation, args)) return run(operation, args, &*made, result);
+  run(operation, args, context, result);
 }
 
-inline Result ModeDispatcher::run(Symbol operation, CallArgs& args, const SelectionContext* context) {
+inline void ModeDispatcher::run(Symbol operation, CallArgs& args, const SelectionContext* context, Result& result) {
   const bool timing = timing_.load(std::memory_order_relaxed);
   const std::int64_t start = timing ? clock_.now_ns() : 0;
-  Result result;
   result.mode = mode_;
   const Choice choice = choice_for(operation, &args, context);
-  if (!choice.kernel) [[unlikely]] {
-    uncount(true);
-    return result;
-  }
+  if (!choice.kernel) [[unlikely]]
+    return uncount(true);
   const std::int64_t selected = timing ? clock_.now_ns() : 0;
   result.kernel = choice.kernel;
   result.cached = choice.cached;
@@ -64,10 +61,10 @@ inline Result ModeDispatcher::run(Symbol operation, CallArgs& args, const Select
   try {
     run_choice(call);
   } catch (...) {
-    finished(choice);
+    if (choice.set) finished(choice);
     throw;
   }
-  finished(choice);
+  if (choice.set) finished(choice);
   args.output = nullptr;
   if (timing) {
     const std::int64_t end = clock_.now_ns();
@@ -77,7 +74,6 @@ inline Result ModeDispatcher::run(Symbol operation, CallArgs& args, const Select
     counts_.execution_ns += result.timing.execution_ns;
     counts_.total_ns += result.timing.total_ns;
   }
-  return result;
 }
 
 inline void ModeDispatcher::run_choice(Call& call) {

@@ -25,7 +25,7 @@ struct ModeOptions {
 class ModeDispatcher : public Dispatcher {
  public:
   DispatchMode mode() const final { return mode_; }
-  Result attempt(Symbol operation, CallArgs& args, const SelectionContext* context) final;
+  void attempt(Symbol operation, CallArgs& args, const SelectionContext* context, Result& result) final;
   const KernelSpec* choose(Symbol operation, const SelectionContext& context) final {
     return choice_for(operation, nullptr, &context).kernel;
   }
@@ -47,7 +47,7 @@ class ModeDispatcher : public Dispatcher {
                                                                      const Choice& /*choice*/) {
     return std::nullopt;
   }
-  // The call of a choice is over, however it ended.
+  // The call of a choice with a set is over, however it ended.
   virtual void finished(const Choice& /*choice*/) {}
   // The circuit that watches over the kernel; nullptr for none.
   Circuit* circuit_of(const KernelSpec* kernel) const {
@@ -81,7 +81,7 @@ class ModeDispatcher : public Dispatcher {
     const Choice& choice;
     Result& result;
   };
-  Result run(Symbol operation, CallArgs& args, const SelectionContext* context);
+  void run(Symbol operation, CallArgs& args, const SelectionContext* context, Result& result);
   void run_choice(Call& call);
   void choice_failed(Call& call, const DispatchError& error);
   void instead_of_choice(Call& call);

@@ -54,7 +54,6 @@ void Orchestrator::take_locked(const DispatchConfig& config) {
   for (const auto& [operation, kernel] : config->static_kernel_map)
     for (const std::string_view name : names_of(get_operation_type(operation))) static_operations_.insert(name);
   for (const auto& [operation, kernel] : config->static_kernel_map) static_operations_.insert(operation);
-  const std::lock_guard lock(count_mutex_);
   counting_ = config->enable_telemetry;
 }
 
@@ -69,20 +68,19 @@ DispatchMode Orchestrator::resolve(Symbol operation, DispatchMode mode) const {
 }
 
 inline void Orchestrator::count(DispatchMode mode, const Result& result) {
-  const std::lock_guard lock(count_mutex_);
-  if (!counting_) return;
-  ++counts_.served[index_of(mode)];
-  counts_.selection_ns += result.timing.selection_ns;
-  counts_.execution_ns += result.timing.execution_ns;
+  add(counts_.served[index_of(mode)]);
+  if (result.timing.total_ns == 0) return;  // not timed
+  add(counts_.selection_ns, result.timing.selection_ns);
+  add(counts_.execution_ns, result.timing.execution_ns);
 }
 
 Result Orchestrator::dispatch(Symbol operation, CallArgs& args, const SelectionContext* context,
                               std::optional<DispatchMode> wanted) {
+  Result result;
   const DispatchMode mode = resolve(operation, wanted.value_or(mode_.load(std::memory_order_relaxed)));
   std::string reason;
   try {
-    Dispatcher& chosen = dispatcher(mode);
-    Result result = chosen.attempt(operation, args, context);
+    dispatcher(mode).attempt(operation, args, context, result);
     if (result.kernel) [[likely]] {
       count(mode, result);
       return result;
@@ -93,7 +91,8 @@ Result Orchestrator::dispatch(Symbol operation, CallArgs& args, const SelectionC
   } catch (...) {
     reason = error_text(std::current_exception());
   }
-  return try_next(mode, operation, args, context, std::move(reason));
+  result = try_next(mode, operation, args, context, std::move(reason));
+  return result;
 }
 
 // An empty reason: the mode had no kernel. Why is asked for only where the next one cannot serve either.
@@ -104,17 +103,13 @@ Result Orchestrator::try_next(DispatchMode failed, Symbol operation, CallArgs& a
   if (next) try {
       Result result = dispatcher(*next).dispatch(operation, args, context);
       count(*next, result);
-      const std::lock_guard lock(count_mutex_);
-      if (counting_) ++counts_.fallbacks;
+      add(counts_.fallbacks);
       return result;
     } catch (...) {
       other = "; " + std::string(to_string(*next)) + ": " + error_text(std::current_exception());
     }
   if (reason.empty()) reason = dispatcher(failed).nothing_serves(operation, context).text();
-  {
-    const std::lock_guard lock(count_mutex_);
-    if (counting_) ++counts_.failed[index_of(failed)];
-  }
+  add(counts_.failed[index_of(failed)]);
   throw DispatchError(
       Phase::EXECUTION,
       "every mode failed for '" + operation.str() + "': " + std::string(to_string(failed)) + ": " + reason + other,
@@ -242,19 +237,15 @@ void Orchestrator::shutdown() {
 // ---- telemetry -----------------------------------------------------------------------------------------------------
 
 Json Orchestrator::telemetry() const {
-  Counts n;
-  {
-    const std::lock_guard lock(count_mutex_);
-    n = counts_;
-  }
   Json by_mode = Json::object(), errors_by_mode = Json::object(), dispatchers = Json::object();
   std::int64_t successes = 0, errors = 0;
   for (std::size_t i = 0; i < modes; ++i) {
     const std::string name(to_string(static_cast<DispatchMode>(i)));
-    if (n.served[i] + n.failed[i] > 0) by_mode[name] = n.served[i] + n.failed[i];
-    if (n.failed[i] > 0) errors_by_mode[name] = n.failed[i];
-    successes += n.served[i];
-    errors += n.failed[i];
+    const std::int64_t served = counts_.served[i], failed = counts_.failed[i];
+    if (served + failed > 0) by_mode[name] = served + failed;
+    if (failed > 0) errors_by_mode[name] = failed;
+    successes += served;
+    errors += failed;
     if (const auto dispatcher = get_dispatcher(static_cast<DispatchMode>(i)))
       dispatchers[name] = dispatcher->telemetry();
   }
@@ -263,19 +254,18 @@ Json Orchestrator::telemetry() const {
   };
   return {{"total_dispatches", successes + errors},
           {"dispatches_by_mode", by_mode},
-          {"fallbacks_between_modes", n.fallbacks},
+          {"fallbacks_between_modes", counts_.fallbacks.load()},
           {"total_errors", errors},
           {"errors_by_mode", errors_by_mode},
-          {"avg_execution_time_us", average_us(n.execution_ns)},
-          {"avg_selection_time_us", average_us(n.selection_ns)},
+          {"avg_execution_time_us", average_us(counts_.execution_ns)},
+          {"avg_selection_time_us", average_us(counts_.selection_ns)},
           {"dispatchers", dispatchers}};
 }
 
 void Orchestrator::reset_telemetry() {
-  {
-    const std::lock_guard lock(count_mutex_);
-    counts_ = {};
-  }
+  for (auto* const of_modes : {&counts_.served, &counts_.failed})
+    for (Count& count : *of_modes) count = 0;
+  for (Count* const count : {&counts_.fallbacks, &counts_.selection_ns, &counts_.execution_ns}) *count = 0;
   const std::lock_guard lock(mutex_);
   for (const auto& dispatcher : owned_)
     if (dispatcher != nullptr) dispatcher->reset_telemetry();

@@ -62,7 +62,7 @@ class Orchestrator {
 
  private:
   Result try_next(DispatchMode failed, Symbol operation, CallArgs& args, const SelectionContext* context,
-                  std::string reasons);
+                  std::string reason);
   Dispatcher& make(DispatchMode mode);
   std::shared_ptr<Dispatcher> make_default(DispatchMode mode, const DispatchConfig& config);
   void take_locked(const DispatchConfig& config);
@@ -70,10 +70,14 @@ class Orchestrator {
   void count(DispatchMode mode, const Result& result);
 
   static constexpr std::size_t modes = dispatch_mode_count;
+  using Count = std::atomic<std::int64_t>;
   struct Counts {
-    std::array<std::int64_t, modes> served{}, failed{};
-    std::int64_t fallbacks = 0, selection_ns = 0, execution_ns = 0;
+    std::array<Count, modes> served{}, failed{};
+    Count fallbacks{0}, selection_ns{0}, execution_ns{0};
   };
+  void add(Count& count, std::int64_t n = 1) {
+    if (counting_.load(std::memory_order_relaxed)) count.fetch_add(n, std::memory_order_relaxed);
+  }
 
   KernelRegistry& kernels_;
   DispatcherFactory factory_;
@@ -85,9 +89,8 @@ class Orchestrator {
   std::array<std::shared_ptr<Dispatcher>, modes> owned_{};
   std::vector<std::shared_ptr<Dispatcher>> retired_;  // calls may still be in them
   std::mutex reload_mutex_;
-  mutable std::mutex count_mutex_;
   Counts counts_;
-  bool counting_ = true;
+  std::atomic<bool> counting_{true};
 };
 
 // The process's own, made with the default configuration when first asked for.

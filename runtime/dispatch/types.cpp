@@ -120,7 +120,8 @@ void report_to(const Report& report, const std::string& text) {
 // ---- dispatchers --------------------------------------------------------------------------------------------------
 
 Result Dispatcher::dispatch(Symbol operation, CallArgs& args, const SelectionContext* context) {
-  Result result = attempt(operation, args, context);
+  Result result;
+  attempt(operation, args, context, result);
   if (!result.kernel) throw nothing_serves(operation, context);
   return result;
 }

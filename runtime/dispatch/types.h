@@ -169,10 +169,10 @@ class Dispatcher {
  public:
   virtual ~Dispatcher() = default;
   virtual DispatchMode mode() const = 0;
-  // Chooses a kernel and runs it. A result without a kernel: this mode has none for the call, nothing ran. Throws
-  // DispatchError where what it chose fails. `context` may be null where the mode needs none or can make one from the
-  // inputs.
-  virtual Result attempt(Symbol operation, CallArgs& args, const SelectionContext* context) = 0;
+  // Chooses a kernel, runs it, fills the (fresh) result. No kernel there: this mode has none for the call, nothing ran.
+  // Throws DispatchError where what it chose fails. `context` may be null where the mode needs none or can make one
+  // from the inputs.
+  virtual void attempt(Symbol operation, CallArgs& args, const SelectionContext* context, Result& result) = 0;
   // The choice alone, nothing runs; nullptr for none. The record lives as long as its registry.
   virtual const KernelSpec* choose(Symbol operation, const SelectionContext& context) = 0;
   // Why there is none.

@@ -184,6 +184,8 @@ TEST_CASE("CONFIG: an operation without a rule is a miss, no exception") {
   Setup s;
   CallArgs args;
   const SelectionContext context = context_of("op.none");
-  REQUIRE(s.dispatcher->attempt("op.none", args, &context).kernel == nullptr);
+  Result result;
+  s.dispatcher->attempt("op.none", args, &context, result);
+  REQUIRE(result.kernel == nullptr);
   REQUIRE(s.dispatcher->choose("op.none", context) == nullptr);
 }

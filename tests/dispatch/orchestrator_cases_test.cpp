@@ -12,13 +12,11 @@ namespace {
 struct Mock final : Dispatcher {
   explicit Mock(DispatchMode m) : own_mode(m), spec(kernel("mock")) {}
   DispatchMode mode() const override { return own_mode; }
-  Result attempt(Symbol, CallArgs&, const SelectionContext*) override {
+  void attempt(Symbol, CallArgs&, const SelectionContext*, Result& result) override {
     if (fails) throw std::runtime_error("mock failed");
-    Result result;
     result.kernel = &spec;
     result.mode = own_mode;
     result.timing = {.selection_ns = 1000, .execution_ns = 3000, .total_ns = 4000};
-    return result;
   }
   const KernelSpec* choose(Symbol, const SelectionContext&) override { return &spec; }
   DispatchError nothing_serves(Symbol, const SelectionContext*) const override { return {Phase::SELECTION, "none"}; }
