@@ -12,7 +12,7 @@ namespace {
 
 void cbm_01() {
   CircuitManager m;
-  REQUIRE(m.is_allowed("fresh"));
+  REQUIRE(m.circuit("fresh").is_allowed());
   REQUIRE_FALSE(m.circuit("fresh").retry_after());
   REQUIRE((m.stats()["total_circuits"] == 1 && m.stats()["closed"] == 1));
 }
@@ -20,25 +20,25 @@ void cbm_01() {
 void cbm_02() {
   ManualClock clock;
   CircuitManager m(3, 30, clock);
-  m.record_failure("k");
-  m.record_failure("k");
-  REQUIRE(m.is_allowed("k"));
-  m.record_failure("k");
-  REQUIRE_FALSE(m.is_allowed("k"));
+  m.circuit("k").record_failure();
+  m.circuit("k").record_failure();
+  REQUIRE(m.circuit("k").is_allowed());
+  m.circuit("k").record_failure();
+  REQUIRE_FALSE(m.circuit("k").is_allowed());
   REQUIRE((*m.circuit("k").retry_after() > 0 && *m.circuit("k").retry_after() <= 30));
-  REQUIRE(m.is_allowed("another"));
+  REQUIRE(m.circuit("another").is_allowed());
   REQUIRE(m.stats()["open"] == 1);
 }
 
 void cbm_04() {
   ManualClock clock;
   CircuitManager m(1, 10, clock);
-  m.record_failure("k");
+  m.circuit("k").record_failure();
   clock.advance_seconds(9.99);
-  REQUIRE_FALSE(m.is_allowed("k"));
+  REQUIRE_FALSE(m.circuit("k").is_allowed());
   clock.advance_seconds(0.01);
   REQUIRE(m.circuit("k").state() == CircuitState::OPEN);  // only asking moves it
-  REQUIRE(m.is_allowed("k"));
+  REQUIRE(m.circuit("k").is_allowed());
   REQUIRE(m.circuit("k").state() == CircuitState::HALF_OPEN);
 }
 
@@ -46,53 +46,53 @@ struct HalfOpen {
   ManualClock clock;
   CircuitManager manager{1, 10, clock};
   HalfOpen() {
-    manager.record_failure("k");
+    manager.circuit("k").record_failure();
     clock.advance_seconds(10);
-    REQUIRE(manager.is_allowed("k"));
+    REQUIRE(manager.circuit("k").is_allowed());
   }
 };
 
 void cbm_05() {
   HalfOpen h;
-  h.manager.record_success("k");
+  h.manager.circuit("k").record_success();
   REQUIRE((h.manager.circuit("k").state() == CircuitState::CLOSED && h.manager.circuit("k").failures() == 0));
   HalfOpen again;
-  again.manager.record_failure("k");
+  again.manager.circuit("k").record_failure();
   REQUIRE(again.manager.circuit("k").state() == CircuitState::OPEN);
   REQUIRE(*again.manager.circuit("k").retry_after() == Approx(10));
 }
 
 void cbm_07() {
   HalfOpen h;
-  for (int i = 0; i < 100; ++i) REQUIRE(h.manager.is_allowed("k"));
+  for (int i = 0; i < 100; ++i) REQUIRE(h.manager.circuit("k").is_allowed());
   REQUIRE(h.manager.circuit("k").state() == CircuitState::HALF_OPEN);
 }
 
 void cbm_08() {
   ManualClock clock;
   CircuitManager m(1, 10, clock);
-  m.record_failure("k");
+  m.circuit("k").record_failure();
   clock.advance_seconds(6);
   REQUIRE(*m.circuit("k").retry_after() == Approx(4));
-  m.record_failure("k");
+  m.circuit("k").record_failure();
   REQUIRE(*m.circuit("k").retry_after() == Approx(10));
-  m.record_success("k");
-  REQUIRE((m.circuit("k").state() == CircuitState::CLOSED && m.is_allowed("k")));
+  m.circuit("k").record_success();
+  REQUIRE((m.circuit("k").state() == CircuitState::CLOSED && m.circuit("k").is_allowed()));
 }
 
 void cbm_10() {
   ManualClock clock;
   CircuitManager m(-7, -1, clock);
-  REQUIRE((m.failure_threshold() == 1 && m.cooldown_seconds() == 0));
-  m.record_failure("k");
+  REQUIRE((m.stats()["failure_threshold"] == 1 && m.stats()["cooldown_seconds"] == 0));
+  m.circuit("k").record_failure();
   REQUIRE(m.circuit("k").state() == CircuitState::OPEN);
-  REQUIRE(m.is_allowed("k"));
+  REQUIRE(m.circuit("k").is_allowed());
   REQUIRE(m.circuit("k").state() == CircuitState::HALF_OPEN);
 }
 
 void cbs_01() {
   const CircuitManager m;
-  REQUIRE((m.failure_threshold() == 5 && m.cooldown_seconds() == 30));
+  REQUIRE((m.stats()["failure_threshold"] == 5 && m.stats()["cooldown_seconds"] == 30));
   const DispatchConfig config;
   REQUIRE((config->failure_threshold == 5 && config->recovery_timeout_seconds == 30));
   REQUIRE_THROWS_AS(DispatchConfig(DispatchOptions{.failure_threshold = 0}), ttc::Error);
@@ -100,20 +100,20 @@ void cbs_01() {
 }
 
 void fail(CircuitManager& m, int times = 1) {
-  for (int i = 0; i < times; ++i) m.record_failure("k");
+  for (int i = 0; i < times; ++i) m.circuit("k").record_failure();
 }
 
 void cbs_02() {
   CircuitManager m(3);
   fail(m, 2);
-  REQUIRE((m.circuit("k").state() == CircuitState::CLOSED && m.is_allowed("k")));
+  REQUIRE((m.circuit("k").state() == CircuitState::CLOSED && m.circuit("k").is_allowed()));
   fail(m);
-  REQUIRE((m.circuit("k").state() == CircuitState::OPEN && !m.is_allowed("k")));
+  REQUIRE((m.circuit("k").state() == CircuitState::OPEN && !m.circuit("k").is_allowed()));
 }
 
 void cbs_05() {
   HalfOpen h;
-  h.manager.record_failure("k");
+  h.manager.circuit("k").record_failure();
   REQUIRE(h.manager.circuit("k").state() == CircuitState::OPEN);
   REQUIRE(*h.manager.circuit("k").retry_after() == Approx(10));
 }
@@ -198,11 +198,11 @@ void cbs_14() {
                    [&](const Circuit&, CircuitState, CircuitState to, const std::string&) { path.push_back(to); });
   fail(m, 2);
   clock.advance_seconds(1);
-  REQUIRE(m.is_allowed("k"));
+  REQUIRE(m.circuit("k").is_allowed());
   fail(m);
   clock.advance_seconds(1);
-  REQUIRE(m.is_allowed("k"));
-  m.record_success("k");
+  REQUIRE(m.circuit("k").is_allowed());
+  m.circuit("k").record_success();
   REQUIRE(m.circuit("k").to_json()["state_changes"] == 5);
   REQUIRE(path == std::vector<CircuitState>{CircuitState::OPEN, CircuitState::HALF_OPEN, CircuitState::OPEN,
                                             CircuitState::HALF_OPEN, CircuitState::CLOSED});

@@ -1,6 +1,7 @@
 // Kernels that say which one ran, and files that go away.
 #pragma once
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <stdexcept>
@@ -8,11 +9,24 @@
 #include <unistd.h>
 #include <vector>
 
+#include "dispatch/clock.h"
 #include "dispatch/kernel_registry.h"
 
 namespace dispatch_test {
 
 using namespace ttrt::dispatch;
+
+// Stands still until told.
+class ManualClock final : public Clock {
+ public:
+  void advance_seconds(double seconds) { now_ += static_cast<std::int64_t>(seconds * 1e9); }
+  void advance_ns(std::int64_t ns) { now_ += ns; }
+  std::int64_t now_ns() const override { return now_.load(std::memory_order_relaxed); }
+  std::int64_t coarse_ns() const override { return now_ns(); }
+
+ private:
+  std::atomic<std::int64_t> now_{1'000'000'000};
+};
 
 // A kernel for CPU contexts whose result is its own id.
 inline KernelSpec kernel(const std::string& id, const std::string& operation = "op.x", std::int64_t priority = 50) {
