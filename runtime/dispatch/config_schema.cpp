@@ -327,8 +327,8 @@ class Checker {
 }  // namespace
 
 std::string suggestion(std::string_view word, std::span<const std::string> candidates) {
-  const std::string close = ttc::nearest(word, candidates.data(), candidates.size());
-  return close.empty() ? "" : "; did you mean '" + close + "'?";
+  const std::string hint = did_you_mean(word, candidates);
+  return hint.empty() ? "" : "; " + hint;
 }
 
 std::vector<const NamedKernel*> ConfigDocument::named_kernels() const {

@@ -6,9 +6,9 @@
 // makes it the maximum by (is_default, priority), the first registered among equals.
 #pragma once
 
-#include <deque>
 #include <memory>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "dispatch/kernel_registry.h"
@@ -17,45 +17,35 @@
 
 namespace ttrt::dispatch {
 
-// Throws DispatchError (REGISTRATION) for an empty kernel id or operation.
 struct StaticEntry {
-  StaticEntry(Symbol kernel_id, Symbol operation, KernelSpec spec, std::int64_t priority, bool is_default = false);
-  // Id and priority are the record's, as is the operation where none is given.
-  explicit StaticEntry(KernelSpec spec, bool is_default = false, Symbol operation = {});
-
-  Symbol kernel_id, operation;
   std::shared_ptr<const KernelSpec> spec;
-  std::int64_t priority;
-  bool is_default;
+  bool is_default = false;
 };
 
-// Not thread-safe before the freeze, immutable after.
+// Not thread-safe before the freeze, immutable after. What registers throws DispatchError (REGISTRATION) after the
+// freeze and for an empty kernel id or operation.
 class StaticKernelRegistry {
  public:
-  // Throw ttc::Error (usage) where the kernel id is taken, under whatever operation, and DispatchError (REGISTRATION)
-  // after the freeze. Several: all or nothing.
-  void add(StaticEntry entry);
-  void add_many(std::vector<StaticEntry> entries);
-  // A further operation for a kernel that is registered; the entry becomes its default.
-  void add_operation(Symbol operation, Symbol kernel_id);
+  // Under the record's own operation where none is given. Throws ttc::Error (usage) where the kernel id is taken, under
+  // whatever operation.
+  void add(KernelSpec spec, bool is_default = false, Symbol operation = {});
+  // One more operation for the kernel, which becomes its default. The record outlives the registry.
+  void add_operation(Symbol operation, const KernelSpec& kernel);
   void freeze();
   bool frozen() const { return frozen_; }
 
-  const StaticEntry* get_default(Symbol operation) const;  // nullptr where there is none
-  const StaticEntry* find(Symbol kernel_id) const;
-  std::vector<Symbol> operations() const { return operations_; }  // in the order of registration
-  std::size_t kernel_count() const { return by_id_.size(); }
+  const KernelSpec* get_default(Symbol operation) const;                 // nullptr where there is none
+  const std::vector<Symbol>& operations() const { return operations_; }  // in the order of registration
+  std::size_t kernel_count() const { return kernels_.size(); }
 
  private:
   struct Operation {
-    std::vector<const StaticEntry*> entries;
-    const StaticEntry* chosen = nullptr;
+    std::vector<StaticEntry> entries;
+    StaticEntry chosen;
   };
-  void check_open(Symbol operation, Symbol kernel_id) const;
-  void place(StaticEntry entry, bool own_id);
+  void place(Symbol operation, StaticEntry entry);
 
-  std::deque<StaticEntry> entries_;
-  std::unordered_map<Symbol, const StaticEntry*> by_id_;
+  std::unordered_set<Symbol> kernels_;
   std::unordered_map<Symbol, Operation> by_operation_;
   std::vector<Symbol> operations_;
   bool frozen_ = false;
@@ -64,8 +54,6 @@ class StaticKernelRegistry {
 // From a map; several operations may share a kernel. Throws ttc::Error (usage) naming operation and kernel where it is
 // missing.
 std::shared_ptr<StaticKernelRegistry> static_registry(const StaticMap& map, const KernelRegistry& kernels);
-// The default kernel of every operation.
-StaticMap to_mapping(const StaticKernelRegistry& registry);
 
 class StaticDispatcher final : public ModeDispatcher {
  public:
@@ -94,15 +82,14 @@ class StaticDispatcher final : public ModeDispatcher {
   struct Slot {
     KernelImpl::Function function = nullptr;
     void* state = nullptr;
-    const StaticEntry* entry = nullptr;
+    const KernelSpec* kernel = nullptr;
   };
   Choice choice_for(Symbol operation, const CallArgs* args, const SelectionContext* context) override;
   const KernelSpec* kernel_of(Symbol operation) const {
-    return operation.id() < slots_.size() && slots_[operation.id()].entry ? slots_[operation.id()].entry->spec.get()
-                                                                          : nullptr;
+    return operation.id() < slots_.size() ? slots_[operation.id()].kernel : nullptr;
   }
   void cannot_call(Symbol operation, CallArgs& args) const;
-  void bind(Symbol operation, const StaticEntry* entry);
+  void bind(Symbol operation, const KernelSpec* kernel);
 
   std::shared_ptr<StaticKernelRegistry> registry_;
   std::vector<Slot> slots_;  // by symbol id
@@ -114,8 +101,8 @@ class StaticDispatcherBuilder {
  public:
   // The record's own operation where none is given.
   StaticDispatcherBuilder& with_kernel(KernelSpec spec, Symbol operation = {}, bool is_default = false);
-  // Each under its own operation, with the default of an operation named in `defaults`; all or nothing. Throws
-  // ttc::Error (usage) where a default is none of them.
+  // Each under its own operation, with the default of an operation named in `defaults`. Throws ttc::Error (usage) where
+  // a default is none of them.
   StaticDispatcherBuilder& with_kernels(std::vector<KernelSpec> specs, const StaticMap& defaults = {});
   StaticDispatcherBuilder& with_config(DispatchOptions options);  // replaces all; the mode becomes STATIC
   std::unique_ptr<StaticDispatcher> build();

@@ -5,9 +5,11 @@
 #include <array>
 #include <cctype>
 #include <cstdio>
+#include <iostream>
 #include <nlohmann/json.hpp>
 
 #include "dispatch/kernel.h"
+#include "support/printable.h"
 
 namespace ttrt::dispatch {
 namespace {
@@ -97,6 +99,11 @@ DispatchError fallbacks_exhausted(std::string_view operation, std::vector<TriedK
   return {Phase::FALLBACK, text, {.operation = std::string(operation), .tried = std::move(tried)}};
 }
 
+std::string did_you_mean(std::string_view word, std::span<const std::string> candidates) {
+  const std::string close = ttc::nearest(word, candidates.data(), candidates.size());
+  return close.empty() ? "" : "did you mean '" + close + "'?";
+}
+
 std::string error_text(const std::exception_ptr& error) {
   if (!error) return {};
   try {
@@ -110,11 +117,11 @@ std::string error_text(const std::exception_ptr& error) {
   }
 }
 
-void report_to(const Report& report, const std::string& text) {
+void report_to(const Report& report, const std::string& text, std::string_view severity) {
   if (report)
     report(text);
   else
-    std::fprintf(stderr, "warning: %s\n", text.c_str());
+    std::cerr << ttc::printable(std::string(severity) + ": " + text) + "\n";
 }
 
 // ---- dispatchers --------------------------------------------------------------------------------------------------

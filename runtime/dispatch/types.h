@@ -155,13 +155,15 @@ class DispatchError : public ttc::Error {
 DispatchError circuit_open_error(std::string_view operation, std::string_view kernel_id, double retry_after_seconds);
 DispatchError fallbacks_exhausted(std::string_view operation, std::vector<TriedKernel> tried);
 
+// "did you mean 'x'?", or "" where no candidate is close.
+std::string did_you_mean(std::string_view word, std::span<const std::string> candidates);
 // What an exception says, for messages that quote it.
 std::string error_text(const std::exception_ptr& error);
 
 // Told about warnings, refused documents, kernels that are taken out; must be thread-safe.
 using Report = std::function<void(const std::string&)>;
-// "warning: <text>" on standard error, where there is no other report.
-void report_to(const Report& report, const std::string& text);
+// "warning: <text>" on standard error, printable, where there is no other report.
+void report_to(const Report& report, const std::string& text, std::string_view severity = "warning");
 
 // ---- dispatchers --------------------------------------------------------------------------------------------------
 
