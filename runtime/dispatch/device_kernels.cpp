@@ -41,8 +41,6 @@ KernelSpec spec_of(const OpRecord& op, const DeviceKernel& kernel) {
                  : kernel.variant != nullptr ? std::string(kernel.variant->summary)
                                              : "on the device";
   spec.platform = Platform::tt;
-  spec.supports_gqa = true;
-  spec.layouts = {AxisOrder::BSHD, AxisOrder::BHSD, AxisOrder::NHD, AxisOrder::HND};
   spec.deterministic = true;
   spec.record = &kernel;
   if (kernel.variant != nullptr && kernel.variant->supports != nullptr)

@@ -15,7 +15,7 @@ class DynamicDispatcher final : public ModeDispatcher {
   DynamicDispatcher(const DispatchConfig& config, const KernelRegistry& registry, ModeOptions options = {});
 
   DispatchError nothing_serves(Symbol operation, const SelectionContext* context) const override;
-  // {operation, table, policy_locks, candidates, selected_kernel, circuit?}
+  // {operation, table, candidates, selected_kernel, circuit?}
   Json explain_selection(Symbol operation, const SelectionContext& context) override;
   Json telemetry() const override;
   // Cache size and TTL too: the cache is made anew where they changed.

@@ -1,8 +1,7 @@
 // Kernel records: what a kernel serves, what it supports, how it is called.
 //
 // A kernel may refuse a call (a limit it has) or be out of place for it (it can serve it, and another kernel is likely
-// faster). check() explains every limit a context breaks; accepts() is the same test, stopping at the first. Both come
-// from one function, so they cannot disagree.
+// faster).
 #pragma once
 
 #include <cstdint>
@@ -68,19 +67,16 @@ struct KernelSpec {
   KernelImpl impl = {};
   Platform platform = Platform::cuda;
   EnumSet<DType> dtypes = {};  // empty: any
-  std::int64_t min_head_dim = unset, max_head_dim = unset, head_dim_multiple = 1;
-  std::int64_t min_seq_len = unset, max_seq_len = unset;
-  bool supports_gqa = false;
-  EnumSet<AxisOrder> layouts = {AxisOrder::BSHD, AxisOrder::BHSD};
-  bool requires_contiguous = false, requires_last_dim_stride1 = true, deterministic = false;
+  bool deterministic = false;
   std::int64_t priority = 50;  // its place among the operation's kernels: higher first, then the first registered
   // Limits that the fields above cannot say, and where another kernel should come first; empty: none. Must be pure and
   // thread-safe.
   Judge supports = {}, out_of_place = {};
   const void* record = nullptr;  // what its owner keeps with it, e.g. a DeviceKernel
 
-  // Every limit the context breaks, in a fixed order; a platform mismatch alone where the platform differs.
+  // Every limit the context breaks; a platform mismatch alone where the platform differs.
   std::vector<ttc::Reason> check(const SelectionContext& context) const;
+  // Whether there is none, without saying so.
   bool accepts(const SelectionContext& context) const;
 };
 

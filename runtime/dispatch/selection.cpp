@@ -29,14 +29,6 @@ bool Policy::Rule::matches(Symbol op, Symbol id) const {
   return glob_match(operation, op.text()) && glob_match(kernel, id.text());
 }
 
-std::vector<const Policy::Rule*> Policy::locks_of(Symbol operation) const {
-  std::vector<const Rule*> out;
-  for (const Rule& lock : locks)
-    if (glob_match(lock.operation, operation.text())) out.push_back(&lock);
-  std::stable_partition(out.begin(), out.end(), [&](const Rule* r) { return r->operation == operation.text(); });
-  return out;
-}
-
 bool Policy::denies_kernel(Symbol operation, Symbol kernel) const { return any_matches(denies, operation, kernel); }
 bool Policy::allows_kernel(Symbol operation, Symbol kernel) const {
   return allows.empty() || any_matches(allows, operation, kernel);
@@ -54,8 +46,6 @@ std::vector<const KernelSpec*> SelectionEngine::candidates(const SelectionContex
 }
 
 const KernelSpec* SelectionEngine::select(const SelectionContext& context, const Policy& policy) const {
-  for (const Policy::Rule* lock : policy.locks_of(context.operation))
-    if (const KernelSpec* kernel = registry_.find(Symbol::find(lock->kernel))) return kernel;
   const KernelSpec* out_of_place = nullptr;
   for (const KernelSpec* kernel : candidates(context, policy)) {
     if (policy.denies_kernel(context.operation, kernel->id) || !policy.allows_kernel(context.operation, kernel->id) ||
@@ -86,21 +76,14 @@ DispatchError SelectionEngine::nothing_serves(const SelectionContext& context, c
   }
   if (details.tried.empty()) {
     text += ": none is registered";
-    const std::vector<std::string> names = registry_.operations();
-    if (const std::string close = ttc::nearest(details.operation, names.data(), names.size()); !close.empty())
-      details.hint = "did you mean '" + close + "'?";
+    details.hint = did_you_mean(details.operation, registry_.operations());
   }
   return {Phase::SELECTION, text, std::move(details)};
 }
 
 Json SelectionEngine::explain(const SelectionContext& context, const Policy& policy) const {
   const KernelSpec* const chosen = select(context, policy);
-  Json listed = Json::array(), locks = Json::array();
-  for (const Policy::Rule* lock : policy.locks_of(context.operation)) {
-    Json item = {{"kernel", lock->kernel}};
-    if (!registry_.find(Symbol::find(lock->kernel))) item["error"] = "kernel_not_found";
-    locks.push_back(std::move(item));
-  }
+  Json listed = Json::array();
   for (const KernelSpec* kernel : candidates(context, policy)) {
     std::vector<std::string> reasons = refusals(*kernel, context, policy);
     std::string_view result = reasons.empty() ? "compatible" : "refused";
@@ -115,7 +98,6 @@ Json SelectionEngine::explain(const SelectionContext& context, const Policy& pol
   const DispatchTable* const table = registry_.find_table(context.operation);
   return {{"operation", context.operation.text()},
           {"table", table ? table->explain(key_of(context)) : Json()},
-          {"policy_locks", locks},
           {"candidates", listed},
           {"selected_kernel", chosen ? Json(chosen->id.text()) : Json()}};
 }

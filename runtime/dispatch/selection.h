@@ -1,9 +1,8 @@
 // Selection: from the kernels of an operation's table to the one that serves a call, and why the others do not.
 //
-//   1. the first lock of the policy whose kernel is registered: chosen unchecked
-//   2. the table's kernels for the call, in their order; what the policy prefers is moved to the front, what it denies,
+//   1. the table's kernels for the call, in their order; what the policy prefers is moved to the front, what it denies,
 //      or does not allow, is left out
-//   3. the first that accepts the call and is not out of place for it; else the first that accepts it
+//   2. the first that accepts the call and is not out of place for it; else the first that accepts it
 // Stateless but for the registry it reads; any number of threads may select at a time.
 #pragma once
 
@@ -17,13 +16,10 @@ struct Policy {
     std::string operation = "*", kernel = "*";
     bool matches(Symbol op, Symbol id) const;
   };
-  std::vector<Rule> locks = {};  // the kernel is an id
   std::vector<Rule> denies = {};
   std::vector<Rule> allows = {};  // with any such rule there, a kernel must match one
   std::vector<Rule> prefers = {};
 
-  // Locks by the operation's exact name stand before globs.
-  std::vector<const Rule*> locks_of(Symbol operation) const;
   bool denies_kernel(Symbol operation, Symbol kernel) const;
   bool allows_kernel(Symbol operation, Symbol kernel) const;
 };
@@ -39,7 +35,7 @@ class SelectionEngine {
   std::vector<const KernelSpec*> fallbacks(const SelectionContext& context, const KernelSpec* failed) const;
   // Phase SELECTION: why each kernel of the operation cannot.
   DispatchError nothing_serves(const SelectionContext& context, const Policy& policy) const;
-  // {operation, table{}, policy_locks[], candidates[{kernel, result, reasons[]}], selected_kernel}; nothing is run.
+  // {operation, table{}, candidates[{kernel, result, reasons[]}], selected_kernel}; nothing is run.
   Json explain(const SelectionContext& context, const Policy& policy) const;
 
  private:
