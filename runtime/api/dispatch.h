@@ -1,7 +1,8 @@
 // Dispatch: who serves an operator.
 //
 // Dispatchers have a name and two functions, can_dispatch_to_ttnn and dispatch_to_ttnn. The active one decides about
-// single operators; a Session asks the one that its options name about each device op of its model.
+// single operators; a Session asks the one that its options name, else the one that is active when it is made, about
+// each device op of its model.
 //   default      every operator that a device kernel takes
 //   optimized    the same, fused and sharded kernel variants preferred
 //   debug        default, with every check and its reason in the log

@@ -75,9 +75,9 @@ struct SessionOptions {
   NumericsMode numerics = NumericsMode::fast;
   // A profile's name or a profile file's path; "": what the model was rewritten for, else n150.
   std::string arch = {};
-  // default, optimized, debug, cpu, tensor_ops, a registered one, or a dispatcher library's path. The environment's
-  // TT_SYMBIOTE_DISPATCHER wins.
-  std::string dispatcher = "default";
+  // default, optimized, debug, cpu, tensor_ops, a registered one, or a dispatcher library's path; "": the active one
+  // (set_dispatcher, dispatch.h). The environment's TT_SYMBIOTE_DISPATCHER wins.
+  std::string dispatcher = {};
   DispatchMode dispatch_mode = DispatchMode::STATIC;
   std::string dispatch_config = {};  // the rules' file (YAML or JSON), for CONFIG and HOT_RELOAD
   // {"tt.linear", "tt.linear.1d"}: kernels chosen by hand, in STATIC and AUTO.

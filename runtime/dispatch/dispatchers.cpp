@@ -3,13 +3,13 @@
 
 #include <algorithm>
 #include <cctype>
-#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <iostream>
 #include <map>
 #include <mutex>
 
-#include "dispatch/dispatchers_builtin.h"
+#include "support/printable.h"
 
 namespace ttrt::dispatch {
 
@@ -20,8 +20,6 @@ std::string lower(std::string name) {
                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   return name;
 }
-
-bool is_path(const std::string& name) { return name.find('/') != std::string::npos || name.ends_with(".so"); }
 
 struct Known {
   std::shared_ptr<const TtnnDispatcher> dispatcher;
@@ -35,21 +33,7 @@ struct Registry {
   std::function<void(const std::string&)> log;
 
   Registry() {
-    register_builtin_dispatchers([&](const std::string& name, std::shared_ptr<const TtnnDispatcher> d) {
-      known[name] = {std::move(d), "built-in"};
-    });
-  }
-
-  Known find(const std::string& name) {
-    const std::lock_guard lock(mutex);
-    const auto found = known.find(lower(name));
-    if (found != known.end()) return found->second;
-    std::vector<std::string> names;
-    std::string list;
-    for (const auto& [each, entry] : known) names.push_back(each), list += (list.empty() ? "" : ", ") + each;
-    const std::string close = ttc::nearest(lower(name), names.data(), names.size());
-    throw ttc::usage_error("Unknown dispatcher '" + name + "'; there are " + list,
-                           close.empty() ? "" : "did you mean '" + close + "'?");
+    for (auto& [name, dispatcher] : builtin_dispatchers()) known[name] = {dispatcher, "built-in"};
   }
 };
 
@@ -64,23 +48,32 @@ std::string plugin_name(const std::string& path) {
   return lower(stem);
 }
 
-// The name under which a plug-in of that path is registered; loaded once.
-std::string ensure_plugin(const std::string& path) {
-  const std::string name = plugin_name(path);
+struct Found {
+  std::string name;
+  std::shared_ptr<const TtnnDispatcher> dispatcher;
+};
+
+// By name, or a plug-in by its path, which is loaded where it was not before.
+Found find(const std::string& name) {
+  Registry& r = registry();
+  const bool path = name.find('/') != std::string::npos || name.ends_with(".so");
+  const std::string wanted = path ? plugin_name(name) : lower(name);
   {
-    const std::lock_guard lock(registry().mutex);
-    const auto found = registry().known.find(name);
-    if (found != registry().known.end() && found->second.origin == path) return name;
+    const std::lock_guard lock(r.mutex);
+    const auto found = r.known.find(wanted);
+    if (found != r.known.end() && (!path || found->second.origin == name)) return {wanted, found->second.dispatcher};
   }
-  return load_dispatcher_plugin(path);
+  if (path) return find(load_dispatcher_plugin(name));
+  const std::vector<std::string> names = list_available_dispatchers();
+  std::string list;
+  for (const std::string& each : names) list += (list.empty() ? "" : ", ") + each;
+  throw ttc::usage_error("Unknown dispatcher '" + name + "'; there are " + list, did_you_mean(wanted, names));
 }
 
 std::string environment() {
   const char* const text = std::getenv(dispatcher_variable);
   return text ? text : "";
 }
-
-std::string resolve(const std::string& name) { return is_path(name) ? ensure_plugin(name) : lower(name); }
 
 // A dispatcher of two functions.
 class FromFunctions final : public TtnnDispatcher {
@@ -127,38 +120,21 @@ std::string load_dispatcher_plugin(const std::string& path, const std::string& n
 }
 
 bool set_dispatcher(const std::string& name) {
-  const std::string resolved = resolve(name);
-  registry().find(resolved);
-  const std::string from_environment = environment();
-  Registry& r = registry();
-  const std::lock_guard lock(r.mutex);
-  r.chosen = resolved;
-  return from_environment.empty() || lower(from_environment) == resolved || from_environment == name;
+  const std::string found = find(name).name, wins = environment();
+  const std::lock_guard lock(registry().mutex);
+  registry().chosen = found;
+  return wins.empty() || lower(wins) == found || wins == name;
 }
 
 std::string active_dispatcher_name() {
-  if (const std::string name = environment(); !name.empty()) {
-    const std::string resolved = resolve(name);
-    registry().find(resolved);
-    return resolved;
-  }
+  if (const std::string name = environment(); !name.empty()) return find(name).name;
   const std::lock_guard lock(registry().mutex);
   return registry().chosen;
 }
 
-std::shared_ptr<const TtnnDispatcher> get_active_dispatcher() {
-  return registry().find(active_dispatcher_name()).dispatcher;
-}
-
-std::shared_ptr<const TtnnDispatcher> find_dispatcher(const std::string& name) {
-  return registry().find(resolve(name)).dispatcher;
-}
-
-std::string resolve_dispatcher(const std::string& name) {
-  std::string resolved = resolve(name);
-  registry().find(resolved);
-  return resolved;
-}
+std::shared_ptr<const TtnnDispatcher> get_active_dispatcher() { return find(active_dispatcher_name()).dispatcher; }
+std::shared_ptr<const TtnnDispatcher> find_dispatcher(const std::string& name) { return find(name).dispatcher; }
+std::string resolve_dispatcher(const std::string& name) { return find(name).name; }
 
 std::vector<std::string> list_available_dispatchers() {
   const std::lock_guard lock(registry().mutex);
@@ -198,7 +174,7 @@ void log_dispatch(const std::string& line) {
   if (log)
     log(line);
   else
-    std::fprintf(stderr, "%s\n", line.c_str());
+    std::cerr << ttc::printable(line) + "\n";
 }
 
 }  // namespace ttrt::dispatch

@@ -14,6 +14,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -88,6 +89,10 @@ std::string active_dispatcher_name();
 std::shared_ptr<const TtnnDispatcher> find_dispatcher(const std::string& name);  // throws as set_dispatcher does
 // The name under which that one is registered: in lower case, of a plug-in for its path.
 std::string resolve_dispatcher(const std::string& name);
+
+// What the registry begins with, and what it opens: a dispatcher from a plug-in library; throws ttc::Error (bad file).
+std::map<std::string, std::shared_ptr<const TtnnDispatcher>> builtin_dispatchers();
+std::shared_ptr<const TtnnDispatcher> open_dispatcher_plugin(const std::string& path);
 
 // Where the debug dispatcher writes, one line a call; standard error by default. An empty function restores that.
 void set_dispatch_log(std::function<void(const std::string&)> log);

@@ -1,4 +1,4 @@
-// The built-in dispatchers, each registering itself.
+// The built-in dispatchers, one line each in the list at the end.
 #include <algorithm>
 #include <array>
 #include <cstdio>
@@ -6,7 +6,7 @@
 #include <unordered_map>
 
 #include "ir/op_name.h"
-#include "dispatch/dispatchers_builtin.h"
+#include "dispatch/dispatchers.h"
 
 namespace ttrt::dispatch {
 namespace {
@@ -188,13 +188,12 @@ class TensorOps final : public Default {
 
 }  // namespace
 
-void register_builtin_dispatchers(
-    const std::function<void(const std::string&, std::shared_ptr<const TtnnDispatcher>)>& add) {
-  add("default", std::make_shared<Default>());
-  add("optimized", std::make_shared<Optimized>());
-  add("debug", std::make_shared<Debug>());
-  add("cpu", std::make_shared<Cpu>());
-  add("tensor_ops", std::make_shared<TensorOps>());
+std::map<std::string, std::shared_ptr<const TtnnDispatcher>> builtin_dispatchers() {
+  return {{"default", std::make_shared<Default>()},
+          {"optimized", std::make_shared<Optimized>()},
+          {"debug", std::make_shared<Debug>()},
+          {"cpu", std::make_shared<Cpu>()},
+          {"tensor_ops", std::make_shared<TensorOps>()}};
 }
 
 }  // namespace ttrt::dispatch

@@ -6,7 +6,7 @@
 #include <filesystem>
 
 #include "dispatch/dispatcher_plugin.h"
-#include "dispatch/dispatchers_builtin.h"
+#include "dispatch/dispatchers.h"
 
 namespace ttrt::dispatch {
 namespace {

@@ -41,7 +41,8 @@ KernelChooser::KernelChooser(KernelChoiceOptions options) : options_(std::move(o
   dispatch::register_device_kernels();
   if (const char* wins = std::getenv(dispatch::dispatcher_variable); wins != nullptr && *wins != '\0')
     options_.dispatcher = wins;
-  options_.dispatcher = dispatch::resolve_dispatcher(options_.dispatcher);
+  options_.dispatcher = options_.dispatcher.empty() ? dispatch::active_dispatcher_name()
+                                                    : dispatch::resolve_dispatcher(options_.dispatcher);
   auto named = dispatch::find_dispatcher(options_.dispatcher);
   if (auto policy = named->policy())
     policy_ = std::move(*policy);
@@ -103,7 +104,7 @@ std::shared_ptr<dispatch::Dispatcher> KernelChooser::make(DispatchMode mode, con
       };
       auto hot = std::make_shared<dispatch::HotReloadDispatcher>(config, kernels, std::move(options), select, true);
       hot->on_reload([this, path = options_.dispatch.config_path](const dispatch::ConfigVersion& v) {
-        report(path + ": version " + std::to_string(v.version) + " is active");
+        report(path + ": version " + std::to_string(v.version) + " is active", "note");
       });
       hot->watch();
       return hot;
@@ -129,12 +130,19 @@ dispatch::HotReloadDispatcher* KernelChooser::hot_reload() {
   return static_cast<dispatch::HotReloadDispatcher*>(&orchestrator_->dispatcher(DispatchMode::HOT_RELOAD));
 }
 
-void KernelChooser::report(const std::string& text) const { dispatch::report_to(options_.report, text); }
+void KernelChooser::report(const std::string& text, std::string_view severity) const {
+  dispatch::report_to(options_.report, text, severity);
+}
+
+// Of the debug dispatcher: where the session's reports go, if they go anywhere, else into the log of dispatchers.
+void KernelChooser::debug(const std::string& line) const {
+  options_.report ? options_.report("debug: " + line) : dispatch::log_dispatch("debug: " + line);
+}
 
 void KernelChooser::circuit_changed(const dispatch::Circuit& circuit, dispatch::CircuitState to,
                                     const std::string& why) const {
   const std::string kernel = circuit.kernel().str();
-  if (to == dispatch::CircuitState::CLOSED) report(kernel + " works again");
+  if (to == dispatch::CircuitState::CLOSED) report(kernel + " works again", "note");
   if (to != dispatch::CircuitState::OPEN) return;
   std::string seconds = std::to_string(circuit.retry_after().value_or(0));
   seconds.erase(seconds.find('.') + 2);
@@ -154,10 +162,10 @@ StepKernel KernelChooser::bind(const dispatch::SelectionContext& context, const 
   if (options_.dispatcher == "debug") {
     const dispatch::Json selection = explain(context)["selection"];
     for (const dispatch::Json& candidate : selection["candidates"]) {
-      std::string line = "debug: " + node + ": " + candidate["kernel"].get<std::string>() + ": " +
-                         candidate["result"].get<std::string>();
+      std::string line =
+          node + ": " + candidate["kernel"].get<std::string>() + ": " + candidate["result"].get<std::string>();
       for (const dispatch::Json& reason : candidate["reasons"]) line += "; " + reason.get<std::string>();
-      dispatch::log_dispatch(line);
+      debug(line);
     }
   }
   if (options_.dispatch.mode != DispatchMode::STATIC || custom_) return step;
@@ -168,13 +176,14 @@ StepKernel KernelChooser::bind(const dispatch::SelectionContext& context, const 
 }
 
 void KernelChooser::count(StepKernel& step, const KernelSpec& kernel) {
-  if (step.served_ != &kernel) {
+  const bool other = step.served_ != &kernel;
+  if (other) {
     const std::lock_guard lock(mutex_);
     step.calls_ = &served_[{step.node_, &kernel}];
     step.served_ = &kernel;
-    if (options_.dispatcher == "debug")
-      dispatch::log_dispatch("debug: " + step.node_ + ": served by " + kernel.id.str());
   }
+  if ((other || options_.dispatch.mode != DispatchMode::STATIC) && options_.dispatcher == "debug")
+    debug(step.node_ + ": served by " + kernel.id.str());
   step.calls_->fetch_add(1, std::memory_order_relaxed);
 }
 

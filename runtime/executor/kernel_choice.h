@@ -28,8 +28,8 @@ namespace ttrt {
 struct KernelChoiceOptions {
   // default, optimized (fused and sharded variants first), debug (says what was checked), cpu (everything in LibTorch),
   // tensor_ops (composite ops in LibTorch), a registered one, or a plug-in's path (dispatch/dispatchers.h).
-  // TT_SYMBIOTE_DISPATCHER in the environment wins.
-  std::string dispatcher = "default";
+  // "": the active one. TT_SYMBIOTE_DISPATCHER in the environment wins.
+  std::string dispatcher = {};
   // The mode, the configuration file (needed for CONFIG and HOT_RELOAD; STATIC and AUTO read its static_kernel_map),
   // the static map, caches, thresholds, fallbacks, telemetry.
   dispatch::DispatchOptions dispatch{.mode = dispatch::DispatchMode::STATIC, .watch_interval_seconds = 0.1};
@@ -66,7 +66,7 @@ class KernelChooser {
   // The op's own limits refused the call: the host served it without being chosen.
   void served_by_host(StepKernel& step, std::string_view op);
 
-  void report(const std::string& text) const;
+  void report(const std::string& text, std::string_view severity = "warning") const;
   // {dispatcher, mode, config?, kernels{id: calls}, nodes[{node, kernel, on_device, calls}], circuit_breaker{},
   // orchestrator{}}
   dispatch::Json telemetry() const;
@@ -88,6 +88,7 @@ class KernelChooser {
   bool run_bound(StepKernel& step, dispatch::DeviceCall& call);
   void run_custom(StepKernel& step, const dispatch::SelectionContext& context, dispatch::DeviceCall& call);
   const dispatch::KernelSpec& custom_kernel(dispatch::Symbol operation);
+  void debug(const std::string& line) const;
   void count(StepKernel& step, const dispatch::KernelSpec& kernel);
 
   KernelChoiceOptions options_;

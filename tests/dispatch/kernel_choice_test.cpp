@@ -168,6 +168,20 @@ TEST_CASE("a dispatcher of one's own serves a program's ops, refuses them, or ha
   REQUIRE(c.reported("tt.softmax.own is taken out"));
 }
 
+TEST_CASE("debug says what was checked for a node, and what served it: once where that is fixed, else at each call") {
+  for (const DispatchMode mode : {DispatchMode::STATIC, DispatchMode::DYNAMIC}) {
+    INFO(to_string(mode));
+    set_dispatcher("debug");
+    Chosen c({.mode = mode}, "");  // the active one
+    set_dispatcher("default");
+    for (int i = 0; i < 3; ++i) c.run();
+    const std::vector<std::string>& lines = c.reports;
+    REQUIRE(lines.size() == (mode == DispatchMode::STATIC ? 3 : 5));
+    REQUIRE(lines[0] == "debug: node: tt.softmax.device: selected");
+    REQUIRE(lines.back() == "debug: node: served by tt.softmax.device");
+  }
+}
+
 TEST_CASE("the cpu dispatcher reports no device kernel") {
   Chosen c({.mode = DispatchMode::STATIC}, "cpu");
   REQUIRE((c.run() == "tt.softmax.host" && !c.kernel.on_device()));

@@ -126,6 +126,11 @@ void serves(const ttrt::Model& model) {
   for (const std::string& kernel : kernels_of(session, "tt.layer_norm"))
     EXPECT(kernel.find("zeros") != std::string::npos);
   EXPECT(session.report().fallbacks.empty());
+  ttrt::set_dispatcher("zeros");  // serves the sessions that name none, too
+  ttrt::Session active(model, {.log = [](const std::string&) {}});
+  ttrt::set_dispatcher("default");
+  active.run(example());
+  EXPECT(kernels_of(active, "tt.layer_norm") == kernels_of(session, "tt.layer_norm"));
 }
 
 }  // namespace
