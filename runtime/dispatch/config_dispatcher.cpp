@@ -112,12 +112,8 @@ bool ConfigDispatcher::reload_config(const std::string& path) {
 }
 
 bool ConfigDispatcher::update(std::string_view yaml) {
-  return update(reading("", [&] { return parse_document(yaml, ""); }));
-}
-
-bool ConfigDispatcher::update(const DocNode& document) {
   const std::lock_guard one_at_a_time(reload_mutex_);
-  return apply(document, "", false);
+  return reading("", [&] { return apply(parse_document(yaml, ""), "", false); });
 }
 
 void ConfigDispatcher::update_config(const DispatchConfig& config) {
@@ -140,11 +136,6 @@ std::string ConfigDispatcher::config_hash() const {
 std::string ConfigDispatcher::config_path() const {
   const std::lock_guard lock(mutex_);
   return path_;
-}
-
-std::vector<std::string> ConfigDispatcher::warnings() const {
-  const std::lock_guard lock(mutex_);
-  return active_.warnings;
 }
 
 Json ConfigDispatcher::telemetry() const {

@@ -25,13 +25,11 @@ class ConfigDispatcher final : public ModeDispatcher {
   // Reads the file again (from now on `path`, where one is given). True where its content is another one. False where
   // the file is gone, which is reported, or unchanged. Throws DispatchError (CONFIGURATION) with every problem.
   bool reload_config(const std::string& path = {});
-  // The same from a document in memory, YAML text or parsed.
+  // The same from YAML or JSON text.
   bool update(std::string_view yaml);
-  bool update(const DocNode& document);
 
   std::string config_hash() const;
   std::string config_path() const;
-  std::vector<std::string> warnings() const;  // of the document that is active
   Json telemetry() const override;
   void reset_telemetry() override;
   void update_config(const DispatchConfig& config) override;

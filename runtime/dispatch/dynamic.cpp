@@ -24,15 +24,13 @@ void DynamicDispatcher::make_cache() {
 }
 
 void DynamicDispatcher::update_config(const DispatchConfig& config) {
-  const auto cached = [this] {
-    return std::tuple(config_->enable_cache, config_->cache_size, config_->cache_ttl_seconds);
+  const auto cached = [](const DispatchConfig& c) {
+    return std::tuple(c->enable_cache, c->cache_size, c->cache_ttl_seconds);
   };
-  std::unique_lock lock(mutex_);
-  const auto before = cached();
-  lock.unlock();
+  const bool same = cached(this->config()) == cached(config);
   ModeDispatcher::update_config(config);
-  lock.lock();
-  if (cached() != before) make_cache();
+  const std::lock_guard lock(mutex_);
+  if (!same) make_cache();
 }
 
 void DynamicDispatcher::set_policy(Policy policy) {
@@ -68,10 +66,7 @@ std::optional<std::vector<const KernelSpec*>> DynamicDispatcher::alternatives(Sy
                                                                               const SelectionContext* context,
                                                                               const Choice& choice) {
   std::vector<const KernelSpec*> out;
-  const DispatchConfig config = [&] {
-    const std::lock_guard lock(mutex_);
-    return config_;
-  }();
+  const DispatchConfig config = this->config();
   if (!config->enable_fallback) return out;
   out = engine_.fallbacks(*context, choice.kernel);
   std::erase_if(out, [&](const KernelSpec* kernel) {

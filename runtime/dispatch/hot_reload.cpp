@@ -2,6 +2,7 @@
 #include "dispatch/hot_reload.h"
 
 #include <algorithm>
+#include <sstream>
 #include <thread>
 
 #include "support/sha256.h"
@@ -132,7 +133,6 @@ HotReloadDispatcher::Version HotReloadDispatcher::make_version(const DocNode& da
   auto version = std::make_shared<ConfigVersion>();
   version->config_hash = loaded.rules->document().full_hash;
   version->timestamp = unix_time();
-  version->data = data;
   version->path = path;
   version->warnings = std::move(loaded.warnings);
   version->rules = std::move(loaded.rules);
@@ -242,10 +242,6 @@ bool HotReloadDispatcher::reload_text(std::string_view text, bool validate, doub
   return reload_with([&] { return parse_document(text, ""); }, "", validate, grace_period_seconds);
 }
 
-bool HotReloadDispatcher::reload(const DocNode& data, bool validate, double grace_period_seconds) {
-  return reload_with([&] { return data; }, "", validate, grace_period_seconds);
-}
-
 bool HotReloadDispatcher::rollback() {
   ReloadState idle = ReloadState::IDLE;
   if (!state_.compare_exchange_strong(idle, ReloadState::ROLLING_BACK, std::memory_order_acq_rel)) return false;
@@ -264,26 +260,15 @@ bool HotReloadDispatcher::rollback() {
   return done;
 }
 
-DryRun HotReloadDispatcher::dry_run(const DocNode& data) const {
-  try {
-    return {.ok = true, .messages = make_version(data, "", true)->warnings};
-  } catch (const DispatchError& error) {
-    DryRun out;
-    for (std::string_view rest = error.text(); !rest.empty();) {
-      const std::size_t end = rest.find('\n');
-      out.messages.emplace_back(rest.substr(0, end));
-      rest = end == std::string_view::npos ? "" : rest.substr(end + 1);
-    }
-    return out;
-  }
-}
-
 DryRun HotReloadDispatcher::dry_run_text(std::string_view text) const {
+  DryRun out;
   try {
-    return dry_run(parse_document(text, ""));
+    return {.ok = true, .messages = make_version(parse_document(text, ""), "", true)->warnings};
   } catch (const ttc::Error& error) {
-    return {.ok = false, .messages = {error.what()}};
+    std::istringstream lines(error.what());
+    for (std::string line; std::getline(lines, line);) out.messages.push_back(line);
   }
+  return out;
 }
 
 // ---- watching ------------------------------------------------------------------------------------------------------
@@ -291,13 +276,11 @@ DryRun HotReloadDispatcher::dry_run_text(std::string_view text) const {
 // For the watch: content that is active already, or was refused already, is not loaded again. False: try again later.
 bool HotReloadDispatcher::reload_if_changed() {
   std::string path, known, refused;
-  bool validate = true;
   {
     const std::lock_guard lock(mutex_);
     path = path_;
     if (current_ != nullptr) known = current_->config_hash;
     refused = last_refused_;
-    validate = config_->validate_on_reload;
   }
   std::string seen = "missing";
   const auto remember = [&](const std::string& hash) {
@@ -315,7 +298,7 @@ bool HotReloadDispatcher::reload_if_changed() {
   }
   if (seen == refused) return true;
   try {
-    return reload(validate);
+    return reload(config()->validate_on_reload);
   } catch (const DispatchError& error) {
     report(error.file() + ": " + error.text() + "; the configuration of before stays active");
     return remember(seen);
@@ -326,17 +309,13 @@ bool HotReloadDispatcher::watch() {
   const std::lock_guard lock(watch_mutex_);
   const std::string watched = path();
   if (watch_ != nullptr || watched.empty()) return false;
-  double interval = 1;
-  {
-    const std::lock_guard state(mutex_);
-    interval = config_->watch_interval_seconds;
-  }
-  watch_ = std::make_unique<FileWatch>(watched, interval, [this] { return reload_if_changed(); });
+  watch_ =
+      std::make_unique<FileWatch>(watched, config()->watch_interval_seconds, [this] { return reload_if_changed(); });
   return true;
 }
 
 void HotReloadDispatcher::stop_watching() {
-  std::unique_ptr<FileWatch> stopped;
+  std::unique_ptr<FileWatch> stopped;  // joined without the lock
   const std::lock_guard lock(watch_mutex_);
   stopped = std::move(watch_);
 }
@@ -356,14 +335,6 @@ ReloadStats HotReloadDispatcher::stats() const {
 std::shared_ptr<const ConfigVersion> HotReloadDispatcher::current_version() const {
   const std::lock_guard lock(mutex_);
   return current_;
-}
-
-std::vector<std::shared_ptr<const ConfigVersion>> HotReloadDispatcher::history() const {
-  const std::lock_guard lock(mutex_);
-  std::vector<std::shared_ptr<const ConfigVersion>> out;
-  for (const auto& version : {current_, previous_})
-    if (version != nullptr) out.push_back(version);
-  return out;
 }
 
 std::int64_t HotReloadDispatcher::in_flight() const {

@@ -23,7 +23,6 @@ struct ConfigVersion {
   std::int64_t version = 0;
   std::string config_hash;  // SHA-256 over the key-sorted content, 64 hex digits
   double timestamp = 0;     // unix time in seconds
-  DocNode data;
   std::string path;
   std::vector<std::string> warnings;
   std::shared_ptr<ConfigRules> rules;  // under the dispatcher's lock
@@ -66,12 +65,10 @@ class HotReloadDispatcher final : public ModeDispatcher {
   bool reload(bool validate = true, double grace_period_seconds = 1);
   // From another file; the watched one stays what it is.
   bool reload_file(const std::string& path, bool validate = true, double grace_period_seconds = 1);
-  // From a document in memory: YAML or JSON text, or parsed.
+  // From YAML or JSON text.
   bool reload_text(std::string_view text, bool validate = true, double grace_period_seconds = 1);
-  bool reload(const DocNode& data, bool validate = true, double grace_period_seconds = 1);
   // Back to the version before; a second call comes back. False where there is none.
   bool rollback();
-  DryRun dry_run(const DocNode& data) const;
   DryRun dry_run_text(std::string_view text) const;
 
   // False where it is watching already or there is no path.
@@ -87,8 +84,7 @@ class HotReloadDispatcher final : public ModeDispatcher {
 
   ReloadState state() const { return state_.load(std::memory_order_acquire); }
   ReloadStats stats() const;
-  std::shared_ptr<const ConfigVersion> current_version() const;       // nullptr where there is none
-  std::vector<std::shared_ptr<const ConfigVersion>> history() const;  // the active one, the one before
+  std::shared_ptr<const ConfigVersion> current_version() const;  // nullptr where there is none
   std::int64_t in_flight() const;
 
   Json telemetry() const override;
@@ -98,7 +94,6 @@ class HotReloadDispatcher final : public ModeDispatcher {
 
  private:
   using Version = std::shared_ptr<ConfigVersion>;
-  class Reload;
 
   Choice choice_for(Symbol operation, const CallArgs* args, const SelectionContext* context) override;
   void finished(const Choice& choice) override;

@@ -7,9 +7,7 @@ namespace ttrt::dispatch {
 
 const KernelSpec& KernelRegistry::add(KernelSpec spec) {
   const Symbol id = spec.id;
-  std::vector<KernelSpec> specs;
-  specs.push_back(std::move(spec));
-  add(std::move(specs));
+  add(std::vector<Registration>{{.kernel = std::move(spec)}});
   return *find(id);
 }
 

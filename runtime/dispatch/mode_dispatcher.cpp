@@ -119,10 +119,7 @@ void ModeDispatcher::instead_of_choice(Call& call) {
 
 void ModeDispatcher::fall_back(Call& call, std::vector<const KernelSpec*> candidates, const std::string& why,
                                std::vector<TriedKernel> tried) {
-  const DispatchConfig config = [&] {
-    const std::lock_guard lock(mutex_);
-    return config_;
-  }();
+  const DispatchConfig config = this->config();
   std::int64_t first_failure = tried.empty() ? -1 : clock_.now_ns();
   for (const KernelSpec* kernel : candidates) {
     if (first_failure >= 0 &&

@@ -62,6 +62,10 @@ class ModeDispatcher : public Dispatcher {
     const std::lock_guard lock(mutex_);
     return counts_;
   }
+  DispatchConfig config() const {
+    const std::lock_guard lock(mutex_);
+    return config_;
+  }
   void count_locked() {
     if (counting_) ++counts_.dispatches;
   }

@@ -12,18 +12,8 @@
 namespace ttrt::dispatch {
 namespace {
 
-std::optional<DispatchMode> next_mode(DispatchMode mode) {
-  switch (mode) {
-    case DispatchMode::STATIC:
-    case DispatchMode::HOT_RELOAD:
-    case DispatchMode::CONFIG:
-      return DispatchMode::DYNAMIC;
-    case DispatchMode::DYNAMIC:
-      return DispatchMode::CONFIG;
-    case DispatchMode::AUTO:
-      break;
-  }
-  return std::nullopt;
+DispatchMode next_mode(DispatchMode mode) {
+  return mode == DispatchMode::DYNAMIC ? DispatchMode::CONFIG : DispatchMode::DYNAMIC;
 }
 
 constexpr std::size_t index_of(DispatchMode mode) { return static_cast<std::size_t>(mode); }
@@ -98,16 +88,16 @@ Result Orchestrator::dispatch(Symbol operation, CallArgs& args, const SelectionC
 // An empty reason: the mode had no kernel. Why is asked for only where the next one cannot serve either.
 Result Orchestrator::try_next(DispatchMode failed, Symbol operation, CallArgs& args, const SelectionContext* context,
                               std::string reason) {
-  const auto next = next_mode(failed);
+  const DispatchMode next = next_mode(failed);
   std::string other;
-  if (next) try {
-      Result result = dispatcher(*next).dispatch(operation, args, context);
-      count(*next, result);
-      add(counts_.fallbacks);
-      return result;
-    } catch (...) {
-      other = "; " + std::string(to_string(*next)) + ": " + error_text(std::current_exception());
-    }
+  try {
+    Result result = dispatcher(next).dispatch(operation, args, context);
+    count(next, result);
+    add(counts_.fallbacks);
+    return result;
+  } catch (...) {
+    other = "; " + std::string(to_string(next)) + ": " + error_text(std::current_exception());
+  }
   if (reason.empty()) reason = dispatcher(failed).nothing_serves(operation, context).text();
   add(counts_.failed[index_of(failed)]);
   throw DispatchError(
@@ -274,34 +264,25 @@ void Orchestrator::reset_telemetry() {
 // ---- the process's own ---------------------------------------------------------------------------------------------
 
 namespace {
-
-struct Global {
-  std::mutex mutex;
-  std::shared_ptr<Orchestrator> orchestrator;
-};
-
-Global& global() {
-  static Global* const instance = new Global;
+std::mutex global_mutex;
+std::shared_ptr<Orchestrator>& global() {  // never destroyed: it may be used until the very end
+  static auto* const instance = new std::shared_ptr<Orchestrator>;
   return *instance;
 }
-
 }  // namespace
 
 std::shared_ptr<Orchestrator> global_orchestrator() {
-  Global& g = global();
-  const std::lock_guard lock(g.mutex);
-  if (g.orchestrator == nullptr) g.orchestrator = std::make_shared<Orchestrator>();
-  return g.orchestrator;
+  const std::lock_guard lock(global_mutex);
+  if (global() == nullptr) global() = std::make_shared<Orchestrator>();
+  return global();
 }
 
 void set_global_orchestrator(std::shared_ptr<Orchestrator> orchestrator) {
-  Global& g = global();
-  std::shared_ptr<Orchestrator> old;
   {
-    const std::lock_guard lock(g.mutex);
-    old = std::exchange(g.orchestrator, std::move(orchestrator));
+    const std::lock_guard lock(global_mutex);
+    std::swap(global(), orchestrator);
   }
-  if (old != nullptr) old->shutdown();
+  if (orchestrator != nullptr) orchestrator->shutdown();
 }
 
 Result dispatch(Symbol operation, CallArgs& args, const SelectionContext* context, std::optional<DispatchMode> mode) {
