@@ -43,10 +43,14 @@ KernelSpec spec_of(const OpRecord& op, const DeviceKernel& kernel) {
   spec.platform = Platform::tt;
   spec.deterministic = true;
   spec.record = &kernel;
-  if (kernel.variant != nullptr && kernel.variant->supports != nullptr)
-    spec.supports = [supports = kernel.variant->supports](const SelectionContext& context) {
-      return supports(variant_call_of(context));
-    };
+  const auto judge = [](ttc::Refusal (*of)(const VariantCall&)) {
+    return of == nullptr ? KernelSpec::Judge()
+                         : [of](const SelectionContext& context) { return of(variant_call_of(context)); };
+  };
+  if (kernel.variant != nullptr) {
+    spec.supports = judge(kernel.variant->supports);
+    spec.out_of_place = judge(kernel.variant->out_of_place);
+  }
   spec.impl = KernelImpl(run_bound, std::make_shared<Bound>(Bound{.kernel = &kernel, .id = spec.id}));
   return spec;
 }

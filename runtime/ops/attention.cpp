@@ -269,12 +269,9 @@ const OpRecord record{
   %y: f32[1, 2, 1, 64] = aten.scaled_dot_product_attention.default(%q, %k, %v)
   return %y
 })"}},
-    .variants = {{.name = "fused",
-                  .summary = "bands of queries against blocks of keys; scores stay in L1",
-                  .priority = 80},
+    .variants = {{.name = "fused", .summary = "bands of queries against blocks of keys; scores stay in L1"},
                  {.name = "unfused",
                   .summary = "product, softmax, product; scores go through DRAM",
-                  .priority = 60,
                   .supports = supports_unfused,
                   .more = unfused_work}},
     .describe = describe,

@@ -80,13 +80,13 @@ ttc::Refusal fits(const VariantCall& c, const PerCore& p) {
 
 bool sizes_known(const VariantCall& c) { return c.m >= 0 && c.k >= 0 && c.n >= 0; }
 
-ttc::Refusal supports_2d(const VariantCall& c) {
-  if (!sizes_known(c)) return std::nullopt;
+ttc::Refusal supports_2d(const VariantCall& c) { return sizes_known(c) ? fits(c, per_core_2d(c)) : std::nullopt; }
+
+ttc::Refusal out_of_place_2d(const VariantCall& c) {
   const Tiles t(c);
-  if (narrow(t))
-    return Reason{ReasonCode::Unsupported, "a narrow product (" + std::to_string(t.m) + " x " + std::to_string(t.n) +
-                                               " tiles) leaves most of the grid idle; 1d serves it"};
-  return fits(c, per_core_2d(c));
+  if (!sizes_known(c) || !narrow(t)) return std::nullopt;
+  return Reason{ReasonCode::Unsupported, "a narrow product (" + std::to_string(t.m) + " x " + std::to_string(t.n) +
+                                             " tiles) leaves most of the grid idle"};
 }
 
 ttc::Refusal supports_1d(const VariantCall& c) { return sizes_known(c) ? fits(c, per_core_1d(c)) : std::nullopt; }
@@ -141,17 +141,15 @@ CoreSplit split_dram(const VariantCall& c) {
 std::vector<KernelVariant> matmul_variants() {
   return {{.name = "2d",
            .summary = "rows and columns over the grid, both operands multicast",
-           .priority = 80,
            .supports = supports_2d,
+           .out_of_place = out_of_place_2d,
            .split = split_2d},
           {.name = "1d",
            .summary = "one side over all cores, the other operand multicast",
-           .priority = 70,
            .supports = supports_1d,
            .split = split_1d},
           {.name = "dram_sharded",
            .summary = "one tile of rows, the weight from the DRAM bank beside each core",
-           .priority = 60,
            .supports = supports_dram,
            .split = split_dram}};
 }

@@ -161,11 +161,12 @@ struct OpCase {
 };
 
 // One of several kernels of an op. They compute the same; how they cut the work differs, and with it what they can
-// take, what they cost, and in exact numerics where sums are rounded.
+// take, what they cost, and in exact numerics where sums are rounded. A record lists them best first.
 struct KernelVariant {
   std::string_view name, summary;                          // "2d"
-  int priority = 50;                                       // among those that can serve a call; the host has 1
-  ttc::Refusal (*supports)(const VariantCall&) = nullptr;  // nullptr: everything the record supports
+  ttc::Refusal (*supports)(const VariantCall&) = nullptr;  // a limit; nullptr: everything the record supports
+  // Why a call that it can take is better served by one of the others; nullptr: never.
+  ttc::Refusal (*out_of_place)(const VariantCall&) = nullptr;
   // How it shares the work among the cores; nullptr: the work's pieces one by one to each in turn.
   CoreSplit (*split)(const VariantCall&) = nullptr;
   void (*more)(const VariantCall&, Work&) = nullptr;  // what it does beyond the record's work

@@ -46,14 +46,26 @@ SelectionContext softmax(const std::string& operation = "tt.softmax") {
   return c;
 }
 
+// One row of two tiles.
+SelectionContext narrow_linear() {
+  SelectionContext c = softmax("tt.linear");
+  c.format_b = c.format_a;
+  c.device.grid_x = c.device.grid_y = 8;
+  c.m = 32, c.n = 64, c.k = 64;
+  return c;
+}
+
 struct Chosen {
+  const SelectionContext context;
   std::vector<std::string> reports;
   std::mutex mutex;
   std::unique_ptr<KernelChooser> chooser;
   StepKernel kernel;
   Step step;
 
-  explicit Chosen(DispatchOptions options, const std::string& dispatcher = "default") {
+  explicit Chosen(DispatchOptions options, const std::string& dispatcher = "default",
+                  const SelectionContext& of = softmax())
+      : context(of) {
     KernelChoiceOptions choice{.dispatcher = dispatcher, .dispatch = std::move(options)};
     choice.report = [this](const std::string& text) {
       const std::lock_guard lock(mutex);
@@ -61,11 +73,11 @@ struct Chosen {
     };
     choice.dispatch.log_fallbacks = false;
     chooser = std::make_unique<KernelChooser>(std::move(choice));
-    kernel = chooser->bind(softmax(), "node");
+    kernel = chooser->bind(context, "node");
   }
   std::string run() {
     step.tried_kernels.clear();
-    chooser->run(kernel, softmax(), step);
+    chooser->run(kernel, context, step);
     return kernel.served()->id.str();
   }
   bool reported(const std::string& text) {
@@ -126,6 +138,19 @@ TEST_CASE("a static map fixes kernels, by hand or in the file; a kernel of anoth
   };
   REQUIRE_THROWS_WITH(given("tt.matmul.2d"), ContainsSubstring("'tt.matmul.2d' serves tt.matmul, not 'tt.softmax'"));
   REQUIRE_THROWS_WITH(given("tt.softmax.devise"), ContainsSubstring("did you mean 'tt.softmax.device'?"));
+}
+
+TEST_CASE("a kernel out of place serves what a rule gives it, and nothing else") {
+  Chosen by_itself({.mode = DispatchMode::STATIC}, "default", narrow_linear());
+  REQUIRE(by_itself.run() == "tt.linear.1d");
+  const Json candidates = by_itself.chooser->explain(narrow_linear())["selection"]["candidates"];
+  REQUIRE((candidates[0]["kernel"] == "tt.linear.2d" && candidates[0]["result"] == "out of place"));
+  REQUIRE_THAT(candidates[0]["reasons"][0].get<std::string>(), ContainsSubstring("1 x 2 tiles"));
+  TemporaryFile file;
+  file.write("version: \"1.0\"\ndispatch_rules: [{operation: tt.linear, kernel: tt.linear.2d}]\n");
+  Chosen by_rule({.mode = DispatchMode::CONFIG, .config_path = file.path()}, "default", narrow_linear());
+  REQUIRE(by_rule.run() == "tt.linear.2d");
+  REQUIRE(global_kernels().find("tt.linear.2d")->accepts(narrow_linear()));
 }
 
 TEST_CASE("a program's op runs through the table that explain shows") {

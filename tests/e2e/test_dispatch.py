@@ -91,6 +91,11 @@ def rules(tool, model, io, work):
     check({"tt.attention.unfused", "tt.linear.1d", "tt.layer_norm.host"} <= kernels(out), f"rules choose: {kernels(out)}")
     check(not {"tt.attention.fused", "tt.linear.2d", "tt.layer_norm.device"} & kernels(out), "and nothing else")
     check(out["dispatch"]["kernels"]["tt.attention.unfused"] > 0, "telemetry")
+    # A kernel out of place serves where a rule asks for it.
+    config.write_text('version: "1.0"\ndispatch_rules: [{operation: tt.linear, kernel: tt.linear.2d}]\n')
+    out, _ = run_json(tool, model, io, "--dispatch-config", config)
+    check("tt.linear.2d" in kernels(out) and "tt.linear.1d" not in kernels(out), f"2d by a rule: {kernels(out)}")
+    check(out["nodes"]["fallback_failures"] == 0, "and it takes every call")
     # A kernel that cannot serve the call is said and replaced.
     config.write_text('version: "1.0"\ndispatch_rules: [{operation: tt.linear, kernel: tt.linear.dram_sharded}]\n')
     out, _ = run_json(tool, model, io, "--dispatch-mode", "config", "--dispatch-config", config)
@@ -163,6 +168,9 @@ def explain(tool, work):
     check(out["torch"]["keys"], "LibTorch's keys")
     out = json.loads(run(tool, "explain", "matmul", "--shape", "32x512,512x4096", "--json").stdout)
     check(out["chosen"]["kernel"] == "tt.matmul.1d", "1d for a narrow product")
+    check(any(c["result"] == "out of place" for c in out["dispatcher"]["selection"]["candidates"]), "2d could, and is out of place")
+    out = json.loads(run(tool, "explain", "matmul", "--shape", "32x512,512x4096", "--static-kernel", "tt.matmul=tt.matmul.2d", "--json").stdout)
+    check(out["chosen"]["kernel"] == "tt.matmul.2d", "which a static map overrules")
     out = json.loads(run(tool, "explain", "matmul", "--shape", "32x512,512x4096", "--static-kernel", "tt.matmul=tt.matmul.host", "--json").stdout)
     check(out["chosen"] == {"kernel": "tt.matmul.host", "by": "static", "why": "the static map"}, f"static map: {out['chosen']}")
     out = json.loads(run(tool, "explain", "aten::linear", "--shape", "1x4096,4096x4096", "--weight-dtype", "bfloat8_b", "--dispatcher", "optimized", "--json").stdout)
