@@ -1,4 +1,4 @@
-// See buffer.h.
+// Taking a block from the device's memory and giving it back, once.
 #include "device/buffer.h"
 
 namespace ttrt {
@@ -13,8 +13,13 @@ std::int64_t bytes_per_bank(const ArchProfile& profile, const BufferSpec& spec) 
 }
 
 Buffer::Buffer(std::shared_ptr<DeviceMemory> memory, const BufferSpec& spec, std::string label)
-    : memory_(std::move(memory)), spec_(spec) {
+    : Buffer(std::move(memory), spec, std::move(label), nullptr, nullptr) {}
+
+Buffer::Buffer(std::shared_ptr<DeviceMemory> memory, const BufferSpec& spec, std::string label, const std::byte* bytes,
+               std::shared_ptr<const void> owner)
+    : memory_(std::move(memory)), spec_(spec), owner_(std::move(owner)) {
   block_ = memory_->allocate(spec.type, bytes_per_bank(memory_->profile(), spec), spec.bytes, std::move(label));
+  bytes_ = bytes != nullptr ? const_cast<std::byte*>(bytes) : block_.host;
   memory_->attach();
   allocated_.store(true, std::memory_order_release);
 }

@@ -24,6 +24,10 @@ class Buffer {
  public:
   // Throws OutOfMemory, or ttc::Error where the device is not open. `label` names it in reports.
   Buffer(std::shared_ptr<DeviceMemory> memory, const BufferSpec& spec, std::string label);
+  // A constant: takes its place in the device's memory, but its bytes stay where they are, at `bytes`, which `owner`
+  // keeps. Nobody may write them.
+  Buffer(std::shared_ptr<DeviceMemory> memory, const BufferSpec& spec, std::string label, const std::byte* bytes,
+         std::shared_ptr<const void> owner);
   ~Buffer();
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;
@@ -36,7 +40,7 @@ class Buffer {
   // The first of bytes() contiguous bytes. Throws ttc::Error after deallocate() or close_device().
   std::byte* data() const {
     if (!is_allocated()) throw_gone();
-    return block_.host;
+    return bytes_;
   }
   std::int64_t bytes() const { return spec_.bytes; }
   std::int64_t address() const { return block_.address; }  // in every bank
@@ -49,6 +53,8 @@ class Buffer {
   const std::shared_ptr<DeviceMemory> memory_;
   const BufferSpec spec_;
   Block block_;
+  std::byte* bytes_ = nullptr;
+  const std::shared_ptr<const void> owner_;  // of bytes that are not the device's
   std::atomic<bool> allocated_{false};
 };
 

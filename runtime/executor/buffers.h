@@ -61,7 +61,7 @@ class BufferStore {
   const ArchProfile& arch_;
   std::shared_ptr<Device> device_;
   Frame constants_;
-  PackedWeights packed_;
+  PackedWeights packed_{true};
   std::map<const ttc::ir::Storage*, std::pair<std::shared_ptr<const void>, const std::byte*>> storages_;
   std::map<int, HostTensor> state_;           // by slot
   std::map<int, DeviceTensor> device_state_;  // by slot of the buffer

@@ -6,12 +6,15 @@
 #include <cstring>
 
 #include "device/buffer.h"
+#include "device/shard.h"
 #include "executor/kernel_choice.h"
 #include "torch/cpu_op.h"
 #include "support/error.h"
 
 namespace ttrt {
 namespace {
+
+constexpr std::uintptr_t tile_alignment = 64;  // of what files hold, and of what kernels read fast
 
 // The device format that stands for a host value of an IR value's type.
 DataType format_of(const HostTensor& host, DType declared) {
@@ -91,10 +94,15 @@ const DeviceTensor& PackedWeights::on_device(int slot, const HostTensor& tiles, 
                                              std::string_view label) {
   Entry& e = entry(slot, tiles, spec);
   if (e.device.buffer == nullptr) {
-    e.device = allocate(device, spec, label);
     const HostTensor dense = contiguous(tiles);
-    std::memcpy(e.device.data(), dense.data, static_cast<std::size_t>(dense.nbytes()));
-    device_bytes_ += dense.nbytes();
+    if (viewed_ && reinterpret_cast<std::uintptr_t>(dense.data) % tile_alignment == 0) {
+      e.device = {.spec = spec,
+                  .buffer = std::make_shared<Buffer>(device.memory(), buffer_spec(spec, device.profile()),
+                                                     std::string(label), dense.data, dense.owner)};
+    } else {
+      e.device = allocate(device, spec, label);
+      std::memcpy(e.device.data(), dense.data, static_cast<std::size_t>(dense.nbytes()));
+    }
   }
   return e.device;
 }

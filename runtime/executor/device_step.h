@@ -23,11 +23,13 @@ namespace ttrt {
 // for.
 class PackedWeights {
  public:
+  // `viewed`: the device's buffers show the bytes of the tiles, which are then kept as long as this; else they hold
+  // copies.
+  explicit PackedWeights(bool viewed = false) : viewed_(viewed) {}
   // `tiles` holds spec.nbytes() bytes; throws ttc::Error (bad file) where it does not.
   const DeviceTensor& on_device(int slot, const HostTensor& tiles, const TensorSpec& spec, Device& device,
                                 std::string_view label);
   const HostTensor& unpacked(int slot, const HostTensor& tiles, const TensorSpec& spec);
-  std::int64_t device_bytes() const { return device_bytes_; }
 
  private:
   struct Entry {
@@ -36,8 +38,8 @@ class PackedWeights {
     HostTensor host;
   };
   Entry& entry(int slot, const HostTensor& tiles, const TensorSpec& spec);
+  bool viewed_;
   std::map<int, std::vector<std::unique_ptr<Entry>>> entries_;  // by slot; one per spec it is read with
-  std::int64_t device_bytes_ = 0;
 };
 
 struct StepContext {
