@@ -171,7 +171,7 @@ bool commit(Rewriter& r, const Attention& a, std::vector<ir::Arg> args) {
   return true;
 }
 
-// Those who read the value's elements, not its shape alone.
+// The users that read a value's elements, not its shape alone.
 std::ptrdiff_t readers(const ir::Value& value) {
   return value.use_count() - std::ranges::count_if(value.users(), [](const ir::Node* user) {
            return user->op() == "aten.full_like.default" || user->op() == "aten.zeros_like.default";

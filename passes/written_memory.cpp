@@ -1,4 +1,4 @@
-// See written_memory.h.
+// Joins values along nodes and regions, then marks the classes that some node writes.
 #include "written_memory.h"
 
 #include <algorithm>

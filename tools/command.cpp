@@ -1,4 +1,4 @@
-// See command.h.
+// The commands that registered themselves, and where their output goes.
 #include "command.h"
 
 #include <sys/resource.h>
@@ -36,7 +36,8 @@ void note(const Globals& globals, const std::string& text) {
 
 namespace {
 
-// Standard output, whoever else was sent away from it.
+// Standard output as the program got it: under --json, std::cout writes to standard error, so that what models print
+// does not mix with the object.
 std::ostream& json_output() {
   static std::ostream out(std::cout.rdbuf());
   return out;

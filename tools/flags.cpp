@@ -1,4 +1,4 @@
-// See flags.h.
+// Options in terms of CLI11, which only the program itself names beside.
 #include "flags.h"
 
 #include <CLI/CLI.hpp>

@@ -1,4 +1,4 @@
-// See profile_report.h.
+// One row for each kernel that served a node, in four forms.
 #include "profile_report.h"
 
 #include <algorithm>

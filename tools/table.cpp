@@ -1,4 +1,4 @@
-// See table.h.
+// Columns as wide as their widest cell, and numbers with so many digits.
 #include "table.h"
 
 #include <algorithm>

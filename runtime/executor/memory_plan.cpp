@@ -1,4 +1,4 @@
-// See memory_plan.h.
+// First fit by decreasing size, over lifetimes.
 #include "executor/memory_plan.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// See signature.h.
+// Inputs by name, what is wrong with those given, and the key of their shapes.
 #include "executor/signature.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// See pt2_names.h.
+// PyTorch's spelling of operators, modules and traces, and ours.
 #include "formats/pt2_names.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// See arg.h.
+// What an argument is when it is asked for as a number, a boolean or a list of integers.
 #include "ir/arg.h"
 
 namespace ttc::ir {

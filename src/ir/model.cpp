@@ -1,4 +1,4 @@
-// See model.h.
+// Storages that make their bytes when asked, views into them, and the inputs that stand for weights.
 #include "ir/model.h"
 
 #include <algorithm>

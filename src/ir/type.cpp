@@ -1,4 +1,4 @@
-// See type.h.
+// Making types, comparing them, and their text: "f32[s0, 64]", "list[int]".
 #include "ir/type.h"
 
 #include <algorithm>

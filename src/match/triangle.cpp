@@ -1,4 +1,4 @@
-// See triangle.h.
+// A mask's triangle, followed from the constants and comparisons that make it through what combines and moves it.
 #include "match/triangle.h"
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// See compile.h.
+// Counts, fallbacks with the last refusal of each, modules, transfers and memory, read off the rewritten graph.
 #include "pass/compile.h"
 
 #include <algorithm>
@@ -29,7 +29,7 @@ void count_work(const PassContext& context, CompileResult& result) {
   }
 }
 
-// The last word on a node: replacing and placing know more than raising.
+// What kept a node off the device: its last refusal, by a raising pass only where no other refused it.
 const RefusalRecord* refusal_of(const PassContext& context, const std::string& node) {
   const RefusalRecord* found = nullptr;
   for (const RefusalRecord& refusal : context.refusals) {

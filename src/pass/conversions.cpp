@@ -1,4 +1,4 @@
-// See conversions.h.
+// What transfers do to dtypes, said once for each pair.
 #include "pass/conversions.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// See manifest.h and CompileResult in compile.h.
+// A compile's result as the summary line, as JSON, and as the manifest that the file keeps.
 #include "pass/manifest.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// See reason.h.
+// The names of the codes, and a reason as one line.
 #include "support/reason.h"
 
 namespace ttc {
