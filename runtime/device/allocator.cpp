@@ -1,4 +1,4 @@
-// See allocator.h.
+// First fit over the free ranges, which join again when they are freed.
 #include "device/allocator.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// See device.h.
+// The table of devices by slot, and the life of a device in it.
 #include "device/device.h"
 
 #include <omp.h>

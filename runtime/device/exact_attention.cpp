@@ -1,4 +1,4 @@
-// See exact_attention.h.
+// The chunks of a head: scores, running maxima and sums, and the corrections when a maximum grows.
 #include "device/exact_attention.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// See exact_eltwise.h.
+// The steps of each function as the units take them, on lanes of a tile.
 #include "device/exact_eltwise.h"
 
 #include <algorithm>

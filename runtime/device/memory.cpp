@@ -1,4 +1,4 @@
-// See memory.h.
+// Blocks by address, the peak and who held it, and the texts of reports and of running out of memory.
 #include "device/memory.h"
 
 #include <sys/mman.h>

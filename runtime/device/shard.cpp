@@ -1,4 +1,4 @@
-// See shard.h.
+// Sizes of pages and shards, and the page of a tile or row.
 #include "device/shard.h"
 
 namespace ttrt {

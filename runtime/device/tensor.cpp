@@ -1,4 +1,4 @@
-// See tensor.h.
+// Sizes that follow from a specification, and tensors that come, go and move between host and device.
 #include "device/tensor.h"
 
 #include <cstring>

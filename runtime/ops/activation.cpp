@@ -1,4 +1,4 @@
-// See activation.h.
+// Activations by name: what checks, computes and refers to them.
 #include "ops/activation.h"
 
 #include "device/sfpu.h"

@@ -1,4 +1,4 @@
-// See dense.h.
+// Between tiles and runs of elements, format by format.
 #include "ops/dense.h"
 
 #include <algorithm>

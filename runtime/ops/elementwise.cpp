@@ -1,4 +1,4 @@
-// See elementwise.h.
+// Tiles of an operand, its rows and columns spread where it broadcasts.
 #include "ops/elementwise.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// See index_plan.h.
+// Reads the index operands of a call and turns them into positions, checked.
 #include "ops/index_plan.h"
 
 #include <algorithm>

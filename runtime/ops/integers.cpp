@@ -1,4 +1,4 @@
-// See integers.h.
+// One function an operator, in 64 bits, and the loops over tiles that check what comes out.
 #include "ops/integers.h"
 
 #include <algorithm>

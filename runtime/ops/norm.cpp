@@ -1,4 +1,4 @@
-// See norm.h.
+// Rows of a band, one after the other, through the function of a norm.
 #include "ops/norm.h"
 
 namespace ttrt::ops {

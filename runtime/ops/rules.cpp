@@ -1,4 +1,4 @@
-// See rules.h.
+// Sizes and formats of results, refusals of what the kernels do not take, references in terms of ATen.
 #include "ops/rules.h"
 
 #include <algorithm>

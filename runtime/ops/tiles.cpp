@@ -1,4 +1,4 @@
-// See tiles.h.
+// Loads and stores of tiles, bands and rows, for each format a copy that the compiler can vectorise.
 #include "ops/tiles.h"
 
 #include <algorithm>

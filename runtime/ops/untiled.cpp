@@ -1,4 +1,4 @@
-// See untiled.h.
+// Permutations and reshapes on rows without tiles.
 #include "ops/untiled.h"
 
 #include <algorithm>

@@ -107,6 +107,11 @@ std::string layer_of(const std::string& file) {
   return found;
 }
 
+std::string text_of(const fs::path& file) {
+  std::ifstream in(file);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
 bool is_torch(const std::string& header) {
   for (const char* prefix : {"torch/", "ATen/", "c10/", "caffe2/"})
     if (header.starts_with(prefix)) return true;
@@ -144,6 +149,31 @@ TEST_CASE("no folder includes a folder that includes it") {
     INFO(folder);
     CHECK(!below.contains(folder));
   }
+}
+
+TEST_CASE("every folder is described where a reader looks for it") {
+  for (const auto& [folder, ok] : allowed()) {
+    const fs::path path(folder);
+    const fs::path parent = path.has_parent_path() ? path.parent_path() : fs::path();
+    const std::string text = text_of(root / (parent.empty() ? path : parent) / "README.md");
+    INFO(folder);
+    CHECK(!text.empty());
+    if (!parent.empty()) CHECK(text.find("`" + path.filename().string() + "`") != std::string::npos);
+  }
+}
+
+TEST_CASE("every file says what is in it") {
+  for (const char* folder : {"src", "passes", "runtime", "tools"})
+    for (const auto& entry : fs::recursive_directory_iterator(root / folder)) {
+      const std::string extension = entry.path().extension();
+      if (extension != ".h" && extension != ".cpp") continue;
+      std::ifstream in(entry.path());
+      std::string first;
+      std::getline(in, first);
+      INFO(entry.path());
+      CHECK((first.starts_with("// ") || first.starts_with("/* ")));
+      CHECK(first != "// See " + entry.path().stem().string() + ".h.");
+    }
 }
 
 TEST_CASE("torch headers live in the few files made for them") {
