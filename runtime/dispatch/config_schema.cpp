@@ -68,6 +68,10 @@ class Checker {
   void error(std::string path, std::string message, const DocNode& node) {
     issue(out_.errors, std::move(path), std::move(message), node);
   }
+  bool refuse(const std::string& path, std::string message, const DocNode& node) {
+    error(path, std::move(message), node);
+    return false;
+  }
 
   void known_keys(const DocNode& map, const std::string& path, std::span<const std::string_view> known) {
     for (const auto& [key, value] : map.members)
@@ -96,10 +100,7 @@ class Checker {
   }
 
   bool check_text(const DocNode& node, const std::string& path, std::string& to) {
-    if (!node.is(Kind::string) || node.text.empty()) {
-      error(path, "must be a string that is not empty", node);
-      return false;
-    }
+    if (!node.is(Kind::string) || node.text.empty()) return refuse(path, "must be a string that is not empty", node);
     to = node.text;
     return true;
   }
@@ -181,11 +182,8 @@ class Checker {
     if (value.is(Kind::list) && bare && kind == FieldKind::text) {
       condition.op = Operator::in;
     } else if (takes_list != value.is(Kind::list)) {
-      error(path,
-            takes_list ? "must be a list"
-                       : "takes one value" + std::string(bare ? "; a list is for " + condition.field_name + "_in" : ""),
-            value);
-      return false;
+      const std::string instead = bare ? "; a list is for " + condition.field_name + "_in" : "";
+      return refuse(path, takes_list ? "must be a list" : "takes one value" + instead, value);
     }
     if (condition.op == Operator::match || condition.op == Operator::regex)
       return check_pattern(value, path, condition);
@@ -202,39 +200,24 @@ class Checker {
   }
 
   bool check_pattern(const DocNode& value, const std::string& path, Condition& condition) {
-    if (condition.field->kind != FieldKind::text) {
-      error(path, "patterns are for dtype, platform, layout and device", value);
-      return false;
-    }
-    if (!value.is(Kind::string)) {
-      error(path, "must be a string", value);
-      return false;
-    }
-    if (condition.op == Operator::regex && !compile_regex(value, path, condition)) return false;
+    if (condition.field->kind != FieldKind::text)
+      return refuse(path, "patterns are for dtype, platform, layout and device", value);
+    if (!value.is(Kind::string)) return refuse(path, "must be a string", value);
     condition.values.push_back(value);
-    return true;
-  }
-
-  bool compile_regex(const DocNode& value, const std::string& path, Condition& condition) {
-    if (value.text.size() > max_regex) {
-      error(path, "a regular expression is at most " + std::to_string(max_regex) + " characters long", value);
-      return false;
-    }
+    if (condition.op != Operator::regex) return true;
+    if (value.text.size() > max_regex)
+      return refuse(path, "a regular expression is at most " + std::to_string(max_regex) + " characters long", value);
     try {
       condition.pattern = std::make_shared<const std::regex>(value.text, std::regex::ECMAScript);
       return true;
     } catch (const std::regex_error& bad) {
-      error(path, "is no regular expression: " + std::string(bad.what()), value);
-      return false;
+      return refuse(path, "is no regular expression: " + std::string(bad.what()), value);
     }
   }
 
   bool check_value(const DocNode& value, const std::string& path, Condition& condition) {
     const std::string wrong = wrong_value(value, *condition.field);
-    if (!wrong.empty()) {
-      error(path, wrong, value);
-      return false;
-    }
+    if (!wrong.empty()) return refuse(path, wrong, value);
     condition.values.push_back(value);
     return true;
   }

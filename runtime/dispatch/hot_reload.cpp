@@ -12,14 +12,6 @@ namespace {
 
 using SteadyClock = std::chrono::steady_clock;
 
-template <typename Callbacks, typename... Args>
-void call_all(const Callbacks& callbacks, const Args&... args) {
-  for (const auto& callback : callbacks) try {
-      callback(args...);
-    } catch (...) {  // a listener's trouble is its own
-    }
-}
-
 double unix_time() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
@@ -141,12 +133,7 @@ HotReloadDispatcher::Version HotReloadDispatcher::make_version(const DocNode& da
 
 void HotReloadDispatcher::enter(ReloadState state) {
   state_.store(state, std::memory_order_release);
-  std::vector<std::function<void(ReloadState)>> callbacks;
-  {
-    const std::lock_guard lock(mutex_);
-    callbacks = on_state_;
-  }
-  call_all(callbacks, state);
+  tell(on_state_, state);
 }
 
 // New calls count in the other set from here on; those of before empty theirs.
@@ -167,7 +154,6 @@ void HotReloadDispatcher::wait_for_calls(double seconds) {
 
 void HotReloadDispatcher::apply(const Version& version, SteadyClock::time_point start) {
   enter(ReloadState::APPLYING);
-  std::vector<std::function<void(const ConfigVersion&)>> callbacks;
   {
     const std::lock_guard lock(mutex_);
     version->version = ++versions_;
@@ -178,22 +164,19 @@ void HotReloadDispatcher::apply(const Version& version, SteadyClock::time_point 
     stats_.last_reload_timestamp = unix_time();
     stats_.config_version = version->version;
     last_refused_.clear();
-    callbacks = on_reload_;
   }
   enter(ReloadState::IDLE);
   for (const std::string& warning : version->warnings) report(warning);
-  call_all(callbacks, *version);
+  tell(on_reload_, *version);
 }
 
 void HotReloadDispatcher::refuse(const DispatchError& error) {
-  std::vector<std::function<void(const DispatchError&)>> callbacks;
   {
     const std::lock_guard lock(mutex_);
     ++stats_.failed_reloads;
-    callbacks = on_error_;
   }
   enter(ReloadState::IDLE);
-  call_all(callbacks, error);
+  tell(on_error_, error);
   throw error;  // NOLINT: a copy
 }
 

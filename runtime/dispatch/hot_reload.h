@@ -112,6 +112,18 @@ class HotReloadDispatcher final : public ModeDispatcher {
     const std::lock_guard lock(mutex_);
     to.push_back(std::move(callback));
   }
+  template <typename F, typename... Args>
+  void tell(const std::vector<F>& listeners, const Args&... args) const {
+    std::vector<F> told;
+    {
+      const std::lock_guard lock(mutex_);
+      told = listeners;
+    }
+    for (const F& listener : told) try {
+        listener(args...);
+      } catch (...) {  // its trouble is its own
+      }
+  }
 
   const KernelRegistry& kernels_;
   const KernelSelector selector_;

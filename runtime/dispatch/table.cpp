@@ -171,11 +171,6 @@ void DispatchTable::fill_locked() {
 
 // ---- reading -------------------------------------------------------------------------------------------------------
 
-const KernelSpec* DispatchTable::find(const TableKey& key) const {
-  const Kernels all = kernels(key);
-  return all.empty() ? nullptr : all.front();
-}
-
 FillStep DispatchTable::step_of(const TableKey& key, const Slot* slot) const {
   if (!slot) return FillStep::missing;
   return slot->first == last_resort_ ? FillStep::last_resort : step_of_cost(cost(slot->first->pattern, key));

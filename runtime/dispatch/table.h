@@ -105,7 +105,6 @@ class DispatchTable {
   }
   // The first one. Throws DispatchError naming the operator, the key and what is registered.
   const KernelSpec& at(const TableKey& key) const { return *slot(key)->kernels.front(); }
-  const KernelSpec* find(const TableKey& key) const;  // nullptr for a missing one
   void call(const TableKey& key, CallArgs& args) const {
     const Slot* const first = slot(key);
     first->function(first->state, args);
