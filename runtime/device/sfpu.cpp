@@ -15,63 +15,13 @@
 namespace ttrt::sfpu {
 namespace {
 
-constexpr std::string_view names[] = {"abs",
-                                      "ceil",
-                                      "clamp",
-                                      "cos",
-                                      "elu",
-                                      "erf",
-                                      "exp",
-                                      "exp2",
-                                      "exp_approx",
-                                      "expm1",
-                                      "floor",
-                                      "gelu",
-                                      "gelu_approx",
-                                      "gelu_tanh",
-                                      "gez",
-                                      "gtz",
-                                      "hardsigmoid",
-                                      "leaky_relu",
-                                      "lez",
-                                      "log",
-                                      "log10",
-                                      "log1p",
-                                      "log2",
-                                      "log_sigmoid",
-                                      "ltz",
-                                      "mish",
-                                      "neg",
-                                      "nez",
-                                      "eqz",
-                                      "reciprocal",
-                                      "relu",
-                                      "relu_max",
-                                      "rsqrt",
-                                      "sigmoid",
-                                      "sigmoid_approx",
-                                      "sigmoid_fast_exp",
-                                      "sign",
-                                      "silu",
-                                      "sin",
-                                      "softplus",
-                                      "softsign",
-                                      "sqrt",
-                                      "square",
-                                      "tan",
-                                      "tanh",
-                                      "trunc",
-                                      "acos",
-                                      "asin",
-                                      "atan",
-                                      "cosh",
-                                      "power",
-                                      "power_int",
-                                      "round",
-                                      "selu",
-                                      "sinh",
-                                      "hardswish"};
-static_assert(std::size(names) == function_count);
+constexpr std::string_view names[] = {
+#define TTRT_SFPU(name, widths) #name,
+#define TTRT_SFPU_COMPOSITE(name) #name,
+#include "device/sfpu_functions.def"
+#undef TTRT_SFPU
+#undef TTRT_SFPU_COMPOSITE
+};
 
 const detail::SfpuKernels& kernels() {
 #if defined(__x86_64__)
@@ -139,10 +89,9 @@ void fill(Function function, const Params& params, Table& table) {
 std::string_view to_string(Function function) { return names[static_cast<int>(function)]; }
 
 std::optional<Function> function_from_string(std::string_view name) {
-  for (int i = 0; i < function_count; ++i) {
-    if (names[i] == name) return static_cast<Function>(i);
-  }
-  return std::nullopt;
+  const auto* at = std::find(std::begin(names), std::end(names), name);
+  if (at == std::end(names)) return std::nullopt;
+  return static_cast<Function>(at - std::begin(names));
 }
 
 std::uint32_t apply(Function function, const Params& params, Dest dest, std::uint32_t bits) {

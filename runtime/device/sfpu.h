@@ -19,64 +19,19 @@
 namespace ttrt::sfpu {
 
 enum class Function : std::uint8_t {
-  abs,
-  ceil,
-  clamp,  // p: low, high
-  cos,
-  elu,  // p: alpha
-  erf,
-  exp,
-  exp2,
-  exp_approx,
-  expm1,
-  floor,
-  gelu,
-  gelu_approx,
-  gelu_tanh,
-  gez,
-  gtz,
-  hardsigmoid,
-  leaky_relu,  // p: slope
-  lez,
-  log,
-  log10,
-  log1p,
-  log2,
-  log_sigmoid,
-  ltz,
-  mish,
-  neg,
-  nez,
-  eqz,
-  reciprocal,
-  relu,
-  relu_max,  // p: upper bound (relu6: 6)
-  rsqrt,
-  sigmoid,
-  sigmoid_approx,
-  sigmoid_fast_exp,
-  sign,
-  silu,
-  sin,
-  softplus,  // p: beta, 1 / beta, threshold
-  softsign,
-  sqrt,
-  square,
-  tan,
-  tanh,
-  trunc,
-  acos,
-  asin,
-  atan,
-  cosh,
-  power,      // p: exponent
-  power_int,  // p: exponent, an integer from 0 to 2^24
-  round,
-  selu,  // p: scale, alpha
-  sinh,
-  hardswish,  // hardsigmoid, stored, times x in the matrix unit (16-bit Dest) or the vector unit
+#define TTRT_SFPU(name, widths) name,
+#define TTRT_SFPU_COMPOSITE(name) name,
+#include "device/sfpu_functions.def"
+#undef TTRT_SFPU
+#undef TTRT_SFPU_COMPOSITE
 };
-constexpr int function_count = static_cast<int>(Function::hardswish) + 1;
+constexpr int function_count = 0
+#define TTRT_SFPU(name, widths) +1
+#define TTRT_SFPU_COMPOSITE(name) +1
+#include "device/sfpu_functions.def"
+#undef TTRT_SFPU
+#undef TTRT_SFPU_COMPOSITE
+    ;
 
 using Params = std::array<float, 4>;
 

@@ -12,7 +12,14 @@ namespace ttrt::detail {
 using SfpuKernel = void (*)(float* values, std::size_t n, const float* p);
 using SfpuPairKernel = void (*)(float* a, const float* b, std::size_t n);
 
-inline constexpr int sfpu_kernel_count = static_cast<int>(sfpu::Function::hardswish);  // the last one is a composite
+// Composites, which have none, stand behind.
+#define TTRT_SFPU(name, widths) +1
+#define TTRT_SFPU_COMPOSITE(name)
+inline constexpr int sfpu_kernel_count = 0
+#include "device/sfpu_functions.def"
+    ;
+#undef TTRT_SFPU
+#undef TTRT_SFPU_COMPOSITE
 
 struct SfpuKernels {
   SfpuKernel functions[sfpu_kernel_count][2];  // [function][32-bit Dest]

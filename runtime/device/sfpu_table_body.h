@@ -36,78 +36,20 @@ void each_pair(float* a, const float* b, std::size_t n) {
   }
 }
 
-#define TTRT_SFPU_ROW(name) \
-  { each<f_##name<false>>, each<f_##name<true>> }
-#define TTRT_SFPU_PAIR(name) \
-  { each_pair<f_##name<false>>, each_pair<f_##name<true>> }
-// The same for both widths of Dest.
-#define TTRT_SFPU_SAME_ROW(name) \
-  { each<f_##name>, each<f_##name> }
-#define TTRT_SFPU_SAME_PAIR(name) \
-  { each_pair<f_##name>, each_pair<f_##name> }
+// In the order of sfpu::Function and sfpu::Function2, by the width of Dest.
+inline constexpr SfpuKernels kernels = {{
+#define TTRT_SFPU_KERNELS_one(name) {each<f_##name>, each<f_##name>}
+#define TTRT_SFPU_KERNELS_two(name) {each<f_##name<false>>, each<f_##name<true>>}
+#define TTRT_SFPU(name, widths) TTRT_SFPU_KERNELS_##widths(name),
+#define TTRT_SFPU_COMPOSITE(name)
+#include "device/sfpu_functions.def"
+#undef TTRT_SFPU
+#undef TTRT_SFPU_COMPOSITE
+#undef TTRT_SFPU_KERNELS_one
+#undef TTRT_SFPU_KERNELS_two
+                                        },
+                                        {{each_pair<f_divide<false>>, each_pair<f_divide<true>>},
+                                         {each_pair<f_maximum>, each_pair<f_maximum>},
+                                         {each_pair<f_minimum>, each_pair<f_minimum>}}};
 
-// In the order of sfpu::Function and sfpu::Function2.
-inline constexpr SfpuKernels kernels = {
-    {TTRT_SFPU_SAME_ROW(abs),
-     TTRT_SFPU_SAME_ROW(ceil),
-     TTRT_SFPU_SAME_ROW(clamp),
-     TTRT_SFPU_ROW(cos),
-     TTRT_SFPU_ROW(elu),
-     TTRT_SFPU_ROW(erf),
-     TTRT_SFPU_ROW(exp),
-     TTRT_SFPU_ROW(exp2),
-     TTRT_SFPU_SAME_ROW(exp_approx),
-     TTRT_SFPU_ROW(expm1),
-     TTRT_SFPU_SAME_ROW(floor),
-     TTRT_SFPU_ROW(gelu),
-     TTRT_SFPU_SAME_ROW(gelu_approx),
-     TTRT_SFPU_ROW(gelu_tanh),
-     TTRT_SFPU_SAME_ROW(gez),
-     TTRT_SFPU_SAME_ROW(gtz),
-     TTRT_SFPU_SAME_ROW(hardsigmoid),
-     TTRT_SFPU_SAME_ROW(leaky_relu),
-     TTRT_SFPU_SAME_ROW(lez),
-     TTRT_SFPU_ROW(log),
-     TTRT_SFPU_ROW(log10),
-     TTRT_SFPU_ROW(log1p),
-     TTRT_SFPU_ROW(log2),
-     TTRT_SFPU_ROW(log_sigmoid),
-     TTRT_SFPU_SAME_ROW(ltz),
-     TTRT_SFPU_ROW(mish),
-     TTRT_SFPU_SAME_ROW(neg),
-     TTRT_SFPU_SAME_ROW(nez),
-     TTRT_SFPU_SAME_ROW(eqz),
-     TTRT_SFPU_ROW(reciprocal),
-     TTRT_SFPU_SAME_ROW(relu),
-     TTRT_SFPU_SAME_ROW(relu_max),
-     TTRT_SFPU_ROW(rsqrt),
-     TTRT_SFPU_ROW(sigmoid),
-     TTRT_SFPU_SAME_ROW(sigmoid_approx),
-     TTRT_SFPU_ROW(sigmoid_fast_exp),
-     TTRT_SFPU_SAME_ROW(sign),
-     TTRT_SFPU_ROW(silu),
-     TTRT_SFPU_ROW(sin),
-     TTRT_SFPU_ROW(softplus),
-     TTRT_SFPU_SAME_ROW(softsign),
-     TTRT_SFPU_ROW(sqrt),
-     TTRT_SFPU_ROW(square),
-     TTRT_SFPU_ROW(tan),
-     TTRT_SFPU_ROW(tanh),
-     TTRT_SFPU_SAME_ROW(trunc),
-     TTRT_SFPU_ROW(acos),
-     TTRT_SFPU_ROW(asin),
-     TTRT_SFPU_ROW(atan),
-     TTRT_SFPU_ROW(cosh),
-     TTRT_SFPU_ROW(power),
-     TTRT_SFPU_SAME_ROW(power_int),
-     TTRT_SFPU_SAME_ROW(round),
-     TTRT_SFPU_ROW(selu),
-     TTRT_SFPU_ROW(sinh)},
-    {TTRT_SFPU_PAIR(divide), TTRT_SFPU_SAME_PAIR(maximum), TTRT_SFPU_SAME_PAIR(minimum)}};
-static_assert(sizeof(kernels.functions) / sizeof(kernels.functions[0]) == sfpu_kernel_count);
-
-#undef TTRT_SFPU_ROW
-#undef TTRT_SFPU_PAIR
-#undef TTRT_SFPU_SAME_ROW
-#undef TTRT_SFPU_SAME_PAIR
 #undef TTRT_LANES
