@@ -204,12 +204,12 @@ void Matmul::Plan::multiply(const std::byte* a, std::byte* out) {
   for (std::int64_t i = 0; i < count; ++i) task(a, out, i);
 }
 
-std::int64_t matmul_k_block(const MatmulSpec& spec, std::int64_t grid_x) {
+std::int64_t matmul_k_block(const MatmulSpec& spec) {
   const std::int64_t mt = tiles_of(spec.m), kt = tiles_of(spec.k), nt = tiles_of(spec.n);
   const std::int64_t long_side = std::max(mt, nt), short_side = std::max<std::int64_t>(std::min(mt, nt), 1);
   const bool narrow = short_side == 1 || long_side / short_side > 8 || (spec.batch == 1 && spec.b_batch > 1);
   if (narrow) return kt % 2 == 0 ? 2 : 1;
-  return kt % grid_x == 0 ? kt / grid_x : 1;
+  return kt % spec.grid_x == 0 ? kt / spec.grid_x : 1;
 }
 
 Matmul::Matmul(MatmulSpec spec) : plan_(std::make_unique<Plan>(std::move(spec))) {}

@@ -219,15 +219,14 @@ DeviceStep::Served& DeviceStep::served(const dispatch::KernelSpec& spec, const d
     auto prepared = bound_.prepare({.numerics = context.numerics,
                                     .constants = constants,
                                     .variant = kernel.variant != nullptr ? kernel.variant->name : std::string_view{},
-                                    .grid_x = context.profile->grid_x,
-                                    .grid_y = context.profile->grid_y});
+                                    .profile = *context.profile});
     if (std::holds_alternative<ttc::Reason>(prepared))
-      throw ttc::Error(ttc::Exit::unsupported, "",
-                       std::string(record.name) + " has no " + std::string(to_string(context.numerics)) +
-                           " kernel (node '" + node_name(*instruction.node) + "')",
-                       context.numerics == Numerics::exact
-                           ? "use --numerics fast, or keep the op on the CPU with --fallback-op"
-                           : "");
+      throw ttc::Error(
+          ttc::Exit::unsupported, "",
+          std::string(record.name) + " has no " + std::string(to_string(context.numerics)) + " kernel (node '" +
+              node_name(*instruction.node) + "'): " + std::string(record.no_exact_kernel),
+          context.numerics == Numerics::exact ? "use --numerics fast, or keep the op on the CPU with --fallback-op"
+                                              : "");
     made->kernel = std::get<Kernel>(std::move(prepared));
     made->time = device_time(bound_.call, *context.profile, kernel.variant, dispatch::variant_call_of(context_));
   }

@@ -276,6 +276,7 @@ const OpRecord record{
                   .more = unfused_work}},
     .describe = describe,
     .multiplies = true,
+    .family = "attention",
 };
 TTRT_REGISTER_OP(record);
 

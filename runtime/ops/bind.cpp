@@ -53,6 +53,12 @@ HostTensor transposed(HostTensor host) {
   return host;
 }
 
+std::string sizes_text(const Shape& sizes) {
+  std::string out;
+  for (const std::int64_t size : sizes) out += (out.empty() ? "" : "x") + std::to_string(size);
+  return out;
+}
+
 HostTensor reshaped(const HostTensor& tensor, Shape sizes) {
   HostTensor host = contiguous(tensor);
   host.sizes = std::move(sizes);
@@ -67,6 +73,9 @@ HostTensor packed_matrix(const HostTensor& constant, const Packed& rule, const T
   if (rule.form == Packed::Form::transposed) matrix = transposed(constant);
   if (rule.form == Packed::Form::row) matrix = reshaped(constant, {1, constant.numel()});
   if (rule.form == Packed::Form::arranged) matrix = rule.arrange(constant, spec);
+  if (matrix.sizes != spec.logical)
+    throw ttc::usage_error("'" + std::string(rule.name) + "' is " + sizes_text(matrix.sizes) + ", not " +
+                           sizes_text(spec.logical));
   return packed_values(matrix, rule, spec);
 }
 
@@ -249,8 +258,9 @@ std::variant<Kernel, Reason> BoundCall::prepare(const PrepareContext& context) c
     return Kernel([](const KernelArgs&) {});
   Kernel kernel = record().prepare(call, context);
   if (kernel) return kernel;
-  return Reason{ReasonCode::Unimplemented,
-                std::string(to_string(context.numerics)) + " numerics of " + std::string(record().name)};
+  return Reason{ReasonCode::Unimplemented, std::string(to_string(context.numerics)) + " numerics of " +
+                                               std::string(record().name) + ": " +
+                                               std::string(record().no_exact_kernel)};
 }
 
 DeviceTensor BoundCall::upload(std::size_t i, const RtValue& value, Device& device) const {
@@ -277,12 +287,7 @@ std::variant<std::vector<DeviceTensor>, Reason> BoundCall::run(std::span<const R
     from.push_back(&in[i]);
     constants.push_back(operands[i].packed != nullptr ? &in[i] : nullptr);
   }
-  const ArchProfile& profile = device.profile();
-  auto kernel = prepare({.numerics = numerics,
-                         .constants = constants,
-                         .variant = {},
-                         .grid_x = profile.grid_x,
-                         .grid_y = profile.grid_y});
+  auto kernel = prepare({.numerics = numerics, .constants = constants, .variant = {}, .profile = device.profile()});
   if (auto* reason = std::get_if<Reason>(&kernel)) return std::move(*reason);
   for (const TensorSpec& spec : results()) out.push_back(allocate(device, spec));
   std::vector<DeviceTensor*> to;

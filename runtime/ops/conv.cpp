@@ -245,6 +245,7 @@ OpRecord convolution(std::string_view name, std::string_view summary, std::strin
   record.work = work;
   record.tolerance = {.pcc = 0.9995};
   record.multiplies = true;
+  record.family = "linear";
   return record;
 }
 

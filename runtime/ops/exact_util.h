@@ -3,7 +3,8 @@
 // device/fpu.h (matrix unit, small products), device/exact_rows.h (reductions, softmax, norms).
 //
 // Dest values leave by store_tile, store_band or store_rows with Rounding::away: what the packer does. Kernels that
-// only move elements share the fast path; an op without an exact kernel returns an empty Kernel, which says so.
+// only move elements share the fast path; an op without an exact kernel returns an empty Kernel, and its record says
+// why (no_exact_kernel).
 #pragma once
 
 #include "device/exact_eltwise.h"
@@ -12,6 +13,9 @@
 #include "ops/tiles.h"
 
 namespace ttrt::ops {
+
+// Why most ops without an exact kernel have none.
+inline constexpr std::string_view not_recorded = "the device's steps and their roundings are not recorded";
 
 // The width of Dest that element-wise ops configure for a format.
 constexpr Dest dest_for(DataType dtype) { return dtype == DataType::float32 ? Dest::bits32 : Dest::bits16; }

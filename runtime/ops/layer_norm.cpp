@@ -100,6 +100,7 @@ const OpRecord record{
   %y: f32[1, 7, 33], %mean: f32[1, 7, 1], %rstd: f32[1, 7, 1] = aten.native_layer_norm.default(%x, [33], $w, $b, 1e-05)
   return %y
 })"}},
+    .family = "norm",
 };
 TTRT_REGISTER_OP(record);
 

@@ -157,9 +157,9 @@ std::vector<KernelVariant> matmul_variants() {
 std::int64_t variant_k_block(const PrepareContext& context, const MatmulSpec& spec) {
   const std::int64_t kt = tiles_of(spec.k);
   // Several matrices that share an operand count as narrow for the library.
-  if (context.variant == "2d") return spec.batch == 1 && spec.b_batch > 1 ? block_1d(kt) : block_2d(kt, context.grid_x);
+  if (context.variant == "2d") return spec.batch == 1 && spec.b_batch > 1 ? block_1d(kt) : block_2d(kt, context.profile.grid_x);
   if (context.variant == "1d") return block_1d(kt);
-  if (context.variant == "dram_sharded") return block_dram(kt, context.grid_x * context.grid_y);
+  if (context.variant == "dram_sharded") return block_dram(kt, context.profile.cores());
   return 0;
 }
 

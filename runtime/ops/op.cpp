@@ -57,6 +57,11 @@ const OpRecord* find_op(std::string_view name) {
   return it == by_name.end() ? nullptr : it->second;
 }
 
+Transfer transfer_of(std::string_view name) {
+  const OpRecord* record = find_op(name);
+  return record == nullptr ? Transfer::none : record->transfer;
+}
+
 std::span<const OpRecord* const> all_ops() { return registry().sorted; }
 
 std::vector<std::pair<const OpRecord*, const Lowering*>> lowerings_of(std::string_view aten) {
@@ -90,6 +95,13 @@ void register_family(const OpFamily& family) {
     TTC_CHECK(registry().families.emplace(name, &family).second, "two families of aten." + std::string(name));
     names.remove_prefix(std::min(blank + 1, names.size()));
   }
+}
+
+std::vector<const OpFamily*> all_families() {
+  std::vector<const OpFamily*> out;
+  for (const auto& [name, family] : registry().families)
+    if (std::find(out.begin(), out.end(), family) == out.end()) out.push_back(family);
+  return out;
 }
 
 std::string_view host_reason(std::string_view aten) {

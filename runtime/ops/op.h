@@ -53,7 +53,8 @@ struct KernelArgs {
   std::span<const DeviceTensor* const> in;  // parallel to OpCall::tensors
   std::span<DeviceTensor* const> out;       // parallel to infer()'s result
 };
-// Bound to one OpCall; called once per execution; allocates nothing.
+// Bound to one OpCall; called once per execution; allocates nothing. Empty where the record's `no_exact_kernel` says
+// why.
 using Kernel = std::function<void(const KernelArgs&)>;
 
 struct PrepareContext {
@@ -61,9 +62,9 @@ struct PrepareContext {
   // Parallel to OpCall::tensors: the tensor where it is a constant of the program, else nullptr. A kernel may turn its
   // bytes into the layout it computes with, once.
   std::span<const DeviceTensor* const> constants;
-  // Which of the record's variants, "" for what the op library takes by itself; and the cores there are.
+  // Which of the record's variants, "" for what the op library takes by itself; and the chip it runs on.
   std::string_view variant = {};
-  std::int64_t grid_x = 8, grid_y = 8;
+  const ArchProfile& profile = default_profile();
 };
 
 // What of a call and its device decides which variants can serve it. Negative sizes: not known, or the op has no such.
@@ -72,7 +73,8 @@ struct VariantCall {
   std::int64_t queries = -1, keys = -1, heads = -1, kv_heads = -1, head_dim = -1;
   DataType a = DataType::bfloat16, b = DataType::bfloat16;
   bool constant_b = false, exact = false, fp32_acc = true;
-  std::int64_t grid_x = 8, grid_y = 8, dram_banks = 12;
+  std::int64_t grid_x = default_profile().grid_x, grid_y = default_profile().grid_y;
+  std::int64_t dram_banks = default_profile().dram_banks;
   std::int64_t l1_bytes = 0;  // per core, for circular buffers; 0: not known
 };
 
@@ -160,6 +162,9 @@ struct OpCase {
       "normal";  // "normal", "positive", "unit" [0,1), "wide" (values over many magnitudes), "index"
 };
 
+// Whether an op is the way between host and device, which no kernel computes.
+enum class Transfer : std::uint8_t { none, to_device, to_host };
+
 // One of several kernels of an op. They compute the same; how they cut the work differs, and with it what they can
 // take, what they cost, and in exact numerics where sums are rounded. A record lists them best first.
 struct KernelVariant {
@@ -194,6 +199,16 @@ struct OpRecord {
   void (*describe)(const OpCall&, VariantCall&) = nullptr;
   // Sums many products: worth a transfer by itself, and no place where one wrong operand bit shows.
   bool multiplies = false;
+  // Layers of a model that `replace` looks for, family by family: "linear", "norm", "attention". "" for what `place`
+  // decides on.
+  std::string_view family = {};
+  // Reads an angle of any size: what computes it stays in float32, as its last bits decide the result.
+  bool angle = false;
+  Transfer transfer = Transfer::none;
+  // Why `prepare` gives no kernel in exact numerics, for any call or for some; "" where it always does.
+  std::string_view no_exact_kernel = {};
+  // Where NaN, infinities and denormals give other results than in LibTorch, and what the card does; "" where alike.
+  std::string_view special_values = {};
 };
 
 // ATen operators that no record lowers, or not in every form: passes write them out in others, or they stay on the
@@ -207,12 +222,14 @@ struct OpFamily {
 
 const OpRecord* find_op(std::string_view name);  // nullptr where there is none
 std::span<const OpRecord* const> all_ops();      // sorted by name
+Transfer transfer_of(std::string_view name);     // none where there is no such op
 // Every record that lowers this ATen op, in registration-independent (sorted) order.
 std::vector<std::pair<const OpRecord*, const Lowering*>> lowerings_of(std::string_view aten);
 // Aborts on a duplicate name. Registers the op's schema with ir::register_schema too.
 void register_op(const OpRecord& record);
 // Aborts where another family has one of the names.
 void register_family(const OpFamily& family);
+std::vector<const OpFamily*> all_families();
 // Of "aten.nonzero.default": the reason of its family. "" for operators that nobody thought of.
 std::string_view host_reason(std::string_view aten);
 // Of a canonical ATen node, by its lowering or family; 0 for operators that multiply no matrices.

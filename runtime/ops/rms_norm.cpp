@@ -91,6 +91,7 @@ const OpRecord record{
   %y: f32[1, 7, 33], %r: f32[1, 7, 1] = aten._fused_rms_norm.default(%x, [33], $w, 1e-05)
   return %y
 })"}},
+    .family = "norm",
 };
 TTRT_REGISTER_OP(record);
 

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "ops/dense.h"
+#include "ops/exact_util.h"
 #include "ops/integers.h"
 #include "ops/reduce_exact.h"
 #include "ops/rules.h"
@@ -213,6 +214,7 @@ const OpRecord cumprod{
   %y: f32[2, 5, 33] = aten.cumprod.default(%x, 1)
   return %y
 })"}},
+    .no_exact_kernel = not_recorded,
 };
 TTRT_REGISTER_OP(cumprod);
 
@@ -240,6 +242,7 @@ const OpRecord logcumsumexp{
   %y: f32[2, 5, 33] = aten.logcumsumexp.default(%x, 1)
   return %y
 })"}},
+    .no_exact_kernel = not_recorded,
 };
 TTRT_REGISTER_OP(logcumsumexp);
 
