@@ -1,33 +1,41 @@
-// Activations by name: what checks, computes and refers to them.
+// Activations behind layers: names to functions, in either numerics, and to ATen.
 #include "ops/activation.h"
 
-#include "device/sfpu.h"
 #include "ops/rules.h"
 #include "ops/unary.h"
 
 namespace ttrt::ops {
 
 std::function<void(std::span<float>)> fused_activation(std::string_view name, Numerics numerics, DataType out) {
+  const Activation* activation = find_activation(name).activation;
+  if (activation == nullptr) return nullptr;
   // relu is the same either way: the packer's.
-  const auto exact = numerics == Numerics::exact && name != "relu" ? sfpu::function_from_string(name) : std::nullopt;
-  if (exact) return [function = *exact, out](std::span<float> v) { sfpu::run_behind(function, out, v); };
-  const TileFunction function = activation_function(name);
-  if (function == nullptr) return nullptr;
-  return [function](std::span<float> v) {
+  if (numerics == Numerics::exact && activation->exact != sfpu::Function::relu)
+    return [function = activation->exact, out](std::span<float> v) { sfpu::run_behind(function, out, v); };
+  return [function = activation->function](std::span<float> v) {
     constexpr float none[4] = {};
     function(v.data(), none);
   };
 }
 
 ttc::Refusal check_activation(std::string_view name) {
-  if (name.empty() || activation_function(name) != nullptr) return std::nullopt;
+  if (name.empty() || find_activation(name).activation != nullptr) return std::nullopt;
   return unsupported("activation '" + std::string(name) + "'");
 }
 
 RtValue reference_activation(Reference& aten, std::string_view name, RtValue x) {
   if (name.empty()) return x;
-  if (name == "gelu_tanh") return aten.call("aten.gelu.default", {std::move(x), std::string("tanh")})[0];
-  return aten.call("aten." + std::string(name) + ".default", {std::move(x)})[0];
+  const auto [op, activation] = find_activation(name);
+  if (op == nullptr) throw ttc::usage_error("no activation '" + std::string(name) + "'");
+  std::vector<RtValue> args{std::move(x)};
+  if (!activation->value.empty()) args.emplace_back(std::string(activation->value));
+  return aten.call(op->spellings.front().aten, std::move(args))[0];
+}
+
+NamedActivation activation_of(const ttc::ir::Node& aten) {
+  const auto [op, activation] = activation_behind(aten);
+  if (op == nullptr) return {};
+  return {.op = op->name, .name = activation->name};
 }
 
 }  // namespace ttrt::ops

@@ -9,11 +9,19 @@
 
 namespace ttrt::ops {
 
-// What MatmulSpec::activation wants for "relu", "gelu" ... (unary.h); empty for "". `out` is the result's format.
+// What MatmulSpec::activation wants for "relu", "gelu" ... (UnaryOp::activations); empty for "" and unknown names.
+// `out` is the result's format.
 std::function<void(std::span<float>)> fused_activation(std::string_view name, Numerics numerics, DataType out);
 // nullopt where "" or the name of an activation that can be fused.
 ttc::Refusal check_activation(std::string_view name);
 // The activation in ATen.
 RtValue reference_activation(Reference& aten, std::string_view name, RtValue x);
+
+// The activation that an ATen node is: its device op ("tt.gelu") and what layers call it ("gelu_tanh"). Empty names
+// where it is none.
+struct NamedActivation {
+  std::string_view op, name;
+};
+NamedActivation activation_of(const ttc::ir::Node& aten);
 
 }  // namespace ttrt::ops

@@ -17,11 +17,6 @@ std::map<std::string, Runner, std::less<>>& runners() {
   return all;
 }
 
-std::map<std::string, ActivationMaker, std::less<>>& activations() {
-  static std::map<std::string, ActivationMaker, std::less<>> all;
-  return all;
-}
-
 std::int32_t word(float f) { return std::bit_cast<std::int32_t>(f); }
 
 // Words in the order of their values, +0 and -0 one apart of nothing.
@@ -119,16 +114,6 @@ void register_runner(std::string_view op, Runner run) {
 Runner find_runner(std::string_view op) {
   const auto at = runners().find(op);
   return at == runners().end() ? nullptr : at->second;
-}
-
-void register_activation(std::string_view name, ActivationMaker make) {
-  const bool added = activations().emplace(name, make).second;
-  TTC_CHECK(added, "an activation is registered once: " + std::string(name));
-}
-
-ActivationMaker find_activation(std::string_view name) {
-  const auto at = activations().find(name);
-  return at == activations().end() ? nullptr : at->second;
 }
 
 std::string_view to_string(Status status) {

@@ -50,12 +50,6 @@ using Runner = Outcome (*)(const Case& c, Numerics numerics);
 void register_runner(std::string_view op, Runner run);
 Runner find_runner(std::string_view op);  // nullptr where nobody knows the op
 
-// A function that linear fuses behind its bias: acts on one tile of Dest values. Empty where the numerics have none.
-using Activation = std::function<void(std::span<float>)>;
-using ActivationMaker = Activation (*)(Numerics numerics, DataType out);
-void register_activation(std::string_view name, ActivationMaker make);
-ActivationMaker find_activation(std::string_view name);  // nullptr where nobody knows it
-
 enum class Status : std::uint8_t { bit_exact, within_tolerance, failed, unsupported };
 std::string_view to_string(Status status);
 
@@ -101,8 +95,4 @@ ttc::Json report(const std::vector<CaseResult>& results);
 #define TTRT_REGISTER_REPLAY(name, op, run)                                    \
   namespace {                                                                  \
   const bool replay_##name = (::ttrt::replay::register_runner(op, run), true); \
-  }
-#define TTRT_REGISTER_REPLAY_ACTIVATION(name, make)                                               \
-  namespace {                                                                                     \
-  const bool replay_activation_##name = (::ttrt::replay::register_activation(#name, make), true); \
   }

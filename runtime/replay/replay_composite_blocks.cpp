@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "device/matmul.h"
+#include "ops/activation.h"
 #include "replay/records.h"
 #include "replay/replay.h"
 #include "replay/tiles.h"
@@ -33,7 +34,8 @@ struct Block {
   Block(const Case& block, Numerics wanted)
       : c(block), numerics(wanted), config(block.config.value_or(ComputeConfig{})) {}
 
-  Tensor matmul(const Tensor& a, const Tensor& b, const Tensor* bias, const Activation& activation) const {
+  Tensor matmul(const Tensor& a, const Tensor& b, const Tensor* bias,
+                const decltype(MatmulSpec::activation)& activation) const {
     const Extent ea = extent_of(a.shape), eb = extent_of(b.shape);
     if (ea.cols != eb.rows || (eb.batch != 1 && eb.batch != ea.batch)) misfit("a block's operands do not fit");
     MatmulSpec spec{.batch = ea.batch, .b_batch = eb.batch, .m = ea.rows, .k = ea.cols, .n = eb.cols};
@@ -53,7 +55,8 @@ struct Block {
     shape.back() = eb.cols;
     return tensor(shape, from_tiles(tiles, spec.out, shape));
   }
-  Tensor linear(const Tensor& x, const char* w, const char* b = nullptr, const Activation& activation = nullptr) const {
+  Tensor linear(const Tensor& x, const char* w, const char* b = nullptr,
+                const decltype(MatmulSpec::activation)& activation = nullptr) const {
     return matmul(x, c.input(w), b == nullptr ? nullptr : &c.input(b), activation);
   }
 
@@ -120,10 +123,8 @@ ttc::Refusal refuse_block(const Case& c, std::string_view sequence) {
 Outcome mlp(const Case& c, Numerics numerics) {
   if (auto refusal = refuse_block(c, "layer_norm(1e-5) -> linear+gelu -> linear -> residual add")) return *refusal;
   const Block block(c, numerics);
-  const ActivationMaker gelu = find_activation("gelu");
-  if (gelu == nullptr) return ttc::Reason{ttc::ReasonCode::Unimplemented, "fused activation gelu"};
   const Tensor normed = block.norm(c.input("x"), false, 1e-5F);
-  const Tensor hidden = block.linear(normed, "w1", "b1", gelu(numerics, DataType::bfloat16));
+  const Tensor hidden = block.linear(normed, "w1", "b1", ops::fused_activation("gelu", numerics, DataType::bfloat16));
   return Outputs{block.add(c.input("x"), block.linear(hidden, "w2", "b2")).values};
 }
 

@@ -1,5 +1,7 @@
-// Replay of matmul and linear.
+// Replay of matmul and linear: on the matrix unit itself, as the cases vary what no record's literals do (the format of
+// the result, sums that the packer adds in L1).
 #include "device/matmul.h"
+#include "ops/activation.h"
 #include "replay/replay.h"
 #include "replay/tiles.h"
 
@@ -26,19 +28,6 @@ ttc::Refusal refuse(const Tensor& a, const Tensor& b, DataType out) {
   return std::nullopt;
 }
 
-Activation relu(Numerics, DataType) {
-  return [](std::span<float> values) {
-    for (float& v : values) v = v > 0 ? v : 0.0F;
-  };
-}
-
-ttc::Refusal set_activation(const std::string& name, MatmulSpec& spec) {
-  const ActivationMaker make = find_activation(name);
-  if (make != nullptr) spec.activation = make(spec.numerics, spec.out);
-  if (spec.activation) return std::nullopt;
-  return ttc::Reason{ttc::ReasonCode::Unimplemented, "fused activation " + name};
-}
-
 Outcome multiply(const Case& c, Numerics numerics, const std::string& activation) {
   const Tensor &a = c.input("a"), &b = c.input("b");
   const DataType out = c.format_param("out_dtype").value_or(c.expected.at(0).dtype);
@@ -51,9 +40,9 @@ Outcome multiply(const Case& c, Numerics numerics, const std::string& activation
   spec.a = a.dtype, spec.b = b.dtype, spec.out = out;
   spec.config = c.config.value_or(default_config(a, b));
   spec.numerics = numerics;
-  if (!activation.empty()) {
-    if (auto refusal = set_activation(activation, spec)) return *refusal;
-  }
+  spec.activation = ops::fused_activation(activation, numerics, out);
+  if (!activation.empty() && !spec.activation)
+    return ttc::Reason{ttc::ReasonCode::Unimplemented, "fused activation " + activation};
   std::vector<std::byte> bias;
   if (const Tensor* t = c.find("bias")) {
     if (!is_float_format(t->dtype) || extent_of(t->shape).rows != 1 || extent_of(t->shape).cols != spec.n) {
@@ -86,4 +75,3 @@ Outcome linear(const Case& c, Numerics numerics) {
 
 TTRT_REGISTER_REPLAY(matmul, "matmul", ttrt::replay::matmul)
 TTRT_REGISTER_REPLAY(linear, "linear", ttrt::replay::linear)
-TTRT_REGISTER_REPLAY_ACTIVATION(relu, ttrt::replay::relu)
