@@ -1,4 +1,4 @@
-// The steps of each function as the units take them, on lanes of a tile.
+// Element-wise functions of two values, piece by piece through the units that the device's kernels use.
 #include "device/exact_eltwise.h"
 
 #include <algorithm>
@@ -15,11 +15,6 @@ using sfpu::Function;
 using sfpu::Function2;
 
 constexpr std::int64_t piece = 256;  // of work on the stack
-
-constexpr std::string_view names[] = {"add",          "sub",     "rsub",    "mul",         "div",        "trunc_divide",
-                                      "floor_divide", "maximum", "minimum", "eq",          "ne",         "lt",
-                                      "le",           "gt",      "ge",      "logical_and", "logical_or", "logical_xor"};
-static_assert(std::size(names) == static_cast<std::size_t>(Binary::logical_xor) + 1);
 
 float flushed(float v) { return (std::bit_cast<std::uint32_t>(v) & 0x7F800000) == 0 ? 0.0F : v; }
 
@@ -114,10 +109,12 @@ void run_piece(Binary op, Dest dest, const float* a, const float* b, float* out,
 
 }  // namespace
 
-std::optional<Binary> binary_from_string(std::string_view name) {
-  const auto at = std::find(std::begin(names), std::end(names), name);
-  if (at == std::end(names)) return std::nullopt;
-  return static_cast<Binary>(at - std::begin(names));
+void with_number(Binary op, Dest dest, std::span<float> values, float number) {
+  float numbers[piece];
+  std::fill_n(numbers, piece, dest == Dest::bits16 ? bf16_to_f32(f32_to_bf16(number)) : number);
+  const auto n = static_cast<std::int64_t>(values.size());
+  for (std::int64_t at = 0; at < n; at += piece)
+    run_piece(op, dest, values.data() + at, numbers, values.data() + at, std::min(piece, n - at));
 }
 
 void binary(Binary op, Dest dest, const float* a, const float* b, float* out, std::int64_t n) {

@@ -7,8 +7,8 @@
 // zero; logic tests both operands first. A quotient without its fraction is a quotient, stored, and its rounding.
 #pragma once
 
-#include <optional>
-#include <string_view>
+#include <cstdint>
+#include <span>
 
 #include "device/formats_device.h"
 
@@ -34,10 +34,11 @@ enum class Binary : std::uint8_t {
   logical_or,
   logical_xor,
 };
-std::optional<Binary> binary_from_string(std::string_view name);
 
 // out[i] = a[i] op b[i], as Dest holds it (in 16-bit Dest a bfloat16). Operands are values of tensors: bfloat16 where
 // Dest has 16 bits. `out` may be `a` or `b`.
 void binary(Binary op, Dest dest, const float* a, const float* b, float* out, std::int64_t n);
+// values[i] = values[i] op number, which is a bfloat16 where Dest has 16 bits.
+void with_number(Binary op, Dest dest, std::span<float> values, float number);
 
 }  // namespace ttrt::exact

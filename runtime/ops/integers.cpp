@@ -1,8 +1,7 @@
-// One function an operator, in 64 bits, and the loops over tiles that check what comes out.
+// Kernels of int32 tiles that compute in 64 bits, and the check that a result fits.
 #include "ops/integers.h"
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <bit>
 #include <cstring>
@@ -16,61 +15,6 @@ namespace ttrt::ops {
 namespace {
 
 using Int = std::int64_t;
-constexpr Int nothing = std::numeric_limits<Int>::max();  // fits no int32: a division by zero
-
-// NOLINTBEGIN: one line each, all of the same form
-Int i_add(Int a, Int b) { return a + b; }
-Int i_sub(Int a, Int b) { return a - b; }
-Int i_rsub(Int a, Int b) { return b - a; }
-Int i_mul(Int a, Int b) { return a * b; }
-Int i_maximum(Int a, Int b) { return std::max(a, b); }
-Int i_minimum(Int a, Int b) { return std::min(a, b); }
-Int i_trunc_divide(Int a, Int b) { return b == 0 ? nothing : a / b; }
-Int i_floor_divide(Int a, Int b) { return b == 0 ? nothing : a / b - (a % b != 0 && (a < 0) != (b < 0) ? 1 : 0); }
-Int i_remainder(Int a, Int b) { return b == 0 ? nothing : a - b * i_floor_divide(a, b); }
-Int i_fmod(Int a, Int b) { return b == 0 ? nothing : a % b; }
-Int i_and(Int a, Int b) { return a & b; }
-Int i_or(Int a, Int b) { return a | b; }
-Int i_xor(Int a, Int b) { return a ^ b; }
-// By less than 32 bits: ATen's answer for more depends on the dtype's width.
-Int i_left_shift(Int a, Int b) { return b < 0 || b > 31 ? nothing : a * (Int{1} << b); }
-Int i_right_shift(Int a, Int b) { return b < 0 || b > 31 ? nothing : a >> b; }
-Int i_eq(Int a, Int b) { return a == b; }
-Int i_ne(Int a, Int b) { return a != b; }
-Int i_lt(Int a, Int b) { return a < b; }
-Int i_le(Int a, Int b) { return a <= b; }
-Int i_gt(Int a, Int b) { return a > b; }
-Int i_ge(Int a, Int b) { return a >= b; }
-// NOLINTEND
-
-struct Named {
-  std::string_view op;
-  IntFunction function;
-};
-constexpr std::array functions{
-    Named{"tt.add", i_add},
-    Named{"tt.sub", i_sub},
-    Named{"tt.rsub", i_rsub},
-    Named{"tt.mul", i_mul},
-    Named{"tt.maximum", i_maximum},
-    Named{"tt.minimum", i_minimum},
-    Named{"tt.trunc_divide", i_trunc_divide},
-    Named{"tt.floor_divide", i_floor_divide},
-    Named{"tt.remainder", i_remainder},
-    Named{"tt.fmod", i_fmod},
-    Named{"tt.bitwise_and", i_and},
-    Named{"tt.bitwise_or", i_or},
-    Named{"tt.bitwise_xor", i_xor},
-    Named{"tt.left_shift", i_left_shift},
-    Named{"tt.right_shift", i_right_shift},
-    Named{"tt.eq", i_eq},
-    Named{"tt.ne", i_ne},
-    Named{"tt.lt", i_lt},
-    Named{"tt.le", i_le},
-    Named{"tt.gt", i_gt},
-    Named{"tt.ge", i_ge},
-};
-
 Int integer_of(float bits) { return std::bit_cast<std::int32_t>(bits); }
 float bits_of(Int value) { return std::bit_cast<float>(static_cast<std::int32_t>(value)); }
 bool fits(Int value) { return value == static_cast<std::int32_t>(value); }
@@ -84,7 +28,7 @@ void for_data(int rows, int cols, const F& f) {
 }
 
 struct BinaryPlan {
-  IntFunction function;
+  IntegerPairFunction function;
   TileGrid out;
   BroadcastOperand a;
   std::optional<BroadcastOperand> b;
@@ -102,7 +46,7 @@ bool run_tile(const BinaryPlan& p, const std::byte* a, const std::byte* b, std::
   for_data(p.out.rows_in(t), p.out.cols_in(t), [&](int i) {
     const Int left = integer_of(x[i]) * p.scale.a, right = (p.b ? integer_of(y[i]) : p.scalar) * p.scale.b;
     const Int value = p.function(left, right);
-    good = good && (p.wraps || fits(value)) && value != nothing;
+    good = good && (p.wraps || fits(value)) && value != no_integer;
     z[i] = p.mask ? static_cast<float>(value) : bits_of(value);
   });
   store_tile(p.mask ? p.out.dtype : DataType::float32, Rounding::even, z, out + t * p.out.bytes);
@@ -111,11 +55,6 @@ bool run_tile(const BinaryPlan& p, const std::byte* a, const std::byte* b, std::
 
 }  // namespace
 
-IntFunction int_function(std::string_view op) {
-  const auto it = std::find_if(functions.begin(), functions.end(), [&](const Named& n) { return n.op == op; });
-  return it == functions.end() ? nullptr : it->function;
-}
-
 TensorSpec as_bits(TensorSpec spec) {
   if (spec.dtype == DataType::int32) spec.dtype = DataType::float32;
   return spec;
@@ -123,7 +62,7 @@ TensorSpec as_bits(TensorSpec spec) {
 
 void does_not_fit() { throw RangeError("an integer result does not fit int32"); }
 
-Kernel integer_binary(const OpCall& call, IntFunction function, IntScale scale, const TensorSpec& out) {
+Kernel integer_binary(const OpCall& call, IntegerPairFunction function, IntScale scale, const TensorSpec& out) {
   const TensorSpec* b = call.tensor("b");
   const TensorSpec bits = as_bits(out);
   BinaryPlan plan{.function = function,

@@ -4,14 +4,16 @@
 #pragma once
 
 #include <functional>
+#include <limits>
 
 #include "ops/elementwise.h"
 
 namespace ttrt::ops {
 
-using IntFunction = std::int64_t (*)(std::int64_t a, std::int64_t b);
-// By the name of the op that computes it for floats ("tt.add"); comparisons give 0 and 1. nullptr: not of integers.
-IntFunction int_function(std::string_view op);
+// Comparisons give 0 and 1.
+using IntegerPairFunction = std::int64_t (*)(std::int64_t a, std::int64_t b);
+// A result where there is none, as of a division by zero: fits no int32.
+inline constexpr std::int64_t no_integer = std::numeric_limits<std::int64_t>::max();
 
 // For kernels that only move elements: int32 seen as float32, whose bytes are as many.
 TensorSpec as_bits(TensorSpec spec);
@@ -21,7 +23,7 @@ struct IntScale {
 };
 // out = function(a, b) with broadcasting; b a number where the call has none. The result is int32 or, of a float
 // format, a mask of 0 and 1.
-Kernel integer_binary(const OpCall& call, IntFunction function, IntScale scale, const TensorSpec& out);
+Kernel integer_binary(const OpCall& call, IntegerPairFunction function, IntScale scale, const TensorSpec& out);
 // out = function(x) for each element.
 Kernel integer_unary(const OpCall& call, std::function<std::int64_t(std::int64_t)> function);
 

@@ -20,7 +20,7 @@ namespace ir = ttc::ir;
 
 // ---- kernels: `n` rows of `inner` values -> one row; inner 1 is the case in which the rows lie in one line
 
-enum class Kind : std::uint8_t { sum, mean, amax, amin, var, prod };
+using Kind = ExactReduce;
 
 struct ReduceLine {
   [[gnu::always_inline]] static inline void run(Kind kind, const float* in, std::int64_t n, float* out,
@@ -168,29 +168,11 @@ Kernel prepare_integers(const OpCall& call, Kind kind) {
   };
 }
 
-ExactReduce exact_kind(Kind kind) {
-  switch (kind) {
-    case Kind::sum:
-      return ExactReduce::sum;
-    case Kind::mean:
-      return ExactReduce::mean;
-    case Kind::amax:
-      return ExactReduce::amax;
-    case Kind::amin:
-      return ExactReduce::amin;
-    case Kind::var:
-      return ExactReduce::var;
-    case Kind::prod:
-      return ExactReduce::prod;
-  }
-  return ExactReduce::sum;
-}
-
 Kernel prepare_kind(const OpCall& call, const PrepareContext& context, Kind kind, float correction) {
   if (all_int32(call)) return prepare_integers(call, kind);
   const TensorSpec& x = spec_of(call, "x");
   if (context.numerics == Numerics::exact) {
-    return exact_reduction(exact_kind(kind), x, dims_of(call), correction, exact::row_config(call.compute_config()));
+    return exact_reduction(kind, x, dims_of(call), correction, exact::row_config(call.compute_config()));
   }
   const std::vector<Step> steps = steps_of(x.logical, dims_of(call));
   const auto in_size = static_cast<std::size_t>(volume(x.logical));
@@ -294,8 +276,12 @@ LowerResult lower_var(const LowerContext& context) {
 
 // ---- references
 
-std::vector<RtValue> reference_with(Reference& aten, std::string_view op, const OpCall& call,
-                                    std::span<const RtValue> args) {
+// ATen's operators of a list of dims.
+constexpr std::string_view sum_dims = "aten.sum.dim_IntList", mean_dims = "aten.mean.dim",
+                           amax_dims = "aten.amax.default", amin_dims = "aten.amin.default";
+
+template <const std::string_view& op>
+std::vector<RtValue> reference(Reference& aten, const OpCall& call, std::span<const RtValue> args) {
   return aten.call(op, {as_wide(as_float(args[0])), int_list(dims_of(call)), call.boolean("keepdim")});
 }
 std::vector<RtValue> reference_prod(Reference& aten, const OpCall& call, std::span<const RtValue> args) {
@@ -306,18 +292,6 @@ std::vector<RtValue> reference_prod(Reference& aten, const OpCall& call, std::sp
   for (std::size_t i = dims.size(); i-- > 0;)
     x = aten.call("aten.prod.dim_int", {x, dims[i], call.boolean("keepdim")})[0];
   return {x};
-}
-std::vector<RtValue> reference_sum(Reference& aten, const OpCall& call, std::span<const RtValue> args) {
-  return reference_with(aten, "aten.sum.dim_IntList", call, args);
-}
-std::vector<RtValue> reference_mean(Reference& aten, const OpCall& call, std::span<const RtValue> args) {
-  return reference_with(aten, "aten.mean.dim", call, args);
-}
-std::vector<RtValue> reference_amax(Reference& aten, const OpCall& call, std::span<const RtValue> args) {
-  return reference_with(aten, "aten.amax.default", call, args);
-}
-std::vector<RtValue> reference_amin(Reference& aten, const OpCall& call, std::span<const RtValue> args) {
-  return reference_with(aten, "aten.amin.default", call, args);
 }
 std::vector<RtValue> reference_var(Reference& aten, const OpCall& call, std::span<const RtValue> args) {
   return aten.call("aten.var.correction",
@@ -354,7 +328,7 @@ OpRecord reduction(std::string_view name, std::string_view summary, std::vector<
 const OpRecord sum = [] {
   OpRecord r = reduction("tt.sum", "Sum over dims", {{"aten.sum.dim_IntList", lower}, {"aten.sum.default", lower}});
   r.prepare = prepare<Kind::sum>;
-  r.reference = reference_sum;
+  r.reference = reference<sum_dims>;
   r.cases = {{"columns, ragged", R"(graph main(%x: f32[3, 40] user) {
   %y: f32[3] = aten.sum.dim_IntList(%x, [-1])
   return %y
@@ -380,8 +354,8 @@ TTRT_REGISTER_OP(sum);
 const OpRecord mean = [] {
   OpRecord r = reduction("tt.mean", "Mean over dims", {{"aten.mean.dim", lower}, {"aten.mean.default", lower}});
   r.prepare = prepare<Kind::mean>;
+  r.reference = reference<mean_dims>;
   r.tolerance.exact_max_rel = 0.007;
-  r.reference = reference_mean;
   r.cases = {{"columns, kept", R"(graph main(%x: f32[2, 5, 33] user) {
   %y: f32[2, 5, 1] = aten.mean.dim(%x, [-1], keepdim=true)
   return %y
@@ -434,7 +408,7 @@ const OpRecord amax = [] {
                           {"aten.any.dims", lower_mask},
                           {"aten.any.default", lower_mask}});
   r.prepare = prepare<Kind::amax>;
-  r.reference = reference_amax;
+  r.reference = reference<amax_dims>;
   r.tolerance = {.pcc = 0.9999, .max_rel = 0, .exact_max_rel = 0.001};  // exact numerics read float32 as TF32
   r.cases = {{"columns", R"(graph main(%x: f32[3, 40] user) {
   %y: f32[3, 1] = aten.amax.default(%x, [-1], keepdim=true)
@@ -472,7 +446,7 @@ const OpRecord amin = [] {
                           {"aten.all.dim", lower_mask},
                           {"aten.all.default", lower_mask}});
   r.prepare = prepare<Kind::amin>;
-  r.reference = reference_amin;
+  r.reference = reference<amin_dims>;
   r.tolerance = {.pcc = 0.9999, .max_rel = 0, .exact_max_rel = 0.001};  // exact numerics read float32 as TF32
   r.cases = {{"columns of positive values: padding is smaller", R"(graph main(%x: f32[1, 7, 33] user) {
   %y: f32[1, 7] = aten.amin.default(%x, [-1])
