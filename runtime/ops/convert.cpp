@@ -1,6 +1,9 @@
-// tt.convert: a tiled float tensor in another float format, rounded to nearest even. What the compiler puts where
-// values that it keeps in float32 (angles) meet activations in bfloat16.
+// tt.convert: a tiled float tensor in another float format, as the device casts (device/formats_device.h): float32 to
+// bfloat16 rounds to nearest even. What the compiler puts where values that it keeps in float32 (angles) meet
+// activations in bfloat16.
+#include "device/formats_device.h"
 #include "ops/rules.h"
+#include "ops/simd.h"
 #include "ops/tiles.h"
 
 namespace ttrt::ops {
@@ -8,9 +11,14 @@ namespace {
 
 DataType format_of(const OpCall& call) {
   const auto format = data_type_from_string(call.string("format"));
-  if (!format || (*format != DataType::bfloat16 && *format != DataType::float32))
-    bad_call(call, "format '" + call.string("format") + "'");
+  if (!format || !is_float_format(*format)) bad_call(call, "format '" + call.string("format") + "'");
   return *format;
+}
+
+ttc::Refusal supports(const OpCall& call) {
+  if (!is_float_format(spec_of(call, "x").dtype))
+    return ttc::Reason{ttc::ReasonCode::DtypeUnsupported, "the kernel takes floats"};
+  return any_tiles(call);
 }
 
 std::vector<TensorSpec> infer(const OpCall& call) { return {tiled(spec_of(call, "x").logical, format_of(call))}; }
@@ -20,11 +28,8 @@ Kernel prepare(const OpCall& call, const PrepareContext&) {
   return [=](const KernelArgs& args) {
     const std::byte* in = args.in[0]->data();
     std::byte* out = args.out[0]->data();
-    alignas(64) float values[tile_elements];
-    for (std::int64_t t = 0; t < from.tiles(); ++t) {
-      load_tile(from.dtype, in + t * from.bytes, values);
-      store_tile(to.dtype, Rounding::even, values, out + t * to.bytes);
-    }
+    parallel_for(from.tiles(), 32,
+                 [&](std::int64_t t) { typecast_tile(from.dtype, in + t * from.bytes, to.dtype, out + t * to.bytes); });
   };
 }
 
@@ -43,7 +48,7 @@ const OpRecord record{
     .operands = {},
     .packed = {},
     .infer = infer,
-    .supports = float_tiles,
+    .supports = supports,
     .prepare = prepare,
     .reference = reference,
     .work = moving_work,

@@ -16,14 +16,18 @@ Device& device() {
   return *shared;
 }
 
-DeviceTensor uploaded(const Tensor& value) {
+DeviceTensor uploaded(const Tensor& value, DataType format) {
   TensorSpec spec;
   spec.logical = value.shape;
-  spec.dtype = is_block_format(value.dtype) ? DataType::bfloat16 : value.dtype;
+  spec.dtype = format;
   const std::vector<std::byte> tiles = to_tiles(value, spec.dtype);
   DeviceTensor tensor = allocate(device(), spec, "replay");
   std::memcpy(tensor.data(), tiles.data(), tiles.size());
   return tensor;
+}
+
+DeviceTensor uploaded(const Tensor& value) {
+  return uploaded(value, is_block_format(value.dtype) ? DataType::bfloat16 : value.dtype);
 }
 
 template <typename T>
@@ -42,6 +46,16 @@ RecordCall& RecordCall::tensor(std::string_view name, const Tensor& value) { ret
 RecordCall& RecordCall::tensors(std::string_view name, std::initializer_list<const Tensor*> values) {
   RtValue::List list;
   for (const Tensor* value : values) list.emplace_back(uploaded(*value));
+  return set(name, std::move(list));
+}
+
+RecordCall& RecordCall::stored(std::string_view name, const Tensor& value) {
+  return set(name, uploaded(value, value.dtype));
+}
+
+RecordCall& RecordCall::stored(std::string_view name, const std::vector<const Tensor*>& values) {
+  RtValue::List list;
+  for (const Tensor* value : values) list.emplace_back(uploaded(*value, value->dtype));
   return set(name, std::move(list));
 }
 

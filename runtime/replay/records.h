@@ -16,6 +16,9 @@ class RecordCall {
   explicit RecordCall(std::string_view op);  // aborts where there is no such record
   RecordCall& tensor(std::string_view name, const Tensor& value);
   RecordCall& tensors(std::string_view name, std::initializer_list<const Tensor*> values);
+  // The same in the case's own format: what only moves values takes blocks too.
+  RecordCall& stored(std::string_view name, const Tensor& value);
+  RecordCall& stored(std::string_view name, const std::vector<const Tensor*>& values);
   RecordCall& set(std::string_view name, RtValue value);
   // The record's own default configuration replaced by the case's, where the record has the literals.
   RecordCall& configure(const ComputeConfig& config);

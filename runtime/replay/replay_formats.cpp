@@ -1,5 +1,5 @@
 // Replay of conversions between formats: on the host (host_pack_unpack) and on the device (typecast).
-#include "device/formats_device.h"
+#include "replay/records.h"
 #include "replay/replay.h"
 #include "replay/tiles.h"
 
@@ -16,19 +16,16 @@ Outcome host_pack_unpack(const Case& c, Numerics) {
   return Outputs{from_tiles(to_tiles(in, *format), *format, in.shape)};
 }
 
-Outcome typecast(const Case& c, Numerics) {
+Outcome typecast(const Case& c, Numerics numerics) {
   if (auto refusal = c.unknown_params({"to"})) return *refusal;
   const auto to = c.format_param("to");
   const Tensor& in = c.inputs.at(0);
   if (!to || !is_float_format(*to) || !is_float_format(in.dtype))
     return dtype_refusal("casts are between float formats");
-  const std::vector<std::byte> tiles = to_tiles(in);
-  const std::int64_t count = extent_of(in.shape).tiles();
-  std::vector<std::byte> out(static_cast<std::size_t>(count * tile_bytes(*to)));
-  for (std::int64_t i = 0; i < count; ++i) {
-    typecast_tile(in.dtype, tiles.data() + i * tile_bytes(in.dtype), *to, out.data() + i * tile_bytes(*to));
-  }
-  return Outputs{from_tiles(out, *to, in.shape)};
+  RecordCall call("tt.convert");
+  auto result = call.stored("x", in).set("format", std::string(to_string(*to))).run(numerics);
+  if (auto* reason = std::get_if<ttc::Reason>(&result)) return std::move(*reason);
+  return Outputs{std::move(std::get<Tensor>(result).values)};
 }
 
 }  // namespace

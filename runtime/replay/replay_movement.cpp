@@ -1,8 +1,10 @@
-// Replay of data movement: what the device's own plans (device/move.h) do with a tensor brought in and out by the
-// layout code. Values stay, so every case must be bit-exact.
+// Replay of data movement: the records' kernels on tensors in the format of the case, and the change of layout, which
+// no record has. Values stay, so every case must be bit-exact.
 #include <cstring>
 
 #include "device/move.h"
+#include "ops/rules.h"
+#include "replay/records.h"
 #include "replay/replay.h"
 
 namespace ttrt::replay {
@@ -19,41 +21,20 @@ Shape integers(const ttc::Json& list) {
   return out;
 }
 
-TensorSpec spec_of(const Tensor& t) { return {.logical = t.shape, .dtype = t.dtype, .layout = t.layout, .memory = {}}; }
-
-HostTensor host_of(const std::vector<float>& values, const Shape& shape) {
-  HostTensor host = empty_host(DType::f32, shape);
-  std::memcpy(host.data, values.data(), values.size() * sizeof(float));
-  return host;
-}
-
-std::vector<std::byte> bytes_of(const Tensor& t) {
-  std::vector<std::byte> out(static_cast<std::size_t>(spec_of(t).nbytes()));
-  tilize_from_host(host_of(t.values, t.shape), spec_of(t), out.data());
-  return out;
-}
-
-std::vector<float> values_of(const TensorSpec& spec, const std::vector<std::byte>& bytes) {
-  const HostTensor host = empty_host(DType::f32, spec.logical);
-  untilize_to_host(spec, bytes.data(), host);
-  return {host.as<float>(), host.as<float>() + host.numel()};
-}
-
-std::vector<float> moved(const Move& move, std::span<const std::byte* const> in) {
-  std::vector<std::byte> out(static_cast<std::size_t>(move.output().nbytes()));
-  move.run(in, out.data());
-  return values_of(move.output(), out);
-}
-
-Outcome one(const Case& c, const Move& move) {
-  const std::vector<std::byte> in = bytes_of(c.input("x"));
-  const std::byte* const data = in.data();
-  return Outputs{moved(move, std::span(&data, 1))};
+Outcome values_of(const RecordCall& call) {
+  auto result = call.run(Numerics::exact);
+  if (auto* reason = std::get_if<ttc::Reason>(&result)) return std::move(*reason);
+  return Outputs{std::move(std::get<Tensor>(result).values)};
 }
 
 Outcome reshape(const Case& c, Numerics) {
   if (auto refusal = c.unknown_params({"shape"})) return *refusal;
-  return one(c, plan_reshape(spec_of(c.input("x")), c.expected.at(0).shape));
+  return values_of(
+      RecordCall("tt.reshape").stored("x", c.input("x")).set("size", ops::int_list(c.expected.at(0).shape)));
+}
+
+Tensor transposed(const Tensor& x, std::int64_t dim0, std::int64_t dim1) {
+  return RecordCall("tt.transpose").stored("x", x).set("dim0", dim0).set("dim1", dim1).result(Numerics::exact);
 }
 
 Outcome transpose(const Case& c, Numerics) {
@@ -62,54 +43,72 @@ Outcome transpose(const Case& c, Numerics) {
   const Shape two =
       dims != nullptr ? integers(*dims) : Shape{as_int(member(c.params, "dim0")), as_int(member(c.params, "dim1"))};
   if (two.size() != 2) return ttc::Reason{ttc::ReasonCode::Unsupported, "transpose swaps two dims"};
-  return one(c, plan_transpose(spec_of(c.input("x")), two[0], two[1]));
+  return Outputs{transposed(c.input("x"), two[0], two[1]).values};
 }
 
 Outcome permute(const Case& c, Numerics) {
   if (auto refusal = c.unknown_params({"perm", "dims"})) return *refusal;
   const ttc::Json* dims = find_member(c.params, "perm");
-  return one(c, plan_permute(spec_of(c.input("x")), integers(dims != nullptr ? *dims : member(c.params, "dims"))));
+  const Shape order = integers(dims != nullptr ? *dims : member(c.params, "dims"));
+  return values_of(RecordCall("tt.permute").stored("x", c.input("x")).set("dims", ops::int_list(order)));
 }
 
+Tensor sliced(const Tensor& x, std::int64_t dim, std::int64_t start, std::int64_t end, std::int64_t step) {
+  return RecordCall("tt.slice")
+      .stored("x", x)
+      .set("dim", dim)
+      .set("start", start)
+      .set("end", end)
+      .set("step", step)
+      .result(Numerics::exact);
+}
+
+// Of several dims at once: one after the other.
 Outcome slice(const Case& c, Numerics) {
   if (auto refusal = c.unknown_params({"start", "end", "step"})) return *refusal;
   const Shape start = integers(member(c.params, "start")), end = integers(member(c.params, "end"));
   const ttc::Json* given = find_member(c.params, "step");
   const Shape step = given != nullptr ? integers(*given) : Shape(start.size(), 1);
-  if (end.size() != start.size() || step.size() != start.size()) {
+  Tensor x = c.input("x");
+  if (start.size() != x.shape.size() || end.size() != start.size() || step.size() != start.size())
     return ttc::Reason{ttc::ReasonCode::Unsupported, "start, end and step name every dim"};
-  }
-  Shape count;
-  for (std::size_t d = 0; d < start.size(); ++d) {
-    if (step[d] <= 0) return ttc::Reason{ttc::ReasonCode::Unsupported, "steps are positive"};
-    count.push_back((end[d] - start[d] + step[d] - 1) / step[d]);
-  }
-  return one(c, plan_slice(spec_of(c.input("x")), start, count, step));
+  for (std::size_t d = 0; d < start.size(); ++d)
+    if (start[d] != 0 || end[d] != x.shape[d] || step[d] != 1)
+      x = sliced(x, static_cast<std::int64_t>(d), start[d], end[d], step[d]);
+  return Outputs{std::move(x.values)};
 }
 
 // All inputs one after the other; a single one twice, as it was recorded.
 Outcome concat(const Case& c, Numerics) {
   if (auto refusal = c.unknown_params({"dim"})) return *refusal;
-  std::vector<TensorSpec> specs;
-  std::vector<std::vector<std::byte>> bytes;
-  for (const Tensor& t : c.inputs) {
-    specs.push_back(spec_of(t));
-    bytes.push_back(bytes_of(t));
-  }
-  if (specs.size() == 1) {
-    specs.push_back(specs[0]);
-    bytes.push_back(bytes[0]);
-  }
-  std::vector<const std::byte*> data;
-  for (const auto& b : bytes) data.push_back(b.data());
-  return Outputs{moved(plan_concat(specs, as_int(member(c.params, "dim"))), data)};
+  std::vector<const Tensor*> all;
+  for (const Tensor& t : c.inputs) all.push_back(&t);
+  if (all.size() == 1) all.push_back(all[0]);
+  return values_of(RecordCall("tt.concat").stored("xs", all).set("dim", as_int(member(c.params, "dim"))));
+}
+
+HostTensor host_of(const std::vector<float>& values, const Shape& shape) {
+  HostTensor host = empty_host(DType::f32, shape);
+  std::memcpy(host.data, values.data(), values.size() * sizeof(float));
+  return host;
 }
 
 Outcome to_layout(const Case& c, Numerics) {
   if (auto refusal = c.unknown_params({"layout"})) return *refusal;
   const std::string& name = ttc::as_string(member(c.params, "layout"));
+  const Tensor& x = c.input("x");
   for (const Layout layout : {Layout::tile, Layout::row_major}) {
-    if (to_string(layout) == name) return one(c, plan_to_layout(spec_of(c.input("x")), layout));
+    if (to_string(layout) != name) continue;
+    const TensorSpec from{.logical = x.shape, .dtype = x.dtype, .layout = x.layout, .memory = {}};
+    std::vector<std::byte> in(static_cast<std::size_t>(from.nbytes()));
+    tilize_from_host(host_of(x.values, x.shape), from, in.data());
+    const Move move = plan_to_layout(from, layout);
+    std::vector<std::byte> out(static_cast<std::size_t>(move.output().nbytes()));
+    const std::byte* const data = in.data();
+    move.run(std::span(&data, 1), out.data());
+    const HostTensor host = empty_host(DType::f32, x.shape);
+    untilize_to_host(move.output(), out.data(), host);
+    return Outputs{{host.as<float>(), host.as<float>() + host.numel()}};
   }
   return ttc::Reason{ttc::ReasonCode::Unsupported, "layout " + name};
 }
@@ -118,51 +117,46 @@ Outcome embedding(const Case& c, Numerics) {
   if (auto refusal = c.unknown_params({"ids"})) return *refusal;
   const Tensor& table = c.input("w");
   const Tensor& out = c.expected.at(0);
-  Tensor ids{.name = "ids", .shape = {}, .dtype = DataType::uint32, .layout = Layout::row_major, .values = {}};
-  for (const ttc::Json& row : as_array(member(c.params, "ids"))) {
-    for (const std::int64_t id : integers(row)) ids.values.push_back(static_cast<float>(id));
-  }
-  ids.shape.assign(out.shape.begin(), out.shape.empty() ? out.shape.end() : out.shape.end() - 1);
-  if (volume(ids.shape) != static_cast<std::int64_t>(ids.values.size())) {
+  std::vector<float> ids;
+  for (const ttc::Json& row : as_array(member(c.params, "ids")))
+    for (const std::int64_t id : integers(row)) ids.push_back(static_cast<float>(id));
+  const Shape shape(out.shape.begin(), out.shape.empty() ? out.shape.end() : out.shape.end() - 1);
+  if (volume(shape) != static_cast<std::int64_t>(ids.size()))
     return ttc::Reason{ttc::ReasonCode::Unsupported, "the ids do not have the output's leading shape"};
-  }
-  std::vector<std::uint32_t> indices(ids.values.begin(), ids.values.end());
-  const std::vector<std::byte> rows = bytes_of(table);
-  const GatherRows gather(spec_of(table), spec_of(ids), out.dtype, out.layout);
-  std::vector<std::byte> bytes(static_cast<std::size_t>(gather.output().nbytes()));
-  gather.run(rows.data(), reinterpret_cast<const std::byte*>(indices.data()), bytes.data());
-  return Outputs{values_of(gather.output(), bytes)};
+  return values_of(RecordCall("tt.embedding")
+                       .set("indices", convert(host_of(ids, shape), DType::i32))
+                       .set("weight", host_of(table.values, table.shape))
+                       .set("weight_shape", ops::int_list(table.shape))
+                       .set("weight_format", std::string(to_string(table.dtype)))
+                       .set("format", std::string(to_string(out.dtype))));
 }
 
 // x [B, 1, S, W] as [B, S, W]: the queries' columns, then the keys', then the values'.
 Outcome create_qkv_heads(const Case& c, Numerics) {
   if (auto refusal = c.unknown_params({"num_heads", "num_kv_heads", "transpose_k_heads"})) return *refusal;
-  const Tensor& x = c.input("x");
+  Tensor x = c.input("x");
   const std::int64_t heads = as_int(member(c.params, "num_heads"));
   const ttc::Json* grouped = find_member(c.params, "num_kv_heads");
   const std::int64_t kv_heads = grouped != nullptr ? as_int(*grouped) : heads;
   const ttc::Json* turned = find_member(c.params, "transpose_k_heads");
-  const bool transposed = turned != nullptr && ttc::as_bool(*turned);
-  if (x.shape.size() != 4 || x.shape[1] != 1 || heads <= 0 || kv_heads <= 0 ||
-      x.shape[3] % (heads + 2 * kv_heads) != 0) {
+  if (x.shape.size() != 4 || x.shape[1] != 1 || heads <= 0 || kv_heads <= 0 || x.shape[3] % (heads + 2 * kv_heads) != 0)
     return ttc::Reason{ttc::ReasonCode::Unsupported, "heads are cut from [B, 1, S, W]"};
-  }
   const std::int64_t dim = x.shape[3] / (heads + 2 * kv_heads);
-  TensorSpec flat = spec_of(x);
-  flat.logical = {x.shape[0], x.shape[2], x.shape[3]};
-  const std::vector<std::byte> bytes = bytes_of(x);
-  const std::byte* const data = bytes.data();
-  Outputs out;
-  for (const HeadSlice& part : {HeadSlice{heads, dim, 0, false}, HeadSlice{kv_heads, dim, heads * dim, transposed},
-                                HeadSlice{kv_heads, dim, (heads + kv_heads) * dim, false}}) {
-    out.push_back(moved(plan_split_heads(flat, part), std::span(&data, 1)));
-  }
-  return out;
+  x.shape.erase(x.shape.begin() + 1);
+  std::int64_t first = 0;
+  const auto next = [&](std::int64_t count) {
+    const Tensor part = sliced(x, 2, first, first + count * dim, 1);
+    first += count * dim;
+    return RecordCall("tt.split_heads").stored("x", part).set("num_heads", count).result(Numerics::exact);
+  };
+  const Tensor q = next(heads), k = next(kv_heads), v = next(kv_heads);
+  const bool transposes = turned != nullptr && ttc::as_bool(*turned);
+  return Outputs{q.values, transposes ? transposed(k, 2, 3).values : k.values, v.values};
 }
 
 Outcome concat_heads(const Case& c, Numerics) {
   if (auto refusal = c.unknown_params({})) return *refusal;
-  return one(c, plan_merge_heads(spec_of(c.input("x"))));
+  return values_of(RecordCall("tt.concat_heads").stored("x", c.input("x")));
 }
 
 }  // namespace
