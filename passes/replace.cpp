@@ -3,9 +3,9 @@
 // [B, S, H * D] to [B, H, S, D] become tt.split_heads, the way back tt.concat_heads). What is cheap by itself is left
 // to place, which weighs it against the transfers.
 #include <algorithm>
-#include <array>
 
 #include "match/kinds.h"
+#include "ops/activation.h"
 #include "replacement.h"
 
 namespace ttc {
@@ -13,10 +13,16 @@ namespace {
 
 constexpr std::string_view pass = "replace";
 
-// Every node whose operator is one of `ops`, with a refusal for what has to stay.
-void replace_ops(PassContext& context, const WrittenMemory& written, std::initializer_list<std::string_view> ops) {
+bool is_of(const ir::Node& node, std::string_view family) {
+  const auto found = ttrt::lowerings_of(node.op());
+  return std::any_of(found.begin(), found.end(), [&](const auto& each) { return each.first->family == family; });
+}
+
+// Every node of a family, with a refusal for what has to stay.
+void replace_family(PassContext& context, std::string_view family) {
+  const WrittenMemory written(*context.model.graph);
   for_each_node(*context.model.graph, [&](ir::Node* node) {
-    if (std::find(ops.begin(), ops.end(), node->op()) == ops.end()) return;
+    if (!is_of(*node, family)) return;
     auto found = find_replacement(context, written, *node);
     if (Reason* reason = std::get_if<Reason>(&found))
       context.refuse(pass, *node, std::move(*reason));
@@ -27,21 +33,6 @@ void replace_ops(PassContext& context, const WrittenMemory& written, std::initia
 
 // ---- activations behind layers
 
-// The name by which tt.linear knows an activation; "" for other nodes.
-std::string activation_of(const ir::Node& node) {
-  static constexpr std::array<std::pair<std::string_view, std::string_view>, 4> plain{
-      {{"aten.relu.default", "relu"},
-       {"aten.silu.default", "silu"},
-       {"aten.tanh.default", "tanh"},
-       {"aten.sigmoid.default", "sigmoid"}}};
-  for (const auto& [op, name] : plain)
-    if (node.op() == op) return std::string(name);
-  if (node.op() != "aten.gelu.default") return {};
-  const ir::Arg* approximate = node.arg("approximate");
-  const std::string* text = approximate ? approximate->get_if<std::string>() : nullptr;
-  return text && *text == "tanh" ? "gelu_tanh" : "gelu";
-}
-
 int schema_index(const ir::Node& node, std::string_view name) {
   return node.schema() ? node.schema()->index_of(name) : -1;
 }
@@ -50,18 +41,18 @@ void fuse_activation(PassContext& context, ir::Node* linear) {
   ir::Value* out = linear->result();
   if (out->use_count() != 1 || out->users().empty()) return;
   ir::Node* user = out->users().front();
-  const std::string name = activation_of(*user);
+  const auto [activation, name] = ttrt::ops::activation_of(*user);
   const int index = schema_index(*linear, "activation");
-  if (name.empty() || index < 0 || user->graph() != linear->graph() || user_refusal(context, *user, "tt." + name))
-    return;
+  if (name.empty() || index < 0 || user->graph() != linear->graph() || user_refusal(context, *user, activation)) return;
   std::vector<ir::Arg> args = linear->args();
   args.resize(std::max(args.size(), static_cast<std::size_t>(index) + 1));
-  args[static_cast<std::size_t>(index)] = name;
+  args[static_cast<std::size_t>(index)] = std::string(name);
   const ttrt::OpRecord* record = ttrt::find_op(linear->op());
   if (call_refusal(context, *record, args)) return;
   const auto where = linear->provenance;
   const std::string kind = linear->op() == "tt.linear" ? "linear" : "convolution";
-  ir::Node* made = replace_matched(context, pass, kind + " + " + name, user, {linear}, linear->op(), std::move(args));
+  ir::Node* made =
+      replace_matched(context, pass, kind + " + " + std::string(name), user, {linear}, linear->op(), std::move(args));
   if (made) made->provenance = where;  // the weights' module names the node
 }
 
@@ -130,18 +121,13 @@ bool concat(PassContext& context, ir::Node* node) {
 }
 
 void run(PassContext& context) {
-  if (const WrittenMemory written(*context.model.graph); context.wants("linear")) {
-    replace_ops(context, written,
-                {"aten.linear.default", "aten.conv1d.default", "aten.conv2d.default", "aten.conv3d.default",
-                 "aten.conv1d.padding", "aten.conv2d.padding", "aten.conv3d.padding", "aten.convolution.default",
-                 "aten._convolution.default", "aten._convolution_mode.default", "aten.conv_transpose1d.default",
-                 "aten.conv_transpose2d.input", "aten.conv_transpose3d.input"});
+  if (context.wants("linear")) {
+    replace_family(context, "linear");
     for_each_node(*context.model.graph, [&](ir::Node* node) {
       if (schema_index(*node, "activation") >= 0) fuse_activation(context, node);
     });
   }
-  if (context.wants("norm"))
-    replace_ops(context, WrittenMemory(*context.model.graph), {"aten.layer_norm.default", "aten.rms_norm.default"});
+  if (context.wants("norm")) replace_family(context, "norm");
   if (context.wants("attention")) replace_attention(context, WrittenMemory(*context.model.graph));
   if (context.wants("heads"))
     for_each_node(*context.model.graph, [&](ir::Node* node) {

@@ -44,12 +44,12 @@ class Transfers {
       for (const auto& result : node->results()) host_type_[result.get()] = result->type;
   }
 
-  // Backwards from cos and sin over device nodes.
+  // Backwards over device nodes from those that read angles.
   void find_angles() {
     for (auto it = device_.rbegin(); it != device_.rend(); ++it) {
       ir::Node* node = *it;
-      const bool reads_angle = node->op() == "tt.cos" || node->op() == "tt.sin";
-      if (!reads_angle && !angles_.contains(node)) continue;
+      const ttrt::OpRecord* record = ttrt::find_op(node->op());
+      if ((!record || !record->angle) && !angles_.contains(node)) continue;
       angles_.insert(node);
       for (const ir::Value* operand : node->operands())
         if (ir::Node* def = operand->def(); def && def->place == "device" && !packs_weights(*def)) angles_.insert(def);
@@ -288,7 +288,7 @@ class Transfers {
       return known = node->add_result(std::move(plain), value->name + "_host");
     };
     ir::walk(graph_, [&](ir::Node* node) {
-      if (node->place == "device" || node->op() == "tt.to_host") return;
+      if (node->place == "device" || ttrt::transfer_of(node->op()) == ttrt::Transfer::to_host) return;
       const Carried carried = carried_by(*node);
       std::vector<ir::Arg> args = node->args();
       for (std::size_t i = 0; i < args.size(); ++i)
@@ -360,7 +360,7 @@ class Transfers {
 
 void insert_transfers(PassContext& context) {
   for (const auto& node : context.model.graph->nodes())
-    if (node->op() == "tt.to_device") return;  // they are there already
+    if (ttrt::transfer_of(node->op()) == ttrt::Transfer::to_device) return;  // they are there already
   Transfers(context).run();
   context.changed = true;
 }

@@ -66,7 +66,7 @@ void collect_modules(const PassContext& context, CompileResult& result) {
   ir::walk(*context.model.graph, [&](ir::Node* node) {
     if (!is_device_node(*node) || node->provenance->module_path.empty()) return;
     const ttrt::OpRecord* record = ttrt::find_op(node->op());
-    if (!record || (record->packed.empty() && node->op() != "tt.attention")) return;
+    if (!record || (record->packed.empty() && record->family.empty())) return;
     ModuleReport report{.path = node->provenance->module_path,
                         .klass = node->provenance->module_class,
                         .op = node->op(),
@@ -89,10 +89,11 @@ std::int64_t device_bytes(const ir::Value* value, const PassContext& context) {
 
 void count_transfers(const PassContext& context, CompileResult& result) {
   ir::walk(*context.model.graph, [&](ir::Node* node) {
-    const bool to_device = node->op() == "tt.to_device", to_host = node->op() == "tt.to_host";
-    if ((!to_device && !to_host) || node->operands().empty() || ir::is_weight(node->operand(0))) return;
+    const ttrt::Transfer way = ttrt::transfer_of(node->op());
+    if (way == ttrt::Transfer::none || node->operands().empty() || ir::is_weight(node->operand(0))) return;
     ++result.transfers.count;
-    result.transfers.bytes += device_bytes(to_device ? node->result() : node->operand(0), context);
+    const bool up = way == ttrt::Transfer::to_device;
+    result.transfers.bytes += device_bytes(up ? node->result() : node->operand(0), context);
   });
 }
 

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "ops/op.h"
+
 namespace ttc {
 namespace {
 
@@ -27,8 +29,9 @@ bool wide_integer(DType dtype) {
 std::vector<Conversion> conversions(const ir::Model& model) {
   std::vector<Conversion> out;
   ir::walk(*model.graph, [&](ir::Node* node) {
-    const bool up = node->op() == "tt.to_device", down = node->op() == "tt.to_host";
-    if ((!up && !down) || node->operands().empty()) return;
+    const ttrt::Transfer way = ttrt::transfer_of(node->op());
+    if (way == ttrt::Transfer::none || node->operands().empty()) return;
+    const bool up = way == ttrt::Transfer::to_device;
     const ir::Type &source = node->operand(0)->type, &made = node->result()->type;
     if (!source.has_dtype || !made.has_dtype) return;
     const DType from = up ? source.dtype : made.dtype, to = up ? made.dtype : source.dtype;

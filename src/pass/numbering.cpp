@@ -4,7 +4,7 @@
 namespace ttc {
 
 bool is_compute(const ir::Node& node) {
-  return node.op() != "tt.to_device" && node.op() != "tt.to_host" && ir::computes_tensors(node);
+  return ttrt::transfer_of(node.op()) == ttrt::Transfer::none && ir::computes_tensors(node);
 }
 
 namespace {
