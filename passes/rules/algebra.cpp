@@ -364,7 +364,7 @@ std::optional<Spread> spread_of(const Node& node) {
 }
 
 bool neighbours(const std::vector<std::int64_t>& dims) {
-  return dims.back() - dims.front() + 1 == static_cast<std::int64_t>(dims.size());
+  return dims.empty() || dims.back() - dims.front() + 1 == static_cast<std::int64_t>(dims.size());
 }
 
 // Of dims that are neighbours the device has a variance; of others it is the mean square of what is left of the mean.

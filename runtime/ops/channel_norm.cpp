@@ -69,6 +69,17 @@ std::optional<std::int64_t> channel_count(const AtenArgs& args) {
   return std::nullopt;
 }
 
+// Vectors over the channels have as many elements.
+ttc::Refusal check_lengths(const AtenArgs& args, std::int64_t channels) {
+  for (const std::string_view name : {"running_mean", "running_var", "weight", "bias"}) {
+    const ir::Type* row = args.given(name) ? args.type(name) : nullptr;
+    if (row != nullptr && row->has_shape && row->dim(0) && *row->dim(0) != channels)
+      return unsupported("'" + std::string(name) + "' has " + std::to_string(*row->dim(0)) + " elements for " +
+                         std::to_string(channels) + " channels");
+  }
+  return std::nullopt;
+}
+
 LowerResult lower_batch_norm(const LowerContext& context) {
   if (auto no = check_unused(context.node, 1)) return *no;
   if (auto no = check_floats(context)) return *no;
@@ -83,6 +94,7 @@ LowerResult lower_batch_norm(const LowerContext& context) {
   const auto eps = args.given("epsilon") ? args.number("epsilon") : args.number("eps");
   if (!channels || !eps)
     return Reason{ReasonCode::DynamicShape, "the number of channels or eps is computed at run time"};
+  if (auto no = check_lengths(args, *channels)) return *no;
   return Lowered{
       .args = {args["input"], args["running_mean"], args["running_var"], args["weight"], args["bias"], *channels, *eps},
       .results = {0}};
@@ -98,6 +110,7 @@ LowerResult lower_group_norm(const LowerContext& context) {
   const auto eps = args.given("eps") ? args.number("eps") : 1e-5;
   if (!channels || !groups || !eps)
     return Reason{ReasonCode::DynamicShape, "channels, groups or eps are computed at run time"};
+  if (auto no = check_lengths(args, *channels)) return *no;
   return Lowered{.args = {args["input"], args["weight"], args["bias"], *channels, *groups, *eps}, .results = {0}};
 }
 
@@ -111,6 +124,7 @@ LowerResult lower_instance_norm(const LowerContext& context) {
   const auto eps = args.given("eps") ? args.number("eps") : 1e-5;
   if (!channels || !eps)
     return Reason{ReasonCode::DynamicShape, "the number of channels or eps is computed at run time"};
+  if (auto no = check_lengths(args, *channels)) return *no;
   return Lowered{.args = {args["input"], args["weight"], args["bias"], *channels, *channels, *eps}, .results = {0}};
 }
 

@@ -45,6 +45,7 @@ std::vector<std::int64_t> wrap_dims(const OpCall& call, const std::vector<std::i
   for (const std::int64_t dim : dims) out.push_back(wrap_dim(call, dim, rank));
   std::sort(out.begin(), out.end());
   if (std::adjacent_find(out.begin(), out.end()) != out.end()) bad_call(call, "a dim is named twice");
+  if (rank == 0) out.clear();  // 0 and -1 name the one dim that is thought of
   return out;
 }
 

@@ -1,5 +1,5 @@
-// See cpu_op.h. An operator is looked up once in LibTorch's dispatcher (or, for TorchScript's scalar and list
-// operators, in the interpreter's registry) and then called boxed, below autograd.
+// Operators of LibTorch as functions of runtime values. One is looked up once in LibTorch's dispatcher (or, for
+// TorchScript's scalar and list operators, in the interpreter's registry) and then called boxed, below autograd.
 #include "torch/cpu_op.h"
 
 #include <ATen/Parallel.h>
@@ -9,11 +9,13 @@
 
 #include <map>
 #include <mutex>
+#include <set>
 #include <sstream>
 
 #include "ir/op_schema.h"
 #include "support/error.h"
 #include "torch/torch_bridge.h"
+#include "torch/unsound.h"
 
 namespace ttrt {
 namespace {
@@ -32,6 +34,7 @@ class TorchOp : public CpuOp {
       c10::InferenceMode below_autograd;
       torch::jit::Stack stack;
       push(args, stack);
+      check_sound(name_, stack);
       run_(stack);
       results.reserve(stack.size());
       for (const c10::IValue& value : stack) results.push_back(from_ivalue(value));
@@ -147,6 +150,14 @@ std::vector<RtValue> call_torch(std::string_view op, std::vector<RtValue> args) 
   std::vector<RtValue> results;
   cpu->call(args, results);
   return results;
+}
+
+std::vector<std::string> torch_operators() {
+  std::set<std::string> names;
+  const auto add = [&](std::string name) { names.insert(name.replace(name.find("::"), 2, ".")); };
+  for (const c10::OperatorName& op : c10::Dispatcher::singleton().getAllOpNames()) add(op.name);
+  for (const auto& op : torch::jit::getAllOperators()) add(op->schema().name());
+  return {names.begin(), names.end()};
 }
 
 void install_torch_schemas() { ttc::ir::set_schema_resolver(schema_of); }

@@ -39,6 +39,8 @@ struct TorchReference : Reference {
   }
 };
 
+// The names of LibTorch's operators, each once and without its overload: "aten.add", "aten.linalg_vector_norm".
+std::vector<std::string> torch_operators();
 // Lets ir::find_schema see every operator LibTorch has. Idempotent.
 void install_torch_schemas();
 // Threads of LibTorch and of the device's kernels, which share one OpenMP pool. 0 leaves the default.

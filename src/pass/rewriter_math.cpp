@@ -16,6 +16,7 @@ std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 // [0, rank), sorted.
 std::vector<std::int64_t> wrapped(std::vector<std::int64_t> dims, int rank) {
+  if (rank == 0) return {};  // 0 and -1 name the one dim that is thought of
   for (std::int64_t& dim : dims) dim += dim < 0 ? rank : 0;
   std::sort(dims.begin(), dims.end());
   return dims;

@@ -11,6 +11,7 @@
 #include "support/error.h"
 #include "torch/cpu_op.h"
 #include "torch/torch_bridge.h"
+#include "torch/unsound.h"
 
 namespace ttc::shapes {
 
@@ -147,7 +148,8 @@ void check_heads(const ir::Node& node, const std::vector<RtValue>& args) {
   if (heads != kv_heads && heads != 1 && kv_heads != 1) throw Unknown("its heads do not broadcast");
 }
 
-torch::jit::Stack call(const c10::OperatorHandle& op, const std::vector<RtValue>& args, c10::DeviceType device) {
+torch::jit::Stack call(std::string_view name, const c10::OperatorHandle& op, const std::vector<RtValue>& args,
+                       c10::DeviceType device) {
   c10::InferenceMode below_autograd;
   const auto& formal = op.schema().arguments();
   torch::jit::Stack stack;
@@ -165,11 +167,13 @@ torch::jit::Stack call(const c10::OperatorHandle& op, const std::vector<RtValue>
       throw Unknown("argument '" + formal[i].name() + "' is missing");
     }
   }
+  ttrt::check_sound(name, stack);
   op.callBoxed(stack);
   return stack;
 }
 
-torch::jit::Stack call_on_zeros(const c10::OperatorHandle& op, const std::vector<RtValue>& args) {
+torch::jit::Stack call_on_zeros(std::string_view name, const c10::OperatorHandle& op,
+                                const std::vector<RtValue>& args) {
   std::int64_t bytes = 0;
   std::vector<RtValue> zeros;
   for (const RtValue& arg : args)
@@ -179,7 +183,7 @@ torch::jit::Stack call_on_zeros(const c10::OperatorHandle& op, const std::vector
       if (bytes > max_zero_bytes) throw Unknown("it has no Meta kernel, and its operands are too large to try");
       return at::zeros(t.sizes(), t.options().device(c10::kCPU));
     }));
-  torch::jit::Stack results = call(op, zeros, c10::kCPU);
+  torch::jit::Stack results = call(name, op, zeros, c10::kCPU);
   for (c10::IValue& value : results) {
     if (value.isTensor() && value.toTensor().defined()) value = to_meta(value.toTensor());
     if (value.isTensorList()) {
@@ -235,12 +239,12 @@ std::vector<RtValue> call_operator(const ir::Node& node, const std::vector<RtVal
     });
   concrete = concrete && (any || node.op() == "aten.scalar_tensor.default");
   if (!op) return call_interpreter_op(node, args, concrete || !any);
-  if (concrete) return known(call(*op, args, c10::kCPU));
+  if (concrete) return known(call(node.op(), *op, args, c10::kCPU));
   if (depends_on_data(node, *op, args)) throw Unknown("its result depends on data");
   try {
-    return known(call(*op, args, c10::kMeta));
+    return known(call(node.op(), *op, args, c10::kMeta));
   } catch (const std::exception&) {
-    return known(call_on_zeros(*op, args));
+    return known(call_on_zeros(node.op(), *op, args));
   }
 }
 
