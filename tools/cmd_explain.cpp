@@ -189,6 +189,9 @@ OrderedJson explain_record(const ttrt::OpRecord& record, const ttrt::OpCall& cal
   out["results"] = results;
   const Refusal refused = record.supports != nullptr ? record.supports(call) : std::nullopt;
   out["refusal"] = refused ? OrderedJson(refused->text()) : OrderedJson(nullptr);
+  if (flags.numerics == "exact" && !refused && !record.no_exact_kernel.empty() &&
+      !record.prepare(call, {.numerics = ttrt::Numerics::exact, .constants = {}}))
+    out["no_exact_kernel"] = record.no_exact_kernel;
   return out;
 }
 
@@ -247,6 +250,8 @@ void print_text(const OrderedJson& answer) {
             << (record["refusal"].is_null() ? "its limits allow the call"
                                             : "refused: " + record["refusal"].get<std::string>())
             << '\n';
+  if (record.contains("no_exact_kernel"))
+    std::cout << "   no kernel for exact numerics: " << record["no_exact_kernel"].get<std::string>() << '\n';
   const auto& table = answer["table"];
   std::cout << "2. table slot " << table["key"].get<std::string>() << ": "
             << (table["kernel"].is_null() ? "nothing" : table["kernel"].get<std::string>()) << ", filled by step '"

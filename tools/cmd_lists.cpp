@@ -55,9 +55,10 @@ std::string lowered(const ttrt::OpRecord& op) {
 
 int list_ops(const Globals& globals) {
   OrderedJson json = OrderedJson::array();
-  Table table({"op", "does", "serves", ">cases"});
+  Table table({"op", "does", "serves", "no exact kernel", ">cases"});
   for (const ttrt::OpRecord* op : ttrt::all_ops()) {
-    table.row({std::string(op->name), std::string(op->summary), lowered(*op), std::to_string(op->cases.size())});
+    table.row({std::string(op->name), std::string(op->summary), lowered(*op), std::string(op->no_exact_kernel),
+               std::to_string(op->cases.size())});
     OrderedJson aten = OrderedJson::array();
     for (const auto& lowering : op->lowers) aten.push_back(lowering.aten);
     json.push_back({{"name", op->name},
@@ -65,6 +66,8 @@ int list_ops(const Globals& globals) {
                     {"schema", op->schema},
                     {"serves", aten},
                     {"cases", op->cases.size()},
+                    {"no_exact_kernel", op->no_exact_kernel},
+                    {"special_values", op->special_values},
                     {"tolerance", {{"pcc", op->tolerance.pcc}, {"max_rel", op->tolerance.max_rel}}}});
   }
   globals.json ? print_json({{"ops", json}}) : print(table);

@@ -53,7 +53,7 @@ void BroadcastOperand::load(const std::byte* bytes, std::int64_t t, float* value
   }
 }
 
-const OpFamily special{.names = "digamma polygamma mvlgamma i0 igamma igammac special_* lgamma_ hypergeometric zeta",
+const OpFamily special{.names = "digamma polygamma mvlgamma i0 igamma igammac special_* lgamma_",
                        .reason = "it is a special function that the vector unit has no kernel for"};
 TTRT_REGISTER_FAMILY(special);
 
@@ -69,11 +69,10 @@ const OpFamily last_bits{
     .reason = "it is about the last bits of float32 or float64, which the activation format does not have"};
 TTRT_REGISTER_FAMILY(last_bits);
 
-const OpFamily partly{
-    .names =
-        "round nan_to_num ldexp clamp clamp_min clamp_max remainder pow bitwise_left_shift "
-        "bitwise_right_shift searchsorted bucketize local_response_norm count_nonzero addr addmv logit",
-    .reason = "only its forms over floats or 32-bit integers are served"};
+const OpFamily partly{.names =
+                          "round nan_to_num ldexp clamp clamp_min clamp_max remainder pow bitwise_left_shift "
+                          "bitwise_right_shift searchsorted bucketize count_nonzero addr addmv logit",
+                      .reason = "only its forms over floats or 32-bit integers are served"};
 TTRT_REGISTER_FAMILY(partly);
 
 }  // namespace ttrt::ops

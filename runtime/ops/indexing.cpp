@@ -114,7 +114,7 @@ std::vector<RtValue> reference_gather(Reference& aten, const OpCall& call, std::
 
 const OpFamily by_value{
     .names =
-        "nonzero nonzero_numpy argwhere masked_select unique _unique _unique2 unique_dim unique_consecutive "
+        "nonzero nonzero_numpy argwhere masked_select _unique _unique2 unique_dim unique_consecutive "
         "unique_dim_consecutive bincount one_hot where repeat_interleave masked_scatter",
     .reason = "the size of its result, or the place of each element, depends on values"};
 TTRT_REGISTER_FAMILY(by_value);

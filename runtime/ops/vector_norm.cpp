@@ -178,7 +178,7 @@ Work work(const OpCall& call) {
 const OpFamily losses{
     .names =
         "mse_loss l1_loss smooth_l1_loss huber_loss kl_div binary_cross_entropy "
-        "binary_cross_entropy_with_logits soft_margin_loss poisson_nll_loss gaussian_nll_loss "
+        "binary_cross_entropy_with_logits soft_margin_loss poisson_nll_loss "
         "triplet_margin_loss cosine_embedding_loss",
     .reason = "a loss, of which the device has the mean and the sum of differences and their squares"};
 TTRT_REGISTER_FAMILY(losses);

@@ -176,7 +176,7 @@ class Walk {
       constants.push_back(call.operands[i].packed != nullptr ? &inputs[i] : nullptr);
     }
     const auto kernel = call.prepare({.numerics = config_.numerics, .constants = constants});
-    if (std::holds_alternative<ttc::Reason>(kernel)) return refuse("no kernel");
+    if (const auto* reason = std::get_if<ttc::Reason>(&kernel)) return refuse(reason->text());
     std::vector<DeviceTensor> results;
     for (const TensorSpec& spec : call.results()) {
       results.push_back(allocate(device_, spec));

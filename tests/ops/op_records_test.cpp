@@ -1,7 +1,9 @@
 // Every op record against ATen: all cases, over activation and weight formats, fidelities and instruction sets.
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <span>
+#include <sstream>
 
 #include "torch/cpu_op.h"
 #include "device/cpu.h"
@@ -102,6 +104,25 @@ TEST_CASE("every record is complete") {
     for (const Operand& operand : record->operands) CHECK(schema->index_of(operand.name) >= 0);
     for (const Packed& packed : record->packed) CHECK(schema->index_of(packed.name) >= 0);
     for (const Lowering& lowering : record->lowers) CHECK(CpuOp::find(lowering.aten) != nullptr);
+  }
+}
+
+TEST_CASE("every name of a family is an operator's that LibTorch has") {
+  const std::vector<std::string> operators = torch_operators();
+  const auto exists = [&](std::string name) {
+    const bool many = name.ends_with('*');
+    if (many) name.pop_back();
+    return std::any_of(operators.begin(), operators.end(), [&](const std::string& op) {
+      return many ? op.starts_with("aten." + name) : op == "aten." + name;
+    });
+  };
+  for (const OpFamily* family : all_families()) {
+    CHECK((!family->reason.empty() || family->flops != nullptr));
+    std::istringstream names{std::string(family->names)};
+    for (std::string name; names >> name;) {
+      INFO(name);
+      CHECK(exists(name));
+    }
   }
 }
 
