@@ -2,10 +2,12 @@
 // the same for a whole folder, and whether what comes out is right.
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <iostream>
 #include <map>
 #include <optional>
 
+#include "child.h"
 #include "compile_flags.h"
 #include "json_out.h"
 #include "pass/conversions.h"
@@ -23,6 +25,7 @@ struct Flags : CompileFlags {
   std::string all;
   bool markdown = false;
   std::optional<double> pcc;
+  double time_limit = 600;
 } flags;
 
 void options(FlagSet& app) {
@@ -33,6 +36,7 @@ void options(FlagSet& app) {
   app.add_option("--pcc", flags.pcc,
                  "With --all: what every output must reach (0.99, or 0.999 for float32 activations)")
       .range(-1.0, 1.0);
+  app.add_option("--time-limit", flags.time_limit, "With --all: seconds that one file may take; 0: any").not_negative();
   app.add_option("--why", flags.why, "Everything the passes said about this node");
   app.add_option("--what-if", flags.what_if, "Count as if the device had this op; repeatable").repeatable();
 }
@@ -130,13 +134,59 @@ std::string percent(double part, double whole) {
   return whole > 0 ? number_text(std::floor(1000 * part / whole) / 10, 4) + " %" : "-";
 }
 
+OrderedJson row_json(const SupportRow& row) {
+  OrderedJson refusals = OrderedJson::object();
+  for (const auto& [reason, ops] : row.refusals) refusals[reason] = ops;
+  return {{"model", row.file},
+          {"nodes", {{"total", row.nodes}, {"device", row.device}}},
+          {"flops", {{"total", row.flops}, {"device", row.device_flops}}},
+          {"refusals", refusals},
+          {"runs", row.runs},
+          {"pcc", row.runs > 0 ? json_number(row.pcc) : OrderedJson(nullptr)},
+          {"status", row.status},
+          {"detail", row.detail}};
+}
+
+// The inverse.
+SupportRow row_of(const OrderedJson& json) {
+  SupportRow row;
+  row.file = json["model"];
+  row.nodes = json["nodes"]["total"];
+  row.device = json["nodes"]["device"];
+  row.flops = json["flops"]["total"];
+  row.device_flops = json["flops"]["device"];
+  for (const auto& [reason, ops] : json["refusals"].items())
+    for (const auto& [op, count] : ops.items()) row.refusals[reason][op] = count;
+  row.runs = json["runs"];
+  if (!json["pcc"].is_null()) row.pcc = json["pcc"];
+  row.status = json["status"];
+  row.detail = json["detail"];
+  return row;
+}
+
+// In a process of its own: a file that ends it, or takes all memory or time, is a row like others.
+SupportRow checked(const std::string& file, double pcc, const Globals& globals) {
+  const ChildResult child = run_in_child(
+      [&] {
+        return row_json(support_row(file, flags, pcc, notes_of(globals)))
+            .dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
+      },
+      flags.time_limit);
+  if (child.problem.empty()) return row_of(OrderedJson::parse(child.text));
+  SupportRow row;
+  row.file = std::filesystem::path(file).filename().string();
+  row.status = "failed";
+  row.detail = child.problem;
+  return row;
+}
+
 int run_all(const Globals& globals) {
   const double pcc = flags.pcc.value_or(flags.activation_dtype == "float32" ? 0.999 : 0.99);
-  const std::vector<SupportRow> rows = support_table(flags.all, flags, pcc, notes_of(globals));
   Table table({"model", ">nodes", ">on device", ">FLOPs on device", "stays on the CPU", ">runs", ">PCC", "status"});
   OrderedJson json = OrderedJson::array();
   std::size_t good = 0;
-  for (const SupportRow& row : rows) {
+  for (const std::string& file : model_files(flags.all)) {
+    const SupportRow row = checked(file, pcc, globals);
     good += row.status == "ok";
     const bool ran = row.runs > 0;
     table.row({row.file, row.nodes > 0 ? std::to_string(row.nodes) : "",
@@ -144,23 +194,15 @@ int run_all(const Globals& globals) {
                percent(row.device_flops, row.flops), refusals_text(row), ran ? std::to_string(row.runs) : "",
                ran ? number_text(std::floor(1e4 * row.pcc) / 1e4, 4) : "",
                row.status + (row.detail.empty() ? "" : ": " + row.detail)});
-    OrderedJson refusals = OrderedJson::object();
-    for (const auto& [reason, ops] : row.refusals) refusals[reason] = ops;
-    json.push_back({{"model", row.file},
-                    {"nodes", {{"total", row.nodes}, {"device", row.device}}},
-                    {"flops", {{"total", row.flops}, {"device", row.device_flops}}},
-                    {"refusals", refusals},
-                    {"runs", row.runs},
-                    {"pcc", ran ? json_number(row.pcc) : OrderedJson(nullptr)},
-                    {"status", row.status},
-                    {"detail", row.detail}});
+    json.push_back(row_json(row));
   }
+  const std::size_t total = json.size();
   if (globals.json)
-    print_json({{"folder", flags.all}, {"pcc", pcc}, {"models", json}, {"ok", good}, {"total", rows.size()}});
+    print_json({{"folder", flags.all}, {"pcc", pcc}, {"models", json}, {"ok", good}, {"total", total}});
   else
     std::cout << (flags.markdown ? table.markdown() : table.text());
-  note(globals, std::to_string(good) + " of " + std::to_string(rows.size()) + " models are ok");
-  return static_cast<int>(good == rows.size() ? Exit::ok : Exit::check_failed);
+  note(globals, std::to_string(good) + " of " + std::to_string(total) + " models are ok");
+  return static_cast<int>(good == total ? Exit::ok : Exit::check_failed);
 }
 
 int run(const Globals& globals) {

@@ -216,22 +216,21 @@ class RowMaker {
 
 }  // namespace
 
-std::vector<SupportRow> support_table(const std::string& folder, const CompileSettings& settings, double pcc,
-                                      const Notes& notes) {
+std::vector<std::string> model_files(const std::string& folder) {
   std::error_code code;
-  std::vector<fs::path> files;
+  std::vector<std::string> files;
   for (const auto& entry : fs::directory_iterator(folder, code))
     if (const FileFormat* format = format_of_name(entry.path().string()); format && format->holds_weights)
-      files.push_back(entry.path());
+      files.push_back(entry.path().string());
   if (code) throw usage_error("--all " + folder + ": " + code.message());
   if (files.empty()) throw usage_error("--all " + folder + ": there is no " + model_extensions() + " file in it");
   std::sort(files.begin(), files.end());
-  std::vector<SupportRow> rows;
-  for (const fs::path& file : files) {
-    notes(file.filename().string());
-    rows.push_back(RowMaker(file, settings, pcc, notes).make());
-  }
-  return rows;
+  return files;
+}
+
+SupportRow support_row(const std::string& file, const CompileSettings& settings, double pcc, const Notes& notes) {
+  notes(fs::path(file).filename().string());
+  return RowMaker(file, settings, pcc, notes).make();
 }
 
 }  // namespace ttc

@@ -1,4 +1,4 @@
-// Every model file of a folder compiled, run and compared, one row each.
+// Model files compiled, run and compared, one row each.
 #pragma once
 
 #include <map>
@@ -21,12 +21,14 @@ struct SupportRow {
   std::string detail;  // why it is not ok
 };
 
-// Compiles each .pt2 and .pt of `folder` with `settings` and runs it on the emulated device. Inputs and expected
-// outputs are taken from the NAME.io.safetensors whose NAME is the longest that begins the file's name: its own inputs,
-// every other prefix (alt.) that fits the model, and its steps. Without such a file the inputs are random and the
-// model's own operators on the CPU give what to expect. A row is ok where every output reaches `pcc`. No model's error
-// ends the table. Throws Error (usage) where the folder is none or holds no model.
-std::vector<SupportRow> support_table(const std::string& folder, const CompileSettings& settings, double pcc,
-                                      const Notes& notes = {});
+// The paths of the model files of a folder, sorted. Throws Error (usage) where the folder is none or holds no model.
+std::vector<std::string> model_files(const std::string& folder);
+
+// Compiles a model file with `settings` and runs it on the emulated device. Inputs and expected outputs are taken from
+// the NAME.io.safetensors beside it whose NAME is the longest that begins the file's name: its own inputs, every other
+// prefix (alt.) that fits the model, and its steps. Without such a file the inputs are random and the model's own
+// operators on the CPU give what to expect. A row is ok where every output reaches `pcc`. Errors of the model are the
+// row's; a file that ends the process is the caller's matter.
+SupportRow support_row(const std::string& file, const CompileSettings& settings, double pcc, const Notes& notes = {});
 
 }  // namespace ttc

@@ -210,7 +210,8 @@ TEST_CASE("a folder's table has a row for each file, whatever is in it") {
   for (const char* name : {"tiny.pt2", "vit_small.pt2", "vit_small.io.safetensors"})
     fs::copy_file(models + name, folder.path / name);
   std::ofstream(folder.path / "broken.pt2") << "no archive";
-  const std::vector<SupportRow> rows = support_table(folder.path.string(), {}, 0.99);
+  std::vector<SupportRow> rows;
+  for (const std::string& file : model_files(folder.path.string())) rows.push_back(support_row(file, {}, 0.99));
   REQUIRE(rows.size() == 3);
   CHECK(rows[0].file == "broken.pt2");
   CHECK(rows[0].status == "refused");
@@ -218,5 +219,5 @@ TEST_CASE("a folder's table has a row for each file, whatever is in it") {
   CHECK(rows[2].status == "ok");
   CHECK(rows[2].runs == 1);
   CHECK(rows[2].device == rows[2].nodes);
-  CHECK(code_of([&] { support_table((folder.path / "none").string(), {}, 0.99); }) == Exit::usage);
+  CHECK(code_of([&] { model_files((folder.path / "none").string()); }) == Exit::usage);
 }
