@@ -46,6 +46,13 @@ std::vector<TensorSpec> infer_groups(const OpCall& call) {
   return same_as_x(call);
 }
 
+ttc::Refusal supports_groups(const OpCall& call) {
+  const Channels c = channels_of(call);
+  if (c.inner * c.count == call.integer("groups"))
+    return unsupported("a group of one element: what rounding leaves of it over the root of eps");
+  return float_tiles(call);
+}
+
 // ---- lowering
 
 ttc::Refusal check_rows(const AtenArgs& args, std::initializer_list<std::string_view> names, bool optional) {
@@ -329,7 +336,7 @@ const OpRecord group_norm{
     .operands = {{"weight", OperandKind::packed}, {"bias", OperandKind::packed}},
     .packed = {{"weight", Packed::Form::row, row_spec}, {"bias", Packed::Form::row, row_spec}},
     .infer = infer_groups,
-    .supports = float_tiles,
+    .supports = supports_groups,
     .prepare = prepare_group_norm,
     .reference = reference_group_norm,
     .work = group_work,

@@ -217,6 +217,7 @@ OpRecord ordering(std::string_view name, std::string_view summary, std::string_v
   record.supports = plain_tiles;
   record.work = work;
   record.tolerance = equal_results;
+  record.special_values = "equal ones, NaN too, stand in the order they had; LibTorch's order of them is its own";
   return record;
 }
 

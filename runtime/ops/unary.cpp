@@ -184,6 +184,7 @@ void register_unary(const UnaryOp& op) {
   record.cases = cases_of(op);
   record.no_exact_kernel = op.no_exact_kernel;
   record.angle = op.angle;
+  record.special_values = op.special_values;
   register_op(record);
 }
 

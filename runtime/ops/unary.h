@@ -99,10 +99,11 @@ struct UnaryOp {
   IntegerFunction (*integers)(const OpCall&) = nullptr;
   std::string_view integer_case_args = "";
   std::vector<Activation> activations = {};
-  std::string_view range = "normal";  // of the cases' values
-  double instructions = 12;           // of the vector unit, load and store included
-  bool special = false;               // reads float32 only, and gives its result in any numerics alike
-  bool angle = false;                 // OpRecord::angle
+  std::string_view range = "normal";     // of the cases' values
+  double instructions = 12;              // of the vector unit, load and store included
+  bool special = false;                  // reads float32 only, and gives its result in any numerics alike
+  bool angle = false;                    // OpRecord::angle
+  std::string_view special_values = "";  // OpRecord::special_values
 };
 
 void register_unary(const UnaryOp& op);

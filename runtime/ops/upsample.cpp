@@ -319,6 +319,7 @@ const OpRecord upsample{
   %y: f32[1, 3, 9, 12] = aten.upsample_bicubic2d.vec(%x, none, false, [1.6, 2.5])
   return %y
 })"}},
+    .special_values = "a neighbour that is NaN or infinite counts with a weight of zero too",
 };
 TTRT_REGISTER_OP(upsample);
 

@@ -273,6 +273,7 @@ const OpRecord logical_not{
   %y: f32[1, 7, 33] = aten.masked_fill.Scalar(%a, %n, 0.0)
   return %y
 })"}},
+    .special_values = "denormals are zeros",
 };
 TTRT_REGISTER_OP(logical_not);
 
