@@ -1,4 +1,4 @@
-// See pipeline.h.
+// Inputs of a text graph, and the graph compiled and loaded.
 #include "pipeline.h"
 
 #include <random>
@@ -17,7 +17,10 @@ HostTensor drawn(const ttc::ir::Type& type, const Draw& draw, std::mt19937& rand
     std::uniform_real_distribution<float> uniform(0.1F, 0.9F);
     for (std::int64_t i = 0; i < out.numel(); ++i)
       out.as<float>()[i] = draw.scale > 0 ? normal(random) : uniform(random);
-    return convert(draw.scale > 0 ? convert(out, DType::bf16) : out, type.dtype);
+    const HostTensor rounded = draw.scale > 0 ? convert(convert(out, DType::bf16), DType::f32) : out;
+    for (std::size_t i = 0; !draw.every_third.empty() && 3 * static_cast<std::int64_t>(i) < out.numel(); ++i)
+      rounded.as<float>()[3 * i] = draw.every_third[i % draw.every_third.size()];
+    return convert(rounded, type.dtype);
   }
   const bool mask = type.dtype == DType::boolean;
   const HostTensor out = empty_host(DType::i64, sizes);
@@ -60,6 +63,9 @@ OnDevice on_device(const std::string& text, DataType activation) {
   passes.verify_each = true;
   OnDevice out;
   out.result = ttc::compile(*model, options, passes);
+  ttc::ir::walk(*model->graph, [&](ttc::ir::Node* node) {
+    if (find_op(node->op()) != nullptr) out.ops.insert(node->op());
+  });
   out.executor =
       std::make_unique<Executor>(std::shared_ptr<const ttc::ir::Model>(std::move(model)), in_mode(Mode::device));
   return out;
