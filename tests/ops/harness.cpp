@@ -281,18 +281,6 @@ class Walk {
   CaseRun result_;
 };
 
-// What tensors of 16 bits and fewer hold for a NaN: the packer writes an infinity, its sign the NaN's own, which ATen's
-// does not tell.
-HostTensor as_packed(const HostTensor& expected, const Output& output) {
-  if (output.format == DataType::float32) return expected;
-  HostTensor out = empty_host(DType::f32, expected.sizes);
-  for (std::int64_t i = 0; i < out.numel(); ++i) {
-    const float device = output.device.as<float>()[i], value = expected.as<float>()[i];
-    out.as<float>()[i] = std::isnan(value) && std::isinf(device) ? device : value;
-  }
-  return out;
-}
-
 }  // namespace
 
 std::string to_string(const Config& config) {
@@ -324,12 +312,21 @@ Tolerance allowed(const OpRecord& record, const Config& config) {
   return out;
 }
 
+HostTensor as_packed(const Output& output) {
+  if (output.format == DataType::float32) return output.expected;
+  HostTensor out = empty_host(DType::f32, output.expected.sizes);
+  for (std::int64_t i = 0; i < out.numel(); ++i) {
+    const float device = output.device.as<float>()[i], value = output.expected.as<float>()[i];
+    out.as<float>()[i] = std::isnan(value) && std::isinf(device) ? device : value;
+  }
+  return out;
+}
+
 std::string problem(const Output& output, const Tolerance& tolerance) {
   std::ostringstream out;
   if (output.device.sizes != output.expected.sizes) return "other sizes than ATen's";
   if (output.reference.sizes != output.expected.sizes) return "the reference has other sizes than ATen";
-  const Metrics m = compare(output.device, as_packed(output.expected, output)),
-                r = compare(output.reference, output.expected);
+  const Metrics m = compare(output.device, as_packed(output)), r = compare(output.reference, output.expected);
   if (m.nan > 0) out << m.nan << " elements are NaN or infinite on one side only; ";
   if (!m.correlates(tolerance.pcc - 1e-12)) out << "pcc " << m.pcc << " < " << tolerance.pcc << "; ";
   if (m.max_rel > tolerance.max_rel) out << "max_rel " << m.max_rel << " > " << tolerance.max_rel << "; ";

@@ -42,6 +42,10 @@ CaseRun run_case(const OpCase& c, const Config& config, Device& device);
 // The record's tolerance in this configuration: less where fewer bits are multiplied or summed, more in float32.
 Tolerance allowed(const OpRecord& record, const Config& config);
 
+// ATen's result as a tensor of the output's format can hold it: below float32 there is no NaN, the packer writes an
+// infinity in its place, of the NaN's sign, which ATen's does not tell.
+HostTensor as_packed(const Output& output);
+
 // What is wrong with a result; "" where nothing is: its sizes, NaN and infinities at other places or of another sign,
 // correlation, relative error, padding that is not zero.
 std::string problem(const Output& output, const Tolerance& tolerance);
