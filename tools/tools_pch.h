@@ -1,4 +1,4 @@
 // Precompiled for the tool; nothing includes it (hence no guard).
 #include <iostream>
 
-#include "support/pch.h"
+#include "support/json_pch.h"

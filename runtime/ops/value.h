@@ -25,10 +25,16 @@ struct RtValue {
                    ResidentTensor, std::shared_ptr<void>>;  // the last: an object only LibTorch understands
   Variant v;
 
-  RtValue() = default;
+  RtValue();  // None
+  // Out of line: the compiler need not write copies and moves of every alternative into each file.
+  RtValue(const RtValue& other);
+  RtValue(RtValue&& other) noexcept;
+  RtValue& operator=(const RtValue& other);
+  RtValue& operator=(RtValue&& other) noexcept;
+  ~RtValue();
   template <typename T>
-  requires(!std::is_same_v<std::decay_t<T>, RtValue> && std::is_constructible_v<Variant, T>) RtValue(T&& value)
-      : v(std::forward<T>(value)) {}  // NOLINT
+    requires(!std::is_same_v<std::decay_t<T>, RtValue> && std::is_constructible_v<Variant, T>)
+  RtValue(T&& value) : v(std::forward<T>(value)) {}  // NOLINT
 
   bool is_none() const { return std::holds_alternative<std::monostate>(v); }
   template <typename T>

@@ -3,6 +3,14 @@
 
 namespace ttc::ir {
 
+Arg::Arg() = default;
+Arg::Arg(const Arg& other) = default;
+Arg::Arg(Arg&& other) noexcept = default;
+Arg& Arg::operator=(const Arg& other) = default;
+Arg& Arg::operator=(Arg&& other) noexcept = default;
+Arg::~Arg() = default;
+bool Arg::operator==(const Arg& other) const = default;
+
 Arg Arg::ints(const std::vector<std::int64_t>& values) { return List(values.begin(), values.end()); }
 
 std::optional<std::int64_t> Arg::integer() const {

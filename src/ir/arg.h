@@ -41,10 +41,16 @@ class Arg {
                                LayoutArg, DeviceArg, std::complex<double>, RegionArg, List>;
   Variant v;
 
-  Arg() = default;  // None
+  Arg();  // None
+  // Out of line: the compiler need not write copies and moves of every alternative into each file.
+  Arg(const Arg& other);
+  Arg(Arg&& other) noexcept;
+  Arg& operator=(const Arg& other);
+  Arg& operator=(Arg&& other) noexcept;
+  ~Arg();
   template <typename T>
-  requires(!std::is_same_v<std::decay_t<T>, Arg> && std::is_constructible_v<Variant, T>) Arg(T&& value)
-      : v(std::forward<T>(value)) {}               // NOLINT: literals convert
+    requires(!std::is_same_v<std::decay_t<T>, Arg> && std::is_constructible_v<Variant, T>)
+  Arg(T&& value) : v(std::forward<T>(value)) {}    // NOLINT: literals convert
   Arg(int value) : v(std::int64_t{value}) {}       // NOLINT
   Arg(const char* text) : v(std::string(text)) {}  // NOLINT
   static Arg ints(const std::vector<std::int64_t>& values);
@@ -69,7 +75,7 @@ class Arg {
       for (const Arg& item : *items) item.for_each_value(f);
   }
   bool has_values() const;
-  bool operator==(const Arg&) const = default;
+  bool operator==(const Arg& other) const;
 };
 
 }  // namespace ttc::ir

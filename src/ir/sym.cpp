@@ -27,6 +27,12 @@ struct SymExpr::Node {
   int depth = 1;
 };
 
+SymExpr::SymExpr(const SymExpr& other) = default;
+SymExpr::SymExpr(SymExpr&& other) noexcept = default;
+SymExpr& SymExpr::operator=(const SymExpr& other) = default;
+SymExpr& SymExpr::operator=(SymExpr&& other) noexcept = default;
+SymExpr::~SymExpr() = default;
+
 namespace {
 
 using List = std::vector<SymExpr>;

@@ -27,6 +27,11 @@ using SymRanges = std::map<std::string, SymRange, std::less<>>;
 class SymExpr {
  public:
   SymExpr(std::int64_t value = 0) : value_(value) {}  // NOLINT: a number is an expression
+  SymExpr(const SymExpr& other);
+  SymExpr(SymExpr&& other) noexcept;
+  SymExpr& operator=(const SymExpr& other);
+  SymExpr& operator=(SymExpr&& other) noexcept;
+  ~SymExpr();
   static SymExpr symbol(std::string name);
   // `function` is "add", "mul", "floordiv", "mod", "pow", "min", "max", "neg", or the name of any other sympy / torch
   // function (ModularIndexing, CeilDiv, Where, ...), which is kept as it is and evaluated where its meaning is known.

@@ -54,6 +54,13 @@ std::string quoted(const std::string& text) {
 
 }  // namespace
 
+Type::Type() = default;
+Type::Type(const Type& other) = default;
+Type::Type(Type&& other) noexcept = default;
+Type& Type::operator=(const Type& other) = default;
+Type& Type::operator=(Type&& other) noexcept = default;
+Type::~Type() = default;
+
 Type Type::tensor(DType dtype, std::vector<SymExpr> sizes) {
   Type type = of(TypeKind::tensor);
   type.dtype = dtype;

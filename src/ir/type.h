@@ -25,6 +25,13 @@ enum class TypeKind : std::uint8_t {
 };
 
 struct Type {
+  Type();
+  Type(const Type& other);
+  Type(Type&& other) noexcept;
+  Type& operator=(const Type& other);
+  Type& operator=(Type&& other) noexcept;
+  ~Type();
+
   TypeKind kind = TypeKind::none;
   // tensor: dtype and sizes where known. A tensor without shape (TorchScript before shape propagation) has has_shape =
   // false.

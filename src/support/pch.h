@@ -1,4 +1,5 @@
-// Precompiled for the libraries with many files: what nearly all of them include. No source includes it (hence no guard).
+// Precompiled for the libraries with many files: what nearly all of them include. No source includes it (hence no
+// guard).
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -7,7 +8,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 #include <span>

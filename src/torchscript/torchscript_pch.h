@@ -2,4 +2,3 @@
 #include <torch/csrc/jit/api/module.h>
 #include <torch/csrc/jit/ir/ir.h>
 
-#include <nlohmann/json.hpp>

@@ -1,0 +1,9 @@
+// Precompiled for the tests; no source includes it (hence no guard).
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <sstream>
+#include <thread>
+
+#include "ops/ops_pch.h"
+#include "tests/catch.h"
