@@ -5,5 +5,5 @@
 #include <sstream>
 #include <thread>
 
-#include "ops/ops_pch.h"
+#include "support/pch.h"
 #include "tests/catch.h"
