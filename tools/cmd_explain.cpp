@@ -65,12 +65,15 @@ ttrt::DataType format_of(const std::string& name) {
     if (const auto format = ttrt::data_type_from_string(torch_name(*dtype))) return *format;
     if (*dtype == DType::f16) return ttrt::DataType::bfloat16;
   }
-  static const std::vector<std::string> names{"bfloat16", "float32", "bfloat8_b", "bfloat4_b", "bfloat2_b",
-                                              "uint8",    "uint16",  "uint32",    "int32"};
+  std::vector<std::string> names;
+  std::string listed;
+  for (const ttrt::DataTypeInfo& type : ttrt::data_types) {
+    names.emplace_back(type.name);
+    listed += (listed.empty() ? "" : ", ") + names.back();
+  }
   const std::string close = nearest(name, names.data(), names.size());
-  throw usage_error(
-      "no device format is called '" + name + "'",
-      close.empty() ? "bfloat16, float32, bfloat8_b, bfloat4_b, int32, ..." : "did you mean '" + close + "'?");
+  throw usage_error("no device format is called '" + name + "'",
+                    close.empty() ? "there are " + listed : "did you mean '" + close + "'?");
 }
 
 std::vector<ttrt::Shape> shapes() {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <type_traits>
 
 #include "device/cpu.h"
 #include "device/lanes.h"
@@ -47,13 +48,16 @@ template <int mag_bits>
   } else {
     constexpr int bits = mag_bits + 1;
     constexpr std::uint32_t mask = (1U << bits) - 1;
-    std::uint32_t words[2] = {};
-    std::memcpy(words, in, 2 * bits);
     if constexpr (mag_bits == 1) {
-      lanes([&](int i) { code[i] = (words[0] >> (i * bits)) & mask; });
+      std::uint32_t word = 0;
+      std::memcpy(&word, in, 2 * bits);
+      lanes([&](int i) { code[i] = (word >> (i * bits)) & mask; });
     } else {
-      for (int i = 0; i < 8; ++i) code[i] = (words[0] >> (i * bits)) & mask;
-      for (int i = 0; i < 8; ++i) code[8 + i] = (words[1] >> (i * bits)) & mask;
+      std::conditional_t<bits <= 4, std::uint32_t, std::uint64_t> words[2] = {};
+      std::memcpy(&words[0], in, bits);
+      std::memcpy(&words[1], in + bits, bits);
+      for (int i = 0; i < 8; ++i) code[i] = static_cast<std::uint32_t>(words[0] >> (i * bits)) & mask;
+      for (int i = 0; i < 8; ++i) code[8 + i] = static_cast<std::uint32_t>(words[1] >> (i * bits)) & mask;
     }
   }
   // float(magnitude) is exact and normalised; the exponent of the result wraps at 8 bits as the unpacker's does.

@@ -3,7 +3,7 @@
 // A tile is 32x32 = four 16x16 faces (top left, top right, bottom left, bottom right), each row-major: "face order".
 // bfloat16 and float32 store 2 and 4 bytes an element. The block formats share one exponent per 16 consecutive elements
 // of a face row: 64 exponent bytes (face by face, row by row), then the elements as sign and magnitude,
-// 8 bits (bfloat8_b), 4 bits (bfloat4_b, even element in the low nibble) or 2 bits (bfloat2_b, first element lowest):
+// the first lowest, in one bit more than the format has for magnitudes: 8 (bfloat8_b), 4 (bfloat4_b), 2 (bfloat2_b):
 //   value = (-1)^s * magnitude * 2^(E - 127 - (magnitude bits - 1)).
 // Host packing: bfloat16 rounds to nearest even. Block formats take E = the largest exponent field of the 16, treat
 // denormals as zero, shift each 24-bit significand right by E - e (cutting), round to nearest even to the magnitude

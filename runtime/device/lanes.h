@@ -22,6 +22,12 @@ template <int magnitude_bits>
     std::uint8_t packed[16];
     lanes([&](int i) { packed[i] = static_cast<std::uint8_t>(codes[i]); });
     std::memcpy(out, packed, 16);
+  } else if constexpr (magnitude_bits > 3) {  // 16 of them are more than a word
+    constexpr int bits = magnitude_bits + 1;
+    std::uint64_t packed[2] = {};
+    for (int i = 0; i < 16; ++i) packed[i / 8] |= static_cast<std::uint64_t>(codes[i]) << (i % 8 * bits);
+    std::memcpy(out, &packed[0], bits);
+    std::memcpy(out + bits, &packed[1], bits);
   } else {
     constexpr int bits = magnitude_bits + 1;
     std::uint64_t packed = 0;

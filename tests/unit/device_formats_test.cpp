@@ -8,14 +8,19 @@
 
 #include "device/cpu.h"
 #include "device/formats_device.h"
+#include "device/lanes.h"
 #include "tests/catch.h"
 
 using namespace ttrt;
 
 namespace {
 
-const std::vector<DataType> formats = {DataType::bfloat16, DataType::float32, DataType::bfloat8_b, DataType::bfloat4_b,
-                                       DataType::bfloat2_b};
+const std::vector<DataType> formats = [] {
+  std::vector<DataType> out;
+  for (const DataTypeInfo& type : data_types)
+    if (is_float_format(type.type)) out.push_back(type.type);
+  return out;
+}();
 const std::vector<Isa> levels = {Isa::portable, Isa::avx2, Isa::avx512};
 
 std::uint32_t bits(float f) { return std::bit_cast<std::uint32_t>(f); }
@@ -102,6 +107,28 @@ TEST_CASE("host packing equals the reference on every instruction set") {
       }
     }
   }
+}
+
+// Those of no format in the table too: a row with another width needs no code.
+template <int... magnitude_bits>
+void check_block_codes() {
+  std::mt19937 rng(5);
+  std::uint32_t codes[16];
+  const auto check = [&]<int bits>() {
+    for (std::uint32_t& code : codes) code = rng() & ((1U << (bits + 1)) - 1);
+    std::vector<std::byte> stored(2 * (bits + 1));
+    store_block_codes<bits>(codes, stored.data());
+    for (int i = 0; i < 16 * (bits + 1); ++i) {
+      INFO(bits << " magnitude bits, bit " << i);
+      CHECK(((static_cast<unsigned>(stored[i / 8]) >> (i % 8)) & 1) ==
+            ((codes[i / (bits + 1)] >> (i % (bits + 1))) & 1));
+    }
+  };
+  (check.template operator()<magnitude_bits>(), ...);
+}
+
+TEST_CASE("codes of a block are stored one behind another, the first lowest") {
+  check_block_codes<1, 2, 3, 4, 5, 6, 7>();
 }
 
 TEST_CASE("unpacking is exact and inverts packing") {
@@ -216,8 +243,8 @@ void cast_block(DataType from, DataType to, const float* in, float* out) {
   shared = std::min(shared, 255);
   for (int i = 0; i < 16; ++i) {
     double steps = std::min(std::abs(nearest(std::ldexp(value[i], 127 + 6 - shared), 0)), 127.0);
-    if (to == DataType::bfloat4_b) steps = std::floor(steps / 16) * 16;
-    if (to == DataType::bfloat2_b) steps = std::floor(steps / 64) * 64;
+    const double cut = 1 << (7 - magnitude_bits(to));
+    steps = std::floor(steps / cut) * cut;
     const double size = std::ldexp(steps, shared - 127 - 6);
     out[i] = static_cast<float>(steps == 0 ? 0.0 : value[i] < 0 ? -size : size);
   }
