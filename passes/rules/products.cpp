@@ -147,15 +147,22 @@ Value* scaled(Rewriter& r, Value* x, const ir::Arg* factor, DType dtype) {
   if (!number || *number == 1.0) return x;
   Type type = x->type;
   type.dtype = dtype;
-  return r.emit("aten.mul.Tensor", {x, *number}, type);
+  const ir::Arg by = is_floating(dtype) || is_complex(dtype) ? ir::Arg(*number) : ir::Arg(*factor->integer());
+  return r.emit("aten.mul.Tensor", {x, by}, type);
 }
 
-bool known_factor(const ir::Arg* factor) { return !factor || factor->is_none() || factor->number().has_value(); }
+// Of integers, ATen cuts a fraction.
+bool known_factor(const ir::Arg* factor, DType dtype) {
+  if (!factor || factor->is_none()) return true;
+  return is_floating(dtype) || is_complex(dtype) ? factor->number().has_value() : factor->integer().has_value();
+}
 
 // beta * x + alpha * (a b), of which addbmm adds up the products.
 Value* sum_of_product(Rewriter& r, Node* node, std::string_view product, bool add_up) {
   Value *x = node->operand(0), *a = node->operand(1), *b = node->operand(2);
-  if (!x || !a || !b || !known_factor(node->arg("beta")) || !known_factor(node->arg("alpha"))) return nullptr;
+  if (!x || !a || !b || !known_factor(node->arg("beta"), a->type.dtype) ||
+      !known_factor(node->arg("alpha"), a->type.dtype))
+    return nullptr;
   Type type = a->type;
   type.sizes.back() = b->type.sizes.back();
   Value* made = r.emit(std::string(product), {a, b}, type);
