@@ -252,6 +252,10 @@ const OpRecord index_put = [] {
                         {"aten.index_add.default", lower_add}});
   r.operands = {{"x", OperandKind::any}, {"indices", OperandKind::index}, {"values", OperandKind::any}};
   r.prepare = prepare_put;
+  r.infer = [](const OpCall& call) {
+    wrap_dims(call, call.integers("dims"), call.tensors.at(0).logical.size());
+    return same_as_x(call);
+  };
   r.reference = reference_put;
   r.cases = {{"a cache: one position of an inner dim",
               R"(graph main(%x: f32[2, 4, 50, 16] user, %i: i64[1] user, %v: f32[2, 4, 1, 16] user) {
@@ -285,6 +289,10 @@ const OpRecord scatter = [] {
                {"aten.scatter.value", lower_scatter},
                {"aten.scatter_add.default", lower_scatter}});
   r.operands = {{"x", OperandKind::any}, {"index", OperandKind::index}, {"src", OperandKind::any}};
+  r.infer = [](const OpCall& call) {
+    wrap_dim(call, call.integer("dim"), call.tensors.at(0).logical.size());
+    return same_as_x(call);
+  };
   r.prepare = prepare_scatter;
   r.reference = reference_scatter;
   r.cases = {{"a number", R"(graph main(%x: f32[3, 50] user, %i: i64[3, 4] user) {

@@ -337,7 +337,11 @@ const OpRecord flip{
     .lowers = {{"aten.flip.default", lower_flip}},
     .operands = {{"x", OperandKind::any}},
     .packed = {},
-    .infer = same_as_x,
+    .infer =
+        [](const OpCall& call) {
+          wrap_dims(call, call.integers("dims"), call.tensors.at(0).logical.size());
+          return same_as_x(call);
+        },
     .supports = any_tiles,
     .prepare = prepare_flip,
     .reference = reference_flip,

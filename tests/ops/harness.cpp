@@ -167,6 +167,7 @@ class Walk {
     const auto bound = bind_call(record, arguments(lowered, values), {.activation = config_.activation});
     if (const auto* reason = std::get_if<ttc::Reason>(&bound)) return refuse(reason->text());
     const auto& call = std::get<BoundCall>(bound);
+    result_.calls.push_back(call.call);
     if (const auto reason = call.refusal()) return refuse(reason->text());
     std::vector<DeviceTensor> inputs;
     for (std::size_t i = 0; i < values.size(); ++i) inputs.push_back(upload(call, i, values[i]));

@@ -36,6 +36,7 @@ struct CaseRun {
   std::set<std::string> served;       // records that ran on the device
   std::vector<std::string> refusals;  // of lowerings and kernels that did not take a node
   std::vector<Output> outputs;        // empty where a node was refused
+  std::vector<OpCall> calls;          // that were bound, but for transfers
 };
 CaseRun run_case(const OpCase& c, const Config& config, Device& device);
 

@@ -2,12 +2,14 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <span>
 #include <sstream>
 
 #include "torch/cpu_op.h"
 #include "device/cpu.h"
 #include "harness.h"
+#include "support/error.h"
 #include "ir/op_schema.h"
 #include "tests/catch.h"
 
@@ -86,6 +88,35 @@ void expect_noticed(const Output& right, const Tolerance& tolerance) {
   });
 }
 
+// Literals that are hardly ever right, of the kind that stands there.
+std::vector<OpArg> junk(const OpArg& arg) {
+  if (std::holds_alternative<std::string>(arg)) return {std::string("no such")};
+  if (std::holds_alternative<std::int64_t>(arg)) return {std::int64_t{-1000}, std::int64_t{1} << 40};
+  const auto* list = std::get_if<std::vector<std::int64_t>>(&arg);
+  if (list == nullptr) return {};
+  std::vector<std::int64_t> longer(*list), lower(*list);
+  longer.insert(longer.end(), 9, 2);
+  lower.push_back(-1000);
+  return {longer, lower, std::vector<std::int64_t>{-1000}, std::vector<std::int64_t>{std::int64_t{1} << 40}};
+}
+
+// "" where the call is refused with words or has results of possible sizes.
+std::string outcome(const OpCall& call) {
+  try {
+    const auto specs = call.op->infer(call);
+    for (const TensorSpec& spec : specs) {
+      for (const std::int64_t size : spec.logical)
+        if (size < 0) return "a result of negative size";
+    }
+    if (call.op->supports != nullptr)
+      if (const auto reason = call.op->supports(call)) return "refused: " + reason->text();
+    const std::vector<const DeviceTensor*> none(call.tensors.size(), nullptr);
+    if (call.op->prepare != nullptr) static_cast<void>(call.op->prepare(call, {.constants = none}));
+    return "taken";
+  } catch (const ttc::Error& error) {
+    return std::string("error: ") + error.what();
+  }
+}
 }  // namespace
 
 TEST_CASE("every record is complete") {
@@ -196,4 +227,34 @@ TEST_CASE("kernels give the same bits on every instruction set") {
       }
     }
   }
+}
+TEST_CASE("literals that can't be right are refused with words") {
+  // Where any number is one, and words that fast numerics or the call itself do not read.
+  const std::map<std::string_view, std::set<std::string_view>> taken{
+      {"tt.arange", {"start", "step"}}, {"tt.avg_pool2d", {"divisor"}},         {"tt.full", {"size"}},
+      {"tt.repeat", {"repeats"}},       {"tt.slice", {"start", "end", "step"}}, {"tt.slice_scatter", {"end", "step"}},
+      {"tt.gelu", {"approximate"}},
+  };
+  const std::set<std::string_view> words{"fidelity", "weight_format", "format"};
+  std::map<std::string_view, std::set<std::string_view>> found;
+  for (const OpRecord* record : all_ops()) {
+    const auto* schema = ttc::ir::find_schema(record->name);
+    for (const OpCase& c : record->cases) {
+      for (const OpCall& call : run_case(c, {}, device()).calls) {
+        if (call.op != record) continue;
+        for (std::size_t i = 0; i < call.args.size(); ++i) {
+          const std::string_view name = schema->args[i].name;
+          for (const OpArg& other : junk(call.args[i])) {
+            INFO(record->name << ", " << name << " of " << c.name);
+            OpCall wrong = call;
+            wrong.args[i] = other;
+            const std::string what = outcome(wrong);
+            CHECK(what != "a result of negative size");
+            if (what == "taken" && !words.contains(name)) found[record->name].insert(name);
+          }
+        }
+      }
+    }
+  }
+  CHECK(found == taken);
 }
