@@ -97,3 +97,15 @@ TEST_CASE("malformed or endless expressions are errors", "[ir][sym]") {
   };
   CHECK_THROWS_AS(grow(), ttc::Error);
 }
+
+TEST_CASE("expressions are bounded in depth and in size") {
+  const auto made = [](int times, bool twice) {
+    SymExpr e = SymExpr::symbol("s0");
+    for (int i = 0; i < times; ++i)
+      e = SymExpr::call("f", twice ? std::vector<SymExpr>{e, e} : std::vector<SymExpr>{e});
+  };
+  CHECK_NOTHROW(made(150, false));
+  CHECK_THROWS_AS(made(250, false), ttc::Error);
+  CHECK_NOTHROW(made(5, true));
+  CHECK_THROWS_AS(made(100, true), ttc::Error);
+}
