@@ -277,6 +277,7 @@ const OpRecord record{
     .describe = describe,
     .multiplies = true,
     .family = "attention",
+    .special_values = "hidden keys weigh zero, and zero times NaN is NaN",
 };
 TTRT_REGISTER_OP(record);
 

@@ -314,7 +314,7 @@ void register_binary(std::span<const BinaryOp> ops) {
     record.tolerance = op.kind == BinaryOp::Kind::arithmetic ? Tolerance{.pcc = 0.9999} : equal_results;
     record.cases = cases_of(op);
     record.no_exact_kernel = op.no_exact_kernel;
-    if (op.kind == BinaryOp::Kind::comparison) record.special_values = "denormals are zeros";
+    record.special_values = op.kind == BinaryOp::Kind::comparison ? "denormals are zeros" : op.special_values;
     register_op(record);
   }
 }

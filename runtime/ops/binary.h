@@ -78,6 +78,7 @@ struct BinaryOp {
   std::string_view range = "normal";
   bool shifts = false;
   std::vector<OpCase> more_cases = {};
+  std::string_view special_values = "";  // OpRecord::special_values
 };
 
 void register_binary(std::span<const BinaryOp> ops);

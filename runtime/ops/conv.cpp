@@ -244,6 +244,7 @@ OpRecord convolution(std::string_view name, std::string_view summary, std::strin
   record.reference = reference;
   record.work = work;
   record.tolerance = {.pcc = 0.9995};
+  record.special_values = "denormal operands are zeros, and zero times infinity is NaN";
   record.multiplies = true;
   record.family = "linear";
   return record;

@@ -150,6 +150,7 @@ const OpRecord record{
   return %y
 })"}},
     .multiplies = true,
+    .special_values = "denormal operands are zeros, and zero times infinity is NaN",
 };
 TTRT_REGISTER_OP(record);
 

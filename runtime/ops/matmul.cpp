@@ -229,6 +229,7 @@ const OpRecord record{
     .variants = matmul_variants(),
     .describe = describe,
     .multiplies = true,
+    .special_values = "denormal operands are zeros, and zero times infinity is NaN",
 };
 TTRT_REGISTER_OP(record);
 

@@ -180,6 +180,7 @@ const OpRecord record{
   %y: f32[1, 7, 33] = aten.clone.default(%x)
   return %y
 })"}},
+    .special_values = "bfloat16 tensors hold no NaN",
 };
 TTRT_REGISTER_OP(record);
 

@@ -39,25 +39,30 @@ TileFunction choose_width(const OpCall& call) {
 
 // ---- ops
 
+constexpr std::string_view arguments_end = "no argument is reduced beyond 1.4e13";
+
 const UnaryOp angles[]{
     {.name = "tt.sin",
      .summary = "sine",
      .spellings = {{"aten.sin.default"}},
      .choose = choose_width<Function::sin>,
      .exact = by_vector_unit<Function::sin>,
-     .angle = true},
+     .angle = true,
+     .special_values = arguments_end},
     {.name = "tt.cos",
      .summary = "cosine",
      .spellings = {{"aten.cos.default"}},
      .choose = choose_width<Function::cos>,
      .exact = by_vector_unit<Function::cos>,
-     .angle = true},
+     .angle = true,
+     .special_values = arguments_end},
     {.name = "tt.tan",
      .summary = "tangent",
      .spellings = {{"aten.tan.default"}},
      .choose = choose_width<Function::tan>,
      .exact = by_vector_unit<Function::tan>,
-     .range = "unit"},
+     .range = "unit",
+     .special_values = arguments_end},
     {.name = "tt.asin",
      .summary = "inverse sine",
      .spellings = {{"aten.asin.default"}},
