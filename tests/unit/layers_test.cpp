@@ -182,6 +182,8 @@ TEST_CASE("torch headers live in the few files made for them") {
       "runtime/torch/cpu_op.cpp",
       "runtime/torch/torch_bridge.cpp",
       "runtime/torch/torch_bridge.h",
+      "runtime/torch/unsound.cpp",
+      "runtime/torch/unsound.h",
       "runtime/torch_library/torch_last_resort.cpp",
       "runtime/torch_library/torch_ops.cpp",
       "src/shapes/meta_op.cpp",
