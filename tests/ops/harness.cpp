@@ -284,6 +284,16 @@ class Walk {
 
 }  // namespace
 
+Device& device() {
+  static const std::shared_ptr<Device> shared = [] {
+    install_torch_schemas();
+    auto made = create_device(Arch::wormhole, 0);
+    initialize_device(*made);
+    return made;
+  }();
+  return *shared;
+}
+
 std::string to_string(const Config& config) {
   return "activations " + std::string(ttrt::to_string(config.activation)) + ", weights " +
          std::string(ttrt::to_string(config.weight)) + ", " + std::string(ttrt::to_string(config.fidelity)) +

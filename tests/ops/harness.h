@@ -14,6 +14,9 @@
 
 namespace ttrt::test {
 
+// The device of this program's tests, made when it is first asked for.
+Device& device();
+
 struct Config {
   DataType activation = DataType::bfloat16;
   DataType weight = DataType::bfloat16;

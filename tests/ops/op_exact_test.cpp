@@ -4,7 +4,6 @@
 #include <cmath>
 #include <limits>
 
-#include "torch/cpu_op.h"
 #include "device/cpu.h"
 #include "harness.h"
 #include "ir/op_schema.h"
@@ -16,16 +15,6 @@ using namespace ttrt::test;
 namespace {
 
 constexpr float inf = std::numeric_limits<float>::infinity();
-
-Device& device() {
-  static const std::shared_ptr<Device> shared = [] {
-    install_torch_schemas();
-    auto made = create_device(Arch::wormhole, 2);
-    initialize_device(*made);
-    return made;
-  }();
-  return *shared;
-}
 
 // Whether a kernel was asked for and refused for the reason that its record states.
 bool refused_as_stated(const OpRecord& record, const CaseRun& run) {

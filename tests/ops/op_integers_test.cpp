@@ -2,7 +2,6 @@
 #include <cstdint>
 #include <limits>
 
-#include "torch/cpu_op.h"
 #include "harness.h"
 #include "ir/op_schema.h"
 #include "tests/catch.h"
@@ -11,23 +10,6 @@ using namespace ttrt;
 using namespace ttrt::test;
 
 namespace {
-
-Device& device() {
-  static const std::shared_ptr<Device> shared = [] {
-    install_torch_schemas();
-    // Other files of this executable have devices of their own.
-    for (int slot = pcie_slots - 1;; --slot) {
-      try {
-        auto made = create_device(Arch::wormhole, slot);
-        initialize_device(*made);
-        return made;
-      } catch (const ttc::Error&) {
-        if (slot == 0) throw;
-      }
-    }
-  }();
-  return *shared;
-}
 
 DeviceTensor upload(const std::vector<std::int64_t>& values, Shape shape) {
   const HostTensor host = empty_host(DType::i64, shape);

@@ -5,28 +5,20 @@
 #include <functional>
 #include <limits>
 
-#include "torch/cpu_op.h"
 #include "device/device.h"
 #include "device/formats.h"
 #include "ir/op_schema.h"
 #include "ops/op.h"
 #include "support/error.h"
+#include "harness.h"
 #include "tests/catch.h"
 
 using namespace ttrt;
+using namespace ttrt::test;
 
 namespace {
 
 constexpr float inf = std::numeric_limits<float>::infinity();
-
-Device& device() {
-  static const std::shared_ptr<Device> shared = [] {
-    auto made = create_device(Arch::wormhole, 1);
-    initialize_device(*made);
-    return made;
-  }();
-  return *shared;
-}
 
 DeviceTensor upload(const std::vector<float>& values, Shape shape, DataType dtype = DataType::bfloat16) {
   HostTensor host = empty_host(DType::f32, std::move(shape));

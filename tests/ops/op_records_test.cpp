@@ -18,16 +18,6 @@ using namespace ttrt::test;
 
 namespace {
 
-Device& device() {
-  static const std::shared_ptr<Device> shared = [] {
-    install_torch_schemas();
-    auto made = create_device(Arch::wormhole, 0);
-    initialize_device(*made);
-    return made;
-  }();
-  return *shared;
-}
-
 std::string joined(const std::vector<std::string>& lines) {
   std::string out;
   for (const std::string& line : lines) out += line + "\n";

@@ -3,24 +3,9 @@
 #include "device/metrics.h"
 #include "harness.h"
 #include "tests/catch.h"
-#include "torch/cpu_op.h"
 
 using namespace ttrt;
 using namespace ttrt::test;
-
-namespace {
-
-Device& device() {
-  static const std::shared_ptr<Device> shared = [] {
-    install_torch_schemas();
-    auto made = create_device(Arch::wormhole, 5);
-    initialize_device(*made);
-    return made;
-  }();
-  return *shared;
-}
-
-}  // namespace
 
 TEST_CASE("NaN and infinities come out where ATen's do, or the record says why not") {
   for (const OpRecord* record : all_ops())

@@ -3,7 +3,6 @@
 #include <random>
 #include <sstream>
 
-#include "torch/cpu_op.h"
 #include "harness.h"
 #include "tests/catch.h"
 
@@ -11,16 +10,6 @@ using namespace ttrt;
 using namespace ttrt::test;
 
 namespace {
-
-Device& device() {
-  static const std::shared_ptr<Device> shared = [] {
-    install_torch_schemas();
-    auto made = create_device(Arch::wormhole, 7);
-    initialize_device(*made);
-    return made;
-  }();
-  return *shared;
-}
 
 class Draw {
  public:
