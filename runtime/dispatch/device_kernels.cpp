@@ -2,34 +2,22 @@
 #include "dispatch/device_kernels.h"
 
 #include <algorithm>
-#include <deque>
-#include <mutex>
 
 namespace ttrt::dispatch {
 namespace {
 
-struct Known {
-  std::mutex mutex;
-  std::deque<DeviceKernel> kernels;  // never removed: records point here
-};
-
-Known& known() {
-  static Known* const instance = new Known;
-  return *instance;
-}
-
-// The kernel's own record reaches it as the state of its implementation.
-struct Bound {
-  const DeviceKernel* kernel;
+// The state of its implementation, through which a kernel's own record reaches it.
+struct Registered {
+  DeviceKernel kernel;
   Symbol id;
 };
 
-void run_bound(void* state, CallArgs& args) {
-  const auto& bound = *static_cast<Bound*>(state);
+void run_registered(void* state, CallArgs& args) {
+  const auto& registered = *static_cast<Registered*>(state);
   if (args.payload == nullptr)
-    throw ttc::usage_error("kernel '" + bound.id.str() + "' is called by the executor",
+    throw ttc::usage_error("kernel '" + registered.id.str() + "' is called by the executor",
                            "device kernels run tensors of a program");
-  static_cast<DeviceCall*>(args.payload)->run_as(*global_kernels().find(bound.id), *bound.kernel);
+  static_cast<DeviceCall*>(args.payload)->run_as(*global_kernels().find(registered.id), registered.kernel);
 }
 
 KernelSpec spec_of(const OpRecord& op, const DeviceKernel& kernel) {
@@ -42,7 +30,6 @@ KernelSpec spec_of(const OpRecord& op, const DeviceKernel& kernel) {
                                              : "on the device";
   spec.platform = Platform::tt;
   spec.deterministic = true;
-  spec.record = &kernel;
   const auto judge = [](ttc::Refusal (*of)(const VariantCall&)) {
     return of == nullptr ? KernelSpec::Judge()
                          : [of](const SelectionContext& context) { return of(variant_call_of(context)); };
@@ -51,13 +38,10 @@ KernelSpec spec_of(const OpRecord& op, const DeviceKernel& kernel) {
     spec.supports = judge(kernel.variant->supports);
     spec.out_of_place = judge(kernel.variant->out_of_place);
   }
-  spec.impl = KernelImpl(run_bound, std::make_shared<Bound>(Bound{.kernel = &kernel, .id = spec.id}));
+  const auto registered = std::make_shared<Registered>(Registered{.kernel = kernel, .id = spec.id});
+  spec.record = &registered->kernel;
+  spec.impl = KernelImpl(run_registered, registered);
   return spec;
-}
-
-const DeviceKernel& keep(DeviceKernel kernel) {
-  const std::lock_guard lock(known().mutex);
-  return known().kernels.emplace_back(kernel);
 }
 
 // Best first, the host last.
@@ -74,7 +58,7 @@ void register_op_kernels(const OpRecord& op) {
   std::vector<Registration> registrations;
   for (const DeviceKernel& kernel : kernels_of(op))
     registrations.push_back(
-        {.kernel = spec_of(op, keep(kernel)),
+        {.kernel = spec_of(op, kernel),
          .covers = kernel.host ? TablePattern{} : TablePattern{.device = Platform::tt, .layout = TableLayout::tile}});
   if (!registrations.empty()) global_kernels().add(std::move(registrations));
 }
@@ -167,7 +151,7 @@ VariantCall variant_call_of(const SelectionContext& c) {
 }
 
 const DeviceKernel* device_kernel(const KernelSpec& spec) {
-  return spec.impl.function() == run_bound ? static_cast<const DeviceKernel*>(spec.record) : nullptr;
+  return spec.impl.function() == run_registered ? static_cast<const DeviceKernel*>(spec.record) : nullptr;
 }
 
 void register_device_kernels() {
