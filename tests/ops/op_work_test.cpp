@@ -1,15 +1,21 @@
 // The time model over op records: cycles by hand on every profile, and what must hold between profiles.
 #include <algorithm>
 #include <cmath>
+#include <fstream>
+#include <iomanip>
+#include <set>
 #include <nlohmann/json.hpp>
 
 #include "device/memory.h"
 #include "ops/op.h"
+#include "harness.h"
 #include "tests/catch.h"
+#include "tests/golden.h"
 
 namespace {
 
 using namespace ttrt;
+using namespace ttrt::test;
 
 TensorSpec tensor(Shape shape, BufferType memory = BufferType::dram, Layout layout = Layout::tile) {
   TensorSpec spec;
@@ -69,7 +75,86 @@ std::vector<std::pair<OpCall, std::string>> calls() {
   return out;
 }
 
+std::string text_of(double number) {
+  std::ostringstream out;
+  out << std::setprecision(10) << number;
+  return out.str();
+}
+
+std::string sizes_text(const OpCall& call) {
+  std::string out;
+  for (const TensorSpec& spec : call.tensors) {
+    out += out.empty() ? "" : " and ";
+    for (std::size_t i = 0; i < spec.logical.size(); ++i) out += (i ? "x" : "") + std::to_string(spec.logical[i]);
+  }
+  return out;
+}
+
+std::string text_of(const Work& work) {
+  std::string out;
+  const auto add = [&](const char* what, double number) {
+    if (number != 0) out += (out.empty() ? "" : ", ") + text_of(number) + " " + what;
+  };
+  add(to_string(work.fidelity).data(), work.tile_products);
+  add("element-wise", work.eltwise_tiles);
+  add("reduced", work.reduced_tiles);
+  add("vector", work.vector_ops);
+  add("B unpacked", work.unpacked_bytes);
+  add("B packed", work.packed_bytes);
+  for (const Pages& pages : work.moved)
+    add(("x " + std::to_string(pages.bytes) + " B " + (pages.written ? "to " : "from ") +
+         std::string(to_string(pages.memory)))
+            .c_str(),
+        static_cast<double>(pages.count));
+  add("pieces", static_cast<double>(work.pieces));
+  add("B of L1", static_cast<double>(work.l1_bytes));
+  return out;
+}
+
+// Cases of every record, and calls larger than a test would run: what they do, how many cycles that is on n150 and what
+// binds them there, in every variant; each text once.
+std::vector<std::string> works() {
+  std::set<std::string> known;
+  std::vector<std::string> out;
+  const auto add = [&](const std::string& name, const OpCall& call) {
+    if (call.op->work == nullptr) return;
+    std::string text = text_of(call.op->work(call));
+    for (const KernelVariant& variant : call.op->variants) {
+      const Time time = time_of(call, find_profile("n150"), variant.name);
+      text += "; " + std::string(variant.name) + " " + text_of(time.cycles) + " " + std::string(to_string(time.bound));
+    }
+    if (known.insert(text).second) out.push_back(name + ": " + text);
+  };
+  for (const OpRecord* record : all_ops())
+    for (const OpCase& c : record->cases)
+      for (const OpCall& call : run_case(c, {}, device()).calls)
+        if (call.op == record) add(std::string(record->name) + ", " + std::string(c.name), call);
+  for (const auto& [call, variant] : calls()) add(std::string(call.op->name) + " of " + sizes_text(call), call);
+  for (const std::int64_t width : {170, 171}) {  // tiles of a row that L1 holds three times, and one more
+    OpCall norm = unary("tt.rms_norm", {32, width * 32});
+    norm.args.insert(norm.args.end(), {OpArg{}, width * 32, 1e-6, true, "HiFi4", false});
+    add("tt.rms_norm of " + std::to_string(width) + " tiles a row", norm);
+  }
+  return out;
+}
+
 }  // namespace
+
+TEST_CASE("what calls do is what is written down", "[time]") {
+  const std::string path = TTC_TEST_DATA "/op_work.txt";
+  const std::vector<std::string> now = works();
+  if (update_expected()) {
+    std::ofstream file(path);
+    for (const std::string& line : now) file << line << "\n";
+  }
+  std::ifstream file(path);
+  std::size_t lines = 0;
+  for (std::string line; std::getline(file, line); ++lines) {
+    INFO(line);
+    CHECK(std::ranges::find(now, line) != now.end());
+  }
+  CHECK(lines > 250);
+}
 
 TEST_CASE("a product of 1024 x 1024 x 1024 takes the busiest core's tile products at the chip's rate", "[time]") {
   for (const ArchProfile& p : arch_profiles()) {
