@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "device/cpu.h"
+#include "call.h"
 #include "harness.h"
 #include "ir/op_schema.h"
 #include "tests/catch.h"
@@ -14,8 +15,6 @@ using namespace ttrt::test;
 
 namespace {
 
-constexpr float inf = std::numeric_limits<float>::infinity();
-
 // Whether a kernel was asked for and refused for the reason that its record states.
 bool refused_as_stated(const OpRecord& record, const CaseRun& run) {
   if (record.no_exact_kernel.empty() || run.refusals.size() != 1) return false;
@@ -23,62 +22,13 @@ bool refused_as_stated(const OpRecord& record, const CaseRun& run) {
   return run.refusals.front().ends_with("exact numerics of " + stated);
 }
 
-std::vector<Config> configs_of(const OpRecord& record) {
+std::vector<Config> exact_configs_of(const OpRecord& record) {
   std::vector<Config> out{{.numerics = Numerics::exact},
                           {.activation = DataType::float32, .numerics = Numerics::exact}};
   if (record.schema.find("bool fp32_acc") != std::string_view::npos)
     out.push_back({.fp32_acc = false, .numerics = Numerics::exact});
   return out;
 }
-
-DeviceTensor upload(const std::vector<float>& values, Shape shape, DataType dtype = DataType::bfloat16) {
-  HostTensor host = empty_host(DType::f32, std::move(shape));
-  std::copy(values.begin(), values.end(), host.as<float>());
-  TensorSpec spec;
-  spec.logical = host.sizes;
-  spec.dtype = dtype;
-  return to_device(host, device(), spec);
-}
-
-// A call with the schema's defaults; tensors are the first arguments.
-struct Call {
-  OpCall call;
-  std::vector<DeviceTensor> in;
-
-  Call(std::string_view op, std::vector<DeviceTensor> tensors) : in(std::move(tensors)) {
-    call.op = find_op(op);
-    const auto* schema = ttc::ir::find_schema(op);
-    for (std::size_t i = 0; i < schema->args.size(); ++i) {
-      if (i < in.size()) {
-        call.args.emplace_back(TensorRef{static_cast<int>(i)});
-        call.tensors.push_back(in[i].spec);
-        continue;
-      }
-      call.args.emplace_back();
-      const auto& given = schema->args[i].default_value;
-      if (!given || given->is_none()) continue;
-      if (const auto* b = given->get_if<bool>()) call.args.back() = *b;
-      if (const auto* n = given->get_if<std::int64_t>()) call.args.back() = *n;
-      if (const auto* d = given->get_if<double>()) call.args.back() = *d;
-      if (const auto* s = given->get_if<std::string>()) call.args.back() = *s;
-    }
-  }
-  Call& set(std::string_view name, OpArg value) {
-    call.args[static_cast<std::size_t>(ttc::ir::find_schema(call.op->name)->index_of(name))] = std::move(value);
-    return *this;
-  }
-  std::vector<float> run(Numerics numerics = Numerics::exact) const {
-    std::vector<const DeviceTensor*> pointers, constants(in.size(), nullptr);
-    for (const DeviceTensor& tensor : in) pointers.push_back(&tensor);
-    const Kernel kernel = call.op->prepare(call, {.numerics = numerics, .constants = constants});
-    REQUIRE(kernel);
-    DeviceTensor out = allocate(device(), call.op->infer(call).at(0));
-    DeviceTensor* outs[] = {&out};
-    kernel({.in = pointers, .out = outs});
-    const HostTensor host = to_host(out, DType::f32);
-    return {host.as<float>(), host.as<float>() + host.numel()};
-  }
-};
 
 std::vector<float> waves(std::int64_t n, float step) {
   std::vector<float> out(static_cast<std::size_t>(n));
@@ -99,7 +49,7 @@ TEST_CASE("every case of every record runs exact and agrees with ATen") {
   for (const OpRecord* record : all_ops()) {
     int refused = 0;
     for (const OpCase& c : record->cases) {
-      for (const Config& config : configs_of(*record)) {
+      for (const Config& config : exact_configs_of(*record)) {
         INFO(record->name << " / " << c.name << " / " << to_string(config));
         CaseRun run;
         CHECK_NOTHROW(run = run_case(c, config, device()));

@@ -10,6 +10,7 @@
 #include "ir/op_schema.h"
 #include "ops/op.h"
 #include "support/error.h"
+#include "call.h"
 #include "harness.h"
 #include "tests/catch.h"
 
@@ -18,62 +19,21 @@ using namespace ttrt::test;
 
 namespace {
 
-constexpr float inf = std::numeric_limits<float>::infinity();
-
-DeviceTensor upload(const std::vector<float>& values, Shape shape, DataType dtype = DataType::bfloat16) {
-  HostTensor host = empty_host(DType::f32, std::move(shape));
-  std::copy(values.begin(), values.end(), host.as<float>());
-  TensorSpec spec;
-  spec.logical = host.sizes;
-  spec.dtype = dtype;
-  return to_device(host, device(), spec);
-}
-
 // Literals by name over the schema's defaults; tensors take the schema's first arguments in order.
 struct Literal {
   std::string_view name;
   OpArg value;
 };
 
-std::vector<float> run(std::string_view op, const std::vector<DeviceTensor>& in,
-                       const std::vector<Literal>& literals = {}) {
-  OpCall call;
-  call.op = find_op(op);
-  const auto* schema = ttc::ir::find_schema(op);
-  for (std::size_t i = 0; i < schema->args.size(); ++i) {
-    OpArg arg;
-    if (i < in.size()) {
-      arg = TensorRef{static_cast<int>(i)};
-    } else if (const auto& given = schema->args[i].default_value) {
-      if (const auto* b = given->get_if<bool>())
-        arg = *b;
-      else if (const auto* n = given->get_if<std::int64_t>())
-        arg = *n;
-      else if (const auto* d = given->get_if<double>())
-        arg = *d;
-      else if (const auto* s = given->get_if<std::string>())
-        arg = *s;
-    }
-    for (const Literal& literal : literals) {
-      if (literal.name == schema->args[i].name) arg = literal.value;
-    }
-    call.args.push_back(arg);
-  }
-  std::vector<const DeviceTensor*> pointers, constants(in.size(), nullptr);
-  for (const DeviceTensor& tensor : in) {
-    call.tensors.push_back(tensor.spec);
-    pointers.push_back(&tensor);
-  }
-  const Kernel kernel = call.op->prepare(call, {.numerics = Numerics::fast, .constants = constants});
-  DeviceTensor out = allocate(device(), call.op->infer(call).at(0));
-  DeviceTensor* outs[] = {&out};
-  kernel({.in = pointers, .out = outs});
-  const HostTensor host = to_host(out, DType::f32);
-  return {host.as<float>(), host.as<float>() + host.numel()};
+std::vector<float> fast(std::string_view op, const std::vector<DeviceTensor>& in,
+                        const std::vector<Literal>& literals = {}) {
+  Call call(op, in);
+  for (const Literal& literal : literals) call.set(literal.name, literal.value);
+  return call.run(Numerics::fast);
 }
 
-float one(std::string_view op, float a) { return run(op, {upload({a}, {1, 1})}).at(0); }
-float one(std::string_view op, float a, float b) { return run(op, {upload({a}, {1, 1}), upload({b}, {1, 1})}).at(0); }
+float one(std::string_view op, float a) { return fast(op, {upload({a}, {1, 1})}).at(0); }
+float one(std::string_view op, float a, float b) { return fast(op, {upload({a}, {1, 1}), upload({b}, {1, 1})}).at(0); }
 
 // Every finite bfloat16 in [low, high].
 std::vector<float> all_bf16(float low, float high) {
@@ -111,15 +71,15 @@ TEST_CASE("zero times anything is zero in bfloat16") {
 }
 
 TEST_CASE("the largest float as a number stays finite, so a mask of ones times it does not poison zeros") {
-  const auto y = run("tt.mul", {upload({0.0F, 1.0F}, {1, 2})}, {{"scalar", -3.4028234663852886e38}});
+  const auto y = fast("tt.mul", {upload({0.0F, 1.0F}, {1, 2})}, {{"scalar", -3.4028234663852886e38}});
   CHECK(y[0] == 0.0F);
   CHECK(y[1] < -3.3e38F);
   CHECK(std::isfinite(y[1]));
 }
 
 TEST_CASE("numbers meet bfloat16 tensors as bfloat16, float32 tensors as they are") {
-  CHECK(run("tt.mul", {upload({1.0F}, {1, 1})}, {{"scalar", 1.001}}).at(0) == 1.0F);
-  CHECK(run("tt.mul", {upload({1.0F}, {1, 1}, DataType::float32)}, {{"scalar", 1.001}}).at(0) == 1.001F);
+  CHECK(fast("tt.mul", {upload({1.0F}, {1, 1})}, {{"scalar", 1.001}}).at(0) == 1.0F);
+  CHECK(fast("tt.mul", {upload({1.0F}, {1, 1}, DataType::float32)}, {{"scalar", 1.001}}).at(0) == 1.001F);
 }
 
 TEST_CASE("NaN never reaches a bfloat16 tensor") {
@@ -152,7 +112,7 @@ TEST_CASE("vector functions stay within one bfloat16 ulp of the true value") {
   };
   for (const Function& f : functions) {
     const std::vector<float> x = all_bf16(f.low, f.high);
-    const std::vector<float> y = run(f.op, {upload(x, {1, static_cast<std::int64_t>(x.size())})});
+    const std::vector<float> y = fast(f.op, {upload(x, {1, static_cast<std::int64_t>(x.size())})});
     double worst = 0;
     float at = 0;
     for (std::size_t i = 0; i < x.size(); ++i) {
@@ -167,9 +127,9 @@ TEST_CASE("vector functions stay within one bfloat16 ulp of the true value") {
 }
 
 TEST_CASE("gelu's two forms differ where they should") {
-  const float exact = run("tt.gelu", {upload({-2.0F}, {1, 1}, DataType::float32)}).at(0);
+  const float exact = fast("tt.gelu", {upload({-2.0F}, {1, 1}, DataType::float32)}).at(0);
   const float tanh =
-      run("tt.gelu", {upload({-2.0F}, {1, 1}, DataType::float32)}, {{"approximate", std::string("tanh")}}).at(0);
+      fast("tt.gelu", {upload({-2.0F}, {1, 1}, DataType::float32)}, {{"approximate", std::string("tanh")}}).at(0);
   CHECK(exact == Approx(-0.04550026).epsilon(1e-5));
   CHECK(tanh == Approx(-0.04540229).epsilon(1e-5));
 }
@@ -177,18 +137,18 @@ TEST_CASE("gelu's two forms differ where they should") {
 TEST_CASE("a query whose keys are all masked gives zeros") {
   const std::vector<float> values(2 * 32, 1.0F);
   const DeviceTensor q = upload(values, {1, 1, 2, 32});
-  const auto additive = run("tt.attention", {q, q, q, upload({-inf, -inf, 0.0F, -inf}, {1, 1, 2, 2})});
+  const auto additive = fast("tt.attention", {q, q, q, upload({-inf, -inf, 0.0F, -inf}, {1, 1, 2, 2})});
   CHECK(additive.front() == 0.0F);
   CHECK(additive.back() == 1.0F);
-  const auto boolean = run("tt.attention", {q, q, q, upload({0.0F, 0.0F, 1.0F, 1.0F}, {1, 1, 2, 2})},
-                           {{"mask_kind", std::string("boolean")}});
+  const auto boolean = fast("tt.attention", {q, q, q, upload({0.0F, 0.0F, 1.0F, 1.0F}, {1, 1, 2, 2})},
+                            {{"mask_kind", std::string("boolean")}});
   CHECK(boolean.front() == 0.0F);
   CHECK(boolean.back() == 1.0F);
 }
 
 TEST_CASE("safe softmax of masked rows is zero") {
   const auto y =
-      run("tt.softmax", {upload({-inf, -inf, 0.0F, -inf}, {2, 2})}, {{"dim", std::int64_t{-1}}, {"safe", true}});
+      fast("tt.softmax", {upload({-inf, -inf, 0.0F, -inf}, {2, 2})}, {{"dim", std::int64_t{-1}}, {"safe", true}});
   CHECK(y == std::vector<float>{0.0F, 0.0F, 1.0F, 0.0F});
 }
 
@@ -199,19 +159,19 @@ TEST_CASE("an index outside the table is an error") {
   spec.logical = {1};
   spec.dtype = DataType::int32;
   const DeviceTensor indices = to_device(host, device(), spec), table = upload(std::vector<float>(3 * 4, 1.0F), {3, 4});
-  CHECK_THROWS_AS(run("tt.embedding", {indices, table}, {{"weight_shape", std::vector<std::int64_t>{3, 4}}}),
+  CHECK_THROWS_AS(fast("tt.embedding", {indices, table}, {{"weight_shape", std::vector<std::int64_t>{3, 4}}}),
                   ttc::Error);
 }
 
 TEST_CASE("tensors that do not fit together are errors, never padded or cut") {
   const DeviceTensor a = upload(std::vector<float>(6), {2, 3}), b = upload(std::vector<float>(8), {2, 4});
-  CHECK_THROWS_AS(run("tt.add", {a, b}), ttc::Error);
-  CHECK_THROWS_AS(run("tt.matmul", {a, b}), ttc::Error);
-  CHECK_THROWS_AS(run("tt.reshape", {a}, {{"size", std::vector<std::int64_t>{7}}}), ttc::Error);
-  CHECK_THROWS_AS(run("tt.reshape", {a}, {{"size", std::vector<std::int64_t>{-1, -1}}}), ttc::Error);
-  CHECK_THROWS_AS(run("tt.select", {a}, {{"dim", std::int64_t{0}}, {"index", std::int64_t{2}}}), ttc::Error);
-  CHECK_THROWS_AS(run("tt.softmax", {a}, {{"dim", std::int64_t{2}}}), ttc::Error);
-  CHECK_THROWS_AS(run("tt.expand", {a}, {{"size", std::vector<std::int64_t>{4, 3}}}), ttc::Error);
+  CHECK_THROWS_AS(fast("tt.add", {a, b}), ttc::Error);
+  CHECK_THROWS_AS(fast("tt.matmul", {a, b}), ttc::Error);
+  CHECK_THROWS_AS(fast("tt.reshape", {a}, {{"size", std::vector<std::int64_t>{7}}}), ttc::Error);
+  CHECK_THROWS_AS(fast("tt.reshape", {a}, {{"size", std::vector<std::int64_t>{-1, -1}}}), ttc::Error);
+  CHECK_THROWS_AS(fast("tt.select", {a}, {{"dim", std::int64_t{0}}, {"index", std::int64_t{2}}}), ttc::Error);
+  CHECK_THROWS_AS(fast("tt.softmax", {a}, {{"dim", std::int64_t{2}}}), ttc::Error);
+  CHECK_THROWS_AS(fast("tt.expand", {a}, {{"size", std::vector<std::int64_t>{4, 3}}}), ttc::Error);
 }
 
 TEST_CASE("concat does not pad tensors of other shapes") {
