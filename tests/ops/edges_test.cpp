@@ -56,7 +56,7 @@ std::string without_dims(const std::string& text) {
 }
 
 // The graph in other sizes: one extent at a time, then all; no dims at all; and with other values.
-std::vector<std::function<Try()>> variants(const std::string& text) {
+std::vector<std::function<Try()>> resized(const std::string& text) {
   std::vector<std::function<Try()>> out;
   for (const std::int64_t extent : extents(*parse_text(text)))
     for (const std::int64_t other : {0, 1})
@@ -93,11 +93,11 @@ std::string run_huge(const std::string& graph) {
 }  // namespace
 
 TEST_CASE("dims of 0 and 1, no dims, and special values give what LibTorch gives", "[edges]") {
-  check_sweep(variants, 1, 8, 1, 300);
+  check_sweep(resized, 1, 8, 1, 300);
 }
 
 // Behind the suite `long`.
-TEST_CASE("the same of every graph", "[.long]") { check_sweep(variants, 1, 1, 1, 2500); }
+TEST_CASE("the same of every graph", "[.long]") { check_sweep(resized, 1, 1, 1, 2500); }
 
 TEST_CASE("sizes that no memory holds end in a message, or in what LibTorch gives", "[edges]") {
   const std::vector<std::string> huge = {

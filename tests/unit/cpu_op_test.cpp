@@ -7,17 +7,13 @@
 #include "ir/op_schema.h"
 #include "support/error.h"
 #include "tests/catch.h"
+#include "tests/unit/host_values.h"
 
 using namespace ttrt;
+using ttrt::test::floats;
+using ttrt::test::tensor;
 
 namespace {
-
-HostTensor tensor(Shape sizes, const std::vector<float>& values) {
-  HostTensor t = empty_host(DType::f32, std::move(sizes));
-  REQUIRE(t.numel() == static_cast<std::int64_t>(values.size()));
-  std::memcpy(t.data, values.data(), values.size() * sizeof(float));
-  return t;
-}
 
 std::vector<RtValue> call(std::string_view op, const std::vector<RtValue>& args) {
   const CpuOp* found = CpuOp::find(op);
@@ -26,14 +22,6 @@ std::vector<RtValue> call(std::string_view op, const std::vector<RtValue>& args)
   std::vector<RtValue> results;
   found->call(args, results);
   return results;
-}
-
-std::vector<float> floats(const RtValue& value) {
-  const auto* t = value.get_if<HostTensor>();
-  REQUIRE(t != nullptr);
-  REQUIRE(t->dtype == DType::f32);
-  const HostTensor dense = contiguous(*t);
-  return {dense.as<float>(), dense.as<float>() + dense.numel()};
 }
 
 std::vector<float> one_float(std::string_view op, const std::vector<RtValue>& args) {

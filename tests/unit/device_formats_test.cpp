@@ -6,12 +6,14 @@
 #include <random>
 #include <vector>
 
-#include "device/cpu.h"
 #include "device/formats_device.h"
 #include "device/lanes.h"
 #include "tests/catch.h"
+#include "tests/unit/isa_levels.h"
 
 using namespace ttrt;
+using ttrt::test::bits;
+using ttrt::test::isa_levels;
 
 namespace {
 
@@ -21,9 +23,6 @@ const std::vector<DataType> formats = [] {
     if (is_float_format(type.type)) out.push_back(type.type);
   return out;
 }();
-const std::vector<Isa> levels = {Isa::portable, Isa::avx2, Isa::avx512};
-
-std::uint32_t bits(float f) { return std::bit_cast<std::uint32_t>(f); }
 
 // 1024 values that mix magnitudes, denormals, zeros, halves, and (on demand) infinities and NaN.
 std::vector<float> sample(unsigned seed, bool finite) {
@@ -95,7 +94,7 @@ TEST_CASE("bfloat16 rounds to nearest even and keeps what is not finite") {
 }
 
 TEST_CASE("host packing equals the reference on every instruction set") {
-  for (Isa level : levels) {
+  for (Isa level : isa_levels) {
     ScopedIsa scoped(level);
     for (DataType dtype : formats) {
       for (unsigned seed = 0; seed < 8; ++seed) {
@@ -132,7 +131,7 @@ TEST_CASE("codes of a block are stored one behind another, the first lowest") {
 }
 
 TEST_CASE("unpacking is exact and inverts packing") {
-  for (Isa level : levels) {
+  for (Isa level : isa_levels) {
     ScopedIsa scoped(level);
     for (DataType dtype : formats) {
       const auto values = sample(4, true);
@@ -172,7 +171,7 @@ TEST_CASE("a block of the code minus zero and exponents that wrap decode as the 
   tile[65] = std::byte{0x01};  // 2 - 6 wraps to 252
   tile[66] = std::byte{0x40};
   std::vector<float> out(tile_elements);
-  for (Isa level : levels) {
+  for (Isa level : isa_levels) {
     ScopedIsa scoped(level);
     unpack_tile(DataType::bfloat8_b, tile.data(), out.data());
     CHECK(bits(out[0]) == 0xFF800000);
@@ -189,7 +188,7 @@ TEST_CASE("regions are padded with zeros and placed face by face") {
     for (int c = 0; c < cols; ++c) matrix[r * stride + c] = static_cast<float>((r * 7 + c) % 64 + 1);
   std::vector<std::uint16_t> matrix_bf16(matrix.size());
   convert_to_bf16(matrix.data(), matrix_bf16.data(), static_cast<std::int64_t>(matrix.size()));
-  for (Isa level : levels) {
+  for (Isa level : isa_levels) {
     ScopedIsa scoped(level);
     for (DataType dtype : {DataType::bfloat16, DataType::float32, DataType::bfloat8_b}) {
       std::vector<std::byte> tile(tile_bytes(dtype)), from_half(tile.size());
@@ -274,7 +273,7 @@ TEST_CASE("every cast between float formats, with NaN, infinities and denormals,
           if (is_block_format(to)) cast_block(from, to, &source[row], &want[row]);
           for (int i = row; i < row + 16 && !is_block_format(to); ++i) want[i] = cast_value(from, to, source[i]);
         }
-        for (const Isa level : levels) {
+        for (const Isa level : isa_levels) {
           const ScopedIsa scope(level);
           typecast_tile(from, in.data(), to, out.data());
           unpack_tile(to, out.data(), got.data());
@@ -290,7 +289,7 @@ TEST_CASE("every cast between float formats, with NaN, infinities and denormals,
 }
 
 TEST_CASE("rows convert between bfloat16 and float at any length") {
-  for (Isa level : levels) {
+  for (Isa level : isa_levels) {
     ScopedIsa scoped(level);
     for (int n : {0, 1, 15, 16, 17, 100}) {
       const auto values = sample(3, false);

@@ -6,19 +6,18 @@
 #include <random>
 #include <vector>
 
-#include "device/cpu.h"
 #include "device/formats_device.h"
 #include "device/fpu.h"
 #include "device/matmul.h"
 #include "tests/catch.h"
+#include "tests/unit/isa_levels.h"
 
 using namespace ttrt;
+using ttrt::test::bits;
+using ttrt::test::isa_levels;
 
 namespace {
 
-const std::vector<Isa> levels = {Isa::portable, Isa::avx2, Isa::avx512};
-
-std::uint32_t bits(float f) { return std::bit_cast<std::uint32_t>(f); }
 float from_bits(std::uint32_t u) { return std::bit_cast<float>(u); }
 
 // Sign and magnitude, as the hardware keeps its numbers.
@@ -189,7 +188,7 @@ void check_product(DataType dtype, Spread spread, MathFidelity fidelity, bool de
 }  // namespace
 
 TEST_CASE("exact products equal the reference bit for bit") {
-  for (Isa level : levels) {
+  for (Isa level : isa_levels) {
     ScopedIsa scoped(level);
     for (DataType dtype : {DataType::bfloat16, DataType::float32}) {
       for (Spread spread : {Spread::normal, Spread::wide, Spread::extreme}) {
@@ -210,7 +209,7 @@ TEST_CASE("a single exact product is the cut operands' product") {
   const float v = 255.0F / 128;
   std::vector<float> a(32 * 32), b(32 * 32);
   a[0] = v, b[0] = v;
-  for (Isa level : levels) {
+  for (Isa level : isa_levels) {
     ScopedIsa scoped(level);
     const double full_b = v, high_b = 31.0 / 16, high_a = 127.0 / 64, low_a = v - high_a;
     const double want[4] = {high_a * high_b, high_a * full_b, high_a * full_b + low_a * high_b, v * v};
@@ -343,7 +342,7 @@ TEST_CASE("the packer's accumulation adds block sums with the buffer's rounding"
 
 TEST_CASE("elementwise add, subtract and multiply equal the reference on every instruction set") {
   const int n = 20000;
-  for (Isa level : levels) {
+  for (Isa level : isa_levels) {
     ScopedIsa scoped(level);
     for (Spread spread : {Spread::normal, Spread::wide, Spread::extreme}) {
       const auto a = operands(n, spread, 21, 0xFFFFE000), b = operands(n, spread, 22, 0xFFFFE000);

@@ -13,7 +13,7 @@ using namespace ttrt;
 
 namespace {
 
-const std::vector<Isa> levels = {Isa::portable, Isa::avx2, Isa::avx512, Isa::avx512_bf16};
+const std::vector<Isa> matmul_levels = {Isa::portable, Isa::avx2, Isa::avx512, Isa::avx512_bf16};
 
 struct Matrix {
   std::int64_t batch, rows, cols;
@@ -123,7 +123,7 @@ void check_product(MatmulSpec s, bool constant, bool relu) {
 TEST_CASE("fast products agree with double precision for every format, fidelity and instruction set") {
   const std::vector<DataType> formats = {DataType::bfloat16, DataType::float32, DataType::bfloat8_b,
                                          DataType::bfloat4_b};
-  for (Isa level : levels) {
+  for (Isa level : matmul_levels) {
     ScopedIsa scoped(level);
     for (DataType fa : formats) {
       for (DataType fb : formats) {
@@ -139,7 +139,7 @@ TEST_CASE("fast products agree with double precision for every format, fidelity 
 }
 
 TEST_CASE("fast products: batches, shared and transposed b, bias, activation, Dest modes") {
-  for (Isa level : levels) {
+  for (Isa level : matmul_levels) {
     ScopedIsa scoped(level);
     for (bool transposed : {false, true}) {
       for (bool dest32 : {false, true}) {
@@ -156,7 +156,7 @@ TEST_CASE("fast products: batches, shared and transposed b, bias, activation, De
 }
 
 TEST_CASE("large and tiny products take the same result from many tasks") {
-  for (Isa level : levels) {
+  for (Isa level : matmul_levels) {
     ScopedIsa scoped(level);
     for (std::int64_t m : {1, 4, 100, 160}) {
       MatmulSpec s{.m = m, .k = 96, .n = 300, .out = DataType::float32};
@@ -167,7 +167,7 @@ TEST_CASE("large and tiny products take the same result from many tasks") {
 }
 
 TEST_CASE("what lies beyond K plays no part and rows beyond M are zero") {
-  for (Isa level : levels) {
+  for (Isa level : matmul_levels) {
     ScopedIsa scoped(level);
     Matrix a = random_matrix(1, 5, 41, DataType::bfloat16, 1);
     Matrix b = random_matrix(1, 41, 32, DataType::bfloat16, 2);

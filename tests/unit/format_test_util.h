@@ -17,6 +17,9 @@
 
 namespace format_test {
 
+// The models of the repository.
+inline const std::string models = TTC_MODELS;
+
 // A directory that goes away with its files.
 class TempDir {
  public:

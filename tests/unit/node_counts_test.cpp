@@ -12,19 +12,14 @@
 #include "session/compile.h"
 #include "session/steps.h"
 #include "tests/catch.h"
+#include "tests/unit/session_test_util.h"
 
 namespace {
 
 namespace fs = std::filesystem;
 using namespace ttc;
-
-const std::string models = std::string(TTC_SOURCE_ROOT) + "/models/";
-
-InputOptions recorded(const std::string& name) {
-  InputOptions out;
-  out.io = models + name + ".io.safetensors";
-  return out;
-}
+using ttc::test::models;
+using ttc::test::recorded;
 
 std::unique_ptr<ttrt::Executor> executor(std::shared_ptr<const ir::Model> model, const std::string& dispatcher) {
   ttrt::KernelChoiceOptions choice;

@@ -8,12 +8,12 @@
 #include "session/compile.h"
 #include "session/steps.h"
 #include "tests/catch.h"
+#include "tests/unit/session_test_util.h"
 
 namespace {
 
 using namespace ttc;
-
-const std::string models = std::string(TTC_SOURCE_ROOT) + "/models/";
+using ttc::test::models;
 
 // The bytes at the end of a page behind which there is no memory.
 std::shared_ptr<ir::Storage> before_nothing(const ir::Storage& from) {

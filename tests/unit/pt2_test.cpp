@@ -14,8 +14,6 @@ using namespace format_test;
 
 namespace {
 
-const std::string models = TTC_MODELS;
-
 // The error for a model, which names the file and has the exit code of bad input.
 Error refusal(const Entries& entries) {
   const TempDir dir;
@@ -216,9 +214,7 @@ TEST_CASE("pt2: sizes, dtypes and expressions of values are checked", "[pt2][hos
              ContainsSubstring("does not fit in 64 bits"));
   CHECK_THAT(changed([](Json& y) { y["sizes"][0]["as_int"] = 1.5; }), ContainsSubstring("expected an integer"));
   CHECK_THAT(changed([](Json& y) { y["sizes"].erase(0); }), ContainsSubstring("differ in number"));
-  CHECK_THAT(changed([](Json& y) {
-               y["sizes"][0] = Json{{"as_expr", {{"expr_str", "Mul("}}}};
-             }),
+  CHECK_THAT(changed([](Json& y) { y["sizes"][0] = Json{{"as_expr", {{"expr_str", "Mul("}}}}; }),
              ContainsSubstring("malformed symbolic expression"));
 }
 

@@ -14,8 +14,6 @@ using namespace format_test;
 
 namespace {
 
-const std::string models = TTC_MODELS;
-
 std::unique_ptr<ir::Model> tiny() {
   const TempDir dir;
   write_archive(dir.file("model.pt2"), TinyModel().entries());

@@ -15,31 +15,22 @@
 #include "support/error.h"
 #include "support/sha256.h"
 #include "tests/catch.h"
+#include "tests/unit/host_values.h"
+#include "tests/unit/session_test_util.h"
 
 namespace {
 
 namespace fs = std::filesystem;
 using namespace ttc;
+using ttc::test::models;
+using ttc::test::recorded;
 using ttrt::HostTensor;
-
-const std::string models = std::string(TTC_SOURCE_ROOT) + "/models/";
+using ttrt::test::floats;
+using ttrt::test::tensor;
 
 std::vector<std::byte> bytes_of(const std::string& path) {
   const auto file = MappedFile::open(path);
   return {file->bytes().begin(), file->bytes().end()};
-}
-
-std::vector<float> floats(const ttrt::RtValue& value) {
-  const auto* host = value.get_if<HostTensor>();
-  REQUIRE(host != nullptr);
-  const HostTensor dense = contiguous(convert(*host, DType::f32));
-  return {dense.as<float>(), dense.as<float>() + dense.numel()};
-}
-
-HostTensor tensor(ttrt::Shape sizes, const std::vector<float>& values) {
-  HostTensor out = ttrt::empty_host(DType::f32, std::move(sizes));
-  std::memcpy(out.data, values.data(), values.size() * sizeof(float));
-  return out;
 }
 
 Exit code_of(const std::function<void()>& f) {
@@ -49,12 +40,6 @@ Exit code_of(const std::function<void()>& f) {
     return error.code();
   }
   return Exit::ok;
-}
-
-InputOptions recorded(const std::string& name) {
-  InputOptions out;
-  out.io = models + name + ".io.safetensors";
-  return out;
 }
 
 struct Folder {

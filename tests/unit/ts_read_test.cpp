@@ -14,9 +14,12 @@
 #include "torchscript/write.h"
 #include "support/error.h"
 #include "tests/catch.h"
+#include "tests/unit/host_values.h"
 
 using namespace ttc;
 using ttrt::RtValue;
+using ttrt::test::floats;
+using ttrt::test::tensor;
 
 namespace {
 
@@ -27,20 +30,6 @@ std::unique_ptr<ir::Model> read(const std::string& path) {
   auto model = load_model(path);
   CHECK(ir::verify(*model) == std::vector<std::string>{});
   return model;
-}
-
-ttrt::HostTensor tensor(ttrt::Shape sizes, const std::vector<float>& values) {
-  ttrt::HostTensor out = ttrt::empty_host(DType::f32, std::move(sizes));
-  REQUIRE(out.numel() == static_cast<std::int64_t>(values.size()));
-  std::memcpy(out.data, values.data(), values.size() * sizeof(float));
-  return out;
-}
-
-std::vector<float> floats(const RtValue& value) {
-  const auto* host = value.get_if<ttrt::HostTensor>();
-  REQUIRE(host != nullptr);
-  const ttrt::HostTensor dense = ttrt::contiguous(*host);
-  return {dense.as<float>(), dense.as<float>() + dense.numel()};
 }
 
 struct Session {
