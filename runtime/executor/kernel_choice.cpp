@@ -12,7 +12,6 @@
 
 namespace ttrt {
 
-using dispatch::DispatchMode;
 using dispatch::KernelSpec;
 
 namespace {
@@ -49,7 +48,8 @@ KernelChooser::KernelChooser(KernelChoiceOptions options) : options_(std::move(o
   else
     custom_ = std::move(named);
   dispatch::DispatchOptions config = options_.dispatch;
-  const bool needs_file = config.mode == DispatchMode::CONFIG || config.mode == DispatchMode::HOT_RELOAD;
+  const bool needs_file =
+      config.mode == dispatch::DispatchMode::CONFIG || config.mode == dispatch::DispatchMode::HOT_RELOAD;
   if (needs_file && config.config_path.empty())
     throw ttc::usage_error("this dispatch mode needs a configuration file", "--dispatch-config FILE names it");
   if (!config.config_path.empty()) static_cast<void>(dispatch::read_config_file(config.config_path));
@@ -59,12 +59,13 @@ KernelChooser::KernelChooser(KernelChoiceOptions options) : options_(std::move(o
       config.failure_threshold, config.recovery_timeout_seconds, dispatch::system_clock(),
       [this](const dispatch::Circuit& circuit, dispatch::CircuitState, dispatch::CircuitState to,
              const std::string& why) { circuit_changed(circuit, to, why); });
-  const bool by_file = config.mode == DispatchMode::AUTO && !config.config_path.empty();
-  if (config.mode == DispatchMode::STATIC) config.mode = DispatchMode::DYNAMIC;  // what is not in the static map
+  const bool by_file = config.mode == dispatch::DispatchMode::AUTO && !config.config_path.empty();
+  if (config.mode == dispatch::DispatchMode::STATIC)
+    config.mode = dispatch::DispatchMode::DYNAMIC;  // what is not in the static map
   orchestrator_ = std::make_unique<dispatch::Orchestrator>(
       dispatch::DispatchConfig(config), dispatch::global_kernels(),
-      by_file ? DispatchMode::CONFIG : DispatchMode::DYNAMIC,
-      [this](DispatchMode mode, const dispatch::DispatchConfig& c) { return make(mode, c); });
+      by_file ? dispatch::DispatchMode::CONFIG : dispatch::DispatchMode::DYNAMIC,
+      [this](dispatch::DispatchMode mode, const dispatch::DispatchConfig& c) { return make(mode, c); });
 }
 
 KernelChooser::~KernelChooser() { orchestrator_->shutdown(); }
@@ -72,15 +73,15 @@ KernelChooser::~KernelChooser() { orchestrator_->shutdown(); }
 // STATIC and AUTO take the file's static map too; what was given by hand wins. A kernel must serve the operation it is
 // given for.
 void KernelChooser::take_static_map() {
-  const DispatchMode mode = options_.dispatch.mode;
+  const dispatch::DispatchMode mode = options_.dispatch.mode;
   const std::string& file = options_.dispatch.config_path;
   dispatch::StaticMap& map = options_.dispatch.static_kernel_map;
-  if (!file.empty() && (mode == DispatchMode::STATIC || mode == DispatchMode::AUTO)) {
+  if (!file.empty() && (mode == dispatch::DispatchMode::STATIC || mode == dispatch::DispatchMode::AUTO)) {
     const auto loaded = dispatch::load_rules(dispatch::read_document(file), dispatch::DocumentKind::hot_reload,
                                              dispatch::global_kernels(), true, file, dispatch::Phase::CONFIGURATION);
     const dispatch::ConfigDocument& document = loaded.rules->document();
     for (const auto& [operation, kernel] : document.static_map()) map.emplace(operation, kernel);
-    if (mode == DispatchMode::STATIC && document.named_kernels().size() > document.static_kernels.size())
+    if (mode == dispatch::DispatchMode::STATIC && document.named_kernels().size() > document.static_kernels.size())
       report(file + ": dispatch mode static reads its static_kernel_map and nothing else");
   }
   dispatch::ConfigDocument given;
@@ -92,13 +93,14 @@ void KernelChooser::take_static_map() {
       throw ttc::usage_error(dispatch::issues_text(*list), "ttc explain OP lists the kernels of an op");
 }
 
-std::shared_ptr<dispatch::Dispatcher> KernelChooser::make(DispatchMode mode, const dispatch::DispatchConfig& config) {
+std::shared_ptr<dispatch::Dispatcher> KernelChooser::make(dispatch::DispatchMode mode,
+                                                          const dispatch::DispatchConfig& config) {
   dispatch::KernelRegistry& kernels = dispatch::global_kernels();
   dispatch::ModeOptions options{.circuits = circuits_, .report = [this](const std::string& text) { report(text); }};
   switch (mode) {
-    case DispatchMode::CONFIG:
+    case dispatch::DispatchMode::CONFIG:
       return std::make_shared<dispatch::ConfigDispatcher>(config, kernels, std::move(options), true);
-    case DispatchMode::HOT_RELOAD: {
+    case dispatch::DispatchMode::HOT_RELOAD: {
       const auto select = [this](dispatch::Symbol operation, const dispatch::SelectionContext& context) {
         return dynamic().choose(operation, context);
       };
@@ -109,25 +111,25 @@ std::shared_ptr<dispatch::Dispatcher> KernelChooser::make(DispatchMode mode, con
       hot->watch();
       return hot;
     }
-    case DispatchMode::DYNAMIC: {
+    case dispatch::DispatchMode::DYNAMIC: {
       auto dispatcher = std::make_shared<dispatch::DynamicDispatcher>(config, kernels, std::move(options));
       dispatcher->set_policy(policy_);
       return dispatcher;
     }
-    case DispatchMode::STATIC:
-    case DispatchMode::AUTO:
+    case dispatch::DispatchMode::STATIC:
+    case dispatch::DispatchMode::AUTO:
       break;
   }
   return dispatch::StaticDispatcher::from_config(config, kernels, std::move(options));
 }
 
 dispatch::DynamicDispatcher& KernelChooser::dynamic() {
-  return static_cast<dispatch::DynamicDispatcher&>(orchestrator_->dispatcher(DispatchMode::DYNAMIC));
+  return static_cast<dispatch::DynamicDispatcher&>(orchestrator_->dispatcher(dispatch::DispatchMode::DYNAMIC));
 }
 
 dispatch::HotReloadDispatcher* KernelChooser::hot_reload() {
-  if (options_.dispatch.mode != DispatchMode::HOT_RELOAD) return nullptr;
-  return static_cast<dispatch::HotReloadDispatcher*>(&orchestrator_->dispatcher(DispatchMode::HOT_RELOAD));
+  if (options_.dispatch.mode != dispatch::DispatchMode::HOT_RELOAD) return nullptr;
+  return static_cast<dispatch::HotReloadDispatcher*>(&orchestrator_->dispatcher(dispatch::DispatchMode::HOT_RELOAD));
 }
 
 void KernelChooser::report(const std::string& text, std::string_view severity) const {
@@ -154,7 +156,7 @@ void KernelChooser::circuit_changed(const dispatch::Circuit& circuit, dispatch::
 
 const KernelSpec* KernelChooser::static_kernel(dispatch::Symbol operation, const dispatch::SelectionContext& context) {
   if (options_.dispatch.static_kernel_map.empty()) return nullptr;
-  return orchestrator_->dispatcher(DispatchMode::STATIC).choose(operation, context);
+  return orchestrator_->dispatcher(dispatch::DispatchMode::STATIC).choose(operation, context);
 }
 
 StepKernel KernelChooser::bind(const dispatch::SelectionContext& context, const std::string& node) {
@@ -168,7 +170,7 @@ StepKernel KernelChooser::bind(const dispatch::SelectionContext& context, const 
       debug(line);
     }
   }
-  if (options_.dispatch.mode != DispatchMode::STATIC || custom_) return step;
+  if (options_.dispatch.mode != dispatch::DispatchMode::STATIC || custom_) return step;
   step.bound_ = static_kernel(context.operation, context);
   if (step.bound_ == nullptr) step.bound_ = &dynamic().get_kernel_for_operation(context.operation, context);
   if (options_.dispatch.circuit_breaker_enabled) step.circuit_ = &circuits_->circuit(step.bound_->id);
@@ -182,7 +184,7 @@ void KernelChooser::count(StepKernel& step, const KernelSpec& kernel) {
     step.calls_ = &served_[{step.node_, &kernel}];
     step.served_ = &kernel;
   }
-  if ((other || options_.dispatch.mode != DispatchMode::STATIC) && options_.dispatcher == "debug")
+  if ((other || options_.dispatch.mode != dispatch::DispatchMode::STATIC) && options_.dispatcher == "debug")
     debug(step.node_ + ": served by " + kernel.id.str());
   step.calls_->fetch_add(1, std::memory_order_relaxed);
 }
@@ -310,11 +312,11 @@ dispatch::Json KernelChooser::telemetry() const {
 
 dispatch::Json KernelChooser::explain(const dispatch::SelectionContext& context) {
   dispatch::Json out{{"dispatcher", options_.dispatcher}, {"mode", to_string(options_.dispatch.mode)}};
-  const DispatchMode mode = orchestrator_->resolve(context.operation, options_.dispatch.mode);
-  if (mode == DispatchMode::STATIC)
+  const dispatch::DispatchMode mode = orchestrator_->resolve(context.operation, options_.dispatch.mode);
+  if (mode == dispatch::DispatchMode::STATIC)
     if (const KernelSpec* kernel = static_kernel(context.operation, context)) out["static"] = kernel->id.text();
   out["selection"] = dynamic().explain_selection(context.operation, context);
-  if (mode == DispatchMode::CONFIG || mode == DispatchMode::HOT_RELOAD)
+  if (mode == dispatch::DispatchMode::CONFIG || mode == dispatch::DispatchMode::HOT_RELOAD)
     out["config"] = orchestrator_->dispatcher(mode).explain_selection(context.operation, context);
   return out;
 }

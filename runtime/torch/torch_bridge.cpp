@@ -75,7 +75,7 @@ std::int64_t c10_layout(int pt2) {
   return static_cast<std::int64_t>(layouts[pt2 - 1]);
 }
 
-std::optional<std::int64_t> to_integer(const RtValue& value) {
+std::optional<std::int64_t> integer_of(const RtValue& value) {
   if (const auto* i = value.get_if<std::int64_t>()) return *i;
   if (const auto* b = value.get_if<bool>()) return *b;
   if (const auto* d = value.get_if<DType>()) return ttc::c10_code(*d);
@@ -237,7 +237,7 @@ c10::IValue to_ivalue(const RtValue& value, const c10::TypePtr& type, std::optio
     case c10::TypeKind::ScalarTypeType:
     case c10::TypeKind::LayoutType:
     case c10::TypeKind::MemoryFormatType:
-      if (const auto integer = to_integer(value)) return *integer;
+      if (const auto integer = integer_of(value)) return *integer;
       break;
     case c10::TypeKind::FloatType:
     case c10::TypeKind::SymFloatType:

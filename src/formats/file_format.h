@@ -56,11 +56,13 @@ std::string model_extensions();
 }  // namespace ttc
 
 // At the end of the file that reads the format: TTC_REGISTER_FORMAT({.name = "pt2", ...}).
-#define TTC_REGISTER_FORMAT(...)                          \
-  namespace {                                             \
-  [[maybe_unused]] const bool format_is_registered = [] { \
-    static const ::ttc::FileFormat format __VA_ARGS__;    \
-    ::ttc::register_format(format);                       \
-    return true;                                          \
-  }();                                                    \
+#define TTC_REGISTER_FORMAT(...) TTC_REGISTER_FORMAT_AS(__COUNTER__, __VA_ARGS__)
+#define TTC_REGISTER_FORMAT_AS(number, ...) TTC_REGISTER_FORMAT_NAMED(number, __VA_ARGS__)
+#define TTC_REGISTER_FORMAT_NAMED(number, ...)                    \
+  namespace {                                                     \
+  [[maybe_unused]] const bool format_is_registered##number = [] { \
+    static const ::ttc::FileFormat format __VA_ARGS__;            \
+    ::ttc::register_format(format);                               \
+    return true;                                                  \
+  }();                                                            \
   }

@@ -6,6 +6,9 @@
 
 namespace ttc {
 
+// The major version of torch.export's schema that .pt2 files are read and written in.
+constexpr int pt2_schema_major = 8;
+
 // "torch.ops.aten.linear.default" -> "aten.linear.default"; "torch.ops.tt.linear.default" -> "tt.linear";
 // "torch.ops.higher_order.cond" -> "higher_order.cond"; "_operator.mul", "math.trunc", "torch.sym_not" stay.
 std::string op_from_target(std::string_view target);

@@ -15,7 +15,6 @@
 namespace ttc {
 namespace {
 
-constexpr std::int64_t schema_major = 8;
 constexpr std::string_view models_folder = "models/", json_suffix = ".json", extra_folder = "extra/";
 
 std::string trimmed(std::string text) {
@@ -90,9 +89,9 @@ void check_schema_version(const Json& program) {
   const Json& version = member(program, "schema_version");
   const std::int64_t major = as_int(member(version, "major"));
   const std::int64_t minor = as_int(member(version, "minor"));
-  if (major == schema_major) return;
+  if (major == pt2_schema_major) return;
   const std::string found = "schema version " + std::to_string(major) + "." + std::to_string(minor);
-  if (major < schema_major)
+  if (major < pt2_schema_major)
     throw bad_file("", found + " is of torch 2.5 or older; ttc reads major version 8",
                    "export the model again with torch 2.9 or newer");
   throw bad_file("", found + " is newer than this ttc, which reads major version 8",

@@ -5,6 +5,7 @@
 #include <set>
 #include <tuple>
 
+#include "formats/pt2_names.h"
 #include "formats/pt2_write_graph.h"
 #include "formats/zip_write.h"
 #include "support/json_util.h"
@@ -13,7 +14,7 @@ namespace ttc {
 namespace {
 
 const std::string root = "archive/";
-constexpr int schema_major = 8, schema_minor = 20;
+constexpr int schema_minor = 20;
 
 // One of the archive's two folders of tensors: files by storage and dtype, and the config that names them.
 class PayloadFolder {
@@ -143,8 +144,8 @@ Json program_json(const ir::Model& model) {
   program["graph_module"] = std::move(module);
   program["range_constraints"] = writer.range_constraints();
   program["schema_version"] = {
-      {"major", schema_major},
-      {"minor", model.info.schema_major == schema_major ? model.info.schema_minor : schema_minor}};
+      {"major", pt2_schema_major},
+      {"minor", model.info.schema_major == pt2_schema_major ? model.info.schema_minor : schema_minor}};
   program["torch_version"] = model.info.torch_version.empty() ? "2.13.0" : model.info.torch_version;
   program["guards_code"] = model.info.guards;
   if (!program.contains("opset_version")) program["opset_version"] = {{"aten", 10}};

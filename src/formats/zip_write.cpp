@@ -18,7 +18,7 @@ struct ZipWriter::State {
 
 namespace {
 
-constexpr std::size_t local_header_size = 30, zip64_extra_size = 20, filler_header_size = 4;
+constexpr std::size_t written_header_size = 30, zip64_extra_size = 20, filler_header_size = 4;
 constexpr std::uint64_t zip64_limit = 0xFFFFFFFF;
 
 }  // namespace
@@ -70,7 +70,7 @@ void ZipWriter::add(const std::string& name, std::span<const std::byte> content)
   };
   const bool zip64 = content.size() >= zip64_limit;
   const std::uint64_t unfilled =
-      state_->file.position() + local_header_size + name.size() + filler_header_size + (zip64 ? zip64_extra_size : 0);
+      state_->file.position() + written_header_size + name.size() + filler_header_size + (zip64 ? zip64_extra_size : 0);
   const std::size_t filler = (alignment - unfilled % alignment) % alignment;
   std::string extra = {'F', 'B', static_cast<char>(filler), '\0'};
   extra.append(filler, 'Z');

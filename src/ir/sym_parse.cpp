@@ -14,15 +14,15 @@ namespace {
 
 using List = std::vector<SymExpr>;
 
-constexpr int max_depth = 200;              // of parentheses, calls and signs
+constexpr int max_nesting = 200;            // of parentheses, calls and signs
 constexpr std::size_t max_operands = 4096;  // of one sum or product
 constexpr std::size_t max_srepr = 1 << 16;  // characters
 
 bool is_name_char(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.'; }
 
-class Parser {
+class SymParser {
  public:
-  Parser(std::string_view text, SymSpelling spelling) : text_(text), spelling_(spelling) {}
+  SymParser(std::string_view text, SymSpelling spelling) : text_(text), spelling_(spelling) {}
 
   SymExpr whole() {
     if (spelling_ == SymSpelling::srepr && text_.size() > max_srepr) fail();
@@ -38,8 +38,8 @@ class Parser {
                            std::to_string(at_));
   }
   struct Deeper {
-    explicit Deeper(Parser& parser) : depth(parser.depth_) {
-      if (++depth > max_depth + 1) parser.fail();
+    explicit Deeper(SymParser& parser) : depth(parser.depth_) {
+      if (++depth > max_nesting + 1) parser.fail();
     }
     ~Deeper() { --depth; }
     int& depth;
@@ -312,7 +312,7 @@ class Parser {
 
 SymExpr parse_sym(std::string_view text) { return parse_sym(text, SymSpelling::text); }
 
-SymExpr parse_sym(std::string_view text, SymSpelling spelling) { return Parser(text, spelling).whole(); }
+SymExpr parse_sym(std::string_view text, SymSpelling spelling) { return SymParser(text, spelling).whole(); }
 
 std::string size_symbol(const std::string& path, std::int64_t dim) { return path + "." + std::to_string(dim); }
 

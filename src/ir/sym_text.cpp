@@ -11,9 +11,7 @@
 namespace ttc::ir {
 namespace {
 
-bool is_call(const SymExpr& e, std::string_view function) {
-  return !e.is_number() && !e.is_symbol() && e.name() == function;
-}
+bool is_sum(const SymExpr& e) { return !e.is_number() && !e.is_symbol() && e.name() == "add"; }
 
 bool plain_name(std::string_view name) {
   if (name.empty() || std::isdigit(static_cast<unsigned char>(name[0]))) return false;
@@ -62,7 +60,7 @@ std::string SymExpr::str() const {
   if (name() == "mul" && in.size() >= 2) {
     for (const SymExpr& e : in) {
       if (!out.empty()) out += "*";
-      out += is_call(e, "add") ? "(" + e.str() + ")" : e.str();
+      out += is_sum(e) ? "(" + e.str() + ")" : e.str();
     }
     return out;
   }

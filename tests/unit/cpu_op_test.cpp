@@ -27,6 +27,9 @@ std::vector<RtValue> call(std::string_view op, const std::vector<RtValue>& args)
 std::vector<float> one_float(std::string_view op, const std::vector<RtValue>& args) {
   const auto results = call(op, args);
   REQUIRE(results.size() == 1);
+  const auto* host = results[0].get_if<HostTensor>();
+  REQUIRE(host != nullptr);
+  REQUIRE(host->dtype == DType::f32);
   return floats(results[0]);
 }
 

@@ -17,12 +17,11 @@ inline HostTensor tensor(Shape sizes, const std::vector<float>& values) {
   return out;
 }
 
-// The elements of a float32 tensor.
+// The elements of a tensor of any dtype.
 inline std::vector<float> floats(const RtValue& value) {
   const auto* host = value.get_if<HostTensor>();
   REQUIRE(host != nullptr);
-  REQUIRE(host->dtype == DType::f32);
-  const HostTensor dense = contiguous(*host);
+  const HostTensor dense = contiguous(convert(*host, DType::f32));
   return {dense.as<float>(), dense.as<float>() + dense.numel()};
 }
 
