@@ -15,6 +15,7 @@ namespace {
 
 inline constexpr int vector_bytes = 16;
 #include "device/sfpu_lanes_body.h"
+#include "device/sfpu_exp_body.h"
 
 constexpr std::int64_t chunk = tile_dim;
 using Rows = std::vector<float>;
@@ -31,9 +32,9 @@ float accumulate_in_memory(float a, float b) {
   return std::bit_cast<float>((even & 0x7F800000) == 0 ? 0U : even);
 }
 
-// The exponential of x * scale: the accurate one with 32-bit Dest, else the approximate one, an integer whose bits are
-// the result's upper 17. In place.
-void exponential(std::span<float> values, float scale, Dest dest) {
+// The exponential of x * scale: the accurate one with 32-bit Dest unless told otherwise, else the approximate one, an
+// integer whose bits are the result's upper 17. In place.
+void exponential(std::span<float> values, float scale, Dest dest, bool approx) {
   constexpr std::size_t width = vector_bytes / sizeof(float);
   const auto each = [&](auto f) {
     for (std::size_t i = 0; i < values.size(); i += width) {
@@ -43,14 +44,14 @@ void exponential(std::span<float> values, float scale, Dest dest) {
       __builtin_memcpy(values.data() + i, &x, sizeof(x));
     }
   };
-  if (dest == Dest::bits32) {
+  if (dest == Dest::bits32 && !approx) {
     each([&](U x) { return mul(x, num(scale)); });
     return sfpu::run(sfpu::Function::exp, {}, dest, values);
   }
   each([&](U x) {
     const U t = mad(maximum(x, num(-88.5F / scale)), num(369.329925537109375F * scale), num(32500.818359375F));
     const U power = to_magnitude(t, 65535) << 15;
-    return select(raw_exponent(power) == 0, all(0), power & 0xFFFF0000);
+    return select(raw_exponent(power) == 0, all(0), dest == Dest::bits32 ? power : power & 0xFFFF0000);
   });
 }
 
@@ -67,6 +68,16 @@ float decay(float x, float scale, Dest dest) {
   const U power = all(static_cast<std::uint32_t>(static_cast<std::int32_t>(k) + 127) << 23);
   const U result = mul(y, power);
   return first_lane(dest == Dest::bits32 ? result : round_bf16(result));
+}
+
+float vector_function(sfpu::Function function, float x, Dest dest) {
+  return std::bit_cast<float>(sfpu::apply(function, {}, dest, std::bit_cast<std::uint32_t>(x)));
+}
+
+// The same by the accurate exponential of the width.
+float accurate_decay(float x, float scale, Dest dest) {
+  const U scaled = mul(num(x), num(cut_bf16(scale)));
+  return first_lane(dest == Dest::bits32 ? exp_float(scaled) : round_bf16(exp_bf16(scaled)));
 }
 
 // `out` becomes `width` copies of each of the chunk's values.
@@ -139,7 +150,7 @@ class Chunk {
     }
     spread_rows(max_.data(), chunk, work_);
     fpu::sub(scores_.data(), work_.data(), scores_.data(), chunk * chunk, config_.dest);
-    exponential(scores_, call_.scale, config_.dest);
+    exponential(scores_, call_.scale, config_.dest, call_.approx_exp);
     sums_.resize(chunk * chunk);
     for (std::size_t i = 0; i < sums_.size(); ++i) {
       sums_[i] = buffer(scores_[i]);
@@ -153,7 +164,8 @@ class Chunk {
     if (first) return;
     Rows factor(chunk);
     fpu::sub(old_max.data(), max_.data(), factor.data(), chunk, config_.dest);
-    for (float& d : factor) d = narrow(decay(d, call_.scale, config_.dest));
+    const auto shrink = call_.approx_exp ? accurate_decay : decay;
+    for (float& d : factor) d = narrow(shrink(d, call_.scale, config_.dest));
     multiply(old_sums_, factor, chunk);
     if (wide()) {
       add(old_sums_, sums_);
@@ -186,8 +198,10 @@ class Chunk {
     for (std::int64_t r = 0; r < chunk; ++r) {
       const float* sums = sums_.data() + r * chunk;
       const float sum = source(buffer(fpu::sum_row(sums, chunk, 1.0F, config_.dest, config_.fidelity)));
-      const float reciprocal = std::bit_cast<float>(
-          sfpu::apply(sfpu::Function::reciprocal, {}, config_.dest, std::bit_cast<std::uint32_t>(sum)));
+      const float reciprocal =
+          // One Newton step; a 16-bit store cuts it.
+          config_.approx ? first_lane(inverse<1>(num(sum)))
+                         : vector_function(sfpu::Function::reciprocal, sum, config_.dest);
       scale[static_cast<std::size_t>(r)] = source(buffer(reciprocal));
     }
     const std::int64_t width = call_.shape.value_width;

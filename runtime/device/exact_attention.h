@@ -9,6 +9,9 @@
 // the end the sums are added along the row by a product with ones, and out is multiplied by their reciprocal.
 // To the matrix unit -infinity is an ordinary number: a query whose keys are all hidden gives the mean of all values.
 //
+// With approx_exp, the op library's default, the exponential is the approximate one whatever the Dest, and d the
+// accurate exponential. With the approximate mode (RowConfig::approx) the reciprocal has one Newton step.
+//
 // Maxima, d and out pass through bfloat16 buffers; the packer adds to out in memory (nearest even).
 //   16-bit Dest: so do scores, p and sums; the exponential is the approximate one, the scale folded into its constant.
 //   32-bit Dest: scores, p and sums pass through float32 buffers, of which a source register keeps TF32; the matrix
@@ -34,6 +37,7 @@ struct AttentionCall {
   bool causal = false;  // key j takes part in query i where j <= i
   AttentionMask mask = {};
   RowConfig config = {};
+  bool approx_exp = false;  // the op library's exp_approx_mode
 };
 
 // The 32 queries from `first` on. Row-major: q [queries, width], k [keys, width], v [keys, value_width]; out

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "device/arch.h"
+#include "ops/library.h"
 #include "ops/rules.h"
 
 namespace ttrt::ops {
@@ -116,6 +117,7 @@ AttentionShape shape_of(const OpCall& call) {
   const float root = std::sqrt(static_cast<float>(s.head_dim));
   s.scale = call.has("scale") ? static_cast<float>(call.number("scale")) : 1.0F / root;
   s.config = call.compute_config();
+  s.approx_exp = call.boolean("approx_exp");
   return s;
 }
 
@@ -209,7 +211,8 @@ const OpRecord record{
     .summary = "Scaled dot-product attention over heads, with an optional mask",
     .schema =
         "(Tensor q, Tensor k, Tensor v, Tensor? mask=None, *, bool is_causal=False, float? scale=None, "
-        "str mask_kind=\"additive\", str fidelity=\"HiFi4\", bool fp32_acc=True) -> Tensor",
+        "str mask_kind=\"additive\", str fidelity=\"HiFi4\", bool fp32_acc=True, bool approx=False, "
+        "bool approx_exp=False) -> Tensor",
     .lowers = {{"aten.scaled_dot_product_attention.default", lower, flops}},
     .operands = {{"mask", OperandKind::boolean}},
     .packed = {},
@@ -280,6 +283,11 @@ const OpRecord record{
     .special_values = "hidden keys weigh zero, and zero times NaN is NaN",
 };
 TTRT_REGISTER_OP(record);
+TTRT_LIBRARY_OP(attention,
+                {.record = "tt.attention",
+                 .names = "scaled_dot_product_attention",
+                 .config = ComputeConfig{
+                     .math_fidelity = MathFidelity::HiFi2, .fp32_dest_acc_en = false, .math_approx_mode = true}});
 
 }  // namespace
 }  // namespace ttrt::ops

@@ -15,6 +15,7 @@ struct AttentionShape {
   bool causal = false;                  // key j takes part in query i where j <= i
   float scale = 1;
   ComputeConfig config = {};
+  bool approx_exp = false;  // exact numerics: of the op library's program configuration
 };
 
 // Operands in the order q, k, v, mask.

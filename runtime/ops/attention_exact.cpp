@@ -93,7 +93,8 @@ void run(const AttentionShape& s, const KernelArgs& args, Buffers& x) {
                                     .scale = s.scale,
                                     .causal = s.causal,
                                     .mask = mask_of(s, x.mask, b, h),
-                                    .config = exact::row_config(s.config)};
+                                    .config = exact::row_config(s.config),
+                                    .approx_exp = s.approx_exp};
     float* values = x.out.values.data() + item * x.out.size;
     exact::attention_rows(x.q.at(item), x.k.at(kv), x.v.at(kv), call, band * tile_dim, values);
     const int height = static_cast<int>(std::min(tile_dim, s.queries - band * tile_dim));

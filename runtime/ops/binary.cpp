@@ -54,6 +54,13 @@ float scalar_operand(const BinaryOp& op, double value, DataType dtype) {
   return std::isinf(rounded) ? std::copysign(3.38953139e38F, f) : rounded;
 }
 
+// The op library cuts the number that a maximum or minimum takes, and rounds the others'.
+float exact_number(const BinaryOp& op, double value, DataType dtype) {
+  const bool cut = op.exact == exact::Binary::maximum || op.exact == exact::Binary::minimum;
+  if (!cut || dtype == DataType::float32) return number_for(dtype, scalar_operand(op, value, dtype));
+  return std::bit_cast<float>(std::bit_cast<std::uint32_t>(static_cast<float>(value)) & 0xFFFF0000);
+}
+
 struct BinaryPlan {
   PairFunction function;
   std::optional<exact::Binary> exact;  // instead of `function`
@@ -121,7 +128,7 @@ Kernel prepare(const OpCall& call, const PrepareContext& context) {
   if (op.alpha != BinaryOp::Alpha::none)
     (op.alpha == BinaryOp::Alpha::of_a ? plan.scale_a : plan.scale_b) = static_cast<float>(call.number("alpha"));
   if (b == nullptr) plan.scalar = scalar_operand(op, call.number("scalar") * plan.scale_b, out.dtype);
-  if (b == nullptr && exact) plan.scalar = number_for(out.dtype, plan.scalar);
+  if (b == nullptr && exact) plan.scalar = exact_number(op, call.number("scalar") * plan.scale_b, out.dtype);
   return [plan](const KernelArgs& args) {
     const std::byte *pa = args.in[0]->data(), *pb = plan.b ? args.in[1]->data() : nullptr;
     std::byte* po = args.out[0]->data();

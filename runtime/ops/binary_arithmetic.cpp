@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "ops/binary.h"
+#include "ops/library.h"
 #include "ops/rules.h"
 #include "ops/vmath.h"
 
@@ -230,6 +231,10 @@ const BinaryOp arithmetic[]{
      .instructions = 40},
 };
 TTRT_REGISTER_BINARY(arithmetic);
+TTRT_LIBRARY_OP(sub, {.record = "tt.sub", .names = "subtract"});
+TTRT_LIBRARY_OP(mul, {.record = "tt.mul", .names = "multiply"});
+TTRT_LIBRARY_OP(div, {.record = "tt.div", .names = "divide"});
+TTRT_LIBRARY_OP(floor_divide, {.record = "tt.floor_divide", .names = "floor_div"});
 
 }  // namespace
 }  // namespace ttrt::ops

@@ -1,6 +1,7 @@
 // tt.split_heads and tt.concat_heads: [B, S, H * D] <-> [B, H, S, D], the reshape and permutation around attention in
 // one movement. Where D is a multiple of 32 whole tiles move.
 #include "device/move.h"
+#include "ops/library.h"
 #include "ops/rules.h"
 
 namespace ttrt::ops {
@@ -91,6 +92,7 @@ const OpRecord concat_heads{
 })"}},
 };
 TTRT_REGISTER_OP(concat_heads);
+TTRT_LIBRARY_OP(concat_heads, {.record = "tt.concat_heads", .names = "concatenate_heads nlp_concat_heads"});
 
 }  // namespace
 }  // namespace ttrt::ops

@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "device/exact_rows.h"
+#include "ops/library.h"
 #include "ops/norm.h"
 #include "ops/row_math.h"
 
@@ -94,6 +95,8 @@ const OpRecord record{
     .family = "norm",
 };
 TTRT_REGISTER_OP(record);
+TTRT_LIBRARY_OP(rms_norm, {.record = "tt.rms_norm",
+                           .config = ComputeConfig{.fp32_dest_acc_en = false, .math_approx_mode = true}});
 
 }  // namespace
 }  // namespace ttrt::ops

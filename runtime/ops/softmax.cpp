@@ -2,6 +2,7 @@
 // approximate exponential and a softmax that is not stable matter to exact numerics only.
 // Over the last dim bands of rows are worked on in place; over another dim the tensor passes through row-major floats.
 #include "device/exact_rows.h"
+#include "ops/library.h"
 #include "ops/norm.h"
 #include "ops/row_math.h"
 
@@ -190,6 +191,8 @@ const OpRecord softmax{
                "wide"}},
 };
 TTRT_REGISTER_OP(softmax);
+TTRT_LIBRARY_OP(softmax, {.record = "tt.softmax",
+                          .config = ComputeConfig{.math_fidelity = MathFidelity::HiFi3, .math_approx_mode = true}});
 
 const OpRecord log_softmax{
     .name = "tt.log_softmax",

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "ops/rules.h"
+#include "ops/library.h"
 #include "ops/unary.h"
 #include "ops/vmath.h"
 
@@ -201,6 +202,8 @@ const UnaryOp activations[]{
      .special_values = "NaN gives the lower bound, -infinity where there is none"},
 };
 TTRT_REGISTER_UNARY(activations);
+TTRT_LIBRARY_OP(silu, {.record = "tt.silu", .names = "swish"});
+TTRT_LIBRARY_OP(clamp, {.record = "tt.clamp", .names = "clip"});
 
 }  // namespace
 }  // namespace ttrt::ops
