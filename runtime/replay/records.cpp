@@ -2,6 +2,7 @@
 // back.
 #include "replay/records.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "device/formats_device.h"
@@ -30,6 +31,18 @@ DeviceTensor uploaded(const Tensor& value) {
   return uploaded(value, is_block_format(value.dtype) ? DataType::bfloat16 : value.dtype);
 }
 
+Tensor downloaded(const DeviceTensor& tensor) {
+  const TensorSpec& spec = tensor.spec;
+  const HostTensor host = empty_host(is_float_format(spec.dtype) ? DType::f32 : torch_dtype(spec.dtype), spec.logical);
+  untilize_to_host(spec, tensor.data(), host);
+  const HostTensor floats = convert(host, DType::f32);
+  return {.name = {},
+          .shape = spec.logical,
+          .dtype = spec.dtype,
+          .layout = spec.layout,
+          .values = {floats.as<float>(), floats.as<float>() + floats.numel()}};
+}
+
 template <typename T>
 const T& known(const T* found, std::string_view op) {
   TTC_CHECK(found != nullptr, "no op record " + std::string(op));
@@ -41,9 +54,12 @@ const T& known(const T* found, std::string_view op) {
 RecordCall::RecordCall(std::string_view op)
     : record_(known(find_op(op), op)), schema_(known(ttc::ir::find_schema(op), op)) {}
 
-RecordCall& RecordCall::tensor(std::string_view name, const Tensor& value) { return set(name, uploaded(value)); }
+RecordCall& RecordCall::tensor(std::string_view name, const Tensor& value) {
+  if (!is_float_format(value.dtype)) return set(name, host_integers(value.values, value.shape));
+  return set(name, uploaded(value));
+}
 
-RecordCall& RecordCall::tensors(std::string_view name, std::initializer_list<const Tensor*> values) {
+RecordCall& RecordCall::tensors(std::string_view name, const std::vector<const Tensor*>& values) {
   RtValue::List list;
   for (const Tensor* value : values) list.emplace_back(uploaded(*value));
   return set(name, std::move(list));
@@ -74,7 +90,7 @@ RecordCall& RecordCall::configure(const ComputeConfig& config) {
 
 bool RecordCall::has(std::string_view name) const { return schema_.index_of(name) >= 0; }
 
-std::variant<Tensor, ttc::Reason> RecordCall::run(Numerics numerics) const {
+std::variant<std::vector<Tensor>, ttc::Reason> RecordCall::run_all(Numerics numerics) const {
   const auto args = schema_order(schema_, {}, args_);
   if (const auto* reason = std::get_if<ttc::Reason>(&args)) throw ttc::usage_error(reason->detail);
   const auto& values = std::get<std::vector<RtValue>>(args);
@@ -84,14 +100,15 @@ std::variant<Tensor, ttc::Reason> RecordCall::run(Numerics numerics) const {
   call.results();
   auto results = call.run(values, device(), numerics);
   if (auto* reason = std::get_if<ttc::Reason>(&results)) return std::move(*reason);
-  const DeviceTensor& first = std::get<std::vector<DeviceTensor>>(results).at(0);
-  const TensorSpec& spec = first.spec;
-  const std::vector<std::byte> tiles(first.data(), first.data() + spec.nbytes());
-  return Tensor{.name = {},
-                .shape = spec.logical,
-                .dtype = spec.dtype,
-                .layout = spec.layout,
-                .values = from_tiles(tiles, spec.dtype, spec.logical)};
+  std::vector<Tensor> out;
+  for (const DeviceTensor& result : std::get<std::vector<DeviceTensor>>(results)) out.push_back(downloaded(result));
+  return out;
+}
+
+std::variant<Tensor, ttc::Reason> RecordCall::run(Numerics numerics) const {
+  auto results = run_all(numerics);
+  if (auto* reason = std::get_if<ttc::Reason>(&results)) return std::move(*reason);
+  return std::get<std::vector<Tensor>>(std::move(results)).at(0);
 }
 
 Tensor RecordCall::result(Numerics numerics) const {
@@ -100,22 +117,36 @@ Tensor RecordCall::result(Numerics numerics) const {
   return std::get<Tensor>(std::move(outcome));
 }
 
-Outcome record_outcome(const RecordCall& call, const Tensor& expected, Numerics numerics) {
-  auto result = call.run(numerics);
-  if (auto* reason = std::get_if<ttc::Reason>(&result)) return std::move(*reason);
-  auto& tensor = std::get<Tensor>(result);
-  if (tensor.dtype == expected.dtype) return Outputs{std::move(tensor.values)};
-  const std::vector<std::byte> values = to_tiles(tensor, DataType::float32);
-  const auto count = static_cast<std::int64_t>(values.size()) / tile_bytes(DataType::float32);
+HostTensor host_integers(const std::vector<float>& values, const Shape& shape) {
+  HostTensor host = empty_host(DType::i32, shape);
+  std::transform(values.begin(), values.end(), host.as<std::int32_t>(),
+                 [](float v) { return static_cast<std::int32_t>(v); });
+  return host;
+}
+
+std::vector<float> packed_as(Tensor values, const Tensor& expected) {
+  if (values.dtype == expected.dtype || !is_float_format(expected.dtype)) return std::move(values.values);
+  const std::vector<std::byte> wide = to_tiles(values, DataType::float32);
+  const auto count = static_cast<std::int64_t>(wide.size()) / tile_bytes(DataType::float32);
   const std::int64_t size = tile_bytes(expected.dtype);
   std::vector<std::byte> tiles(static_cast<std::size_t>(count * size));
   for (std::int64_t t = 0; t < count; ++t) {
     alignas(64) float tile[tile_elements];
-    unpack_tile(DataType::float32, values.data() + t * tile_bytes(DataType::float32), tile);
-    pack_dest(expected.dtype, dest_of({.fp32_dest_acc_en = tensor.dtype == DataType::float32}), tile,
+    unpack_tile(DataType::float32, wide.data() + t * tile_bytes(DataType::float32), tile);
+    pack_dest(expected.dtype, dest_of({.fp32_dest_acc_en = values.dtype == DataType::float32}), tile,
               tiles.data() + t * size);
   }
-  return Outputs{from_tiles(tiles, expected.dtype, tensor.shape)};
+  return from_tiles(tiles, expected.dtype, values.shape);
+}
+
+Outcome record_outcome(const RecordCall& call, const std::vector<Tensor>& expected, Numerics numerics) {
+  auto results = call.run_all(numerics);
+  if (auto* reason = std::get_if<ttc::Reason>(&results)) return std::move(*reason);
+  auto& tensors = std::get<std::vector<Tensor>>(results);
+  Outputs out;
+  for (std::size_t i = 0; i < std::min(tensors.size(), expected.size()); ++i)
+    out.push_back(packed_as(std::move(tensors[i]), expected[i]));
+  return out;
 }
 
 }  // namespace ttrt::replay

@@ -2,7 +2,6 @@
 // is not given. Block formats reach the kernel as bfloat16, which holds them exactly.
 #pragma once
 
-#include <initializer_list>
 #include <string>
 #include <string_view>
 
@@ -15,7 +14,7 @@ class RecordCall {
  public:
   explicit RecordCall(std::string_view op);  // aborts where there is no such record
   RecordCall& tensor(std::string_view name, const Tensor& value);
-  RecordCall& tensors(std::string_view name, std::initializer_list<const Tensor*> values);
+  RecordCall& tensors(std::string_view name, const std::vector<const Tensor*>& values);
   // The same in the case's own format: what only moves values takes blocks too.
   RecordCall& stored(std::string_view name, const Tensor& value);
   RecordCall& stored(std::string_view name, const std::vector<const Tensor*>& values);
@@ -23,8 +22,11 @@ class RecordCall {
   // The record's own default configuration replaced by the case's, where the record has the literals.
   RecordCall& configure(const ComputeConfig& config);
   bool has(std::string_view name) const;  // an argument of this name
-  // The first result, or why the record does not serve this call. Throws ttc::Error on arguments that can never be
-  // right.
+  const OpRecord& record() const { return record_; }
+  const ttc::ir::OpSchema& schema() const { return schema_; }
+  // All results, or why the record does not serve this call. Throws ttc::Error on arguments that can never be right.
+  std::variant<std::vector<Tensor>, ttc::Reason> run_all(Numerics numerics) const;
+  // The first result.
   std::variant<Tensor, ttc::Reason> run(Numerics numerics) const;
   // The same where a refusal is the case's failure: throws ttc::Error.
   Tensor result(Numerics numerics) const;
@@ -35,7 +37,11 @@ class RecordCall {
   std::vector<Keyword> args_;
 };
 
-// The result of a record in the format that the case expects (packed by the device), as the one output of a case.
-Outcome record_outcome(const RecordCall& call, const Tensor& expected, Numerics numerics);
+// A case's integers as a host tensor.
+HostTensor host_integers(const std::vector<float>& values, const Shape& shape);
+// Values that Dest leaves in one format, as the packer leaves them in another.
+std::vector<float> packed_as(Tensor values, const Tensor& expected);
+// Every result of a record in the format that the case expects.
+Outcome record_outcome(const RecordCall& call, const std::vector<Tensor>& expected, Numerics numerics);
 
 }  // namespace ttrt::replay

@@ -8,12 +8,20 @@
 #include <filesystem>
 #include <limits>
 #include <map>
+#include <sstream>
+
+#include "ops/library.h"
 
 namespace ttrt::replay {
 namespace {
 
-std::map<std::string, Runner, std::less<>>& runners() {
-  static std::map<std::string, Runner, std::less<>> all;
+struct Function {
+  Runner run;
+  std::string_view inputs;
+};
+
+std::map<std::string, Function, std::less<>>& runners() {
+  static std::map<std::string, Function, std::less<>> all;
   return all;
 }
 
@@ -61,6 +69,7 @@ void compare(const Case& c, const Outputs& outputs, CaseResult& result) {
   Correlation all;
   bool equal = true;
   for (std::size_t o = 0; o < c.expected.size(); ++o) {
+    const std::int64_t before = result.mismatches;
     const Tensor& want = c.expected[o];
     double scale = 0;  // keeps the squares of values near overflow finite
     for (const float v : want.values)
@@ -80,6 +89,7 @@ void compare(const Case& c, const Outputs& outputs, CaseResult& result) {
       result.max_abs = std::max(result.max_abs, std::abs(static_cast<double>(x) - y));
       all.add(scale > 0 ? x / scale : x, scale > 0 ? y / scale : y);
     }
+    if (before == 0 && result.mismatches > 0 && o > 0) result.reason = "from out" + std::to_string(o) + " on";
   }
   result.pcc = all.value(equal);
   result.bit_exact = result.mismatches == 0;
@@ -101,19 +111,31 @@ void judge(const Options& options, CaseResult& result) {
   const bool exact = options.numerics == Numerics::exact;
   const bool close = exact ? result.max_ulp <= options.max_ulp : result.pcc >= options.min_pcc;
   result.status = close ? Status::within_tolerance : Status::failed;
-  if (!close) result.reason = exact ? "further than the tolerance in ulp" : "PCC below the tolerance";
+  if (close) return;
+  const std::string where = result.reason.empty() ? "" : ", " + result.reason;
+  result.reason = (exact ? "further than the tolerance in ulp" : "PCC below the tolerance") + where;
 }
 
 }  // namespace
 
-void register_runner(std::string_view op, Runner run) {
-  const bool added = runners().emplace(op, run).second;
+void register_runner(std::string_view op, Runner run, std::string_view inputs) {
+  const bool added = runners().emplace(op, Function{run, inputs}).second;
   TTC_CHECK(added, "an op is replayed by one runner: " + std::string(op));
 }
 
 Runner find_runner(std::string_view op) {
   const auto at = runners().find(op);
-  return at == runners().end() ? nullptr : at->second;
+  if (at != runners().end()) return at->second.run;
+  return ops::find_library_op(op) != nullptr ? run_library : nullptr;
+}
+
+std::string input_name(std::string_view op, std::size_t index) {
+  const auto at = runners().find(op);
+  std::istringstream names(at == runners().end() ? std::string() : std::string(at->second.inputs));
+  std::string name;
+  for (std::size_t i = 0; i <= index; ++i)
+    if (!(names >> name)) return "input" + std::to_string(index);
+  return name;
 }
 
 std::string_view to_string(Status status) {
@@ -133,6 +155,7 @@ std::string_view to_string(Status status) {
 namespace {
 
 Outcome outcome_of(const Case& c, Numerics numerics) {
+  if (c.unreadable) return *c.unreadable;
   const Runner run = find_runner(c.op);
   if (run == nullptr) return ttc::Reason{ttc::ReasonCode::Unimplemented, "no op of this name is replayed"};
   return run(c, numerics);
@@ -211,8 +234,13 @@ std::vector<CaseResult> replay_directory(const std::string& path, const Options&
   std::sort(files.begin(), files.end());
   std::vector<CaseResult> results;
   for (const std::string& file : files) {
-    if (fs::path(file).stem().string().find(options.filter) == std::string::npos) continue;
-    results.push_back(run_case(read_case(file), options));
+    const std::string id = fs::path(file).stem().string();
+    if (id.find(options.filter) == std::string::npos) continue;
+    try {
+      results.push_back(run_case(read_case(file), options));
+    } catch (const ttc::Error& error) {
+      results.push_back({.id = id, .op = {}, .reason = error.what()});
+    }
   }
   return results;
 }

@@ -2,8 +2,9 @@
 //
 // A case is one .safetensors file whose metadata `case` names the op, its inputs, outputs and parameters (the README of
 // the recorded data gives the format). Inputs hold exactly what the device's formats represent, so packing them loses
-// nothing. One file per op family registers the ops it knows with TTRT_REGISTER_REPLAY; an op or a parameter nobody
-// knows makes a case unsupported, with the reason, never passed.
+// nothing. One file per op family registers the ops it knows with TTRT_REGISTER_REPLAY; every other function that an op
+// record serves under its own names runs through the record (replay_library.cpp). An op, a parameter or an array type
+// nobody knows makes a case unsupported, with the reason, never passed; a file that is broken is a failed case.
 #pragma once
 
 #include <functional>
@@ -34,6 +35,7 @@ struct Case {
   std::vector<Tensor> inputs, expected;
   ttc::Json params = ttc::Json::object();
   std::optional<ComputeConfig> config;  // nullopt: the op's own default
+  ttc::Refusal unreadable;              // why the tensors are not here
 
   const Tensor* find(std::string_view input) const;  // nullptr where there is none
   const Tensor& input(std::string_view name) const;  // throws ttc::Error where there is none
@@ -46,9 +48,13 @@ using Outputs = std::vector<std::vector<float>>;  // row-major, parallel to Case
 using Outcome = std::variant<Outputs, ttc::Reason>;
 using Runner = Outcome (*)(const Case& c, Numerics numerics);
 
-// Aborts on an op registered twice.
-void register_runner(std::string_view op, Runner run);
+// `inputs`: the names that the runner reads, in the order of the function's arguments, separated by blanks; a sequence
+// names the inputs of its calls by them. Aborts on an op registered twice.
+void register_runner(std::string_view op, Runner run, std::string_view inputs = "x");
 Runner find_runner(std::string_view op);  // nullptr where nobody knows the op
+// The name of a call's input `index`, "inputN" where the runner has none.
+std::string input_name(std::string_view op, std::size_t index);
+Outcome run_library(const Case& c, Numerics numerics);  // by the record that serves the function
 
 enum class Status : std::uint8_t { bit_exact, within_tolerance, failed, unsupported };
 std::string_view to_string(Status status);
@@ -83,7 +89,8 @@ struct Options {
 
 Case read_case(const std::string& path);
 CaseResult run_case(const Case& c, const Options& options);
-// Every .safetensors file of a directory (or the one file named), by name. Throws ttc::Error for a bad path or file.
+// Every .safetensors file of a directory (or the one file named), by name; a file that cannot be read is a failed case.
+// Throws ttc::Error for a bad path.
 std::vector<CaseResult> replay_directory(const std::string& path, const Options& options);
 // By op name. Cases that failed before they gave outputs count as cases only.
 std::vector<OpSummary> summarise(const std::vector<CaseResult>& results);
@@ -92,7 +99,8 @@ ttc::Json report(const std::vector<CaseResult>& results);
 
 }  // namespace ttrt::replay
 
-#define TTRT_REGISTER_REPLAY(name, op, run)                                    \
-  namespace {                                                                  \
-  const bool replay_##name = (::ttrt::replay::register_runner(op, run), true); \
+// Behind op and runner: the inputs' names.
+#define TTRT_REGISTER_REPLAY(name, ...)                                            \
+  namespace {                                                                      \
+  const bool replay_##name = (::ttrt::replay::register_runner(__VA_ARGS__), true); \
   }

@@ -4,6 +4,7 @@
 
 #include "device/matmul.h"
 #include "ops/activation.h"
+#include "ops/library.h"
 #include "replay/records.h"
 #include "replay/replay.h"
 #include "replay/tiles.h"
@@ -82,7 +83,7 @@ struct Block {
   // Over the last dim, with the op library's own default configuration.
   Tensor softmax(const Tensor& x) const {
     RecordCall call("tt.softmax");
-    call.configure({.math_fidelity = MathFidelity::HiFi3, .fp32_dest_acc_en = true, .math_approx_mode = true});
+    call.configure(*ops::library_config("tt.softmax"));
     return call.tensor("x", x).set("dim", std::int64_t{-1}).result(numerics);
   }
 

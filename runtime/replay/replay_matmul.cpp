@@ -2,20 +2,12 @@
 // the result, sums that the packer adds in L1).
 #include "device/matmul.h"
 #include "ops/activation.h"
+#include "ops/library.h"
 #include "replay/replay.h"
 #include "replay/tiles.h"
 
 namespace ttrt::replay {
 namespace {
-
-// What the op library takes where the caller gives no configuration: HiFi2, LoFi where an operand is a block format;
-// 32-bit Dest for float32 operands only.
-ComputeConfig default_config(const Tensor& a, const Tensor& b) {
-  const bool low = is_block_format(a.dtype) || is_block_format(b.dtype);
-  return {.math_fidelity = low ? MathFidelity::LoFi : MathFidelity::HiFi2,
-          .fp32_dest_acc_en = a.dtype == DataType::float32 && b.dtype == DataType::float32,
-          .packer_l1_acc = true};
-}
 
 ttc::Refusal refuse(const Tensor& a, const Tensor& b, DataType out) {
   if (!is_float_format(a.dtype) || !is_float_format(b.dtype) || !is_float_format(out)) {
@@ -38,7 +30,7 @@ Outcome multiply(const Case& c, Numerics numerics, const std::string& activation
   }
   MatmulSpec spec{.batch = ea.batch, .b_batch = eb.batch, .m = ea.rows, .k = ea.cols, .n = eb.cols};
   spec.a = a.dtype, spec.b = b.dtype, spec.out = out;
-  spec.config = c.config.value_or(default_config(a, b));
+  spec.config = c.config.value_or(ops::library_matmul_config(a.dtype, b.dtype, out));
   spec.numerics = numerics;
   spec.activation = ops::fused_activation(activation, numerics, out);
   if (!activation.empty() && !spec.activation)
@@ -73,5 +65,5 @@ Outcome linear(const Case& c, Numerics numerics) {
 }  // namespace
 }  // namespace ttrt::replay
 
-TTRT_REGISTER_REPLAY(matmul, "matmul", ttrt::replay::matmul)
-TTRT_REGISTER_REPLAY(linear, "linear", ttrt::replay::linear)
+TTRT_REGISTER_REPLAY(matmul, "matmul", ttrt::replay::matmul, "a b")
+TTRT_REGISTER_REPLAY(linear, "linear", ttrt::replay::linear, "a b bias")

@@ -30,7 +30,7 @@ Outcome values_of(const RecordCall& call) {
 Outcome reshape(const Case& c, Numerics) {
   if (auto refusal = c.unknown_params({"shape"})) return *refusal;
   return values_of(
-      RecordCall("tt.reshape").stored("x", c.input("x")).set("size", ops::int_list(c.expected.at(0).shape)));
+      RecordCall("tt.reshape").stored("x", c.inputs.at(0)).set("size", ops::int_list(c.expected.at(0).shape)));
 }
 
 Tensor transposed(const Tensor& x, std::int64_t dim0, std::int64_t dim1) {
@@ -43,14 +43,14 @@ Outcome transpose(const Case& c, Numerics) {
   const Shape two =
       dims != nullptr ? integers(*dims) : Shape{as_int(member(c.params, "dim0")), as_int(member(c.params, "dim1"))};
   if (two.size() != 2) return ttc::Reason{ttc::ReasonCode::Unsupported, "transpose swaps two dims"};
-  return Outputs{transposed(c.input("x"), two[0], two[1]).values};
+  return Outputs{transposed(c.inputs.at(0), two[0], two[1]).values};
 }
 
 Outcome permute(const Case& c, Numerics) {
   if (auto refusal = c.unknown_params({"perm", "dims"})) return *refusal;
   const ttc::Json* dims = find_member(c.params, "perm");
   const Shape order = integers(dims != nullptr ? *dims : member(c.params, "dims"));
-  return values_of(RecordCall("tt.permute").stored("x", c.input("x")).set("dims", ops::int_list(order)));
+  return values_of(RecordCall("tt.permute").stored("x", c.inputs.at(0)).set("dims", ops::int_list(order)));
 }
 
 Tensor sliced(const Tensor& x, std::int64_t dim, std::int64_t start, std::int64_t end, std::int64_t step) {
@@ -69,7 +69,7 @@ Outcome slice(const Case& c, Numerics) {
   const Shape start = integers(member(c.params, "start")), end = integers(member(c.params, "end"));
   const ttc::Json* given = find_member(c.params, "step");
   const Shape step = given != nullptr ? integers(*given) : Shape(start.size(), 1);
-  Tensor x = c.input("x");
+  Tensor x = c.inputs.at(0);
   if (start.size() != x.shape.size() || end.size() != start.size() || step.size() != start.size())
     return ttc::Reason{ttc::ReasonCode::Unsupported, "start, end and step name every dim"};
   for (std::size_t d = 0; d < start.size(); ++d)
@@ -96,7 +96,7 @@ HostTensor host_of(const std::vector<float>& values, const Shape& shape) {
 Outcome to_layout(const Case& c, Numerics) {
   if (auto refusal = c.unknown_params({"layout"})) return *refusal;
   const std::string& name = ttc::as_string(member(c.params, "layout"));
-  const Tensor& x = c.input("x");
+  const Tensor& x = c.inputs.at(0);
   for (const Layout layout : {Layout::tile, Layout::row_major}) {
     if (to_string(layout) != name) continue;
     const TensorSpec from{.logical = x.shape, .dtype = x.dtype, .layout = x.layout, .memory = {}};
@@ -113,36 +113,44 @@ Outcome to_layout(const Case& c, Numerics) {
   return ttc::Reason{ttc::ReasonCode::Unsupported, "layout " + name};
 }
 
+// The ids are the first input, or a parameter of lists of them.
 Outcome embedding(const Case& c, Numerics) {
-  if (auto refusal = c.unknown_params({"ids"})) return *refusal;
+  if (auto refusal = c.unknown_params({"ids", "layout"})) return *refusal;
   const Tensor& table = c.input("w");
   const Tensor& out = c.expected.at(0);
   std::vector<float> ids;
-  for (const ttc::Json& row : as_array(member(c.params, "ids")))
-    for (const std::int64_t id : integers(row)) ids.push_back(static_cast<float>(id));
+  if (const ttc::Json* given = find_member(c.params, "ids")) {
+    for (const ttc::Json& row : as_array(*given))
+      for (const std::int64_t id : integers(row)) ids.push_back(static_cast<float>(id));
+  } else {
+    ids = c.input("ids").values;
+  }
   const Shape shape(out.shape.begin(), out.shape.empty() ? out.shape.end() : out.shape.end() - 1);
   if (volume(shape) != static_cast<std::int64_t>(ids.size()))
     return ttc::Reason{ttc::ReasonCode::Unsupported, "the ids do not have the output's leading shape"};
   return values_of(RecordCall("tt.embedding")
-                       .set("indices", convert(host_of(ids, shape), DType::i32))
+                       .set("indices", host_integers(ids, shape))
                        .set("weight", host_of(table.values, table.shape))
                        .set("weight_shape", ops::int_list(table.shape))
                        .set("weight_format", std::string(to_string(table.dtype)))
                        .set("format", std::string(to_string(out.dtype))));
 }
 
-// x [B, 1, S, W] as [B, S, W]: the queries' columns, then the keys', then the values'.
+// x [B, 1, S, W] or [B, S, W]: the queries' columns, then the keys', then the values'. One spelling of it turns the
+// keys round unless told otherwise.
 Outcome create_qkv_heads(const Case& c, Numerics) {
-  if (auto refusal = c.unknown_params({"num_heads", "num_kv_heads", "transpose_k_heads"})) return *refusal;
-  Tensor x = c.input("x");
+  if (auto refusal = c.unknown_params({"num_heads", "num_kv_heads", "transpose_k_heads", "transpose_key"}))
+    return *refusal;
+  Tensor x = c.inputs.at(0);
   const std::int64_t heads = as_int(member(c.params, "num_heads"));
   const ttc::Json* grouped = find_member(c.params, "num_kv_heads");
   const std::int64_t kv_heads = grouped != nullptr ? as_int(*grouped) : heads;
-  const ttc::Json* turned = find_member(c.params, "transpose_k_heads");
-  if (x.shape.size() != 4 || x.shape[1] != 1 || heads <= 0 || kv_heads <= 0 || x.shape[3] % (heads + 2 * kv_heads) != 0)
-    return ttc::Reason{ttc::ReasonCode::Unsupported, "heads are cut from [B, 1, S, W]"};
-  const std::int64_t dim = x.shape[3] / (heads + 2 * kv_heads);
-  x.shape.erase(x.shape.begin() + 1);
+  const bool split = c.op == "split_query_key_value_and_split_heads";
+  const ttc::Json* turned = find_member(c.params, split ? "transpose_key" : "transpose_k_heads");
+  if (x.shape.size() == 4 && x.shape[1] == 1) x.shape.erase(x.shape.begin() + 1);
+  if (x.shape.size() != 3 || heads <= 0 || kv_heads <= 0 || x.shape[2] % (heads + 2 * kv_heads) != 0)
+    return ttc::Reason{ttc::ReasonCode::Unsupported, "heads are cut from [B, S, W]"};
+  const std::int64_t dim = x.shape[2] / (heads + 2 * kv_heads);
   std::int64_t first = 0;
   const auto next = [&](std::int64_t count) {
     const Tensor part = sliced(x, 2, first, first + count * dim, 1);
@@ -150,13 +158,8 @@ Outcome create_qkv_heads(const Case& c, Numerics) {
     return RecordCall("tt.split_heads").stored("x", part).set("num_heads", count).result(Numerics::exact);
   };
   const Tensor q = next(heads), k = next(kv_heads), v = next(kv_heads);
-  const bool transposes = turned != nullptr && ttc::as_bool(*turned);
+  const bool transposes = turned != nullptr ? ttc::as_bool(*turned) : split;
   return Outputs{q.values, transposes ? transposed(k, 2, 3).values : k.values, v.values};
-}
-
-Outcome concat_heads(const Case& c, Numerics) {
-  if (auto refusal = c.unknown_params({})) return *refusal;
-  return values_of(RecordCall("tt.concat_heads").stored("x", c.input("x")));
 }
 
 }  // namespace
@@ -168,6 +171,6 @@ TTRT_REGISTER_REPLAY(permute, "permute", ttrt::replay::permute)
 TTRT_REGISTER_REPLAY(slice, "slice", ttrt::replay::slice)
 TTRT_REGISTER_REPLAY(concat, "concat", ttrt::replay::concat)
 TTRT_REGISTER_REPLAY(to_layout, "to_layout", ttrt::replay::to_layout)
-TTRT_REGISTER_REPLAY(embedding, "embedding", ttrt::replay::embedding)
+TTRT_REGISTER_REPLAY(embedding, "embedding", ttrt::replay::embedding, "ids w")
 TTRT_REGISTER_REPLAY(create_qkv_heads, "nlp_create_qkv_heads", ttrt::replay::create_qkv_heads)
-TTRT_REGISTER_REPLAY(concat_heads, "nlp_concat_heads", ttrt::replay::concat_heads)
+TTRT_REGISTER_REPLAY(split_qkv, "split_query_key_value_and_split_heads", ttrt::replay::create_qkv_heads)

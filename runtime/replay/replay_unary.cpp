@@ -72,7 +72,7 @@ Outcome run_record(const Case& c, const Alias& alias, Numerics numerics) {
     if (argument == "x" || !call.has(argument)) return unknown("parameter " + name);
     call.set(argument, ttc::as_double(value));
   }
-  return record_outcome(call, c.expected.at(0), numerics);
+  return record_outcome(call, c.expected, numerics);
 }
 
 Outcome unary(const Case& c, Numerics numerics) {
