@@ -50,6 +50,9 @@ TEST_CASE("CONFIG: what is wrong with a file is said once, with line and path") 
   Setup s(true);
   REQUIRE_THAT(s.refuse("version: \"1.0\"\nkernel_locks: {a: b\n"),
                ContainsSubstring("line ") && ContainsSubstring("malformed YAML"));
+  REQUIRE_THAT(s.refuse("version: \"1.0\"\n? [a, b]\n: 1\n"), ContainsSubstring("line 2: a key must be a string"));
+  REQUIRE_THAT(s.refuse("version: \"1.0\"\nversion: \"1.0\"\n"),
+               ContainsSubstring("line 2: key 'version' is there twice, first on line 1"));
   REQUIRE_THAT(s.refuse("version: \"1.0\"\nkernel_locks:\n  op.x: [1]\n"),
                ContainsSubstring("line 3: kernel_locks.op.x: must be a string"));
   REQUIRE_THAT(s.refuse("version: \"1.0\"\ndispatch_rules:\n- operation: op.x\n  kernel: tt.matmul.1d\n  conditions:\n "

@@ -142,6 +142,24 @@ TEST_CASE("what makes no call is refused with the argument's name") {
              ContainsSubstring("no kernel of its own"));
 }
 
+TEST_CASE("an empty list is one of any element type; other kinds are told by name") {
+  install_torch_schemas();
+  const auto call = [](OpArg dims) {
+    OpCall out;
+    out.op = find_op("tt.permute");
+    out.args = {TensorRef{0}, std::move(dims)};
+    return out;
+  };
+  CHECK(call(Ints{}).integers("dims").empty());
+  CHECK(call(std::vector<double>{}).integers("dims").empty());
+  CHECK(call(std::vector<TensorRef>{}).integers("dims").empty());
+  CHECK(call(std::int64_t{3}).integers("dims") == Ints{3});
+  for (const OpArg& wrong :
+       {OpArg(std::vector<double>{1}), OpArg(std::vector<TensorRef>{{0}}), OpArg(true), OpArg(0.5), OpArg()})
+    CHECK_THROWS_WITH(call(wrong).integers("dims"),
+                      ContainsSubstring("dims") && ContainsSubstring("a list of integers"));
+}
+
 TEST_CASE("a packed constant goes through its rule, on the device and back") {
   install_torch_schemas();
   const auto device = open_free_device(default_profile());

@@ -124,6 +124,16 @@ constexpr Refused refused[] = {
   return %a
 })",
      ReasonCode::DynamicShape, "split"},
+    {R"(graph main(%x: bool[*] user) {
+  %y: bool[*] = aten.logical_not.default(%x)
+  return %y
+})",
+     ReasonCode::DynamicShape, "rank is not known"},
+    {R"(graph main(%x: f32[3, 4] user) {
+  %y: bool[3, 4] = aten.bitwise_not.default(%x)
+  return %y
+})",
+     ReasonCode::DtypeUnsupported, "not bool"},
 };
 
 }  // namespace

@@ -113,6 +113,10 @@ TEST_CASE("float formats take and give every floating dtype", "[device][layout]"
   }
 }
 
+TEST_CASE("formats for weights are told by name", "[device]") {
+  CHECK(weight_format_names() == "bfloat16, float32, bfloat8_b, bfloat4_b");
+}
+
 TEST_CASE("integers that do not fit are refused, bool is zero or one", "[device][layout]") {
   std::vector<std::byte> bytes(4096);
   const auto put = [&](const HostTensor& host, DataType format, Layout layout = Layout::tile) {

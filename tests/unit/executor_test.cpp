@@ -232,6 +232,8 @@ TEST_CASE("guards are evaluated as Python would, and unknown ones are left alone
     return std::nullopt;
   };
   CHECK(evaluate_guard("L['a'][0].size()[1] <= 64", sizes) == true);
+  CHECK(evaluate_guard("L['a'][0].size()[1] == 17 and L['a'][0].size()[0] == 3", sizes) == true);
+  CHECK(evaluate_guard("L['a'][0].size()[0] == 17", sizes) == false);
   CHECK(evaluate_guard("L['a'][0].size()[1] == L['x'].size()[0]", sizes) == false);
   CHECK(evaluate_guard("(1 + (((-1) + L['a'][0].size()[1]) // 2)) != 1 and not L['x'].size()[0] % 2", sizes) == true);
   CHECK(evaluate_guard("min(8 + 8*L['x'].size()[2], 32) == 32", sizes) == true);

@@ -169,6 +169,11 @@ TEST_CASE("functions give the recorded results for every finite bfloat16") {
 }
 
 // Distances from the mathematical functions, as the real kernels have them. On a difference the new table is printed.
+TEST_CASE("functions are found by their names alone") {
+  CHECK(function_from_string("exp") == Function::exp);
+  for (const char* other : {"", "ex", "expo", "Exp"}) CHECK_FALSE(function_from_string(other));
+}
+
 TEST_CASE("distance from the mathematical functions is as stated") {
   std::ifstream file(data + "ulp.txt");
   std::ostringstream stated;
