@@ -398,7 +398,7 @@ void null_sections() {
   REQUIRE(error_paths("version: \"1.0\"").empty());
 }
 
-const CaseTable table{
+const CaseTable config_cases{
     {"CFG-01", locks_before_rules},
     {"CFG-02", locks_are_not_filtered},
     {"CFG-04", lock_of_a_missing_kernel},
@@ -487,4 +487,4 @@ const CaseTable table{
 
 }  // namespace
 
-TEST_CASE("CONFIG: recorded cases") { run_cases("CFG-", table); }
+TEST_CASE("CONFIG: recorded cases") { run_cases("CFG-", config_cases); }

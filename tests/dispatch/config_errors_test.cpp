@@ -11,13 +11,13 @@ using namespace dispatch_test;
 
 namespace {
 
-struct Setup {
+struct ErrorSetup {
   TemporaryFile file;
   KernelRegistry kernels;
   std::vector<std::string> reports;
   std::unique_ptr<ConfigDispatcher> dispatcher;
 
-  explicit Setup(bool strict = false) {
+  explicit ErrorSetup(bool strict = false) {
     kernels.add({kernel("tt.matmul.1d"), kernel("tt.matmul.2d")});
     file.write("version: \"1.0\"\ndispatch_rules: [{operation: op.x, kernel: tt.matmul.1d}]\n");
     DispatchOptions options;
@@ -47,7 +47,7 @@ struct Setup {
 }  // namespace
 
 TEST_CASE("CONFIG: what is wrong with a file is said once, with line and path") {
-  Setup s(true);
+  ErrorSetup s(true);
   REQUIRE_THAT(s.refuse("version: \"1.0\"\nkernel_locks: {a: b\n"),
                ContainsSubstring("line ") && ContainsSubstring("malformed YAML"));
   REQUIRE_THAT(s.refuse("version: \"1.0\"\n? [a, b]\n: 1\n"), ContainsSubstring("line 2: a key must be a string"));
@@ -82,7 +82,7 @@ TEST_CASE("CONFIG: aliases that multiply are bounded") {
 }
 
 TEST_CASE("CONFIG: a file that vanishes or cannot be read leaves the old configuration") {
-  Setup s;
+  ErrorSetup s;
   s.file.remove();
   REQUIRE_FALSE(s.dispatcher->reload_config());
   REQUIRE_THAT(s.reports.back(),
@@ -94,7 +94,7 @@ TEST_CASE("CONFIG: a file that vanishes or cannot be read leaves the old configu
 }
 
 TEST_CASE("CONFIG: a reload takes what is new and nothing else") {
-  Setup s;
+  ErrorSetup s;
   REQUIRE_FALSE(s.dispatcher->reload_config());
   s.file.replace("version: \"1.0\"\n# a comment\ndispatch_rules: [{kernel: tt.matmul.1d, operation: op.x}]\n");
   REQUIRE_FALSE(s.dispatcher->reload_config());  // other bytes, the same content
@@ -109,7 +109,7 @@ TEST_CASE("CONFIG: a reload takes what is new and nothing else") {
 }
 
 TEST_CASE("CONFIG: kernels that come and go are seen at once") {
-  Setup s;
+  ErrorSetup s;
   s.file.replace(
       "version: \"1.0\"\ndispatch_rules: [{operation: op.x, kernel: later, priority: 90}, {operation: op.x, kernel: "
       "tt.matmul.1d}]\n");
@@ -122,7 +122,7 @@ TEST_CASE("CONFIG: kernels that come and go are seen at once") {
 }
 
 TEST_CASE("CONFIG: updates while four threads dispatch") {
-  Setup s;
+  ErrorSetup s;
   std::atomic<bool> stop = false;
   std::atomic<int> wrong = 0;
   std::vector<std::thread> threads;
@@ -162,7 +162,7 @@ TEST_CASE("JSON documents have lines too") {
 }
 
 TEST_CASE("CONFIG: a kernel serves its own operation and no other") {
-  Setup s;
+  ErrorSetup s;
   s.kernels.add({kernel("other", "op.y"), kernel("norm", "tt.layer_norm")});
   REQUIRE_THAT(s.refuse("version: \"1.0\"\ndispatch_rules:\n  - {operation: op.x, kernel: other}\n"),
                ContainsSubstring("line 3: dispatch_rules[0].kernel: kernel 'other' serves op.y, not 'op.x'"));
@@ -184,7 +184,7 @@ TEST_CASE("CONFIG: a kernel serves its own operation and no other") {
 }
 
 TEST_CASE("CONFIG: an operation without a rule is a miss, no exception") {
-  Setup s;
+  ErrorSetup s;
   CallArgs args;
   const SelectionContext context = context_of("op.none");
   Result result;

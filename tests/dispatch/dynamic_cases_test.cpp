@@ -329,15 +329,15 @@ void dyn_27() {
   }
 }
 
-const CaseTable table{{"DYN-01", dyn_01}, {"DYN-02", dyn_02}, {"DYN-04", dyn_04}, {"DYN-05", dyn_05},
-                      {"DYN-07", dyn_07}, {"DYN-08", dyn_08}, {"DYN-10", dyn_10}, {"DYN-11", dyn_11},
-                      {"DYN-12", dyn_12}, {"DYN-13", dyn_13}, {"DYN-15", dyn_15}, {"DYN-16", dyn_16},
-                      {"DYN-17", dyn_17}, {"DYN-19", dyn_19}, {"DYN-23", dyn_23}, {"DYN-24", dyn_24},
-                      {"DYN-27", dyn_27}};
+const CaseTable dynamic_cases{{"DYN-01", dyn_01}, {"DYN-02", dyn_02}, {"DYN-04", dyn_04}, {"DYN-05", dyn_05},
+                              {"DYN-07", dyn_07}, {"DYN-08", dyn_08}, {"DYN-10", dyn_10}, {"DYN-11", dyn_11},
+                              {"DYN-12", dyn_12}, {"DYN-13", dyn_13}, {"DYN-15", dyn_15}, {"DYN-16", dyn_16},
+                              {"DYN-17", dyn_17}, {"DYN-19", dyn_19}, {"DYN-23", dyn_23}, {"DYN-24", dyn_24},
+                              {"DYN-27", dyn_27}};
 
 }  // namespace
 
-TEST_CASE("DYNAMIC: recorded cases") { run_cases("DYN-", table); }
+TEST_CASE("DYNAMIC: recorded cases") { run_cases("DYN-", dynamic_cases); }
 
 TEST_CASE("every limit of a kernel refuses with its reason") {
   KernelSpec k = kernel("k");

@@ -14,14 +14,14 @@ using namespace std::chrono_literals;
 
 namespace {
 
-struct Setup {
+struct ReloadSetup {
   KernelRegistry kernels;
   std::vector<std::string> reports;
   std::mutex mutex;
   std::unique_ptr<HotReloadDispatcher> dispatcher;
 
-  explicit Setup(const std::string& path = {}, double interval = 0.05, KernelSelector selector = {},
-                 bool strict = false) {
+  explicit ReloadSetup(const std::string& path = {}, double interval = 0.05, KernelSelector selector = {},
+                       bool strict = false) {
     kernels.add({kernel("a"), kernel("b", "op.x", 80), kernel("c")});
     DispatchOptions config;
     config.mode = DispatchMode::HOT_RELOAD;
@@ -52,7 +52,7 @@ bool eventually(F&& condition) {
 }
 
 void selection_without_document() {
-  Setup s;
+  ReloadSetup s;
   REQUIRE(s.run_x() == "b");
   s->reload_text(lock_to("nowhere"));
   REQUIRE(s.run_x() == "b");
@@ -64,14 +64,14 @@ void selection_without_document() {
     REQUIRE(error.kernel_id().empty());
     REQUIRE(error.operation() == "op.unknown");
   }
-  Setup chosen("", 1, [&](Symbol, const SelectionContext&) { return s.kernels.find("c"); });
+  ReloadSetup chosen("", 1, [&](Symbol, const SelectionContext&) { return s.kernels.find("c"); });
   REQUIRE(chosen.run_x() == "c");
   CallArgs args;
   REQUIRE(chosen->dispatch("op.x", args).kernel_id() == "b");  // no context: nothing to select by
 }
 
 void refused_documents_change_nothing() {
-  Setup s;
+  ReloadSetup s;
   s->reload_text(lock_to("a"));
   const std::int64_t version = s->stats().config_version;
   REQUIRE(phase_of([&] { s->reload_text("kernels: [a]"); }) == Phase::RELOAD);
@@ -89,7 +89,7 @@ void bad_files() {
   const auto refuses = [](const std::string& name, const std::string& text, const std::string& message) {
     TemporaryFile file(name);
     file.write(name.ends_with("json") ? "{\"kernels\": {\"op.x\": {\"kernel\": \"a\"}}}" : lock_to("a"));
-    Setup s(file.path());
+    ReloadSetup s(file.path());
     REQUIRE(s.run_x() == (name.ends_with("txt") ? "b" : "a"));
     if (text.empty())
       file.remove();
@@ -113,7 +113,7 @@ void bad_files() {
 }
 
 void rollback_needs_a_version() {
-  Setup fresh;
+  ReloadSetup fresh;
   REQUIRE_FALSE(fresh->rollback());
   fresh->reload_text(lock_to("a"));
   REQUIRE_FALSE(fresh->rollback());
@@ -131,7 +131,7 @@ void rollback_needs_a_version() {
 }
 
 void states() {
-  Setup s;
+  ReloadSetup s;
   std::vector<std::string> seen;
   bool reloads = true, rolls = true;
   s->on_state([&](ReloadState state) { seen.emplace_back(to_string(state)); });
@@ -154,7 +154,7 @@ void states() {
 }
 
 void documents() {
-  Setup s;
+  ReloadSetup s;
   const auto messages = [&](const std::string& text) { return s->dry_run_text(text).messages; };
   for (const char* good : {"kernels: {}", "dispatch: {mode: config}", "dispatch: {}",
                            "kernels: {}\ndispatch: {mode: static}", "version: \"1.0\"\ndispatch_rules: []"}) {
@@ -182,7 +182,7 @@ void documents() {
 }
 
 void grace_period() {
-  Setup s;
+  ReloadSetup s;
   std::atomic<bool> started = false, release = false;
   KernelSpec slow = kernel("slow");
   slow.impl = [&](CallArgs& args) {
@@ -210,7 +210,7 @@ void grace_period() {
 }
 
 void callbacks() {
-  Setup s;
+  ReloadSetup s;
   std::vector<std::string> errors;
   std::vector<std::int64_t> versions;
   s->on_error([&](const DispatchError& error) { errors.emplace_back(error.text()); });
@@ -232,7 +232,7 @@ void callbacks() {
 void watching() {
   TemporaryFile file;
   file.write(lock_to("a"));
-  Setup s(file.path());
+  ReloadSetup s(file.path());
   REQUIRE(s->stats().total_reloads == 0);
   REQUIRE(s->current_version()->version == 1);
   REQUIRE(s->watch());
@@ -263,7 +263,7 @@ void watching() {
 }
 
 void equal_documents() {
-  Setup s;
+  ReloadSetup s;
   s->reload_text(lock_to("a"));
   const auto first = s->current_version();
   s->reload_text("{\"kernels\": {\"op.x\": {\"kernel\": \"a\"}}}");
@@ -278,7 +278,7 @@ void equal_documents() {
 }
 
 void results() {
-  Setup s;
+  ReloadSetup s;
   s->reload_text(lock_to("a"));
   CallArgs args;
   const SelectionContext context = context_of();
@@ -296,17 +296,17 @@ void results() {
 void the_last_write_counts() {
   TemporaryFile file;
   file.write(lock_to("a"));
-  Setup s(file.path(), 0.2);
+  ReloadSetup s(file.path(), 0.2);
   s->watch();
   for (int i = 0; i < 10; ++i) file.write(lock_to(i % 2 == 0 ? "b" : "a"));
   file.write(lock_to("c"));
   REQUIRE(eventually([&] { return s.run_x() == "c"; }));
 }
 
-const CaseTable table{
+const CaseTable reload_cases{
     {"HOT-01",
      [] {
-       Setup s;
+       ReloadSetup s;
        s->reload_text(lock_to("a"));
        REQUIRE(s.run_x() == "a");
      }},
@@ -326,10 +326,10 @@ const CaseTable table{
 
 }  // namespace
 
-TEST_CASE("HOT_RELOAD: recorded cases") { run_cases("HOT-", table); }
+TEST_CASE("HOT_RELOAD: recorded cases") { run_cases("HOT-", reload_cases); }
 
 TEST_CASE("HOT_RELOAD: telemetry") {
-  Setup s;
+  ReloadSetup s;
   s->reload_text(lock_to("a"));
   const Json hot = s->telemetry()["hot_reload"];
   for (const char* key : {"total_reloads", "failed_reloads", "rollbacks", "last_reload_time_ms",
@@ -343,7 +343,7 @@ TEST_CASE("HOT_RELOAD: telemetry") {
 }
 
 TEST_CASE("HOT_RELOAD: missing kernels refuse a document where they must be there") {
-  Setup s("", 1, {}, true);
+  ReloadSetup s("", 1, {}, true);
   REQUIRE_THROWS_WITH(s->reload_text("kernels:\n  op.x: {kernel: aa}"),
                       ContainsSubstring("line 2: kernels.op.x.kernel: no kernel is called 'aa'"));
   REQUIRE_THROWS_WITH(s->reload_text("version: \"1.0\"\ndispatch_rules:\n  - {operation: op.x, kernel: nowhere}"),
@@ -352,7 +352,7 @@ TEST_CASE("HOT_RELOAD: missing kernels refuse a document where they must be ther
 }
 
 TEST_CASE("HOT_RELOAD: a thousand reloads under four threads") {
-  Setup s;
+  ReloadSetup s;
   s->reload_text(lock_to("a"));
   std::atomic<bool> stop = false;
   std::atomic<std::int64_t> wrong = 0, served = 0;

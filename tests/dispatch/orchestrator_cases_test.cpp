@@ -40,10 +40,10 @@ DispatchOptions options_of(DispatchMode mode, std::map<std::string, std::string,
   return options;
 }
 
-struct Setup {
+struct OrchestratorSetup {
   KernelRegistry kernels;
   std::unique_ptr<Orchestrator> orchestrator;
-  explicit Setup(DispatchOptions options, DispatchMode default_mode = DispatchMode::DYNAMIC) {
+  explicit OrchestratorSetup(DispatchOptions options, DispatchMode default_mode = DispatchMode::DYNAMIC) {
     kernels.add({kernel("x1"), kernel("x2", "op.x", 80), kernel("y", "op.y")});
     orchestrator = std::make_unique<Orchestrator>(DispatchConfig(std::move(options)), kernels, default_mode);
   }
@@ -56,7 +56,7 @@ struct Setup {
 };
 
 void all_modes_fail() {
-  Setup s(options_of(DispatchMode::STATIC));
+  OrchestratorSetup s(options_of(DispatchMode::STATIC));
   try {
     s.dispatch("op.none");
     FAIL("no error");
@@ -73,7 +73,7 @@ void all_modes_fail() {
 }
 
 void registered_dispatchers() {
-  Setup s(options_of(DispatchMode::DYNAMIC));
+  OrchestratorSetup s(options_of(DispatchMode::DYNAMIC));
   REQUIRE(s->get_dispatcher(DispatchMode::HOT_RELOAD) == nullptr);
   const auto mock = std::make_shared<Mock>(DispatchMode::HOT_RELOAD);
   s->register_dispatcher(DispatchMode::HOT_RELOAD, mock);
@@ -87,7 +87,7 @@ void registered_dispatchers() {
 }
 
 void reloaded_configuration() {
-  Setup s(options_of(DispatchMode::STATIC, {{"op.x", "x1"}}));
+  OrchestratorSetup s(options_of(DispatchMode::STATIC, {{"op.x", "x1"}}));
   const auto mock = std::make_shared<Mock>(DispatchMode::HOT_RELOAD);
   s->register_dispatcher(DispatchMode::HOT_RELOAD, mock);
   REQUIRE(s.dispatch("op.x").kernel_id() == "x1");
@@ -103,7 +103,7 @@ void reloaded_configuration() {
 }
 
 void telemetry() {
-  Setup s(options_of(DispatchMode::DYNAMIC));
+  OrchestratorSetup s(options_of(DispatchMode::DYNAMIC));
   REQUIRE(s->telemetry()["avg_execution_time_us"] == 0.0);
   const auto mock = std::make_shared<Mock>(DispatchMode::DYNAMIC);
   s->register_dispatcher(DispatchMode::DYNAMIC, mock);
@@ -143,7 +143,7 @@ void configured_by_file() {
   file.write("version: \"1.0\"\ndispatch_rules: [{operation: op.x, kernel: x1}]\n");
   DispatchOptions options = options_of(DispatchMode::CONFIG);
   options.config_path = file.path();
-  Setup s(options);
+  OrchestratorSetup s(options);
   const Result result = s.dispatch("op.x");
   REQUIRE(result.kernel_id() == "x1");
   REQUIRE(result.mode == DispatchMode::CONFIG);
@@ -151,7 +151,7 @@ void configured_by_file() {
 }
 
 void kernels_without_running() {
-  Setup s(options_of(DispatchMode::DYNAMIC));
+  OrchestratorSetup s(options_of(DispatchMode::DYNAMIC));
   REQUIRE(s->get_kernel_for_operation("op.x", context_of()).id == Symbol("x2"));
   REQUIRE(phase_of([&] { s->get_kernel_for_operation("op.x", context_of(), DispatchMode::STATIC); }) ==
           Phase::SELECTION);
@@ -162,26 +162,26 @@ void kernels_without_running() {
 const CaseTable auto_table{
     {"AUT-01",
      [] {
-       Setup s(options_of(DispatchMode::AUTO, {{"op.x", "x1"}}));
+       OrchestratorSetup s(options_of(DispatchMode::AUTO, {{"op.x", "x1"}}));
        REQUIRE(s.dispatch("op.x").mode == DispatchMode::STATIC);
        REQUIRE(s.dispatch("op.x").kernel_id() == "x1");
        REQUIRE(s.dispatch("op.y").mode == DispatchMode::DYNAMIC);
      }},
     {"AUT-02",
      [] {
-       Setup s(options_of(DispatchMode::AUTO, {{"op.x", "x1"}}));
+       OrchestratorSetup s(options_of(DispatchMode::AUTO, {{"op.x", "x1"}}));
        REQUIRE_THROWS_AS(s->set_default_mode(DispatchMode::AUTO), ttc::Error);
        REQUIRE(s->default_mode() == DispatchMode::DYNAMIC);
        s->set_default_mode(DispatchMode::STATIC);
        REQUIRE(s->resolve("op.y", DispatchMode::AUTO) == DispatchMode::STATIC);
-       REQUIRE_THROWS_AS(Setup(options_of(DispatchMode::DYNAMIC), DispatchMode::AUTO), ttc::Error);
+       REQUIRE_THROWS_AS(OrchestratorSetup(options_of(DispatchMode::DYNAMIC), DispatchMode::AUTO), ttc::Error);
      }},
 };
 
-const CaseTable table{
+const CaseTable orchestrator_cases{
     {"ORC-01",
      [] {
-       Setup s(options_of(DispatchMode::DYNAMIC, {{"op.x", "x1"}}));
+       OrchestratorSetup s(options_of(DispatchMode::DYNAMIC, {{"op.x", "x1"}}));
        REQUIRE(s.dispatch("op.x").kernel_id() == "x2");
        const Result result = s.dispatch("op.x", DispatchMode::STATIC);
        REQUIRE(result.mode == DispatchMode::STATIC);
@@ -189,7 +189,7 @@ const CaseTable table{
      }},
     {"ORC-02",
      [] {
-       Setup s(options_of(DispatchMode::DYNAMIC));
+       OrchestratorSetup s(options_of(DispatchMode::DYNAMIC));
        const Result result = s.dispatch("op.x", DispatchMode::STATIC);
        REQUIRE(result.mode == DispatchMode::DYNAMIC);
        REQUIRE_FALSE(result.fallback_used);
@@ -209,7 +209,7 @@ const CaseTable table{
 
 }  // namespace
 
-TEST_CASE("Orchestrator: recorded cases") { run_cases("ORC-", table); }
+TEST_CASE("Orchestrator: recorded cases") { run_cases("ORC-", orchestrator_cases); }
 TEST_CASE("AUTO: recorded cases") { run_cases("AUT-", auto_table); }
 
 TEST_CASE("a kernel that failed in one mode is not tried again in the next") {
@@ -233,7 +233,7 @@ TEST_CASE("AUTO takes HOT_RELOAD where the configuration is and has a file") {
   file.write("kernels: {op.x: {kernel: x1}}\n");
   DispatchOptions options = options_of(DispatchMode::HOT_RELOAD);
   options.config_path = file.path();
-  Setup s(options);
+  OrchestratorSetup s(options);
   const Result result = s.dispatch("op.x", DispatchMode::AUTO);
   REQUIRE(result.mode == DispatchMode::HOT_RELOAD);
   REQUIRE(result.kernel_id() == "x1");

@@ -167,12 +167,12 @@ void mvc_10() {
   REQUIRE(run(dispatcher) == "fast");
 }
 
-const CaseTable table{{"MVC-01", mvc_01}, {"MVC-02", mvc_02}, {"MVC-04", mvc_04}, {"MVC-05", mvc_05},
-                      {"MVC-07", mvc_07}, {"MVC-08", mvc_08}, {"MVC-10", mvc_10}};
+const CaseTable plan_cache_cases{{"MVC-01", mvc_01}, {"MVC-02", mvc_02}, {"MVC-04", mvc_04}, {"MVC-05", mvc_05},
+                                 {"MVC-07", mvc_07}, {"MVC-08", mvc_08}, {"MVC-10", mvc_10}};
 
 }  // namespace
 
-TEST_CASE("cache of choices: recorded cases") { run_cases("MVC-", table); }
+TEST_CASE("cache of choices: recorded cases") { run_cases("MVC-", plan_cache_cases); }
 
 TEST_CASE("cache of choices: time to live, size, clearing") {
   Cache c(32, 10);
