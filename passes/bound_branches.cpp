@@ -7,7 +7,7 @@
 
 #include "common.h"
 
-namespace ttc {
+namespace ttc::bound_branches_pass {
 namespace {
 
 constexpr std::string_view pass = "bound-branches";
@@ -72,6 +72,7 @@ void run(PassContext& context) {
 }
 
 }  // namespace
-}  // namespace ttc
+}  // namespace ttc::bound_branches_pass
 
-TTC_REGISTER_PASS({"bound-branches", "Give a branch of where only the numbers for which it is taken", ttc::run});
+TTC_REGISTER_PASS({"bound-branches", "Give a branch of where only the numbers for which it is taken",
+                   ttc::bound_branches_pass::run});

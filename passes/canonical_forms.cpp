@@ -52,7 +52,7 @@ Result reshape(const Node& node) {
   return {};
 }
 
-Result cast(const Node& node, bool keep_copies) {
+Result canonical_cast(const Node& node, bool keep_copies) {
   if (keep_copies || !match::is_cast(node) || !node.result()->type.has_dtype) return {};
   return Spelling{"aten.to.dtype", {node.arg(0), node.result()->type.dtype}};
 }
@@ -67,7 +67,7 @@ Result transpose(const Node& node) {
   return Spelling{"aten.permute.default", {node.arg(0), Arg::ints(dims)}};
 }
 
-Result expand(const Node& node) {
+Result canonical_expand(const Node& node) {
   const std::string& op = node.op();
   const bool sized = op == "aten.broadcast_to.default" || op == "aten.expand_copy.default";
   if (op == "aten.fill.Tensor") {
@@ -259,11 +259,11 @@ bool same(const Node& node, const Spelling& spelling) {
 std::optional<Spelling> canonical_spelling(const Node& node, bool keep_copies) {
   if (node.results().empty() || node.args().empty() || !node.schema() || node.schema()->varargs) return {};
   for (Result (*rule)(const Node&) :
-       {reshape, transpose, expand, fill, certain_draw, arange, softmax, slice, split, renamed}) {
+       {reshape, transpose, canonical_expand, fill, certain_draw, arange, softmax, slice, split, renamed}) {
     const Result found = rule(node);
     if (found) return same(node, *found) ? Result() : found;
   }
-  const Result found = cast(node, keep_copies);
+  const Result found = canonical_cast(node, keep_copies);
   return found && !same(node, *found) ? found : Result();
 }
 

@@ -9,7 +9,7 @@
 #include "match/kinds.h"
 #include "pass/rewriter.h"
 
-namespace ttc {
+namespace ttc::canonicalize_pass {
 namespace {
 
 constexpr std::string_view pass = "canonicalize";
@@ -261,6 +261,7 @@ class Canonicalizer {
 void run(PassContext& context) { Canonicalizer(context).run(); }
 
 }  // namespace
-}  // namespace ttc
+}  // namespace ttc::canonicalize_pass
 
-TTC_REGISTER_PASS({"canonicalize", "Drop what computes nothing and spell each operator one way", ttc::run});
+TTC_REGISTER_PASS({"canonicalize", "Drop what computes nothing and spell each operator one way",
+                   ttc::canonicalize_pass::run});

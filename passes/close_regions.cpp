@@ -5,7 +5,7 @@
 
 #include "pass/pass.h"
 
-namespace ttc {
+namespace ttc::close_regions_pass {
 namespace {
 
 int reads_argument(const ir::Node& node) {
@@ -82,7 +82,8 @@ void graph(PassContext& context, ir::Graph& g) {
 void run(PassContext& context) { graph(context, *context.model.graph); }
 
 }  // namespace
-}  // namespace ttc
+}  // namespace ttc::close_regions_pass
 
 TTC_REGISTER_PASS({"close-regions",
-                   "Make outer values that regions of cond, while_loop, map and scan use operands again", ttc::run});
+                   "Make outer values that regions of cond, while_loop, map and scan use operands again",
+                   ttc::close_regions_pass::run});

@@ -7,7 +7,7 @@
 #include "effects.h"
 #include "pass/rewriter.h"
 
-namespace ttc {
+namespace ttc::cse_pass {
 namespace {
 
 constexpr std::string_view pass = "cse";
@@ -108,6 +108,6 @@ void run(PassContext& context) {
 }
 
 }  // namespace
-}  // namespace ttc
+}  // namespace ttc::cse_pass
 
-TTC_REGISTER_PASS({"cse", "Compute equal things once", ttc::run});
+TTC_REGISTER_PASS({"cse", "Compute equal things once", ttc::cse_pass::run});

@@ -5,7 +5,7 @@
 #include "effects.h"
 #include "pass/rewriter.h"
 
-namespace ttc {
+namespace ttc::dce_pass {
 namespace {
 
 constexpr std::string_view pass = "dce";
@@ -42,6 +42,6 @@ void run(PassContext& context) {
 }
 
 }  // namespace
-}  // namespace ttc
+}  // namespace ttc::dce_pass
 
-TTC_REGISTER_PASS({"dce", "Drop nodes and weights that nothing uses", ttc::run});
+TTC_REGISTER_PASS({"dce", "Drop nodes and weights that nothing uses", ttc::dce_pass::run});

@@ -71,7 +71,7 @@ bool has_elements(const ir::Node& node) {
 }
 
 // True where the node was written out.
-bool apply(PassContext& context, const RulePart& part, const Rule& rule, ir::Node* node) {
+bool apply(PassContext& context, const RulePart& part, const Decomposition& rule, ir::Node* node) {
   if (!has_elements(*node)) return false;
   if ((part.guard && !part.guard(*node)) || (rule.guard && !rule.guard(*node))) return false;
   Rewriter r(context, pass, node);
@@ -87,13 +87,13 @@ bool apply(PassContext& context, const RulePart& part, const Rule& rule, ir::Nod
 void run(PassContext& context) {
   for (const RulePart& part : table()) {
     if (!context.wants(part.name)) continue;
-    std::map<std::string_view, std::vector<const Rule*>> rules;
-    for (const Rule& rule : part.rules)
+    std::map<std::string_view, std::vector<const Decomposition*>> rules;
+    for (const Decomposition& rule : part.rules)
       for (const std::string_view op : rule.ops) rules[op].push_back(&rule);
     for_each_node(*context.model.graph, [&](ir::Node* node) {
       const auto found = rules.find(node->op());
       if (found == rules.end()) return;
-      for (const Rule* rule : found->second)
+      for (const Decomposition* rule : found->second)
         if (apply(context, part, *rule, node)) return;
     });
   }

@@ -21,7 +21,13 @@ struct Values : std::vector<ir::Value*> {
   }
 };
 
-struct Rule {
+// Nothing in its place, and why.
+inline Values refused(Rewriter& r, Reason why) {
+  r.refuse(std::move(why));
+  return {};
+}
+
+struct Decomposition {
   std::vector<std::string_view> ops;
   // Emits what computes the results, or says why not (Rewriter::refuse) and gives nothing. May commit by itself.
   std::function<Values(Rewriter&, ir::Node*)> write;
@@ -31,8 +37,8 @@ struct Rule {
 struct RulePart {
   std::string_view name;
   bool (*guard)(const ir::Node&) = nullptr;
-  bool exact_types = false;  // give up where what was emitted is not of the results' types
-  std::vector<Rule> rules;   // tried in order
+  bool exact_types = false;          // give up where what was emitted is not of the results' types
+  std::vector<Decomposition> rules;  // tried in order
 };
 
 // In the order of the table (decompose.cpp): a part sees what those before it wrote.

@@ -7,7 +7,7 @@
 #include "device/host_tensor.h"
 #include "replacement.h"
 
-namespace ttc {
+namespace ttc::fold_batch_norm_pass {
 namespace {
 
 constexpr std::string_view pass = "fold-batch-norm", formula = "batch_norm(layer(x)) as one layer";
@@ -230,6 +230,7 @@ bool rewrite(PassContext& context, ir::Node* node) {
 void run(PassContext& context) { rewrite_all(context, rewrite); }
 
 }  // namespace
-}  // namespace ttc
+}  // namespace ttc::fold_batch_norm_pass
 
-TTC_REGISTER_PASS({"fold-batch-norm", "Fold batch norms with running statistics into the layer before", ttc::run});
+TTC_REGISTER_PASS({"fold-batch-norm", "Fold batch norms with running statistics into the layer before",
+                   ttc::fold_batch_norm_pass::run});

@@ -13,7 +13,7 @@
 #include "pass/rewriter.h"
 #include "support/error.h"
 
-namespace ttc {
+namespace ttc::fold_constants_pass {
 namespace {
 
 constexpr std::string_view pass = "fold-constants";
@@ -301,6 +301,6 @@ class Folder {
 void run(PassContext& context) { Folder(context).run(); }
 
 }  // namespace
-}  // namespace ttc
+}  // namespace ttc::fold_constants_pass
 
-TTC_REGISTER_PASS({"fold-constants", "Compute what depends on constants only", ttc::run});
+TTC_REGISTER_PASS({"fold-constants", "Compute what depends on constants only", ttc::fold_constants_pass::run});

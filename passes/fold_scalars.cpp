@@ -13,7 +13,7 @@
 #include "torch/scalar_ops.h"
 #include "support/error.h"
 
-namespace ttc {
+namespace ttc::fold_scalars_pass {
 namespace {
 
 constexpr std::string_view pass = "fold-scalars";
@@ -423,9 +423,9 @@ class Folder {
 void run(PassContext& context) { Folder(context).run(); }
 
 }  // namespace
-}  // namespace ttc
+}  // namespace ttc::fold_scalars_pass
 
 TTC_REGISTER_PASS(
     {"fold-scalars",
      "Compute numbers that literals and shapes decide, and put the branches and short loops they choose in place",
-     ttc::run});
+     ttc::fold_scalars_pass::run});

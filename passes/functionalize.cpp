@@ -9,7 +9,7 @@
 #include "match/kinds.h"
 #include "pass/rewriter.h"
 
-namespace ttc {
+namespace ttc::functionalize_pass {
 namespace {
 
 constexpr std::string_view pass = "functionalize", detach = "aten.detach_.default";
@@ -348,6 +348,7 @@ void run(PassContext& context) {
 }
 
 }  // namespace
-}  // namespace ttc
+}  // namespace ttc::functionalize_pass
 
-TTC_REGISTER_PASS({"functionalize", "Replace operators that write in place by ones that return new tensors", ttc::run});
+TTC_REGISTER_PASS({"functionalize", "Replace operators that write in place by ones that return new tensors",
+                   ttc::functionalize_pass::run});

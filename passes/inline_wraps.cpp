@@ -9,7 +9,7 @@
 namespace ttc {
 namespace {
 
-constexpr std::string_view pass = "inline-wraps";
+constexpr std::string_view inline_wraps = "inline-wraps";
 
 struct Body {
   int region = 0;
@@ -43,7 +43,7 @@ std::optional<Body> body_of(PassContext& context, const ir::Node& node) {
   if (enabled && enabled->boolean() == false) return body_at(node, 4);
   for (const RefusalRecord& known : context.refusals)
     if (known.pass == pass && known.node == node_name(node)) return std::nullopt;
-  context.refuse(pass, node,
+  context.refuse(inline_wraps, node,
                  {ReasonCode::Unsupported, "autocast is on: PyTorch chooses the dtypes inside while it runs"});
   return std::nullopt;
 }
@@ -51,14 +51,14 @@ std::optional<Body> body_of(PassContext& context, const ir::Node& node) {
 bool inline_body(PassContext& context, ir::Node* node, const Body& body) {
   const ir::Graph& region = *node->regions()[static_cast<std::size_t>(body.region)];
   if (region.inputs().size() != body.args.size() || region.outputs().size() != node->results().size()) return false;
-  return Rewriter(context, pass, node).commit_edit(node->op(), [&] {
+  return Rewriter(context, inline_wraps, node).commit_edit(node->op(), [&] {
     const std::vector<ir::Arg> outputs = ir::inline_region(region, body.args, node);
     for (std::size_t i = 0; i < outputs.size(); ++i) replace_with_arg(node->result(i), outputs[i]);
     node->graph()->erase(node);
   });
 }
 
-void run(PassContext& context) { inline_regions(context, *context.model.graph); }
+void inline_all(PassContext& context) { inline_regions(context, *context.model.graph); }
 
 }  // namespace
 
@@ -81,4 +81,4 @@ bool inline_regions(PassContext& context, ir::Graph& graph) {
 
 TTC_REGISTER_PASS({"inline-wraps",
                    "Inline regions that only switch gradients or autocast off, and branches already decided",
-                   ttc::run});
+                   ttc::inline_all});

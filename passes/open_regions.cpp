@@ -4,7 +4,7 @@
 #include "effects.h"
 #include "pass/rewriter.h"
 
-namespace ttc {
+namespace ttc::open_regions_pass {
 namespace {
 
 constexpr std::string_view pass = "open-regions";
@@ -48,8 +48,8 @@ void run(PassContext& context) {
 }
 
 }  // namespace
-}  // namespace ttc
+}  // namespace ttc::open_regions_pass
 
 TTC_REGISTER_PASS({"open-regions",
                    "Let the regions of cond, while_loop, map and scan name outer values where they read them",
-                   ttc::run});
+                   ttc::open_regions_pass::run});

@@ -10,7 +10,7 @@
 #include "pass/call.h"
 #include "support/error.h"
 
-namespace ttc {
+namespace ttc::pack_pass {
 namespace {
 
 using Form = ttrt::Packed::Form;
@@ -86,6 +86,6 @@ class Packer {
 void run(PassContext& context) { Packer(context).run(); }
 
 }  // namespace
-}  // namespace ttc
+}  // namespace ttc::pack_pass
 
-TTC_REGISTER_PASS({"pack", "Pack the weights of device operators into tiles of their format", ttc::run});
+TTC_REGISTER_PASS({"pack", "Pack the weights of device operators into tiles of their format", ttc::pack_pass::run});

@@ -10,7 +10,7 @@
 #include "replacement.h"
 #include "transfers.h"
 
-namespace ttc {
+namespace ttc::place_pass {
 namespace {
 
 constexpr std::string_view pass = "place";
@@ -180,9 +180,9 @@ void run(PassContext& context) {
 }
 
 }  // namespace
-}  // namespace ttc
+}  // namespace ttc::place_pass
 
 TTC_REGISTER_PASS({"place",
                    "Decide what runs on the device, small islands excepted, and insert the transfers",
-                   ttc::run,
+                   ttc::place_pass::run,
                    {"islands", "transfers"}});

@@ -8,7 +8,7 @@
 #include "effects.h"
 #include "pass/rewriter.h"
 
-namespace ttc {
+namespace ttc::promote_pass {
 namespace {
 
 constexpr std::string_view pass = "promote";
@@ -119,7 +119,7 @@ class Promoter {
 void run(PassContext& context) { Promoter(context).run(); }
 
 }  // namespace
-}  // namespace ttc
+}  // namespace ttc::promote_pass
 
 TTC_REGISTER_PASS({"promote", "Write out the casts that PyTorch makes between booleans, integers and floats",
-                   ttc::run});
+                   ttc::promote_pass::run});

@@ -118,7 +118,9 @@ const std::map<std::string_view, std::string_view>& former_names();
 
 }  // namespace ttc
 
-#define TTC_REGISTER_PASS(...)                                                                \
-  namespace {                                                                                 \
-  const bool ttc_pass_registered = (::ttc::register_pass(::ttc::PassInfo __VA_ARGS__), true); \
+#define TTC_REGISTER_PASS(...) TTC_REGISTER_PASS_AS(__COUNTER__, __VA_ARGS__)
+#define TTC_REGISTER_PASS_AS(number, ...) TTC_REGISTER_PASS_NAMED(number, __VA_ARGS__)
+#define TTC_REGISTER_PASS_NAMED(number, ...)                                                          \
+  namespace {                                                                                         \
+  const bool ttc_pass_registered##number = (::ttc::register_pass(::ttc::PassInfo __VA_ARGS__), true); \
   }
