@@ -12,7 +12,7 @@
 #include "attention_pattern.h"
 #include "attention_shapes.h"
 
-namespace ttc {
+namespace ttc::raise_attention_pass {
 namespace {
 
 using namespace match;
@@ -283,7 +283,7 @@ bool rewrite(PassContext& context, ir::Node* node) {
 void run(PassContext& context) { rewrite_all(context, rewrite); }
 
 }  // namespace
-}  // namespace ttc
+}  // namespace ttc::raise_attention_pass
 
 TTC_REGISTER_PASS({"raise-attention", "Bring eager and decomposed attention back to scaled_dot_product_attention",
-                   ttc::run});
+                   ttc::raise_attention_pass::run});

@@ -7,7 +7,7 @@
 #include "common.h"
 #include "match/product.h"
 
-namespace ttc {
+namespace ttc::raise_gelu_pass {
 namespace {
 
 using namespace match;
@@ -99,6 +99,6 @@ bool rewrite(PassContext& context, ir::Node* node) {
 void run(PassContext& context) { rewrite_all(context, rewrite); }
 
 }  // namespace
-}  // namespace ttc
+}  // namespace ttc::raise_gelu_pass
 
-TTC_REGISTER_PASS({"raise-gelu", "Bring the tanh and erf formulas of gelu back to gelu", ttc::run});
+TTC_REGISTER_PASS({"raise-gelu", "Bring the tanh and erf formulas of gelu back to gelu", ttc::raise_gelu_pass::run});

@@ -3,7 +3,7 @@
 // repeated for each image.
 #include "common.h"
 
-namespace ttc {
+namespace ttc::raise_instance_norm_pass {
 namespace {
 
 constexpr std::string_view pass = "raise-instance-norm",
@@ -78,7 +78,7 @@ bool rewrite(PassContext& context, ir::Node* node) {
 void run(PassContext& context) { rewrite_all(context, rewrite); }
 
 }  // namespace
-}  // namespace ttc
+}  // namespace ttc::raise_instance_norm_pass
 
 TTC_REGISTER_PASS({"raise-instance-norm", "Bring the batch norm over merged batch and channels back to instance_norm",
-                   ttc::run});
+                   ttc::raise_instance_norm_pass::run});

@@ -6,7 +6,7 @@
 
 #include "common.h"
 
-namespace ttc {
+namespace ttc::raise_layer_norm_pass {
 namespace {
 
 using namespace match;
@@ -285,7 +285,7 @@ bool rewrite(PassContext& context, ir::Node* node) {
 void run(PassContext& context) { rewrite_all(context, rewrite); }
 
 }  // namespace
-}  // namespace ttc
+}  // namespace ttc::raise_layer_norm_pass
 
 TTC_REGISTER_PASS({"raise-layer-norm", "Bring native_layer_norm and the mean and variance chain back to layer_norm",
-                   ttc::run});
+                   ttc::raise_layer_norm_pass::run});

@@ -6,7 +6,7 @@
 
 #include "common.h"
 
-namespace ttc {
+namespace ttc::raise_linear_pass {
 namespace {
 
 constexpr std::string_view pass = "raise-linear", formula = "x w^T + b with a constant weight";
@@ -350,6 +350,7 @@ bool rewrite(PassContext& context, ir::Node* node) {
 void run(PassContext& context) { rewrite_all(context, rewrite); }
 
 }  // namespace
-}  // namespace ttc
+}  // namespace ttc::raise_linear_pass
 
-TTC_REGISTER_PASS({"raise-linear", "Bring addmm, mm, bmm and matmul with a constant weight back to linear", ttc::run});
+TTC_REGISTER_PASS({"raise-linear", "Bring addmm, mm, bmm and matmul with a constant weight back to linear",
+                   ttc::raise_linear_pass::run});

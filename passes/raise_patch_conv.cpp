@@ -4,7 +4,7 @@
 
 #include "replacement.h"
 
-namespace ttc {
+namespace ttc::raise_patch_conv_pass {
 namespace {
 
 constexpr std::string_view pass = "raise-patch-conv", formula = "convolution over patches as a linear layer";
@@ -118,6 +118,7 @@ bool rewrite(PassContext& context, ir::Node* node) {
 void run(PassContext& context) { rewrite_all(context, rewrite); }
 
 }  // namespace
-}  // namespace ttc
+}  // namespace ttc::raise_patch_conv_pass
 
-TTC_REGISTER_PASS({"raise-patch-conv", "Turn convolutions over patches into linear layers", ttc::run});
+TTC_REGISTER_PASS({"raise-patch-conv", "Turn convolutions over patches into linear layers",
+                   ttc::raise_patch_conv_pass::run});

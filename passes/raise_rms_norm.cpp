@@ -4,7 +4,7 @@
 
 #include "common.h"
 
-namespace ttc {
+namespace ttc::raise_rms_norm_pass {
 namespace {
 
 using namespace match;
@@ -121,6 +121,7 @@ bool rewrite(PassContext& context, ir::Node* node) {
 void run(PassContext& context) { rewrite_all(context, rewrite); }
 
 }  // namespace
-}  // namespace ttc
+}  // namespace ttc::raise_rms_norm_pass
 
-TTC_REGISTER_PASS({"raise-rms-norm", "Bring the mean-of-squares chain back to rms_norm", ttc::run});
+TTC_REGISTER_PASS({"raise-rms-norm", "Bring the mean-of-squares chain back to rms_norm",
+                   ttc::raise_rms_norm_pass::run});

@@ -1,7 +1,7 @@
 // Brings x * sigmoid(x) back to aten.silu.
 #include "common.h"
 
-namespace ttc {
+namespace ttc::raise_silu_pass {
 namespace {
 
 using namespace match;
@@ -21,6 +21,6 @@ bool rewrite(PassContext& context, ir::Node* node) {
 void run(PassContext& context) { rewrite_all(context, rewrite); }
 
 }  // namespace
-}  // namespace ttc
+}  // namespace ttc::raise_silu_pass
 
-TTC_REGISTER_PASS({"raise-silu", "Bring x * sigmoid(x) back to silu", ttc::run});
+TTC_REGISTER_PASS({"raise-silu", "Bring x * sigmoid(x) back to silu", ttc::raise_silu_pass::run});

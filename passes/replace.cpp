@@ -8,7 +8,7 @@
 #include "ops/activation.h"
 #include "replacement.h"
 
-namespace ttc {
+namespace ttc::replace_pass {
 namespace {
 
 constexpr std::string_view pass = "replace";
@@ -136,9 +136,9 @@ void run(PassContext& context) {
 }
 
 }  // namespace
-}  // namespace ttc
+}  // namespace ttc::replace_pass
 
 TTC_REGISTER_PASS({"replace",
                    "Replace layers with their activations, norms, attention and the moves of heads by device operators",
-                   ttc::run,
+                   ttc::replace_pass::run,
                    {"linear", "norm", "attention", "heads"}});

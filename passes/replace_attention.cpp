@@ -7,7 +7,7 @@
 namespace ttc {
 namespace {
 
-constexpr std::string_view attention = "aten.scaled_dot_product_attention.default";
+constexpr std::string_view attention_op = "aten.scaled_dot_product_attention.default";
 
 bool is_and(const ir::Node& node) {
   return node.op() == "aten.__and__.Tensor" || node.op() == "aten.bitwise_and.Tensor" ||
@@ -91,7 +91,7 @@ void replace(PassContext& context, const WrittenMemory& written, ir::Node* node)
 
 void replace_attention(PassContext& context, const WrittenMemory& written) {
   for_each_node(*context.model.graph, [&](ir::Node* node) {
-    if (node->op() == attention) replace(context, written, node);
+    if (node->op() == attention_op) replace(context, written, node);
   });
 }
 

@@ -6,7 +6,7 @@
 #include "common.h"
 #include "match/index_form.h"
 
-namespace ttc {
+namespace ttc::simplify_masks_pass {
 namespace {
 
 constexpr std::string_view pass = "simplify-masks";
@@ -124,7 +124,7 @@ bool rewrite(PassContext& context, ir::Node* node) {
 void run(PassContext& context) { rewrite_all(context, rewrite); }
 
 }  // namespace
-}  // namespace ttc
+}  // namespace ttc::simplify_masks_pass
 
 TTC_REGISTER_PASS({"simplify-masks", "Simplify masks and gathers that position counters decide whatever the inputs are",
-                   ttc::run});
+                   ttc::simplify_masks_pass::run});

@@ -339,7 +339,7 @@ Values triangle(Rewriter& r, Node* node, bool lower) {
 }
 
 // std and the pairs of a spread and the mean.
-Values spread(Rewriter& r, Node* node, bool root, bool mean) {
+Values spread_and_mean(Rewriter& r, Node* node, bool root, bool mean) {
   Value* x = node->operand(0);
   const ir::Arg *dim = node->arg("dim"), *correction = node->arg("correction"), *keepdim = node->arg("keepdim");
   if (!dim || !correction || !keepdim) return {};
@@ -415,9 +415,9 @@ RulePart move_rules() {
            {{"aten.repeat_interleave.self_int"}, repeat_interleave},
            {{"aten.tril.default"}, [](Rewriter& r, Node* n) { return triangle(r, n, true); }},
            {{"aten.triu.default"}, [](Rewriter& r, Node* n) { return triangle(r, n, false); }},
-           {{"aten.std.correction"}, [](Rewriter& r, Node* n) { return spread(r, n, true, false); }},
-           {{"aten.var_mean.correction"}, [](Rewriter& r, Node* n) { return spread(r, n, false, true); }},
-           {{"aten.std_mean.correction"}, [](Rewriter& r, Node* n) { return spread(r, n, true, true); }}}};
+           {{"aten.std.correction"}, [](Rewriter& r, Node* n) { return spread_and_mean(r, n, true, false); }},
+           {{"aten.var_mean.correction"}, [](Rewriter& r, Node* n) { return spread_and_mean(r, n, false, true); }},
+           {{"aten.std_mean.correction"}, [](Rewriter& r, Node* n) { return spread_and_mean(r, n, true, true); }}}};
 }
 
 }  // namespace ttc

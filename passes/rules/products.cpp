@@ -84,7 +84,7 @@ Value* merged(Rewriter& r, Value* x, std::size_t letters) {
   return r.reshape(x, sizes);
 }
 
-Value* einsum(Rewriter& r, Node* node) {
+Value* einsum_products(Rewriter& r, Node* node) {
   const std::string* text = node->arg(0).get_if<std::string>();
   const ir::Arg::List* tensors = node->arg(1).list();
   if (!text || !tensors || tensors->size() != 2) return nullptr;
@@ -187,7 +187,7 @@ Value* matrix_times_vector(Rewriter& r, Node* node) {
 }
 
 // With a constant matrix and no factors it is a linear layer, which raise-linear knows.
-Value* addmm(Rewriter& r, Node* node) {
+Value* addmm_products(Rewriter& r, Node* node) {
   const Value* b = node->operand(2);
   const bool constant = ir::is_weight(b) || (b && b->def() && match::permutation(*b->def()));
   if (constant && is_one(node->arg("alpha")) && is_one(node->arg("beta"))) return nullptr;
@@ -203,11 +203,11 @@ RulePart product_rules() {
       "products",
       one_result,
       false,
-      {{{"aten.einsum.default"}, einsum},
+      {{{"aten.einsum.default"}, einsum_products},
        {{"aten.baddbmm.default"}, [](Rewriter& r, Node* n) { return sum_of_product(r, n, "aten.bmm.default", false); }},
        {{"aten.addbmm.default"}, [](Rewriter& r, Node* n) { return sum_of_product(r, n, "aten.bmm.default", true); }},
        {{"aten.mv.default"}, matrix_times_vector},
-       {{"aten.addmm.default"}, addmm}}};
+       {{"aten.addmm.default"}, addmm_products}}};
 }
 
 }  // namespace ttc

@@ -25,7 +25,7 @@ struct Weights {
   Arg input_bias, state_bias;
 };
 
-struct State {
+struct CellState {
   Value *h = nullptr, *c = nullptr;
 };
 
@@ -36,7 +36,7 @@ class Cell {
   Cell(Rewriter& r, Kind kind) : r_(r), kind_(kind) {}
 
   // `given` = x W_ih^T + b_ih of this step.
-  State step(Value* given, const State& state, const Weights& weights) {
+  CellState step(Value* given, const CellState& state, const Weights& weights) {
     Value* recurrent = r_.linear(state.h, weights.state, weights.state_bias);
     if (kind_ == Kind::gru) return gru(given, recurrent, state);
     Value* sum = r_.emit_like("aten.add.Tensor", {given, recurrent, 1}, given);
@@ -49,7 +49,7 @@ class Cell {
   }
 
  private:
-  State gru(Value* given, Value* recurrent, const State& state) {
+  CellState gru(Value* given, Value* recurrent, const CellState& state) {
     const auto x = r_.split(given, given->type.rank() - 1, 3), h = r_.split(recurrent, recurrent->type.rank() - 1, 3);
     Value *r = function("sigmoid", add(x[0], h[0])), *z = function("sigmoid", add(x[1], h[1]));
     Value* n = function("tanh", add(x[2], mul(r, h[2])));
@@ -64,16 +64,11 @@ class Cell {
   Kind kind_;
 };
 
-Values refused(Rewriter& r, Reason why) {
-  r.refuse(std::move(why));
-  return {};
-}
-
 // ---- one step -----------------------------------------------------------------------------------------------------
 
 Values cell(Rewriter& r, Node* node, Kind kind) {
   if (node->args().size() != 6) return {};
-  State state;
+  CellState state;
   if (const Arg::List* items = node->arg(1).list(); kind == Kind::lstm && items && items->size() == 2)
     state = {(*items)[0].value(), (*items)[1].value()};
   else
@@ -85,7 +80,8 @@ Values cell(Rewriter& r, Node* node, Kind kind) {
     return refused(r, {ReasonCode::DynamicShape, "the shapes of its operands are not known"});
   if (!weights.state->type.is_static())
     return refused(r, {ReasonCode::DynamicShape, "the number of its gates is not known"});
-  const State next = Cell(r, kind).step(r.linear(node->operand(0), weights.input, weights.input_bias), state, weights);
+  const CellState next =
+      Cell(r, kind).step(r.linear(node->operand(0), weights.input, weights.input_bias), state, weights);
   return {next.h, next.c};
 }
 
@@ -94,7 +90,7 @@ Values cell(Rewriter& r, Node* node, Kind kind) {
 struct Network {
   Kind kind = Kind::lstm;
   Value* x = nullptr;
-  State start;                   // [layers * directions, batch, hidden], or [layers * directions, hidden]
+  CellState start;               // [layers * directions, batch, hidden], or [layers * directions, hidden]
   std::vector<Weights> weights;  // layer 0 forwards, layer 0 backwards, layer 1 ...
   std::int64_t layers = 0, directions = 1, steps = 0;
   bool batch_first = false;
@@ -168,7 +164,7 @@ class Sequence {
   Value* direction(Value* x, std::int64_t index, bool backwards) {
     const Weights& w = n_.weights[static_cast<std::size_t>(index)];
     Value* given = r_.linear(x, w.input, w.input_bias);
-    State state{part(n_.start.h, index), n_.start.c ? part(n_.start.c, index) : nullptr};
+    CellState state{part(n_.start.h, index), n_.start.c ? part(n_.start.c, index) : nullptr};
     std::vector<Value*> outputs(static_cast<std::size_t>(n_.steps));
     Cell cell(r_, n_.kind);
     for (std::int64_t i = 0; i < n_.steps; ++i) {

@@ -14,11 +14,6 @@ using ir::SymExpr;
 using ir::Type;
 using ir::Value;
 
-Values refused(Rewriter& r, Reason why) {
-  r.refuse(std::move(why));
-  return {};
-}
-
 struct Attention {
   Value* x = nullptr;
   std::int64_t heads = 0;

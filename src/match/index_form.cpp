@@ -242,7 +242,7 @@ Form negation(const IndexNode& n) {
   return a && a->constant() ? Form(n.number(a->offset == 0 ? 1 : 0)) : std::nullopt;
 }
 
-Form cumsum(const IndexNode& n) {
+Form cumsum_form(const IndexNode& n) {
   const Form a = n.operand();
   return a && a->constant() && a->offset == 0 ? Form(n.number(0)) : std::nullopt;
 }
@@ -279,7 +279,7 @@ Form cat(const IndexNode& n) {
   return whole;
 }
 
-Form diff(const IndexNode& n) {
+Form diff_form(const IndexNode& n) {
   const Form a = n.operand();
   const ir::Arg *times = n.node.arg("n"), *prepend = n.node.arg("prepend"), *append = n.node.arg("append");
   const auto dim = dim_argument(n.node.arg("dim"), n.rank());
@@ -351,10 +351,10 @@ const std::map<std::string_view, Rule>& rules() {
                                                       {"logical_and", conjunction},
                                                       {"logical_not", negation},
                                                       {"bitwise_not", negation},
-                                                      {"cumsum", cumsum},
+                                                      {"cumsum", cumsum_form},
                                                       {"index", gather},
                                                       {"cat", cat},
-                                                      {"diff", diff},
+                                                      {"diff", diff_form},
                                                       {"slice", slice}};
   return table;
 }

@@ -10,7 +10,7 @@
 namespace ttc::match {
 namespace {
 
-constexpr int max_depth = 64;
+constexpr int max_moves = 64;
 
 // "aten.le.Tensor" -> "le"
 std::string_view stem_of(const ir::Node& node) {
@@ -72,7 +72,7 @@ bool keeps_matrix(const ir::Node& node) {
 std::optional<Triangle> Triangles::of(const ir::Value* value) { return compute(value, 0); }
 
 std::optional<Triangle> Triangles::compute(const ir::Value* value, int depth) {
-  if (!value || depth > max_depth || !value->type.is_tensor() || !value->type.has_shape) return std::nullopt;
+  if (!value || depth > max_moves || !value->type.is_tensor() || !value->type.has_shape) return std::nullopt;
   if (const auto known = known_.find(value); known != known_.end()) return known->second;
   std::optional<Triangle> out;
   if (const auto number = number_of(model_, ir::Arg(const_cast<ir::Value*>(value))))
