@@ -9,7 +9,7 @@
 #include "ops/library.h"
 #include "ops/rules.h"
 
-namespace ttrt::ops {
+namespace ttrt::ops::attention_op {
 namespace {
 
 using ttc::Reason;
@@ -290,4 +290,4 @@ TTRT_LIBRARY_OP(attention,
                      .math_fidelity = MathFidelity::HiFi2, .fp32_dest_acc_en = false, .math_approx_mode = true}});
 
 }  // namespace
-}  // namespace ttrt::ops
+}  // namespace ttrt::ops::attention_op

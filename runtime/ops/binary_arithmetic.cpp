@@ -8,7 +8,7 @@
 #include "ops/rules.h"
 #include "ops/vmath.h"
 
-namespace ttrt::ops {
+namespace ttrt::ops::binary_arithmetic_op {
 namespace {
 
 using ttc::Reason;
@@ -237,4 +237,4 @@ TTRT_LIBRARY_OP(div, {.record = "tt.div", .names = "divide"});
 TTRT_LIBRARY_OP(floor_divide, {.record = "tt.floor_divide", .names = "floor_div"});
 
 }  // namespace
-}  // namespace ttrt::ops
+}  // namespace ttrt::ops::binary_arithmetic_op

@@ -5,7 +5,7 @@
 #include "ops/rules.h"
 #include "ops/vmath.h"
 
-namespace ttrt::ops {
+namespace ttrt::ops::binary_logic_op {
 namespace {
 
 using ttc::Reason;
@@ -203,4 +203,4 @@ const BinaryOp logic[]{
 TTRT_REGISTER_BINARY(logic);
 
 }  // namespace
-}  // namespace ttrt::ops
+}  // namespace ttrt::ops::binary_logic_op

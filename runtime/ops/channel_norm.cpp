@@ -8,7 +8,7 @@
 #include "ops/simd.h"
 #include "ops/tiles.h"
 
-namespace ttrt::ops {
+namespace ttrt::ops::channel_norm_op {
 namespace {
 
 using ttc::Reason;
@@ -361,4 +361,4 @@ const OpRecord group_norm{
 TTRT_REGISTER_OP(group_norm);
 
 }  // namespace
-}  // namespace ttrt::ops
+}  // namespace ttrt::ops::channel_norm_op

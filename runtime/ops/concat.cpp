@@ -4,7 +4,7 @@
 #include "ops/rules.h"
 #include "ops/tiles.h"
 
-namespace ttrt::ops {
+namespace ttrt::ops::concat_op {
 namespace {
 
 using ttc::Reason;
@@ -192,4 +192,4 @@ const OpRecord stack{
 TTRT_REGISTER_OP(stack);
 
 }  // namespace
-}  // namespace ttrt::ops
+}  // namespace ttrt::ops::concat_op

@@ -9,7 +9,7 @@
 #include "ops/rules.h"
 #include "support/error.h"
 
-namespace ttrt::ops {
+namespace ttrt::ops::conv_op {
 namespace {
 
 using ttc::Reason;
@@ -342,4 +342,4 @@ const OpRecord conv_transpose = [] {
 TTRT_REGISTER_OP(conv_transpose);
 
 }  // namespace
-}  // namespace ttrt::ops
+}  // namespace ttrt::ops::conv_op

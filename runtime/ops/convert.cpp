@@ -6,7 +6,7 @@
 #include "ops/simd.h"
 #include "ops/tiles.h"
 
-namespace ttrt::ops {
+namespace ttrt::ops::convert_op {
 namespace {
 
 DataType format_of(const OpCall& call) {
@@ -66,4 +66,4 @@ const OpRecord record{
 TTRT_REGISTER_OP(record);
 
 }  // namespace
-}  // namespace ttrt::ops
+}  // namespace ttrt::ops::convert_op

@@ -7,7 +7,7 @@
 #include "device/move.h"
 #include "ops/rules.h"
 
-namespace ttrt::ops {
+namespace ttrt::ops::embedding_op {
 namespace {
 
 using ttc::Reason;
@@ -118,4 +118,4 @@ const OpRecord record{
 TTRT_REGISTER_OP(record);
 
 }  // namespace
-}  // namespace ttrt::ops
+}  // namespace ttrt::ops::embedding_op

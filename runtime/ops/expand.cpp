@@ -2,7 +2,7 @@
 #include "device/move.h"
 #include "ops/rules.h"
 
-namespace ttrt::ops {
+namespace ttrt::ops::expand_op {
 namespace {
 
 using ttc::Reason;
@@ -185,4 +185,4 @@ const OpRecord pad = [] {
 TTRT_REGISTER_OP(pad);
 
 }  // namespace
-}  // namespace ttrt::ops
+}  // namespace ttrt::ops::expand_op

@@ -7,7 +7,7 @@
 #include "ops/rules.h"
 #include "ops/tiles.h"
 
-namespace ttrt::ops {
+namespace ttrt::ops::fill_op {
 namespace {
 
 using ttc::Reason;
@@ -220,4 +220,4 @@ const OpRecord arange = [] {
 TTRT_REGISTER_OP(arange);
 
 }  // namespace
-}  // namespace ttrt::ops
+}  // namespace ttrt::ops::fill_op

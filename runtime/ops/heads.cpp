@@ -4,7 +4,7 @@
 #include "ops/library.h"
 #include "ops/rules.h"
 
-namespace ttrt::ops {
+namespace ttrt::ops::heads_op {
 namespace {
 
 std::vector<TensorSpec> infer_split(const OpCall& call) {
@@ -95,4 +95,4 @@ TTRT_REGISTER_OP(concat_heads);
 TTRT_LIBRARY_OP(concat_heads, {.record = "tt.concat_heads", .names = "concatenate_heads nlp_concat_heads"});
 
 }  // namespace
-}  // namespace ttrt::ops
+}  // namespace ttrt::ops::heads_op

@@ -7,7 +7,7 @@
 #include "ops/index_plan.h"
 #include "ops/rules.h"
 
-namespace ttrt::ops {
+namespace ttrt::ops::indexing_op {
 namespace {
 
 using ttc::Reason;
@@ -190,4 +190,4 @@ const OpRecord gather{
 TTRT_REGISTER_OP(gather);
 
 }  // namespace
-}  // namespace ttrt::ops
+}  // namespace ttrt::ops::indexing_op

@@ -27,7 +27,7 @@ void for_data(int rows, int cols, const F& f) {
   }
 }
 
-struct BinaryPlan {
+struct IntegerPlan {
   IntegerPairFunction function;
   TileGrid out;
   BroadcastOperand a;
@@ -38,7 +38,7 @@ struct BinaryPlan {
 };
 
 // False where a result does not fit.
-bool run_tile(const BinaryPlan& p, const std::byte* a, const std::byte* b, std::byte* out, std::int64_t t) {
+bool run_tile(const IntegerPlan& p, const std::byte* a, const std::byte* b, std::byte* out, std::int64_t t) {
   alignas(64) float x[tile_elements], y[tile_elements], z[tile_elements] = {};
   p.a.load(a, t, x);
   if (p.b) p.b->load(b, t, y);
@@ -65,14 +65,14 @@ void does_not_fit() { throw RangeError("an integer result does not fit int32"); 
 Kernel integer_binary(const OpCall& call, IntegerPairFunction function, IntScale scale, const TensorSpec& out) {
   const TensorSpec* b = call.tensor("b");
   const TensorSpec bits = as_bits(out);
-  BinaryPlan plan{.function = function,
-                  .out = TileGrid(out),
-                  .a = BroadcastOperand(as_bits(spec_of(call, "a")), bits),
-                  .b = {},
-                  .scalar = b == nullptr ? static_cast<Int>(call.number("scalar")) : 0,
-                  .scale = scale,
-                  .wraps = call.op->schema.find("bool wraps") != std::string_view::npos && call.boolean("wraps"),
-                  .mask = is_float_format(out.dtype)};
+  IntegerPlan plan{.function = function,
+                   .out = TileGrid(out),
+                   .a = BroadcastOperand(as_bits(spec_of(call, "a")), bits),
+                   .b = {},
+                   .scalar = b == nullptr ? static_cast<Int>(call.number("scalar")) : 0,
+                   .scale = scale,
+                   .wraps = call.op->schema.find("bool wraps") != std::string_view::npos && call.boolean("wraps"),
+                   .mask = is_float_format(out.dtype)};
   if (b != nullptr) plan.b.emplace(as_bits(*b), bits);
   return [plan](const KernelArgs& args) {
     const std::byte *pa = args.in[0]->data(), *pb = plan.b ? args.in[1]->data() : nullptr;

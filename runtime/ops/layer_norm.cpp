@@ -6,7 +6,7 @@
 #include "ops/norm.h"
 #include "ops/row_math.h"
 
-namespace ttrt::ops {
+namespace ttrt::ops::layer_norm_op {
 namespace {
 
 using ttc::Reason;
@@ -107,4 +107,4 @@ TTRT_REGISTER_OP(record);
 TTRT_LIBRARY_OP(layer_norm, {.record = "tt.layer_norm", .config = ComputeConfig{}});
 
 }  // namespace
-}  // namespace ttrt::ops
+}  // namespace ttrt::ops::layer_norm_op

@@ -9,7 +9,7 @@
 #include "ops/rules.h"
 #include "ops/tiles.h"
 
-namespace ttrt::ops {
+namespace ttrt::ops::linear_op {
 namespace {
 
 using ttc::Reason;
@@ -205,4 +205,4 @@ const OpRecord record{
 TTRT_REGISTER_OP(record);
 
 }  // namespace
-}  // namespace ttrt::ops
+}  // namespace ttrt::ops::linear_op

@@ -12,12 +12,12 @@ namespace {
 using ttc::Reason;
 using ttc::ReasonCode;
 
-std::int64_t tiles_of(std::int64_t n) { return round_up(std::max<std::int64_t>(n, 1), tile_dim) / tile_dim; }
+std::int64_t tiles_along(std::int64_t n) { return round_up(std::max<std::int64_t>(n, 1), tile_dim) / tile_dim; }
 std::int64_t share(std::int64_t n, std::int64_t parts) { return (n + parts - 1) / std::max<std::int64_t>(parts, 1); }
 
 struct Tiles {
   std::int64_t m, k, n;
-  explicit Tiles(const VariantCall& c) : m(tiles_of(c.m)), k(tiles_of(c.k)), n(tiles_of(c.n)) {}
+  explicit Tiles(const VariantCall& c) : m(tiles_along(c.m)), k(tiles_along(c.k)), n(tiles_along(c.n)) {}
 };
 
 bool narrow(const Tiles& t) {
@@ -155,9 +155,10 @@ std::vector<KernelVariant> matmul_variants() {
 }
 
 std::int64_t variant_k_block(const PrepareContext& context, const MatmulSpec& spec) {
-  const std::int64_t kt = tiles_of(spec.k);
+  const std::int64_t kt = tiles_along(spec.k);
   // Several matrices that share an operand count as narrow for the library.
-  if (context.variant == "2d") return spec.batch == 1 && spec.b_batch > 1 ? block_1d(kt) : block_2d(kt, context.profile.grid_x);
+  if (context.variant == "2d")
+    return spec.batch == 1 && spec.b_batch > 1 ? block_1d(kt) : block_2d(kt, context.profile.grid_x);
   if (context.variant == "1d") return block_1d(kt);
   if (context.variant == "dram_sharded") return block_dram(kt, context.profile.cores());
   return 0;

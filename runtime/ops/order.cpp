@@ -7,7 +7,7 @@
 #include "ops/dense.h"
 #include "ops/rules.h"
 
-namespace ttrt::ops {
+namespace ttrt::ops::order_op {
 namespace {
 
 using ttc::Reason;
@@ -309,4 +309,4 @@ const OpRecord argsort = [] {
 TTRT_REGISTER_OP(argsort);
 
 }  // namespace
-}  // namespace ttrt::ops
+}  // namespace ttrt::ops::order_op

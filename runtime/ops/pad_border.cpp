@@ -6,7 +6,7 @@
 #include "ops/simd.h"
 #include "ops/tiles.h"
 
-namespace ttrt::ops {
+namespace ttrt::ops::pad_border_op {
 namespace {
 
 using ttc::Reason;
@@ -159,4 +159,4 @@ const OpRecord pad_border{
 TTRT_REGISTER_OP(pad_border);
 
 }  // namespace
-}  // namespace ttrt::ops
+}  // namespace ttrt::ops::pad_border_op
