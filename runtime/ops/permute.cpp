@@ -6,7 +6,7 @@
 #include "ops/rules.h"
 #include "ops/untiled.h"
 
-namespace ttrt::ops {
+namespace ttrt::ops::permute_op {
 namespace {
 
 using ttc::Reason;
@@ -149,4 +149,4 @@ const OpRecord transpose{
 TTRT_REGISTER_OP(transpose);
 
 }  // namespace
-}  // namespace ttrt::ops
+}  // namespace ttrt::ops::permute_op

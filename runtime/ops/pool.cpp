@@ -13,7 +13,7 @@
 #include "ops/tiles.h"
 #include "support/error.h"
 
-namespace ttrt::ops {
+namespace ttrt::ops::pool_op {
 namespace {
 
 using ttc::Reason;
@@ -423,4 +423,4 @@ const OpRecord adaptive_max_pool = [] {
 TTRT_REGISTER_OP(adaptive_max_pool);
 
 }  // namespace
-}  // namespace ttrt::ops
+}  // namespace ttrt::ops::pool_op

@@ -4,7 +4,7 @@
 #include "ops/simd.h"
 #include "ops/tiles.h"
 
-namespace ttrt::ops {
+namespace ttrt::ops::prelu_op {
 namespace {
 
 using ttc::Reason;
@@ -113,4 +113,4 @@ const OpRecord prelu{
 TTRT_REGISTER_OP(prelu);
 
 }  // namespace
-}  // namespace ttrt::ops
+}  // namespace ttrt::ops::prelu_op

@@ -11,7 +11,7 @@
 #include "ops/simd.h"
 #include "ops/tiles.h"
 
-namespace ttrt::ops {
+namespace ttrt::ops::reduce_op {
 namespace {
 
 using ttc::Reason;
@@ -492,4 +492,4 @@ const OpRecord var = [] {
 TTRT_REGISTER_OP(var);
 
 }  // namespace
-}  // namespace ttrt::ops
+}  // namespace ttrt::ops::reduce_op

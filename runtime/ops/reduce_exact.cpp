@@ -64,7 +64,7 @@ void product(const Step& s, DataType dtype, const float* in, float* out) {
   }
 }
 
-struct Plan {
+struct ReducePlan {
   ExactReduce kind;
   DataType dtype;
   exact::RowConfig config;
@@ -75,7 +75,7 @@ struct Plan {
   bool wide = false;  // float32 between the steps
 };
 
-void run_step(const Plan& p, std::size_t index, const float* in, float* out) {
+void run_step(const ReducePlan& p, std::size_t index, const float* in, float* out) {
   const Step& s = p.steps[index];
   switch (p.kind) {
     case ExactReduce::sum:
@@ -120,7 +120,7 @@ std::vector<Step> steps_of(ExactReduce kind, Shape shape, const std::vector<std:
 
 Kernel exact_reduction(ExactReduce kind, const TensorSpec& x, const std::vector<std::int64_t>& dims, float correction,
                        const exact::RowConfig& config) {
-  Plan p{.kind = kind, .dtype = x.dtype, .config = config, .steps = steps_of(kind, x.logical, dims)};
+  ReducePlan p{.kind = kind, .dtype = x.dtype, .config = config, .steps = steps_of(kind, x.logical, dims)};
   p.size = static_cast<std::size_t>(volume(x.logical));
   std::int64_t count = 1;
   for (const Step& s : p.steps) count *= s.n;

@@ -7,7 +7,7 @@
 #include "ops/norm.h"
 #include "ops/row_math.h"
 
-namespace ttrt::ops {
+namespace ttrt::ops::rms_norm_op {
 namespace {
 
 using ttc::Reason;
@@ -99,4 +99,4 @@ TTRT_LIBRARY_OP(rms_norm, {.record = "tt.rms_norm",
                            .config = ComputeConfig{.fp32_dest_acc_en = false, .math_approx_mode = true}});
 
 }  // namespace
-}  // namespace ttrt::ops
+}  // namespace ttrt::ops::rms_norm_op

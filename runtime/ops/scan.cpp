@@ -10,7 +10,7 @@
 #include "ops/rules.h"
 #include "ops/tiles.h"
 
-namespace ttrt::ops {
+namespace ttrt::ops::scan_op {
 namespace {
 
 // A dim as lines: outer * inner of them, n elements `inner` apart.
@@ -281,4 +281,4 @@ const OpRecord cummin = extreme<false>();
 TTRT_REGISTER_OP(cummin);
 
 }  // namespace
-}  // namespace ttrt::ops
+}  // namespace ttrt::ops::scan_op

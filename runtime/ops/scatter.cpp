@@ -9,7 +9,7 @@
 #include "ops/integers.h"
 #include "ops/rules.h"
 
-namespace ttrt::ops {
+namespace ttrt::ops::scatter_op {
 namespace {
 
 using ttc::Reason;
@@ -338,4 +338,4 @@ const OpRecord slice_scatter = [] {
 TTRT_REGISTER_OP(slice_scatter);
 
 }  // namespace
-}  // namespace ttrt::ops
+}  // namespace ttrt::ops::scatter_op

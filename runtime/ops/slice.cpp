@@ -6,7 +6,7 @@
 #include "ops/rules.h"
 #include "ops/tiles.h"
 
-namespace ttrt::ops {
+namespace ttrt::ops::slice_op {
 namespace {
 
 using ttc::Reason;
@@ -355,4 +355,4 @@ const OpRecord flip{
 TTRT_REGISTER_OP(flip);
 
 }  // namespace
-}  // namespace ttrt::ops
+}  // namespace ttrt::ops::slice_op

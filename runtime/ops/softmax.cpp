@@ -6,7 +6,7 @@
 #include "ops/norm.h"
 #include "ops/row_math.h"
 
-namespace ttrt::ops {
+namespace ttrt::ops::softmax_op {
 namespace {
 
 // `safe`: a row that is all -infinity gives zeros.
@@ -220,4 +220,4 @@ const OpRecord log_softmax{
 TTRT_REGISTER_OP(log_softmax);
 
 }  // namespace
-}  // namespace ttrt::ops
+}  // namespace ttrt::ops::softmax_op

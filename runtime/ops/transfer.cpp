@@ -3,7 +3,7 @@
 // numbers.
 #include "ops/rules.h"
 
-namespace ttrt::ops {
+namespace ttrt::ops::transfer_op {
 namespace {
 
 using ttc::Reason;
@@ -116,4 +116,4 @@ const OpRecord to_host{
 TTRT_REGISTER_OP(to_host);
 
 }  // namespace
-}  // namespace ttrt::ops
+}  // namespace ttrt::ops::transfer_op

@@ -10,7 +10,7 @@
 #include "ops/simd.h"
 #include "ops/tiles.h"
 
-namespace ttrt::ops {
+namespace ttrt::ops::typecast_op {
 namespace {
 
 using ttc::Reason;
@@ -185,4 +185,4 @@ const OpRecord record{
 TTRT_REGISTER_OP(record);
 
 }  // namespace
-}  // namespace ttrt::ops
+}  // namespace ttrt::ops::typecast_op

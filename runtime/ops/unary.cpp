@@ -12,12 +12,12 @@ namespace ttrt::ops {
 namespace {
 
 // Leaked: ops register while other libraries' variables are made.
-std::map<std::string_view, const UnaryOp*>& registry() {
+std::map<std::string_view, const UnaryOp*>& unary_registry() {
   static auto* ops = new std::map<std::string_view, const UnaryOp*>;
   return *ops;
 }
 
-const UnaryOp& op_of(const OpCall& call) { return *registry().at(call.op->name); }
+const UnaryOp& unary_op(const OpCall& call) { return *unary_registry().at(call.op->name); }
 
 Params params_of(const UnaryOp& op, const OpCall& call) {
   if (op.params != nullptr) return op.params(call);
@@ -33,7 +33,7 @@ Params params_of(const UnaryOp& op, const OpCall& call) {
 // ---- kernels
 
 Kernel prepare_exact(const OpCall& call) {
-  const UnaryOp& op = op_of(call);
+  const UnaryOp& op = unary_op(call);
   const ExactFunction exact = op.exact == nullptr ? nullptr : op.exact(call, params_of(op, call));
   if (!exact) return {};
   const TileGrid grid(call.tensors.at(0));
@@ -54,8 +54,8 @@ Kernel prepare_exact(const OpCall& call) {
   };
 }
 
-Kernel prepare(const OpCall& call, const PrepareContext& context) {
-  const UnaryOp& op = op_of(call);
+Kernel prepare_unary(const OpCall& call, const PrepareContext& context) {
+  const UnaryOp& op = unary_op(call);
   if (all_int32(call)) return integer_unary(call, op.integers(call));
   if (context.numerics == Numerics::exact && !op.special) return prepare_exact(call);
   const TileFunction function = op.choose != nullptr ? op.choose(call) : op.function;
@@ -77,34 +77,34 @@ Kernel prepare(const OpCall& call, const PrepareContext& context) {
   };
 }
 
-ttc::Refusal supports(const OpCall& call) {
+ttc::Refusal supports_unary(const OpCall& call) {
   if (auto no = float_or_int_tiles(call)) return no;
-  const UnaryOp& op = op_of(call);
+  const UnaryOp& op = unary_op(call);
   if (op.special && call.tensors.at(0).dtype != DataType::float32)
     return ttc::Reason{ttc::ReasonCode::DtypeUnsupported, "the kernel takes float32"};
   if (!all_int32(call) || op.integers != nullptr) return std::nullopt;
   return ttc::Reason{ttc::ReasonCode::DtypeUnsupported, "the kernel takes floats"};
 }
 
-std::vector<RtValue> reference(Reference& aten, const OpCall& call, std::span<const RtValue> args) {
+std::vector<RtValue> reference_unary(Reference& aten, const OpCall& call, std::span<const RtValue> args) {
   std::vector<RtValue> in = as_floats(args);
   if (all_int32(call)) {
     in[0] = as_wide(in[0]);
     for (RtValue& value : in)
       if (const auto* number = value.get_if<double>()) value = static_cast<std::int64_t>(*number);
   }
-  auto out = aten.call(op_of(call).spellings.front().aten, std::move(in));
+  auto out = aten.call(unary_op(call).spellings.front().aten, std::move(in));
   for (RtValue& value : out)  // a mask is floats here
     if (const auto* host = value.get_if<HostTensor>(); host != nullptr && host->dtype == DType::boolean)
       value = convert(*host, DType::f32);
   return out;
 }
 
-Work work(const OpCall& call) { return vector_work(call, op_of(call).instructions); }
+Work work_unary(const OpCall& call) { return vector_work(call, unary_op(call).instructions); }
 
 // ---- cases
 
-std::string_view keep(std::string text) {
+std::string_view kept_text(std::string text) {
   static auto* texts = new std::list<std::string>;
   return texts->emplace_back(std::move(text));
 }
@@ -112,17 +112,18 @@ std::string_view keep(std::string text) {
 // Infinities and NaN by way of float32, whatever the activation format.
 OpCase special_case(const UnaryOp& op, const Spelling& spelling) {
   const std::string aten(spelling.aten), args(spelling.case_args), type(op.params == nullptr ? "bool" : "f32");
-  return {keep(aten + args),
-          keep("graph main($x: f32[4] parameter \"x\" = [1.5, inf, -inf, nan]) {\n  %y: " + type + "[4] = " + aten +
-               "($x" + args + ")\n  return %y\n}\n"),
+  return {kept_text(aten + args),
+          kept_text("graph main($x: f32[4] parameter \"x\" = [1.5, inf, -inf, nan]) {\n  %y: " + type +
+                    "[4] = " + aten + "($x" + args + ")\n  return %y\n}\n"),
           op.range};
 }
 
 OpCase integer_case(const UnaryOp& op) {
   return {
       "integers",
-      keep("graph main(%x: i64[3, 40] user) {\n  %a: i64[3, 40] = aten.sub.Tensor(%x, 25)\n  %y: i64[3, 40] = " +
-           std::string(op.spellings.front().aten) + "(%a" + std::string(op.integer_case_args) + ")\n  return %y\n}\n")};
+      kept_text("graph main(%x: i64[3, 40] user) {\n  %a: i64[3, 40] = aten.sub.Tensor(%x, 25)\n  %y: i64[3, 40] = " +
+                std::string(op.spellings.front().aten) + "(%a" + std::string(op.integer_case_args) +
+                ")\n  return %y\n}\n")};
 }
 
 // Every spelling over ragged and whole shapes.
@@ -135,9 +136,9 @@ std::vector<OpCase> cases_of(const UnaryOp& op) {
     }
     const std::string aten(spelling.aten), args(spelling.case_args);
     for (const std::string shape : {"[3, 40]", "[1, 7, 33]", "[2, 5, 64]"})
-      cases.push_back({keep(aten + args + " " + shape),
-                       keep("graph main(%x: f32" + shape + " user) {\n  %y: f32" + shape + " = " + aten + "(%x" + args +
-                            ")\n  return %y\n}\n"),
+      cases.push_back({kept_text(aten + args + " " + shape),
+                       kept_text("graph main(%x: f32" + shape + " user) {\n  %y: f32" + shape + " = " + aten + "(%x" +
+                                 args + ")\n  return %y\n}\n"),
                        op.range});
   }
   if (op.integers != nullptr) cases.push_back(integer_case(op));
@@ -164,7 +165,7 @@ LowerResult lower_unary(const LowerContext& context) {
 
 void register_unary(const UnaryOp& op) {
   static auto* records = new std::list<OpRecord>;
-  registry().emplace(op.name, &op);
+  unary_registry().emplace(op.name, &op);
   OpRecord& record = records->emplace_back();
   record.name = op.name;
   record.summary = op.summary;
@@ -176,10 +177,10 @@ void register_unary(const UnaryOp& op) {
   }
   record.infer = same_as_x;
   record.operands = {{"x", op.special ? OperandKind::exact : OperandKind::any}};
-  record.supports = supports;
-  record.prepare = prepare;
-  record.reference = reference;
-  record.work = work;
+  record.supports = supports_unary;
+  record.prepare = prepare_unary;
+  record.reference = reference_unary;
+  record.work = work_unary;
   record.tolerance = {.pcc = 0.9999, .exact_max_rel = 0.006};
   record.cases = cases_of(op);
   record.no_exact_kernel = op.no_exact_kernel;
@@ -193,19 +194,19 @@ void register_unary(std::span<const UnaryOp> ops) {
 }
 
 const UnaryOp* find_unary(std::string_view op) {
-  const auto found = registry().find(op);
-  return found == registry().end() ? nullptr : found->second;
+  const auto found = unary_registry().find(op);
+  return found == unary_registry().end() ? nullptr : found->second;
 }
 
 FoundActivation find_activation(std::string_view name) {
-  for (const auto& [op_name, op] : registry())
+  for (const auto& [op_name, op] : unary_registry())
     for (const Activation& activation : op->activations)
       if (activation.name == name) return {op, &activation};
   return {};
 }
 
 FoundActivation activation_behind(const ttc::ir::Node& aten) {
-  for (const auto& [op_name, op] : registry()) {
+  for (const auto& [op_name, op] : unary_registry()) {
     if (op->activations.empty() || op->spellings.front().aten != aten.op()) continue;
     for (const Activation& activation : op->activations) {
       const ttc::ir::Arg* arg = activation.literal.empty() ? nullptr : aten.arg(activation.literal);

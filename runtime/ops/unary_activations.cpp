@@ -6,7 +6,7 @@
 #include "ops/unary.h"
 #include "ops/vmath.h"
 
-namespace ttrt::ops {
+namespace ttrt::ops::unary_activations_op {
 namespace {
 
 using sfpu::Function;
@@ -206,4 +206,4 @@ TTRT_LIBRARY_OP(silu, {.record = "tt.silu", .names = "swish"});
 TTRT_LIBRARY_OP(clamp, {.record = "tt.clamp", .names = "clip"});
 
 }  // namespace
-}  // namespace ttrt::ops
+}  // namespace ttrt::ops::unary_activations_op

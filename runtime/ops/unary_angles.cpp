@@ -6,7 +6,7 @@
 #include "ops/rules.h"
 #include "ops/unary.h"
 
-namespace ttrt::ops {
+namespace ttrt::ops::unary_angles_op {
 namespace {
 
 using sfpu::Function;
@@ -116,4 +116,4 @@ const UnaryOp angles[]{
 TTRT_REGISTER_UNARY(angles);
 
 }  // namespace
-}  // namespace ttrt::ops
+}  // namespace ttrt::ops::unary_angles_op

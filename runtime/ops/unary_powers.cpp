@@ -5,7 +5,7 @@
 #include "ops/unary.h"
 #include "ops/vmath.h"
 
-namespace ttrt::ops {
+namespace ttrt::ops::unary_powers_op {
 namespace {
 
 using sfpu::Function;
@@ -167,4 +167,4 @@ const UnaryOp powers[]{
 TTRT_REGISTER_UNARY(powers);
 
 }  // namespace
-}  // namespace ttrt::ops
+}  // namespace ttrt::ops::unary_powers_op

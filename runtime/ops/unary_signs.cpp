@@ -6,7 +6,7 @@
 #include "ops/unary.h"
 #include "ops/vmath.h"
 
-namespace ttrt::ops {
+namespace ttrt::ops::unary_signs_op {
 namespace {
 
 using sfpu::Function;
@@ -120,4 +120,4 @@ const UnaryOp signs[]{
 TTRT_REGISTER_UNARY(signs);
 
 }  // namespace
-}  // namespace ttrt::ops
+}  // namespace ttrt::ops::unary_signs_op

@@ -9,7 +9,7 @@
 #include "ops/simd.h"
 #include "ops/tiles.h"
 
-namespace ttrt::ops {
+namespace ttrt::ops::upsample_op {
 namespace {
 
 using ttc::Reason;
@@ -324,4 +324,4 @@ const OpRecord upsample{
 TTRT_REGISTER_OP(upsample);
 
 }  // namespace
-}  // namespace ttrt::ops
+}  // namespace ttrt::ops::upsample_op

@@ -11,7 +11,7 @@
 #include "ops/simd.h"
 #include "ops/tiles.h"
 
-namespace ttrt::ops {
+namespace ttrt::ops::vector_norm_op {
 namespace {
 
 using ttc::Reason;
@@ -224,4 +224,4 @@ const OpRecord vector_norm{
 TTRT_REGISTER_OP(vector_norm);
 
 }  // namespace
-}  // namespace ttrt::ops
+}  // namespace ttrt::ops::vector_norm_op

@@ -6,7 +6,7 @@
 #include "ops/rules.h"
 #include "ops/untiled.h"
 
-namespace ttrt::ops {
+namespace ttrt::ops::view_op {
 namespace {
 
 using ttc::Reason;
@@ -213,4 +213,4 @@ const OpRecord unsqueeze = view("tt.unsqueeze", "With a dim of size 1", "(Tensor
 TTRT_REGISTER_OP(unsqueeze);
 
 }  // namespace
-}  // namespace ttrt::ops
+}  // namespace ttrt::ops::view_op
