@@ -7,7 +7,7 @@
 #include "ops/rules.h"
 #include "ops/simd.h"
 
-namespace ttrt::ops {
+namespace ttrt::ops::where_op {
 namespace {
 
 using ttc::Reason;
@@ -278,4 +278,4 @@ const OpRecord logical_not{
 TTRT_REGISTER_OP(logical_not);
 
 }  // namespace
-}  // namespace ttrt::ops
+}  // namespace ttrt::ops::where_op
