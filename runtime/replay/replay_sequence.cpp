@@ -32,7 +32,8 @@ const Tensor& operand(const Case& c, const Values& values, const std::string& na
 // The call as a case of its own. An argument that is the name of one of its inputs, or true, says what that input is:
 // the last of the call's.
 Case case_of(const Case& c, const Json& call, const Values& values) {
-  Case one{.id = c.id, .op = function_of(call), .arch = c.arch};
+  Case one;
+  one.id = c.id, one.op = function_of(call), one.arch = c.arch;
   if (const Json* args = ttc::find_member(call, "args")) one.params = *args;
   for (const Json& input : as_array(member(call, "inputs"))) {
     Tensor t = operand(c, values, as_string(input));
