@@ -14,15 +14,6 @@ namespace {
 
 RtValue tensor(const Shape& sizes, DType dtype = DType::f32) { return ttrt::empty_host(dtype, sizes); }
 
-std::string error_of(const std::function<void()>& work) {
-  try {
-    work();
-  } catch (const ttc::Error& error) {
-    return error.what();
-  }
-  return "";
-}
-
 SelectionContext attention(const Shape& q, const Shape& k, AxisOrder order, const RtValue* mask = nullptr,
                            std::vector<Input> more = {}) {
   const RtValue query = tensor(q), key = tensor(k);

@@ -60,6 +60,17 @@ std::string run(D& dispatcher, const std::string& operation = "op.x", SelectionC
   return std::string(result.kernel_id());
 }
 
+// The text of the ttc::Error that f throws; "" where it throws none.
+template <typename F>
+std::string error_of(F&& f) {
+  try {
+    f();
+  } catch (const ttc::Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
 // The phase of the DispatchError that f throws; none where it throws nothing of the kind.
 template <typename F>
 std::optional<Phase> phase_of(F&& f) {

@@ -16,15 +16,6 @@ DispatchOptions with_map(StaticMap map) {
   return options;
 }
 
-std::string error_of(void (*f)()) {
-  try {
-    f();
-  } catch (const ttc::Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
-
 std::string run_static(StaticDispatcher& dispatcher, Symbol operation) {
   CallArgs args;
   const Result result = dispatcher.dispatch(operation, args);
