@@ -55,11 +55,10 @@ TileFunction choose_pow(const OpCall& call) {
 // Repeated products up to 3, else 2^(e log2 |x|).
 ExactFunction exact_pow(const OpCall&, const Params& p) {
   const float e = p[0];
-  if (e == 2.0F) return vector_unit(Function::square, {});
   if (e == 0.5F) return vector_unit(Function::sqrt, {});
   if (e == -0.5F) return vector_unit(Function::rsqrt, {});
   if (e == -1.0F) return vector_unit(Function::reciprocal, {});
-  return vector_unit(e == 0.0F || e == 1.0F || e == 3.0F ? Function::power_int : Function::power, {e});
+  return vector_unit(e == 0.0F || e == 1.0F || e == 2.0F || e == 3.0F ? Function::power_int : Function::power, {e});
 }
 
 // ---- ops

@@ -15,13 +15,13 @@
 namespace ttrt::replay {
 namespace {
 
-struct Function {
+struct Registered {
   Runner run;
   std::string_view inputs;
 };
 
-std::map<std::string, Function, std::less<>>& runners() {
-  static std::map<std::string, Function, std::less<>> all;
+std::map<std::string, Registered, std::less<>>& runners() {
+  static std::map<std::string, Registered, std::less<>> all;
   return all;
 }
 
@@ -119,7 +119,7 @@ void judge(const Options& options, CaseResult& result) {
 }  // namespace
 
 void register_runner(std::string_view op, Runner run, std::string_view inputs) {
-  const bool added = runners().emplace(op, Function{run, inputs}).second;
+  const bool added = runners().emplace(op, Registered{run, inputs}).second;
   TTC_CHECK(added, "an op is replayed by one runner: " + std::string(op));
 }
 

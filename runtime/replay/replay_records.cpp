@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <list>
 
+#include "device/fpu.h"
 #include "ops/library.h"
 #include "replay/records.h"
 #include "replay/tiles.h"
@@ -109,8 +110,8 @@ const std::vector<Row>& rows() {
          .complete = over_last_dim},
         {.op = "layer_norm",
          .record = "tt.layer_norm",
-         .inputs = {{"x", "x"}, {"w", "weight"}, {"b", "bias"}},
-         .params = {{"epsilon", ""}},
+         .inputs = {{"x", "x"}, {"w", "weight"}, {"b", "bias"}, {"residual", ""}},
+         .params = {{"epsilon", ""}, {"residual_input_tensor", ""}},
          .refuse = refuse_norm,
          .complete = normalize},
         {.op = "rms_norm",
@@ -149,6 +150,18 @@ RtValue literal_of(const ttc::Json& json) {
   return ttc::as_double(json);
 }
 
+// The norms add a residual first, in the matrix unit; the sum passes through a buffer as wide as Dest.
+Tensor with_residual(const Case& c, const Tensor& x, const std::optional<ComputeConfig>& config) {
+  const Tensor* residual = c.find("residual");
+  if (residual == nullptr || residual->values.size() != x.values.size()) return x;
+  const Dest dest = dest_of(config.value_or(ComputeConfig{}));
+  Tensor sum = x;
+  fpu::add(x.values.data(), residual->values.data(), sum.values.data(), static_cast<std::int64_t>(x.values.size()),
+           dest);
+  if (dest == Dest::bits32) sum.dtype = DataType::float32;
+  return sum;
+}
+
 Outcome run_row(const Case& c, Numerics numerics) {
   const Row& row = *std::find_if(rows().begin(), rows().end(), [&](const Row& r) { return r.op == c.op; });
   for (const auto& [name, value] : c.params.items())
@@ -159,9 +172,11 @@ Outcome run_row(const Case& c, Numerics numerics) {
   if (row.refuse != nullptr)
     if (auto refusal = row.refuse(c)) return *std::move(refusal);
   RecordCall call(row.record);
-  if (const auto config = c.config ? c.config : ops::library_config(row.record)) call.configure(*config);
+  const auto config = c.config ? c.config : ops::library_config(row.record);
+  if (config) call.configure(*config);
   for (const Name& input : row.inputs)
-    if (const Tensor* t = c.find(input.of_case)) call.tensor(input.argument, *t);
+    if (const Tensor* t = c.find(input.of_case); t != nullptr && !input.argument.empty())
+      call.tensor(input.argument, input.argument == "x" ? with_residual(c, *t, config) : *t);
   for (const Name& param : row.params)
     if (const ttc::Json* json = ttc::find_member(c.params, param.of_case.data());
         json != nullptr && !param.argument.empty())

@@ -1,0 +1,173 @@
+// Replay of functions that the op library computes by other functions, one after the other: each leaves a tensor.
+#include <algorithm>
+
+#include "device/exact_eltwise.h"
+#include "replay/records.h"
+#include "replay/replay.h"
+
+namespace ttrt::replay {
+namespace {
+
+using ttc::as_int;
+
+// What a chain calls: records by name, their operands a and b or x.
+struct Chain {
+  Numerics numerics;
+  Tensor one(std::string_view op, const Tensor& x) const { return RecordCall(op).tensor("x", x).result(numerics); }
+  Tensor two(std::string_view op, const Tensor& a, const Tensor& b) const {
+    return RecordCall(op).tensor("a", a).tensor("b", b).result(numerics);
+  }
+  Tensor number(std::string_view op, const Tensor& a, double b) const {
+    return RecordCall(op).tensor("a", a).set("scalar", b).result(numerics);
+  }
+  // b where a is 0, else the other.
+  Tensor choose(const Tensor& mask, const Tensor& a, const Tensor& b) const {
+    return RecordCall("tt.where").tensor("mask", mask).tensor("a", a).tensor("b", b).result(numerics);
+  }
+};
+
+const Tensor& operand(const Case& c, std::size_t i) {
+  if (i >= c.inputs.size()) throw ttc::bad_file(c.id, c.op + " of " + std::to_string(c.inputs.size()) + " tensors");
+  return c.inputs[i];
+}
+
+// ---- gates: the first half of the last dim times a function of the second
+
+Outcome gate(const Case& c, Numerics numerics) {
+  if (auto refusal = c.unknown_params({"dim"})) return *refusal;
+  const Chain chain{numerics};
+  const Tensor& x = operand(c, 0);
+  const std::int64_t half = x.shape.empty() ? 0 : x.shape.back() / 2;
+  const auto part = [&](std::int64_t start) {
+    RecordCall call("tt.slice");
+    return call.stored("x", x)
+        .set("dim", std::int64_t{-1})
+        .set("start", start)
+        .set("end", start + half)
+        .result(numerics);
+  };
+  const std::string_view function = c.op == "glu"     ? "tt.sigmoid"
+                                    : c.op == "reglu" ? "tt.relu"
+                                    : c.op == "geglu" ? "tt.gelu"
+                                                      : "tt.silu";
+  return Outputs{chain.two("tt.mul", part(0), chain.one(function, part(half))).values};
+}
+
+// ---- two tensors
+
+Outcome pair_of(const Case& c, Numerics numerics) {
+  if (auto refusal = c.unknown_params({})) return *refusal;
+  const Chain chain{numerics};
+  const Tensor &a = operand(c, 0), &b = operand(c, 1);
+  if (c.op == "squared_difference") return Outputs{chain.one("tt.square", chain.two("tt.sub", a, b)).values};
+  if (c.op == "bias_gelu") return Outputs{chain.one("tt.gelu", chain.two("tt.add", a, b)).values};
+  if (c.op == "div_no_nan") {
+    const Tensor zero = chain.number("tt.eq", b, 0.0), quotient = chain.two("tt.div", a, b);
+    return Outputs{
+        RecordCall("tt.where").tensor("mask", zero).set("a_number", 0.0).tensor("b", quotient).result(numerics).values};
+  }
+  if (c.op == "isclose") {
+    const Tensor distance = chain.one("tt.abs", chain.two("tt.sub", a, b));
+    const Tensor allowed = chain.number("tt.add", chain.number("tt.mul", chain.one("tt.abs", b), 1e-5), 1e-8);
+    return Outputs{chain.two("tt.le", distance, allowed).values};
+  }
+  // prelu
+  return Outputs{chain.choose(chain.number("tt.lt", a, 0.0), chain.two("tt.mul", a, b), a).values};
+}
+
+// a + value b c, in one visit of a 32-bit Dest.
+Outcome addcmul(const Case& c, Numerics) {
+  if (auto refusal = c.unknown_params({"value"})) return *refusal;
+  const Tensor &a = operand(c, 0), &b = operand(c, 1), &d = operand(c, 2);
+  if (a.values.size() != b.values.size() || a.values.size() != d.values.size())
+    return ttc::Reason{ttc::ReasonCode::Unsupported, "operands that broadcast"};
+  const ttc::Json* value = ttc::find_member(c.params, "value");
+  const auto n = static_cast<std::int64_t>(a.values.size());
+  Tensor sum = b;
+  sum.dtype = DataType::float32;
+  exact::with_number(exact::Binary::mul, Dest::bits32, sum.values,
+                     value != nullptr ? static_cast<float>(ttc::as_double(*value)) : 1.0F);
+  exact::binary(exact::Binary::mul, Dest::bits32, sum.values.data(), d.values.data(), sum.values.data(), n);
+  exact::binary(exact::Binary::add, Dest::bits32, a.values.data(), sum.values.data(), sum.values.data(), n);
+  return Outputs{packed_as(std::move(sum), c.expected.at(0))};
+}
+
+// A tensor to the power of a number, or of a tensor.
+Outcome power_of(const Case& c, Numerics numerics) {
+  if (auto refusal = c.unknown_params({"scalar"})) return *refusal;
+  const ttc::Json* number = ttc::find_member(c.params, "scalar");
+  if (number == nullptr)
+    return record_outcome(RecordCall("tt.pow").tensor("a", operand(c, 0)).tensor("b", operand(c, 1)), c.expected,
+                          numerics);
+  RecordCall call("tt.pow_scalar");
+  return record_outcome(call.tensor("x", operand(c, 0)).set("exponent", ttc::as_double(*number)), c.expected, numerics);
+}
+
+// ---- windows over [1, 1, N H W, C], which records have as [N, C, H, W]
+
+struct Image {
+  std::int64_t height, width, channels, batch;
+};
+
+Tensor as_channels_first(const Tensor& x, const Image& image) {
+  Tensor out = x;
+  out.shape = {image.batch, image.channels, image.height, image.width};
+  const std::int64_t area = image.height * image.width;
+  for (std::int64_t i = 0; i < image.batch * area * image.channels; ++i) {
+    const std::int64_t n = i / (area * image.channels), at = i / image.channels % area, c = i % image.channels;
+    out.values[static_cast<std::size_t>((n * image.channels + c) * area + at)] = x.values[static_cast<std::size_t>(i)];
+  }
+  out.layout = Layout::tile;
+  return out;
+}
+
+std::vector<float> as_channels_last(const Tensor& x) {
+  std::vector<float> out(x.values.size());
+  const std::int64_t channels = x.shape.at(1), area = x.shape.at(2) * x.shape.at(3);
+  for (std::int64_t i = 0; i < static_cast<std::int64_t>(out.size()); ++i) {
+    const std::int64_t n = i / (channels * area), c = i / area % channels, at = i % area;
+    out[static_cast<std::size_t>((n * area + at) * channels + c)] = x.values[static_cast<std::size_t>(i)];
+  }
+  return out;
+}
+
+RtValue::List integers_of(const ttc::Json& list) {
+  RtValue::List out;
+  for (const ttc::Json& item : ttc::as_array(list)) out.emplace_back(as_int(item));
+  return out;
+}
+
+Outcome max_pool(const Case& c, Numerics numerics) {
+  if (auto refusal = c.unknown_params({"channels", "input_h", "input_w", "kernel_size", "stride", "padding"}))
+    return *refusal;
+  Image image{as_int(ttc::member(c.params, "input_h")), as_int(ttc::member(c.params, "input_w")),
+              as_int(ttc::member(c.params, "channels")), 1};
+  const Tensor& x = operand(c, 0);
+  const std::int64_t one = image.height * image.width * image.channels;
+  if (one <= 0 || static_cast<std::int64_t>(x.values.size()) % one != 0)
+    return ttc::Reason{ttc::ReasonCode::Unsupported, "an image of another size than the tensor"};
+  image.batch = static_cast<std::int64_t>(x.values.size()) / one;
+  RecordCall call("tt.max_pool2d");
+  call.tensor("x", as_channels_first(x, image));
+  call.set("kernel", integers_of(ttc::member(c.params, "kernel_size")));
+  call.set("stride", integers_of(ttc::member(c.params, "stride")));
+  call.set("padding", integers_of(ttc::member(c.params, "padding")));
+  call.set("dilation", RtValue::List{std::int64_t{1}, std::int64_t{1}});
+  return Outputs{as_channels_last(call.result(numerics))};
+}
+
+}  // namespace
+}  // namespace ttrt::replay
+
+TTRT_REGISTER_REPLAY(glu, "glu", ttrt::replay::gate)
+TTRT_REGISTER_REPLAY(reglu, "reglu", ttrt::replay::gate)
+TTRT_REGISTER_REPLAY(geglu, "geglu", ttrt::replay::gate)
+TTRT_REGISTER_REPLAY(gated_silu, "swiglu", ttrt::replay::gate)
+TTRT_REGISTER_REPLAY(squared_difference, "squared_difference", ttrt::replay::pair_of)
+TTRT_REGISTER_REPLAY(bias_gelu, "bias_gelu", ttrt::replay::pair_of)
+TTRT_REGISTER_REPLAY(div_no_nan, "div_no_nan", ttrt::replay::pair_of)
+TTRT_REGISTER_REPLAY(isclose, "isclose", ttrt::replay::pair_of)
+TTRT_REGISTER_REPLAY(prelu, "prelu", ttrt::replay::pair_of)
+TTRT_REGISTER_REPLAY(addcmul, "addcmul", ttrt::replay::addcmul)
+TTRT_REGISTER_REPLAY(pow, "pow", ttrt::replay::power_of)
+TTRT_REGISTER_REPLAY(max_pool2d, "max_pool2d", ttrt::replay::max_pool)
