@@ -122,26 +122,26 @@ std::optional<Rank4> rank_4(const Sizes& query, const Sizes& key) {
 
 }  // namespace
 
-bool merge_leading_dims(PassContext& context, std::string_view pass, ir::Node* node) {
+void merge_leading_dims(PassContext& context, std::string_view pass, ir::Node* node) {
   const ir::Type &query = node->operand(0)->type, &key = node->operand(1)->type, &value = node->operand(2)->type;
   const int rank = query.has_shape ? query.rank() : 0;
   if (rank < 2 || rank == 3 || rank == 4 || !key.has_shape || !value.has_shape || key.rank() != rank ||
       value.rank() != rank || !std::equal(key.sizes.begin(), key.sizes.end() - 2, value.sizes.begin()))
-    return false;
+    return;
   Rewriter r(context, pass, node);
   auto to = rank == 2 ? std::optional(Rank4{{ir::SymExpr(1)}, {ir::SymExpr(1)}}) : rank_4(query.sizes, key.sizes);
   const ir::Type& out = node->result()->type;
   auto back = shape_argument(r, out.sizes);
-  if (!to || !back) return false;
+  if (!to || !back) return;
   std::vector<ir::Arg> args = node->args();
   FoundMask mask{.value = node->operand(3), .scores = query.sizes};
-  if (mask.value && rank > 2 && !regroup_mask(r, mask, to->query)) return false;
+  if (mask.value && rank > 2 && !regroup_mask(r, mask, to->query)) return;
   for (std::size_t i = 0; i < 3; ++i) {
     Sizes sizes = i == 0 ? to->query : to->key;
     const auto& old = node->operand(i)->type.sizes;
     sizes.insert(sizes.end(), old.end() - 2, old.end());
     ir::Value* shaped = reshaped(r, node->operand(i), sizes);
-    if (!shaped) return false;
+    if (!shaped) return;
     args[i] = shaped;
   }
   if (mask.value) args[3] = mask.value;
@@ -152,7 +152,6 @@ bool merge_leading_dims(PassContext& context, std::string_view pass, ir::Node* n
   ir::Node* shape =
       r.commit_as("aten.reshape.default", {merged, *back}, {.rule = "leading dims", .keep_strides = true});
   if (shape) merged->def()->origins = std::exchange(shape->origins, {});
-  return shape != nullptr;
 }
 
 }  // namespace ttc

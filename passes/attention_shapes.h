@@ -21,8 +21,7 @@ ir::Value* expanded(Rewriter& r, ir::Value* value, const std::vector<ir::SymExpr
 // are merged, dims that were merged taken apart. False where the dims do not fit or a size is not at hand.
 bool regroup_mask(Rewriter& r, FoundMask& mask, const std::vector<ir::SymExpr>& leading);
 // Gives a scaled_dot_product_attention of [rows, size] or with more than two leading dims, whose heads may broadcast
-// within groups, operands of rank 3 or 4, and its result the old shape. False where it needs none or that is not
-// possible.
-bool merge_leading_dims(PassContext& context, std::string_view pass, ir::Node* node);
+// within groups, operands of rank 3 or 4, and its result the old shape, where it needs that and it is possible.
+void merge_leading_dims(PassContext& context, std::string_view pass, ir::Node* node);
 
 }  // namespace ttc

@@ -6,7 +6,6 @@
 #include "written_memory.h"
 
 namespace ttc {
-
 namespace {
 
 // Nodes that go would read, later than they do, what is written in place meanwhile; or a written tensor would move to
@@ -45,19 +44,6 @@ ir::Value* shared_constant(Rewriter& r, const std::string& name, ir::Weight view
   return known ? known : r.constant(name, std::move(view));
 }
 
-namespace {
-
-bool rewrite_graph(PassContext& context, ir::Graph& graph, bool (*rewrite)(PassContext&, ir::Node*)) {
-  bool changed = false;
-  graph.for_each([&](ir::Node* node) {
-    for (const auto& region : node->regions()) changed |= rewrite_graph(context, *region, rewrite);
-    changed |= rewrite(context, node);
-  });
-  return changed;
-}
-
-}  // namespace
-
 void for_each_node(ir::Graph& graph, const std::function<void(ir::Node*)>& f) {
   graph.for_each([&](ir::Node* node) {
     for (const auto& region : node->regions()) for_each_node(*region, f);
@@ -65,16 +51,17 @@ void for_each_node(ir::Graph& graph, const std::function<void(ir::Node*)>& f) {
   });
 }
 
-void rewrite_all(PassContext& context, bool (*rewrite)(PassContext&, ir::Node*)) {
+void rewrite_all(PassContext& context, void (*rewrite)(PassContext&, ir::Node*)) {
   // Each rewrite removes nodes or brings them closer to their final form; the bound only guards against a bug.
-  for (int round = 0; round < 64 && rewrite_graph(context, *context.model.graph, rewrite); ++round) continue;
+  long before = -1;
+  for (int round = 0; round < 64 && context.budget.taken() != before; ++round) {
+    before = context.budget.taken();
+    for_each_node(*context.model.graph, [&](ir::Node* node) { rewrite(context, node); });
+  }
 }
 
 void refuse_near_miss(PassContext& context, std::string_view pass, std::string_view pattern, const ir::Node& node,
                       const match::NearMiss& miss) {
-  const std::string name = node_name(node);
-  for (const RefusalRecord& known : context.refusals)
-    if (known.pass == pass && known.node == name) return;
   context.refuse(pass, node, miss.reason(pattern, node));
 }
 

@@ -28,16 +28,15 @@ ir::Value* emit(Rewriter& r, std::string op, std::vector<ir::Arg> args, ir::Type
 // weight's bytes, which every caller shares.
 ir::Value* shared_constant(Rewriter& r, const std::string& name, ir::Weight view);
 
-// Runs `rewrite` on every node of the graph and its regions until nothing changes. `rewrite` returns true where it
-// changed the graph; it may erase the node it is given and nodes before it.
-void rewrite_all(PassContext& context, bool (*rewrite)(PassContext&, ir::Node*));
+// Runs `rewrite` on every node of the graph and its regions until it commits nothing more. It may erase the node it is
+// given and nodes before it.
+void rewrite_all(PassContext& context, void (*rewrite)(PassContext&, ir::Node*));
 
 // Calls f on every node of the graph and of its regions, those of a region before the node they belong to; f may erase
 // or replace the node it is given.
 void for_each_node(ir::Graph& graph, const std::function<void(ir::Node*)>& f);
 
-// Records a near miss of the pattern that ends in `node` as a refusal, once per pass and node. `pattern` is its
-// formula.
+// Records a near miss of the pattern that ends in `node` as a refusal; `pattern` is its formula.
 void refuse_near_miss(PassContext& context, std::string_view pass, std::string_view pattern, const ir::Node& node,
                       const match::NearMiss& miss);
 

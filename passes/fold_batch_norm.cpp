@@ -168,12 +168,15 @@ class Finder {
     } else {
       for (std::size_t i = 1; i < sizes.size(); ++i) out.inner *= sizes[i];
     }
-    const auto fits = [&](const ir::Weight& w) { return w.numel() == out.channels; };
-    if (out.kernel.numel() == 0 || !fits(out.mean) || !fits(out.var) || (out.bias && !fits(*out.bias)) ||
-        (out.gamma && !fits(*out.gamma)) || (out.beta && !fits(*out.beta)))
-      return miss(norm_, ReasonCode::PatternNearMiss,
-                  "statistics of the layer's " + std::to_string(out.channels) + " channels",
-                  std::to_string(out.mean.numel()) + " of them");
+    if (out.kernel.numel() == 0)
+      return miss(layer_, ReasonCode::PatternNearMiss, "a kernel with elements", type_of(layer_.operand(1)));
+    const auto given = [](const std::optional<ir::Weight>& w) { return w ? &*w : nullptr; };
+    const ir::Weight* all[] = {&out.mean, &out.var, given(out.bias), given(out.gamma), given(out.beta)};
+    for (const ir::Weight* w : all)
+      if (w && w->numel() != out.channels)
+        return miss(norm_, ReasonCode::PatternNearMiss,
+                    "numbers for each of the layer's " + std::to_string(out.channels) + " channels",
+                    std::to_string(w->numel()) + " of them");
     return std::nullopt;
   }
 
@@ -195,22 +198,17 @@ ir::Value* constant(Rewriter& r, const std::string& name, DType dtype, std::vect
   return r.constant(name, std::move(weight));
 }
 
-bool rewrite(PassContext& context, ir::Node* node) {
-  if (!is_batch_norm(*node)) return false;
+void rewrite(PassContext& context, ir::Node* node) {
+  if (!is_batch_norm(*node)) return;
   ir::Node* layer = node->operand(0) ? node->operand(0)->def() : nullptr;
-  if (!is_layer(layer) || layer->graph() != node->graph()) return false;
+  if (!is_layer(layer) || layer->graph() != node->graph()) return;
   Fold fold;
   if (const Miss misfit = Finder(context, *node, *layer).find(fold)) {
     refuse_near_miss(context, pass, formula, *node, *misfit);
-    return false;
+    return;
   }
-  if (Refusal refusal =
-          context.options.replace.empty() ? user_refusal(context, *node, "tt.batch_norm") : std::nullopt) {
-    for (const RefusalRecord& known : context.refusals)
-      if (known.pass == pass && known.node == node_name(*node)) return false;
-    context.refuse(pass, *node, *refusal);
-    return false;
-  }
+  if (Refusal refusal = context.options.replace.empty() ? user_refusal(context, *node, "tt.batch_norm") : std::nullopt)
+    return context.refuse(pass, *node, *refusal);
   Rewriter r(context, pass, node);
   const std::string name = ir::weight_input(layer->operand(1))->target;
   std::vector<ir::Arg> args = layer->args();
@@ -224,7 +222,6 @@ bool rewrite(PassContext& context, ir::Node* node) {
       r.commit_as(layer->op(), std::move(args),
                   {.rule = "layer + batch norm", .matched = {layer}, .results = {0}, .keep_strides = true});
   if (made) made->provenance = provenance;
-  return made != nullptr;
 }
 
 void run(PassContext& context) { rewrite_all(context, rewrite); }

@@ -41,8 +41,6 @@ std::optional<Body> body_of(PassContext& context, const ir::Node& node) {
   if (node.op() != "higher_order.wrap_with_autocast") return chosen_branch(node);
   const ir::Arg* enabled = node.arg("enabled") ? node.arg("enabled") : node.args().size() > 2 ? &node.arg(2) : nullptr;
   if (enabled && enabled->boolean() == false) return body_at(node, 4);
-  for (const RefusalRecord& known : context.refusals)
-    if (known.pass == inline_wraps && known.node == node_name(node)) return std::nullopt;
   context.refuse(inline_wraps, node,
                  {ReasonCode::Unsupported, "autocast is on: PyTorch chooses the dtypes inside while it runs"});
   return std::nullopt;

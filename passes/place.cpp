@@ -108,7 +108,7 @@ Candidates find_candidates(PassContext& context, const WrittenMemory& written) {
     if (Reason* reason = std::get_if<Reason>(&result)) {
       // The pass that looks after this kind of node has said why already.
       for (const RefusalRecord& known : context.refusals)
-        if ((known.pass == "replace" || known.pass == pass) && known.node == node_name(*node)) return;
+        if (known.pass == "replace" && known.node == node_name(*node)) return;
       context.refuse(pass, *node, std::move(*reason));
       return;
     }

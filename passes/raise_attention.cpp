@@ -225,13 +225,13 @@ std::optional<NearMiss> build(Rewriter& r, const Sizes& query, bool gqa, Attenti
   return built ? std::nullopt : std::optional(sizes);
 }
 
-bool rewrite_product(PassContext& context, ir::Node* product) {
+void rewrite_product(PassContext& context, ir::Node* product) {
   std::optional<NearMiss> near_miss;
   std::optional<Attention> a = find_attention(context.model, product, near_miss);
   if (a) near_miss = live_weights(*a);
   if (a && !near_miss) near_miss = unfit(*a);
   if (near_miss) refuse_near_miss(context, pass, attention_formula, *product, *near_miss);
-  if (!a || near_miss) return false;
+  if (!a || near_miss) return;
   const Sizes query = query_sizes(*a);
   bool gqa = false;
   if (a->key_transposed) {
@@ -245,7 +245,6 @@ bool rewrite_product(PassContext& context, ir::Node* product) {
   Rewriter r(context, pass, root);
   near_miss = build(r, query, gqa, *a);
   if (near_miss) refuse_near_miss(context, pass, attention_formula, *product, *near_miss);
-  return r.committed();
 }
 
 // Simplifies an attention that the export kept: mask, repeated keys and values.
@@ -274,10 +273,12 @@ bool rewrite_composite(PassContext& context, ir::Node* node) {
          nullptr;
 }
 
-bool rewrite(PassContext& context, ir::Node* node) {
-  if (node->op() == "aten.scaled_dot_product_attention.default")  // of which the device takes rank 3 and 4
-    return rewrite_composite(context, node) || merge_leading_dims(context, pass, node);
-  return is_product(*node) && node->operand(0) && node->operand(1) && rewrite_product(context, node);
+void rewrite(PassContext& context, ir::Node* node) {
+  if (node->op() == "aten.scaled_dot_product_attention.default") {
+    if (!rewrite_composite(context, node)) merge_leading_dims(context, pass, node);  // the device takes rank 3 and 4
+  } else if (is_product(*node) && node->operand(0) && node->operand(1)) {
+    rewrite_product(context, node);
+  }
 }
 
 void run(PassContext& context) { rewrite_all(context, rewrite); }

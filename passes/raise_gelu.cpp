@@ -74,18 +74,20 @@ bool is_factor(const ir::Node& node) {
   return reader.starts_with("aten.mul.") || reader.starts_with("aten.div.");
 }
 
-bool rewrite(PassContext& context, ir::Node* node) {
+void rewrite(PassContext& context, ir::Node* node) {
   if (!node->op().starts_with("aten.add.") && !node->op().starts_with("aten.mul.") && node->op() != "aten.div.Tensor" &&
       node->op() != "aten.div.Scalar")
-    return false;
+    return;
   for (const auto& [formula, rule, approximate, pattern] : formulas()) {
     Outcome found = match::match(context.model, pattern, node);
     if (found.match) {
       const double scale = *found.match->number("scale") * found.match->number("n").value_or(1);
-      if (nearly(scale, 0.5))
-        return replace_matched(context, pass, rule, node, found.match->nodes, "aten.gelu.default",
-                               {found.match->value("x"), std::string(approximate)}) != nullptr;
-      if (is_factor(*node)) return false;
+      if (nearly(scale, 0.5)) {
+        replace_matched(context, pass, rule, node, found.match->nodes, "aten.gelu.default",
+                        {found.match->value("x"), std::string(approximate)});
+        return;
+      }
+      if (is_factor(*node)) return;
       found.near_miss = NearMiss{.matched = found.match->nodes.size(),
                                  .node = node,
                                  .expected = "the factor 0.5",
@@ -93,7 +95,6 @@ bool rewrite(PassContext& context, ir::Node* node) {
     }
     if (found.near_miss) refuse_near_miss(context, pass, formula, *node, *found.near_miss);
   }
-  return false;
 }
 
 void run(PassContext& context) { rewrite_all(context, rewrite); }

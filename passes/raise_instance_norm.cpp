@@ -41,17 +41,16 @@ std::optional<ir::Arg> channel_vector(Rewriter& r, const ir::Arg& arg, const ir:
   return ir::Arg(value);
 }
 
-bool rewrite(PassContext& context, ir::Node* node) {
-  if (!match::is_reshape(*node) || node->operand(0)->index() != 0) return false;
+void rewrite(PassContext& context, ir::Node* node) {
+  if (!match::is_reshape(*node) || node->operand(0)->index() != 0) return;
   ir::Node* norm = node->operand(0)->def();
-  if (!norm || norm->op() != "aten._native_batch_norm_legit.no_stats" || norm->args().size() < 6) return false;
+  if (!norm || norm->op() != "aten._native_batch_norm_legit.no_stats" || norm->args().size() < 6) return;
   ir::Node* merge = norm->operand(0)->def();
   const auto refuse = [&](std::size_t matched, const ir::Node* at, ReasonCode code, std::string expected,
                           std::string found) {
     refuse_near_miss(
         context, pass, formula, *node,
         {.matched = matched, .node = at, .code = code, .expected = std::move(expected), .found = std::move(found)});
-    return false;
   };
   if (!merge || !match::is_reshape(*merge) || !match::same_shape(merge->operand(0)->type, node->result()->type))
     return refuse(2, norm, ReasonCode::PatternNearMiss, "a view that merges batch and channels",
@@ -70,9 +69,8 @@ bool rewrite(PassContext& context, ir::Node* node) {
   if (!weight || !bias)
     return refuse(3, norm, ReasonCode::RankUnsupported, "weight and bias over the channels, repeated for each image",
                   match::describe(norm->arg(weight ? 2 : 1)));
-  return replace_matched(r, formula, nodes, "aten.instance_norm.default",
-                         {merge->operand(0), *weight, *bias, ir::Arg(), ir::Arg(), true, norm->arg(4), norm->arg(5),
-                          false}) != nullptr;
+  replace_matched(r, formula, nodes, "aten.instance_norm.default",
+                  {merge->operand(0), *weight, *bias, ir::Arg(), ir::Arg(), true, norm->arg(4), norm->arg(5), false});
 }
 
 void run(PassContext& context) { rewrite_all(context, rewrite); }

@@ -70,15 +70,12 @@ bool vector_over_last(const ir::Value* value, const ir::Type& x) {
          value->type.sizes[0] == x.sizes.back();
 }
 
-bool raise_native(PassContext& context, ir::Node* node) {
-  if (node->result(1)->has_uses() || node->result(2)->has_uses()) {
-    context.refuse(pass, *node, {ReasonCode::MultiUse, "the mean or the inverse deviation is used too"});
-    return false;
-  }
-  return Rewriter(context, pass, node)
-             .commit_as("aten.layer_norm.default",
-                        {node->arg(0), node->arg(1), node->arg(2), node->arg(3), node->arg(4)},
-                        {.rule = "native_layer_norm", .results = {0}, .keep_strides = true}) != nullptr;
+void raise_native(PassContext& context, ir::Node* node) {
+  if (node->result(1)->has_uses() || node->result(2)->has_uses())
+    return context.refuse(pass, *node, {ReasonCode::MultiUse, "the mean or the inverse deviation is used too"});
+  Rewriter(context, pass, node)
+      .commit_as("aten.layer_norm.default", {node->arg(0), node->arg(1), node->arg(2), node->arg(3), node->arg(4)},
+                 {.rule = "native_layer_norm", .results = {0}, .keep_strides = true});
 }
 
 // The value with its dims in another order.
@@ -197,18 +194,18 @@ ir::Value* flat_weight(Rewriter& r, ir::Value* value) {
 }
 
 // The same for a norm over another dim than the last, whose weight comes behind the permutation back: [C, 1, 1].
-bool add_affine_behind(PassContext& context, ir::Node* node, bool bias) {
+void add_affine_behind(PassContext& context, ir::Node* node, bool bias) {
   static const Pattern moved =
                            op({"aten.permute.default", "aten.transpose.int"}, {norm_without(true)}).sole().as("back"),
                        moved_scaled =
                            op({"aten.permute.default", "aten.transpose.int"}, {norm_without(false)}).sole().as("back");
   static const Pattern scaled = mul(moved, weight("w")), shifted = add(moved_scaled, weight("w"));
   const Outcome found = match::match(context.model, bias ? shifted : scaled, node, 2);
-  if (!found.match) return false;
+  if (!found.match) return;
   ir::Value *w = found.match->value("w"), *back = found.match->value("back");
   ir::Node* norm = found.match->node("norm");
   const auto order = permutation(*back->def());
-  if (!order || norm->arg(1).list()->size() != 1 || !same_shape(back->type, node->result()->type)) return false;
+  if (!order || norm->arg(1).list()->size() != 1 || !same_shape(back->type, node->result()->type)) return;
   const auto dim = std::find(order->begin(), order->end(), static_cast<int>(order->size()) - 1) - order->begin();
   const std::int64_t behind =
       static_cast<std::int64_t>(order->size()) - dim;  // dims of the weight from the vector's on
@@ -216,12 +213,15 @@ bool add_affine_behind(PassContext& context, ir::Node* node, bool bias) {
   const std::int64_t rank = w->type.rank();
   bool vector = size && rank >= behind && w->type.dim(static_cast<int>(rank - behind)) == size;
   for (int i = 0; vector && i < rank; ++i) vector = i == rank - behind || w->type.dim(i) == 1;
-  if (!vector) return refuse_vector(context, bias ? biased : weighted, node, *found.match);
+  if (!vector) {
+    refuse_vector(context, bias ? biased : weighted, node, *found.match);
+    return;
+  }
   Rewriter r(context, pass, node);
   ir::Value* flat = rank == 1 ? w : flat_weight(r, w);
-  if (!flat || back->type.dtype != node->result()->type.dtype) return false;
+  if (!flat || back->type.dtype != node->result()->type.dtype) return;
   const std::string name = node_name(*node);
-  return r.commit_edit(
+  r.commit_edit(
       std::string(bias ? biased : weighted),
       [&] {
         norm->set_arg(bias ? 3 : 2, flat);
@@ -234,10 +234,10 @@ bool add_affine_behind(PassContext& context, ir::Node* node, bool bias) {
 }
 
 // A norm over several dims of known sizes as one over all their elements.
-bool merge_dims(PassContext& context, ir::Node* node) {
+void merge_dims(PassContext& context, ir::Node* node) {
   const auto dims = node->arg(1).integers();
   const ir::Type& type = node->operand(0)->type;
-  if (!dims || dims->size() < 2 || !type.has_shape || type.rank() < static_cast<int>(dims->size())) return false;
+  if (!dims || dims->size() < 2 || !type.has_shape || type.rank() < static_cast<int>(dims->size())) return;
   const auto lead = type.sizes.size() - dims->size();
   ir::Type flat = type;
   flat.sizes.resize(lead);
@@ -247,7 +247,7 @@ bool merge_dims(PassContext& context, ir::Node* node) {
   bool follows = false;
   for (std::size_t i = 0; i < type.sizes.size(); ++i) {
     const bool number = i >= lead || type.sizes[i].is_number();
-    if (!number && follows) return false;
+    if (!number && follows) return;
     follows |= !number;
     back.push_back(i >= lead ? (*dims)[i - lead] : number ? type.sizes[i].number() : -1);
   }
@@ -259,7 +259,7 @@ bool merge_dims(PassContext& context, ir::Node* node) {
   for (std::size_t i = 2; i < 4; ++i)
     if (ir::Value* w = node->operand(i)) {
       ir::Value* vector = flat_weight(r, w);
-      if (vector == nullptr) return false;
+      if (vector == nullptr) return;
       args[i] = vector;
     }
   args[0] = emit(r, "aten.reshape.default", {node->operand(0), ir::Arg::ints(shape)}, flat);
@@ -269,17 +269,15 @@ bool merge_dims(PassContext& context, ir::Node* node) {
   ir::Node* made =
       r.commit_as("aten.reshape.default", {norm, ir::Arg::ints(back)}, {.rule = "a norm over several dims"});
   if (made) norm->def()->origins = std::exchange(made->origins, {});
-  return made != nullptr;
 }
 
-bool rewrite(PassContext& context, ir::Node* node) {
+void rewrite(PassContext& context, ir::Node* node) {
   const std::string& op = node->op();
+  const bool adds = op.starts_with("aten.add."), multiplies = op.starts_with("aten.mul.");
   if (op == "aten.native_layer_norm.default") return raise_native(context, node);
   if (op == "aten.layer_norm.default") return merge_dims(context, node);
-  if (op.starts_with("aten.add.")) return add_affine(context, node, true) || add_affine_behind(context, node, true);
-  if (!op.starts_with("aten.mul.") && op != "aten.div.Tensor") return false;
-  if (raise(context, node)) return true;
-  return op != "aten.div.Tensor" && (add_affine(context, node, false) || add_affine_behind(context, node, false));
+  if ((multiplies || op == "aten.div.Tensor") && raise(context, node)) return;
+  if ((multiplies || adds) && !add_affine(context, node, adds)) add_affine_behind(context, node, adds);
 }
 
 void run(PassContext& context) { rewrite_all(context, rewrite); }

@@ -342,9 +342,9 @@ bool keep_leading_dims(PassContext& context, ir::Node* node) {
   return made != nullptr;
 }
 
-bool rewrite(PassContext& context, ir::Node* node) {
-  return raise_product(context, node) || add_bias(context, node) || drop_moves(context, node) ||
-         drop_views(context, node) || keep_leading_dims(context, node) || split_view(context, node);
+void rewrite(PassContext& context, ir::Node* node) {
+  for (const auto rule : {raise_product, add_bias, drop_moves, drop_views, keep_leading_dims, split_view})
+    if (rule(context, node)) return;
 }
 
 void run(PassContext& context) { rewrite_all(context, rewrite); }

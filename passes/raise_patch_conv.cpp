@@ -71,26 +71,22 @@ ir::Value* flat_kernel(Rewriter& r, ir::Value* kernel) {
   return shared_constant(r, ir::weight_input(kernel)->target + ".flat", std::move(flat));
 }
 
-bool rewrite(PassContext& context, ir::Node* node) {
-  if (node->op() != "aten.conv2d.default" && node->op() != "aten.convolution.default") return false;
-  if (!tiles_the_image(*node)) return false;  // a convolution like others
+void rewrite(PassContext& context, ir::Node* node) {
+  if (node->op() != "aten.conv2d.default" && node->op() != "aten.convolution.default") return;
+  if (!tiles_the_image(*node)) return;  // a convolution like others
   if (const auto misfit = unfit(*node)) {
     refuse_near_miss(context, pass, formula, *node, *misfit);
-    return false;
+    return;
   }
   // A map that names convolutions only wants to find them.
-  if (Refusal refusal = context.options.replace.empty() ? std::nullopt : user_refusal(context, *node, "tt.linear")) {
-    for (const RefusalRecord& known : context.refusals)
-      if (known.pass == pass && known.node == node_name(*node)) return false;
-    context.refuse(pass, *node, *refusal);
-    return false;
-  }
+  if (Refusal refusal = context.options.replace.empty() ? std::nullopt : user_refusal(context, *node, "tt.linear"))
+    return context.refuse(pass, *node, *refusal);
   Rewriter r(context, pass, node);
   ir::Value* kernel = flat_kernel(r, node->operand(1));
   if (!kernel) {
     refuse_near_miss(context, pass, formula, *node,
                      miss(*node, ReasonCode::PatternNearMiss, "a kernel whose bytes are in order", "strides"));
-    return false;
+    return;
   }
   ir::Value *x = node->operand(0), *weight = node->operand(1);
   const ir::Type& out = node->result()->type;
@@ -112,7 +108,6 @@ bool rewrite(PassContext& context, ir::Node* node) {
   ir::Node* made = replace_matched(r, "convolution over patches", {}, "aten.reshape.default",
                                    {first, ir::Arg::ints({-1, features, rows, columns})});
   if (made) linear->def()->origins = std::exchange(made->origins, {});
-  return made != nullptr;
 }
 
 void run(PassContext& context) { rewrite_all(context, rewrite); }

@@ -17,8 +17,7 @@ Pattern mean_of(const Pattern& square) {
   const auto over_last = [](const State&, ir::Node& n) { return reduces_last_dim(n); };
   const Pattern sum = op({"aten.sum.dim_IntList"}, {square}).where("a sum over the last dim that keeps it", over_last);
   const auto size = [](double n, const State& state) {
-    const ir::Value* x = state.value("x");
-    const auto dim = x && x->type.has_shape && x->type.rank() > 0 ? x->type.dim(x->type.rank() - 1) : std::nullopt;
+    const auto dim = state.value("x")->type.dim(-1);
     return dim && std::abs(n * static_cast<double>(*dim) - 1) < 1e-4;
   };
   return one_of({op({"aten.mean.dim"}, {square}).where("a mean over the last dim that keeps it", over_last),
@@ -78,7 +77,7 @@ bool raise(PassContext& context, ir::Node* node) {
   ir::Value *x = found.match->value("x"), *w = found.match->value("w");
   const ir::Type& type = node->result()->type;
   if (!same_shape(x->type, type) || x->type.dtype != type.dtype) return false;
-  if (!x->type.dim(x->type.rank() - 1)) {
+  if (!x->type.dim(-1)) {
     refuse_near_miss(context, pass, formula, *node,
                      {.matched = found.match->nodes.size(),
                       .node = node,
@@ -87,12 +86,12 @@ bool raise(PassContext& context, ir::Node* node) {
     return false;
   }
   if (w && !over_last_dim(w, x->type)) return refuse_weight(context, formula, node, *found.match);
-  ir::Arg shape(ir::Arg::List{ir::Arg(*x->type.dim(x->type.rank() - 1))});
+  ir::Arg shape(ir::Arg::List{ir::Arg(*x->type.dim(-1))});
   return replace_matched(context, pass, formula, node, found.match->nodes, "aten.rms_norm.default",
                          {x, shape, w ? ir::Arg(w) : ir::Arg(), *found.match->number("eps")}) != nullptr;
 }
 
-bool add_weight(PassContext& context, ir::Node* node) {
+void add_weight(PassContext& context, ir::Node* node) {
   static const Pattern pattern =
       mul(past_casts(op({"aten.rms_norm.default"}, {any("x")})
                          .where("a norm without weight", [](const State&, ir::Node& n) { return n.arg(2).is_none(); })
@@ -100,22 +99,25 @@ bool add_weight(PassContext& context, ir::Node* node) {
                          .as("norm")),
           weight("w"));
   const auto is_constant = [node](std::size_t i) { return node->operand(i) && ir::is_weight(node->operand(i)); };
-  if (!is_constant(0) && !is_constant(1)) return false;
+  if (!is_constant(0) && !is_constant(1)) return;
   const Outcome found = match::match(context.model, pattern, node, 2);
   if (found.near_miss) refuse_near_miss(context, pass, weighted, *node, *found.near_miss);
-  if (!found.match) return false;
+  if (!found.match) return;
   ir::Value *x = found.match->value("x"), *w = found.match->value("w");
-  if (!over_last_dim(w, x->type)) return refuse_weight(context, weighted, node, *found.match);
+  if (!over_last_dim(w, x->type)) {
+    refuse_weight(context, weighted, node, *found.match);
+    return;
+  }
   const ir::Node& norm = *found.match->node("norm");
   std::vector<ir::Node*> nodes = found.match->nodes;
   const ir::Arg shape = norm.arg(1), eps = norm.arg(3);
   x = before_cast(x, node->result()->type, nodes);
-  return replace_matched(context, pass, weighted, node, nodes, "aten.rms_norm.default", {x, shape, w, eps}) != nullptr;
+  replace_matched(context, pass, weighted, node, nodes, "aten.rms_norm.default", {x, shape, w, eps});
 }
 
-bool rewrite(PassContext& context, ir::Node* node) {
+void rewrite(PassContext& context, ir::Node* node) {
   const bool multiplies = node->op().starts_with("aten.mul."), divides = node->op() == "aten.div.Tensor";
-  return (multiplies || divides) && (raise(context, node) || (multiplies && add_weight(context, node)));
+  if ((multiplies || divides) && !raise(context, node) && multiplies) add_weight(context, node);
 }
 
 void run(PassContext& context) { rewrite_all(context, rewrite); }

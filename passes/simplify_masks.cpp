@@ -85,17 +85,17 @@ ir::Value* cut(Rewriter& r, ir::Value* x, int dim, const ir::SymExpr& size, ir::
 }
 
 // x[i0, i1, ...] where each index runs over its own dim of the result, in order: a view with dims of size 1 between.
-bool gather_to_view(PassContext& context, match::IndexForms& forms, ir::Node* node) {
-  if (node->op() != "aten.index.Tensor" || !node->operand(0) || !node->arg(1).list()) return false;
+void gather_to_view(PassContext& context, match::IndexForms& forms, ir::Node* node) {
+  if (node->op() != "aten.index.Tensor" || !node->operand(0) || !node->arg(1).list()) return;
   ir::Value* x = node->operand(0);
   const ir::Arg::List indices = *node->arg(1).list();
   const ir::Type& type = node->result()->type;
-  if (!x->type.has_shape || !type.has_shape || static_cast<int>(indices.size()) != x->type.rank()) return false;
+  if (!x->type.has_shape || !type.has_shape || static_cast<int>(indices.size()) != x->type.rank()) return;
   std::vector<int> dims;
   for (const ir::Arg& item : indices) {
     const ir::Value* index = item.value();
     const auto dim = index ? running_dim(forms, index, type.rank()) : std::nullopt;
-    if (!dim || (!dims.empty() && *dim <= dims.back())) return false;
+    if (!dim || (!dims.empty() && *dim <= dims.back())) return;
     dims.push_back(*dim);
   }
   Rewriter r(context, pass, node);
@@ -113,12 +113,12 @@ bool gather_to_view(PassContext& context, match::IndexForms& forms, ir::Node* no
   std::vector<ir::Node*> counters;
   for (const ir::Arg& item : indices)
     if (item.value()->def()) counters.push_back(item.value()->def());
-  return r.commit({x}, {.rule = "gather by running counters", .matched = std::move(counters)});
+  r.commit({x}, {.rule = "gather by running counters", .matched = std::move(counters)});
 }
 
-bool rewrite(PassContext& context, ir::Node* node) {
+void rewrite(PassContext& context, ir::Node* node) {
   match::IndexForms forms(context.model);
-  return drop_true(context, forms, node) || gather_to_view(context, forms, node);
+  if (!drop_true(context, forms, node)) gather_to_view(context, forms, node);
 }
 
 void run(PassContext& context) { rewrite_all(context, rewrite); }

@@ -89,7 +89,7 @@ struct PassContext {
   bool changed = false;              // by the pass that runs: every commit sets it
   std::set<std::string_view> parts;  // of the pass that runs; empty: all
   bool wants(std::string_view part) const { return parts.empty() || parts.contains(part); }
-  void refuse(std::string_view pass, const ir::Node& node, Reason reason);
+  void refuse(std::string_view pass, const ir::Node& node, Reason reason);  // the first of a pass for a node counts
 };
 
 using ir::node_name;

@@ -66,8 +66,10 @@ PassContext::PassContext(ir::Model& m, const CompileOptions& o) : model(m), opti
 }
 
 void PassContext::refuse(std::string_view pass, const ir::Node& node, Reason reason) {
+  const std::string name = node_name(node);
+  if (std::ranges::any_of(refusals, [&](const auto& r) { return r.pass == pass && r.node == name; })) return;
   refusals.push_back({.pass = std::string(pass),
-                      .node = node_name(node),
+                      .node = name,
                       .op = node.op(),
                       .module = node.provenance->module_path,
                       .source = node.provenance->source,
