@@ -57,7 +57,7 @@ std::variant<ttrt::BoundCall, Reason> concrete_call(const ttrt::OpRecord& record
   ValueReader reader{.record = record, .shapes = shapes, .activation = activation};
   std::vector<ttrt::RtValue> values;
   for (std::size_t i = 0; i < args.size(); ++i) {
-    if (i < schema->args.size()) reader.name = schema->args[i].name;
+    reader.name = schema->args.at(i).name;
     values.push_back(ttrt::literal_value(args[i], [&](const ir::Value& value) { return reader(value); }));
     if (reader.failure) return *reader.failure;
   }

@@ -158,3 +158,76 @@ TEST_CASE("every step of the default pipeline says why it stands where it stands
     CHECK_FALSE(step.why.empty());
   }
 }
+
+TEST_CASE("free sizes that nobody gave grow until every tensor has elements, or as far as they may") {
+  const auto shape_of = [](const std::string& range, const ir::SymBinding& given = {}) {
+    const std::string text = "model {range s0 in " + range + R"(}
+graph main(%x: f32[1, 3, s0, s0] user, $w: f32[8, 3, 5, 5] parameter "w") {
+  %y: f32[1, 8, s0 - 4, s0 - 4] = aten.conv2d.default(%x, $w)
+  return %y
+})";
+    const auto model = parsed(text.c_str());
+    CompileOptions options;
+    options.shapes = given;
+    return PassContext(*model, options).shapes.at("s0");
+  };
+  CHECK(shape_of("[1, 64]") == 8);
+  CHECK(shape_of("[5, 64]") == 5);
+  CHECK(shape_of("[3, 5]") == 5);
+  CHECK(shape_of("[0, 3]") == 3);
+  CHECK(shape_of("[1, 64]", {{"s0", 3}}) == 3);
+}
+
+TEST_CASE("a fallback's reason is the last refusal, a raising pass's only where there is no other") {
+  const auto reason = [](const std::string& last) {
+    const auto model = parsed(R"(graph main(%x: f32[8] user, %z: f32[8] user) {
+  %s: f32[8] = aten.sigmoid.default(%z)
+  %y: f32[8] = aten.mul.Tensor(%x, %s)
+  %m: f32[8], %i: i64[8] = aten.mode.default(%y, -1)
+  return %m
+})");
+    PassManagerOptions passes;
+    passes.stop_after = last;
+    for (const Fallback& fallback : compile(*model, {}, passes).fallbacks)
+      if (fallback.node == "y") return fallback.reason.code;
+    return ReasonCode::UserExcluded;
+  };
+  CHECK(reason("number-nodes") == ReasonCode::Unimplemented);
+  CHECK(reason("raise-silu") == ReasonCode::PatternNearMiss);
+  CHECK(reason("") == ReasonCode::TooSmall);
+}
+
+TEST_CASE("a summary names eight kinds of fallbacks, the most frequent first, and counts the others") {
+  CompileResult result;
+  const auto fall_back = [&](int kinds) {
+    result.fallbacks.clear();
+    for (int kind = 0; kind < kinds; ++kind)
+      for (int n = kind == 3 ? 0 : 1; n < 2; ++n)
+        result.fallbacks.push_back(
+            {.op = "aten.op" + std::to_string(kind) + ".default", .reason = {ReasonCode::Unimplemented, ""}});
+    result.nodes.cpu = static_cast<int>(result.fallbacks.size());
+    const std::string text = result.summary();
+    const auto open = text.find('['), close = text.find(']');
+    return text.substr(open, close + 1 - open);
+  };
+  CHECK(fall_back(2) == "[op0 x1: Unimplemented, op1 x1: Unimplemented]");
+  CHECK(fall_back(4).starts_with("[op3 x2: Unimplemented, op0 x1"));
+  CHECK(fall_back(8).ends_with("op7 x1: Unimplemented]"));
+  CHECK(fall_back(9).ends_with("op6 x1: Unimplemented, op7 x1: Unimplemented, and 1 more kinds]"));
+}
+
+TEST_CASE("bytes are told in the unit that fits") {
+  CompileResult result;
+  const auto told = [&](std::int64_t bytes, int count = 2) {
+    result.transfers.count = count;
+    result.transfers.bytes = bytes;
+    const std::string text = result.summary();
+    return text.substr(text.find(", ") + 2);
+  };
+  CHECK(told(0, 0) == "0 transfers, 0 B");
+  CHECK(told(1023, 1) == "1 transfer, 1023 B");
+  CHECK(told(1024) == "2 transfers, 1.0 KiB");
+  CHECK(told(1024 * 1024 - 512) == "2 transfers, 1023.5 KiB");
+  CHECK(told(std::int64_t{3} << 30) == "2 transfers, 3.0 GiB");
+  CHECK(told(std::int64_t{4096} << 40) == "2 transfers, 4096.0 TiB");
+}

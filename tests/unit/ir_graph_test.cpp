@@ -1,4 +1,6 @@
 // Graphs: use lists, names, erasing, moving, copying, inlining; the verifier.
+#include <limits>
+
 #include "ir/graph.h"
 #include "ir/model.h"
 #include "support/error.h"
@@ -218,4 +220,95 @@ TEST_CASE("the verifier names the node and where it comes from", "[ir][verifier]
     CHECK(joined(*model) == "graph 'main' returns %inner, which is not defined there\n");
     g.remove_output(1);
   }
+}
+
+TEST_CASE("a dim is counted from either end, and is none where it is no number or no dim", "[ir][graph]") {
+  const Type type = Type::tensor(DType::f32, {2, SymExpr::symbol("s0"), 4});
+  CHECK(type.dim(0) == 2);
+  CHECK(type.dim(2) == 4);
+  CHECK(type.dim(-1) == 4);
+  CHECK(type.dim(-3) == 2);
+  CHECK_FALSE(type.dim(1));
+  CHECK_FALSE(type.dim(-2));
+  for (const int none : {3, 4, -4, -5}) CHECK_FALSE(type.dim(none));
+  CHECK_FALSE(Type::tensor(DType::f32, {}).dim(-1));
+  CHECK_FALSE(Type::of(TypeKind::tensor).dim(0));
+  CHECK_FALSE(Type::of(TypeKind::integer).dim(0));
+}
+
+TEST_CASE("strides of dense tensors: empty dims count as one, products stay in range", "[ir][graph]") {
+  using Sizes = std::vector<std::int64_t>;
+  constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+  CHECK(contiguous_strides({2, 3, 4}) == Sizes{12, 4, 1});
+  CHECK(contiguous_strides({2, 0, 4}) == Sizes{4, 4, 1});
+  CHECK(contiguous_strides({}).empty());
+  CHECK(contiguous_strides({2, most, most}) == Sizes{most, most, 1});
+
+  const auto with = [](Sizes sizes, std::vector<SymExpr> strides) {
+    Type type = Type::tensor(DType::f32, std::vector<SymExpr>(sizes.begin(), sizes.end()));
+    type.strides = std::move(strides);
+    return type.has_contiguous_strides();
+  };
+  CHECK(with({2, 3}, {}));
+  CHECK(with({2, 3}, {3, 1}));
+  CHECK(with({1, 3}, {7, 1}));
+  CHECK(with({0, 3}, {9, 1}));
+  CHECK(with({2, 0}, {1, 9}));
+  CHECK_FALSE(with({2, 3}, {1, 2}));
+  CHECK_FALSE(with({2, 3}, {3}));
+  CHECK_FALSE(with({2, 3, 4}, {12, 1, 3}));
+}
+
+TEST_CASE("a weight is contiguous, and fits its storage, or not", "[ir][graph]") {
+  using Sizes = std::vector<std::int64_t>;
+  const auto weight = [](Sizes sizes, Sizes strides, std::int64_t offset = 0) {
+    Weight w;
+    w.dtype = DType::f32;
+    w.sizes = std::move(sizes);
+    w.strides = std::move(strides);
+    w.storage_offset = offset;
+    auto storage = std::make_shared<Storage>();
+    storage->bytes = 6 * 4;
+    w.storage = std::move(storage);
+    return w;
+  };
+  CHECK(weight({2, 3}, {3, 1}).is_contiguous());
+  CHECK(weight({2, 1, 3}, {3, 9, 1}).is_contiguous());
+  CHECK(weight({0, 3}, {1, 1}).is_contiguous());
+  CHECK_FALSE(weight({3, 2}, {1, 3}).is_contiguous());
+  CHECK_FALSE(weight({2, 3}, {1}).is_contiguous());
+
+  CHECK(weight({2, 3}, {3, 1}).fits_storage());
+  CHECK(weight({5}, {1}, 1).fits_storage());
+  CHECK(weight({1000, 1}, {0, 1}, 5).fits_storage());
+  CHECK(weight({0}, {1}, 6).fits_storage());
+  CHECK_FALSE(weight({0}, {1}, 7).fits_storage());
+  CHECK_FALSE(weight({6}, {1}, 1).fits_storage());
+  CHECK_FALSE(weight({7}, {1}).fits_storage());
+  CHECK_FALSE(weight({3}, {3}).fits_storage());
+  CHECK_FALSE(weight({2}, {-1}, 5).fits_storage());
+  CHECK_FALSE(weight({-1}, {1}).fits_storage());
+  CHECK_FALSE(weight({1}, {1}, -1).fits_storage());
+  CHECK_FALSE(weight({2}, {}).fits_storage());
+  CHECK_FALSE(weight({4, 2}, {std::numeric_limits<std::int64_t>::max(), 1}).fits_storage());
+}
+
+TEST_CASE("an argument reads as the literals that it can be taken for", "[ir][graph]") {
+  CHECK(Arg(true).boolean() == true);
+  CHECK(Arg(false).boolean() == false);
+  CHECK(Arg(1).boolean() == true);
+  CHECK(Arg(0).boolean() == false);
+  CHECK_FALSE(Arg(2).boolean());
+  CHECK_FALSE(Arg(1.0).boolean());
+  CHECK_FALSE(Arg(std::string("true")).boolean());
+  CHECK(Arg(7).integer() == 7);
+  CHECK_FALSE(Arg(7.5).integer());
+  CHECK(Arg(7).number() == 7.0);
+  CHECK(Arg(7.5).number() == 7.5);
+  CHECK_FALSE(Arg(std::string("7")).number());
+  CHECK(Arg().is_none());
+  CHECK_FALSE(Arg(0).is_none());
+  CHECK(Arg::ints({1, 2}).integers() == std::vector<std::int64_t>{1, 2});
+  CHECK_FALSE(Arg(Arg::List{1, 2.5}).integers());
+  CHECK_FALSE(Arg(1).integers());
 }
