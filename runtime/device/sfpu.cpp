@@ -51,7 +51,7 @@ void hardswish(Dest dest, std::span<float> values) {
     if (dest == Dest::bits16) {
       fpu::mul(gate.data(), x.data(), x.data(), static_cast<std::int64_t>(x.size()), dest, MathFidelity::HiFi4);
     } else {
-      for (std::size_t i = 0; i < x.size(); ++i) x[i] *= gate[i];
+      for (std::size_t i = 0; i < x.size(); ++i) x[i] = x[i] * gate[i] + 0.0F;  // a zero is +0
     }
   }
 }

@@ -1,4 +1,4 @@
-// The loops over all functions. Included last, after sfpu_powers_body.h.
+// The loops over all functions. Included last, after sfpu_special_body.h.
 
 TTRT_LANES U load(const float* at) {
   U x;

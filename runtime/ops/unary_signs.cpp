@@ -97,7 +97,7 @@ const UnaryOp signs[]{
      .summary = "x less its integral part",
      .spellings = {{"aten.frac.default"}},
      .function = plain<f_frac>,
-     .no_exact_kernel = not_recorded},
+     .exact = by_vector_unit<Function::frac>},
     {.name = "tt.isinf",
      .summary = "1 where x is infinite",
      .spellings = {{"aten.isinf.default", lower_special}},
