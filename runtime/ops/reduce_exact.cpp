@@ -5,7 +5,7 @@
 // steps. A mean multiplies by the reciprocal of all it adds, cut to bfloat16, in its first step. The last dim is a row
 // of the matrix unit's product; others are pooled down their columns, but a bfloat16 sum over a dim before the last two
 // adds whole tiles to Dest. A variance is one pass over all its values on the vector unit. Running sums and products
-// are chains of element-wise ops.
+// stay in a 32-bit Dest, from where the packer rounds each.
 #include "ops/reduce_exact.h"
 
 #include <algorithm>
@@ -141,16 +141,15 @@ Kernel exact_reduction(ExactReduce kind, const TensorSpec& x, const std::vector<
   };
 }
 
-Kernel exact_cumsum(const TensorSpec& x, std::int64_t outer, std::int64_t n, std::int64_t inner) {
-  return [=, dtype = x.dtype](const KernelArgs& args) {
-    float* values = scratch(1, static_cast<std::size_t>(outer * n * inner));
+Kernel exact_running(exact::Binary op, std::int64_t outer, std::int64_t n, std::int64_t inner) {
+  const auto size = static_cast<std::size_t>(outer * n * inner);
+  return [=](const KernelArgs& args) {
+    float* values = scratch(1, size);
     load_rows(*args.in[0], values);
-    for (std::int64_t o = 0; o < outer; ++o) {
-      for (std::int64_t i = 1; i < n; ++i) {
-        float* row = values + (o * n + i) * inner;
-        exact::binary(exact::Binary::add, dest_for(dtype), row, row - inner, row, inner);
-        for (std::int64_t j = 0; j < inner; ++j) row[j] = through_tensor(row[j], dtype);
-      }
+    for (std::int64_t i = 0; i < outer * n; ++i) {
+      if (i % n == 0) continue;
+      float* row = values + i * inner;
+      exact::binary(op, Dest::bits32, row, row - inner, row, inner);
     }
     store_rows(values, Rounding::away, *args.out[0]);
   };

@@ -110,8 +110,14 @@ Kernel prepare_integer_sums(const Lines& lines) {
 Kernel prepare_sums(const OpCall& call, const PrepareContext& context) {
   const Lines lines = lines_of(call);
   if (all_int32(call)) return prepare_integer_sums(lines);
-  if (context.numerics == Numerics::exact) return exact_cumsum(spec_of(call, "x"), lines.outer, lines.n, lines.inner);
+  if (context.numerics == Numerics::exact) return exact_running(exact::Binary::add, lines.outer, lines.n, lines.inner);
   return prepare<join_sum, Rounding::away>(call, context);
+}
+
+Kernel prepare_products(const OpCall& call, const PrepareContext& context) {
+  const Lines lines = lines_of(call);
+  if (context.numerics == Numerics::exact) return exact_running(exact::Binary::mul, lines.outer, lines.n, lines.inner);
+  return prepare<join_product>(call, context);
 }
 
 // ---- extremes
@@ -200,7 +206,7 @@ const OpRecord cumprod{
     .packed = {},
     .infer = infer,
     .supports = float_tiles,
-    .prepare = prepare<join_product>,
+    .prepare = prepare_products,
     .reference = [](Reference& aten, const OpCall& call,
                     std::span<const RtValue> args) { return reference_with(aten, "aten.cumprod.default", call, args); },
     .work = work,
@@ -214,7 +220,6 @@ const OpRecord cumprod{
   %y: f32[2, 5, 33] = aten.cumprod.default(%x, 1)
   return %y
 })"}},
-    .no_exact_kernel = not_recorded,
 };
 TTRT_REGISTER_OP(cumprod);
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "device/exact_eltwise.h"
+#include "ops/rules.h"
 #include "replay/records.h"
 #include "replay/replay.h"
 
@@ -75,7 +76,7 @@ Outcome pair_of(const Case& c, Numerics numerics) {
   return Outputs{chain.choose(chain.number("tt.lt", a, 0.0), chain.two("tt.mul", a, b), a).values};
 }
 
-// a + value b c, in one visit of a 32-bit Dest.
+// a + value b c, in one visit of a 32-bit Dest, or a + value b / c, which is rounded to nearest even there.
 Outcome addcmul(const Case& c, Numerics) {
   if (auto refusal = c.unknown_params({"value"})) return *refusal;
   const Tensor &a = operand(c, 0), &b = operand(c, 1), &d = operand(c, 2);
@@ -87,8 +88,12 @@ Outcome addcmul(const Case& c, Numerics) {
   sum.dtype = DataType::float32;
   exact::with_number(exact::Binary::mul, Dest::bits32, sum.values,
                      value != nullptr ? static_cast<float>(ttc::as_double(*value)) : 1.0F);
-  exact::binary(exact::Binary::mul, Dest::bits32, sum.values.data(), d.values.data(), sum.values.data(), n);
+  const bool divides = c.op == "addcdiv";
+  exact::binary(divides ? exact::Binary::div : exact::Binary::mul, Dest::bits32, sum.values.data(), d.values.data(),
+                sum.values.data(), n);
   exact::binary(exact::Binary::add, Dest::bits32, a.values.data(), sum.values.data(), sum.values.data(), n);
+  if (divides)
+    for (float& v : sum.values) v = bf16_to_f32(f32_to_bf16(v));
   return Outputs{packed_as(std::move(sum), c.expected.at(0))};
 }
 
@@ -101,6 +106,16 @@ Outcome power_of(const Case& c, Numerics numerics) {
                           numerics);
   RecordCall call("tt.pow_scalar");
   return record_outcome(call.tensor("x", operand(c, 0)).set("exponent", ttc::as_double(*number)), c.expected, numerics);
+}
+
+// By a number: the floor of the product with its inverse.
+Outcome floor_of_quotient(const Case& c, Numerics numerics) {
+  const ttc::Json* number = ttc::find_member(c.params, "scalar");
+  if (number == nullptr || ttc::as_double(*number) == 0) return run_library(c, numerics);
+  if (auto refusal = c.unknown_params({"scalar"})) return *refusal;
+  const Chain chain{numerics};
+  const Tensor quotient = chain.number("tt.mul", operand(c, 0), 1.0 / ttc::as_double(*number));
+  return Outputs{chain.one("tt.floor", quotient).values};
 }
 
 // ---- windows over [1, 1, N H W, C], which records have as [N, C, H, W]
@@ -137,6 +152,35 @@ RtValue::List integers_of(const ttc::Json& list) {
   return out;
 }
 
+HostTensor floats_of(const Tensor& t, Shape sizes) {
+  const HostTensor host = empty_host(DType::f32, std::move(sizes));
+  std::copy(t.values.begin(), t.values.end(), host.as<float>());
+  return host;
+}
+
+Outcome convolution(const Case& c, Numerics numerics) {
+  if (auto refusal = c.unknown_params(
+          {"in_channels", "out_channels", "input_height", "input_width", "kernel_size", "stride", "padding", "groups"}))
+    return *refusal;
+  const Image image{as_int(ttc::member(c.params, "input_height")), as_int(ttc::member(c.params, "input_width")),
+                    as_int(ttc::member(c.params, "in_channels")), 1};
+  const Tensor &x = c.input("x"), &weight = c.input("weight");
+  if (numerics == Numerics::exact && weight.shape.size() == 4 && weight.shape[2] * weight.shape[3] != 1)
+    return ttc::Reason{ttc::ReasonCode::Unimplemented, "the order in which a window's products are added is not known"};
+  if (image.height * image.width * image.channels != static_cast<std::int64_t>(x.values.size()))
+    return ttc::Reason{ttc::ReasonCode::Unsupported, "an image of another size than the tensor"};
+  RecordCall call("tt.conv2d");
+  call.tensor("x", as_channels_first(x, image)).set("weight", floats_of(weight, weight.shape));
+  if (const Tensor* bias = c.find("bias"))
+    call.set("bias", floats_of(*bias, {static_cast<std::int64_t>(bias->values.size())}));
+  call.set("weight_shape", ops::int_list(weight.shape)).set("groups", as_int(ttc::member(c.params, "groups")));
+  call.set("stride", integers_of(ttc::member(c.params, "stride")));
+  call.set("padding", integers_of(ttc::member(c.params, "padding")));
+  call.set("dilation", RtValue::List{std::int64_t{1}, std::int64_t{1}});
+  if (c.config) call.configure(*c.config);
+  return Outputs{as_channels_last(call.result(numerics))};
+}
+
 Outcome max_pool(const Case& c, Numerics numerics) {
   if (auto refusal = c.unknown_params({"channels", "input_h", "input_w", "kernel_size", "stride", "padding"}))
     return *refusal;
@@ -168,6 +212,9 @@ TTRT_REGISTER_REPLAY(bias_gelu, "bias_gelu", ttrt::replay::pair_of)
 TTRT_REGISTER_REPLAY(div_no_nan, "div_no_nan", ttrt::replay::pair_of)
 TTRT_REGISTER_REPLAY(isclose, "isclose", ttrt::replay::pair_of)
 TTRT_REGISTER_REPLAY(prelu, "prelu", ttrt::replay::pair_of)
+TTRT_REGISTER_REPLAY(addcdiv, "addcdiv", ttrt::replay::addcmul)
 TTRT_REGISTER_REPLAY(addcmul, "addcmul", ttrt::replay::addcmul)
+TTRT_REGISTER_REPLAY(conv2d, "conv2d", ttrt::replay::convolution)
+TTRT_REGISTER_REPLAY(floor_div, "floor_div", ttrt::replay::floor_of_quotient)
 TTRT_REGISTER_REPLAY(pow, "pow", ttrt::replay::power_of)
 TTRT_REGISTER_REPLAY(max_pool2d, "max_pool2d", ttrt::replay::max_pool)
