@@ -7,7 +7,7 @@ over the files; a file's places depend on that file and the seed alone. Each cha
 copied to DIR (build/mutation), built once without optimisation, and per change rebuilt and tested with one program after the
 other, nearest to the changed file first, until one fails. A change that does not compile is passed over for the next one of
 its file. The report is written after each change; a run that finds one goes on where it ended, with --survivors it tries the
-report's survivors again and nothing else. Ends with a line "N passed, N failed": noticed and survived; exit status 1 below
+report's survivors (below --folder) again and nothing else. Ends with a line "N passed, N failed": noticed and survived; exit status 1 below
 --share (0.9).
 """
 
@@ -223,8 +223,10 @@ def try_places(bench, chosen, report):
                 break
 
 
-def try_survivors(bench, report):
+def try_survivors(bench, report, folders):
     for result in report.survivors():
+        if not any(result["file"].startswith(folder.rstrip("/") + "/") for folder in folders):
+            continue
         number, before, after = result["line"] - 1, *(re.search(rf"^\{sign}(?![+-])(.*)$", result["patch"], re.M)[1] for sign in "-+")
         text = (bench.tree / result["file"]).read_text("utf-8")
         lines = text.splitlines(keepends=True)
@@ -284,7 +286,7 @@ def main():
     bench.measure()
     report = Report(args.report or args.work / "report.json")
     if args.survivors:
-        try_survivors(bench, report)
+        try_survivors(bench, report, args.folder or NEAREST)
     else:
         try_places(bench, chosen, report)
     survivors = report.survivors()
