@@ -1,7 +1,10 @@
 // What a context tells of a call: devices as text, attention's operands in every order, options; and which kernels a
 // registry takes.
 #include "dispatch/context.h"
+#include "dispatch/circuits.h"
 #include "dispatch/kernel_registry.h"
+#include <nlohmann/json.hpp>
+
 #include "tests/catch.h"
 #include "tests/dispatch/fixtures.h"
 
@@ -89,6 +92,50 @@ TEST_CASE("context: other operations are told by their first tensor") {
   const Input nothing[] = {{"missing", nullptr}};
   CHECK(context_from_inputs("op.x", CallArgs{.inputs = nothing}) == context_of());
   CHECK(context_or_operation("attention", CallArgs{}).operation == Symbol("attention"));
+}
+
+TEST_CASE("configuration: each number has a least") {
+  const auto said = [](auto set) {
+    DispatchOptions options;
+    set(options);
+    return error_of([&] { DispatchConfig{options}; });
+  };
+  CHECK(said([](DispatchOptions& o) { o.cache_size = 0; }) == "");
+  CHECK_THAT(said([](DispatchOptions& o) { o.cache_size = -1; }), ContainsSubstring("cache_size"));
+  CHECK(said([](DispatchOptions& o) { o.max_fallback_attempts = 1; }) == "");
+  CHECK_THAT(said([](DispatchOptions& o) { o.max_fallback_attempts = 0; }), ContainsSubstring("max_fallback_attempts"));
+  CHECK(said([](DispatchOptions& o) { o.failure_threshold = 1; }) == "");
+  CHECK_THAT(said([](DispatchOptions& o) { o.failure_threshold = 0; }), ContainsSubstring("failure_threshold"));
+  CHECK_THAT(said([](DispatchOptions& o) { o.cache_ttl_seconds = 0; }), ContainsSubstring("cache_ttl_seconds"));
+  CHECK(said([](DispatchOptions& o) { o.fallback_timeout_ms = 0; }) == "");
+  CHECK_THAT(said([](DispatchOptions& o) { o.fallback_timeout_ms = -1; }), ContainsSubstring("fallback_timeout_ms"));
+  CHECK_THAT(said([](DispatchOptions& o) { o.watch_interval_seconds = 0; }),
+             ContainsSubstring("watch_interval_seconds"));
+  CHECK(said([](DispatchOptions& o) { o.recovery_timeout_seconds = 0; }) == "");
+  CHECK_THAT(said([](DispatchOptions& o) { o.recovery_timeout_seconds = -1; }),
+             ContainsSubstring("recovery_timeout_seconds"));
+}
+
+TEST_CASE("circuits: what is left of the cooldown is told while it lasts") {
+  ManualClock clock;
+  CircuitManager manager(1, 10, clock);
+  Circuit& circuit = manager.circuit("k");
+  const auto remaining = [&] { return circuit.to_json().at("cooldown_remaining").get<double>(); };
+  CHECK(remaining() == 0);
+  circuit.record_failure("it broke");
+  CHECK(remaining() == 10);
+  CHECK(circuit.retry_after() == 10);
+  clock.advance_seconds(4);
+  CHECK(remaining() == 6);
+  clock.advance_seconds(7);
+  CHECK(remaining() == 0);
+  REQUIRE(circuit.is_allowed());
+  CHECK_FALSE(circuit.retry_after());
+  circuit.record_failure("again");
+  REQUIRE(remaining() == 10);
+  circuit.reset();
+  CHECK(remaining() == 0);
+  CHECK_FALSE(circuit.retry_after());
 }
 
 TEST_CASE("registry: a kernel has an id of its own and an operation, or the whole batch is refused") {

@@ -276,6 +276,7 @@ TEST_CASE("windows mean something, or say what does not fit", "[calls]") {
       {matrix, "tt.avg_pool2d(%a, [2, 2], [2, 2], [0, 0])", "windows over 2 dims of a tensor of rank 2"},
       {image, "tt.adaptive_avg_pool2d(%a, [3, 3])", ""},
       {image, "tt.adaptive_avg_pool2d(%a, [3, -2])", "size -2"},
+      {image, "tt.adaptive_avg_pool2d(%a, [3, 0])", ""},
       {image, "tt.upsample(%a, \"nearest\", [16, 18])", ""},
       {image, "tt.upsample(%a, \"nearest\", [16, 0])", "an output of that size"},
       {image, "tt.upsample(%a, \"nearest\", [16])", "1 sizes for a tensor of rank 4"},

@@ -201,6 +201,37 @@ TEST_CASE("infinities and NaN are compared") {
   }
 }
 
+// Whether some case gives other bits in the second configuration.
+bool differs(const OpRecord& record, const Config& a, const Config& b) {
+  return std::ranges::any_of(record.cases, [&](const OpCase& c) {
+    const CaseRun one = run_case(c, a, device()), other = run_case(c, b, device());
+    if (!one.served.contains(std::string(record.name)) || one.outputs.size() != other.outputs.size()) return false;
+    for (std::size_t i = 0; i < one.outputs.size(); ++i)
+      if (one.outputs[i].bytes != other.outputs[i].bytes) return true;
+    return false;
+  });
+}
+
+TEST_CASE("every choice of precision that a record has is another result") {
+  // What compares sums nothing, and the reductions' cases are too short to tell (op_exact_test.cpp has longer ones); a
+  // logarithm of softmax sums in float32 in fast numerics, whatever is asked.
+  const std::set<std::string_view> same{"tt.amax", "tt.amin", "tt.sum", "tt.mean", "tt.prod", "tt.var"},
+      exact_only{"tt.log_softmax"};
+  for (const OpRecord* record : all_ops()) {
+    INFO(record->name);
+    if (record->schema.find("bool fp32_acc") != std::string_view::npos && !same.contains(record->name)) {
+      const bool exact = exact_only.contains(record->name);
+      const Config wide{.activation = exact ? DataType::bfloat16 : DataType::float32,
+                        .numerics = exact ? Numerics::exact : Numerics::fast};
+      Config narrow = wide;
+      narrow.fp32_acc = false;
+      CHECK(differs(*record, wide, narrow));
+    }
+    if (record->schema.find("str weight_format") != std::string_view::npos && record->name != "tt.embedding")
+      CHECK(differs(*record, {}, {.weight = DataType::bfloat4_b}));
+  }
+}
+
 TEST_CASE("kernels give the same bits on every instruction set") {
   // Matrix products add in the order their blocking makes.
   const std::set<std::string_view> products{"tt.linear", "tt.matmul", "tt.attention"};

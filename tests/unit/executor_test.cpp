@@ -1,6 +1,7 @@
 // The executor on small text-IR graphs: values, control flow, state, shapes, plans; and its parts.
 #include "executor/executor.h"
 
+#include <map>
 #include <climits>
 
 #include "executor/guards.h"
@@ -223,6 +224,40 @@ TEST_CASE("the memory plan never overlaps values that live together, and reuses 
     }
   }
   CHECK(total < sum / 3);
+}
+
+TEST_CASE("a profile tells the bytes that each instruction reads and writes, its place and its bound") {
+  auto e = executor(R"(model {}
+graph main(%x: f32[64, 40] user) {
+  %a: f32[64, 40] = tt.to_device(%x, format="bfloat16")
+  %b: f32[64, 40] = tt.relu(%a)
+  %c: f32[64, 40] = tt.to_host(%b, dtype=f32)
+  %y: f32[64, 40] = aten.neg.default(%c)
+  return %y
+})",
+                    Mode::device);
+  const RtValue x = floats({64, 40}, std::vector<float>(64 * 40, 1));
+  e->run({x});
+  CHECK(e->profiler().profile().empty());
+  e->set_profiling(true);
+  e->run({x});
+  e->run({x});
+  std::map<std::string, InstructionProfile> by_op;
+  for (const InstructionProfile& p : e->profiler().profile()) by_op[p.instruction->node->op()] = p;
+  REQUIRE(by_op.size() == 4);
+  for (const auto& [op, p] : by_op) CHECK(p.calls == 2);
+  constexpr std::int64_t tiles = 4 * 2048, host = 64 * 40 * 4;
+  CHECK(by_op["tt.to_device"].bytes == 2 * tiles);
+  CHECK(by_op["tt.relu"].bytes == 2 * 2 * tiles);
+  CHECK(by_op["tt.to_host"].bytes == 2 * host);
+  CHECK(by_op["aten.neg.default"].bytes == 2 * host);
+  CHECK(by_op["tt.to_device"].place == OpPlace::transfer);
+  CHECK(by_op["tt.relu"].place == OpPlace::device);
+  CHECK(by_op["aten.neg.default"].place == OpPlace::cpu);
+  CHECK(by_op["tt.relu"].cycles > 0);
+  CHECK(by_op["tt.relu"].bound == "dispatch");
+  CHECK(by_op["aten.neg.default"].cycles == 0);
+  CHECK(by_op["aten.neg.default"].bound == "");
 }
 
 TEST_CASE("guards are evaluated as Python would, and unknown ones are left alone") {
