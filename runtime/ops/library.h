@@ -1,6 +1,6 @@
 // What the op library knows of an op record: the functions that are this op and the compute configuration they take
-// where the caller gives none. A record states it beside itself with TTRT_LIBRARY_OP; replay reads the names, and
-// replay and exact numerics the configuration.
+// where the caller gives none. A record states it beside itself with TTRT_LIBRARY_OP; replay reads both, programs carry
+// the configuration that they were compiled with.
 //
 // A record that states nothing is the function of its own name ("tt.softmax": softmax), without a configuration.
 #pragma once
