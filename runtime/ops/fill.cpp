@@ -105,7 +105,7 @@ LowerResult lower_arange(const LowerContext& context) {
 
 std::vector<TensorSpec> infer_arange(const OpCall& call) {
   const double step = call.number("step"), count = std::ceil((call.number("end") - call.number("start")) / step);
-  if (step == 0.0 || !(count >= 0.0) || count > 2147483647.0) bad_call(call, "no such range");
+  if (!(count >= 0.0) || count > 2147483647.0) bad_call(call, "no such range");
   return {tiled({static_cast<std::int64_t>(count)}, format_of(call))};
 }
 

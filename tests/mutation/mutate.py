@@ -228,6 +228,9 @@ def try_survivors(bench, report, folders):
         if not any(result["file"].startswith(folder.rstrip("/") + "/") for folder in folders):
             continue
         number, before, after = result["line"] - 1, *(re.search(rf"^\{sign}(?![+-])(.*)$", result["patch"], re.M)[1] for sign in "-+")
+        if (result["file"], before.strip(), after.strip()) in equivalents():
+            report.results.remove(result)
+            continue
         text = (bench.tree / result["file"]).read_text("utf-8")
         lines = text.splitlines(keepends=True)
         same = [i for i, line in enumerate(lines) if line.rstrip("\n") == before]
