@@ -2,6 +2,7 @@
 
   example_patches.py          every patch applies, and has the new files and lines elsewhere that the table says
   example_patches.py MESON    the same; then each is applied to a copy of the tree, which is built, and what it adds is used
+  example_patches.py MESON arch pass    the same, of these two only
 """
 
 import gzip
@@ -41,6 +42,12 @@ def counts(patch):
         elif line[:1] in ("+", "-") and not line.startswith("+++ "):
             lines += not new
     return files, lines
+
+
+def new_file(patch):
+    """The text of the file that the patch adds."""
+    added = patch.read_text().split("--- /dev/null\n", 1)[1].splitlines()
+    return "".join(f"{line[1:]}\n" for line in added if line.startswith("+") and not line.startswith("+++ "))
 
 
 def apply(patch, tree, *options):
@@ -112,7 +119,10 @@ def use_weight_format(ttc, folder):
 
 def use_arch(ttc, folder):
     expect("p300 " in run(ttc, "archs"), "ttc archs lists it")
-    run(ttc, "compile", ROOT / "models/bert_small.pt2", "-o", folder / "bert.pt2", "--arch", "p300")
+    out = folder / "bert.pt2"
+    run(ttc, "compile", ROOT / "models/bert_small.pt2", "-o", out, "--arch", "p300")
+    ran = run(ttc, "run", out, "--arch", "p300", "--io", ROOT / "models/bert_small.io.safetensors", "--pcc", "0.99", "--json")
+    expect('"p300"' in ran, "the run was on it", ran)
 
 
 def use_file_format(ttc, folder):
@@ -154,11 +164,14 @@ def main(arguments):
         except RuntimeError as error:
             failed += 1
             print(error)
+    if new_file(PATCHES / "unary_op.patch") not in (ROOT / "runtime/ops/README.md").read_text():
+        failed += 1
+        print("runtime/ops/README.md shows another file than unary_op.patch adds")
     if set(table) != {patch.stem for patch in patches}:
         failed += 1
         print(f"README.md names {sorted(table)}, there are {[patch.stem for patch in patches]}")
     if arguments and not failed:
-        build_and_use(arguments[0], patches)
+        build_and_use(arguments[0], [patch for patch in patches if patch.stem in arguments[1:] or not arguments[1:]])
     print(f"{passed} passed, {failed} failed")
     return 1 if failed else 0
 
