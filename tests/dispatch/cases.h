@@ -8,61 +8,19 @@
 // advise instead.
 #pragma once
 
-#include <fstream>
 #include <map>
-#include <nlohmann/json.hpp>
-#include <set>
 #include <string>
 
+#include "dispatch/types.h"
 #include "tests/catch.h"
 
 namespace dispatch_test {
 
 using CaseTable = std::map<std::string, void (*)()>;
+void run_cases(const std::string& prefix, const CaseTable& table);
 
-inline nlohmann::json rows_of(const std::string& path) {
-  std::ifstream in(path);
-  return nlohmann::json::parse(in);
-}
-
-// The rows that are not run at all. Each says why, and what a user does instead.
-inline std::set<std::string> dropped_rows() {
-  std::set<std::string> all, dropped;
-  for (const auto& row : rows_of(TTC_TEST_DATA "/dispatch-cases.json")) all.insert(row.at("id"));
-  for (const auto& row : rows_of(TTC_TEST_DATA "/../dispatch/rows.json")) {
-    const std::string id = row.at("id");
-    INFO(id);
-    REQUIRE(all.contains(id));
-    REQUIRE_FALSE(row.at("why").get<std::string>().empty());
-    REQUIRE_FALSE(row.at("instead").get<std::string>().empty());
-    if (row.at("part") == "all") dropped.insert(id);
-  }
-  return dropped;
-}
-
-inline void run_cases(const std::string& prefix, const CaseTable& table) {
-  static const std::set<std::string> known{"TYP-", "STA-", "DYN-", "CBM-", "CBS-",
-                                           "MVC-", "CFG-", "HOT-", "AUT-", "ORC-"};
-  REQUIRE(known.contains(prefix));
-  const std::set<std::string> dropped = dropped_rows();
-  std::size_t found = 0;
-  for (const auto& one : rows_of(TTC_TEST_DATA "/dispatch-cases.json")) {
-    const std::string id = one.at("id");
-    REQUIRE(known.contains(id.substr(0, 4)));
-    if (!id.starts_with(prefix)) continue;
-    if (dropped.contains(id)) {
-      REQUIRE_FALSE(table.contains(id));
-      continue;
-    }
-    ++found;
-    DYNAMIC_SECTION(id << " " << one.at("given").get<std::string>() << ", " << one.at("when").get<std::string>()) {
-      INFO(one.at("then").get<std::string>());
-      const auto test = table.find(id);
-      REQUIRE(test != table.end());
-      test->second();
-    }
-  }
-  REQUIRE(found == table.size());
-}
+// What stands at a place like "/selection_path/0/result": strings bare, all else as JSON; "missing" where nothing does.
+// Comparing JSON values in REQUIRE costs the compiler seconds.
+std::string text_at(const ttrt::dispatch::Json& json, const std::string& pointer);
 
 }  // namespace dispatch_test
