@@ -6,7 +6,6 @@
 #include "api/convert.h"
 #include "api/session.h"
 #include "dispatch/config_dispatcher.h"
-#include "dispatch/hot_reload.h"
 
 namespace ttrt {
 
@@ -14,13 +13,16 @@ struct Dispatch::Impl {
   std::shared_ptr<Session::Impl> session;
 
   KernelChooser& chooser() const { return *session->chooser; }
-  DispatchMode mode() const { return static_cast<DispatchMode>(chooser().options().dispatch.mode); }
-  // nullptr where the mode is another one.
-  dispatch::HotReloadDispatcher* hot() const { return chooser().hot_reload(); }
-  dispatch::ConfigDispatcher* config() const {
-    if (chooser().options().dispatch.mode != dispatch::DispatchMode::CONFIG) return nullptr;
-    return dynamic_cast<dispatch::ConfigDispatcher*>(
-        &chooser().orchestrator().dispatcher(dispatch::DispatchMode::CONFIG));
+  // Throw Error (usage) where the mode is another one.
+  dispatch::ConfigDispatcher& rules() const {
+    if (dispatch::ConfigDispatcher* rules = chooser().rules()) return *rules;
+    throw Error(Error::Kind::usage, "the session has no rules that could change",
+                "DispatchMode::HOT_RELOAD and CONFIG take SessionOptions::dispatch_config");
+  }
+  dispatch::ConfigDispatcher& hot_rules() const {
+    dispatch::ConfigDispatcher* const rules = chooser().rules();
+    if (rules != nullptr && rules->mode() == dispatch::DispatchMode::HOT_RELOAD) return *rules;
+    throw Error(Error::Kind::usage, "the session keeps no versions of its rules", "DispatchMode::HOT_RELOAD does");
   }
 };
 
@@ -28,16 +30,6 @@ namespace {
 
 std::string text_of(const dispatch::Json& json) {
   return json.dump(-1, ' ', false, dispatch::Json::error_handler_t::replace);
-}
-
-Error wrong_mode() {
-  return {Error::Kind::usage, "the session has no rules that could change",
-          "DispatchMode::HOT_RELOAD and CONFIG take SessionOptions::dispatch_config"};
-}
-
-dispatch::HotReloadDispatcher& hot_or_throw(const Dispatch::Impl& impl) {
-  if (dispatch::HotReloadDispatcher* hot = impl.hot()) return *hot;
-  throw Error(Error::Kind::usage, "the session keeps no versions of its rules", "DispatchMode::HOT_RELOAD does");
 }
 
 RulesVersion version_of(const dispatch::ConfigVersion& version) {
@@ -80,48 +72,46 @@ std::string Dispatch::explain(const std::string& node) const {
 
 RulesCheck Dispatch::dry_run(const std::string& rules) const {
   return guarded([&]() -> RulesCheck {
-    const dispatch::DryRun dry = hot_or_throw(*impl_).dry_run_text(rules);
+    const dispatch::DryRun dry = impl_->hot_rules().dry_run_text(rules);
     return {.ok = dry.ok, .messages = dry.messages};
   });
 }
 
 RulesCheck Dispatch::reload(const std::string& rules) {
   return guarded([&] {
-    if (dispatch::HotReloadDispatcher* hot = impl_->hot()) return checked([&] { hot->reload_text(rules); });
-    if (dispatch::ConfigDispatcher* config = impl_->config()) return checked([&] { config->update(rules); });
-    throw wrong_mode();
+    dispatch::ConfigDispatcher& active = impl_->rules();
+    return checked([&] { active.reload_text(rules); });
   });
 }
 
 RulesCheck Dispatch::reload() {
   return guarded([&] {
-    if (dispatch::HotReloadDispatcher* hot = impl_->hot()) return checked([&] { hot->reload(); });
-    if (dispatch::ConfigDispatcher* config = impl_->config()) return checked([&] { config->reload_config(); });
-    throw wrong_mode();
+    dispatch::ConfigDispatcher& active = impl_->rules();
+    return checked([&] { active.reload(); });
   });
 }
 
 bool Dispatch::rollback() {
-  return guarded([&] { return hot_or_throw(*impl_).rollback(); });
+  return guarded([&] { return impl_->hot_rules().rollback(); });
 }
 
 RulesVersion Dispatch::version() const {
   return guarded([&]() -> RulesVersion {
-    const auto current = hot_or_throw(*impl_).current_version();
+    const auto current = impl_->hot_rules().current_version();
     return current != nullptr ? version_of(*current) : RulesVersion{};
   });
 }
 
 void Dispatch::on_reload(std::function<void(const RulesVersion&)> callback) {
   guarded([&] {
-    hot_or_throw(*impl_).on_reload(
+    impl_->hot_rules().on_reload(
         [callback = std::move(callback)](const dispatch::ConfigVersion& version) { callback(version_of(version)); });
   });
 }
 
 void Dispatch::on_error(std::function<void(const std::string& message)> callback) {
   guarded([&] {
-    hot_or_throw(*impl_).on_error(
+    impl_->hot_rules().on_error(
         [callback = std::move(callback)](const ttc::Error& error) { callback(public_error(error).what()); });
   });
 }

@@ -1,68 +1,110 @@
-// Choosing by rules, and how the rules come and go.
+// Choosing by the active document, and what is told about it.
 #include "dispatch/config_dispatcher.h"
 
-#include <algorithm>
 #include <filesystem>
 
 namespace ttrt::dispatch {
-namespace {
 
-// What reading a file throws, as the error of a configuration.
-template <typename F>
-auto reading(const std::string& file, const F& f) {
+ConfigDispatcher::ConfigDispatcher(DispatchMode mode, const DispatchConfig& config, const KernelRegistry& kernels,
+                                   ModeOptions options, bool strict, KernelSelector selector)
+    : ModeDispatcher(mode, config, std::move(options)),
+      kernels_(kernels),
+      selector_(std::move(selector)),
+      strict_(strict),
+      hot_(mode == DispatchMode::HOT_RELOAD),
+      path_(config->config_path) {
+  make_cache();
+  if (!hot_) current_ = make_version([] { return DocNode(); }, "", false);
+  if (path_.empty()) return;
+  if (std::error_code error; !hot_ && !std::filesystem::exists(path_, error)) {
+    report(path_ + ": no such file; the configuration is empty");
+    return;
+  }
   try {
-    return f();
-  } catch (const DispatchError&) {
-    throw;
-  } catch (const ttc::Error& error) {
-    throw DispatchError(Phase::CONFIGURATION, error.what(),
-                        {.original = std::current_exception(),
-                         .file = error.file().empty() ? file : error.file(),
-                         .hint = error.hint()});
+    current_ = make_version([&] { return read_document(path_); }, path_, true);
+    current_->version = versions_ = 1;
+    for (const std::string& warning : current_->loaded.warnings) report(warning);
+  } catch (const DispatchError& error) {
+    if (!hot_) throw;
+    report(error.file() + ": " + error.what() + "; no configuration is active");
   }
 }
 
-}  // namespace
-
-ConfigDispatcher::ConfigDispatcher(const DispatchConfig& config, const KernelRegistry& kernels, ModeOptions options,
-                                   bool strict)
-    : ModeDispatcher(DispatchMode::CONFIG, config, std::move(options)),
-      kernels_(kernels),
-      strict_(strict),
-      path_(config->config_path) {
-  apply({}, "", true);
-  if (path_.empty()) return;
-  if (std::error_code error; !std::filesystem::exists(path_, error))
-    report(path_ + ": no such file; the configuration is empty");
-  else
-    load(path_, true);
-}
+ConfigDispatcher::~ConfigDispatcher() { ConfigDispatcher::stop_watching(); }
 
 void ConfigDispatcher::make_cache() {
   cache_.reset();
-  if (config_->enable_cache && config_->cache_size > 0)
+  if (!hot_ && config_->enable_cache && config_->cache_size > 0)
     cache_.emplace(static_cast<std::size_t>(config_->cache_size), config_->cache_ttl_seconds, false);
+}
+
+void ConfigDispatcher::update_config(const DispatchConfig& config) {
+  ModeDispatcher::update_config(config);
+  bool other_path = false;
+  {
+    const std::lock_guard lock(mutex_);
+    make_cache();
+    other_path = !config->config_path.empty() && config->config_path != path_;
+    if (other_path) path_ = config->config_path;
+  }
+  if (watching()) {
+    stop_watching();
+    watch();
+  }
+  if (other_path) load_file(config->config_path, config->validate_on_reload, 1);
 }
 
 // ---- selection -----------------------------------------------------------------------------------------------------
 
-Choice ConfigDispatcher::choice_for(Symbol operation, const CallArgs* args, const SelectionContext* context) {
-  const std::lock_guard lock(mutex_);
-  if (args) count_locked();
-  const bool cached = cache_ && !active_.rules->document().rules.empty();
+std::optional<SelectionContext> ConfigDispatcher::make_context(Symbol operation, const CallArgs& args) const {
+  if (hot_) return std::nullopt;  // there is nothing to select by; rules make their own
+  return context_or_operation(operation, args);
+}
+
+// The caller holds mutex_.
+Choice ConfigDispatcher::by_document(Symbol operation, const CallArgs* args, const SelectionContext* context) {
+  if (!current_) return {};
+  ConfigRules& rules = *current_->loaded.rules;
+  const bool cached = cache_ && !rules.document().rules.empty();
   const std::int64_t now = cached ? clock_.coarse_ns() : 0;
   const std::uint64_t tag = kernels_.generation();
   if (cached)
     if (const Choice* found = cache_->get(operation, *context, tag, now)) return *found;
-  const ConfigRules::Usable& usable = active_.rules->usable(operation);
+  const ConfigRules::Usable& usable = rules.usable(operation);
   if (usable.locked) return {.kernel = usable.locked, .circuit = circuit_of(usable.locked)};
-  if (const KernelSpec* kernel = usable.select(*context)) {
-    const Choice choice{.kernel = kernel, .circuit = circuit_of(kernel)};
-    if (cached) cache_->put(operation, *context, tag, now, choice);
-    return choice;
+  if (!usable.rules.empty() && (context || args))
+    if (const auto* kernel = usable.select(context ? *context : context_or_operation(operation, *args))) {
+      const Choice choice{.kernel = kernel, .circuit = circuit_of(kernel)};
+      if (cached) cache_->put(operation, *context, tag, now, choice);
+      return choice;
+    }
+  if (usable.chain.empty() || !(hot_ || config_->enable_fallback)) return {};
+  return {.kernel = usable.chain.front(), .circuit = circuit_of(usable.chain.front()), .from_chain = !hot_};
+}
+
+Choice ConfigDispatcher::choice_for(Symbol operation, const CallArgs* args, const SelectionContext* context) {
+  Choice choice;
+  {
+    const std::lock_guard lock(mutex_);
+    if (args) count_locked();
+    choice = by_document(operation, args, context);
+    if (!hot_) return choice;
+    if (args) {
+      choice.set = call_set_;
+      ++in_flight_[call_set_ - 1];
+    }
   }
-  if (usable.chain.empty() || !config_->enable_fallback) return {};
-  return {.kernel = usable.chain.front(), .circuit = circuit_of(usable.chain.front()), .from_chain = true};
+  if (!choice.kernel && selector_ && context) choice.kernel = selector_(operation, *context);
+  if (!choice.kernel)
+    if (const auto all = kernels_.kernels_of(operation); !all.empty()) choice.kernel = all.front();
+  if (!choice.kernel && choice.set) finished(choice);
+  choice.circuit = circuit_of(choice.kernel);
+  return choice;
+}
+
+void ConfigDispatcher::finished(const Choice& choice) {
+  const std::lock_guard lock(mutex_);
+  --in_flight_[choice.set - 1];
 }
 
 std::optional<std::vector<const KernelSpec*>> ConfigDispatcher::alternatives(Symbol operation,
@@ -70,67 +112,51 @@ std::optional<std::vector<const KernelSpec*>> ConfigDispatcher::alternatives(Sym
                                                                              const Choice& choice) {
   if (!choice.from_chain) return std::nullopt;
   const std::lock_guard lock(mutex_);
-  std::vector<const KernelSpec*> out = active_.rules->usable(operation).chain;
+  std::vector<const KernelSpec*> out = current_->loaded.rules->usable(operation).chain;
   std::erase(out, choice.kernel);
   return out;
 }
 
 DispatchError ConfigDispatcher::nothing_serves(Symbol operation, const SelectionContext* /*context*/) const {
-  return fallbacks_exhausted(operation.text(), {});
+  if (!hot_) return fallbacks_exhausted(operation.text(), {});
+  return {Phase::EXECUTION, "no kernel is registered for '" + operation.str() + "'", {.operation = operation.str()}};
 }
 
 Json ConfigDispatcher::explain_selection(Symbol operation, const SelectionContext& context) {
-  const std::lock_guard lock(mutex_);
-  return active_.rules->explain(operation, context);
-}
-
-// ---- loading -------------------------------------------------------------------------------------------------------
-
-bool ConfigDispatcher::apply(const DocNode& document, const std::string& file, bool even_if_same) {
-  LoadedRules next = load_rules(document, DocumentKind::config, kernels_, strict_, file, Phase::CONFIGURATION);
-  if (!even_if_same && next.rules->document().full_hash == active_.rules->document().full_hash) return false;
-  for (const std::string& warning : next.warnings) report(warning);
-  const std::lock_guard lock(mutex_);
-  std::swap(active_, next);
-  make_cache();
-  return true;
-}
-
-bool ConfigDispatcher::load(const std::string& file, bool even_if_same) {
-  const bool changed = reading(file, [&] { return apply(read_document(file), file, even_if_same); });
-  const std::lock_guard lock(mutex_);
-  path_ = file;
-  return changed;
-}
-
-bool ConfigDispatcher::reload_config(const std::string& path) {
-  const std::lock_guard one_at_a_time(reload_mutex_);
-  const std::string file = path.empty() ? config_path() : path;
-  if (std::error_code error; !file.empty() && std::filesystem::exists(file, error)) return load(file, false);
-  if (!file.empty()) report(file + ": no such file; the configuration of before stays active");
-  return false;
-}
-
-bool ConfigDispatcher::update(std::string_view yaml) {
-  const std::lock_guard one_at_a_time(reload_mutex_);
-  return reading("", [&] { return apply(parse_document(yaml, ""), "", false); });
-}
-
-void ConfigDispatcher::update_config(const DispatchConfig& config) {
-  const std::lock_guard one_at_a_time(reload_mutex_);
-  ModeDispatcher::update_config(config);
+  Json out{{"operation", operation.text()}, {"config_hash", ""}, {"selection_path", Json::array()}};
   {
     const std::lock_guard lock(mutex_);
-    make_cache();
+    if (current_) out = current_->loaded.rules->explain(operation, context);
   }
-  if (!config->config_path.empty() && config->config_path != path_) load(config->config_path, true);
+  if (!hot_ || (out.contains("selected_kernel") && !out["selected_kernel"].is_null())) return out;
+  const KernelSpec* const kernel = choose(operation, context);
+  const std::string_view by = selector_ ? "selection" : "highest_priority";
+  if (kernel) out["selection_path"].push_back({{"step", by}, {"kernel", kernel->id.text()}, {"result", "selected"}});
+  out["selected_kernel"] = kernel ? Json(kernel->id.text()) : Json();
+  out["reason"] = kernel ? by : "no_kernel_available";
+  return out;
 }
 
 // ---- reports -------------------------------------------------------------------------------------------------------
 
-std::string ConfigDispatcher::config_hash() const {
+ReloadStats ConfigDispatcher::stats() const {
   const std::lock_guard lock(mutex_);
-  return active_.rules->document().hash();
+  return stats_;
+}
+
+std::shared_ptr<const ConfigVersion> ConfigDispatcher::current_version() const {
+  const std::lock_guard lock(mutex_);
+  return current_;
+}
+
+std::int64_t ConfigDispatcher::in_flight() const {
+  const std::lock_guard lock(mutex_);
+  return in_flight_[0] + in_flight_[1];
+}
+
+std::string ConfigDispatcher::config_hash() const {
+  const auto version = current_version();
+  return version ? version->config_hash.substr(0, 16) : "";
 }
 
 std::string ConfigDispatcher::config_path() const {
@@ -139,23 +165,40 @@ std::string ConfigDispatcher::config_path() const {
 }
 
 Json ConfigDispatcher::telemetry() const {
+  const bool watched = watching();
   const std::lock_guard lock(mutex_);
-  const ConfigDocument& document = active_.rules->document();
-  return {{"mode", "config"},
-          {"config_hash", document.hash()},
-          {"rule_count", document.rules.size()},
-          {"lock_count", document.locks.size()},
-          {"deny_pattern_count", document.filter.denies.size()},
-          {"allow_pattern_count", document.filter.allows.size()},
-          {"fallback_chain_count", document.chains.size()},
-          {"dispatch_count", counts_.dispatches},
-          {"error_count", counts_.errors},
-          {"rule_cache", (cache_ ? cache_->stats() : CacheStats{}).to_json()}};
+  Json out{{"mode", hot_ ? "hot_reload" : "config"},
+           {"dispatch_count", counts_.dispatches},
+           {"error_count", counts_.errors}};
+  if (current_) {
+    const ConfigDocument& document = current_->loaded.rules->document();
+    out["config_hash"] = document.hash();
+    out["rule_count"] = document.rules.size();
+    out["lock_count"] = document.locks.size();
+    out["deny_pattern_count"] = document.filter.denies.size();
+    out["allow_pattern_count"] = document.filter.allows.size();
+    out["fallback_chain_count"] = document.chains.size();
+  }
+  if (!hot_) {
+    out["rule_cache"] = (cache_ ? cache_->stats() : CacheStats{}).to_json();
+    return out;
+  }
+  Json& hot = out["hot_reload"] = {{"total_reloads", stats_.total_reloads},
+                                   {"failed_reloads", stats_.failed_reloads},
+                                   {"rollbacks", stats_.rollbacks},
+                                   {"last_reload_time_ms", stats_.last_reload_time_ms},
+                                   {"last_reload_timestamp", stats_.last_reload_timestamp},
+                                   {"config_version", stats_.config_version},
+                                   {"reload_state", to_string(state())},
+                                   {"watching", watched}};
+  if (current_) hot["config_hash"] = current_->config_hash;
+  return out;
 }
 
 void ConfigDispatcher::reset_telemetry() {
   ModeDispatcher::reset_telemetry();
   const std::lock_guard lock(mutex_);
+  stats_ = {.config_version = stats_.config_version};
   if (cache_) cache_->reset_stats();
 }
 

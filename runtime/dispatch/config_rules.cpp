@@ -11,7 +11,7 @@ namespace {
 
 bool covers(const std::string& pattern, Symbol operation) {
   if (ttc::glob_match(pattern, operation.text())) return true;
-  for (const std::string_view name : names_of(get_operation_type(operation.text())))
+  for (const std::string& name : names_of(get_operation_type(operation.text())))
     if (ttc::glob_match(pattern, name)) return true;
   return false;
 }
@@ -25,62 +25,62 @@ ConfigRules::ConfigRules(ConfigDocument document, const KernelRegistry& kernels)
                    [](const ConfigRule* a, const ConfigRule* b) { return a->priority > b->priority; });
 }
 
-ConfigRules::Verdict ConfigRules::judge(const NamedKernel& named, Symbol operation, bool filtered) const {
-  const Symbol kernel = Symbol::find(named.kernel);
+ConfigRules::Verdict ConfigRules::judge(const KernelSpec* kernel, const NamedKernel& named, Symbol operation,
+                                        bool filtered) const {
   if (filtered && document_.filter.denies_kernel(operation, named.kernel)) return Verdict::denied;
   if (filtered && !document_.filter.allows_kernel(operation, named.kernel)) return Verdict::not_allowed;
-  const KernelSpec* const spec = kernels_.find(kernel);
-  if (spec == nullptr) return Verdict::not_found;
-  return same_operation(spec->operation, operation) ? Verdict::selected : Verdict::other_operation;
+  if (kernel == nullptr) return Verdict::not_found;
+  return same_operation(kernel->operation, operation) ? Verdict::selected : Verdict::other_operation;
 }
 
 std::string_view ConfigRules::result_text(Verdict verdict) {
-  static constexpr std::string_view texts[] = {"selected", "kernel_denied", "kernel_not_allowed", "kernel_not_found",
-                                               "kernel_of_another_operation"};
+  static constexpr std::string_view texts[] = {
+      "selected",          "kernel_denied", "kernel_not_allowed", "kernel_not_found", "kernel_of_another_operation",
+      "operation_mismatch"};
   return texts[static_cast<std::size_t>(verdict)];
 }
 
-// Those of HOT_RELOAD first, then the exact name, then globs in file order; whether a kernel is there is the caller's
-// to ask.
-std::vector<const NamedKernel*> ConfigRules::locks_of(Symbol operation) const {
-  std::vector<const NamedKernel*> out;
+// Locks: those of HOT_RELOAD first, then the exact name, then globs in file order. The chain: the exact name's, else
+// the first glob's, else the fallback policy.
+std::vector<ConfigRules::Step> ConfigRules::steps(Symbol operation) const {
+  std::vector<Step> out;
+  const auto look = [&](Step::Kind kind, const NamedKernel& named, const ConfigRule* rule = nullptr) {
+    const KernelSpec* const kernel = kernels_.find(Symbol::find(named.kernel));
+    out.push_back({kind, &named, rule, kernel, judge(kernel, named, operation, kind != Step::lock)});
+  };
   for (const NamedKernel& lock : document_.hot_kernels)
-    if (same_operation(Symbol::find(lock.operation), operation)) out.push_back(&lock);
+    if (same_operation(Symbol::find(lock.operation), operation)) look(Step::lock, lock);
   for (const bool exact : {true, false})
     for (const NamedKernel& lock : document_.locks)
-      if ((lock.operation == operation.text()) == exact && covers(lock.operation, operation)) out.push_back(&lock);
-  return out;
-}
-
-std::vector<const NamedKernel*> ConfigRules::chain_of(Symbol operation) const {
+      if ((lock.operation == operation.text()) == exact && covers(lock.operation, operation)) look(Step::lock, lock);
+  for (const ConfigRule* rule : by_priority_) {
+    look(Step::rule, rule->named, rule);
+    if (!covers(rule->named.operation, operation)) out.back().verdict = Verdict::not_covered;
+  }
   for (const bool exact : {true, false})
     for (const auto& chain : document_.chains) {
       if (chain.empty() || !(exact ? chain[0].operation == operation.text() : covers(chain[0].operation, operation)))
         continue;
-      std::vector<const NamedKernel*> out;
-      for (const NamedKernel& one : chain) out.push_back(&one);
+      for (const NamedKernel& one : chain) look(Step::chain, one);
       return out;
     }
-  if (document_.fallback_policy) return {&*document_.fallback_policy};
-  return {};
-}
-
-ConfigRules::Usable ConfigRules::find_usable(Symbol operation) const {
-  Usable usable;
-  usable.generation = kernels_.generation();  // before the kernels: it may be newer than it says, never older
-  for (const NamedKernel* lock : locks_of(operation))
-    if (!usable.locked && judge(*lock, operation, false) == Verdict::selected) usable.locked = kernel_of(*lock);
-  for (const ConfigRule* rule : by_priority_)
-    if (covers(rule->named.operation, operation) && judge(rule->named, operation) == Verdict::selected)
-      usable.rules.push_back({rule, kernel_of(rule->named)});
-  for (const NamedKernel* one : chain_of(operation))
-    if (judge(*one, operation) == Verdict::selected) usable.chain.push_back(kernel_of(*one));
-  return usable;
+  if (document_.fallback_policy) look(Step::chain, *document_.fallback_policy);
+  return out;
 }
 
 const ConfigRules::Usable& ConfigRules::usable(Symbol operation) {
   Usable& usable = usable_[operation];
-  if (usable.generation != kernels_.generation()) usable = find_usable(operation);
+  // Read before the kernels: they may be newer than it says, never older.
+  const std::uint64_t generation = kernels_.generation();
+  if (usable.generation == generation) return usable;
+  usable = Usable();
+  usable.generation = generation;
+  for (const Step& step : steps(operation)) {
+    if (step.verdict != Verdict::selected) continue;
+    if (step.kind == Step::chain) usable.chain.push_back(step.kernel);
+    if (step.kind == Step::rule) usable.rules.push_back({step.of_rule, step.kernel});
+    if (step.kind == Step::lock && !usable.locked) usable.locked = step.kernel;
+  }
   return usable;
 }
 
@@ -99,13 +99,6 @@ const KernelSpec* ConfigRules::Usable::select(const SelectionContext& context) c
 
 Json ConfigRules::explain(Symbol operation, const SelectionContext& context) const {
   Json path = Json::array();
-  // Adds a step; true where it is the last.
-  const auto step = [&](Json item, int line, std::string_view result) {
-    if (line > 0) item["line"] = line;
-    item["result"] = result;
-    path.push_back(std::move(item));
-    return result == "selected";
-  };
   const auto answer = [&](Json kernel, std::string_view reason) {
     return Json{{"operation", operation.text()},
                 {"config_hash", document_.hash()},
@@ -113,34 +106,33 @@ Json ConfigRules::explain(Symbol operation, const SelectionContext& context) con
                 {"selected_kernel", std::move(kernel)},
                 {"reason", reason}};
   };
-  for (const NamedKernel* lock : locks_of(operation)) {
-    const Verdict verdict = judge(*lock, operation, false);
-    const bool hot = lock->path.starts_with("kernels.");
-    Json item{{"step", hot ? "document" : "kernel_lock"}, {"pattern", lock->operation}, {"kernel", lock->kernel}};
-    if (verdict != Verdict::selected) item["error"] = result_text(verdict);
-    if (step(std::move(item), lock->line, result_text(verdict)))
-      return answer(lock->kernel, hot ? "document" : "kernel_lock");
-  }
-  for (const ConfigRule* rule : by_priority_) {
-    Json item{{"step", "dispatch_rule"},
-              {"operation_pattern", rule->named.operation},
-              {"kernel", rule->named.kernel},
-              {"priority", rule->priority}};
-    std::string_view result = result_text(judge(rule->named, operation));
-    Json failed = Json::array();
-    for (const Condition& condition : rule->conditions)
-      if (!condition.matches(FieldNumbers(context))) failed.push_back(condition.explain(context));
-    if (!covers(rule->named.operation, operation)) {
-      result = "operation_mismatch";
-    } else if (!failed.empty()) {
-      result = "condition_mismatch";
-      item["failed_conditions"] = std::move(failed);
+  for (const auto& [kind, named, rule, kernel, verdict] : steps(operation)) {
+    std::string_view result = result_text(verdict);
+    const std::string_view step = kind == Step::rule                    ? "dispatch_rule"
+                                  : kind == Step::chain                 ? "fallback_chain"
+                                  : named->path.starts_with("kernels.") ? "document"
+                                                                        : "kernel_lock";
+    Json item{{"step", step}};
+    if (kind != Step::chain) item[rule ? "operation_pattern" : "pattern"] = named->operation;
+    item["kernel"] = named->kernel;
+    if (rule) {
+      item["priority"] = rule->priority;
+      Json failed = Json::array();
+      for (const Condition& condition : rule->conditions)
+        if (!condition.matches(FieldNumbers(context))) failed.push_back(condition.explain(context));
+      if (verdict != Verdict::not_covered && !failed.empty()) {
+        result = "condition_mismatch";
+        item["failed_conditions"] = std::move(failed);
+      }
+    } else if (kind == Step::lock && verdict != Verdict::selected) {
+      item["error"] = result;
     }
-    if (step(std::move(item), rule->line, result)) return answer(rule->named.kernel, "dispatch_rule");
+    const int line = rule ? rule->line : named->line;
+    if (line > 0) item["line"] = line;
+    item["result"] = result;
+    path.push_back(std::move(item));
+    if (result == "selected") return answer(named->kernel, step);
   }
-  for (const NamedKernel* one : chain_of(operation))
-    if (step({{"step", "fallback_chain"}, {"kernel", one->kernel}}, one->line, result_text(judge(*one, operation))))
-      return answer(one->kernel, "fallback_chain");
   return answer(nullptr, "no_kernel_available");
 }
 
@@ -156,13 +148,11 @@ KernelIssues kernel_issues(const ConfigDocument& document, const KernelRegistry&
       out.missing.push_back(
           {.path = named->path,
            .message = "no kernel is called '" + named->kernel + "'" + suggestion(named->kernel, known),
-           .value = {},
            .line = named->line});
     } else if (!covers(named->operation, spec->operation)) {
       out.misplaced.push_back({.path = named->path,
                                .message = "kernel '" + named->kernel + "' serves " + spec->operation.str() + ", not '" +
                                           named->operation + "'",
-                               .value = {},
                                .line = named->line});
     }
   }

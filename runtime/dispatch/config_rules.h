@@ -42,13 +42,18 @@ class ConfigRules {
   const ConfigDocument& document() const { return document_; }
 
  private:
-  enum class Verdict : std::uint8_t { selected, denied, not_allowed, not_found, other_operation };
-  Verdict judge(const NamedKernel& named, Symbol operation, bool filtered = true) const;
+  enum class Verdict : std::uint8_t { selected, denied, not_allowed, not_found, other_operation, not_covered };
+  // One look at a kernel that the document names, in the order in which they are taken: locks, rules, the chain.
+  struct Step {
+    enum Kind : std::uint8_t { lock, rule, chain } kind;
+    const NamedKernel* named;
+    const ConfigRule* of_rule;  // nullptr where it is none
+    const KernelSpec* kernel;   // nullptr where there is none of that name
+    Verdict verdict;
+  };
+  std::vector<Step> steps(Symbol operation) const;
+  Verdict judge(const KernelSpec* kernel, const NamedKernel& named, Symbol operation, bool filtered) const;
   static std::string_view result_text(Verdict verdict);
-  const KernelSpec* kernel_of(const NamedKernel& named) const { return kernels_.find(Symbol::find(named.kernel)); }
-  std::vector<const NamedKernel*> locks_of(Symbol operation) const;
-  std::vector<const NamedKernel*> chain_of(Symbol operation) const;
-  Usable find_usable(Symbol operation) const;
 
   const ConfigDocument document_;
   const KernelRegistry& kernels_;

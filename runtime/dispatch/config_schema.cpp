@@ -339,10 +339,14 @@ std::string ConfigIssue::text() const {
   return out;
 }
 
+std::string content_hash(const DocNode& root) {
+  const std::string text = root.canonical();
+  return ttc::sha256_hex(std::as_bytes(std::span(text.data(), text.size())));
+}
+
 ConfigCheck check_config(const DocNode& root, DocumentKind kind) {
   ConfigCheck out;
-  const std::string text = root.canonical();
-  out.document.full_hash = ttc::sha256_hex(std::as_bytes(std::span(text.data(), text.size())));
+  out.document.full_hash = content_hash(root);
   if (!root.is(Kind::null) || kind == DocumentKind::hot_reload) Checker(out).check(root, kind);
   return out;
 }

@@ -37,7 +37,7 @@ struct ConfigRule {
 };
 
 struct ConfigDocument {
-  std::string full_hash;  // SHA-256 over the key-sorted content, 64 hex digits
+  std::string full_hash;  // content_hash()
   int default_priority = 50;
   std::optional<NamedKernel> fallback_policy;
   std::vector<ConfigRule> rules;   // in file order
@@ -52,7 +52,7 @@ struct ConfigDocument {
 };
 
 struct ConfigIssue {
-  std::string path, message, value;  // value: "" where there is none to show
+  std::string path = {}, message, value = {};  // value: "" where there is none to show
   int line = 0;
   // "path: message (got: value)", with "line 3: " before it where the line is known.
   std::string text() const;
@@ -67,6 +67,8 @@ struct ConfigCheck {
 enum class DocumentKind : std::uint8_t { config, hot_reload };
 // A null root is an empty configuration for CONFIG.
 ConfigCheck check_config(const DocNode& root, DocumentKind kind = DocumentKind::config);
+// SHA-256 over the key-sorted content, 64 hex digits.
+std::string content_hash(const DocNode& root);
 // One line an issue.
 std::string issues_text(std::span<const ConfigIssue> issues);
 // "; did you mean 'x'?" or "".

@@ -5,7 +5,6 @@
 
 #include "dispatch/config_dispatcher.h"
 #include "dispatch/dynamic.h"
-#include "dispatch/hot_reload.h"
 #include "dispatch/operation_type.h"
 #include "dispatch/static_dispatcher.h"
 
@@ -121,10 +120,9 @@ std::shared_ptr<Dispatcher> Orchestrator::make_default(DispatchMode mode, const 
     case DispatchMode::DYNAMIC:
       return std::make_shared<DynamicDispatcher>(config, kernels_);
     case DispatchMode::CONFIG:
-      return std::make_shared<ConfigDispatcher>(config, kernels_);
     case DispatchMode::HOT_RELOAD: {
-      auto hot = std::make_shared<HotReloadDispatcher>(
-          config, kernels_, ModeOptions{}, [this](Symbol operation, const SelectionContext& context) {
+      auto rules = std::make_shared<ConfigDispatcher>(
+          mode, config, kernels_, ModeOptions{}, false, [this](Symbol operation, const SelectionContext& context) {
             return dispatcher(DispatchMode::DYNAMIC).choose(operation, context);
           });
       hot->watch();

@@ -7,7 +7,6 @@
 
 #include "dispatch/config_dispatcher.h"
 #include "dispatch/dynamic.h"
-#include "dispatch/hot_reload.h"
 #include "dispatch/static_dispatcher.h"
 
 namespace ttrt {
@@ -99,17 +98,18 @@ std::shared_ptr<dispatch::Dispatcher> KernelChooser::make(dispatch::DispatchMode
   dispatch::ModeOptions options{.circuits = circuits_, .report = [this](const std::string& text) { report(text); }};
   switch (mode) {
     case dispatch::DispatchMode::CONFIG:
-      return std::make_shared<dispatch::ConfigDispatcher>(config, kernels, std::move(options), true);
     case dispatch::DispatchMode::HOT_RELOAD: {
       const auto select = [this](dispatch::Symbol operation, const dispatch::SelectionContext& context) {
         return dynamic().choose(operation, context);
       };
-      auto hot = std::make_shared<dispatch::HotReloadDispatcher>(config, kernels, std::move(options), select, true);
-      hot->on_reload([this, path = options_.dispatch.config_path](const dispatch::ConfigVersion& v) {
+      auto rules =
+          std::make_shared<dispatch::ConfigDispatcher>(mode, config, kernels, std::move(options), true, select);
+      if (mode == dispatch::DispatchMode::CONFIG) return rules;
+      rules->on_reload([this, path = options_.dispatch.config_path](const dispatch::ConfigVersion& v) {
         report(path + ": version " + std::to_string(v.version) + " is active", "note");
       });
-      hot->watch();
-      return hot;
+      rules->watch();
+      return rules;
     }
     case dispatch::DispatchMode::DYNAMIC: {
       auto dispatcher = std::make_shared<dispatch::DynamicDispatcher>(config, kernels, std::move(options));
@@ -127,9 +127,10 @@ dispatch::DynamicDispatcher& KernelChooser::dynamic() {
   return static_cast<dispatch::DynamicDispatcher&>(orchestrator_->dispatcher(dispatch::DispatchMode::DYNAMIC));
 }
 
-dispatch::HotReloadDispatcher* KernelChooser::hot_reload() {
-  if (options_.dispatch.mode != dispatch::DispatchMode::HOT_RELOAD) return nullptr;
-  return static_cast<dispatch::HotReloadDispatcher*>(&orchestrator_->dispatcher(dispatch::DispatchMode::HOT_RELOAD));
+dispatch::ConfigDispatcher* KernelChooser::rules() {
+  const dispatch::DispatchMode mode = options_.dispatch.mode;
+  if (mode != dispatch::DispatchMode::CONFIG && mode != dispatch::DispatchMode::HOT_RELOAD) return nullptr;
+  return dynamic_cast<dispatch::ConfigDispatcher*>(&orchestrator_->dispatcher(mode));
 }
 
 void KernelChooser::report(const std::string& text, std::string_view severity) const {

@@ -19,8 +19,8 @@
 #include "dispatch/orchestrator.h"
 
 namespace ttrt::dispatch {
+class ConfigDispatcher;
 class DynamicDispatcher;
-class HotReloadDispatcher;
 }  // namespace ttrt::dispatch
 
 namespace ttrt {
@@ -72,8 +72,8 @@ class KernelChooser {
   dispatch::Json telemetry() const;
   // {dispatcher, mode, static?, selection{table{}, candidates[]}, config{}?}: every check and why, nothing runs.
   dispatch::Json explain(const dispatch::SelectionContext& context);
-  // Reloading, dry runs, rolling back, callbacks; nullptr in other modes.
-  dispatch::HotReloadDispatcher* hot_reload();
+  // Of CONFIG and HOT_RELOAD: reloading, dry runs, rolling back, callbacks; nullptr in other modes.
+  dispatch::ConfigDispatcher* rules();
   dispatch::Orchestrator& orchestrator() { return *orchestrator_; }
 
  private:

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include "dispatch/config_dispatcher.h"
-#include "dispatch/hot_reload.h"
 #include "dispatch/orchestrator.h"
 #include "tests/bench/dispatch_bench.h"
 
@@ -61,8 +60,9 @@ void add_config(std::vector<BenchCase>& cases, const std::string& name, const st
   options.mode = DispatchMode::CONFIG;
   options.record_timing = false;
   options.enable_cache = cache;
-  const auto dispatcher = std::make_shared<ConfigDispatcher>(DispatchConfig(std::move(options)), kernels());
-  dispatcher->update(rules(count));
+  const auto dispatcher =
+      std::make_shared<ConfigDispatcher>(DispatchMode::CONFIG, DispatchConfig(std::move(options)), kernels());
+  dispatcher->reload_text(rules(count));
   cases.push_back({name, what,
                    [dispatcher, op = Symbol(operation)](std::int64_t n) {
                      const SelectionContext c = context();
@@ -116,7 +116,8 @@ void add_reload(std::vector<BenchCase>& cases, const std::string& name, const st
   }
   DispatchOptions options;
   options.mode = DispatchMode::HOT_RELOAD;
-  const auto dispatcher = std::make_shared<HotReloadDispatcher>(DispatchConfig(std::move(options)), kernels());
+  const auto dispatcher =
+      std::make_shared<ConfigDispatcher>(DispatchMode::HOT_RELOAD, DispatchConfig(std::move(options)), kernels());
   cases.push_back({name, what,
                    [files, dispatcher, turn = std::size_t{0}](std::int64_t n) mutable {
                      for (std::int64_t i = 0; i < n; ++i) dispatcher->reload_file((*files)[turn++ % 2].path, true, 0);

@@ -21,9 +21,9 @@ struct Setup {
   explicit Setup(const std::string& yaml, DispatchOptions options = {}, bool strict = false) {
     kernels.add({kernel("a"), kernel("b"), kernel("c")});
     dispatcher = std::make_unique<ConfigDispatcher>(
-        DispatchConfig(options), kernels,
+        DispatchMode::CONFIG, DispatchConfig(options), kernels,
         ModeOptions{.clock = &clock, .report = [this](const std::string& text) { reports.push_back(text); }}, strict);
-    if (!yaml.empty()) dispatcher->update("version: \"1.0\"\n" + yaml);
+    if (!yaml.empty()) dispatcher->reload_text("version: \"1.0\"\n" + yaml);
   }
   std::string run_x(SelectionContext context = context_of()) { return run(*dispatcher, "op.x", context); }
   Result result(SelectionContext context = context_of()) {
@@ -135,7 +135,7 @@ void chain_goes_on_after_a_failure() {
   s.kernels.add(throwing("bad"));
   REQUIRE(s.run_x() == "a");
   s.kernels.add(throwing("worse"));
-  s.dispatcher->update("version: \"1.0\"\nfallback_chains: {op.x: [bad, worse]}");
+  s.dispatcher->reload_text("version: \"1.0\"\nfallback_chains: {op.x: [bad, worse]}");
   try {
     s.run_x();
     FAIL("no error");
@@ -173,13 +173,13 @@ void an_update_empties_the_cache() {
   Setup s("dispatch_rules: [{operation: op.x, kernel: a}]");
   s.result();
   const std::string before = s.dispatcher->config_hash();
-  REQUIRE(s.dispatcher->update("version: \"1.0\"\ndispatch_rules: [{operation: op.x, kernel: b}]"));
+  REQUIRE(s.dispatcher->reload_text("version: \"1.0\"\ndispatch_rules: [{operation: op.x, kernel: b}]"));
   REQUIRE(s.dispatcher->config_hash() != before);
   REQUIRE(s.dispatcher->telemetry()["rule_cache"]["size"] == 0);
   const Result result = s.result();
   REQUIRE(result.kernel_id() == "b");
   REQUIRE_FALSE(result.cached);
-  REQUIRE_FALSE(s.dispatcher->update("version: \"1.0\"\ndispatch_rules: [{kernel: b, operation: op.x}]"));
+  REQUIRE_FALSE(s.dispatcher->reload_text("version: \"1.0\"\ndispatch_rules: [{kernel: b, operation: op.x}]"));
 }
 
 void cache_size_and_time() {
@@ -201,7 +201,8 @@ void cache_size_and_time() {
   REQUIRE(s.result(batch(2)).cached);
   REQUIRE(s.result(batch(3)).cached);
   REQUIRE_FALSE(s.result(batch(1)).cached);
-  REQUIRE(ConfigDispatcher(DispatchConfig(), s.kernels).telemetry()["rule_cache"]["max_size"] == 10000);
+  REQUIRE(ConfigDispatcher(DispatchMode::CONFIG, DispatchConfig(), s.kernels).telemetry()["rule_cache"]["max_size"] ==
+          10000);
 }
 
 void every_field_is_in_the_key() {
@@ -302,7 +303,7 @@ void files_without_rules() {
   DispatchOptions options;
   options.config_path = file.path();
   const auto make = [&] {
-    return ConfigDispatcher(DispatchConfig(options), kernels,
+    return ConfigDispatcher(DispatchMode::CONFIG, DispatchConfig(options), kernels,
                             ModeOptions{.report = [&](const std::string& text) { reports.push_back(text); }})
         .telemetry()["rule_count"];
   };
@@ -361,7 +362,7 @@ void bad_patterns() {
   REQUIRE(path("batch_size_regex: 8") == std::vector<std::string>{rule_path("batch_size_regex")});
   REQUIRE(path("dtype_match: 3") == std::vector<std::string>{rule_path("dtype_match")});
   Setup s("dispatch_rules: [{operation: op.x, kernel: a}]");
-  REQUIRE(phase_of([&] { s.dispatcher->update(rule_with("device_regex: \"[\"")); }) == Phase::CONFIGURATION);
+  REQUIRE(phase_of([&] { s.dispatcher->reload_text(rule_with("device_regex: \"[\"")); }) == Phase::CONFIGURATION);
   REQUIRE(s.run_x() == "a");
 }
 

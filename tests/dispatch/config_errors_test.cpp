@@ -23,7 +23,7 @@ struct ErrorSetup {
     DispatchOptions options;
     options.config_path = file.path();
     dispatcher = std::make_unique<ConfigDispatcher>(
-        DispatchConfig(options), kernels,
+        DispatchMode::CONFIG, DispatchConfig(options), kernels,
         ModeOptions{.report = [this](const std::string& text) { reports.push_back(text); }}, strict);
   }
   // The error of reloading this text; the configuration of before must serve on.
@@ -32,7 +32,7 @@ struct ErrorSetup {
     const std::string hash = dispatcher->config_hash();
     std::string message;
     try {
-      dispatcher->reload_config();
+      dispatcher->reload();
     } catch (const DispatchError& error) {
       REQUIRE(error.phase() == Phase::CONFIGURATION);
       REQUIRE(error.file() == file.path());
@@ -84,26 +84,26 @@ TEST_CASE("CONFIG: aliases that multiply are bounded") {
 TEST_CASE("CONFIG: a file that vanishes or cannot be read leaves the old configuration") {
   ErrorSetup s;
   s.file.remove();
-  REQUIRE_FALSE(s.dispatcher->reload_config());
+  REQUIRE_FALSE(s.dispatcher->reload());
   REQUIRE_THAT(s.reports.back(),
                ContainsSubstring(s.file.path() + ": no such file") && ContainsSubstring("stays active"));
   REQUIRE(run(*s.dispatcher, "op.x") == "tt.matmul.1d");
   std::filesystem::create_directory(s.file.path());
-  REQUIRE_THROWS_WITH(s.dispatcher->reload_config(), ContainsSubstring("not a regular file"));
+  REQUIRE_THROWS_WITH(s.dispatcher->reload(), ContainsSubstring("not a regular file"));
   REQUIRE(run(*s.dispatcher, "op.x") == "tt.matmul.1d");
 }
 
 TEST_CASE("CONFIG: a reload takes what is new and nothing else") {
   ErrorSetup s;
-  REQUIRE_FALSE(s.dispatcher->reload_config());
+  REQUIRE_FALSE(s.dispatcher->reload());
   s.file.replace("version: \"1.0\"\n# a comment\ndispatch_rules: [{kernel: tt.matmul.1d, operation: op.x}]\n");
-  REQUIRE_FALSE(s.dispatcher->reload_config());  // other bytes, the same content
+  REQUIRE_FALSE(s.dispatcher->reload());  // other bytes, the same content
   s.file.replace("version: \"1.0\"\ndispatch_rules: [{kernel: tt.matmul.2d, operation: op.x}]\n");
-  REQUIRE(s.dispatcher->reload_config());
+  REQUIRE(s.dispatcher->reload());
   REQUIRE(run(*s.dispatcher, "op.x") == "tt.matmul.2d");
   const std::string other = s.file.beside("other.json");
   std::ofstream(other) << R"({"version": "1.0", "kernel_locks": {"op.*": "tt.matmul.1d"}})";
-  REQUIRE(s.dispatcher->reload_config(other));
+  REQUIRE(s.dispatcher->reload_file(other));
   REQUIRE(s.dispatcher->config_path() == other);
   REQUIRE(run(*s.dispatcher, "op.x") == "tt.matmul.1d");
 }
@@ -113,7 +113,7 @@ TEST_CASE("CONFIG: kernels that come and go are seen at once") {
   s.file.replace(
       "version: \"1.0\"\ndispatch_rules: [{operation: op.x, kernel: later, priority: 90}, {operation: op.x, kernel: "
       "tt.matmul.1d}]\n");
-  REQUIRE(s.dispatcher->reload_config());
+  REQUIRE(s.dispatcher->reload());
   REQUIRE(run(*s.dispatcher, "op.x") == "tt.matmul.1d");
   s.kernels.add(kernel("later"));
   REQUIRE(run(*s.dispatcher, "op.x") == "later");
@@ -142,8 +142,8 @@ TEST_CASE("CONFIG: updates while four threads dispatch") {
       }
     });
   for (int i = 0; i < 500; ++i)
-    s.dispatcher->update("version: \"1.0\"\ndispatch_rules: [{operation: \"op.?\", kernel: tt.matmul." +
-                         std::string(i % 2 == 0 ? "2d" : "1d") + ", conditions: {dtype_regex: \"f.*\"}}]");
+    s.dispatcher->reload_text("version: \"1.0\"\ndispatch_rules: [{operation: \"op.?\", kernel: tt.matmul." +
+                              std::string(i % 2 == 0 ? "2d" : "1d") + ", conditions: {dtype_regex: \"f.*\"}}]");
   stop = true;
   for (std::thread& thread : threads) thread.join();
   REQUIRE(wrong == 0);
@@ -174,12 +174,12 @@ TEST_CASE("CONFIG: a kernel serves its own operation and no other") {
   s.file.replace(
       "version: \"1.0\"\ndefaults: {fallback_policy: other}\ndispatch_rules: [{operation: \"op.*\", kernel: "
       "tt.matmul.1d}]\n");
-  REQUIRE(s.dispatcher->reload_config());
+  REQUIRE(s.dispatcher->reload());
   REQUIRE(run(*s.dispatcher, "op.y") == "other");
   REQUIRE(phase_of([&] { run(*s.dispatcher, "op.z"); }) == Phase::FALLBACK);
   // Any name of an operation type is the operation.
   s.file.replace("version: \"1.0\"\ndispatch_rules: [{operation: norm.layer, kernel: norm}]\n");
-  REQUIRE(s.dispatcher->reload_config());
+  REQUIRE(s.dispatcher->reload());
   REQUIRE(run(*s.dispatcher, "tt.layer_norm") == "norm");
 }
 

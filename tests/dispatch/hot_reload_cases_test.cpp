@@ -5,7 +5,7 @@
 #include <chrono>
 #include <thread>
 
-#include "dispatch/hot_reload.h"
+#include "dispatch/config_dispatcher.h"
 #include "tests/dispatch/cases.h"
 #include "tests/dispatch/fixtures.h"
 
@@ -18,7 +18,7 @@ struct ReloadSetup {
   KernelRegistry kernels;
   std::vector<std::string> reports;
   std::mutex mutex;
-  std::unique_ptr<HotReloadDispatcher> dispatcher;
+  std::unique_ptr<ConfigDispatcher> dispatcher;
 
   explicit ReloadSetup(const std::string& path = {}, double interval = 0.05, KernelSelector selector = {},
                        bool strict = false) {
@@ -32,10 +32,10 @@ struct ReloadSetup {
       const std::lock_guard lock(mutex);
       reports.push_back(text);
     };
-    dispatcher = std::make_unique<HotReloadDispatcher>(DispatchConfig(config), kernels, std::move(options),
-                                                       std::move(selector), strict);
+    dispatcher = std::make_unique<ConfigDispatcher>(DispatchMode::HOT_RELOAD, DispatchConfig(config), kernels,
+                                                    std::move(options), strict, std::move(selector));
   }
-  HotReloadDispatcher* operator->() const { return dispatcher.get(); }
+  ConfigDispatcher* operator->() const { return dispatcher.get(); }
   std::string run_x() { return run(*dispatcher, "op.x"); }
 };
 

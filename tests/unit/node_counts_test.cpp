@@ -4,7 +4,7 @@
 
 #include <unistd.h>
 
-#include "dispatch/hot_reload.h"
+#include "dispatch/config_dispatcher.h"
 #include "executor/executor.h"
 #include "executor/kernel_choice.h"
 #include "formats/model_file.h"
@@ -123,7 +123,7 @@ TEST_CASE("a profile has an entry for each kernel that served a node") {
   executor.set_profiling(true);
   StepRunner(executor, cases).run(0);
   write("tt.layer_norm.host");
-  options.chooser->hot_reload()->reload();
+  options.chooser->rules()->reload();
   for (int i = 0; i < 2; ++i) StepRunner(executor, cases).run(0);
   std::int64_t by_device = 0, by_host = 0;
   for (const ttrt::InstructionProfile& p : executor.profiler().profile()) {
