@@ -2,6 +2,7 @@
 #include "run_flags.h"
 
 #include "device/arch.h"
+#include "dispatch/settings.h"
 #include "session/compile.h"
 #include "support/error.h"
 
@@ -43,6 +44,12 @@ void add_dispatch_flags(FlagSet& app, DispatchFlags& flags) {
   app.add_option("--static-kernel", flags.static_kernels,
                  "OP=KERNEL: this kernel for the op, in modes static and auto; repeatable")
       .repeatable();
+  std::string defaults;
+  const ttrt::KernelChoiceOptions options;
+  for (const ttrt::dispatch::DispatchSetting& setting : ttrt::dispatch::dispatch_settings())
+    defaults +=
+        (defaults.empty() ? "" : ", ") + std::string(setting.name) + "=" + setting_text(options.dispatch, setting);
+  app.add_option("--dispatch-setting", flags.settings, "NAME=VALUE; repeatable. Defaults: " + defaults).repeatable();
 }
 
 ttrt::KernelChoiceOptions kernel_choice(const DispatchFlags& flags) {
@@ -53,6 +60,7 @@ ttrt::KernelChoiceOptions kernel_choice(const DispatchFlags& flags) {
   out.dispatch.mode = !flags.mode.empty()    ? *ttrt::dispatch::dispatch_mode_from_string(flags.mode)
                       : flags.config.empty() ? DispatchMode::STATIC
                                              : DispatchMode::CONFIG;
+  for (const std::string& flag : flags.settings) ttrt::dispatch::set_dispatch_setting(out.dispatch, flag);
   for (const std::string& flag : flags.static_kernels) {
     const auto equals = flag.find('=');
     if (equals == 0 || equals == std::string::npos || equals + 1 == flag.size())

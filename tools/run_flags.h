@@ -20,7 +20,10 @@ void add_threshold_flags(FlagSet& app, Thresholds& thresholds);
 struct DispatchFlags {
   std::string dispatcher = "default", mode, config;
   std::vector<std::string> static_kernels;  // OP=KERNEL
-  bool any() const { return dispatcher != "default" || !mode.empty() || !config.empty() || !static_kernels.empty(); }
+  std::vector<std::string> settings;        // NAME=VALUE
+  bool any() const {
+    return dispatcher != "default" || !mode.empty() || !config.empty() || !static_kernels.empty() || !settings.empty();
+  }
 };
 void add_dispatch_flags(FlagSet& app, DispatchFlags& flags);
 // Without a mode: config where a configuration is given, else static. Throws Error (usage).

@@ -19,20 +19,6 @@ constexpr std::array<std::string_view, dispatch_mode_count> mode_names{"STATIC",
 constexpr std::array<std::string_view, 7> phase_names{"SELECTION",    "CIRCUIT",       "EXECUTION", "FALLBACK",
                                                       "REGISTRATION", "CONFIGURATION", "RELOAD"};
 
-// printf's, for doubles.
-std::string number(const char* format, double value) {
-  std::array<char, 64> text{};
-  std::snprintf(text.data(), text.size(), format, value);
-  return text.data();
-}
-
-// NaN is refused too.
-void at_least(const char* field, double value, double least, bool exclusive = false) {
-  if (exclusive ? value > least : value >= least) return;
-  throw ttc::usage_error(std::string(field) + " must be " + (exclusive ? "greater than " : "at least ") +
-                         number("%g", least) + ", got " + number("%g", value));
-}
-
 std::string full_text(Phase phase, const std::string& message, const DispatchDetails& details) {
   if (phase == Phase::CONFIGURATION || phase == Phase::RELOAD) return message;
   std::string where;
@@ -63,16 +49,6 @@ const RtValue* CallArgs::find(Symbol name) const {
 
 std::string_view Result::kernel_id() const { return kernel ? kernel->id.text() : std::string_view{}; }
 
-DispatchConfig::DispatchConfig(DispatchOptions options) : options_(std::move(options)) {
-  at_least("cache_size", static_cast<double>(options_.cache_size), 0);
-  at_least("max_fallback_attempts", static_cast<double>(options_.max_fallback_attempts), 1);
-  at_least("failure_threshold", static_cast<double>(options_.failure_threshold), 1);
-  at_least("cache_ttl_seconds", options_.cache_ttl_seconds, 0, true);
-  at_least("fallback_timeout_ms", options_.fallback_timeout_ms, 0);
-  at_least("watch_interval_seconds", options_.watch_interval_seconds, 0, true);
-  at_least("recovery_timeout_seconds", options_.recovery_timeout_seconds, 0);
-}
-
 // ---- the error ----------------------------------------------------------------------------------------------------
 
 DispatchError::DispatchError(Phase phase, const std::string& message, DispatchDetails details)
@@ -83,9 +59,10 @@ DispatchError::DispatchError(Phase phase, const std::string& message, DispatchDe
       details_(std::move(details)) {}
 
 DispatchError circuit_open_error(std::string_view operation, std::string_view kernel_id, double retry_after_seconds) {
+  std::array<char, 64> seconds{};
+  std::snprintf(seconds.data(), seconds.size(), "%.1f", retry_after_seconds);
   return {Phase::CIRCUIT,
-          "circuit of kernel '" + std::string(kernel_id) + "' is open, retry after " +
-              number("%.1f", retry_after_seconds) + " s",
+          "circuit of kernel '" + std::string(kernel_id) + "' is open, retry after " + seconds.data() + " s",
           {.operation = std::string(operation),
            .kernel_id = std::string(kernel_id),
            .retry_after_seconds = retry_after_seconds}};

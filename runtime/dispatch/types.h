@@ -97,7 +97,7 @@ struct DispatchOptions {
   StaticMap static_kernel_map = {};
 };
 
-// Validated and immutable: throws ttc::Error (usage) naming the field that is out of range.
+// Validated (settings.h) and immutable: throws ttc::Error (usage) naming the field that is out of range.
 class DispatchConfig {
  public:
   DispatchConfig() : DispatchConfig(DispatchOptions{}) {}
