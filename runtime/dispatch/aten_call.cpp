@@ -27,27 +27,14 @@ const Shape& shape_of(const RtValue& tensor) {
   return device_tensor(tensor)->spec.logical;
 }
 
-std::string alias_of(const std::string& name) {
-  if (name == "aten.view.default" || name == "aten._unsafe_view.default") return "aten.reshape.default";
-  if (name == "aten._softmax.default") return "aten.softmax.int";
-  if (const std::size_t scalar = name.rfind(".Scalar"); scalar != std::string::npos && scalar + 7 == name.size())
-    return name.substr(0, scalar) + ".Tensor";
-  return {};
-}
-
 }  // namespace
 
 class OperatorReader {
  public:
   std::variant<std::shared_ptr<const BoundOperator>, Reason> bind(const OperatorCall& call) {
-    std::string name = ir::ir_op_name(call.name);
+    const std::string name = ir::ir_op_name(call.name);
     const OpRecord* const own = find_op(name);
-    if (!own && lowerings_of(name).empty()) {
-      if (const std::string alias = alias_of(name); !lowerings_of(alias).empty())
-        name = alias;
-      else
-        return Reason{ReasonCode::Unimplemented, "no device op serves " + name};
-    }
+    if (!own && lowerings_of(name).empty()) return Reason{ReasonCode::Unimplemented, "no device op serves " + name};
     const ir::OpSchema* const schema = ir::find_schema(name);
     if (!schema) return Reason{ReasonCode::Unimplemented, "no operator is called " + name};
     schema_ = schema;

@@ -20,11 +20,17 @@ std::string at_line(int line, const std::string& what) {
   return line > 0 ? "line " + std::to_string(line) + ": " + what : what;
 }
 
-// A scalar without quotes, by YAML's own reading; y and n are names here.
+// A scalar without quotes, by YAML's own reading; y and n are names here. Most are names of kernels and operations, of
+// which no reading into a stream is needed: only words of up to five letters are booleans, numbers begin with a sign, a
+// dot or a digit.
 DocNode plain_scalar(const YAML::Node& yaml, int line) {
   DocNode node{.kind = Kind::string, .line = line, .text = yaml.Scalar()};
+  const bool numeric = !node.text.empty() && std::string_view("+-.0123456789").find(node.text[0]) != std::string::npos;
+  if (!numeric && node.text.size() > 5) return node;
   if (node.text.size() > 1 && YAML::convert<bool>::decode(yaml, node.boolean)) {
     node.kind = Kind::boolean;
+  } else if (!numeric) {
+    return node;
   } else if (YAML::convert<std::int64_t>::decode(yaml, node.integer)) {
     node.kind = Kind::integer;
     node.number = static_cast<double>(node.integer);

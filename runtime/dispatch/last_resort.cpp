@@ -8,30 +8,24 @@
 
 namespace ttrt::dispatch {
 namespace {
-std::atomic<KernelImpl (*)(std::string_view)> kernel_function{nullptr};
-std::atomic<Json (*)(std::string_view, const TableKey&)> keys_function{nullptr};
-std::atomic<ttc::Refusal (*)(ttc::ir::Model&)> types_function{nullptr};
+std::atomic<const LastResort*> functions{nullptr};  // what it points to is never freed
+const LastResort& last_resort() {
+  static const LastResort none;
+  const LastResort* const set = functions.load(std::memory_order_acquire);
+  return set ? *set : none;
+}
 }  // namespace
 
-void set_last_resort(const LastResort& functions) {
-  types_function.store(functions.types, std::memory_order_release);
-  keys_function.store(functions.keys, std::memory_order_release);
-  kernel_function.store(functions.kernel, std::memory_order_release);
-}
+void set_last_resort(const LastResort& last) { functions.store(new LastResort(last), std::memory_order_release); }
 
 KernelImpl last_resort_kernel(std::string_view op) {
-  const auto function = kernel_function.load(std::memory_order_acquire);
-  return function ? function(op) : KernelImpl();
+  return last_resort().kernel ? last_resort().kernel(op) : KernelImpl();
 }
-
 Json last_resort_keys(std::string_view op, const TableKey& key) {
-  const auto function = keys_function.load(std::memory_order_acquire);
-  return function ? function(op, key) : Json();
+  return last_resort().keys ? last_resort().keys(op, key) : Json();
 }
-
 ttc::Refusal last_resort_types(ttc::ir::Model& model) {
-  const auto function = types_function.load(std::memory_order_acquire);
-  if (function) return function(model);
+  if (last_resort().types) return last_resort().types(model);
   return ttc::Reason{ttc::ReasonCode::Unsupported, "without LibTorch the operator's results are not known"};
 }
 

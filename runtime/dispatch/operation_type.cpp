@@ -1,15 +1,16 @@
-// One row a type. A lookup through one of its names tries the first name first.
+// One row a type: its names, and the device's op of each that is a bare name. A lookup tries the first name first.
 #include "dispatch/operation_type.h"
 
 #include <algorithm>
 #include <array>
+#include <vector>
 
 namespace ttrt::dispatch {
 namespace {
 
 struct Row {
   std::string_view text;
-  std::array<std::string_view, 3> names;
+  std::array<std::string_view, 2> names;
 };
 
 constexpr std::array<Row, 17> rows{{
@@ -19,16 +20,16 @@ constexpr std::array<Row, 17> rows{{
     {"ATTENTION_CROSS", {"attention.cross"}},
     {"ATTENTION_PREFILL", {"attention.prefill"}},
     {"ATTENTION_DECODE", {"attention.decode"}},
-    {"NORM_RMS", {"norm.rms", "rms_norm", "tt.rms_norm"}},
-    {"NORM_LAYER", {"norm.layer", "layer_norm", "tt.layer_norm"}},
-    {"NORM_GROUP", {"norm.group", "group_norm", "tt.group_norm"}},
+    {"NORM_RMS", {"norm.rms", "rms_norm"}},
+    {"NORM_LAYER", {"norm.layer", "layer_norm"}},
+    {"NORM_GROUP", {"norm.group", "group_norm"}},
     {"ROPE", {"rope", "rope.standard"}},
     {"ROPE_INTERLEAVED", {"rope.interleaved"}},
     {"ALIBI", {"alibi"}},
     {"SWIGLU", {"swiglu", "activation.swiglu"}},
-    {"GELU", {"gelu", "activation.gelu", "tt.gelu"}},
-    {"SILU", {"silu", "activation.silu", "tt.silu"}},
-    {"MATMUL", {"matmul", "tt.matmul"}},
+    {"GELU", {"gelu", "activation.gelu"}},
+    {"SILU", {"silu", "activation.silu"}},
+    {"MATMUL", {"matmul"}},
     {"UNKNOWN", {}},
 }};
 static_assert(rows.size() == static_cast<std::size_t>(OperationType::UNKNOWN) + 1);
@@ -38,17 +39,25 @@ static_assert(rows.size() == static_cast<std::size_t>(OperationType::UNKNOWN) + 
 std::string_view to_string(OperationType type) { return rows[static_cast<std::size_t>(type)].text; }
 
 OperationType get_operation_type(std::string_view name) {
-  if (!name.empty())
-    for (std::size_t i = 0; i < rows.size(); ++i)
-      if (std::find(rows[i].names.begin(), rows[i].names.end(), name) != rows[i].names.end())
-        return static_cast<OperationType>(i);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const auto names = names_of(static_cast<OperationType>(i));
+    if (std::find(names.begin(), names.end(), name) != names.end()) return static_cast<OperationType>(i);
+  }
   return OperationType::UNKNOWN;
 }
 
-std::span<const std::string_view> names_of(OperationType type) {
-  const auto& names = rows[static_cast<std::size_t>(type)].names;
-  const auto end = std::find(names.begin(), names.end(), std::string_view());
-  return {names.data(), static_cast<std::size_t>(end - names.begin())};
+std::span<const std::string> names_of(OperationType type) {
+  static const auto names = [] {
+    std::array<std::vector<std::string>, rows.size()> out;
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      for (const std::string_view name : rows[i].names)
+        if (!name.empty()) out[i].emplace_back(name);
+      for (const std::string_view name : rows[i].names)
+        if (!name.empty() && name.find('.') == name.npos) out[i].push_back("tt." + std::string(name));
+    }
+    return out;
+  }();
+  return names[static_cast<std::size_t>(type)];
 }
 
 bool same_operation(Symbol a, Symbol b) {

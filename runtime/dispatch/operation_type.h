@@ -1,8 +1,9 @@
-// Operation types: two names of one type (rms_norm, norm.rms, tt.rms_norm) mean the same operation.
+// Operation types: two names of one type (rms_norm, norm.rms, and the device's op tt.rms_norm) mean the same operation.
 #pragma once
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "dispatch/symbol.h"
@@ -31,7 +32,7 @@ enum class OperationType : std::uint8_t {
 std::string_view to_string(OperationType type);           // "NORM_RMS"
 OperationType get_operation_type(std::string_view name);  // by exact name; UNKNOWN for anything else
 // The names of a type, the one looked for first in front; empty for UNKNOWN.
-std::span<const std::string_view> names_of(OperationType type);
+std::span<const std::string> names_of(OperationType type);
 // Equal, or two names of one type.
 bool same_operation(Symbol a, Symbol b);
 

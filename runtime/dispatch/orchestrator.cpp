@@ -41,7 +41,7 @@ void Orchestrator::take_locked(const DispatchConfig& config) {
   mode_ = config->mode;
   static_operations_.clear();
   for (const auto& [operation, kernel] : config->static_kernel_map)
-    for (const std::string_view name : names_of(get_operation_type(operation))) static_operations_.insert(name);
+    for (const std::string& name : names_of(get_operation_type(operation))) static_operations_.insert(name);
   for (const auto& [operation, kernel] : config->static_kernel_map) static_operations_.insert(operation);
   counting_ = config->enable_telemetry;
 }
@@ -125,8 +125,8 @@ std::shared_ptr<Dispatcher> Orchestrator::make_default(DispatchMode mode, const 
           mode, config, kernels_, ModeOptions{}, false, [this](Symbol operation, const SelectionContext& context) {
             return dispatcher(DispatchMode::DYNAMIC).choose(operation, context);
           });
-      hot->watch();
-      return hot;
+      if (mode == DispatchMode::HOT_RELOAD) rules->watch();
+      return rules;
     }
     case DispatchMode::AUTO:
       break;

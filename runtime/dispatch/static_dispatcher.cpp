@@ -18,9 +18,10 @@ void StaticKernelRegistry::place(Symbol operation, StaticEntry entry) {
   kernels_.insert(id);
   const auto [at, fresh] = by_operation_.try_emplace(operation);
   if (fresh) operations_.push_back(operation);
-  StaticEntry& chosen = at->second.chosen;
-  if (fresh || entry.is_default || entry.spec->priority > chosen.spec->priority) chosen = entry;
-  at->second.entries.push_back(std::move(entry));
+  auto& [at_first, frozen] = at->second;
+  const auto rank = [](const StaticEntry& e) { return std::pair(e.is_default, e.spec->priority); };
+  if (fresh || entry.is_default || entry.spec->priority > at_first.spec->priority) at_first = entry;
+  if (fresh || rank(entry) > rank(frozen)) frozen = std::move(entry);
 }
 
 void StaticKernelRegistry::add(KernelSpec spec, bool is_default, Symbol operation) {
@@ -33,19 +34,10 @@ void StaticKernelRegistry::add_operation(Symbol operation, const KernelSpec& ker
   place(operation, {{std::shared_ptr<void>(), &kernel}, true});
 }
 
-void StaticKernelRegistry::freeze() {
-  if (frozen_) return;
-  frozen_ = true;
-  for (auto& [name, operation] : by_operation_)
-    operation.chosen = *std::max_element(
-        operation.entries.begin(), operation.entries.end(), [](const StaticEntry& a, const StaticEntry& b) {
-          return std::pair(a.is_default, a.spec->priority) < std::pair(b.is_default, b.spec->priority);
-        });
-}
-
 const KernelSpec* StaticKernelRegistry::get_default(Symbol operation) const {
   const auto found = by_operation_.find(operation);
-  return found == by_operation_.end() ? nullptr : found->second.chosen.spec.get();
+  if (found == by_operation_.end()) return nullptr;
+  return (frozen_ ? found->second.frozen : found->second.at_first).spec.get();
 }
 
 std::shared_ptr<StaticKernelRegistry> static_registry(const StaticMap& map, const KernelRegistry& kernels) {
@@ -72,9 +64,9 @@ StaticDispatcher::StaticDispatcher(const DispatchConfig& config, std::shared_ptr
   for (int t = 0; t < static_cast<int>(OperationType::UNKNOWN); ++t) {
     const auto names = names_of(static_cast<OperationType>(t));
     const KernelSpec* kernel = nullptr;
-    for (const std::string_view name : names)
+    for (const std::string& name : names)
       if (!kernel) kernel = registry_->get_default(Symbol::find(name));
-    for (const std::string_view name : names)
+    for (const std::string& name : names)
       if (kernel && !registry_->get_default(Symbol::find(name))) bind(name, kernel);
   }
 }

@@ -31,7 +31,7 @@ class StaticKernelRegistry {
   void add(KernelSpec spec, bool is_default = false, Symbol operation = {});
   // One more operation for the kernel, which becomes its default. The record outlives the registry.
   void add_operation(Symbol operation, const KernelSpec& kernel);
-  void freeze();
+  void freeze() { frozen_ = true; }
   bool frozen() const { return frozen_; }
 
   const KernelSpec* get_default(Symbol operation) const;                 // nullptr where there is none
@@ -40,8 +40,7 @@ class StaticKernelRegistry {
 
  private:
   struct Operation {
-    std::vector<StaticEntry> entries;
-    StaticEntry chosen;
+    StaticEntry at_first, frozen;  // the default before the freeze and after
   };
   void place(Symbol operation, StaticEntry entry);
 
