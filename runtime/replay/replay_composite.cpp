@@ -20,13 +20,6 @@ ttc::Refusal refuse(const Case& c) {
   return std::nullopt;
 }
 
-ttc::Refusal last_dim_only(const Case& c) {
-  const ttc::Json* dim = ttc::find_member(c.params, "dim");
-  const auto rank = static_cast<std::int64_t>(c.input("x").shape.size());
-  if (dim != nullptr && (ttc::as_int(*dim) == -1 || ttc::as_int(*dim) == rank - 1)) return std::nullopt;
-  return ttc::Reason{ttc::ReasonCode::Unimplemented, c.op + " over another dim than the last"};
-}
-
 // What the op library takes where the caller gives no configuration.
 constexpr ComputeConfig rotary_default{.math_fidelity = MathFidelity::HiFi4, .fp32_dest_acc_en = false};
 
@@ -57,7 +50,7 @@ std::vector<float> packed(const std::vector<float>& values, const Tensor& expect
 Outcome argmax(const Case& c, Numerics) {
   if (auto refusal = c.unknown_params({"dim"})) return *refusal;
   if (auto refusal = refuse(c)) return *refusal;
-  if (auto refusal = last_dim_only(c)) return *refusal;
+  if (auto refusal = c.other_dim_than_last()) return *refusal;
   const Tensor& x = c.input("x");
   const Extent e = extent_of(x.shape);
   std::vector<float> out;

@@ -12,7 +12,7 @@
 namespace ttrt::replay {
 namespace {
 
-ttc::Refusal refuse(const Case& c) {
+ttc::Refusal bfloat16_only(const Case& c) {
   for (const Tensor& t : c.inputs) {
     if (t.dtype != DataType::bfloat16) return ttc::Reason{ttc::ReasonCode::DtypeUnsupported, c.op + " is of bfloat16"};
   }
@@ -115,7 +115,7 @@ struct Block {
 // The ops of a recorded block are fixed; only this spelling of them is known.
 ttc::Refusal refuse_block(const Case& c, std::string_view sequence) {
   if (auto refusal = c.unknown_params({"seq"})) return refusal;
-  if (auto refusal = refuse(c)) return refusal;
+  if (auto refusal = bfloat16_only(c)) return refusal;
   const ttc::Json* spelled = ttc::find_member(c.params, "seq");
   if (spelled != nullptr && ttc::as_string(*spelled) == sequence) return std::nullopt;
   return ttc::Reason{ttc::ReasonCode::Unsupported, "another sequence of ops than " + std::string(sequence)};

@@ -28,20 +28,6 @@ struct Row {
 
 // ---- what rows add -------------------------------------------------------------------------------------------------
 
-ttc::Refusal refuse_empty(const Case& c) {
-  for (const Tensor& t : c.inputs)
-    if (volume(t.shape) == 0) return Reason{ReasonCode::Unsupported, "empty operands"};
-  return std::nullopt;
-}
-
-ttc::Refusal last_dim_only(const Case& c) {
-  if (auto refusal = refuse_empty(c)) return refusal;
-  const ttc::Json* dim = ttc::find_member(c.params, "dim");
-  const auto rank = static_cast<std::int64_t>(c.input("x").shape.size());
-  if (dim != nullptr && (ttc::as_int(*dim) == -1 || ttc::as_int(*dim) == rank - 1)) return std::nullopt;
-  return Reason{ReasonCode::Unimplemented, c.op + " over another dim than the last"};
-}
-
 void reduce(const Case& c, RecordCall& call) {
   RtValue::List dims;
   if (const ttc::Json* dim = ttc::find_member(c.params, "dim")) {
@@ -62,7 +48,7 @@ ttc::Refusal refuse_norm(const Case& c) {
     if (t != nullptr && (!takes || volume(t->shape) != extent_of(c.input("x").shape).cols))
       return Reason{ReasonCode::Unsupported, "weight and bias are rows of N values; rms_norm has no bias"};
   }
-  return refuse_empty(c);
+  return c.empty_operands();
 }
 
 void normalize(const Case& c, RecordCall& call) {
@@ -106,7 +92,7 @@ const std::vector<Row>& rows() {
          .record = "tt.softmax",
          .inputs = {{"x", "x"}},
          .params = {{"dim", ""}, {"numeric_stable", "stable"}},
-         .refuse = last_dim_only,
+         .refuse = [](const Case& c) { return c.other_dim_than_last(); },
          .complete = over_last_dim},
         {.op = "layer_norm",
          .record = "tt.layer_norm",
@@ -138,7 +124,7 @@ const std::vector<Row>& rows() {
                      .record = name.argument,
                      .inputs = {{"x", "x"}},
                      .params = {{"dim", ""}, {"keepdim", ""}},
-                     .refuse = refuse_empty,
+                     .refuse = [](const Case& c) { return c.empty_operands(); },
                      .complete = reduce});
     return all;
   }();

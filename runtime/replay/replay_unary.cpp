@@ -140,7 +140,7 @@ Outcome unary(const Case& c, Numerics numerics) {
   return run_record(c, alias != std::end(aliases) ? *alias : Alias{.op = c.op, .record = own}, numerics);
 }
 
-const bool registered = [] {
+const bool unary_registered = [] {
   for (const Plain& plain : without_record()) register_runner(plain.op, unary);
   for (const Alias& alias : aliases) register_runner(alias.op, unary);
   watch_ops([](const OpRecord& record) {
