@@ -231,8 +231,8 @@ void attend_band(const Plan& p, const Operands& o, std::int64_t b, std::int64_t 
     for (std::int64_t t = 0; t < tiles; ++t) {
       float* s = x.scores + t * tile_elements;
       strips(p, q, x.keys + (first + t) * p.d_tiles * p.panel_tile, p.s.head_dim, rows, s);
-      dispatch<ScaleAndMask>(s, p.s.scale, mask_tile(p, o, b, h, band, first + t, mask), one_row, p.s.boolean_mask,
-                             !p.s.config.fp32_dest_acc_en);
+      vectorised<ScaleAndMask>(s, p.s.scale, mask_tile(p, o, b, h, band, first + t, mask), one_row, p.s.boolean_mask,
+                               !p.s.config.fp32_dest_acc_en);
       hide_keys(p, band, first + t, s);
     }
     for (int r = 0; r < rows; ++r) p.row(x.scores, r, tiles * 2, x.weights, &states[r]);
@@ -241,10 +241,10 @@ void attend_band(const Plan& p, const Operands& o, std::int64_t b, std::int64_t 
              x.product + d * tile_elements);
     }
     for (int r = 0; r < rows; ++r)
-      dispatch<Accumulate>(x.acc, x.product, std::int64_t{r}, p.v_tiles * 2, states[r].rescale);
+      vectorised<Accumulate>(x.acc, x.product, std::int64_t{r}, p.v_tiles * 2, states[r].rescale);
   }
   for (int r = 0; r < rows; ++r)
-    dispatch<ScaleRow>(x.acc, std::int64_t{r}, p.v_tiles * 2, states[r].sum > 0.0F ? 1.0F / states[r].sum : 0.0F);
+    vectorised<ScaleRow>(x.acc, std::int64_t{r}, p.v_tiles * 2, states[r].sum > 0.0F ? 1.0F / states[r].sum : 0.0F);
   std::byte* out = o.out + (item * p.q_bands + band) * p.v_tiles * tile_bytes(p.s.out);
   for (std::int64_t d = 0; d < p.v_tiles; ++d) {
     float* tile = x.acc + d * tile_elements;
@@ -293,10 +293,10 @@ Kernel fast_attention(const AttentionShape& shape) {
   p.kernels = &detail::matmul_kernels(fits(shape.q) && fits(shape.k) && fits(shape.v));
   p.pairs = p.kernels->operand == Operand::bf16_pairs;
   const bool round = shape.out != DataType::float32;
-  p.row = p.pairs ? dispatch<RowProbabilities<true, true>, const float*, std::int64_t, std::int64_t, void*, RowState*>
+  p.row = p.pairs ? vectorised<RowProbabilities<true, true>, const float*, std::int64_t, std::int64_t, void*, RowState*>
           : round
-              ? dispatch<RowProbabilities<false, true>, const float*, std::int64_t, std::int64_t, void*, RowState*>
-              : dispatch<RowProbabilities<false, false>, const float*, std::int64_t, std::int64_t, void*, RowState*>;
+              ? vectorised<RowProbabilities<false, true>, const float*, std::int64_t, std::int64_t, void*, RowState*>
+              : vectorised<RowProbabilities<false, false>, const float*, std::int64_t, std::int64_t, void*, RowState*>;
   // Bits that the phases of the fidelity use of each operand, as in device/matmul.h.
   p.keep_a = shape.config.math_fidelity < MathFidelity::HiFi3 ? 0xFFFE0000 : 0xFFFFE000;
   p.keep_b = shape.config.math_fidelity == MathFidelity::LoFi ? 0xFFF80000 : 0xFFFFC000;

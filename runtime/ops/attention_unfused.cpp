@@ -90,7 +90,7 @@ class Unfused {
     std::vector<float> widened;
     for (std::int64_t r = 0; r < height; ++r) {
       const std::int64_t visible = s_.causal ? std::min(s_.keys, first + r + 1) : s_.keys;
-      dispatch<MaskedSoftmaxRow, float*, std::int64_t, std::int64_t, float, const float*, bool, bool>(
+      vectorised<MaskedSoftmaxRow, float*, std::int64_t, std::int64_t, float, const float*, bool, bool>(
           rows + r * stride, s_.keys, visible, s_.scale, mask_row(matrix, first + r, widened), s_.boolean_mask,
           !s_.config.fp32_dest_acc_en);
     }

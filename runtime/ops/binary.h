@@ -33,7 +33,7 @@ struct PairMap {
 // Compiled for every instruction set; f and all it calls must be always_inline.
 template <PairScalar f>
 void vectorised_pair(const float* a, const float* b, float* out) {
-  dispatch<PairMap<f>>(a, b, out);
+  vectorised<PairMap<f>>(a, b, out);
 }
 // One pair after the other: functions of the C library.
 template <PairScalar f>

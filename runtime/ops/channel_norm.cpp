@@ -144,7 +144,7 @@ struct Affine {
 };
 
 void affine(float* v, std::int64_t n, float mean, float scale, float bias) {
-  dispatch<Affine, float*, std::int64_t, float, float, float>(v, n, mean, scale, bias);
+  vectorised<Affine, float*, std::int64_t, float, float, float>(v, n, mean, scale, bias);
 }
 
 // Each step is an operation of its own whose result is a tile: x - mean, 1 / sqrt(var + eps), their product, weight,
@@ -203,7 +203,7 @@ struct Moments {
 void norm_group(float* v, const Channels& c, std::int64_t group, std::int64_t width, const float* w, const float* b,
                 float eps) {
   float mean = 0, var = 0;
-  dispatch<Moments, const float*, std::int64_t, float*, float*>(v, width * c.inner, &mean, &var);
+  vectorised<Moments, const float*, std::int64_t, float*, float*>(v, width * c.inner, &mean, &var);
   const float root = 1.0F / std::sqrt(var + eps);
   for (std::int64_t i = 0; i < width; ++i) {
     const std::int64_t channel = group * width + i;

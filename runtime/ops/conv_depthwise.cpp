@@ -164,7 +164,7 @@ class Depthwise {
       for (std::int64_t h = 0; h < (joined_ ? 1 : s_.out[1]); ++h) {
         const float* from = padded + d * s_.stride[0] * plane_ + h * s_.stride[1] * row_;
         // Without a detour a row may write behind its end: there the next row comes.
-        dispatch<WeighedSum>(from, offsets_.data(), weights, s_.taps(), round_up(run_, lanes), joined_ ? sums : to);
+        vectorised<WeighedSum>(from, offsets_.data(), weights, s_.taps(), round_up(run_, lanes), joined_ ? sums : to);
         if (!joined_) to += run_;
         for (std::int64_t i = 0; joined_ && i < run_; i += row_, to += s_.out[2]) std::copy_n(sums + i, s_.out[2], to);
       }

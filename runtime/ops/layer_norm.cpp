@@ -43,8 +43,8 @@ LowerResult lower(const LowerContext& context) {
 
 Kernel prepare(const OpCall& call, const PrepareContext& context) {
   const auto run = call.boolean("fp32_acc")
-                       ? dispatch<LayerNormRow<false>, float*, std::int64_t, const float*, const float*, float>
-                       : dispatch<LayerNormRow<true>, float*, std::int64_t, const float*, const float*, float>;
+                       ? vectorised<LayerNormRow<false>, float*, std::int64_t, const float*, const float*, float>
+                       : vectorised<LayerNormRow<true>, float*, std::int64_t, const float*, const float*, float>;
   const auto eps = static_cast<float>(call.number("eps"));
   const bool exact = context.numerics == Numerics::exact;
   const exact::RowConfig config = exact::row_config(call.compute_config());

@@ -69,7 +69,7 @@ Kernel prepare(const OpCall& call, const PrepareContext& context) {
         const float p = number_for(dtype, static_cast<double>(slope[i % c.count]));
         return sfpu::run(sfpu::Function::leaky_relu, {p}, dest_for(dtype), {first, static_cast<std::size_t>(c.inner)});
       }
-      dispatch<Slope, float*, std::int64_t, float>(first, c.inner, slope[i % c.count]);
+      vectorised<Slope, float*, std::int64_t, float>(first, c.inner, slope[i % c.count]);
     });
     store_rows(x, Rounding::away, *args.out[0]);
   };

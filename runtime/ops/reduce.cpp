@@ -120,9 +120,9 @@ void reduce(Kind kind, const Step& step, const float* in, float* out, float corr
   parallel_for(step.outer, 64, [&](std::int64_t o) {
     const float* from = in + o * step.n * step.inner;
     if (step.inner == 1)
-      dispatch<ReduceLine, Kind, const float*, std::int64_t, float*, float>(kind, from, step.n, out + o, correction);
+      vectorised<ReduceLine, Kind, const float*, std::int64_t, float*, float>(kind, from, step.n, out + o, correction);
     else
-      dispatch<ReduceRows, Kind, const float*, std::int64_t, std::int64_t, float*, float>(
+      vectorised<ReduceRows, Kind, const float*, std::int64_t, std::int64_t, float*, float>(
           kind, from, step.n, step.inner, out + o * step.inner, correction);
   });
 }

@@ -41,8 +41,8 @@ LowerResult lower(const LowerContext& context) {
 }
 
 Kernel prepare(const OpCall& call, const PrepareContext& context) {
-  const auto run = call.boolean("fp32_acc") ? dispatch<RmsNormRow<false>, float*, std::int64_t, const float*, float>
-                                            : dispatch<RmsNormRow<true>, float*, std::int64_t, const float*, float>;
+  const auto run = call.boolean("fp32_acc") ? vectorised<RmsNormRow<false>, float*, std::int64_t, const float*, float>
+                                            : vectorised<RmsNormRow<true>, float*, std::int64_t, const float*, float>;
   const auto eps = static_cast<float>(call.number("eps"));
   const bool exact = context.numerics == Numerics::exact;
   const exact::RowConfig config = exact::row_config(call.compute_config());

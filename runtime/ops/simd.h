@@ -1,4 +1,4 @@
-// One copy of a kernel per instruction set: dispatch<K>(args...) calls K::run compiled for what isa() says.
+// One copy of a kernel per instruction set: vectorised<K>(args...) calls K::run compiled for what isa() says.
 // K::run and all it calls must be always_inline. The library is compiled with -ffp-contract=off, so every copy gives
 // the same bits. For .cpp files.
 #pragma once
@@ -22,7 +22,7 @@ template <typename K, typename... Args>
 #endif
 
 template <typename K, typename... Args>
-void dispatch(Args... args) {
+void vectorised(Args... args) {
 #if defined(__x86_64__)
   if (isa() >= Isa::avx512) return run_avx512<K>(args...);
   if (isa() == Isa::avx2) return run_avx2<K>(args...);

@@ -100,8 +100,8 @@ Kernel prepare(const OpCall& call, const PrepareContext& context) {
     const exact::RowConfig config = exact::row_config(call.compute_config());
     return prepare_with(call, [=](float* row, std::int64_t n) { exact_row(row, n, safe, config, stable); });
   }
-  const RowFunction run = wide ? dispatch<SoftmaxRow<false, false>, float*, std::int64_t, bool>
-                               : dispatch<SoftmaxRow<false, true>, float*, std::int64_t, bool>;
+  const RowFunction run = wide ? vectorised<SoftmaxRow<false, false>, float*, std::int64_t, bool>
+                               : vectorised<SoftmaxRow<false, true>, float*, std::int64_t, bool>;
   return prepare_with(call, [=](float* row, std::int64_t n) { run(row, n, safe); });
 }
 
@@ -110,7 +110,7 @@ Kernel prepare_log(const OpCall& call, const PrepareContext& context) {
     const exact::RowConfig config = exact::row_config(call.compute_config());
     return prepare_with(call, [=](float* row, std::int64_t n) { exact::log_softmax_row(row, n, config); });
   }
-  constexpr RowFunction run = dispatch<SoftmaxRow<true, false>, float*, std::int64_t, bool>;
+  constexpr RowFunction run = vectorised<SoftmaxRow<true, false>, float*, std::int64_t, bool>;
   return prepare_with(call, [](float* row, std::int64_t n) { run(row, n, false); });
 }
 

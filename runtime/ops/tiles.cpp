@@ -90,7 +90,7 @@ void store_band_as(DataType dtype, const float* rows, std::int64_t stride, int h
   if (dtype == DataType::float32) {
     store_float_band(rows, stride, height, whole, tiles);
   } else {
-    dispatch<NarrowBand<rounding>>(rows, stride, height, whole, tiles);
+    vectorised<NarrowBand<rounding>>(rows, stride, height, whole, tiles);
   }
   for (int r = 0; r < height; ++r) {
     for (std::int64_t c = whole; c < cols; ++c)
@@ -108,9 +108,9 @@ void store_tile(DataType dtype, Rounding rounding, const float* values, std::byt
   } else if (dtype != DataType::bfloat16) {
     pack_tile(dtype, values, tile);
   } else if (rounding == Rounding::even) {
-    dispatch<NarrowTile<Rounding::even>>(values, tile);
+    vectorised<NarrowTile<Rounding::even>>(values, tile);
   } else {
-    dispatch<NarrowTile<Rounding::away>>(values, tile);
+    vectorised<NarrowTile<Rounding::away>>(values, tile);
   }
 }
 
@@ -126,7 +126,7 @@ void zero_outside(float* values, int rows, int cols) {
 }
 
 void load_band(DataType dtype, const std::byte* tiles, std::int64_t across, float* rows, std::int64_t stride) {
-  if (dtype == DataType::bfloat16) return dispatch<WidenBand>(tiles, across, rows, stride);
+  if (dtype == DataType::bfloat16) return vectorised<WidenBand>(tiles, across, rows, stride);
   const std::int64_t bytes = tile_bytes(dtype);
   for (std::int64_t t = 0; t < across; ++t) unpack_region(dtype, tiles + t * bytes, rows + t * 32, stride, 32, 32);
 }

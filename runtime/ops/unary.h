@@ -35,7 +35,7 @@ struct Map {
 // Compiled for every instruction set; f and all it calls must be always_inline.
 template <Scalar f>
 void vectorised(float* v, const float* p) {
-  dispatch<Map<f>>(v, p);
+  vectorised<Map<f>>(v, p);
 }
 // One value after the other: functions of the C library.
 template <Scalar f>

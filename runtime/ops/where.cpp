@@ -148,7 +148,7 @@ Kernel prepare(const OpCall& call, const PrepareContext&) {
         b->load(pb, t, y);
       else
         std::fill_n(y, tile_elements, number_b);
-      dispatch<WhereTile, const float*, const float*, const float*, float*>(m, x, y, x);
+      vectorised<WhereTile, const float*, const float*, const float*, float*>(m, x, y, x);
       zero_outside(x, out.rows_in(t), out.cols_in(t));
       store_tile(out.dtype, Rounding::even, x, po + t * out.bytes);
     });
@@ -183,7 +183,7 @@ Kernel prepare_not(const OpCall& call, const PrepareContext&) {
     parallel_for(grid.tiles(), 32, [&](std::int64_t t) {
       alignas(64) float v[tile_elements];
       load_tile(grid.dtype, in + t * grid.bytes, v);
-      dispatch<NotTile, float*>(v);
+      vectorised<NotTile, float*>(v);
       zero_outside(v, grid.rows_in(t), grid.cols_in(t));
       store_tile(grid.dtype, Rounding::even, v, out + t * grid.bytes);
     });
