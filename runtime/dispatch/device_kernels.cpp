@@ -30,9 +30,9 @@ KernelSpec spec_of(const OpRecord& op, const DeviceKernel& kernel) {
                                              : "on the device";
   spec.platform = Platform::tt;
   spec.deterministic = true;
-  const auto judge = [](ttc::Refusal (*of)(const VariantCall&)) {
+  const auto judge = [](ttc::Refusal (*of)(const VariantQuery&)) {
     return of == nullptr ? KernelSpec::Judge()
-                         : [of](const SelectionContext& context) { return of(variant_call_of(context)); };
+                         : [of](const SelectionContext& context) { return of(variant_query_of(context)); };
   };
   if (kernel.variant != nullptr) {
     spec.supports = judge(kernel.variant->supports);
@@ -108,7 +108,7 @@ SelectionContext context_of_call(const OpCall& call, const DeviceCallInfo& info)
   context.exact_numerics = info.numerics == Numerics::exact ? 1 : 0;
   context.fp32_acc = call.compute_config().fp32_dest_acc_en ? 1 : 0;
   if (call.op->describe == nullptr) return context;
-  VariantCall sizes;
+  VariantQuery sizes;
   call.op->describe(call, sizes);
   context.m = sizes.m;
   context.k = sizes.k;
@@ -127,8 +127,8 @@ SelectionContext context_of_call(const OpCall& call, const DeviceCallInfo& info)
   return context;
 }
 
-VariantCall variant_call_of(const SelectionContext& c) {
-  VariantCall out;
+VariantQuery variant_query_of(const SelectionContext& c) {
+  VariantQuery out;
   out.batch = c.batch_size;
   out.m = c.m;
   out.k = c.k;

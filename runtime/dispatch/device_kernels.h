@@ -56,7 +56,7 @@ struct DeviceCallInfo {
 };
 SelectionContext context_of_call(const OpCall& call, const DeviceCallInfo& info);
 // The sizes and formats that variants ask for; the inverse for a context.
-VariantCall variant_call_of(const SelectionContext& context);
+VariantQuery variant_query_of(const SelectionContext& context);
 DeviceRecord device_record_of(const ArchProfile& profile);
 
 }  // namespace ttrt::dispatch

@@ -228,7 +228,7 @@ DeviceStep::Served& DeviceStep::served(const dispatch::KernelSpec& spec, const d
           context.numerics == Numerics::exact ? "use --numerics fast, or keep the op on the CPU with --fallback-op"
                                               : "");
     made->kernel = std::get<Kernel>(std::move(prepared));
-    made->time = device_time(bound_.call, *context.profile, kernel.variant, dispatch::variant_call_of(context_));
+    made->time = device_time(bound_.call, *context.profile, kernel.variant, dispatch::variant_query_of(context_));
   }
   return *served_.emplace_back(std::move(made));
 }

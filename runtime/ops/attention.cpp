@@ -182,7 +182,7 @@ double flops(const ir::Node& node, const ir::SymBinding& shapes) {
   return 2 * *queries * *keys * (1 + *width / *depth);
 }
 
-void describe(const OpCall& call, VariantCall& to) {
+void describe(const OpCall& call, VariantQuery& to) {
   const AttentionShape s = shape_of(call);
   to.batch = s.batch;
   to.queries = s.queries;
@@ -192,13 +192,13 @@ void describe(const OpCall& call, VariantCall& to) {
   to.head_dim = s.head_dim;
 }
 
-ttc::Refusal supports_unfused(const VariantCall& call) {
+ttc::Refusal supports_unfused(const VariantQuery& call) {
   if (call.exact) return Reason{ReasonCode::Untested, "no recorded results of the three steps in exact numerics"};
   return std::nullopt;
 }
 
 // Scores and probabilities each go to DRAM and come back.
-void unfused_work(const VariantCall& call, Work& work) {
+void unfused_work(const VariantQuery& call, Work& work) {
   const auto tiles = [](std::int64_t n) { return round_up(std::max<std::int64_t>(n, 1), tile_dim) / tile_dim; };
   const std::int64_t scores = std::max<std::int64_t>(call.batch, 1) * std::max<std::int64_t>(call.heads, 1) *
                               tiles(call.queries) * tiles(call.keys);

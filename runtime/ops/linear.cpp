@@ -137,7 +137,7 @@ Work work(const OpCall& call) {
   return work;
 }
 
-void describe(const OpCall& call, VariantCall& to) {
+void describe(const OpCall& call, VariantQuery& to) {
   const TensorSpec& x = spec_of(call, "x");
   to.batch = x.batch();
   to.m = x.rows();

@@ -149,7 +149,7 @@ Work work(const OpCall& call) {
   return work;
 }
 
-void describe(const OpCall& call, VariantCall& to) {
+void describe(const OpCall& call, VariantQuery& to) {
   const TensorSpec &a = spec_of(call, "a"), &b = spec_of(call, "b");
   to.batch = a.batch();
   to.m = a.rows();

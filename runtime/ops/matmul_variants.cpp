@@ -17,7 +17,7 @@ std::int64_t share(std::int64_t n, std::int64_t parts) { return (n + parts - 1) 
 
 struct Tiles {
   std::int64_t m, k, n;
-  explicit Tiles(const VariantCall& c) : m(tiles_along(c.m)), k(tiles_along(c.k)), n(tiles_along(c.n)) {}
+  explicit Tiles(const VariantQuery& c) : m(tiles_along(c.m)), k(tiles_along(c.k)), n(tiles_along(c.n)) {}
 };
 
 bool narrow(const Tiles& t) {
@@ -42,35 +42,35 @@ std::int64_t block_dram(std::int64_t kt, std::int64_t cores) {
 struct PerCore {
   std::int64_t m, n, k_block;
 };
-PerCore per_core_1d(const VariantCall& c) {
+PerCore per_core_1d(const VariantQuery& c) {
   const Tiles t(c);
   const std::int64_t cores = c.grid_x * c.grid_y;
   if (t.n >= t.m) return {.m = t.m, .n = share(t.n, cores), .k_block = block_1d(t.k)};
   return {.m = share(t.m, cores), .n = t.n, .k_block = block_1d(t.k)};
 }
-PerCore per_core_2d(const VariantCall& c) {
+PerCore per_core_2d(const VariantQuery& c) {
   const Tiles t(c);
   return {.m = share(t.m, c.grid_y), .n = share(t.n, c.grid_x), .k_block = block_2d(t.k, c.grid_x)};
 }
-PerCore per_core_dram(const VariantCall& c) {
+PerCore per_core_dram(const VariantQuery& c) {
   const Tiles t(c);
   return {.m = t.m, .n = share(t.n, c.dram_banks), .k_block = block_dram(t.k, c.grid_x * c.grid_y)};
 }
 
 // Bytes of L1: both operands double buffered, the block of the result once, its sums in float32 where Dest has them.
-std::int64_t buffers(const VariantCall& c, const PerCore& p) {
+std::int64_t buffers(const VariantQuery& c, const PerCore& p) {
   const std::int64_t out = tile_bytes(DataType::bfloat16) + (c.fp32_acc ? tile_bytes(DataType::float32) : 0);
   return 2 * p.k_block * (p.m * tile_bytes(c.a) + p.n * tile_bytes(c.b)) + p.m * p.n * out;
 }
 
 // A core may work through its part of the result in smaller blocks; halves the longer side until they fit.
-PerCore fit(const VariantCall& c, PerCore p) {
+PerCore fit(const VariantQuery& c, PerCore p) {
   while (c.l1_bytes > 0 && buffers(c, p) > c.l1_bytes && (p.m > 1 || p.n > 1))
     (p.m >= p.n ? p.m : p.n) = share(std::max(p.m, p.n), 2);
   return p;
 }
 
-ttc::Refusal fits(const VariantCall& c, const PerCore& p) {
+ttc::Refusal fits(const VariantQuery& c, const PerCore& p) {
   const std::int64_t bytes = buffers(c, fit(c, p));
   if (c.l1_bytes <= 0 || bytes <= c.l1_bytes) return std::nullopt;
   return Reason{ReasonCode::DeviceLimit, "circular buffers for " + std::to_string(p.k_block) + " tiles of K need " +
@@ -78,20 +78,20 @@ ttc::Refusal fits(const VariantCall& c, const PerCore& p) {
                                              std::to_string(c.l1_bytes >> 10)};
 }
 
-bool sizes_known(const VariantCall& c) { return c.m >= 0 && c.k >= 0 && c.n >= 0; }
+bool sizes_known(const VariantQuery& c) { return c.m >= 0 && c.k >= 0 && c.n >= 0; }
 
-ttc::Refusal supports_2d(const VariantCall& c) { return sizes_known(c) ? fits(c, per_core_2d(c)) : std::nullopt; }
+ttc::Refusal supports_2d(const VariantQuery& c) { return sizes_known(c) ? fits(c, per_core_2d(c)) : std::nullopt; }
 
-ttc::Refusal out_of_place_2d(const VariantCall& c) {
+ttc::Refusal out_of_place_2d(const VariantQuery& c) {
   const Tiles t(c);
   if (!sizes_known(c) || !narrow(t)) return std::nullopt;
   return Reason{ReasonCode::Unsupported, "a narrow product (" + std::to_string(t.m) + " x " + std::to_string(t.n) +
                                              " tiles) leaves most of the grid idle"};
 }
 
-ttc::Refusal supports_1d(const VariantCall& c) { return sizes_known(c) ? fits(c, per_core_1d(c)) : std::nullopt; }
+ttc::Refusal supports_1d(const VariantQuery& c) { return sizes_known(c) ? fits(c, per_core_1d(c)) : std::nullopt; }
 
-ttc::Refusal supports_dram(const VariantCall& c) {
+ttc::Refusal supports_dram(const VariantQuery& c) {
   if (!c.constant_b)
     return Reason{ReasonCode::NonConstantWeight, "only a constant weight lies sharded over the DRAM banks"};
   if (!sizes_known(c)) return std::nullopt;
@@ -106,8 +106,8 @@ ttc::Refusal supports_dram(const VariantCall& c) {
 }
 
 // Matrices of a batch lie one below the other, each with the second operand's matrix of its own or all with the same.
-VariantCall stacked(const VariantCall& c) {
-  VariantCall all = c;
+VariantQuery stacked(const VariantQuery& c) {
+  VariantQuery all = c;
   all.m = c.batch * Tiles(c).m * tile_dim;
   all.batch = 1;
   return all;
@@ -115,7 +115,7 @@ VariantCall stacked(const VariantCall& c) {
 
 // The operands come over a NoC each. A core whose part does not fit works through it in blocks and receives anew what
 // they share.
-CoreSplit split_of(const VariantCall& c, const PerCore& p) {
+CoreSplit split_of(const VariantQuery& c, const PerCore& p) {
   const Tiles t(c), all(stacked(c));
   const PerCore block = fit(c, p);
   const std::int64_t matrices = c.constant_b ? 1 : share(p.m, t.m);
@@ -127,9 +127,9 @@ CoreSplit split_of(const VariantCall& c, const PerCore& p) {
           .received_bytes = std::max(a, b),
           .l1_bytes = buffers(c, block)};
 }
-CoreSplit split_2d(const VariantCall& c) { return split_of(c, per_core_2d(stacked(c))); }
-CoreSplit split_1d(const VariantCall& c) { return split_of(c, per_core_1d(stacked(c))); }
-CoreSplit split_dram(const VariantCall& c) {
+CoreSplit split_2d(const VariantQuery& c) { return split_of(c, per_core_2d(stacked(c))); }
+CoreSplit split_1d(const VariantQuery& c) { return split_of(c, per_core_1d(stacked(c))); }
+CoreSplit split_dram(const VariantQuery& c) {
   const PerCore p = per_core_dram(c);
   CoreSplit split = split_of(c, p);
   split.bank_share = static_cast<double>(p.n) / static_cast<double>(Tiles(c).n);

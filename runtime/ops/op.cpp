@@ -118,7 +118,7 @@ double flops_of(const ttc::ir::Node& node, const ttc::ir::SymBinding& shapes) {
 }
 
 Time device_time(const OpCall& call, const ArchProfile& profile, const KernelVariant* variant,
-                 const VariantCall& sizes) {
+                 const VariantQuery& sizes) {
   Work work = call.op->work(call);
   if (variant != nullptr && variant->more != nullptr) variant->more(sizes, work);
   const bool shared = variant != nullptr && variant->split != nullptr;

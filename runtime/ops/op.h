@@ -68,7 +68,7 @@ struct PrepareContext {
 };
 
 // What of a call and its device decides which variants can serve it. Negative sizes: not known, or the op has no such.
-struct VariantCall {
+struct VariantQuery {
   std::int64_t batch = 1, m = -1, k = -1, n = -1;  // matrix products, each of the batch
   std::int64_t queries = -1, keys = -1, heads = -1, kv_heads = -1, head_dim = -1;
   DataType a = DataType::bfloat16, b = DataType::bfloat16;
@@ -168,13 +168,13 @@ enum class Transfer : std::uint8_t { none, to_device, to_host };
 // One of several kernels of an op. They compute the same; how they cut the work differs, and with it what they can
 // take, what they cost, and in exact numerics where sums are rounded. A record lists them best first.
 struct KernelVariant {
-  std::string_view name, summary;                          // "2d"
-  ttc::Refusal (*supports)(const VariantCall&) = nullptr;  // a limit; nullptr: everything the record supports
+  std::string_view name, summary;                           // "2d"
+  ttc::Refusal (*supports)(const VariantQuery&) = nullptr;  // a limit; nullptr: everything the record supports
   // Why a call that it can take is better served by one of the others; nullptr: never.
-  ttc::Refusal (*out_of_place)(const VariantCall&) = nullptr;
+  ttc::Refusal (*out_of_place)(const VariantQuery&) = nullptr;
   // How it shares the work among the cores; nullptr: the work's pieces one by one to each in turn.
-  CoreSplit (*split)(const VariantCall&) = nullptr;
-  void (*more)(const VariantCall&, Work&) = nullptr;  // what it does beyond the record's work
+  CoreSplit (*split)(const VariantQuery&) = nullptr;
+  void (*more)(const VariantQuery&, Work&) = nullptr;  // what it does beyond the record's work
 };
 
 struct OpRecord {
@@ -196,7 +196,7 @@ struct OpRecord {
   std::vector<OpCase> cases;
   // Empty: one kernel, called "device". `describe` fills in the sizes that the variants ask for.
   std::vector<KernelVariant> variants = {};
-  void (*describe)(const OpCall&, VariantCall&) = nullptr;
+  void (*describe)(const OpCall&, VariantQuery&) = nullptr;
   // Sums many products: worth a transfer by itself, and no place where one wrong operand bit shows.
   bool multiplies = false;
   // Layers of a model that `replace` looks for, family by family: "linear", "norm", "attention". "" for what `place`
@@ -236,7 +236,7 @@ std::string_view host_reason(std::string_view aten);
 double flops_of(const ttc::ir::Node& node, const ttc::ir::SymBinding& shapes);
 // The device time of a call by one of its record's variants (nullptr: by the record's work alone, shared evenly).
 Time device_time(const OpCall& call, const ArchProfile& profile, const KernelVariant* variant = nullptr,
-                 const VariantCall& sizes = {});
+                 const VariantQuery& sizes = {});
 // Calls f for every record, those that are registered later included.
 void watch_ops(void (*f)(const OpRecord&));
 

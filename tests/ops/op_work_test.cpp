@@ -42,10 +42,10 @@ const KernelVariant* variant_of(const OpCall& call, std::string_view name) {
 }
 
 Time time_of(const OpCall& call, const ArchProfile& profile, std::string_view variant = "") {
-  VariantCall sizes{.grid_x = profile.grid_x,
-                    .grid_y = profile.grid_y,
-                    .dram_banks = profile.dram_banks,
-                    .l1_bytes = profile.l1_bytes - profile.l1_reserved};
+  VariantQuery sizes{.grid_x = profile.grid_x,
+                     .grid_y = profile.grid_y,
+                     .dram_banks = profile.dram_banks,
+                     .l1_bytes = profile.l1_bytes - profile.l1_reserved};
   if (call.op->describe != nullptr) call.op->describe(call, sizes);
   return device_time(call, profile, variant_of(call, variant), sizes);
 }
