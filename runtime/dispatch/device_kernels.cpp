@@ -17,7 +17,7 @@ void run_registered(void* state, CallArgs& args) {
   if (args.payload == nullptr)
     throw ttc::usage_error("kernel '" + registered.id.str() + "' is called by the executor",
                            "device kernels run tensors of a program");
-  static_cast<DeviceCall*>(args.payload)->run_as(*global_kernels().find(registered.id), registered.kernel);
+  static_cast<StepCall*>(args.payload)->run_as(*global_kernels().find(registered.id), registered.kernel);
 }
 
 KernelSpec spec_of(const OpRecord& op, const DeviceKernel& kernel) {
@@ -98,14 +98,14 @@ DeviceRecord device_record_of(const ArchProfile& profile) {
   return device;
 }
 
-SelectionContext context_of_call(const OpCall& call, const DeviceCallInfo& info) {
+SelectionContext context_of_call(const OpCall& call, const OpCallSetting& setting) {
   SelectionContext context;
   context.operation = call.op->name;
-  context.device = device_record_of(info.profile);
+  context.device = device_record_of(setting.profile);
   context.layout = AxisOrder::BHSD;
   set_operands(context, call);
-  context.constant_b = info.constant_b ? 1 : 0;
-  context.exact_numerics = info.numerics == Numerics::exact ? 1 : 0;
+  context.constant_b = setting.constant_b ? 1 : 0;
+  context.exact_numerics = setting.numerics == Numerics::exact ? 1 : 0;
   context.fp32_acc = call.compute_config().fp32_dest_acc_en ? 1 : 0;
   if (call.op->describe == nullptr) return context;
   VariantQuery sizes;

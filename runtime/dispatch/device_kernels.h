@@ -2,8 +2,8 @@
 // "tt.matmul.2d", "tt.softmax.device", "tt.attention.host". In its op's table they stand as in the op's record, best
 // first, for tiles on the device; the host is the catch-all behind them.
 //
-// They are not called by tensors: the payload of CallArgs is a DeviceCall, the executor's bound step, which runs itself
-// as the chosen variant. So a choice costs the executor nothing where it does not change.
+// They are not called by tensors: the payload of CallArgs is a StepCall, a step of the executor, which runs itself as
+// the chosen variant. So a choice costs the executor nothing where it does not change.
 #pragma once
 
 #include <string>
@@ -25,7 +25,8 @@ struct DeviceKernel {
   std::string_view name() const { return host ? "host" : variant != nullptr ? variant->name : "device"; }
 };
 
-class DeviceCall {
+// One execution of a device step of a program.
+class StepCall {
  public:
   // Runs the call as this kernel. Throws DispatchError (SELECTION) where a limit of the kernel refuses the call,
   // ttc::Error where it fails.
@@ -40,7 +41,7 @@ class DeviceCall {
   virtual void failed(const KernelSpec& spec, const std::string& why) = 0;
 
  protected:
-  ~DeviceCall() = default;
+  ~StepCall() = default;
 };
 
 // Registers the kernels of all ops there are, and of those registered later, in global_kernels().
@@ -48,13 +49,13 @@ void register_device_kernels();
 // nullptr where the record is no device op's.
 const DeviceKernel* device_kernel(const KernelSpec& spec);
 
-// What selection knows about a call of a device op.
-struct DeviceCallInfo {
+// What selection knows about a call of a device op beside the call.
+struct OpCallSetting {
   const ArchProfile& profile;
   Numerics numerics = Numerics::fast;
   bool constant_b = false;
 };
-SelectionContext context_of_call(const OpCall& call, const DeviceCallInfo& info);
+SelectionContext context_of_call(const OpCall& call, const OpCallSetting& setting);
 // The sizes and formats that variants ask for; the inverse for a context.
 VariantQuery variant_query_of(const SelectionContext& context);
 DeviceRecord device_record_of(const ArchProfile& profile);

@@ -258,7 +258,7 @@ void DeviceStep::bind_results(const Instruction& instruction, Frame& frame, cons
 // ---- running ------------------------------------------------------------------------------------------------------
 
 // What kernels of dispatch get as their payload.
-class DeviceStep::Call final : public dispatch::DeviceCall {
+class DeviceStep::Call final : public dispatch::StepCall {
  public:
   Call(DeviceStep& step, const Instruction& instruction, Frame& frame, const StepContext& context)
       : step_(step), instruction_(instruction), frame_(frame), context_(context) {}

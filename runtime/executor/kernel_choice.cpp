@@ -23,7 +23,7 @@ bool is_device_kernel(const KernelSpec& kernel) {
   return device != nullptr && !device->host;
 }
 
-void run_as(dispatch::DeviceCall& call, const KernelSpec& kernel) {
+void run_as(dispatch::StepCall& call, const KernelSpec& kernel) {
   const dispatch::DeviceKernel* const device = dispatch::device_kernel(kernel);
   TTC_CHECK(device != nullptr, "a program's op is served by a kernel of the device or the host");
   call.run_as(kernel, *device);
@@ -198,7 +198,7 @@ void KernelChooser::served_by_host(StepKernel& step, std::string_view op) {
 // ---- running -------------------------------------------------------------------------------------------------------
 
 // False where the bound kernel is out or failed.
-bool KernelChooser::run_bound(StepKernel& step, dispatch::DeviceCall& call) {
+bool KernelChooser::run_bound(StepKernel& step, dispatch::StepCall& call) {
   if (step.circuit_ != nullptr && !step.circuit_->is_allowed()) return false;
   try {
     run_as(call, *step.bound_);
@@ -213,7 +213,7 @@ bool KernelChooser::run_bound(StepKernel& step, dispatch::DeviceCall& call) {
   return false;
 }
 
-void KernelChooser::run(StepKernel& step, const dispatch::SelectionContext& context, dispatch::DeviceCall& call) {
+void KernelChooser::run(StepKernel& step, const dispatch::SelectionContext& context, dispatch::StepCall& call) {
   if (custom_) return run_custom(step, context, call);
   dispatch::CallArgs args;
   args.payload = &call;
@@ -227,7 +227,7 @@ void KernelChooser::run(StepKernel& step, const dispatch::SelectionContext& cont
 // The step as a dispatcher of one's own may hand it on.
 class KernelChooser::Program final : public dispatch::ProgramCall {
  public:
-  Program(KernelChooser& chooser, const dispatch::SelectionContext& context, dispatch::DeviceCall& call)
+  Program(KernelChooser& chooser, const dispatch::SelectionContext& context, dispatch::StepCall& call)
       : chooser_(chooser), context_(context), call_(call) {}
 
   ttc::Refusal refusal_by(const dispatch::Policy& policy) override {
@@ -246,7 +246,7 @@ class KernelChooser::Program final : public dispatch::ProgramCall {
  private:
   KernelChooser& chooser_;
   const dispatch::SelectionContext& context_;
-  dispatch::DeviceCall& call_;
+  dispatch::StepCall& call_;
   const KernelSpec* ran_ = nullptr;
 };
 
@@ -261,8 +261,7 @@ const KernelSpec& KernelChooser::custom_kernel(dispatch::Symbol operation) {
   return kernel;
 }
 
-void KernelChooser::run_custom(StepKernel& step, const dispatch::SelectionContext& context,
-                               dispatch::DeviceCall& call) {
+void KernelChooser::run_custom(StepKernel& step, const dispatch::SelectionContext& context, dispatch::StepCall& call) {
   const KernelSpec& own = custom_kernel(context.operation);
   dispatch::Circuit* const circuit = options_.dispatch.circuit_breaker_enabled ? &circuits_->circuit(own.id) : nullptr;
   Program program(*this, context, call);

@@ -62,7 +62,7 @@ class KernelChooser {
   // For the calls of a step as long as it has these shapes.
   StepKernel bind(const dispatch::SelectionContext& context, const std::string& node);
   // Runs the call; throws what is left when nothing can serve it.
-  void run(StepKernel& step, const dispatch::SelectionContext& context, dispatch::DeviceCall& call);
+  void run(StepKernel& step, const dispatch::SelectionContext& context, dispatch::StepCall& call);
   // The op's own limits refused the call: the host served it without being chosen.
   void served_by_host(StepKernel& step, std::string_view op);
 
@@ -85,8 +85,8 @@ class KernelChooser {
   dispatch::DynamicDispatcher& dynamic();
   void circuit_changed(const dispatch::Circuit& circuit, dispatch::CircuitState to, const std::string& why) const;
   const dispatch::KernelSpec* static_kernel(dispatch::Symbol operation, const dispatch::SelectionContext& context);
-  bool run_bound(StepKernel& step, dispatch::DeviceCall& call);
-  void run_custom(StepKernel& step, const dispatch::SelectionContext& context, dispatch::DeviceCall& call);
+  bool run_bound(StepKernel& step, dispatch::StepCall& call);
+  void run_custom(StepKernel& step, const dispatch::SelectionContext& context, dispatch::StepCall& call);
   const dispatch::KernelSpec& custom_kernel(dispatch::Symbol operation);
   void debug(const std::string& line) const;
   void count(StepKernel& step, const dispatch::KernelSpec& kernel);

@@ -19,7 +19,7 @@ using ttrt::StepKernel;
 namespace {
 
 // A step that notes which kernel it ran as; those in `broken` fail.
-struct Step final : DeviceCall {
+struct Step final : StepCall {
   std::set<std::string> broken;
   std::vector<std::string> tried_kernels, failures;
   std::vector<RtValue> results;
