@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <span>
 
-#include "device/formats_device.h"
+#include "device/tile_formats_device.h"
 
 namespace ttrt::exact {
 

@@ -4,7 +4,7 @@
 // Between two steps a value leaves Dest through the packer for a buffer and comes back as a source register's: bfloat16
 // with 16-bit Dest; with 32-bit Dest float32, of which a source keeps TF32 (10 mantissa bits). A row holds what the
 // input's format holds when it comes in and Dest's values when it goes out: the packer's last rounding is the caller's
-// (formats_device.h). Columns that pad a row to whole tiles play no part.
+// (tile_formats_device.h). Columns that pad a row to whole tiles play no part.
 //
 // Order of operations:
 //   sum, mean  fpu::sum_row; the scaler is 1 or 1 / n cut to bfloat16

@@ -8,7 +8,7 @@
 // Host packing: bfloat16 rounds to nearest even. Block formats take E = the largest exponent field of the 16, treat
 // denormals as zero, shift each 24-bit significand right by E - e (cutting), round to nearest even to the magnitude
 // bits, and saturate. Facts measured on recorded results of the real host library; non-finite values included. What the
-// device's own packer does is in device/formats_device.h.
+// device's own packer does is in device/tile_formats_device.h.
 #pragma once
 
 #include <bit>

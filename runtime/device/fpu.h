@@ -11,7 +11,7 @@
 //   device's sum and average pooling is this with the scaler in b.
 #pragma once
 
-#include "device/formats_device.h"
+#include "device/tile_formats_device.h"
 
 namespace ttrt::fpu {
 

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <vector>
 
-#include "device/formats_device.h"
+#include "device/tile_formats_device.h"
 #include "device/matmul_exact.h"
 #include "device/matmul_kernels.h"
 #include "support/error.h"

@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "device/cpu.h"
-#include "device/formats_device.h"
+#include "device/tile_formats_device.h"
 #include "device/fpu.h"
 #include "device/matmul_exact_kernels.h"
 

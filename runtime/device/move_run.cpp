@@ -5,7 +5,7 @@
 #include <memory>
 #include <utility>
 
-#include "device/formats_device.h"
+#include "device/tile_formats_device.h"
 #include "device/move_plan.h"
 #include "device/transpose.h"
 #include "support/error.h"
@@ -205,8 +205,8 @@ void run_stored(const MovePlan& plan, const std::byte* const* in, std::byte* out
 // Tiles of `dtype`: the output's format, or plan.stored.
 void run_whole_tiles(const MovePlan& plan, DataType dtype, const std::byte* const* in, std::byte* out) {
   const std::int64_t bytes = tile_bytes(dtype), runs = static_cast<std::int64_t>(plan.whole.size());
-#pragma omp parallel for schedule(static) if (static_cast <std::int64_t>(plan.is_whole.size()) * bytes >= \
-                                              8 * parallel_elements)
+#pragma omp parallel for schedule(static) if (static_cast<std::int64_t>(plan.is_whole.size()) * bytes >= \
+                                                  8 * parallel_elements)
   for (std::int64_t i = 0; i < runs; ++i) {
     const TileRun& run = plan.whole[static_cast<std::size_t>(i)];
     std::memcpy(out + run.dst * bytes, in[run.input] + run.src * bytes, static_cast<std::size_t>(run.count * bytes));

@@ -14,7 +14,7 @@
 #include <span>
 #include <string_view>
 
-#include "device/formats_device.h"
+#include "device/tile_formats_device.h"
 
 namespace ttrt::sfpu {
 

@@ -68,7 +68,7 @@ class RangeError : public ttc::Error {
 };
 
 // Host bytes <-> device bytes (device/layout.cpp). Padding is written as zeros. Conversion to the device format
-// rounds as the host library does (facts in device/formats.h).
+// rounds as the host library does (facts in device/tile_formats.h).
 void tilize_from_host(const HostTensor& host, const TensorSpec& spec, std::byte* out);
 // `dtype` may be any floating or bool dtype for float formats, any integral or bool dtype for integer formats.
 // Both throw RangeError where an integer does not fit.

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <limits>
 
-#include "device/formats_device.h"
+#include "device/tile_formats_device.h"
 #include "support/error.h"
 
 namespace ttrt {

@@ -1,7 +1,7 @@
-// tt.convert: a tiled float tensor in another float format, as the device casts (device/formats_device.h): float32 to
-// bfloat16 rounds to nearest even. What the compiler puts where values that it keeps in float32 (angles) meet
+// tt.convert: a tiled float tensor in another float format, as the device casts (device/tile_formats_device.h): float32
+// to bfloat16 rounds to nearest even. What the compiler puts where values that it keeps in float32 (angles) meet
 // activations in bfloat16.
-#include "device/formats_device.h"
+#include "device/tile_formats_device.h"
 #include "ops/rules.h"
 #include "ops/simd.h"
 #include "ops/tiles.h"

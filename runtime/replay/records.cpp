@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "device/formats_device.h"
+#include "device/tile_formats_device.h"
 #include "replay/tiles.h"
 #include "support/error.h"
 

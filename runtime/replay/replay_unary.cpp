@@ -4,7 +4,7 @@
 // out of the unpacker as bfloat16.
 #include <algorithm>
 
-#include "device/formats_device.h"
+#include "device/tile_formats_device.h"
 #include "device/sfpu.h"
 #include "ops/unary.h"
 #include "replay/records.h"

@@ -11,7 +11,7 @@
 
 #include "device/cpu.h"
 #include "device/exact_attention.h"
-#include "device/formats_device.h"
+#include "device/tile_formats_device.h"
 #include "device/matmul.h"
 #include "device/sfpu.h"
 

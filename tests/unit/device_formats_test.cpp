@@ -6,7 +6,7 @@
 #include <random>
 #include <vector>
 
-#include "device/formats_device.h"
+#include "device/tile_formats_device.h"
 #include "device/lanes.h"
 #include "tests/catch.h"
 #include "tests/unit/isa_levels.h"
@@ -213,7 +213,7 @@ TEST_CASE("regions are padded with zeros and placed face by face") {
 
 namespace {
 
-// ---- the device's casts, value by value, as the facts in device/formats_device.h word them
+// ---- the device's casts, value by value, as the facts in device/tile_formats_device.h word them
 
 // Nearest multiple of 2^step, ties away from zero; exponent 255 is an ordinary one.
 double nearest(double value, int step) { return std::ldexp(std::round(std::ldexp(value, -step)), step); }

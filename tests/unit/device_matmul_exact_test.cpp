@@ -6,7 +6,7 @@
 #include <random>
 #include <vector>
 
-#include "device/formats_device.h"
+#include "device/tile_formats_device.h"
 #include "device/fpu.h"
 #include "device/matmul.h"
 #include "tests/catch.h"

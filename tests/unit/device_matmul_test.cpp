@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "device/cpu.h"
-#include "device/formats_device.h"
+#include "device/tile_formats_device.h"
 #include "device/matmul.h"
 #include "tests/catch.h"
 

@@ -1,6 +1,6 @@
 // The packer, the unpacker's cuts, and typecast as compositions of the two. Row kernels are plain loops over 16 lanes,
 // inlined into one copy per instruction set.
-#include "device/formats_device.h"
+#include "device/tile_formats_device.h"
 
 #include <algorithm>
 #include <cstring>
