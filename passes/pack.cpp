@@ -6,7 +6,7 @@
 #include <tuple>
 
 #include "common.h"
-#include "device/formats.h"
+#include "device/tile_formats.h"
 #include "pass/call.h"
 #include "support/error.h"
 

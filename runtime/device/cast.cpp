@@ -13,7 +13,7 @@
 #include <limits>
 
 #include "device/cpu.h"
-#include "device/formats.h"
+#include "device/tile_formats.h"
 
 namespace ttrt {
 namespace {

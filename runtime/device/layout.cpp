@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "device/cast.h"
-#include "device/formats.h"
+#include "device/tile_formats.h"
 #include "device/tensor.h"
 #include "support/error.h"
 

@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "device/cpu.h"
-#include "device/formats.h"
+#include "device/tile_formats.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -45,8 +45,9 @@ void strip_portable(const std::byte* a, const void* panel, std::int64_t k, std::
 #if defined(__x86_64__)
 
 template <int rows>
-[[gnu::target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16"), gnu::always_inline]] inline void bf16_face(
-    const std::byte* a, const std::uint32_t* b, int pairs, __m512i keep, __m512 (&left)[rows], __m512 (&right)[rows]) {
+[[gnu::target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16"),
+  gnu::always_inline]] inline void bf16_face(const std::byte* a, const std::uint32_t* b, int pairs, __m512i keep,
+                                             __m512 (&left)[rows], __m512 (&right)[rows]) {
 #pragma GCC unroll 2
   for (int p = 0; p < pairs; ++p) {
     const __m512bh b0 = (__m512bh)_mm512_loadu_si512(b + p * 32);

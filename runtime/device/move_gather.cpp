@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "device/formats.h"
+#include "device/tile_formats.h"
 #include "device/move_plan.h"
 #include "support/error.h"
 

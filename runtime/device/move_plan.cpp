@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "device/formats.h"
+#include "device/tile_formats.h"
 #include "device/shard.h"
 #include "support/error.h"
 
@@ -36,7 +36,7 @@ std::vector<Axis> normalised(std::vector<Axis> axes) {
   for (const Axis& inner : axes) {
     if (!merged.empty()) {
       Axis& outer = merged.back();
-      const auto continues = [&](std::int64_t Axis::*step) { return outer.*step == inner.*step * inner.size; };
+      const auto continues = [&](std::int64_t Axis::* step) { return outer.*step == inner.*step * inner.size; };
       if (continues(&Axis::src_row) && continues(&Axis::src_col) && continues(&Axis::dst_row) &&
           continues(&Axis::dst_col)) {
         const std::int64_t size = outer.size * inner.size;

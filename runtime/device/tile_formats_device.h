@@ -1,5 +1,5 @@
 // The device's own conversions: the unpacker (tile in memory -> source register), the packer (Dest -> tile in memory)
-// and typecast. Bit-exact; the host library's packing, which rounds differently, is in device/formats.h.
+// and typecast. Bit-exact; the host library's packing, which rounds differently, is in device/tile_formats.h.
 //
 // A Dest value is carried as a float: 32-bit Dest holds any float, 16-bit Dest holds bfloat16 (the low 16 bits are cut
 // here, as a store to 16-bit Dest does). The packer first brings Dest to an intermediate format (the "pack source"):
@@ -11,7 +11,7 @@
 // is an ordinary one), and bfloat4_b and bfloat2_b then cut to 3 and 1 bits.
 #pragma once
 
-#include "device/formats.h"
+#include "device/tile_formats.h"
 
 namespace ttrt {
 

@@ -10,7 +10,7 @@
 #include <bit>
 #include <cstring>
 
-#include "device/formats.h"
+#include "device/tile_formats.h"
 #include "ops/conv.h"
 #include "ops/rules.h"
 #include "ops/simd.h"

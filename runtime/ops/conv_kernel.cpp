@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "device/formats.h"
+#include "device/tile_formats.h"
 #include "device/matmul.h"
 #include "ops/activation.h"
 #include "ops/conv.h"

@@ -5,7 +5,7 @@
 #include <bit>
 #include <memory>
 
-#include "device/formats.h"
+#include "device/tile_formats.h"
 #include "ops/rules.h"
 #include "ops/tiles.h"
 #include "support/error.h"

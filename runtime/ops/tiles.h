@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "device/formats.h"
+#include "device/tile_formats.h"
 #include "device/tensor.h"
 #include "ops/op.h"
 

@@ -3,7 +3,7 @@
 #include <cstring>
 #include <filesystem>
 
-#include "device/formats.h"
+#include "device/tile_formats.h"
 #include "device/host_tensor.h"
 #include "formats/safetensors.h"
 #include "replay/replay.h"

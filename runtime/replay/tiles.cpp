@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "device/formats.h"
+#include "device/tile_formats.h"
 
 namespace ttrt::replay {
 namespace {

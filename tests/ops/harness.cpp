@@ -12,7 +12,7 @@
 #include <sstream>
 
 #include "torch/cpu_op.h"
-#include "device/formats.h"
+#include "device/tile_formats.h"
 #include "device/metrics.h"
 #include "ir/model.h"
 #include "ops/bind.h"

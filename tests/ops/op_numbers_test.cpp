@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "device/device.h"
-#include "device/formats.h"
+#include "device/tile_formats.h"
 #include "ir/op_schema.h"
 #include "ops/op.h"
 #include "support/error.h"

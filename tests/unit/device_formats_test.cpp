@@ -1,4 +1,4 @@
-// Tile formats: every instruction set against a literal per-element reference of the facts in device/formats.h.
+// Tile formats: every instruction set against a literal per-element reference of the facts in device/tile_formats.h.
 #include <algorithm>
 #include <array>
 #include <cmath>

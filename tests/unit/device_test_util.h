@@ -4,7 +4,7 @@
 #include <random>
 #include <vector>
 
-#include "device/formats.h"
+#include "device/tile_formats.h"
 #include "device/tensor.h"
 
 namespace ttrt::test {

@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "device/formats.h"
+#include "device/tile_formats.h"
 #include "formats/safetensors.h"
 #include "support/error.h"
 #include "tests/catch.h"

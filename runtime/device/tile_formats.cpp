@@ -1,6 +1,6 @@
 // Host packing and unpacking. The row kernels are plain loops over 16 lanes; they are inlined into one copy per
 // instruction set, which the compiler turns into vector code.
-#include "device/formats.h"
+#include "device/tile_formats.h"
 
 #include <algorithm>
 #include <cstring>
