@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "ops/integers.h"
+#include "ops/literals.h"
 #include "ops/rules.h"
 #include "ops/tiles.h"
 
@@ -129,8 +130,8 @@ Kernel prepare_arange(const OpCall& call, const PrepareContext&) {
 
 std::vector<RtValue> reference_arange(Reference& aten, const OpCall& call, std::span<const RtValue>) {
   const DType dtype = format_of(call) == DataType::int32 ? DType::i64 : DType::f32;
-  return aten.call("aten.arange.start_step",
-                   {literal(call.arg("start")), literal(call.arg("end")), literal(call.arg("step")), dtype});
+  return aten.call("aten.arange.start_step", {literal_value(call.arg("start")), literal_value(call.arg("end")),
+                                              literal_value(call.arg("step")), dtype});
 }
 
 const OpFamily random{

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "ops/dense.h"
+#include "ops/literals.h"
 #include "ops/rules.h"
 
 namespace ttrt::ops::order_op {
@@ -124,7 +125,7 @@ LowerResult lower_extreme(const LowerContext& context) {
 
 std::vector<RtValue> reference_index(Reference& aten, const OpCall& call, std::span<const RtValue> args) {
   return aten.call(takes_largest(call) ? "aten.argmax.default" : "aten.argmin.default",
-                   {as_float(args[0]), literal(call.arg("dim")), call.boolean("keepdim")});
+                   {as_float(args[0]), literal_value(call.arg("dim")), call.boolean("keepdim")});
 }
 
 std::vector<RtValue> reference_both(Reference& aten, const OpCall& call, std::span<const RtValue> args) {

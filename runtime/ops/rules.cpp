@@ -293,11 +293,7 @@ RtValue int_list(const std::vector<std::int64_t>& values) {
   return list;
 }
 
-RtValue literal(const OpArg& arg) { return literal_value(arg); }
-
 // ---- work
-
-double fidelity_phases(const OpCall& call) { return 1.0 + static_cast<double>(call.compute_config().math_fidelity); }
 
 Work moving_work(const OpCall& call) {
   Work work;

@@ -91,12 +91,9 @@ RtValue as_float(const RtValue& value);
 RtValue as_wide(const RtValue& value);
 std::vector<RtValue> as_floats(std::span<const RtValue> values);
 RtValue int_list(const std::vector<std::int64_t>& values);
-// An OpCall literal as a runtime value.
-RtValue literal(const OpArg& arg);
 
 // ---- work ----------------------------------------------------------------------------------------------------------
 
-double fidelity_phases(const OpCall& call);  // by the literal fidelity: 1 to 4
 // Every operand is read and every result written; the pieces are the tiles of the largest result.
 Work moving_work(const OpCall& call);
 // The same through unpacker and packer.

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "device/move.h"
+#include "ops/literals.h"
 #include "ops/rules.h"
 #include "ops/tiles.h"
 
@@ -81,8 +82,8 @@ Kernel prepare_slice(const OpCall& call, const PrepareContext&) {
 
 std::vector<RtValue> reference_slice(Reference& aten, const OpCall& call, std::span<const RtValue> args) {
   const RtValue part =
-      aten.call("aten.slice.Tensor", {as_float(args[0]), call.integer("dim"), literal(call.arg("start")),
-                                      literal(call.arg("end")), call.integer("step")})[0];
+      aten.call("aten.slice.Tensor", {as_float(args[0]), call.integer("dim"), literal_value(call.arg("start")),
+                                      literal_value(call.arg("end")), call.integer("step")})[0];
   return aten.call("aten.contiguous.default", {part});
 }
 
