@@ -17,7 +17,7 @@ using ttc::ReasonCode;
 OperandKind operand_kind(const OpRecord& record, std::string_view name) {
   for (const Operand& operand : record.operands)
     if (operand.name == name) return operand.kind;
-  return OperandKind::activation;
+  return pack_rule(record, name) != nullptr ? OperandKind::packed : OperandKind::activation;
 }
 
 std::optional<DataType> operand_format(OperandKind kind, DType dtype, DataType activation) {

@@ -237,7 +237,6 @@ OpRecord convolution(std::string_view name, std::string_view summary, std::strin
   record.name = name;
   record.summary = summary;
   record.schema = schema;
-  record.operands = {{"weight", OperandKind::packed}, {"bias", OperandKind::packed}};
   record.infer = infer;
   record.supports = supports;
   record.prepare = prepare;

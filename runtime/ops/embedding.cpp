@@ -95,7 +95,7 @@ const OpRecord record{
         "(Tensor indices, Tensor weight, *, int[] weight_shape, str weight_format=\"bfloat16\", str "
         "format=\"bfloat16\") -> Tensor",
     .lowers = {{"aten.embedding.default", lower}},
-    .operands = {{"indices", OperandKind::index}, {"weight", OperandKind::packed}},
+    .operands = {{"indices", OperandKind::index}},
     .packed = {{"weight", Packed::Form::matrix, table_spec}},
     .infer = infer,
     .supports = supports,

@@ -168,7 +168,7 @@ const OpRecord record{
         "(Tensor x, Tensor weight, Tensor? bias=None, *, int[] weight_shape, str weight_format=\"bfloat16\", "
         "str fidelity=\"HiFi4\", bool fp32_acc=True, str? activation=None) -> Tensor",
     .lowers = {{"aten.linear.default", lower, matmul_flops}},
-    .operands = {{"weight", OperandKind::packed}, {"bias", OperandKind::packed}},
+    .operands = {},
     .packed = {{"weight", Packed::Form::transposed, weight_spec, nullptr, nullptr, true},
                {"bias", Packed::Form::row, bias_spec}},
     .infer = infer,

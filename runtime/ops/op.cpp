@@ -76,6 +76,8 @@ void register_op(const OpRecord& record) {
   TTC_CHECK(r.by_name.emplace(record.name, &record).second, "op registered twice: " + std::string(record.name));
   TTC_CHECK(record.prepare == nullptr || (record.infer != nullptr && record.work != nullptr),
             "an op with a kernel has `infer` and `work`: " + std::string(record.name));
+  for (const Operand& operand : record.operands)
+    TTC_CHECK(operand.kind != OperandKind::packed, "`packed` says what is: " + std::string(record.name));
   const auto by_record_name = [](const OpRecord* a, const OpRecord* b) { return a->name < b->name; };
   r.sorted.insert(std::upper_bound(r.sorted.begin(), r.sorted.end(), &record, by_record_name), &record);
   for (const Lowering& lowering : record.lowers) {

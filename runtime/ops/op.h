@@ -114,7 +114,7 @@ enum class OperandKind : std::uint8_t {
   index,       // int32, exact; refuses values that do not fit
   any,         // floats and booleans in the activation format, integers as int32
   boolean,     // a mask of 0 and 1 in the activation format
-  packed,      // a constant, packed to tiles at compile time
+  packed,      // a constant, packed to tiles at compile time: what the record has a Packed for
   exact,       // in the format that holds the host dtype exactly (float32 for f32, int32 for integers)
 };
 struct Operand {
@@ -182,7 +182,7 @@ struct OpRecord {
   std::string_view summary;  // one sentence
   std::string_view schema;   // "(Tensor x, int dim) -> Tensor"
   std::vector<Lowering> lowers;
-  std::vector<Operand> operands;  // tensor operands not named here are activations
+  std::vector<Operand> operands;  // tensor operands that neither this nor `packed` names are activations
   std::vector<Packed> packed;
   // Specs of the results. Throws ttc::Error on arguments that can never be right.
   std::vector<TensorSpec> (*infer)(const OpCall&) = nullptr;

@@ -89,7 +89,7 @@ const OpRecord prelu{
     .summary = "x where positive, else x times its channel's slope",
     .schema = "(Tensor x, Tensor weight, *, int channels) -> Tensor",
     .lowers = {{"aten.prelu.default", lower}, {"aten._prelu_kernel.default", lower}},
-    .operands = {{"weight", OperandKind::packed}},
+    .operands = {},
     .packed = {{"weight", Packed::Form::row, slope_spec}},
     .infer = infer,
     .supports = float_tiles,
