@@ -6,14 +6,14 @@
 
 #include "torch/cpu_op.h"
 #include "executor/executor.h"
-#include "device/metrics.h"
 #include "pass/compile.h"
-#include "support/error.h"
-#include "tests/catch.h"
+#include "tests/outputs.h"
 
 namespace rewrites {
 
 using namespace ttrt;
+using test::expect_close;
+using test::tensor;
 using ttc::DType;
 
 inline HostTensor random_floats(const Shape& sizes, unsigned seed, float scale = 1) {
@@ -82,12 +82,6 @@ inline Compiled compiled(const std::string& text, Mode mode = Mode::device, Data
   return out;
 }
 
-inline const HostTensor& tensor(const RtValue& value) {
-  const auto* host = value.get_if<HostTensor>();
-  REQUIRE(host != nullptr);
-  return *host;
-}
-
 // Inputs are copied: a model may write them.
 inline std::vector<RtValue> copies(const std::vector<RtValue>& inputs) {
   std::vector<RtValue> out;
@@ -102,20 +96,6 @@ inline std::vector<RtValue> copies(const std::vector<RtValue>& inputs) {
     out.emplace_back(std::move(copy));
   }
   return out;
-}
-
-inline void expect_close(const std::vector<RtValue>& actual, const std::vector<RtValue>& expected, double tolerance) {
-  REQUIRE(actual.size() == expected.size());
-  for (std::size_t i = 0; i < expected.size(); ++i) {
-    const HostTensor &a = tensor(actual[i]), &e = tensor(expected[i]);
-    INFO("output " << i);
-    REQUIRE(a.sizes == e.sizes);
-    CHECK(a.dtype == e.dtype);
-    const Metrics metrics = compare(a, e);
-    INFO("pcc " << metrics.pcc << " max_abs " << metrics.max_abs << " max_rel " << metrics.max_rel);
-    CHECK(metrics.nan == 0);
-    CHECK(metrics.max_rel <= tolerance);
-  }
 }
 
 inline constexpr double float_noise = 2e-6, bfloat16_noise = 0.05;

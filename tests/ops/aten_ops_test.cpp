@@ -3,11 +3,10 @@
 // file says which of the two: "// EXPECT device" or "// EXPECT host". TTC_UPDATE=1 writes there what is so now.
 #include <fstream>
 
-#include "device/metrics.h"
 #include "pipeline.h"
 #include "support/error.h"
-#include "tests/catch.h"
 #include "tests/golden.h"
+#include "tests/outputs.h"
 
 using namespace ttrt;
 using namespace ttrt::test;
@@ -37,19 +36,6 @@ std::vector<Entry> entries() {
   return out;
 }
 
-void expect_alike(const HostTensor& a, const HostTensor& e) {
-  REQUIRE(a.sizes == e.sizes);
-  CHECK(a.dtype == e.dtype);
-  const Metrics metrics = compare(a, e);
-  INFO("pcc " << metrics.pcc << " max_abs " << metrics.max_abs << " max_rel " << metrics.max_rel);
-  CHECK(metrics.nan == 0);
-  if (ttc::is_floating(e.dtype)) {
-    CHECK(metrics.max_rel <= 0.01);
-  } else {
-    CHECK(metrics.equal);
-  }
-}
-
 std::string place_of(const OnDevice& device) { return device.result.fallbacks.empty() ? "device" : "host"; }
 
 void update() {
@@ -77,11 +63,7 @@ void check(const Entry& entry) {
   const auto inputs = inputs_of(*parse_text(entry.graph), {.first = 0, .last = 3, .scale = 0});
   const auto expected = in_torch(entry.graph)->run(inputs), actual = device.executor->run(inputs);
   CHECK(device.executor->fallback_failures().empty());
-  REQUIRE(actual.size() == expected.size());
-  for (std::size_t i = 0; i < actual.size(); ++i) {
-    INFO("output " << i);
-    expect_alike(tensor(actual[i]), tensor(expected[i]));
-  }
+  expect_close(actual, expected, 0.01);
 }
 
 }  // namespace

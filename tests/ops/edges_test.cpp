@@ -8,7 +8,7 @@
 
 #include "sweep.h"
 #include "support/error.h"
-#include "tests/catch.h"
+#include "tests/outputs.h"
 
 using namespace ttrt;
 using namespace ttrt::test;

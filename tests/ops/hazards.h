@@ -1,10 +1,9 @@
 // A case of what goes wrong without a word: a graph, the inputs it gets, and why it may stay on the host.
 #pragma once
 
-#include "device/metrics.h"
 #include "pipeline.h"
 #include "support/error.h"
-#include "tests/catch.h"
+#include "tests/outputs.h"
 
 namespace ttrt::test {
 
@@ -18,24 +17,8 @@ struct Hazard {
   Draw values() const { return {.first = first, .last = last, .scale = scale}; }
 };
 
-inline void expect_alike(const std::vector<RtValue>& actual, const std::vector<RtValue>& expected,
-                         DataType activation) {
-  REQUIRE(actual.size() == expected.size());
-  for (std::size_t i = 0; i < expected.size(); ++i) {
-    const HostTensor &a = tensor(actual[i]), &e = tensor(expected[i]);
-    INFO("output " << i);
-    REQUIRE(a.sizes == e.sizes);
-    CHECK(a.dtype == e.dtype);
-    const Metrics metrics = compare(a, e);
-    INFO("pcc " << metrics.pcc << " max_rel " << metrics.max_rel);
-    CHECK(metrics.nan == 0);
-    if (!ttc::is_floating(e.dtype)) {
-      CHECK(metrics.equal);
-    } else {
-      CHECK(metrics.max_rel <= (activation == DataType::float32 ? 2e-3 : 0.03));
-    }
-  }
-}
+// How far results may be off in an activation format.
+inline double noise(DataType activation) { return activation == DataType::float32 ? 2e-3 : 0.03; }
 
 inline void check_reason(const Hazard& hazard, const ttc::CompileResult& result) {
   const std::string_view reason = hazard.reason;
@@ -62,7 +45,7 @@ inline void check(const Hazard& hazard) {
     INFO(to_string(activation));
     const OnDevice device = on_device(text, activation);
     check_reason(hazard, device.result);
-    expect_alike(device.executor->run(inputs), expected, activation);
+    expect_close(device.executor->run(inputs), expected, noise(activation));
     CHECK(device.executor->fallback_failures().empty());
   }
 }

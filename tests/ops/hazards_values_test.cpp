@@ -180,7 +180,7 @@ TEST_CASE("integers beyond int32 that reach a device kernel come out right", "[h
   for (const std::int64_t first : {std::int64_t{40000}, std::int64_t{2147483600}, std::int64_t{1} << 40}) {
     INFO(first);
     const auto inputs = inputs_of(*parse_text(text), {.first = first, .last = first + 100});
-    expect_alike(on_device(text, DataType::bfloat16).executor->run(inputs), in_torch(text)->run(inputs),
-                 DataType::bfloat16);
+    expect_close(on_device(text, DataType::bfloat16).executor->run(inputs), in_torch(text)->run(inputs),
+                 noise(DataType::bfloat16));
   }
 }

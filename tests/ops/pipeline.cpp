@@ -71,10 +71,4 @@ OnDevice on_device(const std::string& text, DataType activation) {
   return out;
 }
 
-const HostTensor& tensor(const RtValue& value) {
-  const auto* host = value.get_if<HostTensor>();
-  if (host == nullptr) throw ttc::usage_error("the value is no tensor of the host");
-  return *host;
-}
-
 }  // namespace ttrt::test

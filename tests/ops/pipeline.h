@@ -32,7 +32,4 @@ struct OnDevice {
 };
 OnDevice on_device(const std::string& text, DataType activation);
 
-// Throws ttc::Error where the value is no tensor of the host.
-const HostTensor& tensor(const RtValue& value);
-
 }  // namespace ttrt::test

@@ -12,7 +12,7 @@
 #include "device/metrics.h"
 #include "shapes/shape_prop.h"
 #include "support/error.h"
-#include "tests/catch.h"
+#include "tests/outputs.h"
 #include "torch/cpu_op.h"
 
 namespace ttrt::test {
