@@ -1,7 +1,5 @@
 // Drops nodes whose results nobody uses, and parameters, buffers and constants nobody reads. What writes a tensor,
 // draws random numbers or only has an effect stays.
-#include <algorithm>
-
 #include "effects.h"
 #include "pass/rewriter.h"
 
@@ -23,20 +21,9 @@ void sweep(PassContext& context, ir::Graph& graph) {
   }
 }
 
-// Inputs that hold weights which nobody reads and no run changes.
-std::vector<std::string> unread_weights(const ir::Graph& graph) {
-  std::vector<std::string> unread;
-  for (const ir::GraphInput& input : graph.inputs()) {
-    const bool state = std::any_of(graph.outputs().begin(), graph.outputs().end(),
-                                   [&](const ir::GraphOutput& output) { return output.target == input.target; });
-    if (ir::is_weight(input.value.get()) && !input.value->has_uses() && !state) unread.push_back(input.target);
-  }
-  return unread;
-}
-
 void run(PassContext& context) {
   sweep(context, *context.model.graph);
-  if (std::vector<std::string> unread = unread_weights(*context.model.graph); !unread.empty())
+  if (std::vector<std::string> unread = context.model.unread_weights(); !unread.empty())
     Rewriter(context, pass, nullptr)
         .commit_edit("unread", [&] { context.model.drop_unused_weights(); }, "", std::move(unread));
 }

@@ -111,14 +111,30 @@ void Model::remove_constant(Value* value) {
   graph->remove_input(static_cast<std::size_t>(value->index()));
 }
 
+namespace {
+
+std::vector<std::size_t> unread_inputs(const Graph& graph) {
+  std::set<std::string_view> written;
+  for (const GraphOutput& output : graph.outputs()) written.insert(output.target);
+  std::vector<std::size_t> unread;
+  for (std::size_t i = 0; i < graph.inputs().size(); ++i)
+    if (const GraphInput& input = graph.inputs()[i];
+        is_weight(input.value.get()) && !input.value->has_uses() && !written.contains(input.target))
+      unread.push_back(i);
+  return unread;
+}
+
+}  // namespace
+
+std::vector<std::string> Model::unread_weights() const {
+  std::vector<std::string> targets;
+  for (const std::size_t i : unread_inputs(*graph)) targets.push_back(graph->inputs()[i].target);
+  return targets;
+}
+
 void Model::drop_unused_weights() {
-  std::set<std::string, std::less<>> targets;  // of mutations: these weights are state
-  for (const GraphOutput& output : graph->outputs()) targets.insert(output.target);
-  for (std::size_t i = graph->inputs().size(); i-- > 0;) {
-    const GraphInput& input = graph->inputs()[i];
-    if (is_weight(input.value.get()) && !input.value->has_uses() && !targets.contains(input.target))
-      graph->remove_input(i);
-  }
+  const std::vector<std::size_t> unread = unread_inputs(*graph);
+  for (auto i = unread.rbegin(); i != unread.rend(); ++i) graph->remove_input(*i);
   std::set<std::string, std::less<>> named;
   for (const GraphInput& input : graph->inputs())
     if (is_weight(input.value.get())) named.insert(input.target);

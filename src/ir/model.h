@@ -73,7 +73,9 @@ struct Model {
   Value* add_constant(std::string name, Weight weight);
   // Takes a constant out again that nothing uses.
   void remove_constant(Value* value);
-  // Drops weight inputs without uses and weights no input names.
+  // Targets of the weight inputs that nobody reads and no run changes.
+  std::vector<std::string> unread_weights() const;
+  // Drops these inputs, and weights no input names.
   void drop_unused_weights();
 };
 
