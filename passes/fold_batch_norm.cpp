@@ -207,7 +207,7 @@ void rewrite(PassContext& context, ir::Node* node) {
     refuse_near_miss(context, pass, formula, *node, *misfit);
     return;
   }
-  if (Refusal refusal = context.options.replace.empty() ? user_refusal(context, *node, "tt.batch_norm") : std::nullopt)
+  if (Refusal refusal = context.options.replace.empty() ? user_refusal_of(context, *node, node->op()) : std::nullopt)
     return context.refuse(pass, *node, *refusal);
   Rewriter r(context, pass, node);
   const std::string name = ir::weight_input(layer->operand(1))->target;

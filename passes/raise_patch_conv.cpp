@@ -79,7 +79,8 @@ void rewrite(PassContext& context, ir::Node* node) {
     return;
   }
   // A map that names convolutions only wants to find them.
-  if (Refusal refusal = context.options.replace.empty() ? std::nullopt : user_refusal(context, *node, "tt.linear"))
+  if (Refusal refusal =
+          context.options.replace.empty() ? std::nullopt : user_refusal_of(context, *node, "aten.linear.default"))
     return context.refuse(pass, *node, *refusal);
   Rewriter r(context, pass, node);
   ir::Value* kernel = flat_kernel(r, node->operand(1));

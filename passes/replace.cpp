@@ -1,6 +1,6 @@
 // Composite operators become device operators, group by group: linear layers and convolutions, with the activation that
 // is the only reader of one; norms; attention; and the views and transposes around attention (view and transpose of
-// [B, S, H * D] to [B, H, S, D] become tt.split_heads, the way back tt.concat_heads). What is cheap by itself is left
+// [B, S, H * D] to [B, H, S, D] split heads, the way back concatenates them). What is cheap by itself is left
 // to place, which weighs it against the transfers.
 #include <algorithm>
 
@@ -50,9 +50,8 @@ void fuse_activation(PassContext& context, ir::Node* linear) {
   const ttrt::OpRecord* record = ttrt::find_op(linear->op());
   if (call_refusal(context, *record, args)) return;
   const auto where = linear->provenance;
-  const std::string kind = linear->op() == "tt.linear" ? "linear" : "convolution";
-  ir::Node* made =
-      replace_matched(context, pass, kind + " + " + std::string(name), user, {linear}, linear->op(), std::move(args));
+  const std::string rule = linear->op().substr(linear->op().find('.') + 1) + " + " + std::string(name);
+  ir::Node* made = replace_matched(context, pass, rule, user, {linear}, linear->op(), std::move(args));
   if (made) made->provenance = where;  // the weights' module names the node
 }
 
@@ -87,10 +86,10 @@ bool same(const ir::Type& a, int i, const ir::Type& b, int j) {
 }
 
 bool make(PassContext& context, std::string_view rule, ir::Node* root, const std::vector<ir::Node*>& nodes,
-          std::string op, std::vector<ir::Arg> args) {
-  const ttrt::OpRecord* record = ttrt::find_op(op);
-  if (!record || user_refusal(context, *root, op) || call_refusal(context, *record, args)) return false;
-  return replace_matched(context, pass, rule, root, nodes, std::move(op), std::move(args)) != nullptr;
+          ttrt::Role role, std::vector<ir::Arg> args) {
+  const ttrt::OpRecord& record = ttrt::op_for(role);
+  if (user_refusal(context, *root, record.name) || call_refusal(context, record, args)) return false;
+  return replace_matched(context, pass, rule, root, nodes, std::string(record.name), std::move(args)) != nullptr;
 }
 
 bool split(PassContext& context, ir::Node* node) {
@@ -105,7 +104,7 @@ bool split(PassContext& context, ir::Node* node) {
     return false;
   std::vector<ir::Node*> nodes = p.nodes;
   nodes.push_back(view);
-  return make(context, "view + transpose", node, nodes, "tt.split_heads", {view->operand(0), *count});
+  return make(context, "view + transpose", node, nodes, ttrt::Role::split_heads, {view->operand(0), *count});
 }
 
 bool concat(PassContext& context, ir::Node* node) {
@@ -117,7 +116,7 @@ bool concat(PassContext& context, ir::Node* node) {
     return false;
   const Permuted p = permuted(node->operand(0));
   if (p.order != swaps_heads) return false;
-  return make(context, "transpose + reshape", node, p.nodes, "tt.concat_heads", {p.base});
+  return make(context, "transpose + reshape", node, p.nodes, ttrt::Role::concat_heads, {p.base});
 }
 
 void run(PassContext& context) {

@@ -74,6 +74,12 @@ Refusal user_refusal(const PassContext& context, const ir::Node& node, std::stri
   return excluded("no entry of the map replaces it by " + std::string(device_op));
 }
 
+Refusal user_refusal_of(const PassContext& context, const ir::Node& node, std::string_view aten) {
+  const auto found = ttrt::lowerings_of(aten);
+  TTC_CHECK(!found.empty(), "no device operator lowers " + std::string(aten));
+  return user_refusal(context, node, found.front().first->name);
+}
+
 ttrt::LowerOptions lower_options(const PassContext& context, const ir::Node& node) {
   const CompileOptions& options = context.options;
   const std::string& path = node.provenance->module_path;

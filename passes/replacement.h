@@ -17,6 +17,8 @@ struct Replacement {
 
 // Whether the user lets `device_op` take the place of this node. Later entries of his map win; exclusions win over all.
 Refusal user_refusal(const PassContext& context, const ir::Node& node, std::string_view device_op);
+// The same for the device operator that this ATen operator becomes, whatever the node is now.
+Refusal user_refusal_of(const PassContext& context, const ir::Node& node, std::string_view aten);
 // Formats and fidelity that the user chose for the node's module.
 ttrt::LowerOptions lower_options(const PassContext& context, const ir::Node& node);
 

@@ -1,7 +1,7 @@
-// Transfers: tt nodes run on the device, the rest on the CPU. Where a value crosses, one tt.to_device per value and
-// format or one tt.to_host per value is inserted before its first reader and shared by all. Results of device nodes
-// take the dtype they have there; to_host restores PyTorch's. Angles (what cos and sin read) stay in float32: positions
-// in bfloat16 would be off by whole turns.
+// Transfers: tt nodes run on the device, the rest on the CPU. Where a value crosses, one transfer to the device per
+// value and format, or one to the host per value, is inserted before its first reader and shared by all. Results of
+// device nodes take the dtype they have there; to_host restores PyTorch's. Angles (what cos and sin read) stay in
+// float32: positions in bfloat16 would be off by whole turns.
 //
 // Nodes in regions are placed like others. A value that a branch returns, or a loop carries, stays on the device where
 // the nodes that make it are there; weights are brought to the device once, outside of all regions.
@@ -220,8 +220,8 @@ class Transfers {
     if (ir::Value* known = find_moved(before->graph(), value, context_.options.activation)) return known;
     ir::Type type = value->type;
     type.dtype = ttrt::torch_dtype(context_.options.activation);
-    ir::Value* made = insert(before, "tt.convert", {value, std::string(ttrt::to_string(context_.options.activation))},
-                             type, value->name);
+    ir::Value* made = insert(before, op_name(ttrt::Role::change_format),
+                             {value, std::string(ttrt::to_string(context_.options.activation))}, type, value->name);
     made->def()->place = "device";
     host_type_[made] = host_type_.at(value);
     return moved_[{before->graph(), value, context_.options.activation}] = made;
@@ -245,8 +245,8 @@ class Transfers {
     if (ir::Value* known = changes ? nullptr : find_moved(before->graph(), value, format)) return known;
     ir::Type type = value->type;
     type.dtype = ttrt::torch_dtype(format);
-    ir::Value* made =
-        insert(before, "tt.to_device", {value, std::string(ttrt::to_string(format))}, type, value->name + "_dev");
+    ir::Value* made = insert(before, op_name(ttrt::Role::to_device), {value, std::string(ttrt::to_string(format))},
+                             type, value->name + "_dev");
     made->def()->place = "device";
     return moved_[{before->graph(), value, format}] = made;
   }
@@ -280,15 +280,16 @@ class Transfers {
       ir::Graph& home = *value->graph();
       const ir::Type& type = host_type_.at(value);
       std::vector<ir::Arg> args{value, type.dtype};
-      ir::Node* node = reader ? home.insert_before(ancestor(reader, home), "tt.to_host", std::move(args))
-                              : home.append("tt.to_host", std::move(args));
+      ir::Node* node = reader
+                           ? home.insert_before(ancestor(reader, home), op_name(ttrt::Role::to_host), std::move(args))
+                           : home.append(op_name(ttrt::Role::to_host), std::move(args));
       node->place = "cpu";
       ir::Type plain = type;
       plain.strides.clear();
       return known = node->add_result(std::move(plain), value->name + "_host");
     };
     ir::walk(graph_, [&](ir::Node* node) {
-      if (node->place == "device" || ttrt::transfer_of(node->op()) == ttrt::Transfer::to_host) return;
+      if (node->place == "device" || ttrt::role_of(node->op()) == ttrt::Role::to_host) return;
       const Carried carried = carried_by(*node);
       std::vector<ir::Arg> args = node->args();
       for (std::size_t i = 0; i < args.size(); ++i)
@@ -360,7 +361,7 @@ class Transfers {
 
 void insert_transfers(PassContext& context) {
   for (const auto& node : context.model.graph->nodes())
-    if (ttrt::transfer_of(node->op()) == ttrt::Transfer::to_device) return;  // they are there already
+    if (ttrt::role_of(node->op()) == ttrt::Role::to_device) return;  // they are there already
   Transfers(context).run();
   context.changed = true;
 }

@@ -75,10 +75,10 @@ void bind(const Node& node, Instruction& out) {
     return;
   }
   if ((out.record = find_op(node.op())) != nullptr) {
-    const Transfer way = out.record->transfer;
-    out.kind = way == Transfer::to_device ? InstrKind::to_device
-               : way == Transfer::to_host ? InstrKind::to_host
-                                          : InstrKind::device;
+    const Role role = out.record->role;
+    out.kind = role == Role::to_device ? InstrKind::to_device
+               : role == Role::to_host ? InstrKind::to_host
+                                       : InstrKind::device;
     return;
   }
   if ((out.scalar = find_scalar_op(node.op())) != nullptr) {

@@ -61,6 +61,7 @@ const OpRecord record{
   %y: f32[1, 7, 33] = tt.convert(%x, format="float32")
   return %y
 })"}},
+    .role = Role::change_format,
     .special_values = "bfloat16 tensors hold no NaN",
 };
 TTRT_REGISTER_OP(record);

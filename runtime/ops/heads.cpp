@@ -66,6 +66,7 @@ const OpRecord split_heads{
   %y: f32[2, 3, 5, 20] = tt.split_heads(%x, num_heads=3)
   return %y
 })"}},
+    .role = Role::split_heads,
 };
 TTRT_REGISTER_OP(split_heads);
 
@@ -90,6 +91,7 @@ const OpRecord concat_heads{
   %y: f32[2, 5, 60] = tt.concat_heads(%x)
   return %y
 })"}},
+    .role = Role::concat_heads,
 };
 TTRT_REGISTER_OP(concat_heads);
 TTRT_LIBRARY_OP(concat_heads, {.record = "tt.concat_heads", .names = "concatenate_heads nlp_concat_heads"});

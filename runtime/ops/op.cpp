@@ -15,6 +15,7 @@ struct Registry {
   std::vector<const OpRecord*> sorted;
   std::map<std::string_view, std::vector<std::pair<const OpRecord*, const Lowering*>>> by_aten;
   std::vector<void (*)(const OpRecord&)> watchers;
+  std::map<Role, const OpRecord*> by_role;
   std::map<std::string_view, const OpFamily*> families;  // by name, "fft_*" too
 };
 
@@ -57,9 +58,15 @@ const OpRecord* find_op(std::string_view name) {
   return it == by_name.end() ? nullptr : it->second;
 }
 
-Transfer transfer_of(std::string_view name) {
+Role role_of(std::string_view name) {
   const OpRecord* record = find_op(name);
-  return record == nullptr ? Transfer::none : record->transfer;
+  return record == nullptr ? Role::none : record->role;
+}
+
+const OpRecord& op_for(Role role) {
+  const auto found = registry().by_role.find(role);
+  TTC_CHECK(found != registry().by_role.end(), "no op for a role");
+  return *found->second;
 }
 
 std::span<const OpRecord* const> all_ops() { return registry().sorted; }
@@ -86,7 +93,10 @@ void register_op(const OpRecord& record) {
     std::stable_sort(entries.begin(), entries.end(),
                      [](const auto& a, const auto& b) { return a.first->name < b.first->name; });
   }
-  ttc::ir::register_schema(ttc::ir::parse_schema(record.schema, std::string(record.name)));
+  TTC_CHECK(record.role == Role::none || r.by_role.emplace(record.role, &record).second,
+            "another op does the same: " + std::string(record.name));
+  ttc::ir::OpSchema schema = ttc::ir::parse_schema(record.schema, std::string(record.name));
+  ttc::ir::register_schema(std::move(schema));
   for (const auto watcher : r.watchers) watcher(record);
 }
 

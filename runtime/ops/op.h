@@ -162,8 +162,10 @@ struct OpCase {
       "normal";  // "normal", "positive", "unit" [0,1), "wide" (values over many magnitudes), "index"
 };
 
-// Whether an op is the way between host and device, which no kernel computes.
-enum class Transfer : std::uint8_t { none, to_device, to_host };
+// What an op is for that no ATen node is lowered to: passes ask for it by this (op_for) and write it where they need
+// it. One op each. The transfers between host and device compute nothing and have no kernel.
+enum class Role : std::uint8_t { none, to_device, to_host, change_format, split_heads, concat_heads };
+constexpr bool is_transfer(Role role) { return role == Role::to_device || role == Role::to_host; }
 
 // One of several kernels of an op. They compute the same; how they cut the work differs, and with it what they can
 // take, what they cost, and in exact numerics where sums are rounded. A record lists them best first.
@@ -204,7 +206,7 @@ struct OpRecord {
   std::string_view family = {};
   // Reads an angle of any size: what computes it stays in float32, as its last bits decide the result.
   bool angle = false;
-  Transfer transfer = Transfer::none;
+  Role role = Role::none;
   // Why `prepare` gives no kernel in exact numerics, for any call or for some; "" where it always does.
   std::string_view no_exact_kernel = {};
   // Where NaN, infinities and denormals give other results than in LibTorch, and what the card does; "" where alike.
@@ -222,7 +224,8 @@ struct OpFamily {
 
 const OpRecord* find_op(std::string_view name);  // nullptr where there is none
 std::span<const OpRecord* const> all_ops();      // sorted by name
-Transfer transfer_of(std::string_view name);     // none where there is no such op
+Role role_of(std::string_view name);             // none where there is no such op
+const OpRecord& op_for(Role role);               // aborts where no op has it
 // Every record that lowers this ATen op, in registration-independent (sorted) order.
 std::vector<std::pair<const OpRecord*, const Lowering*>> lowerings_of(std::string_view aten);
 // Aborts on a duplicate name. Registers the op's schema with ir::register_schema too.

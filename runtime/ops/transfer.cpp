@@ -89,7 +89,7 @@ const OpRecord to_device{
   %y: f32[2, 5, 64] = tt.to_device(%x, format="float32")
   return %y
 })"}},
-    .transfer = Transfer::to_device,
+    .role = Role::to_device,
 };
 TTRT_REGISTER_OP(to_device);
 
@@ -111,7 +111,7 @@ const OpRecord to_host{
   %y: f32[1, 7, 33] = tt.to_host(%d, dtype=f32)
   return %y
 })"}},
-    .transfer = Transfer::to_host,
+    .role = Role::to_host,
 };
 TTRT_REGISTER_OP(to_host);
 

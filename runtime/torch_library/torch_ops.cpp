@@ -306,9 +306,9 @@ at::Tensor through_device(const at::Tensor& x, DataType format, DType dtype) {
 
 std::vector<at::Tensor> run_on_device(const Arguments& args) {
   const std::vector<TensorSpec> specs = args.bound.results();
-  if (args.record().transfer == Transfer::to_device)
+  if (args.record().role == Role::to_device)
     return {through_device(args.tensors.at(0), specs.at(0).dtype, torch_dtype(specs.at(0).dtype))};
-  if (args.record().transfer == Transfer::to_host)
+  if (args.record().role == Role::to_host)
     return {through_device(args.tensors.at(0), args.spec(0).dtype, std::get<DType>(args.bound.call.arg("dtype")))};
   return cache().find(args, specs.size())->run(args, specs);
 }
@@ -317,8 +317,8 @@ std::vector<at::Tensor> shapes_only(const Arguments& args) {
   const std::vector<TensorSpec> specs = args.bound.results();
   std::vector<at::Tensor> out;
   for (const TensorSpec& spec : specs) {
-    const DType dtype = args.record().transfer == Transfer::to_host ? std::get<DType>(args.bound.call.arg("dtype"))
-                                                                    : torch_dtype(spec.dtype);
+    const DType dtype =
+        args.record().role == Role::to_host ? std::get<DType>(args.bound.call.arg("dtype")) : torch_dtype(spec.dtype);
     out.push_back(
         at::empty(spec.logical,
                   at::TensorOptions().device(c10::kMeta).dtype(static_cast<c10::ScalarType>(ttc::c10_code(dtype)))));

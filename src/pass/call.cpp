@@ -5,7 +5,7 @@
 namespace ttc {
 
 bool is_device_node(const ir::Node& node) {
-  return node.op().starts_with("tt.") && ttrt::transfer_of(node.op()) != ttrt::Transfer::to_host;
+  return node.op().starts_with("tt.") && ttrt::role_of(node.op()) != ttrt::Role::to_host;
 }
 bool on_device(const ir::Value* value) {
   return value && value->def() && is_device_node(*value->def()) && value->def()->place == "device";

@@ -17,5 +17,7 @@ std::variant<ttrt::BoundCall, Reason> concrete_call(const ttrt::OpRecord& record
 // True for the results of tt operators but to_host.
 bool on_device(const ir::Value* value);
 bool is_device_node(const ir::Node& node);
+// The op that passes write for this role.
+inline std::string op_name(ttrt::Role role) { return std::string(ttrt::op_for(role).name); }
 
 }  // namespace ttc

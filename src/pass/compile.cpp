@@ -89,10 +89,10 @@ std::int64_t device_bytes(const ir::Value* value, const PassContext& context) {
 
 void count_transfers(const PassContext& context, CompileResult& result) {
   ir::walk(*context.model.graph, [&](ir::Node* node) {
-    const ttrt::Transfer way = ttrt::transfer_of(node->op());
-    if (way == ttrt::Transfer::none || node->operands().empty() || ir::is_weight(node->operand(0))) return;
+    const ttrt::Role role = ttrt::role_of(node->op());
+    if (!ttrt::is_transfer(role) || node->operands().empty() || ir::is_weight(node->operand(0))) return;
     ++result.transfers.count;
-    const bool up = way == ttrt::Transfer::to_device;
+    const bool up = role == ttrt::Role::to_device;
     result.transfers.bytes += device_bytes(up ? node->result() : node->operand(0), context);
   });
 }

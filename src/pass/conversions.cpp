@@ -29,9 +29,9 @@ bool wide_integer(DType dtype) {
 std::vector<Conversion> conversions(const ir::Model& model) {
   std::vector<Conversion> out;
   ir::walk(*model.graph, [&](ir::Node* node) {
-    const ttrt::Transfer way = ttrt::transfer_of(node->op());
-    if (way == ttrt::Transfer::none || node->operands().empty()) return;
-    const bool up = way == ttrt::Transfer::to_device;
+    const ttrt::Role role = ttrt::role_of(node->op());
+    if (!ttrt::is_transfer(role) || node->operands().empty()) return;
+    const bool up = role == ttrt::Role::to_device;
     const ir::Type &source = node->operand(0)->type, &made = node->result()->type;
     if (!source.has_dtype || !made.has_dtype) return;
     const DType from = up ? source.dtype : made.dtype, to = up ? made.dtype : source.dtype;
