@@ -5,8 +5,8 @@
 #include <map>
 #include <set>
 
+#include "ir/node_counts.h"
 #include "pass/call.h"
-#include "pass/numbering.h"
 #include "replacement.h"
 #include "transfers.h"
 
@@ -36,10 +36,12 @@ bool is_anchor(const ttrt::OpRecord* record) { return record && (record->multipl
 // Values that the node would exchange with host operators. What enters or leaves the graph crosses anyway.
 void collect_crossings(ir::Node* node, const Islands& islands, std::set<const ir::Value*>& out) {
   for (const ir::Value* operand : node->operands())
-    if (ir::Node* def = operand->def(); def && !islands.contains(def) && is_compute(*def)) out.insert(operand);
+    if (ir::Node* def = operand->def(); def && !islands.contains(def) && ir::computes_tensors(*def))
+      out.insert(operand);
   for (const auto& result : node->results())
     for (ir::Node* user : result->users())
-      if (!islands.contains(user) && (is_compute(*user) || user->graph() != node->graph())) out.insert(result.get());
+      if (!islands.contains(user) && (ir::computes_tensors(*user) || user->graph() != node->graph()))
+        out.insert(result.get());
 }
 
 bool is_of(const ir::Value* value, bool floating) {
@@ -101,7 +103,7 @@ Candidates find_candidates(PassContext& context, const WrittenMemory& written) {
   Candidates candidates;
   const Positions positions(*context.model.graph);
   for_each_node(*context.model.graph, [&](ir::Node* node) {
-    if (node->op().starts_with("tt.") || !is_compute(*node)) return;
+    if (node->op().starts_with("tt.") || !ir::computes_tensors(*node)) return;
     if (positions.contains(node))
       return context.refuse(pass, *node, {ReasonCode::Unsupported, "positions that become indices stay in float32"});
     auto result = find_replacement(context, written, *node);

@@ -175,9 +175,7 @@ std::vector<ServedOp> Executor::served() const {
 
 ttc::ir::NodeCounts Executor::counts() const {
   ttc::ir::NodeCounter counter;
-  for_each_served([&](const Instruction& i, const DeviceStep*, bool on_device) {
-    if (i.kind != InstrKind::to_device && i.kind != InstrKind::to_host) counter.add(*i.node, on_device);
-  });
+  for_each_served([&](const Instruction& i, const DeviceStep*, bool on_device) { counter.add(*i.node, on_device); });
   return counter.counts();
 }
 

@@ -96,6 +96,7 @@ void register_op(const OpRecord& record) {
   TTC_CHECK(record.role == Role::none || r.by_role.emplace(record.role, &record).second,
             "another op does the same: " + std::string(record.name));
   ttc::ir::OpSchema schema = ttc::ir::parse_schema(record.schema, std::string(record.name));
+  schema.transfer = is_transfer(record.role);
   ttc::ir::register_schema(std::move(schema));
   for (const auto watcher : r.watchers) watcher(record);
 }

@@ -13,11 +13,13 @@ bool holds_tensor(const Type& type) {
   return false;
 }
 
+bool is_transfer(const Node& node) { return node.schema() != nullptr && node.schema()->transfer; }
+
 }  // namespace
 
 bool computes_tensors(const Node& node) {
   const std::string& op = node.op();
-  if (!node.regions().empty() || op.starts_with("prim.") || op.starts_with("_operator.") ||
+  if (!node.regions().empty() || is_transfer(node) || op.starts_with("prim.") || op.starts_with("_operator.") ||
       op.starts_with("aten._assert"))
     return false;
   return std::any_of(node.results().begin(), node.results().end(),
@@ -25,6 +27,7 @@ bool computes_tensors(const Node& node) {
 }
 
 void NodeCounter::add(const Node& node, bool on_device) {
+  if (is_transfer(node)) return;
   for (const int number : node.origins) {
     const auto i = static_cast<std::size_t>(number);
     if (i >= seen_.size()) seen_.resize(i + 1, Seen::nowhere);

@@ -15,7 +15,7 @@
 
 namespace ttc::ir {
 
-// True for nodes that compute tensors: not size bookkeeping, asserts, nor the shells of control flow.
+// True for nodes that compute tensors: not size bookkeeping, asserts, transfers, nor the shells of control flow.
 bool computes_tensors(const Node& node);
 
 struct NodeCounts {
@@ -26,7 +26,7 @@ struct NodeCounts {
 
 class NodeCounter {
  public:
-  // A node of the graph or of a region in it, transfers left out, and where it is computed.
+  // A node of the graph or of a region in it, and where it is computed. Transfers do not count.
   void add(const Node& node, bool on_device);
   NodeCounts counts() const;
 

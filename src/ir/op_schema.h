@@ -28,6 +28,7 @@ struct OpSchema {
   bool random = false;          // nondeterministic_seeded, takes a generator, or gives memory as it finds it
   bool inplace_view = false;    // changes the shape or strides of the tensor that it writes
   bool maybe_aliasing = false;  // may return an argument itself, whatever the signature says: dropout in inference
+  bool transfer = false;        // moves its operand between host and device and computes nothing
 
   int index_of(std::string_view name) const;  // -1 where there is none
   bool mutates() const;                       // any argument is written

@@ -1,19 +1,16 @@
 // Which nodes count, and what they are called where they are counted.
 #include "pass/numbering.h"
 
+#include "ir/node_counts.h"
+
 namespace ttc {
-
-bool is_compute(const ir::Node& node) {
-  return ttrt::transfer_of(node.op()) == ttrt::Transfer::none && ir::computes_tensors(node);
-}
-
 namespace {
 
 void number_graph(PassContext& context, ir::Graph& graph) {
   for (const auto& node : graph.nodes()) {
     for (const auto& region : node->regions()) number_graph(context, *region);
     node->origins.clear();
-    if (!is_compute(*node)) continue;
+    if (!ir::computes_tensors(*node)) continue;
     node->origins.push_back(static_cast<int>(context.canonical.size()));
     context.canonical.push_back({.name = node_name(*node),
                                  .op = node->op(),

@@ -138,7 +138,7 @@ class HtmlWriter {
     ir::walk(*model.graph, [&](Node* node) {
       const std::string place = place_of(*node);
       placed = placed || !place.empty();
-      if (!node->op().starts_with("tt.to_")) counter.add(*node, place == "device");  // transfers compute nothing
+      counter.add(*node, place == "device");
     });
     const ir::NodeCounts counts = counter.counts();
     out_ << page_head << "<h1>" << escaped(model.info.path, true)
