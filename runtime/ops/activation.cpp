@@ -18,10 +18,7 @@ std::function<void(std::span<float>)> fused_activation(std::string_view name, Nu
   };
 }
 
-ttc::Refusal check_activation(std::string_view name) {
-  if (name.empty() || find_activation(name).activation != nullptr) return std::nullopt;
-  return unsupported("activation '" + std::string(name) + "'");
-}
+bool is_activation(std::string_view name) { return find_activation(name).activation != nullptr; }
 
 RtValue reference_activation(Reference& aten, std::string_view name, RtValue x) {
   if (name.empty()) return x;

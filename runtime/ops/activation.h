@@ -12,8 +12,8 @@ namespace ttrt::ops {
 // What MatmulSpec::activation wants for "relu", "gelu" ... (UnaryOp::activations); empty for "" and unknown names.
 // `out` is the result's format.
 std::function<void(std::span<float>)> fused_activation(std::string_view name, Numerics numerics, DataType out);
-// nullopt where "" or the name of an activation that can be fused.
-ttc::Refusal check_activation(std::string_view name);
+// Whether it is the name of one.
+bool is_activation(std::string_view name);
 // The activation in ATen.
 RtValue reference_activation(Reference& aten, std::string_view name, RtValue x);
 

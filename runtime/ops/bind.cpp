@@ -133,6 +133,50 @@ void for_each_tensor(const RtValue& value, const F& f) {
     for (const RtValue& item : *list) for_each_tensor(item, f);
 }
 
+bool is_whole(const OpArg& value) {
+  return std::holds_alternative<std::int64_t>(value) || std::holds_alternative<bool>(value);
+}
+
+bool is_empty_list(const OpArg& value) {
+  const auto* numbers = std::get_if<std::vector<double>>(&value);
+  return numbers != nullptr && numbers->empty();
+}
+
+// What a literal of a schema's type may be, and what refusals call it. Integers pass for bools, and one for a list.
+struct LiteralKind {
+  std::string_view type, name;
+  bool (*fits)(const OpArg&);
+};
+constexpr auto whole_list = [](const OpArg& value) {
+  return std::holds_alternative<std::int64_t>(value) || is_empty_list(value) ||
+         std::holds_alternative<std::vector<std::int64_t>>(value);
+};
+constexpr LiteralKind literal_kinds[] = {
+    {"int", "an integer", is_whole},
+    {"SymInt", "an integer", is_whole},
+    {"bool", "a bool", is_whole},
+    {"float", "a number", [](const OpArg& value) { return is_whole(value) || std::holds_alternative<double>(value); }},
+    {"str", "a text", [](const OpArg& value) { return std::holds_alternative<std::string>(value); }},
+    {"ScalarType", "a dtype", [](const OpArg& value) { return std::holds_alternative<DType>(value); }},
+    {"int[]", "a list of integers", whole_list},
+    {"SymInt[]", "a list of integers", whole_list},
+    {"float[]", "a list of numbers",
+     [](const OpArg& value) { return whole_list(value) || std::holds_alternative<std::vector<double>>(value); }}};
+
+const LiteralKind* kind_of(std::string_view type) {
+  const auto found = std::find_if(std::begin(literal_kinds), std::end(literal_kinds),
+                                  [&](const auto& kind) { return kind.type == type; });
+  return found == std::end(literal_kinds) ? nullptr : found;
+}
+
+bool is_among(std::string_view words, std::string_view word) {
+  for (std::size_t end = 0; !words.empty(); words.remove_prefix(std::min(end + 1, words.size()))) {
+    end = std::min(words.find(' '), words.size());
+    if (words.substr(0, end) == word) return true;
+  }
+  return false;
+}
+
 class Binder {
  public:
   Binder(const OpRecord& record, const BindOptions& options) : record_(record), options_(options) {
@@ -175,8 +219,8 @@ class Binder {
   }
 
   std::variant<OpArg, Reason> argument(const ir::SchemaArg& formal, const RtValue& value) {
-    if (value.is_none()) return OpArg();
-    const bool wants_tensor = formal.type.starts_with("Tensor");
+    const bool wants_tensor = formal.type.starts_with("Tensor"), optional = formal.type.ends_with('?');
+    if (value.is_none() && (optional || wants_tensor)) return OpArg();
     if (is_tensor(value)) {
       if (!wants_tensor) return refuse("takes no tensor as '" + formal.name + "'");
       if (formal.type.starts_with("Tensor[")) return refuse("takes a list of tensors as '" + formal.name + "'");
@@ -191,7 +235,27 @@ class Binder {
     if (!literal)
       return refuse(wants_tensor ? "takes a tensor as '" + formal.name + "'"
                                  : "does not take what is given as '" + formal.name + "'");
+    const std::string_view type(formal.type.data(), formal.type.size() - (optional ? 1 : 0));
+    if (const LiteralKind* kind = kind_of(type); kind != nullptr && !kind->fits(*literal))
+      return refuse("takes " + std::string(kind->name) + " as '" + formal.name + "'");
+    if (const auto* word = std::get_if<std::string>(&*literal))
+      if (auto no = word_refusal(formal, *word)) return *std::move(no);
     return *std::move(literal);
+  }
+
+  ttc::Refusal word_refusal(const ir::SchemaArg& formal, const std::string& word) const {
+    if (formal.default_value && formal.default_value->get_if<std::string>() != nullptr &&
+        *formal.default_value->get_if<std::string>() == word)
+      return std::nullopt;
+    for (const Words& known : record_.words) {
+      if (known.literal != formal.name) continue;
+      if (known.permits != nullptr ? known.permits(word) : is_among(known.words, word)) return std::nullopt;
+      return refuse("takes no " + formal.name + " '" + word + "'" +
+                    (known.words.empty() ? "" : "; known are: " + std::string(known.words)));
+    }
+    const bool known = formal.name == "fidelity" ? math_fidelity_from_string(word).has_value()
+                                                 : data_type_from_string(word).has_value();
+    return known ? ttc::Refusal() : refuse("takes no " + formal.name + " '" + word + "'");
   }
 
   std::variant<OpArg, Reason> operands(const ir::SchemaArg& formal, const RtValue::List& list) {

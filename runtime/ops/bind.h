@@ -78,7 +78,8 @@ struct BoundCall {
 };
 
 // A Reason where the arguments make no call of this op: one is missing, a tensor stands where a literal must or the
-// other way round, a literal is of a kind no op takes, a dtype has no format.
+// other way round, a literal is not of the schema's type or a word that the record does not know, a dtype has no
+// format.
 std::variant<BoundCall, ttc::Reason> bind_call(const OpRecord& record, std::span<const RtValue> args,
                                                const BindOptions& options = {});
 

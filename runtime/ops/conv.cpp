@@ -153,7 +153,6 @@ ttc::Refusal supports(const OpCall& call) {
   const double computed = static_cast<double>(s.positions()) * static_cast<double>(s.depth() * s.products);
   if (padded > 64.0 * (given + computed) + 1e6)
     return Reason{ReasonCode::DeviceLimit, "the padding is far larger than the input"};
-  if (auto no = check_activation(call.string("activation"))) return no;
   return any_tiles(call);
 }
 
@@ -246,6 +245,7 @@ OpRecord convolution(std::string_view name, std::string_view summary, std::strin
   record.special_values = "denormal operands are zeros, and zero times infinity is NaN";
   record.multiplies = true;
   record.family = "linear";
+  record.words = {{.literal = "activation", .permits = is_activation}};
   return record;
 }
 

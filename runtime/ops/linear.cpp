@@ -70,11 +70,6 @@ std::vector<TensorSpec> infer(const OpCall& call) {
   return {tiled(std::move(out), x.dtype)};
 }
 
-ttc::Refusal supports(const OpCall& call) {
-  if (auto no = check_activation(call.string("activation"))) return no;
-  return any_tiles(call);
-}
-
 void zero_last_columns(DeviceTensor& out) {
   const TileGrid g(out.spec);
   std::byte* bytes = out.data();
@@ -172,7 +167,7 @@ const OpRecord record{
     .packed = {{"weight", Packed::Form::transposed, weight_spec, nullptr, nullptr, true},
                {"bias", Packed::Form::row, bias_spec}},
     .infer = infer,
-    .supports = supports,
+    .supports = any_tiles,
     .prepare = prepare,
     .reference = reference,
     .work = work,
@@ -201,6 +196,7 @@ const OpRecord record{
     .describe = describe,
     .multiplies = true,
     .family = "linear",
+    .words = {{.literal = "activation", .permits = is_activation}},
 };
 TTRT_REGISTER_OP(record);
 

@@ -50,6 +50,14 @@ int schema_index(const OpCall& call, std::string_view name) {
                          std::string(wanted));
 }
 
+// A text whose words nobody states would be taken as it comes.
+void check_words(const OpRecord& record, const ttc::ir::SchemaArg& arg) {
+  if (!arg.type.starts_with("str") || arg.name == "fidelity" || arg.name.ends_with("format")) return;
+  TTC_CHECK(
+      std::any_of(record.words.begin(), record.words.end(), [&](const Words& w) { return w.literal == arg.name; }),
+      "which words are '" + arg.name + "'? " + std::string(record.name));
+}
+
 }  // namespace
 
 const OpRecord* find_op(std::string_view name) {
@@ -96,6 +104,7 @@ void register_op(const OpRecord& record) {
   TTC_CHECK(record.role == Role::none || r.by_role.emplace(record.role, &record).second,
             "another op does the same: " + std::string(record.name));
   ttc::ir::OpSchema schema = ttc::ir::parse_schema(record.schema, std::string(record.name));
+  for (const ttc::ir::SchemaArg& arg : schema.args) check_words(record, arg);
   schema.transfer = is_transfer(record.role);
   ttc::ir::register_schema(std::move(schema));
   for (const auto watcher : r.watchers) watcher(record);

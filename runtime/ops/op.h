@@ -167,6 +167,14 @@ struct OpCase {
 enum class Role : std::uint8_t { none, to_device, to_host, change_format, split_heads, concat_heads };
 constexpr bool is_transfer(Role role) { return role == Role::to_device || role == Role::to_host; }
 
+// The words that a literal of type str takes beside its default; the binder refuses others. Not stated for "fidelity"
+// and names that end in "format", which hold what the device calls its fidelities and formats.
+struct Words {
+  std::string_view literal;
+  std::string_view words = {};                  // separated by blanks
+  bool (*permits)(std::string_view) = nullptr;  // instead, where another table has them
+};
+
 // One of several kernels of an op. They compute the same; how they cut the work differs, and with it what they can
 // take, what they cost, and in exact numerics where sums are rounded. A record lists them best first.
 struct KernelVariant {
@@ -207,6 +215,7 @@ struct OpRecord {
   // Reads an angle of any size: what computes it stays in float32, as its last bits decide the result.
   bool angle = false;
   Role role = Role::none;
+  std::vector<Words> words = {};
   // Why `prepare` gives no kernel in exact numerics, for any call or for some; "" where it always does.
   std::string_view no_exact_kernel = {};
   // Where NaN, infinities and denormals give other results than in LibTorch, and what the card does; "" where alike.

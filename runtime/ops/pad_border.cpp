@@ -55,8 +55,6 @@ std::vector<TensorSpec> infer(const OpCall& call) {
 }
 
 ttc::Refusal supports(const OpCall& call) {
-  const std::string& mode = call.string("mode");
-  if (mode != "reflect" && mode != "replicate" && mode != "circular") return unsupported("mode '" + mode + "'");
   if (volume(spec_of(call, "x").logical) == 0) return unsupported("an empty input");
   return float_tiles(call);
 }
@@ -155,6 +153,7 @@ const OpRecord pad_border{
   %y: f32[2, 3, 37] = aten.pad.default(%x, [3, 1], "circular")
   return %y
 })"}},
+    .words = {{"mode", "reflect replicate circular"}},
 };
 TTRT_REGISTER_OP(pad_border);
 

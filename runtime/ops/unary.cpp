@@ -185,6 +185,7 @@ void register_unary(const UnaryOp& op) {
   record.cases = cases_of(op);
   record.no_exact_kernel = op.no_exact_kernel;
   record.angle = op.angle;
+  record.words = op.words;
   record.special_values = op.special_values;
   register_op(record);
 }
@@ -205,13 +206,27 @@ FoundActivation find_activation(std::string_view name) {
   return {};
 }
 
+namespace {
+
+// A literal of the node, or what it is by default; "" for everything but texts.
+std::string_view word_of(const ttc::ir::Node& node, std::string_view literal) {
+  const ttc::ir::Arg* arg = node.arg(literal);
+  const int i = node.schema() == nullptr ? -1 : node.schema()->index_of(literal);
+  if (arg == nullptr && i >= 0) {
+    const auto& absent = node.schema()->args[static_cast<std::size_t>(i)].default_value;
+    arg = absent ? &*absent : nullptr;
+  }
+  const std::string* word = arg == nullptr ? nullptr : arg->get_if<std::string>();
+  return word == nullptr ? std::string_view() : *word;
+}
+
+}  // namespace
+
 FoundActivation activation_behind(const ttc::ir::Node& aten) {
   for (const auto& [op_name, op] : unary_registry()) {
     if (op->activations.empty() || op->spellings.front().aten != aten.op()) continue;
     for (const Activation& activation : op->activations) {
-      const ttc::ir::Arg* arg = activation.literal.empty() ? nullptr : aten.arg(activation.literal);
-      const std::string* given = arg == nullptr ? nullptr : arg->get_if<std::string>();
-      if (activation.literal.empty() || (given != nullptr && *given == activation.value)) return {op, &activation};
+      if (activation.literal.empty() || word_of(aten, activation.literal) == activation.value) return {op, &activation};
     }
   }
   return {};

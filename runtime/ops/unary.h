@@ -103,6 +103,7 @@ struct UnaryOp {
   double instructions = 12;              // of the vector unit, load and store included
   bool special = false;                  // reads float32 only, and gives its result in any numerics alike
   bool angle = false;                    // OpRecord::angle
+  std::vector<Words> words = {};         // OpRecord::words
   std::string_view special_values = "";  // OpRecord::special_values
 };
 

@@ -48,13 +48,6 @@ std::int64_t i_relu(std::int64_t x) { return std::max<std::int64_t>(x, 0); }
 
 // ---- what the arguments decide
 
-LowerResult lower_gelu(const LowerContext& context) {
-  const std::string* approximate = AtenArgs(context)["approximate"].get_if<std::string>();
-  if (approximate != nullptr && *approximate != "none" && *approximate != "tanh")
-    return unsupported("approximate='" + *approximate + "'");
-  return lower_unary(context);
-}
-
 TileFunction choose_gelu(const OpCall& call) {
   return call.string("approximate") == "tanh" ? vectorised<f_gelu_tanh> : vectorised<f_gelu>;
 }
@@ -111,13 +104,14 @@ const UnaryOp activations[]{
      .special_values = "NaN gives 0"},
     {.name = "tt.gelu",
      .summary = "x times the normal distribution's integral up to x, or its tanh form",
-     .spellings = {{"aten.gelu.default", lower_gelu}, {"aten.gelu.default", lower_gelu, ", approximate=\"tanh\""}},
+     .spellings = {{"aten.gelu.default"}, {"aten.gelu.default", lower_unary, ", approximate=\"tanh\""}},
      .schema = "(Tensor x, *, str approximate=\"none\") -> Tensor",
      .choose = choose_gelu,
      .exact = exact_gelu,
      .activations = {{"gelu_tanh", vectorised<f_gelu_tanh>, Function::gelu_tanh, "approximate", "tanh"},
-                     {"gelu", vectorised<f_gelu>, Function::gelu}},
+                     {"gelu", vectorised<f_gelu>, Function::gelu, "approximate", "none"}},
      .instructions = 40,
+     .words = {{"approximate", "none tanh"}},
      .special_values = "infinities give 0 and infinity, where LibTorch's vectors have NaN"},
     {.name = "tt.silu",
      .summary = "x / (1 + exp(-x))",

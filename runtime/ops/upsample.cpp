@@ -135,9 +135,6 @@ std::vector<TensorSpec> infer(const OpCall& call) {
 }
 
 ttc::Refusal supports(const OpCall& call) {
-  const std::string& mode = call.string("mode");
-  if (mode != "nearest" && mode != "nearest-exact" && mode != "linear" && mode != "cubic")
-    return unsupported("mode '" + mode + "'");
   if (volume(spec_of(call, "x").logical) == 0) return unsupported("an empty input");
   return float_tiles(call);
 }
@@ -319,6 +316,7 @@ const OpRecord upsample{
   %y: f32[1, 3, 9, 12] = aten.upsample_bicubic2d.vec(%x, none, false, [1.6, 2.5])
   return %y
 })"}},
+    .words = {{"mode", "nearest nearest-exact linear cubic"}},
     .special_values = "a neighbour that is NaN or infinite counts with a weight of zero too",
 };
 TTRT_REGISTER_OP(upsample);

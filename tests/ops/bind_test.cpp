@@ -160,6 +160,46 @@ TEST_CASE("an empty list is one of any element type; other kinds are told by nam
                       ContainsSubstring("dims") && ContainsSubstring("a list of integers"));
 }
 
+TEST_CASE("a literal is of its schema's type, and a word that the op knows") {
+  const auto x = on_host({4, 40});
+  CHECK_THAT(refusal("tt.softmax", {x, std::string("rows")}), ContainsSubstring("takes an integer as 'dim'"));
+  CHECK_THAT(refusal("tt.softmax", {x, 0.5}), ContainsSubstring("takes an integer as 'dim'"));
+  CHECK_THAT(refusal("tt.softmax", {x, RtValue()}), ContainsSubstring("'dim'"));
+  CHECK_THAT(refusal("tt.permute", {x, List{RtValue(0.5)}}), ContainsSubstring("takes a list of integers as 'dims'"));
+  CHECK_THAT(refusal("tt.leaky_relu", {x, std::string("0.1")}), ContainsSubstring("takes a number as"));
+  CHECK(bound("tt.leaky_relu", {x, std::int64_t{1}}).call.number("negative_slope") == 1);
+  CHECK_THAT(refusal("tt.gelu", {x, std::string("fast")}),
+             ContainsSubstring("takes no approximate 'fast'; known are: none tanh"));
+  CHECK(bound("tt.gelu", {x, std::string("tanh")}).call.string("approximate") == "tanh");
+
+  // Every text of every op: nobody takes any word.
+  int texts = 0;
+  for (const OpRecord* op : all_ops()) {
+    const ir::OpSchema& schema = *ir::find_schema(op->name);
+    for (const ir::SchemaArg& text : schema.args) {
+      if (!text.type.starts_with("str")) continue;
+      INFO(op->name << " " << text.name);
+      std::vector<RtValue> args;
+      for (const ir::SchemaArg& formal : schema.args) {
+        const bool index = operand_kind(*op, formal.name) == OperandKind::index;
+        args.push_back(formal.name == text.name                ? RtValue(std::string("no such word"))
+                       : formal.default_value                  ? literal_value(*formal.default_value)
+                       : formal.type.starts_with("Tensor[")    ? RtValue(List{x})
+                       : formal.type.starts_with("Tensor")     ? on_host({4, 40}, index ? DType::i64 : DType::f32)
+                       : formal.type.ends_with("[]")           ? RtValue(List{RtValue(std::int64_t{1})})
+                       : formal.type.starts_with("ScalarType") ? RtValue(DType::f32)
+                       : formal.type.starts_with("str")        ? RtValue(std::string("float32"))
+                                                               : RtValue(std::int64_t{1}));
+      }
+      const auto made = bind_call(*op, args);
+      REQUIRE(std::holds_alternative<ttc::Reason>(made));
+      CHECK_THAT(std::get<ttc::Reason>(made).detail, ContainsSubstring("no such word"));
+      ++texts;
+    }
+  }
+  CHECK(texts > 20);
+}
+
 TEST_CASE("a packed constant goes through its rule, on the device and back") {
   install_torch_schemas();
   const auto device = open_free_device(default_profile());
