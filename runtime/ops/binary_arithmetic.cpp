@@ -24,8 +24,8 @@ using Int = std::int64_t;
 [[gnu::always_inline]] inline bool f_tiny(float x) { return vabs(x) < std::numeric_limits<float>::min(); }
 [[gnu::always_inline]] inline float f_mul_zero(float a, float b) { return f_tiny(a) || f_tiny(b) ? 0.0F : a * b; }
 [[gnu::always_inline]] inline float f_div(float a, float b) { return a / b; }
-[[gnu::always_inline]] inline float f_maximum(float a, float b) { return vmax(a, b); }
-[[gnu::always_inline]] inline float f_minimum(float a, float b) { return vmin(a, b); }
+[[gnu::always_inline]] inline float f_maximum(float a, float b) { return a > b || a != a ? a : b; }
+[[gnu::always_inline]] inline float f_minimum(float a, float b) { return a < b || a != a ? a : b; }
 float f_pow(float a, float b) { return std::pow(a, b); }
 float f_trunc_divide(float a, float b) { return std::trunc(a / b); }
 float f_floor_divide(float a, float b) { return std::floor(a / b); }
@@ -79,6 +79,9 @@ LowerResult lower_rounded(const LowerContext& context) {
 
 // ---- ops
 
+constexpr std::string_view ordered_nan =
+    "exact numerics, as the card, order by sign and magnitude: NaN lies beyond the infinity of its sign";
+
 const BinaryOp arithmetic[]{
     {.name = "tt.add",
      .summary = "a + alpha b",
@@ -131,14 +134,14 @@ const BinaryOp arithmetic[]{
      .function = vectorised_pair<f_maximum>,
      .exact = Exact::maximum,
      .integers = i_maximum,
-     .special_values = "NaN is passed over"},
+     .special_values = ordered_nan},
     {.name = "tt.minimum",
      .summary = "the smaller of a and b",
      .tensor_aten = "aten.minimum.default",
      .function = vectorised_pair<f_minimum>,
      .exact = Exact::minimum,
      .integers = i_minimum,
-     .special_values = "NaN is passed over"},
+     .special_values = ordered_nan},
     {.name = "tt.pow",
      .summary = "a to the power b",
      .tensor_aten = "aten.pow.Tensor_Tensor",

@@ -1,5 +1,6 @@
 // Numbers that the comparison with ATen is too coarse to see: rounding of results, values that are not finite, accuracy
 // of the vector functions, masked attention, errors at run time.
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <functional>
@@ -87,6 +88,20 @@ TEST_CASE("NaN never reaches a bfloat16 tensor") {
   CHECK(std::isinf(one("tt.log", -1.0F)));
   CHECK(one("tt.log", 0.0F) == -inf);
   CHECK(one("tt.reciprocal", 0.0F) == inf);
+}
+
+TEST_CASE("the larger and the smaller of a number and NaN are NaN, as in LibTorch, where the format keeps it") {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  for (const std::string_view op : {"tt.maximum", "tt.minimum"})
+    for (const DataType format : {DataType::float32, DataType::bfloat16})
+      for (const float sign : {1.0F, -1.0F}) {
+        INFO(op << " in " << to_string(format));
+        const DeviceTensor numbers = upload({1, -2, inf, -inf}, {1, 4}, format);
+        const DeviceTensor nans = upload(std::vector<float>(4, std::copysign(nan, sign)), {1, 4}, format);
+        for (const auto& result : {fast(op, {numbers, nans}), fast(op, {nans, numbers})})
+          CHECK(std::all_of(result.begin(), result.end(),
+                            [&](float x) { return format == DataType::float32 ? std::isnan(x) : std::isinf(x); }));
+      }
 }
 
 TEST_CASE("vector functions stay within one bfloat16 ulp of the true value") {
