@@ -205,17 +205,7 @@ DataType format_for(const Tensor& tensor, const std::optional<ttrt::Format>& wan
   }
   if (dtype != ttrt::DType::boolean && !ttrt::exact_format(dtype))
     throw Error(Error::Kind::unsupported, std::string("the device has no format for ") + name(tensor.type()));
-  switch (wanted.value_or(ttrt::Format::bfloat16)) {
-    case ttrt::Format::bfloat16:
-      return DataType::bfloat16;
-    case ttrt::Format::float32:
-      return DataType::float32;
-    case ttrt::Format::bfloat8_b:
-      return DataType::bfloat8_b;
-    case ttrt::Format::bfloat4_b:
-      return DataType::bfloat4_b;
-  }
-  throw Error(Error::Kind::usage, "a format that does not exist");
+  return ttc::api::device_format(wanted.value_or(ttrt::Format::bfloat16));
 }
 
 void find_device(const ttrt::RtValue& value, std::shared_ptr<ttrt::Device>& device) {

@@ -151,12 +151,7 @@ auto pairs(const Json& value, F&& second) {
   return out;
 }
 
-ttrt::Format format(const Json& value) {
-  return one_of<ttrt::Format>(value, {{"bfloat16", ttrt::Format::bfloat16},
-                                      {"float32", ttrt::Format::float32},
-                                      {"bfloat8_b", ttrt::Format::bfloat8_b},
-                                      {"bfloat4_b", ttrt::Format::bfloat4_b}});
-}
+ttrt::Format format(const Json& value) { return ttc::api::format_named(ttc::as_string(value)); }
 
 ttrt::CompileOptions compile_options(const char* text) {
   ttrt::CompileOptions o;

@@ -12,19 +12,7 @@
 namespace ttc::api {
 namespace {
 
-const char* text(Format format) {
-  switch (format) {
-    case Format::bfloat16:
-      return "bfloat16";
-    case Format::float32:
-      return "float32";
-    case Format::bfloat8_b:
-      return "bfloat8_b";
-    case Format::bfloat4_b:
-      return "bfloat4_b";
-  }
-  throw Error(Error::Kind::usage, "a format that does not exist");
-}
+std::string text(Format format) { return std::string(to_string(device_format(format))); }
 
 const char* text(Fidelity fidelity) {
   static constexpr const char* names[] = {"LoFi", "HiFi2", "HiFi3", "HiFi4"};

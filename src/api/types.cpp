@@ -32,6 +32,23 @@ static_assert(static_cast<int>(ElementType::float8_e8m0fnu) == static_cast<int>(
 
 }  // namespace
 
+ttrt::DataType device_format(Format format) {
+  auto left = static_cast<std::size_t>(format);
+  for (const ttrt::DataTypeInfo& row : ttrt::data_types)
+    if (row.for_weights && left-- == 0) return row.type;
+  throw Error(Error::Kind::usage, "a format that does not exist");
+}
+
+Format format_named(std::string_view name) {
+  int number = 0;
+  for (const ttrt::DataTypeInfo& row : ttrt::data_types) {
+    if (!row.for_weights) continue;
+    if (row.name == name) return static_cast<Format>(number);
+    ++number;
+  }
+  throw Error(Error::Kind::usage, "'" + std::string(name) + "' is none of " + ttrt::weight_format_names());
+}
+
 std::string library_text(const std::string& text) {
   static constexpr std::array<std::pair<std::string_view, std::string_view>, 6> names = {{
       {"use --plugin LIB.so", "load the library that registers it with ttrt::load_plugin()"},

@@ -54,8 +54,17 @@ class TTC_API Model {
   std::shared_ptr<const Impl> impl_;
 };
 
-// How numbers lie on the device. The block formats share an exponent among 16 elements.
-enum class Format : std::uint8_t { bfloat16, float32, bfloat8_b, bfloat4_b };
+// How numbers lie on the device: bfloat16, float32, and the block formats (bfloat8_b, bfloat4_b), of which 16 elements
+// share an exponent. The rows of device/data_types.def that weights may be packed in, in their order.
+enum class Format : std::uint8_t {
+#define TTC_FORMAT_true(name) name,
+#define TTC_FORMAT_false(name)
+#define TTRT_DATA_TYPE(name, tile, element, dtype, bits, fidelity, for_weights) TTC_FORMAT_##for_weights(name)
+#include "device/data_types.def"
+#undef TTRT_DATA_TYPE
+#undef TTC_FORMAT_false
+#undef TTC_FORMAT_true
+};
 // Phases of the matrix unit's multiplier, 1 to 4.
 enum class Fidelity : std::uint8_t { LoFi, HiFi2, HiFi3, HiFi4 };
 
