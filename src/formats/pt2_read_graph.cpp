@@ -3,10 +3,9 @@
 
 #include <algorithm>
 #include <cctype>
-#include <charconv>
-#include <sstream>
 
 #include "formats/pt2_names.h"
+#include "ir/node_counts.h"
 #include "ir/sym_text.h"
 
 namespace ttc {
@@ -115,14 +114,8 @@ void read_placement(const Json& json, Node& node) {
   const Json* metadata = find_member(json, "metadata");
   if (!metadata) return;
   if (const Json* place = find_member(*metadata, "ttc_place")) node.place = as_string(*place);
-  const Json* origins = find_member(*metadata, "ttc_origins");
-  std::istringstream numbers(origins ? as_string(*origins) : std::string());
-  for (std::string number; std::getline(numbers, number, ',');) {
-    int origin = 0;
-    if (std::from_chars(number.data(), number.data() + number.size(), origin).ec != std::errc())
-      throw bad_file("", "malformed ttc_origins");
-    node.origins.push_back(origin);
-  }
+  if (const Json* origins = find_member(*metadata, "ttc_origins"))
+    node.origins = ir::parse_origins(as_string(*origins));
 }
 
 // Puts named arguments into the order of the schema and fills in its defaults.

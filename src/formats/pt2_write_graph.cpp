@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "formats/pt2_names.h"
+#include "ir/node_counts.h"
 #include "ir/sym_text.h"
 
 namespace ttc {
@@ -304,9 +305,7 @@ Json Pt2GraphWriter::metadata(const ir::Node& node) {
     json["stack_trace"] =
         "File \"" + from.source.substr(0, colon) + "\", line " + from.source.substr(colon + 1) + ", in forward";
   if (!node.place.empty()) json["ttc_place"] = node.place;
-  std::string origins;
-  for (const int origin : node.origins) origins += (origins.empty() ? "" : ",") + std::to_string(origin);
-  if (!origins.empty()) json["ttc_origins"] = origins;
+  if (!node.origins.empty()) json["ttc_origins"] = ir::origins_text(node.origins);
   return json;
 }
 

@@ -2,6 +2,9 @@
 #include "ir/node_counts.h"
 
 #include <algorithm>
+#include <charconv>
+
+#include "support/error.h"
 
 namespace ttc::ir {
 namespace {
@@ -24,6 +27,24 @@ bool computes_tensors(const Node& node) {
     return false;
   return std::any_of(node.results().begin(), node.results().end(),
                      [](const auto& result) { return holds_tensor(result->type); });
+}
+
+std::string origins_text(const std::vector<int>& origins) {
+  std::string out;
+  for (const int origin : origins) out += (out.empty() ? "" : ",") + std::to_string(origin);
+  return out;
+}
+
+std::vector<int> parse_origins(std::string_view text) {
+  constexpr int most = 1 << 26;
+  std::vector<int> out;
+  for (const char *at = text.data(), *end = at + text.size(); at != end;) {
+    const auto [next, error] = std::from_chars(at, end, out.emplace_back());
+    if (error != std::errc() || out.back() < 0 || out.back() > most || (next != end && *next != ','))
+      throw bad_file("", "malformed ttc_origins");
+    at = next == end ? end : next + 1;
+  }
+  return out;
 }
 
 void NodeCounter::add(const Node& node, bool on_device) {

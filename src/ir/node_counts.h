@@ -3,12 +3,13 @@
 // What counts are the compute nodes of the model as it was before rewriting. Each has a number, and what rewriting
 // makes says by these which of them it computes (Node::origins): a fused operator counts for all of its nodes, and a
 // node that is computed in parts is on the device where all parts are. Nodes that nothing computes any more are not
-// counted. A graph without numbers (never compiled, or read from TorchScript, which has no room for them) counts its
-// own nodes.
+// counted. A graph without numbers (never compiled) counts its own nodes.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "ir/graph.h"
@@ -17,6 +18,11 @@ namespace ttc::ir {
 
 // True for nodes that compute tensors: not size bookkeeping, asserts, transfers, nor the shells of control flow.
 bool computes_tensors(const Node& node);
+
+// How files keep Node::origins: "3,4". Reading throws ttc::Error (bad_file) for other text and for numbers that no
+// model has nodes for.
+std::string origins_text(const std::vector<int>& origins);
+std::vector<int> parse_origins(std::string_view text);
 
 struct NodeCounts {
   std::size_t total = 0, device = 0, cpu = 0;

@@ -8,6 +8,7 @@
 
 #include "ir/node_name.h"
 #include "support/error.h"
+#include "torchscript/source_range.h"
 
 namespace ttc::ts {
 
@@ -180,6 +181,7 @@ void GraphWriter::write_node(const ir::Node& node) {
                       !(node.results().size() == 1 && node.result()->type.kind == TypeKind::list);
   jit::Node* made =
       graph_.insertNode(graph_.create(c10::Symbol::fromQualString(name), inputs, unpack ? 1 : node.results().size()));
+  made->setSourceRange(source_range(node));
   jit::Node* results = made;
   if (unpack) {
     made->output()->setType(c10::ListType::create(jit_type(node.result(0)->type)));

@@ -8,6 +8,7 @@
 #include "ir/op_name.h"
 #include "support/error.h"
 #include "torchscript/lowering.h"
+#include "torchscript/source_range.h"
 
 namespace ttc::ts {
 namespace {
@@ -25,17 +26,6 @@ std::string class_name(const c10::ClassType& type) {
     out += (out.empty() ? "" : ".") + atom;
   }
   return out;
-}
-
-// "bert.py:103" of the Python source the node was made from; "" where the file kept none.
-std::string source_of(const torch::jit::Node& node) {
-  const auto original = node.sourceRange().findSourceRangeThatGenerated();
-  if (!original) return "";
-  const auto location = original->file_line_col();
-  if (!location) return "";
-  const auto& [file, line, column] = *location;
-  if (file.empty()) return "";
-  return file.substr(file.find_last_of('/') + 1) + ":" + std::to_string(line);
 }
 
 // c10's numbers become the IR's enumerations where the schema says that an int is one.
@@ -161,7 +151,9 @@ void lower_operator(LoweringState& s, const JitNode& node) {
     if (const auto dtype = dtype_from_c10(static_cast<int>(s.in(node, 2).arg.integer().value_or(-1))))
       return s.set_results(node, s.emit("aten.to.dtype", {to_arg(s, s.in(node, 0)), *dtype}));
   }
-  s.set_results(node, s.emit(op, operator_args(s, node, *schema)));
+  ir::Node* made = s.emit(op, operator_args(s, node, *schema));
+  made->origins = origins_of(node);
+  s.set_results(node, made);
 }
 
 // Runs operators on numbers, strings and lists of these while lowering.
