@@ -22,7 +22,7 @@ bool defined(const std::string& text) {
            "searchsorted",  // equal elements in any order; tables out of order
            "empty_permuted",
            "randint",  // whatever is in memory, random
-           "grid_sampler_2d",
+           "grid_sampler",
            "l1_loss",  // modes are numbers, not all have a meaning
            "_weight_norm",
            "no_stats",

@@ -204,7 +204,7 @@ TEST_CASE("a summary names eight kinds of fallbacks, the most frequent first, an
     for (int kind = 0; kind < kinds; ++kind)
       for (int n = kind == 3 ? 0 : 1; n < 2; ++n)
         result.fallbacks.push_back(
-            {.op = "aten.op" + std::to_string(kind) + ".default", .reason = {ReasonCode::Unimplemented, ""}});
+            {"", "aten.op" + std::to_string(kind) + ".default", "", {ReasonCode::Unimplemented, ""}, ""});
     result.nodes.cpu = static_cast<int>(result.fallbacks.size());
     const std::string text = result.summary();
     const auto open = text.find('['), close = text.find(']');
