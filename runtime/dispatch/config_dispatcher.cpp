@@ -64,13 +64,12 @@ std::optional<SelectionContext> ConfigDispatcher::make_context(Symbol operation,
 // The caller holds mutex_.
 Choice ConfigDispatcher::by_document(Symbol operation, const CallArgs* args, const SelectionContext* context) {
   if (!current_) return {};
-  ConfigRules& rules = *current_->loaded.rules;
-  const bool cached = cache_ && !rules.document().rules.empty();
+  const bool cached = cache_ && current_->has_rules;
   const std::int64_t now = cached ? clock_.coarse_ns() : 0;
   const std::uint64_t tag = kernels_.generation();
   if (cached)
     if (const Choice* found = cache_->get(operation, *context, tag, now)) return *found;
-  const ConfigRules::Usable& usable = rules.usable(operation);
+  const ConfigRules::Usable& usable = current_->loaded.rules->usable(operation);
   if (usable.locked) return {.kernel = usable.locked, .circuit = circuit_of(usable.locked)};
   if (!usable.rules.empty() && (context || args))
     if (const auto* kernel = usable.select(context ? *context : context_or_operation(operation, *args))) {
@@ -83,12 +82,16 @@ Choice ConfigDispatcher::by_document(Symbol operation, const CallArgs* args, con
 }
 
 Choice ConfigDispatcher::choice_for(Symbol operation, const CallArgs* args, const SelectionContext* context) {
+  if (!hot_) {
+    const std::lock_guard lock(mutex_);
+    if (args) count_locked();
+    return by_document(operation, args, context);
+  }
   Choice choice;
   {
     const std::lock_guard lock(mutex_);
     if (args) count_locked();
     choice = by_document(operation, args, context);
-    if (!hot_) return choice;
     if (args) {
       choice.set = call_set_;
       ++in_flight_[call_set_ - 1];

@@ -28,6 +28,7 @@ struct ConfigVersion {
   double timestamp = 0;     // unix time in seconds
   std::string path;
   LoadedRules loaded;  // the rules under the dispatcher's lock
+  bool has_rules = false;
 
   bool operator==(const ConfigVersion& other) const { return config_hash == other.config_hash; }
 };

@@ -44,6 +44,7 @@ ConfigDispatcher::Version ConfigDispatcher::make_version(const Parse& parse, con
     version->loaded = load_rules(data, hot_ ? DocumentKind::hot_reload : DocumentKind::config, kernels_, strict_, path,
                                  wrong(), issues);
     version->config_hash = version->loaded.rules->document().full_hash;
+    version->has_rules = !version->loaded.rules->document().rules.empty();
     version->timestamp = unix_time();
     version->path = path;
     return version;
