@@ -52,7 +52,7 @@ enum class RunMode : std::uint8_t {
 // Which kernels serve the device ops, and when that is decided: dispatch.h describes the modes.
 enum class DispatchMode : std::uint8_t { STATIC, DYNAMIC, HOT_RELOAD, CONFIG, AUTO };
 
-// The numbers of dispatch, under the names that a configuration file has for them.
+// The numbers of dispatch, under the names that `ttc run --dispatch-setting` has for them.
 struct DispatchSettings {
   bool enable_cache = true;         // of choices, in DYNAMIC and CONFIG
   std::int64_t cache_size = 10000;  // entries; 0: nothing is kept
