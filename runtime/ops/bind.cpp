@@ -3,6 +3,7 @@
 #include "ops/bind.h"
 
 #include <algorithm>
+#include <ranges>
 
 #include "support/error.h"
 
@@ -170,11 +171,8 @@ const LiteralKind* kind_of(std::string_view type) {
 }
 
 bool is_among(std::string_view words, std::string_view word) {
-  for (std::size_t end = 0; !words.empty(); words.remove_prefix(std::min(end + 1, words.size()))) {
-    end = std::min(words.find(' '), words.size());
-    if (words.substr(0, end) == word) return true;
-  }
-  return false;
+  return std::ranges::any_of(std::views::split(words, ' '),
+                             [&](const auto& one) { return std::string_view(one.begin(), one.end()) == word; });
 }
 
 class Binder {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <ranges>
 
 #include "ir/op_schema.h"
 #include "support/error.h"
@@ -111,11 +112,9 @@ void register_op(const OpRecord& record) {
 }
 
 void register_family(const OpFamily& family) {
-  for (std::string_view names = family.names; !names.empty();) {
-    const std::size_t blank = std::min(names.find(' '), names.size());
-    const std::string_view name = names.substr(0, blank);
+  for (const auto one : std::views::split(family.names, ' ')) {
+    const std::string_view name(one.begin(), one.end());
     TTC_CHECK(registry().families.emplace(name, &family).second, "two families of aten." + std::string(name));
-    names.remove_prefix(std::min(blank + 1, names.size()));
   }
 }
 
