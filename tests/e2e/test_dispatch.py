@@ -119,7 +119,8 @@ def hot_reload(tool, model, io, work):
     config = work / "hot.yaml"
     config.write_text("kernels: {tt.attention: {kernel: tt.attention.fused}}\n")
     # Some seconds of runs; each change waits for the word that the one before was seen.
-    bench = subprocess.Popen([tool, "bench", model, "--io", io, "--loops", "8000", "--warmup", "1", "--threads", "1", "--json", "--dispatch-mode", "hot_reload", "--dispatch-config", str(config)],
+    bench = subprocess.Popen([tool, "bench", model, "--io", io, "--loops", "3000", "--warmup", "1", "--threads", "1", "--json", "--dispatch-mode", "hot_reload", "--dispatch-config", str(config),
+                              "--dispatch-setting", "watch_interval_seconds=0.05"],
                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     lines = queue.Queue()
 

@@ -10,7 +10,7 @@ pc=$(find "$scratch/root" -name ttrt.pc)
 test -n "$pc"
 export PKG_CONFIG_LIBDIR="$(dirname "$pc")" PKG_CONFIG_SYSROOT_DIR="$scratch/root"
 export LD_LIBRARY_PATH="$(dirname "$(find "$scratch/root" -name 'libttrt.so' | head -n 1)")${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
-"$meson" setup "$scratch/user" "$source/tests/install"
+"$meson" setup -Ddebug=false "$scratch/user" "$source/tests/install"
 "$meson" compile -C "$scratch/user"
 "$scratch/user/user" "$models/bert_small.pt2" "$scratch"
 "$scratch/user/devices"
