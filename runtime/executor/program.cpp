@@ -1,5 +1,5 @@
 // Flattening: slots for the values of a graph, instructions for its nodes, and which of these are constant. What
-// follows from that is found in program_aliases, program_residents and program_liveness.
+// follows from that is found in program_residents and program_liveness.
 #include "executor/program.h"
 
 #include <algorithm>
@@ -8,6 +8,7 @@
 
 #include "executor/functionalized_op.h"
 #include "executor/program_parts.h"
+#include "ir/memory_classes.h"
 #include "support/error.h"
 
 namespace ttrt {
@@ -180,6 +181,14 @@ int Program::slot_of(const Value* value) const {
   TTC_CHECK(it != index.end() && it->first == value,
             "a value without a slot: " + (value != nullptr ? value->name : std::string("null")));
   return it->second;
+}
+
+AliasClasses::AliasClasses(const Program& program) : class_of_(program.slots.size()), written_(program.slots.size()) {
+  const ttc::ir::MemoryClasses classes(*program.model->graph);
+  for (const auto& [value, slot] : program.index) {
+    class_of_[static_cast<std::size_t>(slot)] = program.slot_of(classes.find(value));
+    written_[static_cast<std::size_t>(slot)] = classes.written(value);
+  }
 }
 
 std::unique_ptr<Program> make_program(const ttc::ir::Model& model) {

@@ -9,17 +9,17 @@
 
 namespace ttrt {
 
+// ---- program.cpp
 // Which values may share memory, and which memory is written. By slot.
 class AliasClasses {
  public:
-  // From what the operators' schemas say of their results and arguments; unknown operators may do anything.
   explicit AliasClasses(const Program& program);
   int find(int slot) const { return class_of_[static_cast<std::size_t>(slot)]; }
-  bool written(int slot) const { return written_[static_cast<std::size_t>(find(slot))]; }
+  bool written(int slot) const { return written_[static_cast<std::size_t>(slot)]; }
 
  private:
   std::vector<int> class_of_;
-  std::vector<bool> written_;  // by class
+  std::vector<bool> written_;
 };
 
 // ---- program_residents.cpp
