@@ -109,9 +109,7 @@ Candidates find_candidates(PassContext& context, const WrittenMemory& written) {
     auto result = find_replacement(context, written, *node);
     if (Reason* reason = std::get_if<Reason>(&result)) {
       // The pass that looks after this kind of node has said why already.
-      for (const RefusalRecord& known : context.refusals)
-        if (known.pass == "replace" && known.node == node_name(*node)) return;
-      context.refuse(pass, *node, std::move(*reason));
+      if (!context.has_refused("replace", *node)) context.refuse(pass, *node, std::move(*reason));
       return;
     }
     candidates.found.emplace(node, std::move(std::get<Replacement>(result)));

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <set>
+#include <unordered_map>
 
 #include "device/arch.h"
 #include "pass/call.h"
@@ -29,20 +30,22 @@ void count_work(const PassContext& context, CompileResult& result) {
   }
 }
 
-// What kept a node off the device: its last refusal, by a raising pass only where no other refused it.
-const RefusalRecord* refusal_of(const PassContext& context, const std::string& node) {
-  const RefusalRecord* found = nullptr;
+// What kept each node off the device, by its name: its last refusal, by a raising pass only where no other refused it.
+std::unordered_map<std::string_view, const RefusalRecord*> refusals_by_node(const PassContext& context) {
+  std::unordered_map<std::string_view, const RefusalRecord*> out;
   for (const RefusalRecord& refusal : context.refusals) {
-    if (refusal.node != node) continue;
+    const RefusalRecord*& found = out[refusal.node];
     if (!found || !refusal.pass.starts_with("raise-")) found = &refusal;
   }
-  return found;
+  return out;
 }
 
 void collect_fallbacks(const PassContext& context, CompileResult& result) {
+  const auto refusals = refusals_by_node(context);
   ir::walk(*context.model.graph, [&](ir::Node* node) {
     if (node->origins.empty() || placed_on_device(*node)) return;
-    const RefusalRecord* refusal = refusal_of(context, node_name(*node));
+    const auto found = refusals.find(node_name(*node));
+    const RefusalRecord* refusal = found == refusals.end() ? nullptr : found->second;
     Reason reason =
         refusal ? refusal->reason
         : node->graph()->parent()

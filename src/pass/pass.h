@@ -90,6 +90,10 @@ struct PassContext {
   std::set<std::string_view> parts;  // of the pass that runs; empty: all
   bool wants(std::string_view part) const { return parts.empty() || parts.contains(part); }
   void refuse(std::string_view pass, const ir::Node& node, Reason reason);  // the first of a pass for a node counts
+  bool has_refused(std::string_view pass, const ir::Node& node) const;
+
+ private:
+  std::set<std::pair<std::string, std::string>> refused_;  // pass and node of `refusals`
 };
 
 using ir::node_name;

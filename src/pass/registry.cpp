@@ -67,13 +67,17 @@ PassContext::PassContext(ir::Model& m, const CompileOptions& o) : model(m), opti
 
 void PassContext::refuse(std::string_view pass, const ir::Node& node, Reason reason) {
   const std::string name = node_name(node);
-  if (std::ranges::any_of(refusals, [&](const auto& r) { return r.pass == pass && r.node == name; })) return;
+  if (!refused_.emplace(pass, name).second) return;
   refusals.push_back({.pass = std::string(pass),
                       .node = name,
                       .op = node.op(),
                       .module = node.provenance->module_path,
                       .source = node.provenance->source,
                       .reason = std::move(reason)});
+}
+
+bool PassContext::has_refused(std::string_view pass, const ir::Node& node) const {
+  return refused_.contains({std::string(pass), node_name(node)});
 }
 
 std::size_t count_nodes(const ir::Graph& graph) {
