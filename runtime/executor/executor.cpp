@@ -28,7 +28,7 @@ Executor::Executor(std::shared_ptr<const ttc::ir::Model> model, ExecutorOptions 
   install_torch_schemas();
   if (options_.chooser == nullptr) options_.chooser = std::make_shared<KernelChooser>();
   try {
-    program_ = make_program(*model_);
+    program_ = make_program(*model_, options_.bfloat16);
   } catch (const ttc::Error& error) {
     throw error.file().empty() ? error.in_file(model_->info.path) : error;
   }

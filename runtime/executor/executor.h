@@ -41,6 +41,7 @@ struct ExecutorOptions {
   std::size_t program_cache = 8;                // plans kept, least recently used goes first
   std::shared_ptr<KernelChooser> chooser = {};  // none: the default dispatcher, bound statically
   bool check_inputs = true;
+  bool bfloat16 = false;  // in cpu mode: LibTorch's operators compute in that format where one of their tensors has it
   // While it is true no instruction is begun: a run throws Cancelled and leaves no trace. Null: never.
   std::shared_ptr<const std::atomic<bool>> cancel = {};
 };

@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "executor/bfloat16_op.h"
 #include "executor/functionalized_op.h"
 #include "executor/program_parts.h"
 #include "ir/memory_classes.h"
@@ -134,6 +135,11 @@ class Flattener {
     out.node = &node;
     out.index = program_.instruction_count++;
     bind(node, out);
+    if (program_.bfloat16 && out.cpu != nullptr) {
+      out.own_cpu = bfloat16_op(
+          out.own_cpu ? out.own_cpu : std::shared_ptr<const CpuOp>(std::shared_ptr<void>(), out.cpu), node.schema());
+      out.cpu = out.own_cpu.get();
+    }
     for (const Arg& arg : node.args()) out.args.push_back(source_of(arg));
     if (const OpSchema* schema = node.schema(); schema != nullptr && !schema->varargs)
       for (std::size_t i = out.args.size(); i < schema->args.size() && schema->args[i].default_value; ++i)
@@ -191,8 +197,9 @@ AliasClasses::AliasClasses(const Program& program) : class_of_(program.slots.siz
   }
 }
 
-std::unique_ptr<Program> make_program(const ttc::ir::Model& model) {
+std::unique_ptr<Program> make_program(const ttc::ir::Model& model, bool bfloat16) {
   auto program = std::make_unique<Program>();
+  program->bfloat16 = bfloat16;
   program->model = &model;
   number(*model.graph, *program);
   std::sort(program->index.begin(), program->index.end());

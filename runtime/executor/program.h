@@ -100,13 +100,15 @@ struct Program {
   std::vector<DeviceState> device_state;
   std::vector<KeepableOutput> keepable;
   int instruction_count = 0;  // indices handed out
+  bool bfloat16 = false;      // of make_program()
 
   int slot_of(const ttc::ir::Value* value) const;
   std::vector<std::pair<const ttc::ir::Value*, int>> index;  // sorted by value
 };
 
-// Throws ttc::Error (bad file) where a node's operator is known to nobody.
-std::unique_ptr<Program> make_program(const ttc::ir::Model& model);
+// Throws ttc::Error (bad file) where a node's operator is known to nobody. `bfloat16`: LibTorch's operators compute in
+// that format where one of their tensors has it (bfloat16_op.h).
+std::unique_ptr<Program> make_program(const ttc::ir::Model& model, bool bfloat16 = false);
 
 using Frame = std::vector<RtValue>;
 // The argument's value; moves out of slots that are read for the last time.
