@@ -23,7 +23,7 @@ struct Flags : CompileFlags {
   std::string why;
   std::vector<std::string> what_if;
   std::string all;
-  bool markdown = false;
+  bool markdown = false, baseline = false;
   std::optional<double> pcc;
   double time_limit = 600;
 } flags;
@@ -36,6 +36,9 @@ void options(FlagSet& app) {
   app.add_option("--pcc", flags.pcc,
                  "With --all: what every output must reach (0.99, or 0.999 for float32 activations)")
       .range(-1.0, 1.0);
+  app.add_flag(
+      "--baseline", flags.baseline,
+      "With --all: LibTorch's own PCC in bfloat16 too; a row is right where its error is at most twice that one's");
   app.add_option("--time-limit", flags.time_limit, "With --all: seconds that one file may take; 0: any").not_negative();
   app.add_option("--why", flags.why, "Everything the passes said about this node");
   app.add_option("--what-if", flags.what_if, "Count as if the device had this op; repeatable").repeatable();
@@ -143,6 +146,7 @@ OrderedJson row_json(const SupportRow& row) {
           {"refusals", refusals},
           {"runs", row.runs},
           {"pcc", row.runs > 0 ? json_number(row.pcc) : OrderedJson(nullptr)},
+          {"baseline_pcc", row.baseline ? json_number(*row.baseline) : OrderedJson(nullptr)},
           {"status", row.status},
           {"detail", row.detail}};
 }
@@ -159,6 +163,7 @@ SupportRow row_of(const OrderedJson& json) {
     for (const auto& [op, count] : ops.items()) row.refusals[reason][op] = count;
   row.runs = json["runs"];
   if (!json["pcc"].is_null()) row.pcc = json["pcc"];
+  if (!json["baseline_pcc"].is_null()) row.baseline = json["baseline_pcc"].get<double>();
   row.status = json["status"];
   row.detail = json["detail"];
   return row;
@@ -168,7 +173,7 @@ SupportRow row_of(const OrderedJson& json) {
 SupportRow checked(const std::string& file, double pcc, const Globals& globals) {
   const ChildResult child = run_in_child(
       [&] {
-        return row_json(support_row(file, flags, pcc, notes_of(globals)))
+        return row_json(support_row(file, flags, pcc, flags.baseline, notes_of(globals)))
             .dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
       },
       flags.time_limit);
@@ -182,18 +187,28 @@ SupportRow checked(const std::string& file, double pcc, const Globals& globals) 
 
 int run_all(const Globals& globals) {
   const double pcc = flags.pcc.value_or(flags.activation_dtype == "float32" ? 0.999 : 0.99);
-  Table table({"model", ">nodes", ">on device", ">FLOPs on device", "stays on the CPU", ">runs", ">PCC", "status"});
+  std::vector<std::string> columns{"model", ">nodes", ">on device", ">FLOPs on device", "stays on the CPU",
+                                   ">runs", ">PCC"};
+  if (flags.baseline) columns.push_back(">LibTorch bf16");
+  columns.push_back("status");
+  Table table(columns);
+  const auto shown = [](double pcc) { return number_text(std::floor(1e4 * pcc) / 1e4, 4); };
   OrderedJson json = OrderedJson::array();
   std::size_t good = 0;
   for (const std::string& file : model_files(flags.all)) {
     const SupportRow row = checked(file, pcc, globals);
     good += row.status == "ok";
     const bool ran = row.runs > 0;
-    table.row({row.file, row.nodes > 0 ? std::to_string(row.nodes) : "",
-               percent(static_cast<double>(row.device), static_cast<double>(row.nodes)),
-               percent(row.device_flops, row.flops), refusals_text(row), ran ? std::to_string(row.runs) : "",
-               ran ? number_text(std::floor(1e4 * row.pcc) / 1e4, 4) : "",
-               row.status + (row.detail.empty() ? "" : ": " + row.detail)});
+    std::vector<std::string> cells{row.file,
+                                   row.nodes > 0 ? std::to_string(row.nodes) : "",
+                                   percent(static_cast<double>(row.device), static_cast<double>(row.nodes)),
+                                   percent(row.device_flops, row.flops),
+                                   refusals_text(row),
+                                   ran ? std::to_string(row.runs) : "",
+                                   ran ? shown(row.pcc) : ""};
+    if (flags.baseline) cells.push_back(row.baseline ? shown(*row.baseline) : "-");
+    cells.push_back(row.status + (row.detail.empty() ? "" : ": " + row.detail));
+    table.row(std::move(cells));
     json.push_back(row_json(row));
   }
   const std::size_t total = json.size();

@@ -8,6 +8,7 @@
 #include "executor/kernel_choice.h"
 #include "profile_report.h"
 #include "run_flags.h"
+#include "session/baseline.h"
 #include "session/model_source.h"
 #include "session/steps.h"
 #include "session/values.h"
@@ -24,7 +25,8 @@ struct Flags {
   ExecFlags exec;
   Thresholds thresholds;
   int loops = 1, warmup = 0;
-  bool profile = false, memory_report = false;
+  bool profile = false, memory_report = false, baseline = false;
+  std::string baseline_model;
   std::optional<double> min_device_fraction;
 } flags;
 
@@ -39,6 +41,10 @@ void options(FlagSet& app) {
   app.add_flag("--profile", flags.profile, "Time of every op");
   app.add_option("--trace", flags.trace, "Write a Chrome/Perfetto trace");
   app.add_option("--csv", flags.csv, "Write a table with the columns of device profiler reports");
+  app.add_flag("--baseline", flags.baseline,
+               "LibTorch's own figures in bfloat16 beside the device's; an error at most twice as large passes");
+  app.add_option("--baseline-model", flags.baseline_model,
+                 "The model for --baseline (default: the same; a rewritten model needs it)");
   app.add_option("--min-device-fraction", flags.min_device_fraction, "Fail where fewer compute nodes are on the device")
       .range(0.0, 1.0);
   app.add_option("--telemetry", flags.telemetry, "Write what dispatch counted: which kernel served each node (JSON)");
@@ -77,6 +83,11 @@ OrderedJson check_json(const Check& check) {
                   {"allclose", check.allclose},
                   {"nan", check.metrics.nan},
                   {"pass", check.pass}};
+  if (check.baseline)
+    out["baseline"] = {{"pcc", json_number(check.baseline->pcc)},
+                       {"max_abs", json_number(check.baseline->max_abs)},
+                       {"max_rel", json_number(check.baseline->max_rel)},
+                       {"snr_db", json_number(check.baseline->snr_db)}};
   if (!check.problem.empty()) out["problem"] = check.problem;
   return out;
 }
@@ -156,12 +167,19 @@ void report_text(const ttrt::Executor& executor, const Outcome& outcome) {
     std::cout << outcome.names[i] << ": " << value_text(outcome.outputs[i]) << '\n';
   if (!outcome.checks.empty()) {
     Table table({"output", "result", ">pcc", ">max_abs", ">max_rel", ">snr_db", ">nan"});
+    const auto row = [&](std::vector<std::string> cells, const ttrt::Metrics& m) {
+      for (std::string cell : {number_text(m.pcc, 7), number_text(m.max_abs, 3), number_text(m.max_rel, 3),
+                               number_text(m.snr_db, 4), std::to_string(m.nan)})
+        cells.push_back(std::move(cell));
+      table.row(std::move(cells));
+    };
     for (const Check& c : outcome.checks) {
-      if (c.problem.empty())
-        table.row({c.output, c.pass ? "ok" : "FAIL", number_text(c.metrics.pcc, 7), number_text(c.metrics.max_abs, 3),
-                   number_text(c.metrics.max_rel, 3), number_text(c.metrics.snr_db, 4), std::to_string(c.metrics.nan)});
-      else
+      if (!c.problem.empty()) {
         table.row({c.output, "FAIL: " + c.problem});
+        continue;
+      }
+      row({c.output, c.pass ? "ok" : "FAIL"}, c.metrics);
+      if (c.baseline) row({"", "LibTorch bfloat16"}, *c.baseline);
     }
     std::cout << table.text();
   }
@@ -233,7 +251,9 @@ int run(const Globals& globals) {
   const auto model = load_for(globals, flags.model, flags.inputs, flags.exec);
   ttrt::Executor executor(model, executor_options(flags.exec));
   const double load_ms = ms_since(start);
-  const std::vector<Case> cases = load_cases(*model, flags.inputs);
+  std::vector<Case> cases = load_cases(*model, flags.inputs);
+  if (flags.baseline || !flags.baseline_model.empty())
+    add_baseline(ModelSource(flags.baseline_model.empty() ? flags.model : flags.baseline_model), cases);
   for (const std::string& line : cases[0].notes) note(globals, "note: " + line);
   Outcome outcome = execute(executor, cases);
   outcome.load_ms = load_ms;

@@ -48,6 +48,7 @@ Case read_case(const ir::Model& model, const SafeTensors& file, const std::strin
   Case out{.name = prefix.empty() ? "" : prefix.substr(0, prefix.size() - 1),
            .inputs = std::vector<RtValue>(formal.size()),
            .expected = {},
+           .baseline = {},
            .notes = {},
            .carried = {}};
   std::vector<std::string> names;

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "device/metrics.h"
 #include "ir/model.h"
 #include "ops/value.h"
 #include "shapes/shape_prop.h"
@@ -34,6 +35,7 @@ struct Case {
   std::string name;  // "", "alt", "step0", ...
   std::vector<ttrt::RtValue> inputs;
   std::vector<std::optional<ttrt::HostTensor>> expected;  // empty: nothing to check
+  std::vector<std::optional<ttrt::Metrics>> baseline;     // by expected output: LibTorch's own in bfloat16, where known
   std::vector<std::string> notes;                         // what was chosen for inputs that nobody gave
   std::vector<Carried> carried;                           // by input; empty where none is
 };

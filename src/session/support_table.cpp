@@ -8,6 +8,7 @@
 #include "formats/file_format.h"
 #include "executor/signature.h"
 #include "formats/safetensors.h"
+#include "session/baseline.h"
 #include "session/checks.h"
 #include "session/compile.h"
 #include "session/steps.h"
@@ -86,8 +87,8 @@ constexpr std::string_view own_result = "; LibTorch gives something else too";
 
 class RowMaker {
  public:
-  RowMaker(const fs::path& path, const CompileSettings& settings, double pcc, const Notes& notes)
-      : path_(path), settings_(settings), notes_(notes) {
+  RowMaker(const fs::path& path, const CompileSettings& settings, double pcc, bool baseline, const Notes& notes)
+      : path_(path), settings_(settings), baseline_(baseline), notes_(notes) {
     thresholds_.pcc = pcc;
     if (settings_.io.empty()) settings_.io = io_of(path);
     row_.file = path.filename().string();
@@ -159,6 +160,7 @@ class RowMaker {
     const auto untold = [](const Case& one) { return one.expected.empty(); };
     const bool recorded = std::ranges::none_of(cases, untold);
     if (!recorded) expect_cpu(plain_, cases);
+    if (baseline_) find_baseline(cases);
     StepRunner steps(executor, cases);
     for (std::size_t i = 0; i < cases.size(); ++i) {
       for (const Check& check : check_outputs(cases[i], steps.run(i), thresholds_, true)) judge(check);
@@ -170,6 +172,18 @@ class RowMaker {
     if (recorded && row_.status == "inaccurate" && row_.detail.find(own_result) == std::string::npos &&
         differs_itself(cases))
       row_.detail += own_result;
+  }
+
+  void find_baseline(std::vector<Case>& cases) {
+    try {
+      add_baseline(*source_, cases);
+    } catch (const Error& error) {
+      notes_(row_.file + ": LibTorch does not run it in bfloat16: " + error.what());
+      return;
+    }
+    for (const Case& one : cases)
+      for (const auto& metrics : one.baseline)
+        if (metrics && !metrics->constant) row_.baseline = std::min(row_.baseline.value_or(1), metrics->pcc);
   }
 
   // Whether the model's own operators do not give what is recorded either: a trace that holds the branches and loops
@@ -207,6 +221,7 @@ class RowMaker {
 
   fs::path path_;
   CompileSettings settings_;
+  const bool baseline_;
   const Notes& notes_;
   Thresholds thresholds_;
   std::unique_ptr<const ModelSource> source_;
@@ -228,9 +243,10 @@ std::vector<std::string> model_files(const std::string& folder) {
   return files;
 }
 
-SupportRow support_row(const std::string& file, const CompileSettings& settings, double pcc, const Notes& notes) {
+SupportRow support_row(const std::string& file, const CompileSettings& settings, double pcc, bool baseline,
+                       const Notes& notes) {
   notes(fs::path(file).filename().string());
-  return RowMaker(file, settings, pcc, notes).make();
+  return RowMaker(file, settings, pcc, baseline, notes).make();
 }
 
 }  // namespace ttc

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,8 +18,9 @@ struct SupportRow {
   std::map<std::string, std::map<std::string, std::size_t>> refusals;  // reason -> op -> nodes
   std::size_t runs = 0;                                                // calls of the model whose outputs were compared
   double pcc = 1;                                                      // the lowest of all outputs and runs
-  std::string status;  // ok, inaccurate, refused (by the reader) or failed
-  std::string detail;  // why it is not ok
+  std::optional<double> baseline;  // the same of LibTorch in bfloat16; none: not asked for, or it does not run
+  std::string status;              // ok, inaccurate, refused (by the reader) or failed
+  std::string detail;              // why it is not ok
 };
 
 // The paths of the model files of a folder, sorted. Throws Error (usage) where the folder is none or holds no model.
@@ -27,8 +29,10 @@ std::vector<std::string> model_files(const std::string& folder);
 // Compiles a model file with `settings` and runs it on the emulated device. Inputs and expected outputs are taken from
 // the NAME.io.safetensors beside it whose NAME is the longest that begins the file's name: its own inputs, every other
 // prefix (alt.) that fits the model, and its steps. Without such a file the inputs are random and the model's own
-// operators on the CPU give what to expect. A row is ok where every output reaches `pcc`. Errors of the model are the
-// row's; a file that ends the process is the caller's matter.
-SupportRow support_row(const std::string& file, const CompileSettings& settings, double pcc, const Notes& notes = {});
+// operators on the CPU give what to expect. A row is ok where every output reaches `pcc`, or with `baseline` comes near
+// enough to LibTorch's own in bfloat16 (checks.h). Errors of the model are the row's; a file that ends the process is
+// the caller's matter.
+SupportRow support_row(const std::string& file, const CompileSettings& settings, double pcc, bool baseline,
+                       const Notes& notes = {});
 
 }  // namespace ttc

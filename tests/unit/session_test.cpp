@@ -1,4 +1,5 @@
 // The library under tools and public interfaces: files, inputs, settings, compiles, checks, comparisons, folders.
+#include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -6,6 +7,8 @@
 #include <unistd.h>
 
 #include "executor/signature.h"
+#include "formats/pt2_write.h"
+#include "session/baseline.h"
 #include "session/checks.h"
 #include "session/compare.h"
 #include "session/compile.h"
@@ -196,7 +199,7 @@ TEST_CASE("a folder's table has a row for each file, whatever is in it") {
     fs::copy_file(models + name, folder.path / name);
   std::ofstream(folder.path / "broken.pt2") << "no archive";
   std::vector<SupportRow> rows;
-  for (const std::string& file : model_files(folder.path.string())) rows.push_back(support_row(file, {}, 0.99));
+  for (const std::string& file : model_files(folder.path.string())) rows.push_back(support_row(file, {}, 0.99, true));
   REQUIRE(rows.size() == 3);
   CHECK(rows[0].file == "broken.pt2");
   CHECK(rows[0].status == "refused");
@@ -204,5 +207,39 @@ TEST_CASE("a folder's table has a row for each file, whatever is in it") {
   CHECK(rows[2].status == "ok");
   CHECK(rows[2].runs == 1);
   CHECK(rows[2].device == rows[2].nodes);
+  REQUIRE(rows[2].baseline.has_value());
+  CHECK((*rows[2].baseline > 0.999 && *rows[2].baseline < 1));
   CHECK(code_of([&] { model_files((folder.path / "none").string()); }) == Exit::usage);
+}
+
+TEST_CASE("LibTorch in bfloat16 says what an output may be off by") {
+  const ModelSource source(models + "llama_small_decode.pt2");  // writes its caches in place, step by step
+  const auto model = source.read();
+  std::vector<Case> cases = load_cases(*model, {.io = models + "llama_small_decode.io.safetensors", .io_steps = true});
+  add_baseline(source, cases);
+  for (const Case& one : cases) {
+    REQUIRE(one.baseline.size() == one.expected.size());
+    REQUIRE(one.baseline[0].has_value());
+    CHECK(one.baseline[0]->snr_db > 30);
+    CHECK(one.baseline[0]->snr_db < 60);  // it was not float32
+  }
+  // Twice its error passes where the PCC alone would not, three times does not.
+  const auto off_by = [&](double factor) {
+    const ttrt::HostTensor& expected = *cases[0].expected[0];
+    ttrt::HostTensor actual = ttrt::empty_host(DType::f32, expected.sizes);
+    double power = 0;
+    for (std::int64_t i = 0; i < expected.numel(); ++i) power += std::pow(expected.as<float>()[i], 2.0);
+    const double noise = std::sqrt(power / static_cast<double>(expected.numel())) *
+                         std::pow(10, -cases[0].baseline[0]->snr_db / 20) * factor;
+    for (std::int64_t i = 0; i < expected.numel(); ++i)
+      actual.as<float>()[i] = expected.as<float>()[i] + static_cast<float>(i % 2 == 0 ? noise : -noise);
+    return check_outputs(cases[0], {actual}, {.pcc = 1.0}, true).at(0).pass;
+  };
+  CHECK(off_by(1.9));
+  CHECK_FALSE(off_by(3));
+  // A rewritten model is the device's already.
+  Folder folder;
+  const Compiled compiled = compile_source(source, {});
+  write_pt2(*compiled.model, folder.path / "rewritten.pt2");
+  CHECK(code_of([&] { add_baseline(ModelSource((folder.path / "rewritten.pt2").string()), cases); }) == Exit::usage);
 }
