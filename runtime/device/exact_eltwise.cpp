@@ -15,6 +15,8 @@ using sfpu::Function;
 using sfpu::Function2;
 
 constexpr std::int64_t piece = 256;  // of work on the stack
+constexpr int last_step = static_cast<int>(Binary::ldexp);
+static_assert(last_step + 1 == static_cast<int>(Binary::atan2), "the vector unit's functions stand behind");
 
 float flushed(float v) { return (std::bit_cast<std::uint32_t>(v) & 0x7F800000) == 0 ? 0.0F : v; }
 
@@ -29,6 +31,11 @@ float product(float x, float y) { return x == 0 || y == 0 ? 0.0F : x * y; }
 void difference(Dest dest, const float* a, const float* b, float* out, std::int64_t n) {
   if (dest == Dest::bits16) return fpu::sub(a, b, out, n, dest);
   wide(a, b, out, n, [](float x, float y) { return x - y; });
+}
+
+void sum(Dest dest, const float* a, const float* b, float* out, std::int64_t n) {
+  if (dest == Dest::bits16) return fpu::add(a, b, out, n, dest);
+  wide(a, b, out, n, [](float x, float y) { return x + y; });
 }
 
 void multiply(Dest dest, const float* a, const float* b, float* out, std::int64_t n) {
@@ -67,27 +74,42 @@ void compare(Function function, Dest dest, const float* a, const float* b, float
   test(function, dest, out, n);
 }
 
+void hypotenuse(Dest dest, const float* a, const float* b, float* out, std::int64_t n) {
+  float left[piece], right[piece];
+  std::copy_n(a, n, left);
+  std::copy_n(b, n, right);
+  test(Function::square, dest, left, n);
+  test(Function::square, dest, right, n);
+  sum(dest, left, right, out, n);
+  test(Function::sqrt, dest, out, n);
+}
+
+void scale_by_power(Dest dest, const float* a, const float* b, float* out, std::int64_t n) {
+  float power[piece];
+  std::copy_n(b, n, power);
+  test(Function::exp2, dest, power, n);
+  if (dest == Dest::bits16) return fpu::mul(a, power, out, n, dest, MathFidelity::HiFi4);
+  multiply(dest, a, power, out, n);
+}
+
 void run_piece(Binary op, Dest dest, const float* a, const float* b, float* out, std::int64_t n) {
   switch (op) {
     case Binary::add:
-      if (dest == Dest::bits16) return fpu::add(a, b, out, n, dest);
-      return wide(a, b, out, n, [](float x, float y) { return x + y; });
+      return sum(dest, a, b, out, n);
     case Binary::sub:
       return difference(dest, a, b, out, n);
     case Binary::rsub:
       return difference(dest, b, a, out, n);
     case Binary::mul:
       return multiply(dest, a, b, out, n);
-    case Binary::div:
-      return pair(Function2::divide, dest, a, b, out, n);
     case Binary::trunc_divide:
     case Binary::floor_divide:
       pair(Function2::divide, dest, a, b, out, n);
       return test(op == Binary::trunc_divide ? Function::trunc : Function::floor, dest, out, n);
-    case Binary::maximum:
-      return pair(Function2::maximum, dest, a, b, out, n);
-    case Binary::minimum:
-      return pair(Function2::minimum, dest, a, b, out, n);
+    case Binary::hypot:
+      return hypotenuse(dest, a, b, out, n);
+    case Binary::ldexp:
+      return scale_by_power(dest, a, b, out, n);
     case Binary::eq:
       return compare(Function::eqz, dest, a, b, out, n);
     case Binary::ne:
@@ -104,6 +126,8 @@ void run_piece(Binary op, Dest dest, const float* a, const float* b, float* out,
     case Binary::logical_or:
     case Binary::logical_xor:
       return logic(op, dest, a, b, out, n);
+    default:
+      return pair(static_cast<Function2>(static_cast<int>(op) - (last_step + 1)), dest, a, b, out, n);
   }
 }
 

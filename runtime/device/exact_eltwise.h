@@ -3,8 +3,10 @@
 // bfloat16 and block formats meet a 16-bit Dest: add and subtract run in the matrix unit; multiply runs in the vector
 // unit as a float32 product rounded to nearest even, where a zero or denormal factor gives +0. float32 meets a 32-bit
 // Dest: all three run in the vector unit, which rounds as IEEE single does and takes denormals, operands and results,
-// as +0. Division, maximum and minimum run in the vector unit. A comparison is a difference and a test of it against
-// zero; logic tests both operands first. A quotient without its fraction is a quotient, stored, and its rounding.
+// as +0. What device/sfpu_pairs.def names runs in the vector unit. A comparison is a difference and a test of it
+// against zero; logic tests both operands first. A quotient without its fraction is a quotient, stored, and its
+// rounding. hypot is the root of the sum of both squares, ldexp a product with 2^b; both leave Dest in between, and
+// their sum and product of bfloat16 are the matrix unit's.
 #pragma once
 
 #include <cstdint>
@@ -19,11 +21,8 @@ enum class Binary : std::uint8_t {
   sub,
   rsub,  // b - a
   mul,
-  div,
   trunc_divide,
   floor_divide,
-  maximum,
-  minimum,
   eq,
   ne,
   lt,
@@ -33,6 +32,12 @@ enum class Binary : std::uint8_t {
   logical_and,
   logical_or,
   logical_xor,
+  hypot,
+  ldexp,
+// Functions of the vector unit, in the order of sfpu::Function2.
+#define TTRT_SFPU_PAIR(name, widths) name,
+#include "device/sfpu_pairs.def"
+#undef TTRT_SFPU_PAIR
 };
 
 // out[i] = a[i] op b[i], as Dest holds it (in 16-bit Dest a bfloat16). Operands are values of tensors: bfloat16 where

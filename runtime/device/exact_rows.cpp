@@ -14,7 +14,6 @@ inline constexpr int vector_bytes = 16;
 #include "device/sfpu_lanes_body.h"
 
 float first_lane(U x) { return std::bit_cast<float>(static_cast<std::uint32_t>(x[0])); }
-float cut_bf16(float value) { return std::bit_cast<float>(std::bit_cast<std::uint32_t>(value) & 0xFFFF0000); }
 
 // A tensor's value in a source register.
 float as_source(float value, Dest dest) { return dest == Dest::bits32 ? cut_tf32(value) : cut_bf16(value); }
@@ -77,8 +76,10 @@ float through_buffer(float value, Dest dest) {
   return dest == Dest::bits32 ? cut_tf32(value) : round_bf16_away(cut_bf16(value));
 }
 
+float multiply_add(float a, float b, float c) { return first_lane(mad(num(a), num(b), num(c))); }
+
 float vector_product(float a, float b, Dest dest) {
-  const float product = first_lane(mul(num(a), num(b)));
+  const float product = multiply_add(a, b, 0.0F);
   return dest == Dest::bits32 ? product : cut_bf16(product);
 }
 

@@ -56,7 +56,8 @@ void rotary_row(const float* row, const float* cos, const float* sin, std::int64
 
 // A value of Dest as the next step's source register holds it.
 float through_buffer(float value, Dest dest);
-// The vector unit's product.
+// The vector unit's a b + c as a register holds it, and its product stored to Dest.
+float multiply_add(float a, float b, float c);
 float vector_product(float a, float b, Dest dest);
 float reciprocal_root(float value, const RowConfig& config);
 

@@ -56,8 +56,16 @@ std::span<const std::uint16_t> table(Function function, const Params& params);
 void run_behind(Function function, DataType out, std::span<float> values);
 
 // Functions of two values; maximum and minimum are those of the order of sign and magnitude.
-enum class Function2 : std::uint8_t { divide, maximum, minimum };
-constexpr int function2_count = static_cast<int>(Function2::minimum) + 1;
+enum class Function2 : std::uint8_t {
+#define TTRT_SFPU_PAIR(name, widths) name,
+#include "device/sfpu_pairs.def"
+#undef TTRT_SFPU_PAIR
+};
+constexpr int function2_count = 0
+#define TTRT_SFPU_PAIR(name, widths) +1
+#include "device/sfpu_pairs.def"
+#undef TTRT_SFPU_PAIR
+    ;
 // a = function(a, b), value by value.
 void run(Function2 function, Dest dest, std::span<float> a, std::span<const float> b);
 

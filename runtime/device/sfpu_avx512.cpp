@@ -16,6 +16,7 @@ inline constexpr int vector_bytes = 64;
 #include "device/sfpu_exp_body.h"
 #include "device/sfpu_functions_body.h"
 #include "device/sfpu_powers_body.h"
+#include "device/sfpu_pairs_body.h"
 #include "device/sfpu_special_body.h"
 #include "device/sfpu_table_body.h"
 

@@ -230,13 +230,18 @@ TTRT_LANES U f_log10(U x, const float*) {
   return logarithm<wide, Log::scaled>(x, 0.43429448190325182F);
 }
 
+// log(1 + a)
 template <bool wide>
-TTRT_LANES U f_log1p(U a, const float*) {
+TTRT_LANES U log1p_of(U a) {
   const U u = add(a, num(1.0F));
   const U e = set_mantissa(u - 0x3F400000, all(0));
-  const U shift_up = mad(num(-0.25F), num(-4.0F) - e, num(-1.0F));  // 2^-k - 1
+  const U shift_up = mad(num(-0.25F), num(-4.0F) - e, num(-1.0F));
   U r = log_sum<wide>(add(a - e, shift_up), e);
   r = select((I)u >= (std::int32_t)infinity, u, r);
-  r = select(negative(u), all(quiet_nan), r);
+  return select(negative(u), all(quiet_nan), r);
+}
+template <bool wide>
+TTRT_LANES U f_log1p(U a, const float*) {
+  const U r = log1p_of<wide>(a);
   return wide ? r : round_bf16(r);
 }

@@ -320,32 +320,3 @@ TTRT_LANES U f_tan(U x, const float*) {
     return round_bf16(select(odd, negate(inverse<1>(r)), r));
   }
 }
-
-// ---- functions of two values
-
-// 32-bit Dest: the quotient of the significands, corrected once by its residual, and the exponents' difference put back
-// in two factors; an operand that is no normal number meets the divisor's sign and exponent inverted. 16-bit Dest: a
-// product with the reciprocal, then nearest even.
-template <bool wide>
-TTRT_LANES U f_divide(U a, U b) {
-  if constexpr (wide) {
-    const U ma = set_exponent(a, I{} + 127), mb = set_exponent(b, I{} + 127);
-    const U r = inverse<1>(mb);
-    U q = mul(ma, r);
-    q = mad(mad(q, negate(mb), ma), r, q);
-    const I ea = raw_exponent(a), eb = raw_exponent(b);
-    const I e = ea - eb + 127 + raw_exponent(q);
-    const I half = (I)((U)e >> 1);
-    const U normal = mul(set_exponent(q, half), set_exponent(num(1.0F), e - half));
-    U special = mul(a, set_mantissa(b, all(0)) ^ infinity);
-    special = select(magnitude(b) > infinity, b, special);
-    return select((ea >= 1) & (ea < 255) & (eb >= 1) & (eb < 255), normal, special);
-  } else {
-    U r = mul(a, inverse<2>(b));
-    r = select(is_zero(b), copy_sign(all(infinity), a), r);
-    r = select(is_zero(b) & is_zero(a), all(quiet_nan), r);
-    return round_bf16_even(r);
-  }
-}
-TTRT_LANES U f_maximum(U a, U b) { return maximum(a, b); }
-TTRT_LANES U f_minimum(U a, U b) { return minimum(a, b); }

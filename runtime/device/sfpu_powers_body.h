@@ -167,29 +167,29 @@ TTRT_LANES U to_int_positive(U x) {
 }
 
 // What either width makes of a zero or negative base: the sign of an odd power, NaN for powers that are no integers.
-TTRT_LANES U power_special(U base, U power, U y, float exponent_value) {
+TTRT_LANES U power_special(U base, U power, U y, Mask below_zero) {
   const Rounded whole = round_int16(power);
-  if (!(exponent_value >= 0.0F)) y = select(is_zero(base), all(quiet_nan), y);
+  y = select(is_zero(base) & below_zero, all(quiet_nan), y);
   const U odd = copy_sign(y, (U)whole.integer << 31);
   const U of_negative = select(sub(whole.value, power) == 0, odd, all(quiet_nan));
   return select(negative(base), of_negative, y);
 }
 
 // 2^(p log2 |x|): a cubic for the logarithm, a quadratic in integers for the power.
-TTRT_LANES U power_bf16(U x, float p) {
+TTRT_LANES U power_bf16(U x, U p, Mask below_zero) {
   const U m = set_exponent(magnitude(x), I{} + 127);
   const U series = poly(m, -0x1.952992p+0F, 0x2.4f5388p+0F, -0xd.e712ap-4F, 0x2.44734p-4F);
   const U log2 = mad(series, num(log2_e), signed_from_int(exponent(x)));
-  U z = mul(num(p), log2);
+  U z = mul(p, log2);
   z = select(less(z, num(-127.0F)), num(-127.0F), z);
   z = to_int_positive(add(add_exponent(z, 23), num(1065353216.0F)));
   const U high = mul(num(0.40196114e-7F), from_int(0xF94EE7 + mantissa(z))), low = from_int(0x560E + mantissa(z));
   const U y = set_exponent(to_int_positive(mul(high, low)), exponent(z) + 127);
-  return round_bf16(power_special(x, num(p), y, p));
+  return round_bf16(power_special(x, p, y, below_zero));
 }
 
 // log2 |x| = e + 2 atanh((m - 1) / (m + 1)) / ln 2 with m within sqrt(2) of 1; p e in two exact parts.
-TTRT_LANES U power_float(U x, float p) {
+TTRT_LANES U power_float(U x, U power, Mask below_zero) {
   U m = set_exponent(magnitude(x), I{} + 127);
   const Mask upper = not_less(m, num(1.4142135381698608F));
   m = select(upper, add_exponent(m, -1), m);
@@ -201,7 +201,7 @@ TTRT_LANES U power_float(U x, float p) {
   const U series =
       poly(mul(z, z), 1.0F, 0.3333333333333333F, 0.2F, 0.14285714285714285F, 0.1111111111111111F, 0.09090909090909091F);
   const U log_m = mul(num(2.0F), mul(z, series));
-  const U power = num(p), split = mul(power, num(4097.0F)), high = sub(split, sub(split, power));
+  const U split = mul(power, num(4097.0F)), high = sub(split, sub(split, power));
   const U whole = mul(high, e), rest = mad(sub(power, high), e, mul(power, mul(log_m, num(log2_e))));
   const U sum = add(whole, rest), lost = sub(rest, sub(sum, whole));
   const U s = maximum(sum, num(-0x7e.ffff8p0F));
@@ -211,13 +211,16 @@ TTRT_LANES U power_float(U x, float p) {
   U y = poly(r, 1.0F, 1.0F, 0.5F, 1.0F / 6.0F, 1.0F / 24.0F, 1.0F / 120.0F, 1.0F / 720.0F, 1.0F / 5040.0F);
   y = set_exponent(y, raw_exponent(y) + (I)(biased - std::bit_cast<std::uint32_t>(rounding_bias)));
   y = select(not_less(s, num(128.0F)), all(infinity), y);
-  return power_special(x, power, y, p);
+  return power_special(x, power, y, below_zero);
 }
 
 template <bool wide>
+TTRT_LANES U power_of(U x, U power, Mask below_zero) {
+  return wide ? power_float(x, power, below_zero) : power_bf16(x, power, below_zero);
+}
+template <bool wide>
 TTRT_LANES U f_power(U x, const float* p) {
-  if constexpr (wide) return power_float(x, p[0]);
-  return power_bf16(x, p[0]);
+  return power_of<wide>(x, num(p[0]), p[0] >= 0.0F ? Mask{} : ~Mask{});
 }
 
 // By repeated squaring; the exponent is an integer from 0 to 2^24. Not rounded: a 16-bit store cuts.

@@ -1,5 +1,5 @@
 // Inverse hyperbolic functions, cube root, digamma, shrinking functions, tests and steps on lanes.
-// Included after sfpu_powers_body.h.
+// Included after sfpu_pairs_body.h.
 
 // ---- inverse hyperbolic functions, through the logarithm of 1 + x
 
@@ -10,15 +10,6 @@ TTRT_LANES U plain_root_of(U x, int steps) {
   U a = mul(x, y);
   a = mad(mul(num(0.5F), sub(x, mul(a, a))), y, a);
   return select(is_zero(x), all(0), a);
-}
-template <bool wide>
-TTRT_LANES U log1p_of(U a) {
-  const U u = add(a, num(1.0F));
-  const U e = set_mantissa(u - 0x3F400000, all(0));
-  const U shift_up = mad(num(-0.25F), num(-4.0F) - e, num(-1.0F));
-  U r = log_sum<wide>(add(a - e, shift_up), e);
-  r = select((I)u >= (std::int32_t)infinity, u, r);
-  return select(negative(u), all(quiet_nan), r);
 }
 inline constexpr float squares_overflow = 268435456.0F;  // 2^28
 inline constexpr float log_2 = 0.6931471805599453F;
@@ -173,3 +164,115 @@ TTRT_LANES U f_is_nan(U x, const float*) { return truth(is_nan(x)); }
 // Of the bits: -0 is not zero here.
 TTRT_LANES U f_zero_bits(U x, const float*) { return truth(x == 0); }
 TTRT_LANES U f_frac(U x, const float*) { return sub(x, truncated(x)); }
+
+// ---- error functions' kin, Bessel, gamma
+
+// 1 - erf(|x|) as two rational functions, up to 2.5 and up to 5, and 2 less that for negative x; a 16-bit store cuts.
+TTRT_LANES U f_erfc(U x, const float*) {
+  const U a = minimum(magnitude(x), num(5.0F));
+  const Mask far = not_less(a, num(2.5F));
+  const U n = select(
+      far, poly(a, -2.5655237550e-05F, 2.1275576728e-05F, -6.6162156145e-06F, 9.1439767402e-07F, -4.7387182178e-08F),
+      poly(a, 1.0000233650e+00F, -1.3375675678e+00F, 6.8185544014e-01F, -1.5691982210e-01F, 1.3746744953e-02F));
+  const U d = select(
+      far,
+      poly(a, 1.0F, -1.6457208991e-01F, -2.0572184026e-01F, -1.3888636231e-01F, 1.2677097321e-01F, -2.1375391632e-02F),
+      poly(a, 1.0F, -2.0801517367e-01F, 4.3667086959e-01F, -3.4568668343e-03F, 2.5104774162e-02F, 2.8375532478e-02F));
+  const U r = mul(n, inverse<1>(d));
+  return select((I)x < 0, sub(num(2.0F), r), r);
+}
+
+// sqrt(sqrt(t t - 6.8 log(1 - x x)) + t), t = -4.3 - log(1 - x x) / 2, with the logarithm of bfloat16 unrounded; a
+// 16-bit store cuts.
+TTRT_LANES U f_erfinv(U x, const float*) {
+  const U a = mad(negate(x), x, num(1.0F));
+  const U e = set_mantissa(a - 0x3F400000, all(0));
+  U log = log_sum<false>(sub(a - e, num(1.0F)), e);
+  log = select(is_zero(a), all(infinity | sign_bit), log);
+  log = select(negative(a), all(quiet_nan), log);
+  const U t = mad(num(-0.5F), log, num(-4.330746750799873F));
+  const U s = newton_root(mad(t, t, negate(mul(log, num(6.802721088435375F)))));
+  return copy_sign(newton_root(add(t, s)), x);
+}
+
+// exp(|x|) / sqrt(|x|) P(1 / |x|) above 10, with |x| at most 88.5; x P(x x) / Q(x x) below.
+template <bool wide>
+TTRT_LANES U f_i1(U x, const float*) {
+  x = held(x, -88.5F, 88.5F);
+  const U a = magnitude(x), t = mul(x, x);
+  const U n = wide ? poly(t, 5.0000000000e-01F, 5.6819390506e-02F, 1.9247245509e-03F, 2.8397364076e-05F,
+                          2.0916867527e-07F, 7.7937084564e-10F, 1.2293555930e-12F)
+                   : poly(t, 4.9992737740e-01F, 5.4503594600e-02F, 1.6126291630e-03F, 2.0223499130e-05F);
+  const U d = wide ? poly(t, 1.0F, -1.1361218989e-02F, 6.1268139689e-05F, -1.9771712800e-07F, 3.8127551116e-10F,
+                          -3.1218170410e-13F, -3.0635529988e-16F, 7.4301498523e-19F)
+                   : poly(t, 1.0F, -1.6242591070e-02F, 1.0333660750e-04F, -2.5076132990e-07F);
+  U y = 0x5F1110A0 - (a >> 1);
+  const U c = mul(negate(y), mul(a, y));
+  y = mul(y, mad(c, add(num(2.2533049F), c), num(2.2825186F)));
+  y = mad(mad(negate(y), mul(a, y), num(1.0F)), add_exponent(y, -1), y);
+  const U tail = poly(mul(y, y), 3.9894228967e-01F, -1.4960495444e-01F, -4.6652925320e-02F, -4.3674591560e-02F,
+                      -1.9748322314e-02F, -3.3467922914e-01F);
+  const U far = copy_sign(mul(mul(wide ? exp_float(a) : exp_bf16(a), y), tail), x);
+  const U r = select(greater(a, num(10.0F)), far, mul(mul(n, x), inverse<2>(d)));
+  return wide ? r : round_bf16(r);
+}
+
+// Stirling's series of z = max(x, 1 - x), polynomials within 1/4 of 1 and 2; below 1/2 reflected.
+TTRT_LANES U f_lgamma(U x, const float*) {
+  const Mask reflected = less(x, num(0.5F));
+  const U z = select(reflected, sub(num(1.0F), x), x), one = sub(z, num(1.0F)), two = sub(z, num(2.0F));
+  const U log_z = f_log<true>(z, nullptr), inverse_z = inverse<2>(z);
+  U r = add(mad(sub(z, num(0.5F)), log_z, negate(z)), num(0.9189385332046727F));
+  r = mad(inverse_z, poly(mul(inverse_z, inverse_z), 0.0833333333F, -0.0027777777F, 0.0007936507F, -0.0005952380F), r);
+  const U near_two = poly(two, 0.42278434F, 0.32246703F, -0.06735230F, 0.02058081F, -0.00738555F);
+  const U near_one = poly(one, -0.57721566F, 0.82246703F, -0.40068563F, 0.27058081F, -0.20738555F);
+  r = select(less(magnitude(two), num(0.25F)), mul(two, near_two), r);
+  r = select(less(magnitude(one), num(0.25F)), mul(one, near_one), r);
+  r = select(less(magnitude(sub(z, num(0.5F))), num(0.01F)), num(0.57236494F), r);
+  U sine = f_sin<true>(mul(f_frac(x, nullptr), num(3.14159265358979323846F)), nullptr);
+  sine = select(sub(x, f_floor(x, nullptr)) == 0, all(0), sine);
+  const U reflection = sub(num(1.1447298858F), f_log<true>(magnitude(sine), nullptr));
+  return select(reflected, sub(reflection, r), r);
+}
+
+// (-1)^(n+1) n! times the sum of 1 / (x + k)^(n+1) for six k and Euler's and Maclaurin's tail of the rest. n: p[0].
+template <bool wide>
+TTRT_LANES U f_polygamma(U x, const float* p) {
+  constexpr int terms = 6, steps = wide ? 2 : 1;
+  const int n = static_cast<int>(p[0]);
+  const auto power = [](U base, int exponent) {
+    U r = base;
+    for (int i = 1; i < exponent; ++i) r = mul(r, base);
+    return r;
+  };
+  U sum = all(0);
+  for (int k = 0; k < terms; ++k)
+    sum = add(sum, power(inverse<steps>(k == 0 ? x : add(x, num(static_cast<float>(k)))), n + 1));
+  const float n1 = p[0] + 1, n3 = n1 * (p[0] + 2) * (p[0] + 3), n5 = n3 * (p[0] + 4) * (p[0] + 5);
+  const U z = inverse<steps>(add(x, num(static_cast<float>(terms)))), s = mul(z, z);
+  const U series = poly(s, 1.0F / p[0], n1 * (1.0F / 12.0F), -n3 * (1.0F / 720.0F), n5 * (1.0F / 30240.0F));
+  sum = mad(power(z, n), mad(num(0.5F), z, series), sum);
+  float factorial = n % 2 == 0 ? -1.0F : 1.0F;
+  for (int i = 2; i <= n; ++i) factorial *= static_cast<float>(i);
+  const U r = mul(sum, num(factorial));
+  return wide ? r : round_bf16(r);
+}
+
+// x^3 Q(x^2) up to 1, x - tanh(x) beyond, with a cubic for the tangent in bfloat16.
+template <bool wide>
+TTRT_LANES U f_tanhshrink(U x, const float*) {
+  const U a = magnitude(x), s = mul(x, x);
+  const U q = wide ? poly(s, 3.3333331347e-01F, -1.3333128393e-01F, 5.3934831172e-02F, -2.1660288796e-02F,
+                          8.2192532718e-03F, -2.5107525289e-03F, 4.2079269770e-04F)
+                   : poly(s, 3.3329936862e-01F, -1.3223160803e-01F, 4.8076551408e-02F, -1.0762925260e-02F);
+  U far;
+  if constexpr (wide) {
+    const U e = exp_float(mul(num(-2.0F), minimum(a, num(9.0F))));
+    far = copy_sign(sub(a, mad(num(2.0F), inverse<1>(add(num(1.0F), e)), num(-1.0F))), x);
+  } else {
+    const U t = poly(a, 6.1829000893e-02F, 1.0561303143e+00F, -4.0859283753e-01F, 5.3348409333e-02F);
+    far = sub(x, copy_sign(minimum(t, num(1.0F)), x));
+  }
+  const U r = select(greater(a, num(1.0F)), far, mul(mul(x, s), q));
+  return wide ? r : round_bf16(r);
+}

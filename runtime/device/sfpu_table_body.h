@@ -48,8 +48,14 @@ inline constexpr SfpuKernels kernels = {{
 #undef TTRT_SFPU_KERNELS_one
 #undef TTRT_SFPU_KERNELS_two
                                         },
-                                        {{each_pair<f_divide<false>>, each_pair<f_divide<true>>},
-                                         {each_pair<f_maximum>, each_pair<f_maximum>},
-                                         {each_pair<f_minimum>, each_pair<f_minimum>}}};
+                                        {
+#define TTRT_SFPU_KERNELS_one(name) {each_pair<f_##name>, each_pair<f_##name>}
+#define TTRT_SFPU_KERNELS_two(name) {each_pair<f_##name<false>>, each_pair<f_##name<true>>}
+#define TTRT_SFPU_PAIR(name, widths) TTRT_SFPU_KERNELS_##widths(name),
+#include "device/sfpu_pairs.def"
+#undef TTRT_SFPU_PAIR
+#undef TTRT_SFPU_KERNELS_one
+#undef TTRT_SFPU_KERNELS_two
+                                        }};
 
 #undef TTRT_LANES

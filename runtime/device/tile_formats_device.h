@@ -50,5 +50,7 @@ constexpr float round_bf16_away(float value) {
 }
 // The low 13 bits cut: a float read back as a TF32 source.
 constexpr float cut_tf32(float value) { return std::bit_cast<float>(std::bit_cast<std::uint32_t>(value) & 0xFFFFE000); }
+// The low 16 bits cut: a store to a 16-bit Dest.
+constexpr float cut_bf16(float value) { return std::bit_cast<float>(std::bit_cast<std::uint32_t>(value) & 0xFFFF0000); }
 
 }  // namespace ttrt

@@ -1,10 +1,13 @@
 // Replay of functions that the op library computes by other functions, one after the other: each leaves a tensor.
 #include <algorithm>
 
-#include "device/exact_eltwise.h"
+#include "device/exact_rows.h"
+#include "device/sfpu.h"
+#include "ops/exact_util.h"
 #include "ops/rules.h"
 #include "replay/records.h"
 #include "replay/replay.h"
+#include "replay/tiles.h"
 
 namespace ttrt::replay {
 namespace {
@@ -76,25 +79,56 @@ Outcome pair_of(const Case& c, Numerics numerics) {
   return Outputs{chain.choose(chain.number("tt.lt", a, 0.0), chain.two("tt.mul", a, b), a).values};
 }
 
-// a + value b c, in one visit of a 32-bit Dest, or a + value b / c, which is rounded to nearest even there.
-Outcome addcmul(const Case& c, Numerics) {
-  if (auto refusal = c.unknown_params({"value"})) return *refusal;
-  const Tensor &a = operand(c, 0), &b = operand(c, 1), &d = operand(c, 2);
+// Functions of the vector unit, or of both units, that no record is.
+Outcome pair_by_unit(const Case& c, Numerics) {
+  if (auto refusal = c.unknown_params({})) return *refusal;
+  const Tensor &a = operand(c, 0), &b = operand(c, 1);
+  if (a.values.size() != b.values.size() || a.dtype != b.dtype)
+    return ttc::Reason{ttc::ReasonCode::Unsupported, "operands that broadcast or of two formats"};
+  const exact::Binary function = c.op == "ldexp"        ? exact::Binary::ldexp
+                                 : c.op == "logaddexp2" ? exact::Binary::logaddexp2
+                                                        : exact::Binary::nextafter;
+  Tensor out = a;
+  exact::binary(function, ops::dest_for(a.dtype), a.values.data(), b.values.data(), out.values.data(),
+                static_cast<std::int64_t>(out.values.size()));
+  for (float& v : out.values) v = ops::through_tensor(v, out.dtype);
+  return Outputs{packed_as(std::move(out), c.expected.at(0))};
+}
+
+// Functions of three values in one visit of Dest: a + value b c and a + value b / c, the latter rounded to nearest even
+// (a 32-bit Dest); a + weight (b - a) with a number for a weight, which is cut to bfloat16, rounded to nearest even;
+// a b + c. The kernel of the last leaves the first 32 lanes of every tile, rows 0 to 3 of the even columns of its first
+// face, as a has them.
+Outcome of_three(const Case& c, Numerics) {
+  const bool lerp = c.op == "lerp", mac = c.op == "mac", divides = c.op == "addcdiv";
+  if (auto refusal = c.unknown_params({lerp ? "weight" : mac ? "" : "value"})) return *refusal;
+  const ttc::Json* given = ttc::find_member(c.params, lerp ? "weight" : "value");
+  if (lerp && given == nullptr) return ttc::Reason{ttc::ReasonCode::Unimplemented, "weights in a tensor"};
+  const float number = given != nullptr ? static_cast<float>(ttc::as_double(*given)) : 1.0F;
+  const Tensor &a = operand(c, 0), &b = operand(c, 1), &d = operand(c, lerp ? 1 : 2);
   if (a.values.size() != b.values.size() || a.values.size() != d.values.size())
     return ttc::Reason{ttc::ReasonCode::Unsupported, "operands that broadcast"};
-  const ttc::Json* value = ttc::find_member(c.params, "value");
-  const auto n = static_cast<std::int64_t>(a.values.size());
-  Tensor sum = b;
-  sum.dtype = DataType::float32;
-  exact::with_number(exact::Binary::mul, Dest::bits32, sum.values,
-                     value != nullptr ? static_cast<float>(ttc::as_double(*value)) : 1.0F);
-  const bool divides = c.op == "addcdiv";
-  exact::binary(divides ? exact::Binary::div : exact::Binary::mul, Dest::bits32, sum.values.data(), d.values.data(),
-                sum.values.data(), n);
-  exact::binary(exact::Binary::add, Dest::bits32, a.values.data(), sum.values.data(), sum.values.data(), n);
-  if (divides)
-    for (float& v : sum.values) v = bf16_to_f32(f32_to_bf16(v));
-  return Outputs{packed_as(std::move(sum), c.expected.at(0))};
+  if ((lerp || mac) && a.dtype == DataType::float32)
+    return ttc::Reason{ttc::ReasonCode::Unimplemented, c.op + " of float32 is not recorded"};
+  std::vector<float> factor = d.values;
+  if (divides) sfpu::run(sfpu::Function::reciprocal, {}, Dest::bits32, factor);
+  Tensor out = a;
+  out.dtype = DataType::float32;
+  const std::int64_t cols = extent_of(a.shape).cols, rows = extent_of(a.shape).rows;
+  for (std::size_t i = 0; i < factor.size(); ++i) {
+    const float x = a.values[i], y = b.values[i];
+    const auto at = static_cast<std::int64_t>(i);
+    const std::int64_t row = at / cols % rows % tile_dim, col = at % cols % tile_dim;
+    float r = x;
+    if (lerp)
+      r = exact::multiply_add(cut_bf16(number), exact::multiply_add(x, -1.0F, y), x);
+    else if (!mac)
+      r = exact::multiply_add(exact::multiply_add(number, y, 0.0F), factor[i], x);
+    else if (row >= 4 || col >= 16 || col % 2 != 0)
+      r = exact::multiply_add(x, y, factor[i]);
+    out.values[i] = lerp || divides ? bf16_to_f32(f32_to_bf16(r)) : r;
+  }
+  return Outputs{packed_as(std::move(out), c.expected.at(0))};
 }
 
 // A tensor to the power of a number, or of a tensor.
@@ -212,8 +246,13 @@ TTRT_REGISTER_REPLAY(bias_gelu, "bias_gelu", ttrt::replay::pair_of)
 TTRT_REGISTER_REPLAY(div_no_nan, "div_no_nan", ttrt::replay::pair_of)
 TTRT_REGISTER_REPLAY(isclose, "isclose", ttrt::replay::pair_of)
 TTRT_REGISTER_REPLAY(prelu, "prelu", ttrt::replay::pair_of)
-TTRT_REGISTER_REPLAY(addcdiv, "addcdiv", ttrt::replay::addcmul)
-TTRT_REGISTER_REPLAY(addcmul, "addcmul", ttrt::replay::addcmul)
+TTRT_REGISTER_REPLAY(addcdiv, "addcdiv", ttrt::replay::of_three)
+TTRT_REGISTER_REPLAY(addcmul, "addcmul", ttrt::replay::of_three)
+TTRT_REGISTER_REPLAY(lerp, "lerp", ttrt::replay::of_three)
+TTRT_REGISTER_REPLAY(mac, "mac", ttrt::replay::of_three)
+TTRT_REGISTER_REPLAY(ldexp, "ldexp", ttrt::replay::pair_by_unit)
+TTRT_REGISTER_REPLAY(logaddexp2, "logaddexp2", ttrt::replay::pair_by_unit)
+TTRT_REGISTER_REPLAY(nextafter, "nextafter", ttrt::replay::pair_by_unit)
 TTRT_REGISTER_REPLAY(conv2d, "conv2d", ttrt::replay::convolution)
 TTRT_REGISTER_REPLAY(floor_div, "floor_div", ttrt::replay::floor_of_quotient)
 TTRT_REGISTER_REPLAY(pow, "pow", ttrt::replay::power_of)
