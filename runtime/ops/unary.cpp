@@ -181,7 +181,7 @@ void register_unary(const UnaryOp& op) {
   record.prepare = prepare_unary;
   record.reference = reference_unary;
   record.work = work_unary;
-  record.tolerance = {.pcc = 0.9999, .exact_max_rel = 0.006};
+  record.tolerance = op.tolerance;
   record.cases = cases_of(op);
   record.no_exact_kernel = op.no_exact_kernel;
   record.angle = op.angle;

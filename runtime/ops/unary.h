@@ -99,6 +99,7 @@ struct UnaryOp {
   IntegerFunction (*integers)(const OpCall&) = nullptr;
   std::string_view integer_case_args = "";
   std::vector<Activation> activations = {};
+  Tolerance tolerance = {.pcc = 0.9999, .exact_max_rel = 0.006};
   std::string_view range = "normal";     // of the cases' values
   double instructions = 12;              // of the vector unit, load and store included
   bool special = false;                  // reads float32 only, and gives its result in any numerics alike

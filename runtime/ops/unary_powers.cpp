@@ -40,6 +40,11 @@ float f_erfinv(float x, const float*) {
   return static_cast<float>(z);
 }
 
+ExactFunction exact_lgamma(const OpCall& call, const Params& params) {
+  if (dest_for(call.tensors.at(0).dtype) == Dest::bits16) return {};
+  return vector_unit(Function::lgamma, params);
+}
+
 // ---- powers: functions of their own for the common exponents
 
 TileFunction choose_pow(const OpCall& call) {
@@ -149,18 +154,20 @@ const UnaryOp powers[]{
      .summary = "1 - erf(x)",
      .spellings = {{"aten.erfc.default"}},
      .function = plain<f_erfc>,
-     .no_exact_kernel = not_recorded},
+     .exact = by_vector_unit<Function::erfc>},
     {.name = "tt.erfinv",
      .summary = "inverse of the error function",
      .spellings = {{"aten.erfinv.default"}},
      .function = plain<f_erfinv>,
-     .no_exact_kernel = not_recorded,
+     .exact = by_vector_unit<Function::erfinv>,
      .range = "unit"},
     {.name = "tt.lgamma",
      .summary = "logarithm of the gamma function",
      .spellings = {{"aten.lgamma.default"}},
      .function = plain<f_lgamma>,
-     .no_exact_kernel = not_recorded,
+     .exact = exact_lgamma,
+     .no_exact_kernel = "the device's steps of bfloat16 are not recorded",
+     .tolerance = {.pcc = 0.9998, .exact_max_rel = 0.018},
      .range = "positive"},
 };
 TTRT_REGISTER_UNARY(powers);
