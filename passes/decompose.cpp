@@ -48,14 +48,20 @@ std::optional<std::vector<std::int64_t>> dims_of(const ir::Arg& arg) {
   return one ? std::optional(std::vector<std::int64_t>{*one}) : arg.integers();
 }
 
+bool declare_operators(std::initializer_list<std::string_view> schemas, std::string_view library) {
+  for (const std::string_view schema : schemas)
+    ir::register_schema(ir::parse_schema(std::string(library) + "::" + std::string(schema)));
+  return true;
+}
+
 namespace {
 
 constexpr std::string_view pass = "decompose";
 
 const std::vector<RulePart>& table() {
-  static const std::vector<RulePart> parts{check_rules(),   transformer_rules(), rnn_rules(),
-                                           complex_rules(), layout_rules(),      function_rules(),
-                                           algebra_rules(), move_rules(),        product_rules()};
+  static const std::vector<RulePart> parts{quantized_rules(),   check_rules(),  transformer_rules(),
+                                           rnn_rules(),       complex_rules(), layout_rules(), function_rules(),
+                                           algebra_rules(),   move_rules(),    product_rules()};
   return parts;
 }
 
@@ -72,7 +78,7 @@ bool has_elements(const ir::Node& node) {
 
 // True where the node was written out.
 bool apply(PassContext& context, const RulePart& part, const Decomposition& rule, ir::Node* node) {
-  if (!has_elements(*node)) return false;
+  if (!part.empty_too && !has_elements(*node)) return false;
   if ((part.guard && !part.guard(*node)) || (rule.guard && !rule.guard(*node))) return false;
   Rewriter r(context, pass, node);
   const Values made = rule.write(r, node);
@@ -105,4 +111,5 @@ void run(PassContext& context) {
 TTC_REGISTER_PASS({"decompose",
                    "Write operators out as those they are made of, by one table of rules",
                    ttc::run,
-                   {"checks", "transformer", "rnn", "complex", "layout", "functions", "algebra", "moves", "products"}});
+                   {"quantized", "checks", "transformer", "rnn", "complex", "layout", "functions", "algebra",
+                    "moves", "products"}});

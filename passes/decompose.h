@@ -39,9 +39,11 @@ struct RulePart {
   bool (*guard)(const ir::Node&) = nullptr;
   bool exact_types = false;          // give up where what was emitted is not of the results' types
   std::vector<Decomposition> rules;  // tried in order
+  bool empty_too = false;            // tensors without elements as well
 };
 
 // In the order of the table (decompose.cpp): a part sees what those before it wrote.
+RulePart quantized_rules();
 RulePart check_rules();
 RulePart transformer_rules();
 RulePart rnn_rules();
@@ -51,6 +53,10 @@ RulePart function_rules();
 RulePart algebra_rules();
 RulePart move_rules();
 RulePart product_rules();
+
+// Makes operators known that only Python registers, "name.overload(Tensor a) -> Tensor"; true. Their rules write them
+// out when a model is read to be run (session/model_source.cpp).
+bool declare_operators(std::initializer_list<std::string_view> schemas, std::string_view library);
 
 // ---- guards
 

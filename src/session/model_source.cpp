@@ -3,10 +3,39 @@
 
 #include "formats/model_file.h"
 #include "formats/pt2_read.h"
+#include "pass/pass.h"
+#include "support/error.h"
 #include "support/sha256.h"
 #include "torch_library/torch_ops.h"
 
 namespace ttc {
+namespace {
+
+// An operator that only Python registers, so that LibTorch cannot run it.
+bool is_python_op(const ir::Node& node) {
+  return node.op().starts_with("quantized_decomposed.");
+}
+
+// By the rules of the pass that writes operators out: for LibTorch and for the compiler alike.
+void write_out_python_ops(ir::Model& model) {
+  const ir::Node* found = nullptr;
+  const auto find = [&](ir::Node* node) { found = found || !is_python_op(*node) ? found : node; };
+  ir::walk(*model.graph, find);
+  if (!found) return;
+  const CompileOptions options;
+  PassContext context(model, options);
+  context.parts = {"quantized"};
+  find_pass("decompose")->run(context);
+  found = nullptr;
+  ir::walk(*model.graph, find);
+  if (found)
+    throw bad_file(model.info.path,
+                   "node '" + ir::node_name(*found) + "' calls " + found->op() +
+                       ", which only Python has, in a form that is not understood",
+                   "export the model with run_decompositions(), which may write it out");
+}
+
+}  // namespace
 
 ModelSource::ModelSource(const std::string& path) : file_(MappedFile::open(path)) {}
 
@@ -21,7 +50,9 @@ const std::string& ModelSource::sha256() const {
 std::unique_ptr<ir::Model> ModelSource::read(bool to_run) const {
   ttrt::register_torch_ops();  // rewritten TorchScript names tt operators
   std::unique_ptr<ir::Model> model = load_model(file_);
-  if (to_run) check_known_ops(*model);
+  if (!to_run) return model;
+  write_out_python_ops(*model);
+  check_known_ops(*model);
   return model;
 }
 
