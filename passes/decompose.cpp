@@ -59,7 +59,7 @@ namespace {
 constexpr std::string_view pass = "decompose";
 
 const std::vector<RulePart>& table() {
-  static const std::vector<RulePart> parts{quantized_rules(),   check_rules(),  transformer_rules(),
+  static const std::vector<RulePart> parts{quantized_rules(), prims_rules(),   check_rules(),  transformer_rules(),
                                            rnn_rules(),       complex_rules(), layout_rules(), function_rules(),
                                            algebra_rules(),   move_rules(),    product_rules()};
   return parts;
@@ -111,5 +111,5 @@ void run(PassContext& context) {
 TTC_REGISTER_PASS({"decompose",
                    "Write operators out as those they are made of, by one table of rules",
                    ttc::run,
-                   {"quantized", "checks", "transformer", "rnn", "complex", "layout", "functions", "algebra",
+                   {"quantized", "prims", "checks", "transformer", "rnn", "complex", "layout", "functions", "algebra",
                     "moves", "products"}});

@@ -44,6 +44,7 @@ struct RulePart {
 
 // In the order of the table (decompose.cpp): a part sees what those before it wrote.
 RulePart quantized_rules();
+RulePart prims_rules();
 RulePart check_rules();
 RulePart transformer_rules();
 RulePart rnn_rules();

@@ -13,7 +13,7 @@ namespace {
 
 // An operator that only Python registers, so that LibTorch cannot run it.
 bool is_python_op(const ir::Node& node) {
-  return node.op().starts_with("quantized_decomposed.");
+  return node.op().starts_with("quantized_decomposed.") || node.op().starts_with("prims.");
 }
 
 // By the rules of the pass that writes operators out: for LibTorch and for the compiler alike.
@@ -24,7 +24,7 @@ void write_out_python_ops(ir::Model& model) {
   if (!found) return;
   const CompileOptions options;
   PassContext context(model, options);
-  context.parts = {"quantized"};
+  context.parts = {"quantized", "prims"};
   find_pass("decompose")->run(context);
   found = nullptr;
   ir::walk(*model.graph, find);
