@@ -11,7 +11,7 @@ For each base model NAME it writes
   NAME.io.safetensors inputs in0.. and outputs out0.. of the eager model; alt.* a second shape; step<i>.* calls in order
 and, for the transformers, all of that again as NAME_eager: attention written out as matmul, softmax, matmul.
 owlvit_small and speecht5_tts come as NAME.pt2 alone.
-The small format tests (tiny, dtypes, hop_cond, hop_map, input_mut, custom_op) come as NAME.pt2 and NAME_core.pt2.
+The small format tests (tiny, dtypes, hop_cond, hop_map, input_mut, quantized, prims, custom_op) come as NAME.pt2 and NAME_core.pt2.
 """
 
 import copy
@@ -340,6 +340,68 @@ class InputMut(nn.Module):
         return x.sum(), y.view(-1).mul_(2)
 
 
+class Quantized(nn.Module):
+    """Every operator of PT2E-quantised models: int8 weights with a scale for each channel or group, activations
+    quantised by fixed scales, by those of the call, and by token."""
+
+    def __init__(self):
+        super().__init__()
+        conv, linear, grouped = torch.randn(8, 3, 3, 3) / 4, torch.randn(32, 8) / 3, torch.randn(16, 32) / 6
+        for name, weight in (("conv", conv), ("linear", linear)):
+            scale = weight.abs().flatten(1).amax(1) / 127
+            self.register_buffer(name + "_scale", scale)
+            self.register_buffer(name + "_zero", torch.zeros(len(scale), dtype=torch.int64))
+            shape = [-1] + [1] * (weight.dim() - 1)
+            self.register_buffer(name + "_weight", (weight / scale.view(shape)).round().clamp(-127, 127).to(torch.int8))
+        scale = grouped.view(16, 4, 8).abs().amax(-1) / 7
+        self.register_buffer("group_scale", scale)
+        self.register_buffer("group_zero", torch.randint(-1, 2, (16, 4)))
+        self.register_buffer("group_weight", (grouped.view(16, 4, 8) / scale[..., None]).round().clamp(-8, 7).to(torch.int8).view(16, 32))
+        self.register_buffer("step", torch.tensor([0.02], dtype=torch.float64))
+        self.register_buffer("origin", torch.tensor([-3]))
+
+    def forward(self, image):
+        q, i8 = torch.ops.quantized_decomposed, torch.int8
+        x = q.dequantize_per_tensor(q.quantize_per_tensor(image, 0.03, 5, -128, 127, i8), 0.03, 5, -128, 127, i8)
+        weight = q.dequantize_per_channel(self.conv_weight, self.conv_scale, self.conv_zero, 0, -127, 127, i8)
+        x = torch.relu(nn.functional.conv2d(x, weight)).flatten(2).transpose(1, 2)
+        scale, zero = q.choose_qparams.tensor(x, -128, 127, 1.1920928955078125e-07, i8)
+        x = q.dequantize_per_tensor.tensor(q.quantize_per_tensor.tensor(x, scale, zero, -128, 127, i8), scale, zero, -128, 127, i8)
+        weight = q.dequantize_per_channel(self.linear_weight, self.linear_scale, None, 0, -127, 127, i8)
+        x = torch.tanh(nn.functional.linear(x, weight))
+        scale, zero = q.choose_qparams_symmetric.tensor(x, 0, 255, 1e-5, torch.uint8)
+        x = x + q.dequantize_per_tensor.tensor(q.quantize_per_tensor.tensor(x, scale, zero, 0, 255, torch.uint8), scale, zero, 0, 255, torch.uint8)
+        weight = q.dequantize_per_channel_group(self.group_weight, self.group_scale, self.group_zero, -8, 7, i8, 8, torch.float32)
+        x = nn.functional.linear(x, weight)
+        scale, zero = q.choose_qparams_per_token_asymmetric(x, i8)
+        x = x + q.dequantize_per_token(q.quantize_per_token(x, scale, zero, -128, 127, i8), scale, zero, -128, 127, i8, torch.float32)
+        scale, zero = q.choose_qparams_per_token(x, i8)
+        x = x + q.dequantize_per_token(q.quantize_per_token(x, scale, zero, -128, 127, i8), scale, zero, -128, 127, i8, torch.float32)
+        fixed = q.quantize_per_tensor.tensor2(x, self.step, self.origin, torch.tensor(-128), torch.tensor(127), i8)
+        x = x + q.dequantize_per_tensor.tensor2(fixed, self.step, self.origin, torch.tensor(-128), torch.tensor(127), i8)
+        channels = x[0].abs().amax(0) / 127
+        zeros = torch.zeros_like(channels, dtype=torch.int32)
+        lowered = q.quantize_per_channel(x, channels, zeros, 2, -128, 127, i8)
+        return x, q.dequantize_per_channel(lowered, channels, zeros, 2, -128, 127, i8, out_dtype=torch.float32)
+
+
+class Prims(nn.Module):
+    """PyTorch's primitive operators, as torch._refs and some decompositions leave them in a graph."""
+
+    def forward(self, x, y):
+        p = torch.ops.prims
+        rows, columns = x.shape
+        wide = p.broadcast_in_dim(y, [rows, columns], [1])
+        z = p.add(p.mul(p.sin(x), wide), p.convert_element_type(p.iota(columns, start=1, step=2, dtype=torch.int64, device=x.device, requires_grad=False), torch.float32).expand(rows, columns))
+        z = p.where(p.gt(z, wide), p.div(z, p.full([rows, columns], 3.0, dtype=torch.float32, device=x.device, requires_grad=False)), p.rev(z, [0]))
+        z = p.cat([z, p.transpose(p.transpose(p.erf(x), [1, 0]), [1, 0])], 1)
+        total, most, spread = p.sum(z, [1]), p.amax(z, [0, 1]), p.var(z, [1], 1)
+        halves = p.split_dim(z, 1, 2)
+        merged = p.collapse(halves, 1, 2)
+        integers = p.div(p.convert_element_type(p.mul(x, p.full_like(x, 100.0, dtype=torch.float32, device=x.device, requires_grad=False)), torch.int64), p.fill(p.convert_element_type(x, torch.int64), 7))
+        return merged, total, most, spread, integers, p.squeeze(p.reshape(total, [rows, 1]), [1]), p.prod(p.tanh(z), [1]), p.fma(x, wide, x)
+
+
 class CustomOp(nn.Module):
     """Calls an operator that only its author's library registers."""
 
@@ -475,7 +537,7 @@ def make_format_test(model, args, name, folder, kwargs=None, dynamic=None):
     save_io(folder / f"{name}.io.safetensors", io)
     program = torch.export.export(model, args, kwargs, dynamic_shapes=dynamic)
     save(program, folder / f"{name}.pt2")
-    if name != "custom_op":
+    if name not in ("custom_op", "prims"):  # the decompositions of which need more than a graph
         save(program.run_decompositions(), folder / f"{name}_core.pt2")
 
 
@@ -484,6 +546,12 @@ def make_tiny(folder):
     batch, sequence = Dim("batch", max=64), Dim("sequence")
     make_format_test(Tiny(), (torch.randint(0, 10, (3, 5)), torch.randn(3, 5, 8)), "tiny", folder, {"scale": 3, "flag": False},
                      {"x": {0: batch, 1: sequence}, "y": {0: batch, 1: sequence}, "scale": None, "flag": None})
+
+
+def make_quantized(folder):
+    import torch.ao.quantization.fx._decomposed  # registers the operators
+
+    make_format_test(seeded(Quantized), (torch.randn(2, 3, 6, 6),), "quantized", folder)
 
 
 def seeded(kind):
@@ -506,6 +574,8 @@ MAKERS = {
     "hop_cond": lambda folder: make_format_test(seeded(HopCond), (torch.randn(3, 4), torch.tensor(True)), "hop_cond", folder),
     "hop_map": lambda folder: make_format_test(seeded(HopMap), (torch.randn(5, 4), torch.randn(4)), "hop_map", folder),
     "input_mut": lambda folder: make_format_test(seeded(InputMut), (torch.randn(3, 4), torch.randn(3, 4)), "input_mut", folder),
+    "quantized": make_quantized,
+    "prims": lambda folder: make_format_test(seeded(Prims), (torch.randn(6, 8), torch.randn(8)), "prims", folder),
     "custom_op": lambda folder: make_format_test(seeded(CustomOp), (torch.randn(3, 4), torch.randn(3, 4)), "custom_op", folder),
 }
 

@@ -243,3 +243,20 @@ TEST_CASE("LibTorch in bfloat16 says what an output may be off by") {
   write_pt2(*compiled.model, folder.path / "rewritten.pt2");
   CHECK(code_of([&] { add_baseline(ModelSource((folder.path / "rewritten.pt2").string()), cases); }) == Exit::usage);
 }
+
+TEST_CASE("operators that only Python has are written out when a model is to be run") {
+  Folder folder;
+  const auto read = [&](const std::string& call, bool to_run) {
+    std::ofstream(folder.path / "model.ir")
+        << "graph main(%x: f32[2, 0] user, %s: f32[2] user, %z: i64[2] user) {\n  %y: i8[2, 0] = " << call
+        << "\n  return %y\n}\n";
+    return ModelSource((folder.path / "model.ir").string()).read(to_run);
+  };
+  const std::string quantize = "quantized_decomposed.quantize_per_channel.default(%x, %s, %z, AXIS, -128, 127, i8)";
+  const auto on_axis = [&](const char* axis) { return std::string(quantize).replace(quantize.find("AXIS"), 4, axis); };
+  const auto model = read(on_axis("0"), true);  // of no elements
+  ir::walk(*model->graph, [](ir::Node* node) { CHECK(node->op().starts_with("aten.")); });
+  CHECK(read(on_axis("0"), false)->graph->nodes().size() == 1);
+  CHECK(code_of([&] { read(on_axis("2"), true); }) == Exit::bad_file);
+  CHECK(code_of([&] { read("prims.inductor_seed.default(%x)", true); }) == Exit::bad_file);
+}
