@@ -21,7 +21,6 @@ constexpr std::int64_t chunk = tile_dim;
 using Rows = std::vector<float>;
 
 float first_lane(U x) { return std::bit_cast<float>(static_cast<std::uint32_t>(x[0])); }
-float cut_bf16(float value) { return std::bit_cast<float>(std::bit_cast<std::uint32_t>(value) & 0xFFFF0000); }
 
 // What the packer makes of two values in memory when it accumulates there.
 float accumulate_in_memory(float a, float b) {
@@ -93,6 +92,7 @@ class Chunk {
       : call_(call),
         config_(call.config),
         first_(first),
+        keys_(call.key_chunk),
         max_(chunk),
         sums_(chunk * chunk),
         out_(static_cast<std::size_t>(chunk * call.shape.value_width)) {}
@@ -100,7 +100,7 @@ class Chunk {
   void run(const float* q, const float* k, const float* v, float* out) {
     const AttentionShape& s = call_.shape;
     const std::int64_t end = call_.causal ? std::min(first_ + chunk, s.keys) : s.keys;
-    for (std::int64_t key = 0; key < end; key += chunk) {
+    for (std::int64_t key = 0; key < end; key += keys_) {
       scores(q + first_ * s.width, k + key * s.width, key);
       add_chunk(v + key * s.value_width, key == 0);
     }
@@ -118,24 +118,28 @@ class Chunk {
   float source(float buffered) const { return wide() ? cut_tf32(buffered) : buffered; }
 
   void scores(const float* q, const float* k, std::int64_t key) {
-    scores_.resize(chunk * chunk);
-    fpu::product({q, call_.shape.width, 1}, {k, 1, call_.shape.width}, scores_.data(), chunk, chunk, call_.shape.width,
+    scores_.resize(static_cast<std::size_t>(chunk * keys_));
+    fpu::product({q, call_.shape.width, 1}, {k, 1, call_.shape.width}, scores_.data(), chunk, keys_, call_.shape.width,
                  config_.dest, config_.fidelity);
     for (float& s : scores_) s = source(buffer(s));
-    const bool diagonal = call_.causal && key + chunk > first_, ragged = key + chunk > call_.shape.keys_used;
+    const bool diagonal = call_.causal && key + keys_ > first_, ragged = key + keys_ > call_.shape.keys_used;
     if (!diagonal && !ragged && call_.mask.values == nullptr) return;
-    work_.resize(chunk * chunk);
+    work_.resize(scores_.size());
     for (std::int64_t i = 0; i < chunk; ++i) {
-      for (std::int64_t j = 0; j < chunk; ++j) {
+      for (std::int64_t j = 0; j < keys_; ++j) {
         const bool hidden = key + j >= call_.shape.keys_used || (call_.causal && key + j > first_ + i);
         const AttentionMask& m = call_.mask;
         const float given = m.values == nullptr ? 0.0F : m.values[(first_ + i) * m.down + (key + j) * m.across];
-        work_[static_cast<std::size_t>(i * chunk + j)] =
+        work_[static_cast<std::size_t>(i * keys_ + j)] =
             hidden ? -std::numeric_limits<float>::infinity() : source(given);
       }
     }
-    fpu::add(scores_.data(), work_.data(), scores_.data(), chunk * chunk, config_.dest);
-    for (float& s : scores_) s = source(buffer(s));
+    if (wide()) {
+      fpu::add(scores_.data(), work_.data(), scores_.data(), chunk * keys_, config_.dest);
+      for (float& s : scores_) s = source(buffer(s));
+    } else {
+      add_in_memory(work_, scores_);
+    }
   }
 
   void add_chunk(const float* v, bool first) {
@@ -144,21 +148,24 @@ class Chunk {
     old_out_.swap(out_);
     for (std::int64_t r = 0; r < chunk; ++r) {
       const auto row = static_cast<std::size_t>(r);
-      const float max = reduce(Reduce::max, scores_.data() + r * chunk, chunk, 1, config_);
+      const float max = reduce(Reduce::max, scores_.data() + r * keys_, keys_, 1, config_);
       // The pooling's source registers hold bfloat16, whatever the scores' buffer does.
       max_[row] = cut_bf16(first ? max : std::max(max, old_max[row]));
     }
-    spread_rows(max_.data(), chunk, work_);
-    fpu::sub(scores_.data(), work_.data(), scores_.data(), chunk * chunk, config_.dest);
+    spread_rows(max_.data(), keys_, work_);
+    fpu::sub(scores_.data(), work_.data(), scores_.data(), chunk * keys_, config_.dest);
     exponential(scores_, call_.scale, config_.dest, call_.approx_exp);
     sums_.resize(chunk * chunk);
-    for (std::size_t i = 0; i < sums_.size(); ++i) {
-      sums_[i] = buffer(scores_[i]);
-      scores_[i] = source(sums_[i]);
+    for (std::int64_t i = 0; i < chunk * keys_; ++i) {
+      float& score = scores_[static_cast<std::size_t>(i)];
+      const float probability = buffer(score);
+      float& sum = sums_[static_cast<std::size_t>(i / keys_ * chunk + i % chunk)];
+      sum = i % keys_ < chunk ? probability : accumulate_in_memory(sum, probability);
+      score = source(probability);
     }
     const std::int64_t width = call_.shape.value_width;
     out_.resize(static_cast<std::size_t>(chunk * width));
-    fpu::product({scores_.data(), chunk, 1}, {v, width, 1}, out_.data(), chunk, width, chunk, config_.dest,
+    fpu::product({scores_.data(), keys_, 1}, {v, width, 1}, out_.data(), chunk, width, keys_, config_.dest,
                  config_.fidelity);
     for (float& o : out_) o = narrow(o);
     if (first) return;
@@ -212,7 +219,7 @@ class Chunk {
 
   const AttentionCall& call_;
   RowConfig config_;
-  std::int64_t first_;
+  std::int64_t first_, keys_;
   Rows scores_, max_, sums_, out_, old_sums_, old_out_, work_;
 };
 

@@ -1,5 +1,5 @@
 // Scaled dot product attention of one head as the device's fused kernel computes it (Wormhole), in chunks of 32 queries
-// and 32 keys.
+// and of a number of keys. Queries do not depend on each other: chunks of more of them give the same bits.
 //
 // For a chunk of queries, over the chunks of keys: scores = q k^T; a mask is added where there is one (0 or -infinity
 // on the diagonal of a causal head and in the columns that pad the keys; the caller's own, which carries 1 / scale);
@@ -13,8 +13,9 @@
 // accurate exponential. With the approximate mode (RowConfig::approx) the reciprocal has one Newton step.
 //
 // Maxima, d and out pass through bfloat16 buffers; the packer adds to out in memory (nearest even).
-//   16-bit Dest: so do scores, p and sums; the exponential is the approximate one, the scale folded into its constant.
-//   32-bit Dest: scores, p and sums pass through float32 buffers, of which a source register keeps TF32; the matrix
+//   16-bit Dest: so do scores, p and sums, and the packer adds masks and sums in memory too; the exponential is the
+//   approximate one, the scale folded into its constant. 32-bit Dest: scores, p and sums pass through float32 buffers,
+//   of which a source register keeps TF32; the matrix
 //                unit adds the old sums; the exponential is the accurate one, of a float32 product with the scale.
 #pragma once
 
@@ -38,6 +39,8 @@ struct AttentionCall {
   AttentionMask mask = {};
   RowConfig config = {};
   bool approx_exp = false;  // the op library's exp_approx_mode
+  // Whole tiles; not 32: with a 16-bit Dest only, and shape.keys is a multiple of it. The packer adds the tiles' sums.
+  std::int64_t key_chunk = 32;
 };
 
 // The 32 queries from `first` on. Row-major: q [queries, width], k [keys, width], v [keys, value_width]; out

@@ -1,7 +1,9 @@
-// Replay of what the device computes row by row beside the records: softmax behind a scale and a mask, variances.
+// Replay of what the device computes row by row beside the records: softmax behind a scale and a mask, variances,
+// attention of one query.
+#include <algorithm>
 #include <cmath>
 
-#include "device/exact_rows.h"
+#include "device/exact_attention.h"
 #include "device/sfpu.h"
 #include "ops/library.h"
 #include "replay/records.h"
@@ -11,8 +13,8 @@
 namespace ttrt::replay {
 namespace {
 
-// x scale + mask in the matrix unit, each through a buffer; then the stable softmax. The scale is as wide as a source
-// register.
+// x scale + mask in the matrix unit, the product through a bfloat16 buffer whatever the Dest; then the stable softmax.
+// The scale is cut to bfloat16. Of a mask only the first row counts, for every row of x.
 Outcome masked_softmax(const Case& c, Numerics numerics) {
   if (auto refusal = c.unknown_params({"scale", "head_size", "attention_mask"})) return *refusal;
   if (numerics == Numerics::fast) return ttc::Reason{ttc::ReasonCode::Unimplemented, c.op + " in fast numerics"};
@@ -20,28 +22,57 @@ Outcome masked_softmax(const Case& c, Numerics numerics) {
   const Tensor* mask = c.find("mask");
   const Extent e = extent_of(x.shape);
   const Extent of_mask = mask != nullptr ? extent_of(mask->shape) : Extent{};
-  if (mask != nullptr &&
-      (of_mask.cols != e.cols || (of_mask.rows != 1 && of_mask.rows != e.rows) || of_mask.batch != 1))
+  if (mask != nullptr && (of_mask.cols != e.cols || of_mask.batch != 1))
     return ttc::Reason{ttc::ReasonCode::Unsupported, "a mask of another shape"};
   const ttc::Json* given = ttc::find_member(c.params, "scale");
   const float wanted = given != nullptr
                            ? static_cast<float>(ttc::as_double(*given))
                            : 1.0F / std::sqrt(static_cast<float>(ttc::as_double(ttc::member(c.params, "head_size"))));
   const exact::RowConfig config = exact::row_config(c.config ? *c.config : *ops::library_config("tt.softmax"));
-  const float scale = config.dest == Dest::bits32 ? cut_tf32(wanted) : bf16_to_f32(f32_to_bf16(wanted));
+  const float scale = cut_bf16(wanted);
   const std::vector<float> scales(static_cast<std::size_t>(e.cols), scale);
   Tensor out = x;
   out.dtype = config.dest == Dest::bits32 ? DataType::float32 : DataType::bfloat16;
   for (std::int64_t r = 0; r < e.batch * e.rows; ++r) {
     float* row = out.values.data() + r * e.cols;
     fpu::mul(row, scales.data(), row, e.cols, config.dest, config.fidelity);
-    if (mask != nullptr) {
-      for (std::int64_t i = 0; i < e.cols; ++i) row[i] = exact::through_buffer(row[i], config.dest);
-      fpu::add(row, mask->values.data() + (of_mask.rows == 1 ? 0 : r % e.rows * e.cols), row, e.cols, config.dest);
-    }
-    if (config.dest == Dest::bits16)
-      for (std::int64_t i = 0; i < e.cols; ++i) row[i] = exact::through_buffer(row[i], config.dest);
+    std::transform(row, row + e.cols, row, round_bf16_away);
+    if (mask != nullptr) fpu::add(row, mask->values.data(), row, e.cols, config.dest);
+    if (config.dest == Dest::bits16) std::transform(row, row + e.cols, row, round_bf16_away);
     exact::softmax_row(row, e.cols, config, true);
+  }
+  return Outputs{packed_as(std::move(out), c.expected.at(0))};
+}
+
+// One query of each of q's heads [1, N, heads, d] over the keys up to cur_pos of its batch item. A chunk is the largest
+// power of 2, up to 512, that divides the number of keys there is room for; only one chunk is recorded.
+Outcome decode(const Case& c, Numerics) {
+  if (auto refusal = c.unknown_params({"cur_pos", "scale"})) return *refusal;
+  const Tensor &q = c.input("q"), &k = c.input("k"), &v = c.input("v");
+  const ttc::Json& positions = ttc::as_array(ttc::member(c.params, "cur_pos"));
+  const bool fits = q.shape.size() == 4 && k.shape.size() == 4 && v.shape == k.shape && q.shape[0] == 1 &&
+                    q.shape[1] == k.shape[0] && k.shape[1] > 0 && q.shape[2] % k.shape[1] == 0 &&
+                    q.shape[3] == k.shape[3] && k.shape[3] % tile_dim == 0 &&
+                    static_cast<std::int64_t>(positions.size()) == q.shape[1];
+  if (!fits) return ttc::Reason{ttc::ReasonCode::Unsupported, "the operands' shapes do not fit"};
+  const std::int64_t heads = q.shape[2], width = q.shape[3], kv_heads = k.shape[1], keys = k.shape[2];
+  const ttc::Json* scale = ttc::find_member(c.params, "scale");
+  exact::AttentionCall call{.shape = {.queries = tile_dim, .keys = 0, .width = width, .value_width = width}};
+  call.scale = scale != nullptr ? static_cast<float>(ttc::as_double(*scale)) : 1 / std::sqrt(static_cast<float>(width));
+  call.config = exact::row_config(c.config ? *c.config : *ops::library_config("tt.attention"));
+  call.approx_exp = true;
+  call.key_chunk = call.shape.keys = std::min<std::int64_t>(keys & -keys, 512);
+  if (call.key_chunk < tile_dim) return ttc::Reason{ttc::ReasonCode::Unsupported, "chunks of less than a tile"};
+  Tensor out = q;
+  std::vector<float> rows(static_cast<std::size_t>(tile_dim * width)), result(rows.size());
+  for (std::int64_t i = 0; i < q.shape[1] * heads; ++i) {
+    call.shape.keys_used = ttc::as_int(positions[static_cast<std::size_t>(i / heads)]) + 1;
+    if (call.shape.keys_used < 1 || call.shape.keys_used > call.key_chunk)
+      return ttc::Reason{ttc::ReasonCode::Unimplemented, "more than one chunk of keys"};
+    const std::int64_t at = (i / heads * kv_heads + i % heads / (heads / kv_heads)) * keys * width;
+    std::copy_n(q.values.data() + i * width, width, rows.begin());
+    exact::attention_rows(rows.data(), k.values.data() + at, v.values.data() + at, call, 0, result.data());
+    std::copy_n(result.begin(), width, out.values.data() + i * width);
   }
   return Outputs{packed_as(std::move(out), c.expected.at(0))};
 }
@@ -73,3 +104,4 @@ TTRT_REGISTER_REPLAY(attention_softmax_inplace, "attention_softmax_", ttrt::repl
 TTRT_REGISTER_REPLAY(scale_mask_softmax, "scale_mask_softmax", ttrt::replay::masked_softmax, "x mask")
 TTRT_REGISTER_REPLAY(var, "var", ttrt::replay::spread)
 TTRT_REGISTER_REPLAY(std, "std", ttrt::replay::spread)
+TTRT_REGISTER_REPLAY(attention_decode, "scaled_dot_product_attention_decode", ttrt::replay::decode, "q k v")
