@@ -28,17 +28,31 @@ void wide(const float* a, const float* b, float* out, std::int64_t n, F f) {
 
 float product(float x, float y) { return x == 0 || y == 0 ? 0.0F : x * y; }
 
-void difference(Dest dest, const float* a, const float* b, float* out, std::int64_t n) {
-  if (dest == Dest::bits16) return fpu::sub(a, b, out, n, dest);
+// An operand as a source register has it: TF32 beside a 32-bit Dest.
+const float* as_source(Dest dest, const float* values, float* room, std::int64_t n) {
+  if (dest == Dest::bits16) return values;
+  std::transform(values, values + n, room, cut_tf32);
+  return room;
+}
+
+void difference(Dest dest, Unit unit, const float* a, const float* b, float* out, std::int64_t n) {
+  float left[piece], right[piece];
+  if (dest == Dest::bits16 || unit == Unit::matrix)
+    return fpu::sub(as_source(dest, a, left, n), as_source(dest, b, right, n), out, n, dest);
   wide(a, b, out, n, [](float x, float y) { return x - y; });
 }
 
-void sum(Dest dest, const float* a, const float* b, float* out, std::int64_t n) {
-  if (dest == Dest::bits16) return fpu::add(a, b, out, n, dest);
+void sum(Dest dest, Unit unit, const float* a, const float* b, float* out, std::int64_t n) {
+  float left[piece], right[piece];
+  if (dest == Dest::bits16 || unit == Unit::matrix)
+    return fpu::add(as_source(dest, a, left, n), as_source(dest, b, right, n), out, n, dest);
   wide(a, b, out, n, [](float x, float y) { return x + y; });
 }
 
-void multiply(Dest dest, const float* a, const float* b, float* out, std::int64_t n) {
+void multiply(Dest dest, Unit unit, const float* a, const float* b, float* out, std::int64_t n) {
+  float left[piece], right[piece];
+  if (unit == Unit::matrix)
+    return fpu::mul(as_source(dest, a, left, n), as_source(dest, b, right, n), out, n, dest, MathFidelity::HiFi4);
   wide(a, b, out, n, product);
   if (dest == Dest::bits32) return;
   for (std::int64_t i = 0; i < n; ++i) out[i] = bf16_to_f32(f32_to_bf16(out[i]));
@@ -69,8 +83,8 @@ void logic(Binary op, Dest dest, const float* a, const float* b, float* out, std
   }
 }
 
-void compare(Function function, Dest dest, const float* a, const float* b, float* out, std::int64_t n) {
-  difference(dest, a, b, out, n);
+void compare(Function function, Dest dest, Unit unit, const float* a, const float* b, float* out, std::int64_t n) {
+  difference(dest, unit, a, b, out, n);
   test(function, dest, out, n);
 }
 
@@ -80,7 +94,7 @@ void hypotenuse(Dest dest, const float* a, const float* b, float* out, std::int6
   std::copy_n(b, n, right);
   test(Function::square, dest, left, n);
   test(Function::square, dest, right, n);
-  sum(dest, left, right, out, n);
+  sum(dest, Unit::own, left, right, out, n);
   test(Function::sqrt, dest, out, n);
 }
 
@@ -88,20 +102,19 @@ void scale_by_power(Dest dest, const float* a, const float* b, float* out, std::
   float power[piece];
   std::copy_n(b, n, power);
   test(Function::exp2, dest, power, n);
-  if (dest == Dest::bits16) return fpu::mul(a, power, out, n, dest, MathFidelity::HiFi4);
-  multiply(dest, a, power, out, n);
+  multiply(dest, dest == Dest::bits16 ? Unit::matrix : Unit::own, a, power, out, n);
 }
 
-void run_piece(Binary op, Dest dest, const float* a, const float* b, float* out, std::int64_t n) {
+void run_piece(Binary op, Dest dest, Unit unit, const float* a, const float* b, float* out, std::int64_t n) {
   switch (op) {
     case Binary::add:
-      return sum(dest, a, b, out, n);
+      return sum(dest, unit, a, b, out, n);
     case Binary::sub:
-      return difference(dest, a, b, out, n);
+      return difference(dest, unit, a, b, out, n);
     case Binary::rsub:
-      return difference(dest, b, a, out, n);
+      return difference(dest, unit, b, a, out, n);
     case Binary::mul:
-      return multiply(dest, a, b, out, n);
+      return multiply(dest, unit, a, b, out, n);
     case Binary::trunc_divide:
     case Binary::floor_divide:
       pair(Function2::divide, dest, a, b, out, n);
@@ -111,17 +124,17 @@ void run_piece(Binary op, Dest dest, const float* a, const float* b, float* out,
     case Binary::ldexp:
       return scale_by_power(dest, a, b, out, n);
     case Binary::eq:
-      return compare(Function::eqz, dest, a, b, out, n);
+      return compare(Function::eqz, dest, unit, a, b, out, n);
     case Binary::ne:
-      return compare(Function::nez, dest, a, b, out, n);
+      return compare(Function::nez, dest, unit, a, b, out, n);
     case Binary::lt:
-      return compare(Function::ltz, dest, a, b, out, n);
+      return compare(Function::ltz, dest, unit, a, b, out, n);
     case Binary::le:
-      return compare(Function::lez, dest, a, b, out, n);
+      return compare(Function::lez, dest, unit, a, b, out, n);
     case Binary::gt:
-      return compare(Function::gtz, dest, a, b, out, n);
+      return compare(Function::gtz, dest, unit, a, b, out, n);
     case Binary::ge:
-      return compare(Function::gez, dest, a, b, out, n);
+      return compare(Function::gez, dest, unit, a, b, out, n);
     case Binary::logical_and:
     case Binary::logical_or:
     case Binary::logical_xor:
@@ -138,12 +151,12 @@ void with_number(Binary op, Dest dest, std::span<float> values, float number) {
   std::fill_n(numbers, piece, dest == Dest::bits16 ? bf16_to_f32(f32_to_bf16(number)) : number);
   const auto n = static_cast<std::int64_t>(values.size());
   for (std::int64_t at = 0; at < n; at += piece)
-    run_piece(op, dest, values.data() + at, numbers, values.data() + at, std::min(piece, n - at));
+    run_piece(op, dest, Unit::own, values.data() + at, numbers, values.data() + at, std::min(piece, n - at));
 }
 
-void binary(Binary op, Dest dest, const float* a, const float* b, float* out, std::int64_t n) {
+void binary(Binary op, Dest dest, const float* a, const float* b, float* out, std::int64_t n, Unit unit) {
   for (std::int64_t at = 0; at < n; at += piece) {
-    run_piece(op, dest, a + at, b + at, out + at, std::min(piece, n - at));
+    run_piece(op, dest, unit, a + at, b + at, out + at, std::min(piece, n - at));
   }
 }
 

@@ -3,6 +3,7 @@
 #include "device/typecast.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <limits>
 
@@ -71,10 +72,12 @@ void typecast_block(DataType from, const std::byte* in, DataType to, std::byte* 
     read_integers(from, in, integers);
     if (!is_float_format(to)) return write_integers(to, integers, out);
     for (int i = 0; i < tile_elements; ++i) floats[i] = static_cast<float>(integers[i]);
-    return typecast_tile(DataType::float32, reinterpret_cast<const std::byte*>(floats), to, out);
+    const PackSource source = to == DataType::float32 ? PackSource::float32 : PackSource::bfloat16;
+    return pack_dest(to, Dest::bits32, source, floats, out);
   }
   unpack_tile(from, in, floats);
-  for (int i = 0; i < tile_elements; ++i) integers[i] = truncate(floats[i]);
+  const bool wide = to == DataType::int32 || to == DataType::uint32;
+  for (int i = 0; i < tile_elements; ++i) integers[i] = truncate(wide ? floats[i] : std::round(floats[i]));
   write_integers(to, integers, out);
 }
 

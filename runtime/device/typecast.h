@@ -6,9 +6,10 @@
 namespace ttrt {
 
 // Converts a tensor of `spec` to format `to`; `out` has room for the same shape in that format. Shapes and layout stay.
-// Float formats: bit for bit what the device does (device/tile_formats_device.h). Integers to floats: through float32,
-// nearest even. Floats to integers: towards zero, saturating, NaN gives 0. Integers to integers: saturating. Throws
-// ttc::Error where the layout cannot hold `to`.
+// Bit for bit what the device does: float formats as device/tile_formats_device.h says; integers to floats through a
+// 32-bit Dest, to the nearest, ties away (to block formats by way of bfloat16); floats to 8 and 16 bits to the nearest,
+// ties away, saturating, NaN gives 0; integers to integers saturating. Floats to 32-bit integers, of which nothing is
+// recorded: towards zero. Throws ttc::Error where the layout cannot hold `to`.
 void typecast(const TensorSpec& spec, const std::byte* in, DataType to, std::byte* out);
 
 }  // namespace ttrt

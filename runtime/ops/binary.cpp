@@ -40,7 +40,10 @@ std::vector<TensorSpec> infer(const OpCall& call) {
 
 ttc::Refusal supports(const OpCall& call) {
   const BinaryOp& op = op_of(call);
-  if (auto no = float_or_int_tiles(call)) return no;
+  if (auto no = any_tiles(call)) return no;
+  for (const TensorSpec& spec : call.tensors)
+    if (!all_int32(call) && !is_float_format(spec.dtype))
+      return Reason{ReasonCode::DtypeUnsupported, "the kernel takes floats or int32, not both"};
   if (all_int32(call) ? op.integers != nullptr : op.function != nullptr) return std::nullopt;
   return Reason{ReasonCode::DtypeUnsupported,
                 all_int32(call) ? "the kernel takes floats" : "the kernel takes integers"};
@@ -64,6 +67,7 @@ float exact_number(const BinaryOp& op, double value, DataType dtype) {
 struct BinaryPlan {
   PairFunction function;
   std::optional<exact::Binary> exact;  // instead of `function`
+  exact::Unit unit = exact::Unit::own;
   Rounding rounding;
   TileGrid out;
   BroadcastOperand a;
@@ -96,7 +100,7 @@ void run_tile(const BinaryPlan& p, const std::byte* a, const std::byte* b, std::
   scale_tile(p, x, p.scale_a);
   if (p.b) scale_tile(p, y, p.scale_b);
   if (p.exact) {
-    exact::binary(*p.exact, dest_for(p.out.dtype), x, y, x, tile_elements);
+    exact::binary(*p.exact, dest_for(p.out.dtype), x, y, x, tile_elements, p.unit);
   } else {
     p.function(x, y, x);
   }
@@ -125,10 +129,12 @@ Kernel prepare(const OpCall& call, const PrepareContext& context) {
   const TensorSpec* b = call.tensor("b");
   BinaryPlan plan{.function = op.function,
                   .exact = exact ? exact_function(op, b != nullptr) : std::nullopt,
+                  .unit = exact::Unit::own,
                   .rounding = exact ? Rounding::away : op.rounding,
                   .out = TileGrid(out),
                   .a = BroadcastOperand(spec_of(call, "a"), out),
                   .b = {}};
+  if (plan.exact && b != nullptr) plan.unit = exact::unit_of(*plan.exact, spec_of(call, "a").dtype, b->dtype);
   if (op.of_bfloat16 != nullptr && out.dtype == DataType::bfloat16) plan.function = op.of_bfloat16;
   if (b != nullptr) plan.b.emplace(*b, out);
   if (op.alpha != BinaryOp::Alpha::none)

@@ -31,18 +31,6 @@ DeviceTensor uploaded(const Tensor& value) {
   return uploaded(value, is_block_format(value.dtype) ? DataType::bfloat16 : value.dtype);
 }
 
-Tensor downloaded(const DeviceTensor& tensor) {
-  const TensorSpec& spec = tensor.spec;
-  const HostTensor host = empty_host(is_float_format(spec.dtype) ? DType::f32 : torch_dtype(spec.dtype), spec.logical);
-  untilize_to_host(spec, tensor.data(), host);
-  const HostTensor floats = convert(host, DType::f32);
-  return {.name = {},
-          .shape = spec.logical,
-          .dtype = spec.dtype,
-          .layout = spec.layout,
-          .values = {floats.as<float>(), floats.as<float>() + floats.numel()}};
-}
-
 template <typename T>
 const T& known(const T* found, std::string_view op) {
   TTC_CHECK(found != nullptr, "no op record " + std::string(op));
@@ -101,7 +89,8 @@ std::variant<std::vector<Tensor>, ttc::Reason> RecordCall::run_all(Numerics nume
   auto results = call.run(values, device(), numerics);
   if (auto* reason = std::get_if<ttc::Reason>(&results)) return std::move(*reason);
   std::vector<Tensor> out;
-  for (const DeviceTensor& result : std::get<std::vector<DeviceTensor>>(results)) out.push_back(downloaded(result));
+  for (const DeviceTensor& result : std::get<std::vector<DeviceTensor>>(results))
+    out.push_back(host_tensor(result.spec, result.data()));
   return out;
 }
 
@@ -122,6 +111,24 @@ HostTensor host_integers(const std::vector<float>& values, const Shape& shape) {
   std::transform(values.begin(), values.end(), host.as<std::int32_t>(),
                  [](float v) { return static_cast<std::int32_t>(v); });
   return host;
+}
+
+HostTensor host_values(const Tensor& tensor) {
+  if (!is_float_format(tensor.dtype)) return host_integers(tensor.values, tensor.shape);
+  HostTensor host = empty_host(DType::f32, tensor.shape);
+  std::copy(tensor.values.begin(), tensor.values.end(), host.as<float>());
+  return host;
+}
+
+Tensor host_tensor(const TensorSpec& spec, const std::byte* bytes) {
+  const HostTensor host = empty_host(is_float_format(spec.dtype) ? DType::f32 : torch_dtype(spec.dtype), spec.logical);
+  untilize_to_host(spec, bytes, host);
+  const HostTensor floats = convert(host, DType::f32);
+  return {.name = {},
+          .shape = spec.logical,
+          .dtype = spec.dtype,
+          .layout = spec.layout,
+          .values = {floats.as<float>(), floats.as<float>() + floats.numel()}};
 }
 
 std::vector<float> packed_as(Tensor values, const Tensor& expected) {

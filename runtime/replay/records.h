@@ -37,8 +37,11 @@ class RecordCall {
   std::vector<Keyword> args_;
 };
 
-// A case's integers as a host tensor.
+// A case's integers as a host tensor; values of any format as one of float32 or of integers; and back from device
+// bytes.
 HostTensor host_integers(const std::vector<float>& values, const Shape& shape);
+HostTensor host_values(const Tensor& tensor);
+Tensor host_tensor(const TensorSpec& spec, const std::byte* bytes);
 // Values that Dest leaves in one format, as the packer leaves them in another.
 std::vector<float> packed_as(Tensor values, const Tensor& expected);
 // Every result of a record in the format that the case expects.

@@ -1,7 +1,7 @@
-// Replay of conversions between formats: on the host (host_pack_unpack) and on the device (typecast).
-#include <algorithm>
-#include <cmath>
-
+// Replay of conversions between formats: on the host (host_pack_unpack) and on the device (typecast:
+// device/typecast.h).
+#include "device/tensor.h"
+#include "device/typecast.h"
 #include "replay/records.h"
 #include "replay/replay.h"
 #include "replay/tiles.h"
@@ -19,38 +19,21 @@ Outcome host_pack_unpack(const Case& c, Numerics) {
   return Outputs{from_tiles(to_tiles(in, *format), *format, in.shape)};
 }
 
-// Floats to 16-bit integers go to the nearest, ties away; integers saturate; to floats they go through a 32-bit Dest,
-// which the packer rounds.
-Outcome cast_integers(const Tensor& in, DataType to, const Tensor& expected) {
-  Tensor out = in;
-  if (is_float_format(to)) {
-    out.dtype = DataType::float32;
-    if (is_block_format(to)) {
-      RecordCall call("tt.convert");
-      return Outputs{call.stored("x", out).set("format", std::string(to_string(to))).result(Numerics::exact).values};
-    }
-    return Outputs{packed_as(std::move(out), expected)};
-  }
-  const bool small = to == DataType::uint16;
-  if (is_float_format(in.dtype) && !small) return dtype_refusal("casts of floats to 32-bit integers");
-  for (float& v : out.values) {
-    v = std::round(v);
-    if (small) v = std::clamp(v, 0.0F, 65535.0F);
-    if (to == DataType::uint32) v = std::max(v, 0.0F);
-  }
-  return Outputs{std::move(out.values)};
-}
-
-Outcome typecast(const Case& c, Numerics numerics) {
+Outcome typecast(const Case& c, Numerics) {
   if (auto refusal = c.unknown_params({"to"})) return *refusal;
   const auto to = c.format_param("to");
   const Tensor& in = c.inputs.at(0);
   if (!to) return dtype_refusal("a cast to no format");
-  if (!is_float_format(*to) || !is_float_format(in.dtype)) return cast_integers(in, *to, c.expected.at(0));
-  RecordCall call("tt.convert");
-  auto result = call.stored("x", in).set("format", std::string(to_string(*to))).run(numerics);
-  if (auto* reason = std::get_if<ttc::Reason>(&result)) return std::move(*reason);
-  return Outputs{std::move(std::get<Tensor>(result).values)};
+  if (is_float_format(in.dtype) && (*to == DataType::int32 || *to == DataType::uint32))
+    return dtype_refusal("casts of floats to 32-bit integers");
+  const TensorSpec from{in.shape, in.dtype, Layout::tile, {}};
+  TensorSpec cast = from;
+  cast.dtype = *to;
+  std::vector<std::byte> bytes(static_cast<std::size_t>(from.nbytes())),
+      result(static_cast<std::size_t>(cast.nbytes()));
+  tilize_from_host(host_values(in), from, bytes.data());
+  ttrt::typecast(from, bytes.data(), *to, result.data());
+  return Outputs{host_tensor(cast, result.data()).values};
 }
 
 }  // namespace

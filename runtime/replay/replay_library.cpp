@@ -14,14 +14,15 @@ constexpr std::string_view sorted = "sorted";            // results are in order
 
 bool is_tensor(const ttc::ir::SchemaArg& arg) { return arg.type.starts_with("Tensor"); }
 
-// A record that only moves or chooses values takes every format as it is.
+// A record that only moves or chooses values takes every format as it is. Functions of two operands do too: the formats
+// tell the unit that computes them.
 bool keeps_values(const OpRecord& record) {
   const Tolerance& t = record.tolerance;
   return t.pcc == 1 && t.max_rel == 0 && t.exact_max_rel == 0;
 }
 
 ttc::Refusal give_tensors(const Case& c, RecordCall& call) {
-  const bool stored = keeps_values(call.record());
+  const bool stored = keeps_values(call.record()) || (call.has("a") && call.has("b"));
   std::size_t next = 0;
   for (const ttc::ir::SchemaArg& arg : call.schema().args) {
     if (!is_tensor(arg) || next == c.inputs.size()) continue;
