@@ -138,6 +138,7 @@ std::vector<RtValue> reference(Reference& aten, const OpCall& call, std::span<co
   if (!mask.is_none() && s.boolean_mask) mask = aten.call("aten.ne.Scalar", {mask, 0.0})[0];
   // ATen takes a mask or is_causal, not both.
   bool causal = s.causal;
+  if (!has_elements(f[0])) mask = RtValue(), causal = false;  // the result's sizes are those without a mask
   if (causal && !mask.is_none()) {
     const auto ones = aten.call("aten.ones.default", {int_list({s.queries, s.keys}), DType::f32})[0];
     const auto keep = aten.call("aten.ne.Scalar", {aten.call("aten.tril.default", {ones})[0], 0.0})[0];

@@ -159,7 +159,7 @@ std::vector<RtValue> reference(Reference& aten, const OpCall& call, std::span<co
   const bool wraps = integers && op.kind != BinaryOp::Kind::comparison && call.boolean("wraps");
   const auto operand = [&](const RtValue& value) {
     if (!integers) return as_float(value);
-    return wraps ? RtValue(convert(*value.get_if<HostTensor>(), DType::i32)) : as_wide(value);
+    return wraps ? as_dtype(value, DType::i32) : as_wide(value);
   };
   std::vector<RtValue> in{operand(args[0]), scalar ? number_like(integers, call.number("scalar")) : operand(args[1])};
   if (op.alpha != BinaryOp::Alpha::none) in.push_back(number_like(integers, call.number("alpha")));
@@ -170,7 +170,7 @@ std::vector<RtValue> reference(Reference& aten, const OpCall& call, std::span<co
   }
   auto out = aten.call(scalar && !op.scalar_aten.empty() ? op.scalar_aten : op.tensor_aten, std::move(in));
   if (op.kind == BinaryOp::Kind::arithmetic || op.kind == BinaryOp::Kind::bits) return out;
-  return {convert(*out.at(0).get_if<HostTensor>(), DType::f32)};
+  return {as_dtype(out.at(0), DType::f32)};
 }
 
 // Sums and differences are the matrix unit's.

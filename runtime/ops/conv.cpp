@@ -180,8 +180,10 @@ std::vector<RtValue> reference(Reference& aten, const OpCall& call, std::span<co
   const auto sizes = call.integers("weight_shape");
   const std::size_t dims = sizes.size() - 2;
   const bool transposed = is_transposed(call), batched = spec_of(call, "x").logical.size() == dims + 2;
-  const auto& matrix = *f[1].get_if<HostTensor>();
-  const RtValue kernel = transposed ? conv_transpose_kernel(matrix, sizes) : conv_kernel(matrix, sizes);
+  const auto* matrix = f[1].get_if<HostTensor>();
+  const RtValue kernel = matrix == nullptr ? aten.call("aten.zeros.default", {int_list(sizes), DType::f32})[0]
+                         : transposed      ? RtValue(conv_transpose_kernel(*matrix, sizes))
+                                           : RtValue(conv_kernel(*matrix, sizes));
   const RtValue bias = f[2].is_none() ? RtValue() : aten.call("aten.reshape.default", {f[2], int_list({-1})})[0];
   RtValue x = batched ? f[0] : aten.call("aten.unsqueeze.default", {f[0], std::int64_t{0}})[0];
   auto [input, padding] = padded(aten, call, std::move(x), dims);

@@ -34,10 +34,7 @@ Kernel prepare(const OpCall& call, const PrepareContext&) {
 }
 
 std::vector<RtValue> reference(Reference&, const OpCall& call, std::span<const RtValue> args) {
-  const RtValue x = as_float(args[0]);
-  const auto* host = x.get_if<HostTensor>();
-  if (host == nullptr) bad_call(call, "the operand is no tensor");
-  return {convert(convert(*host, torch_dtype(format_of(call))), DType::f32)};
+  return {as_dtype(as_dtype(args[0], torch_dtype(format_of(call))), DType::f32)};
 }
 
 const OpRecord record{

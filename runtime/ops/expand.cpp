@@ -40,8 +40,8 @@ Kernel prepare_expand(const OpCall& call, const PrepareContext&) {
   return run_move(plan_expand(input(call), infer_expand(call)[0].logical));
 }
 
-std::vector<RtValue> reference_expand(Reference& aten, const OpCall& call, std::span<const RtValue> args) {
-  const RtValue wide = aten.call("aten.expand.default", {as_float(args[0]), int_list(call.integers("size"))})[0];
+std::vector<RtValue> reference_expand(Reference& aten, const OpCall&, std::span<const RtValue> args) {
+  const RtValue wide = aten.call("aten.expand.default", {as_float(args[0]), args[1]})[0];
   return aten.call("aten.contiguous.default", {wide});
 }
 
@@ -62,8 +62,8 @@ Kernel prepare_repeat(const OpCall& call, const PrepareContext&) {
   return run_move(plan_repeat(input(call), call.integers("repeats")));
 }
 
-std::vector<RtValue> reference_repeat(Reference& aten, const OpCall& call, std::span<const RtValue> args) {
-  return aten.call("aten.repeat.default", {as_float(args[0]), int_list(call.integers("repeats"))});
+std::vector<RtValue> reference_repeat(Reference& aten, const OpCall&, std::span<const RtValue> args) {
+  return aten.call("aten.repeat.default", {as_float(args[0]), args[1]});
 }
 
 // ---- tt.pad
@@ -106,8 +106,7 @@ Kernel prepare_pad(const OpCall& call, const PrepareContext&) {
 }
 
 std::vector<RtValue> reference_pad(Reference& aten, const OpCall& call, std::span<const RtValue> args) {
-  return aten.call("aten.constant_pad_nd.default",
-                   {as_float(args[0]), int_list(call.integers("pad")), call.number("value")});
+  return padded(aten, as_float(args[0]), args[1], call.number("value"));
 }
 
 OpRecord movement(std::string_view name, std::string_view summary, std::string_view schema,

@@ -78,9 +78,10 @@ Kernel prepare_full(const OpCall& call, const PrepareContext&) {
   };
 }
 
-std::vector<RtValue> reference_full(Reference& aten, const OpCall& call, std::span<const RtValue>) {
+std::vector<RtValue> reference_full(Reference& aten, const OpCall& call, std::span<const RtValue> args) {
   const DType dtype = format_of(call) == DataType::int32 ? DType::i64 : DType::f32;
-  return aten.call("aten.full.default", {int_list(fill_shape(call)), call.number("value"), dtype});
+  return aten.call(call.tensors.empty() ? "aten.full.default" : "aten.full_like.default",
+                   {args[0], call.number("value"), dtype});
 }
 
 // ---- tt.arange
@@ -128,10 +129,9 @@ Kernel prepare_arange(const OpCall& call, const PrepareContext&) {
   return [values](const KernelArgs& args) { store_rows(values.data(), Rounding::even, *args.out[0]); };
 }
 
-std::vector<RtValue> reference_arange(Reference& aten, const OpCall& call, std::span<const RtValue>) {
+std::vector<RtValue> reference_arange(Reference& aten, const OpCall& call, std::span<const RtValue> args) {
   const DType dtype = format_of(call) == DataType::int32 ? DType::i64 : DType::f32;
-  return aten.call("aten.arange.start_step", {literal_value(call.arg("start")), literal_value(call.arg("end")),
-                                              literal_value(call.arg("step")), dtype});
+  return aten.call("aten.arange.start_step", {args[0], args[1], args[2], dtype});
 }
 
 const OpFamily random{

@@ -24,8 +24,8 @@ Kernel prepare_split(const OpCall& call, const PrepareContext&) {
 }
 
 std::vector<RtValue> reference_split(Reference& aten, const OpCall& call, std::span<const RtValue> args) {
-  const Shape s = infer_split(call)[0].logical;
-  const RtValue split = aten.call("aten.reshape.default", {as_float(args[0]), int_list({s[0], s[2], s[1], s[3]})})[0];
+  const RtValue split = aten.call("aten.unflatten.int",
+                                  {as_float(args[0]), std::int64_t{2}, int_list({call.integer("num_heads"), -1})})[0];
   return aten.call("aten.transpose.int", {split, std::int64_t{1}, std::int64_t{2}});
 }
 
@@ -40,9 +40,9 @@ Kernel prepare_concat(const OpCall& call, const PrepareContext&) {
   return [move](const KernelArgs& args) { move.run(args.in[0]->data(), args.out[0]->data()); };
 }
 
-std::vector<RtValue> reference_concat(Reference& aten, const OpCall& call, std::span<const RtValue> args) {
+std::vector<RtValue> reference_concat(Reference& aten, const OpCall&, std::span<const RtValue> args) {
   const RtValue turned = aten.call("aten.transpose.int", {as_float(args[0]), std::int64_t{1}, std::int64_t{2}})[0];
-  return aten.call("aten.reshape.default", {turned, int_list(infer_concat(call)[0].logical)});
+  return aten.call("aten.flatten.using_ints", {turned, std::int64_t{2}});
 }
 
 const OpRecord split_heads{

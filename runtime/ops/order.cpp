@@ -157,7 +157,7 @@ Kernel prepare_topk(const OpCall& call, const PrepareContext&) {
 
 std::vector<RtValue> reference_topk(Reference& aten, const OpCall& call, std::span<const RtValue> args) {
   return aten.call("aten.topk.default",
-                   {as_float(args[0]), call.integer("k"), call.integer("dim"), call.boolean("largest"), true});
+                   {as_float(args[0]), args[1], call.integer("dim"), call.boolean("largest"), true});
 }
 
 // ---- sort and argsort

@@ -106,6 +106,7 @@ LowerResult lower_one(const LowerContext& context) {
 // One dim after the other, by index: ATen pads no more dims than its rank allows.
 std::vector<RtValue> reference(Reference& aten, const OpCall& call, std::span<const RtValue> args) {
   RtValue x = as_float(args[0]);
+  if (!has_elements(x)) return padded(aten, x, args[1], 0);
   const Axes axes = axes_of(call);
   const auto rank = static_cast<std::int64_t>(spec_of(call, "x").logical.size());
   for (std::size_t i = 0; i < call.integers("padding").size() / 2; ++i) {

@@ -263,16 +263,35 @@ Refusal check_unused(const ir::Node& node, std::size_t first) {
 
 // ---- references
 
+RtValue as_dtype(const RtValue& value, DType dtype) {
+  const auto* host = value.get_if<HostTensor>();
+  return host == nullptr || host->dtype == dtype ? value : RtValue(convert(*host, dtype));
+}
+
+bool has_elements(const RtValue& value) { return value.get_if<HostTensor>() != nullptr; }
+
+std::vector<RtValue> padded(Reference& aten, RtValue x, const RtValue& pad, double value) {
+  // Cut first, by slices, as ATen's operator does not cut where sizes are symbols.
+  RtValue::List grown = *pad.get_if<RtValue::List>();
+  for (std::size_t i = 0; i < grown.size(); ++i) {
+    const auto* size = grown[i].get_if<std::int64_t>();
+    if (size == nullptr || *size >= 0) continue;
+    const bool before = i % 2 == 0;
+    x = aten.call("aten.slice.Tensor", {x, -1 - static_cast<std::int64_t>(i / 2), before ? RtValue(-*size) : RtValue(),
+                                        before ? RtValue() : RtValue(*size)})[0];
+    grown[i] = std::int64_t{0};
+  }
+  return aten.call("aten.constant_pad_nd.default", {std::move(x), RtValue(std::move(grown)), value});
+}
+
 RtValue as_float(const RtValue& value) {
   const auto* host = value.get_if<HostTensor>();
-  if (host == nullptr || !ttc::is_floating(host->dtype) || host->dtype == DType::f32) return value;
-  return convert(*host, DType::f32);
+  return host != nullptr && ttc::is_floating(host->dtype) ? as_dtype(value, DType::f32) : value;
 }
 
 RtValue as_wide(const RtValue& value) {
   const auto* host = value.get_if<HostTensor>();
-  if (host == nullptr || !ttc::is_integral(host->dtype) || host->dtype == DType::i64) return value;
-  return convert(*host, DType::i64);
+  return host != nullptr && ttc::is_integral(host->dtype) ? as_dtype(value, DType::i64) : value;
 }
 
 std::vector<RtValue> as_floats(std::span<const RtValue> values) {

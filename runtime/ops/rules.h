@@ -91,6 +91,12 @@ RtValue as_float(const RtValue& value);
 RtValue as_wide(const RtValue& value);
 std::vector<RtValue> as_floats(std::span<const RtValue> values);
 RtValue int_list(const std::vector<std::int64_t>& values);
+// In another dtype. Tensors that are not the host's are left: LibTorch's tracers run references for the sizes alone, on
+// tensors without elements, whose sizes may be symbols.
+RtValue as_dtype(const RtValue& value, DType dtype);
+bool has_elements(const RtValue& value);
+// x padded by ATen's list, whose negative sizes cut.
+std::vector<RtValue> padded(Reference& aten, RtValue x, const RtValue& pad, double value);
 
 // ---- work ----------------------------------------------------------------------------------------------------------
 

@@ -213,6 +213,7 @@ Kernel prepare_slice_scatter(const OpCall& call, const PrepareContext&) {
 }
 
 std::vector<RtValue> reference_slice_scatter(Reference& aten, const OpCall& call, std::span<const RtValue> args) {
+  if (!has_elements(args[0])) return {args[0]};
   const Range range = range_of(call);
   Shape shape = spec_of(call, "x").logical;
   shape[range.dim] = range.count;

@@ -80,10 +80,8 @@ Kernel prepare_slice(const OpCall& call, const PrepareContext&) {
   return [move](const KernelArgs& args) { move.run(args.in[0]->data(), args.out[0]->data()); };
 }
 
-std::vector<RtValue> reference_slice(Reference& aten, const OpCall& call, std::span<const RtValue> args) {
-  const RtValue part =
-      aten.call("aten.slice.Tensor", {as_float(args[0]), call.integer("dim"), literal_value(call.arg("start")),
-                                      literal_value(call.arg("end")), call.integer("step")})[0];
+std::vector<RtValue> reference_slice(Reference& aten, const OpCall&, std::span<const RtValue> args) {
+  const RtValue part = aten.call("aten.slice.Tensor", {as_float(args[0]), args[1], args[2], args[3], args[4]})[0];
   return aten.call("aten.contiguous.default", {part});
 }
 
@@ -123,8 +121,8 @@ Kernel prepare_select(const OpCall& call, const PrepareContext&) {
   };
 }
 
-std::vector<RtValue> reference_select(Reference& aten, const OpCall& call, std::span<const RtValue> args) {
-  const RtValue part = aten.call("aten.select.int", {as_float(args[0]), call.integer("dim"), call.integer("index")})[0];
+std::vector<RtValue> reference_select(Reference& aten, const OpCall&, std::span<const RtValue> args) {
+  const RtValue part = aten.call("aten.select.int", {as_float(args[0]), args[1], args[2]})[0];
   return aten.call("aten.contiguous.default", {part});
 }
 
@@ -188,15 +186,11 @@ Kernel prepare_split(const OpCall& call, const PrepareContext&) {
   };
 }
 
-std::vector<RtValue> reference_split(Reference& aten, const OpCall& call, std::span<const RtValue> args) {
-  const RtValue x = as_float(args[0]);
+std::vector<RtValue> reference_split(Reference& aten, const OpCall&, std::span<const RtValue> args) {
+  const RtValue parts = aten.call("aten.split_with_sizes.default", {as_float(args[0]), args[1], args[2]})[0];
   std::vector<RtValue> out;
-  std::int64_t at = 0;
-  for (const std::int64_t size : call.integers("sizes")) {
-    const RtValue part = aten.call("aten.slice.Tensor", {x, call.integer("dim"), at, at + size})[0];
+  for (const RtValue& part : *parts.get_if<RtValue::List>())
     out.push_back(aten.call("aten.contiguous.default", {part})[0]);
-    at += size;
-  }
   return out;
 }
 

@@ -21,9 +21,7 @@ std::vector<TensorSpec> infer_to_device(const OpCall& call) {
 
 // What the value is once it has the device format, block formats as bfloat16.
 std::vector<RtValue> reference_to_device(Reference&, const OpCall& call, std::span<const RtValue> args) {
-  const auto* x = args[0].get_if<HostTensor>();
-  if (x == nullptr) bad_call(call, "the operand is not on the host");
-  return {convert(*x, torch_dtype(format_of(call)))};
+  return {as_dtype(args[0], torch_dtype(format_of(call)))};
 }
 
 DType dtype_of(const OpCall& call) {
@@ -44,9 +42,7 @@ std::vector<TensorSpec> infer_to_host(const OpCall& call) {
 }
 
 std::vector<RtValue> reference_to_host(Reference&, const OpCall& call, std::span<const RtValue> args) {
-  const auto* x = args[0].get_if<HostTensor>();
-  if (x == nullptr) bad_call(call, "the operand is not a tensor");
-  return {convert(*x, dtype_of(call))};
+  return {as_dtype(args[0], dtype_of(call))};
 }
 
 // What crosses the host link on the device's side; the executor asks the time model for the link (estimate_transfer).

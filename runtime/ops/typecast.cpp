@@ -106,16 +106,14 @@ Kernel prepare(const OpCall& call, const PrepareContext&) {
 
 std::vector<RtValue> reference(Reference&, const OpCall& call, std::span<const RtValue> args) {
   const RtValue x = as_wide(as_float(args[0]));
-  const auto* host = x.get_if<HostTensor>();
-  if (host == nullptr) bad_call(call, "the operand is no tensor");
-  if (to_mask(call)) return {convert(convert(*host, DType::boolean), DType::f32)};
+  if (to_mask(call)) return {as_dtype(as_dtype(x, DType::boolean), DType::f32)};
   if (!call.string("format").empty()) {
     const DataType format = infer(call)[0].dtype;
-    if (format == DataType::int32) return {convert(*host, DType::i64)};
-    return {convert(convert(*host, torch_dtype(format)), DType::f32)};
+    if (format == DataType::int32) return {as_dtype(x, DType::i64)};
+    return {as_dtype(as_dtype(x, torch_dtype(format)), DType::f32)};
   }
   if (!rounds(call)) return {x};
-  return {convert(convert(*host, DType::bf16), DType::f32)};
+  return {as_dtype(as_dtype(x, DType::bf16), DType::f32)};
 }
 
 const OpFamily complex{

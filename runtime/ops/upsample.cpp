@@ -236,7 +236,8 @@ LowerResult lower(const LowerContext& context) {
 
 std::vector<RtValue> reference(Reference& aten, const OpCall& call, std::span<const RtValue> args) {
   const std::size_t dims = dims_of(call);
-  const std::string& mode = call.string("mode");
+  // All modes give the same sizes; only the linear ones have rules for symbols.
+  const std::string mode = has_elements(args[0]) ? call.string("mode") : "linear";
   const auto scales = scales_of(call);
   constexpr std::string_view lines[] = {"linear1d", "bilinear2d", "trilinear3d"};
   const std::string number = std::to_string(dims) + "d";
@@ -244,8 +245,12 @@ std::vector<RtValue> reference(Reference& aten, const OpCall& call, std::span<co
                            : mode == "nearest-exact" ? "aten._upsample_nearest_exact" + number
                            : mode == "cubic"         ? "aten.upsample_bicubic2d"
                                                      : "aten.upsample_" + std::string(lines[dims - 1]);
-  std::vector<RtValue> given{as_float(args[0]), int_list(sizes_of(call))};
+  std::vector<RtValue> given{as_float(args[0]), args[2]};
   if (mode == "linear" || mode == "cubic") given.emplace_back(call.boolean("align_corners"));
+  if (args[2].is_none()) {
+    given.push_back(args[3]);
+    return aten.call(name + ".vec", std::move(given));
+  }
   for (std::size_t i = 0; i < dims; ++i) given.push_back(i < scales.size() ? RtValue(scales[i]) : RtValue());
   return aten.call(name + ".default", std::move(given));
 }

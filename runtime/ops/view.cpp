@@ -111,9 +111,16 @@ Kernel prepare(const OpCall& call, const PrepareContext&) {
   return [move](const KernelArgs& args) { move.run(args.in[0]->data(), args.out[0]->data()); };
 }
 
-std::vector<RtValue> reference(Reference& aten, const OpCall& call, std::span<const RtValue> args) {
-  return aten.call("aten.reshape.default", {as_float(args[0]), int_list(call.op->infer(call)[0].logical)});
+// By the operator of the same name and arguments.
+template <const char* op>
+std::vector<RtValue> reference(Reference& aten, const OpCall&, std::span<const RtValue> args) {
+  std::vector<RtValue> given(args.begin(), args.end());
+  given[0] = as_float(given[0]);
+  return aten.call("aten.contiguous.default", {aten.call(op, std::move(given))[0]});
 }
+constexpr char aten_reshape[] = "aten.reshape.default", aten_flatten[] = "aten.flatten.using_ints",
+               aten_unflatten[] = "aten.unflatten.int", aten_squeeze[] = "aten.squeeze.dims",
+               aten_unsqueeze[] = "aten.unsqueeze.default";
 
 const OpFamily writes{
     .names = "copy_ set_ resize_ fill_ zero_ add_ mul_ sub_ div_ index_put_ scatter_ masked_fill_ copy set",
@@ -121,7 +128,8 @@ const OpFamily writes{
 TTRT_REGISTER_FAMILY(writes);
 
 OpRecord view(std::string_view name, std::string_view summary, std::string_view schema, std::vector<Lowering> lowers,
-              std::vector<TensorSpec> (*infer)(const OpCall&), std::vector<OpCase> cases) {
+              std::vector<TensorSpec> (*infer)(const OpCall&), decltype(OpRecord::reference) reference,
+              std::vector<OpCase> cases) {
   return {.name = name,
           .summary = summary,
           .schema = schema,
@@ -142,7 +150,7 @@ const OpRecord reshape =
          {{"aten.view.default", lower_size},
           {"aten.reshape.default", lower_size},
           {"aten._unsafe_view.default", lower_size}},
-         infer_reshape,
+         infer_reshape, reference<aten_reshape>,
          {{"heads", R"(graph main(%x: f32[2, 5, 64] user) {
   %y: f32[2, 5, 4, 16] = aten.view.default(%x, [2, 5, 4, 16])
   return %y
@@ -161,16 +169,17 @@ const OpRecord reshape =
 })"}});
 TTRT_REGISTER_OP(reshape);
 
-const OpRecord flatten = view(
-    "tt.flatten", "Neighbouring dims as one", "(Tensor x, int start_dim=0, int end_dim=-1) -> Tensor",
-    {{"aten.flatten.using_ints", lower_same}}, infer_flatten, {{"inner dims", R"(graph main(%x: f32[2, 5, 3, 7] user) {
+const OpRecord flatten =
+    view("tt.flatten", "Neighbouring dims as one", "(Tensor x, int start_dim=0, int end_dim=-1) -> Tensor",
+         {{"aten.flatten.using_ints", lower_same}}, infer_flatten, reference<aten_flatten>,
+         {{"inner dims", R"(graph main(%x: f32[2, 5, 3, 7] user) {
   %y: f32[2, 105] = aten.flatten.using_ints(%x, start_dim=1)
   return %y
 })"}});
 TTRT_REGISTER_OP(flatten);
 
 const OpRecord unflatten = view("tt.unflatten", "One dim as several", "(Tensor x, int dim, SymInt[] sizes) -> Tensor",
-                                {{"aten.unflatten.int", lower_unflatten}}, infer_unflatten,
+                                {{"aten.unflatten.int", lower_unflatten}}, infer_unflatten, reference<aten_unflatten>,
                                 {{"last dim", R"(graph main(%x: f32[2, 5, 60] user) {
   %y: f32[2, 5, 3, 20] = aten.unflatten.int(%x, dim=-1, sizes=[3, -1])
   return %y
@@ -181,7 +190,7 @@ const OpRecord squeeze = view("tt.squeeze", "Without the named dims of size 1", 
                               {{"aten.squeeze.dim", lower_squeeze_dim},
                                {"aten.squeeze.dims", lower_same},
                                {"aten.squeeze.default", lower_squeeze_all}},
-                              infer_squeeze,
+                              infer_squeeze, reference<aten_squeeze>,
                               {{"one dim", R"(graph main(%x: f32[3, 1, 40] user) {
   %y: f32[3, 40] = aten.squeeze.dim(%x, 1)
   return %y
@@ -201,7 +210,7 @@ const OpRecord squeeze = view("tt.squeeze", "Without the named dims of size 1", 
 TTRT_REGISTER_OP(squeeze);
 
 const OpRecord unsqueeze = view("tt.unsqueeze", "With a dim of size 1", "(Tensor x, int dim) -> Tensor",
-                                {{"aten.unsqueeze.default", lower_same}}, infer_unsqueeze,
+                                {{"aten.unsqueeze.default", lower_same}}, infer_unsqueeze, reference<aten_unsqueeze>,
                                 {{"first", R"(graph main(%x: f32[3, 40] user) {
   %y: f32[1, 3, 40] = aten.unsqueeze.default(%x, 0)
   return %y

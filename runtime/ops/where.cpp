@@ -192,7 +192,7 @@ Kernel prepare_not(const OpCall& call, const PrepareContext&) {
 
 std::vector<RtValue> reference_not(Reference& aten, const OpCall&, std::span<const RtValue> args) {
   const RtValue out = aten.call("aten.logical_not.default", {as_float(args[0])})[0];
-  return {convert(*out.get_if<HostTensor>(), DType::f32)};
+  return {as_dtype(out, DType::f32)};
 }
 
 const OpRecord where{
