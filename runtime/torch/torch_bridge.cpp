@@ -135,8 +135,11 @@ c10::IValue to_list_ivalue(const RtValue::List& items, const c10::TypePtr& eleme
   switch (element->kind()) {
     case c10::TypeKind::TensorType:
       return typed_list<at::Tensor>(items, [&](const RtValue& v) { return convert(v).toTensor(); });
-    case c10::TypeKind::IntType:
     case c10::TypeKind::SymIntType:
+      if (std::any_of(items.begin(), items.end(), [](const RtValue& v) { return v.get_if<std::shared_ptr<void>>(); }))
+        break;  // symbols of a tracer's among them
+      [[fallthrough]];
+    case c10::TypeKind::IntType:
     case c10::TypeKind::ScalarTypeType:
       return typed_list<std::int64_t>(items, [&](const RtValue& v) { return convert(v).toInt(); });
     case c10::TypeKind::FloatType:
@@ -201,7 +204,8 @@ at::Tensor to_tensor(const HostTensor& host) {
 
 bool is_host_tensor(const at::Tensor& tensor) {
   return tensor.defined() && !tensor.is_nested() && tensor.layout() == c10::kStrided && tensor.device().is_cpu() &&
-         tensor.has_storage() && ttc::dtype_from_c10(static_cast<int>(tensor.scalar_type())).has_value();
+         tensor.has_storage() && !tensor.key_set().has(c10::DispatchKey::Python) &&  // of a tracer's: no elements
+         ttc::dtype_from_c10(static_cast<int>(tensor.scalar_type())).has_value();
 }
 
 HostTensor from_tensor(const at::Tensor& given) {

@@ -18,6 +18,8 @@
 #include "ops/bind.h"
 #include "support/error.h"
 #include "torch/torch_bridge.h"
+#include "torch_library/torch_arguments.h"
+#include "torch_library/torch_fakes.h"
 
 namespace ttrt {
 namespace {
@@ -62,15 +64,6 @@ DataType format_of(c10::ScalarType type) {
   }
 }
 
-struct Arguments {
-  BoundCall bound;
-  std::vector<at::Tensor> tensors;  // parallel to bound.call.tensors
-
-  const OpRecord& record() const { return bound.record(); }
-  const TensorSpec& spec(std::size_t i) const { return bound.call.tensors.at(i); }
-  bool packed(std::size_t i) const { return bound.operands.at(i).packed != nullptr; }
-};
-
 RtValue to_value(std::vector<at::Tensor>& tensors, const c10::IValue& value, const std::string& type) {
   if (value.isTensor() && value.toTensor().defined()) {
     const at::Tensor& tensor = tensors.emplace_back(value.toTensor());
@@ -93,22 +86,37 @@ RtValue to_value(std::vector<at::Tensor>& tensors, const c10::IValue& value, con
   return from_ivalue(value);
 }
 
-Arguments read_arguments(const c10::FunctionSchema& formal, torch::jit::Stack& stack) {
-  const std::string name = ir::ir_op_name(formal.name());
-  const OpRecord* const record = find_op(name);
-  const ir::OpSchema* const schema = ir::find_schema(name);
-  TORCH_CHECK(record && schema, name, " is not registered");
+}  // namespace
+
+Arguments read_arguments(const OpRecord& record, std::span<const c10::IValue> given) {
+  const ir::OpSchema* const schema = ir::find_schema(record.name);
+  TTC_CHECK(schema != nullptr, "no schema for " + std::string(record.name));
   Arguments args;
   std::vector<RtValue> values;
-  const std::size_t count = formal.arguments().size();
-  for (std::size_t i = 0; i < count; ++i)
-    values.push_back(to_value(args.tensors, stack[stack.size() - count + i], schema->args.at(i).type));
-  auto bound = bind_call(*record, values);
+  for (std::size_t i = 0; i < given.size(); ++i)
+    values.push_back(to_value(args.tensors, given[i], schema->args.at(i).type));
+  auto bound = bind_call(record, values);
   if (const auto* reason = std::get_if<ttc::Reason>(&bound)) throw ttc::usage_error(reason->detail);
   args.bound = std::get<BoundCall>(std::move(bound));
-  torch::jit::drop(stack, count);
   return args;
 }
+
+c10::ScalarType result_dtype(const Arguments& args, const TensorSpec& spec) {
+  const bool to_host = args.record().role == Role::to_host;
+  const DType dtype = to_host ? std::get<DType>(args.bound.call.arg("dtype")) : torch_dtype(spec.dtype);
+  return static_cast<c10::ScalarType>(ttc::c10_code(dtype));
+}
+
+void push_results(const c10::FunctionSchema& schema, std::vector<at::Tensor> results, torch::jit::Stack& stack) {
+  if (schema.returns().size() == 1 && schema.returns()[0].type()->kind() == c10::TypeKind::ListType) {
+    stack.emplace_back(c10::List<at::Tensor>(at::ArrayRef<at::Tensor>(results)));
+    return;
+  }
+  TORCH_CHECK(results.size() >= schema.returns().size(), schema.name(), " has too few results");
+  for (std::size_t i = 0; i < schema.returns().size(); ++i) stack.emplace_back(std::move(results[i]));
+}
+
+namespace {
 
 // ---- calls that keep their kernels --------------------------------------------------------------------------------
 
@@ -313,47 +321,17 @@ std::vector<at::Tensor> run_on_device(const Arguments& args) {
   return cache().find(args, specs.size())->run(args, specs);
 }
 
-std::vector<at::Tensor> shapes_only(const Arguments& args) {
-  const std::vector<TensorSpec> specs = args.bound.results();
-  std::vector<at::Tensor> out;
-  for (const TensorSpec& spec : specs) {
-    const DType dtype =
-        args.record().role == Role::to_host ? std::get<DType>(args.bound.call.arg("dtype")) : torch_dtype(spec.dtype);
-    out.push_back(
-        at::empty(spec.logical,
-                  at::TensorOptions().device(c10::kMeta).dtype(static_cast<c10::ScalarType>(ttc::c10_code(dtype)))));
-  }
-  return out;
-}
-
-void push_results(const c10::FunctionSchema& schema, std::vector<at::Tensor> results, torch::jit::Stack& stack) {
-  if (schema.returns().size() == 1 && schema.returns()[0].type()->kind() == c10::TypeKind::ListType) {
-    stack.emplace_back(c10::List<at::Tensor>(at::ArrayRef<at::Tensor>(results)));
-    return;
-  }
-  TORCH_CHECK(results.size() >= schema.returns().size(), schema.name(), " has too few results");
-  for (std::size_t i = 0; i < schema.returns().size(); ++i) stack.emplace_back(std::move(results[i]));
-}
-
-template <std::vector<at::Tensor> (*compute)(const Arguments&)>
-void boxed(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+void cpu_kernel(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   try {
-    const Arguments args = read_arguments(op.schema(), *stack);
-    push_results(op.schema(), compute(args), *stack);
+    const c10::FunctionSchema& schema = op.schema();
+    const OpRecord* const record = find_op(ir::ir_op_name(schema.name()));
+    TORCH_CHECK(record != nullptr, schema.name(), " is not registered");
+    const Arguments args = read_arguments(*record, torch::jit::last(*stack, schema.arguments().size()));
+    torch::jit::drop(*stack, schema.arguments().size());
+    push_results(schema, run_on_device(args), *stack);
   } catch (const ttc::Error& error) {
     TORCH_CHECK(false, op.schema().name(), ": ", error.what());
   }
-}
-
-void cpu_kernel(const c10::OperatorHandle& op, torch::jit::Stack* stack) { boxed<run_on_device>(op, stack); }
-
-void meta_kernel(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
-  for (const c10::IValue& value : torch::jit::last(*stack, op.schema().arguments().size()))
-    TORCH_CHECK(!value.isTensor() || !value.toTensor().defined() ||
-                    !value.toTensor().unsafeGetTensorImpl()->has_symbolic_sizes_strides(),
-                op.schema().name(),
-                " has no rule for symbolic sizes: trace the compiled model with numbers for its dims");
-  boxed<shapes_only>(op, stack);
 }
 
 void define(const OpRecord& record) {
@@ -362,15 +340,10 @@ void define(const OpRecord& record) {
   if (c10::Dispatcher::singleton().findSchema({"tt::" + name, ""})) return;  // another library of ours in this process
   library->def(torch::schema((name + std::string(record.schema)).c_str()), {at::Tag::pt2_compliant_tag});
   // What makes a tensor from numbers alone has no operand that tells a backend.
-  if (record.schema.substr(0, record.schema.find("->")).find("Tensor") == std::string_view::npos) {
-    library->impl(name.c_str(), torch::dispatch(c10::DispatchKey::CompositeExplicitAutograd,
-                                                torch::CppFunction::makeFromBoxedFunction<&cpu_kernel>()));
-    return;
-  }
-  library->impl(name.c_str(),
-                torch::dispatch(c10::DispatchKey::CPU, torch::CppFunction::makeFromBoxedFunction<&cpu_kernel>()));
-  library->impl(name.c_str(),
-                torch::dispatch(c10::DispatchKey::Meta, torch::CppFunction::makeFromBoxedFunction<&meta_kernel>()));
+  const bool numbers_only = record.schema.substr(0, record.schema.find("->")).find("Tensor") == std::string_view::npos;
+  const auto key = numbers_only ? c10::DispatchKey::CompositeExplicitAutograd : c10::DispatchKey::CPU;
+  library->impl(name.c_str(), torch::dispatch(key, torch::CppFunction::makeFromBoxedFunction<&cpu_kernel>()));
+  define_fake(*library, record);
 }
 
 }  // namespace
