@@ -10,6 +10,7 @@
 #include "formats/pt2_weights.h"
 #include "formats/pt2_wrappers.h"
 #include "formats/pt2_write.h"
+#include "ir/manifest_name.h"
 #include "support/json_util.h"
 
 namespace ttc {
@@ -110,8 +111,22 @@ void read_ranges(const Json& program, ir::Model& model) {
   }
 }
 
+// Moves the manifest, which the graph module's metadata hold, into `extra`.
+void take_manifest(Json& graph_module, decltype(ir::Model::extra)& extra) {
+  const Json* metadata = find_member(graph_module, "metadata");
+  const Json* text = metadata ? find_member(*metadata, "custom") : nullptr;
+  if (!text || !text->is_string()) return;
+  Json custom = Json::parse(text->get_ref<const std::string&>(), nullptr, false);
+  const Json* manifest = custom.is_object() ? find_member(custom, manifest_attribute.data()) : nullptr;
+  if (!manifest || !manifest->is_string()) return;
+  extra[std::string(manifest_name)] = manifest->get<std::string>();
+  custom.erase(std::string(manifest_attribute));
+  graph_module["metadata"]["custom"] = custom.dump();
+  if (custom.empty()) graph_module["metadata"].erase("custom");
+}
+
 // What the IR models is read member by member; the rest is kept for writing back.
-std::string other_members(const Json& program) {
+std::string other_members(const Json& program, decltype(ir::Model::extra)& extra) {
   const auto rest = [](const Json& object, std::initializer_list<const char*> known) {
     Json copy = Json::object();
     for (const auto& [key, value] : as_object(object))
@@ -123,10 +138,12 @@ std::string other_members(const Json& program) {
   out["program"] =
       rest(program, {"graph_module", "range_constraints", "schema_version", "torch_version", "guards_code"});
   out["graph_module"] = rest(module, {"graph", "signature", "module_call_graph"});
+  take_manifest(out["graph_module"], extra);
   return out.dump();
 }
 
-void read_info(const Json& program, ir::ModelInfo& info) {
+void read_info(const Json& program, ir::Model& model) {
+  ir::ModelInfo& info = model.info;
   info.schema_major = static_cast<int>(as_int(member(member(program, "schema_version"), "major")));
   info.schema_minor =
       static_cast<int>(std::min<std::int64_t>(as_int(member(member(program, "schema_version"), "minor")), 1 << 20));
@@ -137,7 +154,7 @@ void read_info(const Json& program, ir::ModelInfo& info) {
     for (const Json& guard : as_array(*guards)) info.guards.push_back(as_string(guard));
   if (const Json* calls = find_member(member(program, "graph_module"), "module_call_graph"))
     info.module_call_graph = calls->dump();
-  info.other_json = other_members(program);
+  info.other_json = other_members(program, model.extra);
 }
 
 void read_extra(const ZipArchive& archive, ir::Model& model) {
@@ -169,7 +186,7 @@ std::unique_ptr<ir::Model> read_pt2(const ZipArchive& archive) {
     const Json program = parse_json(archive.read(*layout.program));
     check_schema_version(program);
     read_ranges(program, *model);
-    read_info(program, model->info);
+    read_info(program, *model);
     const Json& module = member(program, "graph_module");
     Pt2GraphReader(*model).read(member(module, "graph"), member(module, "signature"));
     write_out_wrappers(*model);

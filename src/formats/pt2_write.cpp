@@ -8,6 +8,7 @@
 #include "formats/pt2_names.h"
 #include "formats/pt2_write_graph.h"
 #include "formats/zip_write.h"
+#include "ir/manifest_name.h"
 #include "support/json_util.h"
 
 namespace ttc {
@@ -130,6 +131,18 @@ Json module_call_graph(const ir::Model& model) {
   return Json::array({Json{{"fqn", ""}, {"signature", signature}}});
 }
 
+// The graph module's metadata, "custom" of which torch.export.load and save keep.
+Json module_metadata(const ir::Model& model, Json metadata) {
+  const auto manifest = model.extra.find(std::string(manifest_name));
+  if (!metadata.is_object()) metadata = Json::object();
+  if (manifest == model.extra.end()) return metadata;
+  const Json* text = find_member(metadata, "custom");
+  Json custom = text && text->is_string() ? parse_json(text->get_ref<const std::string&>()) : Json::object();
+  custom[manifest_attribute] = manifest->second;
+  metadata["custom"] = custom.dump();
+  return metadata;
+}
+
 Json program_json(const ir::Model& model) {
   Pt2GraphWriter writer(model);
   Json other = model.info.other_json.empty() ? Json::object() : parse_json(model.info.other_json);
@@ -137,7 +150,7 @@ Json program_json(const ir::Model& model) {
   module["graph"] = writer.graph();
   module["signature"] = writer.signature();
   module["module_call_graph"] = module_call_graph(model);
-  if (!module.contains("metadata")) module["metadata"] = Json::object();
+  module["metadata"] = module_metadata(model, module.contains("metadata") ? module["metadata"] : Json::object());
   if (!module.contains("treespec_namedtuple_fields")) module["treespec_namedtuple_fields"] = Json::object();
 
   Json program = other.contains("program") ? other["program"] : Json::object();
@@ -164,7 +177,8 @@ void write_pt2(const ir::Model& model, const std::string& path) {
   write_weights(model, zip);
   zip.add(root + "models/model.json", program);
   zip.add(root + "data/sample_inputs/model.pt", std::string_view());
-  for (const auto& [name, content] : model.extra) zip.add(root + "extra/" + name, content);
+  for (const auto& [name, content] : model.extra)
+    if (name != manifest_name) zip.add(root + "extra/" + name, content);
   zip.add(root + "archive_format", "pt2");
   zip.add(root + "archive_version", "0");
   zip.add(root + ".data/version", "6\n");

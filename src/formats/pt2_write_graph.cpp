@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "formats/pt2_names.h"
+#include "ir/manifest_name.h"
 #include "ir/node_counts.h"
 #include "ir/sym_text.h"
 
@@ -300,10 +301,18 @@ Json Pt2GraphWriter::metadata(const ir::Node& node) {
     for (int i = 1; !keys.insert(key).second; ++i) key = "L__self__" + path + "@" + std::to_string(i);
     modules += (modules.empty() ? "" : ";") + key + "," + path + "," + type;
   }
-  if (!modules.empty()) json["nn_module_stack"] = modules;
+  // A node of ours belongs to the module around it, which torch.export.unflatten wants to be told. An empty stack says
+  // so.
+  static const std::string around = "_empty_nn_module_stack_from_metadata_hook";
+  json["nn_module_stack"] = modules.empty() ? around + "," + around + "," + around : modules;
   if (const auto colon = from.source.rfind(':'); colon != std::string::npos)
     json["stack_trace"] =
         "File \"" + from.source.substr(0, colon) + "\", line " + from.source.substr(colon + 1) + ", in forward";
+  // PyTorch's complaint about an unknown operator shows the node's metadata; the first of ours says what it needs.
+  if (!names_library_ && node.op().starts_with("tt.")) {
+    names_library_ = true;
+    json["needs"] = "torch.ops.load_library('" + std::string(operator_library) + ".so') of ttc";
+  }
   if (!node.place.empty()) json["ttc_place"] = node.place;
   if (!node.origins.empty()) json["ttc_origins"] = ir::origins_text(node.origins);
   return json;

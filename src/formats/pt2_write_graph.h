@@ -53,6 +53,7 @@ class Pt2GraphWriter {
   std::set<std::string> symbols_;
   std::unordered_map<const ir::Value*, std::string> names_;
   int next_unbacked_ = 0;
+  bool names_library_ = false;
 };
 
 }  // namespace ttc

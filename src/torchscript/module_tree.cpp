@@ -15,7 +15,10 @@ std::string identifier(std::string_view name) {
   return out.empty() || std::isdigit(static_cast<unsigned char>(out[0])) ? "_" + out : out;
 }
 
-ModuleTree::ModuleTree() : root_("__torch__.ttc.Model") { modules_.emplace("", root_); }
+ModuleTree::ModuleTree(std::string_view package)
+    : package_("__torch__." + std::string(package) + "."), root_(package_ + "Model") {
+  modules_.emplace("", root_);
+}
 
 void ModuleTree::add(const std::string& target, const at::Tensor& tensor, bool parameter) {
   std::string path = target;
@@ -51,7 +54,7 @@ jit::Module& ModuleTree::module(const std::string& path) {
   const auto dot = path.rfind('.');
   jit::Module& owner = module(dot == std::string::npos ? "" : path.substr(0, dot));
   const std::string name = path.substr(dot == std::string::npos ? 0 : dot + 1);
-  jit::Module made(c10::QualifiedName("__torch__.ttc." + identifier(path)), root_._ivalue()->compilation_unit(),
+  jit::Module made(c10::QualifiedName(package_ + identifier(path)), root_._ivalue()->compilation_unit(),
                    /*shouldMangle=*/true);
   owner.register_module(name, made);
   return modules_.emplace(path, made).first->second;

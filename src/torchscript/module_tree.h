@@ -16,7 +16,8 @@ std::string identifier(std::string_view name);
 
 class ModuleTree {
  public:
-  ModuleTree();
+  // `package`: of the classes' names, and so of the file that LibTorch's messages name.
+  explicit ModuleTree(std::string_view package);
   torch::jit::Module& root() { return root_; }
   // Names that cannot be attributes, or that stand for a module too, become others.
   void add(const std::string& target, const at::Tensor& tensor, bool parameter);
@@ -29,6 +30,7 @@ class ModuleTree {
   torch::jit::Module& module(const std::string& path);
   std::pair<torch::jit::Value*, std::string> owner_of(torch::jit::Graph& graph, const std::string& target);
 
+  std::string package_;  // "__torch__.NAME."
   torch::jit::Module root_;
   std::map<std::string, torch::jit::Module> modules_;  // by path
   std::set<std::string> tensors_;                      // paths

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "formats/file_format.h"
+#include "ir/manifest_name.h"
 #include "support/error.h"
 #include "torchscript/lowering.h"
 #include "torchscript/write.h"
@@ -176,6 +177,8 @@ std::unique_ptr<ir::Model> read_torchscript(const ZipArchive& archive) {
   const torch::jit::Module module = load(archive.file());
   try {
     auto model = lower(module, path);
+    if (module.hasattr(std::string(manifest_attribute)) && module.attr(std::string(manifest_attribute)).isString())
+      model->extra[std::string(manifest_name)] = module.attr(std::string(manifest_attribute)).toStringRef();
     for (const ZipEntry& entry : archive.entries())
       if (entry.name.starts_with("extra/")) model->extra[entry.name.substr(6)] = archive.read(entry);
     return model;

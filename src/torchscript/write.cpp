@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <streambuf>
 
+#include "ir/manifest_name.h"
 #include "support/atomic_file.h"
 #include "support/error.h"
 #include "torchscript/graph_write.h"
@@ -166,7 +167,9 @@ class FileBuffer : public std::streambuf {
 }  // namespace
 
 void write_torchscript(const ir::Model& model, const std::string& path) {
-  ModuleTree tree;
+  bool ours = false;
+  ir::walk(*model.graph, [&](const ir::Node* node) { ours |= node->op().starts_with("tt."); });
+  ModuleTree tree(ours ? "needs_" + std::string(operator_library) : "ttc");
   AtomicFile file(path);
   try {
     build(model, tree);
@@ -174,7 +177,12 @@ void write_torchscript(const ir::Model& model, const std::string& path) {
     std::ostream stream(&buffer);
     stream.exceptions(std::ios::badbit);
     jit::ExtraFilesMap extra;
-    for (const auto& [name, content] : model.extra) extra[name] = content;
+    for (const auto& [name, content] : model.extra) {
+      if (name == manifest_name)
+        tree.root().register_attribute(std::string(manifest_attribute), c10::StringType::get(), content);
+      else
+        extra[name] = content;
+    }
     tree.root().save(stream, extra);
     stream.flush();
   } catch (const Error& error) {
