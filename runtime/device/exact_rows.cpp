@@ -101,6 +101,24 @@ float reduce(Reduce kind, const float* values, std::int64_t n, std::int64_t stri
   return fpu::sum_row(values, n, scaler, config.dest, config.fidelity);
 }
 
+float vector_sum(const float* values, std::int64_t n, std::int64_t stride) {
+  float tile[tile_dim] = {};
+  for (std::int64_t i = 0; i < n; ++i) {
+    float& sum = tile[i % tile_dim];
+    sum = i < tile_dim ? values[i * stride] : flushed(sum + values[i * stride]);
+  }
+  const auto four = [](float a, float b, float c, float d) { return flushed(a + flushed(b + flushed(c + d))); };
+  float lanes[8];
+  if (stride != 1) {
+    for (int i = 0; i < 8; ++i) lanes[i] = four(tile[4 * i], tile[4 * i + 1], tile[4 * i + 2], tile[4 * i + 3]);
+    return flushed(four(lanes[0], lanes[1], lanes[2], lanes[3]) + four(lanes[4], lanes[5], lanes[6], lanes[7]));
+  }
+  for (int i = 0; i < 8; ++i) lanes[i] = four(tile[2 * i], tile[2 * i + 1], tile[2 * i + 16], tile[2 * i + 17]);
+  for (int half = 4; half > 0; half /= 2)
+    for (int i = 0; i < half; ++i) lanes[i] = flushed(lanes[i] + lanes[i + half]);
+  return lanes[0];
+}
+
 std::int64_t argmax(const float* values, std::int64_t n) { return std::max_element(values, values + n) - values; }
 
 void softmax_row(float* row, std::int64_t n, const RowConfig& config, bool stable) {

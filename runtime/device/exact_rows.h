@@ -32,6 +32,10 @@ constexpr RowConfig row_config(const ComputeConfig& c) {
 enum class Reduce : std::uint8_t { sum, mean, max, min };
 // `stride` 1: along a row; else down a column. n > 0.
 float reduce(Reduce kind, const float* values, std::int64_t n, std::int64_t stride, const RowConfig& config);
+// The vector unit's sum of n float32 values `stride` apart: tiles are added first, value by value. Of a row's tile,
+// lane i holds columns 2i, 2i + 1, 2i + 16 and 2i + 17, added from the last on, and lanes are folded in halves; of a
+// column's, four rows at a time and then four sums of a face, each from the last on, and the faces last.
+float vector_sum(const float* values, std::int64_t n, std::int64_t stride);
 // Index of the first of the largest values.
 std::int64_t argmax(const float* values, std::int64_t n);
 

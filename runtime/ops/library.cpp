@@ -11,8 +11,8 @@ namespace ttrt::ops {
 namespace {
 
 struct Functions {
-  std::map<std::string, std::string_view, std::less<>> records;             // by function
-  std::map<std::string_view, std::optional<ComputeConfig>> configurations;  // by record
+  std::map<std::string, std::string_view, std::less<>> records;  // by function
+  std::map<std::string_view, LibraryOp> configurations;          // by record
 };
 
 // Leaked: ops register while other libraries' variables are made.
@@ -28,7 +28,7 @@ void register_library_op(const LibraryOp& op) {
     const bool added = functions().records.emplace(std::string(name.begin(), name.end()), op.record).second;
     TTC_CHECK(added, "a function of the op library is one record: " + std::string(name.begin(), name.end()));
   }
-  if (op.config) functions().configurations[op.record] = op.config;
+  if (op.config) functions().configurations.insert_or_assign(op.record, op);
 }
 
 const OpRecord* find_library_op(std::string_view function) {
@@ -37,9 +37,12 @@ const OpRecord* find_library_op(std::string_view function) {
   return find_op("tt." + std::string(function));
 }
 
-std::optional<ComputeConfig> library_config(std::string_view record) {
+std::optional<ComputeConfig> library_config(std::string_view record, DataType x) {
   const auto at = functions().configurations.find(record);
-  return at == functions().configurations.end() ? std::nullopt : at->second;
+  if (at == functions().configurations.end()) return std::nullopt;
+  std::optional<ComputeConfig> config = at->second.config;
+  if (at->second.accurate_float32 && x == DataType::float32) config->math_approx_mode = false;
+  return config;
 }
 
 // LoFi where both operands are block formats; a 32-bit Dest where the operands or the result are float32.

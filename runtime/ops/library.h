@@ -16,13 +16,14 @@ struct LibraryOp {
   std::string_view record;      // "tt.mul"
   std::string_view names = {};  // separated by blanks, besides the record's own
   std::optional<ComputeConfig> config = std::nullopt;
+  bool accurate_float32 = false;  // the approximate mode is off for float32
 };
 
 // Aborts where another record has one of the names.
 void register_library_op(const LibraryOp& op);
 // The record that serves this function of the op library; nullptr where there is none.
 const OpRecord* find_library_op(std::string_view function);
-std::optional<ComputeConfig> library_config(std::string_view record);
+std::optional<ComputeConfig> library_config(std::string_view record, DataType x = DataType::bfloat16);
 // Of products, which it chooses by the operands' and the result's formats.
 ComputeConfig library_matmul_config(DataType a, DataType b, DataType out);
 

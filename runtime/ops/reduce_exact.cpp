@@ -1,11 +1,12 @@
 // Exact reductions, from the pieces of device/exact_rows.h and in the op library's order.
 //
 // Dims go one after the other, the last first, each step an op of its own (by default with a 32-bit Dest and HiFi3)
-// that leaves a tensor in the input's format; only sums of bfloat16 over some of the dims keep float32 between their
-// steps. A mean multiplies by the reciprocal of all it adds, cut to bfloat16, in its first step. The last dim is a row
-// of the matrix unit's product; others are pooled down their columns, but a bfloat16 sum over a dim before the last two
-// adds whole tiles to Dest. A variance is one pass over all its values on the vector unit. Running sums and products
-// stay in a 32-bit Dest, from where the packer rounds each.
+// that leaves a tensor in the input's format; only sums keep float32 between their steps. A mean multiplies by the
+// reciprocal of all it adds, cut to bfloat16, in its first step. The last dim is a row of the matrix unit's product;
+// others are pooled down their columns, but a bfloat16 sum over a dim before the last two adds whole tiles to Dest.
+// float32 is the vector unit's (exact::vector_sum), extremes in full; a mean's reciprocal is not cut there. A product
+// goes through the matrix unit value by value with a 16-bit Dest. A variance is one pass over all its values on the
+// vector unit. Running sums and products stay in a 32-bit Dest, from where the packer rounds each.
 #include "ops/reduce_exact.h"
 
 #include <algorithm>
@@ -54,14 +55,29 @@ void sum(const Step& s, float scaler, bool tiles, const exact::RowConfig& config
 
 // A product of n values, each with a tensor of its own.
 void product(const Step& s, DataType dtype, const float* in, float* out) {
+  const auto unit = dtype == DataType::float32 ? exact::Unit::own : exact::Unit::matrix;
   for (std::int64_t o = 0; o < s.outer; ++o) {
     float* to = out + o * s.inner;
     std::fill_n(to, s.inner, 1.0F);
     for (std::int64_t i = 0; i < s.n; ++i) {
-      exact::binary(exact::Binary::mul, dest_for(dtype), to, in + (o * s.n + i) * s.inner, to, s.inner);
+      exact::binary(exact::Binary::mul, dest_for(dtype), to, in + (o * s.n + i) * s.inner, to, s.inner, unit);
       for (std::int64_t j = 0; j < s.inner; ++j) to[j] = through_tensor(to[j], dtype);
     }
   }
+}
+
+// float32 in the vector unit.
+void reduce_wide(ExactReduce kind, const Step& s, float scaler, const float* in, float* out) {
+  each_line(s, in, out, [&](const float* first, std::int64_t n, std::int64_t stride) {
+    if (kind == ExactReduce::sum || kind == ExactReduce::mean)
+      return exact::multiply_add(exact::vector_sum(first, n, stride), scaler, 0.0F);
+    float best = *first;
+    for (std::int64_t i = 1; i < n; ++i) {
+      const float v = first[i * stride];
+      best = kind == ExactReduce::amax ? std::max(best, v) : std::min(best, v);
+    }
+    return best;
+  });
 }
 
 struct ReducePlan {
@@ -77,6 +93,8 @@ struct ReducePlan {
 
 void run_step(const ReducePlan& p, std::size_t index, const float* in, float* out) {
   const Step& s = p.steps[index];
+  if (p.dtype == DataType::float32 && p.kind != ExactReduce::prod && p.kind != ExactReduce::var)
+    return reduce_wide(p.kind, s, p.kind == ExactReduce::mean && index == 0 ? p.scaler : 1.0F, in, out);
   switch (p.kind) {
     case ExactReduce::sum:
       return sum(s, 1.0F, s.whole_tiles && p.dtype == DataType::bfloat16, p.config, in, out);
@@ -124,9 +142,10 @@ Kernel exact_reduction(ExactReduce kind, const TensorSpec& x, const std::vector<
   p.size = static_cast<std::size_t>(volume(x.logical));
   std::int64_t count = 1;
   for (const Step& s : p.steps) count *= s.n;
-  p.scaler = std::bit_cast<float>(std::bit_cast<std::uint32_t>(1.0F / static_cast<float>(count)) & 0xFFFF0000);
+  const float share = 1.0F / static_cast<float>(count);
+  p.scaler = x.dtype == DataType::float32 ? share : cut_bf16(share);
   p.correction = correction;
-  p.wide = kind == ExactReduce::sum && dims.size() < x.logical.size();
+  p.wide = kind == ExactReduce::sum;
   return [p](const KernelArgs& args) {
     float* values = scratch(1, p.size);
     load_rows(*args.in[0], values);

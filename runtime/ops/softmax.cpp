@@ -192,7 +192,8 @@ const OpRecord softmax{
 };
 TTRT_REGISTER_OP(softmax);
 TTRT_LIBRARY_OP(softmax, {.record = "tt.softmax",
-                          .config = ComputeConfig{.math_fidelity = MathFidelity::HiFi3, .math_approx_mode = true}});
+                          .config = ComputeConfig{.math_fidelity = MathFidelity::HiFi3, .math_approx_mode = true},
+                          .accurate_float32 = true});
 
 const OpRecord log_softmax{
     .name = "tt.log_softmax",

@@ -22,6 +22,7 @@ struct Name {
 struct Row {
   std::string_view op, record;
   std::vector<Name> inputs, params = {};
+  std::optional<ComputeConfig> config = std::nullopt;  // instead of the record's own default
   ttc::Refusal (*refuse)(const Case& c) = nullptr;
   void (*complete)(const Case& c, RecordCall& call) = nullptr;
 };
@@ -116,12 +117,14 @@ const std::vector<Row>& rows() {
          .refuse = refuse_attention,
          .complete = attend},
     };
+    constexpr ComputeConfig narrow{.fp32_dest_acc_en = false};
     for (const Name& name : {Name{"sum", "tt.sum"}, Name{"moreh_sum", "tt.sum"}, Name{"mean", "tt.mean"},
                              Name{"max", "tt.amax"}, Name{"min", "tt.amin"}, Name{"prod", "tt.prod"}})
       all.push_back({.op = name.of_case,
                      .record = name.argument,
                      .inputs = {{"x", "x"}},
                      .params = {{"dim", ""}, {"keepdim", ""}},
+                     .config = name.of_case == "moreh_sum" ? std::optional(narrow) : std::nullopt,
                      .refuse = [](const Case& c) { return c.empty_operands(); },
                      .complete = reduce});
     return all;
@@ -146,6 +149,13 @@ Tensor with_residual(const Case& c, const Tensor& x, const std::optional<Compute
   return sum;
 }
 
+// The packer makes blocks of what a 32-bit Dest holds: a record leaves that of a float32 operand.
+Tensor dest_operand(Tensor x, const std::optional<ComputeConfig>& config) {
+  if (is_block_format(x.dtype) && dest_of(config.value_or(ComputeConfig{})) == Dest::bits32)
+    x.dtype = DataType::float32;
+  return x;
+}
+
 Outcome run_row(const Case& c, Numerics numerics) {
   const Row& row = *std::find_if(rows().begin(), rows().end(), [&](const Row& r) { return r.op == c.op; });
   for (const auto& [name, value] : c.params.items())
@@ -156,11 +166,13 @@ Outcome run_row(const Case& c, Numerics numerics) {
   if (row.refuse != nullptr)
     if (auto refusal = row.refuse(c)) return *std::move(refusal);
   RecordCall call(row.record);
-  const auto config = c.config ? c.config : ops::library_config(row.record);
+  const Tensor* x = c.find("x");
+  auto config = c.config ? c.config : row.config;
+  if (!config) config = ops::library_config(row.record, x != nullptr ? x->dtype : DataType::bfloat16);
   if (config) call.configure(*config);
   for (const Name& input : row.inputs)
     if (const Tensor* t = c.find(input.of_case); t != nullptr && !input.argument.empty())
-      call.tensor(input.argument, input.argument == "x" ? with_residual(c, *t, config) : *t);
+      call.tensor(input.argument, input.argument == "x" ? dest_operand(with_residual(c, *t, config), config) : *t);
   for (const Name& param : row.params)
     if (const ttc::Json* json = ttc::find_member(c.params, param.of_case.data());
         json != nullptr && !param.argument.empty())
