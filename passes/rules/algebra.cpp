@@ -175,8 +175,10 @@ Value* tensordot(Rewriter& r, Node* node) {
   out = first + second;
   for (std::size_t i = 0; i < left->size(); ++i) {
     const auto at = [](std::int64_t dim, int rank) { return static_cast<std::size_t>(dim < 0 ? dim + rank : dim); };
-    char& own = second.at(at((*right)[i], b->type.rank()));
-    const char shared = first.at(at((*left)[i], a->type.rank()));
+    const std::size_t here = at((*left)[i], a->type.rank()), there = at((*right)[i], b->type.rank());
+    if (!(a->type.sizes[here] == b->type.sizes[there])) return nullptr;  // one of them is 1: the other is added up
+    char& own = second.at(there);
+    const char shared = first.at(here);
     out.erase(std::remove_if(out.begin(), out.end(), [&](char c) { return c == own || c == shared; }), out.end());
     own = shared;
   }
