@@ -30,7 +30,8 @@ std::vector<std::int64_t> offsets(const Shape& shape, const Shape& strides, std:
 IndexPlan::IndexPlan(const OpCall& call) : x_(spec_of(call, "x").logical) {
   for (const std::int64_t dim : call.integers("dims")) dims_.push_back(wrap_dim(call, dim, x_.size()));
   const auto* refs = std::get_if<std::vector<TensorRef>>(&call.arg("indices"));
-  if (refs == nullptr || refs->size() != dims_.size() || dims_.empty() || !std::is_sorted(dims_.begin(), dims_.end()))
+  if (refs == nullptr || refs->size() != dims_.size() || dims_.empty() || x_.empty() ||
+      !std::is_sorted(dims_.begin(), dims_.end()))
     bad_call(call, "dims and indices do not go together");
   for (const TensorRef ref : *refs) {
     indices_.push_back(call.tensors.at(static_cast<std::size_t>(ref.index)).logical);

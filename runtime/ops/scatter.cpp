@@ -51,6 +51,7 @@ LowerResult lower_along(const LowerContext& context, bool accumulate) {
   const AtenArgs args(context);
   if (!args.integer("dim")) return unsupported("dim is computed at run time");
   if (!args.is("alpha", 1.0)) return unsupported("alpha");
+  if (context.node.operand(0)->type.rank() == 0) return unsupported("a tensor without dims has no rows");
   return Lowered{.args = {context.node.arg(0), ir::Arg::ints({*args.integer("dim")}), ir::Arg::List{args["index"]},
                           args["source"], accumulate},
                  .results = {}};
