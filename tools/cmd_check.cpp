@@ -146,7 +146,9 @@ OrderedJson row_json(const SupportRow& row) {
           {"refusals", refusals},
           {"runs", row.runs},
           {"pcc", row.runs > 0 ? json_number(row.pcc) : OrderedJson(nullptr)},
+          {"max_rel", row.runs > 0 ? json_number(row.max_rel) : OrderedJson(nullptr)},
           {"baseline_pcc", row.baseline ? json_number(*row.baseline) : OrderedJson(nullptr)},
+          {"baseline_max_rel", row.baseline_max_rel ? json_number(*row.baseline_max_rel) : OrderedJson(nullptr)},
           {"status", row.status},
           {"detail", row.detail}};
 }
@@ -163,7 +165,9 @@ SupportRow row_of(const OrderedJson& json) {
     for (const auto& [op, count] : ops.items()) row.refusals[reason][op] = count;
   row.runs = json["runs"];
   if (!json["pcc"].is_null()) row.pcc = json["pcc"];
+  if (!json["max_rel"].is_null()) row.max_rel = json["max_rel"];
   if (!json["baseline_pcc"].is_null()) row.baseline = json["baseline_pcc"].get<double>();
+  if (!json["baseline_max_rel"].is_null()) row.baseline_max_rel = json["baseline_max_rel"].get<double>();
   row.status = json["status"];
   row.detail = json["detail"];
   return row;

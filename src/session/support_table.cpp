@@ -183,7 +183,10 @@ class RowMaker {
     }
     for (const Case& one : cases)
       for (const auto& metrics : one.baseline)
-        if (metrics && !metrics->constant) row_.baseline = std::min(row_.baseline.value_or(1), metrics->pcc);
+        if (metrics) {
+          if (!metrics->constant) row_.baseline = std::min(row_.baseline.value_or(1), metrics->pcc);
+          row_.baseline_max_rel = std::max(row_.baseline_max_rel.value_or(0), metrics->max_rel);
+        }
   }
 
   // Whether the model's own operators do not give what is recorded either: a trace that holds the branches and loops
@@ -214,6 +217,7 @@ class RowMaker {
     // An output of one value has no correlation; it passes by its distance.
     const bool no_correlation = check.pass && check.metrics.pcc < *thresholds_.pcc;
     if (check.problem.empty() && !no_correlation) row_.pcc = std::min(row_.pcc, check.metrics.pcc);
+    row_.max_rel = std::max(row_.max_rel, check.metrics.max_rel);
     if (check.pass || row_.status == "inaccurate") return;
     row_.status = "inaccurate";
     row_.detail = check.output + (check.problem.empty() ? "" : ": " + check.problem);

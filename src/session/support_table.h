@@ -18,7 +18,9 @@ struct SupportRow {
   std::map<std::string, std::map<std::string, std::size_t>> refusals;  // reason -> op -> nodes
   std::size_t runs = 0;                                                // calls of the model whose outputs were compared
   double pcc = 1;                                                      // the lowest of all outputs and runs
-  std::optional<double> baseline;  // the same of LibTorch in bfloat16; none: not asked for, or it does not run
+  double max_rel = 0;              // the largest of all outputs and runs (device/metrics.h)
+  // The same two of LibTorch in bfloat16; none: not asked for, or it does not run.
+  std::optional<double> baseline, baseline_max_rel;
   std::string status;              // ok, inaccurate, refused (by the reader) or failed
   std::string detail;              // why it is not ok
 };
