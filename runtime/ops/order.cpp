@@ -49,7 +49,7 @@ Kernel pick(const OpCall& call, std::int64_t k, bool largest, bool values, bool 
   const auto dim = dim_argument(call);
   Lines lines(x.logical, static_cast<std::size_t>(dim.value_or(0)));
   if (!dim) lines = Lines(Shape{volume(x.logical)}, 0);
-  if (x.logical.empty()) lines = {};
+  if (x.logical.empty()) lines = {}, k = 1;  // the number itself, whatever k: LibTorch's result has no dim of size 0
   const DataType format = x.dtype;
   return [=](const KernelArgs& args) {
     const std::uint32_t* in = load_dense(*args.in[0], 0);
