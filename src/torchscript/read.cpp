@@ -2,6 +2,8 @@
 #include "torchscript/read.h"
 
 #include <caffe2/serialize/read_adapter_interface.h>
+#include <torch/csrc/jit/ir/constants.h>
+#include <torch/csrc/jit/passes/inliner.h>
 #include <torch/csrc/jit/serialization/import.h>
 
 #include <algorithm>
@@ -102,19 +104,61 @@ bool is_plain(ir::TypeKind kind) {
 
 // ---- inputs -------------------------------------------------------------------------------------------------------
 
-// forward(x, state: Tuple[Tensor, Tensor], flag: bool = False): tuples are taken apart, defaults become literals.
+// Element i of a tuple in the inlined code: all values that it has there.
+std::vector<const torch::jit::Value*> elements(const std::vector<const torch::jit::Value*>& tuples, std::size_t i) {
+  std::vector<const torch::jit::Value*> out;
+  for (const torch::jit::Value* tuple : tuples)
+    for (const torch::jit::Use& use : tuple->uses()) {
+      if (use.user->kind() == c10::prim::TupleUnpack) out.push_back(use.user->output(i));
+      if (use.user->kind() != c10::prim::TupleIndex) continue;
+      const auto index = torch::jit::constant_as<std::int64_t>(use.user->input(1));
+      if (index && *index == static_cast<std::int64_t>(i)) out.push_back(use.user->output());
+    }
+  return out;
+}
+
+// The keys that the code looks up, in its order; nullopt where it does something else with the dict.
+std::optional<std::vector<std::string>> keys_read(const std::vector<const torch::jit::Value*>& dicts) {
+  std::vector<std::string> out;
+  for (const torch::jit::Value* dict : dicts)
+    for (const torch::jit::Use& use : dict->uses()) {
+      const std::string name = use.user->kind().toQualString();
+      if (name != "aten::__getitem__" && name != "aten::get" && name != "aten::__contains__") return std::nullopt;
+      const auto key = torch::jit::constant_as<std::string>(use.user->input(1));
+      if (!key) return std::nullopt;
+      if (name != "aten::__contains__" && std::ranges::find(out, *key) == out.end()) out.push_back(*key);
+    }
+  return out;
+}
+
+// forward(x, state: Tuple[Tensor, Tensor], more: Dict[str, Tensor], flag: bool = False): tuples are taken apart, dicts
+// into the keys that are looked up, defaults become literals. `values`: what the input is in the inlined code.
 Abstract add_input(ir::Model& model, const c10::TypePtr& type, const std::string& name,
-                   const std::optional<c10::IValue>& given, ordered_json& spec) {
+                   const std::vector<const torch::jit::Value*>& values, const std::optional<c10::IValue>& given,
+                   ordered_json& spec) {
   ir::Graph& graph = *model.graph;
+  std::vector<ordered_json> children;
   if (const auto tuple = type->cast<c10::TupleType>()) {
     Abstract out{.kind = Abstract::Kind::tuple};
-    std::vector<ordered_json> children;
     for (const auto& element : tuple->elements()) {
+      const std::size_t i = out.items.size();
       children.emplace_back();
-      out.items.push_back(
-          add_input(model, element, name + "_" + std::to_string(out.items.size()), std::nullopt, children.back()));
+      out.items.push_back(add_input(model, element, name + "_" + std::to_string(i), elements(values, i), std::nullopt,
+                                    children.back()));
     }
     spec = container("builtins.tuple", "null", std::move(children));
+    return out;
+  }
+  const auto dict = type->cast<c10::DictType>();
+  const auto keys = dict ? keys_read(values) : std::nullopt;
+  if (keys && !keys->empty()) {
+    Abstract out{.kind = Abstract::Kind::dict, .cell = std::make_shared<ts::Cell>(ts::Cell{.type = type})};
+    for (const std::string& key : *keys) {
+      children.emplace_back();
+      out.cell->content.entries.emplace_back(
+          key, add_input(model, dict->getValueType(), name + "_" + key, {}, std::nullopt, children.back()));
+    }
+    spec = container("builtins.dict", ordered_json(*keys).dump(), std::move(children));
     return out;
   }
   spec = leaf();
@@ -123,7 +167,8 @@ Abstract add_input(ir::Model& model, const c10::TypePtr& type, const std::string
       ir_type.kind == ir::TypeKind::list && !ir_type.elements.empty() && !is_plain(ir_type.elements[0].kind);
   if (ir_type.kind == ir::TypeKind::object || ir_type.kind == ir::TypeKind::dict || nested)
     throw Error(Exit::unsupported, model.info.path, "input '" + name + "' is of type " + type->repr_str(),
-                "wrap the module in one that takes tensors, numbers, and lists or tuples of them");
+                dict ? "its keys are not looked up by name: wrap the module in one that does, or that takes tensors"
+                     : "wrap the module in one that takes tensors, numbers, and lists or tuples of them");
   const auto literal = given ? ts::literal_of(*given) : std::nullopt;
   if (literal) ir_type = ir::Type::of(literal->is_none() ? ir::TypeKind::none : ir_type.kind);
   ir::Value* value = graph.add_input(std::move(ir_type), graph.unique_name(name));
@@ -142,13 +187,16 @@ std::unique_ptr<ir::Model> lower(const torch::jit::Module& module, const std::st
   ts::LoweringState state(*model);
   const torch::jit::Method forward = module.get_method("forward");
   const auto& formal = forward.function().getSchema().arguments();
+  const auto inlined = torch::jit::toGraphFunction(forward.function()).graph()->copy();
+  torch::jit::Inline(*inlined);
   std::vector<Abstract> args(1);
   std::vector<ordered_json> arg_specs;
   ordered_json arg_names = ordered_json::array();
   for (std::size_t i = 1; i < formal.size(); ++i) {
     arg_specs.emplace_back();
     arg_names.push_back(formal[i].name());
-    args.push_back(add_input(*model, formal[i].type(), formal[i].name(), formal[i].default_value(), arg_specs.back()));
+    args.push_back(add_input(*model, formal[i].type(), formal[i].name(), {inlined->inputs().at(i)},
+                             formal[i].default_value(), arg_specs.back()));
   }
   args[0] = ts::root(state, module);
   const Abstract result = ts::call(state, forward.function(), args);

@@ -232,9 +232,19 @@ TEST_CASE("torchscript: lists of the caller's length go in and come out") {
   CHECK(floats((*items)[1]) == std::vector<float>{12});
 }
 
+TEST_CASE("torchscript: dicts that go in are the keys that are looked up") {
+  auto model = read(file("dicts.pt"));
+  CHECK(model->info.user_input_names == std::vector<std::string>{"pair_0", "pair_1_shift", "more_x", "more_scale"});
+  CHECK_THAT(model->info.module_call_graph, ContainsSubstring("scale"));
+  Session run(std::move(model));
+  const auto results = run({tensor({2}, {1, 2}), tensor({2}, {5, 6}), tensor({2}, {3, 4}), tensor({1}, {10})});
+  CHECK(floats(results[0]) == std::vector<float>{26, 36});
+  CHECK(floats(results[1]) == std::vector<float>{3, 4});
+}
+
 TEST_CASE("torchscript: what is written reads back as the same graph and runs the same") {
   TemporaryFile copy;
-  for (const char* name : {"shapes.pt", "control.pt", "state.pt", "containers.pt", "sizes.pt", "early.pt"}) {
+  for (const char* name : {"shapes.pt", "control.pt", "state.pt", "containers.pt", "dicts.pt", "sizes.pt", "early.pt"}) {
     INFO(name);
     auto model = read(file(name));
     model->extra["note.txt"] = "kept";

@@ -168,6 +168,26 @@ class Lists(torch.nn.Module):
         return [item * scale for item in items]
 
 
+class Scaled(torch.nn.Module):
+    def forward(self, more: Dict[str, torch.Tensor]):
+        return more["x"] * more["scale"]
+
+
+class Dicts(torch.nn.Module):
+    """Dicts of the caller's, one of them in a tuple and one that another module reads; a key that may be absent."""
+
+    def __init__(self):
+        super().__init__()
+        self.scaled = Scaled()
+
+    def forward(self, pair: Tuple[torch.Tensor, Dict[str, torch.Tensor]], more: Dict[str, torch.Tensor]):
+        x, rest = pair
+        y = self.scaled(more) + x - rest["shift"]
+        if "nothing" in more:
+            y = y * 100
+        return {"y": y, "x": more["x"]}
+
+
 class Numbers(torch.nn.Module):
     """Integers meet numbers of the source, which give float32; traces keep the numbers as float64 tensors."""
 
@@ -181,6 +201,7 @@ torch.jit.save(torch.jit.script(Items()), here / "items.pt")
 torch.jit.save(torch.jit.trace(Numbers().eval(), torch.ones(2, 3)), here / "numbers.pt")
 torch.jit.save(torch.jit.trace(Padded().eval(), torch.ones(2, 5)), here / "padded.pt")
 torch.jit.save(torch.jit.script(Lists()), here / "lists.pt")
+torch.jit.save(torch.jit.script(Dicts()), here / "dicts.pt")
 torch.jit.save(torch.jit.trace(Windows().eval(), torch.ones(2, 1, 32, 40)), here / "windows.pt")
 torch.jit.save(torch.jit.trace(Shapes().eval(), torch.ones(2, 3, 4)), here / "shapes.pt")
 torch.jit.save(torch.jit.script(Control()), here / "control.pt")
