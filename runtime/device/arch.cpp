@@ -6,12 +6,12 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
-#include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <variant>
 
 #include "support/error.h"
+#include "support/mapped_file.h"
 
 namespace ttrt {
 namespace {
@@ -243,15 +243,10 @@ ArchProfile parse_profile(std::string_view text, const std::string& file) {
 }
 
 ArchProfile load_profile(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
+  const auto file = ttc::MappedFile::open(path);
   constexpr std::size_t largest = 1 << 20;
-  std::string text(largest + 1, '\0');
-  if (!in) throw ttc::bad_file(path, "cannot be opened");
-  in.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<std::size_t>(in.gcount()));
-  if (in.bad()) throw ttc::bad_file(path, "cannot be read");
-  if (text.size() > largest) throw ttc::bad_file(path, "too large for an architecture profile");
-  return parse_profile(text, path);
+  if (file->bytes().size() > largest) throw ttc::bad_file(path, "too large for an architecture profile");
+  return parse_profile({reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size()}, path);
 }
 
 ArchProfile profile_from_argument(const std::string& argument) {

@@ -172,7 +172,7 @@ Json program_json(const ir::Model& model) {
 void write_pt2(const ir::Model& model, const std::string& path) {
   // Everything that can be refused is, before a byte is written.
   const std::string program = program_json(model).dump();
-  AtomicFile file(path);
+  AtomicFile file(path, program.size() + model.weight_bytes());
   ZipWriter zip(file);
   write_weights(model, zip);
   zip.add(root + "models/model.json", program);

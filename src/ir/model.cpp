@@ -126,6 +126,14 @@ std::vector<std::size_t> unread_inputs(const Graph& graph) {
 
 }  // namespace
 
+std::uint64_t Model::weight_bytes() const {
+  std::set<const Storage*> seen;
+  std::uint64_t bytes = 0;
+  for (const auto& [name, weight] : weights)
+    if (weight.storage && seen.insert(weight.storage.get()).second) bytes += weight.storage->bytes;
+  return bytes;
+}
+
 std::vector<std::string> Model::unread_weights() const {
   std::vector<std::string> targets;
   for (const std::size_t i : unread_inputs(*graph)) targets.push_back(graph->inputs()[i].target);

@@ -73,6 +73,8 @@ struct Model {
   Value* add_constant(std::string name, Weight weight);
   // Takes a constant out again that nothing uses.
   void remove_constant(Value* value);
+  // Of all storages, shared ones once.
+  std::uint64_t weight_bytes() const;
   // Targets of the weight inputs that nobody reads and no run changes.
   std::vector<std::string> unread_weights() const;
   // Drops these inputs, and weights no input names.

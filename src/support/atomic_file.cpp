@@ -6,11 +6,16 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <cerrno>
+#include <csignal>
 #include <cstring>
+#include <filesystem>
 #include <utility>
 
 #include "support/error.h"
+#include "support/mapped_file.h"
 
 namespace ttc {
 namespace {
@@ -21,27 +26,91 @@ std::string directory_of(const std::string& path) {
   return slash == 0 ? "/" : path.substr(0, slash);
 }
 
+// Where `path` leads: links are followed, also one to a file that is still to come.
+std::string followed(std::string path) {
+  constexpr int most = 40;
+  std::error_code error;
+  for (int i = 0; i < most && std::filesystem::is_symlink(path, error); ++i) {
+    const std::filesystem::path to = std::filesystem::read_symlink(path, error);
+    if (error) break;
+    path = std::filesystem::path(path).parent_path() / to;  // `to` alone where it is absolute
+  }
+  return path;
+}
+
+const char* kind_of(mode_t mode) {
+  if (S_ISDIR(mode)) return "a directory";
+  if (S_ISFIFO(mode)) return "a pipe";
+  return S_ISSOCK(mode) ? "a socket" : "a device";
+}
+
+// ---- files that nobody has finished --------------------------------------------------------------------------------
+
+// Read by a signal handler, so neither locked nor allocated. Those beyond are left behind where a signal comes.
+std::array<std::atomic<const char*>, 16> unfinished;
+
+void add_unfinished(const char* path) {
+  for (auto& slot : unfinished)
+    if (const char* free = nullptr; slot.compare_exchange_strong(free, path)) return;
+}
+
+void forget_unfinished(const char* path) {
+  for (auto& slot : unfinished)
+    if (const char* held = path; slot.compare_exchange_strong(held, nullptr)) return;
+}
+
+extern "C" void remove_unfinished_files(int signal) {
+  for (const auto& slot : unfinished)
+    if (const char* path = slot.load()) ::unlink(path);
+  ::raise(signal);  // as if nobody had handled it: SA_RESETHAND
+}
+
 }  // namespace
 
-AtomicFile::AtomicFile(std::string path) : path_(std::move(path)) {
-  struct stat info {};
-  if (::stat(path_.c_str(), &info) == 0 && S_ISDIR(info.st_mode))
-    throw usage_error("cannot write " + path_ + ": it is a directory");
-  temporary_ = directory_of(path_) + "/.ttc-XXXXXX";
+void remove_unfinished_files_on_signals() {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) {
+    struct sigaction action{}, before{};
+    if (::sigaction(signal, nullptr, &before) == 0 && before.sa_handler == SIG_IGN) continue;  // nohup
+    action.sa_handler = remove_unfinished_files;
+    action.sa_flags = SA_RESETHAND;
+    ::sigaction(signal, &action, nullptr);
+  }
+}
+
+void check_output(const std::string& path) {
+  struct stat info{};
+  if (::stat(path.c_str(), &info) != 0) return;
+  const auto refuse = [&](const std::string& why, const std::string& hint = {}) {
+    throw usage_error("cannot write " + path + ": " + why, hint);
+  };
+  if (!S_ISREG(info.st_mode)) refuse(std::string("it is ") + kind_of(info.st_mode));
+  if (::access(path.c_str(), W_OK) != 0) refuse(std::strerror(errno));
+  if (was_opened(path)) refuse("it is read by the same command", "--force puts the result in its place");
+}
+
+AtomicFile::AtomicFile(std::string path, std::uint64_t expected)
+    : path_(std::move(path)), phase_("writing " + path_, expected, Phase::Unit::bytes) {
+  check_output(path_);
+  target_ = followed(path_);
+  temporary_ = directory_of(target_) + "/.ttc-XXXXXX";
   fd_ = ::mkostemp(temporary_.data(), O_CLOEXEC);
   if (fd_ < 0) {
     temporary_.clear();
     fail("create");
   }
-  // mkstemp makes private files; a result has the permissions any new file would have.
+  add_unfinished(temporary_.c_str());
+  // mkstemp makes private files; a result has the permissions of the one it replaces, or those any new file would have.
+  struct stat info{};
   const mode_t mask = ::umask(0);
   ::umask(mask);
-  ::fchmod(fd_, 0666 & ~mask);
+  ::fchmod(fd_, ::stat(target_.c_str(), &info) == 0 ? info.st_mode & 07777 : 0666 & ~mask);
 }
 
 AtomicFile::~AtomicFile() {
   if (fd_ >= 0) ::close(fd_);
-  if (!temporary_.empty()) ::unlink(temporary_.c_str());
+  if (temporary_.empty()) return;
+  ::unlink(temporary_.c_str());
+  forget_unfinished(temporary_.c_str());
 }
 
 void AtomicFile::fail(const char* doing) const {
@@ -56,6 +125,7 @@ void AtomicFile::write(const void* data, std::size_t size) {
     if (wrote <= 0) fail("write");
     next += wrote;
     size -= static_cast<std::size_t>(wrote);
+    phase_.advance(static_cast<std::uint64_t>(wrote));
     position_ += static_cast<std::uint64_t>(wrote);
   }
   size_ = std::max(size_, position_);
@@ -66,10 +136,11 @@ void AtomicFile::seek(std::uint64_t position) { position_ = position; }
 void AtomicFile::commit() {
   if (::fsync(fd_) != 0) fail("sync");
   if (::close(std::exchange(fd_, -1)) != 0) fail("close");
-  if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail("rename to");
+  if (::rename(temporary_.c_str(), target_.c_str()) != 0) fail("rename to");
+  forget_unfinished(temporary_.c_str());
   temporary_.clear();
   // The rename itself survives a power cut only once the directory is synced; failing that is not an error.
-  const int directory = ::open(directory_of(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const int directory = ::open(directory_of(target_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (directory >= 0) {
     ::fsync(directory);
     ::close(directory);

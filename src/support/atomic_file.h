@@ -1,5 +1,6 @@
 // A file that appears under its name complete or not at all: written to a temporary file in the same directory,
-// synced, then renamed. Destroyed without commit(), it leaves nothing behind.
+// synced, then renamed. Destroyed without commit(), it leaves nothing behind. Only a regular file is ever replaced, and
+// only one that may be written; of a link, the file that it leads to.
 #pragma once
 
 #include <cstddef>
@@ -8,16 +9,20 @@
 #include <string>
 #include <string_view>
 
+#include "support/progress.h"
+
 namespace ttc {
 
 class AtomicFile {
  public:
-  // Throws ttc::Error (usage) where the directory cannot be written.
-  explicit AtomicFile(std::string path);
+  // Throws ttc::Error (usage) where check_output does, and where the directory cannot be written. `expected`: about how
+  // many bytes there will be, for those who watch; 0 where that is not known.
+  explicit AtomicFile(std::string path, std::uint64_t expected = 0);
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
   ~AtomicFile();
 
+  // As it was given.
   const std::string& path() const { return path_; }
   // Appends, or overwrites after seek(). Throws ttc::Error (usage) when the disk is full or fails.
   void write(const void* data, std::size_t size);
@@ -28,12 +33,20 @@ class AtomicFile {
 
  private:
   [[noreturn]] void fail(const char* doing) const;
-  std::string path_, temporary_;
+  std::string path_, target_, temporary_;
+  Phase phase_;
   int fd_ = -1;
   std::uint64_t position_ = 0, size_ = 0;
 };
 
 // Writes `content` to `path` atomically.
 void write_file(const std::string& path, std::string_view content);
+
+// Throws ttc::Error (usage) where an AtomicFile must not take the place of what is there: a folder, a device, a pipe, a
+// file that may not be written, one that this process reads (mapped_file.h).
+void check_output(const std::string& path);
+
+// For programs: where SIGINT, SIGTERM, SIGHUP or SIGQUIT ends the process, unfinished files go first.
+void remove_unfinished_files_on_signals();
 
 }  // namespace ttc

@@ -8,10 +8,34 @@
 
 #include <cerrno>
 #include <cstring>
+#include <mutex>
+#include <set>
+#include <utility>
 
 #include "support/error.h"
 
 namespace ttc {
+namespace {
+
+struct Opened {
+  std::mutex mutex;
+  bool remembered = false;
+  std::set<std::pair<dev_t, ino_t>> files;
+} opened;
+
+}  // namespace
+
+void remember_opened_files() {
+  const std::lock_guard lock(opened.mutex);
+  opened.remembered = true;
+}
+
+bool was_opened(const std::string& path) {
+  struct stat info{};
+  if (::stat(path.c_str(), &info) != 0) return false;
+  const std::lock_guard lock(opened.mutex);
+  return opened.files.contains({info.st_dev, info.st_ino});
+}
 
 std::shared_ptr<const MappedFile> MappedFile::open(const std::string& path) {
   // O_NONBLOCK: opening a FIFO must fail the check below, not wait for a writer.
@@ -24,6 +48,7 @@ std::shared_ptr<const MappedFile> MappedFile::open(const std::string& path) {
   const int map_error = errno;
   ::close(fd);
   if (!regular) throw bad_file(path, "not a regular file");
+  if (const std::lock_guard lock(opened.mutex); opened.remembered) opened.files.emplace(info.st_dev, info.st_ino);
   if (size == 0) throw bad_file(path, "the file is empty");
   if (data == MAP_FAILED) throw bad_file(path, std::string("cannot map into memory: ") + std::strerror(map_error));
   return std::shared_ptr<const MappedFile>(new MappedFile(path, static_cast<const std::byte*>(data), size));

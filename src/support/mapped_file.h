@@ -32,4 +32,9 @@ class MappedFile {
   std::vector<std::byte> held_;  // instead of a mapping
 };
 
+// For programs whose user names inputs and outputs on one command line: from now on this process remembers which files
+// it opens, and was_opened says whether one of them is `path`, by whatever name.
+void remember_opened_files();
+bool was_opened(const std::string& path);
+
 }  // namespace ttc

@@ -170,7 +170,7 @@ void write_torchscript(const ir::Model& model, const std::string& path) {
   bool ours = false;
   ir::walk(*model.graph, [&](const ir::Node* node) { ours |= node->op().starts_with("tt."); });
   ModuleTree tree(ours ? "needs_" + std::string(operator_library) : "ttc");
-  AtomicFile file(path);
+  AtomicFile file(path, model.weight_bytes());
   try {
     build(model, tree);
     FileBuffer buffer(file);
