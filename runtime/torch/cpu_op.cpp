@@ -169,4 +169,14 @@ void set_threads(int threads) {
 
 int threads() { return at::get_num_threads(); }
 
+void on_torch_warning(std::function<void(const std::string&)> say) {
+  struct Handler : c10::WarningHandler {
+    std::function<void(const std::string&)> say;
+    void process(const c10::Warning& warning) override { say(warning.msg()); }
+  };
+  static Handler handler;
+  handler.say = std::move(say);
+  c10::WarningUtils::set_warning_handler(&handler);
+}
+
 }  // namespace ttrt

@@ -2,6 +2,7 @@
 // operator works. The implementation is one of the few files that include torch headers; this header has none.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -46,5 +47,7 @@ void install_torch_schemas();
 // Threads of LibTorch and of the device's kernels, which share one OpenMP pool. 0 leaves the default.
 void set_threads(int threads);
 int threads();
+// What LibTorch warns of, in this thread, goes there instead of standard error. Once.
+void on_torch_warning(std::function<void(const std::string&)> say);
 
 }  // namespace ttrt

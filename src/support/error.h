@@ -32,7 +32,15 @@ class Error : public std::runtime_error {
   const std::string& hint() const { return hint_; }
 
   // A copy that names `file`, for code that learns late which file it reads.
-  Error in_file(std::string file) const { return {code_, std::move(file), what(), hint_}; }
+  Error in_file(std::string file) const { return Error(code_, std::move(file), what(), hint_).with_report(report_); }
+
+  // What there is to tell all the same, as the text of a JSON object: what stays on the CPU. "": nothing.
+  const std::string& report() const { return report_; }
+  Error with_report(std::string json) const {
+    Error out = *this;
+    out.report_ = std::move(json);
+    return out;
+  }
 
   // "error: <file>: <what>\nhint: <hint>\n"
   std::string message() const;
@@ -40,7 +48,7 @@ class Error : public std::runtime_error {
  private:
   Exit code_;
   std::string file_;
-  std::string hint_;
+  std::string hint_, report_;
 };
 
 // A file whose content is wrong (exit code 4).

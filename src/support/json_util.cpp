@@ -101,7 +101,7 @@ JsonUnion as_union(const Json& value) {
 }
 
 Error add_context(const Error& error, const std::string& place) {
-  return {error.code(), error.file(), place + ": " + error.what(), error.hint()};
+  return Error(error.code(), error.file(), place + ": " + error.what(), error.hint()).with_report(error.report());
 }
 
 }  // namespace ttc
