@@ -6,45 +6,12 @@
 
 #include "ops/op.h"
 #include "pass/call.h"
+#include "pass/user_names.h"
 #include "support/error.h"
 #include "support/glob.h"
 
 namespace ttc {
 namespace {
-
-// "torch.nn.Linear" names "torch.nn.modules.linear.Linear", "Linear" names any class of that name.
-bool names_class(std::string_view pattern, std::string_view klass) {
-  if (glob_match(pattern, klass)) return true;
-  const auto last = [](std::string_view name) { return name.substr(name.rfind('.') + 1); };
-  if (last(pattern) != last(klass)) return false;
-  const std::string_view package = pattern.substr(0, pattern.size() - last(pattern).size());
-  return package.empty() || (klass.starts_with(package));
-}
-
-bool names_module(std::string_view key, const ir::Provenance& where) {
-  constexpr std::string_view by_path = "module:";
-  const bool path = key.starts_with(by_path);
-  const std::string_view pattern = path ? key.substr(by_path.size()) : key;
-  const auto fits = [&](const std::string& p, const std::string& c) {
-    return path ? glob_match(pattern, p) : names_class(pattern, c);
-  };
-  if (fits(where.module_path, where.module_class)) return true;
-  return std::any_of(where.stack.begin(), where.stack.end(), [&](const auto& m) { return fits(m.first, m.second); });
-}
-
-// "aten.gelu.default" is named by itself, "gelu" and "tt.gelu".
-bool names_op(std::string_view pattern, std::string_view op, std::string_view device_op) {
-  if (glob_match(pattern, op) || glob_match(pattern, device_op)) return true;
-  const auto first = op.find('.');
-  const auto second = op.find('.', first + 1);
-  return first != std::string_view::npos && glob_match(pattern, op.substr(first + 1, second - first - 1));
-}
-
-bool inside(std::string_view pattern, const ir::Provenance& where) {
-  if (glob_match(pattern, where.module_path)) return true;
-  return std::any_of(where.stack.begin(), where.stack.end(),
-                     [&](const auto& m) { return glob_match(pattern, m.first); });
-}
 
 template <typename T>
 std::optional<T> last_match(const std::vector<std::pair<std::string, T>>& entries, const std::string& path) {

@@ -81,7 +81,7 @@ CompileReport report_of(const CompileResult& result, const ir::Model& model) {
                     .weight_bytes_out = result.weights.bytes_out,
                     .l1_peak_bytes = result.memory.l1_peak,
                     .dram_peak_bytes = result.memory.dram_peak,
-                    .fits = result.memory.fits,
+                    .fits = result.memory.fits(),
                     .summary = result.summary(),
                     .json = report_json(result, model)};
   for (const ttc::ModuleReport& m : result.modules)
@@ -161,16 +161,14 @@ Comparison compare(const Model& model, const CompareOptions& options) {
                               .shapes = shape_texts(options.shape),
                               .carry = options.carry,
                               .seed = options.seed};
-    const std::string of_file = model.arch();
-    const std::string arch = !options.arch.empty() ? options.arch : !of_file.empty() ? of_file : "n150";
     Comparison out;
     const Notes notes{.say = [&](const std::string& line) { out.notes.push_back(library_text(line)); }, .detail = {}};
-    const auto graph =
-        model.impl().source != nullptr ? compiled_for(*model.impl().source, inputs, arch, notes) : model.impl().model;
+    const auto graph = model.impl().source != nullptr ? compiled_for(*model.impl().source, inputs, options.arch, notes)
+                                                      : model.impl().model;
     const std::vector<Case> cases = load_cases(*graph, inputs);
     for (const std::string& line : cases.at(0).notes) notes(line);
     ttrt::ExecutorOptions subject;
-    subject.profile = ttrt::profile_from_argument(arch);
+    subject.profile = profile_for(*graph, options.arch);
     subject.numerics = options.numerics == NumericsMode::exact ? ttrt::Numerics::exact : ttrt::Numerics::fast;
     ttrt::ExecutorOptions reference = subject;
     if (options.against == Against::cpu)

@@ -5,7 +5,6 @@
 #include <set>
 #include <unordered_map>
 
-#include "device/arch.h"
 #include "pass/call.h"
 #include "pass/manifest.h"
 #include "pass/numbering.h"
@@ -50,6 +49,8 @@ void collect_fallbacks(const PassContext& context, CompileResult& result) {
         refusal ? refusal->reason
         : node->graph()->parent()
             ? Reason{ReasonCode::ControlFlow, "inside " + node->graph()->parent()->op() + ", which runs on the host"}
+        : !ttrt::lowerings_of(node->op()).empty()
+            ? Reason{ReasonCode::UserExcluded, "no pass that puts it on the device was run"}
             : Reason{ReasonCode::Unimplemented, "no device kernel for " + node->op()};
     result.fallbacks.push_back({.node = node_name(*node),
                                 .op = node->op(),
@@ -100,15 +101,6 @@ void count_transfers(const PassContext& context, CompileResult& result) {
   });
 }
 
-std::int64_t weight_bytes(const ir::Model& model) {
-  std::set<const ir::Storage*> seen;
-  std::int64_t bytes = 0;
-  for (const auto& [name, weight] : model.weights)
-    if (weight.storage && seen.insert(weight.storage.get()).second)
-      bytes += static_cast<std::int64_t>(weight.storage->bytes);
-  return bytes;
-}
-
 // DRAM: constants of device nodes plus the largest sum of results that are alive together. L1: the hungriest op.
 void estimate_memory(const PassContext& context, CompileResult& result) {
   const ir::Graph& graph = *context.model.graph;
@@ -141,10 +133,10 @@ void estimate_memory(const PassContext& context, CompileResult& result) {
     }
     release(*node);
   }
-  const ttrt::ArchProfile arch = ttrt::profile_from_argument(context.options.arch);
+  const ttrt::ArchProfile& arch = context.options.profile;
   result.memory.dram_peak = constants + peak;
-  result.memory.fits = result.memory.dram_peak <= arch.dram_banks * arch.dram_bank_bytes &&
-                       result.memory.l1_peak <= arch.l1_bytes - arch.l1_reserved;
+  result.memory.dram = arch.dram_banks * arch.dram_bank_bytes;
+  result.memory.l1 = arch.l1_bytes - arch.l1_reserved;
 }
 
 }  // namespace
@@ -153,8 +145,8 @@ CompileResult compile(ir::Model& model, const CompileOptions& options, const Pas
                       const CompileInput& input) {
   PassContext context(model, options);
   CompileResult result;
-  result.arch = ttrt::profile_from_argument(options.arch).name;
-  result.weights.bytes_in = weight_bytes(model);
+  result.arch = options.profile.name;
+  result.weights.bytes_in = static_cast<std::int64_t>(model.weight_bytes());
   result.passes = run_passes(context, passes);
   if (context.canonical.empty()) number_nodes(context);  // a pipeline of the user's own
 
@@ -163,12 +155,14 @@ CompileResult compile(ir::Model& model, const CompileOptions& options, const Pas
   collect_modules(context, result);
   count_transfers(context, result);
   estimate_memory(context, result);
-  result.weights.bytes_out = weight_bytes(model);
+  result.weights.bytes_out = static_cast<std::int64_t>(model.weight_bytes());
   result.refusals = std::move(context.refusals);
   result.matches = std::move(context.matches);
-  if (options.require_full && result.nodes.cpu > 0)
-    throw Error(Exit::unsupported, model.info.path, std::to_string(result.nodes.cpu) + " nodes stay on the CPU",
-                result.summary());
+  if (options.require_full && (result.nodes.cpu > 0 || !result.memory.fits()))
+    throw Error(Exit::unsupported, model.info.path,
+                result.nodes.cpu > 0 ? std::to_string(result.nodes.cpu) + " nodes stay on the CPU" : result.shortage(),
+                result.summary())
+        .with_report(result.json());
   model.extra[std::string(manifest_name)] = manifest_text(model, options, input, result);
   return result;
 }

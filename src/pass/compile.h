@@ -37,7 +37,8 @@ struct CompileResult {
   } weights;
   struct {
     std::int64_t l1_peak = 0, dram_peak = 0;
-    bool fits = true;
+    std::int64_t l1 = 0, dram = 0;  // what there is
+    bool fits() const { return l1_peak <= l1 && dram_peak <= dram; }
   } memory;  // l1 per core, dram of all banks
   std::vector<PassReport> passes;
   std::vector<RefusalRecord> refusals;
@@ -45,7 +46,9 @@ struct CompileResult {
 
   // Where a pattern fitted in part and nothing else took the node: what the recognising passes refused.
   std::vector<RefusalRecord> near_misses() const;
-  // "41/44 nodes on device, 3 on CPU [gelu x2: Unimplemented, ...], 4 transfers, 1.2 MiB"
+  // "it needs 2.0 GiB of DRAM, n150 has 1.0 GiB"; "" where it fits.
+  std::string shortage() const;
+  // "41/44 nodes on device, 3 on CPU [gelu x2: Unimplemented, ...], 4 transfers, 1.2 MiB", and what does not fit.
   std::string summary() const;
   // An object with the members above but refusals and matches, and the near misses.
   std::string json() const;
@@ -56,8 +59,8 @@ struct CompileInput {
   std::string sha256;  // of the file, in hex
 };
 
-// Rewrites `model` in place. Throws ttc::Error with Exit::unsupported under options.require_full where nodes stay on
-// the CPU, and what run_passes throws.
+// Rewrites `model` in place. Throws ttc::Error with Exit::unsupported, json() its report, under options.require_full
+// where nodes stay on the CPU or it does not fit the device's memory; and what run_passes throws.
 CompileResult compile(ir::Model& model, const CompileOptions& options, const PassManagerOptions& passes = {},
                       const CompileInput& input = {});
 

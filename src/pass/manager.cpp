@@ -5,14 +5,15 @@
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <iomanip>
 #include <iostream>
 #include <sstream>
 #include <utility>
 
 #include "pass/plugin_pass.h"
+#include "support/atomic_file.h"
 #include "support/error.h"
+#include "support/progress.h"
 
 namespace ttc {
 namespace {
@@ -114,9 +115,7 @@ class Dumper {
     std::ostringstream name;
     name << std::setw(2) << std::setfill('0') << index << '-' << pass << '.' << when << ".ir";
     const auto path = std::filesystem::path(options_.dump_dir) / name.str();
-    std::ofstream file(path);
-    file << text;
-    if (!file.flush()) throw usage_error("cannot write the dump " + path.string());
+    write_file(path.string(), text);
   }
 
  private:
@@ -205,6 +204,24 @@ std::vector<PassStep> select_passes(const PassManagerOptions& options) {
   return selected;
 }
 
+std::vector<std::string> idle_names(const PassManagerOptions& options) {
+  PassManagerOptions all = options;
+  all.disable.clear();
+  const std::vector<PassStep> enabled = select_passes(options), possible = select_passes(all);
+  std::vector<std::string> out;
+  const auto check = [&](const char* flag, const std::vector<std::string>& names, const std::vector<PassStep>& steps) {
+    for (const std::string& name : names)
+      if (name != "all" && name != "change" &&
+          std::none_of(steps.begin(), steps.end(), [&](const PassStep& step) { return names_step({name}, step); }))
+        out.push_back(std::string(flag) + " " + name + " has no effect: that pass is not among those that run");
+  };
+  check("--disable", options.disable, possible);
+  check("--dump-before", options.dump_before, enabled);
+  check("--dump-after", options.dump_after, enabled);
+  if (!options.stop_after.empty()) check("--stop-after", {options.stop_after}, enabled);
+  return out;
+}
+
 std::vector<PassReport> run_passes(PassContext& context, const PassManagerOptions& options) {
   std::ostream& log = options.log ? *options.log : std::cerr;
   const std::vector<PassStep> steps = select_passes(options);
@@ -216,7 +233,9 @@ std::vector<PassReport> run_passes(PassContext& context, const PassManagerOption
   if (options.verify_each) verify_after(context, "(input)");
 
   std::vector<PassReport> reports;
+  Phase phase("compiling " + context.model.info.path, steps.size());
   for (const PassStep& step : steps) {
+    phase.at(step.name());
     const std::size_t index = reports.size() + 1;
     if (dumper.wants_before(step)) dumper.dump(index, step.info->name, "before", ir::print(context.model));
     reports.push_back(run_one(context, step));
@@ -224,6 +243,7 @@ std::vector<PassReport> run_passes(PassContext& context, const PassManagerOption
     if (dumper.wants_after(step, changed))
       dumper.dump(index, step.info->name, "after", changed ? ir::print(context.model) : "(unchanged)\n");
     if (options.verify_each) verify_after(context, step.info->name);
+    phase.advance();
     if (!options.stop_after.empty() && names_step({options.stop_after}, step)) break;
   }
   if (options.time_passes || options.stats) print_table(log, reports, options.time_passes, options.stats);

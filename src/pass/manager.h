@@ -42,6 +42,8 @@ struct PassStep {
 // The passes that would run, in order. Throws ttc::Error (usage), naming the nearest pass, for a name nobody
 // registered and for a part that a pass has not.
 std::vector<PassStep> select_passes(const PassManagerOptions& options);
+// Names of passes in the options that have no effect, for those passes are not among the ones that would run.
+std::vector<std::string> idle_names(const PassManagerOptions& options);
 // Throws ttc::Error (exit code 70) naming the pass that broke the IR under verify_each; what dumps cannot write is an
 // Error too.
 std::vector<PassReport> run_passes(PassContext& context, const PassManagerOptions& options);

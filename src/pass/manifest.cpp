@@ -89,7 +89,7 @@ json counts_json(const CompileResult& r) {
           {"flops", {{"total", r.flops.total}, {"device", r.flops.device}}},
           {"transfers", {{"count", r.transfers.count}, {"bytes", r.transfers.bytes}}},
           {"weights", {{"bytes_in", r.weights.bytes_in}, {"bytes_out", r.weights.bytes_out}}},
-          {"memory", {{"l1_peak", r.memory.l1_peak}, {"dram_peak", r.memory.dram_peak}, {"fits", r.memory.fits}}}};
+          {"memory", {{"l1_peak", r.memory.l1_peak}, {"dram_peak", r.memory.dram_peak}, {"fits", r.memory.fits()}}}};
 }
 
 std::string human_bytes(std::int64_t bytes) {
@@ -113,7 +113,24 @@ std::string short_op(const std::string& op) {
   return op.substr(first + 1, second == std::string::npos ? second : second - first - 1);
 }
 
+bool is_known(const ttrt::ArchProfile& profile) {
+  const auto known = ttrt::arch_profiles();
+  return std::find(known.begin(), known.end(), profile) != known.end();
+}
+
 }  // namespace
+
+std::string CompileResult::shortage() const {
+  std::string text;
+  const auto compare = [&](const char* what, std::int64_t needed, std::int64_t there) {
+    if (needed > there)
+      text += (text.empty() ? "it needs " : ", and ") + human_bytes(needed) + " of " + what + ", " + arch + " has " +
+              human_bytes(there);
+  };
+  compare("DRAM", memory.dram_peak, memory.dram);
+  compare("L1 a core", memory.l1_peak, memory.l1);
+  return text;
+}
 
 std::string CompileResult::summary() const {
   std::string text = std::to_string(nodes.device) + "/" + std::to_string(nodes.total) + " nodes on device";
@@ -133,7 +150,8 @@ std::string CompileResult::summary() const {
     text += "]";
   }
   text += ", " + std::to_string(transfers.count) + (transfers.count == 1 ? " transfer, " : " transfers, ");
-  return text + human_bytes(transfers.bytes);
+  text += human_bytes(transfers.bytes);
+  return memory.fits() ? text : text + "; DOES NOT FIT: " + shortage();
 }
 
 std::vector<RefusalRecord> CompileResult::near_misses() const {
@@ -186,6 +204,7 @@ std::string manifest_text(const ir::Model& model, const CompileOptions& options,
   out["ttc"] = TTC_VERSION;
   out["manifest"] = 1;
   out["arch"] = result.arch;
+  if (!is_known(options.profile)) out["profile"] = json::parse(ttrt::to_json(options.profile));
   out["input"] = {{"sha256", input.sha256}, {"format", model.info.format}, {"torch", model.info.torch_version}};
   out["activation"] = ttrt::to_string(options.activation);
   out["summary"] = result.summary();

@@ -5,7 +5,8 @@
 
 namespace ttc {
 
-// JSON text: {ttc, arch, input, counts, precision, placement, fallbacks, journal}. Deterministic.
+// JSON text: {ttc, arch, profile (of an arch of the user's own), input, counts, precision, placement, fallbacks,
+// journal}. Deterministic.
 std::string manifest_text(const ir::Model& model, const CompileOptions& options, const CompileInput& input,
                           const CompileResult& result);
 

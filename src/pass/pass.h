@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "device/arch.h"
 #include "ir/model.h"
 #include "ir/node_name.h"
 #include "ops/op.h"
@@ -52,7 +53,7 @@ class RewriteBudget {
 
 // What the user asked of a compile; patterns are globs over nn.Module paths (later entries win).
 struct CompileOptions {
-  std::string arch = "n150";
+  ttrt::ArchProfile profile = ttrt::default_profile();
   std::vector<std::pair<std::string, std::string>>
       replace;                       // "torch.nn.Linear" or "module:GLOB" -> "tt.linear"; empty: everything
   std::vector<std::string> exclude;  // module globs

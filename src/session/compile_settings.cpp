@@ -44,7 +44,7 @@ void read_replace_file(const std::string& path, CompileOptions& options) {
 
 CompileOptions compile_options(const CompileSettings& settings) {
   CompileOptions options;
-  options.arch = settings.arch;
+  if (!settings.arch.empty()) options.profile = ttrt::profile_from_argument(settings.arch);
   for (const std::string& text : settings.replace) {
     const std::size_t eq = text.rfind('=');
     if (eq == std::string::npos) throw usage_error("--replace " + text + ": expected CLASS=tt.OP");
@@ -75,7 +75,6 @@ CompileOptions compile_options(const CompileSettings& settings) {
   options.fallback_modules = settings.fallback_module;
   options.fallback_nodes = settings.fallback_node;
   options.require_full = settings.require_full;
-  ttrt::profile_from_argument(settings.arch);  // a wrong name is an error before any work
   return options;
 }
 

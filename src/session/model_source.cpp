@@ -3,8 +3,11 @@
 
 #include "formats/model_file.h"
 #include "formats/pt2_read.h"
+#include "ir/manifest_name.h"
 #include "pass/pass.h"
 #include "support/error.h"
+#include "support/json_util.h"
+#include "support/progress.h"
 #include "support/sha256.h"
 #include "torch_library/torch_ops.h"
 
@@ -43,11 +46,15 @@ ModelSource::ModelSource(std::string name, std::vector<std::byte> content)
     : file_(MappedFile::hold(std::move(name), std::move(content))) {}
 
 const std::string& ModelSource::sha256() const {
-  std::call_once(hashed_, [&] { sha256_ = sha256_hex(file_->bytes()); });
+  std::call_once(hashed_, [&] {
+    const Phase phase("hashing " + path());
+    sha256_ = sha256_hex(file_->bytes());
+  });
   return sha256_;
 }
 
 std::unique_ptr<ir::Model> ModelSource::read(bool to_run) const {
+  const Phase phase("reading " + path());
   ttrt::register_torch_ops();  // rewritten TorchScript names tt operators
   std::unique_ptr<ir::Model> model = load_model(file_);
   if (!to_run) return model;
@@ -62,6 +69,26 @@ bool is_rewritten(const ir::Model& model) {
   bool found = false;
   ir::walk(*model.graph, [&](ir::Node* node) { found = found || node->op().starts_with("tt."); });
   return found;
+}
+
+std::optional<ttrt::ArchProfile> profile_of(const ir::Model& model) {
+  const auto manifest = model.extra.find(manifest_name);
+  if (manifest == model.extra.end()) return std::nullopt;
+  const std::string& file = model.info.path;
+  try {
+    const Json root = parse_json(manifest->second);
+    if (const Json* own = find_member(root, "profile")) return ttrt::parse_profile(own->dump(), file);
+    const Json* name = find_member(root, "arch");
+    if (name == nullptr) return std::nullopt;
+    return ttrt::find_profile(as_string(*name));
+  } catch (const Error& error) {
+    throw Error(Exit::bad_file, file, std::string(manifest_name) + ": " + error.what(), error.hint());
+  }
+}
+
+ttrt::ArchProfile profile_for(const ir::Model& model, const std::string& argument) {
+  if (!argument.empty()) return ttrt::profile_from_argument(argument);
+  return profile_of(model).value_or(ttrt::default_profile());
 }
 
 }  // namespace ttc

@@ -3,9 +3,11 @@
 
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "device/arch.h"
 #include "ir/model.h"
 #include "support/mapped_file.h"
 
@@ -35,5 +37,10 @@ class ModelSource {
 std::unique_ptr<ir::Model> load(const std::string& path, bool to_run = true);
 // Whether it has device ops.
 bool is_rewritten(const ir::Model& model);
+
+// What the model was rewritten for, by its manifest; none where it was not. Throws ttc::Error (bad_file).
+std::optional<ttrt::ArchProfile> profile_of(const ir::Model& model);
+// What runs it: the profile that --arch names, where that is given, else the model's own, else n150. Throws ttc::Error.
+ttrt::ArchProfile profile_for(const ir::Model& model, const std::string& argument);
 
 }  // namespace ttc

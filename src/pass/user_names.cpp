@@ -1,0 +1,180 @@
+// Matching by fnmatch; suggestions by edit distance.
+#include "pass/user_names.h"
+
+#include <algorithm>
+
+#include "pass/call.h"
+#include "support/error.h"
+#include "support/glob.h"
+
+namespace ttc {
+namespace {
+
+constexpr std::string_view by_path = "module:";
+
+std::string_view last_part(std::string_view name) { return name.substr(name.rfind('.') + 1); }
+
+// "gelu" of "aten.gelu.default"
+std::string_view middle_part(std::string_view op) {
+  const auto first = op.find('.');
+  if (first == std::string_view::npos) return {};
+  const auto second = op.find('.', first + 1);
+  return op.substr(first + 1, second - first - 1);
+}
+
+bool names_class(std::string_view pattern, std::string_view klass) {
+  if (glob_match(pattern, klass)) return true;
+  if (last_part(pattern) != last_part(klass)) return false;
+  const std::string_view package = pattern.substr(0, pattern.size() - last_part(pattern).size());
+  return package.empty() || klass.starts_with(package);
+}
+
+bool names_module(std::string_view key, std::string_view path, std::string_view klass) {
+  return key.starts_with(by_path) ? glob_match(key.substr(by_path.size()), path) : names_class(key, klass);
+}
+
+// The nearest of `known`, else the first few of them.
+std::string suggestion(std::string_view word, const std::vector<std::string>& known) {
+  if (const std::string close = nearest(word, known.data(), known.size()); !close.empty())
+    return "did you mean '" + close + "'?";
+  constexpr std::size_t shown = 4;
+  std::string out;
+  for (std::size_t i = 0; i < std::min(shown, known.size()); ++i) out += (i == 0 ? "there are " : ", ") + known[i];
+  return out + (known.size() > shown ? ", ... (" + std::to_string(known.size()) + ")" : "");
+}
+
+}  // namespace
+
+bool names_module(std::string_view key, const ir::Provenance& where) {
+  if (names_module(key, where.module_path, where.module_class)) return true;
+  return std::any_of(where.stack.begin(), where.stack.end(),
+                     [&](const auto& m) { return names_module(key, m.first, m.second); });
+}
+
+bool names_op(std::string_view pattern, std::string_view op, std::string_view device_op) {
+  return glob_match(pattern, op) || (!device_op.empty() && glob_match(pattern, device_op)) ||
+         glob_match(pattern, middle_part(op));
+}
+
+bool inside(std::string_view pattern, const ir::Provenance& where) {
+  return names_module(std::string(by_path) + std::string(pattern), where);
+}
+
+void UserNames::collect(const ir::Graph& graph) {
+  ir::walk(const_cast<ir::Graph&>(graph), [&](ir::Node* node) {
+    ops_.insert(node->op());
+    if (!node->results().empty()) nodes_.insert(node_name(*node));
+    const ir::Provenance& where = *node->provenance;
+    modules_.emplace(where.module_path, where.module_class);
+    modules_.insert(where.stack.begin(), where.stack.end());
+  });
+}
+
+bool UserNames::any_module(std::string_view key) const {
+  return std::any_of(modules_.begin(), modules_.end(),
+                     [&](const auto& m) { return names_module(key, m.first, m.second); });
+}
+
+bool UserNames::any_op(std::string_view pattern) const {
+  return std::any_of(ops_.begin(), ops_.end(), [&](const std::string& op) {
+    const auto lowerings = ttrt::lowerings_of(op);
+    return names_op(pattern, op, "") || std::any_of(lowerings.begin(), lowerings.end(), [&](const auto& each) {
+             return glob_match(pattern, each.first->name);
+           });
+  });
+}
+
+std::vector<std::string> UserNames::module_keys() const {
+  std::vector<std::string> out;
+  for (const auto& [path, klass] : modules_)
+    if (!path.empty()) out.push_back(path);
+  return out;
+}
+
+std::vector<std::string> UserNames::op_keys() const {
+  std::set<std::string> out(ops_);
+  for (const std::string& op : ops_) out.emplace(middle_part(op));
+  out.erase("");
+  return {out.begin(), out.end()};
+}
+
+std::vector<UserNames::Idle> UserNames::idle_ops(std::string_view flag, const std::vector<std::string>& asked) const {
+  std::vector<Idle> out;
+  for (const std::string& glob : asked)
+    if (!any_op(glob))
+      out.push_back({std::string(flag) + " " + glob, "matches no operator of the model", suggestion(glob, op_keys())});
+  return out;
+}
+
+namespace {
+
+// "torch.nn.Linear" for "torch.nn.modules.linear.Linear" too.
+std::vector<std::string> class_keys(const std::map<std::string, std::string>& modules) {
+  std::set<std::string> out;
+  for (const auto& [path, klass] : modules) {
+    out.insert(klass);
+    out.emplace(last_part(klass));
+    if (klass.starts_with("torch.nn.modules.")) out.insert("torch.nn." + std::string(last_part(klass)));
+  }
+  out.erase("");
+  return {out.begin(), out.end()};
+}
+
+// Modules of the device operators that have an argument of this name, which is how a choice for a module takes effect.
+std::vector<std::string> modules_with(const ir::Model& compiled, std::string_view argument) {
+  std::set<std::string> out;
+  ir::walk(*compiled.graph, [&](ir::Node* node) {
+    if (is_device_node(*node) && node->schema() && node->schema()->index_of(argument) >= 0)
+      out.insert(node->provenance->module_path);
+  });
+  return {out.begin(), out.end()};
+}
+
+}  // namespace
+
+std::vector<UserNames::Idle> UserNames::idle(const CompileOptions& options, const ir::Model& compiled) const {
+  std::vector<Idle> out;
+  for (const auto& [key, op] : options.replace) {
+    const std::string asked = "--replace " + key + "=" + op;
+    if (!any_module(key)) {
+      const bool path = key.starts_with(by_path);
+      out.push_back({asked, path ? "matches no module of the model" : "matches no class of the model's modules",
+                     suggestion(path ? std::string_view(key).substr(by_path.size()) : key,
+                                path ? module_keys() : class_keys(modules_))});
+      continue;
+    }
+    bool used = false;
+    ir::walk(*compiled.graph, [&](ir::Node* node) {
+      used = used || (glob_match(op, node->op()) && names_module(key, *node->provenance));
+    });
+    if (!used) out.push_back({asked, "replaces nothing: no operator there becomes " + op, "ttc check says why"});
+  }
+  const auto by_module = [&](const char* flag, const std::vector<std::string>& globs) {
+    for (const std::string& glob : globs)
+      if (!any_module(std::string(by_path) + glob))
+        out.push_back(
+            {std::string(flag) + " " + glob, "matches no module of the model", suggestion(glob, module_keys())});
+  };
+  by_module("--exclude", options.exclude);
+  by_module("--fallback-module", options.fallback_modules);
+  for (Idle& one : idle_ops("--fallback-op", options.fallback_ops)) out.push_back(std::move(one));
+  for (const std::string& glob : options.fallback_nodes)
+    if (std::none_of(nodes_.begin(), nodes_.end(), [&](const auto& node) { return glob_match(glob, node); }))
+      out.push_back({"--fallback-node " + glob, "matches no node of the model",
+                     suggestion(glob, {nodes_.begin(), nodes_.end()})});
+  const auto by_argument = [&](const char* flag, const char* argument, const auto& entries) {
+    const std::vector<std::string> there = modules_with(compiled, argument);
+    for (const auto& [glob, value] : entries)
+      if (std::none_of(there.begin(), there.end(), [&](const auto& path) { return glob_match(glob, path); }))
+        out.push_back({std::string(flag) + " " + glob,
+                       std::string("matches no module on the device that has ") +
+                           (std::string_view(argument) == "weight_format" ? "packed weights" : "a choice of it"),
+                       suggestion(glob, there)});
+  };
+  by_argument("--weight-dtype", "weight_format", options.weight_format);
+  by_argument("--fidelity", "fidelity", options.fidelity);
+  by_argument("--fp32-acc", "fp32_acc", options.fp32_acc);
+  return out;
+}
+
+}  // namespace ttc
