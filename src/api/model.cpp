@@ -110,12 +110,9 @@ std::vector<TensorInfo> Model::outputs() const {
 bool Model::is_rewritten() const { return ttc::is_rewritten(*impl_->model); }
 
 std::string Model::arch() const {
-  return guarded([&]() -> std::string {
-    const auto manifest = impl_->model->extra.find(manifest_name);
-    if (manifest == impl_->model->extra.end()) return {};
-    const Json root = parse_json(manifest->second);
-    const Json* arch = find_member(root, "arch");
-    return arch != nullptr ? as_string(*arch) : std::string();
+  return guarded([&] {
+    const auto profile = profile_of(*impl_->model);
+    return profile ? profile->name : std::string();
   });
 }
 

@@ -1,6 +1,7 @@
 // Shapes that a file lacks come from --shape, recorded inputs or the first call; free dims take theirs from the same.
 #include "session/compile.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstring>
 #include <map>
@@ -121,8 +122,8 @@ std::unique_ptr<ir::Model> read_with_shapes(const ModelSource& source, const Com
   if (!has_shapes(*model)) {
     if (!shapes.empty() || !settings.inputs.empty()) given_numbers(*model, settings, shapes, notes);
     if (shapes.empty()) {
-      notes("note: " + source.path() +
-            " carries no shapes; give --shape NAME=8x128 or --io FILE to place more of it on the device");
+      notes.warning(source.path() + " carries no shapes, without which next to nothing goes to the device",
+                    "give --shape NAME=8x128 or --io FILE");
       return model;
     }
     const ShapeReport report = propagate_shapes(*model, shapes);
@@ -156,11 +157,57 @@ void apply_shapes(ir::Model& model, const InputOptions& inputs, CompileOptions& 
 
 }  // namespace
 
+namespace {
+
+// What the settings ask of a model that was rewritten before: its device operators are what they are.
+void warn_of_rewritten(const ModelSource& source, const CompileSettings& settings, const Notes& notes) {
+  std::string idle;
+  const auto add = [&](bool given, const char* flag) {
+    if (given) idle += (idle.empty() ? "" : ", ") + std::string(flag);
+  };
+  add(!settings.replace.empty(), "--replace");
+  add(!settings.replace_file.empty(), "--replace-file");
+  add(!settings.exclude.empty(), "--exclude");
+  add(!settings.weight_dtype.empty(), "--weight-dtype");
+  add(settings.activation_dtype != CompileSettings().activation_dtype, "--activation-dtype");
+  add(!settings.fidelity.empty(), "--fidelity");
+  add(!settings.fp32_acc.empty(), "--fp32-acc");
+  add(!settings.fallback_op.empty(), "--fallback-op");
+  add(!settings.fallback_module.empty(), "--fallback-module");
+  add(!settings.fallback_node.empty(), "--fallback-node");
+  if (!idle.empty())
+    notes.warning(source.path() + " was rewritten before: " + idle + " cannot change what is on the device already",
+                  "compile the file that was exported");
+}
+
+bool puts_on_device(const PassManagerOptions& passes) {
+  for (const PassStep& step : select_passes(passes))
+    if (step.info->name == "replace" || step.info->name == "place") return true;
+  return false;
+}
+
+}  // namespace
+
 Compiled compile_source(const ModelSource& source, const CompileSettings& settings, const Notes& notes, bool to_save) {
   CompileOptions options = compile_options(settings);
   Compiled out;
   out.model = read_with_shapes(source, settings, options, notes);
+  options.profile = profile_for(*out.model, settings.arch);
+  const bool rewritten = is_rewritten(*out.model);
+  if (std::ranges::any_of(out.model->weights,
+                          [](const auto& w) { return w.second.storage && w.second.storage->absent(); }))
+    notes.warning(source.path() + " carries no weights, so what comes of it has none and cannot run",
+                  "compile the model's own file");
+  out.names.collect(*out.model->graph);
   out.result = compile(*out.model, options, settings.passes, {.sha256 = to_save ? source.sha256() : std::string()});
+  out.names.collect(*out.model->graph);
+  if (rewritten)
+    warn_of_rewritten(source, settings, notes);
+  else if (!puts_on_device(settings.passes))
+    notes.warning("none of the passes that were run puts anything on the device", "replace and place do");
+  else
+    for (const UserNames::Idle& one : out.names.idle(options, *out.model)) notes.warning(one.text(), one.hint);
+  for (const std::string& one : idle_names(settings.passes)) notes.warning(one);
   return out;
 }
 
@@ -178,7 +225,7 @@ std::shared_ptr<const ir::Model> compiled_for(const ModelSource& source, const I
   std::unique_ptr<ir::Model> model = source.read();
   if (is_rewritten(*model)) return model;
   CompileOptions options;
-  options.arch = arch;
+  options.profile = profile_for(*model, arch);
   apply_shapes(*model, inputs, options);
   const CompileResult result = compile(*model, options);
   const std::string converted = conversions_text(*model);

@@ -10,7 +10,8 @@ namespace ttc {
 
 // Members have the names of the command line's flags.
 struct CompileSettings {
-  std::string arch = "n150", activation_dtype = "bfloat16";
+  std::string arch = {};  // "": what the file was rewritten for, else n150
+  std::string activation_dtype = "bfloat16";
   std::vector<std::string> replace;  // CLASS=tt.OP or module:GLOB=tt.OP; everything that can be where none is given
   std::string replace_file;          // the same as a JSON object
   std::vector<std::string> exclude;  // modules (glob) that stay as they are; their children are still visited

@@ -153,7 +153,7 @@ class RowMaker {
     std::vector<Case> cases = load_cases(*plain_, way);
     if (!fits(*plain_, cases[0])) return;
     ttrt::ExecutorOptions options;
-    options.profile = ttrt::profile_from_argument(settings_.arch);
+    options.profile = profile_for(*compiled_, settings_.arch);
     const bool other_shapes = !way.io_prefix.empty() && path_.extension() == ".pt";
     if (other_shapes && refuses(cases[0])) return;
     ttrt::Executor executor(other_shapes ? compile_for(cases[0]) : compiled_, options);
