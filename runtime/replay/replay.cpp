@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "ops/library.h"
+#include "support/progress.h"
 
 namespace ttrt::replay {
 namespace {
@@ -232,15 +233,20 @@ std::vector<CaseResult> replay_directory(const std::string& path, const Options&
   if (files.empty())
     throw ttc::bad_file(path, "no recorded cases here", "name a directory of .safetensors files, or one of them");
   std::sort(files.begin(), files.end());
+  std::erase_if(files, [&](const std::string& file) {
+    return fs::path(file).stem().string().find(options.filter) == std::string::npos;
+  });
   std::vector<CaseResult> results;
+  ttc::Phase phase("replaying", files.size());
   for (const std::string& file : files) {
     const std::string id = fs::path(file).stem().string();
-    if (id.find(options.filter) == std::string::npos) continue;
+    phase.at(id);
     try {
       results.push_back(run_case(read_case(file), options));
     } catch (const ttc::Error& error) {
       results.push_back({.id = id, .op = {}, .reason = error.what()});
     }
+    phase.advance();
   }
   return results;
 }

@@ -38,6 +38,7 @@ struct Case {
   std::vector<std::optional<ttrt::Metrics>> baseline;     // by expected output: LibTorch's own in bfloat16, where known
   std::vector<std::string> notes;                         // what was chosen for inputs that nobody gave
   std::vector<Carried> carried;                           // by input; empty where none is
+  std::vector<std::string> guessed = {};                  // "x=2x2": inputs whose free dims nobody gave
 };
 
 // One case, or with io_steps one per step. Throws ttc::Error (usage) for names, shapes and dtypes that do not fit.

@@ -1,7 +1,9 @@
 // Which thresholds hold where none are given, and what a wrong shape is called.
 #include "session/checks.h"
 
+#include "session/model_source.h"
 #include "session/values.h"
+#include "support/error.h"
 
 namespace ttc {
 
@@ -14,17 +16,27 @@ bool as_good_as(const ttrt::Metrics& metrics, const std::optional<ttrt::Metrics>
   return baseline && baseline->nan >= metrics.nan && metrics.snr_db >= baseline->snr_db - 6.02;
 }
 
+constexpr double default_tolerance = 1e-4;
+
 }  // namespace
+
+Thresholds thresholds_in_force(const Thresholds& thresholds, bool approximate) {
+  if (thresholds.any()) return thresholds;
+  if (approximate) return {.pcc = 0.99};
+  return {.atol = default_tolerance, .rtol = default_tolerance};
+}
+
+bool is_approximate(const ttrt::Executor& executor) {
+  return executor.options().mode == ttrt::Mode::device || is_rewritten(executor.model());
+}
 
 std::vector<Check> check_outputs(const Case& expected, const std::vector<RtValue>& given, const Thresholds& thresholds,
                                  bool approximate) {
   const std::vector<RtValue> outputs = flat_outputs(given);
-  const bool defaults = !thresholds.pcc && !thresholds.atol && !thresholds.rtol;
-  const double atol = thresholds.atol.value_or(thresholds.rtol ? 0 : 1e-4),
-               rtol = thresholds.rtol.value_or(thresholds.atol ? 0 : 1e-4);
-  const double pcc = thresholds.pcc.value_or(0.99);
-  const bool need_close = thresholds.atol || thresholds.rtol || (defaults && !approximate);
-  const bool need_pcc = thresholds.pcc || (defaults && approximate);
+  const Thresholds wanted = thresholds_in_force(thresholds, approximate);
+  const bool need_close = wanted.atol || wanted.rtol;
+  const double atol = wanted.atol.value_or(wanted.rtol ? 0 : default_tolerance),
+               rtol = wanted.rtol.value_or(wanted.atol ? 0 : default_tolerance);
   std::vector<Check> checks;
   for (std::size_t i = 0; i < expected.expected.size(); ++i) {
     if (!expected.expected[i]) continue;
@@ -41,13 +53,21 @@ std::vector<Check> check_outputs(const Case& expected, const std::vector<RtValue
       check.metrics = ttrt::compare(*actual, *expected.expected[i]);
       check.allclose = ttrt::all_close(*actual, *expected.expected[i], atol, rtol);
       // Equal NaN and infinities count as right; a PCC over what is left decides.
-      const bool correlates = check.metrics.correlates(pcc) || as_good_as(check.metrics, check.baseline);
-      check.pass =
-          (!need_close || check.allclose) && (!need_pcc || correlates) && (check.metrics.nan == 0 || check.allclose);
+      const bool correlates =
+          !wanted.pcc || check.metrics.correlates(*wanted.pcc) || as_good_as(check.metrics, check.baseline);
+      check.pass = (!need_close || check.allclose) && correlates && (check.metrics.nan == 0 || check.allclose);
     }
     checks.push_back(std::move(check));
   }
   return checks;
+}
+
+void require_expected(const std::vector<Case>& cases, const std::string& asked) {
+  for (const Case& one : cases)
+    for (const auto& tensor : one.expected)
+      if (tensor) return;
+  throw usage_error(asked + " is asked for, but there are no outputs to compare with",
+                    "--io FILE with out0, out1, ... has them; ttc compare takes LibTorch's");
 }
 
 }  // namespace ttc

@@ -6,12 +6,14 @@
 #include <vector>
 
 #include "device/metrics.h"
+#include "executor/executor.h"
 #include "session/cases.h"
 
 namespace ttc {
 
 struct Thresholds {
   std::optional<double> pcc = {}, atol = {}, rtol = {};
+  bool any() const { return pcc || atol || rtol; }
 };
 
 struct Check {
@@ -23,10 +25,17 @@ struct Check {
 };
 
 // Outputs against what the case expects. Without thresholds: all close within 1e-4 where the model's own operators ran
-// in LibTorch, PCC >= 0.99 where device formats had a part (`approximate`: device mode, and weights packed for the
-// device). Where the case has LibTorch's own result in bfloat16, a lower PCC passes too while the error, as the root of
-// its mean square, is at most twice that one's: it is the format's then.
+// in LibTorch, PCC >= 0.99 where device formats had a part (`approximate`). Where the case has LibTorch's own result in
+// bfloat16, a lower PCC passes too while the error, as the root of its mean square, is at most twice that one's: it is
+// the format's then.
 std::vector<Check> check_outputs(const Case& expected, const std::vector<ttrt::RtValue>& outputs,
                                  const Thresholds& thresholds, bool approximate);
+
+// The ones that hold where `thresholds` are given.
+Thresholds thresholds_in_force(const Thresholds& thresholds, bool approximate);
+// Whether device formats had a part in what it computes.
+bool is_approximate(const ttrt::Executor& executor);
+// Throws ttc::Error (usage), naming what was asked for, where none of the cases has an output to compare with.
+void require_expected(const std::vector<Case>& cases, const std::string& asked);
 
 }  // namespace ttc

@@ -5,6 +5,7 @@
 
 #include "session/steps.h"
 #include "session/values.h"
+#include "support/progress.h"
 
 namespace ttc {
 namespace {
@@ -105,11 +106,14 @@ Comparison compare_runs(const std::shared_ptr<const ir::Model>& model, const std
   ttrt::Executor subject_executor(model, subject), reference_executor(model, reference);
   StepComparison comparison(subject_executor, reference_executor, cases, options);
   Comparison out;
-  for (std::size_t i = 0; i < cases.size(); ++i)
+  Phase phase("comparing", cases.size());
+  for (std::size_t i = 0; i < cases.size(); ++i) {
     for (CompareRow& row : comparison.run(i)) {
       if (cases.size() > 1) row.node = cases[i].name + "." + row.node;
       out.rows.push_back(std::move(row));
     }
+    phase.advance();
+  }
   for (std::size_t i = 0; i < out.rows.size(); ++i) {
     if (!out.rows[i].pass && !out.first_failure) out.first_failure = i;
     if (!out.worst || out.rows[i].metrics.pcc < out.rows[*out.worst].metrics.pcc) out.worst = i;

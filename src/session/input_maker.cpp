@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 #include <random>
+#include <set>
 
 #include "executor/signature.h"
 #include "formats/safetensors.h"
@@ -102,6 +103,7 @@ class InputMaker {
     for (std::size_t i = 0; i < formal_.size(); ++i)
       if (!one.carried[i].any() && (given_[i] ? !given_[i]->starts_with("@") : inputs[i].is_none())) {
         inputs[i] = make(i);
+        if (guessed(i)) one.guessed.push_back(formal_[i].name + "=" + sizes_text(inputs[i]));
         if (const auto* n = inputs[i].get_if<std::int64_t>(); n != nullptr && *n != 0 && !given_[i])
           one.notes.push_back("input '" + formal_[i].name + "' is not given: " + value_text(inputs[i]) +
                               ", the number that the model compares it with most often (--input " + formal_[i].name +
@@ -129,7 +131,22 @@ class InputMaker {
       for (std::size_t d = 0; d < type.sizes.size() && d < sizes->size(); ++d)
         if (type.sizes[d].is_symbol()) binding_.emplace(type.sizes[d].name(), (*sizes)[d]);
     }
-    for (const auto& [symbol, range] : model_.ranges) binding_.emplace(symbol, range.min.value_or(1));
+    for (const auto& [symbol, range] : model_.ranges)
+      if (binding_.emplace(symbol, range.min.value_or(1)).second) guesses_.insert(symbol);
+  }
+
+  // Whether its sizes are what a free dim may be at least, for want of anything better.
+  bool guessed(std::size_t i) const {
+    const ir::Type& type = formal_[i].input->value->type;
+    return !given_shapes_[i] && type.has_shape && std::any_of(type.sizes.begin(), type.sizes.end(), [&](const auto& s) {
+      return s.is_symbol() && guesses_.contains(s.name());
+    });
+  }
+  static std::string sizes_text(const RtValue& value) {
+    std::string out;
+    if (const auto* tensor = value.get_if<HostTensor>())
+      for (const std::int64_t size : tensor->sizes) out += (out.empty() ? "" : "x") + std::to_string(size);
+    return out;
   }
 
   Shape shape_of(std::size_t i) const {
@@ -174,6 +191,7 @@ class InputMaker {
   std::vector<std::optional<Shape>> given_shapes_;
   std::vector<std::optional<std::string>> given_;
   ir::SymBinding binding_;
+  std::set<std::string> guesses_;  // symbols of binding_ that nobody gave
 };
 
 }  // namespace
