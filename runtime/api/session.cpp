@@ -50,14 +50,21 @@ dispatch::DispatchOptions dispatch_options(const SessionOptions& options) {
 }
 
 ExecutorOptions executor_options(const Model& model, const SessionOptions& options, const Session::Impl& impl) {
-  const std::string arch = !options.arch.empty() ? options.arch : model.arch();
   ExecutorOptions out;
   out.mode = options.mode == RunMode::device ? Mode::device : Mode::cpu;
   out.numerics = options.numerics == NumericsMode::exact ? Numerics::exact : Numerics::fast;
-  out.profile = profile_from_argument(arch.empty() ? "n150" : arch);
+  out.profile = ttc::profile_for(*model.impl().model, options.arch);
   out.chooser = impl.chooser;
   out.cancel = impl.cancel;
   return out;
+}
+
+// Lines of the debug dispatcher say what they are.
+std::function<void(const std::string&, std::string_view)> report_to(
+    const std::function<void(const std::string&)>& log) {
+  if (!log) return {};
+  return
+      [log](const std::string& text, std::string_view severity) { log(severity == "debug" ? "debug: " + text : text); };
 }
 
 RunReport report_of(const Executor& executor, std::int64_t runs) {
@@ -107,7 +114,7 @@ std::vector<Tensor> run_locked(Session::Impl& impl, std::vector<RtValue> values,
 Session::Session(const Model& model, const SessionOptions& options) : impl_(std::make_shared<Impl>()) {
   guarded([&] {
     impl_->chooser = std::make_shared<KernelChooser>(KernelChoiceOptions{
-        .dispatcher = options.dispatcher, .dispatch = dispatch_options(options), .report = options.log});
+        .dispatcher = options.dispatcher, .dispatch = dispatch_options(options), .report = report_to(options.log)});
     impl_->executor = std::make_unique<Executor>(model.impl().model, executor_options(model, options, *impl_));
     impl_->inputs = user_inputs(*model.impl().model);
     if (options.profile) impl_->executor->set_profiling(true);

@@ -75,6 +75,8 @@ void KernelChooser::take_static_map() {
   const dispatch::DispatchMode mode = options_.dispatch.mode;
   const std::string& file = options_.dispatch.config_path;
   dispatch::StaticMap& map = options_.dispatch.static_kernel_map;
+  if (!file.empty() && mode == dispatch::DispatchMode::DYNAMIC)
+    report("dispatch mode dynamic reads no rules: " + file + " has no effect");
   if (!file.empty() && (mode == dispatch::DispatchMode::STATIC || mode == dispatch::DispatchMode::AUTO)) {
     const auto loaded = dispatch::load_rules(dispatch::read_document(file), dispatch::DocumentKind::hot_reload,
                                              dispatch::global_kernels(), true, file, dispatch::Phase::CONFIGURATION);
@@ -134,12 +136,12 @@ dispatch::ConfigDispatcher* KernelChooser::rules() {
 }
 
 void KernelChooser::report(const std::string& text, std::string_view severity) const {
-  dispatch::report_to(options_.report, text, severity);
+  options_.report ? options_.report(text, severity) : dispatch::report_to({}, text, severity);
 }
 
 // Of the debug dispatcher: where the session's reports go, if they go anywhere, else into the log of dispatchers.
 void KernelChooser::debug(const std::string& line) const {
-  options_.report ? options_.report("debug: " + line) : dispatch::log_dispatch("debug: " + line);
+  options_.report ? options_.report(line, "debug") : dispatch::log_dispatch("debug: " + line);
 }
 
 void KernelChooser::circuit_changed(const dispatch::Circuit& circuit, dispatch::CircuitState to,

@@ -33,7 +33,9 @@ struct KernelChoiceOptions {
   // The mode, the configuration file (needed for CONFIG and HOT_RELOAD; STATIC and AUTO read its static_kernel_map),
   // the static map, caches, thresholds, fallbacks, telemetry.
   dispatch::DispatchOptions dispatch{.mode = dispatch::DispatchMode::STATIC, .watch_interval_seconds = 0.1};
-  dispatch::Report report = {};  // warnings, refusals, kernels that were taken out; none: standard error
+  // Told about refusals, kernels that are taken out ("warning"), new rules ("note"), and what the debug dispatcher saw
+  // ("debug"); must be thread-safe. None: standard error.
+  std::function<void(const std::string& text, std::string_view severity)> report = {};
 };
 
 // One step of a program, bound to its shapes: what serves it.

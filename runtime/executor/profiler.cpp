@@ -84,6 +84,10 @@ void Profiler::note(const Instruction& instruction, const Plan& plan, const Arch
   ++sum.calls;
   sum.wall_us += wall_us;
   sum.bytes += bytes_of(instruction, plan);
+  if (device_op) {
+    sum.operands = plan.step(instruction).call().tensors;
+    sum.results = plan.step(instruction).results();
+  }
   if (place != OpPlace::cpu) {
     const Time time = time_of(instruction, plan, arch);
     sum.cycles += time.cycles;

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "device/tensor.h"
 #include "executor/program.h"
 
 namespace ttrt {
@@ -23,9 +24,10 @@ struct InstructionProfile {
   std::string kernel;  // "" for ATen ops and transfers
   std::int64_t calls = 0;
   double wall_us = 0;
-  double cycles = 0;       // of the device's time model; 0 for host work
-  std::string bound;       // a Bound of the time model; "" for host work
-  std::int64_t bytes = 0;  // read and written by the op
+  double cycles = 0;                                    // of the device's time model; 0 for host work
+  std::string bound;                                    // a Bound of the time model; "" for host work
+  std::int64_t bytes = 0;                               // read and written by the op
+  std::vector<TensorSpec> operands = {}, results = {};  // of device ops, in the last call
 };
 
 struct TraceEvent {

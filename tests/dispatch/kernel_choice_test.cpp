@@ -67,7 +67,7 @@ struct Chosen {
                   const SelectionContext& of = softmax())
       : context(of) {
     KernelChoiceOptions choice{.dispatcher = dispatcher, .dispatch = std::move(options)};
-    choice.report = [this](const std::string& text) {
+    choice.report = [this](const std::string& text, std::string_view) {
       const std::lock_guard lock(mutex);
       reports.push_back(text);
     };
