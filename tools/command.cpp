@@ -8,12 +8,27 @@
 
 #include "json_out.h"
 #include "support/error.h"
+#include "support/printable.h"
+#include "table.h"
+#include "terminal.h"
 
 namespace ttc {
 namespace {
 
 std::map<std::string_view, const Command*>& commands() {
   static std::map<std::string_view, const Command*> instance;
+  return instance;
+}
+
+// Standard output as the program got it: under --json, std::cout writes to standard error, so that what models print
+// does not mix with the object.
+std::ostream& json_output() {
+  static std::ostream out(std::cout.rdbuf());
+  return out;
+}
+
+std::vector<std::string>& warnings() {
+  static std::vector<std::string> instance;
   return instance;
 }
 
@@ -31,33 +46,52 @@ std::vector<const Command*> all_commands() {
 }
 
 void note(const Globals& globals, const std::string& text) {
-  if (!globals.quiet) std::cerr << text << '\n';
+  if (globals.quiet) return;
+  ProgressLine::clear();
+  std::cerr << text << '\n';
 }
 
-namespace {
-
-// Standard output as the program got it: under --json, std::cout writes to standard error, so that what models print
-// does not mix with the object.
-std::ostream& json_output() {
-  static std::ostream out(std::cout.rdbuf());
-  return out;
+void detail(const Globals& globals, const std::string& text) {
+  if (globals.verbose > 0) note(globals, text);
 }
 
-}  // namespace
+void warn(const Globals& globals, const std::string& text, const std::string& hint) {
+  warnings().push_back(text);
+  note(globals, painted("warning:", Style::warning, Stream::error) + " " + text);
+  if (!hint.empty()) note(globals, painted("hint:", Style::hint, Stream::error) + " " + hint);
+}
+
+void check_warnings(const Globals& globals) {
+  const std::size_t count = warnings().size();
+  if (!globals.strict || count == 0) return;
+  throw Error(
+      Exit::check_failed, "",
+      count == 1 ? "--strict: " + warnings()[0] : "--strict: there were " + std::to_string(count) + " warnings");
+}
 
 void keep_output_for_json() {
   json_output();
   std::cout.rdbuf(std::cerr.rdbuf());
 }
 
-void print_json(const OrderedJson& value) {
+void print_json(OrderedJson value) {
+  if (value.is_object())
+    for (const std::string& text : warnings()) value["warnings"].push_back(printable(text));
+  ProgressLine::clear();
   json_output() << value.dump(2, ' ', false, OrderedJson::error_handler_t::replace) << std::endl;
 }
 
 Notes notes_of(const Globals& globals) {
-  Notes notes{.say = [globals](const std::string& line) { note(globals, line); }, .detail = {}};
+  Notes notes{.say = [globals](const std::string& line) { note(globals, line); },
+              .detail = {},
+              .warn = [globals](const std::string& line, const std::string& hint) { warn(globals, line, hint); }};
   if (globals.verbose > 0) notes.detail = notes.say;
   return notes;
+}
+
+Timed::~Timed() {
+  const double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start_).count();
+  detail(globals_, what_ + ": " + number_text(ms, 4) + " ms");
 }
 
 std::int64_t peak_rss() {

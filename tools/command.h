@@ -1,6 +1,7 @@
 // Subcommands: each cmd_<name>.cpp ends in its record; ttc.cpp makes the command line from the records.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <iosfwd>
 #include <string>
@@ -17,14 +18,19 @@ struct Globals {
   bool json = false;
   int verbose = 0;
   bool quiet = false;
-  int threads = 0;  // 0: as many as LibTorch takes
+  bool strict = false;  // a warning fails the command
+  bool force = false;   // a result may take the place of a file that the command reads
+  int threads = 0;      // 0: as many as LibTorch takes
+  std::string color = "auto";
+  std::string options_file = {};
   std::vector<std::string> plugins = {};
 };
 
 struct Command {
   std::string_view name, summary;
-  void (*options)(FlagSet&);   // adds the subcommand's own flags
-  int (*run)(const Globals&);  // returns the exit code
+  void (*options)(FlagSet&);      // adds the subcommand's own flags
+  int (*run)(const Globals&);     // returns the exit code
+  std::string_view example = {};  // a whole command line, for --help
 };
 
 void register_command(const Command& command);
@@ -35,8 +41,29 @@ std::vector<const Command*> all_commands();
 void keep_output_for_json();
 // A line on standard error, unless --quiet.
 void note(const Globals& globals, const std::string& text);
-// The same for what the library says; details with --verbose.
+// The same with --verbose only.
+void detail(const Globals& globals, const std::string& text);
+// What the user should know before he trusts the result; counted, named in the JSON, and an error under --strict.
+void warn(const Globals& globals, const std::string& text, const std::string& hint = {});
+// Under --strict: throws ttc::Error (check_failed) where there were warnings. Commands call it before they write a
+// result; the program does in the end.
+void check_warnings(const Globals& globals);
+// The same for what the library says.
 Notes notes_of(const Globals& globals);
+// A part of the work: how long it took is a detail.
+class Timed {
+ public:
+  Timed(const Globals& globals, std::string what)
+      : globals_(globals), what_(std::move(what)), start_(std::chrono::steady_clock::now()) {}
+  ~Timed();
+  Timed(const Timed&) = delete;
+  Timed& operator=(const Timed&) = delete;
+
+ private:
+  const Globals& globals_;
+  std::string what_;
+  std::chrono::steady_clock::time_point start_;
+};
 // The most memory this process has held, in bytes.
 std::int64_t peak_rss();
 

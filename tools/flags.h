@@ -1,5 +1,5 @@
-// The flags of a subcommand. A thin face of CLI11, whose headers take the compiler four seconds a file: only flags.cpp
-// and ttc.cpp include them.
+// The flags of a subcommand. A thin face of CLI11, whose headers take the compiler four seconds a file: only the files
+// that make the command line (flags.cpp, ttc.cpp, command_line.cpp, completion.cpp) include them.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,9 @@ class Flag {
   explicit Flag(CLI::Option* option) : option_(option) {}
 
   Flag& required(bool required = true);
-  Flag& one_of(std::initializer_list<const char*> values);
-  Flag& range(int low, int high);  // both included
+  Flag& one_of(const std::vector<std::string>& values);
+  Flag& among(const std::vector<std::string>& values);  // what completion offers; others are taken too
+  Flag& range(int low, int high);                       // both included
   Flag& range(double low, double high);
   Flag& not_negative();
   Flag& repeatable();  // one value each time; a list otherwise takes what follows it too
@@ -37,7 +38,10 @@ class FlagSet {
  public:
   explicit FlagSet(CLI::App& app) : app_(&app) {}
 
-  // `name` as "model" (positional), "--json" or "-o,--output". `into` holds the default and has to outlive the parsing.
+  // Flags that follow stand under this heading in --help.
+  void group(const std::string& name) { group_ = name; }
+  // `name` as "model" (positional), "--json" or "-o,--output". `into` holds the default, which --help shows, and has to
+  // outlive the parsing.
   Flag add_option(const std::string& name, std::string& into, const std::string& help);
   Flag add_option(const std::string& name, int& into, const std::string& help);
   Flag add_option(const std::string& name, long& into, const std::string& help);
@@ -50,7 +54,14 @@ class FlagSet {
   Flag get_option(const std::string& name);  // one that was added; a bug where it was not
 
  private:
+  template <typename T>
+  Flag add(const std::string& name, T& into, const std::string& help);
+
   CLI::App* app_;
+  std::string group_ = "Options";
 };
+
+// What one_of and among said of an option; empty where they said nothing.
+const std::vector<std::string>& choices_of(const CLI::Option* option);
 
 }  // namespace ttc

@@ -12,6 +12,7 @@ using OrderedJson = nlohmann::ordered_json;
 inline OrderedJson json_number(double value) {
   return std::isfinite(value) ? OrderedJson(value) : OrderedJson(nullptr);
 }
-void print_json(const OrderedJson& value);  // on standard output, indented
+// On standard output, indented; an object gets the warnings that were given, where there were any.
+void print_json(OrderedJson value);
 
 }  // namespace ttc

@@ -3,6 +3,9 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <sstream>
+
+#include "terminal.h"
 
 namespace ttc {
 
@@ -18,21 +21,61 @@ void Table::row(std::vector<std::string> cells) {
   rows_.push_back(std::move(cells));
 }
 
+namespace {
+
+constexpr std::size_t gap = 2, narrowest = 14;
+
+// Makes the widest columns of text narrower until a line of them fits.
+void fit(std::vector<std::size_t>& widths, const std::vector<bool>& right, std::size_t indent, std::size_t terminal) {
+  if (terminal == 0) return;
+  const auto line = [&] {
+    std::size_t sum = indent;
+    for (const std::size_t width : widths) sum += width + gap;
+    return sum - gap;
+  };
+  while (line() > terminal) {
+    std::size_t widest = widths.size();
+    for (std::size_t c = 0; c < widths.size(); ++c)
+      if (!right[c] && widths[c] > narrowest && (widest == widths.size() || widths[c] > widths[widest])) widest = c;
+    if (widest == widths.size()) return;
+    --widths[widest];
+  }
+}
+
+std::string colored(const std::string& cell) {
+  if (cell == "ok") return painted(cell, Style::good, Stream::out);
+  if (cell.starts_with("FAIL")) return painted(cell, Style::error, Stream::out);
+  return cell;
+}
+
+}  // namespace
+
 std::string Table::text(int indent) const {
+  const auto before = static_cast<std::size_t>(indent);
   std::vector<std::size_t> widths;
   for (std::size_t c = 0; c < header_.size(); ++c) {
     widths.push_back(header_[c].size());
     for (const auto& row : rows_) widths[c] = std::max(widths[c], row[c].size());
   }
+  fit(widths, right_, before, terminal_width(Stream::out));
   std::string out;
   const auto line = [&](const std::vector<std::string>& cells) {
-    std::string text(static_cast<std::size_t>(indent), ' ');
-    for (std::size_t c = 0; c < cells.size(); ++c) {
-      const std::string pad(widths[c] - cells[c].size(), ' ');
-      text += (right_[c] ? pad + cells[c] : cells[c] + pad) + "  ";
+    std::vector<std::istringstream> columns;
+    for (std::size_t c = 0; c < cells.size(); ++c) columns.emplace_back(wrapped(cells[c], widths[c]));
+    for (bool more = true; more;) {
+      more = false;
+      std::string text(before, ' ');
+      for (std::size_t c = 0; c < cells.size(); ++c) {
+        std::string part;
+        std::getline(columns[c], part);
+        const std::string pad(widths[c] - part.size(), ' ');
+        part = colored(part);
+        text += (right_[c] ? pad + part : part + pad) + std::string(gap, ' ');
+        more = more || columns[c].rdbuf()->in_avail() > 0;
+      }
+      text.erase(text.find_last_not_of(' ') + 1);
+      out += text + "\n";
     }
-    text.erase(text.find_last_not_of(' ') + 1);
-    out += text + "\n";
   };
   line(header_);
   for (const auto& row : rows_) line(row);

@@ -11,7 +11,8 @@ class Table {
   // A header that starts with '>' is right-aligned, its column too.
   explicit Table(std::vector<std::string> header);
   void row(std::vector<std::string> cells);
-  // Columns padded to their widest cell, two spaces apart, no trailing blanks; `indent` spaces before each line.
+  // Columns padded to their widest cell, two spaces apart, no trailing blanks; `indent` spaces before each line. On a
+  // terminal that is narrower, the widest columns of text are broken into lines, and "ok" and "FAIL" have colours.
   std::string text(int indent = 0) const;
   // As Markdown.
   std::string markdown() const;

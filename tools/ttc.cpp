@@ -2,22 +2,39 @@
 #include <dlfcn.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
 #include <iostream>
 
 #include "command.h"
-#include "torch/cpu_op.h"
+#include "command_line.h"
+#include "json_out.h"
+#include "support/atomic_file.h"
 #include "support/error.h"
+#include "support/json_util.h"
+#include "support/mapped_file.h"
 #include "support/printable.h"
+#include "terminal.h"
+#include "torch/cpu_op.h"
 
 namespace ttc {
 namespace {
 
 void add_globals(FlagSet& app, Globals& globals) {
+  app.group("Every command");
   app.add_flag("--json", globals.json, "One JSON object on standard output");
-  app.add_flag("-v,--verbose", globals.verbose, "Say more on standard error; repeatable");
+  app.add_flag("-v,--verbose", globals.verbose, "Say more on standard error: phases, passes, shapes");
   app.add_flag("-q,--quiet", globals.quiet, "Say nothing but results and errors");
-  app.add_option("--threads", globals.threads, "Threads of LibTorch and the device").range(1, 4096);
+  app.add_flag("--strict", globals.strict, "Fail (exit code 1) where there is a warning");
+  app.add_flag("--force", globals.force, "Let a result take the place of a file that the command reads");
+  app.add_option("--color", globals.color, "Colours: auto is for terminals, unless NO_COLOR is set")
+      .one_of({"auto", "always", "never"});
+  app.add_option("--threads", globals.threads,
+                 "Threads of LibTorch and the device; as many as there are cores otherwise")
+      .range(1, 4096);
+  app.add_option("--options", globals.options_file,
+                 "More flags from a file: lines NAME = VALUE, under [SUBCOMMAND] those of one");
   app.add_option("--plugin", globals.plugins,
                  "A shared library that brings operators, passes, dispatchers or subcommands; repeatable")
       .repeatable();
@@ -25,15 +42,14 @@ void add_globals(FlagSet& app, Globals& globals) {
 
 // Before the command line is made, for a library may bring subcommands. What it registers while it is loaded stays:
 // operators, passes, dispatchers, commands.
-void load_plugins(int argc, char** argv) {
+void load_plugins(const Arguments& args) {
   constexpr std::string_view flag = "--plugin";
-  for (int i = 1; i < argc && std::string_view(argv[i]) != "--"; ++i) {
-    const std::string_view arg = argv[i];
+  for (std::size_t i = 0; i < args.size() && args[i] != "--"; ++i) {
     std::string path;
-    if (arg.starts_with(flag) && arg.substr(flag.size()).starts_with("="))
-      path = arg.substr(flag.size() + 1);
-    else if (arg == flag && i + 1 < argc)
-      path = argv[++i];
+    if (args[i].starts_with(flag) && args[i].substr(flag.size()).starts_with("="))
+      path = args[i].substr(flag.size() + 1);
+    else if (args[i] == flag && i + 1 < args.size())
+      path = args[++i];
     else
       continue;
     if (dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL) != nullptr) continue;
@@ -42,38 +58,71 @@ void load_plugins(int argc, char** argv) {
   }
 }
 
-int run(int argc, char** argv) {
-  load_plugins(argc, argv);
+int run(Arguments args, Globals& globals) {
+  load_plugins(args);
   CLI::App app("Takes exported PyTorch models, rewrites them for Tenstorrent devices, runs them on an emulated device.",
                "ttc");
   app.set_version_flag("--version", "ttc " TTC_VERSION);
   app.require_subcommand(1);
-  Globals globals;
+  app.footer("ttc SUBCOMMAND --help explains one.");
   const Command* chosen = nullptr;
   for (const Command* command : all_commands()) {
     CLI::App* sub = app.add_subcommand(std::string(command->name), std::string(command->summary));
     FlagSet flags(*sub);
     command->options(flags);
     add_globals(flags, globals);
+    if (!command->example.empty()) sub->footer("Example:\n  " + std::string(command->example));
     sub->callback([command, &chosen] { chosen = command; });
   }
-  std::vector<std::string> names;
-  for (const Command* command : all_commands()) names.emplace_back(command->name);
-  if (argc > 1 && argv[1][0] != '-' && std::find(names.begin(), names.end(), argv[1]) == names.end()) {
-    const std::string close = nearest(argv[1], names.data(), names.size());
-    throw usage_error("no subcommand is called '" + std::string(argv[1]) + "'",
-                      close.empty() ? "ttc --help lists them" : "did you mean '" + close + "'?");
-  }
+  format_help(app);
+  set_command_line(app);
+  check_names(app, args);
+  args = with_options_file(app, std::move(args));
   try {
-    app.parse(argc, argv);
+    app.parse(Arguments(args.rbegin(), args.rend()));
   } catch (const CLI::Success& success) {  // --help, --version
     return app.exit(success);
   } catch (const CLI::ParseError& error) {
-    throw usage_error(error.what(), "ttc --help lists the subcommands, ttc SUBCOMMAND --help its flags");
+    throw_usage(app, error);
   }
+  set_color(globals.color);
   if (globals.threads > 0) ttrt::set_threads(globals.threads);
+  if (!globals.force) remember_opened_files();
+  remove_unfinished_files_on_signals();
   if (globals.json) keep_output_for_json();
-  return chosen->run(globals);
+  ttrt::on_torch_warning([&globals](const std::string& text) { note(globals, "note: LibTorch: " + text); });
+  const ProgressLine progress(!globals.quiet);
+  const int code = chosen->run(globals);
+  if (code == 0) check_warnings(globals);
+  return code;
+}
+
+int fail(const Globals& globals, const Error& error) {
+  const std::string text = error.message();
+  constexpr std::string_view word = "error:";
+  std::cerr << painted(word, Style::error, Stream::error) << text.substr(word.size());
+  if (globals.json) {
+    OrderedJson out{{"error", error.what()},
+                    {"hint", error.hint()},
+                    {"file", error.file()},
+                    {"exit", static_cast<int>(error.code())}};
+    if (!error.report().empty()) out.update(OrderedJson::parse(error.report()));
+    print_json(std::move(out));
+  }
+  return static_cast<int>(error.code());
+}
+
+int run_reporting(const Arguments& args, Globals& globals) {
+  try {
+    return run(args, globals);
+  } catch (const Error& error) {
+    return fail(globals, error);
+  } catch (const std::bad_alloc&) {
+    return fail(globals, Error(Exit::check_failed, "", "out of memory"));
+  } catch (const std::exception& error) {
+    return fail(globals, Error(Exit::bug, "", std::string("unexpected: ") + error.what(),
+                               "this is a bug of ttc; please report it with the command line"));
+  }
 }
 
 // Whatever reaches a standard stream is valid UTF-8.
@@ -90,23 +139,27 @@ class PrintableStream {
   PrintableBuffer buffer_;
 };
 
-}  // namespace
+// What was printed, to where it goes; a result that does not get there is an error.
+int finished(int code) {
+  std::cout.flush();
+  const bool failed = std::fflush(stdout) != 0 || std::ferror(stdout) != 0;
+  if (!failed) return code;
+  std::cerr << Error(Exit::usage, "", std::string("cannot write standard output: ") + std::strerror(errno)).message();
+  return code != 0 ? code : static_cast<int>(Exit::usage);
+}
 
+}  // namespace
 }  // namespace ttc
 
 int main(int argc, char** argv) {
-  const ttc::PrintableStream out(std::cout), err(std::cerr);
-  try {
-    return ttc::run(argc, argv);
-  } catch (const ttc::Error& error) {
-    std::cerr << error.message();
-    return static_cast<int>(error.code());
-  } catch (const std::bad_alloc&) {
-    std::cerr << "error: out of memory\n";
-    return static_cast<int>(ttc::Exit::check_failed);
-  } catch (const std::exception& error) {
-    std::cerr << "error: unexpected: " << error.what()
-              << "\nhint: this is a bug of ttc; please report it with the command line\n";
-    return static_cast<int>(ttc::Exit::bug);
-  }
+  const ttc::Arguments args(argv + 1, argv + argc);
+  ttc::Globals globals;
+  // Errors in the command line itself are to be JSON too.
+  globals.json = std::find(args.begin(), std::find(args.begin(), args.end(), "--"), "--json") !=
+                 std::find(args.begin(), args.end(), "--");
+  const int code = [&] {
+    const ttc::PrintableStream out(std::cout), err(std::cerr);
+    return ttc::run_reporting(args, globals);
+  }();
+  return ttc::finished(code);
 }

@@ -1,0 +1,156 @@
+// Names are checked before CLI11 parses, so that a misspelt flag is what the user hears of first.
+#include "command_line.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <sstream>
+
+#include "support/error.h"
+#include "support/mapped_file.h"
+#include "terminal.h"
+
+namespace ttc {
+namespace {
+
+const CLI::App* find_subcommand(const CLI::App& app, const std::string& name) {
+  for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; }))
+    if (sub->get_name() == name) return sub;
+  return nullptr;
+}
+
+std::vector<std::string> names_of_flags(const CLI::App& app) {
+  std::vector<std::string> out;
+  for (const CLI::Option* option : app.get_options())
+    for (const std::string& name : option->get_lnames()) out.push_back("--" + name);
+  return out;
+}
+
+std::string did_you_mean(const std::string& name, const std::vector<std::string>& known, const std::string& otherwise) {
+  const std::string close = nearest(name, known.data(), known.size());
+  return close.empty() ? otherwise : "did you mean '" + close + "'?";
+}
+
+std::string title(const CLI::App& sub) { return "ttc " + sub.get_name(); }
+
+void check_flag(const CLI::App& sub, const std::string& flag, const std::string& file) {
+  const std::vector<std::string> known = names_of_flags(sub);
+  if (std::find(known.begin(), known.end(), flag) != known.end()) return;
+  throw Error(Exit::usage, file, title(sub) + " has no flag '" + flag + "'",
+              did_you_mean(flag, known, title(sub) + " --help lists them"));
+}
+
+// "--name" of "--name=value"; "" where it is no long flag.
+std::string flag_of(const std::string& arg) {
+  return arg.size() > 2 && arg.starts_with("--") ? arg.substr(0, arg.find('=')) : std::string();
+}
+
+std::vector<CLI::ConfigItem> read_options(const std::string& path) {
+  const auto file = MappedFile::open(path);
+  std::istringstream text({reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size()});
+  try {
+    return CLI::ConfigTOML().from_config(text);
+  } catch (const CLI::Error& error) {
+    throw bad_file(path, error.what());
+  }
+}
+
+}  // namespace
+
+Arguments with_options_file(const CLI::App& app, Arguments args) {
+  const CLI::App* sub = args.empty() ? nullptr : find_subcommand(app, args[0]);
+  if (sub == nullptr) return args;
+  std::string path;
+  for (std::size_t i = 1; i < args.size() && args[i] != "--"; ++i) {
+    if (flag_of(args[i]) != "--options") continue;
+    if (args[i].size() > 10)
+      path = args[i].substr(10);
+    else if (i + 1 < args.size())
+      path = args[i + 1];
+  }
+  if (path.empty()) return args;
+  Arguments added;
+  for (const CLI::ConfigItem& item : read_options(path)) {
+    if (item.name == "++" || item.name == "--") continue;  // a section begins or ends
+    if (!item.parents.empty() && item.parents != std::vector<std::string>{sub->get_name()}) continue;
+    const std::string flag = "--" + item.name;
+    check_flag(*sub, flag, path);
+    if (std::any_of(args.begin(), args.end(), [&](const std::string& arg) { return flag_of(arg) == flag; })) continue;
+    for (const std::string& value : item.inputs) added.push_back(flag + "=" + value);
+  }
+  args.insert(args.begin() + 1, added.begin(), added.end());
+  return args;
+}
+
+void check_names(const CLI::App& app, const Arguments& args) {
+  if (args.empty()) return;
+  std::vector<std::string> names;
+  for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; }))
+    names.push_back(sub->get_name());
+  if (!args[0].starts_with("-") && std::find(names.begin(), names.end(), args[0]) == names.end())
+    throw usage_error("no subcommand is called '" + args[0] + "'",
+                      did_you_mean(args[0], names, "ttc --help lists them"));
+  const CLI::App* sub = find_subcommand(app, args[0]);
+  for (std::size_t i = 1; sub != nullptr && i < args.size() && args[i] != "--"; ++i)
+    if (const std::string flag = flag_of(args[i]); !flag.empty()) check_flag(*sub, flag, "");
+}
+
+void throw_usage(const CLI::App& app, const CLI::ParseError& error) {
+  const auto chosen = app.get_subcommands();
+  const std::string help = chosen.empty() ? "ttc --help lists the subcommands" : title(*chosen[0]) + " --help explains";
+  if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr && !chosen.empty())
+    throw usage_error(title(*chosen[0]) + " takes no argument '" + chosen[0]->remaining().front() + "'", help);
+  const std::string what = error.what();
+  const std::size_t hint = what.find('\n');
+  throw usage_error(what.substr(0, hint), hint == std::string::npos ? help : what.substr(hint + 1));
+}
+
+// ---- help ----------------------------------------------------------------------------------------------------------
+
+namespace {
+
+class HelpFormat : public CLI::Formatter {
+ public:
+  HelpFormat() { column_width(30); }
+
+  std::string make_option_opts(const CLI::Option* option) const override {
+    std::string out;
+    if (option->get_type_size() != 0 && !option->get_type_name().empty()) out = " " + option->get_type_name();
+    return out + (option->get_required() ? ", required" : "");
+  }
+  std::string make_option_desc(const CLI::Option* option) const override {
+    std::string text = option->get_description();
+    if (!option->get_default_str().empty()) text += " [" + option->get_default_str() + "]";
+    return fitted(text);
+  }
+  std::string make_subcommand(const CLI::App* sub) const override {
+    std::ostringstream out;
+    CLI::detail::format_help(out, sub->get_name(), fitted(sub->get_description()), get_column_width());
+    return out.str();
+  }
+
+ private:
+  // format_help indents what follows a line's end.
+  std::string fitted(const std::string& text) const {
+    const std::size_t terminal = terminal_width(Stream::out),
+                      width = terminal > 0 ? std::min<std::size_t>(terminal, 120) : 100;
+    return wrapped(text, width > get_column_width() + 20 ? width - get_column_width() : 20);
+  }
+};
+
+const CLI::App* made = nullptr;
+
+}  // namespace
+
+void format_help(CLI::App& app) {
+  const auto format = std::make_shared<HelpFormat>();
+  app.formatter(format);
+  for (CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; })) sub->formatter(format);
+}
+
+const CLI::App& command_line() {
+  TTC_CHECK(made != nullptr, "the command line is not made yet");
+  return *made;
+}
+void set_command_line(const CLI::App& app) { made = &app; }
+
+}  // namespace ttc
