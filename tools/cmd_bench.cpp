@@ -11,6 +11,7 @@
 #include "session/steps.h"
 #include "session/values.h"
 #include "support/error.h"
+#include "support/progress.h"
 #include "table.h"
 
 namespace ttc {
@@ -28,6 +29,7 @@ void options(FlagSet& app) {
   app.add_option("model", flags.model, "A .pt2 or TorchScript file").required();
   add_input_flags(app, flags.inputs);
   add_exec_flags(app, flags.exec);
+  app.group("Measuring");
   app.add_option("--loops", flags.loops, "Timed runs").range(1, 1000000);
   app.add_option("--warmup", flags.warmup, "Runs before these").range(0, 1000000);
   app.add_flag("--reference", flags.reference, "Time LibTorch in the same process too, alternating");
@@ -84,10 +86,12 @@ int run(const Globals& globals) {
   const auto model = load_for(globals, flags.model, flags.inputs, flags.exec);
   const std::vector<Case> cases = load_cases(*model, flags.inputs);
   for (const std::string& line : cases[0].notes) note(globals, "note: " + line);
-  ttrt::Executor executor(model, executor_options(flags.exec));
+  ttrt::Executor executor(model, executor_options(globals, flags.exec, *model));
   const std::unique_ptr<ttrt::Executor> reference =
       flags.reference || !flags.reference_model.empty() ? reference_executor(model) : nullptr;
+  Phase phase("timing " + flags.model, static_cast<std::uint64_t>(flags.warmup + flags.loops));
   for (int i = 0; i < flags.warmup; ++i) {
+    phase.advance();
     timed(executor, cases);
     if (reference != nullptr) timed(*reference, cases);
   }
@@ -96,7 +100,9 @@ int run(const Globals& globals) {
   for (int i = 0; i < flags.loops; ++i) {
     times.ms.push_back(timed(executor, cases));
     if (reference != nullptr) cpu.ms.push_back(timed(*reference, cases));
+    phase.advance();
   }
+  warn_of_idle_kernels(globals, flags.exec.dispatch, executor);
   if (globals.json) {
     OrderedJson out{{"mode", flags.exec.mode},
                     {"numerics", flags.exec.numerics},
@@ -120,4 +126,5 @@ int run(const Globals& globals) {
 }  // namespace
 }  // namespace ttc
 
-TTC_REGISTER_COMMAND({"bench", "Time a model, and LibTorch beside it", ttc::options, ttc::run})
+TTC_REGISTER_COMMAND({"bench", "Time a model, and LibTorch beside it", ttc::options, ttc::run,
+                      "ttc bench models/vit_small.pt2 --loops 50 --reference"})

@@ -14,6 +14,7 @@
 #include "session/compile.h"
 #include "session/support_table.h"
 #include "support/error.h"
+#include "support/progress.h"
 #include "table.h"
 
 namespace ttc {
@@ -31,6 +32,7 @@ struct Flags : CompileFlags {
 void options(FlagSet& app) {
   add_compile_flags(app, flags);
   app.get_option("model").required(false);
+  app.group("Folders");
   app.add_option("--all", flags.all, "A folder: compile, run and compare every model file in it");
   app.add_flag("--md", flags.markdown, "With --all: a Markdown table");
   app.add_option("--pcc", flags.pcc,
@@ -40,6 +42,7 @@ void options(FlagSet& app) {
       "--baseline", flags.baseline,
       "With --all: LibTorch's own PCC in bfloat16 too; a row is right where its error is at most twice that one's");
   app.add_option("--time-limit", flags.time_limit, "With --all: seconds that one file may take; 0: any").not_negative();
+  app.group("Questions");
   app.add_option("--why", flags.why, "Everything the passes said about this node");
   app.add_option("--what-if", flags.what_if, "Count as if the device had this op; repeatable").repeatable();
 }
@@ -199,7 +202,10 @@ int run_all(const Globals& globals) {
   const auto shown = [](double pcc) { return number_text(std::floor(1e4 * pcc) / 1e4, 4); };
   OrderedJson json = OrderedJson::array();
   std::size_t good = 0;
-  for (const std::string& file : model_files(flags.all)) {
+  const std::vector<std::string> files = model_files(flags.all);
+  Phase phase("checking", files.size());
+  for (const std::string& file : files) {
+    phase.at(std::filesystem::path(file).filename().string());
     const SupportRow row = checked(file, pcc, globals);
     good += row.status == "ok";
     const bool ran = row.runs > 0;
@@ -214,6 +220,7 @@ int run_all(const Globals& globals) {
     cells.push_back(row.status + (row.detail.empty() ? "" : ": " + row.detail));
     table.row(std::move(cells));
     json.push_back(row_json(row));
+    phase.advance();
   }
   const std::size_t total = json.size();
   if (globals.json)
@@ -228,7 +235,9 @@ int run(const Globals& globals) {
   if (flags.all.empty() == flags.model.empty())
     throw usage_error("ttc check takes a model file, or a folder with --all");
   if (!flags.all.empty()) return run_all(globals);
-  const auto [model, result] = compile_source(ModelSource(flags.model), flags, notes_of(globals));
+  if (flags.pcc || flags.markdown) throw usage_error("--pcc and --md are for a folder of models", "--all DIR names it");
+  const auto [model, result, names] = compiled(globals, ModelSource(flags.model), flags, false);
+  for (const UserNames::Idle& one : names.idle_ops("--what-if", flags.what_if)) warn(globals, one.text(), one.hint);
   if (!flags.why.empty()) return explain(result, globals);
   std::size_t gained = 0;
   for (const Fallback& f : result.fallbacks) gained += assumed(f);
@@ -250,4 +259,5 @@ int run(const Globals& globals) {
 }  // namespace
 }  // namespace ttc
 
-TTC_REGISTER_COMMAND({"check", "What compile would put on the device, and why not the rest", ttc::options, ttc::run})
+TTC_REGISTER_COMMAND({"check", "What compile would put on the device, and why not the rest", ttc::options, ttc::run,
+                      "ttc check models/bert_small_dyn.pt2 --fallback-op gelu"})

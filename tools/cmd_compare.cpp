@@ -22,8 +22,9 @@ void options(FlagSet& app) {
   app.add_option("model", flags.model, "A .pt2 or TorchScript file").required();
   add_input_flags(app, flags.inputs);
   add_exec_flags(app, flags.exec, false);
-  app.add_option("--by", flags.by, "node, or module: the last node of each").one_of({"node", "module"});
-  app.add_option("--against", flags.against, "cpu (references in float32), exact or fast")
+  app.group("Checks");
+  app.add_option("--by", flags.by, "Every node, or the last one of each module").one_of({"node", "module"});
+  app.add_option("--against", flags.against, "What is right: LibTorch in float32, or the device's other numerics")
       .one_of({"cpu", "exact", "fast"});
   app.add_option("--pcc", flags.pcc, "Threshold of each row").range(-1.0, 1.0);
   app.add_option("--max-rel", flags.max_rel, "Threshold on max_rel too").not_negative();
@@ -73,7 +74,7 @@ int run(const Globals& globals) {
   const auto model = load_for(globals, flags.model, flags.inputs, flags.exec);
   const std::vector<Case> cases = load_cases(*model, flags.inputs);
   for (const std::string& line : cases[0].notes) note(globals, "note: " + line);
-  ttrt::ExecutorOptions subject = executor_options(flags.exec), reference = subject;
+  ttrt::ExecutorOptions subject = executor_options(globals, flags.exec, *model), reference = subject;
   if (flags.against == "cpu")
     reference.mode = ttrt::Mode::cpu;
   else
@@ -81,10 +82,13 @@ int run(const Globals& globals) {
   const Comparison comparison =
       compare_runs(model, cases, subject, reference,
                    {.by_module = flags.by == "module", .pcc = flags.pcc, .max_rel = flags.max_rel});
+  if (comparison.rows.empty())
+    throw Error(Exit::check_failed, flags.model, "there was nothing to compare: no tensor that both runs compute");
   return report(comparison, globals);
 }
 
 }  // namespace
 }  // namespace ttc
 
-TTC_REGISTER_COMMAND({"compare", "Compare the device with the CPU node by node", ttc::options, ttc::run})
+TTC_REGISTER_COMMAND({"compare", "Compare the device with the CPU node by node", ttc::options, ttc::run,
+                      "ttc compare bert.pt2 --io models/bert_small.io.safetensors --by module"})

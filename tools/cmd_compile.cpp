@@ -1,4 +1,6 @@
 // ttc compile: rewrites a model and saves it as a file that stock PyTorch opens.
+#include <sys/stat.h>
+
 #include <chrono>
 #include <iostream>
 
@@ -7,7 +9,9 @@
 #include "json_out.h"
 #include "pass/conversions.h"
 #include "session/compile.h"
+#include "support/atomic_file.h"
 #include "support/error.h"
+#include "table.h"
 
 namespace ttc {
 namespace {
@@ -18,6 +22,7 @@ struct Flags : CompileFlags {
 
 void options(FlagSet& app) {
   add_compile_flags(app, flags);
+  app.group("Options");
   app.add_option("-o,--output", flags.output,
                  "Where the rewritten model goes; its ending says the format: " + written_extensions())
       .required();
@@ -26,8 +31,14 @@ void options(FlagSet& app) {
 int run(const Globals& globals) {
   const auto start = std::chrono::steady_clock::now();
   output_format(flags.output);  // refused before anything is done
-  const auto [model, result] = compile_source(ModelSource(flags.model), flags, notes_of(globals), true);
-  save_model(*model, flags.output);
+  const ModelSource source(flags.model);
+  check_output(flags.output);
+  const auto [model, result, names] = compiled(globals, source, flags, true);
+  check_warnings(globals);
+  {
+    const Timed timed(globals, "writing");
+    save_model(*model, flags.output);
+  }
   const double wall_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   if (globals.json) {
     OrderedJson out{{"input", flags.model}, {"output", flags.output}};
@@ -35,14 +46,19 @@ int run(const Globals& globals) {
     out["wall_ms"] = wall_ms;
     out["peak_rss"] = peak_rss();
     print_json(out);
+    return 0;
   }
-  std::ostream& text = globals.json ? std::cerr : std::cout;
-  text << result.summary() << '\n';
-  if (const std::string converted = conversions_text(*model); !converted.empty()) text << converted << '\n';
-  return static_cast<int>(Exit::ok);
+  std::cout << result.summary() << '\n';
+  if (const std::string converted = conversions_text(*model); !converted.empty()) std::cout << converted << '\n';
+  struct stat written{};
+  if (::stat(flags.output.c_str(), &written) == 0)
+    note(globals, "wrote " + flags.output + ", " + bytes_text(static_cast<double>(written.st_size)) + " in " +
+                      number_text(wall_ms / 1000, 3) + " s");
+  return 0;
 }
 
 }  // namespace
 }  // namespace ttc
 
-TTC_REGISTER_COMMAND({"compile", "Rewrite a model for the device and save it", ttc::options, ttc::run})
+TTC_REGISTER_COMMAND({"compile", "Rewrite a model for the device and save it", ttc::options, ttc::run,
+                      "ttc compile models/bert_small_dyn.pt2 -o bert.pt2 --weight-dtype '*=bfloat8_b'"})

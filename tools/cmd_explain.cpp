@@ -33,8 +33,8 @@ void options(FlagSet& app) {
   app.add_option("--arg", flags.args, "A literal argument, as dim=-1");
   app.add_option("--config", flags.dispatch.config, "The same as --dispatch-config");
   add_dispatch_flags(app, flags.dispatch);
-  app.add_option("--numerics", flags.numerics, "fast or exact").one_of({"fast", "exact"});
-  app.add_option("--arch", flags.arch, "An architecture profile (ttc archs) or a profile file");
+  app.add_option("--numerics", flags.numerics, "Fast, or as the hardware rounds").one_of({"fast", "exact"});
+  add_arch_flag(app, flags.arch, "n150 where none is given");
 }
 
 // ---- the call ------------------------------------------------------------------------------------------------------
@@ -154,8 +154,12 @@ ttrt::OpCall make_call(const ttrt::OpRecord& record) {
       args.emplace_back(ttrt::RtValue::List(specs[1].logical.begin(), specs[1].logical.end()));
     } else if (arg.name == "weight_format" && specs.size() > 1) {
       args.emplace_back(std::string(to_string(specs[1].dtype)));
-    } else if (!arg.default_value && (arg.type == "int" || arg.type == "SymInt")) {
+    } else if (!arg.default_value && arg.name == "dim") {
       args.emplace_back(std::int64_t{-1});
+    } else if (!arg.default_value && (arg.type == "int" || arg.type == "SymInt")) {
+      const std::int64_t likely = sizes[0].empty() ? 1 : sizes[0].back();
+      throw usage_error(std::string(record.name) + std::string(record.schema) + " needs " + arg.name,
+                        "as in --arg " + arg.name + "=" + std::to_string(likely));
     } else {
       args.push_back(arg.default_value ? ttrt::literal_value(*arg.default_value) : ttrt::RtValue());
     }
@@ -286,7 +290,7 @@ int run(const Globals& globals) {
   ttrt::install_torch_last_resort();
   std::string aten;
   const ttrt::OpRecord& record = record_of(flags.op, aten);
-  ttrt::KernelChooser chooser(kernel_choice(flags.dispatch));
+  ttrt::KernelChooser chooser(kernel_choice(globals, flags.dispatch));
   const ttrt::OpCall call = make_call(record);
   const ttrt::ArchProfile profile = ttrt::profile_from_argument(flags.arch);
   OrderedJson answer{
@@ -309,4 +313,4 @@ int run(const Globals& globals) {
 }  // namespace ttc
 
 TTC_REGISTER_COMMAND({"explain", "Which kernel dispatch would choose, and every step that leads there", ttc::options,
-                      ttc::run})
+                      ttc::run, "ttc explain tt.linear --shape 32x64,64x64"})

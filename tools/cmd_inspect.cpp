@@ -16,7 +16,7 @@ struct Flags {
 
 void options(FlagSet& app) {
   app.add_option("model", flags.model, "A .pt2, TorchScript or text IR file").required();
-  app.add_option("--graph", flags.graph, "Print the graph instead: text, dot or html").one_of({"text", "dot", "html"});
+  app.add_option("--graph", flags.graph, "Print the graph instead").one_of({"text", "dot", "html"});
 }
 
 int run(const Globals& globals) {
@@ -40,4 +40,5 @@ int run(const Globals& globals) {
 }  // namespace
 }  // namespace ttc
 
-TTC_REGISTER_COMMAND({"inspect", "What a model file holds", ttc::options, ttc::run})
+TTC_REGISTER_COMMAND({"inspect", "What a model file holds", ttc::options, ttc::run,
+                      "ttc inspect models/bert_small_dyn.pt2"})

@@ -55,10 +55,10 @@ std::string lowered(const ttrt::OpRecord& op) {
 
 int list_ops(const Globals& globals) {
   OrderedJson json = OrderedJson::array();
-  Table table({"op", "does", "serves", "no exact kernel", ">cases"});
+  Table table({"op", "does", ">cases", "no exact kernel", "serves"});
   for (const ttrt::OpRecord* op : ttrt::all_ops()) {
-    table.row({std::string(op->name), std::string(op->summary), lowered(*op), std::string(op->no_exact_kernel),
-               std::to_string(op->cases.size())});
+    table.row({std::string(op->name), std::string(op->summary), std::to_string(op->cases.size()),
+               std::string(op->no_exact_kernel), lowered(*op)});
     OrderedJson aten = OrderedJson::array();
     for (const auto& lowering : op->lowers) aten.push_back(lowering.aten);
     json.push_back({{"name", op->name},

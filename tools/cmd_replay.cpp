@@ -17,8 +17,9 @@ struct Flags {
 
 void options(FlagSet& app) {
   app.add_option("dir", flags.directory, "A folder of recorded cases, or one case").required();
-  app.add_option("--numerics", flags.numerics, "exact (default) or fast").one_of({"fast", "exact"});
-  app.add_option("--against", flags.against, "recorded (default), or the distance to exact or fast on the same inputs")
+  app.add_option("--numerics", flags.numerics, "As the hardware rounds, or fast").one_of({"fast", "exact"});
+  app.add_option("--against", flags.against,
+                 "What was recorded, or the distance to the other numerics on the same inputs")
       .one_of({"recorded", "fast", "exact"});
   app.add_option("--filter", flags.options.filter, "Only cases whose id contains this");
   app.add_option("--max-ulp", flags.options.max_ulp, "Tolerance of exact numerics, in units of the last place")
@@ -54,6 +55,8 @@ int run(const Globals& globals) {
   flags.options.numerics = numerics(flags.numerics);
   if (flags.against != "recorded") flags.options.against = numerics(flags.against);
   const auto results = ttrt::replay::replay_directory(flags.directory, flags.options);
+  if (results.empty())
+    throw Error(Exit::check_failed, flags.directory, "no case has an id that contains '" + flags.options.filter + "'");
   if (globals.json)
     print_json(ttrt::replay::report(results));
   else
@@ -67,4 +70,4 @@ int run(const Globals& globals) {
 }  // namespace ttc
 
 TTC_REGISTER_COMMAND({"replay", "Run recorded single-op cases and report bit-exact counts and errors", ttc::options,
-                      ttc::run})
+                      ttc::run, "ttc replay tests/data/golden --filter softmax"})

@@ -1,6 +1,6 @@
 // ttc run: executes a rewritten or plain model, checks its outputs where the --io file has expected ones.
+#include <algorithm>
 #include <chrono>
-#include <fstream>
 #include <iostream>
 
 #include "formats/safetensors.h"
@@ -14,6 +14,7 @@
 #include "session/values.h"
 #include "support/atomic_file.h"
 #include "support/error.h"
+#include "support/progress.h"
 #include "table.h"
 
 namespace ttc {
@@ -35,20 +36,21 @@ void options(FlagSet& app) {
   add_input_flags(app, flags.inputs);
   add_exec_flags(app, flags.exec);
   add_threshold_flags(app, flags.thresholds);
+  app.add_option("--min-device-fraction", flags.min_device_fraction, "Fail where fewer compute nodes are on the device")
+      .range(0.0, 1.0);
+  app.add_flag("--baseline", flags.baseline,
+               "LibTorch's own figures in bfloat16 beside the device's; an error at most twice as large passes");
+  app.add_option("--baseline-model", flags.baseline_model, "The model for --baseline; a rewritten model needs it");
+  app.group("Measuring");
   app.add_option("--loops", flags.loops, "Runs that are timed").range(1, 1000000);
   app.add_option("--warmup", flags.warmup, "Runs before these").range(0, 1000000);
-  app.add_option("--save-outputs", flags.save_outputs, "Write out0, out1, ... (safetensors)");
   app.add_flag("--profile", flags.profile, "Time of every op");
   app.add_option("--trace", flags.trace, "Write a Chrome/Perfetto trace");
   app.add_option("--csv", flags.csv, "Write a table with the columns of device profiler reports");
-  app.add_flag("--baseline", flags.baseline,
-               "LibTorch's own figures in bfloat16 beside the device's; an error at most twice as large passes");
-  app.add_option("--baseline-model", flags.baseline_model,
-                 "The model for --baseline (default: the same; a rewritten model needs it)");
-  app.add_option("--min-device-fraction", flags.min_device_fraction, "Fail where fewer compute nodes are on the device")
-      .range(0.0, 1.0);
   app.add_option("--telemetry", flags.telemetry, "Write what dispatch counted: which kernel served each node (JSON)");
   app.add_flag("--memory-report", flags.memory_report, "What held the device's memory at its peak");
+  app.group("Options");
+  app.add_option("--save-outputs", flags.save_outputs, "Write out0, out1, ... (safetensors)");
 }
 
 double ms_since(std::chrono::steady_clock::time_point start) {
@@ -161,6 +163,24 @@ void report_memory(const ttrt::MemoryUsage& usage) {
   if (!table.empty()) std::cout << table.text(2);
 }
 
+bool all_pass(const Outcome& outcome) {
+  return std::all_of(outcome.checks.begin(), outcome.checks.end(), [](const Check& check) { return check.pass; });
+}
+
+// "each output needs PCC >= 0.99"
+std::string wanted_text(const ttrt::Executor& executor) {
+  const Thresholds t = thresholds_in_force(flags.thresholds, is_approximate(executor));
+  std::string out;
+  const auto add = [&](const std::optional<double>& limit, const char* text) {
+    if (limit) out += (out.empty() ? "each output needs " : ", ") + (text + number_text(*limit, 6));
+  };
+  add(t.pcc, "PCC >= ");
+  if (t.atol || t.rtol)
+    out += (out.empty() ? "each output needs " : ", ") + ("|a - e| <= " + number_text(t.atol.value_or(0), 6)) + " + " +
+           number_text(t.rtol.value_or(0), 6) + " |e|";
+  return out;
+}
+
 void report_text(const ttrt::Executor& executor, const Outcome& outcome) {
   const auto counts = executor.counts();
   for (std::size_t i = 0; i < outcome.outputs.size(); ++i)
@@ -182,12 +202,13 @@ void report_text(const ttrt::Executor& executor, const Outcome& outcome) {
       if (c.baseline) row({"", "LibTorch bfloat16"}, *c.baseline);
     }
     std::cout << table.text();
+    if (!all_pass(outcome)) std::cout << "FAIL: " << wanted_text(executor) << '\n';
   }
   if (executor.options().mode == ttrt::Mode::device) {
     const ttrt::RunWork& work = executor.work();
     const double clock = executor.options().profile.clock_mhz;
     std::cout << counts.device << "/" << counts.total << " nodes on device (" << flags.exec.numerics << " numerics, "
-              << executor.options().profile.name << "), " << counts.cpu << " on CPU; by its time model "
+              << arch_text(executor.options().profile) << "), " << counts.cpu << " on CPU; by its time model "
               << number_text(work.device_cycles / clock, 4) << " us of kernels, "
               << number_text(work.transfers.cycles / clock, 4) << " us of transfers\n";
     for (const auto& failure : executor.fallback_failures())
@@ -205,13 +226,15 @@ void report_text(const ttrt::Executor& executor, const Outcome& outcome) {
 
 Outcome execute(ttrt::Executor& executor, const std::vector<Case>& cases) {
   Outcome outcome;
-  const bool approximate = executor.options().mode == ttrt::Mode::device || is_rewritten(executor.model());
+  Phase phase("running " + flags.model,
+              static_cast<std::uint64_t>(flags.loops + flags.warmup) * static_cast<std::uint64_t>(cases.size()));
   StepRunner steps(executor, cases);
   const auto run_all = [&](bool last) {
     for (std::size_t i = 0; i < cases.size(); ++i) {
       outcome.outputs = flat_outputs(steps.run(i));
+      phase.advance();
       if (!last) continue;
-      for (Check& check : check_outputs(cases[i], outcome.outputs, flags.thresholds, approximate))
+      for (Check& check : check_outputs(cases[i], outcome.outputs, flags.thresholds, is_approximate(executor)))
         outcome.checks.push_back(std::move(check));
     }
   };
@@ -233,8 +256,7 @@ Outcome execute(ttrt::Executor& executor, const std::vector<Case>& cases) {
 }
 
 bool passed(const ttrt::Executor& executor, const Outcome& outcome) {
-  bool pass = true;
-  for (const Check& check : outcome.checks) pass = pass && check.pass;
+  bool pass = all_pass(outcome);
   if (flags.min_device_fraction) {
     const double fraction = executor.counts().device_fraction();
     if (fraction < *flags.min_device_fraction) {
@@ -249,14 +271,26 @@ bool passed(const ttrt::Executor& executor, const Outcome& outcome) {
 int run(const Globals& globals) {
   const auto start = std::chrono::steady_clock::now();
   const auto model = load_for(globals, flags.model, flags.inputs, flags.exec);
-  ttrt::Executor executor(model, executor_options(flags.exec));
+  ttrt::Executor executor(model, executor_options(globals, flags.exec, *model));
   const double load_ms = ms_since(start);
   std::vector<Case> cases = load_cases(*model, flags.inputs);
   if (flags.baseline || !flags.baseline_model.empty())
     add_baseline(ModelSource(flags.baseline_model.empty() ? flags.model : flags.baseline_model), cases);
   for (const std::string& line : cases[0].notes) note(globals, "note: " + line);
-  Outcome outcome = execute(executor, cases);
+  if (flags.thresholds.any()) require_expected(cases, "a threshold");
+  if (flags.baseline || !flags.baseline_model.empty()) require_expected(cases, "--baseline");
+  if (flags.min_device_fraction && executor.counts().total == 0)
+    throw usage_error("--min-device-fraction: " + flags.model + " computes nothing");
+  if (flags.memory_report && flags.exec.mode == "cpu") warn(globals, "--memory-report: --mode cpu uses no device");
+  for (const std::string* path : {&flags.save_outputs, &flags.trace, &flags.csv, &flags.telemetry})
+    if (!path->empty()) check_output(*path);
+  Outcome outcome = [&] {
+    const Timed timed(globals, "running");
+    return execute(executor, cases);
+  }();
   outcome.load_ms = load_ms;
+  warn_of_idle_kernels(globals, flags.exec.dispatch, executor);
+  check_warnings(globals);
   if (!flags.save_outputs.empty()) save(outcome);
   if (!flags.trace.empty()) write_trace(flags.trace, executor);
   if (!flags.csv.empty()) write_csv(flags.csv, executor);
@@ -268,4 +302,5 @@ int run(const Globals& globals) {
 }  // namespace
 }  // namespace ttc
 
-TTC_REGISTER_COMMAND({"run", "Execute a rewritten or plain model", ttc::options, ttc::run})
+TTC_REGISTER_COMMAND({"run", "Execute a rewritten or plain model", ttc::options, ttc::run,
+                      "ttc run bert.pt2 --io models/bert_small.io.safetensors --pcc 0.99"})

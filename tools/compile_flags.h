@@ -4,7 +4,7 @@
 #include <string>
 
 #include "command.h"
-#include "session/compile_settings.h"
+#include "session/compile.h"
 
 namespace ttc {
 
@@ -12,5 +12,7 @@ struct CompileFlags : CompileSettings {
   std::string model;
 };
 void add_compile_flags(FlagSet& app, CompileFlags& flags);
+// compile_source, which says with --verbose what each pass did.
+Compiled compiled(const Globals& globals, const ModelSource& source, const CompileSettings& settings, bool to_save);
 
 }  // namespace ttc

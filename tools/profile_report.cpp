@@ -2,6 +2,7 @@
 #include "profile_report.h"
 
 #include <algorithm>
+#include <cctype>
 #include <map>
 #include <sstream>
 
@@ -91,28 +92,86 @@ void write_trace(const std::string& path, const ttrt::Executor& executor) {
                        "\n");
 }
 
+namespace {
+
+// "LayerNormDeviceOperation" of tt.layer_norm; products are known as Matmul.
+std::string operation_name(std::string_view op) {
+  std::string_view name = op.substr(op.rfind("tt.", 0) == 0 ? 3 : 0);
+  if (name == "linear" || name.find("matmul") != std::string_view::npos) name = "matmul";
+  std::string out;
+  bool capital = true;
+  for (const char c : name) {
+    if (c != '_') out += capital ? static_cast<char>(std::toupper(static_cast<unsigned char>(c))) : c;
+    capital = c == '_';
+  }
+  return out + "DeviceOperation";
+}
+
+std::string upper(std::string_view text) {
+  std::string out(text);
+  for (char& c : out) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  return out;
+}
+
+// The four innermost dims as PADDED[LOGICAL], layout, format, memory; blank for no tensor.
+void write_tensor(std::ostream& out, const ttrt::TensorSpec* spec) {
+  if (spec == nullptr) {
+    out << ",,,,,,,";
+    return;
+  }
+  const auto dim = [](const ttrt::Shape& shape, std::size_t from_last) {
+    return from_last < shape.size() ? shape[shape.size() - 1 - from_last] : 1;
+  };
+  const ttrt::Shape padded = spec->padded();
+  for (const std::size_t d : {3, 2, 1, 0}) out << ',' << dim(padded, d) << '[' << dim(spec->logical, d) << ']';
+  out << ',' << to_string(spec->layout) << ',' << upper(to_string(spec->dtype)) << ",DEV_0_"
+      << to_string(spec->memory.buffer_type) << '_' << to_string(spec->memory.layout);
+}
+
+constexpr std::size_t csv_operands = 3;
+
+}  // namespace
+
 void write_csv(const std::string& path, const ttrt::Executor& executor) {
   std::ostringstream out;
-  out << "OP CODE,OP TYPE,GLOBAL CALL COUNT,DEVICE ID,ATTRIBUTES,HOST DURATION [ns],DEVICE FW DURATION [ns],DEVICE "
-         "KERNEL DURATION [ns],OP TO OP LATENCY [ns],CORE COUNT,MATH FIDELITY,PM BOUND,PM IDEAL [ns]\n";
+  out << "OP CODE,OP TYPE,GLOBAL CALL COUNT,DEVICE ID,DEVICE ARCH,ATTRIBUTES,MATH FIDELITY,CORE COUNT,AVAILABLE WORKER "
+         "CORE COUNT,HOST DURATION [ns],DEVICE FW DURATION [ns],DEVICE KERNEL DURATION [ns],OP TO OP LATENCY [ns],PM "
+         "IDEAL [ns],PM BOUND";
+  for (std::size_t i = 0; i <= csv_operands; ++i) {
+    const std::string tensor = i < csv_operands ? ",INPUT_" + std::to_string(i) : ",OUTPUT_0";
+    for (const char* dim : {"W", "Z", "Y", "X"}) out << tensor << '_' << dim << "_PAD[LOGICAL]";
+    out << tensor << "_LAYOUT" << tensor << "_DATATYPE" << tensor << "_MEMORY";
+  }
+  out << '\n';
   const auto& arch = executor.options().profile;
   int call = 0;
   for (const InstructionProfile& p : executor.profiler().profile()) {
+    if (p.place == ttrt::OpPlace::transfer) continue;  // device profilers have no rows for them
     const ir::Node& node = *p.instruction->node;
     const bool on_device = p.place == ttrt::OpPlace::device;
     const auto calls = static_cast<double>(p.calls);
-    const double device_ns = p.cycles / calls / arch.clock_mhz * 1000;
+    const auto device_ns = static_cast<std::int64_t>(p.cycles / calls / arch.clock_mhz * 1000);
     const ir::Arg* fidelity = node.arg("fidelity");
     const std::string* level = fidelity != nullptr ? fidelity->get_if<std::string>() : nullptr;
-    out << node.op() << ','
-        << (on_device                       ? "tt_dnn_device"
-            : p.place == ttrt::OpPlace::cpu ? "tt_dnn_cpu"
-                                            : "signpost")
-        << ',' << ++call << ",0," << quoted(ir::node_name(node) + " " + node.provenance->module_path) << ','
-        << static_cast<std::int64_t>(p.wall_us / calls * 1000) << ',' << static_cast<std::int64_t>(device_ns) << ','
-        << static_cast<std::int64_t>(device_ns) << ",0," << (on_device ? arch.cores() : 0) << ','
-        << (level != nullptr ? *level : std::string()) << ',' << p.bound << ',' << static_cast<std::int64_t>(device_ns)
-        << '\n';
+    const bool product = node.op() == "tt.linear" || node.op().find("matmul") != std::string::npos;
+    out << (on_device ? operation_name(node.op()) : "(torch) " + node.op()) << ','
+        << (on_device ? "tt_dnn_device" : "tt_dnn_cpu") << ',' << ++call << ',' << (on_device ? "0" : "") << ','
+        << (on_device ? to_string(arch.arch) : "") << ','
+        << quoted(ir::node_name(node) + " " + node.provenance->module_path) << ','
+        << (level != nullptr       ? *level
+            : product && on_device ? "HiFi4"
+                                   : "")
+        << ',';
+    if (on_device)
+      out << arch.cores() << ',' << arch.cores();
+    else
+      out << ',';
+    out << ',' << static_cast<std::int64_t>(p.wall_us / calls * 1000) << ',' << device_ns << ',' << device_ns << ",0,"
+        << device_ns << ',' << p.bound;
+    for (std::size_t i = 0; i < csv_operands; ++i)
+      write_tensor(out, on_device && i < p.operands.size() ? &p.operands[i] : nullptr);
+    write_tensor(out, on_device && !p.results.empty() ? p.results.data() : nullptr);
+    out << '\n';
   }
   write_file(path, out.str());
 }

@@ -1,7 +1,10 @@
 // Flags of run, compare and bench.
 #include "run_flags.h"
 
+#include <algorithm>
+
 #include "device/arch.h"
+#include "dispatch/operation_type.h"
 #include "dispatch/settings.h"
 #include "session/compile.h"
 #include "support/error.h"
@@ -9,6 +12,7 @@
 namespace ttc {
 
 void add_input_flags(FlagSet& app, InputOptions& flags) {
+  app.group("Inputs");
   app.add_option(
       "--io", flags.io,
       "Inputs in0, in1, ... or by name (x.0, x.1, ... of a list x), expected outputs out0, ... (safetensors)");
@@ -26,16 +30,26 @@ void add_input_flags(FlagSet& app, InputOptions& flags) {
   app.add_option("--seed", flags.seed, "Seed of the inputs that nothing else gives");
 }
 
+void add_arch_flag(FlagSet& app, std::string& arch, const std::string& otherwise) {
+  std::vector<std::string> names;
+  for (const ttrt::ArchProfile& profile : ttrt::arch_profiles()) names.push_back(profile.name);
+  app.add_option("--arch", arch, "An architecture profile (ttc archs) or a profile file; " + otherwise).among(names);
+}
+
 void add_exec_flags(FlagSet& app, ExecFlags& flags, bool with_mode) {
-  if (with_mode) app.add_option("--mode", flags.mode, "device or cpu").one_of({"device", "cpu"});
-  app.add_option("--numerics", flags.numerics, "fast or exact").one_of({"fast", "exact"});
-  app.add_option("--arch", flags.arch, "An architecture profile (ttc archs) or a profile file");
+  app.group("Execution");
+  if (with_mode)
+    app.add_option("--mode", flags.mode, "On the device, or everything in LibTorch").one_of({"device", "cpu"});
+  app.add_option("--numerics", flags.numerics, "Fast, or as the hardware rounds").one_of({"fast", "exact"});
+  add_arch_flag(app, flags.arch, "without it what the file was rewritten for, else n150");
   add_dispatch_flags(app, flags.dispatch);
 }
 
 void add_dispatch_flags(FlagSet& app, DispatchFlags& flags) {
+  app.group("Dispatch");
   app.add_option("--dispatcher", flags.dispatcher,
-                 "Which kernels serve device ops (ttc dispatchers); TT_SYMBIOTE_DISPATCHER wins");
+                 "Which kernels serve device ops (ttc dispatchers); TT_SYMBIOTE_DISPATCHER wins")
+      .among(ttrt::dispatch::list_available_dispatchers());
   app.add_option("--dispatch-mode", flags.mode,
                  "static: kernels are fixed when shapes are known; the others choose at each call")
       .one_of({"static", "dynamic", "config", "hot_reload", "auto"});
@@ -52,9 +66,12 @@ void add_dispatch_flags(FlagSet& app, DispatchFlags& flags) {
   app.add_option("--dispatch-setting", flags.settings, "NAME=VALUE; repeatable. Defaults: " + defaults).repeatable();
 }
 
-ttrt::KernelChoiceOptions kernel_choice(const DispatchFlags& flags) {
+ttrt::KernelChoiceOptions kernel_choice(const Globals& globals, const DispatchFlags& flags) {
   using ttrt::dispatch::DispatchMode;
   ttrt::KernelChoiceOptions out;
+  out.report = [globals](const std::string& text, std::string_view severity) {
+    severity == "warning" ? warn(globals, text) : note(globals, std::string(severity) + ": " + text);
+  };
   out.dispatcher = flags.dispatcher;
   out.dispatch.config_path = flags.config;
   out.dispatch.mode = !flags.mode.empty()    ? *ttrt::dispatch::dispatch_mode_from_string(flags.mode)
@@ -73,16 +90,46 @@ ttrt::KernelChoiceOptions kernel_choice(const DispatchFlags& flags) {
   return out;
 }
 
-ttrt::ExecutorOptions executor_options(const ExecFlags& flags) {
+ttrt::ExecutorOptions executor_options(const Globals& globals, const ExecFlags& flags, const ir::Model& model) {
   ttrt::ExecutorOptions options;
   options.mode = flags.mode == "cpu" ? ttrt::Mode::cpu : ttrt::Mode::device;
   options.numerics = flags.numerics == "exact" ? ttrt::Numerics::exact : ttrt::Numerics::fast;
-  options.profile = ttrt::profile_from_argument(flags.arch);
-  options.chooser = std::make_shared<ttrt::KernelChooser>(kernel_choice(flags.dispatch));
+  options.profile = profile_for(model, flags.arch);
+  options.chooser = std::make_shared<ttrt::KernelChooser>(kernel_choice(globals, flags.dispatch));
+  if (options.mode == ttrt::Mode::cpu) {
+    std::string idle;
+    const auto add = [&](bool given, const char* flag) {
+      if (given) idle += (idle.empty() ? "" : ", ") + std::string(flag);
+    };
+    add(flags.numerics != ExecFlags().numerics, "--numerics");
+    add(!flags.arch.empty(), "--arch");
+    add(flags.dispatch.any(), "flags of dispatch");
+    if (!idle.empty()) warn(globals, "--mode cpu uses no device: " + idle + " without effect");
+  } else if (const auto own = profile_of(model); own && own->name != options.profile.name) {
+    warn(globals, "the file was rewritten for " + own->name + ", it runs on " + options.profile.name + " here");
+  }
   return options;
 }
 
+void warn_of_idle_kernels(const Globals& globals, const DispatchFlags& flags, const ttrt::Executor& executor) {
+  std::vector<std::string> ops;
+  for (const ttrt::ServedOp& one : executor.served()) ops.push_back(one.instruction->node->op());
+  for (const std::string& flag : flags.static_kernels) {
+    const std::string op = flag.substr(0, flag.find('='));
+    const auto& names = ttrt::dispatch::names_of(ttrt::dispatch::get_operation_type(op));
+    const bool used = std::any_of(ops.begin(), ops.end(), [&](const std::string& one) {
+      return one == op || std::find(names.begin(), names.end(), one) != names.end();
+    });
+    if (!used) warn(globals, "--static-kernel " + flag + ": the model has no " + op);
+  }
+}
+
+std::string arch_text(const ttrt::ArchProfile& profile) {
+  return profile.name + (profile.chips > 1 ? ", one of its " + std::to_string(profile.chips) + " chips" : "");
+}
+
 void add_threshold_flags(FlagSet& app, Thresholds& thresholds) {
+  app.group("Checks");
   app.add_option("--pcc", thresholds.pcc, "Fail where the PCC of an output is lower").range(-1.0, 1.0);
   app.add_option("--atol", thresholds.atol, "Fail where |a - e| > atol + rtol |e|").not_negative();
   app.add_option("--rtol", thresholds.rtol, "See --atol").not_negative();

@@ -26,16 +26,24 @@ struct DispatchFlags {
   }
 };
 void add_dispatch_flags(FlagSet& app, DispatchFlags& flags);
-// Without a mode: config where a configuration is given, else static. Throws Error (usage).
-ttrt::KernelChoiceOptions kernel_choice(const DispatchFlags& flags);
+// Without a mode: config where a configuration is given, else static. What dispatch reports is a note or a warning.
+// Throws Error (usage).
+ttrt::KernelChoiceOptions kernel_choice(const Globals& globals, const DispatchFlags& flags);
 
 // Flags that say how to execute.
 struct ExecFlags {
-  std::string mode = "device", numerics = "fast", arch = "n150";
+  std::string mode = "device", numerics = "fast";
+  std::string arch;  // "": what the model was rewritten for, else n150
   DispatchFlags dispatch;
 };
+void add_arch_flag(FlagSet& app, std::string& arch, const std::string& otherwise);
 void add_exec_flags(FlagSet& app, ExecFlags& flags, bool with_mode = true);
-ttrt::ExecutorOptions executor_options(const ExecFlags& flags);
+// For this model; flags that mean nothing in the mode, and an arch that is not the model's own, are warnings.
+ttrt::ExecutorOptions executor_options(const Globals& globals, const ExecFlags& flags, const ir::Model& model);
+// After a run: kernels that were chosen for ops which the model has not, as warnings.
+void warn_of_idle_kernels(const Globals& globals, const DispatchFlags& flags, const ttrt::Executor& executor);
+// "n300, one of its 2 chips"
+std::string arch_text(const ttrt::ArchProfile& profile);
 
 // The model for these flags: a plain one is compiled in memory for device mode, which a note says. Missing shapes of
 // TorchScript models are found from the inputs.
