@@ -146,6 +146,33 @@ TTRT_LANES U f_reciprocal(U x, const float*) {
   return round_bf16(inverse<2>(x));
 }
 
+// Blackhole has an instruction for a first guess of 7 bits: the reciprocal of the middle of the 2^-7 that it lies in.
+TTRT_LANES U guess_blackhole(U x) {
+  const U m = magnitude(x), twice = ((x >> 15) & 0xFE) + 257;
+  const U y = ((253 - (m >> 23)) << 23) | (((65536 + (twice >> 1)) / twice - 128) << 16);
+  return copy_sign(select(m < 0x800000, all(infinity), select(m < 0x7E800000, y, all(0))), x);
+}
+TTRT_LANES U f_reciprocal_guess_blackhole(U x, const float*) { return guess_blackhole(x); }
+
+// Its Newton steps, of an operand that is no zero, infinity or NaN; else the guess.
+template <int steps>
+TTRT_LANES U inverse_blackhole(U x) {
+  const U guess = guess_blackhole(x), t = mad(x, guess, num(-2.0F));
+  U y = mad(guess, negate(t), all(sign_bit));
+  if constexpr (steps > 1) y = mad(y, negate(mad(x, y, num(-2.0F))), all(sign_bit));
+  return select((I)t < 0, y, guess);
+}
+
+// 16-bit Dest: an integer correction of the guess. 32-bit Dest: one step of fourth order.
+template <bool wide>
+TTRT_LANES U f_reciprocal_blackhole(U v, const float*) {
+  const U x = wide ? v : add(all(0), v), y = wide ? guess_blackhole(v) : guess_blackhole(v) | 0x8000;
+  if constexpr (!wide) return y + (mad(x, y, num(-1.0F)) >> 16);
+  const U e = mad(negate(x), y, num(1.0F));
+  const U t = minimum(mad(mad(e, e, e), e, e), num(1.0F));
+  return mad(t, y, y);
+}
+
 // Two steps of the square root of 23 bits from a magic first guess of 1 / sqrt(x).
 template <bool reciprocal>
 TTRT_LANES U root(U x) {

@@ -84,19 +84,30 @@ TTRT_LANES U f_gelu_approx(U x, const float*) {
 
 // ---- sigmoid and its kin
 
-template <bool wide>
+template <bool wide, bool blackhole = false>
 TTRT_LANES U logistic(U x) {
-  if constexpr (wide) return inverse<2>(add(num(1.0F), exp_float(negate(x))));
-  return inverse<1>(add(num(1.0F), exp_bf16(negate(x))));
+  constexpr int steps = wide ? 2 : 1;
+  const U below = add(num(1.0F), wide ? exp_float(negate(x)) : exp_bf16(negate(x)));
+  if constexpr (blackhole) return inverse_blackhole<steps>(below);
+  return inverse<steps>(below);
 }
-template <bool wide>
+template <bool wide, bool blackhole = false>
 TTRT_LANES U f_sigmoid(U x, const float*) {
-  return wide ? logistic<true>(x) : round_bf16(logistic<false>(x));
+  const U r = logistic<wide, blackhole>(x);
+  return wide ? r : round_bf16(r);
 }
 template <bool wide>
+TTRT_LANES U f_sigmoid_blackhole(U x, const float*) {
+  return f_sigmoid<wide, true>(x, nullptr);
+}
+template <bool wide, bool blackhole = false>
 TTRT_LANES U f_silu(U x, const float*) {
-  const U r = mul(x, logistic<wide>(x));
+  const U r = mul(x, logistic<wide, blackhole>(x));
   return wide ? r : round_bf16(r);
+}
+template <bool wide>
+TTRT_LANES U f_silu_blackhole(U x, const float*) {
+  return f_silu<wide, true>(x, nullptr);
 }
 // Three segments at 1 and 2, odd around (0, 0.5); their coefficients have 4 mantissa bits.
 TTRT_LANES U f_sigmoid_approx(U x, const float*) {

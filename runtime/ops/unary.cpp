@@ -32,9 +32,10 @@ Params params_of(const UnaryOp& op, const OpCall& call) {
 
 // ---- kernels
 
-Kernel prepare_exact(const OpCall& call) {
+Kernel prepare_exact(const OpCall& call, Arch arch) {
   const UnaryOp& op = unary_op(call);
-  const ExactFunction exact = op.exact == nullptr ? nullptr : op.exact(call, params_of(op, call));
+  ExactFunction exact = op.exact == nullptr ? nullptr : op.exact(call, params_of(op, call));
+  if (arch == Arch::blackhole && op.exact_blackhole) exact = vector_unit(*op.exact_blackhole, params_of(op, call));
   if (!exact) return {};
   const TileGrid grid(call.tensors.at(0));
   const Dest dest = grid.dtype == DataType::float32 ? Dest::bits32 : Dest::bits16;
@@ -57,7 +58,7 @@ Kernel prepare_exact(const OpCall& call) {
 Kernel prepare_unary(const OpCall& call, const PrepareContext& context) {
   const UnaryOp& op = unary_op(call);
   if (all_int32(call)) return integer_unary(call, op.integers(call));
-  if (context.numerics == Numerics::exact && !op.special) return prepare_exact(call);
+  if (context.numerics == Numerics::exact && !op.special) return prepare_exact(call, context.profile.arch);
   const TileFunction function = op.choose != nullptr ? op.choose(call) : op.function;
   const Params params = params_of(op, call);
   const TileGrid grid(call.tensors.at(0));

@@ -95,7 +95,8 @@ struct UnaryOp {
   TileFunction (*choose)(const OpCall&) = nullptr;  // instead, where the call decides
   Params (*params)(const OpCall&) = nullptr;        // instead of the call's float arguments in schema order
   ExactFunction (*exact)(const OpCall&, const Params&) = nullptr;
-  std::string_view no_exact_kernel = "";  // why `exact` is nullptr, or empty for some calls
+  std::optional<sfpu::Function> exact_blackhole = std::nullopt;  // instead of it on that chip
+  std::string_view no_exact_kernel = "";                         // why `exact` is nullptr, or empty for some calls
   IntegerFunction (*integers)(const OpCall&) = nullptr;
   std::string_view integer_case_args = "";
   std::vector<Activation> activations = {};

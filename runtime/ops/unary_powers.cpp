@@ -128,6 +128,7 @@ const UnaryOp powers[]{
      .spellings = {{"aten.reciprocal.default"}},
      .function = vectorised<f_reciprocal>,
      .exact = by_vector_unit<Function::reciprocal>,
+     .exact_blackhole = Function::reciprocal_blackhole,
      .range = "positive"},
     {.name = "tt.square",
      .summary = "x * x",
