@@ -58,6 +58,10 @@ float vector_function(sfpu::Function function, float value, Dest dest) {
   return std::bit_cast<float>(sfpu::apply(function, {}, dest, std::bit_cast<std::uint32_t>(value)));
 }
 
+sfpu::Function reciprocal_of(Arch arch) {
+  return arch == Arch::blackhole ? sfpu::Function::reciprocal_blackhole : sfpu::Function::reciprocal;
+}
+
 void exponential(float* row, std::int64_t n, const RowConfig& config) {
   sfpu::run(config.approx ? sfpu::Function::exp_approx : sfpu::Function::exp, {}, config.dest,
             {row, static_cast<std::size_t>(n)});
@@ -132,7 +136,7 @@ void softmax_row(float* row, std::int64_t n, const RowConfig& config, bool stabl
   exponential(row, n, config);
   through_buffer(row, n, config.dest);
   const float sum = fpu::sum_row(row, n, 1.0F, config.dest, config.fidelity);
-  const float scale = exact::through_buffer(vector_function(sfpu::Function::reciprocal, sum, config.dest), config.dest);
+  const float scale = exact::through_buffer(vector_function(reciprocal_of(config.arch), sum, config.dest), config.dest);
   fpu::mul(row, spread(scale, n), row, n, config.dest, config.fidelity);
 }
 

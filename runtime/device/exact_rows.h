@@ -1,5 +1,5 @@
-// Reductions, softmax, the norms and rotary embedding as the device's kernels compute them, bit for bit (Wormhole), one
-// row of a tensor at a time.
+// Reductions, softmax, the norms and rotary embedding as the device's kernels compute them, bit for bit, one row of a
+// tensor at a time.
 //
 // Between two steps a value leaves Dest through the packer for a buffer and comes back as a source register's: bfloat16
 // with 16-bit Dest; with 32-bit Dest float32, of which a source keeps TF32 (10 mantissa bits). A row holds what the
@@ -16,6 +16,7 @@
 //   rotary     (-1 * second half or first half) * sin, x * cos, their sum
 #pragma once
 
+#include "device/arch.h"
 #include "device/fpu.h"
 
 namespace ttrt::exact {
@@ -24,9 +25,10 @@ struct RowConfig {
   Dest dest = Dest::bits32;
   MathFidelity fidelity = MathFidelity::HiFi4;
   bool approx = false;  // the vector unit's approximate modes: exponential of softmax, reciprocal root of the norms
+  Arch arch = Arch::wormhole;
 };
-constexpr RowConfig row_config(const ComputeConfig& c) {
-  return {.dest = dest_of(c), .fidelity = c.math_fidelity, .approx = c.math_approx_mode};
+constexpr RowConfig row_config(const ComputeConfig& c, Arch arch) {
+  return {.dest = dest_of(c), .fidelity = c.math_fidelity, .approx = c.math_approx_mode, .arch = arch};
 }
 
 enum class Reduce : std::uint8_t { sum, mean, max, min };

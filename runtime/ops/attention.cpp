@@ -128,7 +128,8 @@ std::vector<TensorSpec> infer(const OpCall& call) {
 
 Kernel prepare(const OpCall& call, const PrepareContext& context) {
   if (context.variant == "unfused" && context.numerics == Numerics::fast) return unfused_attention(shape_of(call));
-  return context.numerics == Numerics::exact ? exact_attention(shape_of(call)) : fast_attention(shape_of(call));
+  return context.numerics == Numerics::exact ? exact_attention(shape_of(call), context.profile.arch)
+                                             : fast_attention(shape_of(call));
 }
 
 std::vector<RtValue> reference(Reference& aten, const OpCall& call, std::span<const RtValue> args) {

@@ -20,7 +20,7 @@ struct AttentionShape {
 
 // Operands in the order q, k, v, mask.
 Kernel fast_attention(const AttentionShape& shape);
-Kernel exact_attention(const AttentionShape& shape);
+Kernel exact_attention(const AttentionShape& shape, Arch arch);
 // Fast numerics; holds all scores.
 Kernel unfused_attention(const AttentionShape& shape);
 

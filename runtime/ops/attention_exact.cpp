@@ -66,7 +66,7 @@ exact::AttentionMask mask_of(const AttentionShape& s, const Matrices& mask, std:
   return {.values = mask.at(matrix), .down = m[2] == 1 ? 0 : whole_tiles(m[3]), .across = m[3] == 1 ? 0 : 1};
 }
 
-void run(const AttentionShape& s, const KernelArgs& args, Buffers& x) {
+void run(const AttentionShape& s, Arch arch, const KernelArgs& args, Buffers& x) {
   const SrcFormat source = s.config.fp32_dest_acc_en ? SrcFormat::tf32 : SrcFormat::bfloat16;
   x.q.load(*args.in[0], source);
   x.k.load(*args.in[1], source);
@@ -93,7 +93,7 @@ void run(const AttentionShape& s, const KernelArgs& args, Buffers& x) {
                                     .scale = s.scale,
                                     .causal = s.causal,
                                     .mask = mask_of(s, x.mask, b, h),
-                                    .config = exact::row_config(s.config),
+                                    .config = exact::row_config(s.config, arch),
                                     .approx_exp = s.approx_exp};
     float* values = x.out.values.data() + item * x.out.size;
     exact::attention_rows(x.q.at(item), x.k.at(kv), x.v.at(kv), call, band * tile_dim, values);
@@ -104,9 +104,9 @@ void run(const AttentionShape& s, const KernelArgs& args, Buffers& x) {
 
 }  // namespace
 
-Kernel exact_attention(const AttentionShape& shape) {
+Kernel exact_attention(const AttentionShape& shape, Arch arch) {
   const auto buffers = std::make_shared<Buffers>();
-  return [shape, buffers](const KernelArgs& args) { run(shape, args, *buffers); };
+  return [shape, arch, buffers](const KernelArgs& args) { run(shape, arch, args, *buffers); };
 }
 
 }  // namespace ttrt::ops

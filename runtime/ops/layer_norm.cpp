@@ -47,7 +47,7 @@ Kernel prepare(const OpCall& call, const PrepareContext& context) {
                        : vectorised<LayerNormRow<true>, float*, std::int64_t, const float*, const float*, float>;
   const auto eps = static_cast<float>(call.number("eps"));
   const bool exact = context.numerics == Numerics::exact;
-  const exact::RowConfig config = exact::row_config(call.compute_config());
+  const exact::RowConfig config = exact::row_config(call.compute_config(), context.profile.arch);
   return [=, weight = RowOperand(call, context, "weight", 1),
           bias = RowOperand(call, context, "bias", 2)](const KernelArgs& args) {
     const float *w = weight.get(args), *b = bias.get(args);

@@ -37,10 +37,12 @@ const OpRecord* find_library_op(std::string_view function) {
   return find_op("tt." + std::string(function));
 }
 
-std::optional<ComputeConfig> library_config(std::string_view record, DataType x) {
+std::optional<ComputeConfig> library_config(std::string_view record, DataType x, Arch arch) {
   const auto at = functions().configurations.find(record);
   if (at == functions().configurations.end()) return std::nullopt;
   std::optional<ComputeConfig> config = at->second.config;
+  if (arch == Arch::blackhole && config->math_fidelity == MathFidelity::HiFi3)
+    config->math_fidelity = MathFidelity::HiFi4;
   if (at->second.accurate_float32 && x == DataType::float32) config->math_approx_mode = false;
   return config;
 }

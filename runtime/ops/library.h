@@ -23,7 +23,9 @@ struct LibraryOp {
 void register_library_op(const LibraryOp& op);
 // The record that serves this function of the op library; nullptr where there is none.
 const OpRecord* find_library_op(std::string_view function);
-std::optional<ComputeConfig> library_config(std::string_view record, DataType x = DataType::bfloat16);
+// Of a call on `x`. Blackhole has HiFi4 where Wormhole, with a 32-bit Dest, has HiFi3.
+std::optional<ComputeConfig> library_config(std::string_view record, DataType x = DataType::bfloat16,
+                                            Arch arch = Arch::wormhole);
 // Of products, which it chooses by the operands' and the result's formats.
 ComputeConfig library_matmul_config(DataType a, DataType b, DataType out);
 

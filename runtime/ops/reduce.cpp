@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "ops/integers.h"
+#include "ops/library.h"
 #include "ops/reduce_exact.h"
 #include "ops/row_math.h"
 #include "ops/rules.h"
@@ -172,7 +173,8 @@ Kernel prepare_kind(const OpCall& call, const PrepareContext& context, Kind kind
   if (all_int32(call)) return prepare_integers(call, kind);
   const TensorSpec& x = spec_of(call, "x");
   if (context.numerics == Numerics::exact) {
-    return exact_reduction(kind, x, dims_of(call), correction, exact::row_config(call.compute_config()));
+    return exact_reduction(kind, x, dims_of(call), correction,
+                           exact::row_config(call.compute_config(), context.profile.arch));
   }
   const std::vector<Step> steps = steps_of(x.logical, dims_of(call));
   const auto in_size = static_cast<std::size_t>(volume(x.logical));
@@ -376,6 +378,7 @@ const OpRecord mean = [] {
   return r;
 }();
 TTRT_REGISTER_OP(mean);
+TTRT_LIBRARY_OP(mean, {.record = "tt.mean", .config = ComputeConfig{.math_fidelity = MathFidelity::HiFi3}});
 
 const OpRecord prod = [] {
   OpRecord r = reduction("tt.prod", "Product over dims", {{"aten.prod.dim_int", lower}, {"aten.prod.default", lower}});

@@ -45,7 +45,7 @@ Kernel prepare(const OpCall& call, const PrepareContext& context) {
                                             : vectorised<RmsNormRow<true>, float*, std::int64_t, const float*, float>;
   const auto eps = static_cast<float>(call.number("eps"));
   const bool exact = context.numerics == Numerics::exact;
-  const exact::RowConfig config = exact::row_config(call.compute_config());
+  const exact::RowConfig config = exact::row_config(call.compute_config(), context.profile.arch);
   return [=, weight = RowOperand(call, context, "weight", 1)](const KernelArgs& args) {
     const float* w = weight.get(args);
     if (exact) {

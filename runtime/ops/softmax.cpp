@@ -97,7 +97,7 @@ Kernel prepare_with(const OpCall& call, const Row& run) {
 Kernel prepare(const OpCall& call, const PrepareContext& context) {
   const bool wide = call.boolean("fp32_acc"), safe = call.boolean("safe"), stable = call.boolean("stable");
   if (context.numerics == Numerics::exact) {
-    const exact::RowConfig config = exact::row_config(call.compute_config());
+    const exact::RowConfig config = exact::row_config(call.compute_config(), context.profile.arch);
     return prepare_with(call, [=](float* row, std::int64_t n) { exact_row(row, n, safe, config, stable); });
   }
   const RowFunction run = wide ? vectorised<SoftmaxRow<false, false>, float*, std::int64_t, bool>
@@ -107,7 +107,7 @@ Kernel prepare(const OpCall& call, const PrepareContext& context) {
 
 Kernel prepare_log(const OpCall& call, const PrepareContext& context) {
   if (context.numerics == Numerics::exact) {
-    const exact::RowConfig config = exact::row_config(call.compute_config());
+    const exact::RowConfig config = exact::row_config(call.compute_config(), context.profile.arch);
     return prepare_with(call, [=](float* row, std::int64_t n) { exact::log_softmax_row(row, n, config); });
   }
   constexpr RowFunction run = vectorised<SoftmaxRow<true, false>, float*, std::int64_t, bool>;

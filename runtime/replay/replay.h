@@ -16,6 +16,7 @@
 #include <variant>
 #include <vector>
 
+#include "device/arch.h"
 #include "device/types.h"
 #include "support/json_util.h"
 #include "support/reason.h"
@@ -31,7 +32,8 @@ struct Tensor {
 };
 
 struct Case {
-  std::string id, op, arch, note;
+  std::string id, op, note;
+  Arch arch = Arch::wormhole;
   std::vector<Tensor> inputs, expected;
   ttc::Json params = ttc::Json::object();
   std::optional<ComputeConfig> config;  // nullopt: the op's own default

@@ -103,7 +103,8 @@ Case parse(const ttc::SafeTensors& file, const std::string& stem) {
   Case c;
   c.id = stem;
   c.op = as_string(member(described, "op"));
-  if (const Json* arch = find_member(described, "arch")) c.arch = as_string(*arch);
+  if (const Json* arch = find_member(described, "arch"))
+    c.arch = as_string(*arch) == "bh" ? Arch::blackhole : Arch::wormhole;
   if (const Json* note = find_member(described, "note")) c.note = as_string(*note);
   if (const Json* params = find_member(described, "params")) {
     ttc::as_object(*params);

@@ -93,7 +93,7 @@ Outcome rotary(const Case& c, Numerics numerics) {
     return ttc::Reason{ttc::ReasonCode::Unsupported, "the angles' shape does not fit"};
   }
   if (numerics == Numerics::fast) return fast_rotary(x, cos, sin, c.expected.at(0));
-  const RowConfig config = exact::row_config(c.config.value_or(rotary_default));
+  const RowConfig config = exact::row_config(c.config.value_or(rotary_default), c.arch);
   std::vector<float> out(x.values.size());
   for (std::int64_t r = 0; r < e.batch * e.rows; ++r) {
     const std::int64_t at = r * e.cols, angle = r % e.rows * e.cols;

@@ -28,7 +28,8 @@ Outcome masked_softmax(const Case& c, Numerics numerics) {
   const float wanted = given != nullptr
                            ? static_cast<float>(ttc::as_double(*given))
                            : 1.0F / std::sqrt(static_cast<float>(ttc::as_double(ttc::member(c.params, "head_size"))));
-  const exact::RowConfig config = exact::row_config(c.config ? *c.config : *ops::library_config("tt.softmax"));
+  const exact::RowConfig config =
+      exact::row_config(c.config ? *c.config : *ops::library_config("tt.softmax", DataType::bfloat16, c.arch), c.arch);
   const float scale = cut_bf16(wanted);
   const std::vector<float> scales(static_cast<std::size_t>(e.cols), scale);
   Tensor out = x;
@@ -59,7 +60,8 @@ Outcome decode(const Case& c, Numerics) {
   const ttc::Json* scale = ttc::find_member(c.params, "scale");
   exact::AttentionCall call{.shape = {.queries = tile_dim, .keys = 0, .width = width, .value_width = width}};
   call.scale = scale != nullptr ? static_cast<float>(ttc::as_double(*scale)) : 1 / std::sqrt(static_cast<float>(width));
-  call.config = exact::row_config(c.config ? *c.config : *ops::library_config("tt.attention"));
+  call.config = exact::row_config(
+      c.config ? *c.config : *ops::library_config("tt.attention", DataType::bfloat16, c.arch), c.arch);
   call.approx_exp = true;
   call.key_chunk = call.shape.keys = std::min<std::int64_t>(keys & -keys, 512);
   if (call.key_chunk < tile_dim) return ttc::Reason{ttc::ReasonCode::Unsupported, "chunks of less than a tile"};
