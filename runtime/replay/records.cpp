@@ -1,9 +1,11 @@
-// Case tensors onto the device that all calls share, which is opened at the first of them, through the binder, and
-// back.
+// Case tensors onto the device that all calls for one architecture share, which is opened at the first of them, through
+// the binder, and back.
 #include "replay/records.h"
 
 #include <algorithm>
 #include <cstring>
+#include <map>
+#include <mutex>
 
 #include "device/tile_formats_device.h"
 #include "replay/tiles.h"
@@ -12,23 +14,27 @@
 namespace ttrt::replay {
 namespace {
 
-Device& device() {
-  static const std::shared_ptr<Device> shared = open_free_device(default_profile());
-  return *shared;
+Device& device(Arch arch) {
+  static std::map<Arch, std::shared_ptr<Device>> shared;
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  std::shared_ptr<Device>& one = shared[arch];
+  if (!one) one = open_free_device(default_profile(arch));
+  return *one;
 }
 
-DeviceTensor uploaded(const Tensor& value, DataType format) {
+DeviceTensor uploaded(const Tensor& value, DataType format, Arch arch) {
   TensorSpec spec;
   spec.logical = value.shape;
   spec.dtype = format;
   const std::vector<std::byte> tiles = to_tiles(value, spec.dtype);
-  DeviceTensor tensor = allocate(device(), spec, "replay");
+  DeviceTensor tensor = allocate(device(arch), spec, "replay");
   std::memcpy(tensor.data(), tiles.data(), tiles.size());
   return tensor;
 }
 
-DeviceTensor uploaded(const Tensor& value) {
-  return uploaded(value, is_block_format(value.dtype) ? DataType::bfloat16 : value.dtype);
+DeviceTensor uploaded(const Tensor& value, Arch arch) {
+  return uploaded(value, is_block_format(value.dtype) ? DataType::bfloat16 : value.dtype, arch);
 }
 
 template <typename T>
@@ -39,27 +45,27 @@ const T& known(const T* found, std::string_view op) {
 
 }  // namespace
 
-RecordCall::RecordCall(std::string_view op)
-    : record_(known(find_op(op), op)), schema_(known(ttc::ir::find_schema(op), op)) {}
+RecordCall::RecordCall(std::string_view op, Arch arch)
+    : record_(known(find_op(op), op)), schema_(known(ttc::ir::find_schema(op), op)), arch_(arch) {}
 
 RecordCall& RecordCall::tensor(std::string_view name, const Tensor& value) {
   if (!is_float_format(value.dtype)) return set(name, host_integers(value.values, value.shape));
-  return set(name, uploaded(value));
+  return set(name, uploaded(value, arch_));
 }
 
 RecordCall& RecordCall::tensors(std::string_view name, const std::vector<const Tensor*>& values) {
   RtValue::List list;
-  for (const Tensor* value : values) list.emplace_back(uploaded(*value));
+  for (const Tensor* value : values) list.emplace_back(uploaded(*value, arch_));
   return set(name, std::move(list));
 }
 
 RecordCall& RecordCall::stored(std::string_view name, const Tensor& value) {
-  return set(name, uploaded(value, value.dtype));
+  return set(name, uploaded(value, value.dtype, arch_));
 }
 
 RecordCall& RecordCall::stored(std::string_view name, const std::vector<const Tensor*>& values) {
   RtValue::List list;
-  for (const Tensor* value : values) list.emplace_back(uploaded(*value, value->dtype));
+  for (const Tensor* value : values) list.emplace_back(uploaded(*value, value->dtype, arch_));
   return set(name, std::move(list));
 }
 
@@ -86,7 +92,7 @@ std::variant<std::vector<Tensor>, ttc::Reason> RecordCall::run_all(Numerics nume
   if (const auto* reason = std::get_if<ttc::Reason>(&bound)) throw ttc::usage_error(reason->detail);
   const auto& call = std::get<BoundCall>(bound);
   call.results();
-  auto results = call.run(values, device(), numerics);
+  auto results = call.run(values, device(arch_), numerics);
   if (auto* reason = std::get_if<ttc::Reason>(&results)) return std::move(*reason);
   std::vector<Tensor> out;
   for (const DeviceTensor& result : std::get<std::vector<DeviceTensor>>(results))

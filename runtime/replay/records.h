@@ -12,7 +12,7 @@ namespace ttrt::replay {
 
 class RecordCall {
  public:
-  explicit RecordCall(std::string_view op);  // aborts where there is no such record
+  explicit RecordCall(std::string_view op, Arch arch = Arch::wormhole);  // aborts where there is no such record
   RecordCall& tensor(std::string_view name, const Tensor& value);
   RecordCall& tensors(std::string_view name, const std::vector<const Tensor*>& values);
   // The same in the case's own format: what only moves values takes blocks too.
@@ -34,6 +34,7 @@ class RecordCall {
  private:
   const OpRecord& record_;
   const ttc::ir::OpSchema& schema_;
+  Arch arch_;
   std::vector<Keyword> args_;
 };
 

@@ -73,8 +73,9 @@ ttc::Refusal give_parameters(const Case& c, RecordCall& call) {
 Outcome run_library(const Case& c, Numerics numerics) {
   const OpRecord* record = ops::find_library_op(c.op);
   TTC_CHECK(record != nullptr, "no record is " + c.op);
-  RecordCall call(record->name);
-  if (const auto config = c.config ? c.config : ops::library_config(record->name)) call.configure(*config);
+  RecordCall call(record->name, c.arch);
+  if (const auto config = c.config ? c.config : ops::library_config(record->name, DataType::bfloat16, c.arch))
+    call.configure(*config);
   if (c.format_param(result_format.data()) == DataType::float32) {
     Case wide = c;
     for (Tensor& t : wide.inputs) t.dtype = DataType::float32;

@@ -165,10 +165,10 @@ Outcome run_row(const Case& c, Numerics numerics) {
     if (!is_float_format(t.dtype)) return Reason{ReasonCode::DtypeUnsupported, c.op + " is of float formats"};
   if (row.refuse != nullptr)
     if (auto refusal = row.refuse(c)) return *std::move(refusal);
-  RecordCall call(row.record);
+  RecordCall call(row.record, c.arch);
   const Tensor* x = c.find("x");
   auto config = c.config ? c.config : row.config;
-  if (!config) config = ops::library_config(row.record, x != nullptr ? x->dtype : DataType::bfloat16);
+  if (!config) config = ops::library_config(row.record, x != nullptr ? x->dtype : DataType::bfloat16, c.arch);
   if (config) call.configure(*config);
   for (const Name& input : row.inputs)
     if (const Tensor* t = c.find(input.of_case); t != nullptr && !input.argument.empty())

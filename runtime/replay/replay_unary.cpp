@@ -102,7 +102,7 @@ Outcome run_tiles(const Tensor& x, const Tensor& expected, Function function, co
 }
 
 Outcome run_record(const Case& c, const Alias& alias, Numerics numerics) {
-  RecordCall call(alias.record);
+  RecordCall call(alias.record, c.arch);
   call.tensor("x", c.inputs[0]);
   if (c.op == "relu6") call.set("min_val", 0.0).set("max_val", 6.0);
   for (const auto& [name, value] : c.params.items()) {
