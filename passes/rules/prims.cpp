@@ -31,7 +31,7 @@ std::string aten_of(std::string_view name) {
   return "aten." + std::string(name) + (name == "pow" ? ".Tensor_Tensor" : ".Tensor");
 }
 
-const bool declared = [] {
+const bool prims_declared = [] {
   for (const std::string_view name : unary_ops)
     declare_operators({std::string(name) + "(Tensor self) -> Tensor"}, "prims");
   for (const std::string_view name : binary_ops)

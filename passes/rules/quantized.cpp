@@ -10,7 +10,7 @@ using ir::Node;
 using ir::SymExpr;
 using ir::Value;
 
-const bool declared = declare_operators(
+const bool quantized_declared = declare_operators(
     {
         "quantize_per_tensor(Tensor input, float scale, int zero_point, int quant_min, int quant_max, ScalarType "
         "dtype) "
