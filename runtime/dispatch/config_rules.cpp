@@ -159,6 +159,20 @@ KernelIssues kernel_issues(const ConfigDocument& document, const KernelRegistry&
   return out;
 }
 
+namespace {
+
+// Globs of kernels that match none.
+void add_idle_globs(const std::string& key, const std::vector<Policy::Rule>& globs, const KernelRegistry& kernels,
+                    std::vector<ConfigIssue>& to) {
+  const std::vector<std::string> known = kernels.kernel_ids();
+  for (const Policy::Rule& rule : globs)
+    if (std::none_of(known.begin(), known.end(), [&](const auto& id) { return ttc::glob_match(rule.kernel, id); }))
+      to.push_back(
+          {.path = key, .message = "'" + rule.kernel + "' matches no kernel" + suggestion(rule.kernel, known)});
+}
+
+}  // namespace
+
 LoadedRules load_rules(const DocNode& data, DocumentKind kind, const KernelRegistry& kernels, bool strict,
                        const std::string& file, Phase phase, std::vector<ConfigIssue> more) {
   ConfigCheck check = check_config(data, kind);
@@ -168,6 +182,8 @@ LoadedRules load_rules(const DocNode& data, DocumentKind kind, const KernelRegis
     auto& missing_to = strict ? errors : check.warnings;
     missing_to.insert(missing_to.end(), kernels_named.missing.begin(), kernels_named.missing.end());
     errors.insert(errors.end(), kernels_named.misplaced.begin(), kernels_named.misplaced.end());
+    add_idle_globs("kernel_denies", check.document.filter.denies, kernels, check.warnings);
+    add_idle_globs("kernel_allows", check.document.filter.allows, kernels, check.warnings);
   }
   errors.insert(errors.end(), more.begin(), more.end());
   if (!errors.empty()) throw DispatchError(phase, issues_text(errors), {.file = file});
