@@ -137,6 +137,7 @@ void add_threshold_flags(FlagSet& app, Thresholds& thresholds) {
 
 std::shared_ptr<const ir::Model> load_for(const Globals& globals, const std::string& path, const InputOptions& inputs,
                                           const ExecFlags& exec) {
+  const Timed timed(globals, "loading " + path);
   const ModelSource source(path);
   if (exec.mode != "device") return source.read();
   return compiled_for(source, inputs, exec.arch, notes_of(globals));
