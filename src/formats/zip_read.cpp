@@ -76,7 +76,7 @@ std::uint64_t little_endian(std::span<const std::byte> bytes, std::size_t at, in
 
 constexpr std::uint64_t local_header_size = 30, directory_record_size = 46, end_record_size = 22, max_comment = 65535;
 // Compressed entries are code and text; more than this is a bomb, or weights that should be stored.
-constexpr std::uint64_t max_inflated = std::uint64_t{1} << 30;
+constexpr std::uint64_t max_inflated = std::uint64_t{1} << 28;
 
 // minizip does not mind when the last bytes of the end record are cut off.
 bool ends_early(std::span<const std::byte> bytes) {
@@ -160,6 +160,7 @@ ZipEntry ZipArchive::read_record(std::uint64_t position) const {
   const auto name_size = little_endian(record, 28, 2), extra_size = little_endian(record, 30, 2);
   if (record.size() - directory_record_size < name_size + extra_size) throw broken("a directory record is cut off");
   ZipEntry entry{.name = std::string(reinterpret_cast<const char*>(record.data()) + directory_record_size, name_size),
+                 .directory = position + directory_record_size + name_size - 1,
                  .size = little_endian(record, 24, 4),
                  .packed_size = little_endian(record, 20, 4),
                  .stored = method == 0,
@@ -214,7 +215,7 @@ void ZipArchive::check_extents() const {
   for (const auto& entry : entries_) {
     sorted.push_back(&entry);
     if (!entry.stored && (entry.size > max_inflated || (inflated += entry.size) > max_inflated))
-      throw bad_file(path(), "the archive's compressed entries expand to more than 1 GiB",
+      throw bad_file(path(), "the archive's compressed entries expand to more than 256 MiB",
                      "store weights without compression");
   }
   std::sort(sorted.begin(), sorted.end(), [](const auto* a, const auto* b) { return a->offset < b->offset; });
@@ -239,19 +240,32 @@ const ZipEntry* ZipArchive::find(std::string_view name) const {
   return found == by_name_.end() ? nullptr : &entries_[found->second];
 }
 
+Error ZipArchive::damaged(const ZipEntry& entry, const char* why) const {
+  return bad_file(path(), "entry '" + entry.name + "' is damaged: " + why, "copy or export the file again");
+}
+
 std::string ZipArchive::read(const ZipEntry& entry) const {
-  const auto damaged = [&](const char* why) {
-    return bad_file(path(), "entry '" + entry.name + "' is damaged: " + why, "copy or export the file again");
-  };
   const auto packed = file_->bytes().subspan(entry.offset, entry.packed_size);
   std::string content(entry.size, '\0');
   if (entry.stored)
     std::copy_n(reinterpret_cast<const char*>(packed.data()), packed.size(), content.data());
   else if (packed.size() > max_inflated || !inflate_all(packed, content))
-    throw damaged("its compressed data is broken");
+    throw damaged(entry, "its compressed data is broken");
   if (crc32_z(0, reinterpret_cast<const Bytef*>(content.data()), content.size()) != entry.crc)
-    throw damaged("its checksum (CRC) does not match");
+    throw damaged(entry, "its checksum (CRC) does not match");
   return content;
+}
+
+void ZipArchive::check_contents() const {
+  for (const ZipEntry& entry : entries_) {
+    if (!entry.stored) {
+      static_cast<void>(read(entry));
+      continue;
+    }
+    const auto bytes = view(entry);
+    if (crc32_z(0, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()) != entry.crc)
+      throw damaged(entry, "its checksum (CRC) does not match");
+  }
 }
 
 std::span<const std::byte> ZipArchive::view(const ZipEntry& entry) const {

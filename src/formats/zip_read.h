@@ -18,7 +18,8 @@ namespace ttc {
 
 struct ZipEntry {
   std::string name;               // below the root directory
-  std::uint64_t offset = 0;       // of the data, from the start of the file
+  std::uint64_t directory = 0;    // of the last byte of its name there, from the start of the file
+  std::uint64_t offset = 0;       // of the data
   std::uint64_t size = 0;         // of the content
   std::uint64_t packed_size = 0;  // in the file
   bool stored = true;             // not compressed
@@ -38,6 +39,8 @@ class ZipArchive {
 
   // The content, its CRC checked. Throws ttc::Error (bad_file).
   std::string read(const ZipEntry& entry) const;
+  // Checks the CRC of every entry, for readers that do not. Throws ttc::Error (bad_file).
+  void check_contents() const;
   // A stored entry's bytes in the mapping, unchecked by CRC.
   std::span<const std::byte> view(const ZipEntry& entry) const;
 
@@ -45,6 +48,7 @@ class ZipArchive {
   void read_directory();
   ZipEntry read_record(std::uint64_t position) const;
   Error broken(const std::string& what) const;
+  Error damaged(const ZipEntry& entry, const char* why) const;
   void check_extents() const;
   void strip_root();
   std::shared_ptr<const MappedFile> file_;

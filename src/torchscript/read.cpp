@@ -14,6 +14,7 @@
 #include "ir/manifest_name.h"
 #include "support/error.h"
 #include "torchscript/lowering.h"
+#include "torchscript/soundness.h"
 #include "torchscript/write.h"
 
 namespace ttc {
@@ -30,26 +31,39 @@ std::string first_line(const std::exception& error) {
   return text.substr(begin, text.find('\n', begin) - begin);
 }
 
-// The mapping as the file that LibTorch reads.
+// The mapping as the file that LibTorch reads, without some records: their names in the directory are others.
 class MappedReader : public caffe2::serialize::ReadAdapterInterface {
  public:
-  explicit MappedReader(std::shared_ptr<const MappedFile> file) : file_(std::move(file)) {}
+  MappedReader(std::shared_ptr<const MappedFile> file, std::vector<std::uint64_t> hidden)
+      : file_(std::move(file)), hidden_(std::move(hidden)) {}
   std::size_t size() const override { return file_->bytes().size(); }
   std::size_t read(std::uint64_t position, void* to, std::size_t size, const char*) const override {
     const auto bytes = file_->bytes().subspan(std::min<std::uint64_t>(position, file_->bytes().size()));
     const std::size_t taken = std::min(size, bytes.size());
     std::memcpy(to, bytes.data(), taken);
+    for (const std::uint64_t at : hidden_)
+      if (at >= position && at - position < taken) static_cast<char*>(to)[at - position] = '-';
     return taken;
   }
 
  private:
   std::shared_ptr<const MappedFile> file_;
+  std::vector<std::uint64_t> hidden_;
 };
 
-torch::jit::Module load(const std::shared_ptr<const MappedFile>& file) {
-  const std::string& path = file->path();
+torch::jit::Module load(const ZipArchive& archive) {
+  const std::string& path = archive.path();
+  archive.check_contents();
+  std::vector<std::uint64_t> hidden;
+  for (const ZipEntry& entry : archive.entries()) {
+    if (entry.name.ends_with(".py") && ts::is_too_deep(archive.read(entry)))
+      throw bad_file(path, "'" + entry.name + "' is nested too deeply");
+    if (entry.name.ends_with(".debug_pkl") && !ts::is_sound_debug_record(archive.read(entry)))
+      hidden.push_back(entry.directory);
+  }
   try {
-    torch::jit::Module module = torch::jit::load(std::make_shared<MappedReader>(file), c10::Device(c10::kCPU));
+    torch::jit::Module module =
+        torch::jit::load(std::make_shared<MappedReader>(archive.file(), std::move(hidden)), c10::Device(c10::kCPU));
     module.eval();
     if (!module.find_method("forward")) throw bad_file(path, "the module has no forward method");
     return module;
@@ -222,7 +236,7 @@ std::unique_ptr<ir::Model> lower(const torch::jit::Module& module, const std::st
 
 std::unique_ptr<ir::Model> read_torchscript(const ZipArchive& archive) {
   const std::string& path = archive.path();
-  const torch::jit::Module module = load(archive.file());
+  const torch::jit::Module module = load(archive);
   try {
     auto model = lower(module, path);
     if (module.hasattr(std::string(manifest_attribute)) && module.attr(std::string(manifest_attribute)).isString())

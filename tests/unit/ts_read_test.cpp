@@ -10,9 +10,13 @@
 #include "torch/cpu_op.h"
 #include "executor/executor.h"
 #include "formats/model_file.h"
+#include "formats/zip_read.h"
+#include "formats/zip_write.h"
 #include "shapes/shape_prop.h"
 #include "torchscript/write.h"
+#include "support/atomic_file.h"
 #include "support/error.h"
+#include "support/mapped_file.h"
 #include "tests/catch.h"
 #include "tests/unit/host_values.h"
 
@@ -288,6 +292,57 @@ TEST_CASE("torchscript: files that are none have one clear message") {
   std::ofstream(bad.path, std::ios::binary | std::ios::trunc) << bytes;
   CHECK_FALSE(error_of(bad.path).empty());
   CHECK_THROWS_AS(load_model("tests/data/ts/none.pt"), Error);
+}
+
+namespace {
+
+// shapes.pt with another content of one record, its checksum right.
+void write_edited(const std::string& path, const std::string& record, const std::string& content) {
+  const ZipArchive source(MappedFile::open(file("shapes.pt")));
+  REQUIRE(source.find(record) != nullptr);
+  AtomicFile out(path);
+  ZipWriter zip(out);
+  for (const ZipEntry& entry : source.entries())
+    zip.add("shapes/" + entry.name, entry.name == record ? content : source.read(entry));
+  zip.finish();
+  out.commit();
+}
+
+std::string text_of(const std::string& record) {
+  const ZipArchive source(MappedFile::open(file("shapes.pt")));
+  return source.read(*source.find(record));
+}
+
+}  // namespace
+
+TEST_CASE("torchscript: what LibTorch's reader takes on trust is checked first") {
+  TemporaryFile bad;
+  const std::string code = "code/__torch__.py", debug = "code/__torch__/torch/nn/modules/linear.py.debug_pkl";
+  write_edited(bad.path, code, text_of(code));
+  CHECK(error_of(bad.path).empty());
+
+  std::ifstream whole(bad.path, std::ios::binary);
+  std::string bytes{std::istreambuf_iterator<char>(whole), {}};
+  bytes[bytes.find("FORMAT_WITH_STRING_TABLE") + 40] ^= 1;
+  std::ofstream(bad.path, std::ios::binary | std::ios::trunc) << bytes;
+  CHECK_THAT(error_of(bad.path), ContainsSubstring("checksum"));
+
+  for (const std::string deep : {"((", "[[", "- ", "not "}) {
+    std::string nested;
+    for (int i = 0; i < 100000; ++i) nested += deep;
+    write_edited(bad.path, code, text_of(code) + "\n    x = " + nested + "1");
+    CHECK_THAT(error_of(bad.path), ContainsSubstring("nested too deeply"));
+  }
+
+  // ("FORMAT_WITH_STRING_TABLE", ("a",), ((0, (([7], 0, 1), 0, 1), 0),)): there is no text 7.
+  using namespace std::string_literals;
+  const std::string source =
+                        "(ctorch.jit._pickle\nbuild_intlist\n(](K\x07"
+                        "etRK\0K\1t"s,
+                    range = "(" + source + "K\0K\1t"s;
+  write_edited(bad.path, debug, "\x80\2(X\x18\0\0\0FORMAT_WITH_STRING_TABLE(X\1\0\0\0at((K\0"s + range + "K\0ttt."s);
+  const auto model = read(bad.path);
+  CHECK_FALSE(find(*model->graph, "aten.linear.default")->provenance->source.starts_with("linear.py:"));
 }
 
 // legacy28_bert_small_dyn.pt2 is models/bert_small_dyn.pt2 in the container of torch 2.8.

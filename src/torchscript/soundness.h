@@ -1,0 +1,14 @@
+// What LibTorch's reader of TorchScript takes on trust, checked before it sees it.
+#pragma once
+
+#include <string_view>
+
+namespace ttc::ts {
+
+// Whether a debug record (code/*.debug_pkl) names only texts and places that it has. LibTorch looks them up unchecked,
+// when somebody asks where a node came from.
+bool is_sound_debug_record(std::string_view pickle);
+// Whether code is nested so deeply that LibTorch's parser, which calls itself for each level, might run out of stack.
+bool is_too_deep(std::string_view code);
+
+}  // namespace ttc::ts
