@@ -11,7 +11,7 @@ For each base model NAME it writes
   NAME.io.safetensors inputs in0.. and outputs out0.. of the eager model; alt.* a second shape; step<i>.* calls in order
 and, for the transformers, all of that again as NAME_eager: attention written out as matmul, softmax, matmul.
 owlvit_small and speecht5_tts come as NAME.pt2 alone.
-The small format tests (tiny, dtypes, hop_cond, hop_map, input_mut, quantized, prims, custom_op) come as NAME.pt2 and NAME_core.pt2.
+The small format tests (tiny, dtypes, hop_cond, hop_map, vmap, input_mut, quantized, prims, custom_op) come as NAME.pt2 and NAME_core.pt2.
 """
 
 import copy
@@ -331,6 +331,19 @@ class HopMap(nn.Module):
         return hop_map(lambda row, other: torch.tanh(self.l(row)) + other, rows, y)
 
 
+class Vmap(nn.Module):
+    """torch.vmap over rows, over columns, and within itself; exported before decomposition it is in the graph."""
+
+    def __init__(self):
+        super().__init__()
+        self.l = nn.Linear(4, 5)
+
+    def forward(self, x, y):
+        rows = torch.vmap(lambda row: torch.tanh(self.l(row)).sum() * row)(x)
+        columns = torch.vmap(lambda column: column * 2 + column.mean(), in_dims=1, out_dims=1)(rows)
+        return columns, torch.vmap(lambda a: torch.vmap(lambda b: torch.dot(a, b))(y))(x)
+
+
 class InputMut(nn.Module):
     """Writes into its inputs."""
 
@@ -573,6 +586,7 @@ MAKERS = {
     "dtypes": lambda folder: make_format_test(seeded(Dtypes), (torch.randn(2, 3),), "dtypes", folder),
     "hop_cond": lambda folder: make_format_test(seeded(HopCond), (torch.randn(3, 4), torch.tensor(True)), "hop_cond", folder),
     "hop_map": lambda folder: make_format_test(seeded(HopMap), (torch.randn(5, 4), torch.randn(4)), "hop_map", folder),
+    "vmap": lambda folder: make_format_test(seeded(Vmap), (torch.randn(6, 4), torch.randn(3, 4)), "vmap", folder),
     "input_mut": lambda folder: make_format_test(seeded(InputMut), (torch.randn(3, 4), torch.randn(3, 4)), "input_mut", folder),
     "quantized": make_quantized,
     "prims": lambda folder: make_format_test(seeded(Prims), (torch.randn(6, 8), torch.randn(8)), "prims", folder),

@@ -2,6 +2,8 @@
 // regions included; the verifier recounts them.
 #include "ir/graph.h"
 
+#include "ir/copy.h"
+
 #include <algorithm>
 #include <cctype>
 #include <unordered_map>
@@ -350,6 +352,7 @@ class GraphCopier {
     to.name_counts_.insert(from.name_counts_.begin(), from.name_counts_.end());
   }
   static std::list<std::unique_ptr<Node>>::iterator position(Node* node) { return node->position_; }
+  static std::list<std::unique_ptr<Node>>::iterator end(Graph& graph) { return graph.nodes_.end(); }
 };
 
 std::unique_ptr<Graph> clone(const Graph& graph, std::map<const Value*, Value*>* map) {
@@ -360,6 +363,13 @@ std::unique_ptr<Graph> clone(const Graph& graph, std::map<const Value*, Value*>*
   if (map != nullptr)
     for (const auto& [from, to] : copier.mapped) (*map)[from] = to.value();
   return out;
+}
+
+void copy_nodes(const std::vector<Node*>& nodes, Graph& to, std::unordered_map<const Value*, Arg>& mapped) {
+  GraphCopier copier;
+  std::swap(copier.mapped, mapped);
+  for (const Node* node : nodes) copier.node(*node, to, GraphCopier::end(to));
+  std::swap(copier.mapped, mapped);
 }
 
 std::vector<Arg> inline_region(const Graph& region, const std::vector<Arg>& args, Node* position) {

@@ -1,6 +1,8 @@
 // One mapping for the readers and the hash.
 #include "session/model_source.h"
 
+#include <algorithm>
+
 #include "formats/model_file.h"
 #include "formats/pt2_read.h"
 #include "ir/manifest_name.h"
@@ -14,12 +16,13 @@
 namespace ttc {
 namespace {
 
-// An operator that only Python registers, so that LibTorch cannot run it.
+// An operator or function that only Python has, so that LibTorch cannot run it.
 bool is_python_op(const ir::Node& node) {
-  return node.op().starts_with("quantized_decomposed.") || node.op().starts_with("prims.");
+  constexpr std::string_view scopes[] = {"quantized_decomposed.", "prims.", "torch._functorch.predispatch."};
+  return std::ranges::any_of(scopes, [&](std::string_view scope) { return node.op().starts_with(scope); });
 }
 
-// By the rules of the pass that writes operators out: for LibTorch and for the compiler alike.
+// By the passes that write operators out: for LibTorch and for the compiler alike.
 void write_out_python_ops(ir::Model& model) {
   const ir::Node* found = nullptr;
   const auto find = [&](ir::Node* node) { found = found || !is_python_op(*node) ? found : node; };
@@ -27,6 +30,7 @@ void write_out_python_ops(ir::Model& model) {
   if (!found) return;
   const CompileOptions options;
   PassContext context(model, options);
+  find_pass("vmap-to-map")->run(context);
   context.parts = {"quantized", "prims"};
   find_pass("decompose")->run(context);
   found = nullptr;
