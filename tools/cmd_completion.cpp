@@ -26,8 +26,10 @@ struct CompletedFlag {
 std::vector<CompletedFlag> flags_of(const CLI::App& sub) {
   std::vector<CompletedFlag> out;
   for (const CLI::Option* option : sub.get_options()) {
-    CompletedFlag flag{
-        .help = option->get_description(), .takes_value = option->get_type_size() != 0, .values = choices_of(option)};
+    CompletedFlag flag{.names = {},
+                       .help = option->get_description(),
+                       .takes_value = option->get_type_size() != 0,
+                       .values = choices_of(option)};
     flag.help = flag.help.substr(0, flag.help.find_first_of(".;:"));
     for (const std::string& name : option->get_snames()) flag.names.push_back("-" + name);
     for (const std::string& name : option->get_lnames()) flag.names.push_back("--" + name);
