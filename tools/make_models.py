@@ -340,7 +340,7 @@ class Vmap(nn.Module):
 
     def forward(self, x, y):
         rows = torch.vmap(lambda row: torch.tanh(self.l(row)).sum() * row)(x)
-        columns = torch.vmap(lambda column: column * 2 + column.mean(), in_dims=1, out_dims=1)(rows)
+        columns = torch.vmap(lambda column: column - column.mean(), in_dims=1)(rows)
         return columns, torch.vmap(lambda a: torch.vmap(lambda b: torch.dot(a, b))(y))(x)
 
 
