@@ -147,22 +147,16 @@ void affine(float* v, std::int64_t n, float mean, float scale, float bias) {
   vectorised<Affine, float*, std::int64_t, float, float, float>(v, n, mean, scale, bias);
 }
 
-// Each step is an operation of its own whose result is a tile: x - mean, 1 / sqrt(var + eps), their product, weight,
-// bias.
+// On the vector unit in float32: x - mean, times 1 / sqrt(var + eps), which is a value of x's format, weight, bias.
 void exact_affine(float* v, std::int64_t n, DataType dtype, const float (&p)[4], bool weight, bool bias, float eps) {
-  const Dest dest = dest_for(dtype);
   float* other = scratch(6, static_cast<std::size_t>(n));
   const auto step = [&](exact::Binary op, float number) {
     std::fill_n(other, n, through_tensor(number, dtype));
-    exact::binary(op, dest, v, other, v, n);
-    for (std::int64_t i = 0; i < n; ++i) v[i] = through_tensor(v[i], dtype);
+    exact::binary(op, Dest::bits32, v, other, v, n);
   };
-  float var = through_tensor(p[1], dtype);
-  const float small = number_for(dtype, static_cast<double>(eps));
-  exact::binary(exact::Binary::add, dest, &var, &small, &var, 1);
-  const float root = exact::reciprocal_root(through_tensor(var, dtype), {.dest = dest});
+  const float var = exact::multiply_add(through_tensor(p[1], dtype), 1.0F, eps);
   step(exact::Binary::sub, p[0]);
-  step(exact::Binary::mul, root);
+  step(exact::Binary::mul, exact::reciprocal_root(var, {.dest = dest_for(dtype)}));
   if (weight) step(exact::Binary::mul, p[2]);
   if (bias) step(exact::Binary::add, p[3]);
 }

@@ -145,12 +145,14 @@ struct Resample {
   Axes axes;
   int taps = 1;
   bool exact = false;
+  Dest dest = Dest::bits32;
 
   std::int64_t in() const { return axes[0].in * axes[1].in * axes[2].in; }
   std::int64_t out() const { return size(0) * size(1) * size(2); }
   std::int64_t size(std::size_t d) const { return static_cast<std::int64_t>(axes[d].out.size()); }
 
-  // The same as products of the matrix unit: the positions that an element reads times their weights in bfloat16.
+  // The same as products of the matrix unit, of bfloat16 with a 16-bit Dest: the positions that an element reads times
+  // their weights in bfloat16.
   void exact_row(const float* from, std::int64_t d, std::int64_t h, float* to) const {
     const Tap &deep = axes[0].out[static_cast<std::size_t>(d)], &high = axes[1].out[static_cast<std::size_t>(h)];
     float values[64], weights[64];
@@ -163,7 +165,7 @@ struct Resample {
         weights[n] = number_for(DataType::bfloat16, static_cast<double>(weight));
         values[n++] = cut_tf32(from[(deep.at[a] * axes[1].in + high.at[b]) * axes[2].in + wide.at[c]]);
       }
-      fpu::product({weights, n, 1}, {values, 1, 1}, to++, 1, 1, n, Dest::bits32, MathFidelity::HiFi4);
+      fpu::product({weights, n, 1}, {values, 1, 1}, to++, 1, 1, n, dest, MathFidelity::HiFi4);
     }
   }
 
@@ -192,6 +194,7 @@ Kernel prepare(const OpCall& call, const PrepareContext& context) {
   Resample resample{.axes = axes_of(call)};
   const std::string& mode = call.string("mode");
   resample.taps = mode == "linear" ? 2 : mode == "cubic" ? 4 : 1;
+  resample.dest = dest_for(spec_of(call, "x").dtype);
   resample.exact = resample.taps > 1 && context.numerics == Numerics::exact;  // a copy is the same in any arithmetic
   const std::int64_t in = resample.in(), out = resample.out(), images = volume(spec_of(call, "x").logical) / in;
   const std::int64_t rows = resample.size(0) * resample.size(1);

@@ -215,8 +215,28 @@ Outcome convolution(const Case& c, Numerics numerics) {
   return Outputs{as_channels_last(call.result(numerics))};
 }
 
-Outcome max_pool(const Case& c, Numerics numerics) {
-  if (auto refusal = c.unknown_params({"channels", "input_h", "input_w", "kernel_size", "stride", "padding"}))
+Outcome resized(const Case& c, Numerics numerics) {
+  if (auto refusal = c.unknown_params({"scale_factor", "mode"})) return *refusal;
+  const Tensor& x = operand(c, 0);
+  const ttc::Json* mode = ttc::find_member(c.params, "mode");
+  const std::string by = mode != nullptr ? ttc::as_string(*mode) : "nearest";
+  if (x.shape.size() != 4 || (by != "nearest" && by != "bilinear"))
+    return ttc::Reason{ttc::ReasonCode::Unsupported, "an image is [N, H, W, C], nearest or bilinear"};
+  const ttc::Json& scale = ttc::member(c.params, "scale_factor");
+  RtValue::List scales;
+  for (std::size_t i = 0; i < 2; ++i) scales.emplace_back(ttc::as_double(scale.is_array() ? scale.at(i) : scale));
+  RecordCall call("tt.upsample");
+  call.tensor("x", as_channels_first(x, {x.shape[1], x.shape[2], x.shape[3], x.shape[0]}));
+  call.set("mode", std::string(by == "nearest" ? "nearest" : "linear")).set("scales", std::move(scales));
+  return Outputs{as_channels_last(call.result(numerics))};
+}
+
+Outcome pool(const Case& c, Numerics numerics) {
+  RecordCall call("tt." + c.op);
+  const ttc::Json* count = ttc::find_member(c.params, "count_include_pad");
+  if (call.has("count_include_pad") && count != nullptr) call.set("count_include_pad", ttc::as_bool(*count));
+  if (auto refusal = c.unknown_params({"channels", "input_h", "input_w", "kernel_size", "stride", "padding",
+                                       call.has("count_include_pad") ? "count_include_pad" : ""}))
     return *refusal;
   Image image{as_int(ttc::member(c.params, "input_h")), as_int(ttc::member(c.params, "input_w")),
               as_int(ttc::member(c.params, "channels")), 1};
@@ -225,12 +245,11 @@ Outcome max_pool(const Case& c, Numerics numerics) {
   if (one <= 0 || static_cast<std::int64_t>(x.values.size()) % one != 0)
     return ttc::Reason{ttc::ReasonCode::Unsupported, "an image of another size than the tensor"};
   image.batch = static_cast<std::int64_t>(x.values.size()) / one;
-  RecordCall call("tt.max_pool2d");
   call.tensor("x", as_channels_first(x, image));
   call.set("kernel", integers_of(ttc::member(c.params, "kernel_size")));
   call.set("stride", integers_of(ttc::member(c.params, "stride")));
   call.set("padding", integers_of(ttc::member(c.params, "padding")));
-  call.set("dilation", RtValue::List{std::int64_t{1}, std::int64_t{1}});
+  if (call.has("dilation")) call.set("dilation", RtValue::List{std::int64_t{1}, std::int64_t{1}});
   return Outputs{as_channels_last(call.result(numerics))};
 }
 
@@ -256,4 +275,6 @@ TTRT_REGISTER_REPLAY(nextafter, "nextafter", ttrt::replay::pair_by_unit)
 TTRT_REGISTER_REPLAY(conv2d, "conv2d", ttrt::replay::convolution)
 TTRT_REGISTER_REPLAY(floor_div, "floor_div", ttrt::replay::floor_of_quotient)
 TTRT_REGISTER_REPLAY(pow, "pow", ttrt::replay::power_of)
-TTRT_REGISTER_REPLAY(max_pool2d, "max_pool2d", ttrt::replay::max_pool)
+TTRT_REGISTER_REPLAY(avg_pool2d, "avg_pool2d", ttrt::replay::pool)
+TTRT_REGISTER_REPLAY(max_pool2d, "max_pool2d", ttrt::replay::pool)
+TTRT_REGISTER_REPLAY(upsample, "upsample", ttrt::replay::resized)

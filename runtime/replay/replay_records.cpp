@@ -6,6 +6,7 @@
 
 #include "device/fpu.h"
 #include "ops/library.h"
+#include "ops/rules.h"
 #include "replay/records.h"
 #include "replay/tiles.h"
 
@@ -39,6 +40,27 @@ void reduce(const Case& c, RecordCall& call) {
   }
   call.set("dims", std::move(dims)).set("keepdim", true);
 }
+
+ttc::Refusal refuse_training(const Case& c) {
+  const ttc::Json* training = ttc::find_member(c.params, "training");
+  if (training == nullptr || !ttc::as_bool(*training)) return c.empty_operands();
+  return Reason{ReasonCode::Unsupported, "statistics of the batch"};
+}
+
+// The channels' numbers are constants of the record, a row each.
+void normalize_channels(const Case& c, RecordCall& call) {
+  for (const auto& [name, argument] : {Name{"mean", "mean"}, {"var", "var"}, {"w", "weight"}, {"b", "bias"}}) {
+    const Tensor* t = c.find(name);
+    if (t == nullptr) continue;
+    Tensor row = *t;
+    row.shape = {static_cast<std::int64_t>(t->values.size())};
+    call.set(argument, host_values(row));
+  }
+  call.set("channels", c.input("x").shape.at(1));
+}
+
+// An image is [N, H, W, C].
+void over_image(const Case&, RecordCall& call) { call.set("dims", ops::int_list({1, 2})).set("keepdim", true); }
 
 void over_last_dim(const Case&, RecordCall& call) { call.set("dim", std::int64_t{-1}); }
 
@@ -105,6 +127,12 @@ const std::vector<Row>& rows() {
          .params = {{"epsilon", ""}},
          .refuse = refuse_norm,
          .complete = normalize},
+        {.op = "batch_norm",
+         .record = "tt.batch_norm",
+         .inputs = {{"x", "x"}, {"mean", ""}, {"var", ""}, {"w", ""}, {"b", ""}},
+         .params = {{"eps", "eps"}, {"training", ""}},
+         .refuse = refuse_training,
+         .complete = normalize_channels},
         {.op = "scaled_dot_product_attention",
          .record = "tt.attention",
          .inputs = {{"q", "q"}, {"k", "k"}, {"v", "v"}, {"mask", "mask"}},
@@ -117,6 +145,7 @@ const std::vector<Row>& rows() {
          .refuse = refuse_attention,
          .complete = attend},
     };
+    all.push_back({.op = "global_avg_pool2d", .record = "tt.mean", .inputs = {{"x", "x"}}, .complete = over_image});
     constexpr ComputeConfig narrow{.fp32_dest_acc_en = false};
     for (const Name& name : {Name{"sum", "tt.sum"}, Name{"moreh_sum", "tt.sum"}, Name{"mean", "tt.mean"},
                              Name{"max", "tt.amax"}, Name{"min", "tt.amin"}, Name{"prod", "tt.prod"}})
