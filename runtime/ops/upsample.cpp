@@ -226,8 +226,13 @@ LowerResult lower(const LowerContext& context) {
   const AtenArgs args(context);
   ir::Arg::List scales;
   if (const ir::Arg::List* list = args["scale_factors"].list()) scales = *list;
-  for (const char* name : {"scales", "scales_d", "scales_h", "scales_w"})
-    if (args.given(name)) scales.push_back(args[name]);
+  bool any = !scales.empty();
+  for (const char* name : {"scales", "scales_d", "scales_h", "scales_w"}) {
+    if (context.node.schema()->index_of(name) < 0) continue;
+    any = any || args.given(name);
+    scales.push_back(args.given(name) ? args[name] : ir::Arg(0.0));  // 0: the dim goes by its sizes
+  }
+  if (!any) scales.clear();
   for (const ir::Arg& scale : scales)
     if (!scale.number()) return unsupported("a scale computed at run time");
   if (!args.given("output_size") && scales.empty()) return unsupported("neither sizes nor scales are given");
@@ -254,7 +259,8 @@ std::vector<RtValue> reference(Reference& aten, const OpCall& call, std::span<co
     given.push_back(args[3]);
     return aten.call(name + ".vec", std::move(given));
   }
-  for (std::size_t i = 0; i < dims; ++i) given.push_back(i < scales.size() ? RtValue(scales[i]) : RtValue());
+  for (std::size_t i = 0; i < dims; ++i)
+    given.push_back(i < scales.size() && scales[i] > 0 ? RtValue(scales[i]) : RtValue());
   return aten.call(name + ".default", std::move(given));
 }
 
