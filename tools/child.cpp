@@ -3,6 +3,7 @@
 #include "child.h"
 
 #include <poll.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -20,6 +21,7 @@ namespace ttc {
 namespace {
 
 [[noreturn]] void run_child(const std::function<std::string()>& function, int to) {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // nobody waits for it once the parent is gone
   std::string message;
   try {
     message = 'r' + function();

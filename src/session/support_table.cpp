@@ -108,6 +108,7 @@ class RowMaker {
       else
         for (const InputOptions& way : ways_to_call(settings_.io)) call(way);
       if (row_.runs == 0) return ended("failed", "no recorded call fits the model");
+      if (!compared_) return ended("failed", "there is no tensor among the outputs to compare");
     } catch (const Error& error) {
       return ended("failed", error.what());
     }
@@ -163,7 +164,10 @@ class RowMaker {
     if (baseline_) find_baseline(cases);
     StepRunner steps(executor, cases);
     for (std::size_t i = 0; i < cases.size(); ++i) {
-      for (const Check& check : check_outputs(cases[i], steps.run(i), thresholds_, true)) judge(check);
+      for (const Check& check : check_outputs(cases[i], steps.run(i), thresholds_, true)) {
+        judge(check);
+        compared_ = true;
+      }
       ++row_.runs;
     }
     const auto fell_back = executor.fallback_failures();
@@ -231,6 +235,7 @@ class RowMaker {
   std::unique_ptr<const ModelSource> source_;
   std::shared_ptr<const ir::Model> plain_, compiled_;
   SupportRow row_;
+  bool compared_ = false;  // any output
 };
 
 }  // namespace
