@@ -10,6 +10,7 @@
 
 #include "support/error.h"
 #include "support/json_util.h"
+#include "support/mapped_file.h"
 
 namespace ttrt::dispatch {
 namespace {
@@ -173,6 +174,7 @@ std::string read_config_file(const std::string& path) {
   if (!std::filesystem::is_regular_file(status)) throw ttc::bad_file(path, "not a regular file");
   std::ifstream in(path, std::ios::binary);
   if (!in) throw ttc::bad_file(path, "cannot be read");
+  ttc::note_opened(path);
   std::string text;
   char buffer[1 << 16];
   while (in.read(buffer, sizeof(buffer)) || in.gcount() > 0) {

@@ -30,6 +30,12 @@ void remember_opened_files() {
   opened.remembered = true;
 }
 
+void note_opened(const std::string& path) {
+  struct stat info{};
+  const std::lock_guard lock(opened.mutex);
+  if (opened.remembered && ::stat(path.c_str(), &info) == 0) opened.files.emplace(info.st_dev, info.st_ino);
+}
+
 bool was_opened(const std::string& path) {
   struct stat info{};
   if (::stat(path.c_str(), &info) != 0) return false;

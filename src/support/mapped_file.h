@@ -35,6 +35,7 @@ class MappedFile {
 // For programs whose user names inputs and outputs on one command line: from now on this process remembers which files
 // it opens, and was_opened says whether one of them is `path`, by whatever name.
 void remember_opened_files();
+void note_opened(const std::string& path);  // for files that are read in other ways than by MappedFile
 bool was_opened(const std::string& path);
 
 }  // namespace ttc
