@@ -83,6 +83,11 @@ const char* sym_tag(TypeKind kind) {
                                       : nullptr;
 }
 
+// An empty stack: a node of ours belongs to the module around it, which torch.export.unflatten wants to be told.
+constexpr std::string_view no_modules =
+    "_empty_nn_module_stack_from_metadata_hook,_empty_nn_module_stack_from_metadata_hook,"
+    "_empty_nn_module_stack_from_metadata_hook";
+
 // Text that may stand between the separators of nn_module_stack.
 bool is_plain(const std::string& text) {
   return text.find_first_of(",;") == text.npos &&
@@ -209,11 +214,32 @@ Json Pt2GraphWriter::write_graph(const Graph& graph) {
     for (const auto& result : node->results()) declare(scope, *result);
     nodes.push_back(write_node(scope, *node));
   }
-  for (const auto* output : ordered_outputs(graph)) outputs.push_back(argument(scope, nullptr, output->arg));
+  std::set<const Value*> mutations;
+  for (const auto* output : ordered_outputs(graph)) {
+    const Value* value = output->arg.value();
+    const bool again = output->kind != OutputKind::user && value && !mutations.insert(value).second;
+    outputs.push_back(again ? copied_output(scope, *output, nodes) : argument(scope, nullptr, output->arg));
+  }
   scope.json["inputs"] = std::move(inputs);
   scope.json["nodes"] = std::move(nodes);
   scope.json["outputs"] = std::move(outputs);
   return std::move(scope.json);
+}
+
+// PyTorch looks mutations up by the value's name: a value that becomes the state of two buffers is two values there.
+Json Pt2GraphWriter::copied_output(Scope& scope, const ir::GraphOutput& output, Json& nodes) {
+  const Value& value = *output.arg.value();
+  const std::string& name = copies_[&output] = unique(scope, value.name + "_copy");
+  scope.json["tensor_values"][name] = tensor_meta(value);
+  const Json result = tagged("as_tensor", {{"name", name}});
+  nodes.push_back(
+      {{"target", "torch.ops.aten.clone.default"},
+       {"inputs", Json::array({{{"name", "self"}, {"arg", value_argument(value)}, {"kind", positional_kind}}})},
+       {"outputs", Json::array({result})},
+       {"metadata", {{"nn_module_stack", std::string(no_modules)}}},
+       {"is_hop_single_tensor_return", nullptr},
+       {"name", name}});
+  return result;
 }
 
 Json Pt2GraphWriter::write_node(Scope& scope, const ir::Node& node) {
@@ -301,10 +327,7 @@ Json Pt2GraphWriter::metadata(const ir::Node& node) {
     for (int i = 1; !keys.insert(key).second; ++i) key = "L__self__" + path + "@" + std::to_string(i);
     modules += (modules.empty() ? "" : ";") + key + "," + path + "," + type;
   }
-  // A node of ours belongs to the module around it, which torch.export.unflatten wants to be told. An empty stack says
-  // so.
-  static const std::string around = "_empty_nn_module_stack_from_metadata_hook";
-  json["nn_module_stack"] = modules.empty() ? around + "," + around + "," + around : modules;
+  json["nn_module_stack"] = modules.empty() ? std::string(no_modules) : modules;
   if (const auto colon = from.source.rfind(':'); colon != std::string::npos)
     json["stack_trace"] =
         "File \"" + from.source.substr(0, colon) + "\", line " + from.source.substr(colon + 1) + ", in forward";
@@ -421,7 +444,8 @@ Json Pt2GraphWriter::output_spec(const ir::GraphOutput& output) {
   const Value* value = output.arg.value();
   const auto arg = [&]() -> Json {
     if (!value) throw cannot_write(nullptr, "a mutation without a value");
-    return {{"name", name_of(*value)}};
+    const auto copy = copies_.find(&output);
+    return {{"name", copy == copies_.end() ? name_of(*value) : copy->second}};
   };
   switch (output.kind) {
     case OutputKind::buffer_mutation:

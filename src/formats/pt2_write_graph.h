@@ -36,6 +36,7 @@ class Pt2GraphWriter {
   Json metadata(const ir::Node& node);
   Json argument(Scope& scope, const ir::Node* node, const ir::Arg& arg, std::string_view type = {});
   Json list_argument(Scope& scope, const ir::Node* node, const ir::Arg::List& list, std::string_view type);
+  Json copied_output(Scope& scope, const ir::GraphOutput& output, Json& nodes);
   Json value_argument(const ir::Value& value);
   Json region_argument(Scope& scope, const ir::Node& node, int index);
   Json tensor_meta(const ir::Value& value);
@@ -54,6 +55,7 @@ class Pt2GraphWriter {
   std::unordered_map<const ir::Value*, std::string> names_;
   int next_unbacked_ = 0;
   bool names_library_ = false;
+  std::map<const ir::GraphOutput*, std::string> copies_;
 };
 
 }  // namespace ttc
