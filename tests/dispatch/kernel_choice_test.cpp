@@ -67,9 +67,9 @@ struct Chosen {
                   const SelectionContext& of = softmax())
       : context(of) {
     KernelChoiceOptions choice{.dispatcher = dispatcher, .dispatch = std::move(options)};
-    choice.report = [this](const std::string& text, std::string_view) {
+    choice.report = [this](const std::string& text, std::string_view severity) {
       const std::lock_guard lock(mutex);
-      reports.push_back(text);
+      reports.push_back(std::string(severity) + ": " + text);
     };
     choice.dispatch.log_fallbacks = false;
     chooser = std::make_unique<KernelChooser>(std::move(choice));
