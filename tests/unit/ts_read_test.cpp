@@ -13,6 +13,7 @@
 #include "formats/zip_read.h"
 #include "formats/zip_write.h"
 #include "shapes/shape_prop.h"
+#include "torchscript/soundness.h"
 #include "torchscript/write.h"
 #include "support/atomic_file.h"
 #include "support/error.h"
@@ -248,7 +249,8 @@ TEST_CASE("torchscript: dicts that go in are the keys that are looked up") {
 
 TEST_CASE("torchscript: what is written reads back as the same graph and runs the same") {
   TemporaryFile copy;
-  for (const char* name : {"shapes.pt", "control.pt", "state.pt", "containers.pt", "dicts.pt", "sizes.pt", "early.pt"}) {
+  for (const char* name :
+       {"shapes.pt", "control.pt", "state.pt", "containers.pt", "dicts.pt", "sizes.pt", "early.pt"}) {
     INFO(name);
     auto model = read(file(name));
     model->extra["note.txt"] = "kept";
@@ -280,6 +282,22 @@ TEST_CASE("torchscript: shapes that no model can have are refused") {
       propagate_shapes(*model, {{"x", {.sizes = {2, 3, 5}, .dtype = {}}}});  // the weight wants 4
   REQUIRE_FALSE(report.notes.empty());
   CHECK_THAT(report.notes[0], ContainsSubstring("aten.linear.default"));
+}
+
+TEST_CASE("torchscript: a pickle's texts end within it") {
+  using std::string_view_literals::operator""sv;
+  CHECK(ts::texts_fit("\x80\x02X\x03\0\0\0abc."sv));
+  CHECK(
+      ts::texts_fit("\x80\x02"
+                    "ctorch\nTensor\nK\x05J\0\0\0\0."sv));
+  CHECK_FALSE(
+      ts::texts_fit("\x80\x02X\xff\xff\xff\xf0"
+                    "abc."sv));
+  CHECK_FALSE(ts::texts_fit("\x80\x02\x8d\xff\xff\xff\xff\xff\xff\xff\xff."sv));
+  CHECK_FALSE(
+      ts::texts_fit("\x80\x02"
+                    "ctorch\nTen"sv));
+  CHECK_FALSE(ts::texts_fit("\x80\x02J\0"sv));
 }
 
 TEST_CASE("torchscript: files that are none have one clear message") {
