@@ -1,4 +1,4 @@
-// mkstemp, pwrite, fsync, rename.
+// A private file beside the result, pwrite, fsync, rename.
 #include "support/atomic_file.h"
 
 #include <fcntl.h>
@@ -9,6 +9,7 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstring>
 #include <filesystem>
@@ -36,6 +37,13 @@ std::string followed(std::string path) {
     path = std::filesystem::path(path).parent_path() / to;  // `to` alone where it is absolute
   }
   return path;
+}
+
+// Of this process, moment and call.
+std::string fresh_name() {
+  static std::atomic<std::uint32_t> calls{0};
+  const auto now = static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
+  return ".ttc-" + std::to_string(::getpid()) + "-" + std::to_string(now) + "-" + std::to_string(calls++);
 }
 
 const char* kind_of(mode_t mode) {
@@ -92,14 +100,17 @@ AtomicFile::AtomicFile(std::string path, std::uint64_t expected)
     : path_(std::move(path)), phase_("writing " + path_, expected, Phase::Unit::bytes) {
   check_output(path_);
   target_ = followed(path_);
-  temporary_ = directory_of(target_) + "/.ttc-XXXXXX";
-  fd_ = ::mkostemp(temporary_.data(), O_CLOEXEC);
+  do {
+    temporary_ = directory_of(target_) + "/" + fresh_name();
+    add_unfinished(temporary_.c_str());  // before it is there: a signal may come at any time
+    fd_ = ::open(temporary_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, S_IRUSR | S_IWUSR);
+    if (fd_ < 0) forget_unfinished(temporary_.c_str());
+  } while (fd_ < 0 && errno == EEXIST);
   if (fd_ < 0) {
     temporary_.clear();
     fail("create");
   }
-  add_unfinished(temporary_.c_str());
-  // mkstemp makes private files; a result has the permissions of the one it replaces, or those any new file would have.
+  // It is private so far; a result has the permissions of the one it replaces, or those any new file would have.
   struct stat info{};
   const mode_t mask = ::umask(0);
   ::umask(mask);
