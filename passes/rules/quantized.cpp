@@ -1,5 +1,7 @@
 // The operators of PT2E-quantised models (quantized_decomposed.*), which only Python registers: the formulas of
 // torch/ao/quantization/fx/_decomposed.py, operator by operator, so that every rounding is the same.
+#include <cmath>
+
 #include "../decompose.h"
 
 namespace ttc {
@@ -73,7 +75,7 @@ Value* promoted(Rewriter& r, const std::string& op, Value* a, Value* b) {
   return out;
 }
 
-// Whole numbers in a float tensor: rounded, and what the rules below do to that.
+// Whole numbers: integers, and in a float tensor what was rounded, and what the rules below do to that.
 bool is_whole(const Arg& arg) {
   const Value* x = arg.value();
   if (!x) return arg.integer().has_value();
@@ -82,9 +84,27 @@ bool is_whole(const Arg& arg) {
   if (!made) return false;
   if (made->op() == "aten.round.default") return true;
   if (made->op() == "aten.full_like.default") return is_whole(made->arg(1));
-  const bool keeps = made->op() == "aten.clamp.default" || made->op() == "aten.add.Tensor" ||
-                     made->op() == "aten.rsub.Scalar" || made->op() == "aten.reshape.default";
-  return keeps && is_whole(made->arg(0)) && (made->op() != "aten.add.Tensor" || is_whole(made->arg(1)));
+  if (made->op() == "aten.reshape.default") return is_whole(made->arg(0));
+  if (made->op() == "aten.clamp.default")
+    return is_whole(made->arg(0)) && made->arg(1).integer() && made->arg(2).integer();
+  const bool keeps = made->op() == "aten.add.Tensor" || made->op() == "aten.rsub.Scalar";
+  return keeps && is_whole(made->arg(0)) && is_whole(made->arg(1));
+}
+
+// Whole numbers that the integers of this dtype hold, so that a cast to them loses nothing.
+bool holds(DType dtype, Value* x) {
+  const int bits = 8 * static_cast<int>(size_of(dtype)) - (dtype == DType::u8 ? 0 : 1);
+  const double most = std::ldexp(1.0, bits), least = dtype == DType::u8 ? 0 : -most;
+  const auto inside = [&](const Arg& bound) {
+    const auto number = bound.number();
+    return number && *number >= least && *number < most;
+  };
+  const Node* made = x->def();
+  if (made && made->op() == "aten.full_like.default") return is_whole(made->arg(1)) && inside(made->arg(1));
+  const bool rounded = made && made->op() == "aten.round.default";
+  if (rounded) made = made->operand(0)->def();
+  if (!made || made->op() != "aten.clamp.default" || !inside(made->arg(1)) || !inside(made->arg(2))) return false;
+  return rounded || is_whole(x);
 }
 
 // The float32 values that a tensor was made of by a cast that loses nothing (whole numbers to integers, float32 to
@@ -96,7 +116,8 @@ Value* as_floats(Rewriter& r, Value* x) {
     return inner == made->operand(0) ? x : r.reshape(inner, x->type.sizes);
   }
   if (!made || made->op() != "aten.to.dtype" || made->operand(0)->type.dtype != DType::f32) return x;
-  const bool lossless = x->type.dtype == DType::f64 || (is_integral(x->type.dtype) && is_whole(made->operand(0)));
+  const bool lossless =
+      x->type.dtype == DType::f64 || (is_integral(x->type.dtype) && holds(x->type.dtype, made->operand(0)));
   return lossless ? made->operand(0) : x;
 }
 

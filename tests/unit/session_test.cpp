@@ -260,3 +260,22 @@ TEST_CASE("operators that only Python has are written out when a model is to be 
   CHECK(code_of([&] { read(on_axis("2"), true); }) == Exit::bad_file);
   CHECK(code_of([&] { read("prims.inductor_seed.default(%x)", true); }) == Exit::bad_file);
 }
+
+TEST_CASE("a cast to integers stays where it loses something") {
+  Folder folder;
+  const auto casts = [&](const std::string& bounds) {
+    std::ofstream(folder.path / "model.ir")
+        << "graph main(%x: f32[4] user) {\n  %r: f32[4] = aten.round.default(%x)\n"
+        << (bounds.empty() ? "" : "  %c: f32[4] = aten.clamp.default(%r, " + bounds + ")\n")
+        << "  %q: i8[4] = aten.to.dtype(" << (bounds.empty() ? "%r" : "%c") << ", i8)\n"
+        << "  %y: f32[4] = quantized_decomposed.dequantize_per_tensor.default(%q, 0.5, 3, -128, 127, i8)\n  return "
+           "%y\n}\n";
+    const auto model = ModelSource((folder.path / "model.ir").string()).read();
+    const ir::Value* given = model->graph->nodes().back()->operand(0)->def()->operand(0);
+    return given->name == (bounds.empty() ? "r" : "c") ? 0 : 1;
+  };
+  CHECK(casts("-128, 127") == 0);
+  CHECK(casts("-128, 128") == 1);  // int8 has no 128
+  CHECK(casts("-1.5, 127") == 1);  // the bound is no whole number
+  CHECK(casts("") == 1);           // nor is there one
+}
