@@ -278,7 +278,6 @@ int run(const Globals& globals) {
     add_baseline(ModelSource(flags.baseline_model.empty() ? flags.model : flags.baseline_model), cases);
   for (const std::string& line : cases[0].notes) note(globals, "note: " + line);
   if (flags.thresholds.any()) require_expected(cases, "a threshold");
-  if (flags.baseline || !flags.baseline_model.empty()) require_expected(cases, "--baseline");
   if (flags.min_device_fraction && executor.counts().total == 0)
     throw usage_error("--min-device-fraction: " + flags.model + " computes nothing");
   if (flags.memory_report && flags.exec.mode == "cpu") warn(globals, "--memory-report: --mode cpu uses no device");
