@@ -144,8 +144,9 @@ ir::Weight parse_npy(const std::shared_ptr<const MappedFile>& file) {
 
 }  // namespace
 
-SafeTensors read_safetensors(const std::string& path) {
-  const auto file = MappedFile::open(path);
+SafeTensors read_safetensors(const std::string& path) { return read_safetensors(MappedFile::open(path)); }
+
+SafeTensors read_safetensors(const std::shared_ptr<const MappedFile>& file) {
   const std::span<const std::byte> bytes = file->bytes();
   try {
     std::uint64_t length = 0;
@@ -170,11 +171,15 @@ SafeTensors read_safetensors(const std::string& path) {
     }
     return out;
   } catch (const Error& error) {
-    throw error.in_file(path);
+    throw error.in_file(file->path());
   }
 }
 
-void write_safetensors(const std::string& path, const SafeTensors& content) {
+namespace {
+
+// Hands the file's bytes over in order.
+template <typename Write>
+void write_parts(const SafeTensors& content, const Write& write) {
   Json header = Json::object();
   if (!content.metadata.empty()) header["__metadata__"] = content.metadata;
   std::size_t offset = 0;
@@ -189,15 +194,27 @@ void write_safetensors(const std::string& path, const SafeTensors& content) {
   }
   std::string text = header.dump();
   text.append((8 - text.size() % 8) % 8, ' ');
-  AtomicFile file(path);
   const std::uint64_t length = text.size();
-  file.write(&length, sizeof length);
-  file.write(text.data(), text.size());
+  write(&length, sizeof length);
+  write(text.data(), text.size());
   for (const auto& [name, tensor] : content.tensors) {
     const auto [owner, data] = tensor.storage->load();
-    file.write(data + tensor.storage_offset * size_of(tensor.dtype), tensor.nbytes());
+    write(data + tensor.storage_offset * size_of(tensor.dtype), tensor.nbytes());
   }
+}
+
+}  // namespace
+
+void write_safetensors(const std::string& path, const SafeTensors& content) {
+  AtomicFile file(path);
+  write_parts(content, [&](const void* data, std::size_t size) { file.write(data, size); });
   file.commit();
+}
+
+std::string safetensors_bytes(const SafeTensors& content) {
+  std::string out;
+  write_parts(content, [&](const void* data, std::size_t size) { out.append(static_cast<const char*>(data), size); });
+  return out;
 }
 
 ir::Weight read_npy(const std::string& path) {

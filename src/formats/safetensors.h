@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "ir/model.h"
+#include "support/mapped_file.h"
 
 namespace ttc {
 
@@ -16,9 +17,12 @@ struct SafeTensors {
 
 // Throws ttc::Error (bad_file) where the file is no well-formed safetensors file.
 SafeTensors read_safetensors(const std::string& path);
+SafeTensors read_safetensors(const std::shared_ptr<const MappedFile>& file);
 // Written atomically, tensors in name order; non-contiguous ones are refused (usage). Throws where it cannot be
 // written.
 void write_safetensors(const std::string& path, const SafeTensors& content);
+// The file's bytes.
+std::string safetensors_bytes(const SafeTensors& content);
 
 // A C-ordered array of a plain numeric or bool dtype. Throws ttc::Error (bad_file).
 ir::Weight read_npy(const std::string& path);

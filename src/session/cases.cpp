@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <set>
 
 #include "executor/signature.h"
 #include "formats/safetensors.h"
@@ -82,13 +83,15 @@ Case read_case(const ir::Model& model, const SafeTensors& file, const std::strin
   return out;
 }
 
-std::vector<Case> make_cases(const ir::Model& model, const InputOptions& options, bool first_only) {
+// `file`: what options.io names; nullptr where it names none.
+std::vector<Case> make_cases(const ir::Model& model, const SafeTensors* recorded, const InputOptions& options,
+                             bool first_only) {
   std::vector<Case> cases;
-  if (options.io.empty()) {
+  if (recorded == nullptr) {
     if (options.io_steps || !options.io_prefix.empty()) throw usage_error("--io-steps and --io-prefix need --io");
     cases.emplace_back();
   } else {
-    const SafeTensors file = read_safetensors(options.io);
+    const SafeTensors& file = *recorded;
     const std::string prefix = options.io_prefix.empty() ? "" : options.io_prefix + ".";
     const auto has_prefix = [&](const std::string& p) {
       return std::any_of(file.tensors.begin(), file.tensors.end(),
@@ -124,10 +127,47 @@ std::vector<Case> make_cases(const ir::Model& model, const InputOptions& options
 
 std::vector<Case> load_cases(const ir::Model& model, const InputOptions& options, bool first_only) {
   try {
-    return make_cases(model, options, first_only);
+    if (options.io.empty()) return make_cases(model, nullptr, options, first_only);
+    const SafeTensors file = read_safetensors(options.io);
+    return make_cases(model, &file, options, first_only);
   } catch (const Error& error) {
     throw error.file().empty() ? error.in_file(model.info.path) : error;
   }
+}
+
+std::vector<Case> recorded_cases(const ir::Model& model, const SafeTensors& file, const InputOptions& options) {
+  return make_cases(model, &file, options, false);
+}
+
+bool fits(const ir::Model& model, const Case& one) {
+  const auto formal = ttrt::user_inputs(model);
+  for (std::size_t i = 0; i < formal.size() && i < one.inputs.size(); ++i) {
+    const ir::Type& type = formal[i].input->value->type;
+    const auto* tensor = one.inputs[i].get_if<ttrt::HostTensor>();
+    if (tensor == nullptr || !type.has_shape) continue;
+    if (type.sizes.size() != tensor->sizes.size()) return false;
+    for (std::size_t d = 0; d < type.sizes.size(); ++d)
+      if (type.sizes[d].is_number() && type.sizes[d].number() != tensor->sizes[d]) return false;
+  }
+  return true;
+}
+
+std::vector<InputOptions> ways_to_call(const SafeTensors& file) {
+  std::set<std::string> prefixes;
+  bool steps = false;
+  for (const auto& [name, tensor] : file.tensors) {
+    const std::size_t dot = name.find('.');
+    if (dot == std::string::npos)
+      prefixes.insert("");
+    else if (name.starts_with("step"))
+      steps = true;
+    else if (name.compare(dot + 1, 2, "in") == 0)
+      prefixes.insert(name.substr(0, dot));
+  }
+  std::vector<InputOptions> out;
+  for (const std::string& prefix : prefixes) out.push_back({.io_prefix = prefix});
+  if (steps) out.push_back({.io_steps = true});
+  return out;
 }
 
 }  // namespace ttc

@@ -13,6 +13,8 @@
 
 namespace ttc {
 
+struct SafeTensors;
+
 // What to feed a model. Members have the names of the command line's flags.
 struct InputOptions {
   std::string io = {}, io_prefix = {};  // a safetensors file, and which of its calls
@@ -44,6 +46,15 @@ struct Case {
 // One case, or with io_steps one per step. Throws ttc::Error (usage) for names, shapes and dtypes that do not fit.
 // `first_only`: the first one, for the sizes of its inputs.
 std::vector<Case> load_cases(const ir::Model& model, const InputOptions& options, bool first_only = false);
+
+// The same for a file that is in memory; options.io is not read.
+std::vector<Case> recorded_cases(const ir::Model& model, const SafeTensors& file, const InputOptions& options);
+
+// How to call a model with what a file records: as it is, with each prefix, in steps.
+std::vector<InputOptions> ways_to_call(const SafeTensors& file);
+
+// Whether the fixed sizes of the model's inputs are those of the case.
+bool fits(const ir::Model& model, const Case& one);
 
 // "NAME=VALUE"; `flag` is the option that has it. Throws ttc::Error (usage).
 std::pair<std::string, std::string> split_assignment(const std::string& text, const std::string& flag);

@@ -36,39 +36,6 @@ std::string io_of(const fs::path& model) {
   return best;
 }
 
-// How to call the model with an --io file: as it is, with a prefix, in steps.
-std::vector<InputOptions> ways_to_call(const std::string& io) {
-  std::set<std::string> prefixes;
-  bool steps = false;
-  for (const auto& [name, tensor] : read_safetensors(io).tensors) {
-    const std::size_t dot = name.find('.');
-    if (dot == std::string::npos)
-      prefixes.insert("");
-    else if (name.starts_with("step"))
-      steps = true;
-    else if (name.compare(dot + 1, 2, "in") == 0)
-      prefixes.insert(name.substr(0, dot));
-  }
-  std::vector<InputOptions> out;
-  for (const std::string& prefix : prefixes) out.push_back({.io = io, .io_prefix = prefix});
-  if (steps) out.push_back({.io = io, .io_steps = true});
-  return out;
-}
-
-// Whether the fixed sizes of the model's inputs are those of the case.
-bool fits(const ir::Model& model, const Case& one) {
-  const auto formal = ttrt::user_inputs(model);
-  for (std::size_t i = 0; i < formal.size() && i < one.inputs.size(); ++i) {
-    const ir::Type& type = formal[i].input->value->type;
-    const auto* tensor = one.inputs[i].get_if<ttrt::HostTensor>();
-    if (tensor == nullptr || !type.has_shape) continue;
-    if (type.sizes.size() != tensor->sizes.size()) return false;
-    for (std::size_t d = 0; d < type.sizes.size(); ++d)
-      if (type.sizes[d].is_number() && type.sizes[d].number() != tensor->sizes[d]) return false;
-  }
-  return true;
-}
-
 // The outputs of the model's own operators, as what to expect.
 void expect_cpu(const std::shared_ptr<const ir::Model>& plain, std::vector<Case>& cases) {
   ttrt::Executor executor(plain, {.mode = ttrt::Mode::cpu});
@@ -106,7 +73,10 @@ class RowMaker {
       if (settings_.io.empty())
         call({});
       else
-        for (const InputOptions& way : ways_to_call(settings_.io)) call(way);
+        for (InputOptions way : ways_to_call(read_safetensors(settings_.io))) {
+          way.io = settings_.io;
+          call(way);
+        }
       if (row_.runs == 0) return ended("failed", "no recorded call fits the model");
       if (!compared_) return ended("failed", "there is no tensor among the outputs to compare");
     } catch (const Error& error) {
