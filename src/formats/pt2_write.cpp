@@ -6,7 +6,9 @@
 #include <tuple>
 
 #include "formats/pt2_names.h"
+#include "formats/pt2_read_graph.h"
 #include "formats/pt2_write_graph.h"
+#include "formats/seal.h"
 #include "formats/zip_write.h"
 #include "ir/manifest_name.h"
 #include "support/json_util.h"
@@ -20,8 +22,9 @@ constexpr int schema_minor = 20;
 // One of the archive's two folders of tensors: files by storage and dtype, and the config that names them.
 class PayloadFolder {
  public:
-  PayloadFolder(ZipWriter& zip, std::string folder, const char* file_prefix)
-      : zip_(zip), folder_(std::move(folder)), prefix_(file_prefix) {}
+  // `seal`: where each weight's hash goes, nullptr where none is wanted.
+  PayloadFolder(ZipWriter& zip, std::string folder, const char* file_prefix, Seal* seal)
+      : zip_(zip), folder_(std::move(folder)), prefix_(file_prefix), seal_(seal) {}
 
   void add(const std::string& fqn, const ir::Weight& weight, ir::InputKind kind) {
     const bool object = kind == ir::InputKind::custom_obj;
@@ -35,7 +38,10 @@ class PayloadFolder {
               {"storage_offset", {{"as_int", weight.storage_offset}}},
               {"layout", 7}};
     }
-    config_[fqn] = {{"path_name", file_of(weight, object)},
+    const auto [owner, data] = weight.storage->load();
+    const std::byte* bytes = weight.storage->absent() ? nullptr : data;
+    if (seal_ != nullptr) seal_->weights[fqn] = weight_hash(weight, bytes);
+    config_[fqn] = {{"path_name", file_of(weight, bytes, object)},
                     {"is_param", kind == ir::InputKind::parameter},
                     {"use_pickle", false},
                     {"tensor_meta", std::move(meta)}};
@@ -53,24 +59,20 @@ class PayloadFolder {
   }
 
   // Writes the storage unless a weight before this one did.
-  const std::string& file_of(const ir::Weight& weight, bool object) {
+  const std::string& file_of(const ir::Weight& weight, const std::byte* bytes, bool object) {
     const ir::Storage& storage = *weight.storage;
     const void* identity = storage.data ? static_cast<const void*>(storage.data) : &storage;
     std::string& file = files_[{identity, storage.bytes, weight.dtype}];
     if (!file.empty()) return file;
     int& count = object ? objects_ : tensors_;
     file = (object ? "custom_obj_" : prefix_) + std::to_string(count++);
-    if (storage.absent()) {
-      zip_.add(root + folder_ + file, std::string_view());
-    } else {
-      const auto [owner, data] = storage.load();
-      zip_.add(root + folder_ + file, std::span(data, storage.bytes));
-    }
+    zip_.add(root + folder_ + file, std::span(bytes, bytes != nullptr ? storage.bytes : 0));
     return file;
   }
 
   ZipWriter& zip_;
   const std::string folder_, prefix_;
+  Seal* seal_;
   Json config_ = Json::object();
   std::map<std::tuple<const void*, std::size_t, DType>, std::string> files_;
   int tensors_ = 0, objects_ = 0;
@@ -81,10 +83,10 @@ bool is_constant(const ir::GraphInput& input) {
          (input.kind == ir::InputKind::buffer && !input.persistent);
 }
 
-void write_weights(const ir::Model& model, ZipWriter& zip) {
+void write_weights(const ir::Model& model, ZipWriter& zip, Seal* seal) {
   std::set<std::string_view> written;
   for (const bool constants : {false, true}) {
-    PayloadFolder folder(zip, constants ? "data/constants/" : "data/weights/", constants ? "tensor_" : "weight_");
+    PayloadFolder folder(zip, constants ? "data/constants/" : "data/weights/", constants ? "tensor_" : "weight_", seal);
     for (const auto& input : model.graph->inputs()) {
       if (input.kind == ir::InputKind::user || input.kind == ir::InputKind::token || is_constant(input) != constants)
         continue;
@@ -131,16 +133,22 @@ Json module_call_graph(const ir::Model& model) {
   return Json::array({Json{{"fqn", ""}, {"signature", signature}}});
 }
 
-// The graph module's metadata, "custom" of which torch.export.load and save keep.
-Json module_metadata(const ir::Model& model, Json metadata) {
-  const auto manifest = model.extra.find(std::string(manifest_name));
+// The graph as a reader will see it: a .pt2 spells some things in other ways.
+ir::Model as_read(const Json& program) {
+  ir::Model out;
+  const Json& module = member(program, "graph_module");
+  Pt2GraphReader(out).read(member(module, "graph"), member(module, "signature"));
+  return out;
+}
+
+// Into the graph module's metadata, "custom" of which torch.export.load and save keep.
+void put_manifest(Json& program, const std::string& manifest) {
+  Json& metadata = program["graph_module"]["metadata"];
   if (!metadata.is_object()) metadata = Json::object();
-  if (manifest == model.extra.end()) return metadata;
   const Json* text = find_member(metadata, "custom");
   Json custom = text && text->is_string() ? parse_json(text->get_ref<const std::string&>()) : Json::object();
-  custom[manifest_attribute] = manifest->second;
+  custom[manifest_attribute] = manifest;
   metadata["custom"] = custom.dump();
-  return metadata;
 }
 
 Json program_json(const ir::Model& model) {
@@ -150,7 +158,7 @@ Json program_json(const ir::Model& model) {
   module["graph"] = writer.graph();
   module["signature"] = writer.signature();
   module["module_call_graph"] = module_call_graph(model);
-  module["metadata"] = module_metadata(model, module.contains("metadata") ? module["metadata"] : Json::object());
+  if (!module.contains("metadata")) module["metadata"] = Json::object();
   if (!module.contains("treespec_namedtuple_fields")) module["treespec_namedtuple_fields"] = Json::object();
 
   Json program = other.contains("program") ? other["program"] : Json::object();
@@ -171,11 +179,17 @@ Json program_json(const ir::Model& model) {
 
 void write_pt2(const ir::Model& model, const std::string& path) {
   // Everything that can be refused is, before a byte is written.
-  const std::string program = program_json(model).dump();
-  AtomicFile file(path, program.size() + model.weight_bytes());
+  Json program = program_json(model);
+  const auto manifest = model.extra.find(manifest_name);
+  AtomicFile file(path, model.weight_bytes());
   ZipWriter zip(file);
-  write_weights(model, zip);
-  zip.add(root + "models/model.json", program);
+  Seal seal;
+  write_weights(model, zip, manifest == model.extra.end() ? nullptr : &seal);
+  if (manifest != model.extra.end()) {
+    seal.graph = graph_hash(*as_read(program).graph);
+    put_manifest(program, sealed(manifest->second, seal));
+  }
+  zip.add(root + "models/model.json", program.dump());
   zip.add(root + "data/sample_inputs/model.pt", std::string_view());
   for (const auto& [name, content] : model.extra)
     if (name != manifest_name) zip.add(root + "extra/" + name, content);

@@ -20,6 +20,10 @@ void add_container_handlers(Handlers& handlers);
 void add_control_handlers(Handlers& handlers);
 void add_number_handlers(Handlers& handlers);
 
+// ---- read.cpp
+// The whole module; `path` stands for it in messages. Throws ttc::Error (unsupported) for what the IR has no form for.
+std::unique_ptr<ir::Model> lower_module(const torch::jit::Module& module, const std::string& path);
+
 // ---- operators.cpp
 Abstract call(LoweringState& s, torch::jit::Function& function, const std::vector<Abstract>& args);
 void lower_block(LoweringState& s, const torch::jit::Block& block);

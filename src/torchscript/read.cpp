@@ -196,7 +196,9 @@ Abstract add_input(ir::Model& model, const c10::TypePtr& type, const std::string
   return Abstract{.arg = value};
 }
 
-std::unique_ptr<ir::Model> lower(const torch::jit::Module& module, const std::string& path) {
+}  // namespace
+
+std::unique_ptr<ir::Model> ts::lower_module(const torch::jit::Module& module, const std::string& path) {
   auto model = std::make_unique<ir::Model>();
   model->info.path = path;
   model->info.format = "torchscript";
@@ -234,13 +236,11 @@ std::unique_ptr<ir::Model> lower(const torch::jit::Module& module, const std::st
   return model;
 }
 
-}  // namespace
-
 std::unique_ptr<ir::Model> read_torchscript(const ZipArchive& archive) {
   const std::string& path = archive.path();
   const torch::jit::Module module = load(archive);
   try {
-    auto model = lower(module, path);
+    auto model = ts::lower_module(module, path);
     if (module.hasattr(std::string(manifest_attribute)) && module.attr(std::string(manifest_attribute)).isString())
       model->extra[std::string(manifest_name)] = module.attr(std::string(manifest_attribute)).toStringRef();
     for (const ZipEntry& entry : archive.entries())

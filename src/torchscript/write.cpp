@@ -8,10 +8,12 @@
 #include <nlohmann/json.hpp>
 #include <streambuf>
 
+#include "formats/seal.h"
 #include "ir/manifest_name.h"
 #include "support/atomic_file.h"
 #include "support/error.h"
 #include "torchscript/graph_write.h"
+#include "torchscript/lowering.h"
 
 namespace ttc {
 namespace {
@@ -177,9 +179,11 @@ void write_torchscript(const ir::Model& model, const std::string& path) {
     std::ostream stream(&buffer);
     stream.exceptions(std::ios::badbit);
     jit::ExtraFilesMap extra;
+    const auto seal = [&] { return seal_of(*ts::lower_module(tree.root(), path)); };  // as a reader will see it
     for (const auto& [name, content] : model.extra) {
       if (name == manifest_name)
-        tree.root().register_attribute(std::string(manifest_attribute), c10::StringType::get(), content);
+        tree.root().register_attribute(std::string(manifest_attribute), c10::StringType::get(),
+                                       sealed(content, seal()));
       else
         extra[name] = content;
     }

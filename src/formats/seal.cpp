@@ -1,0 +1,96 @@
+// The graph's hash is that of the text of a copy whose values are numbered and that has nothing else to tell.
+#include "formats/seal.h"
+
+#include <cstring>
+
+#include "ir/manifest_name.h"
+#include "support/json_util.h"
+#include "support/sha256.h"
+
+namespace ttc {
+namespace {
+
+void number_values(ir::Graph& graph, int& next) {
+  const auto number = [&](ir::Value& value) { value.name = "v" + std::to_string(next++); };
+  for (std::size_t i = 0; i < graph.inputs().size(); ++i) number(*graph.input(i).value);
+  for (const auto& node : graph.nodes()) {
+    for (const auto& result : node->results()) {
+      number(*result);
+      result->type = ir::Type{};
+    }
+    node->place.clear();
+    node->origins.clear();
+    node->provenance = ir::Node::empty_provenance();
+    for (const auto& region : node->regions()) {
+      region->name.clear();
+      number_values(*region, next);
+    }
+  }
+}
+
+// Copies the elements of dim `d` and those within, in row-major order.
+void gather(const ir::Weight& weight, const std::byte* storage, std::size_t d, std::int64_t offset, std::byte*& to) {
+  const auto size = static_cast<std::size_t>(size_of(weight.dtype));
+  if (d == weight.sizes.size()) {
+    std::memcpy(to, storage + static_cast<std::size_t>(offset) * size, size);
+    to += size;
+    return;
+  }
+  for (std::int64_t i = 0; i < weight.sizes[d]; ++i) gather(weight, storage, d + 1, offset + i * weight.strides[d], to);
+}
+
+std::string manifest_hash(Json manifest) {
+  manifest.erase("seal");
+  const std::string text = manifest.dump();
+  return sha256_hex(std::as_bytes(std::span(text)));
+}
+
+}  // namespace
+
+std::string graph_hash(const ir::Graph& graph) {
+  const std::unique_ptr<ir::Graph> copy = ir::clone(graph);
+  int next = 0;
+  number_values(*copy, next);
+  const std::string text = ir::print(*copy);
+  return sha256_hex(std::as_bytes(std::span(text)));
+}
+
+std::string weight_hash(const ir::Weight& weight, const std::byte* storage) {
+  if (storage == nullptr) return {};
+  if (weight.is_contiguous())
+    return sha256_hex({storage + weight.storage_offset * size_of(weight.dtype), weight.nbytes()});
+  std::vector<std::byte> dense(weight.nbytes());
+  std::byte* to = dense.data();
+  gather(weight, storage, 0, weight.storage_offset, to);
+  return sha256_hex(dense);
+}
+
+Seal seal_of(const ir::Model& model) {
+  Seal out{.graph = graph_hash(*model.graph), .weights = {}};
+  if (const auto manifest = model.extra.find(manifest_name); manifest != model.extra.end())
+    out.manifest = manifest_hash(parse_json(manifest->second));
+  for (const auto& [target, weight] : model.weights) {
+    const auto [owner, data] = weight.storage->load();
+    out.weights[target] = weight_hash(weight, weight.storage->absent() ? nullptr : data);
+  }
+  return out;
+}
+
+std::string sealed(const std::string& manifest, const Seal& seal) {
+  Json out = parse_json(manifest);
+  out["seal"] = {{"graph", seal.graph}, {"weights", seal.weights}, {"manifest", manifest_hash(out)}};
+  return out.dump(1);
+}
+
+std::optional<Seal> seal_in_manifest(const ir::Model& model) {
+  const auto manifest = model.extra.find(manifest_name);
+  if (manifest == model.extra.end()) return std::nullopt;
+  Json root = parse_json(manifest->second);
+  const Json* seal = find_member(root, "seal");
+  if (seal == nullptr) return std::nullopt;
+  Seal out{.graph = as_string(member(*seal, "graph")), .weights = {}, .manifest = as_string(member(*seal, "manifest"))};
+  for (const auto& [target, hash] : as_object(member(*seal, "weights"))) out.weights[target] = as_string(hash);
+  return out;
+}
+
+}  // namespace ttc
