@@ -9,6 +9,7 @@
 #include "json_out.h"
 #include "pass/conversions.h"
 #include "session/compile.h"
+#include "session/kept.h"
 #include "support/atomic_file.h"
 #include "support/error.h"
 #include "table.h"
@@ -18,6 +19,9 @@ namespace {
 
 struct Flags : CompileFlags {
   std::string output;
+  std::vector<std::string> embed_tests;
+  double test_pcc = 0.99;
+  bool keep_original = false;
 } flags;
 
 void options(FlagSet& app) {
@@ -26,6 +30,29 @@ void options(FlagSet& app) {
   app.add_option("-o,--output", flags.output,
                  "Where the rewritten model goes; its ending says the format: " + written_extensions())
       .required();
+  app.group("What the file carries along");
+  app.add_option("--embed-tests", flags.embed_tests,
+                 "Calls with their outputs (safetensors), which ttc verify runs; repeatable")
+      .repeatable();
+  app.add_option("--test-pcc", flags.test_pcc, "What each output of the embedded calls has to reach").range(-1.0, 1.0);
+  app.add_flag("--keep-original", flags.keep_original, "Keep the whole input file, which ttc undo gives back");
+}
+
+// Embeds what the flags ask for. Throws Error (check_failed) where the model does not pass its own tests.
+void carry_along(const ModelSource& source, const std::shared_ptr<ir::Model>& model) {
+  if (flags.keep_original) keep_original(*model, source);
+  if (flags.embed_tests.empty()) return;
+  embed_tests(*model, *source.read(), flags.embed_tests, flags.test_pcc);
+  for (const TestResult& test : run_embedded(model, {.profile = profile_for(*model, "")})) {
+    if (test.pass()) continue;
+    std::string what = test.problem;
+    for (const Check& check : test.checks)
+      if (!check.pass && what.empty())
+        what = check.problem.empty() ? check.output + " has a PCC of " + number_text(check.metrics.pcc, 7)
+                                     : check.output + " " + check.problem;
+    throw Error(Exit::check_failed, flags.model, "the result fails the calls to embed: " + what,
+                "--test-pcc sets what they have to reach; ttc compare shows where it is lost");
+  }
 }
 
 int run(const Globals& globals) {
@@ -33,7 +60,10 @@ int run(const Globals& globals) {
   output_format(flags.output);  // refused before anything is done
   const ModelSource source(flags.model);
   check_output(flags.output);
-  const auto [model, result, names] = compiled(globals, source, flags, true);
+  Compiled done = compiled(globals, source, flags, true);
+  const std::shared_ptr<ir::Model> model = std::move(done.model);
+  const CompileResult& result = done.result;
+  carry_along(source, model);
   check_warnings(globals);
   {
     const Timed timed(globals, "writing");

@@ -23,6 +23,8 @@ class ModelSource {
   const std::string& path() const { return file_->path(); }
   // In hex, of the whole content.
   const std::string& sha256() const;
+  std::span<const std::byte> content() const { return file_->bytes(); }
+  const std::shared_ptr<const MappedFile>& file() const { return file_; }
   // .pt2, TorchScript or the text IR, by content. The caller may change the graph; weights stay in the mapping. Throws
   // ttc::Error: bad_file, and where it is to run, for operators that exist nowhere.
   std::unique_ptr<ir::Model> read(bool to_run = true) const;

@@ -1,0 +1,130 @@
+// Both are text: PyTorch decodes every extra file of a .pt2.
+#include "session/kept.h"
+
+#include <algorithm>
+
+#include "formats/safetensors.h"
+#include "session/steps.h"
+#include "session/values.h"
+#include "support/base64.h"
+#include "support/error.h"
+#include "support/json_util.h"
+
+namespace ttc {
+namespace {
+
+constexpr std::string_view original_name = "ttc_original.base64", tests_name = "ttc_tests.json";
+
+std::string name_of(const InputOptions& way) { return way.io_steps ? "steps" : way.io_prefix; }
+
+ir::Weight weight_of(const ttrt::HostTensor& tensor) {
+  const ttrt::HostTensor dense = ttrt::contiguous(tensor);
+  return ir::make_weight(dense.dtype, dense.sizes, std::vector<std::byte>(dense.data, dense.data + dense.nbytes()));
+}
+
+// Adds the outputs that the model before gives to those that the file has of these cases.
+void add_expected(const ir::Model& plain, const std::vector<Case>& cases, SafeTensors& file) {
+  const bool complete = std::ranges::all_of(cases, [](const Case& one) { return !one.expected.empty(); });
+  if (complete) return;
+  ttrt::Executor executor(std::shared_ptr<const ir::Model>(&plain, [](const ir::Model*) {}), {.mode = ttrt::Mode::cpu});
+  StepRunner steps(executor, cases);
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    const std::vector<ttrt::RtValue> outputs = flat_outputs(steps.run(i));
+    const std::string prefix = cases[i].name.empty() ? "" : cases[i].name + ".";
+    for (std::size_t k = 0; k < outputs.size(); ++k)
+      if (const auto tensor = as_tensor(outputs[k]))
+        file.tensors.emplace(prefix + "out" + std::to_string(k), weight_of(*tensor));
+  }
+}
+
+const Json* kept_json(const ir::Model& model, std::string_view name, Json& into) {
+  const auto found = model.extra.find(name);
+  if (found == model.extra.end()) return nullptr;
+  try {
+    into = parse_json(found->second);
+  } catch (const Error& error) {
+    throw add_context(error, std::string(name)).in_file(model.info.path);
+  }
+  return &into;
+}
+
+}  // namespace
+
+bool TestResult::pass() const {
+  return problem.empty() && !checks.empty() && std::ranges::all_of(checks, [](const Check& c) { return c.pass; });
+}
+
+void keep_original(ir::Model& model, const ModelSource& source) {
+  model.extra[std::string(original_name)] = base64(source.content());
+}
+
+std::optional<std::vector<std::byte>> original_of(const ir::Model& model) {
+  const auto found = model.extra.find(original_name);
+  if (found == model.extra.end()) return std::nullopt;
+  try {
+    return from_base64(found->second);
+  } catch (const Error& error) {
+    throw add_context(error, std::string(original_name)).in_file(model.info.path);
+  }
+}
+
+void embed_tests(ir::Model& model, const ir::Model& plain, const std::vector<std::string>& ios, double pcc) {
+  Json files = Json::array();
+  for (const std::string& io : ios) {
+    SafeTensors file = read_safetensors(io);
+    Json calls = Json::array();
+    for (const InputOptions& way : ways_to_call(file)) {
+      const std::vector<Case> cases = recorded_cases(plain, file, way);
+      if (!std::ranges::all_of(cases, [&](const Case& one) { return fits(model, one); })) continue;
+      add_expected(plain, cases, file);
+      calls.push_back({{"prefix", way.io_prefix}, {"steps", way.io_steps}, {"pcc", pcc}});
+    }
+    if (calls.empty())
+      throw usage_error(io + " holds no call that fits the model", "its inputs are named in0, in1, ...");
+    const std::string bytes = safetensors_bytes(file);
+    files.push_back({{"calls", calls}, {"tensors", base64(std::as_bytes(std::span(bytes)))}});
+  }
+  model.extra[std::string(tests_name)] = Json{{"tests", 1}, {"files", files}}.dump();
+}
+
+std::vector<EmbeddedTest> embedded_tests(const ir::Model& model) {
+  Json json;
+  if (kept_json(model, tests_name, json) == nullptr) return {};
+  try {
+    std::vector<EmbeddedTest> out;
+    for (const Json& kept : as_array(member(json, "files"))) {
+      const SafeTensors file =
+          read_safetensors(MappedFile::hold(std::string(tests_name), from_base64(as_string(member(kept, "tensors")))));
+      for (const Json& call : as_array(member(kept, "calls"))) {
+        const InputOptions way{.io_prefix = as_string(member(call, "prefix")),
+                               .io_steps = as_bool(member(call, "steps"))};
+        out.push_back(
+            {.name = name_of(way), .cases = recorded_cases(model, file, way), .pcc = as_double(member(call, "pcc"))});
+      }
+    }
+    return out;
+  } catch (const Error& error) {
+    throw add_context(error, std::string(tests_name)).in_file(model.info.path);
+  }
+}
+
+std::vector<TestResult> run_embedded(const std::shared_ptr<const ir::Model>& model,
+                                     const ttrt::ExecutorOptions& options) {
+  std::vector<TestResult> out;
+  for (const EmbeddedTest& test : embedded_tests(*model)) {
+    TestResult& result = out.emplace_back(TestResult{.name = test.name, .checks = {}});
+    try {
+      ttrt::Executor executor(model, options);
+      StepRunner steps(executor, test.cases);
+      for (std::size_t i = 0; i < test.cases.size(); ++i)
+        for (Check& check : check_outputs(test.cases[i], steps.run(i), {.pcc = test.pcc}, true))
+          result.checks.push_back(std::move(check));
+      if (result.checks.empty()) result.problem = "it has no output to compare";
+    } catch (const Error& error) {
+      result.problem = error.what();
+    }
+  }
+  return out;
+}
+
+}  // namespace ttc

@@ -1,0 +1,41 @@
+// What a rewritten file keeps beside the program, as extra files of the archive: the file it was made from, and calls
+// with the outputs that they have to give.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "session/cases.h"
+#include "session/checks.h"
+#include "session/model_source.h"
+
+namespace ttc {
+
+// The whole original, for `ttc undo`.
+void keep_original(ir::Model& model, const ModelSource& source);
+// Its bytes; none where the file keeps none. Throws Error (bad_file) where they are damaged.
+std::optional<std::vector<std::byte>> original_of(const ir::Model& model);
+
+// A call, or steps of calls, that the model carries along with what each output has to reach.
+struct EmbeddedTest {
+  std::string name;  // "", "alt", "steps"
+  std::vector<Case> cases;
+  double pcc = 0.99;
+};
+struct TestResult {
+  std::string name;
+  std::vector<Check> checks;
+  std::string problem = {};  // why there are no checks
+  bool pass() const;
+};
+
+// Embeds the calls of recorded files (ways_to_call). Outputs that they lack are those of `plain`, the model before it
+// was rewritten, in LibTorch. Throws Error (usage) where a file has no call of the model.
+void embed_tests(ir::Model& model, const ir::Model& plain, const std::vector<std::string>& ios, double pcc);
+std::vector<EmbeddedTest> embedded_tests(const ir::Model& model);
+// On the device.
+std::vector<TestResult> run_embedded(const std::shared_ptr<const ir::Model>& model,
+                                     const ttrt::ExecutorOptions& options);
+
+}  // namespace ttc
