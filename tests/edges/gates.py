@@ -1,0 +1,61 @@
+"""Whether something was compared, counted, fits."""
+
+import json
+import os
+
+from common import BERT, IO, ROOT, VIT, check, shared, ttc, want
+
+
+@check
+def a_threshold_needs_something_to_compare(tmp):
+    for flag in ("--pcc", "--atol", "--rtol"):
+        want(ttc("run", VIT, flag, "0.9"), 2, "no outputs to compare with", "--io")
+    want(ttc("run", VIT, "--pcc", "0.9", "--json"), 2)
+
+
+@check
+def a_folder_is_not_fine_where_nothing_was_compared(tmp):
+    (tmp / "m").mkdir()
+    (tmp / "m/size.ir").write_text("model {}\ngraph main(%x: f32[2, 3] user) {\n  %y: f32[2, 3] = aten.relu.default(%x)\n  return 7\n}\n")
+    want(ttc("compile", tmp / "m/size.ir", "-o", tmp / "m/size.pt2"), 0)
+    ran = want(ttc("check", "--all", tmp / "m", "--json"), 1)
+    assert [row["status"] for row in ran.json()["models"]] == ["failed"], ran.out
+
+
+@check
+def a_filter_that_selects_no_case_fails(tmp):
+    want(ttc("replay", ROOT / "tests/data/golden", "--filter", "nonesuch"), 1, "nonesuch")
+
+
+@check
+def nodes_count_for_what_served_them(tmp):
+    bert = shared("bert.pt2", BERT, "--weight-dtype", "*=bfloat8_b")
+    ran = want(ttc("run", bert, "--io", IO, "--dispatcher", "cpu", "--min-device-fraction", "0.99", "--json"), 1,
+               "ran on the device")
+    assert ran.json()["nodes"]["device"] == 0 and ran.json()["device"]["cycles"] == 0
+    env = dict(os.environ, TT_SYMBIOTE_DISPATCHER="cpu")
+    assert ttc("run", bert, "--io", IO, "--json", env=env).json()["nodes"]["device"] == 0
+
+
+@check
+def a_profile_has_a_row_for_each_kernel_that_served(tmp):
+    bert = shared("bert2.pt2", BERT)
+    rules = tmp / "rules.yaml"
+    rules.write_text('version: "1.0"\ndispatch_rules:\n  - {operation: tt.layer_norm, kernel: tt.layer_norm.host}\n')
+    out = ttc("run", bert, "--io", IO, "--dispatch-config", rules, "--profile", "--json").json()
+    rows = [op for op in out["ops"] if op["op"] == "tt.layer_norm"]
+    assert rows and all(r["kernel"] == "tt.layer_norm.host" and r["place"] == "cpu" and r["cycles"] == 0 for r in rows)
+    # Whatever the modules are called: calls of a row are calls of its kernel.
+    assert sum(op["calls"] for op in out["ops"] if op["kernel"].endswith(".host")) == len(rows)
+
+
+@check
+def memory_that_does_not_fit_is_told(tmp):
+    small = next(a for a in ttc("archs", "--json").json()["archs"] if a["name"] == "n150")
+    small.update(name="small", dram_bank_bytes=65536, dram_banks=1)
+    (tmp / "small.json").write_text(json.dumps(small))
+    ran = want(ttc("check", BERT, "--arch", tmp / "small.json"), 0)
+    assert "DOES NOT FIT" in ran.out and "small has" in ran.out
+    ran = want(ttc("compile", BERT, "-o", tmp / "x.pt2", "--arch", tmp / "small.json", "--require-full", "--json"), 3,
+               "small has")
+    assert ran.json()["memory"]["fits"] is False and not (tmp / "x.pt2").exists()

@@ -1,0 +1,85 @@
+"""Names that match nothing, and options without effect."""
+
+
+
+from common import BERT, IO, ROOT, VIT, check, shared, ttc, want
+
+
+@check
+def names_that_match_nothing_are_told(tmp):
+    ran = want(ttc("compile", BERT, "-o", tmp / "x.pt2", "--exclude", "no.such.*", "--fallback-op", "aten.lin",
+                   "--fallback-module", "zz", "--fallback-node", "zz", "--weight-dtype", "nomodule*=bfloat8_b", "--fidelity",
+                   "zz=LoFi", "--fp32-acc", "zz=on", "--stop-after", "raise-linear", "--json", "--disable", "place"), 0,
+               "--exclude no.such.* matches no module", "--fallback-op aten.lin matches no operator",
+               "--fallback-module zz matches", "--fallback-node zz matches", "--weight-dtype nomodule* matches",
+               "--fidelity zz matches", "--fp32-acc zz matches")
+    assert len(ran.json()["warnings"]) >= 7
+    want(ttc("compile", BERT, "-o", tmp / "y.pt2", "--replace", "torch.nn.Linaer=tt.linear"), 0,
+         "matches no class", "did you mean 'torch.nn.Linear'?")
+    want(ttc("compile", BERT, "-o", tmp / "z.pt2", "--exclude", "no.such.*", "--strict"), 1, "--exclude no.such.*")
+    assert not (tmp / "z.pt2").exists()
+    want(ttc("compile", BERT, "-o", tmp / "w.pt2", "--replace", "torch.nn.LayerNorm=tt.linear"), 0, "replaces nothing")
+
+
+@check
+def names_that_match_are_no_warning(tmp):
+    want(ttc("compile", BERT, "-o", tmp / "x.pt2", "--strict", "--fallback-op", "gelu", "--exclude", "*.dense",
+             "--weight-dtype", "*=bfloat8_b", "--fidelity", "*=HiFi2"), 0)
+
+
+@check
+def questions_about_operators_that_are_not_there_are_told(tmp):
+    want(ttc("check", BERT, "--what-if", "aten.foo.default"), 0, "--what-if aten.foo.default matches no operator")
+    want(ttc("check", BERT, "--why", "nonode"), 2, "nonode")
+
+
+@check
+def rules_for_another_operation_are_refused(tmp):
+    rules = tmp / "rules.yaml"
+    rules.write_text('version: "1.0"\ndispatch_rules:\n  - {operation: tt.lyer_norm, kernel: tt.layer_norm.host}\n')
+    want(ttc("run", VIT, "--dispatch-config", rules), 4, "rules.yaml: line 3", "serves tt.layer_norm, not 'tt.lyer_norm'")
+    rules.write_text('version: "1.0"\ndispatch_rules:\n  - {operation: tt.add, kernel: tt.softmax.device}\n')
+    want(ttc("run", VIT, "--dispatch-config", rules), 4, "serves tt.softmax, not 'tt.add'")
+    rules.write_text('version: "1.0"\nkernel_denies: [tt.sofmax.device]\n')
+    want(ttc("run", VIT, "--dispatch-config", rules), 0, "warning:", "matches no kernel", "'tt.softmax.device'")
+    want(ttc("run", VIT, "--static-kernel", "tt.add=tt.softmax.device"), 2, "serves tt.softmax")
+    want(ttc("run", VIT, "--static-kernel", "tt.gather=tt.gather.device"), 0, "the model has no tt.gather")
+
+
+@check
+def a_configuration_is_read_or_said_to_be_idle(tmp):
+    want(ttc("run", VIT, "--dispatch-config", "nofile.yaml"), 4, "nofile.yaml: no such file")
+    want(ttc("run", VIT, "--dispatch-config", "nofile.yaml", "--dispatch-mode", "auto"), 4, "no such file")
+    rules = tmp / "rules.yaml"
+    rules.write_text('version: "1.0"\ndispatch_rules:\n  - {operation: tt.softmax, kernel: tt.softmax.host}\n')
+    want(ttc("run", VIT, "--dispatch-config", rules, "--dispatch-mode", "dynamic"), 0, "has no effect")
+    want(ttc("run", VIT, "--mode", "cpu", "--dispatch-config", rules, "--numerics", "exact"), 0, "without effect")
+
+
+@check
+def nodes_count_the_same_wherever_they_are_counted(tmp):
+    once = shared("counted.pt2", BERT)
+    counts = [ttc("check", BERT, "--json").json()["nodes"], ttc("check", once, "--json").json()["nodes"],
+              ttc("run", once, "--io", IO, "--json").json()["nodes"]]
+    assert len({(c["total"], c["device"], c["cpu"]) for c in counts}) == 1, counts
+
+
+@check
+def what_is_rewritten_cannot_be_changed_again(tmp):
+    rewritten = shared("once.pt2", VIT)
+    want(ttc("compile", rewritten, "-o", tmp / "x.pt2", "--weight-dtype", "*=bfloat4_b"), 0, "was rewritten before",
+         "--weight-dtype", "compile the file that was exported")
+    want(ttc("compile", rewritten, "-o", tmp / "x.pt2"), 0)
+
+
+@check
+def passes_that_replace_nothing_are_told(tmp):
+    ran = want(ttc("compile", VIT, "-o", tmp / "x.pt2", "--passes", "canonicalize,dce"), 0, "puts anything on the device")
+    assert "UserExcluded" in ran.out and "Unimplemented" not in ran.out
+    want(ttc("compile", VIT, "-o", tmp / "x.pt2", "--passes", "canonicalize,replace", "--stop-after", "dce"), 0,
+         "--stop-after dce has no effect")
+
+
+@check
+def a_model_without_shapes_is_a_warning(tmp):
+    want(ttc("compile", ROOT / "models/bert_small.pt", "-o", tmp / "x.pt"), 0, "warning:", "carries no shapes", "--shape")

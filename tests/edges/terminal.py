@@ -1,0 +1,105 @@
+"""Colour, width, progress, help, completion, options from a file."""
+
+import fcntl
+import os
+import pty
+import re
+import shutil
+import struct
+import subprocess
+import termios
+import time
+
+from common import BERT, ROOT, TTC, VIT, check, ttc, want
+
+
+def on_terminal(*args, columns=80, env=None, until=None):
+    """Standard output and error as a terminal shows them; ended when `until` was seen."""
+    parent, child = pty.openpty()
+    fcntl.ioctl(child, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    running = subprocess.Popen([TTC, *map(str, args)], stdout=child, stderr=child, cwd=ROOT, env=env)
+    os.close(child)
+    out, end = b"", time.time() + 60
+    while time.time() < end:
+        try:
+            piece = os.read(parent, 65536)
+        except OSError:
+            break
+        if not piece:
+            break
+        out += piece
+        if until and until.search(out.decode(errors="replace")):
+            running.terminate()
+    os.close(parent)
+    running.kill() if running.poll() is None and time.time() >= end else None
+    return running.wait(), out.decode()
+
+
+@check
+def colour_is_for_terminals_that_want_it(tmp):
+    env = {k: v for k, v in os.environ.items() if k != "NO_COLOR"}
+    red = "\x1b[1;31merror:"
+    assert red in on_terminal("run", "nofile", env=env)[1]
+    assert red not in on_terminal("run", "nofile", env=dict(env, NO_COLOR="1"))[1]
+    assert red not in ttc("run", "nofile", env=env).err
+    assert red in ttc("run", "nofile", "--color", "always", env=env).err
+
+
+@check
+def tables_fit_the_terminal(tmp):
+    code, out = on_terminal("ops", columns=100)
+    assert code == 0 and max(len(line) for line in out.splitlines()) <= 100
+    assert max(len(line) for line in ttc("run", "--help").out.splitlines()) <= 100
+
+
+@check
+def long_work_shows_progress_on_a_terminal_only(tmp):
+    line = re.compile(r"running \S+: \d+/\d+, [0-9.e+]+/s, .* s left")
+    out = on_terminal("run", VIT, "--loops", "1000000", until=line)[1]
+    assert line.search(out), out[-300:]
+    assert "left" not in ttc("run", VIT, "--loops", "2").err
+
+
+@check
+def verbose_says_more(tmp):
+    plain, more = ttc("compile", VIT, "-o", tmp / "x.pt2"), ttc("compile", VIT, "-o", tmp / "x.pt2", "-v")
+    assert "replace:" in more.err and "writing: " in more.err and "replace:" not in plain.err
+    assert f"wrote {tmp}/x.pt2" in plain.err and ttc("compile", VIT, "-o", tmp / "x.pt2", "-q").err == ""
+
+
+@check
+def help_has_groups_defaults_and_an_example(tmp):
+    out = ttc("run", "--help").out
+    for text in ("Inputs:", "Execution:", "Dispatch:", "Every command:", "fast|exact", "[fast]", "Example:\n  ttc run "):
+        assert text in out, text
+    for name in ("compile", "check", "compare", "bench", "replay", "explain", "inspect"):
+        assert "Example:" in ttc(name, "--help").out, name
+
+
+@check
+def completion_knows_flags_and_values(tmp):
+    for shell in ("bash", "zsh", "fish"):
+        out = want(ttc("completion", shell), 0).out
+        assert "numerics" in out and "fast exact" in out and "p150" in out, shell
+        program = shutil.which(shell)
+        if program:
+            assert subprocess.run([program, "-n"], input=out.encode(), capture_output=True).returncode == 0, shell
+    script = ttc("completion", "bash").out + (
+        "\nCOMP_WORDS=(ttc run --numerics e); COMP_CWORD=3; _ttc; echo ${COMPREPLY[@]}"
+        "\nCOMP_WORDS=(ttc comp); COMP_CWORD=1; _ttc; echo ${COMPREPLY[@]}"
+        "\nCOMP_WORDS=(ttc compile --weight); COMP_CWORD=2; _ttc; echo ${COMPREPLY[@]}")
+    said = subprocess.run(["bash"], input=script.encode(), capture_output=True).stdout.decode().splitlines()
+    assert said == ["exact", "compare compile completion", "--weight-dtype"], said
+
+
+@check
+def options_come_from_a_file(tmp):
+    options = tmp / "ttc.toml"
+    options.write_text('[run]\nnumerics = "exact"\nshape = ["a_0=2x10", "a_1=2x10", "a_2=2x10"]\n[compile]\narch = "p150"\n')
+    out = ttc("run", BERT, "--options", options, "--json").json()
+    assert out["numerics"] == "exact" and out["outputs"][0]["shape"] == [2, 10, 64]
+    assert ttc("run", BERT, "--options", options, "--json", "--numerics", "fast").json()["numerics"] == "fast"
+    assert ttc("compile", BERT, "--options", options, "-o", tmp / "x.pt2", "--json").json()["arch"] == "p150"
+    options.write_text("[run]\nnumerisc = 'exact'\n")
+    want(ttc("run", BERT, "--options", options), 2, "ttc.toml", "did you mean '--numerics'?")
+    want(ttc("run", BERT, "--options", "nofile.toml"), 4, "nofile.toml")
