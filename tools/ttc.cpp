@@ -11,6 +11,7 @@
 #include "command.h"
 #include "command_line.h"
 #include "json_out.h"
+#include "program.h"
 #include "support/atomic_file.h"
 #include "support/error.h"
 #include "support/json_util.h"
@@ -152,17 +153,17 @@ int finished(int code) {
 }  // namespace
 }  // namespace ttc
 
-int main(int argc, char** argv) {
-  const ttc::Arguments args(argv + 1, argv + argc);
-  ttc::Globals globals;
+void ttc::run_program(int argc, char** argv) {
+  const Arguments args(argv + 1, argv + argc);
+  Globals globals;
   // Errors in the command line itself are to be JSON too.
   globals.json = std::find(args.begin(), std::find(args.begin(), args.end(), "--"), "--json") !=
                  std::find(args.begin(), args.end(), "--");
   const int code = [&] {
-    const ttc::PrintableStream out(std::cout), err(std::cerr);
-    return ttc::run_reporting(args, globals);
+    const PrintableStream out(std::cout), err(std::cerr);
+    return run_reporting(args, globals);
   }();
-  const int last = ttc::finished(code);
+  const int last = finished(code);
   std::fflush(nullptr);
   std::_Exit(last);  // what nobody would read again is not taken apart: LibTorch's registry takes a tenth of a second
 }

@@ -66,6 +66,8 @@ void append_lines(std::string& out, char mark, const std::string& text, const st
 // The file with every expectation replaced by what the commands do now.
 std::string replay(const std::string& script, const Scratch& scratch) {
   const std::string out_file = (scratch.path / "stdout").string(), err_file = (scratch.path / "stderr").string();
+  // What serves many command lines from one process (tests/served), or a process for each.
+  const std::string ttc = std::getenv("TTC_SERVER") != nullptr ? TTC_CLIENT : TTC_BINARY;
   const std::string work = (scratch.path / "work").string();
   fs::create_directory(work);
   std::string out;
@@ -74,9 +76,8 @@ std::string replay(const std::string& script, const Scratch& scratch) {
     if (line.starts_with("? ") || line.starts_with(">") || line.starts_with("!")) continue;
     out += line + "\n";
     if (!line.starts_with("$ ")) continue;
-    const std::string command = "cd '" TTC_SOURCE_ROOT "' && export TMP='" + work +
-                                "' && ttc() { '" TTC_BINARY "' \"$@\"; } && { " + line.substr(2) + "\n} >'" + out_file +
-                                "' 2>'" + err_file + "'";
+    const std::string command = "cd '" TTC_SOURCE_ROOT "' && export TMP='" + work + "' && ttc() { '" + ttc +
+                                "' \"$@\"; } && { " + line.substr(2) + "\n} >'" + out_file + "' 2>'" + err_file + "'";
     const int status = std::system(command.c_str());
     const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128;
     if (code != 0) out += "? " + std::to_string(code) + "\n";
