@@ -1,23 +1,29 @@
 // PyTorch promotes operands of several dtypes silently; a device operator takes one kind of value. Where integers or
-// booleans meet floats, or booleans integers, the cast that PyTorch makes is written out, so that it has a place of its
-// own. Comparisons of integers with floats stay as they are: the float would have to hold the integer exactly.
+// booleans meet floats, booleans integers, or float64 other floats, the cast that PyTorch makes is written out, so that
+// it has a place of its own. Comparisons of integers with floats stay as they are: the float would have to hold the
+// integer exactly. Arithmetic of narrow integers, which wraps, becomes that of int64, whose result is cast back.
 #include <algorithm>
 #include <array>
 #include <map>
 
+#include "common.h"
 #include "effects.h"
-#include "pass/rewriter.h"
+#include "ops/op.h"
+#include "replacement.h"
+#include "written_memory.h"
 
 namespace ttc::promote_pass {
 namespace {
 
 constexpr std::string_view pass = "promote";
 
-enum class Kind { boolean, integer, floating, other };
+// In the order of promotion.
+enum class Kind { boolean, integer, floating, wide, other };
 
 Kind kind_of(DType dtype) {
   if (dtype == DType::boolean) return Kind::boolean;
   if (dtype == DType::f32 || dtype == DType::bf16 || dtype == DType::f16) return Kind::floating;
+  if (dtype == DType::f64) return Kind::wide;
   return is_integral(dtype) ? Kind::integer : Kind::other;
 }
 
@@ -28,16 +34,18 @@ bool among(std::string_view name, const std::array<std::string_view, n>& names) 
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-// Operators that compute in the dtype of their result.
-bool computes_in_result(std::string_view name) {
-  static constexpr std::array<std::string_view, 49> names{
-      "add",     "sub",          "rsub",   "mul",    "div",        "maximum",     "minimum", "pow",       "fmod",
-      "cat",     "floor_divide", "stack",  "where",  "remainder",  "lerp",        "clamp",   "clamp_min", "clamp_max",
-      "sum",     "prod",         "cumsum", "sin",    "cos",        "tan",         "exp",     "log",       "log2",
-      "log10",   "log1p",        "sqrt",   "rsqrt",  "reciprocal", "sigmoid",     "tanh",    "atan",      "erf",
-      "addcmul", "addcdiv",      "atan2",  "exp2",   "expm1",      "masked_fill", "softmax", "square",    "asin",
-      "acos",    "sinh",         "cosh",   "baddbmm"};
+// Casts by themselves, and what takes the sizes of its operand only.
+bool has_its_own_dtype(std::string_view name) {
+  static constexpr std::array<std::string_view, 8> names{"to",         "_to_copy",  "type_as",    "full_like",
+                                                         "zeros_like", "ones_like", "empty_like", "view"};
   return among(name, names);
+}
+
+// Operands that say which elements are meant.
+bool chooses(std::string_view argument) {
+  static constexpr std::array<std::string_view, 6> names{"index",     "indices",   "mask",
+                                                         "condition", "attn_mask", "target"};
+  return among(argument, names);
 }
 
 bool takes_masks(std::string_view name) {
@@ -63,27 +71,33 @@ std::optional<DType> wanted(const ir::Node& node, std::string_view name, std::si
         most = kind_of(operand->type.dtype);
         dtype = operand->type.dtype;
       }
-    return from == Kind::boolean && most != from && most != Kind::other ? std::optional(dtype) : std::nullopt;
+    return from != Kind::integer && most != from && most != Kind::other ? std::optional(dtype) : std::nullopt;
   }
-  if (!computes_in_result(name) || !is_tensor(node.result())) return std::nullopt;
-  if ((name == "where" && arg == 0) || (name == "masked_fill" && arg == 1)) return std::nullopt;
+  if (has_its_own_dtype(name) || !is_tensor(node.result())) return std::nullopt;
+  const ir::OpSchema* schema = node.schema();
+  if (schema != nullptr && arg < schema->args.size() && chooses(schema->args[arg].name)) return std::nullopt;
   const DType to = node.result()->type.dtype;
-  return from < kind_of(to) && kind_of(to) != Kind::other ? std::optional(to) : std::nullopt;
+  if (kind_of(to) == Kind::other || from == Kind::other) return std::nullopt;
+  const bool floats = kind_of(to) >= Kind::floating;
+  return from < kind_of(to) || (floats && from != kind_of(to)) ? std::optional(to) : std::nullopt;
 }
+
+bool is_narrow(DType dtype) { return is_integral(dtype) && dtype != DType::i64; }
 
 class Promoter {
  public:
-  explicit Promoter(PassContext& context) : context_(context) {}
+  explicit Promoter(PassContext& context) : context_(context), written_(*context.model.graph) {}
 
   void run() {
-    ir::walk(*context_.model.graph, [&](ir::Node* node) {
+    for_each_node(*context_.model.graph, [&](ir::Node* node) {
       const std::string_view name = base_name(node->op());
-      if (!node->op().starts_with("aten.") || node->results().empty()) return;
+      if (!node->op().starts_with("aten.") || node->results().empty() || ttrt::lowerings_of(node->op()).empty()) return;
       for (std::size_t i = 0; i < node->args().size(); ++i) {
         bool changed = false;
         ir::Arg arg = cast(node, name, i, node->arg(i), changed);
         if (changed) node->set_arg(i, std::move(arg));
       }
+      if (wraps(*node)) widen(node);
     });
   }
 
@@ -112,7 +126,44 @@ class Promoter {
     return known;
   }
 
+  bool served(const ir::Node& node) const {
+    return std::holds_alternative<Replacement>(find_replacement(context_, written_, node));
+  }
+
+  // One result of narrow integers that no device operator computes as they are.
+  bool wraps(const ir::Node& node) const {
+    if (node.results().size() != 1 || !is_tensor(node.result()) || !is_narrow(node.result()->type.dtype)) return false;
+    if (has_its_own_dtype(base_name(node.op()))) return false;
+    const auto found = find_replacement(context_, written_, node);
+    const Reason* reason = std::get_if<Reason>(&found);
+    return reason && reason->code == ReasonCode::DtypeUnsupported;
+  }
+
+  void widen(ir::Node* node) {
+    Rewriter r(context_, pass, node);
+    const auto wide = [&](const ir::Arg& arg) {
+      ir::Value* value = arg.value();
+      return is_tensor(value) && is_narrow(value->type.dtype) ? ir::Arg(r.cast(value, DType::i64)) : arg;
+    };
+    std::vector<ir::Arg> args;
+    for (const ir::Arg& arg : node->args()) {
+      if (const ir::Arg::List* items = arg.list()) {
+        ir::Arg::List list;
+        for (const ir::Arg& item : *items) list.push_back(wide(item));
+        args.emplace_back(std::move(list));
+      } else {
+        args.push_back(arg.get_if<DType>() ? ir::Arg(DType::i64) : wide(arg));
+      }
+    }
+    ir::Type type = node->result()->type;
+    type.dtype = DType::i64;
+    ir::Value* made = r.emit(node->op(), std::move(args), std::move(type));
+    if (!served(*made->def())) return;
+    r.commit({r.emit_like("aten.to.dtype", {made, node->result()->type.dtype}, node->result())});
+  }
+
   PassContext& context_;
+  const WrittenMemory written_;
   std::map<std::tuple<ir::Graph*, ir::Value*, DType>, ir::Value*> casts_;
 };
 

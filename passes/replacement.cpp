@@ -47,12 +47,31 @@ Refusal user_refusal_of(const PassContext& context, const ir::Node& node, std::s
   return user_refusal(context, node, found.front().first->name);
 }
 
+namespace {
+
+// float64 is float32 on the device, whatever the activation format.
+bool computes_wide(const ir::Node& node) {
+  const auto is = [](const ir::Value* value, bool (*what)(DType)) {
+    return value->type.is_tensor() && value->type.has_dtype && what(value->type.dtype);
+  };
+  const auto wide = [](DType dtype) { return dtype == DType::f64; };
+  if (node.results().empty()) return false;
+  if (is(node.result(), wide)) return true;
+  const auto operands = node.operands();
+  return !is(node.result(), is_floating) &&
+         std::any_of(operands.begin(), operands.end(), [&](const ir::Value* value) { return is(value, wide); });
+}
+
+}  // namespace
+
 ttrt::LowerOptions lower_options(const PassContext& context, const ir::Node& node) {
   const CompileOptions& options = context.options;
   const std::string& path = node.provenance->module_path;
   ttrt::LowerOptions out;
-  out.activation = options.activation;
-  out.weight = last_match(options.weight_format, path).value_or(ttrt::DataType::bfloat16);
+  const bool wide = computes_wide(node);
+  out.activation = wide ? ttrt::DataType::float32 : options.activation;
+  out.weight =
+      last_match(options.weight_format, path).value_or(wide ? ttrt::DataType::float32 : ttrt::DataType::bfloat16);
   out.fidelity = last_match(options.fidelity, path);
   out.fp32_acc = last_match(options.fp32_acc, path).value_or(true);
   return out;

@@ -4,8 +4,10 @@
 // their own type.
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <cstring>
 #include <limits>
+#include <span>
 #include <vector>
 
 #include "device/cast.h"
@@ -207,6 +209,14 @@ void check(const HostTensor& host, const TensorSpec& spec) {
                          " for a " + std::string(to_string(device)) + " device tensor");
 }
 
+// float64 of a size that float32 lacks; what is too small for it becomes zero, as in any narrower float.
+void check_range(const HostTensor& dense) {
+  const auto values = std::span(dense.as<double>(), static_cast<std::size_t>(dense.numel()));
+  for (const double value : values)
+    if (std::isfinite(value) && std::fabs(value) > std::numeric_limits<float>::max())
+      throw RangeError("the value " + std::to_string(value) + " does not fit float32");
+}
+
 // Parallel cast of dense arrays.
 void cast_rows(const std::byte* src, DType from, std::byte* dst, DType to, std::int64_t n) {
   constexpr std::int64_t piece = 1 << 15;
@@ -218,6 +228,7 @@ void cast_rows(const std::byte* src, DType from, std::byte* dst, DType to, std::
 HostTensor converted(const HostTensor& tensor, DType to) {
   const HostTensor dense = contiguous(tensor);
   if (dense.dtype == to) return dense;
+  if (dense.dtype == DType::f64) check_range(dense);
   HostTensor out = empty_host(to, dense.sizes);
   cast_rows(dense.data, dense.dtype, out.data, to, dense.numel());
   return out;

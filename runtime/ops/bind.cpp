@@ -22,6 +22,7 @@ OperandKind operand_kind(const OpRecord& record, std::string_view name) {
 }
 
 std::optional<DataType> operand_format(OperandKind kind, DType dtype, DataType activation) {
+  if (dtype == DType::f64) activation = DataType::float32;  // the widest there is
   switch (kind) {
     case OperandKind::activation:
       return ttc::is_floating(dtype) ? std::optional(activation) : std::nullopt;

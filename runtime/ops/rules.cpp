@@ -165,7 +165,9 @@ std::optional<int> AtenArgs::rank(std::string_view name) const {
   return t->rank();
 }
 
-bool is_device_float(DType dtype) { return dtype == DType::f32 || dtype == DType::bf16 || dtype == DType::f16; }
+bool is_device_float(DType dtype) {
+  return dtype == DType::f32 || dtype == DType::bf16 || dtype == DType::f16 || dtype == DType::f64;
+}
 
 Refusal check_float(const ir::Value& value, std::string_view what) {
   if (!value.type.is_tensor()) return unsupported(std::string(what) + " is no tensor");

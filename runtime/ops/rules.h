@@ -62,7 +62,7 @@ class AtenArgs {
 };
 
 ttc::Reason unsupported(std::string detail);
-// float32, bfloat16 and float16 run in the activation format; float64, complex and integers do not.
+// float32, bfloat16 and float16 run in the activation format, float64 in float32; complex numbers and integers do not.
 bool is_device_float(DType dtype);
 // nullopt where the value is a float tensor of known rank.
 ttc::Refusal check_float(const ttc::ir::Value& value, std::string_view what);

@@ -1,8 +1,9 @@
 // tt.typecast: a tensor as another dtype. On the device all activations share one format, so a float tensor keeps it
 // as another float dtype; a cast to bfloat16 rounds float32 values to what bfloat16 holds (nearest even), any other
 // keeps the values. Between floats, masks and integers the format changes to the one that is named; a float that
-// becomes an integer is refused, because it would have to be exact before its fraction is cut. Copies that ATen spells
-// out (clone, contiguous) are the same without a dtype.
+// becomes an integer is refused, because it would have to be exact before its fraction is cut. Integers of 8 and 16
+// bits are int32 tiles; a cast to them keeps what ATen keeps. Copies that ATen spells out (clone, contiguous) are the
+// same without a dtype.
 #include <bit>
 #include <cstring>
 
@@ -17,22 +18,47 @@ using ttc::Reason;
 using ttc::ReasonCode;
 namespace ir = ttc::ir;
 
+// An integer dtype that int32 tiles stand for without more ado, or that has all values of the other.
+bool holds(DType to, DType from) {
+  const auto is_signed = [](DType dtype) { return dtype == DType::i8 || dtype == DType::i16; };
+  if (to == from || to == DType::i64 || to == DType::i32) return true;
+  return ttc::size_of(to) > ttc::size_of(from) && (is_signed(to) || !is_signed(from));
+}
+
+// What ATen keeps of an integer.
+std::int32_t wrapped(std::int32_t value, DType dtype) {
+  switch (dtype) {
+    case DType::u8:
+      return static_cast<std::uint8_t>(value);
+    case DType::i8:
+      return static_cast<std::int8_t>(value);
+    case DType::u16:
+      return static_cast<std::uint16_t>(value);
+    case DType::i16:
+      return static_cast<std::int16_t>(value);
+    default:
+      return value;
+  }
+}
+
 LowerResult lower(const LowerContext& context) {
   if (auto no = check_values(context)) return *no;
   const ir::Value &from = *context.node.operand(0), &result = *context.node.result();
   const DType to = result.type.dtype;
-  if (is_integer(&from) && is_integer(&result) && from.type.dtype != to && to != DType::i64 && to != DType::i32)
-    return Reason{ReasonCode::DtypeUnsupported, "a cast to " + std::string(ttc::torch_name(to)) + ", which wraps"};
   if (is_integer(&result)) {
     if (is_device_float(from.type.dtype))
       return Reason{ReasonCode::DtypeUnsupported, "a float's fraction is cut, which is exact on the host only"};
-    return Lowered{.args = {context.node.arg(0), {}, "int32"}, .results = {}};
+    const bool wraps = is_integer(&from) && !holds(to, from.type.dtype);
+    if (wraps && ttc::size_of(to) > 2)
+      return Reason{ReasonCode::DtypeUnsupported, "a cast to " + std::string(ttc::torch_name(to)) + ", which wraps"};
+    return Lowered{.args = {context.node.arg(0), wraps ? ir::Arg(to) : ir::Arg(), "int32"}, .results = {}};
   }
   const std::string format(to_string(context.options.activation));
   if (is_boolean(&result)) return Lowered{.args = {context.node.arg(0), to, format}, .results = {}};
-  if (is_integer(&from)) return Lowered{.args = {context.node.arg(0), {}, format}, .results = {}};
+  if (is_integer(&from) || (to == DType::f64) != (from.type.dtype == DType::f64))
+    return Lowered{.args = {context.node.arg(0), {}, format}, .results = {}};
   // float16's range and precision are not the device's; only widening from it is harmless.
-  if (to == DType::f16 && context.node.operand(0)->type.dtype != DType::f16)
+  if (to == DType::f16 && from.type.dtype != DType::f16)
     return Reason{ReasonCode::DtypeUnsupported, "a cast to float16"};
   return Lowered{.args = {context.node.arg(0), to}, .results = {}};
 }
@@ -51,15 +77,18 @@ ttc::Refusal supports(const OpCall& call) {
   return input(call).dtype == DataType::int32 ? any_tiles(call) : float_tiles(call);
 }
 
-bool to_mask(const OpCall& call) {
+std::optional<DType> dtype_of(const OpCall& call) {
   const auto* dtype = std::get_if<DType>(&call.arg("dtype"));
-  return dtype != nullptr && *dtype == DType::boolean;
+  return dtype == nullptr ? std::nullopt : std::optional(*dtype);
 }
+
+bool to_mask(const OpCall& call) { return dtype_of(call) == DType::boolean; }
 
 // Between kinds: one element at a time, through the integer or float that it is.
 Kernel prepare_between(const OpCall& call) {
   const TileGrid from(input(call)), to(infer(call)[0]);
   const bool from_int = from.dtype == DataType::int32, to_int = to.dtype == DataType::int32, mask = to_mask(call);
+  const DType kept = dtype_of(call).value_or(DType::i32);
   return [=](const KernelArgs& args) {
     const std::byte* in = args.in[0]->data();
     std::byte* out = args.out[0]->data();
@@ -71,7 +100,7 @@ Kernel prepare_between(const OpCall& call) {
         if (mask)
           value = (from_int ? integer != 0 : value != 0.0F) ? 1.0F : 0.0F;
         else if (to_int)
-          value = std::bit_cast<float>(integer);
+          value = std::bit_cast<float>(wrapped(integer, kept));
         else if (from_int)
           value = static_cast<float>(integer);
       }
@@ -81,8 +110,7 @@ Kernel prepare_between(const OpCall& call) {
 }
 
 bool rounds(const OpCall& call) {
-  const auto* dtype = std::get_if<DType>(&call.arg("dtype"));
-  return dtype != nullptr && *dtype == DType::bf16 && spec_of(call, "x").dtype == DataType::float32;
+  return dtype_of(call) == DType::bf16 && spec_of(call, "x").dtype == DataType::float32;
 }
 
 Kernel prepare(const OpCall& call, const PrepareContext&) {
@@ -109,7 +137,7 @@ std::vector<RtValue> reference(Reference&, const OpCall& call, std::span<const R
   if (to_mask(call)) return {as_dtype(as_dtype(x, DType::boolean), DType::f32)};
   if (!call.string("format").empty()) {
     const DataType format = infer(call)[0].dtype;
-    if (format == DataType::int32) return {as_dtype(x, DType::i64)};
+    if (format == DataType::int32) return {as_dtype(as_dtype(x, dtype_of(call).value_or(DType::i64)), DType::i64)};
     return {as_dtype(as_dtype(x, torch_dtype(format)), DType::f32)};
   }
   if (!rounds(call)) return {x};
@@ -173,6 +201,12 @@ const OpRecord record{
               {"narrower integers", R"(graph main(%x: i64[3, 40] user) {
   %y: i32[3, 40] = aten.to.dtype(%x, i32)
   return %y
+})"},
+              {"integers that wrap", R"(graph main(%x: i64[3, 40] user) {
+  %a: i64[3, 40] = aten.mul.Tensor(%x, 77)
+  %b: u8[3, 40] = aten.to.dtype(%a, u8)
+  %c: i8[3, 40] = aten.to.dtype(%a, i8)
+  return %b, %c
 })"},
               {"copy", R"(graph main(%x: f32[1, 7, 33] user) {
   %y: f32[1, 7, 33] = aten.clone.default(%x)

@@ -214,7 +214,7 @@ TEST_CASE("every dtype is exact or converted as said", "[dtypes]") {
       {"f32", "on the device float32 is bfloat16", "", 0.02},
       {"f16", "on the device float16 is bfloat16", "", 0.02},
       {"bf16", "", "", 0.01},
-      {"f64", "", "", 0},
+      {"f64", "on the device float64 is float32", "on the device float64 is float32", 0},
       {"i64", "on the device int64 is int32 (checked)", "on the device int64 is int32 (checked)", 0},
       {"i32", "", "", 0},
       {"i16", "", "", 0},

@@ -34,11 +34,11 @@ std::vector<ttc::Reason> reasons(std::string_view graph) {
 }
 
 constexpr Refused refused[] = {
-    {R"(graph main(%x: f64[3, 40] user) {
-  %y: f64[3, 40] = aten.relu.default(%x)
+    {R"(graph main(%x: c64[3, 40] user) {
+  %y: c64[3, 40] = aten.relu.default(%x)
   return %y
 })",
-     ReasonCode::DtypeUnsupported, "float64"},
+     ReasonCode::DtypeUnsupported, "complex64"},
     {R"(graph main(%x: u8[3, 40] user, %z: u8[3, 40] user) {
   %y: u8[3, 40] = aten.add.Tensor(%x, %z)
   return %y
@@ -65,25 +65,15 @@ constexpr Refused refused[] = {
 })",
      ReasonCode::DtypeUnsupported, "fraction is cut"},
     {R"(graph main(%x: i64[3, 40] user) {
-  %y: i8[3, 40] = aten.to.dtype(%x, i8)
+  %y: u32[3, 40] = aten.to.dtype(%x, u32)
   return %y
 })",
      ReasonCode::DtypeUnsupported, "which wraps"},
-    {R"(graph main(%x: f32[3, 40] user) {
-  %y: f64[3, 40] = aten.softmax.int(%x, dim=1, dtype=f64)
-  return %y
-})",
-     ReasonCode::DtypeUnsupported, "float64"},
     {R"(graph main(%x: f16[3, 40] user) {
   %y: f32[3, 40] = aten._softmax.default(%x, dim=1, half_to_float=true)
   return %y
 })",
      ReasonCode::Unsupported, "half_to_float"},
-    {R"(graph main(%x: f32[3, 40] user) {
-  %y: f64[3] = aten.sum.dim_IntList(%x, [1], dtype=f64)
-  return %y
-})",
-     ReasonCode::DtypeUnsupported, "float64"},
     {R"(graph main(%x: f32[3, 40] user, $w: f32[40] parameter "w" = rand(1), $b: f32[40] parameter "b" = rand(2)) {
   %y: f32[3, 40], %m: f32[3, 1], %r: f32[3, 1] = aten.native_layer_norm.default(%x, [40], $w, $b, 1e-05)
   return %y, %m
