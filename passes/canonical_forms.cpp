@@ -237,6 +237,18 @@ Result renamed(const Node& node) {
       {"aten.special_gammaln.default", "aten.lgamma.default"},
       {"aten.special_logsumexp.default", "aten.logsumexp.default"},
       {"aten.special_xlogy.default", "aten.xlogy.Tensor"},
+      {"aten.special_xlogy.other_scalar", "aten.xlogy.Scalar_Other"},
+      {"aten.special_xlogy.self_scalar", "aten.xlogy.Scalar_Self"},
+      {"aten.special_psi.default", "aten.digamma.default"},
+      {"aten.special_polygamma.default", "aten.polygamma.default"},
+      {"aten.special_multigammaln.default", "aten.mvlgamma.default"},
+      {"aten.special_gammainc.default", "aten.igamma.default"},
+      {"aten.special_gammaincc.default", "aten.igammac.default"},
+      {"aten.special_i0.default", "aten.i0.default"},
+      {"aten.special_modified_bessel_i0.default", "aten.i0.default"},
+      {"aten.special_modified_bessel_i1.default", "aten.special_i1.default"},
+      {"aten.special_logit.default", "aten.logit.default"},
+      {"aten.special_round.default", "aten.round.decimals"},
       {"aten.special_sinc.default", "aten.sinc.default"}};
   const auto found = names.find(node.op());
   if (found == names.end()) return {};

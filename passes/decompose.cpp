@@ -18,12 +18,22 @@ bool known_tensors(const ir::Node& node) {
 bool same_floats(const ir::Node& node) {
   if (!known_tensors(node)) return false;
   const DType dtype = node.result()->type.dtype;
-  if (dtype != DType::f32 && dtype != DType::bf16 && dtype != DType::f16) return false;
+  if (!is_floating(dtype)) return false;
   const auto operands = node.operands();
   return std::all_of(operands.begin(), operands.end(),
                      [&](const ir::Value* x) { return !x->type.is_tensor() || x->type.dtype == dtype; }) &&
          std::all_of(node.results().begin(), node.results().end(),
                      [&](const auto& x) { return x->type.dtype == dtype; });
+}
+
+bool has_elements(const ir::Node& node) {
+  const auto empty = [](const ir::Type& type) {
+    return type.is_tensor() && type.has_shape &&
+           std::any_of(type.sizes.begin(), type.sizes.end(), [](const ir::SymExpr& n) { return n == ir::SymExpr(0); });
+  };
+  const auto operands = node.operands();
+  return std::none_of(operands.begin(), operands.end(), [&](const ir::Value* x) { return empty(x->type); }) &&
+         std::none_of(node.results().begin(), node.results().end(), [&](const auto& x) { return empty(x->type); });
 }
 
 std::optional<int> dim_of(const ir::Node& node, std::string_view name, int rank) {
@@ -61,24 +71,28 @@ constexpr std::string_view pass = "decompose";
 const std::vector<RulePart>& table() {
   static const std::vector<RulePart> parts{quantized_rules(), prims_rules(),   check_rules(),  transformer_rules(),
                                            rnn_rules(),       complex_rules(), layout_rules(), function_rules(),
-                                           algebra_rules(),   move_rules(),    product_rules()};
+                                           special_rules(),   algebra_rules(), move_rules(),   product_rules()};
   return parts;
 }
 
-// Rules divide by sizes, take the largest of elements and reshape: there has to be something to do that with.
-bool has_elements(const ir::Node& node) {
-  const auto empty = [](const ir::Type& type) {
-    return type.is_tensor() && type.has_shape &&
-           std::any_of(type.sizes.begin(), type.sizes.end(), [](const ir::SymExpr& n) { return n == ir::SymExpr(0); });
-  };
-  const auto operands = node.operands();
-  return std::none_of(operands.begin(), operands.end(), [&](const ir::Value* x) { return empty(x->type); }) &&
-         std::none_of(node.results().begin(), node.results().end(), [&](const auto& x) { return empty(x->type); });
+// The casts that PyTorch makes of operands of other dtypes.
+void promote(PassContext& context, ir::Node* node) {
+  if (!known_tensors(*node) || !is_floating(node->result()->type.dtype)) return;
+  const DType dtype = node->result()->type.dtype;
+  for (std::size_t i = 0; i < node->args().size(); ++i) {
+    ir::Value* x = node->arg(i).value();
+    if (x == nullptr || !x->type.is_tensor() || x->type.dtype == dtype || is_complex(x->type.dtype)) continue;
+    Rewriter r(context, pass, node);
+    ir::Value* made = r.cast(x, dtype);
+    r.commit_edit("promoted", [&] { node->set_arg(i, made); }, made->name);
+  }
 }
 
 // True where the node was written out.
 bool apply(PassContext& context, const RulePart& part, const Decomposition& rule, ir::Node* node) {
+  // Rules divide by sizes, take the largest of elements and reshape: there has to be something to do that with.
   if (!part.empty_too && !has_elements(*node)) return false;
+  if (rule.guard == same_floats && !same_floats(*node)) promote(context, node);
   if ((part.guard && !part.guard(*node)) || (rule.guard && !rule.guard(*node))) return false;
   Rewriter r(context, pass, node);
   const Values made = rule.write(r, node);
@@ -111,5 +125,5 @@ void run(PassContext& context) {
 TTC_REGISTER_PASS({"decompose",
                    "Write operators out as those they are made of, by one table of rules",
                    ttc::run,
-                   {"quantized", "prims", "checks", "transformer", "rnn", "complex", "layout", "functions", "algebra",
-                    "moves", "products"}});
+                   {"quantized", "prims", "checks", "transformer", "rnn", "complex", "layout", "functions", "special",
+                    "algebra", "moves", "products"}});

@@ -51,6 +51,7 @@ RulePart rnn_rules();
 RulePart complex_rules();
 RulePart layout_rules();
 RulePart function_rules();
+RulePart special_rules();
 RulePart algebra_rules();
 RulePart move_rules();
 RulePart product_rules();
@@ -63,8 +64,9 @@ bool declare_operators(std::initializer_list<std::string_view> schemas, std::str
 
 // All tensors that the node reads and gives have a shape and a dtype, and there are some of both.
 bool known_tensors(const ir::Node& node);
-// The same, and all are of one float dtype that the device computes in some format.
+// The same, and all are of one float dtype. A rule with this guard sees operands of other dtypes cast as PyTorch does.
 bool same_floats(const ir::Node& node);
+bool has_elements(const ir::Node& node);  // no tensor of a size that is 0
 
 // ---- literals
 

@@ -92,7 +92,7 @@ Value* logaddexp2(Rewriter& r, Node* node) {
 // The largest element is taken out of the exponentials; an infinite one would leave no number.
 Value* logsumexp(Rewriter& r, Node* node) {
   const auto dims = node->arg(1).integers();
-  if (!dims || dims->empty()) return nullptr;
+  if (!dims || dims->empty() || !has_elements(*node)) return nullptr;
   constexpr double most = 3.3e38;
   Value* x = node->operand(0);
   Value* top = r.unary("aten.clamp.default", r.reduce("aten.amax.default", x, *dims, true), {-most, most});
@@ -191,9 +191,8 @@ Value* search(Rewriter& r, Node* node, Value* boundaries, Value* x) {
 // What the device has no dtype for stays whole, for one clear reason.
 bool device_numbers(const Node& node) {
   const auto operands = node.operands();
-  return std::none_of(operands.begin(), operands.end(), [](const Value* x) {
-    return x->type.is_tensor() && (x->type.dtype == DType::f64 || is_complex(x->type.dtype));
-  });
+  return std::none_of(operands.begin(), operands.end(),
+                      [](const Value* x) { return x->type.is_tensor() && is_complex(x->type.dtype); });
 }
 
 }  // namespace
@@ -262,7 +261,8 @@ RulePart function_rules() {
         device_numbers},
        {{"aten.searchsorted.Tensor"},
         [](Rewriter& r, Node* n) { return search(r, n, n->operand(0), n->operand(1)); },
-        device_numbers}}};
+        device_numbers}},
+      true};
 }
 
 }  // namespace ttc

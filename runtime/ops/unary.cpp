@@ -89,8 +89,8 @@ ttc::Refusal supports_unary(const OpCall& call) {
 
 std::vector<RtValue> reference_unary(Reference& aten, const OpCall& call, std::span<const RtValue> args) {
   std::vector<RtValue> in = as_floats(args);
-  if (all_int32(call)) {
-    in[0] = as_wide(in[0]);
+  if (all_int32(call)) in[0] = as_wide(in[0]);
+  if (all_int32(call) || unary_op(call).whole_numbers) {
     for (RtValue& value : in)
       if (const auto* number = value.get_if<double>()) value = static_cast<std::int64_t>(*number);
   }

@@ -99,6 +99,7 @@ struct UnaryOp {
   std::string_view no_exact_kernel = "";                         // why `exact` is nullptr, or empty for some calls
   IntegerFunction (*integers)(const OpCall&) = nullptr;
   std::string_view integer_case_args = "";
+  bool whole_numbers = false;  // the call's numbers are ATen's ints
   std::vector<Activation> activations = {};
   Tolerance tolerance = {.pcc = 0.9999, .exact_max_rel = 0.006};
   std::string_view range = "normal";     // of the cases' values

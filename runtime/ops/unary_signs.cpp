@@ -21,6 +21,8 @@ float f_trunc(float x, const float*) { return std::trunc(x); }
 float f_round(float x, const float*) { return std::nearbyint(x); }
 float f_frac(float x, const float*) { return x - std::trunc(x); }
 float f_isinf(float x, const float*) { return std::isinf(x) ? 1.0F : 0.0F; }
+float f_isposinf(float x, const float*) { return x == inf_f ? 1.0F : 0.0F; }
+float f_isneginf(float x, const float*) { return x == -inf_f ? 1.0F : 0.0F; }
 float f_isnan(float x, const float*) { return std::isnan(x) ? 1.0F : 0.0F; }
 // What NaN, infinity and -infinity become.
 float f_nan_to_num(float x, const float* p) {
@@ -102,6 +104,16 @@ const UnaryOp signs[]{
      .summary = "1 where x is infinite",
      .spellings = {{"aten.isinf.default", lower_special}},
      .function = plain<f_isinf>,
+     .special = true},
+    {.name = "tt.isposinf",
+     .summary = "1 where x is the positive infinity",
+     .spellings = {{"aten.isposinf.default", lower_special}},
+     .function = plain<f_isposinf>,
+     .special = true},
+    {.name = "tt.isneginf",
+     .summary = "1 where x is the negative infinity",
+     .spellings = {{"aten.isneginf.default", lower_special}},
+     .function = plain<f_isneginf>,
      .special = true},
     {.name = "tt.isnan",
      .summary = "1 where x is not a number",
