@@ -42,7 +42,7 @@ void options(FlagSet& app) {
 void carry_along(const ModelSource& source, const std::shared_ptr<ir::Model>& model) {
   if (flags.keep_original) keep_original(*model, source);
   if (flags.embed_tests.empty()) return;
-  embed_tests(*model, *source.read(), flags.embed_tests, flags.test_pcc);
+  embed_tests(*model, source.read(), flags.embed_tests, flags.test_pcc);
   for (const TestResult& test : run_embedded(model, {.profile = profile_for(*model, "")})) {
     if (test.pass()) continue;
     std::string what = test.problem;

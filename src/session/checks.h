@@ -31,6 +31,9 @@ struct Check {
 std::vector<Check> check_outputs(const Case& expected, const std::vector<ttrt::RtValue>& outputs,
                                  const Thresholds& thresholds, bool approximate);
 
+// The outputs of the model's own operators in LibTorch, as what to expect of the cases that say nothing.
+void expect_cpu(const std::shared_ptr<const ir::Model>& plain, std::vector<Case>& cases);
+
 // The ones that hold where `thresholds` are given.
 Thresholds thresholds_in_force(const Thresholds& thresholds, bool approximate);
 // Whether device formats had a part in what it computes.

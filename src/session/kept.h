@@ -32,7 +32,8 @@ struct TestResult {
 
 // Embeds the calls of recorded files (ways_to_call). Outputs that they lack are those of `plain`, the model before it
 // was rewritten, in LibTorch. Throws Error (usage) where a file has no call of the model.
-void embed_tests(ir::Model& model, const ir::Model& plain, const std::vector<std::string>& ios, double pcc);
+void embed_tests(ir::Model& model, const std::shared_ptr<const ir::Model>& plain, const std::vector<std::string>& ios,
+                 double pcc);
 std::vector<EmbeddedTest> embedded_tests(const ir::Model& model);
 // On the device.
 std::vector<TestResult> run_embedded(const std::shared_ptr<const ir::Model>& model,

@@ -36,20 +36,6 @@ std::string io_of(const fs::path& model) {
   return best;
 }
 
-// The outputs of the model's own operators, as what to expect.
-void expect_cpu(const std::shared_ptr<const ir::Model>& plain, std::vector<Case>& cases) {
-  ttrt::Executor executor(plain, {.mode = ttrt::Mode::cpu});
-  StepRunner steps(executor, cases);
-  for (std::size_t i = 0; i < cases.size(); ++i) {
-    const auto& outputs = steps.run(i);
-    if (!cases[i].expected.empty()) continue;
-    for (const ttrt::RtValue& value : outputs) {
-      const auto* tensor = value.get_if<ttrt::HostTensor>();
-      cases[i].expected.push_back(tensor != nullptr ? std::optional(ttrt::contiguous(*tensor)) : std::nullopt);
-    }
-  }
-}
-
 constexpr std::string_view own_result = "; LibTorch gives something else too";
 
 class RowMaker {
