@@ -12,9 +12,13 @@ namespace {
 
 using Values = std::map<std::string, ttrt::HostTensor>;  // by node name and step
 
-// Float results of device ops, on the host.
+bool is_compared(const ttrt::Instruction& i, const CompareOptions& options) {
+  return !i.results.empty() &&
+         (i.kind == ttrt::InstrKind::device || (options.every_kind && i.kind == ttrt::InstrKind::cpu));
+}
+
+// The result on the host; float where it is one of a device format.
 std::optional<ttrt::HostTensor> value_of(const ttrt::Instruction& i, const ttrt::Frame& frame) {
-  if (i.kind != ttrt::InstrKind::device || i.results.empty()) return std::nullopt;
   const ttrt::RtValue& value = frame[static_cast<std::size_t>(i.results[0])];
   if (const auto* device = value.get_if<ttrt::DeviceTensor>())
     return to_host(*device,
@@ -24,13 +28,14 @@ std::optional<ttrt::HostTensor> value_of(const ttrt::Instruction& i, const ttrt:
 }
 
 // The nodes to compare: all, or the last of each module.
-std::map<std::string, const ttrt::Instruction*> chosen_nodes(const ttrt::Program& program, bool by_module) {
+std::map<std::string, const ttrt::Instruction*> chosen_nodes(const ttrt::Program& program,
+                                                             const CompareOptions& options) {
   std::map<std::string, const ttrt::Instruction*> by_name;
   std::map<std::string, std::string> last_of_module;
   for (const auto& i : program.main.instructions) {
-    if (i.kind != ttrt::InstrKind::device || i.results.empty()) continue;
+    if (!is_compared(i, options)) continue;
     const std::string& name = i.node->result(0)->name;
-    if (!by_module) {
+    if (!options.by_module) {
       by_name[name] = &i;
       continue;
     }
@@ -52,8 +57,8 @@ class StepComparison {
         reference_(reference),
         subject_steps_(subject, cases),
         reference_steps_(reference, cases),
-        wanted_(chosen_nodes(subject.program(), options.by_module)),
-        wanted_reference_(chosen_nodes(reference.program(), options.by_module)) {}
+        wanted_(chosen_nodes(subject.program(), options)),
+        wanted_reference_(chosen_nodes(reference.program(), options)) {}
 
   std::vector<CompareRow> run(std::size_t step) {
     Values expected;
@@ -67,7 +72,7 @@ class StepComparison {
       if (i.results.empty() || !wanted_.contains(i.node->result(0)->name)) return;
       const auto found = expected.find(i.node->result(0)->name);
       const auto value = value_of(i, frame);
-      if (found == expected.end() || !value) return;
+      if (found == expected.end() || !value || value->sizes != found->second.sizes) return;
       rows.push_back({.node = found->first,
                       .op = i.node->op(),
                       .module = i.node->provenance->module_path,
@@ -86,7 +91,7 @@ class StepComparison {
                               std::vector<CompareRow>& rows) {
     for (std::size_t i = 0; i < outputs.size() && i < expected.size(); ++i) {
       const auto a = host_tensor_of(outputs[i]), e = host_tensor_of(expected[i]);
-      if (a && e)
+      if (a && e && a->sizes == e->sizes)
         rows.push_back(
             {.node = "out" + std::to_string(i), .op = "output", .module = "", .metrics = ttrt::compare(*a, *e)});
     }
@@ -104,7 +109,12 @@ Comparison compare_runs(const std::shared_ptr<const ir::Model>& model, const std
                         const ttrt::ExecutorOptions& subject, const ttrt::ExecutorOptions& reference,
                         const CompareOptions& options) {
   ttrt::Executor subject_executor(model, subject), reference_executor(model, reference);
-  StepComparison comparison(subject_executor, reference_executor, cases, options);
+  return compare_runs(subject_executor, reference_executor, cases, options);
+}
+
+Comparison compare_runs(ttrt::Executor& subject, ttrt::Executor& reference, const std::vector<Case>& cases,
+                        const CompareOptions& options) {
+  StepComparison comparison(subject, reference, cases, options);
   Comparison out;
   Phase phase("comparing", cases.size());
   for (std::size_t i = 0; i < cases.size(); ++i) {

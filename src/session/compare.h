@@ -14,8 +14,9 @@
 namespace ttc {
 
 struct CompareOptions {
-  bool by_module = false;  // the last node of each module instead of every node
-  double pcc = 0.99;       // what every row must reach
+  bool by_module = false;   // the last node of each module instead of every node
+  bool every_kind = false;  // nodes that LibTorch runs too, not only device ops
+  double pcc = 0.99;        // what every row must reach
   std::optional<double> max_rel = {};
 };
 
@@ -33,7 +34,11 @@ struct Comparison {
   std::optional<std::size_t> first_failure, worst;
 };
 
-// Runs the cases in two executors of `model`. Throws what running it throws.
+// Runs the cases in two executors, of one model or of two whose nodes of the same name are compared. Throws what
+// running them throws.
+Comparison compare_runs(ttrt::Executor& subject, ttrt::Executor& reference, const std::vector<Case>& cases,
+                        const CompareOptions& options = {});
+// The same of two that it makes for `model`.
 Comparison compare_runs(const std::shared_ptr<const ir::Model>& model, const std::vector<Case>& cases,
                         const ttrt::ExecutorOptions& subject, const ttrt::ExecutorOptions& reference,
                         const CompareOptions& options = {});
