@@ -323,6 +323,21 @@ void DeviceStep::run(const Instruction& instruction, Frame& frame, const StepCon
   call.rethrow_range_error();
 }
 
+void DeviceStep::run_beside_reference(const Instruction& instruction, Frame& frame, const StepContext& context,
+                                      const Shadow& shadow, bool reference_stays) {
+  // First the reference: results may take the memory of operands that nobody reads later.
+  if (!current(instruction, frame)) prepare(instruction, frame, context);
+  const std::vector<RtValue> expected = call_reference(instruction, frame, context);
+  run(instruction, frame, context);
+  std::vector<RtValue> results;
+  for (const DeviceTensor* tensor : out_) {
+    const DataType format = tensor->spec.dtype;
+    results.emplace_back(to_host(*tensor, is_float_format(format) ? DType::f32 : torch_dtype(format)));
+  }
+  shadow(instruction, results, expected);
+  if (reference_stays) keep_results(expected, context);
+}
+
 void DeviceStep::run_served(Served& chosen, const Instruction& instruction, Frame& frame, const StepContext& context) {
   if (chosen.kernel)
     chosen.kernel({.in = in_, .out = out_});

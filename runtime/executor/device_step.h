@@ -13,6 +13,7 @@
 #include "device/device.h"
 #include "dispatch/device_kernels.h"
 #include "executor/kernel_choice.h"
+#include "executor/profiler.h"
 #include "executor/program.h"
 #include "executor/run_report.h"
 #include "ops/bind.h"
@@ -58,6 +59,10 @@ class DeviceStep {
  public:
   // Runs on the device; in the reference where the device refuses or fails, which is counted.
   void run(const Instruction& instruction, Frame& frame, const StepContext& context);
+  // The same, and the reference on the same operands; both go to `shadow`. `reference_stays`: its results are then the
+  // op's.
+  void run_beside_reference(const Instruction& instruction, Frame& frame, const StepContext& context,
+                            const Shadow& shadow, bool reference_stays);
   // Runs the op's reference on host values.
   void run_reference(const Instruction& instruction, Frame& frame, const StepContext& context);
   // tt.to_device; in cpu mode a conversion on the host.

@@ -46,6 +46,8 @@ RunEnvironment Executor::environment() {
           .buffers = *buffers_,
           .profiler = profiler_,
           .observer = observer_,
+          .shadow = shadow_,
+          .references_stay = references_stay_,
           .failures = failures_};
 }
 

@@ -93,6 +93,12 @@ class Executor {
   std::vector<FallbackFailure> fallback_failures() const;
   std::size_t cached_plans() const { return plans_.size(); }
   void set_observer(Observer observer) { observer_ = std::move(observer); }
+  // Device ops run beside their references from now on. `references_stay`: what later nodes read is then the
+  // reference's result, rounded to the device's format, so that no op sees the errors of those before it.
+  void set_shadow(Shadow shadow, bool references_stay = false) {
+    shadow_ = std::move(shadow);
+    references_stay_ = references_stay;
+  }
   void set_profiling(bool on, bool trace = false);
   const Profiler& profiler() const { return profiler_; }
 
@@ -119,6 +125,8 @@ class Executor {
   bool repeated_on_host_ = false;   // the last run was
 
   Observer observer_;
+  Shadow shadow_;
+  bool references_stay_ = false;
   Profiler profiler_;
   RunWork work_;
   std::map<int, FallbackFailure> failures_;  // by instruction index; -1: a whole run

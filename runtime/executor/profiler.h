@@ -38,6 +38,9 @@ struct TraceEvent {
 
 // Sees an instruction's results in its frame right after it ran.
 using Observer = std::function<void(const Instruction&, const Frame&)>;
+// Called with the results of each device op, as the device has them, and those of its reference for the same operands.
+using Shadow =
+    std::function<void(const Instruction&, const std::vector<RtValue>& results, const std::vector<RtValue>& expected)>;
 
 double now_us();
 

@@ -162,7 +162,10 @@ void Runner::execute(const Instruction& instruction) {
     case InstrKind::device: {
       DeviceStep& step = plan_.step(instruction);
       if (env_.device == nullptr) return step.run_reference(instruction, frame_, context_);
-      step.run(instruction, frame_, context_);
+      if (env_.shadow)
+        step.run_beside_reference(instruction, frame_, context_, env_.shadow, env_.references_stay);
+      else
+        step.run(instruction, frame_, context_);
       work_.device_cycles += step.time().cycles;
       return;
     }

@@ -21,6 +21,8 @@ struct RunEnvironment {
   BufferStore& buffers;
   Profiler& profiler;
   const Observer& observer;
+  const Shadow& shadow;
+  bool references_stay;
   std::map<int, FallbackFailure>& failures;  // by instruction index, over all runs
 };
 

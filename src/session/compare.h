@@ -13,17 +13,33 @@
 
 namespace ttc {
 
+// What each node of the subject sees, and is compared with. The names are TT-Symbiote's run modes.
+enum class CompareMode : std::uint8_t {
+  dpl,                // values of its own run; the reference has values of its own too
+  sel,                // values of its own run, as does the reference of each op
+  dpl_no_error_prop,  // what the references of the ops before it gave, rounded to the device's formats
+};
+CompareMode compare_mode(std::string_view name);  // "dpl-no-error-prop"; throws ttc::Error (usage)
+std::string_view to_string(CompareMode mode);
+std::vector<std::string> compare_modes();
+
+// What the node's values have to reach where nobody says: the PCC of its weights' format, of attention, of norms, else
+// of bfloat16.
+double pcc_expected_of(const ir::Node& node);
+
 struct CompareOptions {
-  bool by_module = false;   // the last node of each module instead of every node
-  bool every_kind = false;  // nodes that LibTorch runs too, not only device ops
-  double pcc = 0.99;        // what every row must reach
+  CompareMode mode = CompareMode::dpl;
+  bool by_module = false;          // the last node of each module instead of every node
+  bool every_kind = false;         // nodes that LibTorch runs too, not only device ops
+  std::optional<double> pcc = {};  // what every row must reach; none: pcc_expected_of its node
   std::optional<double> max_rel = {};
 };
 
 // A node whose values both runs have, or an output ("outN", op "output").
 struct CompareRow {
-  std::string node, op, module;
+  std::string node, op, module = {}, source = {};
   ttrt::Metrics metrics;
+  double threshold = 0;  // of its PCC
   bool pass = false;
 };
 
@@ -34,8 +50,8 @@ struct Comparison {
   std::optional<std::size_t> first_failure, worst;
 };
 
-// Runs the cases in two executors, of one model or of two whose nodes of the same name are compared. Throws what
-// running them throws.
+// Runs the cases in two executors (in modes other than dpl the reference's outputs alone are looked at), of one model
+// or of two whose nodes of the same name are compared. Throws what running them throws.
 Comparison compare_runs(ttrt::Executor& subject, ttrt::Executor& reference, const std::vector<Case>& cases,
                         const CompareOptions& options = {});
 // The same of two that it makes for `model`.

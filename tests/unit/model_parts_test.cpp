@@ -1,9 +1,12 @@
 // Models taken apart and held side by side: modules cut out, culprits searched, differences told.
+#include <algorithm>
 #include <cmath>
+#include <ranges>
 
 #include "formats/model_file.h"
 #include "session/bisect.h"
 #include "session/checks.h"
+#include "session/compare.h"
 #include "session/diff.h"
 #include "session/extract.h"
 #include "session/steps.h"
@@ -113,4 +116,52 @@ TEST_CASE("two files differ in what was compiled differently, and in nothing els
   CHECK(names_of(found, "op").empty());
   CHECK(names_of(found, "input").empty());
   CHECK_FALSE(diff_models(*source.read(), *other).empty());
+}
+
+TEST_CASE("ops are compared beside their references, on what the device has or on what the references gave") {
+  const ModelSource source(models + "vit_small.pt2");
+  CompileSettings settings;
+  const std::string coarse = "model.vit.layers.0.attention.o_proj";
+  settings.weight_dtype = {coarse + "=bfloat4_b"};
+  const std::shared_ptr<const ir::Model> model = compile_source(source, settings).model;
+  const std::vector<Case> cases = load_cases(*model, recorded("vit_small"));
+  const auto rows = [&](CompareMode mode) {
+    return compare_runs(model, cases, {}, {.mode = ttrt::Mode::cpu}, {.mode = mode}).rows;
+  };
+  const auto apart = rows(CompareMode::dpl), beside = rows(CompareMode::sel),
+             fresh = rows(CompareMode::dpl_no_error_prop);
+  REQUIRE(beside.size() == apart.size());
+  REQUIRE(fresh.size() == apart.size());
+  double worst_apart = 0, worst_beside = 0;
+  for (std::size_t i = 0; i < apart.size(); ++i) {
+    INFO(beside[i].node);
+    CHECK(beside[i].node == apart[i].node);
+    CHECK(beside[i].pass);
+    if (beside[i].op == "output") continue;
+    CHECK_FALSE(beside[i].module.empty());
+    worst_apart = std::max(worst_apart, apart[i].metrics.max_rel);
+    worst_beside = std::max(worst_beside, beside[i].metrics.max_rel);
+    // An op by itself is off by its own roundings only.
+    CHECK(beside[i].metrics.max_rel < 0.02);
+    CHECK(fresh[i].metrics.max_rel < 0.02);
+    CHECK(beside[i].threshold == (beside[i].module == coarse        ? 0.965
+                                  : beside[i].op == "tt.attention"  ? 0.97
+                                  : beside[i].op == "tt.layer_norm" ? 0.999
+                                                                    : 0.997));
+  }
+  CHECK(worst_beside < worst_apart);
+  // What later ops read differs: after the first ops, so do the rows.
+  CHECK(std::ranges::any_of(std::views::iota(std::size_t{0}, fresh.size()),
+                            [&](std::size_t i) { return fresh[i].metrics.max_abs != beside[i].metrics.max_abs; }));
+}
+
+TEST_CASE("modes of comparing are known by name, and a near one is offered") {
+  for (const std::string& name : compare_modes()) CHECK(to_string(compare_mode(name)) == name);
+  try {
+    compare_mode("dlp");
+    FAIL("taken");
+  } catch (const Error& error) {
+    CHECK(error.code() == Exit::usage);
+    CHECK(error.hint() == "did you mean 'dpl'?");
+  }
 }
