@@ -29,6 +29,8 @@ void options(FlagSet& app) {
   app.add_option("model", flags.model, "A .pt2 or TorchScript file").required();
   add_input_flags(app, flags.inputs);
   add_exec_flags(app, flags.exec);
+  app.group("Execution");
+  app.add_option("--mode", flags.exec.mode, "On the device, or everything in LibTorch").one_of({"device", "cpu"});
   app.group("Measuring");
   app.add_option("--loops", flags.loops, "Timed runs").range(1, 1000000);
   app.add_option("--warmup", flags.warmup, "Runs before these").range(0, 1000000);

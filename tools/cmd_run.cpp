@@ -7,7 +7,7 @@
 #include "json_out.h"
 #include "executor/kernel_choice.h"
 #include "profile_report.h"
-#include "run_flags.h"
+#include "run_modes.h"
 #include "session/baseline.h"
 #include "session/model_source.h"
 #include "session/steps.h"
@@ -35,6 +35,11 @@ void options(FlagSet& app) {
   app.add_option("model", flags.model, "A .pt2 or TorchScript file").required();
   add_input_flags(app, flags.inputs);
   add_exec_flags(app, flags.exec);
+  app.group("Execution");
+  app.add_option("--mode", flags.exec.mode,
+                 "device: ops that fail fall back to the CPU (normal: they fail the run); cpu: everything in LibTorch; "
+                 "sel, dpl, dpl-no-error-prop: as ttc compare; TT_SYMBIOTE_RUN_MODE wins")
+      .among(run_modes());
   add_threshold_flags(app, flags.thresholds);
   app.add_option("--min-device-fraction", flags.min_device_fraction, "Fail where fewer compute nodes are on the device")
       .range(0.0, 1.0);
@@ -270,6 +275,7 @@ bool passed(const ttrt::Executor& executor, const Outcome& outcome) {
 
 int run(const Globals& globals) {
   const auto start = std::chrono::steady_clock::now();
+  flags.exec.mode = mode_in_force(globals, flags.exec.mode, run_modes());
   const auto model = load_for(globals, flags.model, flags.inputs, flags.exec);
   ttrt::Executor executor(model, executor_options(globals, flags.exec, *model));
   const double load_ms = ms_since(start);
@@ -277,6 +283,9 @@ int run(const Globals& globals) {
   if (flags.baseline || !flags.baseline_model.empty())
     add_baseline(ModelSource(flags.baseline_model.empty() ? flags.model : flags.baseline_model), cases);
   for (const std::string& line : cases[0].notes) note(globals, "note: " + line);
+  if (compares(flags.exec.mode))
+    return compare_and_report(globals, flags.model, model, cases, flags.exec, "cpu",
+                              {.mode = compare_mode(flags.exec.mode), .pcc = flags.thresholds.pcc});
   if (flags.thresholds.any()) require_expected(cases, "a threshold");
   if (flags.min_device_fraction && executor.counts().total == 0)
     throw usage_error("--min-device-fraction: " + flags.model + " computes nothing");
@@ -288,6 +297,11 @@ int run(const Globals& globals) {
     return execute(executor, cases);
   }();
   outcome.load_ms = load_ms;
+  if (const auto fell_back = executor.fallback_failures(); flags.exec.mode == "normal" && !fell_back.empty())
+    throw Error(
+        Exit::check_failed, flags.model,
+        "node '" + fell_back[0].node + "' (" + fell_back[0].op + ") fell back to the CPU: " + fell_back[0].reason,
+        "--mode normal-with-fallback lets it");
   warn_of_idle_kernels(globals, flags.exec.dispatch, executor);
   check_warnings(globals);
   if (!flags.save_outputs.empty()) save(outcome);

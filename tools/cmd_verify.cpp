@@ -17,7 +17,7 @@ struct Flags {
 
 void options(FlagSet& app) {
   app.add_option("model", flags.model, "A rewritten .pt2 or TorchScript file").required();
-  add_exec_flags(app, flags.exec, false);
+  add_exec_flags(app, flags.exec);
 }
 
 OrderedJson test_json(const TestResult& test) {

@@ -36,10 +36,8 @@ void add_arch_flag(FlagSet& app, std::string& arch, const std::string& otherwise
   app.add_option("--arch", arch, "An architecture profile (ttc archs) or a profile file; " + otherwise).among(names);
 }
 
-void add_exec_flags(FlagSet& app, ExecFlags& flags, bool with_mode) {
+void add_exec_flags(FlagSet& app, ExecFlags& flags) {
   app.group("Execution");
-  if (with_mode)
-    app.add_option("--mode", flags.mode, "On the device, or everything in LibTorch").one_of({"device", "cpu"});
   app.add_option("--numerics", flags.numerics, "Fast, or as the hardware rounds").one_of({"fast", "exact"});
   add_arch_flag(app, flags.arch, "without it what the file was rewritten for, else n150");
   add_dispatch_flags(app, flags.dispatch);
@@ -139,7 +137,7 @@ std::shared_ptr<const ir::Model> load_for(const Globals& globals, const std::str
                                           const ExecFlags& exec) {
   const Timed timed(globals, "loading " + path);
   const ModelSource source(path);
-  if (exec.mode != "device") return source.read();
+  if (exec.mode == "cpu") return source.read();
   return compiled_for(source, inputs, exec.arch, notes_of(globals));
 }
 

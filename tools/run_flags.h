@@ -37,7 +37,7 @@ struct ExecFlags {
   DispatchFlags dispatch;
 };
 void add_arch_flag(FlagSet& app, std::string& arch, const std::string& otherwise);
-void add_exec_flags(FlagSet& app, ExecFlags& flags, bool with_mode = true);
+void add_exec_flags(FlagSet& app, ExecFlags& flags);  // all but mode
 // For this model; flags that mean nothing in the mode, and an arch that is not the model's own, are warnings.
 ttrt::ExecutorOptions executor_options(const Globals& globals, const ExecFlags& flags, const ir::Model& model);
 // After a run: kernels that were chosen for ops which the model has not, as warnings.

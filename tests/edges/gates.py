@@ -59,3 +59,20 @@ def memory_that_does_not_fit_is_told(tmp):
     ran = want(ttc("compile", BERT, "-o", tmp / "x.pt2", "--arch", tmp / "small.json", "--require-full", "--json"), 3,
                "small has")
     assert ran.json()["memory"]["fits"] is False and not (tmp / "x.pt2").exists()
+
+
+@check
+def the_environment_s_run_mode_wins(tmp):
+    for mode, means in (("SEL", "sel"), ("DPL_NO_ERROR_PROP", "dpl-no-error-prop")):
+        ran = want(ttc("run", VIT, "--json", env=dict(os.environ, TT_SYMBIOTE_RUN_MODE=mode)), 0)
+        assert ran.json()["mode"] == means and len(ran.json()["rows"]) > 20, ran.out
+    env = dict(os.environ, TT_SYMBIOTE_RUN_MODE="CPU")
+    assert ttc("run", VIT, "--json", env=env).json()["nodes"]["device"] == 0
+    want(ttc("run", VIT, env=dict(os.environ, TT_SYMBIOTE_RUN_MODE="SELL")), 2, "did you mean 'sel'")
+    want(ttc("run", VIT, "--mode", "dlp"), 2, "did you mean 'dpl'")
+
+
+@check
+def a_node_below_its_threshold_is_named_with_its_source(tmp):
+    ran = ttc("compare", VIT, "--mode", "sel", "--pcc", "0.99999999")
+    assert ran.code == 1 and "first below its threshold" in ran.out and "modeling_vit.py:" in ran.out, ran.out

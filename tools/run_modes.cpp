@@ -1,0 +1,124 @@
+// The comparing modes of compare and run, and what stands for the others.
+#include "run_modes.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cstdlib>
+#include <iostream>
+
+#include "json_out.h"
+#include "support/error.h"
+#include "table.h"
+
+namespace ttc {
+namespace {
+
+constexpr const char* mode_variable = "TT_SYMBIOTE_RUN_MODE";
+
+// "DPL_NO_ERROR_PROP" -> "dpl-no-error-prop"
+std::string canonical(std::string name) {
+  for (char& c : name) c = c == '_' ? '-' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return name;
+}
+
+void require_known(const std::string& name, const std::vector<std::string>& known, const std::string& source) {
+  if (std::ranges::find(known, name) != known.end()) return;
+  const std::string close = nearest(name, known.data(), known.size());
+  std::string all;
+  for (const std::string& one : known) all += (all.empty() ? "there are " : ", ") + one;
+  throw usage_error(source + ": there is no run mode '" + name + "'",
+                    close.empty() ? all : "did you mean '" + close + "'?");
+}
+
+OrderedJson row_json(const CompareRow& row) {
+  const auto& m = row.metrics;
+  return {{"node", row.node},
+          {"op", row.op},
+          {"module", row.module},
+          {"source", row.source},
+          {"threshold", json_number(row.threshold)},
+          {"pcc", json_number(m.pcc)},
+          {"max_abs", json_number(m.max_abs)},
+          {"max_rel", json_number(m.max_rel)},
+          {"snr_db", json_number(m.snr_db)},
+          {"nan", m.nan},
+          {"zero", m.zero},
+          {"pass", row.pass}};
+}
+
+std::string name_of(const CompareRow& row) {
+  std::string where = row.op;
+  if (!row.module.empty()) where += ", " + row.module;
+  if (!row.source.empty()) where += ", " + row.source;
+  return row.node + " (" + where + ")";
+}
+
+int report(const Comparison& comparison, const std::string& mode, const Globals& globals) {
+  const auto row_at = [&](std::optional<std::size_t> index) { return index ? &comparison.rows[*index] : nullptr; };
+  const CompareRow *first = row_at(comparison.first_failure), *worst = row_at(comparison.worst);
+  if (globals.json) {
+    OrderedJson out{{"mode", mode}, {"rows", OrderedJson::array()}};
+    for (const CompareRow& row : comparison.rows) out["rows"].push_back(row_json(row));
+    out["first_failure"] = first != nullptr ? OrderedJson(first->node) : OrderedJson(nullptr);
+    out["worst"] = worst != nullptr ? OrderedJson(worst->node) : OrderedJson(nullptr);
+    out["pass"] = first == nullptr;
+    print_json(out);
+  } else {
+    Table table({"node", "op", "module", ">pcc", ">max_abs", ">max_rel", ">snr_db", ">nan", ">zero", ""});
+    for (const CompareRow& r : comparison.rows)
+      table.row({r.node, r.op, r.module, number_text(r.metrics.pcc, 7), number_text(r.metrics.max_abs, 3),
+                 number_text(r.metrics.max_rel, 3), number_text(r.metrics.snr_db, 4), std::to_string(r.metrics.nan),
+                 std::to_string(r.metrics.zero), r.pass ? "" : "FAIL"});
+    std::cout << table.text();
+    if (worst != nullptr)
+      std::cout << "worst: " << name_of(*worst) << ", PCC " << number_text(worst->metrics.pcc, 7) << '\n';
+    if (first != nullptr)
+      std::cout << "first below its threshold of " << number_text(first->threshold, 6) << ": " << name_of(*first)
+                << '\n';
+  }
+  return static_cast<int>(first == nullptr ? Exit::ok : Exit::check_failed);
+}
+
+}  // namespace
+
+std::vector<std::string> run_modes() {
+  std::vector<std::string> out = {"device", "normal", "normal-with-fallback", "cpu", "traced", "lightweight"};
+  for (const std::string& mode : compare_modes()) out.push_back(mode);
+  return out;
+}
+
+bool compares(const std::string& mode) {
+  const std::vector<std::string> modes = compare_modes();
+  return std::ranges::find(modes, mode) != modes.end();
+}
+
+std::string mode_in_force(const Globals& globals, const std::string& flag, const std::vector<std::string>& known) {
+  const std::string given = canonical(flag);
+  require_known(given, known, "--mode " + flag);
+  const char* variable = std::getenv(mode_variable);
+  if (variable == nullptr || *variable == '\0') return given;
+  const std::string wanted = canonical(variable);
+  require_known(wanted, run_modes(), std::string(mode_variable) + "=" + variable);
+  if (std::ranges::find(known, wanted) == known.end()) {
+    warn(globals, std::string(mode_variable) + "=" + variable + " has no effect here: the mode is " + given);
+    return given;
+  }
+  if (wanted != given) note(globals, std::string("note: ") + mode_variable + " makes the mode " + wanted);
+  return wanted;
+}
+
+int compare_and_report(const Globals& globals, const std::string& file, const std::shared_ptr<const ir::Model>& model,
+                       const std::vector<Case>& cases, const ExecFlags& exec, const std::string& against,
+                       const CompareOptions& options) {
+  ttrt::ExecutorOptions subject = executor_options(globals, exec, *model), reference = subject;
+  if (against == "cpu")
+    reference.mode = ttrt::Mode::cpu;
+  else
+    reference.numerics = against == "exact" ? ttrt::Numerics::exact : ttrt::Numerics::fast;
+  const Comparison comparison = compare_runs(model, cases, subject, reference, options);
+  if (comparison.rows.empty())
+    throw Error(Exit::check_failed, file, "there was nothing to compare: no tensor that both runs compute");
+  return report(comparison, std::string(to_string(options.mode)), globals);
+}
+
+}  // namespace ttc
