@@ -307,7 +307,9 @@ ttc::Refusal BoundCall::refusal() const {
   if (record().prepare == nullptr || record().infer == nullptr)
     return Reason{ReasonCode::Unimplemented, std::string(record().name) + " is no kernel of its own"};
   try {
-    record().infer(call);
+    const auto empty = [](const TensorSpec& spec) { return volume(spec.logical) == 0; };
+    const std::vector<TensorSpec> made = record().infer(call);
+    if (!made.empty() && std::ranges::all_of(made, empty)) return std::nullopt;  // nothing to compute
     return record().supports != nullptr ? record().supports(call) : std::nullopt;
   } catch (const ttc::Error& error) {
     return Reason{ReasonCode::Unsupported, error.what()};

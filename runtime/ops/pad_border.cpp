@@ -2,9 +2,9 @@
 // outermost repeated ("replicate"), or from the other end ("circular"). Elements are copied.
 #include <array>
 
+#include "ops/dense.h"
 #include "ops/rules.h"
 #include "ops/simd.h"
-#include "ops/tiles.h"
 
 namespace ttrt::ops::pad_border_op {
 namespace {
@@ -56,7 +56,7 @@ std::vector<TensorSpec> infer(const OpCall& call) {
 
 ttc::Refusal supports(const OpCall& call) {
   if (volume(spec_of(call, "x").logical) == 0) return unsupported("an empty input");
-  return float_tiles(call);
+  return plain_tiles(call);
 }
 
 Kernel prepare(const OpCall& call, const PrepareContext&) {
@@ -65,22 +65,21 @@ Kernel prepare(const OpCall& call, const PrepareContext&) {
   const std::int64_t heights = size(1), rows = size(0) * heights, width = size(2);
   const std::int64_t in = axes[0].in * axes[1].in * axes[2].in, images = volume(spec_of(call, "x").logical) / in;
   return [=](const KernelArgs& args) {
-    float* x = scratch(1, static_cast<std::size_t>(images * in));
-    float* y = scratch(2, static_cast<std::size_t>(images * rows * width));
-    load_rows(*args.in[0], x);
+    const std::uint32_t* x = load_dense(*args.in[0], 0);
+    std::uint32_t* y = dense_scratch(1, static_cast<std::size_t>(images * rows * width));
     parallel_for(images * rows, 64, [&](std::int64_t i) {
       const auto d = static_cast<std::size_t>(i % rows / heights), h = static_cast<std::size_t>(i % heights);
-      const float* from = x + i / rows * in + (axes[0].from[d] * axes[1].in + axes[1].from[h]) * axes[2].in;
+      const std::uint32_t* from = x + i / rows * in + (axes[0].from[d] * axes[1].in + axes[1].from[h]) * axes[2].in;
       for (std::int64_t w = 0; w < width; ++w) y[i * width + w] = from[axes[2].from[static_cast<std::size_t>(w)]];
     });
-    store_rows(y, Rounding::away, *args.out[0]);
+    store_dense(y, *args.out[0]);
   };
 }
 
 // ---- lowering
 
 LowerResult lower_with(const LowerContext& context, const ir::Arg& padding, std::string mode) {
-  if (auto no = check_floats(context)) return *no;
+  if (auto no = check_alike(context)) return *no;
   if (!padding.integers()) return Reason{ReasonCode::DynamicShape, "sizes computed at run time"};
   const auto rank = AtenArgs(context).rank(context.node.schema()->args.at(0).name);
   if (rank && static_cast<std::size_t>(*rank) < padding.integers()->size() / 2)
@@ -105,7 +104,7 @@ LowerResult lower_one(const LowerContext& context) {
 
 // One dim after the other, by index: ATen pads no more dims than its rank allows.
 std::vector<RtValue> reference(Reference& aten, const OpCall& call, std::span<const RtValue> args) {
-  RtValue x = as_float(args[0]);
+  RtValue x = as_wide(as_float(args[0]));
   if (!has_elements(x)) return padded(aten, x, args[1], 0);
   const Axes axes = axes_of(call);
   const auto rank = static_cast<std::int64_t>(spec_of(call, "x").logical.size());
@@ -130,7 +129,7 @@ const OpRecord pad_border{
                {"aten.replication_pad2d.default", lower_one},
                {"aten.replication_pad3d.default", lower_one},
                {"aten._pad_circular.default", lower_one}},
-    .operands = {},
+    .operands = {{"x", OperandKind::any}},
     .packed = {},
     .infer = infer,
     .supports = supports,
@@ -148,6 +147,10 @@ const OpRecord pad_border{
 })"},
               {"repeated, cut", R"(graph main(%x: f32[1, 4, 5, 6, 7] user) {
   %y: f32[1, 4, 8, 6, 7] = aten.replication_pad3d.default(%x, [1, -1, -2, 2, 0, 3])
+  return %y
+})"},
+              {"integers", R"(graph main(%x: i64[3, 40] user) {
+  %y: i64[3, 45] = aten.reflection_pad1d.default(%x, [2, 3])
   return %y
 })"},
               {"from the other end", R"(graph main(%x: f32[2, 3, 33] user) {

@@ -1,13 +1,14 @@
-// Pooling over the last one to three dims: tt.max_pool2d, tt.avg_pool2d, tt.adaptive_avg_pool2d,
-// tt.adaptive_max_pool2d. Windows along a dim are ranges of positions, so one kernel serves them all. Means are
-// float32, rounded once.
+// Pooling over the last one to three dims: tt.max_pool2d and tt.adaptive_max_pool2d, alone and with the places of what
+// they find, tt.avg_pool2d, tt.adaptive_avg_pool2d. Windows along a dim are ranges of positions, so one kernel serves
+// them all. Means are float32, rounded once.
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "device/fpu.h"
 #include "ops/exact_util.h"
+#include "ops/integers.h"
 #include "ops/row_math.h"
+#include "ops/pool_windows.h"
 #include "ops/rules.h"
 #include "ops/simd.h"
 #include "ops/tiles.h"
@@ -19,96 +20,6 @@ namespace {
 using ttc::Reason;
 using ttc::ReasonCode;
 namespace ir = ttc::ir;
-
-// ---- windows
-
-// Positions first, first + step, ... (count of them) of the input; `whole`: how many there are with the padding that a
-// mean counts.
-struct Range {
-  std::int64_t first, count, whole;
-};
-struct Axis {
-  std::int64_t in = 1, step = 1;
-  std::vector<Range> out{{0, 1, 1}};
-};
-using Axes = std::array<Axis, 3>;  // depth, height, width
-
-std::vector<std::int64_t> numbers(const OpCall& call, std::string_view name, std::size_t dims, std::int64_t missing) {
-  auto list = call.integers(name);
-  if (list.empty()) list = {missing};
-  if (list.size() == 1) list.resize(dims, list[0]);
-  if (list.size() != dims)
-    bad_call(call, std::string(name) + " has " + std::to_string(list.size()) + " numbers for " + std::to_string(dims) +
-                       " dims");
-  return list;
-}
-
-std::size_t dims_of(const OpCall& call, std::string_view list) {
-  const std::size_t dims = call.integers(list).size(), rank = spec_of(call, "x").logical.size();
-  if (dims < 1 || dims > 3 || rank < dims + 1)
-    bad_call(call, "windows over " + std::to_string(dims) + " dims of a tensor of rank " + std::to_string(rank));
-  return dims;
-}
-
-// ATen's: with ceil_mode a last window that starts in the padding behind the input is left out.
-std::int64_t window_count(std::int64_t in, std::int64_t reach, std::int64_t stride, std::int64_t pad, bool ceil) {
-  const std::int64_t room = in + 2 * pad - reach;
-  if (room < 0 && !(ceil && room + stride > 0)) return 0;
-  std::int64_t n = (room + (ceil ? stride - 1 : 0)) / stride + 1;
-  if (ceil && (n - 1) * stride >= in + pad) --n;
-  return n;
-}
-
-Axes windows(const OpCall& call) {
-  const std::size_t dims = dims_of(call, "kernel");
-  const Shape& x = spec_of(call, "x").logical;
-  const auto kernel = call.integers("kernel");
-  const auto stride = call.integers("stride").empty() ? kernel : numbers(call, "stride", dims, 1);
-  const auto padding = numbers(call, "padding", dims, 0);
-  const bool mean = call.op->name == "tt.avg_pool2d";
-  const auto dilation = mean ? std::vector<std::int64_t>(dims, 1) : numbers(call, "dilation", dims, 1);
-  Axes axes;
-  for (std::size_t i = 0; i < dims; ++i) {
-    const std::int64_t in = x[x.size() - dims + i], k = kernel[i], s = stride[i], p = padding[i], d = dilation[i];
-    if (k < 1 || s < 1 || d < 1 || p < 0 || p > (d * (k - 1) + 1) / 2 || k > (1 << 24) || d > (1 << 24) ||
-        s > (1 << 24))
-      bad_call(call,
-               "window " + std::to_string(k) + ", stride " + std::to_string(s) + ", padding " + std::to_string(p));
-    const std::int64_t n = window_count(in, d * (k - 1) + 1, s, p, call.boolean("ceil_mode"));
-    if (n < 1) bad_call(call, "the window reaches over the padded input");
-    Axis& axis = axes[3 - dims + i];
-    axis = {in, d, {}};
-    for (std::int64_t o = 0; o < n; ++o) {
-      const std::int64_t start = o * s - p, skipped = start < 0 ? (-start + d - 1) / d : 0;
-      const std::int64_t first = start + skipped * d;
-      const std::int64_t count = std::max<std::int64_t>(0, std::min(k - skipped, (in - first + d - 1) / d));
-      axis.out.push_back({first, count, std::min(start + k, in + p) - start});
-    }
-  }
-  return axes;
-}
-
-// Window i of n covers [i in / n, ceil((i + 1) in / n)). A size of -1 keeps the dim.
-Axes adaptive_windows(const OpCall& call) {
-  const std::size_t dims = dims_of(call, "sizes");
-  const Shape& x = spec_of(call, "x").logical;
-  const auto sizes = call.integers("sizes");
-  Axes axes;
-  for (std::size_t i = 0; i < dims; ++i) {
-    const std::int64_t in = x[x.size() - dims + i], n = sizes[i] == -1 ? in : sizes[i];
-    if (n < 0 || n > (std::int64_t{1} << 24)) bad_call(call, "size " + std::to_string(n));
-    Axis& axis = axes[3 - dims + i];
-    axis = {in, 1, {}};
-    for (std::int64_t o = 0; o < n; ++o) {
-      const std::int64_t first = o * in / n, last = ((o + 1) * in + n - 1) / n;
-      axis.out.push_back({first, last - first, last - first});
-    }
-  }
-  return axes;
-}
-
-bool is_adaptive(const OpCall& call) { return call.op->name.starts_with("tt.adaptive"); }
-Axes axes_of(const OpCall& call) { return is_adaptive(call) ? adaptive_windows(call) : windows(call); }
 
 std::vector<TensorSpec> infer(const OpCall& call) {
   const Axes axes = axes_of(call);
@@ -157,6 +68,27 @@ struct Pool {
     return fpu::sum_column(values, n, 1, scaler, dest, MathFidelity::HiFi4);
   }
 
+  // The largest element's place among those of the image; NaN is larger than any.
+  std::int64_t place(const float* from, const Range& d, const Range& h, const Range& w) const {
+    std::int64_t best = -1;
+    for (std::int64_t i = 0; i < d.count * h.count * w.count; ++i) {
+      const std::int64_t z = d.first + i / (h.count * w.count) * axes[0].step,
+                         y = h.first + i / w.count % h.count * axes[1].step, x = w.first + i % w.count * axes[2].step;
+      const std::int64_t at = (z * axes[1].in + y) * axes[2].in + x;
+      if (best < 0 || from[at] > from[best] || std::isnan(from[at])) best = at;
+    }
+    return best;
+  }
+  void places(const float* from, float* values, std::int32_t* indices) const {
+    for (const Range& d : axes[0].out)
+      for (const Range& h : axes[1].out)
+        for (const Range& w : axes[2].out) {
+          const std::int64_t at = place(from, d, h, w);
+          *values++ = at < 0 ? -inf_f : from[at];
+          *indices++ = static_cast<std::int32_t>(at);
+        }
+  }
+
   float window(const float* from, const Range& d, const Range& h, const Range& w) const {
     if (exact) return exact_mean(from, d, h, w);
     float value = mean ? 0.0F : -inf_f;
@@ -194,6 +126,26 @@ Kernel prepare(const OpCall& call, const PrepareContext& context) {
   };
 }
 
+std::vector<TensorSpec> infer_places(const OpCall& call) {
+  const TensorSpec values = infer(call)[0];
+  return {values, tiled(values.logical, DataType::int32)};
+}
+
+Kernel prepare_places(const OpCall& call, const PrepareContext&) {
+  const Pool pool{.axes = axes_of(call)};
+  const std::int64_t in = pool.in(), out = pool.out();
+  const std::int64_t images = in == 0 ? 0 : volume(spec_of(call, "x").logical) / in;
+  return [=](const KernelArgs& args) {
+    float* x = scratch(1, static_cast<std::size_t>(images * in));
+    float* y = scratch(2, static_cast<std::size_t>(images * out));
+    auto* at = reinterpret_cast<std::int32_t*>(scratch(3, static_cast<std::size_t>(images * out)));
+    load_rows(*args.in[0], x);
+    parallel_for(images, 8, [&](std::int64_t i) { pool.places(x + i * in, y + i * out, at + i * out); });
+    store_rows(y, Rounding::away, *args.out[0]);
+    store_integers(at, *args.out[1]);
+  };
+}
+
 ttc::Refusal supports(const OpCall& call) {
   if (volume(spec_of(call, "x").logical) == 0) return unsupported("an empty input");
   return float_tiles(call);
@@ -214,9 +166,18 @@ std::optional<std::vector<std::int64_t>> list(const ir::Arg& arg, std::size_t di
   return out;
 }
 
+// Results besides the values are those of the ops that give places.
+template <bool places>
+LowerResult finish(const LowerContext& context, Lowered lowered) {
+  if (places) lowered.results = {0, 1};
+  if (places && context.node.results().size() != 2) return unsupported("places that nobody asks for");
+  return lowered;
+}
+
+template <bool places = false>
 LowerResult lower_windows(const LowerContext& context) {
-  if (auto no = check_unused(context.node, 1)) return *no;
-  if (auto no = check_floats(context)) return *no;
+  if (auto no = places ? std::nullopt : check_unused(context.node, 1)) return *no;
+  if (auto no = check_float_operands(context)) return *no;
   const AtenArgs args(context);
   const std::size_t dims = dims_in_name(context.node);
   const auto kernel = list(args["kernel_size"], dims), stride = list(args["stride"], dims),
@@ -233,12 +194,13 @@ LowerResult lower_windows(const LowerContext& context) {
   const auto dilation = list(args["dilation"], dims);
   if (!dilation) return Reason{ReasonCode::DynamicShape, "windows computed at run time"};
   out.args.insert(out.args.end(), {ir::Arg::ints(*dilation), ceil});
-  return out;
+  return finish<places>(context, std::move(out));
 }
 
+template <bool places = false>
 LowerResult lower_adaptive(const LowerContext& context) {
-  if (auto no = check_unused(context.node, 1)) return *no;
-  if (auto no = check_floats(context)) return *no;
+  if (auto no = places ? std::nullopt : check_unused(context.node, 1)) return *no;
+  if (auto no = check_float_operands(context)) return *no;
   const AtenArgs args(context);
   const std::size_t dims = dims_in_name(context.node);
   const ir::Arg::List* given = args["output_size"].list();
@@ -259,7 +221,7 @@ LowerResult lower_adaptive(const LowerContext& context) {
   }
   if (sizes.size() == 1) sizes.resize(dims, sizes[0]);
   if (sizes.size() != dims) return Reason{ReasonCode::DynamicShape, "sizes computed at run time"};
-  return Lowered{.args = {context.node.arg(0), ir::Arg::ints(sizes)}, .results = {0}};
+  return finish<places>(context, Lowered{.args = {context.node.arg(0), ir::Arg::ints(sizes)}, .results = {0}});
 }
 
 // ---- references
@@ -269,7 +231,8 @@ std::string sized(std::string_view op, std::size_t dims) {
 }
 
 std::vector<RtValue> reference_max(Reference& aten, const OpCall& call, std::span<const RtValue> args) {
-  return aten.call(sized("aten.max_pool", dims_of(call, "kernel")),
+  const std::string suffix = call.op->name.ends_with("indices") ? "d_with_indices.default" : "d.default";
+  return aten.call("aten.max_pool" + std::to_string(dims_of(call, "kernel")) + suffix,
                    {as_float(args[0]), int_list(call.integers("kernel")), int_list(call.integers("stride")),
                     int_list(numbers(call, "padding", dims_of(call, "kernel"), 0)),
                     int_list(numbers(call, "dilation", dims_of(call, "kernel"), 1)), call.boolean("ceil_mode")});
@@ -292,8 +255,10 @@ std::vector<RtValue> reference_adaptive(Reference& aten, const OpCall& call, std
   const std::size_t dims = dims_of(call, "sizes");
   const Shape sizes(spec.logical.end() - static_cast<std::ptrdiff_t>(dims), spec.logical.end());
   const bool mean = call.op->name == "tt.adaptive_avg_pool2d";
-  return {aten.call(sized(mean ? "aten.adaptive_avg_pool" : "aten.adaptive_max_pool", dims),
-                    {as_float(args[0]), int_list(sizes)})[0]};
+  auto out = aten.call(sized(mean ? "aten.adaptive_avg_pool" : "aten.adaptive_max_pool", dims),
+                       {as_float(args[0]), int_list(sizes)});
+  out.resize(call.op->infer(call).size());
+  return out;
 }
 
 // Windows are gathered as rows of tiles and reduced by the matrix unit: as many tiles as windows have elements.
@@ -312,11 +277,8 @@ Work work(const OpCall& call) {
 
 // ---- records
 
-const OpFamily places{
-    .names =
-        "max_unpool2d max_unpool3d max_pool1d_with_indices max_pool2d_with_indices max_pool3d_with_indices "
-        "adaptive_max_pool1d adaptive_max_pool2d adaptive_max_pool3d",
-    .reason = "the places of largest elements of windows have no kernel"};
+const OpFamily places{.names = "max_unpool2d max_unpool3d",
+                      .reason = "elements that go to the places of another tensor have no kernel"};
 TTRT_REGISTER_FAMILY(places);
 
 OpRecord pool(std::string_view name, std::string_view summary, std::string_view schema, Tolerance tolerance) {
@@ -337,12 +299,12 @@ const OpRecord max_pool = [] {
       pool("tt.max_pool2d", "Largest value in each window over the last one to three dims",
            "(Tensor x, int[] kernel, int[] stride, int[] padding, int[] dilation, bool ceil_mode=False) -> Tensor",
            equal_results);
-  r.lowers = {{"aten.max_pool1d.default", lower_windows},
-              {"aten.max_pool2d.default", lower_windows},
-              {"aten.max_pool3d.default", lower_windows},
-              {"aten.max_pool1d_with_indices.default", lower_windows},
-              {"aten.max_pool2d_with_indices.default", lower_windows},
-              {"aten.max_pool3d_with_indices.default", lower_windows}};
+  r.lowers = {{"aten.max_pool1d.default", lower_windows<>},
+              {"aten.max_pool2d.default", lower_windows<>},
+              {"aten.max_pool3d.default", lower_windows<>},
+              {"aten.max_pool1d_with_indices.default", lower_windows<>},
+              {"aten.max_pool2d_with_indices.default", lower_windows<>},
+              {"aten.max_pool3d_with_indices.default", lower_windows<>}};
   r.reference = reference_max;
   r.cases = {{"borders, steps", R"(graph main(%x: f32[2, 3, 9, 11] user) {
   %y: f32[2, 3, 5, 6] = aten.max_pool2d.default(%x, [3, 3], [2, 2], [1, 1])
@@ -365,9 +327,9 @@ const OpRecord avg_pool = [] {
                     "(Tensor x, int[] kernel, int[] stride, int[] padding, bool ceil_mode=False, bool "
                     "count_include_pad=True, int? divisor=None) -> Tensor",
                     {.pcc = 0.9999, .exact_max_rel = 0.01});
-  r.lowers = {{"aten.avg_pool1d.default", lower_windows},
-              {"aten.avg_pool2d.default", lower_windows},
-              {"aten.avg_pool3d.default", lower_windows}};
+  r.lowers = {{"aten.avg_pool1d.default", lower_windows<>},
+              {"aten.avg_pool2d.default", lower_windows<>},
+              {"aten.avg_pool3d.default", lower_windows<>}};
   r.reference = reference_avg;
   r.cases = {{"padding counts", R"(graph main(%x: f32[2, 3, 9, 11] user) {
   %y: f32[2, 3, 5, 6] = aten.avg_pool2d.default(%x, [3, 3], [2, 2], [1, 1])
@@ -392,11 +354,11 @@ TTRT_REGISTER_OP(avg_pool);
 const OpRecord adaptive_avg_pool = [] {
   OpRecord r = pool("tt.adaptive_avg_pool2d", "Means of windows that divide the last one to three dims evenly",
                     "(Tensor x, int[] sizes) -> Tensor", {.pcc = 0.9999});
-  r.lowers = {{"aten.adaptive_avg_pool1d.default", lower_adaptive},
-              {"aten.adaptive_avg_pool2d.default", lower_adaptive},
-              {"aten.adaptive_avg_pool3d.default", lower_adaptive},
-              {"aten._adaptive_avg_pool2d.default", lower_adaptive},
-              {"aten._adaptive_avg_pool3d.default", lower_adaptive}};
+  r.lowers = {{"aten.adaptive_avg_pool1d.default", lower_adaptive<>},
+              {"aten.adaptive_avg_pool2d.default", lower_adaptive<>},
+              {"aten.adaptive_avg_pool3d.default", lower_adaptive<>},
+              {"aten._adaptive_avg_pool2d.default", lower_adaptive<>},
+              {"aten._adaptive_avg_pool3d.default", lower_adaptive<>}};
   r.reference = reference_adaptive;
   r.cases = {{"windows that overlap", R"(graph main(%x: f32[2, 3, 7, 10] user) {
   %y: f32[2, 3, 3, 4] = aten.adaptive_avg_pool2d.default(%x, [3, 4])
@@ -413,9 +375,9 @@ TTRT_REGISTER_OP(adaptive_avg_pool);
 const OpRecord adaptive_max_pool = [] {
   OpRecord r = pool("tt.adaptive_max_pool2d", "Largest values of windows that divide the last one to three dims evenly",
                     "(Tensor x, int[] sizes) -> Tensor", equal_results);
-  r.lowers = {{"aten.adaptive_max_pool1d.default", lower_adaptive},
-              {"aten.adaptive_max_pool2d.default", lower_adaptive},
-              {"aten.adaptive_max_pool3d.default", lower_adaptive}};
+  r.lowers = {{"aten.adaptive_max_pool1d.default", lower_adaptive<>},
+              {"aten.adaptive_max_pool2d.default", lower_adaptive<>},
+              {"aten.adaptive_max_pool3d.default", lower_adaptive<>}};
   r.reference = reference_adaptive;
   r.cases = {{"windows that overlap", R"(graph main(%x: f32[2, 3, 7, 10] user) {
   %y: f32[2, 3, 3, 4], %i: i64[2, 3, 3, 4] = aten.adaptive_max_pool2d.default(%x, [3, 4])
@@ -424,6 +386,46 @@ const OpRecord adaptive_max_pool = [] {
   return r;
 }();
 TTRT_REGISTER_OP(adaptive_max_pool);
+
+OpRecord with_indices(OpRecord r, std::string_view name, std::string_view summary, std::string_view schema) {
+  r.name = name;
+  r.summary = summary;
+  r.schema = schema;
+  r.infer = infer_places;
+  r.prepare = prepare_places;
+  return r;
+}
+
+const OpRecord max_pool_with_indices = [] {
+  OpRecord r =
+      with_indices(max_pool, "tt.max_pool2d_with_indices", "Largest value in each window, and its place in the image",
+                   "(Tensor x, int[] kernel, int[] stride, int[] padding, int[] dilation, bool ceil_mode=False) -> "
+                   "(Tensor, Tensor)");
+  r.lowers = {{"aten.max_pool1d_with_indices.default", lower_windows<true>},
+              {"aten.max_pool2d_with_indices.default", lower_windows<true>},
+              {"aten.max_pool3d_with_indices.default", lower_windows<true>}};
+  r.cases = {{"borders, gaps", R"(graph main(%x: f32[2, 3, 9, 11] user) {
+  %y: f32[2, 3, 4, 5], %i: i64[2, 3, 4, 5] = aten.max_pool2d_with_indices.default(%x, [3, 3], [2, 2], [1, 1], [2, 2])
+  return %y, %i
+})"}};
+  return r;
+}();
+TTRT_REGISTER_OP(max_pool_with_indices);
+
+const OpRecord adaptive_max_pool_with_indices = [] {
+  OpRecord r = with_indices(adaptive_max_pool, "tt.adaptive_max_pool2d_with_indices",
+                            "Largest values of windows that divide the last one to three dims evenly, and their places",
+                            "(Tensor x, int[] sizes) -> (Tensor, Tensor)");
+  r.lowers = {{"aten.adaptive_max_pool1d.default", lower_adaptive<true>},
+              {"aten.adaptive_max_pool2d.default", lower_adaptive<true>},
+              {"aten.adaptive_max_pool3d.default", lower_adaptive<true>}};
+  r.cases = {{"windows that overlap", R"(graph main(%x: f32[2, 3, 7, 10] user) {
+  %y: f32[2, 3, 3, 4], %i: i64[2, 3, 3, 4] = aten.adaptive_max_pool2d.default(%x, [3, 4])
+  return %y, %i
+})"}};
+  return r;
+}();
+TTRT_REGISTER_OP(adaptive_max_pool_with_indices);
 
 }  // namespace
 }  // namespace ttrt::ops::pool_op

@@ -1,5 +1,5 @@
 // Running results along a dim: tt.cumsum, tt.cumprod, tt.logcumsumexp, tt.cummax and tt.cummin with their indices.
-// Sums and products run in float32 and are rounded once, as they are stored; sums of integers are exact (integers.h).
+// Sums and products run in float32 and are rounded once, as they are stored; those of integers are exact (integers.h).
 // Among equal elements the last one so far gives the index, as in ATen.
 #include <cmath>
 
@@ -38,13 +38,13 @@ LowerResult lower_floats(const LowerContext& context) {
   return Lowered{.args = {context.node.arg(0), *dim}, .results = {}};
 }
 
-LowerResult lower_sums(const LowerContext& context) {
+LowerResult lower_totals(const LowerContext& context) {
   if (!is_integer(context.node.result())) return lower_floats(context);
   if (auto no = check_alike(context)) return *no;
   const DType from = context.node.operand(0)->type.dtype, to = context.node.result()->type.dtype;
   if (!is_integer(context.node.operand(0)) || to != DType::i64)
     return ttc::Reason{ttc::ReasonCode::DtypeUnsupported,
-                       std::string(ttc::torch_name(from)) + " summed to " + std::string(ttc::torch_name(to))};
+                       std::string(ttc::torch_name(from)) + " joined to " + std::string(ttc::torch_name(to))};
   const auto dim = AtenArgs(context).integer("dim");
   if (!dim) return unsupported("dim is computed at run time");
   return Lowered{.args = {context.node.arg(0), *dim}, .results = {}};
@@ -93,7 +93,13 @@ Kernel prepare(const OpCall& call, const PrepareContext& context) {
   };
 }
 
-Kernel prepare_integer_sums(const Lines& lines) {
+// False where it does not fit.
+using IntegerJoin = bool (*)(std::int32_t so_far, std::int32_t x, std::int32_t* out);
+bool add_integers(std::int32_t a, std::int32_t b, std::int32_t* out) { return !__builtin_add_overflow(a, b, out); }
+bool multiply_integers(std::int32_t a, std::int32_t b, std::int32_t* out) { return !__builtin_mul_overflow(a, b, out); }
+
+template <IntegerJoin join>
+Kernel prepare_integers(const Lines& lines) {
   return [lines](const KernelArgs& args) {
     const std::int64_t line = lines.n * lines.inner;
     auto* values = reinterpret_cast<std::int32_t*>(scratch(1, static_cast<std::size_t>(lines.outer * line)));
@@ -101,7 +107,7 @@ Kernel prepare_integer_sums(const Lines& lines) {
     for (std::int64_t o = 0; o < lines.outer; ++o) {
       std::int32_t* first = values + o * line;
       for (std::int64_t i = lines.inner; i < line; ++i)
-        if (__builtin_add_overflow(first[i], first[i - lines.inner], &first[i])) does_not_fit();
+        if (!join(first[i - lines.inner], first[i], &first[i])) does_not_fit();
     }
     store_integers(values, *args.out[0]);
   };
@@ -109,13 +115,14 @@ Kernel prepare_integer_sums(const Lines& lines) {
 
 Kernel prepare_sums(const OpCall& call, const PrepareContext& context) {
   const Lines lines = lines_of(call);
-  if (all_int32(call)) return prepare_integer_sums(lines);
+  if (all_int32(call)) return prepare_integers<add_integers>(lines);
   if (context.numerics == Numerics::exact) return exact_running(exact::Binary::add, lines.outer, lines.n, lines.inner);
   return prepare<join_sum, Rounding::away>(call, context);
 }
 
 Kernel prepare_products(const OpCall& call, const PrepareContext& context) {
   const Lines lines = lines_of(call);
+  if (all_int32(call)) return prepare_integers<multiply_integers>(lines);
   if (context.numerics == Numerics::exact) return exact_running(exact::Binary::mul, lines.outer, lines.n, lines.inner);
   return prepare<join_product>(call, context);
 }
@@ -167,7 +174,7 @@ const OpRecord cumsum{
     .name = "tt.cumsum",
     .summary = "Running sums along a dim",
     .schema = one,
-    .lowers = {{"aten.cumsum.default", lower_sums}},
+    .lowers = {{"aten.cumsum.default", lower_totals}},
     .operands = {{"x", OperandKind::any}},
     .packed = {},
     .infer = infer,
@@ -201,11 +208,11 @@ const OpRecord cumprod{
     .name = "tt.cumprod",
     .summary = "Running products along a dim",
     .schema = one,
-    .lowers = {{"aten.cumprod.default", lower_floats}},
-    .operands = {},
+    .lowers = {{"aten.cumprod.default", lower_totals}},
+    .operands = {{"x", OperandKind::any}},
     .packed = {},
     .infer = infer,
-    .supports = float_tiles,
+    .supports = float_or_int_tiles,
     .prepare = prepare_products,
     .reference = [](Reference& aten, const OpCall& call,
                     std::span<const RtValue> args) { return reference_with(aten, "aten.cumprod.default", call, args); },
@@ -218,6 +225,10 @@ const OpRecord cumprod{
                "unit"},
               {"rows", R"(graph main(%x: f32[2, 5, 33] user) {
   %y: f32[2, 5, 33] = aten.cumprod.default(%x, 1)
+  return %y
+})"},
+              {"integers", R"(graph main(%x: i64[3, 5] user) {
+  %y: i64[3, 5] = aten.cumprod.default(%x, 1)
   return %y
 })"}},
 };

@@ -1,8 +1,9 @@
 // Tensors with some elements replaced: tt.index_put (whole rows of any dims, as x[i, j] = v), tt.scatter (one element
 // of a dim at a time) and tt.slice_scatter (a range of a dim). The result is a new tensor; in place of a buffer that
-// the model writes it becomes its next value. Elements that are replaced keep the bits of the new ones; sums are added
-// in the order of the indices, in float32 or exactly for integers.
+// the model writes it becomes its next value. Elements that are replaced keep the bits of the new ones; others are
+// joined in the order of the indices, rounded each time, integers exactly.
 #include <algorithm>
+#include <cmath>
 
 #include "ops/dense.h"
 #include "ops/index_plan.h"
@@ -16,11 +17,30 @@ using ttc::Reason;
 using ttc::ReasonCode;
 namespace ir = ttc::ir;
 
-// out += value, both bits of `format`.
-void add_bits(DataType format, std::uint32_t& out, std::uint32_t value, double factor = 1.0) {
-  const double sum = number_of(format, out) + factor * number_of(format, value);
-  if (format == DataType::int32 && (sum > 2147483647.0 || sum < -2147483648.0)) does_not_fit();
-  out = bits_in(format, sum);
+// How an element and a new one become one: the new one, their sum or product, the larger or smaller.
+enum class Join : std::uint8_t { replace, sum, prod, amax, amin };
+
+Join join_of(std::string_view word) {
+  constexpr std::string_view words[]{"", "sum", "prod", "amax", "amin"};
+  return static_cast<Join>(std::ranges::find(words, word) - std::begin(words));
+}
+
+double joined(Join join, double a, double b) {
+  if (join == Join::sum) return a + b;
+  if (join == Join::prod) return a * b;
+  if (std::isnan(a) || std::isnan(b)) return std::nan("");
+  return join == Join::amax ? std::max(a, b) : std::min(a, b);
+}
+
+// Both are bits of `format`.
+void join_bits(Join join, DataType format, std::uint32_t& out, std::uint32_t value) {
+  if (join == Join::replace) {
+    out = value;
+    return;
+  }
+  const double made = joined(join, number_of(format, out), number_of(format, value));
+  if (format == DataType::int32 && (made > 2147483647.0 || made < -2147483648.0)) does_not_fit();
+  out = bits_in(format, made);
 }
 
 ttc::Refusal supports(const OpCall& call) {
@@ -62,7 +82,7 @@ LowerResult lower_add(const LowerContext& context) { return lower_along(context,
 Kernel prepare_put(const OpCall& call, const PrepareContext&) {
   const IndexPlan plan(call);
   const DataType format = spec_of(call, "x").dtype;
-  const bool accumulate = call.boolean("accumulate");
+  const Join join = call.boolean("accumulate") ? Join::sum : Join::replace;
   const auto values_at = static_cast<std::size_t>(call.tensor_index("values"));
   // Where an element of the result shape takes its value from: the values broadcast to it.
   Shape own = spec_of(call, "values").logical;
@@ -80,13 +100,7 @@ Kernel prepare_put(const OpCall& call, const PrepareContext&) {
     std::uint32_t* out = load_dense(*args.in[0], 0);
     const std::uint32_t* values = load_dense(*args.in[values_at], 1);
     plan.for_each(plan.positions(args, 1), [&](std::int64_t at, std::int64_t to, std::int64_t n) {
-      for (std::int64_t i = 0; i < n; ++i) {
-        const std::uint32_t value = values[value_of(at + i)];
-        if (accumulate)
-          add_bits(format, out[to + i], value);
-        else
-          out[to + i] = value;
-      }
+      for (std::int64_t i = 0; i < n; ++i) join_bits(join, format, out[to + i], values[value_of(at + i)]);
     });
     store_dense(out, *args.out[0]);
   };
@@ -103,9 +117,11 @@ LowerResult lower_scatter(const LowerContext& context) {
   if (auto no = check_values(context)) return *no;
   const AtenArgs args(context);
   if (!args.integer("dim")) return unsupported("dim is computed at run time");
-  const bool adds = context.node.op() == "aten.scatter_add.default";
+  std::string join = context.node.op() == "aten.scatter_add.default" ? "sum" : "";
+  if (const auto* word = args["reduce"].get_if<std::string>()) join = *word;
+  if (join_of(join) > Join::amin || !args.is("include_self", true)) return unsupported("reduce='" + join + "'");
   if (!args.given("value"))
-    return Lowered{.args = {context.node.arg(0), *args.integer("dim"), args["index"], args["src"], 0.0, adds},
+    return Lowered{.args = {context.node.arg(0), *args.integer("dim"), args["index"], args["src"], 0.0, join},
                    .results = {}};
   std::optional<double> value = args.number("value");
   if (const auto* set = args["value"].get_if<bool>()) value = *set ? 1.0 : 0.0;
@@ -124,7 +140,8 @@ Kernel prepare_scatter(const OpCall& call, const PrepareContext&) {
   }
   const Shape strides = strides_of(index), steps = src != nullptr ? strides_of(src->logical) : Shape{};
   const std::uint32_t number = bits_in(format, call.number("value"));
-  const bool accumulate = call.boolean("accumulate"), given = src != nullptr;
+  const Join join = join_of(call.string("reduce"));
+  const bool given = src != nullptr;
   return [=](const KernelArgs& args) {
     std::uint32_t* out = load_dense(*args.in[0], 0);
     const std::uint32_t* at_index = load_dense(*args.in[1], 1);
@@ -132,11 +149,7 @@ Kernel prepare_scatter(const OpCall& call, const PrepareContext&) {
     plan.for_each(at_index, [&](std::int64_t at, std::int64_t to) {
       std::int64_t from = 0;
       for (std::size_t d = 0; given && d < index.size(); ++d) from += at / strides[d] % index[d] * steps[d];
-      const std::uint32_t value = given ? values[from] : number;
-      if (accumulate)
-        add_bits(format, out[to], value);
-      else
-        out[to] = value;
+      join_bits(join, format, out[to], given ? values[from] : number);
     });
     store_dense(out, *args.out[0]);
   };
@@ -145,8 +158,9 @@ Kernel prepare_scatter(const OpCall& call, const PrepareContext&) {
 std::vector<RtValue> reference_scatter(Reference& aten, const OpCall& call, std::span<const RtValue> args) {
   const RtValue x = as_wide(as_float(args[0])), index = as_wide(args[2]);
   if (args[3].is_none()) return aten.call("aten.scatter.value", {x, call.integer("dim"), index, call.number("value")});
-  return aten.call(call.boolean("accumulate") ? "aten.scatter_add.default" : "aten.scatter.src",
-                   {x, call.integer("dim"), index, as_wide(as_float(args[3]))});
+  const RtValue src = as_wide(as_float(args[3]));
+  if (call.string("reduce").empty()) return aten.call("aten.scatter.src", {x, call.integer("dim"), index, src});
+  return aten.call("aten.scatter_reduce.two", {x, call.integer("dim"), index, src, call.string("reduce")});
 }
 
 // ---- tt.slice_scatter
@@ -229,7 +243,8 @@ TTRT_REGISTER_FAMILY(bins);
 
 const OpFamily repeated{
     .names = "scatter_reduce scatter index_reduce index_put _index_put_impl _unsafe_index_put put index_fill take",
-    .reason = "indices that repeat are joined by sums only, and tensors are indexed by their dims"};
+    .reason =
+        "indices that repeat are joined by sums, products and extremes only, and tensors are indexed by their dims"};
 TTRT_REGISTER_FAMILY(repeated);
 
 OpRecord writing(std::string_view name, std::string_view summary, std::string_view schema,
@@ -285,11 +300,12 @@ TTRT_REGISTER_OP(index_put);
 
 const OpRecord scatter = [] {
   OpRecord r =
-      writing("tt.scatter", "A tensor with another element at each index along a dim, or more added to it",
-              "(Tensor x, int dim, Tensor index, Tensor? src=None, float value=0.0, bool accumulate=False) -> Tensor",
+      writing("tt.scatter", "A tensor with another element at each index along a dim, or joined with more",
+              "(Tensor x, int dim, Tensor index, Tensor? src=None, float value=0.0, str reduce=\"\") -> Tensor",
               {{"aten.scatter.src", lower_scatter},
                {"aten.scatter.value", lower_scatter},
-               {"aten.scatter_add.default", lower_scatter}});
+               {"aten.scatter_add.default", lower_scatter},
+               {"aten.scatter_reduce.two", lower_scatter}});
   r.operands = {{"x", OperandKind::any}, {"index", OperandKind::index}, {"src", OperandKind::any}};
   r.infer = [](const OpCall& call) {
     wrap_dim(call, call.integer("dim"), call.tensors.at(0).logical.size());
@@ -297,19 +313,30 @@ const OpRecord scatter = [] {
   };
   r.prepare = prepare_scatter;
   r.reference = reference_scatter;
-  r.cases = {{"a number", R"(graph main(%x: f32[3, 50] user, %i: i64[3, 4] user) {
+  r.cases = {
+      {"a number", R"(graph main(%x: f32[3, 50] user, %i: i64[3, 4] user) {
   %y: f32[3, 50] = aten.scatter.value(%x, 1, %i, 1.0)
   return %y
 })"},
-             {"values, rows", R"(graph main(%x: f32[50, 7] user, %v: f32[1, 7] user) {
+      {"values, rows", R"(graph main(%x: f32[50, 7] user, %v: f32[1, 7] user) {
   %i: i64[1, 5] = aten.full.default([1, 5], 3, dtype=i64)
   %y: f32[50, 7] = aten.scatter.src(%x, 0, %i, %v)
   return %y
 })"},
-             {"added", R"(graph main(%x: f32[3, 50] user, %i: i64[3, 20] user, %v: f32[3, 20] user) {
+      {"added", R"(graph main(%x: f32[3, 50] user, %i: i64[3, 20] user, %v: f32[3, 20] user) {
   %y: f32[3, 50] = aten.scatter_add.default(%x, 1, %i, %v)
   return %y
+})"},
+      {"the largest and the smallest", R"(graph main(%x: f32[3, 50] user, %i: i64[3, 20] user, %v: f32[3, 20] user) {
+  %y: f32[3, 50] = aten.scatter_reduce.two(%x, 1, %i, %v, "amax")
+  %z: f32[3, 50] = aten.scatter_reduce.two(%x, 1, %i, %v, "amin")
+  return %y, %z
+})"},
+      {"products", R"(graph main(%x: f32[3, 50] user, %i: i64[3, 20] user, %v: f32[3, 20] user) {
+  %y: f32[3, 50] = aten.scatter_reduce.two(%x, 1, %i, %v, "prod")
+  return %y
 })"}};
+  r.words = {{"reduce", "sum prod amax amin"}};
   return r;
 }();
 TTRT_REGISTER_OP(scatter);
