@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <map>
 
+#include "effects.h"
+
 namespace ttc {
 
 bool known_tensors(const ir::Node& node) {
@@ -26,14 +28,16 @@ bool same_floats(const ir::Node& node) {
                      [&](const auto& x) { return x->type.dtype == dtype; });
 }
 
+bool is_empty(const ir::Value* x) {
+  return x->type.is_tensor() && x->type.has_shape &&
+         std::any_of(x->type.sizes.begin(), x->type.sizes.end(),
+                     [](const ir::SymExpr& n) { return n == ir::SymExpr(0); });
+}
+
 bool has_elements(const ir::Node& node) {
-  const auto empty = [](const ir::Type& type) {
-    return type.is_tensor() && type.has_shape &&
-           std::any_of(type.sizes.begin(), type.sizes.end(), [](const ir::SymExpr& n) { return n == ir::SymExpr(0); });
-  };
   const auto operands = node.operands();
-  return std::none_of(operands.begin(), operands.end(), [&](const ir::Value* x) { return empty(x->type); }) &&
-         std::none_of(node.results().begin(), node.results().end(), [&](const auto& x) { return empty(x->type); });
+  return std::none_of(operands.begin(), operands.end(), is_empty) &&
+         std::none_of(node.results().begin(), node.results().end(), [](const auto& x) { return is_empty(x.get()); });
 }
 
 std::optional<int> dim_of(const ir::Node& node, std::string_view name, int rank) {
@@ -104,7 +108,26 @@ bool apply(PassContext& context, const RulePart& part, const Decomposition& rule
   return r.commit(made);
 }
 
+// Results without elements need no operator: nothing is computed. Of operands with elements LibTorch's shapes of
+// results without any may be wrong: those that depend on values.
+void fill_nothing(PassContext& context, ir::Node* node) {
+  if (!node->op().starts_with("aten.") || node->op() == "aten.full.default" || has_effects(*node)) return;
+  const auto operands = node->operands();
+  if (!known_tensors(*node) || std::none_of(operands.begin(), operands.end(), is_empty)) return;
+  Rewriter r(context, pass, node);
+  std::vector<ir::Value*> made;
+  for (const auto& result : node->results()) {
+    const ir::Type& type = result->type;
+    if (!type.is_static() || !is_empty(result.get()) || is_complex(type.dtype)) return;
+    const ir::Arg number = is_floating(type.dtype) ? ir::Arg(0.0) : ir::Arg(0);
+    made.push_back(
+        r.emit_like("aten.full.default", {ir::Arg::ints(type.static_sizes()), number, type.dtype}, result.get()));
+  }
+  r.commit(made);
+}
+
 void run(PassContext& context) {
+  const bool writes = any_mutation(*context.model.graph);
   for (const RulePart& part : table()) {
     if (!context.wants(part.name)) continue;
     std::map<std::string_view, std::vector<const Decomposition*>> rules;
@@ -112,9 +135,10 @@ void run(PassContext& context) {
       for (const std::string_view op : rule.ops) rules[op].push_back(&rule);
     for_each_node(*context.model.graph, [&](ir::Node* node) {
       const auto found = rules.find(node->op());
-      if (found == rules.end()) return;
-      for (const Decomposition* rule : found->second)
-        if (apply(context, part, *rule, node)) return;
+      if (found != rules.end())
+        for (const Decomposition* rule : found->second)
+          if (apply(context, part, *rule, node)) return;
+      if (part.name == "special" && !writes) fill_nothing(context, node);
     });
   }
 }

@@ -66,6 +66,7 @@ bool declare_operators(std::initializer_list<std::string_view> schemas, std::str
 bool known_tensors(const ir::Node& node);
 // The same, and all are of one float dtype. A rule with this guard sees operands of other dtypes cast as PyTorch does.
 bool same_floats(const ir::Node& node);
+bool is_empty(const ir::Value* x);        // a tensor of a size that is 0
 bool has_elements(const ir::Node& node);  // no tensor of a size that is 0
 
 // ---- literals
