@@ -1,7 +1,7 @@
 // Computes ahead of time what depends on constants only: position tables, masks of static graphs, weights that the
-// model builds from other weights. Views of a weight stay views of its memory. What a fold adds to the model is
-// bounded, so that folding never makes a file much bigger; parameters that a matrix product, convolution or norm reads
-// are left to it.
+// model builds from other weights, tensors without elements and what is made of such. Views of a weight stay views of
+// its memory. What a fold adds to the model is bounded, so that folding never makes a file much bigger; parameters that
+// a matrix product, convolution or norm reads are left to it.
 #include <algorithm>
 #include <cstring>
 #include <unordered_map>
@@ -51,6 +51,24 @@ std::int64_t bytes_of(const ir::Type& type) {
 
 bool is_sized_tensor(const ir::Type& type) { return type.is_static() && type.has_dtype; }
 
+// There is nothing in it that could depend on anything.
+bool is_empty(const Value* value) {
+  const ir::Type& type = value->type;
+  return is_sized_tensor(type) && std::find(type.sizes.begin(), type.sizes.end(), ir::SymExpr(0)) != type.sizes.end();
+}
+
+bool gives_nothing(const Node& node) {
+  return std::all_of(node.results().begin(), node.results().end(), [](const auto& r) { return is_empty(r.get()); });
+}
+
+HostTensor empty_tensor(const ir::Type& type) {
+  HostTensor out;
+  out.dtype = type.dtype;
+  for (const std::int64_t size : type.static_sizes()) out.sizes.push_back(size);
+  for (const std::int64_t stride : ir::contiguous_strides(type.static_sizes())) out.strides.push_back(stride);
+  return out;
+}
+
 RtValue to_runtime(const ir::Arg& arg, const std::unordered_map<const Value*, RtValue>& values);
 
 struct Converter {
@@ -99,6 +117,7 @@ class Folder {
   bool is_constant_operand(const Value* value) const {
     if (constant_.contains(value)) return true;
     const ir::Weight* weight = context_.model.weight_of(value);
+    if (!weight && is_empty(value)) return !aliases_.is_written(aliases_.view_of(const_cast<Value*>(value)).base);
     return weight && weight->storage && !weight->storage->absent() && !aliases_.is_written(value) &&
            !written_.contains(ir::weight_input(value)->target);
   }
@@ -111,6 +130,8 @@ class Folder {
       if (!is_sized_tensor(result->type) || bytes_of(result->type) > max_step_bytes) return false;
       if (aliases_.is_written(aliases_.view_of(result.get()).base)) return false;
     }
+    if (node.results().empty()) return false;
+    if (gives_nothing(node)) return true;
     for (const Value* value : node.operands())
       if (!is_constant_operand(value)) return false;
     return ttrt::CpuOp::find(node.op()) != nullptr;
@@ -148,10 +169,11 @@ class Folder {
     if (!seen.insert(&node).second) return;
     out.views_only = out.views_only && is_plain_view(node);
     out.shape_only = out.shape_only && (is_plain_view(node) || is_shape_only(node));
+    if (gives_nothing(node)) return;
     for (const Value* value : node.operands()) {
       if (ir::is_weight(value))
         out.weights.insert(value);
-      else
+      else if (!is_empty(value))
         collect(*value->def(), out, seen);
     }
   }
@@ -202,6 +224,10 @@ class Folder {
     gather(last, order, seen);
     for (Node* node : order) {
       std::vector<RtValue> args, results;
+      if (gives_nothing(*node)) {
+        for (const auto& result : node->results()) values_.emplace(result.get(), empty_tensor(result->type));
+        continue;
+      }
       for (const Value* value : node->operands())
         if (!values_.contains(value)) values_.emplace(value, load(*value));
       for (const ir::Arg& arg : node->args()) args.push_back(to_runtime(arg, values_));
@@ -226,8 +252,9 @@ class Folder {
       }
       if (values_.contains(node->result()) || !seen.insert(node).second) continue;
       stack.emplace_back(node, true);
+      if (gives_nothing(*node)) continue;
       for (const Value* value : node->operands())
-        if (value->def()) stack.emplace_back(value->def(), false);
+        if (value->def() && !is_empty(value)) stack.emplace_back(value->def(), false);
     }
   }
 
@@ -241,6 +268,7 @@ class Folder {
   }
 
   RtValue load(const Value& value) const {
+    if (!context_.model.weight_of(&value)) return empty_tensor(value.type);
     const ir::Weight& weight = *context_.model.weight_of(&value);
     const auto [owner, data] = weight.storage->load();
     HostTensor tensor;
