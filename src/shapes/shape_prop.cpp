@@ -8,6 +8,7 @@
 #include <set>
 
 #include "shapes/shape_run.h"
+#include "shapes/size_fit.h"
 #include "support/error.h"
 
 namespace ttc {
@@ -140,35 +141,12 @@ std::vector<Group> find_groups(const ir::Model& model, const ShapeSample& sample
 
 // ---- fitting ------------------------------------------------------------------------------------------------------
 
-// Values of the symbols in every run; run 0 is the sample itself.
-struct Runs {
-  std::vector<Group> groups;
-  std::vector<std::vector<std::int64_t>> symbols;
+struct Runs : SizeSamples {
+  std::vector<Group> groups;  // by symbol
   std::vector<ShapeRun> runs;
-  std::vector<int> alone;  // by run: the only group that has another size than in run 0, or -1
-
-  // Whether a quantity follows group g.
-  bool moved_by(std::size_t g, const std::vector<std::int64_t>& wanted) const {
-    for (std::size_t r = 1; r < wanted.size(); ++r)
-      if (alone[r] == static_cast<int>(g) && wanted[r] != wanted[0]) return true;
-    return false;
-  }
 };
 
-std::optional<std::int64_t> value_at(const SymExpr& expression, const Runs& runs, std::size_t run) {
-  ir::SymBinding binding;
-  for (std::size_t g = 0; g < runs.groups.size(); ++g) binding[runs.groups[g].symbol] = runs.symbols[run][g];
-  return expression.evaluate(binding);
-}
-
-bool fits(const SymExpr& expression, const Runs& runs, const std::vector<std::int64_t>& wanted) {
-  for (std::size_t r = 0; r < wanted.size(); ++r)
-    if (value_at(expression, runs, r) != wanted[r]) return false;
-  return true;
-}
-
 // A quantity and its value in every run.
-using Column = std::vector<std::int64_t>;
 struct Known {
   SymExpr expression;
   Column values;
@@ -204,31 +182,6 @@ std::optional<SymExpr> fit_step(const std::vector<Known>& operands, const Column
       for (std::size_t r = 0; all && r < wanted.size(); ++r) all = a.values[r] * b.values[r] == wanted[r];
       if (all) return a.expression * b.expression;
     }
-  return std::nullopt;
-}
-
-// Numbers, products of the symbols and sums.
-std::optional<SymExpr> fit(const Runs& runs, const Column& wanted) {
-  if (std::all_of(wanted.begin(), wanted.end(), [&](std::int64_t n) { return n == wanted[0]; }))
-    return SymExpr(wanted[0]);
-  std::vector<std::size_t> changing;
-  for (std::size_t g = 0; g < runs.groups.size(); ++g)
-    if (runs.moved_by(g, wanted)) changing.push_back(g);
-  SymExpr product(1), sum(wanted[0]);
-  std::int64_t scale = wanted[0];
-  bool integral = true;
-  for (const std::size_t g : changing) {
-    const SymExpr symbol = SymExpr::symbol(runs.groups[g].symbol);
-    const auto r = static_cast<std::size_t>(std::find(runs.alone.begin(), runs.alone.end(), static_cast<int>(g)) -
-                                            runs.alone.begin());
-    const std::int64_t step = runs.symbols[r][g] - runs.symbols[0][g], slope = (wanted[r] - wanted[0]) / step;
-    integral = integral && scale % runs.groups[g].value == 0;
-    scale /= runs.groups[g].value;
-    product = product * symbol;
-    sum = sum + SymExpr(slope) * symbol + SymExpr(-slope * runs.groups[g].value);
-  }
-  if (integral && fits(SymExpr(scale) * product, runs, wanted)) return SymExpr(scale) * product;
-  if (fits(sum, runs, wanted)) return sum;
   return std::nullopt;
 }
 
@@ -437,7 +390,10 @@ Runs observe(const ir::Model& model, const ShapeSample& sample, bool dynamic) {
   all.alone.push_back(-1);
   if (dynamic) all.groups = find_groups(model, sample, all.runs[0]);
   std::vector<std::int64_t> values;
-  for (const Group& group : all.groups) values.push_back(group.value);
+  for (const Group& group : all.groups) {
+    all.names.push_back(group.symbol);
+    values.push_back(group.value);
+  }
   all.symbols.push_back(values);
   const auto add = [&](const std::vector<std::int64_t>& sizes, int alone) {
     ShapeSample changed = sample;
