@@ -94,21 +94,26 @@ std::optional<Arg> fill_value(const Arg& value, DType dtype) {
   return is_floating(dtype) ? std::optional<Arg>(*number) : std::nullopt;
 }
 
-Result fill(const Node& node) {
-  struct Source {
-    int size, value;
-    double constant;
-  };  // argument numbers; -1: the result's sizes, the constant
-  static const std::map<std::string, Source, std::less<>> sources = {
+struct FillSource {
+  int size, value;
+  double constant;
+};  // argument numbers; -1: the result's sizes, the constant
+
+const std::map<std::string, FillSource, std::less<>>& fill_sources() {
+  static const std::map<std::string, FillSource, std::less<>> sources = {
       {"aten.full.default", {0, 1, 0}},         {"aten.zeros.default", {0, -1, 0}},
       {"aten.ones.default", {0, -1, 1}},        {"aten.full_like.default", {-1, 1, 0}},
       {"aten.zeros_like.default", {-1, -1, 0}}, {"aten.ones_like.default", {-1, -1, 1}},
       {"aten.new_full.default", {1, 2, 0}},     {"aten.new_zeros.default", {1, -1, 0}},
       {"aten.new_ones.default", {1, -1, 1}},    {"aten.scalar_tensor.default", {-1, 0, 0}},
       {"aten.fill.Scalar", {-1, 1, 0}},         {"aten.zero.default", {-1, -1, 0}}};
-  const auto found = sources.find(node.op());
+  return sources;
+}
+
+Result fill(const Node& node) {
+  const auto found = fill_sources().find(node.op());
   const Type& type = node.result()->type;
-  if (found == sources.end() || !type.has_dtype) return {};
+  if (found == fill_sources().end() || !type.has_dtype) return {};
   const auto [size, value, constant] = found->second;
   std::optional<Arg> sizes = literal_sizes(type, false);
   if (!sizes && size >= 0) sizes = node.arg(static_cast<std::size_t>(size));
@@ -267,6 +272,8 @@ bool same(const Node& node, const Spelling& spelling) {
 }
 
 }  // namespace
+
+bool is_fill(std::string_view op) { return fill_sources().contains(op); }
 
 std::optional<Spelling> canonical_spelling(const Node& node, bool keep_copies) {
   if (node.results().empty() || node.args().empty() || !node.schema() || node.schema()->varargs) return {};

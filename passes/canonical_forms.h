@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "ir/model.h"
@@ -17,5 +18,8 @@ struct Spelling {
 // nullopt where the node is canonical already, or where its shape is not known well enough. `keep_copies`: tensors are
 // written in place or taken apart by stride somewhere, so that a copy must not become what may be a view.
 std::optional<Spelling> canonical_spelling(const ir::Node& node, bool keep_copies);
+
+// Whether the operator gives a tensor of one number everywhere; in the canonical form that is aten.full.
+bool is_fill(std::string_view op);
 
 }  // namespace ttc

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "effects.h"
 
@@ -144,6 +145,17 @@ void run(PassContext& context) {
 }
 
 }  // namespace
+
+bool has_rule(std::string_view op) {
+  static const auto ops = [] {
+    std::set<std::string_view> out;
+    for (const RulePart& part : table())
+      for (const Decomposition& rule : part.rules) out.insert(rule.ops.begin(), rule.ops.end());
+    return out;
+  }();
+  return ops.contains(op);
+}
+
 }  // namespace ttc
 
 TTC_REGISTER_PASS({"decompose",

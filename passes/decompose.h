@@ -60,6 +60,12 @@ RulePart product_rules();
 // out when a model is read to be run (session/model_source.cpp).
 bool declare_operators(std::initializer_list<std::string_view> schemas, std::string_view library);
 
+// Whether a rule may write this operator out.
+bool has_rule(std::string_view op);
+// The formula of an operator for which LibTorch has kernels only (rules/definitions.cpp), as composite_calls takes it;
+// "" where there is none.
+std::string definition_of(std::string_view op);
+
 // ---- guards
 
 // All tensors that the node reads and gives have a shape and a dtype, and there are some of both.

@@ -1,0 +1,407 @@
+// Formulas of operators for which LibTorch has kernels only, in TorchScript: they run on the Meta device under the same
+// recording as LibTorch's own definitions (pass composites), so dtypes promote and sizes broadcast as ATen has it, and
+// loops and branches over numbers and shapes are decided. One row an operator, or several that share their arguments:
+// names without namespace, parameters in schema order, the body. What reads the values of a tensor does not work here.
+#include <map>
+
+#include "../decompose.h"
+
+namespace ttc {
+namespace {
+
+struct Definition {
+  std::string_view ops, parameters, body;  // a body without "return" is what is returned
+};
+
+// For use in bodies.
+constexpr std::string_view helpers = R"(
+def reduced(x, reduction: int):
+  if reduction == 1:
+    return x.mean()
+  if reduction == 2:
+    return x.sum()
+  return x
+
+def share(x, reduction: int):
+  return 1.0 / x.numel() if reduction == 1 else 1.0
+
+def real(x):
+  return x if x.is_floating_point() else x.float()
+
+# A number as a tensor like x, of the dtype that both have in common.
+def like(number_: number, x):
+  return torch.zeros_like(x) + number_
+
+# Two operands of one dtype, as elementwise kernels compute in.
+def common(a, b):
+  dtype = torch.result_type(a, b)
+  return a.to(dtype), b.to(dtype)
+
+def wrapped(index, size: int):
+  return torch.where(index < 0, index + size, index)
+
+def bounded(count: int):
+  assert count <= 1048576, "too many elements to write down"
+
+# [rows, columns]: where column - row is the offset.
+def diagonal_mask(rows: int, columns: int, offset: int):
+  return torch.arange(columns) - torch.arange(rows).unsqueeze(1) == offset
+
+def axes(x, dims: Optional[List[int]]):
+  return dims if dims is not None and len(dims) > 0 else list(range(x.dim()))
+
+def norm_of(x, p: float, dims: List[int], keep: bool):
+  assert p == 0 or abs(p) >= 0.25, "roots of that order need more bits than the device's formats have"
+  if p == 0:
+    return (x != 0).sum(dims, keep).to(x.dtype)
+  if p == float("inf"):
+    return x.abs().amax(dims, keep)
+  if p == -float("inf"):
+    return x.abs().amin(dims, keep)
+  if p == 1:
+    return x.abs().sum(dims, keep)
+  if p == 2:
+    return (x * x).sum(dims, keep).sqrt()
+  return (x.abs() ** p).sum(dims, keep) ** (1.0 / p)
+
+# How many of the sorted elements lie before each element of x.
+def places(sorted_, x, equal_too: bool, narrow: bool):
+  bounded(x.numel() * sorted_.size(-1))
+  row = sorted_ if sorted_.dim() == 1 else sorted_.unsqueeze(-2)
+  before = row <= x.unsqueeze(-1) if equal_too else row < x.unsqueeze(-1)
+  count = before.sum(-1)
+  return count.int() if narrow else count
+)";
+
+// ---- elementwise
+
+constexpr Definition elementwise[] = {
+    {"sigmoid_backward.default", "g, y", "g * ((1 - y) * y)"},
+    {"tanh_backward.default", "g, y", "g * (1 - y * y)"},
+    {"threshold_backward.default", "g, x, threshold: number", "torch.where(x <= threshold, 0, g)"},
+    {"hardshrink_backward.default softshrink_backward.default", "g, x, lambd: number",
+     "torch.where((x >= -lambd) & (x <= lambd), 0, g)"},
+    {"hardsigmoid_backward.default", "g, x", "torch.where((x > -3) & (x < 3), g / 6, 0)"},
+    {"hardswish_backward.default", "g, x", "torch.where(x < -3, 0, torch.where(x <= 3, g * (x / 3 + 0.5), g))"},
+    {"hardtanh_backward.default", "g, x, low: number, high: number", "torch.where((x <= low) | (x >= high), 0, g)"},
+    {"softplus_backward.default", "g, x, beta: number, threshold: number",
+     "torch.where(x * beta > threshold, g, g * torch.sigmoid(x * beta))"},
+    {"log_sigmoid_forward.default", "x", "return torch.nn.functional.logsigmoid(x), torch.exp(-x.abs())"},
+    {"log_sigmoid_backward.default", "g, x, buffer",
+     "g * torch.where(x < 0, 1 - buffer / (1 + buffer), buffer / (1 + buffer))"},
+    {"logit.default special_logit.default", "x, eps: Optional[float]", R"(
+  p = real(x)
+  if eps is not None:
+    p = p.clamp(eps, 1 - eps)
+  return p.log() - torch.log1p(-p))"},
+    {"logit_backward.default", "g, x, eps: Optional[float]", R"(
+  if eps is None:
+    return torch.where((x < 0) | (x > 1), float("nan"), g / (x * (1 - x)))
+  return torch.where((x < eps) | (x > 1 - eps), 0, g / (x * (1 - x))))"},
+    {"mish_backward.default", "g, x", R"(
+  t = torch.tanh(torch.nn.functional.softplus(x))
+  return g * (t + x * torch.sigmoid(x) * (1 - t * t)))"},
+    {"conj_physical.default data.default detach_copy.default positive.default", "x", "x"},
+    {"isposinf.default", "x", "x == float('inf')"},
+    {"isneginf.default", "x", "x == -float('inf')"},
+    {"addcmul.default", "x, a, b, value: number", "x + a * b * value"},
+    {"addcdiv.default", "x, a, b, value: number", "x + a / b * value"},
+    {"lerp.Scalar", "x, end, weight: number", "x + (end - x) * weight"},
+    {"lerp.Tensor", "x, end, weight", "x + (end - x) * weight"},
+    {"clamp.Tensor", "x, low: Optional[Tensor], high: Optional[Tensor]", R"(
+  if low is not None:
+    x = torch.maximum(x, low)
+  if high is not None:
+    x = torch.minimum(x, high)
+  return x)"},
+    {"clamp_min.Tensor", "x, low", "torch.maximum(x, low)"},
+    {"clamp_max.Tensor", "x, high", "torch.minimum(x, high)"},
+    {"celu.default", "x, alpha: float", "torch.where(x > 0, x, alpha * torch.expm1(x / alpha))"},
+    {"ldexp.Tensor", "x, other", "x * torch.exp2(real(other))"},
+    {"logaddexp2.default", "a, b", R"(
+  ln2 = 0.6931471805599453
+  return torch.logaddexp(a * ln2, b * ln2) / ln2)"},
+    {"deg2rad.default", "x", "real(x) * 0.017453292519943295"},
+    {"rad2deg.default", "x", "real(x) * 57.29577951308232"},
+    {"special_ndtr.default", "x", "(torch.erf(real(x) * 0.7071067811865476) + 1) * 0.5"},
+    {"special_log_ndtr.default", "x", R"(
+  t = real(x) * 0.7071067811865476
+  return torch.where(t < -1, torch.log(torch.special.erfcx(-t) / 2) - t * t, torch.log1p(torch.erfc(t) * -0.5)))"},
+    {"special_entr.default", "x", R"(
+  y = real(x)
+  return torch.where(y > 0, -y * y.log(), torch.where(y < 0, -float("inf"), 0.0).to(y.dtype)))"},
+    {"special_xlog1py.default", "x, y", "torch.where(x == 0, 0, x * torch.log1p(real(y)))"},
+    {"special_xlog1py.other_scalar", "x, y: number", "torch.where(x == 0, 0, real(x) * torch.log1p(real(like(y, x))))"},
+    {"prelu.default", "x, w", R"(
+  if x.dim() > 1 and w.numel() > 1:
+    w = w.view([1, -1] + [1] * (x.dim() - 2))
+  return torch.where(x > 0, x, x * w))"},
+};
+
+// ---- losses
+
+constexpr Definition losses[] = {
+    {"mse_loss_backward.default", "g, x, y, reduction: int", "g * (x - y) * (2.0 * share(x, reduction))"},
+    {"smooth_l1_loss.default", "x, y, reduction: int, beta: float", R"(
+  d = (x - y).abs()
+  if beta > 0:
+    d = torch.where(d < beta, d * d * (0.5 / beta), d - 0.5 * beta)
+  return reduced(d, reduction))"},
+    {"smooth_l1_loss_backward.default", "g, x, y, reduction: int, beta: float", R"(
+  d = x - y
+  slope = torch.sign(d) if beta <= 0 else (d / beta).clamp(-1.0, 1.0)
+  return g * slope * share(x, reduction))"},
+    {"huber_loss.default", "x, y, reduction: int, delta: float", R"(
+  d = (x - y).abs()
+  return reduced(torch.where(d < delta, d * d * 0.5, (d - 0.5 * delta) * delta), reduction))"},
+    {"huber_loss_backward.default", "g, x, y, reduction: int, delta: float", R"(
+  d = x - y
+  slope = torch.where(d <= -delta, -delta, torch.where(d >= delta, delta, d))
+  return g * slope * share(x, reduction))"},
+    {"soft_margin_loss.default", "x, y, reduction: int", "reduced(torch.log1p(torch.exp(-y * x)), reduction)"},
+    {"soft_margin_loss_backward.default", "g, x, y, reduction: int",
+     "-g * y * torch.sigmoid(-y * x) * share(x, reduction)"},
+    {"binary_cross_entropy.default", "x, y, weight: Optional[Tensor], reduction: int", R"(
+  loss = (y - 1) * torch.log1p(-x).clamp(min=-100.0) - y * x.log().clamp(min=-100.0)
+  if weight is not None:
+    loss = loss * weight
+  return reduced(loss, reduction))"},
+    {"binary_cross_entropy_backward.default", "g, x, y, weight: Optional[Tensor], reduction: int", R"(
+  out = g * (x - y) / ((1 - x) * x).clamp(min=1e-12)
+  if weight is not None:
+    out = out * weight
+  return out * share(x, reduction))"},
+};
+
+// ---- reductions and norms
+
+constexpr Definition reductions[] = {
+    {"aminmax.default", "x, *, dim: Optional[int], keepdim: bool", R"(
+  dims = [dim] if dim is not None else list(range(x.dim()))
+  return x.amin(dims, keepdim), x.amax(dims, keepdim))"},
+    {"logsumexp.default", "x, dims: List[int], keepdim: bool", R"(
+  y = real(x)
+  dims = axes(y, dims)
+  top = y.amax(dims, True)
+  top = torch.where(top.abs() == float("inf"), 0, top)
+  out = (y - top).exp().sum(dims, True).log() + top
+  return out if keepdim else out.squeeze(dims))"},
+    {"norm.Scalar", "x, p: number", "norm_of(x, float(p), axes(x, None), False)"},
+    {"norm.ScalarOpt_dim", "x, p: Optional[number], dims: List[int], keepdim: bool", R"(
+  order = 2.0
+  if p is not None:
+    order = float(p)
+  return norm_of(x, order, axes(x, dims), keepdim))"},
+    {"linalg_vector_norm.default", "x, p: number, dims: Optional[List[int]], keepdim: bool, *, dtype: Optional[int]",
+     R"(
+  if dtype is not None:
+    x = x.to(dtype)
+  return norm_of(x, float(p), axes(x, dims), keepdim))"},
+    {"linalg__powsum.default", "x, p: number, dims: Optional[List[int]], keepdim: bool, *, dtype: Optional[int]", R"(
+  if dtype is not None:
+    x = x.to(dtype)
+  return (x.abs() ** p).sum(axes(x, dims), keepdim))"},
+    {"dist.default", "x, y, p: number", "norm_of(x - y, float(p), axes(x - y, None), False)"},
+    {"pdist.default _pdist_forward.default", "x, p: float", R"(
+  pairs = torch.triu_indices(x.size(0), x.size(0), 1)
+  bounded(pairs.size(1) * x.size(1))
+  return norm_of(x.index_select(0, pairs[0]) - x.index_select(0, pairs[1]), p, [1], False))"},
+    {"renorm.default", "x, p: number, dim: int, maxnorm: number", R"(
+  others: List[int] = []
+  for d in range(x.dim()):
+    if d != dim % x.dim():
+      others.append(d)
+  n = norm_of(x, float(p), others, True)
+  return x * torch.where(n > maxnorm, maxnorm / (n + 1e-7), 1))"},
+    {"dot.default vdot.default", "a, b", "(a * b).sum()"},
+    {"mv.default", "a, b",
+     "torch.mm(a, b.unsqueeze(1)).squeeze(1) if a.is_floating_point() else (a * b).sum(1).to(a.dtype)"},
+    {"mm.default", "a, b", R"(
+  assert not a.is_floating_point(), "a product of floats"
+  bounded(a.numel() * b.size(1))
+  return (a.unsqueeze(2) * b.unsqueeze(0)).sum(1).to(a.dtype))"},
+    {"bmm.default", "a, b", R"(
+  assert not a.is_floating_point(), "a product of floats"
+  bounded(a.numel() * b.size(2))
+  return (a.unsqueeze(3) * b.unsqueeze(1)).sum(2).to(a.dtype))"},
+    {"addmm.default", "x, a, b, *, beta: number, alpha: number", "torch.mm(a, b) * alpha + x * beta"},
+    {"addmv.default", "x, a, b, *, beta: number, alpha: number", "torch.mv(a, b) * alpha + x * beta"},
+    {"addr.default", "x, a, b, *, beta: number, alpha: number", "a.unsqueeze(1) * b * alpha + x * beta"},
+    {"baddbmm.default", "x, a, b, *, beta: number, alpha: number", "torch.bmm(a, b) * alpha + x * beta"},
+    {"addbmm.default", "x, a, b, *, beta: number, alpha: number", "torch.bmm(a, b).sum(0) * alpha + x * beta"},
+    {"linear.default", "x, w, bias: Optional[Tensor]", R"(
+  y = torch.matmul(x, w.t())
+  return y if bias is None else y + bias)"},
+    {"linalg_cross.default", "a, b, *, dim: int", R"(
+  x, y = torch.broadcast_tensors(a, b)
+  return x.roll(-1, dim) * y.roll(-2, dim) - x.roll(-2, dim) * y.roll(-1, dim))"},
+};
+
+// ---- moves
+
+constexpr Definition moves[] = {
+    {"diagonal.default", "x, offset: int, dim1: int, dim2: int", R"(
+  y = x.movedim([dim1, dim2], [-2, -1])
+  rows = y.size(-2)
+  columns = y.size(-1)
+  count = max(0, min(rows + min(offset, 0), columns - max(offset, 0)))
+  first = offset if offset >= 0 else -offset * columns
+  return y.flatten(-2)[..., first:first + max(count - 1, 0) * (columns + 1) + min(count, 1):columns + 1])"},
+    {"diag_embed.default", "x, offset: int, dim1: int, dim2: int", R"(
+  size = x.size(-1) + abs(offset)
+  column = torch.constant_pad_nd(x, [max(-offset, 0), max(offset, 0)]).unsqueeze(-1)
+  return torch.where(diagonal_mask(size, size, offset), column, 0).movedim([-2, -1], [dim1, dim2]))"},
+    {"diagonal_backward.default", "g, sizes: List[int], offset: int, dim1: int, dim2: int", R"(
+  rows = sizes[dim1]
+  above = max(-offset, 0)
+  column = torch.constant_pad_nd(g, [above, rows - above - g.size(-1)]).unsqueeze(-1)
+  return torch.where(diagonal_mask(rows, sizes[dim2], offset), column, 0).movedim([-2, -1], [dim1, dim2]))"},
+    {"trace.default", "x", "x.diagonal().sum()"},
+    {"trace_backward.default", "g, sizes: List[int]", "torch.where(diagonal_mask(sizes[0], sizes[1], 0), g, 0)"},
+    {"roll.default", "x, shifts: List[int], dims: List[int]", R"(
+  if len(dims) == 0:
+    return x.flatten().roll(shifts, [0]).view_as(x)
+  for i in range(len(dims)):
+    size = x.size(dims[i])
+    shift = shifts[i] % size if size > 0 else 0
+    x = torch.cat([x.narrow(dims[i], size - shift, shift), x.narrow(dims[i], 0, size - shift)], dims[i])
+  return x)"},
+    {"glu.default", "x, dim: int", R"(
+  half = x.size(dim) // 2
+  return x.narrow(dim, 0, half) * torch.sigmoid(x.narrow(dim, half, half)))"},
+    {"repeat_interleave.self_int", "x, repeats: int, dim: Optional[int], *, output_size: Optional[int]", R"(
+  d = 0
+  if dim is None:
+    x = x.flatten()
+  else:
+    d = dim % max(x.dim(), 1)
+  return torch.stack([x] * repeats, d + 1).flatten(d, d + 1))"},
+    {"native_channel_shuffle.default channel_shuffle.default", "x, groups: int",
+     "x.unflatten(1, [groups, -1]).transpose(1, 2).flatten(1, 2)"},
+    {"unfold_backward.default", "g, sizes: List[int], dim: int, size: int, step: int", R"(
+  if len(sizes) == 0:
+    return g.reshape(sizes)
+  d = dim % len(sizes)
+  index = torch.arange(sizes[d]).unfold(0, size, step).flatten()
+  return g.new_zeros(sizes).index_add(d, index, g.movedim(-1, d + 1).flatten(d, d + 1)))"},
+    {"reflection_pad1d_backward.default", "g, x, padding: List[int]", R"(
+  last = x.size(-1) - 1
+  index = last - (last - torch.arange(-padding[0], last + 1 + padding[1]).abs()).abs()
+  return torch.zeros_like(x).index_add(-1, index, g))"},
+    {"replication_pad1d_backward.default", "g, x, padding: List[int]", R"(
+  last = x.size(-1) - 1
+  return torch.zeros_like(x).index_add(-1, torch.arange(-padding[0], last + 1 + padding[1]).clamp(0, last), g))"},
+};
+
+// ---- indexing
+
+constexpr Definition indexing[] = {
+    {"adaptive_max_pool2d_backward.default", "g, x, index",
+     "torch.zeros_like(x).flatten(-2).scatter_add(-1, index.flatten(-2), g.flatten(-2)).view_as(x)"},
+    {"adaptive_max_pool3d_backward.default", "g, x, index",
+     "torch.zeros_like(x).flatten(-3).scatter_add(-1, index.flatten(-3), g.flatten(-3)).view_as(x)"},
+    {"fractional_max_pool2d_backward.default", "g, x, kernel: List[int], size: List[int], index",
+     "torch.zeros_like(x).flatten(-2).scatter_add(-1, index.flatten(-2), g.flatten(-2)).view_as(x)"},
+    {"max_unpool2d.default", "x, index, size: List[int]", R"(
+  plane = x.new_zeros(list(x.shape[:-2]) + [size[0] * size[1]])
+  return plane.scatter(-1, index.flatten(-2), x.flatten(-2)).unflatten(-1, size))"},
+    {"embedding.default", "weight, index, padding_idx: int, scale_grad_by_freq: bool, sparse: bool",
+     "weight.index_select(0, index.flatten()).view(list(index.shape) + list(weight.shape[1:]))"},
+    {"embedding_dense_backward.default", "g, index, rows: int, padding_idx: int, by_frequency: bool", R"(
+  i = index.flatten()
+  y = g.reshape([i.size(0), -1])
+  y = torch.where(((i == padding_idx) | (i >= rows)).unsqueeze(1), 0, y)
+  i = i.clamp(max=rows - 1)
+  if by_frequency:
+    count = torch.zeros([rows]).index_add(0, i, torch.ones([i.size(0)]))
+    y = y / count.index_select(0, i).unsqueeze(1)
+  return g.new_zeros([rows, y.size(1)]).index_add(0, i, y))"},
+    {"embedding_renorm.default", "x, index, max_norm: float, norm_type: float", R"(
+  hit = torch.zeros([x.size(0)]).index_add(0, index.flatten(), torch.ones([index.numel()])) > 0
+  n = norm_of(x, norm_type, [1], True)
+  return torch.where(hit.unsqueeze(1) & (n > max_norm), x * (max_norm / (n + 1e-7)), x))"},
+    {"index_fill.int_Scalar", "x, dim: int, index, value: number", R"(
+  if x.dim() == 0:
+    return torch.full_like(x, value)
+  hit = (torch.arange(x.size(dim)).unsqueeze(1) == wrapped(index.flatten(), x.size(dim))).any(1)
+  return torch.where(hit.view([-1] + [1] * (x.dim() - 1 - dim % x.dim())), value, x).to(x.dtype))"},
+    {"index_fill.int_Tensor", "x, dim: int, index, value", R"(
+  if x.dim() == 0:
+    return value.to(x.dtype)
+  hit = (torch.arange(x.size(dim)).unsqueeze(1) == wrapped(index.flatten(), x.size(dim))).any(1)
+  return torch.where(hit.view([-1] + [1] * (x.dim() - 1 - dim % x.dim())), value.to(x.dtype), x))"},
+    {"take.default", "x, index", "x.flatten().index_select(0, wrapped(index.flatten(), x.numel())).view(index.shape)"},
+    {"put.default", "x, index, source, accumulate: bool", R"(
+  i = wrapped(index.flatten(), x.numel())
+  y = x.flatten()
+  y = y.index_add(0, i, source.flatten()) if accumulate else y.index_copy(0, i, source.flatten())
+  return y.view_as(x))"},
+    {"masked_scatter.default", "x, mask, source", R"(
+  y, m = torch.broadcast_tensors(x, mask)
+  index = (m.flatten().cumsum(0) - 1).clamp(0, source.numel() - 1)
+  return torch.where(m, source.flatten().index_select(0, index).view(m.shape), y))"},
+    {"masked_scatter_backward.default", "g, mask, sizes: List[int]", R"(
+  y, m = torch.broadcast_tensors(g, mask)
+  count = 1
+  for n in sizes:
+    count = count * n
+  index = torch.where(m.flatten(), m.flatten().cumsum(0) - 1, count).clamp(0, count)
+  return g.new_zeros([count + 1]).scatter_add(0, index, y.flatten())[:count].view(sizes))"},
+    {"searchsorted.Tensor", "s, x, *, out_int32: bool, right: bool, side: Optional[str], sorter: Optional[Tensor]", R"(
+  if sorter is not None:
+    s = s.gather(-1, sorter)
+  return places(s, x, right or (side is not None and side == "right"), out_int32))"},
+    {"searchsorted.Scalar",
+     "s, x: number, *, out_int32: bool, right: bool, side: Optional[str], sorter: Optional[Tensor]", R"(
+  before = s <= x if right or (side is not None and side == "right") else s < x
+  return before.sum().int() if out_int32 else before.sum())"},
+    {"bucketize.Tensor", "x, s, *, out_int32: bool, right: bool", "places(s, x, right, out_int32)"},
+    {"bucketize.Scalar", "x: number, s, *, out_int32: bool, right: bool", R"(
+  before = s <= x if right else s < x
+  return before.sum().int() if out_int32 else before.sum())"},
+    {"isin.Tensor_Tensor", "x, tests, *, assume_unique: bool, invert: bool", R"(
+  bounded(x.numel() * tests.numel())
+  found = (x.unsqueeze(-1) == tests.flatten()).any(-1)
+  return ~found if invert else found)"},
+    {"isin.Tensor_Scalar", "x, test: number, *, assume_unique: bool, invert: bool",
+     "x != test if invert else x == test"},
+    {"isin.Scalar_Tensor", "x: number, tests, *, assume_unique: bool, invert: bool", R"(
+  found = (tests == x).any()
+  return ~found if invert else found)"},
+};
+
+std::string text_of(const Definition& definition) {
+  std::string body(definition.body);
+  if (body.find("return") == std::string::npos) body = "return " + body;
+  if (!body.starts_with("\n")) body = "\n  " + body;
+  if (definition.parameters.starts_with("g, x,") || definition.parameters == "g, x")
+    body = "\n  g, x = common(g, x)" + body;
+  if (definition.parameters == "g, y") body = "\n  g, y = common(g, y)" + body;
+  return std::string(helpers) + "\ndef f(" + std::string(definition.parameters) + "):" + body + "\n";
+}
+
+}  // namespace
+
+std::string definition_of(std::string_view op) {
+  static const auto table = [] {
+    std::map<std::string, const Definition*, std::less<>> out;
+    const auto add = [&](const auto& definitions) {
+      for (const Definition& one : definitions)
+        for (std::string_view rest = one.ops; !rest.empty();) {
+          const std::string_view name = rest.substr(0, rest.find(' '));
+          rest.remove_prefix(std::min(rest.size(), name.size() + 1));
+          out.emplace("aten." + std::string(name), &one);
+        }
+    };
+    add(elementwise);
+    add(losses);
+    add(reductions);
+    add(moves);
+    add(indexing);
+    return out;
+  }();
+  const auto found = table.find(op);
+  return found == table.end() ? std::string() : text_of(*found->second);
+}
+
+}  // namespace ttc
