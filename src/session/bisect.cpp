@@ -5,9 +5,8 @@
 #include <map>
 #include <set>
 
-#include "formats/safetensors.h"
 #include "pass/call.h"
-#include "session/steps.h"
+#include "session/trial.h"
 #include "support/error.h"
 
 namespace ttc {
@@ -17,55 +16,25 @@ class Bisector {
  public:
   Bisector(const ModelSource& source, const CompileSettings& settings, const Thresholds& thresholds,
            const std::function<void(const BisectRun&)>& told)
-      : source_(source), settings_(settings), thresholds_(thresholds), told_(told) {
-    const std::shared_ptr<const ir::Model> plain = source.read();
-    const InputOptions given{.io = settings.io, .inputs = settings.inputs, .shapes = settings.shapes};
-    std::vector<InputOptions> ways = {given};
-    if (!settings.io.empty()) ways = ways_to_call(read_safetensors(settings.io));
-    for (InputOptions& way : ways) {
-      way.io = given.io;
-      std::vector<Case> cases = load_cases(*plain, way);
-      if (!std::ranges::all_of(cases, [&](const Case& one) { return fits(*plain, one); })) continue;
-      expect_cpu(plain, cases);
-      calls_.push_back(std::move(cases));
-    }
-    if (calls_.empty()) throw usage_error(settings.io + " holds no call that fits the model");
-  }
+      : trials_(source, thresholds), told_(told), calls_(calls_of(source, settings)) {}
 
   // Whether the model passes when it is compiled so.
   bool passes(const CompileSettings& settings, const std::string& what) {
-    compiled_ = compile_source(source_, settings);
-    BisectRun run{.what = what, .pass = true};
-    const std::shared_ptr<const ir::Model> model = std::move(compiled_.model);
-    for (const std::vector<Case>& cases : calls_) {
-      ttrt::Executor executor(model, {.profile = profile_for(*model, settings.arch)});
-      StepRunner steps(executor, cases);
-      for (std::size_t i = 0; i < cases.size(); ++i)
-        for (const Check& check : check_outputs(cases[i], steps.run(i), thresholds_, true)) {
-          run.pass = run.pass && check.pass;
-          run.pcc = std::min(run.pcc, check.problem.empty() ? check.metrics.pcc : 0.0);
-        }
-    }
-    model_ = model;
-    out.runs.push_back(run);
-    if (told_) told_(run);
-    return run.pass;
+    const Score score = trials_.run(settings, calls_);
+    out.runs.push_back({.what = what, .pass = score.pass, .pcc = score.pcc});
+    if (told_) told_(out.runs.back());
+    return score.pass;
   }
 
-  const ir::Model& model() const { return *model_; }  // of the last run
-  const CompileResult& result() const { return compiled_.result; }
-  const CompileSettings& settings() const { return settings_; }
+  const ir::Model& model() const { return trials_.model(); }  // of the last run
+  const CompileResult& result() const { return trials_.result(); }
 
   Bisection out;
 
  private:
-  const ModelSource& source_;
-  const CompileSettings& settings_;
-  const Thresholds& thresholds_;
+  Trials trials_;
   const std::function<void(const BisectRun&)>& told_;
-  std::vector<std::vector<Case>> calls_;
-  Compiled compiled_;
-  std::shared_ptr<const ir::Model> model_;
+  Calls calls_;
 };
 
 // Paths of the modules with nodes on the device, in the order of the run.
