@@ -7,6 +7,7 @@
 #include "compile_flags.h"
 #include "formats/model_file.h"
 #include "json_out.h"
+#include "search_report.h"
 #include "pass/conversions.h"
 #include "session/compile.h"
 #include "session/kept.h"
@@ -22,6 +23,7 @@ struct Flags : CompileFlags {
   std::vector<std::string> embed_tests;
   double test_pcc = 0.99;
   bool keep_original = false;
+  SearchFlags search;
 } flags;
 
 void options(FlagSet& app) {
@@ -30,6 +32,7 @@ void options(FlagSet& app) {
   app.add_option("-o,--output", flags.output,
                  "Where the rewritten model goes; its ending says the format: " + written_extensions())
       .required();
+  add_search_flags(app, flags.search);
   app.group("What the file carries along");
   app.add_option("--embed-tests", flags.embed_tests,
                  "Calls with their outputs (safetensors), which ttc verify runs; repeatable")
@@ -60,7 +63,15 @@ int run(const Globals& globals) {
   output_format(flags.output);  // refused before anything is done
   const ModelSource source(flags.model);
   check_output(flags.output);
-  Compiled done = compiled(globals, source, flags, true);
+  std::optional<PrecisionSearch> search;
+  CompileSettings settings = flags;
+  if (flags.search.any()) {
+    search = searched(globals, source, settings, flags.search);
+    settings = with_choice(settings, search->choice);
+  } else if (!flags.search.pareto.empty() || !flags.search.choice.empty()) {
+    throw usage_error("--pareto and --choice write what a search found", "--min-pcc asks for one");
+  }
+  Compiled done = compiled(globals, source, settings, true);
   const std::shared_ptr<ir::Model> model = std::move(done.model);
   const CompileResult& result = done.result;
   carry_along(source, model);
@@ -73,6 +84,7 @@ int run(const Globals& globals) {
   if (globals.json) {
     OrderedJson out{{"input", flags.model}, {"output", flags.output}};
     out.update(OrderedJson::parse(report_json(result, *model)));
+    if (search) out["search"] = search_json(*search);
     out["wall_ms"] = wall_ms;
     out["peak_rss"] = peak_rss();
     print_json(out);

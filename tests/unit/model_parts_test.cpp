@@ -9,6 +9,7 @@
 #include "session/compare.h"
 #include "session/diff.h"
 #include "session/extract.h"
+#include "session/precision_search.h"
 #include "session/steps.h"
 #include "support/error.h"
 #include "tests/catch.h"
@@ -164,4 +165,41 @@ TEST_CASE("modes of comparing are known by name, and a near one is offered") {
     CHECK(error.code() == Exit::usage);
     CHECK(error.hint() == "did you mean 'dpl'?");
   }
+}
+
+TEST_CASE("a search finds a mix that is cheaper than one precision for all, on calls that it has not seen") {
+  const ModelSource source(models + "vit_small.pt2");
+  const CompileSettings settings = settings_for("vit_small");
+  const SearchGoal goal{.min_pcc = 0.999};
+  const PrecisionSearch found = search_precision(source, settings, goal);
+  CHECK(goal.met(found.seen));
+  CHECK(goal.met(found.held_back));
+  CHECK(found.made_held_back);
+  CHECK(found.seen.pcc != found.held_back.pcc);
+  for (const SearchTrial& trial : found.trials) {
+    INFO(trial.what);
+    if (trial.what.starts_with("all ") && trial.met) CHECK(found.seen.bytes < trial.score.bytes);
+    if (trial.what.starts_with("all ")) CHECK(found.seen.cycles <= trial.score.cycles);
+  }
+  CHECK(found.trials.size() < 3 * found.choice.size());
+  // The choice gives the same model again.
+  Trials again(source, {.pcc = -1});
+  const Score same = again.run(with_choice(settings, found.choice), calls_of(source, settings));
+  CHECK(same.pcc == found.seen.pcc);
+  CHECK(same.bytes == found.seen.bytes);
+  CHECK(options_text(found.choice).find("weight-dtype = [\"") != std::string::npos);
+}
+
+TEST_CASE("a goal that the finest precision misses is an error, and so is none") {
+  const ModelSource source(models + "vit_small.pt2");
+  const auto code = [&](const SearchGoal& goal) {
+    try {
+      search_precision(source, settings_for("vit_small"), goal);
+    } catch (const Error& error) {
+      return error.code();
+    }
+    return Exit::ok;
+  };
+  CHECK(code({.min_pcc = 0.99999999}) == Exit::check_failed);
+  CHECK(code({}) == Exit::usage);
 }
