@@ -61,14 +61,14 @@ def the_name_of_an_output_says_its_format(tmp):
 @check
 def a_signal_leaves_nothing_behind(tmp):
     big = tmp / "big.ir"
-    big.write_text('model {}\ngraph main(%x: f32[8, 1024] user, $w: f32[4096, 1024] parameter "w" = splat(0.5)) {\n'
-                   "  %y: f32[8, 4096] = aten.linear.default(%x, $w)\n  return %y\n}\n")
+    big.write_text('model {}\ngraph main(%x: f32[8, 2048] user, $w: f32[8192, 2048] parameter "w" = splat(0.5)) {\n'
+                   "  %y: f32[8, 8192] = aten.linear.default(%x, $w)\n  return %y\n}\n")
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         for attempt in range(40):  # it may be done before the signal comes
             running = subprocess.Popen([TTC, "compile", big, "-o", tmp / "big.pt2"], stdout=subprocess.DEVNULL,
                                        stderr=subprocess.DEVNULL)
             while running.poll() is None and not any(n.startswith(".ttc-") for n in os.listdir(tmp)):
-                time.sleep(0.0005)
+                time.sleep(0.0002)
             running.send_signal(number)
             code, there = running.wait(60), sorted(os.listdir(tmp))
             assert code in (0, -number) and not any(name.startswith(".ttc-") for name in there), (code, there)

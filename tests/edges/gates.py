@@ -16,7 +16,7 @@ def a_threshold_needs_something_to_compare(tmp):
 @check
 def a_folder_is_not_fine_where_nothing_was_compared(tmp):
     (tmp / "m").mkdir()
-    (tmp / "m/size.ir").write_text("model {}\ngraph main(%x: f32[2, 3] user) {\n  %y: f32[2, 3] = aten.relu.default(%x)\n  return 7\n}\n")
+    (tmp / "m/size.ir").write_text("model {}\ngraph main(%x: f32[2, 3] user) {\n  %y: f32[2, 3] = aten.relu.default(%x)\n  return none\n}\n")
     want(ttc("compile", tmp / "m/size.ir", "-o", tmp / "m/size.pt2"), 0)
     ran = want(ttc("check", "--all", tmp / "m", "--json"), 1)
     assert [row["status"] for row in ran.json()["models"]] == ["failed"], ran.out
