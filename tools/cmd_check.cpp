@@ -6,6 +6,7 @@
 #include <iostream>
 #include <map>
 #include <optional>
+#include <tuple>
 
 #include "child.h"
 #include "compile_flags.h"
@@ -105,15 +106,30 @@ bool assumed(const Fallback& f) {
   return false;
 }
 
-void print_text(const CompileResult& result, const ir::Model& model, std::size_t gained) {
+// The first one of each pass and reason in a module's line, and how many there are: an unrolled loop has one for each
+// round.
+void print_near_misses(const std::vector<RefusalRecord>& misses, bool all) {
+  using Place = std::tuple<std::string, std::string, std::string, ReasonCode>;
+  const auto place = [](const RefusalRecord& r) { return Place(r.pass, r.module, r.source, r.reason.code); };
+  std::map<Place, std::size_t> counts;
+  for (const RefusalRecord& r : misses) ++counts[place(r)];
+  if (!misses.empty()) std::cout << "nearly recognised:\n";
+  for (const RefusalRecord& r : misses) {
+    std::size_t& count = counts[place(r)];
+    if (count == 0) continue;  // told with the first
+    std::cout << "  " << r.node << (r.module.empty() ? "" : " in " + r.module)
+              << (r.source.empty() ? "" : " (" + r.source + ")") << ": " << r.pass << ": " << r.reason.detail;
+    if (!all && count > 1) std::cout << "; and " << count - 1 << " like it (-v shows them)";
+    std::cout << '\n';
+    if (!all) count = 0;
+  }
+}
+
+void print_text(const CompileResult& result, const ir::Model& model, std::size_t gained, bool all_misses) {
   Table table({"node", "op", "module", "reason", "source"});
   for (const Fallback& f : result.fallbacks) table.row({f.node, f.op, f.module, f.reason.text(), f.source});
   if (!table.empty()) std::cout << "stays on the CPU:\n" << table.text(2);
-  const std::vector<RefusalRecord> misses = result.near_misses();
-  if (!misses.empty()) std::cout << "nearly recognised:\n";
-  for (const RefusalRecord& r : misses)
-    std::cout << "  " << r.node << (r.module.empty() ? "" : " in " + r.module)
-              << (r.source.empty() ? "" : " (" + r.source + ")") << ": " << r.pass << ": " << r.reason.detail << '\n';
+  print_near_misses(result.near_misses(), all_misses);
   if (!flags.what_if.empty()) {
     std::string ops;
     for (const std::string& op : flags.what_if) ops += (ops.empty() ? "" : ", ") + op;
@@ -242,7 +258,7 @@ int run(const Globals& globals) {
   std::size_t gained = 0;
   for (const Fallback& f : result.fallbacks) gained += assumed(f);
   if (!globals.json) {
-    print_text(result, *model, gained);
+    print_text(result, *model, gained, globals.verbose > 0);
     return 0;
   }
   OrderedJson out{{"input", flags.model}};
