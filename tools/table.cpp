@@ -50,14 +50,16 @@ std::string colored(const std::string& cell) {
 
 }  // namespace
 
-std::string Table::text(int indent) const {
+std::string Table::text(int indent) const { return text(indent, terminal_width(Stream::out)); }
+
+std::string Table::text(int indent, std::size_t terminal) const {
   const auto before = static_cast<std::size_t>(indent);
   std::vector<std::size_t> widths;
   for (std::size_t c = 0; c < header_.size(); ++c) {
     widths.push_back(header_[c].size());
     for (const auto& row : rows_) widths[c] = std::max(widths[c], row[c].size());
   }
-  fit(widths, right_, before, terminal_width(Stream::out));
+  fit(widths, right_, before, terminal);
   std::string out;
   const auto line = [&](const std::vector<std::string>& cells) {
     std::vector<std::istringstream> columns;

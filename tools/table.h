@@ -1,6 +1,7 @@
 // Plain-text tables for a terminal.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,8 @@ class Table {
   // Columns padded to their widest cell, two spaces apart, no trailing blanks; `indent` spaces before each line. On a
   // terminal that is narrower, the widest columns of text are broken into lines, and "ok" and "FAIL" have colours.
   std::string text(int indent = 0) const;
+  // For so many columns of a terminal; 0: as wide as it comes out.
+  std::string text(int indent, std::size_t terminal) const;
   // As Markdown.
   std::string markdown() const;
   bool empty() const { return rows_.empty(); }

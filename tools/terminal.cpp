@@ -55,7 +55,8 @@ std::string wrapped(std::string_view text, std::size_t width, std::size_t indent
   while (text.size() > width) {
     std::size_t at = text.rfind(' ', width);
     const bool between_words = at != std::string_view::npos && at > 0;
-    if (!between_words) at = width;
+    if (!between_words)
+      for (at = width; at > 1 && (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80;) --at;  // no character is cut
     out += std::string(text.substr(0, at)) + "\n" + std::string(indent, ' ');
     text.remove_prefix(between_words ? at + 1 : at);
   }
