@@ -2,6 +2,8 @@
 // steps its io file holds.
 #include <algorithm>
 #include <filesystem>
+#include <map>
+#include <memory>
 
 #include "executor/executor.h"
 #include "formats/safetensors.h"
@@ -62,6 +64,14 @@ InputOptions options_of(const Job& job) {
   return options;
 }
 
+// Compiled once for all cases of this program.
+std::shared_ptr<const ir::Model> compiled(const Job& job) {
+  static std::map<std::string, std::shared_ptr<const ir::Model>> done;
+  auto& model = done[job.name()];
+  if (!model) model = compiled_for(ModelSource(job.model.string()), options_of(job), "n150");
+  return model;
+}
+
 void expect_outputs(ttrt::Executor& executor, const Job& job, const Thresholds& thresholds) {
   const std::vector<Case> cases = load_cases(executor.model(), options_of(job));
   StepRunner steps(executor, cases);
@@ -100,7 +110,7 @@ TEST_CASE("recorded outputs on the device", "[device]") {
   for (const Job& job : jobs()) {
     if (!on_device(job)) continue;
     DYNAMIC_SECTION(job.name()) {
-      const auto model = compiled_for(ModelSource(job.model.string()), options_of(job), "n150");
+      const auto model = compiled(job);
       ttrt::Executor executor(model, {.mode = ttrt::Mode::device});
       expect_outputs(executor, job, {.pcc = 0.999});
       executor.reset_state();
@@ -116,7 +126,7 @@ TEST_CASE("a newer board takes less device time for every model", "[time]") {
   for (const Job& job : jobs()) {
     if (!job.prefix.empty()) continue;
     DYNAMIC_SECTION(job.name()) {
-      const auto model = compiled_for(ModelSource(job.model.string()), options_of(job), "n150");
+      const auto model = compiled(job);
       const std::vector<Case> cases = load_cases(*model, options_of(job));
       const auto device_us = [&](const char* board) {
         const ttrt::ArchProfile& profile = ttrt::find_profile(board);
@@ -137,7 +147,7 @@ TEST_CASE("recorded outputs with exact numerics", "[exact]") {
     // One spelling of each is enough: the graphs that reach the device are the same.
     if (!on_device(job) || job.model.extension() != ".pt2" || job.model.stem().string().ends_with("_core")) continue;
     DYNAMIC_SECTION(job.name()) {
-      const auto model = compiled_for(ModelSource(job.model.string()), options_of(job), "n150");
+      const auto model = compiled(job);
       ttrt::Executor executor(model, {.mode = ttrt::Mode::device, .numerics = ttrt::Numerics::exact});
       // Queries whose keys are all hidden give what the device gives, which PyTorch's zeros are not.
       expect_outputs(executor, job, {.pcc = 0.99});
