@@ -24,11 +24,11 @@ struct InnerCall {
     for (const Value& arg : call.args) args.push_back(to_rt_value(arg));
     for (const auto& [key, value] : call.keywords) keywords.emplace_back(key, to_rt_value(value));
   }
-  dispatch::OperatorCall call() const { return {.name = name, .args = args, .kwargs = keywords, .program = program}; }
+  dispatch::OperatorCall call() const { return {{.name = name, .args = args, .kwargs = keywords}, program}; }
 
   std::string name;
   std::vector<RtValue> args;
-  std::vector<dispatch::Keyword> keywords;
+  std::vector<Keyword> keywords;
   dispatch::ProgramCall* program = nullptr;
 };
 

@@ -12,7 +12,7 @@
 #include "api/session.h"
 #include "device/buffer.h"
 #include "device/device.h"
-#include "dispatch/aten_call.h"
+#include "ops/named_call.h"
 #include "ir/op_schema.h"
 #include "torch/cpu_op.h"
 #include "torch_library/torch_last_resort.h"
@@ -283,7 +283,7 @@ ttrt::Value op(std::string_view name, const ttrt::Arguments& args, const ttrt::K
     ttrt::install_torch_schemas();
     ttrt::install_torch_last_resort();
     std::vector<ttrt::RtValue> values;
-    std::vector<ttrt::dispatch::Keyword> named;
+    std::vector<ttrt::Keyword> named;
     for (const ttrt::Value& arg : args) values.push_back(ttrt::to_rt_value(arg));
     for (const auto& [key, value] : keywords) named.emplace_back(key, ttrt::to_rt_value(value));
     std::shared_ptr<ttrt::Device> device;
@@ -293,8 +293,8 @@ ttrt::Value op(std::string_view name, const ttrt::Arguments& args, const ttrt::K
     ttrt::remember_device(device);
     std::string refusals;
     for (const std::string& full : candidates(name)) {
-      const ttrt::dispatch::OperatorCall call{.name = full, .args = values, .kwargs = named};
-      const auto bound = ttrt::dispatch::BoundOperator::bind(call);
+      const ttrt::NamedCall call{.name = full, .args = values, .kwargs = named};
+      const auto bound = ttrt::BoundOperator::bind(call);
       if (const auto* reason = std::get_if<ttc::Reason>(&bound)) {
         refusals += (refusals.empty() ? "" : "; ") + full + ": " + reason->text();
         continue;
@@ -302,7 +302,7 @@ ttrt::Value op(std::string_view name, const ttrt::Arguments& args, const ttrt::K
       ttrt::Value::List results;
       const auto numbers = numerics == ttrt::NumericsMode::exact ? ttrt::Numerics::exact : ttrt::Numerics::fast;
       for (const ttrt::ResidentTensor& one :
-           std::get<std::shared_ptr<const ttrt::dispatch::BoundOperator>>(bound)->run_on(call, *device, numbers))
+           std::get<std::shared_ptr<const ttrt::BoundOperator>>(bound)->run_on(call, *device, numbers))
         results.emplace_back(ttrt::TensorAccess::resident(one));
       return results.size() == 1 ? results.front() : ttrt::Value(std::move(results));
     }

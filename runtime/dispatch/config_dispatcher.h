@@ -13,8 +13,8 @@
 #include <functional>
 
 #include "dispatch/config_rules.h"
-#include "dispatch/file_watch.h"
 #include "dispatch/mode_dispatcher.h"
+#include "support/file_watch.h"
 
 namespace ttrt::dispatch {
 
@@ -158,7 +158,7 @@ class ConfigDispatcher final : public ModeDispatcher {
   std::uint8_t call_set_ = 1;  // 1 or 2
 
   mutable std::mutex watch_mutex_;
-  std::unique_ptr<FileWatch> watch_;
+  std::unique_ptr<ttc::FileWatch> watch_;
 };
 
 }  // namespace ttrt::dispatch

@@ -215,13 +215,13 @@ bool ConfigDispatcher::watch() {
   const std::lock_guard lock(watch_mutex_);
   const std::string watched = config_path();
   if (watch_ != nullptr || watched.empty()) return false;
-  watch_ =
-      std::make_unique<FileWatch>(watched, config()->watch_interval_seconds, [this] { return reload_if_changed(); });
+  watch_ = std::make_unique<ttc::FileWatch>(watched, config()->watch_interval_seconds,
+                                            [this] { return reload_if_changed(); });
   return true;
 }
 
 void ConfigDispatcher::stop_watching() {
-  std::unique_ptr<FileWatch> stopped;  // joined without the lock
+  std::unique_ptr<ttc::FileWatch> stopped;  // joined without the lock
   const std::lock_guard lock(watch_mutex_);
   stopped = std::move(watch_);
 }

@@ -153,11 +153,11 @@ std::vector<DispatcherInfo> dispatcher_infos() {
 }
 
 bool can_dispatch_to_ttnn(std::string_view func_name, std::span<const RtValue> args, std::span<const Keyword> kwargs) {
-  return !get_active_dispatcher()->refusal_of({func_name, args, kwargs});
+  return !get_active_dispatcher()->refusal_of({{func_name, args, kwargs}});
 }
 
 RtValue dispatch_to_ttnn(std::string_view func_name, std::span<const RtValue> args, std::span<const Keyword> kwargs) {
-  return get_active_dispatcher()->dispatch({func_name, args, kwargs});
+  return get_active_dispatcher()->dispatch({{func_name, args, kwargs}});
 }
 
 void set_dispatch_log(std::function<void(const std::string&)> log) {

@@ -20,10 +20,17 @@
 #include <string>
 #include <vector>
 
-#include "dispatch/aten_call.h"
+#include "ops/named_call.h"
 #include "dispatch/selection.h"
 
 namespace ttrt::dispatch {
+
+class ProgramCall;
+
+// What a dispatcher is asked for.
+struct OperatorCall : NamedCall {
+  ProgramCall* program = nullptr;  // where it is a step of a compiled program
+};
 
 class TtnnDispatcher {
  public:

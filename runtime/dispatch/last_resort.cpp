@@ -24,9 +24,5 @@ KernelImpl last_resort_kernel(std::string_view op) {
 Json last_resort_keys(std::string_view op, const TableKey& key) {
   return last_resort().keys ? last_resort().keys(op, key) : Json();
 }
-ttc::Refusal last_resort_types(ttc::ir::Model& model) {
-  if (last_resort().types) return last_resort().types(model);
-  return ttc::Reason{ttc::ReasonCode::Unsupported, "without LibTorch the operator's results are not known"};
-}
 
 }  // namespace ttrt::dispatch

@@ -1,15 +1,11 @@
 // What serves an operator when no table has a kernel for it: LibTorch's own dispatcher, where the program links it.
 //
-// This layer has no torch headers: runtime/torch_last_resort.cpp sets these functions.
+// This layer has no torch headers: torch_library/torch_last_resort.cpp sets these functions.
 #pragma once
 
 #include <string_view>
 
 #include "dispatch/kernel.h"
-
-namespace ttc::ir {
-struct Model;
-}
 
 namespace ttrt::dispatch {
 
@@ -22,14 +18,11 @@ struct LastResort {
   // The dispatch keys a call with this key has there, highest priority first, and what they resolve to; null where the
   // operator is unknown: {keys[], highest, registered_keys[], resolved}.
   Json (*keys)(std::string_view op, const TableKey& key) = nullptr;
-  // Sets the types of the results of a graph whose inputs have theirs; the reason where an operator does not take them.
-  ttc::Refusal (*types)(ttc::ir::Model& model) = nullptr;
 };
 
 // For tables made later too; tables made before take it up with their next registration.
 void set_last_resort(const LastResort& functions);
 KernelImpl last_resort_kernel(std::string_view op);
 Json last_resort_keys(std::string_view op, const TableKey& key);
-ttc::Refusal last_resort_types(ttc::ir::Model& model);
 
 }  // namespace ttrt::dispatch

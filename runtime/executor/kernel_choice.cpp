@@ -268,7 +268,7 @@ void KernelChooser::run_custom(StepKernel& step, const dispatch::SelectionContex
   dispatch::Circuit* const circuit = options_.dispatch.circuit_breaker_enabled ? &circuits_->circuit(own.id) : nullptr;
   Program program(*this, context, call);
   const auto as_operator = [&](const std::vector<RtValue>& args) {
-    return dispatch::OperatorCall{.name = context.operation.text(), .args = args, .kwargs = {}, .program = &program};
+    return dispatch::OperatorCall{{.name = context.operation.text(), .args = args, .kwargs = {}}, &program};
   };
   if ((circuit == nullptr || circuit->is_allowed()) && !custom_->refusal_of(as_operator(call.arguments(false)))) try {
       const std::vector<RtValue> args = call.arguments(true);

@@ -12,6 +12,7 @@
 
 #include "torch/cpu_op.h"
 #include "dispatch/last_resort.h"
+#include "ops/named_call.h"
 #include "dispatch/table.h"
 #include "shapes/shape_run.h"
 #include "ir/op_name.h"
@@ -157,6 +158,9 @@ ttc::Refusal torch_types(ttc::ir::Model& model) {
 
 }  // namespace
 
-void install_torch_last_resort() { dispatch::set_last_resort({torch_kernel, torch_keys, torch_types}); }
+void install_torch_last_resort() {
+  dispatch::set_last_resort({torch_kernel, torch_keys});
+  set_operator_types(torch_types);
+}
 
 }  // namespace ttrt

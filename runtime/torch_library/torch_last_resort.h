@@ -3,7 +3,7 @@
 
 namespace ttrt {
 
-// Sets the functions of dispatch/last_resort.h. Idempotent.
+// Sets the functions of dispatch/last_resort.h and ops/named_call.h. Idempotent.
 void install_torch_last_resort();
 
 }  // namespace ttrt

@@ -173,8 +173,7 @@ TEST_CASE("table: what nothing fills belongs to the last resort") {
       {[](std::string_view op) {
          return op == "aten::known" ? KernelImpl([](CallArgs& args) { *args.output = "torch"; }) : KernelImpl();
        },
-       [](std::string_view, const TableKey& k) { return Json{{"keys", Json::array({to_string(k.device)})}}; },
-       nullptr});
+       [](std::string_view, const TableKey& k) { return Json{{"keys", Json::array({to_string(k.device)})}}; }});
   DispatchTable known("aten::known"), unknown("aten::unknown");
   set_last_resort({});
   known.add({.device = Platform::tt}, kernel("device"));

@@ -1,20 +1,22 @@
 // The operator becomes a graph of one node, which the records' lowerings read like any other.
-#include "dispatch/aten_call.h"
+#include "ops/named_call.h"
 
 #include <algorithm>
+#include <atomic>
 
-#include "dispatch/last_resort.h"
 #include "ir/op_name.h"
 #include "ir/model.h"
 #include "ir/op_schema.h"
 
-namespace ttrt::dispatch {
+namespace ttrt {
 
 namespace ir = ttc::ir;
 using ttc::Reason;
 using ttc::ReasonCode;
 
 namespace {
+
+std::atomic<OperatorTypes> operator_types = nullptr;
 
 DType dtype_of(const RtValue& tensor) {
   if (const auto* host = tensor.get_if<HostTensor>()) return host->dtype;
@@ -31,7 +33,7 @@ const Shape& shape_of(const RtValue& tensor) {
 
 class OperatorReader {
  public:
-  std::variant<std::shared_ptr<const BoundOperator>, Reason> bind(const OperatorCall& call) {
+  std::variant<std::shared_ptr<const BoundOperator>, Reason> bind(const NamedCall& call) {
     const std::string name = ir::ir_op_name(call.name);
     const OpRecord* const own = find_op(name);
     if (!own && lowerings_of(name).empty()) return Reason{ReasonCode::Unimplemented, "no device op serves " + name};
@@ -55,7 +57,10 @@ class OperatorReader {
       node->add_result(ir::Type::unknown_tensor());
     if (own) return finish(*node, *own, Lowered{.args = node->args(), .results = {}});
     for (const auto& result : node->results()) model_.graph->add_output(result.get());
-    if (const ttc::Refusal refusal = last_resort_types(model_)) return *refusal;
+    const OperatorTypes types = operator_types.load(std::memory_order_acquire);
+    if (types == nullptr)
+      return Reason{ReasonCode::Unsupported, "without LibTorch the operator's results are not known"};
+    if (const ttc::Refusal refusal = types(model_)) return *refusal;
     return lower(*node);
   }
 
@@ -113,11 +118,13 @@ class OperatorReader {
   const ir::OpSchema* schema_ = nullptr;
 };
 
-std::variant<std::shared_ptr<const BoundOperator>, Reason> BoundOperator::bind(const OperatorCall& call) {
+void set_operator_types(OperatorTypes types) { operator_types.store(types, std::memory_order_release); }
+
+std::variant<std::shared_ptr<const BoundOperator>, Reason> BoundOperator::bind(const NamedCall& call) {
   return OperatorReader().bind(call);
 }
 
-std::vector<ResidentTensor> BoundOperator::run_on(const OperatorCall& call, Device& device, Numerics numerics) const {
+std::vector<ResidentTensor> BoundOperator::run_on(const NamedCall& call, Device& device, Numerics numerics) const {
   const auto args = schema_order(*schema_, call.args, call.kwargs);
   if (const auto* reason = std::get_if<Reason>(&args)) throw ttc::usage_error(reason->detail);
   const std::vector<const RtValue*> tensors = tensors_of(std::get<std::vector<RtValue>>(args));
@@ -131,7 +138,7 @@ std::vector<ResidentTensor> BoundOperator::run_on(const OperatorCall& call, Devi
   return results;
 }
 
-RtValue BoundOperator::run(const OperatorCall& call, Device& device) const {
+RtValue BoundOperator::run(const NamedCall& call, Device& device) const {
   RtValue::List results;
   for (const ResidentTensor& one : run_on(call, device)) {
     const bool as_mask = one.dtype == DType::boolean && is_float_format(one.tensor.spec.dtype);
@@ -168,7 +175,7 @@ void add_key(std::string& key, const RtValue& value) {
 
 }  // namespace
 
-std::string binding_key(const OperatorCall& call) {
+std::string binding_key(const NamedCall& call) {
   std::string key(call.name);
   for (const RtValue& arg : call.args) add_key(key += '|', arg);
   for (const auto& [name, value] : call.kwargs) add_key(key += "|" + name + "=", value);
@@ -194,4 +201,4 @@ Device& eager_device() {
   return **opened;
 }
 
-}  // namespace ttrt::dispatch
+}  // namespace ttrt

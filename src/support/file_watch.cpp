@@ -1,5 +1,5 @@
 // A thread that compares what tells one state of a file from another, links followed.
-#include "dispatch/file_watch.h"
+#include "support/file_watch.h"
 
 #include <sys/stat.h>
 
@@ -8,7 +8,7 @@
 #include <thread>
 #include <tuple>
 
-namespace ttrt::dispatch {
+namespace ttc {
 namespace {
 
 constexpr double shortest_interval = 0.001, longest_interval = 3600;
@@ -76,4 +76,4 @@ FileWatch::~FileWatch() {
     state_->thread.join();
 }
 
-}  // namespace ttrt::dispatch
+}  // namespace ttc

@@ -9,7 +9,7 @@
 #include <mutex>
 #include <string>
 
-namespace ttrt::dispatch {
+namespace ttc {
 
 class FileWatch {
  public:
@@ -25,4 +25,4 @@ class FileWatch {
   std::shared_ptr<State> state_;
 };
 
-}  // namespace ttrt::dispatch
+}  // namespace ttc

@@ -1,5 +1,5 @@
 // One ATen or tt operator on concrete values as a call of a device op: lowered through the op records, checked against
-// the kernels' limits, and run. What the named dispatchers decide with.
+// the kernels' limits, and run. What dispatchers decide with.
 #pragma once
 
 #include <memory>
@@ -13,18 +13,17 @@
 #include "device/device.h"
 #include "ops/bind.h"
 
-namespace ttrt::dispatch {
+namespace ttc::ir {
+struct Model;
+}
 
-using ttrt::Keyword;
-
-class ProgramCall;
+namespace ttrt {
 
 // The arguments of an operator by name, "aten::mul.Tensor" or "aten.mul.Tensor"; positional ones in schema order.
-struct OperatorCall {
+struct NamedCall {
   std::string_view name;
   std::span<const RtValue> args;
   std::span<const Keyword> kwargs = {};
-  ProgramCall* program = nullptr;  // where it is a step of a compiled program (dispatchers.h)
 };
 
 // A call that the device can run. Values are read when it is bound; only tensors of the same dtypes and shapes may be
@@ -32,16 +31,15 @@ struct OperatorCall {
 class BoundOperator {
  public:
   // Every refusal of every lowering, joined, where no record takes the call. Nothing runs. Without LibTorch's schemas
-  // (install_torch_schemas) and types (install_torch_last_resort) only tt operators are.
-  static std::variant<std::shared_ptr<const BoundOperator>, ttc::Reason> bind(const OperatorCall& call);
+  // (install_torch_schemas) and types (set_operator_types) only tt operators are.
+  static std::variant<std::shared_ptr<const BoundOperator>, ttc::Reason> bind(const NamedCall& call);
 
   const OpCall& call() const { return bound_.call; }
   // Uploads the tensors that are on the host (bfloat16 for floats, int32 for integers), runs the kernel, and reads
   // results back in the dtypes of the operator. One result bare, several as a list.
-  RtValue run(const OperatorCall& call, Device& device) const;
+  RtValue run(const NamedCall& call, Device& device) const;
   // The same with results that stay on the device.
-  std::vector<ResidentTensor> run_on(const OperatorCall& call, Device& device,
-                                     Numerics numerics = Numerics::fast) const;
+  std::vector<ResidentTensor> run_on(const NamedCall& call, Device& device, Numerics numerics = Numerics::fast) const;
 
  private:
   friend class OperatorReader;
@@ -51,10 +49,15 @@ class BoundOperator {
   const ttc::ir::OpSchema* schema_ = nullptr;
 };
 
+// Sets the types of the results of a graph whose inputs have theirs; the reason where an operator does not take them.
+// LibTorch knows: torch_library/torch_last_resort.cpp gives it, once, at start-up.
+using OperatorTypes = ttc::Refusal (*)(ttc::ir::Model& model);
+void set_operator_types(OperatorTypes types);
+
 // What tells two bindings apart: operator, dtypes, shapes, literals.
-std::string binding_key(const OperatorCall& call);
+std::string binding_key(const NamedCall& call);
 
 // The device of this process for operators called one by one: the default device, else one opened when first asked for.
 Device& eager_device();
 
-}  // namespace ttrt::dispatch
+}  // namespace ttrt
