@@ -51,6 +51,7 @@ RulePart rnn_rules();
 RulePart complex_rules();
 RulePart layout_rules();
 RulePart function_rules();
+RulePart selection_rules();
 RulePart special_rules();
 RulePart algebra_rules();
 RulePart move_rules();

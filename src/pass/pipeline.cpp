@@ -18,7 +18,7 @@ const std::vector<PipelineStep>& default_pipeline() {
       {"fold-constants", "before equal things are merged: tables that are built twice become one constant each"},
       {"cse", "before masks are read: equal counters are one value then"},
       {"simplify-masks", "while counters and comparisons are as exported; decompositions make more of them"},
-      {"decompose:layout+functions+special+algebra+moves+products",
+      {"decompose:layout+functions+selections+special+algebra+moves+products",
        "after folding, so that what depends on constants only is folded whole"},
       {"bound-branches", "after decompositions: it follows chains of element-wise operators, which these leave"},
       {"dce", "before nodes are numbered: what nobody uses is no work"},
