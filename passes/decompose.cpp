@@ -5,8 +5,6 @@
 #include <map>
 #include <set>
 
-#include "effects.h"
-
 namespace ttc {
 
 bool known_tensors(const ir::Node& node) {
@@ -110,26 +108,7 @@ bool apply(PassContext& context, const RulePart& part, const Decomposition& rule
   return r.commit(made);
 }
 
-// Results without elements need no operator: nothing is computed. Of operands with elements LibTorch's shapes of
-// results without any may be wrong: those that depend on values.
-void fill_nothing(PassContext& context, ir::Node* node) {
-  if (!node->op().starts_with("aten.") || node->op() == "aten.full.default" || has_effects(*node)) return;
-  const auto operands = node->operands();
-  if (!known_tensors(*node) || std::none_of(operands.begin(), operands.end(), is_empty)) return;
-  Rewriter r(context, pass, node);
-  std::vector<ir::Value*> made;
-  for (const auto& result : node->results()) {
-    const ir::Type& type = result->type;
-    if (!type.is_static() || !is_empty(result.get()) || is_complex(type.dtype)) return;
-    const ir::Arg number = is_floating(type.dtype) ? ir::Arg(0.0) : ir::Arg(0);
-    made.push_back(
-        r.emit_like("aten.full.default", {ir::Arg::ints(type.static_sizes()), number, type.dtype}, result.get()));
-  }
-  r.commit(made);
-}
-
 void run(PassContext& context) {
-  const bool writes = any_mutation(*context.model.graph);
   for (const RulePart& part : table()) {
     if (!context.wants(part.name)) continue;
     std::map<std::string_view, std::vector<const Decomposition*>> rules;
@@ -137,10 +116,9 @@ void run(PassContext& context) {
       for (const std::string_view op : rule.ops) rules[op].push_back(&rule);
     for_each_node(*context.model.graph, [&](ir::Node* node) {
       const auto found = rules.find(node->op());
-      if (found != rules.end())
-        for (const Decomposition* rule : found->second)
-          if (apply(context, part, *rule, node)) return;
-      if (part.name == "special" && !writes) fill_nothing(context, node);
+      if (found == rules.end()) return;
+      for (const Decomposition* rule : found->second)
+        if (apply(context, part, *rule, node)) return;
     });
   }
 }

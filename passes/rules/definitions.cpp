@@ -345,6 +345,7 @@ constexpr Definition indexing[] = {
   count = 1
   for n in sizes:
     count = count * n
+  assert count >= 0, "a size to be worked out"
   index = torch.where(m.flatten(), m.flatten().cumsum(0) - 1, count).clamp(0, count)
   return g.new_zeros([count + 1]).scatter_add(0, index, y.flatten())[:count].view(sizes))"},
     {"searchsorted.Tensor", "s, x, *, out_int32: bool, right: bool, side: Optional[str], sorter: Optional[Tensor]", R"(

@@ -17,6 +17,7 @@ using ir::Value;
 Values movedim(Rewriter& r, Node* node) {
   Value* x = node->operand(0);
   const int rank = x->type.rank();
+  if (rank == 0) return x;
   const auto list = [&](const Arg& arg) {
     auto out = dims_of(arg).value_or(std::vector<std::int64_t>{});
     for (std::int64_t& dim : out) dim += dim < 0 ? rank : 0;

@@ -31,14 +31,7 @@ Value* rows_at(Rewriter& r, Value* x, int dim, Value* index) {
 
 // ---- tables
 
-// Where these operators choose nothing; their sizes do not depend on values.
-Value* nothing(Rewriter& r, Node* node) {
-  const Type& type = node->result()->type;
-  return r.emit_like("aten.full.default", {Arg::ints(type.static_sizes()), 0, type.dtype}, node->result());
-}
-
 Value* unfold(Rewriter& r, Node* node) {
-  if (node->result()->type.is_static() && is_empty(node->result())) return nothing(r, node);
   Value* x = node->operand(0);
   const int rank = x->type.rank();
   const auto dim = dim_of(*node, "dimension", rank);
@@ -90,7 +83,6 @@ Value* flat(Rewriter& r, Value* x) {
 }
 
 Value* as_strided(Rewriter& r, Node* node) {
-  if (node->result()->type.is_static() && is_empty(node->result())) return nothing(r, node);
   const auto places = strided_places(*node, 1);
   if (!places) return nullptr;
   return r.reshape(rows_at(r, flat(r, node->operand(0)), 0, table(r, "places", *places)), node->result()->type.sizes);

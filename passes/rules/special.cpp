@@ -1,5 +1,5 @@
 // Special functions by way of others, numbers in the place of a first tensor, operators of floats on integers and
-// booleans, and over no elements at all, where there is a plainer one.
+// booleans where there is a plainer one, statistics of a batch, scatters without the old elements.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -118,23 +118,6 @@ Value* unchanged(Rewriter&, Node* node) {
 Value* never(Rewriter& r, Node* node) { return filled(r, node->operand(0), false, DType::boolean); }
 Value* always(Rewriter& r, Node* node) { return filled(r, node->operand(0), true, DType::boolean); }
 
-// ---- over no elements
-
-// What sums, products and tests over nothing give.
-Value* of_nothing(Rewriter& r, Node* node) {
-  const auto operands = node->operands();
-  const auto sizes = r.sizes(node->result()->type.sizes);
-  if (std::ranges::none_of(operands, is_empty) || is_empty(node->result()) || !sizes) return nullptr;
-  const std::string_view op = node->op();
-  const bool one = op.starts_with("aten.prod") || op.starts_with("aten.all");
-  const double value = op.starts_with("aten.mean") ? std::nan("") : one ? 1 : 0;
-  const DType dtype = node->result()->type.dtype;
-  const Arg number = dtype == DType::boolean ? Arg(one)
-                     : is_integral(dtype)    ? Arg(static_cast<std::int64_t>(value))
-                                             : Arg(value);
-  return r.emit_like("aten.full.default", {*sizes, number, dtype}, node->result());
-}
-
 // ---- norms and scatters
 
 // By the statistics of the batch, where there are no running ones to write.
@@ -236,12 +219,6 @@ RulePart special_rules() {
        {{"aten.hardtanh.default", "aten.relu6.default"}, hardtanh, of_integers},
        {{"aten.pow.Tensor_Scalar"}, integer_power, of_integers},
        {{"aten.where.Scalar"}, choose_integers},
-       {{"aten.sum.default", "aten.sum.dim_IntList", "aten.prod.default", "aten.prod.dim_int", "aten.mean.default",
-         "aten.mean.dim", "aten.any.default", "aten.any.dim", "aten.any.dims", "aten.all.default", "aten.all.dim",
-         "aten.linalg_vector_norm.default", "aten.mm.default", "aten.bmm.default", "aten.matmul.default",
-         "aten.dot.default", "aten.mv.default"},
-        of_nothing,
-        of_reals},
        {{"aten.t.default"},
         [](Rewriter&, Node* n) -> Value* { return n->operand(0)->type.rank() < 2 ? n->operand(0) : nullptr; }},
        {{"aten.batch_norm.default"}, batch_norm},
