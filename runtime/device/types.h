@@ -62,12 +62,11 @@ struct DataTypeInfo {
   std::int64_t tile_bytes, element_bytes;
   DType dtype;
   int magnitude_bits;
-  MathFidelity fidelity;
   bool for_weights;
 };
 inline constexpr DataTypeInfo data_types[] = {
-#define TTRT_DATA_TYPE(name, tile, element, dtype, bits, fidelity, for_weights) \
-  {DataType::name, #name, tile, element, DType::dtype, bits, MathFidelity::fidelity, for_weights},
+#define TTRT_DATA_TYPE(name, tile, element, dtype, bits, for_weights) \
+  {DataType::name, #name, tile, element, DType::dtype, bits, for_weights},
 #include "device/data_types.def"
 #undef TTRT_DATA_TYPE
 };

@@ -58,11 +58,9 @@ LowerResult lower(const LowerContext& context) {
     if (mask->dtype == DType::boolean) kind = "boolean";
   }
   const auto scale = args.number("scale");
-  const MathFidelity fidelity = context.options.fidelity.value_or(MathFidelity::HiFi4);
-  return Lowered{
-      .args = {args["query"], args["key"], args["value"], args["attn_mask"], causal.value_or(false),
-               scale ? ir::Arg(*scale) : ir::Arg(), kind, std::string(to_string(fidelity)), context.options.fp32_acc},
-      .results = {}};
+  return Lowered{.args = {args["query"], args["key"], args["value"], args["attn_mask"], causal.value_or(false),
+                          scale ? ir::Arg(*scale) : ir::Arg(), kind},
+                 .results = {}};
 }
 
 // With a dim of one head where the operands have none. Neither changes the tiles.
@@ -211,8 +209,8 @@ const OpRecord record{
     .summary = "Scaled dot-product attention over heads, with an optional mask",
     .schema =
         "(Tensor q, Tensor k, Tensor v, Tensor? mask=None, *, bool is_causal=False, float? scale=None, "
-        "str mask_kind=\"additive\", str fidelity=\"HiFi4\", bool fp32_acc=True, bool approx=False, "
-        "bool approx_exp=False) -> Tensor",
+        "str mask_kind=\"additive\", str? fidelity=\"HiFi4\", bool? fp32_acc=True, bool? approx=False, "
+        "bool? approx_exp=False) -> Tensor",
     .lowers = {{"aten.scaled_dot_product_attention.default", lower, flops}},
     .operands = {{"mask", OperandKind::boolean}},
     .packed = {},
@@ -221,7 +219,7 @@ const OpRecord record{
     .prepare = prepare,
     .reference = reference,
     .work = work,
-    .tolerance = {.pcc = 0.9995, .exact_max_rel = 0.03},
+    .tolerance = {.pcc = 0.9995, .exact_max_rel = 0.04},
     .cases =
         {{"plain, ragged",
           R"(graph main(%q: f32[2, 3, 7, 40] user, %k: f32[2, 3, 33, 40] user, %v: f32[2, 3, 33, 24] user) {
@@ -284,11 +282,12 @@ const OpRecord record{
     .special_values = "hidden keys weigh zero, and zero times NaN is NaN",
 };
 TTRT_REGISTER_OP(record);
-TTRT_LIBRARY_OP(attention,
-                {.record = "tt.attention",
-                 .names = "scaled_dot_product_attention",
-                 .config = ComputeConfig{
-                     .math_fidelity = MathFidelity::HiFi2, .fp32_dest_acc_en = false, .math_approx_mode = true}});
+TTRT_LIBRARY_OP(attention, {.record = "tt.attention",
+                            .names = "scaled_dot_product_attention",
+                            .config = ComputeConfig{.math_fidelity = MathFidelity::HiFi2,
+                                                    .fp32_dest_acc_en = false,
+                                                    .math_approx_mode = true},
+                            .approx_exp = true});
 
 }  // namespace
 }  // namespace ttrt::ops::attention_op

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <ranges>
 
+#include "ops/library.h"
 #include "support/error.h"
 
 namespace ttrt {
@@ -196,6 +197,7 @@ class Binder {
     }
     try {
       apply_pack_rules();
+      ops::resolve_configuration(bound_.call, options_.arch);
     } catch (const ttc::Error& error) {  // literals that give no spec
       return Reason{ReasonCode::Unsupported, error.what()};
     }

@@ -46,6 +46,7 @@ std::vector<const RtValue*> tensors_of(std::span<const RtValue> args);
 
 struct BindOptions {
   DataType activation = DataType::bfloat16;  // the format of host values at operands of that kind
+  Arch arch = Arch::wormhole;                // of which the op library's configuration is taken where the call has None
 };
 
 struct BoundOperand {

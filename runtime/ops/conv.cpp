@@ -6,6 +6,7 @@
 
 #include "device/arch.h"
 #include "ops/activation.h"
+#include "ops/library.h"
 #include "ops/rules.h"
 #include "support/error.h"
 
@@ -97,12 +98,10 @@ LowerResult lower_as(const LowerContext& context, bool transposed) {
   if (s.transposed != transposed)
     return unsupported(s.transposed ? "a transposed convolution" : "no transposed convolution");
   const DataType format = context.options.weight;
-  const MathFidelity fidelity = context.options.fidelity.value_or(default_fidelity(format));
-  Lowered out{
-      .args = {args["input"], args["weight"], args["bias"], ir::Arg::ints(weight.static_sizes()),
-               ir::Arg::ints(s.stride), ir::Arg::ints(s.padding), ir::Arg::ints(s.dilation), s.groups,
-               std::string(to_string(format)), std::string(to_string(fidelity)), context.options.fp32_acc, ir::Arg()},
-      .results = {}};
+  Lowered out{.args = {args["input"], args["weight"], args["bias"], ir::Arg::ints(weight.static_sizes()),
+                       ir::Arg::ints(s.stride), ir::Arg::ints(s.padding), ir::Arg::ints(s.dilation), s.groups,
+                       std::string(to_string(format)), ir::Arg(), ir::Arg(), ir::Arg()},
+              .results = {}};
   if (transposed) out.args.emplace_back(ir::Arg::ints(s.output_padding));
   return out;
 }
@@ -255,8 +254,8 @@ const OpRecord conv = [] {
   OpRecord r =
       convolution("tt.conv2d", "Convolution over one to three dims, with bias and an optional activation",
                   "(Tensor x, Tensor weight, Tensor? bias=None, *, int[] weight_shape, int[] stride, int[] padding, "
-                  "int[] dilation, int groups=1, str weight_format=\"bfloat16\", str fidelity=\"HiFi4\", "
-                  "bool fp32_acc=True, str? activation=None) -> Tensor");
+                  "int[] dilation, int groups=1, str weight_format=\"bfloat16\", str? fidelity=\"HiFi4\", "
+                  "bool? fp32_acc=True, str? activation=None) -> Tensor");
   r.packed = {{"weight", Packed::Form::arranged, weight_spec, conv_matrix, conv_kernel, true},
               {"bias", Packed::Form::arranged, bias_spec, conv_bias_rows, conv_bias_vector}};
   r.lowers = {{"aten.conv1d.default", lower, flops},           {"aten.conv2d.default", lower, flops},
@@ -313,8 +312,8 @@ const OpRecord conv_transpose = [] {
   OpRecord r = convolution(
       "tt.conv_transpose2d", "Transposed convolution over one to three dims, with bias and an optional activation",
       "(Tensor x, Tensor weight, Tensor? bias=None, *, int[] weight_shape, int[] stride, int[] padding, "
-      "int[] dilation, int groups=1, str weight_format=\"bfloat16\", str fidelity=\"HiFi4\", "
-      "bool fp32_acc=True, str? activation=None, int[] output_padding) -> Tensor");
+      "int[] dilation, int groups=1, str weight_format=\"bfloat16\", str? fidelity=\"HiFi4\", "
+      "bool? fp32_acc=True, str? activation=None, int[] output_padding) -> Tensor");
   r.packed = {{"weight", Packed::Form::arranged, weight_spec, conv_transpose_matrix, conv_transpose_kernel, true},
               {"bias", Packed::Form::arranged, bias_spec, conv_bias_rows, conv_bias_vector}};
   r.lowers = {{"aten.conv_transpose1d.default", lower_transposed, transposed_flops},
@@ -341,6 +340,10 @@ const OpRecord conv_transpose = [] {
   return r;
 }();
 TTRT_REGISTER_OP(conv_transpose);
+
+constexpr ComputeConfig library_conv{.fp32_dest_acc_en = false, .math_approx_mode = true};
+TTRT_LIBRARY_OP(conv, {.record = "tt.conv2d", .config = library_conv});
+TTRT_LIBRARY_OP(conv_transpose, {.record = "tt.conv_transpose2d", .config = library_conv});
 
 }  // namespace
 }  // namespace ttrt::ops::conv_op

@@ -6,6 +6,7 @@
 #include "device/arch.h"
 #include "device/matmul.h"
 #include "ops/dense.h"
+#include "ops/library.h"
 #include "ops/rules.h"
 #include "ops/tiles.h"
 
@@ -20,10 +21,7 @@ LowerResult lower(const LowerContext& context) {
   if (auto no = check_floats(context, {"offs"})) return *no;
   if (args.given("bias") || !args.given("offs")) return unsupported("a bias, or no groups");
   if (args.rank("self") != 2 || args.rank("mat2") != 3) return Reason{ReasonCode::RankUnsupported, "groups of columns"};
-  const MathFidelity fidelity = context.options.fidelity.value_or(MathFidelity::HiFi4);
-  return Lowered{
-      .args = {args["self"], args["mat2"], args["offs"], std::string(to_string(fidelity)), context.options.fp32_acc},
-      .results = {}};
+  return Lowered{.args = {args["self"], args["mat2"], args["offs"]}, .results = {}};
 }
 
 std::vector<TensorSpec> infer(const OpCall& call) {
@@ -134,7 +132,9 @@ Work work(const OpCall& call) {
 const OpRecord record{
     .name = "tt.grouped_matmul",
     .summary = "Rows in groups, each times a matrix of its own",
-    .schema = "(Tensor a, Tensor b, Tensor offs, *, str fidelity=\"HiFi4\", bool fp32_acc=True) -> Tensor",
+    .schema =
+        "(Tensor a, Tensor b, Tensor offs, *, str? fidelity=\"HiFi4\", bool? fp32_acc=True, "
+        "bool? packer_l1_acc=False) -> Tensor",
     .lowers = {{"aten._grouped_mm.default", lower, matmul_flops}},
     .operands = {{"offs", OperandKind::index}},
     .packed = {},
@@ -156,6 +156,10 @@ const OpRecord record{
     .special_values = "denormal operands are zeros, and zero times infinity is NaN",
 };
 TTRT_REGISTER_OP(record);
+TTRT_LIBRARY_OP(grouped_matmul, {.record = "tt.grouped_matmul", .choose = [](const OpCall& call) {
+                                   return library_matmul_config(spec_of(call, "a").dtype, spec_of(call, "b").dtype,
+                                                                infer(call)[0].dtype);
+                                 }});
 
 }  // namespace
 }  // namespace ttrt::ops::grouped_matmul_op

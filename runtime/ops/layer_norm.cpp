@@ -37,7 +37,7 @@ LowerResult lower(const LowerContext& context) {
   if (auto no = check_unused(context.node, 1)) return *no;
   const AtenArgs args(context);
   return Lowered{.args = {context.node.arg(0), args["weight"], args["bias"], std::get<std::int64_t>(checked),
-                          args.number("eps").value_or(1e-5), context.options.fp32_acc},
+                          args.number("eps").value_or(1e-5)},
                  .results = {0}};
 }
 
@@ -75,8 +75,8 @@ const OpRecord record{
     .name = "tt.layer_norm",
     .summary = "Layer normalisation over the last dim",
     .schema =
-        "(Tensor x, Tensor? weight=None, Tensor? bias=None, *, int normalized_size, float eps=1e-05, bool "
-        "fp32_acc=True, str fidelity=\"HiFi4\", bool approx=False) -> Tensor",
+        "(Tensor x, Tensor? weight=None, Tensor? bias=None, *, int normalized_size, float eps=1e-05, bool? "
+        "fp32_acc=True, str? fidelity=\"HiFi4\", bool? approx=False) -> Tensor",
     .lowers = {{"aten.layer_norm.default", lower}, {"aten.native_layer_norm.default", lower}},
     .operands = {},
     .packed = {{"weight", Packed::Form::row, norm_row_spec}, {"bias", Packed::Form::row, norm_row_spec}},

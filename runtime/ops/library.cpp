@@ -1,10 +1,11 @@
-// Function names of the op library and their default configurations, as records state them.
+// Function names of the op library and their default configurations, as records state them, and calls that take them.
 #include "ops/library.h"
 
 #include <map>
 #include <ranges>
 #include <string>
 
+#include "ops/literals.h"
 #include "support/error.h"
 
 namespace ttrt::ops {
@@ -21,6 +22,25 @@ Functions& functions() {
   return *all;
 }
 
+const LibraryOp* configured(std::string_view record) {
+  const auto at = functions().configurations.find(record);
+  return at == functions().configurations.end() ? nullptr : &at->second;
+}
+
+ComputeConfig adapted(const LibraryOp& op, ComputeConfig config, DataType x, Arch arch) {
+  if (arch == Arch::blackhole && op.choose == nullptr && config.math_fidelity == MathFidelity::HiFi3)
+    config.math_fidelity = MathFidelity::HiFi4;
+  if (op.accurate_float32 && x == DataType::float32) config.math_approx_mode = false;
+  return config;
+}
+
+OpArg literal_of(const LibraryOp& op, const ComputeConfig& config, std::string_view name) {
+  if (name == "fidelity") return std::string(to_string(config.math_fidelity));
+  if (name == "fp32_acc") return config.fp32_dest_acc_en;
+  if (name == "approx") return config.math_approx_mode;
+  return name == "packer_l1_acc" ? config.packer_l1_acc : op.approx_exp;
+}
+
 }  // namespace
 
 void register_library_op(const LibraryOp& op) {
@@ -28,7 +48,7 @@ void register_library_op(const LibraryOp& op) {
     const bool added = functions().records.emplace(std::string(name.begin(), name.end()), op.record).second;
     TTC_CHECK(added, "a function of the op library is one record: " + std::string(name.begin(), name.end()));
   }
-  if (op.config) functions().configurations.insert_or_assign(op.record, op);
+  if (op.config || op.choose != nullptr) functions().configurations.insert_or_assign(op.record, op);
 }
 
 const OpRecord* find_library_op(std::string_view function) {
@@ -38,13 +58,9 @@ const OpRecord* find_library_op(std::string_view function) {
 }
 
 std::optional<ComputeConfig> library_config(std::string_view record, DataType x, Arch arch) {
-  const auto at = functions().configurations.find(record);
-  if (at == functions().configurations.end()) return std::nullopt;
-  std::optional<ComputeConfig> config = at->second.config;
-  if (arch == Arch::blackhole && config->math_fidelity == MathFidelity::HiFi3)
-    config->math_fidelity = MathFidelity::HiFi4;
-  if (at->second.accurate_float32 && x == DataType::float32) config->math_approx_mode = false;
-  return config;
+  const LibraryOp* op = configured(record);
+  if (op == nullptr || !op->config) return std::nullopt;
+  return adapted(*op, *op->config, x, arch);
 }
 
 // LoFi where both operands are block formats; a 32-bit Dest where the operands or the result are float32.
@@ -54,6 +70,51 @@ ComputeConfig library_matmul_config(DataType a, DataType b, DataType out) {
   return {.math_fidelity = is_block_format(a) && is_block_format(b) ? MathFidelity::LoFi : MathFidelity::HiFi2,
           .fp32_dest_acc_en = out == DataType::float32,
           .packer_l1_acc = true};
+}
+
+LowerResult lower_node(const OpRecord& record, const Lowering& lowering, const LowerContext& context) {
+  LowerResult result = lowering.lower(context);
+  auto* lowered = std::get_if<Lowered>(&result);
+  if (lowered == nullptr) return result;
+  const ttc::ir::OpSchema* schema = ttc::ir::find_schema(record.name);
+  for (const std::string_view name : configuration_literals) {
+    const int index = schema->index_of(name);
+    if (index < 0) continue;
+    const auto at = static_cast<std::size_t>(index);
+    for (std::size_t i = lowered->args.size(); i <= at; ++i)
+      lowered->args.push_back(i == at ? ttc::ir::Arg() : schema->args[i].default_value.value_or(ttc::ir::Arg()));
+    ttc::ir::Arg& arg = lowered->args[at];
+    if (name == "fidelity" && record.multiplies && context.options.fidelity)
+      arg = std::string(to_string(*context.options.fidelity));
+    if (name == "fp32_acc" && context.options.fp32_acc) arg = *context.options.fp32_acc;
+  }
+  return result;
+}
+
+void resolve_configuration(OpCall& call, Arch arch) {
+  const ttc::ir::OpSchema* schema = ttc::ir::find_schema(call.op->name);
+  const LibraryOp* op = configured(call.op->name);
+  std::optional<ComputeConfig> config;
+  for (const std::string_view name : configuration_literals) {
+    const int index = schema->index_of(name);
+    if (index < 0 || call.has(name)) continue;
+    const auto at = static_cast<std::size_t>(index);
+    if (op == nullptr) {
+      call.args[at] = *op_literal(literal_value(*schema->args[at].default_value));
+      continue;
+    }
+    if (!config)
+      config = adapted(*op, op->choose != nullptr ? op->choose(call) : *op->config,
+                       call.tensors.empty() ? DataType::bfloat16 : call.tensors[0].dtype, arch);
+    call.args[at] = literal_of(*op, *config, name);
+  }
+}
+
+void write_configuration(const OpCall& call, std::vector<ttc::ir::Arg>& args) {
+  const ttc::ir::OpSchema* schema = ttc::ir::find_schema(call.op->name);
+  for (const std::string_view name : configuration_literals)
+    if (const int index = schema->index_of(name); index >= 0 && static_cast<std::size_t>(index) < args.size())
+      args[static_cast<std::size_t>(index)] = literal_arg(literal_value(call.args[static_cast<std::size_t>(index)]));
 }
 
 }  // namespace ttrt::ops

@@ -5,6 +5,7 @@
 #include "device/arch.h"
 #include "device/matmul.h"
 #include "ops/activation.h"
+#include "ops/library.h"
 #include "ops/matmul_variants.h"
 #include "ops/rules.h"
 #include "ops/tiles.h"
@@ -31,11 +32,9 @@ LowerResult lower(const LowerContext& context) {
   if (args.given("bias") && args.rank("bias") != 1) return Reason{ReasonCode::RankUnsupported, "the bias is no vector"};
   if (args.rank("input").value_or(0) < 1) return Reason{ReasonCode::RankUnsupported, "a scalar input"};
   const DataType format = context.options.weight;
-  const MathFidelity fidelity = context.options.fidelity.value_or(default_fidelity(format));
-  return Lowered{
-      .args = {args["input"], args["weight"], args["bias"], ir::Arg::ints({*weight->type.dim(1), *weight->type.dim(0)}),
-               std::string(to_string(format)), std::string(to_string(fidelity)), context.options.fp32_acc, ir::Arg()},
-      .results = {}};
+  return Lowered{.args = {args["input"], args["weight"], args["bias"],
+                          ir::Arg::ints({*weight->type.dim(1), *weight->type.dim(0)}), std::string(to_string(format))},
+                 .results = {}};
 }
 
 std::pair<std::int64_t, std::int64_t> weight_shape(const OpCall& call) {
@@ -161,7 +160,7 @@ const OpRecord record{
     .summary = "x times a packed weight, plus bias, through an optional activation",
     .schema =
         "(Tensor x, Tensor weight, Tensor? bias=None, *, int[] weight_shape, str weight_format=\"bfloat16\", "
-        "str fidelity=\"HiFi4\", bool fp32_acc=True, str? activation=None) -> Tensor",
+        "str? fidelity=\"HiFi4\", bool? fp32_acc=True, str? activation=None, bool? packer_l1_acc=False) -> Tensor",
     .lowers = {{"aten.linear.default", lower, matmul_flops}},
     .operands = {},
     .packed = {{"weight", Packed::Form::transposed, weight_spec, nullptr, nullptr, true},
@@ -199,6 +198,10 @@ const OpRecord record{
     .words = {{.literal = "activation", .permits = is_activation}},
 };
 TTRT_REGISTER_OP(record);
+TTRT_LIBRARY_OP(linear, {.record = "tt.linear", .choose = [](const OpCall& call) {
+                           return library_matmul_config(spec_of(call, "x").dtype, weight_spec(call).dtype,
+                                                        infer(call)[0].dtype);
+                         }});
 
 }  // namespace
 }  // namespace ttrt::ops::linear_op

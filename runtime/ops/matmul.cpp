@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "device/arch.h"
+#include "ops/library.h"
 #include "ops/matmul_variants.h"
 #include "ops/rules.h"
 #include "ops/tiles.h"
@@ -16,11 +17,6 @@ using ttc::Reason;
 using ttc::ReasonCode;
 namespace ir = ttc::ir;
 
-Lowered lowered(const LowerContext& context, const ir::Arg& a, const ir::Arg& b, bool transpose_b) {
-  const MathFidelity fidelity = context.options.fidelity.value_or(MathFidelity::HiFi4);
-  return {.args = {a, b, transpose_b, std::string(to_string(fidelity)), context.options.fp32_acc}, .results = {}};
-}
-
 LowerResult lower(const LowerContext& context) {
   if (auto no = check_floats(context)) return *no;
   const ir::Node& node = context.node;
@@ -28,7 +24,7 @@ LowerResult lower(const LowerContext& context) {
     if (node.operand(i) == nullptr || node.operand(i)->type.rank() < 2)
       return Reason{ReasonCode::RankUnsupported, "a vector operand"};
   }
-  return lowered(context, node.arg(0), node.arg(1), false);
+  return Lowered{.args = {node.arg(0), node.arg(1)}, .results = {}};
 }
 
 // A linear whose weight is computed at run time.
@@ -41,7 +37,7 @@ LowerResult lower_linear(const LowerContext& context) {
     return Reason{ReasonCode::RankUnsupported, "a vector operand"};
   if (ir::is_weight(args["weight"].value()))
     return Reason{ReasonCode::Unsupported, "a linear with a constant weight is tt.linear"};
-  return lowered(context, args["input"], args["weight"], true);
+  return Lowered{.args = {args["input"], args["weight"], true}, .results = {}};
 }
 
 Shape leading(const TensorSpec& spec) { return Shape(spec.logical.begin(), spec.logical.end() - 2); }
@@ -180,7 +176,9 @@ TTRT_REGISTER_FAMILY(contractions);
 const OpRecord record{
     .name = "tt.matmul",
     .summary = "Products of batches of matrices, leading dims broadcast",
-    .schema = "(Tensor a, Tensor b, *, bool transpose_b=False, str fidelity=\"HiFi4\", bool fp32_acc=True) -> Tensor",
+    .schema =
+        "(Tensor a, Tensor b, *, bool transpose_b=False, str? fidelity=\"HiFi4\", bool? fp32_acc=True, "
+        "bool? packer_l1_acc=False) -> Tensor",
     .lowers = {{"aten.mm.default", lower, matmul_flops},
                {"aten.bmm.default", lower, matmul_flops},
                {"aten.matmul.default", lower, matmul_flops},
@@ -232,6 +230,10 @@ const OpRecord record{
     .special_values = "denormal operands are zeros, and zero times infinity is NaN",
 };
 TTRT_REGISTER_OP(record);
+TTRT_LIBRARY_OP(matmul, {.record = "tt.matmul", .choose = [](const OpCall& call) {
+                           return library_matmul_config(spec_of(call, "a").dtype, spec_of(call, "b").dtype,
+                                                        infer(call)[0].dtype);
+                         }});
 
 }  // namespace
 }  // namespace ttrt::ops::matmul_op

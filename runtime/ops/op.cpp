@@ -223,6 +223,7 @@ ComputeConfig OpCall::compute_config() const {
   }
   if (schema_index(*this, "fp32_acc") >= 0) config.fp32_dest_acc_en = boolean("fp32_acc");
   if (schema_index(*this, "approx") >= 0) config.math_approx_mode = boolean("approx");
+  if (schema_index(*this, "packer_l1_acc") >= 0) config.packer_l1_acc = boolean("packer_l1_acc");
   return config;
 }
 
@@ -240,7 +241,5 @@ HostTensor packed_values(const HostTensor& matrix, const Packed& packed, const T
   }
   return to;
 }
-
-MathFidelity default_fidelity(DataType weight) { return info(weight).fidelity; }
 
 }  // namespace ttrt

@@ -43,7 +43,7 @@ struct OpCall {
   bool boolean(std::string_view name) const;
   const std::string& string(std::string_view name) const;  // "" for None
   std::vector<std::int64_t> integers(std::string_view name) const;
-  // From the literals fidelity, fp32_acc and approx, where the schema has them.
+  // From the literals that ops/library.h lists, where the schema has them.
   ComputeConfig compute_config() const;
 };
 
@@ -84,16 +84,17 @@ struct VariantQuery {
 struct LowerOptions {
   DataType activation = DataType::bfloat16;
   DataType weight = DataType::bfloat16;
-  std::optional<MathFidelity> fidelity;  // nullopt: by weight format (bfloat16 HiFi4, bfloat8_b HiFi2, bfloat4_b LoFi)
-  bool fp32_acc = true;
+  // nullopt: as the op library takes it by itself (ops/library.h).
+  std::optional<MathFidelity> fidelity;
+  std::optional<bool> fp32_acc;
 };
-MathFidelity default_fidelity(DataType weight);
 
 struct LowerContext {
   const ttc::ir::Node& node;  // an ATen node, arguments normalised to the schema
   const LowerOptions& options;
 };
 // The arguments of the device op in schema order, over the ATen node's own values. Trailing defaults may be left out.
+// The literals of the compute configuration are None: lower_node() (ops/library.h) sets what the user chose.
 struct Lowered {
   std::vector<ttc::ir::Arg> args;
   // Which results of the ATen node the op's results stand for; empty: one to one. The others must be unused.

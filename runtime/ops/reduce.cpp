@@ -311,7 +311,7 @@ Work work(const OpCall& call) {
 
 // Fidelity and the width of Dest matter to exact numerics only.
 constexpr std::string_view schema =
-    "(Tensor x, int[] dims, bool keepdim=False, str fidelity=\"HiFi3\", bool fp32_acc=True) -> Tensor";
+    "(Tensor x, int[] dims, bool keepdim=False, str? fidelity=\"HiFi3\", bool? fp32_acc=True) -> Tensor";
 
 OpRecord reduction(std::string_view name, std::string_view summary, std::vector<Lowering> lowers) {
   OpRecord record;
@@ -378,7 +378,6 @@ const OpRecord mean = [] {
   return r;
 }();
 TTRT_REGISTER_OP(mean);
-TTRT_LIBRARY_OP(mean, {.record = "tt.mean", .config = ComputeConfig{.math_fidelity = MathFidelity::HiFi3}});
 
 const OpRecord prod = [] {
   OpRecord r = reduction("tt.prod", "Product over dims", {{"aten.prod.dim_int", lower}, {"aten.prod.default", lower}});
@@ -476,7 +475,8 @@ TTRT_REGISTER_OP(amin);
 const OpRecord var = [] {
   OpRecord r = reduction("tt.var", "Variance over dims that are neighbours", {{"aten.var.correction", lower_var}});
   r.schema =
-      "(Tensor x, int[] dims, bool keepdim=False, float correction=1.0, str fidelity=\"HiFi3\", bool fp32_acc=True) -> "
+      "(Tensor x, int[] dims, bool keepdim=False, float correction=1.0, str? fidelity=\"HiFi3\", bool? fp32_acc=True) "
+      "-> "
       "Tensor";
   r.operands = {};
   r.supports = supports_var;
@@ -493,6 +493,14 @@ const OpRecord var = [] {
   return r;
 }();
 TTRT_REGISTER_OP(var);
+
+constexpr ComputeConfig library_reduction{.math_fidelity = MathFidelity::HiFi3};
+TTRT_LIBRARY_OP(sum, {.record = "tt.sum", .config = library_reduction});
+TTRT_LIBRARY_OP(mean, {.record = "tt.mean", .config = library_reduction});
+TTRT_LIBRARY_OP(amax, {.record = "tt.amax", .config = library_reduction});
+TTRT_LIBRARY_OP(amin, {.record = "tt.amin", .config = library_reduction});
+TTRT_LIBRARY_OP(prod, {.record = "tt.prod", .config = library_reduction});
+TTRT_LIBRARY_OP(var, {.record = "tt.var", .config = library_reduction});
 
 }  // namespace
 }  // namespace ttrt::ops::reduce_op

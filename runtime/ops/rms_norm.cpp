@@ -36,7 +36,7 @@ LowerResult lower(const LowerContext& context) {
                          : dtype == DType::f16 ? 0.0009765625
                                                : std::numeric_limits<float>::epsilon();
   return Lowered{.args = {context.node.arg(0), args["weight"], std::get<std::int64_t>(checked),
-                          args.number("eps").value_or(epsilon), context.options.fp32_acc},
+                          args.number("eps").value_or(epsilon)},
                  .results = {0}};
 }
 
@@ -69,8 +69,8 @@ const OpRecord record{
     .name = "tt.rms_norm",
     .summary = "Root-mean-square normalisation over the last dim",
     .schema =
-        "(Tensor x, Tensor? weight=None, *, int normalized_size, float eps=1e-06, bool fp32_acc=True, "
-        "str fidelity=\"HiFi4\", bool approx=False) -> Tensor",
+        "(Tensor x, Tensor? weight=None, *, int normalized_size, float eps=1e-06, bool? fp32_acc=True, "
+        "str? fidelity=\"HiFi4\", bool? approx=False) -> Tensor",
     .lowers = {{"aten.rms_norm.default", lower}, {"aten._fused_rms_norm.default", lower}},
     .operands = {},
     .packed = {{"weight", Packed::Form::row, norm_row_spec}},

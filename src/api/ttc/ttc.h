@@ -59,7 +59,7 @@ class TTC_API Model {
 enum class Format : std::uint8_t {
 #define TTC_FORMAT_true(name) name,
 #define TTC_FORMAT_false(name)
-#define TTRT_DATA_TYPE(name, tile, element, dtype, bits, fidelity, for_weights) TTC_FORMAT_##for_weights(name)
+#define TTRT_DATA_TYPE(name, tile, element, dtype, bits, for_weights) TTC_FORMAT_##for_weights(name)
 #include "device/data_types.def"
 #undef TTRT_DATA_TYPE
 #undef TTC_FORMAT_false
