@@ -42,7 +42,7 @@ class Packer {
 
  private:
   void pack_operands(ir::Node& node, const ttrt::OpRecord& record) {
-    auto call = concrete_call(record, node.args(), context_.shapes, context_.options.activation);
+    auto call = concrete_call(record, node.args(), context_.shapes, {.activation = context_.options.activation});
     if (const Reason* reason = std::get_if<Reason>(&call))
       throw Error(Exit::bug, "", node_name(node) + ": " + reason->text());
     for (const ttrt::Packed& packed : record.packed) {

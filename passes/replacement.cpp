@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "ops/op.h"
+#include "ops/library.h"
 #include "pass/call.h"
 #include "pass/user_names.h"
 #include "support/error.h"
@@ -72,8 +72,8 @@ ttrt::LowerOptions lower_options(const PassContext& context, const ir::Node& nod
   out.activation = wide ? ttrt::DataType::float32 : options.activation;
   out.weight =
       last_match(options.weight_format, path).value_or(wide ? ttrt::DataType::float32 : ttrt::DataType::bfloat16);
-  out.fidelity = last_match(options.fidelity, path);
-  out.fp32_acc = last_match(options.fp32_acc, path).value_or(true);
+  out.fidelity = last_match(options.fidelity, path).value_or(std::nullopt);
+  out.fp32_acc = last_match(options.fp32_acc, path).value_or(std::nullopt);
   return out;
 }
 
@@ -105,13 +105,23 @@ Refusal constant_refusal(const PassContext& context, const std::vector<ir::Arg>&
   return found;
 }
 
+// The call, where a kernel serves it.
+std::variant<ttrt::BoundCall, Reason> served_call(const PassContext& context, const ttrt::OpRecord& record,
+                                                  const std::vector<ir::Arg>& args) {
+  if (Refusal refused = constant_refusal(context, args)) return *std::move(refused);
+  auto call = concrete_call(record, args, context.shapes,
+                            {.activation = context.options.activation, .arch = context.options.profile.arch});
+  if (const auto* bound = std::get_if<ttrt::BoundCall>(&call))
+    if (Refusal refused = bound->refusal()) return *std::move(refused);
+  return call;
+}
+
 }  // namespace
 
 Refusal call_refusal(const PassContext& context, const ttrt::OpRecord& record, const std::vector<ir::Arg>& args) {
-  if (Refusal refused = constant_refusal(context, args)) return refused;
-  auto call = concrete_call(record, args, context.shapes, context.options.activation);
-  if (const Reason* reason = std::get_if<Reason>(&call)) return *reason;
-  return std::get<ttrt::BoundCall>(call).refusal();
+  const auto call = served_call(context, record, args);
+  const Reason* reason = std::get_if<Reason>(&call);
+  return reason == nullptr ? std::nullopt : Refusal(*reason);
 }
 
 namespace {
@@ -152,7 +162,7 @@ std::variant<Replacement, Reason> find_replacement(const PassContext& context, c
       continue;
     }
     const ttrt::LowerOptions options = lower_options(context, node);
-    ttrt::LowerResult result = lowering->lower({.node = node, .options = options});
+    ttrt::LowerResult result = ttrt::ops::lower_node(*record, *lowering, {.node = node, .options = options});
     if (const Reason* reason = std::get_if<Reason>(&result)) {
       refuse(*reason);
       continue;
@@ -163,10 +173,12 @@ std::variant<Replacement, Reason> find_replacement(const PassContext& context, c
       refuse(*reason);
       continue;
     }
-    if (const Refusal no = call_refusal(context, *record, lowered.args)) {
-      refuse(*no);
+    auto call = served_call(context, *record, lowered.args);
+    if (Reason* reason = std::get_if<Reason>(&call)) {
+      refuse(std::move(*reason));
       continue;
     }
+    ttrt::ops::write_configuration(std::get<ttrt::BoundCall>(call).call, lowered.args);
     return Replacement{
         .record = record, .args = std::move(lowered.args), .results = std::get<std::vector<int>>(results)};
   }

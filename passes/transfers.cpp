@@ -182,7 +182,7 @@ class Transfers {
       const ttrt::OperandKind kind = operand_kind(*record, name);
       if (kind != ttrt::OperandKind::packed) node->set_arg(i, on_device_arg(node, node->arg(i), kind));
     }
-    auto call = concrete_call(*record, node->args(), context_.shapes, context_.options.activation);
+    auto call = concrete_call(*record, node->args(), context_.shapes, {.activation = context_.options.activation});
     if (const Reason* reason = std::get_if<Reason>(&call))
       throw Error(Exit::bug, "", node_name(*node) + ": " + reason->text());
     const std::vector<ttrt::TensorSpec> specs = std::get<ttrt::BoundCall>(call).results();

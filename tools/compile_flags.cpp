@@ -29,8 +29,10 @@ void add_compile_flags(FlagSet& app, CompileFlags& flags) {
   list("--weight-dtype", flags.weight_dtype, "GLOB=FORMAT: " + ttrt::weight_format_names() + "; bfloat16 otherwise");
   app.add_option("--activation-dtype", flags.activation_dtype, "The format of what is computed")
       .one_of({"bfloat16", "float32"});
-  list("--fidelity", flags.fidelity, "GLOB=LoFi|HiFi2|HiFi3|HiFi4");
-  list("--fp32-acc", flags.fp32_acc, "GLOB=on|off: accumulate in float32; on otherwise");
+  list("--fidelity", flags.fidelity,
+       "GLOB=LoFi|HiFi2|HiFi3|HiFi4|library: of products; as the op library does where nobody says");
+  list("--fp32-acc", flags.fp32_acc,
+       "GLOB=on|off|library: accumulate in float32; as the op library does where nobody says");
   app.group("Shapes");
   list("--shape", flags.shapes,
        "NAME=8x128 or NAME=i64:8x128: sizes of free dims, for placement and for models without shapes");

@@ -120,7 +120,7 @@ const HostTensor& PackedWeights::unpacked(int slot, const HostTensor& tiles, con
 
 // ---- binding ------------------------------------------------------------------------------------------------------
 
-void DeviceStep::make_call(const Instruction& instruction, const Frame& frame) {
+void DeviceStep::make_call(const Instruction& instruction, const Frame& frame, const StepContext& context) {
   std::vector<RtValue> args;
   dynamic_.clear();
   for (std::size_t i = 0; i < instruction.args.size(); ++i) {
@@ -130,7 +130,7 @@ void DeviceStep::make_call(const Instruction& instruction, const Frame& frame) {
     arg.for_each_slot([&](int) { has_slot = true; });
     dynamic_.push_back(has_slot);
   }
-  auto bound = bind_call(*instruction.record, args);
+  auto bound = bind_call(*instruction.record, args, {.arch = context.profile->arch});
   if (const auto* reason = std::get_if<ttc::Reason>(&bound))
     throw ttc::bad_file("", "node '" + node_name(*instruction.node) + "': " + reason->detail);
   bound_ = std::get<BoundCall>(std::move(bound));
@@ -179,7 +179,7 @@ bool DeviceStep::current(const Instruction& instruction, const Frame& frame) con
 
 void DeviceStep::prepare(const Instruction& instruction, const Frame& frame, const StepContext& context) {
   ready_ = false;
-  make_call(instruction, frame);
+  make_call(instruction, frame, context);
   collect(instruction, frame, context);
   const OpRecord& record = *instruction.record;
   results_ = bound_.results();
@@ -417,7 +417,7 @@ std::vector<RtValue> DeviceStep::call_reference(const Instruction& instruction, 
 }
 
 void DeviceStep::run_reference(const Instruction& instruction, Frame& frame, const StepContext& context) {
-  make_call(instruction, frame);
+  make_call(instruction, frame, context);
   ready_ = false;
   std::vector<RtValue> values = call_reference(instruction, frame, context);
   for (std::size_t i = 0; i < instruction.results.size(); ++i)
@@ -436,7 +436,7 @@ void DeviceStep::upload(const Instruction& instruction, Frame& frame, const Step
     return;
   }
   if (!ready_ || bound_.call.tensors.empty() || bound_.call.tensors[0].logical != host->sizes) {
-    make_call(instruction, frame);
+    make_call(instruction, frame, context);
     results_ = bound_.results();
     ready_ = true;
   }

@@ -91,7 +91,7 @@ class DeviceStep {
   void run_on_host(const Instruction& instruction, Frame& frame, const StepContext& context);
   void note_failure(const Instruction& instruction, const StepContext& context, const std::string& reason) const;
 
-  void make_call(const Instruction& instruction, const Frame& frame);
+  void make_call(const Instruction& instruction, const Frame& frame, const StepContext& context);
   void collect(const Instruction& instruction, const Frame& frame, const StepContext& context);
   bool current(const Instruction& instruction, const Frame& frame) const;
   void prepare(const Instruction& instruction, const Frame& frame, const StepContext& context);

@@ -7,6 +7,7 @@
 #include "ir/op_name.h"
 #include "ir/model.h"
 #include "ir/op_schema.h"
+#include "ops/library.h"
 
 namespace ttrt {
 
@@ -69,7 +70,7 @@ class OperatorReader {
     std::vector<std::string> refused;
     const LowerOptions options;
     for (const auto& [record, lowering] : lowerings_of(node.op())) {
-      const LowerResult lowered = lowering->lower({node, options});
+      const LowerResult lowered = ops::lower_node(*record, *lowering, {node, options});
       if (const auto* reason = std::get_if<Reason>(&lowered)) {
         refused.push_back(std::string(record->name) + ": " + reason->text());
         continue;

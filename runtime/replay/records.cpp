@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "device/tile_formats_device.h"
+#include "ops/library.h"
 #include "replay/tiles.h"
 #include "support/error.h"
 
@@ -75,10 +76,16 @@ RecordCall& RecordCall::set(std::string_view name, RtValue value) {
   return *this;
 }
 
-RecordCall& RecordCall::configure(const ComputeConfig& config) {
-  if (has("fidelity")) set("fidelity", std::string(to_string(config.math_fidelity)));
-  if (has("fp32_acc")) set("fp32_acc", config.fp32_dest_acc_en);
-  if (has("approx")) set("approx", config.math_approx_mode);
+RecordCall& RecordCall::configure(const std::optional<ComputeConfig>& config) {
+  if (!config) {
+    for (const std::string_view name : ops::configuration_literals)
+      if (has(name)) set(name, {});
+    return *this;
+  }
+  if (has("fidelity")) set("fidelity", std::string(to_string(config->math_fidelity)));
+  if (has("fp32_acc")) set("fp32_acc", config->fp32_dest_acc_en);
+  if (has("approx")) set("approx", config->math_approx_mode);
+  if (has("packer_l1_acc")) set("packer_l1_acc", config->packer_l1_acc);
   return *this;
 }
 
@@ -88,7 +95,7 @@ std::variant<std::vector<Tensor>, ttc::Reason> RecordCall::run_all(Numerics nume
   const auto args = schema_order(schema_, {}, args_);
   if (const auto* reason = std::get_if<ttc::Reason>(&args)) throw ttc::usage_error(reason->detail);
   const auto& values = std::get<std::vector<RtValue>>(args);
-  const auto bound = bind_call(record_, values);
+  const auto bound = bind_call(record_, values, {.arch = arch_});
   if (const auto* reason = std::get_if<ttc::Reason>(&bound)) throw ttc::usage_error(reason->detail);
   const auto& call = std::get<BoundCall>(bound);
   call.results();

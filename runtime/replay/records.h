@@ -20,8 +20,8 @@ class RecordCall {
   RecordCall& stored(std::string_view name, const std::vector<const Tensor*>& values);
   RecordCall& set(std::string_view name, RtValue value);
   // The record's own default configuration replaced by the case's, where the record has the literals.
-  RecordCall& configure(const ComputeConfig& config);
-  bool has(std::string_view name) const;  // an argument of this name
+  RecordCall& configure(const std::optional<ComputeConfig>& config);  // nullopt: as the op library takes it
+  bool has(std::string_view name) const;                              // an argument of this name
   const OpRecord& record() const { return record_; }
   const ttc::ir::OpSchema& schema() const { return schema_; }
   // All results, or why the record does not serve this call. Throws ttc::Error on arguments that can never be right.

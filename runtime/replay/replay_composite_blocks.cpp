@@ -83,7 +83,7 @@ struct Block {
   // Over the last dim, with the op library's own default configuration.
   Tensor softmax(const Tensor& x) const {
     RecordCall call("tt.softmax");
-    call.configure(*ops::library_config("tt.softmax"));
+    call.configure(std::nullopt);
     return call.tensor("x", x).set("dim", std::int64_t{-1}).result(numerics);
   }
 

@@ -74,8 +74,7 @@ Outcome run_library(const Case& c, Numerics numerics) {
   const OpRecord* record = ops::find_library_op(c.op);
   TTC_CHECK(record != nullptr, "no record is " + c.op);
   RecordCall call(record->name, c.arch);
-  if (const auto config = c.config ? c.config : ops::library_config(record->name, DataType::bfloat16, c.arch))
-    call.configure(*config);
+  call.configure(c.config);
   if (c.format_param(result_format.data()) == DataType::float32) {
     Case wide = c;
     for (Tensor& t : wide.inputs) t.dtype = DataType::float32;

@@ -13,7 +13,7 @@ using ttrt::operand_kind;
 // The call that `op` with these arguments stands for. Operands already on the device keep their format; the others get
 // the one of their operand kind. A Reason where a shape, dtype or argument cannot be expressed.
 std::variant<ttrt::BoundCall, Reason> concrete_call(const ttrt::OpRecord& record, const std::vector<ir::Arg>& args,
-                                                    const ir::SymBinding& shapes, ttrt::DataType activation);
+                                                    const ir::SymBinding& shapes, const ttrt::BindOptions& options);
 // True for the results of tt operators but to_host.
 bool on_device(const ir::Value* value);
 bool is_device_node(const ir::Node& node);

@@ -126,7 +126,7 @@ void estimate_memory(const PassContext& context, CompileResult& result) {
       }
       peak = std::max(peak, live);
       if (const ttrt::OpRecord* record = ttrt::find_op(node->op()); record && record->work) {
-        auto call = concrete_call(*record, node->args(), context.shapes, context.options.activation);
+        auto call = concrete_call(*record, node->args(), context.shapes, {.activation = context.options.activation});
         if (const auto* bound = std::get_if<ttrt::BoundCall>(&call))
           result.memory.l1_peak = std::max(result.memory.l1_peak, record->work(bound->call).l1_bytes);
       }

@@ -59,8 +59,9 @@ struct CompileOptions {
   std::vector<std::string> exclude;  // module globs
   std::vector<std::pair<std::string, ttrt::DataType>> weight_format;
   ttrt::DataType activation = ttrt::DataType::bfloat16;
-  std::vector<std::pair<std::string, ttrt::MathFidelity>> fidelity;
-  std::vector<std::pair<std::string, bool>> fp32_acc;
+  // nullopt: as the op library takes it by itself, which is so too where no entry matches.
+  std::vector<std::pair<std::string, std::optional<ttrt::MathFidelity>>> fidelity;
+  std::vector<std::pair<std::string, std::optional<bool>>> fp32_acc;
   std::vector<std::string> fallback_ops, fallback_modules, fallback_nodes;  // globs kept on the CPU
   bool require_full = false;
   // Values of free dims for counts, costs and placement; those not given take the lower bound of their range.

@@ -24,10 +24,13 @@ ttrt::DataType format(const std::string& name, const std::string& flag) {
                     "the formats are " + ttrt::weight_format_names());
 }
 
+// What the op library takes by itself.
+constexpr std::string_view library_choice = "library";
+
 bool on_off(const std::string& text, const std::string& flag) {
   if (text == "on" || text == "true" || text == "1") return true;
   if (text == "off" || text == "false" || text == "0") return false;
-  throw usage_error(flag + ": '" + text + "' is neither on nor off");
+  throw usage_error(flag + ": '" + text + "' is neither on nor off nor library");
 }
 
 void read_replace_file(const std::string& path, CompileOptions& options) {
@@ -64,12 +67,15 @@ CompileOptions compile_options(const CompileSettings& settings) {
   for (const std::string& text : settings.fidelity) {
     const auto [glob, value] = glob_value(text);
     const auto fidelity = ttrt::math_fidelity_from_string(value);
-    if (!fidelity) throw usage_error("--fidelity " + text + ": expected LoFi, HiFi2, HiFi3 or HiFi4");
-    options.fidelity.emplace_back(glob, *fidelity);
+    if (!fidelity && value != library_choice)
+      throw usage_error("--fidelity " + text + ": expected LoFi, HiFi2, HiFi3, HiFi4 or library");
+    options.fidelity.emplace_back(glob, fidelity);
   }
   for (const std::string& text : settings.fp32_acc) {
     const auto [glob, value] = glob_value(text);
-    options.fp32_acc.emplace_back(glob, on_off(value, "--fp32-acc " + text));
+    std::optional<bool> on;
+    if (value != library_choice) on = on_off(value, "--fp32-acc " + text);
+    options.fp32_acc.emplace_back(glob, on);
   }
   options.fallback_ops = settings.fallback_op;
   options.fallback_modules = settings.fallback_module;
