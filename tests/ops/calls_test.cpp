@@ -29,7 +29,7 @@ std::string reason(const Row& row) {
   const ttc::ir::Node& node = *model->graph->nodes().front();
   const OpRecord* record = find_op(node.op());
   REQUIRE(record != nullptr);
-  const auto bound = ttc::concrete_call(*record, node.args(), {}, DataType::bfloat16);
+  const auto bound = ttc::concrete_call(*record, node.args(), {}, {});
   if (const auto* none = std::get_if<ttc::Reason>(&bound)) return none->text();
   const auto& call = std::get<BoundCall>(bound);
   if (const ttc::Refusal refusal = call.refusal()) return refusal->text();

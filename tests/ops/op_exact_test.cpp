@@ -25,7 +25,7 @@ bool refused_as_stated(const OpRecord& record, const CaseRun& run) {
 std::vector<Config> exact_configs_of(const OpRecord& record) {
   std::vector<Config> out{{.numerics = Numerics::exact},
                           {.activation = DataType::float32, .numerics = Numerics::exact}};
-  if (record.schema.find("bool fp32_acc") != std::string_view::npos)
+  if (record.schema.find("bool? fp32_acc") != std::string_view::npos)
     out.push_back({.fp32_acc = false, .numerics = Numerics::exact});
   return out;
 }

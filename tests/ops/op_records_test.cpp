@@ -29,8 +29,8 @@ std::string joined(const std::vector<std::string>& lines) {
 std::vector<Config> configs_of(const OpRecord& record) {
   std::vector<Config> out{{}, {.activation = DataType::float32}};
   const auto has = [&](std::string_view name) { return record.schema.find(name) != std::string_view::npos; };
-  if (has("bool fp32_acc")) out.push_back({.fp32_acc = false});
-  if (has("str fidelity")) out.push_back({.fidelity = MathFidelity::LoFi});
+  if (has("bool? fp32_acc")) out.push_back({.fp32_acc = false});
+  if (has("str? fidelity")) out.push_back({.fidelity = MathFidelity::LoFi});
   if (has("str weight_format")) {
     out.push_back({.weight = DataType::bfloat8_b, .fidelity = MathFidelity::HiFi2});
     out.push_back({.weight = DataType::bfloat4_b, .fidelity = MathFidelity::LoFi});
@@ -238,7 +238,7 @@ TEST_CASE("every choice of precision that a record has is another result") {
       exact_only{"tt.log_softmax"};
   for (const OpRecord* record : all_ops()) {
     INFO(record->name);
-    if (record->schema.find("bool fp32_acc") != std::string_view::npos && !same.contains(record->name)) {
+    if (record->schema.find("bool? fp32_acc") != std::string_view::npos && !same.contains(record->name)) {
       const bool exact = exact_only.contains(record->name);
       const Config wide{.activation = exact ? DataType::bfloat16 : DataType::float32,
                         .numerics = exact ? Numerics::exact : Numerics::fast};

@@ -3,7 +3,7 @@
 
 #include "torch/cpu_op.h"
 #include "ir/model.h"
-#include "ops/op.h"
+#include "ops/library.h"
 #include "tests/catch.h"
 
 using namespace ttrt;
@@ -25,7 +25,7 @@ std::vector<ttc::Reason> reasons(std::string_view graph) {
   const LowerOptions options;
   std::vector<ttc::Reason> out;
   for (const auto& [record, lowering] : lowerings_of(node.op())) {
-    LowerResult result = lowering->lower({node, options});
+    LowerResult result = ops::lower_node(*record, *lowering, {node, options});
     const auto* reason = std::get_if<ttc::Reason>(&result);
     if (reason == nullptr) return {};
     out.push_back(*reason);
