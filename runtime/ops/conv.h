@@ -55,6 +55,10 @@ Kernel prepare_conv(const OpCall& call, const PrepareContext& context, const Con
 bool is_depthwise(const ConvShape& shape, std::int64_t groups);
 Kernel prepare_depthwise(const OpCall& call, const PrepareContext& context, const ConvShape& shape, MatmulSpec spec);
 
+// Windows of more than one element in exact numerics (conv_exact.cpp).
+Kernel prepare_exact_windows(const OpCall& call, const PrepareContext& context, const ConvShape& shape,
+                             MatmulSpec spec);
+
 // A kernel of class C: C(shape, product), set_weight(tiles), set_bias(tiles), run(x, y). Operands that are constant are
 // set once.
 template <typename C>

@@ -209,6 +209,8 @@ Kernel prepare_conv(const OpCall& call, const PrepareContext& context, const Con
   spec.activation = fused_activation(call.string("activation"), context.numerics, spec.out);
   if (context.numerics == Numerics::fast && is_depthwise(shape, call.integer("groups")))
     return prepare_depthwise(call, context, shape, std::move(spec));
+  if (context.numerics == Numerics::exact && shape.taps() > 1)
+    return prepare_exact_windows(call, context, shape, std::move(spec));
   if (x.dtype == DataType::float32)
     return bind_convolution<Convolution<std::uint32_t>>(call, context, shape, std::move(spec));
   return bind_convolution<Convolution<std::uint16_t>>(call, context, shape, std::move(spec));

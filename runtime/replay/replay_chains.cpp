@@ -193,51 +193,6 @@ HostTensor floats_of(const Tensor& t, Shape sizes) {
   return host;
 }
 
-// A window's products in the op library's order: K in blocks, one row of the kernel of a block of channels each, and
-// bfloat16 sums in a buffer between them. Channels are one block where the result is one tile of rows and blocks of 8
-// where it is more; both are recorded up to 32 channels.
-Outcome convolve_windows(const Case& c, const Image& image, const ComputeConfig& config) {
-  if (!config.fp32_dest_acc_en || config.packer_l1_acc || image.channels > 32)
-    return ttc::Reason{ttc::ReasonCode::Unimplemented,
-                       "windows with a 16-bit Dest, sums in the packer or more than 32 channels are not recorded"};
-  const Tensor &x = c.input("x"), &weight = c.input("weight");
-  const auto at = [&](const char* name, std::size_t i) { return as_int(ttc::member(c.params, name).at(i)); };
-  const std::int64_t n = weight.shape[0], per_group = weight.shape[1], height = weight.shape[2],
-                     width = weight.shape[3];
-  if (per_group < 1 || image.channels % per_group != 0 || at("stride", 0) < 1 || at("stride", 1) < 1)
-    return ttc::Reason{ttc::ReasonCode::Unsupported, "a weight or stride that does not fit"};
-  const std::int64_t group = n * per_group / image.channels;  // results that read the same channels
-  const std::int64_t across = (image.width + 2 * at("padding", 1) - width) / at("stride", 1) + 1;
-  const std::int64_t rows = across * ((image.height + 2 * at("padding", 0) - height) / at("stride", 0) + 1);
-  const std::int64_t channels = round_up(image.channels, 8), block = rows > tile_dim ? 8 : channels, k = width * block;
-  std::vector<float> sums(static_cast<std::size_t>(rows * n)), part(sums.size());
-  for (std::int64_t i = 0; i < height * channels / block; ++i) {
-    const std::int64_t down = i / (channels / block), first = i % (channels / block) * block;
-    std::vector<float> a(static_cast<std::size_t>(rows * k)), b(static_cast<std::size_t>(k * n));
-    for (std::int64_t j = 0; j < k; ++j) {
-      const std::int64_t right = j / block, channel = first + j % block;
-      if (channel >= image.channels) continue;
-      for (std::int64_t r = 0; r < rows; ++r) {
-        const std::int64_t h = r / across * at("stride", 0) + down - at("padding", 0);
-        const std::int64_t w = r % across * at("stride", 1) + right - at("padding", 1);
-        if (h < 0 || w < 0 || h >= image.height || w >= image.width) continue;
-        a[static_cast<std::size_t>(r * k + j)] =
-            x.values[static_cast<std::size_t>((h * image.width + w) * image.channels + channel)];
-      }
-      for (std::int64_t o = channel / per_group * group; o < (channel / per_group + 1) * group; ++o)
-        b[static_cast<std::size_t>(j * n + o)] = weight.values[static_cast<std::size_t>(
-            ((o * per_group + channel % per_group) * height + down) * width + right)];
-    }
-    fpu::product({a.data(), k, 1}, {b.data(), n, 1}, part.data(), rows, n, k, Dest::bits32, config.math_fidelity);
-    for (std::size_t e = 0; e < sums.size(); ++e) sums[e] = round_bf16_away(sums[e] + part[e]);
-  }
-  if (const Tensor* bias = c.find("bias"))
-    for (std::int64_t r = 0; r < rows; ++r)
-      fpu::add(sums.data() + r * n, bias->values.data(), sums.data() + r * n, n, Dest::bits32);
-  Tensor out{.name = "", .shape = c.expected.at(0).shape, .dtype = DataType::float32, .values = std::move(sums)};
-  return Outputs{packed_as(std::move(out), c.expected.at(0))};
-}
-
 Outcome convolution(const Case& c, Numerics numerics) {
   if (auto refusal = c.unknown_params(
           {"in_channels", "out_channels", "input_height", "input_width", "kernel_size", "stride", "padding", "groups"}))
@@ -247,8 +202,6 @@ Outcome convolution(const Case& c, Numerics numerics) {
   const Tensor &x = c.input("x"), &weight = c.input("weight");
   if (image.height * image.width * image.channels != static_cast<std::int64_t>(x.values.size()))
     return ttc::Reason{ttc::ReasonCode::Unsupported, "an image of another size than the tensor"};
-  if (numerics == Numerics::exact && weight.shape.size() == 4 && weight.shape[2] * weight.shape[3] != 1)
-    return convolve_windows(c, image, c.config.value_or(ComputeConfig{.packer_l1_acc = true}));
   RecordCall call("tt.conv2d");
   call.tensor("x", as_channels_first(x, image)).set("weight", floats_of(weight, weight.shape));
   if (const Tensor* bias = c.find("bias"))
@@ -257,7 +210,7 @@ Outcome convolution(const Case& c, Numerics numerics) {
   call.set("stride", integers_of(ttc::member(c.params, "stride")));
   call.set("padding", integers_of(ttc::member(c.params, "padding")));
   call.set("dilation", RtValue::List{std::int64_t{1}, std::int64_t{1}});
-  if (c.config) call.configure(*c.config);
+  call.configure(c.config);
   return Outputs{as_channels_last(call.result(numerics))};
 }
 
