@@ -1,6 +1,9 @@
 // Order along a dim: tt.argmax, tt.argmin, tt.max, tt.min (value and index), tt.topk, tt.sort, tt.argsort. Among equal
-// elements the first comes first; NaN counts as the largest, as in ATen. Indices are int32.
+// elements the first comes first, but in exact numerics where the vector unit's network leaves them (below); NaN counts
+// as the largest, as in ATen. Indices are int32.
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cmath>
 #include <numeric>
 
@@ -38,13 +41,67 @@ void order_line(const double* values, std::int64_t n, std::int64_t k, bool large
   std::partial_sort(out.begin(), out.begin() + k, out.end(), before);
 }
 
+// ---- the vector unit's order of equal elements
+
+struct Ranked {
+  std::int64_t key;  // words in the order of their values, -0 below +0
+  std::int32_t index;
+};
+using Tile = std::array<Ranked, tile_dim>;  // of one line
+
+std::int64_t key_of(double value) {
+  const auto word = std::bit_cast<std::int32_t>(static_cast<float>(value));
+  return word < 0 ? -static_cast<std::int64_t>(word & 0x7FFFFFFF) - 1 : word;
+}
+
+// A bitonic network over 64 elements. An exchange that puts the larger one first leaves equal ones, one that puts it
+// behind swaps them, but in the first step. Blocks below 16 do not look at the direction.
+void sort_pair(Tile& a, Tile& b, bool ascending) {
+  const auto at = [&](std::size_t i) -> Ranked& { return i < a.size() ? a[i] : b[i - a.size()]; };
+  for (std::size_t size = 2; size <= 2 * a.size(); size *= 2)
+    for (std::size_t distance = size / 2; distance > 0; distance /= 2)
+      for (std::size_t i = 0; i < 2 * a.size(); ++i) {
+        if ((i & distance) != 0) continue;
+        Ranked &first = at(i), &second = at(i + distance);
+        const bool larger_first = (i / size % 2 == 0) != (size >= 16 && ascending);
+        const bool smaller_first = size == 2 ? first.key > second.key : first.key >= second.key;
+        if (larger_first ? first.key < second.key : smaller_first) std::swap(first, second);
+      }
+}
+
+// The first k of a line as the op library's topk has them: each tile that comes is sorted together with those of the
+// result, one after the other, which keep the better half. Two tiles are what sort does. Padding is worse than all.
+void order_by_network(const double* values, std::int64_t n, std::int64_t k, bool largest,
+                      std::vector<std::int32_t>& out) {
+  const std::int64_t worst = (largest ? -1 : 1) * (std::int64_t{1} << 40);
+  const auto tile_at = [&](std::int64_t tile) {
+    Tile elements;
+    for (std::int64_t i = 0; i < tile_dim; ++i) {
+      const std::int64_t at = tile * tile_dim + i;
+      elements[static_cast<std::size_t>(i)] =
+          at < n ? Ranked{key_of(values[at]), static_cast<std::int32_t>(at)} : Ranked{worst, -1};
+    }
+    return elements;
+  };
+  const std::int64_t tiles = std::max<std::int64_t>(round_up(n, tile_dim) / tile_dim, 2);
+  std::vector<Tile> result{tile_at(0)};
+  for (std::int64_t t = 1; t < tiles; ++t) {
+    Tile rest = tile_at(t);
+    for (Tile& best : result) sort_pair(best, rest, !largest);
+    if (static_cast<std::int64_t>(result.size()) * tile_dim < k) result.push_back(rest);
+  }
+  out.clear();
+  for (std::int64_t i = 0; i < k; ++i)
+    out.push_back(result[static_cast<std::size_t>(i / tile_dim)][static_cast<std::size_t>(i % tile_dim)].index);
+}
+
 std::optional<std::int64_t> dim_argument(const OpCall& call) {
   if (!call.has("dim")) return std::nullopt;
   return wrap_dim(call, call.integer("dim"), spec_of(call, "x").logical.size());
 }
 
 // Results: the values where `values`, then the indices where `indices`; `squeeze` drops the dim, which has size 1.
-Kernel pick(const OpCall& call, std::int64_t k, bool largest, bool values, bool indices) {
+Kernel pick(const OpCall& call, std::int64_t k, bool largest, bool values, bool indices, bool network = false) {
   const TensorSpec& x = spec_of(call, "x");
   const auto dim = dim_argument(call);
   Lines lines(x.logical, static_cast<std::size_t>(dim.value_or(0)));
@@ -62,7 +119,7 @@ Kernel pick(const OpCall& call, std::int64_t k, bool largest, bool values, bool 
       const std::uint32_t* first = in + o * lines.n * lines.inner + i;
       for (std::int64_t j = 0; j < lines.n; ++j)
         line[static_cast<std::size_t>(j)] = number_of(format, first[j * lines.inner]);
-      order_line(line.data(), lines.n, k, largest, order);
+      (network ? order_by_network : order_line)(line.data(), lines.n, k, largest, order);
       for (std::int64_t j = 0; j < k; ++j) {
         const std::int64_t at = (o * k + j) * lines.inner + i;
         out_indices[at] = static_cast<std::uint32_t>(order[static_cast<std::size_t>(j)]);
@@ -151,8 +208,9 @@ std::vector<TensorSpec> infer_topk(const OpCall& call) {
   return {tiled(shape, spec_of(call, "x").dtype), tiled(shape, DataType::int32)};
 }
 
-Kernel prepare_topk(const OpCall& call, const PrepareContext&) {
-  return pick(call, call.integer("k"), call.boolean("largest"), true, true);
+Kernel prepare_topk(const OpCall& call, const PrepareContext& context) {
+  return pick(call, call.integer("k"), call.boolean("largest"), true, true,
+              context.numerics == Numerics::exact && spec_of(call, "x").dtype == DataType::bfloat16);
 }
 
 std::vector<RtValue> reference_topk(Reference& aten, const OpCall& call, std::span<const RtValue> args) {
@@ -166,8 +224,10 @@ LowerResult lower_sort(const LowerContext& context) {
   if (auto no = check_values(context)) return *no;
   const AtenArgs args(context);
   if (!args.integer("dim")) return unsupported("dim is computed at run time");
-  return Lowered{.args = {context.node.arg(0), *args.integer("dim"), args["descending"].boolean().value_or(false)},
-                 .results = {}};
+  const bool stable = context.node.op().ends_with(".stable") && args["stable"].boolean().value_or(false);
+  return Lowered{
+      .args = {context.node.arg(0), *args.integer("dim"), args["descending"].boolean().value_or(false), stable},
+      .results = {}};
 }
 
 std::int64_t sorted_size(const OpCall& call) {
@@ -182,11 +242,16 @@ std::vector<TensorSpec> infer_sort(const OpCall& call) {
 }
 std::vector<TensorSpec> infer_argsort(const OpCall& call) { return {infer_sort(call)[1]}; }
 
-Kernel prepare_sort(const OpCall& call, const PrepareContext&) {
-  return pick(call, sorted_size(call), call.boolean("descending"), true, true);
+// Of more than one pair of tiles nothing is recorded.
+bool by_network(const OpCall& call, const PrepareContext& context) {
+  return context.numerics == Numerics::exact && !call.boolean("stable") &&
+         spec_of(call, "x").dtype == DataType::bfloat16 && sorted_size(call) <= 2 * tile_dim;
 }
-Kernel prepare_argsort(const OpCall& call, const PrepareContext&) {
-  return pick(call, sorted_size(call), call.boolean("descending"), false, true);
+Kernel prepare_sort(const OpCall& call, const PrepareContext& context) {
+  return pick(call, sorted_size(call), call.boolean("descending"), true, true, by_network(call, context));
+}
+Kernel prepare_argsort(const OpCall& call, const PrepareContext& context) {
+  return pick(call, sorted_size(call), call.boolean("descending"), false, true, by_network(call, context));
 }
 
 std::vector<RtValue> reference_sort(Reference& aten, const OpCall& call, std::span<const RtValue> args) {
@@ -285,7 +350,7 @@ TTRT_REGISTER_OP(topk);
 
 const OpRecord sort = [] {
   OpRecord r = ordering("tt.sort", "The elements of each line in order, and where they were",
-                        "(Tensor x, int dim=-1, bool descending=False) -> (Tensor, Tensor)",
+                        "(Tensor x, int dim=-1, bool descending=False, bool stable=False) -> (Tensor, Tensor)",
                         {{"aten.sort.default", lower_sort}, {"aten.sort.stable", lower_sort}});
   r.infer = infer_sort;
   r.prepare = prepare_sort;
@@ -299,7 +364,7 @@ TTRT_REGISTER_OP(sort);
 
 const OpRecord argsort = [] {
   OpRecord r = ordering("tt.argsort", "Where the elements of each line in order were",
-                        "(Tensor x, int dim=-1, bool descending=False) -> Tensor",
+                        "(Tensor x, int dim=-1, bool descending=False, bool stable=False) -> Tensor",
                         {{"aten.argsort.default", lower_sort}, {"aten.argsort.stable", lower_sort}});
   r.infer = infer_argsort;
   r.prepare = prepare_argsort;

@@ -41,6 +41,15 @@ TEST_CASE("recorded composite ops are bit-exact") {
   }
 }
 
+TEST_CASE("equal elements of sort and topk stand where the network leaves them") {
+  const auto results = replay_directory(std::string(TTC_TEST_DATA) + "/golden_ties", {});
+  CHECK(results.size() == 3);
+  for (const CaseResult& r : results) {
+    INFO(r.id << ": " << r.mismatches << " of " << r.elements << " differ, " << r.reason);
+    CHECK(r.status == Status::bit_exact);
+  }
+}
+
 TEST_CASE("sums of small integers are exact, and a mean's scaler is a bfloat16") {
   std::vector<float> row(70);
   std::iota(row.begin(), row.end(), -3.0F);
