@@ -74,6 +74,14 @@ float mean_of(const float* row, std::int64_t n, const RowConfig& config) {
   return exact::through_buffer(vector_product(sum, 1.0F / static_cast<float>(n), config.dest), config.dest);
 }
 
+// Whether the buffers of layer_norm's rows are too large for a core: three of bfloat16 and two of Dest's width, in
+// blocks of as many tiles as Dest has, and some small ones. Its kernel then goes over the row in passes.
+bool in_passes(std::int64_t n, Dest dest) {
+  const std::int64_t block = dest == Dest::bits32 ? 4 : 8, tiles = round_up(n, block * tile_dim) / tile_dim;
+  const std::int64_t narrow = 2048, wide = dest == Dest::bits32 ? 4096 : 2048, room = 1499136 / 20 * 19;
+  return (3 * tiles + 4 * block + 4) * narrow + (2 * tiles + 4 * block + 12) * wide > room;
+}
+
 }  // namespace
 
 float through_buffer(float value, Dest dest) {
@@ -126,6 +134,14 @@ float vector_sum(const float* values, std::int64_t n, std::int64_t stride) {
 std::int64_t argmax(const float* values, std::int64_t n) { return std::max_element(values, values + n) - values; }
 
 void softmax_row(float* row, std::int64_t n, const RowConfig& config, bool stable) {
+  // Padding is hidden in rows that fit a 32-bit Dest of 4 tiles; of longer ones it takes part, as zeros.
+  if (stable && config.dest == Dest::bits32 && n > 4 * tile_dim && n % tile_dim != 0) {
+    std::vector<float> padded(static_cast<std::size_t>(round_up(n, tile_dim)), 0.0F);
+    std::copy_n(row, n, padded.begin());
+    softmax_row(padded.data(), static_cast<std::int64_t>(padded.size()), config, stable);
+    std::copy_n(padded.begin(), n, row);
+    return;
+  }
   if (stable) {
     as_sources(row, n, config.dest);
     const float max = row_max(row, n, 1, config.dest, 1.0F);
@@ -138,6 +154,19 @@ void softmax_row(float* row, std::int64_t n, const RowConfig& config, bool stabl
   const float sum = fpu::sum_row(row, n, 1.0F, config.dest, config.fidelity);
   const float scale = exact::through_buffer(vector_function(reciprocal_of(config.arch), sum, config.dest), config.dest);
   fpu::mul(row, spread(scale, n), row, n, config.dest, config.fidelity);
+}
+
+void softmax_column(float* values, std::int64_t n, const RowConfig& config) {
+  RowConfig accurate = config;
+  accurate.approx = false;
+  as_sources(values, n, config.dest);
+  fpu::sub(values, spread(row_max(values, n, 1, config.dest, 1.0F), n), values, n, config.dest);
+  through_buffer(values, n, config.dest);
+  exponential(values, n, accurate);
+  through_buffer(values, n, config.dest);
+  const float sum = fpu::sum_column(values, n, 1, 1.0F, config.dest, config.fidelity);
+  const float scale = exact::through_buffer(vector_function(reciprocal_of(config.arch), sum, config.dest), config.dest);
+  fpu::mul(values, spread(scale, n), values, n, config.dest, config.fidelity);
 }
 
 void log_softmax_row(float* row, std::int64_t n, const RowConfig& config) {
@@ -167,13 +196,14 @@ float variance(const float* values, std::int64_t n, std::int64_t stride, float c
 void norm_row(float* row, std::int64_t n, const Norm& norm, const RowConfig& config) {
   const Dest dest = config.dest;
   as_sources(row, n, dest);
-  if (!norm.rms) {
-    fpu::sub(row, spread(mean_of(row, n, config), n), row, n, dest);
-    through_buffer(row, n, dest);
-  }
   thread_local std::vector<float> squares;
-  squares.resize(static_cast<std::size_t>(n));
-  fpu::mul(row, row, squares.data(), n, dest, config.fidelity);
+  if (!norm.rms) fpu::sub(row, spread(mean_of(row, n, config), n), row, n, dest);
+  squares.assign(row, row + n);
+  if (!norm.rms) through_buffer(row, n, dest);
+  if (!norm.rms && in_passes(n, dest))
+    sfpu::run(sfpu::Function::square, {}, dest, squares);
+  else
+    fpu::mul(row, row, squares.data(), n, dest, config.fidelity);
   through_buffer(squares.data(), n, dest);
   const float mean = mean_of(squares.data(), n, config), epsilon = cut_bf16(norm.epsilon);
   float sum = 0.0F;

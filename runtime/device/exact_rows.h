@@ -8,7 +8,8 @@
 //
 // Order of operations:
 //   sum, mean  fpu::sum_row; the scaler is 1 or 1 / n cut to bfloat16
-//   softmax    subtract the maximum (where stable), exponential in the same visit of Dest, sum, reciprocal, product
+//   softmax    subtract the maximum (where stable), exponential in the same visit of Dest, sum, reciprocal, product;
+//              of a column the difference goes into a buffer first
 //   log_softmax  subtract the maximum, into a buffer; exponential of that, its sum and logarithm; their difference
 //   variance   one pass: mean += (x - mean) / k; sum += (x - old mean) (x - mean); all on the vector unit
 //   norms      mean = sum * (1 / n) on the vector unit; x - mean; square; its mean; + eps (cut to bfloat16); reciprocal
@@ -42,6 +43,8 @@ float vector_sum(const float* values, std::int64_t n, std::int64_t stride);
 std::int64_t argmax(const float* values, std::int64_t n);
 
 void softmax_row(float* row, std::int64_t n, const RowConfig& config, bool stable);
+// Over another dim than the last, its values gathered.
+void softmax_column(float* values, std::int64_t n, const RowConfig& config);
 
 void log_softmax_row(float* row, std::int64_t n, const RowConfig& config);
 

@@ -33,12 +33,15 @@ struct SoftmaxRow {
 using RowFunction = void (*)(float*, std::int64_t, bool);
 
 // What the device's kernel leaves, its steps in device/exact_rows.h.
-void exact_row(float* row, std::int64_t n, bool safe, const exact::RowConfig& config, bool stable) {
+void exact_row(float* row, std::int64_t n, bool safe, const exact::RowConfig& config, bool stable, bool last) {
   if (safe && std::all_of(row, row + n, [](float x) { return x == -inf_f; })) {
     std::fill(row, row + n, 0.0F);
     return;
   }
-  exact::softmax_row(row, n, config, stable);
+  if (last)
+    exact::softmax_row(row, n, config, stable);
+  else
+    exact::softmax_column(row, n, config);
 }
 
 LowerResult lower(const LowerContext& context) {
@@ -98,7 +101,9 @@ Kernel prepare(const OpCall& call, const PrepareContext& context) {
   const bool wide = call.boolean("fp32_acc"), safe = call.boolean("safe"), stable = call.boolean("stable");
   if (context.numerics == Numerics::exact) {
     const exact::RowConfig config = exact::row_config(call.compute_config(), context.profile.arch);
-    return prepare_with(call, [=](float* row, std::int64_t n) { exact_row(row, n, safe, config, stable); });
+    const std::size_t rank = spec_of(call, "x").logical.size();
+    const bool last = rank == 0 || wrap_dim(call, call.integer("dim"), rank) + 1 == static_cast<std::int64_t>(rank);
+    return prepare_with(call, [=](float* row, std::int64_t n) { exact_row(row, n, safe, config, stable, last); });
   }
   const RowFunction run = wide ? vectorised<SoftmaxRow<false, false>, float*, std::int64_t, bool>
                                : vectorised<SoftmaxRow<false, true>, float*, std::int64_t, bool>;

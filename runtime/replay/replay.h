@@ -43,8 +43,7 @@ struct Case {
   const Tensor& input(std::string_view name) const;  // throws ttc::Error where there is none
   // A refusal that names the first parameter outside of `known`.
   ttc::Refusal unknown_params(std::initializer_list<std::string_view> known) const;
-  ttc::Refusal empty_operands() const;       // refuses tensors without elements
-  ttc::Refusal other_dim_than_last() const;  // the same, and a parameter `dim` that is not the last dim of x
+  ttc::Refusal empty_operands() const;                           // refuses tensors without elements
   std::optional<DataType> format_param(const char* name) const;  // nullopt where absent; throws for an unknown format
 };
 

@@ -138,14 +138,6 @@ ttc::Refusal Case::empty_operands() const {
   return std::nullopt;
 }
 
-ttc::Refusal Case::other_dim_than_last() const {
-  if (auto refusal = empty_operands()) return refusal;
-  const Json* dim = find_member(params, "dim");
-  const auto rank = static_cast<std::int64_t>(input("x").shape.size());
-  if (dim != nullptr && (ttc::as_int(*dim) == -1 || ttc::as_int(*dim) == rank - 1)) return std::nullopt;
-  return ttc::Reason{ttc::ReasonCode::Unimplemented, op + " over another dim than the last"};
-}
-
 ttc::Refusal Case::unknown_params(std::initializer_list<std::string_view> known) const {
   for (const auto& [name, value] : params.items()) {
     if (std::find(known.begin(), known.end(), name) == known.end()) {

@@ -50,8 +50,11 @@ std::vector<float> packed(const std::vector<float>& values, const Tensor& expect
 Outcome argmax(const Case& c, Numerics) {
   if (auto refusal = c.unknown_params({"dim"})) return *refusal;
   if (auto refusal = refuse(c)) return *refusal;
-  if (auto refusal = c.other_dim_than_last()) return *refusal;
+  if (auto refusal = c.empty_operands()) return *refusal;
   const Tensor& x = c.input("x");
+  const ttc::Json* dim = ttc::find_member(c.params, "dim");
+  if (dim == nullptr || (ttc::as_int(*dim) != -1 && ttc::as_int(*dim) + 1 != static_cast<std::int64_t>(x.shape.size())))
+    return ttc::Reason{ttc::ReasonCode::Unimplemented, c.op + " over another dim than the last"};
   const Extent e = extent_of(x.shape);
   std::vector<float> out;
   for (std::int64_t r = 0; r < e.batch * e.rows; ++r) {

@@ -62,7 +62,10 @@ void normalize_channels(const Case& c, RecordCall& call) {
 // An image is [N, H, W, C].
 void over_image(const Case&, RecordCall& call) { call.set("dims", ops::int_list({1, 2})).set("keepdim", true); }
 
-void over_last_dim(const Case&, RecordCall& call) { call.set("dim", std::int64_t{-1}); }
+void over_dim(const Case& c, RecordCall& call) {
+  const ttc::Json* dim = ttc::find_member(c.params, "dim");
+  call.set("dim", dim != nullptr ? ttc::as_int(*dim) : std::int64_t{-1});
+}
 
 ttc::Refusal refuse_norm(const Case& c) {
   for (const char* name : {"w", "b"}) {
@@ -113,8 +116,8 @@ const std::vector<Row>& rows() {
          .record = "tt.softmax",
          .inputs = {{"x", "x"}},
          .params = {{"dim", ""}, {"numeric_stable", "stable"}},
-         .refuse = [](const Case& c) { return c.other_dim_than_last(); },
-         .complete = over_last_dim},
+         .refuse = [](const Case& c) { return c.empty_operands(); },
+         .complete = over_dim},
         {.op = "layer_norm",
          .record = "tt.layer_norm",
          .inputs = {{"x", "x"}, {"w", "weight"}, {"b", "bias"}, {"residual", ""}},
