@@ -173,8 +173,9 @@ TTRT_LANES U f_reciprocal_blackhole(U v, const float*) {
   return mad(t, y, y);
 }
 
-// Two steps of the square root of 23 bits from a magic first guess of 1 / sqrt(x).
-template <bool reciprocal>
+// Two steps of the square root of 23 bits from a magic first guess of 1 / sqrt(x). The fast variants (`checked` false)
+// leave what comes out for numbers below zero: of -1 negative infinity.
+template <bool reciprocal, bool checked = true>
 TTRT_LANES U root(U x) {
   U y = 0x5F1110A0 - (x >> 1);
   const U c = mul(negate(y), mul(x, y));
@@ -188,9 +189,9 @@ TTRT_LANES U root(U x) {
     r = select((from_infinity != 0) & (magnitude(x) != 0), mad(rest, add_exponent(y, -1), y), from_infinity);
   } else {
     const U rest = mad(negate(y), xy, num(1.0F));
-    r = select((I)x < (std::int32_t)infinity, mad(rest, mul(num(0.5F), xy), xy), y);
+    r = select(((I)from_infinity > 0) | (magnitude(x) == 0), mad(rest, mul(num(0.5F), xy), xy), y);
   }
-  return select(negative(x), all(quiet_nan), r);
+  return checked ? select(negative(x), all(quiet_nan), r) : r;
 }
 
 template <bool wide>
@@ -203,6 +204,18 @@ template <bool wide>
 TTRT_LANES U f_rsqrt(U x, const float*) {
   if constexpr (wide) return root<true>(x);
   return round_bf16(root<true>(x));
+}
+
+template <bool wide>
+TTRT_LANES U f_sqrt_fast(U x, const float*) {
+  const U r = root<false, false>(x);
+  return wide ? r : round_bf16(r);
+}
+
+template <bool wide>
+TTRT_LANES U f_rsqrt_fast(U x, const float*) {
+  const U r = root<true, false>(x);
+  return wide ? r : round_bf16(r);
 }
 
 // ---- logarithms: x = 2^k m with m in [0.75, 1.5); k is carried as a difference of exponent bits

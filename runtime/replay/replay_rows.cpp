@@ -79,18 +79,25 @@ Outcome decode(const Case& c, Numerics) {
   return Outputs{packed_as(std::move(out), c.expected.at(0))};
 }
 
-// Of the last dim, in one pass on the vector unit with a 32-bit Dest; a root where it is a deviation.
+// Of one dim, in one pass on the vector unit with a 32-bit Dest; a root where it is a deviation.
 Outcome spread(const Case& c, Numerics) {
   if (auto refusal = c.unknown_params({"dim", "keepdim", "correction"})) return *refusal;
   const Tensor& x = c.input("x");
-  const Extent e = extent_of(x.shape);
   const ttc::Json* dim = ttc::find_member(c.params, "dim");
   const auto rank = static_cast<std::int64_t>(x.shape.size());
-  if (dim == nullptr || dim->is_array() || (ttc::as_int(*dim) != -1 && ttc::as_int(*dim) != rank - 1) || e.cols == 0)
-    return ttc::Reason{ttc::ReasonCode::Unimplemented, c.op + " over another dim than the last"};
+  if (dim == nullptr || dim->is_array() || ttc::as_int(*dim) < -rank || ttc::as_int(*dim) >= rank || x.values.empty())
+    return ttc::Reason{ttc::ReasonCode::Unimplemented, c.op + " over several dims"};
+  const auto at = static_cast<std::size_t>((ttc::as_int(*dim) + rank) % rank);
+  const std::int64_t n = x.shape[at],
+                     step = volume(Shape(x.shape.begin() + static_cast<std::ptrdiff_t>(at) + 1, x.shape.end()));
+  const ttc::Json* given = ttc::find_member(c.params, "correction");  // a number, or whether it is 1
+  float correction = 1.0F;
+  if (given != nullptr && !given->is_null())
+    correction =
+        given->is_boolean() ? static_cast<float>(given->get<bool>()) : static_cast<float>(ttc::as_double(*given));
   Tensor out{.name = {}, .shape = c.expected.at(0).shape, .dtype = DataType::float32, .values = {}};
-  for (std::int64_t r = 0; r < e.batch * e.rows; ++r) {
-    const float variance = exact::variance(x.values.data() + r * e.cols, e.cols, 1, 1.0F);
+  for (std::int64_t r = 0; r < volume(x.shape) / n; ++r) {
+    const float variance = exact::variance(x.values.data() + r / step * n * step + r % step, n, step, correction);
     const auto bits = std::bit_cast<std::uint32_t>(variance);
     out.values.push_back(
         c.op == "var" ? variance : std::bit_cast<float>(sfpu::apply(sfpu::Function::sqrt, {}, Dest::bits32, bits)));

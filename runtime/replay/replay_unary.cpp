@@ -74,6 +74,8 @@ std::variant<std::optional<Function>, ttc::Reason> mode_of(const Case& c) {
   if (fast != nullptr && (!fast->is_boolean() || fast->get<bool>())) {
     if (c.op == "gelu") return Function::gelu_approx;
     if (c.op == "exp") return Function::exp_approx;
+    if (c.op == "sqrt") return Function::sqrt_fast;
+    if (c.op == "rsqrt") return Function::rsqrt_fast;
     return unknown("fast mode of " + c.op);
   }
   const ttc::Json* mode = ttc::find_member(c.params, "mode");
