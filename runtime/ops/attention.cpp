@@ -287,6 +287,12 @@ TTRT_LIBRARY_OP(attention, {.record = "tt.attention",
                             .config = ComputeConfig{.math_fidelity = MathFidelity::HiFi2,
                                                     .fp32_dest_acc_en = false,
                                                     .math_approx_mode = true},
+                            .choose =
+                                [](const OpCall& call) {
+                                  // The library has no attention of float32.
+                                  if (spec_of(call, "q").dtype == DataType::float32) return ComputeConfig{};
+                                  return *library_config("tt.attention");
+                                },
                             .approx_exp = true});
 
 }  // namespace

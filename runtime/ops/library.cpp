@@ -30,7 +30,9 @@ const LibraryOp* configured(std::string_view record) {
 ComputeConfig adapted(const LibraryOp& op, ComputeConfig config, DataType x, Arch arch) {
   if (arch == Arch::blackhole && op.choose == nullptr && config.math_fidelity == MathFidelity::HiFi3)
     config.math_fidelity = MathFidelity::HiFi4;
-  if (op.accurate_float32 && x == DataType::float32) config.math_approx_mode = false;
+  if (x != DataType::float32) return config;
+  config.fp32_dest_acc_en = true;
+  if (op.accurate_float32) config.math_approx_mode = false;
   return config;
 }
 
@@ -38,7 +40,7 @@ OpArg literal_of(const LibraryOp& op, const ComputeConfig& config, std::string_v
   if (name == "fidelity") return std::string(to_string(config.math_fidelity));
   if (name == "fp32_acc") return config.fp32_dest_acc_en;
   if (name == "approx") return config.math_approx_mode;
-  return name == "packer_l1_acc" ? config.packer_l1_acc : op.approx_exp;
+  return name == "packer_l1_acc" ? config.packer_l1_acc : op.approx_exp && config.math_approx_mode;
 }
 
 }  // namespace

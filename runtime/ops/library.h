@@ -24,7 +24,7 @@ struct LibraryOp {
   std::string_view names = {};  // separated by blanks, besides the record's own
   std::optional<ComputeConfig> config = std::nullopt;
   ComputeConfig (*choose)(const OpCall&) = nullptr;  // instead, where formats decide
-  bool accurate_float32 = false;                     // the approximate mode is off for float32
+  bool accurate_float32 = false;                     // the approximate modes are off for float32
   bool approx_exp = false;
 };
 
@@ -32,8 +32,8 @@ struct LibraryOp {
 void register_library_op(const LibraryOp& op);
 // The record that serves this function of the op library; nullptr where there is none.
 const OpRecord* find_library_op(std::string_view function);
-// Of a call on `x`, where formats of other operands do not matter. Blackhole has HiFi4 where Wormhole, with a 32-bit
-// Dest, has HiFi3.
+// Of a call on `x`, where formats of other operands do not matter. float32 meets a 32-bit Dest. Blackhole has HiFi4
+// where Wormhole, with a 32-bit Dest, has HiFi3.
 std::optional<ComputeConfig> library_config(std::string_view record, DataType x = DataType::bfloat16,
                                             Arch arch = Arch::wormhole);
 // Of products, which it chooses by the operands' and the result's formats.
