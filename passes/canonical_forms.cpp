@@ -173,8 +173,9 @@ Result slice(const Node& node) {
 }
 
 Result split(const Node& node) {
-  static constexpr std::array<std::string_view, 5> names{"aten.split.Tensor", "aten.chunk.default", "aten.split.sizes",
-                                                         "aten.unsafe_split.Tensor", "aten.unsafe_chunk.default"};
+  static constexpr std::array<std::string_view, 6> names{
+      "aten.split.Tensor",        "aten.chunk.default",        "aten.split.sizes",
+      "aten.unsafe_split.Tensor", "aten.unsafe_chunk.default", "aten.unsafe_split_with_sizes.default"};
   if (std::find(names.begin(), names.end(), node.op()) == names.end() || node.args().size() < 3 || !node.operand(0))
     return {};
   const auto dim = match::dim_argument(&node.arg(2), node.operand(0)->type.rank());

@@ -64,6 +64,33 @@ def norm_of(x, p: float, dims: List[int], keep: bool):
     return (x * x).sum(dims, keep).sqrt()
   return (x.abs() ** p).sum(dims, keep) ** (1.0 / p)
 
+# The largest elements of windows of rows and columns, and their places in the plane. -1: no row or column.
+def largest(x, rows, columns):
+  width = x.size(-1)
+  index = rows.unsqueeze(1).unsqueeze(3) * width + columns.unsqueeze(0).unsqueeze(2)
+  within = (rows >= 0).unsqueeze(1).unsqueeze(3) & (columns >= 0).unsqueeze(0).unsqueeze(2)
+  index = torch.where(within, index, 0).flatten(2).flatten(0, 1)
+  bounded(index.numel() * (x.numel() // (x.size(-1) * x.size(-2))))
+  picked = x.flatten(-2).index_select(-1, index.flatten()).unflatten(-1, index.shape)
+  values, which = torch.where(within.flatten(2).flatten(0, 1), picked, -float("inf")).max(-1)
+  places = index.expand(picked.shape).gather(-1, which.unsqueeze(-1)).squeeze(-1)
+  size = [rows.size(0), columns.size(0)]
+  return values.to(x.dtype).unflatten(-1, size), places.unflatten(-1, size)
+
+def window(size: int, kernel: int, stride: int, padding: int, dilation: int, ceil: bool):
+  room = size + 2 * padding - dilation * (kernel - 1) - 1
+  count = (room + stride - 1 if ceil else room) // stride + 1
+  if ceil and (count - 1) * stride >= size + padding:
+    count = count - 1
+  at = torch.arange(count).unsqueeze(1) * stride - padding + torch.arange(kernel) * dilation
+  return torch.where((at >= 0) & (at < size), at, -1)
+
+def share_of(size: int, count: int):
+  first = torch.arange(count) * size // count
+  last = ((torch.arange(count) + 1) * size + count - 1) // count
+  at = first.unsqueeze(1) + torch.arange(size // count + 2)
+  return torch.where(at < last.unsqueeze(1), at, -1)
+
 # How many of the sorted elements lie before each element of x.
 def places(sorted_, x, equal_too: bool, narrow: bool):
   bounded(x.numel() * sorted_.size(-1))
@@ -86,7 +113,7 @@ constexpr Definition elementwise[] = {
     {"hardtanh_backward.default", "g, x, low: number, high: number", "torch.where((x <= low) | (x >= high), 0, g)"},
     {"softplus_backward.default", "g, x, beta: number, threshold: number",
      "torch.where(x * beta > threshold, g, g * torch.sigmoid(x * beta))"},
-    {"log_sigmoid_forward.default", "x", "return torch.nn.functional.logsigmoid(x), torch.exp(-x.abs())"},
+    {"log_sigmoid_forward.default", "x", "return torch.log_sigmoid(x), torch.exp(-x.abs())"},
     {"log_sigmoid_backward.default", "g, x, buffer",
      "g * torch.where(x < 0, 1 - buffer / (1 + buffer), buffer / (1 + buffer))"},
     {"logit.default special_logit.default", "x, eps: Optional[float]", R"(
@@ -99,7 +126,7 @@ constexpr Definition elementwise[] = {
     return torch.where((x < 0) | (x > 1), float("nan"), g / (x * (1 - x)))
   return torch.where((x < eps) | (x > 1 - eps), 0, g / (x * (1 - x))))"},
     {"mish_backward.default", "g, x", R"(
-  t = torch.tanh(torch.nn.functional.softplus(x))
+  t = torch.tanh(torch.softplus(x))
   return g * (t + x * torch.sigmoid(x) * (1 - t * t)))"},
     {"conj_physical.default data.default detach_copy.default positive.default", "x", "x"},
     {"isposinf.default", "x", "x == float('inf')"},
@@ -212,7 +239,7 @@ constexpr Definition reductions[] = {
     if d != dim % x.dim():
       others.append(d)
   n = norm_of(x, float(p), others, True)
-  return x * torch.where(n > maxnorm, maxnorm / (n + 1e-7), 1))"},
+  return x * torch.where(n > maxnorm, torch.reciprocal(n + 1e-7) * maxnorm, 1))"},
     {"dot.default vdot.default", "a, b", "(a * b).sum()"},
     {"mv.default", "a, b",
      "torch.mm(a, b.unsqueeze(1)).squeeze(1) if a.is_floating_point() else (a * b).sum(1).to(a.dtype)"},
@@ -257,6 +284,10 @@ constexpr Definition moves[] = {
   column = torch.constant_pad_nd(g, [above, rows - above - g.size(-1)]).unsqueeze(-1)
   return torch.where(diagonal_mask(rows, sizes[dim2], offset), column, 0).movedim([-2, -1], [dim1, dim2]))"},
     {"trace.default", "x", "x.diagonal().sum()"},
+    {"select_backward.default", "g, sizes: List[int], dim: int, index: int", R"(
+  d = dim % len(sizes)
+  hit = torch.arange(sizes[d]) == index % sizes[d]
+  return torch.where(hit.view([-1] + [1] * (len(sizes) - 1 - d)), g.unsqueeze(d), 0))"},
     {"trace_backward.default", "g, sizes: List[int]", "torch.where(diagonal_mask(sizes[0], sizes[1], 0), g, 0)"},
     {"roll.default", "x, shifts: List[int], dims: List[int]", R"(
   if len(dims) == 0:
@@ -285,12 +316,35 @@ constexpr Definition moves[] = {
   index = torch.arange(sizes[d]).unfold(0, size, step).flatten()
   return g.new_zeros(sizes).index_add(d, index, g.movedim(-1, d + 1).flatten(d, d + 1)))"},
     {"reflection_pad1d_backward.default", "g, x, padding: List[int]", R"(
+  assert x.dim() <= 3, "dims that it has no name for"
   last = x.size(-1) - 1
   index = last - (last - torch.arange(-padding[0], last + 1 + padding[1]).abs()).abs()
   return torch.zeros_like(x).index_add(-1, index, g))"},
     {"replication_pad1d_backward.default", "g, x, padding: List[int]", R"(
+  assert x.dim() <= 3, "dims that it has no name for"
   last = x.size(-1) - 1
   return torch.zeros_like(x).index_add(-1, torch.arange(-padding[0], last + 1 + padding[1]).clamp(0, last), g))"},
+};
+
+// Floats only: integers cut off what bfloat16 has rounded.
+constexpr std::string_view steps_between = R"(
+  y = (b * 1.0 - a) * (torch.arange(steps) * (1.0 / max(steps - 1, 1))) + a
+  y = y.float() if dtype is None else y.to(dtype)
+  assert y.is_floating_point(), "steps that are cut off"
+  return y)";
+constexpr Definition sequences[] = {
+    {"linspace.Tensor_Tensor",
+     "a, b, steps: int, *, dtype: Optional[int], layout: Optional[int], device: Optional[Device], pin_memory: "
+     "Optional[bool]",
+     steps_between},
+    {"linspace.Tensor_Scalar",
+     "a, b: number, steps: int, *, dtype: Optional[int], layout: Optional[int], device: Optional[Device], pin_memory: "
+     "Optional[bool]",
+     steps_between},
+    {"linspace.Scalar_Tensor",
+     "a: number, b, steps: int, *, dtype: Optional[int], layout: Optional[int], device: Optional[Device], pin_memory: "
+     "Optional[bool]",
+     steps_between},
 };
 
 // ---- indexing
@@ -305,6 +359,14 @@ constexpr Definition indexing[] = {
     {"max_unpool2d.default", "x, index, size: List[int]", R"(
   plane = x.new_zeros(list(x.shape[:-2]) + [size[0] * size[1]])
   return plane.scatter(-1, index.flatten(-2), x.flatten(-2)).unflatten(-1, size))"},
+    {"max_pool2d_with_indices.default",
+     "x, kernel: List[int], stride: List[int], padding: List[int], dilation: List[int], ceil: bool", R"(
+  steps = stride if len(stride) > 0 else kernel
+  rows = window(x.size(-2), kernel[0], steps[0], padding[0], dilation[0], ceil)
+  columns = window(x.size(-1), kernel[-1], steps[-1], padding[-1], dilation[-1], ceil)
+  return largest(x, rows, columns))"},
+    {"adaptive_max_pool2d.default", "x, size: List[int]",
+     "largest(x, share_of(x.size(-2), size[0]), share_of(x.size(-1), size[-1]))"},
     {"embedding.default", "weight, index, padding_idx: int, scale_grad_by_freq: bool, sparse: bool",
      "weight.index_select(0, index.flatten()).view(list(index.shape) + list(weight.shape[1:]))"},
     {"embedding_dense_backward.default", "g, index, rows: int, padding_idx: int, by_frequency: bool", R"(
@@ -319,7 +381,7 @@ constexpr Definition indexing[] = {
     {"embedding_renorm.default", "x, index, max_norm: float, norm_type: float", R"(
   hit = torch.zeros([x.size(0)]).index_add(0, index.flatten(), torch.ones([index.numel()])) > 0
   n = norm_of(x, norm_type, [1], True)
-  return torch.where(hit.unsqueeze(1) & (n > max_norm), x * (max_norm / (n + 1e-7)), x))"},
+  return torch.where(hit.unsqueeze(1) & (n > max_norm), x * torch.reciprocal(n + 1e-7) * max_norm, x))"},
     {"index_fill.int_Scalar", "x, dim: int, index, value: number", R"(
   if x.dim() == 0:
     return torch.full_like(x, value)
@@ -398,6 +460,7 @@ std::string definition_of(std::string_view op) {
     add(losses);
     add(reductions);
     add(moves);
+    add(sequences);
     add(indexing);
     return out;
   }();

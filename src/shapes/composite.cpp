@@ -12,6 +12,7 @@
 #include <torch/csrc/jit/passes/inliner.h>
 #include <torch/csrc/jit/runtime/interpreter.h>
 
+#include <algorithm>
 #include <cstring>
 #include <optional>
 #include <unordered_map>
@@ -127,9 +128,16 @@ class Recorder {
 
   void call(const c10::OperatorHandle& op, torch::jit::Stack& stack) {
     const std::string name = ir_name(op.operator_name());
-    if (composite_key(op) && !whole_(name)) return op.callBoxedForDispatchKey(*composite_key(op), stack);
+    if (composite_key(op) && !makes_memory(op, stack) && !whole_(name))
+      return op.callBoxedForDispatchKey(*composite_key(op), stack);
     const c10::impl::ExcludeDispatchKeyGuard off(mode);
     write_down(name, op, stack);
+  }
+
+  // A tensor made of numbers: the kernel fills memory that it asks for.
+  static bool makes_memory(const c10::OperatorHandle& op, const torch::jit::Stack& stack) {
+    return std::none_of(stack.end() - static_cast<std::ptrdiff_t>(op.schema().arguments().size()), stack.end(),
+                        [](const c10::IValue& value) { return value.isTensor() || value.isTensorList(); });
   }
 
   void write_down(const std::string& name, const c10::OperatorHandle& op, torch::jit::Stack& stack) {
