@@ -77,7 +77,7 @@ Value* as_result(Rewriter& r, Node* node, std::string op, std::vector<Arg> args)
   return r.emit_like(std::move(op), std::move(args), node->result());
 }
 
-Value* elementwise(Rewriter& r, Node* node) {
+Value* prim_function(Rewriter& r, Node* node) {
   std::string_view name = node->op();
   name.remove_prefix(6);  // "prims."
   return as_result(r, node, aten_of(name.substr(0, name.rfind('.'))), node->args());
@@ -175,7 +175,7 @@ RulePart prims_rules() {
     for (const std::string_view name : binary_ops) out.push_back("prims." + std::string(name) + ".default");
     return out;
   }();
-  std::vector<Decomposition> rules{{{names.begin(), names.end()}, elementwise}};
+  std::vector<Decomposition> rules{{{names.begin(), names.end()}, prim_function}};
   const std::vector<Decomposition> others{
       {{"prims.div.default"}, div},
       {{"prims.amax.default", "prims.amin.default", "prims.sum.default", "prims.prod.default", "prims.var.default"},
