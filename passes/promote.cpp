@@ -43,9 +43,9 @@ bool has_its_own_dtype(std::string_view name) {
 
 // Operands that say which elements are meant.
 bool chooses(std::string_view argument) {
-  static constexpr std::array<std::string_view, 6> names{"index",     "indices",   "mask",
-                                                         "condition", "attn_mask", "target"};
-  return among(argument, names);
+  static constexpr std::array<std::string_view, 8> names{"index", "indices", "condition", "target",
+                                                         "offs",  "offsets", "repeats",   "sorter"};
+  return argument.ends_with("mask") || among(argument, names);
 }
 
 bool takes_masks(std::string_view name) {
