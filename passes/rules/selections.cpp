@@ -31,7 +31,7 @@ Value* rows_at(Rewriter& r, Value* x, int dim, Value* index) {
 
 // ---- tables
 
-Value* unfold(Rewriter& r, Node* node) {
+Value* unfolded(Rewriter& r, Node* node) {
   Value* x = node->operand(0);
   const int rank = x->type.rank();
   const auto dim = dim_of(*node, "dimension", rank);
@@ -192,7 +192,7 @@ RulePart selection_rules() {
   return {"selections",
           known_tensors,
           true,
-          {{{"aten.unfold.default", "aten.unfold_copy.default"}, unfold},
+          {{{"aten.unfold.default", "aten.unfold_copy.default"}, unfolded},
            {{"aten.as_strided.default", "aten.as_strided_copy.default"}, as_strided},
            {{"aten.as_strided_scatter.default"}, as_strided_scatter},
            {{"aten.kthvalue.default"}, kthvalue},
