@@ -196,9 +196,7 @@ Abstract add_input(ir::Model& model, const c10::TypePtr& type, const std::string
   return Abstract{.arg = value};
 }
 
-}  // namespace
-
-std::unique_ptr<ir::Model> ts::lower_module(const torch::jit::Module& module, const std::string& path) {
+std::unique_ptr<ir::Model> lower_whole(const torch::jit::Module& module, const std::string& path) {
   auto model = std::make_unique<ir::Model>();
   model->info.path = path;
   model->info.format = "torchscript";
@@ -234,6 +232,12 @@ std::unique_ptr<ir::Model> ts::lower_module(const torch::jit::Module& module, co
   model->info.module_call_graph = ordered_json::array({{{"fqn", ""}, {"signature", signature}}}).dump();
   model->drop_unused_weights();
   return model;
+}
+
+}  // namespace
+
+std::unique_ptr<ir::Model> ts::lower_module(const torch::jit::Module& module, const std::string& path) {
+  return lower_whole(module, path);
 }
 
 std::unique_ptr<ir::Model> read_torchscript(const ZipArchive& archive) {

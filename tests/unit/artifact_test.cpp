@@ -24,10 +24,10 @@ namespace fs = std::filesystem;
 using namespace ttc;
 using ttc::test::models;
 
-struct Folder {
+struct Scratch {
   fs::path path = fs::temp_directory_path() / ("ttc_artifact_" + std::to_string(::getpid()));
-  Folder() { fs::create_directories(path); }
-  ~Folder() { fs::remove_all(path); }
+  Scratch() { fs::create_directories(path); }
+  ~Scratch() { fs::remove_all(path); }
   std::string file(const char* name) const { return (path / name).string(); }
 };
 
@@ -82,7 +82,7 @@ TEST_CASE("bytes come back from base64, and other text is refused") {
 }
 
 TEST_CASE("a rewritten file verifies in both formats, and with the tests that it carries") {
-  const Folder folder;
+  const Scratch folder;
   for (const char* name : {"a.pt2", "a.pt"}) {
     INFO(name);
     write_rewritten(folder.file(name), [](ir::Model& model, const ModelSource& source) {
@@ -103,7 +103,7 @@ TEST_CASE("a rewritten file verifies in both formats, and with the tests that it
 }
 
 TEST_CASE("a flipped bit of a weight is found, and the weight named") {
-  const Folder folder;
+  const Scratch folder;
   write_rewritten(folder.file("a.pt2"));
   const Json config = [&] {
     const ZipArchive archive(MappedFile::open(folder.file("a.pt2")));
@@ -117,7 +117,7 @@ TEST_CASE("a flipped bit of a weight is found, and the weight named") {
 }
 
 TEST_CASE("a changed graph, manifest or result is found") {
-  const Folder folder;
+  const Scratch folder;
   write_rewritten(folder.file("a.pt2"));
   const auto changed = [&](const std::function<void(ir::Model&)>& change) {
     const ModelSource source(folder.file("a.pt2"));
@@ -140,7 +140,7 @@ TEST_CASE("a changed graph, manifest or result is found") {
 }
 
 TEST_CASE("outputs that the calls lack are LibTorch's; a model that misses them fails") {
-  const Folder folder;
+  const Scratch folder;
   SafeTensors inputs = read_safetensors(io);
   std::erase_if(inputs.tensors, [](const auto& one) { return one.first.find("out") != std::string::npos; });
   write_safetensors(folder.file("in.safetensors"), inputs);
