@@ -218,13 +218,14 @@ class Searcher {
     return out;
   }
 
-  // Refines where most excess goes for the cost; false where nothing finer is left.
+  // Refines where most excess goes for the cost, no further than the rung that is fine enough for all modules together;
+  // false where nothing finer is left.
   bool refine(Mix& mix, double limit) const {
     double best = -1;
     std::size_t which = 0, rung = 0;
     const double before = excess(predicted(mix), limit);
     for (std::size_t g = 0; g < groups_.size(); ++g)
-      for (std::size_t r = 0; r < mix[g]; ++r) {
+      for (std::size_t r = coarsest_met_; r < mix[g]; ++r) {
         Mix trial = mix;
         trial[g] = r;
         const double gain = before - excess(predicted(trial), limit);
