@@ -193,11 +193,7 @@ Kernel prepare_kind(const OpCall& call, const PrepareContext& context, Kind kind
 
 template <Kind kind>
 Kernel prepare(const OpCall& call, const PrepareContext& context) {
-  return prepare_kind(call, context, kind, 0.0F);
-}
-
-Kernel prepare_var(const OpCall& call, const PrepareContext& context) {
-  return prepare_kind(call, context, Kind::var, static_cast<float>(call.number("correction")));
+  return prepare_kind(call, context, kind, kind == Kind::var ? static_cast<float>(call.number("correction")) : 0.0F);
 }
 
 ttc::Refusal supports(const OpCall& call) {
@@ -475,12 +471,11 @@ TTRT_REGISTER_OP(amin);
 const OpRecord var = [] {
   OpRecord r = reduction("tt.var", "Variance over dims that are neighbours", {{"aten.var.correction", lower_var}});
   r.schema =
-      "(Tensor x, int[] dims, bool keepdim=False, float correction=1.0, str? fidelity=\"HiFi3\", bool? fp32_acc=True) "
-      "-> "
-      "Tensor";
+      "(Tensor x, int[] dims, bool keepdim=False, float correction=1.0, "
+      "str? fidelity=\"HiFi3\", bool? fp32_acc=True) -> Tensor";
   r.operands = {};
   r.supports = supports_var;
-  r.prepare = prepare_var;
+  r.prepare = prepare<Kind::var>;
   r.reference = reference_var;
   r.cases = {{"columns, unbiased", R"(graph main(%x: f32[3, 40] user) {
   %y: f32[3] = aten.var.correction(%x, [-1])
@@ -494,13 +489,11 @@ const OpRecord var = [] {
 }();
 TTRT_REGISTER_OP(var);
 
-constexpr ComputeConfig library_reduction{.math_fidelity = MathFidelity::HiFi3};
-TTRT_LIBRARY_OP(sum, {.record = "tt.sum", .config = library_reduction});
-TTRT_LIBRARY_OP(mean, {.record = "tt.mean", .config = library_reduction});
-TTRT_LIBRARY_OP(amax, {.record = "tt.amax", .config = library_reduction});
-TTRT_LIBRARY_OP(amin, {.record = "tt.amin", .config = library_reduction});
-TTRT_LIBRARY_OP(prod, {.record = "tt.prod", .config = library_reduction});
-TTRT_LIBRARY_OP(var, {.record = "tt.var", .config = library_reduction});
+const bool library_reductions = [] {
+  for (const char* record : {"tt.sum", "tt.mean", "tt.amax", "tt.amin", "tt.prod", "tt.var"})
+    register_library_op({.record = record, .config = ComputeConfig{.math_fidelity = MathFidelity::HiFi3}});
+  return true;
+}();
 
 }  // namespace
 }  // namespace ttrt::ops::reduce_op
