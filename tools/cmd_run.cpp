@@ -74,9 +74,7 @@ void save(const Outcome& outcome) {
   for (std::size_t i = 0; i < outcome.outputs.size(); ++i) {
     const auto* tensor = outcome.outputs[i].get_if<ttrt::HostTensor>();
     if (tensor == nullptr) continue;
-    const ttrt::HostTensor dense = ttrt::contiguous(*tensor);
-    file.tensors[outcome.names[i]] =
-        ir::make_weight(dense.dtype, dense.sizes, std::vector<std::byte>(dense.data, dense.data + dense.nbytes()));
+    file.tensors[outcome.names[i]] = own_weight(*tensor);
   }
   write_safetensors(flags.save_outputs, file);
 }

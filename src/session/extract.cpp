@@ -168,10 +168,8 @@ void capture(const ModelSource& source, const std::string& path, const InputOpti
     for (std::size_t k = 0; k < values.size(); ++k) {
       const auto tensor = as_tensor(values[k]);
       if (!tensor) continue;
-      const ttrt::HostTensor dense = ttrt::contiguous(*tensor);
       const std::string name = k < inputs ? "in" + std::to_string(k) : "out" + std::to_string(k - inputs);
-      out.tensors[prefix + name] =
-          ir::make_weight(dense.dtype, dense.sizes, std::vector<std::byte>(dense.data, dense.data + dense.nbytes()));
+      out.tensors[prefix + name] = own_weight(*tensor);
     }
   }
 }

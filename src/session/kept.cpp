@@ -17,18 +17,13 @@ constexpr std::string_view original_name = "ttc_original.base64", tests_name = "
 
 std::string name_of(const InputOptions& way) { return way.io_steps ? "steps" : way.io_prefix; }
 
-ir::Weight weight_of(const ttrt::HostTensor& tensor) {
-  const ttrt::HostTensor dense = ttrt::contiguous(tensor);
-  return ir::make_weight(dense.dtype, dense.sizes, std::vector<std::byte>(dense.data, dense.data + dense.nbytes()));
-}
-
 // Adds the outputs that these cases expect to those that the file has of them.
 void add_expected(const std::vector<Case>& cases, SafeTensors& file) {
   for (const Case& one : cases)
     for (std::size_t k = 0; k < one.expected.size(); ++k)
       if (one.expected[k])
         file.tensors.emplace((one.name.empty() ? "" : one.name + ".") + "out" + std::to_string(k),
-                             weight_of(*one.expected[k]));
+                             own_weight(*one.expected[k]));
 }
 
 const Json* kept_json(const ir::Model& model, std::string_view name, Json& into) {

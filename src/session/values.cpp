@@ -22,6 +22,11 @@ HostTensor own_tensor(const ir::Weight& weight) {
   return own;
 }
 
+ir::Weight own_weight(const HostTensor& tensor) {
+  const HostTensor dense = ttrt::contiguous(tensor);
+  return ir::make_weight(dense.dtype, dense.sizes, std::vector<std::byte>(dense.data, dense.data + dense.nbytes()));
+}
+
 std::optional<HostTensor> host_tensor_of(const RtValue& value) {
   if (const auto* tensor = value.get_if<HostTensor>()) return *tensor;
   if (const auto* kept = value.get_if<ttrt::ResidentTensor>()) return to_host(kept->tensor, kept->dtype);

@@ -13,6 +13,8 @@ namespace ttc {
 
 // A copy of the tensor's bytes: a model may write its inputs, and files are mapped read-only.
 ttrt::HostTensor own_tensor(const ir::Weight& weight);
+// The same the other way: a contiguous weight, for files.
+ir::Weight own_weight(const ttrt::HostTensor& tensor);
 // A tensor on the host: as it is, or fetched from the device; nullopt for everything else.
 std::optional<ttrt::HostTensor> host_tensor_of(const ttrt::RtValue& value);
 // The same, and numbers and bools as the tensors that an --io file holds for them.
