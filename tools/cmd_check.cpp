@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "child.h"
+#include "compatibility_report.h"
 #include "compile_flags.h"
 #include "json_out.h"
 #include "pass/conversions.h"
@@ -28,6 +29,7 @@ struct Flags : CompileFlags {
   bool markdown = false, baseline = false;
   std::optional<double> pcc;
   double time_limit = 600;
+  CompatibilityFlags compatibility;
 } flags;
 
 void options(FlagSet& app) {
@@ -43,6 +45,7 @@ void options(FlagSet& app) {
       "--baseline", flags.baseline,
       "With --all: LibTorch's own PCC in bfloat16 too; a row is right where its error is at most twice that one's");
   app.add_option("--time-limit", flags.time_limit, "With --all: seconds that one file may take; 0: any").not_negative();
+  add_compatibility_flags(app, flags.compatibility);
   app.group("Questions");
   app.add_option("--why", flags.why, "Everything the passes said about this node");
   app.add_option("--what-if", flags.what_if, "Count as if the device had this op; repeatable").repeatable();
@@ -250,16 +253,27 @@ int run_all(const Globals& globals) {
 int run(const Globals& globals) {
   if (flags.all.empty() == flags.model.empty())
     throw usage_error("ttc check takes a model file, or a folder with --all");
+  if (!flags.all.empty() && flags.compatibility.any())
+    throw usage_error("--compatibility and --expected-fallbacks are for one model");
   if (!flags.all.empty()) return run_all(globals);
   if (flags.pcc || flags.markdown) throw usage_error("--pcc and --md are for a folder of models", "--all DIR names it");
+  const std::optional<ExpectedFallbacks> expected = expected_fallbacks(flags.compatibility);
   const auto [model, result, names] = compiled(globals, ModelSource(flags.model), flags, false);
   for (const UserNames::Idle& one : names.idle_ops("--what-if", flags.what_if)) warn(globals, one.text(), one.hint);
   if (!flags.why.empty()) return explain(result, globals);
   std::size_t gained = 0;
   for (const Fallback& f : result.fallbacks) gained += assumed(f);
+  check_warnings(globals);
+  std::optional<Compatibility> compatibility;
+  bool as_expected = true;
+  if (flags.compatibility.any()) {
+    compatibility = placement_of(*model);
+    as_expected = report_compatibility(globals, flags.compatibility, *compatibility, expected, flags.model);
+  }
+  const int code = static_cast<int>(as_expected ? Exit::ok : Exit::check_failed);
   if (!globals.json) {
     print_text(result, *model, gained, globals.verbose > 0);
-    return 0;
+    return code;
   }
   OrderedJson out{{"input", flags.model}};
   out.update(OrderedJson::parse(report_json(result, *model)));
@@ -268,8 +282,9 @@ int run(const Globals& globals) {
   if (!flags.what_if.empty())
     out["what_if"] = {{"ops", flags.what_if},
                       {"nodes", {{"total", result.nodes.total}, {"device", result.nodes.device + gained}}}};
+  if (compatibility) out["compatibility"] = OrderedJson::parse(compatibility->json());
   print_json(out);
-  return 0;
+  return code;
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <iostream>
 
+#include "compatibility_report.h"
 #include "formats/safetensors.h"
 #include "json_out.h"
 #include "executor/kernel_choice.h"
@@ -11,6 +12,7 @@
 #include "session/baseline.h"
 #include "session/model_source.h"
 #include "session/steps.h"
+#include "session/timings.h"
 #include "session/values.h"
 #include "support/atomic_file.h"
 #include "support/error.h"
@@ -21,7 +23,8 @@ namespace ttc {
 namespace {
 
 struct Flags {
-  std::string model, save_outputs, trace, csv, telemetry;
+  std::string model, save_outputs, trace, csv, timings, telemetry;
+  CompatibilityFlags compatibility;
   InputOptions inputs;
   ExecFlags exec;
   Thresholds thresholds;
@@ -52,8 +55,11 @@ void options(FlagSet& app) {
   app.add_flag("--profile", flags.profile, "Time of every op");
   app.add_option("--trace", flags.trace, "Write a Chrome/Perfetto trace");
   app.add_option("--csv", flags.csv, "Write a table with the columns of device profiler reports");
+  app.add_option("--timings", flags.timings,
+                 "Write a row for each call with TT-Symbiote's columns, and NAME_pivot.csv beside this NAME.csv");
   app.add_option("--telemetry", flags.telemetry, "Write what dispatch counted: which kernel served each node (JSON)");
   app.add_flag("--memory-report", flags.memory_report, "What held the device's memory at its peak");
+  add_compatibility_flags(app, flags.compatibility);
   app.group("Options");
   app.add_option("--save-outputs", flags.save_outputs, "Write out0, out1, ... (safetensors)");
 }
@@ -66,6 +72,8 @@ struct Outcome {
   std::vector<std::string> names;
   std::vector<ttrt::RtValue> outputs;  // of the last case
   std::vector<Check> checks;
+  RunLedger ledger;
+  std::optional<Compatibility> compatibility;
   double wall_ms = 0, load_ms = 0;
 };
 
@@ -149,6 +157,7 @@ void report_json(const ttrt::Executor& executor, const Outcome& outcome) {
   out["peak_rss"] = peak_rss();
   if (flags.profile) out["ops"] = profile_json(executor);
   if (flags.exec.dispatch.any()) out["dispatch"] = executor.chooser().telemetry();
+  if (outcome.compatibility) out["compatibility"] = OrderedJson::parse(outcome.compatibility->json());
   if (flags.memory_report && executor.device() != nullptr) {
     const auto report = executor.device()->memory_report();
     out["memory"] = {{"dram", memory_json(report.dram)}, {"l1", memory_json(report.l1)}};
@@ -235,6 +244,7 @@ Outcome execute(ttrt::Executor& executor, const std::vector<Case>& cases) {
   const auto run_all = [&](bool last) {
     for (std::size_t i = 0; i < cases.size(); ++i) {
       outcome.outputs = flat_outputs(steps.run(i));
+      if (flags.compatibility.any()) outcome.ledger.observe(executor);
       phase.advance();
       if (!last) continue;
       for (Check& check : check_outputs(cases[i], outcome.outputs, flags.thresholds, is_approximate(executor)))
@@ -245,7 +255,8 @@ Outcome execute(ttrt::Executor& executor, const std::vector<Case>& cases) {
     run_all(false);
     executor.reset_state();
   }
-  executor.set_profiling(flags.profile || !flags.trace.empty() || !flags.csv.empty(), !flags.trace.empty());
+  const bool traced = !flags.trace.empty() || !flags.timings.empty();
+  executor.set_profiling(flags.profile || traced || !flags.csv.empty(), traced);
   double total = 0;
   for (int i = 0; i < flags.loops; ++i) {
     if (i > 0) executor.reset_state();
@@ -271,6 +282,24 @@ bool passed(const ttrt::Executor& executor, const Outcome& outcome) {
   return pass;
 }
 
+std::vector<std::pair<std::string, std::string>> files_to_write() {
+  std::vector<std::pair<std::string, std::string>> out = {{"--save-outputs", flags.save_outputs},
+                                                          {"--trace", flags.trace},
+                                                          {"--csv", flags.csv},
+                                                          {"--telemetry", flags.telemetry},
+                                                          {"--timings", flags.timings}};
+  if (!flags.timings.empty()) out.emplace_back("--timings", pivot_path(flags.timings));
+  return out;
+}
+
+void warn_of_files_not_written(const Globals& globals) {
+  std::vector<std::pair<std::string, std::string>> files = files_to_write();
+  files.emplace_back("--compatibility", flags.compatibility.report);
+  files.emplace_back("--expected-fallbacks", flags.compatibility.expected);
+  for (const auto& [flag, path] : files)
+    if (!path.empty()) warn(globals, flag + " " + path + " has no effect: --mode " + flags.exec.mode + " compares");
+}
+
 int run(const Globals& globals) {
   const auto start = std::chrono::steady_clock::now();
   flags.exec.mode = mode_in_force(globals, flags.exec.mode, run_modes());
@@ -281,15 +310,22 @@ int run(const Globals& globals) {
   if (flags.baseline || !flags.baseline_model.empty())
     add_baseline(ModelSource(flags.baseline_model.empty() ? flags.model : flags.baseline_model), cases);
   for (const std::string& line : cases[0].notes) note(globals, "note: " + line);
-  if (compares(flags.exec.mode))
+  if (compares(flags.exec.mode)) {
+    warn_of_files_not_written(globals);
     return compare_and_report(globals, flags.model, model, cases, flags.exec, "cpu",
                               {.mode = compare_mode(flags.exec.mode), .pcc = flags.thresholds.pcc});
+  }
   if (flags.thresholds.any()) require_expected(cases, "a threshold");
   if (flags.min_device_fraction && executor.counts().total == 0)
     throw usage_error("--min-device-fraction: " + flags.model + " computes nothing");
-  if (flags.memory_report && flags.exec.mode == "cpu") warn(globals, "--memory-report: --mode cpu uses no device");
-  for (const std::string* path : {&flags.save_outputs, &flags.trace, &flags.csv, &flags.telemetry})
-    if (!path->empty()) check_output(*path);
+  if (flags.exec.mode == "cpu") {
+    if (flags.memory_report) warn(globals, "--memory-report: --mode cpu uses no device");
+    if (flags.compatibility.any())
+      warn(globals, "--mode cpu leaves everything to the host, which is all that the compatibility report tells");
+  }
+  for (const auto& [flag, path] : files_to_write())
+    if (!path.empty()) check_output(path);
+  const std::optional<ExpectedFallbacks> expected = expected_fallbacks(flags.compatibility);
   Outcome outcome = [&] {
     const Timed timed(globals, "running");
     return execute(executor, cases);
@@ -305,9 +341,15 @@ int run(const Globals& globals) {
   if (!flags.save_outputs.empty()) save(outcome);
   if (!flags.trace.empty()) write_trace(flags.trace, executor);
   if (!flags.csv.empty()) write_csv(flags.csv, executor);
+  if (!flags.timings.empty()) write_timings(flags.timings, executor);
   if (!flags.telemetry.empty()) write_file(flags.telemetry, executor.chooser().telemetry().dump(2) + "\n");
+  bool as_expected = true;
+  if (flags.compatibility.any()) {
+    outcome.compatibility = outcome.ledger.report(executor);
+    as_expected = report_compatibility(globals, flags.compatibility, *outcome.compatibility, expected, flags.model);
+  }
   globals.json ? report_json(executor, outcome) : report_text(executor, outcome);
-  return static_cast<int>(passed(executor, outcome) ? Exit::ok : Exit::check_failed);
+  return static_cast<int>(passed(executor, outcome) && as_expected ? Exit::ok : Exit::check_failed);
 }
 
 }  // namespace

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <cctype>
 #include <map>
-#include <sstream>
 
 #include "support/atomic_file.h"
+#include "support/csv.h"
 #include "table.h"
 
 namespace ttc {
@@ -14,12 +14,6 @@ namespace {
 
 using ttrt::Instruction;
 using ttrt::InstructionProfile;
-
-std::string quoted(const std::string& text) {
-  std::string out = "\"";
-  for (const char c : text) out += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return out + "\"";
-}
 
 }  // namespace
 
@@ -114,18 +108,20 @@ std::string upper(std::string_view text) {
 }
 
 // The four innermost dims as PADDED[LOGICAL], layout, format, memory; blank for no tensor.
-void write_tensor(std::ostream& out, const ttrt::TensorSpec* spec) {
+void add_tensor(std::vector<std::string>& cells, const ttrt::TensorSpec* spec) {
   if (spec == nullptr) {
-    out << ",,,,,,,";
+    cells.resize(cells.size() + 7);
     return;
   }
   const auto dim = [](const ttrt::Shape& shape, std::size_t from_last) {
-    return from_last < shape.size() ? shape[shape.size() - 1 - from_last] : 1;
+    return std::to_string(from_last < shape.size() ? shape[shape.size() - 1 - from_last] : 1);
   };
   const ttrt::Shape padded = spec->padded();
-  for (const std::size_t d : {3, 2, 1, 0}) out << ',' << dim(padded, d) << '[' << dim(spec->logical, d) << ']';
-  out << ',' << to_string(spec->layout) << ',' << upper(to_string(spec->dtype)) << ",DEV_0_"
-      << to_string(spec->memory.buffer_type) << '_' << to_string(spec->memory.layout);
+  for (const std::size_t d : {3, 2, 1, 0}) cells.push_back(dim(padded, d) + "[" + dim(spec->logical, d) + "]");
+  for (std::string text : {std::string(to_string(spec->layout)), upper(to_string(spec->dtype)),
+                           "DEV_0_" + std::string(to_string(spec->memory.buffer_type)) + "_" +
+                               std::string(to_string(spec->memory.layout))})
+    cells.push_back(std::move(text));
 }
 
 constexpr std::size_t csv_operands = 3;
@@ -133,16 +129,18 @@ constexpr std::size_t csv_operands = 3;
 }  // namespace
 
 void write_csv(const std::string& path, const ttrt::Executor& executor) {
-  std::ostringstream out;
-  out << "OP CODE,OP TYPE,GLOBAL CALL COUNT,DEVICE ID,DEVICE ARCH,ATTRIBUTES,MATH FIDELITY,CORE COUNT,AVAILABLE WORKER "
-         "CORE COUNT,HOST DURATION [ns],DEVICE FW DURATION [ns],DEVICE KERNEL DURATION [ns],OP TO OP LATENCY [ns],PM "
-         "IDEAL [ns],PM BOUND";
+  std::vector<std::string> header = {
+      "OP CODE", "OP TYPE", "GLOBAL CALL COUNT", "DEVICE ID", "DEVICE ARCH", "ATTRIBUTES", "MATH FIDELITY",
+      "CORE COUNT", "AVAILABLE WORKER CORE COUNT", "HOST DURATION [ns]", "DEVICE FW DURATION [ns]",
+      "DEVICE KERNEL DURATION [ns]", "OP TO OP LATENCY [ns]", "PM IDEAL [ns]", "PM BOUND"};
   for (std::size_t i = 0; i <= csv_operands; ++i) {
-    const std::string tensor = i < csv_operands ? ",INPUT_" + std::to_string(i) : ",OUTPUT_0";
-    for (const char* dim : {"W", "Z", "Y", "X"}) out << tensor << '_' << dim << "_PAD[LOGICAL]";
-    out << tensor << "_LAYOUT" << tensor << "_DATATYPE" << tensor << "_MEMORY";
+    const std::string tensor = i < csv_operands ? "INPUT_" + std::to_string(i) : "OUTPUT_0";
+    for (const char* column : {"_W_PAD[LOGICAL]", "_Z_PAD[LOGICAL]", "_Y_PAD[LOGICAL]", "_X_PAD[LOGICAL]", "_LAYOUT",
+                               "_DATATYPE", "_MEMORY"})
+      header.push_back(tensor + column);
   }
-  out << '\n';
+  Csv out;
+  out.row(header);
   const auto& arch = executor.options().profile;
   int call = 0;
   for (const InstructionProfile& p : executor.profiler().profile()) {
@@ -150,30 +148,35 @@ void write_csv(const std::string& path, const ttrt::Executor& executor) {
     const ir::Node& node = *p.instruction->node;
     const bool on_device = p.place == ttrt::OpPlace::device;
     const auto calls = static_cast<double>(p.calls);
-    const auto device_ns = static_cast<std::int64_t>(p.cycles / calls / arch.clock_mhz * 1000);
+    const std::string device_ns =
+        std::to_string(static_cast<std::int64_t>(p.cycles / calls / arch.clock_mhz * 1000));
     const ir::Arg* fidelity = node.arg("fidelity");
     const std::string* level = fidelity != nullptr ? fidelity->get_if<std::string>() : nullptr;
     const bool product = node.op() == "tt.linear" || node.op().find("matmul") != std::string::npos;
-    out << (on_device ? operation_name(node.op()) : "(torch) " + node.op()) << ','
-        << (on_device ? "tt_dnn_device" : "tt_dnn_cpu") << ',' << ++call << ',' << (on_device ? "0" : "") << ','
-        << (on_device ? to_string(arch.arch) : "") << ','
-        << quoted(ir::node_name(node) + " " + node.provenance->module_path) << ','
-        << (level != nullptr       ? *level
-            : product && on_device ? "HiFi4"
-                                   : "")
-        << ',';
-    if (on_device)
-      out << arch.cores() << ',' << arch.cores();
-    else
-      out << ',';
-    out << ',' << static_cast<std::int64_t>(p.wall_us / calls * 1000) << ',' << device_ns << ',' << device_ns << ",0,"
-        << device_ns << ',' << p.bound;
+    const std::string cores = on_device ? std::to_string(arch.cores()) : "";
+    std::vector<std::string> cells = {on_device ? operation_name(node.op()) : "(torch) " + node.op(),
+                                      on_device ? "tt_dnn_device" : "tt_dnn_cpu",
+                                      std::to_string(++call),
+                                      on_device ? "0" : "",
+                                      on_device ? std::string(to_string(arch.arch)) : "",
+                                      ir::node_name(node) + " " + node.provenance->module_path,
+                                      level != nullptr       ? *level
+                                      : product && on_device ? "HiFi4"
+                                                             : "",
+                                      cores,
+                                      cores,
+                                      std::to_string(static_cast<std::int64_t>(p.wall_us / calls * 1000)),
+                                      device_ns,
+                                      device_ns,
+                                      "0",
+                                      device_ns,
+                                      p.bound};
     for (std::size_t i = 0; i < csv_operands; ++i)
-      write_tensor(out, on_device && i < p.operands.size() ? &p.operands[i] : nullptr);
-    write_tensor(out, on_device && !p.results.empty() ? p.results.data() : nullptr);
-    out << '\n';
+      add_tensor(cells, on_device && i < p.operands.size() ? &p.operands[i] : nullptr);
+    add_tensor(cells, on_device && !p.results.empty() ? p.results.data() : nullptr);
+    out.row(cells);
   }
-  write_file(path, out.str());
+  write_file(path, out.text());
 }
 
 }  // namespace ttc

@@ -289,21 +289,25 @@ void KernelChooser::run_custom(StepKernel& step, const dispatch::SelectionContex
 
 // ---- saying --------------------------------------------------------------------------------------------------------
 
+std::vector<ServedCalls> KernelChooser::served() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<ServedCalls> out;
+  for (const auto& [by, calls] : served_)
+    out.push_back({.node = by.first,
+                   .kernel = by.second->id.str(),
+                   .on_device = is_device_kernel(*by.second),
+                   .calls = calls.load()});
+  return out;
+}
+
 dispatch::Json KernelChooser::telemetry() const {
   dispatch::Json out{{"dispatcher", options_.dispatcher}, {"mode", to_string(options_.dispatch.mode)}};
   if (!options_.dispatch.config_path.empty()) out["config"] = options_.dispatch.config_path;
   std::map<std::string, std::int64_t> kernels;
   dispatch::Json nodes = dispatch::Json::array();
-  {
-    const std::lock_guard lock(mutex_);
-    for (const auto& [by, calls] : served_) {
-      const auto& [node, kernel] = by;
-      kernels[kernel->id.str()] += calls;
-      nodes.push_back({{"node", node},
-                       {"kernel", kernel->id.text()},
-                       {"on_device", is_device_kernel(*kernel)},
-                       {"calls", calls.load()}});
-    }
+  for (const ServedCalls& one : served()) {
+    kernels[one.kernel] += one.calls;
+    nodes.push_back({{"node", one.node}, {"kernel", one.kernel}, {"on_device", one.on_device}, {"calls", one.calls}});
   }
   out["kernels"] = kernels;
   out["nodes"] = nodes;

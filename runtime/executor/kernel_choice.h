@@ -54,6 +54,13 @@ class StepKernel {
   std::atomic<std::int64_t>* calls_ = nullptr;  // of the one that served last
 };
 
+// How often a kernel served a node, over all runs.
+struct ServedCalls {
+  std::string node, kernel;
+  bool on_device = false;
+  std::int64_t calls = 0;
+};
+
 class KernelChooser {
  public:
   // Throws ttc::Error for an unknown dispatcher and for a configuration or a static map that is wrong or missing.
@@ -69,6 +76,7 @@ class KernelChooser {
   void served_by_host(StepKernel& step, std::string_view op);
 
   void report(const std::string& text, std::string_view severity = "warning") const;
+  std::vector<ServedCalls> served() const;
   // {dispatcher, mode, config?, kernels{id: calls}, nodes[{node, kernel, on_device, calls}], circuit_breaker{},
   // orchestrator{}}
   dispatch::Json telemetry() const;

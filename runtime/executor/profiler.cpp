@@ -1,6 +1,7 @@
 // Wall time by the clock, device time by the time model (device/time_model.h), bytes by the operands' formats.
 #include "executor/profiler.h"
 
+#include <algorithm>
 #include <chrono>
 
 #include "executor/plan.h"
@@ -81,6 +82,8 @@ void Profiler::note(const Instruction& instruction, const Plan& plan, const Arch
                                                                                  : OpPlace::cpu;
   InstructionProfile& sum =
       entry(instruction, place, device_op ? plan.step(instruction).kernel_id() : std::string_view{});
+  sum.min_us = sum.calls == 0 ? wall_us : std::min(sum.min_us, wall_us);
+  sum.max_us = std::max(sum.max_us, wall_us);
   ++sum.calls;
   sum.wall_us += wall_us;
   sum.bytes += bytes_of(instruction, plan);
@@ -88,14 +91,18 @@ void Profiler::note(const Instruction& instruction, const Plan& plan, const Arch
     sum.operands = plan.step(instruction).call().tensors;
     sum.results = plan.step(instruction).results();
   }
+  const Time time = place != OpPlace::cpu ? time_of(instruction, plan, arch) : Time{};
   if (place != OpPlace::cpu) {
-    const Time time = time_of(instruction, plan, arch);
     sum.cycles += time.cycles;
     sum.bound = to_string(time.bound);
   }
   if (tracing_)
-    trace_.push_back(
-        {.instruction = &instruction, .place = place, .start_us = start_us - start_us_, .wall_us = wall_us});
+    trace_.push_back({.instruction = &instruction,
+                      .place = place,
+                      .start_us = start_us - start_us_,
+                      .wall_us = wall_us,
+                      .cycles = time.cycles,
+                      .kernel = sum.kernel});
 }
 
 }  // namespace ttrt

@@ -23,7 +23,7 @@ struct InstructionProfile {
   OpPlace place = OpPlace::cpu;
   std::string kernel;  // "" for ATen ops and transfers
   std::int64_t calls = 0;
-  double wall_us = 0;
+  double wall_us = 0, min_us = 0, max_us = 0;           // of all calls; of one
   double cycles = 0;                                    // of the device's time model; 0 for host work
   std::string bound;                                    // a Bound of the time model; "" for host work
   std::int64_t bytes = 0;                               // read and written by the op
@@ -34,6 +34,8 @@ struct TraceEvent {
   const Instruction* instruction = nullptr;
   OpPlace place = OpPlace::cpu;
   double start_us = 0, wall_us = 0;  // start: since profiling began
+  double cycles = 0;                 // as of an InstructionProfile
+  std::string kernel = {};
 };
 
 // Sees an instruction's results in its frame right after it ran.

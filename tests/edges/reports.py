@@ -1,0 +1,81 @@
+"""What run and check report: which modules the device has, what the host served, what each call took."""
+
+import csv
+import json
+
+from common import VIT, check, shared, ttc, want
+
+
+@check
+def fallbacks_that_nobody_expected_are_named(tmp):
+    vit = shared("vit_gelu.pt2", VIT, "--fallback-op", "gelu")
+    want(ttc("run", vit, "--compatibility", tmp / "c.json"), 0)
+    report = json.loads((tmp / "c.json").read_text())
+    assert report["modules_swapped"]["by_class"]["Linear"] == 13
+    assert report["runtime_observed"]["successes_by_class"] == report["modules_swapped"]["by_class"]
+    assert report["runtime_observed"]["fallbacks_by_class"] == {"GELUActivation": 2} and report["regressions"] == []
+    path = "model.vit.layers.1.mlp.activation_fn"
+    assert report["runtime_observed"]["fallbacks_by_module"][path] == "GELUActivation"
+
+    expected = tmp / "expected.json"
+    for names, code in ((["GELUActivation"], 0), (["gelu"], 0), (["module:*.activation_fn"], 0), ([path, "gelu"], 0), ([path], 1), ([], 1)):
+        expected.write_text(json.dumps(names))
+        ran = want(ttc("run", vit, "--expected-fallbacks", expected, "--json"), code)
+        found = ran.json()["compatibility"]["regressions"]
+        assert found == (["GELUActivation"] if code else []), (names, found)
+    assert "model.vit.layers.0.mlp.activation_fn (GELUActivation): aten.gelu.default" in ran.err
+
+    # An earlier report is a list as well; with all of it on the device its entries are idle.
+    want(ttc("check", VIT, "--expected-fallbacks", tmp / "c.json"), 0, "which is on the device now")
+    want(ttc("check", VIT, "--fallback-op", "gelu", "--expected-fallbacks", tmp / "c.json"), 0)
+    want(ttc("check", VIT, "--fallback-op", "layer_norm", "--expected-fallbacks", tmp / "c.json"), 1, "aten.layer_norm.default")
+    expected.write_text("{}")
+    want(ttc("run", vit, "--expected-fallbacks", expected), 4, "an earlier report is what it takes")
+
+
+@check
+def what_a_run_left_to_the_host_was_not_planned(tmp):
+    vit = shared("vit2.pt2", VIT)
+    want(ttc("run", vit, "--dispatcher", "cpu", "--compatibility", tmp / "c.json"), 0, "left to the host: served by")
+    report = json.loads((tmp / "c.json").read_text())
+    assert report["summary"]["runtime_successes"] == 0 and "Linear" in report["regressions"]
+    (tmp / "big.ir").write_text("model {}\ngraph main(%x: i64[4] user) {\n  %y: i64[4] = aten.add.Tensor(%x, 1)\n  return %y\n}\n")
+    want(ttc("compile", tmp / "big.ir", "-o", tmp / "big.pt2"), 0)
+    (tmp / "none.json").write_text("[]")
+    for value, code in ((5, 0), (5000000000, 1)):
+        ran = ttc("run", tmp / "big.pt2", "--input", "x=" + numbers(tmp, value),
+                  "--expected-fallbacks", tmp / "none.json", "--json")
+        assert ran.code == code, ran.err
+
+
+def numbers(tmp, value):
+    """int64[4], as .npy."""
+    header = "{'descr': '<i8', 'fortran_order': False, 'shape': (4,), }".ljust(117) + "\n"
+    path = tmp / "x.npy"
+    path.write_bytes(b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header.encode() + value.to_bytes(8, "little") * 4)
+    return f"@{path}"
+
+
+@check
+def timings_have_a_row_for_each_call_and_a_pivot(tmp):
+    vit = shared("vit_gelu2.pt2", VIT, "--fallback-op", "gelu")
+    want(ttc("run", vit, "--timings", tmp / "t.txt"), 2, "has to end in .csv")
+    want(ttc("run", vit, "--loops", "3", "--timings", tmp / "t.csv"), 0)
+    with open(tmp / "t.csv") as file:
+        calls = list(csv.DictReader(file))
+    with open(tmp / "t_pivot.csv") as file:
+        pivot = list(csv.DictReader(file))
+    assert list(calls[0]) == ["", "attrs", "module_name", "func_name", "duration", "backend", "device_cycles"]
+    assert [c for c in pivot[0]][:2] == ["func_name", "module_name"]
+    assert sum(int(row["Row_Count"]) for row in pivot) == len(calls) and len(calls) % 3 == 0
+    for row in pivot:
+        of = [c for c in calls if (c["func_name"], c["module_name"]) == (row["func_name"], row["module_name"])]
+        took = [float(c["duration"]) for c in of]
+        for column, value in (("Total_Duration", sum(took)), ("Min_Duration", min(took)), ("Max_Duration", max(took)),
+                              ("Device_Cycles", sum(float(c["device_cycles"]) for c in of))):
+            assert abs(float(row[column]) - value) <= 1e-9 * abs(value), (row, column, value)
+    host = [row for row in pivot if float(row["Torch"]) > 0]
+    assert {row["func_name"] for row in host} == {"aten::gelu"} and all(float(row["Device_Cycles"]) == 0 for row in host)
+    assert json.loads(calls[1]["attrs"])["node"]
+    want(ttc("run", vit, "--mode", "sel", "--timings", tmp / "u.csv"), 0, "--timings", "has no effect")
+    assert not (tmp / "u.csv").exists()
