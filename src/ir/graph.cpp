@@ -365,6 +365,30 @@ std::unique_ptr<Graph> clone(const Graph& graph, std::map<const Value*, Value*>*
   return out;
 }
 
+namespace {
+
+void add_symbols(const Type& type, std::vector<std::string>& out) {
+  for (const SymExpr& size : type.sizes) size.collect_symbols(out);
+  if (type.sym) type.sym->collect_symbols(out);
+  for (const Type& element : type.elements) add_symbols(element, out);
+}
+
+void add_symbols(const Graph& graph, std::vector<std::string>& out) {
+  for (const GraphInput& input : graph.inputs()) add_symbols(input.value->type, out);
+  for (const auto& node : graph.nodes()) {
+    for (const auto& result : node->results()) add_symbols(result->type, out);
+    for (const auto& region : node->regions()) add_symbols(*region, out);
+  }
+}
+
+}  // namespace
+
+std::set<std::string> symbols_of(const Graph& graph) {
+  std::vector<std::string> out;
+  add_symbols(graph, out);
+  return {out.begin(), out.end()};
+}
+
 void copy_nodes(const std::vector<Node*>& nodes, Graph& to, std::unordered_map<const Value*, Arg>& mapped) {
   GraphCopier copier;
   std::swap(copier.mapped, mapped);

@@ -1,6 +1,7 @@
 // The registry of passes, sizes for symbols that have none, and refusals.
 #include <algorithm>
 
+#include "ir/copy.h"
 #include "pass/pass.h"
 #include "support/error.h"
 
@@ -12,25 +13,12 @@ std::map<std::string_view, PassInfo>& registry() {
   return passes;
 }
 
-void bind_symbols(const ir::Graph& graph, const ir::SymRanges& ranges, ir::SymBinding& out);
-
-void bind_type(const ir::Type& type, const ir::SymRanges& ranges, ir::SymBinding& out) {
-  std::vector<std::string> symbols;
-  for (const ir::SymExpr& size : type.sizes) size.collect_symbols(symbols);
-  if (type.sym) type.sym->collect_symbols(symbols);
-  for (const std::string& symbol : symbols) {
+void bind_symbols(const ir::Graph& graph, const ir::SymRanges& ranges, ir::SymBinding& out) {
+  for (const std::string& symbol : ir::symbols_of(graph)) {
     if (out.contains(symbol)) continue;
     const auto range = ranges.find(symbol);
     const std::int64_t low = range != ranges.end() && range->second.min ? *range->second.min : 1;
     out.emplace(symbol, std::max<std::int64_t>(low, 1));
-  }
-}
-
-void bind_symbols(const ir::Graph& graph, const ir::SymRanges& ranges, ir::SymBinding& out) {
-  for (const ir::GraphInput& input : graph.inputs()) bind_type(input.value->type, ranges, out);
-  for (const auto& node : graph.nodes()) {
-    for (const auto& result : node->results()) bind_type(result->type, ranges, out);
-    for (const auto& region : node->regions()) bind_symbols(*region, ranges, out);
   }
 }
 

@@ -112,11 +112,10 @@ std::unique_ptr<ir::Model> part_of(const ir::Model& model, const Boundary& part)
                .schema_minor = model.info.schema_minor,
                .dialect = model.info.dialect,
                .guards = {},
-               .hints = model.info.hints,
+               .hints = {},
                .module_call_graph = {},
                .other_json = {},
                .user_input_names = {}};
-  out->ranges = model.ranges;
   std::unordered_map<const ir::Value*, ir::Arg> mapped;
   for (const ir::Value* value : part.weights) {
     const ir::GraphInput& input = *ir::weight_input(value);
@@ -142,6 +141,10 @@ std::unique_ptr<ir::Model> part_of(const ir::Model& model, const Boundary& part)
         out->weights.contains(output.target))
       out->graph->add_output(mapped[value], output.kind, output.target);
   for (const ir::Value* value : part.outputs) out->graph->add_output(mapped[value]);
+  for (const std::string& symbol : ir::symbols_of(*out->graph)) {
+    if (const auto range = model.ranges.find(symbol); range != model.ranges.end()) out->ranges.insert(*range);
+    if (const auto hint = model.info.hints.find(symbol); hint != model.info.hints.end()) out->info.hints.insert(*hint);
+  }
   return out;
 }
 

@@ -62,6 +62,20 @@ TEST_CASE("a module is a model of its own, with what went into it") {
   }
 }
 
+TEST_CASE("a part has the ranges of its own free dims, and no others") {
+  const std::string text =
+      "model {range s0 in [2, 8] range s1 in [2, 9] hint s1 = 4}\n"
+      "graph main(%x: f32[s0, 4] user, %y: f32[s1, 4] user) {\n"
+      "  %a: f32[s0, 4] = aten.relu.default(%x)  @a : A\n"
+      "  %b: f32[s1, 4] = aten.relu.default(%y)  @b : B\n"
+      "  return %a, %b\n}\n";
+  const auto bytes = std::as_bytes(std::span(text));
+  const ModelSource source("two.ir", {bytes.begin(), bytes.end()});
+  const Extracted part = extract_module(source, "a", {.shapes = {"x=3x4", "y=5x4"}});
+  CHECK(part.model->ranges == ir::SymRanges{{"s0", {.min = 2, .max = 8}}});
+  CHECK(part.model->info.hints.empty());
+}
+
 TEST_CASE("there is a near name for a module that is not there, and no part of a rewritten model") {
   const ModelSource source(models + "bert_small_dyn.pt2");
   try {
