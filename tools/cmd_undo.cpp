@@ -32,14 +32,16 @@ Error missing(const ir::Model& model, const Json& manifest) {
   std::string weights;
   for (const auto& [format, count] : formats)
     weights += (weights.empty() ? "" : ", ") + std::to_string(count) + " in " + format;
-  const std::size_t rewrites = as_array(member(manifest, "journal")).size();
-  Json report{
-      {"original", false}, {"input", member(manifest, "input")}, {"rewrites", rewrites}, {"packed", Json::object()}};
+  std::size_t rewrites = as_array(member(manifest, "journal")).size();
+  if (const Json* earlier = find_member(manifest, "earlier"))
+    for (const Json& one : as_array(*earlier)) rewrites += as_array(member(one, "journal")).size();
+  const Json& input = *input_of(manifest, "");
+  Json report{{"original", false}, {"input", input}, {"rewrites", rewrites}, {"packed", Json::object()}};
   for (const auto& [format, count] : formats) report["packed"][format] = count;
   return Error(Exit::check_failed, model.info.path,
                "the original is not kept: " + std::to_string(rewrites) + " rewrites cannot be taken back, weights of " +
                    (weights.empty() ? "no node" : weights) + " are packed; its SHA-256 was " +
-                   as_string(member(member(manifest, "input"), "sha256")),
+                   as_string(member(input, "sha256")),
                "compile --keep-original keeps it")
       .with_report(report.dump());
 }
@@ -53,9 +55,10 @@ int run(const Globals& globals) {
   const Json root = parse_json(manifest->second);
   const auto original = original_of(*model);
   if (!original) throw missing(*model, root);
-  const Json& input = member(root, "input");
-  if (sha256_hex(*original) != as_string(member(input, "sha256")))
+  const Json* const found = input_of(root, sha256_hex(*original));
+  if (found == nullptr)
     throw bad_file(flags.model, "the original that it keeps is damaged: its hash is not the one of the manifest");
+  const Json& input = *found;
   const FileFormat* format = format_of_name(flags.output);
   if (format == nullptr || format->name != as_string(member(input, "format")))
     warn(globals,

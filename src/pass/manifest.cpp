@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "pass/call.h"
+#include "support/json_util.h"
 
 #ifndef TTC_VERSION
 #define TTC_VERSION "unknown"
@@ -113,6 +114,18 @@ std::string short_op(const std::string& op) {
   return op.substr(first + 1, second == std::string::npos ? second : second - first - 1);
 }
 
+// The manifests of the compiles that made the input, the first one first.
+json earlier_json(const ir::Model& model) {
+  const auto manifest = model.extra.find(manifest_name);
+  if (manifest == model.extra.end()) return nullptr;
+  json last = parse_json(manifest->second);
+  json out = last.value("earlier", json::array());
+  last.erase("earlier");
+  last.erase("seal");
+  out.push_back(std::move(last));
+  return out;
+}
+
 bool is_known(const ttrt::ArchProfile& profile) {
   const auto known = ttrt::arch_profiles();
   return std::find(known.begin(), known.end(), profile) != known.end();
@@ -216,6 +229,7 @@ std::string manifest_text(const ir::Model& model, const CompileOptions& options,
   for (const MatchRecord& m : result.matches)
     out["journal"].push_back(
         {{"pass", m.pass}, {"rule", m.rule}, {"nodes", m.nodes}, {"result", m.result}, {"module", m.module}});
+  if (json earlier = earlier_json(model); !earlier.is_null()) out["earlier"] = std::move(earlier);
   return out.dump(1);
 }
 

@@ -126,6 +126,9 @@ void write_rewritten(std::ostream& out, const Json& manifest, bool verbose) {
           << member_text(entry, "result") << "  " << member_text(entry, "module") << '\n';
     ++journal[member_text(entry, "pass")];
   }
+  for (const Json& entry : list("earlier"))
+    out << "  before that: " << member_text(entry, "summary") << ", "
+        << (entry.contains("journal") ? entry["journal"].size() : 0) << " rewrites\n";
   if (!verbose)
     for (const auto& [pass, count] : journal) out << "  journal: " << count << " rewrites by " << pass << '\n';
 }

@@ -44,7 +44,17 @@ bool TestResult::pass() const {
 }
 
 void keep_original(ir::Model& model, const ModelSource& source) {
-  model.extra[std::string(original_name)] = base64(source.content());
+  if (!model.extra.contains(original_name)) model.extra[std::string(original_name)] = base64(source.content());
+}
+
+const Json* input_of(const Json& manifest, const std::string& sha256) {
+  std::vector<const Json*> inputs;
+  if (const Json* earlier = find_member(manifest, "earlier"))
+    for (const Json& one : as_array(*earlier)) inputs.push_back(&member(one, "input"));
+  inputs.push_back(&member(manifest, "input"));
+  for (const Json* input : inputs)
+    if (sha256.empty() || as_string(member(*input, "sha256")) == sha256) return input;
+  return nullptr;
 }
 
 std::optional<std::vector<std::byte>> original_of(const ir::Model& model) {

@@ -6,14 +6,20 @@
 #include <string>
 #include <vector>
 
+#include <nlohmann/json_fwd.hpp>
+
 #include "session/cases.h"
 #include "session/checks.h"
 #include "session/model_source.h"
 
 namespace ttc {
 
-// The whole original, for `ttc undo`.
+// The whole original, for `ttc undo`; where the source was rewritten itself, the one that it keeps stays.
 void keep_original(ir::Model& model, const ModelSource& source);
+// What the manifest says of the file with this hash: {sha256, format, torch}, among the inputs of all compiles that made
+// the model; nullptr where none of them is it. "": the input of the first compile. Throws Error (bad_file, without a
+// file name).
+const nlohmann::json* input_of(const nlohmann::json& manifest, const std::string& sha256);
 // Its bytes; none where the file keeps none. Throws Error (bad_file) where they are damaged.
 std::optional<std::vector<std::byte>> original_of(const ir::Model& model);
 

@@ -154,3 +154,26 @@ TEST_CASE("outputs that the calls lack are LibTorch's; a model that misses them 
   const std::shared_ptr<ir::Model> model = source.read();
   CHECK_THROWS_AS(embed_tests(*model, model, {models + "vit_small.io.safetensors"}, 0.99), Error);
 }
+
+TEST_CASE("a rewritten file that is compiled again keeps its first journal, and what it was made from") {
+  const Scratch folder;
+  write_rewritten(folder.file("first.pt2"), keep_original);
+  const ModelSource first(folder.file("first.pt2"));
+  const Compiled again = compile_source(first, {}, {}, true);
+  keep_original(*again.model, first);
+  save_model(*again.model, folder.file("again.pt2"));
+  CHECK(verify(folder.file("again.pt2")).pass());
+
+  const std::unique_ptr<ir::Model> before = first.read(), after = load(folder.file("again.pt2"));
+  Json was = parse_json(before->extra[std::string(manifest_name)]);
+  const Json is = parse_json(after->extra[std::string(manifest_name)]);
+  was.erase("seal");
+  REQUIRE(is["earlier"].size() == 1);
+  CHECK(is["earlier"][0] == was);
+  CHECK(is["input"]["sha256"] == first.sha256());
+  const auto original = original_of(*after);
+  REQUIRE(original);
+  CHECK(std::ranges::equal(*original, MappedFile::open(models + "llama_small.pt2")->bytes()));
+  CHECK(*input_of(is, "") == was["input"]);
+  CHECK(input_of(is, "0") == nullptr);
+}
