@@ -67,13 +67,14 @@ const std::map<std::string, std::set<std::string>>& allowed() {
       {"src/match", {"src/support", "src/ir"}},
       // Shapes are found by running ATen on the Meta device.
       {"src/shapes", {"src/support", "src/ir", "runtime/ops", "runtime/torch"}},
-      {"src/pass", {"src/support", "src/ir", "src/match", "runtime/device", "runtime/ops"}},
+      {"src/pass", {"src/support", "src/ir", "src/match", "runtime/device", "runtime/ops", "runtime/modules"}},
       // Constants are folded in LibTorch.
       {"passes",
        {"src/support", "src/ir", "src/match", "src/pass", "src/shapes", "runtime/device", "runtime/ops",
-        "runtime/torch"}},
+        "runtime/modules", "runtime/torch"}},
       {"runtime/device", {"src/support"}},
       {"runtime/ops", {"src/support", "src/ir", "runtime/device"}},
+      {"runtime/modules", {"src/support", "src/ir", "runtime/device", "runtime/ops"}},
       {"runtime/torch", {"src/support", "src/ir", "runtime/device", "runtime/ops"}},
       {"runtime/dispatch", {"src/support", "src/ir", "runtime/device", "runtime/ops"}},
       {"runtime/replay", {"src/support", "src/ir", "src/formats", "runtime/device", "runtime/ops"}},
@@ -88,13 +89,13 @@ const std::map<std::string, std::set<std::string>>& allowed() {
         "runtime/torch", "runtime/executor", "runtime/torch_library"}},
       {"src/api",
        {"src/support", "src/ir", "src/formats", "src/pass", "src/session", "runtime/device", "runtime/ops",
-        "runtime/executor", "runtime/torch_library"}},
+        "runtime/modules", "runtime/executor", "runtime/torch_library"}},
       {"runtime/api",
-       {"src/api", "src/session", "src/support", "src/ir", "runtime/device", "runtime/ops", "runtime/torch",
+       {"src/api", "src/session", "src/support", "src/ir", "runtime/device", "runtime/ops", "runtime/modules", "runtime/torch",
         "runtime/dispatch", "runtime/executor", "runtime/torch_library"}},
       {"tools",
        {"src/support", "src/ir", "src/formats", "src/report", "src/match", "src/shapes", "src/pass", "src/session",
-        "runtime/device", "runtime/ops", "runtime/torch", "runtime/dispatch", "runtime/replay", "runtime/executor",
+        "runtime/device", "runtime/ops", "runtime/modules", "runtime/torch", "runtime/dispatch", "runtime/replay", "runtime/executor",
         "runtime/torch_library", "runtime/api"}},
   };
   return rules;
