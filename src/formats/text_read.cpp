@@ -11,8 +11,8 @@ std::unique_ptr<ir::Model> read_text(const InputFile& file) {
   return model;
 }
 
-// Text has no first bytes to tell it by.
-bool is_text(const InputFile& file) { return file.path().ends_with(".ir"); }
+// Text has no first bytes to tell it by, but what ttc wrote begins by saying so.
+bool is_text(const InputFile& file) { return file.path().ends_with(".ir") || file.text().starts_with("// ttc "); }
 
 }  // namespace
 }  // namespace ttc

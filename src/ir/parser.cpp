@@ -3,6 +3,7 @@
 #include <limits>
 #include <map>
 #include <set>
+#include <tuple>
 
 #include "ir/model.h"
 #include "ir/scanner.h"
@@ -43,13 +44,20 @@ class Parser {
         info.guards.push_back(in_.string());
       else if (in_.accept_word("input_name"))
         info.user_input_names.push_back(in_.string());
+      else if (in_.accept_word("extra"))
+        extra();
       else if (in_.accept_word("range"))
         range();
       else if (in_.accept_word("hint"))
         hint();
       else
-        in_.fail("expected torch, dialect, range, hint, guard, input_name or '}'");
+        in_.fail("expected torch, dialect, range, hint, guard, input_name, extra or '}'");
     }
+  }
+
+  void extra() {
+    const std::string name = in_.string();
+    model_->extra[name] = in_.string();
   }
 
   void range() {
@@ -434,12 +442,19 @@ class Parser {
     }
     Provenance p;
     if (in_.accept('@')) {
-      p.module_path = in_.word_or_string("a module path");
-      if (in_.accept(':')) p.module_class = in_.word_or_string("a class");
+      std::tie(p.module_path, p.module_class) = module();
+      if (in_.accept_word("in")) do {
+          p.stack.push_back(module());
+        } while (in_.accept(','));
       p.stack.emplace_back(p.module_path, p.module_class);
     }
     if (in_.accept_word("at")) p.source = in_.source();
     if (!(p == Provenance())) node.provenance = std::make_shared<const Provenance>(std::move(p));
+  }
+
+  std::pair<std::string, std::string> module() {
+    std::string path = in_.word_or_string("a module path");
+    return {std::move(path), in_.accept(':') ? in_.word_or_string("a class") : std::string()};
   }
 
   Scanner in_;

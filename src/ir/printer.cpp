@@ -5,6 +5,7 @@
 
 #include "ir/model.h"
 #include "ir/text.h"
+#include "ir/whole_text.h"
 
 namespace ttc::ir {
 namespace {
@@ -93,10 +94,17 @@ std::string args_text(const Node& node) {
   return out;
 }
 
-std::string provenance_text(const Provenance& p) {
+std::string module_text(const std::string& path, const std::string& klass) {
+  return word_or_quoted(path) + (klass.empty() ? "" : " : " + word_or_quoted(klass));
+}
+
+// `whole`: with the modules that it is in, from the root inwards.
+std::string provenance_text(const Provenance& p, bool whole) {
   std::string out;
-  if (!p.module_path.empty() || !p.module_class.empty()) out += "  @" + word_or_quoted(p.module_path);
-  if (!p.module_class.empty()) out += " : " + word_or_quoted(p.module_class);
+  if (!p.module_path.empty() || !p.module_class.empty() || (whole && !p.stack.empty()))
+    out += "  @" + module_text(p.module_path, p.module_class);
+  for (std::size_t i = 0; whole && i + 1 < p.stack.size(); ++i)
+    out += (i == 0 ? " in " : ", ") + module_text(p.stack[i].first, p.stack[i].second);
   if (p.source.empty()) return out;
   const bool plain =
       std::all_of(p.source.begin(), p.source.end(), text::is_source_char) && p.source.find("//") == std::string::npos;
@@ -105,14 +113,14 @@ std::string provenance_text(const Provenance& p) {
 
 class Printer {
  public:
-  explicit Printer(const Model* model) : model_(model) {
+  explicit Printer(const Model* model, const std::vector<std::string>* whole = nullptr) : model_(model), whole_(whole) {
     if (model_ == nullptr) return;
     std::map<const Storage*, int> uses;
     for (const auto& [name, weight] : model_->weights) ++uses[weight.storage.get()];
     for (const auto& [name, weight] : model_->weights)
       if (uses[weight.storage.get()] > 1) shared_.emplace(weight.storage.get(), static_cast<int>(shared_.size()));
     for (const auto& [name, weight] : model_->weights)
-      if (weight.numel() > text::printed_elements) too_big_.insert(weight.storage.get());
+      if (weight.numel() > text::printed_elements && whole_ == nullptr) too_big_.insert(weight.storage.get());
   }
 
   std::string header() const {
@@ -130,6 +138,10 @@ class Printer {
       body += "  hint " + word_or_quoted(name) + " = " + std::to_string(value) + "\n";
     for (const std::string& guard : info.guards) body += "  guard " + quoted(guard) + "\n";
     for (const std::string& name : info.user_input_names) body += "  input_name " + quoted(name) + "\n";
+    if (whole_ != nullptr)
+      for (const std::string& name : *whole_)
+        if (const auto file = model_->extra.find(name); file != model_->extra.end())
+          body += "  extra " + quoted(name) + " " + quoted(file->second) + "\n";
     return body.empty() ? "" : "model {\n" + body + "}\n";
   }
 
@@ -157,7 +169,7 @@ class Printer {
     for (const auto& region : n.regions()) out += " " + region_text(*region, indent);
     if (!n.place.empty()) out += " place=" + quoted(n.place);
     if (!n.origins.empty()) out += " origins=[" + int_list({n.origins.begin(), n.origins.end()}) + "]";
-    return out + provenance_text(*n.provenance);
+    return out + provenance_text(*n.provenance, whole_ != nullptr);
   }
 
  private:
@@ -230,7 +242,8 @@ class Printer {
 
   static std::string elements_text(const Weight& weight, const std::byte* first) {
     const int size = size_of(weight.dtype);
-    const bool decimal = text::has_decimal_text(weight.dtype);
+    // Of many elements digits are shorter, and quick.
+    const bool decimal = text::has_decimal_text(weight.dtype) && weight.numel() <= text::printed_elements;
     std::string out;
     std::vector<std::int64_t> index(weight.sizes.size(), 0);
     for (std::int64_t i = 0; i < weight.numel(); ++i) {
@@ -255,6 +268,7 @@ class Printer {
   }
 
   const Model* model_;
+  const std::vector<std::string>* whole_;  // extra files of a whole text; nullptr: none is one
   std::set<const Storage*> too_big_;      // storages with a view of more elements than are printed
   std::map<const Storage*, int> shared_;  // storages with several views, numbered in order of the weights' names
 };
@@ -263,6 +277,11 @@ class Printer {
 
 std::string print(const Model& model) {
   Printer printer(&model);
+  return printer.header() + printer.graph(*model.graph, 0);
+}
+
+std::string print_whole(const Model& model, const std::vector<std::string>& extra) {
+  Printer printer(&model, &extra);
   return printer.header() + printer.graph(*model.graph, 0);
 }
 

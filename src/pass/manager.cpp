@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <iomanip>
 #include <iostream>
+#include <optional>
 #include <sstream>
 #include <utility>
 
@@ -158,6 +159,14 @@ PassReport run_one(PassContext& context, const PassStep& step) {
   return report;
 }
 
+ir::Model copy_of(const ir::Model& model) {
+  return {.graph = ir::clone(*model.graph),
+          .weights = model.weights,
+          .ranges = model.ranges,
+          .info = model.info,
+          .extra = model.extra};
+}
+
 }  // namespace
 
 std::string PassStep::name() const {
@@ -238,11 +247,17 @@ std::vector<PassReport> run_passes(PassContext& context, const PassManagerOption
     phase.at(step.name());
     const std::size_t index = reports.size() + 1;
     if (dumper.wants_before(step)) dumper.dump(index, step.info->name, "before", ir::print(context.model));
-    reports.push_back(run_one(context, step));
-    const bool changed = reports.back().changed;
-    if (dumper.wants_after(step, changed))
-      dumper.dump(index, step.info->name, "after", changed ? ir::print(context.model) : "(unchanged)\n");
-    if (options.verify_each) verify_after(context, step.info->name);
+    const std::optional<ir::Model> before = options.on_failure ? std::optional(copy_of(context.model)) : std::nullopt;
+    try {
+      reports.push_back(run_one(context, step));
+      const bool changed = reports.back().changed;
+      if (dumper.wants_after(step, changed))
+        dumper.dump(index, step.info->name, "after", changed ? ir::print(context.model) : "(unchanged)\n");
+      if (options.verify_each) verify_after(context, step.info->name);
+    } catch (const std::exception& error) {
+      if (before) options.on_failure(step, *before, context.shapes, error.what());
+      throw;
+    }
     phase.advance();
     if (!options.stop_after.empty() && names_step({options.stop_after}, step)) break;
   }

@@ -1,6 +1,7 @@
 // Runs passes in order, with the instrumentation that the debug flags ask for.
 #pragma once
 
+#include <functional>
 #include <iosfwd>
 #include <string>
 #include <vector>
@@ -8,6 +9,13 @@
 #include "pass/pass.h"
 
 namespace ttc {
+
+struct PassStep {
+  const PassInfo* info = nullptr;
+  std::vector<std::string_view> parts = {};  // in the pass's order; empty: all
+  std::string_view why = {};                 // in the default pipeline
+  std::string name() const;                  // "decompose:checks+rnn"
+};
 
 // Passes are named "name" or "name:part+part"; names that passes had before are taken as well.
 struct PassManagerOptions {
@@ -23,6 +31,10 @@ struct PassManagerOptions {
   std::string stop_after;
   long rewrite_limit = -1;
   std::ostream* log = nullptr;  // nullptr: standard error
+  // Told of a pass that throws, or breaks the graph under verify_each, with the model as it was before that pass and
+  // the values of its symbols. The error follows. Costs a copy of the graph before each pass.
+  std::function<void(const PassStep& step, const ir::Model& before, const ir::SymBinding& shapes, const char* error)>
+      on_failure = {};
 };
 
 struct PassReport {
@@ -33,12 +45,6 @@ struct PassReport {
   std::size_t matched = 0, refused = 0;
 };
 
-struct PassStep {
-  const PassInfo* info = nullptr;
-  std::vector<std::string_view> parts = {};  // in the pass's order; empty: all
-  std::string_view why = {};                 // in the default pipeline
-  std::string name() const;                  // "decompose:checks+rnn"
-};
 // The passes that would run, in order. Throws ttc::Error (usage), naming the nearest pass, for a name nobody
 // registered and for a part that a pass has not.
 std::vector<PassStep> select_passes(const PassManagerOptions& options);

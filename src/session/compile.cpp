@@ -10,7 +10,9 @@
 #include "executor/signature.h"
 #include "formats/safetensors.h"
 #include "pass/conversions.h"
+#include "session/reproducer.h"
 #include "shapes/shape_prop.h"
+#include "support/atomic_file.h"
 #include "support/error.h"
 
 namespace ttc {
@@ -186,21 +188,48 @@ bool puts_on_device(const PassManagerOptions& passes) {
   return false;
 }
 
+// With what writes the reproducer where a pass fails. The arguments are kept by reference.
+PassManagerOptions reproducing(const CompileSettings& settings, const ttrt::ArchProfile& profile, const Notes& notes) {
+  PassManagerOptions out = settings.passes;
+  if (settings.reproducer.empty()) return out;
+  check_output(settings.reproducer);
+  out.on_failure = [&](const PassStep& step, const ir::Model& before, const ir::SymBinding& shapes, const char* error) {
+    write_pass_reproducer(
+        settings.reproducer, before,
+        {.pass = step.name(), .error = error, .settings = settings, .shapes = shapes, .profile = profile});
+    notes("wrote " + settings.reproducer + ": the graph before pass " + step.name() +
+          ", weights and flags; ttc check " + settings.reproducer + " runs the pass on it again");
+  };
+  return out;
+}
+
 }  // namespace
 
-Compiled compile_source(const ModelSource& source, const CompileSettings& settings, const Notes& notes, bool to_save) {
-  CompileOptions options = compile_options(settings);
+Compiled compile_source(const ModelSource& source, const CompileSettings& given, const Notes& notes, bool to_save) {
   Compiled out;
+  CompileSettings settings = given;
+  CompileOptions options = compile_options(settings);
   out.model = read_with_shapes(source, settings, options, notes);
-  options.profile = profile_for(*out.model, settings.arch);
+  const std::optional<FailedPass> failed = replayed_pass(*out.model);
+  if (failed) {
+    notes("note: " + source.path() + " replays pass " + failed->pass + ", which failed: " + failed->error);
+    settings = replaying(*failed, given);
+    options = compile_options(settings);
+    options.shapes = failed->shapes;
+    out.model->extra.clear();
+  }
+  options.profile = failed && given.arch.empty() ? failed->profile : profile_for(*out.model, settings.arch);
   const bool rewritten = is_rewritten(*out.model);
   if (std::ranges::any_of(out.model->weights,
                           [](const auto& w) { return w.second.storage && w.second.storage->absent(); }))
     notes.warning(source.path() + " carries no weights, so what comes of it has none and cannot run",
                   "compile the model's own file");
   out.names.collect(*out.model->graph);
-  out.result = compile(*out.model, options, settings.passes, {.sha256 = to_save ? source.sha256() : std::string()});
+  out.result = compile(*out.model, options, reproducing(settings, options.profile, notes),
+                       {.sha256 = to_save ? source.sha256() : std::string()});
   out.names.collect(*out.model->graph);
+  if (!settings.reproducer.empty()) notes("note: no pass failed; " + settings.reproducer + " was not written");
+  if (failed) return out;
   if (rewritten)
     warn_of_rewritten(source, settings, notes);
   else if (!puts_on_device(settings.passes))

@@ -33,11 +33,15 @@ bool on_off(const std::string& text, const std::string& flag) {
   throw usage_error(flag + ": '" + text + "' is neither on nor off nor library");
 }
 
+void read_replace_text(std::string_view text, CompileOptions& options) {
+  const Json map = parse_json(text);
+  for (const auto& [from, to] : as_object(map)) options.replace.emplace_back(from, as_string(to));
+}
+
 void read_replace_file(const std::string& path, CompileOptions& options) {
   const auto file = MappedFile::open(path);
   try {
-    const Json map = parse_json({reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size()});
-    for (const auto& [from, to] : as_object(map)) options.replace.emplace_back(from, as_string(to));
+    read_replace_text({reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size()}, options);
   } catch (const Error& error) {
     throw error.in_file(path);
   }
@@ -54,6 +58,7 @@ CompileOptions compile_options(const CompileSettings& settings) {
     options.replace.emplace_back(text.substr(0, eq), text.substr(eq + 1));
   }
   if (!settings.replace_file.empty()) read_replace_file(settings.replace_file, options);
+  if (!settings.replace_text.empty()) read_replace_text(settings.replace_text, options);
   for (const auto& [from, to] : options.replace)
     if (ttrt::find_op(to) == nullptr)
       throw usage_error("--replace " + from + "=" + to + ": there is no device op '" + to + "'", "ttc ops lists them");

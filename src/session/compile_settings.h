@@ -14,6 +14,7 @@ struct CompileSettings {
   std::string activation_dtype = "bfloat16";
   std::vector<std::string> replace;  // CLASS=tt.OP or module:GLOB=tt.OP; everything that can be where none is given
   std::string replace_file;          // the same as a JSON object
+  std::string replace_text = {};     // the content of such a file
   std::vector<std::string> exclude;  // modules (glob) that stay as they are; their children are still visited
   std::vector<std::string> weight_dtype, fidelity, fp32_acc;             // GLOB=VALUE, or a value for every module
   std::vector<std::string> fallback_op, fallback_module, fallback_node;  // globs kept on the CPU
@@ -21,6 +22,7 @@ struct CompileSettings {
   std::vector<std::string> shapes;  // NAME=8x128 or NAME=i64:8x128, for free dims and models without shapes
   std::vector<std::string> inputs;  // NAME=16000: the number that a TorchScript model is compiled for
   std::string io;                   // shapes may come from recorded inputs
+  std::string reproducer = {};      // where a pass that fails is written with its graph (reproducer.h)
   PassManagerOptions passes;
 };
 
