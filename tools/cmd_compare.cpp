@@ -29,6 +29,7 @@ void options(FlagSet& app) {
                  "attention, 0.999 of norms, 0.99 of outputs")
       .range(-1.0, 1.0);
   app.add_option("--max-rel", flags.max_rel, "Threshold on max_rel too").not_negative();
+  add_reproducer_flag(app, flags.exec);
 }
 
 int run(const Globals& globals) {

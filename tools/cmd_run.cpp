@@ -4,6 +4,7 @@
 #include <iostream>
 
 #include "compatibility_report.h"
+#include "formats/model_file.h"
 #include "formats/safetensors.h"
 #include "json_out.h"
 #include "executor/kernel_choice.h"
@@ -11,6 +12,7 @@
 #include "run_modes.h"
 #include "session/baseline.h"
 #include "session/model_source.h"
+#include "session/reproducer.h"
 #include "session/steps.h"
 #include "session/timings.h"
 #include "session/values.h"
@@ -60,6 +62,8 @@ void options(FlagSet& app) {
   app.add_option("--telemetry", flags.telemetry, "Write what dispatch counted: which kernel served each node (JSON)");
   app.add_flag("--memory-report", flags.memory_report, "What held the device's memory at its peak");
   add_compatibility_flags(app, flags.compatibility);
+  app.group("Measuring");
+  add_reproducer_flag(app, flags.exec);
   app.group("Options");
   app.add_option("--save-outputs", flags.save_outputs, "Write out0, out1, ... (safetensors)");
 }
@@ -282,12 +286,22 @@ bool passed(const ttrt::Executor& executor, const Outcome& outcome) {
   return pass;
 }
 
+// A node of which the device's kernel failed, so that the host served it.
+void reproduce_fallback(const Globals& globals, const ttrt::Executor& executor,
+                        const std::shared_ptr<const ir::Model>& model, const std::vector<Case>& cases) {
+  for (const ttrt::FallbackFailure& failure : executor.fallback_failures())
+    if (!failure.node.empty())
+      return write_node_reproducer(globals, flags.exec, failure.node, model, cases, executor.options());
+  nothing_failed(globals, flags.exec);
+}
+
 std::vector<std::pair<std::string, std::string>> files_to_write() {
   std::vector<std::pair<std::string, std::string>> out = {{"--save-outputs", flags.save_outputs},
                                                           {"--trace", flags.trace},
                                                           {"--csv", flags.csv},
                                                           {"--telemetry", flags.telemetry},
-                                                          {"--timings", flags.timings}};
+                                                          {"--timings", flags.timings},
+                                                          {"--reproducer", flags.exec.reproducer}};
   if (!flags.timings.empty()) out.emplace_back("--timings", pivot_path(flags.timings));
   return out;
 }
@@ -297,7 +311,8 @@ void warn_of_files_not_written(const Globals& globals) {
   files.emplace_back("--compatibility", flags.compatibility.report);
   files.emplace_back("--expected-fallbacks", flags.compatibility.expected);
   for (const auto& [flag, path] : files)
-    if (!path.empty()) warn(globals, flag + " " + path + " has no effect: --mode " + flags.exec.mode + " compares");
+    if (!path.empty() && flag != "--reproducer")
+      warn(globals, flag + " " + path + " has no effect: --mode " + flags.exec.mode + " compares");
 }
 
 int run(const Globals& globals) {
@@ -325,11 +340,19 @@ int run(const Globals& globals) {
   }
   for (const auto& [flag, path] : files_to_write())
     if (!path.empty()) check_output(path);
+  if (!flags.exec.reproducer.empty()) output_format(flags.exec.reproducer);
   const std::optional<ExpectedFallbacks> expected = expected_fallbacks(flags.compatibility);
   Outcome outcome = [&] {
     const Timed timed(globals, "running");
-    return execute(executor, cases);
+    try {
+      return execute(executor, cases);
+    } catch (const Error&) {
+      if (const std::string node = flags.exec.reproducer.empty() ? "" : failing_node(executor, cases); !node.empty())
+        write_node_reproducer(globals, flags.exec, node, model, cases, executor.options());
+      throw;
+    }
   }();
+  if (!flags.exec.reproducer.empty()) reproduce_fallback(globals, executor, model, cases);
   outcome.load_ms = load_ms;
   if (const auto fell_back = executor.fallback_failures(); flags.exec.mode == "normal" && !fell_back.empty())
     throw Error(

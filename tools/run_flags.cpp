@@ -6,7 +6,9 @@
 #include "device/arch.h"
 #include "dispatch/operation_type.h"
 #include "dispatch/settings.h"
+#include "formats/model_file.h"
 #include "session/compile.h"
+#include "session/reproducer.h"
 #include "support/error.h"
 
 namespace ttc {
@@ -124,6 +126,23 @@ void warn_of_idle_kernels(const Globals& globals, const DispatchFlags& flags, co
 
 std::string arch_text(const ttrt::ArchProfile& profile) {
   return profile.name + (profile.chips > 1 ? ", one of its " + std::to_string(profile.chips) + " chips" : "");
+}
+
+void add_reproducer_flag(FlagSet& app, ExecFlags& flags) {
+  app.add_option("--reproducer", flags.reproducer,
+                 "Write the node that fails as a model of its own (.pt2 or .pt), with what it was given");
+}
+
+void write_node_reproducer(const Globals& globals, const ExecFlags& flags, const std::string& node,
+                           const std::shared_ptr<const ir::Model>& model, const std::vector<Case>& cases,
+                           const ttrt::ExecutorOptions& options, double pcc) {
+  save_model(*node_reproducer(model, node, cases, options, pcc), flags.reproducer);
+  note(globals, "wrote " + flags.reproducer + ": node '" + node + "' and what it was given; ttc compare " +
+                    flags.reproducer + " runs it again");
+}
+
+void nothing_failed(const Globals& globals, const ExecFlags& flags) {
+  note(globals, "note: no node failed; " + flags.reproducer + " was not written");
 }
 
 void add_threshold_flags(FlagSet& app, Thresholds& thresholds) {

@@ -35,11 +35,18 @@ struct ExecFlags {
   std::string mode = "device", numerics = "fast";
   std::string arch;  // "": what the model was rewritten for, else n150
   DispatchFlags dispatch;
+  std::string reproducer = {};  // of run and compare: where a node that fails is written with what it was given
 };
 void add_arch_flag(FlagSet& app, std::string& arch, const std::string& otherwise);
 void add_exec_flags(FlagSet& app, ExecFlags& flags);  // all but mode
 // For this model; flags that mean nothing in the mode, and an arch that is not the model's own, are warnings.
 ttrt::ExecutorOptions executor_options(const Globals& globals, const ExecFlags& flags, const ir::Model& model);
+void add_reproducer_flag(FlagSet& app, ExecFlags& flags);
+// Writes a model of the node alone, with what it is given when the first case runs; `pcc`: what it has to reach.
+void write_node_reproducer(const Globals& globals, const ExecFlags& flags, const std::string& node,
+                           const std::shared_ptr<const ir::Model>& model, const std::vector<Case>& cases,
+                           const ttrt::ExecutorOptions& options, double pcc = 0.99);
+void nothing_failed(const Globals& globals, const ExecFlags& flags);
 // After a run: kernels that were chosen for ops which the model has not, as warnings.
 void warn_of_idle_kernels(const Globals& globals, const DispatchFlags& flags, const ttrt::Executor& executor);
 // "n300, one of its 2 chips"

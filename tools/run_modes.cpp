@@ -6,7 +6,9 @@
 #include <cstdlib>
 #include <iostream>
 
+#include "formats/model_file.h"
 #include "json_out.h"
+#include "support/atomic_file.h"
 #include "support/error.h"
 #include "table.h"
 
@@ -79,6 +81,19 @@ int report(const Comparison& comparison, const std::string& mode, const Globals&
   return static_cast<int>(first == nullptr ? Exit::ok : Exit::check_failed);
 }
 
+// The first node below its threshold; an output is no node.
+void reproduce(const Globals& globals, const Comparison& comparison, const std::shared_ptr<const ir::Model>& model,
+               const std::vector<Case>& cases, const ExecFlags& exec, const ttrt::ExecutorOptions& subject) {
+  for (const CompareRow& row : comparison.rows)
+    if (!row.pass && row.op != "output") {
+      const std::string step = cases.size() > 1 ? cases[0].name + "." : "";
+      if (!row.node.starts_with(step))
+        return warn(globals, "--reproducer: " + row.node + " fails in a later step, which one call does not repeat");
+      return write_node_reproducer(globals, exec, row.node.substr(step.size()), model, cases, subject, row.threshold);
+    }
+  nothing_failed(globals, exec);
+}
+
 }  // namespace
 
 std::vector<std::string> run_modes() {
@@ -115,7 +130,9 @@ int compare_and_report(const Globals& globals, const std::string& file, const st
     reference.mode = ttrt::Mode::cpu;
   else
     reference.numerics = against == "exact" ? ttrt::Numerics::exact : ttrt::Numerics::fast;
+  if (!exec.reproducer.empty()) check_output(exec.reproducer), output_format(exec.reproducer);
   const Comparison comparison = compare_runs(model, cases, subject, reference, options);
+  if (!exec.reproducer.empty()) reproduce(globals, comparison, model, cases, exec, subject);
   if (comparison.rows.empty())
     throw Error(Exit::check_failed, file, "there was nothing to compare: no tensor that both runs compute");
   return report(comparison, std::string(to_string(options.mode)), globals);

@@ -43,7 +43,8 @@ struct Case {
   std::vector<std::string> guessed = {};                  // "x=2x2": inputs whose free dims nobody gave
 };
 
-// One case, or with io_steps one per step. Throws ttc::Error (usage) for names, shapes and dtypes that do not fit.
+// One case, or with io_steps one per step; where nothing is asked, the first call that the file carries along (kept.h),
+// and made inputs where it carries none. Throws ttc::Error (usage) for names, shapes and dtypes that do not fit.
 // `first_only`: the first one, for the sizes of its inputs.
 std::vector<Case> load_cases(const ir::Model& model, const InputOptions& options, bool first_only = false);
 

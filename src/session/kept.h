@@ -40,6 +40,8 @@ struct TestResult {
 // was rewritten, in LibTorch. Throws Error (usage) where a file has no call of the model.
 void embed_tests(ir::Model& model, const std::shared_ptr<const ir::Model>& plain, const std::vector<std::string>& ios,
                  double pcc);
+// The same of calls in memory. Where not even LibTorch gives their outputs, they stay without.
+void embed_calls(ir::Model& model, const std::shared_ptr<const ir::Model>& plain, SafeTensors calls, double pcc);
 std::vector<EmbeddedTest> embedded_tests(const ir::Model& model);
 // On the device.
 std::vector<TestResult> run_embedded(const std::shared_ptr<const ir::Model>& model,

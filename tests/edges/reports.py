@@ -2,8 +2,11 @@
 
 import csv
 import json
+import signal
+import subprocess
+import time
 
-from common import VIT, check, shared, ttc, want
+from common import ROOT, TTC, VIT, check, shared, ttc, want
 
 
 @check
@@ -79,3 +82,43 @@ def timings_have_a_row_for_each_call_and_a_pivot(tmp):
     assert json.loads(calls[1]["attrs"])["node"]
     want(ttc("run", vit, "--mode", "sel", "--timings", tmp / "u.csv"), 0, "--timings", "has no effect")
     assert not (tmp / "u.csv").exists()
+
+
+@check
+def a_node_that_fails_is_replayed_from_one_file(tmp):
+    vit, node = shared("vit4.pt2", VIT), tmp / "node.pt2"
+    flags = ["--mode", "sel", "--pcc", "0.9999999"]
+    ran = want(ttc("compare", vit, *flags, "--reproducer", node, "--json"), 1, "wrote", "runs it again")
+    failed = next(row for row in ran.json()["rows"] if not row["pass"])
+    alone = want(ttc("compare", node, *flags, "--json"), 1, "the call that the file carries along").json()["rows"][0]
+    assert all(alone[key] == failed[key] for key in ("node", "op", "module", "pcc", "max_abs")), (alone, failed)
+    want(ttc("run", vit, "--reproducer", tmp / "none.pt2"), 0, "no node failed")
+    want(ttc("compile", VIT, "-o", tmp / "v.pt2", "--reproducer", tmp / "none.ir"), 0, "no pass failed")
+    want(ttc("run", vit, "--reproducer", tmp / "none.txt"), 2, "its name says no format")
+    assert sorted(path.name for path in tmp.iterdir()) == ["node.pt2", "v.pt2"]
+
+
+@check
+def reports_are_whole_or_not_there_after_a_kill(tmp):
+    vit = shared("vit3.pt2", VIT)
+    io = str(ROOT / "models/vit_small.io.safetensors")
+    lines = (["run", vit, "--loops", "3", "--timings", "t.csv", "--compatibility", "c.json", "--csv", "p.csv", "--telemetry", "d.json"],
+             ["compare", vit, "--mode", "sel", "--pcc", "1", "--reproducer", "n.pt2"],
+             ["verify", vit], ["compile", VIT, "-o", "s.pt2", "--io", io, "--min-pcc", "0.99", "--choice", "s.toml", "--pareto", "s.json"])
+    for number, line in enumerate(lines):
+        for wait in (0.05, 0.2, 0.35, 0.5):
+            folder = tmp / f"{number}-{wait}"
+            folder.mkdir()
+            running = subprocess.Popen([TTC, *line], cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            time.sleep(wait)
+            running.send_signal(signal.SIGTERM)
+            running.wait(60)
+            for path in folder.iterdir():
+                content = path.read_bytes()
+                assert not path.name.startswith(".ttc-") and content, path
+                if path.suffix == ".json":
+                    json.loads(content)
+                elif path.suffix == ".pt2":
+                    want(ttc("inspect", path), 0)
+                else:
+                    assert content.endswith(b"\n"), path
