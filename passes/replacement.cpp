@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "device/buffer.h"
 #include "ops/library.h"
 #include "pass/call.h"
 #include "pass/user_names.h"
@@ -111,8 +112,12 @@ std::variant<ttrt::BoundCall, Reason> served_call(const PassContext& context, co
   if (Refusal refused = constant_refusal(context, args)) return *std::move(refused);
   auto call = concrete_call(record, args, context.shapes,
                             {.activation = context.options.activation, .arch = context.options.profile.arch});
-  if (const auto* bound = std::get_if<ttrt::BoundCall>(&call))
+  if (const auto* bound = std::get_if<ttrt::BoundCall>(&call)) {
     if (Refusal refused = bound->refusal()) return *std::move(refused);
+    if (Refusal refused =
+            ttrt::check_dram(context.options.profile, record.name, bound->call.tensors, bound->results()))
+      return *std::move(refused);
+  }
   return call;
 }
 

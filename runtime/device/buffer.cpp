@@ -1,6 +1,8 @@
 // Taking a block from the device's memory and giving it back, once.
 #include "device/buffer.h"
 
+#include "device/shard.h"
+
 namespace ttrt {
 
 std::int64_t bytes_per_bank(const ArchProfile& profile, const BufferSpec& spec) {
@@ -10,6 +12,24 @@ std::int64_t bytes_per_bank(const ArchProfile& profile, const BufferSpec& spec) 
   const std::int64_t page = round_up(spec.page_bytes, dram ? profile.dram_alignment : profile.l1_alignment);
   const std::int64_t pages = (spec.bytes + spec.page_bytes - 1) / spec.page_bytes;
   return (pages + banks - 1) / banks * page;
+}
+
+std::int64_t bytes_per_bank(const ArchProfile& profile, const TensorSpec& spec) {
+  return bytes_per_bank(profile, buffer_spec(spec, profile));
+}
+
+ttc::Refusal check_dram(const ArchProfile& profile, std::string_view program, std::span<const TensorSpec> operands,
+                        std::span<const TensorSpec> results) {
+  std::int64_t needed = 0;
+  for (const std::span<const TensorSpec> specs : {operands, results})
+    for (const TensorSpec& spec : specs)
+      if (spec.memory.buffer_type == BufferType::dram)
+        needed += round_up(bytes_per_bank(profile, spec), profile.dram_alignment);
+  if (needed <= profile.dram_bank_bytes) return std::nullopt;
+  return ttc::Reason{ttc::ReasonCode::DeviceLimit,
+                     std::string(program) + " needs " + std::to_string(needed) +
+                         " B in each DRAM bank for its operands and results at once, and a bank has " +
+                         std::to_string(profile.dram_bank_bytes) + " B"};
 }
 
 Buffer::Buffer(std::shared_ptr<DeviceMemory> memory, const BufferSpec& spec, std::string label)

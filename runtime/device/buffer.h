@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 
 #include "device/memory.h"
@@ -19,6 +20,10 @@ struct BufferSpec {
 
 // What a buffer takes in each bank, before the allocator rounds it up.
 std::int64_t bytes_per_bank(const ArchProfile& profile, const BufferSpec& spec);
+std::int64_t bytes_per_bank(const ArchProfile& profile, const TensorSpec& spec);
+// nullopt where a program's operands and results fit into an empty DRAM together.
+ttc::Refusal check_dram(const ArchProfile& profile, std::string_view program, std::span<const TensorSpec> operands,
+                        std::span<const TensorSpec> results);
 
 class Buffer {
  public:
