@@ -1,4 +1,4 @@
-// First fit by decreasing size, over lifetimes.
+// First fit by decreasing size, over lifetimes; and the weights that are left out of memory until they are read.
 #include "executor/memory_plan.h"
 
 #include <algorithm>
@@ -33,6 +33,120 @@ std::int64_t plan_memory(std::vector<PlannedValue>& values, std::int64_t alignme
                   i);
   }
   return total;
+}
+
+namespace {
+
+class ResidencyPlanner {
+ public:
+  ResidencyPlanner(std::vector<PlannedValue>& values, std::vector<PlannedWeight>& weights, std::int64_t capacity,
+                   std::int64_t alignment)
+      : values_(values), weights_(weights), capacity_(capacity), alignment_(alignment) {}
+
+  std::optional<Residency> plan() {
+    std::vector<std::size_t> order(weights_.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+      const PlannedWeight &x = weights_[a], &y = weights_[b];
+      return x.uses.size() != y.uses.size() ? x.uses.size() > y.uses.size() : x.bytes > y.bytes;
+    });
+    // The longest beginning of the order that may stay, then whatever finds room in what that leaves.
+    std::size_t low = 0, high = order.size() + 1;
+    while (high - low > 1) {
+      const std::size_t middle = (low + high) / 2;
+      (total(order, middle) <= capacity_ ? low : high) = middle;
+    }
+    std::int64_t used = total(order, low);
+    if (used > capacity_) return std::nullopt;
+    for (std::size_t i = low; i < order.size(); ++i) {
+      PlannedWeight& weight = weights_[order[i]];
+      if (used + rounded(weight.bytes) > capacity_) continue;
+      weight.stays = true;
+      used += rounded(weight.bytes);
+    }
+    arrive_at_each_use();
+    if (resident() + lay_out() > capacity_) {  // first fit is no exact science: with fewer values a region may grow
+      total(order, low);
+    }
+    keep_between_uses();
+    lay_out();
+    return std::move(out_);
+  }
+
+ private:
+  std::int64_t rounded(std::int64_t bytes) const { return (bytes + alignment_ - 1) / alignment_ * alignment_; }
+
+  std::int64_t resident() const {
+    std::int64_t bytes = 0;
+    for (const PlannedWeight& weight : weights_) bytes += weight.stays ? rounded(weight.bytes) : 0;
+    return bytes;
+  }
+
+  // Bytes of all, where the first `count` of the order stay.
+  std::int64_t total(const std::vector<std::size_t>& order, std::size_t count) {
+    for (std::size_t i = 0; i < order.size(); ++i) weights_[order[i]].stays = i < count;
+    arrive_at_each_use();
+    return resident() + lay_out();
+  }
+
+  void arrive_at_each_use() {
+    out_.arrivals.clear();
+    for (std::size_t i = 0; i < weights_.size(); ++i)
+      if (!weights_[i].stays)
+        for (const int use : weights_[i].uses)
+          out_.arrivals.push_back(
+              {.id = static_cast<int>(i), .bytes = weights_[i].bytes, .begin = use, .end = use});
+    std::stable_sort(out_.arrivals.begin(), out_.arrivals.end(),
+                     [](const PlannedValue& a, const PlannedValue& b) { return a.begin < b.begin; });
+  }
+
+  // Two arrivals of a weight become one where the region may grow for it, those closest to each other first.
+  void keep_between_uses() {
+    std::vector<PlannedValue>& all = out_.arrivals;
+    struct Gap {
+      int length, id, begin;
+    };
+    std::vector<Gap> gaps;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      const auto next = std::find_if(all.begin() + static_cast<std::ptrdiff_t>(i) + 1, all.end(),
+                                     [&](const PlannedValue& other) { return other.id == all[i].id; });
+      if (next != all.end()) gaps.push_back({next->begin - all[i].end, all[i].id, next->begin});
+    }
+    std::stable_sort(gaps.begin(), gaps.end(), [](const Gap& a, const Gap& b) { return a.length < b.length; });
+    const std::int64_t room = capacity_ - resident();
+    for (const Gap& gap : gaps) {
+      const std::vector<PlannedValue> before = all;
+      const auto is = [&](const PlannedValue& one) { return one.id == gap.id; };
+      const auto later = std::find_if(all.begin(), all.end(),
+                                      [&](const PlannedValue& one) { return is(one) && one.begin == gap.begin; });
+      const auto earlier = std::find_if(std::make_reverse_iterator(later), all.rend(), is);
+      earlier->end = later->end;
+      all.erase(later);
+      if (lay_out() > room) all = before;
+    }
+  }
+
+  std::int64_t lay_out() {
+    std::vector<PlannedValue> all = values_;
+    all.insert(all.end(), out_.arrivals.begin(), out_.arrivals.end());
+    out_.region_bytes = all.empty() ? 0 : plan_memory(all, alignment_);
+    const auto split = all.begin() + static_cast<std::ptrdiff_t>(values_.size());
+    std::copy(all.begin(), split, values_.begin());
+    std::copy(split, all.end(), out_.arrivals.begin());
+    return out_.region_bytes;
+  }
+
+  std::vector<PlannedValue>& values_;
+  std::vector<PlannedWeight>& weights_;
+  const std::int64_t capacity_, alignment_;
+  Residency out_;
+};
+
+}  // namespace
+
+std::optional<Residency> plan_residency(std::vector<PlannedValue>& values, std::vector<PlannedWeight>& weights,
+                                        std::int64_t capacity, std::int64_t alignment) {
+  return ResidencyPlanner(values, weights, capacity, alignment).plan();
 }
 
 }  // namespace ttrt

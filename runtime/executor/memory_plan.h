@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 namespace ttrt {
@@ -16,5 +17,27 @@ struct PlannedValue {
 // Fills the offsets and returns the bytes of the whole region. Largest values first, each at the lowest place that no
 // value alive at the same time holds. `alignment` is a power of two.
 std::int64_t plan_memory(std::vector<PlannedValue>& values, std::int64_t alignment = 64);
+
+// A constant that instructions read.
+struct PlannedWeight {
+  std::int64_t bytes = 0;
+  std::vector<int> uses;  // instruction numbers, ascending
+  bool stays = false;     // the result: in memory beside the region, from run to run
+};
+
+struct Residency {
+  // Of the weights that do not stay: moved in before `begin`, to `offset` in the region, gone after `end`. id: the
+  // weight's index. By begin.
+  std::vector<PlannedValue> arrivals;
+  std::int64_t region_bytes = 0;
+};
+
+// Where `capacity` bytes do not hold all weights beside the values: chooses the weights that stay and lays out the
+// region that the values share with the others. Those stay whose absence would move most bytes per byte that they take
+// (read most often in a run), the larger before the smaller; of the others each use moves the weight in anew, unless
+// there is room to keep it from one use to the next. Fills the values' offsets. nullopt where some instruction needs
+// more than there is.
+std::optional<Residency> plan_residency(std::vector<PlannedValue>& values, std::vector<PlannedWeight>& weights,
+                                        std::int64_t capacity, std::int64_t alignment = 64);
 
 }  // namespace ttrt
