@@ -65,6 +65,20 @@ void BufferStore::keep_constants(Frame frame) {
     if (!program_.slots[s].needed_after_setup) constants_[s] = {};
 }
 
+void BufferStore::park(int slot, Frame& frame) {
+  auto* tensor = frame[static_cast<std::size_t>(slot)].get_if<DeviceTensor>();
+  const auto& outputs = program_.main.outputs;
+  if (tensor == nullptr || tensor->buffer == nullptr ||
+      std::ranges::any_of(outputs, [&](const ArgSource& output) { return output.slot == slot; }))
+    return;
+  packed_.park(slot, *tensor, program_.slots[static_cast<std::size_t>(slot)].value->name);
+}
+
+void BufferStore::park_constants() {
+  for (std::size_t s = 0; s < constants_.size(); ++s) park(static_cast<int>(s), constants_);
+  packed_.evict_all();
+}
+
 RtValue BufferStore::own(RtValue value) const {
   if (const auto* list = value.get_if<RtValue::List>()) {
     RtValue::List out;
@@ -85,6 +99,7 @@ RtValue BufferStore::own(RtValue value) const {
 
 void BufferStore::reset() {
   device_state_.clear();
+  incoming_.clear();
   for (auto& [slot, tensor] : state_)
     tensor = copy_of(weight_tensor(*model_.weight_of(program_.slots[static_cast<std::size_t>(slot)].value)));
 }
@@ -103,15 +118,22 @@ void BufferStore::write(int slot, const RtValue& value) {
     state = copy_of(*tensor);
 }
 
-bool BufferStore::keep(const DeviceState& state, const Frame& frame) {
+bool BufferStore::reserve(const DeviceState& state, const Frame& frame) {
   const auto* value = frame[static_cast<std::size_t>(state.value)].get_if<DeviceTensor>();
   if (value == nullptr) return false;
-  DeviceTensor& kept = device_state_[state.buffer];
-  if (kept.buffer == nullptr || !(kept.spec == value->spec))
-    kept = allocate(*device_, value->spec, program_.slots[static_cast<std::size_t>(state.buffer)].value->name);
-  if (kept.data() != value->data())
-    std::memcpy(kept.data(), value->data(), static_cast<std::size_t>(value->spec.nbytes()));
+  const auto kept = device_state_.find(state.buffer);
+  if (kept == device_state_.end() || !(kept->second.spec == value->spec))
+    incoming_[state.buffer] =
+        allocate(*device_, value->spec, program_.slots[static_cast<std::size_t>(state.buffer)].value->name);
   return true;
+}
+
+void BufferStore::keep(const DeviceState& state, const Frame& frame) {
+  const auto& value = *frame[static_cast<std::size_t>(state.value)].get_if<DeviceTensor>();
+  if (auto reserved = incoming_.extract(state.buffer)) device_state_[state.buffer] = std::move(reserved.mapped());
+  const DeviceTensor& kept = device_state_.at(state.buffer);
+  if (kept.data() != value.data())
+    std::memcpy(kept.data(), value.data(), static_cast<std::size_t>(value.spec.nbytes()));
 }
 
 bool BufferStore::upload(const Instruction& instruction, Frame& frame) {

@@ -25,6 +25,11 @@ class BufferStore {
   Frame take_constants() { return std::move(constants_); }
   void keep_constants(Frame frame);  // drops what only set-up needs
   PackedWeights& packed() { return packed_; }
+  const PackedWeights& packed() const { return packed_; }
+  // Weights on demand: what set-up computed on the device, in `frame`, has its bytes on the host from now on, and is on
+  // the device where a plan's placement or an instruction brings it. An output of the model stays there.
+  void park(int slot, Frame& frame);
+  void park_constants();
   // Outputs that share memory with weights or buffers are copied: the next run must not change what the caller holds,
   // nor the caller the file.
   RtValue own(RtValue value) const;
@@ -33,8 +38,10 @@ class BufferStore {
   void reset();  // to what the file holds
   void bind(Frame& frame) const;
   void write(int slot, const RtValue& value);
-  // Copies the new value beside the plan's memory, on the device. False where it is not there: cpu mode.
-  bool keep(const DeviceState& state, const Frame& frame);
+  // The new value on the device beside the plan's memory. False where it is not there: cpu mode. Memory is taken first,
+  // for all buffers, so that no run ends between two of them.
+  bool reserve(const DeviceState& state, const Frame& frame);
+  void keep(const DeviceState& state, const Frame& frame);
   // tt.to_device of a buffer that is there already. In another format than it is kept in, it goes over the host.
   bool upload(const Instruction& instruction, Frame& frame);
   bool is_on_device(int slot) const { return device_state_.contains(slot); }
@@ -65,6 +72,7 @@ class BufferStore {
   std::map<const ttc::ir::Storage*, std::pair<std::shared_ptr<const void>, const std::byte*>> storages_;
   std::map<int, HostTensor> state_;           // by slot
   std::map<int, DeviceTensor> device_state_;  // by slot of the buffer
+  std::map<int, DeviceTensor> incoming_;      // the same, not written yet
 };
 
 // On the host, counted as a transfer.

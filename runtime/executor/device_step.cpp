@@ -1,5 +1,5 @@
-// Binding a node's arguments to the shapes in a frame, choosing and preparing its kernel, running it; packed weights;
-// what runs in LibTorch when the device does not.
+// Binding a node's arguments to the shapes in a frame, choosing and preparing its kernel, running it; what runs
+// in LibTorch when the device does not.
 #include "executor/device_step.h"
 
 #include <algorithm>
@@ -13,8 +13,6 @@
 
 namespace ttrt {
 namespace {
-
-constexpr std::uintptr_t tile_alignment = 64;  // of what files hold, and of what kernels read fast
 
 // The device format that stands for a host value of an IR value's type.
 DataType format_of(const HostTensor& host, DType declared) {
@@ -75,47 +73,6 @@ RtValue to_host_value(const RtValue& value) {
     return out;
   }
   return value;
-}
-
-// ---- packed weights -----------------------------------------------------------------------------------------------
-
-PackedWeights::Entry& PackedWeights::entry(int slot, const HostTensor& tiles, const TensorSpec& spec) {
-  auto& entries = entries_[slot];
-  for (const auto& known : entries)
-    if (known->spec == spec) return *known;
-  if (tiles.dtype != DType::u8 || tiles.nbytes() != spec.nbytes())
-    throw ttc::bad_file("", "a packed weight holds " + std::to_string(tiles.nbytes()) +
-                                " bytes where its format needs " + std::to_string(spec.nbytes()));
-  entries.push_back(std::make_unique<Entry>(Entry{.spec = spec, .device = {}, .host = {}}));
-  return *entries.back();
-}
-
-const DeviceTensor& PackedWeights::on_device(int slot, const HostTensor& tiles, const TensorSpec& spec, Device& device,
-                                             std::string_view label) {
-  Entry& e = entry(slot, tiles, spec);
-  if (e.device.buffer == nullptr) {
-    const HostTensor dense = contiguous(tiles);
-    if (viewed_ && reinterpret_cast<std::uintptr_t>(dense.data) % tile_alignment == 0) {
-      e.device = {.spec = spec,
-                  .buffer = std::make_shared<Buffer>(device.memory(), buffer_spec(spec, device.profile()),
-                                                     std::string(label), dense.data, dense.owner)};
-    } else {
-      e.device = allocate(device, spec, label);
-      std::memcpy(e.device.data(), dense.data, static_cast<std::size_t>(dense.nbytes()));
-    }
-  }
-  return e.device;
-}
-
-const HostTensor& PackedWeights::unpacked(int slot, const HostTensor& tiles, const TensorSpec& spec) {
-  Entry& e = entry(slot, tiles, spec);
-  if (e.host.data == nullptr) {
-    const HostTensor dense = contiguous(tiles);
-    HostTensor out = empty_host(is_float_format(spec.dtype) ? DType::f32 : torch_dtype(spec.dtype), spec.logical);
-    untilize_to_host(spec, dense.data, out);
-    e.host = std::move(out);
-  }
-  return e.host;
 }
 
 // ---- binding ------------------------------------------------------------------------------------------------------
@@ -180,7 +137,6 @@ bool DeviceStep::current(const Instruction& instruction, const Frame& frame) con
 void DeviceStep::prepare(const Instruction& instruction, const Frame& frame, const StepContext& context) {
   ready_ = false;
   make_call(instruction, frame, context);
-  collect(instruction, frame, context);
   const OpRecord& record = *instruction.record;
   results_ = bound_.results();
   refusal_.clear();
@@ -188,6 +144,10 @@ void DeviceStep::prepare(const Instruction& instruction, const Frame& frame, con
   choice_ = StepKernel(node_name(*instruction.node));
   time_ = {};
   if (const ttc::Refusal refused = bound_.refusal()) refusal_ = refused->text();
+  if (refusal_.empty() && context.device != nullptr)
+    if (const ttc::Refusal refused = check_dram(*context.profile, record.name, bound_.call.tensors, results_))
+      refusal_ = refused->text();
+  if (refusal_.empty()) collect(instruction, frame, context);
   if (refusal_.empty() && context.device != nullptr)
     if (const ttc::Refusal clash =
             context.device->memory()->check_circular_buffers(record.name, record.work(bound_.call).l1_bytes))
@@ -308,10 +268,10 @@ class DeviceStep::Call final : public dispatch::StepCall {
 };
 
 void DeviceStep::run(const Instruction& instruction, Frame& frame, const StepContext& context) {
-  if (current(instruction, frame))
-    collect(instruction, frame, context);
-  else
+  if (!current(instruction, frame))
     prepare(instruction, frame, context);
+  else if (refusal_.empty())
+    collect(instruction, frame, context);
   if (!refusal_.empty()) return fall_back(instruction, frame, context, refusal_);
   bind_results(instruction, frame, context);
   Call call(*this, instruction, frame, context);

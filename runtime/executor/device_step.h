@@ -13,35 +13,13 @@
 #include "device/device.h"
 #include "dispatch/device_kernels.h"
 #include "executor/kernel_choice.h"
+#include "executor/packed_weights.h"
 #include "executor/profiler.h"
 #include "executor/program.h"
 #include "executor/run_report.h"
 #include "ops/bind.h"
 
 namespace ttrt {
-
-// Packed weights: uint8 tensors of tiles in a file, on the device and unpacked to float32, each made once when asked
-// for.
-class PackedWeights {
- public:
-  // `viewed`: the device's buffers show the bytes of the tiles, which are then kept as long as this; else they hold
-  // copies.
-  explicit PackedWeights(bool viewed = false) : viewed_(viewed) {}
-  // `tiles` holds spec.nbytes() bytes; throws ttc::Error (bad file) where it does not.
-  const DeviceTensor& on_device(int slot, const HostTensor& tiles, const TensorSpec& spec, Device& device,
-                                std::string_view label);
-  const HostTensor& unpacked(int slot, const HostTensor& tiles, const TensorSpec& spec);
-
- private:
-  struct Entry {
-    TensorSpec spec;
-    DeviceTensor device;
-    HostTensor host;
-  };
-  Entry& entry(int slot, const HostTensor& tiles, const TensorSpec& spec);
-  bool viewed_;
-  std::map<int, std::vector<std::unique_ptr<Entry>>> entries_;  // by slot; one per spec it is read with
-};
 
 struct StepContext {
   Device* device = nullptr;  // nullptr in cpu mode

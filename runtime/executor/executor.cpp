@@ -3,7 +3,9 @@
 #include "executor/executor.h"
 
 #include <algorithm>
+#include <utility>
 
+#include "device/buffer.h"
 #include "executor/kernel_choice.h"
 #include "executor/runner.h"
 #include "executor/signature.h"
@@ -17,6 +19,24 @@ bool has_device_work(const Region& block) {
     return i.kind == InstrKind::device || i.kind == InstrKind::to_device ||
            std::any_of(i.regions.begin(), i.regions.end(), has_device_work);
   });
+}
+
+// The weights by themselves, beside nothing else. What is packed lies in the file as bytes.
+bool packed_weights_fit(const ttc::ir::Model& model, const ArchProfile& profile) {
+  std::int64_t bytes = 0;
+  for (const auto& input : model.graph->inputs())
+    if (const ttc::ir::Weight* weight = model.weight_of(input.value.get());
+        weight != nullptr && weight->dtype == DType::u8 && input.value->has_uses())
+      bytes += static_cast<std::int64_t>(weight->nbytes());
+  return bytes <= profile.dram_banks * profile.dram_bank_bytes;
+}
+
+std::int64_t kept_bytes_per_bank(const std::vector<RtValue>& outputs, const ArchProfile& profile) {
+  std::int64_t bytes = 0;
+  for (const RtValue& output : outputs)
+    if (const auto* kept = output.get_if<ResidentTensor>())
+      bytes += round_up(bytes_per_bank(profile, kept->tensor.spec), profile.dram_alignment);
+  return bytes;
 }
 
 }  // namespace
@@ -38,7 +58,7 @@ Executor::Executor(std::shared_ptr<const ttc::ir::Model> model, ExecutorOptions 
 
 Executor::~Executor() = default;
 
-RunEnvironment Executor::environment() {
+RunEnvironment Executor::environment(const Plan& plan) {
   return {.model = *model_,
           .program = *program_,
           .options = options_,
@@ -48,15 +68,21 @@ RunEnvironment Executor::environment() {
           .observer = observer_,
           .shadow = shadow_,
           .references_stay = references_stay_,
-          .failures = failures_};
+          .failures = failures_,
+          .on_demand = uses_device_ && residence_ != Residence::all && !plan.placement.taken(),
+          .counts_moves = residence_ == Residence::on_demand};
 }
 
 void Executor::set_up() {
   if (uses_device_ && device_ == nullptr) device_ = open_free_device(options_.profile);
   buffers_->load(device_);
+  buffers_->packed().evict_all();
+  if (uses_device_ && options_.stream_weights && !packed_weights_fit(*model_, options_.profile))
+    residence_ = std::max(residence_, Residence::planned);
   set_up_plan_ = std::make_unique<Plan>(*program_, buffers_->take_constants());
+  set_up_plan_->setting_up = true;
   RunWork once;
-  const RunEnvironment env = environment();
+  const RunEnvironment env = environment(*set_up_plan_);
   Runner(env, *set_up_plan_, once).set_up();
   buffers_->keep_constants(std::move(set_up_plan_->frame));
   ready_ = true;
@@ -72,26 +98,99 @@ std::vector<RtValue> Executor::run(std::vector<RtValue> inputs, const std::vecto
       throw error.in_file(model_->info.path);
     }
   }
-  if (!ready_) {
+  const std::map<int, FallbackFailure> failures = failures_;
+  while (true) {
     try {
-      set_up();
+      if (!ready_) set_up();
+      return run_on_device(inputs, keep);
     } catch (const RangeError& error) {  // of a constant: no run can be on the device
+      if (!uses_device_) throw;
       return run_on_host(std::move(inputs), error.what());
+    } catch (const OutOfMemory& error) {
+      if (!make_room()) throw out_of_memory(error);
+      failures_ = failures;
     }
   }
-  Plan& plan = plans_.at(signature_key(inputs), *program_, buffers_->constants());
+}
+
+std::vector<RtValue> Executor::run_on_device(const std::vector<RtValue>& inputs, const std::vector<bool>& keep) {
+  Plan& plan = plan_for(inputs);
   work_ = {};
   try {
-    const RunEnvironment env = environment();
-    return Runner(env, plan, work_).run(inputs, keep);
-  } catch (const RangeError& error) {
-    plans_.drop_last_used();
-    if (!uses_device_) throw;
-    return run_on_host(std::move(inputs), error.what());
+    const RunEnvironment env = environment(plan);
+    placed_run_ = plan.placement.taken();
+    std::vector<RtValue> outputs = Runner(env, plan, work_).run(inputs, keep);
+    if (plan.placement.taken() || !uses_device_ || residence_ == Residence::on_demand) return outputs;
+    plan.placement.record(plan, *program_, buffers_->packed(), options_.profile, [&](const Instruction& i) {
+      return i.kind == InstrKind::to_device && buffers_->is_on_device(i.args.at(0).slot);
+    });
+    if (place(plan, kept_bytes_per_bank(outputs, options_.profile))) {  // what counts is what the plan will do
+      work_.weights = plan.placement.moves();
+      if (profiler_.on()) plan.placement.note_moves(profiler_, *program_, options_.profile);
+    }
+    return outputs;
   } catch (...) {
     plans_.drop_last_used();  // its frame may hold half a run
     throw;
   }
+}
+
+// ---- the device's memory ------------------------------------------------------------------------------------------
+
+// Where memory is short, one plan has it at a time.
+Plan& Executor::plan_for(const std::vector<RtValue>& inputs) {
+  Plan& plan = plans_.at(signature_key(inputs), *program_, buffers_->constants());
+  if (!uses_device_ || residence_ == Residence::all || plan.placement.taken()) return plan;
+  plans_.give_up_others(plan);
+  buffers_->packed().evict_all();
+  if (plan.placement.recorded()) place(plan);
+  return plan;
+}
+
+// `spare`: bytes of each bank that the next run needs for outputs that stay on the device. A plan that finds no place
+// is recorded anew by the next run.
+bool Executor::place(Plan& plan, std::int64_t spare) {
+  const bool streamed = residence_ == Residence::planned;
+  const auto take = [&] {
+    return plan.placement.take(plan, *device_, *program_, streamed ? &buffers_->packed() : nullptr, spare);
+  };
+  if (take()) return true;
+  if (streamed) {
+    residence_ = Residence::on_demand;
+    return false;
+  }
+  plans_.give_up_others(plan);
+  if (take()) return true;
+  if (!options_.stream_weights) return false;
+  residence_ = Residence::planned;
+  plans_.clear();
+  buffers_->park_constants();
+  return false;
+}
+
+ttc::Error Executor::out_of_memory(const OutOfMemory& error) const {
+  return ttc::Error(error.code(), model_->info.path, error.what(),
+                    options_.stream_weights ? "its weights are moved in one after the other already; fewer or shorter "
+                                              "inputs at a time need less"
+                                            : "--stream-weights auto moves weights in when they are read");
+}
+
+// After the device's memory was found full, and before it is tried again: first plans give up what they hold, then
+// weights are streamed. False where that was so already.
+bool Executor::make_room() {
+  const bool held = plans_.size() > 0;  // by others than the plan that failed, which is gone
+  plans_.clear();
+  buffers_->packed().evict_all();
+  if (held) return true;
+  if (residence_ != Residence::all) {
+    if (!std::exchange(placed_run_, false)) return false;
+    if (++misplaced_ > 2) residence_ = Residence::on_demand;
+    return true;
+  }
+  if (!uses_device_ || !options_.stream_weights) return false;
+  residence_ = Residence::planned;
+  if (ready_) buffers_->park_constants();
+  return true;
 }
 
 // Integers that the device cannot hold: the run is repeated in LibTorch, whose int64 is exact. Buffers and inputs are
@@ -135,8 +234,14 @@ RtValue Executor::place_input(std::size_t index, const HostTensor& tensor) {
   if (index >= formal.size()) throw ttc::usage_error("the model has no input " + std::to_string(index));
   const int slot = program_->slot_of(formal[index].input->value.get());
   if (!uses_device_ || !program_->slots[static_cast<std::size_t>(slot)].may_be_resident) return tensor;
-  if (!ready_) set_up();
-  return buffers_->place_input(slot, tensor, formal[index].name);
+  while (true) {
+    try {
+      if (!ready_) set_up();
+      return buffers_->place_input(slot, tensor, formal[index].name);
+    } catch (const OutOfMemory& error) {
+      if (!make_room()) throw out_of_memory(error);
+    }
+  }
 }
 
 // ---- what it tells ------------------------------------------------------------------------------------------------

@@ -41,6 +41,9 @@ struct ExecutorOptions {
   std::size_t program_cache = 8;                // plans kept, least recently used goes first
   std::shared_ptr<KernelChooser> chooser = {};  // none: the default dispatcher, bound statically
   bool check_inputs = true;
+  // Weights that the device's memory does not hold beside all else are moved in when they are read (placement.h); else
+  // a run that needs more memory than there is throws OutOfMemory.
+  bool stream_weights = true;
   bool bfloat16 = false;  // in cpu mode: LibTorch's operators compute in that format where one of their tensors has it
   // While it is true no instruction is begun: a run throws Cancelled and leaves no trace. Null: never.
   std::shared_ptr<const std::atomic<bool>> cancel = {};
@@ -52,6 +55,10 @@ struct Cancelled : ttc::Error {
 };
 
 struct RunEnvironment;
+
+// How the constants of device ops reach it: all stay there; a plan's placement says which stay and when the others are
+// moved in; every instruction moves in what it reads, and gives the memory back.
+enum class Residence : std::uint8_t { all, planned, on_demand };
 
 class Executor {
  public:
@@ -103,10 +110,15 @@ class Executor {
   const Profiler& profiler() const { return profiler_; }
 
  private:
-  RunEnvironment environment();
+  RunEnvironment environment(const Plan& plan);
   // f(instruction, its step where it has one, whether the device served it)
   void for_each_served(const std::function<void(const Instruction&, const DeviceStep*, bool)>& f) const;
   void set_up();
+  std::vector<RtValue> run_on_device(const std::vector<RtValue>& inputs, const std::vector<bool>& keep);
+  Plan& plan_for(const std::vector<RtValue>& inputs);
+  bool place(Plan& plan, std::int64_t spare = 0);
+  bool make_room();
+  ttc::Error out_of_memory(const OutOfMemory& error) const;
   std::vector<RtValue> run_on_host(std::vector<RtValue> inputs, const std::string& reason);
 
   std::shared_ptr<const ttc::ir::Model> model_;
@@ -120,6 +132,9 @@ class Executor {
   std::unique_ptr<BufferStore> buffers_;
   std::unique_ptr<Plan> set_up_plan_;
   PlanCache plans_;
+  Residence residence_ = Residence::all;
+  bool placed_run_ = false;  // the last run had its plan's placement
+  int misplaced_ = 0;        // runs that found too little memory all the same
 
   std::unique_ptr<Executor> host_;  // made where a run has to be repeated on the host
   bool repeated_on_host_ = false;   // the last run was

@@ -1,9 +1,7 @@
-// Looking plans up, and laying out a recorded one in the device's memory.
+// Looking plans up.
 #include "executor/plan.h"
 
 #include <algorithm>
-
-#include "executor/memory_plan.h"
 
 namespace ttrt {
 
@@ -12,37 +10,6 @@ Plan::Plan(const Program& program, Frame constants, std::string of)
       frame(std::move(constants)),
       steps(static_cast<std::size_t>(program.instruction_count)),
       planned(program.slots.size(), 0) {}
-
-void Plan::place_values(const Program& program, Device& device,
-                        const std::function<bool(const Instruction&)>& elsewhere) {
-  std::vector<PlannedValue> values;
-  std::vector<TensorSpec> specs;  // by id of the values
-  const int last = static_cast<int>(program.main.instructions.size());
-  for (int position = 0; position < last; ++position) {
-    const Instruction& i = program.main.instructions[static_cast<std::size_t>(position)];
-    if ((i.kind != InstrKind::device && i.kind != InstrKind::to_device) || elsewhere(i)) continue;
-    const std::vector<TensorSpec>& results = step(i).results();
-    for (std::size_t r = 0; r < results.size() && r < i.results.size(); ++r) {
-      const int slot = i.results[r];
-      frame[static_cast<std::size_t>(slot)] = {};
-      values.push_back({.id = slot,
-                        .bytes = results[r].nbytes(),
-                        .begin = position,
-                        .end = std::min(program.slots[static_cast<std::size_t>(slot)].end, last)});
-      specs.push_back(results[r]);
-    }
-  }
-  if (values.empty()) return;
-  const DeviceTensor region = allocate(
-      device,
-      TensorSpec{.logical = {plan_memory(values)}, .dtype = DataType::uint8, .layout = Layout::row_major, .memory = {}},
-      "activations");
-  for (std::size_t v = 0; v < values.size(); ++v) {
-    const auto slot = static_cast<std::size_t>(values[v].id);
-    frame[slot] = DeviceTensor{.spec = specs[v], .buffer = region.buffer, .offset = values[v].offset};
-    planned[slot] = 1;
-  }
-}
 
 Plan& PlanCache::at(const std::string& signature, const Program& program, const Frame& constants) {
   const auto found =

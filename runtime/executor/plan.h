@@ -3,13 +3,13 @@
 // the instructions, which bind themselves again where a loop or a data-dependent shape asks for it.
 #pragma once
 
-#include <functional>
 #include <list>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "executor/device_step.h"
+#include "executor/placement.h"
 #include "executor/program.h"
 
 namespace ttrt {
@@ -21,10 +21,6 @@ struct Plan {
   DeviceStep& step(const Instruction& i) { return steps[static_cast<std::size_t>(i.index)]; }
   const DeviceStep& step(const Instruction& i) const { return steps[static_cast<std::size_t>(i.index)]; }
 
-  // After the recording run: one region of the device's memory for the values of the main block, which share it as
-  // their lifetimes allow. `elsewhere` tells results that lie outside of it.
-  void place_values(const Program& program, Device& device,
-                    const std::function<bool(const Instruction&)>& elsewhere = {});
   // Empties a slot, unless the region keeps its place there.
   void release(int slot) {
     if (planned[static_cast<std::size_t>(slot)] == 0) frame[static_cast<std::size_t>(slot)] = {};
@@ -34,7 +30,8 @@ struct Plan {
   Frame frame;
   std::vector<DeviceStep> steps;  // by instruction index; host instructions leave theirs empty
   std::vector<char> planned;      // by slot: lies in the region
-  bool recorded = false;
+  Placement placement;
+  bool setting_up = false;  // of the constant instructions, whose results are parked where weights are streamed
 };
 
 // Plans by signature, least recently used goes first.
@@ -43,8 +40,14 @@ class PlanCache {
   explicit PlanCache(std::size_t capacity) : capacity_(std::max<std::size_t>(capacity, 1)) {}
 
   Plan& at(const std::string& signature, const Program& program, const Frame& constants);
+  // Takes the device's memory from all plans but this one.
+  void give_up_others(const Plan& plan) {
+    for (const auto& other : plans_)
+      if (other.get() != &plan && other->placement.taken()) other->placement.give_up(*other);
+  }
   const Plan* last_used() const { return plans_.empty() ? nullptr : plans_.front().get(); }
   void drop_last_used() { plans_.pop_front(); }
+  void clear() { plans_.clear(); }
   std::size_t size() const { return plans_.size(); }
 
  private:

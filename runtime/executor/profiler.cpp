@@ -105,4 +105,14 @@ void Profiler::note(const Instruction& instruction, const Plan& plan, const Arch
                       .kernel = sum.kernel});
 }
 
+void Profiler::note_move(const Instruction& reader, const TensorSpec& weight, const ArchProfile& arch, double wall_us) {
+  InstructionProfile& sum = entry(reader, OpPlace::transfer, "weights");
+  const Time time = estimate_transfer(weight, arch);
+  ++sum.calls;
+  sum.wall_us += wall_us;
+  sum.bytes += weight.nbytes();
+  sum.cycles += time.cycles;
+  sum.bound = to_string(time.bound);
+}
+
 }  // namespace ttrt

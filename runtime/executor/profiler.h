@@ -21,7 +21,7 @@ std::string_view to_string(OpPlace place);  // "device"
 struct InstructionProfile {
   const Instruction* instruction = nullptr;
   OpPlace place = OpPlace::cpu;
-  std::string kernel;  // "" for ATen ops and transfers
+  std::string kernel;  // "" for ATen ops and transfers, "weights" for those that an op reads and that are streamed
   std::int64_t calls = 0;
   double wall_us = 0, min_us = 0, max_us = 0;           // of all calls; of one
   double cycles = 0;                                    // of the device's time model; 0 for host work
@@ -54,6 +54,9 @@ class Profiler {
   // After the instruction ran, with the plan's frame as it left it. `on_device`: whether there is one.
   void note(const Instruction& instruction, const Plan& plan, const ArchProfile& arch, bool on_device, double start_us,
             double wall_us);
+
+  // A weight that was moved in for the instruction: an entry of its own, with the kernel "weights".
+  void note_move(const Instruction& reader, const TensorSpec& weight, const ArchProfile& arch, double wall_us);
 
   // One entry by instruction and kernel, in the order of the program; empty where profiling was never on.
   std::vector<InstructionProfile> profile() const;

@@ -19,7 +19,7 @@ struct ServedOp {
   bool on_device = false;
 };
 
-// What went over the bus in a run; packed weights and what is computed once are not counted.
+// What went over the bus in a run but weights; what is computed once is not counted.
 // What a device op that the host served took from the device and gave back is among it.
 struct Transfers {
   std::int64_t to_device = 0, to_device_bytes = 0, to_host = 0, to_host_bytes = 0;
@@ -38,10 +38,26 @@ struct Transfers {
   }
 };
 
+// Weights that the device's memory does not hold all the time, and that a run moves in before it reads them.
+struct WeightMoves {
+  std::int64_t weights = 0, streamed = 0;  // that device ops read; of these, moved in by each run
+  std::int64_t moves = 0, bytes = 0;
+  double cycles = 0;  // of the host link, in the device's time model
+
+  void moved(const TensorSpec& spec, const ArchProfile& arch) {
+    ++moves;
+    bytes += spec.nbytes();
+    cycles += estimate_transfer(spec, arch).cycles;
+  }
+};
+
 // What a run cost, in the device's time model.
 struct RunWork {
   double device_cycles = 0;  // of the kernels that the device ran
   Transfers transfers;
+  WeightMoves weights;
+
+  double transfer_cycles() const { return transfers.cycles + weights.cycles; }
 };
 
 // What the device could not do when it was asked to.

@@ -11,6 +11,16 @@ namespace ttrt {
 
 using ttc::ir::OutputKind;
 
+namespace {
+
+// With the node's name, unless it is there already.
+std::string text_of(const Instruction& instruction, const ttc::Error& error) {
+  const std::string what = error.what();
+  return what.find("node '") == std::string::npos ? "node '" + node_name(*instruction.node) + "': " + what : what;
+}
+
+}  // namespace
+
 Runner::Runner(const RunEnvironment& environment, Plan& plan, RunWork& work)
     : env_(environment),
       plan_(plan),
@@ -36,13 +46,12 @@ std::vector<RtValue> Runner::run(const std::vector<RtValue>& inputs, const std::
   choose_kept(inputs, keep);
   bind_inputs(inputs);
   run_block(env_.program.main);
-  std::vector<RtValue> outputs = take_outputs(inputs);
-  if (!plan_.recorded && env_.device != nullptr)
-    plan_.place_values(env_.program, *env_.device, [&](const Instruction& i) {
-      return i.kind == InstrKind::to_device && env_.buffers.is_on_device(i.args.at(0).slot);
-    });
-  plan_.recorded = true;
-  return outputs;
+  work_.weights.weights = env_.buffers.packed().count();
+  if (plan_.placement.taken())
+    work_.weights = plan_.placement.moves();
+  else if (env_.counts_moves)
+    work_.weights.streamed = work_.weights.weights;
+  return take_outputs(inputs);
 }
 
 // ---- inputs and outputs -------------------------------------------------------------------------------------------
@@ -109,7 +118,14 @@ void Runner::write_back(const std::vector<RtValue>& values, const std::vector<Rt
   const auto& formal = env_.model.graph->outputs();
   std::vector<bool> on_device(formal.size(), false);
   for (const DeviceState& state : env_.program.device_state)
-    on_device[static_cast<std::size_t>(state.output)] = env_.buffers.keep(state, frame_);
+    on_device[static_cast<std::size_t>(state.output)] = env_.buffers.reserve(state, frame_);
+  std::vector<RtValue> stay(formal.size());
+  for (std::size_t i = 0; i < formal.size(); ++i)
+    if (const KeepableOutput* stays = kept(i); stays != nullptr && formal[i].kind == OutputKind::user_input_mutation)
+      stay[i] = env_.buffers.keep_output(*stays, frame_);
+  // All memory is taken: from here on nothing fails.
+  for (const DeviceState& state : env_.program.device_state)
+    if (on_device[static_cast<std::size_t>(state.output)]) env_.buffers.keep(state, frame_);
   for (std::size_t i = 0; i < formal.size(); ++i) {
     const auto& output = formal[i];
     if (on_device[i]) continue;
@@ -120,9 +136,7 @@ void Runner::write_back(const std::vector<RtValue>& values, const std::vector<Rt
                             "output '" + output.target + "' mutates a buffer that the model does not have");
       env_.buffers.write(env_.program.slot_of(target), values[i]);
     } else if (output.kind == OutputKind::user_input_mutation) {
-      const KeepableOutput* stays = kept(i);
-      env_.buffers.write_input(output, stays != nullptr ? env_.buffers.keep_output(*stays, frame_) : values[i], inputs,
-                               work_.transfers);
+      env_.buffers.write_input(output, stay[i].is_none() ? values[i] : stay[i], inputs, work_.transfers);
     }
   }
 }
@@ -131,30 +145,25 @@ void Runner::write_back(const std::vector<RtValue>& values, const std::vector<Rt
 
 void Runner::run_block(const Region& block) {
   const auto* const cancel = env_.options.cancel.get();
+  const bool streamed = !plan_.placement.arrivals().empty();
   for (const Instruction& instruction : block.instructions) {
     if (cancel != nullptr && cancel->load(std::memory_order_relaxed)) throw Cancelled();
     try {
-      profiled_ ? execute_profiled(instruction) : execute(instruction);
+      if (streamed) move_in(instruction);
+      env_.on_demand ? run_on_demand(instruction) : execute_counted(instruction);
     } catch (const RangeError&) {
       throw;  // the run is repeated on the host
     } catch (const Cancelled&) {
       throw;
+    } catch (const OutOfMemory& error) {  // the run may be repeated with fewer weights in memory
+      throw OutOfMemory(text_of(instruction, error), error.hint());
     } catch (const ttc::Error& error) {
-      blame(instruction, error);
+      if (!error.file().empty()) throw error;
+      throw ttc::Error(error.code(), env_.model.info.path, text_of(instruction, error), error.hint());
     }
     if (env_.observer) env_.observer(instruction, frame_);
     for (const int slot : instruction.release) plan_.release(slot);
   }
-}
-
-// The same error with the model's path, and the node's name unless it is there already.
-void Runner::blame(const Instruction& instruction, const ttc::Error& error) const {
-  if (!error.file().empty()) throw error;
-  const std::string what = error.what();
-  throw ttc::Error(
-      error.code(), env_.model.info.path,
-      what.find("node '") == std::string::npos ? "node '" + node_name(*instruction.node) + "': " + what : what,
-      error.hint());
 }
 
 void Runner::execute(const Instruction& instruction) {
@@ -181,7 +190,8 @@ void Runner::execute(const Instruction& instruction) {
   }
 }
 
-void Runner::execute_profiled(const Instruction& instruction) {
+void Runner::execute_counted(const Instruction& instruction) {
+  if (!profiled_) return execute(instruction);
   const double start = now_us();
   execute(instruction);
   env_.profiler.note(instruction, plan_, env_.options.profile, env_.device != nullptr, start, now_us() - start);

@@ -24,6 +24,9 @@ struct RunEnvironment {
   const Shadow& shadow;
   bool references_stay;
   std::map<int, FallbackFailure>& failures;  // by instruction index, over all runs
+  // Instructions move in the constants that they read, each by itself, and give their memory back.
+  bool on_demand = false;
+  bool counts_moves = false;  // and that is what is counted; else it is a plan's recording run
 };
 
 // Throws Cancelled where options.cancel says so, RangeError where the device cannot hold an integer; the frame then
@@ -46,12 +49,17 @@ class Runner {
 
   void run_block(const Region& block);
   void execute(const Instruction& instruction);
-  void execute_profiled(const Instruction& instruction);
+  void execute_counted(const Instruction& instruction);  // by the profiler, where it is on
   void execute_host(const Instruction& instruction);
   void send(const Instruction& instruction);   // tt.to_device
   void fetch(const Instruction& instruction);  // tt.to_host
   void assign(const Instruction& instruction, std::vector<RtValue>& results);
-  [[noreturn]] void blame(const Instruction& instruction, const ttc::Error& error) const;
+  // streaming.cpp
+  void move_in(const Instruction& instruction);  // as the plan's placement says
+  void run_on_demand(const Instruction& instruction);
+  void bring(const Instruction& instruction);
+  void evict(const Instruction& instruction);
+  void close_gaps();
 
   // control_flow.cpp
   void execute_control(const Instruction& instruction);

@@ -1,0 +1,151 @@
+// Recording what a plan needs, and taking it from the device's memory. Sizes and offsets are those in each bank, as the
+// allocator works: a value's pages go round the banks, inside the region as in a buffer of its own.
+#include "executor/placement.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "device/buffer.h"
+#include "executor/plan.h"
+#include "executor/program_parts.h"
+
+namespace ttrt {
+namespace {
+
+// Kernels read fast from these addresses.
+std::int64_t alignment(const ArchProfile& profile) { return std::max<std::int64_t>(64, profile.dram_alignment); }
+
+std::shared_ptr<Buffer> make_region(std::int64_t bytes_per_bank, Device& device, const char* label) {
+  const BufferSpec spec{.bytes = bytes_per_bank * device.profile().dram_banks, .page_bytes = bytes_per_bank};
+  return std::make_shared<Buffer>(device.memory(), spec, label);
+}
+
+DeviceTensor in_region(const TensorSpec& spec, const std::shared_ptr<Buffer>& region, std::int64_t offset) {
+  return {.spec = spec, .buffer = region, .offset = offset * region->memory()->profile().dram_banks};
+}
+
+std::set<int> slots_read(const Instruction& i) {
+  std::set<int> out;
+  for (const ArgSource& arg : i.args) arg.for_each_slot([&](int s) { out.insert(s); });
+  for (const Region& region : i.regions) read_slots(region, out);
+  return out;
+}
+
+}  // namespace
+
+void Placement::record(const Plan& plan, const Program& program, const PackedWeights& weights,
+                       const ArchProfile& profile, const std::function<bool(const Instruction&)>& elsewhere) {
+  values_.clear(), specs_.clear(), weights_.clear();
+  std::set<int> computed;  // constants of set-up that all stay
+  const int last = static_cast<int>(program.main.instructions.size());
+  for (int position = 0; position < last; ++position) {
+    const Instruction& i = program.main.instructions[static_cast<std::size_t>(position)];
+    for (const int slot : slots_read(i)) {
+      if (program.slots[static_cast<std::size_t>(slot)].constant && weights.of(slot).empty() &&
+          plan.frame[static_cast<std::size_t>(slot)].get_if<DeviceTensor>() != nullptr)
+        computed.insert(slot);
+      for (PackedWeights::Entry* entry : weights.of(slot)) {
+        if (entry->tiles.data == nullptr) continue;
+        auto known = std::ranges::find(weights_, entry, &Weight::entry);
+        if (known == weights_.end()) known = weights_.insert(known, {.entry = entry, .uses = {}});
+        known->uses.push_back(position);
+      }
+    }
+    if ((i.kind != InstrKind::device && i.kind != InstrKind::to_device) || elsewhere(i)) continue;
+    const std::vector<TensorSpec>& results = plan.step(i).results();
+    for (std::size_t r = 0; r < results.size() && r < i.results.size(); ++r) {
+      const int slot = i.results[r];
+      values_.push_back({.id = slot,
+                         .bytes = bytes_per_bank(profile, results[r]),
+                         .begin = position,
+                         .end = std::min(program.slots[static_cast<std::size_t>(slot)].end, last)});
+      specs_.push_back(results[r]);
+    }
+  }
+  moves_ = {.weights = static_cast<std::int64_t>(weights_.size() + computed.size())};
+  recorded_ = true;
+}
+
+bool Placement::take(Plan& plan, Device& device, const Program& program, PackedWeights* streamed, std::int64_t spare) {
+  for (const PlannedValue& value : values_) plan.frame[static_cast<std::size_t>(value.id)] = {};
+  try {
+    if (streamed != nullptr) {
+      if (!stream(plan, device, program, *streamed, spare)) return false;
+    } else if (!values_.empty()) {
+      const auto region = make_region(plan_memory(values_, alignment(device.profile())), device, "activations");
+      for (std::size_t v = 0; v < values_.size(); ++v)
+        plan.frame[static_cast<std::size_t>(values_[v].id)] = in_region(specs_[v], region, values_[v].offset);
+    }
+  } catch (const OutOfMemory&) {
+    give_up(plan);
+    return false;
+  }
+  for (const PlannedValue& value : values_) plan.planned[static_cast<std::size_t>(value.id)] = 1;
+  taken_ = true;
+  return true;
+}
+
+bool Placement::stream(Plan& plan, Device& device, const Program& program, PackedWeights& weights,
+                       std::int64_t spare) {
+  weights.evict_all();
+  std::vector<PlannedWeight> planned;
+  for (const Weight& weight : weights_)
+    planned.push_back({.bytes = bytes_per_bank(device.profile(), weight.entry->spec), .uses = weight.uses});
+  const std::int64_t capacity = device.memory_report().dram.largest_free_per_bank - spare;
+  const auto residency =
+      plan_residency(values_, planned, capacity, alignment(device.profile()));
+  if (!residency) return false;
+  for (std::size_t w = 0; w < weights_.size(); ++w) {
+    if (!planned[w].stays) continue;
+    PackedWeights::Entry& entry = *weights_[w].entry;
+    weights.bring(entry, device);
+    if (entry.computed) plan.frame[static_cast<std::size_t>(entry.slot)] = entry.device;
+  }
+  if (residency->region_bytes == 0) return true;
+  const auto region = make_region(residency->region_bytes, device,
+                                  residency->arrivals.empty() ? "activations" : "activations and streamed weights");
+  for (std::size_t v = 0; v < values_.size(); ++v)
+    plan.frame[static_cast<std::size_t>(values_[v].id)] = in_region(specs_[v], region, values_[v].offset);
+  if (residency->arrivals.empty()) return true;
+  arrivals_.resize(static_cast<std::size_t>(program.instruction_count));
+  for (const PlannedValue& arrival : residency->arrivals) {
+    PackedWeights::Entry* entry = weights_[static_cast<std::size_t>(arrival.id)].entry;
+    const Instruction& reader = program.main.instructions[static_cast<std::size_t>(arrival.begin)];
+    arrivals_[static_cast<std::size_t>(reader.index)].push_back(
+        {.weight = entry, .place = in_region(entry->spec, region, arrival.offset)});
+  }
+  count_moves(device.profile());
+  return true;
+}
+
+void Placement::count_moves(const ArchProfile& profile) {
+  std::set<const PackedWeights::Entry*> streamed;
+  for (const auto& before : arrivals_)
+    for (const Arrival& arrival : before) {
+      moves_.moved(arrival.weight->spec, profile);
+      streamed.insert(arrival.weight);
+    }
+  moves_.streamed = static_cast<std::int64_t>(streamed.size());
+}
+
+void Placement::note_moves(Profiler& profiler, const Program& program, const ArchProfile& profile) const {
+  if (arrivals_.empty()) return;
+  for (const Instruction& i : program.main.instructions)
+    for (const Arrival& arrival : arrivals_[static_cast<std::size_t>(i.index)])
+      profiler.note_move(i, arrival.weight->spec, profile, 0);
+}
+
+void Placement::give_up(Plan& plan) {
+  for (const PlannedValue& value : values_) {
+    plan.frame[static_cast<std::size_t>(value.id)] = {};
+    plan.planned[static_cast<std::size_t>(value.id)] = 0;
+  }
+  for (const Weight& weight : weights_)
+    if (weight.entry->computed)
+      plan.frame[static_cast<std::size_t>(weight.entry->slot)] = DeviceTensor{.spec = weight.entry->spec, .buffer = {}};
+  arrivals_.clear();
+  moves_ = {.weights = moves_.weights};
+  taken_ = false;
+}
+
+}  // namespace ttrt
