@@ -157,7 +157,12 @@ void report_json(const ttrt::Executor& executor, const Outcome& outcome) {
                       {"to_device_bytes", work.transfers.to_device_bytes},
                       {"to_host", work.transfers.to_host},
                       {"to_host_bytes", work.transfers.to_host_bytes},
-                      {"us", work.transfers.cycles / clock}};
+                      {"us", work.transfer_cycles() / clock}};
+  out["weights"] = {{"total", work.weights.weights},
+                    {"streamed", work.weights.streamed},
+                    {"moves", work.weights.moves},
+                    {"bytes", work.weights.bytes},
+                    {"us", work.weights.cycles / clock}};
   out["peak_rss"] = peak_rss();
   if (flags.profile) out["ops"] = profile_json(executor);
   if (flags.exec.dispatch.any()) out["dispatch"] = executor.chooser().telemetry();
@@ -226,7 +231,11 @@ void report_text(const ttrt::Executor& executor, const Outcome& outcome) {
     std::cout << counts.device << "/" << counts.total << " nodes on device (" << flags.exec.numerics << " numerics, "
               << arch_text(executor.options().profile) << "), " << counts.cpu << " on CPU; by its time model "
               << number_text(work.device_cycles / clock, 4) << " us of kernels, "
-              << number_text(work.transfers.cycles / clock, 4) << " us of transfers\n";
+              << number_text(work.transfer_cycles() / clock, 4) << " us of transfers\n";
+    if (work.weights.streamed > 0)
+      std::cout << work.weights.streamed << " of " << work.weights.weights << " weights streamed, "
+                << bytes_text(static_cast<double>(work.weights.bytes)) << " moved per run in "
+                << number_text(work.weights.cycles / clock, 4) << " us of the transfers\n";
     for (const auto& failure : executor.fallback_failures())
       std::cout << "  fell back: " << failure.node << " (" << failure.op << ") " << failure.count
                 << "x: " << failure.reason << '\n';

@@ -42,6 +42,10 @@ void add_exec_flags(FlagSet& app, ExecFlags& flags) {
   app.group("Execution");
   app.add_option("--numerics", flags.numerics, "Fast, or as the hardware rounds").one_of({"fast", "exact"});
   add_arch_flag(app, flags.arch, "without it what the file was rewritten for, else n150");
+  app.add_option("--stream-weights", flags.stream_weights,
+                 "auto: weights that the device's memory does not hold are moved in when they are read; off: a run "
+                 "that needs more memory fails")
+      .one_of({"auto", "off"});
   add_dispatch_flags(app, flags.dispatch);
 }
 
@@ -95,6 +99,7 @@ ttrt::ExecutorOptions executor_options(const Globals& globals, const ExecFlags& 
   options.mode = flags.mode == "cpu" ? ttrt::Mode::cpu : ttrt::Mode::device;
   options.numerics = flags.numerics == "exact" ? ttrt::Numerics::exact : ttrt::Numerics::fast;
   options.profile = profile_for(model, flags.arch);
+  options.stream_weights = flags.stream_weights == "auto";
   options.chooser = std::make_shared<ttrt::KernelChooser>(kernel_choice(globals, flags.dispatch));
   if (options.mode == ttrt::Mode::cpu) {
     std::string idle;
@@ -103,6 +108,7 @@ ttrt::ExecutorOptions executor_options(const Globals& globals, const ExecFlags& 
     };
     add(flags.numerics != ExecFlags().numerics, "--numerics");
     add(!flags.arch.empty(), "--arch");
+    add(flags.stream_weights != ExecFlags().stream_weights, "--stream-weights");
     add(flags.dispatch.any(), "flags of dispatch");
     if (!idle.empty()) warn(globals, "--mode cpu uses no device: " + idle + " without effect");
   } else if (const auto own = profile_of(model); own && own->name != options.profile.name) {

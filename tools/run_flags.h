@@ -34,6 +34,7 @@ ttrt::KernelChoiceOptions kernel_choice(const Globals& globals, const DispatchFl
 struct ExecFlags {
   std::string mode = "device", numerics = "fast";
   std::string arch;  // "": what the model was rewritten for, else n150
+  std::string stream_weights = "auto";
   DispatchFlags dispatch;
   std::string reproducer = {};  // of run and compare: where a node that fails is written with what it was given
 };

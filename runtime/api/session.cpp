@@ -56,6 +56,7 @@ ExecutorOptions executor_options(const Model& model, const SessionOptions& optio
   out.profile = ttc::profile_for(*model.impl().model, options.arch);
   out.chooser = impl.chooser;
   out.cancel = impl.cancel;
+  out.stream_weights = options.stream_weights;
   return out;
 }
 
@@ -80,7 +81,10 @@ RunReport report_of(const Executor& executor, std::int64_t runs) {
                 .to_device_bytes = work.transfers.to_device_bytes,
                 .to_host = work.transfers.to_host,
                 .to_host_bytes = work.transfers.to_host_bytes,
-                .transfer_us = work.transfers.cycles / executor.options().profile.clock_mhz};
+                .transfer_us = work.transfer_cycles() / executor.options().profile.clock_mhz,
+                .weights = work.weights.weights,
+                .streamed_weights = work.weights.streamed,
+                .streamed_bytes = work.weights.bytes};
   for (const FallbackFailure& failure : executor.fallback_failures())
     out.fallbacks.push_back({.node = failure.node, .op = failure.op, .reason = failure.reason, .count = failure.count});
   return out;

@@ -84,6 +84,9 @@ struct SessionOptions {
   std::map<std::string, std::string> static_kernels = {};
   DispatchSettings dispatch = {};
   bool profile = false;  // measure every op: Session::profile()
+  // Weights that the device's memory does not hold beside all else are moved in when they are read; else runs that need
+  // more than there is throw.
+  bool stream_weights = true;
   // Warnings, refusals, the debug dispatcher's lines; called from the threads that run. None: standard error.
   std::function<void(const std::string&)> log = {};
 };
@@ -108,10 +111,11 @@ struct RunReport {
   std::int64_t device_nodes = 0, cpu_nodes = 0;
   std::vector<RunFallback> fallbacks;
   double device_cycles = 0, device_us = 0;  // of the kernels that the device ran last, by its time model
-  // Tensors that crossed the bus in the last run, their bytes, and the time of that by the same model; weights are not
-  // counted.
+  // Tensors that crossed the bus in the last run but weights, their bytes, and the time of all by the same model.
   std::int64_t to_device = 0, to_device_bytes = 0, to_host = 0, to_host_bytes = 0;
   double transfer_us = 0;
+  // Weights that device ops read; those of them that do not stay in the device's memory, and what a run moves for them.
+  std::int64_t weights = 0, streamed_weights = 0, streamed_bytes = 0;
 };
 
 // One op of the rewritten program: where the last run had it.
@@ -125,7 +129,7 @@ struct Placement {
 struct OpProfile {
   std::string node, op, module;
   enum class Kind : std::uint8_t { device, cpu, transfer } kind = Kind::cpu;
-  std::string kernel;  // "" for ATen ops and transfers
+  std::string kernel;  // "" for ATen ops and transfers, "weights" for those that the op reads and that are streamed
   std::int64_t calls = 0;
   double wall_us = 0;      // on this machine
   double cycles = 0;       // of the device, by its time model; 0 on the CPU

@@ -215,7 +215,8 @@ ttrt::SessionOptions session_options(const char* text) {
                  [&](const Json& v) {
                    for (const auto& [op, kernel] : ttc::as_object(v)) o.static_kernels[op] = ttc::as_string(kernel);
                  }},
-                {"profile", [&](const Json& v) { o.profile = ttc::as_bool(v); }}});
+                {"profile", [&](const Json& v) { o.profile = ttc::as_bool(v); }},
+                {"stream_weights", [&](const Json& v) { o.stream_weights = ttc::as_bool(v); }}});
   return o;
 }
 
@@ -230,7 +231,9 @@ Json report_json(const ttrt_session& session) {
              {"to_device_bytes", report.to_device_bytes},
              {"to_host", report.to_host},
              {"to_host_bytes", report.to_host_bytes},
-             {"us", report.transfer_us}}}};
+             {"us", report.transfer_us}}},
+           {"weights",
+            {{"total", report.weights}, {"streamed", report.streamed_weights}, {"bytes", report.streamed_bytes}}}};
   for (const ttrt::RunFallback& one : report.fallbacks)
     out["fallbacks"].push_back({{"node", one.node}, {"op", one.op}, {"reason", one.reason}, {"count", one.count}});
   if (!session.profile) return out;

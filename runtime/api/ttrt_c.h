@@ -152,8 +152,8 @@ TTRT_C_API ttrt_status ttrt_session_fetch(const ttrt_session* session, const ttr
 TTRT_C_API ttrt_status ttrt_session_reset(ttrt_session* session);
 /* JSON text, to be freed with ttrt_string_free: {"runs", "nodes": {"device", "cpu"}, "fallbacks": [{"node", "op",
    "reason", "count"}], "device": {"cycles", "us"}, "transfers": {"to_device", "to_device_bytes", "to_host",
-   "to_host_bytes", "us"}}, and where the session profiles, "ops": [{"node", "op", "module", "place", "kernel", "calls",
-   "wall_us", "cycles", "bound", "bytes"}]. */
+   "to_host_bytes", "us"}, "weights": {"total", "streamed", "bytes"}}, and where the session profiles, "ops": [{"node",
+   "op", "module", "place", "kernel", "calls", "wall_us", "cycles", "bound", "bytes"}]. */
 TTRT_C_API ttrt_status ttrt_session_report(const ttrt_session* session, char** json);
 
 #ifdef __cplusplus

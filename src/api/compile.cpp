@@ -82,6 +82,7 @@ CompileReport report_of(const CompileResult& result, const ir::Model& model) {
                     .l1_peak_bytes = result.memory.l1_peak,
                     .dram_peak_bytes = result.memory.dram_peak,
                     .fits = result.memory.fits(),
+                    .streamed = result.memory.streamed(),
                     .summary = result.summary(),
                     .json = report_json(result, model)};
   for (const ttc::ModuleReport& m : result.modules)

@@ -101,7 +101,8 @@ void count_transfers(const PassContext& context, CompileResult& result) {
   });
 }
 
-// DRAM: constants of device nodes plus the largest sum of results that are alive together. L1: the hungriest op.
+// DRAM: constants of device nodes plus the largest sum of results that are alive together; or with these only the
+// constants of the node that runs. L1: the hungriest op.
 void estimate_memory(const PassContext& context, CompileResult& result) {
   const ir::Graph& graph = *context.model.graph;
   std::map<const ir::Value*, int> left;
@@ -116,15 +117,18 @@ void estimate_memory(const PassContext& context, CompileResult& result) {
   for (const auto& node : graph.nodes()) {
     const bool device = placed_on_device(*node);
     if (device) {
+      std::int64_t own = 0;
       for (const ir::Value* operand : node->operands())
-        if (ir::is_weight(operand) && packed.insert(operand).second)
-          if (const ir::Weight* weight = context.model.weight_of(operand))
-            constants += static_cast<std::int64_t>(weight->nbytes());
+        if (const ir::Weight* weight = ir::is_weight(operand) ? context.model.weight_of(operand) : nullptr) {
+          own += static_cast<std::int64_t>(weight->nbytes());
+          if (packed.insert(operand).second) constants += static_cast<std::int64_t>(weight->nbytes());
+        }
       for (const auto& value : node->results()) {
         left[value.get()] = value->use_count();
         live += device_bytes(value.get(), context);
       }
       peak = std::max(peak, live);
+      result.memory.dram_streamed = std::max(result.memory.dram_streamed, live + own);
       if (const ttrt::OpRecord* record = ttrt::find_op(node->op()); record && record->work) {
         auto call = concrete_call(*record, node->args(), context.shapes, {.activation = context.options.activation});
         if (const auto* bound = std::get_if<ttrt::BoundCall>(&call))

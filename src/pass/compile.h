@@ -37,8 +37,10 @@ struct CompileResult {
   } weights;
   struct {
     std::int64_t l1_peak = 0, dram_peak = 0;
-    std::int64_t l1 = 0, dram = 0;  // what there is
+    std::int64_t dram_streamed = 0;  // the peak where weights are there only while a node reads them
+    std::int64_t l1 = 0, dram = 0;   // what there is
     bool fits() const { return l1_peak <= l1 && dram_peak <= dram; }
+    bool streamed() const { return !fits() && l1_peak <= l1 && dram_streamed <= dram; }
   } memory;  // l1 per core, dram of all banks
   std::vector<PassReport> passes;
   std::vector<RefusalRecord> refusals;
@@ -48,7 +50,8 @@ struct CompileResult {
   std::vector<RefusalRecord> near_misses() const;
   // "it needs 2.0 GiB of DRAM, n150 has 1.0 GiB"; "" where it fits.
   std::string shortage() const;
-  // "41/44 nodes on device, 3 on CPU [gelu x2: Unimplemented, ...], 4 transfers, 1.2 MiB", and what does not fit.
+  // "41/44 nodes on device, 3 on CPU [gelu x2: Unimplemented, ...], 4 transfers, 1.2 MiB", and what does not fit, or
+  // not at once.
   std::string summary() const;
   // An object with the members above but refusals and matches, and the near misses.
   std::string json() const;

@@ -90,7 +90,11 @@ json counts_json(const CompileResult& r) {
           {"flops", {{"total", r.flops.total}, {"device", r.flops.device}}},
           {"transfers", {{"count", r.transfers.count}, {"bytes", r.transfers.bytes}}},
           {"weights", {{"bytes_in", r.weights.bytes_in}, {"bytes_out", r.weights.bytes_out}}},
-          {"memory", {{"l1_peak", r.memory.l1_peak}, {"dram_peak", r.memory.dram_peak}, {"fits", r.memory.fits()}}}};
+          {"memory",
+           {{"l1_peak", r.memory.l1_peak},
+            {"dram_peak", r.memory.dram_peak},
+            {"fits", r.memory.fits()},
+            {"streamed", r.memory.streamed()}}}};
 }
 
 std::string human_bytes(std::int64_t bytes) {
@@ -164,7 +168,9 @@ std::string CompileResult::summary() const {
   }
   text += ", " + std::to_string(transfers.count) + (transfers.count == 1 ? " transfer, " : " transfers, ");
   text += human_bytes(transfers.bytes);
-  return memory.fits() ? text : text + "; DOES NOT FIT: " + shortage();
+  if (memory.fits()) return text;
+  if (memory.streamed()) return text + "; does not fit at once, " + shortage() + ": weights will be streamed";
+  return text + "; DOES NOT FIT: " + shortage();
 }
 
 std::vector<RefusalRecord> CompileResult::near_misses() const {

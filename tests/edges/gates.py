@@ -52,13 +52,35 @@ def a_profile_has_a_row_for_each_kernel_that_served(tmp):
 @check
 def memory_that_does_not_fit_is_told(tmp):
     small = next(a for a in ttc("archs", "--json").json()["archs"] if a["name"] == "n150")
-    small.update(name="small", dram_bank_bytes=65536, dram_banks=1)
+    small.update(name="small", dram_bank_bytes=73728, dram_banks=1)  # less than an attention's operands and its result
     (tmp / "small.json").write_text(json.dumps(small))
-    ran = want(ttc("check", BERT, "--arch", tmp / "small.json"), 0)
-    assert "DOES NOT FIT" in ran.out and "small has" in ran.out
+    shape = ("--shape", "a_0=2x32", "--shape", "a_1=2x32")
+    ran = want(ttc("check", BERT, "--arch", tmp / "small.json", *shape), 0)
+    assert "DOES NOT FIT" in ran.out and "small has" in ran.out, ran.out
     ran = want(ttc("compile", BERT, "-o", tmp / "x.pt2", "--arch", tmp / "small.json", "--require-full", "--json"), 3,
                "small has")
     assert ran.json()["memory"]["fits"] is False and not (tmp / "x.pt2").exists()
+
+
+@check
+def a_model_larger_than_the_memory_runs_with_streamed_weights(tmp):
+    (tmp / "small.json").write_text('{"base": "n150", "name": "small", "dram_banks": 1, "dram_bank_bytes": 163840}')
+    made = want(ttc("compile", BERT, "-o", tmp / "small.pt2", "--arch", tmp / "small.json", "--json"), 0).json()
+    assert made["memory"]["fits"] is False and made["memory"]["streamed"] is True, made["memory"]
+    assert "does not fit at once" in made["summary"] and "weights will be streamed" in made["summary"], made["summary"]
+    want(ttc("compile", BERT, "-o", tmp / "x.pt2", "--arch", tmp / "small.json", "--require-full"), 3, "small has")
+    whole, few = tmp / "whole.safetensors", tmp / "few.safetensors"
+    want(ttc("run", shared("bert3.pt2", BERT), "--io", IO, "--save-outputs", whole), 0)
+    run = ("run", tmp / "small.pt2", "--io", IO)
+    out = want(ttc(*run, "--save-outputs", few, "--json", "--profile", "--memory-report"), 0).json()
+    assert whole.read_bytes() == few.read_bytes()
+    weights = out["weights"]
+    assert 0 < weights["streamed"] < weights["total"] and 0 < weights["us"] < out["transfers"]["us"], weights
+    moved = [op for op in out["ops"] if op["kernel"] == "weights"]
+    assert sum(op["bytes"] for op in moved) == weights["bytes"] and sum(op["calls"] for op in moved) == weights["moves"]
+    assert out["memory"]["dram"]["peak_per_bank"] <= 163840
+    assert f"{weights['streamed']} of {weights['total']} weights streamed" in want(ttc(*run), 0).out
+    want(ttc(*run, "--stream-weights", "off"), 3, "Out of Memory", "--stream-weights auto")
 
 
 @check

@@ -134,7 +134,8 @@ struct CompileReport {
   std::int64_t transfers = 0, transfer_bytes = 0;
   std::int64_t weight_bytes_in = 0, weight_bytes_out = 0;
   std::int64_t l1_peak_bytes = 0, dram_peak_bytes = 0;  // of one core and of all banks
-  bool fits = true;                                     // in the memory of the architecture
+  bool fits = true;       // in the memory of the architecture
+  bool streamed = false;  // it does not, and runs all the same: weights are moved in when they are read
   std::vector<Conversion> conversions = {};
   std::vector<PassTiming> passes = {};
   std::vector<std::string> notes = {};  // what was assumed
