@@ -53,7 +53,8 @@ void print_text(const PrecisionSearch& search) {
 void add_search_flags(FlagSet& app, SearchFlags& flags) {
   app.group("Search for precision");
   app.add_option("--min-pcc", flags.goal.min_pcc,
-                 "Find the cheapest weight formats and fidelities whose outputs have this PCC; --io gives the calls")
+                 "Find the cheapest weight formats, fidelities and accumulation whose outputs have this PCC; --io gives "
+                 "the calls")
       .range(-1.0, 1.0);
   app.add_option("--min-snr", flags.goal.min_snr_db, "The same, with this signal over noise in dB");
   app.add_option("--max-top1-drop", flags.goal.max_top1_drop,
@@ -71,7 +72,10 @@ OrderedJson search_json(const PrecisionSearch& search) {
                   {"held_back", score_json(search.held_back)}};
   out["choice"] = OrderedJson::array();
   for (const PrecisionChoice& one : search.choice)
-    out["choice"].push_back({{"module", one.module}, {"weight_dtype", one.format}, {"fidelity", one.fidelity}});
+    out["choice"].push_back({{"module", one.module},
+                             {"weight_dtype", one.format},
+                             {"fidelity", one.fidelity},
+                             {"fp32_acc", one.fp32_acc}});
   out["trials"] = OrderedJson::array();
   for (const SearchTrial& trial : search.trials) {
     OrderedJson row{{"what", trial.what}};

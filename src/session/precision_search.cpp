@@ -1,5 +1,7 @@
 // Precisions are rungs of a ladder, finest first. What a module alone adds to the noise is measured for the rungs whose
-// weights have another format, and taken in equal shares from the measurement of all modules for the others.
+// weights have another format or whose sums another accumulation, and taken in equal shares from the measurement of all
+// modules for the others. Sums in float32 are a rung of their own where they help all modules together: they cost the
+// time model nothing, so they are taken only where they let something else be cheaper.
 #include "session/precision_search.h"
 
 #include <algorithm>
@@ -14,13 +16,16 @@ namespace ttc {
 namespace {
 
 struct Rung {
-  const char *format, *fidelity;
+  std::string_view format, fidelity, fp32_acc = "library";
 };
-constexpr Rung ladder[] = {
+constexpr Rung precisions[] = {
     {"bfloat16", "HiFi4"}, {"bfloat16", "HiFi2"}, {"bfloat8_b", "HiFi2"}, {"bfloat8_b", "LoFi"}, {"bfloat4_b", "LoFi"}};
-constexpr std::size_t rungs = std::size(ladder);
+// Noise of sums in float32 over that of the op library's choice, below which they are a rung.
+constexpr double worth_fp32_acc = 0.95;
+constexpr std::string_view fp32 = "on";
 constexpr std::size_t most_groups = 48;  // searched one by one
 constexpr int most_mixes = 12;           // measured after the prediction
+constexpr int most_savings = 8;          // measured after these, one module coarser each
 // Bytes decide between mixes of the same device time only.
 constexpr double cycles_per_byte = 1e-6;
 
@@ -73,7 +78,7 @@ class Searcher {
 
   PrecisionSearch run() {
     measure_all();
-    if (!out_.trials.front().met)
+    if (!goal_.met(base_))
       throw Error(Exit::check_failed, {},
                   "bfloat16 weights at HiFi4 miss the goal: PCC " + std::to_string(base_.pcc) + ", " +
                       std::to_string(base_.snr_db) + " dB",
@@ -90,11 +95,16 @@ class Searcher {
  private:
   struct Group {
     std::string name;
-    bool format = true, fidelity = false;  // what there is a choice of
-    double cost[rungs] = {};
-    std::vector<double> noise[rungs] = {};  // that it adds to each output
+    bool format = true, fidelity = false, fp32_acc = false;  // what there is a choice of
+    std::vector<double> cost = {};                           // by rung
+    std::vector<std::vector<double>> noise = {};             // that it adds to each output, by rung
   };
   using Mix = std::vector<std::size_t>;  // by group: a rung
+
+  static PrecisionChoice choice_of(const std::string& module, const Rung& rung, const Group& of) {
+    const auto given = [](bool has_choice, std::string_view value) { return std::string(has_choice ? value : ""); };
+    return {module, given(of.format, rung.format), given(of.fidelity, rung.fidelity), given(of.fp32_acc, rung.fp32_acc)};
+  }
 
   // Every third call, the last one first; where there is one only, a call made of it.
   void hold_back(const ModelSource& source) {
@@ -116,12 +126,34 @@ class Searcher {
     return out_.trials.back().score;
   }
 
+  static std::string text_of(const Rung& rung, bool with_format) {
+    return (with_format ? std::string(rung.format) + " " : "") + std::string(rung.fidelity) +
+           (rung.fp32_acc == fp32 ? " fp32 sums" : "");
+  }
+
   void measure_all() {
-    for (std::size_t r = 0; r < rungs; ++r) {
-      const std::vector<PrecisionChoice> choice = {{"*", ladder[r].format, ladder[r].fidelity}};
-      uniform_.push_back(
-          measure(with_choice(settings_, choice), std::string("all ") + ladder[r].format + " " + ladder[r].fidelity));
-      if (r == 0 && !out_.trials.front().met) break;
+    const auto measured = [&](const Rung& rung) {
+      const bool sums = settings_.fp32_acc.empty();  // what the user says of accumulation holds
+      return measure(with_choice(settings_, {choice_of("*", rung, {.name = {}, .format = true, .fidelity = true, .fp32_acc = sums})}),
+                     "all " + text_of(rung, true));
+    };
+    const auto power = [](const Score& score) {
+      double out = 0;
+      for (const double one : score.noise) out += one;
+      return out;
+    };
+    const auto add = [&](const Rung& rung, Score score) {
+      ladder_.push_back(rung);
+      uniform_.push_back(std::move(score));
+    };
+    for (const Rung& rung : precisions) {
+      Rung wide = rung;
+      wide.fp32_acc = fp32;
+      Score score = measured(rung);
+      if (settings_.fp32_acc.empty())
+        if (Score summed = measured(wide); power(summed) < worth_fp32_acc * power(score)) add(wide, std::move(summed));
+      add(rung, std::move(score));
+      if (!goal_.met(uniform_.front())) break;
     }
     base_ = uniform_.front();
   }
@@ -131,13 +163,15 @@ class Searcher {
   void make_groups() {
     std::map<std::string, std::size_t> number;
     const bool by_role = base_.modules.size() > most_groups;
-    groups_.push_back({.name = "*", .format = false, .fidelity = true});
-    for (std::size_t r = 0; r < uniform_.size(); ++r) groups_[0].cost[r] = uniform_[r].cycles;
+    groups_.push_back({.name = "*", .format = false, .fidelity = true, .fp32_acc = settings_.fp32_acc.empty()});
+    for (const Score& score : uniform_) groups_[0].cost.push_back(score.cycles);
     for (const auto& [path, cost] : base_.modules) {
       const std::string name = by_role ? role_of(path) : path;
-      if (number.emplace(name, groups_.size()).second) groups_.push_back({.name = name});
+      if (number.emplace(name, groups_.size()).second)
+        groups_.push_back({.name = name, .cost = std::vector<double>(ladder_.size(), 0.0)});
       Group& group = groups_[number[name]];
       group.fidelity = group.fidelity || cost.fidelity;
+      group.fp32_acc = group.fp32_acc || (cost.fp32_acc && settings_.fp32_acc.empty());
       for (std::size_t r = 0; r < uniform_.size(); ++r) {
         const auto at = uniform_[r].modules.find(path);
         if (at == uniform_[r].modules.end()) continue;
@@ -151,22 +185,20 @@ class Searcher {
   }
 
   // Whether a group on this rung differs from one on the rung before in what its own measurement tells.
-  static bool is_another(const Group& group, std::size_t r) {
-    const auto part = [&](std::size_t at) {
-      return std::string_view(group.format ? ladder[at].format : ladder[at].fidelity);
-    };
-    return part(r) != part(r - 1);
+  bool is_another(const Group& group, std::size_t r) const {
+    const auto part = [&](std::size_t at) { return group.format ? ladder_[at].format : ladder_[at].fidelity; };
+    return part(r) != part(r - 1) || (group.fp32_acc && ladder_[r].fp32_acc != ladder_[r - 1].fp32_acc);
   }
 
   // What each group alone adds to each output's noise. Rungs at which all modules together meet the goal need no
   // measurement of their own.
   void measure_each() {
-    for (std::size_t r = 1; r < rungs; ++r)
+    for (std::size_t r = 1; r < ladder_.size(); ++r)
       if (goal_.met(uniform_[r])) coarsest_met_ = r;
     for (std::size_t g = 0; g < groups_.size(); ++g) {
       Group& group = groups_[g];
-      group.noise[0] = std::vector<double>(base_.noise.size(), 0.0);
-      for (std::size_t r = 1; r < rungs; ++r) {
+      group.noise.assign(ladder_.size(), std::vector<double>(base_.noise.size(), 0.0));
+      for (std::size_t r = 1; r < ladder_.size(); ++r) {
         if (is_another(group, r) && r > coarsest_met_)
           group.noise[r] = measured_alone(g, r);
         else if (group.format || r <= coarsest_met_)
@@ -180,8 +212,8 @@ class Searcher {
   std::vector<double> measured_alone(std::size_t g, std::size_t r) {
     Mix mix(groups_.size(), 0);
     mix[g] = r;
-    const std::string rung = (groups_[g].format ? std::string(ladder[r].format) + " " : "") + ladder[r].fidelity;
-    const Score& score = measure(with_choice(settings_, choice_of(mix)), groups_[g].name + " " + rung);
+    const Score& score =
+        measure(with_choice(settings_, choice_of(mix)), groups_[g].name + " " + text_of(ladder_[r], groups_[g].format));
     return added(score.noise, base_.noise, 1);
   }
 
@@ -238,7 +270,7 @@ class Searcher {
   }
 
   Mix predicted_mix(double limit) const {
-    Mix mix(groups_.size(), rungs - 1);
+    Mix mix(groups_.size(), ladder_.size() - 1);
     while (excess(predicted(mix), limit) > 0 && refine(mix, limit)) {
     }
     return mix;
@@ -246,10 +278,13 @@ class Searcher {
 
   std::vector<PrecisionChoice> choice_of(const Mix& mix) const {
     std::vector<PrecisionChoice> out;
-    for (std::size_t g = 0; g < groups_.size(); ++g)
-      out.push_back({.module = groups_[g].name,
-                     .format = groups_[g].format ? ladder[mix[g]].format : "",
-                     .fidelity = groups_[g].fidelity ? ladder[mix[g]].fidelity : ""});
+    bool sums = false;
+    for (std::size_t g = 0; g < groups_.size(); ++g) {
+      out.push_back(choice_of(groups_[g].name, ladder_[mix[g]], groups_[g]));
+      sums = sums || out.back().fp32_acc == fp32;
+    }
+    if (!sums)
+      for (PrecisionChoice& one : out) one.fp32_acc.clear();
     return out;
   }
 
@@ -260,15 +295,17 @@ class Searcher {
   };
 
   // The mix, where it meets the goal on calls that were seen and on those that were not.
-  std::optional<Found> try_mix(const Mix& mix, int number) {
+  std::optional<Found> try_mix(const Mix& mix) {
+    bool& good = tried_[mix] = false;
     const CompileSettings settings = with_choice(settings_, choice_of(mix));
-    const Score seen = measure(settings, "mix " + std::to_string(number));
+    const Score seen = measure(settings, "mix " + std::to_string(++mixes_));
     if (!goal_.met(seen)) return std::nullopt;
     const Score unseen = trials_.run(settings, held_back_);
     if (!goal_.met(unseen)) {
       out_.trials.back().met = false;
       return std::nullopt;
     }
+    good = true;
     return Found{mix, seen, unseen};
   }
 
@@ -276,15 +313,14 @@ class Searcher {
   void find_mix() {
     double low = 0, high = std::numeric_limits<double>::infinity(), limit = allowed();
     std::optional<Found> best;
-    std::map<Mix, bool> tried;
     for (int number = 1; number <= most_mixes; ++number) {
       const Mix mix = predicted_mix(limit);
       bool good = false;
-      if (const auto known = tried.find(mix); known != tried.end()) {
+      if (const auto known = tried_.find(mix); known != tried_.end()) {
         good = known->second;
       } else {
-        const std::optional<Found> found = try_mix(mix, number);
-        good = tried[mix] = found.has_value();
+        const std::optional<Found> found = try_mix(mix);
+        good = found.has_value();
         if (found && (!best || found->cost() < best->cost())) best = found;
       }
       (good ? low : high) = limit;
@@ -293,8 +329,8 @@ class Searcher {
     }
     for (std::size_t r = coarsest_met_ + 1; r-- > 0;) {  // a precision for all may be cheaper, and is the last resort
       const Mix mix(groups_.size(), r);
-      if (tried.contains(mix) || (best && cost_of(uniform_[r].cycles, uniform_[r].bytes) >= best->cost())) continue;
-      if (auto found = try_mix(mix, most_mixes + static_cast<int>(r) + 1)) {
+      if (tried_.contains(mix) || (best && cost_of(uniform_[r].cycles, uniform_[r].bytes) >= best->cost())) continue;
+      if (auto found = try_mix(mix)) {
         best = found;
         break;
       }
@@ -302,9 +338,41 @@ class Searcher {
     if (!best)
       throw Error(Exit::check_failed, {}, "no precision meets the goal on calls that the search had not seen",
                   "record more calls with --io, or lower the goal");
+    save_more(*best);
     out_.choice = choice_of(best->mix);
     out_.seen = best->seen;
     out_.held_back = best->held_back;
+  }
+
+  // What is predicted may be a little off: the modules that save most for their noise are tried one rung coarser, as
+  // long as that holds.
+  void save_more(Found& best) {
+    struct Saving {
+      std::size_t group, rung;
+      double worth;
+    };
+    std::vector<Saving> savings;
+    for (std::size_t g = 0; g < groups_.size(); ++g) {
+      const Group& group = groups_[g];
+      for (std::size_t r = best.mix[g] + 1; r < ladder_.size(); ++r) {
+        const double saved = group.cost[best.mix[g]] - group.cost[r];
+        double noise = 1e-12;
+        for (std::size_t i = 0; i < base_.noise.size(); ++i)
+          noise += std::max(0.0, group.noise[r][i] - group.noise[best.mix[g]][i]);
+        if (saved > 0) savings.push_back({g, r, saved / noise});
+        if (saved > 0) break;
+      }
+    }
+    std::ranges::sort(savings, [](const Saving& a, const Saving& b) { return a.worth > b.worth; });
+    const int most = mixes_ + most_savings;
+    for (const Saving& saving : savings) {
+      Mix mix = best.mix;
+      mix[saving.group] = saving.rung;
+      if (mixes_ == most) break;
+      if (tried_.contains(mix)) continue;
+      if (auto found = try_mix(mix); found && found->cost() < best.cost())
+        best = std::move(*found);
+    }
   }
 
   void mark_pareto() {
@@ -323,10 +391,13 @@ class Searcher {
   const std::function<void(const SearchTrial&)>& told_;
   Trials trials_;
   Calls calls_, held_back_;
+  std::vector<Rung> ladder_;
   std::vector<Score> uniform_;  // by rung, of all modules
   Score base_;
   std::vector<Group> groups_;
   std::size_t coarsest_met_ = 0;  // the last rung at which all modules together meet the goal
+  std::map<Mix, bool> tried_;  // whether the goal was met
+  int mixes_ = 0;              // measured
   PrecisionSearch out_;
 };
 
@@ -352,6 +423,7 @@ CompileSettings with_choice(CompileSettings settings, const std::vector<Precisio
   for (const PrecisionChoice& one : choice) {
     if (!one.format.empty()) settings.weight_dtype.push_back(one.module + "=" + one.format);
     if (!one.fidelity.empty()) settings.fidelity.push_back(one.module + "=" + one.fidelity);
+    if (!one.fp32_acc.empty()) settings.fp32_acc.push_back(one.module + "=" + one.fp32_acc);
   }
   return settings;
 }
@@ -364,7 +436,7 @@ std::string options_text(const std::vector<PrecisionChoice>& choice) {
     return items.empty() ? "" : flag + " = [" + items + "]\n";
   };
   return "# ttc compile MODEL -o OUT --options THIS\n" + list("weight-dtype", &PrecisionChoice::format) +
-         list("fidelity", &PrecisionChoice::fidelity);
+         list("fidelity", &PrecisionChoice::fidelity) + list("fp32-acc", &PrecisionChoice::fp32_acc);
 }
 
 }  // namespace ttc

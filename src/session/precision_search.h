@@ -1,4 +1,4 @@
-// The cheapest mix of weight formats and fidelities, module by module, that reaches an accuracy.
+// The cheapest mix of weight formats, fidelities and accumulation, module by module, that reaches an accuracy.
 //
 // All modules at each precision are measured first, then each module alone at the coarser ones; noise powers add up, so
 // a mix can be predicted. Modules are refined where that takes most noise away for the device time it costs, until the
@@ -21,8 +21,10 @@ struct SearchGoal {
 };
 
 struct PrecisionChoice {
-  std::string module;            // a path, a glob where modules of one role are searched together, "*" for the rest
-  std::string format, fidelity;  // "": nothing there has a choice of it
+  std::string module;  // a path, a glob where modules of one role are searched together, "*" for the rest
+  // As --weight-dtype, --fidelity and --fp32-acc take them; "": nothing there has a choice of it. Accumulation stands
+  // with each module or, where the op library's choice is good everywhere, with none.
+  std::string format, fidelity, fp32_acc = {};
 };
 
 // A mix that was measured.

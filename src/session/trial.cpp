@@ -39,6 +39,7 @@ void count_bytes(const ir::Model& model, Score& score) {
     if (!has_packed_weights(*node)) return;
     ModuleCost& cost = score.modules[node->provenance->module_path];
     cost.fidelity = cost.fidelity || node->arg("fidelity") != nullptr;
+    cost.fp32_acc = cost.fp32_acc || node->arg("fp32_acc") != nullptr;
     for (const ir::Value* value : node->operands())
       if (const ir::Weight* weight = model.weight_of(value); weight && seen.emplace(value, true).second) {
         cost.bytes += static_cast<std::int64_t>(weight->nbytes());

@@ -20,7 +20,7 @@ Calls calls_of(const ModelSource& source, const CompileSettings& settings);
 struct ModuleCost {
   double cycles = 0;       // of the time model, over all calls
   std::int64_t bytes = 0;  // of packed weights
-  bool fidelity = false;   // whether a node of it has a choice of it
+  bool fidelity = false, fp32_acc = false;  // whether a node of it has a choice of it
 };
 
 struct Score {

@@ -202,6 +202,18 @@ TEST_CASE("a search finds a mix that is cheaper than one precision for all, on c
   CHECK(same.pcc == found.seen.pcc);
   CHECK(same.bytes == found.seen.bytes);
   CHECK(options_text(found.choice).find("weight-dtype = [\"") != std::string::npos);
+  CHECK(options_text(found.choice).find("fp32-acc") == std::string::npos);  // it helps no module that is coarse
+}
+
+TEST_CASE("sums in float32 are taken where only they are accurate enough, and where the user leaves the choice") {
+  const ModelSource source(models + "vit_small.pt2");
+  CompileSettings settings = settings_for("vit_small");
+  const SearchGoal goal{.min_pcc = 0.999979};  // all modules reach .999975 with the op library's sums
+  const PrecisionSearch found = search_precision(source, settings, goal);
+  CHECK(goal.met(found.held_back));
+  CHECK(options_text(found.choice).find("=on\"") != std::string::npos);
+  settings.fp32_acc = {"off"};
+  CHECK_THROWS_AS(search_precision(source, settings, goal), Error);
 }
 
 TEST_CASE("a goal that the finest precision misses is an error, and so is none") {
