@@ -74,22 +74,25 @@ ComputeConfig library_matmul_config(DataType a, DataType b, DataType out) {
           .packer_l1_acc = true};
 }
 
-LowerResult lower_node(const OpRecord& record, const Lowering& lowering, const LowerContext& context) {
-  LowerResult result = lowering.lower(context);
-  auto* lowered = std::get_if<Lowered>(&result);
-  if (lowered == nullptr) return result;
+void ask_configuration(const OpRecord& record, const LowerOptions& options, std::vector<ttc::ir::Arg>& args) {
   const ttc::ir::OpSchema* schema = ttc::ir::find_schema(record.name);
+  const std::size_t given = args.size();
   for (const std::string_view name : configuration_literals) {
     const int index = schema->index_of(name);
     if (index < 0) continue;
     const auto at = static_cast<std::size_t>(index);
-    for (std::size_t i = lowered->args.size(); i <= at; ++i)
-      lowered->args.push_back(i == at ? ttc::ir::Arg() : schema->args[i].default_value.value_or(ttc::ir::Arg()));
-    ttc::ir::Arg& arg = lowered->args[at];
-    if (name == "fidelity" && record.multiplies && context.options.fidelity)
-      arg = std::string(to_string(*context.options.fidelity));
-    if (name == "fp32_acc" && context.options.fp32_acc) arg = *context.options.fp32_acc;
+    for (std::size_t i = args.size(); i <= at; ++i)
+      args.push_back(schema->args[i].default_value.value_or(ttc::ir::Arg()));
+    ttc::ir::Arg& arg = args[at];
+    if (at >= given) arg = {};  // left to the library
+    if (name == "fidelity" && record.multiplies && options.fidelity) arg = std::string(to_string(*options.fidelity));
+    if (name == "fp32_acc" && options.fp32_acc) arg = *options.fp32_acc;
   }
+}
+
+LowerResult lower_node(const OpRecord& record, const Lowering& lowering, const LowerContext& context) {
+  LowerResult result = lowering.lower(context);
+  if (auto* lowered = std::get_if<Lowered>(&result)) ask_configuration(record, context.options, lowered->args);
   return result;
 }
 

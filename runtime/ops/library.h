@@ -39,8 +39,10 @@ std::optional<ComputeConfig> library_config(std::string_view record, DataType x 
 // Of products, which it chooses by the operands' and the result's formats.
 ComputeConfig library_matmul_config(DataType a, DataType b, DataType out);
 
-// The device op's arguments for an ATen node, its configuration as the user chose it, the rest of that None. What he
-// chose for products is theirs alone: the fidelity of rows of values stays the library's.
+// Adds a call's configuration to its arguments: as the user chose it, the rest of it None. What he chose for products
+// is theirs alone: the fidelity of rows of values stays the library's.
+void ask_configuration(const OpRecord& record, const LowerOptions& options, std::vector<ttc::ir::Arg>& args);
+// The device op's arguments for an ATen node, with that.
 LowerResult lower_node(const OpRecord& record, const Lowering& lowering, const LowerContext& context);
 // What is None of a call's configuration becomes what the library takes.
 void resolve_configuration(OpCall& call, Arch arch);
