@@ -131,8 +131,6 @@ float vector_sum(const float* values, std::int64_t n, std::int64_t stride) {
   return lanes[0];
 }
 
-std::int64_t argmax(const float* values, std::int64_t n) { return std::max_element(values, values + n) - values; }
-
 void softmax_row(float* row, std::int64_t n, const RowConfig& config, bool stable) {
   // Padding is hidden in rows that fit a 32-bit Dest of 4 tiles; of longer ones it takes part, as zeros.
   if (stable && config.dest == Dest::bits32 && n > 4 * tile_dim && n % tile_dim != 0) {

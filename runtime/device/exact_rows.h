@@ -39,8 +39,6 @@ float reduce(Reduce kind, const float* values, std::int64_t n, std::int64_t stri
 // lane i holds columns 2i, 2i + 1, 2i + 16 and 2i + 17, added from the last on, and lanes are folded in halves; of a
 // column's, four rows at a time and then four sums of a face, each from the last on, and the faces last.
 float vector_sum(const float* values, std::int64_t n, std::int64_t stride);
-// Index of the first of the largest values.
-std::int64_t argmax(const float* values, std::int64_t n);
 
 void softmax_row(float* row, std::int64_t n, const RowConfig& config, bool stable);
 // Over another dim than the last, its values gathered.

@@ -84,6 +84,14 @@ void normalize(const Case& c, RecordCall& call) {
       .set("eps", given != nullptr && given->is_number() ? ttc::as_double(*given) : default_epsilon);
 }
 
+ttc::Refusal refuse_angles(const Case& c) {
+  const Shape &x = c.input("x").shape, &cos = c.input("cos").shape;
+  const bool fits = x.size() == 4 && cos.size() == 4 && cos == c.input("sin").shape && cos[0] * cos[1] == 1 &&
+                    cos[2] >= x[2] && cos[3] == x[3] && x[3] % 2 == 0;
+  if (!fits) return Reason{ReasonCode::Unsupported, "the angles' shape does not fit"};
+  return c.empty_operands();
+}
+
 ttc::Refusal refuse_attention(const Case& c) {
   for (const Tensor& t : c.inputs)
     if (t.dtype != DataType::bfloat16) return Reason{ReasonCode::DtypeUnsupported, c.op + " is of bfloat16"};
@@ -130,6 +138,11 @@ const std::vector<Row>& rows() {
          .params = {{"epsilon", ""}},
          .refuse = refuse_norm,
          .complete = normalize},
+        {.op = "rotary_embedding",
+         .record = "tt.rotary_embedding",
+         .inputs = {{"x", "x"}, {"cos", "cos"}, {"sin", "sin"}},
+         .params = {},
+         .refuse = refuse_angles},
         {.op = "batch_norm",
          .record = "tt.batch_norm",
          .inputs = {{"x", "x"}, {"mean", ""}, {"var", ""}, {"w", ""}, {"b", ""}},
