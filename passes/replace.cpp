@@ -127,6 +127,7 @@ void run(PassContext& context) {
     });
   }
   if (context.wants("norm")) replace_family(context, "norm");
+  if (context.wants("rotary")) replace_rotary(context);
   if (context.wants("attention")) replace_attention(context, WrittenMemory(*context.model.graph));
   if (context.wants("heads"))
     for_each_node(*context.model.graph, [&](ir::Node* node) {
@@ -138,6 +139,7 @@ void run(PassContext& context) {
 }  // namespace ttc::replace_pass
 
 TTC_REGISTER_PASS({"replace",
-                   "Replace layers with their activations, norms, attention and the moves of heads by device operators",
+                   "Replace layers with their activations, norms, rotary embedding, attention and the moves of heads "
+                   "by device operators",
                    ttc::replace_pass::run,
-                   {"linear", "norm", "attention", "heads"}});
+                   {"linear", "norm", "rotary", "attention", "heads"}});

@@ -129,6 +129,16 @@ Refusal call_refusal(const PassContext& context, const ttrt::OpRecord& record, c
   return reason == nullptr ? std::nullopt : Refusal(*reason);
 }
 
+Refusal settle_call(const PassContext& context, const ir::Node& node, const ttrt::OpRecord& record,
+                    std::vector<ir::Arg>& args) {
+  if (Refusal refused = user_refusal(context, node, record.name)) return refused;
+  ttrt::ops::ask_configuration(record, lower_options(context, node), args);
+  const auto call = served_call(context, record, args);
+  if (const Reason* reason = std::get_if<Reason>(&call)) return *reason;
+  ttrt::ops::write_configuration(std::get<ttrt::BoundCall>(call).call, args);
+  return std::nullopt;
+}
+
 namespace {
 
 // Which results of the node the operator gives; a Reason where another one is used.

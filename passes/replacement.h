@@ -26,6 +26,10 @@ ttrt::LowerOptions lower_options(const PassContext& context, const ir::Node& nod
 // cannot be a device tensor.
 std::variant<Replacement, Reason> find_replacement(const PassContext& context, const WrittenMemory& written,
                                                    const ir::Node& node);
+// What refuses a device operator in the place of a pattern that ends in `node`: the user, or its limits. Where nothing
+// does, `args` gets the configuration that it has there.
+Refusal settle_call(const PassContext& context, const ir::Node& node, const ttrt::OpRecord& record,
+                    std::vector<ir::Arg>& args);
 // The limits of a device operator for these arguments, user's wishes aside.
 Refusal call_refusal(const PassContext& context, const ttrt::OpRecord& record, const std::vector<ir::Arg>& args);
 
@@ -34,5 +38,7 @@ bool replace_node(PassContext& context, std::string_view pass, ir::Node* node, c
 
 // Part of replace: scaled_dot_product_attention (replace_attention.cpp).
 void replace_attention(PassContext& context, const WrittenMemory& written);
+// Rotary position embedding (replace_rotary.cpp).
+void replace_rotary(PassContext& context);
 
 }  // namespace ttc

@@ -175,8 +175,7 @@ class Translation {
     else if (op == "slice")
       cut(call, in[0], to);
     else if (op == "concat")
-      node(to, sizes,
-           "cat.default([" + value(in[0]) + ", " + value(in[1]) + "], " + call["args"]["dim"].dump() + ")");
+      node(to, sizes, "cat.default([" + value(in[0]) + ", " + value(in[1]) + "], " + call["args"]["dim"].dump() + ")");
     else if (op == "nlp_create_qkv_heads")
       split_heads(call, in[0]);
     else if (op == "nlp_concat_heads") {
