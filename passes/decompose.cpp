@@ -39,6 +39,12 @@ bool has_elements(const ir::Node& node) {
          std::none_of(node.results().begin(), node.results().end(), [](const auto& x) { return is_empty(x.get()); });
 }
 
+bool of_reals(const ir::Node& node) {
+  const auto operands = node.operands();
+  return std::none_of(operands.begin(), operands.end(),
+                      [](const ir::Value* x) { return x->type.is_tensor() && is_complex(x->type.dtype); });
+}
+
 std::optional<int> dim_of(const ir::Node& node, std::string_view name, int rank) {
   const ir::Arg* arg = node.arg(name);
   const auto dim = arg ? arg->integer() : std::nullopt;

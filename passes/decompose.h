@@ -3,8 +3,11 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "common.h"
@@ -61,6 +64,16 @@ RulePart product_rules();
 // out when a model is read to be run (session/model_source.cpp).
 bool declare_operators(std::initializer_list<std::string_view> schemas, std::string_view library);
 
+// The calls that LibTorch, or rules/definitions.cpp, defines the node by, in a model of their own (composite_calls), after
+// these passes; or why there are none.
+using Defined = std::variant<std::unique_ptr<ir::Model>, Reason>;
+Defined defined(const PassContext& context, const ir::Node& node, std::vector<std::string> passes);
+// These calls before the node; nothing where a type is not the node's.
+Values emit_calls(Rewriter& r, const ir::Node& node, const ir::Model& calls);
+// A rule's `write`: both. For operators that other passes or rules know only written out; all others that are defined
+// so are left to the pass composites, which sees to it that all of it runs on the device.
+Values as_defined(Rewriter& r, ir::Node* node);
+
 // Whether a rule may write this operator out.
 bool has_rule(std::string_view op);
 // The formula of an operator for which LibTorch has kernels only (rules/definitions.cpp), as composite_calls takes it;
@@ -75,6 +88,7 @@ bool known_tensors(const ir::Node& node);
 bool same_floats(const ir::Node& node);
 bool is_empty(const ir::Value* x);        // a tensor of a size that is 0
 bool has_elements(const ir::Node& node);  // no tensor of a size that is 0
+bool of_reals(const ir::Node& node);      // no complex operand
 
 // ---- literals
 

@@ -14,6 +14,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
+#include <mutex>
 #include <optional>
 #include <unordered_map>
 
@@ -251,13 +253,37 @@ class Recorder {
 
 thread_local Recorder* Recorder::current_ = nullptr;
 
-// Step by step as it is written: nothing is compiled for the shapes at hand.
+// Step by step as it is written: nothing is compiled for the shapes at hand. Each text is compiled once.
+struct Compiled {
+  torch::jit::CompilationUnit unit;  // errors name its functions
+  torch::jit::Code code;
+  explicit Compiled(const std::string& text) {
+    unit.define(std::nullopt, text, torch::jit::nativeResolver(), nullptr);
+    const auto graph = torch::jit::toGraphFunction(unit.get_function("f")).graph()->copy();
+    torch::jit::Inline(*graph);
+    code = torch::jit::Code(graph, "f");
+  }
+};
+
+const torch::jit::Code& code_of(const std::string& text) {
+  static std::mutex mutex;
+  static auto* const known = new std::map<std::string, std::unique_ptr<Compiled>>;
+  const std::lock_guard lock(mutex);
+  std::unique_ptr<Compiled>& one = (*known)[text];
+  if (!one) one = std::make_unique<Compiled>(text);
+  return one->code;
+}
+
+// Of the interpreter's errors what stands behind the trace, as an assert in a definition words it.
+std::string said(const std::exception& error) {
+  const std::string text = error.what();
+  const std::size_t at = text.rfind("Error: ");
+  if (!text.starts_with("The following operation failed") || at == std::string::npos) return ttrt::first_line(error);
+  return text.substr(at + 7, text.find('\n', at) - at - 7);
+}
+
 void run_definition(const std::string& text, torch::jit::Stack& stack) {
-  torch::jit::CompilationUnit unit;
-  unit.define(std::nullopt, text, torch::jit::nativeResolver(), nullptr);
-  const auto graph = torch::jit::toGraphFunction(unit.get_function("f")).graph()->copy();
-  torch::jit::Inline(*graph);
-  torch::jit::InterpreterState(torch::jit::Code(graph, "f")).run(stack);
+  torch::jit::InterpreterState(code_of(text)).run(stack);
   if (stack.size() == 1 && stack[0].isTuple()) stack = stack[0].toTuple()->elements().vec();
 }
 
@@ -361,7 +387,7 @@ std::variant<std::unique_ptr<ir::Model>, Reason> composite_calls(
   try {
     return calls_of({.node = node, .op = *op, .definition = definition, .whole = whole}, of);
   } catch (const std::exception& error) {
-    return Reason{ReasonCode::Unsupported, "LibTorch's definition of it: " + ttrt::first_line(error)};
+    return Reason{ReasonCode::Unsupported, "LibTorch's definition of it: " + said(error)};
   }
 }
 
