@@ -47,6 +47,40 @@ def bounded(count: int):
 def diagonal_mask(rows: int, columns: int, offset: int):
   return torch.arange(columns) - torch.arange(rows).unsqueeze(1) == offset
 
+# y and a share of x, of which there is none where the share is 0, whatever x holds.
+def sum_of(x, beta: number, y, alpha: number):
+  if alpha != 1:
+    y = y * alpha
+  if beta == 0:
+    return y
+  return x + y if beta == 1 else x * beta + y
+
+# The k-th of the sorted elements of each line, and where it was.
+def kth(x, k: int, dim: int, keepdim: bool):
+  values, places = torch.sort(x, dim)
+  value = values.narrow(dim, k, 1)
+  place = places.narrow(dim, k, 1)
+  if keepdim:
+    return value, place
+  return value.squeeze(dim), place.squeeze(dim)
+
+# The lower one of two in the middle.
+def middle(x, dim: int, keepdim: bool):
+  value, place = kth(x, (x.size(dim) - 1) // 2, dim, keepdim)
+  if x.is_floating_point():
+    value = torch.where((x != x).any(dim, keepdim), float("nan"), value)
+  return value, place
+
+# Of the elements that are numbers; the others come last.
+def middle_number(x, dim: int, keepdim: bool):
+  values, places = torch.sort(x, dim)
+  at = (((x == x).sum(dim, True) - 1) >> 1).clamp(min=0)
+  value = values.gather(dim, at)
+  place = places.gather(dim, at)
+  if keepdim:
+    return value, place
+  return value.squeeze(dim), place.squeeze(dim)
+
 def axes(x, dims: Optional[List[int]]):
   return dims if dims is not None and len(dims) > 0 else list(range(x.dim()))
 
@@ -93,7 +127,8 @@ def share_of(size: int, count: int):
 
 # How many of the sorted elements lie before each element of x.
 def places(sorted_, x, equal_too: bool, narrow: bool):
-  bounded(x.numel() * sorted_.size(-1))
+  if sorted_.dim() > 1 or sorted_.numel() > 4096:
+    bounded(x.numel() * sorted_.size(-1))
   row = sorted_ if sorted_.dim() == 1 else sorted_.unsqueeze(-2)
   before = row <= x.unsqueeze(-1) if equal_too else row < x.unsqueeze(-1)
   count = before.sum(-1)
@@ -131,8 +166,8 @@ constexpr Definition elementwise[] = {
     {"conj_physical.default data.default detach_copy.default positive.default", "x", "x"},
     {"isposinf.default", "x", "x == float('inf')"},
     {"isneginf.default", "x", "x == -float('inf')"},
-    {"addcmul.default", "x, a, b, value: number", "x + a * b * value"},
-    {"addcdiv.default", "x, a, b, value: number", "x + a / b * value"},
+    {"addcmul.default", "x, a, b, value: number", "sum_of(x, 1, a * b, value)"},
+    {"addcdiv.default", "x, a, b, value: number", "sum_of(x, 1, a / b, value)"},
     {"lerp.Scalar", "x, end, weight: number", "x + (end - x) * weight"},
     {"lerp.Tensor", "x, end, weight", "x + (end - x) * weight"},
     {"clamp.Tensor", "x, low: Optional[Tensor], high: Optional[Tensor]", R"(
@@ -143,11 +178,35 @@ constexpr Definition elementwise[] = {
   return x)"},
     {"clamp_min.Tensor", "x, low", "torch.maximum(x, low)"},
     {"clamp_max.Tensor", "x, high", "torch.minimum(x, high)"},
-    {"celu.default", "x, alpha: float", "torch.where(x > 0, x, alpha * torch.expm1(x / alpha))"},
+    {"hardshrink.default", "x, lambd: number", "torch.where(x.abs() <= lambd, 0, x).to(x.dtype)"},
+    {"softshrink.default", "x, lambd: number", "x - x.clamp(-lambd, lambd)"},
+    {"threshold.default", "x, threshold: number, value: number", "torch.where(x <= threshold, value, x).to(x.dtype)"},
+    {"heaviside.default", "x, values", "torch.where(x == 0, values, torch.where(x > 0, torch.ones_like(x), 0))"},
+    {"angle.default", "x", R"(
+  y = real(x)
+  return torch.where(y < 0, 3.141592653589793, torch.where(y == y, 0.0, y)).to(y.dtype))"},
+    {"signbit.default", "x",
+     "(torch.copysign(torch.ones_like(x), x) if x.is_floating_point() else x) < 0"},
+    {"round.decimals", "x, *, decimals: int", R"(
+  assert x.is_floating_point() and abs(decimals) <= 30, "no float, or too many decimals"
+  if decimals == 0:
+    return x.round()
+  scale = 10.0 ** abs(decimals)
+  return (x * scale).round() / scale if decimals > 0 else (x / scale).round() * scale)"},
+    {"polygamma.default", "n: int, x", R"(
+  assert n >= 0 and n <= 30, "an order that it is not written out for"
+  if n == 0:
+    return torch.digamma(real(x))
+  factor = 1.0
+  for i in range(n):
+    factor = factor * (i + 1)
+  if n % 2 == 0:
+    factor = -factor
+  return torch.special_zeta(n + 1.0, real(x)) * factor)"},
     {"ldexp.Tensor", "x, other", "x * torch.exp2(real(other))"},
     {"logaddexp2.default", "a, b", R"(
   ln2 = 0.6931471805599453
-  return torch.logaddexp(a * ln2, b * ln2) / ln2)"},
+  return torch.logaddexp(a * ln2, b * ln2) * 1.4426950408889634)"},
     {"deg2rad.default", "x", "real(x) * 0.017453292519943295"},
     {"rad2deg.default", "x", "real(x) * 57.29577951308232"},
     {"special_ndtr.default", "x", "(torch.erf(real(x) * 0.7071067811865476) + 1) * 0.5"},
@@ -168,6 +227,9 @@ constexpr Definition elementwise[] = {
 // ---- losses
 
 constexpr Definition losses[] = {
+    {"mse_loss.default", "x, y, reduction: int", R"(
+  d = x - y
+  return reduced(d * d, reduction))"},
     {"mse_loss_backward.default", "g, x, y, reduction: int", "g * (x - y) * (2.0 * share(x, reduction))"},
     {"smooth_l1_loss.default", "x, y, reduction: int, beta: float", R"(
   d = (x - y).abs()
@@ -228,11 +290,16 @@ constexpr Definition reductions[] = {
   if dtype is not None:
     x = x.to(dtype)
   return (x.abs() ** p).sum(axes(x, dims), keepdim))"},
-    {"dist.default", "x, y, p: number", "norm_of(x - y, float(p), axes(x - y, None), False)"},
+    {"dist.default", "x, y, p: number", "torch.linalg_vector_norm(x - y, p)"},
+    {"cdist.default _cdist_forward.default", "a, b, p: float, mode: Optional[int]", R"(
+  d = a.unsqueeze(-2) - b.unsqueeze(-3)
+  bounded(d.numel())
+  return torch.linalg_vector_norm(d, p, [-1]))"},
     {"pdist.default _pdist_forward.default", "x, p: float", R"(
   pairs = torch.triu_indices(x.size(0), x.size(0), 1)
   bounded(pairs.size(1) * x.size(1))
   return norm_of(x.index_select(0, pairs[0]) - x.index_select(0, pairs[1]), p, [1], False))"},
+    {"_weight_norm.default", "v, g, dim: int", "v * (g / torch.norm_except_dim(v, 2, dim))"},
     {"renorm.default", "x, p: number, dim: int, maxnorm: number", R"(
   others: List[int] = []
   for d in range(x.dim()):
@@ -242,7 +309,7 @@ constexpr Definition reductions[] = {
   return x * torch.where(n > maxnorm, torch.reciprocal(n + 1e-7) * maxnorm, 1))"},
     {"dot.default vdot.default", "a, b", "(a * b).sum()"},
     {"mv.default", "a, b",
-     "torch.mm(a, b.unsqueeze(1)).squeeze(1) if a.is_floating_point() else (a * b).sum(1).to(a.dtype)"},
+     "torch.mm(b.unsqueeze(0), a.t()).squeeze(0) if a.is_floating_point() else (a * b).sum(1).to(a.dtype)"},
     {"mm.default", "a, b", R"(
   assert not a.is_floating_point(), "a product of floats"
   bounded(a.numel() * b.size(1))
@@ -251,11 +318,11 @@ constexpr Definition reductions[] = {
   assert not a.is_floating_point(), "a product of floats"
   bounded(a.numel() * b.size(2))
   return (a.unsqueeze(3) * b.unsqueeze(1)).sum(2).to(a.dtype))"},
-    {"addmm.default", "x, a, b, *, beta: number, alpha: number", "torch.mm(a, b) * alpha + x * beta"},
-    {"addmv.default", "x, a, b, *, beta: number, alpha: number", "torch.mv(a, b) * alpha + x * beta"},
-    {"addr.default", "x, a, b, *, beta: number, alpha: number", "a.unsqueeze(1) * b * alpha + x * beta"},
-    {"baddbmm.default", "x, a, b, *, beta: number, alpha: number", "torch.bmm(a, b) * alpha + x * beta"},
-    {"addbmm.default", "x, a, b, *, beta: number, alpha: number", "torch.bmm(a, b).sum(0) * alpha + x * beta"},
+    {"addmm.default", "x, a, b, *, beta: number, alpha: number", "sum_of(x, beta, torch.mm(a, b), alpha)"},
+    {"addmv.default", "x, a, b, *, beta: number, alpha: number", "sum_of(x, beta, torch.mv(a, b), alpha)"},
+    {"addr.default", "x, a, b, *, beta: number, alpha: number", "sum_of(x, beta, a.unsqueeze(1) * b, alpha)"},
+    {"baddbmm.default", "x, a, b, *, beta: number, alpha: number", "sum_of(x, beta, torch.bmm(a, b), alpha)"},
+    {"addbmm.default", "x, a, b, *, beta: number, alpha: number", "sum_of(x, beta, torch.bmm(a, b).sum(0), alpha)"},
     {"linear.default", "x, w, bias: Optional[Tensor]", R"(
   y = torch.matmul(x, w.t())
   return y if bias is None else y + bias)"},
@@ -283,6 +350,7 @@ constexpr Definition moves[] = {
   above = max(-offset, 0)
   column = torch.constant_pad_nd(g, [above, rows - above - g.size(-1)]).unsqueeze(-1)
   return torch.where(diagonal_mask(rows, sizes[dim2], offset), column, 0).movedim([-2, -1], [dim1, dim2]))"},
+    {"meshgrid.default", "tensors: List[Tensor]", "torch.meshgrid(tensors, indexing='ij')"},
     {"trace.default", "x", "x.diagonal().sum()"},
     {"select_backward.default", "g, sizes: List[int], dim: int, index: int", R"(
   d = dim % len(sizes)
@@ -294,8 +362,10 @@ constexpr Definition moves[] = {
     return x.flatten().roll(shifts, [0]).view_as(x)
   for i in range(len(dims)):
     size = x.size(dims[i])
-    shift = shifts[i] % size if size > 0 else 0
-    x = torch.cat([x.narrow(dims[i], size - shift, shift), x.narrow(dims[i], 0, size - shift)], dims[i])
+    shift = shifts[i] if size == 0 or abs(shifts[i]) <= size else shifts[i] % size
+    if shift != 0:
+      tail = torch.slice(x, dims[i], -shift, 9223372036854775807, 1)
+      x = torch.cat([tail, torch.slice(x, dims[i], 0, -shift, 1)], dims[i])
   return x)"},
     {"glu.default", "x, dim: int", R"(
   half = x.size(dim) // 2
@@ -306,7 +376,12 @@ constexpr Definition moves[] = {
     x = x.flatten()
   else:
     d = dim % max(x.dim(), 1)
-  return torch.stack([x] * repeats, d + 1).flatten(d, d + 1))"},
+  shape = list(x.shape)
+  return x.unsqueeze(d + 1).expand(shape[:d + 1] + [repeats] + shape[d + 1:]).flatten(d, d + 1))"},
+    {"pixel_shuffle.default", "x, r: int",
+     "x.unflatten(-3, [-1, r, r]).movedim([-2, -1], [-4, -2]).flatten(-4, -3).flatten(-2, -1)"},
+    {"pixel_unshuffle.default", "x, r: int",
+     "x.unflatten(-1, [-1, r]).unflatten(-3, [-1, r]).movedim([-4, -2], [-2, -1]).flatten(-5, -3)"},
     {"native_channel_shuffle.default channel_shuffle.default", "x, groups: int",
      "x.unflatten(1, [groups, -1]).transpose(1, 2).flatten(1, 2)"},
     {"unfold_backward.default", "g, sizes: List[int], dim: int, size: int, step: int", R"(
@@ -392,6 +467,16 @@ constexpr Definition indexing[] = {
     return value.to(x.dtype)
   hit = (torch.arange(x.size(dim)).unsqueeze(1) == wrapped(index.flatten(), x.size(dim))).any(1)
   return torch.where(hit.view([-1] + [1] * (x.dim() - 1 - dim % x.dim())), value.to(x.dtype), x))"},
+    {"index_reduce.default", "x, dim: int, index, source, reduce: str, *, include_self: bool", R"(
+  shape = [1] * source.dim()
+  shape[dim] = -1
+  wide = index.view(shape).expand(source.shape)
+  return x.scatter_reduce(dim, wide, source, reduce, include_self=include_self))"},
+    {"kthvalue.default", "x, k: int, dim: int, keepdim: bool", "return kth(x, k - 1, dim, keepdim)"},
+    {"median.default", "x", "middle(x.flatten(), 0, False)[0]"},
+    {"median.dim", "x, dim: int, keepdim: bool", "return middle(x, dim, keepdim)"},
+    {"nanmedian.default", "x", "middle_number(x.flatten(), 0, False)[0]"},
+    {"nanmedian.dim", "x, dim: int, keepdim: bool", "return middle_number(x, dim, keepdim)"},
     {"take.default", "x, index", "x.flatten().index_select(0, wrapped(index.flatten(), x.numel())).view(index.shape)"},
     {"put.default", "x, index, source, accumulate: bool", R"(
   i = wrapped(index.flatten(), x.numel())

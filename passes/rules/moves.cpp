@@ -1,7 +1,6 @@
-// Operators that move or count by way of others: unbind, roll, unfold, convolutions by computed kernels, tile,
-// meshgrid, expand_as, glu, diff, one_hot, repeat_interleave, tril, triu, std, var_mean, std_mean, and histc where it
-// counts integers (the tokens of each expert). Each is written out only where the sizes it needs are known; what is not
-// stays one operator.
+// Operators that move or count by way of others: unfold, convolutions by computed kernels, tril, triu, histc where it
+// counts integers (the tokens of each expert), and those that LibTorch or definitions.cpp has the formula of. Each is
+// written out only where the sizes it needs are known; what is not stays one operator.
 #include <algorithm>
 #include <limits>
 #include <map>
@@ -32,26 +31,6 @@ Value* part(Rewriter& r, Value* x, int dim, std::int64_t begin, std::int64_t end
   return r.emit("aten.slice.Tensor", {x, dim, begin, end, 1}, with_size(x, dim, size));
 }
 
-Values roll(Rewriter& r, Node* node) {
-  Value* x = node->operand(0);
-  const auto shifts = node->arg(1).integers(), dims = node->arg(2).integers();
-  if (!shifts || !dims || shifts->size() != dims->size() || dims->empty()) return {};
-  for (std::size_t i = 0; i < dims->size(); ++i) {
-    const std::int64_t rank = x->type.rank();
-    const int dim = static_cast<int>((*dims)[i] < 0 ? (*dims)[i] + rank : (*dims)[i]);
-    const SymExpr size = size_of_dim(x, dim);
-    std::int64_t shift = (*shifts)[i];
-    if (size.is_number() && size.number() > 0) shift %= size.number();
-    if (shift == 0) continue;
-    // The last `shift` elements come first; where it is negative, the first -shift come last.
-    Value* tail = shift > 0 ? part(r, x, dim, -shift, end_of_dim, shift)
-                            : part(r, x, dim, -shift, end_of_dim, size + SymExpr(shift));
-    Value* head = shift > 0 ? part(r, x, dim, 0, -shift, size + SymExpr(-shift)) : part(r, x, dim, 0, -shift, -shift);
-    x = r.emit_like("aten.cat.default", {ir::Arg::List{tail, head}, dim}, x);
-  }
-  return {x};
-}
-
 // chunk and split of a dim of free size: the parts' sizes are spelled out.
 Values free_split(Rewriter& r, Node* node) {
   Value* x = node->operand(0);
@@ -61,16 +40,6 @@ Values free_split(Rewriter& r, Node* node) {
   for (const auto& part : node->results()) parts.push_back(size_of_dim(part.get(), *dim));
   auto sizes = r.sizes(parts);
   return sizes ? Values(r.emit_all("aten.split_with_sizes.default", {x, std::move(*sizes), *dim}, *node)) : Values();
-}
-
-Values unbind(Rewriter& r, Node* node) {
-  Value* x = node->operand(0);
-  const auto dim = dim_of(*node, "dim", x->type.rank());
-  if (!dim || !(size_of_dim(x, *dim) == SymExpr(static_cast<std::int64_t>(node->results().size())))) return {};
-  Values out;
-  for (std::size_t i = 0; i < node->results().size(); ++i)
-    out.push_back(r.emit_like("aten.select.int", {x, *dim, static_cast<std::int64_t>(i)}, node->result(i)));
-  return out;
 }
 
 struct Window {
@@ -214,35 +183,6 @@ Values convolution(Rewriter& r, Node* node) {
   return {r.emit_like("aten.add.Tensor", {y, r.reshape(bias->value(), sizes)}, y)};
 }
 
-Values glu(Rewriter& r, Node* node) {
-  Value* x = node->operand(0);
-  const auto dim = dim_of(*node, "dim", x->type.rank());
-  if (!dim || !size_of_dim(x, *dim).is_number()) return {};
-  const std::int64_t half = size_of_dim(x, *dim).number() / 2;
-  Value *value = r.slice(x, *dim, 0, half), *gate = r.slice(x, *dim, half, 2 * half);
-  return {r.emit_like("aten.mul.Tensor", {value, r.emit_like("aten.sigmoid.default", {gate}, gate)}, value)};
-}
-
-Values diff(Rewriter& r, Node* node) {
-  Value* x = node->operand(0);
-  const auto dim = dim_of(*node, "dim", x->type.rank());
-  if (!dim || node->arg(1).integer() != 1) return {};
-  ir::Arg::List whole;
-  SymExpr size = 0;
-  for (const ir::Arg& arg : {node->arg(3), node->arg(0), node->arg(4)}) {
-    Value* value = arg.value();
-    if (!value) continue;
-    if (value->type.rank() != x->type.rank() || value->type.dtype != x->type.dtype) return {};
-    whole.push_back(arg);
-    size = size + size_of_dim(value, *dim);
-  }
-  if (whole.size() > 1) x = r.emit("aten.cat.default", {whole, *dim}, with_size(x, *dim, size));
-  const SymExpr less = size + SymExpr(-1);
-  Value *after = part(r, x, *dim, 1, end_of_dim, less), *before = part(r, x, *dim, 0, -1, less);
-  const bool mask = x->type.dtype == DType::boolean;
-  return {r.emit_like(mask ? "aten.logical_xor.default" : "aten.sub.Tensor", {after, before}, after)};
-}
-
 // [..., n]: where each integer equals 0, 1, ..., n - 1.
 Value* equals_counter(Rewriter& r, Value* x, std::int64_t n) {
   Type column = x->type;
@@ -255,13 +195,6 @@ Value* equals_counter(Rewriter& r, Value* x, std::int64_t n) {
   column.sizes.back() = SymExpr(n);
   column.dtype = DType::boolean;
   return r.emit("aten.eq.Tensor", {wide, counted}, column);
-}
-
-Values one_hot(Rewriter& r, Node* node) {
-  const auto classes = node->arg(1).integer();
-  if (!classes || *classes < 1) return {};  // -1: as many as the largest index, which a run tells
-  Value* hit = equals_counter(r, node->operand(0), *classes);
-  return r.cast(hit, DType::i64);
 }
 
 // histc of integers with one bin each: how often each occurs.
@@ -294,27 +227,6 @@ Values cumsum(Rewriter& r, Node* node) {
   return {dtype == DType::i64 ? running : r.emit_like("aten.to.dtype", {running, dtype}, node->result())};
 }
 
-Values repeat_interleave(Rewriter& r, Node* node) {
-  Value* x = node->operand(0);
-  const auto repeats = node->arg(1).integer();
-  const auto dim = dim_of(*node, "dim", x->type.rank());
-  if (!repeats || *repeats < 1 || !dim) return {};
-  Type type = x->type;
-  type.sizes.insert(type.sizes.begin() + *dim + 1, SymExpr(1));
-  Value* wide = r.emit("aten.unsqueeze.default", {x, *dim + 1}, type);
-  ir::Arg::List sizes(type.sizes.size(), ir::Arg(-1)), merged;
-  sizes[static_cast<std::size_t>(*dim) + 1] = *repeats;
-  type.sizes[static_cast<std::size_t>(*dim) + 1] = SymExpr(*repeats);
-  int unknown = 0;
-  for (const SymExpr& size : node->result()->type.sizes) {
-    merged.emplace_back(size.is_number() ? size.number() : -1);
-    unknown += size.is_number() ? 0 : 1;
-  }
-  if (unknown > 1) return {};
-  wide = r.emit("aten.expand.default", {wide, sizes}, type);
-  return {r.emit_like("aten.reshape.default", {wide, merged}, node->result())};
-}
-
 // Where column - row is at most (tril) or at least (triu) the diagonal.
 Values triangle(Rewriter& r, Node* node, bool lower) {
   Value* x = node->operand(0);
@@ -338,86 +250,25 @@ Values triangle(Rewriter& r, Node* node, bool lower) {
   return {r.emit_like("aten.where.ScalarOther", {mask, x, 0}, x)};
 }
 
-// std and the pairs of a spread and the mean.
-Values spread_and_mean(Rewriter& r, Node* node, bool root, bool mean) {
-  Value* x = node->operand(0);
-  const ir::Arg *dim = node->arg("dim"), *correction = node->arg("correction"), *keepdim = node->arg("keepdim");
-  if (!dim || !correction || !keepdim) return {};
-  Value* result = r.emit_like("aten.var.correction", {x, *dim, *correction, *keepdim}, node->result());
-  if (root) result = r.emit_like("aten.sqrt.default", {result}, result);
-  if (!mean) return {result};
-  return {result, r.emit_like("aten.mean.dim", {x, *dim, *keepdim}, node->result(1))};
-}
-
-// x in the shape of the node's result `i`; nullptr where the graph lacks a size of it.
-Value* expanded(Rewriter& r, Node* node, Value* x, std::size_t i) {
-  auto sizes = r.sizes(node->result(i)->type.sizes);
-  return sizes ? r.emit_like("aten.expand.default", {x, std::move(*sizes)}, node->result(i)) : nullptr;
-}
-
-// Vectors as the axes of a grid; "xy" has the first two axes the other way round.
-Values meshgrid(Rewriter& r, Node* node) {
-  const ir::Arg::List* tensors = node->arg(0).list();
-  const ir::Arg* indexing = node->arg("indexing");
-  const auto* order = indexing ? indexing->get_if<std::string>() : nullptr;
-  if (!tensors || tensors->size() != node->results().size() || (order && *order != "ij" && *order != "xy")) return {};
-  const std::size_t count = tensors->size();
-  Values out;
-  for (std::size_t i = 0; i < count; ++i) {
-    Value* x = (*tensors)[i].value();
-    if (!x || x->type.rank() > 1) return {};
-    const std::size_t axis = order && *order == "xy" && count > 1 && i < 2 ? 1 - i : i;
-    Type type = node->result(i)->type;
-    ir::Arg::List sizes;
-    for (std::size_t at = 0; at < count; ++at) {
-      if (at != axis) type.sizes[at] = SymExpr(1);
-      sizes.emplace_back(at == axis ? -1 : 1);
-    }
-    Value* grid = expanded(r, node, r.emit("aten.reshape.default", {x, std::move(sizes)}, type), i);
-    if (!grid) return {};
-    out.push_back(grid);
-  }
-  return out;
-}
-
-// repeat, whose counts may be fewer than the dims.
-Values tile(Rewriter& r, Node* node) {
-  Value* x = node->operand(0);
-  const ir::Arg::List* given = node->arg(1).list();
-  if (!given) return {};
-  ir::Arg::List counts;
-  for (std::size_t i = given->size(); i < x->type.sizes.size(); ++i) counts.emplace_back(1);
-  counts.insert(counts.end(), given->begin(), given->end());
-  return {r.emit_like("aten.repeat.default", {x, std::move(counts)}, node->result())};
-}
-
 }  // namespace
 
 RulePart move_rules() {
   return {"moves",
           known_tensors,
           false,
-          {{{"aten.unbind.int"}, unbind},
-           {{"aten.roll.default"}, roll},
-           {{"aten.tile.default"}, tile},
+          {{{"aten.unbind.int", "aten.roll.default", "aten.tile.default", "aten.meshgrid.default",
+             "aten.meshgrid.indexing", "aten.expand_as.default", "aten.glu.default", "aten.diff.default",
+             "aten.one_hot.default", "aten.repeat_interleave.self_int"},
+            as_defined},
            {{"aten.chunk.default", "aten.split.Tensor"}, free_split},
-           {{"aten.meshgrid.default", "aten.meshgrid.indexing"}, meshgrid},
-           {{"aten.expand_as.default"}, [](Rewriter& r, Node* n) { return expanded(r, n, n->operand(0), 0); }},
-           {{"aten.unfold.default"}, unfold},
+           {{"aten.unfold.default", "aten.unfold_copy.default"}, unfold},
            {{"aten.conv1d.default", "aten.conv2d.default", "aten.conv3d.default", "aten.convolution.default",
              "aten._convolution.default"},
             convolution},
-           {{"aten.glu.default"}, glu},
-           {{"aten.diff.default"}, diff},
-           {{"aten.one_hot.default"}, one_hot},
            {{"aten.histc.default"}, histc},
            {{"aten.cumsum.default"}, cumsum},
-           {{"aten.repeat_interleave.self_int"}, repeat_interleave},
            {{"aten.tril.default"}, [](Rewriter& r, Node* n) { return triangle(r, n, true); }},
-           {{"aten.triu.default"}, [](Rewriter& r, Node* n) { return triangle(r, n, false); }},
-           {{"aten.std.correction"}, [](Rewriter& r, Node* n) { return spread_and_mean(r, n, true, false); }},
-           {{"aten.var_mean.correction"}, [](Rewriter& r, Node* n) { return spread_and_mean(r, n, false, true); }},
-           {{"aten.std_mean.correction"}, [](Rewriter& r, Node* n) { return spread_and_mean(r, n, true, true); }}}};
+           {{"aten.triu.default"}, [](Rewriter& r, Node* n) { return triangle(r, n, false); }}}};
 }
 
 }  // namespace ttc

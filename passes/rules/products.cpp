@@ -142,56 +142,13 @@ Value* einsum_products(Rewriter& r, Node* node) {
 
 // ---- sums of products
 
-Value* scaled(Rewriter& r, Value* x, const ir::Arg* factor, DType dtype) {
-  const auto number = factor ? factor->number() : 1.0;
-  if (!number || *number == 1.0) return x;
-  Type type = x->type;
-  type.dtype = dtype;
-  const ir::Arg by = is_floating(dtype) || is_complex(dtype) ? ir::Arg(*number) : ir::Arg(*factor->integer());
-  return r.emit("aten.mul.Tensor", {x, by}, type);
-}
-
-// Of integers, ATen cuts a fraction.
-bool known_factor(const ir::Arg* factor, DType dtype) {
-  if (!factor || factor->is_none()) return true;
-  return is_floating(dtype) || is_complex(dtype) ? factor->number().has_value() : factor->integer().has_value();
-}
-
-// beta * x + alpha * (a b), of which addbmm adds up the products.
-Value* sum_of_product(Rewriter& r, Node* node, std::string_view product, bool add_up) {
-  Value *x = node->operand(0), *a = node->operand(1), *b = node->operand(2);
-  if (!x || !a || !b || !known_factor(node->arg("beta"), a->type.dtype) ||
-      !known_factor(node->arg("alpha"), a->type.dtype))
-    return nullptr;
-  Type type = a->type;
-  type.sizes.back() = b->type.sizes.back();
-  Value* made = r.emit(std::string(product), {a, b}, type);
-  if (add_up) made = r.emit_like("aten.sum.dim_IntList", {made, ir::Arg::ints({0})}, node->result());
-  made = scaled(r, made, node->arg("alpha"), type.dtype);
-  if (node->arg("beta") && node->arg("beta")->number() == 0.0) return made;
-  return r.emit_like("aten.add.Tensor", {scaled(r, x, node->arg("beta"), x->type.dtype), made}, node->result());
-}
-
 bool is_one(const ir::Arg* factor) { return !factor || factor->is_none() || factor->number() == 1.0; }
 
-// A v as v^T A^T, where A may be a weight.
-Value* matrix_times_vector(Rewriter& r, Node* node) {
-  Value *a = node->operand(0), *v = node->operand(1);
-  Type row = v->type;
-  row.sizes.insert(row.sizes.begin(), SymExpr(1));
-  Type out = row;
-  out.sizes.back() = a->type.sizes.front();
-  v = r.emit("aten.unsqueeze.default", {v, 0}, row);
-  Value* made = r.emit("aten.mm.default", {v, r.transpose(a, 0, 1)}, out);
-  return r.emit_like("aten.squeeze.dim", {made, 0}, node->result());
-}
-
 // With a constant matrix and no factors it is a linear layer, which raise-linear knows.
-Value* addmm_products(Rewriter& r, Node* node) {
-  const Value* b = node->operand(2);
+bool no_layer(const Node& node) {
+  const Value* b = node.operand(2);
   const bool constant = ir::is_weight(b) || (b && b->def() && match::permutation(*b->def()));
-  if (constant && is_one(node->arg("alpha")) && is_one(node->arg("beta"))) return nullptr;
-  return sum_of_product(r, node, "aten.mm.default", false);
+  return !constant || !is_one(node.arg("alpha")) || !is_one(node.arg("beta"));
 }
 
 bool one_result(const Node& node) { return known_tensors(node) && node.results().size() == 1; }
@@ -199,15 +156,12 @@ bool one_result(const Node& node) { return known_tensors(node) && node.results()
 }  // namespace
 
 RulePart product_rules() {
-  return {
-      "products",
-      one_result,
-      false,
-      {{{"aten.einsum.default"}, einsum_products},
-       {{"aten.baddbmm.default"}, [](Rewriter& r, Node* n) { return sum_of_product(r, n, "aten.bmm.default", false); }},
-       {{"aten.addbmm.default"}, [](Rewriter& r, Node* n) { return sum_of_product(r, n, "aten.bmm.default", true); }},
-       {{"aten.mv.default"}, matrix_times_vector},
-       {{"aten.addmm.default"}, addmm_products}}};
+  return {"products",
+          one_result,
+          false,
+          {{{"aten.einsum.default"}, einsum_products},
+           {{"aten.baddbmm.default", "aten.addbmm.default", "aten.mv.default"}, as_defined},
+           {{"aten.addmm.default"}, as_defined, no_layer}}};
 }
 
 }  // namespace ttc
