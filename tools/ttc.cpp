@@ -1,6 +1,4 @@
 // The ttc tool: builds the command line from the subcommands' records, runs one, turns errors into exit codes.
-#include <dlfcn.h>
-
 #include <CLI/CLI.hpp>
 #include <cerrno>
 #include <cstdio>
@@ -11,6 +9,7 @@
 #include "command.h"
 #include "command_line.h"
 #include "json_out.h"
+#include "ops/plugin.h"
 #include "program.h"
 #include "support/atomic_file.h"
 #include "support/error.h"
@@ -54,9 +53,8 @@ void load_plugins(const Arguments& args) {
       path = args[++i];
     else
       continue;
-    if (dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL) != nullptr) continue;
-    const char* reason = dlerror();
-    throw usage_error("--plugin " + path + ": " + (reason != nullptr ? reason : "cannot be loaded"));
+    if (const std::string why = ttrt::open_plugin(path); !why.empty())
+      throw usage_error("--plugin " + path + ": " + why);
   }
 }
 

@@ -1,11 +1,10 @@
 // Named dispatchers of the public interface: adapters in both directions between the public Dispatcher and the
 // runtime's, and plug-in libraries.
-#include <dlfcn.h>
-
 #include "api/convert.h"
 #include "api/devices.h"
 #include "api/dispatch.h"
 #include "dispatch/dispatchers.h"
+#include "ops/plugin.h"
 #include "torch/cpu_op.h"
 #include "torch_library/torch_last_resort.h"
 
@@ -136,9 +135,7 @@ Value dispatch_to_ttnn(std::string_view func_name, const Arguments& args, const 
 
 void load_plugin(const std::string& path) {
   install();
-  if (dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL) != nullptr) return;
-  const char* reason = dlerror();
-  throw Error(Error::Kind::bad_file, reason != nullptr ? reason : path + ": cannot be loaded");
+  if (const std::string why = open_plugin(path); !why.empty()) throw Error(Error::Kind::bad_file, why);
 }
 
 }  // namespace ttrt

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "dispatch/dispatcher_plugin.h"
+#include "ops/plugin.h"
 #include "dispatch/dispatchers.h"
 
 namespace ttrt::dispatch {
@@ -196,12 +197,9 @@ std::shared_ptr<const TtnnDispatcher> open_dispatcher_plugin(const std::string& 
     throw ttc::bad_file(path, "the dispatcher plug-in is not there, or is no file");
   // A name without a slash would be searched for in the system's folders.
   const std::string place = path.find('/') == std::string::npos ? "./" + path : path;
-  void* const library = dlopen(place.c_str(), RTLD_NOW | RTLD_LOCAL);  // never closed: it may have started threads
-  if (!library) {
-    const char* const why = dlerror();
-    throw ttc::bad_file(path,
-                        std::string("the dispatcher plug-in cannot be loaded: ") + (why ? why : "unknown reason"));
-  }
+  void* library = nullptr;
+  if (const std::string why = open_plugin(place, &library); !why.empty())
+    throw ttc::bad_file(path, "the dispatcher plug-in cannot be loaded: " + why);
   const auto function = [&](const char* name) {
     void* const symbol = dlsym(library, name);
     if (!symbol)

@@ -1,11 +1,15 @@
 // The registry of op records, and access to the arguments of a concrete call by schema name.
 #include "ops/op.h"
 
+#include <dlfcn.h>
+
 #include <algorithm>
 #include <map>
 #include <ranges>
+#include <set>
 
 #include "ir/op_schema.h"
+#include "ops/plugin.h"
 #include "support/error.h"
 
 namespace ttrt {
@@ -18,6 +22,7 @@ struct Registry {
   std::vector<void (*)(const OpRecord&)> watchers;
   std::map<Role, const OpRecord*> by_role;
   std::map<std::string_view, const OpFamily*> families;  // by name, "fft_*" too
+  std::set<const OpRecord*> latest;                      // registered since a plug-in was opened last
 };
 
 // Leaked: records register and unregister never, whatever the order in which libraries are torn down.
@@ -95,12 +100,15 @@ void register_op(const OpRecord& record) {
   for (const Operand& operand : record.operands)
     TTC_CHECK(operand.kind != OperandKind::packed, "`packed` says what is: " + std::string(record.name));
   const auto by_record_name = [](const OpRecord* a, const OpRecord* b) { return a->name < b->name; };
+  r.latest.insert(&record);
   r.sorted.insert(std::upper_bound(r.sorted.begin(), r.sorted.end(), &record, by_record_name), &record);
   for (const Lowering& lowering : record.lowers) {
     auto& entries = r.by_aten[lowering.aten];
-    entries.emplace_back(&record, &lowering);
-    std::stable_sort(entries.begin(), entries.end(),
-                     [](const auto& a, const auto& b) { return a.first->name < b.first->name; });
+    const auto older =
+        std::find_if(entries.begin(), entries.end(), [&](const auto& e) { return !r.latest.contains(e.first); });
+    entries.emplace(std::upper_bound(entries.begin(), older, &record,
+                                     [&](const OpRecord* a, const auto& b) { return by_record_name(a, b.first); }),
+                    &record, &lowering);
   }
   TTC_CHECK(record.role == Role::none || r.by_role.emplace(record.role, &record).second,
             "another op does the same: " + std::string(record.name));
@@ -109,6 +117,15 @@ void register_op(const OpRecord& record) {
   schema.transfer = is_transfer(record.role);
   ttc::ir::register_schema(std::move(schema));
   for (const auto watcher : r.watchers) watcher(record);
+}
+
+std::string open_plugin(const std::string& path, void** library) {
+  registry().latest.clear();
+  void* const opened = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library != nullptr) *library = opened;
+  if (opened != nullptr) return {};
+  const char* const why = dlerror();
+  return why != nullptr ? why : path + ": cannot be loaded";
 }
 
 void register_family(const OpFamily& family) {
