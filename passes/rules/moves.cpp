@@ -2,15 +2,12 @@
 // counts integers (the tokens of each expert), and those that LibTorch or definitions.cpp has the formula of. Each is
 // written out only where the sizes it needs are known; what is not stays one operator.
 #include <algorithm>
-#include <limits>
-#include <map>
 
 #include "../decompose.h"
 
 namespace ttc {
 namespace {
 
-constexpr std::int64_t end_of_dim = std::numeric_limits<std::int64_t>::max();
 constexpr std::int64_t max_picked = std::int64_t{1} << 20;  // numbers of elements that unfold writes out
 
 using ir::Node;
@@ -25,11 +22,6 @@ Type with_size(const Value* x, int dim, const SymExpr& size) {
 }
 
 SymExpr size_of_dim(const Value* x, int dim) { return x->type.sizes.at(static_cast<std::size_t>(dim)); }
-
-// x[begin:end] along dim, of `size` elements.
-Value* part(Rewriter& r, Value* x, int dim, std::int64_t begin, std::int64_t end, const SymExpr& size) {
-  return r.emit("aten.slice.Tensor", {x, dim, begin, end, 1}, with_size(x, dim, size));
-}
 
 // chunk and split of a dim of free size: the parts' sizes are spelled out.
 Values free_split(Rewriter& r, Node* node) {
