@@ -44,6 +44,15 @@ ir::Value* shared_constant(Rewriter& r, const std::string& name, ir::Weight view
   return known ? known : r.constant(name, std::move(view));
 }
 
+ttrt::HostTensor view_of(const ir::Weight& weight) {
+  const auto [owner, data] = weight.storage->load();
+  return {.dtype = weight.dtype,
+          .sizes = weight.sizes,
+          .strides = weight.strides,
+          .owner = std::const_pointer_cast<void>(owner),
+          .data = const_cast<std::byte*>(data) + weight.storage_offset * size_of(weight.dtype)};
+}
+
 void for_each_node(ir::Graph& graph, const std::function<void(ir::Node*)>& f) {
   graph.for_each([&](ir::Node* node) {
     for (const auto& region : node->regions()) for_each_node(*region, f);

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "device/host_tensor.h"
 #include "match/kinds.h"
 #include "match/pattern.h"
 #include "pass/rewriter.h"
@@ -27,6 +28,9 @@ ir::Value* emit(Rewriter& r, std::string op, std::vector<ir::Arg> args, ir::Type
 // The constant of the model that has this name; where there is none yet, `view` becomes it. For other views of a
 // weight's bytes, which every caller shares.
 ir::Value* shared_constant(Rewriter& r, const std::string& name, ir::Weight view);
+
+// The weight's elements, to be read only; keeps their bytes, which it makes where they are not at hand.
+ttrt::HostTensor view_of(const ir::Weight& weight);
 
 // Runs `rewrite` on every node of the graph and its regions until it commits nothing more. It may erase the node it is
 // given and nodes before it.

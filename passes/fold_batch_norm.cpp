@@ -42,10 +42,7 @@ struct Fold {
 };
 
 std::vector<double> numbers(const ir::Weight& weight) {
-  const auto [owner, data] = weight.storage->load();
-  const HostTensor view{weight.dtype, weight.sizes, weight.strides, std::const_pointer_cast<void>(owner),
-                        const_cast<std::byte*>(data) + weight.storage_offset * size_of(weight.dtype)};  // read only
-  const HostTensor dense = ttrt::contiguous(ttrt::convert(view, DType::f64));
+  const HostTensor dense = ttrt::contiguous(ttrt::convert(view_of(weight), DType::f64));
   return {dense.as<double>(), dense.as<double>() + dense.numel()};
 }
 

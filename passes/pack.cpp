@@ -16,15 +16,8 @@ namespace {
 using Form = ttrt::Packed::Form;
 
 std::vector<std::byte> pack(const ir::Weight& weight, const ttrt::Packed& packed, const ttrt::TensorSpec& spec) {
-  const auto [owner, bytes] = weight.storage->load();
-  const ttrt::HostTensor constant{
-      .dtype = weight.dtype,
-      .sizes = weight.sizes,
-      .strides = weight.strides,
-      .owner = std::const_pointer_cast<void>(owner),
-      .data = const_cast<std::byte*>(bytes) + weight.storage_offset * size_of(weight.dtype)};  // read only
   std::vector<std::byte> tiles(static_cast<std::size_t>(spec.nbytes()));
-  ttrt::tilize_from_host(ttrt::packed_matrix(constant, packed, spec), spec, tiles.data());
+  ttrt::tilize_from_host(ttrt::packed_matrix(view_of(weight), packed, spec), spec, tiles.data());
   return tiles;
 }
 

@@ -1,5 +1,8 @@
 // tt.split_heads and tt.concat_heads: [B, S, H * D] <-> [B, H, S, D], the reshape and permutation around attention in
-// one movement. Where D is a multiple of 32 whole tiles move.
+// one movement; tt.split_query_key_value_and_heads: the same of three projections that one product gave. Where D is a
+// multiple of 32 whole tiles move.
+#include <array>
+
 #include "device/move.h"
 #include "ops/library.h"
 #include "ops/rules.h"
@@ -28,6 +31,71 @@ std::vector<RtValue> reference_split(Reference& aten, const OpCall& call, std::s
                                   {as_float(args[0]), std::int64_t{2}, int_list({call.integer("num_heads"), -1})})[0];
   return aten.call("aten.transpose.int", {split, std::int64_t{1}, std::int64_t{2}});
 }
+
+// ---- queries, keys and values side by side
+
+// Where each of the three is cut from.
+struct Cut {
+  std::string_view operand;
+  HeadSlice slice;
+};
+
+std::array<Cut, 3> cuts_of(const OpCall& call) {
+  const TensorSpec& x = spec_of(call, "x");
+  const TensorSpec* kv = call.tensor("kv");
+  const std::int64_t heads = call.integer("num_heads");
+  const std::int64_t kv_heads = call.has("num_kv_heads") ? call.integer("num_kv_heads") : heads;
+  if (x.logical.size() != 3 || (kv != nullptr && (kv->logical.size() != 3 || kv->logical[0] != x.logical[0])))
+    bad_call(call, "the inputs are not [batch, sequence, width] of one batch");
+  const std::int64_t all = heads + (kv != nullptr ? 0 : 2 * kv_heads);
+  if (heads < 1 || kv_heads < 1 || x.cols() % all != 0)
+    bad_call(call, std::to_string(x.cols()) + " columns in " + std::to_string(all) + " heads");
+  const std::int64_t dim = x.cols() / all;
+  if (kv != nullptr && kv->cols() != 2 * kv_heads * dim)
+    bad_call(call, std::to_string(kv->cols()) + " columns of keys and values in " + std::to_string(2 * kv_heads) +
+                       " heads of " + std::to_string(dim));
+  const std::string_view from = kv != nullptr ? "kv" : "x";
+  const std::int64_t first = kv != nullptr ? 0 : heads * dim;
+  return {Cut{"x", {.heads = heads, .head_dim = dim}},
+          Cut{from, {.heads = kv_heads, .head_dim = dim, .first = first, .transposed = call.boolean("transpose_key")}},
+          Cut{from, {.heads = kv_heads, .head_dim = dim, .first = first + kv_heads * dim}}};
+}
+
+std::vector<TensorSpec> infer_qkv(const OpCall& call) {
+  std::vector<TensorSpec> out;
+  for (const auto& [operand, slice] : cuts_of(call)) {
+    const TensorSpec& from = spec_of(call, operand);
+    Shape shape{from.logical[0], slice.heads, from.logical[1], slice.head_dim};
+    if (slice.transposed) std::swap(shape[2], shape[3]);
+    out.push_back(tiled(std::move(shape), from.dtype));
+  }
+  return out;
+}
+
+Kernel prepare_qkv(const OpCall& call, const PrepareContext&) {
+  std::vector<std::pair<std::size_t, Move>> moves;
+  for (const auto& [operand, slice] : cuts_of(call))
+    moves.emplace_back(call.tensor_index(operand), plan_split_heads(spec_of(call, operand), slice));
+  return [moves](const KernelArgs& args) {
+    for (std::size_t i = 0; i < moves.size(); ++i)
+      moves[i].second.run(args.in[moves[i].first]->data(), args.out[i]->data());
+  };
+}
+
+std::vector<RtValue> reference_qkv(Reference& aten, const OpCall& call, std::span<const RtValue> args) {
+  std::vector<RtValue> out;
+  for (const auto& [operand, slice] : cuts_of(call)) {
+    const RtValue x = as_float(args[operand == "x" ? 0 : 1]);
+    const std::int64_t end = slice.first + slice.heads * slice.head_dim;
+    const RtValue part = aten.call("aten.slice.Tensor", {x, std::int64_t{2}, slice.first, end})[0];
+    const RtValue heads = aten.call("aten.unflatten.int", {part, std::int64_t{2}, int_list({slice.heads, -1})})[0];
+    out.push_back(aten.call("aten.permute.default",
+                            {heads, slice.transposed ? int_list({0, 2, 3, 1}) : int_list({0, 2, 1, 3})})[0]);
+  }
+  return out;
+}
+
+// ---- heads side by side
 
 std::vector<TensorSpec> infer_concat(const OpCall& call) {
   const TensorSpec& x = spec_of(call, "x");
@@ -69,6 +137,37 @@ const OpRecord split_heads{
     .role = Role::split_heads,
 };
 TTRT_REGISTER_OP(split_heads);
+
+const OpRecord split_qkv{
+    .name = "tt.split_query_key_value_and_heads",
+    .summary = "Queries, keys and values of one product, or keys and values of another, as [B, H, S, D] each",
+    .schema =
+        "(Tensor x, Tensor? kv=None, *, int num_heads, int? num_kv_heads=None, bool transpose_key=False) -> "
+        "(Tensor, Tensor, Tensor)",
+    .lowers = {},
+    .operands = {},
+    .packed = {},
+    .infer = infer_qkv,
+    .supports = any_tiles,
+    .prepare = prepare_qkv,
+    .reference = reference_qkv,
+    .work = moving_work,
+    .tolerance = equal_results,
+    .cases = {{"whole tiles", R"(graph main(%x: f32[2, 40, 192] user) {
+  %q: f32[2, 2, 40, 32], %k: f32[2, 2, 40, 32], %v: f32[2, 2, 40, 32] = tt.split_query_key_value_and_heads(%x, num_heads=2)
+  return %q, %k, %v
+})"},
+              {"groups of heads, keys turned round, ragged", R"(graph main(%x: f32[2, 5, 160] user) {
+  %q: f32[2, 4, 5, 20], %k: f32[2, 2, 20, 5], %v: f32[2, 2, 5, 20] = tt.split_query_key_value_and_heads(%x, num_heads=4, num_kv_heads=2, transpose_key=true)
+  return %q, %k, %v
+})"},
+              {"keys and values of another sequence", R"(graph main(%x: f32[2, 5, 64] user, %y: f32[2, 33, 64] user) {
+  %q: f32[2, 4, 5, 16], %k: f32[2, 2, 33, 16], %v: f32[2, 2, 33, 16] = tt.split_query_key_value_and_heads(%x, %y, num_heads=4, num_kv_heads=2)
+  return %q, %k, %v
+})"}},
+    .role = Role::split_query_key_value,
+};
+TTRT_REGISTER_OP(split_qkv);
 
 const OpRecord concat_heads{
     .name = "tt.concat_heads",

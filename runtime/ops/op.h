@@ -165,7 +165,16 @@ struct OpCase {
 
 // What an op is for that no ATen node is lowered to: passes ask for it by this (op_for) and write it where they need
 // it. One op each. The transfers between host and device compute nothing and have no kernel.
-enum class Role : std::uint8_t { none, to_device, to_host, change_format, split_heads, concat_heads, rotary_embedding };
+enum class Role : std::uint8_t {
+  none,
+  to_device,
+  to_host,
+  change_format,
+  split_heads,
+  split_query_key_value,
+  concat_heads,
+  rotary_embedding
+};
 constexpr bool is_transfer(Role role) { return role == Role::to_device || role == Role::to_host; }
 
 // The words that a literal of type str takes beside its default; the binder refuses others. Not stated for "fidelity"

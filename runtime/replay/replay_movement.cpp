@@ -138,28 +138,19 @@ Outcome embedding(const Case& c, Numerics) {
 
 // x [B, 1, S, W] or [B, S, W]: the queries' columns, then the keys', then the values'. One spelling of it turns the
 // keys round unless told otherwise.
-Outcome create_qkv_heads(const Case& c, Numerics) {
+Outcome create_qkv_heads(const Case& c, Numerics numerics) {
   if (auto refusal = c.unknown_params({"num_heads", "num_kv_heads", "transpose_k_heads", "transpose_key"}))
     return *refusal;
   Tensor x = c.inputs.at(0);
-  const std::int64_t heads = as_int(member(c.params, "num_heads"));
-  const ttc::Json* grouped = find_member(c.params, "num_kv_heads");
-  const std::int64_t kv_heads = grouped != nullptr ? as_int(*grouped) : heads;
+  if (x.shape.size() == 4 && x.shape[1] == 1) x.shape.erase(x.shape.begin() + 1);
   const bool split = c.op == "split_query_key_value_and_split_heads";
   const ttc::Json* turned = find_member(c.params, split ? "transpose_key" : "transpose_k_heads");
-  if (x.shape.size() == 4 && x.shape[1] == 1) x.shape.erase(x.shape.begin() + 1);
-  if (x.shape.size() != 3 || heads <= 0 || kv_heads <= 0 || x.shape[2] % (heads + 2 * kv_heads) != 0)
-    return ttc::Reason{ttc::ReasonCode::Unsupported, "heads are cut from [B, S, W]"};
-  const std::int64_t dim = x.shape[2] / (heads + 2 * kv_heads);
-  std::int64_t first = 0;
-  const auto next = [&](std::int64_t count) {
-    const Tensor part = sliced(x, 2, first, first + count * dim, 1);
-    first += count * dim;
-    return RecordCall("tt.split_heads").stored("x", part).set("num_heads", count).result(Numerics::exact);
-  };
-  const Tensor q = next(heads), k = next(kv_heads), v = next(kv_heads);
-  const bool transposes = turned != nullptr ? ttc::as_bool(*turned) : split;
-  return Outputs{q.values, transposes ? transposed(k, 2, 3).values : k.values, v.values};
+  RecordCall call("tt.split_query_key_value_and_heads");
+  call.stored("x", x)
+      .set("num_heads", as_int(member(c.params, "num_heads")))
+      .set("transpose_key", turned != nullptr ? ttc::as_bool(*turned) : split);
+  if (const ttc::Json* grouped = find_member(c.params, "num_kv_heads")) call.set("num_kv_heads", as_int(*grouped));
+  return record_outcome(call, c.expected, numerics);
 }
 
 }  // namespace

@@ -29,6 +29,8 @@ struct Provenance {
   std::string source;        // "bert.py:212"
   // The nn.Module stack from the root inwards, (path, class) pairs; the last equals module_path/module_class.
   std::vector<std::pair<std::string, std::string>> stack;
+  // Modules whose work a node does all at once, where these are several: it stands in the module around them.
+  std::vector<std::pair<std::string, std::string>> merged;
   bool operator==(const Provenance&) const = default;
 };
 

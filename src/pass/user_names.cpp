@@ -46,9 +46,9 @@ std::string suggestion(std::string_view word, const std::vector<std::string>& kn
 }  // namespace
 
 bool names_module(std::string_view key, const ir::Provenance& where) {
-  if (names_module(key, where.module_path, where.module_class)) return true;
-  return std::any_of(where.stack.begin(), where.stack.end(),
-                     [&](const auto& m) { return names_module(key, m.first, m.second); });
+  const auto named = [&](const auto& m) { return names_module(key, m.first, m.second); };
+  return names_module(key, where.module_path, where.module_class) || std::ranges::any_of(where.stack, named) ||
+         std::ranges::any_of(where.merged, named);
 }
 
 bool names_op(std::string_view pattern, std::string_view op, std::string_view device_op) {
@@ -124,8 +124,9 @@ std::vector<std::string> class_keys(const std::map<std::string, std::string>& mo
 std::vector<std::string> modules_with(const ir::Model& compiled, std::string_view argument) {
   std::set<std::string> out;
   ir::walk(*compiled.graph, [&](ir::Node* node) {
-    if (is_device_node(*node) && node->schema() && node->schema()->index_of(argument) >= 0)
-      out.insert(node->provenance->module_path);
+    if (!is_device_node(*node) || !node->schema() || node->schema()->index_of(argument) < 0) return;
+    for (const auto& [path, klass] : node->provenance->merged) out.insert(path);
+    if (node->provenance->merged.empty()) out.insert(node->provenance->module_path);
   });
   return {out.begin(), out.end()};
 }

@@ -41,10 +41,13 @@ class Bisector {
 std::vector<std::string> device_modules(const ir::Model& model) {
   std::vector<std::string> out;
   std::set<std::string> seen;
+  const auto add = [&](const std::string& path) {
+    if (seen.insert(path).second) out.push_back(path);
+  };
   ir::walk(*model.graph, [&](ir::Node* node) {
-    if (is_device_node(*node) && node->place != "cpu" && !node->origins.empty() &&
-        seen.insert(node->provenance->module_path).second)
-      out.push_back(node->provenance->module_path);
+    if (!is_device_node(*node) || node->place == "cpu" || node->origins.empty()) return;
+    for (const auto& [path, klass] : node->provenance->merged) add(path);
+    if (node->provenance->merged.empty()) add(node->provenance->module_path);
   });
   return out;
 }

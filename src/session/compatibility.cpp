@@ -150,8 +150,13 @@ void RunLedger::observe(const ttrt::Executor& executor) {
 Compatibility RunLedger::report(const ttrt::Executor& executor) const {
   Compatibility out = placement_of(executor.model());
   out.runs = runs_;
-  for (const auto& [path, klass] : out.swapped)
-    if (const auto found = whole_.find(path); found != whole_.end()) out.successes[path] = found->second;
+  for (const auto& [path, klass] : out.swapped) {
+    auto found = whole_.find(path);
+    // Layers that are one operator run as a part of the module around them.
+    for (std::string at = path; found == whole_.end() && at.find('.') != at.npos;)
+      found = whole_.find(at = at.substr(0, at.rfind('.')));
+    if (found != whole_.end()) out.successes[path] = found->second;
+  }
   const auto reasons = runtime_reasons(executor);
   const auto all = reasons.find("");
   for (const ttrt::ServedOp& one : executor.served()) {

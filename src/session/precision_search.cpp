@@ -67,11 +67,17 @@ std::vector<Case> reversed(const std::vector<Case>& cases) {
   return out;
 }
 
+// Layers that a compile makes one have a precision each, which the search measures apart; they compute the same so.
+CompileSettings one_by_one(CompileSettings settings) {
+  settings.passes.disable.emplace_back("fuse-projections");
+  return settings;
+}
+
 class Searcher {
  public:
   Searcher(const ModelSource& source, const CompileSettings& settings, const SearchGoal& goal,
            const std::function<void(const SearchTrial&)>& told)
-      : settings_(settings), goal_(goal), told_(told), trials_(source, {.pcc = -1}) {
+      : settings_(one_by_one(settings)), goal_(goal), told_(told), trials_(source, {.pcc = -1}) {
     calls_ = calls_of(source, settings);
     hold_back(source);
   }
@@ -386,7 +392,7 @@ class Searcher {
     }
   }
 
-  const CompileSettings& settings_;
+  const CompileSettings settings_;
   const SearchGoal& goal_;
   const std::function<void(const SearchTrial&)>& told_;
   Trials trials_;
