@@ -9,6 +9,7 @@
 #include "executor/bfloat16_op.h"
 #include "executor/functionalized_op.h"
 #include "executor/program_parts.h"
+#include "ir/body.h"
 #include "ir/memory_classes.h"
 #include "support/error.h"
 
@@ -23,16 +24,31 @@ using ttc::ir::Value;
 
 // ---- slots --------------------------------------------------------------------------------------------------------
 
+using Entry = std::pair<const Value*, int>;
+
 void add_slot(const Value* value, Program& program) {
   program.index.emplace_back(value, static_cast<int>(program.slots.size()));
   program.slots.push_back({.value = value});
 }
 
+// What a whole module gives are values of its region.
+void alias_results(const Node& node, Program& program) {
+  for (std::size_t i = 0; i < node.results().size(); ++i) {
+    const Value* inner = node.regions()[0]->outputs().at(i).arg.value();
+    const auto slot = std::ranges::find(program.index.rbegin(), program.index.rend(), inner, &Entry::first);
+    TTC_CHECK(slot != program.index.rend(), "a module gives what is not computed in it");
+    program.index.emplace_back(node.result(i), slot->second);
+  }
+}
+
 void number(const Graph& graph, Program& program) {
   for (const auto& input : graph.inputs()) add_slot(input.value.get(), program);
   for (const auto& node : graph.nodes()) {
-    for (const auto& result : node->results()) add_slot(result.get(), program);
+    const bool whole = ttc::ir::is_whole_module(*node);
+    for (const auto& result : node->results())
+      if (!whole) add_slot(result.get(), program);
     for (const auto& region : node->regions()) number(*region, program);
+    if (whole) alias_results(*node, program);
   }
 }
 
@@ -105,7 +121,7 @@ class Flattener {
   Region region(const Graph& graph) {
     Region out;
     for (const auto& input : graph.inputs()) out.inputs.push_back(program_.slot_of(input.value.get()));
-    for (const auto& node : graph.nodes()) out.instructions.push_back(instruction(*node));
+    append(graph, out);
     for (const auto& output : graph.outputs()) out.outputs.push_back(source_of(output.arg));
     return out;
   }
@@ -128,6 +144,16 @@ class Flattener {
       out.literal = literal_value(arg);
     }
     return out;
+  }
+
+  // The operators of a whole module stand among those around it.
+  void append(const Graph& graph, Region& out) {
+    for (const auto& node : graph.nodes()) {
+      if (ttc::ir::is_whole_module(*node))
+        append(*node->regions()[0], out);
+      else
+        out.instructions.push_back(instruction(*node));
+    }
   }
 
   Instruction instruction(const Node& node) {

@@ -8,14 +8,17 @@
 
 #include <cstdlib>
 #include <list>
+#include <map>
 #include <mutex>
 
 #include "device/arch.h"
 #include "executor/device_step.h"
 #include "executor/executor.h"
 #include "executor/kernel_choice.h"
+#include "ir/body.h"
 #include "ir/op_name.h"
 #include "ops/bind.h"
+#include "ops/whole_modules.h"
 #include "support/error.h"
 #include "torch/torch_bridge.h"
 #include "torch_library/torch_arguments.h"
@@ -334,16 +337,80 @@ void cpu_kernel(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   }
 }
 
+// ---- whole modules ------------------------------------------------------------------------------------------------
+
+// Kept for as long as the process lives: a model has one for each of its modules.
+const ir::Graph& body_of(const std::string& text) {
+  static std::mutex mutex;
+  static auto* const known = new std::map<std::string, std::unique_ptr<ir::Model>, std::less<>>;
+  const std::lock_guard lock(mutex);
+  auto& model = (*known)[text];
+  if (!model) model = ir::parse_body(text);
+  return *model->graph;
+}
+
+using BodyValues = std::map<const ir::Value*, c10::IValue>;
+
+void call_node(const ir::Node& node, BodyValues& values) {
+  const auto [name, overload] = ir::torch_op_name(node.op());
+  const auto handle = c10::Dispatcher::singleton().findSchemaOrThrow(name.c_str(), overload.c_str());
+  const auto opaque = [&](const ir::Value& value) {
+    return RtValue(std::shared_ptr<void>(std::make_shared<c10::IValue>(values.at(&value))));
+  };
+  torch::jit::Stack stack;
+  for (const c10::Argument& formal : handle.schema().arguments()) {
+    const bool given = stack.size() < node.args().size();
+    stack.push_back(given ? to_ivalue(literal_value(node.arg(stack.size()), opaque), formal.real_type(), formal.N())
+                          : *formal.default_value());
+  }
+  handle.callBoxed(&stack);
+  if (stack.size() == 1 && stack[0].isList()) stack = stack[0].toListRef().vec();
+  TORCH_CHECK(stack.size() == node.results().size(), name, " gives another number of results than the body says");
+  for (std::size_t i = 0; i < stack.size(); ++i) values[node.result(i)] = std::move(stack[i]);
+}
+
+// (Tensor[] inputs, SymInt[] sizes, str body) -> Tensor[]: one operator after the other, which tracers see.
+void body_kernel(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  try {
+    const std::vector<c10::IValue> args = torch::jit::pop(*stack, 3);
+    const ir::Graph& body = body_of(args[2].toStringRef());
+    std::vector<c10::IValue> inputs = args[0].toListRef().vec();
+    const auto sizes = args[1].toListRef();
+    inputs.insert(inputs.end(), sizes.begin(), sizes.end());
+    TORCH_CHECK(inputs.size() == body.inputs().size(), "it has ", inputs.size(), " inputs, its body ",
+                body.inputs().size());
+    BodyValues values;
+    for (std::size_t i = 0; i < inputs.size(); ++i) values[body.inputs()[i].value.get()] = inputs[i];
+    for (const auto& node : body.nodes()) call_node(*node, values);
+    c10::List<at::Tensor> results;
+    for (const ir::GraphOutput& output : body.outputs()) results.push_back(values.at(output.arg.value()).toTensor());
+    stack->emplace_back(std::move(results));
+  } catch (const ttc::Error& error) {
+    TORCH_CHECK(false, op.schema().name(), ": ", error.what());
+  }
+}
+
+torch::Library& library() {
+  static auto* const shared = new torch::Library(torch::Library::FRAGMENT, "tt", std::nullopt, __FILE__, __LINE__);
+  return *shared;
+}
+
+// The operator's name without "tt."; "" where another library of ours in this process has defined it.
+std::string defined(std::string_view op, std::string_view schema) {
+  const std::string name(op.substr(op.find('.') + 1));
+  if (c10::Dispatcher::singleton().findSchema({"tt::" + name, ""})) return {};
+  library().def(torch::schema((name + std::string(schema)).c_str()), {at::Tag::pt2_compliant_tag});
+  return name;
+}
+
 void define(const OpRecord& record) {
-  static auto* const library = new torch::Library(torch::Library::FRAGMENT, "tt", std::nullopt, __FILE__, __LINE__);
-  const std::string name(record.name.substr(record.name.find('.') + 1));
-  if (c10::Dispatcher::singleton().findSchema({"tt::" + name, ""})) return;  // another library of ours in this process
-  library->def(torch::schema((name + std::string(record.schema)).c_str()), {at::Tag::pt2_compliant_tag});
+  const std::string name = defined(record.name, record.schema);
+  if (name.empty()) return;
   // What makes a tensor from numbers alone has no operand that tells a backend.
   const bool numbers_only = record.schema.substr(0, record.schema.find("->")).find("Tensor") == std::string_view::npos;
   const auto key = numbers_only ? c10::DispatchKey::CompositeExplicitAutograd : c10::DispatchKey::CPU;
-  library->impl(name.c_str(), torch::dispatch(key, torch::CppFunction::makeFromBoxedFunction<&cpu_kernel>()));
-  define_fake(*library, record);
+  library().impl(name.c_str(), torch::dispatch(key, torch::CppFunction::makeFromBoxedFunction<&cpu_kernel>()));
+  define_fake(library(), record);
 }
 
 }  // namespace
@@ -351,6 +418,10 @@ void define(const OpRecord& record) {
 void register_torch_ops() {
   static const bool once = [] {
     watch_ops(define);
+    for (const WholeModule& module : whole_modules())
+      if (const std::string name = defined(module.name, whole_module_schema); !name.empty())
+        library().impl(name.c_str(), torch::dispatch(c10::DispatchKey::CompositeImplicitAutograd,
+                                                     torch::CppFunction::makeFromBoxedFunction<&body_kernel>()));
     install_torch_schemas();
     return true;
   }();

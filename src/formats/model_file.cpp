@@ -3,6 +3,7 @@
 
 #include <array>
 
+#include "ir/body.h"
 #include "support/error.h"
 
 namespace ttc {
@@ -40,7 +41,15 @@ std::unique_ptr<ir::Model> load_model(const std::shared_ptr<const MappedFile>& m
   const InputFile file(mapped);
   const std::string& path = file.path();
   for (const FileFormat* format : all_formats())
-    if (format->detect(file)) return format->read(file);
+    if (format->detect(file)) {
+      std::unique_ptr<ir::Model> model = format->read(file);
+      try {
+        ir::open_bodies(*model->graph);
+      } catch (const Error& error) {
+        throw error.in_file(path);
+      }
+      return model;
+    }
   refuse_other_formats(file);
   if (file.as_archive().find("data.pkl"))
     throw bad_file(path, "a torch.save file: it holds tensors or a pickled module, but no graph",
@@ -57,6 +66,10 @@ const FileFormat& output_format(const std::string& path) {
                     "end it in " + written_extensions());
 }
 
-void save_model(const ir::Model& model, const std::string& path) { output_format(path).write(model, path); }
+void save_model(const ir::Model& model, const std::string& path) {
+  const FileFormat& format = output_format(path);
+  const std::unique_ptr<const ir::Model> closed = ir::with_bodies(model);
+  format.write(closed ? *closed : model, path);
+}
 
 }  // namespace ttc

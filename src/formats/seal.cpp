@@ -3,6 +3,7 @@
 
 #include <cstring>
 
+#include "ir/body.h"
 #include "ir/manifest_name.h"
 #include "support/json_util.h"
 #include "support/sha256.h"
@@ -49,6 +50,7 @@ std::string manifest_hash(Json manifest) {
 
 std::string graph_hash(const ir::Graph& graph) {
   const std::unique_ptr<ir::Graph> copy = ir::clone(graph);
+  ir::open_bodies(*copy);
   int next = 0;
   number_values(*copy, next);
   const std::string text = ir::print(*copy);

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "ir/body.h"
+
 namespace ttc::ir {
 namespace {
 
@@ -21,7 +23,9 @@ bool has_memory(const Value* value) {
 }
 
 // Value i of the outputs of a branch is result i; a loop hands its carried values round.
-bool gives_in_order(const Node& node) { return node.op() == "prim.if" || node.op() == "higher_order.cond"; }
+bool gives_in_order(const Node& node) {
+  return node.op() == "prim.if" || node.op() == "higher_order.cond" || is_whole_module(node);
+}
 
 bool may_alias(const OpSchema* schema, std::size_t result) {
   if (!schema || schema->varargs || schema->maybe_aliasing) return true;

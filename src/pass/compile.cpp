@@ -2,9 +2,11 @@
 #include "pass/compile.h"
 
 #include <algorithm>
+#include <functional>
 #include <set>
 #include <unordered_map>
 
+#include "ir/body.h"
 #include "pass/call.h"
 #include "pass/manifest.h"
 #include "pass/numbering.h"
@@ -67,17 +69,22 @@ std::string literal(const ir::Node& node, std::string_view name) {
 }
 
 void collect_modules(const PassContext& context, CompileResult& result) {
-  ir::walk(*context.model.graph, [&](ir::Node* node) {
-    if (!is_device_node(*node) || node->provenance->module_path.empty()) return;
-    const ttrt::OpRecord* record = ttrt::find_op(node->op());
-    if (!record || (record->packed.empty() && record->family.empty())) return;
-    ModuleReport report{.path = node->provenance->module_path,
-                        .klass = node->provenance->module_class,
-                        .op = node->op(),
-                        .weight_format = literal(*node, "weight_format"),
-                        .fidelity = literal(*node, "fidelity")};
+  const auto add = [&](const ir::Node& node, const std::string& path, const std::string& klass) {
+    ModuleReport report{.path = path,
+                        .klass = klass,
+                        .op = node.op(),
+                        .weight_format = literal(node, "weight_format"),
+                        .fidelity = literal(node, "fidelity")};
     if (std::find(result.modules.begin(), result.modules.end(), report) == result.modules.end())
       result.modules.push_back(std::move(report));
+  };
+  ir::walk(*context.model.graph, [&](ir::Node* node) {
+    const ir::Provenance& where = *node->provenance;
+    if (!is_device_node(*node) || where.module_path.empty()) return;
+    const ttrt::OpRecord* record = ttrt::find_op(node->op());
+    if (!(record && (!record->packed.empty() || !record->family.empty())) && !ir::is_whole_module(*node)) return;
+    for (const auto& [path, klass] : where.merged) add(*node, path, klass);
+    if (where.merged.empty()) add(*node, where.module_path, where.module_class);
   });
 }
 
@@ -114,29 +121,37 @@ void estimate_memory(const PassContext& context, CompileResult& result) {
       if (found != left.end() && --found->second == 0) live -= device_bytes(operand, context);
     }
   };
-  for (const auto& node : graph.nodes()) {
-    const bool device = placed_on_device(*node);
-    if (device) {
-      std::int64_t own = 0;
-      for (const ir::Value* operand : node->operands())
-        if (const ir::Weight* weight = ir::is_weight(operand) ? context.model.weight_of(operand) : nullptr) {
-          own += static_cast<std::int64_t>(weight->nbytes());
-          if (packed.insert(operand).second) constants += static_cast<std::int64_t>(weight->nbytes());
+  const std::function<void(const ir::Graph&)> visit = [&](const ir::Graph& block) {
+    for (const auto& node : block.nodes()) {
+      const bool whole = ir::is_whole_module(*node);
+      if (whole) {
+        visit(*node->regions()[0]);
+        for (const ir::GraphOutput& output : node->regions()[0]->outputs())  // they live on as the node's results
+          live -= device_bytes(output.arg.value(), context);
+      }
+      if (placed_on_device(*node)) {
+        std::int64_t own = 0;
+        for (const ir::Value* operand : node->operands())
+          if (const ir::Weight* weight = ir::is_weight(operand) ? context.model.weight_of(operand) : nullptr) {
+            if (!whole) own += static_cast<std::int64_t>(weight->nbytes());
+            if (packed.insert(operand).second) constants += static_cast<std::int64_t>(weight->nbytes());
+          }
+        for (const auto& value : node->results()) {
+          left[value.get()] = value->use_count();
+          live += device_bytes(value.get(), context);
         }
-      for (const auto& value : node->results()) {
-        left[value.get()] = value->use_count();
-        live += device_bytes(value.get(), context);
+        peak = std::max(peak, live);
+        result.memory.dram_streamed = std::max(result.memory.dram_streamed, live + own);
+        if (const ttrt::OpRecord* record = ttrt::find_op(node->op()); record && record->work) {
+          auto call = concrete_call(*record, node->args(), context.shapes, {.activation = context.options.activation});
+          if (const auto* bound = std::get_if<ttrt::BoundCall>(&call))
+            result.memory.l1_peak = std::max(result.memory.l1_peak, record->work(bound->call).l1_bytes);
+        }
       }
-      peak = std::max(peak, live);
-      result.memory.dram_streamed = std::max(result.memory.dram_streamed, live + own);
-      if (const ttrt::OpRecord* record = ttrt::find_op(node->op()); record && record->work) {
-        auto call = concrete_call(*record, node->args(), context.shapes, {.activation = context.options.activation});
-        if (const auto* bound = std::get_if<ttrt::BoundCall>(&call))
-          result.memory.l1_peak = std::max(result.memory.l1_peak, record->work(bound->call).l1_bytes);
-      }
+      release(*node);
     }
-    release(*node);
-  }
+  };
+  visit(graph);
   const ttrt::ArchProfile& arch = context.options.profile;
   result.memory.dram_peak = constants + peak;
   result.memory.dram = arch.dram_banks * arch.dram_bank_bytes;

@@ -7,6 +7,7 @@
 #include <set>
 #include <nlohmann/json.hpp>
 
+#include "ops/whole_modules.h"
 #include "pass/call.h"
 #include "support/json_util.h"
 
@@ -166,6 +167,10 @@ std::string CompileResult::summary() const {
     if (sorted.size() > shown) text += ", and " + std::to_string(sorted.size() - shown) + " more kinds";
     text += "]";
   }
+  std::map<std::string, int> whole;
+  for (const ModuleReport& m : modules)
+    if (ttrt::is_whole_module(m.op)) ++whole[m.op];
+  for (const auto& [op, count] : whole) text += ", " + std::to_string(count) + " " + op;
   text += ", " + std::to_string(transfers.count) + (transfers.count == 1 ? " transfer, " : " transfers, ");
   text += human_bytes(transfers.bytes);
   if (memory.fits()) return text;
@@ -175,7 +180,8 @@ std::string CompileResult::summary() const {
 
 std::vector<RefusalRecord> CompileResult::near_misses() const {
   const auto recognises = [](const std::string& pass) {
-    return pass.starts_with("raise-") || pass == "fold-batch-norm";
+    return pass.starts_with("raise-") || pass == "fold-batch-norm" || pass == "fuse-projections" ||
+           pass == "whole-modules";
   };
   const auto partial = [](ReasonCode code) {
     return code == ReasonCode::PatternNearMiss || code == ReasonCode::MultiUse ||

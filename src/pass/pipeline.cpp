@@ -49,6 +49,7 @@ const std::vector<PipelineStep>& default_pipeline() {
       {"place:transfers", "no node changes its side from here on"},
       {"pack", "after transfers: formats of operands are decided"},
       {"dce", "again: weights whose packed form took their place"},
+      {"whole-modules", "after all else that looks at device operators, which are within them from here on"},
       {"close-regions", "last: files have what regions read as operands"},
   };
   return order;

@@ -1,0 +1,212 @@
+// Modules that the user's map replaces whole become one node each: its region holds the operators that compute them,
+// with their places, formats and provenance, and files show one operator (ir/body.h). What its record wants of a module
+// (ops/whole_modules.h) and what keeps it from being one node, an operator on the CPU between its own for one, is refused
+// with the reason.
+#include <algorithm>
+#include <set>
+#include <tuple>
+#include <unordered_map>
+
+#include "ir/body.h"
+#include "ir/copy.h"
+#include "ops/whole_modules.h"
+#include "pass/user_names.h"
+#include "replacement.h"
+#include "support/glob.h"
+
+namespace ttc::whole_modules_pass {
+namespace {
+
+constexpr std::string_view pass = "whole-modules";
+
+using Module = std::pair<std::string, std::string>;  // path and class
+
+// A module, and what it may become.
+struct Wanted {
+  Module module;
+  std::vector<const ttrt::WholeModule*> records;
+  std::vector<ir::Node*> nodes = {};  // of one graph, in order
+};
+
+bool is_within(const ir::Provenance& where, const std::string& path) {
+  return where.module_path == path || std::ranges::any_of(where.stack, [&](const Module& m) { return m.first == path; });
+}
+
+// The records that an entry of the map names for the module itself; later entries win.
+std::vector<const ttrt::WholeModule*> records_for(const PassContext& context, const Module& module) {
+  ir::Provenance itself;
+  std::tie(itself.module_path, itself.module_class) = module;
+  std::vector<const ttrt::WholeModule*> out;
+  for (const ttrt::WholeModule& record : ttrt::whole_modules())
+    for (const auto& [key, op] : context.options.replace)
+      if (glob_match(op, record.name) && names_module(key, itself)) {
+        out.push_back(&record);
+        break;
+      }
+  return out;
+}
+
+std::vector<Wanted> wanted_modules(const PassContext& context) {
+  std::vector<Wanted> out;
+  std::set<std::string> seen;
+  ir::walk(*context.model.graph, [&](ir::Node* node) {
+    for (const Module& module : node->provenance->stack) {
+      if (module.first.empty() || !seen.insert(module.first).second) continue;
+      if (auto records = records_for(context, module); !records.empty())
+        out.push_back({.module = module, .records = std::move(records)});
+    }
+  });
+  return out;
+}
+
+// ---- what can be one node
+
+std::string place_of(const ir::Node& node) { return node_name(node) + " = " + node.op(); }
+
+// The device nodes of the module; a Reason where something of it is elsewhere.
+Refusal collect(PassContext& context, Wanted& wanted) {
+  Refusal no;
+  const ir::Graph* graph = nullptr;
+  for_each_node(*context.model.graph, [&](ir::Node* node) {
+    if (!is_within(*node->provenance, wanted.module.first) || no) return;
+    if (node->schema() && node->schema()->transfer) return;
+    if (!node->op().starts_with("tt.")) {
+      if (!node->origins.empty())
+        no = Reason{ReasonCode::PatternNearMiss, place_of(*node) + " stays on the CPU"};
+      return;
+    }
+    if (ir::is_whole_module(*node) || (node->graph()->parent() && ir::is_whole_module(*node->graph()->parent())))
+      no = Reason{ReasonCode::PatternNearMiss, "a part of it is a whole module already"};
+    if (graph && graph != node->graph())
+      no = Reason{ReasonCode::ControlFlow, "parts of it are in branches or loops"};
+    graph = node->graph();
+    wanted.nodes.push_back(node);
+  });
+  if (!no && wanted.nodes.empty()) no = Reason{ReasonCode::PatternNearMiss, "nothing of it is on the device"};
+  return no;
+}
+
+// Nodes between the first and the last that read what the module gives: they go behind it. A Reason where the module
+// reads them.
+Refusal split(const Wanted& wanted, std::vector<ir::Node*>& later) {
+  const std::set<const ir::Node*> own(wanted.nodes.begin(), wanted.nodes.end());
+  std::set<const ir::Node*> after;
+  const auto reads = [&](const ir::Node& node, const std::set<const ir::Node*>& of) {
+    bool found = false;
+    const auto look = [&](const ir::Node* one) {
+      for (const ir::Value* value : one->operands()) found = found || of.contains(value->def());
+    };
+    look(&node);
+    for (const auto& region : node.regions()) ir::walk(*region, look);
+    return found;
+  };
+  bool inside = false;
+  for (const auto& node : wanted.nodes.front()->graph()->nodes()) {
+    inside = inside || node.get() == wanted.nodes.front();
+    if (!inside) continue;
+    if (own.contains(node.get())) {
+      if (reads(*node, after))
+        return Reason{ReasonCode::PatternNearMiss, place_of(*node) + " reads what others make of its results"};
+    } else if (reads(*node, own) || reads(*node, after)) {
+      after.insert(node.get());
+      later.push_back(node.get());
+    }
+    if (node.get() == wanted.nodes.back()) break;
+  }
+  return std::nullopt;
+}
+
+std::vector<ir::Value*> results_of(const Wanted& wanted) {
+  const std::set<const ir::Node*> own(wanted.nodes.begin(), wanted.nodes.end());
+  std::vector<ir::Value*> out;
+  for (const ir::Node* node : wanted.nodes)
+    for (const auto& result : node->results())
+      if (result->output_uses() > 0 ||
+          std::ranges::any_of(result->users(), [&](const ir::Node* user) { return !own.contains(user); }))
+        out.push_back(result.get());
+  return out;
+}
+
+// ---- making it one
+
+std::shared_ptr<const ir::Provenance> provenance_of(const Wanted& wanted) {
+  ir::Provenance where = *wanted.nodes.front()->provenance;
+  const auto end = std::ranges::find(where.stack, wanted.module);
+  if (end != where.stack.end()) where.stack.erase(end + 1, where.stack.end());
+  where.merged.clear();
+  where.module_path = wanted.module.first;
+  where.module_class = wanted.module.second;
+  return std::make_shared<const ir::Provenance>(std::move(where));
+}
+
+void outline(const Wanted& wanted, const ttrt::WholeModule& record, const std::vector<ir::Node*>& later) {
+  ir::Node* last = wanted.nodes.back();
+  ir::Graph& graph = *last->graph();
+  const std::vector<ir::Value*> results = results_of(wanted);
+  ir::Node* made = graph.insert_before(last, std::string(record.name), {ir::Arg::List()});
+  made->provenance = provenance_of(wanted);
+  made->place = "device";
+  ir::Graph* region = made->add_region();
+  std::unordered_map<const ir::Value*, ir::Arg> mapped;
+  ir::copy_nodes(wanted.nodes, *region, mapped);
+  for (ir::Node* node : later) graph.move_before(node, last);
+  std::vector<std::pair<ir::Value*, std::string>> names;
+  for (const ir::Node* node : wanted.nodes)
+    for (const auto& result : node->results()) names.emplace_back(mapped.at(result.get()).value(), result->name);
+  for (ir::Value* result : results) {
+    ir::Type type = result->type;
+    ir::Value* outer = made->add_result(std::move(type), result->name);
+    result->replace_all_uses_with(outer);
+    region->add_output(mapped.at(result));
+  }
+  for (auto node = wanted.nodes.rbegin(); node != wanted.nodes.rend(); ++node) graph.erase(*node);
+  for (auto& [value, name] : names) value->name = name;
+  ir::Arg::List tensors, integers;
+  for (ir::Value* value : ir::captured(*region)) (value->type.is_tensor() ? tensors : integers).emplace_back(value);
+  std::vector<ir::Arg> args = made->args();
+  args[0] = std::move(tensors);
+  args[1] = std::move(integers);
+  made->set_args(std::move(args));
+}
+
+void replace(PassContext& context, Wanted& wanted) {
+  Refusal no = collect(context, wanted);
+  std::vector<ir::Node*> later;
+  const ttrt::WholeModule* chosen = nullptr;
+  if (!no) {
+    for (const ttrt::WholeModule* record : wanted.records) {
+      if (chosen) break;
+      const Refusal own = record->refusal(wanted.nodes);
+      if (!own) chosen = record;
+      if (own && !no) no = own;
+    }
+    if (chosen) no = split(wanted, later);
+  }
+  if (no) {
+    no->detail = wanted.module.first + " as one " + std::string(wanted.records.front()->name) + ": " + no->detail;
+    if (wanted.nodes.empty())
+      context.refusals.push_back({.pass = std::string(pass),
+                                  .node = {},
+                                  .op = {},
+                                  .module = wanted.module.first,
+                                  .source = {},
+                                  .reason = std::move(*no)});
+    else
+      context.refuse(pass, *wanted.nodes.back(), std::move(*no));
+    return;
+  }
+  std::vector<std::string> gone;
+  for (const ir::Node* node : wanted.nodes) gone.push_back(node_name(*node));
+  Rewriter(context, pass, wanted.nodes.back())
+      .commit_edit(std::string(chosen->name), [&] { outline(wanted, *chosen, later); }, gone.back(), gone);
+}
+
+void run(PassContext& context) {
+  for (Wanted& wanted : wanted_modules(context)) replace(context, wanted);
+}
+
+}  // namespace
+}  // namespace ttc::whole_modules_pass
+
+TTC_REGISTER_PASS({"whole-modules", "Make one node of each module that the map replaces whole",
+                   ttc::whole_modules_pass::run});
