@@ -33,7 +33,7 @@ std::set<int> slots_read(const Instruction& i) {
 
 }  // namespace
 
-void Placement::record(const Plan& plan, const Program& program, const PackedWeights& weights,
+void MemoryPlacement::record(const Plan& plan, const Program& program, const PackedWeights& weights,
                        const ArchProfile& profile, const std::function<bool(const Instruction&)>& elsewhere) {
   values_.clear(), specs_.clear(), weights_.clear();
   std::set<int> computed;  // constants of set-up that all stay
@@ -66,7 +66,7 @@ void Placement::record(const Plan& plan, const Program& program, const PackedWei
   recorded_ = true;
 }
 
-bool Placement::take(Plan& plan, Device& device, const Program& program, PackedWeights* streamed, std::int64_t spare) {
+bool MemoryPlacement::take(Plan& plan, Device& device, const Program& program, PackedWeights* streamed, std::int64_t spare) {
   for (const PlannedValue& value : values_) plan.frame[static_cast<std::size_t>(value.id)] = {};
   try {
     if (streamed != nullptr) {
@@ -85,7 +85,7 @@ bool Placement::take(Plan& plan, Device& device, const Program& program, PackedW
   return true;
 }
 
-bool Placement::stream(Plan& plan, Device& device, const Program& program, PackedWeights& weights,
+bool MemoryPlacement::stream(Plan& plan, Device& device, const Program& program, PackedWeights& weights,
                        std::int64_t spare) {
   weights.evict_all();
   std::vector<PlannedWeight> planned;
@@ -118,7 +118,7 @@ bool Placement::stream(Plan& plan, Device& device, const Program& program, Packe
   return true;
 }
 
-void Placement::count_moves(const ArchProfile& profile) {
+void MemoryPlacement::count_moves(const ArchProfile& profile) {
   std::set<const PackedWeights::Entry*> streamed;
   for (const auto& before : arrivals_)
     for (const Arrival& arrival : before) {
@@ -128,14 +128,14 @@ void Placement::count_moves(const ArchProfile& profile) {
   moves_.streamed = static_cast<std::int64_t>(streamed.size());
 }
 
-void Placement::note_moves(Profiler& profiler, const Program& program, const ArchProfile& profile) const {
+void MemoryPlacement::note_moves(Profiler& profiler, const Program& program, const ArchProfile& profile) const {
   if (arrivals_.empty()) return;
   for (const Instruction& i : program.main.instructions)
     for (const Arrival& arrival : arrivals_[static_cast<std::size_t>(i.index)])
       profiler.note_move(i, arrival.weight->spec, profile, 0);
 }
 
-void Placement::give_up(Plan& plan) {
+void MemoryPlacement::give_up(Plan& plan) {
   for (const PlannedValue& value : values_) {
     plan.frame[static_cast<std::size_t>(value.id)] = {};
     plan.planned[static_cast<std::size_t>(value.id)] = 0;

@@ -22,7 +22,7 @@ struct Arrival {
   DeviceTensor place;
 };
 
-class Placement {
+class MemoryPlacement {
  public:
   // Reads off a recording run's steps what the values of main and its weights take. `elsewhere` tells results that lie
   // outside of the region.

@@ -30,7 +30,7 @@ struct Plan {
   Frame frame;
   std::vector<DeviceStep> steps;  // by instruction index; host instructions leave theirs empty
   std::vector<char> planned;      // by slot: lies in the region
-  Placement placement;
+  MemoryPlacement placement;
   bool setting_up = false;  // of the constant instructions, whose results are parked where weights are streamed
 };
 
