@@ -1,13 +1,7 @@
 // Dispatchers by name: which operators go to the device, and how. The two functions of every dispatcher are
-// can_dispatch_to_ttnn and dispatch_to_ttnn; the registry chooses whose are called.
-//
-//   default      every operator that a device kernel takes
-//   optimized    the same with bound calls kept, and fused and sharded kernel variants preferred
-//   debug        default, with every check and refusal and its reason in the log
-//   cpu          none
-//   tensor_ops   elementwise arithmetic, matrix products and movement of tensors only, where default takes them
-//
-// A dispatcher of one's own may serve any operator, called one by one or in a compiled program.
+// can_dispatch_to_ttnn and dispatch_to_ttnn; the registry chooses whose are called. What the built-in ones do, their
+// summaries say (dispatchers_builtin.cpp); one of one's own may serve any operator, called one by one or in a compiled
+// program.
 //
 // Names are the same in upper and lower case. TT_SYMBIOTE_DISPATCHER, read at each look-up, wins over set_dispatcher;
 // it may name a plug-in library by its path. All functions may be called from several threads.

@@ -1,6 +1,5 @@
 // The built-in dispatchers: one class, and what tells them apart in the list at the end.
 #include <algorithm>
-#include <array>
 #include <mutex>
 #include <unordered_map>
 
@@ -113,29 +112,37 @@ Refusal everything(const OperatorCall& /*call*/) {
   return Reason{ReasonCode::UserExcluded, "the cpu dispatcher runs nothing on the device; --dispatcher default does"};
 }
 
-// All but the operators that are tensor_ops by definition.
+// What tensor_ops is by its definition elsewhere (TT-Symbiote's dispatcher of that name).
+constexpr std::string_view tensor_operators[]{
+    "aten.view.default", "aten.reshape.default", "aten.transpose.int", "aten.mul.Tensor", "aten.mul.Scalar",
+    "aten.sub.Tensor", "aten.sub.Scalar", "aten.add.Tensor", "aten.add.Scalar", "aten.div.Tensor",
+    "aten.slice.Tensor", "aten.neg.default", "aten.cat.default", "aten.unsqueeze.default", "aten.squeeze.dim",
+    "aten.expand.default", "aten.bmm.default", "aten.mm.default", "aten.matmul.default", "aten.addmm.default",
+    "aten.permute.default", "aten.pow.Tensor_Scalar", "aten.stack.default"};
+
+bool is_tensor_operator(std::string_view aten) {
+  return std::find(std::begin(tensor_operators), std::end(tensor_operators), aten) != std::end(tensor_operators);
+}
+
 Refusal other_than_tensor_ops(const OperatorCall& call) {
-  static constexpr std::array<std::string_view, 23> operators{
-      "aten.view.default",      "aten.reshape.default",   "aten.transpose.int",  "aten.mul.Tensor",
-      "aten.mul.Scalar",        "aten.sub.Tensor",        "aten.sub.Scalar",     "aten.add.Tensor",
-      "aten.add.Scalar",        "aten.div.Tensor",        "aten.slice.Tensor",   "aten.neg.default",
-      "aten.cat.default",       "aten.unsqueeze.default", "aten.squeeze.dim",    "aten.expand.default",
-      "aten.bmm.default",       "aten.mm.default",        "aten.matmul.default", "aten.addmm.default",
-      "aten.pow.Tensor_Scalar", "aten.stack.default",     "aten.permute.default"};
-  if (std::find(operators.begin(), operators.end(), ttc::ir::ir_op_name(call.name)) != operators.end())
-    return std::nullopt;
+  if (is_tensor_operator(ttc::ir::ir_op_name(call.name))) return std::nullopt;
   return Reason{ReasonCode::UserExcluded, std::string(call.name) + " is none of the tensor_ops dispatcher's operators"};
+}
+
+// Of programs, the device ops that one of these is lowered to, and those that move what others made.
+Policy tensor_policy() {
+  Policy out{.allows = {{.kernel = "*.host"}}};
+  for (const OpRecord* op : all_ops())
+    if (op->role != Role::none || std::any_of(op->lowers.begin(), op->lowers.end(), [](const Lowering& lowering) {
+          return is_tensor_operator(lowering.aten);
+        }))
+      out.allows.push_back({.operation = std::string(op->name)});
+  return out;
 }
 
 }  // namespace
 
 std::map<std::string, std::shared_ptr<const TtnnDispatcher>> builtin_dispatchers() {
-  // Composite ops stay in LibTorch.
-  const Policy no_composites{.denies = {{.operation = "tt.attention", .kernel = "*.*fused"},
-                                        {.operation = "tt.*norm", .kernel = "*.device"},
-                                        {.operation = "tt.*softmax", .kernel = "*.device"},
-                                        {.operation = "tt.linear", .kernel = "*.?d"},
-                                        {.operation = "tt.linear", .kernel = "*.dram_sharded"}}};
   const auto made = [](Character is) { return std::make_shared<BuiltIn>(std::move(is)); };
   return {
       {"default", made({.summary = "Every operator that a device kernel takes"})},
@@ -147,7 +154,7 @@ std::map<std::string, std::shared_ptr<const TtnnDispatcher>> builtin_dispatchers
                     .policy = {.allows = {{.kernel = "*.host"}}},
                     .excludes = everything})},
       {"tensor_ops", made({.summary = "Arithmetic, matrix products and movement of tensors, where default takes them",
-                           .policy = no_composites,
+                           .policy = tensor_policy(),
                            .excludes = other_than_tensor_ops})}};
 }
 

@@ -182,7 +182,8 @@ TEST_CASE("dispatchers decide which kernels serve a program's device ops") {
   const Environment environment;
   KernelRegistry kernels;
   for (const char* id :
-       {"tt.softmax.device", "tt.softmax.host", "tt.matmul.2d", "tt.matmul.dram_sharded", "tt.matmul.host"})
+       {"tt.softmax.device", "tt.softmax.host", "tt.matmul.2d", "tt.matmul.dram_sharded", "tt.matmul.host",
+        "tt.gelu.device", "tt.gelu.host", "tt.permute.device", "tt.permute.host"})
     kernels.add(kernel(id, std::string(id).substr(0, std::string(id).rfind('.'))));
   const SelectionEngine engine(kernels);
   const auto chosen = [&](const std::string& dispatcher, const std::string& op) {
@@ -194,6 +195,8 @@ TEST_CASE("dispatchers decide which kernels serve a program's device ops") {
   REQUIRE(chosen("cpu", "tt.matmul") == "tt.matmul.host");
   REQUIRE(chosen("tensor_ops", "tt.softmax") == "tt.softmax.host");
   REQUIRE(chosen("tensor_ops", "tt.matmul") == "tt.matmul.2d");
+  REQUIRE(chosen("tensor_ops", "tt.gelu") == "tt.gelu.host");
+  REQUIRE(chosen("tensor_ops", "tt.permute") == "tt.permute.device");
   register_dispatcher(
       "serves", [](const OperatorCall&) { return true; }, [](const OperatorCall&) { return RtValue(); });
   REQUIRE_FALSE(find_dispatcher("serves")->policy());
