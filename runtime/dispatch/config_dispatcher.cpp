@@ -142,16 +142,6 @@ Json ConfigDispatcher::explain_selection(Symbol operation, const SelectionContex
 
 // ---- reports -------------------------------------------------------------------------------------------------------
 
-ReloadStats ConfigDispatcher::stats() const {
-  const std::lock_guard lock(mutex_);
-  return stats_;
-}
-
-std::shared_ptr<const ConfigVersion> ConfigDispatcher::current_version() const {
-  const std::lock_guard lock(mutex_);
-  return current_;
-}
-
 std::int64_t ConfigDispatcher::in_flight() const {
   const std::lock_guard lock(mutex_);
   return in_flight_[0] + in_flight_[1];
@@ -160,11 +150,6 @@ std::int64_t ConfigDispatcher::in_flight() const {
 std::string ConfigDispatcher::config_hash() const {
   const auto version = current_version();
   return version ? version->config_hash.substr(0, 16) : "";
-}
-
-std::string ConfigDispatcher::config_path() const {
-  const std::lock_guard lock(mutex_);
-  return path_;
 }
 
 Json ConfigDispatcher::telemetry() const {

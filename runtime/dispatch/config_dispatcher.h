@@ -89,11 +89,11 @@ class ConfigDispatcher final : public ModeDispatcher {
   void on_state(std::function<void(ReloadState)> callback) { listen(on_state_, std::move(callback)); }
 
   ReloadState state() const { return state_.load(std::memory_order_acquire); }
-  ReloadStats stats() const;
-  std::shared_ptr<const ConfigVersion> current_version() const;  // nullptr where there is none
+  ReloadStats stats() const { return copy(stats_); }
+  std::shared_ptr<const ConfigVersion> current_version() const { return copy(current_); }  // nullptr: none
   std::int64_t in_flight() const;                                // of HOT_RELOAD
   std::string config_hash() const;                               // 16 digits; "" where there is no configuration
-  std::string config_path() const;
+  std::string config_path() const { return copy(path_); }
 
   Json telemetry() const override;
   void reset_telemetry() override;

@@ -90,13 +90,12 @@ class Checker {
 
   void check_version(const DocNode& root) {
     const DocNode* version = root.find("version");
-    if (version == nullptr) {
+    if (version == nullptr)
       issue(out_.errors, "version", "is required, write version: \"1.0\"", root, false);
-    } else if (!version->is(Kind::string)) {
+    else if (!version->is(Kind::string))
       error("version", "must be a string, write version: \"1.0\"", *version);
-    } else if (version->text != "1.0") {
+    else if (version->text != "1.0")
       error("version", "must be \"1.0\"", *version);
-    }
   }
 
   bool check_text(const DocNode& node, const std::string& path, std::string& to) {
@@ -229,7 +228,8 @@ class Checker {
         if (value.is(Kind::boolean) || (value.is(Kind::integer) && value.integer >= 0)) return "";
         return "must be an integer that is not negative";
       case FieldKind::fraction:
-        if (value.is(Kind::boolean) || (value.is_numeric() && value.number >= 0 && value.number <= 1)) return "";
+        if (value.is(Kind::boolean)) return "";
+        if ((value.is(Kind::integer) || value.is(Kind::number)) && value.number >= 0 && value.number <= 1) return "";
         return "must be a number from 0 to 1";
       case FieldKind::boolean:
         return value.is(Kind::boolean) ? "" : "must be true or false";

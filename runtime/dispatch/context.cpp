@@ -9,12 +9,6 @@
 
 namespace ttrt::dispatch {
 
-std::optional<Platform> platform_from_string(std::string_view name) {
-  const auto* const found = std::find(platform_names.begin(), platform_names.end(), name);
-  if (found == platform_names.end()) return std::nullopt;
-  return static_cast<Platform>(found - platform_names.begin());
-}
-
 std::string DeviceRecord::text() const {
   std::string name_text(to_string(platform));
   return platform == Platform::cpu ? name_text : name_text + ":" + std::to_string(index);
@@ -23,9 +17,10 @@ std::string DeviceRecord::text() const {
 DeviceRecord device_record(std::string_view device) {
   DeviceRecord out;
   const std::size_t colon = device.find(':');
-  const auto platform = platform_from_string(device.substr(0, colon));
-  out.platform = platform.value_or(Platform::cpu);
-  if (platform && colon != std::string_view::npos) {
+  const auto* const platform = std::find(platform_names.begin(), platform_names.end(), device.substr(0, colon));
+  if (platform == platform_names.end()) return out;
+  out.platform = static_cast<Platform>(platform - platform_names.begin());
+  if (colon != std::string_view::npos) {
     const char* const end = device.data() + device.size();
     const auto [rest, error] = std::from_chars(device.data() + colon + 1, end, out.index);
     if (error != std::errc() || rest != end || out.index < 0)
@@ -33,8 +28,6 @@ DeviceRecord device_record(std::string_view device) {
   }
   return out;
 }
-
-// ---- contexts from operands ----------------------------------------------------------------------------------------
 
 namespace {
 

@@ -30,7 +30,6 @@ inline constexpr std::array<std::string_view, platform_count> platform_names{"cp
 inline constexpr std::array<std::string_view, axis_order_count> axis_order_names{"BSHD", "BHSD", "NHD", "HND"};
 constexpr std::string_view to_string(Platform platform) { return platform_names[static_cast<std::size_t>(platform)]; }
 constexpr std::string_view to_string(AxisOrder order) { return axis_order_names[static_cast<std::size_t>(order)]; }
-std::optional<Platform> platform_from_string(std::string_view name);
 
 inline constexpr std::int64_t unset = -1;  // an optional count that is not given
 inline constexpr std::uint8_t no_dtype = 0xff;

@@ -25,17 +25,11 @@ extern "C" {
 
 #define TTRT_DISPATCH_ABI 2
 
+/* clang-format off */
 enum ttrt_kind {
-  TTRT_NONE,
-  TTRT_INT,
-  TTRT_DOUBLE,
-  TTRT_BOOL,
-  TTRT_STRING,
-  TTRT_TENSOR,
-  TTRT_LIST,
-  TTRT_DTYPE,
-  TTRT_OTHER
+  TTRT_NONE, TTRT_INT, TTRT_DOUBLE, TTRT_BOOL, TTRT_STRING, TTRT_TENSOR, TTRT_LIST, TTRT_DTYPE, TTRT_OTHER
 };
+/* clang-format on */
 
 typedef struct ttrt_value {
   int32_t kind;     /* enum ttrt_kind: says which of the fields below counts */

@@ -41,8 +41,6 @@ DocNode plain_scalar(const YAML::Node& yaml, int line) {
   return node;
 }
 
-// ---- YAML ----------------------------------------------------------------------------------------------------------
-
 class YamlReader {
  public:
   explicit YamlReader(const std::string& file) : file_(file) {}
@@ -112,34 +110,17 @@ DocNode parse_document(std::string_view text, const std::string& file) {
 namespace {
 
 ttc::Json to_json(const DocNode& node) {
-  switch (node.kind) {
-    case Kind::null:
-      return nullptr;
-    case Kind::boolean:
-      return node.boolean;
-    case Kind::integer:
-      return node.integer;
-    case Kind::number:
-      return node.number;
-    case Kind::string:
-      return node.text;
-    case Kind::list: {
-      ttc::Json out = ttc::Json::array();
-      for (const DocNode& item : node.items) out.push_back(to_json(item));
-      return out;
-    }
-    case Kind::map: {
-      ttc::Json out = ttc::Json::object();
-      for (const auto& [key, value] : node.members) out[key] = to_json(value);
-      return out;
-    }
-  }
-  return nullptr;
+  if (node.is(Kind::boolean)) return node.boolean;
+  if (node.is(Kind::integer)) return node.integer;
+  if (node.is(Kind::number)) return node.number;
+  if (node.is(Kind::string)) return node.text;
+  ttc::Json out = node.is(Kind::list) ? ttc::Json::array() : node.is(Kind::map) ? ttc::Json::object() : ttc::Json();
+  for (const DocNode& item : node.items) out.push_back(to_json(item));
+  for (const auto& [key, value] : node.members) out[key] = to_json(value);
+  return out;
 }
 
 }  // namespace
-
-// ---- nodes ---------------------------------------------------------------------------------------------------------
 
 const DocNode* DocNode::find(std::string_view key) const {
   const auto it = std::find_if(members.begin(), members.end(), [&](const auto& m) { return m.first == key; });
@@ -165,25 +146,17 @@ std::string_view to_string(DocNode::Kind kind) {
   return names[static_cast<std::size_t>(kind)];
 }
 
-// ---- files ---------------------------------------------------------------------------------------------------------
-
 std::string read_config_file(const std::string& path) {
   std::error_code error;
   const auto status = std::filesystem::status(path, error);
   if (!std::filesystem::exists(status)) throw ttc::bad_file(path, "no such file");
   if (!std::filesystem::is_regular_file(status)) throw ttc::bad_file(path, "not a regular file");
+  if (std::filesystem::file_size(path, error) > max_document_bytes)
+    throw ttc::bad_file(path, "larger than " + std::to_string(max_document_bytes >> 20) + " MiB");
   std::ifstream in(path, std::ios::binary);
   if (!in) throw ttc::bad_file(path, "cannot be read");
   ttc::note_opened(path);
-  std::string text;
-  char buffer[1 << 16];
-  while (in.read(buffer, sizeof(buffer)) || in.gcount() > 0) {
-    text.append(buffer, static_cast<std::size_t>(in.gcount()));
-    if (text.size() > max_document_bytes)
-      throw ttc::bad_file(path, "larger than " + std::to_string(max_document_bytes >> 20) + " MiB");
-  }
-  if (in.bad()) throw ttc::bad_file(path, "cannot be read");
-  return text;
+  return {std::istreambuf_iterator<char>(in), {}};
 }
 
 DocNode read_document(const std::string& path) {

@@ -32,7 +32,6 @@ struct DocNode {
   std::vector<std::pair<std::string, DocNode>> members = {};  // in file order; no key twice
 
   bool is(Kind k) const { return kind == k; }
-  bool is_numeric() const { return kind == Kind::integer || kind == Kind::number; }
   const DocNode* find(std::string_view key) const;  // nullptr where it is missing or this is no map
   // For messages: the scalar as written, strings in quotes, lists and maps abbreviated to their JSON.
   std::string shown() const;

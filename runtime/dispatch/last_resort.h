@@ -3,6 +3,8 @@
 // This layer has no torch headers: torch_library/torch_last_resort.cpp sets these functions.
 #pragma once
 
+#include <atomic>
+#include <nlohmann/json.hpp>
 #include <string_view>
 
 #include "dispatch/kernel.h"
@@ -20,9 +22,17 @@ struct LastResort {
   Json (*keys)(std::string_view op, const TableKey& key) = nullptr;
 };
 
+inline std::atomic<const LastResort*> last_resort_functions{nullptr};  // read without a lock; never freed
+
 // For tables made later too; tables made before take it up with their next registration.
-void set_last_resort(const LastResort& functions);
-KernelImpl last_resort_kernel(std::string_view op);
-Json last_resort_keys(std::string_view op, const TableKey& key);
+inline void set_last_resort(const LastResort& functions) { last_resort_functions = new LastResort(functions); }
+inline KernelImpl last_resort_kernel(std::string_view op) {
+  const LastResort* const set = last_resort_functions;
+  return set && set->kernel ? set->kernel(op) : KernelImpl();
+}
+inline Json last_resort_keys(std::string_view op, const TableKey& key) {
+  const LastResort* const set = last_resort_functions;
+  return set && set->keys ? set->keys(op, key) : Json();
+}
 
 }  // namespace ttrt::dispatch

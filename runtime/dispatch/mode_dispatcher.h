@@ -58,14 +58,14 @@ class ModeDispatcher : public Dispatcher {
   struct Counts {
     std::int64_t dispatches = 0, fallbacks = 0, errors = 0, selection_ns = 0, execution_ns = 0, total_ns = 0;
   };
-  Counts counts() const {
+  // A copy of what is under the lock.
+  template <typename T>
+  T copy(const T& of) const {
     const std::lock_guard lock(mutex_);
-    return counts_;
+    return of;
   }
-  DispatchConfig config() const {
-    const std::lock_guard lock(mutex_);
-    return config_;
-  }
+  Counts counts() const { return copy(counts_); }
+  DispatchConfig config() const { return copy(config_); }
   void count_locked() {
     if (counting_) ++counts_.dispatches;
   }

@@ -10,25 +10,12 @@
 
 namespace ttrt::dispatch {
 
+// clang-format off
 enum class OperationType : std::uint8_t {
-  ATTENTION_CAUSAL,
-  ATTENTION_FULL,
-  ATTENTION_SLIDING_WINDOW,
-  ATTENTION_CROSS,
-  ATTENTION_PREFILL,
-  ATTENTION_DECODE,
-  NORM_RMS,
-  NORM_LAYER,
-  NORM_GROUP,
-  ROPE,
-  ROPE_INTERLEAVED,
-  ALIBI,
-  SWIGLU,
-  GELU,
-  SILU,
-  MATMUL,
-  UNKNOWN,
+  ATTENTION_CAUSAL, ATTENTION_FULL, ATTENTION_SLIDING_WINDOW, ATTENTION_CROSS, ATTENTION_PREFILL, ATTENTION_DECODE,
+  NORM_RMS, NORM_LAYER, NORM_GROUP, ROPE, ROPE_INTERLEAVED, ALIBI, SWIGLU, GELU, SILU, MATMUL, UNKNOWN
 };
+// clang-format on
 std::string_view to_string(OperationType type);           // "NORM_RMS"
 OperationType get_operation_type(std::string_view name);  // by exact name; UNKNOWN for anything else
 // The names of a type, the one looked for first in front; empty for UNKNOWN.

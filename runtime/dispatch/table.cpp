@@ -83,14 +83,10 @@ std::string TablePattern::text() const {
   return out + ")";
 }
 
-// ---- registration --------------------------------------------------------------------------------------------------
-
 DispatchTable::DispatchTable(std::string op) : op_(std::move(op)) {
   const std::lock_guard lock(mutex_);
   fill_locked();
 }
-
-DispatchTable::~DispatchTable() = default;
 
 const DispatchTable::Entry& DispatchTable::add_own(const TablePattern& pattern, KernelSpec kernel, int age) {
   own_.push_back(std::move(kernel));
@@ -168,8 +164,6 @@ void DispatchTable::fill_locked() {
     slots_[key.index()].store(slot, std::memory_order_release);
   });
 }
-
-// ---- reading -------------------------------------------------------------------------------------------------------
 
 FillStep DispatchTable::step_of(const TableKey& key, const Slot* slot) const {
   if (!slot) return FillStep::missing;

@@ -68,17 +68,11 @@ struct TablePattern {
 };
 
 // The step of the fallback order that a slot's first kernel comes from: the costliest axis that was relaxed.
+// clang-format off
 enum class FillStep : std::uint8_t {
-  exact,
-  autograd_dropped,
-  any_quantization,
-  any_layout,
-  any_dtype,
-  any_device,
-  catch_all,
-  last_resort,
-  missing
+  exact, autograd_dropped, any_quantization, any_layout, any_dtype, any_device, catch_all, last_resort, missing
 };
+// clang-format on
 std::string_view to_string(FillStep step);
 
 using Kernels = std::span<const KernelSpec* const>;
@@ -86,7 +80,6 @@ using Kernels = std::span<const KernelSpec* const>;
 class DispatchTable {
  public:
   explicit DispatchTable(std::string op);
-  ~DispatchTable();
   DispatchTable(const DispatchTable&) = delete;
   DispatchTable& operator=(const DispatchTable&) = delete;
 

@@ -49,8 +49,6 @@ const RtValue* CallArgs::find(Symbol name) const {
 
 std::string_view Result::kernel_id() const { return kernel ? kernel->id.text() : std::string_view{}; }
 
-// ---- the error ----------------------------------------------------------------------------------------------------
-
 DispatchError::DispatchError(Phase phase, const std::string& message, DispatchDetails details)
     : Error(details.file.empty() ? ttc::Exit::usage : ttc::Exit::bad_file, details.file,
             full_text(phase, message, details), details.hint),
@@ -100,8 +98,6 @@ void report_to(const Report& report, const std::string& text, std::string_view s
   else
     std::cerr << ttc::printable(std::string(severity) + ": " + text) + "\n";
 }
-
-// ---- dispatchers --------------------------------------------------------------------------------------------------
 
 Result Dispatcher::dispatch(Symbol operation, CallArgs& args, const SelectionContext* context) {
   Result result;

@@ -26,15 +26,11 @@ using Json = nlohmann::ordered_json;
 struct SelectionContext;
 struct KernelSpec;
 
-// ---- modes ---------------------------------------------------------------------------------------------------------
-
 enum class DispatchMode : std::uint8_t { STATIC, DYNAMIC, HOT_RELOAD, CONFIG, AUTO };
 inline constexpr int dispatch_mode_count = 5;
 std::string_view to_string(DispatchMode mode);  // "STATIC"
 // Upper or lower case, with '-' or '_'; nullopt for anything else.
 std::optional<DispatchMode> dispatch_mode_from_string(std::string_view name);
-
-// ---- calls and results --------------------------------------------------------------------------------------------
 
 // One named input. The value is the caller's and outlives the call.
 struct Input {
@@ -73,8 +69,6 @@ struct Result {
   std::string_view kernel_id() const;
 };
 
-// ---- configuration ------------------------------------------------------------------------------------------------
-
 using StaticMap = std::map<std::string, std::string, std::less<>>;  // operation -> kernel id
 
 struct DispatchOptions {
@@ -108,8 +102,6 @@ class DispatchConfig {
  private:
   DispatchOptions options_;
 };
-
-// ---- the error ----------------------------------------------------------------------------------------------------
 
 // Where dispatching went wrong: what a caller may tell apart.
 enum class Phase : std::uint8_t {
@@ -164,8 +156,6 @@ std::string error_text(const std::exception_ptr& error);
 using Report = std::function<void(const std::string&)>;
 // "warning: <text>" on standard error, printable, where there is no other report.
 void report_to(const Report& report, const std::string& text, std::string_view severity = "warning");
-
-// ---- dispatchers --------------------------------------------------------------------------------------------------
 
 class Dispatcher {
  public:
