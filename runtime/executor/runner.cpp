@@ -247,7 +247,7 @@ void Runner::fetch(const Instruction& instruction) {
   } else if (const auto* host = source.get_if<HostTensor>()) {
     result = dtype != nullptr ? convert(*host, *dtype) : *host;
   } else {
-    throw ttc::bad_file("", "tt.to_host takes a tensor");
+    throw ttc::bad_file("", instruction.node->op() + " takes a tensor");
   }
 }
 

@@ -490,8 +490,10 @@ const OpRecord var = [] {
 TTRT_REGISTER_OP(var);
 
 const bool library_reductions = [] {
-  for (const char* record : {"tt.sum", "tt.mean", "tt.amax", "tt.amin", "tt.prod", "tt.var"})
-    register_library_op({.record = record, .config = ComputeConfig{.math_fidelity = MathFidelity::HiFi3}});
+  for (const auto& [record, names] : {std::pair("tt.sum", "moreh_sum"), {"tt.mean", "global_avg_pool2d"}, {"tt.prod", ""},
+                                      {"tt.amax", "max"}, {"tt.amin", "min"}, {"tt.var", ""}})
+    register_library_op(
+        {.record = record, .names = names, .config = ComputeConfig{.math_fidelity = MathFidelity::HiFi3}});
   return true;
 }();
 

@@ -198,6 +198,7 @@ const UnaryOp activations[]{
      .special_values = "NaN gives the lower bound, -infinity where there is none"},
 };
 TTRT_REGISTER_UNARY(activations);
+TTRT_LIBRARY_OP(sigmoid, {.record = "tt.sigmoid", .names = "sigmoid_accurate"});
 TTRT_LIBRARY_OP(silu, {.record = "tt.silu", .names = "swish"});
 TTRT_LIBRARY_OP(clamp, {.record = "tt.clamp", .names = "clip"});
 

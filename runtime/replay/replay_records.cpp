@@ -1,5 +1,5 @@
-// Replay of ops that one op record computes: a table of case op -> record, with the names that inputs and parameters
-// have in the record's schema. What a row's case must satisfy beyond that, and arguments that come from shapes, are
+// Replay of functions that one op record computes (ops/library.h) under other names than its schema's: those that inputs
+// and parameters have there. What a row's case must satisfy beyond that, and arguments that come from shapes, are
 // functions of the row.
 #include <algorithm>
 #include <list>
@@ -21,7 +21,7 @@ struct Name {
 };
 
 struct Row {
-  std::string_view op, record;
+  std::string_view op;  // a function of the op library
   std::vector<Name> inputs, params = {};
   std::optional<ComputeConfig> config = std::nullopt;  // instead of the record's own default
   ttc::Refusal (*refuse)(const Case& c) = nullptr;
@@ -121,19 +121,16 @@ const std::vector<Row>& rows() {
   static const std::vector<Row> table = [] {
     std::vector<Row> all{
         {.op = "softmax",
-         .record = "tt.softmax",
          .inputs = {{"x", "x"}},
          .params = {{"dim", ""}, {"numeric_stable", "stable"}},
          .refuse = [](const Case& c) { return c.empty_operands(); },
          .complete = over_dim},
         {.op = "layer_norm",
-         .record = "tt.layer_norm",
          .inputs = {{"x", "x"}, {"w", "weight"}, {"b", "bias"}, {"residual", ""}},
          .params = {{"epsilon", ""}, {"residual_input_tensor", ""}},
          .refuse = refuse_norm,
          .complete = normalize},
         {.op = "rms_norm",
-         .record = "tt.rms_norm",
          .inputs = {{"x", "x"}, {"w", "weight"}},
          .params = {{"epsilon", ""}},
          .refuse = refuse_norm,
@@ -144,13 +141,11 @@ const std::vector<Row>& rows() {
          .params = {},
          .refuse = refuse_angles},
         {.op = "batch_norm",
-         .record = "tt.batch_norm",
          .inputs = {{"x", "x"}, {"mean", ""}, {"var", ""}, {"w", ""}, {"b", ""}},
          .params = {{"eps", "eps"}, {"training", ""}},
          .refuse = refuse_training,
          .complete = normalize_channels},
         {.op = "scaled_dot_product_attention",
-         .record = "tt.attention",
          .inputs = {{"q", "q"}, {"k", "k"}, {"v", "v"}, {"mask", "mask"}},
          .params = {{"is_causal", "is_causal"},
                     {"scale", "scale"},
@@ -161,15 +156,13 @@ const std::vector<Row>& rows() {
          .refuse = refuse_attention,
          .complete = attend},
     };
-    all.push_back({.op = "global_avg_pool2d", .record = "tt.mean", .inputs = {{"x", "x"}}, .complete = over_image});
+    all.push_back({.op = "global_avg_pool2d", .inputs = {{"x", "x"}}, .complete = over_image});
     constexpr ComputeConfig narrow{.fp32_dest_acc_en = false};
-    for (const Name& name : {Name{"sum", "tt.sum"}, Name{"moreh_sum", "tt.sum"}, Name{"mean", "tt.mean"},
-                             Name{"max", "tt.amax"}, Name{"min", "tt.amin"}, Name{"prod", "tt.prod"}})
-      all.push_back({.op = name.of_case,
-                     .record = name.argument,
+    for (const std::string_view op : {"sum", "moreh_sum", "mean", "max", "min", "prod"})
+      all.push_back({.op = op,
                      .inputs = {{"x", "x"}},
                      .params = {{"dim", ""}, {"keepdim", ""}},
-                     .config = name.of_case == "moreh_sum" ? std::optional(narrow) : std::nullopt,
+                     .config = op == "moreh_sum" ? std::optional(narrow) : std::nullopt,
                      .refuse = [](const Case& c) { return c.empty_operands(); },
                      .complete = reduce});
     return all;
@@ -210,10 +203,11 @@ Outcome run_row(const Case& c, Numerics numerics) {
     if (!is_float_format(t.dtype)) return Reason{ReasonCode::DtypeUnsupported, c.op + " is of float formats"};
   if (row.refuse != nullptr)
     if (auto refusal = row.refuse(c)) return *std::move(refusal);
-  RecordCall call(row.record, c.arch);
+  const std::string_view record = ops::find_library_op(row.op)->name;
+  RecordCall call(record, c.arch);
   const Tensor* x = c.find("x");
   auto config = c.config ? c.config : row.config;
-  if (!config) config = ops::library_config(row.record, x != nullptr ? x->dtype : DataType::bfloat16, c.arch);
+  if (!config) config = ops::library_config(record, x != nullptr ? x->dtype : DataType::bfloat16, c.arch);
   if (config) call.configure(*config);
   for (const Name& input : row.inputs)
     if (const Tensor* t = c.find(input.of_case); t != nullptr && !input.argument.empty())

@@ -58,12 +58,12 @@ const std::vector<Plain>& without_record() {
   return all;
 }
 
-// Operators of the cases that a record serves under another name.
+// Functions of the cases that a record serves with other parameters.
 struct Alias {
   std::string_view op, record;
   std::string_view parameter = "", argument = "";  // of the case and of the record
 };
-constexpr Alias aliases[] = {{"relu6", "tt.hardtanh", "upper_limit", "max_val"}, {"sigmoid_accurate", "tt.sigmoid"}};
+constexpr Alias aliases[] = {{"relu6", "tt.hardtanh", "upper_limit", "max_val"}};
 
 constexpr const char* fast_mode = "fast_and_approximate_mode";
 ttc::Reason unknown(std::string text) { return {ttc::ReasonCode::Unimplemented, std::move(text)}; }
