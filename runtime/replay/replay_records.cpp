@@ -136,7 +136,6 @@ const std::vector<Row>& rows() {
          .refuse = refuse_norm,
          .complete = normalize},
         {.op = "rotary_embedding",
-         .record = "tt.rotary_embedding",
          .inputs = {{"x", "x"}, {"cos", "cos"}, {"sin", "sin"}},
          .params = {},
          .refuse = refuse_angles},
