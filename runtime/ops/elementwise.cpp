@@ -53,9 +53,9 @@ void BroadcastOperand::load(const std::byte* bytes, std::int64_t t, float* value
   }
 }
 
-const OpFamily special{.names = "digamma polygamma mvlgamma i0 igamma igammac special_* lgamma_",
+const OpFamily special_family{.names = "digamma polygamma mvlgamma i0 igamma igammac special_* lgamma_",
                        .reason = "it is a special function that the vector unit has no kernel for"};
-TTRT_REGISTER_FAMILY(special);
+TTRT_REGISTER_FAMILY(special_family);
 
 const OpFamily signs{
     .names = "nansum nanmean isposinf isneginf signbit isreal",
