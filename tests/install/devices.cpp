@@ -48,6 +48,7 @@ void document() {
   EXPECT(is_usage([&] { device::CloseDevice(grayskull); }));
   const ttrt::Error gone = error_of([&] { out.to(host); });
   EXPECT(gone.kind() == ttrt::Error::Kind::usage && std::string(gone.what()).find("closed") != std::string::npos);
+  EXPECT(gone.hint().find("CloseDevice") != std::string::npos);
   EXPECT(is_usage([&] { tensor::relu(out); }));
 }
 

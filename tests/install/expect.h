@@ -4,6 +4,7 @@
 #include <ttrt/ttrt.h>
 
 #include <cstdio>
+#include <string>
 
 inline int failed_lines = 0;
 
@@ -15,12 +16,21 @@ inline int failed_lines = 0;
     }                                                                      \
   } while (false)
 
+// Words of the command line, or of the inside, which the library's users have not.
+inline bool of_command_line(const std::string& text) {
+  for (const char* word : {" --", "(--", "ttc ", "close_device", "initialize_device", "set_default_device"})
+    if (text.find(word) != std::string::npos || text.starts_with("--")) return true;
+  return false;
+}
+
 // The error of f(), or one of Kind::bug that says there was none.
 template <typename F>
 ttrt::Error error_of(F&& f) {
   try {
     f();
   } catch (const ttrt::Error& error) {
+    EXPECT(!of_command_line(error.what()));
+    EXPECT(!of_command_line(error.hint()));
     return error;
   }
   return {ttrt::Error::Kind::bug, "no error"};
