@@ -164,7 +164,7 @@ Value* made(Rewriter& r, Node* node) {
   return as_result(r, node, "aten.full_like.default", {node->arg(0), node->arg(1)});
 }
 
-Value* same(Rewriter&, Node* node) { return node->operand(0); }
+Value* operand_itself(Rewriter&, Node* node) { return node->operand(0); }
 
 }  // namespace
 
@@ -187,7 +187,7 @@ RulePart prims_rules() {
        to_result},
       {{"prims.convert_element_type.default"}, spelled("aten.to.dtype")},
       {{"prims.clone.default"}, spelled("aten.clone.default")},
-      {{"prims.device_put.default", "prims.view_of.default"}, same},
+      {{"prims.device_put.default", "prims.view_of.default"}, operand_itself},
       {{"prims.erf_inv.default"}, spelled("aten.erfinv.default")},
       {{"prims.bessel_i0.default"}, spelled("aten.special_i0.default")},
       {{"prims.fma.default"}, fma},
