@@ -31,6 +31,30 @@ bool packed_weights_fit(const ttc::ir::Model& model, const ArchProfile& profile)
   return bytes <= profile.dram_banks * profile.dram_bank_bytes;
 }
 
+// The arguments as far as the graph declares them: constants, tensors of the sizes that free dims have in `sizes`.
+std::vector<RtValue> declared_args(const Instruction& i, const Program& program, const Frame& constants,
+                                   const ttc::ir::SymBinding& sizes) {
+  const auto declared = [&](int slot) -> RtValue {
+    if (!constants[static_cast<std::size_t>(slot)].is_none()) return constants[static_cast<std::size_t>(slot)];
+    const ttc::ir::Type& type = program.slots[static_cast<std::size_t>(slot)].value->type;
+    if (!type.is_tensor() || !type.has_dtype) return {};
+    DeviceTensor out{.spec = {.logical = {}, .dtype = exact_format(type.dtype).value_or(DataType::float32), .memory = {}},
+                     .buffer = nullptr};
+    for (const ttc::ir::SymExpr& size : type.sizes) out.spec.logical.push_back(size.evaluate(sizes).value_or(2));
+    return out;
+  };
+  const auto of = [&](const ArgSource& arg, const auto& self) -> RtValue {
+    if (arg.slot >= 0) return declared(arg.slot);
+    if (!arg.is_list) return arg.literal;
+    RtValue::List list;
+    for (const ArgSource& item : arg.items) list.push_back(self(item, self));
+    return list;
+  };
+  std::vector<RtValue> out;
+  for (const ArgSource& arg : i.args) out.push_back(of(arg, of));
+  return out;
+}
+
 std::int64_t kept_bytes_per_bank(const std::vector<RtValue>& outputs, const ArchProfile& profile) {
   std::int64_t bytes = 0;
   for (const RtValue& output : outputs)
@@ -74,7 +98,8 @@ RunEnvironment Executor::environment(const Plan& plan) {
 }
 
 void Executor::set_up() {
-  if (uses_device_ && device_ == nullptr) device_ = open_free_device(options_.profile);
+  if (uses_device_ && device_ == nullptr)
+    device_ = options_.device != nullptr ? options_.device : open_free_device(options_.profile);
   buffers_->load(device_);
   buffers_->packed().evict_all();
   if (uses_device_ && options_.stream_weights && !packed_weights_fit(*model_, options_.profile))
@@ -242,6 +267,53 @@ RtValue Executor::place_input(std::size_t index, const HostTensor& tensor) {
       if (!make_room()) throw out_of_memory(error);
     }
   }
+}
+
+void Executor::move_weights_to_device() {
+  const std::lock_guard lock(mutex_);
+  while (uses_device_) {
+    try {
+      if (!ready_) set_up();
+      return bring_weights();
+    } catch (const OutOfMemory& error) {
+      if (!make_room()) throw out_of_memory(error);
+    }
+  }
+}
+
+// A step's call says how its weights lie; it is bound to the shapes that the graph declares.
+void Executor::bring_weights() {
+  if (residence_ != Residence::all) return;
+  ttc::ir::SymBinding sizes = model_->info.hints;
+  for (const auto& [symbol, range] : model_->ranges) sizes.emplace(symbol, std::max<std::int64_t>(range.min.value_or(2), 2));
+  for (const Instruction& i : program_->main.instructions) {
+    if (i.kind != InstrKind::device) continue;
+    const auto args = declared_args(i, *program_, buffers_->constants(), sizes);
+    const auto bound = bind_call(*i.record, args, {.arch = options_.profile.arch});
+    if (std::holds_alternative<ttc::Reason>(bound)) continue;
+    const BoundCall& call = std::get<BoundCall>(bound);
+    std::size_t operand = 0;
+    for (const ArgSource& arg : i.args)
+      arg.for_each_slot([&](int slot) {
+        const RtValue& constant = buffers_->constants()[static_cast<std::size_t>(slot)];
+        const ttc::ir::Value* value = program_->slots[static_cast<std::size_t>(slot)].value;
+        if (!value->type.is_tensor() || operand >= call.operands.size()) return;
+        if (const auto* tiles = constant.get_if<HostTensor>(); tiles != nullptr && call.operands[operand].packed != nullptr)
+          buffers_->packed().on_device(slot, *tiles, call.call.tensors[operand], *device_, value->name);
+        ++operand;
+      });
+  }
+}
+
+void Executor::move_weights_to_host() {
+  const std::lock_guard lock(mutex_);
+  if (!ready_ || !uses_device_) return;
+  buffers_->bring_to_host();
+  plans_.clear();
+  set_up_plan_.reset();
+  buffers_->packed().evict_all();
+  static_cast<void>(buffers_->take_constants());  // the next set-up makes them anew
+  ready_ = false;
 }
 
 // ---- what it tells ------------------------------------------------------------------------------------------------

@@ -38,6 +38,7 @@ struct ExecutorOptions {
   Mode mode = Mode::device;
   Numerics numerics = Numerics::fast;
   ArchProfile profile = default_profile();
+  std::shared_ptr<Device> device = {};          // of this profile; none: one of its own, in a free slot
   std::size_t program_cache = 8;                // plans kept, least recently used goes first
   std::shared_ptr<KernelChooser> chooser = {};  // none: the default dispatcher, bound statically
   bool check_inputs = true;
@@ -77,6 +78,11 @@ class Executor {
   // Input `index` of the signature on the device, in the format in which the model brings it there. The tensor itself
   // in cpu mode and where the host reads this input.
   RtValue place_input(std::size_t index, const HostTensor& tensor);
+  // All weights now, so that no run has to; nothing where they are streamed. Packed weights whose readers' shapes are not
+  // known before a run come with it.
+  void move_weights_to_device();
+  // The device's memory back; what the model wrote into its buffers is kept on the host.
+  void move_weights_to_host();
   // Back to the buffers the file holds.
   void reset_state();
 
@@ -117,6 +123,7 @@ class Executor {
   std::vector<RtValue> run_on_device(const std::vector<RtValue>& inputs, const std::vector<bool>& keep);
   Plan& plan_for(const std::vector<RtValue>& inputs);
   bool place(Plan& plan, std::int64_t spare = 0);
+  void bring_weights();
   bool make_room();
   ttc::Error out_of_memory(const OutOfMemory& error) const;
   std::vector<RtValue> run_on_host(std::vector<RtValue> inputs, const std::string& reason);
