@@ -2,9 +2,8 @@
 #include "session/extract.h"
 
 #include <algorithm>
-#include <set>
 
-#include "session/part.h"
+#include "session/module_graph.h"
 #include "session/steps.h"
 #include "session/values.h"
 #include "support/error.h"
@@ -12,31 +11,10 @@
 namespace ttc {
 namespace {
 
-bool is_within(const ir::Provenance& where, const std::string& path) {
-  if (path.empty() || where.module_path == path || where.module_path.starts_with(path + ".")) return true;
-  return std::ranges::any_of(where.stack, [&](const auto& module) { return module.first == path; });
-}
-
-[[noreturn]] void no_such_module(const ir::Model& model, const std::string& path) {
-  std::set<std::string> paths;
-  ir::walk(*model.graph, [&](ir::Node* node) {
-    paths.insert(node->provenance->module_path);
-    for (const auto& [module, klass] : node->provenance->stack) paths.insert(module);
-  });
-  const std::vector<std::string> known(paths.begin(), paths.end());
-  const std::string close = nearest(path, known.data(), known.size());
-  throw usage_error("--module " + path + ": nothing of the model was computed in a module of this name",
-                    close.empty() ? "ttc inspect -v lists the modules" : "did you mean '" + close + "'?");
-}
-
-Boundary part_at(const ir::Graph& graph, const std::string& path) {
-  return boundary_of(graph, [&](const ir::Node& node) { return is_within(*node.provenance, path); });
-}
-
 // A copy of the model whose outputs are the values.
 std::shared_ptr<ir::Model> giving(const ModelSource& source, const std::string& path) {
   std::shared_ptr<ir::Model> model = source.read();
-  const Boundary part = part_at(*model->graph, path);
+  const Boundary part = module_part(*model, path);
   for (std::size_t i = model->graph->outputs().size(); i-- > 0;)
     if (model->graph->outputs()[i].kind == ir::OutputKind::user) model->graph->remove_output(i);
   for (const auto* values : {&part.inputs, &part.outputs})
@@ -66,12 +44,7 @@ void capture(const ModelSource& source, const std::string& path, const InputOpti
 
 Extracted extract_module(const ModelSource& source, const std::string& path, const InputOptions& inputs) {
   const std::unique_ptr<ir::Model> model = source.read();
-  if (is_rewritten(*model))
-    throw Error(Exit::unsupported, source.path(), "it is rewritten: its values are the device's",
-                "extract the module from the exported file, and compile that");
-  const Boundary part = part_at(*model->graph, path);
-  if (part.nodes.empty()) no_such_module(*model, path);
-  if (part.outputs.empty()) throw usage_error("--module " + path + ": nothing that it computes is read elsewhere");
+  const Boundary part = module_part(*model, path);
   Extracted out{.model = part_of(*model, part), .calls = {}, .nodes = part.nodes.size()};
   capture(source, path, inputs, part.inputs.size(), out.calls);
   return out;
