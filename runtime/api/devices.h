@@ -11,6 +11,8 @@ namespace ttrt {
 
 // A tensor on it finds its device from now on, as long as somebody holds it.
 void remember_device(const std::shared_ptr<Device>& device);
+// The runtime's device of a handle. Throws Error (usage) for nullptr.
+const std::shared_ptr<Device>& inner_device(const std::shared_ptr<tt_lib::device::Device>& device);
 // nullptr where nobody holds it any more.
 std::shared_ptr<Device> device_of(const DeviceTensor& tensor);
 

@@ -110,6 +110,15 @@ struct Device::Impl {
   std::shared_ptr<ttrt::Device> device;
 };
 
+}  // namespace tt_lib::device
+
+const std::shared_ptr<ttrt::Device>& ttrt::inner_device(const std::shared_ptr<tt_lib::device::Device>& device) {
+  if (device == nullptr) throw Error(Error::Kind::usage, "no device is given");
+  return device->impl().device;
+}
+
+namespace tt_lib::device {
+
 namespace {
 
 ttrt::Arch arch_of(Arch arch) {
@@ -127,11 +136,6 @@ ttrt::Arch arch_of(Arch arch) {
 std::shared_ptr<Device> handle(std::shared_ptr<ttrt::Device> device) {
   ttrt::remember_device(device);
   return std::make_shared<Device>(std::make_unique<Device::Impl>(Device::Impl{std::move(device)}));
-}
-
-const std::shared_ptr<ttrt::Device>& inner(const std::shared_ptr<Device>& device) {
-  if (device == nullptr) throw ttrt::Error(ttrt::Error::Kind::usage, "no device is given");
-  return device->impl().device;
 }
 
 }  // namespace
@@ -173,15 +177,15 @@ std::shared_ptr<Device> CreateDevice(const std::string& profile, int pcie_slot) 
 }
 
 void InitializeDevice(const std::shared_ptr<Device>& device) {
-  ttrt::guarded([&] { ttrt::initialize_device(*inner(device)); });
+  ttrt::guarded([&] { ttrt::initialize_device(*ttrt::inner_device(device)); });
 }
 
 void CloseDevice(const std::shared_ptr<Device>& device) {
-  ttrt::guarded([&] { ttrt::close_device(*inner(device)); });
+  ttrt::guarded([&] { ttrt::close_device(*ttrt::inner_device(device)); });
 }
 
 void SetDefaultDevice(const std::shared_ptr<Device>& device) {
-  ttrt::guarded([&] { ttrt::set_default_device(device != nullptr ? inner(device) : nullptr); });
+  ttrt::guarded([&] { ttrt::set_default_device(device != nullptr ? ttrt::inner_device(device) : nullptr); });
 }
 
 std::shared_ptr<Device> GetDefaultDevice() {
@@ -240,7 +244,7 @@ std::vector<std::string> candidates(std::string_view name) {
 
 Tensor to(const Tensor& tensor, const std::shared_ptr<device::Device>& device, const MemoryConfig& config) {
   return ttrt::guarded([&] {
-    const std::shared_ptr<ttrt::Device>& target = device::inner(device);
+    const std::shared_ptr<ttrt::Device>& target = ttrt::inner_device(device);
     target->memory()->require_open();
     const ttrt::TensorSpec spec{
         .logical = tensor.shape(),

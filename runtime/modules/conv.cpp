@@ -9,7 +9,11 @@ const std::vector<std::string_view> convolutions{"aten.conv?d.*", "aten.convolut
 const ModuleRecord conv2d{.name = "TTNNConv2dNHWC",
                           .summary = "A convolution of one, two or three dims",
                           .classes = {"torch.nn.Conv1d", "torch.nn.Conv2d", "torch.nn.Conv3d"},
-                          .computes = convolutions};
+                          .computes = convolutions,
+                          .calls = {{.klass = "torch.nn.Conv2d",
+                                     .op = "aten.conv2d.default",
+                                     .args = {"x", "weight", "bias", "stride", "padding", "dilation", "groups"},
+                                     .sample = {"2", "weight.1*groups", "64", "64"}}}};
 TTRT_REGISTER_MODULE(conv2d);
 
 const ModuleRecord conv2d_bn{.name = "TTNNConv2dBNNHWC",
@@ -30,7 +34,11 @@ TTRT_REGISTER_MODULE(conv2d_bn_relu);
 const ModuleRecord max_pool{.name = "TTNNMaxPool2dNHWC",
                             .summary = "The largest of each window",
                             .classes = {"torch.nn.MaxPool1d", "torch.nn.MaxPool2d", "torch.nn.MaxPool3d"},
-                            .computes = {"aten.max_pool?d.*", "aten.max_pool?d_with_indices.*"}};
+                            .computes = {"aten.max_pool?d.*", "aten.max_pool?d_with_indices.*"},
+                            .calls = {{.klass = "torch.nn.MaxPool2d",
+                                       .op = "aten.max_pool2d.default",
+                                       .args = {"x", "kernel_size", "stride", "padding", "dilation", "ceil_mode"},
+                                       .sample = {"2", "4", "64", "64"}}}};
 TTRT_REGISTER_MODULE(max_pool);
 
 const ModuleRecord patches{.name = "TTNNPatchEmbedding",

@@ -7,7 +7,12 @@ namespace {
 const ModuleRecord embedding{.name = "TTNNEmbedding",
                              .summary = "Rows of a table, by integers",
                              .classes = {"torch.nn.Embedding"},
-                             .computes = {"aten.embedding.default"}};
+                             .computes = {"aten.embedding.default"},
+                             .calls = {{.klass = "torch.nn.Embedding",
+                                        .op = "aten.embedding.default",
+                                        .args = {"weight", "x"},
+                                        .sample = {"4"},
+                                        .indices = true}}};
 TTRT_REGISTER_MODULE(embedding);
 
 }  // namespace

@@ -8,7 +8,11 @@ const ModuleRecord linear{.name = "TTNNLinear",
                           .summary = "A linear layer with weights in bfloat16",
                           .classes = {"torch.nn.Linear", "Conv1D"},
                           .computes = {"aten.linear.default"},
-                          .preset = {.weight = DataType::bfloat16}};
+                          .preset = {.weight = DataType::bfloat16},
+                          .calls = {{.klass = "torch.nn.Linear",
+                                     .op = "aten.linear.default",
+                                     .args = {"x", "weight", "bias"},
+                                     .sample = {"2", "weight.1"}}}};
 TTRT_REGISTER_MODULE(linear);
 
 const ModuleRecord linear_llama{.name = "TTNNLinearLLama",

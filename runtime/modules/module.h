@@ -26,6 +26,15 @@ struct ModuleConfig {
   bool operator==(const ModuleConfig&) const = default;
 };
 
+// The one ATen call that a module of this class is: how one is built of tensors and attributes, without a model file.
+struct ModuleCall {
+  std::string_view klass;                // "torch.nn.Linear"
+  std::string_view op;                   // "aten.linear.default"
+  std::vector<std::string_view> args;    // "x" is the input, others are parameters or attributes; not given: as in ATen
+  std::vector<std::string_view> sample;  // sizes that the input may have: "2", "weight.1*groups"
+  bool indices = false;                  // the input is int64
+};
+
 struct ModuleRecord {
   std::string_view name;     // "TTNNLinear": TT-Symbiote's where it has one
   std::string_view summary;  // one sentence
@@ -40,6 +49,7 @@ struct ModuleRecord {
   // none such behind it is refused.
   std::string_view activation = {};
   bool folds_batch_norm = false;  // where one alone reads the layer
+  std::vector<ModuleCall> calls = {};
 
   // Whether a node of the module may become this device operator.
   bool permits(std::string_view device_op) const;

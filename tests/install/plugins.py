@@ -48,13 +48,46 @@ def compile_examples(readme, folder):
     text = readme.read_text()
     files = dict(re.findall(r"^```cpp (\S+)\n(.*?)^```$", text, re.M | re.S))
     command = re.search(r"^    (g\+\+ .*) (\S+)\.cpp (.*)$", text, re.M)
-    expect(command and len(files) == 5, "five examples and the command that builds one", sorted(files))
+    expect(command and len(files) == 6, "six examples and the command that builds one", sorted(files))
     for name, code in files.items():
         expect(len(code.splitlines()) <= 45, f"{name} is about 40 lines", len(code.splitlines()))
         (folder / name).write_text(code)
         line = f"{command[1]} {command[2]}.cpp {command[3]}".replace(command[2], name.removesuffix(".cpp"))
         run("sh", "-ec", line + " -Wall -Werror", cwd=folder)
     return sorted(files)
+
+
+MODULE_USER = r"""
+#include <ttrt/dispatch.h>
+#include <ttrt/module.h>
+#include <cmath>
+#include <cstdio>
+int main() {
+  ttrt::load_plugin("./libquick_gelu_module.so");
+  const auto device = tt_lib::device::CreateDevice("n150");
+  tt_lib::device::InitializeDevice(device);
+  const auto source = ttrt::TorchModule::of(ttrt::Model::load("model.ir"), "act");
+  const auto module = ttrt::from_torch(source);
+  module->to_device(device);
+  std::vector<float> values(256);
+  for (int i = 0; i < 256; ++i) values[i] = (i - 128) / 32.F;
+  const auto x = ttrt::Tensor::from(values, {4, 64});
+  double worst = 0;
+  for (int call = 0; call < 2; ++call) {
+    const auto y = (*module)({x})[0].to(tt_lib::device::GetHost()), e = source.forward({x})[0];
+    for (int i = 0; i < 256; ++i) worst = std::fmax(worst, std::abs(y.values<float>()[i] - e.values<float>()[i]));
+    call == 0 ? module->deallocate_weights() : module->move_weights_to_host();
+  }
+  std::printf("%d %d %s\n", static_cast<int>(module->report().on_device), worst < 0.05, source.class_name().c_str());
+}
+"""
+
+
+def the_module_runs(folder):
+    (folder / "module_user.cpp").write_text(MODULE_USER)
+    run("sh", "-ec", "g++ -std=c++20 module_user.cpp -o module_user $(pkg-config --cflags --libs ttrt)", cwd=folder)
+    said = run("./module_user", cwd=folder)
+    expect(said.split() == ["2", "1", "QuickGELU"], "the module serves two calls as the CPU would", said)
 
 
 def headers_stand_alone(root, folder):
@@ -111,6 +144,7 @@ def main():
         names = compile_examples(pathlib.Path(source) / "runtime/api/README.md", folder)
         headers_stand_alone(root, folder)
         examples_run(ttc, folder)
+        the_module_runs(folder)
     print("ok:", ", ".join(names))
 
 

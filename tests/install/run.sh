@@ -14,6 +14,7 @@ export LD_LIBRARY_PATH="$(dirname "$(find "$scratch/root" -name 'libttrt.so' | h
 "$meson" compile -C "$scratch/user"
 "$scratch/user/user" "$models/bert_small.pt2" "$scratch"
 "$scratch/user/devices"
+"$scratch/user/modules" "$models/bert_small.pt2"
 "$scratch/user/parts"
 "$scratch/user/dispatching" "$models/bert_small.pt2" "$scratch"
 "$scratch/user/user_c" "$models/bert_small.pt2" "$scratch"
