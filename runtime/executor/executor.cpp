@@ -38,8 +38,9 @@ std::vector<RtValue> declared_args(const Instruction& i, const Program& program,
     if (!constants[static_cast<std::size_t>(slot)].is_none()) return constants[static_cast<std::size_t>(slot)];
     const ttc::ir::Type& type = program.slots[static_cast<std::size_t>(slot)].value->type;
     if (!type.is_tensor() || !type.has_dtype) return {};
-    DeviceTensor out{.spec = {.logical = {}, .dtype = exact_format(type.dtype).value_or(DataType::float32), .memory = {}},
-                     .buffer = nullptr};
+    DeviceTensor out{
+        .spec = {.logical = {}, .dtype = exact_format(type.dtype).value_or(DataType::float32), .memory = {}},
+        .buffer = nullptr};
     for (const ttc::ir::SymExpr& size : type.sizes) out.spec.logical.push_back(size.evaluate(sizes).value_or(2));
     return out;
   };
@@ -285,7 +286,8 @@ void Executor::move_weights_to_device() {
 void Executor::bring_weights() {
   if (residence_ != Residence::all) return;
   ttc::ir::SymBinding sizes = model_->info.hints;
-  for (const auto& [symbol, range] : model_->ranges) sizes.emplace(symbol, std::max<std::int64_t>(range.min.value_or(2), 2));
+  for (const auto& [symbol, range] : model_->ranges)
+    sizes.emplace(symbol, std::max<std::int64_t>(range.min.value_or(2), 2));
   for (const Instruction& i : program_->main.instructions) {
     if (i.kind != InstrKind::device) continue;
     const auto args = declared_args(i, *program_, buffers_->constants(), sizes);
@@ -298,7 +300,8 @@ void Executor::bring_weights() {
         const RtValue& constant = buffers_->constants()[static_cast<std::size_t>(slot)];
         const ttc::ir::Value* value = program_->slots[static_cast<std::size_t>(slot)].value;
         if (!value->type.is_tensor() || operand >= call.operands.size()) return;
-        if (const auto* tiles = constant.get_if<HostTensor>(); tiles != nullptr && call.operands[operand].packed != nullptr)
+        if (const auto* tiles = constant.get_if<HostTensor>();
+            tiles != nullptr && call.operands[operand].packed != nullptr)
           buffers_->packed().on_device(slot, *tiles, call.call.tensors[operand], *device_, value->name);
         ++operand;
       });

@@ -78,8 +78,8 @@ class Executor {
   // Input `index` of the signature on the device, in the format in which the model brings it there. The tensor itself
   // in cpu mode and where the host reads this input.
   RtValue place_input(std::size_t index, const HostTensor& tensor);
-  // All weights now, so that no run has to; nothing where they are streamed. Packed weights whose readers' shapes are not
-  // known before a run come with it.
+  // All weights now, so that no run has to; nothing where they are streamed. Packed weights whose readers' shapes are
+  // not known before a run come with it.
   void move_weights_to_device();
   // The device's memory back; what the model wrote into its buffers is kept on the host.
   void move_weights_to_host();

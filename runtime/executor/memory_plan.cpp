@@ -94,8 +94,7 @@ class ResidencyPlanner {
     for (std::size_t i = 0; i < weights_.size(); ++i)
       if (!weights_[i].stays)
         for (const int use : weights_[i].uses)
-          out_.arrivals.push_back(
-              {.id = static_cast<int>(i), .bytes = weights_[i].bytes, .begin = use, .end = use});
+          out_.arrivals.push_back({.id = static_cast<int>(i), .bytes = weights_[i].bytes, .begin = use, .end = use});
     std::stable_sort(out_.arrivals.begin(), out_.arrivals.end(),
                      [](const PlannedValue& a, const PlannedValue& b) { return a.begin < b.begin; });
   }

@@ -34,7 +34,7 @@ std::set<int> slots_read(const Instruction& i) {
 }  // namespace
 
 void MemoryPlacement::record(const Plan& plan, const Program& program, const PackedWeights& weights,
-                       const ArchProfile& profile, const std::function<bool(const Instruction&)>& elsewhere) {
+                             const ArchProfile& profile, const std::function<bool(const Instruction&)>& elsewhere) {
   values_.clear(), specs_.clear(), weights_.clear();
   std::set<int> computed;  // constants of set-up that all stay
   const int last = static_cast<int>(program.main.instructions.size());
@@ -66,7 +66,8 @@ void MemoryPlacement::record(const Plan& plan, const Program& program, const Pac
   recorded_ = true;
 }
 
-bool MemoryPlacement::take(Plan& plan, Device& device, const Program& program, PackedWeights* streamed, std::int64_t spare) {
+bool MemoryPlacement::take(Plan& plan, Device& device, const Program& program, PackedWeights* streamed,
+                           std::int64_t spare) {
   for (const PlannedValue& value : values_) plan.frame[static_cast<std::size_t>(value.id)] = {};
   try {
     if (streamed != nullptr) {
@@ -86,14 +87,13 @@ bool MemoryPlacement::take(Plan& plan, Device& device, const Program& program, P
 }
 
 bool MemoryPlacement::stream(Plan& plan, Device& device, const Program& program, PackedWeights& weights,
-                       std::int64_t spare) {
+                             std::int64_t spare) {
   weights.evict_all();
   std::vector<PlannedWeight> planned;
   for (const Weight& weight : weights_)
     planned.push_back({.bytes = bytes_per_bank(device.profile(), weight.entry->spec), .uses = weight.uses});
   const std::int64_t capacity = device.memory_report().dram.largest_free_per_bank - spare;
-  const auto residency =
-      plan_residency(values_, planned, capacity, alignment(device.profile()));
+  const auto residency = plan_residency(values_, planned, capacity, alignment(device.profile()));
   if (!residency) return false;
   for (std::size_t w = 0; w < weights_.size(); ++w) {
     if (!planned[w].stays) continue;

@@ -80,8 +80,7 @@ std::unique_ptr<ir::Model> cut_module(const ir::Model& model, const std::string&
 }
 
 std::unique_ptr<ir::Model> model_of_call(const std::string& op, const std::vector<CallArgument>& args,
-                                         const std::vector<SampleDim>& sample, DType dtype,
-                                         const std::string& klass) {
+                                         const std::vector<SampleDim>& sample, DType dtype, const std::string& klass) {
   const ir::OpSchema* schema = ir::find_schema(op);
   if (schema == nullptr || schema->args.size() < args.size()) throw usage_error(op + " takes no such call");
   auto model = std::make_unique<ir::Model>();
