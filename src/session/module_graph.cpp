@@ -1,4 +1,4 @@
-// See module_graph.h.
+// Modules found by their paths, calls given their shapes by trying them, and packed weights that are kept.
 #include "session/module_graph.h"
 
 #include <algorithm>

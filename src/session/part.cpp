@@ -1,4 +1,4 @@
-// See part.h.
+// What a part reads and gives, and copying its nodes with that into a graph of its own.
 #include "session/part.h"
 
 #include <algorithm>
