@@ -142,13 +142,13 @@ Value* einsum_products(Rewriter& r, Node* node) {
 
 // ---- sums of products
 
-bool is_one(const ir::Arg* factor) { return !factor || factor->is_none() || factor->number() == 1.0; }
+bool no_factor(const ir::Arg* factor) { return !factor || factor->is_none() || factor->number() == 1.0; }
 
 // With a constant matrix and no factors it is a linear layer, which raise-linear knows.
 bool no_layer(const Node& node) {
   const Value* b = node.operand(2);
   const bool constant = ir::is_weight(b) || (b && b->def() && match::permutation(*b->def()));
-  return !constant || !is_one(node.arg("alpha")) || !is_one(node.arg("beta"));
+  return !constant || !no_factor(node.arg("alpha")) || !no_factor(node.arg("beta"));
 }
 
 bool one_result(const Node& node) { return known_tensors(node) && node.results().size() == 1; }
