@@ -113,7 +113,8 @@ ir::Weight stacked(const std::vector<ir::Weight>& parts) {
 }
 
 ir::Weight zeros(const ir::Weight& like, std::int64_t size) {
-  return ir::make_weight(like.dtype, {size}, std::vector<std::byte>(static_cast<std::size_t>(size) * size_of(like.dtype)));
+  const auto bytes = static_cast<std::size_t>(size * size_of(like.dtype));
+  return ir::make_weight(like.dtype, {size}, std::vector<std::byte>(bytes));
 }
 
 class Fusion {
@@ -180,7 +181,8 @@ class Fusion {
     return value ? context_.model.weight_of(value) : nullptr;
   }
   bool biased() const {
-    return std::ranges::any_of(parts_, [&](const Projection* part) { return weight(*part->linear, "bias") != nullptr; });
+    return std::ranges::any_of(parts_,
+                               [&](const Projection* part) { return weight(*part->linear, "bias") != nullptr; });
   }
 
   Refusal constant_refusal(const ir::Node& linear, const ir::Node& first, std::string_view name) const {
@@ -200,7 +202,8 @@ class Fusion {
 
   Refusal block_refusal() const {
     constexpr std::int64_t shared = 16;  // columns of a row that share an exponent
-    const auto format = ttrt::data_type_from_string(*argument(*parts_[0]->linear, "weight_format").get_if<std::string>());
+    const std::string& name = *argument(*parts_[0]->linear, "weight_format").get_if<std::string>();
+    const auto format = ttrt::data_type_from_string(name);
     if (!format || !ttrt::is_block_format(*format)) return std::nullopt;
     for (const Projection* part : parts_)
       if (part != parts_.back() && columns(*part) % shared != 0)
@@ -311,7 +314,8 @@ Refusal heads_refusal(const std::array<Projection*, 3>& qkv) {
   for (const Projection* part : qkv)
     if (!part->size() || part->size() != qkv[0]->size() || part->heads->graph() != qkv[0]->heads->graph())
       return Reason{ReasonCode::PatternNearMiss, "heads of different sizes"};
-  if (qkv[1]->count() != qkv[2]->count()) return Reason{ReasonCode::PatternNearMiss, "other heads of keys than of values"};
+  if (qkv[1]->count() != qkv[2]->count())
+    return Reason{ReasonCode::PatternNearMiss, "other heads of keys than of values"};
   return std::nullopt;
 }
 
@@ -437,7 +441,8 @@ void run(PassContext& context) {
     auto& [q, k, v] = found.parts;
     if (!q || !k || !v) continue;
     if (Refusal no = fuse(context, {&*q, &*k, &*v})) {
-      no->detail = "projections of " + std::string(q->linear ? "queries, " : "") + "keys and values as one: " + no->detail;
+      const std::string what = q->linear ? "queries, keys and values" : "keys and values";
+      no->detail = "projections of " + what + " as one: " + no->detail;
       context.refuse(pass, *found.attention, std::move(*no));
     }
   }

@@ -25,7 +25,8 @@ auto attentions(Nodes nodes) {
 }
 
 auto packed_products(Nodes nodes) {
-  return count_of(nodes, [](const OpRecord& record) { return record.multiplies && pack_rule(record, "weight") != nullptr; });
+  return count_of(
+      nodes, [](const OpRecord& record) { return record.multiplies && pack_rule(record, "weight") != nullptr; });
 }
 
 // One attention whose projections are one product, of all three or of keys and values.
