@@ -50,12 +50,13 @@ Format format_named(std::string_view name) {
 }
 
 std::string library_text(const std::string& text) {
-  static constexpr std::array<std::pair<std::string_view, std::string_view>, 8> names = {{
+  static constexpr std::array<std::pair<std::string_view, std::string_view>, 9> names = {{
       {"use --plugin LIB.so", "load the library that registers it with ttrt::load_plugin()"},
       {"with --plugin LIB.so", "with ttrt::load_plugin()"},
       {"--numerics fast", "NumericsMode::fast"},
       {"--numerics exact", "NumericsMode::exact"},
       {"ttc dispatchers", "ttrt::dispatchers()"},
+      {"ttc inspect -v lists the modules", "TorchModule::children() has the modules"},
       {"set_default_device", "SetDefaultDevice"},
       {"initialize_device", "InitializeDevice"},
       {"close_device", "CloseDevice"},
