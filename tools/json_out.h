@@ -4,9 +4,9 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-namespace ttc {
+#include "support/json_util.h"
 
-using OrderedJson = nlohmann::ordered_json;
+namespace ttc {
 
 // Infinite and NaN become null.
 inline OrderedJson json_number(double value) {

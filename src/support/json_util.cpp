@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <limits>
+#include <set>
 
 namespace ttc {
 namespace {
@@ -29,16 +30,34 @@ void check_depth(std::string_view text) {
 
 }  // namespace
 
-Json parse_json(std::string_view text) {
+namespace {
+
+template <typename T>
+T parsed(std::string_view text, const typename T::parser_callback_t& seen) {
   check_depth(text);
   try {
-    return Json::parse(text);
-  } catch (const Json::exception& error) {
+    return T::parse(text, seen);
+  } catch (const typename T::exception& error) {
     // "[json.exception.parse_error.101] parse error at line 1, column 9: ..." without the tag in brackets.
     std::string_view what = error.what();
     if (const auto end = what.find("] "); end != std::string_view::npos) what.remove_prefix(end + 2);
     throw bad_file("", "malformed JSON: " + std::string(what));
   }
+}
+
+}  // namespace
+
+Json parse_json(std::string_view text) { return parsed<Json>(text, nullptr); }
+
+OrderedJson parse_ordered_json(std::string_view text) {
+  std::vector<std::set<std::string>> members;  // of the objects that are open
+  return parsed<OrderedJson>(text, [&](int, OrderedJson::parse_event_t event, const OrderedJson& value) {
+    if (event == OrderedJson::parse_event_t::object_start) members.emplace_back();
+    if (event == OrderedJson::parse_event_t::object_end) members.pop_back();
+    if (event == OrderedJson::parse_event_t::key && !members.back().insert(value.get<std::string>()).second)
+      throw bad_file("", "malformed JSON: '" + value.get<std::string>() + "' is there twice");
+    return true;
+  });
 }
 
 const Json& member(const Json& object, const char* key) {

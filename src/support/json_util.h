@@ -13,12 +13,15 @@
 namespace ttc {
 
 using Json = nlohmann::json;
+using OrderedJson = nlohmann::ordered_json;
 
 // nlohmann's parser does not recurse, but readers of the result do.
 inline constexpr int max_json_depth = 512;
 
 // Throws for malformed text and for nesting deeper than max_json_depth; the message names line and column.
 Json parse_json(std::string_view text);
+// The same, members in their order; a member that is there twice is malformed.
+OrderedJson parse_ordered_json(std::string_view text);
 
 const Json& member(const Json& object, const char* key);       // throws where it is missing
 const Json* find_member(const Json& object, const char* key);  // nullptr where it is missing or null
