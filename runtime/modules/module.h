@@ -16,10 +16,10 @@ namespace ttrt {
 // How one module computes. What is not given is left to the next that knows: the flags of the command line, then the
 // entry of the map, then the record's preset, then the op library.
 struct ModuleConfig {
-  std::optional<DataType> weight, activation;
-  std::optional<MathFidelity> fidelity;
-  std::optional<bool> fp32_acc;
-  std::optional<bool> fallback;  // false: what the device refuses there is an error; otherwise the CPU computes it
+  std::optional<DataType> weight = {}, activation = {};
+  std::optional<MathFidelity> fidelity = {};
+  std::optional<bool> fp32_acc = {};
+  std::optional<bool> fallback = {};  // false: what the device refuses there is an error; otherwise the CPU computes it
 
   // This, and what it leaves open as `preset` has it.
   ModuleConfig over(const ModuleConfig& preset) const;

@@ -31,6 +31,8 @@ struct Provenance {
   std::vector<std::pair<std::string, std::string>> stack;
   // Modules whose work a node does all at once, where these are several: it stands in the module around them.
   std::vector<std::pair<std::string, std::string>> merged;
+  // Other paths of the module, where the model holds it under several names.
+  std::vector<std::string> aliases;
   bool operator==(const Provenance&) const = default;
 };
 

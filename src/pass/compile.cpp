@@ -9,6 +9,7 @@
 #include "ir/body.h"
 #include "pass/call.h"
 #include "pass/manifest.h"
+#include "pass/swaps.h"
 #include "pass/numbering.h"
 #include "support/error.h"
 
@@ -86,6 +87,11 @@ void collect_modules(const PassContext& context, CompileResult& result) {
     for (const auto& [path, klass] : where.merged) add(*node, path, klass);
     if (where.merged.empty()) add(*node, where.module_path, where.module_class);
   });
+  // Activations that became a part of their layer, and operators without weights, where a map names them.
+  for (const Swap& swap : result.swaps)
+    if (std::none_of(result.modules.begin(), result.modules.end(), [&](const auto& m) { return m.path == swap.path; }))
+      result.modules.push_back(
+          {.path = swap.path, .klass = swap.klass, .op = swap.op, .weight_format = {}, .fidelity = {}});
 }
 
 std::int64_t device_bytes(const ir::Value* value, const PassContext& context) {
@@ -162,6 +168,7 @@ void estimate_memory(const PassContext& context, CompileResult& result) {
 
 CompileResult compile(ir::Model& model, const CompileOptions& options, const PassManagerOptions& passes,
                       const CompileInput& input) {
+  name_shared_modules(model);
   PassContext context(model, options);
   CompileResult result;
   result.arch = options.profile.name;
@@ -171,6 +178,7 @@ CompileResult compile(ir::Model& model, const CompileOptions& options, const Pas
 
   count_work(context, result);
   collect_fallbacks(context, result);
+  result.swaps = collect_swaps(context);
   collect_modules(context, result);
   count_transfers(context, result);
   estimate_memory(context, result);
@@ -182,6 +190,8 @@ CompileResult compile(ir::Model& model, const CompileOptions& options, const Pas
                 result.nodes.cpu > 0 ? std::to_string(result.nodes.cpu) + " nodes stay on the CPU" : result.shortage(),
                 result.summary())
         .with_report(result.json());
+  if (const std::string unmet = unmet_entry(context, result); !unmet.empty())
+    throw Error(Exit::unsupported, model.info.path, unmet, result.summary()).with_report(result.json());
   model.extra[std::string(manifest_name)] = manifest_text(model, options, input, result);
   return result;
 }

@@ -27,6 +27,7 @@ struct CompileResult {
     double total = 0, device = 0;
   } flops;
   std::vector<ModuleReport> modules;
+  std::vector<Swap> swaps;  // by the maps
   std::vector<Fallback> fallbacks;
   struct {
     std::size_t count = 0;

@@ -49,6 +49,13 @@ json modules_json(const std::vector<ModuleReport>& modules) {
   return list;
 }
 
+json swaps_json(const std::vector<Swap>& swaps) {
+  json list = json::array();
+  for (const Swap& s : swaps)
+    list.push_back({{"path", s.path}, {"class", s.klass}, {"op", s.op}, {"map", s.map}, {"key", s.key}, {"to", s.target}});
+  return list;
+}
+
 json literal(const ir::Arg* arg) {
   if (!arg) return nullptr;
   if (const auto* text = arg->get_if<std::string>()) return *text;
@@ -200,6 +207,7 @@ std::string CompileResult::json() const {
   nlohmann::json out = counts_json(*this);
   out["arch"] = arch;
   out["modules"] = modules_json(modules);
+  out["swapped"] = swaps_json(swaps);
   out["fallbacks"] = fallbacks_json(fallbacks, true);
   out["near_misses"] = nlohmann::json::array();
   for (const RefusalRecord& r : near_misses())
@@ -234,6 +242,7 @@ std::string manifest_text(const ir::Model& model, const CompileOptions& options,
   out["activation"] = ttrt::to_string(options.activation);
   out["summary"] = result.summary();
   out["modules"] = modules_json(result.modules);
+  out["swapped"] = swaps_json(result.swaps);
   out["precision"] = precision_json(model);
   out["placement"] = placement_json(model);
   out["fallbacks"] = fallbacks_json(result.fallbacks, false);

@@ -10,11 +10,7 @@ namespace ttc {
 namespace {
 
 CanonicalNode canonical_node(const PassContext& context, const ir::Node& node) {
-  return {.name = node_name(node),
-          .op = node.op(),
-          .module = node.provenance->module_path,
-          .source = node.provenance->source,
-          .flops = ttrt::flops_of(node, context.shapes)};
+  return {.provenance = node.provenance, .flops = ttrt::flops_of(node, context.shapes)};
 }
 
 void number_graph(PassContext& context, ir::Graph& graph) {

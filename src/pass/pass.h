@@ -11,6 +11,7 @@
 #include "ir/model.h"
 #include "ir/node_name.h"
 #include "ops/op.h"
+#include "pass/replacement_map.h"
 #include "support/reason.h"
 
 namespace ttc {
@@ -54,9 +55,8 @@ class RewriteBudget {
 // What the user asked of a compile; patterns are globs over nn.Module paths (later entries win).
 struct CompileOptions {
   ttrt::ArchProfile profile = ttrt::default_profile();
-  std::vector<std::pair<std::string, std::string>>
-      replace;                       // "torch.nn.Linear" or "module:GLOB" -> "tt.linear"; empty: everything
-  std::vector<std::string> exclude;  // module globs
+  std::vector<ReplacementMap> replace;  // in the order of their passes; empty: everything
+  std::vector<std::string> exclude;     // module globs
   std::vector<std::pair<std::string, ttrt::DataType>> weight_format;
   ttrt::DataType activation = ttrt::DataType::bfloat16;
   // nullopt: as the op library takes it by itself, which is so too where no entry matches.
@@ -71,10 +71,7 @@ struct CompileOptions {
 // A compute node of the canonical graph: what the counts of device and CPU nodes refer to. Node::origins are indices
 // into PassContext::canonical.
 struct CanonicalNode {
-  std::string name;  // of the first result
-  std::string op;
-  std::string module;
-  std::string source;
+  std::shared_ptr<const ir::Provenance> provenance;
   double flops = 0;  // multiplications and additions of matrix products, at PassContext::shapes
 };
 
@@ -89,10 +86,14 @@ struct PassContext {
   ir::SymBinding shapes;                 // a value for every symbol
   RewriteBudget budget;
   bool changed = false;              // by the pass that runs: every commit sets it
+  // By which entry of the map a node became a device operator, by node_name(): what it was decides, not what it is.
+  std::map<std::string, const MapEntry*, std::less<>> taken;
   std::set<std::string_view> parts;  // of the pass that runs; empty: all
   bool wants(std::string_view part) const { return parts.empty() || parts.contains(part); }
   void refuse(std::string_view pass, const ir::Node& node, Reason reason);  // the first of a pass for a node counts
   bool has_refused(std::string_view pass, const ir::Node& node) const;
+  // The entry of the maps by which the node is, or may become, `device_op`; nullptr where there is none.
+  const MapEntry* entry_for(const ir::Node& node, std::string_view device_op) const;
 
  private:
   std::set<std::pair<std::string, std::string>> refused_;  // pass and node of `refusals`

@@ -36,6 +36,7 @@ const std::vector<PipelineStep>& default_pipeline() {
       {"raise-attention", "last: its projections are linear layers, its scores may hold norms and activations"},
       {"cse", "again: raising makes equal things equal that were spelled in two ways"},
       {"dce", "again: what patterns no longer read"},
+      {"name-modules", "after raising, which says what modules compute; before what asks the map"},
       {"composites", "after raising: what better ways are known for is left to them"},
 
       // Replace: composite operators become device operators, as the user's map allows.

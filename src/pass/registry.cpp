@@ -53,6 +53,11 @@ PassContext::PassContext(ir::Model& m, const CompileOptions& o) : model(m), opti
   leave_elements(m, o.shapes, shapes);
 }
 
+const MapEntry* PassContext::entry_for(const ir::Node& node, std::string_view device_op) const {
+  const auto known = node.results().empty() ? taken.end() : taken.find(node_name(node));
+  return known != taken.end() ? known->second : find_entry(options.replace, node, device_op);
+}
+
 void PassContext::refuse(std::string_view pass, const ir::Node& node, Reason reason) {
   const std::string name = node_name(node);
   if (!refused_.emplace(pass, name).second) return;

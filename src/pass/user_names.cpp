@@ -22,15 +22,17 @@ std::string_view middle_part(std::string_view op) {
   return op.substr(first + 1, second - first - 1);
 }
 
-bool names_class(std::string_view pattern, std::string_view klass) {
-  if (glob_match(pattern, klass)) return true;
-  if (last_part(pattern) != last_part(klass)) return false;
-  const std::string_view package = pattern.substr(0, pattern.size() - last_part(pattern).size());
-  return package.empty() || klass.starts_with(package);
+bool names_one(std::string_view key, std::string_view path, std::string_view klass) {
+  return key.starts_with(by_path) ? glob_match(key.substr(by_path.size()), path) : ttrt::names_class(key, klass);
 }
 
-bool names_module(std::string_view key, std::string_view path, std::string_view klass) {
-  return key.starts_with(by_path) ? glob_match(key.substr(by_path.size()), path) : names_class(key, klass);
+// A module of several names is inside of all that they are inside of.
+bool names_alias(std::string_view key, std::string_view path) {
+  if (!key.starts_with(by_path)) return false;
+  for (key.remove_prefix(by_path.size());; path = path.substr(0, path.rfind('.'))) {
+    if (glob_match(key, path)) return true;
+    if (path.find('.') == path.npos) return false;
+  }
 }
 
 // The nearest of `known`, else the first few of them.
@@ -45,10 +47,23 @@ std::string suggestion(std::string_view word, const std::vector<std::string>& kn
 
 }  // namespace
 
-bool names_module(std::string_view key, const ir::Provenance& where) {
-  const auto named = [&](const auto& m) { return names_module(key, m.first, m.second); };
-  return names_module(key, where.module_path, where.module_class) || std::ranges::any_of(where.stack, named) ||
-         std::ranges::any_of(where.merged, named);
+Reason user_excluded(std::string why) { return {ReasonCode::UserExcluded, std::move(why)}; }
+
+std::optional<std::pair<std::string_view, std::string_view>> named_module(std::string_view key,
+                                                                          const ir::Provenance& where) {
+  const std::pair<std::string_view, std::string_view> own{where.module_path, where.module_class};
+  if (names_one(key, own.first, own.second)) return own;
+  const auto named = [&](const auto& m) { return names_one(key, m.first, m.second); };
+  if (const auto one = std::ranges::find_if(where.merged, named); one != where.merged.end()) return *one;
+  const auto around = std::find_if(where.stack.rbegin(), where.stack.rend(), named);
+  if (around != where.stack.rend()) return *around;
+  const auto alias = [&](const std::string& path) { return names_alias(key, path); };
+  return std::any_of(where.aliases.begin(), where.aliases.end(), alias) ? std::optional(own) : std::nullopt;
+}
+
+bool names_path(std::string_view pattern, const ir::Provenance& where) {
+  const auto named = [&](const std::string& path) { return glob_match(pattern, path); };
+  return named(where.module_path) || std::any_of(where.aliases.begin(), where.aliases.end(), named);
 }
 
 bool names_op(std::string_view pattern, std::string_view op, std::string_view device_op) {
@@ -60,6 +75,19 @@ bool inside(std::string_view pattern, const ir::Provenance& where) {
   return names_module(std::string(by_path) + std::string(pattern), where);
 }
 
+Refusal exclusion(const CompileOptions& options, const ir::Node& node, std::string_view device_op) {
+  const ir::Provenance& where = *node.provenance;
+  for (const std::string& glob : options.exclude)
+    if (names_path(glob, where)) return user_excluded("module " + where.module_path + " is excluded by " + glob);
+  for (const std::string& glob : options.fallback_modules)
+    if (inside(glob, where)) return user_excluded("module " + where.module_path + " is kept on the CPU by " + glob);
+  for (const std::string& glob : options.fallback_ops)
+    if (names_op(glob, node.op(), device_op)) return user_excluded("operator kept on the CPU by " + glob);
+  for (const std::string& glob : options.fallback_nodes)
+    if (glob_match(glob, node_name(node))) return user_excluded("node kept on the CPU by " + glob);
+  return std::nullopt;
+}
+
 void UserNames::collect(const ir::Graph& graph) {
   ir::walk(const_cast<ir::Graph&>(graph), [&](ir::Node* node) {
     ops_.insert(node->op());
@@ -67,12 +95,15 @@ void UserNames::collect(const ir::Graph& graph) {
     const ir::Provenance& where = *node->provenance;
     modules_.emplace(where.module_path, where.module_class);
     modules_.insert(where.stack.begin(), where.stack.end());
+    for (const std::string& path : where.aliases) modules_.emplace(path, where.module_class);
   });
 }
 
+bool UserNames::has_modules() const { return !modules_.empty() && !modules_.rbegin()->first.empty(); }
+
 bool UserNames::any_module(std::string_view key) const {
   return std::any_of(modules_.begin(), modules_.end(),
-                     [&](const auto& m) { return names_module(key, m.first, m.second); });
+                     [&](const auto& m) { return names_one(key, m.first, m.second); });
 }
 
 bool UserNames::any_op(std::string_view pattern) const {
@@ -127,29 +158,38 @@ std::vector<std::string> modules_with(const ir::Model& compiled, std::string_vie
     if (!is_device_node(*node) || !node->schema() || node->schema()->index_of(argument) < 0) return;
     for (const auto& [path, klass] : node->provenance->merged) out.insert(path);
     if (node->provenance->merged.empty()) out.insert(node->provenance->module_path);
+    out.insert(node->provenance->aliases.begin(), node->provenance->aliases.end());
   });
   return {out.begin(), out.end()};
 }
 
 }  // namespace
 
-std::vector<UserNames::Idle> UserNames::idle(const CompileOptions& options, const ir::Model& compiled) const {
+std::vector<UserNames::Idle> UserNames::idle_entries(const CompileOptions& options,
+                                                     const std::vector<Swap>& swaps) const {
   std::vector<Idle> out;
-  for (const auto& [key, op] : options.replace) {
-    const std::string asked = "--replace " + key + "=" + op;
-    if (!any_module(key)) {
-      const bool path = key.starts_with(by_path);
-      out.push_back({asked, path ? "matches no module of the model" : "matches no class of the model's modules",
-                     suggestion(path ? std::string_view(key).substr(by_path.size()) : key,
-                                path ? module_keys() : class_keys(modules_))});
-      continue;
+  for (std::size_t map = 0; map < options.replace.size(); ++map)
+    for (const MapEntry& entry : options.replace[map]) {
+      const std::string asked = "--replace " + entry.text();
+      const bool path = entry.key.starts_with(by_path);
+      if (!any_module(entry.key))
+        out.push_back({asked, path ? "matches no module of the model" : "matches no class of the model's modules",
+                       suggestion(path ? std::string_view(entry.key).substr(by_path.size()) : entry.key,
+                                  path ? module_keys() : class_keys(modules_))});
+      else if (std::none_of(swaps.begin(), swaps.end(), [&](const Swap& swap) {
+                 return swap.map == map && swap.key == entry.key && swap.target == entry.target;
+               }))
+        out.push_back({asked,
+                       "replaces nothing: no operator there becomes " + entry.target +
+                           (options.replace.size() > 1 ? " that no earlier map takes" : ""),
+                       "ttc check says why"});
     }
-    bool used = false;
-    ir::walk(*compiled.graph, [&](ir::Node* node) {
-      used = used || (glob_match(op, node->op()) && names_module(key, *node->provenance));
-    });
-    if (!used) out.push_back({asked, "replaces nothing: no operator there becomes " + op, "ttc check says why"});
-  }
+  return out;
+}
+
+std::vector<UserNames::Idle> UserNames::idle(const CompileOptions& options, const ir::Model& compiled,
+                                             const std::vector<Swap>& swaps) const {
+  std::vector<Idle> out = idle_entries(options, swaps);
   const auto by_module = [&](const char* flag, const std::vector<std::string>& globs) {
     for (const std::string& glob : globs)
       if (!any_module(std::string(by_path) + glob))

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -12,18 +13,31 @@
 
 namespace ttc {
 
+// The innermost module, the node's own or one that it is in, that the key names; nullopt where none does.
 // "torch.nn.Linear" names "torch.nn.modules.linear.Linear", "Linear" any class of that name, "module:GLOB" modules by
-// their paths: the node's own, or one that it is in.
-bool names_module(std::string_view key, const ir::Provenance& where);
+// any of their paths. GLOB is as support/glob.h has it: "re:..." is a regular expression, here as everywhere.
+std::optional<std::pair<std::string_view, std::string_view>> named_module(std::string_view key,
+                                                                          const ir::Provenance& where);
+inline bool names_module(std::string_view key, const ir::Provenance& where) {
+  return named_module(key, where).has_value();
+}
+// Whether the pattern is one of the paths of the node's own module.
+bool names_path(std::string_view pattern, const ir::Provenance& where);
 // "aten.gelu.default" is named by itself, "gelu" and "tt.gelu".
 bool names_op(std::string_view pattern, std::string_view op, std::string_view device_op);
 // Whether the node is in a module of this path.
 bool inside(std::string_view pattern, const ir::Provenance& where);
 
+Reason user_excluded(std::string why);
+// Why the user keeps the node on the host, whatever his maps say; `device_op`: what it might become, "" where nobody
+// knows yet.
+Refusal exclusion(const CompileOptions& options, const ir::Node& node, std::string_view device_op);
+
 // What a user can name in a model: collected before the passes, which drop and rename, and after them.
 class UserNames {
  public:
   void collect(const ir::Graph& graph);
+  bool has_modules() const;  // beside the root
 
   // What was asked and has no effect.
   struct Idle {
@@ -32,12 +46,14 @@ class UserNames {
     std::string hint;   // what is near, or what there is
     std::string text() const { return asked + " " + why; }
   };
-  // Of the options that this model was compiled with.
-  std::vector<Idle> idle(const CompileOptions& options, const ir::Model& compiled) const;
+  // Of the options that this model was compiled with. `swaps`: what the maps have done.
+  std::vector<Idle> idle(const CompileOptions& options, const ir::Model& compiled,
+                         const std::vector<Swap>& swaps) const;
   // Of operators that were asked for under `flag`.
   std::vector<Idle> idle_ops(std::string_view flag, const std::vector<std::string>& asked) const;
 
  private:
+  std::vector<Idle> idle_entries(const CompileOptions& options, const std::vector<Swap>& swaps) const;
   bool any_module(std::string_view key) const;
   bool any_op(std::string_view pattern) const;
   std::vector<std::string> module_keys() const;

@@ -196,6 +196,35 @@ Abstract add_input(ir::Model& model, const c10::TypePtr& type, const std::string
   return Abstract{.arg = value};
 }
 
+using ModulePaths = std::map<const void*, std::vector<std::string>>;
+
+void collect_paths(const torch::jit::Module& module, const std::string& path, int depth, ModulePaths& out) {
+  constexpr int deepest = 64;
+  out[module._ivalue().get()].push_back(path);
+  if (depth < deepest)
+    for (const auto& child : module.named_children())
+      collect_paths(child.value, path.empty() ? child.name : path + "." + child.name, depth + 1, out);
+}
+
+// A module that the tree holds under several names is called by one of them: its nodes get the others.
+void name_shared_modules(const torch::jit::Module& module, ir::Model& model) {
+  ModulePaths by_module;
+  collect_paths(module, "", 0, by_module);
+  std::map<std::string, const std::vector<std::string>*> all;
+  for (const auto& [object, paths] : by_module)
+    for (const std::string& path : paths)
+      if (paths.size() > 1) all[path] = &paths;
+  if (all.empty()) return;
+  ir::walk(*model.graph, [&](ir::Node* node) {
+    const auto found = all.find(node->provenance->module_path);
+    if (found == all.end()) return;
+    auto made = std::make_shared<ir::Provenance>(*node->provenance);
+    for (const std::string& path : *found->second)
+      if (path != made->module_path) made->aliases.push_back(path);
+    node->provenance = std::move(made);
+  });
+}
+
 std::unique_ptr<ir::Model> lower_whole(const torch::jit::Module& module, const std::string& path) {
   auto model = std::make_unique<ir::Model>();
   model->info.path = path;
@@ -231,6 +260,7 @@ std::unique_ptr<ir::Model> lower_whole(const torch::jit::Module& module, const s
                                   {"forward_arg_names", arg_names}};
   model->info.module_call_graph = ordered_json::array({{{"fqn", ""}, {"signature", signature}}}).dump();
   model->drop_unused_weights();
+  name_shared_modules(module, *model);
   return model;
 }
 
