@@ -204,7 +204,8 @@ void rewrite(PassContext& context, ir::Node* node) {
     refuse_near_miss(context, pass, formula, *node, *misfit);
     return;
   }
-  if (Refusal refusal = context.options.replace.empty() ? user_refusal_of(context, *node, node->op()) : std::nullopt)
+  const auto lowerings = ttrt::lowerings_of(node->op());
+  if (Refusal refusal = joining_refusal(context, *layer, *node, lowerings.empty() ? "" : lowerings.front().first->name))
     return context.refuse(pass, *node, *refusal);
   Rewriter r(context, pass, node);
   const std::string name = ir::weight_input(layer->operand(1))->target;

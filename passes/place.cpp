@@ -145,7 +145,9 @@ std::map<ir::Node*, Group> find_groups(PassContext& context, const Candidates& c
     const ttrt::OpRecord* record = found != candidates.found.end() ? found->second.record : ttrt::find_op(node->op());
     Group& group = groups[islands.group(node)];
     ++group.nodes;
-    group.anchored = group.anchored || is_anchor(record);
+    // What the user names goes to the device whatever it costs.
+    const bool named = found != candidates.found.end() && found->second.entry != nullptr;
+    group.anchored = group.anchored || named || is_anchor(record);
     collect_crossings(node, islands, group.crossings);
   }
   return groups;

@@ -43,16 +43,21 @@ void fuse_activation(PassContext& context, ir::Node* linear) {
   ir::Node* user = out->users().front();
   const auto [activation, name] = ttrt::ops::activation_of(*user);
   const int index = schema_index(*linear, "activation");
-  if (name.empty() || index < 0 || user->graph() != linear->graph() || user_refusal(context, *user, activation)) return;
+  if (name.empty() || index < 0 || user->graph() != linear->graph() ||
+      joining_refusal(context, *linear, *user, activation))
+    return;
   std::vector<ir::Arg> args = linear->args();
   args.resize(std::max(args.size(), static_cast<std::size_t>(index) + 1));
   args[static_cast<std::size_t>(index)] = std::string(name);
   const ttrt::OpRecord* record = ttrt::find_op(linear->op());
   if (call_refusal(context, *record, args)) return;
   const auto where = linear->provenance;
+  const MapEntry* entry = context.entry_for(*linear, linear->op());
   const std::string rule = linear->op().substr(linear->op().find('.') + 1) + " + " + std::string(name);
   ir::Node* made = replace_matched(context, pass, rule, user, {linear}, linear->op(), std::move(args));
-  if (made) made->provenance = where;  // the weights' module names the node
+  if (made == nullptr) return;
+  made->provenance = where;  // the weights' module names the node
+  if (entry != nullptr) context.taken[node_name(*made)] = entry;
 }
 
 // ---- heads

@@ -15,31 +15,33 @@ namespace ttc {
 namespace {
 
 template <typename T>
-std::optional<T> last_match(const std::vector<std::pair<std::string, T>>& entries, const std::string& path) {
+std::optional<T> last_match(const std::vector<std::pair<std::string, T>>& entries, const ir::Provenance& where) {
   for (auto it = entries.rbegin(); it != entries.rend(); ++it)
-    if (glob_match(it->first, path)) return it->second;
+    if (names_path(it->first, where)) return it->second;
   return std::nullopt;
 }
-
-Refusal excluded(std::string why) { return Reason{ReasonCode::UserExcluded, std::move(why)}; }
 
 }  // namespace
 
 Refusal user_refusal(const PassContext& context, const ir::Node& node, std::string_view device_op) {
-  const CompileOptions& options = context.options;
-  const ir::Provenance& where = *node.provenance;
-  for (const std::string& glob : options.exclude)
-    if (glob_match(glob, where.module_path)) return excluded("module " + where.module_path + " is excluded by " + glob);
-  for (const std::string& glob : options.fallback_modules)
-    if (inside(glob, where)) return excluded("module " + where.module_path + " is kept on the CPU by " + glob);
-  for (const std::string& glob : options.fallback_ops)
-    if (names_op(glob, node.op(), device_op)) return excluded("operator kept on the CPU by " + glob);
-  for (const std::string& glob : options.fallback_nodes)
-    if (glob_match(glob, node_name(node))) return excluded("node kept on the CPU by " + glob);
-  if (options.replace.empty()) return std::nullopt;
-  for (auto it = options.replace.rbegin(); it != options.replace.rend(); ++it)
-    if (names_module(it->first, where) && glob_match(it->second, device_op)) return std::nullopt;
-  return excluded("no entry of the map replaces it by " + std::string(device_op));
+  if (Refusal no = exclusion(context.options, node, device_op)) return no;
+  if (context.options.replace.empty()) return std::nullopt;
+  Refusal declined;
+  if (find_entry(context.options.replace, node, device_op, &declined) != nullptr) return std::nullopt;
+  return declined ? declined : user_excluded("no entry of the map replaces it by " + std::string(device_op));
+}
+
+Refusal joining_refusal(const PassContext& context, const ir::Node& layer, const ir::Node& node,
+                        std::string_view device_op) {
+  if (Refusal no = exclusion(context.options, node, device_op)) return no;
+  const MapEntry* entry = nullptr;
+  if (ttrt::find_op(layer.op()) != nullptr)
+    entry = context.entry_for(layer, layer.op());
+  else
+    for (const auto& [record, lowering] : ttrt::lowerings_of(layer.op()))
+      if (entry == nullptr) entry = context.entry_for(layer, record->name);
+  const bool along = entry != nullptr && entry->module != nullptr && entry->module->takes_along(node.op());
+  return along ? std::nullopt : user_refusal(context, node, device_op);
 }
 
 Refusal user_refusal_of(const PassContext& context, const ir::Node& node, std::string_view aten) {
@@ -65,16 +67,17 @@ bool computes_wide(const ir::Node& node) {
 
 }  // namespace
 
-ttrt::LowerOptions lower_options(const PassContext& context, const ir::Node& node) {
+ttrt::LowerOptions lower_options(const PassContext& context, const ir::Node& node, const MapEntry* entry) {
   const CompileOptions& options = context.options;
-  const std::string& path = node.provenance->module_path;
+  const ir::Provenance& where = *node.provenance;
+  const ttrt::ModuleConfig config = entry != nullptr ? entry->config : ttrt::ModuleConfig{};
   ttrt::LowerOptions out;
   const bool wide = computes_wide(node);
-  out.activation = wide ? ttrt::DataType::float32 : options.activation;
-  out.weight =
-      last_match(options.weight_format, path).value_or(wide ? ttrt::DataType::float32 : ttrt::DataType::bfloat16);
-  out.fidelity = last_match(options.fidelity, path).value_or(std::nullopt);
-  out.fp32_acc = last_match(options.fp32_acc, path).value_or(std::nullopt);
+  out.activation = wide ? ttrt::DataType::float32 : config.activation.value_or(options.activation);
+  const auto narrow = config.weight.value_or(ttrt::DataType::bfloat16);
+  out.weight = last_match(options.weight_format, where).value_or(wide ? ttrt::DataType::float32 : narrow);
+  out.fidelity = last_match(options.fidelity, where).value_or(config.fidelity);
+  out.fp32_acc = last_match(options.fp32_acc, where).value_or(config.fp32_acc);
   return out;
 }
 
@@ -108,10 +111,10 @@ Refusal constant_refusal(const PassContext& context, const std::vector<ir::Arg>&
 
 // The call, where a kernel serves it.
 std::variant<ttrt::BoundCall, Reason> served_call(const PassContext& context, const ttrt::OpRecord& record,
-                                                  const std::vector<ir::Arg>& args) {
+                                                  const std::vector<ir::Arg>& args, ttrt::DataType activation) {
   if (Refusal refused = constant_refusal(context, args)) return *std::move(refused);
   auto call = concrete_call(record, args, context.shapes,
-                            {.activation = context.options.activation, .arch = context.options.profile.arch});
+                            {.activation = activation, .arch = context.options.profile.arch});
   if (const auto* bound = std::get_if<ttrt::BoundCall>(&call)) {
     if (Refusal refused = bound->refusal()) return *std::move(refused);
     if (Refusal refused =
@@ -124,7 +127,7 @@ std::variant<ttrt::BoundCall, Reason> served_call(const PassContext& context, co
 }  // namespace
 
 Refusal call_refusal(const PassContext& context, const ttrt::OpRecord& record, const std::vector<ir::Arg>& args) {
-  const auto call = served_call(context, record, args);
+  const auto call = served_call(context, record, args, context.options.activation);
   const Reason* reason = std::get_if<Reason>(&call);
   return reason == nullptr ? std::nullopt : Refusal(*reason);
 }
@@ -176,7 +179,8 @@ std::variant<Replacement, Reason> find_replacement(const PassContext& context, c
       refuse(*no);
       continue;
     }
-    const ttrt::LowerOptions options = lower_options(context, node);
+    const MapEntry* entry = context.entry_for(node, record->name);
+    const ttrt::LowerOptions options = lower_options(context, node, entry);
     ttrt::LowerResult result = ttrt::ops::lower_node(*record, *lowering, {.node = node, .options = options});
     if (const Reason* reason = std::get_if<Reason>(&result)) {
       refuse(*reason);
@@ -188,21 +192,26 @@ std::variant<Replacement, Reason> find_replacement(const PassContext& context, c
       refuse(*reason);
       continue;
     }
-    auto call = served_call(context, *record, lowered.args);
+    auto call = served_call(context, *record, lowered.args, entry != nullptr ? entry->config.activation.value_or(context.options.activation) : context.options.activation);
     if (Reason* reason = std::get_if<Reason>(&call)) {
       refuse(std::move(*reason));
       continue;
     }
     ttrt::ops::write_configuration(std::get<ttrt::BoundCall>(call).call, lowered.args);
-    return Replacement{
-        .record = record, .args = std::move(lowered.args), .results = std::get<std::vector<int>>(results)};
+    return Replacement{.record = record,
+                       .args = std::move(lowered.args),
+                       .results = std::get<std::vector<int>>(results),
+                       .entry = entry};
   }
   return *first;
 }
 
 bool replace_node(PassContext& context, std::string_view pass, ir::Node* node, const Replacement& replacement) {
-  return Rewriter(context, pass, node)
-      .commit_as(std::string(replacement.record->name), replacement.args, {.results = replacement.results});
+  const ir::Node* made =
+      Rewriter(context, pass, node)
+          .commit_as(std::string(replacement.record->name), replacement.args, {.results = replacement.results});
+  if (made != nullptr && replacement.entry != nullptr) context.taken[node_name(*made)] = replacement.entry;
+  return made != nullptr;
 }
 
 }  // namespace ttc

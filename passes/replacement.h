@@ -13,14 +13,19 @@ struct Replacement {
   const ttrt::OpRecord* record = nullptr;
   std::vector<ir::Arg> args;  // in schema order
   std::vector<int> results;   // of the ATen node, one per result of the device operator
+  const MapEntry* entry = nullptr;
 };
 
-// Whether the user lets `device_op` take the place of this node. Later entries of his map win; exclusions win over all.
+// Whether the user lets `device_op` take the place of this node. Exclusions win over his maps.
 Refusal user_refusal(const PassContext& context, const ir::Node& node, std::string_view device_op);
 // The same for the device operator that this ATen operator becomes, whatever the node is now.
 Refusal user_refusal_of(const PassContext& context, const ir::Node& node, std::string_view aten);
-// Formats and fidelity that the user chose for the node's module.
-ttrt::LowerOptions lower_options(const PassContext& context, const ir::Node& node);
+// Whether the user lets the node, which alone reads `layer`, become a part of it: his maps let it be `device_op`, or the
+// TT module that the layer becomes takes it along.
+Refusal joining_refusal(const PassContext& context, const ir::Node& layer, const ir::Node& node,
+                        std::string_view device_op);
+// How the node's module computes: formats and fidelity of the flags, else of the entry.
+ttrt::LowerOptions lower_options(const PassContext& context, const ir::Node& node, const MapEntry* entry);
 
 // The first operator that lowers this node and takes its shapes and dtypes; else why not. What is `written` in place
 // cannot be a device tensor.

@@ -56,6 +56,14 @@ class Transfers {
     }
   }
 
+  // In which the node computes floats: what its module's entry of the map says, else what all do.
+  DataType format_of(const ir::Node& node) const {
+    if (angles_.contains(&node)) return DataType::float32;
+    const MapEntry* entry = context_.entry_for(node, node.op());
+    return entry != nullptr ? entry->config.activation.value_or(context_.options.activation)
+                            : context_.options.activation;
+  }
+
   static bool packs_weights(const ir::Node& node) {
     const ttrt::OpRecord* record = ttrt::find_op(node.op());
     return !record || record->multiplies || !record->packed.empty();
@@ -122,8 +130,7 @@ class Transfers {
       if (!is_float_tensor(start.value()) || !is_float_tensor(made) || !is_float_tensor(input) || !made->def() ||
           made->def()->place != "device" || !read_on_device(input))
         continue;
-      const bool exact = angles_.contains(made->def());
-      const DataType format = exact ? DataType::float32 : context_.options.activation;
+      const DataType format = format_of(*made->def());
       if (!resident(start.value())) start = transfer(node, start.value(), format);
       for (const auto& region : node->regions())
         keep(region->inputs()[carried.first_input + i].value.get(), start.value()->type.dtype);
@@ -182,7 +189,7 @@ class Transfers {
       const ttrt::OperandKind kind = operand_kind(*record, name);
       if (kind != ttrt::OperandKind::packed) node->set_arg(i, on_device_arg(node, node->arg(i), kind));
     }
-    auto call = concrete_call(*record, node->args(), context_.shapes, {.activation = context_.options.activation});
+    auto call = concrete_call(*record, node->args(), context_.shapes, {.activation = format_of(*node)});
     if (const Reason* reason = std::get_if<Reason>(&call))
       throw Error(Exit::bug, "", node_name(*node) + ": " + reason->text());
     const std::vector<ttrt::TensorSpec> specs = std::get<ttrt::BoundCall>(call).results();
@@ -203,11 +210,13 @@ class Transfers {
     ir::Value* value = arg.value();
     if (!value || !value->type.is_tensor()) return arg;
     const bool exact = angles_.contains(node);
+    const DataType wanted = format_of(*node);
     if (resident(value)) {
-      const bool wide = value->type.dtype == DType::f32 && context_.options.activation != DataType::float32;
-      return wide && !exact && value->def() && angles_.contains(value->def()) ? ir::Arg(narrowed(node, value)) : arg;
+      const DataType had = value->def() ? format_of(*value->def()) : wanted;
+      const bool other = had != wanted && value->type.dtype == ttrt::torch_dtype(had);
+      return other && !exact ? ir::Arg(converted(node, value, wanted)) : arg;
     }
-    auto format = operand_format(kind, value->type.dtype, context_.options.activation);
+    auto format = operand_format(kind, value->type.dtype, wanted);
     if (exact && (kind == ttrt::OperandKind::activation || kind == ttrt::OperandKind::any) &&
         is_floating(value->type.dtype))
       format = DataType::float32;
@@ -215,16 +224,16 @@ class Transfers {
     return transfer(node, value, *format);
   }
 
-  // An angle's function in the activation format, for readers that are not about angles.
-  ir::Value* narrowed(ir::Node* before, ir::Value* value) {
-    if (ir::Value* known = find_moved(before->graph(), value, context_.options.activation)) return known;
+  // A value on the device for readers that compute in another format: an angle's function, another module's result.
+  ir::Value* converted(ir::Node* before, ir::Value* value, DataType format) {
+    if (ir::Value* known = find_moved(before->graph(), value, format)) return known;
     ir::Type type = value->type;
-    type.dtype = ttrt::torch_dtype(context_.options.activation);
-    ir::Value* made = insert(before, op_name(ttrt::Role::change_format),
-                             {value, std::string(ttrt::to_string(context_.options.activation))}, type, value->name);
+    type.dtype = ttrt::torch_dtype(format);
+    ir::Value* made = insert(before, op_name(ttrt::Role::change_format), {value, std::string(ttrt::to_string(format))},
+                             type, value->name);
     made->def()->place = "device";
     host_type_[made] = host_type_.at(value);
-    return moved_[{before->graph(), value, context_.options.activation}] = made;
+    return moved_[{before->graph(), value, format}] = made;
   }
 
   // A transfer in this graph or one around it: nodes come in execution order, so it has happened.

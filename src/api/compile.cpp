@@ -8,6 +8,7 @@
 #include "session/compare.h"
 #include "session/compile.h"
 #include "support/error.h"
+#include "support/json_util.h"
 
 namespace ttc::api {
 namespace {
@@ -22,8 +23,6 @@ const char* text(Fidelity fidelity) {
 }
 
 const char* text(bool on) { return on ? "on" : "off"; }
-const std::string& text(const std::string& op) { return op; }
-
 // "x=i64:8x128"
 std::vector<std::string> shape_texts(const std::map<std::string, InputShape>& shapes) {
   std::vector<std::string> out;
@@ -42,11 +41,28 @@ std::vector<std::string> assignments(const std::vector<std::pair<std::string, T>
   return out;
 }
 
+// As --replace-file has it.
+std::string maps_text(const std::vector<ReplacementMap>& maps) {
+  OrderedJson out = OrderedJson::array();
+  for (const ReplacementMap& map : maps) {
+    OrderedJson& made = out.emplace_back(OrderedJson::object());
+    for (const auto& [key, to] : map) {
+      OrderedJson entry{{"op", to.to}, {"fallback", to.fallback}};
+      if (to.weight_dtype) entry["weight_dtype"] = text(*to.weight_dtype);
+      if (to.activation_dtype) entry["activation_dtype"] = text(*to.activation_dtype);
+      if (to.fidelity) entry["fidelity"] = text(*to.fidelity);
+      if (to.fp32_acc) entry["fp32_acc"] = *to.fp32_acc;
+      made[key] = std::move(entry);
+    }
+  }
+  return out.dump();
+}
+
 CompileSettings settings_of(const CompileOptions& options) {
   CompileSettings out;
   out.arch = options.arch;
   out.activation_dtype = text(options.activation_dtype);
-  out.replace = assignments(options.replace);
+  if (!options.replace.empty()) out.replace_text = maps_text(options.replace);
   out.replace_file = options.replace_file;
   out.exclude = options.exclude;
   out.weight_dtype = assignments(options.weight_dtype);
@@ -88,6 +104,13 @@ CompileReport report_of(const CompileResult& result, const ir::Model& model) {
   for (const ttc::ModuleReport& m : result.modules)
     out.modules.push_back(
         {.path = m.path, .klass = m.klass, .op = m.op, .weight_format = m.weight_format, .fidelity = m.fidelity});
+  for (const Swap& s : result.swaps)
+    out.swapped.push_back({.path = s.path,
+                           .klass = s.klass,
+                           .op = s.op,
+                           .map = static_cast<std::int64_t>(s.map),
+                           .key = s.key,
+                           .to = s.target});
   const auto refusal = [](std::string pass, const auto& r) {
     return Refusal{.pass = std::move(pass),
                    .node = r.node,
@@ -202,6 +225,13 @@ std::vector<std::string> default_pipeline() {
 std::vector<Listed> ops() {
   std::vector<Listed> out;
   for (const ttrt::OpRecord* op : ttrt::all_ops()) out.push_back({std::string(op->name), std::string(op->summary)});
+  return out;
+}
+
+std::vector<Listed> modules() {
+  std::vector<Listed> out;
+  for (const ttrt::ModuleRecord* module : ttrt::all_modules())
+    out.push_back({std::string(module->name), std::string(module->summary)});
   return out;
 }
 

@@ -182,6 +182,19 @@ void warn_of_rewritten(const ModelSource& source, const CompileSettings& setting
                   "compile the file that was exported");
 }
 
+// "map 1: ViTAttention=TTNNViTSelfAttention: 2 modules"
+void tell_swaps(const CompileOptions& options, const std::vector<Swap>& swaps, const Notes& notes) {
+  for (std::size_t map = 0; map < options.replace.size(); ++map)
+    for (const MapEntry& entry : options.replace[map]) {
+      const auto taken = std::ranges::count_if(swaps, [&](const Swap& swap) {
+        return swap.map == map && swap.key == entry.key && swap.target == entry.target;
+      });
+      if (taken > 0)
+        notes("map " + std::to_string(map + 1) + ": " + entry.text() + ": " + std::to_string(taken) +
+              (taken == 1 ? " module" : " modules"));
+    }
+}
+
 bool puts_on_device(const PassManagerOptions& passes) {
   for (const PassStep& step : select_passes(passes))
     if (step.info->name == "replace" || step.info->name == "place") return true;
@@ -225,17 +238,20 @@ Compiled compile_source(const ModelSource& source, const CompileSettings& given,
     notes.warning(source.path() + " carries no weights, so what comes of it has none and cannot run",
                   "compile the model's own file");
   out.names.collect(*out.model->graph);
+  if (!options.replace.empty() && !out.names.has_modules())
+    notes("note: " + source.path() + " names no modules: the classes of the map were found by what nodes compute");
   out.result = compile(*out.model, options, reproducing(settings, options.profile, notes),
                        {.sha256 = to_save ? source.sha256() : std::string()});
   out.names.collect(*out.model->graph);
   if (!settings.reproducer.empty()) notes("note: no pass failed; " + settings.reproducer + " was not written");
   if (failed) return out;
+  tell_swaps(options, out.result.swaps, notes);
   if (rewritten)
     warn_of_rewritten(source, settings, notes);
   else if (!puts_on_device(settings.passes))
     notes.warning("none of the passes that were run puts anything on the device", "replace and place do");
   else
-    for (const UserNames::Idle& one : out.names.idle(options, *out.model)) notes.warning(one.text(), one.hint);
+    for (const UserNames::Idle& one : out.names.idle(options, *out.model, out.result.swaps)) notes.warning(one.text(), one.hint);
   for (const std::string& one : idle_names(settings.passes)) notes.warning(one);
   return out;
 }

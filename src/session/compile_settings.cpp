@@ -3,7 +3,9 @@
 
 #include "device/arch.h"
 #include "ops/op.h"
+#include "pass/user_names.h"
 #include "support/error.h"
+#include "support/glob.h"
 #include "support/json_util.h"
 #include "support/mapped_file.h"
 
@@ -33,9 +35,64 @@ bool on_off(const std::string& text, const std::string& flag) {
   throw usage_error(flag + ": '" + text + "' is neither on nor off nor library");
 }
 
+ttrt::DataType activation_format(const std::string& name, const std::string& flag) {
+  const ttrt::DataType out = format(name, flag);
+  if (ttrt::is_block_format(out)) throw usage_error(flag + " is bfloat16 or float32");
+  return out;
+}
+
+std::optional<ttrt::MathFidelity> fidelity_named(const std::string& name, const std::string& flag) {
+  const auto fidelity = ttrt::math_fidelity_from_string(name);
+  if (!fidelity && name != library_choice)
+    throw usage_error(flag + ": expected LoFi, HiFi2, HiFi3, HiFi4 or library");
+  return fidelity;
+}
+
+std::string text_of(const OrderedJson& value, const std::string& what) {
+  if (value.is_boolean()) return value.get<bool>() ? "on" : "off";
+  if (!value.is_string()) throw usage_error(what + ": expected a text, found " + value.type_name());
+  return value.get<std::string>();
+}
+
+MapEntry entry_of(const std::string& key, const OrderedJson& value) {
+  if (key.empty()) throw usage_error("an entry without a name for what it replaces");
+  if (!value.is_object()) return map_entry(key, text_of(value, key));
+  ttrt::ModuleConfig config;
+  std::string target;
+  for (const auto& [name, given] : value.items()) {
+    const std::string what = key + ", " + name, text = text_of(given, what);
+    if (name == "op")
+      target = text;
+    else if (name == "weight_dtype")
+      config.weight = format(text, what);
+    else if (name == "activation_dtype")
+      config.activation = activation_format(text, what);
+    else if (name == "fidelity")
+      config.fidelity = fidelity_named(text, what);
+    else if (name == "fp32_acc")
+      config.fp32_acc = text == library_choice ? std::nullopt : std::optional(on_off(text, what));
+    else if (name == "fallback")
+      config.fallback = on_off(text, what);
+    else
+      throw usage_error(key + ": there is no '" + name + "'",
+                        "there are op, weight_dtype, activation_dtype, fidelity, fp32_acc and fallback");
+  }
+  if (target.empty()) throw usage_error(key + ": no \"op\" says what it becomes");
+  return map_entry(key, target, config);
+}
+
+void read_map(const OrderedJson& map, CompileOptions& options) {
+  if (!map.is_object())
+    throw usage_error(std::string("expected an object, or a list of them, found ") + map.type_name());
+  if (map.empty()) throw usage_error("a map without entries replaces nothing");
+  ReplacementMap& made = options.replace.emplace_back();
+  for (const auto& [key, value] : map.items()) made.push_back(entry_of(key, value));
+}
+
 void read_replace_text(std::string_view text, CompileOptions& options) {
-  const Json map = parse_json(text);
-  for (const auto& [from, to] : as_object(map)) options.replace.emplace_back(from, as_string(to));
+  const OrderedJson maps = parse_ordered_json(text);
+  if (!maps.is_array() || maps.empty()) return read_map(maps, options);
+  for (const OrderedJson& map : maps) read_map(map, options);
 }
 
 void read_replace_file(const std::string& path, CompileOptions& options) {
@@ -43,8 +100,22 @@ void read_replace_file(const std::string& path, CompileOptions& options) {
   try {
     read_replace_text({reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size()}, options);
   } catch (const Error& error) {
-    throw error.in_file(path);
+    throw bad_file(path, error.what(), error.hint());
   }
+}
+
+// A regular expression that is none is an error of the command line, not of the first name it meets.
+void check_patterns(const CompileOptions& options) {
+  const auto check = [](std::string_view pattern) { glob_match(pattern, ""); };
+  for (const auto* list :
+       {&options.exclude, &options.fallback_modules, &options.fallback_ops, &options.fallback_nodes})
+    for (const std::string& pattern : *list) check(pattern);
+  const auto check_keys = [&](const auto& entries) {
+    for (const auto& [pattern, value] : entries) check(pattern);
+  };
+  check_keys(options.weight_format), check_keys(options.fidelity), check_keys(options.fp32_acc);
+  for (const ReplacementMap& map : options.replace)
+    for (const MapEntry& entry : map) names_module(entry.key, {});
 }
 
 }  // namespace
@@ -52,29 +123,28 @@ void read_replace_file(const std::string& path, CompileOptions& options) {
 CompileOptions compile_options(const CompileSettings& settings) {
   CompileOptions options;
   if (!settings.arch.empty()) options.profile = ttrt::profile_from_argument(settings.arch);
+  if (!settings.replace.empty()) options.replace.emplace_back();
   for (const std::string& text : settings.replace) {
     const std::size_t eq = text.rfind('=');
-    if (eq == std::string::npos) throw usage_error("--replace " + text + ": expected CLASS=tt.OP");
-    options.replace.emplace_back(text.substr(0, eq), text.substr(eq + 1));
+    if (eq == std::string::npos || eq == 0)
+      throw usage_error("--replace " + text + ": expected CLASS=TT_MODULE or CLASS=tt.OP");
+    try {
+      options.replace.back().push_back(map_entry(text.substr(0, eq), text.substr(eq + 1)));
+    } catch (const Error& error) {
+      throw add_context(error, "--replace");
+    }
   }
   if (!settings.replace_file.empty()) read_replace_file(settings.replace_file, options);
   if (!settings.replace_text.empty()) read_replace_text(settings.replace_text, options);
-  for (const auto& [from, to] : options.replace)
-    if (ttrt::find_op(to) == nullptr)
-      throw usage_error("--replace " + from + "=" + to + ": there is no device op '" + to + "'", "ttc ops lists them");
   options.exclude = settings.exclude;
   for (const std::string& text : settings.weight_dtype) {
     const auto [glob, value] = glob_value(text);
     options.weight_format.emplace_back(glob, format(value, "--weight-dtype " + text));
   }
-  options.activation = format(settings.activation_dtype, "--activation-dtype");
-  if (ttrt::is_block_format(options.activation)) throw usage_error("--activation-dtype is bfloat16 or float32");
+  options.activation = activation_format(settings.activation_dtype, "--activation-dtype");
   for (const std::string& text : settings.fidelity) {
     const auto [glob, value] = glob_value(text);
-    const auto fidelity = ttrt::math_fidelity_from_string(value);
-    if (!fidelity && value != library_choice)
-      throw usage_error("--fidelity " + text + ": expected LoFi, HiFi2, HiFi3, HiFi4 or library");
-    options.fidelity.emplace_back(glob, fidelity);
+    options.fidelity.emplace_back(glob, fidelity_named(value, "--fidelity " + text));
   }
   for (const std::string& text : settings.fp32_acc) {
     const auto [glob, value] = glob_value(text);
@@ -86,6 +156,7 @@ CompileOptions compile_options(const CompileSettings& settings) {
   options.fallback_modules = settings.fallback_module;
   options.fallback_nodes = settings.fallback_node;
   options.require_full = settings.require_full;
+  check_patterns(options);
   return options;
 }
 

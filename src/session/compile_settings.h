@@ -12,9 +12,11 @@ namespace ttc {
 struct CompileSettings {
   std::string arch = {};  // "": what the file was rewritten for, else n150
   std::string activation_dtype = "bfloat16";
-  std::vector<std::string> replace;  // CLASS=tt.OP or module:GLOB=tt.OP; everything that can be where none is given
-  std::string replace_file;          // the same as a JSON object
-  std::string replace_text = {};     // the content of such a file
+  // CLASS=TO or module:GLOB=TO, a TT module or a device operator; everything that can be where none is given. One map,
+  // before those of the file.
+  std::vector<std::string> replace;
+  std::string replace_file;  // JSON: {CLASS or module:GLOB: TO or {"op": TO, "weight_dtype": ...}}, or a list of those
+  std::string replace_text = {};  // the content of such a file
   std::vector<std::string> exclude;  // modules (glob) that stay as they are; their children are still visited
   std::vector<std::string> weight_dtype, fidelity, fp32_acc;             // GLOB=VALUE, or a value for every module
   std::vector<std::string> fallback_op, fallback_module, fallback_node;  // globs kept on the CPU

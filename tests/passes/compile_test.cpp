@@ -231,3 +231,60 @@ TEST_CASE("bytes are told in the unit that fits") {
   CHECK(told(std::int64_t{3} << 30) == "2 transfers, 3.0 GiB");
   CHECK(told(std::int64_t{4096} << 40) == "2 transfers, 4096.0 TiB");
 }
+
+namespace {
+
+std::vector<std::string> swapped_paths(ir::Model& model, const std::vector<ReplacementMap>& maps,
+                                       const std::vector<std::string>& exclude = {}) {
+  CompileOptions options;
+  options.replace = maps;
+  options.exclude = exclude;
+  std::vector<std::string> out;
+  for (const Swap& swap : compile(model, options).swaps) out.push_back(swap.path + " " + swap.op + " " + swap.target);
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("what the maps took is told by module, an activation that went along too") {
+  using Paths = std::vector<std::string>;
+  CHECK(swapped_paths(*parsed(), {{map_entry("torch.nn.Linear", "TTNNLinear"), map_entry("ReLU", "TTNNReLU")}}) ==
+        Paths{"fc1 tt.linear TTNNLinear", "act tt.relu TTNNReLU", "fc2 tt.linear TTNNLinear"});
+  CHECK(swapped_paths(*parsed(), {{map_entry("ReLU", "tt.relu")}}) == Paths{"act tt.relu tt.relu"});  // small, but asked for
+  CHECK(swapped_paths(*parsed(), {{map_entry("Linear", "TTNNLinearActivation")}, {map_entry("module:*", "TTNNLinear")}}) ==
+        Paths{"fc1 tt.linear TTNNLinearActivation", "fc2 tt.linear TTNNLinear"});
+}
+
+TEST_CASE("an entry without fallback is an error where the device refuses what it names") {
+  CompileOptions options;
+  options.replace = {{map_entry("module:fc2", "TTNNLinearActivation", {.fallback = false})}};
+  try {
+    compile(*parsed(), options);
+    FAIL("no error");
+  } catch (const Error& error) {
+    CHECK(error.code() == Exit::unsupported);
+    CHECK(std::string(error.what()).find("module:fc2=TTNNLinearActivation has no fallback") != std::string::npos);
+  }
+  options.replace[0][0].key = "module:fc1";
+  CHECK(compile(*parsed(), options).swaps.size() == 1);
+  options.replace[0][0].key = "module:fc2";
+  options.exclude = {"fc2"};  // left on purpose
+  CHECK(compile(*parsed(), options).swaps.empty());
+}
+
+TEST_CASE("a module that the model holds under several names is taken and left by any of them") {
+  const auto shared = [] {
+    auto model = parsed(R"(graph main(%x: f32[2, 64] user, $a: f32[64, 64] parameter "a.weight" = rand(1), $b: f32[64, 64] parameter "b.weight" = rand(1), $c: f32[64, 64] parameter "c.weight" = rand(1)) {
+  %p: f32[2, 64] = aten.linear.default(%x, $a)    @a : torch.nn.modules.linear.Linear
+  %q: f32[2, 64] = aten.linear.default(%p, $b)    @b : torch.nn.modules.linear.Linear
+  %r: f32[2, 64] = aten.linear.default(%q, $c)    @c : torch.nn.modules.linear.Linear
+  return %r
+})");
+    model->weights["b.weight"] = model->weights["a.weight"];  // one tensor; that of c only has its values
+    return model;
+  };
+  using Paths = std::vector<std::string>;
+  CHECK(swapped_paths(*shared(), {{map_entry("module:b", "TTNNLinear")}}) ==
+        Paths{"a tt.linear TTNNLinear", "b tt.linear TTNNLinear"});
+  CHECK(swapped_paths(*shared(), {{map_entry("Linear", "tt.linear")}}, {"a"}) == Paths{"c tt.linear tt.linear"});
+}

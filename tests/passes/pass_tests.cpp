@@ -8,7 +8,7 @@
 //   graph ... (after, exactly as printed)
 //
 // TTC_UPDATE=1 in the environment rewrites what follows EXPECT. Flags: --passes, --disable, --stop-after, --replace,
-// --exclude, --fallback-op, --fallback-module, --fallback-node, --weight-dtype, --fidelity, --rewrite-limit.
+// --then-replace, --activation-dtype (of the last entry), --exclude, --fallback-op, --fallback-module, --fallback-node, --weight-dtype, --fidelity, --rewrite-limit.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -79,8 +79,12 @@ void apply_flag(const std::string& flag, const std::string& value, CompileOption
     passes.stop_after = value;
   else if (flag == "--rewrite-limit")
     passes.rewrite_limit = std::stol(value);
-  else if (flag == "--replace")
-    options.replace.push_back(pair_of(value));
+  else if (flag == "--replace" || flag == "--then-replace") {  // an entry of the same map, and of the next
+    if (options.replace.empty() || flag != "--replace") options.replace.emplace_back();
+    options.replace.back().push_back(map_entry(pair_of(value).first, pair_of(value).second));
+  }
+  else if (flag == "--activation-dtype")
+    options.replace.back().back().config.activation = ttrt::data_type_from_string(value);
   else if (flag == "--exclude")
     options.exclude.push_back(value);
   else if (flag == "--fallback-op")

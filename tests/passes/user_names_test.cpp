@@ -73,7 +73,7 @@ TEST_CASE("names that match nothing are told with what is near") {
   options.fallback_ops = {"gelu", "tt.linear", "aten.gleu.default"};
   options.fallback_nodes = {"z", "nonesuch*"};
   CHECK(
-      texts(names.idle(options, *given)) ==
+      texts(names.idle(options, *given, {})) ==
       std::vector<std::string>{"--exclude layer.0.dnese matches no module of the model; did you mean 'layer.0.dense'?",
                                "--exclude zzzzzzzz matches no module of the model; there are act, layer.0.dense",
                                "--fallback-op aten.gleu.default matches no operator of the model; did you mean "
@@ -86,12 +86,12 @@ TEST_CASE("a replacement that replaces nothing, and choices for modules without 
   UserNames names;
   names.collect(*given->graph);
   CompileOptions options;
-  options.replace = {{"Linear", "tt.linear"}, {"Linaer", "tt.linear"}};
+  options.replace = {{map_entry("Linear", "tt.linear"), map_entry("Linaer", "TTNNLinear")}};
   options.weight_format = {{"layer.*", ttrt::DataType::bfloat8_b}};
-  const std::vector<std::string> idle = texts(names.idle(options, *given));
+  const std::vector<std::string> idle = texts(names.idle(options, *given, {}));
   REQUIRE(idle.size() == 3);
   CHECK(idle[0] ==
         "--replace Linear=tt.linear replaces nothing: no operator there becomes tt.linear; ttc check says why");
-  CHECK(idle[1] == "--replace Linaer=tt.linear matches no class of the model's modules; did you mean 'Linear'?");
+  CHECK(idle[1] == "--replace Linaer=TTNNLinear matches no class of the model's modules; did you mean 'Linear'?");
   CHECK(idle[2].starts_with("--weight-dtype layer.* matches no module on the device that has packed weights"));
 }

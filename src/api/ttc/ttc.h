@@ -74,13 +74,27 @@ struct InputShape {
   std::optional<ElementType> type = {};
 };
 
+// What modules become: a TT module (modules()) or a device op, and how it computes. What is not given is as the TT
+// module has it, else as the rest of the model; weight_dtype, fidelity and fp32_acc of CompileOptions come first.
+struct Replacement {
+  std::string to;  // "TTNNLinear" or "tt.linear"
+  std::optional<Format> weight_dtype = {}, activation_dtype = {};
+  std::optional<Fidelity> fidelity = {};
+  std::optional<bool> fp32_acc = {};
+  bool fallback = true;  // false: Error (unsupported) where the device refuses what is in such a module
+};
+
+// A register_module_replacement_dict: {"torch.nn.Linear" or "module:GLOB", what it becomes}. Later entries win.
+using ReplacementMap = std::vector<std::pair<std::string, Replacement>>;
+
 // What to rewrite, in which precision: the flags of `ttc compile`. Modules are globs over nn.Module paths
-// ("encoder.layer.*"); of several entries the last that matches wins.
+// ("encoder.layer.*") or regular expressions ("re:.*\.fc[12]"); of several entries the last that matches wins.
 struct CompileOptions {
   std::string arch = "n150";  // an architecture profile (archs()), or the path of a profile file
-  // {"torch.nn.Linear" or "module:GLOB", "tt.linear"}: only these are replaced. Empty: whatever can be.
-  std::vector<std::pair<std::string, std::string>> replace = {};
-  std::string replace_file = {};          // the same as a JSON file
+  // Passes in order, composites first: what a map takes, later ones do not see. Only what they name is replaced; empty:
+  // whatever can be.
+  std::vector<ReplacementMap> replace = {};
+  std::string replace_file = {};          // more of them, as a JSON file
   std::vector<std::string> exclude = {};  // modules that stay as they are; their children are still visited
   std::vector<std::pair<std::string, Format>> weight_dtype = {};
   Format activation_dtype = Format::bfloat16;  // or float32
@@ -111,6 +125,13 @@ struct ReplacedModule {
   std::string path, klass, op, weight_format, fidelity;
 };
 
+// A module that an entry of the maps took.
+struct SwappedModule {
+  std::string path, klass, op;
+  std::int64_t map = 0;  // which of them, from 0
+  std::string key, to;   // the entry
+};
+
 // A value that the device holds in another dtype than PyTorch does.
 struct Conversion {
   std::string from, to;
@@ -130,6 +151,7 @@ struct CompileReport {
   std::int64_t nodes = 0, device_nodes = 0, cpu_nodes = 0;  // that compute something; device + cpu = nodes
   double flops = 0, device_flops = 0;                       // of matrix products, convolutions, attention
   std::vector<ReplacedModule> modules = {};
+  std::vector<SwappedModule> swapped = {};
   std::vector<Refusal> fallbacks = {}, near_misses = {};
   std::int64_t transfers = 0, transfer_bytes = 0;
   std::int64_t weight_bytes_in = 0, weight_bytes_out = 0;
@@ -207,8 +229,9 @@ struct Listed {
 };
 TTC_API std::vector<Listed> passes();  // by name
 TTC_API std::vector<std::string> default_pipeline();
-TTC_API std::vector<Listed> ops();    // device ops, by name
-TTC_API std::vector<Listed> archs();  // architecture profiles
+TTC_API std::vector<Listed> ops();      // device ops, by name
+TTC_API std::vector<Listed> modules();  // TT modules, by name
+TTC_API std::vector<Listed> archs();    // architecture profiles
 
 // "0.1.0"
 TTC_API const char* version();
