@@ -1,10 +1,11 @@
-// ttc passes, ttc ops, ttc archs: what there is, from the records themselves.
+// ttc passes, ttc ops, ttc modules, ttc archs: what there is, from the records themselves.
 #include <algorithm>
 #include <iostream>
 
 #include "command.h"
 #include "device/arch.h"
 #include "json_out.h"
+#include "modules/module.h"
 #include "ops/op.h"
 #include "pass/pass.h"
 #include "table.h"
@@ -74,6 +75,43 @@ int list_ops(const Globals& globals) {
   return 0;
 }
 
+std::string preset_of(const ttrt::ModuleConfig& config) {
+  std::string out;
+  const auto add = [&](bool given, const auto& text) {
+    if (given) out += (out.empty() ? "" : ", ") + std::string(text());
+  };
+  add(config.weight.has_value(), [&] { return to_string(*config.weight); });
+  add(config.activation.has_value(), [&] { return std::string(to_string(*config.activation)) + " activations"; });
+  add(config.fidelity.has_value(), [&] { return to_string(*config.fidelity); });
+  add(config.fp32_acc.has_value(), [&] { return *config.fp32_acc ? "fp32_acc" : "no fp32_acc"; });
+  add(config.fallback == false, [] { return "no fallback"; });
+  return out;
+}
+
+int list_modules(const Globals& globals) {
+  OrderedJson json = OrderedJson::array();
+  Table table({"module", "does", "stands for", "accepts", "preset"});
+  for (const ttrt::ModuleRecord* module : ttrt::all_modules()) {
+    std::string classes;
+    OrderedJson names = OrderedJson::array();
+    for (const std::string_view name : module->classes) {
+      classes += (classes.empty() ? "" : ", ") + std::string(name);
+      names.push_back(name);
+    }
+    table.row({std::string(module->name), std::string(module->summary), classes, module->accepts(),
+               preset_of(module->preset)});
+    json.push_back({{"name", module->name},
+                    {"summary", module->summary},
+                    {"classes", names},
+                    {"computes", module->computes},
+                    {"whole", module->whole},
+                    {"accepts", module->accepts()},
+                    {"preset", preset_of(module->preset)}});
+  }
+  globals.json ? print_json({{"modules", json}}) : print(table);
+  return 0;
+}
+
 int list_archs(const Globals& globals) {
   OrderedJson json = OrderedJson::array();
   Table table(
@@ -92,8 +130,10 @@ int list_archs(const Globals& globals) {
 
 const Command passes{"passes", "List the passes", options, list_passes};
 const Command ops{"ops", "List the device ops", options, list_ops};
+const Command modules{"modules", "List the TT modules that --replace takes", options, list_modules};
 const Command archs{"archs", "List the architecture profiles", options, list_archs};
-const bool registered = (register_command(passes), register_command(ops), register_command(archs), true);
+const bool registered = (register_command(passes), register_command(ops), register_command(modules),
+                         register_command(archs), true);
 
 }  // namespace
 }  // namespace ttc

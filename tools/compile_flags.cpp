@@ -16,9 +16,9 @@ void add_compile_flags(FlagSet& app, CompileFlags& flags) {
   };
   app.add_option("model", flags.model, "A .pt2 or TorchScript file").required();
   app.group("What is replaced");
-  list("--replace", flags.replace, "CLASS=tt.OP or module:GLOB=tt.OP; everything that can be where none is given");
-  app.add_option("--replace-file", flags.replace_file, "The same as a JSON object");
-  list("--exclude", flags.exclude, "Modules (glob) that stay as they are; their children are still visited");
+  list("--replace", flags.replace, "CLASS=TO or module:GLOB=TO, a TT module (ttc modules) or a device op; everything that can be where none is given");
+  app.add_option("--replace-file", flags.replace_file, "The same as a JSON object {KEY: TO or {op: TO, weight_dtype, activation_dtype, fidelity, fp32_acc, fallback}}, or a list of them: passes in order");
+  list("--exclude", flags.exclude, "Modules (a glob, or re:EXPRESSION as everywhere) that stay as they are; their children are still visited");
   list("--fallback-op", flags.fallback_op, "Ops (glob) kept on the CPU");
   list("--fallback-module", flags.fallback_module, "Modules (glob) kept on the CPU");
   list("--fallback-node", flags.fallback_node, "Nodes (glob) kept on the CPU");

@@ -22,6 +22,32 @@ def names_that_match_nothing_are_told(tmp):
 
 
 @check
+def a_replacement_map_is_read_or_refused_by_name(tmp):
+    file = tmp / "map.json"
+    def compiled(text, code, *said, flags=()):
+        file.write_text(text)
+        return want(ttc("check", VIT, "--replace-file", file, "--json", *flags), code, *said)
+    compiled('{"torch.nn.Linear": "TTNNLinaer"}', 4, "map.json: torch.nn.Linear=TTNNLinaer", "did you mean 'TTNNLinear'?")
+    compiled('[{"torch.nn.Linear": {"weight_dtype": "bfloat8_b"}}]', 4, "no \"op\"")
+    compiled('{"torch.nn.Linear": {"op": "TTNNLinear", "wieght": "x"}}', 4, "there is no 'wieght'", "weight_dtype")
+    compiled('{"torch.nn.Linear": {"op": "TTNNLinear", "weight_dtype": "int4"}}', 4, "torch.nn.Linear, weight_dtype", "int4")
+    compiled('{"torch.nn.Linear": "TTNNLinear", "torch.nn.Linear": "tt.linear"}', 4, "is there twice")
+    compiled('{"module:re:(": "TTNNLinear"}', 2, "no regular expression")
+    compiled('["TTNNLinear"]', 4, "expected an object")
+    want(ttc("check", VIT, "--replace", "ViTAtention=TTNNViTSelfAttention"), 0, "did you mean 'ViTAttention'?")
+    want(ttc("check", VIT, "--replace", "ViTAtention=TTNNViTSelfAttention", "--strict"), 1, "matches no class")
+    # A later map sees what is left: nothing, here.
+    compiled('[{"Linear": "TTNNLinear"}, {"Linear": "TTNNLinearLLama"}]', 0, "replaces nothing")
+    ran = compiled('{"module:*.mlp.fc1": {"op": "TTNNLinear", "weight_dtype": "bfloat4_b", "fidelity": "LoFi"}}', 0)
+    rows = ran.json()["modules"]
+    assert {(r["weight_format"], r["fidelity"]) for r in rows} == {("bfloat4_b", "LoFi")} and len(rows) == 2, rows
+    assert {s["path"] for s in ran.json()["swapped"]} == {r["path"] for r in rows}
+    # Without fallback a refusal is an error: no gelu alone reads the second layer.
+    compiled('{"module:re:.*fc2": {"op": "TTNNLinearGelu", "fallback": false}}', 3, "has no fallback", "PatternNearMiss")
+    compiled('{"module:re:.*fc1": {"op": "TTNNLinearGelu", "fallback": false}}', 0)
+
+
+@check
 def names_that_match_are_no_warning(tmp):
     want(ttc("compile", BERT, "-o", tmp / "x.pt2", "--strict", "--fallback-op", "gelu", "--exclude", "*.dense",
              "--weight-dtype", "*=bfloat8_b", "--fidelity", "*=HiFi2"), 0)

@@ -69,6 +69,31 @@ int compiles(const std::string& path, const std::string& io, const std::string& 
   return 0;
 }
 
+// What register_module_replacement_dict does: composites first, one module's formats by its entry.
+int swaps(const std::string& path) {
+  const Model model = Model::load(path);
+  const std::vector<ReplacementMap> maps = {
+      {{"BertSelfAttention", {.to = "TTNNSelfAttention"}}},
+      {{"torch.nn.Linear", {.to = "TTNNLinearLLama"}},
+       {"module:re:.*layer\\.1\\.output\\.dense", {.to = "TTNNLinear", .weight_dtype = Format::bfloat4_b}}}};
+  const CompileReport report = check(model, {.replace = maps});
+  std::size_t attention = 0, coarse = 0;
+  for (const SwappedModule& one : report.swapped) {
+    EXPECT(one.map == (one.to == "TTNNSelfAttention" ? 0 : 1));
+    attention += one.to == "TTNNSelfAttention";
+    EXPECT(one.map == 0 || one.klass.ends_with(".Linear"));
+    EXPECT(one.path.find("attention.self") == std::string::npos || one.map == 0);
+  }
+  for (const ReplacedModule& one : report.modules) coarse += one.weight_format == "bfloat4_b";
+  EXPECT(attention == 2 && coarse == 1 && report.swapped.size() > 6);
+  const std::vector<ReplacementMap> misspelt = {{{"torch.nn.Linear", {.to = "TTNNLinaer"}}}};
+  const Error unknown = error_of([&] { check(model, {.replace = misspelt}); });
+  EXPECT(unknown.kind() == Error::Kind::usage && unknown.hint().find("'TTNNLinear'") != std::string::npos);
+  const std::vector<ReplacementMap> strict = {{{"torch.nn.Linear", {.to = "TTNNLinearGelu", .fallback = false}}}};
+  EXPECT(error_of([&] { check(model, {.replace = strict}); }).kind() == Error::Kind::unsupported);
+  return 0;
+}
+
 int refuses(const std::string& path, const std::string& scripted) {
   const Model model = Model::load(path);
   const Error arch = error_of([&] { compile(model, {.arch = "n15"}); });
@@ -89,7 +114,7 @@ int refuses(const std::string& path, const std::string& scripted) {
   EXPECT(without.device_nodes == 0 && without.notes.size() == 1);
   EXPECT(without.fallbacks.at(0).reason == "DtypeUnsupported" || !without.fallbacks.at(0).detail.empty());
 
-  EXPECT(lists(ops(), "tt.linear") && lists(passes(), "pack") && lists(archs(), "n150"));
+  EXPECT(lists(modules(), "TTNNLinearLLama") && lists(ops(), "tt.linear") && lists(passes(), "pack") && lists(archs(), "n150"));
   EXPECT(!default_pipeline().empty());
   return 0;
 }
@@ -98,7 +123,7 @@ int refuses(const std::string& path, const std::string& scripted) {
 
 int main(int argc, char** argv) {
   EXPECT(argc == 5);
-  if (compiles(argv[1], argv[2], argv[4]) != 0 || refuses(argv[1], argv[3]) != 0) return 1;
+  if (compiles(argv[1], argv[2], argv[4]) != 0 || swaps(argv[1]) != 0 || refuses(argv[1], argv[3]) != 0) return 1;
   std::printf("ok, ttc %s\n", version());
   return 0;
 }

@@ -48,7 +48,7 @@ def compile_examples(readme, folder):
     text = readme.read_text()
     files = dict(re.findall(r"^```cpp (\S+)\n(.*?)^```$", text, re.M | re.S))
     command = re.search(r"^    (g\+\+ .*) (\S+)\.cpp (.*)$", text, re.M)
-    expect(command and len(files) == 6, "six examples and the command that builds one", sorted(files))
+    expect(command and len(files) == 7, "seven examples and the command that builds one", sorted(files))
     for name, code in files.items():
         expect(len(code.splitlines()) <= 45, f"{name} is about 40 lines", len(code.splitlines()))
         (folder / name).write_text(code)
@@ -123,6 +123,11 @@ def examples_run(ttc, folder):
     replaced = compiled(*plugin("bessel"), *plugin("even"), *plugin("quick_gelu"))
     expect(replaced["nodes"]["total"] == 2, "the module is one operator", replaced)
     run(ttc, "compare", "out.pt2", *plugin("bessel"), cwd=folder)
+
+    named = compiled(*plugin("quick_gelu_record"), "--replace", "QuickGELU=TTNNQuickGELU")
+    expect([m["path"] for m in named["swapped"]] == ["act"] and named["nodes"]["device"] == 3, "its modules alone", named)
+    modules = json.loads(run(ttc, "modules", "--json", *plugin("quick_gelu_record")))["modules"]
+    expect("TTNNQuickGELU" in [m["name"] for m in modules], "the TT module is listed", modules)
 
     listed = json.loads(run(ttc, "dispatchers", "--json", *plugin("negligible"), cwd=folder))
     expect("negligible" in json.dumps(listed), "the dispatcher is listed", listed)
