@@ -86,7 +86,7 @@ void find_modules(PassContext& context, const MapEntry& entry) {
     if (!is_named(*node) && std::ranges::any_of(records, [&](const auto* r) { return r->is_about(node->op()); }))
       nodes.push_back(node);
   });
-  const bool whole = entry.module != nullptr && entry.module->whole;
+  const bool whole = entry.is_whole();
   for (ir::Node* node : nodes) {
     const std::string path = path_of(*node);
     std::vector<ir::Node*> around;

@@ -67,13 +67,18 @@ bool computes_wide(const ir::Node& node) {
 
 }  // namespace
 
+static ttrt::DataType activation_of(const PassContext& context, const MapEntry* entry) {
+  const auto own = entry != nullptr ? entry->config.activation : std::nullopt;
+  return own.value_or(context.options.activation);
+}
+
 ttrt::LowerOptions lower_options(const PassContext& context, const ir::Node& node, const MapEntry* entry) {
   const CompileOptions& options = context.options;
   const ir::Provenance& where = *node.provenance;
   const ttrt::ModuleConfig config = entry != nullptr ? entry->config : ttrt::ModuleConfig{};
   ttrt::LowerOptions out;
   const bool wide = computes_wide(node);
-  out.activation = wide ? ttrt::DataType::float32 : config.activation.value_or(options.activation);
+  out.activation = wide ? ttrt::DataType::float32 : activation_of(context, entry);
   const auto narrow = config.weight.value_or(ttrt::DataType::bfloat16);
   out.weight = last_match(options.weight_format, where).value_or(wide ? ttrt::DataType::float32 : narrow);
   out.fidelity = last_match(options.fidelity, where).value_or(config.fidelity);
@@ -111,10 +116,10 @@ Refusal constant_refusal(const PassContext& context, const std::vector<ir::Arg>&
 
 // The call, where a kernel serves it.
 std::variant<ttrt::BoundCall, Reason> served_call(const PassContext& context, const ttrt::OpRecord& record,
-                                                  const std::vector<ir::Arg>& args, ttrt::DataType activation) {
+                                                  const std::vector<ir::Arg>& args, const MapEntry* entry) {
   if (Refusal refused = constant_refusal(context, args)) return *std::move(refused);
   auto call = concrete_call(record, args, context.shapes,
-                            {.activation = activation, .arch = context.options.profile.arch});
+                            {.activation = activation_of(context, entry), .arch = context.options.profile.arch});
   if (const auto* bound = std::get_if<ttrt::BoundCall>(&call)) {
     if (Refusal refused = bound->refusal()) return *std::move(refused);
     if (Refusal refused =
@@ -127,7 +132,7 @@ std::variant<ttrt::BoundCall, Reason> served_call(const PassContext& context, co
 }  // namespace
 
 Refusal call_refusal(const PassContext& context, const ttrt::OpRecord& record, const std::vector<ir::Arg>& args) {
-  const auto call = served_call(context, record, args, context.options.activation);
+  const auto call = served_call(context, record, args, nullptr);
   const Reason* reason = std::get_if<Reason>(&call);
   return reason == nullptr ? std::nullopt : Refusal(*reason);
 }
@@ -135,8 +140,9 @@ Refusal call_refusal(const PassContext& context, const ttrt::OpRecord& record, c
 Refusal settle_call(const PassContext& context, const ir::Node& node, const ttrt::OpRecord& record,
                     std::vector<ir::Arg>& args) {
   if (Refusal refused = user_refusal(context, node, record.name)) return refused;
-  ttrt::ops::ask_configuration(record, lower_options(context, node), args);
-  const auto call = served_call(context, record, args);
+  const MapEntry* entry = context.entry_for(node, record.name);
+  ttrt::ops::ask_configuration(record, lower_options(context, node, entry), args);
+  const auto call = served_call(context, record, args, entry);
   if (const Reason* reason = std::get_if<Reason>(&call)) return *reason;
   ttrt::ops::write_configuration(std::get<ttrt::BoundCall>(call).call, args);
   return std::nullopt;
@@ -192,7 +198,7 @@ std::variant<Replacement, Reason> find_replacement(const PassContext& context, c
       refuse(*reason);
       continue;
     }
-    auto call = served_call(context, *record, lowered.args, entry != nullptr ? entry->config.activation.value_or(context.options.activation) : context.options.activation);
+    auto call = served_call(context, *record, lowered.args, entry);
     if (Reason* reason = std::get_if<Reason>(&call)) {
       refuse(std::move(*reason));
       continue;

@@ -12,7 +12,6 @@
 #include "ops/whole_modules.h"
 #include "pass/user_names.h"
 #include "replacement.h"
-#include "support/glob.h"
 
 namespace ttc::whole_modules_pass {
 namespace {
@@ -32,17 +31,18 @@ bool is_within(const ir::Provenance& where, const std::string& path) {
   return where.module_path == path || std::ranges::any_of(where.stack, [&](const Module& m) { return m.first == path; });
 }
 
-// The records that an entry of the map names for the module itself; later entries win.
+// Those that the entry which takes the module itself allows.
 std::vector<const ttrt::WholeModule*> records_for(const PassContext& context, const Module& module) {
   ir::Provenance itself;
   std::tie(itself.module_path, itself.module_class) = module;
   std::vector<const ttrt::WholeModule*> out;
-  for (const ttrt::WholeModule& record : ttrt::whole_modules())
-    for (const auto& [key, op] : context.options.replace)
-      if (glob_match(op, record.name) && names_module(key, itself)) {
-        out.push_back(&record);
-        break;
-      }
+  for (const ReplacementMap& map : context.options.replace)
+    for (auto entry = map.rbegin(); entry != map.rend(); ++entry) {
+      if (!names_module(entry->key, itself)) continue;
+      for (const ttrt::WholeModule& record : ttrt::whole_modules())
+        if (entry->becomes_one(record.name)) out.push_back(&record);
+      if (!out.empty()) return out;
+    }
   return out;
 }
 

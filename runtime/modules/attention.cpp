@@ -16,7 +16,8 @@ const ModuleRecord vit{.name = "TTNNViTSelfAttention",
                        .summary = "Self-attention of vision transformers",
                        .classes = {"ViTSelfAttention", "ViTAttention", "CLIPAttention", "OwlViTAttention"},
                        .computes = {sdpa},
-                       .whole = true};
+                       .whole = true,
+                       .as_one = {"tt.self_attention"}};
 TTRT_REGISTER_MODULE(vit);
 
 const ModuleRecord bert{
@@ -24,28 +25,32 @@ const ModuleRecord bert{
     .summary = "Self-attention of BERT and its kin, with a mask",
     .classes = {"BertSelfAttention", "BertSdpaSelfAttention", "*SelfAttention", "torch.nn.MultiheadAttention"},
     .computes = {sdpa},
-    .whole = true};
+    .whole = true,
+    .as_one = {"tt.self_attention"}};
 TTRT_REGISTER_MODULE(bert);
 
 const ModuleRecord llama{.name = "LlamaAttention",
                          .summary = "Self-attention of LLaMA and its kin: rotary embedding, grouped keys, a causal mask",
                          .classes = {"LlamaAttention", "Qwen*Attention", "MistralAttention", "MixtralAttention"},
                          .computes = {sdpa},
-                         .whole = true};
+                         .whole = true,
+                         .as_one = {"tt.self_attention"}};
 TTRT_REGISTER_MODULE(llama);
 
 const ModuleRecord whisper{.name = "TTNNWhisperAttention",
                            .summary = "Self- and cross-attention of encoders and decoders",
                            .classes = {"WhisperAttention", "SpeechT5Attention", "BartAttention"},
                            .computes = {sdpa},
-                           .whole = true};
+                           .whole = true,
+                           .as_one = {"tt.self_attention", "tt.cross_attention"}};
 TTRT_REGISTER_MODULE(whisper);
 
 const ModuleRecord cross{.name = "TTNNCrossAttention",
                          .summary = "Attention whose keys and values come from another sequence",
                          .classes = {"*CrossAttention"},
                          .computes = {sdpa},
-                         .whole = true};
+                         .whole = true,
+                         .as_one = {"tt.cross_attention"}};
 TTRT_REGISTER_MODULE(cross);
 
 }  // namespace

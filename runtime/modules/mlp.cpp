@@ -8,14 +8,16 @@ const ModuleRecord mlp{.name = "TTNNMLP",
                        .summary = "Two linear layers and the activation between them",
                        .classes = {"ViTMLP", "CLIPMLP", "OwlViTMLP", "GPT2MLP", "*FeedForward"},
                        .computes = {},
-                       .whole = true};
+                       .whole = true,
+                       .as_one = {"tt.mlp"}};
 TTRT_REGISTER_MODULE(mlp);
 
 const ModuleRecord swiglu{.name = "TTNNSwiGLU",
                           .summary = "down(silu(gate(x)) * up(x))",
                           .classes = {"LlamaMLP", "Qwen*MLP", "MistralMLP", "Glm4MoeMLP"},
                           .computes = {},
-                          .whole = true};
+                          .whole = true,
+                          .as_one = {"tt.mlp"}};
 TTRT_REGISTER_MODULE(swiglu);
 
 const ModuleRecord moe{.name = "TTNNMoE",

@@ -79,6 +79,7 @@ std::string ModuleRecord::accepts() const {
       if (is_about(one.aten)) aten.insert(one.aten), device.insert(op->name);
   std::string out = whole ? "all within, by whatever device operators there are"
                           : joined_names(aten, " and ") + " as " + joined_names(device, " or ");
+  if (!as_one.empty()) out += ", as one " + joined_names(as_one, " or ");
   if (!activation.empty()) out += ", with the " + std::string(activation) + " that alone reads it";
   if (folds_batch_norm) out += ", with the batch norm behind it folded in";
   return out;

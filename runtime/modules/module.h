@@ -44,6 +44,8 @@ struct ModuleRecord {
   // They also tell the module where a file names no classes.
   std::vector<std::string_view> computes;
   bool whole = false;  // its nodes and those of its children become whatever device operators there are
+  // The operators that may stand for all of it as one (ops/whole_modules.h).
+  std::vector<std::string_view> as_one = {};
   ModuleConfig preset = {};
   // The activation in ATen that alone reads the layer, in whichever module, and is computed with it: a layer that has
   // none such behind it is refused.

@@ -12,11 +12,14 @@ namespace ttc {
 
 struct MapEntry {
   std::string key;                             // a class or "module:PATTERN", as user_names.h takes them
-  std::string target;                          // "TTNNLinear" or "tt.linear"
+  std::string target;                          // "TTNNLinear", "tt.linear" or "tt.self_attention"
   const ttrt::ModuleRecord* module = nullptr;  // of the target, where it is a TT module
   ttrt::ModuleConfig config = {};              // what the user gave, over the module's preset
 
   bool permits(std::string_view device_op) const;
+  // Whether its modules are taken with all that is in them, and may become this one operator (ops/whole_modules.h).
+  bool is_whole() const;
+  bool becomes_one(std::string_view whole_op) const;
   std::string text() const { return key + "=" + target; }
 };
 

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <tuple>
 
+#include "ir/body.h"
+#include "ops/whole_modules.h"
 #include "pass/call.h"
 #include "pass/user_names.h"
 
@@ -53,7 +55,7 @@ void add_swap(const PassContext& context, const MapEntry* entry, const ir::Prove
   });
   if (known == swaps.end())
     swaps.push_back(std::move(swap));
-  else if (is_what_it_is_about(*entry, op))
+  else if (!ttrt::is_whole_module(known->op) && is_what_it_is_about(*entry, op))
     known->op = op;  // attention, not one of its projections
 }
 
@@ -64,6 +66,8 @@ std::vector<Swap> collect_swaps(const PassContext& context) {
   const auto& maps = context.options.replace;
   if (maps.empty()) return swaps;
   ir::walk(*context.model.graph, [&](ir::Node* node) {
+    if (ir::is_whole_module(*node))
+      add_swap(context, context.entry_for(*node, node->op()), *node->provenance, node->op(), swaps);
     if (!took(*node)) return;
     add_swap(context, context.entry_for(*node, node->op()), *node->provenance, node->op(), swaps);
     for (const int origin : node->origins) {
@@ -86,7 +90,7 @@ std::string unmet_entry(const PassContext& context, const CompileResult& result)
   };
   const auto unmet = [&](const MapEntry& entry, const ir::Node& node) {
     if (exclusion(context.options, node, "")) return false;
-    if (entry.module != nullptr && entry.module->whole) return true;
+    if (entry.is_whole()) return true;
     const auto lowerings = ttrt::lowerings_of(node.op());
     if (std::ranges::any_of(lowerings, [&](const auto& each) { return entry.permits(each.first->name); })) return true;
     const auto module = named_module(entry.key, *node.provenance);
