@@ -159,7 +159,7 @@ ttrt::CompileOptions compile_options(const char* text) {
   read_options(
       text, "compile options",
       {{"arch", [&](const Json& v) { o.arch = ttc::as_string(v); }},
-       {"replace", [&](const Json& v) { o.replace = pairs(v, [](const Json& x) { return ttc::as_string(x); }); }},
+       {"replace", [&](const Json& v) { o.replace_text = v.dump(); }},
        {"exclude", list(o.exclude)},
        {"weight_dtype", [&](const Json& v) { o.weight_dtype = pairs(v, format); }},
        {"activation_dtype", [&](const Json& v) { o.activation_dtype = format(v); }},

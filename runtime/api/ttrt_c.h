@@ -96,7 +96,7 @@ TTRT_C_API ttrt_status ttrt_model_load(const char* path, ttrt_model** out);
 /* From memory, which is copied; `name` stands for the path in messages. */
 TTRT_C_API ttrt_status ttrt_model_load_memory(const void* file, size_t bytes, const char* name, ttrt_model** out);
 /* The model rewritten for a device; `model` stays as it is. `options` is a JSON object, NULL for none:
-   {"arch": "n150", "replace": {"torch.nn.Linear": "tt.linear"}, "exclude": ["GLOB"], "weight_dtype": {"GLOB":
+   {"arch": "n150", "replace": {"torch.nn.Linear": "TTNNLinear"}, "exclude": ["GLOB"], "weight_dtype": {"GLOB":
    "bfloat8_b"}, "activation_dtype": "float32", "fidelity": {"GLOB": "HiFi2"}, "fp32_acc": {"GLOB": true},
    "fallback_op": [], "fallback_module": [], "fallback_node": [], "require_full": false, "shape": {"x": [1, 8]},
    "passes": [], "disable": []}; ttc.h, CompileOptions, says what they mean. An unknown key is TTRT_USAGE.

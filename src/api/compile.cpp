@@ -62,7 +62,7 @@ CompileSettings settings_of(const CompileOptions& options) {
   CompileSettings out;
   out.arch = options.arch;
   out.activation_dtype = text(options.activation_dtype);
-  if (!options.replace.empty()) out.replace_text = maps_text(options.replace);
+  out.replace_text = options.replace.empty() ? options.replace_text : maps_text(options.replace);
   out.replace_file = options.replace_file;
   out.exclude = options.exclude;
   out.weight_dtype = assignments(options.weight_dtype);

@@ -95,6 +95,7 @@ struct CompileOptions {
   // whatever can be.
   std::vector<ReplacementMap> replace = {};
   std::string replace_file = {};          // more of them, as a JSON file
+  std::string replace_text = {};          // what such a file holds, where `replace` is empty
   std::vector<std::string> exclude = {};  // modules that stay as they are; their children are still visited
   std::vector<std::pair<std::string, Format>> weight_dtype = {};
   Format activation_dtype = Format::bfloat16;  // or float32
