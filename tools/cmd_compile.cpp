@@ -20,9 +20,7 @@ namespace {
 
 struct Flags : CompileFlags {
   std::string output;
-  std::vector<std::string> embed_tests;
-  double test_pcc = 0.99;
-  bool keep_original = false;
+  Luggage luggage;
   SearchFlags search;
 } flags;
 
@@ -34,28 +32,12 @@ void options(FlagSet& app) {
       .required();
   add_search_flags(app, flags.search);
   app.group("What the file carries along");
-  app.add_option("--embed-tests", flags.embed_tests,
+  app.add_option("--embed-tests", flags.luggage.tests,
                  "Calls with their outputs (safetensors), which ttc verify runs; repeatable")
       .repeatable();
-  app.add_option("--test-pcc", flags.test_pcc, "What each output of the embedded calls has to reach").range(-1.0, 1.0);
-  app.add_flag("--keep-original", flags.keep_original, "Keep the whole input file, which ttc undo gives back");
-}
-
-// Embeds what the flags ask for. Throws Error (check_failed) where the model does not pass its own tests.
-void carry_along(const ModelSource& source, const std::shared_ptr<ir::Model>& model) {
-  if (flags.keep_original) keep_original(*model, source);
-  if (flags.embed_tests.empty()) return;
-  embed_tests(*model, source.read(), flags.embed_tests, flags.test_pcc);
-  for (const TestResult& test : run_embedded(model, {.profile = profile_for(*model, "")})) {
-    if (test.pass()) continue;
-    std::string what = test.problem;
-    for (const Check& check : test.checks)
-      if (!check.pass && what.empty())
-        what = check.problem.empty() ? check.output + " has a PCC of " + number_text(check.metrics.pcc, 7)
-                                     : check.output + " " + check.problem;
-    throw Error(Exit::check_failed, flags.model, "the result fails the calls to embed: " + what,
-                "--test-pcc sets what they have to reach; ttc compare shows where it is lost");
-  }
+  app.add_option("--test-pcc", flags.luggage.pcc, "What each output of the embedded calls has to reach")
+      .range(-1.0, 1.0);
+  app.add_flag("--keep-original", flags.luggage.original, "Keep the whole input file, which ttc undo gives back");
 }
 
 int run(const Globals& globals) {
@@ -74,7 +56,7 @@ int run(const Globals& globals) {
   Compiled done = compiled(globals, source, settings, true);
   const std::shared_ptr<ir::Model> model = std::move(done.model);
   const CompileResult& result = done.result;
-  carry_along(source, model);
+  carry_along(source, model, flags.luggage);
   check_warnings(globals);
   {
     const Timed timed(globals, "writing");

@@ -53,8 +53,8 @@ void print_text(const PrecisionSearch& search) {
 void add_search_flags(FlagSet& app, SearchFlags& flags) {
   app.group("Search for precision");
   app.add_option("--min-pcc", flags.goal.min_pcc,
-                 "Find the cheapest weight formats, fidelities and accumulation whose outputs have this PCC; --io gives "
-                 "the calls")
+                 "Find the cheapest weight formats, fidelities and accumulation whose outputs have this PCC; "
+                 "--io gives the calls")
       .range(-1.0, 1.0);
   app.add_option("--min-snr", flags.goal.min_snr_db, "The same, with this signal over noise in dB");
   app.add_option("--max-top1-drop", flags.goal.max_top1_drop,

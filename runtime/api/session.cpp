@@ -8,6 +8,7 @@
 #include "api/model_impl.h"
 #include "api/session.h"
 #include "executor/signature.h"
+#include "session/timings.h"
 
 namespace ttrt {
 namespace {
@@ -51,7 +52,7 @@ dispatch::DispatchOptions dispatch_options(const SessionOptions& options) {
 
 ExecutorOptions executor_options(const Model& model, const SessionOptions& options, const Session::Impl& impl) {
   ExecutorOptions out;
-  out.mode = options.mode == RunMode::device ? Mode::device : Mode::cpu;
+  out.mode = options.mode == RunMode::cpu ? Mode::cpu : Mode::device;
   out.numerics = options.numerics == NumericsMode::exact ? Numerics::exact : Numerics::fast;
   out.profile = ttc::profile_for(*model.impl().model, options.arch);
   out.chooser = impl.chooser;
@@ -90,6 +91,14 @@ RunReport report_of(const Executor& executor, std::int64_t runs) {
   return out;
 }
 
+// Of RunMode::normal.
+void refuse_fallback(const Executor& executor) {
+  for (const FallbackFailure& failure : executor.fallback_failures())
+    throw Error(Error::Kind::failed,
+                "node '" + failure.node + "' (" + failure.op + ") fell back to the CPU: " + failure.reason,
+                "RunMode::device lets it");
+}
+
 std::vector<Tensor> run_locked(Session::Impl& impl, std::vector<RtValue> values, const std::vector<bool>& keep) {
   const std::lock_guard lock(impl.run_mutex);
   impl.cancel->store(false, std::memory_order_relaxed);
@@ -105,6 +114,8 @@ std::vector<Tensor> run_locked(Session::Impl& impl, std::vector<RtValue> values,
     std::vector<Tensor> outputs;
     for (const RtValue& value : impl.executor->run(std::move(values), keep)) append_tensors(value, outputs);
     ++impl.runs;
+    if (impl.options.profile) impl.ledger.observe(*impl.executor);
+    if (impl.options.mode == RunMode::normal) refuse_fallback(*impl.executor);
     done();
     return outputs;
   } catch (...) {
@@ -121,7 +132,9 @@ Session::Session(const Model& model, const SessionOptions& options) : impl_(std:
         .dispatcher = options.dispatcher, .dispatch = dispatch_options(options), .report = report_to(options.log)});
     impl_->executor = std::make_unique<Executor>(model.impl().model, executor_options(model, options, *impl_));
     impl_->inputs = user_inputs(*model.impl().model);
-    if (options.profile) impl_->executor->set_profiling(true);
+    impl_->options = options;
+    impl_->options.profile |= options.trace;
+    if (impl_->options.profile) impl_->executor->set_profiling(true, options.trace);
     impl_->report = report_of(*impl_->executor, 0);
   });
 }
@@ -213,6 +226,41 @@ std::vector<OpProfile> Session::profile() const {
                    .bytes = p.bytes});
   }
   return out;
+}
+
+std::vector<Timing> Session::timings() const {
+  const std::lock_guard lock(impl_->run_mutex);
+  std::vector<Timing> out;
+  for (const ttc::TimingSum& one : ttc::timing_sums(*impl_->executor))
+    out.push_back({.func_name = one.func_name,
+                   .module_name = one.module_name,
+                   .ttnn = one.ttnn,
+                   .torch = one.torch,
+                   .min = one.min,
+                   .max = one.max,
+                   .rows = one.rows,
+                   .device_cycles = one.device_cycles});
+  return out;
+}
+
+void Session::save_timings(const std::string& path) const {
+  guarded([&] {
+    if (!impl_->options.trace)
+      throw Error(Error::Kind::usage, "nothing is traced", "SessionOptions::trace asks for it");
+    const std::lock_guard lock(impl_->run_mutex);
+    ttc::write_timings(path, *impl_->executor);
+  });
+}
+
+Compatibility Session::compatibility(const std::optional<std::vector<std::string>>& expected) const {
+  return guarded([&] {
+    if (!impl_->options.profile)
+      throw Error(Error::Kind::usage, "runs are not observed", "SessionOptions::profile asks for it");
+    const std::lock_guard lock(impl_->run_mutex);
+    ttc::Compatibility found = impl_->ledger.report(*impl_->executor);
+    if (expected) ttc::ExpectedFallbacks::of(*expected).judge(found);
+    return ttc::api::public_compatibility(found);
+  });
 }
 
 std::vector<Placement> Session::placement() const {

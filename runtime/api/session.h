@@ -10,6 +10,7 @@
 #include "executor/executor.h"
 #include "executor/kernel_choice.h"
 #include "executor/signature.h"
+#include "session/compatibility.h"
 
 namespace ttrt {
 
@@ -20,6 +21,8 @@ struct Session::Impl {
   std::unique_ptr<Executor> executor;
   std::vector<UserInput> inputs;
   mutable std::mutex run_mutex;  // of the executor
+  SessionOptions options;
+  ttc::RunLedger ledger;  // under the run's lock
   std::int64_t runs = 0;
   mutable std::mutex report_mutex;  // of the report alone: never held while a run goes on
   RunReport report;

@@ -30,6 +30,7 @@ namespace ttrt {
 // ---- models, and compiling them: ttc/ttc.h --------------------------------------------------------------------------
 
 using ttc::api::compare;
+using ttc::api::Compatibility;
 using ttc::api::compile;
 using ttc::api::Compiled;
 using ttc::api::CompileOptions;
@@ -46,7 +47,8 @@ using ttc::api::version;
 // ---- running --------------------------------------------------------------------------------------------------------
 
 enum class RunMode : std::uint8_t {
-  device,  // device ops on the device, the rest in LibTorch
+  device,  // device ops on the device, the rest in LibTorch; where the device can't serve an op, the CPU does
+  normal,  // the same, but an op that falls back to the CPU fails the run
   cpu,     // everything in LibTorch, device ops in their float32 references
 };
 // Which kernels serve the device ops, and when that is decided: dispatch.h describes the modes.
@@ -83,7 +85,8 @@ struct SessionOptions {
   // {"tt.linear", "tt.linear.1d"}: kernels chosen by hand, in STATIC and AUTO.
   std::map<std::string, std::string> static_kernels = {};
   DispatchSettings dispatch = {};
-  bool profile = false;  // measure every op: Session::profile()
+  bool profile = false;  // measure every op: Session::profile(), timings() and compatibility()
+  bool trace = false;    // keep every call too: Session::save_timings()
   // Weights that the device's memory does not hold beside all else are moved in when they are read; else runs that need
   // more than there is throw.
   bool stream_weights = true;
@@ -137,6 +140,15 @@ struct OpProfile {
   std::int64_t bytes = 0;  // read and written
 };
 
+// All calls of a function in a module, in TT-Symbiote's terms: "TTNN::linear", "aten::topk", "torch_to_ttnn".
+struct Timing {
+  std::string func_name, module_name;
+  double ttnn = 0, torch = 0;  // seconds of this machine, by who served: the emulated device, LibTorch
+  double min = 0, max = 0;     // of one call
+  std::int64_t rows = 0;       // calls
+  double device_cycles = 0;    // by the device's time model
+};
+
 // DRAM or L1 of the session's device.
 struct MemoryUse {
   std::string memory;  // "DRAM", "L1"
@@ -180,8 +192,16 @@ class TTRT_API Session {
 
   // Never waits for a run: what the last finished one left.
   RunReport report() const;
-  // Wait for the run under way. `profile` is empty without SessionOptions::profile, `placement` before the first run.
+  // Wait for the run under way. `profile` and `timings` are empty without SessionOptions::profile, `placement` before
+  // the first run.
   std::vector<OpProfile> profile() const;
+  std::vector<Timing> timings() const;
+  // Writes a row for each call, and "x_pivot.csv" beside "x.csv". Throws Error (usage) without SessionOptions::trace,
+  // and where the files can't be written.
+  void save_timings(const std::string& path) const;
+  // Which modules the device served in all runs, and what the CPU did instead; as ttc::api::compatibility. Throws Error
+  // (usage) without SessionOptions::profile.
+  Compatibility compatibility(const std::optional<std::vector<std::string>>& expected = {}) const;
   std::vector<Placement> placement() const;
   std::vector<MemoryUse> memory() const;  // empty where the session needs no device or has not run
 

@@ -193,7 +193,9 @@ ttrt::SessionOptions session_options(const char* text) {
   read_options(text, "session options",
                {{"mode",
                  [&](const Json& v) {
-                   o.mode = one_of<ttrt::RunMode>(v, {{"device", ttrt::RunMode::device}, {"cpu", ttrt::RunMode::cpu}});
+                   o.mode = one_of<ttrt::RunMode>(v, {{"device", ttrt::RunMode::device},
+                                                      {"normal", ttrt::RunMode::normal},
+                                                      {"cpu", ttrt::RunMode::cpu}});
                  }},
                 {"numerics",
                  [&](const Json& v) {

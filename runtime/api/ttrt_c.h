@@ -134,9 +134,9 @@ TTRT_C_API ttrt_status ttrt_model_output(const ttrt_model* model, size_t index, 
 
 typedef struct ttrt_session ttrt_session;
 
-/* `options` is a JSON object, NULL for none: {"mode": "device" or "cpu", "numerics": "fast" or "exact", "arch": "n150",
-   "dispatcher": "default", "dispatch_mode": "static", "dispatch_config": "rules.yaml", "static_kernels":
-   {"tt.linear": "tt.linear.1d"}, "profile": false}; ttrt.h, SessionOptions, says what they mean. */
+/* `options` is a JSON object, NULL for none: {"mode": "device", "normal" or "cpu", "numerics": "fast" or "exact",
+   "arch": "n150", "dispatcher": "default", "dispatch_mode": "static", "dispatch_config": "rules.yaml",
+   "static_kernels": {"tt.linear": "tt.linear.1d"}, "profile": false}; ttrt.h, SessionOptions, says what they mean. */
 TTRT_C_API ttrt_status ttrt_session_create(const ttrt_model* model, const char* options, ttrt_session** out);
 TTRT_C_API void ttrt_session_free(ttrt_session* session);
 /* Inputs in the order of the signature. `outputs` takes `output_count` handles, which the caller frees; TTRT_USAGE

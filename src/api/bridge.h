@@ -6,6 +6,9 @@
 #include <new>
 
 #include "device/types.h"
+#include "session/compatibility.h"
+#include "session/compile_settings.h"
+#include "session/model_source.h"
 #include "support/dtype.h"
 #include "support/error.h"
 
@@ -24,6 +27,14 @@ Format format_named(std::string_view name);
 std::string library_text(const std::string& text);
 
 Error public_error(const ttc::Error& error);
+
+// What src/session takes. Throw Error (usage) for numbers that are no format, fidelity or element type.
+CompileSettings settings_of(const CompileOptions& options);
+std::vector<std::string> shape_texts(const std::map<std::string, InputShape>& shapes);
+// The file of a model that was not rewritten. Throws ttc::Error (usage) for others.
+const ModelSource& plain_source(const Model& model);
+Model model_of(std::shared_ptr<const ir::Model> made);
+Compatibility public_compatibility(const ttc::Compatibility& found);
 
 // Runs f; what it throws leaves the library as api::Error.
 template <typename F>

@@ -7,6 +7,7 @@
 #include "pass/conversions.h"
 #include "session/compare.h"
 #include "session/compile.h"
+#include "session/kept.h"
 #include "support/error.h"
 #include "support/json_util.h"
 
@@ -16,23 +17,13 @@ namespace {
 std::string text(Format format) { return std::string(to_string(device_format(format))); }
 
 const char* text(Fidelity fidelity) {
-  static constexpr const char* names[] = {"LoFi", "HiFi2", "HiFi3", "HiFi4"};
+  static constexpr const char* names[] = {"LoFi", "HiFi2", "HiFi3", "HiFi4", "library"};
   const auto i = static_cast<std::size_t>(fidelity);
   if (i >= std::size(names)) throw Error(Error::Kind::usage, "a fidelity that does not exist");
   return names[i];
 }
 
-const char* text(bool on) { return on ? "on" : "off"; }
-// "x=i64:8x128"
-std::vector<std::string> shape_texts(const std::map<std::string, InputShape>& shapes) {
-  std::vector<std::string> out;
-  for (const auto& [input, shape] : shapes) {
-    std::string& text = out.emplace_back(input + "=");
-    if (shape.type) text += std::string(to_string(dtype_of(*shape.type))) + ":";
-    for (std::size_t i = 0; i < shape.sizes.size(); ++i) text += (i > 0 ? "x" : "") + std::to_string(shape.sizes[i]);
-  }
-  return out;
-}
+const char* text(std::optional<bool> on) { return !on ? "library" : *on ? "on" : "off"; }
 
 template <typename T>
 std::vector<std::string> assignments(const std::vector<std::pair<std::string, T>>& entries) {
@@ -56,31 +47,6 @@ std::string maps_text(const std::vector<ReplacementMap>& maps) {
     }
   }
   return out.dump();
-}
-
-CompileSettings settings_of(const CompileOptions& options) {
-  CompileSettings out;
-  out.arch = options.arch;
-  out.activation_dtype = text(options.activation_dtype);
-  out.replace_text = options.replace.empty() ? options.replace_text : maps_text(options.replace);
-  out.replace_file = options.replace_file;
-  out.exclude = options.exclude;
-  out.weight_dtype = assignments(options.weight_dtype);
-  out.fidelity = assignments(options.fidelity);
-  out.fp32_acc = assignments(options.fp32_acc);
-  out.fallback_op = options.fallback_op;
-  out.fallback_module = options.fallback_module;
-  out.fallback_node = options.fallback_node;
-  out.require_full = options.require_full;
-  out.shapes = shape_texts(options.shape);
-  out.inputs = options.input;
-  out.io = options.io;
-  out.passes.passes = options.passes;
-  out.passes.disable = options.disable;
-  out.passes.stop_after = options.stop_after;
-  out.passes.rewrite_limit = static_cast<long>(options.rewrite_limit);
-  out.passes.verify_each = options.verify_each;
-  return out;
 }
 
 CompileReport report_of(const CompileResult& result, const ir::Model& model) {
@@ -136,20 +102,17 @@ CompileReport report_of(const CompileResult& result, const ir::Model& model) {
   return out;
 }
 
-const ModelSource& source_of(const Model& model) {
-  if (model.impl().source == nullptr || model.is_rewritten())
-    throw usage_error(model.path() + ": the model is rewritten already", "compile the file that was exported");
-  return *model.impl().source;
-}
-
 Compiled compile_from(const Model& model, const CompileOptions& options, bool to_save) {
   std::vector<std::string> said;
   const Notes notes{.say = [&](const std::string& line) { said.push_back(library_text(line)); }, .detail = {}};
-  ttc::Compiled made = compile_source(source_of(model), settings_of(options), notes, to_save);
+  ttc::Compiled made = compile_source(plain_source(model), settings_of(options), notes, to_save);
   CompileReport report = report_of(made.result, *made.model);
   report.notes = std::move(said);
-  auto impl = std::make_shared<const Model::Impl>(Model::Impl{.source = nullptr, .model = std::move(made.model)});
-  return {Model(std::move(impl)), std::move(report)};
+  const std::shared_ptr<ir::Model> result = std::move(made.model);
+  if (to_save)
+    carry_along(plain_source(model), result,
+                {.original = options.keep_original, .tests = options.embed_tests, .pcc = options.test_pcc});
+  return {model_of(result), std::move(report)};
 }
 
 CompareRow row_of(const ttc::CompareRow& row) {
@@ -157,16 +120,65 @@ CompareRow row_of(const ttc::CompareRow& row) {
   return {.node = row.node,
           .op = row.op,
           .module = row.module,
+          .source = row.source,
           .pcc = m.pcc,
           .max_abs = m.max_abs,
           .max_rel = m.max_rel,
           .snr_db = m.snr_db,
           .nan = m.nan,
           .zero = m.zero,
+          .threshold = row.threshold,
           .pass = row.pass};
 }
 
 }  // namespace
+
+// "x=i64:8x128"
+std::vector<std::string> shape_texts(const std::map<std::string, InputShape>& shapes) {
+  std::vector<std::string> out;
+  for (const auto& [input, shape] : shapes) {
+    std::string& text = out.emplace_back(input + "=");
+    if (shape.type) text += std::string(to_string(dtype_of(*shape.type))) + ":";
+    for (std::size_t i = 0; i < shape.sizes.size(); ++i) text += (i > 0 ? "x" : "") + std::to_string(shape.sizes[i]);
+  }
+  return out;
+}
+
+CompileSettings settings_of(const CompileOptions& options) {
+  CompileSettings out;
+  out.arch = options.arch;
+  out.activation_dtype = text(options.activation_dtype);
+  out.replace_text = options.replace.empty() ? options.replace_text : maps_text(options.replace);
+  out.replace_file = options.replace_file;
+  out.exclude = options.exclude;
+  out.weight_dtype = assignments(options.weight_dtype);
+  out.fidelity = assignments(options.fidelity);
+  out.fp32_acc = assignments(options.fp32_acc);
+  out.fallback_op = options.fallback_op;
+  out.fallback_module = options.fallback_module;
+  out.fallback_node = options.fallback_node;
+  out.require_full = options.require_full;
+  out.shapes = shape_texts(options.shape);
+  out.inputs = options.input;
+  out.io = options.io;
+  out.passes.passes = options.passes;
+  out.passes.disable = options.disable;
+  out.passes.stop_after = options.stop_after;
+  out.passes.rewrite_limit = static_cast<long>(options.rewrite_limit);
+  out.passes.verify_each = options.verify_each;
+  out.reproducer = options.reproducer;
+  return out;
+}
+
+const ModelSource& plain_source(const Model& model) {
+  if (model.impl().source == nullptr || model.is_rewritten())
+    throw usage_error(model.path() + ": the model is rewritten already", "compile the file that was exported");
+  return *model.impl().source;
+}
+
+Model model_of(std::shared_ptr<const ir::Model> made) {
+  return Model(std::make_shared<const Model::Impl>(Model::Impl{.source = nullptr, .model = std::move(made)}));
+}
 
 Compiled compile(const Model& model, const CompileOptions& options) {
   return guarded([&] { return compile_from(model, options, true); });
@@ -194,6 +206,9 @@ Comparison compare(const Model& model, const CompareOptions& options) {
     ttrt::ExecutorOptions subject;
     subject.profile = profile_for(*graph, options.arch);
     subject.numerics = options.numerics == NumericsMode::exact ? ttrt::Numerics::exact : ttrt::Numerics::fast;
+    const auto mode = static_cast<ttc::CompareMode>(options.mode);
+    if (mode != ttc::CompareMode::dpl && options.against != Against::cpu)
+      throw usage_error("modes other than dpl compare with the cpu");
     ttrt::ExecutorOptions reference = subject;
     if (options.against == Against::cpu)
       reference.mode = ttrt::Mode::cpu;
@@ -201,7 +216,7 @@ Comparison compare(const Model& model, const CompareOptions& options) {
       reference.numerics = options.against == Against::exact ? ttrt::Numerics::exact : ttrt::Numerics::fast;
     const ttc::Comparison compared =
         compare_runs(graph, cases, subject, reference,
-                     {.by_module = options.by_module, .pcc = options.pcc, .max_rel = options.max_rel});
+                     {.mode = mode, .by_module = options.by_module, .pcc = options.pcc, .max_rel = options.max_rel});
     for (const ttc::CompareRow& row : compared.rows) out.rows.push_back(row_of(row));
     out.first_failure = compared.first_failure;
     out.worst = compared.worst;

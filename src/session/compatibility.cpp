@@ -174,13 +174,21 @@ bool ExpectedFallbacks::Entry::covers(const HostNode& node) const {
          glob_match(name, node.node);
 }
 
+ExpectedFallbacks ExpectedFallbacks::of(const std::vector<std::string>& names) {
+  ExpectedFallbacks out;
+  for (const std::string& name : names) out.entries_.push_back({.name = name, .module = {}, .op = {}});
+  return out;
+}
+
 ExpectedFallbacks ExpectedFallbacks::read(const std::string& path) {
   ExpectedFallbacks out;
   const auto file = MappedFile::open(path);
   try {
     const Json json = parse_json({reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size()});
     if (json.is_array()) {
-      for (const Json& name : as_array(json)) out.entries_.push_back({.name = as_string(name), .module = {}, .op = {}});
+      std::vector<std::string> names;
+      for (const Json& name : as_array(json)) names.push_back(as_string(name));
+      return of(names);
     } else if (const Json* nodes = find_member(json, "fallbacks")) {
       for (const Json& one : as_array(*nodes))
         out.entries_.push_back(

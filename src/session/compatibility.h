@@ -58,6 +58,7 @@ class ExpectedFallbacks {
  public:
   // Throws Error (bad_file) for what is neither.
   static ExpectedFallbacks read(const std::string& path);
+  static ExpectedFallbacks of(const std::vector<std::string>& names);
   // Sets `expected` of each node and `no_longer`.
   void judge(Compatibility& compatibility) const;
 

@@ -4,11 +4,13 @@
 #include <algorithm>
 
 #include "formats/safetensors.h"
+#include "ir/manifest_name.h"
 #include "session/steps.h"
 #include "session/values.h"
 #include "support/base64.h"
 #include "support/error.h"
 #include "support/json_util.h"
+#include "support/sha256.h"
 
 namespace ttc {
 namespace {
@@ -44,6 +46,28 @@ const Json* kept_json(const ir::Model& model, std::string_view name, Json& into)
     throw add_context(error, std::string(name)).in_file(model.info.path);
   }
   return &into;
+}
+
+// What a file without its original has lost: the weights in other formats, the graph.
+Error original_missing(const ir::Model& model, const Json& manifest) {
+  std::map<std::string, std::size_t> formats;
+  for (const Json& entry : as_array(member(manifest, "precision")))
+    if (const Json* format = find_member(entry, "weight_format")) ++formats[as_string(*format)];
+  std::string weights;
+  for (const auto& [format, count] : formats)
+    weights += (weights.empty() ? "" : ", ") + std::to_string(count) + " in " + format;
+  std::size_t rewrites = as_array(member(manifest, "journal")).size();
+  if (const Json* earlier = find_member(manifest, "earlier"))
+    for (const Json& one : as_array(*earlier)) rewrites += as_array(member(one, "journal")).size();
+  const Json& input = *input_of(manifest, "");
+  Json report{{"original", false}, {"input", input}, {"rewrites", rewrites}, {"packed", Json::object()}};
+  for (const auto& [format, count] : formats) report["packed"][format] = count;
+  return Error(Exit::check_failed, model.info.path,
+               "the original is not kept: " + std::to_string(rewrites) + " rewrites cannot be taken back, weights of " +
+                   (weights.empty() ? "no node" : weights) + " are packed; its SHA-256 was " +
+                   as_string(member(input, "sha256")),
+               "compile --keep-original keeps it")
+      .with_report(report.dump());
 }
 
 }  // namespace
@@ -109,6 +133,37 @@ void embed_calls(ir::Model& model, const std::shared_ptr<const ir::Model>& plain
   }
   model.extra[std::string(tests_name)] =
       Json{{"tests", 1}, {"files", Json::array({file_json(std::move(ways), calls)})}}.dump();
+}
+
+Original undo(const ir::Model& model) {
+  const auto manifest = model.extra.find(manifest_name);
+  if (manifest == model.extra.end())
+    throw bad_file(model.info.path, "there is nothing to undo: it carries no manifest",
+                   "only rewritten files have one");
+  const Json root = parse_json(manifest->second);
+  auto bytes = original_of(model);
+  if (!bytes) throw original_missing(model, root);
+  const std::string hash = sha256_hex(*bytes);
+  const Json* const input = input_of(root, hash);
+  if (input == nullptr)
+    throw bad_file(model.info.path, "the original that it keeps is damaged: its hash is not one of the manifest");
+  return {.bytes = std::move(*bytes), .format = as_string(member(*input, "format")), .sha256 = hash};
+}
+
+void carry_along(const ModelSource& source, const std::shared_ptr<ir::Model>& model, const Luggage& luggage) {
+  if (luggage.original) keep_original(*model, source);
+  if (luggage.tests.empty()) return;
+  embed_tests(*model, source.read(), luggage.tests, luggage.pcc);
+  for (const TestResult& test : run_embedded(model, {.profile = profile_for(*model, "")})) {
+    if (test.pass()) continue;
+    std::string what = test.problem;
+    for (const Check& check : test.checks)
+      if (!check.pass && what.empty())
+        what = check.output + (check.problem.empty() ? " has a PCC of " + std::to_string(check.metrics.pcc)
+                                                     : " " + check.problem);
+    throw Error(Exit::check_failed, source.path(), "the result fails the calls to embed: " + what,
+                "--test-pcc sets what they have to reach; ttc compare shows where it is lost");
+  }
 }
 
 std::vector<EmbeddedTest> embedded_tests(const ir::Model& model) {

@@ -25,8 +25,8 @@ struct Boundary {
 
 // Of the nodes of the main graph that `within` takes.
 Boundary boundary_of(const ir::Graph& graph, const std::function<bool(const ir::Node&)>& within);
-// Weights, and the buffers that the nodes write, come along. Values of the device are brought there from the inputs, and
-// back for the outputs.
+// Weights, and the buffers that the nodes write, come along. Values of the device are brought there from the inputs,
+// and back for the outputs.
 std::unique_ptr<ir::Model> part_of(const ir::Model& model, const Boundary& part);
 
 // A new node at the end of the graph that brings a value of the device to the host, in the dtype that it has there.

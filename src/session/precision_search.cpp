@@ -103,13 +103,16 @@ class Searcher {
     std::string name;
     bool format = true, fidelity = false, fp32_acc = false;  // what there is a choice of
     std::vector<double> cost = {};                           // by rung
-    std::vector<std::vector<double>> noise = {};             // that it adds to each output, by rung
+    std::vector<std::vector<double>> noise = {};             // by rung: what it adds to each output
   };
   using Mix = std::vector<std::size_t>;  // by group: a rung
 
   static PrecisionChoice choice_of(const std::string& module, const Rung& rung, const Group& of) {
     const auto given = [](bool has_choice, std::string_view value) { return std::string(has_choice ? value : ""); };
-    return {module, given(of.format, rung.format), given(of.fidelity, rung.fidelity), given(of.fp32_acc, rung.fp32_acc)};
+    return {.module = module,
+            .format = given(of.format, rung.format),
+            .fidelity = given(of.fidelity, rung.fidelity),
+            .fp32_acc = given(of.fp32_acc, rung.fp32_acc)};
   }
 
   // Every third call, the last one first; where there is one only, a call made of it.
@@ -140,8 +143,8 @@ class Searcher {
   void measure_all() {
     const auto measured = [&](const Rung& rung) {
       const bool sums = settings_.fp32_acc.empty();  // what the user says of accumulation holds
-      return measure(with_choice(settings_, {choice_of("*", rung, {.name = {}, .format = true, .fidelity = true, .fp32_acc = sums})}),
-                     "all " + text_of(rung, true));
+      const Group all{.name = "*", .format = true, .fidelity = true, .fp32_acc = sums};
+      return measure(with_choice(settings_, {choice_of(all.name, rung, all)}), "all " + text_of(rung, true));
     };
     const auto power = [](const Score& score) {
       double out = 0;

@@ -94,6 +94,49 @@ int swaps(const std::string& path) {
   return 0;
 }
 
+// What a file proves; where accuracy is lost, and which precision is enough.
+int proves(const std::string& path, const std::string& io, const std::string& out) {
+  const Model model = Model::load(path);
+  const CompileOptions coarse{.weight_dtype = {{"model.encoder.layer.1.intermediate.dense", Format::bfloat4_b}},
+                              .fidelity = {{"*", Fidelity::library}},
+                              .fp32_acc = {{"*", std::nullopt}},
+                              .io = io,
+                              .keep_original = true,
+                              .embed_tests = {io}};
+  compile(model, coarse).model.save(out);
+  const Model saved = Model::load(out);
+  const Verification verified = verify(saved);
+  EXPECT(verified.pass && std::any_of(verified.findings.begin(), verified.findings.end(),
+                                      [](const Finding& f) { return f.kind == "test" && f.name == "out0"; }));
+  const std::string again = out + ".original.pt2", part = out + ".part.pt2", calls = out + ".safetensors";
+  undo(saved, again);
+  EXPECT(Model::load(again).sha256() == model.sha256() && diff(model, Model::load(again)).empty());
+  const std::vector<Difference> changed = diff(model, saved);
+  EXPECT(std::any_of(changed.begin(), changed.end(), [](const Difference& d) { return d.kind == "module"; }));
+  EXPECT(error_of([&] { undo(compile(model).model, again); }).kind() == Error::Kind::failed);
+  EXPECT(error_of([&] { verify(model); }).kind() == Error::Kind::bad_file);
+
+  extract(model, "model.encoder.layer.0", {.io = io, .save_io = calls}).model.save(part);
+  EXPECT(compare(Model::load(part), {.io = calls}).rows.size() > 5);
+  EXPECT(error_of([&] { extract(model, "nonesuch"); }).kind() == Error::Kind::usage);
+  const Comparison beside = compare(saved, {.mode = CompareMode::sel});  // on the call that the file carries
+  EXPECT(beside.pass && beside.rows.at(0).threshold > 0.9 && beside.notes.size() == 1);
+
+  EXPECT(!bisect(model, coarse, 0.9).fails);
+  const Bisection found = bisect(model, {.weight_dtype = {{"*", Format::bfloat4_b}}, .io = io}, 0.999, true);
+  EXPECT(found.fails && found.rewrite_number > 0 && !found.pass.empty() && found.runs.size() > 3);
+  const PrecisionSearch search = search_precision(model, {.min_pcc = 0.999}, {.io = io});
+  EXPECT(search.held_back.pcc >= 0.999 && search.text.find("weight-dtype") != std::string::npos);
+  EXPECT(compile(model, search.options).report.weight_bytes_out < compile(model).report.weight_bytes_out);
+  EXPECT(error_of([&] { search_precision(model, {}, {.io = io}); }).kind() == Error::Kind::usage);
+
+  const Compatibility device = compatibility(saved), left = compatibility(
+      compile(model, {.fallback_op = {"gelu"}}).model, std::vector<std::string>{"nonesuch"});
+  EXPECT(device.swapped.at("model.encoder.layer.0.output.dense") == "Linear" && device.runs == 0);
+  EXPECT(!left.regressions.empty() && left.no_longer.at(0) == "nonesuch" && !left.fallbacks.at(0).expected);
+  return 0;
+}
+
 int refuses(const std::string& path, const std::string& scripted) {
   const Model model = Model::load(path);
   const Error arch = error_of([&] { compile(model, {.arch = "n15"}); });
@@ -123,7 +166,9 @@ int refuses(const std::string& path, const std::string& scripted) {
 
 int main(int argc, char** argv) {
   EXPECT(argc == 5);
-  if (compiles(argv[1], argv[2], argv[4]) != 0 || swaps(argv[1]) != 0 || refuses(argv[1], argv[3]) != 0) return 1;
+  if (compiles(argv[1], argv[2], argv[4]) != 0 || swaps(argv[1]) != 0 ||
+      proves(argv[1], argv[2], std::string(argv[4]) + ".proof.pt2") != 0 || refuses(argv[1], argv[3]) != 0)
+    return 1;
   std::printf("ok, ttc %s\n", version());
   return 0;
 }

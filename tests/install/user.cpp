@@ -117,6 +117,30 @@ void run_on_device(const ttrt::Model& model) {
   EXPECT(left.report().device_us == 0 && left.report().transfer_us > 0);
 }
 
+// What a session tells of its runs: TT-Symbiote's report and timings.
+void reports(const ttrt::Model& model, const std::string& folder) {
+  ttrt::Session session(model, {.mode = ttrt::RunMode::normal, .trace = true});
+  session.run(example());
+  session.run(example());
+  const ttrt::Compatibility seen = session.compatibility();
+  EXPECT(seen.runs == 2 && seen.regressions.empty() && !seen.successes.empty());
+  for (const auto& [path, runs] : seen.successes) EXPECT(runs == 2 && seen.swapped.contains(path));
+  bool linear = false;
+  for (const ttrt::Timing& timing : session.timings()) {
+    linear = linear || timing.func_name == "TTNN::linear";
+    EXPECT(timing.rows % 2 == 0 && timing.min <= timing.max && timing.min > 0);
+  }
+  EXPECT(linear);
+  session.save_timings(folder + "/timings.csv");
+  EXPECT(std::ifstream(folder + "/timings_pivot.csv").good());
+
+  ttrt::Session left(model, {.dispatcher = "cpu", .profile = true});
+  left.run(example());
+  EXPECT(!left.compatibility().regressions.empty());
+  EXPECT(left.compatibility(std::vector<std::string>{"*"}).regressions.empty());
+  EXPECT(error_of([&] { left.save_timings(folder + "/none.csv"); }).kind() == ttrt::Error::Kind::usage);
+}
+
 // A tensor that stays on the device says so when its session is gone.
 void outlives_its_session(const ttrt::Model& model) {
   std::vector<ttrt::Tensor> kept;
@@ -172,6 +196,7 @@ int main(int argc, char** argv) {
   run_on_device(from_file);
   run_on_device(from_memory);
   outlives_its_session(from_file);
+  reports(from_file, argv[2]);
   threads(from_file);
 
   const ttrt::Error twice = error_of([&] { ttrt::compile(from_file); });

@@ -65,8 +65,8 @@ enum class Format : std::uint8_t {
 #undef TTC_FORMAT_false
 #undef TTC_FORMAT_true
 };
-// Phases of the matrix unit's multiplier, 1 to 4.
-enum class Fidelity : std::uint8_t { LoFi, HiFi2, HiFi3, HiFi4 };
+// Phases of the matrix unit's multiplier, 1 to 4. library: as the op library takes it by itself.
+enum class Fidelity : std::uint8_t { LoFi, HiFi2, HiFi3, HiFi4, library };
 
 // Sizes of an input, and its element type where the file does not say it.
 struct InputShape {
@@ -100,7 +100,8 @@ struct CompileOptions {
   std::vector<std::pair<std::string, Format>> weight_dtype = {};
   Format activation_dtype = Format::bfloat16;  // or float32
   std::vector<std::pair<std::string, Fidelity>> fidelity = {};
-  std::vector<std::pair<std::string, bool>> fp32_acc = {};                              // accumulate in float32
+  // Accumulate in float32; nullopt: as the op library does by itself.
+  std::vector<std::pair<std::string, std::optional<bool>>> fp32_acc = {};
   std::vector<std::string> fallback_op = {}, fallback_module = {}, fallback_node = {};  // globs kept on the CPU
   bool require_full = false;                     // Error (unsupported) where anything stays on the CPU
   std::map<std::string, InputShape> shape = {};  // by input: for free dims and for models without shapes
@@ -111,6 +112,10 @@ struct CompileOptions {
   std::string stop_after = {};                   // the last pass to run
   std::int64_t rewrite_limit = -1;               // at most so many rewrites; negative: any number
   bool verify_each = false;                      // verify the graph after each pass
+  std::string reproducer = {};                   // where a pass that fails is written with its graph
+  bool keep_original = false;                    // the result carries the file that it was made from: undo()
+  std::vector<std::string> embed_tests = {};     // and these calls (safetensors), which verify() runs
+  double test_pcc = 0.99;                        // what each of their outputs has to reach
 };
 
 // A node that stays on the CPU, or was nearly recognised, and why.
@@ -172,7 +177,7 @@ struct Compiled {
 };
 
 // Rewrites a copy; `model` stays as it is. Throws Error: usage for options that mean nothing or do not fit the model,
-// and where that is what a compile made; unsupported under require_full.
+// and where that is what a compile made; unsupported under require_full; failed where the result misses embed_tests.
 TTC_API Compiled compile(const Model& model, const CompileOptions& options = {});
 // The report of such a compile.
 TTC_API CompileReport check(const Model& model, const CompileOptions& options = {});
@@ -184,6 +189,13 @@ enum class Against : std::uint8_t {
   cpu,    // the references of the device ops, in float32
   exact,  // the device with exact numerics
   fast,
+};
+
+// What each node of the device sees, and is compared with: TT-Symbiote's run modes.
+enum class CompareMode : std::uint8_t {
+  dpl,                // two runs, each of its own values
+  sel,                // each op beside its reference, on what the device has
+  dpl_no_error_prop,  // on what the references gave
 };
 
 // What to compare, on which inputs. Members are the flags of `ttc compare`.
@@ -198,19 +210,22 @@ struct CompareOptions {
   NumericsMode numerics = NumericsMode::fast;
   Against against = Against::cpu;
   bool by_module = false;  // the last node of each module instead of every node
-  double pcc = 0.99;       // what every row must reach
+  // What every row must reach; nullopt: by its format and kind (0.997, bfloat8_b 0.985, norms 0.999, outputs 0.99, ..)
+  std::optional<double> pcc = {};
   std::optional<double> max_rel = {};
+  CompareMode mode = CompareMode::dpl;  // others only against the cpu
 };
 
 // How far one value of the two runs is apart.
 struct CompareRow {
-  std::string node, op, module;  // "outN" and op "output" for an output
+  std::string node, op, module, source;  // "outN" and op "output" for an output
   double pcc = 1;                // Pearson correlation; of constant values 1 where equal, 0 otherwise
   double max_abs = 0;            // largest |a - e|
   double max_rel = 0;            // largest |a - e| over the largest |e|
   double snr_db = 0;             // infinite where equal
   std::int64_t nan = 0;          // places where exactly one is NaN, or infinities differ
   std::int64_t zero = 0;         // zeros of the device's value
+  double threshold = 0;          // of the PCC
   bool pass = false;
 };
 
@@ -224,6 +239,112 @@ struct Comparison {
 // Runs the model twice, node by node; a plain one is compiled with default options first. Throws Error where it cannot
 // run or the inputs do not fit.
 TTC_API Comparison compare(const Model& model, const CompareOptions& options = {});
+
+// ---- what a rewritten file proves, and how models differ ------------------------------------------------------------
+
+struct Finding {
+  std::string kind;  // archive, weight, graph, manifest, original or test
+  std::string name;  // of the weight, or of the output of a test
+  std::string detail;
+  bool pass = true;
+};
+struct Verification {
+  std::vector<Finding> findings;
+  bool pass = true;
+};
+// Whether a rewritten file is what its compile wrote: checksums, hashes, manifest, and the calls that it carries along.
+// Throws Error: usage for a model that is no file yet, bad_file for one that has no manifest.
+TTC_API Verification verify(const Model& model);
+// Writes the file that a rewritten model was made from. Throws Error: failed where it does not keep it (what() tells
+// what cannot be taken back), bad_file for a model that was not rewritten, usage where the file can't be written.
+TTC_API void undo(const Model& model, const std::string& path);
+
+// One thing that two models have differently; "" where one has it not.
+struct Difference {
+  std::string kind;  // file, input, output, op, module or weight
+  std::string name, before, after;
+};
+TTC_API std::vector<Difference> diff(const Model& before, const Model& after);
+
+// Which call of the whole model to capture what goes into a module from; as in CompareOptions.
+struct ExtractOptions {
+  std::string io = {}, io_prefix = {};
+  bool io_steps = false;
+  std::vector<std::string> input = {};
+  std::map<std::string, InputShape> shape = {};
+  std::uint64_t seed = 0;
+  std::string save_io = {};  // where the module's inputs and outputs are written (safetensors)
+};
+struct Extracted {
+  Model model;
+  std::int64_t nodes = 0;
+};
+// The nn.Module at this path as a model of its own. Throws Error: usage where there is none, unsupported for a
+// rewritten model.
+TTC_API Extracted extract(const Model& model, const std::string& module, const ExtractOptions& options = {});
+
+// ---- which part of a rewrite costs the accuracy, and which precision is enough --------------------------------------
+
+struct Bisection {
+  bool fails = false;                 // whether the whole rewrite misses the PCC; nothing to find otherwise
+  std::vector<std::string> modules;   // the smallest set that was found to miss it, by path
+  std::int64_t rewrite_number = 0;    // by rewrite: the first with which it misses it, counted from 1
+  std::string pass = {}, rule = {}, result = {};  // of that rewrite
+  struct Run {
+    std::string what;  // "3 modules", "41 rewrites"
+    double pcc = 1;
+    bool pass = false;
+  };
+  std::vector<Run> runs;
+};
+// On the calls of options.io (made inputs where there is none), LibTorch's outputs expected where it has none. Throws
+// Error like compile, and failed where the model misses the PCC with nothing on the device.
+TTC_API Bisection bisect(const Model& model, const CompileOptions& options, double pcc, bool by_rewrite = false);
+
+struct SearchGoal {
+  std::optional<double> min_pcc = {}, min_snr_db = {};  // of each output
+  std::optional<double> max_top1_drop = {};             // share of rows whose largest element is another
+};
+struct Trial {
+  std::string what;  // "all bfloat8_b HiFi2", "mix 3"
+  double pcc = 1, snr_db = 0, top1 = 1;
+  double cycles = 0;              // of the device, by its time model
+  std::int64_t weight_bytes = 0;  // packed
+  bool met = false, pareto = false;
+};
+struct PrecisionSearch {
+  CompileOptions options;       // with the choice: compile() with them gives the model that was measured
+  std::vector<Trial> trials;    // in order
+  Trial seen, held_back;        // the choice, on calls of the search and on others
+  std::string text;             // the choice as flags, as `ttc compile --options` takes them
+};
+// The cheapest mix of formats, fidelities and accumulation that reaches the goal, on the calls of options.io. Throws
+// Error: usage without a goal, failed where the finest precision misses it.
+TTC_API PrecisionSearch search_precision(const Model& model, const SearchGoal& goal,
+                                         const CompileOptions& options = {});
+
+// ---- which modules the device has -----------------------------------------------------------------------------------
+
+// A node that the host serves, or served.
+struct HostNode {
+  std::string node, op, module, klass, reason;
+  bool planned = true;   // by the compile; false: it fell back in a run
+  bool expected = true;  // by the list that was given, else because it was planned
+};
+// TT-Symbiote's compatibility report.
+struct Compatibility {
+  std::map<std::string, std::string> swapped;     // module path to class
+  std::map<std::string, std::int64_t> successes;  // runs in which the device served all of the module
+  std::vector<HostNode> fallbacks;
+  std::vector<std::string> regressions;  // classes of unexpected fallbacks
+  std::vector<std::string> no_longer;    // expected, but nothing falls back for them
+  std::int64_t runs = 0;
+  std::string json;  // all of it, as `ttc run --compatibility` writes it
+};
+// Of a rewritten model before it runs (ttrt::Session::compatibility() tells of runs). `expected`: classes,
+// module:GLOBs, operators and nodes that may stay on the CPU.
+TTC_API Compatibility compatibility(const Model& model,
+                                    const std::optional<std::vector<std::string>>& expected = {});
 
 struct Listed {
   std::string name, summary;
