@@ -42,7 +42,8 @@ void options(FlagSet& app) {
   add_exec_flags(app, flags.exec);
   app.group("Execution");
   app.add_option("--mode", flags.exec.mode,
-                 "device: ops that fail fall back to the CPU (normal: they fail the run); cpu: everything in LibTorch; "
+                 "device: ops that fall back to the CPU do so (normal: they fail the run; traced: too, and how often a "
+                 "recorded run was replayed is told; lightweight: too, without times); cpu: everything in LibTorch; "
                  "sel, dpl, dpl-no-error-prop: as ttc compare; TT_SYMBIOTE_RUN_MODE wins")
       .among(run_modes());
   add_threshold_flags(app, flags.thresholds);
@@ -78,6 +79,7 @@ struct Outcome {
   std::vector<Check> checks;
   RunLedger ledger;
   std::optional<Compatibility> compatibility;
+  std::size_t runs = 0;
   double wall_ms = 0, load_ms = 0;
 };
 
@@ -163,6 +165,8 @@ void report_json(const ttrt::Executor& executor, const Outcome& outcome) {
                     {"moves", work.weights.moves},
                     {"bytes", work.weights.bytes},
                     {"us", work.weights.cycles / clock}};
+  if (flags.exec.mode == "traced")
+    out["traces"] = {{"recorded", executor.cached_plans()}, {"replayed", outcome.runs - executor.cached_plans()}};
   out["peak_rss"] = peak_rss();
   if (flags.profile) out["ops"] = profile_json(executor);
   if (flags.exec.dispatch.any()) out["dispatch"] = executor.chooser().telemetry();
@@ -240,6 +244,10 @@ void report_text(const ttrt::Executor& executor, const Outcome& outcome) {
       std::cout << "  fell back: " << failure.node << " (" << failure.op << ") " << failure.count
                 << "x: " << failure.reason << '\n';
   }
+  if (flags.exec.mode == "traced") {
+    const std::size_t recorded = executor.cached_plans();
+    std::cout << recorded << " recorded, " << outcome.runs - recorded << " replayed\n";
+  }
   std::cout << number_text(outcome.wall_ms, 4) << " ms a run, loaded in " << number_text(outcome.load_ms, 4) << " ms\n";
   if (flags.profile) std::cout << profile_text(executor);
   if (flags.memory_report && executor.device() != nullptr) {
@@ -257,6 +265,7 @@ Outcome execute(ttrt::Executor& executor, const std::vector<Case>& cases) {
   const auto run_all = [&](bool last) {
     for (std::size_t i = 0; i < cases.size(); ++i) {
       outcome.outputs = flat_outputs(steps.run(i));
+      ++outcome.runs;
       if (flags.compatibility.any()) outcome.ledger.observe(executor);
       phase.advance();
       if (!last) continue;
@@ -315,6 +324,18 @@ std::vector<std::pair<std::string, std::string>> files_to_write() {
   return out;
 }
 
+// TT-Symbiote's LIGHTWEIGHT is NORMAL without times.
+void leave_out_times(const Globals& globals) {
+  using Flag = std::pair<const char*, std::string*>;
+  for (const auto& [flag, path] : {Flag{"--trace", &flags.trace}, {"--csv", &flags.csv}, {"--timings", &flags.timings}})
+    if (!path->empty()) {
+      warn(globals, std::string(flag) + " has no effect: --mode lightweight takes no times");
+      path->clear();
+    }
+  if (flags.profile) warn(globals, "--profile has no effect: --mode lightweight takes no times");
+  flags.profile = false;
+}
+
 void warn_of_files_not_written(const Globals& globals) {
   std::vector<std::pair<std::string, std::string>> files = files_to_write();
   files.emplace_back("--compatibility", flags.compatibility.report);
@@ -327,6 +348,7 @@ void warn_of_files_not_written(const Globals& globals) {
 int run(const Globals& globals) {
   const auto start = std::chrono::steady_clock::now();
   flags.exec.mode = mode_in_force(globals, flags.exec.mode, run_modes());
+  if (flags.exec.mode == "lightweight") leave_out_times(globals);
   const auto model = load_for(globals, flags.model, flags.inputs, flags.exec);
   ttrt::Executor executor(model, executor_options(globals, flags.exec, *model));
   const double load_ms = ms_since(start);
@@ -363,7 +385,7 @@ int run(const Globals& globals) {
   }();
   if (!flags.exec.reproducer.empty()) reproduce_fallback(globals, executor, model, cases);
   outcome.load_ms = load_ms;
-  if (const auto fell_back = executor.fallback_failures(); flags.exec.mode == "normal" && !fell_back.empty())
+  if (const auto fell_back = executor.fallback_failures(); fails_on_fallback(flags.exec.mode) && !fell_back.empty())
     throw Error(
         Exit::check_failed, flags.model,
         "node '" + fell_back[0].node + "' (" + fell_back[0].op + ") fell back to the CPU: " + fell_back[0].reason,

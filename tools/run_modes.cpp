@@ -102,6 +102,10 @@ std::vector<std::string> run_modes() {
   return out;
 }
 
+bool fails_on_fallback(const std::string& mode) {
+  return mode == "normal" || mode == "traced" || mode == "lightweight";
+}
+
 bool compares(const std::string& mode) {
   const std::vector<std::string> modes = compare_modes();
   return std::ranges::find(modes, mode) != modes.end();

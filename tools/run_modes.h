@@ -10,9 +10,11 @@
 
 namespace ttc {
 
-// device, normal-with-fallback (the same), normal (a device op that falls back fails the run), traced and lightweight
-// (as device: every run after the first replays what the first recorded), cpu, and the modes of comparing.
+// device, normal-with-fallback (the same), normal (a device op that falls back fails the run), traced (as normal; every
+// run after the first of its shapes replays what that recorded, which it always does), lightweight (as normal, without
+// times), cpu, and the modes of comparing.
 std::vector<std::string> run_modes();
+bool fails_on_fallback(const std::string& mode);
 bool compares(const std::string& mode);
 // The mode of the environment, where it has one and the command knows it, else `flag`. Upper and lower case, '_' and
 // '-' are the same. A mode that another takes the place of is a warning. Throws ttc::Error (usage) for unknown names.

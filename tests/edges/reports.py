@@ -122,3 +122,12 @@ def reports_are_whole_or_not_there_after_a_kill(tmp):
                     want(ttc("inspect", path), 0)
                 else:
                     assert content.endswith(b"\n"), path
+
+
+@check
+def traced_and_lightweight_are_normal_runs(tmp):
+    vit = shared("vit5.pt2", VIT)
+    assert "1 recorded, 3 replayed" in want(ttc("run", vit, "--mode", "TRACED", "--loops", "3", "--warmup", "1"), 0).out
+    assert ttc("run", vit, "--mode", "traced", "--json").json()["traces"] == {"recorded": 1, "replayed": 0}
+    want(ttc("run", vit, "--mode", "lightweight", "--timings", tmp / "t.csv", "--profile"), 0, "takes no times")
+    assert not list(tmp.iterdir())
