@@ -169,10 +169,15 @@ ttrt::CompileOptions compile_options(const char* text) {
             return one_of<ttrt::Fidelity>(x, {{"LoFi", ttrt::Fidelity::LoFi},
                                               {"HiFi2", ttrt::Fidelity::HiFi2},
                                               {"HiFi3", ttrt::Fidelity::HiFi3},
-                                              {"HiFi4", ttrt::Fidelity::HiFi4}});
+                                              {"HiFi4", ttrt::Fidelity::HiFi4},
+                                              {"library", ttrt::Fidelity::library}});
           });
         }},
-       {"fp32_acc", [&](const Json& v) { o.fp32_acc = pairs(v, ttc::as_bool); }},
+       {"fp32_acc",
+        [&](const Json& v) {
+          o.fp32_acc =
+              pairs(v, [](const Json& x) { return x == "library" ? std::nullopt : std::optional(ttc::as_bool(x)); });
+        }},
        {"fallback_op", list(o.fallback_op)},
        {"fallback_module", list(o.fallback_module)},
        {"fallback_node", list(o.fallback_node)},
