@@ -91,3 +91,30 @@ TEST_CASE("fused projections give the bits of the layers one by one") {
   for (const ttrt::Numerics numerics : {ttrt::Numerics::fast, ttrt::Numerics::exact})
     expect_same_bits(outputs(as_one.model, name, numerics), outputs(apart.model, name, numerics));
 }
+
+TEST_CASE("whole modules are one operator of the file, and give the bits of their parts") {
+  const auto [name, whole] =
+      GENERATE(std::pair("vit_small", Ops{{"tt.self_attention", 2}, {"tt.mlp", 2}}),
+               std::pair("llama_small_kv", Ops{{"tt.self_attention", 2}, {"tt.mlp", 2}}),
+               std::pair("speecht5_tts", Ops{{"tt.self_attention", 4}, {"tt.cross_attention", 2}, {"tt.mlp", 4}}));
+  INFO(name);
+  CompileOptions options;
+  options.replace = {{map_entry("*Attention", "TTNNWhisperAttention"), map_entry("*MLP", "TTNNMLP"),
+                      map_entry("*FeedForward", "TTNNMLP")},
+                     {map_entry("torch.nn.Linear", "TTNNLinear"), map_entry("torch.nn.LayerNorm", "TTNNLayerNorm")}};
+  const Made made = make(name, options);
+  for (const auto& miss : made.result.near_misses()) UNSCOPED_INFO(miss.pass << " " << miss.reason.detail);
+  for (const auto& [op, count] : whole) CHECK(ops_of(*made.model)[op] == count);
+  const auto file = std::filesystem::temp_directory_path() / ("modules_" + std::to_string(getpid()) + ".pt2");
+  save_model(*made.model, file);
+  const std::shared_ptr<const ir::Model> loaded = load(file.string());
+  std::filesystem::remove(file);  // its pages stay mapped
+  CHECK(ops_of(*loaded) == ops_of(*made.model));
+  PassManagerOptions one_by_one;
+  one_by_one.disable = {"whole-modules"};
+  const Made apart = make(name, options, one_by_one);
+  CHECK(made.result.nodes == apart.result.nodes);
+  const auto expected = outputs(apart.model, name, ttrt::Numerics::fast);
+  expect_same_bits(outputs(made.model, name, ttrt::Numerics::fast), expected);
+  expect_same_bits(outputs(loaded, name, ttrt::Numerics::fast), expected);
+}
