@@ -64,8 +64,8 @@ RulePart product_rules();
 // out when a model is read to be run (session/model_source.cpp).
 bool declare_operators(std::initializer_list<std::string_view> schemas, std::string_view library);
 
-// The calls that LibTorch, or rules/definitions.cpp, defines the node by, in a model of their own (composite_calls), after
-// these passes; or why there are none.
+// The calls that LibTorch, or rules/definitions.cpp, defines the node by, in a model of their own (composite_calls),
+// after these passes; or why there are none.
 using Defined = std::variant<std::unique_ptr<ir::Model>, Reason>;
 Defined defined(const PassContext& context, const ir::Node& node, std::vector<std::string> passes);
 // These calls before the node; nothing where a type is not the node's.
