@@ -10,7 +10,7 @@ namespace ttc {
 namespace {
 
 CanonicalNode canonical_node(const PassContext& context, const ir::Node& node) {
-  return {.provenance = node.provenance, .flops = ttrt::flops_of(node, context.shapes)};
+  return {.provenance = node.provenance, .op = node.op(), .flops = ttrt::flops_of(node, context.shapes)};
 }
 
 void number_graph(PassContext& context, ir::Graph& graph) {

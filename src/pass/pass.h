@@ -72,6 +72,7 @@ struct CompileOptions {
 // into PassContext::canonical.
 struct CanonicalNode {
   std::shared_ptr<const ir::Provenance> provenance;
+  std::string op;
   double flops = 0;  // multiplications and additions of matrix products, at PassContext::shapes
 };
 

@@ -28,12 +28,25 @@ std::string op_of(const MapEntry& entry, const std::string& computed_by) {
   return computed_by;
 }
 
-// The entry that names the module itself, not one around it; the first map that has one decides.
+// The entry that names the module itself, not one around it; the first map that has one decides. nullptr where an entry
+// before it takes the module as a part of another.
 const MapEntry* entry_of_module(const std::vector<ReplacementMap>& maps, const ir::Provenance& where) {
   for (const ReplacementMap& map : maps)
     for (auto entry = map.rbegin(); entry != map.rend(); ++entry)
-      if (const auto named = named_module(entry->key, where); named && named->first == where.module_path) return &*entry;
+      if (const auto named = named_module(entry->key, where)) {
+        if (named->first == where.module_path) return &*entry;
+        if (entry->is_whole()) return nullptr;
+      }
   return nullptr;
+}
+
+// Whether the entry is about what an operator computed before it went along in another module's: a relu in a tt.linear
+// is none of those linear layers that the entry names.
+bool is_about_origin(const MapEntry& entry, const std::string& op, const CanonicalNode& origin) {
+  if (op_of(entry, op) != op) return true;
+  const auto lowerings = ttrt::lowerings_of(origin.op);
+  return lowerings.empty() ||
+         std::ranges::any_of(lowerings, [&](const auto& one) { return entry.permits(one.first->name); });
 }
 
 void add_swap(const PassContext& context, const MapEntry* entry, const ir::Provenance& where, const std::string& op,
@@ -71,9 +84,11 @@ std::vector<Swap> collect_swaps(const PassContext& context) {
     if (!took(*node)) return;
     add_swap(context, context.entry_for(*node, node->op()), *node->provenance, node->op(), swaps);
     for (const int origin : node->origins) {
-      const ir::Provenance& from = *context.canonical.at(static_cast<std::size_t>(origin)).provenance;
+      const CanonicalNode& canonical = context.canonical.at(static_cast<std::size_t>(origin));
+      const ir::Provenance& from = *canonical.provenance;
       if (from.module_path == node->provenance->module_path) continue;
-      if (const MapEntry* entry = entry_of_module(maps, from))
+      const MapEntry* entry = entry_of_module(maps, from);
+      if (entry != nullptr && is_about_origin(*entry, node->op(), canonical))
         add_swap(context, entry, from, op_of(*entry, node->op()), swaps);
     }
   });
@@ -102,11 +117,12 @@ std::string unmet_entry(const PassContext& context, const CompileResult& result)
     if (!out.empty() || node->origins.empty() || took(*node)) return;
     for (const ReplacementMap& map : context.options.replace)
       for (const MapEntry& entry : map) {
-        if (!out.empty() || entry.config.fallback.value_or(true) || !names_module(entry.key, *node->provenance)) continue;
+        if (!out.empty() || entry.config.fallback.value_or(true) || !names_module(entry.key, *node->provenance))
+          continue;
         const Fallback* why = fallback_of(*node);
         if (why != nullptr && unmet(entry, *node))
-          out = entry.text() + " has no fallback, but " + why->op + " of " + why->module + " stays on the CPU: " +
-                why->reason.text();
+          out = entry.text() + " has no fallback, but " + why->op + " of " + why->module +
+                " stays on the CPU: " + why->reason.text();
       }
   });
   return out;
@@ -150,7 +166,8 @@ void name_shared_modules(ir::Model& model) {
       for (std::size_t end = path.size(); end != path.npos && end > 0; end = path.rfind('.', end - 1))
         if (const auto found = others.find(path.substr(0, end)); found != others.end())
           for (const std::string& other : found->second)
-            if (std::string name = other + path.substr(end); std::ranges::find(made->aliases, name) == made->aliases.end())
+            if (std::string name = other + path.substr(end);
+                std::ranges::find(made->aliases, name) == made->aliases.end())
               made->aliases.push_back(std::move(name));
       known = made->aliases.empty() ? node->provenance : std::move(made);
     }

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "executor/executor.h"
-#include "formats/pt2_write.h"
+#include "formats/model_file.h"
 #include "ops/op.h"
 #include "pass/compile.h"
 #include "session/checks.h"
@@ -65,7 +65,7 @@ Compiled rewrite(const std::string& name, const std::string& map = {}, const For
   });
   // What is judged is the file, not what was in memory when it was written.
   const std::string saved = std::filesystem::temp_directory_path() / ("symbiote_" + std::to_string(getpid()) + ".pt2");
-  write_pt2(*model, saved);
+  save_model(*model, saved);
   out.model = load(saved);
   std::filesystem::remove(saved);  // its pages stay mapped
   return out;
