@@ -21,7 +21,8 @@ std::string path_of(const ir::Node& node) {
     const ir::GraphInput* input = ir::weight_input(operand);
     if (input == nullptr) continue;
     for (const char* end : {".weight", ".bias"})
-      if (const auto at = input->target.rfind(end); at != std::string::npos && at > 0) return input->target.substr(0, at);
+      if (const auto at = input->target.rfind(end); at != std::string::npos && at > 0)
+        return input->target.substr(0, at);
   }
   return node_name(node);
 }
@@ -72,9 +73,8 @@ std::vector<const ttrt::ModuleRecord*> records_of(const std::string& klass) {
   std::vector<const ttrt::ModuleRecord*> out;
   for (const ttrt::ModuleRecord* record : ttrt::all_modules())
     if (!record->computes.empty() &&
-        (stands_for(*record, klass) || std::ranges::any_of(record->classes, [&](std::string_view known) {
-           return ttrt::names_class(klass, known);
-         })))
+        (stands_for(*record, klass) ||
+         std::ranges::any_of(record->classes, [&](std::string_view known) { return ttrt::names_class(klass, known); })))
       out.push_back(record);
   return out;
 }
@@ -112,5 +112,6 @@ void run(PassContext& context) {
 }  // namespace
 }  // namespace ttc::name_modules_pass
 
-TTC_REGISTER_PASS({"name-modules", "Find the classes that the map names by what nodes compute, where the file names none",
+TTC_REGISTER_PASS({"name-modules",
+                   "Find the classes that the map names by what nodes compute, where the file names none",
                    ttc::name_modules_pass::run});

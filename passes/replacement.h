@@ -20,8 +20,8 @@ struct Replacement {
 Refusal user_refusal(const PassContext& context, const ir::Node& node, std::string_view device_op);
 // The same for the device operator that this ATen operator becomes, whatever the node is now.
 Refusal user_refusal_of(const PassContext& context, const ir::Node& node, std::string_view aten);
-// Whether the user lets the node, which alone reads `layer`, become a part of it: his maps let it be `device_op`, or the
-// TT module that the layer becomes takes it along.
+// Whether the user lets the node, which alone reads `layer`, become a part of it: his maps let it be `device_op`, or
+// the TT module that the layer becomes takes it along.
 Refusal joining_refusal(const PassContext& context, const ir::Node& layer, const ir::Node& node,
                         std::string_view device_op);
 // How the node's module computes: formats and fidelity of the flags, else of the entry.

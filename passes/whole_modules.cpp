@@ -1,7 +1,7 @@
 // Modules that the user's map replaces whole become one node each: its region holds the operators that compute them,
 // with their places, formats and provenance, and files show one operator (ir/body.h). What its record wants of a module
-// (ops/whole_modules.h) and what keeps it from being one node, an operator on the CPU between its own for one, is refused
-// with the reason.
+// (ops/whole_modules.h) and what keeps it from being one node, an operator on the CPU between its own for one, is
+// refused with the reason.
 #include <algorithm>
 #include <set>
 #include <tuple>
@@ -28,7 +28,8 @@ struct Wanted {
 };
 
 bool is_within(const ir::Provenance& where, const std::string& path) {
-  return where.module_path == path || std::ranges::any_of(where.stack, [&](const Module& m) { return m.first == path; });
+  return where.module_path == path ||
+         std::ranges::any_of(where.stack, [&](const Module& m) { return m.first == path; });
 }
 
 // Those that the entry which takes the module itself allows.
@@ -71,14 +72,12 @@ Refusal collect(PassContext& context, Wanted& wanted) {
     if (!is_within(*node->provenance, wanted.module.first) || no) return;
     if (node->schema() && node->schema()->transfer) return;
     if (!node->op().starts_with("tt.")) {
-      if (!node->origins.empty())
-        no = Reason{ReasonCode::PatternNearMiss, place_of(*node) + " stays on the CPU"};
+      if (!node->origins.empty()) no = Reason{ReasonCode::PatternNearMiss, place_of(*node) + " stays on the CPU"};
       return;
     }
     if (ir::is_whole_module(*node) || (node->graph()->parent() && ir::is_whole_module(*node->graph()->parent())))
       no = Reason{ReasonCode::PatternNearMiss, "a part of it is a whole module already"};
-    if (graph && graph != node->graph())
-      no = Reason{ReasonCode::ControlFlow, "parts of it are in branches or loops"};
+    if (graph && graph != node->graph()) no = Reason{ReasonCode::ControlFlow, "parts of it are in branches or loops"};
     graph = node->graph();
     wanted.nodes.push_back(node);
   });

@@ -16,10 +16,10 @@ class PackedWeights {
   struct Entry {
     int slot = 0;
     TensorSpec spec;
-    std::string label;
-    HostTensor tiles;  // the bytes, where they can be moved in more than once
-    DeviceTensor device;
-    HostTensor unpacked;
+    std::string label = {};
+    HostTensor tiles = {};  // the bytes, where they can be moved in more than once
+    DeviceTensor device = {};
+    HostTensor unpacked = {};
     // Set-up computed it: frames hold the device tensor itself, where a weight of the file is its tiles on the host.
     bool computed = false;
 

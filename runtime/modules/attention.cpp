@@ -29,12 +29,13 @@ const ModuleRecord bert{
     .as_one = {"tt.self_attention"}};
 TTRT_REGISTER_MODULE(bert);
 
-const ModuleRecord llama{.name = "LlamaAttention",
-                         .summary = "Self-attention of LLaMA and its kin: rotary embedding, grouped keys, a causal mask",
-                         .classes = {"LlamaAttention", "Qwen*Attention", "MistralAttention", "MixtralAttention"},
-                         .computes = {sdpa},
-                         .whole = true,
-                         .as_one = {"tt.self_attention"}};
+const ModuleRecord llama{
+    .name = "LlamaAttention",
+    .summary = "Self-attention of LLaMA and its kin: rotary embedding, grouped keys, a causal mask",
+    .classes = {"LlamaAttention", "Qwen*Attention", "MistralAttention", "MixtralAttention"},
+    .computes = {sdpa},
+    .whole = true,
+    .as_one = {"tt.self_attention"}};
 TTRT_REGISTER_MODULE(llama);
 
 const ModuleRecord whisper{.name = "TTNNWhisperAttention",

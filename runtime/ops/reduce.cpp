@@ -17,11 +17,10 @@ namespace {
 
 using ttc::Reason;
 using ttc::ReasonCode;
+using Kind = ExactReduce;
 namespace ir = ttc::ir;
 
 // ---- kernels: `n` rows of `inner` values -> one row; inner 1 is the case in which the rows lie in one line
-
-using Kind = ExactReduce;
 
 struct ReduceLine {
   [[gnu::always_inline]] static inline void run(Kind kind, const float* in, std::int64_t n, float* out,
