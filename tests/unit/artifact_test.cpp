@@ -109,7 +109,7 @@ TEST_CASE("a flipped bit of a weight is found, and the weight named") {
     const ZipArchive archive(MappedFile::open(folder.file("a.pt2")));
     return parse_json(archive.read(*archive.find("data/constants/model_constants_config.json")));
   }();
-  const std::string weight = "model.model.layers.0.self_attn.q_proj.weight_bfloat16";
+  const std::string weight = "model.model.layers.0.self_attn.o_proj.weight_bfloat16";
   flip(folder.file("a.pt2"), "data/constants/" + config["config"][weight]["path_name"].get<std::string>());
   const Verification found = verify(folder.file("a.pt2"));
   CHECK_FALSE(found.pass());

@@ -121,7 +121,7 @@ TEST_CASE("two files differ in what was compiled differently, and in nothing els
   CompileSettings settings;
   const auto plain = compile_source(source, settings).model;
   CHECK(diff_models(*plain, *plain).empty());
-  const std::string module = "model.vit.layers.0.attention.q_proj";
+  const std::string module = "model.vit.layers.0.attention.o_proj";
   settings.weight_dtype = {module + "=bfloat8_b"};
   const auto other = compile_source(source, settings).model;
   const std::vector<Difference> found = diff_models(*plain, *other);
