@@ -126,7 +126,7 @@ def examples_run(ttc, folder):
 
     named = compiled(*plugin("quick_gelu_record"), "--replace", "QuickGELU=TTNNQuickGELU")
     expect([m["path"] for m in named["swapped"]] == ["act"] and named["nodes"]["device"] == 3, "its modules alone", named)
-    modules = json.loads(run(ttc, "modules", "--json", *plugin("quick_gelu_record")))["modules"]
+    modules = json.loads(run(ttc, "modules", "--json", *plugin("quick_gelu_record"), cwd=folder))["modules"]
     expect("TTNNQuickGELU" in [m["name"] for m in modules], "the TT module is listed", modules)
 
     listed = json.loads(run(ttc, "dispatchers", "--json", *plugin("negligible"), cwd=folder))
