@@ -10,8 +10,7 @@
 #include <array>
 #include <set>
 
-#include "device/tile_formats.h"
-#include "ops/bind.h"
+#include "fused_product.h"
 #include "replacement.h"
 
 namespace ttc::fuse_projections_pass {
@@ -32,13 +31,6 @@ struct Projection {
   std::optional<std::int64_t> size() const { return heads->result()->type.dim(3); }
 };
 
-// A matrix product with a packed weight: its columns are those of its weights.
-bool is_linear(const ir::Node& node) {
-  const ttrt::OpRecord* record = node.op().starts_with("tt.") ? ttrt::find_op(node.op()) : nullptr;
-  const ttrt::Packed* rule = record ? ttrt::pack_rule(*record, "weight") : nullptr;
-  return rule && rule->form == ttrt::Packed::Form::transposed && node.schema()->index_of("weight_shape") >= 0;
-}
-
 bool is_attention(const ir::Node& node) {
   const ttrt::OpRecord* record = ttrt::find_op(node.op());
   return record && record->family == "attention";
@@ -55,7 +47,7 @@ std::optional<Projection> projection(ir::Node* heads) {
   for (; node && node->graph() == heads->graph() && node->result()->use_count() == 1 && scales_by_number(*node);
        node = node->operand(0)->def())
     out.scales.push_back(node);
-  if (node && node->graph() == heads->graph() && node->result()->use_count() == 1 && is_linear(*node))
+  if (node && node->graph() == heads->graph() && node->result()->use_count() == 1 && is_packed_linear(*node))
     out.linear = node;
   return out;
 }
@@ -74,165 +66,13 @@ std::map<ir::Node*, std::size_t> attentions_of(ir::Value* value) {
         while (operand < roles.size() && user->operand(operand) != at) ++operand;
         const auto known = out.emplace(user, operand).first;
         known->second = std::min(known->second, operand);  // positions may come from the queries too, as a mask
-      } else if (!is_linear(*user) && seen.insert(user).second) {
+      } else if (!is_packed_linear(*user) && seen.insert(user).second) {
         for (const auto& result : user->results()) open.push_back(result.get());
       }
     }
   }
   return out;
 }
-
-// ---- what can be fused
-
-const ir::Arg& argument(const ir::Node& node, std::string_view name) { return *node.arg(name); }
-
-// Bytes of one constant after another along the first dim.
-ir::Weight stacked(const std::vector<ir::Weight>& parts) {
-  ir::Weight out = parts.front();
-  out.sizes[0] = 0;
-  auto storage = std::make_shared<ir::Storage>();
-  bool absent = false;
-  for (const ir::Weight& part : parts) {
-    out.sizes[0] += part.sizes[0];
-    storage->bytes += part.nbytes();
-    absent = absent || part.storage->absent();
-  }
-  if (!absent)
-    storage->produce = [parts] {
-      std::vector<std::byte> bytes;
-      for (const ir::Weight& part : parts) {
-        const ttrt::HostTensor dense = contiguous(view_of(part));
-        bytes.insert(bytes.end(), dense.data, dense.data + dense.nbytes());
-      }
-      return bytes;
-    };
-  out.strides = ir::contiguous_strides(out.sizes);
-  out.storage_offset = 0;
-  out.storage = std::move(storage);
-  return out;
-}
-
-ir::Weight zeros(const ir::Weight& like, std::int64_t size) {
-  const auto bytes = static_cast<std::size_t>(size * size_of(like.dtype));
-  return ir::make_weight(like.dtype, {size}, std::vector<std::byte>(bytes));
-}
-
-class Fusion {
- public:
-  Fusion(PassContext& context, const std::vector<Projection*>& parts) : context_(context), parts_(parts) {}
-
-  // Why these layers are no single product.
-  Refusal refusal() const {
-    const ir::Node& first = *parts_[0]->linear;
-    for (const Projection* part : parts_) {
-      const ir::Node& linear = *part->linear;
-      if (linear.op() != first.op()) return unlike(linear, "are different operators");
-      for (const std::string_view name : {"weight_format", "fidelity", "fp32_acc", "packer_l1_acc"})
-        if (!(argument(linear, name) == argument(first, name)))
-          return unlike(linear, "differ in " + std::string(name));
-      if (!argument(linear, "activation").is_none()) return unlike(linear, "have activations behind them");
-      for (const std::string_view name : {"weight", "bias"})
-        if (Refusal no = constant_refusal(linear, first, name)) return no;
-    }
-    return block_refusal();
-  }
-
-  // One product in the place of the first, its parts' columns side by side.
-  ir::Value* emit(Rewriter& r) const {
-    const ir::Node& first = *parts_[0]->linear;
-    std::vector<ir::Arg> args = first.args();
-    const auto set = [&](std::string_view name, ir::Arg arg) {
-      args[static_cast<std::size_t>(first.schema()->index_of(name))] = std::move(arg);
-    };
-    std::int64_t width = 0;
-    for (const Projection* part : parts_) width += columns(*part);
-    set("weight", constant(r, "weight"));
-    if (biased()) set("bias", constant(r, "bias"));
-    set("weight_shape", ir::Arg::ints({argument(first, "weight_shape").list()->at(0).integer().value(), width}));
-    if (call_refusal(context_, *ttrt::find_op(first.op()), args)) return nullptr;
-    ir::Type type = first.result()->type;
-    type.sizes.back() = ir::SymExpr(width);
-    ir::Value* out = r.emit(first.op(), std::move(args), std::move(type));
-    out->def()->provenance = around();
-    return out;
-  }
-
-  // The module that cuts the heads, with the layers that became one.
-  std::shared_ptr<const ir::Provenance> around() const {
-    ir::Provenance out = *parts_[0]->heads->provenance;
-    out.source = parts_[0]->linear->provenance->source;
-    for (const Projection* part : parts_)
-      if (const ir::Provenance& where = *part->linear->provenance; !where.module_path.empty())
-        out.merged.emplace_back(where.module_path, where.module_class);
-    return std::make_shared<const ir::Provenance>(std::move(out));
-  }
-
- private:
-  Reason unlike(const ir::Node& linear, const std::string& what) const {
-    return {ReasonCode::PatternNearMiss, parts_[0]->linear->provenance->module_path + " and " +
-                                             linear.provenance->module_path + " " + what};
-  }
-
-  static std::int64_t columns(const Projection& part) {
-    return argument(*part.linear, "weight_shape").list()->at(1).integer().value();
-  }
-  const ir::Weight* weight(const ir::Node& linear, std::string_view name) const {
-    const ir::Value* value = argument(linear, name).value();
-    return value ? context_.model.weight_of(value) : nullptr;
-  }
-  bool biased() const {
-    return std::ranges::any_of(parts_,
-                               [&](const Projection* part) { return weight(*part->linear, "bias") != nullptr; });
-  }
-
-  Refusal constant_refusal(const ir::Node& linear, const ir::Node& first, std::string_view name) const {
-    const ir::Weight *own = weight(linear, name), *other = weight(first, name);
-    if (name == "bias" && (!own || !other)) {
-      // With a 32-bit Dest the sums lose bits on their way to a bias, be it of zeros.
-      if (own != other && argument(linear, "fp32_acc").boolean().value_or(true))
-        return unlike(linear, "differ in having a bias, and sums in a 32-bit Dest meet one rounded");
-      return std::nullopt;
-    }
-    if (!own || !other || own->dtype != other->dtype) return unlike(linear, "have weights of different dtypes");
-    if (argument(linear, name).value()->use_count() != 1)
-      return Reason{ReasonCode::MultiUse, "other operators read the " + std::string(name) + " of " +
-                                              linear.provenance->module_path + ", which would be there twice"};
-    return std::nullopt;
-  }
-
-  Refusal block_refusal() const {
-    constexpr std::int64_t shared = 16;  // columns of a row that share an exponent
-    const std::string& name = *argument(*parts_[0]->linear, "weight_format").get_if<std::string>();
-    const auto format = ttrt::data_type_from_string(name);
-    if (!format || !ttrt::is_block_format(*format)) return std::nullopt;
-    for (const Projection* part : parts_)
-      if (part != parts_.back() && columns(*part) % shared != 0)
-        return Reason{ReasonCode::PatternNearMiss,
-                      part->linear->provenance->module_path + " has " + std::to_string(columns(*part)) +
-                          " columns: behind them, blocks of 16 would hold columns of two layers"};
-    return std::nullopt;
-  }
-
-  ir::Value* constant(Rewriter& r, std::string_view name) const {
-    std::vector<ir::Weight> all;
-    std::string title;
-    const ir::Weight* any = nullptr;
-    for (const Projection* part : parts_)
-      if (const ir::Weight* own = weight(*part->linear, name)) any = own;
-    for (const Projection* part : parts_) {
-      const ir::Weight* own = weight(*part->linear, name);
-      all.push_back(own ? *own : zeros(*any, columns(*part)));
-      const std::string& path = ir::weight_input(argument(*part->linear, "weight").value())->target;
-      const std::string module = path.substr(0, path.rfind('.'));
-      const auto dot = module.rfind('.');
-      title += title.empty() ? module : "_" + module.substr(dot == std::string::npos ? 0 : dot + 1);
-    }
-    return r.constant(title + "." + std::string(name), stacked(all));
-  }
-
-  PassContext& context_;
-  const std::vector<Projection*>& parts_;
-};
 
 // ---- putting it in place
 
@@ -393,7 +233,9 @@ Refusal fuse(PassContext& context, std::array<Projection*, 3> qkv) {
   if (qkv[1]->input() != qkv[2]->input())
     return Reason{ReasonCode::PatternNearMiss, "keys and values are projections of different tensors"};
   std::vector<Projection*> parts(qkv.begin() + (all ? 0 : 1), qkv.end());
-  const Fusion fusion(context, parts);
+  std::vector<ir::Node*> linears;
+  for (const Projection* part : parts) linears.push_back(part->linear);
+  const FusedProduct fusion(context, linears, *parts[0]->heads->provenance);
   if (Refusal no = fusion.refusal()) return no;
   ir::Node* first = parts.front()->linear;
   for (const Projection* part : parts)
