@@ -20,6 +20,15 @@ const ModuleRecord swiglu{.name = "TTNNSwiGLU",
                           .as_one = {"tt.mlp"}};
 TTRT_REGISTER_MODULE(swiglu);
 
+const ModuleRecord fused_gate_up{.name = "TTNNSwiGLUFusedGateUp",
+                                 .summary = "The same, gate and up as one product",
+                                 .classes = {"LlamaMLP", "Qwen*MLP", "MistralMLP", "Glm4MoeMLP"},
+                                 .computes = {},
+                                 .whole = true,
+                                 .as_one = {"tt.mlp"},
+                                 .joins_gate = true};
+TTRT_REGISTER_MODULE(fused_gate_up);
+
 const ModuleRecord moe{.name = "TTNNMoE",
                        .summary = "Router and experts",
                        .classes = {"*SparseMoeBlock", "*MoE", "*Experts"},

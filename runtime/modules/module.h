@@ -51,6 +51,7 @@ struct ModuleRecord {
   // none such behind it is refused.
   std::string_view activation = {};
   bool folds_batch_norm = false;  // where one alone reads the layer
+  bool joins_gate = false;        // the gate's layer and that which it multiplies are one product
   std::vector<ModuleCall> calls = {};
 
   // Whether a node of the module may become this device operator.

@@ -42,6 +42,7 @@ const std::vector<PipelineStep>& default_pipeline() {
       // Replace: composite operators become device operators, as the user's map allows.
       {"promote", "right before replacing: a device operator takes one kind of value, so casts need nodes"},
       {"replace", "the operators worth a transfer by themselves, with what fuses into them"},
+      {"fuse-gate-up", "after replace, which gives layers their formats and their activations"},
       {"fuse-projections", "after replace, which gives layers their formats and finds the heads behind them"},
       {"place:islands", "after replace: cheap operators go where their neighbours are"},
       {"dce", "again: masks and casts that device operators do not read would be transferred"},
