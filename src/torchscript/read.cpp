@@ -58,8 +58,8 @@ torch::jit::Module load(const ZipArchive& archive) {
   for (const ZipEntry& entry : archive.entries()) {
     if (entry.name.ends_with(".py") && ts::is_too_deep(archive.read(entry)))
       throw bad_file(path, "'" + entry.name + "' is nested too deeply");
-    if (entry.name.ends_with(".pkl") && !ts::texts_fit(archive.read(entry)))
-      throw bad_file(path, "'" + entry.name + "' holds a text that does not end");
+    if (entry.name.ends_with(".pkl") && !ts::sizes_fit(archive.read(entry)))
+      throw bad_file(path, "'" + entry.name + "' holds a text or an index that does not fit into it");
     if (entry.name.ends_with(".debug_pkl") && !ts::is_sound_debug_record(archive.read(entry)))
       hidden.push_back(entry.directory);
   }

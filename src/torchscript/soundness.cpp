@@ -37,17 +37,22 @@ void check_range(const c10::IValue& range, std::size_t texts) {
 }  // namespace
 
 // Opcodes by the size of what follows them; pickletools.py of Python lists all.
-bool texts_fit(std::string_view pickle) {
+bool sizes_fit(std::string_view pickle) {
   std::size_t i = 0;
   const auto skip = [&](std::uint64_t n) {
     i = n <= pickle.size() - i ? i + static_cast<std::size_t>(n) : pickle.size() + 1;
   };
-  // A length of so many bytes, least first, and that many bytes.
+  // What the next bytes spell, least first; 0 where there are not so many.
+  const auto number = [&](std::size_t bytes) {
+    std::uint64_t out = 0;
+    if (bytes > pickle.size() - i) return out;
+    for (std::size_t b = bytes; b-- > 0;) out = out << 8 | static_cast<unsigned char>(pickle[i + b]);
+    return out;
+  };
   const auto counted = [&](std::size_t bytes) {
-    if (bytes > pickle.size() - i) return skip(bytes);
-    std::uint64_t length = 0;
-    for (std::size_t b = bytes; b-- > 0;) length = length << 8 | static_cast<unsigned char>(pickle[i + b]);
-    skip(bytes), skip(length);
+    const std::uint64_t length = number(bytes);
+    skip(bytes);
+    if (i <= pickle.size()) skip(length);
   };
   const auto line = [&] { i = std::min(pickle.find('\n', i), pickle.size()) + 1; };
   while (i < pickle.size()) {
@@ -58,6 +63,7 @@ bool texts_fit(std::string_view pickle) {
     const auto among = [op](std::string_view ops) { return ops.find(op) != ops.npos; };
     if (among(bytes1)) skip(1);
     if (op == 'M' || op == '\x83') skip(2);
+    if (op == 'r' && number(4) > pickle.size()) return false;  // more entries of the memo than opcodes
     if (among(bytes4)) skip(4);
     if (op == 'G' || op == '\x95') skip(8);
     if (among(texts1)) counted(1);
@@ -71,7 +77,7 @@ bool texts_fit(std::string_view pickle) {
 }
 
 bool is_sound_debug_record(std::string_view pickle) {
-  if (!texts_fit(pickle)) return false;
+  if (!sizes_fit(pickle)) return false;
   try {
     const c10::IValue record = torch::jit::unpickle(pickle.data(), pickle.size());
     const auto& top = elements(record, 1);

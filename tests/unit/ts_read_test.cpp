@@ -284,20 +284,23 @@ TEST_CASE("torchscript: shapes that no model can have are refused") {
   CHECK_THAT(report.notes[0], ContainsSubstring("aten.linear.default"));
 }
 
-TEST_CASE("torchscript: a pickle's texts end within it") {
+TEST_CASE("torchscript: a pickle's texts and indices fit into it") {
   using std::string_view_literals::operator""sv;
-  CHECK(ts::texts_fit("\x80\x02X\x03\0\0\0abc."sv));
+  CHECK(ts::sizes_fit("\x80\x02X\x03\0\0\0abc."sv));
   CHECK(
-      ts::texts_fit("\x80\x02"
+      ts::sizes_fit("\x80\x02"
                     "ctorch\nTensor\nK\x05J\0\0\0\0."sv));
   CHECK_FALSE(
-      ts::texts_fit("\x80\x02X\xff\xff\xff\xf0"
+      ts::sizes_fit("\x80\x02X\xff\xff\xff\xf0"
                     "abc."sv));
-  CHECK_FALSE(ts::texts_fit("\x80\x02\x8d\xff\xff\xff\xff\xff\xff\xff\xff."sv));
+  CHECK_FALSE(ts::sizes_fit("\x80\x02\x8d\xff\xff\xff\xff\xff\xff\xff\xff."sv));
   CHECK_FALSE(
-      ts::texts_fit("\x80\x02"
+      ts::sizes_fit("\x80\x02"
                     "ctorch\nTen"sv));
-  CHECK_FALSE(ts::texts_fit("\x80\x02J\0"sv));
+  CHECK_FALSE(ts::sizes_fit("\x80\x02J\0"sv));
+  CHECK(ts::sizes_fit("\x80\x02]r\x01\0\0\0."sv));
+  CHECK_FALSE(ts::sizes_fit("\x80\x02]r\x01\0\0\x1e."sv));
+  CHECK_FALSE(ts::sizes_fit("\x80\x02]r\x01\0"sv));
 }
 
 TEST_CASE("torchscript: files that are none have one clear message") {
