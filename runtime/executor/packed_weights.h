@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "device/device.h"
+#include "device/tensor.h"
 
 namespace ttrt {
 
