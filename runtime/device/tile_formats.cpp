@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "device/cpu.h"
+#include "device/block_faces.h"
 #include "device/lanes.h"
 #include "support/error.h"
 
@@ -37,6 +38,19 @@ template <int mag_bits>
   return static_cast<std::uint8_t>(shared);
 }
 
+// Rows of 16 elements in registers: in memory a wide load would wait for the narrow stores before it.
+using Words = std::uint32_t __attribute__((vector_size(64)));
+using Halves = std::uint16_t __attribute__((vector_size(32)));
+
+template <typename Row>
+[[gnu::always_inline]] inline void read(const void* from, Row& row) {
+  std::memcpy(&row, from, sizeof(row));
+}
+template <typename Row>
+[[gnu::always_inline]] inline void write(const Row& row, void* to) {
+  std::memcpy(to, &row, sizeof(row));
+}
+
 template <int mag_bits>
 [[gnu::always_inline]] inline void unpack_row(std::uint8_t exponent, const std::byte* in, std::uint32_t* out) {
   constexpr std::uint32_t mag_max = (1U << mag_bits) - 1;
@@ -61,7 +75,7 @@ template <int mag_bits>
     }
   }
   // float(magnitude) is exact and normalised; the exponent of the result wraps at 8 bits as the unpacker's does.
-  const std::uint32_t scale = (static_cast<std::uint32_t>(exponent) - (127 + mag_bits - 1)) << 23;
+  const std::uint32_t scale = detail::block_scale<mag_bits>(exponent);
   lanes([&](int i) {
     const std::uint32_t m = code[i] & mag_max;
     const std::uint32_t sign = (code[i] >> mag_bits) << 31;
@@ -174,30 +188,24 @@ template <Narrow narrow, typename Value>
   if (with_magnitude_bits(
           dtype, [&]<int bits>() __attribute__((always_inline)) { unpack_block_face<bits>(tile, face, dst, stride); }))
     return;
-  switch (dtype) {
-    case DataType::bfloat16: {
-      const std::byte* in = tile + face * 512;
-      for (int r = 0; r < 16; ++r) {
-        if constexpr (sizeof(Value) == 2) {
-          std::memcpy(dst + r * stride, in + r * 32, 32);
-        } else {
-          std::uint16_t half[16];
-          std::uint32_t row[16];
-          std::memcpy(half, in + r * 32, 32);
-          lanes([&](int i) { row[i] = static_cast<std::uint32_t>(half[i]) << 16; });
-          std::memcpy(dst + r * stride, row, 64);
-        }
-      }
-      break;
-    }
-    default: {
-      const std::byte* in = tile + face * 1024;
-      for (int r = 0; r < 16; ++r) {
-        std::uint32_t row[16];
-        std::memcpy(row, in + r * 64, 64);
-        store_row<narrow>(row, dst + r * stride);
+  if (dtype == DataType::bfloat16) {
+    const std::byte* in = tile + face * 512;
+    for (int r = 0; r < 16; ++r) {
+      Halves half;
+      read(in + r * 32, half);
+      if constexpr (sizeof(Value) == 2) {
+        write(half, dst + r * stride);
+      } else {
+        write(__builtin_convertvector(half, Words) << 16, dst + r * stride);
       }
     }
+    return;
+  }
+  const std::byte* in = tile + face * 1024;
+  for (int r = 0; r < 16; ++r) {
+    std::uint32_t row[16];
+    std::memcpy(row, in + r * 64, 64);
+    store_row<narrow>(row, dst + r * stride);
   }
 }
 
@@ -276,10 +284,32 @@ void pack_with(DataType dtype, const Source* src, Faces f, std::byte* tile) {
   pack_faces(dtype, src, f, tile);
 }
 
+#if defined(__x86_64__)
+// Blocks of formats of 8, 4 and 2 bits.
+template <typename Value>
+bool unpack_blocks_x86(DataType dtype, const std::byte* tile, Value* dst, Faces f) {
+  bool done = false;
+  with_magnitude_bits(dtype, [&]<int bits>() {
+    if constexpr (bits == 7 || bits == 3 || bits == 1) {
+      done = true;
+      for (int face = 0; face < 4; ++face) {
+        constexpr int row_bytes = 2 * (bits + 1);
+        const std::byte* codes = tile + block_exponents + face * 16 * row_bytes;
+        Value* to = dst + face / 2 * f.down + face % 2 * f.right;
+        isa() >= Isa::avx512 ? detail::unpack_face_avx512<bits>(tile + face * 16, codes, to, f.stride)
+                             : detail::unpack_face_avx2<bits>(tile + face * 16, codes, to, f.stride);
+      }
+    }
+  });
+  return done;
+}
+#endif
+
 template <Narrow narrow, typename Value>
 void unpack_with(DataType dtype, const std::byte* tile, Value* dst, Faces f) {
   TTC_CHECK(is_float_format(dtype), "only float formats are unpacked here");
 #if defined(__x86_64__)
+  if (isa() >= Isa::avx2 && unpack_blocks_x86(dtype, tile, dst, f)) return;
   if (isa() >= Isa::avx512) return unpack_faces_avx512<narrow>(dtype, tile, dst, f);
   if (isa() == Isa::avx2) return unpack_faces_avx2<narrow>(dtype, tile, dst, f);
 #endif
