@@ -10,6 +10,7 @@
 #include "device/tile_formats_device.h"
 #include "device/matmul_exact.h"
 #include "device/matmul_kernels.h"
+#include "device/matmul_tiles.h"
 #include "support/error.h"
 
 namespace ttrt {
@@ -73,22 +74,66 @@ void matmul_finish(const MatmulSpec& spec, float* sums, std::int64_t rows, std::
   pack_dest(spec.out, plain_bf16 ? Dest::bits32 : dest, sums, tile);
 }
 
+namespace {
+
+struct Range {
+  std::int64_t first, last;
+};
+
+// Rows of 32 columns <-> the first rows of a tile in face order.
+template <bool back>
+void move_lines(float* lines, float* tile, std::int64_t rows) {
+  for (std::int64_t r = 0; r < rows; ++r) {
+    for (std::int64_t half = 0; half < 2; ++half) {
+      float *line = lines + r * 32 + half * 16, *face = tile + half * face_elements + r * 16;
+      std::copy_n(back ? face : line, 16, back ? line : face);
+    }
+  }
+}
+
+// One run's operands; a in the kernels' element type.
+struct Operands {
+  const std::byte *a, *b;
+  std::byte* out;
+};
+
+// What a task sums up at a time: at most so many tiles of rows and panels, in strides of k.
+constexpr std::int64_t max_row_tiles = 4, max_panels = 8;
+// Tiles of k that are unpacked for a panel at a time: few for few rows, which then read tiles in the order in which
+// they are stored; else what fits beside the sums into a core's first cache.
+constexpr std::int64_t k_tiles_few = 1, k_tiles_many = 8;
+
+}  // namespace
+
 struct Matmul::Plan {
   explicit Plan(MatmulSpec s);
-  void fill_b(const std::byte* tiles);
+  void divide();
+  void set_b(const std::byte* tiles);
   void fill_bias(const std::byte* tiles);
   const std::byte* read_a(const std::byte* tiles);
-  void multiply(const std::byte* a, std::byte* out);
-  void task(const std::byte* a, std::byte* out, std::int64_t index) const;
+  void multiply(const Operands& run);
+  void task(const Operands& run, std::int64_t index) const;
+  void sum(const Operands& run, std::int64_t item, Range rows, Range columns, float* sums) const;
+  void sum_few(const Operands& run, Range columns, float* sums) const;
+  void fill_panel(const std::byte* matrix, std::int64_t k_tile, std::int64_t column, std::byte* out) const;
+  void add_strips(const std::byte* a_row, const std::byte* panel, std::int64_t k_tile, std::int64_t k_tiles,
+                  std::int64_t rows, float* sums) const;
+  std::int64_t b_tile(std::int64_t k_tile, std::int64_t column) const {
+    return spec.transpose_b ? column * kt + k_tile : k_tile * nt + column;
+  }
+  std::int64_t rows_in(std::int64_t row_tile) const {
+    return std::min<std::int64_t>(spec.m - row_tile * tile_dim, tile_dim);
+  }
 
   MatmulSpec spec;
   std::int64_t mt, kt, nt;  // tiles
-  const detail::MatmulKernels* kernels;
-  std::int64_t a_tile_bytes, panel_bytes;
+  const detail::MatmulKernels* kernels = nullptr;
+  std::uint32_t keep_a, keep_b;  // of a word of a; of a float
+  std::int64_t a_tile_bytes = 0, panel_tile_bytes = 0;
   bool b_ready = false, bias_ready = false;
   bool serial;
-  std::int64_t row_tiles_per_task, panels_per_task, row_tasks, panel_tasks;
-  std::vector<std::uint32_t> panels;  // [b_batch][nt] panels of panel_bytes
+  std::int64_t row_tiles_per_task = 0, panels_per_task = 0, row_tasks = 0, panel_tasks = 0;
+  std::optional<detail::FewRows> few;
   std::vector<std::uint32_t> a_copy;  // a in the kernels' element type, where its own differs
   std::vector<float> bias;
   std::unique_ptr<MatmulExact> exact;
@@ -101,20 +146,27 @@ Matmul::Plan::Plan(MatmulSpec s) : spec(std::move(s)) {
   mt = tiles_of(spec.m), kt = tiles_of(spec.k), nt = tiles_of(spec.n);
   if (spec.bias) bias.resize(static_cast<std::size_t>(nt * tile_dim));
   serial = spec.batch * spec.m * spec.k * spec.n < serial_macs;
+  keep_a = matmul_kept_bits_a(spec.config.math_fidelity), keep_b = matmul_kept_bits_b(spec.config.math_fidelity);
   if (spec.numerics == Numerics::exact) {
     exact = std::make_unique<MatmulExact>(spec);
     return;
   }
   kernels = &detail::matmul_kernels(spec.a != DataType::float32 && spec.b != DataType::float32);
   const bool pairs = kernels->operand == Operand::bf16_pairs;
+  if (pairs) keep_a |= keep_a >> 16;
   a_tile_bytes = pairs ? 2048 : 4096;
-  panel_bytes = kt * detail::panel_bytes_per_tile(kernels->operand);
-  panels.resize(static_cast<std::size_t>(spec.b_batch * nt * panel_bytes / 4));
+  panel_tile_bytes = detail::panel_bytes_per_tile(kernels->operand);
   const DataType direct = pairs ? DataType::bfloat16 : DataType::float32;
   if (spec.a != direct) a_copy.resize(static_cast<std::size_t>(spec.batch * mt * kt * a_tile_bytes / 4));
+  if (pairs && spec.batch == 1 && spec.m > 0 && spec.m <= detail::FewRows::most && !spec.transpose_b &&
+      detail::FewRows::takes(spec.b))
+    few.emplace(spec.b, spec.m, spec.k, keep_a, keep_b);
+  divide();
+}
 
-  row_tiles_per_task = std::min<std::int64_t>(mt, 4);
-  panels_per_task = std::min<std::int64_t>(nt, 8);
+void Matmul::Plan::divide() {
+  row_tiles_per_task = std::min(mt, max_row_tiles);
+  panels_per_task = std::min(nt, max_panels);
   const std::int64_t wanted = 4 * static_cast<std::int64_t>(omp_get_max_threads());
   const auto tasks = [&] {
     row_tasks = mt == 0 ? 0 : (mt + row_tiles_per_task - 1) / row_tiles_per_task;
@@ -125,22 +177,10 @@ Matmul::Plan::Plan(MatmulSpec s) : spec(std::move(s)) {
   while (tasks() < wanted && row_tiles_per_task > 1) row_tiles_per_task = (row_tiles_per_task + 1) / 2;
 }
 
-void Matmul::Plan::fill_b(const std::byte* tiles) {
-  if (exact) return exact->set_b(tiles);
-  const std::int64_t tile_size = tile_bytes(spec.b);
-  const std::uint32_t keep = matmul_kept_bits_b(spec.config.math_fidelity);
-  const std::int64_t count = spec.b_batch * nt;
-#pragma omp parallel for schedule(static) if (!serial)
-  for (std::int64_t panel = 0; panel < count; ++panel) {
-    const std::int64_t column = panel % nt;
-    const std::byte* matrix = tiles + panel / nt * kt * nt * tile_size;
-    std::byte* out = reinterpret_cast<std::byte*>(panels.data()) + panel * panel_bytes;
-    for (std::int64_t t = 0; t < kt; ++t) {
-      const std::byte* bytes = matrix + (spec.transpose_b ? column * kt + t : t * nt + column) * tile_size;
-      fill_panel(kernels->operand, {spec.b, !spec.transpose_b, keep, spec.k - t * tile_dim}, bytes,
-                 out + t * detail::panel_bytes_per_tile(kernels->operand));
-    }
-  }
+void Matmul::Plan::set_b(const std::byte* tiles) {
+  if (!exact) return;
+  exact->set_b(tiles);
+  b_ready = true;
 }
 
 void Matmul::Plan::fill_bias(const std::byte* tiles) {
@@ -169,39 +209,94 @@ const std::byte* Matmul::Plan::read_a(const std::byte* tiles) {
   return copy;
 }
 
-void Matmul::Plan::task(const std::byte* a, std::byte* out, std::int64_t index) const {
-  const std::int64_t item = index / (row_tasks * panel_tasks);
-  const std::int64_t first_row = index / panel_tasks % row_tasks * row_tiles_per_task;
-  const std::int64_t first_panel = index % panel_tasks * panels_per_task;
-  const std::int64_t last_row = std::min(first_row + row_tiles_per_task, mt);
-  const std::int64_t last_panel = std::min(first_panel + panels_per_task, nt);
-  const std::int64_t b_item = item * spec.b_batch / spec.batch;
-  const bool pairs = kernels->operand == Operand::bf16_pairs;
-  std::uint32_t keep = matmul_kept_bits_a(spec.config.math_fidelity);
-  if (pairs) keep |= keep >> 16;
-  const std::int64_t row_bytes = pairs ? 32 : 64;
+void Matmul::Plan::fill_panel(const std::byte* matrix, std::int64_t k_tile, std::int64_t column, std::byte* out) const {
+  detail::fill_panel(kernels->operand, {spec.b, !spec.transpose_b, keep_b, spec.k - k_tile * tile_dim},
+                     matrix + b_tile(k_tile, column) * tile_bytes(spec.b), out);
+}
 
-  alignas(64) float sums[tile_elements];
-  for (std::int64_t column = first_panel; column < last_panel; ++column) {
-    const auto* panel = reinterpret_cast<const std::byte*>(panels.data()) + (b_item * nt + column) * panel_bytes;
-    for (std::int64_t row = first_row; row < last_row; ++row) {
-      const std::byte* a_row = a + (item * mt + row) * kt * a_tile_bytes;
-      const std::int64_t rows = std::min<std::int64_t>(spec.m - row * tile_dim, tile_dim);
-      for (std::int64_t r = 0; r < rows; r += 8) {
-        const std::byte* strip = a_row + r / 16 * 32 * row_bytes + r % 16 * row_bytes;
-        const int count = static_cast<int>(std::min<std::int64_t>(rows - r, 8));
-        kernels->strip(strip, panel, spec.k, keep, count, sums + r / 16 * 512 + r % 16 * 16);
-      }
-      if (spec.bias) add_row(sums, bias.data() + column * tile_dim, dest_of(spec.config));
-      matmul_finish(spec, sums, rows, out + ((item * mt + row) * nt + column) * tile_bytes(spec.out));
+// A tile of rows times the panel's tiles k_tile and following.
+void Matmul::Plan::add_strips(const std::byte* a_row, const std::byte* panel, std::int64_t k_tile, std::int64_t k_tiles,
+                              std::int64_t rows, float* sums) const {
+  const std::int64_t row_bytes = kernels->operand == Operand::bf16_pairs ? 32 : 64;
+  const std::int64_t k = std::min(spec.k - k_tile * tile_dim, k_tiles * tile_dim);
+  for (std::int64_t r = 0; r < rows; r += 8) {
+    const std::byte* strip = a_row + k_tile * a_tile_bytes + r / 16 * 32 * row_bytes + r % 16 * row_bytes;
+    const int count = static_cast<int>(std::min<std::int64_t>(rows - r, 8));
+    kernels->strip(strip, panel, k, keep_a, count, k_tile > 0, sums + r / 16 * 512 + r % 16 * 16);
+  }
+}
+
+// [column][row tile] tiles of sums.
+void Matmul::Plan::sum(const Operands& run, std::int64_t item, Range rows, Range columns, float* sums) const {
+  alignas(64) std::byte panel[k_tiles_many * 4096];
+  const std::byte* matrix = run.b + item * spec.b_batch / spec.batch * kt * nt * tile_bytes(spec.b);
+  const std::int64_t step = spec.m <= tile_dim ? k_tiles_few : k_tiles_many;
+  for (std::int64_t k_tile = 0; k_tile < kt; k_tile += step) {
+    const std::int64_t k_tiles = std::min(step, kt - k_tile);
+    float* to = sums;
+    for (std::int64_t column = columns.first; column < columns.last; ++column) {
+      for (std::int64_t t = 0; t < k_tiles; ++t) fill_panel(matrix, k_tile + t, column, panel + t * panel_tile_bytes);
+      for (std::int64_t row = rows.first; row < rows.last; ++row, to += tile_elements)
+        add_strips(run.a + (item * mt + row) * kt * a_tile_bytes, panel, k_tile, k_tiles, rows_in(row), to);
     }
   }
 }
 
-void Matmul::Plan::multiply(const std::byte* a, std::byte* out) {
+// One tile of rows, of which few count, and one matrix: [column] tiles of sums.
+void Matmul::Plan::sum_few(const Operands& run, Range columns, float* sums) const {
+  alignas(64) std::byte panel[4096];
+  alignas(64) float lines[max_panels][detail::FewRows::most * 32] = {};
+  const std::int64_t size = tile_bytes(spec.b), whole = spec.k / tile_dim;
+  for (std::int64_t k_tile = 0; k_tile < whole; ++k_tile) {
+    for (std::int64_t column = columns.first; column < columns.last; ++column) {
+      const std::byte* tile = run.b + b_tile(k_tile, column) * size;
+      const bool last = column + 1 == columns.last;
+      const std::byte* ahead = !last             ? tile + size
+                               : k_tile + 1 < kt ? run.b + b_tile(k_tile + 1, columns.first) * size
+                                                 : tile;
+      float* line = lines[column - columns.first];
+      if (few->times_tile(k_tile, tile, ahead, line)) continue;
+      float* tile_sums = sums + (column - columns.first) * tile_elements;
+      move_lines<false>(line, tile_sums, spec.m);
+      fill_panel(run.b, k_tile, column, panel);
+      add_strips(run.a, panel, k_tile, 1, spec.m, tile_sums);
+      move_lines<true>(line, tile_sums, spec.m);
+    }
+  }
+  for (std::int64_t column = columns.first; column < columns.last; ++column) {
+    float* tile_sums = sums + (column - columns.first) * tile_elements;
+    move_lines<false>(lines[column - columns.first], tile_sums, spec.m);
+    if (whole == kt) continue;
+    fill_panel(run.b, whole, column, panel);
+    add_strips(run.a, panel, whole, 1, spec.m, tile_sums);
+  }
+}
+
+void Matmul::Plan::task(const Operands& run, std::int64_t index) const {
+  const std::int64_t item = index / (row_tasks * panel_tasks);
+  const std::int64_t first_row = index / panel_tasks % row_tasks * row_tiles_per_task;
+  const std::int64_t first_panel = index % panel_tasks * panels_per_task;
+  const Range rows{first_row, std::min(first_row + row_tiles_per_task, mt)};
+  const Range columns{first_panel, std::min(first_panel + panels_per_task, nt)};
+  alignas(64) float all[max_panels * max_row_tiles * tile_elements];
+  if (few)
+    sum_few(run, columns, all);
+  else
+    sum(run, item, rows, columns, all);
+  float* sums = all;
+  for (std::int64_t column = columns.first; column < columns.last; ++column) {
+    for (std::int64_t row = rows.first; row < rows.last; ++row, sums += tile_elements) {
+      if (spec.bias) add_row(sums, bias.data() + column * tile_dim, dest_of(spec.config));
+      matmul_finish(spec, sums, rows_in(row), run.out + ((item * mt + row) * nt + column) * tile_bytes(spec.out));
+    }
+  }
+}
+
+void Matmul::Plan::multiply(const Operands& run) {
+  if (few) few->read(run.a);
   const std::int64_t count = spec.batch * row_tasks * panel_tasks;
 #pragma omp parallel for schedule(dynamic, 1) if (!serial)
-  for (std::int64_t i = 0; i < count; ++i) task(a, out, i);
+  for (std::int64_t i = 0; i < count; ++i) task(run, i);
 }
 
 std::int64_t matmul_k_block(const MatmulSpec& spec) {
@@ -219,10 +314,7 @@ Matmul& Matmul::operator=(Matmul&&) noexcept = default;
 
 const MatmulSpec& Matmul::spec() const { return plan_->spec; }
 
-void Matmul::set_b(const std::byte* tiles) {
-  plan_->fill_b(tiles);
-  plan_->b_ready = true;
-}
+void Matmul::set_b(const std::byte* tiles) { plan_->set_b(tiles); }
 
 void Matmul::set_bias(const std::byte* tiles) {
   plan_->fill_bias(tiles);
@@ -232,10 +324,10 @@ void Matmul::set_bias(const std::byte* tiles) {
 void Matmul::run(const std::byte* a, const std::byte* b, const std::byte* bias, std::byte* out) {
   TTC_CHECK(b != nullptr || plan_->b_ready, "b is given or was set");
   TTC_CHECK(!plan_->spec.bias || bias != nullptr || plan_->bias_ready, "the bias is given or was set");
-  if (b != nullptr) plan_->fill_b(b);
   if (bias != nullptr) plan_->fill_bias(bias);
-  if (plan_->exact) return plan_->exact->run(a, plan_->bias.data(), out);
-  plan_->multiply(plan_->read_a(a), out);
+  if (!plan_->exact) return plan_->multiply({plan_->read_a(a), b, out});
+  if (!plan_->b_ready) plan_->exact->set_b(b);
+  plan_->exact->run(a, plan_->bias.data(), out);
 }
 
 }  // namespace ttrt

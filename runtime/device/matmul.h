@@ -54,8 +54,9 @@ void matmul_add_bias(const MatmulSpec& spec, float bias, std::span<float> sums);
 // rows of the tile; the others become zero. Overwrites the sums.
 void matmul_finish(const MatmulSpec& spec, float* sums, std::int64_t rows, std::byte* tile);
 
-// A product bound to shapes and formats. Operands that are constant are turned into the layout the kernels read once,
-// by set_b and set_bias. run() allocates nothing and serves one caller at a time; it uses OpenMP threads itself.
+// A product bound to shapes and formats. Fast products read the tiles of b where they lie, in their own format, and
+// unpack them on the way to the multiplier; exact ones turn a constant b into their layout once. run() allocates
+// nothing and serves one caller at a time; it uses OpenMP threads itself.
 class Matmul {
  public:
   explicit Matmul(MatmulSpec spec);
@@ -64,9 +65,10 @@ class Matmul {
   Matmul& operator=(Matmul&&) noexcept;
 
   const MatmulSpec& spec() const;
-  void set_b(const std::byte* tiles);
+  // Constants, given before the first run: what is set here is not read by run().
+  void set_b(const std::byte* tiles);  // nothing to fast products
   void set_bias(const std::byte* tiles);
-  // `b` and `bias` are nullptr where they were set before (or, for bias, where the spec has none).
+  // `bias` is nullptr where it was set before or the spec has none. So may b be in exact products.
   void run(const std::byte* a, const std::byte* b, const std::byte* bias, std::byte* out);
 
  private:

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "device/cpu.h"
+#include "device/matmul_tiles.h"
 #include "device/tile_formats.h"
 
 #if defined(__x86_64__)
@@ -25,9 +26,14 @@ template <int element_bytes, typename F>
   }
 }
 
-void strip_portable(const std::byte* a, const void* panel, std::int64_t k, std::uint32_t keep, int rows, float* c) {
+void strip_portable(const std::byte* a, const void* panel, std::int64_t k, std::uint32_t keep, int rows, bool add,
+                    float* c) {
   for (int r = 0; r < rows; ++r) {
     float sum[32] = {};
+    if (add) {
+      std::copy_n(c + r * 16, 16, sum);
+      std::copy_n(c + 256 + r * 16, 16, sum + 16);
+    }
     const float* b = static_cast<const float*>(panel);
     for_each_face<4>(a + r * 64, k, [&](const std::byte* face_row, int count) {
       for (int i = 0; i < count; ++i, b += 32) {
@@ -45,9 +51,8 @@ void strip_portable(const std::byte* a, const void* panel, std::int64_t k, std::
 #if defined(__x86_64__)
 
 template <int rows>
-[[gnu::target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16"),
-  gnu::always_inline]] inline void bf16_face(const std::byte* a, const std::uint32_t* b, int pairs, __m512i keep,
-                                             __m512 (&left)[rows], __m512 (&right)[rows]) {
+[[gnu::target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16"), gnu::always_inline]] inline void bf16_face(
+    const std::byte* a, const std::uint32_t* b, int pairs, __m512i keep, __m512 (&left)[rows], __m512 (&right)[rows]) {
 #pragma GCC unroll 2
   for (int p = 0; p < pairs; ++p) {
     const __m512bh b0 = (__m512bh)_mm512_loadu_si512(b + p * 32);
@@ -66,10 +71,14 @@ template <int rows>
 template <int rows>
 [[gnu::target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")]] void strip_bf16_rows(const std::byte* a,
                                                                                       const void* panel, std::int64_t k,
-                                                                                      std::uint32_t keep, float* c) {
+                                                                                      std::uint32_t keep, bool add,
+                                                                                      float* c) {
   __m512 left[rows], right[rows];
 #pragma GCC unroll 8
-  for (int r = 0; r < rows; ++r) left[r] = right[r] = _mm512_setzero_ps();
+  for (int r = 0; r < rows; ++r) {
+    left[r] = add ? _mm512_loadu_ps(c + r * 16) : _mm512_setzero_ps();
+    right[r] = add ? _mm512_loadu_ps(c + 256 + r * 16) : _mm512_setzero_ps();
+  }
   const __m512i keep_all = _mm512_set1_epi32(static_cast<int>(keep));
   const auto* b = static_cast<const std::uint32_t*>(panel);
   std::int64_t face = 0;
@@ -87,19 +96,23 @@ template <int rows>
   }
 }
 
-void strip_bf16(const std::byte* a, const void* panel, std::int64_t k, std::uint32_t keep, int rows, float* c) {
-  if (rows == 1) return strip_bf16_rows<1>(a, panel, k, keep, c);
-  if (rows <= 4) return strip_bf16_rows<4>(a, panel, k, keep, c);
-  strip_bf16_rows<8>(a, panel, k, keep, c);
+void strip_bf16(const std::byte* a, const void* panel, std::int64_t k, std::uint32_t keep, int rows, bool add,
+                float* c) {
+  if (rows == 1) return strip_bf16_rows<1>(a, panel, k, keep, add, c);
+  if (rows <= 4) return strip_bf16_rows<4>(a, panel, k, keep, add, c);
+  strip_bf16_rows<8>(a, panel, k, keep, add, c);
 }
 
 template <int rows>
 [[gnu::target("avx512f,avx512bw,avx512dq,avx512vl")]] void strip_avx512_rows(const std::byte* a, const void* panel,
                                                                              std::int64_t k, std::uint32_t keep,
-                                                                             float* c) {
+                                                                             bool add, float* c) {
   __m512 left[rows], right[rows];
 #pragma GCC unroll 8
-  for (int r = 0; r < rows; ++r) left[r] = right[r] = _mm512_setzero_ps();
+  for (int r = 0; r < rows; ++r) {
+    left[r] = add ? _mm512_loadu_ps(c + r * 16) : _mm512_setzero_ps();
+    right[r] = add ? _mm512_loadu_ps(c + 256 + r * 16) : _mm512_setzero_ps();
+  }
   const __m512i keep_all = _mm512_set1_epi32(static_cast<int>(keep));
   const auto* b = static_cast<const float*>(panel);
   for (std::int64_t done = 0; done < k; done += face_dim) {
@@ -124,19 +137,23 @@ template <int rows>
   }
 }
 
-void strip_avx512(const std::byte* a, const void* panel, std::int64_t k, std::uint32_t keep, int rows, float* c) {
-  if (rows == 1) return strip_avx512_rows<1>(a, panel, k, keep, c);
-  if (rows <= 4) return strip_avx512_rows<4>(a, panel, k, keep, c);
-  strip_avx512_rows<8>(a, panel, k, keep, c);
+void strip_avx512(const std::byte* a, const void* panel, std::int64_t k, std::uint32_t keep, int rows, bool add,
+                  float* c) {
+  if (rows == 1) return strip_avx512_rows<1>(a, panel, k, keep, add, c);
+  if (rows <= 4) return strip_avx512_rows<4>(a, panel, k, keep, add, c);
+  strip_avx512_rows<8>(a, panel, k, keep, add, c);
 }
 
 // 16 registers: 4 rows by 16 columns at a time.
 template <int rows>
 [[gnu::target("avx2,fma")]] void strip_avx2_rows(const std::byte* a, const float* panel, std::int64_t k,
-                                                 std::uint32_t keep, float* c) {
+                                                 std::uint32_t keep, bool add, float* c) {
   __m256 left[rows], right[rows];
 #pragma GCC unroll 4
-  for (int r = 0; r < rows; ++r) left[r] = right[r] = _mm256_setzero_ps();
+  for (int r = 0; r < rows; ++r) {
+    left[r] = add ? _mm256_loadu_ps(c + r * 16) : _mm256_setzero_ps();
+    right[r] = add ? _mm256_loadu_ps(c + r * 16 + 8) : _mm256_setzero_ps();
+  }
   const __m256i keep_all = _mm256_set1_epi32(static_cast<int>(keep));
   for (std::int64_t done = 0; done < k; done += face_dim) {
     const std::byte* row = a + (done / 32) * 4096 + (done / 16 % 2) * 1024;
@@ -160,14 +177,15 @@ template <int rows>
   }
 }
 
-void strip_avx2(const std::byte* a, const void* panel, std::int64_t k, std::uint32_t keep, int rows, float* c) {
+void strip_avx2(const std::byte* a, const void* panel, std::int64_t k, std::uint32_t keep, int rows, bool add,
+                float* c) {
   for (int half = 0; half < 2; ++half) {
     const float* columns = static_cast<const float*>(panel) + half * 16;
     if (rows == 1) {
-      strip_avx2_rows<1>(a, columns, k, keep, c + half * 256);
+      strip_avx2_rows<1>(a, columns, k, keep, add, c + half * 256);
       continue;
     }
-    for (int r = 0; r < rows; r += 4) strip_avx2_rows<4>(a + r * 64, columns, k, keep, c + half * 256 + r * 16);
+    for (int r = 0; r < rows; r += 4) strip_avx2_rows<4>(a + r * 64, columns, k, keep, add, c + half * 256 + r * 16);
   }
 }
 
@@ -250,6 +268,12 @@ const MatmulKernels& matmul_kernels(bool bf16_exact) {
 void fill_panel(Operand operand, const PanelTile& tile, const std::byte* bytes, void* panel_rows) {
   auto* out = static_cast<std::uint32_t*>(panel_rows);
   const bool pairs = operand == Operand::bf16_pairs;
+  if (pairs && tile.rows_are_k && tile.valid_k >= tile_dim && fill_pairs_from_tile(tile.dtype, bytes, tile.keep, out))
+    return;
+  // A panel of floats is the tile as a row-major matrix; only float32 has bits that HiFi cuts.
+  const bool whole_bits = tile.dtype != DataType::float32 && (tile.keep | 0xFFFFC000) == tile.keep;
+  if (!pairs && tile.rows_are_k && tile.valid_k >= tile_dim && whole_bits)
+    return unpack_region(tile.dtype, bytes, static_cast<float*>(panel_rows), tile_dim, tile_dim, tile_dim);
   alignas(64) std::uint16_t unpacked[tile_elements];
   alignas(64) float whole[tile_elements];
   const auto* half = reinterpret_cast<const std::uint16_t*>(bytes);

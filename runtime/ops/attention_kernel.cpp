@@ -196,7 +196,7 @@ void strips(const Plan& p, const void* a, const std::byte* panel, std::int64_t k
   for (int r = 0; r < rows; r += 8) {
     const std::int64_t offset = r / 16 * 32 * row_bytes + r % 16 * row_bytes;
     p.kernels->strip(static_cast<const std::byte*>(a) + offset, panel, k, p.keep_a, std::min(rows - r, 8),
-                     tile + r / 16 * 512 + r % 16 * 16);
+                     false, tile + r / 16 * 512 + r % 16 * 16);
   }
 }
 

@@ -59,8 +59,8 @@ Kernel prepare_depthwise(const OpCall& call, const PrepareContext& context, cons
 Kernel prepare_exact_windows(const OpCall& call, const PrepareContext& context, const ConvShape& shape,
                              MatmulSpec spec);
 
-// A kernel of class C: C(shape, product), set_weight(tiles), set_bias(tiles), run(x, y). Operands that are constant are
-// set once.
+// A kernel of class C: C(shape, product), set_weight(tiles), set_bias(tiles), run(x, weight tiles, y). Operands
+// that are constant are set once.
 template <typename C>
 Kernel bind_convolution(const OpCall& call, const PrepareContext& context, const ConvShape& shape, MatmulSpec spec) {
   const auto convolution = std::make_shared<C>(shape, std::move(spec));
@@ -74,9 +74,10 @@ Kernel bind_convolution(const OpCall& call, const PrepareContext& context, const
   if (fixed_b != nullptr) convolution->set_bias(fixed_b->data());
   const bool w_fixed = fixed_w != nullptr, b_fixed = b < 0 || fixed_b != nullptr;
   return [=](const KernelArgs& args) {
-    if (!w_fixed) convolution->set_weight(args.in[static_cast<std::size_t>(w)]->data());
+    const std::byte* weight = args.in[static_cast<std::size_t>(w)]->data();
+    if (!w_fixed) convolution->set_weight(weight);
     if (!b_fixed) convolution->set_bias(args.in[static_cast<std::size_t>(b)]->data());
-    convolution->run(*args.in[0], *args.out[0]);
+    convolution->run(*args.in[0], weight, *args.out[0]);
   };
 }
 

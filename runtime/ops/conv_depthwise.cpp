@@ -89,7 +89,7 @@ class Depthwise {
              });
   }
 
-  void run(const DeviceTensor& x, DeviceTensor& y) {
+  void run(const DeviceTensor& x, const std::byte* /*weight*/, DeviceTensor& y) {
     const std::int64_t in = s_.in[0] * s_.in[1] * s_.in[2], tasks = (s_.in_channels + together_ - 1) / together_;
     T* dense = values(1, s_.images * s_.in_channels * in);
     T* results = values(3, s_.images * s_.out_channels * s_.positions());

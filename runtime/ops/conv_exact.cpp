@@ -45,7 +45,7 @@ class ExactWindows {
   }
   void set_bias(const std::byte* tiles) { bias_ = values(tiled({s_.products, 1, s_.width()}, *product_.bias), tiles); }
 
-  void run(const DeviceTensor& x, DeviceTensor& y) {
+  void run(const DeviceTensor& x, const std::byte* /*weight*/, DeviceTensor& y) {
     const std::vector<float> in = values(x.spec, x.data());
     HostTensor out = empty_host(DType::f32, y.spec.logical);
     const std::int64_t rows = s_.images * s_.positions(), bands = (rows + rows_at_once - 1) / rows_at_once;

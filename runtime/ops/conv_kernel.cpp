@@ -49,7 +49,8 @@ class Convolution {
     for (std::int64_t i = 0; i < s_.products; ++i) product(i).set_bias(tiles + i * bias_bytes_);
   }
 
-  void run(const DeviceTensor& x, DeviceTensor& y) {
+  void run(const DeviceTensor& x, const std::byte* weight, DeviceTensor& y) {
+    weight_ = weight;
     T* dense = buffer(1, s_.images * s_.in_channels * volume_of(s_.in));
     T* padded = buffer(2, images_ * image_);
     T* out = buffer(3, s_.images * s_.out_channels * s_.positions());
@@ -128,7 +129,7 @@ class Convolution {
       const std::int64_t rows = std::min(rows_, positions - first);
       for (std::int64_t g = 0; g < s_.products; ++g) {
         unfold(padded + g * channels_, first, rows, reinterpret_cast<T*>(windows));
-        product(g).run(windows, nullptr, nullptr, sums);
+        product(g).run(windows, weight_ + g * weight_bytes_, nullptr, sums);
         scatter(reinterpret_cast<const T*>(sums), first, rows, out + g * width_ * s_.positions());
       }
     }
@@ -193,6 +194,7 @@ class Convolution {
   std::int64_t images_, rows_;        // at a time
   std::int64_t weight_bytes_, bias_bytes_ = 0;
   std::vector<Matmul> products_;
+  const std::byte* weight_ = nullptr;  // of this run
 };
 
 }  // namespace

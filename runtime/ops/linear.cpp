@@ -103,10 +103,10 @@ Kernel prepare(const OpCall& call, const PrepareContext& context) {
   const DeviceTensor *fixed_w = constant(w), *fixed_b = constant(b);
   if (fixed_w != nullptr) matmul->set_b(fixed_w->data());
   if (fixed_b != nullptr) matmul->set_bias(fixed_b->data());
-  const bool w_fixed = fixed_w != nullptr, b_fixed = b < 0 || fixed_b != nullptr;
+  const bool b_fixed = b < 0 || fixed_b != nullptr;
   const bool clean = activation == "sigmoid" && weight.logical[1] % tile_dim != 0;  // the one with f(0) != 0
   return [=](const KernelArgs& args) {
-    matmul->run(args.in[0]->data(), w_fixed ? nullptr : args.in[static_cast<std::size_t>(w)]->data(),
+    matmul->run(args.in[0]->data(), args.in[static_cast<std::size_t>(w)]->data(),
                 b_fixed ? nullptr : args.in[static_cast<std::size_t>(b)]->data(), args.out[0]->data());
     if (clean) zero_last_columns(*args.out[0]);
   };

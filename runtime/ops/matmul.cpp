@@ -115,16 +115,15 @@ Kernel prepare(const OpCall& call, const PrepareContext& context) {
   spec.k_block = variant_k_block(context, spec);
   const auto matmul = std::make_shared<Matmul>(std::move(spec));
   const DeviceTensor* constant = context.constants.size() > 1 ? context.constants[1] : nullptr;
-  const bool fixed = constant != nullptr && s.starts.size() == 1;
-  if (fixed) matmul->set_b(constant->data());
+  if (constant != nullptr && s.starts.size() == 1) matmul->set_b(constant->data());
   const std::int64_t a_bytes = a.tile_rows() * a.tile_cols() * tile_bytes(a.dtype);
   const std::int64_t b_bytes = b.tile_rows() * b.tile_cols() * tile_bytes(b.dtype);
   const std::int64_t out_bytes = s.batch * out.tile_rows() * out.tile_cols() * tile_bytes(out.dtype);
   return [=](const KernelArgs& args) {
-    const std::byte *pa = args.in[0]->data(), *pb = fixed ? nullptr : args.in[1]->data();
+    const std::byte *pa = args.in[0]->data(), *pb = args.in[1]->data();
     std::byte* po = args.out[0]->data();
     for (const auto& [at_a, at_b] : s.starts) {
-      matmul->run(pa + at_a * a_bytes, fixed ? nullptr : pb + at_b * b_bytes, nullptr, po);
+      matmul->run(pa + at_a * a_bytes, pb + at_b * b_bytes, nullptr, po);
       po += out_bytes;
     }
   };

@@ -100,8 +100,7 @@ void check_product(MatmulSpec s, bool constant, bool relu) {
     product.set_b(b.tiles.data());
     if (s.bias) product.set_bias(bias.tiles.data());
   }
-  product.run(a.tiles.data(), constant ? nullptr : b.tiles.data(), constant || !s.bias ? nullptr : bias.tiles.data(),
-              out.tiles.data());
+  product.run(a.tiles.data(), b.tiles.data(), constant || !s.bias ? nullptr : bias.tiles.data(), out.tiles.data());
   read_back(out);
   // One rounding to the output (bfloat16: 2^-8 of it), 16-bit Dest one more per step, TF32 before a bias 2^-10.
   const double rounding = s.config.fp32_dest_acc_en ? (s.out == DataType::float32 ? 1.0 / 1000 : 1.0 / 200) : 1.0 / 80;

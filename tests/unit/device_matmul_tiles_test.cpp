@@ -1,0 +1,131 @@
+// The fast paths over stored tiles against their definitions: panels made of unpacked values, rows one after the other.
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <random>
+#include <vector>
+
+#include "tests/catch.h"
+#include "device/cpu.h"
+#include "device/matmul.h"
+#include "device/matmul_kernels.h"
+#include "device/matmul_tiles.h"
+#include "device/tile_formats.h"
+
+using namespace ttrt;
+using detail::FewRows;
+
+namespace {
+
+enum class Codes : std::uint8_t { normal, any };  // any: all exponents, the code "-0", infinities
+
+std::vector<std::byte> random_tiles(DataType dtype, std::int64_t count, Codes codes, std::mt19937& rng) {
+  std::vector<std::byte> out(static_cast<std::size_t>(count * tile_bytes(dtype)));
+  std::vector<float> values(tile_elements);
+  std::normal_distribution<float> normal;
+  for (std::int64_t t = 0; t < count; ++t) {
+    std::byte* tile = out.data() + t * tile_bytes(dtype);
+    for (float& v : values) v = std::ldexp(normal(rng), static_cast<int>(rng() % 8));
+    pack_tile(dtype, values.data(), tile);
+    if (codes == Codes::any && t % 2 == 0)
+      for (std::int64_t i = 0; i < tile_bytes(dtype); ++i)
+        if (rng() % 64 == 0) tile[i] = static_cast<std::byte>(rng());
+  }
+  return out;
+}
+
+std::vector<std::uint32_t> defined_panel(DataType dtype, const std::byte* tile, std::uint32_t keep) {
+  std::vector<std::uint16_t> v(tile_elements);
+  unpack_tile_bf16(dtype, tile, v.data());
+  std::vector<std::uint32_t> out(512);
+  for (int k = 0; k < 32; ++k) {
+    for (int n = 0; n < 32; ++n) {
+      const int at = (k / 16 * 2 + n / 16) * face_elements + k % 16 * 16 + n % 16;
+      out[static_cast<std::size_t>(k / 2 * 32 + n)] |=
+          static_cast<std::uint32_t>(v[static_cast<std::size_t>(at)] & (keep >> 16)) << (k % 2 * 16);
+    }
+  }
+  return out;
+}
+
+// The product's bits with the best kernels and with `rows` as part of a taller matrix, which is what few rows replace.
+std::vector<std::byte> rows_of_product(MatmulSpec s, const std::vector<std::byte>& a, const std::vector<std::byte>& b) {
+  s.batch = s.b_batch = 1;
+  std::vector<std::byte> out(static_cast<std::size_t>(round_up(s.m, tile_dim) * round_up(s.n, tile_dim) * 4));
+  Matmul(s).run(a.data(), b.data(), nullptr, out.data());
+  return out;
+}
+
+constexpr DataType weight_formats[] = {DataType::bfloat16, DataType::bfloat8_b, DataType::bfloat4_b};
+
+}  // namespace
+
+TEST_CASE("stored tiles become the panels that their values spell") {
+  std::mt19937 rng(7);
+  for (DataType dtype : weight_formats) {
+    if (!FewRows::takes(dtype)) continue;  // this host unpacks tiles another way
+    for (Codes codes : {Codes::normal, Codes::any}) {
+      const std::vector<std::byte> tiles = random_tiles(dtype, 200, codes, rng);
+      int taken = 0;
+      for (int t = 0; t < 200; ++t) {
+        const std::byte* tile = tiles.data() + t * tile_bytes(dtype);
+        for (MathFidelity f : {MathFidelity::LoFi, MathFidelity::HiFi4}) {
+          const std::uint32_t keep = matmul_kept_bits_b(f);
+          std::vector<std::uint32_t> panel(512);
+          if (!detail::fill_pairs_from_tile(dtype, tile, keep, panel.data())) continue;
+          ++taken;
+          REQUIRE(panel == defined_panel(dtype, tile, keep));
+        }
+      }
+      CHECK(taken >= 200);
+      if (codes == Codes::any && dtype == DataType::bfloat8_b) CHECK(taken < 400);
+    }
+  }
+}
+
+TEST_CASE("a few rows times stored tiles are the rows of a taller product, bit for bit") {
+  std::mt19937 rng(11);
+  for (DataType dtype : weight_formats) {
+    for (Codes codes : {Codes::normal, Codes::any}) {
+      for (MathFidelity f : {MathFidelity::LoFi, MathFidelity::HiFi2, MathFidelity::HiFi4}) {
+        for (std::int64_t m = 1; m <= FewRows::most; ++m) {
+          MatmulSpec s{.m = m, .k = 199, .n = 96, .b = dtype, .out = DataType::float32};
+          s.config.math_fidelity = f;
+          s.config.fp32_dest_acc_en = true;
+          std::vector<std::byte> a = random_tiles(DataType::bfloat16, 7, Codes::normal, rng);
+          auto* values = reinterpret_cast<std::uint16_t*>(a.data());
+          for (int i = 0; i < 7 * tile_elements; i += 5) values[i] = 0;                                   // zeros
+          for (int i = 3; i < 7 * tile_elements; i += 97) values[i] = 0x0012;                             // denormals
+          for (int i = 8; i < 2 * tile_elements; i += 89) values[i] = static_cast<std::uint16_t>(rng());  // any
+          const std::vector<std::byte> b = random_tiles(dtype, 7 * 3, codes, rng);
+          MatmulSpec tall = s;
+          tall.m = 20;
+          const std::vector<std::byte> few = rows_of_product(s, a, b), all = rows_of_product(tall, a, b);
+          INFO(to_string(dtype) << " " << to_string(f) << ", " << m << " rows");
+          for (int face = 0; face < 6; ++face) {
+            const std::size_t at = static_cast<std::size_t>((face / 2 * 4 + face % 2) * face_elements) * 4;
+            REQUIRE(std::memcmp(few.data() + at, all.data() + at, static_cast<std::size_t>(m) * 64) == 0);
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("sums of long products do not depend on the rows and columns beside them") {
+  std::mt19937 rng(13);
+  for (Isa level : {Isa::portable, Isa::avx2, Isa::avx512, Isa::avx512_bf16}) {
+    ScopedIsa scoped(level);
+    MatmulSpec s{.m = 300, .k = 32 * 19 + 5, .n = 96, .b = DataType::bfloat8_b, .out = DataType::float32};
+    const std::vector<std::byte> a = random_tiles(DataType::bfloat16, 10 * 20, Codes::normal, rng);
+    const std::vector<std::byte> b = random_tiles(s.b, 20 * 3, Codes::normal, rng);
+    const std::vector<std::byte> all = rows_of_product(s, a, b);
+    s.m = 32;
+    for (int row = 0; row < 10; row += 3) {
+      const std::vector<std::byte> part(a.begin() + row * 20 * 2048, a.begin() + (row + 1) * 20 * 2048);
+      if (row == 9) s.m = 300 - 9 * 32;
+      const std::vector<std::byte> one = rows_of_product(s, part, b);
+      REQUIRE(std::memcmp(one.data(), all.data() + row * 3 * 4096, 3 * 4096) == 0);
+    }
+  }
+}
