@@ -6,6 +6,7 @@
 """
 
 import gzip
+import json
 import os
 import pathlib
 import re
@@ -44,6 +45,17 @@ def counts(patch):
     return files, lines
 
 
+def names(text):
+    """Those under which something registers itself: operators, modules, passes, commands."""
+    found = re.findall(r'\.name = "([^"]+)"|TTC_REGISTER_\w+\(\{"([^"]+)"|"(tt\.\w+)"', text)
+    return {name for groups in found for name in groups if name}
+
+
+def taken_names():
+    return {name: source for folder in ("src", "runtime", "passes", "tools")
+            for source in (ROOT / folder).rglob("*.cpp") for name in names(source.read_text())}
+
+
 def new_file(patch):
     """The text of the file that the patch adds."""
     added = patch.read_text().split("--- /dev/null\n", 1)[1].splitlines()
@@ -59,14 +71,19 @@ def apply(patch, tree, *options):
 
 # ---- what each patch adds is used --------------------------------------------------------------------------------------
 
-ENTR = """graph main(%x: f32[4, 64] user) {
-  %p: f32[4, 64] = aten.abs.default(%x)
-  %y: f32[4, 64] = aten.special_entr.default(%p)
+SOFTSHRINK = """graph main(%x: f32[4, 64] user) {
+  %y: f32[4, 64] = aten.softshrink.default(%x, 0.25)
   return %y
 }
 """
 ROT90 = """graph main(%x: f32[5, 40, 3] user) {
   %y: f32[3, 40, 5] = aten.rot90.default(%x, -1, [0, 2])
+  return %y
+}
+"""
+HARDSWISH = """graph main(%x: f32[4, 64] user) {
+  %a: f32[4, 64] = aten.hardswish.default(%x)
+  %y: f32[4, 64] = aten.relu.default(%a)
   return %y
 }
 """
@@ -93,12 +110,21 @@ def on_device(ttc, folder, op, text, *flags):
 
 
 def use_unary_op(ttc, folder):
-    on_device(ttc, folder, "tt.entr", ENTR)
-    on_device(ttc, folder, "tt.entr", ENTR, "--numerics", "exact")
+    on_device(ttc, folder, "tt.softshrink", SOFTSHRINK)
+    on_device(ttc, folder, "tt.softshrink", SOFTSHRINK, "--numerics", "exact")
 
 
 def use_structural_op(ttc, folder):
     on_device(ttc, folder, "tt.rot90", ROT90)
+
+
+def use_module(ttc, folder):
+    expect("TTNNHardswish " in run(ttc, "modules"), "ttc modules lists it")
+    out = folder / "out.pt2"
+    report = run(ttc, "compile", text_model(folder, HARDSWISH), "-o", out, "--replace", "torch.nn.Hardswish=TTNNHardswish", "--json")
+    swapped = json.loads(report)["swapped"]
+    expect([(one["to"], one["op"]) for one in swapped] == [("TTNNHardswish", "tt.hardswish")], "the map swaps it alone", swapped)
+    run(ttc, "compare", out, "--input", "x=rand:1", "--strict")
 
 
 def use_pass(ttc, folder):
@@ -154,12 +180,15 @@ def build_and_use(meson, patches):
 def main(arguments):
     table = {name: (int(files), int(lines)) for files, lines, name in ROW.findall((ROOT / "README.md").read_text())}
     patches = sorted(PATCHES.glob("*.patch"))
+    taken = taken_names()
     passed = failed = 0
     for patch in patches:
         try:
             apply(patch, ROOT, "--check")
             expect(counts(patch) == table.get(patch.stem), f"{patch.name}: (new files, lines elsewhere) are "
                    f"{counts(patch)}, README.md says {table.get(patch.stem)}")
+            for name in sorted(names(patch.read_text()) & set(taken)):
+                raise RuntimeError(f"{patch.name}: {taken[name].relative_to(ROOT)} has '{name}' already")
             passed += 1
         except RuntimeError as error:
             failed += 1
