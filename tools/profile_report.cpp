@@ -5,6 +5,7 @@
 #include <cctype>
 #include <map>
 
+#include "ops/library.h"
 #include "support/atomic_file.h"
 #include "support/csv.h"
 #include "table.h"
@@ -88,19 +89,6 @@ void write_trace(const std::string& path, const ttrt::Executor& executor) {
 
 namespace {
 
-// "LayerNormDeviceOperation" of tt.layer_norm; products are known as Matmul.
-std::string operation_name(std::string_view op) {
-  std::string_view name = op.substr(op.rfind("tt.", 0) == 0 ? 3 : 0);
-  if (name == "linear" || name.find("matmul") != std::string_view::npos) name = "matmul";
-  std::string out;
-  bool capital = true;
-  for (const char c : name) {
-    if (c != '_') out += capital ? static_cast<char>(std::toupper(static_cast<unsigned char>(c))) : c;
-    capital = c == '_';
-  }
-  return out + "DeviceOperation";
-}
-
 std::string upper(std::string_view text) {
   std::string out(text);
   for (char& c : out) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
@@ -129,10 +117,21 @@ constexpr std::size_t csv_operands = 3;
 }  // namespace
 
 void write_csv(const std::string& path, const ttrt::Executor& executor) {
-  std::vector<std::string> header = {
-      "OP CODE", "OP TYPE", "GLOBAL CALL COUNT", "DEVICE ID", "DEVICE ARCH", "ATTRIBUTES", "MATH FIDELITY",
-      "CORE COUNT", "AVAILABLE WORKER CORE COUNT", "HOST DURATION [ns]", "DEVICE FW DURATION [ns]",
-      "DEVICE KERNEL DURATION [ns]", "OP TO OP LATENCY [ns]", "PM IDEAL [ns]", "PM BOUND"};
+  std::vector<std::string> header = {"OP CODE",
+                                     "OP TYPE",
+                                     "GLOBAL CALL COUNT",
+                                     "DEVICE ID",
+                                     "DEVICE ARCH",
+                                     "ATTRIBUTES",
+                                     "MATH FIDELITY",
+                                     "CORE COUNT",
+                                     "AVAILABLE WORKER CORE COUNT",
+                                     "HOST DURATION [ns]",
+                                     "DEVICE FW DURATION [ns]",
+                                     "DEVICE KERNEL DURATION [ns]",
+                                     "OP TO OP LATENCY [ns]",
+                                     "PM IDEAL [ns]",
+                                     "PM BOUND"};
   for (std::size_t i = 0; i <= csv_operands; ++i) {
     const std::string tensor = i < csv_operands ? "INPUT_" + std::to_string(i) : "OUTPUT_0";
     for (const char* column : {"_W_PAD[LOGICAL]", "_Z_PAD[LOGICAL]", "_Y_PAD[LOGICAL]", "_X_PAD[LOGICAL]", "_LAYOUT",
@@ -148,29 +147,24 @@ void write_csv(const std::string& path, const ttrt::Executor& executor) {
     const ir::Node& node = *p.instruction->node;
     const bool on_device = p.place == ttrt::OpPlace::device;
     const auto calls = static_cast<double>(p.calls);
-    const std::string device_ns =
-        std::to_string(static_cast<std::int64_t>(p.cycles / calls / arch.clock_mhz * 1000));
-    const ir::Arg* fidelity = node.arg("fidelity");
-    const std::string* level = fidelity != nullptr ? fidelity->get_if<std::string>() : nullptr;
-    const bool product = node.op() == "tt.linear" || node.op().find("matmul") != std::string::npos;
+    const std::string device_ns = std::to_string(static_cast<std::int64_t>(p.cycles / calls / arch.clock_mhz * 1000));
     const std::string cores = on_device ? std::to_string(arch.cores()) : "";
-    std::vector<std::string> cells = {on_device ? operation_name(node.op()) : "(torch) " + node.op(),
-                                      on_device ? "tt_dnn_device" : "tt_dnn_cpu",
-                                      std::to_string(++call),
-                                      on_device ? "0" : "",
-                                      on_device ? std::string(to_string(arch.arch)) : "",
-                                      ir::node_name(node) + " " + node.provenance->module_path,
-                                      level != nullptr       ? *level
-                                      : product && on_device ? "HiFi4"
-                                                             : "",
-                                      cores,
-                                      cores,
-                                      std::to_string(static_cast<std::int64_t>(p.wall_us / calls * 1000)),
-                                      device_ns,
-                                      device_ns,
-                                      "0",
-                                      device_ns,
-                                      p.bound};
+    std::vector<std::string> cells = {
+        on_device ? ttrt::ops::device_program(node.op()) + "DeviceOperation" : "(torch) " + node.op(),
+        on_device ? "tt_dnn_device" : "tt_dnn_cpu",
+        std::to_string(++call),
+        on_device ? "0" : "",
+        on_device ? std::string(to_string(arch.arch)) : "",
+        ir::node_name(node) + " " + node.provenance->module_path,
+        on_device ? p.fidelity : "",
+        cores,
+        cores,
+        std::to_string(static_cast<std::int64_t>(p.wall_us / calls * 1000)),
+        device_ns,
+        device_ns,
+        "0",
+        device_ns,
+        p.bound};
     for (std::size_t i = 0; i < csv_operands; ++i)
       add_tensor(cells, on_device && i < p.operands.size() ? &p.operands[i] : nullptr);
     add_tensor(cells, on_device && !p.results.empty() ? p.results.data() : nullptr);

@@ -5,6 +5,7 @@
 #include <chrono>
 
 #include "executor/plan.h"
+#include "ir/op_schema.h"
 
 namespace ttrt {
 namespace {
@@ -90,6 +91,8 @@ void Profiler::note(const Instruction& instruction, const Plan& plan, const Arch
   if (device_op) {
     sum.operands = plan.step(instruction).call().tensors;
     sum.results = plan.step(instruction).results();
+    const OpCall& call = plan.step(instruction).call();
+    if (ttc::ir::find_schema(call.op->name)->index_of("fidelity") >= 0) sum.fidelity = call.string("fidelity");
   }
   const Time time = place != OpPlace::cpu ? time_of(instruction, plan, arch) : Time{};
   if (place != OpPlace::cpu) {

@@ -27,6 +27,7 @@ struct InstructionProfile {
   double cycles = 0;                                    // of the device's time model; 0 for host work
   std::string bound;                                    // a Bound of the time model; "" for host work
   std::int64_t bytes = 0;                               // read and written by the op
+  std::string fidelity = {};                            // that the last call computed with; "" for ops without
   std::vector<TensorSpec> operands = {}, results = {};  // of device ops, in the last call
 };
 

@@ -156,10 +156,13 @@ const OpRecord record{
     .special_values = "denormal operands are zeros, and zero times infinity is NaN",
 };
 TTRT_REGISTER_OP(record);
-TTRT_LIBRARY_OP(grouped_matmul, {.record = "tt.grouped_matmul", .choose = [](const OpCall& call) {
-                                   return library_matmul_config(spec_of(call, "a").dtype, spec_of(call, "b").dtype,
-                                                                infer(call)[0].dtype);
-                                 }});
+TTRT_LIBRARY_OP(grouped_matmul, {.record = "tt.grouped_matmul",
+                                 .choose =
+                                     [](const OpCall& call) {
+                                       return library_matmul_config(spec_of(call, "a").dtype, spec_of(call, "b").dtype,
+                                                                    infer(call)[0].dtype);
+                                     },
+                                 .program = "Matmul"});
 
 }  // namespace
 }  // namespace ttrt::ops::grouped_matmul_op

@@ -1,6 +1,7 @@
 // Function names of the op library and their default configurations, as records state them, and calls that take them.
 #include "ops/library.h"
 
+#include <cctype>
 #include <map>
 #include <ranges>
 #include <string>
@@ -14,6 +15,7 @@ namespace {
 struct Functions {
   std::map<std::string, std::string_view, std::less<>> records;  // by function
   std::map<std::string_view, LibraryOp> configurations;          // by record
+  std::map<std::string_view, std::string_view> programs;         // by record
 };
 
 // Leaked: ops register while other libraries' variables are made.
@@ -50,6 +52,7 @@ void register_library_op(const LibraryOp& op) {
     const bool added = functions().records.emplace(std::string(name.begin(), name.end()), op.record).second;
     TTC_CHECK(added, "a function of the op library is one record: " + std::string(name.begin(), name.end()));
   }
+  if (!op.program.empty()) functions().programs.insert_or_assign(op.record, op.program);
   if (op.config || op.choose != nullptr) functions().configurations.insert_or_assign(op.record, op);
 }
 
@@ -57,6 +60,18 @@ const OpRecord* find_library_op(std::string_view function) {
   const auto at = functions().records.find(function);
   if (at != functions().records.end()) return find_op(at->second);
   return find_op("tt." + std::string(function));
+}
+
+std::string device_program(std::string_view record) {
+  const auto at = functions().programs.find(record);
+  if (at != functions().programs.end()) return std::string(at->second);
+  std::string out;
+  bool capital = true;
+  for (const char c : record.substr(record.starts_with("tt.") ? 3 : 0)) {
+    if (c != '_') out += capital ? static_cast<char>(std::toupper(static_cast<unsigned char>(c))) : c;
+    capital = c == '_';
+  }
+  return out;
 }
 
 std::optional<ComputeConfig> library_config(std::string_view record, DataType x, Arch arch) {

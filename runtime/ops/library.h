@@ -26,12 +26,15 @@ struct LibraryOp {
   ComputeConfig (*choose)(const OpCall&) = nullptr;  // instead, where formats decide
   bool accurate_float32 = false;                     // the approximate modes are off for float32
   bool approx_exp = false;
+  std::string_view program = {};  // its device programs in profilers: "Matmul"; "": by the record's name
 };
 
 // Aborts where another record has one of the names.
 void register_library_op(const LibraryOp& op);
 // The record that serves this function of the op library; nullptr where there is none.
 const OpRecord* find_library_op(std::string_view function);
+// How profilers call the record's device programs: "LayerNorm" of "tt.layer_norm", "Matmul" of all products.
+std::string device_program(std::string_view record);
 // Of a call on `x`, where formats of other operands do not matter. float32 meets a 32-bit Dest. Blackhole has HiFi4
 // where Wormhole, with a 32-bit Dest, has HiFi3.
 std::optional<ComputeConfig> library_config(std::string_view record, DataType x = DataType::bfloat16,

@@ -198,10 +198,13 @@ const OpRecord record{
     .words = {{.literal = "activation", .permits = is_activation}},
 };
 TTRT_REGISTER_OP(record);
-TTRT_LIBRARY_OP(linear, {.record = "tt.linear", .choose = [](const OpCall& call) {
-                           return library_matmul_config(spec_of(call, "x").dtype, weight_spec(call).dtype,
-                                                        infer(call)[0].dtype);
-                         }});
+TTRT_LIBRARY_OP(linear, {.record = "tt.linear",
+                         .choose =
+                             [](const OpCall& call) {
+                               return library_matmul_config(spec_of(call, "x").dtype, weight_spec(call).dtype,
+                                                            infer(call)[0].dtype);
+                             },
+                         .program = "Matmul"});
 
 }  // namespace
 }  // namespace ttrt::ops::linear_op
