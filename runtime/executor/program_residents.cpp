@@ -1,9 +1,9 @@
 // What may stay on the device between runs, found from who reads it: buffers, outputs, inputs.
 #include <map>
-#include <string_view>
 
 #include "executor/program_parts.h"
 #include "executor/signature.h"
+#include "torch/scalar_ops.h"
 
 namespace ttrt {
 namespace {
@@ -16,13 +16,6 @@ using ttc::ir::Value;
 struct Reads {
   int all = 0, uploads = 0, sizes = 0;
 };
-
-bool asks_for_size(const Instruction& i) {
-  static const std::set<std::string_view> questions = {"aten.sym_size.int",  "aten.size.int",
-                                                       "aten.size.default",  "aten.dim.default",
-                                                       "aten.numel.default", "aten.sym_numel.default"};
-  return i.kind == InstrKind::scalar && questions.contains(i.node->op());
-}
 
 class Residents {
  public:
@@ -52,7 +45,7 @@ class Residents {
         arg.for_each_slot([&](int s) {
           ++reads_[s].all;
           if (outermost && i.kind == InstrKind::to_device) ++reads_[s].uploads;
-          if (asks_for_size(i)) ++reads_[s].sizes;
+          if (i.kind == InstrKind::scalar && asks_for_sizes(i.node->op())) ++reads_[s].sizes;
         });
       for (const Region& region : i.regions) count_reads(region, false);
     }

@@ -61,9 +61,11 @@ const std::vector<Plain>& without_record() {
 // Functions of the cases that a record serves with other parameters.
 struct Alias {
   std::string_view op, record;
-  std::string_view parameter = "", argument = "";  // of the case and of the record
+  std::string_view parameter = "", argument = "";                       // of the case and of the record
+  std::span<const std::pair<std::string_view, double>> otherwise = {};  // arguments that the case does not give
 };
-constexpr Alias aliases[] = {{"relu6", "tt.hardtanh", "upper_limit", "max_val"}};
+constexpr std::pair<std::string_view, double> up_to_six[] = {{"min_val", 0.0}, {"max_val", 6.0}};
+constexpr Alias aliases[] = {{"relu6", "tt.hardtanh", "upper_limit", "max_val", up_to_six}};
 
 constexpr const char* fast_mode = "fast_and_approximate_mode";
 ttc::Reason unknown(std::string text) { return {ttc::ReasonCode::Unimplemented, std::move(text)}; }
@@ -106,7 +108,7 @@ Outcome run_tiles(const Tensor& x, const Tensor& expected, Function function, co
 Outcome run_record(const Case& c, const Alias& alias, Numerics numerics) {
   RecordCall call(alias.record, c.arch);
   call.tensor("x", c.inputs[0]);
-  if (c.op == "relu6") call.set("min_val", 0.0).set("max_val", 6.0);
+  for (const auto& [argument, value] : alias.otherwise) call.set(argument, value);
   for (const auto& [name, value] : c.params.items()) {
     if (name == fast_mode || name == "mode") continue;
     const std::string_view argument = name == alias.parameter ? alias.argument : std::string_view(name);

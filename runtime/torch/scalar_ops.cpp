@@ -130,7 +130,7 @@ void shift_right(Args a, Results& o) { o.emplace_back(to_integer(at(a, 0)) >> (t
 template <template <typename> typename Compare>
 void compare(Args a, Results& o) {
   const RtValue &x = at(a, 0), &y = at(a, 1);
-  if (const auto* s = x.get_if<std::string>(), *t = y.get_if<std::string>(); s != nullptr && t != nullptr)
+  if (const auto *s = x.get_if<std::string>(), *t = y.get_if<std::string>(); s != nullptr && t != nullptr)
     o.emplace_back(Compare<std::string>{}(*s, *t));
   else if (is_float(x) || is_float(y))
     o.emplace_back(Compare<double>{}(to_number(x), to_number(y)));
@@ -298,6 +298,11 @@ ScalarFunction find_scalar_op(std::string_view op) {
   }
   const auto it = table().find(name);
   return it == table().end() ? nullptr : it->second;
+}
+
+bool asks_for_sizes(std::string_view op) {
+  const ScalarFunction function = find_scalar_op(op);
+  return function == size_int || function == size_all || function == numel || function == dim;
 }
 
 }  // namespace ttrt
