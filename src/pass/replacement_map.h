@@ -15,12 +15,15 @@ struct MapEntry {
   std::string target;                          // "TTNNLinear", "tt.linear" or "tt.self_attention"
   const ttrt::ModuleRecord* module = nullptr;  // of the target, where it is a TT module
   ttrt::ModuleConfig config = {};              // what the user gave, over the module's preset
+  std::string file = {};                       // that has the entry; "" where it was given by itself
 
   bool permits(std::string_view device_op) const;
   // Whether its modules are taken with all that is in them, and may become this one operator (ops/whole_modules.h).
   bool is_whole() const;
   bool becomes_one(std::string_view whole_op) const;
   std::string text() const { return key + "=" + target; }
+  // As messages call it: with the flag that brought it.
+  std::string asked() const { return (file.empty() ? "--replace " : "--replace-file " + file + ": ") + text(); }
 };
 
 // One pass over the model; of several entries that take a node the last counts. What an earlier map takes, later ones

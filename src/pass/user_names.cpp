@@ -170,7 +170,7 @@ std::vector<UserNames::Idle> UserNames::idle_entries(const CompileOptions& optio
   std::vector<Idle> out;
   for (std::size_t map = 0; map < options.replace.size(); ++map)
     for (const MapEntry& entry : options.replace[map]) {
-      const std::string asked = "--replace " + entry.text();
+      const std::string asked = entry.asked();
       const bool path = entry.key.starts_with(by_path);
       if (!any_module(entry.key))
         out.push_back({asked, path ? "matches no module of the model" : "matches no class of the model's modules",

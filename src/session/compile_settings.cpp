@@ -43,8 +43,7 @@ ttrt::DataType activation_format(const std::string& name, const std::string& fla
 
 std::optional<ttrt::MathFidelity> fidelity_named(const std::string& name, const std::string& flag) {
   const auto fidelity = ttrt::math_fidelity_from_string(name);
-  if (!fidelity && name != library_choice)
-    throw usage_error(flag + ": expected LoFi, HiFi2, HiFi3, HiFi4 or library");
+  if (!fidelity && name != library_choice) throw usage_error(flag + ": expected LoFi, HiFi2, HiFi3, HiFi4 or library");
   return fidelity;
 }
 
@@ -97,18 +96,20 @@ void read_replace_text(std::string_view text, CompileOptions& options) {
 
 void read_replace_file(const std::string& path, CompileOptions& options) {
   const auto file = MappedFile::open(path);
+  const std::size_t before = options.replace.size();
   try {
     read_replace_text({reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size()}, options);
   } catch (const Error& error) {
     throw bad_file(path, error.what(), error.hint());
   }
+  for (std::size_t map = before; map < options.replace.size(); ++map)
+    for (MapEntry& entry : options.replace[map]) entry.file = path;
 }
 
 // A regular expression that is none is an error of the command line, not of the first name it meets.
 void check_patterns(const CompileOptions& options) {
   const auto check = [](std::string_view pattern) { glob_match(pattern, ""); };
-  for (const auto* list :
-       {&options.exclude, &options.fallback_modules, &options.fallback_ops, &options.fallback_nodes})
+  for (const auto* list : {&options.exclude, &options.fallback_modules, &options.fallback_ops, &options.fallback_nodes})
     for (const std::string& pattern : *list) check(pattern);
   const auto check_keys = [&](const auto& entries) {
     for (const auto& [pattern, value] : entries) check(pattern);

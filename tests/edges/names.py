@@ -37,7 +37,8 @@ def a_replacement_map_is_read_or_refused_by_name(tmp):
     want(ttc("check", VIT, "--replace", "ViTAtention=TTNNViTSelfAttention"), 0, "did you mean 'ViTAttention'?")
     want(ttc("check", VIT, "--replace", "ViTAtention=TTNNViTSelfAttention", "--strict"), 1, "matches no class")
     # A later map sees what is left: nothing, here.
-    compiled('[{"Linear": "TTNNLinear"}, {"Linear": "TTNNLinearLLama"}]', 0, "replaces nothing")
+    compiled('[{"Linear": "TTNNLinear"}, {"Linear": "TTNNLinearLLama"}]', 0,
+             f"--replace-file {file}: Linear=TTNNLinearLLama replaces nothing")
     ran = compiled('{"module:*.mlp.fc1": {"op": "TTNNLinear", "weight_dtype": "bfloat4_b", "fidelity": "LoFi"}}', 0)
     rows = ran.json()["modules"]
     assert {(r["weight_format"], r["fidelity"]) for r in rows} == {("bfloat4_b", "LoFi")} and len(rows) == 2, rows
