@@ -2,7 +2,6 @@
 #include "run_modes.h"
 
 #include <algorithm>
-#include <cctype>
 #include <cstdlib>
 #include <iostream>
 
@@ -14,23 +13,6 @@
 
 namespace ttc {
 namespace {
-
-constexpr const char* mode_variable = "TT_SYMBIOTE_RUN_MODE";
-
-// "DPL_NO_ERROR_PROP" -> "dpl-no-error-prop"
-std::string canonical(std::string name) {
-  for (char& c : name) c = c == '_' ? '-' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return name;
-}
-
-void require_known(const std::string& name, const std::vector<std::string>& known, const std::string& source) {
-  if (std::ranges::find(known, name) != known.end()) return;
-  const std::string close = nearest(name, known.data(), known.size());
-  std::string all;
-  for (const std::string& one : known) all += (all.empty() ? "there are " : ", ") + one;
-  throw usage_error(source + ": there is no run mode '" + name + "'",
-                    close.empty() ? all : "did you mean '" + close + "'?");
-}
 
 OrderedJson row_json(const CompareRow& row) {
   const auto& m = row.metrics;
@@ -96,33 +78,21 @@ void reproduce(const Globals& globals, const Comparison& comparison, const std::
 
 }  // namespace
 
-std::vector<std::string> run_modes() {
-  std::vector<std::string> out = {"device", "normal", "normal-with-fallback", "cpu", "traced", "lightweight"};
-  for (const std::string& mode : compare_modes()) out.push_back(mode);
-  return out;
-}
-
-bool fails_on_fallback(const std::string& mode) {
-  return mode == "normal" || mode == "traced" || mode == "lightweight";
-}
-
 bool compares(const std::string& mode) {
   const std::vector<std::string> modes = compare_modes();
   return std::ranges::find(modes, mode) != modes.end();
 }
 
 std::string mode_in_force(const Globals& globals, const std::string& flag, const std::vector<std::string>& known) {
-  const std::string given = canonical(flag);
-  require_known(given, known, "--mode " + flag);
-  const char* variable = std::getenv(mode_variable);
-  if (variable == nullptr || *variable == '\0') return given;
-  const std::string wanted = canonical(variable);
-  require_known(wanted, run_modes(), std::string(mode_variable) + "=" + variable);
+  const std::string given = known_run_mode(flag, known, "--mode " + flag),
+                    wanted = run_mode_of_environment(run_modes());
+  if (wanted.empty()) return given;
   if (std::ranges::find(known, wanted) == known.end()) {
-    warn(globals, std::string(mode_variable) + "=" + variable + " has no effect here: the mode is " + given);
+    warn(globals, std::string(run_mode_variable) + "=" + std::getenv(run_mode_variable) +
+                      " has no effect here: the mode is " + given);
     return given;
   }
-  if (wanted != given) note(globals, std::string("note: ") + mode_variable + " makes the mode " + wanted);
+  if (wanted != given) note(globals, std::string("note: ") + run_mode_variable + " makes the mode " + wanted);
   return wanted;
 }
 

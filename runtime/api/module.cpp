@@ -2,42 +2,41 @@
 #include "api/module.h"
 
 #include <algorithm>
-#include <array>
-#include <cstdlib>
+#include <cctype>
 #include <mutex>
 
 #include "api/compiled_module.h"
 #include "api/convert.h"
 #include "device/metrics.h"
 #include "modules/module.h"
+#include "session/run_modes.h"
 #include "support/error.h"
 
 namespace ttrt {
 namespace {
 
-constexpr const char* mode_variable = "TT_SYMBIOTE_RUN_MODE";
-constexpr std::array<const char*, 8> mode_names = {"NORMAL_WITH_FALLBACK", "NORMAL", "CPU",        "SEL", "DPL",
-                                                   "DPL_NO_ERROR_PROP",    "TRACED", "LIGHTWEIGHT"};
-
-std::string known_mode(std::string name, const std::string& source) {
-  for (char& c : name) c = c == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
-  const std::vector<std::string> known(mode_names.begin(), mode_names.end());
-  if (std::ranges::find(known, name) != known.end()) return name;
-  const std::string close = ttc::nearest(name, known.data(), known.size());
-  throw Error(Error::Kind::usage, source + ": there is no run mode '" + name + "'",
-              close.empty() ? "NORMAL, NORMAL_WITH_FALLBACK, CPU, SEL, DPL, DPL_NO_ERROR_PROP, TRACED, LIGHTWEIGHT"
-                            : "did you mean '" + close + "'?");
+// As TT-Symbiote writes them: "DPL_NO_ERROR_PROP".
+const std::vector<std::string>& mode_names() {
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> out;
+    for (std::string name : ttc::run_modes()) {
+      if (name == "device") continue;  // the command line's word for NORMAL_WITH_FALLBACK
+      for (char& c : name) c = c == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+      out.push_back(std::move(name));
+    }
+    return out;
+  }();
+  return names;
 }
 
 // "": the environment holds none.
 std::string mode_of_environment() {
-  const char* value = std::getenv(mode_variable);
-  return value == nullptr || *value == '\0' ? "" : known_mode(value, mode_variable);
+  return guarded([] { return ttc::run_mode_of_environment(mode_names()); });
 }
 
 struct Modes {
   std::mutex mutex;
-  std::string mode = mode_names[0];
+  std::string mode = "NORMAL_WITH_FALLBACK";
 };
 Modes& modes() {
   static auto* const instance = new Modes;
@@ -142,7 +141,7 @@ std::vector<Tensor> Module::on_device(const std::vector<Tensor>& inputs) {
     state_->on_device += fell_back_ ? 0 : 1;
     return out;
   } catch (const Error& error) {
-    const bool falls = fallback_ && run_mode() != "NORMAL" &&
+    const bool falls = fallback_ && !ttc::fails_on_fallback(run_mode()) &&
                        (error.kind() == Error::Kind::unsupported || error.kind() == Error::Kind::failed);
     if (!falls) throw;
     ++state_->reasons[error.what()];
@@ -166,7 +165,7 @@ std::vector<Tensor> Module::operator()(const std::vector<Tensor>& inputs) {
 }
 
 void Module::note_fallback(const std::string& reason) {
-  if (!fallback_ || run_mode() == "NORMAL") throw Error(Error::Kind::unsupported, reason);
+  if (!fallback_ || ttc::fails_on_fallback(run_mode())) throw Error(Error::Kind::unsupported, reason);
   fell_back_ = true;
   ++state_->reasons[reason];
 }
@@ -255,7 +254,8 @@ std::shared_ptr<Module> from_torch(const TorchModule& source, const std::string&
 // ---- run modes ------------------------------------------------------------------------------------------------------
 
 bool set_run_mode(const std::string& mode) {
-  const std::string wanted = known_mode(mode, "set_run_mode"), environment = mode_of_environment();
+  const std::string wanted = guarded([&] { return ttc::known_run_mode(mode, mode_names(), "set_run_mode"); });
+  const std::string environment = mode_of_environment();
   Modes& m = modes();
   const std::lock_guard lock(m.mutex);
   m.mode = wanted;

@@ -12,8 +12,8 @@
 // reported.
 //
 // TT_SYMBIOTE_RUN_MODE, or set_run_mode, says what a call does:
-//   NORMAL_WITH_FALLBACK  as above (the default; TRACED and LIGHTWEIGHT are the same here)
-//   NORMAL                what the device refuses is an error
+//   NORMAL_WITH_FALLBACK  as above (the default)
+//   NORMAL                what the device refuses is an error (TRACED and LIGHTWEIGHT are the same here)
 //   CPU                   the nn.Module computes
 //   SEL, DPL              both compute, and are compared; the result is the device's
 //   DPL_NO_ERROR_PROP     the same, and the result is the nn.Module's, so that no error goes on to the next

@@ -186,6 +186,8 @@ void fallbacks(const std::shared_ptr<device::Device>& d) {
   refusing.set_fallback(true);
   EXPECT(ttrt::set_run_mode("NORMAL"));
   EXPECT(error_of([&] { refusing({x}); }).kind() == ttrt::Error::Kind::unsupported);
+  EXPECT(ttrt::set_run_mode("traced") && ttrt::run_mode() == "TRACED");
+  EXPECT(error_of([&] { refusing({x}); }).kind() == ttrt::Error::Kind::unsupported);
   EXPECT(ttrt::set_run_mode("cpu"));
   EXPECT(error_to(refusing({x})[0], wide.forward({x})[0]) == 0 && refusing.report().fallbacks[0].count == 2);
 
