@@ -35,8 +35,8 @@ void add_choice(const PrecisionChoice& one, CompileOptions& options) {
   if (!one.format.empty()) options.weight_dtype.emplace_back(one.module, format_named(one.format));
   if (!one.fidelity.empty()) options.fidelity.emplace_back(one.module, fidelity_named(one.fidelity));
   if (!one.fp32_acc.empty())
-    options.fp32_acc.emplace_back(one.module, one.fp32_acc == "library" ? std::nullopt
-                                                                        : std::optional(one.fp32_acc == "on"));
+    options.fp32_acc.emplace_back(one.module,
+                                  one.fp32_acc == "library" ? std::nullopt : std::optional(one.fp32_acc == "on"));
 }
 
 }  // namespace
@@ -82,14 +82,8 @@ std::vector<Difference> diff(const Model& before, const Model& after) {
 
 Extracted extract(const Model& model, const std::string& module, const ExtractOptions& options) {
   return guarded([&] {
-    const InputOptions inputs{.io = options.io,
-                              .io_prefix = options.io_prefix,
-                              .io_steps = options.io_steps,
-                              .inputs = options.input,
-                              .shapes = shape_texts(options.shape),
-                              .seed = options.seed};
     if (!options.save_io.empty()) check_output(options.save_io);
-    ttc::Extracted part = extract_module(plain_source(model), module, inputs);
+    ttc::Extracted part = extract_module(plain_source(model), module, inputs_of(options));
     if (!options.save_io.empty()) write_safetensors(options.save_io, part.calls);
     return Extracted{.model = model_of(std::move(part.model)), .nodes = static_cast<std::int64_t>(part.nodes)};
   });

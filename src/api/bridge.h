@@ -6,6 +6,7 @@
 #include <new>
 
 #include "device/types.h"
+#include "session/cases.h"
 #include "session/compatibility.h"
 #include "session/compile_settings.h"
 #include "session/model_source.h"
@@ -31,6 +32,18 @@ Error public_error(const ttc::Error& error);
 // What src/session takes. Throw Error (usage) for numbers that are no format, fidelity or element type.
 CompileSettings settings_of(const CompileOptions& options);
 std::vector<std::string> shape_texts(const std::map<std::string, InputShape>& shapes);
+// What CompareOptions and ExtractOptions say of the calls.
+template <typename Options>
+InputOptions inputs_of(const Options& options) {
+  InputOptions out{.io = options.io,
+                   .io_prefix = options.io_prefix,
+                   .io_steps = options.io_steps,
+                   .inputs = options.input,
+                   .shapes = shape_texts(options.shape),
+                   .seed = options.seed};
+  if constexpr (requires { options.carry; }) out.carry = options.carry;
+  return out;
+}
 // The file of a model that was not rewritten. Throws ttc::Error (usage) for others.
 const ModelSource& plain_source(const Model& model);
 Model model_of(std::shared_ptr<const ir::Model> made);

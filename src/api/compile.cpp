@@ -190,13 +190,7 @@ CompileReport check(const Model& model, const CompileOptions& options) {
 
 Comparison compare(const Model& model, const CompareOptions& options) {
   return guarded([&] {
-    const InputOptions inputs{.io = options.io,
-                              .io_prefix = options.io_prefix,
-                              .io_steps = options.io_steps,
-                              .inputs = options.input,
-                              .shapes = shape_texts(options.shape),
-                              .carry = options.carry,
-                              .seed = options.seed};
+    const InputOptions inputs = inputs_of(options);
     Comparison out;
     const Notes notes{.say = [&](const std::string& line) { out.notes.push_back(library_text(line)); }, .detail = {}};
     const auto graph = model.impl().source != nullptr ? compiled_for(*model.impl().source, inputs, options.arch, notes)
