@@ -17,6 +17,7 @@
 #include "session/timings.h"
 #include "session/values.h"
 #include "support/atomic_file.h"
+#include "support/check_hook.h"
 #include "support/error.h"
 #include "support/progress.h"
 #include "table.h"
@@ -307,19 +308,36 @@ bool passed(const ttrt::Executor& executor, const Outcome& outcome) {
 // A node of which the device's kernel failed, so that the host served it.
 void reproduce_fallback(const Globals& globals, const ttrt::Executor& executor,
                         const std::shared_ptr<const ir::Model>& model, const std::vector<Case>& cases) {
-  for (const ttrt::FallbackFailure& failure : executor.fallback_failures())
-    if (!failure.node.empty())
-      return write_node_reproducer(globals, flags.exec, failure.node, model, cases, executor.options());
+  for (const ttrt::FallbackFailure& failure : executor.fallback_failures()) {
+    if (failure.node.empty()) continue;
+    ttrt::Executor again(model, executor.options());
+    const auto node = falling_node(again, cases).value_or(NodeOfStep{.node = failure.node});
+    return write_node_reproducer(globals, flags.exec, node, model, cases, executor.options());
+  }
   nothing_failed(globals, flags.exec);
 }
 
+// The run, and where that ends in an error, or the process in a failed check, the reproducer.
+Outcome execute_reproducing(const Globals& globals, ttrt::Executor& executor,
+                            const std::shared_ptr<const ir::Model>& model, const std::vector<Case>& cases) {
+  if (flags.exec.reproducer.empty()) return execute(executor, cases);
+  const RunWatch watch(executor, cases.size());
+  const auto write = [&](const std::optional<NodeOfStep>& node) {
+    if (node) write_node_reproducer(globals, flags.exec, *node, model, cases, executor.options());
+  };
+  const AtCheckFailure at_check([&](const std::string&) { write(watch.next()); });
+  try {
+    return execute(executor, cases);
+  } catch (const Error&) {
+    write(failing_node(executor, cases));
+    throw;
+  }
+}
+
 std::vector<std::pair<std::string, std::string>> files_to_write() {
-  std::vector<std::pair<std::string, std::string>> out = {{"--save-outputs", flags.save_outputs},
-                                                          {"--trace", flags.trace},
-                                                          {"--csv", flags.csv},
-                                                          {"--telemetry", flags.telemetry},
-                                                          {"--timings", flags.timings},
-                                                          {"--reproducer", flags.exec.reproducer}};
+  std::vector<std::pair<std::string, std::string>> out = {
+      {"--save-outputs", flags.save_outputs}, {"--trace", flags.trace},     {"--csv", flags.csv},
+      {"--telemetry", flags.telemetry},       {"--timings", flags.timings}, {"--reproducer", flags.exec.reproducer}};
   if (!flags.timings.empty()) out.emplace_back("--timings", pivot_path(flags.timings));
   return out;
 }
@@ -375,13 +393,7 @@ int run(const Globals& globals) {
   const std::optional<ExpectedFallbacks> expected = expected_fallbacks(flags.compatibility);
   Outcome outcome = [&] {
     const Timed timed(globals, "running");
-    try {
-      return execute(executor, cases);
-    } catch (const Error&) {
-      if (const std::string node = flags.exec.reproducer.empty() ? "" : failing_node(executor, cases); !node.empty())
-        write_node_reproducer(globals, flags.exec, node, model, cases, executor.options());
-      throw;
-    }
+    return execute_reproducing(globals, executor, model, cases);
   }();
   if (!flags.exec.reproducer.empty()) reproduce_fallback(globals, executor, model, cases);
   outcome.load_ms = load_ms;

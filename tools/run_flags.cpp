@@ -139,12 +139,13 @@ void add_reproducer_flag(FlagSet& app, ExecFlags& flags) {
                  "Write the node that fails as a model of its own (.pt2 or .pt), with what it was given");
 }
 
-void write_node_reproducer(const Globals& globals, const ExecFlags& flags, const std::string& node,
+void write_node_reproducer(const Globals& globals, const ExecFlags& flags, const NodeOfStep& node,
                            const std::shared_ptr<const ir::Model>& model, const std::vector<Case>& cases,
                            const ttrt::ExecutorOptions& options, double pcc) {
   save_model(*node_reproducer(model, node, cases, options, pcc), flags.reproducer);
-  note(globals, "wrote " + flags.reproducer + ": node '" + node + "' and what it was given; ttc compare " +
-                    flags.reproducer + " runs it again");
+  note(globals, "wrote " + flags.reproducer + ": node '" + node.node + "' and what it was given" +
+                    (cases.size() > 1 ? " in " + cases.at(node.step).name : "") + "; ttc compare " + flags.reproducer +
+                    " runs it again");
 }
 
 void nothing_failed(const Globals& globals, const ExecFlags& flags) {

@@ -10,6 +10,7 @@
 #include "executor/kernel_choice.h"
 #include "session/cases.h"
 #include "session/checks.h"
+#include "session/reproducer.h"
 
 namespace ttc {
 
@@ -43,8 +44,8 @@ void add_exec_flags(FlagSet& app, ExecFlags& flags);  // all but mode
 // For this model; flags that mean nothing in the mode, and an arch that is not the model's own, are warnings.
 ttrt::ExecutorOptions executor_options(const Globals& globals, const ExecFlags& flags, const ir::Model& model);
 void add_reproducer_flag(FlagSet& app, ExecFlags& flags);
-// Writes a model of the node alone, with what it is given when the first case runs; `pcc`: what it has to reach.
-void write_node_reproducer(const Globals& globals, const ExecFlags& flags, const std::string& node,
+// Writes a model of the node alone, with what it is given in its step; `pcc`: what it has to reach.
+void write_node_reproducer(const Globals& globals, const ExecFlags& flags, const NodeOfStep& node,
                            const std::shared_ptr<const ir::Model>& model, const std::vector<Case>& cases,
                            const ttrt::ExecutorOptions& options, double pcc = 0.99);
 void nothing_failed(const Globals& globals, const ExecFlags& flags);

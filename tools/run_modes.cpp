@@ -68,10 +68,11 @@ void reproduce(const Globals& globals, const Comparison& comparison, const std::
                const std::vector<Case>& cases, const ExecFlags& exec, const ttrt::ExecutorOptions& subject) {
   for (const CompareRow& row : comparison.rows)
     if (!row.pass && row.op != "output") {
-      const std::string step = cases.size() > 1 ? cases[0].name + "." : "";
-      if (!row.node.starts_with(step))
-        return warn(globals, "--reproducer: " + row.node + " fails in a later step, which one call does not repeat");
-      return write_node_reproducer(globals, exec, row.node.substr(step.size()), model, cases, subject, row.threshold);
+      NodeOfStep failed{.node = row.node};
+      for (std::size_t i = 0; cases.size() > 1 && i < cases.size(); ++i)
+        if (row.node.starts_with(cases[i].name + "."))
+          failed = {.node = row.node.substr(cases[i].name.size() + 1), .step = i};
+      return write_node_reproducer(globals, exec, failed, model, cases, subject, row.threshold);
     }
   nothing_failed(globals, exec);
 }

@@ -13,6 +13,7 @@
 
 #include "pass/plugin_pass.h"
 #include "support/atomic_file.h"
+#include "support/check_hook.h"
 #include "support/error.h"
 #include "support/progress.h"
 
@@ -248,6 +249,10 @@ std::vector<PassReport> run_passes(PassContext& context, const PassManagerOption
     const std::size_t index = reports.size() + 1;
     if (dumper.wants_before(step)) dumper.dump(index, step.info->name, "before", ir::print(context.model));
     const std::optional<ir::Model> before = options.on_failure ? std::optional(copy_of(context.model)) : std::nullopt;
+    const auto failed = [&](const std::string& error) {
+      if (before) options.on_failure(step, *before, context.shapes, error.c_str());
+    };
+    const AtCheckFailure at_check(failed);
     try {
       reports.push_back(run_one(context, step));
       const bool changed = reports.back().changed;
@@ -255,7 +260,7 @@ std::vector<PassReport> run_passes(PassContext& context, const PassManagerOption
         dumper.dump(index, step.info->name, "after", changed ? ir::print(context.model) : "(unchanged)\n");
       if (options.verify_each) verify_after(context, step.info->name);
     } catch (const std::exception& error) {
-      if (before) options.on_failure(step, *before, context.shapes, error.what());
+      failed(error.what());
       throw;
     }
     phase.advance();

@@ -2,8 +2,11 @@
 #include "session/reproducer.h"
 
 #include <algorithm>
+#include <utility>
 #include <nlohmann/json.hpp>
 
+#include "executor/buffers.h"
+#include "executor/signature.h"
 #include "formats/safetensors.h"
 #include "ir/manifest_name.h"
 #include "ir/whole_text.h"
@@ -54,8 +57,11 @@ void write_pass_reproducer(const std::string& path, const ir::Model& before, con
   if (!map.empty()) out["replace_text"] = map;
   for (const auto& [name, member] : list_settings)
     if (!(settings.*member).empty()) out[name] = settings.*member;
-  ir::Model model{.graph = ir::clone(*before.graph), .weights = before.weights, .ranges = before.ranges,
-                  .info = before.info, .extra = before.extra};
+  ir::Model model{.graph = ir::clone(*before.graph),
+                  .weights = before.weights,
+                  .ranges = before.ranges,
+                  .info = before.info,
+                  .extra = before.extra};
   model.extra[reproducer_name] = out.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
   write_file(path, "// ttc reproducer: the graph before pass " + failed.pass +
                        ", which failed; ttc check of this file runs the pass again\n" +
@@ -114,30 +120,98 @@ bool feeds(const ir::Node& node, const ir::Node* other) {
   return ttrt::role_of(node.op()) == ttrt::Role::to_device && std::ranges::count(node.result(0)->users(), other) > 0;
 }
 
-// The values in runs of the cases, as the host has them. What else the model computes is not run.
-SafeTensors values_in_runs(const ir::Model& model, const std::vector<const ir::Value*>& wanted,
-                           const std::vector<Case>& cases, const ttrt::ExecutorOptions& options) {
-  auto copy = std::make_shared<ir::Model>();
-  std::map<const ir::Value*, ir::Value*> now;
-  copy->graph = ir::clone(*model.graph, &now);
-  copy->weights = model.weights;
-  copy->ranges = model.ranges;
-  copy->info = model.info;
-  copy->extra = model.extra;
-  ir::Graph& graph = *copy->graph;
-  while (!graph.outputs().empty()) graph.remove_output(graph.outputs().size() - 1);
-  for (const ir::Value* value : wanted) graph.add_output(on_device(value) ? read_back(graph, now[value]) : now[value]);
-  std::vector<ir::Node*> nodes;
-  for (const auto& node : graph.nodes()) nodes.push_back(node.get());
-  for (std::size_t i = nodes.size(); i-- > 0;)
-    if (std::ranges::all_of(nodes[i]->results(), [](const auto& result) { return result->use_count() == 0; }))
-      graph.erase(nodes[i]);
-  ttrt::Executor executor(copy, options);
-  SafeTensors out;
-  const std::vector<ttrt::RtValue> values = executor.run(cases.at(0).inputs);
-  for (std::size_t i = 0; i < values.size(); ++i)
-    if (const auto tensor = as_tensor(values[i])) out.tensors["in" + std::to_string(i)] = own_weight(*tensor);
-  return out;
+// The values in one step of a run, as the host has them.
+class Capture {
+ public:
+  Capture(const ttrt::Executor& executor, const StepRunner& steps, const std::vector<const ir::Value*>& wanted)
+      : program_(executor.program()), steps_(steps), wanted_(wanted), found_(wanted.size()) {}
+
+  void see(const ttrt::Instruction& done, const ttrt::Frame& frame) {
+    if (!std::exchange(begun_, true)) begin(&frame);
+    for (std::size_t i = 0; i < wanted_.size(); ++i)
+      for (const int slot : slots_of(*wanted_[i]))
+        if (!found_[i] && std::ranges::count(done.results, slot) > 0) keep(i, frame[static_cast<std::size_t>(slot)]);
+  }
+
+  SafeTensors take() {
+    if (!begun_) begin(nullptr);  // the first instruction failed
+    SafeTensors out;
+    for (std::size_t i = 0; i < found_.size(); ++i)
+      if (found_[i]) out.tensors["in" + std::to_string(i)] = own_weight(*found_[i]);
+    return out;
+  }
+
+ private:
+  // What no instruction of this run makes: inputs, weights and buffers, and what set-up made.
+  void begin(const ttrt::Frame* frame) {
+    const auto formal = ttrt::user_inputs(*program_.model);
+    for (std::size_t i = 0; i < wanted_.size(); ++i) {
+      for (std::size_t k = 0; k < formal.size(); ++k)
+        if (formal[k].input->value.get() == wanted_[i]) keep(i, steps_.inputs().at(k));
+      if (made_in_run(*wanted_[i]) || frame == nullptr) continue;
+      for (const int slot : slots_of(*wanted_[i]))
+        if (!found_[i]) keep(i, (*frame)[static_cast<std::size_t>(slot)]);
+    }
+  }
+
+  // Its slot may hold what an earlier run left there.
+  bool made_in_run(const ir::Value& value) const {
+    const int slot = program_.slot_of(&value);
+    return std::ranges::any_of(program_.main.instructions,
+                               [&](const ttrt::Instruction& one) { return std::ranges::count(one.results, slot) > 0; });
+  }
+
+  // The value, and what it becomes on the device: a buffer or an input may be there and nowhere else.
+  std::vector<int> slots_of(const ir::Value& value) const {
+    std::vector<int> out = {program_.slot_of(&value)};
+    for (const ir::Node* user : value.users())
+      if (ttrt::role_of(user->op()) == ttrt::Role::to_device) out.push_back(program_.slot_of(user->result(0)));
+    return out;
+  }
+
+  void keep(std::size_t i, const ttrt::RtValue& value) {
+    const auto tensor = as_tensor(ttrt::to_host_value(value));
+    if (!tensor) return;
+    const ir::Type& type = wanted_[i]->type;
+    found_[i] = ttrt::copy_of(type.is_tensor() && type.has_dtype ? convert(*tensor, type.dtype) : *tensor);
+  }
+
+  const ttrt::Program& program_;
+  const StepRunner& steps_;
+  const std::vector<const ir::Value*>& wanted_;
+  std::vector<std::optional<ttrt::HostTensor>> found_;
+  bool begun_ = false;
+};
+
+SafeTensors values_in_step(const std::shared_ptr<const ir::Model>& model, const std::vector<const ir::Value*>& wanted,
+                           const std::vector<Case>& cases, std::size_t step, const ttrt::ExecutorOptions& options) {
+  ttrt::Executor executor(model, options);
+  StepRunner steps(executor, cases);
+  for (std::size_t i = 0; i < step; ++i) steps.run(i);
+  Capture capture(executor, steps, wanted);
+  executor.set_observer([&](const ttrt::Instruction& done, const ttrt::Frame& frame) { capture.see(done, frame); });
+  try {
+    steps.run(step);
+  } catch (const Error&) {  // of the node itself, as a rule; where it was one before it, inputs are missing
+  }
+  SafeTensors out = capture.take();
+  const bool missing =
+      out.tensors.size() < static_cast<std::size_t>(std::ranges::count_if(
+                               wanted, [](const ir::Value* value) { return value->type.is_tensor(); }));
+  if (!missing) return out;
+  steps.run(step);  // says why
+  throw Error(Exit::check_failed, model->info.path, "what the node is given in this run cannot be had");
+}
+
+// Buffers that the model writes are inputs: a later step has other values than the file.
+void read_buffers(const ir::Model& model, Boundary& part) {
+  std::erase_if(part.weights, [&](const ir::Value* value) {
+    const bool written = std::ranges::any_of(model.graph->outputs(), [&](const ir::GraphOutput& output) {
+      return output.kind != ir::OutputKind::user && output.target == ir::weight_input(value)->target;
+    });
+    if (written) part.inputs.push_back(value);
+    return written;
+  });
 }
 
 // What the manifest says of the device, and nothing of nodes that are not there.
@@ -153,39 +227,61 @@ void keep_arch(const ir::Model& from, ir::Model& to) {
 
 }  // namespace
 
-std::unique_ptr<ir::Model> node_reproducer(const std::shared_ptr<const ir::Model>& model, const std::string& node,
+std::unique_ptr<ir::Model> node_reproducer(const std::shared_ptr<const ir::Model>& model, const NodeOfStep& node,
                                            const std::vector<Case>& cases, const ttrt::ExecutorOptions& options,
                                            double pcc) {
-  const ir::Node* const wanted = outermost_node(*model, node);
-  Boundary part =
-      boundary_of(*model->graph, [&](const ir::Node& one) { return &one == wanted || feeds(one, wanted); });
+  const ir::Node* const wanted = outermost_node(*model, node.node);
+  Boundary part = boundary_of(*model->graph, [&](const ir::Node& one) { return &one == wanted || feeds(one, wanted); });
+  read_buffers(*model, part);
   part.outputs.clear();
   for (const auto& result : wanted->results())
     if (result->type.is_tensor()) part.outputs.push_back(result.get());
   std::shared_ptr<ir::Model> out = part_of(*model, part);
   keep_arch(*model, *out);
-  embed_calls(*out, out, values_in_runs(*model, part.inputs, cases, options), pcc);
+  embed_calls(*out, out, values_in_step(model, part.inputs, cases, node.step, options), pcc);
   return std::make_unique<ir::Model>(std::move(*out));
 }
 
-std::string failing_node(ttrt::Executor& executor, const std::vector<Case>& cases) {
-  std::vector<const ttrt::Instruction*> order;
+RunWatch::RunWatch(ttrt::Executor& executor, std::size_t cases) : executor_(executor), cases_(cases) {
   for (const auto* region : {&executor.program().setup, &executor.program().main})
-    for (const ttrt::Instruction& one : region->instructions) order.push_back(&one);
-  std::size_t next = 0;
-  executor.set_observer([&](const ttrt::Instruction& done, const ttrt::Frame&) {
-    if (const auto at = std::ranges::find(order, &done); at != order.end())
-      next = static_cast<std::size_t>(at - order.begin()) + 1;
+    for (const ttrt::Instruction& one : region->instructions) order_.push_back(&one);
+  executor.set_observer([this](const ttrt::Instruction& done, const ttrt::Frame&) {
+    const auto at = std::ranges::find(order_, &done);
+    if (at == order_.end()) return;  // in a region
+    next_ = static_cast<std::size_t>(at - order_.begin()) + 1;
+    if (next_ < order_.size()) return;
+    ++runs_;
+    next_ = executor_.program().setup.instructions.size();
   });
-  std::string out;
+}
+
+RunWatch::~RunWatch() { executor_.set_observer({}); }
+
+std::optional<NodeOfStep> RunWatch::next() const {
+  if (next_ >= order_.size()) return std::nullopt;
+  return NodeOfStep{.node = node_name(*order_[next_]->node), .step = runs_ % cases_};
+}
+
+std::optional<NodeOfStep> failing_node(ttrt::Executor& executor, const std::vector<Case>& cases) {
+  const RunWatch watch(executor, cases.size());
+  executor.reset_state();
   try {
     StepRunner steps(executor, cases);
     for (std::size_t i = 0; i < cases.size(); ++i) steps.run(i);
   } catch (const Error&) {
-    if (next < order.size()) out = node_name(*order[next]->node);
+    return watch.next();
   }
-  executor.set_observer({});
-  return out;
+  return std::nullopt;
+}
+
+std::optional<NodeOfStep> falling_node(ttrt::Executor& executor, const std::vector<Case>& cases) {
+  StepRunner steps(executor, cases);
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    steps.run(i);
+    for (const ttrt::FallbackFailure& failure : executor.fallback_failures())
+      if (!failure.node.empty()) return NodeOfStep{.node = failure.node, .step = i};
+  }
+  return std::nullopt;
 }
 
 }  // namespace ttc

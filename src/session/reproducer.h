@@ -29,13 +29,37 @@ CompileSettings replaying(const FailedPass& failed, const CompileSettings& user)
 
 // ---- a node: a model of it alone, which carries its call along (kept.h) ---------------------------------------------
 
-// Its inputs are what the node reads in a run of the first case as `options` say, its expected outputs what the node's
-// reference, or LibTorch, gives for them; `pcc` is what they have to reach. A node in a region is there with the node
-// that has the region. Throws Error (usage) where the model has no such node, and what running it up to there throws.
-std::unique_ptr<ir::Model> node_reproducer(const std::shared_ptr<const ir::Model>& model, const std::string& node,
+// A node in one of the cases that are run one after the other.
+struct NodeOfStep {
+  std::string node;
+  std::size_t step = 0;
+};
+// Its inputs are what the node reads in that step when the cases are run as `options` say, its expected outputs what
+// the node's reference, or LibTorch, gives for them; `pcc` is what they have to reach. A node in a region is there with
+// the node that has the region. Throws Error (usage) where the model has no such node, and what running it up to there
+// throws.
+std::unique_ptr<ir::Model> node_reproducer(const std::shared_ptr<const ir::Model>& model, const NodeOfStep& node,
                                            const std::vector<Case>& cases, const ttrt::ExecutorOptions& options,
                                            double pcc = 0.99);
-// The node with which a run of the cases ends in an error; "" where it does not.
-std::string failing_node(ttrt::Executor& executor, const std::vector<Case>& cases);
+// How far an executor that runs the cases in turn, from the first again after the last, has come. Is its observer.
+class RunWatch {
+ public:
+  RunWatch(ttrt::Executor& executor, std::size_t cases);
+  ~RunWatch();
+  RunWatch(const RunWatch&) = delete;
+  RunWatch& operator=(const RunWatch&) = delete;
+  // The node that comes next; where a run ended early, that with which it did. None where the model has no node.
+  std::optional<NodeOfStep> next() const;
+
+ private:
+  ttrt::Executor& executor_;
+  const std::size_t cases_;
+  std::size_t runs_ = 0, next_ = 0;
+  std::vector<const ttrt::Instruction*> order_;
+};
+// The node with which running the cases ends in an error.
+std::optional<NodeOfStep> failing_node(ttrt::Executor& executor, const std::vector<Case>& cases);
+// The first one that falls back to the CPU.
+std::optional<NodeOfStep> falling_node(ttrt::Executor& executor, const std::vector<Case>& cases);
 
 }  // namespace ttc

@@ -173,8 +173,9 @@ const std::vector<RtValue>& StepRunner::run(std::size_t step) {
     if (tensor == nullptr || !written_[i] || from.written) continue;
     inputs[i] = next.written ? executor_.place_input(i, ttrt::copy_of(*tensor)) : RtValue(ttrt::copy_of(*tensor));
   }
+  inputs_ = std::move(inputs);
   try {
-    outputs_ = executor_.run(inputs, keep);
+    outputs_ = executor_.run(inputs_, keep);
   } catch (const Error& error) {
     if (one.guessed.empty() || !error.hint().empty()) throw;
     std::string inputs_guessed;
@@ -183,7 +184,6 @@ const std::vector<RtValue>& StepRunner::run(std::size_t step) {
         error.code(), error.file(), error.what(),
         "nobody gave the sizes of some inputs, so they were taken as " + inputs_guessed + "; --shape gives them");
   }
-  inputs_ = std::move(inputs);
   return outputs_;
 }
 

@@ -22,6 +22,8 @@ class StepRunner {
   StepRunner(ttrt::Executor& executor, const std::vector<Case>& cases);
   // Steps come in order; step 0 starts again. Outputs that the next step takes may be ttrt::ResidentTensor.
   const std::vector<ttrt::RtValue>& run(std::size_t step);
+  // Of the step that was run last, or that failed.
+  const std::vector<ttrt::RtValue>& inputs() const { return inputs_; }
 
  private:
   ttrt::Executor& executor_;

@@ -2,10 +2,14 @@
 #include "support/error.h"
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <thread>
 #include <vector>
 
+#include "support/check_hook.h"
 #include "support/printable.h"
 
 namespace ttc {
@@ -60,11 +64,35 @@ std::string nearest(std::string_view word, const std::string* candidates, std::s
   return best;
 }
 
+namespace {
+
+std::atomic<const AtCheckFailure*> at_failure = nullptr;
+
+}  // namespace
+
+AtCheckFailure::AtCheckFailure(std::function<void(const std::string& what)> act)
+    : before_(at_failure.load()), act_(std::move(act)) {
+  at_failure = this;
+}
+AtCheckFailure::~AtCheckFailure() { at_failure = before_; }
+
 void check_failed(const char* file, int line, const char* condition, const std::string& message) {
-  std::fprintf(stderr,
-               "%s:%d: check failed: %s: %s\nThis is a bug in ttc. Please report it with the command and the file.\n",
-               file, line, condition, printable(message).c_str());
+  const std::string what =
+      std::string(file) + ":" + std::to_string(line) + ": check failed: " + condition + ": " + printable(message);
+  std::fprintf(stderr, "%s\nThis is a bug in ttc. Please report it with the command and the file.\n", what.c_str());
   std::fflush(stderr);
+  if (const AtCheckFailure* last = at_failure.exchange(nullptr)) {
+    std::thread([] {
+      std::this_thread::sleep_for(std::chrono::seconds(10));
+      std::_Exit(static_cast<int>(Exit::bug));
+    }).detach();
+    try {
+      last->act_(what);
+    } catch (const std::exception& error) {
+      std::fprintf(stderr, "%s\n", printable(error.what()).c_str());
+    }
+    std::fflush(stderr);
+  }
   std::_Exit(static_cast<int>(Exit::bug));
 }
 
