@@ -5,8 +5,23 @@
 #include <atomic>
 #include <cstdlib>
 
+#if defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+
 namespace ttrt {
 namespace {
+
+// The kernel saves the 8 KiB of AMX registers for processes only that ask it to.
+bool may_use_tile_registers() {
+#if defined(__x86_64__) && defined(__linux__)
+  constexpr long request_permission = 0x1023, tile_data = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
+  return syscall(SYS_arch_prctl, request_permission, tile_data) == 0;
+#else
+  return false;
+#endif
+}
 
 Isa detect() {
 #if defined(__x86_64__) && defined(__GNUC__)
@@ -16,7 +31,11 @@ Isa detect() {
                       __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
                       __builtin_cpu_supports("avx512cd");
   if (!avx512) return Isa::avx2;
-  return __builtin_cpu_supports("avx512bf16") ? Isa::avx512_bf16 : Isa::avx512;
+  if (!__builtin_cpu_supports("avx512bf16")) return Isa::avx512;
+  const bool amx = __builtin_cpu_supports("amx-tile") && __builtin_cpu_supports("amx-bf16") &&
+                   __builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("avx512fp16") &&
+                   may_use_tile_registers();
+  return amx ? Isa::amx_bf16 : Isa::avx512_bf16;
 #else
   return Isa::portable;
 #endif
@@ -25,7 +44,7 @@ Isa detect() {
 Isa initial() {
   const char* wanted = std::getenv("TTRT_ISA");
   if (wanted != nullptr) {
-    for (Isa level : {Isa::portable, Isa::avx2, Isa::avx512, Isa::avx512_bf16}) {
+    for (Isa level : {Isa::portable, Isa::avx2, Isa::avx512, Isa::avx512_bf16, Isa::amx_bf16}) {
       if (to_string(level) == wanted) return std::min(level, best_isa());
     }
   }
@@ -56,6 +75,8 @@ std::string_view to_string(Isa level) {
       return "avx512";
     case Isa::avx512_bf16:
       return "avx512_bf16";
+    case Isa::amx_bf16:
+      return "amx_bf16";
   }
   return "";
 }

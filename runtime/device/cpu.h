@@ -9,11 +9,12 @@ namespace ttrt {
 
 // Ordered: a machine that has one level has all below it.
 //   avx2: AVX2, FMA, F16C.  avx512: F, BW, DQ, VL, CD.  avx512_bf16: the former and AVX512-BF16 (vdpbf16ps).
-enum class Isa : std::uint8_t { portable, avx2, avx512, avx512_bf16 };
+//   amx_bf16: the former, AVX512-VBMI, AVX512-FP16 and AMX-BF16 (tdpbf16ps), whose registers the process was granted.
+enum class Isa : std::uint8_t { portable, avx2, avx512, avx512_bf16, amx_bf16 };
 
 // The best level of this machine.
 Isa best_isa();
-// The level in use: best_isa(), unless the environment variable TTRT_ISA (portable, avx2, avx512) or ScopedIsa lowers
+// The level in use: best_isa(), unless the environment variable TTRT_ISA (one of the names above) or ScopedIsa lowers
 // it.
 Isa isa();
 std::string_view to_string(Isa isa);

@@ -97,11 +97,12 @@ struct Operands {
   std::byte* out;
 };
 
-// What a task sums up at a time: at most so many tiles of rows and panels, in strides of k.
-constexpr std::int64_t max_row_tiles = 4, max_panels = 8;
+// A task's most tiles of rows (of blocks many, as they multiply as fast as few rows of them would be unpacked) and
+// panels, and the tiles of sums that it holds at a time.
+constexpr std::int64_t max_row_tiles = 4, max_row_tiles_of_blocks = 32, max_panels = 8, max_sums = 32;
 // Tiles of k that are unpacked for a panel at a time: few for few rows, which then read tiles in the order in which
-// they are stored; else what fits beside the sums into a core's first cache.
-constexpr std::int64_t k_tiles_few = 1, k_tiles_many = 8;
+// they are stored; else what fits beside the sums into a core's first cache, of blocks, which read less often, more.
+constexpr std::int64_t k_tiles_few = 1, k_tiles_many = 8, k_tiles_of_blocks = 16;
 
 }  // namespace
 
@@ -113,11 +114,12 @@ struct Matmul::Plan {
   const std::byte* read_a(const std::byte* tiles);
   void multiply(const Operands& run);
   void task(const Operands& run, std::int64_t index) const;
+  void finish(const Operands& run, std::int64_t item, Range rows, Range columns, float* sums) const;
   void sum(const Operands& run, std::int64_t item, Range rows, Range columns, float* sums) const;
   void sum_few(const Operands& run, Range columns, float* sums) const;
   void fill_panel(const std::byte* matrix, std::int64_t k_tile, std::int64_t column, std::byte* out) const;
-  void add_strips(const std::byte* a_row, const std::byte* panel, std::int64_t k_tile, std::int64_t k_tiles,
-                  std::int64_t rows, float* sums) const;
+  void add_rows(const std::byte* a_row, const std::byte* panel, std::int64_t k_tile, std::int64_t k_tiles,
+                std::int64_t rows, float* sums) const;
   std::int64_t b_tile(std::int64_t k_tile, std::int64_t column) const {
     return spec.transpose_b ? column * kt + k_tile : k_tile * nt + column;
   }
@@ -134,7 +136,8 @@ struct Matmul::Plan {
   bool serial;
   std::int64_t row_tiles_per_task = 0, panels_per_task = 0, row_tasks = 0, panel_tasks = 0;
   std::optional<detail::FewRows> few;
-  std::vector<std::uint32_t> a_copy;  // a in the kernels' element type, where its own differs
+  const detail::BlockKernel* block = nullptr;
+  std::vector<std::uint32_t> a_copy;  // a as the kernels read it, where its own is not
   std::vector<float> bias;
   std::unique_ptr<MatmulExact> exact;
 };
@@ -156,16 +159,17 @@ Matmul::Plan::Plan(MatmulSpec s) : spec(std::move(s)) {
   if (pairs) keep_a |= keep_a >> 16;
   a_tile_bytes = pairs ? 2048 : 4096;
   panel_tile_bytes = detail::panel_bytes_per_tile(kernels->operand);
-  const DataType direct = pairs ? DataType::bfloat16 : DataType::float32;
-  if (spec.a != direct) a_copy.resize(static_cast<std::size_t>(spec.batch * mt * kt * a_tile_bytes / 4));
-  if (pairs && spec.batch == 1 && spec.m > 0 && spec.m <= detail::FewRows::most && !spec.transpose_b &&
-      detail::FewRows::takes(spec.b))
+  block = kernels->block;
+  if (pairs && spec.batch == 1 && !spec.transpose_b && detail::FewRows::takes(spec.b, spec.m))
     few.emplace(spec.b, spec.m, spec.k, keep_a, keep_b);
+  const DataType direct = pairs ? DataType::bfloat16 : DataType::float32;
+  if (spec.a != direct || block != nullptr)
+    a_copy.resize(static_cast<std::size_t>(spec.batch * mt * kt * a_tile_bytes / 4));
   divide();
 }
 
 void Matmul::Plan::divide() {
-  row_tiles_per_task = std::min(mt, max_row_tiles);
+  row_tiles_per_task = std::min(mt, block != nullptr ? max_row_tiles_of_blocks : max_row_tiles);
   panels_per_task = std::min(nt, max_panels);
   const std::int64_t wanted = 4 * static_cast<std::int64_t>(omp_get_max_threads());
   const auto tasks = [&] {
@@ -200,7 +204,15 @@ const std::byte* Matmul::Plan::read_a(const std::byte* tiles) {
 #pragma omp parallel for schedule(static) if (!serial)
   for (std::int64_t t = 0; t < count; ++t) {
     std::byte* out = copy + t * a_tile_bytes;
-    if (kernels->operand == Operand::bf16_pairs) {
+    if (block != nullptr) {
+      alignas(64) std::uint16_t values[tile_elements];
+      const std::byte* tile = tiles + t * tile_size;
+      if (spec.a != DataType::bfloat16) {
+        unpack_tile_bf16(spec.a, tile, values);
+        tile = reinterpret_cast<const std::byte*>(values);
+      }
+      detail::pack_block_rows(tile, keep_a, spec.k - t % kt * tile_dim, out);
+    } else if (kernels->operand == Operand::bf16_pairs) {
       unpack_tile_bf16(spec.a, tiles + t * tile_size, reinterpret_cast<std::uint16_t*>(out));
     } else {
       unpack_tile(spec.a, tiles + t * tile_size, reinterpret_cast<float*>(out));
@@ -215,8 +227,9 @@ void Matmul::Plan::fill_panel(const std::byte* matrix, std::int64_t k_tile, std:
 }
 
 // A tile of rows times the panel's tiles k_tile and following.
-void Matmul::Plan::add_strips(const std::byte* a_row, const std::byte* panel, std::int64_t k_tile, std::int64_t k_tiles,
-                              std::int64_t rows, float* sums) const {
+void Matmul::Plan::add_rows(const std::byte* a_row, const std::byte* panel, std::int64_t k_tile, std::int64_t k_tiles,
+                            std::int64_t rows, float* sums) const {
+  if (block != nullptr) return block->add(a_row + k_tile * a_tile_bytes, panel, k_tiles, rows, k_tile > 0, sums);
   const std::int64_t row_bytes = kernels->operand == Operand::bf16_pairs ? 32 : 64;
   const std::int64_t k = std::min(spec.k - k_tile * tile_dim, k_tiles * tile_dim);
   for (std::int64_t r = 0; r < rows; r += 8) {
@@ -229,46 +242,48 @@ void Matmul::Plan::add_strips(const std::byte* a_row, const std::byte* panel, st
 // [column][row tile] tiles of sums.
 void Matmul::Plan::sum(const Operands& run, std::int64_t item, Range rows, Range columns, float* sums) const {
   alignas(64) std::byte panel[k_tiles_many * 4096];
+  static_assert(sizeof(panel) >= k_tiles_of_blocks * 2048);
   const std::byte* matrix = run.b + item * spec.b_batch / spec.batch * kt * nt * tile_bytes(spec.b);
-  const std::int64_t step = spec.m <= tile_dim ? k_tiles_few : k_tiles_many;
+  const std::int64_t step = spec.m <= tile_dim ? k_tiles_few : block != nullptr ? k_tiles_of_blocks : k_tiles_many;
   for (std::int64_t k_tile = 0; k_tile < kt; k_tile += step) {
     const std::int64_t k_tiles = std::min(step, kt - k_tile);
     float* to = sums;
     for (std::int64_t column = columns.first; column < columns.last; ++column) {
       for (std::int64_t t = 0; t < k_tiles; ++t) fill_panel(matrix, k_tile + t, column, panel + t * panel_tile_bytes);
       for (std::int64_t row = rows.first; row < rows.last; ++row, to += tile_elements)
-        add_strips(run.a + (item * mt + row) * kt * a_tile_bytes, panel, k_tile, k_tiles, rows_in(row), to);
+        add_rows(run.a + (item * mt + row) * kt * a_tile_bytes, panel, k_tile, k_tiles, rows_in(row), to);
     }
   }
 }
 
 // One tile of rows, of which few count, and one matrix: [column] tiles of sums.
 void Matmul::Plan::sum_few(const Operands& run, Range columns, float* sums) const {
+  using detail::FewRows;
   alignas(64) std::byte panel[4096];
-  alignas(64) float lines[max_panels][detail::FewRows::most * 32] = {};
-  const std::int64_t size = tile_bytes(spec.b), whole = spec.k / tile_dim;
-  for (std::int64_t k_tile = 0; k_tile < whole; ++k_tile) {
-    for (std::int64_t column = columns.first; column < columns.last; ++column) {
-      const std::byte* tile = run.b + b_tile(k_tile, column) * size;
-      const bool last = column + 1 == columns.last;
-      const std::byte* ahead = !last             ? tile + size
-                               : k_tile + 1 < kt ? run.b + b_tile(k_tile + 1, columns.first) * size
-                                                 : tile;
-      float* line = lines[column - columns.first];
-      if (few->times_tile(k_tile, tile, ahead, line)) continue;
-      float* tile_sums = sums + (column - columns.first) * tile_elements;
-      move_lines<false>(line, tile_sums, spec.m);
-      fill_panel(run.b, k_tile, column, panel);
-      add_strips(run.a, panel, k_tile, 1, spec.m, tile_sums);
-      move_lines<true>(line, tile_sums, spec.m);
+  alignas(64) float lines[FewRows::most_columns * FewRows::line] = {};
+  static_assert(FewRows::most_columns >= max_panels);
+  const std::int64_t whole = spec.k / tile_dim, count = columns.last - columns.first, size = tile_bytes(spec.b);
+  const auto add_unpacked = [&](std::int64_t k_tile, std::int64_t i) {
+    fill_panel(run.b, k_tile, columns.first + i, panel);
+    add_rows(run.a, panel, k_tile, 1, spec.m, sums + i * tile_elements);
+  };
+  for (std::int64_t k_tile = 0, step = 0; k_tile < whole; k_tile += step) {
+    step = std::min(FewRows::most_k_tiles, whole - k_tile);
+    const std::byte* first = run.b + b_tile(k_tile, columns.first) * size;
+    const bool more = k_tile + 2 * step <= whole;
+    const FewRows::Tiles tiles{first, more ? first + step * nt * size : first, step, count, nt * size};
+    const FewRows::Added added = few->times_tiles(k_tile, tiles, lines);
+    for (std::int64_t i = 0; i < count; ++i) {
+      const std::int64_t done = added[static_cast<std::size_t>(i)];
+      if (done == step) continue;
+      move_lines<false>(lines + i * FewRows::line, sums + i * tile_elements, spec.m);
+      for (std::int64_t t = done; t < step; ++t) add_unpacked(k_tile + t, i);
+      move_lines<true>(lines + i * FewRows::line, sums + i * tile_elements, spec.m);
     }
   }
-  for (std::int64_t column = columns.first; column < columns.last; ++column) {
-    float* tile_sums = sums + (column - columns.first) * tile_elements;
-    move_lines<false>(lines[column - columns.first], tile_sums, spec.m);
-    if (whole == kt) continue;
-    fill_panel(run.b, whole, column, panel);
-    add_strips(run.a, panel, whole, 1, spec.m, tile_sums);
+  for (std::int64_t i = 0; i < count; ++i) {
+    move_lines<false>(lines + i * FewRows::line, sums + i * tile_elements, spec.m);
+    if (whole < kt) add_unpacked(whole, i);
   }
 }
 
@@ -278,12 +293,26 @@ void Matmul::Plan::task(const Operands& run, std::int64_t index) const {
   const std::int64_t first_panel = index % panel_tasks * panels_per_task;
   const Range rows{first_row, std::min(first_row + row_tiles_per_task, mt)};
   const Range columns{first_panel, std::min(first_panel + panels_per_task, nt)};
-  alignas(64) float all[max_panels * max_row_tiles * tile_elements];
-  if (few)
-    sum_few(run, columns, all);
-  else
-    sum(run, item, rows, columns, all);
-  float* sums = all;
+  const std::int64_t at_once = std::min(max_panels, max_sums / (rows.last - rows.first));
+  alignas(64) float sums[max_sums * tile_elements];
+  if (few) {
+    few->begin();
+  } else if (block != nullptr) {
+    block->begin();
+  }
+  for (Range part{columns.first, 0}; part.first < columns.last; part.first = part.last) {
+    part.last = std::min(part.first + at_once, columns.last);
+    few ? sum_few(run, part, sums) : sum(run, item, rows, part, sums);
+    finish(run, item, rows, part, sums);
+  }
+  if (few) {
+    few->end();
+  } else if (block != nullptr) {
+    block->end();
+  }
+}
+
+void Matmul::Plan::finish(const Operands& run, std::int64_t item, Range rows, Range columns, float* sums) const {
   for (std::int64_t column = columns.first; column < columns.last; ++column) {
     for (std::int64_t row = rows.first; row < rows.last; ++row, sums += tile_elements) {
       if (spec.bias) add_row(sums, bias.data() + column * tile_dim, dest_of(spec.config));

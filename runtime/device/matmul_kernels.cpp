@@ -251,12 +251,14 @@ constexpr MatmulKernels portable_floats{Operand::floats, strip_portable};
 constexpr MatmulKernels avx2_floats{Operand::floats, strip_avx2};
 constexpr MatmulKernels avx512_floats{Operand::floats, strip_avx512};
 constexpr MatmulKernels avx512_pairs{Operand::bf16_pairs, strip_bf16};
+constexpr MatmulKernels amx_pairs{Operand::bf16_pairs, strip_bf16, &amx_block};
 #endif
 
 }  // namespace
 
 const MatmulKernels& matmul_kernels(bool bf16_exact) {
 #if defined(__x86_64__)
+  if (bf16_exact && isa() == Isa::amx_bf16) return amx_pairs;
   if (bf16_exact && isa() == Isa::avx512_bf16) return avx512_pairs;
   if (isa() >= Isa::avx512) return avx512_floats;
   if (isa() == Isa::avx2) return avx2_floats;

@@ -14,6 +14,20 @@ namespace ttrt::detail {
 
 enum class Operand : std::uint8_t { bf16_pairs, floats };
 
+// Whole tiles of 32 rows at once, where a machine has registers for them. Sums of even and of odd k are added apart, so
+// they may differ in the last bits from those of strips.
+struct BlockKernel {
+  void (*begin)();  // before the first of several on a thread, which then has the registers until end()
+  // c (a tile in face order, rows beyond `rows` undefined) = or += `k_tiles` tiles of pack_block_rows times a panel.
+  void (*add)(const std::byte* a, const void* panel, std::int64_t k_tiles, std::int64_t rows, bool add, float* c);
+  void (*end)();
+};
+// A tile of bfloat16 (2048 bytes) as 32 rows of 32 k, and-ed with `keep`, zeros from `valid_k` on.
+void pack_block_rows(const std::byte* tile, std::uint32_t keep, std::int64_t valid_k, std::byte* out);
+#if defined(__x86_64__)
+extern const BlockKernel amx_block;  // AMX-BF16
+#endif
+
 struct MatmulKernels {
   Operand operand;
   // One strip: `rows` (1..8) rows of a x one panel -> c[row * 16 + col], second half of the columns at c + 256.
@@ -22,6 +36,7 @@ struct MatmulKernels {
   // c holds, as if both had been one strip.
   void (*strip)(const std::byte* a, const void* panel, std::int64_t k, std::uint32_t keep, int rows, bool add,
                 float* c);
+  const BlockKernel* block = nullptr;
 };
 
 // The best kernels of isa() for operands that all fit bfloat16, or for the others.

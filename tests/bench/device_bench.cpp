@@ -150,7 +150,7 @@ int main(int argc, char** argv) {
   }
   if (json) std::printf("[");
   omp_set_num_threads(1);
-  for (Isa level : {Isa::avx512_bf16, Isa::avx512, Isa::avx2, Isa::portable}) {
+  for (Isa level : {Isa::amx_bf16, Isa::avx512_bf16, Isa::avx512, Isa::avx2, Isa::portable}) {
     if (level > best_isa()) continue;
     ScopedIsa scoped(level);
     bench_formats();

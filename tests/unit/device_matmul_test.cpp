@@ -13,7 +13,7 @@ using namespace ttrt;
 
 namespace {
 
-const std::vector<Isa> matmul_levels = {Isa::portable, Isa::avx2, Isa::avx512, Isa::avx512_bf16};
+const std::vector<Isa> matmul_levels = {Isa::portable, Isa::avx2, Isa::avx512, Isa::avx512_bf16, Isa::amx_bf16};
 
 struct Matrix {
   std::int64_t batch, rows, cols;

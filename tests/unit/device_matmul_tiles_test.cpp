@@ -58,12 +58,20 @@ std::vector<std::byte> rows_of_product(MatmulSpec s, const std::vector<std::byte
 
 constexpr DataType weight_formats[] = {DataType::bfloat16, DataType::bfloat8_b, DataType::bfloat4_b};
 
+std::vector<std::pair<Isa, DataType>> levels_and_formats() {
+  std::vector<std::pair<Isa, DataType>> all;
+  for (Isa level : {Isa::avx512_bf16, Isa::amx_bf16})
+    for (DataType dtype : weight_formats)
+      if (level <= best_isa()) all.emplace_back(level, dtype);
+  return all;
+}
+
 }  // namespace
 
 TEST_CASE("stored tiles become the panels that their values spell") {
   std::mt19937 rng(7);
   for (DataType dtype : weight_formats) {
-    if (!FewRows::takes(dtype)) continue;  // this host unpacks tiles another way
+    if (!FewRows::takes(dtype, 1)) continue;  // this host unpacks tiles another way
     for (Codes codes : {Codes::normal, Codes::any}) {
       const std::vector<std::byte> tiles = random_tiles(dtype, 200, codes, rng);
       int taken = 0;
@@ -85,7 +93,8 @@ TEST_CASE("stored tiles become the panels that their values spell") {
 
 TEST_CASE("a few rows times stored tiles are the rows of a taller product, bit for bit") {
   std::mt19937 rng(11);
-  for (DataType dtype : weight_formats) {
+  for (const auto& [level, dtype] : levels_and_formats()) {
+    ScopedIsa scoped(level);
     for (Codes codes : {Codes::normal, Codes::any}) {
       for (MathFidelity f : {MathFidelity::LoFi, MathFidelity::HiFi2, MathFidelity::HiFi4}) {
         for (std::int64_t m = 1; m <= FewRows::most; ++m) {
@@ -101,7 +110,7 @@ TEST_CASE("a few rows times stored tiles are the rows of a taller product, bit f
           MatmulSpec tall = s;
           tall.m = 20;
           const std::vector<std::byte> few = rows_of_product(s, a, b), all = rows_of_product(tall, a, b);
-          INFO(to_string(dtype) << " " << to_string(f) << ", " << m << " rows");
+          INFO(to_string(level) << " " << to_string(dtype) << " " << to_string(f) << ", " << m << " rows");
           for (int face = 0; face < 6; ++face) {
             const std::size_t at = static_cast<std::size_t>((face / 2 * 4 + face % 2) * face_elements) * 4;
             REQUIRE(std::memcmp(few.data() + at, all.data() + at, static_cast<std::size_t>(m) * 64) == 0);
@@ -114,7 +123,7 @@ TEST_CASE("a few rows times stored tiles are the rows of a taller product, bit f
 
 TEST_CASE("sums of long products do not depend on the rows and columns beside them") {
   std::mt19937 rng(13);
-  for (Isa level : {Isa::portable, Isa::avx2, Isa::avx512, Isa::avx512_bf16}) {
+  for (Isa level : {Isa::portable, Isa::avx2, Isa::avx512, Isa::avx512_bf16, Isa::amx_bf16}) {
     ScopedIsa scoped(level);
     MatmulSpec s{.m = 300, .k = 32 * 19 + 5, .n = 96, .b = DataType::bfloat8_b, .out = DataType::float32};
     const std::vector<std::byte> a = random_tiles(DataType::bfloat16, 10 * 20, Codes::normal, rng);
