@@ -1,11 +1,10 @@
 // The table of devices by slot, and the life of a device in it.
 #include "device/device.h"
 
-#include <omp.h>
-
 #include <array>
 
 #include "device/cpu.h"
+#include "device/parallel.h"
 
 namespace ttrt {
 namespace {
@@ -24,7 +23,7 @@ Registry& registry() {
 
 }  // namespace
 
-int Host::threads() const { return omp_get_max_threads(); }
+int Host::threads() const { return parallel_threads(); }
 std::string_view Host::isa() const { return to_string(ttrt::isa()); }
 
 Device::Device(ArchProfile profile, int pcie_slot)

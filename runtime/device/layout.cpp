@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "device/cast.h"
+#include "device/parallel.h"
 #include "device/tile_formats.h"
 #include "device/tensor.h"
 #include "support/error.h"
@@ -48,8 +49,7 @@ template <typename Work>
 void for_each_tile(const TensorSpec& spec, const Matrices& m, const Work& work) {
   const std::int64_t down = spec.tile_rows(), across = spec.tile_cols(), rows = spec.rows(), cols = spec.cols();
   const std::int64_t bands = spec.batch() * down;
-#pragma omp parallel for schedule(static) if (spec.tiles() * tile_elements >= parallel_elements)
-  for (std::int64_t band = 0; band < bands; ++band) {
+  parallel_for(bands, spec.tiles() * tile_elements >= parallel_elements, [&](std::int64_t band) {
     const std::int64_t r = band % down * tile_dim;
     const std::int64_t start = m.offset(band / down) + r * m.row_stride;
     const int height = static_cast<int>(std::min(tile_dim, rows - r));
@@ -57,7 +57,7 @@ void for_each_tile(const TensorSpec& spec, const Matrices& m, const Work& work) 
       const int width = static_cast<int>(std::min(tile_dim, cols - t * tile_dim));
       work(band * across + t, start + t * tile_dim, height, width);
     }
-  }
+  });
 }
 
 // Where row r, column c (a multiple of 16) of a tile is, in elements: face order.
@@ -220,9 +220,10 @@ void check_range(const HostTensor& dense) {
 // Parallel cast of dense arrays.
 void cast_rows(const std::byte* src, DType from, std::byte* dst, DType to, std::int64_t n) {
   constexpr std::int64_t piece = 1 << 15;
-#pragma omp parallel for schedule(static) if (n >= parallel_elements)
-  for (std::int64_t at = 0; at < n; at += piece)
+  parallel_for((n + piece - 1) / piece, n >= parallel_elements, [&](std::int64_t i) {
+    const std::int64_t at = i * piece;
     cast(src + at * ttc::size_of(from), from, dst + at * ttc::size_of(to), to, std::min(piece, n - at));
+  });
 }
 
 HostTensor converted(const HostTensor& tensor, DType to) {

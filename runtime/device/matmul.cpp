@@ -1,8 +1,6 @@
 // The fast product: operand preparation, the division into tasks, and what happens to a tile of sums before it leaves.
 #include "device/matmul.h"
 
-#include <omp.h>
-
 #include <algorithm>
 #include <cstring>
 #include <vector>
@@ -11,6 +9,7 @@
 #include "device/matmul_exact.h"
 #include "device/matmul_kernels.h"
 #include "device/matmul_tiles.h"
+#include "device/parallel.h"
 #include "support/error.h"
 
 namespace ttrt {
@@ -171,7 +170,7 @@ Matmul::Plan::Plan(MatmulSpec s) : spec(std::move(s)) {
 void Matmul::Plan::divide() {
   row_tiles_per_task = std::min(mt, block != nullptr ? max_row_tiles_of_blocks : max_row_tiles);
   panels_per_task = std::min(nt, max_panels);
-  const std::int64_t wanted = 4 * static_cast<std::int64_t>(omp_get_max_threads());
+  const std::int64_t wanted = 4 * std::int64_t{parallel_threads()};
   const auto tasks = [&] {
     row_tasks = mt == 0 ? 0 : (mt + row_tiles_per_task - 1) / row_tiles_per_task;
     panel_tasks = nt == 0 ? 0 : (nt + panels_per_task - 1) / panels_per_task;
@@ -201,8 +200,7 @@ const std::byte* Matmul::Plan::read_a(const std::byte* tiles) {
   if (a_copy.empty()) return tiles;
   auto* copy = reinterpret_cast<std::byte*>(a_copy.data());
   const std::int64_t tile_size = tile_bytes(spec.a), count = spec.batch * mt * kt;
-#pragma omp parallel for schedule(static) if (!serial)
-  for (std::int64_t t = 0; t < count; ++t) {
+  parallel_for(count, !serial, [&](std::int64_t t) {
     std::byte* out = copy + t * a_tile_bytes;
     if (block != nullptr) {
       alignas(64) std::uint16_t values[tile_elements];
@@ -217,7 +215,7 @@ const std::byte* Matmul::Plan::read_a(const std::byte* tiles) {
     } else {
       unpack_tile(spec.a, tiles + t * tile_size, reinterpret_cast<float*>(out));
     }
-  }
+  });
   return copy;
 }
 
@@ -324,8 +322,7 @@ void Matmul::Plan::finish(const Operands& run, std::int64_t item, Range rows, Ra
 void Matmul::Plan::multiply(const Operands& run) {
   if (few) few->read(run.a);
   const std::int64_t count = spec.batch * row_tasks * panel_tasks;
-#pragma omp parallel for schedule(dynamic, 1) if (!serial)
-  for (std::int64_t i = 0; i < count; ++i) task(run, i);
+  parallel_for(count, !serial, [&](std::int64_t i) { task(run, i); });
 }
 
 std::int64_t matmul_k_block(const MatmulSpec& spec) {

@@ -56,7 +56,7 @@ void matmul_finish(const MatmulSpec& spec, float* sums, std::int64_t rows, std::
 
 // A product bound to shapes and formats. Fast products read the tiles of b where they lie, in their own format, and
 // unpack them on the way to the multiplier; exact ones turn a constant b into their layout once. run() allocates
-// nothing and serves one caller at a time; it uses OpenMP threads itself.
+// nothing and serves one caller at a time; it is a loop of parallel.h itself.
 class Matmul {
  public:
   explicit Matmul(MatmulSpec spec);

@@ -9,6 +9,7 @@
 #include "device/tile_formats_device.h"
 #include "device/fpu.h"
 #include "device/matmul_exact_kernels.h"
+#include "device/parallel.h"
 
 namespace ttrt {
 namespace {
@@ -101,27 +102,24 @@ MatmulExact::MatmulExact(const MatmulSpec& spec)
 
 void MatmulExact::set_b(const std::byte* tiles) {
   const std::int64_t count = spec_.b_batch * nt_ * kt_, size = tile_bytes(spec_.b);
-#pragma omp parallel for schedule(static) if (!serial_)
-  for (std::int64_t i = 0; i < count; ++i) {
+  parallel_for(count, !serial_, [&](std::int64_t i) {
     const std::int64_t item = i / (nt_ * kt_), column = i / kt_ % nt_, t = i % kt_;
     const std::int64_t tile = item * nt_ * kt_ + (spec_.transpose_b ? column * kt_ + t : t * nt_ + column);
     alignas(64) float values[tile_elements];
     unpack_src(spec_.b, src_of(spec_.config), tiles + tile * size, values);
     take_apart_b(values, !spec_.transpose_b, spec_.k - t * tile_dim, b_.data() + i * exact_tile_words);
-  }
+  });
 }
 
 void MatmulExact::run(const std::byte* a, const float* bias, std::byte* out) {
   const std::int64_t a_tiles = spec_.batch * mt_ * kt_, size = tile_bytes(spec_.a);
-#pragma omp parallel for schedule(static) if (!serial_)
-  for (std::int64_t i = 0; i < a_tiles; ++i) {
+  parallel_for(a_tiles, !serial_, [&](std::int64_t i) {
     alignas(64) float values[tile_elements];
     unpack_src(spec_.a, src_of(spec_.config), a + i * size, values);
     take_apart_a(values, a_.data() + i * exact_tile_words);
-  }
+  });
   const std::int64_t count = spec_.batch * mt_ * nt_;
-#pragma omp parallel for schedule(dynamic, 1) if (!serial_)
-  for (std::int64_t i = 0; i < count; ++i) task(i, bias, out);
+  parallel_for(count, !serial_, [&](std::int64_t i) { task(i, bias, out); });
 }
 
 // One tile of the output; `index` is its position.

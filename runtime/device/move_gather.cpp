@@ -4,6 +4,7 @@
 
 #include "device/tile_formats.h"
 #include "device/move_plan.h"
+#include "device/parallel.h"
 #include "support/error.h"
 
 namespace ttrt {
@@ -72,8 +73,7 @@ void gather(const TableRow& source, const std::uint32_t* indices, const Grid& in
   const std::int64_t bands_per_matrix = (out_grid.rows + band_rows - 1) / band_rows,
                      bands = out_grid.batch * bands_per_matrix;
   const bool padded = out_grid.tiled && (out_grid.rows % tile_dim != 0 || out_grid.cols % tile_dim != 0);
-#pragma omp parallel for schedule(static) if (out_grid.elements() >= parallel_elements)
-  for (std::int64_t band = 0; band < bands; ++band) {
+  parallel_for(bands, out_grid.elements() >= parallel_elements, [&](std::int64_t band) {
     const std::int64_t band_elements = out_grid.tile_cols * tile_elements;
     if (padded) std::fill_n(out + band * band_elements, band_elements, Value{0});
     const std::int64_t first = band % bands_per_matrix * band_rows, last = std::min(first + band_rows, out_grid.rows);
@@ -93,7 +93,7 @@ void gather(const TableRow& source, const std::uint32_t* indices, const Grid& in
         }
       }
     }
-  }
+  });
 }
 
 }  // namespace

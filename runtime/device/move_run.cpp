@@ -7,6 +7,7 @@
 
 #include "device/tile_formats_device.h"
 #include "device/move_plan.h"
+#include "device/parallel.h"
 #include "device/transpose.h"
 #include "support/error.h"
 
@@ -71,16 +72,16 @@ class Runner {
 
   void run_segments() const {
     const std::int64_t bands = static_cast<std::int64_t>(plan_.loose_bands.size());
-#pragma omp parallel for schedule(static) if (bands * tile_dim * plan_.out_grid.cols >= parallel_elements)
-    for (std::int64_t i = 0; i < bands; ++i) run_band(plan_.loose_bands[static_cast<std::size_t>(i)]);
+    parallel_for(bands, bands * tile_dim * plan_.out_grid.cols >= parallel_elements,
+                 [&](std::int64_t i) { run_band(plan_.loose_bands[static_cast<std::size_t>(i)]); });
   }
 
   void run_transposition() const {
     const Grid& out = plan_.out_grid;
     const std::int64_t blocks = out.batch * out.tile_rows * out.tile_cols;
-#pragma omp parallel for schedule(static) if (blocks * tile_elements >= parallel_elements)
-    for (std::int64_t b = 0; b < blocks; ++b)
+    parallel_for(blocks, blocks * tile_elements >= parallel_elements, [&](std::int64_t b) {
       turn_block(b / (out.tile_rows * out.tile_cols), b / out.tile_cols % out.tile_rows, b % out.tile_cols);
+    });
   }
 
  private:
@@ -205,31 +206,30 @@ void run_stored(const MovePlan& plan, const std::byte* const* in, std::byte* out
 // Tiles of `dtype`: the output's format, or plan.stored.
 void run_whole_tiles(const MovePlan& plan, DataType dtype, const std::byte* const* in, std::byte* out) {
   const std::int64_t bytes = tile_bytes(dtype), runs = static_cast<std::int64_t>(plan.whole.size());
-#pragma omp parallel for schedule(static) if (static_cast<std::int64_t>(plan.is_whole.size()) * bytes >= \
-                                                  8 * parallel_elements)
-  for (std::int64_t i = 0; i < runs; ++i) {
-    const TileRun& run = plan.whole[static_cast<std::size_t>(i)];
-    std::memcpy(out + run.dst * bytes, in[run.input] + run.src * bytes, static_cast<std::size_t>(run.count * bytes));
-  }
+  parallel_for(runs, static_cast<std::int64_t>(plan.is_whole.size()) * bytes >= 8 * parallel_elements,
+               [&](std::int64_t i) {
+                 const TileRun& run = plan.whole[static_cast<std::size_t>(i)];
+                 std::memcpy(out + run.dst * bytes, in[run.input] + run.src * bytes,
+                             static_cast<std::size_t>(run.count * bytes));
+               });
 }
 
 void decode(DataType dtype, std::int64_t tiles, const std::byte* in, std::byte* out) {
   const std::int64_t bytes = tile_bytes(dtype);
-#pragma omp parallel for schedule(static) if (tiles * tile_elements >= parallel_elements)
-  for (std::int64_t t = 0; t < tiles; ++t)
+  parallel_for(tiles, tiles * tile_elements >= parallel_elements, [&](std::int64_t t) {
     unpack_tile_bf16(dtype, in + t * bytes, reinterpret_cast<std::uint16_t*>(out) + t * tile_elements);
+  });
 }
 
 // bfloat16 tiles to the output's block format, without those that `skip` marks.
 void encode(const MovePlan& plan, const std::uint8_t* skip, const std::byte* in, std::byte* out) {
   const std::int64_t tiles = plan.out_grid.elements() / tile_elements, bytes = tile_bytes(plan.out.dtype);
-#pragma omp parallel for schedule(static) if (tiles * tile_elements >= parallel_elements)
-  for (std::int64_t t = 0; t < tiles; ++t) {
-    if (skip && skip[t]) continue;
+  parallel_for(tiles, tiles * tile_elements >= parallel_elements, [&](std::int64_t t) {
+    if (skip && skip[t]) return;
     alignas(64) float values[tile_elements];
     convert_from_bf16(reinterpret_cast<const std::uint16_t*>(in) + t * tile_elements, values, tile_elements);
     pack_dest(plan.out.dtype, Dest::bits16, values, out + t * bytes);
-  }
+  });
 }
 
 std::int64_t stored_bytes(const MovePlan& plan, const Grid& grid) {

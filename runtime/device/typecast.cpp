@@ -7,6 +7,7 @@
 #include <cstring>
 #include <limits>
 
+#include "device/parallel.h"
 #include "device/tile_formats_device.h"
 #include "support/error.h"
 
@@ -95,8 +96,8 @@ void typecast(const TensorSpec& spec, const std::byte* in, DataType to, std::byt
   const std::int64_t elements = tiled ? spec.tiles() * tile_elements : volume(spec.logical),
                      blocks = elements / tile_elements;
   const std::int64_t in_bytes = tile_bytes(spec.dtype), out_bytes = tile_bytes(to);
-#pragma omp parallel for schedule(static) if (elements >= parallel_elements)
-  for (std::int64_t b = 0; b < blocks; ++b) typecast_block(spec.dtype, in + b * in_bytes, to, out + b * out_bytes);
+  parallel_for(blocks, elements >= parallel_elements,
+               [&](std::int64_t b) { typecast_block(spec.dtype, in + b * in_bytes, to, out + b * out_bytes); });
   const std::int64_t rest = elements % tile_elements;
   if (rest == 0) return;
   alignas(64) std::byte from_block[4096] = {}, to_block[4096];

@@ -1,8 +1,6 @@
 // See conv.h. The steps of a convolution on tiles:
 //   tiles of x -> rows of the image, channels inside, borders and inserted zeros in place
 //              -> for each block of windows: tiles of windows -> product -> result rows, channels outside -> tiles.
-#include <omp.h>
-
 #include <algorithm>
 
 #include "device/tile_formats.h"

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "device/cpu.h"
+#include "device/parallel.h"
 
 namespace ttrt::ops {
 
@@ -30,13 +31,10 @@ void vectorised(Args... args) {
   K::run(args...);
 }
 
-// f(i) for i in [0, n) on the OpenMP pool; serial where that is not worth a hand-over. f must not throw.
-// Pieces are handed out as threads ask for them: a thread that the host takes away holds up little.
+// f(i) for i in [0, n) (device/parallel.h); serial for fewer than `worth_it`.
 template <typename F>
 void parallel_for(std::int64_t n, std::int64_t worth_it, const F& f) {
-  const std::int64_t piece = n >= 64 ? n / 32 : 1;
-#pragma omp parallel for schedule(dynamic, piece) if (n >= worth_it)
-  for (std::int64_t i = 0; i < n; ++i) f(i);
+  ttrt::parallel_for(n, n >= worth_it, f);
 }
 
 }  // namespace ttrt::ops

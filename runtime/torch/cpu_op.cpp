@@ -5,6 +5,7 @@
 #include <ATen/Parallel.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <c10/core/InferenceMode.h>
+#include <omp.h>
 #include <torch/csrc/jit/runtime/operator.h>
 
 #include <map>
@@ -12,6 +13,7 @@
 #include <set>
 #include <sstream>
 
+#include "device/parallel.h"
 #include "ir/op_schema.h"
 #include "support/error.h"
 #include "torch/torch_bridge.h"
@@ -21,6 +23,9 @@ namespace ttrt {
 namespace {
 
 using ttc::ir::torch_op_name;
+
+// Those that wait for LibTorch's next operator, milliseconds long on a core of their own each. It makes new ones.
+void end_torch_threads() { omp_pause_resource_all(omp_pause_soft); }
 
 class TorchOp : public CpuOp {
  public:
@@ -142,7 +147,10 @@ const CpuOp* CpuOp::find(std::string_view op) {
   return found->emplace(std::string(op), std::move(made)).first->second.get();
 }
 
-void CpuOp::call(std::span<const RtValue> args, std::vector<RtValue>& results) const { call_impl(args, results); }
+void CpuOp::call(std::span<const RtValue> args, std::vector<RtValue>& results) const {
+  call_impl(args, results);
+  rest_before_loops(end_torch_threads);
+}
 
 std::vector<RtValue> call_torch(std::string_view op, std::vector<RtValue> args) {
   const CpuOp* cpu = CpuOp::find(op);
@@ -164,10 +172,17 @@ void install_torch_schemas() { ttc::ir::set_schema_resolver(schema_of); }
 
 void set_threads(int threads) {
   if (threads < 0) throw ttc::usage_error("the number of threads must not be negative");
-  if (threads > 0) at::set_num_threads(threads);
+  if (threads == 0) return;
+  at::set_num_threads(threads);
+  set_parallel_threads(threads);
 }
 
-int threads() { return at::get_num_threads(); }
+int threads() { return parallel_threads(); }
+
+void take_threads_from_torch() {
+  set_parallel_threads(at::get_num_threads());
+  rest_before_loops(end_torch_threads);
+}
 
 void on_torch_warning(std::function<void(const std::string&)> say) {
   struct Handler : c10::WarningHandler {

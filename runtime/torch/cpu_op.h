@@ -44,9 +44,11 @@ struct TorchReference : Reference {
 std::vector<std::string> torch_operators();
 // Lets ir::find_schema see every operator LibTorch has. Idempotent.
 void install_torch_schemas();
-// Threads of LibTorch and of the device's kernels, which share one OpenMP pool. 0 leaves the default.
+// Threads of LibTorch and of the device's kernels. 0 leaves the default.
 void set_threads(int threads);
 int threads();
+// Before device kernels run in the midst of a program of LibTorch's: they use as many threads as it does.
+void take_threads_from_torch();
 // What LibTorch warns of, in this thread, goes there instead of standard error. Once.
 void on_torch_warning(std::function<void(const std::string&)> say);
 

@@ -321,6 +321,7 @@ std::vector<at::Tensor> run_on_device(const Arguments& args) {
     return {through_device(args.tensors.at(0), specs.at(0).dtype, torch_dtype(specs.at(0).dtype))};
   if (args.record().role == Role::to_host)
     return {through_device(args.tensors.at(0), args.spec(0).dtype, std::get<DType>(args.bound.call.arg("dtype")))};
+  take_threads_from_torch();
   return cache().find(args, specs.size())->run(args, specs);
 }
 

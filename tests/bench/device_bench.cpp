@@ -1,7 +1,5 @@
 // Speed of the device's inner loops on one thread: packing, fast and exact products, exact attention and functions, per
 // instruction set. Usage: device_bench [--json] [SECONDS_PER_LINE]
-#include <omp.h>
-
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
@@ -13,6 +11,7 @@
 #include "device/exact_attention.h"
 #include "device/tile_formats_device.h"
 #include "device/matmul.h"
+#include "device/parallel.h"
 #include "device/sfpu.h"
 
 using namespace ttrt;
@@ -78,14 +77,16 @@ void bench_formats() {
 void bench_matmul(MatmulSpec s, const std::string& detail) {
   const auto tiles = [](std::int64_t batch, std::int64_t rows, std::int64_t cols, DataType dtype) {
     const std::vector<float> values = normal_values(tile_elements);
-    std::vector<std::byte> out(static_cast<std::size_t>(batch * round_up(rows, tile_dim) * cols / tile_elements * tile_bytes(dtype)));
+    std::vector<std::byte> out(
+        static_cast<std::size_t>(batch * round_up(rows, tile_dim) * cols / tile_elements * tile_bytes(dtype)));
     for (std::size_t at = 0; at < out.size(); at += static_cast<std::size_t>(tile_bytes(dtype))) {
       pack_tile(dtype, values.data(), out.data() + at);
     }
     return out;
   };
   const std::vector<std::byte> a = tiles(s.batch, s.m, s.k, s.a), b = tiles(s.b_batch, s.k, s.n, s.b);
-  std::vector<std::byte> out(static_cast<std::size_t>(s.batch * round_up(s.m, tile_dim) * s.n / tile_elements * tile_bytes(s.out)));
+  std::vector<std::byte> out(
+      static_cast<std::size_t>(s.batch * round_up(s.m, tile_dim) * s.n / tile_elements * tile_bytes(s.out)));
   Matmul product(s);
   const bool constant = s.b_batch == 1;
   if (constant) product.set_b(b.data());
@@ -149,7 +150,7 @@ int main(int argc, char** argv) {
     }
   }
   if (json) std::printf("[");
-  omp_set_num_threads(1);
+  set_parallel_threads(1);
   for (Isa level : {Isa::amx_bf16, Isa::avx512_bf16, Isa::avx512, Isa::avx2, Isa::portable}) {
     if (level > best_isa()) continue;
     ScopedIsa scoped(level);

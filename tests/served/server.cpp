@@ -3,7 +3,6 @@
 // start of `ttc` two tenths of a second of processor time. What runs in the child is what `ttc` runs: its own streams,
 // folder, environment, signals and exit code.
 #include <fcntl.h>
-#include <omp.h>
 #include <poll.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -23,6 +22,7 @@
 
 #include "tests/served/wire.h"
 #include "tools/program.h"
+#include "torch/cpu_op.h"
 
 namespace {
 
@@ -76,8 +76,7 @@ bool receive(int client, served::Request& request, Descriptors& handed) {
   for (std::size_t at = 0; at < texts.size(); at = texts.find('\0', at) + 1) all.push_back(&texts[at]);
   clearenv();
   for (std::size_t i = arguments; i < all.size(); ++i) putenv(all[i]);
-  if (const char* threads = std::getenv("OMP_NUM_THREADS"))
-    omp_set_num_threads(std::atoi(threads));  // read when loaded
+  if (const char* threads = std::getenv("OMP_NUM_THREADS")) ttrt::set_threads(std::atoi(threads));  // read when loaded
   all.resize(arguments);
   all.push_back(nullptr);
   ttc::run_program(static_cast<int>(arguments), all.data());

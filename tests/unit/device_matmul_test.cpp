@@ -7,6 +7,7 @@
 #include "device/cpu.h"
 #include "device/tile_formats_device.h"
 #include "device/matmul.h"
+#include "device/parallel.h"
 #include "tests/catch.h"
 
 using namespace ttrt;
@@ -163,6 +164,27 @@ TEST_CASE("large and tiny products take the same result from many tasks") {
       check_product(s, true, false);
     }
   }
+}
+
+TEST_CASE("the number of threads changes no bit of a product") {
+  const int before = parallel_threads();
+  for (const Numerics numerics : {Numerics::fast, Numerics::exact}) {
+    for (std::int64_t m : {1, 100}) {
+      const MatmulSpec s{.m = m, .k = 160, .n = 500, .b = DataType::bfloat8_b, .numerics = numerics};
+      const Matrix a = random_matrix(1, s.m, s.k, s.a, 1), b = random_matrix(1, s.k, s.n, s.b, 2);
+      std::vector<std::vector<std::byte>> results;
+      for (const int threads : {1, 2, 5}) {
+        set_parallel_threads(threads);
+        Matrix out = empty(1, s.m, s.n, s.out);
+        Matmul product(s);
+        product.run(a.tiles.data(), b.tiles.data(), nullptr, out.tiles.data());
+        results.push_back(out.tiles);
+      }
+      CHECK(results[1] == results[0]);
+      CHECK(results[2] == results[0]);
+    }
+  }
+  set_parallel_threads(before);
 }
 
 TEST_CASE("what lies beyond K plays no part and rows beyond M are zero") {
