@@ -3,6 +3,7 @@
 #include "executor/executor.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "device/buffer.h"
@@ -10,6 +11,7 @@
 #include "executor/runner.h"
 #include "executor/signature.h"
 #include "support/error.h"
+#include "torch/random_state.h"
 
 namespace ttrt {
 namespace {
@@ -78,6 +80,7 @@ Executor::Executor(std::shared_ptr<const ttc::ir::Model> model, ExecutorOptions 
     throw error.file().empty() ? error.in_file(model_->info.path) : error;
   }
   uses_device_ = options_.mode == Mode::device && (has_device_work(program_->main) || has_device_work(program_->setup));
+  ttc::ir::walk(*model_->graph, [&](const ttc::ir::Node* node) { draws_ = draws_ || ttc::ir::is_random(*node); });
   buffers_ = std::make_unique<BufferStore>(*model_, *program_, options_.profile);
 }
 
@@ -125,16 +128,20 @@ std::vector<RtValue> Executor::run(std::vector<RtValue> inputs, const std::vecto
     }
   }
   const std::map<int, FallbackFailure> failures = failures_;
+  std::optional<RandomState> drawn;  // a run that is repeated draws the same once more
+  if (draws_ && uses_device_) drawn.emplace();
   while (true) {
     try {
       if (!ready_) set_up();
       return run_on_device(inputs, keep);
     } catch (const RangeError& error) {  // of a constant: no run can be on the device
       if (!uses_device_) throw;
+      if (drawn) drawn->restore();
       return run_on_host(std::move(inputs), error.what());
     } catch (const OutOfMemory& error) {
       if (!make_room()) throw out_of_memory(error);
       failures_ = failures;
+      if (drawn) drawn->restore();
     }
   }
 }

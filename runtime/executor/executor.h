@@ -133,6 +133,7 @@ class Executor {
   std::unique_ptr<Program> program_;
   std::shared_ptr<Device> device_;
   bool uses_device_ = false;
+  bool draws_ = false;  // random numbers
 
   std::mutex mutex_;
   bool ready_ = false;

@@ -1,7 +1,10 @@
 // Models that are larger than the device's memory: weights are moved in when they are read, the numbers stay what they
 // are where all of them fit.
+#include <regex>
+
 #include "device/buffer.h"
 #include "tests/e2e/rewrites.h"
+#include "torch/random_state.h"
 
 namespace {
 
@@ -82,6 +85,30 @@ TEST_CASE("a model larger than the device's memory gives the numbers that it giv
     CHECK(streamed->work().weights.bytes >= before);  // the less memory, the more is moved
     before = streamed->work().weights.bytes;
   }
+}
+
+TEST_CASE("a run that is repeated draws the random numbers that it drew", "[streaming]") {
+  const std::string drawing = std::regex_replace(
+      std::string(layers), std::regex("  return %10"),
+      "  %r: f32[4] = aten.rand.default([4], dtype=f32)\n  %i: i64[4] = aten.mul.Tensor(%n, %n)\n  return %10, %r, %i");
+  const std::string text = std::regex_replace(drawing, std::regex("main\\(%x"), "main(%n: i64[4] user, %x");
+  const auto fits = on(text, 1024), streamed = on(text, 128);
+  const HostTensor x = random_floats({32, 128}, 1);
+  const RandomState before;
+  const auto draw = [&](Executor& executor, std::int64_t number) {
+    HostTensor n = empty_host(DType::i64, {4});
+    std::fill_n(n.as<std::int64_t>(), 4, number);
+    before.restore();
+    std::vector<RtValue> out;
+    for (int run = 0; run < 2; ++run) out.push_back(executor.run({n, x}).at(1));
+    return out;
+  };
+  const auto once = draw(*fits, 2);
+  CHECK_FALSE(same({once[0]}, {once[1]}));
+  CHECK(same(draw(*streamed, 2), once));  // found too little memory, and began again
+  CHECK(streamed->work().weights.streamed > 0);
+  CHECK(same(draw(*fits, 1 << 20), once));  // did not fit into int32, and was the host's
+  CHECK(fits->fallback_failures().size() == 1);
 }
 
 TEST_CASE("signatures take turns in a memory that holds one of them", "[streaming]") {
