@@ -69,7 +69,7 @@ struct BinaryPlan {
   std::optional<exact::Binary> exact;  // instead of `function`
   exact::Unit unit = exact::Unit::own;
   Rounding rounding;
-  TileGrid out;
+  TileGroups out;
   BroadcastOperand a;
   std::optional<BroadcastOperand> b;
   float scalar = 0.0F;
@@ -84,28 +84,27 @@ void scale_tile(const BinaryPlan& p, float* values, float scale) {
     return;
   }
   alignas(64) float factor[tile_elements];
-  std::fill_n(factor, tile_elements, number_for(p.out.dtype, scale));
-  exact::binary(exact::Binary::mul, dest_for(p.out.dtype), values, factor, values, tile_elements);
-  for (int i = 0; i < tile_elements; ++i) values[i] = through_tensor(values[i], p.out.dtype);
+  std::fill_n(factor, tile_elements, number_for(p.out.grid().dtype, scale));
+  exact::binary(exact::Binary::mul, dest_for(p.out.grid().dtype), values, factor, values, tile_elements);
+  for (int i = 0; i < tile_elements; ++i) values[i] = through_tensor(values[i], p.out.grid().dtype);
 }
 
-void run_tile(const BinaryPlan& p, const std::byte* a, const std::byte* b, std::byte* out, std::int64_t t) {
+void run_group(const BinaryPlan& p, const std::byte* a, const std::byte* b, std::byte* out, std::int64_t group) {
   alignas(64) float x[tile_elements], y[tile_elements];
-  p.a.load(a, t, x);
+  p.a.load(a, p.out, group, x);
   if (p.b) {
-    p.b->load(b, t, y);
+    p.b->load(b, p.out, group, y);
   } else {
     std::fill_n(y, tile_elements, p.scalar);
   }
   scale_tile(p, x, p.scale_a);
   if (p.b) scale_tile(p, y, p.scale_b);
   if (p.exact) {
-    exact::binary(*p.exact, dest_for(p.out.dtype), x, y, x, tile_elements, p.unit);
+    exact::binary(*p.exact, dest_for(p.out.grid().dtype), x, y, x, tile_elements, p.unit);
   } else {
     p.function(x, y, x);
   }
-  zero_outside(x, p.out.rows_in(t), p.out.cols_in(t));
-  store_tile(p.out.dtype, p.rounding, x, out + t * p.out.bytes);
+  p.out.store(p.rounding, x, group, out);
 }
 
 IntScale integer_scale(const BinaryOp& op, const OpCall& call) {
@@ -131,7 +130,7 @@ Kernel prepare(const OpCall& call, const PrepareContext& context) {
                   .exact = exact ? exact_function(op, b != nullptr) : std::nullopt,
                   .unit = exact::Unit::own,
                   .rounding = exact ? Rounding::away : op.rounding,
-                  .out = TileGrid(out),
+                  .out = TileGroups(TileGrid(out)),
                   .a = BroadcastOperand(spec_of(call, "a"), out),
                   .b = {}};
   if (plan.exact && b != nullptr) plan.unit = exact::unit_of(*plan.exact, spec_of(call, "a").dtype, b->dtype);
@@ -144,7 +143,7 @@ Kernel prepare(const OpCall& call, const PrepareContext& context) {
   return [plan](const KernelArgs& args) {
     const std::byte *pa = args.in[0]->data(), *pb = plan.b ? args.in[1]->data() : nullptr;
     std::byte* po = args.out[0]->data();
-    parallel_for(plan.out.tiles(), 32, [&](std::int64_t t) { run_tile(plan, pa, pb, po, t); });
+    parallel_for(plan.out.count(), 32, [&](std::int64_t g) { run_group(plan, pa, pb, po, g); });
   };
 }
 

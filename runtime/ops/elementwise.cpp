@@ -16,6 +16,8 @@ BroadcastOperand::BroadcastOperand(const TensorSpec& operand, const TensorSpec& 
       across_(operand.tile_cols()),
       one_row_(operand.rows() == 1 && out.rows() != 1),
       one_col_(operand.cols() == 1 && out.cols() != 1) {
+  const bool spreads = one_row_ || one_col_ || across_ != out_across_ || down_ != out_down_;
+  if (operand.batch() == out.batch() && !spreads) same_.emplace(TileGrid(operand));
   if (operand.batch() == out.batch()) return;  // a broadcast never leaves as many matrices in another order
   const std::size_t rank = out.logical.size();
   Shape own(operand.logical);
@@ -53,8 +55,13 @@ void BroadcastOperand::load(const std::byte* bytes, std::int64_t t, float* value
   }
 }
 
+void BroadcastOperand::load(const std::byte* bytes, const TileGroups& out, std::int64_t group, float* values) const {
+  if (same_) return same_->load(bytes, group, values);
+  out.gather(group, values, [&](std::int64_t t, float* tile) { load(bytes, t, tile); });
+}
+
 const OpFamily special_family{.names = "digamma polygamma mvlgamma i0 igamma igammac special_* lgamma_",
-                       .reason = "it is a special function that the vector unit has no kernel for"};
+                              .reason = "it is a special function that the vector unit has no kernel for"};
 TTRT_REGISTER_FAMILY(special_family);
 
 const OpFamily signs{

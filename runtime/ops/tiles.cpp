@@ -2,6 +2,7 @@
 #include "ops/tiles.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <memory>
 #include <new>
@@ -122,6 +123,112 @@ void zero_outside(float* values, int rows, int cols) {
     float* v = values + face * face_elements;
     for (int r = 0; r < valid_rows; ++r) std::fill(v + r * 16 + valid_cols, v + r * 16 + 16, 0.0F);
     std::fill(v + valid_rows * 16, v + face_elements, 0.0F);
+  }
+}
+
+namespace {
+
+constexpr std::int64_t most_group_rows = 8;
+
+// Rows of tiles <-> rows of 32 values.
+struct WidenSlots {
+  [[gnu::always_inline]] static inline void run(const std::byte* tiles, std::int64_t count, std::int64_t rows,
+                                                std::int64_t slot, float* values) {
+    const auto* in = reinterpret_cast<const std::uint16_t*>(tiles);
+    for (std::int64_t t = 0; t < count; ++t) {
+      for (std::int64_t r = 0; r < rows; ++r) {
+        for (std::int64_t half = 0; half < 2; ++half) {
+          const std::uint16_t* from = in + t * tile_elements + half * face_elements + r * 16;
+          float* to = values + t * slot + r * 32 + half * 16;
+#pragma GCC unroll 1
+          for (int i = 0; i < 16; ++i) to[i] = bf16_to_f32(from[i]);
+        }
+      }
+    }
+  }
+};
+
+template <Rounding rounding>
+struct NarrowSlots {
+  [[gnu::always_inline]] static inline void run(const float* values, std::int64_t count, std::int64_t rows,
+                                                std::int64_t slot, std::byte* tiles) {
+    auto* out = reinterpret_cast<std::uint16_t*>(tiles);
+    for (std::int64_t t = 0; t < count; ++t) {
+      for (std::int64_t r = 0; r < rows; ++r) {
+        for (std::int64_t half = 0; half < 2; ++half) {
+          const float* from = values + t * slot + r * 32 + half * 16;
+          std::uint16_t* to = out + t * tile_elements + half * face_elements + r * 16;
+#pragma GCC unroll 1
+          for (int i = 0; i < 16; ++i) to[i] = narrow<rounding>(from[i]);
+        }
+      }
+    }
+  }
+};
+
+}  // namespace
+
+TileGroups::TileGroups(const TileGrid& grid) : grid_(grid) {
+  if (grid.down != 1 || grid.rows < 1 || grid.rows > most_group_rows) return;
+  slot_ = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(grid.rows))) * tile_dim;
+  per_group_ = tile_elements / slot_;
+}
+
+void TileGroups::take_rows(const float* tile, std::int64_t slot, float* values) const {
+  for (std::int64_t r = 0; r < grid_.rows; ++r) {
+    for (std::int64_t half = 0; half < 2; ++half)
+      std::copy_n(tile + half * face_elements + r * 16, 16, values + slot * slot_ + r * 32 + half * 16);
+  }
+}
+
+void TileGroups::put_rows(const float* values, std::int64_t slot, std::int64_t t, float* tile) const {
+  std::fill_n(tile, tile_elements, 0.0F);
+  for (std::int64_t r = 0; r < grid_.rows; ++r) {
+    for (std::int64_t half = 0; half < 2; ++half)
+      std::copy_n(values + slot * slot_ + r * 32 + half * 16, 16, tile + half * face_elements + r * 16);
+  }
+  zero_outside(tile, grid_.rows_in(t), grid_.cols_in(t));
+}
+
+// Values of no tile, and of no row of a tile.
+void TileGroups::clear_rest(std::int64_t group, float* values) const {
+  const std::int64_t tiles = tiles_in(group), used = grid_.rows * tile_dim;
+  for (std::int64_t slot = 0; slot < tiles && used < slot_; ++slot)
+    std::fill_n(values + slot * slot_ + used, slot_ - used, 0.0F);
+  std::fill_n(values + tiles * slot_, (per_group_ - tiles) * slot_, 0.0F);
+}
+
+void TileGroups::load(const std::byte* bytes, std::int64_t group, float* values) const {
+  const std::byte* first = bytes + group * per_group_ * grid_.bytes;
+  if (per_group_ == 1) return load_tile(grid_.dtype, first, values);
+  if (grid_.dtype == DataType::bfloat16) {
+    vectorised<WidenSlots>(first, tiles_in(group), grid_.rows, slot_, values);
+  } else {
+    for (std::int64_t slot = 0; slot < tiles_in(group); ++slot)
+      unpack_region(grid_.dtype, first + slot * grid_.bytes, values + slot * slot_, 32, static_cast<int>(grid_.rows),
+                    32);
+  }
+  clear_rest(group, values);
+}
+
+void TileGroups::store(Rounding rounding, float* values, std::int64_t group, std::byte* bytes) const {
+  if (per_group_ == 1 || grid_.dtype != DataType::bfloat16) {
+    return scatter(values, group, [&](std::int64_t t, const float* tile) {
+      store_tile(grid_.dtype, rounding, tile, bytes + t * grid_.bytes);
+    });
+  }
+  const std::int64_t tiles = tiles_in(group);
+  for (std::int64_t slot = 0; slot < tiles && grid_.cols % tile_dim != 0; ++slot) {
+    const int cols = grid_.cols_in(group * per_group_ + slot);
+    for (std::int64_t r = 0; r < grid_.rows; ++r)
+      std::fill_n(values + slot * slot_ + r * 32 + cols, tile_dim - cols, 0.0F);
+  }
+  std::byte* first = bytes + group * per_group_ * grid_.bytes;
+  std::memset(first, 0, static_cast<std::size_t>(tiles * grid_.bytes));
+  if (rounding == Rounding::even) {
+    vectorised<NarrowSlots<Rounding::even>>(values, tiles, grid_.rows, slot_, first);
+  } else {
+    vectorised<NarrowSlots<Rounding::away>>(values, tiles, grid_.rows, slot_, first);
   }
 }
 

@@ -43,6 +43,58 @@ struct TileGrid {
   bool ragged() const { return rows % tile_dim != 0 || cols % tile_dim != 0; }
 };
 
+// What functions of single elements take at a time, 1024 values: a tile, or of tiles with a few rows of data the rows
+// of several. Values that stand for no data are finite.
+class TileGroups {
+ public:
+  explicit TileGroups(const TileGrid& grid);
+  std::int64_t count() const { return (grid_.tiles() + per_group_ - 1) / per_group_; }
+  const TileGrid& grid() const { return grid_; }
+  void load(const std::byte* bytes, std::int64_t group, float* values) const;
+  // The same of tiles that are found elsewhere: load(t, tile) gives the 1024 values that meet tile t.
+  template <typename Load>
+  void gather(std::int64_t group, float* values, const Load& load) const;
+  // Padding becomes zero, in `values` too.
+  void store(Rounding rounding, float* values, std::int64_t group, std::byte* bytes) const;
+  // Hands each tile of the group to store(t, tile), padding zero.
+  template <typename Store>
+  void scatter(float* values, std::int64_t group, const Store& store) const;
+
+ private:
+  std::int64_t tiles_in(std::int64_t group) const { return std::min(per_group_, grid_.tiles() - group * per_group_); }
+  void take_rows(const float* tile, std::int64_t slot, float* values) const;
+  void put_rows(const float* values, std::int64_t slot, std::int64_t t, float* tile) const;
+  void clear_rest(std::int64_t group, float* values) const;
+
+  TileGrid grid_;
+  std::int64_t per_group_ = 1, slot_ = tile_elements;  // tiles; values of each
+};
+
+template <typename Load>
+void TileGroups::gather(std::int64_t group, float* values, const Load& load) const {
+  if (per_group_ == 1) return load(group, values);
+  alignas(64) float tile[tile_elements];
+  for (std::int64_t slot = 0; slot < tiles_in(group); ++slot) {
+    load(group * per_group_ + slot, tile);
+    take_rows(tile, slot, values);
+  }
+  clear_rest(group, values);
+}
+
+template <typename Store>
+void TileGroups::scatter(float* values, std::int64_t group, const Store& store) const {
+  if (per_group_ == 1) {
+    zero_outside(values, grid_.rows_in(group), grid_.cols_in(group));
+    return store(group, values);
+  }
+  alignas(64) float tile[tile_elements];
+  for (std::int64_t slot = 0; slot < tiles_in(group); ++slot) {
+    const std::int64_t t = group * per_group_ + slot;
+    put_rows(values, slot, t, tile);
+    store(t, tile);
+  }
+}
+
 // One row of tiles <-> 32 rows of `across` * 32 floats, `stride` floats apart. All of it, padding included.
 void load_band(DataType dtype, const std::byte* tiles, std::int64_t across, float* rows, std::int64_t stride);
 // Only the first `height` rows of the band are written and none is read beyond; the others become zero, and so do

@@ -37,20 +37,21 @@ Kernel prepare_exact(const OpCall& call, Arch arch) {
   ExactFunction exact = op.exact == nullptr ? nullptr : op.exact(call, params_of(op, call));
   if (arch == Arch::blackhole && op.exact_blackhole) exact = vector_unit(*op.exact_blackhole, params_of(op, call));
   if (!exact) return {};
-  const TileGrid grid(call.tensors.at(0));
-  const Dest dest = grid.dtype == DataType::float32 ? Dest::bits32 : Dest::bits16;
-  const bool mask = grid.ragged();
+  const TileGroups groups{TileGrid(call.tensors.at(0))};
+  const DataType dtype = groups.grid().dtype;
+  const Dest dest = dtype == DataType::float32 ? Dest::bits32 : Dest::bits16;
   alignas(64) float zeros[tile_elements] = {};
   exact(dest, zeros);  // tables are made now, not in the first run
   return [=](const KernelArgs& args) {
     const std::byte* in = args.in[0]->data();
     std::byte* out = args.out[0]->data();
-    parallel_for(grid.tiles(), 8, [&](std::int64_t t) {
+    parallel_for(groups.count(), 8, [&](std::int64_t group) {
       alignas(64) float v[tile_elements];
-      load_tile(grid.dtype, in + t * grid.bytes, v);
+      groups.load(in, group, v);
       exact(dest, v);
-      if (mask) zero_outside(v, grid.rows_in(t), grid.cols_in(t));
-      pack_dest(grid.dtype, dest, v, out + t * grid.bytes);
+      groups.scatter(v, group, [&](std::int64_t t, const float* tile) {
+        pack_dest(dtype, dest, tile, out + t * groups.grid().bytes);
+      });
     });
   };
 }
@@ -61,19 +62,15 @@ Kernel prepare_unary(const OpCall& call, const PrepareContext& context) {
   if (context.numerics == Numerics::exact && !op.special) return prepare_exact(call, context.profile.arch);
   const TileFunction function = op.choose != nullptr ? op.choose(call) : op.function;
   const Params params = params_of(op, call);
-  const TileGrid grid(call.tensors.at(0));
-  alignas(64) float zeros[tile_elements] = {};
-  function(zeros, params.data());
-  const bool mask = grid.ragged() && zeros[0] != 0.0F;
+  const TileGroups groups{TileGrid(call.tensors.at(0))};
   return [=](const KernelArgs& args) {
     const std::byte* in = args.in[0]->data();
     std::byte* out = args.out[0]->data();
-    parallel_for(grid.tiles(), 32, [&](std::int64_t t) {
+    parallel_for(groups.count(), 32, [&](std::int64_t group) {
       alignas(64) float v[tile_elements];
-      load_tile(grid.dtype, in + t * grid.bytes, v);
+      groups.load(in, group, v);
       function(v, params.data());
-      if (mask) zero_outside(v, grid.rows_in(t), grid.cols_in(t));
-      store_tile(grid.dtype, Rounding::even, v, out + t * grid.bytes);
+      groups.store(Rounding::even, v, group, out);
     });
   };
 }

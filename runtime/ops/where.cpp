@@ -120,7 +120,7 @@ float number_in(const OpCall& call, std::string_view name) {
 // Choosing computes nothing: exact and fast are one, and integers are moved by their bits.
 Kernel prepare(const OpCall& call, const PrepareContext&) {
   const TensorSpec spec = as_bits(infer(call)[0]);
-  const TileGrid out(spec);
+  const TileGroups out{TileGrid(spec)};
   const BroadcastOperand mask(spec_of(call, "mask"), spec);
   std::optional<BroadcastOperand> choices[2];
   float numbers[2];
@@ -137,20 +137,19 @@ Kernel prepare(const OpCall& call, const PrepareContext&) {
     const std::byte* pa = a ? args.in[static_cast<std::size_t>(at_a)]->data() : nullptr;
     const std::byte* pb = b ? args.in[static_cast<std::size_t>(at_b)]->data() : nullptr;
     std::byte* po = args.out[0]->data();
-    parallel_for(out.tiles(), 32, [&](std::int64_t t) {
+    parallel_for(out.count(), 32, [&](std::int64_t group) {
       alignas(64) float m[tile_elements], x[tile_elements], y[tile_elements];
-      mask.load(pm, t, m);
+      mask.load(pm, out, group, m);
       if (a)
-        a->load(pa, t, x);
+        a->load(pa, out, group, x);
       else
         std::fill_n(x, tile_elements, number_a);
       if (b)
-        b->load(pb, t, y);
+        b->load(pb, out, group, y);
       else
         std::fill_n(y, tile_elements, number_b);
       vectorised<WhereTile, const float*, const float*, const float*, float*>(m, x, y, x);
-      zero_outside(x, out.rows_in(t), out.cols_in(t));
-      store_tile(out.dtype, Rounding::even, x, po + t * out.bytes);
+      out.store(Rounding::even, x, group, po);
     });
   };
 }
