@@ -1,5 +1,5 @@
-// <immintrin.h> of x86 hosts. GCC 12's leaves the operand that an unmasked AVX-512 intrinsic does not use uninitialised,
-// and warns of it.
+// <immintrin.h> of x86 hosts. GCC 12's leaves the operand that an unmasked AVX-512 intrinsic does not use
+// uninitialised, and warns of it.
 #pragma once
 
 #if defined(__x86_64__)

@@ -2,6 +2,7 @@
 #include "device/matmul.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <vector>
 
@@ -30,14 +31,26 @@ void round_nearest_even(float* values) {
   for (int i = 0; i < tile_elements; ++i) values[i] = bf16_to_f32(f32_to_bf16(values[i]));
 }
 
+void add_bias(float* values, const float* bias, std::int64_t count, Dest dest) {
+  if (dest == Dest::bits32) {
+    for (std::int64_t i = 0; i < count; ++i) values[i] = cut_tf32(values[i]) + bias[i];
+  } else {
+    for (std::int64_t i = 0; i < count; ++i) values[i] = round_bf16_away(values[i]) + bias[i];
+  }
+}
+
+// To every row of a tile.
 void add_row(float* values, const float* bias, Dest dest) {
-  for (int row = 0; row < 64; ++row) {
-    const float* b = bias + row / 16 % 2 * 16;
-    float* v = values + row * 16;
-    if (dest == Dest::bits32) {
-      for (int i = 0; i < 16; ++i) v[i] = cut_tf32(v[i]) + b[i];
-    } else {
-      for (int i = 0; i < 16; ++i) v[i] = round_bf16_away(v[i]) + b[i];
+  for (int row = 0; row < 64; ++row) add_bias(values + row * 16, bias + row / 16 % 2 * 16, 16, dest);
+}
+
+// Rows of 32 columns <-> the first rows of a tile in face order.
+template <bool back, typename T>
+void move_lines(T* lines, T* tile, std::int64_t rows) {
+  for (std::int64_t r = 0; r < rows; ++r) {
+    for (std::int64_t half = 0; half < 2; ++half) {
+      T *line = lines + r * 32 + half * 16, *face = tile + half * face_elements + r * 16;
+      std::copy_n(back ? face : line, 16, back ? line : face);
     }
   }
 }
@@ -55,22 +68,34 @@ void matmul_add_bias(const MatmulSpec& spec, float bias, std::span<float> sums) 
   }
 }
 
+namespace {
+
+bool is_plain_bf16(const MatmulSpec& spec) { return spec.out == DataType::bfloat16 && !spec.activation; }
+
+// 1024 values in any order: as they lie in Dest, activated.
+void finish_values(const MatmulSpec& spec, float* values) {
+  const bool dest16 = dest_of(spec.config) == Dest::bits16;
+  if (dest16 && !is_plain_bf16(spec)) round_dest16(values);
+  if (!spec.activation) return;
+  spec.activation(std::span<float>(values, tile_elements));
+  if (dest16) round_nearest_even(values);
+}
+
+void pack_finished(const MatmulSpec& spec, const float* values, std::byte* tile) {
+  // Rounding to 16-bit Dest and the packer's rounding from 32 bits are the same to bfloat16: once is enough.
+  pack_dest(spec.out, is_plain_bf16(spec) ? Dest::bits32 : dest_of(spec.config), values, tile);
+}
+
+}  // namespace
+
 void matmul_finish(const MatmulSpec& spec, float* sums, std::int64_t rows, std::byte* tile) {
-  const Dest dest = dest_of(spec.config);
-  const bool dest16 = dest == Dest::bits16;
-  const bool plain_bf16 = spec.out == DataType::bfloat16 && !spec.activation;
-  if (dest16 && !plain_bf16) round_dest16(sums);
-  if (spec.activation) {
-    spec.activation(std::span<float>(sums, tile_elements));
-    if (dest16) round_nearest_even(sums);
-  }
+  finish_values(spec, sums);
   for (std::int64_t r = rows; r < tile_dim; ++r) {
     float* row = sums + r / 16 * 512 + r % 16 * 16;
     std::fill_n(row, 16, 0.0F);
     std::fill_n(row + face_elements, 16, 0.0F);
   }
-  // Rounding to 16-bit Dest and the packer's rounding from 32 bits are the same to bfloat16: once is enough.
-  pack_dest(spec.out, plain_bf16 ? Dest::bits32 : dest, sums, tile);
+  pack_finished(spec, sums, tile);
 }
 
 namespace {
@@ -78,17 +103,6 @@ namespace {
 struct Range {
   std::int64_t first, last;
 };
-
-// Rows of 32 columns <-> the first rows of a tile in face order.
-template <bool back>
-void move_lines(float* lines, float* tile, std::int64_t rows) {
-  for (std::int64_t r = 0; r < rows; ++r) {
-    for (std::int64_t half = 0; half < 2; ++half) {
-      float *line = lines + r * 32 + half * 16, *face = tile + half * face_elements + r * 16;
-      std::copy_n(back ? face : line, 16, back ? line : face);
-    }
-  }
-}
 
 // One run's operands; a in the kernels' element type.
 struct Operands {
@@ -98,7 +112,8 @@ struct Operands {
 
 // A task's most tiles of rows (of blocks many, as they multiply as fast as few rows of them would be unpacked) and
 // panels, and the tiles of sums that it holds at a time.
-constexpr std::int64_t max_row_tiles = 4, max_row_tiles_of_blocks = 32, max_panels = 8, max_sums = 32;
+constexpr std::int64_t max_row_tiles = 4, max_row_tiles_of_blocks = 32, max_panels = 8, max_panels_of_few = 32,
+                       max_sums = 32;
 // Tiles of k that are unpacked for a panel at a time: few for few rows, which then read tiles in the order in which
 // they are stored; else what fits beside the sums into a core's first cache, of blocks, which read less often, more.
 constexpr std::int64_t k_tiles_few = 1, k_tiles_many = 8, k_tiles_of_blocks = 16;
@@ -115,7 +130,8 @@ struct Matmul::Plan {
   void task(const Operands& run, std::int64_t index) const;
   void finish(const Operands& run, std::int64_t item, Range rows, Range columns, float* sums) const;
   void sum(const Operands& run, std::int64_t item, Range rows, Range columns, float* sums) const;
-  void sum_few(const Operands& run, Range columns, float* sums) const;
+  void sum_few(const Operands& run, Range columns, float* lines) const;
+  void finish_few(const Operands& run, Range columns, const float* lines) const;
   void fill_panel(const std::byte* matrix, std::int64_t k_tile, std::int64_t column, std::byte* out) const;
   void add_rows(const std::byte* a_row, const std::byte* panel, std::int64_t k_tile, std::int64_t k_tiles,
                 std::int64_t rows, float* sums) const;
@@ -169,7 +185,7 @@ Matmul::Plan::Plan(MatmulSpec s) : spec(std::move(s)) {
 
 void Matmul::Plan::divide() {
   row_tiles_per_task = std::min(mt, block != nullptr ? max_row_tiles_of_blocks : max_row_tiles);
-  panels_per_task = std::min(nt, max_panels);
+  panels_per_task = std::min(nt, few ? max_panels_of_few : max_panels);
   const std::int64_t wanted = 4 * std::int64_t{parallel_threads()};
   const auto tasks = [&] {
     row_tasks = mt == 0 ? 0 : (mt + row_tiles_per_task - 1) / row_tiles_per_task;
@@ -209,7 +225,7 @@ const std::byte* Matmul::Plan::read_a(const std::byte* tiles) {
         unpack_tile_bf16(spec.a, tile, values);
         tile = reinterpret_cast<const std::byte*>(values);
       }
-      detail::pack_block_rows(tile, keep_a, spec.k - t % kt * tile_dim, out);
+      detail::pack_block_rows(tile, keep_a, rows_in(t / kt % mt), spec.k - t % kt * tile_dim, out);
     } else if (kernels->operand == Operand::bf16_pairs) {
       unpack_tile_bf16(spec.a, tiles + t * tile_size, reinterpret_cast<std::uint16_t*>(out));
     } else {
@@ -254,34 +270,69 @@ void Matmul::Plan::sum(const Operands& run, std::int64_t item, Range rows, Range
   }
 }
 
-// One tile of rows, of which few count, and one matrix: [column] tiles of sums.
-void Matmul::Plan::sum_few(const Operands& run, Range columns, float* sums) const {
+// One tile of rows, of which few count, and one matrix: [column] lines of sums.
+void Matmul::Plan::sum_few(const Operands& run, Range columns, float* lines) const {
   using detail::FewRows;
-  alignas(64) std::byte panel[4096];
-  alignas(64) float lines[FewRows::most_columns * FewRows::line] = {};
-  static_assert(FewRows::most_columns >= max_panels);
   const std::int64_t whole = spec.k / tile_dim, count = columns.last - columns.first, size = tile_bytes(spec.b);
-  const auto add_unpacked = [&](std::int64_t k_tile, std::int64_t i) {
-    fill_panel(run.b, k_tile, columns.first + i, panel);
-    add_rows(run.a, panel, k_tile, 1, spec.m, sums + i * tile_elements);
+  std::fill_n(lines, count * FewRows::line, 0.0F);
+  const auto add_unpacked = [&](std::int64_t first, std::int64_t last, std::int64_t i) {
+    alignas(64) std::byte panel[4096];
+    alignas(64) float tile[tile_elements];
+    move_lines<false>(lines + i * FewRows::line, tile, spec.m);
+    for (std::int64_t k_tile = first; k_tile < last; ++k_tile) {
+      fill_panel(run.b, k_tile, columns.first + i, panel);
+      add_rows(run.a, panel, k_tile, 1, spec.m, tile);
+    }
+    move_lines<true>(lines + i * FewRows::line, tile, spec.m);
   };
   for (std::int64_t k_tile = 0, step = 0; k_tile < whole; k_tile += step) {
     step = std::min(FewRows::most_k_tiles, whole - k_tile);
-    const std::byte* first = run.b + b_tile(k_tile, columns.first) * size;
-    const bool more = k_tile + 2 * step <= whole;
-    const FewRows::Tiles tiles{first, more ? first + step * nt * size : first, step, count, nt * size};
-    const FewRows::Added added = few->times_tiles(k_tile, tiles, lines);
-    for (std::int64_t i = 0; i < count; ++i) {
-      const std::int64_t done = added[static_cast<std::size_t>(i)];
-      if (done == step) continue;
-      move_lines<false>(lines + i * FewRows::line, sums + i * tile_elements, spec.m);
-      for (std::int64_t t = done; t < step; ++t) add_unpacked(k_tile + t, i);
-      move_lines<true>(lines + i * FewRows::line, sums + i * tile_elements, spec.m);
+    const std::int64_t ahead = k_tile + 2 * step <= whole ? step * nt * size : 0;
+    for (std::int64_t first = 0; first < count; first += FewRows::most_columns) {
+      const std::int64_t width = std::min(FewRows::most_columns, count - first);
+      const std::byte* tiles = run.b + b_tile(k_tile, columns.first + first) * size;
+      const FewRows::Added added =
+          few->times_tiles(k_tile, {tiles, tiles + ahead, step, width, nt * size}, lines + first * FewRows::line);
+      for (std::int64_t i = first; i < first + width; ++i) {
+        const std::int64_t done = added[static_cast<std::size_t>(i - first)];
+        if (done < step) add_unpacked(k_tile + done, k_tile + step, i);
+      }
     }
   }
-  for (std::int64_t i = 0; i < count; ++i) {
-    move_lines<false>(lines + i * FewRows::line, sums + i * tile_elements, spec.m);
-    if (whole < kt) add_unpacked(whole, i);
+  for (std::int64_t i = 0; i < count && whole < kt; ++i) add_unpacked(whole, kt, i);
+}
+
+// The rows of several columns of tiles at a time.
+void Matmul::Plan::finish_few(const Operands& run, Range columns, const float* lines) const {
+  using detail::FewRows;
+  const auto rows = static_cast<int>(spec.m);
+  const std::int64_t slot = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint32_t>(rows))) * tile_dim;
+  for (std::int64_t first = columns.first; first < columns.last; first += tile_elements / slot) {
+    const std::int64_t last = std::min(first + tile_elements / slot, columns.last);
+    alignas(64) float values[tile_elements] = {};
+    for (std::int64_t column = first; column < last; ++column) {
+      float* line = values + (column - first) * slot;
+      std::copy_n(lines + (column - columns.first) * FewRows::line, rows * tile_dim, line);
+      for (int r = 0; spec.bias && r < rows; ++r)
+        add_bias(line + r * tile_dim, bias.data() + column * tile_dim, tile_dim, dest_of(spec.config));
+    }
+    finish_values(spec, values);
+    // bfloat16 is packed value by value, wherever they are to lie.
+    alignas(64) std::uint16_t packed[tile_elements];
+    const bool whole = spec.out == DataType::bfloat16;
+    if (whole) pack_finished(spec, values, reinterpret_cast<std::byte*>(packed));
+    for (std::int64_t column = first; column < last; ++column) {
+      const std::int64_t at = (column - first) * slot;
+      std::byte* out = run.out + column * tile_bytes(spec.out);
+      if (whole) {
+        std::memset(out, 0, tile_elements * sizeof(std::uint16_t));
+        move_lines<false>(packed + at, reinterpret_cast<std::uint16_t*>(out), rows);
+      } else {
+        alignas(64) float tile[tile_elements] = {};
+        move_lines<false>(values + at, tile, rows);
+        pack_finished(spec, tile, out);
+      }
+    }
   }
 }
 
@@ -295,19 +346,17 @@ void Matmul::Plan::task(const Operands& run, std::int64_t index) const {
   alignas(64) float sums[max_sums * tile_elements];
   if (few) {
     few->begin();
-  } else if (block != nullptr) {
-    block->begin();
+    sum_few(run, columns, sums);
+    few->end();
+    return finish_few(run, columns, sums);
   }
+  if (block != nullptr) block->begin();
   for (Range part{columns.first, 0}; part.first < columns.last; part.first = part.last) {
     part.last = std::min(part.first + at_once, columns.last);
-    few ? sum_few(run, part, sums) : sum(run, item, rows, part, sums);
+    sum(run, item, rows, part, sums);
     finish(run, item, rows, part, sums);
   }
-  if (few) {
-    few->end();
-  } else if (block != nullptr) {
-    block->end();
-  }
+  if (block != nullptr) block->end();
 }
 
 void Matmul::Plan::finish(const Operands& run, std::int64_t item, Range rows, Range columns, float* sums) const {

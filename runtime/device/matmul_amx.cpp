@@ -10,9 +10,10 @@
 
 namespace ttrt::detail {
 
-void pack_block_rows(const std::byte* tile, std::uint32_t keep, std::int64_t valid_k, std::byte* out) {
+void pack_block_rows(const std::byte* tile, std::uint32_t keep, std::int64_t rows, std::int64_t valid_k,
+                     std::byte* out) {
   const auto* in = reinterpret_cast<const std::uint16_t*>(tile);
-  for (int row = 0; row < tile_dim; ++row) {
+  for (std::int64_t row = 0; row < rows; ++row) {
     for (int half = 0; half < 2; ++half) {
       std::uint32_t words[8];
       std::memcpy(words, in + (row / 16 * 2 + half) * face_elements + row % 16 * 16, 32);

@@ -121,6 +121,45 @@ TEST_CASE("a few rows times stored tiles are the rows of a taller product, bit f
   }
 }
 
+TEST_CASE("what a few rows become after their sums is what taller products become") {
+  std::mt19937 rng(17);
+  const std::vector<std::byte> bias = random_tiles(DataType::bfloat16, 5, Codes::normal, rng);
+  for (const auto& [level, dtype] : levels_and_formats()) {
+    ScopedIsa scoped(level);
+    const std::vector<std::byte> a = random_tiles(DataType::bfloat16, 3, Codes::normal, rng);
+    const std::vector<std::byte> b = random_tiles(dtype, 3 * 5, Codes::normal, rng);
+    for (DataType out : {DataType::bfloat16, DataType::float32, DataType::bfloat8_b}) {
+      for (int variant = 0; variant < 8; ++variant) {
+        for (std::int64_t m : {1, 3, 8}) {
+          MatmulSpec s{.m = m, .k = 96, .n = 130, .b = dtype, .out = out};
+          s.config.fp32_dest_acc_en = variant % 2 == 1;
+          if (variant / 2 % 2 == 1) s.bias = DataType::bfloat16;
+          if (variant / 4 == 1) {
+            s.activation = [](std::span<float> values) {
+              for (float& v : values) v = v * 0.3F + 1.0F;
+            };
+          }
+          const auto run = [&](std::int64_t rows) {
+            s.m = rows;
+            std::vector<std::byte> tiles(static_cast<std::size_t>(5 * tile_bytes(out)));
+            Matmul(s).run(a.data(), b.data(), s.bias ? bias.data() : nullptr, tiles.data());
+            return tiles;
+          };
+          const std::vector<std::byte> few = run(m), tall = run(20);
+          INFO(to_string(level) << " " << to_string(dtype) << " " << to_string(out) << " " << variant << ", " << m);
+          for (int t = 0; t < 5; ++t) {
+            std::vector<float> of_few(1024), of_tall(1024);
+            unpack_region(out, few.data() + t * tile_bytes(out), of_few.data(), 32, 32, 32);
+            unpack_region(out, tall.data() + t * tile_bytes(out), of_tall.data(), 32, 32, 32);
+            std::fill(of_tall.begin() + m * 32, of_tall.end(), 0.0F);  // padding
+            REQUIRE(of_few == of_tall);
+          }
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("sums of long products do not depend on the rows and columns beside them") {
   std::mt19937 rng(13);
   for (Isa level : {Isa::portable, Isa::avx2, Isa::avx512, Isa::avx512_bf16, Isa::amx_bf16}) {
