@@ -107,6 +107,20 @@ void run_group(const BinaryPlan& p, const std::byte* a, const std::byte* b, std:
   p.out.store(p.rounding, x, group, out);
 }
 
+// Both operands as the output: tiles of bfloat16 whose padding is zero.
+Kernel tile_by_tile(TilePairFunction function, const TileGrid& grid) {
+  return [=](const KernelArgs& args) {
+    const auto tiles = [](const DeviceTensor* tensor) { return reinterpret_cast<std::uint16_t*>(tensor->data()); };
+    const std::uint16_t *a = tiles(args.in[0]), *b = tiles(args.in[1]);
+    std::uint16_t* out = tiles(args.out[0]);
+    parallel_for(grid.tiles(), 128, [&](std::int64_t t) {
+      const std::int64_t at = t * tile_elements, n = grid.elements_in(t);
+      function(a + at, b + at, out + at, n);
+      if (n < tile_elements) std::fill_n(out + at + n, tile_elements - n, std::uint16_t{0});
+    });
+  };
+}
+
 IntScale integer_scale(const BinaryOp& op, const OpCall& call) {
   if (op.alpha == BinaryOp::Alpha::none) return {};
   const auto alpha = static_cast<std::int64_t>(call.number("alpha"));
@@ -133,6 +147,9 @@ Kernel prepare(const OpCall& call, const PrepareContext& context) {
                   .out = TileGroups(TileGrid(out)),
                   .a = BroadcastOperand(spec_of(call, "a"), out),
                   .b = {}};
+  if (!exact && op.of_bfloat16_tiles != nullptr && b != nullptr && call.tensors[0] == out && *b == out &&
+      out.dtype == DataType::bfloat16 && (op.alpha == BinaryOp::Alpha::none || call.number("alpha") == 1))
+    return tile_by_tile(op.of_bfloat16_tiles, plan.out);
   if (plan.exact && b != nullptr) plan.unit = exact::unit_of(*plan.exact, spec_of(call, "a").dtype, b->dtype);
   if (op.of_bfloat16 != nullptr && out.dtype == DataType::bfloat16) plan.function = op.of_bfloat16;
   if (b != nullptr) plan.b.emplace(*b, out);

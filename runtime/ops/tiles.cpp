@@ -7,20 +7,12 @@
 #include <memory>
 #include <new>
 
+#include "ops/narrow.h"
 #include "ops/simd.h"
 #include "support/error.h"
 
 namespace ttrt::ops {
 namespace {
-
-template <Rounding rounding>
-[[gnu::always_inline]] inline std::uint16_t narrow(float value) {
-  std::uint32_t u = std::bit_cast<std::uint32_t>(value);
-  u = (u & 0x7FFFFFFF) > 0x7F800000 ? u & 0xFF800000 : u;
-  const std::uint32_t half = rounding == Rounding::even ? 0x7FFF + ((u >> 16) & 1) : 0x8000;
-  const std::uint32_t r = (u + half) >> 16;
-  return static_cast<std::uint16_t>((r & 0x7F80) == 0 ? 0 : r);
-}
 
 template <Rounding rounding>
 struct NarrowTile {

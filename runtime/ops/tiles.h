@@ -41,6 +41,11 @@ struct TileGrid {
   }
   int cols_in(std::int64_t t) const { return static_cast<int>(std::min(tile_dim, cols - t % across * tile_dim)); }
   bool ragged() const { return rows % tile_dim != 0 || cols % tile_dim != 0; }
+  // All data of tile t is among so many of its first elements, a multiple of 16.
+  int elements_in(std::int64_t t) const {
+    const int r = rows_in(t), right = cols_in(t) > face_dim ? face_elements : 0;
+    return r > face_dim ? 2 * face_elements + right + (r - 16) * 16 : right + r * 16;
+  }
 };
 
 // What functions of single elements take at a time, 1024 values: a tile, or of tiles with a few rows of data the rows

@@ -6,6 +6,7 @@
 #include <functional>
 #include <limits>
 
+#include "device/cpu.h"
 #include "device/device.h"
 #include "device/tile_formats.h"
 #include "ir/op_schema.h"
@@ -227,4 +228,46 @@ TEST_CASE("float32 constants of the matrix unit are rounded to the ten significa
   CHECK(std::abs(rounded.back() - wanted.back()) <= std::ldexp(1.0F, -136));
   CHECK(packed(false, DataType::float32) == given);
   CHECK(packed(true, DataType::bfloat16) == given);
+}
+
+namespace {
+
+// The bytes of the result's tiles, padding and all, on memory that held something else.
+std::vector<std::byte> tiles_of(std::string_view op, const DeviceTensor& a, const DeviceTensor& b) {
+  const Call call(op, {a, b});
+  const DeviceTensor out = allocate(device(), call.call.op->infer(call.call).at(0));
+  const auto size = static_cast<std::size_t>(out.spec.nbytes());
+  std::fill_n(out.data(), size, std::byte{0x5A});
+  const DeviceTensor* in[] = {&a, &b};
+  DeviceTensor* made[] = {const_cast<DeviceTensor*>(&out)};
+  const std::vector<const DeviceTensor*> constants(2, nullptr);
+  call.call.op->prepare(call.call, {.constants = constants})({.in = in, .out = made});
+  return {out.data(), out.data() + size};
+}
+
+}  // namespace
+
+TEST_CASE("one pass over tiles of the same sizes gives the bits of a broadcast, padding zero") {
+  std::vector<float> row;
+  for (const float x : {0.0F, -0.0F, 1.0F, -1.5F, 3.0078125F, 1e-38F, -2e-38F, 1e-40F, 3e38F, -3.3e38F, inf, -inf,
+                        std::numeric_limits<float>::quiet_NaN(), 255.0F, 257.0F, 0.00390625F})
+    row.push_back(x);
+  for (const auto& [rows, cols] :
+       {std::pair{1, 4}, {2, 1}, {3, 16}, {16, 17}, {17, 16}, {33, 40}, {32, 32}, {70, 65}}) {
+    const auto n = static_cast<std::size_t>(rows) * static_cast<std::size_t>(cols);
+    std::vector<float> a(n), b(n), first(static_cast<std::size_t>(cols));
+    for (std::size_t i = 0; i < first.size(); ++i) first[i] = row[i * 7 % row.size()];
+    for (std::size_t i = 0; i < n; ++i) {
+      a[i] = row[(i * 5 + i / 16) % row.size()] * (i % 3 == 0 ? 1.0F : 1.01F);
+      b[i] = first[i % first.size()];
+    }
+    const DeviceTensor x = upload(a, {rows, cols}), y = upload(b, {rows, cols}), spread = upload(first, {1, 1, cols}),
+                       x3 = upload(a, {1, rows, cols});
+    for (const std::string_view op : {"tt.add", "tt.sub", "tt.rsub", "tt.mul"})
+      for (const Isa level : {Isa::portable, Isa::avx2, Isa::avx512}) {
+        const ScopedIsa scoped(level);
+        INFO(op << " " << rows << "x" << cols << " " << to_string(level));
+        CHECK(tiles_of(op, x, y) == tiles_of(op, x3, spread));
+      }
+  }
 }
