@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "device/buffer.h"
 #include "device/shard.h"
@@ -220,11 +221,14 @@ void DeviceStep::bind_results(const Instruction& instruction, Frame& frame, cons
 // What kernels of dispatch get as their payload.
 class DeviceStep::Call final : public dispatch::StepCall {
  public:
-  Call(DeviceStep& step, const Instruction& instruction, Frame& frame, const StepContext& context)
-      : step_(step), instruction_(instruction), frame_(frame), context_(context) {}
+  // `failure`: of the kernel that is bound, which has been called already.
+  Call(DeviceStep& step, const Instruction& instruction, Frame& frame, const StepContext& context,
+       std::exception_ptr failure = nullptr)
+      : failure_(std::move(failure)), step_(step), instruction_(instruction), frame_(frame), context_(context) {}
 
   void run_as(const dispatch::KernelSpec& spec, const dispatch::DeviceKernel& kernel) override {
     try {
+      if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
       step_.run_served(step_.served(spec, kernel, instruction_, context_), instruction_, frame_, context_);
     } catch (const RangeError&) {  // ends the run: no other kernel is to try
       range_error_ = std::current_exception();
@@ -260,7 +264,7 @@ class DeviceStep::Call final : public dispatch::StepCall {
   }
 
  private:
-  std::exception_ptr range_error_;
+  std::exception_ptr failure_, range_error_;
   DeviceStep& step_;
   const Instruction& instruction_;
   Frame& frame_;
@@ -275,12 +279,34 @@ void DeviceStep::run(const Instruction& instruction, Frame& frame, const StepCon
   if (!refusal_.empty()) return fall_back(instruction, frame, context, refusal_);
   bind_results(instruction, frame, context);
   Call call(*this, instruction, frame, context);
+  choose(call, instruction, frame, context);
+}
+
+void DeviceStep::run_after(std::exception_ptr failure, const Instruction& instruction, Frame& frame,
+                           const StepContext& context) {
+  Call call(*this, instruction, frame, context, std::move(failure));
+  choose(call, instruction, frame, context);
+}
+
+void DeviceStep::choose(Call& call, const Instruction& instruction, Frame& frame, const StepContext& context) {
   try {
     context.chooser->run(choice_, context_, call);
   } catch (const std::exception& error) {
     fall_back(instruction, frame, context, error.what());
   }
   call.rethrow_range_error();
+}
+
+SettledOp DeviceStep::settled(const KernelChooser& chooser) const {
+  if (!ready_ || !refusal_.empty()) return {};
+  SettledOp out = chooser.settled(choice_);
+  if (out.calls == nullptr) return {};
+  const auto chosen = std::ranges::find(served_, choice_.served(), [](const auto& one) { return one->spec; });
+  if (chosen == served_.end() || !(*chosen)->kernel) return {};
+  out.kernel = &(*chosen)->kernel;
+  out.args = {.in = in_, .out = out_};
+  out.cycles = (*chosen)->time.cycles;
+  return out;
 }
 
 void DeviceStep::run_beside_reference(const Instruction& instruction, Frame& frame, const StepContext& context,

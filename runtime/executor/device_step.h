@@ -4,6 +4,7 @@
 // data-dependent shapes need nothing else; in the steady state it compares, sets pointers and calls its kernel.
 #pragma once
 
+#include <exception>
 #include <map>
 #include <memory>
 #include <optional>
@@ -17,6 +18,7 @@
 #include "executor/profiler.h"
 #include "executor/program.h"
 #include "executor/run_report.h"
+#include "executor/settled.h"
 #include "ops/bind.h"
 
 namespace ttrt {
@@ -43,6 +45,10 @@ class DeviceStep {
                             const Shadow& shadow, bool reference_stays);
   // Runs the op's reference on host values.
   void run_reference(const Instruction& instruction, Frame& frame, const StepContext& context);
+  // The next run as the last one was, where one kernel of the device served that and will the next; else no kernel.
+  SettledOp settled(const KernelChooser& chooser) const;
+  // A settled run whose kernel threw: what run() does then.
+  void run_after(std::exception_ptr failure, const Instruction& instruction, Frame& frame, const StepContext& context);
   // tt.to_device; in cpu mode a conversion on the host.
   void upload(const Instruction& instruction, Frame& frame, const StepContext& context);
 
@@ -63,6 +69,7 @@ class DeviceStep {
     Time time;
   };
   class Call;
+  void choose(Call& call, const Instruction& instruction, Frame& frame, const StepContext& context);
   Served& served(const dispatch::KernelSpec& spec, const dispatch::DeviceKernel& kernel, const Instruction& instruction,
                  const StepContext& context);
   void run_served(Served& chosen, const Instruction& instruction, Frame& frame, const StepContext& context);

@@ -226,6 +226,14 @@ void KernelChooser::run(StepKernel& step, const dispatch::SelectionContext& cont
   count(step, *orchestrator_->dispatch(context.operation, args, &context).kernel);
 }
 
+SettledOp KernelChooser::settled(const StepKernel& step) const {
+  if (custom_ || step.bound_ == nullptr || step.served_ != step.bound_) return {};
+  SettledOp out;
+  out.circuit = step.circuit_;
+  out.calls = step.calls_;
+  return out;
+}
+
 // The step as a dispatcher of one's own may hand it on.
 class KernelChooser::Program final : public dispatch::ProgramCall {
  public:

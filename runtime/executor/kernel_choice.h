@@ -17,6 +17,7 @@
 #include "dispatch/device_kernels.h"
 #include "dispatch/dispatchers.h"
 #include "dispatch/orchestrator.h"
+#include "executor/settled.h"
 
 namespace ttrt::dispatch {
 class ConfigDispatcher;
@@ -72,6 +73,8 @@ class KernelChooser {
   StepKernel bind(const dispatch::SelectionContext& context, const std::string& node);
   // Runs the call; throws what is left when nothing can serve it.
   void run(StepKernel& step, const dispatch::SelectionContext& context, dispatch::StepCall& call);
+  // Circuit and counter of the kernel that served the step and always will; neither where that is chosen at each call.
+  SettledOp settled(const StepKernel& step) const;
   // The op's own limits refused the call: the host served it without being chosen.
   void served_by_host(StepKernel& step, std::string_view op);
 

@@ -68,6 +68,7 @@ void MemoryPlacement::record(const Plan& plan, const Program& program, const Pac
 
 bool MemoryPlacement::take(Plan& plan, Device& device, const Program& program, PackedWeights* streamed,
                            std::int64_t spare) {
+  plan.settled.clear();
   for (const PlannedValue& value : values_) plan.frame[static_cast<std::size_t>(value.id)] = {};
   try {
     if (streamed != nullptr) {
@@ -136,6 +137,7 @@ void MemoryPlacement::note_moves(Profiler& profiler, const Program& program, con
 }
 
 void MemoryPlacement::give_up(Plan& plan) {
+  plan.settled.clear();
   for (const PlannedValue& value : values_) {
     plan.frame[static_cast<std::size_t>(value.id)] = {};
     plan.planned[static_cast<std::size_t>(value.id)] = 0;

@@ -11,6 +11,7 @@
 #include "executor/device_step.h"
 #include "executor/placement.h"
 #include "executor/program.h"
+#include "executor/settled.h"
 
 namespace ttrt {
 
@@ -31,7 +32,8 @@ struct Plan {
   std::vector<DeviceStep> steps;  // by instruction index; host instructions leave theirs empty
   std::vector<char> planned;      // by slot: lies in the region
   MemoryPlacement placement;
-  bool setting_up = false;  // of the constant instructions, whose results are parked where weights are streamed
+  std::vector<SettledOp> settled;  // by position in the main block; empty until a run in that placement
+  bool setting_up = false;         // of the constant instructions, whose results are parked where weights are streamed
 };
 
 // Plans by signature, least recently used goes first.

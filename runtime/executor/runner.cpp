@@ -46,6 +46,7 @@ std::vector<RtValue> Runner::run(const std::vector<RtValue>& inputs, const std::
   choose_kept(inputs, keep);
   bind_inputs(inputs);
   run_block(env_.program.main);
+  if (unsettled_) plan_.settled.clear();
   work_.weights.weights = env_.buffers.packed().count();
   if (plan_.placement.taken())
     work_.weights = plan_.placement.moves();
@@ -146,9 +147,11 @@ void Runner::write_back(const std::vector<RtValue>& values, const std::vector<Rt
 void Runner::run_block(const Region& block) {
   const auto* const cancel = env_.options.cancel.get();
   const bool streamed = !plan_.placement.arrivals().empty();
+  const SettledOp* const ops = settled(block);
   for (const Instruction& instruction : block.instructions) {
     if (cancel != nullptr && cancel->load(std::memory_order_relaxed)) throw Cancelled();
     try {
+      if (ops != nullptr && run_settled(ops[&instruction - block.instructions.data()], instruction)) continue;
       if (streamed) move_in(instruction);
       env_.on_demand ? run_on_demand(instruction) : execute_counted(instruction);
     } catch (const RangeError&) {
@@ -164,6 +167,32 @@ void Runner::run_block(const Region& block) {
     if (env_.observer) env_.observer(instruction, frame_);
     for (const int slot : instruction.release) plan_.release(slot);
   }
+}
+
+const SettledOp* Runner::settled(const Region& block) const {
+  const bool watched = profiled_ || env_.observer || env_.shadow;
+  return watched || &block != &env_.program.main || plan_.settled.empty() ? nullptr : plan_.settled.data();
+}
+
+bool Runner::run_settled(const SettledOp& op, const Instruction& instruction) {
+  if (op.kernel == nullptr) return false;
+  if (op.circuit != nullptr && !op.circuit->is_allowed()) {
+    unsettled_ = true;
+    return false;
+  }
+  try {
+    (*op.kernel)(op.args);
+  } catch (...) {
+    unsettled_ = true;
+    DeviceStep& step = plan_.step(instruction);
+    step.run_after(std::current_exception(), instruction, frame_, context_);
+    work_.device_cycles += step.time().cycles;
+    return true;
+  }
+  if (op.circuit != nullptr) op.circuit->record_success();
+  op.calls->fetch_add(1, std::memory_order_relaxed);
+  work_.device_cycles += op.cycles;
+  return true;
 }
 
 void Runner::execute(const Instruction& instruction) {

@@ -48,6 +48,9 @@ class Runner {
   void write_back(const std::vector<RtValue>& values, const std::vector<RtValue>& inputs);
 
   void run_block(const Region& block);
+  const SettledOp* settled(const Region& block) const;  // parallel to its instructions; nullptr: none is
+  // False where the instruction has to run as any other.
+  bool run_settled(const SettledOp& op, const Instruction& instruction);
   void execute(const Instruction& instruction);
   void execute_counted(const Instruction& instruction);  // by the profiler, where it is on
   void execute_host(const Instruction& instruction);
@@ -75,6 +78,7 @@ class Runner {
   Frame& frame_;  // the plan's
   RunWork& work_;
   bool profiled_;
+  bool unsettled_ = false;  // a settled instruction was served in another way
   const StepContext context_;
   std::vector<const KeepableOutput*> kept_;
 };

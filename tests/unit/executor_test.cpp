@@ -5,6 +5,7 @@
 #include <climits>
 
 #include "executor/guards.h"
+#include "executor/kernel_choice.h"
 #include "executor/memory_plan.h"
 #include "device/metrics.h"
 #include "executor/signature.h"
@@ -364,6 +365,103 @@ TEST_CASE("an op whose circular buffers do not fit into L1 runs on the host, wit
   CHECK(refused[0].op == "tt.layer_norm");
   CHECK(refused[0].reason.find("Statically allocated circular buffers on core range") != std::string::npos);
   CHECK(refused[0].reason.find("beyond max L1 size of " + std::to_string(small.l1_bytes) + " B") != std::string::npos);
+}
+
+namespace {
+
+bool relu_fails = false;
+
+// tt.relu, whose kernel fails where a test says so.
+const std::string& fragile_relu() {
+  static const std::string name = [] {
+    static OpRecord record = *find_op("tt.relu");  // as long as the registry
+    record.name = "tt.fragile_relu";
+    record.lowers.clear();
+    record.prepare = [](const OpCall& call, const PrepareContext& context) -> Kernel {
+      OpCall relu = call;
+      relu.op = find_op("tt.relu");
+      return [kernel = relu.op->prepare(relu, context)](const KernelArgs& args) {
+        if (relu_fails) throw std::runtime_error("it broke");
+        kernel(args);
+      };
+    };
+    record.reference = [](Reference& aten, const OpCall&, std::span<const RtValue> args) {
+      return aten.call("aten.relu.default", {args[0]});
+    };
+    record.infer = [](const OpCall& call) { return std::vector<TensorSpec>{call.tensors.at(0)}; };
+    record.supports = [](const OpCall&) { return ttc::Refusal(); };
+    record.work = [](const OpCall&) { return Work{}; };
+    register_op(record);
+    return std::string(record.name);
+  }();
+  return name;
+}
+
+std::int64_t calls_of(const Executor& e, const std::string& kernel) {
+  std::int64_t calls = 0;
+  for (const ServedCalls& one : e.chooser().served()) calls += one.kernel == kernel ? one.calls : 0;
+  return calls;
+}
+
+}  // namespace
+
+TEST_CASE("an instruction that has settled is counted, broken and taken out as any other") {
+  const std::string op = fragile_relu(), device = op + ".device", host = op + ".host";
+  KernelChoiceOptions choice{.report = [](const std::string&, std::string_view) {}};
+  choice.dispatch.failure_threshold = 2;
+  choice.dispatch.recovery_timeout_seconds = 3600;
+  Executor e(std::shared_ptr<const ttc::ir::Model>(ttc::ir::parse(R"(model {}
+graph main(%x: f32[2] user) {
+  %a: f32[2] = tt.to_device(%x, format="bfloat16")
+  %b: f32[2] = )" + op + R"((%a)
+  %c: f32[2] = tt.add(%b, %b)
+  %y: f32[2] = tt.to_host(%c, dtype=f32)
+  return %y
+})")),
+             ExecutorOptions{.chooser = std::make_shared<KernelChooser>(choice)});
+  const auto run = [&] { CHECK(values_of(e.run({floats({2}, {-1, 3})})[0]) == std::vector<float>{0, 6}); };
+  for (int i = 0; i < 6; ++i) run();
+  const double cycles = e.work().device_cycles;
+  CHECK((calls_of(e, device) == 6 && calls_of(e, "tt.add.device") == 6));
+  CHECK(e.served()[0].kernel == device);
+  relu_fails = true;
+  run();
+  CHECK((calls_of(e, device) == 6 && calls_of(e, host) == 1 && calls_of(e, "tt.add.device") == 7));
+  CHECK(e.served()[0].kernel == host);
+  CHECK(e.work().device_cycles < cycles);
+  REQUIRE(e.fallback_failures().size() == 1);
+  CHECK((e.fallback_failures()[0].reason == device + ": it broke" && e.fallback_failures()[0].count == 1));
+  relu_fails = false;
+  for (int i = 0; i < 4; ++i) run();  // it settles again
+  CHECK((calls_of(e, device) == 10 && e.served()[0].kernel == device));
+  CHECK(e.work().device_cycles == cycles);
+  relu_fails = true;
+  for (int i = 0; i < 4; ++i) run();  // taken out after the second
+  CHECK((calls_of(e, device) == 10 && calls_of(e, host) == 5 && e.fallback_failures()[0].count == 3));
+  relu_fails = false;
+  run();
+  CHECK((calls_of(e, device) == 10 && calls_of(e, host) == 6 && calls_of(e, "tt.add.device") == 16));
+}
+
+TEST_CASE("a settled sum that the device cannot hold is computed on the host, that run alone") {
+  auto e = executor(R"(model {}
+graph main(%x: i64[2] user) {
+  %a: i64[2] = tt.to_device(%x, format="int32")
+  %b: i64[2] = tt.add(%a, %a)
+  %y: i64[2] = tt.to_host(%b, dtype=i64)
+  return %y
+})",
+                    Mode::device);
+  const auto twice = [&](std::int64_t x) {
+    HostTensor in = empty_host(DType::i64, {2});
+    std::fill_n(in.as<std::int64_t>(), 2, x);
+    return e->run({in})[0].get_if<HostTensor>()->as<std::int64_t>()[1];
+  };
+  for (const std::int64_t x : {1LL, 2LL, 3LL, 4LL, 2000000000LL, 5LL, 6LL, 7LL, 8LL, 1500000000LL})
+    CHECK(twice(x) == 2 * x);
+  REQUIRE(e->fallback_failures().size() == 1);
+  CHECK(e->fallback_failures()[0].count == 2);
+  CHECK(calls_of(*e, "tt.add.device") == 10);  // the two that failed too
 }
 
 TEST_CASE("Python's integer arithmetic") {

@@ -1,0 +1,31 @@
+// Instructions of the main block whose next run is known: operands and results lie in the plan's region or are
+// constants, their shapes follow from the signature, and one kernel serves them. Running one takes no more than a look
+// at the kernel's circuit, the kernel, and counting.
+#pragma once
+
+#include <atomic>
+#include <vector>
+
+#include "ops/op.h"
+
+namespace ttrt {
+
+namespace dispatch {
+class Circuit;
+}
+class KernelChooser;
+struct Plan;
+struct Program;
+
+struct SettledOp {
+  const Kernel* kernel = nullptr;  // none: the instruction runs as any other
+  KernelArgs args;
+  dispatch::Circuit* circuit = nullptr;  // none: there is no breaker
+  std::atomic<std::int64_t>* calls = nullptr;
+  double cycles = 0;  // of the device's time model
+};
+
+// By position in the main block, after a run of the plan in its place while all weights stay in theirs.
+std::vector<SettledOp> settled_ops(const Plan& plan, const Program& program, const KernelChooser& chooser);
+
+}  // namespace ttrt
