@@ -149,7 +149,7 @@ Kernel prepare(const OpCall& call, const PrepareContext& context) {
                   .b = {}};
   if (!exact && op.of_bfloat16_tiles != nullptr && b != nullptr && call.tensors[0] == out && *b == out &&
       out.dtype == DataType::bfloat16 && (op.alpha == BinaryOp::Alpha::none || call.number("alpha") == 1))
-    return tile_by_tile(op.of_bfloat16_tiles, plan.out);
+    return tile_by_tile(op.of_bfloat16_tiles, plan.out.grid());
   if (plan.exact && b != nullptr) plan.unit = exact::unit_of(*plan.exact, spec_of(call, "a").dtype, b->dtype);
   if (op.of_bfloat16 != nullptr && out.dtype == DataType::bfloat16) plan.function = op.of_bfloat16;
   if (b != nullptr) plan.b.emplace(*b, out);
