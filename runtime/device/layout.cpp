@@ -251,14 +251,15 @@ void tilize_from_host(const HostTensor& host, const TensorSpec& spec, std::byte*
     const HostTensor dense = floating ? contiguous(host) : convert_checked(host, storage);
     return cast_rows(dense.data, dense.dtype, out, storage, dense.numel());
   }
+  const bool dense = rows_are_dense(host);
   if (!floating) {
-    const bool in_place = host.dtype == storage && rows_are_dense(host);
-    return tilize_integers(in_place ? host : convert_checked(host, storage), spec, out);
+    if (host.dtype == storage && dense) return tilize_integers(host, spec, out);
+    return tilize_integers(convert_checked(host, storage), spec, out);
   }
-  if (host.dtype == DType::bf16)
-    return tilize_floats<std::uint16_t>(rows_are_dense(host) ? host : contiguous(host), spec, out);
-  const bool in_place = host.dtype == DType::f32 && rows_are_dense(host);
-  tilize_floats<float>(in_place ? host : converted(host, DType::f32), spec, out);
+  if (host.dtype == DType::bf16 && dense) return tilize_floats<std::uint16_t>(host, spec, out);
+  if (host.dtype == DType::bf16) return tilize_floats<std::uint16_t>(contiguous(host), spec, out);
+  if (host.dtype == DType::f32 && dense) return tilize_floats<float>(host, spec, out);
+  tilize_floats<float>(converted(host, DType::f32), spec, out);
 }
 
 void untilize_to_host(const TensorSpec& spec, const std::byte* bytes, const HostTensor& out) {

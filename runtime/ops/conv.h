@@ -59,6 +59,21 @@ Kernel prepare_depthwise(const OpCall& call, const PrepareContext& context, cons
 Kernel prepare_exact_windows(const OpCall& call, const PrepareContext& context, const ConvShape& shape,
                              MatmulSpec spec);
 
+// Dense rows of a tensor's elements, bits in a T, as a host tensor whose sizes are written once.
+template <typename T>
+class ImageView {
+ public:
+  const HostTensor& at(const Shape& sizes, T* data) {
+    if (tensor_.sizes != sizes || tensor_.strides.empty())
+      tensor_ = {sizeof(T) == 2 ? DType::bf16 : DType::f32, sizes, contiguous_strides(sizes), nullptr, nullptr};
+    tensor_.data = reinterpret_cast<std::byte*>(data);
+    return tensor_;
+  }
+
+ private:
+  HostTensor tensor_;
+};
+
 // A kernel of class C: C(shape, product), set_weight(tiles), set_bias(tiles), run(x, weight tiles, y). Operands
 // that are constant are set once.
 template <typename C>

@@ -93,13 +93,13 @@ class Depthwise {
     const std::int64_t in = s_.in[0] * s_.in[1] * s_.in[2], tasks = (s_.in_channels + together_ - 1) / together_;
     T* dense = values(1, s_.images * s_.in_channels * in);
     T* results = values(3, s_.images * s_.out_channels * s_.positions());
-    untilize_to_host(x.spec, x.data(), host(x.spec.logical, dense));
+    untilize_to_host(x.spec, x.data(), in_.at(x.spec.logical, dense));
     parallel_for(s_.images * tasks, 2, [&](std::int64_t i) {
       const std::int64_t image = i / tasks, first = i % tasks * together_;
       channels(dense + (image * s_.in_channels + first) * in, first,
                results + (image * s_.out_channels + first * each_) * s_.positions());
     });
-    tilize_from_host(host(y.spec.logical, results), y.spec, y.data());
+    tilize_from_host(out_.at(y.spec.logical, results), y.spec, y.data());
   }
 
  private:
@@ -121,10 +121,6 @@ class Depthwise {
   static T* values(int slot, std::int64_t n) {
     return reinterpret_cast<T*>(
         scratch(slot, static_cast<std::size_t>(n * static_cast<std::int64_t>(sizeof(T)) + 3) / 4));
-  }
-  static HostTensor host(const Shape& sizes, T* data) {
-    return {sizeof(T) == 2 ? DType::bf16 : DType::f32, sizes, contiguous_strides(sizes), nullptr,
-            reinterpret_cast<std::byte*>(data)};
   }
   static float value(T bits) {
     if constexpr (sizeof(T) == 2) return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
@@ -210,6 +206,7 @@ class Depthwise {
   bool joined_;
   std::vector<std::int64_t> offsets_;  // of taps
   std::vector<float> weights_, bias_;  // [out channel][tap]
+  ImageView<T> in_, out_;
 };
 
 }  // namespace

@@ -52,13 +52,13 @@ class Convolution {
     T* dense = buffer(1, s_.images * s_.in_channels * volume_of(s_.in));
     T* padded = buffer(2, images_ * image_);
     T* out = buffer(3, s_.images * s_.out_channels * s_.positions());
-    untilize_to_host(x.spec, x.data(), host(x.spec.logical, dense));
+    untilize_to_host(x.spec, x.data(), in_.at(x.spec.logical, dense));
     for (std::int64_t first = 0; first < s_.images; first += images_) {
       const std::int64_t count = std::min(images_, s_.images - first);
       fill(dense + first * s_.in_channels * volume_of(s_.in), count, padded);
       multiply(padded, count * s_.positions(), out + first * s_.out_channels * s_.positions());
     }
-    tilize_from_host(host(y.spec.logical, out), y.spec, y.data());
+    tilize_from_host(out_.at(y.spec.logical, out), y.spec, y.data());
   }
 
  private:
@@ -70,10 +70,6 @@ class Convolution {
 
   static T* buffer(int slot, std::int64_t n) {
     return reinterpret_cast<T*>(scratch(slot, static_cast<std::size_t>((n * bytes_ + 3) / 4)));
-  }
-  static HostTensor host(const Shape& sizes, T* data) {
-    return {bytes_ == 2 ? DType::bf16 : DType::f32, sizes, contiguous_strides(sizes), nullptr,
-            reinterpret_cast<std::byte*>(data)};
   }
 
   // Where position p of the padded input comes from; -1: a zero.
@@ -193,6 +189,7 @@ class Convolution {
   std::int64_t weight_bytes_, bias_bytes_ = 0;
   std::vector<Matmul> products_;
   const std::byte* weight_ = nullptr;  // of this run
+  ImageView<T> in_, out_;
 };
 
 }  // namespace

@@ -27,7 +27,7 @@ std::vector<std::int64_t> offsets(const Shape& shape, const Shape& strides, std:
 
 }  // namespace
 
-IndexPlan::IndexPlan(const OpCall& call) : x_(spec_of(call, "x").logical) {
+IndexPlan::IndexPlan(const OpCall& call) : x_(spec_of(call, "x").logical), strides_(strides_of(x_)) {
   for (const std::int64_t dim : call.integers("dims")) dims_.push_back(wrap_dim(call, dim, x_.size()));
   const auto* refs = std::get_if<std::vector<TensorRef>>(&call.arg("indices"));
   if (refs == nullptr || refs->size() != dims_.size() || dims_.empty() || x_.empty() ||
@@ -39,13 +39,19 @@ IndexPlan::IndexPlan(const OpCall& call) : x_(spec_of(call, "x").logical) {
   }
   const auto first = static_cast<std::size_t>(dims_.front()), last = static_cast<std::size_t>(dims_.back());
   const bool neighbours = last - first + 1 == dims_.size();
-  const Shape strides = strides_of(x_);
+  for (Shape own : indices_) {
+    own.insert(own.begin(), common_.size() - own.size(), 1);
+    Shape steps = strides_of(own);
+    for (std::size_t d = 0; d < own.size(); ++d)
+      if (own[d] == 1) steps[d] = 0;
+    steps_.push_back(std::move(steps));
+  }
   const std::size_t split = neighbours ? first : 0;
-  outer_steps_ = offsets(x_, strides, 0, split, dims_);
+  outer_steps_ = offsets(x_, strides_, 0, split, dims_);
   outer_ = static_cast<std::int64_t>(outer_steps_.size());
   // The dims after the last index lie side by side: one run.
   for (std::size_t d = last + 1; d < x_.size(); ++d) run_ *= x_[d];
-  rest_ = offsets(x_, strides, split, last + 1, dims_);
+  rest_ = offsets(x_, strides_, split, last + 1, dims_);
   inner_ = static_cast<std::int64_t>(rest_.size()) * run_;
   for (std::size_t d = 0; d < split; ++d) result_.push_back(x_[d]);
   result_.insert(result_.end(), common_.begin(), common_.end());
@@ -54,20 +60,18 @@ IndexPlan::IndexPlan(const OpCall& call) : x_(spec_of(call, "x").logical) {
   }
 }
 
-std::vector<std::int64_t> IndexPlan::positions(const KernelArgs& args, std::size_t first) const {
-  std::vector<std::int64_t> out(static_cast<std::size_t>(volume(common_)), 0);
-  const Shape strides = strides_of(x_);
+const std::vector<std::int64_t>& IndexPlan::positions(const KernelArgs& args, std::size_t first) const {
+  thread_local std::vector<std::int64_t> out;
+  thread_local Shape at;
+  out.assign(static_cast<std::size_t>(volume(common_)), 0);
   for (std::size_t k = 0; k < indices_.size(); ++k) {
     const std::uint32_t* index = load_dense(*args.in[first + k], 3);
-    Shape own = indices_[k];
-    own.insert(own.begin(), common_.size() - own.size(), 1);
-    const Shape steps = strides_of(own);
     const auto dim = static_cast<std::size_t>(dims_[k]);
-    Shape at(common_.size(), 0);
+    at.assign(common_.size(), 0);
     for (std::int64_t& position : out) {
       std::int64_t from = 0;
-      for (std::size_t d = 0; d < at.size(); ++d) from += own[d] == 1 ? 0 : at[d] * steps[d];
-      position += checked_index(static_cast<std::int32_t>(index[from]), x_[dim]) * strides[dim];
+      for (std::size_t d = 0; d < at.size(); ++d) from += at[d] * steps_[k][d];
+      position += checked_index(static_cast<std::int32_t>(index[from]), x_[dim]) * strides_[dim];
       for (std::size_t d = at.size(); d-- > 0 && ++at[d] == common_[d];) at[d] = 0;
     }
   }

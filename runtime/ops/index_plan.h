@@ -13,8 +13,9 @@ class IndexPlan {
   explicit IndexPlan(const OpCall& call);  // throws ttc::Error where shapes do not fit
   const Shape& result() const { return result_; }
   // The offsets in x that the indices say, one per element of their common shape; `first` is the position of the first
-  // index among the operands. Throws ttc::Error for an index outside its dim.
-  std::vector<std::int64_t> positions(const KernelArgs& args, std::size_t first) const;
+  // index among the operands. They are the thread's until its next call. Throws ttc::Error for an index outside its
+  // dim.
+  const std::vector<std::int64_t>& positions(const KernelArgs& args, std::size_t first) const;
   std::int64_t inner() const { return outer_ * inner_; }  // elements of the result per index
   // f(offset in the result, offset in x, run length) over all of it.
   template <typename F>
@@ -30,9 +31,9 @@ class IndexPlan {
   }
 
  private:
-  Shape x_, common_, result_;
+  Shape x_, strides_, common_, result_;
   std::vector<std::int64_t> dims_;
-  std::vector<Shape> indices_;
+  std::vector<Shape> indices_, steps_;  // steps: from one element to the next along each common dim
   std::int64_t outer_ = 1, inner_ = 1, run_ = 1;
   std::vector<std::int64_t> outer_steps_, rest_;  // offsets in x of what is not indexed, before and after the indices
 };
@@ -45,7 +46,8 @@ class ElementPlan {
   // f(position in the index, offset in x).
   template <typename F>
   void for_each(const std::uint32_t* index, const F& f) const {
-    Shape at(index_.size(), 0);
+    thread_local Shape at;  // kept: a steady run allocates nothing
+    at.assign(index_.size(), 0);
     for (std::int64_t i = 0, n = count(); i < n; ++i) {
       std::int64_t offset = 0;
       for (std::size_t d = 0; d < at.size(); ++d)

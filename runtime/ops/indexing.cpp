@@ -57,7 +57,7 @@ Kernel prepare_index(const OpCall& call, const PrepareContext&) {
   const std::size_t first = 1;
   return [plan, first](const KernelArgs& args) {
     const std::uint32_t* x = load_dense(*args.in[0], 0);
-    const auto positions = plan.positions(args, first);
+    const std::vector<std::int64_t>& positions = plan.positions(args, first);
     std::uint32_t* out = dense_scratch(1, positions.size() * static_cast<std::size_t>(plan.inner()));
     plan.for_each(positions,
                   [&](std::int64_t at, std::int64_t from, std::int64_t n) { std::copy_n(x + from, n, out + at); });

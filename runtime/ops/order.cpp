@@ -84,7 +84,8 @@ void order_by_network(const double* values, std::int64_t n, std::int64_t k, bool
     return elements;
   };
   const std::int64_t tiles = std::max<std::int64_t>(round_up(n, tile_dim) / tile_dim, 2);
-  std::vector<Tile> result{tile_at(0)};
+  thread_local std::vector<Tile> result;
+  result.assign(1, tile_at(0));
   for (std::int64_t t = 1; t < tiles; ++t) {
     Tile rest = tile_at(t);
     for (Tile& best : result) sort_pair(best, rest, !largest);
@@ -112,8 +113,9 @@ Kernel pick(const OpCall& call, std::int64_t k, bool largest, bool values, bool 
     const std::uint32_t* in = load_dense(*args.in[0], 0);
     const auto size = static_cast<std::size_t>(lines.outer * k * lines.inner);
     std::uint32_t *out_values = dense_scratch(1, size), *out_indices = dense_scratch(2, size);
-    std::vector<double> line(static_cast<std::size_t>(lines.n));
-    std::vector<std::int32_t> order;
+    thread_local std::vector<double> line;  // kept: a steady run allocates nothing
+    thread_local std::vector<std::int32_t> order;
+    line.resize(static_cast<std::size_t>(lines.n));
     for (std::int64_t l = 0; l < lines.outer * lines.inner; ++l) {
       const std::int64_t o = l / lines.inner, i = l % lines.inner;
       const std::uint32_t* first = in + o * lines.n * lines.inner + i;

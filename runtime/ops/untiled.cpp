@@ -16,10 +16,12 @@ std::optional<DType> plain_dtype(DataType format) {
   return std::nullopt;
 }
 
-HostTensor rows(DType dtype, const Shape& shape, int slot) {
-  const auto bytes = static_cast<std::size_t>(volume(shape) * ttc::size_of(dtype));
-  return {dtype, shape, contiguous_strides(shape), nullptr,
-          reinterpret_cast<std::byte*>(scratch(slot, (bytes + 3) / 4))};
+HostTensor rows(DType dtype, const Shape& shape) { return {dtype, shape, contiguous_strides(shape), nullptr, nullptr}; }
+
+// Of this run, in scratch memory.
+const HostTensor& in_scratch(HostTensor& rows, int slot) {
+  rows.data = reinterpret_cast<std::byte*>(scratch(slot, (static_cast<std::size_t>(rows.nbytes()) + 3) / 4));
+  return rows;
 }
 
 // Matrix after matrix of the output, its elements read at their strides in the input; blocks keep both in the cache.
@@ -58,8 +60,8 @@ Kernel permute_untiled(const TensorSpec& x, const Shape& order) {
     sizes.push_back(x.logical[static_cast<std::size_t>(dim)]);
     strides.push_back(in_strides[static_cast<std::size_t>(dim)]);
   }
-  return [=, logical = x.logical](const KernelArgs& args) {
-    const HostTensor in = rows(*dtype, logical, 1), out = rows(*dtype, sizes, 2);
+  return [=, in_rows = rows(*dtype, x.logical), out_rows = rows(*dtype, sizes)](const KernelArgs& args) mutable {
+    const HostTensor &in = in_scratch(in_rows, 1), &out = in_scratch(out_rows, 2);
     untilize_to_host(args.in[0]->spec, args.in[0]->data(), in);
     if (ttc::size_of(*dtype) == 2)
       permute(in.as<std::uint16_t>(), strides, sizes, out.as<std::uint16_t>());
@@ -73,13 +75,9 @@ Kernel reshape_untiled(const TensorSpec& x, const Shape& shape) {
   const auto dtype = plain_dtype(x.dtype);
   if (!dtype || x.layout != Layout::tile || x.logical.empty() || shape.empty() || x.logical.back() == shape.back())
     return {};
-  return [=, logical = x.logical](const KernelArgs& args) {
-    const HostTensor in = rows(*dtype, logical, 1);
-    untilize_to_host(args.in[0]->spec, args.in[0]->data(), in);
-    HostTensor out = in;
-    out.sizes = shape;
-    out.strides = contiguous_strides(shape);
-    tilize_from_host(out, args.out[0]->spec, args.out[0]->data());
+  return [in = rows(*dtype, x.logical), out = rows(*dtype, shape)](const KernelArgs& args) mutable {
+    untilize_to_host(args.in[0]->spec, args.in[0]->data(), in_scratch(in, 1));
+    tilize_from_host(in_scratch(out, 1), args.out[0]->spec, args.out[0]->data());
   };
 }
 
