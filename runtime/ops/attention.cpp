@@ -269,6 +269,12 @@ const OpRecord record{
           R"(graph main(%q: f32[1, 2, 1, 64] user, %k: f32[1, 2, 1100, 64] user, %v: f32[1, 2, 1100, 64] user) {
   %y: f32[1, 2, 1, 64] = aten.scaled_dot_product_attention.default(%q, %k, %v)
   return %y
+})"},
+         {"one query, groups of many heads, a mask",
+          R"(graph main(%q: f32[2, 36, 1, 40] user, %k: f32[2, 2, 530, 40] user, %v: f32[2, 2, 530, 24] user, %m: f32[2, 1, 1, 530] user) {
+  %y: f32[2, 36, 1, 24] = aten.scaled_dot_product_attention.default(%q, %k, %v, attn_mask=%m, enable_gqa=true)
+  %z: f32[2, 36, 1, 24] = aten.scaled_dot_product_attention.default(%q, %k, %v, is_causal=true, enable_gqa=true)
+  return %y, %z
 })"}},
     .variants = {{.name = "fused", .summary = "bands of queries against blocks of keys; scores stay in L1"},
                  {.name = "unfused",

@@ -30,9 +30,10 @@ constexpr std::int64_t block_tiles = 16;  // keys of one block, in tiles: 64 KiB
 
 // Scores of one tile: times scale, plus mask (nullptr: none; `mask_rows` 1: one row for all).
 struct ScaleAndMask {
-  [[gnu::always_inline]] static inline void run(float* s, float scale, const float* mask, bool one_row, bool boolean,
-                                                bool narrow) {
+  [[gnu::always_inline]] static inline void run(float* s, std::int64_t rows, float scale, const float* mask,
+                                                bool one_row, bool boolean, bool narrow) {
     for (std::int64_t row = 0; row < 64; ++row) {  // of 16 columns: face by face
+      if (row / 32 * 16 + row % 16 >= rows) continue;
       float* v = s + row * 16;
       const float* m = mask == nullptr ? nullptr : mask + (one_row ? row / 16 % 2 * 256 : row * 16);
       if (narrow) {
@@ -53,10 +54,12 @@ struct ScaleAndMask {
 struct RowState {
   float max = -inf_f, sum = 0.0F, rescale = 1.0F;
 };
-template <bool pairs, bool round>
+// How the kernels read probabilities: floats or bfloat16 by faces, bfloat16 by rows of whole tiles.
+enum class Layout : std::uint8_t { floats, pairs, rows };
+template <Layout layout, bool round>
 struct RowProbabilities {
-  [[gnu::always_inline]] static inline void run(const float* scores, std::int64_t r, std::int64_t chunks, void* out,
-                                                RowState* state) {
+  [[gnu::always_inline]] static inline void run(const float* scores, std::int64_t r, std::int64_t chunks,
+                                                std::uint32_t keep, void* out, RowState* state) {
     float lanes[16];
     for (int i = 0; i < 16; ++i) lanes[i] = -inf_f;
     for (std::int64_t c = 0; c < chunks; ++c) {
@@ -75,10 +78,11 @@ struct RowProbabilities {
       for (int i = 0; i < 16; ++i) p[i] = intermediate<round>(vexp(s[i] - shift));
 #pragma GCC unroll 1
       for (int i = 0; i < 16; ++i) lanes[i] += p[i];
-      if constexpr (pairs) {
-        auto* to = static_cast<std::uint16_t*>(out) + chunk_at(r, c);
+      if constexpr (layout != Layout::floats) {
+        const std::int64_t at = layout == Layout::rows ? c / 2 * tile_elements + r * 32 + c % 2 * 16 : chunk_at(r, c);
+        auto* to = static_cast<std::uint16_t*>(out) + at;
 #pragma GCC unroll 1
-        for (int i = 0; i < 16; ++i) to[i] = static_cast<std::uint16_t>(ubits(p[i]) >> 16);
+        for (int i = 0; i < 16; ++i) to[i] = static_cast<std::uint16_t>((ubits(p[i]) & keep) >> 16);
       } else {
         auto* to = static_cast<float*>(out) + chunk_at(r, c);
 #pragma GCC unroll 1
@@ -90,7 +94,10 @@ struct RowProbabilities {
     state->max = max;
   }
 };
-using ProbabilityRow = void (*)(const float*, std::int64_t, std::int64_t, void*, RowState*);
+using ProbabilityRow = void (*)(const float*, std::int64_t, std::int64_t, std::uint32_t, void*, RowState*);
+template <Layout layout, bool round>
+constexpr ProbabilityRow probability_row = vectorised<RowProbabilities<layout, round>, const float*, std::int64_t,
+                                                      std::int64_t, std::uint32_t, void*, RowState*>;
 
 // Rows of the accumulator: acc = acc * rescale + add.
 struct Accumulate {
@@ -126,6 +133,7 @@ struct Plan {
   std::int64_t q_bands, k_tiles, d_tiles, v_tiles;  // tiles along S, T, D and the values' width
   std::int64_t panel_tile;                          // bytes
   std::int64_t group;                               // query heads per key head
+  bool joined;                                      // one query a head: those of a group are the rows of one band
   std::int64_t splits;                              // parts of one group's (head, band) list
 };
 
@@ -176,7 +184,7 @@ void hide_keys(const Plan& p, std::int64_t band, std::int64_t t, float* scores) 
   if (!beyond && !after) return;
   for (std::int64_t r = 0; r < tile_dim; ++r) {
     std::int64_t valid = p.s.keys - first_key;
-    if (p.s.causal) valid = std::min(valid, first_query + r + 1 - first_key);
+    if (p.s.causal) valid = std::min(valid, first_query + (p.joined ? 0 : r) + 1 - first_key);
     for (std::int64_t c = std::max<std::int64_t>(valid, 0); c < tile_dim; ++c)
       scores[chunk_at(r, c / 16) + c % 16] = -inf_f;
   }
@@ -190,24 +198,32 @@ struct Scratch {
   std::byte *keys, *values, *q;
 };
 
-// strips of 8 rows of operand a (tiles in a row) times one panel into one tile.
-void strips(const Plan& p, const void* a, const std::byte* panel, std::int64_t k, int rows, float* tile) {
+// Rows of operand a (`k` rounded up to tiles) times one panel into one tile.
+void multiply(const Plan& p, const void* a, const std::byte* panel, std::int64_t k, int rows, float* tile) {
+  const auto* first = static_cast<const std::byte*>(a);
+  if (p.kernels->block != nullptr) return p.kernels->block->add(first, panel, tiles_of(k), rows, false, tile);
   const std::int64_t row_bytes = p.pairs ? 32 : 64;
   for (int r = 0; r < rows; r += 8) {
     const std::int64_t offset = r / 16 * 32 * row_bytes + r % 16 * row_bytes;
-    p.kernels->strip(static_cast<const std::byte*>(a) + offset, panel, k, p.keep_a, std::min(rows - r, 8),
-                     false, tile + r / 16 * 512 + r % 16 * 16);
+    p.kernels->strip(first + offset, panel, k, p.keep_a, std::min(rows - r, 8), false,
+                     tile + r / 16 * 512 + r % 16 * 16);
   }
 }
 
-// Operand a's bytes of a band of q: the tensor's own where the format fits the kernels.
-const std::byte* query_band(const Plan& p, const std::byte* q, std::byte* buffer) {
+// The first rows of a band of q as operand a: the tensor's own bytes where the kernels read them so.
+const std::byte* query_rows(const Plan& p, const std::byte* q, int rows, std::byte* buffer) {
   const DataType wanted = p.pairs ? DataType::bfloat16 : DataType::float32;
-  if (p.s.q == wanted) return q;
+  const bool block = p.kernels->block != nullptr;
+  if (p.s.q == wanted && !block) return q;
   for (std::int64_t d = 0; d < p.d_tiles; ++d) {
     const std::byte* tile = q + d * tile_bytes(p.s.q);
     std::byte* to = buffer + d * tile_bytes(wanted);
-    if (p.pairs) {
+    if (block) {
+      alignas(64) std::uint16_t values[tile_elements];
+      if (p.s.q != wanted) unpack_tile_bf16(p.s.q, tile, values);
+      detail::pack_block_rows(p.s.q == wanted ? tile : reinterpret_cast<const std::byte*>(values), p.keep_a, rows,
+                              p.s.head_dim - d * tile_dim, to);
+    } else if (p.pairs) {
       unpack_tile_bf16(p.s.q, tile, reinterpret_cast<std::uint16_t*>(to));
     } else {
       unpack_tile(p.s.q, tile, reinterpret_cast<float*>(to));
@@ -216,11 +232,45 @@ const std::byte* query_band(const Plan& p, const std::byte* q, std::byte* buffer
   return buffer;
 }
 
+// The first rows of the heads of a group, one after the other, as operand a.
+const std::byte* joined_rows(const Plan& p, const std::byte* q, std::byte* buffer) {
+  const std::int64_t tile_size = p.pairs ? 2048 : 4096, row_bytes = p.pairs ? 32 : 64;
+  const bool block = p.kernels->block != nullptr;
+  std::byte* one = buffer + p.d_tiles * tile_size;
+  for (std::int64_t h = 0; h < p.group; ++h) {
+    const std::byte* rows = query_rows(p, q + h * p.d_tiles * tile_bytes(p.s.q), 1, one);
+    for (std::int64_t d = 0; d < p.d_tiles; ++d) {
+      const std::byte* from = rows + d * tile_size;
+      std::byte* to = buffer + d * tile_size;
+      if (block) {
+        std::memcpy(to + h * 64, from, 64);
+        continue;
+      }
+      for (std::int64_t half = 0; half < 2; ++half)
+        std::memcpy(to + (h / 16 * 32 + half * 16 + h % 16) * row_bytes, from + half * 16 * row_bytes,
+                    static_cast<std::size_t>(row_bytes));
+    }
+  }
+  return buffer;
+}
+
+// One tile of results, rows of it the results of several heads.
+void store_joined(const Plan& p, float* tile, int cols, std::int64_t tiles_between, std::byte* out) {
+  alignas(64) float one[tile_elements] = {};
+  for (std::int64_t h = 0; h < p.group; ++h, out += tiles_between * tile_bytes(p.s.out)) {
+    for (std::int64_t half = 0; half < 2; ++half) std::copy_n(tile + chunk_at(h, half), 16, one + half * face_elements);
+    zero_outside(one, 1, cols);
+    store_tile(p.s.out, Rounding::away, one, out);
+  }
+}
+
+// A band of a head's queries; joined, one of a group's heads, of which `h` is the first.
 void attend_band(const Plan& p, const Operands& o, std::int64_t b, std::int64_t h, std::int64_t band,
                  const Scratch& x) {
-  const int rows = static_cast<int>(std::min(tile_dim, p.s.queries - band * tile_dim));
+  const int rows = static_cast<int>(p.joined ? p.group : std::min(tile_dim, p.s.queries - band * tile_dim));
   const std::int64_t item = b * p.s.heads + h;
-  const std::byte* q = query_band(p, o.q + (item * p.q_bands + band) * p.d_tiles * tile_bytes(p.s.q), x.q);
+  const std::byte* queries = o.q + (item * p.q_bands + band) * p.d_tiles * tile_bytes(p.s.q);
+  const std::byte* q = p.joined ? joined_rows(p, queries, x.q) : query_rows(p, queries, rows, x.q);
   RowState states[tile_dim];
   alignas(64) float mask[tile_elements];
   const std::int64_t last = p.s.causal ? std::min(p.k_tiles, band + 1) : p.k_tiles;
@@ -230,15 +280,15 @@ void attend_band(const Plan& p, const Operands& o, std::int64_t b, std::int64_t 
     const std::int64_t tiles = std::min(block_tiles, last - first);
     for (std::int64_t t = 0; t < tiles; ++t) {
       float* s = x.scores + t * tile_elements;
-      strips(p, q, x.keys + (first + t) * p.d_tiles * p.panel_tile, p.s.head_dim, rows, s);
-      vectorised<ScaleAndMask>(s, p.s.scale, mask_tile(p, o, b, h, band, first + t, mask), one_row, p.s.boolean_mask,
-                               !p.s.config.fp32_dest_acc_en);
+      multiply(p, q, x.keys + (first + t) * p.d_tiles * p.panel_tile, p.s.head_dim, rows, s);
+      vectorised<ScaleAndMask>(s, std::int64_t{rows}, p.s.scale, mask_tile(p, o, b, h, band, first + t, mask), one_row,
+                               p.s.boolean_mask, !p.s.config.fp32_dest_acc_en);
       hide_keys(p, band, first + t, s);
     }
-    for (int r = 0; r < rows; ++r) p.row(x.scores, r, tiles * 2, x.weights, &states[r]);
+    for (int r = 0; r < rows; ++r) p.row(x.scores, r, tiles * 2, p.keep_a, x.weights, &states[r]);
     for (std::int64_t d = 0; d < p.v_tiles; ++d) {
-      strips(p, x.weights, x.values + (d * p.k_tiles + first) * p.panel_tile, tiles * tile_dim, rows,
-             x.product + d * tile_elements);
+      multiply(p, x.weights, x.values + (d * p.k_tiles + first) * p.panel_tile, tiles * tile_dim, rows,
+               x.product + d * tile_elements);
     }
     for (int r = 0; r < rows; ++r)
       vectorised<Accumulate>(x.acc, x.product, std::int64_t{r}, p.v_tiles * 2, states[r].rescale);
@@ -248,7 +298,12 @@ void attend_band(const Plan& p, const Operands& o, std::int64_t b, std::int64_t 
   std::byte* out = o.out + (item * p.q_bands + band) * p.v_tiles * tile_bytes(p.s.out);
   for (std::int64_t d = 0; d < p.v_tiles; ++d) {
     float* tile = x.acc + d * tile_elements;
-    zero_outside(tile, rows, static_cast<int>(std::min(tile_dim, p.s.value_dim - d * tile_dim)));
+    const int cols = static_cast<int>(std::min(tile_dim, p.s.value_dim - d * tile_dim));
+    if (p.joined) {
+      store_joined(p, tile, cols, p.v_tiles, out + d * tile_bytes(p.s.out));
+      continue;
+    }
+    zero_outside(tile, rows, cols);
     store_tile(p.s.out, Rounding::away, tile, out + d * tile_bytes(p.s.out));
   }
 }
@@ -257,7 +312,7 @@ Scratch take_scratch(const Plan& p) {
   const std::int64_t panel_floats = p.k_tiles * p.panel_tile / 4;
   const auto size = [](std::int64_t n) { return static_cast<std::size_t>(n); };
   float* values = scratch(1, size(panel_floats * p.v_tiles));
-  float* work = scratch(2, size((2 * block_tiles + 2 * p.v_tiles + p.d_tiles) * tile_elements));
+  float* work = scratch(2, size((2 * block_tiles + 2 * p.v_tiles + 2 * p.d_tiles) * tile_elements));
   float* weights = work + block_tiles * tile_elements;
   float* product = weights + block_tiles * tile_elements;
   float* acc = product + p.v_tiles * tile_elements;
@@ -273,15 +328,18 @@ Scratch take_scratch(const Plan& p) {
 // One part of the queries of one group of heads that share keys and values.
 void attend_part(const Plan& p, const Operands& o, std::int64_t unit) {
   const Scratch x = take_scratch(p);
-  const std::int64_t kv = unit / p.splits, part = unit % p.splits, work = p.group * p.q_bands;
+  const std::int64_t kv = unit / p.splits, part = unit % p.splits;
+  const std::int64_t work = p.joined ? 1 : p.group * p.q_bands;
   const std::int64_t b = kv / p.s.kv_heads, first_head = kv % p.s.kv_heads * p.group;
   // A thread's last panels may be this head's, but proving it costs more than filling them.
   fill_panels(p, o, kv, x.keys, x.values);
   // Rows no strip writes are still read as probabilities' neighbours: keep them finite.
   std::memset(x.weights, 0, static_cast<std::size_t>(block_tiles * tile_elements) * sizeof(float));
+  if (p.kernels->block != nullptr) p.kernels->block->begin();
   for (std::int64_t i = work * part / p.splits; i < work * (part + 1) / p.splits; ++i) {
     attend_band(p, o, b, first_head + i / p.q_bands, i % p.q_bands, x);
   }
+  if (p.kernels->block != nullptr) p.kernels->block->end();
 }
 
 }  // namespace
@@ -293,10 +351,10 @@ Kernel fast_attention(const AttentionShape& shape) {
   p.kernels = &detail::matmul_kernels(fits(shape.q) && fits(shape.k) && fits(shape.v));
   p.pairs = p.kernels->operand == Operand::bf16_pairs;
   const bool round = shape.out != DataType::float32;
-  p.row = p.pairs ? vectorised<RowProbabilities<true, true>, const float*, std::int64_t, std::int64_t, void*, RowState*>
-          : round
-              ? vectorised<RowProbabilities<false, true>, const float*, std::int64_t, std::int64_t, void*, RowState*>
-              : vectorised<RowProbabilities<false, false>, const float*, std::int64_t, std::int64_t, void*, RowState*>;
+  p.row = p.kernels->block != nullptr ? probability_row<Layout::rows, true>
+          : p.pairs                   ? probability_row<Layout::pairs, true>
+          : round                     ? probability_row<Layout::floats, true>
+                                      : probability_row<Layout::floats, false>;
   // Bits that the phases of the fidelity use of each operand, as in device/matmul.h.
   p.keep_a = shape.config.math_fidelity < MathFidelity::HiFi3 ? 0xFFFE0000 : 0xFFFFE000;
   p.keep_b = shape.config.math_fidelity == MathFidelity::LoFi ? 0xFFF80000 : 0xFFFFC000;
@@ -307,10 +365,11 @@ Kernel fast_attention(const AttentionShape& shape) {
   p.v_tiles = tiles_of(shape.value_dim);
   p.panel_tile = detail::panel_bytes_per_tile(p.kernels->operand);
   p.group = shape.heads / shape.kv_heads;
+  p.joined = shape.queries == 1 && p.group > 1 && p.group <= tile_dim && (!shape.mask || shape.mask->logical[1] == 1);
   const std::int64_t kv_heads = shape.batch * shape.kv_heads;
   constexpr std::int64_t wanted_units = 16;
   p.splits = std::clamp<std::int64_t>((wanted_units + kv_heads - 1) / std::max<std::int64_t>(kv_heads, 1), 1,
-                                      std::max<std::int64_t>(p.group * p.q_bands, 1));
+                                      std::max<std::int64_t>(p.joined ? 1 : p.group * p.q_bands, 1));
   // Below this many multiply-adds other threads are not worth waking.
   constexpr std::int64_t serial_macs = 1 << 18;
   const bool serial =
