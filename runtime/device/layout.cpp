@@ -1,19 +1,21 @@
 // Host tensors to device bytes and back (tilize_from_host and untilize_to_host of tensor.h).
-// Rows whose elements lie side by side are read and written in place, whatever the strides of the other dims; any other
-// tensor is made contiguous first. Float formats go through float32 or bfloat16 rows, integer formats through rows of
-// their own type.
+// Rows whose elements lie side by side are read and written in place, whatever the strides of the other dims, and so
+// are columns of floats on their way to the device; any other tensor is made contiguous first. Float formats go through
+// float32 or bfloat16 rows, integer formats through rows of their own type.
 #include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <cstring>
 #include <limits>
 #include <span>
+#include <type_traits>
 #include <vector>
 
 #include "device/cast.h"
 #include "device/parallel.h"
 #include "device/tile_formats.h"
 #include "device/tensor.h"
+#include "device/transpose.h"
 #include "support/error.h"
 
 namespace ttrt {
@@ -39,6 +41,8 @@ struct Matrices {
 };
 
 bool rows_are_dense(const HostTensor& t) { return t.sizes.empty() || t.sizes.back() == 1 || t.strides.back() == 1; }
+
+bool columns_are_dense(const HostTensor& t) { return t.sizes.size() >= 2 && t.strides[t.strides.size() - 2] == 1; }
 
 Matrices matrices(const HostTensor& t) {
   return {&t, t.sizes.size() < 2 ? t.numel() : t.strides[t.strides.size() - 2]};
@@ -69,6 +73,21 @@ void place_tile(const T* src, std::int64_t stride, int rows, int cols, T* tile) 
   for (int r = 0; r < rows; ++r)
     for (int c = 0; c < cols; c += 16)
       std::copy_n(src + r * stride + c, std::min(16, cols - c), tile + face_offset(r, c));
+}
+
+// rows x cols of a matrix whose column c begins at src + c * stride -> rows of 32.
+template <typename T>
+void turn_region(const T* src, std::int64_t stride, int rows, int cols, T* out) {
+  if (rows == tile_dim && cols == tile_dim) {
+    using Bits = std::conditional_t<sizeof(T) == 2, std::uint16_t, std::uint32_t>;
+    for (int c = 0; c < tile_dim; c += 16)
+      for (int r = 0; r < tile_dim; r += 16)
+        transpose16(reinterpret_cast<const Bits*>(src + c * stride + r), stride,
+                    reinterpret_cast<Bits*>(out + r * tile_dim + c), tile_dim);
+    return;
+  }
+  for (int c = 0; c < cols; ++c)
+    for (int r = 0; r < rows; ++r) out[r * tile_dim + c] = src[c * stride + r];
 }
 
 template <typename T>
@@ -187,6 +206,33 @@ void tilize_floats(const HostTensor& host, const TensorSpec& spec, std::byte* ou
   });
 }
 
+// A matrix whose columns lie dense in memory, which is how weights come to a product: tile by tile, a band of columns
+// after the other, so that memory is read in its order.
+template <typename T>
+void tilize_columns(const HostTensor& host, const TensorSpec& spec, std::byte* out) {
+  const std::int64_t bytes = tile_bytes(spec.dtype), down = spec.tile_rows(), across = spec.tile_cols();
+  const std::int64_t rows = spec.rows(), cols = spec.cols(), stride = host.strides.back();
+  const Matrices m = matrices(host);
+  parallel_for(spec.batch() * across, spec.tiles() * tile_elements >= parallel_elements, [&](std::int64_t band) {
+    const std::int64_t b = band / across, t = band % across;
+    const T* from = host.as<T>() + m.offset(b) + t * tile_dim * stride;
+    const int width = static_cast<int>(std::min(tile_dim, cols - t * tile_dim));
+    for (std::int64_t r = 0; r < down; ++r, from += tile_dim) {
+      const int height = static_cast<int>(std::min(tile_dim, rows - r * tile_dim));
+      alignas(64) T turned[tile_elements];
+      turn_region(from, stride, height, width, turned);
+      pack_region(spec.dtype, turned, tile_dim, height, width, out + ((b * down + r) * across + t) * bytes);
+    }
+  });
+}
+
+template <typename T>
+void tilize_matrix(const HostTensor& host, const TensorSpec& spec, std::byte* out) {
+  if (rows_are_dense(host)) return tilize_floats<T>(host, spec, out);
+  if (columns_are_dense(host)) return tilize_columns<T>(host, spec, out);
+  tilize_floats<T>(contiguous(host), spec, out);
+}
+
 template <typename T>
 void untilize_floats(const TensorSpec& spec, const std::byte* tiles, const HostTensor& out) {
   const Matrices m = matrices(out);
@@ -256,9 +302,8 @@ void tilize_from_host(const HostTensor& host, const TensorSpec& spec, std::byte*
     if (host.dtype == storage && dense) return tilize_integers(host, spec, out);
     return tilize_integers(convert_checked(host, storage), spec, out);
   }
-  if (host.dtype == DType::bf16 && dense) return tilize_floats<std::uint16_t>(host, spec, out);
-  if (host.dtype == DType::bf16) return tilize_floats<std::uint16_t>(contiguous(host), spec, out);
-  if (host.dtype == DType::f32 && dense) return tilize_floats<float>(host, spec, out);
+  if (host.dtype == DType::bf16) return tilize_matrix<std::uint16_t>(host, spec, out);
+  if (host.dtype == DType::f32) return tilize_matrix<float>(host, spec, out);
   tilize_floats<float>(converted(host, DType::f32), spec, out);
 }
 

@@ -8,6 +8,7 @@
 
 #include "device/cpu.h"
 #include "device/block_faces.h"
+#include "device/block_pack.h"
 #include "device/lanes.h"
 #include "support/error.h"
 
@@ -274,10 +275,31 @@ template <Narrow narrow, typename Value>
 }
 #endif
 
+#if defined(__x86_64__)
+// Blocks of formats of 8, 4 and 2 bits.
+template <typename Source>
+bool pack_blocks_x86(DataType dtype, const Source* src, Faces f, std::byte* tile) {
+  bool done = false;
+  with_magnitude_bits(dtype, [&]<int bits>() {
+    if constexpr (detail::packs_in_registers<bits>) {
+      done = true;
+      for (int face = 0; face < 4; ++face) {
+        const Source* from = src + face / 2 * f.down + face % 2 * f.right;
+        std::byte *exponents = tile + face * 16, *codes = tile + block_exponents + face * 32 * (bits + 1);
+        isa() >= Isa::avx512 ? detail::pack_face_avx512<bits>(from, f.stride, exponents, codes)
+                             : detail::pack_face_avx2<bits>(from, f.stride, exponents, codes);
+      }
+    }
+  });
+  return done;
+}
+#endif
+
 template <typename Source>
 void pack_with(DataType dtype, const Source* src, Faces f, std::byte* tile) {
   TTC_CHECK(is_float_format(dtype), "only float formats are packed here");
 #if defined(__x86_64__)
+  if (isa() >= Isa::avx2 && pack_blocks_x86(dtype, src, f, tile)) return;
   if (isa() >= Isa::avx512) return pack_faces_avx512(dtype, src, f, tile);
   if (isa() == Isa::avx2) return pack_faces_avx2(dtype, src, f, tile);
 #endif

@@ -72,6 +72,26 @@ TEST_CASE("what goes to the device comes back, in every format, layout, shape an
   }
 }
 
+TEST_CASE("a transposed view gives the tiles of its copy in row-major order", "[device][layout]") {
+  Random random(3);
+  const Shape shapes[] = {{32, 32}, {64, 96}, {33, 70}, {1, 40}, {50, 1}, {2, 40, 64}};
+  for (const Shape& sizes : shapes)
+    for (const DType source : {DType::f32, DType::bf16, DType::f16})
+      for (const DataType format :
+           {DataType::float32, DataType::bfloat16, DataType::bfloat8_b, DataType::bfloat4_b, DataType::bfloat2_b}) {
+        HostTensor view = convert(values_for(DataType::float32, sizes, random), source);
+        const std::size_t rank = sizes.size();
+        std::swap(view.sizes[rank - 1], view.sizes[rank - 2]);
+        std::swap(view.strides[rank - 1], view.strides[rank - 2]);
+        const TensorSpec spec{view.sizes, format, Layout::tile, {}};
+        std::vector<std::byte> tiles(static_cast<std::size_t>(spec.nbytes())), expected(tiles.size(), std::byte{0xEE});
+        tilize_from_host(view, spec, tiles.data());
+        tilize_from_host(contiguous(view), spec, expected.data());
+        INFO(to_string(format) << " of " << ttc::torch_name(source) << " " << view.sizes[0] << "x" << view.sizes[1]);
+        REQUIRE(tiles == expected);
+      }
+}
+
 TEST_CASE("tiles are four faces, padding is zero", "[device][layout]") {
   const TensorSpec spec{{40, 50}, DataType::bfloat16, Layout::tile, {}};
   HostTensor host = empty_host(DType::f32, spec.logical);
@@ -252,7 +272,8 @@ TEST_CASE("typecast keeps what both formats can hold", "[device][typecast]") {
     }
 }
 
-TEST_CASE("typecast between floats and integers rounds to 16 bits, truncates to 32, and saturates", "[device][typecast]") {
+TEST_CASE("typecast between floats and integers rounds to 16 bits, truncates to 32, and saturates",
+          "[device][typecast]") {
   const TensorSpec spec{{6}, DataType::float32, Layout::row_major, {}};
   const float values[6] = {1.9F, -1.9F, 1e20F, -1e20F, 70000.0F, std::nanf("")};
   const auto* in = reinterpret_cast<const std::byte*>(values);
