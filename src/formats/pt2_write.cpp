@@ -2,7 +2,14 @@
 // bytes do not depend on the file's.
 #include "formats/pt2_write.h"
 
+#include <algorithm>
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <mutex>
 #include <set>
+#include <system_error>
+#include <thread>
 #include <tuple>
 
 #include "formats/pt2_names.h"
@@ -19,12 +26,19 @@ namespace {
 const std::string root = "archive/";
 constexpr int schema_minor = 20;
 
+// A storage to be written, and the weights that are views of it.
+struct StoredBytes {
+  ZipWriter::Entry* entry = nullptr;
+  std::shared_ptr<const ir::Storage> storage;
+  std::vector<std::pair<std::string, const ir::Weight*>> weights;
+};
+
 // One of the archive's two folders of tensors: files by storage and dtype, and the config that names them.
 class PayloadFolder {
  public:
-  // `seal`: where each weight's hash goes, nullptr where none is wanted.
-  PayloadFolder(ZipWriter& zip, std::string folder, const char* file_prefix, Seal* seal)
-      : zip_(zip), folder_(std::move(folder)), prefix_(file_prefix), seal_(seal) {}
+  // Adds to `payloads` what is to be written.
+  PayloadFolder(ZipWriter& zip, std::string folder, const char* file_prefix, std::deque<StoredBytes>& payloads)
+      : zip_(zip), folder_(std::move(folder)), prefix_(file_prefix), payloads_(payloads) {}
 
   void add(const std::string& fqn, const ir::Weight& weight, ir::InputKind kind) {
     const bool object = kind == ir::InputKind::custom_obj;
@@ -38,10 +52,9 @@ class PayloadFolder {
               {"storage_offset", {{"as_int", weight.storage_offset}}},
               {"layout", 7}};
     }
-    const auto [owner, data] = weight.storage->load();
-    const std::byte* bytes = weight.storage->absent() ? nullptr : data;
-    if (seal_ != nullptr) seal_->weights[fqn] = weight_hash(weight, bytes);
-    config_[fqn] = {{"path_name", file_of(weight, bytes, object)},
+    const auto& [file, payload] = file_of(weight, object);
+    payload->weights.emplace_back(fqn, &weight);
+    config_[fqn] = {{"path_name", file},
                     {"is_param", kind == ir::InputKind::parameter},
                     {"use_pickle", false},
                     {"tensor_meta", std::move(meta)}};
@@ -52,30 +65,103 @@ class PayloadFolder {
   }
 
  private:
+  using File = std::pair<std::string, StoredBytes*>;
+
   static Json numbers(const std::vector<std::int64_t>& values) {
     Json out = Json::array();
     for (const auto value : values) out.push_back(Json{{"as_int", value}});
     return out;
   }
 
-  // Writes the storage unless a weight before this one did.
-  const std::string& file_of(const ir::Weight& weight, const std::byte* bytes, bool object) {
+  // That of a weight before this one where they share a storage.
+  const File& file_of(const ir::Weight& weight, bool object) {
     const ir::Storage& storage = *weight.storage;
     const void* identity = storage.data ? static_cast<const void*>(storage.data) : &storage;
-    std::string& file = files_[{identity, storage.bytes, weight.dtype}];
-    if (!file.empty()) return file;
+    File& file = files_[{identity, storage.bytes, weight.dtype}];
+    if (file.second != nullptr) return file;
     int& count = object ? objects_ : tensors_;
-    file = (object ? "custom_obj_" : prefix_) + std::to_string(count++);
-    zip_.add(root + folder_ + file, std::span(bytes, bytes != nullptr ? storage.bytes : 0));
+    file.first = (object ? "custom_obj_" : prefix_) + std::to_string(count++);
+    ZipWriter::Entry& entry = zip_.reserve(root + folder_ + file.first, storage.absent() ? 0 : storage.bytes);
+    file.second = &payloads_.emplace_back(StoredBytes{.entry = &entry, .storage = weight.storage, .weights = {}});
     return file;
   }
 
   ZipWriter& zip_;
   const std::string folder_, prefix_;
-  Seal* seal_;
+  std::deque<StoredBytes>& payloads_;
   Json config_ = Json::object();
-  std::map<std::tuple<const void*, std::size_t, DType>, std::string> files_;
+  std::map<std::tuple<const void*, std::size_t, DType>, File> files_;
   int tensors_ = 0, objects_ = 0;
+};
+
+// Makes, hashes and writes storages on every processor. Those that are made, not mapped, wait for their turn where too
+// many of them stand in memory: a model of any size needs no more than this, or what its largest storage needs.
+class PayloadWriter {
+ public:
+  // `seal`: where each weight's hash goes, nullptr where none is wanted.
+  PayloadWriter(ZipWriter& zip, std::deque<StoredBytes>& payloads, Seal* seal)
+      : zip_(zip), payloads_(payloads), seal_(seal) {}
+
+  void run() {
+    const std::size_t threads = std::max(std::thread::hardware_concurrency(), 1U);
+    {
+      std::vector<std::jthread> others;
+      try {
+        while (others.size() + 1 < std::min(threads, payloads_.size())) others.emplace_back([this] { work(); });
+      } catch (const std::system_error&) {  // fewer threads do the same work
+      }
+      work();
+    }
+    if (error_) std::rethrow_exception(error_);
+  }
+
+ private:
+  static constexpr std::size_t most_bytes = std::size_t{1} << 28;
+
+  void work() {
+    while (StoredBytes* payload = next()) {
+      try {
+        write(*payload);
+      } catch (...) {
+        const std::lock_guard lock(mutex_);
+        if (!error_) error_ = std::current_exception();
+      }
+      const std::lock_guard lock(mutex_);
+      held_ -= made(*payload);
+      freed_.notify_all();
+    }
+  }
+
+  static std::size_t made(const StoredBytes& payload) { return payload.storage->produce ? payload.storage->bytes : 0; }
+
+  StoredBytes* next() {
+    std::unique_lock lock(mutex_);
+    if (error_ || begun_ == payloads_.size()) return nullptr;
+    StoredBytes& payload = payloads_[begun_++];
+    freed_.wait(lock, [&] { return held_ == 0 || held_ + made(payload) <= most_bytes; });
+    held_ += made(payload);
+    return &payload;
+  }
+
+  void write(const StoredBytes& payload) {
+    const auto [owner, data] = payload.storage->load();
+    const std::byte* bytes = payload.storage->absent() ? nullptr : data;
+    if (seal_ != nullptr)
+      for (const auto& [fqn, weight] : payload.weights) {
+        std::string hash = weight_hash(*weight, bytes);
+        const std::lock_guard lock(mutex_);
+        seal_->weights[fqn] = std::move(hash);
+      }
+    zip_.fill(*payload.entry, std::span(bytes, payload.entry->size));
+  }
+
+  ZipWriter& zip_;
+  std::deque<StoredBytes>& payloads_;
+  Seal* seal_;
+  std::mutex mutex_;
+  std::condition_variable freed_;
+  std::size_t begun_ = 0, held_ = 0;
+  std::exception_ptr error_;
 };
 
 bool is_constant(const ir::GraphInput& input) {
@@ -85,8 +171,10 @@ bool is_constant(const ir::GraphInput& input) {
 
 void write_weights(const ir::Model& model, ZipWriter& zip, Seal* seal) {
   std::set<std::string_view> written;
+  std::deque<StoredBytes> payloads;
   for (const bool constants : {false, true}) {
-    PayloadFolder folder(zip, constants ? "data/constants/" : "data/weights/", constants ? "tensor_" : "weight_", seal);
+    PayloadFolder folder(zip, constants ? "data/constants/" : "data/weights/", constants ? "tensor_" : "weight_",
+                         payloads);
     for (const auto& input : model.graph->inputs()) {
       if (input.kind == ir::InputKind::user || input.kind == ir::InputKind::token || is_constant(input) != constants)
         continue;
@@ -100,6 +188,7 @@ void write_weights(const ir::Model& model, ZipWriter& zip, Seal* seal) {
       if (constants && written.insert(fqn).second) folder.add(fqn, weight, ir::InputKind::constant);
     folder.finish(constants ? "model_constants_config.json" : "model_weights_config.json");
   }
+  PayloadWriter(zip, payloads, seal).run();
 }
 
 Json leaf() { return {{"type", nullptr}, {"context", nullptr}, {"children_spec", Json::array()}}; }

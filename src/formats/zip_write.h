@@ -3,7 +3,8 @@
 #pragma once
 
 #include <cstddef>
-#include <memory>
+#include <cstdint>
+#include <deque>
 #include <span>
 #include <string>
 #include <string_view>
@@ -14,19 +15,34 @@ namespace ttc {
 
 class ZipWriter {
  public:
-  // Writes to `file`, which must outlive this; committing it is the caller's part.
-  explicit ZipWriter(AtomicFile& file);
-  ~ZipWriter();
-  // Throws ttc::Error (usage) where the disk fails.
+  // An entry of the archive. Its place follows from the names and sizes of those before it, so that contents may come
+  // in any order.
+  struct Entry {
+    std::string name;
+    std::uint64_t size = 0, header = 0, offset = 0;  // where its header and its data are
+    std::uint32_t crc = 0;
+  };
+
+  // Writes to `file` from its position on; it must outlive this, and committing it is the caller's part.
+  explicit ZipWriter(AtomicFile& file) : file_(file), end_(file.position()) {}
+  ZipWriter(const ZipWriter&) = delete;
+  ZipWriter& operator=(const ZipWriter&) = delete;
+
+  // Throws ttc::Error (usage) where the disk fails, as fill and finish do.
   void add(const std::string& name, std::span<const std::byte> content);
   void add(const std::string& name, std::string_view content);
+  // The next entry, which fill() writes before finish() is called. The reference stays good.
+  Entry& reserve(const std::string& name, std::uint64_t size);
+  // From any thread, for different entries at a time.
+  void fill(Entry& entry, std::span<const std::byte> content);
   void finish();  // the directory; nothing can be added after it
 
   static constexpr std::size_t alignment = 64;
 
  private:
-  struct State;
-  std::unique_ptr<State> state_;
+  AtomicFile& file_;
+  std::deque<Entry> entries_;
+  std::uint64_t end_ = 0;  // of the last entry
 };
 
 }  // namespace ttc

@@ -3,6 +3,7 @@
 // only one that may be written; of a link, the file that it leads to.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -26,9 +27,11 @@ class AtomicFile {
   const std::string& path() const { return path_; }
   // Appends, or overwrites after seek(). Throws ttc::Error (usage) when the disk is full or fails.
   void write(const void* data, std::size_t size);
+  // The same at a place of the caller's, from any thread; position() stays.
+  void write_at(std::uint64_t position, const void* data, std::size_t size);
   void seek(std::uint64_t position);
   std::uint64_t position() const { return position_; }
-  std::uint64_t size() const { return size_; }
+  std::uint64_t size() const { return size_.load(); }
   void commit();
 
  private:
@@ -36,7 +39,8 @@ class AtomicFile {
   std::string path_, target_, temporary_;
   Phase phase_;
   int fd_ = -1;
-  std::uint64_t position_ = 0, size_ = 0;
+  std::uint64_t position_ = 0;
+  std::atomic<std::uint64_t> size_ = 0;
 };
 
 // Writes `content` to `path` atomically.

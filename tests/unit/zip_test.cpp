@@ -1,4 +1,8 @@
 // Zip archives: what is written reads back; what is broken is refused with a message that says how.
+#include <span>
+#include <thread>
+#include <vector>
+
 #include "formats/zip_read.h"
 #include "formats/zip_write.h"
 #include "tests/catch.h"
@@ -59,6 +63,40 @@ TEST_CASE("zip: the same entries give the same bytes", "[zip]") {
   write_archive(dir.file("a.zip"), sample);
   write_archive(dir.file("b.zip"), sample);
   CHECK(read_bytes(dir.file("a.zip")) == read_bytes(dir.file("b.zip")));
+}
+
+TEST_CASE("zip: entries filled in any order, by several threads, give the same bytes", "[zip]") {
+  const TempDir dir;
+  write_archive(dir.file("a.zip"), sample);
+  {
+    AtomicFile file(dir.file("b.zip"));
+    ZipWriter zip(file);
+    std::vector<ZipWriter::Entry*> entries;
+    for (const auto& [name, content] : sample) entries.push_back(&zip.reserve("m/" + name, content.size()));
+    std::vector<std::thread> threads;
+    for (std::size_t i = sample.size(); i-- > 0;)
+      threads.emplace_back([&, i] { zip.fill(*entries[i], std::as_bytes(std::span(sample[i].second))); });
+    for (std::thread& thread : threads) thread.join();
+    zip.finish();
+    file.commit();
+  }
+  CHECK(read_bytes(dir.file("a.zip")) == read_bytes(dir.file("b.zip")));
+}
+
+TEST_CASE("zip: more entries than 16 bits count", "[zip]") {
+  const TempDir dir;
+  constexpr int count = 66'000;
+  {
+    AtomicFile file(dir.file("many.zip"));
+    ZipWriter zip(file);
+    for (int i = 0; i < count; ++i) zip.add("m/" + std::to_string(i), std::string_view("x"));
+    zip.finish();
+    file.commit();
+  }
+  const ZipArchive archive = open(dir.file("many.zip"));
+  CHECK(archive.entries().size() == count);
+  REQUIRE(archive.find("65999") != nullptr);
+  CHECK(archive.read(*archive.find("65999")) == "x");
 }
 
 TEST_CASE("zip: entries beyond 4 GiB are found", "[zip]") {
