@@ -52,15 +52,32 @@ struct Times {
     for (const double v : ms) sum += v;
     return sum / static_cast<double>(ms.size());
   }
-  OrderedJson json() const { return {{"min", at(0)}, {"p50", at(0.5)}, {"p90", at(0.9)}, {"mean", mean()}}; }
+  OrderedJson json() const {
+    return {{"min", at(0)}, {"p50", at(0.5)}, {"p90", at(0.9)}, {"p99", at(0.99)}, {"mean", mean()}};
+  }
+};
+
+class Clock {
+ public:
+  double ms() const {
+    return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start_).count();
+  }
+
+ private:
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
 double timed(ttrt::Executor& executor, const std::vector<Case>& cases) {
-  const auto start = std::chrono::steady_clock::now();
+  const Clock clock;
   StepRunner steps(executor, cases);
   for (std::size_t i = 0; i < cases.size(); ++i) steps.run(i);
-  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  return clock.ms();
 }
+
+// What comes before the steady state.
+struct Start {
+  double load_ms = 0, first_ms = 0;
+};
 
 std::unique_ptr<ttrt::Executor> reference_executor(const std::shared_ptr<const ir::Model>& model) {
   ttrt::ExecutorOptions options;
@@ -71,21 +88,33 @@ std::unique_ptr<ttrt::Executor> reference_executor(const std::shared_ptr<const i
   return std::make_unique<ttrt::Executor>(model, options);
 }
 
-void print_text(const Times& times, const Times& cpu) {
-  Table table({"", ">min ms", ">p50 ms", ">p90 ms", ">mean ms"});
+// Of the median run; 0 where a run is one step.
+double steps_per_second(const Times& times, std::size_t steps) {
+  return steps > 1 ? 1000.0 * static_cast<double>(steps) / times.at(0.5) : 0.0;
+}
+
+void print_text(const Start& start, const Times& times, const Times& cpu, std::size_t steps) {
+  Table table({"", ">min ms", ">p50 ms", ">p90 ms", ">p99 ms", ">mean ms"});
   const auto row = [&](const std::string& name, const Times& t) {
-    table.row({name, number_text(t.at(0)), number_text(t.at(0.5)), number_text(t.at(0.9)), number_text(t.mean())});
+    table.row({name, number_text(t.at(0)), number_text(t.at(0.5)), number_text(t.at(0.9)), number_text(t.at(0.99)),
+               number_text(t.mean())});
   };
   row(flags.exec.mode, times);
   if (!cpu.ms.empty()) row("LibTorch", cpu);
-  std::cout << table.text();
+  std::cout << table.text() << "loaded in " << number_text(start.load_ms) << " ms, the first run took "
+            << number_text(start.first_ms) << " ms\n";
+  if (const double rate = steps_per_second(times, steps); rate > 0)
+    std::cout << number_text(rate) << " steps a second (" << steps << " a run)\n";
   if (!cpu.ms.empty())
     std::cout << "ratio: min " << number_text(times.at(0) / cpu.at(0), 3) << ", p50 "
               << number_text(times.at(0.5) / cpu.at(0.5), 3) << " (" << ttrt::threads() << " threads)\n";
 }
 
 int run(const Globals& globals) {
+  Start start;
+  const Clock loading;
   const auto model = load_for(globals, flags.model, flags.inputs, flags.exec);
+  start.load_ms = loading.ms();
   const std::vector<Case> cases = load_cases(*model, flags.inputs);
   for (const std::string& line : cases[0].notes) note(globals, "note: " + line);
   ttrt::Executor executor(model, executor_options(globals, flags.exec, *model));
@@ -94,7 +123,8 @@ int run(const Globals& globals) {
   Phase phase("timing " + flags.model, static_cast<std::uint64_t>(flags.warmup + flags.loops));
   for (int i = 0; i < flags.warmup; ++i) {
     phase.advance();
-    timed(executor, cases);
+    const double ms = timed(executor, cases);
+    if (i == 0) start.first_ms = ms;
     if (reference != nullptr) timed(*reference, cases);
   }
   executor.set_profiling(flags.profile);
@@ -104,12 +134,12 @@ int run(const Globals& globals) {
     if (reference != nullptr) cpu.ms.push_back(timed(*reference, cases));
     phase.advance();
   }
+  if (flags.warmup == 0) start.first_ms = times.ms.front();
   warn_of_idle_kernels(globals, flags.exec.dispatch, executor);
   if (globals.json) {
-    OrderedJson out{{"mode", flags.exec.mode},
-                    {"numerics", flags.exec.numerics},
-                    {"loops", flags.loops},
-                    {"wall_ms", times.json()}};
+    OrderedJson out{{"mode", flags.exec.mode},  {"numerics", flags.exec.numerics}, {"loops", flags.loops},
+                    {"load_ms", start.load_ms}, {"first_ms", start.first_ms},      {"wall_ms", times.json()}};
+    if (const double rate = steps_per_second(times, cases.size()); rate > 0) out["steps_per_second"] = rate;
     if (reference != nullptr) {
       out["cpu_ms"] = cpu.json();
       out["ratio"] = {{"min", times.at(0) / cpu.at(0)}, {"p50", times.at(0.5) / cpu.at(0.5)}};
@@ -120,7 +150,7 @@ int run(const Globals& globals) {
     print_json(out);
     return 0;
   }
-  print_text(times, cpu);
+  print_text(start, times, cpu, cases.size());
   if (flags.profile) std::cout << profile_text(executor);
   return 0;
 }

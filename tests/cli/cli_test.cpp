@@ -35,7 +35,7 @@ std::string normalise(std::string line, const std::string& scratch) {
   for (std::size_t at; (at = line.find(scratch)) != std::string::npos;) line.replace(at, scratch.size(), "$TMP");
   static const std::regex duration(R"([0-9.]+(e[-+]?[0-9]+)? (ms|us|s)\b)");
   static const std::regex json_time(
-      R"re(("(wall_ms|load_ms|ms|peak_rss|wall_us|min|p50|p90|mean|pcc|max_abs|max_rel|snr_db)": )([-0-9.e+]+|null))re");
+      R"re(("(wall_ms|load_ms|ms|peak_rss|wall_us|first_ms|steps_per_second|min|p50|p90|p99|mean|pcc|max_abs|max_rel|snr_db)": )([-0-9.e+]+|null))re");
   static const std::regex written(R"(^(wrote \S+, )[0-9.]+ (B|KiB|MiB))");
   line = std::regex_replace(line, duration, "N $2");
   line = std::regex_replace(line, written, "$1N $2");
