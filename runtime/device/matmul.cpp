@@ -8,6 +8,7 @@
 
 #include "device/tile_formats_device.h"
 #include "device/matmul_exact.h"
+#include "device/matmul_finish.h"
 #include "device/matmul_kernels.h"
 #include "device/matmul_tiles.h"
 #include "device/parallel.h"
@@ -22,27 +23,6 @@ std::int64_t tiles_of(std::int64_t n) { return round_up(n, tile_dim) / tile_dim;
 
 // Products below this many multiply-adds are not worth waking other threads for.
 constexpr std::int64_t serial_macs = 1 << 18;
-
-void round_dest16(float* values) {
-  for (int i = 0; i < tile_elements; ++i) values[i] = round_bf16_away(values[i]);
-}
-
-void round_nearest_even(float* values) {
-  for (int i = 0; i < tile_elements; ++i) values[i] = bf16_to_f32(f32_to_bf16(values[i]));
-}
-
-void add_bias(float* values, const float* bias, std::int64_t count, Dest dest) {
-  if (dest == Dest::bits32) {
-    for (std::int64_t i = 0; i < count; ++i) values[i] = cut_tf32(values[i]) + bias[i];
-  } else {
-    for (std::int64_t i = 0; i < count; ++i) values[i] = round_bf16_away(values[i]) + bias[i];
-  }
-}
-
-// To every row of a tile.
-void add_row(float* values, const float* bias, Dest dest) {
-  for (int row = 0; row < 64; ++row) add_bias(values + row * 16, bias + row / 16 % 2 * 16, 16, dest);
-}
 
 // Rows of 32 columns <-> the first rows of a tile in face order.
 template <bool back, typename T>
@@ -59,44 +39,6 @@ void move_lines(T* lines, T* tile, std::int64_t rows) {
 
 std::uint32_t matmul_kept_bits_a(MathFidelity f) { return f < MathFidelity::HiFi3 ? 0xFFFE0000 : 0xFFFFE000; }
 std::uint32_t matmul_kept_bits_b(MathFidelity f) { return f == MathFidelity::LoFi ? 0xFFF80000 : 0xFFFFC000; }
-
-void matmul_add_bias(const MatmulSpec& spec, float bias, std::span<float> sums) {
-  if (dest_of(spec.config) == Dest::bits32) {
-    for (float& v : sums) v = cut_tf32(v) + bias;
-  } else {
-    for (float& v : sums) v = round_bf16_away(v) + bias;
-  }
-}
-
-namespace {
-
-bool is_plain_bf16(const MatmulSpec& spec) { return spec.out == DataType::bfloat16 && !spec.activation; }
-
-// 1024 values in any order: as they lie in Dest, activated.
-void finish_values(const MatmulSpec& spec, float* values) {
-  const bool dest16 = dest_of(spec.config) == Dest::bits16;
-  if (dest16 && !is_plain_bf16(spec)) round_dest16(values);
-  if (!spec.activation) return;
-  spec.activation(std::span<float>(values, tile_elements));
-  if (dest16) round_nearest_even(values);
-}
-
-void pack_finished(const MatmulSpec& spec, const float* values, std::byte* tile) {
-  // Rounding to 16-bit Dest and the packer's rounding from 32 bits are the same to bfloat16: once is enough.
-  pack_dest(spec.out, is_plain_bf16(spec) ? Dest::bits32 : dest_of(spec.config), values, tile);
-}
-
-}  // namespace
-
-void matmul_finish(const MatmulSpec& spec, float* sums, std::int64_t rows, std::byte* tile) {
-  finish_values(spec, sums);
-  for (std::int64_t r = rows; r < tile_dim; ++r) {
-    float* row = sums + r / 16 * 512 + r % 16 * 16;
-    std::fill_n(row, 16, 0.0F);
-    std::fill_n(row + face_elements, 16, 0.0F);
-  }
-  pack_finished(spec, sums, tile);
-}
 
 namespace {
 
@@ -314,13 +256,14 @@ void Matmul::Plan::finish_few(const Operands& run, Range columns, const float* l
       float* line = values + (column - first) * slot;
       std::copy_n(lines + (column - columns.first) * FewRows::line, rows * tile_dim, line);
       for (int r = 0; spec.bias && r < rows; ++r)
-        add_bias(line + r * tile_dim, bias.data() + column * tile_dim, tile_dim, dest_of(spec.config));
+        detail::add_bias(line + r * tile_dim, bias.data() + column * tile_dim, tile_dim,
+                         dest_of(spec.config) == Dest::bits32);
     }
-    finish_values(spec, values);
+    detail::finish_values(spec, values);
     // bfloat16 is packed value by value, wherever they are to lie.
     alignas(64) std::uint16_t packed[tile_elements];
     const bool whole = spec.out == DataType::bfloat16;
-    if (whole) pack_finished(spec, values, reinterpret_cast<std::byte*>(packed));
+    if (whole) detail::pack_finished(spec, values, reinterpret_cast<std::byte*>(packed));
     for (std::int64_t column = first; column < last; ++column) {
       const std::int64_t at = (column - first) * slot;
       std::byte* out = run.out + column * tile_bytes(spec.out);
@@ -330,7 +273,7 @@ void Matmul::Plan::finish_few(const Operands& run, Range columns, const float* l
       } else {
         alignas(64) float tile[tile_elements] = {};
         move_lines<false>(values + at, tile, rows);
-        pack_finished(spec, tile, out);
+        detail::pack_finished(spec, tile, out);
       }
     }
   }
@@ -362,7 +305,8 @@ void Matmul::Plan::task(const Operands& run, std::int64_t index) const {
 void Matmul::Plan::finish(const Operands& run, std::int64_t item, Range rows, Range columns, float* sums) const {
   for (std::int64_t column = columns.first; column < columns.last; ++column) {
     for (std::int64_t row = rows.first; row < rows.last; ++row, sums += tile_elements) {
-      if (spec.bias) add_row(sums, bias.data() + column * tile_dim, dest_of(spec.config));
+      if (spec.bias)
+        detail::add_bias_to_rows(sums, bias.data() + column * tile_dim, dest_of(spec.config) == Dest::bits32);
       matmul_finish(spec, sums, rows_in(row), run.out + ((item * mt + row) * nt + column) * tile_bytes(spec.out));
     }
   }

@@ -1,0 +1,107 @@
+// Bias, activation and the roundings of a tile of sums.
+#include "device/matmul_finish.h"
+
+#include <algorithm>
+
+#include "device/simd.h"
+#include "device/tile_formats_device.h"
+
+namespace ttrt {
+namespace {
+
+// As Dest gives a sum to what follows.
+template <bool bits32>
+[[gnu::always_inline]] inline float out_of_dest(float value) {
+  return bits32 ? cut_tf32(value) : round_bf16_away(value);
+}
+
+template <bool bits32>
+struct AddBias {
+  [[gnu::always_inline]] static inline void run(float* values, const float* bias, std::int64_t count) {
+    for (std::int64_t first = 0; first < count; first += 16) {
+      float* v = values + first;
+      const float* b = bias + first;
+#pragma GCC unroll 1
+      for (int i = 0; i < 16; ++i) v[i] = out_of_dest<bits32>(v[i]) + b[i];
+    }
+  }
+};
+
+template <bool bits32>
+struct AddBiasToRows {
+  [[gnu::always_inline]] static inline void run(float* tile, const float* bias) {
+    for (int face = 0; face < 4; ++face) {
+      const float* b = bias + face % 2 * 16;
+      for (int row = 0; row < 16; ++row, tile += 16) {
+#pragma GCC unroll 1
+        for (int i = 0; i < 16; ++i) tile[i] = out_of_dest<bits32>(tile[i]) + b[i];
+      }
+    }
+  }
+};
+
+template <bool bits32>
+struct AddToAll {
+  [[gnu::always_inline]] static inline void run(float* values, std::int64_t count, float bias) {
+    for (std::int64_t i = 0; i < count; ++i) values[i] = out_of_dest<bits32>(values[i]) + bias;
+  }
+};
+
+struct RoundAway {
+  [[gnu::always_inline]] static inline void run(float* values) {
+    for (int i = 0; i < tile_elements; ++i) values[i] = round_bf16_away(values[i]);
+  }
+};
+
+struct RoundNearestEven {
+  [[gnu::always_inline]] static inline void run(float* values) {
+    for (int i = 0; i < tile_elements; ++i) values[i] = bf16_to_f32(f32_to_bf16(values[i]));
+  }
+};
+
+bool is_plain_bf16(const MatmulSpec& spec) { return spec.out == DataType::bfloat16 && !spec.activation; }
+
+}  // namespace
+
+namespace detail {
+
+void add_bias(float* values, const float* bias, std::int64_t count, bool bits32) {
+  bits32 ? vectorised<AddBias<true>>(values, bias, count) : vectorised<AddBias<false>>(values, bias, count);
+}
+
+void add_bias_to_rows(float* tile, const float* bias, bool bits32) {
+  bits32 ? vectorised<AddBiasToRows<true>>(tile, bias) : vectorised<AddBiasToRows<false>>(tile, bias);
+}
+
+void finish_values(const MatmulSpec& spec, float* values) {
+  const bool dest16 = dest_of(spec.config) == Dest::bits16;
+  if (dest16 && !is_plain_bf16(spec)) vectorised<RoundAway>(values);
+  if (!spec.activation) return;
+  spec.activation(std::span<float>(values, tile_elements));
+  if (dest16) vectorised<RoundNearestEven>(values);
+}
+
+void pack_finished(const MatmulSpec& spec, const float* values, std::byte* tile) {
+  // Rounding to 16-bit Dest and the packer's rounding from 32 bits are the same to bfloat16: once is enough.
+  pack_dest(spec.out, is_plain_bf16(spec) ? Dest::bits32 : dest_of(spec.config), values, tile);
+}
+
+}  // namespace detail
+
+void matmul_add_bias(const MatmulSpec& spec, float bias, std::span<float> sums) {
+  const auto count = static_cast<std::int64_t>(sums.size());
+  dest_of(spec.config) == Dest::bits32 ? vectorised<AddToAll<true>>(sums.data(), count, bias)
+                                       : vectorised<AddToAll<false>>(sums.data(), count, bias);
+}
+
+void matmul_finish(const MatmulSpec& spec, float* sums, std::int64_t rows, std::byte* tile) {
+  detail::finish_values(spec, sums);
+  for (std::int64_t r = rows; r < tile_dim; ++r) {
+    float* row = sums + r / 16 * 512 + r % 16 * 16;
+    std::fill_n(row, 16, 0.0F);
+    std::fill_n(row + face_elements, 16, 0.0F);
+  }
+  detail::pack_finished(spec, sums, tile);
+}
+
+}  // namespace ttrt
