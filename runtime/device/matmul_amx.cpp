@@ -5,23 +5,35 @@
 #include "device/intrinsics.h"
 #include "device/matmul_kernels.h"
 #include "device/matmul_tiles.h"
+#include "device/simd.h"
 #include "device/tile_decoders.h"
 #include "device/tile_formats.h"
 
 namespace ttrt::detail {
 
+namespace {
+
+struct PackRows {
+  [[gnu::always_inline]] static inline void run(const std::uint16_t* in, std::uint16_t keep, std::int64_t rows,
+                                                std::uint16_t* out) {
+    for (std::int64_t row = 0; row < rows; ++row, out += 32) {
+      const std::uint16_t* line = in + row / 16 * 512 + row % 16 * 16;
+#pragma GCC unroll 1
+      for (int i = 0; i < 16; ++i) out[i] = line[i] & keep;
+#pragma GCC unroll 1
+      for (int i = 0; i < 16; ++i) out[16 + i] = line[face_elements + i] & keep;
+    }
+  }
+};
+
+}  // namespace
+
 void pack_block_rows(const std::byte* tile, std::uint32_t keep, std::int64_t rows, std::int64_t valid_k,
                      std::byte* out) {
-  const auto* in = reinterpret_cast<const std::uint16_t*>(tile);
-  for (std::int64_t row = 0; row < rows; ++row) {
-    for (int half = 0; half < 2; ++half) {
-      std::uint32_t words[8];
-      std::memcpy(words, in + (row / 16 * 2 + half) * face_elements + row % 16 * 16, 32);
-      for (std::uint32_t& word : words) word &= keep;
-      std::memcpy(out + row * 64 + half * 32, words, 32);
-    }
-    if (valid_k < tile_dim) std::memset(out + row * 64 + valid_k * 2, 0, static_cast<std::size_t>(64 - valid_k * 2));
-  }
+  vectorised<PackRows>(reinterpret_cast<const std::uint16_t*>(tile), static_cast<std::uint16_t>(keep), rows,
+                       reinterpret_cast<std::uint16_t*>(out));
+  for (std::int64_t row = 0; row < rows && valid_k < tile_dim; ++row)
+    std::memset(out + row * 64 + valid_k * 2, 0, static_cast<std::size_t>(64 - valid_k * 2));
 }
 
 #if defined(__x86_64__)

@@ -22,7 +22,8 @@ struct BlockKernel {
   void (*add)(const std::byte* a, const void* panel, std::int64_t k_tiles, std::int64_t rows, bool add, float* c);
   void (*end)();
 };
-// The first rows of a tile of bfloat16 (2048 bytes) as rows of 32 k, and-ed with `keep`, zeros from `valid_k` on.
+// The first rows of a tile of bfloat16 (2048 bytes) as rows of 32 k, each word of two and-ed with `keep`,
+// whose halves are the same, zeros from `valid_k` on.
 void pack_block_rows(const std::byte* tile, std::uint32_t keep, std::int64_t rows, std::int64_t valid_k,
                      std::byte* out);
 #if defined(__x86_64__)
