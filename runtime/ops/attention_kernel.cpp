@@ -28,27 +28,38 @@ constexpr std::int64_t block_tiles = 16;  // keys of one block, in tiles: 64 KiB
 
 [[gnu::always_inline]] inline float cut16(float x) { return vbits(ubits(x) & 0xFFFF0000); }
 
-// Scores of one tile: times scale, plus mask (nullptr: none; `mask_rows` 1: one row for all).
+// Scores of one tile: times scale, plus mask or, where the mask is false, -infinity. `mask_row`: floats from one row of
+// the mask to the next, 0 where one row serves all.
+enum class Mask : std::uint8_t { none, boolean, added };
+template <Mask kind, bool narrow>
 struct ScaleAndMask {
   [[gnu::always_inline]] static inline void run(float* s, std::int64_t rows, float scale, const float* mask,
-                                                bool one_row, bool boolean, bool narrow) {
-    for (std::int64_t row = 0; row < 64; ++row) {  // of 16 columns: face by face
-      if (row / 32 * 16 + row % 16 >= rows) continue;
-      float* v = s + row * 16;
-      const float* m = mask == nullptr ? nullptr : mask + (one_row ? row / 16 % 2 * 256 : row * 16);
-      if (narrow) {
-        for (int i = 0; i < 16; ++i) v[i] = intermediate<true>(v[i]);
-      }
-      if (m == nullptr) {
-        for (int i = 0; i < 16; ++i) v[i] *= scale;
-      } else if (boolean) {
-        for (int i = 0; i < 16; ++i) v[i] = m[i] != 0.0F ? v[i] * scale : -inf_f;
-      } else {
-        for (int i = 0; i < 16; ++i) v[i] = v[i] * scale + m[i];
+                                                std::int64_t mask_row) {
+    for (std::int64_t face = 0; face < 4; ++face) {
+      float* v = s + face * face_elements;
+      const float* m = mask + (mask_row == 0 ? face % 2 : face) * face_elements;
+      for (std::int64_t row = face / 2 * 16; row < std::min<std::int64_t>(rows, face / 2 * 16 + 16); ++row) {
+#pragma GCC unroll 1
+        for (int i = 0; i < 16; ++i) {
+          const float score = intermediate<narrow>(v[i]) * scale;
+          if constexpr (kind == Mask::none) v[i] = score;
+          if constexpr (kind == Mask::boolean) v[i] = m[i] != 0.0F ? score : -inf_f;
+          if constexpr (kind == Mask::added) v[i] = score + m[i];
+        }
+        v += 16;
+        if constexpr (kind != Mask::none) m += mask_row;
       }
     }
   }
 };
+using ScaledTile = void (*)(float*, std::int64_t, float, const float*, std::int64_t);
+template <Mask kind>
+ScaledTile scaled_tile(bool narrow) {
+  const auto copies = [](auto kernel) -> ScaledTile {
+    return vectorised<decltype(kernel), float*, std::int64_t, float, const float*, std::int64_t>;
+  };
+  return narrow ? copies(ScaleAndMask<kind, true>{}) : copies(ScaleAndMask<kind, false>{});
+}
 
 // One row of scores -> probabilities (not yet divided by their sum) relative to a new running maximum.
 struct RowState {
@@ -64,10 +75,10 @@ struct RowProbabilities {
     for (int i = 0; i < 16; ++i) lanes[i] = -inf_f;
     for (std::int64_t c = 0; c < chunks; ++c) {
       const float* s = scores + chunk_at(r, c);
+#pragma GCC unroll 1
       for (int i = 0; i < 16; ++i) lanes[i] = vmax(s[i], lanes[i]);
     }
-    float max = state->max;
-    for (int i = 0; i < 16; ++i) max = vmax(lanes[i], max);
+    const float max = vmax(tree_max(lanes), state->max);
     // With nothing but masked keys so far every exponential is zero, whatever is subtracted.
     const float shift = max == -inf_f ? 0.0F : max;
     for (int i = 0; i < 16; ++i) lanes[i] = 0.0F;
@@ -127,6 +138,7 @@ std::int64_t tiles_of(std::int64_t n) { return round_up(n, tile_dim) / tile_dim;
 struct Plan {
   AttentionShape s;
   const detail::MatmulKernels* kernels;
+  ScaledTile scaled;
   ProbabilityRow row;
   bool pairs;
   std::uint32_t keep_a, keep_b;
@@ -274,15 +286,14 @@ void attend_band(const Plan& p, const Operands& o, std::int64_t b, std::int64_t 
   RowState states[tile_dim];
   alignas(64) float mask[tile_elements];
   const std::int64_t last = p.s.causal ? std::min(p.k_tiles, band + 1) : p.k_tiles;
-  const bool one_row = p.s.mask && p.s.mask->logical[2] == 1;
+  const std::int64_t mask_row = p.s.mask && p.s.mask->logical[2] == 1 ? 0 : 16;
   std::fill_n(x.acc, p.v_tiles * tile_elements, 0.0F);
   for (std::int64_t first = 0; first < last; first += block_tiles) {
     const std::int64_t tiles = std::min(block_tiles, last - first);
     for (std::int64_t t = 0; t < tiles; ++t) {
       float* s = x.scores + t * tile_elements;
       multiply(p, q, x.keys + (first + t) * p.d_tiles * p.panel_tile, p.s.head_dim, rows, s);
-      vectorised<ScaleAndMask>(s, std::int64_t{rows}, p.s.scale, mask_tile(p, o, b, h, band, first + t, mask), one_row,
-                               p.s.boolean_mask, !p.s.config.fp32_dest_acc_en);
+      p.scaled(s, rows, p.s.scale, mask_tile(p, o, b, h, band, first + t, mask), mask_row);
       hide_keys(p, band, first + t, s);
     }
     for (int r = 0; r < rows; ++r) p.row(x.scores, r, tiles * 2, p.keep_a, x.weights, &states[r]);
@@ -355,6 +366,9 @@ Kernel fast_attention(const AttentionShape& shape) {
           : p.pairs                   ? probability_row<Layout::pairs, true>
           : round                     ? probability_row<Layout::floats, true>
                                       : probability_row<Layout::floats, false>;
+  p.scaled = (!shape.mask          ? scaled_tile<Mask::none>
+              : shape.boolean_mask ? scaled_tile<Mask::boolean>
+                                   : scaled_tile<Mask::added>)(!shape.config.fp32_dest_acc_en);
   // Bits that the phases of the fidelity use of each operand, as in device/matmul.h.
   p.keep_a = shape.config.math_fidelity < MathFidelity::HiFi3 ? 0xFFFE0000 : 0xFFFFE000;
   p.keep_b = shape.config.math_fidelity == MathFidelity::LoFi ? 0xFFF80000 : 0xFFFFC000;

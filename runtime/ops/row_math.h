@@ -17,6 +17,14 @@ namespace ttrt::ops {
   return lanes[0];
 }
 
+// A NaN among the lanes may be lost.
+[[gnu::always_inline]] inline float tree_max(float* lanes) {
+  for (int width = 8; width > 0; width /= 2) {
+    for (int i = 0; i < width; ++i) lanes[i] = vmax(lanes[i], lanes[i + width]);
+  }
+  return lanes[0];
+}
+
 // Sum of f(row[i]) for i < n.
 template <typename F>
 [[gnu::always_inline]] inline float row_sum(const float* row, std::int64_t n, F f) {
