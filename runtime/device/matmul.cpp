@@ -46,6 +46,26 @@ struct Range {
   std::int64_t first, last;
 };
 
+// Tiles that lie `stride` apart, brought from memory to the second cache line by line.
+class Bringer {
+ public:
+  Bringer(const std::byte* first, std::int64_t tiles, std::int64_t stride, std::int64_t size)
+      : tile_(first), left_(tiles), stride_(stride), size_(size) {}
+  std::int64_t lines() const { return left_ * ((size_ + 63) / 64); }
+  void bring(std::int64_t lines) {
+    for (; lines > 0 && left_ > 0; --lines) {
+      __builtin_prefetch(tile_ + at_, 0, 2);
+      at_ += 64;
+      if (at_ < size_) continue;
+      at_ = 0, tile_ += stride_, --left_;
+    }
+  }
+
+ private:
+  const std::byte* tile_;
+  std::int64_t left_, stride_, size_, at_ = 0;
+};
+
 // One run's operands; a in the kernels' element type.
 struct Operands {
   const std::byte *a, *b;
@@ -75,6 +95,8 @@ struct Matmul::Plan {
   void sum_few(const Operands& run, Range columns, float* lines) const;
   void finish_few(const Operands& run, Range columns, const float* lines) const;
   void fill_panel(const std::byte* matrix, std::int64_t k_tile, std::int64_t column, std::byte* out) const;
+  Bringer next_panel(const std::byte* matrix, std::int64_t k_tile, std::int64_t step, std::int64_t column,
+                     Range columns) const;
   void add_rows(const std::byte* a_row, const std::byte* panel, std::int64_t k_tile, std::int64_t k_tiles,
                 std::int64_t rows, float* sums) const;
   std::int64_t b_tile(std::int64_t k_tile, std::int64_t column) const {
@@ -195,7 +217,16 @@ void Matmul::Plan::add_rows(const std::byte* a_row, const std::byte* panel, std:
   }
 }
 
-// [column][row tile] tiles of sums.
+// What the panel after this one is made of.
+Bringer Matmul::Plan::next_panel(const std::byte* matrix, std::int64_t k_tile, std::int64_t step, std::int64_t column,
+                                 Range columns) const {
+  const bool wraps = column + 1 == columns.last;
+  const std::int64_t k = wraps ? k_tile + step : k_tile, size = tile_bytes(spec.b);
+  return {matrix + b_tile(k, wraps ? columns.first : column + 1) * size, std::clamp<std::int64_t>(kt - k, 0, step),
+          (spec.transpose_b ? 1 : nt) * size, size};
+}
+
+// [column][row tile] tiles of sums. The next panel comes from memory beside the products with this one.
 void Matmul::Plan::sum(const Operands& run, std::int64_t item, Range rows, Range columns, float* sums) const {
   alignas(64) std::byte panel[k_tiles_many * 4096];
   static_assert(sizeof(panel) >= k_tiles_of_blocks * 2048);
@@ -206,8 +237,12 @@ void Matmul::Plan::sum(const Operands& run, std::int64_t item, Range rows, Range
     float* to = sums;
     for (std::int64_t column = columns.first; column < columns.last; ++column) {
       for (std::int64_t t = 0; t < k_tiles; ++t) fill_panel(matrix, k_tile + t, column, panel + t * panel_tile_bytes);
-      for (std::int64_t row = rows.first; row < rows.last; ++row, to += tile_elements)
+      Bringer next = next_panel(matrix, k_tile, step, column, columns);
+      const std::int64_t lines_a_row = next.lines() / (rows.last - rows.first) + 1;
+      for (std::int64_t row = rows.first; row < rows.last; ++row, to += tile_elements) {
+        next.bring(lines_a_row);
         add_rows(run.a + (item * mt + row) * kt * a_tile_bytes, panel, k_tile, k_tiles, rows_in(row), to);
+      }
     }
   }
 }
