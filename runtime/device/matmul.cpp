@@ -102,12 +102,20 @@ struct Matmul::Plan {
   std::int64_t b_tile(std::int64_t k_tile, std::int64_t column) const {
     return spec.transpose_b ? column * kt + k_tile : k_tile * nt + column;
   }
+  // Matrices of a that begin in a tile of rows.
+  std::int64_t items_in(std::int64_t row_tile) const {
+    return std::min(items_per_tile, spec.batch - row_tile * items_per_tile);
+  }
   std::int64_t rows_in(std::int64_t row_tile) const {
+    if (items_per_tile > 1) return items_in(row_tile) * spec.m;
     return std::min<std::int64_t>(spec.m - row_tile * tile_dim, tile_dim);
   }
+  void join_rows(const std::byte* tiles, std::int64_t row_tile, std::int64_t k_tile, std::byte* out) const;
 
   MatmulSpec spec;
-  std::int64_t mt, kt, nt;  // tiles
+  // Few rows each of several matrices that meet the same b are one tile's rows to the kernels, so that b is read once.
+  std::int64_t items_per_tile = 1, matrices;
+  std::int64_t mt, kt, nt;  // tiles of a matrix
   const detail::MatmulKernels* kernels = nullptr;
   std::uint32_t keep_a, keep_b;  // of a word of a; of a float
   std::int64_t a_tile_bytes = 0, panel_tile_bytes = 0;
@@ -126,6 +134,7 @@ Matmul::Plan::Plan(MatmulSpec s) : spec(std::move(s)) {
   TTC_CHECK(spec.b_batch > 0 && spec.batch % spec.b_batch == 0, "b's batch divides a's");
   TTC_CHECK(is_float_format(spec.a) && is_float_format(spec.b) && is_float_format(spec.out), "float formats");
   mt = tiles_of(spec.m), kt = tiles_of(spec.k), nt = tiles_of(spec.n);
+  matrices = spec.batch;
   if (spec.bias) bias.resize(static_cast<std::size_t>(nt * tile_dim));
   serial = spec.batch * spec.m * spec.k * spec.n < serial_macs;
   keep_a = matmul_kept_bits_a(spec.config.math_fidelity), keep_b = matmul_kept_bits_b(spec.config.math_fidelity);
@@ -133,17 +142,21 @@ Matmul::Plan::Plan(MatmulSpec s) : spec(std::move(s)) {
     exact = std::make_unique<MatmulExact>(spec);
     return;
   }
+  if (spec.b_batch == 1 && spec.batch > 1 && spec.m > 0 && 2 * spec.m <= tile_dim) {
+    items_per_tile = tile_dim / spec.m, matrices = 1;
+    mt = (spec.batch + items_per_tile - 1) / items_per_tile;
+  }
   kernels = &detail::matmul_kernels(spec.a != DataType::float32 && spec.b != DataType::float32);
   const bool pairs = kernels->operand == Operand::bf16_pairs;
   if (pairs) keep_a |= keep_a >> 16;
   a_tile_bytes = pairs ? 2048 : 4096;
   panel_tile_bytes = detail::panel_bytes_per_tile(kernels->operand);
   block = kernels->block;
-  if (pairs && spec.batch == 1 && !spec.transpose_b && detail::FewRows::takes(spec.b, spec.m))
-    few.emplace(spec.b, spec.m, spec.k, keep_a, keep_b);
+  if (pairs && matrices == 1 && mt == 1 && !spec.transpose_b && detail::FewRows::takes(spec.b, rows_in(0)))
+    few.emplace(spec.b, rows_in(0), spec.k, keep_a, keep_b);
   const DataType direct = pairs ? DataType::bfloat16 : DataType::float32;
-  if (spec.a != direct || block != nullptr)
-    a_copy.resize(static_cast<std::size_t>(spec.batch * mt * kt * a_tile_bytes / 4));
+  if (spec.a != direct || block != nullptr || items_per_tile > 1)
+    a_copy.resize(static_cast<std::size_t>(matrices * mt * kt * a_tile_bytes / 4));
   divide();
 }
 
@@ -154,7 +167,7 @@ void Matmul::Plan::divide() {
   const auto tasks = [&] {
     row_tasks = mt == 0 ? 0 : (mt + row_tiles_per_task - 1) / row_tiles_per_task;
     panel_tasks = nt == 0 ? 0 : (nt + panels_per_task - 1) / panels_per_task;
-    return spec.batch * row_tasks * panel_tasks;
+    return matrices * row_tasks * panel_tasks;
   };
   while (tasks() < wanted && panels_per_task > 1) panels_per_task = (panels_per_task + 1) / 2;
   while (tasks() < wanted && row_tiles_per_task > 1) row_tiles_per_task = (row_tiles_per_task + 1) / 2;
@@ -176,24 +189,49 @@ void Matmul::Plan::fill_bias(const std::byte* tiles) {
   }
 }
 
+// A tile of rows of several matrices in the kernels' element type, zeros below them.
+void Matmul::Plan::join_rows(const std::byte* tiles, std::int64_t row_tile, std::int64_t k_tile, std::byte* out) const {
+  const std::int64_t size = tile_bytes(spec.a), first = row_tile * items_per_tile;
+  std::memset(out, 0, static_cast<std::size_t>(a_tile_bytes));
+  for (std::int64_t i = 0; i < items_in(row_tile); ++i) {
+    const std::byte* tile = tiles + ((first + i) * kt + k_tile) * size;
+    if (kernels->operand == Operand::bf16_pairs) {
+      alignas(64) std::uint16_t values[tile_elements];
+      const bool whole = spec.a == DataType::bfloat16;
+      if (!whole) unpack_tile_bf16(spec.a, tile, values);
+      detail::copy_tile_rows(whole ? reinterpret_cast<const std::uint16_t*>(tile) : values, 0, spec.m,
+                             reinterpret_cast<std::uint16_t*>(out), i * spec.m);
+    } else {
+      alignas(64) float values[tile_elements];
+      unpack_tile(spec.a, tile, values);
+      detail::copy_tile_rows(values, 0, spec.m, reinterpret_cast<float*>(out), i * spec.m);
+    }
+  }
+}
+
 const std::byte* Matmul::Plan::read_a(const std::byte* tiles) {
   if (a_copy.empty()) return tiles;
   auto* copy = reinterpret_cast<std::byte*>(a_copy.data());
-  const std::int64_t tile_size = tile_bytes(spec.a), count = spec.batch * mt * kt;
+  const std::int64_t tile_size = tile_bytes(spec.a), count = matrices * mt * kt;
+  const bool joined = items_per_tile > 1;
   parallel_for(count, !serial, [&](std::int64_t t) {
     std::byte* out = copy + t * a_tile_bytes;
+    const std::byte* tile = tiles + t * tile_size;
     if (block != nullptr) {
-      alignas(64) std::uint16_t values[tile_elements];
-      const std::byte* tile = tiles + t * tile_size;
-      if (spec.a != DataType::bfloat16) {
-        unpack_tile_bf16(spec.a, tile, values);
-        tile = reinterpret_cast<const std::byte*>(values);
+      alignas(64) std::byte values[tile_elements * 2];
+      if (joined) {
+        join_rows(tiles, t / kt, t % kt, values);
+      } else if (spec.a != DataType::bfloat16) {
+        unpack_tile_bf16(spec.a, tile, reinterpret_cast<std::uint16_t*>(values));
       }
-      detail::pack_block_rows(tile, keep_a, rows_in(t / kt % mt), spec.k - t % kt * tile_dim, out);
+      detail::pack_block_rows(joined || spec.a != DataType::bfloat16 ? values : tile, keep_a, rows_in(t / kt % mt),
+                              spec.k - t % kt * tile_dim, out);
+    } else if (joined) {
+      join_rows(tiles, t / kt, t % kt, out);
     } else if (kernels->operand == Operand::bf16_pairs) {
-      unpack_tile_bf16(spec.a, tiles + t * tile_size, reinterpret_cast<std::uint16_t*>(out));
+      unpack_tile_bf16(spec.a, tile, reinterpret_cast<std::uint16_t*>(out));
     } else {
-      unpack_tile(spec.a, tiles + t * tile_size, reinterpret_cast<float*>(out));
+      unpack_tile(spec.a, tile, reinterpret_cast<float*>(out));
     }
   });
   return copy;
@@ -230,8 +268,8 @@ Bringer Matmul::Plan::next_panel(const std::byte* matrix, std::int64_t k_tile, s
 void Matmul::Plan::sum(const Operands& run, std::int64_t item, Range rows, Range columns, float* sums) const {
   alignas(64) std::byte panel[k_tiles_many * 4096];
   static_assert(sizeof(panel) >= k_tiles_of_blocks * 2048);
-  const std::byte* matrix = run.b + item * spec.b_batch / spec.batch * kt * nt * tile_bytes(spec.b);
-  const std::int64_t step = spec.m <= tile_dim ? k_tiles_few : block != nullptr ? k_tiles_of_blocks : k_tiles_many;
+  const std::byte* matrix = run.b + item * spec.b_batch / matrices * kt * nt * tile_bytes(spec.b);
+  const std::int64_t step = mt == 1 ? k_tiles_few : block != nullptr ? k_tiles_of_blocks : k_tiles_many;
   for (std::int64_t k_tile = 0; k_tile < kt; k_tile += step) {
     const std::int64_t k_tiles = std::min(step, kt - k_tile);
     float* to = sums;
@@ -251,16 +289,17 @@ void Matmul::Plan::sum(const Operands& run, std::int64_t item, Range rows, Range
 void Matmul::Plan::sum_few(const Operands& run, Range columns, float* lines) const {
   using detail::FewRows;
   const std::int64_t whole = spec.k / tile_dim, count = columns.last - columns.first, size = tile_bytes(spec.b);
+  const std::int64_t rows = rows_in(0);
   std::fill_n(lines, count * FewRows::line, 0.0F);
   const auto add_unpacked = [&](std::int64_t first, std::int64_t last, std::int64_t i) {
     alignas(64) std::byte panel[4096];
     alignas(64) float tile[tile_elements];
-    move_lines<false>(lines + i * FewRows::line, tile, spec.m);
+    move_lines<false>(lines + i * FewRows::line, tile, rows);
     for (std::int64_t k_tile = first; k_tile < last; ++k_tile) {
       fill_panel(run.b, k_tile, columns.first + i, panel);
-      add_rows(run.a, panel, k_tile, 1, spec.m, tile);
+      add_rows(run.a, panel, k_tile, 1, rows, tile);
     }
-    move_lines<true>(lines + i * FewRows::line, tile, spec.m);
+    move_lines<true>(lines + i * FewRows::line, tile, rows);
   };
   for (std::int64_t k_tile = 0, step = 0; k_tile < whole; k_tile += step) {
     step = std::min(FewRows::most_k_tiles, whole - k_tile);
@@ -282,7 +321,7 @@ void Matmul::Plan::sum_few(const Operands& run, Range columns, float* lines) con
 // The rows of several columns of tiles at a time.
 void Matmul::Plan::finish_few(const Operands& run, Range columns, const float* lines) const {
   using detail::FewRows;
-  const auto rows = static_cast<int>(spec.m);
+  const auto rows = static_cast<int>(rows_in(0));
   const std::int64_t slot = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint32_t>(rows))) * tile_dim;
   for (std::int64_t first = columns.first; first < columns.last; first += tile_elements / slot) {
     const std::int64_t last = std::min(first + tile_elements / slot, columns.last);
@@ -300,15 +339,17 @@ void Matmul::Plan::finish_few(const Operands& run, Range columns, const float* l
     const bool whole = spec.out == DataType::bfloat16;
     if (whole) detail::pack_finished(spec, values, reinterpret_cast<std::byte*>(packed));
     for (std::int64_t column = first; column < last; ++column) {
-      const std::int64_t at = (column - first) * slot;
-      std::byte* out = run.out + column * tile_bytes(spec.out);
-      if (whole) {
-        std::memset(out, 0, tile_elements * sizeof(std::uint16_t));
-        move_lines<false>(packed + at, reinterpret_cast<std::uint16_t*>(out), rows);
-      } else {
-        alignas(64) float tile[tile_elements] = {};
-        move_lines<false>(values + at, tile, rows);
-        detail::pack_finished(spec, tile, out);
+      for (std::int64_t item = 0; item < items_in(0); ++item) {
+        const std::int64_t at = (column - first) * slot + item * spec.m * tile_dim;
+        std::byte* out = run.out + (item * nt + column) * tile_bytes(spec.out);
+        if (whole) {
+          std::memset(out, 0, tile_elements * sizeof(std::uint16_t));
+          move_lines<false>(packed + at, reinterpret_cast<std::uint16_t*>(out), spec.m);
+        } else {
+          alignas(64) float tile[tile_elements] = {};
+          move_lines<false>(values + at, tile, spec.m);
+          detail::pack_finished(spec, tile, out);
+        }
       }
     }
   }
@@ -342,14 +383,21 @@ void Matmul::Plan::finish(const Operands& run, std::int64_t item, Range rows, Ra
     for (std::int64_t row = rows.first; row < rows.last; ++row, sums += tile_elements) {
       if (spec.bias)
         detail::add_bias_to_rows(sums, bias.data() + column * tile_dim, dest_of(spec.config) == Dest::bits32);
-      matmul_finish(spec, sums, rows_in(row), run.out + ((item * mt + row) * nt + column) * tile_bytes(spec.out));
+      if (items_per_tile > 1) {
+        detail::finish_values(spec, sums);
+        const std::int64_t size = tile_bytes(spec.out);
+        detail::pack_finished_rows(spec, sums, items_in(row), run.out + (row * items_per_tile * nt + column) * size,
+                                   nt * size);
+      } else {
+        matmul_finish(spec, sums, rows_in(row), run.out + ((item * mt + row) * nt + column) * tile_bytes(spec.out));
+      }
     }
   }
 }
 
 void Matmul::Plan::multiply(const Operands& run) {
   if (few) few->read(run.a);
-  const std::int64_t count = spec.batch * row_tasks * panel_tasks;
+  const std::int64_t count = matrices * row_tasks * panel_tasks;
   parallel_for(count, !serial, [&](std::int64_t i) { task(run, i); });
 }
 

@@ -2,6 +2,7 @@
 #include "device/matmul_finish.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "device/simd.h"
 #include "device/tile_formats_device.h"
@@ -84,6 +85,24 @@ void finish_values(const MatmulSpec& spec, float* values) {
 void pack_finished(const MatmulSpec& spec, const float* values, std::byte* tile) {
   // Rounding to 16-bit Dest and the packer's rounding from 32 bits are the same to bfloat16: once is enough.
   pack_dest(spec.out, is_plain_bf16(spec) ? Dest::bits32 : dest_of(spec.config), values, tile);
+}
+
+void pack_finished_rows(const MatmulSpec& spec, const float* values, std::int64_t items, std::byte* tiles,
+                        std::int64_t stride) {
+  // bfloat16 is packed value by value, wherever they are to lie.
+  alignas(64) std::uint16_t packed[tile_elements];
+  const bool whole = spec.out == DataType::bfloat16;
+  if (whole) pack_finished(spec, values, reinterpret_cast<std::byte*>(packed));
+  for (std::int64_t i = 0; i < items; ++i, tiles += stride) {
+    if (whole) {
+      std::memset(tiles, 0, sizeof(packed));
+      copy_tile_rows(packed, i * spec.m, spec.m, reinterpret_cast<std::uint16_t*>(tiles), 0);
+    } else {
+      alignas(64) float tile[tile_elements] = {};
+      copy_tile_rows(values, i * spec.m, spec.m, tile, 0);
+      pack_finished(spec, tile, tiles);
+    }
+  }
 }
 
 }  // namespace detail

@@ -1,9 +1,11 @@
 // What happens to sums of a fast product before they leave Dest. Used by device/matmul.cpp.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "device/matmul.h"
+#include "device/tile_formats.h"
 
 namespace ttrt::detail {
 
@@ -16,5 +18,18 @@ void add_bias_to_rows(float* tile, const float* bias, bool bits32);
 void finish_values(const MatmulSpec& spec, float* values);
 // Those, in face order, -> a tile.
 void pack_finished(const MatmulSpec& spec, const float* values, std::byte* tile);
+// Those, of whose rows each spec.m are another matrix's, -> the first tiles of `items` matrices, `stride` bytes apart.
+void pack_finished_rows(const MatmulSpec& spec, const float* values, std::int64_t items, std::byte* tiles,
+                        std::int64_t stride);
+// Rows of 16 + 16 elements from one tile in face order to another.
+template <typename T>
+void copy_tile_rows(const T* from, std::int64_t from_row, std::int64_t rows, T* to, std::int64_t to_row) {
+  for (std::int64_t r = 0; r < rows; ++r) {
+    const std::int64_t source = from_row + r, target = to_row + r;
+    for (std::int64_t half = 0; half < 2; ++half)
+      std::copy_n(from + (source / 16 * 2 + half) * face_elements + source % 16 * 16, 16,
+                  to + (target / 16 * 2 + half) * face_elements + target % 16 * 16);
+  }
+}
 
 }  // namespace ttrt::detail

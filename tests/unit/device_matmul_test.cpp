@@ -155,6 +155,44 @@ TEST_CASE("fast products: batches, shared and transposed b, bias, activation, De
   }
 }
 
+TEST_CASE("matrices of few rows that meet the same b give what each of them gives alone, bit for bit") {
+  const Matrix bias = random_matrix(1, 1, 70, DataType::bfloat16, 3);
+  for (Isa level : matmul_levels) {
+    ScopedIsa scoped(level);
+    for (DataType format : {DataType::bfloat16, DataType::bfloat8_b, DataType::float32}) {
+      const Matrix b = random_matrix(1, 77, 70, format, 2);
+      for (const auto& [batch, m] : {std::pair{2, 1}, {7, 1}, {45, 1}, {3, 3}, {21, 3}, {5, 16}, {3, 17}}) {
+        Matrix a = random_matrix(batch, m, 77, format, 1);
+        for (DataType out : {DataType::bfloat16, DataType::float32, DataType::bfloat4_b}) {
+          MatmulSpec s{.batch = batch, .m = m, .k = 77, .n = 70, .a = format, .b = format, .out = out};
+          if (out != DataType::float32) {
+            s.bias = DataType::bfloat16;
+            s.activation = [](std::span<float> values) {
+              for (float& v : values) v = v * 0.3F + 1.0F;
+            };
+          }
+          const auto run = [&](const std::byte* rows) {
+            Matrix product = empty(s.batch, s.m, s.n, s.out);
+            std::fill(product.tiles.begin(), product.tiles.end(), std::byte{0xAB});
+            Matmul(s).run(rows, b.tiles.data(), s.bias ? bias.tiles.data() : nullptr, product.tiles.data());
+            return product.tiles;
+          };
+          const std::vector<std::byte> all = run(a.tiles.data());
+          std::vector<std::byte> each;
+          s.batch = 1;
+          for (std::int64_t i = 0; i < batch; ++i) {
+            const std::vector<std::byte> one = run(a.tile(i, 0, 0));
+            each.insert(each.end(), one.begin(), one.end());
+          }
+          INFO(to_string(level) << " " << to_string(format) << " to " << to_string(out) << ", " << batch << " of "
+                                << m);
+          REQUIRE(all == each);
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("large and tiny products take the same result from many tasks") {
   for (Isa level : matmul_levels) {
     ScopedIsa scoped(level);
