@@ -74,6 +74,21 @@ std::uint32_t* load_dense(const DeviceTensor& tensor, int slot) {
 
 void store_dense(const std::uint32_t* in, DeviceTensor& tensor) { pack_dense(in, tensor.spec, tensor.data()); }
 
+DenseElements::DenseElements(const TensorSpec& spec, std::byte* tiles)
+    : tiles_(tiles),
+      rows_(spec.rows()),
+      cols_(spec.cols()),
+      down_(spec.tile_rows()),
+      across_(spec.tile_cols()),
+      half_(is_half(spec.dtype)) {}
+
+DenseElements copied_elements(const KernelArgs& args) {
+  const DeviceTensor& out = *args.out[0];
+  std::byte* tiles = out.data();
+  if (const std::byte* from = args.in[0]->data(); from != tiles) std::copy_n(from, out.spec.nbytes(), tiles);
+  return {out.spec, tiles};
+}
+
 double number_of(DataType format, std::uint32_t bits) {
   if (format == DataType::int32) return static_cast<std::int32_t>(bits);
   return std::bit_cast<float>(format == DataType::bfloat16 ? bits << 16 : bits);

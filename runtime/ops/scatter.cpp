@@ -32,15 +32,12 @@ double joined(Join join, double a, double b) {
   return join == Join::amax ? std::max(a, b) : std::min(a, b);
 }
 
-// Both are bits of `format`.
-void join_bits(Join join, DataType format, std::uint32_t& out, std::uint32_t value) {
-  if (join == Join::replace) {
-    out = value;
-    return;
-  }
-  const double made = joined(join, number_of(format, out), number_of(format, value));
+// All are bits of `format`.
+std::uint32_t joined_bits(Join join, DataType format, std::uint32_t old, std::uint32_t value) {
+  if (join == Join::replace) return value;
+  const double made = joined(join, number_of(format, old), number_of(format, value));
   if (format == DataType::int32 && (made > 2147483647.0 || made < -2147483648.0)) does_not_fit();
-  out = bits_in(format, made);
+  return bits_in(format, made);
 }
 
 ttc::Refusal supports(const OpCall& call) {
@@ -97,12 +94,11 @@ Kernel prepare_put(const OpCall& call, const PrepareContext&) {
     return from;
   };
   return [=](const KernelArgs& args) {
-    std::uint32_t* out = load_dense(*args.in[0], 0);
+    const DenseElements out = copied_elements(args);
     const std::uint32_t* values = load_dense(*args.in[values_at], 1);
     plan.for_each(plan.positions(args, 1), [&](std::int64_t at, std::int64_t to, std::int64_t n) {
-      for (std::int64_t i = 0; i < n; ++i) join_bits(join, format, out[to + i], values[value_of(at + i)]);
+      out.replace(to, n, [&](std::uint32_t old) { return joined_bits(join, format, old, values[value_of(at++)]); });
     });
-    store_dense(out, *args.out[0]);
   };
 }
 
@@ -143,15 +139,15 @@ Kernel prepare_scatter(const OpCall& call, const PrepareContext&) {
   const Join join = join_of(call.string("reduce"));
   const bool given = src != nullptr;
   return [=](const KernelArgs& args) {
-    std::uint32_t* out = load_dense(*args.in[0], 0);
+    const DenseElements out = copied_elements(args);
     const std::uint32_t* at_index = load_dense(*args.in[1], 1);
     const std::uint32_t* values = given ? load_dense(*args.in[2], 2) : nullptr;
     plan.for_each(at_index, [&](std::int64_t at, std::int64_t to) {
       std::int64_t from = 0;
       for (std::size_t d = 0; given && d < index.size(); ++d) from += at / strides[d] % index[d] * steps[d];
-      join_bits(join, format, out[to], given ? values[from] : number);
+      out.replace(to, 1,
+                  [&](std::uint32_t old) { return joined_bits(join, format, old, given ? values[from] : number); });
     });
-    store_dense(out, *args.out[0]);
   };
 }
 
@@ -217,13 +213,11 @@ Kernel prepare_slice_scatter(const OpCall& call, const PrepareContext&) {
   for (std::size_t d = 0; d < x.size(); ++d) (d < range.dim ? outer : inner) *= d == range.dim ? 1 : x[d];
   const std::int64_t size = x[range.dim];
   return [=](const KernelArgs& args) {
-    std::uint32_t* out = load_dense(*args.in[0], 0);
+    const DenseElements out = copied_elements(args);
     const std::uint32_t* src = load_dense(*args.in[1], 1);
     for (std::int64_t o = 0; o < outer; ++o)
       for (std::int64_t i = 0; i < range.count; ++i)
-        std::copy_n(src + (o * range.count + i) * inner, inner,
-                    out + (o * size + range.start + i * range.step) * inner);
-    store_dense(out, *args.out[0]);
+        out.replace((o * size + range.start + i * range.step) * inner, inner, [&](std::uint32_t) { return *src++; });
   };
 }
 
