@@ -428,6 +428,13 @@ ttrt_status ttrt_session_cancel(ttrt_session* session) {
   });
 }
 
+ttrt_status ttrt_session_place(ttrt_session* session, size_t index, const ttrt_tensor* tensor, ttrt_tensor** out) {
+  return safely([&] {
+    require(session, tensor, out);
+    *out = new ttrt_tensor{session->session.place(index, tensor->tensor)};
+  });
+}
+
 ttrt_status ttrt_session_fetch(const ttrt_session* session, const ttrt_tensor* tensor, ttrt_tensor** out) {
   return safely([&] {
     require(session, tensor, out);

@@ -146,6 +146,10 @@ TTRT_C_API ttrt_status ttrt_session_run(ttrt_session* session, const ttrt_tensor
                                         const uint8_t* keep, ttrt_tensor** outputs, size_t output_count);
 /* Ends the run under way in another thread, which returns TTRT_CANCELLED. */
 TTRT_C_API ttrt_status ttrt_session_cancel(ttrt_session* session);
+/* Input `index` on the device, for models that write it in place: a cache of fixed size. The tensor itself where the host
+   reads that input. TTRT_UNSUPPORTED where the device's memory is full. */
+TTRT_C_API ttrt_status ttrt_session_place(ttrt_session* session, size_t index, const ttrt_tensor* tensor,
+                                          ttrt_tensor** out);
 /* A tensor in host memory. */
 TTRT_C_API ttrt_status ttrt_session_fetch(const ttrt_session* session, const ttrt_tensor* tensor, ttrt_tensor** out);
 /* Back to the buffers of the file. */

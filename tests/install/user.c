@@ -33,7 +33,7 @@ int main(int argc, char** argv) {
   char path[4096];
   ttrt_model *plain = NULL, *compiled = NULL, *loaded = NULL;
   ttrt_session* session = NULL;
-  ttrt_tensor *inputs[3] = {NULL, NULL, NULL}, *outputs[2] = {NULL, NULL}, *fetched = NULL;
+  ttrt_tensor *inputs[3] = {NULL, NULL, NULL}, *outputs[2] = {NULL, NULL}, *fetched = NULL, *placed = NULL;
   ttrt_tensor_info info;
   int64_t ids[20], ones[20], zeros[20];
   const int64_t shape[2] = {2, 10};
@@ -84,8 +84,16 @@ int main(int argc, char** argv) {
   EXPECT(ttrt_tensor_data(outputs[1], &data, NULL) == TTRT_USAGE);
   EXPECT(ttrt_session_fetch(session, outputs[1], &fetched) == TTRT_OK);
   EXPECT(largest_difference(fetched) == 0);
+  ttrt_tensor_free(outputs[0]);
+  ttrt_tensor_free(outputs[1]);
+  EXPECT(ttrt_session_place(session, 99, inputs[0], &placed) == TTRT_USAGE && placed == NULL);
+  EXPECT(ttrt_session_place(session, 0, inputs[0], &placed) == TTRT_OK && placed != NULL);
+  ttrt_tensor_free(inputs[0]);
+  inputs[0] = placed;
+  EXPECT(ttrt_session_run(session, (const ttrt_tensor* const*)inputs, 3, NULL, outputs, 2) == TTRT_OK);
+  EXPECT(largest_difference(outputs[1]) == 0);
   EXPECT(ttrt_session_report(session, &json) == TTRT_OK);
-  EXPECT(strstr(json, "\"runs\":2") != NULL && strstr(json, "\"kernel\":\"tt.") != NULL);
+  EXPECT(strstr(json, "\"runs\":3") != NULL && strstr(json, "\"kernel\":\"tt.") != NULL);
 
   for (i = 0; i < 3; ++i) ttrt_tensor_free(inputs[i]);
   for (i = 0; i < 2; ++i) ttrt_tensor_free(outputs[i]);
