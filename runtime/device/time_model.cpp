@@ -70,6 +70,12 @@ Time slowest(const std::array<double, bounds>& terms, const ArchProfile& p) {
 
 }  // namespace
 
+std::int64_t Work::moved_bytes() const {
+  std::int64_t bytes = 0;
+  for (const Pages& pages : moved) bytes += pages.count * pages.bytes;
+  return bytes;
+}
+
 Pages pages_of(const TensorSpec& spec, bool written) {
   const std::int64_t bytes = page_bytes(spec);
   return {.count = bytes > 0 ? spec.nbytes() / bytes : 0,

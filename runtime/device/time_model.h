@@ -26,6 +26,7 @@ Pages pages_of(const TensorSpec& spec, bool written);
 // What one execution of an op does, on all cores together.
 struct Work {
   double tile_products = 0;  // of 32x32x32, each of as many phases as the fidelity has
+  double flops = 0;          // multiplications and additions of products of elements (2MNK), padding left out
   MathFidelity fidelity = MathFidelity::LoFi;
   double eltwise_tiles = 0;  // through the matrix unit's element-wise path; a product counts once per phase
   double reduced_tiles = 0;  // summed or compared by the matrix unit, once per phase
@@ -35,6 +36,7 @@ struct Work {
   std::int64_t pieces = 1;    // equal parts that cores can share
   std::int64_t l1_bytes = 0;  // circular buffers of each core
 
+  std::int64_t moved_bytes() const;
   void read(const TensorSpec& spec) { moved.push_back(pages_of(spec, false)); }
   void write(const TensorSpec& spec) { moved.push_back(pages_of(spec, true)); }
 };

@@ -25,20 +25,26 @@ Time time_of(const Instruction& instruction, const Plan& plan, const ArchProfile
   return {};
 }
 
-std::int64_t bytes_of(const Instruction& instruction, const Plan& plan) {
+struct Amount {
   std::int64_t bytes = 0;
+  double flops = 0;
+};
+
+// What one call did: a device op by its record, wherever it was served, others by their results.
+Amount amount_of(const Instruction& instruction, const Plan& plan) {
   if (instruction.kind == InstrKind::device) {
-    const DeviceStep& step = plan.step(instruction);
-    for (const TensorSpec& spec : step.call().tensors) bytes += spec.nbytes();
-    for (const TensorSpec& spec : step.results()) bytes += spec.nbytes();
-    return bytes;
+    const OpCall& call = plan.step(instruction).call();
+    const Work work = call.op->work(call);
+    return {.bytes = work.moved_bytes(), .flops = work.flops};
   }
+  Amount out;
   for (const int slot : instruction.results) {
     const RtValue& value = plan.frame[static_cast<std::size_t>(slot)];
-    if (const auto* host = value.get_if<HostTensor>()) bytes += host->nbytes();
-    if (const auto* tensor = value.get_if<DeviceTensor>()) bytes += tensor->spec.nbytes();
+    if (const auto* host = value.get_if<HostTensor>()) out.bytes += host->nbytes();
+    if (const auto* tensor = value.get_if<DeviceTensor>()) out.bytes += tensor->spec.nbytes();
   }
-  return bytes;
+  if (instruction.kind == InstrKind::cpu) out.flops = flops_of(*instruction.node, {});
+  return out;
 }
 
 }  // namespace
@@ -87,7 +93,9 @@ void Profiler::note(const Instruction& instruction, const Plan& plan, const Arch
   sum.max_us = std::max(sum.max_us, wall_us);
   ++sum.calls;
   sum.wall_us += wall_us;
-  sum.bytes += bytes_of(instruction, plan);
+  const Amount amount = amount_of(instruction, plan);
+  sum.bytes += amount.bytes;
+  sum.flops += amount.flops;
   if (device_op) {
     sum.operands = plan.step(instruction).call().tensors;
     sum.results = plan.step(instruction).results();

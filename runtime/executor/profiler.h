@@ -23,11 +23,12 @@ struct InstructionProfile {
   OpPlace place = OpPlace::cpu;
   std::string kernel;  // "" for ATen ops and transfers, "weights" for those that an op reads and that are streamed
   std::int64_t calls = 0;
-  double wall_us = 0, min_us = 0, max_us = 0;           // of all calls; of one
-  double cycles = 0;                                    // of the device's time model; 0 for host work
-  std::string bound;                                    // a Bound of the time model; "" for host work
-  std::int64_t bytes = 0;                               // read and written by the op
-  std::string fidelity = {};                            // that the last call computed with; "" for ops without
+  double wall_us = 0, min_us = 0, max_us = 0;  // of all calls; of one
+  double cycles = 0;                           // of the device's time model; 0 for host work
+  std::string bound;                           // a Bound of the time model; "" for host work
+  std::int64_t bytes = 0;                      // read and written by the op, of all calls
+  double flops = 0;           // of matrix products, of all calls; 0 where an ATen op's sizes are not fixed
+  std::string fidelity = {};  // that the last call computed with; "" for ops without
   std::vector<TensorSpec> operands = {}, results = {};  // of device ops, in the last call
 };
 

@@ -163,6 +163,7 @@ Work work(const OpCall& call) {
   const std::int64_t depth = tiles(s.head_dim) + tiles(s.value_dim);
   const double score_bytes = 3 * scores * static_cast<double>(tile_bytes(DataType::bfloat16));
   Work work = product_work(call, scores * static_cast<double>(depth), s.q, spec_of(call, "k").dtype);
+  work.flops = 2 * static_cast<double>(s.batch * s.heads * s.queries * s.keys * (s.head_dim + s.value_dim));
   work.unpacked_bytes += score_bytes;
   work.packed_bytes += score_bytes;
   work.vector_ops = 20 * scores * static_cast<double>(tile_dim * tile_dim);

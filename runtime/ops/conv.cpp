@@ -201,6 +201,10 @@ Work work(const OpCall& call) {
   const std::int64_t rows = round_up(s.images * s.positions(), tile_dim) / tile_dim;
   const DataType x = spec_of(call, "x").dtype;
   Work work = product_work(call, static_cast<double>(rows * weight.tiles()), x, weight.dtype);
+  // Each element of the result is a sum over a kernel; backwards each element of the operand meets one.
+  const double meet = static_cast<double>(volume((is_transposed(call) ? spec_of(call, "x") : infer(call)[0]).logical));
+  const std::vector<std::int64_t> sizes = call.integers("weight_shape");
+  work.flops = 2 * meet * static_cast<double>(volume(sizes) / std::max<std::int64_t>(sizes[0], 1));
   work.pieces = rows * weight.batch() * weight.tile_cols();
   work.l1_bytes = 2 * (4 * tile_bytes(x) + 4 * tile_bytes(weight.dtype)) + 4 * tile_bytes(DataType::float32);
   return work;

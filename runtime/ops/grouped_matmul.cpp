@@ -125,6 +125,7 @@ Work work(const OpCall& call) {
   const double tiles = (static_cast<double>(out.tile_rows()) + static_cast<double>(b.batch()) / 2) *
                        static_cast<double>(out.tile_cols() * a.tile_cols());
   Work work = product_work(call, tiles, a.dtype, b.dtype);
+  work.flops = 2 * static_cast<double>(volume(out.logical)) * static_cast<double>(a.cols());
   work.l1_bytes = 2 * 8 * tile_bytes(a.dtype) + 4 * tile_bytes(DataType::float32);
   return work;
 }

@@ -127,6 +127,7 @@ Work work(const OpCall& call) {
   const TensorSpec weight = weight_spec(call);
   Work work =
       product_work(call, static_cast<double>(x.batch() * x.tile_rows() * weight.tiles()), x.dtype, weight.dtype);
+  work.flops = 2 * static_cast<double>(volume(x.logical)) * static_cast<double>(weight_shape(call).second);
   work.l1_bytes = 2 * (4 * tile_bytes(x.dtype) + 4 * tile_bytes(weight.dtype)) + 4 * tile_bytes(DataType::float32);
   return work;
 }

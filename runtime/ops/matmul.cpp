@@ -140,6 +140,7 @@ Work work(const OpCall& call) {
   const TensorSpec &a = spec_of(call, "a"), &b = spec_of(call, "b");
   const TensorSpec out = infer(call)[0];
   Work work = product_work(call, static_cast<double>(out.tiles() * a.tile_cols()), a.dtype, b.dtype);
+  work.flops = 2 * static_cast<double>(volume(out.logical)) * static_cast<double>(a.cols());
   work.l1_bytes = 2 * 8 * tile_bytes(a.dtype) + 4 * tile_bytes(DataType::float32);
   return work;
 }

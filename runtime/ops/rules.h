@@ -106,7 +106,7 @@ Work moving_work(const OpCall& call);
 Work tile_work(const OpCall& call);
 // tile_work, and this many vector instructions on each element of the largest result: a load and a store are two.
 Work vector_work(const OpCall& call, double instructions);
-// tile_work of a matrix product: that many products of tiles of the formats a and b.
+// tile_work of a matrix product: that many products of tiles of the formats a and b. Its flops are the caller's to set.
 Work product_work(const OpCall& call, double tile_products, DataType a, DataType b);
 
 // ---- FLOPs ---------------------------------------------------------------------------------------------------------

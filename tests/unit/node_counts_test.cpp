@@ -111,6 +111,26 @@ TEST_CASE("what dispatch leaves to the host is no work of the device") {
   }
 }
 
+TEST_CASE("a profile counts the FLOPs that the compile counted, whatever the operators became") {
+  for (const char* name : {"bert_small", "vit_small", "llama_small", "vision_small", "gpt2_small", "owlvit_small"}) {
+    INFO(name);
+    Compiled compiled = compile_source(ModelSource(models + std::string(name) + ".pt2"), {});
+    const std::shared_ptr<const ir::Model> model = std::move(compiled.model);
+    ttrt::Executor executor(model, {});
+    executor.set_profiling(true);
+    const std::vector<Case> cases = load_cases(*model, recorded(name));
+    StepRunner(executor, cases).run(0);
+    double device = 0, all = 0;
+    for (const ttrt::InstructionProfile& p : executor.profiler().profile()) {
+      all += p.flops;
+      if (p.place == ttrt::OpPlace::device) device += p.flops;
+    }
+    CHECK(device > 0);
+    CHECK(device == compiled.result.flops.device);
+    CHECK(all == compiled.result.flops.total);
+  }
+}
+
 TEST_CASE("a profile has an entry for each kernel that served a node") {
   const auto model = compiled_for(ModelSource(models + "bert_small.pt2"), recorded("bert_small"), "n150");
   const std::vector<Case> cases = load_cases(*model, recorded("bert_small"));
