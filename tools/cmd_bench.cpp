@@ -2,7 +2,10 @@
 #include <algorithm>
 #include <chrono>
 #include <iostream>
+#include <optional>
 
+#include "device/cpu.h"
+#include "device/host_peak.h"
 #include "json_out.h"
 #include "executor/kernel_choice.h"
 #include "profile_report.h"
@@ -10,6 +13,8 @@
 #include "session/model_source.h"
 #include "session/steps.h"
 #include "session/values.h"
+#include "support/atomic_file.h"
+#include "support/csv.h"
 #include "support/error.h"
 #include "support/progress.h"
 #include "table.h"
@@ -18,7 +23,7 @@ namespace ttc {
 namespace {
 
 struct Flags {
-  std::string model, reference_model;
+  std::string model, reference_model, csv;
   InputOptions inputs;
   ExecFlags exec;
   int loops = 20, warmup = 3;
@@ -37,7 +42,9 @@ void options(FlagSet& app) {
   app.add_flag("--reference", flags.reference, "Time LibTorch in the same process too, alternating");
   app.add_option("--reference-model", flags.reference_model,
                  "The model LibTorch runs: the source of a rewritten file; without it the file itself in cpu mode");
-  app.add_flag("--profile", flags.profile, "Time of every op");
+  app.add_flag("--profile", flags.profile,
+               "Each op's time, GFLOP/s and GB/s, and their share of what the machine does at most, measured first");
+  app.add_option("--csv", flags.csv, "Write all of it as a table: load, first run, steady state, each op");
 }
 
 struct Times {
@@ -77,6 +84,7 @@ double timed(ttrt::Executor& executor, const std::vector<Case>& cases) {
 // What comes before the steady state.
 struct Start {
   double load_ms = 0, first_ms = 0;
+  std::optional<ttrt::HostPeak> peak;  // where ops are timed
 };
 
 std::unique_ptr<ttrt::Executor> reference_executor(const std::shared_ptr<const ir::Model>& model) {
@@ -91,6 +99,39 @@ std::unique_ptr<ttrt::Executor> reference_executor(const std::shared_ptr<const i
 // Of the median run; 0 where a run is one step.
 double steps_per_second(const Times& times, std::size_t steps) {
   return steps > 1 ? 1000.0 * static_cast<double>(steps) / times.at(0.5) : 0.0;
+}
+
+// One result or op a row: `name` is the figure's or the node's; an op's `value` is its time in one run, calls, bytes
+// and flops are of all the profiled ones.
+void write_result(const Start& start, const Times& times, const Times& cpu, std::size_t steps,
+                  const ttrt::Executor& executor, int profiled) {
+  Csv out;
+  out.row({"kind", "name", "value", "unit", "op", "module", "place", "kernel", "calls", "bytes", "flops", "gflop_s",
+           "gb_s", "peak_share", "peak"});
+  const auto text = [](double value) { return number_text(value, 6); };
+  const auto figure = [&](const std::string& name, double value, const char* unit) {
+    out.row({"result", name, text(value), unit, "", "", "", "", "", "", "", "", "", "", ""});
+  };
+  figure("load", start.load_ms, "ms");
+  figure("first", start.first_ms, "ms");
+  for (const auto& [whose, all] : {std::pair{"", &times}, {"cpu_", &cpu}}) {
+    if (all->ms.empty()) continue;
+    const OrderedJson figures = all->json();
+    for (const auto& [name, value] : figures.items()) figure(whose + name, value.get<double>(), "ms");
+  }
+  if (const double rate = steps_per_second(times, steps); rate > 0) figure("steps_per_second", rate, "1/s");
+  figure("threads", ttrt::threads(), "");
+  figure("peak_memory", start.peak->read_gb_s, "GB/s");
+  figure("peak_products", start.peak->gflop_s, "GFLOP/s");
+  for (const OrderedJson& op : profile_json(executor, &*start.peak)) {
+    const auto word = [&](const char* key) { return op[key].get<std::string>(); };
+    const auto count = [&](const char* key) { return std::to_string(op[key].get<std::int64_t>()); };
+    const auto number = [&](const char* key) { return text(op[key].get<double>()); };
+    out.row({"op", word("node"), text(op["wall_us"].get<double>() / 1000 / profiled), "ms", word("op"), word("module"),
+             word("place"), word("kernel"), count("calls"), count("bytes"), count("flops"), number("gflop_s"),
+             number("gb_s"), number("peak_share"), word("peak")});
+  }
+  write_file(flags.csv, out.text());
 }
 
 void print_text(const Start& start, const Times& times, const Times& cpu, std::size_t steps) {
@@ -108,15 +149,49 @@ void print_text(const Start& start, const Times& times, const Times& cpu, std::s
   if (!cpu.ms.empty())
     std::cout << "ratio: min " << number_text(times.at(0) / cpu.at(0), 3) << ", p50 "
               << number_text(times.at(0.5) / cpu.at(0.5), 3) << " (" << ttrt::threads() << " threads)\n";
+  if (start.peak)
+    std::cout << "peak: memory " << number_text(start.peak->read_gb_s, 3) << " GB/s, bfloat16 products "
+              << number_text(start.peak->gflop_s, 4) << " GFLOP/s (the device's own, " << ttrt::to_string(ttrt::isa())
+              << ", " << ttrt::threads() << " threads)\n";
+}
+
+// The ops' times are of runs of their own: with a profiler every op takes longer.
+int profiled_runs(ttrt::Executor& executor, const std::vector<Case>& cases) {
+  const int runs = std::min(flags.loops, 20);
+  executor.set_profiling(true);
+  for (int i = 0; i < runs; ++i) timed(executor, cases);
+  return runs;
+}
+
+OrderedJson result_json(const Start& start, const Times& times, const Times& cpu, std::size_t steps,
+                        const ttrt::Executor& executor) {
+  OrderedJson out{{"mode", flags.exec.mode},  {"numerics", flags.exec.numerics}, {"loops", flags.loops},
+                  {"load_ms", start.load_ms}, {"first_ms", start.first_ms},      {"wall_ms", times.json()}};
+  if (const double rate = steps_per_second(times, steps); rate > 0) out["steps_per_second"] = rate;
+  if (!cpu.ms.empty()) {
+    out["cpu_ms"] = cpu.json();
+    out["ratio"] = {{"min", times.at(0) / cpu.at(0)}, {"p50", times.at(0.5) / cpu.at(0.5)}};
+  }
+  out["threads"] = ttrt::threads();
+  if (start.peak)
+    out["peak"] = {{"memory_gb_s", start.peak->read_gb_s},
+                   {"products_gflop_s", start.peak->gflop_s},
+                   {"isa", ttrt::to_string(ttrt::isa())}};
+  if (flags.profile) out["ops"] = profile_json(executor, &*start.peak);
+  if (flags.exec.dispatch.any()) out["dispatch"] = executor.chooser().telemetry();
+  return out;
 }
 
 int run(const Globals& globals) {
   Start start;
+  const bool ops = flags.profile || !flags.csv.empty();
+  if (!flags.csv.empty()) check_output(flags.csv);
   const Clock loading;
   const auto model = load_for(globals, flags.model, flags.inputs, flags.exec);
   start.load_ms = loading.ms();
   const std::vector<Case> cases = load_cases(*model, flags.inputs);
   for (const std::string& line : cases[0].notes) note(globals, "note: " + line);
+  if (ops) start.peak = ttrt::measure_host_peak();
   ttrt::Executor executor(model, executor_options(globals, flags.exec, *model));
   const std::unique_ptr<ttrt::Executor> reference =
       flags.reference || !flags.reference_model.empty() ? reference_executor(model) : nullptr;
@@ -127,7 +202,6 @@ int run(const Globals& globals) {
     if (i == 0) start.first_ms = ms;
     if (reference != nullptr) timed(*reference, cases);
   }
-  executor.set_profiling(flags.profile);
   Times times, cpu;
   for (int i = 0; i < flags.loops; ++i) {
     times.ms.push_back(timed(executor, cases));
@@ -135,23 +209,15 @@ int run(const Globals& globals) {
     phase.advance();
   }
   if (flags.warmup == 0) start.first_ms = times.ms.front();
+  const int profiled = ops ? profiled_runs(executor, cases) : 0;
   warn_of_idle_kernels(globals, flags.exec.dispatch, executor);
+  if (!flags.csv.empty()) write_result(start, times, cpu, cases.size(), executor, profiled);
   if (globals.json) {
-    OrderedJson out{{"mode", flags.exec.mode},  {"numerics", flags.exec.numerics}, {"loops", flags.loops},
-                    {"load_ms", start.load_ms}, {"first_ms", start.first_ms},      {"wall_ms", times.json()}};
-    if (const double rate = steps_per_second(times, cases.size()); rate > 0) out["steps_per_second"] = rate;
-    if (reference != nullptr) {
-      out["cpu_ms"] = cpu.json();
-      out["ratio"] = {{"min", times.at(0) / cpu.at(0)}, {"p50", times.at(0.5) / cpu.at(0.5)}};
-    }
-    out["threads"] = ttrt::threads();
-    if (flags.profile) out["ops"] = profile_json(executor);
-    if (flags.exec.dispatch.any()) out["dispatch"] = executor.chooser().telemetry();
-    print_json(out);
+    print_json(result_json(start, times, cpu, cases.size(), executor));
     return 0;
   }
   print_text(start, times, cpu, cases.size());
-  if (flags.profile) std::cout << profile_text(executor);
+  if (flags.profile) std::cout << profile_text(executor, &*start.peak);
   return 0;
 }
 

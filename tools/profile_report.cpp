@@ -18,26 +18,44 @@ using ttrt::InstructionProfile;
 
 }  // namespace
 
-OrderedJson profile_json(const ttrt::Executor& executor) {
+Rate rate_of(double flops, double bytes, double wall_us, const ttrt::HostPeak& peak) {
+  if (wall_us <= 0) return {.of = "memory"};
+  Rate out{.gflop_s = flops / wall_us * 1e-3, .gb_s = bytes / wall_us * 1e-3, .of = {}};
+  const double products = peak.gflop_s > 0 ? out.gflop_s / peak.gflop_s : 0,
+               memory = peak.read_gb_s > 0 ? out.gb_s / peak.read_gb_s : 0;
+  out.share = std::max(products, memory);
+  out.of = products > memory ? "products" : "memory";
+  return out;
+}
+
+OrderedJson profile_json(const ttrt::Executor& executor, const ttrt::HostPeak* peak) {
   OrderedJson ops = OrderedJson::array();
-  for (const InstructionProfile& p : executor.profiler().profile())
-    ops.push_back({{"node", ir::node_name(*p.instruction->node)},
-                   {"op", p.instruction->node->op()},
-                   {"module", p.instruction->node->provenance->module_path},
-                   {"place", to_string(p.place)},
-                   {"calls", p.calls},
-                   {"wall_us", p.wall_us},
-                   {"cycles", p.cycles},
-                   {"bound", p.bound},
-                   {"bytes", p.bytes},
-                   {"kernel", p.kernel}});
+  for (const InstructionProfile& p : executor.profiler().profile()) {
+    OrderedJson& row = ops.emplace_back(OrderedJson{{"node", ir::node_name(*p.instruction->node)},
+                                                    {"op", p.instruction->node->op()},
+                                                    {"module", p.instruction->node->provenance->module_path},
+                                                    {"place", to_string(p.place)},
+                                                    {"calls", p.calls},
+                                                    {"wall_us", p.wall_us},
+                                                    {"cycles", p.cycles},
+                                                    {"bound", p.bound},
+                                                    {"bytes", p.bytes},
+                                                    {"flops", p.flops},
+                                                    {"kernel", p.kernel}});
+    if (peak == nullptr) continue;
+    const Rate rate = rate_of(p.flops, static_cast<double>(p.bytes), p.wall_us, *peak);
+    row["gflop_s"] = rate.gflop_s;
+    row["gb_s"] = rate.gb_s;
+    row["peak_share"] = rate.share;
+    row["peak"] = rate.of;
+  }
   return ops;
 }
 
-std::string profile_text(const ttrt::Executor& executor) {
+std::string profile_text(const ttrt::Executor& executor, const ttrt::HostPeak* peak) {
   struct Sum {
     std::int64_t calls = 0, bytes = 0;
-    double wall_us = 0, cycles = 0;
+    double wall_us = 0, cycles = 0, flops = 0;
   };
   std::map<std::pair<std::string, std::string>, Sum> by_op;  // by kernel, where one of dispatch served it
   double total = 0;
@@ -47,16 +65,30 @@ std::string profile_text(const ttrt::Executor& executor) {
     sum.bytes += p.bytes;
     sum.wall_us += p.wall_us;
     sum.cycles += p.cycles;
+    sum.flops += p.flops;
     total += p.wall_us;
   }
   std::vector<std::pair<std::pair<std::string, std::string>, Sum>> sorted(by_op.begin(), by_op.end());
   std::stable_sort(sorted.begin(), sorted.end(),
                    [](const auto& a, const auto& b) { return a.second.wall_us > b.second.wall_us; });
-  Table table({"kernel", "place", ">calls", ">wall_ms", ">share", ">cycles", ">MiB"});
-  for (const auto& [key, sum] : sorted)
-    table.row({key.first, key.second, std::to_string(sum.calls), number_text(sum.wall_us / 1000, 4),
-               number_text(total > 0 ? 100 * sum.wall_us / total : 0, 3) + "%", number_text(sum.cycles, 6),
-               number_text(static_cast<double>(sum.bytes) / 1048576, 4)});
+  std::vector<std::string> header = {"kernel", "place", ">calls", ">wall_ms", ">share", ">cycles", ">MiB"};
+  if (peak != nullptr) header.insert(header.end(), {">GFLOP/s", ">GB/s", ">of peak", ""});
+  Table table(header);
+  for (const auto& [key, sum] : sorted) {
+    std::vector<std::string> cells = {key.first,
+                                      key.second,
+                                      std::to_string(sum.calls),
+                                      number_text(sum.wall_us / 1000, 4),
+                                      number_text(total > 0 ? 100 * sum.wall_us / total : 0, 3) + "%",
+                                      number_text(sum.cycles, 6),
+                                      number_text(static_cast<double>(sum.bytes) / 1048576, 4)};
+    if (peak != nullptr) {
+      const Rate rate = rate_of(sum.flops, static_cast<double>(sum.bytes), sum.wall_us, *peak);
+      cells.insert(cells.end(), {rate.gflop_s > 0 ? number_text(rate.gflop_s, 3) : "", number_text(rate.gb_s, 3),
+                                 number_text(100 * rate.share, 2) + "%", std::string(rate.of)});
+    }
+    table.row(std::move(cells));
+  }
   return table.text();
 }
 
