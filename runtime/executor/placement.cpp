@@ -57,7 +57,7 @@ void MemoryPlacement::record(const Plan& plan, const Program& program, const Pac
       const int slot = i.results[r];
       values_.push_back({.id = slot,
                          .bytes = bytes_per_bank(profile, results[r]),
-                         .begin = position,
+                         .begin = std::min(program.slots[static_cast<std::size_t>(slot)].begin, position),
                          .end = std::min(program.slots[static_cast<std::size_t>(slot)].end, last)});
       specs_.push_back(results[r]);
     }

@@ -234,6 +234,7 @@ std::unique_ptr<Program> make_program(const ttc::ir::Model& model, bool bfloat16
   program->main = Flattener(*program).region(*model.graph);
   split_constants(*program, aliases);
   find_residents(*program, aliases);
+  find_shape_values(*program, aliases);
   find_lifetimes(*program, aliases);
   return program;
 }

@@ -55,6 +55,7 @@ struct Instruction {
   ScalarFunction scalar = nullptr;
   ControlKind control = ControlKind::wrap;
   std::vector<Region> regions;
+  bool of_shapes = false;    // what it gives follows from the inputs' shapes and constants alone
   bool keeps_state = false;  // a tt.to_host whose result only a DeviceState needs
 };
 
@@ -86,7 +87,9 @@ struct Slot {
   bool needed_after_setup = false;  // constant, and read by an instruction that is not
   // An input that only tt.to_device and questions about its size read: it may be on the device already.
   bool may_be_resident = false;
-  bool written = false;  // an input that the program writes, in place or by an output that says so
+  bool written = false;        // an input that the program writes, in place or by an output that says so
+  bool of_shapes = false;      // an instruction that is
+  bool outlasts_runs = false;  // such a value, which others read: a plan keeps it
   // Of the main block, by instruction number: where the value (or a value that may share its memory) comes to be and is
   // last read. end == INT_MAX: an output.
   int begin = -1, end = -1;

@@ -79,7 +79,8 @@ std::set<int> live_after_setup(const Program& program) {
 std::set<int> live_after_main(const Program& program) {
   std::set<int> keep;
   for (std::size_t s = 0; s < program.slots.size(); ++s)
-    if (program.slots[s].constant || program.slots[s].state) keep.insert(static_cast<int>(s));
+    if (program.slots[s].constant || program.slots[s].state || program.slots[s].outlasts_runs)
+      keep.insert(static_cast<int>(s));
   for (const DeviceState& state : program.device_state) keep.insert(state.value);
   for (const KeepableOutput& output : program.keepable) keep.insert(output.value);
   return keep;
@@ -101,7 +102,11 @@ void find_ranges(Program& program, const AliasClasses& aliases) {
   for (const ArgSource& output : program.main.outputs) output.for_each_slot([&](int s) { last_of(s) = INT_MAX; });
   for (const DeviceState& state : program.device_state) last_of(state.value) = INT_MAX;
   for (const KeepableOutput& output : program.keepable) last_of(output.value) = INT_MAX;
-  for (std::size_t s = 0; s < program.slots.size(); ++s) program.slots[s].end = last_of(static_cast<int>(s));
+  for (std::size_t s = 0; s < program.slots.size(); ++s) {
+    Slot& slot = program.slots[s];
+    slot.end = last_of(static_cast<int>(s));
+    if (slot.outlasts_runs) slot.begin = 0, slot.end = INT_MAX;
+  }
 }
 
 }  // namespace

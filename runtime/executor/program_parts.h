@@ -26,6 +26,10 @@ class AliasClasses {
 // Buffers that only the device reads and writes, outputs that may stay there, inputs that may be there already.
 void find_residents(Program& program, const AliasClasses& aliases);
 
+// ---- program_shapes.cpp
+// What follows from shapes alone.
+void find_shape_values(Program& program, const AliasClasses& aliases);
+
 // ---- program_liveness.cpp
 // Every slot that the block, or a region in it, reads.
 void read_slots(const Region& block, std::set<int>& out);

@@ -106,7 +106,8 @@ std::vector<RtValue> Runner::take_outputs(const std::vector<RtValue>& inputs) {
   }
   write_back(values, inputs);
   const auto drop = [&](int slot) {
-    if (!program.slots[static_cast<std::size_t>(slot)].constant) plan_.release(slot);
+    const Slot& known = program.slots[static_cast<std::size_t>(slot)];
+    if (!known.constant && !known.outlasts_runs) plan_.release(slot);
   };
   for (const ArgSource& output : program.main.outputs) output.for_each_slot(drop);
   for (const int slot : program.main.inputs) drop(slot);
@@ -175,6 +176,7 @@ const SettledOp* Runner::settled(const Region& block) const {
 }
 
 bool Runner::run_settled(const SettledOp& op, const Instruction& instruction) {
+  if (op.done) return true;
   if (op.kernel == nullptr) return false;
   if (op.circuit != nullptr && !op.circuit->is_allowed()) {
     unsettled_ = true;

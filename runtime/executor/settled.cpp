@@ -20,6 +20,11 @@ std::vector<SettledOp> settled_ops(const Plan& plan, const Program& program, con
   std::vector<SettledOp> out(program.main.instructions.size());
   for (std::size_t position = 0; position < out.size(); ++position) {
     const Instruction& i = program.main.instructions[position];
+    if (i.of_shapes) {
+      for (const int slot : i.results) stays[static_cast<std::size_t>(slot)] = planned(slot);
+      out[position].done = true;
+      continue;
+    }
     // What a buffer that the model writes holds on the device is not the plan's.
     const bool sent = i.kind == InstrKind::to_device && i.args.at(0).slot >= 0 &&
                       !program.slots[static_cast<std::size_t>(i.args[0].slot)].state;

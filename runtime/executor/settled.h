@@ -18,6 +18,7 @@ struct Plan;
 struct Program;
 
 struct SettledOp {
+  bool done = false;               // the plan holds what the instruction gives, for its shapes
   const Kernel* kernel = nullptr;  // none: the instruction runs as any other
   KernelArgs args;
   dispatch::Circuit* circuit = nullptr;  // none: there is no breaker

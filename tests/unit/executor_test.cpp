@@ -443,6 +443,50 @@ graph main(%x: f32[2] user) {
   CHECK((calls_of(e, device) == 10 && calls_of(e, host) == 6 && calls_of(e, "tt.add.device") == 16));
 }
 
+TEST_CASE("what follows from shapes alone is computed once for each, in the plan") {
+  auto e = executor(R"(model {
+  range s0 in [2, 64]
+}
+graph main(%x: f32[s0, 3] user) {
+  %n: int(s0) = aten.sym_size.int(%x, 0)
+  %m: int = _operator.add(%n, 1)
+  %r: i64[s1] = aten.arange.start_step(1, %m, 1, dtype=i64)
+  %c: f32[s0] = aten._to_copy.default(%r, dtype=f32)
+  %k: f32[s0, 1] = aten.unsqueeze.default(%c, 1)
+  %t: f32[s0, 1] = tt.to_device(%k, format="float32")
+  %s: f32[s0, 1] = tt.neg(%t)
+  %a: f32[s0, 3] = tt.to_device(%x, format="float32")
+  %b: f32[s0, 3] = tt.mul(%a, %s)
+  %d: f32[s0, 3] = tt.add(%b, %s)
+  %y: f32[s0, 3] = tt.to_host(%d, dtype=f32)
+  %i: f32[s0] = aten.add.Tensor(%c, %c)
+  return %y, %i
+})",
+                    Mode::device);
+  std::vector<RtValue> kept;
+  const auto run = [&](std::int64_t n, float x) {
+    const std::vector<RtValue> out = e->run({floats({n, 3}, std::vector<float>(static_cast<std::size_t>(3 * n), x))});
+    std::vector<float> want, twice;
+    for (std::int64_t i = 1; i <= n; ++i) {
+      want.insert(want.end(), 3, -static_cast<float>(i) * (x + 1));
+      twice.push_back(2 * static_cast<float>(i));
+    }
+    CHECK(values_of(out[0]) == want);
+    CHECK(values_of(out[1]) == twice);
+    out[1].get_if<HostTensor>()->as<float>()[0] = 99;  // the caller's own
+  };
+  for (int i = 0; i < 5; ++i) run(4, static_cast<float>(i));
+  CHECK(calls_of(*e, "tt.neg.device") == 2);
+  CHECK(calls_of(*e, "tt.mul.device") == 5);  // while recording, and in its place
+  for (int i = 0; i < 4; ++i) run(7, static_cast<float>(i));
+  CHECK(calls_of(*e, "tt.neg.device") == 4);
+  CHECK(calls_of(*e, "tt.mul.device") == 9);
+  for (int i = 0; i < 2; ++i) run(4, static_cast<float>(i));  // the plan of before
+  CHECK(calls_of(*e, "tt.neg.device") == 4);
+  CHECK(calls_of(*e, "tt.mul.device") == 11);
+  CHECK(e->counts().device == 3);
+}
+
 TEST_CASE("a settled sum that the device cannot hold is computed on the host, that run alone") {
   auto e = executor(R"(model {}
 graph main(%x: i64[2] user) {
