@@ -86,7 +86,7 @@ struct RowProbabilities {
       const float* s = scores + chunk_at(r, c);
       float p[16];
 #pragma GCC unroll 1
-      for (int i = 0; i < 16; ++i) p[i] = intermediate<round>(vexp(s[i] - shift));
+      for (int i = 0; i < 16; ++i) p[i] = intermediate<round>(vexp_low(s[i] - shift));
 #pragma GCC unroll 1
       for (int i = 0; i < 16; ++i) lanes[i] += p[i];
       if constexpr (layout != Layout::floats) {

@@ -22,9 +22,8 @@ inline constexpr float inf_f = std::numeric_limits<float>::infinity();
 [[gnu::always_inline]] inline float vmax(float a, float b) { return a > b ? a : b; }
 [[gnu::always_inline]] inline float vmin(float a, float b) { return a < b ? a : b; }
 
-// 0 below -87.3 (no denormals), infinity above 88.72; NaN gives NaN.
-[[gnu::always_inline]] inline float vexp(float x) {
-  const float c = vmin(vmax(x, -88.0F), 89.0F);
+// exp of -88 to 89, finite where the result is; a normal number's exponent takes the power of two as an integer.
+[[gnu::always_inline]] inline float vexp_inside(float c) {
   const float shifted = c * 1.44269504088896341F + 12582912.0F;  // 1.5 * 2^23: rounds to an integer in the low bits
   const float n = shifted - 12582912.0F;
   const float r = (c - n * 0.693359375F) - n * -2.12194440e-4F;
@@ -35,14 +34,20 @@ inline constexpr float inf_f = std::numeric_limits<float>::infinity();
   p = p * r + 1.6666665459e-1F;
   p = p * r + 5.0000001201e-1F;
   p = p * r * r + r + 1.0F;
-  // 2^n in two halves, so that n = 128 does not overflow before the product does.
-  const auto k = static_cast<std::int32_t>(ubits(shifted) - 0x4B400000U);
-  const std::int32_t half = k >> 1;
-  const float y =
-      p * vbits(static_cast<std::uint32_t>(half + 127) << 23) * vbits(static_cast<std::uint32_t>(k - half + 127) << 23);
+  return vbits(ubits(p) + (ubits(shifted) << 23));  // the low 9 bits of 1.5 * 2^23 are zero
+}
+// 0 below -87.3 (no denormals), infinity above 88.72; NaN gives NaN.
+[[gnu::always_inline]] inline float vexp(float x) {
+  const float y = vexp_inside(vmin(vmax(x, -88.0F), 89.0F));
   const float low = x < -87.33654F ? 0.0F : y;
   const float high = x > 88.72283F ? inf_f : low;
   return x != x ? x : high;
+}
+// The same for what is at most 88 or NaN.
+[[gnu::always_inline]] inline float vexp_low(float x) {
+  const float y = vexp_inside(vmax(x, -88.0F));
+  const float low = x < -87.33654F ? 0.0F : y;
+  return x != x ? x : low;
 }
 
 // -infinity at 0, NaN below.
@@ -71,7 +76,7 @@ inline constexpr float inf_f = std::numeric_limits<float>::infinity();
 }
 
 [[gnu::always_inline]] inline float vsigmoid(float x) {
-  const float e = vexp(-vabs(x));
+  const float e = vexp_low(-vabs(x));
   const float s = 1.0F / (1.0F + e);
   const float y = x >= 0.0F ? s : e * s;
   return x != x ? x : y;
@@ -105,7 +110,7 @@ inline constexpr float inf_f = std::numeric_limits<float>::infinity();
   p = p * t + 0.37409196F;
   p = p * t + 1.00002368F;
   p = p * t - 1.26551223F;
-  const float tail = t * vexp(p - z * z);
+  const float tail = t * vexp_low(p - z * z);
   return x >= 0.0F ? tail : 2.0F - tail;
 }
 
