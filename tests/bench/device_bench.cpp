@@ -104,7 +104,7 @@ void bench_products() {
   bench_matmul(s, "1024x384x1536 bfloat8_b");
   s.a = s.b = DataType::float32;
   bench_matmul(s, "1024x384x1536 float32");
-  for (std::int64_t rows : {1, 4, 8, 32, 128}) {
+  for (std::int64_t rows : {1, 4, 8, 16, 32, 128}) {
     for (DataType weight : {DataType::bfloat16, DataType::bfloat8_b, DataType::bfloat4_b}) {
       bench_matmul({.m = rows, .k = 2048, .n = 5632, .b = weight},
                    std::to_string(rows) + "x2048x5632 " + std::string(to_string(weight)) + " weight");
