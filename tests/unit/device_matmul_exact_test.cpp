@@ -9,6 +9,7 @@
 #include "device/tile_formats_device.h"
 #include "device/fpu.h"
 #include "device/matmul.h"
+#include "device/matmul_exact_kernels.h"
 #include "tests/catch.h"
 #include "tests/unit/isa_levels.h"
 
@@ -198,6 +199,45 @@ TEST_CASE("exact products equal the reference bit for bit") {
                                   << static_cast<int>(spread));
             check_product(dtype, spread, f, dest32, 11);
           }
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("strips of an exact product are the portable kernel's, whatever Dest held before") {
+  std::mt19937 rng(5);
+  constexpr int k_tiles = 2;
+  std::vector<std::int16_t> a(k_tiles * detail::exact_tile_words), b(a.size());
+  for (int round = 0; round < 24; ++round) {
+    // Values of like exponents, far apart, and any bits at all; zeros among them.
+    const auto value = [&] {
+      std::uint32_t u = rng();
+      if (round % 3 < 2) u = (u & 0x807FFFFF) | (round % 3 == 0 ? 120 + rng() % 5 : 90 + rng() % 70) << 23;
+      return rng() % 7 == 0 ? 0U : u;
+    };
+    for (int at = 0; at < k_tiles * 1024; ++at) {
+      const int t = at / 1024, k = at / 32 % 32, i = at % 32;
+      const detail::ExactParts of_a = detail::exact_parts(from_bits(value()), false);
+      const detail::ExactParts of_b = detail::exact_parts(from_bits(value()), true);
+      std::int16_t* to_a = &a[static_cast<std::size_t>(t * detail::exact_tile_words + (k / 16 * 32 + i) * 48 + k % 16)];
+      std::int16_t* to_b = &b[static_cast<std::size_t>(t * detail::exact_tile_words + k * 96 + i)];
+      to_a[0] = of_a.exponent, to_a[16] = of_a.high, to_a[32] = of_a.low;
+      to_b[0] = of_b.exponent, to_b[32] = of_b.high, to_b[64] = of_b.low;
+    }
+    for (int phases = 1; phases <= 4; ++phases) {
+      for (bool dest32 : {false, true}) {
+        const detail::ExactStrip strip{a.data(), b.data(), k_tiles, round % 2 == 0 ? 32 : 5, phases, dest32};
+        std::vector<std::int32_t> start(1024);
+        for (std::int32_t& word : start) word = static_cast<std::int32_t>(value() & (dest32 ? 0xFFFFFFFF : 0xFFFF0000));
+        std::vector<std::int32_t> want = start;
+        detail::exact_portable(strip, want.data());
+        for (Isa level : isa_levels) {
+          ScopedIsa scoped(level);
+          std::vector<std::int32_t> dest = start;
+          detail::exact_kernel()(strip, dest.data());
+          INFO(to_string(level) << " round " << round << " phases " << phases << " fp32 " << dest32);
+          REQUIRE(dest == want);
         }
       }
     }
