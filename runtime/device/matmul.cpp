@@ -126,6 +126,7 @@ struct Matmul::Plan {
   const detail::BlockKernel* block = nullptr;
   std::vector<std::uint32_t> a_copy;  // a as the kernels read it, where its own is not
   std::vector<float> bias;
+  std::vector<std::uint16_t> activated;
   std::unique_ptr<MatmulExact> exact;
 };
 
@@ -146,6 +147,7 @@ Matmul::Plan::Plan(MatmulSpec s) : spec(std::move(s)) {
     items_per_tile = tile_dim / spec.m, matrices = 1;
     mt = (spec.batch + items_per_tile - 1) / items_per_tile;
   }
+  activated = detail::activated_values(spec);
   kernels = &detail::matmul_kernels(spec.a != DataType::float32 && spec.b != DataType::float32);
   const bool pairs = kernels->operand == Operand::bf16_pairs;
   if (pairs) keep_a |= keep_a >> 16;
@@ -333,7 +335,7 @@ void Matmul::Plan::finish_few(const Operands& run, Range columns, const float* l
         detail::add_bias(line + r * tile_dim, bias.data() + column * tile_dim, tile_dim,
                          dest_of(spec.config) == Dest::bits32);
     }
-    detail::finish_values(spec, values);
+    detail::finish_values(spec, activated, values);
     // bfloat16 is packed value by value, wherever they are to lie.
     alignas(64) std::uint16_t packed[tile_elements];
     const bool whole = spec.out == DataType::bfloat16;
@@ -384,12 +386,13 @@ void Matmul::Plan::finish(const Operands& run, std::int64_t item, Range rows, Ra
       if (spec.bias)
         detail::add_bias_to_rows(sums, bias.data() + column * tile_dim, dest_of(spec.config) == Dest::bits32);
       if (items_per_tile > 1) {
-        detail::finish_values(spec, sums);
+        detail::finish_values(spec, activated, sums);
         const std::int64_t size = tile_bytes(spec.out);
         detail::pack_finished_rows(spec, sums, items_in(row), run.out + (row * items_per_tile * nt + column) * size,
                                    nt * size);
       } else {
-        matmul_finish(spec, sums, rows_in(row), run.out + ((item * mt + row) * nt + column) * tile_bytes(spec.out));
+        detail::matmul_finish(spec, activated, sums, rows_in(row),
+                              run.out + ((item * mt + row) * nt + column) * tile_bytes(spec.out));
       }
     }
   }

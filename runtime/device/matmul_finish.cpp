@@ -60,6 +60,18 @@ struct RoundNearestEven {
   }
 };
 
+struct LookUp {
+  [[gnu::always_inline]] static inline void run(float* values, const std::uint16_t* activated) {
+    for (int i = 0; i < tile_elements; ++i) {
+      const std::uint32_t bits = std::bit_cast<std::uint32_t>(round_bf16_away(values[i])) >> 16;
+      values[i] = bf16_to_f32(activated[bits]);
+    }
+  }
+};
+
+// A table takes as long as 64 tiles, once for a product.
+constexpr std::int64_t worth_a_table = 256 * tile_elements;
+
 bool is_plain_bf16(const MatmulSpec& spec) { return spec.out == DataType::bfloat16 && !spec.activation; }
 
 }  // namespace
@@ -74,7 +86,21 @@ void add_bias_to_rows(float* tile, const float* bias, bool bits32) {
   bits32 ? vectorised<AddBiasToRows<true>>(tile, bias) : vectorised<AddBiasToRows<false>>(tile, bias);
 }
 
-void finish_values(const MatmulSpec& spec, float* values) {
+std::vector<std::uint16_t> activated_values(const MatmulSpec& spec) {
+  if (!spec.activation || dest_of(spec.config) != Dest::bits16 || spec.batch * spec.m * spec.n < worth_a_table)
+    return {};
+  std::vector<std::uint16_t> out(1 << 16);
+  for (std::uint32_t first = 0; first < out.size(); first += tile_elements) {
+    float values[tile_elements];
+    for (std::uint32_t i = 0; i < tile_elements; ++i) values[i] = bf16_to_f32(static_cast<std::uint16_t>(first + i));
+    spec.activation(values);
+    for (std::uint32_t i = 0; i < tile_elements; ++i) out[first + i] = f32_to_bf16(values[i]);
+  }
+  return out;
+}
+
+void finish_values(const MatmulSpec& spec, std::span<const std::uint16_t> activated, float* values) {
+  if (!activated.empty()) return vectorised<LookUp>(values, activated.data());
   const bool dest16 = dest_of(spec.config) == Dest::bits16;
   if (dest16 && !is_plain_bf16(spec)) vectorised<RoundAway>(values);
   if (!spec.activation) return;
@@ -114,13 +140,18 @@ void matmul_add_bias(const MatmulSpec& spec, float bias, std::span<float> sums) 
 }
 
 void matmul_finish(const MatmulSpec& spec, float* sums, std::int64_t rows, std::byte* tile) {
-  detail::finish_values(spec, sums);
+  detail::matmul_finish(spec, {}, sums, rows, tile);
+}
+
+void detail::matmul_finish(const MatmulSpec& spec, std::span<const std::uint16_t> activated, float* sums,
+                           std::int64_t rows, std::byte* tile) {
+  finish_values(spec, activated, sums);
   for (std::int64_t r = rows; r < tile_dim; ++r) {
     float* row = sums + r / 16 * 512 + r % 16 * 16;
     std::fill_n(row, 16, 0.0F);
     std::fill_n(row + face_elements, 16, 0.0F);
   }
-  detail::pack_finished(spec, sums, tile);
+  pack_finished(spec, sums, tile);
 }
 
 }  // namespace ttrt

@@ -160,6 +160,30 @@ TEST_CASE("what a few rows become after their sums is what taller products becom
   }
 }
 
+TEST_CASE("activations of many values are those of few") {
+  std::mt19937 rng(23);
+  for (Isa level : {Isa::portable, Isa::avx2, Isa::avx512, Isa::avx512_bf16, Isa::amx_bf16}) {
+    ScopedIsa scoped(level);
+    for (DataType out : {DataType::bfloat16, DataType::float32, DataType::bfloat8_b}) {
+      MatmulSpec s{.m = 32 * 16, .k = 32, .n = 32 * 17, .out = out};
+      s.activation = [](std::span<float> values) {
+        for (float& v : values) v = v * 0.3F + 1.0F / (1.0F + v * v);
+      };
+      const std::vector<std::byte> a = random_tiles(DataType::bfloat16, 16, Codes::normal, rng);
+      const std::vector<std::byte> b = random_tiles(s.b, 17, Codes::normal, rng);
+      const std::vector<std::byte> all = rows_of_product(s, a, b);
+      s.m = 32;
+      const std::int64_t row_bytes = 17 * tile_bytes(out);
+      for (int row : {0, 7, 15}) {
+        const std::vector<std::byte> part(a.begin() + row * 2048, a.begin() + (row + 1) * 2048);
+        const std::vector<std::byte> one = rows_of_product(s, part, b);
+        INFO(to_string(level) << " " << to_string(out) << " row " << row);
+        REQUIRE(std::memcmp(one.data(), all.data() + row * row_bytes, static_cast<std::size_t>(row_bytes)) == 0);
+      }
+    }
+  }
+}
+
 TEST_CASE("sums of long products do not depend on the rows and columns beside them") {
   std::mt19937 rng(13);
   for (Isa level : {Isa::portable, Isa::avx2, Isa::avx512, Isa::avx512_bf16, Isa::amx_bf16}) {
