@@ -51,12 +51,19 @@ static_assert(sizeof(Shapes) == 64);
 constexpr Shapes whole_registers;
 
 // Sums are registers 0 to 3 in the order of the faces, rows 4 and 5, columns 6 and 7.
-[[gnu::target(TTRT_TARGET)]] void add_whole(const std::byte* a, const std::byte* panel, std::int64_t k_tiles,
+[[gnu::target(TTRT_TARGET)]] void add_whole(const std::byte* a, const std::byte* panel, std::int64_t k_tiles, bool add,
                                             float* c) {
-  _tile_loadd(0, c, 64);
-  _tile_loadd(1, c + face_elements, 64);
-  _tile_loadd(2, c + 2 * face_elements, 64);
-  _tile_loadd(3, c + 3 * face_elements, 64);
+  if (add) {
+    _tile_loadd(0, c, 64);
+    _tile_loadd(1, c + face_elements, 64);
+    _tile_loadd(2, c + 2 * face_elements, 64);
+    _tile_loadd(3, c + 3 * face_elements, 64);
+  } else {
+    _tile_zero(0);
+    _tile_zero(1);
+    _tile_zero(2);
+    _tile_zero(3);
+  }
   for (std::int64_t k = 0; k < k_tiles; ++k, a += 2048, panel += 2048) {
     _tile_loadd(4, a, 64);
     _tile_loadd(6, panel, 128);
@@ -73,10 +80,15 @@ constexpr Shapes whole_registers;
   _tile_stored(3, c + 3 * face_elements, 64);
 }
 
-[[gnu::target(TTRT_TARGET)]] void add_upper(const std::byte* a, const std::byte* panel, std::int64_t k_tiles,
+[[gnu::target(TTRT_TARGET)]] void add_upper(const std::byte* a, const std::byte* panel, std::int64_t k_tiles, bool add,
                                             float* c) {
-  _tile_loadd(0, c, 64);
-  _tile_loadd(1, c + face_elements, 64);
+  if (add) {
+    _tile_loadd(0, c, 64);
+    _tile_loadd(1, c + face_elements, 64);
+  } else {
+    _tile_zero(0);
+    _tile_zero(1);
+  }
   for (std::int64_t k = 0; k < k_tiles; ++k, a += 2048, panel += 2048) {
     _tile_loadd(4, a, 64);
     _tile_loadd(6, panel, 128);
@@ -89,9 +101,10 @@ constexpr Shapes whole_registers;
 }
 
 void add_block(const std::byte* a, const void* panel, std::int64_t k_tiles, std::int64_t rows, bool add, float* c) {
-  if (!add) std::memset(c, 0, tile_elements * sizeof(float));
   const auto* columns = static_cast<const std::byte*>(panel);
-  rows > 16 ? add_whole(a, columns, k_tiles, c) : add_upper(a, columns, k_tiles, c);
+  // What follows computes with all of a tile: no leftovers that could be denormal.
+  if (rows <= 16 && !add) std::memset(c + 2 * face_elements, 0, 2 * face_elements * sizeof(float));
+  rows > 16 ? add_whole(a, columns, k_tiles, add, c) : add_upper(a, columns, k_tiles, add, c);
 }
 
 // ---- few rows ------------------------------------------------------------------------------------------------------
