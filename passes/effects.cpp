@@ -33,6 +33,7 @@ bool has_effects(const ir::Node& node) {
 }
 
 bool any_mutation(const ir::Graph& graph) {
+  if (!graph.may_mutate()) return false;
   bool found = false;
   ir::walk(graph, [&](ir::Node* node) { found = found || mutates(*node); });
   return found;

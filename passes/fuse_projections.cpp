@@ -76,24 +76,16 @@ std::map<ir::Node*, std::size_t> attentions_of(ir::Value* value) {
 
 // ---- putting it in place
 
-std::size_t position(const ir::Node* node) {
-  std::size_t at = 0;
-  for (const auto& other : node->graph()->nodes()) {
-    if (other.get() == node) return at;
-    ++at;
-  }
-  return at;
-}
+bool is_before(const ir::Node* a, const ir::Node* b) { return a->graph() == b->graph() && a->graph()->is_before(a, b); }
 
 // The first node that reads one of the heads; nullptr where one does before `value` is there.
 ir::Node* first_reader(const std::array<Projection*, 3>& qkv, const ir::Node* value) {
   ir::Node* first = nullptr;
-  const std::size_t made = position(value);
   for (const Projection* part : qkv)
     for (ir::Node* user : part->heads->result()->users()) {
       while (user->graph() != part->heads->graph()) user = user->graph()->parent();
-      if (position(user) <= made) return nullptr;
-      if (!first || position(user) < position(first)) first = user;
+      if (!is_before(value, user)) return nullptr;
+      if (!first || is_before(user, first)) first = user;
     }
   return first;
 }
@@ -239,10 +231,10 @@ Refusal fuse(PassContext& context, std::array<Projection*, 3> qkv) {
   if (Refusal no = fusion.refusal()) return no;
   ir::Node* first = parts.front()->linear;
   for (const Projection* part : parts)
-    if (position(part->linear) < position(first)) first = part->linear;
+    if (is_before(part->linear, first)) first = part->linear;
   const ir::Node* queries = all ? nullptr : qkv[0]->value()->def();
   const bool inside = queries && queries->graph() == first->graph();
-  ir::Node* reader = first_reader(qkv, inside && position(queries) > position(first) ? queries : first);
+  ir::Node* reader = first_reader(qkv, inside && is_before(first, queries) ? queries : first);
   if (!reader) return Reason{ReasonCode::PatternNearMiss, "keys are read before queries are there"};
   Rewriter r(context, pass, first);
   ir::Value* product = fusion.emit(r);

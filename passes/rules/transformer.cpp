@@ -127,7 +127,7 @@ std::vector<Node*> nested_chain(const Node& pack) {
   std::vector<Node*> chain;
   const Value* value = pack.result();
   while (value->use_count() == 1 && value->users().size() == 1) {
-    Node* user = value->users()[0];
+    Node* user = value->users().front();
     if (user->graph() != pack.graph() || user->operand(0) != value) return {};
     chain.push_back(user);
     if (user->op() == "aten.to_padded_tensor.default" && user->args().size() == 3 && !user->arg(2).is_none())

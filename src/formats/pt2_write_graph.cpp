@@ -113,9 +113,10 @@ Json Pt2GraphWriter::graph() { return write_graph(*model_.graph); }
 
 std::string Pt2GraphWriter::unique(Scope& scope, std::string_view stem) {
   const std::string base = python_identifier(stem);
-  std::string candidate = base;
-  for (int i = 1; !scope.names.insert(candidate).second; ++i) candidate = base + "_" + std::to_string(i);
-  return candidate;
+  if (scope.names.insert(base).second) return base;
+  int& tried = scope.tried[base];
+  while (true)
+    if (const auto [name, fresh] = scope.names.insert(base + "_" + std::to_string(++tried)); fresh) return *name;
 }
 
 std::string Pt2GraphWriter::fresh_symbol(const char* prefix) {

@@ -1,6 +1,7 @@
 // IR graphs -> the graph JSON of .pt2 files.
 #pragma once
 
+#include <map>
 #include <set>
 #include <string>
 #include <unordered_map>
@@ -25,6 +26,7 @@ class Pt2GraphWriter {
     const ir::Graph& graph;
     Json json = Json::object();
     std::set<std::string> names;
+    std::map<std::string, int> tried = {};  // how many numbers behind a name are taken
   };
 
   Json write_graph(const ir::Graph& graph);

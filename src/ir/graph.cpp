@@ -33,6 +33,34 @@ void fill_defaults(const OpSchema* schema, std::vector<Arg>& args) {
 
 }  // namespace
 
+// ---- uses ---------------------------------------------------------------------------------------------------------
+
+std::uint64_t Users::add(Node* node) {
+  const std::uint64_t id = uses_.empty() ? 0 : uses_.back().id + 1;
+  uses_.push_back({node, id});
+  return id;
+}
+
+bool Users::remove(std::uint64_t id) {
+  const auto it = std::ranges::lower_bound(uses_, id, {}, &Use::id);
+  if (it == uses_.end() || it->id != id || it->node == nullptr) return false;
+  it->node = nullptr;
+  ++holes_;
+  for (; !uses_.empty() && uses_.back().node == nullptr; --holes_) uses_.pop_back();
+  if (uses_.empty())
+    first_ = 0;
+  else if (2 * holes_ > uses_.size())
+    compact();
+  else
+    first_ = used_from(first_);
+  return true;
+}
+
+void Users::compact() {
+  std::erase_if(uses_, [](const Use& use) { return use.node == nullptr; });
+  first_ = holes_ = 0;
+}
+
 // ---- values -------------------------------------------------------------------------------------------------------
 
 void Value::replace_all_uses_with(Value* other) {
@@ -61,8 +89,10 @@ std::shared_ptr<const Provenance> Node::empty_provenance() {
 }
 
 void Node::set_op(std::string op) {
+  const bool before = mutates();
   op_ = std::move(op);
   schema_ = find_schema(op_);
+  graph_->count_mutating(mutates() - before);
 }
 
 const Arg* Node::arg(std::string_view name) const {
@@ -75,34 +105,50 @@ const Arg* Node::arg(std::string_view name) const {
   return nullptr;
 }
 
+void Node::add_arg_uses() {
+  for (const Arg& arg : args_) arg.for_each_value([&](Value* value) { use_ids_.push_back(value->users_.add(this)); });
+}
+
 void Node::drop_arg_uses() {
+  std::size_t i = 0;
   for (const Arg& arg : args_)
     arg.for_each_value([&](Value* value) {
-      const auto it = std::find(value->users_.rbegin(), value->users_.rend(), this);
-      TTC_CHECK(it != value->users_.rend(), "use list of %" + value->name + " lost a use");
-      value->users_.erase(std::next(it).base());
+      TTC_CHECK(i < use_ids_.size() && value->users_.remove(use_ids_[i]),
+                "use list of %" + value->name + " lost a use");
+      ++i;
     });
+  use_ids_.clear();
 }
 
 void Node::set_args(std::vector<Arg> args) {
   drop_arg_uses();
   args_ = std::move(args);
   fill_defaults(schema_, args_);
-  for (const Arg& arg : args_) arg.for_each_value([&](Value* value) { value->users_.push_back(this); });
+  add_arg_uses();
 }
 
 void Node::set_arg(std::size_t i, Arg arg) {
   TTC_CHECK(i < args_.size(), "set_arg beyond the arguments of " + op_);
-  std::vector<Arg> args = args_;
-  args[i] = std::move(arg);
-  set_args(std::move(args));
+  drop_arg_uses();
+  args_[i] = std::move(arg);
+  fill_defaults(schema_, args_);
+  add_arg_uses();
 }
 
 void Node::replace_uses_of(Value* from, Value* to) {
-  std::vector<Arg> args = args_;
+  std::size_t i = 0;
   bool changed = false;
-  for (Arg& arg : args) changed = replace_in(arg, from, to) || changed;
-  if (changed) set_args(std::move(args));
+  for (const Arg& arg : args_)
+    arg.for_each_value([&](Value* value) {
+      if (value == from) {
+        from->users_.remove(use_ids_[i]);
+        use_ids_[i] = to->users_.add(this);
+        changed = true;
+      }
+      ++i;
+    });
+  if (!changed) return;
+  for (Arg& arg : args_) replace_in(arg, from, to);
 }
 
 std::vector<Value*> Node::operands() const {
@@ -195,6 +241,28 @@ Value* Graph::find_input_by_target(std::string_view target) const {
   return nullptr;
 }
 
+void Graph::remove_inputs(const std::vector<std::size_t>& rising) {
+  auto next = rising.begin();
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < inputs_.size(); ++i) {
+    if (next != rising.end() && *next == i) {
+      TTC_CHECK(!inputs_[i].value->has_uses(), "remove_inputs of an input in use");
+      ++next;
+      continue;
+    }
+    if (kept != i) inputs_[kept] = std::move(inputs_[i]);
+    inputs_[kept].value->index_ = static_cast<int>(kept);
+    ++kept;
+  }
+  inputs_.resize(kept);
+}
+
+void Graph::count_mutating(std::ptrdiff_t delta) {
+  if (delta == 0) return;
+  for (Graph* graph = this; graph != nullptr; graph = graph->parent_ ? graph->parent_->graph_ : nullptr)
+    graph->mutating_ += delta;
+}
+
 void Graph::count_output(const Arg& arg, int delta) {
   arg.for_each_value([&](Value* value) { value->output_uses_ += delta; });
 }
@@ -247,13 +315,31 @@ void Graph::move_before(Node* node, Node* position) {
   nodes_.splice(position->position_, nodes_, node->position_);
 }
 
+bool Graph::is_before(const Node* a, const Node* b) const {
+  TTC_CHECK(a->graph_ == this && b->graph_ == this, "is_before of nodes of another graph");
+  if (a == b) return false;
+  auto after_a = std::next(std::list<std::unique_ptr<Node>>::const_iterator(a->position_));
+  auto after_b = std::next(std::list<std::unique_ptr<Node>>::const_iterator(b->position_));
+  while (true) {
+    if (after_a == nodes_.end()) return false;
+    if (after_b == nodes_.end()) return true;
+    if ((after_a++)->get() == b) return true;
+    if ((after_b++)->get() == a) return false;
+  }
+}
+
 void Graph::erase(Node* node) {
   TTC_CHECK(node->graph_ == this, "erase of a node of another graph");
   for (const auto& result : node->results_)
     TTC_CHECK(!result->has_uses(), "erase of " + node->op_ + ", whose result %" + result->name + " is in use");
   for (auto* cursor : cursors_)
     if (*cursor == node->position_) ++*cursor;
-  for (const auto& region : node->regions_) region->drop_references();
+  std::ptrdiff_t mutating = node->mutates();
+  for (const auto& region : node->regions_) {
+    region->drop_references();
+    mutating += region->mutating_;
+  }
+  count_mutating(-mutating);
   node->drop_arg_uses();
   node->args_.clear();
   nodes_.erase(node->position_);
@@ -329,7 +415,8 @@ class GraphCopier {
     out->origins = from.origins;
     out->place = from.place;
     for (const Arg& a : from.args_) out->args_.push_back(arg(a));
-    for (const Arg& a : out->args_) a.for_each_value([&](Value* value) { value->users_.push_back(out); });
+    out->add_arg_uses();
+    to.count_mutating(out->mutates());
     out->position_ = to.nodes_.insert(position, std::move(owned));
     for (const auto& region : from.regions_) graph(*region, *out->add_region());
     for (const auto& result : from.results_) mapped[result.get()] = out->add_result(result->type, result->name);

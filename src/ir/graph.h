@@ -36,6 +36,60 @@ struct Provenance {
   bool operator==(const Provenance&) const = default;
 };
 
+// The nodes that use a value, in the order in which they began to: one entry per use. A use goes in the time of a
+// binary search, however many there are: its place stays empty until half of the places are.
+class Users {
+ public:
+  class iterator {
+   public:
+    using value_type = Node*;
+    using difference_type = std::ptrdiff_t;
+    iterator() = default;
+    Node* operator*() const { return users_->uses_[at_].node; }
+    iterator& operator++() {
+      at_ = users_->used_from(at_ + 1);
+      return *this;
+    }
+    iterator operator++(int) {
+      iterator before = *this;
+      ++*this;
+      return before;
+    }
+    bool operator==(const iterator& other) const { return at_ == other.at_; }
+
+   private:
+    friend class Users;
+    iterator(const Users* users, std::size_t at) : users_(users), at_(at) {}
+    const Users* users_ = nullptr;
+    std::size_t at_ = 0;
+  };
+
+  iterator begin() const { return {this, first_}; }
+  iterator end() const { return {this, uses_.size()}; }
+  std::size_t size() const { return uses_.size() - holes_; }
+  bool empty() const { return size() == 0; }
+  Node* front() const { return uses_[first_].node; }
+  operator std::vector<Node*>() const { return {begin(), end()}; }  // NOLINT: for loops that change uses
+  bool operator==(const std::vector<Node*>& other) const { return std::vector<Node*>(*this) == other; }
+
+ private:
+  friend class Node;
+  struct Use {
+    Node* node;  // nullptr: gone
+    std::uint64_t id;
+  };
+  std::uint64_t add(Node* node);
+  bool remove(std::uint64_t id);  // false where there is none
+  void compact();
+  std::size_t used_from(std::size_t at) const {
+    while (at < uses_.size() && uses_[at].node == nullptr) ++at;
+    return at;
+  }
+  std::vector<Use> uses_;  // by rising id
+  std::size_t first_ = 0;  // that is not gone
+  std::size_t holes_ = 0;
+};
+
 class Value {
  public:
   Type type;
@@ -44,7 +98,7 @@ class Value {
   int index() const { return index_; }  // among the node's results or the graph's inputs
   Graph* graph() const { return graph_; }
   // One entry per use: a node that uses the value twice is listed twice. Graph outputs are not listed: see output_uses.
-  const std::vector<Node*>& users() const { return users_; }
+  const Users& users() const { return users_; }
   int output_uses() const { return output_uses_; }
   bool has_uses() const { return !users_.empty() || output_uses_ > 0; }
   // Uses, by nodes and graph outputs.
@@ -60,7 +114,7 @@ class Value {
   Graph* graph_ = nullptr;
   int index_ = 0;
   int output_uses_ = 0;
-  std::vector<Node*> users_;
+  Users users_;
 };
 
 class Node {
@@ -103,10 +157,13 @@ class Node {
   friend class Graph;
   friend class GraphCopier;
   friend class Value;
+  void add_arg_uses();
   void drop_arg_uses();
+  bool mutates() const { return schema_ != nullptr && schema_->mutates(); }
   std::string op_;
   const OpSchema* schema_ = nullptr;
   std::vector<Arg> args_;
+  std::vector<std::uint64_t> use_ids_;  // among their users, of the values in args_
   std::vector<std::unique_ptr<Value>> results_;
   std::vector<std::unique_ptr<Graph>> regions_;
   Graph* graph_ = nullptr;
@@ -145,12 +202,16 @@ class Graph {
   GraphInput& input(std::size_t i) { return inputs_.at(i); }
   Value* add_input(Type type, std::string name, InputKind kind = InputKind::user, std::string target = {});
   void remove_input(std::size_t i);  // must have no uses
+  void remove_inputs(const std::vector<std::size_t>& rising);
   Value* find_input_by_target(std::string_view target) const;
 
   const std::vector<GraphOutput>& outputs() const { return outputs_; }
   void add_output(Arg arg, OutputKind kind = OutputKind::user, std::string target = {});
   void set_output(std::size_t i, Arg arg);
   void remove_output(std::size_t i);
+
+  // False where no node of the graph or of its regions writes to its operands.
+  bool may_mutate() const { return mutating_ > 0; }
 
   // In execution order.
   const std::list<std::unique_ptr<Node>>& nodes() const { return nodes_; }
@@ -159,7 +220,9 @@ class Graph {
   Node* insert_before(Node* position, std::string op, std::vector<Arg> args);
   Node* insert_after(Node* position, std::string op, std::vector<Arg> args);
   void move_before(Node* node, Node* position);  // both in this graph
-  void erase(Node* node);                        // its results must have no uses
+  // Whether `a` stands before `b`, both in this graph; in the time of the nodes between them.
+  bool is_before(const Node* a, const Node* b) const;
+  void erase(Node* node);  // its results must have no uses
   // Calls f on each node; f may erase any nodes or insert around the one it is given. Nodes inserted after it are not
   // visited. Regions are not entered.
   void for_each(const std::function<void(Node*)>& f);
@@ -174,6 +237,7 @@ class Graph {
   friend class Value;
   Node* insert(std::list<std::unique_ptr<Node>>::iterator position, std::string op, std::vector<Arg> args);
   void count_output(const Arg& arg, int delta);
+  void count_mutating(std::ptrdiff_t delta);
   void claim_name(Value& value, std::string name);
   void drop_references();
 
@@ -181,6 +245,7 @@ class Graph {
   std::vector<GraphOutput> outputs_;
   std::list<std::unique_ptr<Node>> nodes_;
   Node* parent_ = nullptr;
+  std::ptrdiff_t mutating_ = 0;  // nodes here and in regions; too many where somebody cleared a node's regions
   std::map<std::string, int, std::less<>> name_counts_;               // of the outermost graph: every name ever given
   std::vector<std::list<std::unique_ptr<Node>>::iterator*> cursors_;  // of running for_each calls
 };

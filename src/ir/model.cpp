@@ -141,8 +141,7 @@ std::vector<std::string> Model::unread_weights() const {
 }
 
 void Model::drop_unused_weights() {
-  const std::vector<std::size_t> unread = unread_inputs(*graph);
-  for (auto i = unread.rbegin(); i != unread.rend(); ++i) graph->remove_input(*i);
+  graph->remove_inputs(unread_inputs(*graph));
   std::set<std::string, std::less<>> named;
   for (const GraphInput& input : graph->inputs())
     if (is_weight(input.value.get())) named.insert(input.target);

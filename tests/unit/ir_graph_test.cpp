@@ -59,6 +59,88 @@ TEST_CASE("use lists follow arguments, lists, regions and outputs", "[ir][graph]
   CHECK(x->use_count() == 3 + 1);
 }
 
+TEST_CASE("users stand in the order in which they began, whatever order they go in", "[ir][graph]") {
+  test::register_ops();
+  Model model;
+  Graph& g = *model.graph;
+  Value *x = g.add_input(f32x2, "x"), *y = g.add_input(f32x2, "y");
+  std::vector<Node*> left;
+  for (int i = 0; i < 100; ++i) left.push_back(relu(g, x, "r" + std::to_string(i)));
+  g.add_output(y);
+  const auto drop = [&](std::size_t i) {
+    g.erase(left[i]);
+    left.erase(left.begin() + static_cast<std::ptrdiff_t>(i));
+  };
+  while (left.size() > 3) {
+    drop(left.size() * 2 / 3);
+    CHECK(x->users() == left);
+    CHECK(x->users().size() == left.size());
+    drop(0);
+    CHECK(x->users().front() == left.front());
+    left.push_back(relu(g, x, "again"));
+    drop(left.size() / 3);
+    CHECK(x->users() == left);
+  }
+  CHECK(joined(model).empty());
+  x->replace_all_uses_with(y);
+  CHECK(x->users().empty());
+  CHECK(x->users().begin() == x->users().end());
+  CHECK(y->users() == left);
+  CHECK(joined(model).empty());
+  y->replace_all_uses_with(x);
+  CHECK(x->users() == left);
+  CHECK(y->users().empty());
+}
+
+TEST_CASE("a graph knows which of two nodes stands before the other", "[ir][graph]") {
+  test::register_ops();
+  Model model;
+  Graph& g = *model.graph;
+  Value* x = g.add_input(f32x2, "x");
+  std::vector<Node*> nodes;
+  for (int i = 0; i < 5; ++i) nodes.push_back(relu(g, x, "r" + std::to_string(i)));
+  g.move_before(nodes[4], nodes[1]);
+  const std::vector<Node*> order{nodes[0], nodes[4], nodes[1], nodes[2], nodes[3]};
+  for (std::size_t i = 0; i < order.size(); ++i)
+    for (std::size_t j = 0; j < order.size(); ++j) CHECK(g.is_before(order[i], order[j]) == (i < j));
+}
+
+TEST_CASE("inputs go together and the others are counted anew", "[ir][graph]") {
+  test::register_ops();
+  Model model;
+  Graph& g = *model.graph;
+  for (int i = 0; i < 6; ++i) g.add_input(f32x2, "x" + std::to_string(i));
+  g.remove_inputs({0, 3, 5});
+  REQUIRE(g.inputs().size() == 3);
+  const std::vector<std::string> names{"x1", "x2", "x4"};
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    CHECK(g.inputs()[i].value->name == names[i]);
+    CHECK(g.inputs()[i].value->index() == static_cast<int>(i));
+  }
+}
+
+TEST_CASE("a graph knows whether nodes of it or of its regions write", "[ir][graph]") {
+  test::register_ops();
+  Model model;
+  Graph& g = *model.graph;
+  Value* x = g.add_input(f32x2, "x");
+  Node* outer = g.append("prim.if", {});
+  Graph* region = outer->add_region();
+  CHECK_FALSE(g.may_mutate());
+  Node* writes = region->append("aten.copy_.default", {x, x});
+  REQUIRE(writes->schema() != nullptr);
+  CHECK((g.may_mutate() && region->may_mutate()));
+  writes->set_op("aten.relu.default");
+  CHECK_FALSE(g.may_mutate());
+  writes->set_op("aten.copy_.default");
+  CHECK(clone(g)->may_mutate());
+  region->erase(writes);
+  CHECK_FALSE(g.may_mutate());
+  region->append("aten.copy_.default", {x, x});
+  g.erase(outer);
+  CHECK_FALSE(g.may_mutate());
+}
+
 TEST_CASE("names are unique in the outermost graph", "[ir][graph]") {
   Model model;
   Graph& g = *model.graph;

@@ -11,6 +11,7 @@ inline void register_ops() {
          {"aten::relu(Tensor self) -> Tensor",
           "aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
           "aten::linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor",
+          "aten::copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!)",
           "aten::cat(Tensor[] tensors, int dim=0) -> Tensor",
           "aten::max.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
           "aten::to.dtype(Tensor(a) self, ScalarType dtype, bool non_blocking=False, bool copy=False, MemoryFormat? "
