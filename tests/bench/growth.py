@@ -2,7 +2,7 @@
 fitted as time = a * size^b, by least squares over the logarithms; b is the growth: 1 is linear.
 
     python tests/bench/growth.py build/ttc                           # all but --parts sparse
-    python tests/bench/growth.py build/ttc --parts compile --nodes 1000,10000,100000 --svg growth.svg
+    python tests/bench/growth.py build/ttc --parts compile --nodes 1000,10000,100000 --plots src
     python tests/bench/growth.py build/ttc --parts run --runs sequence
     python tests/bench/growth.py build/ttc --parts sparse --folder /var/tmp     # a model of 8 G parameters: 10 GB are written
 """
@@ -87,7 +87,7 @@ def run_growth(ttc, folder, which):
             source, compiled = folder / "model.ir", folder / "model.pt2"
             source.write_text(growth_graphs.encoder(**arguments(size)))
             ttc_json([ttc, "compile", source, "-o", compiled, "--json", "--force", "-q"])
-            found = ttc_json([ttc, "bench", compiled, "--loops", "3", "--warmup", "1", "--json"])
+            found = ttc_json([ttc, "bench", compiled, "--loops", "5", "--warmup", "3", "--json"])
             times.append((size, found["wall_ms"]["min"]))
             peaks.append((size, found["peak_rss"]))
             slope = [f"{exponent(points[-2:]):.2f}" if len(points) > 1 else "" for points in (times, peaks)]
@@ -113,14 +113,14 @@ def sparse(ttc, folder, layers):
 
 def svg(path, series, unit):
     """Lines over two logarithmic axes, with the dashed line of linear growth."""
-    width, height, left, top = 640, 420, 70, 20
+    width, height, left, top = 700, 420, 70, 20
     xs = [x for points in series.values() for x, _ in points]
     ys = [y for points in series.values() for _, y in points]
     low_x, high_x = math.log10(min(xs)), math.log10(max(xs))
     low_y, high_y = math.floor(math.log10(min(ys))), math.ceil(math.log10(max(ys)))
 
     def at(x, y):
-        return (left + (math.log10(x) - low_x) / ((high_x - low_x) or 1) * (width - left - 150),
+        return (left + (math.log10(x) - low_x) / ((high_x - low_x) or 1) * (width - left - 210),
                 top + (high_y - math.log10(y)) / ((high_y - low_y) or 1) * (height - top - 50))
 
     out = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="sans-serif" font-size="12">',
@@ -128,21 +128,24 @@ def svg(path, series, unit):
     for power in range(low_y, high_y + 1):
         (x0, y), (x1, _) = at(min(xs), 10 ** power), at(max(xs), 10 ** power)
         out.append(f'<path d="M{x0:.0f} {y:.0f}H{x1:.0f}" stroke="#ddd"/><text x="{x0 - 6:.0f}" y="{y + 4:.0f}" text-anchor="end">'
-                   f'{10 ** power:g} ms</text>')
+                   f'{f"{10 ** power / 1000:g} s" if power >= 3 else f"{10 ** power:g} ms"}</text>')
     for x in sorted(set(xs)):
         px, py = at(x, 10 ** low_y)
-        out.append(f'<text x="{px:.0f}" y="{py + 18:.0f}" text-anchor="middle">{x}</text>')
+        out.append(f'<text x="{px:.0f}" y="{py + 18:.0f}" text-anchor="middle">{x:g}</text>')
     px, py = at(10 ** ((low_x + high_x) / 2), 10 ** low_y)
     out.append(f'<text x="{px:.0f}" y="{py + 38:.0f}" text-anchor="middle">{unit}</text>')
+    label_y, ends = {}, sorted(series, key=lambda name: -series[name][-1][1])
+    for name in ends:  # from the top, none over another
+        label_y[name] = max(at(*series[name][-1])[1], max(label_y.values(), default=-15) + 15)
     for (name, points), colour in zip(series.items(), ["#1b6", "#26c", "#c33", "#a3a", "#d80", "#088"]):
         path_text = "L".join(f"{px:.1f} {py:.1f}" for px, py in (at(x, y) for x, y in points))
         (x0, y0), (x1, _) = points[0], points[-1]
         if y0 * x1 / x0 <= 10 ** high_y:
             ideal = "L".join(f"{px:.1f} {py:.1f}" for px, py in (at(x0, y0), at(x1, y0 * x1 / x0)))
             out.append(f'<path d="M{ideal}" stroke="{colour}" stroke-dasharray="3 4" fill="none" opacity="0.5"/>')
-        px, py = at(*points[-1])
+        px, _ = at(*points[-1])
         out.append(f'<path d="M{path_text}" stroke="{colour}" stroke-width="2" fill="none"/>'
-                   f'<text x="{px + 6:.0f}" y="{py + 4:.0f}" fill="{colour}">{name} ^{exponent(points):.2f}</text>')
+                   f'<text x="{px + 6:.0f}" y="{label_y[name] + 4:.0f}" fill="{colour}">{name} ^{exponent(points):.2f}</text>')
     pathlib.Path(path).write_text("\n".join([*out, "</svg>", ""]))
 
 
@@ -156,7 +159,7 @@ def main():
     parser.add_argument("--share", type=float, default=0.03, help="passes below this share of the time have no row")
     parser.add_argument("--layers", type=int, default=32, help="of the sparse model; 32 are 8 G parameters")
     parser.add_argument("--folder", help="where files go for a while; a temporary folder otherwise")
-    parser.add_argument("--svg", help="draw the times of compiling here")
+    parser.add_argument("--plots", type=pathlib.Path, help="a folder for compile.svg and run.svg")
     options = parser.parse_args()
     parts = options.parts.split(",")
     with tempfile.TemporaryDirectory(dir=options.folder) as name:
@@ -164,10 +167,13 @@ def main():
         if "compile" in parts:
             sizes = [int(n) for n in options.nodes.split(",")]
             series = compile_growth(options.ttc, folder, sizes, options.graphs.split(","), options.share)
-            if options.svg:
-                svg(options.svg, series, "nodes")
+            if options.plots:
+                svg(options.plots / "compile.svg", series, "nodes")
         if "run" in parts:
-            run_growth(options.ttc, folder, options.runs.split(","))
+            series = run_growth(options.ttc, folder, options.runs.split(","))
+            if options.plots:
+                from_one = {f"{name} from {points[0][0]}": [(n / points[0][0], ms) for n, ms in points] for name, points in series.items()}
+                svg(options.plots / "run.svg", from_one, "times as many")
         if "sparse" in parts:
             sparse(options.ttc, folder, options.layers)
 

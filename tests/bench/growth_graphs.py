@@ -57,8 +57,8 @@ def tree(nodes):
     return g.text(level[0])
 
 
-def hosted(nodes):
-    """Products on the device between operators that stay on the host: a transfer every few nodes."""
+def sorts(nodes):
+    """Products and sorts in turn."""
     g = Graph()
     kind = "f32[8, 32]"
     x, w = g.input("x", kind), g.weight("w", [32, 32], 0.01)
@@ -169,4 +169,4 @@ def llama(count, width=4096, hidden=14336, vocabulary=128256, heads=32, groups=8
     return g.text(linear(norm(x, "norm"), "head", width, vocabulary))
 
 
-COMPILED = {"sums": sums, "fan": fan, "tree": tree, "hosted": hosted, "layers": layers}
+COMPILED = {"sums": sums, "fan": fan, "tree": tree, "sorts": sorts, "layers": layers}
