@@ -4,6 +4,7 @@
 
 #include "ir/node_counts.h"
 #include "report/inspect.h"
+#include "report/place.h"
 
 namespace ttc {
 namespace {
@@ -11,12 +12,6 @@ namespace {
 using ir::Graph;
 using ir::Node;
 using ir::Value;
-
-// "device", "cpu" or "" where nobody decided: tt operators are the device's unless they were placed elsewhere.
-std::string place_of(const Node& node) {
-  if (!node.place.empty()) return node.place;
-  return node.op().starts_with("tt.") ? "device" : "";
-}
 
 std::string escaped(std::string_view text, bool html) {
   std::string out;
