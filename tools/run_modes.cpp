@@ -37,16 +37,14 @@ std::string name_of(const CompareRow& row) {
   return row.node + " (" + where + ")";
 }
 
+const CompareRow* row_at(const Comparison& comparison, std::optional<std::size_t> index) {
+  return index ? &comparison.rows[*index] : nullptr;
+}
+
 int report(const Comparison& comparison, const std::string& mode, const Globals& globals) {
-  const auto row_at = [&](std::optional<std::size_t> index) { return index ? &comparison.rows[*index] : nullptr; };
-  const CompareRow *first = row_at(comparison.first_failure), *worst = row_at(comparison.worst);
+  const CompareRow *first = row_at(comparison, comparison.first_failure), *worst = row_at(comparison, comparison.worst);
   if (globals.json) {
-    OrderedJson out{{"mode", mode}, {"rows", OrderedJson::array()}};
-    for (const CompareRow& row : comparison.rows) out["rows"].push_back(row_json(row));
-    out["first_failure"] = first != nullptr ? OrderedJson(first->node) : OrderedJson(nullptr);
-    out["worst"] = worst != nullptr ? OrderedJson(worst->node) : OrderedJson(nullptr);
-    out["pass"] = first == nullptr;
-    print_json(out);
+    print_json(comparison_json(comparison, mode));
   } else {
     Table table({"node", "op", "module", ">pcc", ">max_abs", ">max_rel", ">snr_db", ">nan", ">zero", ""});
     for (const CompareRow& r : comparison.rows)
@@ -78,6 +76,19 @@ void reproduce(const Globals& globals, const Comparison& comparison, const std::
 }
 
 }  // namespace
+
+OrderedJson comparison_json(const Comparison& comparison, std::string_view mode) {
+  const auto name_at = [&](std::optional<std::size_t> index) {
+    const CompareRow* row = row_at(comparison, index);
+    return row != nullptr ? OrderedJson(row->node) : OrderedJson(nullptr);
+  };
+  OrderedJson out{{"mode", mode}, {"rows", OrderedJson::array()}};
+  for (const CompareRow& row : comparison.rows) out["rows"].push_back(row_json(row));
+  out["first_failure"] = name_at(comparison.first_failure);
+  out["worst"] = name_at(comparison.worst);
+  out["pass"] = !comparison.first_failure;
+  return out;
+}
 
 bool compares(const std::string& mode) {
   const std::vector<std::string> modes = compare_modes();
