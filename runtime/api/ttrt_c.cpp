@@ -4,10 +4,10 @@
 
 #include <cstring>
 #include <deque>
-#include <functional>
 #include <new>
 
 #include "api/convert.h"
+#include "api/options.h"
 #include "api/ttrt.h"
 #include "support/json_util.h"
 
@@ -101,130 +101,6 @@ char* new_string(const std::string& text) {
 ttrt::Shape shape_of(const std::int64_t* shape, std::size_t rank) {
   if (rank > 0) require(shape);
   return rank > 0 ? ttrt::Shape(shape, shape + rank) : ttrt::Shape();
-}
-
-// ---- options --------------------------------------------------------------------------------------------------------
-
-// The members of a JSON object, each handed to its reader; an unknown one is an error that names it.
-using Readers = std::map<std::string, std::function<void(const Json&)>, std::less<>>;
-
-void read_options(const char* text, const char* what, const Readers& readers) {
-  if (text == nullptr) return;
-  try {
-    const Json root = ttc::parse_json(text);
-    for (const auto& [key, value] : ttc::as_object(root)) {
-      const auto reader = readers.find(key);
-      if (reader == readers.end()) {
-        std::string known;
-        for (const auto& [name, f] : readers) known += (known.empty() ? "" : ", ") + name;
-        throw Error(Error::Kind::usage, std::string(what) + ": no option is called '" + key + "'",
-                    "the options are " + known);
-      }
-      reader->second(value);
-    }
-  } catch (const ttc::Error& error) {
-    throw Error(Error::Kind::usage, std::string(what) + ": " + error.what(), error.hint());
-  }
-}
-
-template <typename E, std::size_t N>
-E one_of(const Json& value, const std::pair<const char*, E> (&names)[N]) {
-  const std::string& text = ttc::as_string(value);
-  std::string known;
-  for (const auto& [name, e] : names) {
-    if (text == name) return e;
-    known += std::string(known.empty() ? "" : ", ") + name;
-  }
-  throw Error(Error::Kind::usage, "'" + text + "' is none of " + known);
-}
-
-std::vector<std::string> strings(const Json& value) {
-  std::vector<std::string> out;
-  for (const Json& item : ttc::as_array(value)) out.push_back(ttc::as_string(item));
-  return out;
-}
-
-template <typename F>
-auto pairs(const Json& value, F&& second) {
-  std::vector<std::pair<std::string, decltype(second(value))>> out;
-  for (const auto& [key, item] : ttc::as_object(value)) out.emplace_back(key, second(item));
-  return out;
-}
-
-ttrt::Format format(const Json& value) { return ttc::api::format_named(ttc::as_string(value)); }
-
-ttrt::CompileOptions compile_options(const char* text) {
-  ttrt::CompileOptions o;
-  const auto list = [](std::vector<std::string>& into) { return [&into](const Json& v) { into = strings(v); }; };
-  read_options(
-      text, "compile options",
-      {{"arch", [&](const Json& v) { o.arch = ttc::as_string(v); }},
-       {"replace", [&](const Json& v) { o.replace_text = v.dump(); }},
-       {"exclude", list(o.exclude)},
-       {"weight_dtype", [&](const Json& v) { o.weight_dtype = pairs(v, format); }},
-       {"activation_dtype", [&](const Json& v) { o.activation_dtype = format(v); }},
-       {"fidelity",
-        [&](const Json& v) {
-          o.fidelity = pairs(v, [](const Json& x) {
-            return one_of<ttrt::Fidelity>(x, {{"LoFi", ttrt::Fidelity::LoFi},
-                                              {"HiFi2", ttrt::Fidelity::HiFi2},
-                                              {"HiFi3", ttrt::Fidelity::HiFi3},
-                                              {"HiFi4", ttrt::Fidelity::HiFi4},
-                                              {"library", ttrt::Fidelity::library}});
-          });
-        }},
-       {"fp32_acc",
-        [&](const Json& v) {
-          o.fp32_acc =
-              pairs(v, [](const Json& x) { return x == "library" ? std::nullopt : std::optional(ttc::as_bool(x)); });
-        }},
-       {"fallback_op", list(o.fallback_op)},
-       {"fallback_module", list(o.fallback_module)},
-       {"fallback_node", list(o.fallback_node)},
-       {"require_full", [&](const Json& v) { o.require_full = ttc::as_bool(v); }},
-       {"shape",
-        [&](const Json& v) {
-          for (const auto& [name, dims] : ttc::as_object(v))
-            for (const Json& dim : ttc::as_array(dims)) o.shape[name].sizes.push_back(ttc::as_int(dim));
-        }},
-       {"passes", list(o.passes)},
-       {"disable", list(o.disable)}});
-  return o;
-}
-
-ttrt::SessionOptions session_options(const char* text) {
-  ttrt::SessionOptions o;
-  using ttrt::DispatchMode;
-  read_options(text, "session options",
-               {{"mode",
-                 [&](const Json& v) {
-                   o.mode = one_of<ttrt::RunMode>(v, {{"device", ttrt::RunMode::device},
-                                                      {"normal", ttrt::RunMode::normal},
-                                                      {"cpu", ttrt::RunMode::cpu}});
-                 }},
-                {"numerics",
-                 [&](const Json& v) {
-                   o.numerics = one_of<ttrt::NumericsMode>(
-                       v, {{"fast", ttrt::NumericsMode::fast}, {"exact", ttrt::NumericsMode::exact}});
-                 }},
-                {"arch", [&](const Json& v) { o.arch = ttc::as_string(v); }},
-                {"dispatcher", [&](const Json& v) { o.dispatcher = ttc::as_string(v); }},
-                {"dispatch_mode",
-                 [&](const Json& v) {
-                   o.dispatch_mode = one_of<DispatchMode>(v, {{"static", DispatchMode::STATIC},
-                                                              {"dynamic", DispatchMode::DYNAMIC},
-                                                              {"hot_reload", DispatchMode::HOT_RELOAD},
-                                                              {"config", DispatchMode::CONFIG},
-                                                              {"auto", DispatchMode::AUTO}});
-                 }},
-                {"dispatch_config", [&](const Json& v) { o.dispatch_config = ttc::as_string(v); }},
-                {"static_kernels",
-                 [&](const Json& v) {
-                   for (const auto& [op, kernel] : ttc::as_object(v)) o.static_kernels[op] = ttc::as_string(kernel);
-                 }},
-                {"profile", [&](const Json& v) { o.profile = ttc::as_bool(v); }},
-                {"stream_weights", [&](const Json& v) { o.stream_weights = ttc::as_bool(v); }}});
-  return o;
 }
 
 Json report_json(const ttrt_session& session) {
@@ -355,7 +231,8 @@ ttrt_status ttrt_model_load_memory(const void* file, size_t bytes, const char* n
 ttrt_status ttrt_model_compile(const ttrt_model* model, const char* options, ttrt_model** out, char** report) {
   return safely([&] {
     require(model, out);
-    ttrt::Compiled compiled = ttrt::compile(model->model, compile_options(options));
+    ttrt::Compiled compiled =
+        ttrt::compile(model->model, options == nullptr ? ttrt::CompileOptions() : ttrt::compile_options(options));
     auto made = std::make_unique<ttrt_model>(std::move(compiled.model));
     if (report != nullptr) *report = new_string(compiled.report.json);
     *out = made.release();
@@ -385,7 +262,7 @@ ttrt_status ttrt_model_output(const ttrt_model* model, size_t index, ttrt_tensor
 ttrt_status ttrt_session_create(const ttrt_model* model, const char* options, ttrt_session** out) {
   return safely([&] {
     require(model, out);
-    const ttrt::SessionOptions chosen = session_options(options);
+    const ttrt::SessionOptions chosen = options == nullptr ? ttrt::SessionOptions() : ttrt::session_options(options);
     auto made = std::make_unique<ttrt_session>(model->model, chosen);
     made->outputs = model->outputs.size();
     made->profile = chosen.profile;
