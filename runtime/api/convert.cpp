@@ -57,9 +57,9 @@ Tensor Tensor::from_bytes(ElementType type, Shape shape, std::span<const std::by
   return out;
 }
 
-Tensor Tensor::view_bytes(ElementType type, Shape shape, std::span<std::byte> bytes) {
+Tensor Tensor::view_bytes(ElementType type, Shape shape, std::span<std::byte> bytes, std::shared_ptr<void> owner) {
   check_bytes(type, shape, bytes.size());
-  return TensorAccess::make(type, std::move(shape), std::shared_ptr<void>(bytes.data(), [](void*) {}));
+  return TensorAccess::make(type, std::move(shape), std::shared_ptr<void>(std::move(owner), bytes.data()));
 }
 
 void Tensor::check(ElementType wanted) const {

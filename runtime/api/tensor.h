@@ -92,7 +92,8 @@ class TTRT_API Tensor {
     static_assert(!std::is_const_v<T>, "a view may be written: give memory that is not const, or use from()");
     return view_bytes(element_type_of<T>, std::move(shape), std::as_writable_bytes(std::span(values)));
   }
-  static Tensor view_bytes(ElementType type, Shape shape, std::span<std::byte> bytes);
+  // With an owner: it, not the caller, keeps the memory, as long as the tensor or a copy is there.
+  static Tensor view_bytes(ElementType type, Shape shape, std::span<std::byte> bytes, std::shared_ptr<void> owner = {});
 
   ElementType type() const { return type_; }
   const Shape& shape() const { return shape_; }
