@@ -49,7 +49,11 @@ const plural = (n, one, many = `${one}s`) => `${count(n)} ${n === 1 ? one : many
 // "aten.gelu.default" -> "gelu", "tt.linear" -> "linear"
 const shortOp = (op) => op.split('.')[1] ?? op;
 
-function table(caption, header, rows) {
+// A header that begins with '>' has numbers under it. Columns without a value are left out.
+function table(caption, allHeaders, allRows) {
+  const used = allHeaders.map((_, i) => allRows.some((row) => row[i] !== '' && row[i] !== undefined && row[i] !== null));
+  const header = allHeaders.filter((_, i) => used[i]);
+  const rows = allRows.map((row) => row.filter((_, i) => used[i]));
   const cell = (tag, text, i) => el(tag, {class: header[i].startsWith('>') ? 'number' : null, scope: tag === 'th' ? 'col' : null}, text);
   return el('div', {class: 'scroll', tabindex: '0', role: 'region', 'aria-label': caption},
     el('table', {}, el('caption', {class: 'unseen'}, caption),

@@ -51,18 +51,28 @@ function wayOf(route, layout, x, y) {
   return path;
 }
 
+const isSeen = (place, x, y, seen) => y + place.y <= seen.bottom && y + place.y + place.height >= seen.top &&
+  x + place.x - place.width / 2 <= seen.right && x + place.x + place.width / 2 >= seen.left;
+
+// Where an edge passes or begins with very many others, only the ends show where its other end is out of sight: one stub
+// a box, however many there are.
 function drawEdges(group, layout, x, y, seen, into) {
+  const stubs = new Set();
   for (const route of layout.routes) {
-    const first = route.way[0];
-    const last = route.way.at(-1);
-    const top = y + Math.min(first.y, last.y);
-    const bottom = y + Math.max(first.y + first.height, last.y + last.height);
-    if (bottom < seen.top || top > seen.bottom) continue;
+    if (y + route.bottom < seen.top || y + route.top > seen.bottom || x + route.right < seen.left || x + route.left > seen.right) continue;
     const {from, to, count: values} = route.edge;
     const marked = view.selected && (view.selected === from || view.selected === to);
+    const first = route.way[0];
+    const last = route.way.at(-1);
+    if ((route.far || route.hub) && !(isSeen(first, x, y, seen) && isSeen(last, x, y, seen))) {
+      if (isSeen(first, x, y, seen)) stubs.add(`M${x + first.x} ${y + first.y + first.height}q0 10 12 12`);
+      if (isSeen(last, x, y, seen)) stubs.add(`M${x + last.x + 12} ${y + last.y - 14}q-12 2 -12 12`);
+      continue;
+    }
     into.append(svg('path', {class: `edge${marked ? ' marked' : ''}${route.far ? ' far' : ''}`, d: wayOf(route, layout, x, y),
       'stroke-width': Math.min(4, 1 + Math.log2(values)), 'marker-end': 'url(#arrow)'}));
   }
+  if (stubs.size) into.append(svg('path', {class: 'edge far', d: [...stubs].join('')}));
 }
 
 function drawGroup(group, x, y, seen, into) {
@@ -91,7 +101,7 @@ function drawDiagram(part = seenPart()) {
   const layout = layoutOf(root);
   const spare = Math.max(0, diagram.host.clientWidth - scale(layout.width)) / 2 / diagram.zoom;
   diagram.left = spare;
-  const drawing = svg('g', {transform: `scale(${diagram.zoom}) translate(${spare} 0)`});
+  const drawing = svg('g', {role: 'none', transform: `scale(${diagram.zoom}) translate(${spare} 0)`});
   drawGroup(root, 0, 0, {...part, left: part.left - spare, right: part.right - spare}, drawing);
   diagram.picture.setAttribute('width', Math.max(scale(layout.width), diagram.host.clientWidth - 2));
   diagram.picture.setAttribute('height', scale(layout.height));

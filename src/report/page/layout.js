@@ -6,6 +6,7 @@ const box = {height: 36, gapX: 22, gapY: 30, head: 26, pad: 14, port: 6, widest:
 // Edges longer than this are drawn past the boxes; routing them between these would need a place in each layer.
 const longestRoute = 400;
 const routePlaces = 30000;  // of all edges of a group together
+const manyEdges = 60;       // of one box
 
 // The children in an order in which, but for cycles, what feeds comes before what it feeds. A module that runs twice, or
 // in parts, makes cycles: these are cut at what runs first.
@@ -88,6 +89,9 @@ function placesOf(group) {
     routes.push({edge, way: chain ? [...chain.slice(0, span), places[b]] : [places[a], places[b]], far: !chain && span > 1});
   }
   for (const {edge, a, b} of back) routes.push({edge, way: [places[a], places[b]], far: true});
+  const ends = new Map();
+  for (const {edge} of routes) for (const end of [edge.from, edge.to]) ends.set(end, (ends.get(end) ?? 0) + 1);
+  for (const route of routes) route.hub = ends.get(route.edge.from) > manyEdges || ends.get(route.edge.to) > manyEdges;
   return {places, routes};
 }
 
@@ -176,6 +180,20 @@ function setPositions(layers) {
   return Math.max(0, y - box.gapY);
 }
 
+// The rectangle that the edge is drawn in.
+function setReach(route, side) {
+  route.left = Infinity;
+  route.right = route.far ? side + 30 : -Infinity;
+  route.top = Infinity;
+  route.bottom = -Infinity;
+  for (const place of route.way) {
+    route.left = Math.min(route.left, place.x);
+    route.right = Math.max(route.right, place.x);
+    route.top = Math.min(route.top, place.y);
+    route.bottom = Math.max(route.bottom, place.y + place.height);
+  }
+}
+
 // group.layout: {width, height, places, routes}, from the group's own corner.
 function layoutOf(group) {
   if (group.layout) return group.layout;
@@ -203,6 +221,7 @@ function layoutOf(group) {
     place.top += head + box.pad;
     place.bottom += head + box.pad;
   }
+  for (const route of routes) setReach(route, right + shift);
   group.layout = {width, height: height + 2 * box.pad + head, places, routes, right: right + shift};
   return group.layout;
 }

@@ -32,6 +32,9 @@ function buildModules(root) {
 
 const relativePath = (path, parent) => (parent.path ? path.slice(parent.path.length + 1) : path);
 
+// Holds nothing but one module.
+const isOnly = (entry) => entry !== undefined && entry.own === 0 && entry.children === 1;
+
 // The item of a module, made when its first node is met, so that children stand in the order of execution.
 function moduleItem(all, index) {
   if (index < 0) return items[0];
@@ -46,7 +49,7 @@ function moduleItem(all, index) {
   } else {
     entry.item = newItem('module', label, parent, {path: entry.module.path, klass: entry.module.class});
   }
-  entry.item.only = entry.own === 0 && entry.children === 1;
+  entry.item.only = isOnly(entry);
   return entry.item;
 }
 
@@ -54,7 +57,9 @@ function addNode(all, node, index) {
   const inRegion = node.region !== undefined;
   const entry = all[node.module];
   const alone = !inRegion && entry && entry.own === 1 && entry.children === 0;
-  const parent = inRegion ? itemOfValue[node.region] : moduleItem(all, alone ? entry.module.parent : node.module);
+  let outer = entry;  // the outermost module that holds this node alone
+  while (alone && isOnly(all[outer.module.parent])) outer = all[outer.module.parent];
+  const parent = inRegion ? itemOfValue[node.region] : moduleItem(all, alone ? outer.module.parent : node.module);
   const label = alone ? relativePath(entry.module.path, parent) : shortOp(node.op);
   const item = newItem('node', label, parent, {node, path: node.module >= 0 ? data.graph.modules[node.module].path : '',
     klass: alone ? entry.module.class : ''});

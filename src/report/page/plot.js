@@ -64,6 +64,8 @@ function plotIn(draw) {
     host.replaceChildren(draw(width));
   };
   new ResizeObserver(redrawPlot).observe(host);
+  addEventListener('beforeprint', () => host.replaceChildren(draw(700)));  // so wide on paper
+  addEventListener('afterprint', () => host.again());
   host.again = () => {
     drawn = 0;
     redrawPlot();

@@ -2,7 +2,7 @@
 
 const costs = {
   cycles: {name: 'device cycles of the calls', of: (trial) => trial.cycles, text: (value) => number(value, 4)},
-  weight_bytes: {name: 'bytes of packed weights', of: (trial) => trial.weight_bytes, text: (value) => bytes(value)},
+  weight_bytes: {name: 'bytes of packed weights', of: (trial) => trial.weight_bytes, text: (value) => bytes(value), ticks: ticksBytes},
 };
 
 // 1 - PCC, so that mixes near 1 stand apart; what is exactly 1 stands at the edge.
@@ -20,8 +20,8 @@ function drawPareto(width, cost) {
   const known = trials.filter((trial) => trial.pcc !== null && costs[cost].of(trial) !== null);
   const errors = known.map(errorOf);
   const plot = frame(width, 360, 'Accuracy against cost',
-    {...extent(known.map(costs[cost].of)), name: costs[cost].name, text: costs[cost].text},
-    {low: Math.min(...errors) / 1.6, high: Math.max(...errors) * 1.6, log: true, name: '1 − PCC', text: (value) => value.toExponential(0)});
+    {...extent(known.map(costs[cost].of)), name: costs[cost].name, text: costs[cost].text, ticks: costs[cost].ticks},
+    {low: Math.min(...errors) / 1.6, high: Math.max(...errors) * 1.6, log: true, name: '1 − PCC (lower is nearer)', text: (value) => value.toExponential(0)});
   const at = (trial) => [plot.x(costs[cost].of(trial)), plot.y(errorOf(trial))];
   const front = known.filter((trial) => trial.pareto).sort((a, b) => costs[cost].of(a) - costs[cost].of(b) || errorOf(b) - errorOf(a));
   plot.picture.append(svg('polyline', {class: 'front', points: front.map((trial) => at(trial).join(',')).join(' ')}));
