@@ -161,6 +161,8 @@ int Device::pcie_slot() const { return impl_->device->pcie_slot(); }
 bool Device::is_initialized() const { return impl_->device->is_initialized(); }
 bool Device::is_closed() const { return impl_->device->is_closed(); }
 std::int64_t Device::cores() const { return impl_->device->profile().cores(); }
+std::int64_t Device::grid_x() const { return impl_->device->profile().grid_x; }
+std::int64_t Device::grid_y() const { return impl_->device->profile().grid_y; }
 std::vector<ttrt::MemoryUse> Device::memory() const { return ttrt::memory_use(impl_->device->memory_report()); }
 
 const Host& GetHost() {

@@ -47,6 +47,8 @@ class TTRT_API Device {
   bool is_initialized() const;
   bool is_closed() const;
   std::int64_t cores() const;
+  std::int64_t grid_x() const;  // cores() are a grid
+  std::int64_t grid_y() const;
   std::vector<ttrt::MemoryUse> memory() const;
 
   struct Impl;

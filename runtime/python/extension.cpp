@@ -30,6 +30,7 @@ PYBIND11_MODULE(_ttc, m) {
   m.doc() = "Compiler and emulated device of ttc; import ttc instead.";
   ttrt::python::add_errors(m);
   ttrt::python::add_tensors(m);
+  ttrt::python::add_library(m);
   ttrt::python::add_models(m);
   ttrt::python::add_sessions(m);
 }

@@ -22,8 +22,12 @@ auto unlocked(F&& f) {
   return f();
 }
 
+// DRAM or L1 of a device.
+py::dict memory_dict(const MemoryUse& use);
+
 void add_errors(py::module_& m);
 void add_tensors(py::module_& m);
+void add_library(py::module_& m);
 void add_models(py::module_& m);
 void add_sessions(py::module_& m);
 

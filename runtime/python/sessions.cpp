@@ -42,17 +42,19 @@ py::list profile_list(const Session& session) {
 
 py::list memory_list(const Session& session) {
   py::list out;
-  for (const MemoryUse& use : unlocked([&] { return session.memory(); })) {
-    py::dict row;
-    row["memory"] = use.memory, row["banks"] = use.banks, row["bank_bytes"] = use.bank_bytes;
-    row["allocated_per_bank"] = use.allocated_per_bank, row["peak_per_bank"] = use.peak_per_bank;
-    row["largest_free_per_bank"] = use.largest_free_per_bank;
-    out.append(row);
-  }
+  for (const MemoryUse& use : unlocked([&] { return session.memory(); })) out.append(memory_dict(use));
   return out;
 }
 
 }  // namespace
+
+py::dict memory_dict(const MemoryUse& use) {
+  py::dict out;
+  out["memory"] = use.memory, out["banks"] = use.banks, out["bank_bytes"] = use.bank_bytes;
+  out["allocated_per_bank"] = use.allocated_per_bank, out["peak_per_bank"] = use.peak_per_bank;
+  out["largest_free_per_bank"] = use.largest_free_per_bank;
+  return out;
+}
 
 void add_sessions(py::module_& m) {
   py::class_<Session>(m, "Session", "Runs a model again and again.")

@@ -96,7 +96,6 @@ def test_refusals_fall_back():
     x = torch.randn(6, 6)
     with torch.no_grad():
         agree(compiled(Unique())(x), Unique()(x), 0.98)
-        import ttc
 
         with raises(Exception, "stay on the CPU"):
             compiled(Unique(), options={"require_full": True, "fallback": False})(x)

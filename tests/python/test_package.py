@@ -249,7 +249,7 @@ def test_compare():
     assert found and found.worst is not None and len(found.rows) > 10
     assert "<table>" in found._repr_html_()
     strict = ttc.compare(models / "bert_small.pt2", io=io, pcc=1.0)
-    assert not strict and strict.first_failure is not None and 'background' in strict._repr_html_()
+    assert not strict and strict.first_failure is not None and "background" in strict._repr_html_()
     exported = program("bert_small")
     given = ttc.compare(ttc.compile(exported), leaves(exported.example_inputs), against="exact", by="module")
     assert given and len(given.rows) < len(found.rows)

@@ -91,14 +91,14 @@ const std::map<std::string, std::set<std::string>>& allowed() {
        {"src/support", "src/ir", "src/formats", "src/pass", "src/session", "runtime/device", "runtime/ops",
         "runtime/modules", "runtime/executor", "runtime/torch_library"}},
       {"runtime/api",
-       {"src/api", "src/session", "src/support", "src/ir", "runtime/device", "runtime/ops", "runtime/modules", "runtime/torch",
-        "runtime/dispatch", "runtime/executor", "runtime/torch_library"}},
+       {"src/api", "src/session", "src/support", "src/ir", "runtime/device", "runtime/ops", "runtime/modules",
+        "runtime/torch", "runtime/replay", "runtime/dispatch", "runtime/executor", "runtime/torch_library"}},
       // The Python package is a user of the libraries.
       {"runtime/python", {"src/api", "runtime/api"}},
       {"tools",
        {"src/support", "src/ir", "src/formats", "src/report", "src/match", "src/shapes", "src/pass", "src/session",
-        "runtime/device", "runtime/ops", "runtime/modules", "runtime/torch", "runtime/dispatch", "runtime/replay", "runtime/executor",
-        "runtime/torch_library", "runtime/api"}},
+        "runtime/device", "runtime/ops", "runtime/modules", "runtime/torch", "runtime/dispatch", "runtime/replay",
+        "runtime/executor", "runtime/torch_library", "runtime/api"}},
   };
   return rules;
 }

@@ -12,6 +12,8 @@ Errors are ``ttc.Error`` and its classes in ``ttc.errors``.
 
 from __future__ import annotations
 
+from typing import Any
+
 from . import errors
 from ._library import native as _native
 from ._library import ops_library
@@ -34,6 +36,7 @@ __all__ = [
     "Unsupported",
     "UsageError",
     "archs",
+    "as_ttnn",
     "check",
     "compare",
     "compile",
@@ -64,6 +67,26 @@ def modules() -> dict:
 def set_threads(n: int) -> None:
     """Threads that LibTorch and the device use, of the whole process."""
     _native.set_threads(n)
+
+
+def as_ttnn(replace: bool = False) -> Any:
+    """Makes ``import ttnn`` give the emulated module from here on, which is also the result.
+
+    Where a real ttnn is installed or loaded that is an error, unless `replace` says that it is meant."""
+    import importlib
+    import importlib.util
+    import sys
+
+    emulated = importlib.import_module("ttnn_emulated")
+    if sys.modules.get("ttnn") is emulated:
+        return emulated
+    if not replace and ("ttnn" in sys.modules or importlib.util.find_spec("ttnn") is not None):
+        raise UsageError("a real ttnn is installed", "as_ttnn(replace=True) takes its place in this process")
+    for name in [one for one in sys.modules if one == "ttnn" or one.startswith("ttnn.")]:
+        del sys.modules[name]
+    sys.modules["ttnn"] = emulated
+    sys.modules["ttnn.transformer"] = emulated.transformer
+    return emulated
 
 
 def register_ops() -> None:

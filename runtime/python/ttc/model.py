@@ -215,9 +215,7 @@ def native_model(source: Source, args: Optional[Sequence[Any]] = None, kwargs: O
             with torch.no_grad():
                 source = torch.export.export(source, tuple(args or ()), dict(kwargs or {}))
         if not isinstance(source, torch.export.ExportedProgram):
-            raise UsageError(
-                f"a {type(source).__name__} is no model", "give a path, an ExportedProgram, or a module with args="
-            )
+            raise UsageError(f"a {type(source).__name__} is no model", "give a path, an ExportedProgram, or a module with args=")
         torch.export.save(source, file)
     return native.Model.from_bytes(file.getvalue(), "model.pt2")
 
@@ -281,9 +279,7 @@ def compile(
 _compile_names = frozenset(native.compile_option_names())
 
 
-def check(
-    model: Source, args: Optional[Sequence[Any]] = None, kwargs: Optional[Mapping[str, Any]] = None, **options: Any
-) -> CompileReport:
+def check(model: Source, args: Optional[Sequence[Any]] = None, kwargs: Optional[Mapping[str, Any]] = None, **options: Any) -> CompileReport:
     """What ``ttc.compile`` with these options would put on the device, and why not the rest."""
     _known(options, _compile_names, "check")
     return CompileReport(native.check(native_model(model, args, kwargs), options_text(options)))

@@ -12,9 +12,7 @@ from .errors import UsageError
 _names = [str(name) for name in native.element_types]
 _torch_names = {"boolean": "bool"}
 _of_torch = {
-    getattr(torch, _torch_names.get(name, name)): code
-    for code, name in enumerate(_names)
-    if hasattr(torch, _torch_names.get(name, name))
+    getattr(torch, _torch_names.get(name, name)): code for code, name in enumerate(_names) if hasattr(torch, _torch_names.get(name, name))
 }
 _to_torch = {code: dtype for dtype, code in _of_torch.items()}
 

@@ -1,0 +1,62 @@
+// Functions of the op library by its own names and parameters ("layer_norm", {"epsilon": 1e-5}), on values in host
+// memory: what recorded calls are replayed with, and the `ttnn` of the Python package.
+//
+//   library::Call call{.function = "softmax", .operands = {{"x", {2, 32}, "bfloat16", values}},
+//                      .results = {{{2, 32}, "bfloat16"}}, .params = R"({"dim": -1})"};
+//   std::vector<Tensor> y = library::run(call);
+//
+// Operators run through the records' binder, in the formats that are named here: values are what these hold exactly
+// (pack() rounds them to a format as the host library does). Errors and threads as in ttrt.h.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tt_lib.h"
+
+namespace ttrt::library {
+
+struct Operand {
+  std::string name;  // operand_name(); "" by position
+  std::string format = "bfloat16";
+  Tensor values;  // float32, whatever the format
+  bool row_major = false;
+};
+struct Result {
+  Shape shape;
+  std::string format = "bfloat16";
+};
+// A compute-kernel configuration.
+struct Config {
+  std::string math_fidelity = "HiFi4";
+  bool math_approx_mode = true, fp32_dest_acc_en = false, packer_l1_acc = false;
+};
+struct Call {
+  std::string function;
+  std::vector<Operand> operands;
+  std::vector<Result> results;
+  std::string params = "{}";          // JSON, as recorded calls have them
+  std::optional<Config> config = {};  // nullopt: the library's own
+  bool blackhole = false;             // else Wormhole
+  NumericsMode numerics = NumericsMode::fast;
+};
+
+// The results' values, float32 tensors. Throws Error: unsupported where nothing serves the call, with the reason; usage
+// for operands and parameters that can never be right.
+TTRT_API std::vector<Tensor> run(const Call& call);
+// Whether a function of this name is served.
+TTRT_API bool knows(const std::string& function);
+// The name that the operand at this position has.
+TTRT_API std::string operand_name(const std::string& function, std::size_t index);
+
+// Memory of a device that a tensor of this shape and format takes, until the last copy is gone.
+struct Buffer {
+  std::int64_t address = 0;  // in every bank
+  std::shared_ptr<void> memory;
+};
+// Throws Error: usage where the device is closed, unsupported ("Out of Memory: ...") where it is full.
+TTRT_API Buffer allocate(const std::shared_ptr<tt_lib::device::Device>& device, const Result& tensor, bool row_major,
+                         bool in_l1);
+
+}  // namespace ttrt::library

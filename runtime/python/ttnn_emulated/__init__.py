@@ -1,0 +1,106 @@
+"""TT-NN's Python API on the emulated device.
+
+    import ttc
+    ttc.as_ttnn()                     # from here on `import ttnn` is this module, where no real one is loaded
+    import ttnn
+
+Tensors hold what the card's formats hold, calls run through the op records' kernels; TTRT_NUMERICS=exact in the
+environment chooses the silicon's arithmetic, TTRT_ARCH the device. What is missing raises NotImplementedError with the
+op's name: `python -m ttnn_emulated coverage` prints the table.
+"""
+
+from __future__ import annotations
+
+import types as _modules
+from typing import Any
+
+from . import device as _device
+from . import eltwise as _eltwise
+from . import movement as _movement
+from . import places as _places
+from . import products as _products
+from . import transformer, types
+from .coverage import missing_function as _missing
+from .device import (  # noqa: F401
+    Arch,
+    CloseDevice,
+    CreateDevice,
+    Device,
+    GetDefaultDevice,
+    GetNumAvailableDevices,
+    GetNumPCIeDevices,
+    MeshDevice,
+    SetDefaultDevice,
+    close_device,
+    close_mesh_device,
+    get_arch_name,
+    is_blackhole,
+    is_wormhole_b0,
+    manage_device,
+    open_device,
+    open_mesh_device,
+    synchronize_device,
+)
+from .tensor import Tensor
+
+__version__ = "0.81.0+ttc"
+
+
+def _export(module: Any, skip: tuple = ()) -> None:
+    for name, value in vars(module).copy().items():
+        own = getattr(value, "__module__", module.__name__) in (module.__name__, types.__name__)
+        if not name.startswith("_") and own and not isinstance(value, _modules.ModuleType) and name not in skip:
+            globals().setdefault(name, value)
+
+
+_typing = ("Any", "Optional", "Sequence", "Union", "Number", "Memory", "Config", "Dims", "Outputs", "annotations")
+_export(types, _typing + ("padded", "FLOATS", "BLOCKS"))
+for _module in (_eltwise, _products, _movement, _places):
+    _export(_module, _typing + ("binary", "broadcast", "spread", "getitem"))
+
+
+class _Experimental:
+    """ttnn.experimental."""
+
+    nlp_create_qkv_heads = staticmethod(transformer.nlp_create_qkv_heads)
+    nlp_concat_heads = staticmethod(transformer.nlp_concat_heads)
+    rotary_embedding = staticmethod(transformer.rotary_embedding)
+    view = staticmethod(_movement.view)
+
+    def __getattr__(self, name: str) -> Any:
+        return _missing("experimental", name)
+
+
+experimental = _Experimental()
+
+
+def _operators() -> None:
+    """The operators of Tensor."""
+    for name, function in {
+        "add": _eltwise.add,
+        "sub": _eltwise.subtract,
+        "mul": _eltwise.multiply,
+        "truediv": _eltwise.divide,
+        "matmul": _products.matmul,
+        "pow": _eltwise.pow,
+        "eq": _eltwise.eq,
+        "ne": _eltwise.ne,
+        "gt": _eltwise.gt,
+        "ge": _eltwise.ge,
+        "lt": _eltwise.lt,
+        "le": _eltwise.le,
+    }.items():
+        setattr(Tensor, f"__{name}__", lambda a, b, f=function: f(a, b))
+    Tensor.__radd__ = lambda a, b: _eltwise.add(a, b)
+    Tensor.__rmul__ = lambda a, b: _eltwise.multiply(a, b)
+    Tensor.__rsub__ = lambda a, b: _eltwise.rsub(a, b)
+    Tensor.__neg__ = lambda a: _eltwise.neg(a)
+    Tensor.__getitem__ = _movement.getitem
+    Tensor.__hash__ = object.__hash__
+
+
+_operators()
+
+
+def __getattr__(name: str) -> Any:
+    return _missing("", name)

@@ -1,0 +1,247 @@
+"""What changes shapes: reshape, permute, slices, padding, repetition, parts."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, List, Optional, Sequence, Union
+
+import torch
+
+from .calls import fail, into, on_device, run
+from .tensor import Tensor, packed
+from .types import FLOATS, MemoryConfig
+
+Memory = Optional[MemoryConfig]
+
+
+def _moved(function: str, tensor: Tensor, values: torch.Tensor, params: Any, memory_config: Memory, name: str) -> Tensor:
+    """Integers move here, floats in the library: blocks get new exponents."""
+    on_device(name, tensor)
+    if tensor.dtype not in FLOATS or values.numel() == 0 or tensor.logical_volume() == 0:
+        return tensor._like(values, memory_config=memory_config or tensor._memory_config)
+    (result,) = run(function, [tensor], [values.shape], params, layout=tensor.layout, memory_config=memory_config, name=name)
+    return result
+
+
+# ---- shapes ----------------------------------------------------------------------------------------------------------
+
+
+def _volume_of(tensor: Tensor, shape: Sequence[int]) -> List[int]:
+    sizes, volume = [int(size) for size in shape], tensor.logical_volume()
+    if sizes.count(-1) > 1:
+        raise fail("Shape cannot have more than 1 elements that is set to -1!")
+    if -1 in sizes:
+        known = math.prod(size for size in sizes if size != -1)
+        sizes[sizes.index(-1)] = volume // known if known else 0
+    if math.prod(sizes) != volume:
+        raise fail(f"Invalid arguments to reshape: the volume of {tensor.shape} is not that of {sizes}")
+    return sizes
+
+
+def reshape(
+    input_tensor: Tensor, shape: Sequence[int], *args: Any, memory_config: Memory = None, pad_value: Any = None, **options: Any
+) -> Tensor:
+    """The same elements in another shape."""
+    input_tensor._check()
+    sizes = _volume_of(input_tensor, shape)
+    values = input_tensor._values.reshape(sizes)
+    if input_tensor.device() is None:
+        return input_tensor._like(values)
+    return _moved("reshape", input_tensor, values, {"shape": sizes}, memory_config, "reshape")
+
+
+view = reshape
+
+
+def unsqueeze(input_tensor: Tensor, dim: int) -> Tensor:
+    """A dim of size 1 more."""
+    return reshape(input_tensor, input_tensor._values.unsqueeze(dim).shape)
+
+
+def squeeze(input_tensor: Tensor, dim: Any = None) -> Tensor:
+    """Without dims of size 1."""
+    values = input_tensor._values
+    return reshape(input_tensor, (values.squeeze() if dim is None else values.squeeze(dim)).shape)
+
+
+def unsqueeze_to_4D(input_tensor: Tensor) -> Tensor:
+    """With leading dims of size 1, four in all."""
+    if len(input_tensor.shape) > 4:
+        raise RuntimeError("Tensor rank is greater than 4")
+    return reshape(input_tensor, [1] * (4 - len(input_tensor.shape)) + list(input_tensor.shape))
+
+
+def permute(input_tensor: Tensor, dims: Sequence[int], *, memory_config: Memory = None, pad_value: Any = None, **options: Any) -> Tensor:
+    """Its dims in another order."""
+    if len(dims) != len(input_tensor.shape):
+        raise fail("The number of dimensions in the tensor input does not match the length of the desired ordering")
+    order = [dim % len(dims) for dim in dims]
+    return _moved("permute", input_tensor, input_tensor._values.permute(order), {"perm": order}, memory_config, "permute")
+
+
+def transpose(input_tensor: Tensor, dim1: int, dim2: int, *, memory_config: Memory = None, pad_value: Any = None, **options: Any) -> Tensor:
+    """Two of its dims swapped."""
+    values = input_tensor._values.transpose(dim1, dim2)
+    return _moved("transpose", input_tensor, values, {"dims": [dim1, dim2]}, memory_config, "transpose")
+
+
+def concat(
+    tensors: Sequence[Tensor], dim: int = 0, *, memory_config: Memory = None, output_tensor: Optional[Tensor] = None, **options: Any
+) -> Tensor:
+    """Tensors one behind the other."""
+    if not tensors:
+        raise fail("ttnn.concat: expected a non-empty list of Tensors!")
+    on_device("concat", *tensors)
+    first = tensors[0]
+    if any(one.dtype is not first.dtype for one in tensors):
+        raise fail("All dtypes must be equal")
+    if any(len(one.shape) != len(first.shape) for one in tensors):
+        raise fail("ttnn.concat: all ranks must be equal")
+    values = torch.cat([one._values for one in tensors], dim)
+    if len(tensors) == 1 or first.dtype not in FLOATS:
+        return into(output_tensor, first._like(values, memory_config=memory_config or first._memory_config))
+    (result,) = run("concat", list(tensors), [values.shape], {"dim": dim}, layout=first.layout, memory_config=memory_config)
+    return into(output_tensor, result)
+
+
+def stack(tensors: Sequence[Tensor], dim: int = 0, **options: Any) -> Tensor:
+    """Tensors along a dim of their own."""
+    rank = len(tensors[0].shape) + 1
+    return concat([unsqueeze(one, dim % rank) for one in tensors], dim % rank, **options)
+
+
+def slice(
+    input_tensor: Tensor,
+    starts: Any = None,
+    ends: Any = None,
+    steps: Any = None,
+    *,
+    slice_start: Any = None,
+    slice_end: Any = None,
+    slice_step: Any = None,
+    memory_config: Memory = None,
+    output_tensor: Optional[Tensor] = None,
+    pad_value: Any = None,
+    **options: Any,
+) -> Tensor:
+    """A part: from starts (included) to ends (excluded), every so many."""
+    starts, ends, steps = (
+        given if given is not None else other for given, other in ((starts, slice_start), (ends, slice_end), (steps, slice_step))
+    )
+    shape = input_tensor.shape
+    if len(starts) != len(shape) or len(ends) != len(shape):
+        raise fail(f"Input rank {len(shape)} and begins {len(starts)} must have the same size")
+    ranges = [
+        range(*_slice(start, end, step).indices(size)) for start, end, step, size in zip(starts, ends, steps or [1] * len(shape), shape)
+    ]
+    if any(len(one) and one.step < 1 for one in ranges):
+        raise fail("Step must be positive")
+    values = input_tensor._values[tuple(_slice(one.start, max(one.start, one.stop), one.step) for one in ranges)]
+    params = {"start": [one.start for one in ranges], "end": [one.stop for one in ranges], "step": [one.step for one in ranges]}
+    if input_tensor.device() is None:
+        return input_tensor._like(packed(values, input_tensor.dtype))
+    return into(output_tensor, _moved("slice", input_tensor, values, params, memory_config, "slice"))
+
+
+_slice = __builtins__["slice"] if isinstance(__builtins__, dict) else __builtins__.slice
+
+
+def getitem(tensor: Tensor, index: Any) -> Tensor:
+    """What tensor[index] is: numbers, slices, ...; no tensors."""
+    given = list(index) if isinstance(index, tuple) else [index]
+    rank = len(tensor.shape)
+    if Ellipsis in given:
+        at = given.index(Ellipsis)
+        given[at : at + 1] = [_slice(None)] * (rank - len(given) + 1)
+    given += [_slice(None)] * (rank - len(given))
+    if len(given) > rank:
+        raise RuntimeError(f"Too many slices for tensor of rank {rank}")
+    whole, kept = [], []
+    for one, size in zip(given, tensor.shape):
+        if isinstance(one, int):
+            if not -size <= one < size:
+                raise IndexError(f"index {one} is out of bounds for a dim of size {size}")
+            whole.append(_slice(one % size, one % size + 1))
+        elif isinstance(one, _slice):
+            whole.append(one)
+        else:
+            raise NotImplementedError(f"ttnn.Tensor.__getitem__: an index of {type(one).__name__} is not emulated")
+        kept.append(not isinstance(one, int))
+    bounds = [one.indices(size) for one, size in zip(whole, tensor.shape)]
+    part = slice(tensor, *[[one[i] for one in bounds] for i in range(3)])
+    return part if all(kept) else reshape(part, [size for size, keep in zip(part.shape, kept) if keep])
+
+
+def pad(
+    input_tensor: Tensor, padding: Any, value: float = 0.0, *, memory_config: Memory = None, use_multicore: Any = True, **options: Any
+) -> Tensor:
+    """With elements before and after each dim: ((before, after), ...), of the last dims where they are fewer."""
+    rank = len(input_tensor.shape)
+    if padding and isinstance(padding[0], int):
+        raise NotImplementedError("ttnn.pad: an output shape and a start are not emulated, pairs for each dim are")
+    if len(padding) > rank:
+        raise fail(f"ttnn.pad: padding len ({len(padding)}) can't be larger than input tensor rank ({rank})")
+    sides = [[0, 0]] * (rank - len(padding)) + [list(pair) for pair in padding]
+    values = torch.nn.functional.pad(input_tensor._values, [side for pair in reversed(sides) for side in pair], value=value)
+    return _moved("pad", input_tensor, values, {"padding": sides, "value": float(value)}, memory_config, "pad")
+
+
+def repeat(input_tensor: Tensor, repeat_dims: Sequence[int], *, memory_config: Memory = None, **options: Any) -> Tensor:
+    """So many times along each dim."""
+    times = [int(one) for one in repeat_dims]
+    if len(times) != len(input_tensor.shape):
+        input_tensor = reshape(input_tensor, [1] * (len(times) - len(input_tensor.shape)) + list(input_tensor.shape))
+    return _moved("repeat", input_tensor, input_tensor._values.repeat(*times), {"repeats": times}, memory_config, "repeat")
+
+
+def repeat_interleave(input_tensor: Tensor, repeats: int, dim: int, *, memory_config: Memory = None, **options: Any) -> Tensor:
+    """Each position of a dim several times."""
+    values = input_tensor._values.repeat_interleave(repeats, dim)
+    return _moved("repeat_interleave", input_tensor, values, {"repeats": repeats, "dim": dim}, memory_config, "repeat_interleave")
+
+
+def expand(input_tensor: Tensor, output_shape: Sequence[int], *, memory_config: Memory = None, **options: Any) -> Tensor:
+    """Dims of size 1 repeated; -1 keeps a dim."""
+    values = input_tensor._values.expand(*output_shape)
+    return _moved("expand", input_tensor, values, {"shape": list(values.shape)}, memory_config, "expand")
+
+
+def _parts(name: str, tensor: Tensor, parts: Sequence[torch.Tensor], dim: int, memory_config: Memory) -> List[Tensor]:
+    out, at = [], 0
+    for part in parts:
+        starts, ends = [0] * part.dim(), list(tensor.shape)
+        starts[dim], ends[dim] = at, at + part.shape[dim]
+        at = ends[dim]
+        out.append(slice(tensor, starts, ends, memory_config=memory_config))
+    return out
+
+
+def split(input_tensor: Tensor, split_size: Union[int, Sequence[int]], dim: int = 0, *, memory_config: Memory = None) -> List[Tensor]:
+    """Parts of one size, or of these sizes."""
+    on_device("split", input_tensor)
+    sizes = split_size if isinstance(split_size, int) else list(split_size)
+    return _parts("split", input_tensor, torch.split(input_tensor._values, sizes, dim), dim, memory_config)
+
+
+def chunk(input_tensor: Tensor, num_chunks: int, dim: int = 0) -> List[Tensor]:
+    """So many parts."""
+    on_device("chunk", input_tensor)
+    return _parts("chunk", input_tensor, torch.chunk(input_tensor._values, num_chunks, dim), dim, None)
+
+
+def tril(input_tensor: Tensor, diagonal: int = 0, *, memory_config: Memory = None) -> Tensor:
+    """The part below a diagonal, zero above."""
+    (result,) = run("tril", [input_tensor], [input_tensor.shape], {"diagonal": diagonal}, memory_config=memory_config)
+    return result
+
+
+def triu(input_tensor: Tensor, diagonal: int = 0, *, memory_config: Memory = None) -> Tensor:
+    """The part above a diagonal, zero below."""
+    (result,) = run("triu", [input_tensor], [input_tensor.shape], {"diagonal": diagonal}, memory_config=memory_config)
+    return result
+
+
+def gather(input: Tensor, dim: int, index: Tensor, *, memory_config: Memory = None, **options: Any) -> Tensor:
+    """Elements by their numbers along a dim."""
+    (result,) = run("gather", [("x", input), ("index", index)], [index.shape], {"dim": dim}, memory_config=memory_config)
+    return result

@@ -1,0 +1,341 @@
+"""Products of matrices, norms, softmax, reductions, embeddings."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, List, Optional, Sequence, Tuple, Union
+
+import torch
+
+from .calls import fail, function_name, into, on_device, run
+from .eltwise import binary, spread
+from .tensor import Tensor
+from .types import (
+    DataType,
+    Layout,
+    MemoryConfig,
+    WormholeComputeKernelConfig,
+    uint16,
+    uint32,
+)
+
+Config = Optional[WormholeComputeKernelConfig]
+
+
+def _turned(shape: Sequence[int], turn: bool) -> Tuple[int, ...]:
+    return (*shape[:-2], shape[-1], shape[-2]) if turn and len(shape) > 1 else tuple(shape)
+
+
+def _product(
+    name: str,
+    a: Tensor,
+    b: Tensor,
+    bias: Optional[Tensor],
+    transpose_a: bool,
+    transpose_b: bool,
+    memory_config: Optional[MemoryConfig],
+    dtype: Optional[DataType],
+    program_config: Any,
+    activation: Any,
+    config: Config,
+    optional_output_tensor: Optional[Tensor],
+) -> Tensor:
+    on_device("matmul", a, b, bias)
+    if a.layout is not Layout.TILE or b.layout is not Layout.TILE:
+        raise fail("Inputs to matmul must be tilized")
+    left, right = _turned(a.shape, transpose_a), _turned(b.shape, transpose_b)
+    if not left or len(right) < 2 or left[-1] != right[-2]:
+        raise fail(
+            f"The width of the first tensor must be equal to the height of the second tensor. Mismatch: width={left[-1] if left else 1} "
+            f"height={right[-2] if len(right) > 1 else 1}"
+        )
+    batches = torch.broadcast_shapes(left[:-2], right[:-2])
+    shape = (*batches, *left[-2:-1], right[-1])
+    if any(size != 1 for size in right[:-2]):  # one matrix for all stays one
+        a, b = spread(a, (*batches, *a.shape[-2:])), spread(b, (*batches, *b.shape[-2:]))
+    params = {"transpose_a": transpose_a or None, "transpose_b": transpose_b or None}
+    block = getattr(program_config, "in0_block_w", None)
+    if block is not None:
+        params["in0_block_w"] = block
+    activation = activation or getattr(program_config, "fused_activation", None)
+    if activation is not None:
+        name = "linear"
+        params["activation"] = function_name(activation)
+    if dtype is not None:
+        params["out_dtype"] = dtype.value
+    operands = [("a", a), ("b", b)]
+    added = bias is not None and (len(bias.shape) > 1 and any(size != 1 for size in bias.shape[:-1]))
+    if bias is not None and not added:
+        name = "linear"
+        operands.append(("bias", bias))
+    (result,) = run(name, operands, [shape], params, dtype=dtype, memory_config=memory_config, config=config)
+    if added:  # what is no row is a sum of its own
+        result = binary("add", result, bias, memory_config=memory_config)
+    return into(optional_output_tensor, result)
+
+
+def matmul(
+    input_tensor_a: Tensor,
+    input_tensor_b: Tensor,
+    *,
+    transpose_a: bool = False,
+    transpose_b: bool = False,
+    memory_config: Optional[MemoryConfig] = None,
+    dtype: Optional[DataType] = None,
+    program_config: Any = None,
+    activation: Any = None,
+    compute_kernel_config: Config = None,
+    core_grid: Any = None,
+    output_tile: Any = None,
+    optional_output_tensor: Optional[Tensor] = None,
+    global_cb: Any = None,
+    sub_device_id: Any = None,
+) -> Tensor:
+    """The product of two matrices, or of batches of them."""
+    return _product("matmul", input_tensor_a, input_tensor_b, None, transpose_a, transpose_b, memory_config, dtype,
+                    program_config, activation, compute_kernel_config, optional_output_tensor)  # fmt: skip
+
+
+def linear(
+    input_tensor_a: Tensor,
+    input_tensor_b: Tensor,
+    *,
+    bias: Optional[Tensor] = None,
+    transpose_a: bool = False,
+    transpose_b: bool = False,
+    memory_config: Optional[MemoryConfig] = None,
+    dtype: Optional[DataType] = None,
+    program_config: Any = None,
+    activation: Any = None,
+    compute_kernel_config: Config = None,
+    core_grid: Any = None,
+    output_tile: Any = None,
+    optional_output_tensor: Optional[Tensor] = None,
+    global_cb: Any = None,
+    sub_device_id: Any = None,
+) -> Tensor:
+    """The product with a weight [K, N], a bias and an activation behind it."""
+    return _product("linear", input_tensor_a, input_tensor_b, bias, transpose_a, transpose_b, memory_config, dtype,
+                    program_config, activation, compute_kernel_config, optional_output_tensor)  # fmt: skip
+
+
+def addmm(
+    input_tensor: Tensor, mat1_tensor: Tensor, mat2_tensor: Tensor, *, alpha: float = 1.0, beta: float = 1.0, **options: Any
+) -> Tensor:
+    """alpha mat1 @ mat2 + beta input."""
+    product = matmul(mat1_tensor, mat2_tensor, **options)
+    if alpha != 1.0:
+        product = binary("multiply", product, alpha)
+    added = binary("multiply", input_tensor, beta) if beta != 1.0 else input_tensor
+    return binary("add", product, added) if beta != 0.0 else product
+
+
+# ---- rows ------------------------------------------------------------------------------------------------------------
+
+
+def layer_norm(
+    input_tensor: Tensor,
+    *,
+    epsilon: float = 1e-12,
+    weight: Optional[Tensor] = None,
+    bias: Optional[Tensor] = None,
+    residual_input_tensor: Optional[Tensor] = None,
+    memory_config: Optional[MemoryConfig] = None,
+    program_config: Any = None,
+    compute_kernel_config: Config = None,
+    recip_tensor: Any = None,
+    name: str = "layer_norm",
+) -> Tensor:
+    """Rows with mean 0 and variance 1, times a weight, plus a bias; of the sum with a residual where there is one."""
+    operands = [("x", input_tensor)]
+    operands += [(key, one) for key, one in (("w", weight), ("b", bias), ("residual", residual_input_tensor)) if one is not None]
+    params = {"epsilon": epsilon, "residual_input_tensor": True if residual_input_tensor is not None else None}
+    (result,) = run(name, operands, [input_tensor.shape], params, memory_config=memory_config, config=compute_kernel_config)
+    return result
+
+
+def rms_norm(
+    input_tensor: Tensor,
+    *,
+    epsilon: float = 1e-12,
+    weight: Optional[Tensor] = None,
+    bias: Optional[Tensor] = None,
+    residual_input_tensor: Optional[Tensor] = None,
+    memory_config: Optional[MemoryConfig] = None,
+    program_config: Any = None,
+    compute_kernel_config: Config = None,
+) -> Tensor:
+    """Rows over the root of the mean of their squares, times a weight."""
+    if bias is not None or residual_input_tensor is not None:
+        raise NotImplementedError("ttnn.rms_norm: a bias and a residual are not emulated")
+    return layer_norm(input_tensor, epsilon=epsilon, weight=weight, memory_config=memory_config,
+                      compute_kernel_config=compute_kernel_config, name="rms_norm")  # fmt: skip
+
+
+def softmax(
+    input_tensor: Tensor,
+    dim: int = -1,
+    *,
+    memory_config: Optional[MemoryConfig] = None,
+    compute_kernel_config: Config = None,
+    numeric_stable: Optional[bool] = None,
+    optional_output_tensor: Optional[Tensor] = None,
+) -> Tensor:
+    """Exponentials over their sum, along a dim."""
+    params = {"dim": dim, "numeric_stable": numeric_stable}
+    (result,) = run("softmax", [input_tensor], [input_tensor.shape], params, memory_config=memory_config, config=compute_kernel_config)
+    return into(optional_output_tensor, result)
+
+
+def softmax_in_place(input_tensor: Tensor, dim: int = -1, **options: Any) -> Tensor:
+    """softmax in the place of its input."""
+    options.pop("program_config", None)
+    return into(input_tensor, softmax(input_tensor, dim, **options))
+
+
+def scale_mask_softmax(
+    input_tensor: Tensor,
+    scale: Optional[float] = None,
+    mask: Optional[Tensor] = None,
+    *,
+    memory_config: Optional[MemoryConfig] = None,
+    is_causal_mask: bool = False,
+    compute_kernel_config: Config = None,
+    numeric_stable: bool = True,
+) -> Tensor:
+    """softmax(x scale + mask), of which the first row of a mask counts."""
+    if is_causal_mask:
+        raise NotImplementedError("ttnn.scale_mask_softmax: causal masks are not emulated")
+    operands = [("x", input_tensor)] + ([("mask", mask)] if mask is not None else [])
+    params = {"scale": 1.0 if scale is None else scale}
+    (result,) = run("scale_mask_softmax", operands, [input_tensor.shape], params, memory_config=memory_config, config=compute_kernel_config)
+    return result
+
+
+def scale_mask_softmax_in_place(input_tensor: Tensor, scale: Any = None, mask: Any = None, **options: Any) -> Tensor:
+    """scale_mask_softmax in the place of its input."""
+    options.pop("program_config", None)
+    return into(input_tensor, scale_mask_softmax(input_tensor, scale, mask, **options))
+
+
+# ---- reductions ------------------------------------------------------------------------------------------------------
+
+Dims = Union[None, int, Sequence[int]]
+
+
+def _dims(tensor: Tensor, dim: Dims) -> List[int]:
+    rank = len(tensor.shape)
+    given = range(rank) if dim is None else [dim] if isinstance(dim, int) else list(dim)
+    for one in given:
+        if not -rank <= one < rank:
+            raise fail(f"Unsupported dim {one} for tensor with rank {rank}")
+    return sorted({one % rank for one in given})
+
+
+def _reduced(tensor: Tensor, dims: Sequence[int], keepdim: bool) -> List[int]:
+    sizes = [1 if i in dims else size for i, size in enumerate(tensor.shape)]
+    return sizes if keepdim else [size for i, size in enumerate(sizes) if i not in dims]
+
+
+def _reduction(name: str) -> Callable[..., Tensor]:
+    def function(
+        input_tensor: Tensor,
+        dim: Dims = None,
+        keepdim: bool = False,
+        *,
+        memory_config: Optional[MemoryConfig] = None,
+        compute_kernel_config: Config = None,
+        scalar: float = 1.0,
+        correction: Any = None,
+        sub_core_grids: Any = None,
+        dtype: Optional[DataType] = None,
+    ) -> Tensor:
+        dims = _dims(input_tensor, dim)
+        spread_of = name in ("var", "std")
+        params = {"dim": dims[0] if spread_of and len(dims) == 1 else dims}
+        if correction is not None and spread_of:
+            params["correction"] = correction
+        shape = _reduced(input_tensor, dims, keepdim)
+        (result,) = run(name, [input_tensor], [shape], params, dtype=dtype, memory_config=memory_config, config=compute_kernel_config)
+        return binary("multiply", result, scalar) if scalar != 1.0 else result
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"{name} along dims, or of all elements."
+    return function
+
+
+sum, mean, max, min, prod, var, std = (_reduction(one) for one in ("sum", "mean", "max", "min", "prod", "var", "std"))
+
+
+def argmax(
+    input_tensor: Tensor,
+    dim: Optional[int] = None,
+    keepdim: bool = False,
+    *,
+    memory_config: Optional[MemoryConfig] = None,
+    use_multicore: bool = False,
+    output_tensor: Optional[Tensor] = None,
+    sub_core_grids: Any = None,
+) -> Tensor:
+    """Where the largest element of each row is, in uint32."""
+    dims = _dims(input_tensor, dim)
+    params = {"dim": dim, "keepdim": keepdim}
+    shape = _reduced(input_tensor, dims, keepdim)
+    (result,) = run("argmax", [input_tensor], [shape], params, dtype=uint32, layout=Layout.ROW_MAJOR, memory_config=memory_config)
+    return into(output_tensor, result)
+
+
+def topk(
+    input_tensor: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True, *, memory_config: Any = None, **options: Any
+) -> Tuple[Tensor, Tensor]:
+    """The k largest or smallest elements along a dim, and where they are (uint16)."""
+    shape = list(input_tensor.shape)
+    shape[dim] = k
+    params = {"k": k, "dim": dim, "largest": largest, "sorted": sorted}
+    values, indices = run("topk", [input_tensor], [shape, shape], params, dtype=[input_tensor.dtype, uint16], memory_config=memory_config)
+    return values, indices
+
+
+def sort(
+    input_tensor: Tensor, dim: int = -1, descending: bool = False, stable: bool = False, *, memory_config: Any = None, **options: Any
+) -> Tuple[Tensor, Tensor]:
+    """Elements in order along a dim, and where they were (uint16)."""
+    shape = input_tensor.shape
+    params = {"dim": dim, "descending": descending, "stable": stable}
+    values, indices = run("sort", [input_tensor], [shape, shape], params, dtype=[input_tensor.dtype, uint16], memory_config=memory_config)
+    return values, indices
+
+
+def _scan(name: str) -> Callable[..., Tensor]:
+    def function(input: Tensor, dim: int, *, dtype: Optional[DataType] = None, memory_config: Any = None, **options: Any) -> Tensor:
+        (result,) = run(name, [input], [input.shape], {"dim": dim}, dtype=dtype, memory_config=memory_config)
+        return result
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"{name} along a dim."
+    return function
+
+
+cumsum, cumprod = _scan("cumsum"), _scan("cumprod")
+
+
+def embedding(
+    input_tensor: Tensor,
+    weight: Tensor,
+    *,
+    padding_idx: Optional[int] = None,
+    layout: Optional[Layout] = None,
+    embeddings_type: Any = None,
+    dtype: Optional[DataType] = None,
+    memory_config: Optional[MemoryConfig] = None,
+    output_tensor: Optional[Tensor] = None,
+) -> Tensor:
+    """Rows of a table by their numbers."""
+    if padding_idx is not None:
+        raise NotImplementedError("ttnn.embedding: padding_idx is not emulated")
+    if input_tensor.logical_volume() and int(input_tensor._values.max()) >= weight.shape[-2]:
+        raise fail(f"embedding: an index is not below {weight.shape[-2]}, the number of rows")
+    table = weight._like(weight._values.reshape(weight.shape[-2:]))
+    shape = (*input_tensor.shape, weight.shape[-1])
+    (result,) = run("embedding", [("ids", input_tensor), ("w", table)], [shape], dtype=dtype or weight.dtype,
+                    layout=layout or Layout.ROW_MAJOR, memory_config=memory_config)  # fmt: skip
+    return into(output_tensor, result)

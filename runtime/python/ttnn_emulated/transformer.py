@@ -1,0 +1,188 @@
+"""ttnn.transformer: attention, and how heads are split and merged."""
+
+from __future__ import annotations
+
+from typing import Any, Optional, Sequence, Tuple
+
+from .calls import fail, into, on_device, run
+from .tensor import Tensor
+from .types import MemoryConfig, WormholeComputeKernelConfig
+
+Memory = Optional[MemoryConfig]
+Config = Optional[WormholeComputeKernelConfig]
+
+
+def scaled_dot_product_attention(
+    input_tensor_q: Tensor,
+    input_tensor_k: Tensor,
+    input_tensor_v: Tensor,
+    *,
+    attn_mask: Optional[Tensor] = None,
+    is_causal: bool = True,
+    scale: Optional[float] = None,
+    sliding_window_size: Optional[int] = None,
+    memory_config: Memory = None,
+    program_config: Any = None,
+    compute_kernel_config: Config = None,
+    attention_sink: Optional[Tensor] = None,
+) -> Tensor:
+    """softmax(q k^T scale + mask) v, of [batch, heads, rows, width]."""
+    if sliding_window_size is not None or attention_sink is not None:
+        raise NotImplementedError("ttnn.transformer.scaled_dot_product_attention: windows and sinks are not emulated")
+    if is_causal and attn_mask is not None:
+        raise fail("is_causal and attn_mask cannot both be set")
+    params = {"is_causal": is_causal, "scale": scale}
+    if program_config is not None:
+        for name, member in (("q_chunk", "q_chunk_size"), ("k_chunk", "k_chunk_size"), ("exp_approx_mode", "exp_approx_mode")):
+            params[name] = getattr(program_config, member, None)
+    operands = [("q", input_tensor_q), ("k", input_tensor_k), ("v", input_tensor_v)]
+    if attn_mask is not None:
+        operands.append(("mask", attn_mask))
+        params["attn_mask"] = "mask"
+    shape = (*input_tensor_q.shape[:-1], input_tensor_v.shape[-1])
+    (result,) = run("scaled_dot_product_attention", operands, [shape], params, memory_config=memory_config,
+                    config=compute_kernel_config, name="transformer.scaled_dot_product_attention")  # fmt: skip
+    return result
+
+
+def scaled_dot_product_attention_decode(
+    input_tensor_q: Tensor,
+    input_tensor_k: Tensor,
+    input_tensor_v: Tensor,
+    *,
+    is_causal: bool = True,
+    attn_mask: Optional[Tensor] = None,
+    cur_pos: Sequence[int] = (),
+    cur_pos_tensor: Optional[Tensor] = None,
+    attention_sink: Optional[Tensor] = None,
+    scale: Optional[float] = None,
+    sliding_window_size: Optional[int] = None,
+    memory_config: Memory = None,
+    program_config: Any = None,
+    compute_kernel_config: Config = None,
+) -> Tensor:
+    """One query of each head [1, batch, heads, width] over the keys up to its position."""
+    name = "transformer.scaled_dot_product_attention_decode"
+    if not is_causal or attn_mask is not None or attention_sink is not None or sliding_window_size is not None:
+        raise NotImplementedError(f"ttnn.{name}: masks, sinks and windows are not emulated")
+    positions = list(cur_pos) if cur_pos_tensor is None else [int(one) for one in cur_pos_tensor._values.flatten()]
+    operands = [("q", input_tensor_q), ("k", input_tensor_k), ("v", input_tensor_v)]
+    (result,) = run("scaled_dot_product_attention_decode", operands, [input_tensor_q.shape], {"cur_pos": positions, "scale": scale},
+                    memory_config=memory_config, config=compute_kernel_config, name=name)  # fmt: skip
+    return result
+
+
+def _split(
+    function: str, tensor: Tensor, heads: int, kv_heads: int, turned: bool, key: str, memory_config: Memory, name: str
+) -> Tuple[Tensor, Tensor, Tensor]:
+    batch, rows, columns = tensor.shape[0], tensor.shape[-2], tensor.shape[-1]
+    if columns % (heads + 2 * kv_heads) != 0:
+        raise fail(f"Head size {columns} must be a multiple of {heads + 2 * kv_heads}")
+    width = columns // (heads + 2 * kv_heads)
+    keys = (batch, kv_heads, width, rows) if turned else (batch, kv_heads, rows, width)
+    shapes = [(batch, heads, rows, width), keys, (batch, kv_heads, rows, width)]
+    params = {"num_heads": heads, key: turned}
+    if kv_heads != heads:
+        params["num_kv_heads"] = kv_heads
+    q, k, v = run(function, [tensor], shapes, params, memory_config=memory_config, name=name)
+    return q, k, v
+
+
+def split_query_key_value_and_split_heads(
+    input_tensor: Tensor,
+    kv_input_tensor: Optional[Tensor] = None,
+    *,
+    num_heads: int,
+    num_kv_heads: Optional[int] = None,
+    transpose_key: bool = True,
+    memory_config: Memory = None,
+) -> Tuple[Tensor, Tensor, Tensor]:
+    """[batch, rows, columns of all queries, keys, values] as three of [batch, heads, rows, width]; keys turned round."""
+    if kv_input_tensor is not None:
+        raise NotImplementedError("ttnn.transformer.split_query_key_value_and_split_heads: kv_input_tensor is not emulated")
+    if len(input_tensor.shape) != 3:
+        raise fail("Input Tensor must have strictly 3 dimensions!")
+    return _split("split_query_key_value_and_split_heads", input_tensor, num_heads, num_kv_heads or num_heads, transpose_key,
+                  "transpose_key", memory_config, "transformer.split_query_key_value_and_split_heads")  # fmt: skip
+
+
+def nlp_create_qkv_heads(
+    input_tensor: Tensor,
+    input_tensor_kv: Optional[Tensor] = None,
+    *,
+    num_heads: int,
+    num_kv_heads: Optional[int] = None,
+    transpose_k_heads: bool = True,
+    memory_config: Memory = None,
+    output_tensors: Any = None,
+) -> Tuple[Tensor, Tensor, Tensor]:
+    """ttnn.experimental: the same of [batch, 1, rows, columns]."""
+    if input_tensor_kv is not None:
+        raise NotImplementedError("ttnn.experimental.nlp_create_qkv_heads: input_tensor_kv is not emulated")
+    return _split("nlp_create_qkv_heads", input_tensor, num_heads, num_kv_heads or num_heads, transpose_k_heads,
+                  "transpose_k_heads", memory_config, "experimental.nlp_create_qkv_heads")  # fmt: skip
+
+
+def concatenate_heads(input_tensor: Tensor, *, memory_config: Memory = None) -> Tensor:
+    """[batch, heads, rows, width] as [batch, rows, heads width]."""
+    batch, heads, rows, width = input_tensor.shape
+    (result,) = run("concatenate_heads", [input_tensor], [(batch, rows, heads * width)], memory_config=memory_config,
+                    name="transformer.concatenate_heads")  # fmt: skip
+    return result
+
+
+def nlp_concat_heads(input_tensor: Tensor, *, memory_config: Memory = None) -> Tensor:
+    """ttnn.experimental: [batch, heads, rows, width] as [batch, 1, rows, heads width]."""
+    batch, heads, rows, width = input_tensor.shape
+    (result,) = run("nlp_concat_heads", [input_tensor], [(batch, 1, rows, heads * width)], memory_config=memory_config,
+                    name="experimental.nlp_concat_heads")  # fmt: skip
+    return result
+
+
+def attention_softmax(
+    input_tensor: Tensor,
+    *,
+    head_size: Optional[int] = None,
+    attention_mask: Optional[Tensor] = None,
+    program_config: Any = None,
+    causal_mask: bool = False,
+    memory_config: Memory = None,
+) -> Tensor:
+    """softmax(x / sqrt(head_size) + mask)."""
+    if causal_mask:
+        raise NotImplementedError("ttnn.transformer.attention_softmax: causal masks are not emulated")
+    operands = [("x", input_tensor)] + ([("mask", attention_mask)] if attention_mask is not None else [])
+    params = {"head_size": head_size} if head_size is not None else {"scale": 1.0}
+    (result,) = run("attention_softmax", operands, [input_tensor.shape], params, memory_config=memory_config,
+                    name="transformer.attention_softmax")  # fmt: skip
+    return result
+
+
+def attention_softmax_(input_tensor: Tensor, **options: Any) -> Tensor:
+    """attention_softmax in the place of its input."""
+    return into(input_tensor, attention_softmax(input_tensor, **options))
+
+
+def rotary_embedding(
+    input_tensor: Tensor,
+    cos_cache: Tensor,
+    sin_cache: Tensor,
+    token_index: Optional[int] = None,
+    *,
+    memory_config: Memory = None,
+    compute_kernel_config: Config = None,
+) -> Tensor:
+    """ttnn.experimental: x cos + rotated x sin, of caches [1, 1, rows, width]."""
+    on_device("experimental.rotary_embedding", input_tensor, cos_cache, sin_cache)
+    if token_index is not None:
+        raise NotImplementedError("ttnn.experimental.rotary_embedding: token_index is not emulated")
+    operands = [("x", input_tensor), ("cos", cos_cache), ("sin", sin_cache)]
+    (result,) = run("rotary_embedding", operands, [input_tensor.shape], memory_config=memory_config,
+                    config=compute_kernel_config, name="experimental.rotary_embedding")  # fmt: skip
+    return result
+
+
+def __getattr__(name: str) -> Any:
+    from .coverage import missing_function
+
+    return missing_function("transformer", name)

@@ -1,0 +1,268 @@
+"""ttnn_emulated: recorded blocks to the bit, functions against torch, errors, memory, how it is found."""
+
+import contextlib
+import importlib.util
+import os
+import subprocess
+import sys
+import types
+
+import recorded
+import torch
+import ttc
+import ttnn_emulated
+from helpers import pcc, raises, root
+
+ttnn = ttnn_emulated
+
+
+@contextlib.contextmanager
+def opened(numerics: str = "fast"):
+    os.environ["TTRT_NUMERICS"] = numerics
+    device = ttnn.open_device(device_id=0)
+    try:
+        yield device
+    finally:
+        ttnn.close_device(device)
+        del os.environ["TTRT_NUMERICS"]
+
+
+def tiles(values: torch.Tensor, device, dtype=ttnn.bfloat16):
+    return ttnn.from_torch(values, dtype=dtype, layout=ttnn.TILE_LAYOUT, device=device)
+
+
+def test_recorded_blocks():
+    ttc.as_ttnn()
+    files = sorted((root / "tests/data/golden").glob("A_*.safetensors"))
+    assert len(files) >= 4
+    with opened("exact") as device:
+        for path in files:
+            for how, (seen, wrong) in recorded.run(path, device).items():
+                assert seen > 10 and not wrong, (path.stem, how, wrong)
+    with opened("fast") as device:  # the other numerics are not the card's to the bit
+        assert recorded.run(files[0], device)["end to end"][1]
+
+
+def test_module_is_ttnn_on_request_only():
+    code = "import sys; import ttc; assert 'ttnn' not in sys.modules and 'ttnn_emulated' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True, env={**os.environ, "PYTHONPATH": str(root / "runtime/python")})
+    assert ttc.as_ttnn() is ttnn_emulated and sys.modules["ttnn"] is ttnn_emulated
+    real = types.ModuleType("ttnn")
+    sys.modules["ttnn"] = real
+    try:
+        with raises(ttc.UsageError, "a real ttnn"):
+            ttc.as_ttnn()
+        assert sys.modules["ttnn"] is real
+        assert ttc.as_ttnn(replace=True) is ttnn_emulated
+    finally:
+        sys.modules["ttnn"] = ttnn_emulated
+
+
+def test_coverage_names_what_is_missing():
+    from ttnn_emulated import coverage
+
+    names = coverage.public_names()
+    assert len(names) > 400 and coverage.covered("linear") and coverage.covered("transformer.concatenate_heads")
+    assert not coverage.covered("all_gather") and "no  all_gather" in coverage.table()
+    with raises(NotImplementedError, "ttnn.all_gather"):
+        ttnn.all_gather(1)
+    with raises(NotImplementedError, "ttnn.transformer.ring_mla"):
+        ttnn.transformer.ring_mla(1)
+    with raises(AttributeError, "no attribute 'linaer'"):
+        ttnn.linaer
+
+
+def test_formats_hold_what_they_hold():
+    x = torch.randn(3, 40, 70) * 8
+    host = ttnn.from_torch(x)
+    assert host.dtype is ttnn.float32 and host.layout is ttnn.ROW_MAJOR_LAYOUT and host.device() is None
+    assert torch.equal(ttnn.to_torch(host), x)
+    brain = ttnn.from_torch(x, dtype=ttnn.bfloat16, layout=ttnn.TILE_LAYOUT)
+    assert torch.equal(ttnn.to_torch(brain), x.bfloat16()) and ttnn.to_torch(brain).dtype is torch.bfloat16
+    assert brain.shape == (3, 40, 70) and brain.padded_shape == [3, 64, 96]
+    for dtype, bits in ((ttnn.bfloat8_b, 7), (ttnn.bfloat4_b, 3)):
+        blocks = ttnn.to_torch(ttnn.from_torch(x, dtype=dtype, layout=ttnn.TILE_LAYOUT))
+        top = x.abs().unfold(-1, 1, 1).amax()
+        assert 0 < (blocks - x).abs().max() <= top * 2.0 ** (1 - bits)
+    with raises(RuntimeError, "requires TILE_LAYOUT!"):
+        ttnn.from_torch(x, dtype=ttnn.bfloat8_b, layout=ttnn.ROW_MAJOR_LAYOUT)
+    ids = ttnn.from_torch(torch.tensor([[1, 2**31 + 5]]), dtype=ttnn.uint32)
+    assert ids.to_list() == [[1, 2**31 + 5]]
+    assert ttnn.from_torch(None) is None
+
+
+def test_products():
+    x, w, b = torch.randn(2, 33, 64), torch.randn(64, 96), torch.randn(1, 96)
+    for numerics in ("fast", "exact"):
+        with opened(numerics) as device:
+            a, weight, bias = tiles(x, device), tiles(w, device), tiles(b, device)
+            y = ttnn.linear(a, weight, bias=bias, activation="relu")
+            assert y.shape == (2, 33, 96) and y.dtype is ttnn.bfloat16
+            assert pcc(ttnn.to_torch(y), (x @ w + b).relu()) > 0.999
+            assert pcc(ttnn.to_torch(a @ weight), x @ w) > 0.999
+            turned = ttnn.matmul(a, tiles(w.t().contiguous(), device), transpose_b=True)
+            assert torch.equal(ttnn.to_torch(turned), ttnn.to_torch(ttnn.matmul(a, weight)))
+            assert ttnn.matmul(a, weight, dtype=ttnn.float32).dtype is ttnn.float32
+            batches = ttnn.matmul(tiles(torch.ones(4, 1, 32, 32), device), tiles(torch.ones(1, 3, 32, 64), device))
+            assert batches.shape == (4, 3, 32, 64) and (ttnn.to_torch(batches) == 32).all()
+            with raises(RuntimeError, "The width of the first tensor must be equal"):
+                ttnn.matmul(a, a)
+            with raises(RuntimeError, "need to be on device"):
+                ttnn.matmul(ttnn.from_torch(x, layout=ttnn.TILE_LAYOUT), weight)
+
+
+def test_compute_configurations_decide():
+    x, w = torch.randn(64, 2048), torch.randn(2048, 32)
+    with opened("exact") as device:
+        a, weight = tiles(x, device), tiles(w, device)
+        found = {}
+        for fidelity in ttnn.MathFidelity:
+            for wide in (False, True):
+                config = ttnn.WormholeComputeKernelConfig(math_fidelity=fidelity, fp32_dest_acc_en=wide)
+                y = ttnn.to_torch(ttnn.matmul(a, weight, compute_kernel_config=config)).float()
+                found[fidelity, wide] = (y - x @ w).norm().item()
+        assert found[ttnn.MathFidelity.LoFi, True] > 2 * found[ttnn.MathFidelity.HiFi4, True]
+        assert found[ttnn.MathFidelity.HiFi4, False] > 2 * found[ttnn.MathFidelity.HiFi4, True]
+
+
+def test_functions_against_torch():
+    special = {
+        "eqz": lambda x: x == 0,
+        "gez": lambda x: x >= 0,
+        "gtz": lambda x: x > 0,
+        "lez": lambda x: x <= 0,
+        "ltz": lambda x: x < 0,
+        "nez": lambda x: x != 0,
+    }
+    functional = torch.nn.functional
+    x = torch.rand(2, 40, 70) * 0.8 + 0.1
+    seen = 0
+    with opened() as device:
+        given = tiles(x, device)
+        rounded = ttnn.to_torch(given).float()
+        for name, parameters in ttnn_emulated.eltwise._unary.items():
+            other = special.get(name) or getattr(torch, name, None) or getattr(torch.special, name, None) or getattr(functional, name, None)
+            if other is None or name in ("polygamma", "heaviside", "threshold", "acosh", "erfinv", "isneginf", "isposinf"):
+                continue
+            want = other(rounded)
+            got = ttnn.to_torch(getattr(ttnn, name)(given)).float()
+            assert pcc(got, want.float()) > 0.99 or torch.allclose(got, want.float(), atol=0.02), name
+            seen += 1
+    assert seen > 45, seen
+
+
+def test_binary_functions_broadcast():
+    x, y = torch.randn(2, 3, 40, 70), torch.rand(3, 1, 70) + 0.5
+    names = {
+        "add": "add",
+        "subtract": "sub",
+        "multiply": "mul",
+        "divide": "div",
+        "maximum": "maximum",
+        "minimum": "minimum",
+        "gt": "gt",
+        "le": "le",
+        "ne": "ne",
+    }
+    with opened() as device:
+        a, b = tiles(x, device), tiles(y, device)
+        left, right = ttnn.to_torch(a).float(), ttnn.to_torch(b).float()
+        for ours, theirs in names.items():
+            got = ttnn.to_torch(getattr(ttnn, ours)(a, b))
+            want = getattr(torch, theirs)(left, right).float()
+            assert got.shape == want.shape and pcc(got, want) > 0.999, ours
+        assert pcc(ttnn.to_torch(a * 3 + 1 - b), left * 3 + 1 - right) > 0.999
+        assert pcc(ttnn.to_torch(ttnn.add(a, b, activations=["relu"])), (left + right).relu()) > 0.999
+        chosen = ttnn.where(ttnn.gt(a, 0.0), a, -1.0)
+        assert torch.equal(ttnn.to_torch(chosen).float(), torch.where(left > 0, left, torch.tensor(-1.0)))
+        into = ttnn.zeros_like(a)
+        assert ttnn.add(a, b, output_tensor=into) is into and pcc(ttnn.to_torch(into), left + right) > 0.999
+        with raises(RuntimeError, "broadcast"):
+            ttnn.add(a, tiles(torch.ones(4, 7), device))
+
+
+def test_rows_and_reductions():
+    x, w, b = torch.randn(2, 40, 96), torch.rand(1, 96), torch.randn(1, 96)
+    with opened() as device:
+        a, g, c = tiles(x, device), tiles(w, device), tiles(b, device)
+        norm = torch.nn.functional.layer_norm(x, (96,), w[0], b[0], 1e-5)
+        assert pcc(ttnn.to_torch(ttnn.layer_norm(a, epsilon=1e-5, weight=g, bias=c)), norm) > 0.999
+        rms = x / (x.pow(2).mean(-1, keepdim=True) + 1e-6).sqrt() * w
+        assert pcc(ttnn.to_torch(ttnn.rms_norm(a, epsilon=1e-6, weight=g)), rms) > 0.999
+        for dim in (-1, 1):
+            assert pcc(ttnn.to_torch(ttnn.softmax(a, dim=dim)), x.softmax(dim)) > 0.999
+            for name in ("sum", "mean"):
+                got = ttnn.to_torch(getattr(ttnn, name)(a, dim=dim, keepdim=True))
+                want = getattr(torch, name)(x, dim, keepdim=True)
+                assert got.shape == want.shape and pcc(got, want) > 0.999
+        assert ttnn.max(a, dim=-1).shape == (2, 40)
+        assert torch.equal(ttnn.to_torch(ttnn.argmax(a, dim=-1)).long(), x.bfloat16().float().argmax(-1))
+        values, places = ttnn.topk(tiles(torch.randn(1, 1, 32, 64), device), 32)
+        assert values.shape == places.shape == (1, 1, 32, 32) and places.dtype is ttnn.uint16
+
+
+def test_movement():
+    x = torch.randn(2, 3, 40, 70).bfloat16()
+    with opened() as device:
+        a = tiles(x, device)
+        same = lambda got, want: torch.equal(ttnn.to_torch(got), want)
+        assert same(ttnn.reshape(a, (6, -1, 35)), x.reshape(6, 80, 35)) and same(ttnn.permute(a, (0, 3, 1, 2)), x.permute(0, 3, 1, 2))
+        assert same(ttnn.transpose(a, 1, -1), x.transpose(1, -1)) and same(ttnn.concat([a, a], dim=2), torch.cat([x, x], 2))
+        assert same(ttnn.slice(a, [0, 1, 8, 0], [2, 3, 40, 33]), x[:, 1:3, 8:40, :33]) and same(a[1, :, ::2, -5:], x[1, :, ::2, -5:])
+        assert same(ttnn.pad(a, [(0, 1), (2, 3)], 1.5), torch.nn.functional.pad(x, (2, 3, 0, 1), value=1.5))
+        assert same(ttnn.repeat(a, (1, 2, 1, 1)), x.repeat(1, 2, 1, 1)) and same(ttnn.to_layout(a, ttnn.ROW_MAJOR_LAYOUT), x)
+        assert [part.shape[1] for part in ttnn.split(a, 2, dim=1)] == [2, 1]
+        assert same(ttnn.stack([a, a], dim=0), torch.stack([x, x])) and same(ttnn.unsqueeze_to_4D(a), x)
+        ids = ttnn.from_torch(torch.tensor([[5, 0, 7]]), dtype=ttnn.uint32, device=device)
+        table = torch.randn(9, 64).bfloat16()
+        assert same(ttnn.embedding(ids, ttnn.from_torch(table, device=device), layout=ttnn.TILE_LAYOUT), table[torch.tensor([[5, 0, 7]])])
+        blocks = ttnn.typecast(a, ttnn.bfloat8_b)
+        assert blocks.dtype is ttnn.bfloat8_b and pcc(ttnn.to_torch(blocks), x.float()) > 0.999
+        with raises(RuntimeError, "reshape"):
+            ttnn.reshape(a, (5, 5))
+
+
+def test_attention():
+    q, k, v = torch.randn(2, 4, 64, 32), torch.randn(2, 2, 64, 32), torch.randn(2, 2, 64, 32)
+    with opened() as device:
+        got = ttnn.transformer.scaled_dot_product_attention(*[tiles(one, device) for one in (q, k, v)], is_causal=True)
+        want = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)
+        assert pcc(ttnn.to_torch(got), want) > 0.99
+        x = torch.randn(2, 32, 3 * 64)
+        heads = ttnn.transformer.split_query_key_value_and_split_heads(tiles(x, device), num_heads=2)
+        wanted = x.bfloat16().reshape(2, 32, 3, 2, 32).permute(2, 0, 3, 1, 4)
+        assert torch.equal(ttnn.to_torch(heads[0]), wanted[0]) and torch.equal(ttnn.to_torch(heads[1]), wanted[1].transpose(-1, -2))
+        merged = ttnn.transformer.concatenate_heads(heads[2])
+        assert torch.equal(ttnn.to_torch(merged), x.bfloat16()[..., 128:])
+        scores = torch.randn(2, 4, 32, 64)
+        soft = ttnn.transformer.attention_softmax(tiles(scores, device), head_size=64)
+        assert pcc(ttnn.to_torch(soft), (scores / 8).softmax(-1)) > 0.99  # the card's own steps: scores in bfloat16
+
+
+def test_memory_is_taken_and_given_back():
+    with opened() as device:
+        taken = lambda: [one["allocated_per_bank"] for one in device.get_memory_allocation_statistics()]
+        before = taken()
+        a = tiles(torch.zeros(1024, 1024), device)
+        b = ttnn.to_memory_config(a, ttnn.L1_MEMORY_CONFIG)
+        assert taken()[0] > before[0] and taken()[1] > before[1] and a.buffer_address() >= 0
+        ttnn.deallocate(a)
+        assert taken()[0] == before[0]
+        with raises(RuntimeError, "allocated in buffers on device"):
+            ttnn.relu(a)
+        with raises(RuntimeError, "Tensor is not allocated."):
+            ttnn.to_torch(a)
+        with raises(RuntimeError, "Out of Memory: Not enough space to allocate"):
+            held = [ttnn.zeros((1, 1, 8192, 8192), layout=ttnn.TILE_LAYOUT, device=device, memory_config=ttnn.L1_MEMORY_CONFIG)]
+            held.append(b)
+        with raises(RuntimeError, "already open"):
+            ttnn.open_device(device_id=0)
+
+
+def test_command_line():
+    run = lambda *args: subprocess.run([sys.executable, "-m", "ttnn_emulated", *args], capture_output=True, text=True,
+                                       env={**os.environ, "PYTHONPATH": str(root / "runtime/python")})  # fmt: skip
+    assert run().returncode == 2 and importlib.util.find_spec("ttnn_emulated") is not None
+    table = run("coverage")
+    assert table.returncode == 0 and "public names of TT-NN" in table.stdout.splitlines()[0]
+    assert len(table.stdout.splitlines()) > 400
