@@ -20,6 +20,20 @@ constexpr std::int64_t KiB = 1024;
 constexpr std::int64_t GiB = 1024 * 1024 * KiB;
 constexpr std::array<std::string_view, 3> arch_names{"grayskull", "wormhole", "blackhole"};
 
+// Fitted to the published GEMM tables, over what A3 and A4 state.
+void fitted_as_wormhole(ArchProfile& p) {
+  p.matmul_overhead = 1.05, p.matmul_product_cycles = 1.79, p.matmul_subblock_cycles = 0.121;
+  p.matmul_start_cycles = 2920, p.block_sync_cycles = 51.8, p.page_issue_cycles = 50.3;
+  p.srca_bytes_per_cycle = 48.4, p.srcb_bytes_per_cycle = 63.3;
+  p.reader_bytes_per_cycle = 32.9, p.mcast_bytes_per_cycle = 20.8;
+}
+void fitted_as_blackhole(ArchProfile& p) {
+  p.matmul_overhead = 1.04, p.matmul_product_cycles = 0.642, p.matmul_subblock_cycles = 32.2;
+  p.matmul_start_cycles = 4590, p.block_sync_cycles = 375, p.page_issue_cycles = 48.6;
+  p.srca_bytes_per_cycle = 82.5, p.srcb_bytes_per_cycle = 71.6;
+  p.reader_bytes_per_cycle = 60.9, p.mcast_bytes_per_cycle = 54.2;
+}
+
 // No ISA documentation and no latency table exists for Grayskull: its NoC numbers are Wormhole's [I]. Dispatching is
 // Wormhole's time for one core and for each further one (1.57 us, 2.02 us for 64), for as many cores as there are [I].
 // Its vector unit takes 64 elements at a time: the op library's kernels for it make 4 steps a face, Wormhole's make 8.
@@ -32,7 +46,7 @@ ArchProfile grayskull(std::string name, std::int64_t x, std::int64_t y, double m
       "the "
       "same proportion, NoC, unpacker, packer and dispatch as Wormhole [I]";
   p.grid_x = x, p.grid_y = y, p.clock_mhz = mhz;
-  p.l1_bytes = 1024 * KiB, p.l1_reserved = 32 * KiB;
+  p.l1_bytes = 1024 * KiB, p.l1_reserved = 32 * KiB, p.l1_kernel_bytes = 69 * KiB;
   p.dram_banks = 8, p.dram_bank_bytes = GiB;
   p.dram_gb_s = dram, p.dram_efficiency = 0.72, p.dram_bank_bytes_per_cycle = 12;
   p.noc_bytes_per_cycle = 30, p.noc_core_bytes_per_cycle = 28.1;
@@ -40,6 +54,7 @@ ArchProfile grayskull(std::string name, std::int64_t x, std::int64_t y, double m
   p.h2d_gb_s = 14, p.dispatch_us = 1.57 + static_cast<double>(x * y) * (2.02 - 1.57) / 64;
   p.matrix_flops_per_cycle = 2304, p.eltwise_elements_per_cycle = 72, p.reduce_elements_per_cycle = 144;
   p.vector_lanes = 64, p.unpack_bytes_per_cycle = 80, p.pack_bytes_per_cycle = 64;
+  fitted_as_wormhole(p);
   return p;
 }
 
@@ -52,7 +67,7 @@ ArchProfile wormhole(std::string name, std::int64_t chips) {
       "engine, ISA docs), A5 (traced dispatch)";
   p.chips = chips;
   p.grid_x = 8, p.grid_y = 8, p.clock_mhz = 1000;
-  p.l1_bytes = 1464 * KiB, p.l1_reserved = 32 * KiB;
+  p.l1_bytes = 1464 * KiB, p.l1_reserved = 32 * KiB, p.l1_kernel_bytes = 69 * KiB;
   p.dram_banks = 12, p.dram_bank_bytes = GiB;
   p.dram_gb_s = 288, p.dram_efficiency = 0.92, p.dram_bank_bytes_per_cycle = 24;
   p.noc_bytes_per_cycle = 30, p.noc_core_bytes_per_cycle = 28.1;
@@ -60,6 +75,7 @@ ArchProfile wormhole(std::string name, std::int64_t chips) {
   p.h2d_gb_s = 14, p.dispatch_us = 2.02;
   p.matrix_flops_per_cycle = 4096, p.eltwise_elements_per_cycle = 128, p.reduce_elements_per_cycle = 256;
   p.vector_lanes = 32, p.unpack_bytes_per_cycle = 80, p.pack_bytes_per_cycle = 64;
+  fitted_as_wormhole(p);
   return p;
 }
 
@@ -71,7 +87,7 @@ ArchProfile blackhole(std::string name, std::int64_t x, std::int64_t y, std::int
       "A1 (board pages; grids as in the published GEMM tables), A2 (SoC descriptors, alignments), A3 (NoC estimator, "
       "DRAM 500 of 512 GB/s), A4 (matrix engine), A5 (traced dispatch); reserved L1 as Wormhole [I]";
   p.grid_x = x, p.grid_y = y, p.clock_mhz = 1350;
-  p.l1_bytes = 1536 * KiB, p.l1_reserved = 32 * KiB;
+  p.l1_bytes = 1536 * KiB, p.l1_reserved = 32 * KiB, p.l1_kernel_bytes = 69 * KiB;
   p.dram_banks = banks, p.dram_bank_bytes = 4 * GiB;
   p.dram_alignment = 64, p.pcie_alignment = 64;
   p.dram_gb_s = dram, p.dram_efficiency = 0.98, p.dram_bank_bytes_per_cycle = 40;
@@ -80,6 +96,7 @@ ArchProfile blackhole(std::string name, std::int64_t x, std::int64_t y, std::int
   p.h2d_gb_s = 12.4, p.dispatch_us = 1.66;
   p.matrix_flops_per_cycle = 4096, p.eltwise_elements_per_cycle = 128, p.reduce_elements_per_cycle = 256;
   p.vector_lanes = 32, p.unpack_bytes_per_cycle = 80, p.pack_bytes_per_cycle = 64;
+  fitted_as_blackhole(p);
   return p;
 }
 
@@ -98,6 +115,7 @@ constexpr std::array fields{
     Field{"clock_mhz", &P::clock_mhz, 1, 1e5},
     Field{"l1_bytes", &P::l1_bytes, 64 * KiB, 64 * 1024 * KiB},
     Field{"l1_reserved", &P::l1_reserved, 0, 64 * 1024 * KiB},
+    Field{"l1_kernel_bytes", &P::l1_kernel_bytes, 0, 64 * 1024 * KiB},
     Field{"dram_banks", &P::dram_banks, 1, 256},
     Field{"dram_bank_bytes", &P::dram_bank_bytes, 64 * KiB, 64.0 * GiB},
     Field{"l1_alignment", &P::l1_alignment, 1, 4096},
@@ -119,6 +137,16 @@ constexpr std::array fields{
     Field{"vector_lanes", &P::vector_lanes, 1, 1e6},
     Field{"unpack_bytes_per_cycle", &P::unpack_bytes_per_cycle, 1e-3, 1e6},
     Field{"pack_bytes_per_cycle", &P::pack_bytes_per_cycle, 1e-3, 1e6},
+    Field{"matmul_overhead", &P::matmul_overhead, 1e-3, 1e3},
+    Field{"matmul_product_cycles", &P::matmul_product_cycles, 0, 1e6},
+    Field{"matmul_subblock_cycles", &P::matmul_subblock_cycles, 0, 1e6},
+    Field{"matmul_start_cycles", &P::matmul_start_cycles, 0, 1e9},
+    Field{"srca_bytes_per_cycle", &P::srca_bytes_per_cycle, 1e-3, 1e6},
+    Field{"srcb_bytes_per_cycle", &P::srcb_bytes_per_cycle, 1e-3, 1e6},
+    Field{"reader_bytes_per_cycle", &P::reader_bytes_per_cycle, 1e-3, 1e6},
+    Field{"mcast_bytes_per_cycle", &P::mcast_bytes_per_cycle, 1e-3, 1e6},
+    Field{"page_issue_cycles", &P::page_issue_cycles, 0, 1e6},
+    Field{"block_sync_cycles", &P::block_sync_cycles, 0, 1e6},
 };
 
 std::string suggest(std::string_view word, const std::vector<std::string>& names) {

@@ -29,8 +29,9 @@ struct ArchProfile {
   std::int64_t grid_x = 8, grid_y = 8;  // Tensix cores that ops may use
   double clock_mhz = 1000;
 
-  std::int64_t l1_bytes = 0;     // per core
-  std::int64_t l1_reserved = 0;  // of these, at the bottom, kept by the system
+  std::int64_t l1_bytes = 0;         // per core
+  std::int64_t l1_reserved = 0;      // of these, at the bottom, kept by the system
+  std::int64_t l1_kernel_bytes = 0;  // and above them, for the code and arguments of kernels
   std::int64_t dram_banks = 0;
   std::int64_t dram_bank_bytes = 0;
   std::int64_t l1_alignment = 16;  // bytes
@@ -54,6 +55,18 @@ struct ArchProfile {
   double vector_lanes = 0;            // elements that one instruction of the vector unit takes, one a cycle
   double unpack_bytes_per_cycle = 0;  // per core, both operands together
   double pack_bytes_per_cycle = 0;
+
+  // Fitted to published times of products; the matmul kernels' own, per core.
+  double matmul_overhead = 1;         // times the cycles of the phases of a product of tiles
+  double matmul_product_cycles = 0;   // more for each product of tiles
+  double matmul_subblock_cycles = 0;  // for handing a subblock of Dest to the packer
+  double matmul_start_cycles = 0;     // from the start of the kernels to the first block of operands
+  double srca_bytes_per_cycle = 1;    // unpacked to SrcA, where in1 goes, and to SrcB, where in0 goes
+  double srcb_bytes_per_cycle = 1;
+  double reader_bytes_per_cycle = 1;  // from interleaved DRAM to one core
+  double mcast_bytes_per_cycle = 1;   // from one core to its row, its column or all
+  double page_issue_cycles = 0;       // at least for each page that a core asks for
+  double block_sync_cycles = 0;       // semaphores around a multicast block
 
   std::int64_t cores() const { return grid_x * grid_y; }
   double peak_tflops(MathFidelity fidelity) const;  // of cores() cores

@@ -404,13 +404,19 @@ void Matmul::Plan::multiply(const Operands& run) {
   parallel_for(count, !serial, [&](std::int64_t i) { task(run, i); });
 }
 
-std::int64_t matmul_k_block(const MatmulSpec& spec) {
-  const std::int64_t mt = tiles_of(spec.m), kt = tiles_of(spec.k), nt = tiles_of(spec.n);
-  const std::int64_t long_side = std::max(mt, nt), short_side = std::max<std::int64_t>(std::min(mt, nt), 1);
-  const bool narrow = short_side == 1 || long_side / short_side > 8 || (spec.batch == 1 && spec.b_batch > 1);
-  if (narrow) return kt % 2 == 0 ? 2 : 1;
-  return kt % spec.grid_x == 0 ? kt / spec.grid_x : 1;
+MatmulShape shape_of(const MatmulSpec& s) {
+  return {.batch = s.batch,
+          .b_batch = s.b_batch,
+          .m = s.m,
+          .k = s.k,
+          .n = s.n,
+          .a = s.a,
+          .b = s.b,
+          .out = s.out,
+          .fp32_acc = s.config.fp32_dest_acc_en};
 }
+
+std::int64_t matmul_k_block(const MatmulSpec& spec) { return library_program(shape_of(spec), spec.device).in0_block_w; }
 
 Matmul::Matmul(MatmulSpec spec) : plan_(std::make_unique<Plan>(std::move(spec))) {}
 Matmul::~Matmul() = default;

@@ -18,7 +18,7 @@
 #include <optional>
 #include <span>
 
-#include "device/arch.h"
+#include "device/matmul_program.h"
 #include "device/types.h"
 
 namespace ttrt {
@@ -33,15 +33,15 @@ struct MatmulSpec {
   Numerics numerics = Numerics::fast;
   // Exact: tiles of K between spills of Dest; 0: as the op library chooses for interleaved operands (matmul_k_block).
   std::int64_t k_block = 0;
-  std::int64_t grid_x = default_profile().grid_x;  // columns of cores
+  MatmulDevice device = {};
   // Acts on one tile of Dest (1024 values in face order) after the bias; in 16-bit Dest the result is then brought to
   // bfloat16 (exact: cut, as a store to Dest does; fast: nearest even). Called from several threads.
   std::function<void(std::span<float>)> activation = nullptr;
 };
 
-// The K block of the op library's automatic program configuration, in tiles: narrow
-// products (a side of one tile, or sides further apart than 8:1, or only b batched) take 2 tiles where K is even,
-// others K / grid_x where that is whole, else 1. `m` and `n` are logical sizes of one matrix.
+// The K block of the op library's automatic program configuration (device/matmul_program.h), in tiles. `m` and `n` are
+// logical sizes of one matrix.
+MatmulShape shape_of(const MatmulSpec& spec);
 std::int64_t matmul_k_block(const MatmulSpec& spec);
 
 // Steps of the fast product, for kernels that add products another way. Bits of a float that the phases of a fidelity

@@ -23,6 +23,7 @@ double math_cycles(const Work& w, const ArchProfile& p) {
 struct Traffic {
   double read = 0, written = 0;            // bytes, pages rounded up as the memory aligns them
   double bank_read = 0, bank_written = 0;  // of these, DRAM: in the fullest bank
+  double pages_read = 0, pages_written = 0;
 
   double total() const { return read + written; }
 };
@@ -36,30 +37,98 @@ Traffic traffic(const Work& work, BufferType memory, const ArchProfile& p) {
     const std::int64_t fullest = (pages.count + p.dram_banks - 1) / p.dram_banks;
     (pages.written ? t.written : t.read) += static_cast<double>(pages.count * page);
     (pages.written ? t.bank_written : t.bank_read) += static_cast<double>(fullest * page);
+    (pages.written ? t.pages_written : t.pages_read) += static_cast<double>(pages.count);
   }
   return t;
 }
 
 // The memory's bus serves reads and writes in turn; what a bank gives to the NoC and takes from it goes both ways at
 // once.
-double dram_cycles(const Traffic& dram, const CoreSplit& split, const ArchProfile& p) {
+double dram_cycles(const Traffic& dram, const ArchProfile& p) {
   const double bus = p.dram_gb_s * p.dram_efficiency * 1e3 / p.clock_mhz;  // bytes per cycle
-  const double fullest = std::max({dram.bank_read, dram.read * split.bank_share, dram.bank_written});
+  const double fullest = std::max(dram.bank_read, dram.bank_written);
   return std::max(dram.total() / bus, fullest / p.dram_bank_bytes_per_cycle);
 }
 
 // Reads go over one NoC, writes over the other. The first page's way is waited for, the others follow it. Between the
-// DRAM's banks and cores all over the grid they pass the links along its columns; a core beside its bank needs none.
-double noc_cycles(const Traffic& dram, const Traffic& l1, const CoreSplit& split, double share, const ArchProfile& p) {
+// DRAM's banks and cores all over the grid they pass the links along its columns. A core asks for each page by itself.
+double noc_cycles(const Traffic& dram, const Traffic& l1, double share, const ArchProfile& p) {
   const double read = dram.read + l1.read, written = dram.written + l1.written;
-  const double received = split.received_bytes >= 0 ? static_cast<double>(split.received_bytes) : share * read;
-  const double core = std::max(received, share * written) / p.noc_core_bytes_per_cycle;
-  const double far = std::max(split.bank_share > 0 ? 0 : dram.read, dram.written);
+  const double core = share * std::max({read / p.noc_core_bytes_per_cycle, written / p.noc_core_bytes_per_cycle,
+                                        (dram.pages_read + l1.pages_read) * p.page_issue_cycles,
+                                        (dram.pages_written + l1.pages_written) * p.page_issue_cycles});
+  const double far = std::max(dram.read, dram.written);
   const double links = far / (static_cast<double>(p.grid_x) * p.noc_bytes_per_cycle);
   double first = 0;
   if (read > 0) first += l1.read > dram.read ? p.noc_l1_read_cycles : p.noc_dram_read_cycles;
   if (written > 0) first += p.noc_l1_write_cycles;
   return first + std::max(core, links);
+}
+
+double share_up(std::int64_t n, std::int64_t parts) { return static_cast<double>((n + parts - 1) / parts); }
+
+// Cycles of one block of K of one block of the result, for the busiest core of a matrix product.
+struct BlockTimes {
+  double math = 0, unpack = 0, pack_handover = 0;
+  double in0 = 0, in1 = 0;   // reading and multicasting the next block of either
+  double dram = 0;           // all cores' reads of it from the DRAM
+  double pack = 0, out = 0;  // packing a finished block of the result, and its way to DRAM
+};
+
+// A tile that one unpacker holds while the other goes through a subblock's row or column. in1 is in SrcA, in0 in SrcB.
+double unpack_cycles(const MatmulShape& s, const MatmulProgram& program, const ArchProfile& p) {
+  const bool holds_in0 = program.subblock_w >= program.subblock_h;
+  const double a = holds_in0 ? 1 : 1 / static_cast<double>(program.subblock_h);
+  const double b = holds_in0 ? 1 / static_cast<double>(program.subblock_w) : 1;
+  return a * static_cast<double>(tile_bytes(s.b)) / p.srca_bytes_per_cycle +
+         b * static_cast<double>(tile_bytes(s.a)) / p.srcb_bytes_per_cycle;
+}
+
+// Pages are tiles: one core asks for each by itself, over one NoC.
+double page_cycles(double bytes, const ArchProfile& p) {
+  return std::max(p.page_issue_cycles, bytes / p.reader_bytes_per_cycle);
+}
+
+BlockTimes block_times(const MatmulShape& s, const MatmulProgram& program, MathFidelity fidelity,
+                       const ArchProfile& p) {
+  using Kind = MatmulProgram::Kind;
+  const auto tiles = [](std::int64_t n) { return static_cast<double>(n); };
+  const double result = tiles(program.out_block_h * program.out_block_w), cores = tiles(program.cores());
+  const double in0 = tiles(program.out_block_h * program.in0_block_w),
+               in1 = tiles(program.out_block_w * program.in0_block_w);
+  const double in0_tile = tiles(tile_bytes(s.a)), in1_tile = tiles(tile_bytes(s.b)),
+               out_tile = tiles(tile_bytes(s.out));
+  const double products = result * tiles(program.in0_block_w);
+  const double bus = p.dram_gb_s * p.dram_efficiency * 1e3 / p.clock_mhz;  // bytes per cycle
+  BlockTimes t;
+  t.math = products * (phases(fidelity) * tile_product_flops / p.matrix_flops_per_cycle * p.matmul_overhead +
+                       p.matmul_product_cycles);
+  t.unpack = products * unpack_cycles(s, program, p);
+  t.pack_handover = result / tiles(program.subblock_h * program.subblock_w) * p.matmul_subblock_cycles;
+  t.pack = result * out_tile / p.pack_bytes_per_cycle;
+  const auto mcast = [&](double n, double bytes) { return n * bytes / p.mcast_bytes_per_cycle + p.block_sync_cycles; };
+  const auto read = [&](double n, double bytes) { return n * page_cycles(bytes, p); };
+  // One core of a row (column) reads for all of it and multicasts; where nothing is shared each reads its own.
+  const bool shares0 = program.kind != Kind::mcast_in1,
+             shares1 = program.kind != Kind::mcast_in0 && program.kind != Kind::dram_sharded;
+  t.in0 = (program.in0_sharded ? 0 : read(in0, in0_tile)) +
+          (shares0 && program.cores() > 1 ? mcast(in0, in0_tile) : p.block_sync_cycles);
+  const bool beside_banks = program.kind == Kind::dram_sharded;
+  if (!program.in1_sharded && !beside_banks)
+    t.in1 = read(in1, in1_tile) + (shares1 ? mcast(in1, in1_tile) : p.block_sync_cycles);
+  const double readers0 = program.in0_sharded              ? 0
+                          : program.kind == Kind::mcast_2d ? tiles(program.cores_y)
+                          : shares0                        ? 1
+                                                           : cores;
+  const double readers1 = program.in1_sharded              ? 0
+                          : program.kind == Kind::mcast_2d ? tiles(program.cores_x)
+                          : shares1                        ? 1
+                                                           : cores;
+  if (s.in_dram) t.dram = (readers0 * in0 * in0_tile + readers1 * in1 * in1_tile) / bus;
+  if (beside_banks) t.dram = std::max(t.dram, in1 * in1_tile / p.dram_bank_bytes_per_cycle);
+  if (!program.out_sharded) t.out = read(result, out_tile);
+  if (!program.out_sharded && s.out_dram) t.out = std::max(t.out, cores * result * out_tile / bus);
+  return t;
 }
 
 Time slowest(const std::array<double, bounds>& terms, const ArchProfile& p) {
@@ -94,13 +163,59 @@ std::string_view to_string(Bound bound) {
   return names[static_cast<std::size_t>(bound)];
 }
 
+Time matmul_time(const MatmulShape& s, const MatmulProgram& program, MathFidelity fidelity, const ArchProfile& p) {
+  const BlockTimes block = block_times(s, program, fidelity, p);
+  const double k_blocks = share_up(s.k_tiles(), program.in0_block_w);
+  const double matrices = static_cast<double>(std::max<std::int64_t>(s.batch, s.b_batch));
+  const double results = matrices * static_cast<double>(program.out_blocks());
+  const double computing = std::max(block.math, block.unpack) + block.pack_handover;
+  const double coming = std::max({block.in0, block.in1, block.dram});
+  Time t;
+  t.cycles =
+      p.matmul_start_cycles + results * (coming + k_blocks * std::max(computing, coming) + block.out) - block.out;
+  t.us = t.cycles / p.clock_mhz;
+  const double blocks = results * k_blocks;
+  t.terms = {blocks * block.math,
+             blocks * block.unpack,
+             results * block.pack,
+             blocks * std::max(block.in0, block.in1),
+             blocks * block.dram,
+             p.dispatch_us * p.clock_mhz,
+             0};
+  if (t.term(Bound::dispatch) > t.cycles)
+    t.bound = Bound::dispatch, t.cycles = t.term(Bound::dispatch);
+  else if (coming > computing)
+    t.bound = block.dram >= std::max(block.in0, block.in1) ? Bound::dram : Bound::noc;
+  else
+    t.bound = block.unpack > block.math ? Bound::unpack : Bound::math;
+  t.us = t.cycles / p.clock_mhz;
+  return t;
+}
+
 Time estimate(const Work& work, const ArchProfile& profile, const CoreSplit& split) {
   const ArchProfile& p = profile;
+  if (split.product) {
+    MatmulShape shape = split.product->shape;
+    const Traffic dram = traffic(work, BufferType::dram, p);
+    shape.in_dram = dram.read > 0, shape.out_dram = dram.written > 0;
+    Time t = matmul_time(shape, split.product->program, work.fidelity, p);
+    // What is fused behind the sum: the same thread computes it on the tiles in Dest.
+    Work fused = work;
+    fused.tile_products = 0;
+    const double share =
+        static_cast<double>(split.busiest) / static_cast<double>(std::max<std::int64_t>(1, split.pieces));
+    const double more = share * math_cycles(fused, p);
+    t.terms[static_cast<std::size_t>(Bound::math)] += more;
+    if (t.bound == Bound::dispatch) return t;
+    t.cycles += more;
+    t.us = t.cycles / p.clock_mhz;
+    return t;
+  }
   const double share = split.pieces > 0 ? static_cast<double>(split.busiest) / static_cast<double>(split.pieces) : 0;
   const Traffic dram = traffic(work, BufferType::dram, p), l1 = traffic(work, BufferType::l1, p);
   return slowest({share * math_cycles(work, p), share * work.unpacked_bytes / p.unpack_bytes_per_cycle,
-                  share * work.packed_bytes / p.pack_bytes_per_cycle, noc_cycles(dram, l1, split, share, p),
-                  dram_cycles(dram, split, p), p.dispatch_us * p.clock_mhz, 0},
+                  share * work.packed_bytes / p.pack_bytes_per_cycle, noc_cycles(dram, l1, share, p),
+                  dram_cycles(dram, p), p.dispatch_us * p.clock_mhz, 0},
                  p);
 }
 

@@ -4,13 +4,18 @@
 // The engines of a core run side by side (matrix and vector unit behind one thread, unpacker, packer, the two NoCs),
 // and so do the cores, the DRAM and the dispatcher, which prepares the next program while one runs. A program therefore
 // takes as long as the slowest of them, for the busiest core.
+//
+// A matrix product has its own clock (matmul_time): its cores take turns with the multicast of the blocks that they
+// share, so that the program configuration decides how much of the engines' time overlaps.
 #pragma once
 
 #include <array>
+#include <optional>
 #include <string_view>
 #include <vector>
 
 #include "device/arch.h"
+#include "device/matmul_program.h"
 #include "device/tensor.h"
 
 namespace ttrt {
@@ -45,9 +50,13 @@ struct Work {
 struct CoreSplit {
   std::int64_t cores = 1;                // that take part
   std::int64_t pieces = 1, busiest = 1;  // in whole tiles (or the op's pieces): all, and those of the busiest core
-  std::int64_t received_bytes = -1;      // by the busiest core over one NoC; -1: its share of what is read
-  double bank_share = 0;                 // of what is read, in the fullest DRAM bank; 0: pages go round the banks
   std::int64_t l1_bytes = 0;             // circular buffers of each core; 0: as the work says
+  // Of a matrix product, with its sizes: its time is matmul_time's.
+  struct Product {
+    MatmulShape shape;
+    MatmulProgram program;
+  };
+  std::optional<Product> product = std::nullopt;
 };
 // Pieces one by one to each core in turn.
 CoreSplit even_split(std::int64_t pieces, const ArchProfile& profile);
@@ -59,10 +68,16 @@ std::string_view to_string(Bound bound);  // "math"
 struct Time {
   double cycles = 0, us = 0;
   Bound bound = Bound::math;
-  std::array<double, bounds> terms{};  // cycles by Bound; `cycles` is the largest
+  std::array<double, bounds> terms{};  // cycles that each is busy, by Bound; `cycles` is no less than the largest
 
   double term(Bound b) const { return terms[static_cast<std::size_t>(b)]; }
 };
+
+// A product of tiles by its program: for each block of the result, the first blocks of both operands, then for each
+// block of K the longer of its computing and the next one's coming, then the block's way to DRAM. The last of these
+// ways is not waited for, as the matrix unit has stopped by then, which is where published device times end.
+Time matmul_time(const MatmulShape& shape, const MatmulProgram& program, MathFidelity fidelity,
+                 const ArchProfile& profile);
 
 Time estimate(const Work& work, const ArchProfile& profile, const CoreSplit& split);
 // Between host memory and the device; the host link is the bound.

@@ -91,7 +91,7 @@ DeviceRecord device_record_of(const ArchProfile& profile) {
   device.platform = Platform::tt;
   device.name = profile.name;
   device.generation = to_string(profile.arch);
-  device.l1_bytes = static_cast<std::int32_t>(profile.l1_bytes - profile.l1_reserved);
+  device.l1_bytes = static_cast<std::int32_t>(profile.l1_bytes - profile.l1_reserved - profile.l1_kernel_bytes);
   device.grid_x = small(profile.grid_x);
   device.grid_y = small(profile.grid_y);
   device.dram_banks = small(profile.dram_banks);

@@ -202,7 +202,7 @@ Kernel prepare_conv(const OpCall& call, const PrepareContext& context, const Con
   if (const TensorSpec* bias = call.tensor("bias")) spec.bias = bias->dtype;
   spec.config = call.compute_config();
   spec.numerics = context.numerics;
-  spec.grid_x = context.profile.grid_x;
+  spec.device = MatmulDevice(context.profile);
   spec.activation = fused_activation(call.string("activation"), context.numerics, spec.out);
   if (context.numerics == Numerics::fast && is_depthwise(shape, call.integer("groups")))
     return prepare_depthwise(call, context, shape, std::move(spec));

@@ -66,7 +66,7 @@ Kernel prepare(const OpCall& call, const PrepareContext& context) {
   products->spec = {.m = 0, .k = a.cols(), .n = out.cols(), .a = a.dtype, .b = b.dtype, .out = out.dtype};
   products->spec.config = call.compute_config();
   products->spec.numerics = context.numerics;
-  products->spec.grid_x = context.profile.grid_x;
+  products->spec.device = MatmulDevice(context.profile);
   products->by_tiles.resize(static_cast<std::size_t>(a.tile_rows()) + 1);
   const std::int64_t b_bytes = b.tile_rows() * b.tile_cols() * tile_bytes(b.dtype), t = a.rows(), k = a.cols(),
                      n = out.cols();

@@ -90,7 +90,7 @@ Kernel prepare(const OpCall& call, const PrepareContext& context) {
   spec.out = infer(call)[0].dtype;
   spec.config = call.compute_config();
   spec.numerics = context.numerics;
-  spec.grid_x = context.profile.grid_x;
+  spec.device = MatmulDevice(context.profile);
   spec.k_block = variant_k_block(context, spec);
   const int w = call.tensor_index("weight"), b = call.tensor_index("bias");
   if (b >= 0) spec.bias = call.tensors.at(static_cast<std::size_t>(b)).dtype;

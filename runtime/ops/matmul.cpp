@@ -111,7 +111,7 @@ Kernel prepare(const OpCall& call, const PrepareContext& context) {
                   .out = out.dtype};
   spec.config = call.compute_config();
   spec.numerics = context.numerics;
-  spec.grid_x = context.profile.grid_x;
+  spec.device = MatmulDevice(context.profile);
   spec.k_block = variant_k_block(context, spec);
   const auto matmul = std::make_shared<Matmul>(std::move(spec));
   const DeviceTensor* constant = context.constants.size() > 1 ? context.constants[1] : nullptr;
