@@ -75,7 +75,8 @@ void write_fit_plot(const std::string& path, const std::vector<ttrt::TimeFit>& f
   double left = margin + 6;
   for (const ttrt::TimeFit& fit : fits) {
     const Scale scale(fit);
-    svg += text(left + panel / 2, 22, fit.profile.name + ": " + std::to_string(fit.rows.size()) + " products") +
+    svg += text(left + panel / 2, 22,
+                fit.profile.name + ": predicted cycles of " + std::to_string(fit.rows.size()) + " products") +
            axes(scale, left, 36) + points(fit, scale, left, 36) +
            text(left + panel / 2, 36 + panel + 40, "measured device cycles");
     left += panel + margin + between / 2;

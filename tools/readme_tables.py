@@ -12,7 +12,7 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-TABLE = re.compile(r"<!-- (\w[\w -]*\w) -->\n.*?<!-- end -->", re.S)
+TABLE = re.compile(r"<!-- (\w[\w ./-]*\w) -->\n.*?<!-- end -->", re.S)
 
 
 def printed(tool, command):
