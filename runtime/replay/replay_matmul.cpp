@@ -48,6 +48,11 @@ Outcome multiply(const Case& c, Numerics numerics, std::string activation) {
   spec.a = a.dtype, spec.b = b.dtype, spec.out = out;
   spec.config = c.config.value_or(ops::library_matmul_config(a.dtype, b.dtype, out));
   spec.numerics = numerics;
+  spec.grid_x = default_profile(c.arch).grid_x;
+  // A program configuration's tiles of K between spills of Dest.
+  if (const ttc::Json* block = ttc::find_member(c.params, "in0_block_w")) spec.k_block = ttc::as_int(*block);
+  if (spec.k_block < 0 || (spec.k_block > 0 && round_up(spec.k, tile_dim) / tile_dim % spec.k_block != 0))
+    return ttc::Reason{ttc::ReasonCode::Unsupported, "in0_block_w does not divide the tiles of K"};
   // The op library runs what it does not fuse as an op of its own, an exponential in its fast mode.
   Runner behind = nullptr;
   spec.activation = ops::fused_activation(activation, numerics, out);
@@ -82,12 +87,12 @@ Outcome multiply(const Case& c, Numerics numerics, std::string activation) {
 }
 
 Outcome matmul(const Case& c, Numerics numerics) {
-  if (auto refusal = c.unknown_params({"out_dtype", "transpose_a", "transpose_b"})) return *refusal;
+  if (auto refusal = c.unknown_params({"out_dtype", "transpose_a", "transpose_b", "in0_block_w"})) return *refusal;
   return multiply(c, numerics, "");
 }
 
 Outcome linear(const Case& c, Numerics numerics) {
-  if (auto refusal = c.unknown_params({"out_dtype", "activation", "transpose_a", "transpose_b"})) return *refusal;
+  if (auto refusal = c.unknown_params({"out_dtype", "activation", "transpose_a", "transpose_b", "in0_block_w"})) return *refusal;
   const ttc::Json* activation = ttc::find_member(c.params, "activation");
   return multiply(c, numerics, activation == nullptr || activation->is_null() ? "" : ttc::as_string(*activation));
 }

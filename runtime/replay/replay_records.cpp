@@ -100,7 +100,7 @@ ttc::Refusal refuse_attention(const Case& c) {
     return Reason{ReasonCode::Unimplemented, "chunks of another number of keys than 32"};
   const Shape &q = c.input("q").shape, &k = c.input("k").shape, &v = c.input("v").shape;
   const bool fits = q.size() == 4 && k.size() == 4 && v.size() == 4 && k[0] == q[0] && v[0] == q[0] && k[1] > 0 &&
-                    k[1] == v[1] && q[1] % k[1] == 0 && k[2] == v[2] && k[3] == q[3] && (q[3] | v[3]) % tile_dim == 0;
+                    k[1] == v[1] && q[1] % k[1] == 0 && k[2] == v[2] && k[3] == q[3];
   if (!fits) return Reason{ReasonCode::Unsupported, "the operands' shapes do not fit"};
   const ttc::Json* causal = ttc::find_member(c.params, "is_causal");
   if (causal != nullptr && ttc::as_bool(*causal) && q[2] != k[2])

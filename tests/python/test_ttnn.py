@@ -125,6 +125,23 @@ def test_compute_configurations_decide():
         assert found[ttnn.MathFidelity.HiFi4, False] > 2 * found[ttnn.MathFidelity.HiFi4, True]
 
 
+def test_program_configurations_decide():
+    x, w = torch.randn(32, 1024), torch.randn(1024, 32)
+    with opened("exact") as device:
+        a, weight = tiles(x, device), tiles(w, device)
+
+        def product(block):
+            config = ttnn.MatmulMultiCoreReuseMultiCast1DProgramConfig(in0_block_w=block, per_core_M=1, per_core_N=1)
+            return ttnn.to_torch(ttnn.matmul(a, weight, program_config=config))
+
+        assert torch.equal(product(2), ttnn.to_torch(ttnn.matmul(a, weight)))  # what the library takes for narrow products
+        assert not torch.equal(product(8), product(2)) and pcc(product(8), x @ w) > 0.999
+        with raises(RuntimeError, "Kt must be divisible by in0_block_w"):
+            product(5)
+        fused = ttnn.MatmulMultiCoreReuseMultiCastProgramConfig(in0_block_w=2, fused_activation=ttnn.UnaryOpType.RELU)
+        assert torch.equal(ttnn.to_torch(ttnn.linear(a, weight, program_config=fused)), product(2).relu())
+
+
 def test_functions_against_torch():
     special = {
         "eqz": lambda x: x == 0,
@@ -266,3 +283,45 @@ def test_command_line():
     table = run("coverage")
     assert table.returncode == 0 and "public names of TT-NN" in table.stdout.splitlines()[0]
     assert len(table.stdout.splitlines()) > 400
+
+
+def test_images():
+    x, w, b = torch.randn(2, 8, 8, 32), torch.randn(64, 32, 3, 3) / 16, torch.randn(1, 1, 1, 64)
+    first = x.permute(0, 3, 1, 2)
+    last = lambda y: y.permute(0, 2, 3, 1).reshape(1, 1, -1, y.shape[1])
+    with opened() as device:
+        given = ttnn.from_torch(x.reshape(1, 1, 128, 32), dtype=ttnn.bfloat16, layout=ttnn.TILE_LAYOUT, device=device)
+        got, size = ttnn.conv2d(
+            input_tensor=given, weight_tensor=ttnn.from_torch(w, dtype=ttnn.bfloat16), bias_tensor=ttnn.from_torch(b, dtype=ttnn.bfloat16),
+            device=device, in_channels=32, out_channels=64, batch_size=2, input_height=8, input_width=8, kernel_size=(3, 3),
+            stride=(2, 2), padding=(1, 1), return_output_dim=True,
+        )  # fmt: skip
+        assert size == (4, 4)
+        assert pcc(ttnn.to_torch(got), last(torch.nn.functional.conv2d(first, w, b.flatten(), 2, 1))) > 0.999
+        functional = torch.nn.functional
+        pooled = ttnn.max_pool2d(given, 2, 8, 8, 32, (2, 2), (2, 2), (0, 0))
+        assert torch.equal(ttnn.to_torch(pooled), last(functional.max_pool2d(first.bfloat16(), 2)))
+        assert (
+            pcc(ttnn.to_torch(ttnn.avg_pool2d(given, 2, 8, 8, 32, (2, 2), (2, 2), (0, 0))), last(functional.avg_pool2d(first, 2))) > 0.999
+        )
+        images = tiles(x, device)
+        assert pcc(ttnn.to_torch(ttnn.global_avg_pool2d(images)), x.mean((1, 2), keepdim=True)) > 0.99
+        assert ttnn.upsample(images, 2).shape == (2, 16, 16, 32)
+        with raises(NotImplementedError, "ttnn.max_pool2d: ceil_mode=True"):
+            ttnn.max_pool2d(given, 2, 8, 8, 32, (2, 2), (2, 2), (0, 0), ceil_mode=True)
+
+
+def test_caches():
+    with opened() as device:
+        cache, prompt, token = (
+            tiles(torch.zeros(2, 4, 64, 32), device),
+            torch.randn(1, 4, 40, 32).bfloat16(),
+            torch.randn(1, 4, 2, 32).bfloat16(),
+        )
+        ttnn.fill_cache(cache, tiles(prompt, device), 1)
+        ttnn.update_cache(cache, tiles(token, device), 40)
+        found = ttnn.to_torch(cache)
+        assert torch.equal(found[1, :, :40], prompt[0]) and not found[0, :, :40].any()
+        assert torch.equal(found[:, :, 40], token[0].transpose(0, 1)) and not found[:, :, 41:].any()
+        with raises(RuntimeError, "does not fit"):
+            ttnn.update_cache(cache, tiles(token, device), 64)

@@ -85,7 +85,8 @@ def as_ttnn(replace: bool = False) -> Any:
     for name in [one for one in sys.modules if one == "ttnn" or one.startswith("ttnn.")]:
         del sys.modules[name]
     sys.modules["ttnn"] = emulated
-    sys.modules["ttnn.transformer"] = emulated.transformer
+    for name in ("transformer", "model_preprocessing"):
+        sys.modules[f"ttnn.{name}"] = getattr(emulated, name)
     return emulated
 
 

@@ -14,12 +14,13 @@ from __future__ import annotations
 import types as _modules
 from typing import Any
 
-from . import device as _device
+from . import caches as _caches
 from . import eltwise as _eltwise
 from . import movement as _movement
 from . import places as _places
 from . import products as _products
-from . import transformer, types
+from . import model_preprocessing, transformer, types  # noqa: F401
+from . import vision as _vision
 from .coverage import missing_function as _missing
 from .device import (  # noqa: F401
     Arch,
@@ -53,10 +54,21 @@ def _export(module: Any, skip: tuple = ()) -> None:
             globals().setdefault(name, value)
 
 
-_typing = ("Any", "Optional", "Sequence", "Union", "Number", "Memory", "Config", "Dims", "Outputs", "annotations")
+_typing = ("Any", "Optional", "Sequence", "Union", "Number", "Memory", "Pair", "Config", "Dims", "Outputs", "annotations")
 _export(types, _typing + ("padded", "FLOATS", "BLOCKS"))
-for _module in (_eltwise, _products, _movement, _places):
+for _module in (_eltwise, _products, _movement, _places, _vision):
     _export(_module, _typing + ("binary", "broadcast", "spread", "getitem"))
+
+
+fill_cache, update_cache = _caches.fill_cache, _caches.update_cache
+kv_cache = _modules.SimpleNamespace(
+    fill_cache_for_user_=_caches.fill_cache_for_user_, update_cache_for_token_=_caches.update_cache_for_token_
+)
+
+
+def get_fallback_function(function: Any) -> Any:
+    """The function itself: nothing here needs another."""
+    return function
 
 
 class _Experimental:

@@ -28,6 +28,7 @@ _unary.update(
     hardshrink=("lambd",),
     hardtanh=("min_val", "max_val"),
     heaviside=("value",),
+    logit=(),
     leaky_relu=("negative_slope",),
     polygamma=("k",),
     rsqrt=("fast_and_approximate_mode",),
@@ -345,6 +346,16 @@ def _gate(name: str) -> Callable[..., Tensor]:
     function.__name__ = function.__qualname__ = name
     function.__doc__ = "The first half of the last dim times a function of the second."
     return function
+
+
+def addalpha(input_tensor_a: Tensor, input_tensor_b: Tensor, alpha: Number, *, memory_config: Optional[MemoryConfig] = None) -> Tensor:
+    """a + alpha b."""
+    return binary("add", input_tensor_a, binary("multiply", input_tensor_b, alpha), memory_config=memory_config)
+
+
+def subalpha(input_tensor_a: Tensor, input_tensor_b: Tensor, alpha: Number, *, memory_config: Optional[MemoryConfig] = None) -> Tensor:
+    """a - alpha b."""
+    return binary("subtract", input_tensor_a, binary("multiply", input_tensor_b, alpha), memory_config=memory_config)
 
 
 glu, reglu, geglu, swiglu = (_gate(_name) for _name in ("glu", "reglu", "geglu", "swiglu"))

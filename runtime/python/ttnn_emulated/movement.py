@@ -229,6 +229,24 @@ def chunk(input_tensor: Tensor, num_chunks: int, dim: int = 0) -> List[Tensor]:
     return _parts("chunk", input_tensor, torch.chunk(input_tensor._values, num_chunks, dim), dim, None)
 
 
+def narrow(input_tensor: Tensor, dim: int, start: int, length: int) -> Tensor:
+    """A part of one dim."""
+    dim %= len(input_tensor.shape)
+    starts, ends = [0] * len(input_tensor.shape), list(input_tensor.shape)
+    starts[dim], ends[dim] = start, start + length
+    return slice(input_tensor, starts, ends)
+
+
+def roll(input_tensor: Tensor, shifts: Union[int, Sequence[int]], dim: Union[int, Sequence[int]]) -> Tensor:
+    """What leaves at the end of a dim comes in at its start."""
+    for shift, one in zip([shifts] if isinstance(shifts, int) else shifts, [dim] if isinstance(dim, int) else dim):
+        size = input_tensor.shape[one]
+        cut = -shift % size
+        if cut:
+            input_tensor = concat([narrow(input_tensor, one, cut, size - cut), narrow(input_tensor, one, 0, cut)], one)
+    return input_tensor
+
+
 def tril(input_tensor: Tensor, diagonal: int = 0, *, memory_config: Memory = None) -> Tensor:
     """The part below a diagonal, zero above."""
     (result,) = run("tril", [input_tensor], [input_tensor.shape], {"diagonal": diagonal}, memory_config=memory_config)
@@ -238,6 +256,15 @@ def tril(input_tensor: Tensor, diagonal: int = 0, *, memory_config: Memory = Non
 def triu(input_tensor: Tensor, diagonal: int = 0, *, memory_config: Memory = None) -> Tensor:
     """The part above a diagonal, zero below."""
     (result,) = run("triu", [input_tensor], [input_tensor.shape], {"diagonal": diagonal}, memory_config=memory_config)
+    return result
+
+
+def scatter(input: Tensor, dim: int, index: Tensor, src: Tensor, *, memory_config: Memory = None, **options: Any) -> Tensor:
+    """The input with elements of another tensor at these numbers along a dim."""
+    if options.get("reduce") is not None:
+        raise NotImplementedError("ttnn.scatter: reduce is not emulated")
+    operands = [("x", input), ("index", index), ("src", src)]
+    (result,) = run("scatter", operands, [input.shape], {"dim": dim}, memory_config=memory_config)
     return result
 
 

@@ -164,6 +164,55 @@ def to_layout(tensor: Tensor, layout: Layout, dtype: Optional[DataType] = None, 
     return made if dtype is None else typecast(made, dtype)
 
 
+def tilize_with_val_padding(tensor: Tensor, output_tensor_shape: Any = None, pad_value: float = 0.0, **options: Any) -> Tensor:
+    """In tiles; what fills them up is nobody's value."""
+    on_device("tilize_with_val_padding", tensor)
+    return to_layout(tensor, Layout.TILE, options.get("dtype"), options.get("memory_config"))
+
+
+def untilize_with_unpadding(tensor: Tensor, output_tensor_end: Any = None, **options: Any) -> Tensor:
+    """In rows, up to these elements (included)."""
+    on_device("untilize_with_unpadding", tensor)
+    rows = to_layout(tensor, Layout.ROW_MAJOR, None, options.get("memory_config"))
+    if output_tensor_end is None:
+        return rows
+    from .movement import slice as part
+
+    return part(rows, [0] * len(rows.shape), [int(end) + 1 for end in output_tensor_end])
+
+
+def fill(tensor: Tensor, fill_value: float, *, memory_config: Memory = None, **options: Any) -> Tensor:
+    """One value everywhere, in the shape of a tensor."""
+    return full_like(tensor, fill_value, memory_config=memory_config)
+
+
+def assign(tensor: Tensor, *args: Any, memory_config: Memory = None, dtype: Optional[DataType] = None, **options: Any) -> Tensor:
+    """A copy, or the values in another tensor."""
+    if args and isinstance(args[0], Tensor):
+        return into(args[0], tensor)
+    return clone(tensor, dtype=dtype, memory_config=memory_config)
+
+
+def allocate_tensor_on_device(
+    shape: Sequence[int], dtype: DataType, layout: Layout, device: Device, memory_config: Memory = None
+) -> Tensor:
+    """A tensor whose values are still to come."""
+    return zeros(shape, dtype, layout, device, memory_config)
+
+
+def copy_host_to_device_tensor(host_tensor: Tensor, device_tensor: Tensor, cq_id: Any = None) -> None:
+    """The values of a tensor on the host into one on a device."""
+    into(device_tensor, host_tensor._like(host_tensor._values))
+
+
+def pearson_correlation_coefficient(expected: Any, actual: Any) -> float:
+    """How far two tensors vary together."""
+    a, b = [(to_torch(one) if isinstance(one, Tensor) else one).double().flatten() for one in (expected, actual)]
+    if torch.equal(a, b):
+        return 1.0
+    return float(torch.corrcoef(torch.stack([a, b]))[0, 1])
+
+
 def tilize(tensor: Tensor, *, memory_config: Memory = None, dtype: Optional[DataType] = None, **options: Any) -> Tensor:
     """In tiles; the last two dims are whole tiles already."""
     on_device("tilize", tensor)
@@ -271,6 +320,14 @@ def rand(shape: Sequence[int], *, device: Optional[Device] = None, dtype: DataTy
     generator.manual_seed(seed) if seed else generator.seed()
     values = torch.rand(tuple(shape), generator=generator) * (high - low) + low
     return Tensor(values, dtype, device, layout, memory_config)
+
+
+def randn(shape: Sequence[int], *, device: Optional[Device] = None, dtype: DataType = bfloat16, layout: Layout = Layout.TILE,
+          memory_config: Memory = None, seed: int = 0) -> Tensor:  # fmt: skip
+    """Normal numbers, of torch's generator and not the card's."""
+    generator = torch.Generator()
+    generator.manual_seed(seed) if seed else generator.seed()
+    return Tensor(torch.randn(tuple(shape), generator=generator), dtype, device, layout, memory_config)
 
 
 # ---- shards ----------------------------------------------------------------------------------------------------------

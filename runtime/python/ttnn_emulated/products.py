@@ -55,6 +55,8 @@ def _product(
     params = {"transpose_a": transpose_a or None, "transpose_b": transpose_b or None}
     block = getattr(program_config, "in0_block_w", None)
     if block is not None:
+        if -(-left[-1] // 32) % block != 0:
+            raise fail("Kt must be divisible by in0_block_w")
         params["in0_block_w"] = block
     activation = activation or getattr(program_config, "fused_activation", None)
     if activation is not None:
