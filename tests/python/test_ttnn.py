@@ -43,6 +43,25 @@ def test_recorded_blocks():
         assert recorded.run(files[0], device)["end to end"][1]
 
 
+def test_recorded_calls():
+    """Every recorded call that TT-NN has gives the recorded bits; those of Blackhole on one."""
+    ttc.as_ttnn()
+    made, wrong = 0, []
+    with opened("exact") as device:
+        os.environ["TTRT_ARCH"] = "p150"
+        blackhole = ttnn.open_device(device_id=1)
+        del os.environ["TTRT_ARCH"]
+        for path in sorted((root / "tests/data/golden").glob("*.safetensors")):
+            case, _ = recorded.read(path)
+            if case["op"] == "sequence" or not recorded.single(case):
+                continue
+            found = recorded.run(path, blackhole if case.get("arch") == "bh" else device)
+            made += 1
+            wrong += [path.stem for _, differ in found.values() if differ]
+        ttnn.close_device(blackhole)
+    assert made > 80 and not wrong, (made, wrong)
+
+
 def test_module_is_ttnn_on_request_only():
     code = "import sys; import ttc; assert 'ttnn' not in sys.modules and 'ttnn_emulated' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True, env={**os.environ, "PYTHONPATH": str(root / "runtime/python")})
