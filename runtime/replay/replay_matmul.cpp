@@ -48,6 +48,7 @@ Outcome multiply(const Case& c, Numerics numerics, std::string activation) {
   spec.a = a.dtype, spec.b = b.dtype, spec.out = out;
   spec.config = c.config.value_or(ops::library_matmul_config(a.dtype, b.dtype, out));
   spec.numerics = numerics;
+  spec.device = MatmulDevice(default_profile(c.arch));
   // A program configuration's tiles of K between spills of Dest.
   if (const ttc::Json* block = ttc::find_member(c.params, "in0_block_w")) spec.k_block = ttc::as_int(*block);
   if (spec.k_block < 0 || (spec.k_block > 0 && round_up(spec.k, tile_dim) / tile_dim % spec.k_block != 0))

@@ -344,3 +344,50 @@ def test_caches():
         assert torch.equal(found[:, :, 40], token[0].transpose(0, 1)) and not found[:, :, 41:].any()
         with raises(RuntimeError, "does not fit"):
             ttnn.update_cache(cache, tiles(token, device), 64)
+
+
+class Block(torch.nn.Module):
+    def __init__(self, width: int = 64, inner: int = 128) -> None:
+        super().__init__()
+        torch.manual_seed(1)
+        self.first, self.second = torch.nn.LayerNorm(width), torch.nn.LayerNorm(width)
+        self.qkv, self.out = torch.nn.Linear(width, 3 * width), torch.nn.Linear(width, width)
+        self.up, self.down = torch.nn.Linear(width, inner), torch.nn.Linear(inner, width)
+
+    def forward(self, x):
+        batch, rows, width = x.shape
+        q, k, v = self.qkv(self.first(x)).reshape(batch, rows, 3, 2, width // 2).permute(2, 0, 3, 1, 4)
+        y = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+        x = x + self.out(y.transpose(1, 2).reshape(batch, rows, width))
+        return x + self.down(torch.nn.functional.gelu(self.up(self.second(x))))
+
+
+def written_by_hand(block: Block, x, device):
+    row = lambda one: tiles(one.detach().reshape(1, -1), device)
+    linear = lambda t, one, **more: ttnn.linear(t, tiles(one.weight.detach().T, device), bias=row(one.bias), **more)
+    norm = lambda t, one: ttnn.layer_norm(t, epsilon=one.eps, weight=row(one.weight), bias=row(one.bias))
+    fused = linear(norm(x, block.first), block.qkv)
+    q, k, v = ttnn.transformer.split_query_key_value_and_split_heads(fused, num_heads=2, transpose_key=False)
+    y = ttnn.transformer.concatenate_heads(ttnn.transformer.scaled_dot_product_attention(q, k, v, is_causal=True))
+    x = ttnn.add(x, linear(y, block.out))
+    return ttnn.add(x, linear(linear(norm(x, block.second), block.up, activation="gelu"), block.down))
+
+
+def test_a_program_gives_what_the_compiled_model_gives():
+    block, x = Block(), torch.randn(2, 40, 64)
+    with torch.no_grad():
+        want = block(x)
+    compiled = ttc.compile(block, (x,), numerics="exact")
+    with opened("exact") as device:
+        assert torch.equal(ttnn.to_torch(written_by_hand(block, tiles(x, device), device)).float(), compiled(x))
+    with opened("fast") as device:
+        assert pcc(ttnn.to_torch(written_by_hand(block, tiles(x, device), device)), want) > 0.999
+
+
+def test_layouts_and_places_are_kept():
+    with opened() as device:
+        rows = ttnn.from_torch(torch.randn(4, 10), dtype=ttnn.bfloat16, device=device, memory_config=ttnn.L1_MEMORY_CONFIG)
+        for made in (ttnn.relu(rows), rows + 1.0, ttnn.transpose(rows, 0, 1)):
+            assert made.layout is ttnn.ROW_MAJOR_LAYOUT and made.memory_config() == ttnn.L1_MEMORY_CONFIG
+        assert ttnn.to_memory_config(rows, ttnn.DRAM_MEMORY_CONFIG).memory_config() == ttnn.DRAM_MEMORY_CONFIG
+        assert torch.allclose(ttnn.to_torch(1.0 / (rows * 0 + 4)).float(), torch.tensor(0.25))

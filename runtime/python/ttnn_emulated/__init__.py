@@ -40,7 +40,9 @@ from .device import (  # noqa: F401
     manage_device,
     open_device,
     open_mesh_device,
+    record_event,
     synchronize_device,
+    wait_for_event,
 )
 from .tensor import Tensor
 
@@ -106,6 +108,7 @@ def _operators() -> None:
     Tensor.__radd__ = lambda a, b: _eltwise.add(a, b)
     Tensor.__rmul__ = lambda a, b: _eltwise.multiply(a, b)
     Tensor.__rsub__ = lambda a, b: _eltwise.rsub(a, b)
+    Tensor.__rtruediv__ = lambda a, b: _eltwise.multiply(_eltwise.reciprocal(a), b)
     Tensor.__neg__ = lambda a: _eltwise.neg(a)
     Tensor.__getitem__ = _movement.getitem
     Tensor.__hash__ = object.__hash__

@@ -11,7 +11,7 @@ from ttc.errors import Unsupported, UsageError
 
 from .device import Arch
 from .tensor import Tensor, exact_numerics
-from .types import FLOATS, DataType, Layout, MemoryConfig, UnaryWithParam, WormholeComputeKernelConfig
+from .types import BLOCKS, FLOATS, DataType, Layout, MemoryConfig, UnaryWithParam, WormholeComputeKernelConfig
 
 Operands = Sequence[Union[Tensor, Tuple[str, Tensor]]]
 
@@ -52,13 +52,13 @@ def run(
     params: Optional[Mapping[str, Any]] = None,
     *,
     dtype: Union[None, DataType, Sequence[DataType]] = None,
-    layout: Layout = Layout.TILE,
+    layout: Optional[Layout] = None,
     memory_config: Optional[MemoryConfig] = None,
     config: Optional[WormholeComputeKernelConfig] = None,
     name: Optional[str] = None,
 ) -> List[Tensor]:
-    """The results of a call, in these shapes; in the first operand's format unless another is asked. `name` is what
-    TT-NN calls the function where that differs."""
+    """The results of a call, in these shapes; in the first operand's format and layout unless another is asked. `name`
+    is what TT-NN calls the function where that differs."""
     pairs = [one if isinstance(one, tuple) else ("", one) for one in operands]
     name = name or function
     device = on_device(name, *[tensor for _, tensor in pairs])
@@ -75,7 +75,8 @@ def run(
     out = []
     for values, one in zip(made, dtypes):
         held = _memory.to_torch(values)
-        out.append(Tensor._of(held if one in FLOATS else held.long(), one, layout, device, memory_config))
+        place = Layout.TILE if one in BLOCKS else layout or first.layout
+        out.append(Tensor._of(held if one in FLOATS else held.long(), one, place, device, memory_config))
     return out
 
 

@@ -132,6 +132,15 @@ def synchronize_device(device: Device, *args: Any, **options: Any) -> None:
     """Calls are done when they return."""
 
 
+def record_event(device: Device, cq_id: int = 0, *args: Any) -> object:
+    """An event of a queue: over when this returns."""
+    return object()
+
+
+def wait_for_event(cq_id: int, event: object) -> None:
+    """Events are over."""
+
+
 def SetDefaultDevice(device: Optional[Device]) -> None:
     global _default
     _default = device

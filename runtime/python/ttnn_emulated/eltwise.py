@@ -62,7 +62,8 @@ def _unary_function(name: str, parameters: Sequence[str]) -> Callable[..., Tenso
                 raise NotImplementedError(f"ttnn.{name}: the argument {key} is not emulated")
             params[key] = value
         params = {key: value for key, value in params.items() if not (key in _modes and value is False)}
-        (result,) = run(name, [input_tensor], [input_tensor.shape], params, dtype=dtype, memory_config=memory_config)
+        place = memory_config or getattr(input_tensor, "_memory_config", None)
+        (result,) = run(name, [input_tensor], [input_tensor.shape], params, dtype=dtype, memory_config=place)
         return into(output_tensor, result)
 
     function.__name__ = function.__qualname__ = name

@@ -19,7 +19,7 @@ def _moved(function: str, tensor: Tensor, values: torch.Tensor, params: Any, mem
     on_device(name, tensor)
     if tensor.dtype not in FLOATS or values.numel() == 0 or tensor.logical_volume() == 0:
         return tensor._like(values, memory_config=memory_config or tensor._memory_config)
-    (result,) = run(function, [tensor], [values.shape], params, layout=tensor.layout, memory_config=memory_config, name=name)
+    (result,) = run(function, [tensor], [values.shape], params, memory_config=memory_config or tensor._memory_config, name=name)
     return result
 
 

@@ -9,6 +9,7 @@ from typing import Any, List, Optional, Sequence
 import torch
 from ttc import tensors as _memory
 from ttc._library import native
+from ttc.errors import Error
 
 from .device import Device
 from .types import (
@@ -121,7 +122,10 @@ class Tensor:
         self._allocated = True
         if device is not None:
             in_l1 = self._memory_config.buffer_type in (BufferType.L1, BufferType.L1_SMALL)
-            self._buffer = device._native.allocate(list(values.shape), dtype.value, layout is Layout.ROW_MAJOR, in_l1)
+            try:
+                self._buffer = device._native.allocate(list(values.shape), dtype.value, layout is Layout.ROW_MAJOR, in_l1)
+            except Error as error:
+                raise RuntimeError(f"TT_FATAL: {error.args[0]}") from None
 
     # ---- what it is
 

@@ -8,7 +8,7 @@ import torch
 
 from .calls import fail, run
 from .tensor import Tensor
-from .types import DataType, MemoryConfig, WormholeComputeKernelConfig
+from .types import DataType, Layout, MemoryConfig, WormholeComputeKernelConfig
 
 Pair = Union[int, Sequence[int]]
 Memory = Optional[MemoryConfig]
@@ -82,7 +82,9 @@ def conv2d(
     for image in images:  # the library has one at a time
         operands = [("x", x._like(image.unsqueeze(0))), ("weight", weight)] + ([("bias", bias)] if bias is not None else [])
         shape = (1, 1, height * width, out_channels)
-        (one,) = run("conv2d", operands, [shape], params, dtype=dtype, memory_config=memory_config, config=compute_config)
+        (one,) = run(
+            "conv2d", operands, [shape], params, dtype=dtype, layout=Layout.TILE, memory_config=memory_config, config=compute_config
+        )
         made.append(one)
     result = made[0] if batch_size == 1 else made[0]._like(torch.cat([one._values for one in made], 2))
     out: Tuple[Any, ...] = (result,)
