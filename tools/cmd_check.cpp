@@ -258,7 +258,8 @@ int run(const Globals& globals) {
   if (!flags.all.empty()) return run_all(globals);
   if (flags.pcc || flags.markdown) throw usage_error("--pcc and --md are for a folder of models", "--all DIR names it");
   const std::optional<ExpectedFallbacks> expected = expected_fallbacks(flags.compatibility);
-  const auto [model, result, names] = compiled(globals, ModelSource(flags.model), flags, false);
+  const Compiled made = compiled(globals, ModelSource(flags.model), flags, false);
+  const auto& [model, result, names] = std::tie(made.model, made.result, made.names);
   for (const UserNames::Idle& one : names.idle_ops("--what-if", flags.what_if)) warn(globals, one.text(), one.hint);
   if (!flags.why.empty()) return explain(result, globals);
   std::size_t gained = 0;

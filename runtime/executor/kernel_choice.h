@@ -44,6 +44,7 @@ class StepKernel {
  public:
   explicit StepKernel(std::string node = {}) : node_(std::move(node)) {}  // bound to nothing
   const std::string& node() const { return node_; }
+  const dispatch::KernelSpec* bound() const { return bound_; }    // nullptr where it is chosen at each call
   const dispatch::KernelSpec* served() const { return served_; }  // by which it was served last; nullptr before
   bool on_device() const;                                         // whether that is a kernel of the device
 

@@ -232,6 +232,7 @@ Compiled compile_source(const ModelSource& source, const CompileSettings& given,
     out.model->extra.clear();
   }
   options.profile = failed && given.arch.empty() ? failed->profile : profile_for(*out.model, settings.arch);
+  out.profile = options.profile, out.shapes = options.shapes;
   const bool rewritten = is_rewritten(*out.model);
   if (std::ranges::any_of(out.model->weights,
                           [](const auto& w) { return w.second.storage && w.second.storage->absent(); }))
@@ -251,7 +252,8 @@ Compiled compile_source(const ModelSource& source, const CompileSettings& given,
   else if (!puts_on_device(settings.passes))
     notes.warning("none of the passes that were run puts anything on the device", "replace and place do");
   else
-    for (const UserNames::Idle& one : out.names.idle(options, *out.model, out.result.swaps)) notes.warning(one.text(), one.hint);
+    for (const UserNames::Idle& one : out.names.idle(options, *out.model, out.result.swaps))
+      notes.warning(one.text(), one.hint);
   for (const std::string& one : idle_names(settings.passes)) notes.warning(one);
   return out;
 }

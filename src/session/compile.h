@@ -16,6 +16,8 @@ struct Compiled {
   std::unique_ptr<ir::Model> model;
   CompileResult result;
   UserNames names;  // of what was read and what came of it
+  ttrt::ArchProfile profile = ttrt::default_profile();
+  ir::SymBinding shapes = {};  // of free dims, as the settings give them
 };
 
 // Throws ttc::Error: usage for settings that mean nothing or do not fit the model, unsupported under require_full where

@@ -6,9 +6,11 @@
 #include <memory>
 
 #include "executor/executor.h"
+#include "executor/signature.h"
 #include "formats/safetensors.h"
 #include "session/checks.h"
 #include "session/compile.h"
+#include "session/device_profile.h"
 #include "session/steps.h"
 #include "tests/catch.h"
 
@@ -154,6 +156,30 @@ TEST_CASE("recorded outputs with exact numerics", "[exact]") {
       // Queries whose keys are all hidden give what the device gives, which PyTorch's zeros are not.
       expect_outputs(executor, job, {.pcc = 0.99});
       CHECK(executor.fallback_failures().empty());
+    }
+  }
+}
+
+// What a run reports is what can be known before it: control flow apart, whose bodies run as often as their inputs say.
+TEST_CASE("the profile of a model without a run is that of a run", "[time]") {
+  for (const Job& job : jobs()) {
+    if (!job.prefix.empty()) continue;
+    DYNAMIC_SECTION(job.name()) {
+      const auto model = compiled(job);
+      const std::vector<Case> cases = load_cases(*model, options_of(job));
+      ttrt::Executor executor(model, {.mode = ttrt::Mode::device});
+      StepRunner(executor, cases).run(0);
+      const DeviceProfile profile =
+          profile_device(*model, ttrt::default_profile(), ttrt::bind_symbols(*model, cases[0].inputs));
+      bool repeats = false;
+      ir::walk(*model->graph, [&](const ir::Node* node) { repeats = repeats || !node->regions().empty(); });
+      if (repeats || profile.unpriced > 0 || executor.work().weights.moves > 0) continue;
+      CHECK((profile.us - profile.transfer_us) * profile.arch.clock_mhz ==
+            Approx(executor.work().device_cycles).epsilon(1e-6));
+      // The first call of a model with a state brings that too.
+      if (profile.keeps_state) continue;
+      CHECK(profile.transfer_us * profile.arch.clock_mhz > 0.999 * executor.work().transfers.cycles);
+      CHECK(profile.transfer_us * profile.arch.clock_mhz < 1.5 * executor.work().transfers.cycles + 1);
     }
   }
 }

@@ -1,0 +1,340 @@
+// Every device node becomes a call by the binder, as passes make them, and is priced as the executor prices its steps.
+#include "session/device_profile.h"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <set>
+
+#include "executor/call_price.h"
+#include "pass/call.h"
+
+namespace ttc {
+namespace {
+
+using ttrt::Bound;
+using ttrt::TensorSpec;
+
+// A value for every symbol of the model.
+ir::SymBinding sizes_of(const ir::Model& model, const ir::SymBinding& given) {
+  ir::SymBinding out = given;
+  out.insert(model.info.hints.begin(), model.info.hints.end());
+  for (const auto& [symbol, range] : model.ranges)
+    out.emplace(symbol, std::max<std::int64_t>(range.min.value_or(2), 2));
+  return out;
+}
+
+// Bytes that a tensor's elements take, without what pads them to tiles.
+std::int64_t useful_bytes(const TensorSpec& spec) {
+  if (spec.layout != ttrt::Layout::tile || spec.tiles() == 0) return spec.nbytes();
+  const double share = static_cast<double>(ttrt::volume(spec.logical)) /
+                       static_cast<double>(spec.tiles() * ttrt::tile_dim * ttrt::tile_dim);
+  return static_cast<std::int64_t>(static_cast<double>(spec.nbytes()) * share);
+}
+
+class Pricing {
+ public:
+  Pricing(const ir::Model& model, const ttrt::ArchProfile& arch, const ir::SymBinding& shapes)
+      : model_(model), sizes_(sizes_of(model, shapes)) {
+    out_.arch = arch;
+    out_.dram.bytes = arch.dram_banks * arch.dram_bank_bytes;
+    out_.l1.bytes = ttrt::MatmulDevice(arch).l1_bytes;
+  }
+
+  DeviceProfile run() {
+    for (const ir::GraphOutput& output : model_.graph->outputs())
+      if (output.kind == ir::OutputKind::buffer_mutation || output.kind == ir::OutputKind::parameter_mutation)
+        for (const ir::GraphInput& input : model_.graph->inputs())
+          if (input.target == output.target && !input.target.empty()) written_.insert(input.value.get());
+    ir::walk(*model_.graph, [&](ir::Node* node) { price(*node); });
+    count_calls();
+    roll_up();
+    lay_out_dram();
+    lay_out_l1();
+    return std::move(out_);
+  }
+
+ private:
+  // Values that ops make on the device, and where they are needed last: indices of ops.
+  struct Life {
+    const ir::Value* value;
+    std::int64_t bytes;
+    std::size_t begin, end;
+    bool weight;
+  };
+
+  void price(const ir::Node& node) {
+    const ttrt::OpRecord* record = ttrt::find_op(node.op());
+    const bool device = record != nullptr && (node.place != "cpu" || record->role == ttrt::Role::to_host);
+    if (set_up_once(node)) {
+      if (device) note_constants(node, *record);
+      return;
+    }
+    if (!device) {
+      if (!node.results().empty() && node.op().starts_with("aten.")) ++out_.host_nodes;
+      return;
+    }
+    auto made = concrete_call(*record, node.args(), sizes_, {.arch = out_.arch.arch});
+    if (std::holds_alternative<Reason>(made)) {
+      ++out_.unpriced;
+      return;
+    }
+    const ttrt::BoundCall& bound = std::get<ttrt::BoundCall>(made);
+    if (!is_transfer(record->role) && bound.refusal()) {
+      ++out_.host_nodes;
+      return;
+    }
+    if (is_transfer(record->role) && stays(node)) return;
+    NodeCost cost;
+    cost.node = &node, cost.name = ir::node_name(node), cost.op = node.op();
+    cost.module = node.provenance->module_path;
+    std::vector<TensorSpec> results;
+    cost.transfer = is_transfer(record->role);
+    if (record->role != ttrt::Role::to_host) results = bound.results();
+    if (cost.transfer)
+      price_transfer(cost, bound, results);
+    else
+      price_kernel(cost, bound, results);
+    note_lives(node, bound, results);
+    out_.ops.push_back(std::move(cost));
+  }
+
+  // What the model writes into its buffers is kept on the device from call to call.
+  bool stays(const ir::Node& node) const {
+    const ir::Value* operand = node.operand(0);
+    if (operand != nullptr && written_.contains(operand)) return true;
+    if (node.results().empty() || !node.results()[0]->users().empty()) return false;
+    bool buffer = false, user = false;
+    for (const ir::GraphOutput& output : model_.graph->outputs()) {
+      if (output.arg.value() != node.results()[0].get()) continue;
+      (output.kind == ir::OutputKind::buffer_mutation ? buffer : user) = true;
+    }
+    return buffer && !user;
+  }
+
+  // What reads nothing but constants is made before the first call, as the executor does it.
+  bool set_up_once(const ir::Node& node) {
+    if (!node.regions().empty() || node.results().empty() || ir::is_random(node)) return false;
+    if (node.schema() == nullptr || node.schema()->mutates()) return false;
+    for (const ir::Value* value : node.operands())
+      if (!constants_.contains(value) && !(ir::is_weight(value) && !written_.contains(value))) return false;
+    if (ttrt::role_of(node.op()) == ttrt::Role::to_host) return false;
+    for (const auto& result : node.results()) constants_.insert(result.get());
+    return true;
+  }
+  // Its results stay on the device like weights.
+  void note_constants(const ir::Node& node, const ttrt::OpRecord& record) {
+    auto made = concrete_call(record, node.args(), sizes_, {.arch = out_.arch.arch});
+    if (std::holds_alternative<Reason>(made)) return;
+    const std::vector<TensorSpec> results = std::get<ttrt::BoundCall>(made).results();
+    for (std::size_t i = 0; i < results.size() && i < node.results().size(); ++i)
+      add_life({node.results()[i].get(), results[i].nbytes(), 0, 0, true});
+  }
+
+  void price_transfer(NodeCost& cost, const ttrt::BoundCall& bound, const std::vector<TensorSpec>& results) {
+    const TensorSpec& spec = results.empty() ? bound.call.tensors.at(0) : results[0];
+    cost.time = ttrt::estimate_transfer(spec, out_.arch);
+    cost.bytes = cost.padded_bytes = spec.nbytes();
+    cost.useful_bytes = useful_bytes(spec);
+  }
+
+  void price_kernel(NodeCost& cost, const ttrt::BoundCall& bound, const std::vector<TensorSpec>& results) {
+    const ir::Value* second = cost.node->operand(1);
+    const ttrt::CallPrice price =
+        price_call(bound.call, second != nullptr && ir::is_weight(second), out_.arch, chooser_);
+    const ttrt::CoreSplit& split = price.split;
+    const ttrt::Work& work = price.work;
+    cost.kernel = price.kernel, cost.time = price.time;
+    if (split.product) cost.program = to_string(split.product->program);
+    cost.cores = split.cores;
+    cost.l1_bytes = split.l1_bytes > 0 ? split.l1_bytes : work.l1_bytes;
+    cost.flops = work.flops;
+    cost.bytes = work.moved_bytes();
+    for (const ttrt::Pages& pages : work.moved)
+      if (pages.memory == ttrt::BufferType::dram) cost.dram_bytes += pages.count * pages.bytes;
+    if (work.tile_products > 0) cost.fidelity = to_string(work.fidelity);
+    for (const std::vector<TensorSpec>* specs : {&bound.call.tensors, &results})
+      for (const TensorSpec& spec : *specs) cost.padded_bytes += spec.nbytes(), cost.useful_bytes += useful_bytes(spec);
+  }
+
+  // A weight is there for good; what a node makes, until its last reader has run. A view lies where its operand does.
+  void note_lives(const ir::Node& node, const ttrt::BoundCall& bound, const std::vector<TensorSpec>& results) {
+    const std::size_t now = out_.ops.size();
+    std::size_t operand = 0;
+    for (const ir::Value* value : node.operands()) {
+      if (!value->type.is_tensor()) continue;
+      if (const auto known = life_of_.find(value); known != life_of_.end())
+        lives_[known->second].end = now;
+      else if (ir::is_weight(value) && operand < bound.call.tensors.size())
+        add_life({value, bound.call.tensors[operand].nbytes(), now, now, true});
+      ++operand;
+    }
+    for (std::size_t i = 0; i < results.size() && i < node.results().size(); ++i)
+      add_life({node.results()[i].get(), results[i].nbytes(), now, now, false});
+  }
+  void add_life(const Life& life) {
+    life_of_.emplace(life.value, lives_.size());
+    lives_.push_back(life);
+    if (life.weight) out_.weight_bytes += life.bytes;
+  }
+
+  void count_calls() {
+    for (const ir::GraphInput& input : model_.graph->inputs()) {
+      if (input.kind != ir::InputKind::user || !input.value->type.is_tensor() || !input.value->type.has_shape) continue;
+      std::int64_t elements = 1, first = 0;
+      for (const ir::SymExpr& size : input.value->type.sizes) {
+        const std::int64_t n = size.evaluate(sizes_).value_or(1);
+        if (first == 0) first = n;
+        elements *= n;
+      }
+      if (out_.samples == 0 && first > 0) out_.samples = first;
+      const bool ids = input.value->type.has_dtype && !is_floating(input.value->type.dtype);
+      if (ids && out_.tokens == 0 && input.value->type.rank() == 2) out_.tokens = elements;
+    }
+    for (const ir::GraphOutput& output : model_.graph->outputs())
+      out_.keeps_state = out_.keeps_state || output.kind == ir::OutputKind::buffer_mutation;
+  }
+
+  void roll_up() {
+    struct Sum {
+      ModuleTime cost;
+      std::array<double, ttrt::bounds> by_bound{};
+    };
+    std::map<std::string, Sum> sums;
+    for (const NodeCost& op : out_.ops) {
+      const auto bound = static_cast<std::size_t>(op.time.bound);
+      out_.us += op.time.us, out_.us_by_bound[bound] += op.time.us, out_.flops += op.flops;
+      if (op.transfer) out_.transfer_us += op.time.us;
+      for (std::size_t end = 0;; end = op.module.find('.', end + 1)) {
+        const std::string path = op.module.substr(0, end);
+        Sum& sum = sums[path];
+        sum.cost.path = path, sum.cost.us += op.time.us, sum.cost.flops += op.flops, ++sum.cost.ops;
+        sum.by_bound[bound] += op.time.us;
+        if (end == std::string::npos || op.module.empty()) break;
+      }
+    }
+    for (auto& [path, sum] : sums) {
+      const auto most = std::max_element(sum.by_bound.begin(), sum.by_bound.end());
+      sum.cost.bound = static_cast<Bound>(most - sum.by_bound.begin());
+      out_.modules.push_back(sum.cost);
+    }
+  }
+
+  void find_peak(MemoryUse& use, const std::function<std::vector<Held>(std::size_t)>& held) const {
+    if (use.over_time.empty()) return;
+    const auto most = std::max_element(use.over_time.begin(), use.over_time.end());
+    use.peak = *most, use.peak_at = static_cast<std::size_t>(most - use.over_time.begin());
+    use.held = held(use.peak_at);
+    std::stable_sort(use.held.begin(), use.held.end(), [](const Held& a, const Held& b) { return a.bytes > b.bytes; });
+  }
+
+  void lay_out_dram() {
+    const std::size_t steps = out_.ops.size();
+    std::vector<std::int64_t> change(steps + 1, 0);
+    for (const Life& life : lives_) {
+      if (life.weight) continue;
+      change[life.begin] += life.bytes, change[life.end + 1] -= life.bytes;
+    }
+    std::int64_t now = out_.weight_bytes;
+    for (std::size_t i = 0; i < steps; ++i) out_.dram.over_time.push_back(now += change[i]);
+    find_peak(out_.dram, [&](std::size_t at) {
+      std::vector<Held> held;
+      for (const Life& life : lives_)
+        if (life.weight || (life.begin <= at && at <= life.end))
+          held.push_back({life.value->name, life.weight ? "weight" : "value", life.bytes});
+      return held;
+    });
+  }
+
+  void lay_out_l1() {
+    for (const NodeCost& op : out_.ops) out_.l1.over_time.push_back(op.l1_bytes);
+    find_peak(out_.l1, [&](std::size_t at) {
+      return std::vector<Held>{{out_.ops[at].name, "circular buffers", out_.ops[at].l1_bytes}};
+    });
+  }
+
+  const ir::Model& model_;
+  const ir::SymBinding sizes_;
+  ttrt::KernelChooser chooser_{{.report = [](const std::string&, std::string_view) {}}};
+  DeviceProfile out_;
+  std::vector<Life> lives_;
+  std::map<const ir::Value*, std::size_t> life_of_;
+  std::set<const ir::Value*> constants_, written_;
+};
+
+OrderedJson memory_json(const MemoryUse& use, const DeviceProfile& profile) {
+  OrderedJson out{{"bytes", use.bytes}, {"peak", use.peak}, {"fits", use.fits()}};
+  out["peak_at"] = profile.ops.empty() ? "" : profile.ops[use.peak_at].name;
+  out["over_time"] = out["held"] = OrderedJson::array();
+  for (std::size_t i = 0; i < use.over_time.size(); ++i)
+    out["over_time"].push_back({{"node", profile.ops[i].name},
+                                {"op", profile.ops[i].op},
+                                {"module", profile.ops[i].module},
+                                {"bytes", use.over_time[i]}});
+  for (const Held& held : use.held)
+    out["held"].push_back({{"name", held.name}, {"kind", held.kind}, {"bytes", held.bytes}});
+  return out;
+}
+
+OrderedJson op_json(const NodeCost& op, const ttrt::ArchProfile& arch) {
+  OrderedJson out{{"node", op.name},
+                  {"op", op.op},
+                  {"module", op.module},
+                  {"kernel", op.kernel},
+                  {"us", op.time.us},
+                  {"cycles", op.time.cycles},
+                  {"bound", to_string(op.time.bound)},
+                  {"flops", op.flops},
+                  {"bytes", op.bytes},
+                  {"dram_bytes", op.dram_bytes},
+                  {"useful_bytes", op.useful_bytes},
+                  {"padded_bytes", op.padded_bytes},
+                  {"cores", op.cores},
+                  {"l1_bytes", op.l1_bytes}};
+  if (!op.program.empty()) out["program"] = op.program;
+  if (!op.fidelity.empty()) {
+    out["fidelity"] = op.fidelity;
+    const double peak = arch.peak_tflops(*ttrt::math_fidelity_from_string(op.fidelity));
+    out["utilization"] = op.time.us > 0 ? op.flops / (op.time.us * peak * 1e6) : 0;
+  }
+  for (std::size_t i = 0; i < ttrt::bounds; ++i)
+    if (op.time.terms[i] > 0) out["terms"][std::string(to_string(static_cast<Bound>(i)))] = op.time.terms[i];
+  return out;
+}
+
+}  // namespace
+
+Bound DeviceProfile::bound() const {
+  return static_cast<Bound>(std::max_element(us_by_bound.begin(), us_by_bound.end()) - us_by_bound.begin());
+}
+
+DeviceProfile profile_device(const ir::Model& model, const ttrt::ArchProfile& arch, const ir::SymBinding& shapes) {
+  return Pricing(model, arch, shapes).run();
+}
+
+OrderedJson to_json(const DeviceProfile& p) {
+  OrderedJson total{{"us", p.us},
+                    {"transfer_us", p.transfer_us},
+                    {"bound", to_string(p.bound())},
+                    {"flops", p.flops},
+                    {"ops", p.ops.size()},
+                    {"host_nodes", p.host_nodes},
+                    {"unpriced_nodes", p.unpriced},
+                    {"weight_bytes", p.weight_bytes}};
+  const double device_us = p.us - p.transfer_us;
+  total["device_us"] = device_us;
+  total["samples_per_s"] = p.us > 0 ? static_cast<double>(p.samples) / p.us * 1e6 : 0;
+  if (p.tokens > 0) total["tokens_per_s"] = p.us > 0 ? static_cast<double>(p.tokens) / p.us * 1e6 : 0;
+  for (std::size_t i = 0; i < ttrt::bounds; ++i)
+    if (p.us_by_bound[i] > 0) total["us_by_bound"][std::string(to_string(static_cast<Bound>(i)))] = p.us_by_bound[i];
+  OrderedJson out{{"arch", p.arch.name}, {"total", total}};
+  out["ops"] = out["modules"] = OrderedJson::array();
+  for (const NodeCost& op : p.ops) out["ops"].push_back(op_json(op, p.arch));
+  for (const ModuleTime& m : p.modules)
+    out["modules"].push_back(
+        {{"path", m.path}, {"us", m.us}, {"ops", m.ops}, {"flops", m.flops}, {"bound", to_string(m.bound)}});
+  out["memory"] = {{"dram", memory_json(p.dram, p)}, {"l1", memory_json(p.l1, p)}};
+  return out;
+}
+
+}  // namespace ttc

@@ -1,0 +1,130 @@
+// ttc profile: what a model costs on a device by its time model, without running it.
+#include <algorithm>
+#include <iostream>
+#include <map>
+
+#include "compile_flags.h"
+#include "json_out.h"
+#include "session/device_profile.h"
+#include "table.h"
+
+namespace ttc {
+namespace {
+
+struct Flags : CompileFlags {
+  std::string by = "node";
+  int top = 20;
+  bool markdown = false;
+} flags;
+
+void options(FlagSet& app) {
+  add_compile_flags(app, flags);
+  app.group("What is shown");
+  app.add_option("--by", flags.by, "A row for each").one_of({"node", "op", "module"});
+  app.add_option("--top", flags.top, "At most so many rows, the slowest; 0: all").not_negative();
+  app.add_flag("--md", flags.markdown, "As Markdown tables");
+}
+
+void print(const Table& table) { std::cout << (flags.markdown ? table.markdown() : table.text()); }
+std::string percent(double share) { return number_text(100 * share, 3) + "%"; }
+
+// A row of the table: of a node, of all nodes of an op, or of a module.
+struct Row {
+  std::string name, kernel;
+  double us = 0, flops = 0, peak_us = 0;  // peak_us: what its products would take at the chip's peak
+  std::int64_t nodes = 0, dram_bytes = 0, useful = 0, padded = 0;
+  std::array<double, ttrt::bounds> by_bound{};
+
+  std::string_view bound() const {
+    const auto most = std::max_element(by_bound.begin(), by_bound.end());
+    return to_string(static_cast<ttrt::Bound>(most - by_bound.begin()));
+  }
+  void add(const NodeCost& op, const ttrt::ArchProfile& arch) {
+    us += op.time.us, flops += op.flops, ++nodes;
+    dram_bytes += op.dram_bytes, useful += op.useful_bytes, padded += op.padded_bytes;
+    by_bound[static_cast<std::size_t>(op.time.bound)] += op.time.us;
+    if (const auto fidelity = ttrt::math_fidelity_from_string(op.fidelity))
+      peak_us += op.flops / arch.peak_tflops(*fidelity) * 1e-6;
+  }
+};
+
+std::vector<Row> rows_of(const DeviceProfile& profile) {
+  std::vector<Row> out;
+  std::map<std::string, std::size_t> known;
+  for (const NodeCost& op : profile.ops) {
+    const std::string key = flags.by == "op" ? op.op : flags.by == "module" ? op.module : op.name;
+    const auto [at, added] = known.emplace(key, out.size());
+    if (added) out.emplace_back().name = flags.by == "node" ? op.name + " " + op.op : key.empty() ? "(no module)" : key;
+    out[at->second].add(op, profile.arch);
+    if (flags.by == "node") out[at->second].kernel = op.program.empty() ? op.kernel : op.program;
+  }
+  std::stable_sort(out.begin(), out.end(), [](const Row& a, const Row& b) { return a.us > b.us; });
+  return out;
+}
+
+void print_rows(const DeviceProfile& profile) {
+  const std::vector<Row> rows = rows_of(profile);
+  std::vector<std::string> header{flags.by, ">us", ">share", "bound", ">of peak", ">DRAM", ">padding"};
+  header.push_back(flags.by == "node" ? "program" : ">nodes");
+  Table table(header);
+  const std::size_t shown = flags.top > 0 ? std::min(rows.size(), static_cast<std::size_t>(flags.top)) : rows.size();
+  for (std::size_t i = 0; i < shown; ++i) {
+    const Row& r = rows[i];
+    const double waste = r.padded > 0 ? 1 - static_cast<double>(r.useful) / static_cast<double>(r.padded) : 0;
+    table.row({r.name, number_text(r.us, 4), percent(profile.us > 0 ? r.us / profile.us : 0), std::string(r.bound()),
+               r.peak_us > 0 ? percent(r.peak_us / r.us) : "", bytes_text(static_cast<double>(r.dram_bytes)),
+               waste > 0.0005 ? percent(waste) : "", flags.by == "node" ? r.kernel : std::to_string(r.nodes)});
+  }
+  print(table);
+  if (shown < rows.size() && !flags.markdown)
+    std::cout << "and " << rows.size() - shown << " more; --top 0 shows all\n";
+}
+
+std::string memory_text(const char* name, const MemoryUse& use, const DeviceProfile& profile) {
+  const auto text = [](std::int64_t bytes) { return bytes_text(static_cast<double>(bytes)); };
+  if (use.over_time.empty()) return "";
+  std::string out = std::string(name) + (use.fits() ? ": at most " : " does not fit: ") + text(use.peak) + " of " +
+                    text(use.bytes) + ", at " + profile.ops[use.peak_at].name;
+  for (std::size_t i = 0; i < std::min<std::size_t>(3, use.held.size()); ++i)
+    out += (i == 0 ? "; " : ", ") + use.held[i].kind + " " + use.held[i].name + " " + text(use.held[i].bytes);
+  return out + "\n";
+}
+
+void print_totals(const DeviceProfile& p) {
+  std::cout << p.arch.name << ": " << number_text(p.us, 4) << " us a call";
+  if (p.transfer_us > 0) std::cout << ", " << number_text(p.transfer_us, 3) << " of them to and from the host";
+  const auto rate = [&](std::int64_t n) { return number_text(static_cast<double>(n) / p.us * 1e6, 4); };
+  if (p.us > 0 && p.samples > 0) std::cout << "; " << rate(p.samples) << " samples/s";
+  if (p.us > 0 && p.tokens > 0) std::cout << ", " << rate(p.tokens) << " tokens/s";
+  std::cout << "\nbound by";
+  std::vector<std::pair<double, std::string_view>> bounds;
+  for (std::size_t i = 0; i < ttrt::bounds; ++i)
+    if (p.us_by_bound[i] > 0) bounds.emplace_back(p.us_by_bound[i], to_string(static_cast<ttrt::Bound>(i)));
+  std::sort(bounds.rbegin(), bounds.rend());
+  for (const auto& [us, name] : bounds) std::cout << ' ' << name << ' ' << percent(us / p.us);
+  std::cout << '\n' << memory_text("DRAM", p.dram, p) << memory_text("L1 of a core", p.l1, p);
+  if (p.host_nodes > 0) std::cout << p.host_nodes << " nodes run on the host, whose time is not in here\n";
+  if (p.unpriced > 0) std::cout << p.unpriced << " device nodes have shapes that only a run knows; give --shape\n";
+}
+
+int run(const Globals& globals) {
+  const Compiled made = compiled(globals, ModelSource(flags.model), flags, false);
+  const DeviceProfile profile = profile_device(*made.model, made.profile, made.shapes);
+  if (profile.ops.empty()) warn(globals, flags.model + " has nothing on the device", "ttc check says why");
+  if (globals.json) {
+    OrderedJson out = to_json(profile);
+    out["model"] = flags.model;
+    print_json(out);
+    return 0;
+  }
+  print_totals(profile);
+  std::cout << '\n';
+  print_rows(profile);
+  return 0;
+}
+
+}  // namespace
+}  // namespace ttc
+
+TTC_REGISTER_COMMAND({"profile", "Device time and memory by the time model, without running", ttc::options, ttc::run,
+                      "ttc profile models/vit_small.pt2 --arch p150"})
