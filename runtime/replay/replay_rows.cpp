@@ -14,7 +14,8 @@ namespace ttrt::replay {
 namespace {
 
 // x scale + mask in the matrix unit, the product through a bfloat16 buffer whatever the Dest; then the stable softmax.
-// The scale is cut to bfloat16. Of a mask only the first row counts, for every row of x.
+// The scale is cut to bfloat16. Of a mask only the first row counts, for every row of x; each batch item may have its
+// own.
 Outcome masked_softmax(const Case& c, Numerics numerics) {
   if (auto refusal = c.unknown_params({"scale", "head_size", "attention_mask"})) return *refusal;
   if (numerics == Numerics::fast) return ttc::Reason{ttc::ReasonCode::Unimplemented, c.op + " in fast numerics"};
@@ -22,7 +23,8 @@ Outcome masked_softmax(const Case& c, Numerics numerics) {
   const Tensor* mask = c.find("mask");
   const Extent e = extent_of(x.shape);
   const Extent of_mask = mask != nullptr ? extent_of(mask->shape) : Extent{};
-  if (mask != nullptr && (of_mask.cols != e.cols || of_mask.batch != 1))
+  const bool of_items = of_mask.batch == 1 || (x.shape.size() == 4 && of_mask.batch == x.shape[0]);
+  if (mask != nullptr && (of_mask.cols != e.cols || !of_items))
     return ttc::Reason{ttc::ReasonCode::Unsupported, "a mask of another shape"};
   const ttc::Json* given = ttc::find_member(c.params, "scale");
   const float wanted = given != nullptr
@@ -38,7 +40,10 @@ Outcome masked_softmax(const Case& c, Numerics numerics) {
     float* row = out.values.data() + r * e.cols;
     fpu::mul(row, scales.data(), row, e.cols, config.dest, config.fidelity);
     std::transform(row, row + e.cols, row, round_bf16_away);
-    if (mask != nullptr) fpu::add(row, mask->values.data(), row, e.cols, config.dest);
+    if (mask != nullptr) {
+      const std::int64_t item = r / (e.batch / of_mask.batch * e.rows);
+      fpu::add(row, mask->values.data() + item * of_mask.rows * e.cols, row, e.cols, config.dest);
+    }
     if (config.dest == Dest::bits16) std::transform(row, row + e.cols, row, round_bf16_away);
     exact::softmax_row(row, e.cols, config, true);
   }

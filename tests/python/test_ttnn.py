@@ -275,6 +275,19 @@ def test_attention():
         assert pcc(ttnn.to_torch(soft), (scores / 8).softmax(-1)) > 0.99  # the card's own steps: scores in bfloat16
 
 
+def test_masks_are_of_batch_items():
+    scores, mask = torch.randn(2, 3, 32, 64), torch.randn(2, 1, 1, 64) * 4
+    with opened("exact") as device:
+        soft = lambda x, m: ttnn.to_torch(
+            ttnn.transformer.attention_softmax(tiles(x, device), attention_mask=tiles(m, device), head_size=64)
+        )
+        whole = soft(scores, mask)
+        assert torch.equal(whole, torch.cat([soft(scores[i : i + 1], mask[i : i + 1]) for i in range(2)]))
+        assert not torch.equal(whole[1:], soft(scores[1:], mask[:1]))
+        with raises(NotImplementedError, "ttnn.transformer.attention_softmax"):
+            soft(scores, mask.expand(2, 3, 1, 64))
+
+
 def test_memory_is_taken_and_given_back():
     with opened() as device:
         taken = lambda: [one["allocated_per_bank"] for one in device.get_memory_allocation_statistics()]
