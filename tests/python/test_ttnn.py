@@ -108,6 +108,8 @@ def test_formats_hold_what_they_hold():
     ids = ttnn.from_torch(torch.tensor([[1, 2**31 + 5]]), dtype=ttnn.uint32)
     assert ids.to_list() == [[1, 2**31 + 5]]
     assert ttnn.from_torch(None) is None
+    cached = ttnn.as_tensor(x, ttnn.bfloat16, preprocess=lambda one: one[:1], cache_file_name="never_written")
+    assert cached.shape == (1, 40, 70) and not os.path.exists("never_written")
 
 
 def test_products():

@@ -34,7 +34,8 @@ def main() -> int:
         (wheel,) = place.glob("ttc-*.whl")
         names = zipfile.ZipFile(wheel).namelist()
         assert any(name.endswith("scripts/ttc") for name in names), names
-        sources = {str(path.relative_to(root / "runtime/python")) for path in (root / "runtime/python").rglob("*.py")}
+        package = root / "runtime/python"
+        sources = {str(path.relative_to(package)) for path in package.glob("*/*") if path.suffix in (".py", ".txt", ".typed")}
         assert sources <= set(names), sources - set(names)
         installed = place / "site"
         subprocess.run([sys.executable, "-m", "pip", "install", "--no-deps", "--quiet", "--target", installed, wheel], check=True)

@@ -64,7 +64,22 @@ def from_torch(
     return Tensor(tensor, dtype, device, layout, memory_config, tile)
 
 
-as_tensor = from_torch
+def as_tensor(
+    tensor: Any,
+    dtype: Optional[DataType] = None,
+    *,
+    layout: Optional[Layout] = None,
+    device: Optional[Device] = None,
+    memory_config: Memory = None,
+    cache_file_name: Any = None,
+    preprocess: Any = None,
+    mesh_mapper: Any = None,
+    use_device_tilizer: bool = False,
+) -> Optional[Tensor]:
+    """from_torch behind a function of one's own; converting is quick here, so that nothing is cached in a file."""
+    return from_torch(
+        preprocess(tensor) if preprocess is not None else tensor, dtype, layout=layout, device=device, memory_config=memory_config
+    )
 
 
 def to_torch(
