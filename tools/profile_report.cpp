@@ -2,12 +2,10 @@
 #include "profile_report.h"
 
 #include <algorithm>
-#include <cctype>
 #include <map>
 
-#include "ops/library.h"
+#include "session/perf_csv.h"
 #include "support/atomic_file.h"
-#include "support/csv.h"
 #include "table.h"
 
 namespace ttc {
@@ -30,7 +28,11 @@ Rate rate_of(double flops, double bytes, double wall_us, const ttrt::HostPeak& p
 
 OrderedJson profile_json(const ttrt::Executor& executor, const ttrt::HostPeak* peak) {
   OrderedJson ops = OrderedJson::array();
+  const ttrt::ArchProfile& arch = executor.options().profile;
+  std::size_t at = 0;
+  const std::vector<OpRow> rows = op_rows(executor);
   for (const InstructionProfile& p : executor.profiler().profile()) {
+    const OpRow& of_call = rows.at(at++);
     OrderedJson& row = ops.emplace_back(OrderedJson{{"node", ir::node_name(*p.instruction->node)},
                                                     {"op", p.instruction->node->op()},
                                                     {"module", p.instruction->node->provenance->module_path},
@@ -42,6 +44,12 @@ OrderedJson profile_json(const ttrt::Executor& executor, const ttrt::HostPeak* p
                                                     {"bytes", p.bytes},
                                                     {"flops", p.flops},
                                                     {"kernel", p.kernel}});
+    if (of_call.on_device()) {
+      row["device_us"] = of_call.time.us;  // of one call, like what follows
+      row["cores"] = of_call.split.cores;
+      row["peak_flops_share"] = peak_share(of_call, arch);
+      row["peak_dram_share"] = dram_share(of_call, arch);
+    }
     if (peak == nullptr) continue;
     const Rate rate = rate_of(p.flops, static_cast<double>(p.bytes), p.wall_us, *peak);
     row["gflop_s"] = rate.gflop_s;
@@ -119,90 +127,8 @@ void write_trace(const std::string& path, const ttrt::Executor& executor) {
                        "\n");
 }
 
-namespace {
-
-std::string upper(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
-  return out;
-}
-
-// The four innermost dims as PADDED[LOGICAL], layout, format, memory; blank for no tensor.
-void add_tensor(std::vector<std::string>& cells, const ttrt::TensorSpec* spec) {
-  if (spec == nullptr) {
-    cells.resize(cells.size() + 7);
-    return;
-  }
-  const auto dim = [](const ttrt::Shape& shape, std::size_t from_last) {
-    return std::to_string(from_last < shape.size() ? shape[shape.size() - 1 - from_last] : 1);
-  };
-  const ttrt::Shape padded = spec->padded();
-  for (const std::size_t d : {3, 2, 1, 0}) cells.push_back(dim(padded, d) + "[" + dim(spec->logical, d) + "]");
-  for (std::string text : {std::string(to_string(spec->layout)), upper(to_string(spec->dtype)),
-                           "DEV_0_" + std::string(to_string(spec->memory.buffer_type)) + "_" +
-                               std::string(to_string(spec->memory.layout))})
-    cells.push_back(std::move(text));
-}
-
-constexpr std::size_t csv_operands = 3;
-
-}  // namespace
-
 void write_csv(const std::string& path, const ttrt::Executor& executor) {
-  std::vector<std::string> header = {"OP CODE",
-                                     "OP TYPE",
-                                     "GLOBAL CALL COUNT",
-                                     "DEVICE ID",
-                                     "DEVICE ARCH",
-                                     "ATTRIBUTES",
-                                     "MATH FIDELITY",
-                                     "CORE COUNT",
-                                     "AVAILABLE WORKER CORE COUNT",
-                                     "HOST DURATION [ns]",
-                                     "DEVICE FW DURATION [ns]",
-                                     "DEVICE KERNEL DURATION [ns]",
-                                     "OP TO OP LATENCY [ns]",
-                                     "PM IDEAL [ns]",
-                                     "PM BOUND"};
-  for (std::size_t i = 0; i <= csv_operands; ++i) {
-    const std::string tensor = i < csv_operands ? "INPUT_" + std::to_string(i) : "OUTPUT_0";
-    for (const char* column : {"_W_PAD[LOGICAL]", "_Z_PAD[LOGICAL]", "_Y_PAD[LOGICAL]", "_X_PAD[LOGICAL]", "_LAYOUT",
-                               "_DATATYPE", "_MEMORY"})
-      header.push_back(tensor + column);
-  }
-  Csv out;
-  out.row(header);
-  const auto& arch = executor.options().profile;
-  int call = 0;
-  for (const InstructionProfile& p : executor.profiler().profile()) {
-    if (p.place == ttrt::OpPlace::transfer) continue;  // device profilers have no rows for them
-    const ir::Node& node = *p.instruction->node;
-    const bool on_device = p.place == ttrt::OpPlace::device;
-    const auto calls = static_cast<double>(p.calls);
-    const std::string device_ns = std::to_string(static_cast<std::int64_t>(p.cycles / calls / arch.clock_mhz * 1000));
-    const std::string cores = on_device ? std::to_string(arch.cores()) : "";
-    std::vector<std::string> cells = {
-        on_device ? ttrt::ops::device_program(node.op()) + "DeviceOperation" : "(torch) " + node.op(),
-        on_device ? "tt_dnn_device" : "tt_dnn_cpu",
-        std::to_string(++call),
-        on_device ? "0" : "",
-        on_device ? std::string(to_string(arch.arch)) : "",
-        ir::node_name(node) + " " + node.provenance->module_path,
-        on_device ? p.fidelity : "",
-        cores,
-        cores,
-        std::to_string(static_cast<std::int64_t>(p.wall_us / calls * 1000)),
-        device_ns,
-        device_ns,
-        "0",
-        device_ns,
-        p.bound};
-    for (std::size_t i = 0; i < csv_operands; ++i)
-      add_tensor(cells, on_device && i < p.operands.size() ? &p.operands[i] : nullptr);
-    add_tensor(cells, on_device && !p.results.empty() ? p.results.data() : nullptr);
-    out.row(cells);
-  }
-  write_file(path, out.text());
+  write_file(path, perf_csv(op_rows(executor), executor.options().profile));
 }
 
 }  // namespace ttc

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs what is missing and builds: system packages, a .venv with LibTorch (the torch wheel), Meson and
-# Ninja, then build/ttc. Idempotent; sourced by demo.sh and test.sh, or run alone.
+# Ninja, then build/ttc. Idempotent; sourced by demo.sh and test.sh, or run alone (--viewers: with the packages of all
+# viewers that tests try).
 set -euo pipefail
 
 TTC_ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -40,6 +41,22 @@ assert m.version("torch").split("+")[0] == "2.13.0"; m.version("meson"); m.versi
   fi
 }
 
+# Viewers whose readers the tests try: tt-perf-report always (and only pandas of what it asks for: the rest draws), the
+# others with --viewers.
+install_viewers() {
+  local pip=(.venv-viewers/bin/python -m pip install --quiet --disable-pip-version-check) viewers=.venv-viewers
+  if ! [ -x "$viewers/bin/tt-perf-report" ]; then
+    say "installing tt-perf-report into $viewers"
+    python3 -m venv "$viewers"
+    "${pip[@]}" pandas
+    "${pip[@]}" --no-deps tt-perf-report
+  fi
+  if [ "${1:-}" = --viewers ] && ! { [ -x "$viewers/bin/ttnn-visualizer" ] && [ -x "$viewers/bin/model-explorer" ]; }; then
+    say "installing ttnn-visualizer and Model Explorer into $viewers"
+    "${pip[@]}" ttnn-visualizer ai-edge-model-explorer
+  fi
+}
+
 build() {
   export PATH="$TTC_ROOT/.venv/bin:$PATH"
   if [ ! -f build/build.ninja ]; then
@@ -66,4 +83,5 @@ check_free_space() {
 check_free_space
 install_system_packages
 install_python_packages
+if [ "${BASH_SOURCE[0]}" = "$0" ]; then install_viewers "$@"; else install_viewers; fi
 build

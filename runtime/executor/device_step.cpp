@@ -9,6 +9,7 @@
 #include "device/buffer.h"
 #include "device/shard.h"
 #include "executor/kernel_choice.h"
+#include "ops/core_split.h"
 #include "torch/cpu_op.h"
 #include "support/error.h"
 
@@ -192,6 +193,13 @@ DeviceStep::Served& DeviceStep::served(const dispatch::KernelSpec& spec, const d
     made->time = device_time(bound_.call, *context.profile, kernel.variant, dispatch::variant_query_of(context_));
   }
   return *served_.emplace_back(std::move(made));
+}
+
+CoreSplit DeviceStep::split(const ArchProfile& profile) const {
+  const dispatch::DeviceKernel* kernel =
+      choice_.served() != nullptr ? dispatch::device_kernel(*choice_.served()) : nullptr;
+  if (kernel == nullptr || kernel->host) return {};
+  return core_split(bound_.call.op->work(bound_.call), profile, kernel->variant, dispatch::variant_query_of(context_));
 }
 
 void DeviceStep::bind_results(const Instruction& instruction, Frame& frame, const StepContext& context) {

@@ -59,6 +59,11 @@ class DeviceStep {
   // The kernel that served the last run; "" before. Whether it is one of the device.
   std::string_view kernel_id() const { return choice_.served() != nullptr ? choice_.served()->id.text() : ""; }
   bool served_on_device() const { return choice_.on_device(); }
+  // What the last run read and wrote, until the frame gives it away.
+  const std::vector<const DeviceTensor*>& operands() const { return in_; }
+  const std::vector<DeviceTensor*>& outputs() const { return out_; }
+  // How the kernel that served the last run shares the work among the cores; of one core where the host did.
+  CoreSplit split(const ArchProfile& profile) const;
   const dispatch::SelectionContext& selection_context() const { return context_; }
 
  private:

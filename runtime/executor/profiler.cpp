@@ -47,6 +47,26 @@ Amount amount_of(const Instruction& instruction, const Plan& plan) {
   return out;
 }
 
+std::int64_t address_of(const DeviceTensor* tensor, const ArchProfile& arch) {
+  if (tensor == nullptr || !tensor->is_allocated()) return -1;
+  // A region lies in all banks alike.
+  const std::int64_t banks = tensor->spec.memory.buffer_type == BufferType::dram ? arch.dram_banks : arch.cores();
+  return tensor->buffer->address() + tensor->offset / banks;
+}
+
+void note_device_op(InstructionProfile& sum, const DeviceStep& step, const ArchProfile& arch) {
+  const OpCall& call = step.call();
+  sum.operands = call.tensors;
+  sum.results = step.results();
+  if (ttc::ir::find_schema(call.op->name)->index_of("fidelity") >= 0) sum.fidelity = call.string("fidelity");
+  sum.operand_addresses.clear();
+  sum.result_addresses.clear();
+  if (sum.place != OpPlace::device) return;
+  sum.split = step.split(arch);
+  for (const DeviceTensor* tensor : step.operands()) sum.operand_addresses.push_back(address_of(tensor, arch));
+  for (const DeviceTensor* tensor : step.outputs()) sum.result_addresses.push_back(address_of(tensor, arch));
+}
+
 }  // namespace
 
 double now_us() {
@@ -96,16 +116,12 @@ void Profiler::note(const Instruction& instruction, const Plan& plan, const Arch
   const Amount amount = amount_of(instruction, plan);
   sum.bytes += amount.bytes;
   sum.flops += amount.flops;
-  if (device_op) {
-    sum.operands = plan.step(instruction).call().tensors;
-    sum.results = plan.step(instruction).results();
-    const OpCall& call = plan.step(instruction).call();
-    if (ttc::ir::find_schema(call.op->name)->index_of("fidelity") >= 0) sum.fidelity = call.string("fidelity");
-  }
+  if (device_op) note_device_op(sum, plan.step(instruction), arch);
   const Time time = place != OpPlace::cpu ? time_of(instruction, plan, arch) : Time{};
   if (place != OpPlace::cpu) {
     sum.cycles += time.cycles;
     sum.bound = to_string(time.bound);
+    sum.time = time;
   }
   if (tracing_)
     trace_.push_back({.instruction = &instruction,
@@ -113,7 +129,8 @@ void Profiler::note(const Instruction& instruction, const Plan& plan, const Arch
                       .start_us = start_us - start_us_,
                       .wall_us = wall_us,
                       .cycles = time.cycles,
-                      .kernel = sum.kernel});
+                      .kernel = sum.kernel,
+                      .time = time});
 }
 
 void Profiler::note_move(const Instruction& reader, const TensorSpec& weight, const ArchProfile& arch, double wall_us) {
@@ -124,6 +141,7 @@ void Profiler::note_move(const Instruction& reader, const TensorSpec& weight, co
   sum.bytes += weight.nbytes();
   sum.cycles += time.cycles;
   sum.bound = to_string(time.bound);
+  sum.time = time;
 }
 
 }  // namespace ttrt

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "device/tensor.h"
+#include "device/time_model.h"
 #include "executor/program.h"
 
 namespace ttrt {
@@ -29,7 +30,11 @@ struct InstructionProfile {
   std::int64_t bytes = 0;                      // read and written by the op, of all calls
   double flops = 0;           // of matrix products, of all calls; 0 where an ATen op's sizes are not fixed
   std::string fidelity = {};  // that the last call computed with; "" for ops without
-  std::vector<TensorSpec> operands = {}, results = {};  // of device ops, in the last call
+  // Of device ops, in the last call.
+  std::vector<TensorSpec> operands = {}, results = {};
+  std::vector<std::int64_t> operand_addresses = {}, result_addresses = {};  // in every bank; -1: not on the device
+  CoreSplit split = {};
+  Time time = {};  // of the last call
 };
 
 struct TraceEvent {
@@ -38,6 +43,7 @@ struct TraceEvent {
   double start_us = 0, wall_us = 0;  // start: since profiling began
   double cycles = 0;                 // as of an InstructionProfile
   std::string kernel = {};
+  Time time = {};
 };
 
 // Sees an instruction's results in its frame right after it ran.

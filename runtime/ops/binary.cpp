@@ -1,4 +1,5 @@
 // The records of element-wise functions of two operands: what every BinaryOp shares.
+#include "ops/library.h"
 #include "ops/binary.h"
 
 #include <algorithm>
@@ -352,6 +353,7 @@ void register_binary(std::span<const BinaryOp> ops) {
     record.no_exact_kernel = op.no_exact_kernel;
     record.special_values = op.kind == BinaryOp::Kind::comparison ? "denormals are zeros" : op.special_values;
     register_op(record);
+    register_library_op({.record = record.name, .program = "BinaryNg"});
   }
 }
 

@@ -45,6 +45,32 @@ OpArg literal_of(const LibraryOp& op, const ComputeConfig& config, std::string_v
   return name == "packer_l1_acc" ? config.packer_l1_acc : op.approx_exp && config.math_approx_mode;
 }
 
+// Programs that serve several functions, and whose records say nothing else to the library.
+constexpr std::pair<std::string_view, std::string_view> shared_programs[] = {
+    {"ReshapeView", "tt.reshape tt.squeeze tt.unsqueeze tt.flatten tt.unflatten"},
+    {"Slice", "tt.slice tt.select tt.split"},
+    {"SliceWrite", "tt.slice_scatter"},
+    {"Concat", "tt.concat tt.stack"},
+    {"Repeat", "tt.expand tt.repeat"},
+    {"Typecast", "tt.typecast tt.convert"},
+    {"Embeddings", "tt.embedding"},
+    {"Ternary", "tt.where"},
+    {"NlpCreateHeads", "tt.split_heads tt.split_query_key_value_and_heads"},
+    {"NLPConcatHeads", "tt.concat_heads"},
+    {"ScaledDotProductAttention", "tt.attention"},
+    {"LayerNorm", "tt.layer_norm tt.rms_norm"},
+    {"Softmax", "tt.softmax tt.log_softmax"},
+    {"Reduce", "tt.sum tt.mean tt.amax tt.amin tt.max tt.min tt.prod tt.var tt.vector_norm"},
+    {"ArgMax", "tt.argmax tt.argmin"},
+    {"TopK", "tt.topk"},
+    {"Accumulation", "tt.cumsum tt.cumprod"},
+    {"Pool2D",
+     "tt.max_pool2d tt.max_pool2d_with_indices tt.avg_pool2d tt.adaptive_avg_pool2d tt.adaptive_max_pool2d "
+     "tt.adaptive_max_pool2d_with_indices"},
+    {"Conv2d", "tt.conv2d tt.conv_transpose2d"},
+    {"UpSample", "tt.upsample"},
+};
+
 }  // namespace
 
 void register_library_op(const LibraryOp& op) {
@@ -65,6 +91,9 @@ const OpRecord* find_library_op(std::string_view function) {
 std::string device_program(std::string_view record) {
   const auto at = functions().programs.find(record);
   if (at != functions().programs.end()) return std::string(at->second);
+  for (const auto& [program, records] : shared_programs)
+    for (const auto name : std::views::split(records, ' '))
+      if (std::string_view(name.begin(), name.end()) == record) return std::string(program);
   std::string out;
   bool capital = true;
   for (const char c : record.substr(record.starts_with("tt.") ? 3 : 0)) {

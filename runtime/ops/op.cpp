@@ -9,6 +9,7 @@
 #include <set>
 
 #include "ir/op_schema.h"
+#include "ops/core_split.h"
 #include "ops/plugin.h"
 #include "support/error.h"
 
@@ -155,12 +156,17 @@ double flops_of(const ttc::ir::Node& node, const ttc::ir::SymBinding& shapes) {
   return family != nullptr && family->flops != nullptr ? family->flops(node, shapes) : 0;
 }
 
+CoreSplit core_split(const Work& work, const ArchProfile& profile, const KernelVariant* variant,
+                     const VariantQuery& sizes) {
+  const bool shared = variant != nullptr && variant->split != nullptr;
+  return shared ? variant->split(sizes) : even_split(work.pieces, profile);
+}
+
 Time device_time(const OpCall& call, const ArchProfile& profile, const KernelVariant* variant,
                  const VariantQuery& sizes) {
   Work work = call.op->work(call);
   if (variant != nullptr && variant->more != nullptr) variant->more(sizes, work);
-  const bool shared = variant != nullptr && variant->split != nullptr;
-  return estimate(work, profile, shared ? variant->split(sizes) : even_split(work.pieces, profile));
+  return estimate(work, profile, core_split(work, profile, variant, sizes));
 }
 
 void watch_ops(void (*f)(const OpRecord&)) {

@@ -1,4 +1,5 @@
 // The records of element-wise functions of one tensor: what every UnaryOp shares.
+#include "ops/library.h"
 #include "ops/unary.h"
 
 #include <algorithm>
@@ -186,6 +187,7 @@ void register_unary(const UnaryOp& op) {
   record.words = op.words;
   record.special_values = op.special_values;
   register_op(record);
+  register_library_op({.record = record.name, .program = "Unary"});
 }
 
 void register_unary(std::span<const UnaryOp> ops) {

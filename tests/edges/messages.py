@@ -94,8 +94,8 @@ def a_table_of_operations_opens_in_perf_tools(tmp):
     assert matmul["INPUT_0_MEMORY"] == "DEV_0_DRAM_INTERLEAVED"
     # As the op library takes them by themselves; what moves values has none.
     fidelities = {r["OP CODE"]: r["MATH FIDELITY"] for r in rows if r["OP TYPE"] == "tt_dnn_device"}
-    assert fidelities["MatmulDeviceOperation"] == fidelities["AttentionDeviceOperation"] == "HiFi2", fidelities
-    assert fidelities["LayerNormDeviceOperation"] == "HiFi4" and fidelities["AddDeviceOperation"] == "", fidelities
+    assert fidelities["MatmulDeviceOperation"] == fidelities["ScaledDotProductAttentionDeviceOperation"] == "HiFi2", fidelities
+    assert fidelities["LayerNormDeviceOperation"] == "HiFi4" and fidelities["BinaryNgDeviceOperation"] == "", fidelities
 
 
 @check
