@@ -406,3 +406,18 @@ def test_layouts_and_places_are_kept():
             assert made.layout is ttnn.ROW_MAJOR_LAYOUT and made.memory_config() == ttnn.L1_MEMORY_CONFIG
         assert ttnn.to_memory_config(rows, ttnn.DRAM_MEMORY_CONFIG).memory_config() == ttnn.DRAM_MEMORY_CONFIG
         assert torch.allclose(ttnn.to_torch(1.0 / (rows * 0 + 4)).float(), torch.tensor(0.25))
+
+
+def test_meshes_of_one_device():
+    with opened() as device:
+        x = torch.randn(2, 4, 32)
+        spread = ttnn.from_torch(x, device=device, mesh_mapper=ttnn.ShardTensorToMesh(device, dim=0))
+        assert torch.equal(ttnn.to_torch(spread, mesh_composer=ttnn.ConcatMeshToTensor(device, dim=0)), x)
+        assert [one.shape for one in ttnn.get_device_tensors(spread)] == [(2, 4, 32)] and device.get_num_devices() == 1
+    with raises(NotImplementedError, "a mesh of (2, 4)"):
+        ttnn.open_mesh_device(ttnn.MeshShape(2, 4))
+    cores = ttnn.num_cores_to_corerangeset(19, ttnn.CoreCoord(8, 8), row_wise=True)
+    assert cores.num_cores() == 19 and cores.ranges()[-1].end == ttnn.CoreCoord(2, 2)
+    assert ttnn.num_cores_to_corerangeset(19, ttnn.CoreCoord(8, 8)).ranges()[-1].end == ttnn.CoreCoord(2, 2)
+    sharded = ttnn.create_sharded_memory_config((1, 1, 256, 64), ttnn.CoreGrid(y=2, x=4), ttnn.ShardStrategy.HEIGHT)
+    assert sharded.is_sharded() and sharded.shard_spec.shape == (32, 64) and sharded.shard_spec.num_cores() == 8

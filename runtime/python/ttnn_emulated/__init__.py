@@ -16,6 +16,7 @@ from typing import Any
 
 from . import caches as _caches
 from . import eltwise as _eltwise
+from . import mesh as _mesh
 from . import movement as _movement
 from . import places as _places
 from . import products as _products
@@ -58,7 +59,7 @@ def _export(module: Any, skip: tuple = ()) -> None:
 
 _typing = ("Any", "Optional", "Sequence", "Union", "Number", "Memory", "Pair", "Config", "Dims", "Outputs", "annotations")
 _export(types, _typing + ("padded", "FLOATS", "BLOCKS"))
-for _module in (_eltwise, _products, _movement, _places, _vision):
+for _module in (_eltwise, _products, _movement, _places, _vision, _mesh):
     _export(_module, _typing + ("binary", "broadcast", "spread", "getitem"))
 
 
@@ -66,6 +67,9 @@ fill_cache, update_cache = _caches.fill_cache, _caches.update_cache
 kv_cache = _modules.SimpleNamespace(
     fill_cache_for_user_=_caches.fill_cache_for_user_, update_cache_for_token_=_caches.update_cache_for_token_
 )
+
+
+core = _modules.SimpleNamespace(divup=_mesh.divup, roundup=_mesh.roundup)
 
 
 def get_fallback_function(function: Any) -> Any:

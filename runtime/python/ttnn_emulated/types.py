@@ -297,6 +297,14 @@ class LayerNormShardedMultiCoreProgramConfig(_ProgramConfig):
     pass
 
 
+class Conv2dConfig(_ProgramConfig):
+    pass
+
+
+class Conv2dSliceConfig(_ProgramConfig):
+    pass
+
+
 class _UnaryOpTypes(type):
     """UnaryOpType.GELU is a name; whether it is a function says the call."""
 
