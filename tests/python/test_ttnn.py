@@ -421,3 +421,30 @@ def test_meshes_of_one_device():
     assert ttnn.num_cores_to_corerangeset(19, ttnn.CoreCoord(8, 8)).ranges()[-1].end == ttnn.CoreCoord(2, 2)
     sharded = ttnn.create_sharded_memory_config((1, 1, 256, 64), ttnn.CoreGrid(y=2, x=4), ttnn.ShardStrategy.HEIGHT)
     assert sharded.is_sharded() and sharded.shard_spec.shape == (32, 64) and sharded.shard_spec.num_cores() == 8
+
+
+def test_traces():
+    with opened() as device:
+        x, w = torch.randn(32, 64), torch.randn(64, 32)
+        given, weight = tiles(x, device), tiles(w, device)
+        trace = ttnn.begin_trace_capture(device, cq_id=0)
+        hidden = ttnn.relu(given @ weight)
+        heads = ttnn.split(hidden, 16, dim=1)
+        result = heads[0] + heads[1] * 2
+        ttnn.deallocate(hidden)
+        with raises(RuntimeError, "Reads are not supported during trace capture."):
+            ttnn.to_torch(result)
+        with raises(RuntimeError, "Writes are not supported during trace capture."):
+            tiles(x, device)
+        ttnn.end_trace_capture(device, trace, cq_id=0)
+        want = lambda t: (t @ w).relu()[:, :16] + (t @ w).relu()[:, 16:] * 2
+        assert pcc(ttnn.to_torch(result), want(x)) > 0.999
+        for seed in (1, 2):
+            other = torch.randn(32, 64, generator=torch.Generator().manual_seed(seed))
+            ttnn.copy_host_to_device_tensor(ttnn.from_torch(other, dtype=ttnn.bfloat16, layout=ttnn.TILE_LAYOUT), given)
+            assert pcc(ttnn.to_torch(result), want(other)) < 0.9
+            ttnn.execute_trace(device, trace, cq_id=0, blocking=True)
+            assert pcc(ttnn.to_torch(result), want(other)) > 0.999
+        ttnn.release_trace(device, trace)
+        with raises(RuntimeError, "does not exist"):
+            ttnn.execute_trace(device, trace)

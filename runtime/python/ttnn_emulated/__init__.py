@@ -21,6 +21,7 @@ from . import movement as _movement
 from . import places as _places
 from . import products as _products
 from . import model_preprocessing, transformer, types  # noqa: F401
+from . import trace as _trace
 from . import vision as _vision
 from .coverage import missing_function as _missing
 from .device import (  # noqa: F401
@@ -57,10 +58,22 @@ def _export(module: Any, skip: tuple = ()) -> None:
             globals().setdefault(name, value)
 
 
+def _make_traceable() -> None:
+    """In their modules, so that operators of tensors and names of other modules are remembered too."""
+    host = {"from_torch": "Writes", "as_tensor": "Writes", "to_device": "Writes", "copy_host_to_device_tensor": "Writes"}
+    host |= {"to_torch": "Reads", "from_device": "Reads"}
+    for module in (_eltwise, _products, _movement, _places, _vision, _caches, transformer):
+        for name, value in vars(module).copy().items():
+            if name.startswith("_") or not isinstance(value, _modules.FunctionType) or value.__module__ != module.__name__:
+                continue
+            setattr(module, name, _trace.not_captured(value, host[name]) if name in host else _trace.traced(value))
+
+
+_make_traceable()
 _typing = ("Any", "Optional", "Sequence", "Union", "Number", "Memory", "Pair", "Config", "Dims", "Outputs", "annotations")
 _export(types, _typing + ("padded", "FLOATS", "BLOCKS"))
-for _module in (_eltwise, _products, _movement, _places, _vision, _mesh):
-    _export(_module, _typing + ("binary", "broadcast", "spread", "getitem"))
+for _module in (_eltwise, _products, _movement, _places, _vision, _mesh, _trace):
+    _export(_module, _typing + ("binary", "broadcast", "spread", "getitem", "traced", "not_captured"))
 
 
 fill_cache, update_cache = _caches.fill_cache, _caches.update_cache
