@@ -79,6 +79,29 @@ def test_shapes_and_weights_change():
         agree(made(x), module(x))
 
 
+class Counts(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("seen", torch.zeros(4))
+        self.scale = torch.nn.Parameter(torch.tensor([1.0, 2.0, 3.0, 4.0]))
+
+    def forward(self, x):
+        self.seen.add_(x)
+        return self.seen * self.scale
+
+
+def test_buffers_are_written_where_they_are():
+    ours, theirs = Counts(), Counts()
+    made, place = compiled(ours), ours.seen.data_ptr()
+    with torch.no_grad():
+        for step in range(3):
+            x = torch.full((4,), float(step + 1))
+            agree(made(x), theirs(x))
+            assert torch.equal(ours.seen, theirs.seen) and ours.seen.data_ptr() == place, step
+        ours.seen.zero_()  # from outside
+        assert torch.equal(made(x), x * ours.scale)
+
+
 def test_gradients_flow():
     module, x = torch.nn.Linear(8, 8), torch.randn(4, 8)
     compiled(module)(x).square().sum().backward()

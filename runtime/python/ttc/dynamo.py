@@ -60,6 +60,14 @@ def _is_weight(node: torch.fx.Node, example: Any) -> bool:
     return isinstance(example, torch.Tensor) and marked is not None
 
 
+def _written_buffers(program: torch.export.ExportedProgram) -> List[str]:
+    """Names of the buffers that a program writes, which its functional form tells."""
+    schemas = [getattr(node.target, "_schema", None) for node in program.graph.nodes]
+    if not any(schema is not None and schema.is_mutable for schema in schemas):
+        return []
+    return list(program.run_decompositions({}).graph_signature.buffers_to_mutate.values())
+
+
 class _Graph:
     """One graph, compiled for the shapes that it is called with."""
 
@@ -71,7 +79,6 @@ class _Graph:
         self.weights = [i for i, (node, one) in enumerate(zip(placeholders, examples)) if _is_weight(node, one)]
         self.compiled: Dict[Tuple, Optional[_model.Model]] = {}
         self.versions: Optional[List] = None
-        self.single = False
 
     def held(self, args: Sequence[Any]) -> List[torch.Tensor]:
         inner = list(self.graph.parameters()) + list(self.graph.buffers())
@@ -87,32 +94,44 @@ class _Graph:
             return False
         return any(isinstance(one, torch.Tensor) and one.requires_grad for one in [*args, *self.held(args)])
 
-    def make(self, args: Sequence[Any]) -> Optional[_model.Model]:
-        frozen = {i: one for i, one in enumerate(args) if i in set(self.weights) or not isinstance(one, torch.Tensor)}
-        inputs = [one.detach() for i, one in enumerate(args) if i not in frozen]
-        try:
+    def exported(self, args: Sequence[Any]) -> torch.export.ExportedProgram:
+        """The graph with its weights. Buffers that it writes are inputs, which are written where they are."""
+        while True:
+            frozen = {i: one for i, one in enumerate(args) if i in self.weights or not isinstance(one, torch.Tensor)}
+            inputs = tuple(one.detach() for i, one in enumerate(args) if i not in frozen)
             with torch.no_grad():
-                program = torch.export.export(_Frozen(self.graph, frozen, len(args)), tuple(inputs), strict=False)
-            return _model.compile(program, **self.options)
+                program = torch.export.export(_Frozen(self.graph, frozen, len(args)), inputs, strict=False)
+            names = _written_buffers(program)
+            written = [int(name[1:]) for name in names if name[1:].isdigit()]
+            if len(written) < len(names):
+                raise Error("a buffer inside the graph is written")
+            if not written:
+                return program
+            self.weights = [i for i in self.weights if i not in written]
+
+    def make(self, args: Sequence[Any]) -> Optional[_model.Model]:
+        try:
+            return _model.compile(self.exported(args), **self.options)
         except Error as error:
             self.refuse(str(error))
         except Exception as error:  # torch.export raises whatever the model's code raises
             self.refuse(f"torch.export: {str(error).splitlines()[0] if str(error) else type(error).__name__}")
         return None
 
+    def weight_versions(self, args: Sequence[Any]) -> List:
+        return [(one.data_ptr(), 0 if one.is_inference() else one._version) for one in self.held(args)]
+
     def __call__(self, *args: Any) -> Any:
         if self.needs_gradients(args):
             return self.graph(*args)
-        held = self.held(args)
-        versions = [(one.data_ptr(), 0 if one.is_inference() else one._version) for one in held]
-        if versions != self.versions:
+        if self.weight_versions(args) != self.versions:
             self.compiled.clear()
-            self.versions = versions
         key = tuple((one.dtype, tuple(one.shape)) if isinstance(one, torch.Tensor) else one for one in args)
         if key not in self.compiled:
             if len(self.compiled) >= max_shapes:
                 self.compiled.clear()
             self.compiled[key] = self.make(args)
+            self.versions = self.weight_versions(args)
         made = self.compiled[key]
         if made is None:
             return self.graph(*args)
