@@ -6,6 +6,7 @@
 
 #include "compile_flags.h"
 #include "formats/model_file.h"
+#include "fit_note.h"
 #include "json_out.h"
 #include "search_report.h"
 #include "pass/conversions.h"
@@ -63,9 +64,11 @@ int run(const Globals& globals) {
     save_model(*model, flags.output);
   }
   const double wall_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  const std::vector<FitOption> options = options_where_needed(globals, source, settings, result.memory.fits());
   if (globals.json) {
     OrderedJson out{{"input", flags.model}, {"output", flags.output}};
     out.update(OrderedJson::parse(report_json(result, *model)));
+    if (!options.empty()) out["memory"]["options"] = to_json(options);
     if (search) out["search"] = search_json(*search);
     out["wall_ms"] = wall_ms;
     out["peak_rss"] = peak_rss();
@@ -73,6 +76,7 @@ int run(const Globals& globals) {
     return 0;
   }
   std::cout << result.summary() << '\n';
+  print_fit_options(options);
   if (const std::string converted = conversions_text(*model); !converted.empty()) std::cout << converted << '\n';
   struct stat written{};
   if (::stat(flags.output.c_str(), &written) == 0)

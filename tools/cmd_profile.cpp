@@ -4,6 +4,7 @@
 #include <map>
 
 #include "compile_flags.h"
+#include "fit_note.h"
 #include "json_out.h"
 #include "session/device_profile.h"
 #include "table.h"
@@ -108,16 +109,20 @@ void print_totals(const DeviceProfile& p) {
 }
 
 int run(const Globals& globals) {
-  const Compiled made = compiled(globals, ModelSource(flags.model), flags, false);
+  const ModelSource source(flags.model);
+  const Compiled made = compiled(globals, source, flags, false);
   const DeviceProfile profile = profile_device(*made.model, made.profile, made.shapes);
+  const std::vector<FitOption> options = options_where_needed(globals, source, flags, profile.dram.fits());
   if (profile.ops.empty()) warn(globals, flags.model + " has nothing on the device", "ttc check says why");
   if (globals.json) {
     OrderedJson out = to_json(profile);
     out["model"] = flags.model;
+    if (!options.empty()) out["memory"]["options"] = to_json(options);
     print_json(out);
     return 0;
   }
   print_totals(profile);
+  print_fit_options(options);
   std::cout << '\n';
   print_rows(profile);
   return 0;

@@ -38,7 +38,7 @@ class Pricing {
       : model_(model), sizes_(sizes_of(model, shapes)) {
     out_.arch = arch;
     out_.dram.bytes = arch.dram_banks * arch.dram_bank_bytes;
-    out_.l1.bytes = ttrt::MatmulDevice(arch).l1_bytes;
+    out_.l1.bytes = arch.l1_bytes - arch.l1_reserved;
   }
 
   DeviceProfile run() {

@@ -1,0 +1,98 @@
+// What a model would cost and hold on a device, from its structure alone.
+#include "session/device_profile.h"
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "session/fit_options.h"
+#include "tests/catch.h"
+
+namespace {
+
+using namespace ttc;
+
+// Three layers of 8 GB in bfloat16 and no byte of them.
+const char* const giant = R"(graph main(%x: bf16[64, 32768] user,
+    $a.weight: bf16[131072, 32768] parameter "a.weight", $b.weight: bf16[32768, 131072] parameter "b.weight") {
+  %1: bf16[64, 131072] = aten.linear.default(%x, $a.weight)  @a : Linear
+  %2: bf16[64, 131072] = aten.relu.default(%1)  @act : ReLU
+  %3: bf16[64, 32768] = aten.linear.default(%2, $b.weight)  @b : Linear
+  return %3
+}
+)";
+
+struct File {
+  std::string path =
+      std::filesystem::temp_directory_path() / ("device_profile_test." + std::to_string(getpid()) + ".ir");
+  explicit File(const std::string& text) { std::ofstream(path) << text; }
+  ~File() { std::filesystem::remove(path); }
+};
+
+DeviceProfile profile_of(const std::string& path, const CompileSettings& settings) {
+  const Compiled made = compile_source(ModelSource(path), settings);
+  return profile_device(*made.model, made.profile, made.shapes);
+}
+
+}  // namespace
+
+TEST_CASE("a profile's parts add up, and its memory is what lives at a time", "[profile]") {
+  const File file(giant);
+  const DeviceProfile p = profile_of(file.path, {});
+  double us = 0, by_bound = 0;
+  for (const NodeCost& op : p.ops) us += op.time.us;
+  for (const double one : p.us_by_bound) by_bound += one;
+  CHECK(p.us == Approx(us));
+  CHECK(p.us == Approx(by_bound));
+  REQUIRE(!p.modules.empty());
+  CHECK(p.modules.front().path.empty());
+  CHECK(p.modules.front().us == Approx(us));
+  CHECK(p.samples == 64);
+  const std::int64_t weight = 131072ll * 32768 * 2;
+  CHECK(p.weight_bytes == 2 * weight);
+  CHECK(p.dram.over_time.size() == p.ops.size());
+  CHECK(p.dram.peak == *std::max_element(p.dram.over_time.begin(), p.dram.over_time.end()));
+  CHECK(p.dram.held.at(0).kind == "weight");
+  CHECK(p.dram.held.at(0).bytes == weight);
+  // The input and its product, which is as wide as the first layer.
+  CHECK(p.dram.peak >= 2 * weight + 64 * (32768 + 131072) * 2);
+  CHECK(p.dram.peak < 2 * weight + 64 * (32768 + 2 * 131072) * 2 + 4096);
+  CHECK(!p.dram.fits());
+  for (const NodeCost& op : p.ops) {
+    INFO(op.name);
+    CHECK(op.useful_bytes <= op.padded_bytes);
+    CHECK((op.program.empty() == (op.op != "tt.linear")));
+  }
+}
+
+TEST_CASE("what would make a model fit is what makes it fit", "[profile]") {
+  const File file(giant);
+  const ModelSource source(file.path);
+  const std::vector<FitOption> options = fit_options(source, {});
+  const auto find = [&](const std::string& flags) {
+    const auto at = std::find_if(options.begin(), options.end(), [&](const auto& o) { return o.flags == flags; });
+    return at == options.end() ? nullptr : &*at;
+  };
+  const FitOption *format = find("--weight-dtype '*=bfloat8_b'"), *board = find("--arch p150");
+  REQUIRE(format != nullptr);
+  REQUIRE(board != nullptr);
+  CHECK(format->fits());
+  CHECK(board->fits());
+  CHECK(find("--weight-dtype '*=bfloat4_b'") == nullptr);  // more than is needed
+  CHECK(find("--arch e150") == nullptr);                   // has less
+  for (const FitOption& option : options) {
+    CompileSettings settings;
+    if (option.flags.find("bfloat8_b") != std::string::npos) settings.weight_dtype = {"*=bfloat8_b"};
+    if (const std::size_t at = option.flags.find("--arch "); at != std::string::npos)
+      settings.arch = option.flags.substr(at + 7);
+    const DeviceProfile followed = profile_of(file.path, settings);
+    INFO(option.flags);
+    CHECK(followed.dram.peak == option.needed);
+    CHECK(followed.dram.fits() == option.fits());
+    CHECK(followed.us == Approx(option.us));
+  }
+  CompileSettings narrow;
+  narrow.weight_dtype = {"*=bfloat8_b"};
+  CHECK(profile_of(file.path, narrow).weight_bytes == 2 * 131072ll * 32768 * 1088 / 1024);
+}
