@@ -7,6 +7,9 @@
 #include "fit_note.h"
 #include "json_out.h"
 #include "session/device_profile.h"
+#include "session/memory_db.h"
+#include "session/perf_csv.h"
+#include "support/atomic_file.h"
 #include "table.h"
 
 namespace ttc {
@@ -16,6 +19,7 @@ struct Flags : CompileFlags {
   std::string by = "node";
   int top = 20;
   bool markdown = false;
+  std::string csv, ttnn_report;
 } flags;
 
 void options(FlagSet& app) {
@@ -24,6 +28,10 @@ void options(FlagSet& app) {
   app.add_option("--by", flags.by, "A row for each").one_of({"node", "op", "module"});
   app.add_option("--top", flags.top, "At most so many rows, the slowest; 0: all").not_negative();
   app.add_flag("--md", flags.markdown, "As Markdown tables");
+  app.group("Files for other tools");
+  app.add_option("--csv", flags.csv, "Write a table with the columns of device profiler reports (tt-perf-report)");
+  app.add_option("--ttnn-report", flags.ttnn_report,
+                 "Write a folder that ttnn-visualizer opens: operations, tensors, memory over time");
 }
 
 void print(const Table& table) { std::cout << (flags.markdown ? table.markdown() : table.text()); }
@@ -108,12 +116,20 @@ void print_totals(const DeviceProfile& p) {
   if (p.unpriced > 0) std::cout << p.unpriced << " device nodes have shapes that only a run knows; give --shape\n";
 }
 
+void write_files(const DeviceProfile& profile) {
+  const std::vector<OpRow> rows = op_rows(profile);
+  if (!flags.csv.empty()) write_file(flags.csv, perf_csv(rows, profile.arch));
+  if (!flags.ttnn_report.empty()) write_memory_db(flags.ttnn_report, flags.model, rows, profile.arch);
+}
+
 int run(const Globals& globals) {
+  if (!flags.csv.empty()) check_output(flags.csv);
   const ModelSource source(flags.model);
   const Compiled made = compiled(globals, source, flags, false);
   const DeviceProfile profile = profile_device(*made.model, made.profile, made.shapes);
   const std::vector<FitOption> options = options_where_needed(globals, source, flags, profile.dram.fits());
   if (profile.ops.empty()) warn(globals, flags.model + " has nothing on the device", "ttc check says why");
+  write_files(profile);
   if (globals.json) {
     OrderedJson out = to_json(profile);
     out["model"] = flags.model;

@@ -11,6 +11,7 @@
 #include "profile_report.h"
 #include "run_modes.h"
 #include "session/baseline.h"
+#include "session/memory_db.h"
 #include "session/model_source.h"
 #include "session/reproducer.h"
 #include "session/steps.h"
@@ -26,7 +27,7 @@ namespace ttc {
 namespace {
 
 struct Flags {
-  std::string model, save_outputs, trace, csv, timings, telemetry;
+  std::string model, save_outputs, trace, csv, timings, telemetry, ttnn_report;
   CompatibilityFlags compatibility;
   InputOptions inputs;
   ExecFlags exec;
@@ -59,6 +60,8 @@ void options(FlagSet& app) {
   app.add_flag("--profile", flags.profile, "Time of every op");
   app.add_option("--trace", flags.trace, "Write a Chrome/Perfetto trace");
   app.add_option("--csv", flags.csv, "Write a table with the columns of device profiler reports");
+  app.add_option("--ttnn-report", flags.ttnn_report,
+                 "Write a folder that ttnn-visualizer opens: operations, tensors, memory over time");
   app.add_option("--timings", flags.timings,
                  "Write a row for each call with TT-Symbiote's columns, and NAME_pivot.csv beside this NAME.csv");
   app.add_option("--telemetry", flags.telemetry, "Write what dispatch counted: which kernel served each node (JSON)");
@@ -260,8 +263,10 @@ void report_text(const ttrt::Executor& executor, const Outcome& outcome) {
 
 Outcome execute(ttrt::Executor& executor, const std::vector<Case>& cases) {
   Outcome outcome;
+  // The first run finds out what lies where in those after it, which is what the report is about.
+  const int warmup = std::max(flags.warmup, flags.ttnn_report.empty() ? 0 : 1);
   Phase phase("running " + flags.model,
-              static_cast<std::uint64_t>(flags.loops + flags.warmup) * static_cast<std::uint64_t>(cases.size()));
+              static_cast<std::uint64_t>(flags.loops + warmup) * static_cast<std::uint64_t>(cases.size()));
   StepRunner steps(executor, cases);
   const auto run_all = [&](bool last) {
     for (std::size_t i = 0; i < cases.size(); ++i) {
@@ -274,12 +279,12 @@ Outcome execute(ttrt::Executor& executor, const std::vector<Case>& cases) {
         outcome.checks.push_back(std::move(check));
     }
   };
-  for (int i = 0; i < flags.warmup; ++i) {
+  for (int i = 0; i < warmup; ++i) {
     run_all(false);
     executor.reset_state();
   }
   const bool traced = !flags.trace.empty() || !flags.timings.empty();
-  executor.set_profiling(flags.profile || traced || !flags.csv.empty(), traced);
+  executor.set_profiling(flags.profile || traced || !flags.csv.empty() || !flags.ttnn_report.empty(), traced);
   double total = 0;
   for (int i = 0; i < flags.loops; ++i) {
     if (i > 0) executor.reset_state();
@@ -407,6 +412,8 @@ int run(const Globals& globals) {
   if (!flags.save_outputs.empty()) save(outcome);
   if (!flags.trace.empty()) write_trace(flags.trace, executor);
   if (!flags.csv.empty()) write_csv(flags.csv, executor);
+  if (!flags.ttnn_report.empty())
+    write_memory_db(flags.ttnn_report, flags.model, op_rows(executor), executor.options().profile);
   if (!flags.timings.empty()) write_timings(flags.timings, executor);
   if (!flags.telemetry.empty()) write_file(flags.telemetry, executor.chooser().telemetry().dump(2) + "\n");
   bool as_expected = true;

@@ -10,7 +10,7 @@ cd "$TTC_ROOT"
 say() { printf '\033[1m==> %s\033[0m\n' "$*" >&2; }
 
 install_system_packages() {
-  local want=(g++ pkg-config nlohmann-json3-dev libcli11-dev catch2 libminizip-dev libssl-dev libyaml-cpp-dev zlib1g-dev) missing=() p
+  local want=(g++ pkg-config nlohmann-json3-dev libcli11-dev catch2 libminizip-dev libssl-dev libyaml-cpp-dev libsqlite3-dev zlib1g-dev) missing=() p
   # The venv module ships apart from Debian's own Python only.
   python3 -c 'import ensurepip, venv' 2>/dev/null || want+=(python3-venv)
   # So do its headers, which the Python package needs.

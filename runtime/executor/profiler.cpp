@@ -63,6 +63,7 @@ void note_device_op(InstructionProfile& sum, const DeviceStep& step, const ArchP
   sum.result_addresses.clear();
   if (sum.place != OpPlace::device) return;
   sum.split = step.split(arch);
+  sum.l1_bytes = sum.split.l1_bytes > 0 ? sum.split.l1_bytes : call.op->work(call).l1_bytes;
   for (const DeviceTensor* tensor : step.operands()) sum.operand_addresses.push_back(address_of(tensor, arch));
   for (const DeviceTensor* tensor : step.outputs()) sum.result_addresses.push_back(address_of(tensor, arch));
 }
@@ -117,6 +118,11 @@ void Profiler::note(const Instruction& instruction, const Plan& plan, const Arch
   sum.bytes += amount.bytes;
   sum.flops += amount.flops;
   if (device_op) note_device_op(sum, plan.step(instruction), arch);
+  if (instruction.kind == InstrKind::to_device && on_device) {
+    sum.results = plan.step(instruction).results();
+    const RtValue& made = plan.frame[static_cast<std::size_t>(instruction.results[0])];
+    sum.result_addresses = {address_of(made.get_if<DeviceTensor>(), arch)};
+  }
   const Time time = place != OpPlace::cpu ? time_of(instruction, plan, arch) : Time{};
   if (place != OpPlace::cpu) {
     sum.cycles += time.cycles;

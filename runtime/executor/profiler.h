@@ -34,7 +34,8 @@ struct InstructionProfile {
   std::vector<TensorSpec> operands = {}, results = {};
   std::vector<std::int64_t> operand_addresses = {}, result_addresses = {};  // in every bank; -1: not on the device
   CoreSplit split = {};
-  Time time = {};  // of the last call
+  std::int64_t l1_bytes = 0;  // circular buffers of each core
+  Time time = {};             // of the last call
 };
 
 struct TraceEvent {

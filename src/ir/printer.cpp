@@ -3,6 +3,7 @@
 #include <map>
 #include <set>
 
+#include "ir/arg_text.h"
 #include "ir/model.h"
 #include "ir/text.h"
 #include "ir/whole_text.h"
@@ -65,7 +66,11 @@ struct ArgText {
   }
 };
 
+}  // namespace
+
 std::string arg_text(const Arg& arg) { return std::visit(ArgText{}, arg.v); }
+
+namespace {
 
 std::string args_text(const Node& node) {
   const OpSchema* schema = node.schema();
@@ -269,8 +274,8 @@ class Printer {
 
   const Model* model_;
   const std::vector<std::string>* whole_;  // extra files of a whole text; nullptr: none is one
-  std::set<const Storage*> too_big_;      // storages with a view of more elements than are printed
-  std::map<const Storage*, int> shared_;  // storages with several views, numbered in order of the weights' names
+  std::set<const Storage*> too_big_;       // storages with a view of more elements than are printed
+  std::map<const Storage*, int> shared_;   // storages with several views, numbered in order of the weights' names
 };
 
 }  // namespace

@@ -91,6 +91,7 @@ class Pricing {
     std::vector<TensorSpec> results;
     cost.transfer = is_transfer(record->role);
     if (record->role != ttrt::Role::to_host) results = bound.results();
+    cost.operands = bound.call.tensors, cost.results = results;
     if (cost.transfer)
       price_transfer(cost, bound, results);
     else
@@ -146,7 +147,7 @@ class Pricing {
     const ttrt::Work& work = price.work;
     cost.kernel = price.kernel, cost.time = price.time;
     if (split.product) cost.program = to_string(split.product->program);
-    cost.cores = split.cores;
+    cost.cores = split.cores, cost.split = split;
     cost.l1_bytes = split.l1_bytes > 0 ? split.l1_bytes : work.l1_bytes;
     cost.flops = work.flops;
     cost.bytes = work.moved_bytes();

@@ -27,6 +27,8 @@ struct NodeCost {
   std::int64_t bytes = 0, dram_bytes = 0;           // moved in all; of these, from and to DRAM
   std::int64_t useful_bytes = 0, padded_bytes = 0;  // of operands and results: elements, and with the tiles' padding
   std::int64_t cores = 0, l1_bytes = 0;             // circular buffers of each core
+  ttrt::CoreSplit split;                            // of kernels
+  std::vector<ttrt::TensorSpec> operands, results;
 };
 
 struct ModuleTime {

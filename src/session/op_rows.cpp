@@ -45,6 +45,7 @@ std::vector<OpRow> op_rows(const ttrt::Executor& executor) {
                    .bytes = p.bytes / p.calls,
                    .time = p.time,
                    .split = p.split,
+                   .l1_bytes = p.l1_bytes,
                    .operands = p.operands,
                    .results = p.results,
                    .operand_addresses = p.operand_addresses,
@@ -58,6 +59,27 @@ std::vector<OpRow> op_rows(const ttrt::Executor& executor) {
       time.us *= scale;
     }
   }
+  return out;
+}
+
+std::vector<OpRow> op_rows(const DeviceProfile& profile) {
+  std::vector<OpRow> out;
+  for (const NodeCost& op : profile.ops)
+    out.push_back({.node = op.node,
+                   .place = op.transfer ? ttrt::OpPlace::transfer : ttrt::OpPlace::device,
+                   .kernel = op.kernel,
+                   .fidelity = op.fidelity,
+                   .calls = 1,
+                   .wall_us = 0,
+                   .flops = op.flops,
+                   .bytes = op.bytes,
+                   .time = op.time,
+                   .split = op.split,
+                   .l1_bytes = op.l1_bytes,
+                   .operands = op.operands,
+                   .results = op.results,
+                   .operand_addresses = {},
+                   .result_addresses = {}});
   return out;
 }
 

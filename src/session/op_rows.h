@@ -8,6 +8,7 @@
 #include "device/time_model.h"
 #include "executor/executor.h"
 #include "ir/graph.h"
+#include "session/device_profile.h"
 
 namespace ttc {
 
@@ -20,8 +21,9 @@ struct OpRow {
   double wall_us = 0;  // of the host, which emulates the device; 0 where nothing ran
   double flops = 0;
   std::int64_t bytes = 0;
-  ttrt::Time time;        // of the device and its link; zero for host work
-  ttrt::CoreSplit split;  // of device ops
+  ttrt::Time time;            // of the device and its link; zero for host work
+  ttrt::CoreSplit split;      // of device ops
+  std::int64_t l1_bytes = 0;  // their circular buffers, of each core
   std::vector<ttrt::TensorSpec> operands, results;
   std::vector<std::int64_t> operand_addresses, result_addresses;  // in every bank; -1, or none: not known
 
@@ -30,6 +32,8 @@ struct OpRow {
 
 // Of the runs that were profiled, in the order of the program.
 std::vector<OpRow> op_rows(const ttrt::Executor& executor);
+// Of a profile without a run.
+std::vector<OpRow> op_rows(const DeviceProfile& profile);
 
 // How profilers call it: "MatmulDeviceOperation", "(torch) aten.topk.default", "HostToDevice".
 std::string program_name(const OpRow& row);

@@ -3,6 +3,7 @@
 import csv
 import json
 import signal
+import sqlite3
 import subprocess
 import time
 
@@ -131,3 +132,26 @@ def traced_and_lightweight_are_normal_runs(tmp):
     assert ttc("run", vit, "--mode", "traced", "--json").json()["traces"] == {"recorded": 1, "replayed": 0}
     want(ttc("run", vit, "--mode", "lightweight", "--timings", tmp / "t.csv", "--profile"), 0, "takes no times")
     assert not list(tmp.iterdir())
+
+
+@check
+def a_report_for_the_visualizer_has_what_lies_where(tmp):
+    want(ttc("run", shared("vit2.pt2", VIT), "--ttnn-report", tmp / "ran"), 0)
+    want(ttc("profile", VIT, "--arch", "p150", "--ttnn-report", tmp / "profiled", "--csv", tmp / "ops.csv"), 0)
+    for folder in ("ran", "profiled"):
+        assert json.loads((tmp / folder / "config.json").read_text())["report_name"].endswith(".pt2")
+        with sqlite3.connect(tmp / folder / "db.sqlite") as base:
+            linear = base.execute("select operation_id from operations where name = 'ttnn.linear'").fetchall()
+            assert len(linear) > 8, linear
+            for (operation,) in base.execute("select operation_id from operations").fetchall():
+                held = sorted(base.execute("select address, address + max_size_per_bank from buffers where operation_id = ? and buffer_type = 0", (operation,)))
+                assert held and all(end <= start for (_, end), (start, _) in zip(held, held[1:])), (folder, operation, held)
+                touched = base.execute("select address from tensors where tensor_id in (select tensor_id from input_tensors where operation_id = ?1"
+                                       " union select tensor_id from output_tensors where operation_id = ?1)", (operation,))
+                assert {address for (address,) in touched} <= {address for address, _ in held}, (folder, operation)
+            pages = base.execute("select page_address, bank_id from buffer_pages where operation_id = ?", linear[0]).fetchall()
+            assert len({bank for _, bank in pages}) > 4
+    rows = list(csv.DictReader(open(tmp / "ops.csv")))
+    assert {row["AVAILABLE WORKER CORE COUNT"] for row in rows} == {"130"} and any("in0_block_w" in row["ATTRIBUTES"] for row in rows)
+    (tmp / "file").write_text("")
+    want(ttc("profile", VIT, "--ttnn-report", tmp / "file"), 2, "cannot be made a folder")
