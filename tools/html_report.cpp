@@ -6,6 +6,7 @@
 #include "report/page.h"
 #include "run_modes.h"
 #include "session/compile.h"
+#include "session/device_profile.h"
 #include "support/error.h"
 #include "support/mapped_file.h"
 
@@ -84,6 +85,7 @@ Json report_data(const Globals& globals, const CompileFlags& flags, const Report
   if (!parts.dumps.empty()) out["dumps"] = dumps_json(parts.dumps);
 
   std::shared_ptr<const ir::Model> model;
+  ir::SymBinding shapes;
   if (std::unique_ptr<ir::Model> plain = source.read(); is_rewritten(*plain)) {
     out["compile"] = manifest_json(*plain);
     model = std::move(plain);
@@ -91,12 +93,15 @@ Json report_data(const Globals& globals, const CompileFlags& flags, const Report
     Compiled done = compiled(globals, source, flags, false);
     out["compile"] = Json::parse(report_json(done.result, *done.model));
     model = std::move(done.model);
+    shapes = std::move(done.shapes);
     if (parts.dumps.empty() && !flags.passes.dump_dir.empty()) out["dumps"] = dumps_json(flags.passes.dump_dir);
   }
   if (parts.compare.empty() && !flags.io.empty()) out["compare"] = compared(globals, flags, model);
   out["model"] = model_json(*model);
   out["model"]["file"] = flags.model;
-  out["arch"] = arch_json(profile_for(*model, flags.arch));
+  const ttrt::ArchProfile arch = profile_for(*model, flags.arch);
+  out["arch"] = arch_json(arch);
+  out["profile"] = Json::parse(to_json(profile_device(*model, arch, shapes)).dump());
   out["graph"] = graph_json(*model);
   return out;
 }

@@ -16,7 +16,7 @@ struct ReportParts {
   std::string dumps;    // a folder that ttc compile --dump-dir wrote
 };
 
-// {ttc, command, model, arch, compile, graph, compare, search, dumps}; parts that nobody gave are null. A plain
+// {ttc, model, arch, compile, graph, profile, compare, search, dumps}; parts that nobody gave are null. A plain
 // model is compiled in memory with the settings. Throws what compiling and comparing throw, and Error (bad_file).
 Json report_data(const Globals& globals, const CompileFlags& flags, const ReportParts& parts);
 

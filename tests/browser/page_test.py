@@ -76,6 +76,9 @@ def main():
     for name in ("nodes", "flops", "modules", "fallbacks", "transfers", "weights", "memory"):
         assert data["compile"][name] == compiled[name], name
     assert data["compare"]["rows"] and data["search"] is None
+    profiled = json.loads(run("profile", model, "--io", io, "--json"))
+    profiled.pop("model")
+    assert data["profile"] == profiled and profiled["total"]["us"] > 0
     archs = {arch["name"]: arch for arch in json.loads(run("archs", "--json"))["archs"]}
     assert {name: data["arch"][name] for name in archs["n150"]} == archs["n150"]
 

@@ -3,6 +3,8 @@
 
 const data = JSON.parse(document.getElementById('data').textContent);
 
+const profileOps = data.profile.ops;  // device ops and transfers, in the order of execution
+
 const byId = (id) => document.getElementById(id);
 
 function fill(element, attributes, children) {
@@ -36,6 +38,12 @@ function scaled(value, base, units, digits) {
     ++unit;
   }
   return `${number(value, digits)} ${units[unit]}`;
+}
+
+// Microseconds in a column: as many decimals as tell them apart.
+function micros(value) {
+  const digits = value >= 100 ? 0 : value >= 10 ? 1 : 2;
+  return value.toLocaleString('en', {minimumFractionDigits: digits, maximumFractionDigits: digits});
 }
 
 const bytes = (value, digits = 3) => scaled(value, 1024, ['B', 'KiB', 'MiB', 'GiB', 'TiB'], digits);

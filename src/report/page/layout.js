@@ -226,7 +226,7 @@ function layoutOf(group) {
   return group.layout;
 }
 
-const textWidth = (text) => 7 * Math.min(text.length, 40);
+const textWidth = (text) => 7.4 * Math.min(text.length, 40);
 
 function sizeOf(item) {
   if (isGroup(item) && item.open) return layoutOf(item);

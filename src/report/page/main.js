@@ -9,7 +9,7 @@ const plain = {strong: 'var(--edge)', fill: 'var(--panel)'};
 const tinted = (name) => ({strong: `var(--${name})`, fill: `color-mix(in oklab, var(--${name}) 16%, var(--panel))`});
 function heat(share) {
   const part = Math.round(6 + 62 * Math.sqrt(Math.min(1, Math.max(0, share))));
-  return {strong: `color-mix(in oklab, var(--heat) ${Math.min(100, part + 30)}%, var(--panel))`, fill: `color-mix(in oklab, var(--heat) ${part}%, var(--panel))`};
+  return {strong: `color-mix(in oklab, var(--heat) ${Math.round(part * 1.4)}%, var(--panel))`, fill: `color-mix(in oklab, var(--heat) ${part}%, var(--panel))`};
 }
 
 // How a PCC is graded: each step is a nine more.
@@ -18,9 +18,9 @@ const pccGrade = (value) => pccSteps.filter((step) => value >= step).length;
 
 const colourings = {
   place: {name: 'place', of: (item) => tinted(placeOf(item)), key: () => [['device', 'device'], ['host', 'host'], ['mixed', 'both']].map(([name, text]) => [tinted(name), text])},
-  time: {name: 'device time', when: () => data.profile, of: (item) => (item.time ? heat(item.time.us / items[0].time.us) : plain),
+  time: {name: 'device time', when: () => profileOps.length, of: (item) => (item.time ? heat(item.time.us / items[0].time.us) : plain),
     key: () => [0.001, 0.01, 0.1, 0.5, 1].map((share) => [heat(share), percent(share, 2)])},
-  bound: {name: 'bound', when: () => data.profile, of: (item) => (item.time?.bound ? tinted(item.time.bound) : plain),
+  bound: {name: 'bound', when: () => profileOps.length, of: (item) => (item.time?.bound ? tinted(item.time.bound) : plain),
     key: () => bounds.map((name) => [tinted(name), name])},
   format: {name: 'weight format', of: (item) => (formatOf(item) ? tinted(formatOf(item)) : plain),
     key: () => formats.map((name) => [tinted(name), name])},
@@ -158,7 +158,7 @@ function startSearch() {
 function startToolbar() {
   const choice = byId('colour');
   for (const [key, {name, when}] of Object.entries(colourings)) if (!when || when()) choice.append(el('option', {value: key}, name));
-  if (data.profile) view.colour = 'time';
+  if (profileOps.length) view.colour = 'time';
   choice.value = view.colour;
   choice.addEventListener('change', () => {
     view.colour = choice.value;

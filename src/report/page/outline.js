@@ -20,7 +20,7 @@ const columns = [
   {name: 'PCC', class: 'pcc', text: (item) => pccText(item.pcc), when: () => data.compare},
   {name: 'format', class: 'format', text: (item) => formatOf(item)},
   {name: 'place', class: 'place', text: (item) => ({edge: '', device: 'device', host: 'host', mixed: 'both'})[placeOf(item)]},
-  {name: 'µs', class: 'time', text: (item) => (item.time ? number(item.time.us) : ''), when: () => data.profile},
+  {name: 'µs', class: 'time', text: (item) => (item.time ? micros(item.time.us) : ''), when: () => profileOps.length},
 ].filter((column) => !column.when || column.when());
 
 function rowOf(item, index) {
@@ -39,7 +39,7 @@ function rowOf(item, index) {
 }
 
 function outlineNote(item) {
-  if (item.kind === 'module') return `${item.klass?.split('.').pop() ?? ''} · ${count(item.nodes)}`;
+  if (item.kind === 'module') return [item.klass?.split('.').pop(), count(item.nodes)].filter(Boolean).join(' · ');
   if (item.kind === 'node') return item.klass ? shortOp(item.node.op) : item.node.name;
   return item.kind;
 }

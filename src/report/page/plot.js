@@ -117,11 +117,11 @@ function walkable(marks) {
 
 // Rows of a name, a bar of parts and a figure: [{name, parts: [{share, colour, text}], figure, choose}].
 function bars(name, rows) {
-  return el('div', {class: 'bars', role: 'list', 'aria-label': name}, rows.map((row) => [
-    el('span', {class: 'words', role: 'listitem', title: row.name}, row.choose ? el('button', {class: 'link', type: 'button', onclick: row.choose}, row.name) : row.name),
+  return el('div', {class: 'bars', role: 'list', 'aria-label': name}, rows.map((row) => el('div', {class: 'row-of', role: 'listitem'},
+    el('span', {class: 'words', title: row.name}, row.choose ? el('button', {class: 'link', type: 'button', onclick: row.choose}, row.name) : row.name),
     el('span', {class: 'track', title: row.parts.map((part) => part.text).join('\n')},
       row.parts.map((part) => el('span', {class: 'part', style: `width:${100 * part.share}%;background:${part.colour}`}))),
-    el('span', {class: 'number'}, row.figure)]));
+    el('span', {class: 'number'}, row.figure))));
 }
 
 // Selects in the graph and goes there.
