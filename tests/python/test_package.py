@@ -57,6 +57,21 @@ def test_compile_of_all_sources():
         ttc.compile(3)
 
 
+def test_large_models_pass_through_a_file():
+    x, kept = torch.randn(8, 64), ttc.model.in_memory_bytes
+    want = ttc.compile(Mlp(), (x,), keep_original=True)(x)
+    ttc.model.in_memory_bytes = 0
+    try:
+        for source in (Mlp(), torch.export.export(Mlp(), (x,))):
+            model = ttc.compile(source, (x,), keep_original=True)
+            assert torch.equal(model(x), want)
+            with tempfile.TemporaryDirectory() as folder:
+                model.save(folder + "/m.pt2")
+                assert torch.equal(ttc.load(folder + "/m.pt2")(x), want)
+    finally:
+        ttc.model.in_memory_bytes = kept
+
+
 def test_options_are_the_command_lines():
     listed = lambda command: set(
         re.findall(r"^  (?:-\w,)?--([a-z0-9-]+)", subprocess.run([tool, command, "--help"], capture_output=True, text=True).stdout, re.M)

@@ -6,6 +6,7 @@ import io
 import json
 import os
 import pathlib
+import tempfile
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Union
 
 import torch
@@ -205,19 +206,31 @@ def native_model(source: Source, args: Optional[Sequence[Any]] = None, kwargs: O
         return source._model
     if isinstance(source, (str, os.PathLike)):
         return native.Model.load(os.fspath(source))
-    file = io.BytesIO()
     if isinstance(source, torch.jit.ScriptModule):
-        torch.jit.save(source, file)
-    else:
-        if isinstance(source, torch.nn.Module):
-            if args is None and kwargs is None:
-                raise UsageError("a module is exported with example inputs", "args=(x, ...)")
-            with torch.no_grad():
-                source = torch.export.export(source, tuple(args or ()), dict(kwargs or {}))
-        if not isinstance(source, torch.export.ExportedProgram):
-            raise UsageError(f"a {type(source).__name__} is no model", "give a path, an ExportedProgram, or a module with args=")
-        torch.export.save(source, file)
-    return native.Model.from_bytes(file.getvalue(), "model.pt2")
+        return _saved(source, torch.jit.save, source.state_dict())
+    if isinstance(source, torch.nn.Module):
+        if args is None and kwargs is None:
+            raise UsageError("a module is exported with example inputs", "args=(x, ...)")
+        with torch.no_grad():
+            source = torch.export.export(source, tuple(args or ()), dict(kwargs or {}))
+    if not isinstance(source, torch.export.ExportedProgram):
+        raise UsageError(f"a {type(source).__name__} is no model", "give a path, an ExportedProgram, or a module with args=")
+    return _saved(source, torch.export.save, source.state_dict)
+
+
+in_memory_bytes = 64 << 20
+"""Models with larger weights pass through a file, whose pages are mapped, and not through memory twice."""
+
+
+def _saved(source: Any, save: Any, weights: Mapping[str, Any]) -> Any:
+    if sum(one.nbytes for one in weights.values() if isinstance(one, torch.Tensor)) <= in_memory_bytes:
+        file = io.BytesIO()
+        save(source, file)
+        return native.Model.from_bytes(file.getvalue(), "model.pt2")
+    with tempfile.TemporaryDirectory(prefix="ttc-") as folder:  # what is mapped outlives its name
+        path = os.path.join(folder, "model.pt2")
+        save(source, path)
+        return native.Model.load(path)
 
 
 # ---- the functions ---------------------------------------------------------------------------------------------------
@@ -333,8 +346,6 @@ def compare(model: Source, inputs: Optional[Sequence[Any]] = None, **options: An
     source = native_model(model)
     if inputs is None:
         return Comparison(native.compare(source, options_text(options)))
-    import tempfile
-
     if "io" in options:
         raise UsageError("inputs are given twice: inputs and io")
     with tempfile.TemporaryDirectory() as folder:
