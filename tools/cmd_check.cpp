@@ -14,6 +14,7 @@
 #include "json_out.h"
 #include "pass/conversions.h"
 #include "session/compile.h"
+#include "session/rank.h"
 #include "session/support_table.h"
 #include "support/error.h"
 #include "support/progress.h"
@@ -26,7 +27,7 @@ struct Flags : CompileFlags {
   std::string why;
   std::vector<std::string> what_if;
   std::string all;
-  bool markdown = false, baseline = false;
+  bool markdown = false, baseline = false, rank = false;
   std::optional<double> pcc;
   double time_limit = 600;
   CompatibilityFlags compatibility;
@@ -49,6 +50,7 @@ void options(FlagSet& app) {
   app.group("Questions");
   app.add_option("--why", flags.why, "Everything the passes said about this node");
   app.add_option("--what-if", flags.what_if, "Count as if the device had this op; repeatable").repeatable();
+  app.add_flag("--rank", flags.rank, "Which missing op or refused pattern would bring most, by device time");
 }
 
 OrderedJson fallback_json(const Fallback& f) {
@@ -250,11 +252,40 @@ int run_all(const Globals& globals) {
   return static_cast<int>(good == total ? Exit::ok : Exit::check_failed);
 }
 
+OrderedJson gain_json(const Gain& g) {
+  return {{"kind", g.pattern ? "pattern" : "op"},
+          {"what", g.what},
+          {"reason", to_string(g.reason.code)},
+          {"detail", g.reason.detail},
+          {"nodes", g.nodes},
+          {"flops", g.flops},
+          {"transfers", {{"count", g.transfers}, {"bytes", g.transfer_bytes}}},
+          {"us", g.us},
+          {"node", g.node},
+          {"source", g.source}};
+}
+
+void print_gains(const std::vector<Gain>& gains) {
+  if (gains.empty()) {
+    std::cout << "nothing is missing: all nodes are on the device\n";
+    return;
+  }
+  Table table({"would bring", "", ">nodes", ">GFLOP", ">transfers", ">bytes", ">us", "reason", "first"});
+  for (const Gain& g : gains)
+    table.row({g.what, g.pattern ? "pattern" : "op", std::to_string(g.nodes),
+               g.flops > 0 ? number_text(g.flops * 1e-9, 3) : "", g.transfers > 0 ? std::to_string(g.transfers) : "",
+               g.transfer_bytes > 0 ? bytes_text(static_cast<double>(g.transfer_bytes)) : "",
+               g.us > 0 ? number_text(g.us, 4) : "", g.reason.text(),
+               g.node + (g.source.empty() ? "" : " " + g.source)});
+  std::cout << "what would bring most, by the time model's us of a call:\n" << table.text(2);
+}
+
 int run(const Globals& globals) {
   if (flags.all.empty() == flags.model.empty())
     throw usage_error("ttc check takes a model file, or a folder with --all");
   if (!flags.all.empty() && flags.compatibility.any())
     throw usage_error("--compatibility and --expected-fallbacks are for one model");
+  if (!flags.all.empty() && flags.rank) throw usage_error("--rank is for one model");
   if (!flags.all.empty()) return run_all(globals);
   if (flags.pcc || flags.markdown) throw usage_error("--pcc and --md are for a folder of models", "--all DIR names it");
   const std::optional<ExpectedFallbacks> expected = expected_fallbacks(flags.compatibility);
@@ -272,8 +303,10 @@ int run(const Globals& globals) {
     as_expected = report_compatibility(globals, flags.compatibility, *compatibility, expected, flags.model);
   }
   const int code = static_cast<int>(as_expected ? Exit::ok : Exit::check_failed);
+  std::vector<Gain> gains;
+  if (flags.rank) gains = rank_gains(result, *model, profile_device(*model, made.profile, made.shapes), made.shapes);
   if (!globals.json) {
-    print_text(result, *model, gained, globals.verbose > 0);
+    flags.rank ? print_gains(gains) : print_text(result, *model, gained, globals.verbose > 0);
     return code;
   }
   OrderedJson out{{"input", flags.model}};
@@ -283,6 +316,10 @@ int run(const Globals& globals) {
   if (!flags.what_if.empty())
     out["what_if"] = {{"ops", flags.what_if},
                       {"nodes", {{"total", result.nodes.total}, {"device", result.nodes.device + gained}}}};
+  if (flags.rank) {
+    out["rank"] = OrderedJson::array();
+    for (const Gain& gain : gains) out["rank"].push_back(gain_json(gain));
+  }
   if (compatibility) out["compatibility"] = OrderedJson::parse(compatibility->json());
   print_json(out);
   return code;

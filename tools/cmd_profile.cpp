@@ -7,6 +7,7 @@
 #include "fit_note.h"
 #include "json_out.h"
 #include "session/device_profile.h"
+#include "session/device_trace.h"
 #include "session/memory_db.h"
 #include "session/perf_csv.h"
 #include "support/atomic_file.h"
@@ -19,7 +20,7 @@ struct Flags : CompileFlags {
   std::string by = "node";
   int top = 20;
   bool markdown = false;
-  std::string csv, ttnn_report;
+  std::string csv, trace, ttnn_report;
 } flags;
 
 void options(FlagSet& app) {
@@ -30,6 +31,7 @@ void options(FlagSet& app) {
   app.add_flag("--md", flags.markdown, "As Markdown tables");
   app.group("Files for other tools");
   app.add_option("--csv", flags.csv, "Write a table with the columns of device profiler reports (tt-perf-report)");
+  app.add_option("--trace", flags.trace, "Write a Chrome/Perfetto trace with a track for each engine");
   app.add_option("--ttnn-report", flags.ttnn_report,
                  "Write a folder that ttnn-visualizer opens: operations, tensors, memory over time");
 }
@@ -119,11 +121,13 @@ void print_totals(const DeviceProfile& p) {
 void write_files(const DeviceProfile& profile) {
   const std::vector<OpRow> rows = op_rows(profile);
   if (!flags.csv.empty()) write_file(flags.csv, perf_csv(rows, profile.arch));
+  if (!flags.trace.empty()) write_file(flags.trace, trace_text(device_trace(rows)));
   if (!flags.ttnn_report.empty()) write_memory_db(flags.ttnn_report, flags.model, rows, profile.arch);
 }
 
 int run(const Globals& globals) {
-  if (!flags.csv.empty()) check_output(flags.csv);
+  for (const std::string* path : {&flags.csv, &flags.trace})
+    if (!path->empty()) check_output(*path);
   const ModelSource source(flags.model);
   const Compiled made = compiled(globals, source, flags, false);
   const DeviceProfile profile = profile_device(*made.model, made.profile, made.shapes);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 
+#include "session/device_trace.h"
 #include "session/perf_csv.h"
 #include "support/atomic_file.h"
 #include "table.h"
@@ -103,6 +104,7 @@ std::string profile_text(const ttrt::Executor& executor, const ttrt::HostPeak* p
 void write_trace(const std::string& path, const ttrt::Executor& executor) {
   OrderedJson events = OrderedJson::array();
   int id = 0;
+  events.push_back({{"name", "process_name"}, {"ph", "M"}, {"pid", 1}, {"tid", 0}, {"args", {{"name", "this run"}}}});
   for (const auto& [name, tid] : {std::pair{"cpu", 1}, {"device", 2}, {"transfer", 3}})
     events.push_back({{"name", "thread_name"}, {"ph", "M"}, {"pid", 1}, {"tid", tid}, {"args", {{"name", name}}}});
   for (const ttrt::TraceEvent& event : executor.profiler().trace()) {
@@ -122,9 +124,15 @@ void write_trace(const std::string& path, const ttrt::Executor& executor) {
                         {"source", i.node->provenance->source},
                         {"id", id++}}}});
   }
-  write_file(path, OrderedJson{{"traceEvents", events}, {"displayTimeUnit", "ms"}}.dump(
-                       1, ' ', false, OrderedJson::error_handler_t::replace) +
-                       "\n");
+  // Beside the host's view the device's own, which it would have on a chip.
+  std::vector<OpRow> rows;
+  for (const ttrt::TraceEvent& event : executor.profiler().trace()) {
+    OpRow& row = rows.emplace_back();
+    row.node = event.instruction->node, row.place = event.place, row.kernel = event.kernel;
+    row.wall_us = event.wall_us, row.time = event.time;
+  }
+  for (OrderedJson& event : device_trace(rows)) events.push_back(std::move(event));
+  write_file(path, trace_text(std::move(events)));
 }
 
 void write_csv(const std::string& path, const ttrt::Executor& executor) {

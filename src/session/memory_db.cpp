@@ -62,12 +62,6 @@ CREATE INDEX idx_input_tensors_tensor_id ON input_tensors (tensor_id);
 CREATE INDEX idx_output_tensors_tensor_id ON output_tensors (tensor_id);
 )";
 
-std::string upper(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
-  return out;
-}
-
 std::string shape_text(const TensorSpec& spec) {
   std::string out;
   for (const std::int64_t n : spec.logical) out += (out.empty() ? "" : ", ") + std::to_string(n);

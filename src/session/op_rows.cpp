@@ -1,6 +1,8 @@
 // Rows of a run, and how reports name what they are about.
 #include "session/op_rows.h"
 
+#include <cctype>
+
 #include "ir/node_name.h"
 #include "ops/library.h"
 
@@ -87,6 +89,12 @@ std::string program_name(const OpRow& row) {
   if (row.on_device()) return ttrt::ops::device_program(row.node->op()) + "DeviceOperation";
   if (row.place == ttrt::OpPlace::cpu) return "(torch) " + row.node->op();
   return row.kernel == "weights" ? "WeightToDevice" : row.node->op() == "tt.to_host" ? "DeviceToHost" : "HostToDevice";
+}
+
+std::string upper(std::string_view text) {
+  std::string out(text);
+  for (char& c : out) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  return out;
 }
 
 std::string attributes_text(const OpRow& row) {

@@ -37,6 +37,8 @@ std::vector<OpRow> op_rows(const DeviceProfile& profile);
 
 // How profilers call it: "MatmulDeviceOperation", "(torch) aten.topk.default", "HostToDevice".
 std::string program_name(const OpRow& row);
+// Formats as the library writes them: "BFLOAT8_B".
+std::string upper(std::string_view text);
 // The node, where it comes from and how it is programmed, in the form of the library's own reports:
 // "{'node': 'mm'; 'program_config': '...(in0_block_w=4;...)'}".
 std::string attributes_text(const OpRow& row);

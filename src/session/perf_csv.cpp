@@ -1,7 +1,6 @@
 // Columns as tt-metal writes them; what only silicon can tell (hashes, kernel sizes) is left out.
 #include "session/perf_csv.h"
 
-#include <cctype>
 #include <cmath>
 
 #include "ir/node_counts.h"
@@ -9,12 +8,6 @@
 
 namespace ttc {
 namespace {
-
-std::string upper(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
-  return out;
-}
 
 constexpr std::size_t csv_operands = 3;
 

@@ -155,3 +155,61 @@ def a_report_for_the_visualizer_has_what_lies_where(tmp):
     assert {row["AVAILABLE WORKER CORE COUNT"] for row in rows} == {"130"} and any("in0_block_w" in row["ATTRIBUTES"] for row in rows)
     (tmp / "file").write_text("")
     want(ttc("profile", VIT, "--ttnn-report", tmp / "file"), 2, "cannot be made a folder")
+
+
+@check
+def what_is_missing_is_ranked_by_what_it_would_bring(tmp):
+    asked = ("--fallback-op", "gelu", "--fallback-op", "layer_norm")
+    report = want(ttc("check", VIT, *asked, "--rank", "--json"), 0).json()
+    gains = report["rank"]
+    assert [gain["what"] for gain in gains] == ["aten.layer_norm.default", "aten.gelu.default"], gains
+    assert [gain["nodes"] for gain in gains] == [5, 2] and gains[0]["us"] > gains[1]["us"] > 0
+    # Together they are all that crosses the bus in the middle; what serves one leaves the transfers of the other.
+    alone = want(ttc("check", VIT, *asked[:2], "--json"), 0).json()["transfers"]
+    both, none = report["transfers"], want(ttc("check", VIT, "--json"), 0).json()["transfers"]
+    assert gains[0]["transfers"]["count"] == both["count"] - alone["count"] > 0, (gains[0], both, alone)
+    assert gains[1]["transfers"]["count"] == alone["count"] - none["count"] > 0, (gains[1], alone, none)
+    assert want(ttc("check", VIT, "--rank", "--json"), 0).json()["rank"] == []
+    assert "nothing is missing" in want(ttc("check", VIT, "--rank"), 0).out
+    table = want(ttc("check", ROOT / "models" / "quantized.pt2", "--rank"), 0).out
+    assert "aten.to.dtype" in table and "make_models.py" in table, table
+    want(ttc("check", "--all", ROOT / "models", "--rank"), 2, "--rank is for one model")
+
+
+def tracks_of(path):
+    """Names of a trace's tracks, and their events; on each track an event is inside of another or beside it."""
+    events = json.loads(path.read_text())["traceEvents"]
+    names = {(e["pid"], e["tid"]): e["args"]["name"] for e in events if e["name"] == "thread_name"}
+    tracks = {name: [] for (pid, _), name in names.items() if pid == 2}
+    for event in events:
+        if event["ph"] == "X" and event["pid"] == 2:
+            tracks[names[event["pid"], event["tid"]]].append(event)
+    for name, track in tracks.items():
+        assert [e["ts"] for e in track] == sorted(e["ts"] for e in track), name
+        around = []
+        for event in track:
+            end = event["ts"] + event["dur"]
+            while around and around[-1] <= event["ts"] + 1e-6:
+                around.pop()
+            assert event["dur"] >= 0 and (not around or end <= around[-1] + 1e-6), (name, event)
+            around.append(end)
+    return tracks
+
+
+@check
+def a_trace_has_a_track_for_each_engine(tmp):
+    profile = want(ttc("profile", VIT, "--trace", tmp / "profile.json", "--json"), 0).json()
+    want(ttc("run", shared("vit2.pt2", VIT), "--trace", tmp / "run.json"), 0)
+    engines = ["math", "unpack", "pack", "NoC", "DRAM", "dispatch", "PCIe"]
+    for name in ("profile", "run"):
+        tracks = tracks_of(tmp / f"{name}.json")
+        assert list(tracks) == ["modules and ops", "host", *engines], list(tracks)
+        ops = [e for e in tracks["modules and ops"] if e["cat"] != "module"]
+        assert len(ops) > 30 and {"vit", "layers", "attention"} <= {e["name"] for e in tracks["modules and ops"] if e["cat"] == "module"}
+        for engine in engines:
+            assert tracks[engine] and sum(e["dur"] for e in tracks[engine]) <= sum(e["dur"] for e in ops) + 1e-6, (name, engine)
+        linear = next(e for e in ops if e["name"] == "tt.linear")
+        math = next(e for e in tracks["math"] if e["args"]["node"] == linear["args"]["node"])
+        assert math["ts"] == linear["ts"] and 0 < math["dur"] <= linear["dur"] + 1e-6
+        if name == "profile":
+            assert abs(sum(e["dur"] for e in ops) - profile["total"]["us"]) < 1e-6 * profile["total"]["us"]
