@@ -197,7 +197,9 @@ def search_finds_unfolds_and_goes_on(world):
         browser.key("Enter", 13)
         assert browser.run("byId('found').textContent") == f"{number} of 2"
         assert browser.run("view.selected.path") == f"model.vit.layers.{layer}.mlp.fc1"
-        assert browser.run("Boolean(document.getElementById('box' + view.selected.id) && document.getElementById('row' + view.selected.id))")
+        browser.settle()
+        assert browser.run("""['box', 'row'].every((kind) => { const one = document.getElementById(kind + view.selected.id).getBoundingClientRect();
+            const window = byId(kind === 'box' ? 'diagram' : 'outline').getBoundingClientRect(); return one.top >= window.top - 1 && one.bottom <= window.bottom + 1; })""")
     assert browser.run("byId('details').innerText.includes('tt.linear')")
     browser.key("Escape", 27)
     assert browser.run("view.found.size") == 0 and browser.run("byId('search').value") == ""

@@ -8,8 +8,8 @@ const plain = {strong: 'var(--edge)', fill: 'var(--panel)'};
 
 const tinted = (name) => ({strong: `var(--${name})`, fill: `color-mix(in oklab, var(--${name}) 16%, var(--panel))`});
 function heat(share) {
-  const part = Math.round(6 + 62 * Math.sqrt(Math.min(1, Math.max(0, share))));
-  return {strong: `color-mix(in oklab, var(--heat) ${Math.round(part * 1.4)}%, var(--panel))`, fill: `color-mix(in oklab, var(--heat) ${part}%, var(--panel))`};
+  const part = Math.round(12 + 54 * Math.sqrt(Math.min(1, Math.max(0, share))));
+  return {strong: `color-mix(in oklab, var(--heat) ${Math.round(part * 1.5)}%, var(--panel))`, fill: `color-mix(in oklab, var(--heat) ${part}%, var(--panel))`};
 }
 
 // How a PCC is graded: each step is a nine more.
@@ -64,12 +64,12 @@ function select(item, options = {}) {
   view.selected = item;
   findNear(item);
   if (item) for (const at of ancestors(item)) setOpen(at, true);
+  showDetails(item);  // first: how much room it takes is how much the drawing has not
   refreshOutline();
   showInOutline(item);
   if (item && !options.stay) showInDiagram(item);
   drawOutline();
   drawDiagram();
-  showDetails(item);
 }
 
 // Where the box stands on the screen does not change by folding it.

@@ -21,7 +21,7 @@ function drawRoofline(width, rows, goes) {
     const [x, y] = [plot.x(Math.max(knee, lowX)), plot.y(peak)];
     const first = seen.size === 1;
     inside.append(svg('path', {class: first ? 'roof' : 'roof lower', d: `${first ? `M${plot.x(Math.max(lowX, lowY * 1e3 / bandwidth))} ${plot.y(Math.max(lowY, lowX * bandwidth * 1e-3))}L` : 'M'}${x} ${y}H${plot.x(highX)}`}),
-      svg('text', {x: plot.x(highX) - 4, y: y - 4, 'text-anchor': 'end', class: 'title'}, `${name} ${number(peak)} TFLOP/s`));
+      svg('text', {x: plot.x(highX) - 4 - (width > 600 && seen.size % 2 === 0 ? 130 : 0), y: y - 4, 'text-anchor': 'end', class: 'title'}, `${name} ${number(peak)} TFLOP/s`));
   }
   const slope = Math.atan2(plot.y(10 * lowY) - plot.y(lowY), plot.x(10 * lowX) - plot.x(lowX)) * 180 / Math.PI;
   const at = Math.sqrt(Math.max(lowX, lowY * 1e3 / bandwidth) * ridge);
