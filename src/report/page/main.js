@@ -181,6 +181,7 @@ function tile(name, value, note) {
 
 function showSummary() {
   const {nodes, flops: work, memory, transfers, weights} = data.compile;
+  const {dram} = data.profile.memory;
   const {model, arch} = data;
   byId('model').textContent = modelName;
   byId('about').textContent = [arch.name, `${arch.grid_x}×${arch.grid_y} cores`, model.format, model.torch && `PyTorch ${model.torch}`, `ttc ${data.ttc}`].filter(Boolean).join(' · ');
@@ -189,7 +190,7 @@ function showSummary() {
     ...profileTiles(),
     tile('work', flops(work.total), work.total ? `${percent(work.device / work.total)} on the device` : ''),
     tile('weights', bytes(weights.bytes_out), `${bytes(weights.bytes_in)} in the model`),
-    tile('DRAM at the peak', bytes(memory.dram_peak), `of ${bytes(arch.dram_banks * arch.dram_bank_bytes)}${memory.fits ? '' : memory.streamed ? ', weights are streamed' : ', does not fit'}`),
+    tile('DRAM at the peak', bytes(dram.peak), `of ${bytes(dram.bytes)}${dram.fits ? '' : memory.streamed ? ', weights are streamed' : ', does not fit'}`),
     tile('transfers', count(transfers.count), bytes(transfers.bytes)));
 }
 
