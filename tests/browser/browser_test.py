@@ -59,6 +59,10 @@ class World:
     def make_host(self, path):
         self.ttc_run("report", self.models / "vit_small.pt2", "-o", path, "--fallback-op", "*linear*")
 
+    def make_empty(self, path):
+        """Nothing is on the device."""
+        self.ttc_run("report", self.models / "vit_small.pt2", "-o", path, "--fallback-op", "*")
+
     def make_large(self, path, graph="layers", nodes=37500):  # of which 10,000 are left
         text = self.folder / f"{path.stem}.ir"
         text.write_text(getattr(growth_graphs, graph)(nodes))
@@ -87,7 +91,7 @@ const timed = async (what) => { await frame(); const start = performance.now(); 
 
 @check
 def pages_open_without_a_complaint(world):
-    for name in ("all", "bare", "regions", "host", "large"):
+    for name in ("all", "bare", "regions", "host", "empty", "large"):
         for width in (1280, 400):
             browser = world.open(name, width=width)
             for section in browser.run("[...document.querySelectorAll('section')].map((one) => one.id)"):
@@ -98,7 +102,7 @@ def pages_open_without_a_complaint(world):
 
 @check
 def every_part_shows_something_or_says_what_would(world):
-    for name in ("all", "bare"):
+    for name in ("all", "bare", "empty"):
         browser = world.open(name)
         for section in ("placement", "time", "roofline", "memory", "waste", "precision", "passes"):
             text = browser.run(f"document.querySelector('#{section} .body').innerText.trim()")
