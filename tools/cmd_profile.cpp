@@ -8,6 +8,7 @@
 #include "json_out.h"
 #include "session/device_profile.h"
 #include "session/device_trace.h"
+#include "session/explorer_graph.h"
 #include "session/memory_db.h"
 #include "session/perf_csv.h"
 #include "support/atomic_file.h"
@@ -20,7 +21,7 @@ struct Flags : CompileFlags {
   std::string by = "node";
   int top = 20;
   bool markdown = false;
-  std::string csv, trace, ttnn_report;
+  std::string csv, trace, explorer, ttnn_report;
 } flags;
 
 void options(FlagSet& app) {
@@ -32,6 +33,7 @@ void options(FlagSet& app) {
   app.group("Files for other tools");
   app.add_option("--csv", flags.csv, "Write a table with the columns of device profiler reports (tt-perf-report)");
   app.add_option("--trace", flags.trace, "Write a Chrome/Perfetto trace with a track for each engine");
+  app.add_option("--explorer", flags.explorer, "Write the graph as Model Explorer opens it (JSON)");
   app.add_option("--ttnn-report", flags.ttnn_report,
                  "Write a folder that ttnn-visualizer opens: operations, tensors, memory over time");
 }
@@ -118,22 +120,25 @@ void print_totals(const DeviceProfile& p) {
   if (p.unpriced > 0) std::cout << p.unpriced << " device nodes have shapes that only a run knows; give --shape\n";
 }
 
-void write_files(const DeviceProfile& profile) {
+void write_files(const Compiled& made, const DeviceProfile& profile) {
   const std::vector<OpRow> rows = op_rows(profile);
   if (!flags.csv.empty()) write_file(flags.csv, perf_csv(rows, profile.arch));
+  if (!flags.explorer.empty())
+    write_file(flags.explorer, explorer_graph(*made.model, made.result, profile, flags.model)
+                                   .dump(-1, ' ', false, OrderedJson::error_handler_t::replace));
   if (!flags.trace.empty()) write_file(flags.trace, trace_text(device_trace(rows)));
   if (!flags.ttnn_report.empty()) write_memory_db(flags.ttnn_report, flags.model, rows, profile.arch);
 }
 
 int run(const Globals& globals) {
-  for (const std::string* path : {&flags.csv, &flags.trace})
+  for (const std::string* path : {&flags.csv, &flags.trace, &flags.explorer})
     if (!path->empty()) check_output(*path);
   const ModelSource source(flags.model);
   const Compiled made = compiled(globals, source, flags, false);
   const DeviceProfile profile = profile_device(*made.model, made.profile, made.shapes);
   const std::vector<FitOption> options = options_where_needed(globals, source, flags, profile.dram.fits());
   if (profile.ops.empty()) warn(globals, flags.model + " has nothing on the device", "ttc check says why");
-  write_files(profile);
+  write_files(made, profile);
   if (globals.json) {
     OrderedJson out = to_json(profile);
     out["model"] = flags.model;
