@@ -15,6 +15,7 @@
 #include "support/atomic_file.h"
 #include "support/error.h"
 #include "support/json_util.h"
+#include "support/progress.h"
 #include "support/sqlite.h"
 
 namespace ttc {
@@ -263,7 +264,8 @@ class Report {
   // Every buffer while it lives, and where the pages are of those that an operation touches.
   void write_buffers(SqliteFile& file) const {
     SqliteFile::Table buffers(file, "buffers", 6), pages(file, "buffer_pages", 10);
-    for (std::size_t i = 0; i < rows_.size(); ++i) {
+    Phase phase("writing what lies where", rows_.size());
+    for (std::size_t i = 0; i < rows_.size(); ++i, phase.advance()) {
       const int id = static_cast<int>(i) + 1;
       std::set<std::pair<BufferType, std::int64_t>> seen;  // views lie where their operands do
       for (const Tensor& t : tensors_) {
