@@ -4,6 +4,7 @@
 #include <map>
 
 #include "compile_flags.h"
+#include "dispatch/dispatchers.h"
 #include "fit_note.h"
 #include "json_out.h"
 #include "session/device_profile.h"
@@ -12,6 +13,7 @@
 #include "session/memory_db.h"
 #include "session/perf_csv.h"
 #include "support/atomic_file.h"
+#include "session/what_if.h"
 #include "table.h"
 
 namespace ttc {
@@ -21,6 +23,8 @@ struct Flags : CompileFlags {
   std::string by = "node";
   int top = 20;
   bool markdown = false;
+  bool what_if = false;
+  std::string dispatcher;
   std::string csv, trace, explorer, ttnn_report;
 } flags;
 
@@ -30,6 +34,11 @@ void options(FlagSet& app) {
   app.add_option("--by", flags.by, "A row for each").one_of({"node", "op", "module"});
   app.add_option("--top", flags.top, "At most so many rows, the slowest; 0: all").not_negative();
   app.add_flag("--md", flags.markdown, "As Markdown tables");
+  app.add_flag(
+      "--what-if", flags.what_if,
+      "What a call would take on other boards, in other formats and fidelities, ...; and advice, what each saves");
+  app.add_option("--dispatcher", flags.dispatcher, "Which kernels serve device ops (ttc dispatchers)")
+      .among(ttrt::dispatch::list_available_dispatchers());
   app.group("Files for other tools");
   app.add_option("--csv", flags.csv, "Write a table with the columns of device profiler reports (tt-perf-report)");
   app.add_option("--trace", flags.trace, "Write a Chrome/Perfetto trace with a track for each engine");
@@ -130,19 +139,43 @@ void write_files(const Compiled& made, const DeviceProfile& profile) {
   if (!flags.ttnn_report.empty()) write_memory_db(flags.ttnn_report, flags.model, rows, profile.arch);
 }
 
+void print_ways(const std::vector<WhatIf>& ways, const DeviceProfile& profile) {
+  Table table({"what if", ">us", ">saves us", ">samples/s", ">DRAM", "", "with"});
+  for (const WhatIf& way : ways)
+    table.row({way.what, number_text(way.us, 4), number_text(profile.us - way.us, 3), number_text(way.samples_per_s, 4),
+               bytes_text(static_cast<double>(way.dram_peak)), way.fits ? "" : "does not fit", way.flags});
+  std::cout << '\n';
+  print(table);
+  std::vector<const WhatIf*> advice;
+  for (const WhatIf& way : ways)
+    if (way.advice) advice.push_back(&way);
+  std::stable_sort(advice.begin(), advice.end(), [](const WhatIf* a, const WhatIf* b) { return a->us < b->us; });
+  std::cout << '\n';
+  for (const WhatIf* way : advice)
+    std::cout << "advice: " << way->what << " save " << number_text(profile.us - way->us, 4) << " us ("
+              << percent(1 - way->us / profile.us) << "): " << way->flags << '\n';
+  if (advice.empty()) std::cout << "no choice of these saves a hundredth of it\n";
+}
+
 int run(const Globals& globals) {
   for (const std::string* path : {&flags.csv, &flags.trace, &flags.explorer})
     if (!path->empty()) check_output(*path);
   const ModelSource source(flags.model);
   const Compiled made = compiled(globals, source, flags, false);
-  const DeviceProfile profile = profile_device(*made.model, made.profile, made.shapes);
+  const DeviceProfile profile = profile_device(*made.model, made.profile, made.shapes, flags.dispatcher);
   const std::vector<FitOption> options = options_where_needed(globals, source, flags, profile.dram.fits());
   if (profile.ops.empty()) warn(globals, flags.model + " has nothing on the device", "ttc check says why");
   write_files(made, profile);
+  std::vector<WhatIf> ways;
+  if (flags.what_if) {
+    const Timed timed(globals, "trying what else there is");
+    ways = what_ifs(source, flags, flags.dispatcher, profile);
+  }
   if (globals.json) {
     OrderedJson out = to_json(profile);
     out["model"] = flags.model;
     if (!options.empty()) out["memory"]["options"] = to_json(options);
+    if (flags.what_if) out["what_if"] = to_json(ways, profile);
     print_json(out);
     return 0;
   }
@@ -150,6 +183,7 @@ int run(const Globals& globals) {
   print_fit_options(options);
   std::cout << '\n';
   print_rows(profile);
+  if (flags.what_if) print_ways(ways, profile);
   return 0;
 }
 

@@ -34,8 +34,11 @@ std::int64_t useful_bytes(const TensorSpec& spec) {
 
 class Pricing {
  public:
-  Pricing(const ir::Model& model, const ttrt::ArchProfile& arch, const ir::SymBinding& shapes)
-      : model_(model), sizes_(sizes_of(model, shapes)) {
+  Pricing(const ir::Model& model, const ttrt::ArchProfile& arch, const ir::SymBinding& shapes,
+          const std::string& dispatcher)
+      : model_(model),
+        sizes_(sizes_of(model, shapes)),
+        chooser_({.dispatcher = dispatcher, .report = [](const std::string&, std::string_view) {}}) {
     out_.arch = arch;
     out_.dram.bytes = arch.dram_banks * arch.dram_bank_bytes;
     out_.l1.bytes = arch.l1_bytes - arch.l1_reserved;
@@ -256,7 +259,7 @@ class Pricing {
 
   const ir::Model& model_;
   const ir::SymBinding sizes_;
-  ttrt::KernelChooser chooser_{{.report = [](const std::string&, std::string_view) {}}};
+  ttrt::KernelChooser chooser_;
   DeviceProfile out_;
   std::vector<Life> lives_;
   std::map<const ir::Value*, std::size_t> life_of_;
@@ -309,8 +312,9 @@ Bound DeviceProfile::bound() const {
   return static_cast<Bound>(std::max_element(us_by_bound.begin(), us_by_bound.end()) - us_by_bound.begin());
 }
 
-DeviceProfile profile_device(const ir::Model& model, const ttrt::ArchProfile& arch, const ir::SymBinding& shapes) {
-  return Pricing(model, arch, shapes).run();
+DeviceProfile profile_device(const ir::Model& model, const ttrt::ArchProfile& arch, const ir::SymBinding& shapes,
+                             const std::string& dispatcher) {
+  return Pricing(model, arch, shapes, dispatcher).run();
 }
 
 OrderedJson to_json(const DeviceProfile& p) {

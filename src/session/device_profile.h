@@ -68,7 +68,9 @@ struct DeviceProfile {
   ttrt::Bound bound() const;  // of most of the time
 };
 
-DeviceProfile profile_device(const ir::Model& model, const ttrt::ArchProfile& arch, const ir::SymBinding& shapes = {});
+// `dispatcher` chooses the kernels (executor/kernel_choice.h).
+DeviceProfile profile_device(const ir::Model& model, const ttrt::ArchProfile& arch, const ir::SymBinding& shapes = {},
+                             const std::string& dispatcher = {});
 
 // {total{}, ops[], modules[], memory{dram{}, l1{}}}
 OrderedJson to_json(const DeviceProfile& profile);

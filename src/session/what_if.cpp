@@ -1,0 +1,130 @@
+// One way after the other, so that each differs from the model as it is in one thing.
+#include "session/what_if.h"
+
+#include <functional>
+
+#include "executor/signature.h"
+
+namespace ttc {
+namespace {
+
+// Savings of less are not worth an advice.
+constexpr double worth = 0.01;
+
+class Ways {
+ public:
+  Ways(const ModelSource& source, const CompileSettings& settings, const std::string& dispatcher,
+       const DeviceProfile& profile)
+      : source_(source), settings_(settings), dispatcher_(dispatcher), profile_(profile) {
+    settings_.require_full = false;
+  }
+
+  std::vector<WhatIf> run() {
+    const Compiled own = compile_source(source_, settings_);
+    boards(own);
+    kernels(own);
+    grids(own);
+    batches(own);
+    const std::unique_ptr<ir::Model> model = source_.read();
+    if (!is_rewritten(*model)) choices();
+    return std::move(out_);
+  }
+
+ private:
+  void add(WhatIf way, const DeviceProfile& p, bool own_board) {
+    way.us = p.us, way.dram_peak = p.dram.peak, way.fits = p.dram.fits();
+    way.samples_per_s = p.us > 0 ? static_cast<double>(p.samples) / p.us * 1e6 : 0;
+    way.advice = own_board && way.fits && way.us < (1 - worth) * profile_.us;
+    out_.push_back(std::move(way));
+  }
+  void compile_as(const std::string& what, const std::string& flags, const std::function<void(CompileSettings&)>& set) {
+    CompileSettings way = settings_;
+    set(way);
+    const Compiled made = compile_source(source_, way);
+    add({.what = what, .flags = flags}, profile_device(*made.model, made.profile, made.shapes, dispatcher_),
+        made.profile.name == profile_.arch.name);
+  }
+
+  void boards(const Compiled& own) {
+    for (const char* board : {"e150", "n150", "p150"}) {
+      const ttrt::ArchProfile& arch = ttrt::find_profile(board);
+      if (arch.name == own.profile.name) continue;
+      compile_as("on " + arch.name, "--arch " + arch.name, [&](CompileSettings& s) { s.arch = arch.name; });
+    }
+  }
+  void kernels(const Compiled& own) {
+    if (dispatcher_.empty())
+      add({.what = "sharded and fused kernels first", .flags = "--dispatcher optimized"},
+          profile_device(*own.model, own.profile, own.shapes, "optimized"), true);
+  }
+  void grids(const Compiled& own) {
+    ttrt::ArchProfile half = own.profile;
+    half.grid_x = (half.grid_x + 1) / 2;
+    add({.what = "on a grid of " + std::to_string(half.grid_x) + "x" + std::to_string(half.grid_y), .flags = ""},
+        profile_device(*own.model, half, own.shapes, dispatcher_), false);
+  }
+  // The symbol of the first dim of the first tensor that the user gives, where it is free.
+  void batches(const Compiled& own) {
+    for (const ir::GraphInput& input : own.model->graph->inputs()) {
+      const ir::Type& type = input.value->type;
+      if (input.kind != ir::InputKind::user || !type.is_tensor() || !type.has_shape || type.sizes.empty()) continue;
+      if (!type.sizes[0].is_symbol()) return;
+      const std::string symbol = type.sizes[0].name();
+      const auto range = own.model->ranges.find(symbol);
+      for (const std::int64_t times : {2, 8}) {
+        const std::int64_t size = times * profile_.samples;
+        if (range != own.model->ranges.end() && range->second.max && size > *range->second.max) break;
+        ir::SymBinding shapes = own.shapes;
+        shapes[symbol] = size;
+        add({.what = "a batch of " + std::to_string(size), .flags = ""},
+            profile_device(*own.model, own.profile, shapes, dispatcher_), false);
+      }
+      return;
+    }
+  }
+  void choices() {
+    for (const char* format : {"bfloat8_b", "bfloat4_b"})
+      compile_as("weights in " + std::string(format), "--weight-dtype '*=" + std::string(format) + "'",
+                 [&](CompileSettings& s) { s.weight_dtype.push_back("*=" + std::string(format)); });
+    for (const char* fidelity : {"LoFi", "HiFi2", "HiFi4"})
+      compile_as("products in " + std::string(fidelity), "--fidelity '*=" + std::string(fidelity) + "'",
+                 [&](CompileSettings& s) { s.fidelity.push_back("*=" + std::string(fidelity)); });
+    for (const char* on : {"on", "off"})
+      compile_as("sums in float32 " + std::string(on), "--fp32-acc '*=" + std::string(on) + "'",
+                 [&](CompileSettings& s) { s.fp32_acc.push_back("*=" + std::string(on)); });
+    compile_as("activations in float32", "--activation-dtype float32",
+               [](CompileSettings& s) { s.activation_dtype = "float32"; });
+    compile_as("projections and gates not fused", "--disable fuse-projections,fuse-gate-up", [](CompileSettings& s) {
+      s.passes.disable.insert(s.passes.disable.end(), {"fuse-projections", "fuse-gate-up"});
+    });
+  }
+
+  const ModelSource& source_;
+  CompileSettings settings_;
+  const std::string dispatcher_;
+  const DeviceProfile& profile_;
+  std::vector<WhatIf> out_;
+};
+
+}  // namespace
+
+std::vector<WhatIf> what_ifs(const ModelSource& source, const CompileSettings& settings, const std::string& dispatcher,
+                             const DeviceProfile& profile) {
+  return Ways(source, settings, dispatcher, profile).run();
+}
+
+OrderedJson to_json(const std::vector<WhatIf>& ways, const DeviceProfile& profile) {
+  OrderedJson out = OrderedJson::array();
+  for (const WhatIf& way : ways)
+    out.push_back({{"what", way.what},
+                   {"flags", way.flags},
+                   {"us", way.us},
+                   {"saves_us", profile.us - way.us},
+                   {"samples_per_s", way.samples_per_s},
+                   {"dram_peak", way.dram_peak},
+                   {"fits", way.fits},
+                   {"advice", way.advice}});
+  return out;
+}
+
+}  // namespace ttc
