@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cmath>
 #include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
@@ -80,9 +81,9 @@ std::string seconds_text(double seconds) {
 std::string progress_of(const PhaseState& phase) {
   const bool bytes = phase.unit == Phase::Unit::bytes;
   const double done = static_cast<double>(phase.done), rate = done / phase.seconds;
-  if (phase.total == 0) return seconds_text(phase.seconds);
+  if (phase.total == 0 || phase.done > phase.total) return seconds_text(phase.seconds);
   const double total = static_cast<double>(phase.total);
-  std::string out = bytes ? number_text(100 * done / total, 2) + " %"
+  std::string out = bytes ? number_text(std::floor(100 * done / total), 3) + " %"
                           : std::to_string(phase.done) + "/" + std::to_string(phase.total);
   if (phase.done == 0) return out + ", " + seconds_text(phase.seconds);
   out += ", " + (bytes ? bytes_text(rate) + "/s" : number_text(rate, 2) + "/s");
@@ -116,8 +117,9 @@ struct ProgressLine::Drawer {
     constexpr auto interval = std::chrono::milliseconds(200);
     std::unique_lock lock(mutex);
     while (!ended.wait_for(lock, interval, [&] { return over; })) {
-      const auto phase = current_phase();
-      if (!phase || phase->seconds < 1) {
+      constexpr double shown_after = 1;  // seconds
+      const auto phase = current_phase(shown_after);
+      if (!phase) {
         ProgressLine::clear();
         continue;
       }

@@ -16,6 +16,7 @@
 #include "support/json_util.h"
 #include "support/mapped_file.h"
 #include "support/printable.h"
+#include "support/progress.h"
 #include "terminal.h"
 #include "torch/cpu_op.h"
 
@@ -92,6 +93,7 @@ int run(Arguments args, Globals& globals) {
   if (globals.json) keep_output_for_json();
   ttrt::on_torch_warning([&globals](const std::string& text) { note(globals, "note: LibTorch: " + text); });
   const ProgressLine progress(!globals.quiet);
+  const Phase phase("ttc " + std::string(chosen->name));
   const int code = chosen->run(globals);
   if (code == 0) check_warnings(globals);
   return code;

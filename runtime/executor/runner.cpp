@@ -6,6 +6,7 @@
 #include "executor/executor.h"
 #include "executor/signature.h"
 #include "support/error.h"
+#include "support/progress.h"
 
 namespace ttrt {
 
@@ -149,6 +150,8 @@ void Runner::run_block(const Region& block) {
   const auto* const cancel = env_.options.cancel.get();
   const bool streamed = !plan_.placement.arrivals().empty();
   const SettledOp* const ops = settled(block);
+  std::optional<ttc::Phase> phase;  // a settled run is a repetition, of which the caller knows how long it takes
+  if (ops == nullptr && &block == &env_.program.main) phase.emplace("running", block.instructions.size());
   for (const Instruction& instruction : block.instructions) {
     if (cancel != nullptr && cancel->load(std::memory_order_relaxed)) throw Cancelled();
     try {
@@ -167,6 +170,7 @@ void Runner::run_block(const Region& block) {
     }
     if (env_.observer) env_.observer(instruction, frame_);
     for (const int slot : instruction.release) plan_.release(slot);
+    if (phase) phase->advance();
   }
 }
 

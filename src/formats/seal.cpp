@@ -6,6 +6,7 @@
 #include "ir/body.h"
 #include "ir/manifest_name.h"
 #include "support/json_util.h"
+#include "support/progress.h"
 #include "support/sha256.h"
 
 namespace ttc {
@@ -71,9 +72,12 @@ Seal seal_of(const ir::Model& model) {
   Seal out{.graph = graph_hash(*model.graph), .weights = {}};
   if (const auto manifest = model.extra.find(manifest_name); manifest != model.extra.end())
     out.manifest = manifest_hash(parse_json(manifest->second));
+  Phase phase("hashing weights", model.weight_bytes(), Phase::Unit::bytes);
   for (const auto& [target, weight] : model.weights) {
+    phase.at(target);
     const auto [owner, data] = weight.storage->load();
     out.weights[target] = weight_hash(weight, weight.storage->absent() ? nullptr : data);
+    phase.advance(weight.nbytes());
   }
   return out;
 }

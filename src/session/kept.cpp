@@ -10,6 +10,7 @@
 #include "support/base64.h"
 #include "support/error.h"
 #include "support/json_util.h"
+#include "support/progress.h"
 #include "support/sha256.h"
 
 namespace ttc {
@@ -143,7 +144,8 @@ Original undo(const ir::Model& model) {
   const Json root = parse_json(manifest->second);
   auto bytes = original_of(model);
   if (!bytes) throw original_missing(model, root);
-  const std::string hash = sha256_hex(*bytes);
+  Phase phase("hashing the original", bytes->size(), Phase::Unit::bytes);
+  const std::string hash = sha256_hex(*bytes, &phase);
   const Json* const input = input_of(root, hash);
   if (input == nullptr)
     throw bad_file(model.info.path, "the original that it keeps is damaged: its hash is not one of the manifest");
@@ -159,8 +161,8 @@ void carry_along(const ModelSource& source, const std::shared_ptr<ir::Model>& mo
     std::string what = test.problem;
     for (const Check& check : test.checks)
       if (!check.pass && what.empty())
-        what = check.output + (check.problem.empty() ? " has a PCC of " + std::to_string(check.metrics.pcc)
-                                                     : " " + check.problem);
+        what = check.output +
+               (check.problem.empty() ? " has a PCC of " + std::to_string(check.metrics.pcc) : " " + check.problem);
     throw Error(Exit::check_failed, source.path(), "the result fails the calls to embed: " + what,
                 "--test-pcc sets what they have to reach; ttc compare shows where it is lost");
   }

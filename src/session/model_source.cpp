@@ -51,8 +51,8 @@ ModelSource::ModelSource(std::string name, std::vector<std::byte> content)
 
 const std::string& ModelSource::sha256() const {
   std::call_once(hashed_, [&] {
-    const Phase phase("hashing " + path());
-    sha256_ = sha256_hex(file_->bytes());
+    Phase phase("hashing " + path(), file_->bytes().size(), Phase::Unit::bytes);
+    sha256_ = sha256_hex(file_->bytes(), &phase);
   });
   return sha256_;
 }

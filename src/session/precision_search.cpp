@@ -11,6 +11,7 @@
 
 #include "session/values.h"
 #include "support/error.h"
+#include "support/progress.h"
 
 namespace ttc {
 namespace {
@@ -128,10 +129,12 @@ class Searcher {
   }
 
   const Score& measure(const CompileSettings& settings, const std::string& what) {
+    phase_->at(what);
     SearchTrial trial{.what = what, .score = trials_.run(settings, calls_)};
     trial.met = goal_.met(trial.score);
     out_.trials.push_back(std::move(trial));
     if (told_) told_(out_.trials.back());
+    phase_->advance();
     return out_.trials.back().score;
   }
 
@@ -155,6 +158,7 @@ class Searcher {
       ladder_.push_back(rung);
       uniform_.push_back(std::move(score));
     };
+    phase_.emplace("measuring all modules in each precision", 2 * std::size(precisions));
     for (const Rung& rung : precisions) {
       Rung wide = rung;
       wide.fp32_acc = fp32;
@@ -204,6 +208,10 @@ class Searcher {
   void measure_each() {
     for (std::size_t r = 1; r < ladder_.size(); ++r)
       if (goal_.met(uniform_[r])) coarsest_met_ = r;
+    std::uint64_t alone = 0;
+    for (const Group& group : groups_)
+      for (std::size_t r = coarsest_met_ + 1; r < ladder_.size(); ++r) alone += is_another(group, r);
+    phase_.emplace("measuring each module alone", alone);
     for (std::size_t g = 0; g < groups_.size(); ++g) {
       Group& group = groups_[g];
       group.noise.assign(ladder_.size(), std::vector<double>(base_.noise.size(), 0.0));
@@ -322,6 +330,7 @@ class Searcher {
   void find_mix() {
     double low = 0, high = std::numeric_limits<double>::infinity(), limit = allowed();
     std::optional<Found> best;
+    phase_.emplace("measuring mixes", most_mixes);
     for (int number = 1; number <= most_mixes; ++number) {
       const Mix mix = predicted_mix(limit);
       bool good = false;
@@ -374,13 +383,13 @@ class Searcher {
     }
     std::ranges::sort(savings, [](const Saving& a, const Saving& b) { return a.worth > b.worth; });
     const int most = mixes_ + most_savings;
+    phase_.emplace("measuring mixes with one module coarser", std::min<std::size_t>(savings.size(), most_savings));
     for (const Saving& saving : savings) {
       Mix mix = best.mix;
       mix[saving.group] = saving.rung;
       if (mixes_ == most) break;
       if (tried_.contains(mix)) continue;
-      if (auto found = try_mix(mix); found && found->cost() < best.cost())
-        best = std::move(*found);
+      if (auto found = try_mix(mix); found && found->cost() < best.cost()) best = std::move(*found);
     }
   }
 
@@ -399,14 +408,15 @@ class Searcher {
   const SearchGoal& goal_;
   const std::function<void(const SearchTrial&)>& told_;
   Trials trials_;
+  std::optional<Phase> phase_;  // of the search
   Calls calls_, held_back_;
   std::vector<Rung> ladder_;
   std::vector<Score> uniform_;  // by rung, of all modules
   Score base_;
   std::vector<Group> groups_;
   std::size_t coarsest_met_ = 0;  // the last rung at which all modules together meet the goal
-  std::map<Mix, bool> tried_;  // whether the goal was met
-  int mixes_ = 0;              // measured
+  std::map<Mix, bool> tried_;     // whether the goal was met
+  int mixes_ = 0;                 // measured
   PrecisionSearch out_;
 };
 

@@ -8,6 +8,7 @@
 #include "ir/manifest_name.h"
 #include "support/error.h"
 #include "support/json_util.h"
+#include "support/progress.h"
 #include "support/sha256.h"
 
 namespace ttc {
@@ -67,7 +68,8 @@ void verify_original(const ir::Model& model, Verification& out) {
   const auto original = original_of(model);
   if (!original) return;
   const Json manifest = parse_json(model.extra.find(manifest_name)->second);
-  const bool same = input_of(manifest, sha256_hex(*original)) != nullptr;
+  Phase phase("hashing the original", original->size(), Phase::Unit::bytes);
+  const bool same = input_of(manifest, sha256_hex(*original, &phase)) != nullptr;
   out.findings.push_back({.kind = "original",
                           .name = {},
                           .detail = same ? "is kept, with the hash of the file that was compiled"

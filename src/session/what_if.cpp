@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "executor/signature.h"
+#include "support/progress.h"
 
 namespace ttc {
 namespace {
@@ -27,22 +28,33 @@ class Ways {
     batches(own);
     const std::unique_ptr<ir::Model> model = source_.read();
     if (!is_rewritten(*model)) choices();
+    Phase phase("trying what else there is", ways_.size());
+    for (const auto& [what, price] : ways_) {
+      phase.at(what);
+      price();
+      phase.advance();
+    }
     return std::move(out_);
   }
 
  private:
-  void add(WhatIf way, const DeviceProfile& p, bool own_board) {
-    way.us = p.us, way.dram_peak = p.dram.peak, way.fits = p.dram.fits();
-    way.samples_per_s = p.us > 0 ? static_cast<double>(p.samples) / p.us * 1e6 : 0;
-    way.advice = own_board && way.fits && way.us < (1 - worth) * profile_.us;
-    out_.push_back(std::move(way));
+  // What is priced on the model's own board may become an advice.
+  void add(WhatIf way, bool own_board, std::function<DeviceProfile()> profile) {
+    ways_.emplace_back(way.what, [this, way, own_board, profile = std::move(profile)]() mutable {
+      const DeviceProfile p = profile();
+      way.us = p.us, way.dram_peak = p.dram.peak, way.fits = p.dram.fits();
+      way.samples_per_s = p.us > 0 ? static_cast<double>(p.samples) / p.us * 1e6 : 0;
+      way.advice = own_board && way.fits && way.us < (1 - worth) * profile_.us;
+      out_.push_back(std::move(way));
+    });
   }
   void compile_as(const std::string& what, const std::string& flags, const std::function<void(CompileSettings&)>& set) {
     CompileSettings way = settings_;
     set(way);
-    const Compiled made = compile_source(source_, way);
-    add({.what = what, .flags = flags}, profile_device(*made.model, made.profile, made.shapes, dispatcher_),
-        made.profile.name == profile_.arch.name);
+    add({.what = what, .flags = flags}, way.arch == settings_.arch, [this, way] {
+      const Compiled made = compile_source(source_, way);
+      return profile_device(*made.model, made.profile, made.shapes, dispatcher_);
+    });
   }
 
   void boards(const Compiled& own) {
@@ -54,14 +66,14 @@ class Ways {
   }
   void kernels(const Compiled& own) {
     if (dispatcher_.empty())
-      add({.what = "sharded and fused kernels first", .flags = "--dispatcher optimized"},
-          profile_device(*own.model, own.profile, own.shapes, "optimized"), true);
+      add({.what = "sharded and fused kernels first", .flags = "--dispatcher optimized"}, true,
+          [&] { return profile_device(*own.model, own.profile, own.shapes, "optimized"); });
   }
   void grids(const Compiled& own) {
     ttrt::ArchProfile half = own.profile;
     half.grid_x = (half.grid_x + 1) / 2;
-    add({.what = "on a grid of " + std::to_string(half.grid_x) + "x" + std::to_string(half.grid_y), .flags = ""},
-        profile_device(*own.model, half, own.shapes, dispatcher_), false);
+    add({.what = "on a grid of " + std::to_string(half.grid_x) + "x" + std::to_string(half.grid_y), .flags = ""}, false,
+        [this, &own, half] { return profile_device(*own.model, half, own.shapes, dispatcher_); });
   }
   // The symbol of the first dim of the first tensor that the user gives, where it is free.
   void batches(const Compiled& own) {
@@ -76,8 +88,8 @@ class Ways {
         if (range != own.model->ranges.end() && range->second.max && size > *range->second.max) break;
         ir::SymBinding shapes = own.shapes;
         shapes[symbol] = size;
-        add({.what = "a batch of " + std::to_string(size), .flags = ""},
-            profile_device(*own.model, own.profile, shapes, dispatcher_), false);
+        add({.what = "a batch of " + std::to_string(size), .flags = ""}, false,
+            [this, &own, shapes] { return profile_device(*own.model, own.profile, shapes, dispatcher_); });
       }
       return;
     }
@@ -103,6 +115,7 @@ class Ways {
   CompileSettings settings_;
   const std::string dispatcher_;
   const DeviceProfile& profile_;
+  std::vector<std::pair<std::string, std::function<void()>>> ways_;  // what each is, and what prices it
   std::vector<WhatIf> out_;
 };
 

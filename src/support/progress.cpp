@@ -37,24 +37,26 @@ void Phase::at(std::string what) {
   what_ = std::move(what);
 }
 
-void Phase::advance(std::uint64_t done) {
-  const std::lock_guard lock(mutex);
-  done_ += done;
-}
-
-std::optional<PhaseState> current_phase() {
+std::optional<PhaseState> current_phase(double seconds) {
   static const int forks_take_the_lock =
       pthread_atfork([] { mutex.lock(); }, [] { mutex.unlock(); }, [] { mutex.unlock(); });
   static_cast<void>(forks_take_the_lock);
   const std::lock_guard lock(mutex);
-  if (phases().empty()) return std::nullopt;
-  const Phase& p = *phases().back();
-  return PhaseState{.name = p.name_,
-                    .what = p.what_,
-                    .done = p.done_,
-                    .total = p.total_,
-                    .unit = p.unit_,
-                    .seconds = now() - p.start_};
+  const double end = now();
+  const Phase *shown = nullptr, *innermost = nullptr;
+  for (const Phase* phase : phases()) {
+    if (end - phase->start_ < seconds) continue;
+    innermost = phase;
+    if (shown == nullptr && phase->done_ > 0 && phase->done_ <= phase->total_) shown = phase;
+  }
+  if (innermost == nullptr) return std::nullopt;
+  if (shown == nullptr) shown = innermost;
+  return PhaseState{.name = shown->name_,
+                    .what = shown != phases().back() && shown->what_.empty() ? phases().back()->name_ : shown->what_,
+                    .done = shown->done_,
+                    .total = shown->total_,
+                    .unit = shown->unit_,
+                    .seconds = end - shown->start_};
 }
 
 }  // namespace ttc

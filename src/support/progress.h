@@ -2,13 +2,14 @@
 // it costs an addition.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <optional>
 #include <string>
 
 namespace ttc {
 
-// A phase of the work, from its construction to its end; the one begun last is the one under way. From any thread.
+// A phase of the work, from its construction to its end. Phases may begin within others, from any thread.
 class Phase {
  public:
   enum class Unit : std::uint8_t { items, bytes };
@@ -20,12 +21,13 @@ class Phase {
 
   // What it is at now: "raise-linear", a file, a node.
   void at(std::string what);
-  void advance(std::uint64_t done = 1);
+  void advance(std::uint64_t done = 1) { done_.fetch_add(done, std::memory_order_relaxed); }
 
  private:
-  friend std::optional<struct PhaseState> current_phase();
+  friend std::optional<struct PhaseState> current_phase(double seconds);
   std::string name_, what_;
-  std::uint64_t done_ = 0, total_ = 0;
+  std::atomic<std::uint64_t> done_ = 0;
+  std::uint64_t total_ = 0;
   Unit unit_ = Unit::items;
   double start_ = 0;
 };
@@ -36,7 +38,8 @@ struct PhaseState {
   Phase::Unit unit = Phase::Unit::items;
   double seconds = 0;  // since it began
 };
-// The phase under way; none where nothing is.
-std::optional<PhaseState> current_phase();
+// What to show of the phases that have lasted for `seconds`: the outermost that knows how long it will take, as the
+// time left is that of all within it, else the innermost; none where none has lasted.
+std::optional<PhaseState> current_phase(double seconds = 0);
 
 }  // namespace ttc

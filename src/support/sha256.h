@@ -7,7 +7,9 @@
 
 namespace ttc {
 
-// 64 lower-case hex digits.
-std::string sha256_hex(std::span<const std::byte> bytes);
+class Phase;
+
+// 64 lower-case hex digits. `phase` is told of the bytes.
+std::string sha256_hex(std::span<const std::byte> bytes, Phase* phase = nullptr);
 
 }  // namespace ttc

@@ -60,6 +60,25 @@ def long_work_shows_progress_on_a_terminal_only(tmp):
     assert "left" not in ttc("run", VIT, "--loops", "2").err
 
 
+# Eight products of which each takes a while with exact numerics.
+PRODUCTS = ("graph main(%x0: bf16[1024, 1024] user) {\n" +
+            "".join(f"  %x{i + 1}: bf16[1024, 1024] = aten.matmul.default(%x{i}, %x{i})\n" for i in range(8)) +
+            "  return %x8\n}\n")
+
+
+@check
+def a_single_run_and_a_chain_of_short_phases_show_progress(tmp):
+    model = tmp / "products.ir"
+    model.write_text(PRODUCTS)
+    line = re.compile(r"running: [1-9]\d*/\d+, [0-9.e+]+/s, .* s left")
+    out = on_terminal("run", model, "--input", "x0=rand:0", "--numerics", "exact", until=line)[1]
+    assert line.search(out), out[-300:]
+    # Many files, none of which takes a second.
+    line = re.compile(r"checking \([^)]+\): [1-9]\d*/\d+, .* s left")
+    out = on_terminal("check", "--all", "models", until=line)[1]
+    assert line.search(out), out[-300:]
+
+
 @check
 def verbose_says_more(tmp):
     plain, more = ttc("compile", VIT, "-o", tmp / "x.pt2"), ttc("compile", VIT, "-o", tmp / "x.pt2", "-v")

@@ -10,6 +10,7 @@
 #include "support/glob.h"
 #include "support/integers.h"
 #include "support/printable.h"
+#include "support/progress.h"
 #include "support/sha256.h"
 #include "tests/catch.h"
 
@@ -139,4 +140,28 @@ TEST_CASE("division of integers floors, as in Python") {
         REQUIRE(floor_div(a, b) ==
                 static_cast<std::int64_t>(std::floor(static_cast<double>(a) / static_cast<double>(b))));
       }
+}
+
+TEST_CASE("the phase that is shown knows when all is done, or is the innermost") {
+  CHECK(!current_phase());
+  Phase command("ttc search");
+  CHECK(current_phase()->name == "ttc search");
+  CHECK(!current_phase(1000));
+  Phase all("measuring", 8);
+  CHECK(current_phase()->name == "measuring");
+  {
+    Phase one("writing", 1000, Phase::Unit::bytes);
+    CHECK(current_phase()->name == "writing");  // nothing of the eight is done, so how long they take is not known
+    all.advance(2);
+    CHECK(current_phase()->name == "measuring");
+    CHECK(current_phase()->what == "writing");
+    CHECK(current_phase()->done == 2);
+    one.advance(10);
+    all.at("mix 3");
+    CHECK(current_phase()->what == "mix 3");
+    all.advance(7);
+    CHECK(current_phase()->name == "writing");  // more than was expected: so nobody knows
+    CHECK(current_phase()->done == 10);
+  }
+  CHECK(current_phase()->name == "measuring");
 }
