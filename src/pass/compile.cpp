@@ -2,8 +2,6 @@
 #include "pass/compile.h"
 
 #include <algorithm>
-#include <functional>
-#include <set>
 #include <unordered_map>
 
 #include "ir/body.h"
@@ -114,54 +112,13 @@ void count_transfers(const PassContext& context, CompileResult& result) {
   });
 }
 
-// DRAM: constants of device nodes plus the largest sum of results that are alive together; or with these only the
-// constants of the node that runs. L1: the hungriest op.
-void estimate_memory(const PassContext& context, CompileResult& result) {
-  const ir::Graph& graph = *context.model.graph;
-  std::map<const ir::Value*, int> left;
-  std::int64_t constants = 0, live = 0, peak = 0;
-  std::set<const ir::Value*> packed;
-  const auto release = [&](const ir::Node& node) {
-    for (const ir::Value* operand : node.operands()) {
-      const auto found = left.find(operand);
-      if (found != left.end() && --found->second == 0) live -= device_bytes(operand, context);
-    }
-  };
-  const std::function<void(const ir::Graph&)> visit = [&](const ir::Graph& block) {
-    for (const auto& node : block.nodes()) {
-      const bool whole = ir::is_whole_module(*node);
-      if (whole) {
-        visit(*node->regions()[0]);
-        for (const ir::GraphOutput& output : node->regions()[0]->outputs())  // they live on as the node's results
-          live -= device_bytes(output.arg.value(), context);
-      }
-      if (placed_on_device(*node)) {
-        std::int64_t own = 0;
-        for (const ir::Value* operand : node->operands())
-          if (const ir::Weight* weight = ir::is_weight(operand) ? context.model.weight_of(operand) : nullptr) {
-            if (!whole) own += static_cast<std::int64_t>(weight->nbytes());
-            if (packed.insert(operand).second) constants += static_cast<std::int64_t>(weight->nbytes());
-          }
-        for (const auto& value : node->results()) {
-          left[value.get()] = value->use_count();
-          live += device_bytes(value.get(), context);
-        }
-        peak = std::max(peak, live);
-        result.memory.dram_streamed = std::max(result.memory.dram_streamed, live + own);
-        if (const ttrt::OpRecord* record = ttrt::find_op(node->op()); record && record->work) {
-          auto call = concrete_call(*record, node->args(), context.shapes, {.activation = context.options.activation});
-          if (const auto* bound = std::get_if<ttrt::BoundCall>(&call))
-            result.memory.l1_peak = std::max(result.memory.l1_peak, record->work(bound->call).l1_bytes);
-        }
-      }
-      release(*node);
-    }
-  };
-  visit(graph);
+void note_memory(const PassContext& context, const CompileInput& input, CompileResult& result) {
   const ttrt::ArchProfile& arch = context.options.profile;
-  result.memory.dram_peak = constants + peak;
   result.memory.dram = arch.dram_banks * arch.dram_bank_bytes;
   result.memory.l1 = arch.l1_bytes - arch.l1_reserved;
+  if (!input.memory) return;
+  const MemoryNeed need = input.memory(context.model, context.options.shapes);
+  result.memory.l1_peak = need.l1, result.memory.dram_peak = need.dram, result.memory.dram_streamed = need.streamed;
 }
 
 }  // namespace
@@ -181,7 +138,7 @@ CompileResult compile(ir::Model& model, const CompileOptions& options, const Pas
   result.swaps = collect_swaps(context);
   collect_modules(context, result);
   count_transfers(context, result);
-  estimate_memory(context, result);
+  note_memory(context, input, result);
   result.weights.bytes_out = static_cast<std::int64_t>(model.weight_bytes());
   result.refusals = std::move(context.refusals);
   result.matches = std::move(context.matches);

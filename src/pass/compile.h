@@ -1,6 +1,8 @@
 // Compiling: runs the passes, counts what came of it, and writes the manifest into the model.
 #pragma once
 
+#include <functional>
+
 #include "ir/manifest_name.h"
 #include "ir/node_counts.h"
 #include "pass/manager.h"
@@ -58,9 +60,16 @@ struct CompileResult {
   std::string json() const;
 };
 
-// Facts about the input that the caller knows.
+// What a rewritten model needs of the device's memory: `streamed` where weights are there only while an op reads them.
+struct MemoryNeed {
+  std::int64_t l1 = 0, dram = 0, streamed = 0;
+};
+
+// Facts that the caller knows.
 struct CompileInput {
-  std::string sha256;  // of the file, in hex
+  std::string sha256 = {};  // of the file, in hex
+  // Which kernels serve the ops decides, which passes do not know; without it, the need is not known and all fits.
+  std::function<MemoryNeed(const ir::Model& model, const ir::SymBinding& shapes)> memory = {};
 };
 
 // Rewrites `model` in place. Throws ttc::Error with Exit::unsupported, json() its report, under options.require_full

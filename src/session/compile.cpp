@@ -10,6 +10,7 @@
 #include "executor/signature.h"
 #include "formats/safetensors.h"
 #include "pass/conversions.h"
+#include "session/device_profile.h"
 #include "session/reproducer.h"
 #include "shapes/shape_prop.h"
 #include "support/atomic_file.h"
@@ -216,6 +217,10 @@ PassManagerOptions reproducing(const CompileSettings& settings, const ttrt::Arch
   return out;
 }
 
+std::function<MemoryNeed(const ir::Model&, const ir::SymBinding&)> memory_on(const ttrt::ArchProfile& arch) {
+  return [&arch](const ir::Model& model, const ir::SymBinding& shapes) { return memory_need(model, arch, shapes); };
+}
+
 }  // namespace
 
 Compiled compile_source(const ModelSource& source, const CompileSettings& given, const Notes& notes, bool to_save) {
@@ -242,7 +247,7 @@ Compiled compile_source(const ModelSource& source, const CompileSettings& given,
   if (!options.replace.empty() && !out.names.has_modules())
     notes("note: " + source.path() + " names no modules: the classes of the map were found by what nodes compute");
   out.result = compile(*out.model, options, reproducing(settings, options.profile, notes),
-                       {.sha256 = to_save ? source.sha256() : std::string()});
+                       {.sha256 = to_save ? source.sha256() : std::string(), .memory = memory_on(options.profile)});
   out.names.collect(*out.model->graph);
   if (!settings.reproducer.empty()) notes("note: no pass failed; " + settings.reproducer + " was not written");
   if (failed) return out;
@@ -274,7 +279,7 @@ std::shared_ptr<const ir::Model> compiled_for(const ModelSource& source, const I
   CompileOptions options;
   options.profile = profile_for(*model, arch);
   apply_shapes(*model, inputs, options);
-  const CompileResult result = compile(*model, options);
+  const CompileResult result = compile(*model, options, {}, {.memory = memory_on(options.profile)});
   const std::string converted = conversions_text(*model);
   notes("compiled in memory with default options: " + result.summary() + (converted.empty() ? "" : "; " + converted));
   return model;

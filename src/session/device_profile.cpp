@@ -2,12 +2,13 @@
 #include "session/device_profile.h"
 
 #include <algorithm>
-#include <functional>
 #include <map>
 #include <set>
 
 #include "executor/call_price.h"
+#include "ir/body.h"
 #include "pass/call.h"
+#include "torch/scalar_ops.h"
 
 namespace ttc {
 namespace {
@@ -40,8 +41,6 @@ class Pricing {
         sizes_(sizes_of(model, shapes)),
         chooser_({.dispatcher = dispatcher, .report = [](const std::string&, std::string_view) {}}) {
     out_.arch = arch;
-    out_.dram.bytes = arch.dram_banks * arch.dram_bank_bytes;
-    out_.l1.bytes = arch.l1_bytes - arch.l1_reserved;
   }
 
   DeviceProfile run() {
@@ -52,28 +51,31 @@ class Pricing {
     ir::walk(*model_.graph, [&](ir::Node* node) { price(*node); });
     count_calls();
     roll_up();
-    lay_out_dram();
-    lay_out_l1();
+    out_.weight_bytes = dram_.kept_bytes();
+    out_.dram = dram_.over_time(out_.ops.size());
+    std::vector<Held> buffers;
+    for (const NodeCost& op : out_.ops) buffers.push_back({op.name, "circular buffers", op.l1_bytes});
+    out_.l1 = circular_buffers_over_time(out_.arch, buffers);
     return std::move(out_);
   }
 
  private:
-  // Values that ops make on the device, and where they are needed last: indices of ops.
-  struct Life {
-    const ir::Value* value;
-    std::int64_t bytes;
-    std::size_t begin, end;
-    bool weight;
-  };
-
   void price(const ir::Node& node) {
     const ttrt::OpRecord* record = ttrt::find_op(node.op());
+    if (ir::is_whole_module(node))
+      for (std::size_t i = 0; i < node.results().size() && i < node.regions()[0]->outputs().size(); ++i)
+        if (const ir::Value* made = node.regions()[0]->outputs()[i].arg.value())
+          dram_.name(node.results()[i].get(), made);
+    const bool of_shapes = follows_from_shapes(node);
     const bool device = record != nullptr && (node.place != "cpu" || record->role == ttrt::Role::to_host);
+    if (ttrt::role_of(node.op()) == ttrt::Role::to_host && constants_.contains(node.operand(0))) return;
     if (set_up_once(node)) {
       if (device) note_constants(node, *record);
       return;
     }
     if (!device) {
+      for (const ir::Value* value : node.operands())  // sizes are asked for after the op before
+        if (!out_.ops.empty()) dram_.read(value, out_.ops.size() - 1);
       if (!node.results().empty() && node.op().starts_with("aten.")) ++out_.host_nodes;
       return;
     }
@@ -87,7 +89,13 @@ class Pricing {
       ++out_.host_nodes;
       return;
     }
-    if (is_transfer(record->role) && stays(node)) return;
+    if (is_transfer(record->role) && stays(node)) {
+      if (record->role == ttrt::Role::to_device)
+        dram_.keep(node.result(), bound.results().at(0));
+      else
+        dram_.read_at_end(node.operand(0));  // buffers are written when nothing can fail any more
+      return;
+    }
     NodeCost cost;
     cost.node = &node, cost.name = ir::node_name(node), cost.op = node.op();
     cost.module = node.provenance->module_path;
@@ -100,6 +108,10 @@ class Pricing {
     else
       price_kernel(cost, bound, results);
     note_lives(node, bound, results);
+    for (const ir::Value* value : node.operands())
+      if (!of_shapes && of_shapes_.contains(value)) dram_.outlast(value);
+    if (record->role == ttrt::Role::to_host && node.result()->users().empty() && node.result()->output_uses() == 1)
+      dram_.read_at_end(node.operand(0));  // it may stay on the device for the caller
     out_.ops.push_back(std::move(cost));
   }
 
@@ -126,13 +138,28 @@ class Pricing {
     for (const auto& result : node.results()) constants_.insert(result.get());
     return true;
   }
-  // Its results stay on the device like weights.
+  // What follows from the inputs' shapes and constants: a plan keeps what of it others read, from call to call
+  // (executor/program_shapes.cpp).
+  bool follows_from_shapes(const ir::Node& node) {
+    if (!node.regions().empty() || node.results().empty() || ir::is_random(node)) return false;
+    if (node.schema() == nullptr || node.schema()->mutates() || ttrt::role_of(node.op()) == ttrt::Role::to_host)
+      return false;
+    for (const ir::Value* value : node.operands())
+      if (!ttrt::asks_for_sizes(node.op()) && !of_shapes_.contains(value) && !constants_.contains(value) &&
+          !(ir::is_weight(value) && !written_.contains(value)))
+        return false;
+    for (const auto& result : node.results()) of_shapes_.insert(result.get());
+    return true;
+  }
+  // What it makes stays on the device like the weights that it reads, if calls read it.
   void note_constants(const ir::Node& node, const ttrt::OpRecord& record) {
     auto made = concrete_call(record, node.args(), sizes_, {.arch = out_.arch.arch});
     if (std::holds_alternative<Reason>(made)) return;
-    const std::vector<TensorSpec> results = std::get<ttrt::BoundCall>(made).results();
+    const ttrt::BoundCall& bound = std::get<ttrt::BoundCall>(made);
+    if (!is_transfer(record.role)) keep_weights(node, bound);
+    const std::vector<TensorSpec> results = bound.results();
     for (std::size_t i = 0; i < results.size() && i < node.results().size(); ++i)
-      add_life({node.results()[i].get(), results[i].nbytes(), 0, 0, true});
+      computed_.emplace(node.results()[i].get(), results[i]);
   }
 
   void price_transfer(NodeCost& cost, const ttrt::BoundCall& bound, const std::vector<TensorSpec>& results) {
@@ -161,25 +188,23 @@ class Pricing {
       for (const TensorSpec& spec : *specs) cost.padded_bytes += spec.nbytes(), cost.useful_bytes += useful_bytes(spec);
   }
 
-  // A weight is there for good; what a node makes, until its last reader has run. A view lies where its operand does.
-  void note_lives(const ir::Node& node, const ttrt::BoundCall& bound, const std::vector<TensorSpec>& results) {
-    const std::size_t now = out_.ops.size();
+  void keep_weights(const ir::Node& node, const ttrt::BoundCall& bound) {
     std::size_t operand = 0;
     for (const ir::Value* value : node.operands()) {
       if (!value->type.is_tensor()) continue;
-      if (const auto known = life_of_.find(value); known != life_of_.end())
-        lives_[known->second].end = now;
-      else if (ir::is_weight(value) && operand < bound.call.tensors.size())
-        add_life({value, bound.call.tensors[operand].nbytes(), now, now, true});
+      if (ir::is_weight(value) && operand < bound.call.tensors.size()) dram_.keep(value, bound.call.tensors[operand]);
       ++operand;
     }
-    for (std::size_t i = 0; i < results.size() && i < node.results().size(); ++i)
-      add_life({node.results()[i].get(), results[i].nbytes(), now, now, false});
   }
-  void add_life(const Life& life) {
-    life_of_.emplace(life.value, lives_.size());
-    lives_.push_back(life);
-    if (life.weight) out_.weight_bytes += life.bytes;
+  void note_lives(const ir::Node& node, const ttrt::BoundCall& bound, const std::vector<TensorSpec>& results) {
+    const std::size_t now = out_.ops.size();
+    keep_weights(node, bound);
+    for (const ir::Value* value : node.operands()) {
+      if (const auto made = computed_.find(value); made != computed_.end()) dram_.keep(value, made->second);
+      dram_.read(value, now);
+    }
+    for (std::size_t i = 0; i < results.size() && i < node.results().size(); ++i)
+      dram_.make(node.results()[i].get(), results[i], now);
   }
 
   void count_calls() {
@@ -224,46 +249,13 @@ class Pricing {
     }
   }
 
-  void find_peak(MemoryUse& use, const std::function<std::vector<Held>(std::size_t)>& held) const {
-    if (use.over_time.empty()) return;
-    const auto most = std::max_element(use.over_time.begin(), use.over_time.end());
-    use.peak = *most, use.peak_at = static_cast<std::size_t>(most - use.over_time.begin());
-    use.held = held(use.peak_at);
-    std::stable_sort(use.held.begin(), use.held.end(), [](const Held& a, const Held& b) { return a.bytes > b.bytes; });
-  }
-
-  void lay_out_dram() {
-    const std::size_t steps = out_.ops.size();
-    std::vector<std::int64_t> change(steps + 1, 0);
-    for (const Life& life : lives_) {
-      if (life.weight) continue;
-      change[life.begin] += life.bytes, change[life.end + 1] -= life.bytes;
-    }
-    std::int64_t now = out_.weight_bytes;
-    for (std::size_t i = 0; i < steps; ++i) out_.dram.over_time.push_back(now += change[i]);
-    find_peak(out_.dram, [&](std::size_t at) {
-      std::vector<Held> held;
-      for (const Life& life : lives_)
-        if (life.weight || (life.begin <= at && at <= life.end))
-          held.push_back({life.value->name, life.weight ? "weight" : "value", life.bytes});
-      return held;
-    });
-  }
-
-  void lay_out_l1() {
-    for (const NodeCost& op : out_.ops) out_.l1.over_time.push_back(op.l1_bytes);
-    find_peak(out_.l1, [&](std::size_t at) {
-      return std::vector<Held>{{out_.ops[at].name, "circular buffers", out_.ops[at].l1_bytes}};
-    });
-  }
-
   const ir::Model& model_;
   const ir::SymBinding sizes_;
   ttrt::KernelChooser chooser_;
   DeviceProfile out_;
-  std::vector<Life> lives_;
-  std::map<const ir::Value*, std::size_t> life_of_;
-  std::set<const ir::Value*> constants_, written_;
+  DramUse dram_{out_.arch};
+  std::map<const ir::Value*, TensorSpec> computed_;  // of constants; those that calls read stay on the device
+  std::set<const ir::Value*> constants_, written_, of_shapes_;
 };
 
 OrderedJson memory_json(const MemoryUse& use, const DeviceProfile& profile) {
@@ -315,6 +307,11 @@ Bound DeviceProfile::bound() const {
 DeviceProfile profile_device(const ir::Model& model, const ttrt::ArchProfile& arch, const ir::SymBinding& shapes,
                              const std::string& dispatcher) {
   return Pricing(model, arch, shapes, dispatcher).run();
+}
+
+MemoryNeed memory_need(const ir::Model& model, const ttrt::ArchProfile& arch, const ir::SymBinding& shapes) {
+  const DeviceProfile profile = profile_device(model, arch, shapes);
+  return {.l1 = profile.l1.peak, .dram = profile.dram.peak, .streamed = profile.dram.streamed};
 }
 
 OrderedJson to_json(const DeviceProfile& p) {

@@ -11,6 +11,8 @@
 
 #include "device/time_model.h"
 #include "ir/model.h"
+#include "pass/compile.h"
+#include "session/device_memory.h"
 #include "support/json_util.h"
 
 namespace ttc {
@@ -38,18 +40,6 @@ struct ModuleTime {
   ttrt::Bound bound = ttrt::Bound::math;  // of most of its time
 };
 
-struct Held {
-  std::string name, kind;  // "weight", "value"
-  std::int64_t bytes = 0;
-};
-struct MemoryUse {
-  std::int64_t bytes = 0, peak = 0;     // there are; at most taken
-  std::size_t peak_at = 0;              // an index of DeviceProfile::ops
-  std::vector<std::int64_t> over_time;  // parallel to DeviceProfile::ops
-  std::vector<Held> held;               // at the peak, largest first
-  bool fits() const { return peak <= bytes; }
-};
-
 struct DeviceProfile {
   ttrt::ArchProfile arch;
   std::vector<NodeCost> ops;
@@ -71,6 +61,9 @@ struct DeviceProfile {
 // `dispatcher` chooses the kernels (executor/kernel_choice.h).
 DeviceProfile profile_device(const ir::Model& model, const ttrt::ArchProfile& arch, const ir::SymBinding& shapes = {},
                              const std::string& dispatcher = {});
+
+// The memory of such a profile, as `compile` asks for it (pass/compile.h).
+MemoryNeed memory_need(const ir::Model& model, const ttrt::ArchProfile& arch, const ir::SymBinding& shapes);
 
 // {total{}, ops[], modules[], memory{dram{}, l1{}}}
 OrderedJson to_json(const DeviceProfile& profile);

@@ -5,6 +5,7 @@
 #include <cctype>
 
 #include "ir/op_schema.h"
+#include "session/device_profile.h"
 #include "session/model_source.h"
 #include "shapes/shape_prop.h"
 #include "support/error.h"
@@ -127,7 +128,10 @@ void append_call(ir::Model& model, const std::string& op) {
 CompileResult compile_module(ir::Model& model, const CompileSettings& settings, const ttrt::ArchProfile& profile) {
   CompileOptions options = compile_options(settings);
   options.profile = profile;
-  CompileResult out = compile(model, options, settings.passes);
+  CompileResult out =
+      compile(model, options, settings.passes, {.memory = [&](const ir::Model& made, const ir::SymBinding& shapes) {
+                return memory_need(made, profile, shapes);
+              }});
   std::map<const ir::Storage*, std::shared_ptr<const ir::Storage>> made;
   for (auto& [name, weight] : model.weights) {
     if (weight.storage == nullptr || !weight.storage->produce) continue;

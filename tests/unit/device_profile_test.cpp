@@ -52,9 +52,11 @@ TEST_CASE("a profile's parts add up, and its memory is what lives at a time", "[
   const std::int64_t weight = 131072ll * 32768 * 2;
   CHECK(p.weight_bytes == 2 * weight);
   CHECK(p.dram.over_time.size() == p.ops.size());
-  CHECK(p.dram.peak == *std::max_element(p.dram.over_time.begin(), p.dram.over_time.end()));
+  CHECK(p.dram.peak == *std::max_element(p.dram.over_time.begin(), p.dram.over_time.end()));  // no gaps here
+  CHECK(p.dram.streamed < p.dram.peak - weight / 2);
+  CHECK(p.dram.streamed > weight);
   CHECK(p.dram.held.at(0).kind == "weight");
-  CHECK(p.dram.held.at(0).bytes == weight);
+  CHECK(p.dram.held.at(0).bytes == (weight / 2048 + 11) / 12 * 2048 * 12);  // tiles go round the banks
   // The input and its product, which is as wide as the first layer.
   CHECK(p.dram.peak >= 2 * weight + 64 * (32768 + 131072) * 2);
   CHECK(p.dram.peak < 2 * weight + 64 * (32768 + 2 * 131072) * 2 + 4096);
@@ -63,7 +65,21 @@ TEST_CASE("a profile's parts add up, and its memory is what lives at a time", "[
     INFO(op.name);
     CHECK(op.useful_bytes <= op.padded_bytes);
     CHECK((op.program.empty() == (op.op != "tt.linear")));
+    if (op.split.product)
+      CHECK(op.l1_bytes == ttrt::circular_buffers(op.split.product->shape, op.split.product->program));
   }
+}
+
+TEST_CASE("compile and profile have one figure of memory", "[profile]") {
+  const File file(giant);
+  const Compiled made = compile_source(ModelSource(file.path), {});
+  const DeviceProfile p = profile_device(*made.model, made.profile, made.shapes);
+  CHECK(made.result.memory.dram_peak == p.dram.peak);
+  CHECK(made.result.memory.dram_streamed == p.dram.streamed);
+  CHECK(made.result.memory.l1_peak == p.l1.peak);
+  CHECK(made.result.memory.dram == p.dram.bytes);
+  CHECK(made.result.memory.l1 == p.l1.bytes);
+  CHECK(p.l1.peak == *std::max_element(p.l1.over_time.begin(), p.l1.over_time.end()));
 }
 
 TEST_CASE("what would make a model fit is what makes it fit", "[profile]") {
