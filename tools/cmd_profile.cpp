@@ -12,8 +12,9 @@
 #include "session/explorer_graph.h"
 #include "session/memory_db.h"
 #include "session/perf_csv.h"
-#include "support/atomic_file.h"
 #include "session/what_if.h"
+#include "support/atomic_file.h"
+#include "support/error.h"
 #include "table.h"
 
 namespace ttc {
@@ -24,7 +25,7 @@ struct Flags : CompileFlags {
   int top = 20;
   bool markdown = false;
   bool what_if = false;
-  std::string dispatcher;
+  std::string dispatcher, prefill;
   std::string csv, trace, explorer, ttnn_report;
 } flags;
 
@@ -37,6 +38,9 @@ void options(FlagSet& app) {
   app.add_flag(
       "--what-if", flags.what_if,
       "What a call would take on other boards, in other formats and fidelities, ...; and advice, what each saves");
+  app.add_option("--prefill", flags.prefill,
+                 "Of a decode step (one token a call out of a cache): the model that takes the prompt and makes the "
+                 "first token");
   app.add_option("--dispatcher", flags.dispatcher, "Which kernels serve device ops (ttc dispatchers)")
       .among(ttrt::dispatch::list_available_dispatchers());
   app.group("Files for other tools");
@@ -112,13 +116,29 @@ std::string memory_text(const char* name, const MemoryUse& use, const DeviceProf
   return out + "\n";
 }
 
+void print_decode(const DecodeLoop& loop) {
+  const auto counted = [](std::int64_t n, const char* what) {
+    return std::to_string(n) + " " + what + (n == 1 ? "" : "s");
+  };
+  std::cout << "in a loop: " << number_text(loop.token_us, 4) << " us a token, " << number_text(loop.tokens_per_s(), 4)
+            << " tokens/s for " << counted(loop.users, "user") << "; " << counted(loop.caches, "cache")
+            << " stay on the device\nfirst token: ";
+  if (loop.first)
+    std::cout << number_text(loop.first->us, 4) << " us for " << counted(loop.first->users, "prompt") << " of "
+              << counted(loop.first->tokens, "token") << ", by " << loop.first->model << '\n';
+  else
+    std::cout << "as many calls as the prompt has tokens; --prefill prices a model that takes it at once\n";
+}
+
 void print_totals(const DeviceProfile& p) {
   std::cout << p.arch.name << ": " << number_text(p.us, 4) << " us a call";
   if (p.transfer_us > 0) std::cout << ", " << number_text(p.transfer_us, 3) << " of them to and from the host";
   const auto rate = [&](std::int64_t n) { return number_text(static_cast<double>(n) / p.us * 1e6, 4); };
   if (p.us > 0 && p.samples > 0) std::cout << "; " << rate(p.samples) << " samples/s";
   if (p.us > 0 && p.tokens > 0) std::cout << ", " << rate(p.tokens) << " tokens/s";
-  std::cout << "\nbound by";
+  std::cout << '\n';
+  if (p.decode) print_decode(*p.decode);
+  std::cout << "bound by";
   std::vector<std::pair<double, std::string_view>> bounds;
   for (std::size_t i = 0; i < ttrt::bounds; ++i)
     if (p.us_by_bound[i] > 0) bounds.emplace_back(p.us_by_bound[i], to_string(static_cast<ttrt::Bound>(i)));
@@ -157,12 +177,32 @@ void print_ways(const std::vector<WhatIf>& ways, const DeviceProfile& profile) {
   if (advice.empty()) std::cout << "no choice of these saves a hundredth of it\n";
 }
 
+// The prompt is of the size that its model was exported with; --shape is about the step.
+FirstToken first_token(const Globals& globals, const DeviceProfile& step) {
+  if (!step.decode)
+    throw usage_error("--prefill: " + flags.model + " is no decode step: one token a call, and a cache for the next",
+                      "without it the profile is that of one call");
+  const ModelSource source(flags.prefill);
+  CompileFlags settings = flags;
+  settings.shapes.clear(), settings.inputs.clear(), settings.io.clear();
+  const Compiled made = compiled(globals, source, settings, false);
+  const DeviceProfile profile = profile_device(*made.model, made.profile, made.shapes, flags.dispatcher);
+  if (profile.tokens == 0 || profile.samples == 0)
+    throw usage_error("--prefill: " + flags.prefill + " takes no tokens, integers of two dims");
+  return {
+      .model = flags.prefill, .us = profile.us, .tokens = profile.tokens / profile.samples, .users = profile.samples};
+}
+
 int run(const Globals& globals) {
   for (const std::string* path : {&flags.csv, &flags.trace, &flags.explorer})
     if (!path->empty()) check_output(*path);
   const ModelSource source(flags.model);
   const Compiled made = compiled(globals, source, flags, false);
-  const DeviceProfile profile = profile_device(*made.model, made.profile, made.shapes, flags.dispatcher);
+  DeviceProfile profile = profile_device(*made.model, made.profile, made.shapes, flags.dispatcher);
+  if (!flags.prefill.empty()) {
+    const FirstToken first = first_token(globals, profile);
+    profile.decode->first = first;
+  }
   const std::vector<FitOption> options = options_where_needed(globals, source, flags, profile.dram.fits());
   if (profile.ops.empty()) warn(globals, flags.model + " has nothing on the device", "ttc check says why");
   write_files(made, profile);

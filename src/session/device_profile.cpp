@@ -51,6 +51,7 @@ class Pricing {
     ir::walk(*model_.graph, [&](ir::Node* node) { price(*node); });
     count_calls();
     roll_up();
+    out_.decode = decode_loop(model_, out_, sizes_);
     out_.weight_bytes = dram_.kept_bytes();
     out_.dram = dram_.over_time(out_.ops.size());
     std::vector<Held> buffers;
@@ -330,6 +331,7 @@ OrderedJson to_json(const DeviceProfile& p) {
   for (std::size_t i = 0; i < ttrt::bounds; ++i)
     if (p.us_by_bound[i] > 0) total["us_by_bound"][std::string(to_string(static_cast<Bound>(i)))] = p.us_by_bound[i];
   OrderedJson out{{"arch", p.arch.name}, {"total", total}};
+  if (p.decode) out["decode"] = to_json(*p.decode);
   out["ops"] = out["modules"] = OrderedJson::array();
   for (const NodeCost& op : p.ops) out["ops"].push_back(op_json(op, p.arch));
   for (const ModuleTime& m : p.modules)

@@ -12,6 +12,7 @@
 #include "device/time_model.h"
 #include "ir/model.h"
 #include "pass/compile.h"
+#include "session/decode_loop.h"
 #include "session/device_memory.h"
 #include "support/json_util.h"
 
@@ -52,6 +53,7 @@ struct DeviceProfile {
   std::int64_t unpriced = 0;             // device nodes whose shapes are known at run time only
   std::int64_t weight_bytes = 0;         // as they lie on the device
   std::int64_t samples = 0, tokens = 0;  // of a call: the first dim of its inputs; elements of integer inputs
+  std::optional<DecodeLoop> decode;      // where it makes one token a call
   bool keeps_state = false;              // it writes buffers, as decoders write their caches
   MemoryUse dram, l1;                    // all banks; one core
 

@@ -55,8 +55,26 @@ TEST_CASE("compile counts nodes, flops, transfers and fallbacks") {
   CHECK(result.modules[0].op == "tt.linear");
   CHECK(result.weights.bytes_in == 2 * 128 * 64 * 4);
   CHECK(result.weights.bytes_out == 2 * 128 * 64 * 2);
-  CHECK(result.memory.fits());
   CHECK(result.summary().starts_with("3/4 nodes on device, 1 on CPU [mode x1: Unimplemented], 2 transfers, "));
+}
+
+TEST_CASE("compile says what it was told of memory, and refuses what does not fit where all has to") {
+  const auto compiled = [](MemoryNeed need, bool full) {
+    const auto model = parsed();
+    CompileOptions options;
+    options.require_full = full;
+    return compile(*model, options, {}, {.memory = [&](const ir::Model&, const ir::SymBinding&) { return need; }});
+  };
+  const std::int64_t gib = 1ll << 30;
+  const CompileResult fits = compiled({.l1 = 1024, .dram = gib, .streamed = gib}, false);
+  CHECK(fits.memory.fits());
+  CHECK(fits.memory.l1_peak == 1024);
+  const CompileResult streamed = compiled({.l1 = 1024, .dram = 13 * gib, .streamed = gib}, false);
+  CHECK(!streamed.memory.fits());
+  CHECK(streamed.memory.streamed());
+  CHECK(streamed.shortage() == "it needs 13.0 GiB of DRAM, n150 has 12.0 GiB");
+  CHECK(!compiled({.l1 = 2048 * 1024, .dram = gib, .streamed = gib}, false).memory.fits());
+  CHECK_THROWS_AS(compiled({.l1 = 1024, .dram = 13 * gib, .streamed = gib}, true), Error);
 }
 
 TEST_CASE("the manifest is the same for the same input, and tells what happened") {

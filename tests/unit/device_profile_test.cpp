@@ -112,3 +112,33 @@ TEST_CASE("what would make a model fit is what makes it fit", "[profile]") {
   narrow.weight_dtype = {"*=bfloat8_b"};
   CHECK(profile_of(file.path, narrow).weight_bytes == 2 * 131072ll * 32768 * 1088 / 1024);
 }
+
+// A step of a loop whose two caches are handed on: one grows, the model writes the other.
+TEST_CASE("a decode step is priced as it is within a loop", "[profile]") {
+  const char* const step = R"(graph main(%ids: i64[3, 1] user, %keys: f32[3, 2, 40, 64] user,
+    %values: f32[3, 2, 64, 64] user "values", %count: f32[3] user, $e.weight: f32[32, 64] parameter "e.weight") {
+  %e: f32[3, 1, 64] = aten.embedding.default($e.weight, %ids)
+  %k: f32[3, 1, 1, 64] = aten.unsqueeze.default(%e, 1)
+  %k2: f32[3, 2, 1, 64] = aten.cat.default([%k, %k], 1)
+  %all: f32[3, 2, 41, 64] = aten.cat.default([%keys, %k2], 2)
+  %v: f32[3, 2, 64, 64] = aten.mul.Tensor(%values, %k2)
+  %n: f32[3] = aten.add.Tensor(%count, %count)
+  return %e, %all, %n, mutation input "values" = %v
+}
+)";
+  const File file(step);
+  const DeviceProfile p = profile_of(file.path, {});
+  REQUIRE(p.decode);
+  CHECK(p.decode->users == 3);
+  CHECK(p.decode->caches == 2);  // the count has one dim
+  double handed_on = 0;
+  int ways = 0;
+  for (const NodeCost& op : p.ops)
+    if (op.transfer && (op.name.starts_with("keys") || op.name.starts_with("values") || op.name.starts_with("all") ||
+                        op.name.starts_with("v_")))
+      handed_on += op.time.us, ++ways;
+  CHECK(ways == 4);
+  CHECK(p.decode->token_us == Approx(p.us - handed_on));
+  CHECK(p.decode->tokens_per_s() == Approx(3e6 / p.decode->token_us));
+  CHECK(!profile_of(File(giant).path, {}).decode);
+}
