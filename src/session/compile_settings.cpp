@@ -121,6 +121,15 @@ void check_patterns(const CompileOptions& options) {
 
 }  // namespace
 
+CompileSettings for_trial(CompileSettings settings) {
+  settings.require_full = false;
+  settings.reproducer.clear();
+  PassManagerOptions& passes = settings.passes;
+  passes.dump_before.clear(), passes.dump_after.clear(), passes.dump_dir.clear();
+  passes.print_pipeline = passes.time_passes = passes.stats = false;
+  return settings;
+}
+
 CompileOptions compile_options(const CompileSettings& settings) {
   CompileOptions options;
   if (!settings.arch.empty()) options.profile = ttrt::profile_from_argument(settings.arch);

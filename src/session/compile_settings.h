@@ -16,7 +16,7 @@ struct CompileSettings {
   // before those of the file.
   std::vector<std::string> replace;
   std::string replace_file;  // JSON: {CLASS or module:GLOB: TO or {"op": TO, "weight_dtype": ...}}, or a list of those
-  std::string replace_text = {};  // the content of such a file
+  std::string replace_text = {};     // the content of such a file
   std::vector<std::string> exclude;  // modules (glob) that stay as they are; their children are still visited
   std::vector<std::string> weight_dtype, fidelity, fp32_acc;             // GLOB=VALUE, or a value for every module
   std::vector<std::string> fallback_op, fallback_module, fallback_node;  // globs kept on the CPU
@@ -27,6 +27,9 @@ struct CompileSettings {
   std::string reproducer = {};      // where a pass that fails is written with its graph (reproducer.h)
   PassManagerOptions passes;
 };
+
+// The same for a compile that only tries something: it tells and writes nothing, and does what it can.
+CompileSettings for_trial(CompileSettings settings);
 
 // Throws ttc::Error (usage), naming the flag, for values that mean nothing.
 CompileOptions compile_options(const CompileSettings& settings);

@@ -21,8 +21,7 @@ std::vector<FitOption> fit_options(const ModelSource& source, const CompileSetti
   if (!is_rewritten(*model)) formats.insert(formats.end(), {"bfloat8_b", "bfloat4_b"});
   std::vector<FitOption> out;
   const auto add = [&](const std::string& format, const std::string& arch) {
-    CompileSettings way = settings;
-    way.require_full = false;
+    CompileSettings way = for_trial(settings);
     std::string flags;
     if (!format.empty()) way.weight_dtype.push_back("*=" + format), flags = "--weight-dtype '*=" + format + "'";
     if (!arch.empty()) way.arch = arch, flags += (flags.empty() ? "--arch " : " --arch ") + arch;

@@ -16,9 +16,7 @@ class Ways {
  public:
   Ways(const ModelSource& source, const CompileSettings& settings, const std::string& dispatcher,
        const DeviceProfile& profile)
-      : source_(source), settings_(settings), dispatcher_(dispatcher), profile_(profile) {
-    settings_.require_full = false;
-  }
+      : source_(source), settings_(for_trial(settings)), dispatcher_(dispatcher), profile_(profile) {}
 
   std::vector<WhatIf> run() {
     const Compiled own = compile_source(source_, settings_);
