@@ -23,6 +23,8 @@ void options(FlagSet& app) {
                  "Accuracy against cost: what ttc compile --min-pcc ... --pareto wrote");
   app.add_option("--dumps", flags.parts.dumps,
                  "Before and after of passes: a folder that ttc compile --dump-dir wrote");
+  app.add_flag("--what-if", flags.parts.what_if,
+               "What a call would take on other boards, in other formats and fidelities, ...; and advice");
 }
 
 int run(const Globals& globals) {
@@ -33,7 +35,7 @@ int run(const Globals& globals) {
   write_file(flags.output, page);
   if (globals.json) {
     OrderedJson out{{"input", flags.model}, {"output", flags.output}, {"bytes", page.size()}};
-    for (const char* part : {"compare", "search", "dumps"}) out["parts"][part] = !data[part].is_null();
+    for (const char* part : {"compare", "search", "dumps", "what_if"}) out["parts"][part] = !data[part].is_null();
     print_json(out);
   } else {
     note(globals, "wrote " + flags.output + ", " + bytes_text(static_cast<double>(page.size())));

@@ -7,6 +7,7 @@
 #include "run_modes.h"
 #include "session/compile.h"
 #include "session/device_profile.h"
+#include "session/what_if.h"
 #include "support/error.h"
 #include "support/mapped_file.h"
 
@@ -74,7 +75,8 @@ Json compared(const Globals& globals, const CompileFlags& flags, const std::shar
 
 Json report_data(const Globals& globals, const CompileFlags& flags, const ReportParts& parts) {
   const ModelSource source(flags.model);
-  Json out = {{"ttc", TTC_VERSION}, {"compare", nullptr}, {"search", nullptr}, {"dumps", nullptr}};
+  Json out = {
+      {"ttc", TTC_VERSION}, {"compare", nullptr}, {"search", nullptr}, {"dumps", nullptr}, {"what_if", nullptr}};
   // Read first: what is wrong with them shows before the long work.
   if (!parts.compare.empty())
     out["compare"] = read_json(parts.compare, "rows", "ttc compare MODEL --io F --json prints one that has");
@@ -101,7 +103,9 @@ Json report_data(const Globals& globals, const CompileFlags& flags, const Report
   out["model"]["file"] = flags.model;
   const ttrt::ArchProfile arch = profile_for(*model, flags.arch);
   out["arch"] = arch_json(arch);
-  out["profile"] = Json::parse(to_json(profile_device(*model, arch, shapes)).dump());
+  const DeviceProfile profile = profile_device(*model, arch, shapes);
+  out["profile"] = Json::parse(to_json(profile).dump());
+  if (parts.what_if) out["what_if"] = Json::parse(to_json(what_ifs(source, flags, {}, profile), profile).dump());
   out["graph"] = graph_json(*model);
   return out;
 }

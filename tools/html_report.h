@@ -14,10 +14,11 @@ struct ReportParts {
   std::string compare;  // what ttc compare --json printed; "": the calls of --io are compared
   std::string search;   // what ttc compile --pareto wrote
   std::string dumps;    // a folder that ttc compile --dump-dir wrote
+  bool what_if = false;
 };
 
-// {ttc, model, arch, compile, graph, profile, compare, search, dumps}; parts that nobody gave are null. A plain
-// model is compiled in memory with the settings. Throws what compiling and comparing throw, and Error (bad_file).
+// {ttc, model, arch, compile, graph, profile, compare, search, dumps, what_if}; parts that nobody gave are null. A
+// plain model is compiled in memory with the settings. Throws what compiling and comparing throw, and Error (bad_file).
 Json report_data(const Globals& globals, const CompileFlags& flags, const ReportParts& parts);
 
 }  // namespace ttc

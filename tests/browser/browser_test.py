@@ -46,7 +46,14 @@ class World:
         """Every part of the page has something to show."""
         model, io = self.models / "vit_small.pt2", self.models / "vit_small.io.safetensors"
         self.ttc_run("compile", model, "-o", self.folder / "vit.pt2", "--min-pcc", "0.999", "--io", io, "--pareto", self.folder / "mixes.json")
-        self.ttc_run("report", model, "-o", path, "--io", io, "--search", self.folder / "mixes.json", "--dump-after", "change", "--dump-dir", self.folder / "dumps")
+        self.ttc_run("report", model, "-o", path, "--io", io, "--search", self.folder / "mixes.json", "--dump-after", "change", "--dump-dir", self.folder / "dumps", "--what-if")
+
+    def make_advice(self, path):
+        """A product that the way of its weight bounds, whose bytes nobody needs."""
+        model = self.folder / "bound.ir"
+        model.write_text('graph main(%x: bf16[32, 4096] user, $w.weight: bf16[8192, 4096] parameter "w.weight") {\n'
+                         '  %1: bf16[32, 8192] = aten.linear.default(%x, $w.weight)  @w : Linear\n  return %1\n}\n')
+        self.ttc_run("report", model, "-o", path, "--what-if")
 
     def make_bare(self, path):
         """A rewritten file and nothing else."""
@@ -327,6 +334,27 @@ def paper_has_all_rows_and_the_whole_drawing(world):
     large.run("dispatchEvent(new Event('beforeprint'))")
     assert "more rows" in large.run("byId('outline-rest').textContent")
     large.run("dispatchEvent(new Event('afterprint'))")
+
+
+@check
+def advice_stands_with_what_it_saves(world):
+    browser = world.open("advice")
+    ways = browser.run("data.what_if")
+    advice = sorted((way for way in ways if way["advice"]), key=lambda way: way["us"])
+    assert advice and len(ways) > 10
+    said = browser.run("[...document.querySelectorAll('#what-if .advice li')].map((one) => one.textContent)")
+    for way, line in zip(advice, said, strict=True):
+        assert way["what"] in line and way["flags"] in line, line
+        assert abs(float(line.split(" save ")[1].split(" ")[0].replace(",", "")) - way["saves_us"]) < 0.6, line
+    rows = browser.run("[...document.querySelectorAll('#what-if tbody tr')].map((row) => [...row.cells].map((cell) => cell.textContent))")
+    assert [row[0] for row in rows] == [way["what"] for way in ways]
+    # The bar of each is as long as its call.
+    bars = browser.run("[...document.querySelectorAll('#what-if .bars .part')].map((part) => part.getBoundingClientRect().width / part.parentElement.clientWidth)")
+    longest = max([way["us"] for way in ways] + [browser.run("data.profile.total.us")])
+    assert all(abs(share - way["us"] / longest) < 0.01 for share, way in zip(bars[1:], ways, strict=True)), bars
+    assert browser.run("document.querySelectorAll('#what-if .missing').length") == 0
+    assert "saves a hundredth" in world.open("all").run("document.querySelector('#what-if p').textContent")
+    assert "--what-if" in world.open("bare").run("document.querySelector('#what-if .missing').textContent")
 
 
 @check

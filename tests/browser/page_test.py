@@ -70,14 +70,15 @@ def main():
 
     # What the page says is what each command says.
     model, io = models / "bert_small_dyn.pt2", models / "bert_small.io.safetensors"
-    run("report", model, "-o", out / "bert.html", "--io", io, "--dump-after", "change", "--dump-dir", out / "dumps")
+    run("report", model, "-o", out / "bert.html", "--io", io, "--dump-after", "change", "--dump-dir", out / "dumps", "--what-if")
     _, data = read(out / "bert.html")
     compiled = json.loads(run("compile", model, "-o", out / "bert.pt2", "--io", io, "--json"))
     for name in ("nodes", "flops", "modules", "fallbacks", "transfers", "weights", "memory"):
         assert data["compile"][name] == compiled[name], name
     assert data["compare"]["rows"] and data["search"] is None
-    profiled = json.loads(run("profile", model, "--io", io, "--json"))
+    profiled = json.loads(run("profile", model, "--io", io, "--what-if", "--json"))
     profiled.pop("model")
+    assert data["what_if"] == profiled.pop("what_if")
     assert data["profile"] == profiled and profiled["total"]["us"] > 0
     archs = {arch["name"]: arch for arch in json.loads(run("archs", "--json"))["archs"]}
     assert {name: data["arch"][name] for name in archs["n150"]} == archs["n150"]

@@ -230,6 +230,7 @@ function start() {
   fitDiagram(0.8);
   showPlacement();
   showProfile();
+  showWhatIf();
   showRoofline();
   showMemory();
   showPrecision();

@@ -15,7 +15,8 @@ function joinProfile(byName) {
 function profileTiles() {
   if (!profileOps.length) return [];
   const {us, bound, samples_per_s: samples, tokens_per_s: tokens} = data.profile.total;
-  const rate = tokens ? `${number(tokens, 3)} tokens/s` : samples ? `${number(samples, 3)} samples/s` : '';
+  const loop = data.profile.decode;
+  const rate = loop ? `${number(loop.tokens_per_s, 3)} tokens/s in a loop` : tokens ? `${number(tokens, 3)} tokens/s` : samples ? `${number(samples, 3)} samples/s` : '';
   return [tile('device time', `${micros(us)} µs`, [rate, us > 0 && `mostly ${bound}`].filter(Boolean).join(', '))];
 }
 
