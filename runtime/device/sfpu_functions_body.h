@@ -157,15 +157,6 @@ TTRT_LANES U f_tanh(U x, const float*) {
   return wide ? tanh_float(x) : round_bf16(tanh_bf16(x));
 }
 
-template <bool wide>
-TTRT_LANES U f_gelu_tanh(U x, const float*) {
-  const U q = mul(x, mad(num(0.044715F), mul(x, x), num(1.0F)));
-  const U t = tanh_float(mul(num(0.7978845608028654F), q));
-  const U half = mul(num(0.5F), x);
-  const U r = mad(half, t, half);
-  return wide ? r : round_bf16(r);
-}
-
 // exp(-a) for a > 5, by a Taylor polynomial.
 template <bool wide>
 TTRT_LANES U exp_tail(U x) {

@@ -1,6 +1,8 @@
 // Activations behind layers: names to functions, in either numerics, and to ATen.
 #include "ops/activation.h"
 
+#include <cctype>
+
 #include "ops/rules.h"
 #include "ops/unary.h"
 
@@ -27,6 +29,16 @@ RtValue reference_activation(Reference& aten, std::string_view name, RtValue x) 
   std::vector<RtValue> args{std::move(x)};
   if (!activation->value.empty()) args.emplace_back(std::string(activation->value));
   return aten.call(op->spellings.front().aten, std::move(args))[0];
+}
+
+// The functions that have an approximate mode take a parameter that asks for it.
+std::string python_activation(std::string_view name) {
+  const UnaryOp* op = find_activation(name).op;
+  if (op == nullptr) return "";
+  std::string type;
+  for (const char c : op->name.substr(3)) type += static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  const char* accurate = op->choose != nullptr ? ", 0.0" : "";
+  return "ttnn.UnaryWithParam(ttnn.UnaryOpType." + type + accurate + ")";
 }
 
 NamedActivation activation_of(const ttc::ir::Node& aten) {

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "ops/op.h"
@@ -16,6 +17,9 @@ std::function<void(std::span<float>)> fused_activation(std::string_view name, Nu
 bool is_activation(std::string_view name);
 // The activation in ATen.
 RtValue reference_activation(Reference& aten, std::string_view name, RtValue x);
+
+// The activation in TT-NN's Python, accurate: "ttnn.UnaryWithParam(ttnn.UnaryOpType.SILU)"; "" for "".
+std::string python_activation(std::string_view name);
 
 // The activation that an ATen node is: its device op ("tt.gelu") and what layers call it ("gelu_tanh"). Empty names
 // where it is none.

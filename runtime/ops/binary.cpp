@@ -324,6 +324,35 @@ LowerResult lower_arithmetic(const LowerContext& context) {
   return lower_operands(context);
 }
 
+namespace {
+
+// A number stands for the second operand. alpha is a product of its own, as in the kernels.
+ttc::Refusal emit(PythonCall& to) {
+  const BinaryOp& op = op_of(to.call);
+  std::string a = to.operand("a"), b = to.operand("b");
+  const bool integers = all_int32(to.call);
+  const auto number = [&](double value) {
+    return integers ? std::to_string(static_cast<std::int64_t>(value)) : python_number(value);
+  };
+  const double alpha = op.alpha == BinaryOp::Alpha::none ? 1.0 : to.call.number("alpha");
+  double scalar = to.call.number("scalar");
+  if (alpha != 1.0 && b.empty() && op.alpha == BinaryOp::Alpha::of_b) {
+    scalar *= alpha;
+  } else if (alpha != 1.0) {
+    std::string& scaled = op.alpha == BinaryOp::Alpha::of_a ? a : b;
+    scaled = to.let("scaled", Python("ttnn.multiply").arg(scaled).arg(number(alpha)));
+  }
+  Python made("ttnn." + std::string(op.python.empty() ? op.name.substr(3) : op.python));
+  made.arg(a).arg(b.empty() ? number(scalar) : b);
+  if (!op.mode.empty()) made.key("rounding_mode", python_text(op.mode));
+  const DataType format = to.results.at(0).dtype;
+  if (format != spec_of(to.call, "a").dtype) made.key("dtype", python_dtype(format));
+  to.result(made.key("memory_config", to.memory_config()));
+  return std::nullopt;
+}
+
+}  // namespace
+
 void register_binary(std::span<const BinaryOp> ops) {
   static auto* records = new std::list<OpRecord>;
   for (const BinaryOp& op : ops) {
@@ -352,6 +381,7 @@ void register_binary(std::span<const BinaryOp> ops) {
     record.cases = cases_of(op);
     record.no_exact_kernel = op.no_exact_kernel;
     record.special_values = op.kind == BinaryOp::Kind::comparison ? "denormals are zeros" : op.special_values;
+    if (op.exact || op.integers != nullptr) record.emit = emit;
     register_op(record);
     register_library_op({.record = record.name, .program = "BinaryNg"});
   }

@@ -115,6 +115,7 @@ struct BinaryOp {
   bool shifts = false;
   std::vector<OpCase> more_cases = {};
   std::string_view special_values = "";  // OpRecord::special_values
+  std::string_view python = {};          // TT-NN's name, where it is not the record's own
 };
 
 void register_binary(std::span<const BinaryOp> ops);

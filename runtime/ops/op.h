@@ -20,6 +20,7 @@
 namespace ttrt {
 
 struct OpRecord;
+class PythonCall;  // ops/emit.h
 
 // ---- a concrete call: shapes, dtypes and literals known, bytes not yet --------------------------------------------
 
@@ -230,6 +231,8 @@ struct OpRecord {
   std::string_view no_exact_kernel = {};
   // Where NaN, infinities and denormals give other results than in LibTorch, and what the card does; "" where alike.
   std::string_view special_values = {};
+  // Writes a call in TT-NN's Python, or says why TT-NN cannot express it; nullptr: TT-NN has no such function.
+  ttc::Refusal (*emit)(PythonCall& to) = nullptr;
 };
 
 // ATen operators that no record lowers, or not in every form: passes write them out in others, or they stay on the

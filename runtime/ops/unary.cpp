@@ -186,6 +186,7 @@ void register_unary(const UnaryOp& op) {
   record.angle = op.angle;
   record.words = op.words;
   record.special_values = op.special_values;
+  record.emit = op.emit != nullptr ? op.emit : op.exact != nullptr ? emit_plain : nullptr;
   register_op(record);
   register_library_op({.record = record.name, .program = "Unary"});
 }

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "ops/emit.h"
 #include "ops/exact_util.h"
 #include "ops/op.h"
 #include "ops/simd.h"
@@ -108,6 +109,8 @@ struct UnaryOp {
   bool angle = false;                    // OpRecord::angle
   std::vector<Words> words = {};         // OpRecord::words
   std::string_view special_values = "";  // OpRecord::special_values
+  // nullptr: the function of the record's name, where TT-NN's kernel of it is known.
+  ttc::Refusal (*emit)(PythonCall& to) = nullptr;
 };
 
 void register_unary(const UnaryOp& op);

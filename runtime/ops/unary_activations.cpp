@@ -52,9 +52,8 @@ TileFunction choose_gelu(const OpCall& call) {
   return call.string("approximate") == "tanh" ? vectorised<f_gelu_tanh> : vectorised<f_gelu>;
 }
 
-ExactFunction exact_gelu(const OpCall& call, const Params& p) {
-  return vector_unit(call.string("approximate") == "tanh" ? Function::gelu_tanh : Function::gelu, p);
-}
+// The card has one accurate function for both forms, which differ by less than a bfloat16 tells.
+ExactFunction exact_gelu(const OpCall&, const Params& p) { return vector_unit(Function::gelu, p); }
 
 // alpha, scale, input_scale
 ExactFunction exact_elu(const OpCall&, const Params& p) {
@@ -91,6 +90,58 @@ LowerResult lower_relu6(const LowerContext& context) {
   return Lowered{.args = {context.node.arg(0), ttc::ir::Arg(0.0), ttc::ir::Arg(6.0)}, .results = {}};
 }
 
+// ---- TT-NN's Python
+
+std::string number(const PythonCall& to, std::string_view literal) { return python_number(to.call.number(literal)); }
+
+ttc::Refusal emit_gelu(PythonCall& to) {
+  to.result(Python("ttnn.gelu")
+                .arg(to.operand("x"))
+                .key("fast_and_approximate_mode", "False")
+                .key("memory_config", to.memory_config()));
+  return std::nullopt;
+}
+ttc::Refusal emit_leaky_relu(PythonCall& to) {
+  to.result(Python("ttnn.leaky_relu")
+                .arg(to.operand("x"))
+                .key("negative_slope", number(to, "negative_slope"))
+                .key("memory_config", to.memory_config()));
+  return std::nullopt;
+}
+ttc::Refusal emit_elu(PythonCall& to) {
+  if (to.call.number("scale") != 1.0 || to.call.number("input_scale") != 1.0)
+    return unsupported("ttnn.elu has no scale but 1");
+  to.result(Python("ttnn.elu")
+                .arg(to.operand("x"))
+                .key("alpha", number(to, "alpha"))
+                .key("memory_config", to.memory_config()));
+  return std::nullopt;
+}
+ttc::Refusal emit_softplus(PythonCall& to) {
+  to.result(Python("ttnn.softplus")
+                .arg(to.operand("x"))
+                .key("beta", number(to, "beta"))
+                .key("threshold", number(to, "threshold"))
+                .key("memory_config", to.memory_config()));
+  return std::nullopt;
+}
+ttc::Refusal emit_hardtanh(PythonCall& to) {
+  to.result(Python("ttnn.hardtanh")
+                .arg(to.operand("x"))
+                .key("min_val", number(to, "min_val"))
+                .key("max_val", number(to, "max_val"))
+                .key("memory_config", to.memory_config()));
+  return std::nullopt;
+}
+ttc::Refusal emit_clamp(PythonCall& to) {
+  Python made("ttnn.clamp");
+  made.arg(to.operand("x"));
+  for (const char* bound : {"min", "max"})
+    if (to.call.has(bound)) made.key(bound, number(to, bound));
+  to.result(made.key("memory_config", to.memory_config()));
+  return std::nullopt;
+}
+
 // ---- ops
 
 const UnaryOp activations[]{
@@ -108,11 +159,12 @@ const UnaryOp activations[]{
      .schema = "(Tensor x, *, str approximate=\"none\") -> Tensor",
      .choose = choose_gelu,
      .exact = exact_gelu,
-     .activations = {{"gelu_tanh", vectorised<f_gelu_tanh>, Function::gelu_tanh, "approximate", "tanh"},
+     .activations = {{"gelu_tanh", vectorised<f_gelu_tanh>, Function::gelu, "approximate", "tanh"},
                      {"gelu", vectorised<f_gelu>, Function::gelu, "approximate", "none"}},
      .instructions = 40,
      .words = {{"approximate", "none tanh"}},
-     .special_values = "infinities give 0 and infinity, where LibTorch's vectors have NaN"},
+     .special_values = "infinities give 0 and infinity, where LibTorch's vectors have NaN",
+     .emit = emit_gelu},
     {.name = "tt.silu",
      .summary = "x / (1 + exp(-x))",
      .spellings = {{"aten.silu.default"}},
@@ -160,20 +212,23 @@ const UnaryOp activations[]{
      .spellings = {{"aten.leaky_relu.default"}, {"aten.leaky_relu.default", lower_unary, ", negative_slope=0.25"}},
      .schema = "(Tensor x, float negative_slope=0.01) -> Tensor",
      .function = vectorised<f_leaky_relu>,
-     .exact = by_vector_unit<Function::leaky_relu>},
+     .exact = by_vector_unit<Function::leaky_relu>,
+     .emit = emit_leaky_relu},
     {.name = "tt.elu",
      .summary = "scale x where positive, else alpha scale (exp(input_scale x) - 1)",
      .spellings = {{"aten.elu.default"}, {"aten.elu.default", lower_unary, ", alpha=1.5, scale=1.25, input_scale=0.5"}},
      .schema = "(Tensor x, float alpha=1.0, float scale=1.0, float input_scale=1.0) -> Tensor",
      .function = vectorised<f_elu>,
      .exact = exact_elu,
-     .no_exact_kernel = "the device's function has no input_scale but 1"},
+     .no_exact_kernel = "the device's function has no input_scale but 1",
+     .emit = emit_elu},
     {.name = "tt.softplus",
      .summary = "log(1 + exp(beta x)) / beta, x above the threshold",
      .spellings = {{"aten.softplus.default"}, {"aten.softplus.default", lower_unary, ", beta=2.0, threshold=1.0"}},
      .schema = "(Tensor x, float beta=1.0, float threshold=20.0) -> Tensor",
      .function = vectorised<f_softplus>,
-     .exact = exact_softplus},
+     .exact = exact_softplus,
+     .emit = emit_softplus},
     {.name = "tt.hardtanh",
      .summary = "x held between two numbers",
      .spellings = {{"aten.hardtanh.default"},
@@ -182,7 +237,8 @@ const UnaryOp activations[]{
      .schema = "(Tensor x, float min_val=-1.0, float max_val=1.0) -> Tensor",
      .function = vectorised<f_clamp>,
      .exact = by_vector_unit<Function::clamp>,
-     .special_values = "NaN gives the lower bound"},
+     .special_values = "NaN gives the lower bound",
+     .emit = emit_hardtanh},
     {.name = "tt.clamp",
      .summary = "x held between two optional numbers",
      .spellings = {{"aten.clamp.default", lower_unary, ", min=-0.5, max=1.0"},
@@ -195,7 +251,8 @@ const UnaryOp activations[]{
      .exact = by_vector_unit<Function::clamp>,
      .integers = clamp_integers,
      .integer_case_args = ", min=-4, max=11",
-     .special_values = "NaN gives the lower bound, -infinity where there is none"},
+     .special_values = "NaN gives the lower bound, -infinity where there is none",
+     .emit = emit_clamp},
 };
 TTRT_REGISTER_UNARY(activations);
 TTRT_LIBRARY_OP(sigmoid, {.record = "tt.sigmoid", .names = "sigmoid_accurate"});

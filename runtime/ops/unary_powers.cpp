@@ -66,6 +66,15 @@ ExactFunction exact_pow(const OpCall&, const Params& p) {
   return vector_unit(e == 0.0F || e == 1.0F || e == 2.0F || e == 3.0F ? Function::power_int : Function::power, {e});
 }
 
+// The exponent is the second argument.
+ttc::Refusal emit_pow(PythonCall& to) {
+  to.result(Python("ttnn.pow")
+                .arg(to.operand("x"))
+                .arg(python_number(to.call.number("exponent")))
+                .key("memory_config", to.memory_config()));
+  return std::nullopt;
+}
+
 // ---- ops
 
 const UnaryOp powers[]{
@@ -145,7 +154,8 @@ const UnaryOp powers[]{
      .schema = "(Tensor x, float exponent) -> Tensor",
      .choose = choose_pow,
      .exact = exact_pow,
-     .range = "positive"},
+     .range = "positive",
+     .emit = emit_pow},
     {.name = "tt.erf",
      .summary = "error function",
      .spellings = {{"aten.erf.default"}},

@@ -65,8 +65,6 @@ const std::map<Function, std::function<double(double)>>& mathematics() {
       {Function::floor, [](double x) { return std::floor(x); }},
       {Function::gelu, [](double x) { return 0.5 * x * std::erfc(-x / std::sqrt(2.0)); }},
       {Function::gelu_approx, [](double x) { return 0.5 * x * std::erfc(-x / std::sqrt(2.0)); }},
-      {Function::gelu_tanh,
-       [](double x) { return x / (1 + std::exp(-2 * 0.7978845608028654 * (x + 0.044715 * x * x * x))); }},
       {Function::hardsigmoid, [](double x) { return std::fmin(std::fmax(x / 6 + 0.5, 0.0), 1.0); }},
       {Function::hardswish, [](double x) { return x * std::fmin(std::fmax(x / 6 + 0.5, 0.0), 1.0); }},
       {Function::leaky_relu, [](double x) { return x > 0 ? x : static_cast<double>(0.01F) * x; }},

@@ -1,0 +1,130 @@
+// Python's texts of values and calls.
+#include "ops/emit.h"
+
+#include <cctype>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "support/error.h"
+
+namespace ttrt {
+
+Python& Python::arg(std::string value) {
+  args_.push_back(std::move(value));
+  return *this;
+}
+
+Python& Python::key(std::string_view name, const std::string& value) {
+  if (!value.empty()) args_.push_back(std::string(name) + "=" + value);
+  return *this;
+}
+
+std::string Python::str() const {
+  std::string out = function_ + "(";
+  for (std::size_t i = 0; i < args_.size(); ++i) out += (i == 0 ? "" : ", ") + args_[i];
+  return out + ")";
+}
+
+std::string python_bool(bool value) { return value ? "True" : "False"; }
+
+std::string python_number(double value) {
+  if (std::isnan(value)) return "float(\"nan\")";
+  if (std::isinf(value)) return value > 0 ? "float(\"inf\")" : "float(\"-inf\")";
+  return nlohmann::json(value).dump();  // the shortest text that reads back as the same number
+}
+
+std::string python_text(std::string_view text) { return nlohmann::json(text).dump(); }
+
+std::string python_dtype(DataType format) { return "ttnn." + std::string(to_string(format)); }
+
+std::string python_list(const std::vector<std::string>& items) {
+  std::string out = "[";
+  for (std::size_t i = 0; i < items.size(); ++i) out += (i == 0 ? "" : ", ") + items[i];
+  return out + "]";
+}
+
+std::string PythonCall::operand(std::string_view name) const {
+  const int at = call.tensor_index(name);
+  return at < 0 ? "" : scope_.tensor(static_cast<std::size_t>(at));
+}
+
+std::vector<std::string> PythonCall::operands(std::string_view name) const {
+  std::vector<std::string> out;
+  if (const auto* list = std::get_if<std::vector<TensorRef>>(&call.arg(name)))
+    for (const TensorRef& one : *list) out.push_back(scope_.tensor(static_cast<std::size_t>(one.index)));
+  return out;
+}
+
+std::string PythonCall::let(std::string_view stem, const Python& value) {
+  std::string name = scope_.fresh(stem);
+  statements.push_back({.targets = {name}, .call = value, .view_of = {}});
+  return name;
+}
+
+void PythonCall::result(const Python& value) {
+  TTC_CHECK(!done, "a call's results are written once");
+  statements.push_back({.targets = {}, .call = value, .view_of = {}});
+  done = true;
+}
+
+void PythonCall::view(const Python& value, std::string_view operand) {
+  result(value);
+  statements.back().view_of = this->operand(operand);
+}
+
+void PythonCall::result_is(const std::string& variable) {
+  named_results.push_back(variable);
+  done = true;
+}
+
+std::string PythonCall::memory_config(int result) const {
+  const MemoryConfig& memory = results.at(static_cast<std::size_t>(result)).memory;
+  return memory.buffer_type == BufferType::dram ? "ttnn.DRAM_MEMORY_CONFIG" : "ttnn.L1_MEMORY_CONFIG";
+}
+
+std::string PythonCall::compute_kernel_config() const {
+  const ComputeConfig config = call.compute_config();
+  const std::string fidelity(to_string(config.math_fidelity));
+  std::string name;
+  for (const char c : fidelity) name += static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  if (!config.math_approx_mode) name += "_ACCURATE";
+  if (config.fp32_dest_acc_en) name += "_FP32";
+  if (config.packer_l1_acc) name += "_L1_ACC";
+  const bool blackhole = arch.arch == Arch::blackhole;
+  scope_.constant(name, Python(blackhole ? "ttnn.BlackholeComputeKernelConfig" : "ttnn.WormholeComputeKernelConfig")
+                            .key("math_fidelity", "ttnn.MathFidelity." + fidelity)
+                            .key("math_approx_mode", python_bool(config.math_approx_mode))
+                            .key("fp32_dest_acc_en", python_bool(config.fp32_dest_acc_en))
+                            .key("packer_l1_acc", python_bool(config.packer_l1_acc))
+                            .str());
+  return name;
+}
+
+std::string PythonCall::device() const { return scope_.tensor(0) + ".device()"; }
+
+std::string PythonCall::row_major_ids(std::string_view name) {
+  if (std::string made = scope_.row_major(name); !made.empty()) return made;
+  const std::string ids = let("ids", Python("ttnn.typecast").arg(operand(name)).arg("ttnn.uint32"));
+  return let("ids", Python("ttnn.to_layout").arg(ids).arg("ttnn.ROW_MAJOR_LAYOUT"));
+}
+
+std::string PythonCall::row_major_weight(std::string_view name) {
+  if (std::string made = scope_.row_major(name); !made.empty()) return made;
+  return let("table", Python("ttnn.to_layout").arg(operand(name)).arg("ttnn.ROW_MAJOR_LAYOUT"));
+}
+
+ttc::Refusal emit_as(PythonCall& to, std::string_view name) {
+  Python made("ttnn." + std::string(name));
+  for (const std::string_view operand : {"x", "a", "b"})
+    if (std::string text = to.call.op->schema.find("Tensor " + std::string(operand)) == std::string_view::npos
+                               ? std::string()
+                               : to.operand(operand);
+        !text.empty())
+      made.arg(std::move(text));
+  to.result(made.key("memory_config", to.memory_config()));
+  return std::nullopt;
+}
+
+ttc::Refusal emit_plain(PythonCall& to) { return emit_as(to, to.call.op->name.substr(3)); }
+
+}  // namespace ttrt
