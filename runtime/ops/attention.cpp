@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "device/arch.h"
+#include "ops/emit.h"
 #include "ops/library.h"
 #include "ops/rules.h"
 
@@ -205,6 +206,65 @@ void unfused_work(const VariantQuery& call, Work& work) {
     work.moved.push_back({.count = 2 * scores, .bytes = tile_bytes(DataType::bfloat16), .written = written});
 }
 
+// The library takes a mask or causal attention of as many queries as keys, and adds masks that are whole: [1|batch,
+// 1|heads, queries, keys]. A boolean one becomes 0 and -infinity before, together with the keys that causality hides.
+std::string emit_mask(PythonCall& to, const AttentionShape& s, bool causal) {
+  const std::vector<std::string> q = to.sizes("q"), k = to.sizes("k");
+  const std::string queries = q[q.size() - 2], keys = k[k.size() - 2];
+  const auto visible = [&] {
+    to.needs("causal_mask");
+    return Python("causal_mask").arg(queries).arg(keys).arg(to.device()).str();
+  };
+  const auto additive = [&](const std::string& shown) {
+    return to.let("mask", Python("ttnn.where").arg(shown).arg("0.0").arg(python_number(-INFINITY)));
+  };
+  if (!s.mask) return additive(visible());
+  std::string mask = to.operand("mask");
+  if (s.mask->logical != spec_of(to.call, "mask").logical) {
+    std::vector<std::string> sizes = to.sizes("mask");
+    if (sizes.size() == 3 && q.size() == 3) sizes.insert(sizes.begin() + 1, "1");
+    while (sizes.size() < 4) sizes.insert(sizes.begin(), "1");
+    mask = to.let("mask", Python("ttnn.reshape").arg(mask).arg(python_list(sizes)));
+  }
+  const bool one_row = s.mask->logical[2] == 1 && s.queries != 1, one_column = s.mask->logical[3] == 1 && s.keys != 1;
+  if (s.boolean_mask) {
+    if (causal) {
+      mask = to.let("shown", Python("ttnn.multiply").arg(mask).arg(visible()));
+    } else if (one_row || one_column) {
+      mask = to.let("shown", Python("ttnn.repeat")
+                                 .arg(mask)
+                                 .arg(python_list({"1", "1", one_row ? queries : "1", one_column ? keys : "1"})));
+    }
+    return additive(mask);
+  }
+  if (causal) return to.let("mask", Python("ttnn.add").arg(mask).arg(additive(visible())));
+  if (!one_row && !one_column) return mask;
+  return to.let(
+      "mask",
+      Python("ttnn.repeat").arg(mask).arg(python_list({"1", "1", one_row ? queries : "1", one_column ? keys : "1"})));
+}
+
+ttc::Refusal emit(PythonCall& to) {
+  const AttentionShape s = shape_of(to.call);
+  if (spec_of(to.call, "q").logical.size() != 4) return unsupported("the library's attention wants a dim of heads");
+  if (s.out != DataType::bfloat16) return unsupported("the library has no attention of float32");
+  const bool causal = s.causal && !s.mask && s.queries == s.keys && to.fixed_sizes();
+  Python made("ttnn.transformer.scaled_dot_product_attention");
+  made.arg(to.operand("q")).arg(to.operand("k")).arg(to.operand("v"));
+  if (!causal && (s.mask || s.causal)) made.key("attn_mask", emit_mask(to, s, s.causal));
+  made.key("is_causal", python_bool(causal))
+      .key("scale", python_number(static_cast<double>(to.call.has("scale") ? to.call.number("scale")
+                                                                           : static_cast<double>(s.scale))));
+  made.key("memory_config", to.memory_config());
+  if (s.approx_exp != s.config.math_approx_mode) {
+    to.needs("attention_program");
+    made.key("program_config",
+             Python("attention_program").arg(to.device()).key("exp_approx_mode", python_bool(s.approx_exp)).str());
+  }
+  to.result(made.key("compute_kernel_config", to.compute_kernel_config()));
+  return std::nullopt;
+}
+
 const OpRecord record{
     .name = "tt.attention",
     .summary = "Scaled dot-product attention over heads, with an optional mask",
@@ -287,6 +347,7 @@ const OpRecord record{
     .family = "attention",
     .words = {{"mask_kind", "additive boolean"}},
     .special_values = "hidden keys weigh zero, and zero times NaN is NaN",
+    .emit = emit,
 };
 TTRT_REGISTER_OP(record);
 TTRT_LIBRARY_OP(attention, {.record = "tt.attention",

@@ -1,6 +1,7 @@
 // tt.concat and tt.stack: tensors behind one another along a dim, an old or a new one. Sizes of the other dims must
 // agree; nothing is padded to make them.
 #include "device/move.h"
+#include "ops/emit.h"
 #include "ops/rules.h"
 #include "ops/tiles.h"
 
@@ -134,6 +135,15 @@ const OpFamily arrangements{
     .reason = "only its forms over known sizes and equal ranks are written out for the device"};
 TTRT_REGISTER_FAMILY(arrangements);
 
+template <bool stacked>
+ttc::Refusal emit(PythonCall& to) {
+  to.result(Python(stacked ? "ttnn.stack" : "ttnn.concat")
+                .arg(python_list(to.operands("xs")))
+                .key("dim", to.literal("dim"))
+                .key("memory_config", stacked ? "" : to.memory_config()));
+  return std::nullopt;
+}
+
 const OpRecord concat{
     .name = "tt.concat",
     .summary = "Tensors behind one another along a dim",
@@ -164,6 +174,7 @@ const OpRecord concat{
   %y: f32[6, 5, 33] = aten.cat.default([%a, %b, %c])
   return %y
 })"}},
+    .emit = emit<false>,
 };
 TTRT_REGISTER_OP(concat);
 
@@ -188,6 +199,7 @@ const OpRecord stack{
   %y: f32[3, 40, 2] = aten.stack.default([%a, %b], -1)
   return %y
 })"}},
+    .emit = emit<true>,
 };
 TTRT_REGISTER_OP(stack);
 

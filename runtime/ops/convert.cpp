@@ -2,6 +2,7 @@
 // to bfloat16 rounds to nearest even. What the compiler puts where values that it keeps in float32 (angles) meet
 // activations in bfloat16.
 #include "device/tile_formats_device.h"
+#include "ops/emit.h"
 #include "ops/rules.h"
 #include "ops/simd.h"
 #include "ops/tiles.h"
@@ -37,6 +38,14 @@ std::vector<RtValue> reference(Reference&, const OpCall& call, std::span<const R
   return {as_dtype(as_dtype(args[0], torch_dtype(format_of(call))), DType::f32)};
 }
 
+ttc::Refusal emit(PythonCall& to) {
+  to.result(Python("ttnn.typecast")
+                .arg(to.operand("x"))
+                .arg(python_dtype(to.results[0].dtype))
+                .key("memory_config", to.memory_config()));
+  return std::nullopt;
+}
+
 const OpRecord record{
     .name = "tt.convert",
     .summary = "A float tensor in another float format",
@@ -60,6 +69,7 @@ const OpRecord record{
 })"}},
     .role = Role::change_format,
     .special_values = "bfloat16 tensors hold no NaN",
+    .emit = emit,
 };
 TTRT_REGISTER_OP(record);
 

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "device/move.h"
+#include "ops/emit.h"
 #include "ops/rules.h"
 
 namespace ttrt::ops::embedding_op {
@@ -88,6 +89,17 @@ const OpFamily bags{.names = "embedding_bag _embedding_bag _embedding_bag_forwar
                     .reason = "bags of rows and rows that are changed as they are read have no kernel"};
 TTRT_REGISTER_FAMILY(bags);
 
+// Ids are rows of uint32.
+ttc::Refusal emit(PythonCall& to) {
+  to.result(Python("ttnn.embedding")
+                .arg(to.row_major_ids("indices"))
+                .arg(to.row_major_weight("weight"))
+                .key("layout", "ttnn.TILE_LAYOUT")
+                .key("dtype", python_dtype(to.results[0].dtype))
+                .key("memory_config", to.memory_config()));
+  return std::nullopt;
+}
+
 const OpRecord record{
     .name = "tt.embedding",
     .summary = "Rows of a packed table by index",
@@ -114,6 +126,7 @@ const OpRecord record{
   return %y
 })",
                "index"}},
+    .emit = emit,
 };
 TTRT_REGISTER_OP(record);
 

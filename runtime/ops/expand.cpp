@@ -1,5 +1,6 @@
 // More of the same elements: tt.expand (broadcast), tt.repeat (tiling), tt.pad (a constant around).
 #include "device/move.h"
+#include "ops/emit.h"
 #include "ops/rules.h"
 
 namespace ttrt::ops::expand_op {
@@ -109,6 +110,46 @@ std::vector<RtValue> reference_pad(Reference& aten, const OpCall& call, std::spa
   return padded(aten, as_float(args[0]), args[1], call.number("value"));
 }
 
+ttc::Refusal emit_expand(PythonCall& to) {
+  std::vector<std::string> in = to.sizes("x");
+  const std::vector<std::string> out = to.sizes();
+  std::string x = to.operand("x");
+  if (in.size() < out.size()) {
+    in.insert(in.begin(), out.size() - in.size(), "1");
+    x = to.let("wide", Python("ttnn.reshape").arg(x).arg(python_list(in)));
+  }
+  to.result(Python("ttnn.expand").arg(x).arg(python_list(out)).key("memory_config", to.memory_config()));
+  return std::nullopt;
+}
+
+ttc::Refusal emit_repeat(PythonCall& to) {
+  std::vector<std::string> in = to.sizes("x");
+  const std::vector<std::string> out = to.sizes();
+  std::string x = to.operand("x");
+  if (in.size() < out.size()) {
+    in.insert(in.begin(), out.size() - in.size(), "1");
+    x = to.let("wide", Python("ttnn.reshape").arg(x).arg(python_list(in)));
+  }
+  to.result(Python("ttnn.repeat").arg(x).arg(to.literal("repeats")).key("memory_config", to.memory_config()));
+  return std::nullopt;
+}
+
+// Before and after each dim.
+ttc::Refusal emit_pad(PythonCall& to) {
+  const auto [before, after] = padding(to.call);
+  std::vector<std::string> pairs;
+  for (std::size_t i = 0; i < before.size(); ++i) {
+    if (before[i] < 0 || after[i] < 0) return unsupported("ttnn.pad cuts nothing");
+    pairs.push_back("(" + std::to_string(before[i]) + ", " + std::to_string(after[i]) + ")");
+  }
+  to.result(Python("ttnn.pad")
+                .arg(to.operand("x"))
+                .arg(python_list(pairs))
+                .key("value", python_number(to.call.number("value")))
+                .key("memory_config", to.memory_config()));
+  return std::nullopt;
+}
+
 OpRecord movement(std::string_view name, std::string_view summary, std::string_view schema,
                   std::vector<Lowering> lowers) {
   OpRecord record;
@@ -129,6 +170,7 @@ const OpRecord expand = [] {
                {{"aten.expand.default", lower_two}, {"aten.broadcast_to.default", lower_two}});
   r.infer = infer_expand;
   r.prepare = prepare_expand;
+  r.emit = emit_expand;
   r.reference = reference_expand;
   r.cases = {{"rows", R"(graph main(%x: f32[2, 1, 33] user) {
   %y: f32[2, 7, 33] = aten.expand.default(%x, [-1, 7, -1])
@@ -151,6 +193,7 @@ const OpRecord repeat = [] {
                         "(Tensor x, SymInt[] repeats) -> Tensor", {{"aten.repeat.default", lower_two}});
   r.infer = infer_repeat;
   r.prepare = prepare_repeat;
+  r.emit = emit_repeat;
   r.reference = reference_repeat;
   r.cases = {{"ragged", R"(graph main(%x: f32[3, 40] user) {
   %y: f32[2, 6, 120] = aten.repeat.default(%x, [2, 2, 3])
@@ -166,6 +209,7 @@ const OpRecord pad = [] {
                         {{"aten.constant_pad_nd.default", lower_pad}, {"aten.pad.default", lower_pad}});
   r.infer = infer_pad;
   r.prepare = prepare_pad;
+  r.emit = emit_pad;
   r.reference = reference_pad;
   r.cases = {{"last dim, both sides", R"(graph main(%x: f32[2, 5, 64] user) {
   %y: f32[2, 5, 68] = aten.constant_pad_nd.default(%x, [3, 1])

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "device/move.h"
+#include "ops/emit.h"
 #include "ops/library.h"
 #include "ops/rules.h"
 
@@ -113,6 +114,72 @@ std::vector<RtValue> reference_concat(Reference& aten, const OpCall&, std::span<
   return aten.call("aten.flatten.using_ints", {turned, std::int64_t{2}});
 }
 
+// The library's functions of heads want whole tiles of each; narrower heads go through a shape of their own.
+bool whole_tiles(std::int64_t width) { return width % tile_dim == 0; }
+
+std::string moved_heads(PythonCall& to, const std::string& x, const std::vector<std::string>& sizes, bool turned) {
+  const std::string apart = to.let("heads", Python("ttnn.reshape").arg(x).arg(python_list(sizes)));
+  const auto turn = [&] {
+    return turned ? Python("ttnn.permute").arg(apart).arg("(0, 2, 3, 1)")
+                  : Python("ttnn.permute").arg(apart).arg("(0, 2, 1, 3)");
+  };
+  return to.let("heads", turn());
+}
+
+ttc::Refusal emit_split(PythonCall& to) {
+  const Shape& out = to.results[0].logical;
+  const std::vector<std::string> x = to.sizes("x");
+  const std::string apart =
+      to.let("heads", Python("ttnn.reshape")
+                          .arg(to.operand("x"))
+                          .arg(python_list({x[0], x[1], std::to_string(out[1]), std::to_string(out[3])})));
+  to.result(Python("ttnn.permute").arg(apart).arg("(0, 2, 1, 3)").key("memory_config", to.memory_config()));
+  return std::nullopt;
+}
+
+ttc::Refusal emit_qkv(PythonCall& to) {
+  const bool turned = to.call.boolean("transpose_key");
+  const Shape &q = to.results[0].logical, &v = to.results[2].logical;
+  const std::int64_t width = q[3];
+  const std::string kv = to.operand("kv");
+  if (whole_tiles(width)) {
+    Python made("ttnn.transformer.split_query_key_value_and_split_heads");
+    made.arg(to.operand("x"));
+    if (!kv.empty()) made.arg(kv);
+    made.key("num_heads", std::to_string(q[1]));
+    if (v[1] != q[1]) made.key("num_kv_heads", std::to_string(v[1]));
+    to.result(made.key("transpose_key", python_bool(turned)).key("memory_config", to.memory_config()));
+    return std::nullopt;
+  }
+  std::int64_t at = 0;
+  for (int part = 0; part < 3; ++part) {
+    const bool from_kv = part > 0 && !kv.empty();
+    if (part == 1 && from_kv) at = 0;
+    const std::int64_t heads = part == 0 ? q[1] : v[1], end = at + heads * width;
+    const std::vector<std::string> in = to.sizes(from_kv ? "kv" : "x");
+    const std::string columns = to.let("columns", Python("ttnn.slice")
+                                                      .arg(from_kv ? kv : to.operand("x"))
+                                                      .arg(python_list({"0", "0", std::to_string(at)}))
+                                                      .arg(python_list({in[0], in[1], std::to_string(end)})));
+    to.result_is(
+        moved_heads(to, columns, {in[0], in[1], std::to_string(heads), std::to_string(width)}, part == 1 && turned));
+    at = end;
+  }
+  return std::nullopt;
+}
+
+ttc::Refusal emit_concat(PythonCall& to) {
+  const Shape& x = spec_of(to.call, "x").logical;
+  if (whole_tiles(x[3])) {
+    to.result(
+        Python("ttnn.transformer.concatenate_heads").arg(to.operand("x")).key("memory_config", to.memory_config()));
+    return std::nullopt;
+  }
+  const std::string turned = to.let("heads", Python("ttnn.permute").arg(to.operand("x")).arg("(0, 2, 1, 3)"));
+  to.result(Python("ttnn.reshape").arg(turned).arg(python_list(to.sizes())).key("memory_config", to.memory_config()));
+  return std::nullopt;
+}
+
 const OpRecord split_heads{
     .name = "tt.split_heads",
     .summary = "[B, S, H * D] as [B, H, S, D]",
@@ -135,6 +202,7 @@ const OpRecord split_heads{
   return %y
 })"}},
     .role = Role::split_heads,
+    .emit = emit_split,
 };
 TTRT_REGISTER_OP(split_heads);
 
@@ -166,6 +234,7 @@ const OpRecord split_qkv{
   return %q, %k, %v
 })"}},
     .role = Role::split_query_key_value,
+    .emit = emit_qkv,
 };
 TTRT_REGISTER_OP(split_qkv);
 
@@ -191,6 +260,7 @@ const OpRecord concat_heads{
   return %y
 })"}},
     .role = Role::concat_heads,
+    .emit = emit_concat,
 };
 TTRT_REGISTER_OP(concat_heads);
 TTRT_LIBRARY_OP(concat_heads, {.record = "tt.concat_heads", .names = "concatenate_heads nlp_concat_heads"});

@@ -5,6 +5,7 @@
 #include "device/arch.h"
 #include "device/matmul.h"
 #include "ops/activation.h"
+#include "ops/emit.h"
 #include "ops/library.h"
 #include "ops/matmul_variants.h"
 #include "ops/rules.h"
@@ -156,6 +157,23 @@ const OpFamily recurrences{
     .reason = "a recurrence is written out for the device only where its length is known"};
 TTRT_REGISTER_FAMILY(recurrences);
 
+ttc::Refusal emit(PythonCall& to) {
+  if (spec_of(to.call, "x").logical.size() < 2) return unsupported("ttnn.linear takes no vector");
+  const std::string activation = python_activation(to.call.string("activation"));
+  const std::string program = python_program(to, activation);
+  Python made("ttnn.linear");
+  made.arg(to.operand("x")).arg(to.operand("weight")).key("bias", to.operand("bias"));
+  made.key("memory_config", to.memory_config()).key("dtype", python_dtype(to.results[0].dtype));
+  if (!program.empty()) made.key("program_config", program);
+  if (program.empty() && !activation.empty()) {  // fused where a grid is given
+    made.key("activation", activation);
+    made.key("core_grid",
+             "ttnn.CoreGrid(y=" + std::to_string(to.arch.grid_y) + ", x=" + std::to_string(to.arch.grid_x) + ")");
+  }
+  to.result(made.key("compute_kernel_config", to.compute_kernel_config()));
+  return std::nullopt;
+}
+
 const OpRecord record{
     .name = "tt.linear",
     .summary = "x times a packed weight, plus bias, through an optional activation",
@@ -197,6 +215,7 @@ const OpRecord record{
     .multiplies = true,
     .family = "linear",
     .words = {{.literal = "activation", .permits = is_activation}},
+    .emit = emit,
 };
 TTRT_REGISTER_OP(record);
 TTRT_LIBRARY_OP(linear, {.record = "tt.linear",

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "device/arch.h"
+#include "ops/emit.h"
 #include "ops/library.h"
 #include "ops/matmul_variants.h"
 #include "ops/rules.h"
@@ -173,6 +174,19 @@ const OpFamily contractions{
     .reason = "only forms of it that are one matrix product, or few enough elements, are written out for the device"};
 TTRT_REGISTER_FAMILY(contractions);
 
+ttc::Refusal emit(PythonCall& to) {
+  if (spec_of(to.call, "a").logical.size() < 2 || spec_of(to.call, "b").logical.size() < 2)
+    return unsupported("ttnn.matmul takes no vectors");
+  Python made("ttnn.matmul");
+  made.arg(to.operand("a")).arg(to.operand("b"));
+  if (to.call.boolean("transpose_b")) made.key("transpose_b", "True");
+  to.result(made.key("memory_config", to.memory_config())
+                .key("dtype", python_dtype(to.results[0].dtype))
+                .key("program_config", python_program(to))
+                .key("compute_kernel_config", to.compute_kernel_config()));
+  return std::nullopt;
+}
+
 const OpRecord record{
     .name = "tt.matmul",
     .summary = "Products of batches of matrices, leading dims broadcast",
@@ -228,6 +242,7 @@ const OpRecord record{
     .describe = describe,
     .multiplies = true,
     .special_values = "denormal operands are zeros, and zero times infinity is NaN",
+    .emit = emit,
 };
 TTRT_REGISTER_OP(record);
 TTRT_LIBRARY_OP(matmul, {.record = "tt.matmul",

@@ -1,5 +1,6 @@
 // What each variant takes and how it shares the tiles of the result. The choice among 1d and 2d is the op library's for
 // interleaved operands (device/matmul_program.h), so which one a call gets by default is unchanged by naming them.
+#include "ops/emit.h"
 #include "ops/matmul_variants.h"
 
 #include <algorithm>
@@ -112,6 +113,26 @@ std::int64_t variant_k_block(const PrepareContext& context, const MatmulSpec& sp
   if (context.variant == "1d") return library_program(s, spec.device, one_dimensional(s)).in0_block_w;
   if (context.variant == "dram_sharded") return dram_sharded_program(s, spec.device).in0_block_w;
   return 0;
+}
+
+std::string python_program(const PythonCall& to, std::string_view activation) {
+  if (!to.program || !to.fixed_sizes()) return "";
+  const MatmulProgram& p = *to.program;
+  const auto pair = [](std::int64_t a, std::int64_t b) {
+    return "(" + std::to_string(a) + ", " + std::to_string(b) + ")";
+  };
+  Python made(p.kind == Kind::mcast_2d       ? "multicast_2d"
+              : p.kind == Kind::dram_sharded ? "dram_sharded"
+                                             : "multicast_1d");
+  to.needs(made.function());
+  if (p.kind != Kind::dram_sharded) made.key("grid", pair(p.cores_x, p.cores_y));
+  made.key("in0_block_w", std::to_string(p.in0_block_w));
+  if (p.kind != Kind::dram_sharded)
+    made.key("subblock", pair(p.subblock_h, p.subblock_w)).key("block", pair(p.out_block_h, p.out_block_w));
+  made.key("per_core", pair(p.per_core_m, p.per_core_n));
+  if (p.kind == Kind::mcast_in1) made.key("mcast_in0", "False");
+  if (!activation.empty()) made.key("activation", std::string(activation));
+  return made.str();
 }
 
 }  // namespace ttrt::ops

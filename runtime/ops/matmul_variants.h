@@ -15,4 +15,8 @@ std::vector<KernelVariant> matmul_variants();
 // MatmulSpec::k_block for the variant of this context; 0, the library's own choice, where it names none.
 std::int64_t variant_k_block(const PrepareContext& context, const MatmulSpec& spec);
 
+// A product's program configuration in TT-NN's Python, with an activation on the sums before they leave Dest; "" where
+// the library is left to choose: sizes that are not fixed, matrices of b of their own.
+std::string python_program(const PythonCall& to, std::string_view activation = {});
+
 }  // namespace ttrt::ops

@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "device/move.h"
+#include "ops/emit.h"
 #include "ops/rules.h"
 #include "ops/untiled.h"
 
@@ -92,6 +93,20 @@ const OpFamily strided{
     .reason = "only diagonals and windows of known sizes are written out for the device"};
 TTRT_REGISTER_FAMILY(strided);
 
+ttc::Refusal emit(PythonCall& to) {
+  to.result(
+      Python("ttnn.permute").arg(to.operand("x")).arg(to.literal("dims")).key("memory_config", to.memory_config()));
+  return std::nullopt;
+}
+ttc::Refusal emit_transpose(PythonCall& to) {
+  to.result(Python("ttnn.transpose")
+                .arg(to.operand("x"))
+                .arg(to.literal("dim0"))
+                .arg(to.literal("dim1"))
+                .key("memory_config", to.memory_config()));
+  return std::nullopt;
+}
+
 const OpRecord permute{
     .name = "tt.permute",
     .summary = "Dims in another order",
@@ -117,6 +132,7 @@ const OpRecord permute{
   %y: f32[1, 33, 7] = aten.permute.default(%x, [0, 2, 1])
   return %y
 })"}},
+    .emit = emit,
 };
 TTRT_REGISTER_OP(permute);
 
@@ -145,6 +161,7 @@ const OpRecord transpose{
   %y: f32[40, 3] = aten.t.default(%x)
   return %y
 })"}},
+    .emit = emit_transpose,
 };
 TTRT_REGISTER_OP(transpose);
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ops/emit.h"
 #include "ops/integers.h"
 #include "ops/library.h"
 #include "ops/reduce_exact.h"
@@ -302,6 +303,24 @@ Work work(const OpCall& call) {
   return work;
 }
 
+// ---- TT-NN's Python
+
+ttc::Refusal emit_reduction(PythonCall& to, const char* function) {
+  std::string dims = to.literal("dims");
+  if (dims == "[]") dims.clear();
+  to.result(Python(function)
+                .arg(to.operand("x"))
+                .key("dim", dims)
+                .key("keepdim", to.literal("keepdim"))
+                .key("memory_config", to.memory_config())
+                .key("compute_kernel_config", to.compute_kernel_config()));
+  return std::nullopt;
+}
+ttc::Refusal emit_sum(PythonCall& to) { return emit_reduction(to, "ttnn.sum"); }
+ttc::Refusal emit_mean(PythonCall& to) { return emit_reduction(to, "ttnn.mean"); }
+ttc::Refusal emit_max(PythonCall& to) { return emit_reduction(to, "ttnn.max"); }
+ttc::Refusal emit_min(PythonCall& to) { return emit_reduction(to, "ttnn.min"); }
+
 // ---- records
 
 // Fidelity and the width of Dest matter to exact numerics only.
@@ -325,6 +344,7 @@ OpRecord reduction(std::string_view name, std::string_view summary, std::vector<
 const OpRecord sum = [] {
   OpRecord r = reduction("tt.sum", "Sum over dims", {{"aten.sum.dim_IntList", lower}, {"aten.sum.default", lower}});
   r.prepare = prepare<Kind::sum>;
+  r.emit = emit_sum;
   r.reference = reference<sum_dims>;
   r.cases = {{"columns, ragged", R"(graph main(%x: f32[3, 40] user) {
   %y: f32[3] = aten.sum.dim_IntList(%x, [-1])
@@ -351,6 +371,7 @@ TTRT_REGISTER_OP(sum);
 const OpRecord mean = [] {
   OpRecord r = reduction("tt.mean", "Mean over dims", {{"aten.mean.dim", lower}, {"aten.mean.default", lower}});
   r.prepare = prepare<Kind::mean>;
+  r.emit = emit_mean;
   r.special_values = "infinities add up to one, where LibTorch's var_mean has NaN for a mean";
   r.reference = reference<mean_dims>;
   r.tolerance.exact_max_rel = 0.007;
@@ -406,6 +427,7 @@ const OpRecord amax = [] {
                           {"aten.any.dims", lower_mask},
                           {"aten.any.default", lower_mask}});
   r.prepare = prepare<Kind::amax>;
+  r.emit = emit_max;
   r.special_values = "NaN is passed over";
   r.reference = reference<amax_dims>;
   r.tolerance = {.pcc = 0.9999, .max_rel = 0};
@@ -445,6 +467,7 @@ const OpRecord amin = [] {
                           {"aten.all.dim", lower_mask},
                           {"aten.all.default", lower_mask}});
   r.prepare = prepare<Kind::amin>;
+  r.emit = emit_min;
   r.special_values = "NaN is passed over";
   r.reference = reference<amin_dims>;
   r.tolerance = {.pcc = 0.9999, .max_rel = 0};
@@ -489,8 +512,12 @@ const OpRecord var = [] {
 TTRT_REGISTER_OP(var);
 
 const bool library_reductions = [] {
-  for (const auto& [record, names] : {std::pair("tt.sum", "moreh_sum"), {"tt.mean", "global_avg_pool2d"}, {"tt.prod", ""},
-                                      {"tt.amax", "max"}, {"tt.amin", "min"}, {"tt.var", ""}})
+  for (const auto& [record, names] : {std::pair("tt.sum", "moreh_sum"),
+                                      {"tt.mean", "global_avg_pool2d"},
+                                      {"tt.prod", ""},
+                                      {"tt.amax", "max"},
+                                      {"tt.amin", "min"},
+                                      {"tt.var", ""}})
     register_library_op(
         {.record = record, .names = names, .config = ComputeConfig{.math_fidelity = MathFidelity::HiFi3}});
   return true;

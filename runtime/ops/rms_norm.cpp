@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "device/exact_rows.h"
+#include "ops/emit.h"
 #include "ops/library.h"
 #include "ops/norm.h"
 #include "ops/row_math.h"
@@ -65,6 +66,16 @@ std::vector<RtValue> reference(Reference& aten, const OpCall& call, std::span<co
                    {f[0], int_list({call.integer("normalized_size")}), weight, call.number("eps")});
 }
 
+ttc::Refusal emit(PythonCall& to) {
+  to.result(Python("ttnn.rms_norm")
+                .arg(to.operand("x"))
+                .key("epsilon", to.literal("eps"))
+                .key("weight", to.operand("weight"))
+                .key("memory_config", to.memory_config())
+                .key("compute_kernel_config", to.compute_kernel_config()));
+  return std::nullopt;
+}
+
 const OpRecord record{
     .name = "tt.rms_norm",
     .summary = "Root-mean-square normalisation over the last dim",
@@ -93,6 +104,7 @@ const OpRecord record{
   return %y
 })"}},
     .family = "norm",
+    .emit = emit,
 };
 TTRT_REGISTER_OP(record);
 TTRT_LIBRARY_OP(rms_norm, {.record = "tt.rms_norm",

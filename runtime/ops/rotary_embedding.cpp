@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "device/exact_rows.h"
+#include "ops/emit.h"
 #include "ops/exact_util.h"
 #include "ops/library.h"
 #include "ops/row_math.h"
@@ -108,6 +109,19 @@ std::vector<RtValue> reference(Reference& aten, const OpCall& call, std::span<co
   return aten.call("aten.add.Tensor", {product(f[0], f[1]), product(joined, f[2])});
 }
 
+ttc::Refusal emit(PythonCall& to) {
+  constexpr std::int64_t whole = 2 * tile_dim;
+  if (spec_of(to.call, "x").logical[3] % whole != 0)
+    to.warn("ttnn.experimental.rotary_embedding takes heads of multiples of 64 on the card");
+  to.result(Python("ttnn.experimental.rotary_embedding")
+                .arg(to.operand("x"))
+                .arg(to.operand("cos"))
+                .arg(to.operand("sin"))
+                .key("memory_config", to.memory_config())
+                .key("compute_kernel_config", to.compute_kernel_config()));
+  return std::nullopt;
+}
+
 const OpRecord record{
     .name = "tt.rotary_embedding",
     .summary = "x cos + (-x2, x1) sin: rotary position embedding with halves",
@@ -133,6 +147,7 @@ const OpRecord record{
 })"}},
     .role = Role::rotary_embedding,
     .special_values = "as of tt.mul: a product with zero is zero in bfloat16, NaN becomes an infinity",
+    .emit = emit,
 };
 TTRT_REGISTER_OP(record);
 TTRT_LIBRARY_OP(rotary_embedding,

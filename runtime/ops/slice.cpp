@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "device/move.h"
+#include "ops/emit.h"
 #include "ops/literals.h"
 #include "ops/rules.h"
 #include "ops/tiles.h"
@@ -226,6 +227,60 @@ const OpFamily composites{.names = "gradient trapezoid trapz rot90 msort isin im
                               "run_decompositions() does"};
 TTRT_REGISTER_FAMILY(composites);
 
+// Every dim is named; ends are those of the result where they are free.
+Python sliced(PythonCall& to, std::size_t dim, const std::string& start, const std::string& end,
+              const std::string& step) {
+  const std::vector<std::string> sizes = to.sizes("x");
+  std::vector<std::string> starts(sizes.size(), "0"), ends = sizes, steps(sizes.size(), "1");
+  starts.at(dim) = start, ends.at(dim) = end, steps.at(dim) = step;
+  Python made("ttnn.slice");
+  made.arg(to.operand("x")).arg(python_list(starts)).arg(python_list(ends));
+  if (step != "1") made.arg(python_list(steps));
+  return made;
+}
+
+ttc::Refusal emit_slice(PythonCall& to) {
+  const TensorSpec& x = input(to.call);
+  const auto dim = static_cast<std::size_t>(wrap_dim(to.call, to.call.integer("dim"), x.logical.size()));
+  const std::int64_t size = x.logical[dim], step = to.call.integer("step");
+  const std::vector<std::string> sizes = to.sizes("x");
+  const auto bound = [&](const char* name, const std::string& otherwise) {
+    const std::string text = to.literal(name);
+    if (text.empty()) return otherwise;
+    const std::int64_t at = to.call.integer(name);
+    if (at >= size) return otherwise;
+    return at < 0 ? sizes[dim] + " - " + std::to_string(-at) : text;
+  };
+  const std::string start = bound("start", "0");
+  to.result(
+      sliced(to, dim, start, bound("end", sizes[dim]), std::to_string(step)).key("memory_config", to.memory_config()));
+  return std::nullopt;
+}
+
+ttc::Refusal emit_select(PythonCall& to) {
+  const TensorSpec& x = input(to.call);
+  const auto dim = static_cast<std::size_t>(wrap_dim(to.call, to.call.integer("dim"), x.logical.size()));
+  const std::int64_t index = to.call.integer("index");
+  const std::string at = index < 0 ? to.sizes("x")[dim] + " - " + std::to_string(-index) : to.literal("index");
+  const bool literal = at.find_first_not_of("0123456789") == std::string::npos;
+  const std::string row = to.let("row", sliced(to, dim, at, literal ? std::to_string(index + 1) : at + " + 1", "1"));
+  to.result(Python("ttnn.reshape").arg(row).arg(python_list(to.sizes())).key("memory_config", to.memory_config()));
+  return std::nullopt;
+}
+
+ttc::Refusal emit_parts(PythonCall& to) {
+  const auto dim = static_cast<std::size_t>(wrap_dim(to.call, to.call.integer("dim"), input(to.call).logical.size()));
+  std::string from = "0";
+  for (std::size_t i = 0; i < to.results.size(); ++i) {
+    const std::string size = to.sizes(static_cast<int>(i)).at(dim);
+    const bool literal = (from + size).find_first_not_of("0123456789") == std::string::npos;
+    const std::string end = literal ? std::to_string(std::stoll(from) + std::stoll(size)) : from + " + " + size;
+    to.result_is(to.let("part", sliced(to, dim, from, end, "1")));
+    from = end;
+  }
+  return std::nullopt;
+}
+
 const OpRecord slice{
     .name = "tt.slice",
     .summary = "A range of one dim, with a step",
@@ -259,6 +314,7 @@ const OpRecord slice{
   %y: f32[3, 8] = aten.narrow.default(%x, 1, 4, 8)
   return %y
 })"}},
+    .emit = emit_slice,
 };
 TTRT_REGISTER_OP(slice);
 
@@ -287,6 +343,7 @@ const OpRecord select{
   %y: f32[2, 5, 40] = aten.select.int(%x, 0, 2)
   return %y
 })"}},
+    .emit = emit_select,
 };
 TTRT_REGISTER_OP(select);
 
@@ -322,6 +379,7 @@ const OpRecord split{
   %a: f32[2, 33], %b: f32[2, 33], %c: f32[2, 33] = aten.chunk.default(%x, 4)
   return %a, %b, %c
 })"}},
+    .emit = emit_parts,
 };
 TTRT_REGISTER_OP(split);
 

@@ -2,6 +2,7 @@
 // approximate exponential and a softmax that is not stable matter to exact numerics only.
 // Over the last dim bands of rows are worked on in place; over another dim the tensor passes through row-major floats.
 #include "device/exact_rows.h"
+#include "ops/emit.h"
 #include "ops/library.h"
 #include "ops/norm.h"
 #include "ops/row_math.h"
@@ -154,6 +155,17 @@ const OpFamily class_losses{
     .reason = "a loss over alignments or classes, which inference has no use for"};
 TTRT_REGISTER_FAMILY(class_losses);
 
+ttc::Refusal emit(PythonCall& to) {
+  if (to.call.boolean("safe")) return unsupported("ttnn.softmax gives no zeros for rows that are all -infinity");
+  to.result(Python("ttnn.softmax")
+                .arg(to.operand("x"))
+                .key("dim", to.literal("dim"))
+                .key("memory_config", to.memory_config())
+                .key("compute_kernel_config", to.compute_kernel_config())
+                .key("numeric_stable", to.literal("stable")));
+  return std::nullopt;
+}
+
 const OpRecord softmax{
     .name = "tt.softmax",
     .summary = "Probabilities over one dim",
@@ -194,6 +206,7 @@ const OpRecord softmax{
   return %y
 })",
                "wide"}},
+    .emit = emit,
 };
 TTRT_REGISTER_OP(softmax);
 TTRT_LIBRARY_OP(softmax, {.record = "tt.softmax",

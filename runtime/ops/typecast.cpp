@@ -7,6 +7,7 @@
 #include <bit>
 #include <cstring>
 
+#include "ops/emit.h"
 #include "ops/rules.h"
 #include "ops/simd.h"
 #include "ops/tiles.h"
@@ -158,6 +159,28 @@ const OpFamily quantized{
     .reason = "integers with scales of their own are no format of the device"};
 TTRT_REGISTER_FAMILY(quantized);
 
+ttc::Refusal emit(PythonCall& to) {
+  const DataType from = spec_of(to.call, "x").dtype, format = to.results[0].dtype;
+  std::string x = to.operand("x");
+  if (to_mask(to.call)) {
+    if (from != format) x = to.let("values", Python("ttnn.typecast").arg(x).arg(python_dtype(format)));
+    to.result(Python("ttnn.ne").arg(x).arg("0.0").key("memory_config", to.memory_config()));
+    return std::nullopt;
+  }
+  const auto dtype = dtype_of(to.call);
+  if (format == DataType::int32 && dtype && *dtype != DType::i64 && *dtype != DType::i32)
+    return unsupported("ttnn.typecast has no integers of this width");
+  if (rounds(to.call)) {
+    const std::string narrow = to.let("narrow", Python("ttnn.typecast").arg(x).arg("ttnn.bfloat16"));
+    to.result(Python("ttnn.typecast").arg(narrow).arg("ttnn.float32").key("memory_config", to.memory_config()));
+  } else if (from == format) {
+    to.view(Python("ttnn.identity").arg(x).key("memory_config", to.memory_config()), "x");
+  } else {
+    to.result(Python("ttnn.typecast").arg(x).arg(python_dtype(format)).key("memory_config", to.memory_config()));
+  }
+  return std::nullopt;
+}
+
 const OpRecord record{
     .name = "tt.typecast",
     .summary = "A tensor as another dtype, or a copy",
@@ -213,6 +236,7 @@ const OpRecord record{
   return %y
 })"}},
     .special_values = "bfloat16 tensors hold no NaN",
+    .emit = emit,
 };
 TTRT_REGISTER_OP(record);
 

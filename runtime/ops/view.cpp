@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "device/move.h"
+#include "ops/emit.h"
 #include "ops/rules.h"
 #include "ops/untiled.h"
 
@@ -127,6 +128,13 @@ const OpFamily writes{
     .reason = "it writes into memory that others may see"};
 TTRT_REGISTER_FAMILY(writes);
 
+ttc::Refusal emit(PythonCall& to) {
+  to.view(
+      Python("ttnn.reshape").arg(to.operand("x")).arg(python_list(to.sizes())).key("memory_config", to.memory_config()),
+      "x");
+  return std::nullopt;
+}
+
 OpRecord view(std::string_view name, std::string_view summary, std::string_view schema, std::vector<Lowering> lowers,
               std::vector<TensorSpec> (*infer)(const OpCall&), decltype(OpRecord::reference) reference,
               std::vector<OpCase> cases) {
@@ -142,7 +150,8 @@ OpRecord view(std::string_view name, std::string_view summary, std::string_view 
           .reference = reference,
           .work = moving_work,
           .tolerance = equal_results,
-          .cases = std::move(cases)};
+          .cases = std::move(cases),
+          .emit = emit};
 }
 
 const OpRecord reshape =

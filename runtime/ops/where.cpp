@@ -3,6 +3,7 @@
 #include <bit>
 #include <cmath>
 
+#include "ops/emit.h"
 #include "ops/integers.h"
 #include "ops/rules.h"
 #include "ops/simd.h"
@@ -194,6 +195,17 @@ std::vector<RtValue> reference_not(Reference& aten, const OpCall&, std::span<con
   return {as_dtype(out, DType::f32)};
 }
 
+ttc::Refusal emit(PythonCall& to) {
+  Python made("ttnn.where");
+  made.arg(to.operand("mask"));
+  for (const char* name : {"a", "b"}) {
+    const std::string tensor = to.operand(name);
+    made.arg(!tensor.empty() ? tensor : python_number(to.call.number(std::string(name) + "_number")));
+  }
+  to.result(made.key("memory_config", to.memory_config()));
+  return std::nullopt;
+}
+
 const OpRecord where{
     .name = "tt.where",
     .summary = "a where the mask is set, else b; each a tensor or a number",
@@ -246,6 +258,7 @@ const OpRecord where{
   %y: f32[2, 5, 64] = aten.masked_fill.Scalar(%a, %m, -100.0)
   return %y
 })"}},
+    .emit = emit,
 };
 TTRT_REGISTER_OP(where);
 
@@ -273,6 +286,7 @@ const OpRecord logical_not{
   return %y
 })"}},
     .special_values = "denormals are zeros",
+    .emit = emit_plain,
 };
 TTRT_REGISTER_OP(logical_not);
 
