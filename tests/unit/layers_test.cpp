@@ -87,6 +87,9 @@ const std::map<std::string, std::set<std::string>>& allowed() {
       {"src/session",
        {"src/support", "src/ir", "src/formats", "src/shapes", "src/pass", "runtime/device", "runtime/ops",
         "runtime/torch", "runtime/executor", "runtime/torch_library"}},
+      // Programs in other languages.
+      {"src/emit",
+       {"src/support", "src/ir", "src/formats", "src/pass", "runtime/device", "runtime/ops", "runtime/executor"}},
       {"src/api",
        {"src/support", "src/ir", "src/formats", "src/pass", "src/session", "runtime/device", "runtime/ops",
         "runtime/modules", "runtime/executor", "runtime/torch_library"}},
@@ -97,8 +100,8 @@ const std::map<std::string, std::set<std::string>>& allowed() {
       {"runtime/python", {"src/api", "runtime/api"}},
       {"tools",
        {"src/support", "src/ir", "src/formats", "src/report", "src/match", "src/shapes", "src/pass", "src/session",
-        "runtime/device", "runtime/ops", "runtime/modules", "runtime/torch", "runtime/dispatch", "runtime/replay",
-        "runtime/executor", "runtime/torch_library", "runtime/api"}},
+        "src/emit", "runtime/device", "runtime/ops", "runtime/modules", "runtime/torch", "runtime/dispatch",
+        "runtime/replay", "runtime/executor", "runtime/torch_library", "runtime/api"}},
   };
   return rules;
 }

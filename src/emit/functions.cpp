@@ -1,0 +1,51 @@
+// Blocks become functions; blocks of the same text share one.
+#include "emit/functions.h"
+
+#include <algorithm>
+
+#include "emit/python_text.h"
+
+namespace ttc::emit {
+
+Functions::Functions(const ir::Model& model, const ttrt::ArchProfile& arch, ir::SymBinding sizes)
+    : model(model),
+      arch(arch),
+      sizes(std::move(sizes)),
+      chooser({.report = [](const std::string&, std::string_view) {}}),
+      names_{"forward", "load_parameters", "device", "parameters"} {}
+
+Callee Functions::write(const Block& block) {
+  BlockWriter writer(*this, block);
+  writer.write();
+  auto made = std::make_unique<Function>();
+  made->class_name = block.class_name;
+  made->symbols = writer.symbols, made->weights = writer.weights, made->device = writer.device;
+  for (const Argument& argument : writer.arguments) made->parameters.push_back(writer.argument_name(argument));
+  const std::size_t keywords = writer.symbols.size() + (writer.weights ? 1 : 0) + (writer.device ? 1 : 0);
+  if (keywords > 0) made->parameters.emplace_back("*");
+  if (writer.weights) made->parameters.emplace_back("parameters");
+  if (writer.device) made->parameters.emplace_back("device");
+  made->parameters.insert(made->parameters.end(), writer.symbols.begin(), writer.symbols.end());
+  made->body = writer.scope.text(4);
+  for (std::size_t i = 0; i < writer.results.size(); ++i)
+    made->body += (i == 0 ? "    return " : ", ") + writer.text_of(writer.results[i]);
+  if (!writer.results.empty()) made->body += "\n";
+
+  std::string key = block.class_name + "(";
+  for (const std::string& parameter : made->parameters) key += parameter + ", ";
+  key += ")\n" + made->body;
+  const auto known = by_text_.find(key);
+  if (known != by_text_.end()) {
+    known->second->paths.push_back(block.path);
+    return {known->second, std::move(writer.arguments), std::move(writer.results)};
+  }
+  const std::string stem = snake_case(block.class_name.empty() ? "module" : block.class_name);
+  made->name = stem;
+  for (int n = 2; !names_.insert(made->name).second; ++n) made->name = stem + "_" + std::to_string(n);
+  made->paths = {block.path};
+  by_text_.emplace(key, made.get());
+  all.push_back(std::move(made));
+  return {all.back().get(), std::move(writer.arguments), std::move(writer.results)};
+}
+
+}  // namespace ttc::emit

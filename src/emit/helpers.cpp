@@ -1,0 +1,101 @@
+// The texts of helpers.
+#include "emit/helpers.h"
+
+#include <map>
+
+namespace ttc::emit {
+namespace {
+
+constexpr std::string_view causal_mask_text = R"py(@functools.lru_cache(maxsize=None)
+def causal_mask(queries, keys, device):
+    """[1, 1, queries, keys]: 1 where a query may see a key, 0 where the key comes later."""
+    visible = torch.ones(1, 1, queries, keys).tril()
+    return ttnn.from_torch(visible, dtype=ttnn.bfloat16, layout=ttnn.TILE_LAYOUT, device=device)
+)py";
+
+constexpr std::string_view multicast_2d_text =
+    R"py(def multicast_2d(*, grid, in0_block_w, subblock, block, per_core, activation=None):
+    """A matrix product over the rows and columns of a grid of cores; sizes in tiles."""
+    return ttnn.MatmulMultiCoreReuseMultiCastProgramConfig(
+        compute_with_storage_grid_size=grid,
+        in0_block_w=in0_block_w,
+        out_subblock_h=subblock[0],
+        out_subblock_w=subblock[1],
+        out_block_h=block[0],
+        out_block_w=block[1],
+        per_core_M=per_core[0],
+        per_core_N=per_core[1],
+        transpose_mcast=False,
+        fused_activation=activation,
+        fuse_batch=False,
+    )
+)py";
+
+constexpr std::string_view multicast_1d_text =
+    R"py(def multicast_1d(*, grid, in0_block_w, subblock, block, per_core, mcast_in0=True, activation=None):
+    """A matrix product along one side of its result, over all cores of a grid; sizes in tiles."""
+    return ttnn.MatmulMultiCoreReuseMultiCast1DProgramConfig(
+        compute_with_storage_grid_size=grid,
+        in0_block_w=in0_block_w,
+        out_subblock_h=subblock[0],
+        out_subblock_w=subblock[1],
+        out_block_h=block[0],
+        out_block_w=block[1],
+        per_core_M=per_core[0],
+        per_core_N=per_core[1],
+        fuse_batch=False,
+        fused_activation=activation,
+        mcast_in0=mcast_in0,
+    )
+)py";
+
+constexpr std::string_view dram_sharded_text = R"py(def dram_sharded(*, in0_block_w, per_core, activation=None):
+    """A product of one row of tiles: each bank's share of the weight goes to the core beside it."""
+    return ttnn.MatmulMultiCoreReuseMultiCastDRAMShardedProgramConfig(
+        in0_block_w=in0_block_w,
+        per_core_M=per_core[0],
+        per_core_N=per_core[1],
+        fused_activation=activation,
+    )
+)py";
+
+constexpr std::string_view attention_program_text = R"py(def attention_program(device, *, exp_approx_mode):
+    """Attention over the whole grid, 32 queries and 32 keys at a time."""
+    return ttnn.SDPAProgramConfig(
+        compute_with_storage_grid_size=device.compute_with_storage_grid_size(),
+        q_chunk_size=32,
+        k_chunk_size=32,
+        exp_approx_mode=exp_approx_mode,
+    )
+)py";
+
+constexpr std::string_view on_device_text = R"py(def on_device(tensor, *, dtype, device):
+    """A torch tensor in tiles on the device; one that is there already as it is."""
+    if isinstance(tensor, ttnn.Tensor):
+        return tensor
+    return ttnn.from_torch(tensor, dtype=dtype, layout=ttnn.TILE_LAYOUT, device=device)
+)py";
+
+constexpr std::string_view write_back_text = R"py(def write_back(tensor, value):
+    """What the model writes into an input that it was given: on the device in place, else on the host."""
+    if isinstance(tensor, ttnn.Tensor):
+        ttnn.copy(value, tensor)
+    else:
+        tensor.copy_(ttnn.to_torch(value))
+)py";
+
+}  // namespace
+
+std::string_view helper_text(std::string_view name) {
+  static const std::map<std::string_view, std::string_view> all{{"causal_mask", causal_mask_text},
+                                                                {"multicast_2d", multicast_2d_text},
+                                                                {"multicast_1d", multicast_1d_text},
+                                                                {"dram_sharded", dram_sharded_text},
+                                                                {"attention_program", attention_program_text},
+                                                                {"on_device", on_device_text},
+                                                                {"write_back", write_back_text}};
+  const auto at = all.find(name);
+  return at == all.end() ? std::string_view() : at->second;
+}
+
+}  // namespace ttc::emit

@@ -1,0 +1,12 @@
+// Functions that calls of a program use, in Python: records ask for them by name (PythonCall::needs).
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace ttc::emit {
+
+// The function's text; "" where there is none of this name.
+std::string_view helper_text(std::string_view name);
+
+}  // namespace ttc::emit

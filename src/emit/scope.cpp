@@ -1,0 +1,64 @@
+// Lives of variables, by the names in the statements. A reshape may share its operand's buffer: then the buffer is
+// freed after the last of both.
+#include "emit/scope.h"
+
+#include "emit/python_text.h"
+
+namespace ttc::emit {
+
+std::string Scope::fresh(std::string_view stem) {
+  std::string base = snake_case(stem);
+  if (functions_.contains(base)) base += "_out";
+  std::string name = base;
+  for (int n = 2; !taken_.insert(name).second; ++n) name = base + "_" + std::to_string(n);
+  return name;
+}
+
+void Scope::comment(std::string text) { comment_ = std::move(text); }
+
+void Scope::add(std::vector<std::string> targets, ttrt::Python call) {
+  Line line{
+      .comment = std::move(comment_), .raw = {}, .targets = std::move(targets), .call = std::move(call), .used = {}};
+  comment_.clear();
+  for (const std::string& arg : line.call.args()) line.used.merge(identifiers(arg));
+  const bool view = line.call.function() == "ttnn.reshape" || line.call.function() == "ttnn.identity";
+  if (view && line.targets.size() == 1) buffer_of_[line.targets[0]] = line.call.args().at(0);
+  lines_.push_back(std::move(line));
+}
+
+void Scope::raw(std::string line) {
+  Line made{.comment = std::move(comment_), .raw = std::move(line), .targets = {}, .used = {}};
+  comment_.clear();
+  made.used = identifiers(made.raw);
+  lines_.push_back(std::move(made));
+}
+
+const std::string& Scope::buffer(const std::string& variable) const {
+  const std::string* at = &variable;
+  for (auto next = buffer_of_.find(*at); next != buffer_of_.end(); next = buffer_of_.find(*at)) at = &next->second;
+  return *at;
+}
+
+std::string Scope::text(int indent) const {
+  std::map<std::string, std::pair<std::size_t, std::string>> last;  // of a buffer: the line, and a variable that has it
+  std::set<std::string> kept;
+  for (const std::string& variable : returned_) kept.insert(buffer(variable));
+  for (std::size_t i = 0; i < lines_.size(); ++i) {
+    for (const std::string& name : lines_[i].used) last[buffer(name)] = {i, name};
+    for (const std::string& name : lines_[i].targets) last[buffer(name)] = {i, name};
+  }
+  std::map<std::size_t, std::vector<std::string>> freed;
+  for (const auto& [name, end] : last)
+    if (owned_.contains(name) && !kept.contains(name)) freed[end.first].push_back(end.second);
+  const std::string margin(static_cast<std::size_t>(indent), ' ');
+  std::string out;
+  for (std::size_t i = 0; i < lines_.size(); ++i) {
+    const Line& line = lines_[i];
+    if (!line.comment.empty()) out += margin + "# " + line.comment + "\n";
+    out += !line.raw.empty() ? margin + line.raw + "\n" : statement(line.targets, line.call, indent);
+    for (const std::string& name : freed[i]) out += margin + "ttnn.deallocate(" + name + ")\n";
+  }
+  return out;
+}
+
+}  // namespace ttc::emit

@@ -1,0 +1,46 @@
+// The variables of one function of a program, and what is freed where.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "ops/emit.h"
+
+namespace ttc::emit {
+
+// Statements of a function in order, and the names that they use.
+class Scope {
+ public:
+  // A name from `stem` that nothing in the function has yet.
+  std::string fresh(std::string_view stem);
+  void reserve(const std::string& name) { taken_.insert(name); }
+  // What functions are called, with a number or without.
+  void reserve_functions(const std::set<std::string>& names) { functions_ = names; }
+  // A device tensor that the function made: freed after its last use.
+  void owns(const std::string& variable) { owned_.insert(variable); }
+  void returns(const std::string& variable) { returned_.insert(variable); }
+
+  void comment(std::string text);
+  void add(std::vector<std::string> targets, ttrt::Python call);
+  void raw(std::string line);  // as it is; its names count as used
+  bool empty() const { return lines_.empty(); }
+  // The body, with ttnn.deallocate where lives end.
+  std::string text(int indent) const;
+
+ private:
+  struct Line {
+    std::string comment, raw;
+    std::vector<std::string> targets;
+    ttrt::Python call{""};
+    std::set<std::string> used;
+  };
+  std::vector<Line> lines_;
+  std::string comment_;
+  std::set<std::string> taken_, owned_, returned_, functions_;
+  std::map<std::string, std::string> buffer_of_;  // of views: the variable whose buffer they may share
+  const std::string& buffer(const std::string& variable) const;
+};
+
+}  // namespace ttc::emit
