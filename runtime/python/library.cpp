@@ -29,6 +29,17 @@ std::vector<Tensor> run(const std::string& function, const std::vector<OperandTu
   return unlocked([&] { return library::run(call); });
 }
 
+py::bytes stored(const Tensor& values, const std::string& format, bool row_major) {
+  const auto made = unlocked([&] { return library::stored(values, format, row_major); });
+  return {reinterpret_cast<const char*>(made.data()), made.size()};
+}
+
+Tensor restored(const py::buffer& bytes, const Shape& shape, const std::string& format, bool row_major) {
+  const py::buffer_info info = bytes.request();
+  const std::span given{static_cast<const std::byte*>(info.ptr), static_cast<std::size_t>(info.size * info.itemsize)};
+  return unlocked([&] { return library::restored(given, {.shape = shape, .format = format}, row_major); });
+}
+
 using DeviceHandle = std::shared_ptr<tt_lib::device::Device>;
 
 DeviceHandle open(const std::string& profile, int slot) {
@@ -68,6 +79,8 @@ void add_devices(py::module_& m) {
 void add_library(py::module_& m) {
   m.def("library_run", &run, py::arg("function"), py::arg("operands"), py::arg("results"), py::arg("params"),
         py::arg("config"), py::arg("blackhole"), py::arg("exact"));
+  m.def("library_stored", &stored, py::arg("values"), py::arg("format"), py::arg("row_major"));
+  m.def("library_restored", &restored, py::arg("bytes"), py::arg("shape"), py::arg("format"), py::arg("row_major"));
   m.def("library_knows", &library::knows);
   add_devices(m);
 }

@@ -47,7 +47,7 @@ RtValue literal_of(const ttc::Json& json, std::string_view type) {
     return list;
   }
   if (json.is_boolean()) return json.get<bool>();
-  if (json.is_string()) return json.get<std::string>();
+  if (json.is_string() && !type.starts_with("float")) return json.get<std::string>();
   if (json.is_number_integer() && !type.starts_with("float")) return json.get<std::int64_t>();
   return ttc::as_double(json);
 }
@@ -83,6 +83,8 @@ Outcome run_library(const Case& c, Numerics numerics) {
   }
   if (auto no = give_tensors(c, call)) return *std::move(no);
   if (auto no = give_parameters(c, call)) return *std::move(no);
+  const bool integers = !c.inputs.empty() && !is_float_format(c.inputs[0].dtype);
+  if (integers && call.has("format")) call.set("format", std::string(to_string(c.expected.at(0).dtype)));
   const ttc::Json* behind = ttc::find_member(c.params, activations.data());
   if (behind == nullptr) return record_outcome(call, c.expected, numerics);
   Tensor result = call.result(numerics);

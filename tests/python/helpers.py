@@ -1,11 +1,13 @@
 """What the tests share."""
 
+import os
 import pathlib
 
 import torch
 
 root = pathlib.Path(__file__).resolve().parents[2]
 models = root / "models"
+tool = pathlib.Path(os.environ.get("TTC_BUILD", root / "build")) / "ttc"
 
 
 def pcc(a: torch.Tensor, b: torch.Tensor) -> float:

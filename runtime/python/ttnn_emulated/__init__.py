@@ -16,6 +16,7 @@ from typing import Any
 
 from . import caches as _caches
 from . import eltwise as _eltwise
+from . import files as _files
 from . import mesh as _mesh
 from . import movement as _movement
 from . import places as _places
@@ -72,7 +73,7 @@ def _make_traceable() -> None:
 _make_traceable()
 _typing = ("Any", "Optional", "Sequence", "Union", "Number", "Memory", "Pair", "Config", "Dims", "Outputs", "annotations")
 _export(types, _typing + ("padded", "FLOATS", "BLOCKS"))
-for _module in (_eltwise, _products, _movement, _places, _vision, _mesh, _trace):
+for _module in (_eltwise, _products, _movement, _places, _files, _vision, _mesh, _trace):
     _export(_module, _typing + ("binary", "broadcast", "spread", "getitem", "traced", "not_captured"))
 
 

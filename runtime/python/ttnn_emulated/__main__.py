@@ -2,6 +2,7 @@
 
 import runpy
 import sys
+from pathlib import Path
 
 
 def main() -> int:
@@ -16,6 +17,7 @@ def main() -> int:
 
         ttc.as_ttnn()
         sys.argv = arguments[1:]
+        sys.path[0] = str(Path(arguments[1]).resolve().parent)  # as Python runs a script
         runpy.run_path(arguments[1], run_name="__main__")
         return 0
     print(__doc__, file=sys.stderr)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import Any, List, Mapping, Optional, Sequence, Tuple, Union
 
 from ttc import tensors as _memory
@@ -45,6 +46,13 @@ def config_of(config: Optional[WormholeComputeKernelConfig]) -> Optional[tuple]:
     return (config.math_fidelity.name, config.math_approx_mode, config.fp32_dest_acc_en, config.packer_l1_acc)
 
 
+def _number(value: Any) -> Any:
+    """JSON has no infinities: their names stand for them."""
+    if not isinstance(value, float) or math.isfinite(value):
+        return value
+    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+
+
 def run(
     function: str,
     operands: Operands,
@@ -69,7 +77,7 @@ def run(
         for operand, tensor in pairs
     ]
     results = [(list(shape), one.value) for shape, one in zip(shapes, dtypes)]
-    text = json.dumps({key: value for key, value in (params or {}).items() if value is not None})
+    text = json.dumps({key: _number(value) for key, value in (params or {}).items() if value is not None})
     blackhole = device is not None and device.arch() is Arch.BLACKHOLE
     made = _served(name, [function, given, results, text, config_of(config), blackhole])
     out = []

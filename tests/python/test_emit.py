@@ -1,0 +1,168 @@
+"""Emitted programs: what they give on the emulated TT-NN, what they load, and how they read."""
+
+import importlib.util
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import torch
+from helpers import models, pcc, tool
+from safetensors.torch import load_file
+
+SAME_BITS = ("vit_small", "bert_small", "gpt2_small", "llama_small", "bert_small_dyn", "vit_small_dyn_core")
+
+
+def emitted(model: str, folder: pathlib.Path, *flags: str) -> pathlib.Path:
+    base = model.removesuffix("_core").removesuffix("_dyn")
+    program = folder / model
+    io = models / f"{base}.io.safetensors"
+    command = [tool, "emit", models / f"{model}.pt2", "-o", program, "--io", io, "--json", *flags]
+    made = subprocess.run([str(word) for word in command], capture_output=True, text=True)
+    assert made.returncode == 0, made.stderr
+    assert json.loads(made.stdout)["refused"] == []
+    return program
+
+
+def outputs(program: pathlib.Path, numerics: str) -> list:
+    """What run.py's call gives, in this process."""
+    import ttc
+
+    ttnn = ttc.as_ttnn()
+    sys.path.insert(0, str(program))
+    os.environ["TTRT_NUMERICS"] = numerics
+    device = ttnn.open_device(device_id=0)
+    try:
+        loaded = {}
+        for name in ("parameters", "model"):
+            spec = importlib.util.spec_from_file_location(name, program / f"{name}.py")
+            loaded[name] = importlib.util.module_from_spec(spec)
+            spec.loader.exec_module(loaded[name])
+        vectors = load_file(program / "vectors.safetensors")
+        inputs = [vectors[f"in{i}"] for i in range(len(vectors)) if f"in{i}" in vectors]
+        given = loaded["model"].forward(*inputs, parameters=loaded["parameters"].load_parameters(device), device=device)
+        return list(given) if isinstance(given, tuple) else [given]
+    finally:
+        ttnn.close_device(device)
+        os.environ.pop("TTRT_NUMERICS")
+        sys.path.remove(str(program))
+
+
+def run_by_tool(model: str, folder: pathlib.Path, *flags: str) -> dict:
+    base = model.removesuffix("_core").removesuffix("_dyn")
+    saved = folder / f"{model}.ref.safetensors"
+    io = models / f"{base}.io.safetensors"
+    command = [tool, "run", models / f"{model}.pt2", "--io", io, "--save-outputs", saved, "-q", *flags]
+    made = subprocess.run([str(word) for word in command], capture_output=True, text=True)
+    assert made.returncode == 0, made.stderr
+    return load_file(saved)
+
+
+def test_exact_numerics_give_the_bits_of_the_tool():
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        for model in SAME_BITS:
+            expected = run_by_tool(model, folder, "--numerics", "exact")
+            given = outputs(emitted(model, folder), "exact")
+            assert len(given) == len(expected)
+            for i, one in enumerate(given):
+                assert torch.equal(one, expected[f"out{i}"]), f"{model} out{i}"
+
+
+def test_fast_numerics_give_the_same_correlation():
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        for model in ("vit_small", "gpt2_small"):
+            program = emitted(model, folder)
+            expected = load_file(program / "vectors.safetensors")
+            own = run_by_tool(model, folder)
+            for i, one in enumerate(outputs(program, "fast")):
+                assert abs(pcc(one, expected[f"out{i}"]) - pcc(own[f"out{i}"], expected[f"out{i}"])) < 2e-4, model
+
+
+def test_block_formats_come_as_they_are_packed():
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        flags = ("--weight-dtype", "bfloat8_b")
+        compiled = folder / "vit.pt2"
+        subprocess.run([str(tool), "compile", str(models / "vit_small.pt2"), "-o", str(compiled), "-q", *flags], check=True)
+        program = emitted("vit_small", folder, *flags)
+        saved = folder / "ref.safetensors"
+        io = models / "vit_small.io.safetensors"
+        command = [tool, "run", compiled, "--io", io, "--numerics", "exact", "--save-outputs", saved, "-q"]
+        subprocess.run([str(word) for word in command], check=True)
+        assert torch.equal(outputs(program, "exact")[0], load_file(saved)["out0"])
+
+
+def test_tensor_files_hold_what_was_written():
+    import ttc
+
+    ttnn = ttc.as_ttnn()
+    values = torch.randn(2, 5, 70)
+    with tempfile.TemporaryDirectory() as name:
+        for dtype in (ttnn.bfloat16, ttnn.float32, ttnn.bfloat8_b, ttnn.bfloat4_b):
+            for layout in (ttnn.TILE_LAYOUT, ttnn.ROW_MAJOR_LAYOUT):
+                if layout is ttnn.ROW_MAJOR_LAYOUT and dtype in (ttnn.bfloat8_b, ttnn.bfloat4_b):
+                    continue
+                tensor = ttnn.from_torch(values, dtype=dtype, layout=layout)
+                ttnn.dump_tensor(f"{name}/one.tensorbin", tensor)
+                again = ttnn.load_tensor(f"{name}/one.tensorbin")
+                assert (again.dtype, again.layout, again.shape) == (dtype, layout, tensor.shape)
+                assert torch.equal(ttnn.to_torch(again), ttnn.to_torch(tensor))
+        ids = ttnn.from_torch(torch.arange(40, dtype=torch.int32).reshape(4, 10), dtype=ttnn.uint32)
+        ttnn.dump_tensor(f"{name}/ids.tensorbin", ids)
+        assert torch.equal(ttnn.to_torch(ttnn.load_tensor(f"{name}/ids.tensorbin")), ttnn.to_torch(ids))
+        pathlib.Path(f"{name}/cut.tensorbin").write_bytes(pathlib.Path(f"{name}/ids.tensorbin").read_bytes()[:100])
+        try:
+            ttnn.load_tensor(f"{name}/cut.tensorbin")
+            raise AssertionError("a cut file was read")
+        except RuntimeError as error:
+            assert "cut.tensorbin" in str(error) or "truncated" in str(error)
+
+
+def test_programs_read_well():
+    """The linter's own rules for what Python has a right and a wrong way to do."""
+    ruff = shutil.which("ruff", path=f"{pathlib.Path(sys.executable).parent}:{os.environ.get('PATH', '')}")
+    assert ruff, "setup.sh installs ruff beside Python"
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        programs = [str(emitted(model, folder)) for model in ("vit_small", "llama_small", "bert_small_dyn")]
+        rules = ["--isolated", "--select", "E,F,W,I,N,B", "--line-length", "130", "--ignore", "I001"]
+        found = subprocess.run([ruff, "check", *rules, *programs], capture_output=True, text=True)
+        assert found.returncode == 0, found.stdout
+
+
+def test_the_command_writes_a_program_and_compares_it():
+    with tempfile.TemporaryDirectory() as name:
+        program = emitted("vit_small", pathlib.Path(name))
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+        command = [sys.executable, "-m", "ttnn_emulated", "run", str(program / "run.py")]
+        ran = subprocess.run(command, capture_output=True, text=True, env=environment)
+        assert ran.returncode == 0 and "out0: PCC 0.99" in ran.stdout, ran.stdout + ran.stderr
+        strict = subprocess.run([*command, "--min-pcc", "1.1"], capture_output=True, text=True, env=environment)
+        assert strict.returncode == 1 and "too low" in strict.stdout
+
+
+def test_what_has_no_spelling_is_a_torch_call_or_an_error():
+    with tempfile.TemporaryDirectory() as name:
+        text = pathlib.Path(name) / "sort.ir"
+        text.write_text(
+            "graph main(%x: f32[4, 64] user) {\n"
+            "  %a: f32[4, 64] = aten.relu.default(%x)\n"
+            "  %b: f32[4, 64] = aten.special_airy_ai.default(%a)\n"
+            "  %y: f32[4, 64] = aten.neg.default(%b)\n"
+            "  return %y\n}\n"
+        )
+        command = [str(tool), "emit", str(text), "-o", f"{name}/program", "--json"]
+        made = subprocess.run(command, capture_output=True, text=True)
+        assert made.returncode == 0, made.stderr
+        said = json.loads(made.stdout)
+        assert said["host_calls"] >= 1 and said["refused"][0]["op"] == "tt.airy_ai"
+        assert "torch.ops.aten.special_airy_ai.default" in (pathlib.Path(name) / "program/model.py").read_text()
+        full = subprocess.run([*command, "--require-full", "--overwrite"], capture_output=True, text=True)
+        assert full.returncode == 3 and "tt.airy_ai" in full.stdout + full.stderr
+        again = subprocess.run(command, capture_output=True, text=True)
+        assert again.returncode == 2 and "--overwrite" in again.stdout + again.stderr
