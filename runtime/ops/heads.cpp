@@ -117,13 +117,10 @@ std::vector<RtValue> reference_concat(Reference& aten, const OpCall&, std::span<
 // The library's functions of heads want whole tiles of each; narrower heads go through a shape of their own.
 bool whole_tiles(std::int64_t width) { return width % tile_dim == 0; }
 
-std::string moved_heads(PythonCall& to, const std::string& x, const std::vector<std::string>& sizes, bool turned) {
+std::string moved_heads(PythonCall& to, const char* name, const std::string& x, const std::vector<std::string>& sizes,
+                        bool turned) {
   const std::string apart = to.let("heads", Python("ttnn.reshape").arg(x).arg(python_list(sizes)));
-  const auto turn = [&] {
-    return turned ? Python("ttnn.permute").arg(apart).arg("(0, 2, 3, 1)")
-                  : Python("ttnn.permute").arg(apart).arg("(0, 2, 1, 3)");
-  };
-  return to.let("heads", turn());
+  return to.let(name, Python("ttnn.permute").arg(apart).arg(turned ? "(0, 2, 3, 1)" : "(0, 2, 1, 3)"));
 }
 
 ttc::Refusal emit_split(PythonCall& to) {
@@ -161,8 +158,9 @@ ttc::Refusal emit_qkv(PythonCall& to) {
                                                       .arg(from_kv ? kv : to.operand("x"))
                                                       .arg(python_list({"0", "0", std::to_string(at)}))
                                                       .arg(python_list({in[0], in[1], std::to_string(end)})));
-    to.result_is(
-        moved_heads(to, columns, {in[0], in[1], std::to_string(heads), std::to_string(width)}, part == 1 && turned));
+    constexpr const char* names[] = {"query", "key", "value"};
+    to.result_is(moved_heads(to, names[part], columns, {in[0], in[1], std::to_string(heads), std::to_string(width)},
+                             part == 1 && turned));
     at = end;
   }
   return std::nullopt;
