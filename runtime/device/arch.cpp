@@ -44,14 +44,15 @@ ArchProfile grayskull(std::string name, std::int64_t x, std::int64_t y, double m
   p.source =
       "A1 (board pages), A2 (SoC descriptors); FLOP/cycle from the 332 TFLOPS of the e150 page, element-wise rates in "
       "the "
-      "same proportion, NoC, unpacker, packer and dispatch as Wormhole [I]";
+      "same proportion, NoC, unpacker, packer, dispatch and start of programs as Wormhole [I]";
   p.grid_x = x, p.grid_y = y, p.clock_mhz = mhz;
   p.l1_bytes = 1024 * KiB, p.l1_reserved = 32 * KiB, p.l1_kernel_bytes = 69 * KiB;
   p.dram_banks = 8, p.dram_bank_bytes = GiB;
-  p.dram_gb_s = dram, p.dram_efficiency = 0.72, p.dram_bank_bytes_per_cycle = 12;
+  p.dram_gb_s = dram, p.dram_efficiency = 0.72, p.dram_mixed_efficiency = 0.55, p.dram_bank_bytes_per_cycle = 12;
   p.noc_bytes_per_cycle = 30, p.noc_core_bytes_per_cycle = 28.1;
   p.noc_l1_read_cycles = 259, p.noc_l1_write_cycles = 256, p.noc_dram_read_cycles = 358;
-  p.h2d_gb_s = 14, p.dispatch_us = 1.57 + static_cast<double>(x * y) * (2.02 - 1.57) / 64;
+  p.h2d_gb_s = 14, p.dispatch_us = 1.57 + static_cast<double>(x * y) * (2.02 - 1.57) / 64,
+  p.program_start_cycles = 1200;
   p.matrix_flops_per_cycle = 2304, p.eltwise_elements_per_cycle = 72, p.reduce_elements_per_cycle = 144;
   p.vector_lanes = 64, p.unpack_bytes_per_cycle = 80, p.pack_bytes_per_cycle = 64;
   fitted_as_wormhole(p);
@@ -64,15 +65,15 @@ ArchProfile wormhole(std::string name, std::int64_t chips) {
   p.arch = Arch::wormhole;
   p.source =
       "A1 (board pages), A2 (SoC descriptors, alignments), A3 (NoC estimator, DRAM 267 of 288 GB/s), A4 (matrix "
-      "engine, ISA docs), A5 (traced dispatch)";
+      "engine, ISA docs), A5 (traced dispatch); start of programs, reads mixed with writes: published copies and ReLUs";
   p.chips = chips;
   p.grid_x = 8, p.grid_y = 8, p.clock_mhz = 1000;
   p.l1_bytes = 1464 * KiB, p.l1_reserved = 32 * KiB, p.l1_kernel_bytes = 69 * KiB;
   p.dram_banks = 12, p.dram_bank_bytes = GiB;
-  p.dram_gb_s = 288, p.dram_efficiency = 0.92, p.dram_bank_bytes_per_cycle = 24;
+  p.dram_gb_s = 288, p.dram_efficiency = 0.92, p.dram_mixed_efficiency = 0.7, p.dram_bank_bytes_per_cycle = 24;
   p.noc_bytes_per_cycle = 30, p.noc_core_bytes_per_cycle = 28.1;
   p.noc_l1_read_cycles = 259, p.noc_l1_write_cycles = 256, p.noc_dram_read_cycles = 358;
-  p.h2d_gb_s = 14, p.dispatch_us = 2.02;
+  p.h2d_gb_s = 14, p.dispatch_us = 2.02, p.program_start_cycles = 1200;
   p.matrix_flops_per_cycle = 4096, p.eltwise_elements_per_cycle = 128, p.reduce_elements_per_cycle = 256;
   p.vector_lanes = 32, p.unpack_bytes_per_cycle = 80, p.pack_bytes_per_cycle = 64;
   fitted_as_wormhole(p);
@@ -85,15 +86,16 @@ ArchProfile blackhole(std::string name, std::int64_t x, std::int64_t y, std::int
   p.arch = Arch::blackhole;
   p.source =
       "A1 (board pages; grids as in the published GEMM tables), A2 (SoC descriptors, alignments), A3 (NoC estimator, "
-      "DRAM 500 of 512 GB/s), A4 (matrix engine), A5 (traced dispatch); reserved L1 as Wormhole [I]";
+      "DRAM 500 of 512 GB/s), A4 (matrix engine), A5 (traced dispatch); reserved L1, start of programs, reads mixed "
+      "with writes as Wormhole [I]";
   p.grid_x = x, p.grid_y = y, p.clock_mhz = 1350;
   p.l1_bytes = 1536 * KiB, p.l1_reserved = 32 * KiB, p.l1_kernel_bytes = 69 * KiB;
   p.dram_banks = banks, p.dram_bank_bytes = 4 * GiB;
   p.dram_alignment = 64, p.pcie_alignment = 64;
-  p.dram_gb_s = dram, p.dram_efficiency = 0.98, p.dram_bank_bytes_per_cycle = 40;
+  p.dram_gb_s = dram, p.dram_efficiency = 0.98, p.dram_mixed_efficiency = 0.75, p.dram_bank_bytes_per_cycle = 40;
   p.noc_bytes_per_cycle = 60.9, p.noc_core_bytes_per_cycle = 60.9;
   p.noc_l1_read_cycles = 403, p.noc_l1_write_cycles = 404, p.noc_dram_read_cycles = 529;
-  p.h2d_gb_s = 12.4, p.dispatch_us = 1.66;
+  p.h2d_gb_s = 12.4, p.dispatch_us = 1.66, p.program_start_cycles = 1200;
   p.matrix_flops_per_cycle = 4096, p.eltwise_elements_per_cycle = 128, p.reduce_elements_per_cycle = 256;
   p.vector_lanes = 32, p.unpack_bytes_per_cycle = 80, p.pack_bytes_per_cycle = 64;
   fitted_as_blackhole(p);
@@ -123,6 +125,7 @@ constexpr std::array fields{
     Field{"pcie_alignment", &P::pcie_alignment, 1, 4096},
     Field{"dram_gb_s", &P::dram_gb_s, 1e-3, 1e6},
     Field{"dram_efficiency", &P::dram_efficiency, 1e-3, 1},
+    Field{"dram_mixed_efficiency", &P::dram_mixed_efficiency, 1e-3, 1},
     Field{"dram_bank_bytes_per_cycle", &P::dram_bank_bytes_per_cycle, 1e-3, 1e6},
     Field{"noc_bytes_per_cycle", &P::noc_bytes_per_cycle, 1e-3, 1e6},
     Field{"noc_core_bytes_per_cycle", &P::noc_core_bytes_per_cycle, 1e-3, 1e6},
@@ -131,6 +134,7 @@ constexpr std::array fields{
     Field{"noc_dram_read_cycles", &P::noc_dram_read_cycles, 0, 1e6},
     Field{"h2d_gb_s", &P::h2d_gb_s, 1e-3, 1e6},
     Field{"dispatch_us", &P::dispatch_us, 0, 1e6},
+    Field{"program_start_cycles", &P::program_start_cycles, 0, 1e9},
     Field{"matrix_flops_per_cycle", &P::matrix_flops_per_cycle, 1, 1e9},
     Field{"eltwise_elements_per_cycle", &P::eltwise_elements_per_cycle, 1, 1e6},
     Field{"reduce_elements_per_cycle", &P::reduce_elements_per_cycle, 1, 1e6},

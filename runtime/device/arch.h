@@ -40,14 +40,16 @@ struct ArchProfile {
 
   double dram_gb_s = 0;                  // the board's specification, per chip
   double dram_efficiency = 1;            // the best share of it that anybody measured
+  double dram_mixed_efficiency = 1;      // and while reads and writes alternate
   double dram_bank_bytes_per_cycle = 0;  // what one DRAM controller injects into the NoC
   double noc_bytes_per_cycle = 0;        // usable, per link and NoC
   double noc_core_bytes_per_cycle = 0;   // what one core injects or absorbs
   double noc_l1_read_cycles = 0;         // start latencies: remote L1 read, remote L1 write, DRAM
   double noc_l1_write_cycles = 0;
   double noc_dram_read_cycles = 0;
-  double h2d_gb_s = 0;     // host to device writes of large pages
-  double dispatch_us = 0;  // one traced program on all cores
+  double h2d_gb_s = 0;              // host to device writes of large pages
+  double dispatch_us = 0;           // one traced program on all cores
+  double program_start_cycles = 0;  // kernels that are no product's, but for what their tiles take
 
   double matrix_flops_per_cycle = 0;      // per core in LoFi; a fidelity of n phases takes n times as long
   double eltwise_elements_per_cycle = 0;  // per core, matrix unit, one phase

@@ -42,16 +42,19 @@ Traffic traffic(const Work& work, BufferType memory, const ArchProfile& p) {
   return t;
 }
 
-// The memory's bus serves reads and writes in turn; what a bank gives to the NoC and takes from it goes both ways at
+// The memory's bus serves reads and writes in turn, and turning takes time; it need not turn while every core reads the
+// first of its `pieces` and while it writes the last. What a bank gives to the NoC and takes from it goes both ways at
 // once.
-double dram_cycles(const Traffic& dram, const ArchProfile& p) {
-  const double bus = p.dram_gb_s * p.dram_efficiency * 1e3 / p.clock_mhz;  // bytes per cycle
+double dram_cycles(const Traffic& dram, double pieces, const ArchProfile& p) {
+  const double bus = p.dram_gb_s * 1e3 / p.clock_mhz;  // bytes per cycle
+  const double mixed = 2 * std::min(dram.read, dram.written) * (1 - 1 / std::max(1.0, pieces));
   const double fullest = std::max(dram.bank_read, dram.bank_written);
-  return std::max(dram.total() / bus, fullest / p.dram_bank_bytes_per_cycle);
+  return std::max(mixed / (bus * p.dram_mixed_efficiency) + (dram.total() - mixed) / (bus * p.dram_efficiency),
+                  fullest / p.dram_bank_bytes_per_cycle);
 }
 
-// Reads go over one NoC, writes over the other. The first page's way is waited for, the others follow it. Between the
-// DRAM's banks and cores all over the grid they pass the links along its columns. A core asks for each page by itself.
+// Reads go over one NoC, writes over the other. Between the DRAM's banks and cores all over the grid they pass the
+// links along its columns. A core asks for each page by itself.
 double noc_cycles(const Traffic& dram, const Traffic& l1, double share, const ArchProfile& p) {
   const double read = dram.read + l1.read, written = dram.written + l1.written;
   const double core = share * std::max({read / p.noc_core_bytes_per_cycle, written / p.noc_core_bytes_per_cycle,
@@ -59,10 +62,14 @@ double noc_cycles(const Traffic& dram, const Traffic& l1, double share, const Ar
                                         (dram.pages_written + l1.pages_written) * p.page_issue_cycles});
   const double far = std::max(dram.read, dram.written);
   const double links = far / (static_cast<double>(p.grid_x) * p.noc_bytes_per_cycle);
-  double first = 0;
-  if (read > 0) first += l1.read > dram.read ? p.noc_l1_read_cycles : p.noc_dram_read_cycles;
-  if (written > 0) first += p.noc_l1_write_cycles;
-  return first + std::max(core, links);
+  return std::max(core, links);
+}
+
+// The first page's way in and the last one's out are waited for.
+double way_cycles(const Traffic& dram, const Traffic& l1, const ArchProfile& p) {
+  const bool reads = dram.read + l1.read > 0, writes = dram.written + l1.written > 0;
+  return (reads ? (l1.read > dram.read ? p.noc_l1_read_cycles : p.noc_dram_read_cycles) : 0) +
+         (writes ? p.noc_l1_write_cycles : 0);
 }
 
 double share_up(std::int64_t n, std::int64_t parts) { return static_cast<double>((n + parts - 1) / parts); }
@@ -213,10 +220,16 @@ Time estimate(const Work& work, const ArchProfile& profile, const CoreSplit& spl
   }
   const double share = split.pieces > 0 ? static_cast<double>(split.busiest) / static_cast<double>(split.pieces) : 0;
   const Traffic dram = traffic(work, BufferType::dram, p), l1 = traffic(work, BufferType::l1, p);
-  return slowest({share * math_cycles(work, p), share * work.unpacked_bytes / p.unpack_bytes_per_cycle,
-                  share * work.packed_bytes / p.pack_bytes_per_cycle, noc_cycles(dram, l1, share, p),
-                  dram_cycles(dram, p), p.dispatch_us * p.clock_mhz, 0},
-                 p);
+  Time t = slowest({share * math_cycles(work, p), share * work.unpacked_bytes / p.unpack_bytes_per_cycle,
+                    share * work.packed_bytes / p.pack_bytes_per_cycle, noc_cycles(dram, l1, share, p),
+                    dram_cycles(dram, static_cast<double>(split.busiest), p), 0, 0},
+                   p);
+  const double dispatch = p.dispatch_us * p.clock_mhz;
+  t.terms[static_cast<std::size_t>(Bound::dispatch)] = dispatch;
+  t.cycles += p.program_start_cycles + way_cycles(dram, l1, p);
+  if (dispatch > t.cycles) t.bound = Bound::dispatch, t.cycles = dispatch;
+  t.us = t.cycles / p.clock_mhz;
+  return t;
 }
 
 Time estimate_transfer(const TensorSpec& spec, const ArchProfile& profile) {

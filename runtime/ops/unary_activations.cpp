@@ -152,6 +152,7 @@ const UnaryOp activations[]{
      .exact = by_vector_unit<Function::relu>,
      .integers = of_integers<i_relu>,
      .activations = {{"relu", vectorised<f_relu>, Function::relu}},
+     .instructions = 5,  // load, compare, zero, end of the condition, store
      .special_values = "NaN gives 0"},
     {.name = "tt.gelu",
      .summary = "x times the normal distribution's integral up to x, or its tanh form",

@@ -130,6 +130,7 @@ const UnaryOp powers[]{
      .function = vectorised<f_rsqrt>,
      .exact = by_vector_unit<Function::rsqrt>,
      .range = "positive",
+     .instructions = 32,  // as published for Blackhole, like the reciprocal's
      .special_values =
          "denormals give about 3e19: the device's first guess reads their bits, its products take them as 0"},
     {.name = "tt.reciprocal",
@@ -138,7 +139,8 @@ const UnaryOp powers[]{
      .function = vectorised<f_reciprocal>,
      .exact = by_vector_unit<Function::reciprocal>,
      .exact_blackhole = Function::reciprocal_blackhole,
-     .range = "positive"},
+     .range = "positive",
+     .instructions = 38},
     {.name = "tt.square",
      .summary = "x * x",
      .spellings = {{"aten.square.default"}},

@@ -208,7 +208,7 @@ TEST_CASE("a search finds a mix that is cheaper than one precision for all, on c
 TEST_CASE("sums in float32 are taken where only they are accurate enough, and where the user leaves the choice") {
   const ModelSource source(models + "vit_small.pt2");
   CompileSettings settings = settings_for("vit_small");
-  const SearchGoal goal{.min_pcc = 0.999979};  // all modules reach .999975 with the op library's sums
+  const SearchGoal goal{.min_pcc = 0.999981};  // all modules reach .9999808 with the op library's sums
   const PrecisionSearch found = search_precision(source, settings, goal);
   CHECK(goal.met(found.held_back));
   CHECK(options_text(found.choice).find("=on\"") != std::string::npos);
