@@ -90,6 +90,7 @@ Json report_data(const Globals& globals, const CompileFlags& flags, const Report
   ir::SymBinding shapes;
   if (std::unique_ptr<ir::Model> plain = source.read(); is_rewritten(*plain)) {
     out["compile"] = manifest_json(*plain);
+    shapes = given_sizes(*plain, flags);
     model = std::move(plain);
   } else {
     Compiled done = compiled(globals, source, flags, false);

@@ -263,6 +263,12 @@ Compiled compile_source(const ModelSource& source, const CompileSettings& given,
   return out;
 }
 
+ir::SymBinding given_sizes(const ir::Model& model, const CompileSettings& settings) {
+  ir::SymBinding out;
+  bind_dims(model, given_shapes(model, settings), out);
+  return out;
+}
+
 std::string report_json(const CompileResult& result, const ir::Model& model) {
   auto out = nlohmann::ordered_json::parse(result.json());
   out["conversions"] = nlohmann::ordered_json::array();

@@ -25,6 +25,8 @@ struct Compiled {
 // names the hash of the file, which costs reading all of it.
 Compiled compile_source(const ModelSource& source, const CompileSettings& settings, const Notes& notes = {},
                         bool to_save = false);
+// Values of the symbols of a model's free dims, as the settings' shapes and recorded inputs give them.
+ir::SymBinding given_sizes(const ir::Model& model, const CompileSettings& settings);
 // CompileResult::json() and `conversions`, [{"from": "float32", "to": "bfloat16", "checked": false}].
 std::string report_json(const CompileResult& result, const ir::Model& model);
 

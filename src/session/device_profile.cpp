@@ -33,6 +33,12 @@ std::int64_t useful_bytes(const TensorSpec& spec) {
   return static_cast<std::int64_t>(static_cast<double>(spec.nbytes()) * share);
 }
 
+// What its products would take at the chip's peak of their fidelity.
+double peak_us(const NodeCost& op, const ttrt::ArchProfile& arch) {
+  const auto fidelity = ttrt::math_fidelity_from_string(op.fidelity);
+  return fidelity ? op.flops / arch.peak_tflops(*fidelity) * 1e-6 : 0;
+}
+
 class Pricing {
  public:
   Pricing(const ir::Model& model, const ttrt::ArchProfile& arch, const ir::SymBinding& shapes,
@@ -239,6 +245,8 @@ class Pricing {
         const std::string path = op.module.substr(0, end);
         Sum& sum = sums[path];
         sum.cost.path = path, sum.cost.us += op.time.us, sum.cost.flops += op.flops, ++sum.cost.ops;
+        sum.cost.dram_bytes += op.dram_bytes, sum.cost.peak_us += peak_us(op, out_.arch);
+        sum.cost.useful_bytes += op.useful_bytes, sum.cost.padded_bytes += op.padded_bytes;
         sum.by_bound[bound] += op.time.us;
         if (end == std::string::npos || op.module.empty()) break;
       }
@@ -273,12 +281,13 @@ OrderedJson memory_json(const MemoryUse& use, const DeviceProfile& profile) {
   return out;
 }
 
-OrderedJson op_json(const NodeCost& op, const ttrt::ArchProfile& arch) {
+OrderedJson op_json(const NodeCost& op, const ttrt::ArchProfile& arch, double total_us) {
   OrderedJson out{{"node", op.name},
                   {"op", op.op},
                   {"module", op.module},
                   {"kernel", op.kernel},
                   {"us", op.time.us},
+                  {"share", total_us > 0 ? op.time.us / total_us : 0},
                   {"cycles", op.time.cycles},
                   {"bound", to_string(op.time.bound)},
                   {"flops", op.flops},
@@ -291,8 +300,7 @@ OrderedJson op_json(const NodeCost& op, const ttrt::ArchProfile& arch) {
   if (!op.program.empty()) out["program"] = op.program;
   if (!op.fidelity.empty()) {
     out["fidelity"] = op.fidelity;
-    const double peak = arch.peak_tflops(*ttrt::math_fidelity_from_string(op.fidelity));
-    out["utilization"] = op.time.us > 0 ? op.flops / (op.time.us * peak * 1e6) : 0;
+    out["utilization"] = op.time.us > 0 ? peak_us(op, arch) / op.time.us : 0;
   }
   for (std::size_t i = 0; i < ttrt::bounds; ++i)
     if (op.time.terms[i] > 0) out["terms"][std::string(to_string(static_cast<Bound>(i)))] = op.time.terms[i];
@@ -333,10 +341,18 @@ OrderedJson to_json(const DeviceProfile& p) {
   OrderedJson out{{"arch", p.arch.name}, {"total", total}};
   if (p.decode) out["decode"] = to_json(*p.decode);
   out["ops"] = out["modules"] = OrderedJson::array();
-  for (const NodeCost& op : p.ops) out["ops"].push_back(op_json(op, p.arch));
+  for (const NodeCost& op : p.ops) out["ops"].push_back(op_json(op, p.arch, p.us));
   for (const ModuleTime& m : p.modules)
-    out["modules"].push_back(
-        {{"path", m.path}, {"us", m.us}, {"ops", m.ops}, {"flops", m.flops}, {"bound", to_string(m.bound)}});
+    out["modules"].push_back({{"path", m.path},
+                              {"us", m.us},
+                              {"share", p.us > 0 ? m.us / p.us : 0},
+                              {"ops", m.ops},
+                              {"flops", m.flops},
+                              {"bound", to_string(m.bound)},
+                              {"utilization", m.us > 0 ? m.peak_us / m.us : 0},
+                              {"dram_bytes", m.dram_bytes},
+                              {"useful_bytes", m.useful_bytes},
+                              {"padded_bytes", m.padded_bytes}});
   out["memory"] = {{"dram", memory_json(p.dram, p)}, {"l1", memory_json(p.l1, p)}};
   return out;
 }

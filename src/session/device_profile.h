@@ -37,7 +37,8 @@ struct NodeCost {
 struct ModuleTime {
   std::string path;
   double us = 0, flops = 0;
-  std::int64_t ops = 0;
+  std::int64_t ops = 0, dram_bytes = 0, useful_bytes = 0, padded_bytes = 0;  // as NodeCost has them
+  double peak_us = 0;                     // what its products would take at the chip's peak
   ttrt::Bound bound = ttrt::Bound::math;  // of most of its time
 };
 

@@ -97,6 +97,14 @@ def main():
         assert [data["dumps"]["lines"][line] for line in dump["lines"]] == file.read_text().splitlines(), file
     assert len(data["dumps"]["dumps"]) == len(list((out / "dumps").iterdir()))
 
+    # A rewritten file takes sizes for its free dims as the model does.
+    free = ["--shape", "a_0=4x64", "--shape", "a_1=4x64", "--shape", "a_2=4x64"]
+    run("report", out / "bert.pt2", "-o", out / "sized.html", *free)
+    profiled = json.loads(run("profile", out / "bert.pt2", *free, "--json"))
+    profiled.pop("model")
+    assert read(out / "sized.html")[1]["profile"] == profiled
+    assert profiled["total"]["tokens_per_s"] > 1.5 * data["profile"]["total"]["tokens_per_s"]
+
     # A rewritten file has what its manifest says, and a name may hold what ends a script.
     hostile = out / "a<" / "script><b>\u2028&.pt2"  # ".../a</script>..."
     hostile.parent.mkdir()

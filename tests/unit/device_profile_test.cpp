@@ -48,6 +48,12 @@ TEST_CASE("a profile's parts add up, and its memory is what lives at a time", "[
   REQUIRE(!p.modules.empty());
   CHECK(p.modules.front().path.empty());
   CHECK(p.modules.front().us == Approx(us));
+  CHECK(p.modules.front().peak_us < us);
+  CHECK(p.modules.front().peak_us ==
+        Approx(p.flops / p.arch.peak_tflops(*ttrt::math_fidelity_from_string(p.ops.at(1).fidelity)) * 1e-6));
+  std::int64_t moved = 0;
+  for (const NodeCost& op : p.ops) moved += op.dram_bytes;
+  CHECK(p.modules.front().dram_bytes == moved);
   CHECK(p.samples == 64);
   const std::int64_t weight = 131072ll * 32768 * 2;
   CHECK(p.weight_bytes == 2 * weight);
