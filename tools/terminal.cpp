@@ -73,7 +73,7 @@ std::string seconds_text(double seconds) {
   if (seconds < 100)
     std::snprintf(text, sizeof text, "%.0f s", seconds);
   else
-    std::snprintf(text, sizeof text, "%.0f min %02d s", seconds / 60, static_cast<int>(seconds) % 60);
+    std::snprintf(text, sizeof text, "%d min %02d s", static_cast<int>(seconds) / 60, static_cast<int>(seconds) % 60);
   return text;
 }
 
@@ -86,7 +86,7 @@ std::string progress_of(const PhaseState& phase) {
   std::string out = bytes ? number_text(std::floor(100 * done / total), 3) + " %"
                           : std::to_string(phase.done) + "/" + std::to_string(phase.total);
   if (phase.done == 0) return out + ", " + seconds_text(phase.seconds);
-  out += ", " + (bytes ? bytes_text(rate) + "/s" : number_text(rate, 2) + "/s");
+  out += ", " + (bytes ? bytes_text(rate) : rate < 10 ? number_text(rate, 2) : number_text(std::round(rate), 9)) + "/s";
   return out + ", " + seconds_text((total - done) / rate) + " left";
 }
 

@@ -7,6 +7,7 @@
 
 #include "device/buffer.h"
 #include "support/error.h"
+#include "support/progress.h"
 #include "torch/cpu_op.h"
 
 namespace ttrt {
@@ -46,16 +47,20 @@ HostTensor BufferStore::weight_tensor(const ttc::ir::Weight& weight) {
 void BufferStore::load(std::shared_ptr<Device> device) {
   device_ = std::move(device);
   constants_.assign(program_.slots.size(), {});
+  // Those of a model that was compiled in memory are packed now.
+  ttc::Phase phase("preparing weights", model_.weight_bytes(), ttc::Phase::Unit::bytes);
   for (std::size_t s = 0; s < program_.slots.size(); ++s) {
     const Slot& slot = program_.slots[s];
     // A buffer may be written without ever being read.
     if (!ttc::ir::is_weight(slot.value) || (!slot.value->has_uses() && !slot.state)) continue;
     const ttc::ir::Weight* weight = model_.weight_of(slot.value);
     if (weight == nullptr) continue;  // a custom object or token
+    phase.at(slot.value->name);
     if (!slot.state)
       constants_[s] = weight_tensor(*weight);
     else if (const int buffer = static_cast<int>(s); !state_.contains(buffer))  // a set-up that failed may be repeated
       state_[buffer] = copy_of(weight_tensor(*weight));
+    phase.advance(weight->nbytes());
   }
 }
 
