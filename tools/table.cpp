@@ -2,6 +2,7 @@
 #include "table.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <sstream>
 
@@ -103,7 +104,9 @@ std::string Table::markdown() const {
 
 std::string number_text(double value, int digits) {
   char text[40];
-  std::snprintf(text, sizeof text, "%.*g", digits, value);
+  const double size = std::abs(value);
+  const bool whole = size >= std::pow(10.0, digits) - 0.5 && size < 1e15;  // else "%g" would write an exponent
+  std::snprintf(text, sizeof text, whole ? "%.*f" : "%.*g", whole ? 0 : digits, value);
   return text;
 }
 

@@ -27,7 +27,7 @@ class Table {
   std::vector<std::vector<std::string>> rows_;
 };
 
-// A number with so many significant digits: "0.99987", "1.2e-05".
+// A number with so many significant digits: "0.99987", "1.2e-05"; a large one with all before the point: "123456".
 std::string number_text(double value, int digits = 4);
 // "1.2 MiB"
 std::string bytes_text(double bytes);

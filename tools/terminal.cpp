@@ -86,7 +86,7 @@ std::string progress_of(const PhaseState& phase) {
   std::string out = bytes ? number_text(std::floor(100 * done / total), 3) + " %"
                           : std::to_string(phase.done) + "/" + std::to_string(phase.total);
   if (phase.done == 0) return out + ", " + seconds_text(phase.seconds);
-  out += ", " + (bytes ? bytes_text(rate) : rate < 10 ? number_text(rate, 2) : number_text(std::round(rate), 9)) + "/s";
+  out += ", " + (bytes ? bytes_text(rate) : number_text(rate, 2)) + "/s";
   return out + ", " + seconds_text((total - done) / rate) + " left";
 }
 

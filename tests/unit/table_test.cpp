@@ -61,6 +61,11 @@ TEST_CASE("a bar in a cell is no column of Markdown") {
 TEST_CASE("numbers and sizes as text") {
   CHECK(number_text(0.999876, 4) == "0.9999");
   CHECK(number_text(1.23e-5, 2) == "1.2e-05");
+  CHECK(number_text(133440, 4) == "133440");
+  CHECK(number_text(-5558.6, 3) == "-5559");
+  CHECK(number_text(99.7, 2) == "100");
+  CHECK(number_text(99.4, 2) == "99");
+  CHECK(number_text(1e20, 4) == "1e+20");
   CHECK(bytes_text(1023) == "1023 B");
   CHECK(bytes_text(1024) == "1.0 KiB");
   CHECK(bytes_text(1.5 * 1024 * 1024) == "1.5 MiB");
