@@ -7,6 +7,7 @@
 
 #include "executor/call_price.h"
 #include "ir/body.h"
+#include "ir/node_counts.h"
 #include "pass/call.h"
 #include "torch/scalar_ops.h"
 
@@ -54,7 +55,12 @@ class Pricing {
       if (output.kind == ir::OutputKind::buffer_mutation || output.kind == ir::OutputKind::parameter_mutation)
         for (const ir::GraphInput& input : model_.graph->inputs())
           if (input.target == output.target && !input.target.empty()) written_.insert(input.value.get());
-    ir::walk(*model_.graph, [&](ir::Node* node) { price(*node); });
+    ir::NodeCounter nodes;
+    ir::walk(*model_.graph, [&](ir::Node* node) {
+      const bool served = price(*node);
+      if (!node->origins.empty()) nodes.add(*node, served);
+    });
+    out_.host_nodes = static_cast<std::int64_t>(nodes.counts().cpu);
     count_calls();
     roll_up();
     out_.decode = decode_loop(model_, out_, sizes_);
@@ -67,7 +73,8 @@ class Pricing {
   }
 
  private:
-  void price(const ir::Node& node) {
+  // False for what the host computes.
+  bool price(const ir::Node& node) {
     const ttrt::OpRecord* record = ttrt::find_op(node.op());
     if (ir::is_whole_module(node))
       for (std::size_t i = 0; i < node.results().size() && i < node.regions()[0]->outputs().size(); ++i)
@@ -75,33 +82,29 @@ class Pricing {
           dram_.name(node.results()[i].get(), made);
     const bool of_shapes = follows_from_shapes(node);
     const bool device = record != nullptr && (node.place != "cpu" || record->role == ttrt::Role::to_host);
-    if (ttrt::role_of(node.op()) == ttrt::Role::to_host && constants_.contains(node.operand(0))) return;
+    if (ttrt::role_of(node.op()) == ttrt::Role::to_host && constants_.contains(node.operand(0))) return true;
     if (set_up_once(node)) {
       if (device) note_constants(node, *record);
-      return;
+      return device;
     }
     if (!device) {
       for (const ir::Value* value : node.operands())  // sizes are asked for after the op before
         if (!out_.ops.empty()) dram_.read(value, out_.ops.size() - 1);
-      if (!node.results().empty() && node.op().starts_with("aten.")) ++out_.host_nodes;
-      return;
+      return false;
     }
     auto made = concrete_call(*record, node.args(), sizes_, {.arch = out_.arch.arch});
     if (std::holds_alternative<Reason>(made)) {
       ++out_.unpriced;
-      return;
+      return true;
     }
     const ttrt::BoundCall& bound = std::get<ttrt::BoundCall>(made);
-    if (!is_transfer(record->role) && bound.refusal()) {
-      ++out_.host_nodes;
-      return;
-    }
+    if (!is_transfer(record->role) && bound.refusal()) return false;
     if (is_transfer(record->role) && stays(node)) {
       if (record->role == ttrt::Role::to_device)
         dram_.keep(node.result(), bound.results().at(0));
       else
         dram_.read_at_end(node.operand(0));  // buffers are written when nothing can fail any more
-      return;
+      return true;
     }
     NodeCost cost;
     cost.node = &node, cost.name = ir::node_name(node), cost.op = node.op();
@@ -120,6 +123,7 @@ class Pricing {
     if (record->role == ttrt::Role::to_host && node.result()->users().empty() && node.result()->output_uses() == 1)
       dram_.read_at_end(node.operand(0));  // it may stay on the device for the caller
     out_.ops.push_back(std::move(cost));
+    return true;
   }
 
   // What the model writes into its buffers is kept on the device from call to call.

@@ -177,6 +177,8 @@ TEST_CASE("the profile of a model without a run is that of a run", "[time]") {
       if (repeats || profile.unpriced > 0 || executor.work().weights.moves > 0) continue;
       CHECK((profile.us - profile.transfer_us) * profile.arch.clock_mhz ==
             Approx(executor.work().device_cycles).epsilon(1e-6));
+      if (executor.fallback_failures().empty())
+        CHECK(profile.host_nodes == static_cast<std::int64_t>(executor.counts().cpu));
       // The first run finds out what lies where; then the memory holds what was estimated, to the byte.
       if (executor.fallback_failures().empty()) {
         step();

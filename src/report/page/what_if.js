@@ -21,6 +21,8 @@ function showWhatIf() {
       : `Nothing that can be chosen for this model on ${data.arch.name} saves a hundredth of a call.`),
     advice.length ? el('ul', {class: 'advice'}, advice.map((way) => el('li', {},
       `${way.what} save `, el('strong', {}, saved(way)), ` (${percent(way.saves_us / us)}): `, el('code', {}, way.flags)))) : '',
+    advice.some((way) => way.flags.startsWith('--weight-dtype')) ? el('p', {}, 'Narrower formats cost accuracy; where a model bears them is found by ',
+      el('code', {}, 'ttc compile --min-pcc X --io F')) : '',
     bars('A call, if', rows),
     el('h3', {}, 'Each way'),
     table('What if', ['what if', '>µs', '>saves µs', '>samples/s', '>DRAM', '', 'with'], ways.map((way) => [
