@@ -33,7 +33,12 @@ void options(FlagSet& app) {
 SafeTensors vectors_of(const ModelSource& source) {
   SafeTensors out;
   const std::shared_ptr<const ir::Model> model = source.read();
-  std::vector<Case> cases = load_cases(*model, {.io = flags.io}, true);
+  InputOptions inputs{.io = flags.io};
+  if (!flags.io.empty()) {
+    const std::vector<InputOptions> ways = ways_to_call(read_safetensors(flags.io));
+    if (!ways.empty()) inputs.io_prefix = ways[0].io_prefix, inputs.io_steps = ways[0].io_steps;
+  }
+  std::vector<Case> cases = load_cases(*model, inputs, true);
   if (cases.empty()) return out;
   Case& one = cases.front();
   const auto add = [&](const std::string& name, const ttrt::HostTensor& tensor) {

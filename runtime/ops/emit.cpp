@@ -61,6 +61,13 @@ std::string PythonCall::let(std::string_view stem, const Python& value) {
   return name;
 }
 
+std::pair<std::string, std::string> PythonCall::let_two(std::string_view first, std::string_view second,
+                                                        const Python& value) {
+  std::pair made{scope_.fresh(first), scope_.fresh(second)};
+  statements.push_back({.targets = {made.first, made.second}, .call = value, .view_of = {}});
+  return made;
+}
+
 void PythonCall::result(const Python& value) {
   TTC_CHECK(!done, "a call's results are written once");
   statements.push_back({.targets = {}, .call = value, .view_of = {}});
@@ -99,8 +106,6 @@ std::string PythonCall::compute_kernel_config() const {
                             .str());
   return name;
 }
-
-std::string PythonCall::device() const { return scope_.tensor(0) + ".device()"; }
 
 std::string PythonCall::row_major_ids(std::string_view name) {
   if (std::string made = scope_.row_major(name); !made.empty()) return made;

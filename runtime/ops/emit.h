@@ -51,13 +51,14 @@ class PythonCall {
  public:
   // What the writer of the program knows.
   struct Scope {
-    std::function<std::string(std::size_t)> tensor;        // of OpCall::tensors
-    std::function<std::string(std::string_view)> literal;  // of the schema, "" for None
-    std::function<std::vector<std::string>(int)> sizes;    // of a result
-    std::function<std::vector<std::string>(std::string_view)> operand_sizes;
+    std::function<std::string(std::size_t)> tensor;                        // of OpCall::tensors
+    std::function<std::string(std::string_view)> literal;                  // of the schema, "" for None
+    std::function<std::vector<std::string>(int)> sizes;                    // of a result
+    std::function<std::vector<std::string>(std::size_t)> tensor_sizes;     // of OpCall::tensors
     std::function<std::string(std::string_view)> fresh;                    // a new variable's name from a stem
     std::function<void(const std::string&, const std::string&)> constant;  // a definition for the whole program
     std::function<void(const std::string&)> helper;                        // a function that the program needs
+    std::function<std::string()> device;                                   // where the operands are
     std::function<void(const std::string&)> warning;                       // what the card may refuse
     // An operand as the library's gathers want it, where the program can hold it so; else "".
     std::function<std::string(std::string_view)> row_major;
@@ -76,11 +77,15 @@ class PythonCall {
   std::string literal(std::string_view name) const { return scope_.literal(name); }
   // "[x.shape[0], 64]": of a result, of an operand.
   std::vector<std::string> sizes(int result = 0) const { return scope_.sizes(result); }
-  std::vector<std::string> sizes(std::string_view operand) const { return scope_.operand_sizes(operand); }
+  std::vector<std::string> sizes(std::string_view operand) const {
+    return scope_.tensor_sizes(static_cast<std::size_t>(call.tensor_index(operand)));
+  }
+  std::vector<std::string> sizes_of(std::size_t tensor) const { return scope_.tensor_sizes(tensor); }
   bool fixed_sizes() const { return scope_.fixed_sizes; }
 
   // An intermediate result, freed after the call.
   std::string let(std::string_view stem, const Python& value);
+  std::pair<std::string, std::string> let_two(std::string_view first, std::string_view second, const Python& value);
   void result(const Python& value);  // the only result, or all of them
   // The result is `operand` under other sizes, in the same buffer where the library can.
   void view(const Python& value, std::string_view operand);
@@ -89,7 +94,7 @@ class PythonCall {
   // Keyword values.
   std::string memory_config(int result = 0) const;  // "ttnn.DRAM_MEMORY_CONFIG"
   std::string compute_kernel_config() const;        // a constant of the program: HIFI2_L1_ACC
-  std::string device() const;                       // of the operands
+  std::string device() const { return scope_.device(); }
   // A function of the program ("causal_mask"); the writer has its text (emit/helpers.h).
   void needs(const std::string& helper) const { scope_.helper(helper); }
   void warn(const std::string& text) const { scope_.warning(text); }

@@ -3,6 +3,7 @@
 #include <bit>
 #include <cmath>
 
+#include "ops/emit.h"
 #include "ops/integers.h"
 #include "ops/literals.h"
 #include "ops/rules.h"
@@ -148,6 +149,26 @@ const OpFamily unwritten{
     .reason = "memory that nobody has written has no values to compute with"};
 TTRT_REGISTER_FAMILY(unwritten);
 
+Python placed(PythonCall& to, Python made) {
+  return made.key("dtype", python_dtype(to.results[0].dtype))
+      .key("layout", "ttnn.TILE_LAYOUT")
+      .key("device", to.device())
+      .key("memory_config", to.memory_config());
+}
+ttc::Refusal emit_full(PythonCall& to) {
+  to.result(placed(to, Python("ttnn.full").arg(python_list(to.sizes())).arg(python_number(to.call.number("value")))));
+  return std::nullopt;
+}
+// Integers only: the library's ranges of floats step by whole numbers.
+ttc::Refusal emit_arange(PythonCall& to) {
+  for (const char* bound : {"start", "end", "step"})
+    if (std::trunc(to.call.number(bound)) != to.call.number(bound)) return unsupported("ttnn.arange has whole numbers");
+  Python made("ttnn.arange");
+  made.arg(to.literal("start")).arg(to.literal("end")).arg(to.literal("step"));
+  to.result(placed(to, made));
+  return std::nullopt;
+}
+
 OpRecord creation(std::string_view name, std::string_view summary, std::string_view schema,
                   std::vector<Lowering> lowers) {
   OpRecord record;
@@ -160,6 +181,7 @@ OpRecord creation(std::string_view name, std::string_view summary, std::string_v
   record.reference = reference_full;
   record.work = moving_work;
   record.tolerance = equal_results;
+  record.emit = emit_full;
   return record;
 }
 
@@ -205,6 +227,7 @@ const OpRecord arange = [] {
                         "(Scalar start, Scalar end, Scalar step, str format) -> Tensor",
                         {{"aten.arange.start_step", lower_arange}});
   r.infer = infer_arange;
+  r.emit = emit_arange;
   r.prepare = prepare_arange;
   r.reference = reference_arange;
   r.cases = {{"integers", R"(graph main(%x: i64[3, 40] user) {

@@ -1,4 +1,5 @@
 // Reads the index operands of a call and turns them into positions, checked.
+#include "ops/emit.h"
 #include "ops/index_plan.h"
 
 #include <algorithm>
@@ -112,6 +113,26 @@ RtValue index_list(const OpCall& call, const RtValue& indices) {
     out.push_back(as_wide((*given)[i]));
   }
   return out;
+}
+
+std::size_t index_rank(const OpCall& call) {
+  const auto& indices = std::get<std::vector<TensorRef>>(call.arg("indices"));
+  return call.tensors.at(static_cast<std::size_t>(indices.at(0).index)).logical.size();
+}
+
+std::string expanded_index(PythonCall& to, std::string_view operand, std::int64_t dim, const std::string& index) {
+  to.warn(not_negative);
+  std::vector<std::string> sizes = to.sizes(operand);
+  const auto at = static_cast<std::size_t>(wrap_dim(to.call, dim, sizes.size()));
+  const auto& indices = std::get<std::vector<TensorRef>>(to.call.arg("indices"));
+  const std::vector<std::string> index_sizes = to.sizes_of(static_cast<std::size_t>(indices.at(0).index));
+  std::string count;
+  for (const std::string& size : index_sizes) count += (count.empty() ? "" : " * ") + size;
+  std::vector<std::string> flat(sizes.size(), "1");
+  flat[at] = sizes[at] = count.empty() ? "1" : count;
+  const std::string ids = to.let("index", Python("ttnn.typecast").arg(index).arg("ttnn.uint32"));
+  const std::string column = to.let("index", Python("ttnn.reshape").arg(ids).arg(python_list(flat)));
+  return to.let("index", Python("ttnn.expand").arg(column).arg(python_list(sizes)));
 }
 
 }  // namespace ttrt::ops

@@ -71,4 +71,13 @@ std::variant<IndexArguments, ttc::Reason> index_arguments(const LowerContext& co
 // ATen's list of a call's dims and index tensors.
 RtValue index_list(const OpCall& call, const RtValue& indices);
 
+// ---- TT-NN's Python
+
+inline constexpr const char* not_negative =
+    "indices are taken as not negative: TT-NN's gathers count from the start only";
+// How many dims the only index of a call of tt.index or tt.index_put has.
+std::size_t index_rank(const OpCall& call);
+// An index of rows along `dim` of an operand, flat, for every element of the rows: uint32, [.., n, ..].
+std::string expanded_index(PythonCall& to, std::string_view operand, std::int64_t dim, const std::string& index);
+
 }  // namespace ttrt::ops

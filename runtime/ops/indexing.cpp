@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "ops/dense.h"
+#include "ops/emit.h"
 #include "ops/index_plan.h"
 #include "ops/rules.h"
 
@@ -119,6 +120,36 @@ const OpFamily by_value{
     .reason = "the size of its result, or the place of each element, depends on values"};
 TTRT_REGISTER_FAMILY(by_value);
 
+// The library gathers single elements: one index of whole rows is repeated for each of their elements.
+ttc::Refusal emit_index(PythonCall& to) {
+  if (to.operands("indices").size() != 1) return unsupported("ttnn.gather takes one index");
+  const std::string rows = expanded_index(to, "x", to.call.integers("dims").at(0), to.operands("indices")[0]);
+  const std::vector<std::string> out = to.sizes();
+  Python made("ttnn.gather");
+  made.arg(to.operand("x"))
+      .arg(std::to_string(to.call.integers("dims")[0]))
+      .arg(rows)
+      .key("memory_config", to.memory_config());
+  if (index_rank(to.call) == 1) {
+    to.result(made);
+    return std::nullopt;
+  }
+  const std::string flat = to.let("rows", made);
+  to.result(Python("ttnn.reshape").arg(flat).arg(python_list(out)).key("memory_config", to.memory_config()));
+  return std::nullopt;
+}
+
+ttc::Refusal emit_gather(PythonCall& to) {
+  to.warn(not_negative);
+  const std::string index = to.let("index", Python("ttnn.typecast").arg(to.operand("index")).arg("ttnn.uint32"));
+  to.result(Python("ttnn.gather")
+                .arg(to.operand("x"))
+                .arg(to.literal("dim"))
+                .arg(index)
+                .key("memory_config", to.memory_config()));
+  return std::nullopt;
+}
+
 const OpRecord index{
     .name = "tt.index",
     .summary = "Elements or whole rows by index, as x[i, j]",
@@ -162,6 +193,7 @@ const OpRecord index{
   %y: f32[2, 3, 40] = aten.embedding.default(%w, %i)
   return %y
 })"}},
+    .emit = emit_index,
 };
 TTRT_REGISTER_OP(index);
 
@@ -186,6 +218,7 @@ const OpRecord gather{
   %y: i64[4, 33] = aten.gather.default(%x, 0, %i)
   return %y
 })"}},
+    .emit = emit_gather,
 };
 TTRT_REGISTER_OP(gather);
 

@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "ops/dense.h"
+#include "ops/emit.h"
 #include "ops/literals.h"
 #include "ops/rules.h"
 
@@ -274,6 +275,39 @@ const OpFamily statistics{
     .reason = "the device sorts lines and picks their largest elements, but has no other order statistics"};
 TTRT_REGISTER_FAMILY(statistics);
 
+// Places come as unsigned integers.
+ttc::Refusal emit_argmax(PythonCall& to) {
+  const std::string at = to.let(
+      "index",
+      Python("ttnn.argmax").arg(to.operand("x")).key("dim", to.literal("dim")).key("keepdim", to.literal("keepdim")));
+  const std::string tiled_index = to.let("index", Python("ttnn.to_layout").arg(at).arg("ttnn.TILE_LAYOUT"));
+  to.result(Python("ttnn.typecast").arg(tiled_index).arg("ttnn.int32").key("memory_config", to.memory_config()));
+  return std::nullopt;
+}
+ttc::Refusal emit_topk(PythonCall& to) {
+  Python made("ttnn.topk");
+  made.arg(to.operand("x"))
+      .arg(to.literal("k"))
+      .key("dim", to.literal("dim"))
+      .key("largest", to.literal("largest"))
+      .key("sorted", "True");
+  const auto [values, places] = to.let_two("values", "places", made);
+  to.result_is(values);
+  to.result_is(to.let("places", Python("ttnn.typecast").arg(places).arg("ttnn.int32")));
+  return std::nullopt;
+}
+ttc::Refusal emit_sort(PythonCall& to) {
+  Python made("ttnn.sort");
+  made.arg(to.operand("x"))
+      .key("dim", to.literal("dim"))
+      .key("descending", to.literal("descending"))
+      .key("stable", "True");
+  const auto [values, places] = to.let_two("values", "places", made);
+  to.result_is(values);
+  to.result_is(to.let("places", Python("ttnn.typecast").arg(places).arg("ttnn.int32")));
+  return std::nullopt;
+}
+
 OpRecord ordering(std::string_view name, std::string_view summary, std::string_view schema,
                   std::vector<Lowering> lowers) {
   OpRecord record;
@@ -306,6 +340,7 @@ std::string_view case_of(std::string_view rest) {
 OpRecord index_record(std::string_view name, std::string_view summary, std::string_view aten) {
   OpRecord r = ordering(name, summary, extreme_schema, {{aten, lower_extreme}});
   r.infer = infer_index;
+  if (name == "tt.argmax") r.emit = emit_argmax;
   r.prepare = prepare_index;
   r.reference = reference_index;
   const std::string op(aten);
@@ -340,6 +375,7 @@ const OpRecord topk = [] {
                         "(Tensor x, SymInt k, int dim=-1, bool largest=True) -> (Tensor, Tensor)",
                         {{"aten.topk.default", lower_topk}});
   r.infer = infer_topk;
+  r.emit = emit_topk;
   r.prepare = prepare_topk;
   r.reference = reference_topk;
   r.cases = {
@@ -355,6 +391,7 @@ const OpRecord sort = [] {
                         "(Tensor x, int dim=-1, bool descending=False, bool stable=False) -> (Tensor, Tensor)",
                         {{"aten.sort.default", lower_sort}, {"aten.sort.stable", lower_sort}});
   r.infer = infer_sort;
+  r.emit = emit_sort;
   r.prepare = prepare_sort;
   r.reference = reference_sort;
   r.cases = {{"upwards", case_of("  %v: i64[3, 7, 33], %i: i64[3, 7, 33] = aten.sort.default(%z)\n  return %v, %i\n")},

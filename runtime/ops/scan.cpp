@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "ops/dense.h"
+#include "ops/emit.h"
 #include "ops/exact_util.h"
 #include "ops/integers.h"
 #include "ops/reduce_exact.h"
@@ -170,6 +171,14 @@ Work work(const OpCall& call) { return vector_work(call, 20); }
 
 constexpr std::string_view one = "(Tensor x, int dim) -> Tensor", both = "(Tensor x, int dim) -> (Tensor, Tensor)";
 
+ttc::Refusal emit(PythonCall& to) {
+  to.result(Python("ttnn." + std::string(to.call.op->name.substr(3)))
+                .arg(to.operand("x"))
+                .arg(to.literal("dim"))
+                .key("memory_config", to.memory_config()));
+  return std::nullopt;
+}
+
 const OpRecord cumsum{
     .name = "tt.cumsum",
     .summary = "Running sums along a dim",
@@ -201,6 +210,7 @@ const OpRecord cumsum{
   %y: i64[3, 40] = aten.cumsum.default(%x, 1)
   return %y
 })"}},
+    .emit = emit,
 };
 TTRT_REGISTER_OP(cumsum);
 
@@ -231,6 +241,7 @@ const OpRecord cumprod{
   %y: i64[3, 5] = aten.cumprod.default(%x, 1)
   return %y
 })"}},
+    .emit = emit,
 };
 TTRT_REGISTER_OP(cumprod);
 

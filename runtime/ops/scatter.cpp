@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "ops/dense.h"
+#include "ops/emit.h"
 #include "ops/index_plan.h"
 #include "ops/integers.h"
 #include "ops/rules.h"
@@ -255,6 +256,77 @@ OpRecord writing(std::string_view name, std::string_view summary, std::string_vi
   return record;
 }
 
+// One index of whole rows, which take the place of others.
+ttc::Refusal emit_put(PythonCall& to) {
+  if (to.call.boolean("accumulate")) return unsupported("ttnn.scatter adds nothing up");
+  if (to.operands("indices").size() != 1 || index_rank(to.call) != 1)
+    return unsupported("ttnn.scatter takes one index");
+  const TensorSpec &x = spec_of(to.call, "x"), &values = spec_of(to.call, "values");
+  const std::int64_t dim = wrap_dim(to.call, to.call.integers("dims").at(0), x.logical.size());
+  Shape rows = x.logical;
+  const auto& indices = std::get<std::vector<TensorRef>>(to.call.arg("indices"));
+  rows[static_cast<std::size_t>(dim)] = volume(to.call.tensors.at(static_cast<std::size_t>(indices[0].index)).logical);
+  if (values.logical != rows) return unsupported("values of another shape than the rows");
+  const std::string index = expanded_index(to, "x", dim, to.operands("indices")[0]);
+  to.result(Python("ttnn.scatter")
+                .arg(to.operand("x"))
+                .arg(std::to_string(dim))
+                .arg(index)
+                .arg(to.operand("values"))
+                .key("memory_config", to.memory_config()));
+  return std::nullopt;
+}
+
+ttc::Refusal emit_scatter(PythonCall& to) {
+  if (!to.call.string("reduce").empty()) return unsupported("ttnn.scatter joins no elements");
+  if (to.operand("src").empty()) return unsupported("ttnn.scatter wants a tensor of sources");
+  to.warn(not_negative);
+  const std::string index = to.let("index", Python("ttnn.typecast").arg(to.operand("index")).arg("ttnn.uint32"));
+  to.result(Python("ttnn.scatter")
+                .arg(to.operand("x"))
+                .arg(to.literal("dim"))
+                .arg(index)
+                .arg(to.operand("src"))
+                .key("memory_config", to.memory_config()));
+  return std::nullopt;
+}
+
+// What is before the range, the range, what is behind it.
+ttc::Refusal emit_slice_scatter(PythonCall& to) {
+  const Range range = range_of(to.call);
+  if (range.step != 1 || !to.fixed_sizes()) return unsupported("ranges with steps or of free sizes");
+  const Shape& x = spec_of(to.call, "x").logical;
+  Shape part = x;
+  part[range.dim] = range.count;
+  const auto text = [](const Shape& sizes) {
+    std::vector<std::string> out;
+    for (const std::int64_t size : sizes) out.push_back(std::to_string(size));
+    return python_list(out);
+  };
+  std::string middle = to.operand("src");
+  if (spec_of(to.call, "src").logical != part)
+    middle = to.let("part", Python("ttnn.reshape").arg(middle).arg(text(part)));
+  std::vector<std::string> parts;
+  const auto around = [&](std::int64_t from, std::int64_t until) {
+    if (from >= until) return;
+    Shape starts(x.size(), 0), ends = x;
+    starts[range.dim] = from, ends[range.dim] = until;
+    parts.push_back(to.let("part", Python("ttnn.slice").arg(to.operand("x")).arg(text(starts)).arg(text(ends))));
+  };
+  around(0, range.start);
+  parts.push_back(middle);
+  around(range.start + range.count, x[range.dim]);
+  if (parts.size() == 1) {
+    to.view(Python("ttnn.identity").arg(middle).key("memory_config", to.memory_config()), "src");
+    return std::nullopt;
+  }
+  to.result(Python("ttnn.concat")
+                .arg(python_list(parts))
+                .key("dim", std::to_string(range.dim))
+                .key("memory_config", to.memory_config()));
+  return std::nullopt;
+}
+
 const OpRecord index_put = [] {
   OpRecord r = writing("tt.index_put", "A tensor with other elements or rows at indices, or more added to them",
                        "(Tensor x, int[] dims, Tensor[] indices, Tensor values, bool accumulate=False) -> Tensor",
@@ -263,6 +335,7 @@ const OpRecord index_put = [] {
                         {"aten.index_add.default", lower_add}});
   r.operands = {{"x", OperandKind::any}, {"indices", OperandKind::index}, {"values", OperandKind::any}};
   r.prepare = prepare_put;
+  r.emit = emit_put;
   r.infer = [](const OpCall& call) {
     wrap_dims(call, call.integers("dims"), call.tensors.at(0).logical.size());
     return same_as_x(call);
@@ -306,6 +379,7 @@ const OpRecord scatter = [] {
     return same_as_x(call);
   };
   r.prepare = prepare_scatter;
+  r.emit = emit_scatter;
   r.reference = reference_scatter;
   r.cases = {
       {"a number", R"(graph main(%x: f32[3, 50] user, %i: i64[3, 4] user) {
@@ -343,6 +417,7 @@ const OpRecord slice_scatter = [] {
   r.operands = {{"x", OperandKind::any}, {"src", OperandKind::any}};
   r.infer = infer_slice_scatter;
   r.prepare = prepare_slice_scatter;
+  r.emit = emit_slice_scatter;
   r.reference = reference_slice_scatter;
   r.cases = {{"rows", R"(graph main(%x: f32[2, 7, 33] user, %v: f32[2, 3, 33] user) {
   %y: f32[2, 7, 33] = aten.slice_scatter.default(%x, %v, 1, 2, 5)

@@ -319,9 +319,7 @@ PythonCall::Scope BlockWriter::scope_for(const ir::Node& node, const ttrt::Bound
     return !otherwise || otherwise->is_none() ? "" : text_of(*otherwise);
   };
   to.sizes = [this, &node](int result) { return sizes_text(node.result(static_cast<std::size_t>(result))); };
-  to.operand_sizes = [this, tensors, &bound](std::string_view operand) {
-    return sizes_text(tensors.at(static_cast<std::size_t>(bound.call.tensor_index(operand))));
-  };
+  to.tensor_sizes = [this, tensors](std::size_t i) { return sizes_text(tensors.at(i)); };
   to.fresh = [this](std::string_view name) {
     std::string made = scope.fresh(name);
     scope.owns(made);
@@ -329,6 +327,10 @@ PythonCall::Scope BlockWriter::scope_for(const ir::Node& node, const ttrt::Bound
   };
   to.constant = [this](const std::string& name, const std::string& text) { program_.constants.emplace(name, text); };
   to.helper = [this](const std::string& helper) { program_.helpers.insert(helper); };
+  to.device = [this] {
+    device = true;
+    return std::string("device");
+  };
   to.warning = [this](const std::string& text) { program_.warnings.insert(text); };
   to.row_major = [this, &node, &bound, tensors](std::string_view operand) -> std::string {
     const auto index = static_cast<std::size_t>(bound.call.tensor_index(operand));
