@@ -143,10 +143,11 @@ Outcome power_of(const Case& c, Numerics numerics) {
   return record_outcome(call.tensor("x", operand(c, 0)).set("exponent", ttc::as_double(*number)), c.expected, numerics);
 }
 
-// By a number: the floor of the product with its inverse.
+// Of floats, by a number: the floor of the product with its inverse.
 Outcome floor_of_quotient(const Case& c, Numerics numerics) {
   const ttc::Json* number = ttc::find_member(c.params, "scalar");
-  if (number == nullptr || ttc::as_double(*number) == 0) return run_library(c, numerics);
+  const bool floats = c.inputs.empty() || is_float_format(c.inputs[0].dtype);
+  if (!floats || number == nullptr || ttc::as_double(*number) == 0) return run_library(c, numerics);
   if (auto refusal = c.unknown_params({"scalar"})) return *refusal;
   const Chain chain{numerics};
   const Tensor quotient = chain.number("tt.mul", operand(c, 0), 1.0 / ttc::as_double(*number));

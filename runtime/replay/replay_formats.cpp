@@ -1,5 +1,8 @@
 // Replay of conversions between formats: on the host (host_pack_unpack) and on the device (typecast:
 // device/typecast.h).
+#include <algorithm>
+#include <cmath>
+
 #include "device/tensor.h"
 #include "device/typecast.h"
 #include "replay/records.h"
@@ -10,6 +13,8 @@ namespace ttrt::replay {
 namespace {
 
 ttc::Reason dtype_refusal(const std::string& what) { return {ttc::ReasonCode::DtypeUnsupported, what}; }
+
+bool is_whole(float value) { return std::trunc(value) == value && std::fabs(value) < 0x1p31F; }
 
 Outcome host_pack_unpack(const Case& c, Numerics) {
   if (auto refusal = c.unknown_params({"format"})) return *refusal;
@@ -24,8 +29,10 @@ Outcome typecast(const Case& c, Numerics) {
   const auto to = c.format_param("to");
   const Tensor& in = c.inputs.at(0);
   if (!to) return dtype_refusal("a cast to no format");
-  if (is_float_format(in.dtype) && (*to == DataType::int32 || *to == DataType::uint32))
-    return dtype_refusal("casts of floats to 32-bit integers");
+  // How it rounds fractions was not recorded.
+  const bool wide = *to == DataType::int32 || *to == DataType::uint32;
+  if (is_float_format(in.dtype) && wide && !std::ranges::all_of(in.values, is_whole))
+    return dtype_refusal("casts of fractions to 32-bit integers");
   const TensorSpec from{in.shape, in.dtype, Layout::tile, {}};
   TensorSpec cast = from;
   cast.dtype = *to;

@@ -1,5 +1,6 @@
 """Emitted programs: what they give on the emulated TT-NN, what they load, and how they read."""
 
+import contextlib
 import importlib.util
 import json
 import os
@@ -27,12 +28,12 @@ def emitted(model: str, folder: pathlib.Path, *flags: str) -> pathlib.Path:
     return program
 
 
-def outputs(program: pathlib.Path, numerics: str) -> list:
-    """What run.py's call gives, in this process."""
+@contextlib.contextmanager
+def opened(program: pathlib.Path, numerics: str):
+    """A call of the program's forward() with its weights on a device."""
     import ttc
 
     ttnn = ttc.as_ttnn()
-    sys.path.insert(0, str(program))
     os.environ["TTRT_NUMERICS"] = numerics
     device = ttnn.open_device(device_id=0)
     try:
@@ -41,14 +42,20 @@ def outputs(program: pathlib.Path, numerics: str) -> list:
             spec = importlib.util.spec_from_file_location(name, program / f"{name}.py")
             loaded[name] = importlib.util.module_from_spec(spec)
             spec.loader.exec_module(loaded[name])
-        vectors = load_file(program / "vectors.safetensors")
-        inputs = [vectors[f"in{i}"] for i in range(len(vectors)) if f"in{i}" in vectors]
-        given = loaded["model"].forward(*inputs, parameters=loaded["parameters"].load_parameters(device), device=device)
-        return list(given) if isinstance(given, tuple) else [given]
+        parameters = loaded["parameters"].load_parameters(device)
+        yield lambda *inputs: loaded["model"].forward(*inputs, parameters=parameters, device=device)
     finally:
         ttnn.close_device(device)
         os.environ.pop("TTRT_NUMERICS")
-        sys.path.remove(str(program))
+
+
+def outputs(program: pathlib.Path, numerics: str) -> list:
+    """What run.py's call gives, in this process."""
+    vectors = load_file(program / "vectors.safetensors")
+    inputs = [vectors[f"in{i}"] for i in range(len(vectors)) if f"in{i}" in vectors]
+    with opened(program, numerics) as forward:
+        given = forward(*inputs)
+    return list(given) if isinstance(given, tuple) else [given]
 
 
 def run_by_tool(model: str, folder: pathlib.Path, *flags: str) -> dict:
@@ -70,6 +77,20 @@ def test_exact_numerics_give_the_bits_of_the_tool():
             assert len(given) == len(expected)
             for i, one in enumerate(given):
                 assert torch.equal(one, expected[f"out{i}"]), f"{model} out{i}"
+
+
+def test_caches_stay_on_the_device():
+    """Four tokens of a decoder that writes its buffers: the last one's bits depend on all before."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        expected = run_by_tool("llama_small_decode", folder, "--numerics", "exact", "--io-steps")
+        program = emitted("llama_small_decode", folder)
+        assert "torch.ops" not in (program / "model.py").read_text()
+        steps = load_file(models / "llama_small_decode.io.safetensors")
+        with opened(program, "exact") as forward:
+            for step in range(4):
+                last = forward(steps[f"step{step}.in0"], steps[f"step{step}.in1"])
+            assert torch.equal(last, expected["out0"])
 
 
 def test_fast_numerics_give_the_same_correlation():
