@@ -110,9 +110,9 @@ std::vector<RtValue> reference(Reference& aten, const OpCall& call, std::span<co
 }
 
 ttc::Refusal emit(PythonCall& to) {
-  constexpr std::int64_t whole = 2 * tile_dim;
-  if (spec_of(to.call, "x").logical[3] % whole != 0)
-    to.warn("ttnn.experimental.rotary_embedding takes heads of multiples of 64 on the card");
+  if (spec_of(to.call, "x").logical[3] % tile_dim != 0)
+    to.warn("ttnn.experimental.rotary_embedding is recorded with heads of whole tiles only, not of " +
+            std::to_string(spec_of(to.call, "x").logical[3]) + " elements");
   to.result(Python("ttnn.experimental.rotary_embedding")
                 .arg(to.operand("x"))
                 .arg(to.operand("cos"))

@@ -28,6 +28,16 @@ def emitted(model: str, folder: pathlib.Path, *flags: str) -> pathlib.Path:
     return program
 
 
+def loaded(program: pathlib.Path) -> dict:
+    """The program's modules."""
+    modules = {}
+    for name in ("parameters", "model"):
+        spec = importlib.util.spec_from_file_location(name, program / f"{name}.py")
+        modules[name] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(modules[name])
+    return modules
+
+
 @contextlib.contextmanager
 def opened(program: pathlib.Path, numerics: str):
     """A call of the program's forward() with its weights on a device."""
@@ -37,13 +47,9 @@ def opened(program: pathlib.Path, numerics: str):
     os.environ["TTRT_NUMERICS"] = numerics
     device = ttnn.open_device(device_id=0)
     try:
-        loaded = {}
-        for name in ("parameters", "model"):
-            spec = importlib.util.spec_from_file_location(name, program / f"{name}.py")
-            loaded[name] = importlib.util.module_from_spec(spec)
-            spec.loader.exec_module(loaded[name])
-        parameters = loaded["parameters"].load_parameters(device)
-        yield lambda *inputs: loaded["model"].forward(*inputs, parameters=parameters, device=device)
+        modules = loaded(program)
+        parameters = modules["parameters"].load_parameters(device)
+        yield lambda *inputs: modules["model"].forward(*inputs, parameters=parameters, device=device)
     finally:
         ttnn.close_device(device)
         os.environ.pop("TTRT_NUMERICS")
