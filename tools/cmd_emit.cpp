@@ -58,12 +58,16 @@ SafeTensors vectors_of(const ModelSource& source) {
   return out;
 }
 
-[[noreturn]] void fail(const std::vector<emit::Refused>& refused) {
+[[noreturn]] void fail(const std::vector<emit::Refused>& refused, bool rewritten) {
   const emit::Refused& first = refused.front();
-  throw Error(Exit::unsupported, "",
-              std::to_string(refused.size()) + " calls have no spelling in TT-NN's Python, " + first.op + " (" +
+  const std::string hint = flags.require_full
+                               ? "without --require-full they become torch calls where the host can run them"
+                           : rewritten ? "of a model that is not rewritten yet they become torch calls"
+                                       : "";
+  throw Error(Exit::unsupported, flags.model,
+              std::to_string(refused.size()) + " calls can't be written in TT-NN's Python, " + first.op + " (" +
                   first.node + ") the first: " + first.reason.detail,
-              "without --require-full, and of a model that is not rewritten yet, they become torch calls");
+              hint);
 }
 
 // What TT-NN cannot express stays on the host, where it is a torch call: by operator where the record has no spelling
@@ -96,7 +100,7 @@ Written write(const Globals& globals, const ModelSource& source) {
     out.program = emit::write_program(*out.made.model, out.made.profile);
     if (out.program.refused.empty()) return out;
     out.refused.insert(out.refused.end(), out.program.refused.begin(), out.program.refused.end());
-    if (flags.require_full || rewritten || round == rounds) fail(out.program.refused);
+    if (flags.require_full || rewritten || round == rounds) fail(out.program.refused, rewritten);
     keep_on_host(settings, out.program.refused);
     out.made = compile_source(source, settings);
   }

@@ -56,10 +56,10 @@ std::string lowered(const ttrt::OpRecord& op) {
 
 int list_ops(const Globals& globals) {
   OrderedJson json = OrderedJson::array();
-  Table table({"op", "does", ">cases", "no exact kernel", "serves"});
+  Table table({"op", "does", ">cases", "no exact kernel", "emitted", "serves"});
   for (const ttrt::OpRecord* op : ttrt::all_ops()) {
     table.row({std::string(op->name), std::string(op->summary), std::to_string(op->cases.size()),
-               std::string(op->no_exact_kernel), lowered(*op)});
+               std::string(op->no_exact_kernel), op->emit != nullptr ? "yes" : "", lowered(*op)});
     OrderedJson aten = OrderedJson::array();
     for (const auto& lowering : op->lowers) aten.push_back(lowering.aten);
     json.push_back({{"name", op->name},
@@ -68,6 +68,7 @@ int list_ops(const Globals& globals) {
                     {"serves", aten},
                     {"cases", op->cases.size()},
                     {"no_exact_kernel", op->no_exact_kernel},
+                    {"emitted", op->emit != nullptr},
                     {"special_values", op->special_values},
                     {"tolerance", {{"pcc", op->tolerance.pcc}, {"max_rel", op->tolerance.max_rel}}}});
   }
@@ -132,8 +133,8 @@ const Command passes{"passes", "List the passes", options, list_passes};
 const Command ops{"ops", "List the device ops", options, list_ops};
 const Command modules{"modules", "List the TT modules that --replace takes", options, list_modules};
 const Command archs{"archs", "List the architecture profiles", options, list_archs};
-const bool registered = (register_command(passes), register_command(ops), register_command(modules),
-                         register_command(archs), true);
+const bool registered =
+    (register_command(passes), register_command(ops), register_command(modules), register_command(archs), true);
 
 }  // namespace
 }  // namespace ttc

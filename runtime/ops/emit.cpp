@@ -5,6 +5,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "ir/op_schema.h"
 #include "support/error.h"
 
 namespace ttrt {
@@ -120,12 +121,12 @@ std::string PythonCall::row_major_weight(std::string_view name) {
 
 ttc::Refusal emit_as(PythonCall& to, std::string_view name) {
   Python made("ttnn." + std::string(name));
-  for (const std::string_view operand : {"x", "a", "b"})
-    if (std::string text = to.call.op->schema.find("Tensor " + std::string(operand)) == std::string_view::npos
-                               ? std::string()
-                               : to.operand(operand);
-        !text.empty())
+  for (const ttc::ir::SchemaArg& arg : ttc::ir::find_schema(to.call.op->name)->args) {
+    if (!arg.type.starts_with("Tensor"))
+      made.key(arg.name, to.literal(arg.name));
+    else if (std::string text = to.operand(arg.name); !text.empty())
       made.arg(std::move(text));
+  }
   to.result(made.key("memory_config", to.memory_config()));
   return std::nullopt;
 }

@@ -110,7 +110,7 @@ class PythonCall {
   Scope scope_;
 };
 
-// `ttnn.name(operands in schema order, memory_config=...)`; `name`: the record's own.
+// `ttnn.name(operands in schema order, literals by name, memory_config=...)`; `name`: the record's own.
 ttc::Refusal emit_plain(PythonCall& to);
 // The same under another name.
 ttc::Refusal emit_as(PythonCall& to, std::string_view name);

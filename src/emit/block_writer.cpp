@@ -21,13 +21,6 @@ bool is_generic(std::string_view name) {
   return name == "x" || name == "a" || name == "b" || name == "xs" || name.size() < 2;
 }
 
-// "layer_norm" of "layer_norm_13"; "" of numbers.
-std::string without_number(const std::string& name) {
-  const std::size_t end = name.find_last_not_of("0123456789");
-  if (end == std::string::npos) return "";
-  return end + 1 < name.size() && name[end] == '_' ? name.substr(0, end) : name;
-}
-
 std::string last_part(const std::string& path) { return path.substr(path.rfind('.') + 1); }
 
 bool is_number(std::string_view text) {
@@ -188,21 +181,21 @@ void BlockWriter::write_call(const Block& block) {
 
 // ---- nodes
 
-std::string BlockWriter::stem(const ir::Node& node, std::size_t result) const {
+// The module that the node is all of, else its operator: the same for modules of one class, whatever the values are
+// called.
+std::string BlockWriter::stem(const ir::Node& node) const {
   const std::string &path = node.provenance->module_path, part = last_part(path);
-  const bool inner = path.size() > block_.path.size() && !is_number(part);
-  if (inner) return part;
-  const std::string own = without_number(node.result(result)->name);
-  if (!own.empty()) return own;
-  const std::string& op = node.op();
-  return op.starts_with("tt.") ? op.substr(3) : "x";
+  if (path.size() > block_.path.size() && !is_number(part)) return part;
+  const std::size_t space = node.op().find('.');
+  const std::string name = node.op().substr(space == std::string::npos ? 0 : space + 1);
+  return name.substr(0, name.find('.'));
 }
 
 std::vector<std::string> BlockWriter::bind_results(const ir::Node& node, bool device_results) {
   std::vector<std::string> out;
   for (std::size_t i = 0; i < node.results().size(); ++i) {
     const ir::Value* value = node.result(i);
-    out.push_back(value->has_uses() ? scope.fresh(stem(node, i)) : scope.fresh("_unused"));
+    out.push_back(value->has_uses() ? scope.fresh(stem(node)) : scope.fresh("_unused"));
     name(value, out.back());
     if (device_results) scope.owns(out.back());
   }
@@ -349,7 +342,8 @@ void BlockWriter::write_device(const ir::Node& node, const ttrt::OpRecord& recor
   auto made = concrete_call(record, node.args(), program_.sizes, {.arch = program_.arch.arch});
   if (auto* reason = std::get_if<Reason>(&made)) return refuse(node, std::move(*reason));
   const auto& bound = std::get<ttrt::BoundCall>(made);
-  if (record.emit == nullptr) return refuse(node, {ReasonCode::Unsupported, "TT-NN has no function for it"});
+  if (record.emit == nullptr)
+    return refuse(node, {ReasonCode::Unsupported, "its record has no spelling in TT-NN's Python"});
   PythonCall call(bound.call, bound.results(), program_.arch, scope_for(node, bound));
   if (record.multiplies) {
     const ir::Value* second = node.operand(1);

@@ -94,7 +94,7 @@ class BlockWriter {
   void take_arguments();
   std::string size_text(const ir::SymExpr& size);
   std::vector<std::string> sizes_text(const ir::Value* value);
-  std::string stem(const ir::Node& node, std::size_t result) const;
+  std::string stem(const ir::Node& node) const;
   std::vector<std::string> bind_results(const ir::Node& node, bool device);
   ttrt::PythonCall::Scope scope_for(const ir::Node& node, const ttrt::BoundCall& bound);
   std::string operand_text(const ir::Node& node, const ir::Value* value, std::size_t index,
