@@ -2,6 +2,7 @@
 #include "session/what_if.h"
 
 #include <functional>
+#include <map>
 
 #include "executor/signature.h"
 #include "support/progress.h"
@@ -27,51 +28,91 @@ class Ways {
     const std::unique_ptr<ir::Model> model = source_.read();
     if (!is_rewritten(*model)) choices();
     Phase phase("trying what else there is", ways_.size());
-    for (const auto& [what, price] : ways_) {
-      phase.at(what);
-      price();
+    for (Way& way : ways_) {
+      phase.at(way.told.what);
+      price(way);
       phase.advance();
     }
-    return std::move(out_);
+    together();
+    std::vector<WhatIf> out;
+    for (Way& way : ways_) out.push_back(std::move(way.told));
+    return out;
   }
 
  private:
-  // What is priced on the model's own board may become an advice.
-  void add(WhatIf way, bool own_board, std::function<DeviceProfile()> profile) {
-    ways_.emplace_back(way.what, [this, way, own_board, profile = std::move(profile)]() mutable {
-      const DeviceProfile p = profile();
-      way.us = p.us, way.dram_peak = p.dram.peak, way.fits = p.dram.fits();
-      way.samples_per_s = p.us > 0 ? static_cast<double>(p.samples) / p.us * 1e6 : 0;
-      way.advice = own_board && way.fits && way.us < (1 - worth) * profile_.us;
-      out_.push_back(std::move(way));
-    });
+  struct Way {
+    WhatIf told;
+    bool own_board;  // what is priced on the model's own may become an advice
+    std::function<DeviceProfile()> profile;
+    std::function<void(CompileSettings&)> set = {};  // what of the settings is otherwise
+    std::string dispatcher = {};                     // which one, where that is otherwise
+  };
+
+  void price(Way& way) const {
+    const DeviceProfile p = way.profile();
+    WhatIf& told = way.told;
+    told.us = p.us, told.dram_peak = p.dram.peak, told.fits = p.dram.fits();
+    told.samples_per_s = p.us > 0 ? static_cast<double>(p.samples) / p.us * 1e6 : 0;
+    told.advice = way.own_board && told.fits && told.us < (1 - worth) * profile_.us;
   }
   void compile_as(const std::string& what, const std::string& flags, const std::function<void(CompileSettings&)>& set) {
-    CompileSettings way = settings_;
-    set(way);
-    add({.what = what, .flags = flags}, way.arch == settings_.arch, [this, way] {
-      const Compiled made = compile_source(source_, way);
-      return profile_device(*made.model, made.profile, made.shapes, dispatcher_);
-    });
+    CompileSettings settings = settings_;
+    set(settings);
+    ways_.push_back({.told = {.what = what, .flags = flags},
+                     .own_board = settings.arch == settings_.arch,
+                     .profile = [this, settings] { return compiled_as(settings, dispatcher_); },
+                     .set = set});
+  }
+  DeviceProfile compiled_as(const CompileSettings& settings, const std::string& dispatcher) const {
+    const Compiled made = compile_source(source_, settings);
+    return profile_device(*made.model, made.profile, made.shapes, dispatcher);
+  }
+
+  // The best advice of each flag, all at once, where that saves more than each.
+  void together() {
+    std::map<std::string, const Way*> best;  // by flag
+    for (const Way& way : ways_) {
+      if (!way.told.advice) continue;
+      const Way*& known = best[way.told.flags.substr(0, way.told.flags.find(' '))];
+      if (known == nullptr || way.told.us < known->told.us) known = &way;
+    }
+    if (best.size() < 2) return;
+    CompileSettings settings = settings_;
+    Way all{.told = {}, .own_board = true, .profile = {}, .set = {}, .dispatcher = dispatcher_};
+    double least = profile_.us;
+    for (const auto& [flag, way] : best) {
+      all.told.what += (all.told.what.empty() ? "" : ", ") + way->told.what;
+      all.told.flags += (all.told.flags.empty() ? "" : " ") + way->told.flags;
+      if (way->set) way->set(settings);
+      if (!way->dispatcher.empty()) all.dispatcher = way->dispatcher;
+      least = std::min(least, way->told.us);
+    }
+    all.profile = [&] { return compiled_as(settings, all.dispatcher); };
+    price(all);
+    if (all.told.us < least) ways_.push_back(std::move(all));
   }
 
   void boards(const Compiled& own) {
     for (const char* board : {"e150", "n150", "p150"}) {
       const ttrt::ArchProfile& arch = ttrt::find_profile(board);
       if (arch.name == own.profile.name) continue;
-      compile_as("on " + arch.name, "--arch " + arch.name, [&](CompileSettings& s) { s.arch = arch.name; });
+      compile_as("on " + arch.name, "--arch " + arch.name, [&arch](CompileSettings& s) { s.arch = arch.name; });
     }
   }
   void kernels(const Compiled& own) {
     if (dispatcher_.empty())
-      add({.what = "sharded and fused kernels first", .flags = "--dispatcher optimized"}, true,
-          [&] { return profile_device(*own.model, own.profile, own.shapes, "optimized"); });
+      ways_.push_back({.told = {.what = "sharded and fused kernels first", .flags = "--dispatcher optimized"},
+                       .own_board = true,
+                       .profile = [&] { return profile_device(*own.model, own.profile, own.shapes, "optimized"); },
+                       .dispatcher = "optimized"});
   }
   void grids(const Compiled& own) {
     ttrt::ArchProfile half = own.profile;
     half.grid_x = (half.grid_x + 1) / 2;
-    add({.what = "on a grid of " + std::to_string(half.grid_x) + "x" + std::to_string(half.grid_y), .flags = ""}, false,
-        [this, &own, half] { return profile_device(*own.model, half, own.shapes, dispatcher_); });
+    ways_.push_back(
+        {.told = {.what = "on a grid of " + std::to_string(half.grid_x) + "x" + std::to_string(half.grid_y)},
+         .own_board = false,
+         .profile = [this, &own, half] { return profile_device(*own.model, half, own.shapes, dispatcher_); }});
   }
   // The symbol of the first dim of the first tensor that the user gives, where it is free.
   void batches(const Compiled& own) {
@@ -86,8 +127,10 @@ class Ways {
         if (range != own.model->ranges.end() && range->second.max && size > *range->second.max) break;
         ir::SymBinding shapes = own.shapes;
         shapes[symbol] = size;
-        add({.what = "a batch of " + std::to_string(size), .flags = ""}, false,
-            [this, &own, shapes] { return profile_device(*own.model, own.profile, shapes, dispatcher_); });
+        ways_.push_back(
+            {.told = {.what = "a batch of " + std::to_string(size)},
+             .own_board = false,
+             .profile = [this, &own, shapes] { return profile_device(*own.model, own.profile, shapes, dispatcher_); }});
       }
       return;
     }
@@ -95,13 +138,13 @@ class Ways {
   void choices() {
     for (const char* format : {"bfloat8_b", "bfloat4_b"})
       compile_as("weights in " + std::string(format), "--weight-dtype '*=" + std::string(format) + "'",
-                 [&](CompileSettings& s) { s.weight_dtype.push_back("*=" + std::string(format)); });
+                 [format](CompileSettings& s) { s.weight_dtype.push_back("*=" + std::string(format)); });
     for (const char* fidelity : {"LoFi", "HiFi2", "HiFi4"})
       compile_as("products in " + std::string(fidelity), "--fidelity '*=" + std::string(fidelity) + "'",
-                 [&](CompileSettings& s) { s.fidelity.push_back("*=" + std::string(fidelity)); });
+                 [fidelity](CompileSettings& s) { s.fidelity.push_back("*=" + std::string(fidelity)); });
     for (const char* on : {"on", "off"})
       compile_as("sums in float32 " + std::string(on), "--fp32-acc '*=" + std::string(on) + "'",
-                 [&](CompileSettings& s) { s.fp32_acc.push_back("*=" + std::string(on)); });
+                 [on](CompileSettings& s) { s.fp32_acc.push_back("*=" + std::string(on)); });
     compile_as("activations in float32", "--activation-dtype float32",
                [](CompileSettings& s) { s.activation_dtype = "float32"; });
     compile_as("projections and gates not fused", "--disable fuse-projections,fuse-gate-up", [](CompileSettings& s) {
@@ -113,8 +156,7 @@ class Ways {
   CompileSettings settings_;
   const std::string dispatcher_;
   const DeviceProfile& profile_;
-  std::vector<std::pair<std::string, std::function<void()>>> ways_;  // what each is, and what prices it
-  std::vector<WhatIf> out_;
+  std::vector<Way> ways_;
 };
 
 }  // namespace

@@ -10,8 +10,8 @@
 namespace ttc {
 
 struct WhatIf {
-  std::string what;   // "weights in bfloat8_b"
-  std::string flags;  // of ttc profile that give it: "--weight-dtype '*=bfloat8_b'"; "" where there are none
+  std::string what;        // "weights in bfloat8_b"
+  std::string flags = {};  // of ttc profile that give it: "--weight-dtype '*=bfloat8_b'"; "" where there are none
   double us = 0, samples_per_s = 0;
   std::int64_t dram_peak = 0;
   bool fits = true;
@@ -19,8 +19,8 @@ struct WhatIf {
 };
 
 // Boards, fidelities, formats, accumulation, kernels, half the grid, without fusions, and twice and eight times the
-// batch where the model leaves it free; for models that are rewritten already what is not decided yet. `profile`: of
-// the model as it is.
+// batch where the model leaves it free; for models that are rewritten already what is not decided yet; last what
+// is advised, all at once. `profile`: of the model as it is.
 std::vector<WhatIf> what_ifs(const ModelSource& source, const CompileSettings& settings, const std::string& dispatcher,
                              const DeviceProfile& profile);
 OrderedJson to_json(const std::vector<WhatIf>& ways, const DeviceProfile& profile);
