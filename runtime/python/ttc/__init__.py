@@ -74,20 +74,33 @@ def as_ttnn(replace: bool = False) -> Any:
 
     Where a real ttnn is installed or loaded that is an error, unless `replace` says that it is meant."""
     import importlib
-    import importlib.util
     import sys
 
     emulated = importlib.import_module("ttnn_emulated")
     if sys.modules.get("ttnn") is emulated:
         return emulated
-    if not replace and ("ttnn" in sys.modules or importlib.util.find_spec("ttnn") is not None):
+    if not replace and _real_ttnn():
         raise UsageError("a real ttnn is installed", "as_ttnn(replace=True) takes its place in this process")
     for name in [one for one in sys.modules if one == "ttnn" or one.startswith("ttnn.")]:
         del sys.modules[name]
     sys.modules["ttnn"] = emulated
-    for name in ("transformer", "model_preprocessing"):
-        sys.modules[f"ttnn.{name}"] = getattr(emulated, name)
+    for name in [one for one in sys.modules if one.startswith("ttnn_emulated.")]:  # one module, whichever its name
+        sys.modules["ttnn" + name.removeprefix("ttnn_emulated")] = sys.modules[name]
     return emulated
+
+
+def _real_ttnn() -> bool:
+    """Whether `import ttnn` gives another module than ours. A folder of that name without code is none, nor is the
+    top-level module of the extra [ttnn], which is this function's caller."""
+    import importlib.util
+    import sys
+
+    if "ttnn" in sys.modules:
+        return True
+    spec = importlib.util.find_spec("ttnn")
+    if spec is None or spec.origin is None:
+        return False
+    return not (spec.origin.endswith("ttnn.py") and "ttc.as_ttnn(" in open(spec.origin).read())
 
 
 def register_ops() -> None:

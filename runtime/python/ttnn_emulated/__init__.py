@@ -17,11 +17,12 @@ from typing import Any
 from . import caches as _caches
 from . import eltwise as _eltwise
 from . import files as _files
+from . import golden as _golden
 from . import mesh as _mesh
 from . import movement as _movement
 from . import places as _places
 from . import products as _products
-from . import model_preprocessing, transformer, types  # noqa: F401
+from . import model_preprocessing, operations, transformer, types  # noqa: F401
 from . import trace as _trace
 from . import vision as _vision
 from .coverage import missing_function as _missing
@@ -71,6 +72,11 @@ def _make_traceable() -> None:
 
 
 _make_traceable()
+_golden.attach("", _eltwise, elementwise=True)
+for _module in (_products, _movement, _places):
+    _golden.attach("", _module)
+_golden.attach("transformer", transformer)
+get_golden_function = _golden.get_golden_function
 _typing = ("Any", "Optional", "Sequence", "Union", "Number", "Memory", "Pair", "Config", "Dims", "Outputs", "annotations")
 _export(types, _typing + ("padded", "FLOATS", "BLOCKS"))
 for _module in (_eltwise, _products, _movement, _places, _files, _vision, _mesh, _trace):

@@ -31,7 +31,7 @@ def on_device(function: str, *tensors: Any) -> Any:
         if not isinstance(tensor, Tensor):
             raise TypeError(f"ttnn.{function}(): incompatible function arguments: {type(tensor).__name__} is no ttnn.Tensor")
         if not tensor.is_allocated():
-            raise fail(f"Operands to {function} need to be allocated in buffers on device!")
+            raise fail(f"Operands to {function} need to be allocated in buffers on device! Buffer is not allocated")
         if tensor.device() is None:
             raise fail(f"Operands to {function} need to be on device!")
         if found is not None and tensor.device() is not found:
@@ -79,6 +79,9 @@ def run(
     results = [(list(shape), one.value) for shape, one in zip(shapes, dtypes)]
     text = json.dumps({key: _number(value) for key, value in (params or {}).items() if value is not None})
     blackhole = device is not None and device.arch() is Arch.BLACKHOLE
+    if device is not None:
+        shaped = tuple((operand, one.dtype, one.layout, tuple(one.shape), one._memory_config) for operand, one in pairs)
+        device.remember_program(function, shaped, str(results), text, config_of(config), memory_config)
     made = _served(name, [function, given, results, text, config_of(config), blackhole])
     out = []
     for values, one in zip(made, dtypes):

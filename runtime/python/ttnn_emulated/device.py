@@ -41,6 +41,8 @@ class Device:
         self._id = device_id
         self._native = _in_a_free_slot(os.environ.get("TTRT_ARCH", "n150"))
         self.shape = (1, 1)
+        self._programs: set = set()
+        self._misses_allowed = True
 
     def id(self) -> int:
         return self._id
@@ -64,12 +66,25 @@ class Device:
         return not self._native.is_closed
 
     def num_program_cache_entries(self) -> int:
-        return 0
+        """How many programs the calls so far are: a call of the same function, shapes, formats and parameters is none."""
+        return len(self._programs)
+
+    def remember_program(self, *program: Any) -> None:
+        if not self._misses_allowed and program not in self._programs:
+            raise RuntimeError(f"TT_FATAL: {program[0]}: program cache miss occurred, but cache misses are forbidden")
+        self._programs.add(program)
+
+    def set_program_cache_misses_allowed(self, allowed: bool) -> None:
+        """Whether calls may be others than those so far."""
+        self._misses_allowed = allowed
+
+    def clear_program_cache(self) -> None:
+        self._programs.clear()
+
+    disable_and_clear_program_cache = clear_program_cache
 
     def enable_program_cache(self) -> None:
-        """Programs need no cache here."""
-
-    disable_and_clear_program_cache = clear_program_cache = enable_program_cache
+        """Programs are always counted."""
 
     def get_memory_allocation_statistics(self) -> list:
         """DRAM and L1: banks, sizes, what is allocated."""

@@ -199,6 +199,8 @@ def binary(
     sub_core_grids: Any = None,
     rounding_mode: Optional[str] = None,
 ) -> Tensor:
+    if name == "prelu" and not isinstance(input_tensor_b, Tensor):  # one slope for all
+        return globals()["leaky_relu"](input_tensor_a, float(input_tensor_b), memory_config=memory_config)
     function = _binary[name]
     if rounding_mode is not None:
         raise NotImplementedError(f"ttnn.{name}: rounding_mode is not emulated")
@@ -215,10 +217,23 @@ def binary(
     else:
         shape, operands = a.shape, [a]
         params["scalar"] = float(input_tensor_b) if a.dtype in FLOATS else int(input_tensor_b)
+    if function in _of_integers and all(one.dtype not in FLOATS for one in operands) and not activations:
+        return into(output_tensor, _compared(function, a, operands[1] if len(operands) > 1 else input_tensor_b, dtype, memory_config))
     if dtype is float32 and a.dtype is not float32 and a.dtype in FLOATS:
         params["dtype"] = "float32"
     (result,) = run(function, operands, [shape], params, dtype=dtype, memory_config=memory_config or a._memory_config, name=name)
     return into(output_tensor, result)
+
+
+# Of integers there is one answer, which is not rounded.
+_of_integers = {name: getattr(torch, name) for name in ("eq", "ne", "gt", "ge", "lt", "le", "logical_and", "logical_or", "logical_xor")}
+
+
+def _compared(function: str, a: Tensor, b: Union[Tensor, Number], dtype: Optional[DataType], memory_config: Any) -> Tensor:
+    on_device(function, a, *([b] if isinstance(b, Tensor) else []))
+    values = _of_integers[function](a._values, b._values if isinstance(b, Tensor) else torch.tensor(int(b)))
+    dtype = dtype or a.dtype
+    return a._like(packed(values, dtype), dtype=dtype, memory_config=memory_config or a._memory_config)
 
 
 def _activated(tensor: Tensor, activations: Sequence[Any]) -> Tensor:

@@ -41,9 +41,11 @@ def _volume_of(tensor: Tensor, shape: Sequence[int]) -> List[int]:
 def reshape(
     input_tensor: Tensor, shape: Sequence[int], *args: Any, memory_config: Memory = None, pad_value: Any = None, **options: Any
 ) -> Tensor:
-    """The same elements in another shape."""
+    """The same elements in another shape; the tensor itself where it has it."""
     input_tensor._check()
     sizes = _volume_of(input_tensor, shape)
+    if tuple(sizes) == tuple(input_tensor.shape) and memory_config in (None, input_tensor._memory_config):
+        return input_tensor
     values = input_tensor._values.reshape(sizes)
     if input_tensor.device() is None:
         return input_tensor._like(values)
@@ -53,6 +55,12 @@ def reshape(
 view = reshape
 
 
+def reshape_on_device(input_tensor: Tensor, *shape: Any, memory_config: Memory = None) -> Tensor:
+    """reshape, with the sizes one by one or together."""
+    on_device("reshape_on_device", input_tensor)
+    return reshape(input_tensor, shape if isinstance(shape[0], int) else shape[0], memory_config=memory_config)
+
+
 def unsqueeze(input_tensor: Tensor, dim: int) -> Tensor:
     """A dim of size 1 more."""
     return reshape(input_tensor, input_tensor._values.unsqueeze(dim).shape)
@@ -60,8 +68,12 @@ def unsqueeze(input_tensor: Tensor, dim: int) -> Tensor:
 
 def squeeze(input_tensor: Tensor, dim: Any = None) -> Tensor:
     """Without dims of size 1."""
-    values = input_tensor._values
-    return reshape(input_tensor, (values.squeeze() if dim is None else values.squeeze(dim)).shape)
+    rank = len(input_tensor.shape)
+    dims = list(range(rank)) if dim is None else [dim] if isinstance(dim, int) else list(dim)
+    for one in dims:
+        if not -max(rank, 1) <= one < max(rank, 1):
+            raise fail(f"Dimension out of range (expected to be in range of [{-max(rank, 1)}, {max(rank, 1) - 1}], but got {one})")
+    return reshape(input_tensor, input_tensor._values.squeeze(tuple(dims)).shape)
 
 
 def unsqueeze_to_4D(input_tensor: Tensor) -> Tensor:
@@ -86,9 +98,15 @@ def transpose(input_tensor: Tensor, dim1: int, dim2: int, *, memory_config: Memo
 
 
 def concat(
-    tensors: Sequence[Tensor], dim: int = 0, *, memory_config: Memory = None, output_tensor: Optional[Tensor] = None, **options: Any
+    tensors: Sequence[Tensor],
+    dim: int = 0,
+    *,
+    memory_config: Memory = None,
+    output_tensor: Optional[Tensor] = None,
+    groups: int = 1,
+    sub_core_grids: Any = None,
 ) -> Tensor:
-    """Tensors one behind the other."""
+    """Tensors one behind the other; of several groups the parts of each tensor in turn."""
     if not tensors:
         raise fail("ttnn.concat: expected a non-empty list of Tensors!")
     on_device("concat", *tensors)
@@ -97,6 +115,10 @@ def concat(
         raise fail("All dtypes must be equal")
     if any(len(one.shape) != len(first.shape) for one in tensors):
         raise fail("ttnn.concat: all ranks must be equal")
+    if groups > 1:
+        parts = [one._values.chunk(groups, dim) for one in tensors]
+        values = torch.cat([part[group] for group in range(groups) for part in parts], dim)
+        return into(output_tensor, first._like(packed(values, first.dtype), memory_config=memory_config or first._memory_config))
     values = torch.cat([one._values for one in tensors], dim)
     if len(tensors) == 1 or first.dtype not in FLOATS:
         return into(output_tensor, first._like(values, memory_config=memory_config or first._memory_config))
@@ -173,12 +195,30 @@ def getitem(tensor: Tensor, index: Any) -> Tensor:
 
 
 def pad(
-    input_tensor: Tensor, padding: Any, value: float = 0.0, *, memory_config: Memory = None, use_multicore: Any = True, **options: Any
+    input_tensor: Tensor,
+    padding: Any = None,
+    *args: Any,
+    output_padded_shape: Optional[Sequence[int]] = None,
+    input_tensor_start: Optional[Sequence[int]] = None,
+    value: float = 0.0,
+    use_multicore: bool = True,
+    memory_config: Memory = None,
+    sub_core_grids: Any = None,
 ) -> Tensor:
-    """With elements before and after each dim: ((before, after), ...), of the last dims where they are fewer."""
-    rank = len(input_tensor.shape)
-    if padding and isinstance(padding[0], int):
-        raise NotImplementedError("ttnn.pad: an output shape and a start are not emulated, pairs for each dim are")
+    """With elements before and after each dim: padding ((before, after), ...), of the last dims where they are fewer,
+    and a value; or the shape of the output, where the input begins in it, and a value."""
+    rank, rest = len(input_tensor.shape), list(args)
+    if output_padded_shape is None and padding and isinstance(padding[0], int):
+        output_padded_shape = padding
+    if output_padded_shape is not None:
+        start = rest.pop(0) if rest else input_tensor_start
+        sizes = zip(output_padded_shape, start or (), input_tensor.shape)
+        padding = [(before, whole - before - size) for whole, before, size in sizes]
+        if len(padding) != rank or any(after < 0 for _, after in padding):
+            raise fail(f"ttnn.pad: {input_tensor.shape} at {start} is not within {list(output_padded_shape)}")
+    if len(rest) > 1 or padding is None:
+        raise TypeError("ttnn.pad(): incompatible function arguments")
+    value = rest[0] if rest else value
     if len(padding) > rank:
         raise fail(f"ttnn.pad: padding len ({len(padding)}) can't be larger than input tensor rank ({rank})")
     sides = [[0, 0]] * (rank - len(padding)) + [list(pair) for pair in padding]

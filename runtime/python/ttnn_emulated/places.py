@@ -196,6 +196,12 @@ def untilize_with_unpadding(tensor: Tensor, output_tensor_end: Any = None, **opt
     return part(rows, [0] * len(rows.shape), [int(end) + 1 for end in output_tensor_end])
 
 
+def fill_implicit_tile_padding(tensor: Tensor, fill_value: float, *, memory_config: Memory = None) -> Tensor:
+    """The same elements: what fills up the tiles is no value of any function here."""
+    on_device("fill_implicit_tile_padding", tensor)
+    return tensor._like(tensor._values, memory_config=memory_config or tensor._memory_config)
+
+
 def fill(tensor: Tensor, fill_value: float, *, memory_config: Memory = None, **options: Any) -> Tensor:
     """One value everywhere, in the shape of a tensor."""
     return full_like(tensor, fill_value, memory_config=memory_config)

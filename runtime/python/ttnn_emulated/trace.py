@@ -22,7 +22,7 @@ def traced(function: Callable[..., Any]) -> Callable[..., Any]:
     """The function, whose calls a capture remembers."""
 
     @functools.wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: Any, queue_id: Any = None, **kwargs: Any) -> Any:  # every operation of TT-NN's takes a queue
         global _inside
         if _capturing is None or _inside:
             return function(*args, **kwargs)

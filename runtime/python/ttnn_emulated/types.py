@@ -77,6 +77,27 @@ class MathFidelity(enum.Enum):
     HiFi4 = 4
 
 
+class TileReshapeMapMode(enum.Enum):
+    CACHE = 0
+    RECREATE = 1
+
+
+class EmbeddingsType(enum.Enum):
+    GENERIC = 0
+    PADDED = 1
+    BINARY = 2
+
+
+class DispatchCoreType(enum.Enum):
+    WORKER = 0
+    ETH = 1
+
+
+class DispatchCoreAxis(enum.Enum):
+    ROW = 0
+    COL = 1
+
+
 class SigmoidMode(enum.Enum):
     Accurate = 0
     AccurateWithFastExp = 1
@@ -295,6 +316,13 @@ class LayerNormDefaultProgramConfig(_ProgramConfig):
 
 class LayerNormShardedMultiCoreProgramConfig(_ProgramConfig):
     pass
+
+
+class DispatchCoreConfig(_ProgramConfig):
+    """Which cores dispatch, for open_device: no other cores are fewer for it here."""
+
+    def __init__(self, type: Any = None, axis: Any = None, fabric_tensix_config: Any = None) -> None:
+        super().__init__(type=type, axis=axis, fabric_tensix_config=fabric_tensix_config)
 
 
 class Conv2dConfig(_ProgramConfig):

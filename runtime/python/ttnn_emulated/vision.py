@@ -75,7 +75,7 @@ def conv2d(
         "kernel_size": kernel,
         "stride": steps,
         "padding": sides,
-        "groups": groups,
+        "groups": max(groups, 1),  # TT-NN takes 0 for no groups
     }
     images = x._values.reshape(batch_size, 1, input_height * input_width, in_channels)
     made = []
