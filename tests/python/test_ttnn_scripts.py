@@ -33,6 +33,19 @@ def test_a_folder_of_that_name_is_no_real_ttnn():
             ran("import ttc; ttc.as_ttnn()", place)
 
 
+def test_the_top_level_module_is_installed_on_request_and_never_before_a_real_one():
+    ours = str(root / "runtime/python/top_level")
+    used = "import ttnn; import ttnn_emulated; assert ttnn is ttnn_emulated; from ttnn.device import Arch; assert Arch is ttnn.Arch"
+    ran(used, ours)
+    ran("import ttc; assert ttc.as_ttnn().__name__ == 'ttnn_emulated'", ours)
+    with tempfile.TemporaryDirectory() as place:
+        (pathlib.Path(place) / "ttnn").mkdir()
+        (pathlib.Path(place) / "ttnn/__init__.py").write_text("real = True")
+        ran("import ttnn; assert ttnn.real", place, ours)
+        with raises(AssertionError, "two modules ttnn"):
+            ran("import ttnn", ours, place)
+
+
 def test_modules_are_the_same_under_both_names():
     code = (
         "import ttc; a = ttc.as_ttnn(); import ttnn.device, ttnn.types; assert ttnn.device.Arch is a.Arch and ttnn.types.Layout is a.Layout"

@@ -90,8 +90,8 @@ def as_ttnn(replace: bool = False) -> Any:
 
 
 def _real_ttnn() -> bool:
-    """Whether `import ttnn` gives another module than ours. A folder of that name without code is none, nor is the
-    top-level module of the extra [ttnn], which is this function's caller."""
+    """Whether `import ttnn` gives another module than ours. A folder of that name without code is none, nor is
+    runtime/python/top_level, which is this function's caller."""
     import importlib.util
     import sys
 
