@@ -110,26 +110,23 @@ std::vector<RtValue> reference_pad(Reference& aten, const OpCall& call, std::spa
   return padded(aten, as_float(args[0]), args[1], call.number("value"));
 }
 
+// With leading dims of size 1, as many as the result has: the library adds none.
+std::string with_leading_dims(PythonCall& to) {
+  std::vector<std::string> sizes = to.sizes("x");
+  const std::size_t rank = to.sizes().size();
+  if (sizes.size() >= rank) return to.operand("x");
+  sizes.insert(sizes.begin(), rank - sizes.size(), "1");
+  return to.let("wide", Python("ttnn.reshape").arg(to.operand("x")).arg(python_list(sizes)));
+}
+
 ttc::Refusal emit_expand(PythonCall& to) {
-  std::vector<std::string> in = to.sizes("x");
-  const std::vector<std::string> out = to.sizes();
-  std::string x = to.operand("x");
-  if (in.size() < out.size()) {
-    in.insert(in.begin(), out.size() - in.size(), "1");
-    x = to.let("wide", Python("ttnn.reshape").arg(x).arg(python_list(in)));
-  }
-  to.result(Python("ttnn.expand").arg(x).arg(python_list(out)).key("memory_config", to.memory_config()));
+  const std::string x = with_leading_dims(to);
+  to.result(Python("ttnn.expand").arg(x).arg(python_list(to.sizes())).key("memory_config", to.memory_config()));
   return std::nullopt;
 }
 
 ttc::Refusal emit_repeat(PythonCall& to) {
-  std::vector<std::string> in = to.sizes("x");
-  const std::vector<std::string> out = to.sizes();
-  std::string x = to.operand("x");
-  if (in.size() < out.size()) {
-    in.insert(in.begin(), out.size() - in.size(), "1");
-    x = to.let("wide", Python("ttnn.reshape").arg(x).arg(python_list(in)));
-  }
+  const std::string x = with_leading_dims(to);
   to.result(Python("ttnn.repeat").arg(x).arg(to.literal("repeats")).key("memory_config", to.memory_config()));
   return std::nullopt;
 }

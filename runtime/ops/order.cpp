@@ -284,28 +284,26 @@ ttc::Refusal emit_argmax(PythonCall& to) {
   to.result(Python("ttnn.typecast").arg(tiled_index).arg("ttnn.int32").key("memory_config", to.memory_config()));
   return std::nullopt;
 }
-ttc::Refusal emit_topk(PythonCall& to) {
-  Python made("ttnn.topk");
-  made.arg(to.operand("x"))
-      .arg(to.literal("k"))
-      .key("dim", to.literal("dim"))
-      .key("largest", to.literal("largest"))
-      .key("sorted", "True");
+ttc::Refusal emit_pair(PythonCall& to, const Python& made) {
   const auto [values, places] = to.let_two("values", "places", made);
   to.result_is(values);
   to.result_is(to.let("places", Python("ttnn.typecast").arg(places).arg("ttnn.int32")));
   return std::nullopt;
 }
+ttc::Refusal emit_topk(PythonCall& to) {
+  return emit_pair(to, Python("ttnn.topk")
+                           .arg(to.operand("x"))
+                           .arg(to.literal("k"))
+                           .key("dim", to.literal("dim"))
+                           .key("largest", to.literal("largest"))
+                           .key("sorted", "True"));
+}
 ttc::Refusal emit_sort(PythonCall& to) {
-  Python made("ttnn.sort");
-  made.arg(to.operand("x"))
-      .key("dim", to.literal("dim"))
-      .key("descending", to.literal("descending"))
-      .key("stable", "True");
-  const auto [values, places] = to.let_two("values", "places", made);
-  to.result_is(values);
-  to.result_is(to.let("places", Python("ttnn.typecast").arg(places).arg("ttnn.int32")));
-  return std::nullopt;
+  return emit_pair(to, Python("ttnn.sort")
+                           .arg(to.operand("x"))
+                           .key("dim", to.literal("dim"))
+                           .key("descending", to.literal("descending"))
+                           .key("stable", "True"));
 }
 
 OpRecord ordering(std::string_view name, std::string_view summary, std::string_view schema,

@@ -92,19 +92,10 @@ LowerResult lower_relu6(const LowerContext& context) {
 
 // ---- TT-NN's Python
 
-std::string number(const PythonCall& to, std::string_view literal) { return python_number(to.call.number(literal)); }
-
 ttc::Refusal emit_gelu(PythonCall& to) {
   to.result(Python("ttnn.gelu")
                 .arg(to.operand("x"))
                 .key("fast_and_approximate_mode", "False")
-                .key("memory_config", to.memory_config()));
-  return std::nullopt;
-}
-ttc::Refusal emit_leaky_relu(PythonCall& to) {
-  to.result(Python("ttnn.leaky_relu")
-                .arg(to.operand("x"))
-                .key("negative_slope", number(to, "negative_slope"))
                 .key("memory_config", to.memory_config()));
   return std::nullopt;
 }
@@ -113,32 +104,8 @@ ttc::Refusal emit_elu(PythonCall& to) {
     return unsupported("ttnn.elu has no scale but 1");
   to.result(Python("ttnn.elu")
                 .arg(to.operand("x"))
-                .key("alpha", number(to, "alpha"))
+                .key("alpha", to.literal("alpha"))
                 .key("memory_config", to.memory_config()));
-  return std::nullopt;
-}
-ttc::Refusal emit_softplus(PythonCall& to) {
-  to.result(Python("ttnn.softplus")
-                .arg(to.operand("x"))
-                .key("beta", number(to, "beta"))
-                .key("threshold", number(to, "threshold"))
-                .key("memory_config", to.memory_config()));
-  return std::nullopt;
-}
-ttc::Refusal emit_hardtanh(PythonCall& to) {
-  to.result(Python("ttnn.hardtanh")
-                .arg(to.operand("x"))
-                .key("min_val", number(to, "min_val"))
-                .key("max_val", number(to, "max_val"))
-                .key("memory_config", to.memory_config()));
-  return std::nullopt;
-}
-ttc::Refusal emit_clamp(PythonCall& to) {
-  Python made("ttnn.clamp");
-  made.arg(to.operand("x"));
-  for (const char* bound : {"min", "max"})
-    if (to.call.has(bound)) made.key(bound, number(to, bound));
-  to.result(made.key("memory_config", to.memory_config()));
   return std::nullopt;
 }
 
@@ -213,8 +180,7 @@ const UnaryOp activations[]{
      .spellings = {{"aten.leaky_relu.default"}, {"aten.leaky_relu.default", lower_unary, ", negative_slope=0.25"}},
      .schema = "(Tensor x, float negative_slope=0.01) -> Tensor",
      .function = vectorised<f_leaky_relu>,
-     .exact = by_vector_unit<Function::leaky_relu>,
-     .emit = emit_leaky_relu},
+     .exact = by_vector_unit<Function::leaky_relu>},
     {.name = "tt.elu",
      .summary = "scale x where positive, else alpha scale (exp(input_scale x) - 1)",
      .spellings = {{"aten.elu.default"}, {"aten.elu.default", lower_unary, ", alpha=1.5, scale=1.25, input_scale=0.5"}},
@@ -228,8 +194,7 @@ const UnaryOp activations[]{
      .spellings = {{"aten.softplus.default"}, {"aten.softplus.default", lower_unary, ", beta=2.0, threshold=1.0"}},
      .schema = "(Tensor x, float beta=1.0, float threshold=20.0) -> Tensor",
      .function = vectorised<f_softplus>,
-     .exact = exact_softplus,
-     .emit = emit_softplus},
+     .exact = exact_softplus},
     {.name = "tt.hardtanh",
      .summary = "x held between two numbers",
      .spellings = {{"aten.hardtanh.default"},
@@ -238,8 +203,7 @@ const UnaryOp activations[]{
      .schema = "(Tensor x, float min_val=-1.0, float max_val=1.0) -> Tensor",
      .function = vectorised<f_clamp>,
      .exact = by_vector_unit<Function::clamp>,
-     .special_values = "NaN gives the lower bound",
-     .emit = emit_hardtanh},
+     .special_values = "NaN gives the lower bound"},
     {.name = "tt.clamp",
      .summary = "x held between two optional numbers",
      .spellings = {{"aten.clamp.default", lower_unary, ", min=-0.5, max=1.0"},
@@ -252,8 +216,7 @@ const UnaryOp activations[]{
      .exact = by_vector_unit<Function::clamp>,
      .integers = clamp_integers,
      .integer_case_args = ", min=-4, max=11",
-     .special_values = "NaN gives the lower bound, -infinity where there is none",
-     .emit = emit_clamp},
+     .special_values = "NaN gives the lower bound, -infinity where there is none"},
 };
 TTRT_REGISTER_UNARY(activations);
 TTRT_LIBRARY_OP(sigmoid, {.record = "tt.sigmoid", .names = "sigmoid_accurate"});
