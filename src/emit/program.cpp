@@ -91,9 +91,11 @@ class ProgramWriter {
       for (std::size_t i = 0; i < user->args().size() && i < user->schema()->args.size(); ++i)
         if (user->operand(i) == &value && user->schema()->args[i].name.size() > 2) return user->schema()->args[i].name;
     }
-    const std::size_t end = value.name.find_last_not_of("0123456789_");
-    std::string stem = value.name.substr(0, end == std::string::npos ? 0 : end + 1);
-    if (stem.ends_with("_dev")) stem.resize(stem.size() - 4);
+    constexpr std::string_view uploaded = "_dev";
+    std::string stem = value.name;
+    if (stem.ends_with(uploaded)) stem.resize(stem.size() - uploaded.size());
+    const std::size_t end = stem.find_last_not_of("0123456789_");
+    stem.resize(end == std::string::npos ? 0 : end + 1);  // a layer's number is in its path
     return stem.empty() ? "constant" : identifier(stem);
   }
 

@@ -82,6 +82,25 @@ TEST_CASE("modules of the same text are one function") {
   CHECK(program.inputs == std::vector<std::string>{"x"});
 }
 
+TEST_CASE("buffers of layers have one name, below their layer") {
+  const auto model = ir::parse(
+      R"(graph main(%x: bf16[2, 64] user, $b_k_0: bf16[2, 64] buffer "k_0", $b_k_1: bf16[2, 64] buffer "k_1") {
+  %b_k_0_dev: bf16[2, 64] = tt.to_device($b_k_0, format="bfloat16") place="device"
+  %a: bf16[2, 64] = tt.add(%x, %b_k_0_dev) place="device"  @net.0 : Layer  at net.py:3
+  %b: bf16[2, 64] = tt.neg(%a) place="device"  @net.0 : Layer  at net.py:4
+  %b_k_1_dev: bf16[2, 64] = tt.to_device($b_k_1, format="bfloat16") place="device"
+  %c: bf16[2, 64] = tt.add(%b, %b_k_1_dev) place="device"  @net.1 : Layer  at net.py:3
+  %d: bf16[2, 64] = tt.neg(%c) place="device"  @net.1 : Layer  at net.py:4
+  return %d
+})");
+  const Program program = write_program(*model, ttrt::default_profile());
+  CHECK(program.functions == 1);
+  REQUIRE(program.parameters.size() == 2);
+  CHECK(program.parameters[0].name == "net.0.b_k");
+  CHECK(program.parameters[1].name == "net.1.b_k");
+  CHECK(program.text.find("parameters=parameters.net[1]") != std::string::npos);
+}
+
 TEST_CASE("what a record cannot spell is refused with its reason") {
   const auto model = ir::parse(R"(graph main(%x: f32[2, 64] user) {
   %u: bf16[2, 64] = tt.to_device(%x, format="bfloat16") place="device"
