@@ -1,6 +1,9 @@
 // Weights leave as they lie on the device; nothing of a folder is written in place.
 #include "emit/package.h"
 
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
 #include <filesystem>
 
 #include "device/tensor.h"
@@ -113,11 +116,16 @@ Package write_package(const std::string& folder, const ir::Model& model, const P
   fs::path target = fs::path(folder).lexically_normal();
   if (!target.has_filename()) target = target.parent_path();
   check_folder(target, replace);
-  const fs::path unfinished = target.string() + ".unfinished";
   std::error_code error;
-  fs::remove_all(unfinished, error);
-  if (!fs::create_directories(unfinished, error))
-    throw usage_error(unfinished.string() + ": " + error.message(), "a program needs a folder that can be written");
+  if (target.has_parent_path()) fs::create_directories(target.parent_path(), error);
+  std::string made = target.string() + ".XXXXXX";  // beside it, for the rename
+  if (mkdtemp(made.data()) == nullptr)
+    throw usage_error(target.string() + ": " + std::strerror(errno), "a program needs a folder that can be written");
+  const fs::path unfinished = made;
+  fs::permissions(unfinished,
+                  fs::perms::owner_all | fs::perms::group_read | fs::perms::group_exec | fs::perms::others_read |
+                      fs::perms::others_exec,
+                  error);
   try {
     Writer to(unfinished, model);
     to.text("model.py", program.text);
