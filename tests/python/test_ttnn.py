@@ -332,6 +332,11 @@ def test_images():
         )  # fmt: skip
         assert size == (4, 4)
         assert pcc(ttnn.to_torch(got), last(torch.nn.functional.conv2d(first, w, b.flatten(), 2, 1))) > 0.999
+        same = dict(device=device, in_channels=32, out_channels=64, batch_size=2, input_height=8, input_width=8, kernel_size=(3, 3))
+        weight = ttnn.from_torch(w, dtype=ttnn.bfloat16)
+        plain = ttnn.to_torch(ttnn.conv2d(input_tensor=given, weight_tensor=weight, groups=0, **same))
+        fused = ttnn.Conv2dConfig(activation=ttnn.UnaryWithParam(ttnn.UnaryOpType.RELU))
+        assert torch.equal(ttnn.to_torch(ttnn.conv2d(input_tensor=given, weight_tensor=weight, conv_config=fused, **same)), plain.relu())
         functional = torch.nn.functional
         pooled = ttnn.max_pool2d(given, 2, 8, 8, 32, (2, 2), (2, 2), (0, 0))
         assert torch.equal(ttnn.to_torch(pooled), last(functional.max_pool2d(first.bfloat16(), 2)))

@@ -11,6 +11,20 @@ from .tensor import Tensor
 from .types import DataType, Layout
 
 
+class ModuleArgs(dict):
+    """What a module was called with, by name: also as attributes."""
+
+    __getattr__ = dict.__getitem__
+
+
+class Conv2dArgs(ModuleArgs):
+    """Of a convolution."""
+
+
+class MaxPool2dArgs(ModuleArgs):
+    """Of a pool."""
+
+
 def preprocess_linear_weight(weight: torch.Tensor, *, dtype: DataType, layout: Layout = Layout.TILE, **options: Any) -> Tensor:
     """A weight [N, K] as [K, N]."""
     return from_torch(weight.T.contiguous(), dtype=dtype, layout=layout)

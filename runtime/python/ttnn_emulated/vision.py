@@ -6,7 +6,8 @@ from typing import Any, List, Optional, Sequence, Tuple, Union
 
 import torch
 
-from .calls import fail, run
+from . import eltwise
+from .calls import fail, function_name, run
 from .tensor import Tensor
 from .types import DataType, Layout, MemoryConfig, WormholeComputeKernelConfig
 
@@ -87,6 +88,9 @@ def conv2d(
         )
         made.append(one)
     result = made[0] if batch_size == 1 else made[0]._like(torch.cat([one._values for one in made], 2))
+    activation = getattr(conv_config, "activation", None)
+    if activation:  # behind the rounding here, which is the same for relu
+        result = getattr(eltwise, function_name(activation))(result)
     out: Tuple[Any, ...] = (result,)
     if return_output_dim:
         out += ((height, width),)
