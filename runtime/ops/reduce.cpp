@@ -8,6 +8,7 @@
 #include "ops/integers.h"
 #include "ops/library.h"
 #include "ops/reduce_exact.h"
+#include "ops/reduce_rows.h"
 #include "ops/row_math.h"
 #include "ops/rules.h"
 #include "ops/simd.h"
@@ -20,63 +21,6 @@ using ttc::Reason;
 using ttc::ReasonCode;
 using Kind = ExactReduce;
 namespace ir = ttc::ir;
-
-// ---- kernels: `n` rows of `inner` values -> one row; inner 1 is the case in which the rows lie in one line
-
-struct ReduceLine {
-  [[gnu::always_inline]] static inline void run(Kind kind, const float* in, std::int64_t n, float* out,
-                                                float correction) {
-    const auto count = static_cast<float>(n);
-    if (kind == Kind::amax) {
-      *out = row_max(in, n);
-    } else if (kind == Kind::amin) {
-      float least = inf_f;
-      for (std::int64_t i = 0; i < n; ++i) least = vmin(in[i], least);
-      *out = least;
-    } else if (kind == Kind::prod) {
-      float product = 1.0F;
-      for (std::int64_t i = 0; i < n; ++i) product *= in[i];
-      *out = product;
-    } else if (kind == Kind::var) {
-      const float mean = row_sum(in, n, [](float x) { return x; }) / count;
-      *out = row_sum(in, n, [mean](float x) { return (x - mean) * (x - mean); }) / vmax(count - correction, 0.0F);
-    } else {
-      const float sum = row_sum(in, n, [](float x) { return x; });
-      *out = kind == Kind::mean ? sum / count : sum;
-    }
-  }
-};
-
-struct ReduceRows {
-  [[gnu::always_inline]] static inline void run(Kind kind, const float* in, std::int64_t n, std::int64_t inner,
-                                                float* out, float correction) {
-    const float start = kind == Kind::amax ? -inf_f : kind == Kind::amin ? inf_f : kind == Kind::prod ? 1.0F : 0.0F;
-    for (std::int64_t j = 0; j < inner; ++j) out[j] = start;
-    for (std::int64_t i = 0; i < n; ++i) {
-      const float* row = in + i * inner;
-      if (kind == Kind::amax) {
-        for (std::int64_t j = 0; j < inner; ++j) out[j] = vmax(row[j], out[j]);
-      } else if (kind == Kind::amin) {
-        for (std::int64_t j = 0; j < inner; ++j) out[j] = vmin(row[j], out[j]);
-      } else if (kind == Kind::prod) {
-        for (std::int64_t j = 0; j < inner; ++j) out[j] *= row[j];
-      } else {
-        for (std::int64_t j = 0; j < inner; ++j) out[j] += row[j];
-      }
-    }
-    const auto count = static_cast<float>(n);
-    if (kind == Kind::mean) {
-      for (std::int64_t j = 0; j < inner; ++j) out[j] /= count;
-    }
-    if (kind != Kind::var) return;
-    for (std::int64_t j = 0; j < inner; ++j) {
-      const float mean = out[j] / count;
-      float sum = 0.0F;
-      for (std::int64_t i = 0; i < n; ++i) sum += (in[i * inner + j] - mean) * (in[i * inner + j] - mean);
-      out[j] = sum / vmax(count - correction, 0.0F);
-    }
-  }
-};
 
 // ---- shapes: any set of dims as (outer, n, inner) steps, merging neighbours
 
