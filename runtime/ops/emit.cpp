@@ -58,31 +58,26 @@ std::vector<std::string> PythonCall::operands(std::string_view name) const {
 
 std::string PythonCall::let(std::string_view stem, const Python& value) {
   std::string name = scope_.fresh(stem);
-  statements.push_back({.targets = {name}, .call = value, .view_of = {}});
+  statements.push_back({.targets = {name}, .call = value});
   return name;
 }
 
 std::pair<std::string, std::string> PythonCall::let_two(std::string_view first, std::string_view second,
                                                         const Python& value) {
   std::pair made{scope_.fresh(first), scope_.fresh(second)};
-  statements.push_back({.targets = {made.first, made.second}, .call = value, .view_of = {}});
+  statements.push_back({.targets = {made.first, made.second}, .call = value});
   return made;
 }
 
 void PythonCall::result(const Python& value) {
-  TTC_CHECK(!done, "a call's results are written once");
-  statements.push_back({.targets = {}, .call = value, .view_of = {}});
-  done = true;
-}
-
-void PythonCall::view(const Python& value, std::string_view operand) {
-  result(value);
-  statements.back().view_of = this->operand(operand);
+  TTC_CHECK(!done_, "a call's results are written once");
+  statements.push_back({.targets = {}, .call = value});
+  done_ = true;
 }
 
 void PythonCall::result_is(const std::string& variable) {
   named_results.push_back(variable);
-  done = true;
+  done_ = true;
 }
 
 std::string PythonCall::memory_config(int result) const {
@@ -119,8 +114,8 @@ std::string PythonCall::row_major_weight(std::string_view name) {
   return let("table", Python("ttnn.to_layout").arg(operand(name)).arg("ttnn.ROW_MAJOR_LAYOUT"));
 }
 
-ttc::Refusal emit_as(PythonCall& to, std::string_view name) {
-  Python made("ttnn." + std::string(name));
+ttc::Refusal emit_plain(PythonCall& to) {
+  Python made("ttnn." + std::string(to.call.op->name.substr(3)));
   for (const ttc::ir::SchemaArg& arg : ttc::ir::find_schema(to.call.op->name)->args) {
     if (!arg.type.starts_with("Tensor"))
       made.key(arg.name, to.literal(arg.name));
@@ -130,7 +125,5 @@ ttc::Refusal emit_as(PythonCall& to, std::string_view name) {
   to.result(made.key("memory_config", to.memory_config()));
   return std::nullopt;
 }
-
-ttc::Refusal emit_plain(PythonCall& to) { return emit_as(to, to.call.op->name.substr(3)); }
 
 }  // namespace ttrt

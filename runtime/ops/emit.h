@@ -44,7 +44,6 @@ std::string python_list(const std::vector<std::string>& items);
 struct PythonStatement {
   std::vector<std::string> targets;
   Python call;
-  std::string view_of;  // the operand whose buffer the result may be
 };
 
 class PythonCall {
@@ -86,9 +85,7 @@ class PythonCall {
   // An intermediate result, freed after the call.
   std::string let(std::string_view stem, const Python& value);
   std::pair<std::string, std::string> let_two(std::string_view first, std::string_view second, const Python& value);
-  void result(const Python& value);  // the only result, or all of them
-  // The result is `operand` under other sizes, in the same buffer where the library can.
-  void view(const Python& value, std::string_view operand);
+  void result(const Python& value);             // the only result, or all of them
   void result_is(const std::string& variable);  // of several results, in order: an intermediate that stays
 
   // Keyword values.
@@ -104,15 +101,13 @@ class PythonCall {
 
   std::vector<PythonStatement> statements;
   std::vector<std::string> named_results;  // where results are intermediates
-  bool done = false;
 
  private:
   Scope scope_;
+  bool done_ = false;
 };
 
 // `ttnn.name(operands in schema order, literals by name, memory_config=...)`; `name`: the record's own.
 ttc::Refusal emit_plain(PythonCall& to);
-// The same under another name.
-ttc::Refusal emit_as(PythonCall& to, std::string_view name);
 
 }  // namespace ttrt

@@ -317,7 +317,7 @@ ttc::Refusal emit_slice_scatter(PythonCall& to) {
   parts.push_back(middle);
   around(range.start + range.count, x[range.dim]);
   if (parts.size() == 1) {
-    to.view(Python("ttnn.identity").arg(middle).key("memory_config", to.memory_config()), "src");
+    to.result(Python("ttnn.identity").arg(middle).key("memory_config", to.memory_config()));
     return std::nullopt;
   }
   to.result(Python("ttnn.concat")

@@ -174,7 +174,7 @@ ttc::Refusal emit(PythonCall& to) {
     const std::string narrow = to.let("narrow", Python("ttnn.typecast").arg(x).arg("ttnn.bfloat16"));
     to.result(Python("ttnn.typecast").arg(narrow).arg("ttnn.float32").key("memory_config", to.memory_config()));
   } else if (from == format) {
-    to.view(Python("ttnn.identity").arg(x).key("memory_config", to.memory_config()), "x");
+    to.result(Python("ttnn.identity").arg(x).key("memory_config", to.memory_config()));
   } else {
     to.result(Python("ttnn.typecast").arg(x).arg(python_dtype(format)).key("memory_config", to.memory_config()));
   }

@@ -129,9 +129,10 @@ const OpFamily writes{
 TTRT_REGISTER_FAMILY(writes);
 
 ttc::Refusal emit(PythonCall& to) {
-  to.view(
-      Python("ttnn.reshape").arg(to.operand("x")).arg(python_list(to.sizes())).key("memory_config", to.memory_config()),
-      "x");
+  to.result(Python("ttnn.reshape")
+                .arg(to.operand("x"))
+                .arg(python_list(to.sizes()))
+                .key("memory_config", to.memory_config()));
   return std::nullopt;
 }
 
