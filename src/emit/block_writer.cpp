@@ -27,7 +27,8 @@ bool is_number(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
-// The schema's name of the argument in which a node reads a value; "" for operators without a schema.
+}  // namespace
+
 std::string role_of(const ir::Node& node, const ir::Value* value) {
   if (node.schema() == nullptr) return "";
   for (std::size_t i = 0; i < node.args().size() && i < node.schema()->args.size(); ++i) {
@@ -37,8 +38,6 @@ std::string role_of(const ir::Node& node, const ir::Value* value) {
   }
   return "";
 }
-
-}  // namespace
 
 // ---- names
 
@@ -51,7 +50,9 @@ std::string BlockWriter::size_text(const ir::SymExpr& size) {
   std::vector<std::string> used;
   size.collect_symbols(used);
   for (const std::string& symbol : used) symbols.insert(identifier(symbol));
-  return symbolic(size);
+  std::string text = symbolic(size);
+  if (text.empty()) no_spelling_ = "a size of " + size.str() + " has no spelling in Python";
+  return text;
 }
 
 std::vector<std::string> BlockWriter::sizes_text(const ir::Value* value) {
@@ -127,10 +128,13 @@ void BlockWriter::take_arguments() {
   });
 }
 
-void BlockWriter::write() {
+BlockWriter::BlockWriter(Functions& program, const Block& block) : program_(program), block_(block) {
   for (const char* word : {"parameters", "device", "ttnn", "torch"}) scope.reserve(word);
   for (const auto& [symbol, size] : program_.sizes) scope.reserve(identifier(symbol));
   scope.reserve_functions(program_.function_names);
+}
+
+void BlockWriter::write() {
   take_arguments();
   for (const Item& item : block_.items) write_item(item);
   for_each_node(block_, [&](const ir::Node& node) {
@@ -171,12 +175,23 @@ void BlockWriter::write_call(const Block& block) {
   for (const std::string& symbol : callee.function->symbols) symbols.insert(symbol), call.key(symbol, symbol);
   const std::string part = last_part(block.path);
   std::vector<std::string> targets;
-  for (const ir::Value* value : callee.results) {
+  for (std::size_t i = 0; i < callee.results.size(); ++i) {
     targets.push_back(scope.fresh(is_number(part) || part == callee.function->name ? "x" : part));
-    name(value, targets.back());
-    if (on_device(value)) scope.owns(targets.back());
+    name(callee.results[i], targets.back());
+    if (on_device(callee.results[i])) scope.owns(targets.back());
+    // What the callee gives back of what it was given, under other sizes.
+    if (const auto shared = callee.function->shared.find(i); shared != callee.function->shared.end())
+      scope.shares(targets.back(), call.args().at(shared->second));
   }
   scope.add(std::move(targets), std::move(call));
+}
+
+std::map<std::size_t, std::size_t> BlockWriter::shared() const {
+  std::map<std::size_t, std::size_t> out;
+  for (std::size_t i = 0; i < results.size(); ++i)
+    for (std::size_t j = 0; j < arguments.size(); ++j)
+      if (scope.buffer(names_.at(results[i])) == argument_name(arguments[j])) out[i] = j;
+  return out;
 }
 
 // ---- nodes
@@ -209,6 +224,7 @@ void BlockWriter::refuse(const ir::Node& node, Reason reason) {
 
 void BlockWriter::write_node(const ir::Node& node) {
   at_ = &node;
+  no_spelling_.clear();
   const auto known_size = [](const auto& result) {
     return result->type.kind == ir::TypeKind::integer && result->type.sym;
   };
@@ -268,10 +284,11 @@ void BlockWriter::write_upload(const ir::Node& node, const ttrt::OpRecord& recor
 // torch.ops.aten.add.Tensor(x, y, alpha=2)
 void BlockWriter::write_host(const ir::Node& node) {
   const std::string& op = node.op();
-  const bool python_operator = op.starts_with("_operator."), of_math = op.starts_with("math.");
+  const bool python_operator = op.starts_with("_operator."), of_math = op.starts_with("math."),
+             of_torch = op.starts_with("torch.");
   if (op.starts_with("prim.") || op.starts_with("higher_order.") || op.starts_with("tt."))
     return refuse(node, {ReasonCode::Unsupported, op + " has no spelling in Python"});
-  Python made(python_operator ? op.substr(1) : of_math ? op : "torch.ops." + op);
+  Python made(python_operator ? op.substr(1) : of_math || of_torch ? op : "torch.ops." + op);
   if (python_operator || of_math) program_.helpers.insert(python_operator ? "operator" : "math");
   for (std::size_t i = 0; i < node.args().size(); ++i) {
     const bool keyword =
@@ -282,6 +299,7 @@ void BlockWriter::write_host(const ir::Node& node) {
       made.key(node.schema()->args[i].name, text_of(node.arg(i)));
     }
   }
+  if (!no_spelling_.empty()) return refuse(node, {ReasonCode::DynamicShape, no_spelling_});
   ++program_.host_calls;
   scope.add(bind_results(node, false), std::move(made));
 }
@@ -352,6 +370,7 @@ void BlockWriter::write_device(const ir::Node& node, const ttrt::OpRecord& recor
     if (price.split.product) call.program = price.split.product->program;
   }
   if (Refusal reason = record.emit(call)) return refuse(node, std::move(*reason));
+  if (!no_spelling_.empty()) return refuse(node, {ReasonCode::DynamicShape, no_spelling_});
   ++program_.device_calls;
   if (!call.named_results.empty()) {
     for (std::size_t i = 0; i < call.named_results.size(); ++i) name(node.result(i), call.named_results[i]);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "emit/helpers.h"
 #include "emit/python_text.h"
 
 namespace ttc::emit {
@@ -12,7 +13,9 @@ Functions::Functions(const ir::Model& model, const ttrt::ArchProfile& arch, ir::
       arch(arch),
       sizes(std::move(sizes)),
       chooser({.report = [](const std::string&, std::string_view) {}}),
-      names_{"forward", "load_parameters", "device", "parameters"} {}
+      names_{"forward", "device", "parameters"} {
+  for (const std::string_view helper : helper_names()) names_.emplace(helper);
+}
 
 Callee Functions::write(const Block& block) {
   BlockWriter writer(*this, block);
@@ -26,6 +29,7 @@ Callee Functions::write(const Block& block) {
   if (writer.weights) made->parameters.emplace_back("parameters");
   if (writer.device) made->parameters.emplace_back("device");
   made->parameters.insert(made->parameters.end(), writer.symbols.begin(), writer.symbols.end());
+  made->shared = writer.shared();
   made->body = writer.scope.text(4);
   for (std::size_t i = 0; i < writer.results.size(); ++i)
     made->body += (i == 0 ? "    return " : ", ") + writer.text_of(writer.results[i]);

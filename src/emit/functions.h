@@ -25,6 +25,8 @@ struct Function {
   std::set<std::string> symbols;         // sizes that it is given
   bool weights = false, device = false;  // it is given `parameters`, `device`
   std::vector<std::string> paths;        // of the modules that it is
+  // Results that may lie in the buffer of a parameter: which of each.
+  std::map<std::size_t, std::size_t> shared;
 };
 
 // A function and what one block gives it and takes from it, in the function's order.
@@ -66,7 +68,7 @@ class Functions {
 // The body of one block's function.
 class BlockWriter {
  public:
-  BlockWriter(Functions& program, const Block& block) : program_(program), block_(block) {}
+  BlockWriter(Functions& program, const Block& block);
   // Writes all items; results are what others read, and graph outputs.
   void write();
   // For what stands around the items: a variable, or an expression of a value.
@@ -75,6 +77,8 @@ class BlockWriter {
   void name(const ir::Value* value, const std::string& variable) { names_[value] = variable; }
 
   const std::string& argument_name(const Argument& argument) const;
+  // Results that may lie in an argument's buffer: which of each.
+  std::map<std::size_t, std::size_t> shared() const;
 
   Scope scope;
   std::vector<Argument> arguments;
@@ -106,7 +110,11 @@ class BlockWriter {
   std::map<const Parameter*, std::string> given_;
   std::set<const ir::Value*> inside_;  // defined in the block
   const ir::Node* at_ = nullptr;
+  std::string no_spelling_;  // of a size of the node at hand: why
 };
+
+// The schema's name of the argument in which a node reads a value; "" for operators without a schema.
+std::string role_of(const ir::Node& node, const ir::Value* value);
 
 // What TT-NN takes from the host: `ttnn.from_torch(x, dtype=..., ...)` of a torch value.
 ttrt::Python upload(const std::string& value, DType dtype, ttrt::DataType format, bool rows);

@@ -84,9 +84,7 @@ constexpr std::string_view write_back_text = R"py(def write_back(tensor, value):
         tensor.copy_(ttnn.to_torch(value))
 )py";
 
-}  // namespace
-
-std::string_view helper_text(std::string_view name) {
+const std::map<std::string_view, std::string_view>& helpers() {
   static const std::map<std::string_view, std::string_view> all{{"causal_mask", causal_mask_text},
                                                                 {"multicast_2d", multicast_2d_text},
                                                                 {"multicast_1d", multicast_1d_text},
@@ -94,8 +92,20 @@ std::string_view helper_text(std::string_view name) {
                                                                 {"attention_program", attention_program_text},
                                                                 {"on_device", on_device_text},
                                                                 {"write_back", write_back_text}};
-  const auto at = all.find(name);
-  return at == all.end() ? std::string_view() : at->second;
+  return all;
+}
+
+}  // namespace
+
+std::string_view helper_text(std::string_view name) {
+  const auto at = helpers().find(name);
+  return at == helpers().end() ? std::string_view() : at->second;
+}
+
+std::vector<std::string_view> helper_names() {
+  std::vector<std::string_view> out;
+  for (const auto& [name, text] : helpers()) out.push_back(name);
+  return out;
 }
 
 }  // namespace ttc::emit

@@ -25,26 +25,19 @@ void open_whole_modules(ir::Graph& graph) {
   });
 }
 
-ir::SymBinding example_sizes(const ir::Model& model) {
-  ir::SymBinding out = model.info.hints;
-  for (const auto& [symbol, range] : model.ranges)
-    out.emplace(symbol, std::max<std::int64_t>(range.min.value_or(2), 2));
-  return out;
-}
-
 class ProgramWriter {
  public:
   ProgramWriter(ir::Model& model, const ttrt::ArchProfile& arch)
-      : model_(model), program_(model, arch, example_sizes(model)) {}
+      : model_(model), program_(model, arch, example_sizes(model, {})) {}
 
   Program run() {
     for (const ir::GraphOutput& output : model_.graph->outputs())
       if (!output.target.empty()) written_.insert(output.target);
-    const auto blocks = blocks_of(*model_.graph, [&](const ir::Node& node) { return stands_outside(node); });
+    load_constants();
+    const auto blocks = blocks_of(*model_.graph, stands_outside);
     find_row_ids();
     reserve_names(*blocks);
     BlockWriter root(program_, *blocks);
-    for (const char* word : {"parameters", "device"}) root.scope.reserve(word);
     begin(root);
     root.write();
     finish(root);
@@ -53,21 +46,23 @@ class ProgramWriter {
 
  private:
   // Transfers of inputs, outputs and constants: forward() has them at its ends, constants are loaded.
-  bool stands_outside(const ir::Node& node) {
+  static bool stands_outside(const ir::Node& node) {
     const ttrt::OpRecord* record = ttrt::find_op(node.op());
     if (record == nullptr || !is_transfer(record->role) || node.results().empty()) return false;
     if (record->role == ttrt::Role::to_host) return node.result()->users().empty() && on_device(node.operand(0));
-    const ir::Value* operand = node.operand(0);
-    if (ir::is_weight(operand)) {
+    return node.operand(0)->def() == nullptr;
+  }
+  void load_constants() {
+    for (const auto& node : model_.graph->nodes()) {
+      const ir::Value* operand = node->operand(0);
+      if (ttrt::role_of(node->op()) != ttrt::Role::to_device || !ir::is_weight(operand)) continue;
       ttrt::TensorSpec spec;
       for (const ir::SymExpr& size : operand->type.sizes)
         spec.logical.push_back(size.evaluate(program_.sizes).value_or(1));
-      spec.dtype = ttrt::exact_format(node.result()->type.dtype).value_or(ttrt::DataType::bfloat16);
-      program_.uploaded[node.result()] = &program_.parameters.add(operand, Parameter::Form::tiles, spec, false,
-                                                                  home_of(*node.result()), role_of(*node.result()));
-      return true;
+      spec.dtype = ttrt::exact_format(node->result()->type.dtype).value_or(ttrt::DataType::bfloat16);
+      program_.uploaded[node->result()] = &program_.parameters.add(operand, Parameter::Form::tiles, spec, false,
+                                                                   home_of(*node->result()), name_of(*node->result()));
     }
-    return operand->def() == nullptr;
   }
 
   // The module that all readers of a value are in, and the operand that it is there.
@@ -85,12 +80,9 @@ class ProgramWriter {
     }
     return out;
   }
-  static std::string role_of(const ir::Value& value) {
-    for (const ir::Node* user : value.users()) {
-      if (user->schema() == nullptr) continue;
-      for (std::size_t i = 0; i < user->args().size() && i < user->schema()->args.size(); ++i)
-        if (user->operand(i) == &value && user->schema()->args[i].name.size() > 2) return user->schema()->args[i].name;
-    }
+  static std::string name_of(const ir::Value& value) {
+    for (const ir::Node* user : value.users())
+      if (std::string role = role_of(*user, &value); role.size() > 2) return role;
     constexpr std::string_view uploaded = "_dev";
     std::string stem = value.name;
     if (stem.ends_with(uploaded)) stem.resize(stem.size() - uploaded.size());
@@ -133,7 +125,7 @@ class ProgramWriter {
     std::set<std::string> defined;
     for (const ir::GraphInput& input : model_.graph->inputs()) {
       if (input.kind != ir::InputKind::user) continue;
-      const std::string variable = root.scope.fresh(input_name(input));
+      const std::string variable = root.scope.fresh(input.value->name);
       inputs_.push_back(variable);
       root.name(input.value.get(), variable);
       if (!input.value->type.is_tensor()) number_inputs_.insert(inputs_.size() - 1);
@@ -152,8 +144,6 @@ class ProgramWriter {
       upload_input(root, *node, *operand);
     }
   }
-
-  std::string input_name(const ir::GraphInput& input) const { return identifier(input.value->name); }
 
   // Fixed sizes are asserted; the first free one of a name is taken, the next compared.
   void check(BlockWriter& root, const std::string& variable, const ir::Type& type, std::set<std::string>& defined) {

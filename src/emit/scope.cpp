@@ -1,10 +1,20 @@
-// Lives of variables, by the names in the statements. A reshape may share its operand's buffer: then the buffer is
-// freed after the last of both.
+// Lives of variables, by the names in the statements.
 #include "emit/scope.h"
+
+#include <algorithm>
 
 #include "emit/python_text.h"
 
 namespace ttc::emit {
+namespace {
+
+// Functions of TT-NN that give their operand back where nothing has to be moved.
+bool may_share(std::string_view function) {
+  constexpr std::string_view all[] = {"ttnn.reshape", "ttnn.identity", "ttnn.expand", "ttnn.repeat"};
+  return std::ranges::find(all, function) != std::end(all);
+}
+
+}  // namespace
 
 std::string Scope::fresh(std::string_view stem) {
   std::string base = snake_case(stem);
@@ -21,8 +31,7 @@ void Scope::add(std::vector<std::string> targets, ttrt::Python call) {
       .comment = std::move(comment_), .raw = {}, .targets = std::move(targets), .call = std::move(call), .used = {}};
   comment_.clear();
   for (const std::string& arg : line.call.args()) line.used.merge(identifiers(arg));
-  const bool view = line.call.function() == "ttnn.reshape" || line.call.function() == "ttnn.identity";
-  if (view && line.targets.size() == 1) buffer_of_[line.targets[0]] = line.call.args().at(0);
+  if (may_share(line.call.function()) && line.targets.size() == 1) shares(line.targets[0], line.call.args().at(0));
   lines_.push_back(std::move(line));
 }
 

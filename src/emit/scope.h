@@ -21,6 +21,10 @@ class Scope {
   // A device tensor that the function made: freed after its last use.
   void owns(const std::string& variable) { owned_.insert(variable); }
   void returns(const std::string& variable) { returned_.insert(variable); }
+  // `variable` may lie in the buffer of `other`, which lives as long as either.
+  void shares(const std::string& variable, const std::string& other) { buffer_of_[variable] = other; }
+  // The first variable that had this one's buffer.
+  const std::string& buffer(const std::string& variable) const;
 
   void comment(std::string text);
   void add(std::vector<std::string> targets, ttrt::Python call);
@@ -40,7 +44,6 @@ class Scope {
   std::string comment_;
   std::set<std::string> taken_, owned_, returned_, functions_;
   std::map<std::string, std::string> buffer_of_;  // of views: the variable whose buffer they may share
-  const std::string& buffer(const std::string& variable) const;
 };
 
 }  // namespace ttc::emit

@@ -4,6 +4,14 @@
 
 namespace ttc {
 
+ir::SymBinding example_sizes(const ir::Model& model, const ir::SymBinding& given) {
+  ir::SymBinding out = given;
+  out.insert(model.info.hints.begin(), model.info.hints.end());
+  for (const auto& [symbol, range] : model.ranges)
+    out.emplace(symbol, std::max<std::int64_t>(range.min.value_or(2), 2));
+  return out;
+}
+
 bool is_device_node(const ir::Node& node) {
   return node.op().starts_with("tt.") && ttrt::role_of(node.op()) != ttrt::Role::to_host;
 }

@@ -14,6 +14,8 @@ using ttrt::operand_kind;
 // the one of their operand kind. A Reason where a shape, dtype or argument cannot be expressed.
 std::variant<ttrt::BoundCall, Reason> concrete_call(const ttrt::OpRecord& record, const std::vector<ir::Arg>& args,
                                                     const ir::SymBinding& shapes, const ttrt::BindOptions& options);
+// A value for every symbol of the model: as given, else as it was exported with, else the least of its range.
+ir::SymBinding example_sizes(const ir::Model& model, const ir::SymBinding& given);
 // True for the results of tt operators but to_host.
 bool on_device(const ir::Value* value);
 bool is_device_node(const ir::Node& node);

@@ -17,15 +17,6 @@ namespace {
 using ttrt::Bound;
 using ttrt::TensorSpec;
 
-// A value for every symbol of the model.
-ir::SymBinding sizes_of(const ir::Model& model, const ir::SymBinding& given) {
-  ir::SymBinding out = given;
-  out.insert(model.info.hints.begin(), model.info.hints.end());
-  for (const auto& [symbol, range] : model.ranges)
-    out.emplace(symbol, std::max<std::int64_t>(range.min.value_or(2), 2));
-  return out;
-}
-
 // Bytes that a tensor's elements take, without what pads them to tiles.
 std::int64_t useful_bytes(const TensorSpec& spec) {
   if (spec.layout != ttrt::Layout::tile || spec.tiles() == 0) return spec.nbytes();
@@ -45,7 +36,7 @@ class Pricing {
   Pricing(const ir::Model& model, const ttrt::ArchProfile& arch, const ir::SymBinding& shapes,
           const std::string& dispatcher)
       : model_(model),
-        sizes_(sizes_of(model, shapes)),
+        sizes_(example_sizes(model, shapes)),
         chooser_({.dispatcher = dispatcher, .report = [](const std::string&, std::string_view) {}}) {
     out_.arch = arch;
   }

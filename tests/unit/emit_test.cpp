@@ -101,6 +101,44 @@ TEST_CASE("buffers of layers have one name, below their layer") {
   CHECK(program.text.find("parameters=parameters.net[1]") != std::string::npos);
 }
 
+TEST_CASE("what a function gives back of its argument keeps the argument's buffer") {
+  const auto model = ir::parse(R"(graph main(%model: bf16[2, 64] user) {
+  %a: bf16[2, 64] = tt.relu(%model) place="device"  @top : Model  at net.py:1
+  %b: bf16[128] = tt.reshape(%a, size=[128]) place="device"  @net.0 : Flat  at net.py:3
+  %c: bf16[1, 128] = tt.reshape(%b, size=[1, 128]) place="device"  @net.0 : Flat  at net.py:4
+  %d: bf16[1, 128] = tt.neg(%c) place="device"  @top : Model  at net.py:5
+  %e: bf16[1, 128] = tt.exp(%d) place="device"  @top : Model  at net.py:6
+  return %e
+})");
+  const std::string text = write_program(*model, ttrt::default_profile()).text;
+  const std::size_t call = text.find(" = flat("), next = text.find("ttnn.neg("),
+                    freed = text.find("ttnn.deallocate(", call);
+  REQUIRE(call != std::string::npos);
+  CHECK(freed > next);  // not between the call and its result's reader
+  // An input and a function of one name: the function keeps it.
+  CHECK(text.find("def forward(model_out, ") != std::string::npos);
+}
+
+TEST_CASE("sizes that Python has no word for are refused; Python's own operators are written as they are") {
+  const auto odd = ir::parse(R"(model {range s0 in [2, 1024] hint s0 = 15}
+graph main(%x: bf16[s0, 64] user) {
+  %a: bf16[ModularIndexing(s0, 2, 4), 64] = tt.slice(%x, dim=0, start=0, end=4) place="device"
+  %b: bf16[ModularIndexing(s0, 2, 4), 64] = tt.reshape(%a, size=[-1, 64]) place="device"
+  return %b
+})");
+  const Program program = write_program(*odd, ttrt::default_profile());
+  REQUIRE_FALSE(program.refused.empty());
+  CHECK(program.refused.back().reason.detail.find("ModularIndexing") != std::string::npos);
+  const auto host = ir::parse(R"(graph main(%x: int user, %y: int user) {
+  %m: int = torch.sym_max(%x, %y) place="cpu"
+  %n: int = _operator.add(%m, 1) place="cpu"
+  return %n
+})");
+  const std::string text = write_program(*host, ttrt::default_profile()).text;
+  CHECK(text.find("= torch.sym_max(x, y)") != std::string::npos);
+  CHECK(text.find("= operator.add(") != std::string::npos);
+}
+
 TEST_CASE("what a record cannot spell is refused with its reason") {
   const auto model = ir::parse(R"(graph main(%x: f32[2, 64] user) {
   %u: bf16[2, 64] = tt.to_device(%x, format="bfloat16") place="device"
