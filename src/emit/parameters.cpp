@@ -2,6 +2,8 @@
 // that they are, below the module that reads them.
 #include "emit/parameters.h"
 
+#include <algorithm>
+
 #include "emit/python_text.h"
 
 namespace ttc::emit {
@@ -20,6 +22,19 @@ std::string own_name(std::string name) {
   return name;
 }
 
+// Every part as Python writes it, numbers of lists as they are.
+std::string spelled(std::string_view dotted) {
+  std::string out;
+  while (!dotted.empty()) {
+    const std::size_t dot = std::min(dotted.find('.'), dotted.size());
+    const std::string_view part = dotted.substr(0, dot);
+    const bool number = part.find_first_not_of("0123456789") == std::string_view::npos;
+    out += (out.empty() ? "" : ".") + (number ? std::string(part) : identifier(part));
+    dotted.remove_prefix(std::min(dot + 1, dotted.size()));
+  }
+  return out;
+}
+
 bool is_prefix(const std::string& path, const std::string& name) {
   return path.empty() || name.starts_with(path + ".");
 }
@@ -33,6 +48,7 @@ std::string Parameters::name_for(const ir::Value* weight, Parameter::Form form, 
   std::string name = target.find('.') != std::string::npos ? own_name(target) : (path.empty() ? "" : path + ".") + role;
   if (form == Parameter::Form::rows && names_.contains(name)) name += "_rows";
   if (form == Parameter::Form::host && names_.contains(name)) name += "_host";
+  name = spelled(name);
   const int n = ++names_[name];
   return n == 1 ? name : name + "_" + std::to_string(n);
 }

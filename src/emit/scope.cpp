@@ -14,11 +14,18 @@ bool may_share(std::string_view function) {
   return std::ranges::find(all, function) != std::end(all);
 }
 
+// Functions of Python that programs call, or that readers would miss.
+bool is_builtin(std::string_view name) {
+  constexpr std::string_view all[] = {"abs", "all",  "any", "bool", "float", "int",   "isinstance", "len",
+                                      "max", "list", "min", "pow",  "round", "slice", "sum",        "tuple"};
+  return std::ranges::find(all, name) != std::end(all);
+}
+
 }  // namespace
 
 std::string Scope::fresh(std::string_view stem) {
   std::string base = snake_case(stem);
-  if (functions_.contains(base)) base += "_out";
+  if (functions_.contains(base) || is_builtin(base)) base += "_out";
   std::string name = base;
   for (int n = 2; !taken_.insert(name).second; ++n) name = base + "_" + std::to_string(n);
   return name;

@@ -53,6 +53,7 @@ TEST_CASE("a buffer is freed after the last of its names; what is returned is no
     scope.owns(name);
   }
   CHECK(scope.fresh("a") == "a_2");
+  CHECK(scope.fresh("max") == "max_out");  // sizes may need Python's own
   scope.add({"a"}, Python("ttnn.relu").arg("x"));
   scope.add({"b"}, Python("ttnn.reshape").arg("a").arg("[4]"));
   scope.add({"c"}, Python("ttnn.add").arg("b").arg("b"));
@@ -137,6 +138,18 @@ graph main(%x: bf16[s0, 64] user) {
   const std::string text = write_program(*host, ttrt::default_profile()).text;
   CHECK(text.find("= torch.sym_max(x, y)") != std::string::npos);
   CHECK(text.find("= operator.add(") != std::string::npos);
+}
+
+TEST_CASE("weights of modules with names that Python has no use for") {
+  const auto model = ir::parse(R"(graph main(%x: bf16[2, 64] user, $w: f32[2, 64] parameter "net.lambda.a-b.weight") {
+  %d: bf16[2, 64] = tt.to_device($w, format="bfloat16") place="device"
+  %y: bf16[2, 64] = tt.add(%x, %d) place="device"  @net.lambda : Layer  at net.py:3
+  return %y
+})");
+  const Program program = write_program(*model, ttrt::default_profile());
+  REQUIRE(program.parameters.size() == 1);
+  CHECK(program.parameters[0].name == "net.lambda_.a_b.weight");
+  CHECK(program.text.find("parameters.net.lambda_.a_b.weight") != std::string::npos);
 }
 
 TEST_CASE("what a record cannot spell is refused with its reason") {
