@@ -60,8 +60,7 @@ LowerResult lower(const LowerContext& context) {
   }
   const auto scale = args.number("scale");
   return Lowered{.args = {args["query"], args["key"], args["value"], args["attn_mask"], causal.value_or(false),
-                          scale ? ir::Arg(*scale) : ir::Arg(), kind},
-                 .results = {}};
+                          scale ? ir::Arg(*scale) : ir::Arg(), kind}};
 }
 
 // With a dim of one head where the operands have none. Neither changes the tiles.
@@ -274,7 +273,6 @@ const OpRecord record{
         "bool? approx_exp=False) -> Tensor",
     .lowers = {{"aten.scaled_dot_product_attention.default", lower, flops}},
     .operands = {{"mask", OperandKind::boolean}},
-    .packed = {},
     .infer = infer,
     .supports = float_tiles,
     .prepare = prepare,

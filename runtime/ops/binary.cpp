@@ -287,7 +287,7 @@ LowerResult lower_operands(const LowerContext& context) {
     out[2] = *other.number();
   }
   if (alpha.value_or(1.0) != 1.0) out.emplace_back(*alpha);
-  return Lowered{.args = std::move(out), .results = {}};
+  return Lowered{.args = std::move(out)};
 }
 
 // A number next to integers: int32 must hold it.

@@ -66,7 +66,7 @@ LowerResult lower_bitwise_not(const LowerContext& context) {
   const DType dtype = context.node.result()->type.dtype;
   if (dtype != DType::i64 && dtype != DType::i32)
     return Reason{ReasonCode::DtypeUnsupported, "bits of " + std::string(ttc::torch_name(dtype))};
-  return Lowered{.args = {context.node.arg(0), {}, -1.0}, .results = {}};
+  return Lowered{.args = {context.node.arg(0), {}, -1.0}};
 }
 
 // rounding_mode tells which operator it is.

@@ -23,7 +23,7 @@ LowerResult lower(const LowerContext& context) {
       return Reason{ReasonCode::RankUnsupported, "tensors of several ranks"};  // ATen skips empty vectors
     }
   }
-  return Lowered{.args = {args["tensors"], args["dim"]}, .results = {}};
+  return Lowered{.args = {args["tensors"], args["dim"]}};
 }
 
 const std::vector<TensorSpec>& inputs(const OpCall& call) {
@@ -150,7 +150,6 @@ const OpRecord concat{
     .schema = "(Tensor[] xs, int dim=0) -> Tensor",
     .lowers = {{"aten.cat.default", lower}},
     .operands = {{"xs", OperandKind::any}},
-    .packed = {},
     .infer = infer_concat,
     .supports = supports,
     .prepare = prepare_concat,
@@ -184,7 +183,6 @@ const OpRecord stack{
     .schema = "(Tensor[] xs, int dim=0) -> Tensor",
     .lowers = {{"aten.stack.default", lower}},
     .operands = {{"xs", OperandKind::any}},
-    .packed = {},
     .infer = infer_stack,
     .supports = supports,
     .prepare = prepare_stack,

@@ -100,8 +100,7 @@ LowerResult lower_as(const LowerContext& context, bool transposed) {
   const DataType format = context.options.weight;
   Lowered out{.args = {args["input"], args["weight"], args["bias"], ir::Arg::ints(weight.static_sizes()),
                        ir::Arg::ints(s.stride), ir::Arg::ints(s.padding), ir::Arg::ints(s.dilation), s.groups,
-                       std::string(to_string(format)), ir::Arg(), ir::Arg(), ir::Arg()},
-              .results = {}};
+                       std::string(to_string(format)), ir::Arg(), ir::Arg(), ir::Arg()}};
   if (transposed) out.args.emplace_back(ir::Arg::ints(s.output_padding));
   return out;
 }

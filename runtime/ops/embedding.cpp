@@ -31,8 +31,7 @@ LowerResult lower(const LowerContext& context) {
   const bool wide = context.options.activation == DataType::float32;
   const std::string format(to_string(wide ? DataType::float32 : DataType::bfloat16));
   return Lowered{.args = {args["indices"], args["weight"], ir::Arg::ints({*weight->type.dim(0), *weight->type.dim(1)}),
-                          format, format},
-                 .results = {}};
+                          format, format}};
 }
 
 TensorSpec table_spec(const OpCall& call) {

@@ -14,7 +14,7 @@ const TensorSpec& input(const OpCall& call) { return spec_of(call, "x"); }
 
 LowerResult lower_two(const LowerContext& context) {
   if (auto no = check_values(context)) return *no;
-  return Lowered{.args = {context.node.arg(0), context.node.arg(1)}, .results = {}};
+  return Lowered{.args = {context.node.arg(0), context.node.arg(1)}};
 }
 
 Kernel run_move(const Move& move) {
@@ -75,7 +75,7 @@ LowerResult lower_pad(const LowerContext& context) {
   const std::string* mode = args["mode"].get_if<std::string>();
   if (mode != nullptr && *mode != "constant") return unsupported("mode='" + *mode + "'");
   if (args.given("value") && !args.number("value")) return unsupported("a value computed at run time");
-  return Lowered{.args = {context.node.arg(0), args["pad"], args.number("value").value_or(0.0)}, .results = {}};
+  return Lowered{.args = {context.node.arg(0), args["pad"], args.number("value").value_or(0.0)}};
 }
 
 // ATen's list: before and after the last dim, then the one before it, ...

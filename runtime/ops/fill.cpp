@@ -44,7 +44,7 @@ LowerResult lower_fill(const LowerContext& context, const ir::Arg& value) {
   if (is_boolean(context.node.result())) number = *number != 0.0 ? 1.0 : 0.0;
   if (is_integer(context.node.result()) && !is_int32(*number))
     return Reason{ReasonCode::DtypeUnsupported, "the number does not fit int32"};
-  return Lowered{.args = {context.node.arg(0), *number, std::get<std::string>(format)}, .results = {}};
+  return Lowered{.args = {context.node.arg(0), *number, std::get<std::string>(format)}};
 }
 
 LowerResult lower_full(const LowerContext& context) { return lower_fill(context, context.node.arg(1)); }
@@ -103,7 +103,7 @@ LowerResult lower_arange(const LowerContext& context) {
   }
   if (args.number("step") == 0.0) return unsupported("step 0");
   out.emplace_back(std::get<std::string>(format));
-  return Lowered{.args = std::move(out), .results = {}};
+  return Lowered{.args = std::move(out)};
 }
 
 std::vector<TensorSpec> infer_arange(const OpCall& call) {

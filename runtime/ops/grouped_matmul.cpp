@@ -21,7 +21,7 @@ LowerResult lower(const LowerContext& context) {
   if (auto no = check_floats(context, {"offs"})) return *no;
   if (args.given("bias") || !args.given("offs")) return unsupported("a bias, or no groups");
   if (args.rank("self") != 2 || args.rank("mat2") != 3) return Reason{ReasonCode::RankUnsupported, "groups of columns"};
-  return Lowered{.args = {args["self"], args["mat2"], args["offs"]}, .results = {}};
+  return Lowered{.args = {args["self"], args["mat2"], args["offs"]}};
 }
 
 std::vector<TensorSpec> infer(const OpCall& call) {
@@ -138,7 +138,6 @@ const OpRecord record{
         "bool? packer_l1_acc=False) -> Tensor",
     .lowers = {{"aten._grouped_mm.default", lower, matmul_flops}},
     .operands = {{"offs", OperandKind::index}},
-    .packed = {},
     .infer = infer,
     .supports = supports,
     .prepare = prepare,

@@ -21,7 +21,7 @@ LowerResult lower_index(const LowerContext& context) {
   auto parts = index_arguments(context, context.node.arg(1));
   if (const auto* reason = std::get_if<Reason>(&parts)) return *reason;
   auto& [dims, indices] = std::get<IndexArguments>(parts);
-  return Lowered{.args = {context.node.arg(0), ir::Arg::ints(dims), indices}, .results = {}};
+  return Lowered{.args = {context.node.arg(0), ir::Arg::ints(dims), indices}};
 }
 
 // index_select(x, dim, index) and embedding(table, indices) of a table that is computed.
@@ -30,14 +30,13 @@ LowerResult lower_select(const LowerContext& context) {
   const AtenArgs args(context);
   if (!args.integer("dim")) return unsupported("dim is computed at run time");
   if (context.node.operand(0)->type.rank() == 0) return Reason{ReasonCode::RankUnsupported, "a scalar"};
-  return Lowered{.args = {context.node.arg(0), ir::Arg::ints({*args.integer("dim")}), ir::Arg::List{args["index"]}},
-                 .results = {}};
+  return Lowered{.args = {context.node.arg(0), ir::Arg::ints({*args.integer("dim")}), ir::Arg::List{args["index"]}}};
 }
 
 LowerResult lower_embedding(const LowerContext& context) {
   if (auto no = check_values(context)) return *no;
   const AtenArgs args(context);
-  return Lowered{.args = {args["weight"], ir::Arg::ints({0}), ir::Arg::List{args["indices"]}}, .results = {}};
+  return Lowered{.args = {args["weight"], ir::Arg::ints({0}), ir::Arg::List{args["indices"]}}};
 }
 
 std::vector<TensorSpec> infer_index(const OpCall& call) {
@@ -86,7 +85,7 @@ LowerResult lower_gather(const LowerContext& context) {
         return unsupported("indices that broadcast");
     }
   }
-  return Lowered{.args = {context.node.arg(0), *args.integer("dim"), index}, .results = {}};
+  return Lowered{.args = {context.node.arg(0), *args.integer("dim"), index}};
 }
 
 std::vector<TensorSpec> infer_gather(const OpCall& call) {
@@ -158,7 +157,6 @@ const OpRecord index{
                {"aten.index_select.default", lower_select},
                {"aten.embedding.default", lower_embedding}},
     .operands = {{"x", OperandKind::any}, {"indices", OperandKind::index}},
-    .packed = {},
     .infer = infer_index,
     .supports = supports_index,
     .prepare = prepare_index,
@@ -203,7 +201,6 @@ const OpRecord gather{
     .schema = "(Tensor x, int dim, Tensor index) -> Tensor",
     .lowers = {{"aten.gather.default", lower_gather}, {"aten.take_along_dim.default", lower_gather}},
     .operands = {{"x", OperandKind::any}, {"index", OperandKind::index}},
-    .packed = {},
     .infer = infer_gather,
     .supports = supports_index,
     .prepare = prepare_gather,

@@ -90,7 +90,6 @@ const OpRecord record{
         "(Tensor x, Tensor? weight=None, Tensor? bias=None, *, int normalized_size, float eps=1e-05, bool? "
         "fp32_acc=True, str? fidelity=\"HiFi4\", bool? approx=False) -> Tensor",
     .lowers = {{"aten.layer_norm.default", lower}, {"aten.native_layer_norm.default", lower}},
-    .operands = {},
     .packed = {{"weight", Packed::Form::row, norm_row_spec}, {"bias", Packed::Form::row, norm_row_spec}},
     .infer = infer_norm,
     .supports = float_tiles,

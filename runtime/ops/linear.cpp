@@ -34,8 +34,7 @@ LowerResult lower(const LowerContext& context) {
   if (args.rank("input").value_or(0) < 1) return Reason{ReasonCode::RankUnsupported, "a scalar input"};
   const DataType format = context.options.weight;
   return Lowered{.args = {args["input"], args["weight"], args["bias"],
-                          ir::Arg::ints({*weight->type.dim(1), *weight->type.dim(0)}), std::string(to_string(format))},
-                 .results = {}};
+                          ir::Arg::ints({*weight->type.dim(1), *weight->type.dim(0)}), std::string(to_string(format))}};
 }
 
 std::pair<std::int64_t, std::int64_t> weight_shape(const OpCall& call) {
@@ -181,7 +180,6 @@ const OpRecord record{
         "(Tensor x, Tensor weight, Tensor? bias=None, *, int[] weight_shape, str weight_format=\"bfloat16\", "
         "str? fidelity=\"HiFi4\", bool? fp32_acc=True, str? activation=None, bool? packer_l1_acc=False) -> Tensor",
     .lowers = {{"aten.linear.default", lower, matmul_flops}},
-    .operands = {},
     .packed = {{"weight", Packed::Form::transposed, weight_spec, nullptr, nullptr, true},
                {"bias", Packed::Form::row, bias_spec}},
     .infer = infer,

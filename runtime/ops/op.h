@@ -99,7 +99,7 @@ struct LowerContext {
 struct Lowered {
   std::vector<ttc::ir::Arg> args;
   // Which results of the ATen node the op's results stand for; empty: one to one. The others must be unused.
-  std::vector<int> results;
+  std::vector<int> results = {};
 };
 using LowerResult = std::variant<Lowered, ttc::Reason>;
 // Multiplications and additions (2MNK) of an ATen node; 0 where a dim has no value under the binding.
@@ -202,9 +202,9 @@ struct OpRecord {
   std::string_view name;     // "tt.softmax"
   std::string_view summary;  // one sentence
   std::string_view schema;   // "(Tensor x, int dim) -> Tensor"
-  std::vector<Lowering> lowers;
-  std::vector<Operand> operands;  // tensor operands that neither this nor `packed` names are activations
-  std::vector<Packed> packed;
+  std::vector<Lowering> lowers = {};
+  std::vector<Operand> operands = {};  // tensor operands that neither this nor `packed` names are activations
+  std::vector<Packed> packed = {};
   // Specs of the results. Throws ttc::Error on arguments that can never be right.
   std::vector<TensorSpec> (*infer)(const OpCall&) = nullptr;
   // Limits of the kernels for a concrete call; nullptr: none.
@@ -213,8 +213,8 @@ struct OpRecord {
   // The same in ATen on host values (packed weights arrive unpacked as float32 in their spec's shape), in schema order.
   std::vector<RtValue> (*reference)(Reference&, const OpCall&, std::span<const RtValue> args) = nullptr;
   Work (*work)(const OpCall&) = nullptr;  // of one execution, on whatever chip
-  Tolerance tolerance;
-  std::vector<OpCase> cases;
+  Tolerance tolerance = {};
+  std::vector<OpCase> cases = {};
   // Empty: one kernel, called "device". `describe` fills in the sizes that the variants ask for.
   std::vector<KernelVariant> variants = {};
   void (*describe)(const OpCall&, VariantQuery&) = nullptr;
