@@ -25,7 +25,7 @@ LowerResult lower(const LowerContext& context) {
     if (node.operand(i) == nullptr || node.operand(i)->type.rank() < 2)
       return Reason{ReasonCode::RankUnsupported, "a vector operand"};
   }
-  return Lowered{.args = {node.arg(0), node.arg(1)}, .results = {}};
+  return Lowered{.args = {node.arg(0), node.arg(1)}};
 }
 
 // A linear whose weight is computed at run time.
@@ -38,7 +38,7 @@ LowerResult lower_linear(const LowerContext& context) {
     return Reason{ReasonCode::RankUnsupported, "a vector operand"};
   if (ir::is_weight(args["weight"].value()))
     return Reason{ReasonCode::Unsupported, "a linear with a constant weight is tt.linear"};
-  return Lowered{.args = {args["input"], args["weight"], true}, .results = {}};
+  return Lowered{.args = {args["input"], args["weight"], true}};
 }
 
 Shape leading(const TensorSpec& spec) { return Shape(spec.logical.begin(), spec.logical.end() - 2); }
@@ -197,8 +197,6 @@ const OpRecord record{
                {"aten.bmm.default", lower, matmul_flops},
                {"aten.matmul.default", lower, matmul_flops},
                {"aten.linear.default", lower_linear, matmul_flops}},
-    .operands = {},
-    .packed = {},
     .infer = infer,
     .supports = supports,
     .prepare = prepare,

@@ -56,7 +56,7 @@ class OperatorReader {
     ir::Node* const node = model_.graph->append(name, std::move(ir_args));
     while (node->results().size() < std::max<std::size_t>(1, schema->returns.size()))
       node->add_result(ir::Type::unknown_tensor());
-    if (own) return finish(*node, *own, Lowered{.args = node->args(), .results = {}});
+    if (own) return finish(*node, *own, Lowered{.args = node->args()});
     for (const auto& result : node->results()) model_.graph->add_output(result.get());
     const OperatorTypes types = operator_types.load(std::memory_order_acquire);
     if (types == nullptr)

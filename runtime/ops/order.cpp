@@ -180,7 +180,7 @@ LowerResult lower_extreme(const LowerContext& context) {
   if (auto no = check_values(context)) return *no;
   const AtenArgs args(context);
   if (args.given("dim") && !args.integer("dim")) return unsupported("dim is computed at run time");
-  return Lowered{.args = {context.node.arg(0), args["dim"], args["keepdim"].boolean().value_or(false)}, .results = {}};
+  return Lowered{.args = {context.node.arg(0), args["dim"], args["keepdim"].boolean().value_or(false)}};
 }
 
 std::vector<RtValue> reference_index(Reference& aten, const OpCall& call, std::span<const RtValue> args) {
@@ -200,8 +200,7 @@ LowerResult lower_topk(const LowerContext& context) {
   const AtenArgs args(context);
   if (!args.integer("dim")) return unsupported("dim is computed at run time");
   return Lowered{
-      .args = {context.node.arg(0), args["k"], *args.integer("dim"), args["largest"].boolean().value_or(true)},
-      .results = {}};
+      .args = {context.node.arg(0), args["k"], *args.integer("dim"), args["largest"].boolean().value_or(true)}};
 }
 
 std::vector<TensorSpec> infer_topk(const OpCall& call) {
@@ -229,8 +228,7 @@ LowerResult lower_sort(const LowerContext& context) {
   if (!args.integer("dim")) return unsupported("dim is computed at run time");
   const bool stable = context.node.op().ends_with(".stable") && args["stable"].boolean().value_or(false);
   return Lowered{
-      .args = {context.node.arg(0), *args.integer("dim"), args["descending"].boolean().value_or(false), stable},
-      .results = {}};
+      .args = {context.node.arg(0), *args.integer("dim"), args["descending"].boolean().value_or(false), stable}};
 }
 
 std::int64_t sorted_size(const OpCall& call) {

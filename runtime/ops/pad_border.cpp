@@ -84,7 +84,7 @@ LowerResult lower_with(const LowerContext& context, const ir::Arg& padding, std:
   const auto rank = AtenArgs(context).rank(context.node.schema()->args.at(0).name);
   if (rank && static_cast<std::size_t>(*rank) < padding.integers()->size() / 2)
     return Reason{ReasonCode::RankUnsupported, "more padding than dims"};
-  return Lowered{.args = {context.node.arg(0), padding, std::move(mode)}, .results = {}};
+  return Lowered{.args = {context.node.arg(0), padding, std::move(mode)}};
 }
 
 LowerResult lower_named(const LowerContext& context) {
@@ -130,7 +130,6 @@ const OpRecord pad_border{
                {"aten.replication_pad3d.default", lower_one},
                {"aten._pad_circular.default", lower_one}},
     .operands = {{"x", OperandKind::any}},
-    .packed = {},
     .infer = infer,
     .supports = supports,
     .prepare = prepare,

@@ -16,13 +16,13 @@ namespace ir = ttc::ir;
 
 LowerResult lower_same(const LowerContext& context) {
   if (auto no = check_values(context)) return *no;
-  return Lowered{.args = context.node.args(), .results = {}};
+  return Lowered{.args = context.node.args()};
 }
 
 LowerResult lower_t(const LowerContext& context) {
   if (auto no = check_values(context)) return *no;
   if (context.node.operand(0)->type.rank() != 2) return Reason{ReasonCode::RankUnsupported, "t() of no matrix"};
-  return Lowered{.args = {context.node.arg(0), 0, 1}, .results = {}};
+  return Lowered{.args = {context.node.arg(0), 0, 1}};
 }
 
 Shape order_of(const OpCall& call) {
@@ -113,7 +113,6 @@ const OpRecord permute{
     .schema = "(Tensor x, int[] dims) -> Tensor",
     .lowers = {{"aten.permute.default", lower_same}},
     .operands = {{"x", OperandKind::any}},
-    .packed = {},
     .infer = infer_permute,
     .supports = any_tiles,
     .prepare = prepare_permute,
@@ -142,7 +141,6 @@ const OpRecord transpose{
     .schema = "(Tensor x, int dim0, int dim1) -> Tensor",
     .lowers = {{"aten.transpose.int", lower_same}, {"aten.t.default", lower_t}},
     .operands = {{"x", OperandKind::any}},
-    .packed = {},
     .infer = infer_transpose,
     .supports = any_tiles,
     .prepare = prepare_transpose,

@@ -46,7 +46,7 @@ LowerResult lower(const LowerContext& context) {
   // Decomposed, the slopes have the input's rank: they must lie along dim 1.
   if (sizes.size() > 1 && count != 1 && sizes[1] != count)
     return unsupported("slopes along another dim than the channels");
-  return Lowered{.args = {context.node.arg(0), args["weight"], count}, .results = {}};
+  return Lowered{.args = {context.node.arg(0), args["weight"], count}};
 }
 
 struct Slope {
@@ -89,7 +89,6 @@ const OpRecord prelu{
     .summary = "x where positive, else x times its channel's slope",
     .schema = "(Tensor x, Tensor weight, *, int channels) -> Tensor",
     .lowers = {{"aten.prelu.default", lower}, {"aten._prelu_kernel.default", lower}},
-    .operands = {},
     .packed = {{"weight", Packed::Form::row, slope_spec}},
     .infer = infer,
     .supports = float_tiles,

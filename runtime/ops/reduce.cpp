@@ -173,8 +173,7 @@ LowerResult lower_dims(const LowerContext& context) {
   else if (args.given("dim"))
     dims = args["dim"].integers();
   if (!dims) return unsupported("dims computed at run time");
-  return Lowered{.args = {context.node.arg(0), ir::Arg::ints(*dims), args["keepdim"].boolean().value_or(false)},
-                 .results = {}};
+  return Lowered{.args = {context.node.arg(0), ir::Arg::ints(*dims), args["keepdim"].boolean().value_or(false)}};
 }
 
 LowerResult lower(const LowerContext& context) {

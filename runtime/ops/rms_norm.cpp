@@ -83,7 +83,6 @@ const OpRecord record{
         "(Tensor x, Tensor? weight=None, *, int normalized_size, float eps=1e-06, bool? fp32_acc=True, "
         "str? fidelity=\"HiFi4\", bool? approx=False) -> Tensor",
     .lowers = {{"aten.rms_norm.default", lower}, {"aten._fused_rms_norm.default", lower}},
-    .operands = {},
     .packed = {{"weight", Packed::Form::row, norm_row_spec}},
     .infer = infer_norm,
     .supports = float_tiles,

@@ -36,7 +36,7 @@ LowerResult lower_floats(const LowerContext& context) {
   if (auto no = check_dtype_argument(context)) return *no;
   const auto dim = AtenArgs(context).integer("dim");
   if (!dim) return unsupported("dim is computed at run time");
-  return Lowered{.args = {context.node.arg(0), *dim}, .results = {}};
+  return Lowered{.args = {context.node.arg(0), *dim}};
 }
 
 LowerResult lower_totals(const LowerContext& context) {
@@ -48,14 +48,14 @@ LowerResult lower_totals(const LowerContext& context) {
                        std::string(ttc::torch_name(from)) + " joined to " + std::string(ttc::torch_name(to))};
   const auto dim = AtenArgs(context).integer("dim");
   if (!dim) return unsupported("dim is computed at run time");
-  return Lowered{.args = {context.node.arg(0), *dim}, .results = {}};
+  return Lowered{.args = {context.node.arg(0), *dim}};
 }
 
 LowerResult lower_extreme(const LowerContext& context) {
   if (auto no = check_values(context)) return *no;
   const auto dim = AtenArgs(context).integer("dim");
   if (!dim) return unsupported("dim is computed at run time");
-  return Lowered{.args = {context.node.arg(0), *dim}, .results = {}};
+  return Lowered{.args = {context.node.arg(0), *dim}};
 }
 
 std::vector<TensorSpec> infer(const OpCall& call) {
@@ -185,7 +185,6 @@ const OpRecord cumsum{
     .schema = one,
     .lowers = {{"aten.cumsum.default", lower_totals}},
     .operands = {{"x", OperandKind::any}},
-    .packed = {},
     .infer = infer,
     .supports = float_or_int_tiles,
     .prepare = prepare_sums,
@@ -220,7 +219,6 @@ const OpRecord cumprod{
     .schema = one,
     .lowers = {{"aten.cumprod.default", lower_totals}},
     .operands = {{"x", OperandKind::any}},
-    .packed = {},
     .infer = infer,
     .supports = float_or_int_tiles,
     .prepare = prepare_products,
@@ -250,8 +248,6 @@ const OpRecord logcumsumexp{
     .summary = "Logarithms of running sums of exponentials along a dim",
     .schema = one,
     .lowers = {{"aten.logcumsumexp.default", lower_floats}},
-    .operands = {},
-    .packed = {},
     .infer = infer,
     .supports = float_tiles,
     .prepare = prepare<join_exponentials>,

@@ -59,8 +59,7 @@ LowerResult lower_put(const LowerContext& context) {
   auto& [dims, indices] = std::get<IndexArguments>(parts);
   const AtenArgs args(context);
   return Lowered{.args = {context.node.arg(0), ir::Arg::ints(dims), indices, args["values"],
-                          args["accumulate"].boolean().value_or(false)},
-                 .results = {}};
+                          args["accumulate"].boolean().value_or(false)}};
 }
 
 // index_copy(x, dim, index, source) and index_add.
@@ -71,8 +70,7 @@ LowerResult lower_along(const LowerContext& context, bool accumulate) {
   if (!args.is("alpha", 1.0)) return unsupported("alpha");
   if (context.node.operand(0)->type.rank() == 0) return unsupported("a tensor without dims has no rows");
   return Lowered{.args = {context.node.arg(0), ir::Arg::ints({*args.integer("dim")}), ir::Arg::List{args["index"]},
-                          args["source"], accumulate},
-                 .results = {}};
+                          args["source"], accumulate}};
 }
 LowerResult lower_copy(const LowerContext& context) { return lower_along(context, false); }
 LowerResult lower_add(const LowerContext& context) { return lower_along(context, true); }
@@ -118,12 +116,11 @@ LowerResult lower_scatter(const LowerContext& context) {
   if (const auto* word = args["reduce"].get_if<std::string>()) join = *word;
   if (join_of(join) > Join::amin || !args.is("include_self", true)) return unsupported("reduce='" + join + "'");
   if (!args.given("value"))
-    return Lowered{.args = {context.node.arg(0), *args.integer("dim"), args["index"], args["src"], 0.0, join},
-                   .results = {}};
+    return Lowered{.args = {context.node.arg(0), *args.integer("dim"), args["index"], args["src"], 0.0, join}};
   std::optional<double> value = args.number("value");
   if (const auto* set = args["value"].get_if<bool>()) value = *set ? 1.0 : 0.0;
   if (!value) return unsupported("a number computed at run time");
-  return Lowered{.args = {context.node.arg(0), *args.integer("dim"), args["index"], {}, *value}, .results = {}};
+  return Lowered{.args = {context.node.arg(0), *args.integer("dim"), args["index"], {}, *value}};
 }
 
 Kernel prepare_scatter(const OpCall& call, const PrepareContext&) {
@@ -166,8 +163,7 @@ LowerResult lower_slice_scatter(const LowerContext& context) {
   if (auto no = check_alike(context)) return *no;
   const AtenArgs args(context);
   if (!args.integer("dim")) return unsupported("dim is computed at run time");
-  return Lowered{.args = {context.node.arg(0), args["src"], args["dim"], args["start"], args["end"], args["step"]},
-                 .results = {}};
+  return Lowered{.args = {context.node.arg(0), args["src"], args["dim"], args["start"], args["end"], args["step"]}};
 }
 
 // The place of a dim that src lacks: one position.
@@ -177,7 +173,7 @@ LowerResult lower_select_scatter(const LowerContext& context) {
   const auto dim = args.integer("dim"), index = args.integer("index");
   if (!dim || !index) return unsupported("a position computed at run time");
   const ir::Arg end = *index == -1 ? ir::Arg() : ir::Arg(*index + 1);
-  return Lowered{.args = {context.node.arg(0), args["src"], *dim, *index, end}, .results = {}};
+  return Lowered{.args = {context.node.arg(0), args["src"], *dim, *index, end}};
 }
 
 struct Range {

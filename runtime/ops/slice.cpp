@@ -58,7 +58,7 @@ LowerResult lower_slice(const LowerContext& context) {
   if (auto no = check_values(context)) return *no;
   const AtenArgs args(context);
   if (!args.integer("dim")) return unsupported("dim is computed at run time");
-  return Lowered{.args = {context.node.arg(0), args["dim"], args["start"], args["end"], args["step"]}, .results = {}};
+  return Lowered{.args = {context.node.arg(0), args["dim"], args["start"], args["end"], args["step"]}};
 }
 
 LowerResult lower_narrow(const LowerContext& context) {
@@ -68,7 +68,7 @@ LowerResult lower_narrow(const LowerContext& context) {
   if (!dim || !start || !length) return unsupported("a position computed at run time");
   // -length before the end would wrap around to the front: leave such a call to ATen.
   if (*start < 0 && *start + *length >= 0) return unsupported("a negative start that reaches the end");
-  return Lowered{.args = {context.node.arg(0), *dim, *start, *start + *length, 1}, .results = {}};
+  return Lowered{.args = {context.node.arg(0), *dim, *start, *start + *length, 1}};
 }
 
 std::vector<TensorSpec> infer_slice(const OpCall& call) {
@@ -91,7 +91,7 @@ std::vector<RtValue> reference_slice(Reference& aten, const OpCall&, std::span<c
 LowerResult lower_select(const LowerContext& context) {
   if (auto no = check_values(context)) return *no;
   if (!AtenArgs(context).integer("dim")) return unsupported("dim is computed at run time");
-  return Lowered{.args = context.node.args(), .results = {}};
+  return Lowered{.args = context.node.args()};
 }
 
 std::vector<TensorSpec> infer_select(const OpCall& call) {
@@ -139,7 +139,7 @@ LowerResult split_into(const LowerContext& context, const std::function<std::int
   if (each < 1 || *size < 1) return unsupported("an empty part");
   std::vector<std::int64_t> sizes;
   for (std::int64_t at = 0; at < *size; at += each) sizes.push_back(std::min(each, *size - at));
-  return Lowered{.args = {context.node.arg(0), ir::Arg::ints(sizes), *dim}, .results = {}};
+  return Lowered{.args = {context.node.arg(0), ir::Arg::ints(sizes), *dim}};
 }
 
 LowerResult lower_split(const LowerContext& context) {
@@ -158,7 +158,7 @@ LowerResult lower_split_sizes(const LowerContext& context) {
   if (auto no = check_values(context)) return *no;
   const AtenArgs args(context);
   if (!args.integer("dim")) return unsupported("dim is computed at run time");
-  return Lowered{.args = {context.node.arg(0), args["split_sizes"], args["dim"]}, .results = {}};
+  return Lowered{.args = {context.node.arg(0), args["split_sizes"], args["dim"]}};
 }
 
 std::vector<TensorSpec> infer_split(const OpCall& call) {
@@ -199,7 +199,7 @@ std::vector<RtValue> reference_split(Reference& aten, const OpCall&, std::span<c
 
 LowerResult lower_flip(const LowerContext& context) {
   if (auto no = check_values(context)) return *no;
-  return Lowered{.args = context.node.args(), .results = {}};
+  return Lowered{.args = context.node.args()};
 }
 
 Kernel prepare_flip(const OpCall& call, const PrepareContext&) {
@@ -287,7 +287,6 @@ const OpRecord slice{
     .schema = "(Tensor x, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor",
     .lowers = {{"aten.slice.Tensor", lower_slice}, {"aten.narrow.default", lower_narrow}},
     .operands = {{"x", OperandKind::any}},
-    .packed = {},
     .infer = infer_slice,
     .supports = any_tiles,
     .prepare = prepare_slice,
@@ -324,7 +323,6 @@ const OpRecord select{
     .schema = "(Tensor x, int dim, SymInt index) -> Tensor",
     .lowers = {{"aten.select.int", lower_select}},
     .operands = {{"x", OperandKind::any}},
-    .packed = {},
     .infer = infer_select,
     .supports = any_tiles,
     .prepare = prepare_select,
@@ -356,7 +354,6 @@ const OpRecord split{
                {"aten.split.sizes", lower_split_sizes},
                {"aten.chunk.default", lower_chunk}},
     .operands = {{"x", OperandKind::any}},
-    .packed = {},
     .infer = infer_split,
     .supports = any_tiles,
     .prepare = prepare_split,
@@ -389,7 +386,6 @@ const OpRecord flip{
     .schema = "(Tensor x, int[] dims) -> Tensor",
     .lowers = {{"aten.flip.default", lower_flip}},
     .operands = {{"x", OperandKind::any}},
-    .packed = {},
     .infer =
         [](const OpCall& call) {
           wrap_dims(call, call.integers("dims"), call.tensors.at(0).logical.size());

@@ -53,7 +53,7 @@ LowerResult lower(const LowerContext& context) {
   const auto dim = args.integer("dim");
   if (!dim) return unsupported("dim is computed at run time");
   const bool safe = context.node.op() == "aten._safe_softmax.default";
-  return Lowered{.args = {context.node.arg(0), *dim, ttc::ir::Arg(), safe}, .results = {}};
+  return Lowered{.args = {context.node.arg(0), *dim, ttc::ir::Arg(), safe}};
 }
 
 LowerResult lower_log(const LowerContext& context) {
@@ -173,8 +173,6 @@ const OpRecord softmax{
         "(Tensor x, int dim, *, bool? fp32_acc=True, bool safe=False, str? fidelity=\"HiFi4\", bool? approx=False, "
         "bool stable=True) -> Tensor",
     .lowers = {{"aten.softmax.int", lower}, {"aten._softmax.default", lower}, {"aten._safe_softmax.default", lower}},
-    .operands = {},
-    .packed = {},
     .infer = infer,
     .supports = float_tiles,
     .prepare = prepare,
@@ -218,8 +216,6 @@ const OpRecord log_softmax{
     .summary = "Logarithms of probabilities over one dim, without computing the probabilities",
     .schema = "(Tensor x, int dim, *, bool? fp32_acc=True, str? fidelity=\"HiFi4\", bool? approx=False) -> Tensor",
     .lowers = {{"aten.log_softmax.int", lower_log}, {"aten._log_softmax.default", lower_log}},
-    .operands = {},
-    .packed = {},
     .infer = infer,
     .supports = float_tiles,
     .prepare = prepare_log,

@@ -52,16 +52,16 @@ LowerResult lower(const LowerContext& context) {
     const bool wraps = is_integer(&from) && !holds(to, from.type.dtype);
     if (wraps && ttc::size_of(to) > 2)
       return Reason{ReasonCode::DtypeUnsupported, "a cast to " + std::string(ttc::torch_name(to)) + ", which wraps"};
-    return Lowered{.args = {context.node.arg(0), wraps ? ir::Arg(to) : ir::Arg(), "int32"}, .results = {}};
+    return Lowered{.args = {context.node.arg(0), wraps ? ir::Arg(to) : ir::Arg(), "int32"}};
   }
   const std::string format(to_string(context.options.activation));
-  if (is_boolean(&result)) return Lowered{.args = {context.node.arg(0), to, format}, .results = {}};
+  if (is_boolean(&result)) return Lowered{.args = {context.node.arg(0), to, format}};
   if (is_integer(&from) || (to == DType::f64) != (from.type.dtype == DType::f64))
-    return Lowered{.args = {context.node.arg(0), {}, format}, .results = {}};
+    return Lowered{.args = {context.node.arg(0), {}, format}};
   // float16's range and precision are not the device's; only widening from it is harmless.
   if (to == DType::f16 && from.type.dtype != DType::f16)
     return Reason{ReasonCode::DtypeUnsupported, "a cast to float16"};
-  return Lowered{.args = {context.node.arg(0), to}, .results = {}};
+  return Lowered{.args = {context.node.arg(0), to}};
 }
 
 const TensorSpec& input(const OpCall& call) { return spec_of(call, "x"); }
@@ -192,7 +192,6 @@ const OpRecord record{
                {"aten.clone.default", lower},
                {"aten.contiguous.default", lower}},
     .operands = {{"x", OperandKind::any}},
-    .packed = {},
     .infer = infer,
     .supports = supports,
     .prepare = prepare,

@@ -69,7 +69,7 @@ LowerResult lower_clamp_max(const LowerContext& context) {
   LowerResult same = lower_unary(context);
   auto* lowered = std::get_if<Lowered>(&same);
   if (lowered == nullptr) return same;
-  return Lowered{.args = {lowered->args.at(0), ttc::ir::Arg(), lowered->args.at(1)}, .results = {}};
+  return Lowered{.args = {lowered->args.at(0), ttc::ir::Arg(), lowered->args.at(1)}};
 }
 
 Params clamp_params(const OpCall& call) {
@@ -87,7 +87,7 @@ IntegerFunction clamp_integers(const OpCall& call) {
 
 LowerResult lower_relu6(const LowerContext& context) {
   if (auto no = check_floats(context)) return *no;
-  return Lowered{.args = {context.node.arg(0), ttc::ir::Arg(0.0), ttc::ir::Arg(6.0)}, .results = {}};
+  return Lowered{.args = {context.node.arg(0), ttc::ir::Arg(0.0), ttc::ir::Arg(6.0)}};
 }
 
 // ---- TT-NN's Python

@@ -238,8 +238,7 @@ LowerResult lower(const LowerContext& context) {
   if (!args.given("output_size") && scales.empty()) return unsupported("neither sizes nor scales are given");
   const bool align = args["align_corners"].boolean().value_or(false);
   return Lowered{.args = {context.node.arg(0), std::string(mode_of(context.node.op())), args["output_size"],
-                          scales.empty() ? ir::Arg() : ir::Arg(std::move(scales)), align},
-                 .results = {}};
+                          scales.empty() ? ir::Arg() : ir::Arg(std::move(scales)), align}};
 }
 
 std::vector<RtValue> reference(Reference& aten, const OpCall& call, std::span<const RtValue> args) {
@@ -294,8 +293,6 @@ const OpRecord upsample{
                {"aten.upsample_bilinear2d.default", lower},       {"aten.upsample_bilinear2d.vec", lower},
                {"aten.upsample_trilinear3d.default", lower},      {"aten.upsample_trilinear3d.vec", lower},
                {"aten.upsample_bicubic2d.default", lower},        {"aten.upsample_bicubic2d.vec", lower}},
-    .operands = {},
-    .packed = {},
     .infer = infer,
     .supports = supports,
     .prepare = prepare,

@@ -157,8 +157,7 @@ LowerResult lower(const LowerContext& context) {
                                 : dims->size();
   if (context.node.op() == "aten.linalg_norm.default" && !given.is_none() && named != 1)
     return unsupported("a norm of matrices");
-  return Lowered{.args = {context.node.arg(0), *ord, ir::Arg::ints(*dims), args["keepdim"].boolean().value_or(false)},
-                 .results = {}};
+  return Lowered{.args = {context.node.arg(0), *ord, ir::Arg::ints(*dims), args["keepdim"].boolean().value_or(false)}};
 }
 
 std::vector<RtValue> reference(Reference& aten, const OpCall& call, std::span<const RtValue> args) {
@@ -191,8 +190,6 @@ const OpRecord vector_norm{
                {"aten.linalg_norm.default", lower},
                {"aten.norm.ScalarOpt_dim", lower},
                {"aten.norm.Scalar", lower}},
-    .operands = {},
-    .packed = {},
     .infer = infer,
     .supports = supports,
     .prepare = prepare,

@@ -19,25 +19,25 @@ namespace ir = ttc::ir;
 // The node's arguments in ATen's order, which is ours.
 LowerResult lower_same(const LowerContext& context) {
   if (auto no = check_values(context)) return *no;
-  return Lowered{.args = context.node.args(), .results = {}};
+  return Lowered{.args = context.node.args()};
 }
 
 LowerResult lower_size(const LowerContext& context) {
   if (auto no = check_values(context)) return *no;
-  return Lowered{.args = {context.node.arg(0), context.node.arg(1)}, .results = {}};
+  return Lowered{.args = {context.node.arg(0), context.node.arg(1)}};
 }
 
 LowerResult lower_unflatten(const LowerContext& context) {
   if (auto no = check_values(context)) return *no;
   const AtenArgs args(context);
-  return Lowered{.args = {context.node.arg(0), args["dim"], args["sizes"]}, .results = {}};
+  return Lowered{.args = {context.node.arg(0), args["dim"], args["sizes"]}};
 }
 
 LowerResult lower_squeeze_dim(const LowerContext& context) {
   if (auto no = check_values(context)) return *no;
   const auto dim = AtenArgs(context).integer("dim");
   if (!dim) return unsupported("dim is computed at run time");
-  return Lowered{.args = {context.node.arg(0), ir::Arg::ints({*dim})}, .results = {}};
+  return Lowered{.args = {context.node.arg(0), ir::Arg::ints({*dim})}};
 }
 
 LowerResult lower_squeeze_all(const LowerContext& context) {
@@ -48,7 +48,7 @@ LowerResult lower_squeeze_all(const LowerContext& context) {
   for (int i = 0; i < type.rank(); ++i) {
     if (type.dim(i) == 1) dims.push_back(i);
   }
-  return Lowered{.args = {context.node.arg(0), ir::Arg::ints(dims)}, .results = {}};
+  return Lowered{.args = {context.node.arg(0), ir::Arg::ints(dims)}};
 }
 
 // ---- shape rules
@@ -144,7 +144,6 @@ OpRecord view(std::string_view name, std::string_view summary, std::string_view 
           .schema = schema,
           .lowers = std::move(lowers),
           .operands = {{"x", OperandKind::any}},
-          .packed = {},
           .infer = infer,
           .supports = any_tiles,
           .prepare = prepare,

@@ -49,8 +49,7 @@ LowerResult lower_with(const LowerContext& context, const ir::Arg& mask, const i
   if (const auto* reason = std::get_if<Reason>(&a)) return *reason;
   if (const auto* reason = std::get_if<Reason>(&b)) return *reason;
   return Lowered{.args = {mask, std::get<Choice>(a).tensor, std::get<Choice>(b).tensor, std::get<Choice>(a).number,
-                          std::get<Choice>(b).number},
-                 .results = {}};
+                          std::get<Choice>(b).number}};
 }
 
 LowerResult lower_where(const LowerContext& context) {
@@ -73,7 +72,7 @@ LowerResult lower_not(const LowerContext& context) {
   if (x == nullptr || !x->type.has_dtype || x->type.dtype != DType::boolean)
     return Reason{ReasonCode::DtypeUnsupported, "the operand is not bool"};
   if (!x->type.has_shape) return Reason{ReasonCode::DynamicShape, "the mask's rank is not known"};
-  return Lowered{.args = {context.node.arg(0)}, .results = {}};
+  return Lowered{.args = {context.node.arg(0)}};
 }
 
 // ---- tt.where
@@ -217,7 +216,6 @@ const OpRecord where{
                {"aten.masked_fill.Scalar", lower_masked_fill},
                {"aten.masked_fill.Tensor", lower_masked_fill}},
     .operands = {{"mask", OperandKind::boolean}, {"a", OperandKind::any}, {"b", OperandKind::any}},
-    .packed = {},
     .infer = infer,
     .supports = supports,
     .prepare = prepare,
@@ -268,7 +266,6 @@ const OpRecord logical_not{
     .schema = "(Tensor x) -> Tensor",
     .lowers = {{"aten.logical_not.default", lower_not}, {"aten.bitwise_not.default", lower_not}},
     .operands = {{"x", OperandKind::boolean}},
-    .packed = {},
     .infer = same_as_x,
     .supports = float_tiles,
     .prepare = prepare_not,

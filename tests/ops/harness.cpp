@@ -110,8 +110,7 @@ class Walk {
                                .fidelity = config_.fidelity,
                                .fp32_acc = config_.fp32_acc};
     const LowerContext context{node, options};
-    if (const OpRecord* record = find_op(node.op()))
-      return execute(node, *record, Lowered{.args = node.args(), .results = {}});
+    if (const OpRecord* record = find_op(node.op())) return execute(node, *record, Lowered{.args = node.args()});
     for (const auto& [record, lowering] : lowerings_of(node.op())) {
       LowerResult lowered = ops::lower_node(*record, *lowering, context);
       if (const auto* reason = std::get_if<ttc::Reason>(&lowered)) {
