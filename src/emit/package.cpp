@@ -1,14 +1,12 @@
 // Weights leave as they lie on the device; nothing of a folder is written in place.
 #include "emit/package.h"
 
-#include <cerrno>
-#include <cstdlib>
-#include <cstring>
 #include <filesystem>
 
 #include "device/tensor.h"
 #include "emit/tensor_file.h"
 #include "emit/texts.h"
+#include "ops/bind.h"
 #include "support/atomic_file.h"
 #include "support/error.h"
 #include "support/progress.h"
@@ -18,6 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using ttrt::HostTensor;
+using ttrt::Shape;
 
 HostTensor host_of(const ir::Weight& weight, const std::shared_ptr<const void>& owner, const std::byte* data) {
   const auto* first = data + weight.storage_offset * size_of(weight.dtype);
@@ -35,13 +34,14 @@ std::vector<std::byte> tiles_of(const HostTensor& host, const ttrt::TensorSpec& 
   return out;
 }
 
-// A table in tiles as rows of bfloat16, which gathers read.
-std::vector<std::byte> rows_of(const ttrt::TensorSpec& spec, const std::byte* tiles, ttrt::TensorSpec& rows) {
-  const HostTensor values = ttrt::empty_host(DType::f32, spec.logical);
-  untilize_to_host(spec, tiles, values);
-  rows = spec;
-  rows.dtype = ttrt::DataType::bfloat16, rows.layout = ttrt::Layout::row_major;
-  return tiles_of(values, rows);
+// What lies packed in tiles, in another form.
+std::vector<std::byte> repacked(const Parameter& parameter, const std::byte* tiles, const Shape& sizes) {
+  const HostTensor matrix = ttrt::empty_host(DType::f32, parameter.stored.logical);
+  untilize_to_host(parameter.stored, tiles, matrix);
+  HostTensor values = unpacked_constant(matrix, *parameter.packed, sizes);
+  values.sizes = parameter.spec.logical;
+  values.strides = ttrt::contiguous_strides(values.sizes);
+  return tiles_of(values, parameter.spec);
 }
 
 class Writer {
@@ -63,7 +63,7 @@ class Writer {
         throw usage_error("weight " + parameter.name + " has no bytes",
                           "structure alone can't be written as a program");
       const auto [owner, data] = weight->storage->load();
-      if (parameter.form == Parameter::Form::host) {
+      if (parameter.form == Parameter::Form::torch) {
         const HostTensor own = host_of(*weight, owner, data);
         host.tensors[parameter.name] =
             ir::make_weight(weight->dtype, weight->sizes, {own.data, own.data + own.nbytes()});
@@ -81,16 +81,22 @@ class Writer {
  private:
   void device_weight(const Parameter& parameter, const ir::Weight& weight, const std::shared_ptr<const void>& owner,
                      const std::byte* data) {
-    ttrt::TensorSpec spec = parameter.spec;
+    const ttrt::TensorSpec& spec = parameter.spec;
     const std::byte* stored = data + weight.storage_offset * size_of(weight.dtype);
     std::vector<std::byte> made;
-    if (!parameter.packed) made = tiles_of(host_of(weight, owner, data), spec);
-    const std::byte* tiles = parameter.packed ? stored : made.data();
-    std::vector<std::byte> rows;
-    if (parameter.form == Parameter::Form::rows) rows = rows_of(parameter.spec, tiles, spec), tiles = rows.data();
+    if (parameter.packed == nullptr)
+      made = tiles_of(host_of(weight, owner, data), spec);
+    else if (!same_form(parameter))
+      made = repacked(parameter, stored, spec.logical);
     const auto size = static_cast<std::size_t>(spec.nbytes());
     out_.weight_bytes += size;
-    text("weights/" + parameter.name + ".tensorbin", tensor_file(spec, {tiles, size}));
+    const std::string folder = parameter.form == Parameter::Form::host ? "weights/host/" : "weights/";
+    if (parameter.form == Parameter::Form::host) fs::create_directories(folder_ / folder);
+    text(folder + parameter.name + ".tensorbin", tensor_file(spec, {made.empty() ? stored : made.data(), size}));
+  }
+  static bool same_form(const Parameter& parameter) {
+    return parameter.spec.logical == parameter.stored.logical && parameter.spec.dtype == parameter.stored.dtype &&
+           parameter.spec.layout == parameter.stored.layout;
   }
 
   fs::path folder_;
@@ -118,15 +124,9 @@ Package write_package(const std::string& folder, const ir::Model& model, const P
   check_folder(target, replace);
   std::error_code error;
   if (target.has_parent_path()) fs::create_directories(target.parent_path(), error);
-  std::string made = target.string() + ".XXXXXX";  // beside it, for the rename
-  if (mkdtemp(made.data()) == nullptr)
-    throw usage_error(target.string() + ": " + std::strerror(errno), "a program needs a folder that can be written");
-  const fs::path unfinished = made;
-  fs::permissions(unfinished,
-                  fs::perms::owner_all | fs::perms::group_read | fs::perms::group_exec | fs::perms::others_read |
-                      fs::perms::others_exec,
-                  error);
+  AtomicFolder made(target.string());
   try {
+    const fs::path unfinished = made.unfinished();
     Writer to(unfinished, model);
     to.text("model.py", program.text);
     to.text("parameters.py", std::string(parameters_text));
@@ -137,15 +137,10 @@ Package write_package(const std::string& folder, const ir::Model& model, const P
       write_safetensors((unfinished / "vectors.safetensors").string(), vectors);
       ++to.package().files;
     }
-    fs::remove_all(target);
-    fs::rename(unfinished, target);
+    made.commit();
     return to.package();
   } catch (const fs::filesystem_error& failed) {
-    fs::remove_all(unfinished, error);
     throw usage_error(target.string() + ": " + failed.code().message());
-  } catch (...) {
-    fs::remove_all(unfinished, error);
-    throw;
   }
 }
 

@@ -1,6 +1,8 @@
-// A private file beside the result, pwrite, fsync, rename.
+// A private file beside the result, pwrite, fsync, rename. Without a name, it is gone with the process however that
+// ends.
 #include "support/atomic_file.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -39,11 +41,20 @@ std::string followed(std::string path) {
   return path;
 }
 
-// Of this process, moment and call.
-std::string fresh_name() {
+// Of this process, moment and call; beside `target`.
+std::string fresh_path(const std::string& target) {
   static std::atomic<std::uint32_t> calls{0};
   const auto now = static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
-  return ".ttc-" + std::to_string(::getpid()) + "-" + std::to_string(now) + "-" + std::to_string(calls++);
+  return directory_of(target) + "/.ttc-" + std::to_string(::getpid()) + "-" + std::to_string(now) + "-" +
+         std::to_string(calls++);
+}
+
+// The rename itself survives a power cut only once the directory is synced; failing that is not an error.
+void sync_directory(const std::string& target) {
+  const int directory = ::open(directory_of(target).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (directory < 0) return;
+  ::fsync(directory);
+  ::close(directory);
 }
 
 const char* kind_of(mode_t mode) {
@@ -67,9 +78,28 @@ void forget_unfinished(const char* path) {
     if (const char* held = path; slot.compare_exchange_strong(held, nullptr)) return;
 }
 
+// A file, or a folder with all in it. What a signal handler may do only: neither opendir() nor memory.
+void remove_all(int within, const char* name) {
+  if (::unlinkat(within, name, 0) == 0 || errno != EISDIR) return;
+  constexpr int most = 100;  // rounds: somebody else may still be writing there
+  const int folder = ::openat(within, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  for (int round = 0; folder >= 0 && round < most && ::unlinkat(within, name, AT_REMOVEDIR) != 0; ++round) {
+    alignas(dirent64) char entries[4096];
+    ::lseek(folder, 0, SEEK_SET);
+    for (ssize_t size; (size = ::getdents64(folder, entries, sizeof entries)) > 0;)
+      for (ssize_t at = 0; at < size;) {
+        const auto* entry = reinterpret_cast<const dirent64*>(entries + at);
+        at += entry->d_reclen;
+        if (std::strcmp(entry->d_name, ".") != 0 && std::strcmp(entry->d_name, "..") != 0)
+          remove_all(folder, entry->d_name);
+      }
+  }
+  if (folder >= 0) ::close(folder);
+}
+
 extern "C" void remove_unfinished_files(int signal) {
   for (const auto& slot : unfinished)
-    if (const char* path = slot.load()) ::unlink(path);
+    if (const char* path = slot.load()) remove_all(AT_FDCWD, path);
   ::raise(signal);  // as if nobody had handled it: SA_RESETHAND
 }
 
@@ -100,21 +130,44 @@ AtomicFile::AtomicFile(std::string path, std::uint64_t expected)
     : path_(std::move(path)), phase_("writing " + path_, expected, Phase::Unit::bytes) {
   check_output(path_);
   target_ = followed(path_);
-  do {
-    temporary_ = directory_of(target_) + "/" + fresh_name();
-    add_unfinished(temporary_.c_str());  // before it is there: a signal may come at any time
-    fd_ = ::open(temporary_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, S_IRUSR | S_IWUSR);
-    if (fd_ < 0) forget_unfinished(temporary_.c_str());
-  } while (fd_ < 0 && errno == EEXIST);
-  if (fd_ < 0) {
-    temporary_.clear();
-    fail("create");
-  }
+  if (!open_nameless()) open_named();
   // It is private so far; a result has the permissions of the one it replaces, or those any new file would have.
   struct stat info{};
   const mode_t mask = ::umask(0);
   ::umask(mask);
   ::fchmod(fd_, ::stat(target_.c_str(), &info) == 0 ? info.st_mode & 07777 : 0666 & ~mask);
+}
+
+// False where the file system has no such files, or no way to give one a name later.
+bool AtomicFile::open_nameless() {
+  fd_ = ::open(directory_of(target_).c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, S_IRUSR | S_IWUSR);
+  if (fd_ >= 0 && ::access(("/proc/self/fd/" + std::to_string(fd_)).c_str(), F_OK) == 0) return true;
+  if (fd_ >= 0) ::close(std::exchange(fd_, -1));
+  return false;
+}
+
+void AtomicFile::open_named() {
+  do {
+    temporary_ = fresh_path(target_);
+    add_unfinished(temporary_.c_str());  // before it is there: a signal may come at any time
+    fd_ = ::open(temporary_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, S_IRUSR | S_IWUSR);
+    if (fd_ < 0) forget_unfinished(temporary_.c_str());
+  } while (fd_ < 0 && errno == EEXIST);
+  if (fd_ >= 0) return;
+  temporary_.clear();
+  fail("create");
+}
+
+// A link cannot take the place of a file, a rename can.
+void AtomicFile::give_name() {
+  const std::string self = "/proc/self/fd/" + std::to_string(fd_);
+  do {
+    if (!temporary_.empty()) forget_unfinished(temporary_.c_str());
+    temporary_ = fresh_path(target_);
+    add_unfinished(temporary_.c_str());
+    if (::linkat(AT_FDCWD, self.c_str(), AT_FDCWD, temporary_.c_str(), AT_SYMLINK_FOLLOW) == 0) return;
+  } while (errno == EEXIST);
+  fail("link");
 }
 
 AtomicFile::~AtomicFile() {
@@ -157,16 +210,51 @@ void AtomicFile::seek(std::uint64_t position) { position_ = position; }
 
 void AtomicFile::commit() {
   if (::fsync(fd_) != 0) fail("sync");
+  if (temporary_.empty()) give_name();
   if (::close(std::exchange(fd_, -1)) != 0) fail("close");
   if (::rename(temporary_.c_str(), target_.c_str()) != 0) fail("rename to");
   forget_unfinished(temporary_.c_str());
   temporary_.clear();
-  // The rename itself survives a power cut only once the directory is synced; failing that is not an error.
-  const int directory = ::open(directory_of(target_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (directory >= 0) {
-    ::fsync(directory);
-    ::close(directory);
+  sync_directory(target_);
+}
+
+AtomicFolder::AtomicFolder(std::string path) : path_(std::move(path)), target_(followed(path_)) {
+  struct stat info{};
+  if (::stat(target_.c_str(), &info) == 0 && !S_ISDIR(info.st_mode))
+    throw usage_error("cannot write " + path_ + ": it is no folder");
+  int made = 0;
+  do {
+    temporary_ = fresh_path(target_);
+    add_unfinished(temporary_.c_str());
+    made = ::mkdir(temporary_.c_str(), 0777);
+    if (made != 0) forget_unfinished(temporary_.c_str());
+  } while (made != 0 && errno == EEXIST);
+  if (made == 0) return;
+  temporary_.clear();
+  fail("create");
+}
+
+AtomicFolder::~AtomicFolder() {
+  if (temporary_.empty()) return;
+  remove_all(AT_FDCWD, temporary_.c_str());
+  forget_unfinished(temporary_.c_str());
+}
+
+void AtomicFolder::fail(const char* doing) const {
+  throw usage_error(std::string("cannot ") + doing + " " + path_ + ": " + std::strerror(errno));
+}
+
+void AtomicFolder::commit() {
+  // They change places, so that one of them is there at any time; what was there is the unfinished one then.
+  if (::renameat2(AT_FDCWD, temporary_.c_str(), AT_FDCWD, target_.c_str(), RENAME_EXCHANGE) == 0) {
+    remove_all(AT_FDCWD, temporary_.c_str());
+  } else {
+    if (errno == EINVAL) remove_all(AT_FDCWD, target_.c_str());  // a file system that cannot
+    if (::rename(temporary_.c_str(), target_.c_str()) != 0) fail("rename to");
   }
+  forget_unfinished(temporary_.c_str());
+  temporary_.clear();
+  sync_directory(target_);
 }
 
 void write_file(const std::string& path, std::string_view content) {

@@ -1,6 +1,7 @@
-// A file that appears under its name complete or not at all: written to a temporary file in the same directory,
-// synced, then renamed. Destroyed without commit(), it leaves nothing behind. Only a regular file is ever replaced, and
-// only one that may be written; of a link, the file that it leads to.
+// A file that appears under its name complete or not at all: written to a temporary file in the same directory, one
+// without a name where the file system has such, synced, then renamed. Destroyed without commit(), it leaves nothing
+// behind. Only a regular file is ever replaced, and only one that may be written; of a link, the file that it leads to.
+// A folder appears in the same way.
 #pragma once
 
 #include <atomic>
@@ -36,7 +37,10 @@ class AtomicFile {
 
  private:
   [[noreturn]] void fail(const char* doing) const;
-  std::string path_, target_, temporary_;
+  bool open_nameless();
+  void open_named();
+  void give_name();
+  std::string path_, target_, temporary_;  // temporary_: "" where it has no name
   Phase phase_;
   int fd_ = -1;
   std::uint64_t position_ = 0;
@@ -46,11 +50,29 @@ class AtomicFile {
 // Writes `content` to `path` atomically.
 void write_file(const std::string& path, std::string_view content);
 
+class AtomicFolder {
+ public:
+  // Throws ttc::Error (usage) where the folder that it goes into cannot be written, or something else is there.
+  explicit AtomicFolder(std::string path);
+  AtomicFolder(const AtomicFolder&) = delete;
+  AtomicFolder& operator=(const AtomicFolder&) = delete;
+  ~AtomicFolder();
+
+  // Where its files are to be made.
+  const std::string& unfinished() const { return temporary_; }
+  // In the place of what is there, which goes. Throws ttc::Error (usage).
+  void commit();
+
+ private:
+  [[noreturn]] void fail(const char* doing) const;
+  std::string path_, target_, temporary_;
+};
+
 // Throws ttc::Error (usage) where an AtomicFile must not take the place of what is there: a folder, a device, a pipe, a
 // file that may not be written, one that this process reads (mapped_file.h).
 void check_output(const std::string& path);
 
-// For programs: where SIGINT, SIGTERM, SIGHUP or SIGQUIT ends the process, unfinished files go first.
+// For programs: where SIGINT, SIGTERM, SIGHUP or SIGQUIT ends the process, unfinished files and folders go first.
 void remove_unfinished_files_on_signals();
 
 }  // namespace ttc
