@@ -74,7 +74,7 @@ struct Operands {
 
 // A task's most tiles of rows (of blocks many, as they multiply as fast as few rows of them would be unpacked) and
 // panels, and the tiles of sums that it holds at a time.
-constexpr std::int64_t max_row_tiles = 4, max_row_tiles_of_blocks = 32, max_panels = 8, max_panels_of_few = 32,
+constexpr std::int64_t max_row_tiles = 16, max_row_tiles_of_blocks = 32, max_panels = 8, max_panels_of_few = 32,
                        max_sums = 32;
 // Tiles of k that are unpacked for a panel at a time: few for few rows, which then read tiles in the order in which
 // they are stored; else what fits beside the sums into a core's first cache, of blocks, which read less often, more.
@@ -90,15 +90,15 @@ struct Matmul::Plan {
   const std::byte* read_a(const std::byte* tiles);
   void multiply(const Operands& run);
   void task(const Operands& run, std::int64_t index) const;
-  void finish(const Operands& run, std::int64_t item, Range rows, Range columns, float* sums) const;
-  void sum(const Operands& run, std::int64_t item, Range rows, Range columns, float* sums) const;
+  void finish(const Operands& run, std::int64_t item, std::int64_t row, std::int64_t column, float* sums) const;
+  void make(const Operands& run, std::int64_t item, Range rows, Range columns, float* sums) const;
   void sum_few(const Operands& run, Range columns, float* lines) const;
   void finish_few(const Operands& run, Range columns, const float* lines) const;
   void fill_panel(const std::byte* matrix, std::int64_t k_tile, std::int64_t column, std::byte* out) const;
   Bringer next_panel(const std::byte* matrix, std::int64_t k_tile, std::int64_t step, std::int64_t column,
                      Range columns) const;
   void add_rows(const std::byte* a_row, const std::byte* panel, std::int64_t k_tile, std::int64_t k_tiles,
-                std::int64_t rows, float* sums) const;
+                std::int64_t rows, float* sums, Bringer& next, std::int64_t lines) const;
   std::int64_t b_tile(std::int64_t k_tile, std::int64_t column) const {
     return spec.transpose_b ? column * kt + k_tile : k_tile * nt + column;
   }
@@ -244,30 +244,38 @@ void Matmul::Plan::fill_panel(const std::byte* matrix, std::int64_t k_tile, std:
                      matrix + b_tile(k_tile, column) * tile_bytes(spec.b), out);
 }
 
-// A tile of rows times the panel's tiles k_tile and following.
+// A tile of rows times the panel's tiles k_tile and following. Meanwhile `lines` of the next panel are brought, some
+// with each strip: a core waits for few at a time without standing still.
 void Matmul::Plan::add_rows(const std::byte* a_row, const std::byte* panel, std::int64_t k_tile, std::int64_t k_tiles,
-                            std::int64_t rows, float* sums) const {
-  if (block != nullptr) return block->add(a_row + k_tile * a_tile_bytes, panel, k_tiles, rows, k_tile > 0, sums);
+                            std::int64_t rows, float* sums, Bringer& next, std::int64_t lines) const {
+  if (block != nullptr) {
+    next.bring(lines);
+    return block->add(a_row + k_tile * a_tile_bytes, panel, k_tiles, rows, k_tile > 0, sums);
+  }
   const std::int64_t row_bytes = kernels->operand == Operand::bf16_pairs ? 32 : 64;
   const std::int64_t k = std::min(spec.k - k_tile * tile_dim, k_tiles * tile_dim);
   for (std::int64_t r = 0; r < rows; r += 8) {
     const std::byte* strip = a_row + k_tile * a_tile_bytes + r / 16 * 32 * row_bytes + r % 16 * row_bytes;
     const int count = static_cast<int>(std::min<std::int64_t>(rows - r, 8));
+    next.bring((lines + 3) / 4);
     kernels->strip(strip, panel, k, keep_a, count, k_tile > 0, sums + r / 16 * 512 + r % 16 * 16);
   }
 }
 
-// What the panel after this one is made of.
+// What the panel after this one is made of: of the next column, of the next k, or of the columns that come after these,
+// which are the next task's where these are the last of a task.
 Bringer Matmul::Plan::next_panel(const std::byte* matrix, std::int64_t k_tile, std::int64_t step, std::int64_t column,
                                  Range columns) const {
-  const bool wraps = column + 1 == columns.last;
-  const std::int64_t k = wraps ? k_tile + step : k_tile, size = tile_bytes(spec.b);
-  return {matrix + b_tile(k, wraps ? columns.first : column + 1) * size, std::clamp<std::int64_t>(kt - k, 0, step),
-          (spec.transpose_b ? 1 : nt) * size, size};
+  std::int64_t next = column + 1, k = k_tile;
+  if (next == columns.last && k_tile + step < kt) next = columns.first, k = k_tile + step;
+  if (next == columns.last) k = 0;
+  const std::int64_t size = tile_bytes(spec.b), tiles = next < nt ? std::min(step, kt - k) : 0;
+  return {matrix + b_tile(k, next) * size, tiles, (spec.transpose_b ? 1 : nt) * size, size};
 }
 
-// [column][row tile] tiles of sums. The next panel comes from memory beside the products with this one.
-void Matmul::Plan::sum(const Operands& run, std::int64_t item, Range rows, Range columns, float* sums) const {
+// [column][row tile] tiles of sums, each of which leaves when the last product is added, while it is in the first
+// cache. The next panel comes from memory beside the products with this one.
+void Matmul::Plan::make(const Operands& run, std::int64_t item, Range rows, Range columns, float* sums) const {
   alignas(64) std::byte panel[k_tiles_many * 4096];
   static_assert(sizeof(panel) >= k_tiles_of_blocks * 2048);
   const std::byte* matrix = run.b + item * spec.b_batch / matrices * kt * nt * tile_bytes(spec.b);
@@ -280,8 +288,9 @@ void Matmul::Plan::sum(const Operands& run, std::int64_t item, Range rows, Range
       Bringer next = next_panel(matrix, k_tile, step, column, columns);
       const std::int64_t lines_a_row = next.lines() / (rows.last - rows.first) + 1;
       for (std::int64_t row = rows.first; row < rows.last; ++row, to += tile_elements) {
-        next.bring(lines_a_row);
-        add_rows(run.a + (item * mt + row) * kt * a_tile_bytes, panel, k_tile, k_tiles, rows_in(row), to);
+        add_rows(run.a + (item * mt + row) * kt * a_tile_bytes, panel, k_tile, k_tiles, rows_in(row), to, next,
+                 lines_a_row);
+        if (k_tile + k_tiles == kt) finish(run, item, row, column, to);
       }
     }
   }
@@ -293,13 +302,14 @@ void Matmul::Plan::sum_few(const Operands& run, Range columns, float* lines) con
   const std::int64_t whole = spec.k / tile_dim, count = columns.last - columns.first, size = tile_bytes(spec.b);
   const std::int64_t rows = rows_in(0);
   std::fill_n(lines, count * FewRows::line, 0.0F);
+  Bringer none{nullptr, 0, 0, 0};
   const auto add_unpacked = [&](std::int64_t first, std::int64_t last, std::int64_t i) {
     alignas(64) std::byte panel[4096];
     alignas(64) float tile[tile_elements];
     move_lines<false>(lines + i * FewRows::line, tile, rows);
     for (std::int64_t k_tile = first; k_tile < last; ++k_tile) {
       fill_panel(run.b, k_tile, columns.first + i, panel);
-      add_rows(run.a, panel, k_tile, 1, rows, tile);
+      add_rows(run.a, panel, k_tile, 1, rows, tile, none, 0);
     }
     move_lines<true>(lines + i * FewRows::line, tile, rows);
   };
@@ -374,28 +384,23 @@ void Matmul::Plan::task(const Operands& run, std::int64_t index) const {
   if (block != nullptr) block->begin();
   for (Range part{columns.first, 0}; part.first < columns.last; part.first = part.last) {
     part.last = std::min(part.first + at_once, columns.last);
-    sum(run, item, rows, part, sums);
-    finish(run, item, rows, part, sums);
+    make(run, item, rows, part, sums);
   }
   if (block != nullptr) block->end();
 }
 
-void Matmul::Plan::finish(const Operands& run, std::int64_t item, Range rows, Range columns, float* sums) const {
-  for (std::int64_t column = columns.first; column < columns.last; ++column) {
-    for (std::int64_t row = rows.first; row < rows.last; ++row, sums += tile_elements) {
-      if (spec.bias)
-        detail::add_bias_to_rows(sums, bias.data() + column * tile_dim, dest_of(spec.config) == Dest::bits32);
-      if (items_per_tile > 1) {
-        detail::finish_values(spec, activated, sums);
-        const std::int64_t size = tile_bytes(spec.out);
-        detail::pack_finished_rows(spec, sums, items_in(row), run.out + (row * items_per_tile * nt + column) * size,
-                                   nt * size);
-      } else {
-        detail::matmul_finish(spec, activated, sums, rows_in(row),
-                              run.out + ((item * mt + row) * nt + column) * tile_bytes(spec.out));
-      }
-    }
-  }
+// A tile of sums; tiles of rows and columns by their number.
+void Matmul::Plan::finish(const Operands& run, std::int64_t item, std::int64_t row, std::int64_t column,
+                          float* sums) const {
+  const float* added = spec.bias ? bias.data() + column * tile_dim : nullptr;
+  const std::int64_t size = tile_bytes(spec.out);
+  if (items_per_tile == 1)
+    return detail::matmul_finish(spec, activated, added, sums, rows_in(row),
+                                 run.out + ((item * mt + row) * nt + column) * size);
+  if (added != nullptr) detail::add_bias_to_rows(sums, added, dest_of(spec.config) == Dest::bits32);
+  detail::finish_values(spec, activated, sums);
+  detail::pack_finished_rows(spec, sums, items_in(row), run.out + (row * items_per_tile * nt + column) * size,
+                             nt * size);
 }
 
 void Matmul::Plan::multiply(const Operands& run) {

@@ -28,6 +28,40 @@ struct AddBias {
   }
 };
 
+// Sums, perhaps with a bias, to the bfloat16 that leaves: rounded, or what the activation makes of it rounded.
+template <bool bits32, bool biased, bool activates>
+struct ToBfloat16 {
+  [[gnu::always_inline]] static inline void run(const float* sums, const float* bias, const std::uint16_t* activated,
+                                                std::int64_t rows, std::uint16_t* out) {
+    for (std::int64_t face = 0; face < 4; ++face) {
+      const float* b = biased ? bias + face % 2 * 16 : nullptr;
+      const std::int64_t count = std::clamp<std::int64_t>(rows - face / 2 * 16, 0, 16);
+      for (std::int64_t row = 0; row < count; ++row, sums += 16, out += 16) {
+        std::uint16_t bits[16];
+#pragma GCC unroll 1
+        for (int i = 0; i < 16; ++i) {
+          const float sum = biased ? out_of_dest<bits32>(sums[i]) + b[i] : sums[i];
+          bits[i] = static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(round_bf16_away(sum)) >> 16);
+        }
+        if constexpr (activates) {
+          std::uint64_t fours[4];
+          std::memcpy(fours, bits, sizeof(fours));
+#pragma GCC unroll 16
+          for (int i = 0; i < 16; ++i) out[i] = activated[fours[i / 4] >> i % 4 * 16 & 0xFFFF];
+        } else {
+          std::memcpy(out, bits, sizeof(bits));
+        }
+      }
+      std::fill_n(out, (16 - count) * 16, std::uint16_t{0});
+      sums += (16 - count) * 16, out += (16 - count) * 16;
+    }
+  }
+};
+using Bfloat16Tile = void (*)(const float*, const float*, const std::uint16_t*, std::int64_t, std::uint16_t*);
+template <bool bits32, bool biased, bool activates>
+constexpr Bfloat16Tile bfloat16_tile = vectorised<ToBfloat16<bits32, biased, activates>, const float*, const float*,
+                                                  const std::uint16_t*, std::int64_t, std::uint16_t*>;
+
 template <bool bits32>
 struct AddBiasToRows {
   [[gnu::always_inline]] static inline void run(float* tile, const float* bias) {
@@ -94,7 +128,12 @@ std::vector<std::uint16_t> activated_values(const MatmulSpec& spec) {
     float values[tile_elements];
     for (std::uint32_t i = 0; i < tile_elements; ++i) values[i] = bf16_to_f32(static_cast<std::uint16_t>(first + i));
     spec.activation(values);
-    for (std::uint32_t i = 0; i < tile_elements; ++i) out[first + i] = f32_to_bf16(values[i]);
+    for (float& value : values) value = bf16_to_f32(f32_to_bf16(value));
+    if (spec.out == DataType::bfloat16) {
+      pack_finished(spec, values, reinterpret_cast<std::byte*>(out.data() + first));
+    } else {
+      for (std::uint32_t i = 0; i < tile_elements; ++i) out[first + i] = f32_to_bf16(values[i]);
+    }
   }
   return out;
 }
@@ -140,11 +179,22 @@ void matmul_add_bias(const MatmulSpec& spec, float bias, std::span<float> sums) 
 }
 
 void matmul_finish(const MatmulSpec& spec, float* sums, std::int64_t rows, std::byte* tile) {
-  detail::matmul_finish(spec, {}, sums, rows, tile);
+  detail::matmul_finish(spec, {}, nullptr, sums, rows, tile);
 }
 
-void detail::matmul_finish(const MatmulSpec& spec, std::span<const std::uint16_t> activated, float* sums,
-                           std::int64_t rows, std::byte* tile) {
+void detail::matmul_finish(const MatmulSpec& spec, std::span<const std::uint16_t> activated, const float* bias,
+                           float* sums, std::int64_t rows, std::byte* tile) {
+  const bool bits32 = dest_of(spec.config) == Dest::bits32;
+  if (spec.out == DataType::bfloat16 && (!spec.activation || !activated.empty())) {
+    auto* out = reinterpret_cast<std::uint16_t*>(tile);
+    if (!activated.empty())
+      return (bias != nullptr ? bfloat16_tile<false, true, true>
+                              : bfloat16_tile<false, false, true>)(sums, bias, activated.data(), rows, out);
+    if (bias == nullptr) return bfloat16_tile<false, false, false>(sums, nullptr, nullptr, rows, out);
+    return (bits32 ? bfloat16_tile<true, true, false> : bfloat16_tile<false, true, false>)(sums, bias, nullptr, rows,
+                                                                                           out);
+  }
+  if (bias != nullptr) add_bias_to_rows(sums, bias, bits32);
   finish_values(spec, activated, sums);
   for (std::int64_t r = rows; r < tile_dim; ++r) {
     float* row = sums + r / 16 * 512 + r % 16 * 16;

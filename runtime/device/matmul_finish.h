@@ -16,14 +16,14 @@ namespace ttrt::detail {
 void add_bias(float* values, const float* bias, std::int64_t count, bool bits32);
 // 32 columns' bias to every row of a tile in face order.
 void add_bias_to_rows(float* tile, const float* bias, bool bits32);
-// What an activation makes of each value of a 16-bit Dest, brought to bfloat16: by its bits. Empty where that does not
-// pay: of few values, or of a 32-bit Dest.
+// What an activation makes of each value of a 16-bit Dest, brought to bfloat16 (and packed, where that is what leaves):
+// by its bits. Empty where that does not pay: of few values, or of a 32-bit Dest.
 std::vector<std::uint16_t> activated_values(const MatmulSpec& spec);
 // 1024 values in any order: as they lie in Dest, activated. `activated`: as above.
 void finish_values(const MatmulSpec& spec, std::span<const std::uint16_t> activated, float* values);
-// matmul_finish() with the same.
-void matmul_finish(const MatmulSpec& spec, std::span<const std::uint16_t> activated, float* sums, std::int64_t rows,
-                   std::byte* tile);
+// matmul_finish() with the same and with 32 columns' bias, nullptr for none: in one pass where bfloat16 leaves.
+void matmul_finish(const MatmulSpec& spec, std::span<const std::uint16_t> activated, const float* bias, float* sums,
+                   std::int64_t rows, std::byte* tile);
 // Those, in face order, -> a tile.
 void pack_finished(const MatmulSpec& spec, const float* values, std::byte* tile);
 // Those, of whose rows each spec.m are another matrix's, -> the first tiles of `items` matrices, `stride` bytes apart.

@@ -52,7 +52,8 @@ TTRT_LANES U newton_root(U x) {
   return select(is_zero(x), x, mul(y, x));
 }
 
-// asin to bfloat16's precision on [-1, 1]: a polynomial up to 5/8, pi/2 - 2 asin(sqrt((1 - |x|) / 2)) beyond.
+// asin to bfloat16's precision on [-1, 1]: a polynomial up to 5/8, pi/2 - 2 asin(sqrt((1 - |x|) / 2)) beyond. Out of the
+// domain it is NaN; the recorded results show there what the lane held before (numerics.md, open).
 TTRT_LANES U short_asin(U z) {
   return mul(z, poly(mul(z, z), 0.999978601932525634765625F, 0.16771225631237030029296875F,
                      0.06381262838840484619140625F, 0.083148844540119171142578125F));
