@@ -5,24 +5,36 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 
 #include "ops/vmath.h"
 
 namespace ttrt::ops {
 
-[[gnu::always_inline]] inline float tree_sum(float* lanes) {
-  for (int width = 8; width > 0; width /= 2) {
-    for (int i = 0; i < width; ++i) lanes[i] += lanes[i + width];
-  }
-  return lanes[0];
+using EightLanes [[gnu::vector_size(32)]] = float;
+using FourLanes [[gnu::vector_size(16)]] = float;
+
+// Lanes i and i + 8, then i and i + 4, then i and i + 2, then the last two: in registers, as loops over the lanes are
+// left in memory by compilers.
+template <typename Join>
+[[gnu::always_inline]] inline float tree(const float* lanes, Join join) {
+  EightLanes low, high;
+  std::memcpy(&low, lanes, sizeof(low));
+  std::memcpy(&high, lanes + 8, sizeof(high));
+  const EightLanes eight = join(low, high);
+  const FourLanes four =
+      join(__builtin_shufflevector(eight, eight, 0, 1, 2, 3), __builtin_shufflevector(eight, eight, 4, 5, 6, 7));
+  const FourLanes two = join(four, __builtin_shufflevector(four, four, 2, 3, 0, 1));
+  return join(two[0], two[1]);
+}
+
+[[gnu::always_inline]] inline float tree_sum(const float* lanes) {
+  return tree(lanes, [](auto a, auto b) __attribute__((always_inline)) { return a + b; });
 }
 
 // A NaN among the lanes may be lost.
-[[gnu::always_inline]] inline float tree_max(float* lanes) {
-  for (int width = 8; width > 0; width /= 2) {
-    for (int i = 0; i < width; ++i) lanes[i] = vmax(lanes[i], lanes[i + width]);
-  }
-  return lanes[0];
+[[gnu::always_inline]] inline float tree_max(const float* lanes) {
+  return tree(lanes, [](auto a, auto b) __attribute__((always_inline)) { return a > b ? a : b; });
 }
 
 // Sum of f(row[i]) for i < n.
