@@ -234,10 +234,4 @@ void attention_rows(const float* q, const float* k, const float* v, const Attent
   Chunk(call, first).run(q, k, v, out);
 }
 
-void attention_head(const float* q, const float* k, const float* v, const AttentionShape& shape, float scale,
-                    bool causal, const RowConfig& config, float* out) {
-  const AttentionCall call{.shape = shape, .scale = scale, .causal = causal, .config = config};
-  for (std::int64_t first = 0; first < shape.queries; first += chunk) attention_rows(q, k, v, call, first, out);
-}
-
 }  // namespace ttrt::exact

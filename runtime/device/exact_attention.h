@@ -47,8 +47,5 @@ struct AttentionCall {
 // [queries, value_width] (Dest values), of which 32 rows are written.
 void attention_rows(const float* q, const float* k, const float* v, const AttentionCall& call, std::int64_t first,
                     float* out);
-// All of them, without a mask.
-void attention_head(const float* q, const float* k, const float* v, const AttentionShape& shape, float scale,
-                    bool causal, const RowConfig& config, float* out);
 
 }  // namespace ttrt::exact

@@ -146,14 +146,6 @@ void run_piece(Binary op, Dest dest, Unit unit, const float* a, const float* b, 
 
 }  // namespace
 
-void with_number(Binary op, Dest dest, std::span<float> values, float number) {
-  float numbers[piece];
-  std::fill_n(numbers, piece, dest == Dest::bits16 ? bf16_to_f32(f32_to_bf16(number)) : number);
-  const auto n = static_cast<std::int64_t>(values.size());
-  for (std::int64_t at = 0; at < n; at += piece)
-    run_piece(op, dest, Unit::own, values.data() + at, numbers, values.data() + at, std::min(piece, n - at));
-}
-
 void binary(Binary op, Dest dest, const float* a, const float* b, float* out, std::int64_t n, Unit unit) {
   for (std::int64_t at = 0; at < n; at += piece) {
     run_piece(op, dest, unit, a + at, b + at, out + at, std::min(piece, n - at));

@@ -51,7 +51,5 @@ constexpr Unit unit_of(Binary op, DataType a, DataType b) {
 // out[i] = a[i] op b[i], as Dest holds it (in 16-bit Dest a bfloat16). Operands are values of tensors: bfloat16 where
 // Dest has 16 bits. `out` may be `a` or `b`.
 void binary(Binary op, Dest dest, const float* a, const float* b, float* out, std::int64_t n, Unit unit = Unit::own);
-// values[i] = values[i] op number, which is a bfloat16 where Dest has 16 bits.
-void with_number(Binary op, Dest dest, std::span<float> values, float number);
 
 }  // namespace ttrt::exact

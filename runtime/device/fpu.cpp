@@ -190,11 +190,6 @@ void dispatch(const Job& j) {
 
 int phases_of(MathFidelity fidelity) { return static_cast<int>(fidelity) + 1; }
 
-// Orders words as sign and magnitude.
-std::int32_t comparable(std::uint32_t u) {
-  return u >> 31 ? -static_cast<std::int32_t>(u & 0x7FFFFFFF) - 1 : static_cast<std::int32_t>(u);
-}
-
 // Sum of eight products, as device/matmul_exact.h says; `row` is SrcB's eight values, `column` SrcA's.
 struct GroupSum {
   std::int32_t sum, exponent;
@@ -256,28 +251,6 @@ void mul(const float* a, const float* b, float* dest, std::int64_t n, Dest mode,
   dispatch({Kind::mul, a, b, dest, n, phases_of(fidelity), mode == Dest::bits32, accumulate});
 }
 
-void max_pool(const float* face, float* dest, Dest mode) {
-  for (int c = 0; c < 16; ++c) {
-    std::uint32_t largest = std::bit_cast<std::uint32_t>(dest[c]) & (mode == Dest::bits32 ? 0xFFFFE000 : 0xFFFF0000);
-    for (int r = 0; r < 16; ++r) {
-      std::uint32_t u = std::bit_cast<std::uint32_t>(face[r * 16 + c]);
-      if ((u & 0x7F800000) == 0) u = 0;
-      if (comparable(u) >= comparable(largest)) largest = u;
-    }
-    dest[c] = std::bit_cast<float>(largest);
-  }
-}
-
-void product_row(const float* row, const float* face, float* dest, Dest mode, MathFidelity fidelity) {
-  for (int phase = 0; phase < phases_of(fidelity); ++phase) {
-    for (int c = 0; c < 16; ++c) {
-      const GroupSum g0 = group_of_8(row, 1, face + c, 16, phase),
-                     g1 = group_of_8(row + 8, 1, face + 128 + c, 16, phase);
-      dest[c] = accumulate_two(g0, g1, dest[c], mode == Dest::bits32);
-    }
-  }
-}
-
 float sum_row(const float* row, std::int64_t n, float scaler, Dest mode, MathFidelity fidelity) {
   const int phases = phases_of(fidelity);
   const bool dest32 = mode == Dest::bits32;
@@ -310,27 +283,6 @@ float sum_column(const float* first, std::int64_t n, std::int64_t stride, float 
     }
   }
   return dest;
-}
-
-void broadcast_tile(Broadcast kind, const float* in, float* out) {
-  TTC_CHECK(in != out, "a broadcast needs its own output");
-  for (int i = 0; i < tile_elements; ++i) {
-    const int face = i / face_elements, row = i / 16 % 16, col = i % 16;
-    switch (kind) {
-      case Broadcast::none:
-        out[i] = in[i];
-        break;
-      case Broadcast::row:
-        out[i] = in[face % 2 * face_elements + col];
-        break;
-      case Broadcast::column:
-        out[i] = in[face / 2 * 2 * face_elements + row * 16];
-        break;
-      case Broadcast::scalar:
-        out[i] = in[0];
-        break;
-    }
-  }
 }
 
 }  // namespace ttrt::fpu

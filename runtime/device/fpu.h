@@ -1,14 +1,13 @@
-// The matrix unit's other operations, bit-exact (Wormhole): elementwise add, subtract and multiply, pooling, and the
-// one-row form of its product. All work on arrays of values as a source register holds them (bfloat16 or TF32 carried
-// as float) and on Dest values carried as float (bfloat16 in 16-bit Dest, float32 in 32-bit Dest).
+// The matrix unit's other operations, bit-exact (Wormhole): elementwise add, subtract and multiply, and sums of rows
+// and columns, which are its product in steps of 16 with a scaler. All work on arrays of values as a source register
+// holds them (bfloat16 or TF32 carried as float) and on Dest values carried as float (bfloat16 in 16-bit Dest, float32
+// in 32-bit Dest).
 //
 // A source with exponent 0 counts as zero; exponent 255 is an ordinary one. Results: overflow gives infinity, underflow
 // and exact cancellation +0; rounding is to nearest, ties away, to 8 bits (16-bit Dest) or 24 bits (32-bit Dest).
 //   add, sub: the operand of smaller exponent is shifted right within 11 bits (nearest, ties away; 12 or more: gone).
 //   mul: per fidelity phase 5 bits of a (SrcA) times 7 bits of b (SrcB), each phase accumulated in Dest with its
-//   rounding. max_pool: order of sign and magnitude; a 32-bit Dest operand is cut to TF32 first. product_row:
-//   Dest[0..15] += sum of 16 k of b[k] (SrcB, a row) * a[k][0..15] (SrcA), the step of device/matmul_exact.h; the
-//   device's sum and average pooling is this with the scaler in b.
+//   rounding.
 #pragma once
 
 #include "device/tile_formats_device.h"
@@ -20,11 +19,6 @@ void add(const float* a, const float* b, float* dest, std::int64_t n, Dest mode,
 void sub(const float* a, const float* b, float* dest, std::int64_t n, Dest mode, bool accumulate = false);
 void mul(const float* a, const float* b, float* dest, std::int64_t n, Dest mode, MathFidelity fidelity,
          bool accumulate = false);
-
-// dest[c] = max(dest[c], max over rows of face[row][c]) for a 16x16 face.
-void max_pool(const float* face, float* dest, Dest mode);
-// dest[c] += sum over k of row[k] * face[k][c], all phases of `fidelity` in turn.
-void product_row(const float* row, const float* face, float* dest, Dest mode, MathFidelity fidelity);
 
 // What a row of Dest's first column holds after the device's sum over columns: `n` values in SrcB, padded with zeros to
 // whole tiles, times `scaler` in SrcA, in steps of 16; in each tile the phases are outside of the two halves.
@@ -41,10 +35,5 @@ struct Matrix {
 };
 void product(const Matrix& b, const Matrix& a, float* out, std::int64_t m, std::int64_t n, std::int64_t k, Dest mode,
              MathFidelity fidelity);
-
-// How a second operand tile is spread over the first: its row 0, its column 0, or its first element.
-enum class Broadcast : std::uint8_t { none, row, column, scalar };
-// Face order to face order; `out` is not `in`.
-void broadcast_tile(Broadcast kind, const float* in, float* out);
 
 }  // namespace ttrt::fpu

@@ -54,32 +54,7 @@ std::string holders_text(std::vector<HeldBuffer> held) {
   return text;
 }
 
-void append_buffers(std::string& text, const char* title, const std::vector<HeldBuffer>& held) {
-  constexpr std::size_t shown = 20;
-  if (held.empty()) return;
-  text += "  " + std::string(title) + " (" + std::to_string(held.size()) +
-          (held.size() == 1 ? " buffer)\n" : " buffers)\n");
-  for (std::size_t i = 0; i < held.size() && i < shown; ++i)
-    text += "    " + bytes_text(held[i].bytes) + " (" + bytes_text(held[i].bytes_per_bank) + " per bank) at " +
-            std::to_string(held[i].address) + "  " + held[i].label + "\n";
-  if (held.size() > shown) text += "    ... and " + std::to_string(held.size() - shown) + " smaller ones\n";
-}
-
 }  // namespace
-
-std::string to_text(const MemoryReport& report) {
-  std::string text;
-  for (const MemoryUsage* usage : {&report.dram, &report.l1}) {
-    const auto all_banks = [&](std::int64_t per_bank) { return bytes_text(per_bank * usage->banks); };
-    text += std::string(to_string(usage->type)) + ": " + std::to_string(usage->banks) + " banks of " +
-            bytes_text(usage->bank_bytes) + ", allocated " + all_banks(usage->allocated_per_bank) + ", peak " +
-            all_banks(usage->peak_per_bank) + " (" + bytes_text(usage->peak_per_bank) +
-            " per bank), largest free block " + bytes_text(usage->largest_free_per_bank) + " per bank\n";
-    append_buffers(text, "live", usage->live);
-    append_buffers(text, "at the peak", usage->at_peak);
-  }
-  return text;
-}
 
 std::string core_range_text(const ArchProfile& profile) {
   return "[(x=0,y=0) - (x=" + std::to_string(profile.grid_x - 1) + ",y=" + std::to_string(profile.grid_y - 1) + ")]";

@@ -54,9 +54,6 @@ struct MemoryReport {
   MemoryUsage dram, l1;
 };
 
-// A table for people: totals and peaks of both memories, what is live, what made up the peak.
-std::string to_text(const MemoryReport& report);
-
 // A block in every bank, and the host range behind it.
 struct Block {
   BufferType type = BufferType::dram;

@@ -1,4 +1,4 @@
-// The vector unit's functions: names, choice of instruction set, stores to Dest, and tables for 16-bit Dest.
+// The vector unit's functions: choice of instruction set, stores to Dest, and tables for 16-bit Dest.
 #include "device/sfpu.h"
 
 #include <algorithm>
@@ -14,14 +14,6 @@
 
 namespace ttrt::sfpu {
 namespace {
-
-constexpr std::string_view names[] = {
-#define TTRT_SFPU(name, widths) #name,
-#define TTRT_SFPU_COMPOSITE(name) #name,
-#include "device/sfpu_functions.def"
-#undef TTRT_SFPU
-#undef TTRT_SFPU_COMPOSITE
-};
 
 const detail::SfpuKernels& kernels() {
 #if defined(__x86_64__)
@@ -85,14 +77,6 @@ void fill(Function function, const Params& params, Table& table) {
 }
 
 }  // namespace
-
-std::string_view to_string(Function function) { return names[static_cast<int>(function)]; }
-
-std::optional<Function> function_from_string(std::string_view name) {
-  const auto* at = std::find(std::begin(names), std::end(names), name);
-  if (at == std::end(names)) return std::nullopt;
-  return static_cast<Function>(at - std::begin(names));
-}
 
 std::uint32_t apply(Function function, const Params& params, Dest dest, std::uint32_t bits) {
   auto value = std::bit_cast<float>(bits);

@@ -35,9 +35,6 @@ constexpr int function_count = 0
 
 using Params = std::array<float, 4>;
 
-std::string_view to_string(Function function);
-std::optional<Function> function_from_string(std::string_view name);
-
 // One value: the word a Dest of this width holds after load, function and store. `bits` is the word before; in 16-bit
 // Dest its low 16 bits are zero, and so are the result's.
 std::uint32_t apply(Function function, const Params& params, Dest dest, std::uint32_t bits);

@@ -71,16 +71,6 @@ HostTensor to_host(const DeviceTensor& tensor, DType dtype) {
   return out;
 }
 
-DeviceTensor to_memory_config(const DeviceTensor& tensor, Device& device, const MemoryConfig& config,
-                              std::string_view label) {
-  const std::byte* bytes = tensor.data();
-  TensorSpec spec = tensor.spec;
-  spec.memory = config;
-  DeviceTensor out = allocate(device, spec, label);
-  std::memcpy(out.data(), bytes, static_cast<std::size_t>(spec.nbytes()));
-  return out;
-}
-
 void deallocate(DeviceTensor& tensor) {
   if (tensor.buffer) tensor.buffer->deallocate();
   tensor.buffer.reset();

@@ -78,9 +78,6 @@ void untilize_to_host(const TensorSpec& spec, const std::byte* tiles, const Host
 DeviceTensor allocate(Device& device, const TensorSpec& spec, std::string_view label = {});
 DeviceTensor to_device(const HostTensor& host, Device& device, const TensorSpec& spec, std::string_view label = {});
 HostTensor to_host(const DeviceTensor& tensor, DType dtype);
-// The same tensor under another memory config: interleaved <-> sharded, DRAM <-> L1.
-DeviceTensor to_memory_config(const DeviceTensor& tensor, Device& device, const MemoryConfig& config,
-                              std::string_view label = {});
 // Frees the whole buffer, also under other tensors that share it; they say so when touched. Twice does nothing.
 void deallocate(DeviceTensor& tensor);
 

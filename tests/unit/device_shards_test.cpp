@@ -139,18 +139,3 @@ TEST_CASE("every page of a sharded tensor has a place of its own", "[device][mem
     REQUIRE(std::adjacent_find(places.begin(), places.end()) == places.end());
   }
 }
-
-TEST_CASE("sharded and interleaved tensors convert into each other", "[device][memory]") {
-  Random random(5);
-  auto device = open_device(find_profile("n150"));
-  const TensorSpec spec = bf16({2, 100, 64});
-  const HostTensor host = values_for(spec.dtype, spec.logical, random);
-  const DeviceTensor interleaved = to_device(host, *device, spec, "x");
-  const MemoryConfig config{BufferType::l1, TensorMemoryLayout::height_sharded,
-                            ShardSpec{.grid_x = 4, .shape = {64, 64}}};
-  const DeviceTensor sharded = to_memory_config(interleaved, *device, config, "x in shards");
-  CHECK(device->memory_report().l1.allocated_per_bank == 4 * 2048);
-  const DeviceTensor back = to_memory_config(sharded, *device, {});
-  const HostTensor read = to_host(back, DType::bf16);
-  CHECK(std::equal(read.data, read.data + read.nbytes(), host.data));
-}

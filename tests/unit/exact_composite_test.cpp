@@ -99,10 +99,15 @@ TEST_CASE("causal attention of the first query is its own value; masked keys do 
   const exact::RowConfig config{.dest = Dest::bits16};
   const std::vector<float> q = random_bf16(64 * 32, 1), k = random_bf16(64 * 32, 2);
   std::vector<float> v = random_bf16(64 * 32, 4), out(64 * 32), other(64 * 32);
-  exact::attention_head(q.data(), k.data(), v.data(), shape, 0.1767767F, true, config, out.data());
+  const exact::AttentionCall call{.shape = shape, .scale = 0.1767767F, .causal = true, .config = config};
+  const auto attend = [&](std::vector<float>& result) {
+    for (const std::int64_t first : {0, 32})
+      exact::attention_rows(q.data(), k.data(), v.data(), call, first, result.data());
+  };
+  attend(out);
   for (std::size_t i = 0; i < 32; ++i) CHECK(out[i] == Approx(v[i]).epsilon(0.01));
   for (std::size_t i = 63 * 32; i < v.size(); ++i) v[i] += 1;
-  exact::attention_head(q.data(), k.data(), v.data(), shape, 0.1767767F, true, config, other.data());
+  attend(other);
   CHECK(std::equal(out.begin(), out.begin() + 63 * 32, other.begin()));
   CHECK_FALSE(std::equal(out.begin() + 63 * 32, out.end(), other.begin() + 63 * 32));
 }
