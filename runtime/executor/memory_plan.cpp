@@ -3,8 +3,100 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 namespace ttrt {
+
+namespace {
+
+// Bytes that are taken: intervals that don't touch, by rising offset.
+class Taken {
+ public:
+  void add(std::int64_t begin, std::int64_t end) {
+    auto first = std::lower_bound(intervals_.begin(), intervals_.end(), begin,
+                                  [](const Interval& one, std::int64_t at) { return one.end < at; });
+    auto last = first;
+    for (; last != intervals_.end() && last->begin <= end; ++last)
+      begin = std::min(begin, last->begin), end = std::max(end, last->end);
+    if (first == last) {
+      intervals_.insert(first, {begin, end});
+      return;
+    }
+    *first = {begin, end};
+    intervals_.erase(first + 1, last);
+  }
+  // Where what stands in the way of `bytes` at `at` ends; `at` where nothing does.
+  std::int64_t past(std::int64_t at, std::int64_t bytes) const {
+    const auto next = std::upper_bound(intervals_.begin(), intervals_.end(), at,
+                                       [](std::int64_t from, const Interval& one) { return from < one.end; });
+    return next == intervals_.end() || at + bytes <= next->begin ? at : next->end;
+  }
+
+ private:
+  struct Interval {
+    std::int64_t begin, end;
+  };
+  std::vector<Interval> intervals_;
+};
+
+// The same for every span of time: a tree of spans, each the two below it, so that a life meets few of them however
+// long it is and however many values there are.
+class TakenOverTime {
+ public:
+  // `times`: begins and ends of all lives.
+  explicit TakenOverTime(std::vector<int> times) : times_(std::move(times)) {
+    std::sort(times_.begin(), times_.end());
+    times_.erase(std::unique(times_.begin(), times_.end()), times_.end());
+    spans_.resize(4 * times_.size());
+  }
+  void add(int begin, int end, std::int64_t from, std::int64_t to) {
+    visit(begin, end, [&](Span& span, bool whole) {
+      if (whole) span.throughout.add(from, to);
+      span.sometime.add(from, to);
+    });
+  }
+  // The lowest offset at which nothing that lives from `begin` to `end` lies.
+  std::int64_t lowest(int begin, int end, std::int64_t bytes) {
+    met_.clear();
+    visit(begin, end, [&](Span& span, bool whole) { met_.push_back(whole ? &span.sometime : &span.throughout); });
+    std::int64_t at = 0;
+    for (std::size_t free = 0, i = 0; free < met_.size(); i = (i + 1) % met_.size()) {
+      const std::int64_t next = met_[i]->past(at, bytes);
+      free = next == at ? free + 1 : 0;
+      at = next;
+    }
+    return at;
+  }
+
+ private:
+  struct Span {
+    Taken throughout, sometime;  // by values that live in all of it and of those around it; by those in parts, too
+  };
+
+  // Calls f(span, whether the life covers it whole): spans that do, and those around them.
+  template <typename F>
+  void visit(int begin, int end, const F& f) {
+    const auto number = [&](int time) {
+      return static_cast<std::size_t>(std::lower_bound(times_.begin(), times_.end(), time) - times_.begin());
+    };
+    visit(1, 0, times_.size() - 1, number(begin), number(std::max(begin, end)), f);
+  }
+  template <typename F>
+  void visit(std::size_t span, std::size_t low, std::size_t high, std::size_t first, std::size_t last, const F& f) {
+    const bool whole = first <= low && high <= last;
+    f(spans_[span], whole);
+    if (whole) return;
+    const std::size_t middle = (low + high) / 2;
+    if (first <= middle) visit(2 * span, low, middle, first, last, f);
+    if (last > middle) visit(2 * span + 1, middle + 1, high, first, last, f);
+  }
+
+  std::vector<int> times_;
+  std::vector<Span> spans_;
+  std::vector<const Taken*> met_;
+};
+
+}  // namespace
 
 std::int64_t plan_memory(std::vector<PlannedValue>& values, std::int64_t alignment) {
   const auto rounded = [&](std::int64_t bytes) {
@@ -14,23 +106,16 @@ std::int64_t plan_memory(std::vector<PlannedValue>& values, std::int64_t alignme
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(),
                    [&](std::size_t a, std::size_t b) { return values[a].bytes > values[b].bytes; });
-  std::vector<std::size_t> placed;  // sorted by offset
+  std::vector<int> times;
+  for (const PlannedValue& value : values) times.insert(times.end(), {value.begin, value.end});
+  TakenOverTime taken(std::move(times));
   std::int64_t total = 0;
   for (const std::size_t i : order) {
     PlannedValue& value = values[i];
     const std::int64_t bytes = rounded(value.bytes);
-    std::int64_t at = 0;
-    for (const std::size_t p : placed) {
-      const PlannedValue& other = values[p];
-      if (other.end < value.begin || other.begin > value.end) continue;
-      if (at + bytes <= other.offset) break;
-      at = std::max(at, other.offset + rounded(other.bytes));
-    }
-    value.offset = at;
-    total = std::max(total, at + bytes);
-    placed.insert(std::upper_bound(placed.begin(), placed.end(), i,
-                                   [&](std::size_t a, std::size_t b) { return values[a].offset < values[b].offset; }),
-                  i);
+    value.offset = taken.lowest(value.begin, value.end, bytes);
+    taken.add(value.begin, value.end, value.offset, value.offset + bytes);
+    total = std::max(total, value.offset + bytes);
   }
   return total;
 }
