@@ -35,7 +35,8 @@ void fitted_as_blackhole(ArchProfile& p) {
 }
 
 // No ISA documentation and no latency table exists for Grayskull: its NoC numbers are Wormhole's [I]. Dispatching is
-// Wormhole's time for one core and for each further one (1.57 us, 2.02 us for 64), for as many cores as there are [I].
+// Wormhole's time for one core and for each further one (1.57 us, 2.02 us for 64), for as many cores as there are, and
+// programs start in the time that they take there, not in the cycles [I].
 // Its vector unit takes 64 elements at a time: the op library's kernels for it make 4 steps a face, Wormhole's make 8.
 ArchProfile grayskull(std::string name, std::int64_t x, std::int64_t y, double mhz, double dram) {
   ArchProfile p;
@@ -44,18 +45,21 @@ ArchProfile grayskull(std::string name, std::int64_t x, std::int64_t y, double m
   p.source =
       "A1 (board pages), A2 (SoC descriptors); FLOP/cycle from the 332 TFLOPS of the e150 page, element-wise rates in "
       "the "
-      "same proportion, NoC, unpacker, packer, dispatch and start of programs as Wormhole [I]";
+      "same proportion, NoC, unpacker, packer, dispatch and the time to start a program as Wormhole [I]";
   p.grid_x = x, p.grid_y = y, p.clock_mhz = mhz;
   p.l1_bytes = 1024 * KiB, p.l1_reserved = 32 * KiB, p.l1_kernel_bytes = 69 * KiB;
   p.dram_banks = 8, p.dram_bank_bytes = GiB;
-  p.dram_gb_s = dram, p.dram_efficiency = 0.72, p.dram_mixed_efficiency = 0.55, p.dram_bank_bytes_per_cycle = 12;
+  p.dram_gb_s = dram, p.dram_efficiency = 0.72, p.dram_mixed_efficiency = 0.55;
+  p.dram_scattered_efficiency = 0.5, p.dram_sharded_bytes_per_cycle = 12, p.dram_bank_bytes_per_cycle = 12;
   p.noc_bytes_per_cycle = 30, p.noc_core_bytes_per_cycle = 28.1;
   p.noc_l1_read_cycles = 259, p.noc_l1_write_cycles = 256, p.noc_dram_read_cycles = 358;
   p.h2d_gb_s = 14, p.dispatch_us = 1.57 + static_cast<double>(x * y) * (2.02 - 1.57) / 64,
-  p.program_start_cycles = 1200;
+  p.program_start_cycles = 1200 * mhz / 1000;  // Wormhole's clock
   p.matrix_flops_per_cycle = 2304, p.eltwise_elements_per_cycle = 72, p.reduce_elements_per_cycle = 144;
   p.vector_lanes = 64, p.unpack_bytes_per_cycle = 80, p.pack_bytes_per_cycle = 64;
+  p.handover_cycles = 290 * mhz / 1000;  // Wormhole's clock, as for what starts a program
   fitted_as_wormhole(p);
+  p.matmul_start_cycles *= mhz / 1000;
   return p;
 }
 
@@ -65,17 +69,20 @@ ArchProfile wormhole(std::string name, std::int64_t chips) {
   p.arch = Arch::wormhole;
   p.source =
       "A1 (board pages), A2 (SoC descriptors, alignments), A3 (NoC estimator, DRAM 267 of 288 GB/s), A4 (matrix "
-      "engine, ISA docs), A5 (traced dispatch); start of programs, reads mixed with writes: published copies and ReLUs";
+      "engine, ISA docs), A5 (traced dispatch); start of programs, reads mixed with writes: published copies and "
+      "ReLUs; "
+      "weights of decode steps: 172 GB/s interleaved, 260 sharded; hand-over of tiles: published norms";
   p.chips = chips;
   p.grid_x = 8, p.grid_y = 8, p.clock_mhz = 1000;
   p.l1_bytes = 1464 * KiB, p.l1_reserved = 32 * KiB, p.l1_kernel_bytes = 69 * KiB;
   p.dram_banks = 12, p.dram_bank_bytes = GiB;
-  p.dram_gb_s = 288, p.dram_efficiency = 0.92, p.dram_mixed_efficiency = 0.7, p.dram_bank_bytes_per_cycle = 24;
+  p.dram_gb_s = 288, p.dram_efficiency = 0.92, p.dram_mixed_efficiency = 0.7;
+  p.dram_scattered_efficiency = 0.6, p.dram_sharded_bytes_per_cycle = 21.7, p.dram_bank_bytes_per_cycle = 24;
   p.noc_bytes_per_cycle = 30, p.noc_core_bytes_per_cycle = 28.1;
   p.noc_l1_read_cycles = 259, p.noc_l1_write_cycles = 256, p.noc_dram_read_cycles = 358;
   p.h2d_gb_s = 14, p.dispatch_us = 2.02, p.program_start_cycles = 1200;
   p.matrix_flops_per_cycle = 4096, p.eltwise_elements_per_cycle = 128, p.reduce_elements_per_cycle = 256;
-  p.vector_lanes = 32, p.unpack_bytes_per_cycle = 80, p.pack_bytes_per_cycle = 64;
+  p.vector_lanes = 32, p.unpack_bytes_per_cycle = 80, p.pack_bytes_per_cycle = 64, p.handover_cycles = 290;
   fitted_as_wormhole(p);
   return p;
 }
@@ -86,18 +93,19 @@ ArchProfile blackhole(std::string name, std::int64_t x, std::int64_t y, std::int
   p.arch = Arch::blackhole;
   p.source =
       "A1 (board pages; grids as in the published GEMM tables), A2 (SoC descriptors, alignments), A3 (NoC estimator, "
-      "DRAM 500 of 512 GB/s), A4 (matrix engine), A5 (traced dispatch); reserved L1, start of programs, reads mixed "
-      "with writes as Wormhole [I]";
+      "DRAM 500 of 512 GB/s), A4 (matrix engine), A5 (traced dispatch); published: a negation 411 GB/s, weights of "
+      "decode steps 400 interleaved, 55 % sharded; reserved L1, start of programs, hand-over of tiles as Wormhole [I]";
   p.grid_x = x, p.grid_y = y, p.clock_mhz = 1350;
   p.l1_bytes = 1536 * KiB, p.l1_reserved = 32 * KiB, p.l1_kernel_bytes = 69 * KiB;
   p.dram_banks = banks, p.dram_bank_bytes = 4 * GiB;
   p.dram_alignment = 64, p.pcie_alignment = 64;
-  p.dram_gb_s = dram, p.dram_efficiency = 0.98, p.dram_mixed_efficiency = 0.75, p.dram_bank_bytes_per_cycle = 40;
+  p.dram_gb_s = dram, p.dram_efficiency = 0.98, p.dram_mixed_efficiency = 0.8;
+  p.dram_scattered_efficiency = 0.78, p.dram_sharded_bytes_per_cycle = 26.1, p.dram_bank_bytes_per_cycle = 40;
   p.noc_bytes_per_cycle = 60.9, p.noc_core_bytes_per_cycle = 60.9;
   p.noc_l1_read_cycles = 403, p.noc_l1_write_cycles = 404, p.noc_dram_read_cycles = 529;
   p.h2d_gb_s = 12.4, p.dispatch_us = 1.66, p.program_start_cycles = 1200;
   p.matrix_flops_per_cycle = 4096, p.eltwise_elements_per_cycle = 128, p.reduce_elements_per_cycle = 256;
-  p.vector_lanes = 32, p.unpack_bytes_per_cycle = 80, p.pack_bytes_per_cycle = 64;
+  p.vector_lanes = 32, p.unpack_bytes_per_cycle = 80, p.pack_bytes_per_cycle = 64, p.handover_cycles = 290;
   fitted_as_blackhole(p);
   return p;
 }
@@ -126,6 +134,8 @@ constexpr std::array fields{
     Field{"dram_gb_s", &P::dram_gb_s, 1e-3, 1e6},
     Field{"dram_efficiency", &P::dram_efficiency, 1e-3, 1},
     Field{"dram_mixed_efficiency", &P::dram_mixed_efficiency, 1e-3, 1},
+    Field{"dram_scattered_efficiency", &P::dram_scattered_efficiency, 1e-3, 1},
+    Field{"dram_sharded_bytes_per_cycle", &P::dram_sharded_bytes_per_cycle, 1e-3, 1e6},
     Field{"dram_bank_bytes_per_cycle", &P::dram_bank_bytes_per_cycle, 1e-3, 1e6},
     Field{"noc_bytes_per_cycle", &P::noc_bytes_per_cycle, 1e-3, 1e6},
     Field{"noc_core_bytes_per_cycle", &P::noc_core_bytes_per_cycle, 1e-3, 1e6},
@@ -141,6 +151,7 @@ constexpr std::array fields{
     Field{"vector_lanes", &P::vector_lanes, 1, 1e6},
     Field{"unpack_bytes_per_cycle", &P::unpack_bytes_per_cycle, 1e-3, 1e6},
     Field{"pack_bytes_per_cycle", &P::pack_bytes_per_cycle, 1e-3, 1e6},
+    Field{"handover_cycles", &P::handover_cycles, 0, 1e6},
     Field{"matmul_overhead", &P::matmul_overhead, 1e-3, 1e3},
     Field{"matmul_product_cycles", &P::matmul_product_cycles, 0, 1e6},
     Field{"matmul_subblock_cycles", &P::matmul_subblock_cycles, 0, 1e6},

@@ -38,13 +38,15 @@ struct ArchProfile {
   std::int64_t dram_alignment = 32;
   std::int64_t pcie_alignment = 32;
 
-  double dram_gb_s = 0;                  // the board's specification, per chip
-  double dram_efficiency = 1;            // the best share of it that anybody measured
-  double dram_mixed_efficiency = 1;      // and while reads and writes alternate
-  double dram_bank_bytes_per_cycle = 0;  // what one DRAM controller injects into the NoC
-  double noc_bytes_per_cycle = 0;        // usable, per link and NoC
-  double noc_core_bytes_per_cycle = 0;   // what one core injects or absorbs
-  double noc_l1_read_cycles = 0;         // start latencies: remote L1 read, remote L1 write, DRAM
+  double dram_gb_s = 0;                     // the board's specification, per chip
+  double dram_efficiency = 1;               // the best share of it that anybody measured
+  double dram_mixed_efficiency = 1;         // and while reads and writes alternate
+  double dram_scattered_efficiency = 1;     // and while every core reads single tiles of its own part of a weight
+  double dram_sharded_bytes_per_cycle = 0;  // what the one core beside a bank reads of it
+  double dram_bank_bytes_per_cycle = 0;     // what one DRAM controller injects into the NoC
+  double noc_bytes_per_cycle = 0;           // usable, per link and NoC
+  double noc_core_bytes_per_cycle = 0;      // what one core injects or absorbs
+  double noc_l1_read_cycles = 0;            // start latencies: remote L1 read, remote L1 write, DRAM
   double noc_l1_write_cycles = 0;
   double noc_dram_read_cycles = 0;
   double h2d_gb_s = 0;              // host to device writes of large pages
@@ -57,6 +59,7 @@ struct ArchProfile {
   double vector_lanes = 0;            // elements that one instruction of the vector unit takes, one a cycle
   double unpack_bytes_per_cycle = 0;  // per core, both operands together
   double pack_bytes_per_cycle = 0;
+  double handover_cycles = 0;  // at least for a tile that a pass over a row takes through unpacker, unit and packer
 
   // Fitted to published times of products; the matmul kernels' own, per core.
   double matmul_overhead = 1;         // times the cycles of the phases of a product of tiles

@@ -1,5 +1,5 @@
-// The rules are those of the op library's matmul program configuration (version 0.81: the automatic choice for
-// interleaved operands) and of the configurations in its published GEMM benchmark.
+// The rules are those of the op library's matmul program configuration (version 0.81: the automatic choices for
+// interleaved operands, with a grid given and without) and of the configurations in its published GEMM benchmark.
 #include "device/matmul_program.h"
 
 #include <algorithm>
@@ -86,6 +86,12 @@ Block fitting(const MatmulShape& s, const Block& whole, bool cut_k, std::int64_t
   return {1, 1, 1};
 }
 
+// The longest of at most `most` tiles that divides K.
+std::int64_t even_k_block(std::int64_t kt, std::int64_t most) {
+  while (kt % most != 0) --most;
+  return most;
+}
+
 void set_block(MatmulProgram& p, const Block& b) { p.out_block_h = b.m, p.out_block_w = b.n, p.in0_block_w = b.k; }
 
 // Rows and columns of tiles per core that the library first tries, to see on how many cores the product falls.
@@ -95,14 +101,18 @@ std::int64_t first_side(const MatmulShape& s, std::int64_t space) {
   return 1;
 }
 
+// A side of one tile, or sides further apart than 8:1.
+bool is_narrow(std::int64_t mt, std::int64_t nt) {
+  constexpr std::int64_t ratio = 8;
+  return std::max(mt, nt) / std::min(mt, nt) > ratio || mt == 1 || nt == 1;
+}
+
 // Which of the three the library takes: 1D for narrow products, and for those whose first try is one row or one column
 // of several blocks on the grid.
 Kind kind_of(const MatmulShape& s, const MatmulDevice& device) {
-  constexpr std::int64_t narrow_ratio = 8;
   if (s.batch == 1 && s.b_batch > 1) return Kind::mcast_in1;
   const std::int64_t mt = s.m_tiles(), nt = s.n_tiles();
-  const bool narrow = std::max(mt, nt) / std::min(mt, nt) > narrow_ratio || mt == 1 || nt == 1;
-  if (narrow) return nt > mt ? Kind::mcast_in0 : Kind::mcast_in1;
+  if (is_narrow(mt, nt)) return nt > mt ? Kind::mcast_in0 : Kind::mcast_in1;
   const std::int64_t side = first_side(s, device.l1_bytes);
   const std::int64_t down = share(mt, side), across = share(nt, side);
   if ((down == 1 && across == 1) || down > device.grid_y || across > device.grid_x) return Kind::mcast_2d;
@@ -139,6 +149,7 @@ std::string to_string(const MatmulProgram& p) {
   if (p.in0_sharded) text += ", in0 sharded";
   if (p.in1_sharded) text += ", in1 sharded";
   if (p.out_sharded) text += ", out sharded";
+  if (p.fuse_batch) text += ", batch fused";
   return text;
 }
 
@@ -161,6 +172,32 @@ MatmulProgram library_program(const MatmulShape& s, const MatmulDevice& device, 
   }
   set_block(p, fitting(s, {p.per_core_m, p.per_core_n, k}, p.kind == Kind::mcast_2d, device.l1_bytes));
   set_subblock(s, p);
+  return p;
+}
+
+MatmulShape folded(MatmulShape s) {
+  s.m = s.batch * s.m_tiles() * tile_dim, s.batch = 1;
+  return s;
+}
+
+MatmulProgram library_grid_program(const MatmulShape& one, const MatmulDevice& device) {
+  const MatmulShape s = folded(one);
+  MatmulProgram p;
+  p.fuse_batch = one.batch > 1;
+  const std::int64_t mt = s.m_tiles(), kt = s.k_tiles(), nt = s.n_tiles();
+  p.per_core_m = mt, p.per_core_n = nt;
+  std::int64_t k = even_k_block(kt, share(kt, device.cores()));
+  if (!is_narrow(mt, nt) && one.m_tiles() > 1 && kt > 1 && nt > 1) {
+    p.per_core_m = share(mt, device.grid_y), p.per_core_n = share(nt, device.grid_x);
+    p.cores_y = share(mt, p.per_core_m), p.cores_x = share(nt, p.per_core_n);
+    k = even_k_block(kt, 4);
+  } else if (mt > nt) {
+    p.kind = Kind::mcast_in1, p.per_core_m = share(mt, device.cores()), p.cores_y = share(mt, p.per_core_m);
+  } else {
+    p.kind = Kind::mcast_in0, p.per_core_n = share(nt, device.cores()), p.cores_x = share(nt, p.per_core_n);
+  }
+  set_block(p, fitting(s, {p.per_core_m, p.per_core_n, k}, false, device.l1_bytes));
+  set_subblock(s, p);  // the rule for a given grid takes one tile at a time of a part seven tiles high
   return p;
 }
 

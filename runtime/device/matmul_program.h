@@ -53,6 +53,7 @@ struct MatmulProgram {
   std::int64_t subblock_h = 1, subblock_w = 1;    // of a block that is in Dest at a time
   // In the cores' own L1, else interleaved over the DRAM banks.
   bool in0_sharded = false, in1_sharded = false, out_sharded = false;
+  bool fuse_batch = false;  // the matrices of a lie below each other as one, m counts the rows of all
 
   std::int64_t cores() const { return cores_x * cores_y; }
   std::int64_t out_blocks() const;  // of a core, one after the other
@@ -67,6 +68,10 @@ std::string to_string(const MatmulProgram& program);
 // where Dest is in 32 bits), the largest that fit. `kind` overrides the choice.
 MatmulProgram library_program(const MatmulShape& shape, const MatmulDevice& device,
                               std::optional<MatmulProgram::Kind> kind = std::nullopt);
+// What the library takes where it is told the grid (`core_grid`): the matrices of a that meet one b as one tall matrix,
+// so that b comes once for all of them; blocks of K of up to four tiles. `folded`: the sizes of that product.
+MatmulProgram library_grid_program(const MatmulShape& shape, const MatmulDevice& device);
+MatmulShape folded(MatmulShape shape);
 // As the library is configured by hand for most speed: both sides over the whole grid, the whole of K that a core's
 // share of in0 has at a time, less where the buffers do not fit.
 MatmulProgram tuned_program(const MatmulShape& shape, bool in0_sharded, bool out_sharded, const MatmulDevice& device);

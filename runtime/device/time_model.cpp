@@ -13,11 +13,13 @@ constexpr double tile_product_flops = 2.0 * elements * static_cast<double>(tile_
 
 double phases(MathFidelity fidelity) { return 1.0 + static_cast<double>(fidelity); }
 
-// Matrix and vector unit take their instructions from one thread.
+// Matrix and vector unit take their instructions from one thread. Passes over a row of tiles wait for each tile's way
+// through the engines, which takes longer than the matrix unit.
 double math_cycles(const Work& w, const ArchProfile& p) {
+  const double passes = w.eltwise_tiles * elements / p.eltwise_elements_per_cycle +
+                        w.reduced_tiles * elements / p.reduce_elements_per_cycle;
   return w.tile_products * phases(w.fidelity) * tile_product_flops / p.matrix_flops_per_cycle +
-         w.eltwise_tiles * elements / p.eltwise_elements_per_cycle +
-         w.reduced_tiles * elements / p.reduce_elements_per_cycle + w.vector_ops / p.vector_lanes;
+         std::max(passes, w.handovers * p.handover_cycles) + w.vector_ops / p.vector_lanes;
 }
 
 struct Traffic {
@@ -107,6 +109,7 @@ BlockTimes block_times(const MatmulShape& s, const MatmulProgram& program, MathF
                out_tile = tiles(tile_bytes(s.out));
   const double products = result * tiles(program.in0_block_w);
   const double bus = p.dram_gb_s * p.dram_efficiency * 1e3 / p.clock_mhz;  // bytes per cycle
+  const double scattered = p.dram_gb_s * p.dram_scattered_efficiency * 1e3 / p.clock_mhz;
   BlockTimes t;
   t.math = products * (phases(fidelity) * tile_product_flops / p.matrix_flops_per_cycle * p.matmul_overhead +
                        p.matmul_product_cycles);
@@ -115,14 +118,16 @@ BlockTimes block_times(const MatmulShape& s, const MatmulProgram& program, MathF
   t.pack = result * out_tile / p.pack_bytes_per_cycle;
   const auto mcast = [&](double n, double bytes) { return n * bytes / p.mcast_bytes_per_cycle + p.block_sync_cycles; };
   const auto read = [&](double n, double bytes) { return n * page_cycles(bytes, p); };
+  // What nobody multicasts: a core asks for all pages of a block and waits for the last.
+  const double wait = p.block_sync_cycles + (s.in_dram ? p.noc_dram_read_cycles : p.noc_l1_read_cycles);
   // One core of a row (column) reads for all of it and multicasts; where nothing is shared each reads its own.
   const bool shares0 = program.kind != Kind::mcast_in1,
              shares1 = program.kind != Kind::mcast_in0 && program.kind != Kind::dram_sharded;
-  t.in0 = (program.in0_sharded ? 0 : read(in0, in0_tile)) +
-          (shares0 && program.cores() > 1 ? mcast(in0, in0_tile) : p.block_sync_cycles);
+  t.in0 = (program.in0_sharded ? 0 : read(in0, in0_tile)) + (shares0 && program.cores() > 1 ? mcast(in0, in0_tile)
+                                                             : program.in0_sharded          ? p.block_sync_cycles
+                                                                                            : wait);
   const bool beside_banks = program.kind == Kind::dram_sharded;
-  if (!program.in1_sharded && !beside_banks)
-    t.in1 = read(in1, in1_tile) + (shares1 ? mcast(in1, in1_tile) : p.block_sync_cycles);
+  if (!program.in1_sharded && !beside_banks) t.in1 = read(in1, in1_tile) + (shares1 ? mcast(in1, in1_tile) : wait);
   const double readers0 = program.in0_sharded              ? 0
                           : program.kind == Kind::mcast_2d ? tiles(program.cores_y)
                           : shares0                        ? 1
@@ -131,9 +136,11 @@ BlockTimes block_times(const MatmulShape& s, const MatmulProgram& program, MathF
                           : program.kind == Kind::mcast_2d ? tiles(program.cores_x)
                           : shares1                        ? 1
                                                            : cores;
-  if (s.in_dram) t.dram = (readers0 * in0 * in0_tile + readers1 * in1 * in1_tile) / bus;
-  if (beside_banks) t.dram = std::max(t.dram, in1 * in1_tile / p.dram_bank_bytes_per_cycle);
-  if (!program.out_sharded) t.out = read(result, out_tile);
+  if (s.in_dram)
+    t.dram = readers0 * in0 * in0_tile / (shares0 ? bus : scattered) +
+             readers1 * in1 * in1_tile / (shares1 || beside_banks ? bus : scattered);
+  if (beside_banks) t.dram = std::max(t.dram, in1 * in1_tile / p.dram_sharded_bytes_per_cycle);
+  if (!program.out_sharded) t.out = result * page_cycles(out_tile, p);
   if (!program.out_sharded && s.out_dram) t.out = std::max(t.out, cores * result * out_tile / bus);
   return t;
 }

@@ -36,6 +36,7 @@ struct Work {
   double eltwise_tiles = 0;  // through the matrix unit's element-wise path; a product counts once per phase
   double reduced_tiles = 0;  // summed or compared by the matrix unit, once per phase
   double vector_ops = 0;     // vector instructions times elements
+  double handovers = 0;      // tiles that pass after pass takes out of a circular buffer, and is waited for
   double unpacked_bytes = 0, packed_bytes = 0;
   std::vector<Pages> moved;
   std::int64_t pieces = 1;    // equal parts that cores can share

@@ -169,6 +169,7 @@ Work work(const OpCall& call) {
   work.vector_ops = 20 * scores * static_cast<double>(tile_dim * tile_dim);
   work.reduced_tiles = 2 * 4 * scores;
   work.eltwise_tiles = 4 * scores;
+  work.handovers = 5 * scores;
   work.pieces = s.batch * s.heads * tiles(s.queries);
   work.l1_bytes = depth * 8 * tile_bytes(s.q) + 16 * tile_bytes(DataType::float32);
   return work;

@@ -270,7 +270,8 @@ Work group_work(const OpCall& call) {
   work.reduced_tiles = 2 * 4 * tiles;
   work.unpacked_bytes *= 5;
   work.packed_bytes *= 3;
-  work.pieces = std::max<std::int64_t>(spec_of(call, "x").logical.at(0), 1) * call.integer("groups");
+  const double width = static_cast<double>(call.integer("channels")) / static_cast<double>(call.integer("groups"));
+  work.handovers = 3 * tiles * std::max(1.0, static_cast<double>(tile_dim) / width);
   return work;
 }
 

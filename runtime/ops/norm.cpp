@@ -46,6 +46,9 @@ Work norm_work(const OpCall& call) {
   work.pieces = g.batch * g.down;
   work.eltwise_tiles = 3 * 4 * tiles;
   work.reduced_tiles = 2 * 4 * tiles;
+  const bool mean = call.op->name == "tt.layer_norm";
+  work.handovers = tiles * ((mean ? 5 : 3) + (call.tensor("weight") != nullptr ? 1 : 0) +
+                            (mean && call.tensor("bias") != nullptr ? 1 : 0));
   work.unpacked_bytes = 5 * tiles * static_cast<double>(g.bytes);
   work.packed_bytes = 3 * tiles * static_cast<double>(g.bytes);
   // Whole rows of tiles, read once; longer ones in blocks of 32 tiles, once per pass.

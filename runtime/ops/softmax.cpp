@@ -138,6 +138,7 @@ Work work(const OpCall& call) {
   const double tiles = static_cast<double>(work.pieces);
   work.reduced_tiles = 2 * 4 * tiles;
   work.eltwise_tiles = 4 * tiles;
+  work.handovers = 4 * tiles;
   work.unpacked_bytes *= 3;
   work.packed_bytes *= 2;
   const TensorSpec& x = spec_of(call, "x");

@@ -238,8 +238,38 @@ TEST_CASE("one row of tiles with a long weight is read at the rate of the fulles
     const double readers = std::min<double>(13, static_cast<double>(p.dram_banks));
     const Time time = time_of(linear(32, 4096, 416), p, "dram_sharded");
     const double bus = readers * per_bank * 128 * 2048 / (p.dram_gb_s * p.dram_efficiency * 1000 / p.clock_mhz);
-    CHECK(time.term(Bound::dram) == Approx(std::max(bus, per_bank * 128 * 2048 / p.dram_bank_bytes_per_cycle)));
+    CHECK(time.term(Bound::dram) == Approx(std::max(bus, per_bank * 128 * 2048 / p.dram_sharded_bytes_per_cycle)));
     CHECK(time.term(Bound::math) == Approx(product_cycles(p, per_bank * 128, 4)));
+  }
+}
+
+TEST_CASE("a batch that is one tall matrix reads the weight once", "[time]") {
+  for (const ArchProfile& p : arch_profiles()) {
+    INFO(p.name);
+    OpCall call = linear(8 * 384, 1024, 1024), tall = call;
+    call.tensors[0] = tensor({8, 384, 1024});
+    const Time apart = time_of(call, p, "2d"), together = time_of(call, p, "folded");
+    CHECK(together.cycles < 0.6 * apart.cycles);
+    CHECK(together.term(Bound::math) <= apart.term(Bound::math));
+    CHECK(together.term(Bound::dram) < apart.term(Bound::dram));
+    // Rows are padded matrix by matrix: 16 of 33 rows are as many tiles as 16 of 64.
+    OpCall padded = linear(33, 1024, 1024), full = linear(64, 1024, 1024);
+    padded.tensors[0] = tensor({16, 33, 1024}), full.tensors[0] = tensor({16, 64, 1024});
+    CHECK(time_of(padded, p, "folded").cycles == time_of(full, p, "folded").cycles);
+  }
+}
+
+// A norm's passes wait for each tile: mean, difference, square, variance, product, and weight and bias where there are.
+TEST_CASE("a norm takes a tile's way through the engines for each of its passes", "[time]") {
+  for (const ArchProfile& p : arch_profiles()) {
+    INFO(p.name);
+    OpCall norm = unary("tt.layer_norm", {32, 4096});
+    norm.args.insert(norm.args.end(), {OpArg{}, OpArg{}, std::int64_t{4096}, 1e-5, true, "HiFi4", false});
+    CHECK(time_of(norm, p).term(Bound::math) == Approx(128 * 5 * p.handover_cycles));
+    norm.args[1] = TensorRef{1}, norm.args[2] = TensorRef{2};
+    norm.tensors.insert(norm.tensors.end(), 2, tensor({1, 4096}));
+    CHECK(time_of(norm, p).term(Bound::math) == Approx(128 * 7 * p.handover_cycles));
+    CHECK(time_of(norm, p).bound == Bound::math);
   }
 }
 
@@ -296,6 +326,11 @@ TEST_CASE("every number of a profile decides something", "[time]") {
       out.first.insert(out.first.end(), time.terms.begin(), time.terms.end());
     };
     for (const auto& [call, variant] : calls()) add(time_of(call, p, variant));
+    for (double Work::* tiles : {&Work::eltwise_tiles, &Work::reduced_tiles}) {
+      Work work;
+      work.*tiles = 1000;
+      add(estimate(work, p, even_split(10, p)));
+    }
     for (const BufferType memory : {BufferType::dram, BufferType::l1}) {
       const TensorSpec rows = tensor({1000, 8001}, memory, Layout::row_major);
       Work work;

@@ -81,6 +81,33 @@ TEST_CASE("the library goes along one side where the result is one row or column
   CHECK(own(shape(1280, 3296, 3328), "p150").in0_block_w == 1);
 }
 
+TEST_CASE("with a grid given a batch's matrices are one tall matrix", "[program]") {
+  const auto folding = [](std::int64_t batch, std::int64_t m, std::int64_t k, std::int64_t n, const char* board) {
+    MatmulShape s = shape(m, k, n);
+    s.batch = batch;
+    return to_string(library_grid_program(s, MatmulDevice(find_profile(board))));
+  };
+  CHECK(folding(8, 384, 1024, 1024, "n150") ==
+        "2d 8x8, in0_block_w 4, per core 12x4, block 12x4, subblock 4x2, batch fused");
+  // Rows are padded matrix by matrix.
+  CHECK(folding(8, 197, 768, 3072, "n150") ==
+        "2d 8x8, in0_block_w 4, per core 7x12, block 7x12, subblock 7x1, batch fused");
+  CHECK(folding(8, 128, 384, 1152, "p150") ==
+        "2d 12x8, in0_block_w 4, per core 4x3, block 4x3, subblock 2x3, batch fused");
+  // K of 11 tiles, of which no more than four at a time divide it; a side of one tile.
+  CHECK(folding(4, 64, 352, 256, "n150") ==
+        "2d 8x8, in0_block_w 1, per core 1x1, block 1x1, subblock 1x1, batch fused");
+  CHECK(folding(8, 128, 384, 10, "n150") ==
+        "1d_in1 1x32, in0_block_w 1, per core 1x1, block 1x1, subblock 1x1, batch fused");
+  CHECK(folding(2, 30, 4096, 8192, "n150") ==
+        "1d_in0 64x1, in0_block_w 2, per core 2x4, block 2x4, subblock 2x4, batch fused");
+  CHECK(folding(1, 384, 1024, 1024, "n150").find("fused") == std::string::npos);
+  MatmulShape s = shape(197, 768, 768);
+  s.batch = 8;
+  CHECK(folded(s).m == 8 * 224);
+  CHECK(folded(s).batch == 1);
+}
+
 TEST_CASE("blocks are the largest that fit in L1, the squarest of these, K's kept whole", "[program]") {
   CHECK(to_string(own(shape(3072, 3072, 3072))) == "2d 8x8, in0_block_w 12, per core 12x12, block 6x12, subblock 2x4");
   CHECK(to_string(own(shape(3072, 4096, 4096))) == "2d 8x8, in0_block_w 16, per core 12x16, block 6x8, subblock 2x4");
@@ -89,8 +116,8 @@ TEST_CASE("blocks are the largest that fit in L1, the squarest of these, K's kep
       for (const char* board : {"e75", "n150", "p150"}) {
         const MatmulDevice device(find_profile(board));
         const MatmulShape s = shape(n, n, n, dtype);
-        for (const MatmulProgram& program :
-             {library_program(s, device), tuned_program(s, false, false, device), dram_sharded_program(s, device)}) {
+        for (const MatmulProgram& program : {library_program(s, device), library_grid_program(s, device),
+                                             tuned_program(s, false, false, device), dram_sharded_program(s, device)}) {
           INFO(board << " " << n << " " << to_string(dtype) << ": " << to_string(program));
           CHECK(circular_buffers(s, program) <= device.l1_bytes);
           CHECK(program.per_core_m % program.out_block_h == 0);
