@@ -4,7 +4,7 @@
 // single operators; a Session asks the one that its options name, else the one that is active when it is made, about
 // each device op of its model.
 //   default      every operator that a device kernel takes
-//   optimized    the same, fused and sharded kernel variants preferred
+//   optimized    the same, fused, folded and sharded kernel variants preferred
 //   debug        default, with every check and its reason in the log
 //   cpu          none
 //   tensor_ops   elementwise arithmetic, matrix products and movement of tensors only

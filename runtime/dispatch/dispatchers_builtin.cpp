@@ -114,10 +114,11 @@ Refusal everything(const OperatorCall& /*call*/) {
 
 // What tensor_ops is by its definition elsewhere (TT-Symbiote's dispatcher of that name).
 constexpr std::string_view tensor_operators[]{
-    "aten.view.default", "aten.reshape.default", "aten.transpose.int", "aten.mul.Tensor", "aten.mul.Scalar",
-    "aten.sub.Tensor", "aten.sub.Scalar", "aten.add.Tensor", "aten.add.Scalar", "aten.div.Tensor",
-    "aten.slice.Tensor", "aten.neg.default", "aten.cat.default", "aten.unsqueeze.default", "aten.squeeze.dim",
-    "aten.expand.default", "aten.bmm.default", "aten.mm.default", "aten.matmul.default", "aten.addmm.default",
+    "aten.view.default",    "aten.reshape.default",   "aten.transpose.int",  "aten.mul.Tensor",
+    "aten.mul.Scalar",      "aten.sub.Tensor",        "aten.sub.Scalar",     "aten.add.Tensor",
+    "aten.add.Scalar",      "aten.div.Tensor",        "aten.slice.Tensor",   "aten.neg.default",
+    "aten.cat.default",     "aten.unsqueeze.default", "aten.squeeze.dim",    "aten.expand.default",
+    "aten.bmm.default",     "aten.mm.default",        "aten.matmul.default", "aten.addmm.default",
     "aten.permute.default", "aten.pow.Tensor_Scalar", "aten.stack.default"};
 
 bool is_tensor_operator(std::string_view aten) {
@@ -146,9 +147,10 @@ std::map<std::string, std::shared_ptr<const TtnnDispatcher>> builtin_dispatchers
   const auto made = [](Character is) { return std::make_shared<BuiltIn>(std::move(is)); };
   return {
       {"default", made({.summary = "Every operator that a device kernel takes"})},
-      {"optimized", made({.summary = "default with bound calls kept, fused and sharded kernel variants preferred",
-                          .policy = {.prefers = {{.kernel = "*.dram_sharded"}, {.kernel = "*.fused"}}},
-                          .remembers = true})},
+      {"optimized",
+       made({.summary = "default with bound calls kept, fused, folded and sharded kernel variants preferred",
+             .policy = {.prefers = {{.kernel = "*.dram_sharded"}, {.kernel = "*.folded"}, {.kernel = "*.fused"}}},
+             .remembers = true})},
       {"debug", made({.summary = "default, with every check and refusal and its reason in the log", .logs = true})},
       {"cpu", made({.summary = "Nothing goes to the device",
                     .policy = {.allows = {{.kernel = "*.host"}}},

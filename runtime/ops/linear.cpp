@@ -157,19 +157,24 @@ const OpFamily recurrences{
 TTRT_REGISTER_FAMILY(recurrences);
 
 ttc::Refusal emit(PythonCall& to) {
-  if (spec_of(to.call, "x").logical.size() < 2) return unsupported("ttnn.linear takes no vector");
+  const bool vector = spec_of(to.call, "x").logical.size() < 2;  // the library takes a row
+  std::string x = to.operand("x");
+  if (vector) x = to.let("row", Python("ttnn.reshape").arg(x).arg(python_list({"1", to.sizes("x").at(0)})));
   const std::string activation = python_activation(to.call.string("activation"));
-  const std::string program = python_program(to, activation);
+  const std::string program = python_program(to);
   Python made("ttnn.linear");
-  made.arg(to.operand("x")).arg(to.operand("weight")).key("bias", to.operand("bias"));
+  made.arg(x).arg(to.operand("weight")).key("bias", to.operand("bias"));
   made.key("memory_config", to.memory_config()).key("dtype", python_dtype(to.results[0].dtype));
   if (!program.empty()) made.key("program_config", program);
-  if (program.empty() && !activation.empty()) {  // fused where a grid is given
-    made.key("activation", activation);
-    made.key("core_grid",
-             "ttnn.CoreGrid(y=" + std::to_string(to.arch.grid_y) + ", x=" + std::to_string(to.arch.grid_x) + ")");
+  // Without a grid of cores it acts on the packed result, as here, and not on sums in Dest.
+  if (!activation.empty()) made.key("activation", activation);
+  made.key("compute_kernel_config", to.compute_kernel_config());
+  if (!vector) {
+    to.result(made);
+    return std::nullopt;
   }
-  to.result(made.key("compute_kernel_config", to.compute_kernel_config()));
+  const std::string row = to.let("row", made);
+  to.result(Python("ttnn.reshape").arg(row).arg(python_list(to.sizes())).key("memory_config", to.memory_config()));
   return std::nullopt;
 }
 
@@ -208,7 +213,7 @@ const OpRecord record{
   %y: f32[10] = aten.linear.default(%x, $w, $b)
   return %y
 })"}},
-    .variants = matmul_variants(),
+    .variants = matmul_variants(true),
     .describe = describe,
     .multiplies = true,
     .family = "linear",

@@ -1,5 +1,5 @@
 // What each variant takes and how it shares the tiles of the result. The choice among 1d and 2d is the op library's for
-// interleaved operands (device/matmul_program.h), so which one a call gets by default is unchanged by naming them.
+// interleaved operands (device/matmul_program.h): which one a call gets by default is unchanged by naming them.
 #include "ops/emit.h"
 #include "ops/matmul_variants.h"
 
@@ -38,6 +38,7 @@ MatmulProgram program_1d(const VariantQuery& c) {
   const MatmulProgram own = library_program(s, device_of(c));
   return own.kind == Kind::mcast_2d ? library_program(s, device_of(c), one_dimensional(s)) : own;
 }
+MatmulProgram program_folded(const VariantQuery& c) { return library_grid_program(shape_of(c), device_of(c)); }
 MatmulProgram program_dram(const VariantQuery& c) { return dram_sharded_program(shape_of(c), device_of(c)); }
 
 ttc::Refusal fits(const VariantQuery& c, const MatmulProgram& p) {
@@ -77,8 +78,13 @@ ttc::Refusal supports_dram(const VariantQuery& c) {
   return fits(c, program_dram(c));
 }
 
+ttc::Refusal supports_folded(const VariantQuery& c) {
+  if (c.batch == 1) return Reason{ReasonCode::Unsupported, "one matrix is no batch"};
+  return sizes_known(c) ? fits(c, program_folded(c)) : std::nullopt;
+}
+
 CoreSplit split_of(const VariantQuery& c, const MatmulProgram& p) {
-  const MatmulShape s = shape_of(c);
+  const MatmulShape s = p.fuse_batch ? folded(shape_of(c)) : shape_of(c);
   return {.cores = p.cores(),
           .pieces = s.batch * s.m_tiles() * s.n_tiles(),
           .busiest = s.batch * p.per_core_m * p.per_core_n,
@@ -87,35 +93,43 @@ CoreSplit split_of(const VariantQuery& c, const MatmulProgram& p) {
 }
 CoreSplit split_2d(const VariantQuery& c) { return split_of(c, program_2d(c)); }
 CoreSplit split_1d(const VariantQuery& c) { return split_of(c, program_1d(c)); }
+CoreSplit split_folded(const VariantQuery& c) { return split_of(c, program_folded(c)); }
 CoreSplit split_dram(const VariantQuery& c) { return split_of(c, program_dram(c)); }
 
 }  // namespace
 
-std::vector<KernelVariant> matmul_variants() {
-  return {{.name = "2d",
-           .summary = "rows and columns over the grid, both operands multicast",
-           .supports = supports_2d,
-           .out_of_place = out_of_place_2d,
-           .split = split_2d},
-          {.name = "1d",
-           .summary = "one side over all cores, the other operand multicast",
-           .supports = supports_1d,
-           .split = split_1d},
-          {.name = "dram_sharded",
-           .summary = "one tile of rows, the weight from the DRAM bank beside each core",
-           .supports = supports_dram,
-           .split = split_dram}};
+std::vector<KernelVariant> matmul_variants(bool one_b) {
+  std::vector<KernelVariant> out{{.name = "2d",
+                                  .summary = "rows and columns over the grid, both operands multicast",
+                                  .supports = supports_2d,
+                                  .out_of_place = out_of_place_2d,
+                                  .split = split_2d},
+                                 {.name = "1d",
+                                  .summary = "one side over all cores, the other operand multicast",
+                                  .supports = supports_1d,
+                                  .split = split_1d},
+                                 {.name = "dram_sharded",
+                                  .summary = "one tile of rows, the weight from the DRAM bank beside each core",
+                                  .supports = supports_dram,
+                                  .split = split_dram}};
+  if (one_b)
+    out.push_back({.name = "folded",
+                   .summary = "the matrices of a batch as one, rows and columns over the grid",
+                   .supports = supports_folded,
+                   .split = split_folded});
+  return out;
 }
 
 std::int64_t variant_k_block(const PrepareContext& context, const MatmulSpec& spec) {
   const MatmulShape s = shape_of(spec);
   if (context.variant == "2d") return library_program(s, spec.device, Kind::mcast_2d).in0_block_w;
   if (context.variant == "1d") return library_program(s, spec.device, one_dimensional(s)).in0_block_w;
+  if (context.variant == "folded") return library_grid_program(s, spec.device).in0_block_w;
   if (context.variant == "dram_sharded") return dram_sharded_program(s, spec.device).in0_block_w;
   return 0;
 }
 
-std::string python_program(const PythonCall& to, std::string_view activation) {
+std::string python_program(const PythonCall& to) {
   if (!to.program || !to.fixed_sizes()) return "";
   const MatmulProgram& p = *to.program;
   const auto pair = [](std::int64_t a, std::int64_t b) {
@@ -131,7 +145,7 @@ std::string python_program(const PythonCall& to, std::string_view activation) {
     made.key("subblock", pair(p.subblock_h, p.subblock_w)).key("block", pair(p.out_block_h, p.out_block_w));
   made.key("per_core", pair(p.per_core_m, p.per_core_n));
   if (p.kind == Kind::mcast_in1) made.key("mcast_in0", "False");
-  if (!activation.empty()) made.key("activation", std::string(activation));
+  if (p.fuse_batch) made.key("fuse_batch", "True");
   return made.str();
 }
 

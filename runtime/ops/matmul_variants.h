@@ -3,6 +3,7 @@
 //   2d            rows of tiles over the rows of the grid, columns over its columns; both operands are multicast
 //   1d            one side over all cores, the other operand multicast to all: narrow products
 //   dram_sharded  a band of one tile of rows; each DRAM bank's share of the weight goes to the core beside it: decoding
+//   folded        the matrices of a batch as one tall matrix, as with a grid given: the weight comes once for all
 // Each fixes the tiles of K between two additions to Dest, so exact numerics differ in the last bits.
 #pragma once
 
@@ -11,12 +12,13 @@
 
 namespace ttrt::ops {
 
-std::vector<KernelVariant> matmul_variants();
+// `one_b`: of products whose b is one matrix.
+std::vector<KernelVariant> matmul_variants(bool one_b = false);
 // MatmulSpec::k_block for the variant of this context; 0, the library's own choice, where it names none.
 std::int64_t variant_k_block(const PrepareContext& context, const MatmulSpec& spec);
 
-// A product's program configuration in TT-NN's Python, with an activation on the sums before they leave Dest; "" where
-// the library is left to choose: sizes that are not fixed, matrices of b of their own.
-std::string python_program(const PythonCall& to, std::string_view activation = {});
+// A product's program configuration in TT-NN's Python; "" where the library is left to choose: sizes that are not fixed,
+// matrices of b of their own.
+std::string python_program(const PythonCall& to);
 
 }  // namespace ttrt::ops

@@ -101,7 +101,7 @@ class Ways {
   }
   void kernels(const Compiled& own) {
     if (dispatcher_.empty())
-      ways_.push_back({.told = {.what = "sharded and fused kernels first", .flags = "--dispatcher optimized"},
+      ways_.push_back({.told = {.what = "optimized kernels", .flags = "--dispatcher optimized"},
                        .own_board = true,
                        .profile = [&] { return profile_device(*own.model, own.profile, own.shapes, "optimized"); },
                        .dispatcher = "optimized"});

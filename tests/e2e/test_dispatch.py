@@ -119,7 +119,7 @@ def hot_reload(tool, model, io, work):
     config = work / "hot.yaml"
     config.write_text("kernels: {tt.attention: {kernel: tt.attention.fused}}\n")
     # Some seconds of runs; each change waits for the word that the one before was seen.
-    bench = subprocess.Popen([tool, "bench", model, "--io", io, "--loops", "3000", "--warmup", "1", "--threads", "1", "--json", "--dispatch-mode", "hot_reload", "--dispatch-config", str(config),
+    bench = subprocess.Popen([tool, "bench", model, "--io", io, "--loops", "20000", "--warmup", "1", "--threads", "1", "--json", "--dispatch-mode", "hot_reload", "--dispatch-config", str(config),
                               "--dispatch-setting", "watch_interval_seconds=0.05"],
                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     lines = queue.Queue()
@@ -176,6 +176,8 @@ def explain(tool, work):
     check(out["chosen"] == {"kernel": "tt.matmul.host", "by": "static", "why": "the static map"}, f"static map: {out['chosen']}")
     out = json.loads(run(tool, "explain", "aten::linear", "--shape", "1x4096,4096x4096", "--weight-dtype", "bfloat8_b", "--dispatcher", "optimized", "--json").stdout)
     check(out["chosen"]["kernel"] == "tt.linear.dram_sharded", f"optimized takes the sharded weight: {out['chosen']}")
+    out = json.loads(run(tool, "explain", "aten::linear", "--shape", "8x384x1024,1024x1024", "--dispatcher", "optimized", "--json").stdout)
+    check(out["chosen"]["kernel"] == "tt.linear.folded", f"optimized folds a batch: {out['chosen']}")
     out = json.loads(run(tool, "explain", "tt.matmul", "--shape", "512x512,512x512", "--config", config, "--json").stdout)
     check(out["chosen"] == {"kernel": "tt.matmul.host", "by": "config", "why": "dispatch_rule"}, f"config: {out['chosen']}")
     check(out["dispatcher"]["config"]["selection_path"][0]["failed_conditions"][0]["actual"] == 512, "failed condition")
