@@ -1,7 +1,7 @@
 // Precisions are rungs of a ladder, finest first. What a module alone adds to the noise is measured for the rungs whose
 // weights have another format or whose sums another accumulation, and taken in equal shares from the measurement of all
-// modules for the others. Sums in float32 are a rung of their own where they help all modules together: they cost the
-// time model nothing, so they are taken only where they let something else be cheaper.
+// modules for the others. Sums in float32 are a rung of their own where they help all modules together: they take
+// time, so they are taken only where they let something else be cheaper.
 #include "session/precision_search.h"
 
 #include <algorithm>
@@ -68,17 +68,18 @@ std::vector<Case> reversed(const std::vector<Case>& cases) {
   return out;
 }
 
-// Layers that a compile makes one have a precision each, which the search measures apart; they compute the same so.
-CompileSettings one_by_one(CompileSettings settings) {
-  settings.passes.disable.emplace_back("fuse-projections");
-  return settings;
+// "layers.0.q_proj+k_proj+v_proj"
+std::string name_of(const std::vector<std::string>& modules) {
+  std::string out = modules.front();
+  for (std::size_t i = 1; i < modules.size(); ++i) out += "+" + modules[i].substr(modules[i].rfind('.') + 1);
+  return out;
 }
 
 class Searcher {
  public:
   Searcher(const ModelSource& source, const CompileSettings& settings, const SearchGoal& goal,
            const std::function<void(const SearchTrial&)>& told)
-      : settings_(one_by_one(settings)), goal_(goal), told_(told), trials_(source, {.pcc = -1}) {
+      : settings_(settings), goal_(goal), told_(told), trials_(source, {.pcc = -1}) {
     calls_ = calls_of(source, settings);
     hold_back(source);
   }
@@ -100,20 +101,23 @@ class Searcher {
   }
 
  private:
+  // Modules that have one precision: those of one role, and those that the compile makes one product, which others
+  // than equal ones would undo.
   struct Group {
-    std::string name;
+    std::vector<std::string> modules;                        // paths or globs
     bool format = true, fidelity = false, fp32_acc = false;  // what there is a choice of
     std::vector<double> cost = {};                           // by rung
     std::vector<std::vector<double>> noise = {};             // by rung: what it adds to each output
   };
   using Mix = std::vector<std::size_t>;  // by group: a rung
 
-  static PrecisionChoice choice_of(const std::string& module, const Rung& rung, const Group& of) {
+  static void add_choice(const Rung& rung, const Group& of, std::vector<PrecisionChoice>& out) {
     const auto given = [](bool has_choice, std::string_view value) { return std::string(has_choice ? value : ""); };
-    return {.module = module,
-            .format = given(of.format, rung.format),
-            .fidelity = given(of.fidelity, rung.fidelity),
-            .fp32_acc = given(of.fp32_acc, rung.fp32_acc)};
+    for (const std::string& module : of.modules)
+      out.push_back({.module = module,
+                     .format = given(of.format, rung.format),
+                     .fidelity = given(of.fidelity, rung.fidelity),
+                     .fp32_acc = given(of.fp32_acc, rung.fp32_acc)});
   }
 
   // Every third call, the last one first; where there is one only, a call made of it.
@@ -146,8 +150,9 @@ class Searcher {
   void measure_all() {
     const auto measured = [&](const Rung& rung) {
       const bool sums = settings_.fp32_acc.empty();  // what the user says of accumulation holds
-      const Group all{.name = "*", .format = true, .fidelity = true, .fp32_acc = sums};
-      return measure(with_choice(settings_, {choice_of(all.name, rung, all)}), "all " + text_of(rung, true));
+      std::vector<PrecisionChoice> all;
+      add_choice(rung, {.modules = {"*"}, .format = true, .fidelity = true, .fp32_acc = sums}, all);
+      return measure(with_choice(settings_, all), "all " + text_of(rung, true));
     };
     const auto power = [](const Score& score) {
       double out = 0;
@@ -174,15 +179,16 @@ class Searcher {
   // The modules with packed weights that a coarser precision makes cheaper, and first the rest: products without
   // weights.
   void make_groups() {
-    std::map<std::string, std::size_t> number;
+    std::map<std::vector<std::string>, std::size_t> number;
     const bool by_role = base_.modules.size() > most_groups;
-    groups_.push_back({.name = "*", .format = false, .fidelity = true, .fp32_acc = settings_.fp32_acc.empty()});
+    groups_.push_back({.modules = {"*"}, .format = false, .fidelity = true, .fp32_acc = settings_.fp32_acc.empty()});
     for (const Score& score : uniform_) groups_[0].cost.push_back(score.cycles);
     for (const auto& [path, cost] : base_.modules) {
-      const std::string name = by_role ? role_of(path) : path;
-      if (number.emplace(name, groups_.size()).second)
-        groups_.push_back({.name = name, .cost = std::vector<double>(ladder_.size(), 0.0)});
-      Group& group = groups_[number[name]];
+      std::vector<std::string> names = cost.paths;
+      if (by_role) std::ranges::transform(names, names.begin(), role_of);
+      if (number.emplace(names, groups_.size()).second)
+        groups_.push_back({.modules = names, .cost = std::vector<double>(ladder_.size(), 0.0)});
+      Group& group = groups_[number[names]];
       group.fidelity = group.fidelity || cost.fidelity;
       group.fp32_acc = group.fp32_acc || (cost.fp32_acc && settings_.fp32_acc.empty());
       for (std::size_t r = 0; r < uniform_.size(); ++r) {
@@ -229,8 +235,8 @@ class Searcher {
   std::vector<double> measured_alone(std::size_t g, std::size_t r) {
     Mix mix(groups_.size(), 0);
     mix[g] = r;
-    const Score& score =
-        measure(with_choice(settings_, choice_of(mix)), groups_[g].name + " " + text_of(ladder_[r], groups_[g].format));
+    const Score& score = measure(with_choice(settings_, choice_of(mix)),
+                                 name_of(groups_[g].modules) + " " + text_of(ladder_[r], groups_[g].format));
     return added(score.noise, base_.noise, 1);
   }
 
@@ -297,7 +303,7 @@ class Searcher {
     std::vector<PrecisionChoice> out;
     bool sums = false;
     for (std::size_t g = 0; g < groups_.size(); ++g) {
-      out.push_back(choice_of(groups_[g].name, ladder_[mix[g]], groups_[g]));
+      add_choice(ladder_[mix[g]], groups_[g], out);
       sums = sums || out.back().fp32_acc == fp32;
     }
     if (!sums)

@@ -32,12 +32,21 @@ void count_top1(const ttrt::HostTensor& actual, const ttrt::HostTensor& expected
 
 bool has_packed_weights(const ir::Node& node) { return is_device_node(node) && node.arg("weight_format") != nullptr; }
 
+std::vector<std::string> paths_of(const ir::Provenance& where) {
+  std::vector<std::string> out;
+  for (const auto& [path, klass] : where.merged) out.push_back(path);
+  if (out.empty()) out.push_back(where.module_path);
+  return out;
+}
+
 // Bytes of the weights that the nodes of each module read, shared ones once.
 void count_bytes(const ir::Model& model, Score& score) {
   std::map<const ir::Value*, bool> seen;
   ir::walk(*model.graph, [&](ir::Node* node) {
     if (!has_packed_weights(*node)) return;
-    ModuleCost& cost = score.modules[node->provenance->module_path];
+    std::vector<std::string> paths = paths_of(*node->provenance);
+    ModuleCost& cost = score.modules[paths.front()];
+    if (paths.size() > cost.paths.size()) cost.paths = std::move(paths);
     cost.fidelity = cost.fidelity || node->arg("fidelity") != nullptr;
     cost.fp32_acc = cost.fp32_acc || node->arg("fp32_acc") != nullptr;
     for (const ir::Value* value : node->operands())
@@ -51,7 +60,7 @@ void count_bytes(const ir::Model& model, Score& score) {
 void count_cycles(const ttrt::Executor& executor, Score& score) {
   for (const ttrt::InstructionProfile& one : executor.profiler().profile()) {
     score.cycles += one.cycles;
-    const auto module = score.modules.find(one.instruction->node->provenance->module_path);
+    const auto module = score.modules.find(paths_of(*one.instruction->node->provenance).front());
     if (module != score.modules.end()) module->second.cycles += one.cycles;
   }
 }

@@ -16,10 +16,11 @@ using Calls = std::vector<std::vector<Case>>;  // calls with what to expect of e
 // Throws Error (usage) where no call fits the model.
 Calls calls_of(const ModelSource& source, const CompileSettings& settings);
 
-// What the nodes of one module cost on the device.
+// What the nodes of one module cost on the device, or of several that the compile made one product.
 struct ModuleCost {
-  double cycles = 0;       // of the time model, over all calls
-  std::int64_t bytes = 0;  // of packed weights
+  std::vector<std::string> paths = {};      // of these
+  double cycles = 0;                        // of the time model, over all calls
+  std::int64_t bytes = 0;                   // of packed weights
   bool fidelity = false, fp32_acc = false;  // whether a node of it has a choice of it
 };
 
@@ -31,7 +32,7 @@ struct Score {
   std::vector<double> noise;  // by output: noise over signal, as powers; infinite for a NaN
   double cycles = 0;          // of the device, over all calls
   std::int64_t bytes = 0;     // of packed weights
-  std::map<std::string, ModuleCost> modules = {};  // with packed weights, by path
+  std::map<std::string, ModuleCost> modules = {};  // with packed weights, by path; of several the first one's
 };
 
 class Trials {

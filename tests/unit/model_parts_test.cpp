@@ -182,8 +182,10 @@ TEST_CASE("modes of comparing are known by name, and a near one is offered") {
 }
 
 TEST_CASE("a search finds a mix that is cheaper than one precision for all, on calls that it has not seen") {
-  const ModelSource source(models + "vit_small.pt2");
-  const CompileSettings settings = settings_for("vit_small");
+  const std::string name = GENERATE("vit_small", "llama_small");
+  INFO(name);
+  const ModelSource source(models + name + ".pt2");
+  const CompileSettings settings = settings_for(name);
   const SearchGoal goal{.min_pcc = 0.999};
   const PrecisionSearch found = search_precision(source, settings, goal);
   CHECK(goal.met(found.seen));
@@ -201,6 +203,9 @@ TEST_CASE("a search finds a mix that is cheaper than one precision for all, on c
   const Score same = again.run(with_choice(settings, found.choice), calls_of(source, settings));
   CHECK(same.pcc == found.seen.pcc);
   CHECK(same.bytes == found.seen.bytes);
+  // Nor does it undo what a compile without a search makes one product.
+  CHECK(same.cycles == found.seen.cycles);
+  CHECK(same.cycles <= again.run(settings, calls_of(source, settings)).cycles);
   CHECK(options_text(found.choice).find("weight-dtype = [\"") != std::string::npos);
   CHECK(options_text(found.choice).find("fp32-acc") == std::string::npos);  // it helps no module that is coarse
 }
