@@ -5,6 +5,9 @@
 #include <map>
 #include <set>
 
+#include "aliases.h"
+#include "written_memory.h"
+
 namespace ttc {
 
 bool known_tensors(const ir::Node& node) {
@@ -114,7 +117,26 @@ bool apply(PassContext& context, const RulePart& part, const Decomposition& rule
   return r.commit(made);
 }
 
+// Views of memory that the graph writes stay views: what a rule makes of them may be a copy.
+class WrittenViews {
+ public:
+  explicit WrittenViews(const ir::Graph& graph) : graph_(graph) {}
+  bool contains(const ir::Node& node) {
+    if (view_kind(node) == ViewKind::none) return false;
+    if (!written_) written_.emplace(graph_);
+    return written_->touches(node);
+  }
+  void changed() {
+    if (written_ && !written_->empty()) written_.reset();
+  }
+
+ private:
+  const ir::Graph& graph_;
+  std::optional<WrittenMemory> written_;
+};
+
 void run(PassContext& context) {
+  WrittenViews written(*context.model.graph);
   for (const RulePart& part : table()) {
     if (!context.wants(part.name)) continue;
     std::map<std::string_view, std::vector<const Decomposition*>> rules;
@@ -122,9 +144,9 @@ void run(PassContext& context) {
       for (const std::string_view op : rule.ops) rules[op].push_back(&rule);
     for_each_node(*context.model.graph, [&](ir::Node* node) {
       const auto found = rules.find(node->op());
-      if (found == rules.end()) return;
+      if (found == rules.end() || written.contains(*node)) return;
       for (const Decomposition* rule : found->second)
-        if (apply(context, part, *rule, node)) return;
+        if (apply(context, part, *rule, node)) return written.changed();
     });
   }
 }

@@ -69,8 +69,8 @@ Value* choose_integers(Rewriter& r, Node* node) {
 }
 
 bool of_integers(const Node& node) {
-  const Value* x = node.operand(0);
-  return is_integral(x->type.dtype) || x->type.dtype == DType::boolean;
+  return std::ranges::all_of(
+      node.operands(), [](const Value* x) { return is_integral(x->type.dtype) || x->type.dtype == DType::boolean; });
 }
 
 Value* unchanged(Rewriter&, Node* node) {
@@ -119,7 +119,10 @@ Value* scatter_reduce(Rewriter& r, Node* node) {
   return r.emit_like(node->op(), {from, node->arg(1), node->arg(2), node->arg(3), *join}, node->result());
 }
 
-bool of_booleans(const Node& node) { return node.operand(0)->type.dtype == DType::boolean; }
+// All operands: the least of a boolean and an integer is an integer.
+bool of_booleans(const Node& node) {
+  return std::ranges::all_of(node.operands(), [](const Value* x) { return x->type.dtype == DType::boolean; });
+}
 }  // namespace
 
 RulePart special_rules() {
