@@ -125,8 +125,9 @@ std::unique_ptr<ir::Model> read_with_shapes(const ModelSource& source, const Com
   if (!has_shapes(*model)) {
     if (!shapes.empty() || !settings.inputs.empty()) given_numbers(*model, settings, shapes, notes);
     if (shapes.empty()) {
-      notes.warning(source.path() + " carries no shapes, without which next to nothing goes to the device",
-                    "give --shape NAME=8x128 or --io FILE");
+      if (!is_rewritten(*model))  // else it is decided what goes there
+        notes.warning(source.path() + " carries no shapes, without which next to nothing goes to the device",
+                      "give --shape NAME=8x128 or --io FILE");
       return model;
     }
     const ShapeReport report = propagate_shapes(*model, shapes);

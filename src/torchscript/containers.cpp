@@ -50,33 +50,46 @@ void on_tuple(LoweringState& s, const JitNode& node) {
   s.out(node, std::move(tuple));
 }
 
+// The parts of a tuple; one that only exists at run time (an item of a list that is an input) is taken apart there.
+std::vector<Abstract> parts_of(LoweringState& s, const JitNode& node, const Abstract& tuple) {
+  if (tuple.kind == Abstract::Kind::tuple) return tuple.items;
+  const auto type = node.input(0)->type()->cast<c10::TupleType>();
+  if (!tuple.value() || !type) s.unsupported("taking apart what is no tuple");
+  ir::Node* made = s.emit("prim.tuple_unpack", {tuple.arg});
+  std::vector<Abstract> out;
+  for (const auto& element : type->elements())
+    out.push_back(s.from_value(made->add_result(ir_type(element), s.graph->unique_name("part")), element));
+  return out;
+}
+
 void on_tuple_unpack(LoweringState& s, const JitNode& node) {
   const Abstract tuple = s.in(node, 0);
-  const bool undefined = tuple.kind == Abstract::Kind::undefined;
-  if (!undefined && (tuple.kind != Abstract::Kind::tuple || tuple.items.size() != node.outputs().size()))
-    s.unsupported("unpacking a tuple that only exists at run time");
-  for (std::size_t i = 0; i < node.outputs().size(); ++i) s.out(node, undefined ? tuple : tuple.items[i], i);
+  const std::size_t count = node.outputs().size();
+  const std::vector<Abstract> parts =
+      tuple.kind == Abstract::Kind::undefined ? std::vector<Abstract>(count, tuple) : parts_of(s, node, tuple);
+  if (parts.size() != count) s.unsupported("unpacking a tuple of another size");
+  for (std::size_t i = 0; i < count; ++i) s.out(node, parts[i], i);
 }
 
 void on_tuple_index(LoweringState& s, const JitNode& node) {
   const Abstract tuple = s.in(node, 0);
   const auto index = integer(s.in(node, 1));
   if (tuple.kind == Abstract::Kind::undefined) return s.out(node, tuple);
-  if (tuple.kind != Abstract::Kind::tuple || !index)
-    s.unsupported("indexing a tuple with a number only known at run time");
-  const auto size = static_cast<std::int64_t>(tuple.items.size());
+  if (!index) s.unsupported("indexing a tuple with a number only known at run time");
+  const std::vector<Abstract> parts = parts_of(s, node, tuple);
+  const auto size = static_cast<std::int64_t>(parts.size());
   const std::int64_t i = *index < 0 ? *index + size : *index;
   if (i < 0 || i >= size) s.unsupported("a tuple index that is out of range");
-  s.out(node, tuple.items[static_cast<std::size_t>(i)]);
+  s.out(node, parts[static_cast<std::size_t>(i)]);
 }
 
 void on_tuple_slice(LoweringState& s, const JitNode& node) {
   const Abstract tuple = s.in(node, 0);
-  if (tuple.kind != Abstract::Kind::tuple) s.unsupported("slicing a tuple that only exists at run time");
-  const auto size = static_cast<std::int64_t>(tuple.items.size());
+  const std::vector<Abstract> parts = parts_of(s, node, tuple);
+  const auto size = static_cast<std::int64_t>(parts.size());
   const std::int64_t from = clamp_bound(node.i(c10::attr::beg), size),
                      to = std::max(from, clamp_bound(node.i(c10::attr::end), size));
-  s.out(node, Abstract{.kind = Abstract::Kind::tuple, .items = {tuple.items.begin() + from, tuple.items.begin() + to}});
+  s.out(node, Abstract{.kind = Abstract::Kind::tuple, .items = {parts.begin() + from, parts.begin() + to}});
 }
 
 // ---- dicts --------------------------------------------------------------------------------------------------------

@@ -38,6 +38,11 @@ c10::TypePtr jit_type(const Type& type) {
     case TypeKind::list:
       return c10::ListType::create(type.elements.empty() ? c10::TypePtr(c10::TensorType::get())
                                                          : jit_type(type.elements[0]));
+    case TypeKind::tuple: {
+      std::vector<c10::TypePtr> elements;
+      for (const Type& element : type.elements) elements.push_back(jit_type(element));
+      return c10::TupleType::create(std::move(elements));
+    }
     default:
       cannot_write("a value of type " + type.str() + " has no form in TorchScript");
   }
@@ -63,22 +68,41 @@ std::optional<c10::IValue> ivalue_of(const Arg& arg) {
 
 namespace {
 
+// Constructors and what takes their results apart have no schema.
+bool is_structure(const ir::Node& node) {
+  return node.op() == "prim.list_unpack" || node.op() == "prim.tuple_unpack" || node.op() == "prim.tuple_construct";
+}
+
 // Operators that only .pt2 files name, as TorchScript spells them.
 std::string torchscript_name(const std::string& op) {
-  static const std::map<std::string, std::string> names = {
-      {"_operator.add", "aten::add"},       {"_operator.sub", "aten::sub"},
-      {"_operator.mul", "aten::mul"},       {"_operator.floordiv", "aten::floordiv"},
-      {"_operator.mod", "aten::remainder"}, {"_operator.truediv", "aten::div"},
-      {"_operator.pow", "aten::pow"},       {"_operator.neg", "aten::neg"},
-      {"_operator.eq", "aten::eq"},         {"_operator.ne", "aten::ne"},
-      {"_operator.lt", "aten::lt"},         {"_operator.le", "aten::le"},
-      {"_operator.gt", "aten::gt"},         {"_operator.ge", "aten::ge"},
-      {"_operator.and_", "aten::__and__"},  {"_operator.or_", "aten::__or__"},
-      {"torch.sym_not", "aten::__not__"},   {"torch.sym_min", "prim::min"},
-      {"torch.sym_max", "prim::max"},       {"torch.sym_float", "aten::Float"},
-      {"torch.sym_int", "aten::Int"},       {"math.trunc", "aten::Int"},
-      {"math.ceil", "aten::ceil"},          {"math.floor", "aten::floor"},
-      {"aten.sym_size.int", "aten::size"},  {"prim.list_unpack", "prim::ListUnpack"}};
+  static const std::map<std::string, std::string> names = {{"_operator.add", "aten::add"},
+                                                           {"_operator.sub", "aten::sub"},
+                                                           {"_operator.mul", "aten::mul"},
+                                                           {"_operator.floordiv", "aten::floordiv"},
+                                                           {"_operator.mod", "aten::remainder"},
+                                                           {"_operator.truediv", "aten::div"},
+                                                           {"_operator.pow", "aten::pow"},
+                                                           {"_operator.neg", "aten::neg"},
+                                                           {"_operator.eq", "aten::eq"},
+                                                           {"_operator.ne", "aten::ne"},
+                                                           {"_operator.lt", "aten::lt"},
+                                                           {"_operator.le", "aten::le"},
+                                                           {"_operator.gt", "aten::gt"},
+                                                           {"_operator.ge", "aten::ge"},
+                                                           {"_operator.and_", "aten::__and__"},
+                                                           {"_operator.or_", "aten::__or__"},
+                                                           {"torch.sym_not", "aten::__not__"},
+                                                           {"torch.sym_min", "prim::min"},
+                                                           {"torch.sym_max", "prim::max"},
+                                                           {"torch.sym_float", "aten::Float"},
+                                                           {"torch.sym_int", "aten::Int"},
+                                                           {"math.trunc", "aten::Int"},
+                                                           {"math.ceil", "aten::ceil"},
+                                                           {"math.floor", "aten::floor"},
+                                                           {"aten.sym_size.int", "aten::size"},
+                                                           {"prim.list_unpack", "prim::ListUnpack"},
+                                                           {"prim.tuple_unpack", "prim::TupleUnpack"},
+                                                           {"prim.tuple_construct", "prim::TupleConstruct"}};
   const auto found = names.find(op);
   if (found != names.end()) return found->second;
   return ir::torch_op_name(op).first;
@@ -177,7 +201,7 @@ void GraphWriter::write_node(const ir::Node& node) {
     inputs.push_back(argument(node.arg(i), known ? schema->arguments()[i].type() : nullptr,
                               known ? schema->arguments()[i].N() : std::nullopt));
   }
-  const bool unpack = node.op() != "prim.list_unpack" && returns_list(node) &&
+  const bool unpack = !is_structure(node) && returns_list(node) &&
                       !(node.results().size() == 1 && node.result()->type.kind == TypeKind::list);
   jit::Node* made =
       graph_.insertNode(graph_.create(c10::Symbol::fromQualString(name), inputs, unpack ? 1 : node.results().size()));
@@ -191,8 +215,7 @@ void GraphWriter::write_node(const ir::Node& node) {
     results->output(i)->setType(jit_type(node.result(i)->type));
     bind(node.result(i), results->output(i));
   }
-  if (node.op() != "prim.list_unpack" && !made->maybeSchema())
-    cannot_write("its arguments fit no TorchScript operator " + name);
+  if (!is_structure(node) && !made->maybeSchema()) cannot_write("its arguments fit no TorchScript operator " + name);
 }
 
 // Whether somebody takes the value for what its type says: then none only stands where the value is never read, in

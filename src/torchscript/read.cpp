@@ -113,9 +113,10 @@ ordered_json flatten(const Abstract& abstract, std::vector<Abstract>& leaves) {
   return leaf();
 }
 
-bool is_plain(ir::TypeKind kind) {
-  return kind == ir::TypeKind::tensor || kind == ir::TypeKind::integer || kind == ir::TypeKind::floating ||
-         kind == ir::TypeKind::boolean;
+// Tensors, numbers, texts, and lists and tuples of those.
+bool can_be_given(const ir::Type& type) {
+  return type.kind != ir::TypeKind::object && type.kind != ir::TypeKind::dict &&
+         std::ranges::all_of(type.elements, can_be_given);
 }
 
 // ---- inputs -------------------------------------------------------------------------------------------------------
@@ -133,18 +134,38 @@ std::vector<const torch::jit::Value*> elements(const std::vector<const torch::ji
   return out;
 }
 
-// The keys that the code looks up, in its order; nullopt where it does something else with the dict.
-std::optional<std::vector<std::string>> keys_read(const std::vector<const torch::jit::Value*>& dicts) {
-  std::vector<std::string> out;
+// What the code does with one key of a dict that it is given: all values that it reads there.
+struct KeyRead {
+  Arg key;
+  std::vector<const torch::jit::Value*> values = {};
+};
+
+// The keys that the code looks up, in its order, but for those that it has written before; nullopt where it does
+// something else with the dict.
+std::optional<std::vector<KeyRead>> keys_read(const std::vector<const torch::jit::Value*>& dicts) {
+  std::vector<KeyRead> out;
+  std::vector<std::pair<Arg, const torch::jit::Node*>> writes;
   for (const torch::jit::Value* dict : dicts)
     for (const torch::jit::Use& use : dict->uses()) {
       const std::string name = use.user->kind().toQualString();
-      if (name != "aten::__getitem__" && name != "aten::get" && name != "aten::__contains__") return std::nullopt;
-      const auto key = torch::jit::constant_as<std::string>(use.user->input(1));
-      if (!key) return std::nullopt;
-      if (name != "aten::__contains__" && std::ranges::find(out, *key) == out.end()) out.push_back(*key);
+      const auto constant = use.user->inputs().size() > 1 ? torch::jit::toIValue(use.user->input(1)) : std::nullopt;
+      const auto key = constant ? ts::literal_of(*constant) : std::nullopt;
+      if (!key || use.offset != 0) return std::nullopt;
+      if (name == "aten::_set_item") writes.emplace_back(*key, use.user);
+      if (name == "aten::_set_item" || name == "aten::__contains__") continue;
+      if (name != "aten::__getitem__" && name != "aten::get") return std::nullopt;
+      if (std::ranges::any_of(writes, [&](const auto& w) { return w.first == *key && w.second->isBefore(use.user); }))
+        continue;
+      auto found = std::ranges::find(out, *key, &KeyRead::key);
+      if (found == out.end()) found = out.insert(out.end(), KeyRead{*key});
+      found->values.push_back(use.user->output());
     }
   return out;
+}
+
+std::string key_text(const Arg& key) {
+  const auto* text = key.get_if<std::string>();
+  return text ? *text : std::to_string(key.integer().value_or(0));
 }
 
 // forward(x, state: Tuple[Tensor, Tensor], more: Dict[str, Tensor], flag: bool = False): tuples are taken apart, dicts
@@ -169,19 +190,23 @@ Abstract add_input(ir::Model& model, const c10::TypePtr& type, const std::string
   const auto keys = dict ? keys_read(values) : std::nullopt;
   if (keys && !keys->empty()) {
     Abstract out{.kind = Abstract::Kind::dict, .cell = std::make_shared<ts::Cell>(ts::Cell{.type = type})};
-    for (const std::string& key : *keys) {
+    ordered_json names = ordered_json::array();
+    for (const KeyRead& read : *keys) {
+      if (const auto* text = read.key.get_if<std::string>())
+        names.push_back(*text);
+      else
+        names.push_back(read.key.integer().value_or(0));
       children.emplace_back();
       out.cell->content.entries.emplace_back(
-          key, add_input(model, dict->getValueType(), name + "_" + key, {}, std::nullopt, children.back()));
+          read.key, add_input(model, dict->getValueType(), name + "_" + key_text(read.key), read.values, std::nullopt,
+                              children.back()));
     }
-    spec = container("builtins.dict", ordered_json(*keys).dump(), std::move(children));
+    spec = container("builtins.dict", names.dump(), std::move(children));
     return out;
   }
   spec = leaf();
   ir::Type ir_type = ts::ir_type(type);
-  const bool nested =
-      ir_type.kind == ir::TypeKind::list && !ir_type.elements.empty() && !is_plain(ir_type.elements[0].kind);
-  if (ir_type.kind == ir::TypeKind::object || ir_type.kind == ir::TypeKind::dict || nested)
+  if (!can_be_given(ir_type))
     throw Error(Exit::unsupported, model.info.path, "input '" + name + "' is of type " + type->repr_str(),
                 dict ? "its keys are not looked up by name: wrap the module in one that does, or that takes tensors"
                      : "wrap the module in one that takes tensors, numbers, and lists or tuples of them");

@@ -91,8 +91,13 @@ Arg to_arg(LoweringState& s, const Abstract& abstract) {
       return abstract.arg;
     case Abstract::Kind::undefined:
       return Arg();
-    case Abstract::Kind::tuple:
-      return all(abstract.items);
+    case Abstract::Kind::tuple: {
+      Arg parts = all(abstract.items);
+      if (!parts.has_values()) return parts;
+      std::vector<Type> types;
+      for (const Arg& part : *parts.list()) types.push_back(type_of(part));
+      return s.emit1("prim.tuple_construct", *parts.list(), Type::tuple(std::move(types)));
+    }
     case Abstract::Kind::list:
       return abstract.cell->content.value ? Arg(abstract.cell->content.value) : all(abstract.cell->content.items);
     case Abstract::Kind::sizes:

@@ -100,6 +100,16 @@ def what_is_rewritten_cannot_be_changed_again(tmp):
 
 
 @check
+def a_rewritten_script_is_read_by_every_command(tmp):
+    rewritten = shared("once.pt", VIT)
+    for command in (["check"], ["profile"], ["compile", "-o", tmp / "again.pt"], ["report", "-o", tmp / "r.html"],
+                    ["emit", "-o", tmp / "program"], ["diff", rewritten], ["verify"]):
+        ran = ttc(command[0], rewritten, *command[1:])
+        assert ran.code in (0, 2, 3), (command, ran.code, ran.err)  # what wants shapes says so; nothing is a bug
+        assert "bug of ttc" not in ran.err and "next to nothing" not in ran.err, (command, ran.err)
+
+
+@check
 def passes_that_replace_nothing_are_told(tmp):
     ran = want(ttc("compile", VIT, "-o", tmp / "x.pt2", "--passes", "canonicalize,dce"), 0, "puts anything on the device")
     assert "UserExcluded" in ran.out and "Unimplemented" not in ran.out

@@ -12,6 +12,7 @@
 #include "formats/model_file.h"
 #include "formats/zip_read.h"
 #include "formats/zip_write.h"
+#include "session/input_places.h"
 #include "shapes/shape_prop.h"
 #include "torchscript/soundness.h"
 #include "torchscript/write.h"
@@ -245,6 +246,40 @@ TEST_CASE("torchscript: dicts that go in are the keys that are looked up") {
   const auto results = run({tensor({2}, {1, 2}), tensor({2}, {5, 6}), tensor({2}, {3, 4}), tensor({1}, {10})});
   CHECK(floats(results[0]) == std::vector<float>{26, 36});
   CHECK(floats(results[1]) == std::vector<float>{3, 4});
+}
+
+TEST_CASE("torchscript: lists of tuples go in and come out, their tensors are named and counted by item and part") {
+  auto model = read(file("tuples.pt"));
+  CHECK(model->info.user_input_names == std::vector<std::string>{"pairs", "x", "nested_in_3"});
+  CHECK(model->graph->inputs()[0].value->type.str() == "list<tuple<tensor, tensor>>");
+
+  const InputPlaces places(*model, {"in0", "in1", "in2", "in3", "in4", "in5"});
+  std::vector<RtValue> inputs(3);
+  const float values[] = {1, 2, 3, 4, 100, 5};
+  for (std::size_t i = 0; i < std::size(values); ++i) {
+    const auto place = places.find("in" + std::to_string(i));
+    REQUIRE(place);
+    places.put(inputs, *place, tensor({1}, {values[i]}));
+  }
+  const auto part = places.find("pairs.1.0");
+  REQUIRE(part);
+  CHECK(part->index == 0);
+  CHECK(part->path == std::vector<std::size_t>{1, 0});
+  CHECK_FALSE(places.find("pairs.1.2"));
+  CHECK_THROWS_AS(places.put(inputs, {0, {1}}, tensor({1}, {0})), Error);  // a tuple is no tensor
+
+  TemporaryFile copy;
+  write_torchscript(*model, copy.path);
+  for (const std::string& path : {file("tuples.pt"), copy.path}) {
+    INFO(path);
+    Session run(read(path));
+    const auto results = run(inputs);
+    CHECK(floats(results[0]) == std::vector<float>{100 + 2 + 12 + 50 + 3});
+    const auto* second = results[1].get_if<RtValue::List>()->at(1).get_if<RtValue::List>();
+    REQUIRE(second != nullptr);
+    CHECK(floats(second->at(0)) == std::vector<float>{4});
+    CHECK(floats(second->at(1)) == std::vector<float>{4});
+  }
 }
 
 TEST_CASE("torchscript: what is written reads back as the same graph and runs the same") {

@@ -188,6 +188,21 @@ class Dicts(torch.nn.Module):
         return {"y": y, "x": more["x"]}
 
 
+class Tuples(torch.nn.Module):
+    """A list of tuples of a length that only the caller knows, in and out; dicts in a dict, by numbers, and written to."""
+
+    def forward(
+        self, pairs: List[Tuple[torch.Tensor, torch.Tensor]], x: torch.Tensor, nested: Dict[str, Dict[int, torch.Tensor]]
+    ) -> Tuple[torch.Tensor, List[Tuple[torch.Tensor, torch.Tensor]]]:
+        more: List[Tuple[torch.Tensor, torch.Tensor]] = []
+        for a, b in pairs:
+            x = x + a * b
+            more.append((a + 1, b))
+        inner = nested["in"]
+        inner[7] = inner[3] * 10
+        return x + inner[7] + pairs[-1][0], more
+
+
 class Numbers(torch.nn.Module):
     """Integers meet numbers of the source, which give float32; traces keep the numbers as float64 tensors."""
 
@@ -202,6 +217,7 @@ torch.jit.save(torch.jit.trace(Numbers().eval(), torch.ones(2, 3)), here / "numb
 torch.jit.save(torch.jit.trace(Padded().eval(), torch.ones(2, 5)), here / "padded.pt")
 torch.jit.save(torch.jit.script(Lists()), here / "lists.pt")
 torch.jit.save(torch.jit.script(Dicts()), here / "dicts.pt")
+torch.jit.save(torch.jit.script(Tuples()), here / "tuples.pt")
 torch.jit.save(torch.jit.trace(Windows().eval(), torch.ones(2, 1, 32, 40)), here / "windows.pt")
 torch.jit.save(torch.jit.trace(Shapes().eval(), torch.ones(2, 3, 4)), here / "shapes.pt")
 torch.jit.save(torch.jit.script(Control()), here / "control.pt")
