@@ -45,6 +45,8 @@ HostTensor host_values(const Tensor& tensor);
 Tensor host_tensor(const TensorSpec& spec, const std::byte* bytes);
 // Values that Dest leaves in one format, as the packer leaves them in another.
 std::vector<float> packed_as(Tensor values, const Tensor& expected);
+// The case of a function that the one of `c` runs on its result x, in the mode that the op library takes there.
+Case case_behind(const Case& c, std::string_view function, Tensor x);
 // Every result of a record in the format that the case expects.
 Outcome record_outcome(const RecordCall& call, const std::vector<Tensor>& expected, Numerics numerics);
 

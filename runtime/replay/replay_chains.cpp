@@ -36,6 +36,32 @@ const Tensor& operand(const Case& c, std::size_t i) {
   return c.inputs[i];
 }
 
+// `x` with the elements that broadcasting repeats; nullopt where its shape does not broadcast to that one.
+std::optional<Tensor> broadcast(const Tensor& x, const Shape& to) {
+  Tensor out = x;
+  out.shape = to;
+  std::vector<std::int64_t> steps(to.size(), 0);  // of x's elements, by dim of the result
+  if (x.shape.size() > to.size()) return std::nullopt;
+  std::int64_t step = 1;
+  for (std::size_t d = x.shape.size(); d-- > 0; step *= x.shape[d]) {
+    const std::size_t at = d + to.size() - x.shape.size();
+    if (x.shape[d] != to[at] && x.shape[d] != 1) return std::nullopt;
+    if (x.shape[d] != 1) steps[at] = step;
+  }
+  out.values.resize(static_cast<std::size_t>(volume(to)));
+  for (std::size_t i = 0; i < out.values.size(); ++i) {
+    std::int64_t rest = static_cast<std::int64_t>(i), from = 0;
+    for (std::size_t d = to.size(); d-- > 0; rest /= to[d]) from += rest % to[d] * steps[d];
+    out.values[i] = x.values[static_cast<std::size_t>(from)];
+  }
+  return out;
+}
+
+const Shape& result_shape(const Case& c) {
+  if (c.expected.empty()) throw ttc::bad_file(c.id, c.op + " without a result");
+  return c.expected[0].shape;
+}
+
 // ---- gates: the first half of the last dim times a function of the second
 
 Outcome gate(const Case& c, Numerics numerics) {
@@ -83,14 +109,14 @@ Outcome pair_of(const Case& c, Numerics numerics) {
 // Functions of the vector unit, or of both units, that no record is.
 Outcome pair_by_unit(const Case& c, Numerics) {
   if (auto refusal = c.unknown_params({})) return *refusal;
-  const Tensor &a = operand(c, 0), &b = operand(c, 1);
-  if (a.values.size() != b.values.size() || a.dtype != b.dtype)
-    return ttc::Reason{ttc::ReasonCode::Unsupported, "operands that broadcast or of two formats"};
+  const auto a = broadcast(operand(c, 0), result_shape(c)), b = broadcast(operand(c, 1), result_shape(c));
+  if (!a || !b || a->dtype != b->dtype)
+    return ttc::Reason{ttc::ReasonCode::Unsupported, "operands of two formats, or that do not broadcast to the result"};
   const exact::Binary function = c.op == "ldexp"        ? exact::Binary::ldexp
                                  : c.op == "logaddexp2" ? exact::Binary::logaddexp2
                                                         : exact::Binary::nextafter;
-  Tensor out = a;
-  exact::binary(function, ops::dest_for(a.dtype), a.values.data(), b.values.data(), out.values.data(),
+  Tensor out = *a;
+  exact::binary(function, ops::dest_for(a->dtype), a->values.data(), b->values.data(), out.values.data(),
                 static_cast<std::int64_t>(out.values.size()));
   for (float& v : out.values) v = ops::through_tensor(v, out.dtype);
   return Outputs{packed_as(std::move(out), c.expected.at(0))};
@@ -99,16 +125,19 @@ Outcome pair_by_unit(const Case& c, Numerics) {
 // Functions of three values in one visit of Dest: a + value b c and a + value b / c, the latter rounded to nearest even
 // (a 32-bit Dest); a + weight (b - a) with a number for a weight, which is cut to bfloat16, rounded to nearest even;
 // a b + c. The kernel of the last leaves the first 32 lanes of every tile, rows 0 to 3 of the even columns of its first
-// face, as a has them.
-Outcome of_three(const Case& c, Numerics) {
+// face, as a has them: in exact numerics.
+Outcome of_three(const Case& c, Numerics numerics) {
   const bool lerp = c.op == "lerp", mac = c.op == "mac", divides = c.op == "addcdiv";
   if (auto refusal = c.unknown_params({lerp ? "weight" : mac ? "" : "value"})) return *refusal;
   const ttc::Json* given = ttc::find_member(c.params, lerp ? "weight" : "value");
   if (lerp && given == nullptr) return ttc::Reason{ttc::ReasonCode::Unimplemented, "weights in a tensor"};
   const float number = given != nullptr ? static_cast<float>(ttc::as_double(*given)) : 1.0F;
-  const Tensor &a = operand(c, 0), &b = operand(c, 1), &d = operand(c, lerp ? 1 : 2);
-  if (a.values.size() != b.values.size() || a.values.size() != d.values.size())
-    return ttc::Reason{ttc::ReasonCode::Unsupported, "operands that broadcast"};
+  const Shape& shape = result_shape(c);
+  const auto first = broadcast(operand(c, 0), shape), second = broadcast(operand(c, 1), shape),
+             third = broadcast(operand(c, lerp ? 1 : 2), shape);
+  if (!first || !second || !third)
+    return ttc::Reason{ttc::ReasonCode::Unsupported, "operands that do not broadcast to the result"};
+  const Tensor &a = *first, &b = *second, &d = *third;
   if ((lerp || mac) && a.dtype == DataType::float32)
     return ttc::Reason{ttc::ReasonCode::Unimplemented, c.op + " of float32 is not recorded"};
   std::vector<float> factor = d.values;
@@ -125,7 +154,7 @@ Outcome of_three(const Case& c, Numerics) {
       r = exact::multiply_add(cut_bf16(number), exact::multiply_add(x, -1.0F, y), x);
     else if (!mac)
       r = exact::multiply_add(exact::multiply_add(number, y, 0.0F), factor[i], x);
-    else if (row >= 4 || col >= 16 || col % 2 != 0)
+    else if (numerics == Numerics::fast || row >= 4 || col >= 16 || col % 2 != 0)
       r = exact::multiply_add(x, y, factor[i]);
     out.values[i] = lerp || divides ? bf16_to_f32(f32_to_bf16(r)) : r;
   }
@@ -194,23 +223,44 @@ HostTensor floats_of(const Tensor& t, Shape sizes) {
   return host;
 }
 
+// Borders [height, width], or [top, bottom, left, right]: all before, then all after, where they differ.
+RtValue::List borders_of(const ttc::Json& list) {
+  RtValue::List all = integers_of(list);
+  if (all.size() != 4) return all;
+  std::swap(all[1], all[2]);
+  return all;
+}
+
+RtValue::List integers_or(const Case& c, const char* name, std::int64_t otherwise) {
+  const ttc::Json* list = ttc::find_member(c.params, name);
+  return list != nullptr ? integers_of(*list) : RtValue::List{otherwise, otherwise};
+}
+
 Outcome convolution(const Case& c, Numerics numerics) {
-  if (auto refusal = c.unknown_params(
-          {"in_channels", "out_channels", "input_height", "input_width", "kernel_size", "stride", "padding", "groups"}))
+  const bool transposed = c.op == "conv_transpose2d";
+  if (auto refusal = c.unknown_params({"in_channels", "out_channels", "batch_size", "input_height", "input_width",
+                                       "kernel_size", "stride", "padding", "dilation", "groups", "weights_dtype",
+                                       "activation", transposed ? "output_padding" : ""}))
     return *refusal;
+  const ttc::Json* batch = ttc::find_member(c.params, "batch_size");
   const Image image{as_int(ttc::member(c.params, "input_height")), as_int(ttc::member(c.params, "input_width")),
-                    as_int(ttc::member(c.params, "in_channels")), 1};
+                    as_int(ttc::member(c.params, "in_channels")), batch != nullptr ? as_int(*batch) : 1};
   const Tensor &x = c.input("x"), &weight = c.input("weight");
-  if (image.height * image.width * image.channels != static_cast<std::int64_t>(x.values.size()))
-    return ttc::Reason{ttc::ReasonCode::Unsupported, "an image of another size than the tensor"};
-  RecordCall call("tt.conv2d");
+  if (image.batch * image.height * image.width * image.channels != static_cast<std::int64_t>(x.values.size()))
+    return ttc::Reason{ttc::ReasonCode::Unsupported, "images of another size than the tensor"};
+  RecordCall call("tt." + c.op, c.arch);
   call.tensor("x", as_channels_first(x, image)).set("weight", floats_of(weight, weight.shape));
   if (const Tensor* bias = c.find("bias"))
     call.set("bias", floats_of(*bias, {static_cast<std::int64_t>(bias->values.size())}));
   call.set("weight_shape", ops::int_list(weight.shape)).set("groups", as_int(ttc::member(c.params, "groups")));
   call.set("stride", integers_of(ttc::member(c.params, "stride")));
-  call.set("padding", integers_of(ttc::member(c.params, "padding")));
-  call.set("dilation", RtValue::List{std::int64_t{1}, std::int64_t{1}});
+  call.set("padding", borders_of(ttc::member(c.params, "padding")));
+  call.set("dilation", integers_or(c, "dilation", 1));
+  if (transposed) call.set("output_padding", integers_or(c, "output_padding", 0));
+  if (const ttc::Json* format = ttc::find_member(c.params, "weights_dtype"))
+    call.set("weight_format", ttc::as_string(*format));
+  if (const ttc::Json* activation = ttc::find_member(c.params, "activation"))
+    call.set("activation", ttc::as_string(*activation));
   call.configure(c.config);
   return Outputs{as_channels_last(call.result(numerics))};
 }
@@ -233,9 +283,10 @@ Outcome resized(const Case& c, Numerics numerics) {
 
 Outcome pool(const Case& c, Numerics numerics) {
   RecordCall call("tt." + c.op);
-  const ttc::Json* count = ttc::find_member(c.params, "count_include_pad");
-  if (call.has("count_include_pad") && count != nullptr) call.set("count_include_pad", ttc::as_bool(*count));
-  if (auto refusal = c.unknown_params({"channels", "input_h", "input_w", "kernel_size", "stride", "padding",
+  const bool windows = call.has("kernel");
+  if (auto refusal = c.unknown_params({"channels", "input_h", "input_w", windows ? "kernel_size" : "output_size",
+                                       windows ? "stride" : "", windows ? "padding" : "", windows ? "ceil_mode" : "",
+                                       call.has("dilation") ? "dilation" : "", call.has("divisor") ? "divisor" : "",
                                        call.has("count_include_pad") ? "count_include_pad" : ""}))
     return *refusal;
   Image image{as_int(ttc::member(c.params, "input_h")), as_int(ttc::member(c.params, "input_w")),
@@ -246,10 +297,15 @@ Outcome pool(const Case& c, Numerics numerics) {
     return ttc::Reason{ttc::ReasonCode::Unsupported, "an image of another size than the tensor"};
   image.batch = static_cast<std::int64_t>(x.values.size()) / one;
   call.tensor("x", as_channels_first(x, image));
+  if (!windows) call.set("sizes", integers_of(ttc::member(c.params, "output_size")));
+  if (!windows) return Outputs{as_channels_last(call.result(numerics))};
   call.set("kernel", integers_of(ttc::member(c.params, "kernel_size")));
   call.set("stride", integers_of(ttc::member(c.params, "stride")));
   call.set("padding", integers_of(ttc::member(c.params, "padding")));
-  if (call.has("dilation")) call.set("dilation", RtValue::List{std::int64_t{1}, std::int64_t{1}});
+  if (call.has("dilation")) call.set("dilation", integers_or(c, "dilation", 1));
+  for (const char* flag : {"ceil_mode", "count_include_pad"})
+    if (const ttc::Json* given = ttc::find_member(c.params, flag)) call.set(flag, ttc::as_bool(*given));
+  if (const ttc::Json* divisor = ttc::find_member(c.params, "divisor")) call.set("divisor", as_int(*divisor));
   return Outputs{as_channels_last(call.result(numerics))};
 }
 
@@ -272,9 +328,12 @@ TTRT_REGISTER_REPLAY(mac, "mac", ttrt::replay::of_three)
 TTRT_REGISTER_REPLAY(ldexp, "ldexp", ttrt::replay::pair_by_unit)
 TTRT_REGISTER_REPLAY(logaddexp2, "logaddexp2", ttrt::replay::pair_by_unit)
 TTRT_REGISTER_REPLAY(nextafter, "nextafter", ttrt::replay::pair_by_unit)
-TTRT_REGISTER_REPLAY(conv2d, "conv2d", ttrt::replay::convolution)
+TTRT_REGISTER_REPLAY(conv2d, "conv2d", ttrt::replay::convolution, "x weight bias")
+TTRT_REGISTER_REPLAY(conv_transpose2d, "conv_transpose2d", ttrt::replay::convolution, "x weight bias")
 TTRT_REGISTER_REPLAY(floor_div, "floor_div", ttrt::replay::floor_of_quotient)
 TTRT_REGISTER_REPLAY(pow, "pow", ttrt::replay::power_of)
 TTRT_REGISTER_REPLAY(avg_pool2d, "avg_pool2d", ttrt::replay::pool)
 TTRT_REGISTER_REPLAY(max_pool2d, "max_pool2d", ttrt::replay::pool)
+TTRT_REGISTER_REPLAY(adaptive_avg_pool2d, "adaptive_avg_pool2d", ttrt::replay::pool)
+TTRT_REGISTER_REPLAY(adaptive_max_pool2d, "adaptive_max_pool2d", ttrt::replay::pool)
 TTRT_REGISTER_REPLAY(upsample, "upsample", ttrt::replay::resized)

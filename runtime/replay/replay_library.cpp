@@ -8,7 +8,7 @@
 namespace ttrt::replay {
 namespace {
 
-constexpr std::string_view activations = "activations";  // behind the op, by name: the fast ones of gelu and exp
+constexpr std::string_view activations = "activations";  // behind the op, by name
 constexpr std::string_view result_format = "dtype";      // wider operands: the op then has the Dest of that format
 constexpr std::string_view sorted = "sorted";            // results are in order anyway
 
@@ -89,12 +89,8 @@ Outcome run_library(const Case& c, Numerics numerics) {
   if (behind == nullptr) return record_outcome(call, c.expected, numerics);
   Tensor result = call.result(numerics);
   for (const ttc::Json& name : ttc::as_array(*behind)) {
-    Case one;
-    one.id = c.id;
-    one.op = ttc::as_string(name);
-    one.expected = {result};
-    one.inputs.push_back(std::move(result));
-    if (one.op == "gelu" || one.op == "exp") one.params["fast_and_approximate_mode"] = true;
+    Case one = case_behind(c, ttc::as_string(name), result);
+    one.expected = {std::move(result)};
     const Runner run = find_runner(one.op);
     if (run == nullptr) return ttc::Reason{ttc::ReasonCode::Unimplemented, "activation " + one.op};
     Outcome outcome = run(one, numerics);

@@ -3,6 +3,7 @@
 #include "device/matmul.h"
 #include "ops/activation.h"
 #include "ops/library.h"
+#include "replay/records.h"
 #include "replay/replay.h"
 #include "replay/tiles.h"
 
@@ -53,9 +54,12 @@ Outcome multiply(const Case& c, Numerics numerics, std::string activation) {
   if (const ttc::Json* block = ttc::find_member(c.params, "in0_block_w")) spec.k_block = ttc::as_int(*block);
   if (spec.k_block < 0 || (spec.k_block > 0 && round_up(spec.k, tile_dim) / tile_dim % spec.k_block != 0))
     return ttc::Reason{ttc::ReasonCode::Unsupported, "in0_block_w does not divide the tiles of K"};
-  // The op library runs what it does not fuse as an op of its own, an exponential in its fast mode.
+  // The op library runs what it does not fuse as an op of its own.
   Runner behind = nullptr;
-  spec.activation = ops::fused_activation(activation, numerics, out);
+  const ttc::Json* in_dest = ttc::find_member(c.params, "fused");
+  spec.activation = in_dest != nullptr && ttc::as_bool(*in_dest)
+                        ? ops::activation_in_dest(activation, numerics, dest_of(spec.config))
+                        : ops::fused_activation(activation, numerics, out);
   if (!activation.empty() && !spec.activation && (behind = find_runner(activation)) != nullptr) {
     activation.clear();
   }
@@ -76,13 +80,9 @@ Outcome multiply(const Case& c, Numerics numerics, std::string activation) {
   product.run(a_tiles.data(), b_tiles.data(), bias.empty() ? nullptr : bias.data(), tiles.data());
   std::vector<float> values = from_tiles(tiles, spec.out, c.expected.at(0).shape);
   if (behind == nullptr) return Outputs{std::move(values)};
-  Case after;
-  after.id = c.id;
-  after.arch = c.arch;
-  after.op = ttc::as_string(ttc::member(c.params, "activation"));
-  if (after.op == "exp") after.params["fast_and_approximate_mode"] = true;
+  Case after = case_behind(c, ttc::as_string(ttc::member(c.params, "activation")),
+                           {.name = "x", .shape = c.expected.at(0).shape, .dtype = out, .values = std::move(values)});
   after.expected = c.expected;
-  after.inputs.push_back({.name = "x", .shape = c.expected.at(0).shape, .dtype = out, .values = std::move(values)});
   return behind(after, numerics);
 }
 
@@ -92,7 +92,9 @@ Outcome matmul(const Case& c, Numerics numerics) {
 }
 
 Outcome linear(const Case& c, Numerics numerics) {
-  if (auto refusal = c.unknown_params({"out_dtype", "activation", "transpose_a", "transpose_b", "in0_block_w"})) return *refusal;
+  if (auto refusal =
+          c.unknown_params({"out_dtype", "activation", "fused", "transpose_a", "transpose_b", "in0_block_w"}))
+    return *refusal;
   const ttc::Json* activation = ttc::find_member(c.params, "activation");
   return multiply(c, numerics, activation == nullptr || activation->is_null() ? "" : ttc::as_string(*activation));
 }

@@ -14,17 +14,19 @@ namespace ttrt::replay {
 namespace {
 
 // x scale + mask in the matrix unit, the product through a bfloat16 buffer whatever the Dest; then the stable softmax.
-// The scale is cut to bfloat16. Of a mask only the first row counts, for every row of x; each batch item may have its
-// own.
+// The scale is cut to bfloat16. Of a mask only the first row counts, for every row of x, of a causal one the row of the
+// same number; each batch item may have its own.
 Outcome masked_softmax(const Case& c, Numerics numerics) {
-  if (auto refusal = c.unknown_params({"scale", "head_size", "attention_mask"})) return *refusal;
+  if (auto refusal = c.unknown_params({"scale", "head_size", "attention_mask", "causal"})) return *refusal;
   if (numerics == Numerics::fast) return ttc::Reason{ttc::ReasonCode::Unimplemented, c.op + " in fast numerics"};
   const Tensor& x = c.input("x");
   const Tensor* mask = c.find("mask");
   const Extent e = extent_of(x.shape);
   const Extent of_mask = mask != nullptr ? extent_of(mask->shape) : Extent{};
   const bool of_items = of_mask.batch == 1 || (x.shape.size() == 4 && of_mask.batch == x.shape[0]);
-  if (mask != nullptr && (of_mask.cols != e.cols || !of_items))
+  const ttc::Json* rows = ttc::find_member(c.params, "causal");
+  const bool causal = mask != nullptr && rows != nullptr && ttc::as_bool(*rows);
+  if (mask != nullptr && (of_mask.cols != e.cols || !of_items || (causal && of_mask.rows != e.rows)))
     return ttc::Reason{ttc::ReasonCode::Unsupported, "a mask of another shape"};
   const ttc::Json* given = ttc::find_member(c.params, "scale");
   const float wanted = given != nullptr
@@ -42,7 +44,8 @@ Outcome masked_softmax(const Case& c, Numerics numerics) {
     std::transform(row, row + e.cols, row, round_bf16_away);
     if (mask != nullptr) {
       const std::int64_t item = r / (e.batch / of_mask.batch * e.rows);
-      fpu::add(row, mask->values.data() + item * of_mask.rows * e.cols, row, e.cols, config.dest);
+      const std::int64_t at = item * of_mask.rows + (causal ? r % e.rows : 0);
+      fpu::add(row, mask->values.data() + at * e.cols, row, e.cols, config.dest);
     }
     if (config.dest == Dest::bits16) std::transform(row, row + e.cols, row, round_bf16_away);
     exact::softmax_row(row, e.cols, config, true);
@@ -84,25 +87,57 @@ Outcome decode(const Case& c, Numerics) {
   return Outputs{packed_as(std::move(out), c.expected.at(0))};
 }
 
-// Of one dim, in one pass on the vector unit with a 32-bit Dest; a root where it is a deviation.
+// The dims that a reduction goes over, all where it names none; nullopt where the tensor has no such dims.
+std::optional<std::vector<bool>> reduced_dims(const ttc::Json* dim, std::size_t rank) {
+  std::vector<bool> out(rank, dim == nullptr || dim->is_null());
+  const auto size = static_cast<std::int64_t>(rank);
+  const auto mark = [&](std::int64_t d) {
+    if (d >= -size && d < size) out[static_cast<std::size_t>((d + size) % size)] = true;
+    return d >= -size && d < size;
+  };
+  if (dim == nullptr || dim->is_null()) return out;
+  if (!dim->is_array()) return mark(ttc::as_int(*dim)) ? std::optional(out) : std::nullopt;
+  for (const ttc::Json& d : *dim)
+    if (!mark(ttc::as_int(d))) return std::nullopt;
+  return out;
+}
+
+// The tensor's elements with the reduced dims last, in their order.
+std::vector<float> rows_of(const Tensor& x, const std::vector<bool>& reduced) {
+  std::vector<std::int64_t> sizes, steps;
+  for (const bool which : {false, true})
+    for (std::size_t d = 0; d < x.shape.size(); ++d) {
+      if (reduced[d] != which) continue;
+      sizes.push_back(x.shape[d]);
+      steps.push_back(volume(Shape(x.shape.begin() + static_cast<std::ptrdiff_t>(d) + 1, x.shape.end())));
+    }
+  std::vector<float> out(x.values.size());
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    std::int64_t rest = static_cast<std::int64_t>(i), from = 0;
+    for (std::size_t d = sizes.size(); d-- > 0; rest /= sizes[d]) from += rest % sizes[d] * steps[d];
+    out[i] = x.values[static_cast<std::size_t>(from)];
+  }
+  return out;
+}
+
+// In one pass on the vector unit with a 32-bit Dest; a root where it is a deviation. Recorded for one dim; several are
+// one row after the other here.
 Outcome spread(const Case& c, Numerics) {
   if (auto refusal = c.unknown_params({"dim", "keepdim", "correction"})) return *refusal;
   const Tensor& x = c.input("x");
-  const ttc::Json* dim = ttc::find_member(c.params, "dim");
-  const auto rank = static_cast<std::int64_t>(x.shape.size());
-  if (dim == nullptr || dim->is_array() || ttc::as_int(*dim) < -rank || ttc::as_int(*dim) >= rank || x.values.empty())
-    return ttc::Reason{ttc::ReasonCode::Unimplemented, c.op + " over several dims"};
-  const auto at = static_cast<std::size_t>((ttc::as_int(*dim) + rank) % rank);
-  const std::int64_t n = x.shape[at],
-                     step = volume(Shape(x.shape.begin() + static_cast<std::ptrdiff_t>(at) + 1, x.shape.end()));
+  const auto reduced = reduced_dims(ttc::find_member(c.params, "dim"), x.shape.size());
+  if (!reduced || x.values.empty()) return ttc::Reason{ttc::ReasonCode::Unsupported, c.op + " over no such dims"};
+  const std::vector<float> rows = rows_of(x, *reduced);
+  std::int64_t n = 1;
+  for (std::size_t d = 0; d < x.shape.size(); ++d) n *= (*reduced)[d] ? x.shape[d] : 1;
   const ttc::Json* given = ttc::find_member(c.params, "correction");  // a number, or whether it is 1
   float correction = 1.0F;
   if (given != nullptr && !given->is_null())
     correction =
         given->is_boolean() ? static_cast<float>(given->get<bool>()) : static_cast<float>(ttc::as_double(*given));
   Tensor out{.name = {}, .shape = c.expected.at(0).shape, .dtype = DataType::float32, .values = {}};
-  for (std::int64_t r = 0; r < volume(x.shape) / n; ++r) {
-    const float variance = exact::variance(x.values.data() + r / step * n * step + r % step, n, step, correction);
+  for (std::int64_t at = 0; at < static_cast<std::int64_t>(rows.size()); at += n) {
+    const float variance = exact::variance(rows.data() + at, n, 1, correction);
     const auto bits = std::bit_cast<std::uint32_t>(variance);
     out.values.push_back(
         c.op == "var" ? variance : std::bit_cast<float>(sfpu::apply(sfpu::Function::sqrt, {}, Dest::bits32, bits)));

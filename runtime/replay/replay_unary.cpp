@@ -3,6 +3,7 @@
 // without a record: bfloat16 tensors go through a 16-bit Dest, float32 tensors through a 32-bit one, block formats come
 // out of the unpacker as bfloat16.
 #include <algorithm>
+#include <map>
 
 #include "device/tile_formats_device.h"
 #include "device/sfpu.h"
@@ -28,18 +29,13 @@ const std::vector<Plain>& without_record() {
       {"cbrt", Function::cbrt},
       {"celu", Function::celu, {{"alpha", 1.0F}}},
       {"deg2rad", Function::deg2rad},
-      {"digamma", Function::digamma},
       {"eqz", Function::eqz},
       {"gez", Function::gez},
       {"gtz", Function::gtz},
       {"hardmish", Function::hardmish},
       {"hardshrink", Function::hardshrink, {{"lambd", 0.5F}}},
       {"heaviside", Function::heaviside, {{"value", 0.0F}}},
-      {"i0", Function::i0},
-      {"i1", Function::i1},
       {"isfinite", Function::isfinite},
-      {"isinf", Function::is_infinite},
-      {"isnan", Function::is_nan},
       {"lez", Function::lez},
       {"logical_not", Function::zero_bits},
       {"logit", Function::logit},
@@ -58,36 +54,25 @@ const std::vector<Plain>& without_record() {
   return all;
 }
 
-// Functions of the cases that a record serves with other parameters.
-struct Alias {
-  std::string_view op, record;
-  std::string_view parameter = "", argument = "";                       // of the case and of the record
-  std::span<const std::pair<std::string_view, double>> otherwise = {};  // arguments that the case does not give
+// Functions of the op library that a record serves, and its alias where they have another name.
+struct Served {
+  const ops::UnaryOp* op = nullptr;
+  const ops::Alias* alias = nullptr;
 };
-constexpr std::pair<std::string_view, double> up_to_six[] = {{"min_val", 0.0}, {"max_val", 6.0}};
-constexpr Alias aliases[] = {{"relu6", "tt.hardtanh", "upper_limit", "max_val", up_to_six}};
+std::map<std::string_view, Served>& served() {
+  static auto* functions = new std::map<std::string_view, Served>;
+  return *functions;
+}
 
 constexpr const char* fast_mode = "fast_and_approximate_mode";
 ttc::Reason unknown(std::string text) { return {ttc::ReasonCode::Unimplemented, std::move(text)}; }
 
-// The function of another mode than the record's; nullopt for its own.
-std::variant<std::optional<Function>, ttc::Reason> mode_of(const Case& c) {
+// The mode that a case asks for, by UnaryOp's name of it.
+std::string mode_name(const Case& c) {
   const ttc::Json* fast = ttc::find_member(c.params, fast_mode);
-  if (fast != nullptr && (!fast->is_boolean() || fast->get<bool>())) {
-    if (c.op == "gelu") return Function::gelu_approx;
-    if (c.op == "exp") return Function::exp_approx;
-    if (c.op == "sqrt") return Function::sqrt_fast;
-    if (c.op == "rsqrt") return Function::rsqrt_fast;
-    return unknown("fast mode of " + c.op);
-  }
+  if (fast != nullptr && (!fast->is_boolean() || fast->get<bool>())) return "fast";
   const ttc::Json* mode = ttc::find_member(c.params, "mode");
-  if (mode == nullptr) return std::nullopt;
-  const std::string& name = ttc::as_string(*mode);
-  if (c.op != "sigmoid") return unknown("mode of " + c.op);
-  if (name == "Accurate") return std::nullopt;
-  if (name == "AccurateWithFastExp") return Function::sigmoid_fast_exp;
-  if (name == "FastApproximate") return Function::sigmoid_approx;
-  return unknown("mode " + name);
+  return mode != nullptr ? ttc::as_string(*mode) : "";
 }
 
 // One tile at a time; block formats and bfloat16 use a 16-bit Dest.
@@ -105,13 +90,15 @@ Outcome run_tiles(const Tensor& x, const Tensor& expected, Function function, co
   return Outputs{from_tiles(out, expected.dtype, expected.shape)};
 }
 
-Outcome run_record(const Case& c, const Alias& alias, Numerics numerics) {
-  RecordCall call(alias.record, c.arch);
+Outcome run_record(const Case& c, const Served& by, Numerics numerics) {
+  RecordCall call(by.op->name, c.arch);
   call.tensor("x", c.inputs[0]);
-  for (const auto& [argument, value] : alias.otherwise) call.set(argument, value);
+  if (by.alias != nullptr)
+    for (const auto& [argument, value] : by.alias->otherwise) call.set(argument, value);
   for (const auto& [name, value] : c.params.items()) {
     if (name == fast_mode || name == "mode") continue;
-    const std::string_view argument = name == alias.parameter ? alias.argument : std::string_view(name);
+    const bool renamed = by.alias != nullptr && name == by.alias->parameter;
+    const std::string_view argument = renamed ? by.alias->argument : std::string_view(name);
     if (argument == "x" || !call.has(argument)) return unknown("parameter " + name);
     call.set(argument, ttc::as_double(value));
   }
@@ -130,33 +117,51 @@ Outcome run_plain(const Case& c, const Plain& plain) {
 }
 
 Outcome unary(const Case& c, Numerics numerics) {
-  const auto mode = mode_of(c);
-  if (const auto* reason = std::get_if<ttc::Reason>(&mode)) return *reason;
   if (c.inputs.empty()) return unknown("a case without input");
   const Tensor &x = c.inputs[0], &expected = c.expected.at(0);
   if (!is_float_format(x.dtype) || !is_float_format(expected.dtype))
     return ttc::Reason{ttc::ReasonCode::DtypeUnsupported, "functions are of float formats"};
   if (volume(x.shape) != volume(expected.shape)) return unknown("an output of another shape");
-  // Fast numerics have the accurate function for every mode.
-  const auto other = std::get<std::optional<Function>>(mode);
-  if (other && numerics == Numerics::exact) return run_tiles(x, expected, *other);
+  const std::string mode = mode_name(c);
   const auto plain = std::ranges::find(without_record(), c.op, &Plain::op);
-  if (plain != without_record().end()) return run_plain(c, *plain);
-  const auto* alias = std::ranges::find(aliases, c.op, &Alias::op);
-  const std::string own = "tt." + c.op;
-  return run_record(c, alias != std::end(aliases) ? *alias : Alias{.op = c.op, .record = own}, numerics);
+  if (plain != without_record().end())
+    return mode.empty() ? run_plain(c, *plain) : unknown("mode " + mode + " of " + c.op);
+  const Served& by = served().at(c.op);
+  const auto other = std::ranges::find(by.op->modes, mode, &ops::Mode::name);
+  if (other == by.op->modes.end() && !mode.empty()) return unknown("mode " + mode + " of " + c.op);
+  // Fast numerics have the accurate function for every mode.
+  if (other != by.op->modes.end() && other->function && (mode.empty() || numerics == Numerics::exact))
+    return run_tiles(x, expected, *other->function);
+  return run_record(c, by, numerics);
+}
+
+void serve(std::string_view function, const Served& by) {
+  served()[function] = by;
+  register_runner(function, unary);
 }
 
 const bool unary_registered = [] {
   for (const Plain& plain : without_record()) register_runner(plain.op, unary);
-  for (const Alias& alias : aliases) register_runner(alias.op, unary);
   watch_ops([](const OpRecord& record) {
-    const std::string_view op = record.name.substr(3);
-    const bool plain = std::ranges::find(without_record(), op, &Plain::op) != without_record().end();
-    if (ops::find_unary(record.name) != nullptr && !plain) register_runner(op, unary);
+    const ops::UnaryOp* op = ops::find_unary(record.name);
+    if (op == nullptr) return;
+    serve(record.name.substr(3), {.op = op});
+    for (const ops::Alias& alias : op->aliases) serve(alias.name, {.op = op, .alias = &alias});
   });
   return true;
 }();
 
 }  // namespace
+
+Case case_behind(const Case& c, std::string_view function, Tensor x) {
+  Case out;
+  out.id = c.id;
+  out.op = function;
+  out.arch = c.arch;
+  const auto by = served().find(function);
+  if (by != served().end() && by->second.op->fast_behind) out.params[fast_mode] = true;
+  out.inputs.push_back(std::move(x));
+  return out;
+}
+
 }  // namespace ttrt::replay
