@@ -425,7 +425,8 @@ void DeviceStep::upload(const Instruction& instruction, Frame& frame, const Step
   const auto slot = static_cast<std::size_t>(instruction.results.at(0));
   if (host == nullptr) {
     if (source.get_if<DeviceTensor>() == nullptr)
-      throw ttc::bad_file("", "node '" + node_name(*instruction.node) + "': tt.to_device takes a tensor");
+      throw ttc::bad_file("",
+                          "node '" + node_name(*instruction.node) + "': " + instruction.node->op() + " takes a tensor");
     frame[slot] = source;
     return;
   }

@@ -208,8 +208,8 @@ class Report {
   static std::string name_of(const OpRow& row) {
     const std::string& op = row.node->op();
     if (row.place == ttrt::OpPlace::cpu) return "torch." + op;
-    if (op == "tt.to_device") return "ttnn.from_torch";
-    if (op == "tt.to_host") return "ttnn.to_torch";
+    const ttrt::Role role = ttrt::role_of(op);
+    if (ttrt::is_transfer(role)) return role == ttrt::Role::to_device ? "ttnn.from_torch" : "ttnn.to_torch";
     return "ttnn." + op.substr(op.starts_with("tt.") ? 3 : 0);
   }
 

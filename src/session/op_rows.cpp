@@ -88,7 +88,8 @@ std::vector<OpRow> op_rows(const DeviceProfile& profile) {
 std::string program_name(const OpRow& row) {
   if (row.on_device()) return ttrt::ops::device_program(row.node->op()) + "DeviceOperation";
   if (row.place == ttrt::OpPlace::cpu) return "(torch) " + row.node->op();
-  return row.kernel == "weights" ? "WeightToDevice" : row.node->op() == "tt.to_host" ? "DeviceToHost" : "HostToDevice";
+  if (row.kernel == "weights") return "WeightToDevice";
+  return ttrt::role_of(row.node->op()) == ttrt::Role::to_host ? "DeviceToHost" : "HostToDevice";
 }
 
 std::string upper(std::string_view text) {
