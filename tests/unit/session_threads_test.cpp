@@ -1,6 +1,6 @@
 // The thread contract of api/ttrt.h, under the thread sanitizer: sessions that run, are asked for reports, are
-// cancelled and have their rules changed, all at a time. Sessions and the executor are compiled into this program with
-// the sanitizer; the kernels below them are the library's as it is.
+// cancelled and have their rules changed, all at a time. Sessions, the executor and dispatch are compiled into this
+// program with the sanitizer; the kernels below them are the library's as it is.
 #include <unistd.h>
 
 #include <atomic>
