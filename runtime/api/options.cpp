@@ -226,6 +226,17 @@ Readers readers_of(ttc::api::CompareOptions& o) {
            }}};
 }
 
+Readers readers_of(ttc::api::ExtractOptions& o) {
+  return {{"io", reads(o.io)},          {"io_prefix", reads(o.io_prefix)}, {"io_steps", reads(o.io_steps)},
+          {"input", reads(o.input)},    {"shape", reads_shapes(o.shape)},  {"seed", reads(o.seed)},
+          {"save_io", reads(o.save_io)}};
+}
+
+Readers readers_of(ttc::api::SearchGoal& o) {
+  return {
+      {"min_pcc", reads(o.min_pcc)}, {"min_snr_db", reads(o.min_snr_db)}, {"max_top1_drop", reads(o.max_top1_drop)}};
+}
+
 template <typename Options>
 Options read(const std::string& json, const char* what) {
   Options out;
@@ -245,6 +256,13 @@ CompileOptions compile_options(const std::string& json) { return read<CompileOpt
 SessionOptions session_options(const std::string& json) { return read<SessionOptions>(json, "session options"); }
 ttc::api::CompareOptions compare_options(const std::string& json) {
   return read<ttc::api::CompareOptions>(json, "compare options");
+}
+
+ttc::api::ExtractOptions extract_options(const std::string& json) {
+  return read<ttc::api::ExtractOptions>(json, "extract options");
+}
+ttc::api::SearchGoal search_goal(const std::string& json) {
+  return read<ttc::api::SearchGoal>(json, "the search's goal");
 }
 
 std::vector<std::string> compile_option_names() { return names<CompileOptions>(); }

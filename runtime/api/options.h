@@ -21,6 +21,10 @@ TTRT_API SessionOptions session_options(const std::string& json);
 // {"io": "x.safetensors", "input": ["x=zeros"], "shape": {}, "numerics": "exact", "against": "cpu", "by": "module",
 // "mode": "sel", "pcc": 0.99, ...}: CompareOptions says what they mean.
 TTRT_API ttc::api::CompareOptions compare_options(const std::string& json);
+// {"io": "x.safetensors", "io_prefix", "io_steps", "input", "shape", "seed", "save_io"}: ExtractOptions.
+TTRT_API ttc::api::ExtractOptions extract_options(const std::string& json);
+// {"min_pcc": 0.999, "min_snr_db", "max_top1_drop"}: SearchGoal.
+TTRT_API ttc::api::SearchGoal search_goal(const std::string& json);
 
 // The members there are, sorted.
 TTRT_API std::vector<std::string> compile_option_names();

@@ -1,50 +1,16 @@
-// The C interface over the C++ one: handles hold the C++ objects, exceptions become status codes and a message of the
-// thread, options come as JSON because a struct of globs is no pleasure in C.
-#include "api/ttrt_c.h"
-
+// Errors, tensors and sessions of the C interface: handles hold the C++ objects, exceptions become status codes and a
+// message of the thread, options come as JSON because a struct of globs is no pleasure in C.
 #include <cstring>
-#include <deque>
-#include <new>
 
-#include "api/convert.h"
+#include "api/dispatch.h"
 #include "api/options.h"
-#include "api/ttrt.h"
-#include "support/json_util.h"
-
-struct ttrt_tensor {
-  ttrt::Tensor tensor;
-};
-
-struct ttrt_model {
-  // What ttrt_tensor_info points to.
-  struct Info {
-    ttrt::TensorInfo info;
-    std::vector<ttrt_dim> dims;
-  };
-  explicit ttrt_model(ttrt::Model m) : model(std::move(m)) {
-    for (ttrt::TensorInfo& info : model.inputs()) add(inputs, std::move(info));
-    for (ttrt::TensorInfo& info : model.outputs()) add(outputs, std::move(info));
-  }
-  static void add(std::deque<Info>& to, ttrt::TensorInfo info) {
-    Info& one = to.emplace_back(Info{.info = std::move(info), .dims = {}});
-    for (const ttrt::Dim& dim : one.info.dims)
-      one.dims.push_back({dim.size.value_or(-1), dim.min, dim.max.value_or(-1), dim.symbol.c_str()});
-  }
-  ttrt::Model model;
-  std::deque<Info> inputs, outputs;
-};
-
-struct ttrt_session {
-  ttrt_session(const ttrt::Model& model, const ttrt::SessionOptions& options) : session(model, options) {}
-  mutable ttrt::Session session;
-  std::size_t outputs = 0;
-  bool profile = false;
-};
+#include "api/ttrt_c_handles.h"
 
 namespace {
 
 using ttc::Json;
 using ttrt::Error;
+using namespace ttrt::c;
 
 static_assert(static_cast<int>(ttrt::ElementType::float8_e8m0fnu) == TTRT_FLOAT8_E8M0FNU);
 static_assert(static_cast<int>(ttrt::ElementType::boolean) == TTRT_BOOLEAN);
@@ -67,35 +33,6 @@ ttrt_status status_of(Error::Kind kind) {
       return TTRT_BUG;
   }
   return TTRT_BUG;
-}
-
-// No exception crosses the boundary.
-template <typename F>
-ttrt_status safely(F&& f) noexcept {
-  try {
-    ttrt::guarded(f);
-    return TTRT_OK;
-  } catch (const Error& error) {
-    last_error = error.what();
-    last_hint = error.hint();
-    return status_of(error.kind());
-  } catch (const std::bad_alloc&) {
-    last_error = "out of memory";
-    last_hint.clear();
-    return TTRT_FAILED;
-  }
-}
-
-template <typename... T>
-void require(const T*... pointers) {
-  if (((pointers == nullptr) || ...)) throw Error(Error::Kind::usage, "a NULL where a pointer is needed");
-}
-
-char* new_string(const std::string& text) {
-  char* out = static_cast<char*>(std::malloc(text.size() + 1));
-  if (out == nullptr) throw std::bad_alloc();
-  std::memcpy(out, text.c_str(), text.size() + 1);
-  return out;
 }
 
 ttrt::Shape shape_of(const std::int64_t* shape, std::size_t rank) {
@@ -139,26 +76,37 @@ Json report_json(const ttrt_session& session) {
   return out;
 }
 
-std::string json_text(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
-
-void fill(const std::deque<ttrt_model::Info>& infos, std::size_t index, ttrt_tensor_info* out) {
-  require(out);
-  if (index >= infos.size())
-    throw Error(Error::Kind::usage, "index " + std::to_string(index) + " of " + std::to_string(infos.size()));
-  const ttrt_model::Info& one = infos[index];
-  *out = {.name = one.info.name.c_str(),
-          .kind = static_cast<std::int32_t>(one.info.kind),
-          .type = one.info.type ? static_cast<std::int32_t>(*one.info.type) : -1,
-          .rank = one.info.has_shape ? static_cast<std::int64_t>(one.dims.size()) : -1,
-          .dims = one.dims.data()};
-}
-
 ttrt::ElementType element_type(std::int32_t type) {
   if (type < 0 || type > TTRT_FLOAT8_E8M0FNU) throw Error(Error::Kind::usage, "an element type that does not exist");
   return static_cast<ttrt::ElementType>(type);
 }
 
 }  // namespace
+
+namespace ttrt::c {
+
+ttrt_status failed_with(const Error& error) noexcept {
+  last_error = error.what();
+  last_hint = error.hint();
+  return status_of(error.kind());
+}
+
+ttrt_status out_of_memory() noexcept {
+  last_error = "out of memory";
+  last_hint.clear();
+  return TTRT_FAILED;
+}
+
+char* new_string(const std::string& text) {
+  char* out = static_cast<char*>(std::malloc(text.size() + 1));
+  if (out == nullptr) throw std::bad_alloc();
+  std::memcpy(out, text.c_str(), text.size() + 1);
+  return out;
+}
+
+char* new_json(const ttc::Json& json) { return new_string(json.dump(-1, ' ', false, Json::error_handler_t::replace)); }
+
+}  // namespace ttrt::c
 
 extern "C" {
 
@@ -212,51 +160,6 @@ ttrt_status ttrt_tensor_data(const ttrt_tensor* tensor, const void** data, size_
     *data = all.data();
     if (bytes != nullptr) *bytes = all.size();
   });
-}
-
-ttrt_status ttrt_model_load(const char* path, ttrt_model** out) {
-  return safely([&] {
-    require(path, out);
-    *out = new ttrt_model(ttrt::Model::load(path));
-  });
-}
-
-ttrt_status ttrt_model_load_memory(const void* file, size_t bytes, const char* name, ttrt_model** out) {
-  return safely([&] {
-    require(file, name, out);
-    *out = new ttrt_model(ttrt::Model::load(std::span(static_cast<const std::byte*>(file), bytes), name));
-  });
-}
-
-ttrt_status ttrt_model_compile(const ttrt_model* model, const char* options, ttrt_model** out, char** report) {
-  return safely([&] {
-    require(model, out);
-    ttrt::Compiled compiled =
-        ttrt::compile(model->model, options == nullptr ? ttrt::CompileOptions() : ttrt::compile_options(options));
-    auto made = std::make_unique<ttrt_model>(std::move(compiled.model));
-    if (report != nullptr) *report = new_string(compiled.report.json);
-    *out = made.release();
-  });
-}
-
-ttrt_status ttrt_model_save(const ttrt_model* model, const char* path) {
-  return safely([&] {
-    require(model, path);
-    model->model.save(path);
-  });
-}
-
-void ttrt_model_free(ttrt_model* model) { delete model; }
-int ttrt_model_is_rewritten(const ttrt_model* model) { return model->model.is_rewritten() ? 1 : 0; }
-void ttrt_string_free(char* text) { std::free(text); }
-
-size_t ttrt_model_input_count(const ttrt_model* model) { return model->inputs.size(); }
-size_t ttrt_model_output_count(const ttrt_model* model) { return model->outputs.size(); }
-ttrt_status ttrt_model_input(const ttrt_model* model, size_t index, ttrt_tensor_info* out) {
-  return safely([&] { fill(model->inputs, index, out); });
-}
-ttrt_status ttrt_model_output(const ttrt_model* model, size_t index, ttrt_tensor_info* out) {
-  return safely([&] { fill(model->outputs, index, out); });
 }
 
 ttrt_status ttrt_session_create(const ttrt_model* model, const char* options, ttrt_session** out) {
@@ -329,7 +232,38 @@ ttrt_status ttrt_session_reset(ttrt_session* session) {
 ttrt_status ttrt_session_report(const ttrt_session* session, char** json) {
   return safely([&] {
     require(session, json);
-    *json = new_string(json_text(report_json(*session)));
+    *json = new_json(report_json(*session));
+  });
+}
+
+ttrt_status ttrt_session_telemetry(const ttrt_session* session, char** json) {
+  return safely([&] {
+    require(session, json);
+    *json = new_string(ttrt::dispatch_of(session->session).telemetry());
+  });
+}
+
+ttrt_status ttrt_session_explain(const ttrt_session* session, const char* node, char** json) {
+  return safely([&] {
+    require(session, node, json);
+    *json = new_string(ttrt::dispatch_of(session->session).explain(node));
+  });
+}
+
+ttrt_status ttrt_session_reload_rules(ttrt_session* session, const char* rules, int* ok, char** json) {
+  return safely([&] {
+    require(session, ok);
+    ttrt::Dispatch dispatch = ttrt::dispatch_of(session->session);
+    const ttrt::RulesCheck check = rules == nullptr ? dispatch.reload() : dispatch.reload(rules);
+    if (json != nullptr) *json = new_json(check.messages);
+    *ok = check.ok ? 1 : 0;
+  });
+}
+
+ttrt_status ttrt_session_rollback_rules(ttrt_session* session, int* ok) {
+  return safely([&] {
+    require(session, ok);
+    *ok = ttrt::dispatch_of(session->session).rollback() ? 1 : 0;
   });
 }
 

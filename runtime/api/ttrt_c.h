@@ -109,6 +109,41 @@ TTRT_C_API void ttrt_model_free(ttrt_model* model);
 TTRT_C_API int ttrt_model_is_rewritten(const ttrt_model* model);
 TTRT_C_API void ttrt_string_free(char* text);
 
+/* The report of such a compile alone. */
+TTRT_C_API ttrt_status ttrt_model_check(const ttrt_model* model, const char* options, char** report);
+
+/* Two runs, node by node, a plain model compiled first. `options` is a JSON object, NULL for none: {"io":
+   "x.safetensors", "input": ["x=zeros"], "shape": {}, "numerics": "exact", "against": "cpu", "by": "module", "mode":
+   "sel", "pcc": 0.99, ...}; ttc.h, CompareOptions. `pass` takes 1 where every row reaches its threshold; `json`
+   {"pass", "rows": [{"node", "op", "module", "source", "pcc", "max_abs", "max_rel", "snr_db", "nan", "zero",
+   "threshold", "pass"}], "notes"}. Either may be NULL; so in the next one. Numbers that are not finite are null. */
+TTRT_C_API ttrt_status ttrt_model_compare(const ttrt_model* model, const char* options, int* pass, char** json);
+/* Whether a rewritten file is what its compile wrote: {"pass", "findings": [{"kind", "name", "detail", "pass"}]}. */
+TTRT_C_API ttrt_status ttrt_model_verify(const ttrt_model* model, int* pass, char** json);
+/* Writes the file that a rewritten model was made from, where it keeps it ("keep_original"). */
+TTRT_C_API ttrt_status ttrt_model_undo(const ttrt_model* model, const char* path);
+/* [{"kind", "name", "before", "after"}]; [] where both hold the same model. */
+TTRT_C_API ttrt_status ttrt_model_diff(const ttrt_model* before, const ttrt_model* after, char** json);
+/* The nn.Module at this path as a model of its own. `options`, NULL for none: {"io", "io_prefix", "io_steps", "input",
+   "shape", "seed", "save_io"}; ttc.h, ExtractOptions. */
+TTRT_C_API ttrt_status ttrt_model_extract(const ttrt_model* model, const char* module, const char* options,
+                                          ttrt_model** out);
+/* Which modules, or (by_rewrite 1) which rewrite, make the model miss `pcc`; `options` as of ttrt_model_compile, "io"
+   has the calls. {"fails", "modules", "rewrite": {"number", "pass", "rule", "result"}, "runs": [{"what", "pcc",
+   "pass"}]}. */
+TTRT_C_API ttrt_status ttrt_model_bisect(const ttrt_model* model, const char* options, double pcc, int by_rewrite,
+                                         char** json);
+/* The cheapest precision that reaches `goal`, {"min_pcc", "min_snr_db", "max_top1_drop"}, on the calls of options'
+   "io". `out` takes the model compiled so, `json` {"trials", "seen", "held_back", "options"}, the last as flags; either
+   may be NULL. */
+TTRT_C_API ttrt_status ttrt_model_search_precision(const ttrt_model* model, const char* goal, const char* options,
+                                                   ttrt_model** out, char** json);
+
+/* {name: summary} of "passes", "ops", "modules", "archs" or "dispatchers". */
+TTRT_C_API ttrt_status ttrt_names(const char* what, char** json);
+/* Loads a library that registers operators, passes, modules or dispatchers while it is loaded; it stays. */
+TTRT_C_API ttrt_status ttrt_load_plugin(const char* path);
+
 /* One dim of an input or output. */
 typedef struct ttrt_dim {
   int64_t size;       /* -1: free */
@@ -146,8 +181,8 @@ TTRT_C_API ttrt_status ttrt_session_run(ttrt_session* session, const ttrt_tensor
                                         const uint8_t* keep, ttrt_tensor** outputs, size_t output_count);
 /* Ends the run under way in another thread, which returns TTRT_CANCELLED. */
 TTRT_C_API ttrt_status ttrt_session_cancel(ttrt_session* session);
-/* Input `index` on the device, for models that write it in place: a cache of fixed size. The tensor itself where the host
-   reads that input. TTRT_UNSUPPORTED where the device's memory is full. */
+/* Input `index` on the device, for models that write it in place: a cache of fixed size. The tensor itself where the
+   host reads that input. TTRT_UNSUPPORTED where the device's memory is full. */
 TTRT_C_API ttrt_status ttrt_session_place(ttrt_session* session, size_t index, const ttrt_tensor* tensor,
                                           ttrt_tensor** out);
 /* A tensor in host memory. */
@@ -159,6 +194,15 @@ TTRT_C_API ttrt_status ttrt_session_reset(ttrt_session* session);
    "to_host_bytes", "us"}, "weights": {"total", "streamed", "bytes"}}, and where the session profiles, "ops": [{"node",
    "op", "module", "place", "kernel", "calls", "wall_us", "cycles", "bound", "bytes"}]. */
 TTRT_C_API ttrt_status ttrt_session_report(const ttrt_session* session, char** json);
+
+/* Who serves its ops; dispatch.h, Dispatch, says more. JSON of counts, and of every check for one node of the model. */
+TTRT_C_API ttrt_status ttrt_session_telemetry(const ttrt_session* session, char** json);
+TTRT_C_API ttrt_status ttrt_session_explain(const ttrt_session* session, const char* node, char** json);
+/* Rules (YAML or JSON text; NULL: what their file holds now) in place of the active ones, in the modes hot_reload and
+   config. `ok` takes 0 where they are wrong and nothing changed; `json`, where not NULL, takes the messages. */
+TTRT_C_API ttrt_status ttrt_session_reload_rules(ttrt_session* session, const char* rules, int* ok, char** json);
+/* Back to the rules before; 0 where there are none. */
+TTRT_C_API ttrt_status ttrt_session_rollback_rules(ttrt_session* session, int* ok);
 
 #ifdef __cplusplus
 }
