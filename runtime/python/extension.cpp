@@ -31,6 +31,7 @@ PYBIND11_MODULE(_ttc, m) {
   ttrt::python::add_errors(m);
   ttrt::python::add_tensors(m);
   ttrt::python::add_library(m);
+  ttrt::python::add_devices(m);
   ttrt::python::add_models(m);
   ttrt::python::add_sessions(m);
 }

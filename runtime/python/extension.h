@@ -28,6 +28,7 @@ py::dict memory_dict(const MemoryUse& use);
 void add_errors(py::module_& m);
 void add_tensors(py::module_& m);
 void add_library(py::module_& m);
+void add_devices(py::module_& m);  // behind the classes of add_library
 void add_models(py::module_& m);
 void add_sessions(py::module_& m);
 

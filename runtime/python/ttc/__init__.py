@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import errors
+from . import errors, tt_lib
 from ._library import native as _native
 from ._library import ops_library
 from .errors import BadFile, Bug, Cancelled, Error, Failed, Unsupported, UsageError
@@ -46,6 +46,7 @@ __all__ = [
     "ops",
     "register_ops",
     "set_threads",
+    "tt_lib",
 ]
 
 
