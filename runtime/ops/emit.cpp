@@ -3,7 +3,9 @@
 
 #include <cctype>
 #include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <ranges>
 
 #include "ir/op_schema.h"
 #include "support/error.h"
@@ -44,6 +46,19 @@ std::string python_list(const std::vector<std::string>& items) {
   return out + "]";
 }
 
+std::string python_product(const std::vector<std::string>& sizes) {
+  std::int64_t number = 1;
+  std::string symbols;
+  for (const std::string& size : sizes) {
+    if (size.find_first_not_of("0123456789") == std::string::npos)
+      number *= std::stoll(size);
+    else
+      symbols += (symbols.empty() ? "" : " * ") + size;
+  }
+  if (symbols.empty()) return std::to_string(number);
+  return number == 1 ? symbols : symbols + " * " + std::to_string(number);
+}
+
 std::string PythonCall::operand(std::string_view name) const {
   const int at = call.tensor_index(name);
   return at < 0 ? "" : scope_.tensor(static_cast<std::size_t>(at));
@@ -62,10 +77,16 @@ std::string PythonCall::let(std::string_view stem, const Python& value) {
   return name;
 }
 
-std::pair<std::string, std::string> PythonCall::let_two(std::string_view first, std::string_view second,
-                                                        const Python& value) {
-  std::pair made{scope_.fresh(first), scope_.fresh(second)};
-  statements.push_back({.targets = {made.first, made.second}, .call = value});
+std::string PythonCall::let_first(std::string_view stem, const std::string& others, const Python& value) {
+  std::string name = scope_.fresh(stem);
+  statements.push_back({.targets = {name, others}, .call = value});
+  return name;
+}
+
+std::vector<std::string> PythonCall::let_all(const std::vector<std::string_view>& stems, const Python& value) {
+  std::vector<std::string> made;
+  for (const std::string_view stem : stems) made.push_back(scope_.fresh(stem));
+  statements.push_back({.targets = made, .call = value});
   return made;
 }
 
@@ -103,14 +124,19 @@ std::string PythonCall::compute_kernel_config() const {
   return name;
 }
 
+std::string PythonCall::weight(std::string_view name, const WeightForm& form) const {
+  return call.tensor_index(name) < 0 ? "" : scope_.weight(name, form);
+}
+
 std::string PythonCall::row_major_ids(std::string_view name) {
-  if (std::string made = scope_.row_major(name); !made.empty()) return made;
+  if (std::string made = scope_.row_ids(name); !made.empty()) return made;
   const std::string ids = let("ids", Python("ttnn.typecast").arg(operand(name)).arg("ttnn.uint32"));
   return let("ids", Python("ttnn.to_layout").arg(ids).arg("ttnn.ROW_MAJOR_LAYOUT"));
 }
 
 std::string PythonCall::row_major_weight(std::string_view name) {
-  if (std::string made = scope_.row_major(name); !made.empty()) return made;
+  const WeightForm rows{.shape = call.tensor(name)->logical, .layout = Layout::row_major};
+  if (std::string made = weight(name, rows); !made.empty()) return made;
   return let("table", Python("ttnn.to_layout").arg(operand(name)).arg("ttnn.ROW_MAJOR_LAYOUT"));
 }
 
@@ -124,6 +150,45 @@ ttc::Refusal emit_plain(PythonCall& to) {
   }
   to.result(made.key("memory_config", to.memory_config()));
   return std::nullopt;
+}
+
+std::optional<Python> python_taken(PythonCall& to, const std::string& x, const std::vector<std::string>& sizes,
+                                   std::size_t dim, const std::vector<std::int64_t>& positions) {
+  constexpr std::size_t readable = 64;
+  std::vector<std::pair<std::int64_t, std::int64_t>> runs;
+  for (const std::int64_t at : positions) {
+    if (runs.empty() || runs.back().second != at) runs.emplace_back(at, at);
+    ++runs.back().second;
+  }
+  if (runs.empty() || runs.size() > readable) return std::nullopt;
+  std::vector<std::string> parts;
+  for (const auto& [first, end] : runs) {
+    std::vector<std::string> starts(sizes.size(), "0"), ends = sizes;
+    starts[dim] = std::to_string(first), ends[dim] = std::to_string(end);
+    parts.push_back(to.let("part", Python("ttnn.slice").arg(x).arg(python_list(starts)).arg(python_list(ends))));
+  }
+  Python made("ttnn.concat");
+  return made.arg(python_list(parts)).key("dim", std::to_string(dim)).key("memory_config", to.memory_config());
+}
+
+namespace {
+
+// Leaked: ops register while other libraries' variables are made.
+std::map<std::string, std::string_view, std::less<>>& reasons() {
+  static auto* all = new std::map<std::string, std::string_view, std::less<>>;
+  return *all;
+}
+
+}  // namespace
+
+std::string_view not_emitted(std::string_view record) {
+  const auto at = reasons().find(record);
+  return at == reasons().end() ? std::string_view() : at->second;
+}
+
+void register_not_emitted(std::string_view records, std::string_view reason) {
+  for (const auto name : std::views::split(records, ' '))
+    reasons().insert_or_assign(std::string(name.begin(), name.end()), reason);
 }
 
 }  // namespace ttrt

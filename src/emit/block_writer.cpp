@@ -5,6 +5,7 @@
 #include "emit/functions.h"
 #include "emit/python_text.h"
 #include "executor/call_price.h"
+#include "ir/body.h"
 #include "ir/node_name.h"
 #include "pass/call.h"
 
@@ -25,6 +26,21 @@ std::string last_part(const std::string& path) { return path.substr(path.rfind('
 
 bool is_number(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+// Operands, and what graphs inside read from outside.
+std::vector<ir::Value*> read_by(const ir::Node& node) {
+  std::vector<ir::Value*> out = node.operands();
+  for (const auto& region : node.regions())
+    for (ir::Value* value : ir::captured(*region)) out.push_back(value);
+  return out;
+}
+
+// The user in the graph of the value, around the one that uses it.
+const ir::Node* around(const ir::Node* user, const ir::Value& value) {
+  const ir::Graph* graph = value.graph();
+  while (user->graph() != graph && user->graph()->parent() != nullptr) user = user->graph()->parent();
+  return user;
 }
 
 }  // namespace
@@ -73,12 +89,20 @@ std::string BlockWriter::parameter(const Parameter& one, std::string_view role) 
 
 std::string BlockWriter::text_of(const ir::Value* value) {
   if (const auto known = names_.find(value); known != names_.end()) return known->second;
+  if (const auto last = last_.find(value); last != last_.end()) {
+    const std::string made = scope.fresh(stem(*value->def()));
+    name(value, made);
+    scope.owns(made);
+    scope.add({made}, with_channels(last->second, value->type.rank(), false));
+    return made;
+  }
+  value = program_.weight_behind(value);
   if (const auto constant = program_.uploaded.find(value); constant != program_.uploaded.end())
     return parameter(*constant->second, at_ != nullptr ? role_of(*at_, value) : "");
   if (value->type.kind == ir::TypeKind::integer && value->type.sym) return size_text(*value->type.sym);
   if (ir::is_weight(value))
-    return parameter(program_.parameters.add(value, Parameter::Form::host, {}, false, block_.path,
-                                             at_ != nullptr ? role_of(*at_, value) : value->name),
+    return parameter(program_.parameters.add({.name = {}, .weight = value, .form = Parameter::Form::torch, .spec = {}},
+                                             block_.path, at_ != nullptr ? role_of(*at_, value) : value->name),
                      "");
   return identifier(value->name);
 }
@@ -116,9 +140,9 @@ void BlockWriter::take_arguments() {
     for (const auto& result : node.results()) inside_.insert(result.get());
   });
   for_each_node(block_, [&](const ir::Node& node) {
-    for (const ir::Value* value : node.operands()) {
+    for (const ir::Value* value : read_by(node)) {
       if (inside_.contains(value) || names_.contains(value) || program_.uploaded.contains(value) ||
-          ir::is_weight(value))
+          ir::is_weight(program_.weight_behind(value)))
         continue;
       if (value->type.kind == ir::TypeKind::integer && value->type.sym) continue;
       const std::string role = role_of(node, value);
@@ -140,11 +164,14 @@ void BlockWriter::write() {
   for_each_node(block_, [&](const ir::Node& node) {
     for (const auto& result : node.results()) {
       bool read = result->output_uses() > 0;
-      for (const ir::Node* user : result->users())
-        read = read || user->results().empty() || !inside_.contains(user->result());
-      if (!read || !names_.contains(result.get())) continue;
+      for (const ir::Node* user : result->users()) {
+        const ir::Node* reader = around(user, *result);
+        read = read || reader->results().empty() || !inside_.contains(reader->result());
+      }
+      if (!read || (!names_.contains(result.get()) && !last_.contains(result.get()))) continue;
       results.push_back(result.get());
-      scope.returns(names_.at(result.get()));
+      returned.push_back(text_of(result.get()));
+      scope.returns(returned.back());
     }
   });
 }
@@ -156,32 +183,38 @@ void BlockWriter::write_item(const Item& item) {
     write_node(*std::get<const ir::Node*>(item));
 }
 
-void BlockWriter::write_call(const Block& block) {
-  const Callee callee = program_.write(block);
+Python BlockWriter::call_of(const Callee& callee, const std::string& path,
+                            const std::map<const ir::Value*, std::string>& given) {
   Python call(callee.function->name);
   for (const Argument& argument : callee.arguments) {
-    if (const auto* value = std::get_if<const ir::Value*>(&argument))
-      call.arg(text_of(*value));
-    else
+    if (const auto* value = std::get_if<const ir::Value*>(&argument)) {
+      const auto known = given.find(*value);
+      call.arg(known != given.end() ? known->second : text_of(*value));
+    } else {
       call.arg(parameter(*std::get<const Parameter*>(argument), callee.function->parameters[call.args().size()]));
+    }
   }
   if (callee.function->weights) {
     weights = true;
     const std::size_t cut = block_.path.empty() ? 0 : block_.path.size() + 1;
-    const std::string rest = attribute_path(block.path.size() > cut ? block.path.substr(cut) : "");
+    const std::string rest = attribute_path(path.size() > cut ? path.substr(cut) : "");
     call.key("parameters", "parameters" + std::string(rest.empty() || rest.starts_with("[") ? "" : ".") + rest);
   }
   if (callee.function->device) device = true, call.key("device", "device");
   for (const std::string& symbol : callee.function->symbols) symbols.insert(symbol), call.key(symbol, symbol);
+  return call;
+}
+
+void BlockWriter::write_call(const Block& block) {
+  const Callee callee = program_.write(block);
+  Python call = call_of(callee, block.path);
   const std::string part = last_part(block.path);
   std::vector<std::string> targets;
   for (std::size_t i = 0; i < callee.results.size(); ++i) {
     targets.push_back(scope.fresh(is_number(part) || part == callee.function->name ? "x" : part));
     name(callee.results[i], targets.back());
-    if (on_device(callee.results[i])) scope.owns(targets.back());
-    // What the callee gives back of what it was given, under other sizes.
-    if (const auto shared = callee.function->shared.find(i); shared != callee.function->shared.end())
-      scope.shares(targets.back(), call.args().at(shared->second));
+    if (program_.on_device(callee.results[i])) scope.owns(targets.back());
+    share(targets.back(), i, callee, call);  // under other sizes
   }
   scope.add(std::move(targets), std::move(call));
 }
@@ -190,7 +223,7 @@ std::map<std::size_t, std::size_t> BlockWriter::shared() const {
   std::map<std::size_t, std::size_t> out;
   for (std::size_t i = 0; i < results.size(); ++i)
     for (std::size_t j = 0; j < arguments.size(); ++j)
-      if (scope.buffer(names_.at(results[i])) == argument_name(arguments[j])) out[i] = j;
+      if (scope.buffer(returned[i]) == argument_name(arguments[j])) out[i] = j;
   return out;
 }
 
@@ -238,7 +271,7 @@ void BlockWriter::write_node(const ir::Node& node) {
   scope.comment(said);
   const ttrt::OpRecord* record = ttrt::find_op(node.op());
   if (!node.regions().empty())
-    refuse(node, {ReasonCode::Unsupported, "control flow is not written in Python yet"});
+    write_control(node);
   else if (record == nullptr || node.place == "cpu")
     record != nullptr && record->role == ttrt::Role::to_host ? write_upload(node, *record) : write_host(node);
   else if (is_transfer(record->role))
@@ -278,7 +311,9 @@ void BlockWriter::write_upload(const ir::Node& node, const ttrt::OpRecord& recor
   }
   const auto from = ttrt::exact_format(operand->type.dtype).value_or(DataType::bfloat16);
   const std::string text = converted(download(value).str(), from, node.result()->type.dtype);
-  scope.raw(bind_results(node, false).at(0) + " = " + text);
+  const std::string made = scope.fresh(value + "_host");
+  name(node.result(), made);
+  scope.raw(made + " = " + text);
 }
 
 // torch.ops.aten.add.Tensor(x, y, alpha=2)
@@ -304,67 +339,38 @@ void BlockWriter::write_host(const ir::Node& node) {
   scope.add(bind_results(node, false), std::move(made));
 }
 
-std::string BlockWriter::operand_text(const ir::Node& node, const ir::Value* value, std::size_t index,
-                                      const ttrt::BoundCall& bound, Parameter::Form form) {
-  if (!ir::is_weight(value) || names_.contains(value)) return text_of(value);
-  const std::string role = role_of(node, value);
-  const std::string& path =
-      node.provenance->module_path.size() >= block_.path.size() ? node.provenance->module_path : block_.path;
-  const bool packed = bound.operands.at(index).packed != nullptr;
-  return parameter(program_.parameters.add(value, form, bound.call.tensors.at(index), packed, path, role), role);
-}
-
-PythonCall::Scope BlockWriter::scope_for(const ir::Node& node, const ttrt::BoundCall& bound) {
-  std::vector<const ir::Value*> tensors;
-  for (const ir::Value* value : node.operands())
-    if (value->type.is_tensor()) tensors.push_back(value);
-  PythonCall::Scope to;
-  to.tensor = [this, &node, &bound, tensors](std::size_t i) {
-    return operand_text(node, tensors.at(i), i, bound, Parameter::Form::tiles);
-  };
-  to.literal = [this, &node, &bound](std::string_view literal) -> std::string {
-    const ir::Arg* arg = node.arg(literal);
-    if (arg != nullptr) return arg->is_none() ? "" : text_of(*arg);
-    const int at = node.schema()->index_of(literal);
-    const auto& otherwise = node.schema()->args.at(static_cast<std::size_t>(at)).default_value;
-    return !otherwise || otherwise->is_none() ? "" : text_of(*otherwise);
-  };
-  to.sizes = [this, &node](int result) { return sizes_text(node.result(static_cast<std::size_t>(result))); };
-  to.tensor_sizes = [this, tensors](std::size_t i) { return sizes_text(tensors.at(i)); };
-  to.fresh = [this](std::string_view name) {
-    std::string made = scope.fresh(name);
-    scope.owns(made);
-    return made;
-  };
-  to.constant = [this](const std::string& name, const std::string& text) { program_.constants.emplace(name, text); };
-  to.helper = [this](const std::string& helper) { program_.helpers.insert(helper); };
-  to.device = [this] {
-    device = true;
-    return std::string("device");
-  };
-  to.warning = [this](const std::string& text) { program_.warnings.insert(text); };
-  to.row_major = [this, &node, &bound, tensors](std::string_view operand) -> std::string {
-    const auto index = static_cast<std::size_t>(bound.call.tensor_index(operand));
-    if (program_.row_ids.contains(tensors.at(index))) return text_of(tensors[index]);
-    if (!ir::is_weight(tensors[index])) return "";
-    return operand_text(node, tensors[index], index, bound, Parameter::Form::rows);
-  };
-  to.fixed_sizes = true;
-  const auto fixed = [](const ir::Value* value) { return !value->type.is_tensor() || value->type.is_static(); };
-  for (const ir::Value* value : tensors) to.fixed_sizes = to.fixed_sizes && fixed(value);
-  for (const auto& result : node.results()) to.fixed_sizes = to.fixed_sizes && fixed(result.get());
-  return to;
+// Intermediates that the function has already, an index of two gathers say, stand under their first name.
+bool BlockWriter::computed_before(const PythonCall& call, ttrt::PythonStatement& one,
+                                  std::map<std::string, std::string>& known_as) {
+  if (!known_as.empty()) {
+    Python same(one.call.function());
+    for (const std::string& arg : one.call.args()) same.arg(renamed(arg, known_as));
+    one.call = std::move(same);
+  }
+  const bool result = std::ranges::any_of(call.named_results, [&](const std::string& name) {
+    return std::ranges::find(one.targets, name) != one.targets.end();
+  });
+  if (one.targets.size() != 1 || result) return false;
+  const auto [at, added] = computed_.emplace(one.call.str(), one.targets[0]);
+  if (!added) known_as.emplace(one.targets[0], at->second);
+  return !added;
 }
 
 void BlockWriter::write_device(const ir::Node& node, const ttrt::OpRecord& record) {
   auto made = concrete_call(record, node.args(), program_.sizes, {.arch = program_.arch.arch});
   if (auto* reason = std::get_if<Reason>(&made)) return refuse(node, std::move(*reason));
   const auto& bound = std::get<ttrt::BoundCall>(made);
-  if (record.emit == nullptr)
-    return refuse(node, {ReasonCode::Unsupported, "its record has no spelling in TT-NN's Python"});
-  PythonCall call(bound.call, bound.results(), program_.arch, scope_for(node, bound));
+  if (record.emit == nullptr) {
+    const std::string_view known = ttrt::not_emitted(record.name);
+    const std::string why = known.empty() ? "its record has no spelling in TT-NN's Python" : std::string(known);
+    return refuse(node, {ReasonCode::Unsupported, why});
+  }
+  PythonCall::Scope known = scope_for(node, bound);
+  const bool last = stays_channels_last(node);
+  if (last) known.tensor = known.channels_last;
+  PythonCall call(bound.call, bound.results(), program_.arch, std::move(known));
   if (record.multiplies) {
-    const ir::Value* second = node.operand(1);
+    const ir::Value* second = program_.weight_behind(node.operand(1));
     const auto price =
         ttrt::price_call(bound.call, second != nullptr && ir::is_weight(second), program_.arch, program_.chooser);
     if (price.split.product) call.program = price.split.product->program;
@@ -372,13 +378,14 @@ void BlockWriter::write_device(const ir::Node& node, const ttrt::OpRecord& recor
   if (Refusal reason = record.emit(call)) return refuse(node, std::move(*reason));
   if (!no_spelling_.empty()) return refuse(node, {ReasonCode::DynamicShape, no_spelling_});
   ++program_.device_calls;
-  if (!call.named_results.empty()) {
-    for (std::size_t i = 0; i < call.named_results.size(); ++i) name(node.result(i), call.named_results[i]);
-    for (ttrt::PythonStatement& one : call.statements) scope.add(std::move(one.targets), std::move(one.call));
-    return;
-  }
-  for (std::size_t i = 0; i < call.statements.size(); ++i) {
-    ttrt::PythonStatement& one = call.statements[i];
+  for (std::size_t i = 0; i < call.named_results.size(); ++i) name(node.result(i), call.named_results[i]);
+  std::map<std::string, std::string> known_as;
+  for (ttrt::PythonStatement& one : call.statements) {
+    if (computed_before(call, one, known_as)) continue;
+    if (one.targets.empty() && (last || call.result_is_channels_last)) {
+      one.targets = {last_[node.result()] = scope.fresh(stem(node))};
+      scope.owns(one.targets[0]);
+    }
     if (one.targets.empty()) one.targets = bind_results(node, true);
     scope.add(std::move(one.targets), std::move(one.call));
   }

@@ -15,40 +15,45 @@ Functions::Functions(const ir::Model& model, const ttrt::ArchProfile& arch, ir::
       chooser({.report = [](const std::string&, std::string_view) {}}),
       names_{"forward", "device", "parameters"} {
   for (const std::string_view helper : helper_names()) names_.emplace(helper);
+  find_device_values(*model.graph);
 }
 
 Callee Functions::write(const Block& block) {
   BlockWriter writer(*this, block);
   writer.write();
-  auto made = std::make_unique<Function>();
-  made->class_name = block.class_name;
-  made->symbols = writer.symbols, made->weights = writer.weights, made->device = writer.device;
-  for (const Argument& argument : writer.arguments) made->parameters.push_back(writer.argument_name(argument));
-  const std::size_t keywords = writer.symbols.size() + (writer.weights ? 1 : 0) + (writer.device ? 1 : 0);
-  if (keywords > 0) made->parameters.emplace_back("*");
-  if (writer.weights) made->parameters.emplace_back("parameters");
-  if (writer.device) made->parameters.emplace_back("device");
-  made->parameters.insert(made->parameters.end(), writer.symbols.begin(), writer.symbols.end());
-  made->shared = writer.shared();
-  made->body = writer.scope.text(4);
-  for (std::size_t i = 0; i < writer.results.size(); ++i)
-    made->body += (i == 0 ? "    return " : ", ") + writer.text_of(writer.results[i]);
-  if (!writer.results.empty()) made->body += "\n";
+  Function made;
+  made.class_name = block.class_name;
+  return written(writer, std::move(made), snake_case(block.class_name.empty() ? "module" : block.class_name),
+                 block.path);
+}
 
-  std::string key = block.class_name + "(";
-  for (const std::string& parameter : made->parameters) key += parameter + ", ";
-  key += ")\n" + made->body;
+Callee Functions::written(BlockWriter& writer, Function made, const std::string& stem, const std::string& path) {
+  made.symbols = writer.symbols, made.weights = writer.weights, made.device = writer.device;
+  for (const Argument& argument : writer.arguments) made.parameters.push_back(writer.argument_name(argument));
+  const std::size_t keywords = writer.symbols.size() + (writer.weights ? 1 : 0) + (writer.device ? 1 : 0);
+  if (keywords > 0) made.parameters.emplace_back("*");
+  if (writer.weights) made.parameters.emplace_back("parameters");
+  if (writer.device) made.parameters.emplace_back("device");
+  made.parameters.insert(made.parameters.end(), writer.symbols.begin(), writer.symbols.end());
+  made.shared = writer.shared();
+  made.body = writer.scope.text(4);
+  for (std::size_t i = 0; i < writer.returned.size(); ++i)
+    made.body += (i == 0 ? "    return " : ", ") + writer.returned[i];
+  if (!writer.returned.empty()) made.body += "\n";
+
+  std::string key = made.class_name + made.summary + "(";
+  for (const std::string& parameter : made.parameters) key += parameter + ", ";
+  key += ")\n" + made.body;
   const auto known = by_text_.find(key);
   if (known != by_text_.end()) {
-    known->second->paths.push_back(block.path);
+    known->second->paths.push_back(path);
     return {known->second, std::move(writer.arguments), std::move(writer.results)};
   }
-  const std::string stem = snake_case(block.class_name.empty() ? "module" : block.class_name);
-  made->name = stem;
-  for (int n = 2; !names_.insert(made->name).second; ++n) made->name = stem + "_" + std::to_string(n);
-  made->paths = {block.path};
-  by_text_.emplace(key, made.get());
-  all.push_back(std::move(made));
+  made.name = stem;
+  for (int n = 2; !names_.insert(made.name).second; ++n) made.name = stem + "_" + std::to_string(n);
+  made.paths = {path};
+  all.push_back(std::make_unique<Function>(std::move(made)));
+  by_text_.emplace(key, all.back().get());
   return {all.back().get(), std::move(writer.arguments), std::move(writer.results)};
 }
 

@@ -14,7 +14,7 @@ def causal_mask(queries, keys, device):
 )py";
 
 constexpr std::string_view multicast_2d_text =
-    R"py(def multicast_2d(*, grid, in0_block_w, subblock, block, per_core, activation=None):
+    R"py(def multicast_2d(*, grid, in0_block_w, subblock, block, per_core, fuse_batch=False, activation=None):
     """A matrix product over the rows and columns of a grid of cores; sizes in tiles."""
     return ttnn.MatmulMultiCoreReuseMultiCastProgramConfig(
         compute_with_storage_grid_size=grid,
@@ -27,12 +27,12 @@ constexpr std::string_view multicast_2d_text =
         per_core_N=per_core[1],
         transpose_mcast=False,
         fused_activation=activation,
-        fuse_batch=False,
+        fuse_batch=fuse_batch,
     )
 )py";
 
 constexpr std::string_view multicast_1d_text =
-    R"py(def multicast_1d(*, grid, in0_block_w, subblock, block, per_core, mcast_in0=True, activation=None):
+    R"py(def multicast_1d(*, grid, in0_block_w, subblock, block, per_core, mcast_in0=True, fuse_batch=False, activation=None):
     """A matrix product along one side of its result, over all cores of a grid; sizes in tiles."""
     return ttnn.MatmulMultiCoreReuseMultiCast1DProgramConfig(
         compute_with_storage_grid_size=grid,
@@ -43,7 +43,7 @@ constexpr std::string_view multicast_1d_text =
         out_block_w=block[1],
         per_core_M=per_core[0],
         per_core_N=per_core[1],
-        fuse_batch=False,
+        fuse_batch=fuse_batch,
         fused_activation=activation,
         mcast_in0=mcast_in0,
     )

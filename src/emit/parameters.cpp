@@ -17,7 +17,10 @@ std::string own_name(std::string name) {
     const std::string_view rest = std::string_view(name).substr(at + format.size());
     if (rest.find_first_not_of("_0123456789") == std::string_view::npos) name.resize(at);
   }
-  for (const std::string_view end : {".transposed", ".flat"})
+  // What normalisation folded into a layer makes of its weight.
+  if (constexpr std::string_view folded = ".weight.normed_bias"; name.ends_with(folded))
+    name.replace(name.size() - folded.size(), folded.size(), ".bias");
+  for (const std::string_view end : {".transposed", ".flat", ".normed"})
     if (name.ends_with(end)) name.resize(name.size() - end.size());
   return name;
 }
@@ -41,26 +44,26 @@ bool is_prefix(const std::string& path, const std::string& name) {
 
 }  // namespace
 
-std::string Parameters::name_for(const ir::Value* weight, Parameter::Form form, const std::string& path,
-                                 const std::string& role) {
-  const ir::GraphInput* input = ir::weight_input(weight);
-  const std::string target = input != nullptr ? input->target : weight->name;
-  std::string name = target.find('.') != std::string::npos ? own_name(target) : (path.empty() ? "" : path + ".") + role;
-  if (form == Parameter::Form::rows && names_.contains(name)) name += "_rows";
-  if (form == Parameter::Form::host && names_.contains(name)) name += "_host";
+std::string Parameters::name_for(const Parameter& wanted, const std::string& path, const std::string& role) {
+  const ir::GraphInput* input = ir::weight_input(wanted.weight);
+  const std::string target = input != nullptr ? input->target : wanted.weight->name;
+  const std::string stem = !role.empty() ? role : target.empty() ? "constant" : target;
+  std::string name = target.find('.') != std::string::npos ? own_name(target) : (path.empty() ? "" : path + ".") + stem;
+  if (wanted.spec.layout == ttrt::Layout::row_major && names_.contains(name)) name += "_rows";
+  if (wanted.form != Parameter::Form::device && names_.contains(name)) name += "_host";
   name = spelled(name);
   const int n = ++names_[name];
   return n == 1 ? name : name + "_" + std::to_string(n);
 }
 
-const Parameter& Parameters::add(const ir::Value* weight, Parameter::Form form, const ttrt::TensorSpec& spec,
-                                 bool packed, const std::string& path, const std::string& role) {
-  std::string shape;
-  for (const std::int64_t size : spec.logical) shape += std::to_string(size) + ",";
-  const auto key = std::tuple(weight, form, shape + std::string(to_string(spec.dtype)));
+const Parameter& Parameters::add(Parameter wanted, const std::string& path, const std::string& role) {
+  std::string text(to_string(wanted.spec.dtype));
+  text += to_string(wanted.spec.layout);
+  for (const std::int64_t size : wanted.spec.logical) text += "," + std::to_string(size);
+  const auto key = std::tuple(wanted.weight, wanted.form, text);
   if (const auto at = known_.find(key); at != known_.end()) return *at->second;
-  parameters_.push_back(
-      {.name = name_for(weight, form, path, role), .weight = weight, .form = form, .spec = spec, .packed = packed});
+  wanted.name = name_for(wanted, path, role);
+  parameters_.push_back(std::move(wanted));
   known_.emplace(key, &parameters_.back());
   return parameters_.back();
 }

@@ -11,14 +11,13 @@ namespace ttc::emit {
 
 class Parameters {
  public:
-  // A weight in a form; `path`, `role`: the module and the operand that read it first, for weights without a path of
-  // their own. The same for every reader.
-  const Parameter& add(const ir::Value* weight, Parameter::Form form, const ttrt::TensorSpec& spec, bool packed,
-                       const std::string& path, const std::string& role);
+  // The weight in the form that `wanted` describes, which has no name yet; `path`, `role`: the module and the operand
+  // that read it first, for weights without a path of their own. The same for every reader.
+  const Parameter& add(Parameter wanted, const std::string& path, const std::string& role);
   std::vector<Parameter> all() const { return {parameters_.begin(), parameters_.end()}; }
 
  private:
-  std::string name_for(const ir::Value* weight, Parameter::Form form, const std::string& path, const std::string& role);
+  std::string name_for(const Parameter& wanted, const std::string& path, const std::string& role);
   std::deque<Parameter> parameters_;
   std::map<std::tuple<const ir::Value*, Parameter::Form, std::string>, const Parameter*> known_;
   std::map<std::string, int> names_;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "device/host_tensor.h"
 #include "emit/functions.h"
 #include "emit/helpers.h"
 #include "emit/python_text.h"
@@ -34,7 +35,7 @@ class ProgramWriter {
     for (const ir::GraphOutput& output : model_.graph->outputs())
       if (!output.target.empty()) written_.insert(output.target);
     load_constants();
-    const auto blocks = blocks_of(*model_.graph, stands_outside);
+    const auto blocks = blocks_of(*model_.graph, [&](const ir::Node& node) { return stands_outside(node); });
     find_row_ids();
     reserve_names(*blocks);
     BlockWriter root(program_, *blocks);
@@ -46,23 +47,42 @@ class ProgramWriter {
 
  private:
   // Transfers of inputs, outputs and constants: forward() has them at its ends, constants are loaded.
-  static bool stands_outside(const ir::Node& node) {
+  bool stands_outside(const ir::Node& node) const {
     const ttrt::OpRecord* record = ttrt::find_op(node.op());
     if (record == nullptr || !is_transfer(record->role) || node.results().empty()) return false;
-    if (record->role == ttrt::Role::to_host) return node.result()->users().empty() && on_device(node.operand(0));
+    if (record->role == ttrt::Role::to_host)
+      return node.result()->users().empty() && program_.on_device(node.operand(0));
     return node.operand(0)->def() == nullptr;
   }
   void load_constants() {
-    for (const auto& node : model_.graph->nodes()) {
-      const ir::Value* operand = node->operand(0);
-      if (ttrt::role_of(node->op()) != ttrt::Role::to_device || !ir::is_weight(operand)) continue;
+    ir::walk(*model_.graph, [&](const ir::Node* node) {
+      if (ttrt::role_of(node->op()) != ttrt::Role::to_device) return;
+      const ir::Value* operand = program_.weight_behind(node->operand(0));
+      if (!ir::is_weight(operand)) return;
       ttrt::TensorSpec spec;
       for (const ir::SymExpr& size : operand->type.sizes)
         spec.logical.push_back(size.evaluate(program_.sizes).value_or(1));
       spec.dtype = ttrt::exact_format(node->result()->type.dtype).value_or(ttrt::DataType::bfloat16);
-      program_.uploaded[node->result()] = &program_.parameters.add(operand, Parameter::Form::tiles, spec, false,
+      if (is_positive(*operand)) program_.positive.insert(node->result());
+      program_.uploaded[node->result()] = &program_.parameters.add({.name = {}, .weight = operand, .spec = spec},
                                                                    home_of(*node->result()), name_of(*node->result()));
-    }
+    });
+  }
+
+  // Integers without a sign: indices that count from the start.
+  bool is_positive(const ir::Value& constant) const {
+    const ir::Weight* weight = model_.weight_of(&constant);
+    if (weight == nullptr || weight->storage->absent() || (weight->dtype != DType::i64 && weight->dtype != DType::i32))
+      return false;
+    const auto [owner, data] = weight->storage->load();
+    const ttrt::HostTensor view{.dtype = weight->dtype,
+                                .sizes = weight->sizes,
+                                .strides = weight->strides,
+                                .owner = std::const_pointer_cast<void>(owner),
+                                .data = const_cast<std::byte*>(data + weight->storage_offset * size_of(weight->dtype))};
+    const ttrt::HostTensor values = convert(contiguous(view), DType::i64);
+    return std::all_of(values.as<std::int64_t>(), values.as<std::int64_t>() + values.numel(),
+                       [](std::int64_t value) { return value >= 0; });
   }
 
   // The module that all readers of a value are in, and the operand that it is there.
@@ -112,6 +132,8 @@ class ProgramWriter {
 
   // No variable is called as a function is.
   void reserve_names(const Block& block) {
+    for (const char* name : {"if_true", "if_false", "goes_on", "turn", "row", "wrapped"})
+      program_.function_names.insert(name);
     for (const Item& item : block.items)
       if (const auto* inner = std::get_if<std::unique_ptr<Block>>(&item)) {
         program_.function_names.insert(snake_case((*inner)->class_name));
@@ -123,9 +145,17 @@ class ProgramWriter {
 
   void begin(BlockWriter& root) {
     std::set<std::string> defined;
+    std::size_t place = 0;
     for (const ir::GraphInput& input : model_.graph->inputs()) {
       if (input.kind != ir::InputKind::user) continue;
       const std::string variable = root.scope.fresh(input.value->name);
+      if (input.literal) {
+        fixed_.push_back(variable + "=" + root.text_of(*input.literal));
+        root.name(input.value.get(), variable);
+        ++place;
+        continue;
+      }
+      places_.push_back(place++);
       inputs_.push_back(variable);
       root.name(input.value.get(), variable);
       if (!input.value->type.is_tensor()) number_inputs_.insert(inputs_.size() - 1);
@@ -195,17 +225,26 @@ class ProgramWriter {
   }
 
   void finish(BlockWriter& root) {
-    std::string returned;
+    std::vector<std::string> returned;
     for (const ir::GraphOutput& output : model_.graph->outputs()) {
       const ir::Value* value = output.arg.value();
       if (output.kind == ir::OutputKind::token) continue;
       if (output.kind == ir::OutputKind::user) {
-        returned += (returned.empty() ? "" : ", ") + host_text(root, output.arg);
+        returned.push_back(host_text(root, output.arg));
       } else if (value != nullptr) {
         write_state(root, output, *value);
       }
     }
-    if (!returned.empty()) root.scope.raw("return " + returned);
+    if (!returned.empty()) root.scope.raw(return_statement(returned));
+  }
+  // On a line of its own each where they are too many for one.
+  static std::string return_statement(const std::vector<std::string>& values) {
+    std::string line = "return ", lines = "return (\n";
+    for (const std::string& value : values) {
+      line += (line.size() == 7 ? "" : ", ") + value;
+      lines += "    " + value + ",\n";
+    }
+    return line.size() + 4 <= line_width || values.size() == 1 ? line : lines + ")";
   }
   // The device tensor that an output on the host is a copy of; nullptr where it is none.
   static const ir::Value* source(const ir::Value* value) {
@@ -214,7 +253,7 @@ class ProgramWriter {
   }
   std::string host_text(BlockWriter& root, const ir::Arg& arg) {
     const ir::Value* from = source(arg.value());
-    if (from == nullptr || !on_device(from) || !arg.value()->users().empty()) return root.text_of(arg);
+    if (from == nullptr || !program_.on_device(from) || !arg.value()->users().empty()) return root.text_of(arg);
     const auto format = ttrt::exact_format(from->type.dtype).value_or(ttrt::DataType::bfloat16);
     return converted(download(root.text_of(from)).str(), format, arg.value()->type.dtype);
   }
@@ -248,6 +287,7 @@ class ProgramWriter {
 
   // The class, then the paths of the modules that it is: some of them where there are many.
   static std::string docstring(const Function& function) {
+    if (!function.summary.empty()) return "    \"\"\"" + function.summary + "\"\"\"\n";
     const std::string text = function.class_name.empty() ? "Nodes of no module" : function.class_name;
     constexpr std::size_t shown = 3;
     std::vector<std::string> paths = function.paths;
@@ -285,7 +325,9 @@ class ProgramWriter {
     for (const auto& function : program_.all)
       functions += "\n\n" + definition(function->name, function->parameters) + docstring(*function) + function->body;
     std::vector<std::string> parameters = inputs_;
-    parameters.insert(parameters.end(), {"*", "parameters", "device"});
+    parameters.emplace_back("*");
+    parameters.insert(parameters.end(), fixed_.begin(), fixed_.end());
+    parameters.insert(parameters.end(), {"parameters", "device"});
     functions += "\n\n" + definition("forward", parameters) + "    \"\"\"The model: torch tensors in and out.\"\"\"\n" +
                  root.scope.text(4);
     std::string helpers;
@@ -304,7 +346,7 @@ class ProgramWriter {
       text += one;
     }
     text += helpers + functions;
-    out.inputs = inputs_, out.number_inputs = number_inputs_;
+    out.inputs = inputs_, out.places = places_, out.number_inputs = number_inputs_;
     out.parameters = program_.parameters.all();
     out.refused = std::move(program_.refused);
     out.warnings.assign(program_.warnings.begin(), program_.warnings.end());
@@ -315,7 +357,8 @@ class ProgramWriter {
   ir::Model& model_;
   Functions program_;
   std::set<std::string> written_;
-  std::vector<std::string> inputs_;
+  std::vector<std::string> inputs_, fixed_;
+  std::vector<std::size_t> places_;
   std::set<std::size_t> number_inputs_;
 };
 

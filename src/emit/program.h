@@ -14,16 +14,14 @@ namespace ttc::emit {
 
 // A weight as the program reads it: parameters.<name>.
 struct Parameter {
-  enum class Form : std::uint8_t {
-    tiles,
-    rows,
-    host
-  };  // on the device in tiles or in rows of bfloat16; a torch tensor
-  std::string name;                   // dotted: "vit.layers.0.attention.o_proj.weight"
-  const ir::Value* weight = nullptr;  // an input of the graph
-  Form form = Form::tiles;
-  ttrt::TensorSpec spec;  // of what lies on the device
-  bool packed = false;    // the weight's bytes are tiles of that spec already
+  enum class Form : std::uint8_t { device, host, torch };  // a tensor of TT-NN on the device or not, one of torch
+  std::string name;                                        // dotted: "vit.layers.0.attention.o_proj.weight"
+  const ir::Value* weight = nullptr;                       // an input of the graph
+  Form form = Form::device;
+  ttrt::TensorSpec spec;  // of TT-NN's tensor
+  // Where the weight's bytes are packed already: how, and the tiles' spec.
+  const ttrt::Packed* packed = nullptr;
+  ttrt::TensorSpec stored = {};
 };
 
 struct Refused {
@@ -34,7 +32,8 @@ struct Refused {
 struct Program {
   std::string text;                     // model.py
   std::vector<std::string> inputs;      // parameters of forward(), in the order of the model's inputs
-  std::set<std::size_t> number_inputs;  // of these, what is no tensor
+  std::vector<std::size_t> places;      // which of the model's inputs these are: others have a value that export fixed
+  std::set<std::size_t> number_inputs;  // of the parameters, what is no tensor
   std::vector<Parameter> parameters;
   std::vector<Refused> refused;       // calls that have no spelling: then the program is not whole
   std::vector<std::string> warnings;  // what the card may refuse

@@ -106,6 +106,19 @@ std::set<std::string> identifiers(std::string_view code) {
   return out;
 }
 
+std::string renamed(std::string_view code, const std::map<std::string, std::string>& names) {
+  std::string out;
+  for (std::size_t i = 0; i < code.size();) {
+    std::size_t end = i;
+    while (end < code.size() && word(code[end])) ++end;
+    const std::string one(code.substr(i, std::max<std::size_t>(end - i, 1)));
+    const auto at = i > 0 && code[i - 1] == '.' ? names.end() : names.find(one);
+    out += at == names.end() ? one : at->second;
+    i += one.size();
+  }
+  return out;
+}
+
 namespace {
 
 // "a, (b, c)" at the commas outside brackets.

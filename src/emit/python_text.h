@@ -1,6 +1,7 @@
 // Names and layout of Python text.
 #pragma once
 
+#include <map>
 #include <set>
 #include <string>
 #include <string_view>
@@ -26,6 +27,9 @@ std::string symbolic(const ir::SymExpr& expr);
 std::string torch_dtype_text(DType dtype);
 // The identifiers of a piece of code; attributes and keywords' names too.
 std::set<std::string> identifiers(std::string_view code);
+
+// The same code with other names.
+std::string renamed(std::string_view code, const std::map<std::string, std::string>& names);
 
 // `targets = call`, broken into a line for each argument where it is too long.
 std::string statement(const std::vector<std::string>& targets, const ttrt::Python& call, int indent);

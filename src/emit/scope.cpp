@@ -21,6 +21,12 @@ bool is_builtin(std::string_view name) {
   return std::ranges::find(all, name) != std::end(all);
 }
 
+std::string with_margin(std::string_view lines, const std::string& margin) {
+  std::string out = margin;
+  for (const char c : lines) out += c == '\n' ? "\n" + margin : std::string(1, c);
+  return out + "\n";
+}
+
 }  // namespace
 
 std::string Scope::fresh(std::string_view stem) {
@@ -42,11 +48,17 @@ void Scope::add(std::vector<std::string> targets, ttrt::Python call) {
   lines_.push_back(std::move(line));
 }
 
-void Scope::raw(std::string line) {
-  Line made{.comment = std::move(comment_), .raw = std::move(line), .targets = {}, .used = {}};
+void Scope::raw(std::string lines) {
+  while (lines.ends_with("\n")) lines.pop_back();
+  Line made{.comment = std::move(comment_), .raw = std::move(lines), .targets = {}, .used = {}};
   comment_.clear();
   made.used = identifiers(made.raw);
   lines_.push_back(std::move(made));
+}
+
+void Scope::joins(const std::string& variable, const std::string& other) {
+  const std::string first = buffer(variable), second = buffer(other);
+  if (first != second) buffer_of_[second] = first;
 }
 
 const std::string& Scope::buffer(const std::string& variable) const {
@@ -71,7 +83,7 @@ std::string Scope::text(int indent) const {
   for (std::size_t i = 0; i < lines_.size(); ++i) {
     const Line& line = lines_[i];
     if (!line.comment.empty()) out += margin + "# " + line.comment + "\n";
-    out += !line.raw.empty() ? margin + line.raw + "\n" : statement(line.targets, line.call, indent);
+    out += !line.raw.empty() ? with_margin(line.raw, margin) : statement(line.targets, line.call, indent);
     for (const std::string& name : freed[i]) out += margin + "ttnn.deallocate(" + name + ")\n";
   }
   return out;

@@ -23,12 +23,14 @@ class Scope {
   void returns(const std::string& variable) { returned_.insert(variable); }
   // `variable` may lie in the buffer of `other`, which lives as long as either.
   void shares(const std::string& variable, const std::string& other) { buffer_of_[variable] = other; }
+  // Both buffers live as long as either's last name.
+  void joins(const std::string& variable, const std::string& other);
   // The first variable that had this one's buffer.
   const std::string& buffer(const std::string& variable) const;
 
   void comment(std::string text);
   void add(std::vector<std::string> targets, ttrt::Python call);
-  void raw(std::string line);  // as it is; its names count as used
+  void raw(std::string lines);  // as they are; their names count as used
   bool empty() const { return lines_.empty(); }
   // The body, with ttnn.deallocate where lives end.
   std::string text(int indent) const;

@@ -27,10 +27,14 @@ class Parameters:
 
 
 def load_parameters(device, folder=Path(__file__).parent / "weights"):
-    """Tensors of the device as they were packed, and torch tensors of what runs on the host."""
+    """Tensors of the device as they were packed, tensors in host memory of what TT-NN lays out at its first use, and
+    torch tensors of what runs on the host.
+    """
     parameters = Parameters()
     for file in sorted(folder.glob("*.tensorbin")):
         parameters.put(file.stem, ttnn.load_tensor(file, device=device))
+    for file in sorted(folder.glob("host/*.tensorbin")):
+        parameters.put(file.stem, ttnn.load_tensor(file))
     if (folder / "host.safetensors").exists():
         from safetensors.torch import load_file
 
@@ -112,10 +116,10 @@ std::string run_text(const Program& program, const SafeTensors& vectors) {
   std::string out(run_head);
   out += "INPUTS = [\n";
   for (std::size_t i = 0; i < program.inputs.size(); ++i) {
-    const auto at = vectors.tensors.find("in" + std::to_string(i));
+    const std::string name = "in" + std::to_string(program.places.at(i));
+    const auto at = vectors.tensors.find(name);
     const bool number = at != vectors.tensors.end() && program.number_inputs.contains(i);
-    out += "    (\"in" + std::to_string(i) + "\", \"" + (number ? "number" : "tensor") + "\"),  # " +
-           program.inputs[i] + "\n";
+    out += "    (\"" + name + "\", \"" + (number ? "number" : "tensor") + "\"),  # " + program.inputs[i] + "\n";
   }
   return out + "]\n" + std::string(run_body);
 }
