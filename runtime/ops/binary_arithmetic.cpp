@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "ops/binary.h"
+#include "ops/emit.h"
 #include "ops/library.h"
 #include "ops/rules.h"
 #include "ops/vmath.h"
@@ -242,6 +243,7 @@ const BinaryOp arithmetic[]{
      .exact = Exact::logaddexp,
      .instructions = 40},
 };
+TTRT_NOT_EMITTED(pairs, "tt.fmax tt.fmin tt.copysign", "TT-NN has no such function")
 TTRT_REGISTER_BINARY(arithmetic);
 TTRT_LIBRARY_OP(sub, {.record = "tt.sub", .names = "subtract"});
 TTRT_LIBRARY_OP(mul, {.record = "tt.mul", .names = "multiply"});

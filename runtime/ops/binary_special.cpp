@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "ops/binary.h"
+#include "ops/emit.h"
 #include "ops/special_functions.h"
 
 namespace ttrt::ops::binary_special_op {
@@ -130,6 +131,12 @@ std::vector<BinaryOp> make_special() {
        .integers = i_lcm},
   };
 }
+
+TTRT_NOT_EMITTED(special_pairs,
+                 "tt.chebyshev_t tt.chebyshev_u tt.chebyshev_v tt.chebyshev_w tt.shifted_chebyshev_t "
+                 "tt.shifted_chebyshev_u tt.shifted_chebyshev_v tt.shifted_chebyshev_w tt.hermite_h tt.hermite_he "
+                 "tt.laguerre tt.legendre tt.igamma tt.igammac tt.zeta tt.xlog1py",
+                 "TT-NN has no such function")
 
 const std::vector<BinaryOp> special_functions = make_special();
 TTRT_REGISTER_BINARY(special_functions);

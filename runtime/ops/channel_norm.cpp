@@ -2,6 +2,7 @@
 // of C numbers in float32. Everything is float32 and the packer rounds once; padding never takes part.
 #include <cmath>
 
+#include "ops/emit.h"
 #include "ops/exact_util.h"
 #include "ops/row_math.h"
 #include "ops/rules.h"
@@ -275,6 +276,37 @@ Work group_work(const OpCall& call) {
   return work;
 }
 
+// ---- TT-NN's Python
+
+// Rank 4 alone, and each channel's numbers in the format of the activations, to which exact numerics round them.
+ttc::Refusal emit_batch_norm(PythonCall& to) {
+  const TensorSpec& x = spec_of(to.call, "x");
+  const std::size_t rank = x.logical.size();
+  if (rank > 4) return unsupported("ttnn.batch_norm has four dims");
+  std::string image = to.operand("x");
+  const bool four = rank == 4;
+  if (!four) {
+    std::vector<std::string> sizes = to.sizes("x");
+    while (sizes.size() < 4) sizes.insert(sizes.begin() + 2, "1");
+    image = to.let("image", Python("ttnn.reshape").arg(image).arg(python_list(sizes)));
+  }
+  const WeightForm row{.shape = {1, to.call.integer("channels"), 1, 1}, .dtype = x.dtype};
+  Python made("ttnn.batch_norm");
+  made.arg(image).key("running_mean", to.weight("mean", row)).key("running_var", to.weight("var", row));
+  made.key("weight", to.weight("weight", row)).key("bias", to.weight("bias", row));
+  made.key("eps", to.literal("eps")).key("memory_config", to.memory_config());
+  if (four) {
+    to.result(made);
+    return std::nullopt;
+  }
+  const std::string normal = to.let("normal", made);
+  to.result(Python("ttnn.reshape").arg(normal).arg(python_list(to.sizes())).key("memory_config", to.memory_config()));
+  return std::nullopt;
+}
+
+TTRT_NOT_EMITTED(group_norm, "tt.group_norm",
+                 "ttnn.group_norm takes channels in whole tiles, and its sums over a group are not recorded")
+
 const OpFamily batch_statistics{
     .names =
         "batch_norm native_batch_norm _native_batch_norm_legit _batch_norm_impl_index instance_norm "
@@ -313,6 +345,7 @@ const OpRecord batch_norm{
   %y: f32[3, 40], %a: f32[0], %b: f32[0] = aten._native_batch_norm_legit_no_training.default(%x, none, none, $m, $v, 0.1, 1e-05)
   return %y
 })"}},
+    .emit = emit_batch_norm,
 };
 TTRT_REGISTER_OP(batch_norm);
 

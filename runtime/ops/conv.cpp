@@ -6,6 +6,7 @@
 
 #include "device/arch.h"
 #include "ops/activation.h"
+#include "ops/emit_images.h"
 #include "ops/library.h"
 #include "ops/rules.h"
 #include "support/error.h"
@@ -227,6 +228,50 @@ double flops(const ir::Node& node, const ir::SymBinding& shapes) {
   return (backwards ? transposed_flops : forward_flops)(node, shapes);
 }
 
+// ---- TT-NN's Python
+
+// The library lays a kernel out for its own sharding the first time; the program keeps what it made.
+ttc::Refusal emit(PythonCall& to) {
+  Shape kernel = to.call.integers("weight_shape");
+  const std::size_t dims = kernel.size() - 2;
+  if (dims == 3) return unsupported("ttnn.conv2d has two dims, and ttnn.experimental.conv3d is not emulated");
+  const std::vector<std::int64_t> window(kernel.begin() + 2, kernel.end());
+  if (dims == 1) kernel.insert(kernel.begin() + 2, 1);
+  const DataType format = *data_type_from_string(to.call.string("weight_format"));
+  const DataType held = is_block_format(format) ? DataType::bfloat16 : format;
+  const std::int64_t out_channels = to.results.at(0).logical.at(to.results[0].logical.size() - dims - 1);
+  const std::string weight =
+      to.weight("weight", {.shape = kernel, .dtype = held, .layout = Layout::row_major, .on_host = true});
+  const std::string bias = to.weight(
+      "bias", {.shape = {1, 1, 1, out_channels}, .dtype = held, .layout = Layout::row_major, .on_host = true});
+  if (weight.empty()) return unsupported("the kernel is no constant of the program");
+  const PythonImage x(to, "x", dims);
+  const bool transposed = is_transposed(to.call);
+  Python config("ttnn.Conv2dConfig");
+  config.key("weights_dtype", python_dtype(format)).key("activation", python_activation(to.call.string("activation")));
+  Python made(transposed ? "ttnn.conv_transpose2d" : "ttnn.conv2d");
+  made.key("input_tensor", x.variable).key("weight_tensor", weight).key("bias_tensor", bias);
+  made.key("device", to.device()).key("in_channels", x.channels).key("out_channels", std::to_string(out_channels));
+  made.key("batch_size", x.batch).key("input_height", x.height).key("input_width", x.width);
+  made.key("kernel_size", python_pair(window, 1)).key("stride", python_pair(to.call.integers("stride"), 1));
+  made.key("padding", python_borders(to.call.integers("padding"), dims));
+  if (transposed) made.key("output_padding", python_pair(to.call.integers("output_padding"), 0));
+  made.key("dilation", python_pair(to.call.integers("dilation"), 1));
+  made.key("groups", std::to_string(to.call.integer("groups"))).key("dtype", python_dtype(to.results[0].dtype));
+  made.key("conv_config", config.str()).key("compute_config", to.compute_kernel_config());
+  if (!transposed) made.key("memory_config", to.memory_config());
+  const auto keeps = [&](const char* operand, const std::string& text) {
+    return text.empty() || (to.keeps(operand) && text.starts_with("parameters"));
+  };
+  if (!keeps("weight", weight) || !keeps("bias", bias)) {
+    image_result(to, x, made);
+    return std::nullopt;
+  }
+  const std::string kept = "(" + weight + ", " + (bias.empty() ? "_" : bias) + ")";
+  image_result(to, x, made.key("return_weights_and_bias", "True"), kept);
+  return std::nullopt;
+}
+
 // ---- records
 
 const OpFamily other_layouts{
@@ -250,6 +295,7 @@ OpRecord convolution(std::string_view name, std::string_view summary, std::strin
   record.multiplies = true;
   record.family = "linear";
   record.words = {{.literal = "activation", .permits = is_activation}};
+  record.emit = emit;
   return record;
 }
 

@@ -5,6 +5,7 @@
 
 #include "device/arch.h"
 #include "device/matmul.h"
+#include "ops/emit.h"
 #include "ops/dense.h"
 #include "ops/library.h"
 #include "ops/rules.h"
@@ -156,6 +157,7 @@ const OpRecord record{
     .special_values = "denormal operands are zeros, and zero times infinity is NaN",
 };
 TTRT_REGISTER_OP(record);
+TTRT_NOT_EMITTED(groups, "tt.grouped_matmul", "TT-NN's sparse_matmul has as many rows for every expert")
 TTRT_LIBRARY_OP(grouped_matmul, {.record = "tt.grouped_matmul",
                                  .choose =
                                      [](const OpCall& call) {

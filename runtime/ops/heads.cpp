@@ -139,13 +139,16 @@ ttc::Refusal emit_qkv(PythonCall& to) {
   const Shape &q = to.results[0].logical, &v = to.results[2].logical;
   const std::int64_t width = q[3];
   const std::string kv = to.operand("kv");
-  if (whole_tiles(width)) {
+  // The library has keys of as many rows as queries.
+  const bool together = kv.empty() || to.sizes("kv")[1] == to.sizes("x")[1];
+  if (whole_tiles(width) && together) {
     Python made("ttnn.transformer.split_query_key_value_and_split_heads");
     made.arg(to.operand("x"));
     if (!kv.empty()) made.arg(kv);
     made.key("num_heads", std::to_string(q[1]));
     if (v[1] != q[1]) made.key("num_kv_heads", std::to_string(v[1]));
-    to.result(made.key("transpose_key", python_bool(turned)).key("memory_config", to.memory_config()));
+    made.key("transpose_key", python_bool(turned)).key("memory_config", to.memory_config());
+    for (const std::string& name : to.let_all({"query", "key", "value"}, made)) to.result_is(name);
     return std::nullopt;
   }
   std::int64_t at = 0;

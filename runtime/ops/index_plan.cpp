@@ -120,14 +120,32 @@ std::size_t index_rank(const OpCall& call) {
   return call.tensors.at(static_cast<std::size_t>(indices.at(0).index)).logical.size();
 }
 
-std::string expanded_index(PythonCall& to, std::string_view operand, std::int64_t dim, const std::string& index) {
-  to.warn(not_negative);
-  std::vector<std::string> sizes = to.sizes(operand);
-  const auto at = static_cast<std::size_t>(wrap_dim(to.call, dim, sizes.size()));
-  const auto& indices = std::get<std::vector<TensorRef>>(to.call.arg("indices"));
-  const std::vector<std::string> index_sizes = to.sizes_of(static_cast<std::size_t>(indices.at(0).index));
-  std::string count;
-  for (const std::string& size : index_sizes) count += (count.empty() ? "" : " * ") + size;
+bool counts_from_start(const ir::Value& value) {
+  const ir::Node* node = value.def();
+  if (node == nullptr) return false;
+  const std::string& op = node->op();
+  if (op == "tt.arange") {
+    const ir::Arg *start = node->arg("start"), *step = node->arg("step");
+    return (start == nullptr || start->number().value_or(-1) >= 0) &&
+           (step == nullptr || step->number().value_or(-1) > 0);
+  }
+  constexpr std::string_view found[] = {"tt.argmax", "tt.argmin", "tt.argsort", "tt.max",
+                                        "tt.min",    "tt.topk",   "tt.sort"};
+  if (std::ranges::find(found, op) != std::end(found)) return true;
+  constexpr std::string_view moves[] = {"tt.reshape", "tt.expand",    "tt.slice",     "tt.select", "tt.squeeze",
+                                        "tt.repeat",  "tt.unsqueeze", "tt.transpose", "tt.permute"};
+  return std::ranges::find(moves, op) != std::end(moves) && counts_from_start(*node->operand(0));
+}
+
+std::string python_index(PythonCall& to, std::size_t i, std::int64_t dim) {
+  const auto tensor = static_cast<std::size_t>(std::get<std::vector<TensorRef>>(to.call.arg("indices")).at(i).index);
+  const std::string index = to.operands("indices").at(i);
+  if (to.counts_from_start(tensor)) return index;
+  return to.let("index", Python("ttnn.remainder").arg(index).arg(to.sizes("x").at(static_cast<std::size_t>(dim))));
+}
+
+std::string expanded_index(PythonCall& to, std::vector<std::string> sizes, std::size_t at, const std::string& index,
+                           const std::string& count) {
   std::vector<std::string> flat(sizes.size(), "1");
   flat[at] = sizes[at] = count.empty() ? "1" : count;
   const std::string ids = to.let("index", Python("ttnn.typecast").arg(index).arg("ttnn.uint32"));

@@ -73,11 +73,15 @@ RtValue index_list(const OpCall& call, const RtValue& indices);
 
 // ---- TT-NN's Python
 
-inline constexpr const char* not_negative =
-    "indices are taken as not negative: TT-NN's gathers count from the start only";
-// How many dims the only index of a call of tt.index or tt.index_put has.
+// How many dims the indices of a call of tt.index or tt.index_put have together.
 std::size_t index_rank(const OpCall& call);
-// An index of rows along `dim` of an operand, flat, for every element of the rows: uint32, [.., n, ..].
-std::string expanded_index(PythonCall& to, std::string_view operand, std::int64_t dim, const std::string& index);
+// Whether a value's elements are never negative: places that were found, a range from 0 on, and what moves such.
+bool counts_from_start(const ttc::ir::Value& value);
+// The index operand `i` of a call, counted from the start of dim `dim` of x: the library's gathers know no other.
+std::string python_index(PythonCall& to, std::size_t i, std::int64_t dim);
+// `count` indices of rows along dim `at` of a tensor of these sizes, flat, for every element of the rows: uint32,
+// [.., n, ..].
+std::string expanded_index(PythonCall& to, std::vector<std::string> sizes, std::size_t at, const std::string& index,
+                           const std::string& count);
 
 }  // namespace ttrt::ops

@@ -121,14 +121,31 @@ TTRT_REGISTER_FAMILY(by_value);
 
 // The library gathers single elements: one index of whole rows is repeated for each of their elements.
 ttc::Refusal emit_index(PythonCall& to) {
-  if (to.operands("indices").size() != 1) return unsupported("ttnn.gather takes one index");
-  const std::string rows = expanded_index(to, "x", to.call.integers("dims").at(0), to.operands("indices")[0]);
+  const std::size_t count = to.operands("indices").size();
+  std::vector<std::int64_t> dims = to.call.integers("dims");
+  std::vector<std::string> sizes = to.sizes("x");
+  for (std::int64_t& dim : dims) dim = wrap_dim(to.call, dim, sizes.size());
+  for (std::size_t i = 1; i < count; ++i)
+    if (dims[i] != dims[i - 1] + 1) return unsupported("ttnn.gather takes one index, and of neighbouring dims only");
+  std::string index = python_index(to, 0, dims[0]), table = to.operand("x");
+  const auto at = static_cast<std::size_t>(dims[0]);
+  for (std::size_t i = 1; i < count; ++i) {
+    const std::string rows = to.let("index", Python("ttnn.multiply").arg(index).arg(sizes[at + i]));
+    index = to.let("index", Python("ttnn.add").arg(rows).arg(python_index(to, i, dims[i])));
+  }
+  if (count > 1) {
+    const auto first = sizes.begin() + dims[0];
+    const std::string flat = python_product({first, first + static_cast<std::ptrdiff_t>(count)});
+    sizes.erase(first, first + static_cast<std::ptrdiff_t>(count) - 1);
+    sizes[at] = flat;
+    table = to.let("table", Python("ttnn.reshape").arg(table).arg(python_list(sizes)));
+  }
   const std::vector<std::string> out = to.sizes();
+  const auto common = out.begin() + dims[0];
+  const std::string chosen = python_product({common, common + static_cast<std::ptrdiff_t>(index_rank(to.call))});
+  const std::string rows = expanded_index(to, sizes, at, index, chosen);
   Python made("ttnn.gather");
-  made.arg(to.operand("x"))
-      .arg(std::to_string(to.call.integers("dims")[0]))
-      .arg(rows)
-      .key("memory_config", to.memory_config());
+  made.arg(table).arg(std::to_string(at)).arg(rows).key("memory_config", to.memory_config());
   if (index_rank(to.call) == 1) {
     to.result(made);
     return std::nullopt;
@@ -139,7 +156,6 @@ ttc::Refusal emit_index(PythonCall& to) {
 }
 
 ttc::Refusal emit_gather(PythonCall& to) {
-  to.warn(not_negative);
   const std::string index = to.let("index", Python("ttnn.typecast").arg(to.operand("index")).arg("ttnn.uint32"));
   to.result(Python("ttnn.gather")
                 .arg(to.operand("x"))

@@ -274,18 +274,44 @@ const OpFamily statistics{
 TTRT_REGISTER_FAMILY(statistics);
 
 // Places come as unsigned integers.
-ttc::Refusal emit_argmax(PythonCall& to) {
+// The library finds the first of the largest values only: the smallest are the largest negated.
+std::string first_place(PythonCall& to, bool smallest) {
+  std::string x = to.operand("x");
+  if (smallest) x = to.let("negated", Python("ttnn.neg").arg(x));
   const std::string at = to.let(
-      "index",
-      Python("ttnn.argmax").arg(to.operand("x")).key("dim", to.literal("dim")).key("keepdim", to.literal("keepdim")));
-  const std::string tiled_index = to.let("index", Python("ttnn.to_layout").arg(at).arg("ttnn.TILE_LAYOUT"));
-  to.result(Python("ttnn.typecast").arg(tiled_index).arg("ttnn.int32").key("memory_config", to.memory_config()));
+      "places", Python("ttnn.argmax").arg(x).key("dim", to.literal("dim")).key("keepdim", to.literal("keepdim")));
+  return to.let("places", Python("ttnn.to_layout").arg(at).arg("ttnn.TILE_LAYOUT"));
+}
+template <bool smallest>
+ttc::Refusal emit_place(PythonCall& to) {
+  const std::string places = first_place(to, smallest);
+  to.result(Python("ttnn.typecast").arg(places).arg("ttnn.int32").key("memory_config", to.memory_config()));
+  return std::nullopt;
+}
+template <bool smallest>
+ttc::Refusal emit_both(PythonCall& to) {
+  to.result_is(to.let("values", Python(smallest ? "ttnn.min" : "ttnn.max")
+                                    .arg(to.operand("x"))
+                                    .key("dim", to.literal("dim"))
+                                    .key("keepdim", to.literal("keepdim"))
+                                    .key("memory_config", to.memory_config())));
+  const std::string places = first_place(to, smallest);
+  to.result_is(to.let("places", Python("ttnn.typecast").arg(places).arg("ttnn.int32")));
+  return std::nullopt;
+}
+ttc::Refusal emit_argsort(PythonCall& to) {
+  const auto parts = to.let_all({"values", "places"}, Python("ttnn.sort")
+                                                          .arg(to.operand("x"))
+                                                          .key("dim", to.literal("dim"))
+                                                          .key("descending", to.literal("descending"))
+                                                          .key("stable", to.literal("stable")));
+  to.result(Python("ttnn.typecast").arg(parts[1]).arg("ttnn.int32").key("memory_config", to.memory_config()));
   return std::nullopt;
 }
 ttc::Refusal emit_pair(PythonCall& to, const Python& made) {
-  const auto [values, places] = to.let_two("values", "places", made);
-  to.result_is(values);
-  to.result_is(to.let("places", Python("ttnn.typecast").arg(places).arg("ttnn.int32")));
+  const auto parts = to.let_all({"values", "places"}, made);
+  to.result_is(parts[0]);
+  to.result_is(to.let("places", Python("ttnn.typecast").arg(parts[1]).arg("ttnn.int32")));
   return std::nullopt;
 }
 ttc::Refusal emit_topk(PythonCall& to) {
@@ -336,7 +362,7 @@ std::string_view case_of(std::string_view rest) {
 OpRecord index_record(std::string_view name, std::string_view summary, std::string_view aten) {
   OpRecord r = ordering(name, summary, extreme_schema, {{aten, lower_extreme}});
   r.infer = infer_index;
-  if (name == "tt.argmax") r.emit = emit_argmax;
+  r.emit = name == "tt.argmax" ? emit_place<false> : emit_place<true>;
   r.prepare = prepare_index;
   r.reference = reference_index;
   const std::string op(aten);
@@ -349,6 +375,7 @@ OpRecord index_record(std::string_view name, std::string_view summary, std::stri
 OpRecord both_record(std::string_view name, std::string_view summary, std::string_view aten) {
   OpRecord r = ordering(name, summary, both_schema, {{aten, lower_extreme}});
   r.infer = infer_both;
+  r.emit = name == "tt.max" ? emit_both<false> : emit_both<true>;
   r.prepare = prepare_both;
   r.reference = reference_both;
   const std::string op(aten);
@@ -403,6 +430,7 @@ const OpRecord argsort = [] {
                         {{"aten.argsort.default", lower_sort}, {"aten.argsort.stable", lower_sort}});
   r.infer = infer_argsort;
   r.prepare = prepare_argsort;
+  r.emit = emit_argsort;
   r.reference = reference_argsort;
   r.cases = {{"upwards", case_of("  %i: i64[3, 7, 33] = aten.argsort.default(%z)\n  return %i\n")}};
   return r;

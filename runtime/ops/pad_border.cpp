@@ -2,6 +2,7 @@
 // outermost repeated ("replicate"), or from the other end ("circular"). Elements are copied.
 #include <array>
 
+#include "ops/emit.h"
 #include "ops/dense.h"
 #include "ops/rules.h"
 #include "ops/simd.h"
@@ -117,6 +118,27 @@ std::vector<RtValue> reference(Reference& aten, const OpCall& call, std::span<co
   return {x};
 }
 
+// Slices of the border around the tensor: ttnn.pad writes one number.
+ttc::Refusal emit(PythonCall& to) {
+  const auto pad = to.call.integers("padding");
+  const Axes axes = axes_of(to.call);
+  const std::size_t rank = spec_of(to.call, "x").logical.size();
+  std::vector<std::string> sizes = to.sizes("x");
+  std::string x = to.operand("x");
+  if (!to.fixed_sizes()) return unsupported("ttnn.pad writes one number, and the sizes are free");
+  std::optional<Python> made;
+  for (std::size_t i = 0; i < pad.size() / 2; ++i) {
+    if (pad[2 * i] == 0 && pad[2 * i + 1] == 0) continue;
+    if (made) x = to.let("padded", *made);
+    made = python_taken(to, x, sizes, rank - 1 - i, axes[2 - i].from);
+    if (!made) return unsupported("ttnn.pad writes one number, and this border has too many slices");
+    sizes[rank - 1 - i] = std::to_string(axes[2 - i].from.size());
+  }
+  if (!made) return unsupported("no border");
+  to.result(*made);
+  return std::nullopt;
+}
+
 const OpRecord pad_border{
     .name = "tt.pad_border",
     .summary = "The last dims continued by their own elements: mirrored, repeated or from the other end",
@@ -157,6 +179,7 @@ const OpRecord pad_border{
   return %y
 })"}},
     .words = {{"mode", "reflect replicate circular"}},
+    .emit = emit,
 };
 TTRT_REGISTER_OP(pad_border);
 

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "device/fpu.h"
+#include "ops/emit_images.h"
 #include "ops/exact_util.h"
 #include "ops/integers.h"
 #include "ops/row_math.h"
@@ -281,6 +282,57 @@ const OpFamily places{.names = "max_unpool2d max_unpool3d",
                       .reason = "elements that go to the places of another tensor have no kernel"};
 TTRT_REGISTER_FAMILY(places);
 
+// ---- TT-NN's Python
+
+// The arguments that all of the library's pools begin with.
+Python python_pool(const std::string& function, const PythonImage& x) {
+  Python made(function);
+  made.key("input_tensor", x.variable).key("batch_size", x.batch).key("input_h", x.height);
+  made.key("input_w", x.width).key("channels", x.channels);
+  return made;
+}
+
+ttc::Refusal emit_windows(PythonCall& to) {
+  const std::vector<std::int64_t> kernel = to.call.integers("kernel");
+  const std::size_t dims = kernel.size();
+  if (dims == 3) return unsupported("TT-NN's pools have two dims");
+  std::vector<std::int64_t> stride = to.call.integers("stride"), padding = to.call.integers("padding");
+  if (stride.empty()) stride = kernel;
+  if (padding.empty()) padding.assign(dims, 0);
+  const PythonImage x(to, "x", dims);
+  const bool mean = to.call.op->name == "tt.avg_pool2d";
+  Python made = python_pool(mean ? "ttnn.avg_pool2d" : "ttnn.max_pool2d", x);
+  made.key("kernel_size", python_pair(kernel, 1)).key("stride", python_pair(stride, 1));
+  made.key("padding", python_borders(padding, dims));
+  if (!mean) {
+    const std::vector<std::int64_t> dilation = to.call.integers("dilation");
+    made.key("dilation", python_pair(dilation.empty() ? std::vector<std::int64_t>(dims, 1) : dilation, 1));
+  }
+  made.key("ceil_mode", to.literal("ceil_mode"));
+  if (mean)
+    made.key("count_include_pad", to.literal("count_include_pad")).key("divisor_override", to.literal("divisor"));
+  made.key("dtype", python_dtype(to.results[0].dtype)).key("output_layout", "ttnn.TILE_LAYOUT");
+  image_result(to, x, made.key("memory_config", to.memory_config()));
+  return std::nullopt;
+}
+
+// Without a size of its own a dim keeps what it has.
+ttc::Refusal emit_adaptive(PythonCall& to) {
+  const std::size_t dims = to.call.integers("sizes").size();
+  if (dims == 3) return unsupported("TT-NN's pools have two dims");
+  const PythonImage x(to, "x", dims);
+  std::vector<std::string> sizes = to.sizes();
+  sizes.erase(sizes.begin(), sizes.end() - static_cast<std::ptrdiff_t>(dims));
+  if (dims == 1) sizes.insert(sizes.begin(), "1");
+  const bool mean = to.call.op->name == "tt.adaptive_avg_pool2d";
+  Python made = python_pool(mean ? "ttnn.adaptive_avg_pool2d" : "ttnn.adaptive_max_pool2d", x);
+  image_result(to, x, made.key("output_size", python_list(sizes)).key("memory_config", to.memory_config()));
+  return std::nullopt;
+}
+
+TTRT_NOT_EMITTED(places, "tt.max_pool2d_with_indices tt.adaptive_max_pool2d_with_indices",
+                 "TT-NN's places of what its pools find are uint16 and not emulated")
+
 OpRecord pool(std::string_view name, std::string_view summary, std::string_view schema, Tolerance tolerance) {
   OpRecord r;
   r.name = name;
@@ -291,6 +343,7 @@ OpRecord pool(std::string_view name, std::string_view summary, std::string_view 
   r.prepare = prepare;
   r.work = work;
   r.tolerance = tolerance;
+  r.emit = name.find("adaptive") == std::string_view::npos ? emit_windows : emit_adaptive;
   return r;
 }
 
@@ -393,6 +446,7 @@ OpRecord with_indices(OpRecord r, std::string_view name, std::string_view summar
   r.schema = schema;
   r.infer = infer_places;
   r.prepare = prepare_places;
+  r.emit = nullptr;
   return r;
 }
 

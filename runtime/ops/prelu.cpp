@@ -1,4 +1,5 @@
 // tt.prelu: x where positive, else x times its channel's slope. Channels are dim 1; a single slope serves all.
+#include "ops/emit.h"
 #include "ops/exact_util.h"
 #include "ops/rules.h"
 #include "ops/simd.h"
@@ -84,6 +85,15 @@ std::vector<RtValue> reference(Reference& aten, const OpCall& call, std::span<co
 // Two loads, a comparison, a product, a choice, a store.
 Work work(const OpCall& call) { return vector_work(call, 6); }
 
+ttc::Refusal emit(PythonCall& to) {
+  const TensorSpec& x = spec_of(to.call, "x");
+  Shape slopes(x.logical.size(), 1);
+  if (const std::int64_t count = to.call.integer("channels"); count > 1) slopes.at(1) = count;
+  const std::string weight = to.weight("weight", {.shape = slopes, .dtype = x.dtype});
+  to.result(Python("ttnn.prelu").arg(to.operand("x")).arg(weight).key("memory_config", to.memory_config()));
+  return std::nullopt;
+}
+
 const OpRecord prelu{
     .name = "tt.prelu",
     .summary = "x where positive, else x times its channel's slope",
@@ -108,6 +118,7 @@ const OpRecord prelu{
   %y: f32[2, 5, 33] = aten.prelu.default(%x, $w)
   return %y
 })"}},
+    .emit = emit,
 };
 TTRT_REGISTER_OP(prelu);
 

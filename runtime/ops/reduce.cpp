@@ -259,6 +259,30 @@ ttc::Refusal emit_reduction(PythonCall& to, const char* function) {
                 .key("compute_kernel_config", to.compute_kernel_config()));
   return std::nullopt;
 }
+// Of bfloat16, and without a configuration of its own.
+ttc::Refusal emit_prod(PythonCall& to) {
+  if (all_int32(to.call)) return unsupported("ttnn.prod of integers");
+  const std::vector<std::int64_t> dims = to.call.integers("dims");
+  if (dims.size() > 1) return unsupported("ttnn.prod takes one dim, or all");
+  Python made("ttnn.prod");
+  made.arg(to.operand("x")).key("dim", dims.empty() ? "" : std::to_string(dims[0]));
+  to.result(made.key("keepdim", to.literal("keepdim")).key("memory_config", to.memory_config()));
+  return std::nullopt;
+}
+// The library divides by n - 1 or n.
+ttc::Refusal emit_var(PythonCall& to) {
+  const double correction = to.call.number("correction");
+  if (correction != 0.0 && correction != 1.0) return unsupported("ttnn.var has a correction of 0 or 1");
+  const std::vector<std::int64_t> dims = to.call.integers("dims");
+  if (dims.size() != 1) return unsupported("ttnn.var is recorded of one dim");
+  to.result(Python("ttnn.var")
+                .arg(to.operand("x"))
+                .key("dim", std::to_string(dims[0]))
+                .key("keepdim", to.literal("keepdim"))
+                .key("correction", python_bool(correction == 1.0))
+                .key("memory_config", to.memory_config()));
+  return std::nullopt;
+}
 ttc::Refusal emit_sum(PythonCall& to) { return emit_reduction(to, "ttnn.sum"); }
 ttc::Refusal emit_mean(PythonCall& to) { return emit_reduction(to, "ttnn.mean"); }
 ttc::Refusal emit_max(PythonCall& to) { return emit_reduction(to, "ttnn.max"); }
@@ -341,6 +365,7 @@ TTRT_REGISTER_OP(mean);
 const OpRecord prod = [] {
   OpRecord r = reduction("tt.prod", "Product over dims", {{"aten.prod.dim_int", lower}, {"aten.prod.default", lower}});
   r.prepare = prepare<Kind::prod>;
+  r.emit = emit_prod;
   r.tolerance.exact_max_rel = 0.012;
   r.reference = reference_prod;
   r.cases = {{"columns", R"(graph main(%x: f32[3, 10] user) {
@@ -441,6 +466,7 @@ const OpRecord var = [] {
   r.operands = {};
   r.supports = supports_var;
   r.prepare = prepare<Kind::var>;
+  r.emit = emit_var;
   r.reference = reference_var;
   r.cases = {{"columns, unbiased", R"(graph main(%x: f32[3, 40] user) {
   %y: f32[3] = aten.var.correction(%x, [-1])

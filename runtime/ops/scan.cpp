@@ -268,6 +268,7 @@ const OpRecord logcumsumexp{
     .no_exact_kernel = not_recorded,
 };
 TTRT_REGISTER_OP(logcumsumexp);
+TTRT_NOT_EMITTED(scans, "tt.logcumsumexp tt.cummax tt.cummin", "TT-NN has no such function")
 
 template <bool largest>
 OpRecord extreme() {

@@ -263,7 +263,9 @@ ttc::Refusal emit_put(PythonCall& to) {
   const auto& indices = std::get<std::vector<TensorRef>>(to.call.arg("indices"));
   rows[static_cast<std::size_t>(dim)] = volume(to.call.tensors.at(static_cast<std::size_t>(indices[0].index)).logical);
   if (values.logical != rows) return unsupported("values of another shape than the rows");
-  const std::string index = expanded_index(to, "x", dim, to.operands("indices")[0]);
+  const std::string count = python_product(to.sizes_of(static_cast<std::size_t>(indices[0].index)));
+  const std::string index =
+      expanded_index(to, to.sizes("x"), static_cast<std::size_t>(dim), python_index(to, 0, dim), count);
   to.result(Python("ttnn.scatter")
                 .arg(to.operand("x"))
                 .arg(std::to_string(dim))
@@ -276,7 +278,6 @@ ttc::Refusal emit_put(PythonCall& to) {
 ttc::Refusal emit_scatter(PythonCall& to) {
   if (!to.call.string("reduce").empty()) return unsupported("ttnn.scatter joins no elements");
   if (to.operand("src").empty()) return unsupported("ttnn.scatter wants a tensor of sources");
-  to.warn(not_negative);
   const std::string index = to.let("index", Python("ttnn.typecast").arg(to.operand("index")).arg("ttnn.uint32"));
   to.result(Python("ttnn.scatter")
                 .arg(to.operand("x"))

@@ -380,6 +380,26 @@ const OpRecord split{
 };
 TTRT_REGISTER_OP(split);
 
+// Position by position: the library turns no dim round.
+ttc::Refusal emit_flip(PythonCall& to) {
+  const Shape& x = to.call.tensors.at(0).logical;
+  const std::vector<std::int64_t> dims = wrap_dims(to.call, to.call.integers("dims"), x.size());
+  std::string turned = to.operand("x");
+  if (!to.fixed_sizes()) return unsupported("TT-NN turns no dim round, and its size is free");
+  for (std::size_t i = 0; i < dims.size(); ++i) {
+    const auto dim = static_cast<std::size_t>(dims[i]);
+    std::vector<std::int64_t> back;
+    for (std::int64_t at = x[dim]; at-- > 0;) back.push_back(at);
+    const auto made = python_taken(to, turned, to.sizes("x"), dim, back);
+    if (!made) return unsupported("TT-NN turns no dim round");
+    if (i + 1 == dims.size())
+      to.result(*made);
+    else
+      turned = to.let("turned", *made);
+  }
+  return dims.empty() ? unsupported("no dim") : ttc::Refusal();
+}
+
 const OpRecord flip{
     .name = "tt.flip",
     .summary = "Dims in reverse order of their positions",
@@ -400,6 +420,7 @@ const OpRecord flip{
   %y: f32[1, 7, 33] = aten.flip.default(%x, [1, -1])
   return %y
 })"}},
+    .emit = emit_flip,
 };
 TTRT_REGISTER_OP(flip);
 

@@ -212,6 +212,16 @@ TTRT_LIBRARY_OP(softmax, {.record = "tt.softmax",
                           .config = ComputeConfig{.math_fidelity = MathFidelity::HiFi3, .math_approx_mode = true},
                           .accurate_float32 = true});
 
+ttc::Refusal emit_log(PythonCall& to) {
+  const auto rank = spec_of(to.call, "x").logical.size();
+  to.result(Python("ttnn.moreh_logsoftmax")
+                .arg(to.operand("x"))
+                .key("dim", std::to_string(wrap_dim(to.call, to.call.integer("dim"), rank)))
+                .key("memory_config", to.memory_config())
+                .key("compute_kernel_config", to.compute_kernel_config()));
+  return std::nullopt;
+}
+
 const OpRecord log_softmax{
     .name = "tt.log_softmax",
     .summary = "Logarithms of probabilities over one dim, without computing the probabilities",
@@ -232,6 +242,7 @@ const OpRecord log_softmax{
   return %y
 })",
                "wide"}},
+    .emit = emit_log,
 };
 TTRT_REGISTER_OP(log_softmax);
 TTRT_LIBRARY_OP(log_softmax, {.record = "tt.log_softmax",

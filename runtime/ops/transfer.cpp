@@ -1,6 +1,7 @@
 // tt.to_device and tt.to_host: where a program crosses between host and device tensors. The executor runs them itself
 // (tilize_from_host, untilize_to_host); as device kernels they do not exist. The records give schema, shapes and
 // numbers.
+#include "ops/emit.h"
 #include "ops/rules.h"
 
 namespace ttrt::ops::transfer_op {
@@ -101,6 +102,7 @@ const OpRecord to_host{
     .role = Role::to_host,
 };
 TTRT_REGISTER_OP(to_host);
+TTRT_NOT_EMITTED(transfers, "tt.to_device tt.to_host", "programs have ttnn.from_torch and ttnn.to_torch")
 
 }  // namespace
 }  // namespace ttrt::ops::transfer_op

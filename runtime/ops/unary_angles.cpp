@@ -113,6 +113,7 @@ const UnaryOp angles[]{
      .function = plain<f_sinc>,
      .no_exact_kernel = not_recorded},
 };
+TTRT_NOT_EMITTED(sinc, "tt.sinc", "TT-NN has no sinc")
 TTRT_REGISTER_UNARY(angles);
 
 }  // namespace

@@ -56,6 +56,8 @@ Params nan_to_num_params(const OpCall& call) {
 
 // ---- ops
 
+TTRT_NOT_EMITTED(numbers, "tt.nan_to_num", "TT-NN has no nan_to_num")
+
 const UnaryOp signs[]{
     {.name = "tt.neg",
      .summary = "-x",
@@ -104,22 +106,28 @@ const UnaryOp signs[]{
      .summary = "1 where x is infinite",
      .spellings = {{"aten.isinf.default", lower_special}},
      .function = plain<f_isinf>,
-     .special = true},
+     .special = true,
+     .emit = emit_plain,
+     .modes = {{"", Function::is_infinite}}},
     {.name = "tt.isposinf",
      .summary = "1 where x is the positive infinity",
      .spellings = {{"aten.isposinf.default", lower_special}},
      .function = plain<f_isposinf>,
-     .special = true},
+     .special = true,
+     .emit = emit_plain},
     {.name = "tt.isneginf",
      .summary = "1 where x is the negative infinity",
      .spellings = {{"aten.isneginf.default", lower_special}},
      .function = plain<f_isneginf>,
-     .special = true},
+     .special = true,
+     .emit = emit_plain},
     {.name = "tt.isnan",
      .summary = "1 where x is not a number",
      .spellings = {{"aten.isnan.default", lower_special}},
      .function = plain<f_isnan>,
-     .special = true},
+     .special = true,
+     .emit = emit_plain,
+     .modes = {{"", Function::is_nan}}},
     {.name = "tt.nan_to_num",
      .summary = "x, with numbers in the place of NaN and the infinities",
      .spellings = {{"aten.nan_to_num.default", lower_special},

@@ -99,6 +99,12 @@ std::vector<UnaryOp> make_special() {
   };
 }
 
+TTRT_NOT_EMITTED(special,
+                 "tt.erfcx tt.log_ndtr tt.ndtri tt.entr tt.i0e tt.i1e tt.k0 tt.k0e tt.k1 tt.k1e tt.j0 tt.j1 tt.y0 "
+                 "tt.y1 tt.spherical_j0 tt.airy_ai",
+                 "TT-NN has no such function")
+TTRT_NOT_EMITTED(multigamma, "tt.mvlgamma", "ttnn.multigammaln has four dims, and its steps are not recorded")
+
 const std::vector<UnaryOp> special_functions = make_special();
 TTRT_REGISTER_UNARY(special_functions);
 

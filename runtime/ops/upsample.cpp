@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "device/fpu.h"
+#include "ops/emit_images.h"
 #include "ops/exact_util.h"
 #include "ops/rules.h"
 #include "ops/simd.h"
@@ -271,6 +272,34 @@ Work work(const OpCall& call) {
   return work;
 }
 
+// By whole numbers alone: there nearest and nearest to the middle are the same.
+ttc::Refusal emit(PythonCall& to) {
+  const std::size_t dims = dims_of(to.call);
+  const std::string& mode = to.call.string("mode");
+  const bool nearest = mode.starts_with("nearest");
+  if (dims == 3) return unsupported("ttnn.upsample has two dims");
+  if (!nearest && (mode != "linear" || to.call.boolean("align_corners") || dims != 2))
+    return unsupported("ttnn.upsample has no " + mode + " with these corners");
+  const auto sizes = sizes_of(to.call);
+  const auto scales = scales_of(to.call);
+  std::vector<std::int64_t> factors;
+  for (std::size_t i = 0; i < dims; ++i) {
+    const std::int64_t in = spec_of(to.call, "x").logical[i + 2], factor = sizes[i] / in;
+    const bool given = i < scales.size() && scales[i] > 0;
+    if (sizes[i] % in != 0 || factor < 1 || (given && scales[i] != static_cast<double>(factor)))
+      return unsupported("ttnn.upsample by no whole number");
+    factors.push_back(factor);
+  }
+  if (!to.fixed_sizes() && scales.empty()) return unsupported("ttnn.upsample to a size that is not fixed");
+  const PythonImage x(to, "x", dims);
+  Python made("ttnn.upsample");
+  made.arg(x.variable)
+      .arg("scale_factor=" + python_pair(factors, 1))
+      .key("mode", nearest ? "\"nearest\"" : "\"bilinear\"");
+  image_result(to, x, made.key("memory_config", to.memory_config()));
+  return std::nullopt;
+}
+
 const OpFamily computed_positions{.names = "grid_sampler grid_sampler_2d grid_sampler_3d affine_grid_generator",
                                   .reason = "it reads at positions between elements that are computed at run time"};
 TTRT_REGISTER_FAMILY(computed_positions);
@@ -329,6 +358,7 @@ const OpRecord upsample{
 })"}},
     .words = {{"mode", "nearest nearest-exact linear cubic"}},
     .special_values = "a neighbour that is NaN or infinite counts with a weight of zero too",
+    .emit = emit,
 };
 TTRT_REGISTER_OP(upsample);
 

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "ops/emit.h"
 #include "ops/exact_util.h"
 #include "ops/rules.h"
 #include "ops/simd.h"
@@ -174,6 +175,18 @@ Work work(const OpCall& call) {
   return work;
 }
 
+ttc::Refusal emit(PythonCall& to) {
+  std::string dims = to.literal("dims");
+  if (dims == "[]") dims.clear();
+  to.result(Python("ttnn.moreh_norm")
+                .arg(to.operand("x"))
+                .key("p", python_number(to.call.number("ord")))
+                .key("dim", dims)
+                .key("keepdim", to.literal("keepdim"))
+                .key("memory_config", to.memory_config()));
+  return std::nullopt;
+}
+
 const OpFamily losses{
     .names =
         "mse_loss l1_loss smooth_l1_loss huber_loss kl_div binary_cross_entropy "
@@ -217,6 +230,7 @@ const OpRecord vector_norm{
   return %y
 })"}},
     .special_values = "LibTorch's cdist of many rows multiplies matrices, and makes other numbers of infinities",
+    .emit = emit,
 };
 TTRT_REGISTER_OP(vector_norm);
 
