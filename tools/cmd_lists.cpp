@@ -6,6 +6,7 @@
 #include "device/arch.h"
 #include "json_out.h"
 #include "modules/module.h"
+#include "ops/emit.h"
 #include "ops/op.h"
 #include "pass/pass.h"
 #include "table.h"
@@ -59,7 +60,8 @@ int list_ops(const Globals& globals) {
   Table table({"op", "does", ">cases", "no exact kernel", "emitted", "serves"});
   for (const ttrt::OpRecord* op : ttrt::all_ops()) {
     table.row({std::string(op->name), std::string(op->summary), std::to_string(op->cases.size()),
-               std::string(op->no_exact_kernel), op->emit != nullptr ? "yes" : "", lowered(*op)});
+               std::string(op->no_exact_kernel), op->emit != nullptr ? "yes" : std::string(ttrt::not_emitted(op->name)),
+               lowered(*op)});
     OrderedJson aten = OrderedJson::array();
     for (const auto& lowering : op->lowers) aten.push_back(lowering.aten);
     json.push_back({{"name", op->name},
@@ -69,6 +71,7 @@ int list_ops(const Globals& globals) {
                     {"cases", op->cases.size()},
                     {"no_exact_kernel", op->no_exact_kernel},
                     {"emitted", op->emit != nullptr},
+                    {"not_emitted", ttrt::not_emitted(op->name)},
                     {"special_values", op->special_values},
                     {"tolerance", {{"pcc", op->tolerance.pcc}, {"max_rel", op->tolerance.max_rel}}}});
   }

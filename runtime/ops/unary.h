@@ -87,6 +87,18 @@ struct Activation {
   std::string_view literal = "", value = "";
 };
 
+// What the op library's function of the op's name computes otherwise than the record, in exact numerics.
+struct Mode {
+  std::string_view name;  // "fast": its fast_and_approximate_mode; another: its `mode`; "": whatever it is asked for
+  std::optional<sfpu::Function> function;  // nullopt: as the record
+};
+
+// Another function of the op library that is this op: a parameter under a name of its own, and numbers that are fixed.
+struct Alias {
+  std::string_view name, parameter, argument;
+  std::vector<std::pair<std::string_view, double>> otherwise;
+};
+
 struct UnaryOp {
   std::string_view name;     // "tt.relu"
   std::string_view summary;  // a formula
@@ -111,6 +123,9 @@ struct UnaryOp {
   std::string_view special_values = "";  // OpRecord::special_values
   // nullptr: the function of the record's name, where TT-NN's kernel of it is known.
   ttc::Refusal (*emit)(PythonCall& to) = nullptr;
+  std::vector<Mode> modes = {};
+  bool fast_behind = false;  // behind a product or sum that names it, the op library takes the fast mode
+  std::vector<Alias> aliases = {};
 };
 
 void register_unary(const UnaryOp& op);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <span>
 
 #include "torch/scalar_ops.h"
 #include "support/error.h"
@@ -30,11 +31,19 @@ RtValue list_of_numbers(const ir::Type& element, const HostTensor& tensor) {
   return out;
 }
 
+[[noreturn]] void in_between(const ir::Type& type) {
+  throw usage_error("a tensor is given for a " + type.str() + ": its name does not say where in it",
+                    "the tensors of such an input x are named x.0.0, x.0.1, x.1.0, ...");
+}
+
 RtValue input_value(const ir::Type& type, const HostTensor& tensor) {
   switch (type.kind) {
     case ir::TypeKind::list:
       if (type.elements.empty() || type.elements[0].is_tensor()) return RtValue::List{tensor};
+      if (!type.elements[0].elements.empty()) in_between(type);
       return list_of_numbers(type.elements[0], tensor);
+    case ir::TypeKind::tuple:
+      in_between(type);
     case ir::TypeKind::integer:
       return ttrt::to_integer(tensor);
     case ir::TypeKind::floating:
@@ -46,12 +55,44 @@ RtValue input_value(const ir::Type& type, const HostTensor& tensor) {
   }
 }
 
+const ir::Type& type_of(const UserInput& input) { return input.input->value->type; }
 bool is_list(const UserInput& input) {
-  const ir::Type& type = input.input->value->type;
-  return type.kind == ir::TypeKind::list && !type.elements.empty();
+  return type_of(input).kind == ir::TypeKind::list && !type_of(input).elements.empty();
 }
-bool is_tensor_list(const UserInput& input) {
-  return is_list(input) && input.input->value->type.elements[0].is_tensor();
+
+// How many tensors a value of the type is; nullopt where only the value knows. A list of numbers is one.
+std::optional<std::size_t> tensors_in(const ir::Type& type) {
+  if (type.kind == ir::TypeKind::list && !type.elements.empty()) {
+    const ir::TypeKind item = type.elements[0].kind;
+    const bool structure = item == ir::TypeKind::tensor || item == ir::TypeKind::list || item == ir::TypeKind::tuple;
+    return structure ? std::nullopt : std::optional<std::size_t>(1);
+  }
+  std::size_t count = type.kind == ir::TypeKind::tuple ? 0 : 1;
+  for (const ir::Type& element : type.elements) {
+    const auto inside = type.kind == ir::TypeKind::tuple ? tensors_in(element) : 0;
+    if (!inside) return std::nullopt;
+    count += *inside;
+  }
+  return count;
+}
+
+// Tensor `number` of a tuple, in order.
+void descend(const ir::Type& type, std::size_t number, std::vector<std::size_t>& path) {
+  if (type.kind != ir::TypeKind::tuple) return;
+  for (std::size_t i = 0; i < type.elements.size(); ++i) {
+    const std::size_t inside = tensors_in(type.elements[i]).value_or(0);
+    if (number < inside) {
+      path.push_back(i);
+      return descend(type.elements[i], number, path);
+    }
+    number -= inside;
+  }
+}
+
+// How many tensors an item of the list is; nullopt for what is no list of tensors, or of lists of unknown length.
+std::optional<std::size_t> tensors_an_item(const UserInput& input) {
+  if (!is_list(input) || tensors_in(type_of(input))) return std::nullopt;
+  return tensors_in(type_of(input).elements[0]);
 }
 
 std::optional<std::size_t> number_after(std::string_view name, std::string_view stem) {
@@ -63,6 +104,43 @@ std::optional<std::size_t> number_after(std::string_view name, std::string_view 
                                                                                    : std::nullopt;
 }
 
+// "x.0.1" and "x_0_1" after "x": 0, 1. Empty where the name is another.
+std::vector<std::size_t> path_after(std::string_view name, std::string_view stem) {
+  std::vector<std::size_t> path;
+  if (!name.starts_with(stem)) return path;
+  name.remove_prefix(stem.size());
+  while (!name.empty()) {
+    const std::size_t end = std::min(name.find_first_of("._", 1), name.size());
+    const auto number =
+        name[0] == '.' || name[0] == '_' ? number_after(name.substr(0, end), name.substr(0, 1)) : std::nullopt;
+    if (!number) return {};
+    path.push_back(*number);
+    name.remove_prefix(end);
+  }
+  return path;
+}
+
+// The type that the path leads to; nullptr where it leads nowhere.
+const ir::Type* type_at(const ir::Type& type, std::span<const std::size_t> path) {
+  if (path.empty()) return &type;
+  const std::size_t element = type.kind == ir::TypeKind::tuple ? path[0] : 0;
+  if ((type.kind != ir::TypeKind::tuple && type.kind != ir::TypeKind::list) || element >= type.elements.size())
+    return nullptr;
+  return type_at(type.elements[element], path.subspan(1));
+}
+
+void put_at(RtValue& into, const ir::Type& type, std::span<const std::size_t> path, const HostTensor& tensor) {
+  if (path.empty()) {
+    into = input_value(type, tensor);
+    return;
+  }
+  const bool tuple = type.kind == ir::TypeKind::tuple;
+  if (into.is_none()) into = RtValue::List(tuple ? type.elements.size() : 0);
+  auto& items = *into.get_if<RtValue::List>();
+  if (items.size() <= path[0]) items.resize(path[0] + 1);
+  put_at(items[path[0]], type.elements.at(tuple ? path[0] : 0), path.subspan(1), tensor);
+}
+
 }  // namespace
 
 InputPlaces::InputPlaces(const ir::Model& model, const std::vector<std::string>& names)
@@ -71,31 +149,28 @@ InputPlaces::InputPlaces(const ir::Model& model, const std::vector<std::string>&
 }
 
 std::optional<InputPlaces::Place> InputPlaces::find(const std::string& name) const {
-  const auto lists = std::count_if(formal_.begin(), formal_.end(), is_tensor_list);
+  const auto lists =
+      std::count_if(formal_.begin(), formal_.end(), [](const UserInput& i) { return !tensors_in(type_of(i)); });
+  const auto position = number_after(name, "in");
   for (std::size_t i = 0; i < formal_.size(); ++i) {
     if (!is_list(formal_[i])) continue;
-    for (const char* separator : {".", "_"})
-      if (const auto item = number_after(name, formal_[i].name + separator)) return Place{i, item};
-    const auto position = number_after(name, "in");
-    if (!position || lists > 1 || !is_tensor_list(formal_[i]) || positional_ + 1 < formal_.size()) continue;
+    if (auto path = path_after(name, formal_[i].name); !path.empty() && type_at(type_of(formal_[i]), path))
+      return Place{i, std::move(path)};
+    const auto each = tensors_an_item(formal_[i]);
+    if (!position || lists > 1 || !each || *each == 0 || positional_ + 1 < formal_.size()) continue;
     const std::size_t length = positional_ + 1 - formal_.size();
-    if (*position >= i && *position < i + length) return Place{i, *position - i};
-    if (*position >= i + length) return Place{*position - length + 1, {}};
+    if (*position >= i + length) return Place{*position - length + 1};
+    if (*position < i || length % *each != 0) continue;
+    Place place{i, {(*position - i) / *each}};
+    descend(type_of(formal_[i]).elements[0], (*position - i) % *each, place.path);
+    return place;
   }
   const int index = ttrt::user_input_index(model_, name);
-  return index < 0 ? std::nullopt : std::optional(Place{static_cast<std::size_t>(index), {}});
+  return index < 0 ? std::nullopt : std::optional(Place{static_cast<std::size_t>(index)});
 }
 
 void InputPlaces::put(std::vector<RtValue>& inputs, const Place& place, const HostTensor& tensor) const {
-  RtValue& input = inputs.at(place.index);
-  if (!place.item) {
-    input = input_value(formal_.at(place.index).input->value->type, tensor);
-    return;
-  }
-  if (input.is_none()) input = RtValue::List();
-  auto& items = *input.get_if<RtValue::List>();
-  if (items.size() <= *place.item) items.resize(*place.item + 1);
-  items[*place.item] = input_value(formal_.at(place.index).input->value->type.elements.at(0), tensor);
+  put_at(inputs.at(place.index), type_of(formal_.at(place.index)), place.path, tensor);
 }
 
 void InputPlaces::check_fixed(const std::string& name) const {

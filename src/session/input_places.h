@@ -11,13 +11,14 @@
 
 namespace ttc {
 
-// Input `index`, or its item where it is a list of tensors. The items of list x are x.0, x.1, ... (or x_0, ...); by
-// position, a list takes as many of in0, in1, ... as the others leave. Parts of a tuple x are inputs x.0, x.1, ...
+// Input `index`, or what `path` leads to in it where it is a list. The items of list x are x.0, x.1, ... (or x_0, ...),
+// those of a list of tuples x.0.0, x.0.1, x.1.0, ...; by position, a list takes as many of in0, in1, ... as the others
+// leave. Parts of a tuple x are inputs x.0, x.1, ...
 class InputPlaces {
  public:
   struct Place {
     std::size_t index = 0;
-    std::optional<std::size_t> item;
+    std::vector<std::size_t> path = {};
   };
 
   // `names`: those of the file, without their prefix.

@@ -107,7 +107,8 @@ def single(case: dict) -> str:
     if op.endswith("_block") or op in ("sequence", "moreh_sum") or "ids" in params:
         return ""
     if op == "host_pack_unpack":
-        return f'v["out0"] = ttnn.from_torch(ttnn.to_torch(v["a"]), dtype=ttnn.{params["format"]}, layout=ttnn.TILE_LAYOUT, device=v["a"].device())'
+        form = f'dtype=ttnn.{params["format"]}, layout=ttnn.TILE_LAYOUT, device=v["a"].device()'
+        return f'v["out0"] = ttnn.from_torch(ttnn.to_torch(v["a"]), {form})'
     given = [f'v["{name}"]' for name in inputs]
     if op in _by_keyword:
         spelled = [one.split("=") for one in _by_keyword[op]]

@@ -44,8 +44,8 @@ def expected_keywords(args: dict) -> dict:
 
 
 def activation(keywords: dict):
-    fused = getattr(keywords.get("program_config"), "fused_activation", None)
-    return fused.name if fused is not None else None
+    given = keywords.get("activation")
+    return given.name if given is not None else None
 
 
 @contextlib.contextmanager

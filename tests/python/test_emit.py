@@ -14,7 +14,7 @@ import torch
 from helpers import models, pcc, tool
 from safetensors.torch import load_file
 
-SAME_BITS = ("vit_small", "bert_small", "gpt2_small", "llama_small", "bert_small_dyn", "vit_small_dyn_core")
+SAME_BITS = ("vit_small", "bert_small", "gpt2_small", "llama_small", "bert_small_dyn", "vit_small_dyn_core", "owlvit_small")
 
 
 def emitted(model: str, folder: pathlib.Path, *flags: str) -> pathlib.Path:
@@ -171,6 +171,103 @@ def test_the_command_writes_a_program_and_compares_it():
         assert ran.returncode == 0 and "out0: PCC 0.99" in ran.stdout, ran.stdout + ran.stderr
         strict = subprocess.run([*command, "--min-pcc", "1.1"], capture_output=True, text=True, env=environment)
         assert strict.returncode == 1 and "too low" in strict.stdout
+
+
+def same_bits_of_text(text: str, name: str = "model") -> str:
+    """Emits a graph, and compares its program with the tool on the call that comes with it. Gives model.py."""
+    with tempfile.TemporaryDirectory() as folder:
+        graph, program, saved = f"{folder}/{name}.ir", pathlib.Path(folder) / "program", f"{folder}/ref.safetensors"
+        pathlib.Path(graph).write_text(text)
+        made = subprocess.run([str(tool), "emit", graph, "-o", str(program), "--json", "--require-full"], capture_output=True, text=True)
+        assert made.returncode == 0, made.stderr
+        said = json.loads(made.stdout)
+        assert said["host_calls"] == 0 and said["warnings"] == [], said
+        command = [tool, "run", graph, "--io", program / "vectors.safetensors", "--numerics", "exact", "--save-outputs", saved, "-q"]
+        ran = subprocess.run([str(word) for word in command], capture_output=True, text=True)
+        assert ran.returncode == 0, ran.stderr
+        expected = load_file(saved)
+        for i, one in enumerate(outputs(program, "exact")):
+            assert torch.equal(one, expected[f"out{i}"]), f"out{i} of {text}"
+        return (program / "model.py").read_text()
+
+
+def test_functions_of_images_have_channels_last():
+    text = same_bits_of_text(
+        """graph main(%x: f32[2, 3, 13, 11] user, $w: f32[8, 3, 3, 3] parameter "a.weight" = rand(1), $b: f32[8] parameter "a.bias" = rand(2), $v: f32[8, 1, 3, 2] parameter "d.weight" = rand(3), $t: f32[8, 4, 2, 2] parameter "t.weight" = rand(4), $s: f32[8] parameter "s" = rand(5)) {
+  %c: f32[2, 8, 7, 6] = aten.conv2d.default(%x, $w, $b, [2, 2], [1, 1])
+  %r: f32[2, 8, 7, 6] = aten.tanh.default(%c)
+  %d: f32[2, 8, 7, 5] = aten.conv2d.default(%r, $v, none, [1, 1], [1, 0], [1, 1], 8)
+  %m: f32[2, 8, 4, 3] = aten.max_pool2d.default(%d, [3, 3], [2, 2], [1, 1], [1, 1], true)
+  %n: f32[2, 8, 2, 2] = aten.avg_pool2d.default(%m, [3, 2], [2, 1], [1, 0], false, false)
+  %p: f32[2, 8, 2, 2] = aten.prelu.default(%n, $s)
+  %u: f32[2, 8, 4, 6] = aten.upsample_nearest2d.vec(%p, none, [2.0, 3.0])
+  %l: f32[2, 8, 8, 12] = aten.upsample_bilinear2d.vec(%u, [8, 12], false, none)
+  %g: f32[2, 8, 3, 5] = aten.adaptive_avg_pool2d.default(%l, [3, 5])
+  %y: f32[2, 4, 5, 9] = aten.convolution.default(%g, $t, none, [2, 2], [1, 1], [1, 1], true, [1, 1], 1)
+  return %y, %r
+}
+"""
+    )
+    assert "(parameters.a.weight, parameters.a.bias) = ttnn.conv2d(" in text
+    assert text.count("ttnn.permute(") <= 6, text  # where a stretch of such functions begins or ends
+
+
+def test_functions_of_one_dim_are_of_images_one_high():
+    same_bits_of_text(
+        """graph main(%x: f32[2, 4, 20] user, $w: f32[6, 2, 5] parameter "a.weight" = rand(1), $m: f32[6] buffer "m" = rand(2), $v: f32[6] buffer "v" = splat(0.5)) {
+  %c: f32[2, 6, 18] = aten.conv1d.default(%x, $w, none, [1], [1], [1], 2)
+  %n: f32[2, 6, 18] = aten.tanh.default(%c)
+  %b: f32[2, 6, 18] = aten.batch_norm.default(%n, none, none, $m, $v, false, 0.1, 0.001, true)
+  %p: f32[2, 6, 9] = aten.max_pool1d.default(%b, [2])
+  %u: f32[2, 6, 18] = aten.upsample_nearest1d.default(%p, [18])
+  return %u
+}
+"""
+    )
+
+
+def test_reductions_and_places():
+    same_bits_of_text(
+        """graph main(%x: f32[4, 5, 40] user) {
+  %a: f32[4, 5] = aten.var.correction(%x, [-1], correction=1)
+  %b: f32[4, 40] = aten.prod.dim_int(%x, 1)
+  %c: f32[4, 5, 1] = aten.linalg_vector_norm.default(%x, 2, [-1], true)
+  %d: f32[4, 5, 40] = aten.log_softmax.int(%x, -1)
+  %e: f32[4, 5], %f: i64[4, 5] = aten.min.dim(%x, -1)
+  %g: i64[4, 5] = aten.argmin.default(%x, -1)
+  %h: bool[4, 5, 40] = aten.isnan.default(%x)
+  return %a, %b, %c, %d, %e, %f, %g, %h
+}
+"""
+    )
+
+
+def test_indices_count_from_the_end_too():
+    text = same_bits_of_text(
+        """graph main(%x: f32[4, 5, 40] user, $i: i64[3] constant "i" = [-1, 0, -4], $j: i64[3] constant "j" = [1, 2, 3]) {
+  %a: f32[3, 5, 40] = aten.index.Tensor(%x, [$i])
+  %b: f32[3, 40] = aten.index.Tensor(%x, [$i, $j])
+  return %a, %b
+}
+"""
+    )
+    assert text.count("ttnn.remainder(") == 1  # of the indices that may be negative
+
+
+def test_control_flow_is_pythons():
+    with tempfile.TemporaryDirectory() as name:
+        for model, word in (("hop_cond", "    if "), ("hop_map", "    for "), ("tiny", "    if ")):
+            program, saved = pathlib.Path(name) / model, f"{name}/{model}.ref.safetensors"
+            command = [tool, "emit", models / f"{model}.pt2", "-o", program, "--require-full", "-q"]
+            subprocess.run([str(word) for word in command], check=True)
+            assert word in (program / "model.py").read_text(), model
+            vectors = program / "vectors.safetensors"
+            command = [tool, "run", models / f"{model}.pt2", "--io", vectors, "--numerics", "exact", "--save-outputs", saved, "-q"]
+            subprocess.run([str(word) for word in command], check=True, capture_output=True)
+            expected = load_file(saved)
+            for i, one in enumerate(outputs(program, "exact")):
+                if f"out{i}" in expected:
+                    assert torch.equal(torch.as_tensor(one), expected[f"out{i}"]), f"{model} out{i}"
 
 
 def test_what_has_no_spelling_is_a_torch_call_or_an_error():
