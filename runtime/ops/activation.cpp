@@ -1,6 +1,8 @@
 // Activations behind layers: names to functions, in either numerics, and to ATen.
 #include "ops/activation.h"
 
+#include <algorithm>
+#include <array>
 #include <cctype>
 
 #include "ops/rules.h"
@@ -16,8 +18,17 @@ std::function<void(std::span<float>)> fused_activation(std::string_view name, Nu
     return [function = activation->exact, out](std::span<float> v) { sfpu::run_behind(function, out, v); };
   return [function = activation->function](std::span<float> v) {
     constexpr float none[4] = {};
-    function(v.data(), none);
+    for (; v.size() >= tile_elements; v = v.subspan(tile_elements)) function(v.data(), none);
+    if (v.empty()) return;
+    std::array<float, tile_elements> rest{};  // the function takes a whole tile
+    std::copy(v.begin(), v.end(), rest.begin());
+    function(rest.data(), none);
+    std::copy_n(rest.begin(), v.size(), v.begin());
   };
+}
+
+std::function<void(std::span<float>)> activation_in_dest(std::string_view name, Numerics numerics, Dest dest) {
+  return fused_activation(name, numerics, dest == Dest::bits32 ? DataType::float32 : DataType::bfloat16);
 }
 
 bool is_activation(std::string_view name) { return find_activation(name).activation != nullptr; }

@@ -6,13 +6,17 @@
 #include <string>
 #include <string_view>
 
+#include "device/tile_formats_device.h"
 #include "ops/op.h"
 
 namespace ttrt::ops {
 
 // What MatmulSpec::activation wants for "relu", "gelu" ... (UnaryOp::activations); empty for "" and unknown names.
-// `out` is the result's format.
+// `out` is the result's format. It takes any number of values: a tile, or what a band of a convolution's sums holds.
 std::function<void(std::span<float>)> fused_activation(std::string_view name, Numerics numerics, DataType out);
+// The same where the op library's product computes it in its own Dest, before the packer: what a grid of cores or a
+// program configuration asks for. No call of that kind is recorded.
+std::function<void(std::span<float>)> activation_in_dest(std::string_view name, Numerics numerics, Dest dest);
 // Whether it is the name of one.
 bool is_activation(std::string_view name);
 // The activation in ATen.

@@ -262,8 +262,9 @@ Work affine_work(const OpCall& call) {
   return work;
 }
 
-// As layer_norm: three passes of the matrix unit over every tile, and two reductions, in four phases each. A group is
-// one core's.
+// As layer_norm: three passes of the matrix unit over every tile, and two reductions, in four phases each. The op
+// library has channels side by side in a tile and goes over it three times for each group that has some of them: mean,
+// variance, and the result under a mask.
 Work group_work(const OpCall& call) {
   Work work = tile_work(call);
   const double tiles = static_cast<double>(work.pieces);

@@ -116,8 +116,10 @@ RtValue index_list(const OpCall& call, const RtValue& indices) {
 }
 
 std::size_t index_rank(const OpCall& call) {
-  const auto& indices = std::get<std::vector<TensorRef>>(call.arg("indices"));
-  return call.tensors.at(static_cast<std::size_t>(indices.at(0).index)).logical.size();
+  std::size_t rank = 0;
+  for (const TensorRef& index : std::get<std::vector<TensorRef>>(call.arg("indices")))
+    rank = std::max(rank, call.tensors.at(static_cast<std::size_t>(index.index)).logical.size());
+  return rank;
 }
 
 bool counts_from_start(const ir::Value& value) {
@@ -147,7 +149,7 @@ std::string python_index(PythonCall& to, std::size_t i, std::int64_t dim) {
 std::string expanded_index(PythonCall& to, std::vector<std::string> sizes, std::size_t at, const std::string& index,
                            const std::string& count) {
   std::vector<std::string> flat(sizes.size(), "1");
-  flat[at] = sizes[at] = count.empty() ? "1" : count;
+  flat[at] = sizes[at] = count;
   const std::string ids = to.let("index", Python("ttnn.typecast").arg(index).arg("ttnn.uint32"));
   const std::string column = to.let("index", Python("ttnn.reshape").arg(ids).arg(python_list(flat)));
   return to.let("index", Python("ttnn.expand").arg(column).arg(python_list(sizes)));

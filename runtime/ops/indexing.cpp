@@ -119,7 +119,8 @@ const OpFamily by_value{
     .reason = "the size of its result, or the place of each element, depends on values"};
 TTRT_REGISTER_FAMILY(by_value);
 
-// The library gathers single elements: one index of whole rows is repeated for each of their elements.
+// The library gathers single elements along one dim: an index of whole rows is repeated for each of their elements, and
+// several indices of neighbouring dims become one of these dims flat.
 ttc::Refusal emit_index(PythonCall& to) {
   const std::size_t count = to.operands("indices").size();
   std::vector<std::int64_t> dims = to.call.integers("dims");
@@ -155,6 +156,7 @@ ttc::Refusal emit_index(PythonCall& to) {
   return std::nullopt;
 }
 
+// torch.gather takes no negative indices.
 ttc::Refusal emit_gather(PythonCall& to) {
   const std::string index = to.let("index", Python("ttnn.typecast").arg(to.operand("index")).arg("ttnn.uint32"));
   to.result(Python("ttnn.gather")

@@ -327,7 +327,7 @@ ttc::Refusal emit_sort(PythonCall& to) {
                            .arg(to.operand("x"))
                            .key("dim", to.literal("dim"))
                            .key("descending", to.literal("descending"))
-                           .key("stable", "True"));
+                           .key("stable", to.literal("stable")));
 }
 
 OpRecord ordering(std::string_view name, std::string_view summary, std::string_view schema,

@@ -56,6 +56,15 @@ struct Slope {
   }
 };
 
+// As the library has it: a product, and a choice between it and x.
+void exact_slope(float* v, std::int64_t n, float slope, DataType dtype) {
+  float *factor = scratch(4, static_cast<std::size_t>(n)), *product = scratch(5, static_cast<std::size_t>(n));
+  std::fill_n(factor, n, slope);
+  exact::binary(exact::Binary::mul, dest_for(dtype), v, factor, product, n,
+                exact::unit_of(exact::Binary::mul, dtype, dtype));
+  for (std::int64_t i = 0; i < n; ++i) v[i] = v[i] < 0.0F ? product[i] : v[i];
+}
+
 Kernel prepare(const OpCall& call, const PrepareContext& context) {
   const Channels c = channels_of(call);
   const bool exact = context.numerics == Numerics::exact;
@@ -66,10 +75,7 @@ Kernel prepare(const OpCall& call, const PrepareContext& context) {
     load_rows(*args.in[0], x);
     parallel_for(c.outer * c.count, 64, [&](std::int64_t i) {
       float* first = x + i * c.inner;
-      if (exact) {
-        const float p = number_for(dtype, static_cast<double>(slope[i % c.count]));
-        return sfpu::run(sfpu::Function::leaky_relu, {p}, dest_for(dtype), {first, static_cast<std::size_t>(c.inner)});
-      }
+      if (exact) return exact_slope(first, c.inner, number_for(dtype, static_cast<double>(slope[i % c.count])), dtype);
       vectorised<Slope, float*, std::int64_t, float>(first, c.inner, slope[i % c.count]);
     });
     store_rows(x, Rounding::away, *args.out[0]);

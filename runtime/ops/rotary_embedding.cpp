@@ -99,14 +99,16 @@ std::vector<RtValue> reference(Reference& aten, const OpCall& call, std::span<co
   const auto part = [&](const RtValue& of, std::int64_t dim, std::int64_t start, std::int64_t end) {
     return aten.call("aten.slice.Tensor", {of, dim, start, end})[0];
   };
-  const auto product = [&](const RtValue& a, const RtValue& angles) {
-    return aten.call("aten.mul.Tensor", {a, part(angles, 2, 0, x.rows())})[0];
+  // Angles of as many rows are taken as they are: a tracer's sizes would become numbers.
+  const auto product = [&](const RtValue& a, std::size_t angles, const char* name) {
+    const bool longer = spec_of(call, name).rows() > x.rows();
+    return aten.call("aten.mul.Tensor", {a, longer ? part(f[angles], 2, 0, x.rows()) : f[angles]})[0];
   };
   const std::int64_t half = x.cols() / 2;
   const RtValue turned = aten.call("aten.neg.default", {part(f[0], 3, half, x.cols())})[0];
   const RtValue joined =
       aten.call("aten.cat.default", {std::vector<RtValue>{turned, part(f[0], 3, 0, half)}, std::int64_t{3}})[0];
-  return aten.call("aten.add.Tensor", {product(f[0], f[1]), product(joined, f[2])});
+  return aten.call("aten.add.Tensor", {product(f[0], 1, "cos"), product(joined, 2, "sin")});
 }
 
 ttc::Refusal emit(PythonCall& to) {

@@ -132,7 +132,7 @@ std::vector<RtValue> reference_log(Reference& aten, const OpCall& call, std::spa
 
 // Maximum, subtraction, exponential on the vector unit, sum, product.
 // The largest and the sum of each line and a product, by the matrix unit in four phases; exponentials by the vector
-// unit. Three passes through the unpacker, two through the packer.
+// unit. Three passes through the unpacker, two through the packer; tile by tile four.
 Work work(const OpCall& call) {
   Work work = vector_work(call, 20);
   const double tiles = static_cast<double>(work.pieces);
@@ -246,6 +246,7 @@ const OpRecord log_softmax{
 };
 TTRT_REGISTER_OP(log_softmax);
 TTRT_LIBRARY_OP(log_softmax, {.record = "tt.log_softmax",
+                              .names = "moreh_logsoftmax",
                               .config = ComputeConfig{.math_fidelity = MathFidelity::HiFi3, .math_approx_mode = true},
                               .accurate_float32 = true});
 

@@ -1,7 +1,7 @@
 // Special functions of one value: the gamma and error functions' families, Bessel and Airy functions, an entropy's
 // terms. The vector unit computes such by polynomials and recurrences in float32; which ones the op library's kernels
-// take is not recorded, so there are fast kernels only, each of the function itself. Operands stay in float32: beside a
-// pole or zero, and where they oscillate, the last bits decide the result.
+// take is recorded of three, the others have fast kernels only, each of the function itself. Operands stay in float32:
+// beside a pole or zero, and where they oscillate, the last bits decide the result.
 #include <cmath>
 
 #include "ops/rules.h"
@@ -11,6 +11,8 @@
 
 namespace ttrt::ops::unary_special_op {
 namespace {
+
+using sfpu::Function;
 
 // NOLINTBEGIN: one line each, all of the same form
 float narrow(double x) { return static_cast<float>(x); }
@@ -40,12 +42,15 @@ float f_airy_ai(float x, const float*) { return narrow(special::airy_ai(x)); }
 
 // The op of one function, whose steps are about as many as its polynomial has terms.
 UnaryOp special_op(std::string_view name, std::string_view summary, std::vector<Spelling> spellings,
-                   TileFunction function, std::string_view range = "normal") {
+                   TileFunction function, std::string_view range = "normal",
+                   ExactFunction (*exact)(const OpCall&, const Params&) = nullptr) {
   return {.name = name,
           .summary = summary,
           .spellings = std::move(spellings),
           .function = function,
-          .no_exact_kernel = not_recorded,
+          .exact = exact,
+          .no_exact_kernel = exact == nullptr ? not_recorded : "",
+          .tolerance = {.pcc = 0.9999, .exact_max_rel = 0.007},
           .range = range,
           .instructions = 60,
           .angle = true,
@@ -54,7 +59,8 @@ UnaryOp special_op(std::string_view name, std::string_view summary, std::vector<
 
 std::vector<UnaryOp> make_special() {
   return {
-      special_op("tt.digamma", "derivative of lgamma", {{"aten.digamma.default"}}, plain<f_digamma>, "positive"),
+      special_op("tt.digamma", "derivative of lgamma", {{"aten.digamma.default"}}, plain<f_digamma>, "positive",
+                 by_vector_unit<Function::digamma>),
       special_op("tt.erfcx", "exp(x x) erfc(x)", {{"aten.special_erfcx.default"}}, plain<f_erfcx>),
       special_op("tt.log_ndtr", "logarithm of the normal distribution's integral up to x",
                  {{"aten.special_log_ndtr.default"}}, plain<f_log_ndtr>),
@@ -62,10 +68,10 @@ std::vector<UnaryOp> make_special() {
                  plain<f_ndtri>, "unit"),
       special_op("tt.entr", "-x log(x)", {{"aten.special_entr.default"}}, plain<f_entr>, "positive"),
       special_op("tt.i0", "modified Bessel function of the first kind, order 0", {{"aten.i0.default"}},
-                 plain<f_bessel_i<0, false>>),
+                 plain<f_bessel_i<0, false>>, "normal", by_vector_unit<Function::i0>),
       special_op("tt.i0e", "exp(-|x|) i0(x)", {{"aten.special_i0e.default"}}, plain<f_bessel_i<0, true>>),
       special_op("tt.i1", "modified Bessel function of the first kind, order 1", {{"aten.special_i1.default"}},
-                 plain<f_bessel_i<1, false>>),
+                 plain<f_bessel_i<1, false>>, "normal", by_vector_unit<Function::i1>),
       special_op("tt.i1e", "exp(-|x|) i1(x)", {{"aten.special_i1e.default"}}, plain<f_bessel_i<1, true>>),
       special_op("tt.k0", "modified Bessel function of the second kind, order 0",
                  {{"aten.special_modified_bessel_k0.default"}}, plain<f_bessel_k<0, false>>, "positive"),

@@ -116,6 +116,8 @@ Axes axes_of(const OpCall& call) {
     const std::int64_t in = spec_of(call, "x").logical[i + 2], out = sizes[i];
     float scale = static_cast<float>(in) / static_cast<float>(out);
     if (i < scales.size() && scales[i] > 0) scale = static_cast<float>(1.0 / scales[i]);
+    if (mode == "nearest" && (out == in || out == 2 * in))  // sizes like these stand above a scale that is given
+      scale = static_cast<float>(in) / static_cast<float>(out);
     if (align) scale = out > 1 ? static_cast<float>(in - 1) / static_cast<float>(out - 1) : 0.0F;
     Axis& axis = axes[3 - dims + i];
     axis = {in, {}};
@@ -330,6 +332,11 @@ const OpRecord upsample{
     .tolerance = {.pcc = 0.9999},
     .cases = {{"nearest, by scale", R"(graph main(%x: f32[2, 3, 5, 7] user) {
   %y: f32[2, 3, 10, 14] = aten.upsample_nearest2d.vec(%x, none, [2.0, 2.0])
+  return %y
+})"},
+              {"nearest, by sizes that are the image's or twice these, whatever the scales",
+               R"(graph main(%x: f32[2, 3, 5, 7] user) {
+  %y: f32[2, 3, 5, 14] = aten.upsample_nearest2d.default(%x, [5, 14], 2.0, 0.5)
   return %y
 })"},
               {"nearest, by size", R"(graph main(%x: f32[1, 4, 9] user) {

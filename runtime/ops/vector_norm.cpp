@@ -8,6 +8,7 @@
 
 #include "ops/emit.h"
 #include "ops/exact_util.h"
+#include "ops/library.h"
 #include "ops/rules.h"
 #include "ops/simd.h"
 #include "ops/tiles.h"
@@ -233,6 +234,7 @@ const OpRecord vector_norm{
     .emit = emit,
 };
 TTRT_REGISTER_OP(vector_norm);
+TTRT_LIBRARY_OP(vector_norm, {.record = "tt.vector_norm", .names = "moreh_norm"});
 
 }  // namespace
 }  // namespace ttrt::ops::vector_norm_op

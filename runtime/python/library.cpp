@@ -55,7 +55,7 @@ library::Buffer allocate(const DeviceHandle& device, const Shape& shape, const s
   return library::allocate(device, {.shape = shape, .format = format}, row_major, in_l1);
 }
 
-void add_devices(py::module_& m) {
+void add_device_memory(py::module_& m) {
   py::class_<library::Buffer>(m, "Buffer", "Memory of a device.").def_readonly("address", &library::Buffer::address);
   using tt_lib::device::Device;
   py::class_<Device, DeviceHandle>(m, "Device", "An emulated accelerator.")
@@ -63,6 +63,9 @@ void add_devices(py::module_& m) {
       .def("close", [](const DeviceHandle& device) { tt_lib::device::CloseDevice(device); })
       .def("allocate", &allocate)
       .def_property_readonly("is_closed", &Device::is_closed)
+      .def_property_readonly("is_initialized", &Device::is_initialized)
+      .def_property_readonly("name", &Device::name)
+      .def_property_readonly("pcie_slot", &Device::pcie_slot)
       .def_property_readonly("profile", &Device::profile)
       .def_property_readonly("arch", [](const Device& device) { return static_cast<int>(device.arch()); })
       .def_property_readonly("grid",
@@ -82,7 +85,7 @@ void add_library(py::module_& m) {
   m.def("library_stored", &stored, py::arg("values"), py::arg("format"), py::arg("row_major"));
   m.def("library_restored", &restored, py::arg("bytes"), py::arg("shape"), py::arg("format"), py::arg("row_major"));
   m.def("library_knows", &library::knows);
-  add_devices(m);
+  add_device_memory(m);
 }
 
 }  // namespace ttrt::python

@@ -1,9 +1,11 @@
 // Convolutions, transposed convolutions and pooling against ATen over random sizes, strides, paddings, dilations and
 // groups: what a handful of cases per record would miss.
+#include <algorithm>
 #include <random>
 #include <sstream>
 
 #include "harness.h"
+#include "ops/activation.h"
 #include "tests/catch.h"
 
 using namespace ttrt;
@@ -198,4 +200,14 @@ TEST_CASE("convolutions that cannot be are refused, with a reason") {
                      "  %y: f32[2, 3, 8, 8] = aten.batch_norm.default(%x, none, none, $m, $v, true, 0.1, 1e-05, "
                      "true)\n  return %y\n}"),
              Catch::Contains("statistics of the batch"));
+}
+
+TEST_CASE("an activation behind sums takes any number of them", "[windows][exact]") {
+  const auto relu = ops::fused_activation("relu", Numerics::exact, DataType::bfloat16);
+  for (const std::size_t count : {1U, 512U, 1024U, 1500U, 4096U}) {
+    std::vector<float> sums(count + 1, -1.0F);
+    relu(std::span(sums).first(count));
+    CHECK(std::count(sums.begin(), sums.end(), 0.0F) == static_cast<std::ptrdiff_t>(count));
+    CHECK(sums.back() == -1.0F);  // what stands behind them is left alone
+  }
 }
