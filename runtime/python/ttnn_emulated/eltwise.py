@@ -7,8 +7,8 @@ from typing import Any, Callable, Dict, Optional, Sequence, Tuple, Union
 import torch
 
 from .calls import fail, function_name, into, on_device, run
-from .tensor import Tensor, packed
-from .types import FLOATS, DataType, MemoryConfig, SigmoidMode, float32
+from .tensor import Tensor, exact_numerics, packed
+from .types import FLOATS, DataType, MemoryConfig, SigmoidMode, UnaryWithParam, float32, int32
 
 Number = Union[int, float]
 
@@ -40,6 +40,21 @@ _unary.update(
     xielu=("alpha_p", "alpha_n"),
 )
 _modes = ("fast_and_approximate_mode",)
+_of_one_integer: Dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "abs": torch.abs,
+    "eqz": lambda x: x == 0,
+    "gez": lambda x: x >= 0,
+    "gtz": lambda x: x > 0,
+    "lez": lambda x: x <= 0,
+    "logical_not": lambda x: x == 0,
+    "ltz": lambda x: x < 0,
+    "neg": torch.neg,
+    "nez": lambda x: x != 0,
+    "relu": torch.relu,
+    "sign": torch.sign,
+    "signbit": lambda x: x < 0,
+    "square": torch.square,
+}
 # What TT-NN's keyword of the same meaning is called.
 _spelt = {"relu6": {"upper_limit": "upper_limit"}}
 
@@ -58,10 +73,22 @@ def _unary_function(name: str, parameters: Sequence[str]) -> Callable[..., Tenso
             raise TypeError(f"ttnn.{name}(): incompatible function arguments")
         params = dict(zip(parameters, args))
         for key, value in options.items():
+            if key in _modes and key not in parameters and not (value and exact_numerics()):
+                continue  # a mode that the library's function has and the recorded one lacks: fast numerics have none
+            if name == "round" and key == "decimals":
+                if value:  # rounded with so many digits behind the point: between two products, for which nothing is recorded
+                    scaled = binary("multiply", input_tensor, 10.0**value)
+                    return into(output_tensor, binary("multiply", function(scaled, memory_config=memory_config), 10.0**-value))
+                continue
             if key not in parameters and key not in _spelt.get(name, {}):
                 raise NotImplementedError(f"ttnn.{name}: the argument {key} is not emulated")
             params[key] = value
         params = {key: value for key, value in params.items() if not (key in _modes and value is False)}
+        if name in _of_one_integer and input_tensor.dtype not in FLOATS and not params:
+            on_device(name, input_tensor)
+            values = packed(_of_one_integer[name](input_tensor._values), dtype or input_tensor.dtype)
+            place = memory_config or input_tensor._memory_config
+            return into(output_tensor, input_tensor._like(values, dtype=dtype or input_tensor.dtype, memory_config=place))
         place = memory_config or getattr(input_tensor, "_memory_config", None)
         (result,) = run(name, [input_tensor], [input_tensor.shape], params, dtype=dtype, memory_config=place)
         return into(output_tensor, result)
@@ -79,11 +106,14 @@ def sigmoid(
     input_tensor: Tensor,
     *,
     vector_mode: Any = None,
-    mode: SigmoidMode = SigmoidMode.Accurate,
+    mode: Optional[SigmoidMode] = None,
+    fast_and_approximate_mode: bool = False,
     memory_config: Optional[MemoryConfig] = None,
     output_tensor: Optional[Tensor] = None,
+    sub_core_grids: Any = None,
 ) -> Tensor:
     """1 / (1 + exp(-x)), in one of three modes."""
+    mode = mode or (SigmoidMode.FastApproximate if fast_and_approximate_mode else SigmoidMode.Accurate)
     params = {} if mode is SigmoidMode.Accurate else {"mode": mode.name}
     (result,) = run("sigmoid", [input_tensor], [input_tensor.shape], params, memory_config=memory_config)
     return into(output_tensor, result)
@@ -104,12 +134,30 @@ def clamp(
     name: str = "clamp",
 ) -> Tensor:
     """Each element within two numbers."""
-    if isinstance(min, Tensor) or isinstance(max, Tensor):
-        raise NotImplementedError(f"ttnn.{name}: bounds in tensors are not emulated")
     if min is None and max is None:
         raise fail("Only one of 'min' or 'max' can be None. Please provide one value")
+    if isinstance(min, Tensor) or isinstance(max, Tensor):
+        made = _within(input_tensor, min, max)
+        return into(output_tensor, made if memory_config is None else made._like(made._values, memory_config=memory_config))
+    if input_tensor.dtype not in FLOATS:
+        on_device(name, input_tensor)
+        bounds = [None if one is None else int(one) for one in (min, max)]
+        values = input_tensor._values.clamp(*bounds)
+        return into(output_tensor, input_tensor._like(values, memory_config=memory_config or input_tensor._memory_config))
     (result,) = run(name, [input_tensor], [input_tensor.shape], {"min": min, "max": max}, memory_config=memory_config)
     return into(output_tensor, result)
+
+
+def _within(x: Tensor, low: Optional[Tensor], high: Optional[Tensor]) -> Tensor:
+    """The functions that TT-NN makes of bounds in tensors."""
+    g = globals()
+    if high is None:
+        return where(g["ge"](x, low), x, low)
+    if low is None:
+        return where(g["le"](x, high), x, high)
+    below = g["minimum"](x, high)
+    inside = where(g["eq"](low, 0.0), g["relu"](below), g["maximum"](below, low))
+    return where(g["gt"](low, high), high, inside)
 
 
 def clip(input_tensor: Tensor, min: Optional[Number] = None, max: Optional[Number] = None, **options: Any) -> Tensor:
@@ -199,13 +247,27 @@ def binary(
     sub_core_grids: Any = None,
     rounding_mode: Optional[str] = None,
 ) -> Tensor:
+    if name == "prelu" and isinstance(input_tensor_b, (list, tuple)):
+        input_tensor_b = input_tensor_b[0]
+    if name == "bias_gelu" and not isinstance(input_tensor_b, Tensor):
+        made = globals()["gelu"](binary("add", input_tensor_a, input_tensor_b), fast_and_approximate_mode=True)
+        return into(output_tensor, made)
     if name == "prelu" and not isinstance(input_tensor_b, Tensor):  # one slope for all
         return globals()["leaky_relu"](input_tensor_a, float(input_tensor_b), memory_config=memory_config)
+    if not isinstance(input_tensor_a, Tensor) and isinstance(input_tensor_b, Tensor):  # a number first
+        input_tensor_a = input_tensor_b._like(packed(torch.full(tuple(input_tensor_b.shape), input_tensor_a), input_tensor_b.dtype))
     function = _binary[name]
-    if rounding_mode is not None:
-        raise NotImplementedError(f"ttnn.{name}: rounding_mode is not emulated")
+    if name == "divide" and (rounding_mode not in (None, "None") or (input_tensor_a.dtype is int32 and dtype in (None, float32))):
+        made = _rounded_quotient(input_tensor_a, input_tensor_b, None if rounding_mode == "None" else rounding_mode)
+        return into(output_tensor, made if memory_config is None else made._like(made._values, memory_config=memory_config))
     a = _activated(input_tensor_a, input_tensor_a_activations)
     params: Dict[str, Any] = {}
+    integers = input_tensor_a.dtype not in FLOATS
+    fused = [one for one in activations if not integers and getattr(one, "param", None) is None and function_name(one) in _behind]
+    if len(fused) < len(activations):  # what is not fused is a function of its own
+        before = {"input_tensor_a_activations": input_tensor_a_activations, "input_tensor_b_activations": input_tensor_b_activations}
+        made = binary(name, input_tensor_a, input_tensor_b, dtype=dtype, memory_config=memory_config, rounding_mode=rounding_mode, **before)
+        return into(output_tensor, _activated(made, activations))
     if activations:
         params["activations"] = [function_name(one) for one in activations]
     if isinstance(input_tensor_b, Tensor):
@@ -225,8 +287,38 @@ def binary(
     return into(output_tensor, result)
 
 
-# Of integers there is one answer, which is not rounded.
-_of_integers = {name: getattr(torch, name) for name in ("eq", "ne", "gt", "ge", "lt", "le", "logical_and", "logical_or", "logical_xor")}
+def _rounded_quotient(a: Tensor, b: Union[Tensor, Number], rounding_mode: Optional[str]) -> Tensor:
+    """A quotient rounded down or towards 0, computed in float32; of integers exact, or in float32 where it is not rounded."""
+    from .places import typecast
+
+    if rounding_mode not in (None, "trunc", "floor"):
+        raise fail("Incorrect rounding mode (expected None, 'trunc', or 'floor')")
+    if a.dtype is int32 and rounding_mode is not None:
+        on_device("div", a, *([b] if isinstance(b, Tensor) else []))
+        divisor = b._values if isinstance(b, Tensor) else torch.tensor(int(b))
+        values = torch.div(a._values, divisor.where(divisor != 0, torch.ones_like(divisor)), rounding_mode=rounding_mode)
+        return a._like(packed(values.where(divisor != 0, torch.full_like(values, -1)), int32))
+    if isinstance(b, Tensor) or a.dtype is int32:
+        wide = [typecast(one, float32) if isinstance(one, Tensor) else one for one in (a, b)]
+        result = binary("divide", wide[0], wide[1])
+    else:
+        result = binary("divide", a, b)
+    result = result if rounding_mode is None else globals()[rounding_mode](result)
+    return typecast(result, a.dtype) if a.dtype in FLOATS else result
+
+
+# Of integers there is one answer, which is not rounded: kept here, as the library's values are float32.
+_of_integers: Dict[str, Callable[..., torch.Tensor]] = {
+    name: getattr(torch, name)
+    for name in """eq ne gt ge lt le logical_and logical_or logical_xor maximum minimum add subtract multiply bitwise_and bitwise_or
+    bitwise_xor gcd lcm""".split()
+}
+_of_integers.update(
+    rsub=lambda a, b: b - a,
+    squared_difference=lambda a, b: (a - b) ** 2,
+    remainder=lambda a, b: torch.remainder(a, b.where(b != 0, torch.ones_like(b))),
+    fmod=lambda a, b: torch.fmod(a, b.where(b != 0, torch.ones_like(b))),
+)
 
 
 def _compared(function: str, a: Tensor, b: Union[Tensor, Number], dtype: Optional[DataType], memory_config: Any) -> Tensor:
@@ -238,8 +330,48 @@ def _compared(function: str, a: Tensor, b: Union[Tensor, Number], dtype: Optiona
 
 def _activated(tensor: Tensor, activations: Sequence[Any]) -> Tensor:
     for one in activations:
-        tensor = globals()[function_name(one)](tensor)
+        tensor = activated(tensor, one)
     return tensor
+
+
+# What a fused function of this name is, where it is no function of the same name with the same mode: its own name, and
+# how many of its parameters are a mode's.
+_behind = ("relu", "relu6", "gelu", "silu", "sigmoid", "tanh", "exp", "sqrt", "square", "abs", "neg")  # which the library has in one call
+_fused = {"gelu_approx": ("gelu", True), "gelu_approximate": ("gelu", True), "recip": ("reciprocal", None), "swish": ("silu", None)}
+_numbers = {"add_unary_sfpu": "add", "sub_unary_sfpu": "subtract", "mul_unary_sfpu": "multiply", "div_unary_sfpu": "divide"}
+_numbers.update(power="pow", power_iterative="pow", rsub="rsub")
+
+
+def activated(tensor: Tensor, function: Any) -> Tensor:
+    """A function that a call names, behind it: "gelu", UnaryOpType.RELU, UnaryWithParam(UnaryOpType.LEAKY_RELU, 0.1)."""
+    if isinstance(function, (tuple, list)):  # (UnaryOpType.GELU, True)
+        function = UnaryWithParam(*function) if len(function) > 1 else function[0]
+    name, param = function_name(function).lower(), getattr(function, "param", None)
+    if name in _numbers:
+        return binary(_numbers[name], tensor, param)
+    name, mode = _fused.get(name, (name, None))
+    found = globals().get(name)
+    if found is None:
+        raise NotImplementedError(f"ttnn: the fused function {name} is not emulated")
+    if mode is not None:
+        return found(tensor, fast_and_approximate_mode=mode)
+    given = [] if param is None else list(param) if isinstance(param, (list, tuple)) else [param]
+    names = _unary.get(name, ())
+    if names == _modes:  # a mode is a number here; gelu without one is the approximate one, but for its name alone
+        bare = name == "exp" or (name == "gelu" and isinstance(function, UnaryWithParam))
+        return found(tensor, fast_and_approximate_mode=bool(given[0]) if given else bare)
+    return found(tensor, *given[: len(names)])
+
+
+def in_dest(function: Any) -> Optional[str]:
+    """The library's name of a function that a product computes in Dest; None where that is a function of its own."""
+    if isinstance(function, (tuple, list)):
+        function = UnaryWithParam(*function) if len(function) > 1 else function[0]
+    name, param = function_name(function).lower(), getattr(function, "param", None)
+    if name == "gelu":  # the accurate one
+        accurate = not isinstance(function, UnaryWithParam) or (param is not None and not param)
+        return "gelu" if accurate else None
+    return name if name in ("relu", "silu") and param is None else None
 
 
 def _binary_function(name: str) -> Callable[..., Tensor]:
@@ -261,7 +393,8 @@ def _in_place(name: str) -> Callable[..., Tensor]:
 
 
 for _name in _binary:
-    globals()[_name] = _binary_function(_name)
+    if _name != "isclose":  # which has bounds: composed.py
+        globals()[_name] = _binary_function(_name)
     if _name in (
         "add",
         "subtract",
@@ -275,6 +408,7 @@ for _name in _binary:
         "ne",
         "logical_and",
         "logical_or",
+        "logical_xor",
         "rsub",
         "bias_gelu",
         "squared_difference",
@@ -297,14 +431,21 @@ def where(
     *,
     memory_config: Optional[MemoryConfig] = None,
     output_tensor: Optional[Tensor] = None,
+    sub_core_grids: Any = None,
 ) -> Tensor:
     """Of one where the predicate is not zero, of the other elsewhere; tensors or numbers."""
+    on_device("where", *[one for one in (predicate, value_true, value_false) if isinstance(one, Tensor)])
     tensors = [one for one in (predicate, value_true, value_false) if isinstance(one, Tensor)]
     shape = broadcast("where", *tensors)
+    dtype = next((one.dtype for one in (value_true, value_false) if isinstance(one, Tensor)), predicate.dtype)
+    if dtype not in FLOATS or predicate.dtype not in FLOATS:  # nothing is rounded
+        a, b = (one._values if isinstance(one, Tensor) else torch.tensor(one) for one in (value_true, value_false))
+        values = packed(torch.where(predicate._values != 0, a, b).expand(tuple(shape)), dtype)
+        return into(output_tensor, predicate._like(values, dtype=dtype, memory_config=memory_config or predicate._memory_config))
     if len(tensors) == 2:  # the library takes two tensors or two numbers
         like = tensors[1]
         number = value_false if value_true is like else value_true
-        full = like._like(packed(torch.full(tuple(shape), float(number)), like.dtype))
+        full = like._like(packed(torch.full(tuple(like.shape), float(number)), like.dtype))
         value_true, value_false = (like, full) if value_true is like else (full, like)
     params: Dict[str, Any] = {}
     operands: list = [("cond", predicate)]
@@ -313,29 +454,35 @@ def where(
             operands.append((key, value))
         else:
             params[key] = float(value)
-    dtype = next((one.dtype for one in (value_true, value_false) if isinstance(one, Tensor)), predicate.dtype)
     (result,) = run("where", operands, [shape], params, dtype=dtype, memory_config=memory_config)
     return into(output_tensor, result)
 
 
 def _of_three(name: str, a: Tensor, b: Tensor, c: Tensor, value: Number, memory_config: Any) -> Tensor:
+    if not isinstance(c, Tensor):  # a number for the last
+        c = b._like(packed(torch.full(tuple(b.shape), float(c)), b.dtype))
     shape = broadcast(name, a, b, c)
     (result,) = run(name, [spread(one, shape) for one in (a, b, c)], [shape], {"value": float(value)}, memory_config=memory_config)
     return result
 
 
-def addcmul(a: Tensor, b: Tensor, c: Tensor, *, value: Number = 1.0, memory_config: Optional[MemoryConfig] = None) -> Tensor:
+def addcmul(a: Tensor, b: Tensor, c: Any, *, value: Number = 1.0, memory_config: Optional[MemoryConfig] = None,
+            output_tensor: Optional[Tensor] = None, **options: Any) -> Tensor:  # fmt: skip
     """a + value b c."""
-    return _of_three("addcmul", a, b, c, value, memory_config)
+    return into(output_tensor, _of_three("addcmul", a, b, c, value, memory_config))
 
 
-def addcdiv(a: Tensor, b: Tensor, c: Tensor, *, value: Number = 1.0, memory_config: Optional[MemoryConfig] = None) -> Tensor:
+def addcdiv(a: Tensor, b: Tensor, c: Any, *, value: Number = 1.0, memory_config: Optional[MemoryConfig] = None,
+            output_tensor: Optional[Tensor] = None, **options: Any) -> Tensor:  # fmt: skip
     """a + value b / c."""
-    return _of_three("addcdiv", a, b, c, value, memory_config)
+    return into(output_tensor, _of_three("addcdiv", a, b, c, value, memory_config))
 
 
-def mac(a: Tensor, b: Tensor, c: Tensor, *, memory_config: Optional[MemoryConfig] = None) -> Tensor:
+def mac(a: Any, b: Any, c: Any, *, memory_config: Optional[MemoryConfig] = None) -> Tensor:
     """a b + c."""
+    if not all(isinstance(one, Tensor) for one in (a, b, c)):
+        a, b = (a, b) if isinstance(a, Tensor) else (b, a)
+        return binary("add", binary("multiply", a, b), c, memory_config=memory_config)
     shape = broadcast("mac", a, b, c)
     (result,) = run("mac", [spread(one, shape) for one in (a, b, c)], [shape], memory_config=memory_config)
     return result
@@ -343,35 +490,8 @@ def mac(a: Tensor, b: Tensor, c: Tensor, *, memory_config: Optional[MemoryConfig
 
 def lerp(input: Tensor, end: Tensor, weight: Number, *, memory_config: Optional[MemoryConfig] = None) -> Tensor:
     """input + weight (end - input)."""
-    if isinstance(weight, Tensor):
-        raise NotImplementedError("ttnn.lerp: weights in a tensor are not emulated")
+    if isinstance(weight, Tensor):  # TT-NN's steps
+        return binary("add", input, binary("multiply", weight, binary("subtract", end, input)), memory_config=memory_config)
     shape = broadcast("lerp", input, end)
     (result,) = run("lerp", [spread(input, shape), spread(end, shape)], [shape], {"weight": float(weight)}, memory_config=memory_config)
     return result
-
-
-def _gate(name: str) -> Callable[..., Tensor]:
-    def function(input_tensor: Tensor, dim: int = -1, *, memory_config: Optional[MemoryConfig] = None) -> Tensor:
-        if dim not in (-1, len(input_tensor.shape) - 1):
-            raise fail(f"{name} is only supported along the last dim")
-        shape = list(input_tensor.shape)
-        shape[-1] //= 2
-        (result,) = run(name, [input_tensor], [shape], {"dim": -1}, memory_config=memory_config)
-        return result
-
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = "The first half of the last dim times a function of the second."
-    return function
-
-
-def addalpha(input_tensor_a: Tensor, input_tensor_b: Tensor, alpha: Number, *, memory_config: Optional[MemoryConfig] = None) -> Tensor:
-    """a + alpha b."""
-    return binary("add", input_tensor_a, binary("multiply", input_tensor_b, alpha), memory_config=memory_config)
-
-
-def subalpha(input_tensor_a: Tensor, input_tensor_b: Tensor, alpha: Number, *, memory_config: Optional[MemoryConfig] = None) -> Tensor:
-    """a - alpha b."""
-    return binary("subtract", input_tensor_a, binary("multiply", input_tensor_b, alpha), memory_config=memory_config)
-
-
-glu, reglu, geglu, swiglu = (_gate(_name) for _name in ("glu", "reglu", "geglu", "swiglu"))

@@ -17,10 +17,14 @@ Golden = Callable[..., Any]
 # Where torch has the function under another name, or none.
 _elementwise: Dict[str, Golden] = {
     "addalpha": lambda a, b, alpha: torch.add(a, b, alpha=alpha),
+    "bcast": lambda a, b, math_op, dim: {"ADD": torch.add, "SUB": torch.sub, "MUL": torch.mul}[math_op.name](a, b),
     "bias_gelu": lambda a, b: F.gelu(torch.add(a, b)),
     "bitwise_left_shift": torch.bitwise_left_shift,
     "bitwise_right_shift": torch.bitwise_right_shift,
     "cbrt": lambda x: x.sign() * x.abs().pow(1 / 3),
+    "div": lambda a, b, rounding_mode=None, **options: torch.div(a, b, rounding_mode=None if rounding_mode == "None" else rounding_mode),
+    "divide": lambda a, b, rounding_mode=None, **options: torch.div(a, b, rounding_mode=None if rounding_mode == "None" else rounding_mode),
+    "prelu": lambda x, weight: F.prelu(x, torch.as_tensor(weight, dtype=x.dtype).reshape(-1)),
     "div_no_nan": lambda a, b: torch.where(torch.as_tensor(b) == 0, torch.zeros_like(a), a / b),
     "eqz": lambda x: torch.eq(x, 0),
     "floor_div": torch.floor_divide,
@@ -29,6 +33,22 @@ _elementwise: Dict[str, Golden] = {
     "hardmish": lambda x: x * (x + 2.8).clamp(0.0, 5.0) / 5,
     "heaviside": lambda x, value: torch.heaviside(x, torch.tensor(value, dtype=x.dtype)),
     "i1": torch.special.i1,
+    "identity": torch.clone,
+    "multigammaln": lambda x: torch.special.multigammaln(x.float(), 4).to(x.dtype),
+    "outer": lambda a, b: torch.outer(a.flatten(), b.flatten())[None, None],
+    "polyval": lambda x, coeffs: functools.reduce(lambda y, one: y * x + one, coeffs, torch.zeros_like(x)),
+    "relu_max": lambda x, upper_limit: torch.relu(x.clamp(max=upper_limit)),
+    "relu_min": lambda x, lower_limit: torch.relu(x.clamp(min=lower_limit)),
+    "unary_chain": lambda x, ops_chain: functools.reduce(lambda y, one: golden_of_activation(one)(y), ops_chain, x),
+    "var_hw": lambda x: torch.var(x, (-2, -1), keepdim=True, correction=0),
+    "std_hw": lambda x: torch.std(x, (-2, -1), keepdim=True, correction=0),
+    "normalize_hw": lambda x: (x - x.mean((-2, -1), keepdim=True)) / x.std((-2, -1), keepdim=True, correction=0),
+    "normalize_global": lambda x: (x - x.mean()) / x.std(correction=0),
+    "mse_loss": lambda a, b, reduction=None, **options: _loss(F.mse_loss, a, b, options.get("loss_mode", reduction)),
+    "l1_loss": lambda a, b, reduction=None, **options: _loss(F.l1_loss, a, b, options.get("loss_mode", reduction)),
+    "bitwise_not": torch.bitwise_not,
+    "logical_left_shift": torch.bitwise_left_shift,
+    "logical_right_shift": torch.bitwise_right_shift,
     "lez": lambda x: torch.le(x, 0),
     "log_sigmoid": F.logsigmoid,
     "ltz": lambda x: torch.lt(x, 0),
@@ -43,6 +63,10 @@ _elementwise: Dict[str, Golden] = {
     "subalpha": lambda a, b, alpha: torch.sub(a, b, alpha=alpha),
     "swish": F.silu,
 }
+
+
+def _loss(of: Golden, a: torch.Tensor, b: torch.Tensor, reduction: Any) -> torch.Tensor:
+    return of(a, b, reduction=getattr(reduction, "name", str(reduction)).lower())
 
 
 def _gate(activation: Golden) -> Golden:
@@ -151,6 +175,9 @@ _others: Dict[str, Golden] = {
     "embedding": lambda indices, weight: F.embedding(indices.long(), weight.reshape(weight.shape[-2:])),
     "softmax": lambda x, dim=-1: torch.softmax(x, dim),
     "concat": _joined,
+    "tril": lambda x, diagonal=0: torch.tril(x, diagonal),
+    "triu": lambda x, diagonal=0: torch.triu(x, diagonal),
+    "fill": lambda x, value: torch.full_like(x, value),
     "repeat": _repeated,
     "glu": _gate(torch.sigmoid),
     "reglu": _gate(torch.relu),
@@ -201,9 +228,52 @@ def attach(space: str, module: Any, elementwise: bool = False) -> None:
                 value.golden_function = found
 
 
+def _gradients(forward: Golden) -> Golden:
+    """Of a forward function's golden one: what autograd gives for each tensor that wants a gradient."""
+
+    def call(grad: torch.Tensor, *args: Any, **kwargs: Any) -> List[Any]:
+        tensors = [one for one in args if isinstance(one, torch.Tensor) and one.requires_grad]
+        for one in tensors:
+            one.retain_grad()
+        forward(*args, **kwargs).backward(gradient=grad)
+        return [one.grad for one in tensors]
+
+    return call
+
+
+# Whose gradient is that of two tensors.
+_of_pairs: Dict[str, Golden] = {
+    "max": torch.maximum,
+    "min": torch.minimum,
+    "concat": lambda a, b, dim=0: torch.cat([a, b], dim),
+    "bias_gelu": lambda a, b, approximate="none": F.gelu(a + b, approximate=approximate),
+    "logiteps": lambda x, eps=None: torch.logit(x, eps),
+    "log_sigmoid": F.logsigmoid,
+    "prod": lambda x, dim=None: x.prod() if dim is None else x.prod(dim, keepdim=True),
+    "fill": torch.fill,
+    "fill_zero": lambda x: x * 0,
+    "assign": lambda x, *others: x * 1,
+}
+
+
+def attach_gradients(module: Any) -> None:
+    """Gives a module's functions of gradients theirs."""
+    for name, value in vars(module).items():
+        if inspect.isfunction(value) and name.endswith("_bw"):
+            base = name.removesuffix("_bw")
+            found = _of_pairs.get(base) or golden_of(base, True)
+            if found is not None:
+                value.golden_function = _gradients(found)
+
+
 def get_golden_function(operation: Any) -> Golden:
     """What computes in torch what a function of TT-NN's computes."""
     found = getattr(operation, "golden_function", None)
     if found is None:
         raise RuntimeError(f"{getattr(operation, '__name__', operation)} does not have a golden function")
     return found
+
+
+def attach_golden_function(operation: Any, golden_function: Optional[Golden] = None, **options: Any) -> None:
+    """Says what computes in torch what a function computes."""
+    operation.golden_function = golden_function or options.get("golden_function")

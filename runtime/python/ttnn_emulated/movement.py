@@ -9,7 +9,7 @@ import torch
 
 from .calls import fail, into, on_device, run
 from .tensor import Tensor, packed
-from .types import FLOATS, MemoryConfig
+from .types import FLOATS, Layout, MemoryConfig
 
 Memory = Optional[MemoryConfig]
 
@@ -52,7 +52,15 @@ def reshape(
     return _moved("reshape", input_tensor, values, {"shape": sizes}, memory_config, "reshape")
 
 
-view = reshape
+def view(input_tensor: Tensor, shape: Sequence[int], **options: Any) -> Tensor:
+    """reshape where no element moves: the last dim stays, in tiles the last but one too unless whole tiles are put together."""
+    sizes, old = _volume_of(input_tensor, shape), list(input_tensor.shape)
+    tiled = input_tensor.layout is Layout.TILE
+    heights = [1 if len(one) < 2 else one[-2] for one in (sizes, old)]
+    stays = sizes[-1:] == old[-1:] and (not tiled or heights[0] == heights[1] or all(one % 32 == 0 for one in heights))
+    if input_tensor.device() is not None and input_tensor.logical_volume() > 1 and not stays:
+        raise fail(f"view: {old} can't be seen as {sizes} where it lies")
+    return reshape(input_tensor, sizes, **options)
 
 
 def reshape_on_device(input_tensor: Tensor, *shape: Any, memory_config: Memory = None) -> Tensor:
@@ -63,6 +71,9 @@ def reshape_on_device(input_tensor: Tensor, *shape: Any, memory_config: Memory =
 
 def unsqueeze(input_tensor: Tensor, dim: int) -> Tensor:
     """A dim of size 1 more."""
+    rank = len(input_tensor.shape)
+    if not -rank - 1 <= dim <= rank:
+        raise fail(f"Dimension out of range (expected to be in range of [{-rank - 1}, {rank}], but got {dim})")
     return reshape(input_tensor, input_tensor._values.unsqueeze(dim).shape)
 
 
@@ -277,8 +288,11 @@ def narrow(input_tensor: Tensor, dim: int, start: int, length: int) -> Tensor:
     return slice(input_tensor, starts, ends)
 
 
-def roll(input_tensor: Tensor, shifts: Union[int, Sequence[int]], dim: Union[int, Sequence[int]]) -> Tensor:
-    """What leaves at the end of a dim comes in at its start."""
+def roll(input_tensor: Tensor, shifts: Union[int, Sequence[int]], dim: Union[None, int, Sequence[int]] = None) -> Tensor:
+    """What leaves at the end of a dim comes in at its start; without a dim, of all elements in a row."""
+    if dim is None:
+        flat = reshape(input_tensor, [1, input_tensor.logical_volume()])
+        return reshape(roll(flat, shifts, 1), input_tensor.shape)
     for shift, one in zip([shifts] if isinstance(shifts, int) else shifts, [dim] if isinstance(dim, int) else dim):
         size = input_tensor.shape[one]
         cut = -shift % size
@@ -312,3 +326,28 @@ def gather(input: Tensor, dim: int, index: Tensor, *, memory_config: Memory = No
     """Elements by their numbers along a dim."""
     (result,) = run("gather", [("x", input), ("index", index)], [index.shape], {"dim": dim}, memory_config=memory_config)
     return result
+
+
+def tosa_gather(input: Tensor, index: Tensor, *, memory_config: Memory = None) -> Tensor:
+    """[N, K, C] at numbers [N, W]: [N, W, C]."""
+    on_device("tosa_gather", input, index)
+    at = index._values.long().unsqueeze(-1).expand(-1, -1, input.shape[-1])
+    return input._like(packed(input._values.gather(1, at), input.dtype), memory_config=memory_config or input._memory_config)
+
+
+def tosa_scatter(input: Tensor, index: Tensor, source: Tensor, *, memory_config: Memory = None) -> Tensor:
+    """[N, K, C] with rows of [N, W, C] at numbers [N, W]."""
+    on_device("tosa_scatter", input, index, source)
+    at = index._values.long().unsqueeze(-1).expand(-1, -1, input.shape[-1])
+    values = input._values.scatter(1, at, source._values)
+    return input._like(packed(values, input.dtype), memory_config=memory_config or input._memory_config)
+
+
+def slice_write(input_tensor: Tensor, output_tensor: Tensor, start: Sequence[int], end: Sequence[int], step: Sequence[int]) -> Tensor:
+    """A tensor into a part of another, in its place."""
+    on_device("slice_write", input_tensor, output_tensor)
+    part = tuple(_slice(a, b, c) for a, b, c in zip(start, end, step))
+    values = output_tensor._values.clone()
+    values[part] = input_tensor._values.reshape(values[part].shape)
+    output_tensor._values = packed(values, output_tensor.dtype)
+    return output_tensor

@@ -9,6 +9,7 @@ import torch
 
 from .calls import fail, into, on_device, run
 from .device import Device
+from .specs import TensorSpec
 from .tensor import Tensor, packed
 from .types import (
     BLOCKS,
@@ -58,8 +59,10 @@ def from_torch(
         if value:
             raise NotImplementedError(f"ttnn.from_torch: {name} is not emulated")
     if spec is not None:
-        raise NotImplementedError("ttnn.from_torch: spec is not emulated")
-    if memory_config is not None and memory_config.is_sharded() and memory_config.shard_spec is None:
+        if tuple(spec.shape) != tuple(tensor.shape):
+            raise RuntimeError(f"ttnn.from_torch: Tensor shape {list(tensor.shape)} does not match that of spec {spec.shape}")
+        dtype, layout, memory_config = spec.dtype, spec.layout, spec.memory_config
+    if memory_config is not None and memory_config.is_sharded() and not (memory_config.shard_spec or memory_config.nd_shard_spec):
         raise RuntimeError("ttnn.from_torch: Shard spec must not be None for sharded tensors")
     return Tensor(tensor, dtype, device, layout, memory_config, tile)
 
@@ -100,7 +103,7 @@ def to_torch(
     return found if dtype is None else found.to(dtype)
 
 
-def to_device(tensor: Tensor, device: Device, *, memory_config: Memory = None, cq_id: Any = None, queue_id: Any = None) -> Tensor:
+def to_device(tensor: Tensor, device: Device, memory_config: Memory = None, *, cq_id: Any = None, queue_id: Any = None) -> Tensor:
     """To a device."""
     tensor._check()
     return tensor._like(tensor._values, device=device, memory_config=memory_config)
@@ -119,9 +122,9 @@ def deallocate(tensor: Tensor, force: bool = True) -> None:
 def reallocate(tensor: Tensor, memory_config: Memory = None) -> Tensor:
     """The tensor at another place."""
     tensor._check()
-    made = tensor._like(tensor._values, memory_config=memory_config or tensor._memory_config)
+    values = tensor._values
     tensor.deallocate()
-    return made
+    return tensor._like(values, memory_config=memory_config or tensor._memory_config)
 
 
 move = reallocate
@@ -143,9 +146,14 @@ def to_memory_config(tensor: Tensor, memory_config: MemoryConfig, dtype: Optiona
 
 def interleaved_to_sharded(tensor: Tensor, memory_config: Any, *args: Any, **options: Any) -> Tensor:
     """To shards over cores."""
-    if not isinstance(memory_config, MemoryConfig):
-        raise NotImplementedError("ttnn.interleaved_to_sharded: a memory configuration says the shards here")
-    return to_memory_config(tensor, memory_config)
+    if not isinstance(memory_config, MemoryConfig):  # a grid, the shape of a shard, how they are dealt, in which order
+        shard_shape, scheme, order, *rest = args
+        grid = memory_config
+        if isinstance(grid, CoreCoord):
+            grid = CoreRangeSet([CoreRange(CoreCoord(0, 0), CoreCoord(grid.x - 1, grid.y - 1))])
+        memory_config = MemoryConfig(scheme, BufferType.L1, ShardSpec(grid, tuple(shard_shape), order))
+        options.setdefault("output_dtype", rest[0] if rest else None)
+    return to_memory_config(tensor, memory_config, options.get("output_dtype"))
 
 
 def sharded_to_interleaved(tensor: Tensor, memory_config: MemoryConfig = DRAM_MEMORY_CONFIG, **options: Any) -> Tensor:
@@ -197,9 +205,11 @@ def untilize_with_unpadding(tensor: Tensor, output_tensor_end: Any = None, **opt
 
 
 def fill_implicit_tile_padding(tensor: Tensor, fill_value: float, *, memory_config: Memory = None) -> Tensor:
-    """The same elements: what fills up the tiles is no value of any function here."""
+    """With one value in what fills up the tiles: no function here takes that for a value of its own."""
     on_device("fill_implicit_tile_padding", tensor)
-    return tensor._like(tensor._values, memory_config=memory_config or tensor._memory_config)
+    made = tensor._like(tensor._values, memory_config=memory_config or tensor._memory_config)
+    made._padding = float(fill_value)
+    return made
 
 
 def fill(tensor: Tensor, fill_value: float, *, memory_config: Memory = None, **options: Any) -> Tensor:
@@ -214,11 +224,24 @@ def assign(tensor: Tensor, *args: Any, memory_config: Memory = None, dtype: Opti
     return clone(tensor, dtype=dtype, memory_config=memory_config)
 
 
-def allocate_tensor_on_device(
-    shape: Sequence[int], dtype: DataType, layout: Layout, device: Device, memory_config: Memory = None
-) -> Tensor:
-    """A tensor whose values are still to come."""
-    return zeros(shape, dtype, layout, device, memory_config)
+def allocate_tensor_on_device(shape: Any, *args: Any, memory_config: Memory = None) -> Tensor:
+    """A tensor whose values are still to come: of a shape, format, layout and device, or of a spec and a device."""
+    if isinstance(shape, TensorSpec):
+        return zeros(shape.shape, shape.dtype, shape.layout, args[0], shape.memory_config)
+    dtype, layout, device, *rest = args
+    return zeros(shape, dtype, layout, device, rest[0] if rest else memory_config)
+
+
+def allocate_tensor_on_host(shape: Any, *args: Any, **options: Any) -> Tensor:
+    """A tensor on the host whose values are still to come."""
+    if isinstance(shape, TensorSpec):
+        return zeros(shape.shape, shape.dtype, shape.layout)
+    return zeros(shape, args[0], args[1])
+
+
+def copy_device_to_host_tensor(device_tensor: Tensor, host_tensor: Tensor, blocking: bool = True, cq_id: Any = None) -> None:
+    """The values of a tensor on a device into one on the host."""
+    into(host_tensor, device_tensor.cpu())
 
 
 def copy_host_to_device_tensor(host_tensor: Tensor, device_tensor: Tensor, cq_id: Any = None) -> None:
@@ -228,7 +251,7 @@ def copy_host_to_device_tensor(host_tensor: Tensor, device_tensor: Tensor, cq_id
 
 def pearson_correlation_coefficient(expected: Any, actual: Any) -> float:
     """How far two tensors vary together."""
-    a, b = [(to_torch(one) if isinstance(one, Tensor) else one).double().flatten() for one in (expected, actual)]
+    a, b = [(to_torch(one) if isinstance(one, Tensor) else one).detach().double().flatten() for one in (expected, actual)]
     if torch.equal(a, b):
         return 1.0
     return float(torch.corrcoef(torch.stack([a, b]))[0, 1])
@@ -324,6 +347,17 @@ def ones_like(tensor: Tensor, **options: Any) -> Tensor:
 
 
 empty_like = zeros_like
+
+
+def moreh_full(shape: Sequence[int], fill_value: float, device: Device, *, dtype: Optional[DataType] = None, layout: Layout = Layout.TILE,
+               memory_config: Memory = None) -> Tensor:  # fmt: skip
+    """One value everywhere."""
+    return full(shape, fill_value, dtype=dtype, layout=layout, device=device, memory_config=memory_config)
+
+
+def moreh_full_like(input: Tensor, fill_value: float, *, dtype: Any = None, layout: Any = None, memory_config: Memory = None) -> Tensor:
+    """One value everywhere, in the shape and place of a tensor."""
+    return full_like(input, fill_value, dtype=dtype, layout=layout, memory_config=memory_config)
 
 
 def arange(*range_of: int, start: Optional[int] = None, end: Optional[int] = None, step: int = 1, dtype: DataType = bfloat16,
