@@ -14,15 +14,23 @@ from __future__ import annotations
 import types as _modules
 from typing import Any
 
+from . import backward as _backward
+from . import backward_of_several as _backward_of_several
 from . import caches as _caches
+from . import collectives as _collectives
+from . import complex as _complex
+from . import composed as _composed
 from . import eltwise as _eltwise
 from . import files as _files
 from . import golden as _golden
 from . import mesh as _mesh
+from . import moreh as _moreh
 from . import movement as _movement
 from . import places as _places
 from . import products as _products
-from . import model_preprocessing, operations, transformer, types  # noqa: F401
+from . import specs as _specs
+from . import system as _system
+from . import _ttnn, model_preprocessing, operations, tracer, transformer, types  # noqa: F401
 from . import trace as _trace
 from . import vision as _vision
 from .coverage import missing_function as _missing
@@ -64,7 +72,7 @@ def _make_traceable() -> None:
     """In their modules, so that operators of tensors and names of other modules are remembered too."""
     host = {"from_torch": "Writes", "as_tensor": "Writes", "to_device": "Writes", "copy_host_to_device_tensor": "Writes"}
     host |= {"to_torch": "Reads", "from_device": "Reads"}
-    for module in (_eltwise, _products, _movement, _places, _vision, _caches, transformer):
+    for module in (_eltwise, _products, _movement, _places, _vision, _caches, _composed, _moreh, _collectives, transformer):
         for name, value in vars(module).copy().items():
             if name.startswith("_") or not isinstance(value, _modules.FunctionType) or value.__module__ != module.__name__:
                 continue
@@ -73,14 +81,39 @@ def _make_traceable() -> None:
 
 _make_traceable()
 _golden.attach("", _eltwise, elementwise=True)
+_golden.attach("", _composed, elementwise=True)
 for _module in (_products, _movement, _places):
     _golden.attach("", _module)
+for _module in (_backward, _backward_of_several):
+    _golden.attach_gradients(_module)
 _golden.attach("transformer", transformer)
-get_golden_function = _golden.get_golden_function
+get_golden_function, attach_golden_function = _golden.get_golden_function, _golden.attach_golden_function
 _typing = ("Any", "Optional", "Sequence", "Union", "Number", "Memory", "Pair", "Config", "Dims", "Outputs", "annotations")
+_inside = (
+    "in_place_of",
+    "named",
+    "zero",
+    "gelu_",
+    "check_rounding",
+    "applied",
+    "activated",
+    "with_complex",
+    "complex_names",
+    "inf",
+    "nan",
+    "in_dest",
+    "Grads",
+    "gelu_",
+)
 _export(types, _typing + ("padded", "FLOATS", "BLOCKS"))
-for _module in (_eltwise, _products, _movement, _places, _files, _vision, _mesh, _trace):
-    _export(_module, _typing + ("binary", "broadcast", "spread", "getitem", "traced", "not_captured"))
+for _module in (
+    _eltwise, _products, _movement, _places, _files, _vision, _mesh, _trace, _composed, _backward, _backward_of_several, _system, _complex,
+    _moreh, _collectives, _specs
+):  # fmt: skip
+    _export(_module, _typing + ("binary", "broadcast", "spread", "getitem", "traced", "not_captured", *_inside))
+for _name in _complex.complex_names():
+    globals()[_name] = _complex.with_complex(_name, globals()[_name])
+CONFIG, cluster = _system.CONFIG, _system.cluster
 
 
 fill_cache, update_cache = _caches.fill_cache, _caches.update_cache
@@ -104,6 +137,19 @@ class _Experimental:
     nlp_concat_heads = staticmethod(transformer.nlp_concat_heads)
     rotary_embedding = staticmethod(transformer.rotary_embedding)
     view = staticmethod(_movement.view)
+    slice_write = staticmethod(_movement.slice_write)
+    gelu_bw = staticmethod(_backward.gelu_bw)
+    typecast = staticmethod(_places.typecast)
+    fast_reduce_nc = staticmethod(_products.fast_reduce_nc)
+    intimg = staticmethod(_products.intimg)
+    concatenate_heads = staticmethod(transformer.nlp_concat_heads)
+    split_query_key_value_and_split_heads = staticmethod(transformer.split_heads_of_images)
+    rotate_half = staticmethod(transformer.rotate_half)
+    all_gather_async = staticmethod(_collectives.all_gather_async)
+    all_reduce_async = staticmethod(_collectives.all_reduce_async)
+    reduce_scatter_minimal_async = staticmethod(_collectives.reduce_scatter_minimal_async)
+    MinimalMatmulConfig = types.MinimalMatmulConfig
+    minimal_matmul = staticmethod(_products.minimal_matmul)
 
     def __getattr__(self, name: str) -> Any:
         return _missing("experimental", name)

@@ -86,6 +86,31 @@ class Device:
     def enable_program_cache(self) -> None:
         """Programs are always counted."""
 
+    def create_sub_device_manager(self, sub_devices: Any, local_l1_size: int = 0) -> int:
+        """Parts of the device, which are one here."""
+        return len(sub_devices)
+
+    def load_sub_device_manager(self, manager: int) -> None:
+        """Calls are made one after the other, whatever cores they are for."""
+
+    def clear_loaded_sub_device_manager(self) -> None:
+        """See load_sub_device_manager."""
+
+    remove_sub_device_manager = set_sub_device_stall_group = load_sub_device_manager
+    reset_sub_device_stall_group = clear_loaded_sub_device_manager
+
+    def get_device_ids(self) -> list:
+        return [self._id]
+
+    get_device_id = id
+
+    def num_dram_channels(self) -> int:
+        return self.dram_grid_size().x
+
+    def dram_grid_size(self) -> CoreCoord:
+        """DRAM's banks in a row."""
+        return CoreCoord(12 if self.arch() is Arch.WORMHOLE_B0 else 8, 1)
+
     def get_memory_allocation_statistics(self) -> list:
         """DRAM and L1: banks, sizes, what is allocated."""
         return self._native.memory()

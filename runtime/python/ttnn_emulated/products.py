@@ -6,15 +6,19 @@ from typing import Any, Callable, List, Optional, Sequence, Tuple, Union
 
 import torch
 
-from .calls import fail, function_name, into, on_device, run
-from .eltwise import binary, spread
+from .calls import fail, into, on_device, run
+from .eltwise import activated, binary, in_dest, spread
 from .tensor import Tensor
 from .types import (
+    BLOCKS,
+    BufferType,
     DataType,
     EmbeddingsType,
     Layout,
     MemoryConfig,
+    Tile,
     WormholeComputeKernelConfig,
+    bfloat16,
     uint16,
     uint32,
 )
@@ -26,8 +30,38 @@ def _turned(shape: Sequence[int], turn: bool) -> Tuple[int, ...]:
     return (*shape[:-2], shape[-1], shape[-2]) if turn and len(shape) > 1 else tuple(shape)
 
 
+def _as_matrix(b: Tensor) -> Tensor:
+    """A vector as one column."""
+    return b if len(b.shape) > 1 else b._like(b._values.reshape(-1, 1))
+
+
+def _fits(left: Sequence[int], right: Sequence[int]) -> None:
+    if not left or len(right) < 2 or left[-1] != right[-2]:
+        raise fail(
+            f"The width of the first tensor must be equal to the height of the second tensor. Mismatch: width={left[-1] if left else 1} "
+            f"height={right[-2] if len(right) > 1 else 1}"
+        )
+
+
+def _in_dram(config: Optional[MemoryConfig]) -> bool:
+    return config is None or (config.buffer_type is BufferType.DRAM and not config.is_sharded())
+
+
+def _is_added(bias: Optional[Tensor], a: Tensor, b: Tensor, memory_config: Optional[MemoryConfig], chosen: bool) -> bool:
+    """Whether a bias is a sum of its own: where it has several rows, or where the program is not `chosen` by the caller and
+    operands or the result lie elsewhere than in DRAM, interleaved."""
+    if bias is None:
+        return False
+    if len(bias.shape) > 1 and any(size != 1 for size in bias.shape[:-1]):
+        return True
+    if chosen:
+        return False
+    if memory_config is not None and memory_config.buffer_type is not BufferType.DRAM:
+        return True
+    return not a.is_sharded() and not all(_in_dram(one) for one in (a._memory_config, b._memory_config, memory_config))
+
+
 def _product(
-    name: str,
     a: Tensor,
     b: Tensor,
     bias: Optional[Tensor],
@@ -38,43 +72,54 @@ def _product(
     program_config: Any,
     activation: Any,
     config: Config,
+    grid: Any,
+    tile: Any,
     optional_output_tensor: Optional[Tensor],
 ) -> Tensor:
     on_device("matmul", a, b, bias)
     if a.layout is not Layout.TILE or b.layout is not Layout.TILE:
         raise fail("Inputs to matmul must be tilized")
+    vector, b = len(b.shape) == 1, _as_matrix(b)
     left, right = _turned(a.shape, transpose_a), _turned(b.shape, transpose_b)
-    if not left or len(right) < 2 or left[-1] != right[-2]:
-        raise fail(
-            f"The width of the first tensor must be equal to the height of the second tensor. Mismatch: width={left[-1] if left else 1} "
-            f"height={right[-2] if len(right) > 1 else 1}"
-        )
+    _fits(left, right)
     batches = torch.broadcast_shapes(left[:-2], right[:-2])
     shape = (*batches, *left[-2:-1], right[-1])
+    if bias is not None and any(size != 1 for size in right[:-2]):
+        raise fail("Batched input not supported when bias exists (linear operation).")
     if any(size != 1 for size in right[:-2]):  # one matrix for all stays one
         a, b = spread(a, (*batches, *a.shape[-2:])), spread(b, (*batches, *b.shape[-2:]))
-    params = {"transpose_a": transpose_a or None, "transpose_b": transpose_b or None}
+    params: dict = {"transpose_a": transpose_a or None, "transpose_b": transpose_b or None}
     block = getattr(program_config, "in0_block_w", None)
     if block is not None:
         if -(-left[-1] // 32) % block != 0:
             raise fail("Kt must be divisible by in0_block_w")
         params["in0_block_w"] = block
-    activation = activation or getattr(program_config, "fused_activation", None)
-    if activation is not None:
-        name = "linear"
-        params["activation"] = function_name(activation)
+    # A program configuration's activation, and one beside a grid of cores, act in Dest; any other is a function of its own.
+    fused = getattr(program_config, "fused_activation", None) or (activation if grid is not None and program_config is None else None)
+    after = activation if fused is not activation else None
+    if fused is not None and in_dest(fused) is None:
+        fused, after = None, fused
+    if fused is not None:
+        params |= {"activation": in_dest(fused), "fused": True}
+    if dtype is None and optional_output_tensor is not None:
+        dtype = optional_output_tensor.dtype
     if dtype is not None:
         params["out_dtype"] = dtype.value
     operands = [("a", a), ("b", b)]
     if bias is not None and len(bias.shape) > 1 and bias.shape[-2] == 32 and shape[-2] != 32:  # a tile whose first row counts
         bias = bias._like(bias._values[..., :1, :])
-    added = bias is not None and (len(bias.shape) > 1 and any(size != 1 for size in bias.shape[:-1]))
+    added = _is_added(bias, a, b, memory_config, program_config is not None or grid is not None)
     if bias is not None and not added:
-        name = "linear"
         operands.append(("bias", bias))
+    name = "linear" if fused is not None or len(operands) > 2 else "matmul"
     (result,) = run(name, operands, [shape], params, dtype=dtype, memory_config=memory_config, config=config)
-    if added:  # what is no row is a sum of its own
+    if added:
         result = binary("add", result, bias, memory_config=memory_config)
+    if after is not None:
+        result = activated(result, after)
+    if vector:
+        result = result._like(result._values.reshape(shape[:-1]))
+    result._tile = tile or (a._tile and Tile((a.tile.tile_shape[0], b.tile.tile_shape[1])))
     return into(optional_output_tensor, result)
 
 
@@ -96,8 +141,8 @@ def matmul(
     sub_device_id: Any = None,
 ) -> Tensor:
     """The product of two matrices, or of batches of them."""
-    return _product("matmul", input_tensor_a, input_tensor_b, None, transpose_a, transpose_b, memory_config, dtype,
-                    program_config, activation, compute_kernel_config, optional_output_tensor)  # fmt: skip
+    return _product(input_tensor_a, input_tensor_b, None, transpose_a, transpose_b, memory_config, dtype,
+                    program_config, activation, compute_kernel_config, core_grid, output_tile, optional_output_tensor)  # fmt: skip
 
 
 def linear(
@@ -119,8 +164,8 @@ def linear(
     sub_device_id: Any = None,
 ) -> Tensor:
     """The product with a weight [K, N], a bias and an activation behind it."""
-    return _product("linear", input_tensor_a, input_tensor_b, bias, transpose_a, transpose_b, memory_config, dtype,
-                    program_config, activation, compute_kernel_config, optional_output_tensor)  # fmt: skip
+    return _product(input_tensor_a, input_tensor_b, bias, transpose_a, transpose_b, memory_config, dtype,
+                    program_config, activation, compute_kernel_config, core_grid, output_tile, optional_output_tensor)  # fmt: skip
 
 
 def addmm(
@@ -170,10 +215,8 @@ def rms_norm(
     compute_kernel_config: Config = None,
 ) -> Tensor:
     """Rows over the root of the mean of their squares, times a weight."""
-    if bias is not None or residual_input_tensor is not None:
-        raise NotImplementedError("ttnn.rms_norm: a bias and a residual are not emulated")
-    return layer_norm(input_tensor, epsilon=epsilon, weight=weight, memory_config=memory_config,
-                      compute_kernel_config=compute_kernel_config, name="rms_norm")  # fmt: skip
+    return layer_norm(input_tensor, epsilon=epsilon, weight=weight, bias=bias, residual_input_tensor=residual_input_tensor,
+                      memory_config=memory_config, compute_kernel_config=compute_kernel_config, name="rms_norm")  # fmt: skip
 
 
 def softmax(
@@ -206,12 +249,11 @@ def scale_mask_softmax(
     is_causal_mask: bool = False,
     compute_kernel_config: Config = None,
     numeric_stable: bool = True,
+    program_config: Any = None,
 ) -> Tensor:
-    """softmax(x scale + mask), of which the first row of a mask counts."""
-    if is_causal_mask:
-        raise NotImplementedError("ttnn.scale_mask_softmax: causal masks are not emulated")
+    """softmax(x scale + mask), of which the first row of a mask counts, and all rows of a causal one."""
     operands = [("x", input_tensor)] + ([("mask", mask)] if mask is not None else [])
-    params = {"scale": 1.0 if scale is None else scale}
+    params = {"scale": 1.0 if scale is None else scale, "causal": True if is_causal_mask else None}
     (result,) = run("scale_mask_softmax", operands, [input_tensor.shape], params, memory_config=memory_config, config=compute_kernel_config)
     return result
 
@@ -220,6 +262,11 @@ def scale_mask_softmax_in_place(input_tensor: Tensor, scale: Any = None, mask: A
     """scale_mask_softmax in the place of its input."""
     options.pop("program_config", None)
     return into(input_tensor, scale_mask_softmax(input_tensor, scale, mask, **options))
+
+
+def scale_causal_mask_hw_dims_softmax_in_place(input_tensor: Tensor, scale: Any = None, mask: Any = None, **options: Any) -> Tensor:
+    """scale_mask_softmax with a causal mask, in the place of its input."""
+    return scale_mask_softmax_in_place(input_tensor, scale, mask, is_causal_mask=True, **options)
 
 
 # ---- reductions ------------------------------------------------------------------------------------------------------
@@ -256,7 +303,9 @@ def _reduction(name: str) -> Callable[..., Tensor]:
     ) -> Tensor:
         dims = _dims(input_tensor, dim)
         spread_of = name in ("var", "std")
-        params = {"dim": dims[0] if spread_of and len(dims) == 1 else dims}
+        if spread_of and len(dims) > 1:  # the library has them along one dim
+            return _spread_over(name, input_tensor, dims, keepdim, correction, memory_config, compute_kernel_config, scalar)
+        params = {"dim": dims[0] if spread_of else dims}
         if correction is not None and spread_of:
             params["correction"] = correction
         shape = _reduced(input_tensor, dims, keepdim)
@@ -266,6 +315,19 @@ def _reduction(name: str) -> Callable[..., Tensor]:
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"{name} along dims, or of all elements."
     return function
+
+
+def _spread_over(
+    name: str, x: Tensor, dims: List[int], keepdim: bool, correction: Any, memory: Any, config: Config, scalar: float
+) -> Tensor:
+    """Variance or deviation over several dims: over one that they are made into."""
+    from .movement import permute, reshape
+
+    kept = [i for i in range(len(x.shape)) if i not in dims]
+    flat = reshape(permute(x, [*kept, *dims]), [*(x.shape[i] for i in kept), -1])
+    function = var if name == "var" else std
+    made = function(flat, -1, False, correction=correction, memory_config=memory, compute_kernel_config=config, scalar=scalar)
+    return reshape(made, _reduced(x, dims, keepdim))
 
 
 sum, mean, max, min, prod, var, std = (_reduction(one) for one in ("sum", "mean", "max", "min", "prod", "var", "std"))
@@ -289,34 +351,69 @@ def argmax(
     return into(output_tensor, result)
 
 
+def _with_indices(name: str, tensor: Tensor, shape: Sequence[int], params: Any, out: Any, memory_config: Any) -> Tuple[Tensor, Tensor]:
+    """Values and where they were; in the tensors of `out` where there are some, whose indices may be wider."""
+    from .places import typecast
+
+    wide = typecast(tensor, bfloat16) if tensor.dtype in BLOCKS else tensor  # as their values lie in Dest
+    values, indices = run(name, [wide], [shape, shape], params, dtype=[wide.dtype, uint16], memory_config=memory_config)
+    values = typecast(values, tensor.dtype)
+    if tensor.shape[params["dim"]] > 65535:
+        indices = indices._like(indices._values, dtype=uint32)
+    if out is None:
+        return values, indices
+    return into(out[0], values), into(out[1], indices._like(indices._values, dtype=out[1].dtype))
+
+
 def topk(
-    input_tensor: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True, *, memory_config: Any = None, **options: Any
+    input_tensor: Tensor,
+    k: int,
+    dim: int = -1,
+    largest: bool = True,
+    sorted: bool = True,
+    *,
+    memory_config: Any = None,
+    output_tensor: Any = None,
+    out: Any = None,
+    indices_tensor: Optional[Tensor] = None,
+    sub_core_grids: Any = None,
 ) -> Tuple[Tensor, Tensor]:
-    """The k largest or smallest elements along a dim, and where they are (uint16)."""
+    """The k largest or smallest elements along a dim, and where they are (uint16): by the numbers of another tensor where
+    there is one."""
     shape = list(input_tensor.shape)
     shape[dim] = k
     params = {"k": k, "dim": dim, "largest": largest, "sorted": sorted}
-    values, indices = run("topk", [input_tensor], [shape, shape], params, dtype=[input_tensor.dtype, uint16], memory_config=memory_config)
-    return values, indices
+    values, at = _with_indices("topk", input_tensor, shape, params, out or output_tensor, memory_config)
+    if indices_tensor is not None:
+        at = at._like(indices_tensor._values.gather(dim, at._values), dtype=indices_tensor.dtype)
+    return values, at
 
 
 def sort(
-    input_tensor: Tensor, dim: int = -1, descending: bool = False, stable: bool = False, *, memory_config: Any = None, **options: Any
+    input_tensor: Tensor, dim: int = -1, descending: bool = False, stable: bool = False, *, memory_config: Any = None, out: Any = None
 ) -> Tuple[Tensor, Tensor]:
     """Elements in order along a dim, and where they were (uint16)."""
-    shape = input_tensor.shape
     params = {"dim": dim, "descending": descending, "stable": stable}
-    values, indices = run("sort", [input_tensor], [shape, shape], params, dtype=[input_tensor.dtype, uint16], memory_config=memory_config)
-    return values, indices
+    return _with_indices("sort", input_tensor, input_tensor.shape, params, out, memory_config)
 
 
 def _scan(name: str) -> Callable[..., Tensor]:
-    def function(input: Tensor, dim: int, *, dtype: Optional[DataType] = None, memory_config: Any = None, **options: Any) -> Tensor:
-        (result,) = run(name, [input], [input.shape], {"dim": dim}, dtype=dtype, memory_config=memory_config)
-        return result
+    def function(
+        input: Tensor,
+        dim: int,
+        *,
+        dtype: Optional[DataType] = None,
+        memory_config: Any = None,
+        reverse_order: bool = False,
+        out: Optional[Tensor] = None,
+    ) -> Tensor:
+        dtype = dtype or (out.dtype if out is not None else None)
+        backwards = lambda one: one._like(one._values.flip(dim)) if reverse_order else one  # noqa: E731
+        (result,) = run(name, [backwards(input)], [input.shape], {"dim": dim}, dtype=dtype, memory_config=memory_config)
+        return into(out, backwards(result))
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"{name} along a dim."
+    function.__doc__ = f"{name} along a dim, from its start or its end on."
     return function
 
 
@@ -344,3 +441,30 @@ def embedding(
     (result,) = run("embedding", [("ids", input_tensor), ("w", table)], [shape], dtype=dtype or weight.dtype,
                     layout=layout or Layout.ROW_MAJOR, memory_config=memory_config)  # fmt: skip
     return into(output_tensor, result)
+
+
+def fast_reduce_nc(
+    input: Tensor,
+    dims: Sequence[int],
+    *,
+    output: Optional[Tensor] = None,
+    memory_config: Any = None,
+    compute_kernel_config: Config = None,
+    **options: Any,
+) -> Tensor:
+    """ttnn.experimental: sums over dims that are not the last two."""
+    return into(output, sum(input, list(dims), True, memory_config=memory_config, compute_kernel_config=compute_kernel_config))
+
+
+def intimg(input_tensor: Tensor, **options: Any) -> Tensor:
+    """ttnn.experimental: the sum of all that lies above and left, in [batch, height, width, channels]."""
+    return cumsum(cumsum(input_tensor, 1), 2)
+
+
+def minimal_matmul(
+    input_tensor: Tensor, weight_tensor: Tensor, bias_tensor: Optional[Tensor] = None, fused_activation: Any = None, config: Any = None,
+    *, memory_config: Any = None, dtype: Optional[DataType] = None, compute_kernel_config: Config = None, **options: Any,
+) -> Tensor:  # fmt: skip
+    """ttnn.experimental: the product with a weight, a bias and an activation."""
+    return linear(input_tensor, weight_tensor, bias=bias_tensor, activation=fused_activation, memory_config=memory_config, dtype=dtype,
+                  compute_kernel_config=compute_kernel_config)  # fmt: skip

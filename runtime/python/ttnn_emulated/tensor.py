@@ -12,6 +12,7 @@ from ttc._library import native
 from ttc.errors import Error
 
 from .device import Device
+from .specs import TensorSpec
 from .types import (
     BLOCKS,
     DRAM_MEMORY_CONFIG,
@@ -100,6 +101,7 @@ class Tensor:
         if data_type in BLOCKS and layout is not Layout.TILE:
             raise RuntimeError("ttnn.from_torch: bfloat8_b/bfloat4_b requires TILE_LAYOUT!")
         self._set(packed(source, data_type), data_type, layout, device, mem_config)
+        self._tile = tile
 
     @classmethod
     def _of(
@@ -120,6 +122,8 @@ class Tensor:
         self._memory_config = memory_config or (DRAM_MEMORY_CONFIG if device is not None else None)
         self._buffer = None
         self._allocated = True
+        self._tile: Optional[Tile] = None  # of 32x32
+        self._padding = 0.0  # what fills up its tiles, where anybody may see that
         if device is not None:
             in_l1 = self._memory_config.buffer_type in (BufferType.L1, BufferType.L1_SMALL)
             try:
@@ -135,7 +139,7 @@ class Tensor:
 
     @property
     def padded_shape(self) -> Shape:
-        return padded(self._values.shape, self._layout)
+        return padded(self._values.shape, self._layout, self._tile)
 
     @property
     def dtype(self) -> DataType:
@@ -147,7 +151,10 @@ class Tensor:
 
     @property
     def tile(self) -> Tile:
-        return Tile()
+        return self._tile or Tile()
+
+    def get_tile(self) -> Tile:
+        return self.tile
 
     def get_dtype(self) -> DataType:
         return self._dtype
@@ -200,7 +207,9 @@ class Tensor:
     def _like(self, values: torch.Tensor, **changes: Any) -> "Tensor":
         members = {"dtype": self._dtype, "layout": self._layout, "device": self._device, "memory_config": self._memory_config}
         members.update(changes)
-        return Tensor._of(values, **members)
+        made = Tensor._of(values, **members)
+        made._tile = self._tile
+        return made
 
     def to(self, target: Any = None, *args: Any, **options: Any) -> "Tensor":
         """To a device, a memory configuration there, or a layout."""
@@ -212,7 +221,21 @@ class Tensor:
 
     def cpu(self, *args: Any, **options: Any) -> "Tensor":
         self._check()
-        return self._like(self._values, device=None, memory_config=None)
+        made = self._like(self._values, device=None, memory_config=None)
+        made._padding = self._padding
+        return made
+
+    def to_torch_with_padded_shape(self) -> torch.Tensor:
+        """The values with what fills up the tiles."""
+        self._check()
+        whole = torch.full(tuple(self.padded_shape), self._padding, dtype=self._values.dtype)
+        values = self._values.reshape([1] * (whole.dim() - self._values.dim()) + list(self._values.shape))
+        whole[tuple(slice(0, size) for size in values.shape)] = values
+        return whole.to(_to_torch.get(self._dtype, torch.float32))
+
+    @property
+    def spec(self) -> TensorSpec:
+        return TensorSpec(self.shape, self._dtype, self._layout, memory_config=self.memory_config())
 
     def to_torch(self, *args: Any, **options: Any) -> torch.Tensor:
         self._check()
@@ -250,7 +273,11 @@ class Tensor:
         return movement.slice(self, [0] * len(shape), list(shape))
 
     def __len__(self) -> int:
-        return self._values.shape[0]
+        return self._values.shape[0] if self._values.dim() else 1
+
+    def __bool__(self) -> bool:
+        """A comparison's result is a tensor: that it is there says `if`, as with TT-NN."""
+        return True
 
     def __repr__(self) -> str:
         if not self._allocated:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Optional, Sequence, Tuple
 
+import torch
+
 from .calls import fail, into, on_device, run
 from .tensor import Tensor
 from .types import MemoryConfig, WormholeComputeKernelConfig
@@ -88,6 +90,18 @@ def _split(
     return q, k, v
 
 
+def _beside(function: str, queries: Tensor, others: Optional[Tensor]) -> Tensor:
+    """The columns of queries, then those of keys and values, which may come in a tensor of their own."""
+    if others is None:
+        return queries
+    on_device(function, queries, others)
+    if tuple(others.shape[:-1]) != tuple(queries.shape[:-1]):
+        raise fail("KV tensor seq_len dim must be same as Q tensor seq_len!")
+    if others.dtype is not queries.dtype:
+        raise fail("KV tensor dtype must be same as Q tensor dtype!")
+    return queries._like(torch.cat([queries._values, others._values], -1))
+
+
 def split_query_key_value_and_split_heads(
     input_tensor: Tensor,
     kv_input_tensor: Optional[Tensor] = None,
@@ -98,10 +112,9 @@ def split_query_key_value_and_split_heads(
     memory_config: Memory = None,
 ) -> Tuple[Tensor, Tensor, Tensor]:
     """[batch, rows, columns of all queries, keys, values] as three of [batch, heads, rows, width]; keys turned round."""
-    if kv_input_tensor is not None:
-        raise NotImplementedError("ttnn.transformer.split_query_key_value_and_split_heads: kv_input_tensor is not emulated")
     if len(input_tensor.shape) != 3:
         raise fail("Input Tensor must have strictly 3 dimensions!")
+    input_tensor = _beside("split_query_key_value_and_split_heads", input_tensor, kv_input_tensor)
     return _split("split_query_key_value_and_split_heads", input_tensor, num_heads, num_kv_heads or num_heads, transpose_key,
                   "transpose_key", memory_config, "transformer.split_query_key_value_and_split_heads")  # fmt: skip
 
@@ -117,8 +130,7 @@ def nlp_create_qkv_heads(
     output_tensors: Any = None,
 ) -> Tuple[Tensor, Tensor, Tensor]:
     """ttnn.experimental: the same of [batch, 1, rows, columns]."""
-    if input_tensor_kv is not None:
-        raise NotImplementedError("ttnn.experimental.nlp_create_qkv_heads: input_tensor_kv is not emulated")
+    input_tensor = _beside("nlp_create_qkv_heads", input_tensor, input_tensor_kv)
     return _split("nlp_create_qkv_heads", input_tensor, num_heads, num_kv_heads or num_heads, transpose_k_heads,
                   "transpose_k_heads", memory_config, "experimental.nlp_create_qkv_heads")  # fmt: skip
 
@@ -139,6 +151,24 @@ def nlp_concat_heads(input_tensor: Tensor, *, memory_config: Memory = None) -> T
     return result
 
 
+def split_heads_of_images(
+    input_tensor: Tensor, compute_with_storage_grid_size: Any = None, *, memory_config: Memory = None, num_heads: int = 16, **options: Any
+) -> Tuple[Tensor, Tensor, Tensor]:
+    """ttnn.experimental: [batch, 1, rows, columns] split into heads, with the keys turned round."""
+    return _split("nlp_create_qkv_heads", input_tensor, num_heads, num_heads, True, "transpose_k_heads", memory_config,
+                  "experimental.split_query_key_value_and_split_heads")  # fmt: skip
+
+
+def rotate_half(input_tensor: Tensor, *, memory_config: Memory = None) -> Tensor:
+    """ttnn.experimental: the second half of each row, negated, before the first."""
+    from .eltwise import neg
+    from .movement import concat, narrow
+
+    half = input_tensor.shape[-1] // 2
+    parts = [neg(narrow(input_tensor, -1, half, half)), narrow(input_tensor, -1, 0, half)]
+    return concat(parts, -1, memory_config=memory_config)
+
+
 def attention_softmax(
     input_tensor: Tensor,
     *,
@@ -149,10 +179,10 @@ def attention_softmax(
     memory_config: Memory = None,
 ) -> Tensor:
     """softmax(x / sqrt(head_size) + mask)."""
-    if causal_mask:
-        raise NotImplementedError("ttnn.transformer.attention_softmax: causal masks are not emulated")
     operands = [("x", input_tensor)] + ([("mask", attention_mask)] if attention_mask is not None else [])
-    params = {"head_size": head_size} if head_size is not None else {"scale": 1.0}
+    params: dict = {"head_size": head_size} if head_size is not None else {"scale": 1.0}
+    if causal_mask:  # each row of x with its own row of the mask
+        params["causal"] = True
     (result,) = run("attention_softmax", operands, [input_tensor.shape], params, memory_config=memory_config,
                     name="transformer.attention_softmax")  # fmt: skip
     return result

@@ -16,6 +16,7 @@ class DataType(enum.Enum):
     UINT8 = "uint8"
     UINT16 = "uint16"
     INT32 = "int32"
+    INVALID = "invalid"
 
 
 bfloat16, float32 = DataType.BFLOAT16, DataType.FLOAT32
@@ -125,6 +126,12 @@ class CoreRange:
     start: CoreCoord
     end: CoreCoord
 
+    def __post_init__(self) -> None:
+        for name in ("start", "end"):
+            given = getattr(self, name)
+            if not isinstance(given, CoreCoord):
+                object.__setattr__(self, name, CoreCoord(*given))
+
     def grid_size(self) -> CoreCoord:
         return CoreCoord(self.end.x - self.start.x + 1, self.end.y - self.start.y + 1)
 
@@ -138,6 +145,38 @@ class CoreRangeSet:
 
     def ranges(self) -> List[CoreRange]:
         return list(self._ranges)
+
+    def bounding_box(self) -> CoreRange:
+        """The smallest range with all of these in it."""
+        starts, ends = [one.start for one in self._ranges], [one.end for one in self._ranges]
+        first = CoreCoord(min(one.x for one in starts), min(one.y for one in starts))
+        return CoreRange(first, CoreCoord(max(one.x for one in ends), max(one.y for one in ends)))
+
+    def grid_size(self) -> CoreCoord:
+        """Columns and rows up to the last core."""
+        end = self.bounding_box().end
+        return CoreCoord(end.x + 1, end.y + 1)
+
+    def contains(self, other: Any) -> bool:
+        """Whether each core of the other is one of these."""
+        cores = self._cores()
+        given = (
+            other.ranges() if isinstance(other, CoreRangeSet) else [other] if isinstance(other, CoreRange) else [CoreRange(other, other)]
+        )
+        return all((x, y) in cores for one in given for x in range(one.start.x, one.end.x + 1) for y in range(one.start.y, one.end.y + 1))
+
+    def _cores(self) -> set:
+        return {(x, y) for one in self._ranges for x in range(one.start.x, one.end.x + 1) for y in range(one.start.y, one.end.y + 1)}
+
+    def subtract(self, other: "CoreRangeSet") -> "CoreRangeSet":
+        """The cores that the other does not have."""
+        left = sorted(self._cores() - other._cores())
+        return CoreRangeSet([CoreRange(CoreCoord(*one), CoreCoord(*one)) for one in left])
+
+    def merge(self, other: Any) -> "CoreRangeSet":
+        """The cores of both."""
+        both = sorted(self._cores() | (other if isinstance(other, CoreRangeSet) else CoreRangeSet(other))._cores())
+        return CoreRangeSet([CoreRange(CoreCoord(*one), CoreCoord(*one)) for one in both])
 
     def num_cores(self) -> int:
         return sum(one.grid_size().x * one.grid_size().y for one in self._ranges)
@@ -165,11 +204,62 @@ class ShardSpec:
         return self.grid.num_cores()
 
 
-@dataclasses.dataclass(frozen=True)
+class ShardShapeAlignment(enum.Enum):
+    REQUIRED = 0
+    RECOMMENDED = 1
+    NONE = 2
+
+
+class ShardDistributionStrategy(enum.Enum):
+    ROUND_ROBIN_1D = 0
+    GRID_2D = 1
+
+
+class NdShardSpec:
+    """Shards of any rank, dealt to cores in turn."""
+
+    def __init__(
+        self,
+        shard_shape: Sequence[int],
+        core_ranges: Any = None,
+        orientation: ShardOrientation = ShardOrientation.ROW_MAJOR,
+        shard_distribution_strategy: ShardDistributionStrategy = ShardDistributionStrategy.ROUND_ROBIN_1D,
+        **options: Any,
+    ) -> None:
+        self.shard_shape, self.grid = Shape(shard_shape), options.get("grid", core_ranges)
+        self.orientation, self.shard_distribution_strategy = orientation, shard_distribution_strategy
+
+    def _members(self) -> tuple:
+        return (self.shard_shape, self.grid, self.orientation, self.shard_distribution_strategy)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, NdShardSpec) and self._members() == other._members()
+
+    def __hash__(self) -> int:
+        return hash(self._members())
+
+
+@dataclasses.dataclass(frozen=True, init=False)
 class MemoryConfig:
     memory_layout: TensorMemoryLayout = TensorMemoryLayout.INTERLEAVED
     buffer_type: BufferType = BufferType.DRAM
     shard_spec: Optional[ShardSpec] = None
+    nd_shard_spec: Optional[NdShardSpec] = None
+
+    def __init__(
+        self,
+        memory_layout: Any = TensorMemoryLayout.INTERLEAVED,
+        buffer_type: Any = BufferType.DRAM,
+        shard_spec: Optional[ShardSpec] = None,
+        nd_shard_spec: Optional[NdShardSpec] = None,
+    ) -> None:
+        if isinstance(memory_layout, BufferType):  # MemoryConfig(buffer type, spec of shards)
+            nd = buffer_type if isinstance(buffer_type, NdShardSpec) else nd_shard_spec
+            layout = TensorMemoryLayout.INTERLEAVED if nd is None else TensorMemoryLayout.ND_SHARDED
+            memory_layout, buffer_type, nd_shard_spec = layout, memory_layout, nd
+        for name, value in (("memory_layout", memory_layout), ("buffer_type", buffer_type), ("shard_spec", shard_spec)):
+            object.__setattr__(self, name, value)
+        object.__setattr__(self, "nd_shard_spec", nd_shard_spec)
 
     def is_sharded(self) -> bool:
         return self.memory_layout is not TensorMemoryLayout.INTERLEAVED
@@ -222,20 +312,36 @@ class Shape(tuple):
 
 
 class Tile:
-    """A tile of 32x32; no other is emulated."""
+    """Rows and columns of a tile. Values do not depend on them here: blocks share exponents along rows of 16, whatever the height."""
 
     def __init__(self, tile_shape: Sequence[int] = (32, 32), transpose_tile: bool = False) -> None:
-        if tuple(tile_shape) != (32, 32) or transpose_tile:
-            raise NotImplementedError(f"ttnn.Tile({tuple(tile_shape)}): tiles of 32x32 are emulated")
-        self.tile_shape = [32, 32]
+        height, width = tile_shape
+        if height not in (1, 2, 4, 8, 16, 32) or width not in (16, 32):
+            raise RuntimeError(f"TT_FATAL: Tile size is not valid for our hardware: {tuple(tile_shape)}")
+        if transpose_tile and height not in (16, 32):
+            raise RuntimeError("TT_FATAL: Tile height must be equal or greater than 16")
+        self.tile_shape, self.transpose_tile = [height, width], transpose_tile
+        self.face_shape = [min(height, 16), 16]
+        self.num_faces = max(height // 16, 1) * (width // 16)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Tile) and (self.tile_shape, self.transpose_tile) == (other.tile_shape, other.transpose_tile)
+
+    def __hash__(self) -> int:
+        return hash((*self.tile_shape, self.transpose_tile))
+
+    def __repr__(self) -> str:
+        return f"Tile(tile_shape={self.tile_shape})"
 
 
-def padded(shape: Sequence[int], layout: Layout) -> Shape:
-    """The shape with its last two dims filled up to whole tiles."""
+def padded(shape: Sequence[int], layout: Layout, tile: Optional[Tile] = None) -> Shape:
+    """The shape with its last two dims filled up to whole tiles; there are two at least."""
+    sides = tile.tile_shape if tile is not None else [TILE_SIZE, TILE_SIZE]
     sizes = list(shape)
     if layout is Layout.TILE:
-        for i in range(max(0, len(sizes) - 2), len(sizes)):
-            sizes[i] = -(-sizes[i] // TILE_SIZE) * TILE_SIZE
+        sizes = [1] * (2 - len(sizes)) + sizes
+        for i, side in zip((-2, -1), sides):
+            sizes[i] = -(-sizes[i] // side) * side
     return Shape(sizes)
 
 
@@ -329,7 +435,22 @@ class Conv2dConfig(_ProgramConfig):
     pass
 
 
+Conv1dConfig = Conv2dConfig
+
+
 class Conv2dSliceConfig(_ProgramConfig):
+    pass
+
+
+class Op2DSliceConfig(_ProgramConfig):
+    pass
+
+
+class MinimalMatmulConfig(_ProgramConfig):
+    pass
+
+
+class MatmulMultiCoreReuseMultiCastBatchedDRAMShardedProgramConfig(_ProgramConfig):
     pass
 
 

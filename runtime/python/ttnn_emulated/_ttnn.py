@@ -1,0 +1,41 @@
+"""What programs take from TT-NN's extension module by its own name: ttnn._ttnn.reports.get_buffer_pages, and names that
+older programs import."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+import types
+from typing import Any, List
+
+__path__: list = []  # a package: its modules are made here
+PAGE = 2048  # bytes of a tile in bfloat16
+
+
+@dataclasses.dataclass(frozen=True)
+class BufferPage:
+    """A page of a device's memory that is taken."""
+
+    device_id: int
+    buffer_type: str
+    page_index: int
+
+
+def _get_buffer_pages(devices: Any) -> List[BufferPage]:
+    pages: List[BufferPage] = []
+    for device in devices if isinstance(devices, (list, tuple)) else [devices]:
+        for use in device.get_memory_allocation_statistics():
+            taken = -(-use["allocated_per_bank"] * use["banks"] // PAGE)
+            pages += [BufferPage(device.id(), use["memory"], i) for i in range(taken)]
+    return pages
+
+
+def _module(name: str, **members: Any) -> types.ModuleType:
+    made = types.ModuleType(f"{__name__}.{name}")
+    made.__dict__.update(members)
+    sys.modules[made.__name__] = made
+    return made
+
+
+reports = _module("reports", get_buffer_pages=_get_buffer_pages)
+deprecated = _module("deprecated", operations=types.SimpleNamespace())
