@@ -9,7 +9,7 @@ import pytest
 import torch
 import ttc
 
-ttnn = ttc.as_ttnn()
+ttnn = ttc.as_ttnn(replace=True)  # tt-metal's own folder of that name is no module that could run
 
 
 def pytest_addoption(parser):
