@@ -11,7 +11,7 @@ import tempfile
 from viewers import MODELS, VIEWERS, program, ttc
 
 program("model-explorer", "tools/setup.sh --viewers")
-if pathlib.Path(sys.prefix) != VIEWERS.resolve():
+if pathlib.Path(sys.prefix).resolve() != VIEWERS.resolve():
     python = str(VIEWERS / "bin" / "python")
     os.execv(python, [python, *sys.argv])
 
