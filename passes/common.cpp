@@ -6,10 +6,7 @@
 #include "written_memory.h"
 
 namespace ttc {
-namespace {
 
-// Nodes that go would read, later than they do, what is written in place meanwhile; or a written tensor would move to
-// the device.
 bool disturbs_writes(const PassContext& context, const ir::Node& root, const std::vector<ir::Node*>& matched,
                      std::string_view op) {
   const WrittenMemory written(*context.model.graph);
@@ -18,8 +15,6 @@ bool disturbs_writes(const PassContext& context, const ir::Node& root, const std
   return std::any_of(matched.begin(), matched.end(),
                      [&](const ir::Node* node) { return node != &root && written.touches(*node); });
 }
-
-}  // namespace
 
 ir::Node* replace_matched(PassContext& context, std::string_view pass, std::string_view rule, ir::Node* root,
                           const std::vector<ir::Node*>& matched, std::string op, std::vector<ir::Arg> args) {

@@ -23,6 +23,11 @@ ir::Node* replace_matched(PassContext& context, std::string_view pass, std::stri
 ir::Node* replace_matched(Rewriter& r, std::string_view rule, const std::vector<ir::Node*>& matched, std::string op,
                           std::vector<ir::Arg> args);
 
+// Whether `op` in the place of `root` and of the nodes that served it would change what is read: nodes that go would
+// read, later than they do, what is written in place meanwhile; or a written tensor would move to the device.
+bool disturbs_writes(const PassContext& context, const ir::Node& root, const std::vector<ir::Node*>& matched,
+                     std::string_view op);
+
 // A node with one result, which has a number for a name and no strides.
 ir::Value* emit(Rewriter& r, std::string op, std::vector<ir::Arg> args, ir::Type type);
 // The constant of the model that has this name; where there is none yet, `view` becomes it. For other views of a

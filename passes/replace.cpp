@@ -1,7 +1,7 @@
 // Composite operators become device operators, group by group: linear layers and convolutions, with the activation that
 // is the only reader of one; norms; attention; and the views and transposes around attention (view and transpose of
-// [B, S, H * D] to [B, H, S, D] split heads, the way back concatenates them). What is cheap by itself is left
-// to place, which weighs it against the transfers.
+// [B, S, H * D] to [B, H, S, D] split heads, the way back concatenates them; a norm of heads on the way goes behind).
+// What is cheap by itself is left to place, which weighs it against the transfers.
 #include <algorithm>
 
 #include "match/kinds.h"
@@ -97,19 +97,69 @@ bool make(PassContext& context, std::string_view rule, ir::Node* root, const std
   return replace_matched(context, pass, rule, root, nodes, std::string(record.name), std::move(args)) != nullptr;
 }
 
+// The norm of each head's elements that stands on the way from the view to the transpose, where nothing else reads it;
+// nullptr where there is none. The rows of a norm do not know of each other, so it gives the same bits behind the
+// transpose, where heads are what layers are cut into.
+ir::Node* norm_of_heads(const Permuted& p) {
+  ir::Node* norm = p.base->def();
+  const ttrt::OpRecord* record = norm ? ttrt::find_op(norm->op()) : nullptr;
+  const auto alone = [](const ir::Node* each) { return each->result()->use_count() == 1; };
+  const bool is = record && record->family == "norm" && alone(norm) && norm->graph() == p.nodes.front()->graph();
+  return is && std::all_of(p.nodes.begin() + 1, p.nodes.end(), alone) ? norm : nullptr;
+}
+
+// norm(split_heads(x)) in the place of transpose(norm(view(x))).
+bool split_before_norm(PassContext& context, const Permuted& p, ir::Node* norm, std::vector<ir::Arg> split) {
+  const ttrt::OpRecord& record = ttrt::op_for(ttrt::Role::split_heads);
+  ir::Node *root = p.nodes.front(), *view = norm->operand(0)->def();
+  std::vector<ir::Node*> moves = p.nodes, gone{norm};
+  moves.push_back(view);
+  gone.insert(gone.end(), moves.begin(), moves.end());
+  if (user_refusal(context, *root, record.name) || call_refusal(context, record, split) ||
+      disturbs_writes(context, *root, gone, record.name))
+    return false;
+  const MapEntry* entry = context.entry_for(*norm, norm->op());
+  Rewriter r(context, pass, root);
+  ir::Value* heads = r.emit_like(std::string(record.name), std::move(split), root->result());
+  std::vector<ir::Arg> args = norm->args();
+  args[0] = heads;
+  ir::Value* made = r.emit_like(norm->op(), std::move(args), root->result());
+  made->def()->provenance = norm->provenance;
+  const std::string name = root->result()->name;
+  std::vector<std::string> names;
+  for (const ir::Node* each : gone) names.push_back(node_name(*each));
+  r.commit_edit(
+      "view + norm + transpose",
+      [&] {
+        root->result()->replace_all_uses_with(made);
+        merge_origins(*heads->def(), erase_unused(p.nodes));
+        merge_origins(*made->def(), erase_unused({norm}));
+        merge_origins(*heads->def(), erase_unused({view}));
+        made->name = name;
+      },
+      name, std::move(names));
+  if (r.committed() && entry != nullptr) context.taken[node_name(*made->def())] = entry;
+  return r.committed();
+}
+
 bool split(PassContext& context, ir::Node* node) {
   if (!match::permutation(*node) || node->result()->type.rank() != 4) return false;
   const Permuted p = permuted(node->result());
-  ir::Node* view = p.base->def();
-  if (p.order != swaps_heads || !view || !match::is_reshape(*view) || p.base->use_count() != 1) return false;
-  const ir::Type &wide = view->operand(0)->type, &heads = p.base->type;
+  if (p.order != swaps_heads) return false;
+  ir::Node* norm = norm_of_heads(p);
+  const ir::Value* parted = norm ? norm->operand(0) : p.base;
+  ir::Node* view = parted->def();
+  if (!view || !match::is_reshape(*view) || parted->use_count() != 1) return false;
+  const ir::Type &wide = view->operand(0)->type, &heads = parted->type;
   const auto count = heads.dim(2);
   if (!wide.has_shape || wide.rank() != 3 || !same(wide, 0, heads, 0) || !same(wide, 1, heads, 1) || !count ||
       !is_floating(wide.dtype))
     return false;
+  std::vector<ir::Arg> args{view->operand(0), *count};
+  if (norm) return split_before_norm(context, p, norm, std::move(args));
   std::vector<ir::Node*> nodes = p.nodes;
   nodes.push_back(view);
-  return make(context, "view + transpose", node, nodes, ttrt::Role::split_heads, {view->operand(0), *count});
+  return make(context, "view + transpose", node, nodes, ttrt::Role::split_heads, std::move(args));
 }
 
 bool concat(PassContext& context, ir::Node* node) {
