@@ -33,7 +33,8 @@ const ModuleRecord moe{.name = "TTNNMoE",
                        .summary = "Router and experts",
                        .classes = {"*SparseMoeBlock", "*MoE", "*Experts"},
                        .computes = {"aten._grouped_mm.default"},
-                       .whole = true};
+                       .whole = true,
+                       .as_one = {"tt.moe"}};
 TTRT_REGISTER_MODULE(moe);
 
 }  // namespace
