@@ -133,7 +133,8 @@ bool is_causal_mask(const ir::Model& model, const ir::Value* mask) {
   return is_boolean(mask) && shape_of(triangles, mask) == MaskShape::causal;
 }
 
-AttentionMask combine_masks(Rewriter& r, const std::vector<FoundMask>& found, std::vector<ir::Node*>& nodes) {
+AttentionMask combine_masks(Rewriter& r, const std::vector<FoundMask>& found, std::vector<ir::Node*>& nodes,
+                            bool keeps_causal) {
   // Conjunctions of the booleans that close with -inf and with a finite number, and the sum of the others.
   AttentionMask hard, soft{.closed = 0};
   ir::Value* additive = nullptr;
@@ -145,7 +146,7 @@ AttentionMask combine_masks(Rewriter& r, const std::vector<FoundMask>& found, st
     std::vector<ir::Node*> unneeded;
     AttentionMask simple = simplify_mask(r.model(), mask, unneeded);
     // ATen takes a mask or is_causal, not both.
-    if (simple.causal && found.size() > 1)
+    if (simple.causal && (found.size() > 1 || keeps_causal))
       simple = {.value = mask};
     else
       nodes.insert(nodes.end(), unneeded.begin(), unneeded.end());

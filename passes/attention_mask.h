@@ -47,7 +47,9 @@ struct FoundMask {
   const ir::Node* at = nullptr;     // the node that applies it
 };
 
-// One mask from those found around the scores of an eager attention. Its value is an operand.
-AttentionMask combine_masks(Rewriter& r, const std::vector<FoundMask>& found, std::vector<ir::Node*>& nodes);
+// One mask from those found around the scores of an eager attention. Its value is an operand. `keeps_causal`: a causal
+// one is left as it is, for keys that will not be as many as the queries.
+AttentionMask combine_masks(Rewriter& r, const std::vector<FoundMask>& found, std::vector<ir::Node*>& nodes,
+                            bool keeps_causal = false);
 
 }  // namespace ttc

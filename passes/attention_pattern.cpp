@@ -3,6 +3,7 @@
 #include "attention_pattern.h"
 
 #include <cmath>
+#include <utility>
 
 #include "match/star.h"
 #include "match/triangle.h"
@@ -148,6 +149,43 @@ const Step guarded{"guard", [](Pattern rest) {
                                                      with_definition(number_near(0)), std::move(rest)});
                    }};
 
+// Less a number a row, which the softmax does not see.
+const Step shift{"shift", [](Pattern rest) {
+                   return sub(std::move(rest), any()).where("a number a row", [](State& state, ir::Node& n) {
+                     const ir::Value* row = n.operand(1);
+                     if (!row || row->type.rank() != n.result()->type.rank() || row->type.dim(-1) != 1) return false;
+                     if (row->def()) state.nodes.push_back(row->def());
+                     return true;
+                   });
+                 }};
+
+// Scores with one column more beside them, an attention sink.
+Pattern beside_sink(Pattern scores) {
+  return Pattern::Rule([scores = std::move(scores)](State& state, const ir::Arg& arg) {
+    ir::Node* cat = arg.value() ? arg.value()->def() : nullptr;
+    if (!cat || cat->op() != "aten.cat.default" || !cat->result()->type.has_shape) return false;
+    const int rank = cat->result()->type.rank();
+    const auto* parts = cat->arg(0).list();
+    if (!parts || parts->size() != 2 || dim_argument(cat->arg("dim"), rank) != rank - 1) return false;
+    ir::Value* column = (*parts)[1].value();
+    if (!column || column->type.dim(-1) != 1) return false;
+    state.nodes.push_back(cat);
+    state.capture("sink", column);
+    ir::Node* outer = std::exchange(state.reader, cat);
+    const bool fits = scores(state, (*parts)[0]);
+    state.reader = outer;
+    return fits;
+  });
+}
+
+bool cuts_last_column(State&, ir::Node& slice) {
+  const ir::Type &from = slice.operand(0)->type, &to = slice.result()->type;
+  const ir::Arg* start = slice.arg("start");
+  const bool from_first = !start || start->is_none() || start->integer() == 0;
+  return from.has_shape && to.has_shape && dim_argument(slice.arg("dim"), from.rank()) == from.rank() - 1 &&
+         from_first && to.sizes.back() + ir::SymExpr(1) == from.sizes.back();
+}
+
 // A value that some node computes: what an input gives is no near miss.
 Pattern computed(Pattern inner) {
   return Pattern::Rule([inner = std::move(inner)](State& state, const ir::Arg& arg) {
@@ -161,8 +199,10 @@ const Pattern& attention() {
                   key = star("key", copy | batch | swap | scale_in_place, any("key")),
                   value = star("value", copy | batch, any("value"));
     const std::string before = "q k^T, a scale or a mask before the softmax";
-    const Pattern capped = misfit(op({"aten.tanh.default"}, {any()}), before,
-                                  [](const State&) { return "aten.tanh.default, scores capped softly"; });
+    const Pattern capped = misfit(op({"aten.tanh.default"}, {any()}), before, [](const State&) {
+      return "aten.tanh.default, scores capped softly, for which the device library's "
+             "attention has no argument";
+    });
     const Pattern product = kind("a product", is_product, {query, key}).as("scores").expected(before);
     const Pattern scores =
         star("scores", copy | cast | regroup | scale | blended | added | kept | filled, computed(capped | product));
@@ -174,14 +214,13 @@ const Pattern& attention() {
     const Pattern over_other_dim =
         misfit(kind("a softmax", is_softmax, {scores}).as("at"), "a softmax over the last dim",
                [](const State& s) { return "dim " + describe(s.value("at")->def()->arg(1)); });
-    // softmax(cat(scores, column))[.., :-1], the maximum subtracted or not.
-    const Step shift{"shift", [](Pattern rest) { return op({"aten.sub.Tensor"}, {std::move(rest)}); }};
-    const Pattern column = op({"aten.cat.default"}, {}).as("at");
-    const Pattern sink =
-        misfit(op({"aten.slice.Tensor"}, {kind("a softmax", is_softmax, {star("", cast | shift, column)})}),
-               "a softmax over the scores alone",
-               [](const State&) { return "a further column beside them, an attention sink"; });
-    const Pattern weights = star("weights", copy | cast | regroup | guarded, softmax | over_other_dim | sink);
+    // softmax(cat(scores, sink))[.., :-1], the maximum subtracted or not.
+    const Pattern all_columns = kind("a softmax", is_softmax, {star("", cast | shift, beside_sink(loud(scores)))})
+                                    .where("the last dim", [](State&, ir::Node& n) { return over_last_dim(n); });
+    const Pattern sink = op({"aten.slice.Tensor"}, {all_columns.as("softmax")})
+                             .where("all columns but the last", cuts_last_column)
+                             .as("cut");
+    const Pattern weights = star("weights", copy | cast | regroup | guarded, softmax | over_other_dim | quiet(sink));
     return kind("a product", is_product, {weights, value});
   }();
   return whole;
@@ -224,6 +263,7 @@ std::optional<Attention> find_attention(const ir::Model& model, ir::Node* produc
   }
   apart(m.value("scores"));
   a.weights.push_back(m.value("softmax"));
+  if ((a.sink = m.value("sink"))) a.weights.push_back(m.value("cut"));
   a.nodes = m.nodes;
   return a;
 }

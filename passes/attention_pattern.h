@@ -18,6 +18,7 @@ struct Attention {
   ir::Value* key = nullptr;
   ir::Value* value = nullptr;
   bool key_transposed = false;  // the product reads the key with its last two dims swapped
+  ir::Value* sink = nullptr;    // a further column of the scores, which the softmax sees and the values do not
   double scale = 1;
   std::vector<FoundMask> masks;     // from the softmax to the product
   ir::Node* scores = nullptr;       // the product of queries and keys
@@ -32,6 +33,11 @@ bool is_product(const ir::Node& node);
 std::optional<Attention> find_attention(const ir::Model& model, ir::Node* product,
                                         std::optional<match::NearMiss>& near_miss);
 match::NearMiss miss(const Attention& a, const ir::Node* at, std::string expected, std::string found = {});
+
+// The sink as one key more: queries, keys, values and the mask as an attention takes them, [leading.., rows, size], get
+// what it needs. What it lacks, where it does not fit.
+std::optional<match::NearMiss> add_sink(Rewriter& r, const std::vector<ir::SymExpr>& leading, Attention& a,
+                                        ir::Value*& mask);
 
 // Keys or values repeated for each group of query heads: [B, H/n, S, D] -> [B, H, S, D], or [B, H/n, n, S, D] where the
 // merging of heads went into that of the batch.

@@ -2,9 +2,10 @@
 // (scale as a factor or a divisor, before or after the product; mask added, filled in or selected; softmax in float32
 // with casts), and what run_decompositions makes of it (bmm with flattened batches, the scale split over q and k, the
 // safe softmax that gives 0 where a row is masked throughout). Keys and values repeated for grouped queries become
-// enable_gqa; masks that are trivial, causal or boolean in disguise become what they are (attention_mask.h).
-// A row that -inf masks throughout gives zeros, as scaled_dot_product_attention does, where the eager formula gives
-// NaN; one that a finite number masks gives the mean of all values, as the eager formula does.
+// enable_gqa; an attention sink becomes one key more (attention_sink.cpp); masks that are trivial, causal or boolean in
+// disguise become what they are (attention_mask.h). A row that -inf masks throughout gives zeros, as
+// scaled_dot_product_attention does, where the eager formula gives NaN; one that a finite number masks gives the mean
+// of all values, as the eager formula does.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -212,9 +213,11 @@ std::optional<NearMiss> build(Rewriter& r, const Sizes& query, bool gqa, Attenti
   for (FoundMask& mask : a.masks)
     if (!regroup_mask(r, mask, leading))
       return miss(a, mask.at, "a mask over batch, heads, queries and keys", mask.value->type.str());
-  const AttentionMask mask = combine_masks(r, a.masks, a.nodes);
+  const AttentionMask mask = combine_masks(r, a.masks, a.nodes, a.sink != nullptr);
   // The composite wants queries and keys among the mask's dims.
   ir::Value* wide_mask = mask.value;
+  if (a.sink)
+    if (auto no = add_sink(r, leading, a, wide_mask)) return no;
   while (wide_mask && wide_mask->type.rank() < 2) {
     ir::Type type = wide_mask->type;
     type.sizes.insert(type.sizes.begin(), ir::SymExpr(1));
