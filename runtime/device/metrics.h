@@ -17,9 +17,11 @@ struct Metrics {
   std::int64_t zero = 0;  // elements of `actual` that are zero
   bool equal = true;      // every element equal, NaN equal to NaN
   bool constant = false;  // one of the two has no variance, so pcc says nothing about how near they are
+  double spread = 0;      // of the expected values: their standard deviation over their root mean square
 
   // pcc >= threshold. Where that says nothing, the relative error that this correlation allows: noise of a share r of
-  // the signal lowers a correlation to about 1 - r^2 / 2.
+  // the signal lowers a correlation to about 1 - r^2 / 2. Where so little spread is left that values rounded right to
+  // bfloat16 would not correlate, two of its steps.
   bool correlates(double threshold) const;
 };
 

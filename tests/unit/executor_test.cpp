@@ -322,6 +322,12 @@ TEST_CASE("metrics: constants, scale errors and NaN are seen") {
   CHECK(compare(floats({1}, {1.001f}), floats({1}, {1})).correlates(0.999));
   CHECK_FALSE(compare(floats({1}, {1.1f}), floats({1}, {1})).correlates(0.999));
   CHECK_FALSE(compare(twos, ones).correlates(0.9));
+  // A spread that rounding to bfloat16 loses has no correlation either; two steps of that are allowed.
+  const auto level = floats({4}, {100, 100.5F, 99.5F, 100.25F});
+  CHECK(compare(floats({4}, {100, 100, 100, 100.5F}), level).pcc < 0.9);
+  CHECK(compare(floats({4}, {100, 100, 100, 100.5F}), level).correlates(0.997));
+  CHECK_FALSE(compare(floats({4}, {100, 102, 100, 100.5F}), level).correlates(0.997));
+  CHECK_FALSE(compare(floats({4}, {100, 100, 100, 100.5F}), floats({4}, {100, 104, 96, 100.5F})).correlates(0.997));
   const float nan = std::numeric_limits<float>::quiet_NaN();
   CHECK(compare(floats({2}, {nan, 1}), floats({2}, {nan, 1})).equal);
   CHECK(compare(floats({2}, {nan, 1}), floats({2}, {1, 1})).nan == 1);
