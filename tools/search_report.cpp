@@ -1,6 +1,8 @@
 // Rows that are no better than another in anything are left out of the table, and marked in the JSON.
 #include "search_report.h"
 
+#include <algorithm>
+#include <functional>
 #include <iostream>
 
 #include "support/atomic_file.h"
@@ -11,11 +13,9 @@ namespace ttc {
 namespace {
 
 OrderedJson score_json(const Score& score) {
-  return {{"pcc", json_number(score.pcc)},
-          {"snr_db", json_number(score.snr_db)},
-          {"top1", json_number(score.top1)},
-          {"cycles", json_number(score.cycles)},
-          {"weight_bytes", score.bytes}};
+  return {{"pcc", json_number(score.pcc)},   {"snr_db", json_number(score.snr_db)},
+          {"top1", json_number(score.top1)}, {"cycles", json_number(score.cycles)},
+          {"cycles_by_bound", score.bounds}, {"weight_bytes", score.bytes}};
 }
 
 std::vector<std::string> row_of(const std::string& what, const Score& score, const std::string& note) {
@@ -34,6 +34,36 @@ std::string held_back_text(const PrecisionSearch& search) {
          std::to_string(search.calls + search.held_back_calls) + " calls, which the search had not seen";
 }
 
+// "noc 47.1%, math 27.5%": what the time model says the device waits for.
+std::string bounds_text(const Score& score) {
+  std::vector<std::pair<double, std::string>> sorted;
+  for (const auto& [bound, cycles] : score.bounds) sorted.emplace_back(cycles, bound);
+  std::ranges::sort(sorted, std::greater());
+  std::string out;
+  for (const auto& [cycles, bound] : sorted)
+    out += (out.empty() ? "" : ", ") + bound + ' ' + number_text(100 * cycles / score.cycles, 3) + '%';
+  return out;
+}
+
+// Whether another mix could be faster, and what stands in its way.
+std::string time_text(const PrecisionSearch& search) {
+  const Score& choice = search.seen;
+  const std::string waits = "; the device waits for " + bounds_text(choice);
+  if (!search.is_fastest())
+    return "the choice takes " + number_text(choice.cycles, 7) + " cycles, the fastest precision of every module " +
+           number_text(search.least_cycles, 7) + waits;
+  const SearchTrial* same = nullptr;
+  for (const SearchTrial& trial : search.trials)
+    if (trial.met && trial.what.starts_with("all ") && trial.score.cycles <= choice.cycles * (1 + 1e-9) &&
+        (same == nullptr || trial.score.bytes < same->score.bytes))
+      same = &trial;
+  std::string out = "no mix is faster: " + number_text(choice.cycles, 7) +
+                    " cycles are those of the fastest precision of every module";
+  if (same != nullptr)
+    out += ", which " + same->what + " has too, with weights of " + bytes_text(static_cast<double>(same->score.bytes));
+  return out + waits;
+}
+
 void print_text(const PrecisionSearch& search) {
   Table table({"precision", ">pcc", ">snr_db", ">top1", ">cycles", ">weights", "goal"});
   std::size_t alone = 0;
@@ -45,7 +75,8 @@ void print_text(const PrecisionSearch& search) {
   table.row(row_of("the choice, held back", search.held_back, "met"));
   std::cout << table.text() << search.trials.size() << " compiled and run, " << alone
             << " of them to measure one module; the choice reaches a PCC of " << number_text(search.held_back.pcc, 7)
-            << ' ' << held_back_text(search) << '\n';
+            << ' ' << held_back_text(search) << '\n'
+            << time_text(search) << '\n';
 }
 
 }  // namespace
@@ -68,14 +99,14 @@ OrderedJson search_json(const PrecisionSearch& search) {
   OrderedJson out{{"calls", search.calls},
                   {"held_back_calls", search.held_back_calls},
                   {"made_held_back", search.made_held_back},
+                  {"least_cycles", json_number(search.least_cycles)},
+                  {"fastest", search.is_fastest()},
                   {"seen", score_json(search.seen)},
                   {"held_back", score_json(search.held_back)}};
   out["choice"] = OrderedJson::array();
   for (const PrecisionChoice& one : search.choice)
-    out["choice"].push_back({{"module", one.module},
-                             {"weight_dtype", one.format},
-                             {"fidelity", one.fidelity},
-                             {"fp32_acc", one.fp32_acc}});
+    out["choice"].push_back(
+        {{"module", one.module}, {"weight_dtype", one.format}, {"fidelity", one.fidelity}, {"fp32_acc", one.fp32_acc}});
   out["trials"] = OrderedJson::array();
   for (const SearchTrial& trial : search.trials) {
     OrderedJson row{{"what", trial.what}};

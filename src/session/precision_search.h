@@ -40,7 +40,10 @@ struct PrecisionSearch {
   std::vector<SearchTrial> trials;  // in order; those of one module alone among them
   Score seen, held_back;            // of the choice
   std::size_t calls = 0, held_back_calls = 0;
+  double least_cycles = 0;      // of any mix: of each module, and of the rest, on the rung that makes it fastest
   bool made_held_back = false;  // the calls held back are the recorded ones with their last dims reversed
+  // Whether no mix takes less device time than the choice, however coarse.
+  bool is_fastest() const { return seen.cycles <= least_cycles * (1 + 1e-9); }
 };
 
 // `told` is called after each trial. Throws Error: usage without a goal, check_failed where the finest precision misses

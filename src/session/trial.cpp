@@ -60,6 +60,7 @@ void count_bytes(const ir::Model& model, Score& score) {
 void count_cycles(const ttrt::Executor& executor, Score& score) {
   for (const ttrt::InstructionProfile& one : executor.profiler().profile()) {
     score.cycles += one.cycles;
+    if (one.cycles > 0) score.bounds[one.bound] += one.cycles;
     const auto module = score.modules.find(paths_of(*one.instruction->node->provenance).front());
     if (module != score.modules.end()) module->second.cycles += one.cycles;
   }

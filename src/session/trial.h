@@ -25,13 +25,14 @@ struct ModuleCost {
 };
 
 struct Score {
-  double pcc = 1;             // the lowest of all outputs
-  double snr_db = 0;          // the lowest; infinite where all are equal
-  double top1 = 1;            // share of rows (last dims) whose largest element stands where it has to
-  bool pass = true;           // the thresholds, and every output has the sizes that it should
-  std::vector<double> noise;  // by output: noise over signal, as powers; infinite for a NaN
-  double cycles = 0;          // of the device, over all calls
-  std::int64_t bytes = 0;     // of packed weights
+  double pcc = 1;                             // the lowest of all outputs
+  double snr_db = 0;                          // the lowest; infinite where all are equal
+  double top1 = 1;                            // share of rows (last dims) whose largest element stands where it has to
+  bool pass = true;                           // the thresholds, and every output has the sizes that it should
+  std::vector<double> noise;                  // by output: noise over signal, as powers; infinite for a NaN
+  double cycles = 0;                          // of the device, over all calls
+  std::map<std::string, double> bounds = {};  // the cycles by what the time model says they wait for: "noc"
+  std::int64_t bytes = 0;                     // of packed weights
   std::map<std::string, ModuleCost> modules = {};  // with packed weights, by path; of several the first one's
 };
 

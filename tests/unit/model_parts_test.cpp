@@ -198,6 +198,12 @@ TEST_CASE("a search finds a mix that is cheaper than one precision for all, on c
     if (trial.what.starts_with("all ") && trial.met) CHECK(found.seen.cycles <= trial.score.cycles);
   }
   CHECK(found.trials.size() < 3 * found.choice.size());
+  // No precision makes a model this small faster than the coarsest fidelity does, and the search says so.
+  CHECK(found.is_fastest());
+  double waits = 0;
+  for (const auto& [bound, cycles] : found.seen.bounds) waits += cycles;
+  CHECK(waits == Approx(found.seen.cycles));
+  for (const SearchTrial& trial : found.trials) CHECK(trial.score.cycles >= found.least_cycles * (1 - 1e-9));
   // The choice gives the same model again.
   Trials again(source, {.pcc = -1});
   const Score same = again.run(with_choice(settings, found.choice), calls_of(source, settings));
@@ -205,7 +211,13 @@ TEST_CASE("a search finds a mix that is cheaper than one precision for all, on c
   CHECK(same.bytes == found.seen.bytes);
   // Nor does it undo what a compile without a search makes one product.
   CHECK(same.cycles == found.seen.cycles);
-  CHECK(same.cycles <= again.run(settings, calls_of(source, settings)).cycles);
+  for (const char* format : {"bfloat16", "bfloat8_b"}) {
+    CompileSettings uniform = settings;
+    uniform.weight_dtype = {std::string("*=") + format};
+    const Score all = again.run(uniform, calls_of(source, settings));
+    CHECK(same.cycles < all.cycles);
+    CHECK(same.bytes < all.bytes);
+  }
   CHECK(options_text(found.choice).find("weight-dtype = [\"") != std::string::npos);
   CHECK(options_text(found.choice).find("fp32-acc") == std::string::npos);  // it helps no module that is coarse
 }
