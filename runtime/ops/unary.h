@@ -7,6 +7,7 @@
 
 #include <array>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -124,6 +125,9 @@ struct UnaryOp {
   // nullptr: the function of the record's name, where TT-NN's kernel of it is known.
   ttc::Refusal (*emit)(PythonCall& to) = nullptr;
   std::vector<Mode> modes = {};
+  // |x| from which on the op library's kernel, as it was recorded, leaves what the vector unit held before: its
+  // compiler dropped the value that the source has there (device/numerics.md, Open).
+  float recorded_up_to = std::numeric_limits<float>::infinity();
   bool fast_behind = false;  // behind a product or sum that names it, the op library takes the fast mode
   std::vector<Alias> aliases = {};
 };

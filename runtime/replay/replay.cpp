@@ -19,6 +19,8 @@ namespace {
 struct Registered {
   Runner run;
   std::string_view inputs;
+  Undetermined undetermined = nullptr;
+  std::string_view why = {};
 };
 
 std::map<std::string, Registered, std::less<>>& runners() {
@@ -66,7 +68,7 @@ struct Correlation {
   }
 };
 
-void compare(const Case& c, const Outputs& outputs, CaseResult& result) {
+void compare(const Case& c, const Outputs& outputs, Undetermined undetermined, CaseResult& result) {
   Correlation all;
   bool equal = true;
   for (std::size_t o = 0; o < c.expected.size(); ++o) {
@@ -78,6 +80,10 @@ void compare(const Case& c, const Outputs& outputs, CaseResult& result) {
     for (std::size_t i = 0; i < want.values.size(); ++i) {
       const float x = want.values[i], y = outputs[o][i];
       ++result.elements;
+      if (word(x) != word(y) && undetermined != nullptr && o == 0 && undetermined(c, i)) {
+        ++result.undetermined;
+        continue;
+      }
       if (word(x) != word(y)) ++result.mismatches;
       const double distance = ulps(want, i, y);
       result.max_ulp = std::max(result.max_ulp, distance);
@@ -93,7 +99,7 @@ void compare(const Case& c, const Outputs& outputs, CaseResult& result) {
     if (before == 0 && result.mismatches > 0 && o > 0) result.reason = "from out" + std::to_string(o) + " on";
   }
   result.pcc = all.value(equal);
-  result.bit_exact = result.mismatches == 0;
+  result.bit_exact = result.mismatches == 0 && result.undetermined == 0;
 }
 
 std::string check_sizes(const Case& c, const Outputs& outputs) {
@@ -109,6 +115,11 @@ void judge(const Options& options, CaseResult& result) {
     result.status = Status::bit_exact;
     return;
   }
+  if (result.mismatches == 0) {
+    result.status = Status::undetermined;
+    result.reason = std::to_string(result.undetermined) + " elements: " + std::string(runners().at(result.op).why);
+    return;
+  }
   const bool exact = options.numerics == Numerics::exact;
   const bool close = exact ? result.max_ulp <= options.max_ulp : result.pcc >= options.min_pcc;
   result.status = close ? Status::within_tolerance : Status::failed;
@@ -120,8 +131,13 @@ void judge(const Options& options, CaseResult& result) {
 }  // namespace
 
 void register_runner(std::string_view op, Runner run, std::string_view inputs) {
-  const bool added = runners().emplace(op, Registered{run, inputs}).second;
+  const bool added = runners().emplace(op, Registered{.run = run, .inputs = inputs}).second;
   TTC_CHECK(added, "an op is replayed by one runner: " + std::string(op));
+}
+
+void register_undetermined(std::string_view op, Undetermined element, std::string_view why) {
+  Registered& registered = runners().find(op)->second;
+  registered.undetermined = element, registered.why = why;
 }
 
 Runner find_runner(std::string_view op) {
@@ -149,6 +165,8 @@ std::string_view to_string(Status status) {
       return "failed";
     case Status::unsupported:
       return "unsupported";
+    case Status::undetermined:
+      return "undetermined";
   }
   return "";
 }
@@ -169,6 +187,7 @@ ttc::Refusal expect(Case& c, Numerics numerics) {
   auto& outputs = std::get<Outputs>(outcome);
   if (const std::string wrong = check_sizes(c, outputs); !wrong.empty()) throw ttc::bad_file(c.id, wrong);
   for (std::size_t i = 0; i < outputs.size(); ++i) c.expected[i].values = std::move(outputs[i]);
+  c.recorded = false;
   return std::nullopt;
 }
 
@@ -214,7 +233,8 @@ CaseResult run_case(const Case& c, const Options& options) {
   const auto& outputs = std::get<Outputs>(outcome);
   result.reason = check_sizes(c, outputs);
   if (!result.reason.empty()) return result;
-  compare(c, outputs, result);
+  const auto at = runners().find(c.op);
+  compare(c, outputs, c.recorded && at != runners().end() ? at->second.undetermined : nullptr, result);
   judge(options, result);
   return result;
 }
@@ -296,7 +316,7 @@ ttc::Json ops_json(const std::vector<CaseResult>& results) {
 
 ttc::Json report(const std::vector<CaseResult>& results) {
   ttc::Json cases = ttc::Json::array();
-  std::int64_t counts[4] = {};
+  std::int64_t counts[5] = {};
   for (const CaseResult& r : results) {
     ++counts[static_cast<int>(r.status)];
     ttc::Json one = {{"id", r.id},
@@ -305,6 +325,7 @@ ttc::Json report(const std::vector<CaseResult>& results) {
                      {"bit_exact", r.bit_exact},
                      {"elements", r.elements},
                      {"mismatches", r.mismatches},
+                     {"undetermined", r.undetermined},
                      {"max_ulp", r.max_ulp},
                      {"pcc", r.pcc},
                      {"max_abs", r.max_abs},
@@ -320,7 +341,8 @@ ttc::Json report(const std::vector<CaseResult>& results) {
             {"bit_exact", counts[0]},
             {"within_tolerance", counts[1]},
             {"failed", counts[2]},
-            {"unsupported", counts[3]}}}};
+            {"unsupported", counts[3]},
+            {"undetermined", counts[4]}}}};
 }
 
 }  // namespace ttrt::replay

@@ -38,6 +38,7 @@ struct Case {
   ttc::Json params = ttc::Json::object();
   std::optional<ComputeConfig> config;  // nullopt: the op's own default
   ttc::Refusal unreadable;              // why the tensors are not here
+  bool recorded = true;                 // `expected` is what the op library gave
 
   const Tensor* find(std::string_view input) const;  // nullptr where there is none
   const Tensor& input(std::string_view name) const;  // throws ttc::Error where there is none
@@ -59,14 +60,21 @@ Runner find_runner(std::string_view op);  // nullptr where nobody knows the op
 std::string input_name(std::string_view op, std::size_t index);
 Outcome run_library(const Case& c, Numerics numerics);  // by the record that serves the function
 
-enum class Status : std::uint8_t { bit_exact, within_tolerance, failed, unsupported };
+// Says that a case of the op does not determine `element` of its first output: what was recorded there came from what
+// ran before. `why`: for the result.
+using Undetermined = bool (*)(const Case& c, std::size_t element);
+void register_undetermined(std::string_view op, Undetermined element, std::string_view why);
+
+// undetermined: bit-exact in all that the case determines.
+enum class Status : std::uint8_t { bit_exact, within_tolerance, failed, unsupported, undetermined };
 std::string_view to_string(Status status);
 
 struct CaseResult {
-  std::string id, op, reason;  // reason: why unsupported or failed, "" otherwise
+  std::string id, op, reason;  // reason: why it is neither exact nor near, "" otherwise
   Status status = Status::failed;
   bool bit_exact = false;
   std::int64_t elements = 0, mismatches = 0;
+  std::int64_t undetermined = 0;  // elements that differ where the case does not determine them; no mismatches
   double max_ulp = 0;  // distance in units of the output format's last place (infinite where one is not finite)
   double pcc = 0;      // over elements finite on both sides; constants: 1 when equal, else 0
   double max_abs = 0;  // the largest difference of those elements

@@ -3,6 +3,7 @@
 // without a record: bfloat16 tensors go through a 16-bit Dest, float32 tensors through a 32-bit one, block formats come
 // out of the unpacker as bfloat16.
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "device/tile_formats_device.h"
@@ -135,9 +136,15 @@ Outcome unary(const Case& c, Numerics numerics) {
   return run_record(c, by, numerics);
 }
 
+bool beyond_recorded(const Case& c, std::size_t element) {
+  return !(std::fabs(c.inputs.at(0).values.at(element)) <= served().at(c.op).op->recorded_up_to);
+}
+
 void serve(std::string_view function, const Served& by) {
   served()[function] = by;
   register_runner(function, unary);
+  if (std::isfinite(by.op->recorded_up_to))
+    register_undetermined(function, beyond_recorded, "out of the domain the recording has what the unit held before");
 }
 
 const bool unary_registered = [] {

@@ -143,6 +143,27 @@ TEST_CASE("a result is judged by its distance") {
   CHECK(json["cases"][1]["id"] == "near");
 }
 
+TEST_CASE("what a case does not determine is counted apart, and hides nothing that it does") {
+  TempDir dir;
+  const Recorded x{"x", {1, 3}, {1, 2, -3}};
+  const auto write = [&](const char* name, std::vector<float> recorded) {
+    write_case(dir.path / name, "asin", ttc::Json::object(), {x}, {"", {1, 3}, std::move(recorded)});
+  };
+  write("a.safetensors", {1.5703125F, 0.25F, -0.5F});  // asin(1), and what lay there
+  write("b.safetensors", {1.5F, 0.25F, -0.5F});
+  const auto results = replay_directory(dir.path.string(), {});
+  INFO(results[0].reason << ", " << results[0].max_ulp << " ulp");
+  CHECK(results[0].status == Status::undetermined);
+  CHECK((results[0].undetermined == 2 && results[0].mismatches == 0 && !results[0].bit_exact));
+  CHECK(results[0].reason.starts_with("2 elements: out of the domain"));
+  CHECK(results[1].status == Status::failed);
+  CHECK(report(results)["totals"]["undetermined"] == 1);
+  // Beside other numerics of our own, every element counts.
+  Options options;
+  options.against = Numerics::exact;
+  for (const CaseResult& r : replay_directory(dir.path.string(), options)) CHECK(r.bit_exact);
+}
+
 TEST_CASE("an unknown op or parameter is unsupported with a reason, never passed") {
   TempDir dir;
   write_case(dir.path / "op.safetensors", "no_such_op", ttc::Json::object(), {3, 4, 5, 6});
