@@ -85,7 +85,8 @@ Extracted extract(const Model& model, const std::string& module, const ExtractOp
     if (!options.save_io.empty()) check_output(options.save_io);
     ttc::Extracted part = extract_module(plain_source(model), module, inputs_of(options));
     if (!options.save_io.empty()) write_safetensors(options.save_io, part.calls);
-    return Extracted{.model = model_of(std::move(part.model)), .nodes = static_cast<std::int64_t>(part.nodes)};
+    auto source = std::make_shared<ModelSource>(*part.model, model.path() + ":" + module);
+    return Extracted{.model = loaded(std::move(source)), .nodes = static_cast<std::int64_t>(part.nodes)};
   });
 }
 

@@ -46,6 +46,7 @@ InputOptions inputs_of(const Options& options) {
 }
 // The file of a model that was not rewritten. Throws ttc::Error (usage) for others.
 const ModelSource& plain_source(const Model& model);
+Model loaded(std::shared_ptr<const ModelSource> source);
 Model model_of(std::shared_ptr<const ir::Model> made);
 Compatibility public_compatibility(const ttc::Compatibility& found);
 

@@ -171,10 +171,8 @@ CompileSettings settings_of(const CompileOptions& options) {
 }
 
 const ModelSource& plain_source(const Model& model) {
-  if (model.is_rewritten())
+  if (model.impl().source == nullptr || model.is_rewritten())
     throw usage_error(model.path() + ": the model is rewritten already", "compile the file that was exported");
-  if (model.impl().source == nullptr)
-    throw usage_error(model.path() + ": the model is part of another, and no file yet", "save it, and load the file");
   return *model.impl().source;
 }
 

@@ -55,13 +55,13 @@ TensorInfo tensor_info(std::string name, const Type& type, const ir::SymRanges& 
   return out;
 }
 
+}  // namespace
+
 Model loaded(std::shared_ptr<const ModelSource> source) {
   ttrt::register_torch_ops();
   std::shared_ptr<const ir::Model> model = source->read();
   return Model(std::make_shared<Model::Impl>(Model::Impl{.source = std::move(source), .model = std::move(model)}));
 }
-
-}  // namespace
 
 Model Model::load(const std::string& path) {
   return guarded([&] { return loaded(std::make_shared<ModelSource>(path)); });

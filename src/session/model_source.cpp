@@ -2,11 +2,13 @@
 #include "session/model_source.h"
 
 #include <algorithm>
+#include <filesystem>
 
 #include "formats/model_file.h"
 #include "formats/pt2_read.h"
 #include "ir/manifest_name.h"
 #include "pass/pass.h"
+#include "support/atomic_file.h"
 #include "support/error.h"
 #include "support/json_util.h"
 #include "support/progress.h"
@@ -48,6 +50,19 @@ ModelSource::ModelSource(const std::string& path) : file_(MappedFile::open(path)
 
 ModelSource::ModelSource(std::string name, std::vector<std::byte> content)
     : file_(MappedFile::hold(std::move(name), std::move(content))) {}
+
+namespace {
+
+std::shared_ptr<const MappedFile> saved(const ir::Model& model, std::string name) {
+  const AtomicFolder folder((std::filesystem::temp_directory_path() / "ttc-part").string());
+  const std::string path = folder.unfinished() + "/part.pt2";
+  save_model(model, path);
+  return MappedFile::open(path, std::move(name));  // which outlives the file's name
+}
+
+}  // namespace
+
+ModelSource::ModelSource(const ir::Model& model, std::string name) : file_(saved(model, std::move(name))) {}
 
 const std::string& ModelSource::sha256() const {
   std::call_once(hashed_, [&] {

@@ -19,6 +19,9 @@ class ModelSource {
   explicit ModelSource(const std::string& path);
   // The content of a file that is in memory already; `name` stands for it in messages.
   ModelSource(std::string name, std::vector<std::byte> content);
+  // What a .pt2 file of the model would be: written into the folder of temporary files, whose names it leaves at once.
+  // Throws ttc::Error (usage) where it cannot be written there.
+  ModelSource(const ir::Model& model, std::string name);
 
   const std::string& path() const { return file_->path(); }
   // In hex, of the whole content.

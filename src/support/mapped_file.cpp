@@ -43,10 +43,10 @@ bool was_opened(const std::string& path) {
   return opened.files.contains({info.st_dev, info.st_ino});
 }
 
-std::shared_ptr<const MappedFile> MappedFile::open(const std::string& path) {
+std::shared_ptr<const MappedFile> MappedFile::open(const std::string& path, std::string name) {
   // O_NONBLOCK: opening a FIFO must fail the check below, not wait for a writer.
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0) throw bad_file(path, std::string("cannot open: ") + std::strerror(errno));
+  if (fd < 0) throw bad_file(name, std::string("cannot open: ") + std::strerror(errno));
   struct stat info{};
   const bool regular = ::fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
   const auto size = static_cast<std::size_t>(info.st_size);
@@ -57,11 +57,11 @@ std::shared_ptr<const MappedFile> MappedFile::open(const std::string& path) {
   if (data != MAP_FAILED) ::madvise(data, size, MADV_HUGEPAGE);
 #endif
   ::close(fd);
-  if (!regular) throw bad_file(path, "not a regular file");
+  if (!regular) throw bad_file(name, "not a regular file");
   if (const std::lock_guard lock(opened.mutex); opened.remembered) opened.files.emplace(info.st_dev, info.st_ino);
-  if (size == 0) throw bad_file(path, "the file is empty");
-  if (data == MAP_FAILED) throw bad_file(path, std::string("cannot map into memory: ") + std::strerror(map_error));
-  return std::shared_ptr<const MappedFile>(new MappedFile(path, static_cast<const std::byte*>(data), size));
+  if (size == 0) throw bad_file(name, "the file is empty");
+  if (data == MAP_FAILED) throw bad_file(name, std::string("cannot map into memory: ") + std::strerror(map_error));
+  return std::shared_ptr<const MappedFile>(new MappedFile(std::move(name), static_cast<const std::byte*>(data), size));
 }
 
 std::shared_ptr<const MappedFile> MappedFile::hold(std::string name, std::vector<std::byte> content) {

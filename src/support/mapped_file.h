@@ -12,8 +12,10 @@ namespace ttc {
 
 class MappedFile {
  public:
-  // Throws ttc::Error (bad_file) where the file cannot be opened, is no regular file, or is empty.
-  static std::shared_ptr<const MappedFile> open(const std::string& path);
+  // `name` stands for the path in messages. Throws ttc::Error (bad_file) where the file cannot be opened, is no regular
+  // file, or is empty.
+  static std::shared_ptr<const MappedFile> open(const std::string& path) { return open(path, path); }
+  static std::shared_ptr<const MappedFile> open(const std::string& path, std::string name);
   // The content of a file that is in memory already; `name` stands for its path.
   static std::shared_ptr<const MappedFile> hold(std::string name, std::vector<std::byte> content);
   MappedFile(const MappedFile&) = delete;

@@ -116,7 +116,10 @@ int proves(const std::string& path, const std::string& io, const std::string& ou
   EXPECT(error_of([&] { undo(compile(model).model, again); }).kind() == Error::Kind::failed);
   EXPECT(error_of([&] { verify(model); }).kind() == Error::Kind::bad_file);
 
-  extract(model, "model.encoder.layer.0", {.io = io, .save_io = calls}).model.save(part);
+  const Model layer = extract(model, "model.encoder.layer.0", {.io = io, .save_io = calls}).model;
+  EXPECT(layer.path() == model.path() + ":model.encoder.layer.0" && layer.sha256().size() == 64);
+  EXPECT(compile(layer).model.is_rewritten() && !bisect(layer, {}, 0.9).fails);
+  layer.save(part);
   EXPECT(compare(Model::load(part), {.io = calls}).rows.size() > 5);
   EXPECT(error_of([&] { extract(model, "nonesuch"); }).kind() == Error::Kind::usage);
   const Comparison beside = compare(saved, {.mode = CompareMode::sel});  // on the call that the file carries
@@ -130,8 +133,9 @@ int proves(const std::string& path, const std::string& io, const std::string& ou
   EXPECT(compile(model, search.options).report.weight_bytes_out < compile(model).report.weight_bytes_out);
   EXPECT(error_of([&] { search_precision(model, {}, {.io = io}); }).kind() == Error::Kind::usage);
 
-  const Compatibility device = compatibility(saved), left = compatibility(
-      compile(model, {.fallback_op = {"gelu"}}).model, std::vector<std::string>{"nonesuch"});
+  const Compatibility device = compatibility(saved),
+                      left = compatibility(compile(model, {.fallback_op = {"gelu"}}).model,
+                                           std::vector<std::string>{"nonesuch"});
   EXPECT(device.swapped.at("model.encoder.layer.0.output.dense") == "Linear" && device.runs == 0);
   EXPECT(!left.regressions.empty() && left.no_longer.at(0) == "nonesuch" && !left.fallbacks.at(0).expected);
   return 0;
@@ -157,7 +161,8 @@ int refuses(const std::string& path, const std::string& scripted) {
   EXPECT(without.device_nodes == 0 && without.notes.size() == 1);
   EXPECT(without.fallbacks.at(0).reason == "DtypeUnsupported" || !without.fallbacks.at(0).detail.empty());
 
-  EXPECT(lists(modules(), "TTNNLinearLLama") && lists(ops(), "tt.linear") && lists(passes(), "pack") && lists(archs(), "n150"));
+  EXPECT(lists(modules(), "TTNNLinearLLama") && lists(ops(), "tt.linear") && lists(passes(), "pack") &&
+         lists(archs(), "n150"));
   EXPECT(!default_pipeline().empty());
   return 0;
 }

@@ -67,11 +67,6 @@ static void artifacts(const ttrt_model* plain, const char* saved, const char* fo
   EXPECT(ttrt_model_extract(plain, "no.such", NULL, &part) == TTRT_USAGE && part == NULL);
   EXPECT(ttrt_model_extract(plain, "model.encoder.layer.0.output.dense", NULL, &part) == TTRT_OK);
   EXPECT(part != NULL && ttrt_model_input_count(part) == 1);
-  snprintf(path, sizeof path, "%s/part_by_c.pt2", folder);
-  EXPECT(ttrt_model_save(part, path) == TTRT_OK);
-  ttrt_model_free(part);
-  part = NULL;
-  EXPECT(ttrt_model_load(path, &part) == TTRT_OK);
   EXPECT(ttrt_model_bisect(part, "{\"weight_dtype\": \"bfloat4_b\"}", 0.9999, 0, &json) == TTRT_OK);
   EXPECT(json != NULL && strstr(json, "\"fails\":true") != NULL);
   done(&json);
