@@ -279,8 +279,8 @@ struct Extracted {
   Model model;
   std::int64_t nodes = 0;
 };
-// The nn.Module at this path as a model of its own. Throws Error: usage where there is none, unsupported for a
-// rewritten model.
+// The nn.Module at this path as a model of its own, to be compiled or saved like one from a file. Throws Error: usage
+// where there is none or the folder of temporary files cannot be written, unsupported for a rewritten model.
 TTC_API Extracted extract(const Model& model, const std::string& module, const ExtractOptions& options = {});
 
 // ---- which part of a rewrite costs the accuracy, and which precision is enough --------------------------------------
