@@ -141,19 +141,40 @@ std::vector<Arg> normalise(const ir::OpSchema& schema, std::vector<std::pair<std
 
 void Pt2GraphReader::read(const Json& graph, const Json& signature) {
   reserve_names(graph);
-  Scope scope{.graph = *model_.graph, .json = graph, .values = {}, .defined_later = {}};
+  Scope scope{.graph = *model_.graph, .json = &graph, .values = {}, .defined_later = {}};
   const Json& input_specs = array_member(signature, "input_specs");
   const Json& output_specs = array_member(signature, "output_specs");
-  if (input_specs.size() != array_member(graph, "inputs").size())
-    throw bad_file("", "the signature has " + std::to_string(input_specs.size()) + " inputs, the graph " +
-                           std::to_string(graph["inputs"].size()));
-  if (output_specs.size() != array_member(graph, "outputs").size())
-    throw bad_file("", "the signature has " + std::to_string(output_specs.size()) + " outputs, the graph " +
-                           std::to_string(graph["outputs"].size()));
-  read_inputs(scope, &input_specs);
-  for (const Json& node : array_member(graph, "nodes")) read_node(scope, node);
-  read_outputs(scope, &output_specs);
+  const auto check_number = [&](const Json& specs, const char* of) {
+    if (const std::size_t there = array_member(graph, of).size(); specs.size() != there)
+      throw bad_file(
+          "", "the signature has " + std::to_string(specs.size()) + " " + of + ", the graph " + std::to_string(there));
+  };
+  check_number(input_specs, "inputs");
+  check_number(output_specs, "outputs");
+  read_graph(scope, &input_specs, &output_specs);
 }
+
+void Pt2GraphReader::read_graph(Scope& scope, const Json* input_specs, const Json* output_specs) {
+  const Json& nodes = array_member(*scope.json, "nodes");
+  read_inputs(scope, array_member(*scope.json, "inputs"), input_specs);
+  for (const Json& node : nodes)
+    for (const Json& output : array_member(node, "outputs"))
+      for_each_defined(output, [&](const std::string& name) { scope.defined_later.insert(name); });
+  for (const Json& node : nodes) read_node(scope, node);
+  read_outputs(scope, array_member(*scope.json, "outputs"), output_specs);
+}
+
+void Pt2GraphReader::read_inputs(const Json& inputs, const Json& tables, const Json& specs) {
+  main_.emplace(Scope{.graph = *model_.graph, .json = &tables, .values = {}, .defined_later = {}});
+  read_inputs(*main_, inputs, &specs);
+}
+
+void Pt2GraphReader::read_node(const Json& node, const Json& tables) {
+  main_->json = &tables;
+  read_node(*main_, node);
+}
+
+void Pt2GraphReader::read_outputs(const Json& outputs, const Json& specs) { read_outputs(*main_, outputs, &specs); }
 
 // Names of the main graph are kept; nested graphs reuse names, so theirs give way.
 void Pt2GraphReader::reserve_names(const Json& graph) {
@@ -228,7 +249,7 @@ Type Pt2GraphReader::tensor_type(const Json& meta) {
 
 Type Pt2GraphReader::type_of(const Scope& scope, const std::string& name, const char* tag) {
   const auto lookup = [&](const char* table) -> const Json* {
-    const Json* values = find_member(scope.json, table);
+    const Json* values = find_member(*scope.json, table);
     return values ? find_member(*values, name.c_str()) : nullptr;
   };
   try {
@@ -258,8 +279,7 @@ Type Pt2GraphReader::type_of(const Scope& scope, const std::string& name, const 
   }
 }
 
-void Pt2GraphReader::read_inputs(Scope& scope, const Json* input_specs) {
-  const Json& inputs = array_member(scope.json, "inputs");
+void Pt2GraphReader::read_inputs(Scope& scope, const Json& inputs, const Json* input_specs) {
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     try {
       read_input(scope, inputs[i], input_specs ? &(*input_specs)[i] : nullptr, i);
@@ -267,9 +287,6 @@ void Pt2GraphReader::read_inputs(Scope& scope, const Json* input_specs) {
       throw add_context(error, "input " + std::to_string(i));
     }
   }
-  for (const Json& node : array_member(scope.json, "nodes"))
-    for (const Json& output : array_member(node, "outputs"))
-      for_each_defined(output, [&](const std::string& name) { scope.defined_later.insert(name); });
 }
 
 void Pt2GraphReader::read_input(Scope& scope, const Json& argument, const Json* spec, std::size_t index) {
@@ -319,8 +336,7 @@ void Pt2GraphReader::read_input(Scope& scope, const Json& argument, const Json* 
   if (!added.literal) define(scope, as_string(member(value, value.contains("name") ? "name" : "as_name")), input);
 }
 
-void Pt2GraphReader::read_outputs(Scope& scope, const Json* output_specs) {
-  const Json& outputs = array_member(scope.json, "outputs");
+void Pt2GraphReader::read_outputs(Scope& scope, const Json& outputs, const Json* output_specs) {
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     try {
       OutputKind kind = OutputKind::user;
@@ -448,10 +464,8 @@ void Pt2GraphReader::read_region(Scope& outer, Node& node, const Json& graph_arg
   region->name = as_string(member(graph_argument, "name"));
   const Json* single = find_member(json, "is_single_tensor_return");
   region->returns_single = single && as_bool(*single);
-  Scope scope{.graph = *region, .json = json, .values = {}, .defined_later = {}, .depth = outer.depth + 1};
-  read_inputs(scope, nullptr);
-  for (const Json& inner : array_member(json, "nodes")) read_node(scope, inner);
-  read_outputs(scope, nullptr);
+  Scope scope{.graph = *region, .json = &json, .values = {}, .defined_later = {}, .depth = outer.depth + 1};
+  read_graph(scope, nullptr, nullptr);
 }
 
 void Pt2GraphReader::read_results(Scope& scope, Node& node, const Json& outputs) {

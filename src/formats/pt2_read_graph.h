@@ -1,6 +1,7 @@
 // The graph part of a .pt2's JSON: values with their types, nodes in order, nested graphs as regions.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -18,21 +19,27 @@ class Pt2GraphReader {
   // The main graph; `signature` tells what each input and output stands for. Throws ttc::Error (bad_file) naming the
   // node or value at fault: an undefined or later defined value, a second definition, a malformed argument.
   void read(const Json& graph, const Json& signature);
+  // The same in parts, of JSON that need not outlive the call. `tables`: the graph's, or their entries for the values
+  // of the part. Names of values may differ where nested graphs have the same.
+  void read_inputs(const Json& inputs, const Json& tables, const Json& specs);
+  void read_node(const Json& node, const Json& tables);
+  void read_outputs(const Json& outputs, const Json& specs);
 
  private:
   // The names of one graph; each nested graph has its own.
   struct Scope {
     ir::Graph& graph;
-    const Json& json;
-    std::unordered_map<std::string_view, ir::Value*> values;
+    const Json* json;  // the tables of values, and of a graph that is read at once all else
+    std::unordered_map<std::string, ir::Value*> values;
     std::unordered_set<std::string_view> defined_later;
     int depth = 0;
   };
 
   void reserve_names(const Json& graph);
-  void read_inputs(Scope& scope, const Json* input_specs);
+  void read_graph(Scope& scope, const Json* input_specs, const Json* output_specs);
+  void read_inputs(Scope& scope, const Json& inputs, const Json* input_specs);
   void read_input(Scope& scope, const Json& argument, const Json* spec, std::size_t index);
-  void read_outputs(Scope& scope, const Json* output_specs);
+  void read_outputs(Scope& scope, const Json& outputs, const Json* output_specs);
   void read_node(Scope& scope, const Json& json);
   void read_results(Scope& scope, ir::Node& node, const Json& outputs);
   void read_result(Scope& scope, ir::Node& node, const Json& argument);
@@ -50,6 +57,7 @@ class Pt2GraphReader {
   std::shared_ptr<const ir::Provenance> provenance(const Json& node);
 
   ir::Model& model_;
+  std::optional<Scope> main_;  // of a graph that comes in parts
   std::unordered_set<std::string> taken_;
   std::unordered_map<std::string, int> last_suffix_;
   std::unordered_map<std::string, ir::SymExpr> expressions_;

@@ -11,6 +11,7 @@
 #include <system_error>
 #include <thread>
 #include <tuple>
+#include <utility>
 
 #include "formats/pt2_names.h"
 #include "formats/pt2_read_graph.h"
@@ -18,7 +19,7 @@
 #include "formats/seal.h"
 #include "formats/zip_write.h"
 #include "ir/manifest_name.h"
-#include "support/json_util.h"
+#include "support/json_text.h"
 
 namespace ttc {
 namespace {
@@ -54,14 +55,15 @@ class PayloadFolder {
     }
     const auto& [file, payload] = file_of(weight, object);
     payload->weights.emplace_back(fqn, &weight);
-    config_[fqn] = {{"path_name", file},
-                    {"is_param", kind == ir::InputKind::parameter},
-                    {"use_pickle", false},
-                    {"tensor_meta", std::move(meta)}};
+    config_[fqn] = Json{{"path_name", file},
+                        {"is_param", kind == ir::InputKind::parameter},
+                        {"use_pickle", false},
+                        {"tensor_meta", std::move(meta)}}
+                       .dump();
   }
 
   void finish(const std::string& config_name) {
-    zip_.add(root + folder_ + config_name, Json{{"config", config_}}.dump());
+    zip_.add(root + folder_ + config_name, json_table({{"config", json_table(config_)}}));
   }
 
  private:
@@ -89,7 +91,7 @@ class PayloadFolder {
   ZipWriter& zip_;
   const std::string folder_, prefix_;
   std::deque<StoredBytes>& payloads_;
-  Json config_ = Json::object();
+  std::map<std::string, std::string> config_;
   std::map<std::tuple<const void*, std::size_t, DType>, File> files_;
   int tensors_ = 0, objects_ = 0;
 };
@@ -222,17 +224,75 @@ Json module_call_graph(const ir::Model& model) {
   return Json::array({Json{{"fqn", ""}, {"signature", signature}}});
 }
 
-// The graph as a reader will see it: a .pt2 spells some things in other ways.
-ir::Model as_read(const Json& program) {
-  ir::Model out;
-  const Json& module = member(program, "graph_module");
-  Pt2GraphReader(out).read(member(module, "graph"), member(module, "signature"));
-  return out;
-}
+// The text of the main graph and its signature; where a hash is wanted, also the graph as a reader will see it: a .pt2
+// spells some things in other ways.
+class GraphText final : public Pt2GraphParts {
+ public:
+  explicit GraphText(bool hashed) : hashed_(hashed) {}
+
+  void inputs(Json inputs, Json tables, Json specs) override {
+    if (hashed_) reader_.read_inputs(inputs, tables, specs);
+    parts_["inputs"] = inputs.dump();
+    input_specs_ = specs.dump();
+    add(tables);
+  }
+  void node(Json node, Json tables) override {
+    if (hashed_) reader_.read_node(node, tables);
+    nodes_.add(node);
+    add(tables);
+  }
+  void outputs(Json outputs, Json specs) override {
+    if (hashed_) reader_.read_outputs(outputs, specs);
+    parts_["outputs"] = outputs.dump();
+    output_specs_ = specs.dump();
+  }
+
+  // All three once, when the parts are there.
+  JsonPieces graph() {
+    std::map<std::string, JsonPieces> members = {{"is_single_tensor_return", {"false"}},
+                                                 {"nodes", {std::move(nodes_).take()}}};
+    for (auto& [name, text] : parts_) members[name].push_back(std::move(text));
+    for (const char* table : pt2_value_tables) members[table].push_back(json_table(std::exchange(tables_[table], {})));
+    return json_object(std::move(members));
+  }
+  JsonPieces signature() {
+    return json_object({{"input_specs", {std::move(input_specs_)}}, {"output_specs", {std::move(output_specs_)}}});
+  }
+  std::string hash() { return hashed_ ? graph_hash(std::move(as_read_.graph)) : std::string(); }
+
+ private:
+  void add(const Json& tables) {
+    for (const auto& [table, values] : tables.items())
+      for (const auto& [name, value] : values.items()) tables_[table][name] = value.dump();
+  }
+
+  const bool hashed_;
+  ir::Model as_read_;
+  Pt2GraphReader reader_{as_read_};
+  JsonArrayText nodes_;
+  std::map<std::string, std::string> parts_;
+  std::map<std::string, std::map<std::string, std::string>> tables_;
+  std::string input_specs_, output_specs_;
+};
+
+// A program whose graph is text already; `module`: the members of its graph module as yet.
+struct Program {
+  Json members, module;
+  std::map<std::string, JsonPieces> parts;  // of the module
+  std::string graph_hash;                   // "" where none is wanted
+
+  JsonPieces text() && {
+    for (const auto& [key, value] : module.items())
+      if (!parts.contains(key)) parts[key] = {value.dump()};
+    std::map<std::string, JsonPieces> all = {{"graph_module", json_object(std::move(parts))}};
+    for (const auto& [key, value] : members.items())
+      if (!all.contains(key)) all[key] = {value.dump()};
+    return json_object(std::move(all));
+  }
+};
 
 // Into the graph module's metadata, "custom" of which torch.export.load and save keep.
-void put_manifest(Json& program, const std::string& manifest) {
-  Json& metadata = program["graph_module"]["metadata"];
+void put_manifest(Json& metadata, const std::string& manifest) {
   if (!metadata.is_object()) metadata = Json::object();
   const Json* text = find_member(metadata, "custom");
   Json custom = text && text->is_string() ? parse_json(text->get_ref<const std::string&>()) : Json::object();
@@ -240,18 +300,20 @@ void put_manifest(Json& program, const std::string& manifest) {
   metadata["custom"] = custom.dump();
 }
 
-Json program_json(const ir::Model& model) {
+Program program_of(const ir::Model& model, bool hashed) {
+  Program out;
   Pt2GraphWriter writer(model);
+  GraphText graph(hashed);
+  writer.graph(graph);
+  out.parts = {{"graph", graph.graph()}, {"signature", graph.signature()}};
+  out.graph_hash = graph.hash();
   Json other = model.info.other_json.empty() ? Json::object() : parse_json(model.info.other_json);
-  Json module = other.contains("graph_module") ? other["graph_module"] : Json::object();
-  module["graph"] = writer.graph();
-  module["signature"] = writer.signature();
+  Json& module = out.module = other.contains("graph_module") ? other["graph_module"] : Json::object();
   module["module_call_graph"] = module_call_graph(model);
   if (!module.contains("metadata")) module["metadata"] = Json::object();
   if (!module.contains("treespec_namedtuple_fields")) module["treespec_namedtuple_fields"] = Json::object();
 
-  Json program = other.contains("program") ? other["program"] : Json::object();
-  program["graph_module"] = std::move(module);
+  Json& program = out.members = other.contains("program") ? other["program"] : Json::object();
   program["range_constraints"] = writer.range_constraints();
   program["schema_version"] = {
       {"major", pt2_schema_major},
@@ -261,24 +323,24 @@ Json program_json(const ir::Model& model) {
   if (!program.contains("opset_version")) program["opset_version"] = {{"aten", 10}};
   if (!program.contains("verifiers"))
     program["verifiers"] = Json::array({model.info.dialect.empty() ? "TRAINING" : model.info.dialect});
-  return program;
+  return out;
 }
 
 }  // namespace
 
 void write_pt2(const ir::Model& model, const std::string& path) {
   // Everything that can be refused is, before a byte is written.
-  Json program = program_json(model);
   const auto manifest = model.extra.find(manifest_name);
+  Program program = program_of(model, manifest != model.extra.end());
   AtomicFile file(path, model.weight_bytes());
   ZipWriter zip(file);
   Seal seal;
   write_weights(model, zip, manifest == model.extra.end() ? nullptr : &seal);
   if (manifest != model.extra.end()) {
-    seal.graph = graph_hash(*as_read(program).graph);
-    put_manifest(program, sealed(manifest->second, seal));
+    seal.graph = std::move(program.graph_hash);
+    put_manifest(program.module["metadata"], sealed(manifest->second, seal));
   }
-  zip.add(root + "models/model.json", program.dump());
+  zip.add(root + "models/model.json", std::move(program).text());
   zip.add(root + "data/sample_inputs/model.pt", std::string_view());
   for (const auto& [name, content] : model.extra)
     if (name != manifest_name) zip.add(root + "extra/" + name, content);

@@ -22,24 +22,11 @@ using ir::Value;
 
 enum ArgumentKind { unknown_kind = 0, positional_kind = 1, keyword_kind = 2 };
 
-bool is_unbacked(const std::string& symbol) {
-  return symbol.starts_with("zuf") ||
-         (symbol.size() > 1 && symbol[0] == 'u' && std::isdigit(static_cast<unsigned char>(symbol[1])));
-}
-
-Error cannot_write(const ir::Node* node, const std::string& what) {
-  return {Exit::unsupported, "",
-          (node ? "node " + node->op() + ": " : std::string()) + what + " cannot be saved as .pt2",
-          "save TorchScript models with -o NAME.pt, or give the shapes of all inputs"};
-}
-
 Json floating(double value) {
   if (std::isnan(value)) return "NaN";
   if (std::isinf(value)) return value > 0 ? "Infinity" : "-Infinity";
   return value;
 }
-
-Json tagged(const char* tag, Json value) { return Json{{tag, std::move(value)}}; }
 
 bool is_tensor_list(std::string_view type) { return type.starts_with("Tensor") && type.find('[') != type.npos; }
 
@@ -95,21 +82,31 @@ bool is_plain(const std::string& text) {
          std::count(text.begin(), text.end(), '[') == std::count(text.begin(), text.end(), ']');
 }
 
-}  // namespace
+// A graph within a node, as a whole.
+class GraphTree final : public Pt2GraphParts {
+ public:
+  Json json = {{"nodes", Json::array()}};
 
-Pt2GraphWriter::Pt2GraphWriter(const ir::Model& model) : model_(model), hints_(model.info.hints) {
-  // PyTorch wants an example value for each size; distinct ones, so that nothing looks equal by accident.
-  std::int64_t next = 3;
-  for (const auto& [symbol, range] : model.ranges) {
-    if (symbol.starts_with("u") && symbol.size() > 1)
-      next_unbacked_ = std::max(next_unbacked_, std::atoi(symbol.c_str() + 1) + 1);
-    if (is_unbacked(symbol) || hints_.contains(symbol)) continue;
-    const std::int64_t value = std::max(next++, range.min.value_or(0));
-    hints_[symbol] = range.max ? std::min(value, *range.max) : value;
+  GraphTree() {
+    for (const char* table : pt2_value_tables) json[table] = Json::object();
   }
-}
+  void inputs(Json inputs, Json tables, Json) override {
+    json["inputs"] = std::move(inputs);
+    add(std::move(tables));
+  }
+  void node(Json node, Json tables) override {
+    json["nodes"].push_back(std::move(node));
+    add(std::move(tables));
+  }
+  void outputs(Json outputs, Json) override { json["outputs"] = std::move(outputs); }
 
-Json Pt2GraphWriter::graph() { return write_graph(*model_.graph); }
+ private:
+  void add(Json tables) {
+    for (const auto& [table, values] : tables.items()) json[table].update(values);
+  }
+};
+
+}  // namespace
 
 std::string Pt2GraphWriter::unique(Scope& scope, std::string_view stem) {
   const std::string base = python_identifier(stem);
@@ -119,127 +116,52 @@ std::string Pt2GraphWriter::unique(Scope& scope, std::string_view stem) {
     if (const auto [name, fresh] = scope.names.insert(base + "_" + std::to_string(++tried)); fresh) return *name;
 }
 
-std::string Pt2GraphWriter::fresh_symbol(const char* prefix) {
-  std::string symbol = prefix + std::to_string(next_unbacked_++);
-  symbols_.insert(symbol);
-  return symbol;
-}
+void Pt2GraphWriter::graph(Pt2GraphParts& parts) { write_graph(*model_.graph, parts); }
 
-Json Pt2GraphWriter::sym_expr(const ir::SymExpr& expr) {
-  std::vector<std::string> used;
-  expr.collect_symbols(used);
-  symbols_.insert(used.begin(), used.end());
-  const auto positive = [&](const std::string& symbol) {
-    if (is_unbacked(symbol)) return false;
-    const auto range = model_.ranges.find(symbol);
-    return range == model_.ranges.end() || !range->second.min || *range->second.min >= 1;
-  };
-  const auto hint = expr.evaluate(hints_);
-  return {{"expr_str", ir::to_srepr(expr, positive)}, {"hint", hint ? tagged("as_int", *hint) : Json()}};
-}
-
-Json Pt2GraphWriter::sym_int(const ir::SymExpr& expr) {
-  return expr.is_number() ? tagged("as_int", expr.number()) : tagged("as_expr", sym_expr(expr));
-}
-
-Json Pt2GraphWriter::tensor_meta(const Value& value) {
-  const ir::Type& type = value.type;
-  if (!type.has_dtype || !type.has_shape)
-    throw cannot_write(value.def(), "value '" + value.name + "' of unknown shape");
-  std::vector<ir::SymExpr> strides = type.strides;
-  if (strides.size() != type.sizes.size()) {
-    strides.assign(type.sizes.size(), ir::SymExpr(1));
-    for (std::size_t i = strides.size(); i-- > 1;)
-      strides[i - 1] = strides[i] * (type.sizes[i] == ir::SymExpr(0) ? ir::SymExpr(1) : type.sizes[i]);
-  }
-  Json sizes_json = Json::array(), strides_json = Json::array();
-  for (const auto& size : type.sizes) sizes_json.push_back(sym_int(size));
-  for (const auto& stride : strides) strides_json.push_back(sym_int(stride));
-  const ir::Weight* weight = model_.weight_of(&value);
-  return {{"dtype", pt2_code(type.dtype)},
-          {"sizes", sizes_json},
-          {"requires_grad", weight && weight->requires_grad},
-          {"device", {{"type", "cpu"}, {"index", nullptr}}},
-          {"strides", strides_json},
-          {"storage_offset", tagged("as_int", 0)},
-          {"layout", 7}};
-}
-
-// Gives a value its name and its entry in the table of its kind.
-void Pt2GraphWriter::declare(Scope& scope, const Value& value) {
-  if (value.type.kind == TypeKind::none) return;  // what an operator without results gives
-  const std::string& name = names_.at(&value);
-  const auto& sym = value.type.sym;
-  switch (value.type.kind) {
-    case TypeKind::tensor:
-      scope.json["tensor_values"][name] = tensor_meta(value);
-      return;
-    case TypeKind::integer:
-      scope.json["sym_int_values"][name] = sym_int(sym ? *sym : ir::SymExpr::symbol(fresh_symbol("u")));
-      return;
-    case TypeKind::boolean: {
-      const ir::SymExpr expr = sym ? *sym : ir::SymExpr::call("Equality", {ir::SymExpr::symbol(fresh_symbol("u")), 1});
-      scope.json["sym_bool_values"][name] = tagged("as_expr", sym_expr(expr));
-      return;
-    }
-    case TypeKind::floating:
-      scope.json["sym_float_values"][name] =
-          tagged("as_expr", sym_expr(sym ? *sym : ir::SymExpr::symbol(fresh_symbol("zuf"))));
-      return;
-    case TypeKind::object:
-      scope.json["custom_obj_values"][name] = {{"name", name}, {"class_fqn", value.type.object_class}};
-      return;
-    default:
-      throw cannot_write(value.def(), "value '" + value.name + "' of type " + value.type.str());
-  }
-}
-
-Json Pt2GraphWriter::write_graph(const Graph& graph) {
-  Scope scope{.graph = graph, .names = {}};
-  for (const char* table :
-       {"tensor_values", "sym_int_values", "sym_bool_values", "sym_float_values", "custom_obj_values"})
-    scope.json[table] = Json::object();
+void Pt2GraphWriter::write_graph(const Graph& graph, Pt2GraphParts& parts) {
   const bool main = graph.parent() == nullptr;
-  scope.json["is_single_tensor_return"] = !main && graph.returns_single;
+  Scope scope{.graph = graph, .names = {}};
   // All names first: names of nodes must not take those of later values.
   for (const auto& input : graph.inputs()) names_[input.value.get()] = unique(scope, input.value->name);
   for (const auto& node : graph.nodes())
     for (const auto& result : node->results())
       if (result->type.kind != TypeKind::none) names_[result.get()] = unique(scope, result->name);
-  Json inputs = Json::array(), nodes = Json::array(), outputs = Json::array();
+  Json inputs = Json::array(), outputs = Json::array(), specs = Json::array();
   for (const auto& input : graph.inputs()) {
     if (!input.literal) declare(scope, *input.value);
     inputs.push_back(input.literal ? argument(scope, nullptr, *input.literal) : value_argument(*input.value));
+    if (main) specs.push_back(input_spec(input));
   }
+  parts.inputs(std::move(inputs), scope.take_tables(), std::move(specs));
   for (const auto& node : graph.nodes()) {
     for (const auto& result : node->results()) declare(scope, *result);
-    nodes.push_back(write_node(scope, *node));
+    Json json = write_node(scope, *node);
+    parts.node(std::move(json), scope.take_tables());
   }
   std::set<const Value*> mutations;
+  specs = Json::array();
   for (const auto* output : ordered_outputs(graph)) {
     const Value* value = output->arg.value();
     const bool again = output->kind != OutputKind::user && value && !mutations.insert(value).second;
-    outputs.push_back(again ? copied_output(scope, *output, nodes) : argument(scope, nullptr, output->arg));
+    outputs.push_back(again ? copied_output(scope, *output, parts) : argument(scope, nullptr, output->arg));
+    if (main) specs.push_back(output_spec(*output));
   }
-  scope.json["inputs"] = std::move(inputs);
-  scope.json["nodes"] = std::move(nodes);
-  scope.json["outputs"] = std::move(outputs);
-  return std::move(scope.json);
+  parts.outputs(std::move(outputs), std::move(specs));
 }
 
 // PyTorch looks mutations up by the value's name: a value that becomes the state of two buffers is two values there.
-Json Pt2GraphWriter::copied_output(Scope& scope, const ir::GraphOutput& output, Json& nodes) {
+Json Pt2GraphWriter::copied_output(Scope& scope, const ir::GraphOutput& output, Pt2GraphParts& parts) {
   const Value& value = *output.arg.value();
   const std::string& name = copies_[&output] = unique(scope, value.name + "_copy");
-  scope.json["tensor_values"][name] = tensor_meta(value);
+  scope.tables["tensor_values"][name] = tensor_meta(value);
   const Json result = tagged("as_tensor", {{"name", name}});
-  nodes.push_back(
-      {{"target", "torch.ops.aten.clone.default"},
-       {"inputs", Json::array({{{"name", "self"}, {"arg", value_argument(value)}, {"kind", positional_kind}}})},
-       {"outputs", Json::array({result})},
-       {"metadata", {{"nn_module_stack", std::string(no_modules)}}},
-       {"is_hop_single_tensor_return", nullptr},
-       {"name", name}});
+  parts.node({{"target", "torch.ops.aten.clone.default"},
+              {"inputs", Json::array({{{"name", "self"}, {"arg", value_argument(value)}, {"kind", positional_kind}}})},
+              {"outputs", Json::array({result})},
+              {"metadata", {{"nn_module_stack", std::string(no_modules)}}},
+              {"is_hop_single_tensor_return", nullptr},
+              {"name", name}},
+             scope.take_tables());
   return result;
 }
 
@@ -366,7 +288,11 @@ Json Pt2GraphWriter::argument(Scope& scope, const ir::Node* node, const Arg& arg
 
 Json Pt2GraphWriter::region_argument(Scope& scope, const ir::Node& node, int index) {
   const Graph& region = *node.regions().at(index);
-  return tagged("as_graph", {{"name", unique(scope, region.name)}, {"graph", write_graph(region)}});
+  std::string name = unique(scope, region.name);
+  GraphTree tree;
+  write_graph(region, tree);
+  tree.json["is_single_tensor_return"] = region.returns_single;
+  return tagged("as_graph", {{"name", std::move(name)}, {"graph", std::move(tree.json)}});
 }
 
 Json Pt2GraphWriter::list_argument(Scope& scope, const ir::Node* node, const Arg::List& list, std::string_view type) {
@@ -465,23 +391,6 @@ Json Pt2GraphWriter::output_spec(const ir::GraphOutput& output) {
   }
   Scope scope{.graph = *model_.graph, .names = {}};
   return tagged("user_output", {{"arg", argument(scope, nullptr, output.arg)}});
-}
-
-Json Pt2GraphWriter::signature() {
-  Json inputs = Json::array(), outputs = Json::array();
-  for (const auto& input : model_.graph->inputs()) inputs.push_back(input_spec(input));
-  for (const auto* output : ordered_outputs(*model_.graph)) outputs.push_back(output_spec(*output));
-  return {{"input_specs", inputs}, {"output_specs", outputs}};
-}
-
-Json Pt2GraphWriter::range_constraints() {
-  Json out = Json::object();
-  const auto bound = [](const std::optional<std::int64_t>& value) { return value ? Json(*value) : Json(); };
-  for (const auto& [symbol, range] : model_.ranges)
-    out[symbol] = {{"min_val", bound(range.min)}, {"max_val", bound(range.max)}};
-  for (const auto& symbol : symbols_)
-    if (!out.contains(symbol)) out[symbol] = {{"min_val", is_unbacked(symbol) ? Json() : Json(0)}, {"max_val", Json()}};
-  return out;
 }
 
 }  // namespace ttc

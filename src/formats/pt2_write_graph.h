@@ -5,31 +5,50 @@
 #include <set>
 #include <string>
 #include <unordered_map>
+#include <utility>
 
 #include "ir/model.h"
 #include "support/json_util.h"
 
 namespace ttc {
 
+// {tag: value}, as these files write unions.
+Json tagged(const char* tag, Json value);
+
+// The members of a graph that say by name what type each value has.
+inline constexpr const char* pt2_value_tables[] = {"custom_obj_values", "sym_bool_values", "sym_float_values",
+                                                   "sym_int_values", "tensor_values"};
+
+// Takes a graph's JSON in parts, in this order, as they are made: a tree of all of it would be ten times its text.
+// `tables`: of pt2_value_tables those that the part adds values to, with these.
+class Pt2GraphParts {
+ public:
+  virtual ~Pt2GraphParts() = default;
+  // `specs`: what the signature says of each, of the main graph.
+  virtual void inputs(Json inputs, Json tables, Json specs) = 0;
+  virtual void node(Json node, Json tables) = 0;
+  virtual void outputs(Json outputs, Json specs) = 0;
+};
+
 // One writer serves one model. Throws ttc::Error (unsupported) for what the format cannot express.
 class Pt2GraphWriter {
  public:
   explicit Pt2GraphWriter(const ir::Model& model);
 
-  Json graph();              // the main graph; first of the three
-  Json signature();          // after graph(), parallel to its inputs and outputs
-  Json range_constraints();  // of every symbol that graph() used
+  void graph(Pt2GraphParts& parts);  // the main graph; first of the two
+  Json range_constraints();          // of every symbol that graph() used
 
  private:
-  // The names and value tables of one graph.
+  // The names of one graph, and the entries of its tables that no part has taken along yet.
   struct Scope {
     const ir::Graph& graph;
-    Json json = Json::object();
+    Json tables = Json::object();
     std::set<std::string> names;
     std::map<std::string, int> tried = {};  // how many numbers behind a name are taken
+    Json take_tables() { return std::exchange(tables, Json::object()); }
   };
 
-  Json write_graph(const ir::Graph& graph);
+  void write_graph(const ir::Graph& graph, Pt2GraphParts& parts);
   void declare(Scope& scope, const ir::Value& value);
   Json write_node(Scope& scope, const ir::Node& node);
   Json inputs_by_schema(Scope& scope, const ir::Node& node);
@@ -38,7 +57,7 @@ class Pt2GraphWriter {
   Json metadata(const ir::Node& node);
   Json argument(Scope& scope, const ir::Node* node, const ir::Arg& arg, std::string_view type = {});
   Json list_argument(Scope& scope, const ir::Node* node, const ir::Arg::List& list, std::string_view type);
-  Json copied_output(Scope& scope, const ir::GraphOutput& output, Json& nodes);
+  Json copied_output(Scope& scope, const ir::GraphOutput& output, Pt2GraphParts& parts);
   Json value_argument(const ir::Value& value);
   Json region_argument(Scope& scope, const ir::Node& node, int index);
   Json tensor_meta(const ir::Value& value);
@@ -50,6 +69,7 @@ class Pt2GraphWriter {
   std::string unique(Scope& scope, std::string_view stem);
   const std::string& name_of(const ir::Value& value) const { return names_.at(&value); }
   std::string fresh_symbol(const char* prefix);
+  static Error cannot_write(const ir::Node* node, const std::string& what);
 
   const ir::Model& model_;
   ir::SymBinding hints_;

@@ -1,11 +1,11 @@
-// The graph's hash is that of the text of a copy whose values are numbered and that has nothing else to tell.
+// The graph's hash is that of its text once its values are numbered and it has nothing else to tell.
 #include "formats/seal.h"
 
 #include <cstring>
 
 #include "ir/body.h"
 #include "ir/manifest_name.h"
-#include "support/json_util.h"
+#include "support/json_text.h"
 #include "support/progress.h"
 #include "support/sha256.h"
 
@@ -41,20 +41,26 @@ void gather(const ir::Weight& weight, const std::byte* storage, std::size_t d, s
   for (std::int64_t i = 0; i < weight.sizes[d]; ++i) gather(weight, storage, d + 1, offset + i * weight.strides[d], to);
 }
 
-std::string manifest_hash(Json manifest) {
-  manifest.erase("seal");
-  const std::string text = manifest.dump();
+// Members by name without the seal's; of names that are there twice the last counts.
+std::map<std::string, std::string> manifest_members(std::string_view manifest) {
+  std::map<std::string, std::string> out;
+  for (const auto& [name, text] : json_members(manifest)) out[name] = text;
+  out.erase("seal");
+  return out;
+}
+
+std::string manifest_hash(const std::map<std::string, std::string>& members) {
+  const std::string text = compact_json(json_table(members));
   return sha256_hex(std::as_bytes(std::span(text)));
 }
 
 }  // namespace
 
-std::string graph_hash(const ir::Graph& graph) {
-  const std::unique_ptr<ir::Graph> copy = ir::clone(graph);
-  ir::open_bodies(*copy);
+std::string graph_hash(std::unique_ptr<ir::Graph> graph) {
+  ir::open_bodies(*graph);
   int next = 0;
-  number_values(*copy, next);
-  const std::string text = ir::print(*copy);
+  number_values(*graph, next);
+  const std::string text = ir::print(*graph);
   return sha256_hex(std::as_bytes(std::span(text)));
 }
 
@@ -69,9 +75,9 @@ std::string weight_hash(const ir::Weight& weight, const std::byte* storage) {
 }
 
 Seal seal_of(const ir::Model& model) {
-  Seal out{.graph = graph_hash(*model.graph), .weights = {}};
+  Seal out{.graph = graph_hash(ir::clone(*model.graph)), .weights = {}};
   if (const auto manifest = model.extra.find(manifest_name); manifest != model.extra.end())
-    out.manifest = manifest_hash(parse_json(manifest->second));
+    out.manifest = manifest_hash(manifest_members(manifest->second));
   Phase phase("hashing weights", model.weight_bytes(), Phase::Unit::bytes);
   for (const auto& [target, weight] : model.weights) {
     phase.at(target);
@@ -83,20 +89,23 @@ Seal seal_of(const ir::Model& model) {
 }
 
 std::string sealed(const std::string& manifest, const Seal& seal) {
-  Json out = parse_json(manifest);
-  out["seal"] = {{"graph", seal.graph}, {"weights", seal.weights}, {"manifest", manifest_hash(out)}};
-  return out.dump(1);
+  std::map<std::string, std::string> members = manifest_members(manifest);
+  const Json json = {{"graph", seal.graph}, {"weights", seal.weights}, {"manifest", manifest_hash(members)}};
+  members["seal"] = json.dump();
+  return json_table(members, "\n ");
 }
 
 std::optional<Seal> seal_in_manifest(const ir::Model& model) {
   const auto manifest = model.extra.find(manifest_name);
   if (manifest == model.extra.end()) return std::nullopt;
-  Json root = parse_json(manifest->second);
-  const Json* seal = find_member(root, "seal");
-  if (seal == nullptr) return std::nullopt;
-  Seal out{.graph = as_string(member(*seal, "graph")), .weights = {}, .manifest = as_string(member(*seal, "manifest"))};
-  for (const auto& [target, hash] : as_object(member(*seal, "weights"))) out.weights[target] = as_string(hash);
-  return out;
+  for (const auto& [name, text] : json_members(manifest->second)) {
+    if (name != "seal") continue;
+    const Json seal = parse_json(text);
+    Seal out{.graph = as_string(member(seal, "graph")), .weights = {}, .manifest = as_string(member(seal, "manifest"))};
+    for (const auto& [target, hash] : as_object(member(seal, "weights"))) out.weights[target] = as_string(hash);
+    return out;
+  }
+  return std::nullopt;
 }
 
 }  // namespace ttc

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -18,8 +19,8 @@ struct Seal {
 };
 
 // Names of values, places, provenance and the types that follow from the inputs' have no part in it, so that it
-// outlives other programs that save the file again.
-std::string graph_hash(const ir::Graph& graph);
+// outlives other programs that save the file again. The graph is taken apart for it.
+std::string graph_hash(std::unique_ptr<ir::Graph> graph);
 // `storage`: the bytes of weight.storage, nullptr where there are none.
 std::string weight_hash(const ir::Weight& weight, const std::byte* storage);
 // Reads every weight.

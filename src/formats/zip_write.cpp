@@ -89,6 +89,20 @@ void ZipWriter::add(const std::string& name, std::span<const std::byte> content)
   fill(reserve(name, content.size()), content);
 }
 
+void ZipWriter::add(const std::string& name, std::span<const std::string> pieces) {
+  std::uint64_t size = 0;
+  for (const std::string& piece : pieces) size += piece.size();
+  Entry& entry = reserve(name, size);
+  std::uint64_t at = entry.offset;
+  for (const std::string& piece : pieces) {
+    file_.write_at(at, piece.data(), piece.size());
+    at += piece.size();
+    entry.crc =
+        static_cast<std::uint32_t>(crc32_z(entry.crc, reinterpret_cast<const Bytef*>(piece.data()), piece.size()));
+  }
+  write_header(entry);
+}
+
 ZipWriter::Entry& ZipWriter::reserve(const std::string& name, std::uint64_t size) {
   Entry& entry = entries_.emplace_back(Entry{.name = name, .size = size, .header = end_});
   const std::uint64_t unfilled =
@@ -101,9 +115,13 @@ ZipWriter::Entry& ZipWriter::reserve(const std::string& name, std::uint64_t size
 void ZipWriter::fill(Entry& entry, std::span<const std::byte> content) {
   TTC_CHECK(content.size() == entry.size, "an entry of a zip has another size than was reserved");
   entry.crc = static_cast<std::uint32_t>(crc32_z(0, reinterpret_cast<const Bytef*>(content.data()), content.size()));
+  write_header(entry);
+  file_.write_at(entry.offset, content.data(), content.size());
+}
+
+void ZipWriter::write_header(const Entry& entry) {
   const std::string header = local_header(entry);
   file_.write_at(entry.header, header.data(), header.size());
-  file_.write_at(entry.offset, content.data(), content.size());
 }
 
 void ZipWriter::finish() {

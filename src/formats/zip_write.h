@@ -31,6 +31,7 @@ class ZipWriter {
   // Throws ttc::Error (usage) where the disk fails, as fill and finish do.
   void add(const std::string& name, std::span<const std::byte> content);
   void add(const std::string& name, std::string_view content);
+  void add(const std::string& name, std::span<const std::string> pieces);  // one after another
   // The next entry, which fill() writes before finish() is called. The reference stays good.
   Entry& reserve(const std::string& name, std::uint64_t size);
   // From any thread, for different entries at a time.
@@ -40,6 +41,7 @@ class ZipWriter {
   static constexpr std::size_t alignment = 64;
 
  private:
+  void write_header(const Entry& entry);
   AtomicFile& file_;
   std::deque<Entry> entries_;
   std::uint64_t end_ = 0;  // of the last entry

@@ -1,4 +1,4 @@
-// What every message passes through: text that is valid UTF-8 whatever bytes it was made of; and globs; SHA-256.
+// What every message passes through: text that is valid UTF-8 whatever bytes it was made of; globs; SHA-256; JSON text.
 #include <cmath>
 #include <limits>
 #include <map>
@@ -9,6 +9,7 @@
 #include "support/error.h"
 #include "support/glob.h"
 #include "support/integers.h"
+#include "support/json_text.h"
 #include "support/printable.h"
 #include "support/progress.h"
 #include "support/sha256.h"
@@ -140,6 +141,36 @@ TEST_CASE("division of integers floors, as in Python") {
         REQUIRE(floor_div(a, b) ==
                 static_cast<std::int64_t>(std::floor(static_cast<double>(a) / static_cast<double>(b))));
       }
+}
+
+TEST_CASE("JSON that is written in pieces is what a tree of it gives") {
+  const Json a = {1, "x\"\n", nullptr}, b = {{"z", 1.5}, {"a", Json::array()}};
+  JsonArrayText list, none, spaced("\n ");
+  for (const Json& item : {a, b}) list.add(item), spaced.add(item);
+  const JsonPieces pieces = json_object({{"list", {std::move(list).take()}},
+                                         {"none", {std::move(none).take()}},
+                                         {"a \"name\"", {json_table({{"b", b.dump()}, {"a", a.dump()}})}}});
+  std::string text;
+  for (const std::string& piece : pieces) text += piece;
+  const Json tree = {{"list", {a, b}}, {"none", Json::array()}, {"a \"name\"", {{"a", a}, {"b", b}}}};
+  CHECK(text == tree.dump());
+  const std::string wide = std::move(spaced).take();
+  CHECK(wide == "[\n " + a.dump() + ",\n " + b.dump() + "]");
+  CHECK(compact_json(wide) == Json{a, b}.dump());
+  CHECK(compact_json(tree.dump(3)) == tree.dump());
+  CHECK(json_table({}) == "{}");
+}
+
+TEST_CASE("an object's members are found without a tree of them") {
+  const std::string text = " {\"a\" : [1, {\"b\": \"}],\\\"\"}] , \"c\\n\":-2.5,\"d\":{ } }";
+  const auto members = json_members(text);
+  REQUIRE(members.size() == 3);
+  const Json tree = parse_json(text);
+  for (const auto& [name, value] : members) CHECK(parse_json(value) == tree.at(name));
+  CHECK(members[0].second == "[1, {\"b\": \"}],\\\"\"}]");
+  CHECK(json_members("{}").empty());
+  for (const char* broken : {"", "[]", "{", "{\"a\"", "{\"a\":", "{\"a\":[1}", "{\"a\":\"x}", "{a:1}", "{\"a\" 1}"})
+    CHECK_THROWS_AS(json_members(broken), Error);
 }
 
 TEST_CASE("the phase that is shown knows when all is done, or is the innermost") {

@@ -83,6 +83,20 @@ TEST_CASE("zip: entries filled in any order, by several threads, give the same b
   CHECK(read_bytes(dir.file("a.zip")) == read_bytes(dir.file("b.zip")));
 }
 
+TEST_CASE("zip: an entry that comes in pieces is the one that comes at once", "[zip]") {
+  const TempDir dir;
+  write_archive(dir.file("a.zip"), {{"one", "first, second, "}, {"two", ""}});
+  {
+    AtomicFile file(dir.file("b.zip"));
+    ZipWriter zip(file);
+    zip.add("m/one", std::vector<std::string>{"first, ", "", "second, "});
+    zip.add("m/two", std::vector<std::string>{});
+    zip.finish();
+    file.commit();
+  }
+  CHECK(read_bytes(dir.file("a.zip")) == read_bytes(dir.file("b.zip")));
+}
+
 TEST_CASE("zip: more entries than 16 bits count", "[zip]") {
   const TempDir dir;
   constexpr int count = 66'000;
