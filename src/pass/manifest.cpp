@@ -9,7 +9,7 @@
 
 #include "ops/whole_modules.h"
 #include "pass/call.h"
-#include "support/json_util.h"
+#include "support/json_text.h"
 
 #ifndef TTC_VERSION
 #define TTC_VERSION "unknown"
@@ -26,34 +26,50 @@ std::string without_folder(const std::string& source) {
   return slash == std::string::npos ? source : source.substr(slash + 1);
 }
 
-json fallbacks_json(const std::vector<Fallback>& fallbacks, bool full_source) {
+json fallback_json(const Fallback& f) {
+  return {{"node", f.node},
+          {"op", f.op},
+          {"module", f.module},
+          {"reason", to_string(f.reason.code)},
+          {"detail", f.reason.detail},
+          {"source", f.source}};
+}
+
+json fallback_without_folder(const Fallback& f) {
+  json out = fallback_json(f);
+  out["source"] = without_folder(f.source);
+  return out;
+}
+
+json module_json(const ModuleReport& m) {
+  return {{"path", m.path},
+          {"class", m.klass},
+          {"op", m.op},
+          {"weight_format", m.weight_format},
+          {"fidelity", m.fidelity}};
+}
+
+json swap_json(const Swap& s) {
+  return {{"path", s.path}, {"class", s.klass}, {"op", s.op}, {"map", s.map}, {"key", s.key}, {"to", s.target}};
+}
+
+json match_json(const MatchRecord& m) {
+  return {{"pass", m.pass}, {"rule", m.rule}, {"nodes", m.nodes}, {"result", m.result}, {"module", m.module}};
+}
+
+template <typename T>
+json list_of(const std::vector<T>& items, json (*one)(const T&)) {
   json list = json::array();
-  for (const Fallback& f : fallbacks)
-    list.push_back({{"node", f.node},
-                    {"op", f.op},
-                    {"module", f.module},
-                    {"reason", to_string(f.reason.code)},
-                    {"detail", f.reason.detail},
-                    {"source", full_source ? f.source : without_folder(f.source)}});
+  for (const T& item : items) list.push_back(one(item));
   return list;
 }
 
-json modules_json(const std::vector<ModuleReport>& modules) {
-  json list = json::array();
-  for (const ModuleReport& m : modules)
-    list.push_back({{"path", m.path},
-                    {"class", m.klass},
-                    {"op", m.op},
-                    {"weight_format", m.weight_format},
-                    {"fidelity", m.fidelity}});
-  return list;
-}
-
-json swaps_json(const std::vector<Swap>& swaps) {
-  json list = json::array();
-  for (const Swap& s : swaps)
-    list.push_back({{"path", s.path}, {"class", s.klass}, {"op", s.op}, {"map", s.map}, {"key", s.key}, {"to", s.target}});
-  return list;
+// The same as text: a big graph has many.
+template <typename T>
+std::string rows_of(const std::vector<T>& items, json (*one)(const T&)) {
+  JsonArrayText rows("\n  ");
+  for (const T& item : items) rows.add(one(item));
+  return std::move(rows).take();
 }
 
 json literal(const ir::Arg* arg) {
@@ -64,8 +80,8 @@ json literal(const ir::Arg* arg) {
 }
 
 // Each device node whose literals say how precisely it computes.
-json precision_json(const ir::Model& model) {
-  json list = json::array();
+std::string precision_rows(const ir::Model& model) {
+  JsonArrayText list("\n  ");
   ir::walk(*model.graph, [&](ir::Node* node) {
     if (!is_device_node(*node)) return;
     json entry;
@@ -75,9 +91,9 @@ json precision_json(const ir::Model& model) {
     entry["node"] = node_name(*node);
     entry["op"] = node->op();
     entry["module"] = node->provenance->module_path;
-    list.push_back(std::move(entry));
+    list.add(entry);
   });
-  return list;
+  return std::move(list).take();
 }
 
 // Only the exceptions: every node that is not a tt operator runs on the CPU.
@@ -206,9 +222,9 @@ std::vector<RefusalRecord> CompileResult::near_misses() const {
 std::string CompileResult::json() const {
   nlohmann::json out = counts_json(*this);
   out["arch"] = arch;
-  out["modules"] = modules_json(modules);
-  out["swapped"] = swaps_json(swaps);
-  out["fallbacks"] = fallbacks_json(fallbacks, true);
+  out["modules"] = list_of(modules, module_json);
+  out["swapped"] = list_of(swaps, swap_json);
+  out["fallbacks"] = list_of(fallbacks, fallback_json);
   out["near_misses"] = nlohmann::json::array();
   for (const RefusalRecord& r : near_misses())
     out["near_misses"].push_back({{"pass", r.pass},
@@ -241,17 +257,15 @@ std::string manifest_text(const ir::Model& model, const CompileOptions& options,
   out["input"] = {{"sha256", input.sha256}, {"format", model.info.format}, {"torch", model.info.torch_version}};
   out["activation"] = ttrt::to_string(options.activation);
   out["summary"] = result.summary();
-  out["modules"] = modules_json(result.modules);
-  out["swapped"] = swaps_json(result.swaps);
-  out["precision"] = precision_json(model);
   out["placement"] = placement_json(model);
-  out["fallbacks"] = fallbacks_json(result.fallbacks, false);
-  out["journal"] = json::array();
-  for (const MatchRecord& m : result.matches)
-    out["journal"].push_back(
-        {{"pass", m.pass}, {"rule", m.rule}, {"nodes", m.nodes}, {"result", m.result}, {"module", m.module}});
   if (json earlier = earlier_json(model); !earlier.is_null()) out["earlier"] = std::move(earlier);
-  return out.dump(1);
+  std::map<std::string, std::string> members = {{"modules", rows_of(result.modules, module_json)},
+                                                {"swapped", rows_of(result.swaps, swap_json)},
+                                                {"precision", precision_rows(model)},
+                                                {"fallbacks", rows_of(result.fallbacks, fallback_without_folder)},
+                                                {"journal", rows_of(result.matches, match_json)}};
+  for (const auto& [name, value] : out.items()) members[name] = value.dump();
+  return json_table(members, "\n ");
 }
 
 }  // namespace ttc
