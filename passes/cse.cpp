@@ -1,6 +1,7 @@
 // Computes equal things once: nodes of one operator with the same arguments, and integers with the same symbolic value.
 // The first occurrence stays. Regions of prim.if and prim.loop see what was computed before them; those of higher-order
 // operators only what is within.
+#include <array>
 #include <bit>
 #include <map>
 
@@ -55,11 +56,13 @@ std::string symbol_key(const ir::Node& node) {
 }
 
 class Merger {
+  using Known = std::map<std::string, ir::Node*>;
+
  public:
   explicit Merger(PassContext& context) : context_(context) {}
 
   void graph(ir::Graph& g) {
-    std::vector<std::string> added;
+    std::vector<Known::iterator> added;
     g.for_each([&](ir::Node* node) {
       if (!node->regions().empty()) {
         if (regions_capture(*node)) {
@@ -71,17 +74,16 @@ class Merger {
         return;
       }
       if (has_effects(*node)) return;
-      for (const std::string& key : {symbol_key(*node), key_of(*node)}) {
+      std::array<std::string, 2> keys = {symbol_key(*node), key_of(*node)};
+      for (const std::string& key : keys) {
         if (key.empty()) continue;
         if (const auto known = first_.find(key); known != first_.end()) return merge(node, known->second);
       }
-      for (std::string key : {symbol_key(*node), key_of(*node)}) {
-        if (key.empty()) continue;
-        first_.emplace(key, node);
-        added.push_back(std::move(key));
-      }
+      for (std::string& key : keys)
+        if (!key.empty()) added.push_back(first_.emplace(std::move(key), node).first);
     });
-    for (const std::string& key : added) first_.erase(key);
+    if (added.size() == first_.size()) return first_.clear();
+    for (const auto& one : added) first_.erase(one);
   }
 
  private:
@@ -92,7 +94,7 @@ class Merger {
   }
 
   PassContext& context_;
-  std::map<std::string, ir::Node*> first_;
+  Known first_;
 };
 
 void run(PassContext& context) {

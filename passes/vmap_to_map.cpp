@@ -141,7 +141,9 @@ std::optional<Call> innermost(const ir::Graph& graph) {
 void run(PassContext& context) {
   ir::Graph& graph = *context.model.graph;
   graph.for_each([&](ir::Node* node) {
-    if (is(*node, "lazy_load_decompositions")) graph.erase(node);  // what Python has to do first
+    if (!is(*node, "lazy_load_decompositions")) return;
+    graph.erase(node);  // what Python has to do first
+    context.changed = true;
   });
   while (const auto call = innermost(graph))
     if (!Outliner(context, *call).run()) return;

@@ -7,6 +7,7 @@
 #include <map>
 #include <ranges>
 #include <set>
+#include <unordered_map>
 
 #include "ir/op_schema.h"
 #include "ops/core_split.h"
@@ -17,9 +18,9 @@ namespace ttrt {
 namespace {
 
 struct Registry {
-  std::map<std::string_view, const OpRecord*> by_name;
+  std::unordered_map<std::string_view, const OpRecord*> by_name;
   std::vector<const OpRecord*> sorted;
-  std::map<std::string_view, std::vector<std::pair<const OpRecord*, const Lowering*>>> by_aten;
+  std::unordered_map<std::string_view, std::vector<std::pair<const OpRecord*, const Lowering*>>> by_aten;
   std::vector<void (*)(const OpRecord&)> watchers;
   std::map<Role, const OpRecord*> by_role;
   std::map<std::string_view, const OpFamily*> families;  // by name, "fft_*" too

@@ -68,14 +68,17 @@ std::string literal(const ir::Node& node, std::string_view name) {
 }
 
 void collect_modules(const PassContext& context, CompileResult& result) {
+  std::unordered_map<std::string, std::vector<std::size_t>> by_path;
   const auto add = [&](const ir::Node& node, const std::string& path, const std::string& klass) {
     ModuleReport report{.path = path,
                         .klass = klass,
                         .op = node.op(),
                         .weight_format = literal(node, "weight_format"),
                         .fidelity = literal(node, "fidelity")};
-    if (std::find(result.modules.begin(), result.modules.end(), report) == result.modules.end())
-      result.modules.push_back(std::move(report));
+    std::vector<std::size_t>& there = by_path[path];
+    if (std::ranges::any_of(there, [&](std::size_t i) { return result.modules[i] == report; })) return;
+    there.push_back(result.modules.size());
+    result.modules.push_back(std::move(report));
   };
   ir::walk(*context.model.graph, [&](ir::Node* node) {
     const ir::Provenance& where = *node->provenance;
@@ -87,7 +90,7 @@ void collect_modules(const PassContext& context, CompileResult& result) {
   });
   // Activations that became a part of their layer, and operators without weights, where a map names them.
   for (const Swap& swap : result.swaps)
-    if (std::none_of(result.modules.begin(), result.modules.end(), [&](const auto& m) { return m.path == swap.path; }))
+    if (by_path.try_emplace(swap.path).second)
       result.modules.push_back(
           {.path = swap.path, .klass = swap.klass, .op = swap.op, .weight_format = {}, .fidelity = {}});
 }

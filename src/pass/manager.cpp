@@ -145,8 +145,9 @@ void print_table(std::ostream& log, const std::vector<PassReport>& reports, bool
   }
 }
 
-PassReport run_one(PassContext& context, const PassStep& step) {
-  PassReport report{.name = step.name(), .nodes_before = count_nodes(*context.model.graph)};
+// `nodes`: in the graph as it is.
+PassReport run_one(PassContext& context, const PassStep& step, std::size_t nodes) {
+  PassReport report{.name = step.name(), .nodes_before = nodes};
   const std::size_t matches = context.matches.size(), refusals = context.refusals.size();
   context.changed = false;
   context.parts = {step.parts.begin(), step.parts.end()};
@@ -154,7 +155,7 @@ PassReport run_one(PassContext& context, const PassStep& step) {
   step.info->run(context);
   report.ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   report.changed = context.changed;
-  report.nodes_after = count_nodes(*context.model.graph);
+  report.nodes_after = report.changed ? count_nodes(*context.model.graph) : nodes;
   report.matched = context.matches.size() - matches;
   report.refused = context.refusals.size() - refusals;
   return report;
@@ -243,6 +244,7 @@ std::vector<PassReport> run_passes(PassContext& context, const PassManagerOption
   if (options.verify_each) verify_after(context, "(input)");
 
   std::vector<PassReport> reports;
+  std::size_t nodes = count_nodes(*context.model.graph);
   Phase phase("compiling " + context.model.info.path, steps.size());
   for (const PassStep& step : steps) {
     phase.at(step.name());
@@ -254,7 +256,8 @@ std::vector<PassReport> run_passes(PassContext& context, const PassManagerOption
     };
     const AtCheckFailure at_check(failed);
     try {
-      reports.push_back(run_one(context, step));
+      reports.push_back(run_one(context, step, nodes));
+      nodes = reports.back().nodes_after;
       const bool changed = reports.back().changed;
       if (dumper.wants_after(step, changed))
         dumper.dump(index, step.info->name, "after", changed ? ir::print(context.model) : "(unchanged)\n");
