@@ -14,6 +14,7 @@ import os
 import pathlib
 import subprocess
 import tempfile
+import time
 
 import growth_graphs
 import sparse_model
@@ -26,17 +27,31 @@ RUNS = {
 }
 
 
+def anonymous_bytes(pid):
+    """What a process holds now beside the files that it maps."""
+    try:
+        lines = pathlib.Path(f"/proc/{pid}/status").read_text().splitlines()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("RssAnon:")), 0)
+
+
 def ttc_json(command):
-    """What the command prints, and the most memory that it took."""
+    """What the command prints, and the most memory that it took, with and without the files that it maps."""
     with tempfile.TemporaryFile("w+") as out:
         process = subprocess.Popen(list(map(str, command)), stdout=out, stderr=subprocess.STDOUT)
-        _, status, usage = os.wait4(process.pid, 0)
+        anonymous, ended = 0, 0
+        while not ended:
+            anonymous = max(anonymous, anonymous_bytes(process.pid))
+            time.sleep(0.01)
+            ended, status, usage = os.wait4(process.pid, os.WNOHANG)
         process.returncode = os.waitstatus_to_exitcode(status)
         out.seek(0)
         text = out.read()
     if process.returncode:
         raise SystemExit(f"{' '.join(map(str, command))}\n{text}")
-    return {**json.loads(text[text.index("{"):text.rindex("}") + 1]), "peak_rss": usage.ru_maxrss * 1024}
+    return {**json.loads(text[text.index("{"):text.rindex("}") + 1]), "peak_rss": usage.ru_maxrss * 1024,
+            "peak_anonymous": anonymous, "cpu_s": usage.ru_utime + usage.ru_stime}
 
 
 def exponent(points):
@@ -103,9 +118,10 @@ def sparse(ttc, folder, layers):
     try:
         parameters = sparse_model.write(ttc, source, layers)
         found = ttc_json([ttc, "compile", source, "-o", compiled, "--weight-dtype", "*=bfloat8_b", "--json", "-q", "--force"])
-        table(["parameters", "file", "on disk", "written", "s", "peak memory, with the mapped file"],
+        table(["parameters", "file", "on disk", "written", "s", "s of processors", "peak memory with the mapped file", "without"],
               [[f"{parameters / 1e9:.2f} G", f"{source.stat().st_size / 1e9:.1f} GB", f"{source.stat().st_blocks * 512 / 1e6:.1f} MB",
-                f"{compiled.stat().st_size / 1e9:.1f} GB", f"{found['wall_ms'] / 1e3:.1f}", f"{found['peak_rss'] / 1e9:.2f} GB"]])
+                f"{compiled.stat().st_size / 1e9:.1f} GB", f"{found['wall_ms'] / 1e3:.1f}", f"{found['cpu_s']:.1f}",
+                f"{found['peak_rss'] / 1e9:.2f} GB", f"{found['peak_anonymous'] / 1e9:.2f} GB"]])
     finally:
         for file in (source, compiled):
             file.unlink(missing_ok=True)
