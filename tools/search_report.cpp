@@ -2,6 +2,7 @@
 #include "search_report.h"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <iostream>
 
@@ -50,14 +51,15 @@ std::string time_text(const PrecisionSearch& search) {
   const Score& choice = search.seen;
   const std::string waits = "; the device waits for " + bounds_text(choice);
   if (!search.is_fastest())
-    return "the choice takes " + number_text(choice.cycles, 7) + " cycles, the fastest precision of every module " +
-           number_text(search.least_cycles, 7) + waits;
+    return "the choice takes " + std::to_string(std::llround(choice.cycles)) +
+           " cycles, the fastest precision of every module " + std::to_string(std::llround(search.least_cycles)) +
+           waits;
   const SearchTrial* same = nullptr;
   for (const SearchTrial& trial : search.trials)
     if (trial.met && trial.what.starts_with("all ") && trial.score.cycles <= choice.cycles * (1 + 1e-9) &&
         (same == nullptr || trial.score.bytes < same->score.bytes))
       same = &trial;
-  std::string out = "no mix is faster: " + number_text(choice.cycles, 7) +
+  std::string out = "no mix is faster: " + std::to_string(std::llround(choice.cycles)) +
                     " cycles are those of the fastest precision of every module";
   if (same != nullptr)
     out += ", which " + same->what + " has too, with weights of " + bytes_text(static_cast<double>(same->score.bytes));
