@@ -6,6 +6,7 @@
 #include <set>
 #include <tuple>
 #include <unordered_map>
+#include <variant>
 
 #include "ir/body.h"
 #include "ir/copy.h"
@@ -85,9 +86,17 @@ Refusal collect(PassContext& context, Wanted& wanted) {
   return no;
 }
 
-// Nodes between the first and the last that read what the module gives: they go behind it. A Reason where the module
-// reads them.
-Refusal split(const Wanted& wanted, std::vector<ir::Node*>& later) {
+// What stands among the module's nodes and reads what they give.
+struct Between {
+  std::vector<ir::Node*> later;   // goes behind the module
+  std::vector<ir::Value*> sizes;  // of the module's values, which it reads again: known without it
+};
+
+bool is_size(const ir::Value& value) { return value.type.kind == ir::TypeKind::integer && value.type.sym; }
+
+// A Reason where the module reads something else of what others make of its results.
+std::variant<Between, Reason> split(const Wanted& wanted) {
+  Between out;
   const std::set<const ir::Node*> own(wanted.nodes.begin(), wanted.nodes.end());
   std::set<const ir::Node*> after;
   const auto reads = [&](const ir::Node& node, const std::set<const ir::Node*>& of) {
@@ -104,15 +113,49 @@ Refusal split(const Wanted& wanted, std::vector<ir::Node*>& later) {
     inside = inside || node.get() == wanted.nodes.front();
     if (!inside) continue;
     if (own.contains(node.get())) {
-      if (reads(*node, after))
-        return Reason{ReasonCode::PatternNearMiss, place_of(*node) + " reads what others make of its results"};
+      for (ir::Value* value : node->operands()) {
+        if (!after.contains(value->def())) continue;
+        if (!is_size(*value))
+          return Reason{ReasonCode::PatternNearMiss, place_of(*node) + " reads what others make of its results"};
+        out.sizes.push_back(value);
+      }
     } else if (reads(*node, own) || reads(*node, after)) {
       after.insert(node.get());
-      later.push_back(node.get());
+      out.later.push_back(node.get());
     }
     if (node.get() == wanted.nodes.back()) break;
   }
-  return std::nullopt;
+  return out;
+}
+
+// The sizes from what is there before the module; what they were read from goes where nothing else reads it. False
+// where the graph lacks one.
+bool bring_sizes_forward(Rewriter& r, const Wanted& wanted, const Between& between,
+                         std::vector<std::pair<ir::Value*, ir::Value*>>& out) {
+  r.emit_before(wanted.nodes.front());
+  for (ir::Value* size : between.sizes) {
+    ir::Value* made = r.size(*size->type.sym).value();
+    if (!made) return false;
+    out.emplace_back(size, made);
+  }
+  return true;
+}
+
+void use_sizes(const Wanted& wanted, const std::vector<std::pair<ir::Value*, ir::Value*>>& sizes) {
+  std::vector<ir::Node*> old, open;
+  for (const auto& [from, to] : sizes) {
+    for (ir::Node* node : wanted.nodes) node->replace_uses_of(from, to);
+    open.push_back(from->def());
+  }
+  while (!open.empty()) {
+    ir::Node* node = open.back();
+    open.pop_back();
+    const bool counts = node && (is_size(*node->result()) || (node->schema() && node->schema()->transfer));
+    if (!counts || std::ranges::find(old, node) != old.end()) continue;
+    old.push_back(node);
+    for (const ir::Value* operand : node->operands()) open.push_back(operand->def());
+  }
+  erase_unused(old);
 }
 
 std::vector<ir::Value*> results_of(const Wanted& wanted) {
@@ -168,36 +211,51 @@ void outline(const Wanted& wanted, const ttrt::WholeModule& record, const std::v
   made->set_args(std::move(args));
 }
 
+// The record whose module the nodes are; why they are none of them.
+std::variant<const ttrt::WholeModule*, Reason> chosen(const Wanted& wanted) {
+  Refusal first;
+  for (const ttrt::WholeModule* record : wanted.records) {
+    Refusal no = record->refusal(wanted.nodes);
+    if (!no) return record;
+    if (!first) first = std::move(no);
+  }
+  return *std::move(first);
+}
+
+void refuse(PassContext& context, const Wanted& wanted, Reason no) {
+  no.detail = wanted.module.first + " as one " + std::string(wanted.records.front()->name) + ": " + no.detail;
+  if (wanted.nodes.empty())
+    context.refusals.push_back({.pass = std::string(pass),
+                                .node = {},
+                                .op = {},
+                                .module = wanted.module.first,
+                                .source = {},
+                                .reason = std::move(no)});
+  else
+    context.refuse(pass, *wanted.nodes.back(), std::move(no));
+}
+
 void replace(PassContext& context, Wanted& wanted) {
-  Refusal no = collect(context, wanted);
-  std::vector<ir::Node*> later;
-  const ttrt::WholeModule* chosen = nullptr;
-  if (!no) {
-    for (const ttrt::WholeModule* record : wanted.records) {
-      if (chosen) break;
-      const Refusal own = record->refusal(wanted.nodes);
-      if (!own) chosen = record;
-      if (own && !no) no = own;
-    }
-    if (chosen) no = split(wanted, later);
-  }
-  if (no) {
-    no->detail = wanted.module.first + " as one " + std::string(wanted.records.front()->name) + ": " + no->detail;
-    if (wanted.nodes.empty())
-      context.refusals.push_back({.pass = std::string(pass),
-                                  .node = {},
-                                  .op = {},
-                                  .module = wanted.module.first,
-                                  .source = {},
-                                  .reason = std::move(*no)});
-    else
-      context.refuse(pass, *wanted.nodes.back(), std::move(*no));
-    return;
-  }
+  if (Refusal no = collect(context, wanted)) return refuse(context, wanted, *std::move(no));
+  auto record = chosen(wanted);
+  if (Reason* no = std::get_if<Reason>(&record)) return refuse(context, wanted, std::move(*no));
+  auto between = split(wanted);
+  if (Reason* no = std::get_if<Reason>(&between)) return refuse(context, wanted, std::move(*no));
+  Rewriter r(context, pass, wanted.nodes.back());
+  std::vector<std::pair<ir::Value*, ir::Value*>> sizes;
+  if (!bring_sizes_forward(r, wanted, std::get<Between>(between), sizes))
+    return refuse(context, wanted,
+                  {ReasonCode::DynamicShape, "it reads sizes of its results that the inputs do not tell"});
   std::vector<std::string> gone;
   for (const ir::Node* node : wanted.nodes) gone.push_back(node_name(*node));
-  Rewriter(context, pass, wanted.nodes.back())
-      .commit_edit(std::string(chosen->name), [&] { outline(wanted, *chosen, later); }, gone.back(), gone);
+  const ttrt::WholeModule& whole = *std::get<const ttrt::WholeModule*>(record);
+  r.commit_edit(
+      std::string(whole.name),
+      [&] {
+        use_sizes(wanted, sizes);
+        outline(wanted, whole, std::get<Between>(split(wanted)).later);
+      },
+      gone.back(), gone);
 }
 
 void run(PassContext& context) {
