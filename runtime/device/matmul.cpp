@@ -78,7 +78,9 @@ constexpr std::int64_t max_row_tiles = 16, max_row_tiles_of_blocks = 32, max_pan
                        max_sums = 32;
 // Tiles of k that are unpacked for a panel at a time: few for few rows, which then read tiles in the order in which
 // they are stored; else what fits beside the sums into a core's first cache, of blocks, which read less often, more.
-constexpr std::int64_t k_tiles_few = 1, k_tiles_many = 8, k_tiles_of_blocks = 16;
+constexpr std::int64_t k_tiles_few = 1, k_tiles_many = 8, k_tiles_at_once = 12, k_tiles_of_blocks = 16;
+// Rows of a task that take more are read from beyond a core's second cache for each panel.
+constexpr std::int64_t near_bytes = 512 << 10;
 
 }  // namespace
 
@@ -102,25 +104,34 @@ struct Matmul::Plan {
   std::int64_t b_tile(std::int64_t k_tile, std::int64_t column) const {
     return spec.transpose_b ? column * kt + k_tile : k_tile * nt + column;
   }
+  // Tiles of k of a panel: as equal as can be, so that none is short.
+  std::int64_t k_step() const {
+    if (mt == 1) return k_tiles_few;
+    if (block == nullptr && kt <= k_tiles_at_once) return kt;
+    const std::int64_t most = block != nullptr ? k_tiles_of_blocks : k_tiles_many, steps = (kt + most - 1) / most;
+    return (kt + steps - 1) / steps;
+  }
   // Matrices of a that begin in a tile of rows.
   std::int64_t items_in(std::int64_t row_tile) const {
     return std::min(items_per_tile, spec.batch - row_tile * items_per_tile);
   }
   std::int64_t rows_in(std::int64_t row_tile) const {
     if (items_per_tile > 1) return items_in(row_tile) * spec.m;
-    return std::min<std::int64_t>(spec.m - row_tile * tile_dim, tile_dim);
+    return std::min<std::int64_t>(spec.m - row_tile % item_tiles * tile_dim, tile_dim);
   }
   void join_rows(const std::byte* tiles, std::int64_t row_tile, std::int64_t k_tile, std::byte* out) const;
 
   MatmulSpec spec;
   // Few rows each of several matrices that meet the same b are one tile's rows to the kernels, so that b is read once.
   std::int64_t items_per_tile = 1, matrices;
+  std::int64_t item_tiles;  // tiles of rows of one of spec.batch
   std::int64_t mt, kt, nt;  // tiles of a matrix
   const detail::MatmulKernels* kernels = nullptr;
   std::uint32_t keep_a, keep_b;  // of a word of a; of a float
   std::int64_t a_tile_bytes = 0, panel_tile_bytes = 0;
   bool b_ready = false, bias_ready = false;
   bool serial;
+  bool far = false;  // a task's rows of a lie beyond near_bytes
   std::int64_t row_tiles_per_task = 0, panels_per_task = 0, row_tasks = 0, panel_tasks = 0;
   std::optional<detail::FewRows> few;
   const detail::BlockKernel* block = nullptr;
@@ -134,7 +145,7 @@ Matmul::Plan::Plan(MatmulSpec s) : spec(std::move(s)) {
   TTC_CHECK(spec.batch >= 0 && spec.m >= 0 && spec.k > 0 && spec.n >= 0, "a product of these sizes");
   TTC_CHECK(spec.b_batch > 0 && spec.batch % spec.b_batch == 0, "b's batch divides a's");
   TTC_CHECK(is_float_format(spec.a) && is_float_format(spec.b) && is_float_format(spec.out), "float formats");
-  mt = tiles_of(spec.m), kt = tiles_of(spec.k), nt = tiles_of(spec.n);
+  mt = item_tiles = tiles_of(spec.m), kt = tiles_of(spec.k), nt = tiles_of(spec.n);
   matrices = spec.batch;
   if (spec.bias) bias.resize(static_cast<std::size_t>(nt * tile_dim));
   serial = spec.batch * spec.m * spec.k * spec.n < serial_macs;
@@ -146,6 +157,8 @@ Matmul::Plan::Plan(MatmulSpec s) : spec(std::move(s)) {
   if (spec.b_batch == 1 && spec.batch > 1 && spec.m > 0 && 2 * spec.m <= tile_dim) {
     items_per_tile = tile_dim / spec.m, matrices = 1;
     mt = (spec.batch + items_per_tile - 1) / items_per_tile;
+  } else if (spec.b_batch == 1 && spec.batch > 0) {
+    matrices = 1, mt *= spec.batch;  // those that meet the same b lie one below the other
   }
   activated = detail::activated_values(spec);
   kernels = &detail::matmul_kernels(spec.a != DataType::float32 && spec.b != DataType::float32);
@@ -169,10 +182,12 @@ void Matmul::Plan::divide() {
   const auto tasks = [&] {
     row_tasks = mt == 0 ? 0 : (mt + row_tiles_per_task - 1) / row_tiles_per_task;
     panel_tasks = nt == 0 ? 0 : (nt + panels_per_task - 1) / panels_per_task;
+    if (row_tasks > 0) row_tiles_per_task = (mt + row_tasks - 1) / row_tasks;
     return matrices * row_tasks * panel_tasks;
   };
   while (tasks() < wanted && panels_per_task > 1) panels_per_task = (panels_per_task + 1) / 2;
   while (tasks() < wanted && row_tiles_per_task > 1) row_tiles_per_task = (row_tiles_per_task + 1) / 2;
+  far = row_tiles_per_task * kt * a_tile_bytes > near_bytes;
 }
 
 void Matmul::Plan::set_b(const std::byte* tiles) {
@@ -258,7 +273,10 @@ void Matmul::Plan::add_rows(const std::byte* a_row, const std::byte* panel, std:
     const std::byte* strip = a_row + k_tile * a_tile_bytes + r / 16 * 32 * row_bytes + r % 16 * row_bytes;
     const int count = static_cast<int>(std::min<std::int64_t>(rows - r, 8));
     next.bring((lines + 3) / 4);
-    kernels->strip(strip, panel, k, keep_a, count, k_tile > 0, sums + r / 16 * 512 + r % 16 * 16);
+    const std::int64_t half = 8 * row_bytes, ahead = r % 16 == 0 ? half
+                                                     : r == 8    ? 3 * half
+                                                                 : kt * a_tile_bytes - 5 * half;
+    kernels->strip(strip, panel, k, keep_a, count, k_tile > 0, sums + r / 16 * 512 + r % 16 * 16, far ? ahead : 0);
   }
 }
 
@@ -276,10 +294,10 @@ Bringer Matmul::Plan::next_panel(const std::byte* matrix, std::int64_t k_tile, s
 // [column][row tile] tiles of sums, each of which leaves when the last product is added, while it is in the first
 // cache. The next panel comes from memory beside the products with this one.
 void Matmul::Plan::make(const Operands& run, std::int64_t item, Range rows, Range columns, float* sums) const {
-  alignas(64) std::byte panel[k_tiles_many * 4096];
+  alignas(64) std::byte panel[k_tiles_at_once * 4096];
   static_assert(sizeof(panel) >= k_tiles_of_blocks * 2048);
   const std::byte* matrix = run.b + item * spec.b_batch / matrices * kt * nt * tile_bytes(spec.b);
-  const std::int64_t step = mt == 1 ? k_tiles_few : block != nullptr ? k_tiles_of_blocks : k_tiles_many;
+  const std::int64_t step = k_step();
   for (std::int64_t k_tile = 0; k_tile < kt; k_tile += step) {
     const std::int64_t k_tiles = std::min(step, kt - k_tile);
     float* to = sums;
@@ -287,10 +305,11 @@ void Matmul::Plan::make(const Operands& run, std::int64_t item, Range rows, Rang
       for (std::int64_t t = 0; t < k_tiles; ++t) fill_panel(matrix, k_tile + t, column, panel + t * panel_tile_bytes);
       Bringer next = next_panel(matrix, k_tile, step, column, columns);
       const std::int64_t lines_a_row = next.lines() / (rows.last - rows.first) + 1;
-      for (std::int64_t row = rows.first; row < rows.last; ++row, to += tile_elements) {
+      for (std::int64_t row = rows.first; row < rows.last; ++row) {
         add_rows(run.a + (item * mt + row) * kt * a_tile_bytes, panel, k_tile, k_tiles, rows_in(row), to, next,
                  lines_a_row);
         if (k_tile + k_tiles == kt) finish(run, item, row, column, to);
+        if (step < kt) to += tile_elements;
       }
     }
   }

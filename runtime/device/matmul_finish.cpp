@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "device/intrinsics.h"
 #include "device/simd.h"
 #include "device/tile_formats_device.h"
 
@@ -57,10 +58,66 @@ struct ToBfloat16 {
     }
   }
 };
+
+#if defined(__x86_64__)
+#define TTRT_TARGET gnu::target("avx512f,avx512bw,avx512dq,avx512vl")
+
+// round_bf16_away(): what is infinite instead of NaN, rounded, and which of it has an exponent.
+struct Rounded {
+  __m512i words;
+  __mmask16 numbers;
+};
+[[TTRT_TARGET, gnu::always_inline]] inline Rounded rounded_away(__m512 value) {
+  const __m512i bits = _mm512_castps_si512(value);
+  const __mmask16 nan = _mm512_cmp_ps_mask(value, value, _CMP_UNORD_Q);
+  const __m512i words =
+      _mm512_add_epi32(_mm512_mask_and_epi32(bits, nan, bits, _mm512_set1_epi32(static_cast<int>(0xFF800000))),
+                       _mm512_set1_epi32(0x8000));
+  return {words, _mm512_test_epi32_mask(words, _mm512_set1_epi32(0x7F800000))};
+}
+
+// The same as ToBfloat16, and what the activation makes of it looked up for the tile as a whole: so no value waits for
+// the one before.
+template <bool bits32, bool biased, bool activates>
+[[TTRT_TARGET]] void to_bfloat16_avx512(const float* sums, const float* bias, const std::uint16_t* activated,
+                                        std::int64_t rows, std::uint16_t* out) {
+  alignas(64) std::uint16_t buffer[tile_elements];
+  std::uint16_t* bits = activates ? buffer : out;
+  const __m512i upper = _mm512_set1_epi32(static_cast<int>(bits32 ? 0xFFFFE000 : 0xFFFF0000));
+  for (std::int64_t face = 0; face < 4; ++face) {
+    const __m512 b = biased ? _mm512_loadu_ps(bias + face % 2 * 16) : _mm512_setzero_ps();
+    const std::int64_t count = std::clamp<std::int64_t>(rows - face / 2 * 16, 0, 16), at = face * face_elements;
+#pragma GCC unroll 4
+    for (std::int64_t row = 0; row < count; ++row) {
+      __m512 sum = _mm512_loadu_ps(sums + at + row * 16);
+      if constexpr (biased && bits32) {
+        sum = _mm512_add_ps(_mm512_castsi512_ps(_mm512_and_epi32(_mm512_castps_si512(sum), upper)), b);
+      } else if constexpr (biased) {
+        const Rounded r = rounded_away(sum);
+        sum = _mm512_add_ps(_mm512_castsi512_ps(_mm512_maskz_and_epi32(r.numbers, r.words, upper)), b);
+      }
+      const Rounded r = rounded_away(sum);
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(bits + at + row * 16),
+                          _mm512_cvtepi32_epi16(_mm512_maskz_srli_epi32(r.numbers, r.words, 16)));
+    }
+    if constexpr (activates)
+#pragma GCC unroll 16
+      for (std::int64_t i = at; i < at + count * 16; ++i) out[i] = activated[bits[i]];
+    std::fill_n(out + at + count * 16, (16 - count) * 16, std::uint16_t{0});
+  }
+}
+#undef TTRT_TARGET
+#endif
+
 using Bfloat16Tile = void (*)(const float*, const float*, const std::uint16_t*, std::int64_t, std::uint16_t*);
 template <bool bits32, bool biased, bool activates>
-constexpr Bfloat16Tile bfloat16_tile = vectorised<ToBfloat16<bits32, biased, activates>, const float*, const float*,
-                                                  const std::uint16_t*, std::int64_t, std::uint16_t*>;
+void bfloat16_tile(const float* sums, const float* bias, const std::uint16_t* activated, std::int64_t rows,
+                   std::uint16_t* out) {
+#if defined(__x86_64__)
+  if (isa() >= Isa::avx512) return to_bfloat16_avx512<bits32, biased, activates>(sums, bias, activated, rows, out);
+#endif
+  vectorised<ToBfloat16<bits32, biased, activates>>(sums, bias, activated, rows, out);
+}
 
 template <bool bits32>
 struct AddBiasToRows {

@@ -27,7 +27,7 @@ template <int element_bytes, typename F>
 }
 
 void strip_portable(const std::byte* a, const void* panel, std::int64_t k, std::uint32_t keep, int rows, bool add,
-                    float* c) {
+                    float* c, std::int64_t /*ahead*/) {
   for (int r = 0; r < rows; ++r) {
     float sum[32] = {};
     if (add) {
@@ -52,7 +52,11 @@ void strip_portable(const std::byte* a, const void* panel, std::int64_t k, std::
 
 template <int rows>
 [[gnu::target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16"), gnu::always_inline]] inline void bf16_face(
-    const std::byte* a, const std::uint32_t* b, int pairs, __m512i keep, __m512 (&left)[rows], __m512 (&right)[rows]) {
+    const std::byte* a, const std::uint32_t* b, int pairs, __m512i keep, std::int64_t ahead, __m512 (&left)[rows],
+    __m512 (&right)[rows]) {
+  if (ahead != 0) {
+    for (int line = 0; line < 4; ++line) __builtin_prefetch(a + ahead + line * 64, 0, 3);
+  }
 #pragma GCC unroll 2
   for (int p = 0; p < pairs; ++p) {
     const __m512bh b0 = (__m512bh)_mm512_loadu_si512(b + p * 32);
@@ -72,7 +76,7 @@ template <int rows>
 [[gnu::target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")]] void strip_bf16_rows(const std::byte* a,
                                                                                       const void* panel, std::int64_t k,
                                                                                       std::uint32_t keep, bool add,
-                                                                                      float* c) {
+                                                                                      float* c, std::int64_t ahead) {
   __m512 left[rows], right[rows];
 #pragma GCC unroll 8
   for (int r = 0; r < rows; ++r) {
@@ -83,11 +87,11 @@ template <int rows>
   const auto* b = static_cast<const std::uint32_t*>(panel);
   std::int64_t face = 0;
   for (; (face + 1) * face_dim <= k; ++face, b += 256) {
-    bf16_face<rows>(a + (face / 2) * 2048 + (face % 2) * 512, b, 8, keep_all, left, right);
+    bf16_face<rows>(a + (face / 2) * 2048 + (face % 2) * 512, b, 8, keep_all, ahead, left, right);
   }
   const int rest = static_cast<int>(k - face * face_dim);
   if (rest > 0) {
-    bf16_face<rows>(a + (face / 2) * 2048 + (face % 2) * 512, b, (rest + 1) / 2, keep_all, left, right);
+    bf16_face<rows>(a + (face / 2) * 2048 + (face % 2) * 512, b, (rest + 1) / 2, keep_all, ahead, left, right);
   }
 #pragma GCC unroll 8
   for (int r = 0; r < rows; ++r) {
@@ -96,11 +100,11 @@ template <int rows>
   }
 }
 
-void strip_bf16(const std::byte* a, const void* panel, std::int64_t k, std::uint32_t keep, int rows, bool add,
-                float* c) {
-  if (rows == 1) return strip_bf16_rows<1>(a, panel, k, keep, add, c);
-  if (rows <= 4) return strip_bf16_rows<4>(a, panel, k, keep, add, c);
-  strip_bf16_rows<8>(a, panel, k, keep, add, c);
+void strip_bf16(const std::byte* a, const void* panel, std::int64_t k, std::uint32_t keep, int rows, bool add, float* c,
+                std::int64_t ahead) {
+  if (rows == 1) return strip_bf16_rows<1>(a, panel, k, keep, add, c, ahead);
+  if (rows <= 4) return strip_bf16_rows<4>(a, panel, k, keep, add, c, ahead);
+  strip_bf16_rows<8>(a, panel, k, keep, add, c, ahead);
 }
 
 template <int rows>
@@ -138,7 +142,7 @@ template <int rows>
 }
 
 void strip_avx512(const std::byte* a, const void* panel, std::int64_t k, std::uint32_t keep, int rows, bool add,
-                  float* c) {
+                  float* c, std::int64_t /*ahead*/) {
   if (rows == 1) return strip_avx512_rows<1>(a, panel, k, keep, add, c);
   if (rows <= 4) return strip_avx512_rows<4>(a, panel, k, keep, add, c);
   strip_avx512_rows<8>(a, panel, k, keep, add, c);
@@ -177,8 +181,8 @@ template <int rows>
   }
 }
 
-void strip_avx2(const std::byte* a, const void* panel, std::int64_t k, std::uint32_t keep, int rows, bool add,
-                float* c) {
+void strip_avx2(const std::byte* a, const void* panel, std::int64_t k, std::uint32_t keep, int rows, bool add, float* c,
+                std::int64_t /*ahead*/) {
   for (int half = 0; half < 2; ++half) {
     const float* columns = static_cast<const float*>(panel) + half * 16;
     if (rows == 1) {

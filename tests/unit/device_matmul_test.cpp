@@ -161,7 +161,8 @@ TEST_CASE("matrices of few rows that meet the same b give what each of them give
     ScopedIsa scoped(level);
     for (DataType format : {DataType::bfloat16, DataType::bfloat8_b, DataType::float32}) {
       const Matrix b = random_matrix(1, 77, 70, format, 2);
-      for (const auto& [batch, m] : {std::pair{2, 1}, {7, 1}, {45, 1}, {3, 3}, {21, 3}, {5, 16}, {3, 17}}) {
+      for (const auto& [batch, m] :
+           {std::pair{2, 1}, {7, 1}, {45, 1}, {3, 3}, {21, 3}, {5, 16}, {3, 17}, {3, 40}, {2, 97}}) {
         Matrix a = random_matrix(batch, m, 77, format, 1);
         for (DataType out : {DataType::bfloat16, DataType::float32, DataType::bfloat4_b}) {
           MatmulSpec s{.batch = batch, .m = m, .k = 77, .n = 70, .a = format, .b = format, .out = out};
@@ -187,6 +188,67 @@ TEST_CASE("matrices of few rows that meet the same b give what each of them give
           INFO(to_string(level) << " " << to_string(format) << " to " << to_string(out) << ", " << batch << " of "
                                 << m);
           REQUIRE(all == each);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("rows are the same bits beside many others as in a tile of their own, however long they are") {
+  for (Isa level : matmul_levels) {
+    ScopedIsa scoped(level);
+    for (std::int64_t k : {352, 384, 416, 1000}) {
+      MatmulSpec s{.m = 620, .k = k, .n = 40};
+      Matrix a = random_matrix(1, s.m, k, s.a, 1);
+      const Matrix b = random_matrix(1, k, s.n, s.b, 2);
+      const auto run = [&](const std::byte* rows) {
+        Matrix out = empty(1, s.m, s.n, s.out);
+        Matmul(s).run(rows, b.tiles.data(), nullptr, out.tiles.data());
+        return out.tiles;
+      };
+      const std::vector<std::byte> all = run(a.tiles.data());
+      std::vector<std::byte> each;
+      for (std::int64_t first = 0; first < 620; first += 32) {
+        s.m = std::min<std::int64_t>(620 - first, 32);
+        const std::vector<std::byte> one = run(a.tile(0, first / 32, 0));
+        each.insert(each.end(), one.begin(), one.end());
+      }
+      INFO(to_string(level) << " k " << k);
+      REQUIRE(all == each);
+    }
+  }
+}
+
+TEST_CASE("what leaves Dest as bfloat16 is the same bits on every instruction set, whatever the sums are") {
+  Matrix a = random_matrix(1, 8200, 1, DataType::float32, 1);
+  std::mt19937 rng(5);
+  a.for_each_tile([&](std::byte* tile, float*, int, int) {  // ties, infinities, NaN and denormals among them
+    for (int row = 0; row < 32; ++row) {
+      const std::uint32_t word = rng() % 8 == 0 ? 0x7F7FE000 + (rng() & 0x80016000) : rng() & 0xFFFFE000;
+      std::memcpy(tile + (row / 16 * 512 + row % 16 * 16) * 4, &word, 4);
+    }
+  });
+  Matrix b = random_matrix(1, 1, 32, DataType::float32, 2), bias = random_matrix(1, 1, 32, DataType::bfloat16, 3);
+  std::fill(b.values.begin(), b.values.end(), 1.0F);
+  b.for_each_tile([&](std::byte* tile, float* v, int h, int w) { pack_region(b.dtype, v, 32, h, w, tile); });
+  for (bool wide : {false, true}) {
+    for (bool biased : {false, true}) {
+      for (bool activated : {false, true}) {
+        MatmulSpec s{.m = 8200, .k = 1, .n = 32, .a = DataType::float32, .b = DataType::float32};
+        s.config.fp32_dest_acc_en = wide;
+        if (biased) s.bias = DataType::bfloat16;
+        if (activated)
+          s.activation = [](std::span<float> values) {
+            for (float& v : values) v = v > 0 ? v * 0.3F : 1.0F;
+          };
+        std::vector<std::byte> first;
+        for (Isa level : matmul_levels) {
+          ScopedIsa scoped(level);
+          Matrix out = empty(1, s.m, s.n, s.out);
+          Matmul(s).run(a.tiles.data(), b.tiles.data(), biased ? bias.tiles.data() : nullptr, out.tiles.data());
+          if (first.empty()) first = out.tiles;
+          INFO(to_string(level) << " fp32 " << wide << " bias " << biased << " activation " << activated);
+          REQUIRE(out.tiles == first);
         }
       }
     }
