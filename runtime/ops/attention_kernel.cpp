@@ -61,54 +61,80 @@ ScaledTile scaled_tile(bool narrow) {
   return narrow ? copies(ScaleAndMask<kind, true>{}) : copies(ScaleAndMask<kind, false>{});
 }
 
-// One row of scores -> probabilities (not yet divided by their sum) relative to a new running maximum.
+// What is known of a row from the blocks before and this one.
 struct RowState {
-  float max = -inf_f, sum = 0.0F, rescale = 1.0F;
+  float max = -inf_f, shift = 0.0F, sum = 0.0F, rescale = 1.0F;
 };
+
+// The first rows of a band of scores -> their new running maxima, and by how much what was summed before is too large.
+struct BandMaxima {
+  [[gnu::always_inline]] static inline void run(const float* scores, std::int64_t rows, std::int64_t chunks,
+                                                RowState* state) {
+    for (std::int64_t r = 0; r < rows; ++r, ++state) {
+      float lanes[16];
+      for (int i = 0; i < 16; ++i) lanes[i] = -inf_f;
+      for (std::int64_t c = 0; c < chunks; ++c) {
+        const float* s = scores + chunk_at(r, c);
+#pragma GCC unroll 1
+        for (int i = 0; i < 16; ++i) lanes[i] = vmax(s[i], lanes[i]);
+      }
+      const float max = vmax(tree_max(lanes), state->max);
+      // With nothing but masked keys so far every exponential is zero, whatever is subtracted.
+      state->shift = max == -inf_f ? 0.0F : max;
+      state->rescale = state->max == -inf_f ? 0.0F : vexp(state->max - state->shift);
+      state->max = max;
+    }
+  }
+};
+
+// Those rows -> probabilities (not yet divided by their sum) relative to the maxima, and their sums. Apart from the
+// maxima, so that no row waits for the one before.
 // How the kernels read probabilities: floats or bfloat16 by faces, bfloat16 by rows of whole tiles.
 enum class Layout : std::uint8_t { floats, pairs, rows };
 template <Layout layout, bool round>
-struct RowProbabilities {
-  [[gnu::always_inline]] static inline void run(const float* scores, std::int64_t r, std::int64_t chunks,
+struct BandProbabilities {
+  [[gnu::always_inline]] static inline void run(const float* scores, std::int64_t rows, std::int64_t chunks,
                                                 std::uint32_t keep, void* out, RowState* state) {
-    float lanes[16];
-    for (int i = 0; i < 16; ++i) lanes[i] = -inf_f;
-    for (std::int64_t c = 0; c < chunks; ++c) {
-      const float* s = scores + chunk_at(r, c);
+    for (std::int64_t r = 0; r < rows; ++r, ++state) {
+      const float shift = state->shift;
+      alignas(64) float exps[block_tiles * tile_dim];
+      alignas(64) std::uint32_t powers[block_tiles * tile_dim];
+      for (std::int64_t c = 0; c < chunks; ++c) {
+        const float* s = scores + chunk_at(r, c);
 #pragma GCC unroll 1
-      for (int i = 0; i < 16; ++i) lanes[i] = vmax(s[i], lanes[i]);
-    }
-    const float max = vmax(tree_max(lanes), state->max);
-    // With nothing but masked keys so far every exponential is zero, whatever is subtracted.
-    const float shift = max == -inf_f ? 0.0F : max;
-    for (int i = 0; i < 16; ++i) lanes[i] = 0.0F;
-    for (std::int64_t c = 0; c < chunks; ++c) {
-      const float* s = scores + chunk_at(r, c);
-      float p[16];
-#pragma GCC unroll 1
-      for (int i = 0; i < 16; ++i) p[i] = intermediate<round>(vexp_low(s[i] - shift));
-#pragma GCC unroll 1
-      for (int i = 0; i < 16; ++i) lanes[i] += p[i];
-      if constexpr (layout != Layout::floats) {
-        const std::int64_t at = layout == Layout::rows ? c / 2 * tile_elements + r * 32 + c % 2 * 16 : chunk_at(r, c);
-        auto* to = static_cast<std::uint16_t*>(out) + at;
-#pragma GCC unroll 1
-        for (int i = 0; i < 16; ++i) to[i] = static_cast<std::uint16_t>((ubits(p[i]) & keep) >> 16);
-      } else {
-        auto* to = static_cast<float*>(out) + chunk_at(r, c);
-#pragma GCC unroll 1
-        for (int i = 0; i < 16; ++i) to[i] = p[i];
+        for (int i = 0; i < 16; ++i) {
+          const ExpParts parts = vexp_parts(s[i] - shift);
+          exps[c * 16 + i] = parts.rest, powers[c * 16 + i] = parts.power;
+        }
       }
+      for (std::int64_t i = 0; i < chunks * 16; ++i) exps[i] = vexp_join(exps[i], powers[i]);
+      float lanes[16] = {};
+      for (std::int64_t c = 0; c < chunks; ++c) {
+        const float *s = scores + chunk_at(r, c), *e = exps + c * 16;
+        float p[16];
+#pragma GCC unroll 1
+        for (int i = 0; i < 16; ++i) p[i] = intermediate<round>(vexp_low(s[i] - shift, e[i]));
+#pragma GCC unroll 1
+        for (int i = 0; i < 16; ++i) lanes[i] += p[i];
+        if constexpr (layout != Layout::floats) {
+          const std::int64_t at = layout == Layout::rows ? c / 2 * tile_elements + r * 32 + c % 2 * 16 : chunk_at(r, c);
+          auto* to = static_cast<std::uint16_t*>(out) + at;
+#pragma GCC unroll 1
+          for (int i = 0; i < 16; ++i) to[i] = static_cast<std::uint16_t>((ubits(p[i]) & keep) >> 16);
+        } else {
+          auto* to = static_cast<float*>(out) + chunk_at(r, c);
+#pragma GCC unroll 1
+          for (int i = 0; i < 16; ++i) to[i] = p[i];
+        }
+      }
+      state->sum = state->sum * state->rescale + tree_sum(lanes);
     }
-    state->rescale = state->max == -inf_f ? 0.0F : vexp(state->max - shift);
-    state->sum = state->sum * state->rescale + tree_sum(lanes);
-    state->max = max;
   }
 };
-using ProbabilityRow = void (*)(const float*, std::int64_t, std::int64_t, std::uint32_t, void*, RowState*);
+using Probabilities = void (*)(const float*, std::int64_t, std::int64_t, std::uint32_t, void*, RowState*);
 template <Layout layout, bool round>
-constexpr ProbabilityRow probability_row = vectorised<RowProbabilities<layout, round>, const float*, std::int64_t,
-                                                      std::int64_t, std::uint32_t, void*, RowState*>;
+constexpr Probabilities probabilities = vectorised<BandProbabilities<layout, round>, const float*, std::int64_t,
+                                                   std::int64_t, std::uint32_t, void*, RowState*>;
 
 // Rows of the accumulator: acc = acc * rescale + add.
 struct Accumulate {
@@ -139,7 +165,7 @@ struct Plan {
   AttentionShape s;
   const detail::MatmulKernels* kernels;
   ScaledTile scaled;
-  ProbabilityRow row;
+  Probabilities probabilities;
   bool pairs;
   std::uint32_t keep_a, keep_b;
   std::int64_t q_bands, k_tiles, d_tiles, v_tiles;  // tiles along S, T, D and the values' width
@@ -296,7 +322,8 @@ void attend_band(const Plan& p, const Operands& o, std::int64_t b, std::int64_t 
       p.scaled(s, rows, p.s.scale, mask_tile(p, o, b, h, band, first + t, mask), mask_row);
       hide_keys(p, band, first + t, s);
     }
-    for (int r = 0; r < rows; ++r) p.row(x.scores, r, tiles * 2, p.keep_a, x.weights, &states[r]);
+    vectorised<BandMaxima>(static_cast<const float*>(x.scores), std::int64_t{rows}, tiles * 2, states);
+    p.probabilities(x.scores, rows, tiles * 2, p.keep_a, x.weights, states);
     for (std::int64_t d = 0; d < p.v_tiles; ++d) {
       multiply(p, x.weights, x.values + (d * p.k_tiles + first) * p.panel_tile, tiles * tile_dim, rows,
                x.product + d * tile_elements);
@@ -362,10 +389,10 @@ Kernel fast_attention(const AttentionShape& shape) {
   p.kernels = &detail::matmul_kernels(fits(shape.q) && fits(shape.k) && fits(shape.v));
   p.pairs = p.kernels->operand == Operand::bf16_pairs;
   const bool round = shape.out != DataType::float32;
-  p.row = p.kernels->block != nullptr ? probability_row<Layout::rows, true>
-          : p.pairs                   ? probability_row<Layout::pairs, true>
-          : round                     ? probability_row<Layout::floats, true>
-                                      : probability_row<Layout::floats, false>;
+  p.probabilities = p.kernels->block != nullptr ? probabilities<Layout::rows, true>
+                    : p.pairs                   ? probabilities<Layout::pairs, true>
+                    : round                     ? probabilities<Layout::floats, true>
+                                                : probabilities<Layout::floats, false>;
   p.scaled = (!shape.mask          ? scaled_tile<Mask::none>
               : shape.boolean_mask ? scaled_tile<Mask::boolean>
                                    : scaled_tile<Mask::added>)(!shape.config.fp32_dest_acc_en);

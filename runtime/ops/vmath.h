@@ -22,11 +22,19 @@ inline constexpr float inf_f = std::numeric_limits<float>::infinity();
 [[gnu::always_inline]] inline float vmax(float a, float b) { return a > b ? a : b; }
 [[gnu::always_inline]] inline float vmin(float a, float b) { return a < b ? a : b; }
 
-// exp of -88 to 89, finite where the result is; a normal number's exponent takes the power of two as an integer.
-[[gnu::always_inline]] inline float vexp_inside(float c) {
+// exp of -88 to 89, finite where the result is, in two steps: a normal number's exponent takes the power of two as an
+// integer. Loops over either step overlap more of it than one over both.
+struct ExpParts {
+  float rest;
+  std::uint32_t power;
+};
+[[gnu::always_inline]] inline ExpParts vexp_parts(float c) {
   const float shifted = c * 1.44269504088896341F + 12582912.0F;  // 1.5 * 2^23: rounds to an integer in the low bits
   const float n = shifted - 12582912.0F;
-  const float r = (c - n * 0.693359375F) - n * -2.12194440e-4F;
+  // The low 9 bits of 1.5 * 2^23 are zero.
+  return {(c - n * 0.693359375F) - n * -2.12194440e-4F, ubits(shifted) << 23};
+}
+[[gnu::always_inline]] inline float vexp_join(float r, std::uint32_t power) {
   float p = 1.9875691500e-4F;
   p = p * r + 1.3981999507e-3F;
   p = p * r + 8.3334519073e-3F;
@@ -34,7 +42,11 @@ inline constexpr float inf_f = std::numeric_limits<float>::infinity();
   p = p * r + 1.6666665459e-1F;
   p = p * r + 5.0000001201e-1F;
   p = p * r * r + r + 1.0F;
-  return vbits(ubits(p) + (ubits(shifted) << 23));  // the low 9 bits of 1.5 * 2^23 are zero
+  return vbits(ubits(p) + power);
+}
+[[gnu::always_inline]] inline float vexp_inside(float c) {
+  const ExpParts parts = vexp_parts(c);
+  return vexp_join(parts.rest, parts.power);
 }
 // 0 below -87.3 (no denormals), infinity above 88.72; NaN gives NaN.
 [[gnu::always_inline]] inline float vexp(float x) {
@@ -43,12 +55,12 @@ inline constexpr float inf_f = std::numeric_limits<float>::infinity();
   const float high = x > 88.72283F ? inf_f : low;
   return x != x ? x : high;
 }
-// The same for what is at most 88 or NaN.
-[[gnu::always_inline]] inline float vexp_low(float x) {
-  const float y = vexp_inside(vmax(x, -88.0F));
-  const float low = x < -87.33654F ? 0.0F : y;
+// The same for what is at most 88 or NaN; `inside`: vexp_inside(x), which below -88 has no meaning and is not taken.
+[[gnu::always_inline]] inline float vexp_low(float x, float inside) {
+  const float low = x < -87.33654F ? 0.0F : inside;
   return x != x ? x : low;
 }
+[[gnu::always_inline]] inline float vexp_low(float x) { return vexp_low(x, vexp_inside(x)); }
 
 // -infinity at 0, NaN below.
 [[gnu::always_inline]] inline float vlog(float x) {
