@@ -30,6 +30,14 @@ struct TableRow {
     }
   }
 
+  // A row that is read soon, from memory; its pieces lie far from each other. Those of block formats are too small.
+  void bring(std::int64_t row) const {
+    if (is_block_format(spec.dtype)) return;
+    const std::int64_t bytes = spec.dtype == DataType::float32 ? 4 : 2;
+    for (std::int64_t col = 0; col < grid.cols; col += face_dim)
+      __builtin_prefetch(table + (grid.row_start(row) + grid.col_offset(col)) * bytes);
+  }
+
   void decode(std::int64_t row, std::int64_t col, std::int64_t n, float* out) const {
     const int bits = magnitude_bits(spec.dtype) + 1;
     const std::int64_t group_bytes = 2 * bits, bytes = tile_bytes(spec.dtype);
@@ -77,10 +85,13 @@ void gather(const TableRow& source, const std::uint32_t* indices, const Grid& in
     const std::int64_t band_elements = out_grid.tile_cols * tile_elements;
     if (padded) std::fill_n(out + band * band_elements, band_elements, Value{0});
     const std::int64_t first = band % bands_per_matrix * band_rows, last = std::min(first + band_rows, out_grid.rows);
+    const auto index_of = [&](std::int64_t row) {
+      return std::int64_t{
+          indices[index_grid.row_start(row / index_grid.cols) + index_grid.col_offset(row % index_grid.cols)]};
+    };
     for (std::int64_t r = first; r < last; ++r) {
-      const std::int64_t row = band / bands_per_matrix * out_grid.rows + r;
-      const std::int64_t index =
-          indices[index_grid.row_start(row / index_grid.cols) + index_grid.col_offset(row % index_grid.cols)];
+      const std::int64_t row = band / bands_per_matrix * out_grid.rows + r, index = index_of(row);
+      if (r + 1 < last) source.bring(index_of(row + 1));
       Value* to = out + out_grid.row_start(row);
       for (std::int64_t col = 0; col < out_grid.cols; col += piece) {
         alignas(64) Value values[piece];
