@@ -46,6 +46,12 @@ struct Range {
   std::int64_t first, last;
 };
 
+// A tile of values that are looked up while the next one is multiplied.
+struct Later {
+  alignas(64) std::uint16_t bits[tile_elements];
+  detail::Lookups lookups;
+};
+
 // Tiles that lie `stride` apart, brought from memory to the second cache line by line.
 class Bringer {
  public:
@@ -92,7 +98,8 @@ struct Matmul::Plan {
   const std::byte* read_a(const std::byte* tiles);
   void multiply(const Operands& run);
   void task(const Operands& run, std::int64_t index) const;
-  void finish(const Operands& run, std::int64_t item, std::int64_t row, std::int64_t column, float* sums) const;
+  void finish(const Operands& run, std::int64_t item, std::int64_t row, std::int64_t column, float* sums,
+              Later& later) const;
   void make(const Operands& run, std::int64_t item, Range rows, Range columns, float* sums) const;
   void sum_few(const Operands& run, Range columns, float* lines) const;
   void finish_few(const Operands& run, Range columns, const float* lines) const;
@@ -100,7 +107,7 @@ struct Matmul::Plan {
   Bringer next_panel(const std::byte* matrix, std::int64_t k_tile, std::int64_t step, std::int64_t column,
                      Range columns) const;
   void add_rows(const std::byte* a_row, const std::byte* panel, std::int64_t k_tile, std::int64_t k_tiles,
-                std::int64_t rows, float* sums, Bringer& next, std::int64_t lines) const;
+                std::int64_t rows, float* sums, Bringer& next, std::int64_t lines, detail::Lookups* beside) const;
   std::int64_t b_tile(std::int64_t k_tile, std::int64_t column) const {
     return spec.transpose_b ? column * kt + k_tile : k_tile * nt + column;
   }
@@ -262,7 +269,8 @@ void Matmul::Plan::fill_panel(const std::byte* matrix, std::int64_t k_tile, std:
 // A tile of rows times the panel's tiles k_tile and following. Meanwhile `lines` of the next panel are brought, some
 // with each strip: a core waits for few at a time without standing still.
 void Matmul::Plan::add_rows(const std::byte* a_row, const std::byte* panel, std::int64_t k_tile, std::int64_t k_tiles,
-                            std::int64_t rows, float* sums, Bringer& next, std::int64_t lines) const {
+                            std::int64_t rows, float* sums, Bringer& next, std::int64_t lines,
+                            detail::Lookups* beside) const {
   if (block != nullptr) {
     next.bring(lines);
     return block->add(a_row + k_tile * a_tile_bytes, panel, k_tiles, rows, k_tile > 0, sums);
@@ -276,7 +284,8 @@ void Matmul::Plan::add_rows(const std::byte* a_row, const std::byte* panel, std:
     const std::int64_t half = 8 * row_bytes, ahead = r % 16 == 0 ? half
                                                      : r == 8    ? 3 * half
                                                                  : kt * a_tile_bytes - 5 * half;
-    kernels->strip(strip, panel, k, keep_a, count, k_tile > 0, sums + r / 16 * 512 + r % 16 * 16, far ? ahead : 0);
+    kernels->strip(strip, panel, k, keep_a, count, k_tile > 0, sums + r / 16 * 512 + r % 16 * 16, far ? ahead : 0,
+                   beside);
   }
 }
 
@@ -296,6 +305,8 @@ Bringer Matmul::Plan::next_panel(const std::byte* matrix, std::int64_t k_tile, s
 void Matmul::Plan::make(const Operands& run, std::int64_t item, Range rows, Range columns, float* sums) const {
   alignas(64) std::byte panel[k_tiles_at_once * 4096];
   static_assert(sizeof(panel) >= k_tiles_of_blocks * 2048);
+  Later later;
+  detail::Lookups* beside = activated.empty() ? nullptr : &later.lookups;
   const std::byte* matrix = run.b + item * spec.b_batch / matrices * kt * nt * tile_bytes(spec.b);
   const std::int64_t step = k_step();
   for (std::int64_t k_tile = 0; k_tile < kt; k_tile += step) {
@@ -307,12 +318,13 @@ void Matmul::Plan::make(const Operands& run, std::int64_t item, Range rows, Rang
       const std::int64_t lines_a_row = next.lines() / (rows.last - rows.first) + 1;
       for (std::int64_t row = rows.first; row < rows.last; ++row) {
         add_rows(run.a + (item * mt + row) * kt * a_tile_bytes, panel, k_tile, k_tiles, rows_in(row), to, next,
-                 lines_a_row);
-        if (k_tile + k_tiles == kt) finish(run, item, row, column, to);
+                 lines_a_row, beside);
+        if (k_tile + k_tiles == kt) finish(run, item, row, column, to, later);
         if (step < kt) to += tile_elements;
       }
     }
   }
+  later.lookups.all();
 }
 
 // One tile of rows, of which few count, and one matrix: [column] lines of sums.
@@ -328,7 +340,7 @@ void Matmul::Plan::sum_few(const Operands& run, Range columns, float* lines) con
     move_lines<false>(lines + i * FewRows::line, tile, rows);
     for (std::int64_t k_tile = first; k_tile < last; ++k_tile) {
       fill_panel(run.b, k_tile, columns.first + i, panel);
-      add_rows(run.a, panel, k_tile, 1, rows, tile, none, 0);
+      add_rows(run.a, panel, k_tile, 1, rows, tile, none, 0, nullptr);
     }
     move_lines<true>(lines + i * FewRows::line, tile, rows);
   };
@@ -409,13 +421,17 @@ void Matmul::Plan::task(const Operands& run, std::int64_t index) const {
 }
 
 // A tile of sums; tiles of rows and columns by their number.
-void Matmul::Plan::finish(const Operands& run, std::int64_t item, std::int64_t row, std::int64_t column,
-                          float* sums) const {
+void Matmul::Plan::finish(const Operands& run, std::int64_t item, std::int64_t row, std::int64_t column, float* sums,
+                          Later& later) const {
   const float* added = spec.bias ? bias.data() + column * tile_dim : nullptr;
   const std::int64_t size = tile_bytes(spec.out);
-  if (items_per_tile == 1)
-    return detail::matmul_finish(spec, activated, added, sums, rows_in(row),
-                                 run.out + ((item * mt + row) * nt + column) * size);
+  if (items_per_tile == 1) {
+    std::byte* tile = run.out + ((item * mt + row) * nt + column) * size;
+    if (block == nullptr && rows_in(row) == tile_dim &&
+        detail::matmul_finish_later(spec, activated, added, sums, later.bits, tile, later.lookups))
+      return;
+    return detail::matmul_finish(spec, activated, added, sums, rows_in(row), tile);
+  }
   if (added != nullptr) detail::add_bias_to_rows(sums, added, dest_of(spec.config) == Dest::bits32);
   detail::finish_values(spec, activated, sums);
   detail::pack_finished_rows(spec, sums, items_in(row), run.out + (row * items_per_tile * nt + column) * size,

@@ -239,6 +239,16 @@ void matmul_finish(const MatmulSpec& spec, float* sums, std::int64_t rows, std::
   detail::matmul_finish(spec, {}, nullptr, sums, rows, tile);
 }
 
+bool detail::matmul_finish_later(const MatmulSpec& spec, std::span<const std::uint16_t> activated, const float* bias,
+                                 const float* sums, std::uint16_t* bits, std::byte* tile, Lookups& later) {
+  later.all();
+  if (spec.out != DataType::bfloat16 || activated.empty()) return false;
+  (bias != nullptr ? bfloat16_tile<false, true, false> : bfloat16_tile<false, false, false>)(sums, bias, nullptr,
+                                                                                             tile_dim, bits);
+  later = {activated.data(), bits, reinterpret_cast<std::uint16_t*>(tile), tile_elements};
+  return true;
+}
+
 void detail::matmul_finish(const MatmulSpec& spec, std::span<const std::uint16_t> activated, const float* bias,
                            float* sums, std::int64_t rows, std::byte* tile) {
   const bool bits32 = dest_of(spec.config) == Dest::bits32;

@@ -27,7 +27,7 @@ template <int element_bytes, typename F>
 }
 
 void strip_portable(const std::byte* a, const void* panel, std::int64_t k, std::uint32_t keep, int rows, bool add,
-                    float* c, std::int64_t /*ahead*/) {
+                    float* c, std::int64_t /*ahead*/, Lookups* /*beside*/) {
   for (int r = 0; r < rows; ++r) {
     float sum[32] = {};
     if (add) {
@@ -76,7 +76,8 @@ template <int rows>
 [[gnu::target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")]] void strip_bf16_rows(const std::byte* a,
                                                                                       const void* panel, std::int64_t k,
                                                                                       std::uint32_t keep, bool add,
-                                                                                      float* c, std::int64_t ahead) {
+                                                                                      float* c, std::int64_t ahead,
+                                                                                      Lookups* beside) {
   __m512 left[rows], right[rows];
 #pragma GCC unroll 8
   for (int r = 0; r < rows; ++r) {
@@ -88,6 +89,7 @@ template <int rows>
   std::int64_t face = 0;
   for (; (face + 1) * face_dim <= k; ++face, b += 256) {
     bf16_face<rows>(a + (face / 2) * 2048 + (face % 2) * 512, b, 8, keep_all, ahead, left, right);
+    if (beside != nullptr) beside->some();
   }
   const int rest = static_cast<int>(k - face * face_dim);
   if (rest > 0) {
@@ -101,10 +103,10 @@ template <int rows>
 }
 
 void strip_bf16(const std::byte* a, const void* panel, std::int64_t k, std::uint32_t keep, int rows, bool add, float* c,
-                std::int64_t ahead) {
-  if (rows == 1) return strip_bf16_rows<1>(a, panel, k, keep, add, c, ahead);
-  if (rows <= 4) return strip_bf16_rows<4>(a, panel, k, keep, add, c, ahead);
-  strip_bf16_rows<8>(a, panel, k, keep, add, c, ahead);
+                std::int64_t ahead, Lookups* beside) {
+  if (rows == 1) return strip_bf16_rows<1>(a, panel, k, keep, add, c, ahead, beside);
+  if (rows <= 4) return strip_bf16_rows<4>(a, panel, k, keep, add, c, ahead, beside);
+  strip_bf16_rows<8>(a, panel, k, keep, add, c, ahead, beside);
 }
 
 template <int rows>
@@ -142,7 +144,7 @@ template <int rows>
 }
 
 void strip_avx512(const std::byte* a, const void* panel, std::int64_t k, std::uint32_t keep, int rows, bool add,
-                  float* c, std::int64_t /*ahead*/) {
+                  float* c, std::int64_t /*ahead*/, Lookups* /*beside*/) {
   if (rows == 1) return strip_avx512_rows<1>(a, panel, k, keep, add, c);
   if (rows <= 4) return strip_avx512_rows<4>(a, panel, k, keep, add, c);
   strip_avx512_rows<8>(a, panel, k, keep, add, c);
@@ -182,7 +184,7 @@ template <int rows>
 }
 
 void strip_avx2(const std::byte* a, const void* panel, std::int64_t k, std::uint32_t keep, int rows, bool add, float* c,
-                std::int64_t /*ahead*/) {
+                std::int64_t /*ahead*/, Lookups* /*beside*/) {
   for (int half = 0; half < 2; ++half) {
     const float* columns = static_cast<const float*>(panel) + half * 16;
     if (rows == 1) {

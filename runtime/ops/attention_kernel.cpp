@@ -244,7 +244,7 @@ void multiply(const Plan& p, const void* a, const std::byte* panel, std::int64_t
   for (int r = 0; r < rows; r += 8) {
     const std::int64_t offset = r / 16 * 32 * row_bytes + r % 16 * row_bytes;
     p.kernels->strip(first + offset, panel, k, p.keep_a, std::min(rows - r, 8), false,
-                     tile + r / 16 * 512 + r % 16 * 16, 0);
+                     tile + r / 16 * 512 + r % 16 * 16, 0, nullptr);
   }
 }
 
