@@ -13,21 +13,33 @@ namespace {
 using ttc::Reason;
 namespace ir = ttc::ir;
 
+// Step by step over all rows of a band, so that no row waits for the one before.
 template <bool narrow>
-struct LayerNormRow {
-  [[gnu::always_inline]] static inline void run(float* row, std::int64_t n, const float* weight, const float* bias,
-                                                float eps) {
+struct LayerNormBand {
+  [[gnu::always_inline]] static inline void run(float* rows, int height, std::int64_t n, std::int64_t stride,
+                                                const float* weight, const float* bias, float eps) {
     const auto count = static_cast<float>(n);
-    const float mean = intermediate<narrow>(row_sum(row, n, [](float x) { return x; }) / count);
-    for (std::int64_t i = 0; i < n; ++i) row[i] = intermediate<narrow>(row[i] - mean);
-    const float var = intermediate<narrow>(row_sum(row, n, [](float x) { return x * x; }) / count);
-    const float scale = intermediate<narrow>(1.0F / std::sqrt(var + eps));
-    for (std::int64_t i = 0; i < n; ++i) row[i] = intermediate<narrow>(row[i] * scale);
-    if (weight != nullptr) {
-      for (std::int64_t i = 0; i < n; ++i) row[i] = intermediate<narrow>(row[i] * weight[i]);
+    float of_row[tile_dim];  // its mean, then what it is scaled by
+    for (int r = 0; r < height; ++r)
+      of_row[r] = intermediate<narrow>(row_sum(rows + r * stride, n, [](float x) { return x; }) / count);
+    for (int r = 0; r < height; ++r) {
+      float* row = rows + r * stride;
+      const float mean = of_row[r];
+      for (std::int64_t i = 0; i < n; ++i) row[i] = intermediate<narrow>(row[i] - mean);
+      const float var = intermediate<narrow>(row_sum(row, n, [](float x) { return x * x; }) / count);
+      of_row[r] = intermediate<narrow>(1.0F / std::sqrt(var + eps));
     }
-    if (bias != nullptr) {
-      for (std::int64_t i = 0; i < n; ++i) row[i] += bias[i];
+    for (int r = 0; r < height; ++r) {
+      float* row = rows + r * stride;
+      const float scale = of_row[r];
+      if (weight != nullptr && bias != nullptr) {
+        for (std::int64_t i = 0; i < n; ++i)
+          row[i] = intermediate<narrow>(intermediate<narrow>(row[i] * scale) * weight[i]) + bias[i];
+        continue;
+      }
+      for (std::int64_t i = 0; i < n; ++i) row[i] = intermediate<narrow>(row[i] * scale);
+      for (std::int64_t i = 0; weight != nullptr && i < n; ++i) row[i] = intermediate<narrow>(row[i] * weight[i]);
+      for (std::int64_t i = 0; bias != nullptr && i < n; ++i) row[i] += bias[i];
     }
   }
 };
@@ -43,9 +55,10 @@ LowerResult lower(const LowerContext& context) {
 }
 
 Kernel prepare(const OpCall& call, const PrepareContext& context) {
-  const auto run = call.boolean("fp32_acc")
-                       ? vectorised<LayerNormRow<false>, float*, std::int64_t, const float*, const float*, float>
-                       : vectorised<LayerNormRow<true>, float*, std::int64_t, const float*, const float*, float>;
+  const auto run =
+      call.boolean("fp32_acc")
+          ? vectorised<LayerNormBand<false>, float*, int, std::int64_t, std::int64_t, const float*, const float*, float>
+          : vectorised<LayerNormBand<true>, float*, int, std::int64_t, std::int64_t, const float*, const float*, float>;
   const auto eps = static_cast<float>(call.number("eps"));
   const bool exact = context.numerics == Numerics::exact;
   const exact::RowConfig config = exact::row_config(call.compute_config(), context.profile.arch);
@@ -58,8 +71,9 @@ Kernel prepare(const OpCall& call, const PrepareContext& context) {
                    [&](float* row, std::int64_t n) { exact::norm_row(row, n, norm, config); });
       return;
     }
-    for_each_row(*args.in[0], *args.out[0], Rounding::away,
-                 [&](float* row, std::int64_t n) { run(row, n, w, b, eps); });
+    for_each_band(
+        *args.in[0], *args.out[0], Rounding::away,
+        [&](float* rows, int height, std::int64_t n, std::int64_t stride) { run(rows, height, n, stride, w, b, eps); });
   };
 }
 

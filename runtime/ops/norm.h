@@ -18,20 +18,29 @@ TensorSpec norm_row_spec(const OpCall& call);
 std::vector<TensorSpec> infer_norm(const OpCall& call);
 Work norm_work(const OpCall& call);
 
-// Calls row(values) for every row of x (n floats in row-major order, to be changed in place) and stores what it leaves.
-template <typename Row>
-void for_each_row(const DeviceTensor& in, DeviceTensor& out, Rounding rounding, const Row& row) {
+// Calls band(rows, height, n, stride) for every band of up to 32 rows of x (n floats each, row-major, `stride` apart,
+// to be changed in place) and stores what it leaves.
+template <typename Band>
+void for_each_band(const DeviceTensor& in, DeviceTensor& out, Rounding rounding, const Band& band) {
   const TileGrid g(in.spec);
   const std::int64_t out_tile = tile_bytes(out.spec.dtype), stride = g.across * tile_dim;
   const std::byte* from = in.data();
   std::byte* to = out.data();
-  parallel_for(g.batch * g.down, std::max<std::int64_t>(2, 48 / g.across), [&](std::int64_t band) {
+  parallel_for(g.batch * g.down, std::max<std::int64_t>(2, 48 / g.across), [&](std::int64_t i) {
     float* rows = scratch(0, static_cast<std::size_t>(32 * stride));
-    const std::int64_t first = band * g.across;
+    const std::int64_t first = i * g.across;
     const int height = g.rows_in(first);
     load_band(g.dtype, from + first * g.bytes, g.across, rows, stride);
-    for (int r = 0; r < height; ++r) row(rows + r * stride, g.cols);
+    band(rows, height, std::int64_t{g.cols}, stride);
     store_band(out.spec.dtype, rounding, rows, stride, height, g.cols, to + first * out_tile);
+  });
+}
+
+// The same row by row: row(values, n).
+template <typename Row>
+void for_each_row(const DeviceTensor& in, DeviceTensor& out, Rounding rounding, const Row& row) {
+  for_each_band(in, out, rounding, [&](float* rows, int height, std::int64_t n, std::int64_t stride) {
+    for (int r = 0; r < height; ++r) row(rows + r * stride, n);
   });
 }
 
