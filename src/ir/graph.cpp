@@ -1,5 +1,4 @@
-// See graph.h. Invariant: Value::users_ and output_uses_ count exactly the uses in nodes and graph outputs, those in
-// regions included; the verifier recounts them.
+// See graph.h; uses are kept in uses.cpp.
 #include "ir/graph.h"
 
 #include "ir/copy.h"
@@ -13,18 +12,6 @@
 namespace ttc::ir {
 namespace {
 
-// Replaces `from` in `arg`, lists included; true where it occurred.
-bool replace_in(Arg& arg, Value* from, Value* to) {
-  if (arg.value() == from) {
-    arg = to;
-    return true;
-  }
-  bool changed = false;
-  if (Arg::List* items = arg.list())
-    for (Arg& item : *items) changed = replace_in(item, from, to) || changed;
-  return changed;
-}
-
 void fill_defaults(const OpSchema* schema, std::vector<Arg>& args) {
   if (schema == nullptr || schema->varargs) return;
   while (args.size() < schema->args.size() && schema->args[args.size()].default_value)
@@ -32,54 +19,6 @@ void fill_defaults(const OpSchema* schema, std::vector<Arg>& args) {
 }
 
 }  // namespace
-
-// ---- uses ---------------------------------------------------------------------------------------------------------
-
-std::uint64_t Users::add(Node* node) {
-  const std::uint64_t id = uses_.empty() ? 0 : uses_.back().id + 1;
-  uses_.push_back({node, id});
-  return id;
-}
-
-bool Users::remove(std::uint64_t id) {
-  const auto it = std::ranges::lower_bound(uses_, id, {}, &Use::id);
-  if (it == uses_.end() || it->id != id || it->node == nullptr) return false;
-  it->node = nullptr;
-  ++holes_;
-  for (; !uses_.empty() && uses_.back().node == nullptr; --holes_) uses_.pop_back();
-  if (uses_.empty())
-    first_ = 0;
-  else if (2 * holes_ > uses_.size())
-    compact();
-  else
-    first_ = used_from(first_);
-  return true;
-}
-
-void Users::compact() {
-  std::erase_if(uses_, [](const Use& use) { return use.node == nullptr; });
-  first_ = holes_ = 0;
-}
-
-// ---- values -------------------------------------------------------------------------------------------------------
-
-void Value::replace_all_uses_with(Value* other) {
-  if (other == this) return;
-  const std::vector<Node*> users = users_;
-  for (Node* user : users) user->replace_uses_of(this, other);
-  const auto replace_outputs = [&](auto& self, Graph& graph) -> void {
-    for (GraphOutput& output : graph.outputs_) {
-      graph.count_output(output.arg, -1);
-      replace_in(output.arg, this, other);
-      graph.count_output(output.arg, 1);
-    }
-    for (const auto& node : graph.nodes_) {
-      if (output_uses_ == 0) return;
-      for (const auto& region : node->regions_) self(self, *region);
-    }
-  };
-  if (output_uses_ > 0) replace_outputs(replace_outputs, *graph_);
-}
 
 // ---- nodes --------------------------------------------------------------------------------------------------------
 
@@ -105,21 +44,6 @@ const Arg* Node::arg(std::string_view name) const {
   return nullptr;
 }
 
-void Node::add_arg_uses() {
-  for (const Arg& arg : args_) arg.for_each_value([&](Value* value) { use_ids_.push_back(value->users_.add(this)); });
-}
-
-void Node::drop_arg_uses() {
-  std::size_t i = 0;
-  for (const Arg& arg : args_)
-    arg.for_each_value([&](Value* value) {
-      TTC_CHECK(i < use_ids_.size() && value->users_.remove(use_ids_[i]),
-                "use list of %" + value->name + " lost a use");
-      ++i;
-    });
-  use_ids_.clear();
-}
-
 void Node::set_args(std::vector<Arg> args) {
   drop_arg_uses();
   args_ = std::move(args);
@@ -133,22 +57,6 @@ void Node::set_arg(std::size_t i, Arg arg) {
   args_[i] = std::move(arg);
   fill_defaults(schema_, args_);
   add_arg_uses();
-}
-
-void Node::replace_uses_of(Value* from, Value* to) {
-  std::size_t i = 0;
-  bool changed = false;
-  for (const Arg& arg : args_)
-    arg.for_each_value([&](Value* value) {
-      if (value == from) {
-        from->users_.remove(use_ids_[i]);
-        use_ids_[i] = to->users_.add(this);
-        changed = true;
-      }
-      ++i;
-    });
-  if (!changed) return;
-  for (Arg& arg : args_) replace_in(arg, from, to);
 }
 
 std::vector<Value*> Node::operands() const {
