@@ -164,17 +164,17 @@ void Pt2GraphReader::read_graph(Scope& scope, const Json* input_specs, const Jso
   read_outputs(scope, array_member(*scope.json, "outputs"), output_specs);
 }
 
-void Pt2GraphReader::read_inputs(const Json& inputs, const Json& tables, const Json& specs) {
-  main_.emplace(Scope{.graph = *model_.graph, .json = &tables, .values = {}, .defined_later = {}});
-  read_inputs(*main_, inputs, &specs);
+void Pt2GraphReader::read_input(const Json& input, const Json& tables, const Json& spec) {
+  main_.json = &tables;
+  read_input(main_, input, &spec, main_.graph.inputs().size());
 }
 
 void Pt2GraphReader::read_node(const Json& node, const Json& tables) {
-  main_->json = &tables;
-  read_node(*main_, node);
+  main_.json = &tables;
+  read_node(main_, node);
 }
 
-void Pt2GraphReader::read_outputs(const Json& outputs, const Json& specs) { read_outputs(*main_, outputs, &specs); }
+void Pt2GraphReader::read_outputs(const Json& outputs, const Json& specs) { read_outputs(main_, outputs, &specs); }
 
 // Names of the main graph are kept; nested graphs reuse names, so theirs give way.
 void Pt2GraphReader::reserve_names(const Json& graph) {

@@ -1,7 +1,6 @@
 // The graph part of a .pt2's JSON: values with their types, nodes in order, nested graphs as regions.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -21,7 +20,7 @@ class Pt2GraphReader {
   void read(const Json& graph, const Json& signature);
   // The same in parts, of JSON that need not outlive the call. `tables`: the graph's, or their entries for the values
   // of the part. Names of values may differ where nested graphs have the same.
-  void read_inputs(const Json& inputs, const Json& tables, const Json& specs);
+  void read_input(const Json& input, const Json& tables, const Json& spec);
   void read_node(const Json& node, const Json& tables);
   void read_outputs(const Json& outputs, const Json& specs);
 
@@ -57,7 +56,7 @@ class Pt2GraphReader {
   std::shared_ptr<const ir::Provenance> provenance(const Json& node);
 
   ir::Model& model_;
-  std::optional<Scope> main_;  // of a graph that comes in parts
+  Scope main_{.graph = *model_.graph, .json = nullptr, .values = {}, .defined_later = {}};  // that comes in parts
   std::unordered_set<std::string> taken_;
   std::unordered_map<std::string, int> last_suffix_;
   std::unordered_map<std::string, ir::SymExpr> expressions_;

@@ -230,10 +230,10 @@ class GraphText final : public Pt2GraphParts {
  public:
   explicit GraphText(bool hashed) : hashed_(hashed) {}
 
-  void inputs(Json inputs, Json tables, Json specs) override {
-    if (hashed_) reader_.read_inputs(inputs, tables, specs);
-    parts_["inputs"] = inputs.dump();
-    input_specs_ = specs.dump();
+  void input(Json input, Json tables, Json spec) override {
+    if (hashed_) reader_.read_input(input, tables, spec);
+    inputs_.add(input);
+    input_specs_.add(spec);
     add(tables);
   }
   void node(Json node, Json tables) override {
@@ -243,20 +243,22 @@ class GraphText final : public Pt2GraphParts {
   }
   void outputs(Json outputs, Json specs) override {
     if (hashed_) reader_.read_outputs(outputs, specs);
-    parts_["outputs"] = outputs.dump();
+    outputs_ = outputs.dump();
     output_specs_ = specs.dump();
   }
 
   // All three once, when the parts are there.
   JsonPieces graph() {
-    std::map<std::string, JsonPieces> members = {{"is_single_tensor_return", {"false"}},
-                                                 {"nodes", {std::move(nodes_).take()}}};
-    for (auto& [name, text] : parts_) members[name].push_back(std::move(text));
+    std::map<std::string, JsonPieces> members = {{"inputs", {std::move(inputs_).take()}},
+                                                 {"is_single_tensor_return", {"false"}},
+                                                 {"nodes", {std::move(nodes_).take()}},
+                                                 {"outputs", {std::move(outputs_)}}};
     for (const char* table : pt2_value_tables) members[table].push_back(json_table(std::exchange(tables_[table], {})));
     return json_object(std::move(members));
   }
   JsonPieces signature() {
-    return json_object({{"input_specs", {std::move(input_specs_)}}, {"output_specs", {std::move(output_specs_)}}});
+    return json_object(
+        {{"input_specs", {std::move(input_specs_).take()}}, {"output_specs", {std::move(output_specs_)}}});
   }
   std::string hash() { return hashed_ ? graph_hash(std::move(as_read_.graph)) : std::string(); }
 
@@ -269,10 +271,9 @@ class GraphText final : public Pt2GraphParts {
   const bool hashed_;
   ir::Model as_read_;
   Pt2GraphReader reader_{as_read_};
-  JsonArrayText nodes_;
-  std::map<std::string, std::string> parts_;
+  JsonArrayText inputs_, input_specs_, nodes_;
   std::map<std::string, std::map<std::string, std::string>> tables_;
-  std::string input_specs_, output_specs_;
+  std::string outputs_, output_specs_;
 };
 
 // A program whose graph is text already; `module`: the members of its graph module as yet.

@@ -85,13 +85,13 @@ bool is_plain(const std::string& text) {
 // A graph within a node, as a whole.
 class GraphTree final : public Pt2GraphParts {
  public:
-  Json json = {{"nodes", Json::array()}};
+  Json json = {{"inputs", Json::array()}, {"nodes", Json::array()}};
 
   GraphTree() {
     for (const char* table : pt2_value_tables) json[table] = Json::object();
   }
-  void inputs(Json inputs, Json tables, Json) override {
-    json["inputs"] = std::move(inputs);
+  void input(Json input, Json tables, Json) override {
+    json["inputs"].push_back(std::move(input));
     add(std::move(tables));
   }
   void node(Json node, Json tables) override {
@@ -126,20 +126,18 @@ void Pt2GraphWriter::write_graph(const Graph& graph, Pt2GraphParts& parts) {
   for (const auto& node : graph.nodes())
     for (const auto& result : node->results())
       if (result->type.kind != TypeKind::none) names_[result.get()] = unique(scope, result->name);
-  Json inputs = Json::array(), outputs = Json::array(), specs = Json::array();
   for (const auto& input : graph.inputs()) {
     if (!input.literal) declare(scope, *input.value);
-    inputs.push_back(input.literal ? argument(scope, nullptr, *input.literal) : value_argument(*input.value));
-    if (main) specs.push_back(input_spec(input));
+    Json json = input.literal ? argument(scope, nullptr, *input.literal) : value_argument(*input.value);
+    parts.input(std::move(json), scope.take_tables(), main ? input_spec(input) : Json());
   }
-  parts.inputs(std::move(inputs), scope.take_tables(), std::move(specs));
   for (const auto& node : graph.nodes()) {
     for (const auto& result : node->results()) declare(scope, *result);
     Json json = write_node(scope, *node);
     parts.node(std::move(json), scope.take_tables());
   }
   std::set<const Value*> mutations;
-  specs = Json::array();
+  Json outputs = Json::array(), specs = Json::array();
   for (const auto* output : ordered_outputs(graph)) {
     const Value* value = output->arg.value();
     const bool again = output->kind != OutputKind::user && value && !mutations.insert(value).second;

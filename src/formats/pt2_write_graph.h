@@ -24,8 +24,8 @@ inline constexpr const char* pt2_value_tables[] = {"custom_obj_values", "sym_boo
 class Pt2GraphParts {
  public:
   virtual ~Pt2GraphParts() = default;
-  // `specs`: what the signature says of each, of the main graph.
-  virtual void inputs(Json inputs, Json tables, Json specs) = 0;
+  // `spec` and `specs`: what the signature says of it or of each, of the main graph.
+  virtual void input(Json input, Json tables, Json spec) = 0;
   virtual void node(Json node, Json tables) = 0;
   virtual void outputs(Json outputs, Json specs) = 0;
 };
