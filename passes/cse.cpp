@@ -3,7 +3,7 @@
 // operators only what is within.
 #include <array>
 #include <bit>
-#include <map>
+#include <unordered_map>
 
 #include "effects.h"
 #include "pass/rewriter.h"
@@ -56,13 +56,13 @@ std::string symbol_key(const ir::Node& node) {
 }
 
 class Merger {
-  using Known = std::map<std::string, ir::Node*>;
+  using Known = std::unordered_map<std::string, ir::Node*>;
 
  public:
   explicit Merger(PassContext& context) : context_(context) {}
 
   void graph(ir::Graph& g) {
-    std::vector<Known::iterator> added;
+    std::vector<const std::string*> added;
     g.for_each([&](ir::Node* node) {
       if (!node->regions().empty()) {
         if (regions_capture(*node)) {
@@ -80,10 +80,10 @@ class Merger {
         if (const auto known = first_.find(key); known != first_.end()) return merge(node, known->second);
       }
       for (std::string& key : keys)
-        if (!key.empty()) added.push_back(first_.emplace(std::move(key), node).first);
+        if (!key.empty()) added.push_back(&first_.emplace(std::move(key), node).first->first);
     });
     if (added.size() == first_.size()) return first_.clear();
-    for (const auto& one : added) first_.erase(one);
+    for (const std::string* key : added) first_.erase(first_.find(*key));
   }
 
  private:

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <unordered_map>
 
 #include "aliases.h"
 #include "written_memory.h"
@@ -139,7 +140,7 @@ void run(PassContext& context) {
   WrittenViews written(*context.model.graph);
   for (const RulePart& part : table()) {
     if (!context.wants(part.name)) continue;
-    std::map<std::string_view, std::vector<const Decomposition*>> rules;
+    std::unordered_map<std::string_view, std::vector<const Decomposition*>> rules;
     for (const Decomposition& rule : part.rules)
       for (const std::string_view op : rule.ops) rules[op].push_back(&rule);
     for_each_node(*context.model.graph, [&](ir::Node* node) {

@@ -2,8 +2,8 @@
 // sits in a small island: a group of cheap device nodes without a matrix product, norm, table or attention among them,
 // too few for the values that they would exchange with operators on the host. Moving the data there and back would cost
 // more than the work. Transfers (transfers.cpp): what crosses between device and host is moved there.
-#include <map>
-#include <set>
+#include <unordered_map>
+#include <unordered_set>
 
 #include "ir/node_counts.h"
 #include "pass/call.h"
@@ -27,14 +27,14 @@ class Islands {
   void join(ir::Node* a, ir::Node* b) { parent_[group(a)] = group(b); }
 
  private:
-  std::map<ir::Node*, ir::Node*> parent_;
+  std::unordered_map<ir::Node*, ir::Node*> parent_;
 };
 
 // Worth a transfer by itself.
 bool is_anchor(const ttrt::OpRecord* record) { return record && (record->multiplies || !record->packed.empty()); }
 
 // Values that the node would exchange with host operators. What enters or leaves the graph crosses anyway.
-void collect_crossings(ir::Node* node, const Islands& islands, std::set<const ir::Value*>& out) {
+void collect_crossings(ir::Node* node, const Islands& islands, std::unordered_set<const ir::Value*>& out) {
   for (const ir::Value* operand : node->operands())
     if (ir::Node* def = operand->def(); def && !islands.contains(def) && ir::computes_tensors(*def))
       out.insert(operand);
@@ -91,11 +91,11 @@ class Positions {
     }
   }
 
-  std::set<const ir::Node*> from_sizes_, exact_;
+  std::unordered_set<const ir::Node*> from_sizes_, exact_;
 };
 
 struct Candidates {
-  std::map<ir::Node*, Replacement> found;
+  std::unordered_map<ir::Node*, Replacement> found;
   std::vector<ir::Node*> order;
 };
 
@@ -121,7 +121,7 @@ Candidates find_candidates(PassContext& context, const WrittenMemory& written) {
 struct Group {
   bool anchored = false;
   std::size_t nodes = 0;
-  std::set<const ir::Value*> crossings;
+  std::unordered_set<const ir::Value*> crossings;
 
   // A transfer moves a tensor through two more passes over its bytes and the bus; a few cheap nodes do not pay for it.
   bool small() const { return !anchored && nodes < nodes_per_crossing * crossings.size(); }
@@ -129,7 +129,7 @@ struct Group {
 };
 
 // By the group's representative.
-std::map<ir::Node*, Group> find_groups(PassContext& context, const Candidates& candidates, Islands& islands) {
+std::unordered_map<ir::Node*, Group> find_groups(PassContext& context, const Candidates& candidates, Islands& islands) {
   std::vector<ir::Node*> members;
   ir::walk(*context.model.graph, [&](ir::Node* node) {
     if (!is_device_node(*node) && !candidates.found.contains(node)) return;
@@ -139,7 +139,7 @@ std::map<ir::Node*, Group> find_groups(PassContext& context, const Candidates& c
   for (ir::Node* node : members)
     for (const ir::Value* operand : node->operands())
       if (ir::Node* def = operand->def(); def && islands.contains(def)) islands.join(node, def);
-  std::map<ir::Node*, Group> groups;
+  std::unordered_map<ir::Node*, Group> groups;
   for (ir::Node* node : members) {
     const auto found = candidates.found.find(node);
     const ttrt::OpRecord* record = found != candidates.found.end() ? found->second.record : ttrt::find_op(node->op());
@@ -161,7 +161,7 @@ void place_islands(PassContext& context) {
   const WrittenMemory written(*context.model.graph);
   Candidates candidates = find_candidates(context, written);
   Islands islands;
-  const std::map<ir::Node*, Group> groups = find_groups(context, candidates, islands);
+  const std::unordered_map<ir::Node*, Group> groups = find_groups(context, candidates, islands);
   for (ir::Node* node : candidates.order) {
     if (const Group& group = groups.at(islands.group(node)); group.small()) {
       context.refuse(
