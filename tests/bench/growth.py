@@ -71,7 +71,8 @@ def table(head, rows):
 
 
 def compile_growth(ttc, folder, sizes, shapes, share):
-    """Compiles graphs of each shape; passes that take `share` of the time of the largest have a row of their own."""
+    """Compiles graphs of each shape, in processor time: other programs and the disk have no part in it. Passes that take
+    `share` of the time of the largest have a row of their own, of their share of it."""
     series, rows = {}, []
     for shape in shapes:
         found = []
@@ -79,12 +80,13 @@ def compile_growth(ttc, folder, sizes, shapes, share):
             source = folder / "graph.ir"
             source.write_text(growth_graphs.COMPILED[shape](nodes))
             found.append(ttc_json([ttc, "compile", source, "-o", folder / "graph.pt2", "--json", "--force", "-q"]))
-        totals = list(zip(sizes, (one["wall_ms"] for one in found)))
+        totals = [(size, one["cpu_s"] * 1e3) for size, one in zip(sizes, found)]
+        scales = [one["cpu_s"] * 1e3 / one["wall_ms"] for one in found]
         series[shape] = totals
         rows.append([f"**{shape}**", *(f"{ms / 1e3:.2f} s" for _, ms in totals), f"{exponent(totals):.2f}",
                      f"{found[-1]['peak_rss'] >> 20} MiB"])
-        passes = [[one["passes"][i]["ms"] for one in found] for i in range(len(found[0]["passes"]))]
-        passes.append([one["wall_ms"] - sum(step["ms"] for step in one["passes"]) for one in found])
+        passes = [[one["passes"][i]["ms"] * scale for one, scale in zip(found, scales)] for i in range(len(found[0]["passes"]))]
+        passes.append([ms - sum(of_pass) for (_, ms), of_pass in zip(totals, zip(*passes))])
         names = [step["name"] for step in found[0]["passes"]] + ["reading, counting, writing"]
         for name, ms in zip(names, passes):
             if ms[-1] >= share * totals[-1][1]:
