@@ -125,8 +125,7 @@ LowerResult lower_group_norm(const LowerContext& context) {
 LowerResult lower_instance_norm(const LowerContext& context) {
   if (auto no = check_floats(context)) return *no;
   const AtenArgs args(context);
-  const bool running = args["use_input_stats"].boolean() == false;
-  if (running) return lower_batch_norm(context);
+  if (args["use_input_stats"].boolean() == false) return unsupported("running statistics, as a batch norm has");
   if (auto no = check_rows(args, {"weight", "bias"}, true)) return *no;
   const auto channels = channel_count(args);
   const auto eps = args.given("eps") ? args.number("eps") : 1e-5;
@@ -324,7 +323,8 @@ const OpRecord batch_norm{
     .lowers = {{"aten.batch_norm.default", lower_batch_norm},
                {"aten._native_batch_norm_legit_no_training.default", lower_batch_norm},
                {"aten.native_batch_norm.default", lower_batch_norm},
-               {"aten.cudnn_batch_norm.default", lower_batch_norm}},
+               {"aten.cudnn_batch_norm.default", lower_batch_norm},
+               {"aten.instance_norm.default", lower_batch_norm}},
     .packed = {{"mean", Packed::Form::row, row_spec},
                {"var", Packed::Form::row, row_spec},
                {"weight", Packed::Form::row, row_spec},
@@ -344,6 +344,11 @@ const OpRecord batch_norm{
          {"rows, no weights",
           R"(graph main(%x: f32[3, 40] user, $m: f32[40] buffer "m" = rand(1), $v: f32[40] buffer "v" = splat(2.0)) {
   %y: f32[3, 40], %a: f32[0], %b: f32[0] = aten._native_batch_norm_legit_no_training.default(%x, none, none, $m, $v, 0.1, 1e-05)
+  return %y
+})"},
+         {"instances by running statistics",
+          R"(graph main(%x: f32[2, 5, 7] user, $m: f32[5] buffer "m" = rand(1), $v: f32[5] buffer "v" = splat(0.5), $w: f32[5] parameter "w" = rand(3)) {
+  %y: f32[2, 5, 7] = aten.instance_norm.default(%x, $w, none, $m, $v, false, 0.1, 0.001, true)
   return %y
 })"}},
     .emit = emit_batch_norm,
