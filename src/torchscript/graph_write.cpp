@@ -212,7 +212,11 @@ void GraphWriter::write_node(const ir::Node& node) {
     results = graph_.insertNode(graph_.createListUnpack(made->output(), node.results().size()));
   }
   for (std::size_t i = 0; i < node.results().size(); ++i) {
-    results->output(i)->setType(jit_type(node.result(i)->type));
+    // What may be an integer or a float is no float: a clamp of integers by one would give floats.
+    const bool any_number = schema && i < schema->returns().size() && !unpack &&
+                            schema->returns()[i].type()->kind() == c10::TypeKind::NumberType &&
+                            node.result(i)->type.kind == TypeKind::floating;
+    results->output(i)->setType(any_number ? c10::TypePtr(c10::NumberType::get()) : jit_type(node.result(i)->type));
     bind(node.result(i), results->output(i));
   }
   if (!is_structure(node) && !made->maybeSchema()) cannot_write("its arguments fit no TorchScript operator " + name);

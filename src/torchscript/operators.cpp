@@ -62,8 +62,22 @@ std::optional<c10::IValue> literal_ivalue(const Arg& arg) {
   return std::nullopt;
 }
 
+// The member of an enumeration that a name stands for (from_ivalue).
+std::optional<c10::IValue> enum_ivalue(const Abstract& abstract, const c10::EnumTypePtr& type) {
+  const auto* name = abstract.arg.get_if<std::string>();
+  for (const auto& [member, value] : type->enumNamesValues())
+    if (name != nullptr && member == *name)
+      return c10::IValue(c10::make_intrusive<c10::ivalue::EnumHolder>(type, member, value));
+  return std::nullopt;
+}
+
 std::optional<c10::IValue> literal_ivalue(const Abstract& abstract, const c10::TypePtr& type) {
-  if (abstract.kind == Abstract::Kind::arg) return literal_ivalue(abstract.arg);
+  if (const auto optional = type->cast<c10::OptionalType>(); optional && !abstract.arg.is_none())
+    return literal_ivalue(abstract, optional->getElementType());
+  if (abstract.kind == Abstract::Kind::arg) {
+    if (const auto members = type->cast<c10::EnumType>()) return enum_ivalue(abstract, members);
+    return literal_ivalue(abstract.arg);
+  }
   const auto list = type->cast<c10::ListType>();
   if (abstract.kind != Abstract::Kind::list || !list || abstract.cell->content.value ||
       list->getElementType()->kind() == c10::TypeKind::TensorType)
@@ -156,14 +170,16 @@ void lower_operator(LoweringState& s, const JitNode& node) {
   s.set_results(node, made);
 }
 
-// Runs operators on numbers, strings and lists of these while lowering.
+// Runs operators on numbers, strings and lists of these while lowering, and makes constants of tensors that are
+// written out as lists.
 bool fold_literals(LoweringState& s, const JitNode& node) {
   const c10::FunctionSchema* schema = node.maybeSchema();
   if (!schema || schema->is_mutable() || node.outputs().empty() || !node.blocks().empty()) return false;
   for (const torch::jit::Value* output : node.outputs()) {
     const auto kind = output->type()->kind();
     const auto list = output->type()->cast<c10::ListType>();
-    if (!is_number_type(output->type()) && kind != c10::TypeKind::StringType &&
+    const bool spelled = node.kind() == c10::aten::tensor && node.input(0)->type()->cast<c10::ListType>();
+    if (!is_number_type(output->type()) && kind != c10::TypeKind::StringType && !spelled &&
         !(list && is_number_type(list->getElementType())))
       return false;
   }

@@ -47,6 +47,7 @@ Abstract tensor(LoweringState& s, const at::Tensor& tensor, std::string name, In
 Abstract from_ivalue(LoweringState& s, const c10::IValue& value, const std::string& name, InputKind kind) {
   if (const auto literal = literal_of(value)) return Abstract{.arg = *literal};
   if (value.isTensor()) return tensor(s, value.toTensor(), name, kind);
+  if (value.isEnum()) return Abstract{.arg = value.toEnumHolder()->name()};  // its type stands in the code
   const auto item_name = [&](std::size_t i) { return name.empty() ? name : name + "." + std::to_string(i); };
   if (value.isTuple()) {
     Abstract tuple{.kind = Abstract::Kind::tuple};

@@ -282,6 +282,31 @@ TEST_CASE("torchscript: lists of tuples go in and come out, their tensors are na
   }
 }
 
+TEST_CASE("torchscript: members of enumerations decide branches, tensors written out are constants") {
+  auto model = read(file("members.pt"));
+  CHECK(model->weights.size() == 1);
+  CHECK(find(*model->graph, "aten.tensor.default") == nullptr);
+  CHECK(find(*model->graph, "prim.if") == nullptr);
+  Session run(std::move(model));
+  const auto results = run({tensor({2, 3}, {1, 2, 3, 4, 5, 6})});
+  CHECK(floats(results[0]) == std::vector<float>{12, 14, 12, 18, 15, 16});
+}
+
+TEST_CASE("torchscript: a number of any kind stays one in what is written") {
+  const auto model = read(file("bounds.pt"));
+  TemporaryFile copy;
+  write_torchscript(*model, copy.path);
+  for (const std::string& path : {file("bounds.pt"), copy.path}) {
+    INFO(path);
+    auto one = read(path);
+    CHECK(find(*one->graph, "aten.ScalarImplicit.default") != nullptr);
+    Session run(std::move(one));
+    const auto results = run({ttrt::convert(tensor({3}, {-1, 4, 7}), DType::i64)});
+    CHECK(floats(results[0]) == std::vector<float>{0, 4, 5});
+    CHECK(results[0].get_if<ttrt::HostTensor>()->dtype == DType::i64);
+  }
+}
+
 TEST_CASE("torchscript: what is written reads back as the same graph and runs the same") {
   TemporaryFile copy;
   for (const char* name :

@@ -1,5 +1,6 @@
 """Makes the TorchScript files of tests/unit/ts_read_test.cpp: python3 make.py (torch 2.13). Their weights are small integers."""
 
+import enum
 import pathlib
 from typing import Dict, List, Optional, Tuple
 
@@ -210,6 +211,39 @@ class Numbers(torch.nn.Module):
         return x * torch.exp(torch.arange(3) * 0.0 / 2.0) + torch.cat([torch.arange(3) * 0.5])
 
 
+class Order(enum.Enum):
+    FIRST = "first"
+    LAST = "last"
+
+
+class Members(torch.nn.Module):
+    """Members of an enumeration as attributes and arguments; a tensor that is written out in the code."""
+
+    def __init__(self):
+        super().__init__()
+        self.order = Order.LAST
+        self.other: Optional[Order] = Order.FIRST
+
+    def move(self, x, order: Order):
+        return x.transpose(0, 1) if order == Order.LAST else x * 100
+
+    def forward(self, x):
+        if self.other is not None and self.other != self.order:
+            x = x + torch.tensor([[1.0, 0.0, 2.0], [0.0, 3.0, 0.0]])
+        if self.order.value == "last" and self.order.name == "LAST":
+            x = x + 10
+        return self.move(x, self.order)
+
+
+class Bounds(torch.nn.Module):
+    """Integers clamped by a tensor that tracing takes for a number of any kind."""
+
+    def forward(self, x):
+        return torch.clamp(x, 0, torch.tensor(x.shape[0]) * 2 - 1)
+
+
+torch.jit.save(torch.jit.trace(Bounds().eval(), torch.arange(3)), here / "bounds.pt")
+torch.jit.save(torch.jit.script(Members()), here / "members.pt")
 torch.jit.save(torch.jit.script(Early()), here / "early.pt")
 torch.jit.save(torch.jit.script(Sizes()), here / "sizes.pt")
 torch.jit.save(torch.jit.script(Items()), here / "items.pt")
