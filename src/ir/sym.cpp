@@ -241,7 +241,7 @@ SymExpr SymExpr::symbol(std::string name) {
 
 namespace {
 
-// Rounding of sizes times whole floats: doubles hold such products exactly.
+// Rounding of sizes times and over whole floats: doubles hold such products exactly, and quotients well enough.
 Folded fold_rounding(const std::string& function, const SymExpr& e) {
   if (function != "FloorToInt" && function != "CeilToInt" && function != "TruncToInt" && function != "RoundToInt")
     return {};
@@ -252,6 +252,14 @@ Folded fold_rounding(const std::string& function, const SymExpr& e) {
     if (!(std::abs(value) < 65536.0) || value != std::floor(value)) return {};
     return SymExpr(static_cast<std::int64_t>(value));
   };
+  if (is_call(e, "FloatTrueDiv") && e.operands().size() == 2) {
+    const Folded above = whole(e.operands()[0]), below = whole(e.operands()[1]);
+    if (!above || !below || !below->is_number() || below->number() == 0) return {};
+    const std::int64_t sign = below->number() < 0 ? -1 : 1, divisor = below->number() * sign;
+    if (divisor == 1) return *above * sign;
+    if (function == "FloorToInt") return SymExpr::call("floordiv", {*above * sign, divisor});
+    return function == "CeilToInt" ? Folded(SymExpr::call("CeilDiv", {*above * sign, divisor})) : Folded();
+  }
   if (!is_call(e, "mul")) return whole(e);
   SymExpr product = 1;
   for (const SymExpr& factor : e.operands()) {

@@ -51,6 +51,15 @@ TEST_CASE("equal sums and products compare equal", "[ir][sym]") {
   };
   CHECK(scaled(2.0, s0 + 1) == s0 * 2 + 2);
   CHECK_FALSE(scaled(1.5, s0) == s0);
+  const auto quotient = [](const char* rounding, const SymExpr& size, double divisor) {
+    const SymExpr number = SymExpr::call("Float", {SymExpr(std::bit_cast<std::int64_t>(divisor))});
+    return SymExpr::call(rounding, {SymExpr::call("FloatTrueDiv", {SymExpr::call("ToFloat", {size}), number})});
+  };
+  CHECK(quotient("CeilToInt", s0 * -1, -1.0) == s0);
+  CHECK(quotient("CeilToInt", s0, 2.0) == SymExpr::call("CeilDiv", {s0, 2}));
+  CHECK(quotient("FloorToInt", s0, -2.0) == SymExpr::call("floordiv", {s0 * -1, 2}));
+  CHECK(quotient("TruncToInt", s0, 2.0).name() == "TruncToInt");
+  CHECK(quotient("CeilToInt", s0, 0.5).name() == "CeilToInt");
   CHECK_FALSE(s0 + 1 == s0 + 2);
   CHECK_FALSE(s0 == SymExpr::call("s0", {}));
 }
