@@ -65,6 +65,7 @@ std::string graph_hash(std::unique_ptr<ir::Graph> graph) {
 }
 
 std::string weight_hash(const ir::Weight& weight, const std::byte* storage) {
+  if (weight.numel() == 0) return sha256_hex({});  // its storage may be nothing in memory and something in a file
   if (storage == nullptr) return {};
   if (weight.is_contiguous())
     return sha256_hex({storage + weight.storage_offset * size_of(weight.dtype), weight.nbytes()});

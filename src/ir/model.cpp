@@ -97,9 +97,21 @@ const Weight* Model::weight_of(const Value* value) const {
   return it == weights.end() ? nullptr : &it->second;
 }
 
+namespace {
+
+// Attributes of torch.nn.Module that operators share names with: PyTorch sets constants as attributes when it loads.
+bool is_module_attribute(std::string_view name) {
+  static constexpr std::string_view taken[] = {"apply",  "bfloat16", "call",     "compile", "cpu",  "cuda",
+                                               "double", "eval",     "float",    "forward", "half", "modules",
+                                               "to",     "train",    "training", "type"};
+  return std::find(std::begin(taken), std::end(taken), name) != std::end(taken);
+}
+
+}  // namespace
+
 Value* Model::add_constant(std::string name, Weight weight) {
   std::string target = name;
-  for (int i = 1; weights.contains(target); ++i) target = name + "_" + std::to_string(i);
+  for (int i = 1; weights.contains(target) || is_module_attribute(target); ++i) target = name + "_" + std::to_string(i);
   std::vector<SymExpr> sizes(weight.sizes.begin(), weight.sizes.end());
   Value* value = graph->add_input(Type::tensor(weight.dtype, std::move(sizes)), target, InputKind::constant, target);
   weights.emplace(std::move(target), std::move(weight));
@@ -140,12 +152,33 @@ std::vector<std::string> Model::unread_weights() const {
   return targets;
 }
 
+namespace {
+
+// Targets are paths of attributes: what was made of a weight that stays cannot be an attribute of it.
+void leave_weight(std::map<std::string, Weight, std::less<>>& weights, std::string& target) {
+  std::string beside = target;
+  for (std::size_t dot = beside.find('.'); dot != std::string::npos; dot = beside.find('.', dot + 1))
+    if (weights.contains(std::string_view(beside).substr(0, dot))) beside[dot] = '_';
+  if (beside == target) return;
+  const std::string stem = beside;
+  for (int i = 1; weights.contains(beside); ++i) beside = stem + "_" + std::to_string(i);
+  auto entry = weights.extract(target);
+  if (entry.empty()) return;
+  entry.key() = beside;
+  weights.insert(std::move(entry));
+  target = beside;
+}
+
+}  // namespace
+
 void Model::drop_unused_weights() {
   graph->remove_inputs(unread_inputs(*graph));
   std::set<std::string, std::less<>> named;
   for (const GraphInput& input : graph->inputs())
     if (is_weight(input.value.get())) named.insert(input.target);
   std::erase_if(weights, [&](const auto& item) { return !named.contains(item.first); });
+  for (std::size_t i = 0; i < graph->inputs().size(); ++i)
+    if (graph->inputs()[i].kind == InputKind::constant) leave_weight(weights, graph->input(i).target);
 }
 
 }  // namespace ttc::ir

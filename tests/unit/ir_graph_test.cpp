@@ -285,6 +285,8 @@ TEST_CASE("constants get unique names; unused weights go", "[ir][graph]") {
   Value* a = model.add_constant("c", make_weight(DType::f32, {1}, std::vector<std::byte>(4)));
   Value* b = model.add_constant("c", make_weight(DType::f32, {1}, std::vector<std::byte>(4)));
   CHECK(b->name != a->name);
+  // PyTorch sets it as an attribute of a torch.nn.Module, which has one of this name.
+  CHECK(model.add_constant("to", make_weight(DType::f32, {1}, std::vector<std::byte>(4)))->name == "to_1");
   CHECK(model.weight_of(b) != nullptr);
   CHECK(model.weight_of(b) != model.weight_of(a));
   model.graph->add_output(b);
@@ -292,6 +294,14 @@ TEST_CASE("constants get unique names; unused weights go", "[ir][graph]") {
   CHECK(model.weights.size() == 1);
   CHECK(model.graph->inputs().size() == 1);
   CHECK(joined(model).empty());
+
+  // c_1 stays: what was made of it is no attribute of it.
+  model.graph->add_output(
+      model.add_constant(b->name + ".packed", make_weight(DType::f32, {1}, std::vector<std::byte>(4))));
+  model.drop_unused_weights();
+  CHECK(model.graph->inputs()[1].target == b->name + "_packed");
+  CHECK(model.weights.contains(b->name + "_packed"));
+  CHECK(model.weights.size() == 2);
 }
 
 TEST_CASE("the verifier names the node and where it comes from", "[ir][verifier]") {
