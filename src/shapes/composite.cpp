@@ -364,7 +364,7 @@ std::unique_ptr<ir::Model> calls_of(const Question& what, const ir::Model& of) {
       others.emplace_back();  // sizes that the operator does not take
     }
   }
-  free_sizes(*model, others, samples);
+  free_sizes(*model, what.node, others, samples);
   model->ranges = of.ranges;
   model->info.hints = of.info.hints;
   return model;

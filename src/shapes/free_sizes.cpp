@@ -94,9 +94,44 @@ class Sizer {
   std::map<std::string, Value*> inputs_;
 };
 
+// ---- what sizes are made of: those of operands and results, their products, and what was found before
+
+void add_known(std::vector<Known>& known, const ir::SymExpr& expression, const Column& values) {
+  constexpr std::size_t most = 24;
+  const auto same = [&](const Known& one) { return one.values == values; };
+  if (known.size() < most && !expression.is_number() && std::ranges::none_of(known, same))
+    known.push_back({expression, values});
+}
+
+void add_sizes(std::vector<Known>& known, const ir::Type& type, const SizeSamples& samples) {
+  if (!type.is_tensor() || !type.has_shape) return;
+  ir::SymExpr all(1);
+  Column elements(samples.symbols.size(), 1);
+  for (const ir::SymExpr& size : type.sizes) {
+    Column values;
+    for (std::size_t r = 0; r < elements.size(); ++r) {
+      const auto n = size.evaluate(samples.binding(r));
+      if (!n) return;
+      values.push_back(*n);
+      elements[r] *= *n;
+    }
+    all = all * size;
+    add_known(known, size, values);
+  }
+  add_known(known, all, elements);
+}
+
+std::vector<Known> sizes_of(const ir::Node& node, const SizeSamples& samples) {
+  std::vector<Known> out;
+  for (const Value* operand : node.operands()) add_sizes(out, operand->type, samples);
+  for (const auto& result : node.results()) add_sizes(out, result->type, samples);
+  return out;
+}
+
 }  // namespace
 
-// The sample that the model came with, each symbol alone at sizes near and far, and all together.
+// The sample that the model came with, each symbol alone at sizes near and far and at multiples, which what divides a
+// size takes, and all together.
 SizeSamples samples_of(const ir::Model& of, const ir::Node& node) {
   std::vector<std::string> names;
   for (const Value* value : node.operands()) {
@@ -125,7 +160,7 @@ SizeSamples samples_of(const ir::Model& of, const ir::Node& node) {
   };
   add(base, -1);
   for (std::size_t g = 0; g < names.size(); ++g)
-    for (const std::int64_t n : {base[g] + 1, base[g] * 2 + 3, least(names[g])})
+    for (const std::int64_t n : {base[g] + 1, base[g] * 2 + 3, base[g] * 2, base[g] * 3, least(names[g])})
       if (auto symbols = base; n != base[g]) symbols[g] = n, add(std::move(symbols), static_cast<int>(g));
   for (const bool backwards : {false, true}) {
     auto symbols = base;
@@ -136,7 +171,8 @@ SizeSamples samples_of(const ir::Model& of, const ir::Node& node) {
   return out;
 }
 
-void free_sizes(ir::Model& model, const std::vector<std::unique_ptr<ir::Model>>& others, const SizeSamples& samples) {
+void free_sizes(ir::Model& model, const ir::Node& node, const std::vector<std::unique_ptr<ir::Model>>& others,
+                const SizeSamples& samples) {
   std::vector<Flattened> seen;
   seen.emplace_back(model);
   SizeSamples taken{.names = samples.names, .symbols = {samples.symbols[0]}, .alone = {-1}};
@@ -150,13 +186,16 @@ void free_sizes(ir::Model& model, const std::vector<std::unique_ptr<ir::Model>>&
   for (std::size_t g = 0; g < taken.names.size(); ++g)
     if (std::count(taken.alone.begin(), taken.alone.end(), static_cast<int>(g)) < 2)
       throw GivenUp("sizes of it cannot change by themselves");
+  std::vector<Known> known = sizes_of(node, taken);
   std::vector<ir::SymExpr> sizes;
   for (std::size_t i = 0; i < seen[0].integers.size(); ++i) {
     Column column;
     for (const Flattened& one : seen) column.push_back(one.integers[i]);
-    const auto found = fit(taken, column);
+    auto found = fit(taken, column);
+    if (!found) found = fit_known(known, column);
     if (!found) throw GivenUp("a size within it follows the free ones in no simple way");
-    sizes.push_back(*found);
+    add_known(known, *found, column);
+    sizes.push_back(std::move(*found));
   }
   Sizer(model, std::move(sizes));
 }

@@ -19,10 +19,11 @@ struct GivenUp : std::runtime_error {
 // alone near, far and at its least, and all together. No symbols: one sample without values.
 SizeSamples samples_of(const ir::Model& of, const ir::Node& node);
 
-// `model` was made at the first sample, `others` at those behind it; nullptr where there is none. Every integer in them
-// that is not the same becomes an expression of the symbols: in types as it is, for arguments an integer input of that
-// value. Throws GivenUp where the graphs differ in more than integers, or an integer follows the symbols in no simple
-// way.
-void free_sizes(ir::Model& model, const std::vector<std::unique_ptr<ir::Model>>& others, const SizeSamples& samples);
+// `model`, which computes what the node does, was made at the first sample, `others` at those behind it; nullptr where
+// there is none. Every integer in them that is not the same becomes an expression of the symbols: in types as it is,
+// for arguments an integer input of that value. Throws GivenUp where the graphs differ in more than integers, or an
+// integer follows neither the symbols nor the sizes that the node reads and gives in a simple way.
+void free_sizes(ir::Model& model, const ir::Node& node, const std::vector<std::unique_ptr<ir::Model>>& others,
+                const SizeSamples& samples);
 
 }  // namespace ttc

@@ -146,28 +146,28 @@ struct Runs : SizeSamples {
   std::vector<ShapeRun> runs;
 };
 
-// A quantity and its value in every run.
-struct Known {
-  SymExpr expression;
-  Column values;
-};
-
-// What windows and resamplings make of a size: k * floordiv(m * size + a, b) + c.
+// What windows and resamplings make of a size: k * floordiv(m * size + a, b) + c. Few runs tell such forms apart, so
+// those of fewer terms are tried first.
 std::optional<SymExpr> fit_windows(const Known& from, const Column& wanted) {
   std::int64_t common = 0;
   for (const std::int64_t n : wanted) common = std::gcd(common, n - wanted[0]);
-  for (const std::int64_t k : {std::int64_t{1}, common})
-    for (std::int64_t m = 1; m <= 3; ++m)
-      for (std::int64_t b = 1; b <= 64; ++b)
-        for (std::int64_t a = 0; a < b; ++a) {
-          const auto windows = [&](std::size_t r) { return k * ((m * from.values[r] + a) / b); };
-          const std::int64_t c = wanted[0] - windows(0);
-          bool all = true;
-          for (std::size_t r = 0; all && r < wanted.size(); ++r) all = windows(r) + c == wanted[r];
-          if (!all) continue;
-          const SymExpr stretched = SymExpr(m) * from.expression + SymExpr(a);
-          return SymExpr(k) * (b == 1 ? stretched : SymExpr::call("floordiv", {stretched, SymExpr(b)})) + SymExpr(c);
-        }
+  const auto form = [&](std::int64_t k, std::int64_t m, std::int64_t a, std::int64_t b,
+                        bool no_rest) -> std::optional<SymExpr> {
+    const auto windows = [&](std::size_t r) { return k * ((m * from.values[r] + a) / b); };
+    const std::int64_t c = wanted[0] - windows(0);
+    if (no_rest && c != 0) return std::nullopt;
+    for (std::size_t r = 0; r < wanted.size(); ++r)
+      if (windows(r) + c != wanted[r]) return std::nullopt;
+    const SymExpr stretched = SymExpr(m) * from.expression + SymExpr(a);
+    return SymExpr(k) * (b == 1 ? stretched : SymExpr::call("floordiv", {stretched, SymExpr(b)})) + SymExpr(c);
+  };
+  constexpr int terms = 3;
+  for (int most = 1; most <= terms; ++most)  // a quotient; with a number in or behind it; with both
+    for (const std::int64_t k : {std::int64_t{1}, common})
+      for (std::int64_t m = 1; m <= 3; ++m)
+        for (std::int64_t b = 1; b <= 64; ++b)
+          for (std::int64_t a = 0; a < (most == 1 ? 1 : b); ++a)
+            if (auto found = form(k, m, a, b, most == 1 || (most == 2 && a != 0))) return found;
   return std::nullopt;
 }
 

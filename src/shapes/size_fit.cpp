@@ -54,4 +54,44 @@ std::optional<SymExpr> fit(const SizeSamples& samples, const Column& wanted) {
   return std::nullopt;
 }
 
+namespace {
+
+// slope * from + rest, and a number alone for what never changes.
+std::optional<SymExpr> fit_line(const Known& from, const Column& wanted) {
+  std::size_t r = 0;
+  while (r < wanted.size() && from.values[r] == from.values[0]) ++r;
+  if (r == wanted.size()) return std::nullopt;
+  const std::int64_t slope = (wanted[r] - wanted[0]) / (from.values[r] - from.values[0]);
+  const std::int64_t rest = wanted[0] - slope * from.values[0];
+  for (std::size_t i = 0; i < wanted.size(); ++i)
+    if (slope * from.values[i] + rest != wanted[i]) return std::nullopt;
+  return SymExpr(slope) * from.expression + SymExpr(rest);
+}
+
+// A half of it, rounded down or up.
+Known half(const Known& whole, std::int64_t up) {
+  Known out{SymExpr::call("floordiv", {whole.expression + SymExpr(up), SymExpr(2)}), {}};
+  for (const std::int64_t n : whole.values) out.values.push_back((n + up) >> 1);
+  return out;
+}
+
+}  // namespace
+
+std::optional<SymExpr> fit_known(const std::vector<Known>& known, const Column& wanted) {
+  for (const Known& one : known)
+    if (auto found = fit_line(one, wanted)) return found;
+  for (const Known& a : known)
+    for (const Known& b : known) {
+      const std::int64_t first = a.values[0] * b.values[0];
+      const std::int64_t scale = first == 0 ? 0 : wanted[0] / first;
+      bool all = scale != 0;
+      for (std::size_t i = 0; all && i < wanted.size(); ++i) all = scale * a.values[i] * b.values[i] == wanted[i];
+      if (all) return SymExpr(scale) * a.expression * b.expression;
+    }
+  for (const Known& one : known)
+    for (const std::int64_t up : {0, 1})
+      if (auto found = fit_line(half(one, up), wanted)) return found;
+  return std::nullopt;
+}
+
 }  // namespace ttc

@@ -23,7 +23,15 @@ struct SizeSamples {
   ir::SymBinding binding(std::size_t run) const;
 };
 
+// A quantity and its value in every run.
+struct Known {
+  ir::SymExpr expression;
+  Column values;
+};
+
 // Numbers, products of the symbols and sums; nullopt where none of these gives `wanted` in every run.
 std::optional<ir::SymExpr> fit(const SizeSamples& samples, const Column& wanted);
+// From quantities that are known: a multiple of one, or of its half, and a number; a multiple of the product of two.
+std::optional<ir::SymExpr> fit_known(const std::vector<Known>& known, const Column& wanted);
 
 }  // namespace ttc
