@@ -1,7 +1,7 @@
 // See canonical_forms.h. Each rule gives the spelling that the exporters of PyTorch use most:
 //   view, _unsafe_view, flatten, unflatten ... -> reshape       t, mT, swapaxes, permute of two dims -> transpose
 //   to.*, _to_copy, type_as, float ...         -> to.dtype      chunk, split -> split_with_sizes
-//   zeros, ones, *_like, new_*, scalar_tensor  -> full          arange.* -> arange.start_step
+//   zeros, ones, empty, *_like, new_*, scalar_tensor -> full    arange.* -> arange.start_step
 //   _softmax -> softmax    x.Scalar -> x.Tensor    __and__ -> bitwise_and    narrow -> slice    expand_as -> expand
 #include "canonical_forms.h"
 
@@ -106,6 +106,8 @@ const std::map<std::string, FillSource, std::less<>>& fill_sources() {
       {"aten.zeros_like.default", {-1, -1, 0}}, {"aten.ones_like.default", {-1, -1, 1}},
       {"aten.new_full.default", {1, 2, 0}},     {"aten.new_zeros.default", {1, -1, 0}},
       {"aten.new_ones.default", {1, -1, 1}},    {"aten.scalar_tensor.default", {-1, 0, 0}},
+      {"aten.empty.memory_format", {0, -1, 0}}, {"aten.empty_permuted.default", {0, -1, 0}},
+      {"aten.new_empty.default", {1, -1, 0}},  // what nobody has written is 0, the same in every run
       {"aten.fill.Scalar", {-1, 1, 0}},         {"aten.zero.default", {-1, -1, 0}}};
   return sources;
 }
@@ -114,6 +116,8 @@ Result fill(const Node& node) {
   const auto found = fill_sources().find(node.op());
   const Type& type = node.result()->type;
   if (found == fill_sources().end() || !type.has_dtype) return {};
+  if (const Arg* layout = node.arg("physical_layout"))
+    if (const auto dims = layout->integers(); !dims || !std::is_sorted(dims->begin(), dims->end())) return {};
   const auto [size, value, constant] = found->second;
   std::optional<Arg> sizes = literal_sizes(type, false);
   if (!sizes && size >= 0) sizes = node.arg(static_cast<std::size_t>(size));
