@@ -82,10 +82,10 @@ namespace {
 constexpr std::string_view pass = "decompose";
 
 const std::vector<RulePart>& table() {
-  static const std::vector<RulePart> parts{quantized_rules(), prims_rules(),   check_rules(),   transformer_rules(),
-                                           rnn_rules(),       complex_rules(), layout_rules(),  function_rules(),
-                                           selection_rules(), special_rules(), algebra_rules(), move_rules(),
-                                           product_rules()};
+  static const std::vector<RulePart> parts{quantized_rules(), prims_rules(),    check_rules(),     transformer_rules(),
+                                           rnn_rules(),       spectrum_rules(), transform_rules(), complex_rules(),
+                                           layout_rules(),    function_rules(), selection_rules(), special_rules(),
+                                           algebra_rules(),   move_rules(),     product_rules()};
   return parts;
 }
 
@@ -169,5 +169,5 @@ bool has_rule(std::string_view op) {
 TTC_REGISTER_PASS({"decompose",
                    "Write operators out as those they are made of, by one table of rules",
                    ttc::run,
-                   {"quantized", "prims", "checks", "transformer", "rnn", "complex", "layout", "functions",
-                    "selections", "special", "algebra", "moves", "products"}});
+                   {"quantized", "prims", "checks", "transformer", "rnn", "spectra", "transforms", "complex", "layout",
+                    "functions", "selections", "special", "algebra", "moves", "products"}});

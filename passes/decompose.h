@@ -51,6 +51,8 @@ RulePart prims_rules();
 RulePart check_rules();
 RulePart transformer_rules();
 RulePart rnn_rules();
+RulePart spectrum_rules();
+RulePart transform_rules();
 RulePart complex_rules();
 RulePart layout_rules();
 RulePart function_rules();
@@ -65,14 +67,16 @@ RulePart product_rules();
 bool declare_operators(std::initializer_list<std::string_view> schemas, std::string_view library);
 
 // The calls that LibTorch, or rules/definitions.cpp, defines the node by, in a model of their own (composite_calls),
-// after these passes; or why there are none.
+// after these passes, without what only unused results need; or why there are none.
 using Defined = std::variant<std::unique_ptr<ir::Model>, Reason>;
 Defined defined(const PassContext& context, const ir::Node& node, std::vector<std::string> passes);
-// These calls before the node; nothing where a type is not the node's.
+// These calls before the node, nullptr for results that nobody uses; nothing where a type is not the node's.
 Values emit_calls(Rewriter& r, const ir::Node& node, const ir::Model& calls);
 // A rule's `write`: both. For operators that other passes or rules know only written out; all others that are defined
 // so are left to the pass composites, which sees to it that all of it runs on the device.
 Values as_defined(Rewriter& r, ir::Node* node);
+// The same for complex operands too.
+Values as_defined_of_any(Rewriter& r, ir::Node* node);
 
 // Whether a rule may write this operator out.
 bool has_rule(std::string_view op);

@@ -14,8 +14,10 @@ namespace {
 using ir::Node;
 using ir::Value;
 
-// Operators that need not be followed any further: device operators or rules may take them as they are.
+// Operators that need not be followed any further: device operators or rules may take them as they are. Complex numbers
+// are known by the parts that they are made of.
 bool whole(std::string_view op) {
+  if (op == "aten.complex.default" || op == "aten.polar.default") return true;
   return !ttrt::lowerings_of(op).empty() || has_rule(op) || is_fill(op) || !definition_of(op).empty();
 }
 
@@ -40,6 +42,8 @@ Defined defined(const PassContext& context, const Node& node, std::vector<std::s
   if (std::holds_alternative<Reason>(calls)) return calls;
   ir::Model& model = *std::get<std::unique_ptr<ir::Model>>(calls);
   give_provenance(node, model);
+  for (std::size_t i = 0; i < std::min(node.results().size(), model.graph->outputs().size()); ++i)
+    if (!node.result(i)->has_uses()) model.graph->set_output(i, ir::Arg());  // nobody asks what computes it
   CompileOptions options = context.options;
   options.require_full = false;
   PassContext inner(model, options);
@@ -78,15 +82,17 @@ Values emit_calls(Rewriter& r, const Node& node, const ir::Model& calls) {
   }
   Values out;
   for (std::size_t i = 0; i < calls.graph->outputs().size(); ++i) {
+    if (i >= node.results().size()) return {};
     const Value* made = calls.graph->outputs()[i].arg.value();
-    out.push_back(made ? mapped.at(made).value() : nullptr);
-    if (!out.back() || i >= node.results().size() || !r.fits(out.back(), node.result(i))) return {};
+    out.push_back(made && node.result(i)->has_uses() ? mapped.at(made).value() : nullptr);
+    if (node.result(i)->has_uses() && (!out.back() || !r.fits(out.back(), node.result(i)))) return {};
   }
   return out.size() == node.results().size() ? out : Values();
 }
 
-Values as_defined(Rewriter& r, Node* node) {
-  if (!of_reals(*node)) return {};
+Values as_defined(Rewriter& r, Node* node) { return of_reals(*node) ? as_defined_of_any(r, node) : Values(); }
+
+Values as_defined_of_any(Rewriter& r, Node* node) {
   const Defined calls = defined(r.context(), *node, {"functionalize", "canonicalize", "decompose", "dce"});
   if (const Reason* why = std::get_if<Reason>(&calls)) return refused(r, *why);
   return emit_calls(r, *node, *std::get<std::unique_ptr<ir::Model>>(calls));

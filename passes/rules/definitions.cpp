@@ -39,6 +39,70 @@ def wrapped(index, size: int):
 def bounded(count: int):
   assert count <= 1048576, "too many elements to write down"
 
+# 2 pi j k / n of row j and column k, whole turns left out.
+def turns(rows: int, columns: int, n: int, like):
+  assert n <= 2048, "a spectrum of that many points as one product"
+  at = (torch.arange(rows).unsqueeze(1) * torch.arange(columns)) % n
+  return at.to(like.dtype) * (6.283185307179586 / n)
+
+# As LibTorch numbers its ways to scale spectra.
+def spectral_scale(n: int, way: int):
+  if way == 0:
+    return 1.0
+  return 1.0 / float(n) ** 0.5 if way == 1 else 1.0 / n
+
+# Sums over a dim of both parts, with factors for either; [columns, terms] each.
+def parts_product(re, im, dim: int, of_re, of_im):
+  both = torch.cat([re.movedim(dim, -1), im.movedim(dim, -1)], -1)
+  return torch.linear(both, torch.cat([of_re, of_im], -1)).movedim(-1, dim)
+
+def spectrum(re, im, dim: int, way: int, forward: bool):
+  n = re.size(dim)
+  angle = turns(n, n, n, re)
+  scale = spectral_scale(n, way)
+  c = angle.cos() * scale
+  s = angle.sin() * (scale if forward else -scale)
+  return parts_product(re, im, dim, c, s), parts_product(re, im, dim, -s, c)
+
+# Of a spectrum's first half: what its real signal of n points has of each frequency's parts; [n, rows] each.
+def half_inverse(rows: int, n: int, like):
+  angle = turns(n, rows, n, like)
+  k = torch.arange(rows)
+  twice = torch.where((k == 0) | (k * 2 == n), 1.0, 2.0)
+  return angle.cos() * twice, -angle.sin() * twice
+
+# A window of n points with the given one in its middle; ones where there is none.
+def whole_window(window: Optional[Tensor], length: int, n: int, like):
+  w = torch.ones([length], dtype=like.dtype)
+  if window is not None:
+    w = window.to(like.dtype)
+  left = (n - length) // 2
+  if length < n:
+    w = torch.constant_pad_nd(w, [left, n - length - left])
+  return w
+
+# The spectrum of each frame, as a convolution: its kernels are the window times a cosine or a sine.
+def frames_spectrum(x, n: int, hop: Optional[int], length: Optional[int], window: Optional[Tensor], normalized: bool,
+                    onesided: Optional[bool], return_complex: Optional[bool], align: Optional[bool]):
+  assert x.is_floating_point() and (align is None or not align), "complex signals, or frames at the window"
+  step = hop if hop is not None else n // 4
+  rows = n // 2 + 1 if onesided is None or onesided else n
+  angle = turns(rows, n, n, x)
+  w = whole_window(window, length if length is not None else n, n, x)
+  if normalized:
+    w = w * (1.0 / float(n) ** 0.5)
+  kernel = (torch.cat([angle.cos(), -angle.sin()]) * w).unsqueeze(1)
+  y = x.unsqueeze(0) if x.dim() == 1 else x
+  z = torch.conv1d(y.unsqueeze(1), kernel, None, [step])
+  re = z.narrow(1, 0, rows)
+  im = z.narrow(1, rows, rows)
+  if x.dim() == 1:
+    re = re.squeeze(0)
+    im = im.squeeze(0)
+  if return_complex is not None and return_complex:
+    return torch.complex(re, im)
+  return torch.stack([re, im], -1)
+
 # [rows, columns]: where column - row is the offset.
 def diagonal_mask(rows: int, columns: int, offset: int):
   return torch.arange(columns) - torch.arange(rows).unsqueeze(1) == offset
@@ -181,8 +245,7 @@ constexpr Definition elementwise[] = {
     {"angle.default", "x", R"(
   y = real(x)
   return torch.where(y < 0, 3.141592653589793, torch.where(y == y, 0.0, y)).to(y.dtype))"},
-    {"signbit.default", "x",
-     "(torch.copysign(torch.ones_like(x), x) if x.is_floating_point() else x) < 0"},
+    {"signbit.default", "x", "(torch.copysign(torch.ones_like(x), x) if x.is_floating_point() else x) < 0"},
     {"round.decimals", "x, *, decimals: int", R"(
   assert x.is_floating_point() and abs(decimals) <= 30, "no float, or too many decimals"
   if decimals == 0:
@@ -354,6 +417,7 @@ std::string definition_of(std::string_view op) {
     add(losses);
     add(reductions);
     add(definitions_of_moves());
+    add(definitions_of_signals());
     return out;
   }();
   const auto found = table.find(op);

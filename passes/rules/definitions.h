@@ -12,5 +12,6 @@ struct Definition {
 };
 
 std::span<const Definition> definitions_of_moves();
+std::span<const Definition> definitions_of_signals();
 
 }  // namespace ttc
