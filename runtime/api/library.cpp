@@ -19,12 +19,12 @@ replay::Tensor case_tensor(const Call& call, std::size_t index) {
   const Operand& operand = call.operands[index];
   if (operand.values.type() != ElementType::float32)
     throw Error(Error::Kind::usage, "the values of an operand are float32, not " + operand.values.text());
-  const auto values = operand.values.values<float>();
   return {.name = operand.name.empty() ? operand_name(call.function, index) : operand.name,
           .shape = operand.values.shape(),
           .dtype = format_of(operand.format),
           .layout = operand.row_major ? Layout::row_major : Layout::tile,
-          .values = {values.begin(), values.end()}};
+          .values = {operand.values.values<float>(), std::make_shared<ttrt::Tensor>(operand.values),
+                     operand.buffer.memory}};
 }
 
 replay::Case case_of(const Call& call) {
@@ -117,10 +117,14 @@ Buffer allocate(const std::shared_ptr<tt_lib::device::Device>& device, const Res
         .layout = row_major ? Layout::row_major : Layout::tile,
         .memory = {.buffer_type = in_l1 ? BufferType::l1 : BufferType::dram, .layout = {}, .shard = {}}};
     if (volume(tensor.shape) == 0) return {};
-    auto held = std::make_shared<DeviceTensor>(ttrt::allocate(*inner_device(device), spec, "tensor"));
-    const std::int64_t address = held->buffer->address();
+    auto held = std::make_shared<replay::Resident>(ttrt::allocate(*inner_device(device), spec, "tensor"));
+    const std::int64_t address = held->memory().buffer->address();
     return {address, std::move(held)};
   });
+}
+
+void forget(const Buffer& buffer) {
+  if (buffer.memory) buffer.memory->forget();
 }
 
 }  // namespace ttrt::library

@@ -17,13 +17,24 @@
 
 #include "tt_lib.h"
 
+namespace ttrt::replay {
+class Resident;
+}
+
 namespace ttrt::library {
 
+// Memory of a device that a tensor of some shape and format takes, until the last copy is gone. A call packs the
+// tensor's values into it and later calls take them from there, until forget().
+struct Buffer {
+  std::int64_t address = 0;  // in every bank
+  std::shared_ptr<replay::Resident> memory;
+};
 struct Operand {
   std::string name;  // operand_name(); "" by position
   std::string format = "bfloat16";
   Tensor values;  // float32, whatever the format
   bool row_major = false;
+  Buffer buffer = {};  // allocate()d for this tensor; none: what the call packs is gone with it
 };
 struct Result {
   Shape shape;
@@ -57,13 +68,10 @@ TTRT_API std::string operand_name(const std::string& function, std::size_t index
 TTRT_API std::vector<std::byte> stored(const Tensor& values, const std::string& format, bool row_major);
 TTRT_API Tensor restored(std::span<const std::byte> bytes, const Result& tensor, bool row_major);
 
-// Memory of a device that a tensor of this shape and format takes, until the last copy is gone.
-struct Buffer {
-  std::int64_t address = 0;  // in every bank
-  std::shared_ptr<void> memory;
-};
 // Throws Error: usage where the device is closed, unsupported ("Out of Memory: ...") where it is full.
 TTRT_API Buffer allocate(const std::shared_ptr<tt_lib::device::Device>& device, const Result& tensor, bool row_major,
                          bool in_l1);
+// The tensor of this buffer has other values from here on.
+TTRT_API void forget(const Buffer& buffer);
 
 }  // namespace ttrt::library

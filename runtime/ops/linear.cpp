@@ -1,5 +1,9 @@
 // tt.linear: x times a packed weight, plus bias, through an activation: torch.nn.Linear and what is fused behind it.
-// The weight lies on the device as [K, N] (torch's is [N, K]); the bias is one row in the activations' format.
+// The weight lies on the device as [K, N] (torch's is [N, K]), or with transpose_b as [N, K]; with leading dims it has
+// a matrix for each of x, or for as many in a row as there are more of these. The bias is one row, the result as wide
+// as x, where bias_format and format say nothing else. in_dest: the activation acts in Dest, before the packer.
+// k_block: the tiles of K between two additions to Dest, as a program configuration says; 0: the kernel's own.
+#include <algorithm>
 #include <memory>
 
 #include "device/arch.h"
@@ -37,36 +41,44 @@ LowerResult lower(const LowerContext& context) {
                           ir::Arg::ints({*weight->type.dim(1), *weight->type.dim(0)}), std::string(to_string(format))}};
 }
 
-std::pair<std::int64_t, std::int64_t> weight_shape(const OpCall& call) {
+struct Weight {
+  std::int64_t k = 0, n = 0, batch = 1;
+};
+
+Weight weight_of(const OpCall& call) {
   const auto shape = call.integers("weight_shape");
-  if (shape.size() != 2 || shape[0] < 1 || shape[1] < 1) bad_call(call, "weight_shape must be [K, N]");
-  return {shape[0], shape[1]};
+  if (shape.size() < 2 || std::ranges::any_of(shape, [](std::int64_t size) { return size < 1; }))
+    bad_call(call, "weight_shape must be [K, N], or [.., K, N]");
+  return {*(shape.end() - 2), shape.back(), volume(Shape(shape.begin(), shape.end() - 2))};
 }
 
 TensorSpec weight_spec(const OpCall& call) {
-  const auto [k, n] = weight_shape(call);
-  const auto format = data_type_from_string(call.string("weight_format"));
-  if (!format || !is_float_format(*format)) bad_call(call, "weight_format '" + call.string("weight_format") + "'");
-  return tiled({k, n}, *format);
+  Shape shape = call.integers("weight_shape");
+  weight_of(call);
+  if (call.boolean("transpose_b")) std::swap(shape[shape.size() - 1], shape[shape.size() - 2]);
+  return tiled(std::move(shape), product_format(call, "weight_format", DataType::bfloat16));
 }
 
-// float32 where the activations are, else bfloat16.
 TensorSpec bias_spec(const OpCall& call) {
   const TensorSpec* x = call.tensor("x");
   const bool wide = x != nullptr && x->dtype == DataType::float32;
-  return tiled({1, weight_shape(call).second}, wide ? DataType::float32 : DataType::bfloat16);
+  return tiled({1, weight_of(call).n},
+               product_format(call, "bias_format", wide ? DataType::float32 : DataType::bfloat16));
 }
 
 std::vector<TensorSpec> infer(const OpCall& call) {
   const TensorSpec& x = spec_of(call, "x");
-  const auto [k, n] = weight_shape(call);
-  if (x.logical.empty() || x.logical.back() != k) {
+  const Weight weight = weight_of(call);
+  if (x.logical.empty() || x.logical.back() != weight.k) {
     bad_call(call, "the input's last dim is " + std::to_string(x.logical.empty() ? 1 : x.logical.back()) +
-                       ", the weight wants " + std::to_string(k));
+                       ", the weight wants " + std::to_string(weight.k));
   }
+  check_k_block(call, weight.k);
+  if (x.batch() % weight.batch != 0)
+    bad_call(call, std::to_string(weight.batch) + " weights for " + std::to_string(x.batch()) + " matrices");
   Shape out = x.logical;
-  out.back() = n;
-  return {tiled(std::move(out), x.dtype)};
+  out.back() = weight.n;
+  return {tiled(std::move(out), product_format(call, "format", x.dtype))};
 }
 
 void zero_last_columns(DeviceTensor& out) {
@@ -82,19 +94,21 @@ void zero_last_columns(DeviceTensor& out) {
 
 Kernel prepare(const OpCall& call, const PrepareContext& context) {
   const TensorSpec& x = spec_of(call, "x");
-  const TensorSpec weight = weight_spec(call);
+  const Weight weight = weight_of(call);
   const std::string& activation = call.string("activation");
-  MatmulSpec spec{.batch = x.batch(), .b_batch = 1, .m = x.rows(), .k = weight.logical[0], .n = weight.logical[1]};
+  MatmulSpec spec{.batch = x.batch(), .b_batch = weight.batch, .m = x.rows(), .k = weight.k, .n = weight.n};
+  spec.transpose_b = call.boolean("transpose_b");
   spec.a = x.dtype;
-  spec.b = weight.dtype;
+  spec.b = weight_spec(call).dtype;
   spec.out = infer(call)[0].dtype;
   spec.config = call.compute_config();
   spec.numerics = context.numerics;
   spec.device = MatmulDevice(context.profile);
-  spec.k_block = variant_k_block(context, spec);
+  spec.k_block = product_k_block(call, context, spec);
   const int w = call.tensor_index("weight"), b = call.tensor_index("bias");
   if (b >= 0) spec.bias = call.tensors.at(static_cast<std::size_t>(b)).dtype;
-  spec.activation = fused_activation(activation, context.numerics, spec.out);
+  spec.activation = call.boolean("in_dest") ? activation_in_dest(activation, context.numerics, dest_of(spec.config))
+                                            : fused_activation(activation, context.numerics, spec.out);
   const auto matmul = std::make_shared<Matmul>(std::move(spec));
   const auto constant = [&](int i) {
     const auto at = static_cast<std::size_t>(i);
@@ -104,7 +118,7 @@ Kernel prepare(const OpCall& call, const PrepareContext& context) {
   if (fixed_w != nullptr) matmul->set_b(fixed_w->data());
   if (fixed_b != nullptr) matmul->set_bias(fixed_b->data());
   const bool b_fixed = b < 0 || fixed_b != nullptr;
-  const bool clean = activation == "sigmoid" && weight.logical[1] % tile_dim != 0;  // the one with f(0) != 0
+  const bool clean = activation == "sigmoid" && weight.n % tile_dim != 0;  // the one with f(0) != 0
   return [=](const KernelArgs& args) {
     matmul->run(args.in[0]->data(), args.in[static_cast<std::size_t>(w)]->data(),
                 b_fixed ? nullptr : args.in[static_cast<std::size_t>(b)]->data(), args.out[0]->data());
@@ -114,7 +128,10 @@ Kernel prepare(const OpCall& call, const PrepareContext& context) {
 
 std::vector<RtValue> reference(Reference& aten, const OpCall& call, std::span<const RtValue> args) {
   const std::vector<RtValue> f = as_floats(args);
-  std::vector<RtValue> y = aten.call("aten.matmul.default", {f[0], f[1]});
+  RtValue weight = f[1];
+  if (call.boolean("transpose_b"))
+    weight = aten.call("aten.transpose.int", {weight, std::int64_t{-1}, std::int64_t{-2}})[0];
+  std::vector<RtValue> y = aten.call("aten.matmul.default", {f[0], weight});
   if (!f[2].is_none()) {
     const RtValue bias = aten.call("aten.reshape.default", {f[2], int_list({-1})})[0];
     y = aten.call("aten.add.Tensor", {y[0], bias});
@@ -126,8 +143,9 @@ Work work(const OpCall& call) {
   const TensorSpec& x = spec_of(call, "x");
   const TensorSpec weight = weight_spec(call);
   Work work =
-      product_work(call, static_cast<double>(x.batch() * x.tile_rows() * weight.tiles()), x.dtype, weight.dtype);
-  work.flops = 2 * static_cast<double>(volume(x.logical)) * static_cast<double>(weight_shape(call).second);
+      product_work(call, static_cast<double>(x.batch() * x.tile_rows() * weight.tile_rows() * weight.tile_cols()),
+                   x.dtype, weight.dtype);
+  work.flops = 2 * static_cast<double>(volume(x.logical)) * static_cast<double>(weight_of(call).n);
   work.l1_bytes = 2 * (4 * tile_bytes(x.dtype) + 4 * tile_bytes(weight.dtype)) + 4 * tile_bytes(DataType::float32);
   return work;
 }
@@ -136,8 +154,8 @@ void describe(const OpCall& call, VariantQuery& to) {
   const TensorSpec& x = spec_of(call, "x");
   to.batch = x.batch();
   to.m = x.rows();
-  to.k = weight_shape(call).first;
-  to.n = weight_shape(call).second;
+  to.k = weight_of(call).k;
+  to.n = weight_of(call).n;
   to.constant_b = true;
 }
 
@@ -157,6 +175,7 @@ const OpFamily recurrences{
 TTRT_REGISTER_FAMILY(recurrences);
 
 ttc::Refusal emit(PythonCall& to) {
+  if (to.call.boolean("in_dest")) return unsupported("an activation in Dest, which no model asks for");
   const bool vector = spec_of(to.call, "x").logical.size() < 2;  // the library takes a row
   std::string x = to.operand("x");
   if (vector) x = to.let("row", Python("ttnn.reshape").arg(x).arg(python_list({"1", to.sizes("x").at(0)})));
@@ -164,6 +183,7 @@ ttc::Refusal emit(PythonCall& to) {
   const std::string program = python_program(to);
   Python made("ttnn.linear");
   made.arg(x).arg(to.operand("weight")).key("bias", to.operand("bias"));
+  if (to.call.boolean("transpose_b")) made.key("transpose_b", "True");
   made.key("memory_config", to.memory_config()).key("dtype", python_dtype(to.results[0].dtype));
   if (!program.empty()) made.key("program_config", program);
   // Without a grid of cores it acts on the packed result, as here, and not on sums in Dest.
@@ -183,7 +203,8 @@ const OpRecord record{
     .summary = "x times a packed weight, plus bias, through an optional activation",
     .schema =
         "(Tensor x, Tensor weight, Tensor? bias=None, *, int[] weight_shape, str weight_format=\"bfloat16\", "
-        "str? fidelity=\"HiFi4\", bool? fp32_acc=True, str? activation=None, bool? packer_l1_acc=False) -> Tensor",
+        "str? fidelity=\"HiFi4\", bool? fp32_acc=True, str? activation=None, bool? packer_l1_acc=False, "
+        "bool transpose_b=False, str? bias_format=None, str? format=None, bool in_dest=False, int k_block=0) -> Tensor",
     .lowers = {{"aten.linear.default", lower, matmul_flops}},
     .packed = {{"weight", Packed::Form::transposed, weight_spec, nullptr, nullptr, true},
                {"bias", Packed::Form::row, bias_spec}},

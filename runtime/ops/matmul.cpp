@@ -1,4 +1,6 @@
-// tt.matmul: products of batches of matrices, leading dims broadcast; b may be read transposed ([.., N, K]).
+// tt.matmul: products of batches of matrices, leading dims broadcast; b may be read transposed ([.., N, K]). The result
+// is float32 where an operand is, else bfloat16, unless `format` names another. k_block: the tiles of K between two
+// additions to Dest, as a program configuration says; 0: the kernel's own.
 #include "device/matmul.h"
 
 #include <algorithm>
@@ -49,10 +51,12 @@ std::vector<TensorSpec> infer(const OpCall& call) {
   const bool transposed = call.boolean("transpose_b");
   const std::int64_t k = transposed ? b.cols() : b.rows(), n = transposed ? b.rows() : b.cols();
   if (a.cols() != k) bad_call(call, "inner dims " + std::to_string(a.cols()) + " and " + std::to_string(k));
+  check_k_block(call, k);
   Shape out = broadcast(call, leading(a), leading(b));
   out.push_back(a.rows());
   out.push_back(n);
-  return {tiled(std::move(out), promoted(call.tensors) == DataType::float32 ? DataType::float32 : DataType::bfloat16)};
+  const DataType own = promoted(call.tensors) == DataType::float32 ? DataType::float32 : DataType::bfloat16;
+  return {tiled(std::move(out), product_format(call, "format", own))};
 }
 
 // Products that one Matmul computes at a stretch, and where each stretch starts.
@@ -113,7 +117,7 @@ Kernel prepare(const OpCall& call, const PrepareContext& context) {
   spec.config = call.compute_config();
   spec.numerics = context.numerics;
   spec.device = MatmulDevice(context.profile);
-  spec.k_block = variant_k_block(context, spec);
+  spec.k_block = product_k_block(call, context, spec);
   const auto matmul = std::make_shared<Matmul>(std::move(spec));
   const DeviceTensor* constant = context.constants.size() > 1 ? context.constants[1] : nullptr;
   if (constant != nullptr && s.starts.size() == 1) matmul->set_b(constant->data());
@@ -192,7 +196,7 @@ const OpRecord record{
     .summary = "Products of batches of matrices, leading dims broadcast",
     .schema =
         "(Tensor a, Tensor b, *, bool transpose_b=False, str? fidelity=\"HiFi4\", bool? fp32_acc=True, "
-        "bool? packer_l1_acc=False) -> Tensor",
+        "bool? packer_l1_acc=False, str? format=None, int k_block=0) -> Tensor",
     .lowers = {{"aten.mm.default", lower, matmul_flops},
                {"aten.bmm.default", lower, matmul_flops},
                {"aten.matmul.default", lower, matmul_flops},

@@ -2,6 +2,7 @@
 // interleaved operands (device/matmul_program.h): which one a call gets by default is unchanged by naming them.
 #include "ops/emit.h"
 #include "ops/matmul_variants.h"
+#include "ops/rules.h"
 
 #include <algorithm>
 #include <string>
@@ -127,6 +128,25 @@ std::int64_t variant_k_block(const PrepareContext& context, const MatmulSpec& sp
   if (context.variant == "folded") return library_grid_program(s, spec.device).in0_block_w;
   if (context.variant == "dram_sharded") return dram_sharded_program(s, spec.device).in0_block_w;
   return 0;
+}
+
+std::int64_t product_k_block(const OpCall& call, const PrepareContext& context, const MatmulSpec& spec) {
+  const std::int64_t asked = call.integer("k_block");
+  return asked > 0 ? asked : variant_k_block(context, spec);
+}
+
+void check_k_block(const OpCall& call, std::int64_t k) {
+  const std::int64_t asked = call.integer("k_block"), tiles = round_up(k, tile_dim) / tile_dim;
+  if (asked < 0 || (asked > 0 && tiles % asked != 0))
+    bad_call(call, "k_block " + std::to_string(asked) + " does not divide " + std::to_string(tiles) + " tiles of K");
+}
+
+DataType product_format(const OpCall& call, std::string_view literal, DataType otherwise) {
+  if (!call.has(literal)) return otherwise;
+  const auto format = data_type_from_string(call.string(literal));
+  if (!format || !is_float_format(*format))
+    bad_call(call, std::string(literal) + " '" + call.string(literal) + "' is no format of floats");
+  return *format;
 }
 
 std::string python_program(const PythonCall& to) {

@@ -6,9 +6,9 @@
 namespace ttrt::python {
 namespace {
 
-// Operands are (name, format, float32 tensor, row_major), results (shape, format); a configuration is (fidelity,
-// approximate, float32 Dest, accumulation in L1) or None.
-using OperandTuple = std::tuple<std::string, std::string, Tensor, bool>;
+// Operands are (name, format, float32 tensor, row_major, buffer or None), results (shape, format); a configuration is
+// (fidelity, approximate, float32 Dest, accumulation in L1) or None.
+using OperandTuple = std::tuple<std::string, std::string, Tensor, bool, std::optional<library::Buffer>>;
 using ResultTuple = std::tuple<Shape, std::string>;
 using ConfigTuple = std::tuple<std::string, bool, bool, bool>;
 
@@ -16,8 +16,12 @@ std::vector<Tensor> run(const std::string& function, const std::vector<OperandTu
                         const std::vector<ResultTuple>& results, const std::string& params,
                         const std::optional<ConfigTuple>& config, bool blackhole, bool exact) {
   library::Call call{.function = function, .operands = {}, .results = {}, .params = params};
-  for (const auto& [name, format, values, row_major] : operands)
-    call.operands.push_back({.name = name, .format = format, .values = values, .row_major = row_major});
+  for (const auto& [name, format, values, row_major, buffer] : operands)
+    call.operands.push_back({.name = name,
+                             .format = format,
+                             .values = values,
+                             .row_major = row_major,
+                             .buffer = buffer.value_or(library::Buffer{})});
   for (const auto& [shape, format] : results) call.results.push_back({.shape = shape, .format = format});
   if (config) {
     const auto& [fidelity, approximate, wide, l1] = *config;
@@ -56,7 +60,9 @@ library::Buffer allocate(const DeviceHandle& device, const Shape& shape, const s
 }
 
 void add_device_memory(py::module_& m) {
-  py::class_<library::Buffer>(m, "Buffer", "Memory of a device.").def_readonly("address", &library::Buffer::address);
+  py::class_<library::Buffer>(m, "Buffer", "Memory of a device.")
+      .def_readonly("address", &library::Buffer::address)
+      .def("forget", &library::forget, py::call_guard<py::gil_scoped_release>());
   using tt_lib::device::Device;
   py::class_<Device, DeviceHandle>(m, "Device", "An emulated accelerator.")
       .def(py::init(&open), py::arg("profile"), py::arg("slot"))

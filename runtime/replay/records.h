@@ -40,7 +40,7 @@ class RecordCall {
 
 // A case's integers as a host tensor; values of any format as one of float32 or of integers; and back from device
 // bytes.
-HostTensor host_integers(const std::vector<float>& values, const Shape& shape);
+HostTensor host_integers(const Values& values, const Shape& shape);
 HostTensor host_values(const Tensor& tensor);
 Tensor host_tensor(const TensorSpec& spec, const std::byte* bytes);
 // Values that Dest leaves in one format, as the packer leaves them in another.

@@ -18,6 +18,7 @@
 
 #include "device/arch.h"
 #include "device/types.h"
+#include "replay/values.h"
 #include "support/json_util.h"
 #include "support/reason.h"
 
@@ -28,7 +29,7 @@ struct Tensor {
   Shape shape;
   DataType dtype = DataType::bfloat16;
   Layout layout = Layout::tile;
-  std::vector<float> values;  // row-major; exact for every format (integers up to 2^24)
+  Values values;  // row-major; exact for every format (integers up to 2^24)
 };
 
 struct Case {

@@ -48,12 +48,13 @@ std::optional<Tensor> broadcast(const Tensor& x, const Shape& to) {
     if (x.shape[d] != to[at] && x.shape[d] != 1) return std::nullopt;
     if (x.shape[d] != 1) steps[at] = step;
   }
-  out.values.resize(static_cast<std::size_t>(volume(to)));
-  for (std::size_t i = 0; i < out.values.size(); ++i) {
+  std::vector<float> values(static_cast<std::size_t>(volume(to)));
+  for (std::size_t i = 0; i < values.size(); ++i) {
     std::int64_t rest = static_cast<std::int64_t>(i), from = 0;
     for (std::size_t d = to.size(); d-- > 0; rest /= to[d]) from += rest % to[d] * steps[d];
-    out.values[i] = x.values[static_cast<std::size_t>(from)];
+    values[i] = x.values[static_cast<std::size_t>(from)];
   }
+  out.values = std::move(values);
   return out;
 }
 
@@ -116,9 +117,10 @@ Outcome pair_by_unit(const Case& c, Numerics) {
                                  : c.op == "logaddexp2" ? exact::Binary::logaddexp2
                                                         : exact::Binary::nextafter;
   Tensor out = *a;
-  exact::binary(function, ops::dest_for(a->dtype), a->values.data(), b->values.data(), out.values.data(),
-                static_cast<std::int64_t>(out.values.size()));
-  for (float& v : out.values) v = ops::through_tensor(v, out.dtype);
+  std::vector<float>& values = out.values.changed();
+  exact::binary(function, ops::dest_for(a->dtype), a->values.data(), b->values.data(), values.data(),
+                static_cast<std::int64_t>(values.size()));
+  for (float& v : values) v = ops::through_tensor(v, out.dtype);
   return Outputs{packed_as(std::move(out), c.expected.at(0))};
 }
 
@@ -144,6 +146,7 @@ Outcome of_three(const Case& c, Numerics numerics) {
   if (divides) sfpu::run(sfpu::Function::reciprocal, {}, Dest::bits32, factor);
   Tensor out = a;
   out.dtype = DataType::float32;
+  std::vector<float>& values = out.values.changed();
   const std::int64_t cols = extent_of(a.shape).cols, rows = extent_of(a.shape).rows;
   for (std::size_t i = 0; i < factor.size(); ++i) {
     const float x = a.values[i], y = b.values[i];
@@ -156,7 +159,7 @@ Outcome of_three(const Case& c, Numerics numerics) {
       r = exact::multiply_add(exact::multiply_add(number, y, 0.0F), factor[i], x);
     else if (numerics == Numerics::fast || row >= 4 || col >= 16 || col % 2 != 0)
       r = exact::multiply_add(x, y, factor[i]);
-    out.values[i] = lerp || divides ? bf16_to_f32(f32_to_bf16(r)) : r;
+    values[i] = lerp || divides ? bf16_to_f32(f32_to_bf16(r)) : r;
   }
   return Outputs{packed_as(std::move(out), c.expected.at(0))};
 }
@@ -193,9 +196,10 @@ Tensor as_channels_first(const Tensor& x, const Image& image) {
   Tensor out = x;
   out.shape = {image.batch, image.channels, image.height, image.width};
   const std::int64_t area = image.height * image.width;
+  std::vector<float>& values = out.values.changed();
   for (std::int64_t i = 0; i < image.batch * area * image.channels; ++i) {
     const std::int64_t n = i / (area * image.channels), at = i / image.channels % area, c = i % image.channels;
-    out.values[static_cast<std::size_t>((n * image.channels + c) * area + at)] = x.values[static_cast<std::size_t>(i)];
+    values[static_cast<std::size_t>((n * image.channels + c) * area + at)] = x.values[static_cast<std::size_t>(i)];
   }
   out.layout = Layout::tile;
   return out;

@@ -1,10 +1,7 @@
 // Replay of whole blocks: several ops in a row, each leaving a bfloat16 tensor, as a model runs them.
-// Products run on the matrix unit directly, everything else through the op records.
 #include <cmath>
 
-#include "device/matmul.h"
-#include "ops/activation.h"
-#include "ops/library.h"
+#include "ops/rules.h"
 #include "replay/records.h"
 #include "replay/replay.h"
 #include "replay/tiles.h"
@@ -35,29 +32,23 @@ struct Block {
   Block(const Case& block, Numerics wanted)
       : c(block), numerics(wanted), config(block.config.value_or(ComputeConfig{})) {}
 
-  Tensor matmul(const Tensor& a, const Tensor& b, const Tensor* bias,
-                const decltype(MatmulSpec::activation)& activation) const {
+  // One matrix for all of a's, or one for each.
+  Tensor matmul(const Tensor& a, Tensor b, const Tensor* bias = nullptr, const char* activation = nullptr) const {
     const Extent ea = extent_of(a.shape), eb = extent_of(b.shape);
     if (ea.cols != eb.rows || (eb.batch != 1 && eb.batch != ea.batch)) misfit("a block's operands do not fit");
-    MatmulSpec spec{.batch = ea.batch, .b_batch = eb.batch, .m = ea.rows, .k = ea.cols, .n = eb.cols};
-    spec.config = config;
-    spec.numerics = numerics;
-    spec.activation = activation;
-    std::vector<std::byte> row;
+    if (eb.batch == 1) b.shape = {eb.rows, eb.cols};
+    RecordCall call("tt.linear");
+    call.configure(config);
+    call.tensor("x", a).tensor("weight", b).set("weight_shape", ops::int_list(b.shape));
     if (bias != nullptr) {
-      spec.bias = bias->dtype;
-      row = to_tiles(*bias);
+      Tensor row = *bias;
+      row.shape = {1, eb.cols};
+      call.tensor("bias", row);
     }
-    Matmul product(spec);
-    std::vector<std::byte> tiles(
-        static_cast<std::size_t>(Extent{ea.batch, ea.rows, eb.cols}.tiles() * tile_bytes(spec.out)));
-    product.run(to_tiles(a).data(), to_tiles(b).data(), row.empty() ? nullptr : row.data(), tiles.data());
-    Shape shape = a.shape;
-    shape.back() = eb.cols;
-    return tensor(shape, from_tiles(tiles, spec.out, shape));
+    if (activation != nullptr) call.set("activation", std::string(activation));
+    return call.result(numerics);
   }
-  Tensor linear(const Tensor& x, const char* w, const char* b = nullptr,
-                const decltype(MatmulSpec::activation)& activation = nullptr) const {
+  Tensor linear(const Tensor& x, const char* w, const char* b = nullptr, const char* activation = nullptr) const {
     return matmul(x, c.input(w), b == nullptr ? nullptr : &c.input(b), activation);
   }
 
@@ -96,7 +87,8 @@ struct Block {
     for (std::int64_t h = 0; h < count; ++h) {
       for (std::int64_t i = 0; i < rows * cols; ++i) {
         const std::int64_t at = transposed ? i % cols : i / cols, feature = transposed ? i / cols : i % cols;
-        out.values.push_back(qkv.values[static_cast<std::size_t>(at * e.cols + (which * count + h) * size + feature)]);
+        out.values.changed().push_back(
+            qkv.values[static_cast<std::size_t>(at * e.cols + (which * count + h) * size + feature)]);
       }
     }
     return out;
@@ -106,7 +98,7 @@ struct Block {
     Tensor out = tensor({1, 1, rows, count * size}, {});
     for (std::int64_t i = 0; i < rows * count * size; ++i) {
       const std::int64_t r = i / (count * size), h = i / size % count;
-      out.values.push_back(x.values[static_cast<std::size_t>((h * rows + r) * size + i % size)]);
+      out.values.changed().push_back(x.values[static_cast<std::size_t>((h * rows + r) * size + i % size)]);
     }
     return out;
   }
@@ -125,7 +117,7 @@ Outcome mlp(const Case& c, Numerics numerics) {
   if (auto refusal = refuse_block(c, "layer_norm(1e-5) -> linear+gelu -> linear -> residual add")) return *refusal;
   const Block block(c, numerics);
   const Tensor normed = block.norm(c.input("x"), false, 1e-5F);
-  const Tensor hidden = block.linear(normed, "w1", "b1", ops::fused_activation("gelu", numerics, DataType::bfloat16));
+  const Tensor hidden = block.linear(normed, "w1", "b1", "gelu");
   return Outputs{block.add(c.input("x"), block.linear(hidden, "w2", "b2")).values};
 }
 

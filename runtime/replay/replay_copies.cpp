@@ -85,10 +85,11 @@ Outcome triangle(const Case& c, Numerics numerics) {
   Tensor mask = c.inputs.at(0);
   if (mask.shape.size() < 2) return ttc::Reason{ttc::ReasonCode::Unsupported, "a triangle of less than two dims"};
   const std::int64_t cols = mask.shape.back(), rows = mask.shape[mask.shape.size() - 2];
-  for (std::size_t i = 0; i < mask.values.size(); ++i) {
+  std::vector<float>& values = mask.values.changed();
+  for (std::size_t i = 0; i < values.size(); ++i) {
     const auto at = static_cast<std::int64_t>(i);
     const std::int64_t above = at % cols - at / cols % rows;
-    mask.values[i] = (c.op == "tril" ? above <= diagonal : above >= diagonal) ? 1.0F : 0.0F;
+    values[i] = (c.op == "tril" ? above <= diagonal : above >= diagonal) ? 1.0F : 0.0F;
   }
   return record_outcome(RecordCall("tt.mul").tensor("a", c.inputs.at(0)).tensor("b", mask), c.expected, numerics);
 }

@@ -1,8 +1,7 @@
-// Replay of matmul and linear: on the matrix unit itself, as the cases vary what no record's literals do (the format of
-// the result, sums that the packer adds in L1).
-#include "device/matmul.h"
+// Replay of matmul and linear: the parameters that the op library has become literals of the records.
+#include "device/tile_formats_device.h"
 #include "ops/activation.h"
-#include "ops/library.h"
+#include "ops/rules.h"
 #include "replay/records.h"
 #include "replay/replay.h"
 #include "replay/tiles.h"
@@ -10,93 +9,125 @@
 namespace ttrt::replay {
 namespace {
 
-ttc::Refusal refuse(const Tensor& a, const Tensor& b, DataType out) {
-  if (!is_float_format(a.dtype) || !is_float_format(b.dtype) || !is_float_format(out)) {
-    return ttc::Reason{ttc::ReasonCode::DtypeUnsupported, "products are of float formats"};
-  }
-  const Extent ea = extent_of(a.shape), eb = extent_of(b.shape);
-  if (ea.cols != eb.rows || eb.batch == 0 || ea.batch % eb.batch != 0 || ea.cols == 0) {
-    return ttc::Reason{ttc::ReasonCode::Unsupported, "the operands' shapes do not fit"};
-  }
-  return std::nullopt;
+bool flag(const Case& c, const char* name) {
+  const ttc::Json* given = ttc::find_member(c.params, name);
+  return given != nullptr && ttc::as_bool(*given);
+}
+
+DataType format_of_result(const Case& c) { return c.format_param("out_dtype").value_or(c.expected.at(0).dtype); }
+
+std::int64_t k_block(const Case& c) {
+  const ttc::Json* given = ttc::find_member(c.params, "in0_block_w");
+  return given == nullptr ? 0 : ttc::as_int(*given);
+}
+
+// A vector is one row.
+Tensor as_matrix(Tensor t) {
+  while (t.shape.size() < 2) t.shape.insert(t.shape.begin(), 1);
+  return t;
 }
 
 Tensor turned(const Tensor& t) {
   const Extent e = extent_of(t.shape);
   Tensor out = t;
   std::swap(out.shape.at(out.shape.size() - 1), out.shape.at(out.shape.size() - 2));
+  std::vector<float>& values = out.values.changed();
   for (std::int64_t i = 0; i < e.batch * e.rows * e.cols; ++i) {
     const std::int64_t batch = i / (e.rows * e.cols), row = i / e.cols % e.rows, col = i % e.cols;
-    out.values[static_cast<std::size_t>((batch * e.cols + col) * e.rows + row)] = t.values[static_cast<std::size_t>(i)];
+    values[static_cast<std::size_t>((batch * e.cols + col) * e.rows + row)] = t.values[static_cast<std::size_t>(i)];
   }
   return out;
 }
-Tensor operand_of(const Case& c, const char* name, const char* transposed) {
-  const ttc::Json* given = ttc::find_member(c.params, transposed);
-  const Tensor& t = c.input(name);
-  return given != nullptr && ttc::as_bool(*given) && t.shape.size() > 1 ? turned(t) : t;
+
+// The operands as the records have them: a not transposed, both matrices.
+struct Product {
+  Tensor a, b;
+  bool transpose_b = false;
+  Extent of_a = {}, of_b = {};  // of_b: [K, N]
+};
+
+Product product_of(const Case& c) {
+  Product p{.a = as_matrix(c.input("a")), .b = as_matrix(c.input("b")), .transpose_b = flag(c, "transpose_b")};
+  if (flag(c, "transpose_a") && c.input("a").shape.size() > 1) p.a = turned(p.a);
+  p.of_a = extent_of(p.a.shape), p.of_b = extent_of(p.b.shape);
+  if (p.transpose_b) std::swap(p.of_b.rows, p.of_b.cols);
+  return p;
 }
 
-Outcome multiply(const Case& c, Numerics numerics, std::string activation) {
-  const Tensor a = operand_of(c, "a", "transpose_a"), b = operand_of(c, "b", "transpose_b");
-  const DataType out = c.format_param("out_dtype").value_or(c.expected.at(0).dtype);
-  if (auto refusal = refuse(a, b, out)) return *refusal;
-  const Extent ea = extent_of(a.shape), eb = extent_of(b.shape);
-  if (volume(c.expected.at(0).shape) != ea.batch * ea.rows * eb.cols) {
-    return ttc::Reason{ttc::ReasonCode::Unsupported, "the output does not have the product's size"};
-  }
-  MatmulSpec spec{.batch = ea.batch, .b_batch = eb.batch, .m = ea.rows, .k = ea.cols, .n = eb.cols};
-  spec.a = a.dtype, spec.b = b.dtype, spec.out = out;
-  spec.config = c.config.value_or(ops::library_matmul_config(a.dtype, b.dtype, out));
-  spec.numerics = numerics;
-  spec.device = MatmulDevice(default_profile(c.arch));
-  // A program configuration's tiles of K between spills of Dest.
-  if (const ttc::Json* block = ttc::find_member(c.params, "in0_block_w")) spec.k_block = ttc::as_int(*block);
-  if (spec.k_block < 0 || (spec.k_block > 0 && round_up(spec.k, tile_dim) / tile_dim % spec.k_block != 0))
-    return ttc::Reason{ttc::ReasonCode::Unsupported, "in0_block_w does not divide the tiles of K"};
-  // The op library runs what it does not fuse as an op of its own.
-  Runner behind = nullptr;
-  const ttc::Json* in_dest = ttc::find_member(c.params, "fused");
-  spec.activation = in_dest != nullptr && ttc::as_bool(*in_dest)
-                        ? ops::activation_in_dest(activation, numerics, dest_of(spec.config))
-                        : ops::fused_activation(activation, numerics, out);
-  if (!activation.empty() && !spec.activation && (behind = find_runner(activation)) != nullptr) {
-    activation.clear();
-  }
-  if (!activation.empty() && !spec.activation)
-    return ttc::Reason{ttc::ReasonCode::Unimplemented, "fused activation " + activation};
-  std::vector<std::byte> bias;
-  if (const Tensor* t = c.find("bias")) {
-    if (!is_float_format(t->dtype) || extent_of(t->shape).rows != 1 || extent_of(t->shape).cols != spec.n) {
-      return ttc::Reason{ttc::ReasonCode::Unsupported, "the bias is one row of N float values"};
-    }
-    spec.bias = t->dtype;
-    bias = to_tiles(*t);
-  }
-  Matmul product(spec);
-  std::vector<std::byte> tiles(
-      static_cast<std::size_t>(Extent{spec.batch, spec.m, spec.n}.tiles() * tile_bytes(spec.out)));
-  const std::vector<std::byte> a_tiles = to_tiles(a), b_tiles = to_tiles(b);
-  product.run(a_tiles.data(), b_tiles.data(), bias.empty() ? nullptr : bias.data(), tiles.data());
-  std::vector<float> values = from_tiles(tiles, spec.out, c.expected.at(0).shape);
-  if (behind == nullptr) return Outputs{std::move(values)};
-  Case after = case_behind(c, ttc::as_string(ttc::member(c.params, "activation")),
-                           {.name = "x", .shape = c.expected.at(0).shape, .dtype = out, .values = std::move(values)});
-  after.expected = c.expected;
-  return behind(after, numerics);
+ttc::Refusal refuse(const Case& c, const Product& p) {
+  using ttc::Reason;
+  using ttc::ReasonCode;
+  if (!is_float_format(p.a.dtype) || !is_float_format(p.b.dtype) || !is_float_format(format_of_result(c)))
+    return Reason{ReasonCode::DtypeUnsupported, "products are of float formats"};
+  if (p.of_a.cols != p.of_b.rows || p.of_b.batch == 0 || p.of_a.batch % p.of_b.batch != 0 || p.of_a.cols == 0)
+    return Reason{ReasonCode::Unsupported, "the operands' shapes do not fit"};
+  if (volume(c.expected.at(0).shape) != p.of_a.batch * p.of_a.rows * p.of_b.cols)
+    return Reason{ReasonCode::Unsupported, "the output does not have the product's size"};
+  const Tensor* bias = c.find("bias");
+  if (bias != nullptr &&
+      (!is_float_format(bias->dtype) || extent_of(bias->shape).rows != 1 || extent_of(bias->shape).cols != p.of_b.cols))
+    return Reason{ReasonCode::Unsupported, "the bias is one row of N float values"};
+  return std::nullopt;
+}
+
+// What both records say of a call.
+RecordCall& describe(RecordCall& call, const Case& c, const Product& p) {
+  call.configure(c.config);
+  call.set("transpose_b", p.transpose_b).set("k_block", k_block(c));
+  return call.set("format", std::string(to_string(format_of_result(c))));
 }
 
 Outcome matmul(const Case& c, Numerics numerics) {
   if (auto refusal = c.unknown_params({"out_dtype", "transpose_a", "transpose_b", "in0_block_w"})) return *refusal;
-  return multiply(c, numerics, "");
+  const Product p = product_of(c);
+  if (auto refusal = refuse(c, p)) return *refusal;
+  RecordCall call("tt.matmul", c.arch);
+  describe(call, c, p).stored("a", p.a).stored("b", p.b);
+  return record_outcome(call, c.expected, numerics);
+}
+
+// Its weight without leading dims of 1, its bias as one row.
+void give_constants(RecordCall& call, const Case& c, const Product& p) {
+  Tensor weight = p.b;
+  if (p.of_b.batch == 1) weight.shape.erase(weight.shape.begin(), weight.shape.end() - 2);
+  Shape shape = weight.shape;
+  if (p.transpose_b) std::swap(shape[shape.size() - 1], shape[shape.size() - 2]);
+  call.stored("weight", weight).set("weight_shape", ops::int_list(shape));
+  call.set("weight_format", std::string(to_string(weight.dtype)));
+  const Tensor* bias = c.find("bias");
+  if (bias == nullptr) return;
+  Tensor row = *bias;
+  row.shape = {1, p.of_b.cols};
+  call.stored("bias", row).set("bias_format", std::string(to_string(row.dtype)));
 }
 
 Outcome linear(const Case& c, Numerics numerics) {
   if (auto refusal =
           c.unknown_params({"out_dtype", "activation", "fused", "transpose_a", "transpose_b", "in0_block_w"}))
     return *refusal;
-  const ttc::Json* activation = ttc::find_member(c.params, "activation");
-  return multiply(c, numerics, activation == nullptr || activation->is_null() ? "" : ttc::as_string(*activation));
+  const Product p = product_of(c);
+  if (auto refusal = refuse(c, p)) return *refusal;
+  const ttc::Json* given = ttc::find_member(c.params, "activation");
+  const std::string activation = given == nullptr || given->is_null() ? "" : ttc::as_string(*given);
+  // The op library runs what it does not fuse as an op of its own.
+  const bool in_dest = flag(c, "fused"),
+             fused = in_dest ? ops::activation_in_dest(activation, numerics, Dest::bits32) != nullptr
+                             : ops::fused_activation(activation, numerics, format_of_result(c)) != nullptr;
+  const Runner behind = activation.empty() || fused ? nullptr : find_runner(activation);
+  if (!activation.empty() && !fused && behind == nullptr)
+    return ttc::Reason{ttc::ReasonCode::Unimplemented, "fused activation " + activation};
+  RecordCall call("tt.linear", c.arch);
+  describe(call, c, p).stored("x", p.a);
+  give_constants(call, c, p);
+  if (fused) call.set("activation", activation).set("in_dest", in_dest);
+  if (behind == nullptr) return record_outcome(call, c.expected, numerics);
+  auto result = call.run(numerics);
+  if (auto* reason = std::get_if<ttc::Reason>(&result)) return std::move(*reason);
+  Tensor x = std::get<Tensor>(std::move(result));
+  x.name = "x", x.shape = c.expected.at(0).shape;
+  Case after = case_behind(c, activation, std::move(x));
+  after.expected = c.expected;
+  return behind(after, numerics);
 }
 
 }  // namespace

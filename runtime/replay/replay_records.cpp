@@ -179,8 +179,8 @@ Tensor with_residual(const Case& c, const Tensor& x, const std::optional<Compute
   if (residual == nullptr || residual->values.size() != x.values.size()) return x;
   const Dest dest = dest_of(config.value_or(ComputeConfig{}));
   Tensor sum = x;
-  fpu::add(x.values.data(), residual->values.data(), sum.values.data(), static_cast<std::int64_t>(x.values.size()),
-           dest);
+  fpu::add(x.values.data(), residual->values.data(), sum.values.changed().data(),
+           static_cast<std::int64_t>(x.values.size()), dest);
   if (dest == Dest::bits32) sum.dtype = DataType::float32;
   return sum;
 }
@@ -194,8 +194,9 @@ Outcome biased(const Case& c, const RecordCall& call, const Tensor& bias, Dest d
   const std::int64_t cols = extent_of(y.shape).cols;
   if (static_cast<std::int64_t>(bias.values.size()) < cols)
     return Reason{ReasonCode::Unsupported, "a bias of another width"};
-  for (std::size_t at = 0; at < y.values.size(); at += static_cast<std::size_t>(cols))
-    fpu::add(y.values.data() + at, bias.values.data(), y.values.data() + at, cols, dest);
+  std::vector<float>& values = y.values.changed();
+  for (std::size_t at = 0; at < values.size(); at += static_cast<std::size_t>(cols))
+    fpu::add(values.data() + at, bias.values.data(), values.data() + at, cols, dest);
   return Outputs{packed_as(std::move(y), c.expected.at(0))};
 }
 

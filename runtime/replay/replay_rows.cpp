@@ -38,8 +38,9 @@ Outcome masked_softmax(const Case& c, Numerics numerics) {
   const std::vector<float> scales(static_cast<std::size_t>(e.cols), scale);
   Tensor out = x;
   out.dtype = config.dest == Dest::bits32 ? DataType::float32 : DataType::bfloat16;
+  std::vector<float>& values = out.values.changed();
   for (std::int64_t r = 0; r < e.batch * e.rows; ++r) {
-    float* row = out.values.data() + r * e.cols;
+    float* row = values.data() + r * e.cols;
     fpu::mul(row, scales.data(), row, e.cols, config.dest, config.fidelity);
     std::transform(row, row + e.cols, row, round_bf16_away);
     if (mask != nullptr) {
@@ -74,6 +75,7 @@ Outcome decode(const Case& c, Numerics) {
   call.key_chunk = call.shape.keys = std::min<std::int64_t>(keys & -keys, 512);
   if (call.key_chunk < tile_dim) return ttc::Reason{ttc::ReasonCode::Unsupported, "chunks of less than a tile"};
   Tensor out = q;
+  std::vector<float>& values = out.values.changed();
   std::vector<float> rows(static_cast<std::size_t>(tile_dim * width)), result(rows.size());
   for (std::int64_t i = 0; i < q.shape[1] * heads; ++i) {
     call.shape.keys_used = ttc::as_int(positions[static_cast<std::size_t>(i / heads)]) + 1;
@@ -82,7 +84,7 @@ Outcome decode(const Case& c, Numerics) {
     const std::int64_t at = (i / heads * kv_heads + i % heads / (heads / kv_heads)) * keys * width;
     std::copy_n(q.values.data() + i * width, width, rows.begin());
     exact::attention_rows(rows.data(), k.values.data() + at, v.values.data() + at, call, 0, result.data());
-    std::copy_n(result.begin(), width, out.values.data() + i * width);
+    std::copy_n(result.begin(), width, values.data() + i * width);
   }
   return Outputs{packed_as(std::move(out), c.expected.at(0))};
 }
@@ -139,7 +141,7 @@ Outcome spread(const Case& c, Numerics) {
   for (std::int64_t at = 0; at < static_cast<std::int64_t>(rows.size()); at += n) {
     const float variance = exact::variance(rows.data() + at, n, 1, correction);
     const auto bits = std::bit_cast<std::uint32_t>(variance);
-    out.values.push_back(
+    out.values.changed().push_back(
         c.op == "var" ? variance : std::bit_cast<float>(sfpu::apply(sfpu::Function::sqrt, {}, Dest::bits32, bits)));
   }
   return Outputs{packed_as(std::move(out), c.expected.at(0))};

@@ -74,7 +74,7 @@ std::variant<Run, ttc::Reason> run_calls(const Case& c, Numerics numerics, bool 
     if (outputs.size() != one.expected.size()) throw bad_file(c.id, one.op + " gave another number of results");
     for (std::size_t i = 0; i < outputs.size(); ++i) {
       Tensor result = one.expected[i];
-      run.exact = run.exact && result.values == outputs[i];
+      run.exact = run.exact && std::ranges::equal(result.values, outputs[i]);
       result.values = std::move(outputs[i]);
       if (follow) values.insert_or_assign(result.name, result);
       run.values.insert_or_assign(result.name, std::move(result));

@@ -27,10 +27,22 @@ TensorSpec tensor(Shape shape, BufferType memory = BufferType::dram, Layout layo
 
 OpCall linear(std::int64_t m, std::int64_t k, std::int64_t n, const char* fidelity = "HiFi4",
               BufferType memory = BufferType::dram) {
-  return {
-      .op = find_op("tt.linear"),
-      .args = {TensorRef{0}, TensorRef{1}, {}, std::vector<std::int64_t>{k, n}, "bfloat16", fidelity, true, {}, false},
-      .tensors = {tensor({m, k}, memory), tensor({k, n}, memory)}};
+  return {.op = find_op("tt.linear"),
+          .args = {TensorRef{0},
+                   TensorRef{1},
+                   {},
+                   std::vector<std::int64_t>{k, n},
+                   "bfloat16",
+                   fidelity,
+                   true,
+                   {},
+                   false,
+                   false,
+                   {},
+                   {},
+                   false,
+                   std::int64_t{0}},
+          .tensors = {tensor({m, k}, memory), tensor({k, n}, memory)}};
 }
 OpCall unary(const char* op, Shape shape) {
   return {.op = find_op(op), .args = {TensorRef{0}}, .tensors = {tensor(shape)}};

@@ -73,7 +73,7 @@ def run(
     first = pairs[0][1]
     dtypes = list(dtype) if isinstance(dtype, (list, tuple)) else [dtype or first.dtype] * len(shapes)
     given = [
-        (operand, tensor.dtype.value, _memory.of_torch(tensor._values.float()), tensor.layout is Layout.ROW_MAJOR)
+        (operand, tensor.dtype.value, _memory.of_torch(tensor._values.float()), tensor.layout is Layout.ROW_MAJOR, tensor._buffer)
         for operand, tensor in pairs
     ]
     results = [(list(shape), one.value) for shape, one in zip(shapes, dtypes)]

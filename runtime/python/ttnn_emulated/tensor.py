@@ -68,7 +68,7 @@ def packed(values: torch.Tensor, dtype: DataType) -> torch.Tensor:
         return values
     (made,) = native.library_run(
         "host_pack_unpack",
-        [("", "float32", _memory.of_torch(values), False)],
+        [("", "float32", _memory.of_torch(values), False, None)],
         [(list(values.shape), dtype.value)],
         f'{{"format": "{dtype.value}"}}',
         None,
@@ -100,7 +100,10 @@ class Tensor:
             layout = Layout.TILE if data_type in BLOCKS else Layout.ROW_MAJOR
         if data_type in BLOCKS and layout is not Layout.TILE:
             raise RuntimeError("ttnn.from_torch: bfloat8_b/bfloat4_b requires TILE_LAYOUT!")
-        self._set(packed(source, data_type), data_type, layout, device, mem_config)
+        values = packed(source, data_type)
+        if values.data_ptr() == source.data_ptr():  # the caller's, who may go on writing there
+            values = values.clone()
+        self._set(values, data_type, layout, device, mem_config)
         self._tile = tile
 
     @classmethod
@@ -118,9 +121,10 @@ class Tensor:
         return out
 
     def _set(self, values: torch.Tensor, dtype: DataType, layout: Layout, device: Any, memory_config: Any) -> None:
-        self._values, self._dtype, self._layout, self._device = values.contiguous(), dtype, layout, device
+        self._buffer: Any = None
+        self._values = values.contiguous()
+        self._dtype, self._layout, self._device = dtype, layout, device
         self._memory_config = memory_config or (DRAM_MEMORY_CONFIG if device is not None else None)
-        self._buffer = None
         self._allocated = True
         self._tile: Optional[Tile] = None  # of 32x32
         self._padding = 0.0  # what fills up its tiles, where anybody may see that
@@ -130,6 +134,17 @@ class Tensor:
                 self._buffer = device._native.allocate(list(values.shape), dtype.value, layout is Layout.ROW_MAJOR, in_l1)
             except Error as error:
                 raise RuntimeError(f"TT_FATAL: {error.args[0]}") from None
+
+    @property
+    def _values(self) -> torch.Tensor:
+        return self._held
+
+    @_values.setter
+    def _values(self, values: torch.Tensor) -> None:
+        """Others than before. They are not written in place: calls pack them into the buffer once."""
+        self._held = values
+        if self._buffer is not None:
+            self._buffer.forget()
 
     # ---- what it is
 
