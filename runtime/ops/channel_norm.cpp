@@ -147,18 +147,24 @@ void affine(float* v, std::int64_t n, float mean, float scale, float bias) {
   vectorised<Affine, float*, std::int64_t, float, float, float>(v, n, mean, scale, bias);
 }
 
+// Each channel's numbers are packed by the host, in x's format.
+float packed_number(float number, DataType dtype) {
+  return dtype == DataType::float32 ? number : bf16_to_f32(f32_to_bf16(number));
+}
+
 // On the vector unit in float32: x - mean, times 1 / sqrt(var + eps), which is a value of x's format, weight, bias.
 void exact_affine(float* v, std::int64_t n, DataType dtype, const float (&p)[4], bool weight, bool bias, float eps) {
   float* other = scratch(6, static_cast<std::size_t>(n));
   const auto step = [&](exact::Binary op, float number) {
-    std::fill_n(other, n, through_tensor(number, dtype));
+    std::fill_n(other, n, number);
     exact::binary(op, Dest::bits32, v, other, v, n);
   };
-  const float var = exact::multiply_add(through_tensor(p[1], dtype), 1.0F, eps);
-  step(exact::Binary::sub, p[0]);
-  step(exact::Binary::mul, exact::reciprocal_root(var, {.dest = dest_for(dtype)}));
-  if (weight) step(exact::Binary::mul, p[2]);
-  if (bias) step(exact::Binary::add, p[3]);
+  const auto packed = [&](float number) { return packed_number(number, dtype); };
+  const float var = exact::multiply_add(packed(p[1]), 1.0F, eps);
+  step(exact::Binary::sub, packed(p[0]));
+  step(exact::Binary::mul, through_tensor(exact::reciprocal_root(var, {.dest = dest_for(dtype)}), dtype));
+  if (weight) step(exact::Binary::mul, packed(p[2]));
+  if (bias) step(exact::Binary::add, packed(p[3]));
 }
 
 Kernel prepare_batch_norm(const OpCall& call, const PrepareContext& context) {
@@ -195,7 +201,7 @@ struct Moments {
 };
 
 void norm_group(float* v, const Channels& c, std::int64_t group, std::int64_t width, const float* w, const float* b,
-                float eps) {
+                float eps, DataType) {
   float mean = 0, var = 0;
   vectorised<Moments, const float*, std::int64_t, float*, float*>(v, width * c.inner, &mean, &var);
   const float root = 1.0F / std::sqrt(var + eps);
@@ -207,13 +213,13 @@ void norm_group(float* v, const Channels& c, std::int64_t group, std::int64_t wi
 
 // The weights spread over a group's elements, as the device multiplies by rows.
 void exact_group(float* v, const Channels& c, std::int64_t group, std::int64_t width, const float* w, const float* b,
-                 float eps) {
+                 float eps, DataType dtype) {
   const std::int64_t n = width * c.inner;
   float *spread_w = scratch(6, static_cast<std::size_t>(n)), *spread_b = scratch(7, static_cast<std::size_t>(n));
   for (std::int64_t i = 0; i < n; ++i) {
     const std::int64_t channel = group * width + i / c.inner;
-    if (w != nullptr) spread_w[i] = w[channel];
-    if (b != nullptr) spread_b[i] = b[channel];
+    if (w != nullptr) spread_w[i] = packed_number(w[channel], dtype);
+    if (b != nullptr) spread_b[i] = packed_number(b[channel], dtype);
   }
   const exact::Norm norm{
       .epsilon = eps, .weight = w != nullptr ? spread_w : nullptr, .bias = b != nullptr ? spread_b : nullptr};
@@ -225,13 +231,14 @@ Kernel prepare_group_norm(const OpCall& call, const PrepareContext& context) {
   const std::int64_t groups = call.integer("groups"), width = c.count / groups;
   const auto eps = static_cast<float>(call.number("eps"));
   const auto norm = context.numerics == Numerics::exact ? exact_group : norm_group;
+  const DataType dtype = spec_of(call, "x").dtype;
   return [=, weight = RowOperand(call, context, "weight", 4),
           bias = RowOperand(call, context, "bias", 5)](const KernelArgs& args) {
     const float *w = weight.get(args), *b = bias.get(args);
     float* x = scratch(1, static_cast<std::size_t>(c.images * c.count * c.inner));
     load_rows(*args.in[0], x);
     parallel_for(c.images * groups, 8,
-                 [&](std::int64_t i) { norm(x + i * width * c.inner, c, i % groups, width, w, b, eps); });
+                 [&](std::int64_t i) { norm(x + i * width * c.inner, c, i % groups, width, w, b, eps, dtype); });
     store_rows(x, Rounding::away, *args.out[0]);
   };
 }
@@ -304,8 +311,19 @@ ttc::Refusal emit_batch_norm(PythonCall& to) {
   return std::nullopt;
 }
 
-TTRT_NOT_EMITTED(group_norm, "tt.group_norm",
-                 "ttnn.group_norm takes channels in whole tiles, and its sums over a group are not recorded")
+// ttnn.group_norm takes channels in whole tiles, and how it sums over a group is not recorded: groups are rows of
+// ttnn.layer_norm, which is what the kernel here computes.
+ttc::Refusal emit_group_norm(PythonCall& to) {
+  const std::int64_t groups = to.call.integer("groups"), width = to.call.integer("channels") / groups;
+  const WeightForm rows{.shape = {groups, width}, .dtype = spec_of(to.call, "x").dtype};
+  to.needs("group_norm");
+  Python made("group_norm");
+  made.arg(to.operand("x")).key("groups", to.literal("groups"));
+  made.key("weight", to.weight("weight", rows)).key("bias", to.weight("bias", rows));
+  made.key("epsilon", to.literal("eps")).key("memory_config", to.memory_config());
+  to.result(made.key("compute_kernel_config", to.compute_kernel_config()));
+  return std::nullopt;
+}
 
 const OpFamily batch_statistics{
     .names =
@@ -386,6 +404,7 @@ const OpRecord group_norm{
   %y: f32[2, 3, 8, 5] = aten.instance_norm.default(%x, none, none, none, none, true, 0.1, 1e-05, true)
   return %y
 })"}},
+    .emit = emit_group_norm,
 };
 TTRT_REGISTER_OP(group_norm);
 

@@ -320,13 +320,15 @@ ttc::Refusal emit_windows(PythonCall& to) {
 ttc::Refusal emit_adaptive(PythonCall& to) {
   const std::size_t dims = to.call.integers("sizes").size();
   if (dims == 3) return unsupported("TT-NN's pools have two dims");
+  if (to.results[0].dtype != DataType::bfloat16) return unsupported("TT-NN's adaptive pools give bfloat16");
   const PythonImage x(to, "x", dims);
   std::vector<std::string> sizes = to.sizes();
   sizes.erase(sizes.begin(), sizes.end() - static_cast<std::ptrdiff_t>(dims));
   if (dims == 1) sizes.insert(sizes.begin(), "1");
   const bool mean = to.call.op->name == "tt.adaptive_avg_pool2d";
   Python made = python_pool(mean ? "ttnn.adaptive_avg_pool2d" : "ttnn.adaptive_max_pool2d", x);
-  image_result(to, x, made.key("output_size", python_list(sizes)).key("memory_config", to.memory_config()));
+  made.key("output_size", python_list(sizes)).key("memory_config", to.memory_config());
+  image_result(to, x, Python("ttnn.to_layout").arg(to.let("pooled", made)).arg("ttnn.TILE_LAYOUT"));
   return std::nullopt;
 }
 

@@ -5,7 +5,6 @@
 #include "emit/functions.h"
 #include "emit/python_text.h"
 #include "executor/call_price.h"
-#include "ir/body.h"
 #include "ir/node_name.h"
 #include "pass/call.h"
 
@@ -28,11 +27,23 @@ bool is_number(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
-// Operands, and what graphs inside read from outside.
+void read_from_outside(const ir::Graph& graph, std::set<const ir::Value*>& inside, std::vector<ir::Value*>& out) {
+  for (const ir::GraphInput& input : graph.inputs()) inside.insert(input.value.get());
+  for (const auto& node : graph.nodes()) {
+    for (ir::Value* value : node->operands())
+      if (!inside.contains(value)) out.push_back(value);
+    for (const auto& region : node->regions()) read_from_outside(*region, inside, out);
+    for (const auto& result : node->results()) inside.insert(result.get());
+  }
+  for (const ir::GraphOutput& output : graph.outputs())
+    if (ir::Value* value = output.arg.value(); value != nullptr && !inside.contains(value)) out.push_back(value);
+}
+
+// Operands, and what graphs inside, however deep, read from outside.
 std::vector<ir::Value*> read_by(const ir::Node& node) {
   std::vector<ir::Value*> out = node.operands();
-  for (const auto& region : node.regions())
-    for (ir::Value* value : ir::captured(*region)) out.push_back(value);
+  std::set<const ir::Value*> inside;
+  for (const auto& region : node.regions()) read_from_outside(*region, inside, out);
   return out;
 }
 
@@ -65,7 +76,10 @@ const std::string& BlockWriter::argument_name(const Argument& argument) const {
 std::string BlockWriter::size_text(const ir::SymExpr& size) {
   std::vector<std::string> used;
   size.collect_symbols(used);
-  for (const std::string& symbol : used) symbols.insert(identifier(symbol));
+  for (const std::string& symbol : used) {
+    if (!program_.symbols_of_inputs.contains(symbol)) no_spelling_ = symbol + " is a size that only a run knows";
+    symbols.insert(identifier(symbol));
+  }
   std::string text = symbolic(size);
   if (text.empty()) no_spelling_ = "a size of " + size.str() + " has no spelling in Python";
   return text;
@@ -140,16 +154,18 @@ void BlockWriter::take_arguments() {
     for (const auto& result : node.results()) inside_.insert(result.get());
   });
   for_each_node(block_, [&](const ir::Node& node) {
-    for (const ir::Value* value : read_by(node)) {
-      if (inside_.contains(value) || names_.contains(value) || program_.uploaded.contains(value) ||
-          ir::is_weight(program_.weight_behind(value)))
-        continue;
-      if (value->type.kind == ir::TypeKind::integer && value->type.sym) continue;
-      const std::string role = role_of(node, value);
-      name(value, scope.fresh(is_generic(role) ? "x" : role));
-      arguments.emplace_back(value);
-    }
+    for (const ir::Value* value : read_by(node)) take_argument(value, role_of(node, value));
   });
+}
+
+// What the function reads from outside is an argument of it, but for weights and sizes, which have arguments of their
+// own.
+void BlockWriter::take_argument(const ir::Value* value, const std::string& role) {
+  if (inside_.contains(value) || names_.contains(value) || program_.uploaded.contains(value) ||
+      ir::is_weight(program_.weight_behind(value)) || (value->type.kind == ir::TypeKind::integer && value->type.sym))
+    return;
+  name(value, scope.fresh(is_generic(role) ? "x" : role));
+  arguments.emplace_back(value);
 }
 
 BlockWriter::BlockWriter(Functions& program, const Block& block) : program_(program), block_(block) {
@@ -268,6 +284,7 @@ void BlockWriter::write_node(const ir::Node& node) {
     for (const ir::SymExpr& size : node.result()->type.sizes) sizes += (sizes.empty() ? "" : ", ") + size.str();
     said += (said.empty() ? "[" : ": [") + sizes + "]";
   }
+  if (said.size() > 120) said = node.provenance->source;  // longer than what the sizes explain
   scope.comment(said);
   const ttrt::OpRecord* record = ttrt::find_op(node.op());
   if (!node.regions().empty())
@@ -313,7 +330,7 @@ void BlockWriter::write_upload(const ir::Node& node, const ttrt::OpRecord& recor
   const std::string text = converted(download(value).str(), from, node.result()->type.dtype);
   const std::string made = scope.fresh(value + "_host");
   name(node.result(), made);
-  scope.raw(made + " = " + text);
+  scope.if_read(made, made + " = " + text);
 }
 
 // torch.ops.aten.add.Tensor(x, y, alpha=2)

@@ -159,6 +159,8 @@ void BlockWriter::write_region(const ir::Graph& region) {
     arguments.emplace_back(value);
   }
   take_arguments();
+  for (const ir::GraphOutput& output : region.outputs())
+    if (const ir::Value* value = output.arg.value()) take_argument(value, "");
   for (const Item& item : block_.items) write_item(item);
   for (const ir::GraphOutput& output : region.outputs()) {
     results.push_back(output.arg.value());

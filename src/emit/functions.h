@@ -59,7 +59,8 @@ class Functions {
 
   const ir::Model& model;
   const ttrt::ArchProfile& arch;
-  const ir::SymBinding sizes;  // a value for every symbol
+  const ir::SymBinding sizes;               // a value for every symbol
+  std::set<std::string> symbols_of_inputs;  // those that forward() reads from its arguments
   ttrt::KernelChooser chooser;
   Parameters parameters;
   std::map<std::string, std::string> constants;  // name: definition
@@ -132,6 +133,7 @@ class BlockWriter {
   void refuse(const ir::Node& node, Reason reason);
   std::string parameter(const Parameter& one, std::string_view role);
   void take_arguments();
+  void take_argument(const ir::Value* value, const std::string& role);
   std::string size_text(const ir::SymExpr& size);
   std::vector<std::string> sizes_text(const ir::Value* value);
   std::string stem(const ir::Node& node) const;

@@ -84,12 +84,36 @@ constexpr std::string_view write_back_text = R"py(def write_back(tensor, value):
         tensor.copy_(ttnn.to_torch(value))
 )py";
 
+constexpr std::string_view group_norm_text =
+    R"py(def group_norm(x, *, groups, weight=None, bias=None, epsilon, memory_config, compute_kernel_config):
+    """Each group of channels is a row for ttnn.layer_norm, beside the numbers of its channels, [groups, channels of one]."""
+    sizes = list(x.shape)
+    each = x.logical_volume() // (sizes[0] * sizes[1])
+    count = sizes[1] // groups * each
+    rows = ttnn.reshape(x, [sizes[0], groups, count])
+    scales = None if weight is None else ttnn.repeat_interleave(weight, each, dim=1)
+    shifts = None if bias is None else ttnn.repeat_interleave(bias, each, dim=1)
+    normal = []
+    for g in range(groups):
+        row = ttnn.layer_norm(
+            ttnn.slice(rows, [0, g, 0], [sizes[0], g + 1, count]),
+            epsilon=epsilon,
+            weight=None if scales is None else ttnn.slice(scales, [g, 0], [g + 1, count]),
+            bias=None if shifts is None else ttnn.slice(shifts, [g, 0], [g + 1, count]),
+            memory_config=memory_config,
+            compute_kernel_config=compute_kernel_config,
+        )
+        normal.append(row)
+    return ttnn.reshape(ttnn.concat(normal, dim=1), sizes, memory_config=memory_config)
+)py";
+
 const std::map<std::string_view, std::string_view>& helpers() {
   static const std::map<std::string_view, std::string_view> all{{"causal_mask", causal_mask_text},
                                                                 {"multicast_2d", multicast_2d_text},
                                                                 {"multicast_1d", multicast_1d_text},
                                                                 {"dram_sharded", dram_sharded_text},
                                                                 {"attention_program", attention_program_text},
+                                                                {"group_norm", group_norm_text},
                                                                 {"on_device", on_device_text},
                                                                 {"write_back", write_back_text}};
   return all;

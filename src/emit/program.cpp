@@ -134,6 +134,7 @@ class ProgramWriter {
   void reserve_names(const Block& block) {
     for (const char* name : {"if_true", "if_false", "goes_on", "turn", "row", "wrapped"})
       program_.function_names.insert(name);
+    for (const std::string_view name : helper_names()) program_.function_names.emplace(name);
     for (const Item& item : block.items)
       if (const auto* inner = std::get_if<std::unique_ptr<Block>>(&item)) {
         program_.function_names.insert(snake_case((*inner)->class_name));
@@ -164,6 +165,7 @@ class ProgramWriter {
           defined.insert(input.value->type.sym->name()).second)
         root.scope.raw(identifier(input.value->type.sym->name()) + " = " + variable);
     }
+    program_.symbols_of_inputs = defined;
     for (const auto& [symbol, range] : model_.ranges) check_range(root, symbol, range, defined);
     for (const auto& node : model_.graph->nodes()) {
       const ttrt::OpRecord* record = ttrt::find_op(node->op());

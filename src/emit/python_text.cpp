@@ -137,18 +137,40 @@ std::vector<std::string> split_arguments(std::string_view text) {
   return out;
 }
 
+// An expression between brackets, on as many lines as it takes: broken behind operators.
+std::string broken_expression(const std::string& text, std::size_t indent) {
+  const std::string margin(indent, ' ');
+  std::string out, line = margin;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find(' ', at), text.size());
+    const std::string piece = text.substr(at, end - at);
+    if (line.size() > indent && line.size() + 1 + piece.size() > line_width) {
+      out += line + "\n";
+      line = margin;
+    }
+    line += (line.size() > indent ? " " : "") + piece;
+    at = end + 1;
+  }
+  return out + line + "\n";
+}
+
 // One argument on lines of its own; a call among them is opened too where it is too long.
 std::string argument_lines(const std::string& arg, std::size_t indent) {
   const std::string margin(indent, ' ');
-  const std::size_t open = arg.find('(');
-  if (margin.size() + arg.size() + 1 <= line_width || open == std::string::npos || !arg.ends_with(")"))
+  const bool list = arg.ends_with("]") && arg.find_first_of("([") == arg.find('[');
+  const std::size_t open = arg.find(list ? '[' : '(');
+  if (margin.size() + arg.size() + 1 <= line_width || open == std::string::npos || (!list && !arg.ends_with(")")))
     return margin + arg + ",\n";
-  const std::string inner = arg.substr(open + 1, arg.size() - open - 2);
+  const std::string inner = arg.substr(open + 1, arg.size() - open - 2), end = list ? "],\n" : "),\n";
   if (margin.size() + 4 + inner.size() <= line_width)
-    return margin + arg.substr(0, open + 1) + "\n" + margin + "    " + inner + "\n" + margin + "),\n";
+    return margin + arg.substr(0, open + 1) + "\n" + margin + "    " + inner + "\n" + margin + end;
   std::string out = margin + arg.substr(0, open + 1) + "\n";
-  for (const std::string& one : split_arguments(inner)) out += argument_lines(one, indent + 4);
-  return out + margin + "),\n";
+  const std::vector<std::string> parts = split_arguments(inner);
+  const bool call = list || (open > 0 && word(arg[open - 1]));
+  if (parts.size() == 1 && !call)  // an expression, which a comma would make a tuple
+    return out + broken_expression(inner, indent + 4) + margin + end;
+  for (const std::string& one : parts) out += argument_lines(one, indent + 4);
+  return out + margin + end;
 }
 
 }  // namespace

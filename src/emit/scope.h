@@ -31,17 +31,21 @@ class Scope {
   void comment(std::string text);
   void add(std::vector<std::string> targets, ttrt::Python call);
   void raw(std::string lines);  // as they are; their names count as used
+  // The same for what only gives a variable its value: left out where no other line reads it.
+  void if_read(const std::string& variable, std::string lines);
   bool empty() const { return lines_.empty(); }
   // The body, with ttnn.deallocate where lives end.
   std::string text(int indent) const;
 
  private:
   struct Line {
-    std::string comment, raw;
+    std::string comment, raw, only_for = {};  // only_for: the variable of if_read()
     std::vector<std::string> targets;
     ttrt::Python call{""};
     std::set<std::string> used;
   };
+  std::vector<Line> read_lines() const;
+
   std::vector<Line> lines_;
   std::string comment_;
   std::set<std::string> taken_, owned_, returned_, functions_;

@@ -290,3 +290,47 @@ def test_what_has_no_spelling_is_a_torch_call_or_an_error():
         assert full.returncode == 3 and "tt.airy_ai" in full.stdout + full.stderr
         again = subprocess.run(command, capture_output=True, text=True)
         assert again.returncode == 2 and "--overwrite" in again.stdout + again.stderr
+
+
+def test_groups_of_channels_are_rows_of_a_norm():
+    text = same_bits_of_text(
+        """graph main(%x: f32[2, 6, 7, 9] user, $w: f32[6] parameter "w" = rand(1), $b: f32[6] parameter "b" = rand(2)) {
+  %y: f32[2, 6, 7, 9] = aten.group_norm.default(%x, 3, $w, $b, 0.001)
+  %z: f32[2, 6, 7, 9] = aten.instance_norm.default(%y, none, none, none, none, true, 0.1, 1e-05, true)
+  %p: f32[2, 6, 3, 3] = aten.adaptive_avg_pool2d.default(%z, [3, 3])
+  return %y, %p
+}
+"""
+    )
+    assert "ttnn.layer_norm(" in text and "ttnn.to_layout(" in text
+
+
+def test_numbers_of_a_channel_are_rounded_as_the_host_packs_them():
+    """337 lies between two numbers of bfloat16."""
+    same_bits_of_text(
+        """graph main(%x: f32[2, 4, 5, 8] user, $m: f32[4] buffer "m" = splat(2.25), $v: f32[4] buffer "v" = splat(337.0)) {
+  %y: f32[2, 4, 5, 8] = aten.batch_norm.default(%x, none, none, $m, $v, false, 0.1, 0.001, true)
+  return %y
+}
+"""
+    )
+
+
+def test_whole_models_of_images_and_rows_in_rows():
+    """Nested maps, group norms, batch norms behind convolutions: the bits of the tool, and code without a complaint."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        program = emitted("vmap", folder)
+        expected = run_by_tool("vmap", folder, "--numerics", "exact")
+        for i, one in enumerate(outputs(program, "exact")):
+            assert torch.equal(one, expected[f"out{i}"]), f"vmap out{i}"
+        programs = [str(program)]
+        for model in ("vision_small.pt", "vision_small_dyn.pt2", "prims.pt2"):  # some of whose operators stay with torch
+            programs.append(str(folder / model))
+            io = models / f"{model.partition('.')[0].removesuffix('_dyn')}.io.safetensors"
+            subprocess.run([str(tool), "emit", str(models / model), "-o", programs[-1], "--io", str(io), "-q"], check=True)
+            outputs(pathlib.Path(programs[-1]), "fast")
+        ruff = shutil.which("ruff", path=f"{pathlib.Path(sys.executable).parent}:{os.environ.get('PATH', '')}")
+        rules = ["--isolated", "--select", "E,F,W,I,N,B", "--line-length", "130", "--ignore", "I001"]
+        found = subprocess.run([ruff, "check", *rules, *programs], capture_output=True, text=True)
+        assert found.returncode == 0, found.stdout
