@@ -75,6 +75,11 @@ def reset_seeds():
 
 
 @pytest.fixture
+def function_level_defaults(reset_seeds):
+    pass
+
+
+@pytest.fixture
 def device_params(request):
     return getattr(request, "param", {})
 

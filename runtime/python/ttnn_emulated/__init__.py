@@ -20,14 +20,18 @@ from . import caches as _caches
 from . import collectives as _collectives
 from . import complex as _complex
 from . import composed as _composed
+from . import configs as _configs
+from . import decoding as _decoding
 from . import eltwise as _eltwise
 from . import files as _files
 from . import golden as _golden
 from . import mesh as _mesh
 from . import moreh as _moreh
 from . import movement as _movement
+from . import norms_in_parts as _norms_in_parts
 from . import places as _places
 from . import products as _products
+from . import shards as _shards
 from . import specs as _specs
 from . import system as _system
 from . import _ttnn, model_preprocessing, operations, tracer, transformer, types  # noqa: F401
@@ -72,7 +76,10 @@ def _make_traceable() -> None:
     """In their modules, so that operators of tensors and names of other modules are remembered too."""
     host = {"from_torch": "Writes", "as_tensor": "Writes", "to_device": "Writes", "copy_host_to_device_tensor": "Writes"}
     host |= {"to_torch": "Reads", "from_device": "Reads"}
-    for module in (_eltwise, _products, _movement, _places, _vision, _caches, _composed, _moreh, _collectives, transformer):
+    for module in (
+        _eltwise, _products, _movement, _places, _vision, _caches, _composed, _moreh, _collectives, _shards, _norms_in_parts, _decoding,
+        transformer,
+    ):  # fmt: skip
         for name, value in vars(module).copy().items():
             if name.startswith("_") or not isinstance(value, _modules.FunctionType) or value.__module__ != module.__name__:
                 continue
@@ -108,7 +115,7 @@ _inside = (
 _export(types, _typing + ("padded", "FLOATS", "BLOCKS"))
 for _module in (
     _eltwise, _products, _movement, _places, _files, _vision, _mesh, _trace, _composed, _backward, _backward_of_several, _system, _complex,
-    _moreh, _collectives, _specs
+    _moreh, _collectives, _specs, _shards, _norms_in_parts, _configs
 ):  # fmt: skip
     _export(_module, _typing + ("binary", "broadcast", "spread", "getitem", "traced", "not_captured", *_inside))
 for _name in _complex.complex_names():
@@ -116,6 +123,7 @@ for _name in _complex.complex_names():
 CONFIG, cluster = _system.CONFIG, _system.cluster
 
 
+plus_one = _decoding.plus_one
 fill_cache, update_cache = _caches.fill_cache, _caches.update_cache
 kv_cache = _modules.SimpleNamespace(
     fill_cache_for_user_=_caches.fill_cache_for_user_, update_cache_for_token_=_caches.update_cache_for_token_
@@ -148,7 +156,18 @@ class _Experimental:
     all_gather_async = staticmethod(_collectives.all_gather_async)
     all_reduce_async = staticmethod(_collectives.all_reduce_async)
     reduce_scatter_minimal_async = staticmethod(_collectives.reduce_scatter_minimal_async)
-    MinimalMatmulConfig = types.MinimalMatmulConfig
+    MinimalMatmulConfig = _configs.MinimalMatmulConfig
+    paged_update_cache = staticmethod(_decoding.paged_update_cache)
+    paged_fused_update_cache = staticmethod(_decoding.paged_fused_update_cache)
+    paged_fill_cache = staticmethod(_decoding.paged_fill_cache)
+    rotary_embedding_llama = staticmethod(_decoding.rotary_embedding_llama)
+    rotary_embedding_llama_fused_qk = staticmethod(_decoding.rotary_embedding_llama_fused_qk)
+    nlp_create_qkv_heads_decode = staticmethod(_decoding.nlp_create_qkv_heads_decode)
+    nlp_create_qkv_heads_falcon7b = staticmethod(_decoding.nlp_create_qkv_heads_falcon7b)
+    nlp_concat_heads_decode = staticmethod(_decoding.nlp_concat_heads_decode)
+    nlp_kv_cache_load_slice = staticmethod(_decoding.nlp_kv_cache_load_slice)
+    convert_to_chw = staticmethod(_decoding.convert_to_chw)
+    convert_to_hwc = staticmethod(_decoding.convert_to_hwc)
     minimal_matmul = staticmethod(_products.minimal_matmul)
 
     def __getattr__(self, name: str) -> Any:

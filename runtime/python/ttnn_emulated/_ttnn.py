@@ -8,6 +8,12 @@ import sys
 import types
 from typing import Any, List
 
+from .device import Device
+from .mesh import Topology
+from .system import SubDeviceId
+from .tensor import Tensor
+from .types import BufferType, MemoryConfig, TensorMemoryLayout
+
 __path__: list = []  # a package: its modules are made here
 PAGE = 2048  # bytes of a tile in bfloat16
 
@@ -38,4 +44,13 @@ def _module(name: str, **members: Any) -> types.ModuleType:
 
 
 reports = _module("reports", get_buffer_pages=_get_buffer_pages)
+multi_device = _module("multi_device", MeshDevice=Device)
+tensor = _module("tensor", Tensor=Tensor, MemoryConfig=MemoryConfig, BufferType=BufferType, TensorMemoryLayout=TensorMemoryLayout)
+device = _module("device", SubDeviceId=SubDeviceId)
+operations = _module(
+    "operations",
+    ccl=_module("operations.ccl", Topology=Topology),
+    experimental=_module("operations.experimental", ccl_experimental=_module("operations.experimental.ccl_experimental", GlobalSemaphoreArg=int)),
+)
+global_semaphore = _module("global_semaphore", global_semaphore=int)
 deprecated = _module("deprecated", operations=types.SimpleNamespace())

@@ -10,7 +10,7 @@ from . import movement as _movement
 from . import places as _places
 from . import products as _products
 from .backward import Grads, Memory, Number, check_rounding, gelu, in_place_of, inf, named, nan, zero
-from .calls import fail
+from .calls import fail, on_device
 from .tensor import Tensor
 from .types import BLOCKS
 
@@ -206,6 +206,8 @@ def prod_bw(grad_tensor: Tensor, input_tensor: Tensor, dim: Optional[int] = None
 
 def embedding_bw(input_tensor: Tensor, weight: Tensor, output_grad: Tensor, *, memory_config: Memory = None, dtype: Any = None) -> Tensor:
     """The table's gradient: each row the sum of the gradients of its uses."""
+    device = on_device("embedding_bw", input_tensor, weight, output_grad)
+    device.remember_program("embedding_bw", tuple(input_tensor.shape), tuple(weight.shape), output_grad.dtype, dtype)
     rows = input_tensor._values.flatten().long()
     table = weight._values.new_zeros(weight.shape[-2:]).index_add(0, rows, output_grad._values.reshape(rows.numel(), -1))
     return Tensor(table.reshape(weight.shape), dtype or output_grad.dtype, output_grad.device(), output_grad.layout, memory_config)

@@ -148,6 +148,12 @@ def CreateDevice(device_id: int = 0, *args: Any, **options: Any) -> Device:
 CloseDevice = close_device
 
 
+def DeallocateBuffers(device: Device) -> None:
+    """Buffers go with the tensors that have them."""
+
+
+
+
 @contextlib.contextmanager
 def manage_device(device_id: int = 0, **options: Any) -> Iterator[Device]:
     """A device that is closed at the end of the block."""

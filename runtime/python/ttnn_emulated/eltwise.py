@@ -252,6 +252,9 @@ def binary(
     if name == "bias_gelu" and not isinstance(input_tensor_b, Tensor):
         made = globals()["gelu"](binary("add", input_tensor_a, input_tensor_b), fast_and_approximate_mode=True)
         return into(output_tensor, made)
+    if name == "prelu" and isinstance(input_tensor_b, Tensor) and len(input_tensor_b.shape) == 1:  # a slope for each channel
+        shape = [input_tensor_b.shape[0] if i == 1 else 1 for i in range(len(input_tensor_a.shape))]
+        input_tensor_b = input_tensor_b._like(input_tensor_b._values.reshape(shape), layout=input_tensor_a.layout)
     if name == "prelu" and not isinstance(input_tensor_b, Tensor):  # one slope for all
         return globals()["leaky_relu"](input_tensor_a, float(input_tensor_b), memory_config=memory_config)
     if not isinstance(input_tensor_a, Tensor) and isinstance(input_tensor_b, Tensor):  # a number first

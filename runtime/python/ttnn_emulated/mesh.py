@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import enum
-from typing import Any, List, Optional, Sequence
+from typing import Any, Iterator, List, Optional, Sequence
 
 from .calls import fail
 from .device import Device
@@ -36,24 +37,65 @@ class _Mapping:
         return self
 
 
-class ReplicateTensorToMesh(_Mapping):
+class TensorToMesh(_Mapping):
     pass
 
 
-class ShardTensorToMesh(_Mapping):
+class MeshToTensor(_Mapping):
     pass
 
 
-class ShardTensor2dMesh(_Mapping):
+CppTensorToMesh, CppMeshToTensor = TensorToMesh, MeshToTensor
+
+
+class ReplicateTensorToMesh(TensorToMesh):
     pass
 
 
-class ConcatMeshToTensor(_Mapping):
+class ShardTensorToMesh(TensorToMesh):
     pass
 
 
-class ConcatMesh2dToTensor(_Mapping):
+class ShardTensor2dMesh(TensorToMesh):
     pass
+
+
+class ConcatMeshToTensor(MeshToTensor):
+    pass
+
+
+class ConcatMesh2dToTensor(MeshToTensor):
+    pass
+
+
+@contextlib.contextmanager
+def distribute(default: _Mapping) -> Iterator[None]:
+    """What from_torch and to_torch do inside with meshes: one device has the whole tensor."""
+    if not isinstance(default, _Mapping):
+        raise ValueError("Argument must be an instance of either TensorToMesh or MeshToTensor.")
+    yield
+
+
+def using_distributed_env() -> bool:
+    """Whether other processes have devices too."""
+    return False
+
+
+def visualize_mesh_device(mesh_device: Device, tensor: Optional[Tensor] = None) -> None:
+    """Prints the devices of a mesh, and which part of a tensor each has."""
+    print(f"{mesh_device}" + (f": {tensor.shape}" if tensor is not None else ""))
+
+
+def combine_device_tensors(tensors: Sequence[Tensor]) -> Tensor:
+    """The parts of all devices as one tensor."""
+    if len(tensors) != 1:
+        raise fail(f"{len(tensors)} tensors for one device")
+    return tensors[0]
+
+
+def from_host_shards(tensors: Sequence[Tensor], mesh_shape: Any = None, *args: Any) -> Tensor:
+    """See combine_device_tensors."""
+    return combine_device_tensors(tensors)
 
 
 class MeshComposerConfig(_Mapping):

@@ -188,9 +188,12 @@ def to_layout(tensor: Tensor, layout: Layout, dtype: Optional[DataType] = None, 
 
 
 def tilize_with_val_padding(tensor: Tensor, output_tensor_shape: Any = None, pad_value: float = 0.0, **options: Any) -> Tensor:
-    """In tiles; what fills them up is nobody's value."""
+    """In tiles, filled up with this value."""
     on_device("tilize_with_val_padding", tensor)
-    return to_layout(tensor, Layout.TILE, options.get("dtype"), options.get("memory_config"))
+    made = to_layout(tensor, Layout.TILE, options.get("dtype"), options.get("memory_config"))
+    made = made._like(made._values) if made is tensor else made
+    made._padding = float(pad_value)
+    return made
 
 
 def untilize_with_unpadding(tensor: Tensor, output_tensor_end: Any = None, **options: Any) -> Tensor:

@@ -8,9 +8,10 @@ import torch
 
 from .calls import fail, into, on_device, run
 from .eltwise import activated, binary, in_dest, spread
-from .tensor import Tensor
+from .tensor import Tensor, packed
 from .types import (
     BLOCKS,
+    FLOATS,
     BufferType,
     DataType,
     EmbeddingsType,
@@ -302,6 +303,8 @@ def _reduction(name: str) -> Callable[..., Tensor]:
         dtype: Optional[DataType] = None,
     ) -> Tensor:
         dims = _dims(input_tensor, dim)
+        if name == "sum" and input_tensor.dtype not in FLOATS:
+            return _whole_sum(input_tensor, dims, keepdim, memory_config)
         spread_of = name in ("var", "std")
         if spread_of and len(dims) > 1:  # the library has them along one dim
             return _spread_over(name, input_tensor, dims, keepdim, correction, memory_config, compute_kernel_config, scalar)
@@ -315,6 +318,13 @@ def _reduction(name: str) -> Callable[..., Tensor]:
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"{name} along dims, or of all elements."
     return function
+
+
+def _whole_sum(x: Tensor, dims: List[int], keepdim: bool, memory_config: Optional[MemoryConfig]) -> Tensor:
+    """Of integers, which wrap."""
+    on_device("sum", x)
+    total = x._values.sum(dims, keepdim=keepdim) if x._values.dim() else x._values
+    return x._like(packed(total, x.dtype), memory_config=memory_config)
 
 
 def _spread_over(
@@ -358,7 +368,7 @@ def _with_indices(name: str, tensor: Tensor, shape: Sequence[int], params: Any, 
     wide = typecast(tensor, bfloat16) if tensor.dtype in BLOCKS else tensor  # as their values lie in Dest
     values, indices = run(name, [wide], [shape, shape], params, dtype=[wide.dtype, uint16], memory_config=memory_config)
     values = typecast(values, tensor.dtype)
-    if tensor.shape[params["dim"]] > 65535:
+    if tensor.shape and tensor.shape[params["dim"]] > 65535:
         indices = indices._like(indices._values, dtype=uint32)
     if out is None:
         return values, indices
@@ -436,9 +446,8 @@ def embedding(
         raise NotImplementedError("ttnn.embedding: padding_idx and tables of two rows are not emulated")
     if input_tensor.logical_volume() and int(input_tensor._values.max()) >= weight.shape[-2]:
         raise fail(f"embedding: an index is not below {weight.shape[-2]}, the number of rows")
-    table = weight._like(weight._values.reshape(weight.shape[-2:]))
     shape = (*input_tensor.shape, weight.shape[-1])
-    (result,) = run("embedding", [("ids", input_tensor), ("w", table)], [shape], dtype=dtype or weight.dtype,
+    (result,) = run("embedding", [("ids", input_tensor), ("w", weight)], [shape], dtype=dtype or weight.dtype,
                     layout=layout or Layout.ROW_MAJOR, memory_config=memory_config)  # fmt: skip
     return into(output_tensor, result)
 

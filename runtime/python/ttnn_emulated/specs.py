@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Optional, Sequence
+from typing import Any, Optional, Sequence, Union
 
 from .types import (
     TILE_SIZE,
@@ -16,6 +16,7 @@ from .types import (
     NdShardSpec,
     Shape,
     ShardOrientation,
+    ShardShapeAlignment,
     ShardSpec,
     TensorMemoryLayout,
     padded,
@@ -63,9 +64,10 @@ class TensorSpec:
         kept = {dim % len(self.shape) for dim in dims}
         return self.sharded_across_dims([i for i in range(len(self.shape)) if i not in kept], grid, orientation)
 
-    def block_sharded(self, grid: CoreRange, orientation: ShardOrientation = ShardOrientation.ROW_MAJOR) -> "TensorSpec":
+    def block_sharded(self, grid: Union[CoreRange, CoreRangeSet], orientation: ShardOrientation = ShardOrientation.ROW_MAJOR) -> "TensorSpec":
         """With rows and columns dealt to a rectangle of cores."""
-        size, whole = grid.grid_size(), padded(self.shape, self.layout)
+        box = grid.bounding_box() if isinstance(grid, CoreRangeSet) else grid
+        size, whole = box.grid_size(), padded(self.shape, self.layout)
         part = (-(-math.prod(whole[:-1]) // size.y), -(-whole[-1] // size.x))
         return self._sharded(TensorMemoryLayout.BLOCK_SHARDED, part, CoreRangeSet([grid]), orientation)
 
@@ -82,6 +84,25 @@ class TensorSpec:
         """With its columns dealt to cores."""
         rows = math.prod(padded(self.shape, self.layout)[:-1])
         return self._sharded(TensorMemoryLayout.WIDTH_SHARDED, (rows, -(-self.shape[-1] // grid.num_cores())), grid, orientation)
+
+    def sharded(
+        self,
+        shard_shape: Union[NdShardSpec, Sequence[int]],
+        grid: Any = None,
+        shard_alignment: ShardShapeAlignment = ShardShapeAlignment.RECOMMENDED,
+        orientation: ShardOrientation = ShardOrientation.ROW_MAJOR,
+        shard_distribution_strategy: Any = None,
+    ) -> "TensorSpec":
+        """In parts of this shape; of a tensor in tiles they are whole ones, unless the alignment is NONE."""
+        if isinstance(shard_shape, NdShardSpec):
+            spec = shard_shape
+        else:
+            whole = self.layout is Layout.TILE and shard_alignment is not ShardShapeAlignment.NONE
+            shape = [-(-size // TILE_SIZE) * TILE_SIZE if whole and i >= len(shard_shape) - 2 else size for i, size in enumerate(shard_shape)]
+            more = () if shard_distribution_strategy is None else (shard_distribution_strategy,)
+            spec = NdShardSpec(shape, grid, orientation, *more)
+        config = MemoryConfig(self.memory_config.buffer_type, spec)
+        return TensorSpec(self.shape, self.dtype, self.layout, memory_config=config, tile=self.tile)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, TensorSpec) and vars(self) == vars(other)

@@ -7,8 +7,9 @@ from typing import Any, Optional, Sequence, Tuple
 import torch
 
 from .calls import fail, into, on_device, run
+from .decoding import in_rows
 from .tensor import Tensor
-from .types import MemoryConfig, WormholeComputeKernelConfig
+from .types import MemoryConfig, WormholeComputeKernelConfig, bfloat16
 
 Memory = Optional[MemoryConfig]
 Config = Optional[WormholeComputeKernelConfig]
@@ -72,6 +73,58 @@ def scaled_dot_product_attention_decode(
     (result,) = run("scaled_dot_product_attention_decode", operands, [input_tensor_q.shape], {"cur_pos": positions, "scale": scale},
                     memory_config=memory_config, config=compute_kernel_config, name=name)  # fmt: skip
     return result
+
+
+def paged_scaled_dot_product_attention_decode(
+    input_tensor_q: Tensor, input_tensor_k: Tensor, input_tensor_v: Tensor, page_table_tensor: Tensor, **options: Any
+) -> Tensor:
+    """scaled_dot_product_attention_decode over caches in blocks [blocks, heads, rows of one, width]."""
+    on_device("transformer.paged_scaled_dot_product_attention_decode", input_tensor_q, input_tensor_k, input_tensor_v, page_table_tensor)
+    keys, values = (in_rows(one, page_table_tensor) for one in (input_tensor_k, input_tensor_v))
+    return scaled_dot_product_attention_decode(input_tensor_q, keys, values, **options)
+
+
+def chunked_scaled_dot_product_attention(
+    input_tensor_q: Tensor,
+    input_tensor_k: Tensor,
+    input_tensor_v: Tensor,
+    page_table_tensor: Tensor,
+    chunk_start_idx: int,
+    *,
+    scale: Optional[float] = None,
+    memory_config: Memory = None,
+    program_config: Any = None,
+    compute_kernel_config: Config = None,
+) -> Tensor:
+    """Causal attention of the queries from a position on over caches in blocks, up to the last of them."""
+    on_device("transformer.chunked_scaled_dot_product_attention", input_tensor_q, input_tensor_k, input_tensor_v, page_table_tensor)
+    rows = input_tensor_q.shape[-2]
+    end = chunk_start_idx + rows
+    keys, values = (in_rows(one, page_table_tensor) for one in (input_tensor_k, input_tensor_v))
+    keys, values = (one._like(one._values[:, :, :end]) for one in (keys, values))
+    hidden = torch.full((1, 1, rows, end), float("-inf")).triu(chunk_start_idx + 1)
+    mask = Tensor(hidden.expand(input_tensor_q.shape[0], 1, rows, end), bfloat16, input_tensor_q.device(), input_tensor_q.layout)
+    return scaled_dot_product_attention(input_tensor_q, keys, values, attn_mask=mask, is_causal=False, scale=scale,
+                                        memory_config=memory_config, program_config=program_config,
+                                        compute_kernel_config=compute_kernel_config)  # fmt: skip
+
+
+def joint_scaled_dot_product_attention(
+    input_tensor_q: Tensor, input_tensor_k: Tensor, input_tensor_v: Tensor,
+    joint_tensor_q: Tensor, joint_tensor_k: Tensor, joint_tensor_v: Tensor,
+    *, joint_strategy: str = "rear", program_config: Any = None, scale: Optional[float] = None, compute_kernel_config: Config = None,
+) -> Tuple[Tensor, Tensor]:  # fmt: skip
+    """Attention of two sequences as of one, the second behind the first: what becomes of each."""
+    if joint_strategy != "rear":
+        raise fail("Joint strategy must be 'rear'")
+    first = (input_tensor_q, input_tensor_k, input_tensor_v)
+    both = [
+        a._like(torch.cat([a._values, b._values], 2), memory_config=None) for a, b in zip(first, (joint_tensor_q, joint_tensor_k, joint_tensor_v))
+    ]
+    made = scaled_dot_product_attention(*both, is_causal=False, scale=scale, program_config=program_config,
+                                        compute_kernel_config=compute_kernel_config)  # fmt: skip
+    rows = input_tensor_q.shape[2]
+    return made._like(made._values[:, :, :rows]), made._like(made._values[:, :, rows:])
 
 
 def _split(

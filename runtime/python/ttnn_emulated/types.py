@@ -141,6 +141,7 @@ class CoreRangeSet:
 
     def __init__(self, ranges: Iterable[CoreRange] = ()) -> None:
         given = [ranges] if isinstance(ranges, CoreRange) else list(ranges)
+        given = [one for part in given for one in (part.ranges() if isinstance(part, CoreRangeSet) else [part])]
         self._ranges = sorted(given, key=lambda one: (one.start, one.end))
 
     def ranges(self) -> List[CoreRange]:
@@ -378,80 +379,15 @@ def init_device_compute_kernel_config(
     return WormholeComputeKernelConfig(math_fidelity, math_approx_mode, fp32_dest_acc_en, packer_l1_acc, dst_full_sync_en)
 
 
-class _ProgramConfig:
-    """How a program is laid out over the cores. Members are kept; those that decide numbers are honoured."""
+class ReduceType(enum.Enum):
+    """What collectives do with the devices' values."""
 
-    def __init__(self, **members: Any) -> None:
-        self.__dict__.update(members)
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({', '.join(f'{name}={value}' for name, value in self.__dict__.items())})"
-
-
-class MatmulMultiCoreReuseProgramConfig(_ProgramConfig):
-    pass
-
-
-class MatmulMultiCoreReuseMultiCastProgramConfig(_ProgramConfig):
-    pass
-
-
-class MatmulMultiCoreReuseMultiCast1DProgramConfig(_ProgramConfig):
-    pass
-
-
-class MatmulMultiCoreReuseMultiCastDRAMShardedProgramConfig(_ProgramConfig):
-    pass
-
-
-class SDPAProgramConfig(_ProgramConfig):
-    pass
-
-
-class SoftmaxDefaultProgramConfig(_ProgramConfig):
-    pass
-
-
-class SoftmaxShardedMultiCoreProgramConfig(_ProgramConfig):
-    pass
-
-
-class LayerNormDefaultProgramConfig(_ProgramConfig):
-    pass
-
-
-class LayerNormShardedMultiCoreProgramConfig(_ProgramConfig):
-    pass
-
-
-class DispatchCoreConfig(_ProgramConfig):
-    """Which cores dispatch, for open_device: no other cores are fewer for it here."""
-
-    def __init__(self, type: Any = None, axis: Any = None, fabric_tensix_config: Any = None) -> None:
-        super().__init__(type=type, axis=axis, fabric_tensix_config=fabric_tensix_config)
-
-
-class Conv2dConfig(_ProgramConfig):
-    pass
-
-
-Conv1dConfig = Conv2dConfig
-
-
-class Conv2dSliceConfig(_ProgramConfig):
-    pass
-
-
-class Op2DSliceConfig(_ProgramConfig):
-    pass
-
-
-class MinimalMatmulConfig(_ProgramConfig):
-    pass
-
-
-class MatmulMultiCoreReuseMultiCastBatchedDRAMShardedProgramConfig(_ProgramConfig):
-    pass
+    Sum = 0
+    Mean = 1
+    Max = 2
+    Min = 3
+    Std = 4
+    Var = 5
 
 
 class _UnaryOpTypes(type):

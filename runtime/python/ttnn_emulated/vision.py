@@ -8,7 +8,7 @@ import torch
 
 from .calls import fail, function_name, run
 from .tensor import Tensor
-from .types import DataType, Layout, MemoryConfig, WormholeComputeKernelConfig
+from .types import DataType, Layout, MemoryConfig, WormholeComputeKernelConfig, bfloat16
 
 Pair = Union[int, Sequence[int]]
 Memory = Optional[MemoryConfig]
@@ -203,8 +203,8 @@ def max_pool2d(
     *,
     memory_config: Memory = None,
     return_indices: bool = False,
-    dtype: Optional[DataType] = None,
-    output_layout: Optional[Layout] = None,
+    dtype: DataType = bfloat16,
+    output_layout: Layout = Layout.ROW_MAJOR,
     **options: Any,
 ) -> Tensor:
     """The largest element of each window."""
@@ -231,8 +231,8 @@ def avg_pool2d(
     divisor_override: Optional[int] = None,
     *,
     memory_config: Memory = None,
-    dtype: Optional[DataType] = None,
-    output_layout: Optional[Layout] = None,
+    dtype: DataType = bfloat16,
+    output_layout: Layout = Layout.ROW_MAJOR,
     **options: Any,
 ) -> Tensor:
     """The mean of each window."""
@@ -256,8 +256,8 @@ def _adaptive(name: str) -> Callable[..., Tensor]:
         *,
         memory_config: Memory = None,
         compute_kernel_config: Optional[WormholeComputeKernelConfig] = None,
-        dtype: Optional[DataType] = None,
-        output_layout: Optional[Layout] = None,
+        dtype: DataType = bfloat16,
+        output_layout: Layout = Layout.ROW_MAJOR,
         **options: Any,
     ) -> Tensor:
         sizes = _pair(output_size)
@@ -411,15 +411,23 @@ def create_group_norm_input_mask(
     num_channel: int, num_groups: int, num_cores_across_channel: int, data_type: Any = None, *args: Any
 ) -> Tensor:
     """Which columns of a core's tiles are whose: group_norm has the groups without it."""
-    from .types import bfloat16
+    return Tensor(_columns_of_groups(num_channel, num_groups), data_type or bfloat16, None, Layout.TILE)
 
-    group = num_channel // num_groups
-    width = -(-group // 32) * 32 + (0 if group % 32 == 0 else 32)
-    mask = torch.zeros(1, num_groups, 32, width)
-    for i in range(num_groups):
+
+def create_group_norm_input_negative_mask(
+    num_channel: int, num_groups: int, num_cores_across_channel: int, data_type: Any = None, *args: Any
+) -> Tensor:
+    """The columns that are not a group's."""
+    return Tensor(1.0 - _columns_of_groups(num_channel, num_groups), data_type or bfloat16, None, Layout.TILE)
+
+
+def _columns_of_groups(channels: int, groups: int) -> torch.Tensor:
+    group = channels // groups
+    mask = torch.zeros(1, groups, 32, -(-group // 32) * 32 + (0 if group % 32 == 0 else 32))
+    for i in range(groups):
         first = i * group % 32
         mask[:, i, :, first : first + group] = 1.0
-    return Tensor(mask, data_type or bfloat16, None, Layout.TILE)
+    return mask
 
 
 def create_group_norm_weight_bias_rm(input_tensor: torch.Tensor, num_channels: int, num_cores_x: int) -> torch.Tensor:
