@@ -186,3 +186,36 @@ def test_a_tensor_is_a_copy_of_what_it_was_made_of():
         held = on(device, values, ttnn.float32)
         values.zero_()
         assert ttnn.to_torch(held).sum() == 1024
+
+
+def test_specs_are_sharded_by_ranges_of_cores():
+    cores = ttnn.CoreRangeSet([ttnn.CoreRange(ttnn.CoreCoord(0, 0), ttnn.CoreCoord(3, 1))])
+    spec = ttnn.TensorSpec((2, 3, 40, 50), ttnn.float32, ttnn.TILE_LAYOUT, buffer_type=ttnn.BufferType.L1)
+    assert tuple(spec.block_sharded(cores).memory_config.shard_spec.shape) == (192, 16)
+    assert tuple(spec.sharded((1, 37, 37), cores).memory_config.nd_shard_spec.shard_shape) == (1, 64, 64)
+    named = ttnn.ShardSpec(grid=cores, shard_shape=[64, 32], shard_orientation=ttnn.ShardOrientation.ROW_MAJOR)
+    assert named == ttnn.ShardSpec(cores, (64, 32), ttnn.ShardOrientation.ROW_MAJOR)
+    assert ttnn.CoreRangeSet([cores]) == cores
+
+
+def test_pools_give_bfloat16_in_rows():
+    with opened() as device:
+        x = on(device, torch.randn(1, 1, 64, 32), ttnn.bfloat8_b)
+        for pool in (ttnn.max_pool2d, ttnn.avg_pool2d):
+            y = pool(x, 1, 8, 8, 32, (2, 2), (2, 2), (0, 0))
+            assert (y.dtype, y.layout) == (ttnn.bfloat16, ttnn.ROW_MAJOR_LAYOUT)
+        slopes = on(device, torch.tensor([0.5, 0.25]), layout=ttnn.ROW_MAJOR_LAYOUT)
+        y = ttnn.prelu(on(device, -torch.ones(1, 2, 32, 32)), slopes)
+        assert torch.equal(ttnn.to_torch(y)[0, :, 0, 0].float(), torch.tensor([-0.5, -0.25]))
+        whole = ttnn.sum(on(device, torch.full((4, 32), 70000, dtype=torch.int32), ttnn.int32), dim=0)
+        assert ttnn.to_torch(whole).flatten()[0] == 280000
+        filled = ttnn.tilize_with_val_padding(on(device, torch.zeros(1, 1, 3, 5), layout=ttnn.ROW_MAJOR_LAYOUT), [1, 1, 32, 32], 7.0)
+        assert filled.cpu().to_torch_with_padded_shape().sum() == 7 * (1024 - 15)
+
+
+def test_tensors_of_numbers_and_a_shape():
+    with opened() as device:
+        held = ttnn.from_buffer([1.5, 2.0, 3.0, -4.0], [2, 2], dtype=ttnn.bfloat16, device=device)
+        assert held.layout == ttnn.ROW_MAJOR_LAYOUT and ttnn.to_torch(held).tolist() == [[1.5, 2.0], [3.0, -4.0]]
+        tiles = ttnn.Tensor([1, 2, 3, 4], (1, 4), ttnn.int32, ttnn.TILE_LAYOUT, device)
+        assert tiles.layout == ttnn.TILE_LAYOUT and ttnn.to_torch(tiles).tolist() == [[1, 2, 3, 4]]

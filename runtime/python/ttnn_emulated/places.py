@@ -391,6 +391,18 @@ def randn(shape: Sequence[int], *, device: Optional[Device] = None, dtype: DataT
 # ---- shards ----------------------------------------------------------------------------------------------------------
 
 
+def from_buffer(
+    buffer: Sequence[Any],
+    shape: Sequence[int],
+    dtype: DataType,
+    device: Any = None,
+    layout: Optional[Layout] = None,
+    memory_config: Memory = None,
+) -> Tensor:
+    """Numbers in a row as a tensor of this shape, in rows where nobody says otherwise."""
+    return Tensor(list(buffer), tuple(shape), dtype, layout or Layout.ROW_MAJOR, device, memory_config)
+
+
 def create_sharded_memory_config(
     shape: Sequence[int],
     core_grid: Any,

@@ -84,13 +84,19 @@ class Tensor:
     def __init__(
         self,
         tensor: Any,
-        data_type: Optional[DataType] = None,
-        device: Optional[Device] = None,
-        layout: Optional[Layout] = None,
-        mem_config: Optional[MemoryConfig] = None,
-        tile: Optional[Tile] = None,
+        data_type: Any = None,
+        device: Any = None,
+        layout: Any = None,
+        mem_config: Any = None,
+        tile: Any = None,
+        *more: Any,
         **options: Any,
     ) -> None:
+        """Of an array, its format, device, layout, memory and tile; or of numbers, a shape, format, layout, device, memory and
+        tile."""
+        if isinstance(data_type, (list, tuple)):  # numbers and a shape
+            tensor = torch.as_tensor(tensor).reshape(tuple(data_type))
+            data_type, layout, device, mem_config, tile = device, layout, mem_config, tile, (more or (None,))[0]
         source = torch.as_tensor(tensor).detach().cpu()
         if data_type is None:
             data_type = _of_torch.get(source.dtype)

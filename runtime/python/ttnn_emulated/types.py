@@ -192,14 +192,18 @@ class CoreRangeSet:
         return f"CoreRangeSet({self._ranges})"
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, init=False)
 class ShardSpec:
     grid: CoreRangeSet
     shape: Tuple[int, int]
-    orientation: ShardOrientation = ShardOrientation.ROW_MAJOR
+    orientation: ShardOrientation
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "shape", tuple(self.shape))
+    def __init__(
+        self, grid: CoreRangeSet, shard_shape: Sequence[int] = (), shard_orientation: ShardOrientation = ShardOrientation.ROW_MAJOR, **names: Any
+    ) -> None:
+        for name, value in zip(("grid", "shape", "orientation"), (grid, shard_shape, shard_orientation)):
+            value = names.get(name, value)
+            object.__setattr__(self, name, tuple(value) if name == "shape" else value)
 
     def num_cores(self) -> int:
         return self.grid.num_cores()
