@@ -8,6 +8,7 @@
 #include <mutex>
 #include <optional>
 #include <span>
+#include <stdexcept>
 #include <utility>
 #include <vector>
 
@@ -52,6 +53,7 @@ class Values {
   const float* begin() const { return all().data(); }
   const float* end() const { return all().data() + size(); }
   float operator[](std::size_t i) const { return all()[i]; }
+  float at(std::size_t i) const { return i < size() ? all()[i] : throw std::out_of_range("an element of a case"); }
   operator std::vector<float>() const& { return {begin(), end()}; }
   operator std::vector<float>() && { return std::move(changed()); }
   Resident* resident() const { return resident_.get(); }
