@@ -6,6 +6,7 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <c10/core/InferenceMode.h>
 #include <omp.h>
+#include <pthread.h>
 #include <torch/csrc/jit/runtime/operator.h>
 
 #include <map>
@@ -26,6 +27,10 @@ using ttc::ir::torch_op_name;
 
 // Those that wait for LibTorch's next operator, milliseconds long on a core of their own each. It makes new ones.
 void end_torch_threads() { omp_pause_resource_all(omp_pause_soft); }
+
+// They do not come along into a fork, but what waits for them does: a child's first loop would never end. So there are
+// none while a process forks.
+[[maybe_unused]] const int before_forks = pthread_atfork(end_torch_threads, nullptr, nullptr);
 
 class TorchOp : public CpuOp {
  public:

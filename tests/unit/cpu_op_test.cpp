@@ -1,6 +1,9 @@
 // LibTorch's operators through the dispatcher: every kind of argument, results that alias their arguments, errors.
 #include "torch/cpu_op.h"
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <cstring>
 
 #include "ir/model.h"
@@ -225,4 +228,21 @@ TEST_CASE("operators that drop out are random only where they do") {
   CHECK_FALSE(random("aten.scaled_dot_product_attention.default(%x, %x, %x)"));
   CHECK(random("aten.rand_like.default(%x)"));
   CHECK_FALSE(random("aten.relu.default(%x)"));
+}
+
+TEST_CASE("a child of the process calls operators that take several threads") {
+  const RtValue wide = tensor({1 << 20}, std::vector<float>(1 << 20, 1.0F));
+  const int before = threads();
+  set_threads(2);
+  call("aten.add.Tensor", {wide, wide});  // LibTorch's threads are there now
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(20);  // what waits for threads that did not come along waits for ever
+    const bool right = floats(call("aten.add.Tensor", {wide, wide})[0]).back() == 2.0F;
+    _exit(right ? 0 : 1);
+  }
+  int status = 0;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  CHECK((WIFEXITED(status) && WEXITSTATUS(status) == 0));
+  set_threads(before);
 }
