@@ -44,19 +44,39 @@ void for_each_value(const Instruction& instruction, const Frame& frame, const F&
   }
 }
 
-// What stands for a host value in a call: the device tensor that it would be.
-RtValue on_device(const RtValue& value, const ttc::ir::Value* declared) {
-  if (const auto* list = value.get_if<RtValue::List>()) {
-    RtValue::List out;
-    for (const RtValue& item : *list) out.push_back(on_device(item, nullptr));
-    return out;
-  }
+// What stands for the value of a slot in a call: of a host value, the device tensor that it would be.
+RtValue on_device(const RtValue& value, int slot, const StepContext& context) {
   const auto* host = value.get_if<HostTensor>();
   if (host == nullptr) return value;
-  const DType dtype = declared != nullptr && declared->type.has_dtype ? declared->type.dtype : host->dtype;
-  return DeviceTensor{
-      .spec = {.logical = host->sizes, .dtype = format_of(*host, dtype), .layout = Layout::tile, .memory = {}},
-      .buffer = nullptr};
+  const ttc::ir::Value* declared = slot >= 0 ? context.program->slots[static_cast<std::size_t>(slot)].value : nullptr;
+  const bool says = declared != nullptr && declared->type.has_dtype;
+  DataType format = format_of(*host, says ? declared->type.dtype : host->dtype);
+  if (!says && slot >= 0 && context.formats != nullptr)
+    format = (*context.formats)[static_cast<std::size_t>(slot)].value_or(format);
+  return DeviceTensor{.spec = {.logical = host->sizes, .dtype = format, .layout = Layout::tile, .memory = {}},
+                      .buffer = nullptr};
+}
+
+RtValue on_device(const ArgSource& arg, const Frame& frame, const StepContext& context) {
+  RtValue value = resolve_copy(arg, frame);
+  auto* list = value.get_if<RtValue::List>();
+  if (list == nullptr) return on_device(value, arg.slot, context);
+  for (std::size_t i = 0; i < list->size(); ++i)
+    (*list)[i] = on_device((*list)[i], i < arg.items.size() ? arg.items[i].slot : -1, context);
+  return value;
+}
+
+// In cpu mode: what the device would hold of results whose dtype the file does not say.
+void note_formats(const Instruction& instruction, const std::vector<TensorSpec>& results, const StepContext& context) {
+  if (context.formats == nullptr) return;
+  for (std::size_t i = 0; i < instruction.results.size() && i < results.size(); ++i)
+    (*context.formats)[static_cast<std::size_t>(instruction.results[i])] = results[i].dtype;
+}
+
+bool says_dtypes(const Instruction& instruction, const StepContext& context) {
+  return std::ranges::all_of(instruction.results, [&](int slot) {
+    return context.program->slots[static_cast<std::size_t>(slot)].value->type.has_dtype;
+  });
 }
 
 }  // namespace
@@ -84,7 +104,7 @@ void DeviceStep::make_call(const Instruction& instruction, const Frame& frame, c
   dynamic_.clear();
   for (std::size_t i = 0; i < instruction.args.size(); ++i) {
     const ArgSource& arg = instruction.args[i];
-    args.push_back(on_device(resolve_copy(arg, frame), arg.slot >= 0 ? instruction.node->arg(i).value() : nullptr));
+    args.push_back(on_device(arg, frame, context));
     bool has_slot = false;
     arg.for_each_slot([&](int) { has_slot = true; });
     dynamic_.push_back(has_slot);
@@ -414,6 +434,7 @@ void DeviceStep::run_reference(const Instruction& instruction, Frame& frame, con
   make_call(instruction, frame, context);
   ready_ = false;
   std::vector<RtValue> values = call_reference(instruction, frame, context);
+  if (!says_dtypes(instruction, context)) note_formats(instruction, bound_.results(), context);
   for (std::size_t i = 0; i < instruction.results.size(); ++i)
     frame[static_cast<std::size_t>(instruction.results[i])] = i < values.size() ? std::move(values[i]) : RtValue();
 }
@@ -437,6 +458,7 @@ void DeviceStep::upload(const Instruction& instruction, Frame& frame, const Step
   }
   if (context.device == nullptr) {
     const DataType format = results_.at(0).dtype;
+    note_formats(instruction, results_, context);
     // Integers stay exact: the host's may be wider than the device's.
     frame[slot] = convert(*host, is_float_format(format) ? DType::f32 : DType::i64);
     return;

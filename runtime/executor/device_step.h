@@ -28,7 +28,9 @@ struct StepContext {
   Numerics numerics = Numerics::fast;
   PackedWeights* packed = nullptr;
   const Program* program = nullptr;
-  const std::vector<char>* planned = nullptr;          // by slot: lives in the planned region
+  const std::vector<char>* planned = nullptr;  // by slot: lives in the planned region
+  // In cpu mode, by slot: what the device would hold there, where the file does not say a value's dtype (TorchScript).
+  std::vector<std::optional<DataType>>* formats = nullptr;
   std::map<int, FallbackFailure>* failures = nullptr;  // by instruction index
   KernelChooser* chooser = nullptr;
   const ArchProfile* profile = nullptr;

@@ -82,6 +82,7 @@ Executor::Executor(std::shared_ptr<const ttc::ir::Model> model, ExecutorOptions 
   uses_device_ = options_.mode == Mode::device && (has_device_work(program_->main) || has_device_work(program_->setup));
   ttc::ir::walk(*model_->graph, [&](const ttc::ir::Node* node) { draws_ = draws_ || ttc::ir::is_random(*node); });
   buffers_ = std::make_unique<BufferStore>(*model_, *program_, options_.profile);
+  formats_.resize(program_->slots.size());
 }
 
 Executor::~Executor() = default;
@@ -97,6 +98,7 @@ RunEnvironment Executor::environment(const Plan& plan) {
           .shadow = shadow_,
           .references_stay = references_stay_,
           .failures = failures_,
+          .formats = formats_,
           .on_demand = uses_device_ && residence_ != Residence::all && !plan.placement.taken(),
           .counts_moves = residence_ == Residence::on_demand};
 }

@@ -152,7 +152,8 @@ class Executor {
   bool references_stay_ = false;
   Profiler profiler_;
   RunWork work_;
-  std::map<int, FallbackFailure> failures_;  // by instruction index; -1: a whole run
+  std::map<int, FallbackFailure> failures_;       // by instruction index; -1: a whole run
+  std::vector<std::optional<DataType>> formats_;  // StepContext::formats
 };
 
 }  // namespace ttrt

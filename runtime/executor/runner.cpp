@@ -33,6 +33,7 @@ Runner::Runner(const RunEnvironment& environment, Plan& plan, RunWork& work)
                .packed = &environment.buffers.packed(),
                .program = &environment.program,
                .planned = &plan.planned,
+               .formats = environment.device == nullptr ? &environment.formats : nullptr,
                .failures = &environment.failures,
                .chooser = environment.options.chooser.get(),
                .profile = &environment.options.profile,

@@ -23,7 +23,8 @@ struct RunEnvironment {
   const Observer& observer;
   const Shadow& shadow;
   bool references_stay;
-  std::map<int, FallbackFailure>& failures;  // by instruction index, over all runs
+  std::map<int, FallbackFailure>& failures;       // by instruction index, over all runs
+  std::vector<std::optional<DataType>>& formats;  // StepContext::formats
   // Instructions move in the constants that they read, each by itself, and give their memory back.
   bool on_demand = false;
   bool counts_moves = false;  // and that is what is counted; else it is a plan's recording run

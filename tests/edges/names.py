@@ -107,6 +107,9 @@ def a_rewritten_script_is_read_by_every_command(tmp):
         ran = ttc(command[0], rewritten, *command[1:])
         assert ran.code in (0, 2, 3), (command, ran.code, ran.err)  # what wants shapes says so; nothing is a bug
         assert "bug of ttc" not in ran.err and "next to nothing" not in ran.err, (command, ran.err)
+    # LibTorch's part of it, too, although the file does not say the dtypes of its values.
+    for command in (["run", "--mode", "cpu", "--pcc", "0.999"], ["compare"]):
+        want(ttc(command[0], rewritten, *command[1:], "--io", VIT.replace(".pt2", ".io.safetensors")), 0)
 
 
 @check
