@@ -1,5 +1,6 @@
 """What the tests share."""
 
+import contextlib
 import os
 import pathlib
 
@@ -18,6 +19,16 @@ def pcc(a: torch.Tensor, b: torch.Tensor) -> float:
     a, b = a - a.mean(), b - b.mean()
     scale = a.norm() * b.norm()
     return float(a @ b / scale) if scale > 0 else 0.0
+
+
+@contextlib.contextmanager
+def exact():
+    """TT-NN on the emulated device computes as the silicon does."""
+    os.environ["TTRT_NUMERICS"] = "exact"
+    try:
+        yield
+    finally:
+        del os.environ["TTRT_NUMERICS"]
 
 
 def leaves(value) -> list:

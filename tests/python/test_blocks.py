@@ -1,8 +1,6 @@
 """The way of a user, against recorded silicon: the recorded blocks as torch modules, exported, compiled, emitted. Where
 a block is the same, its program makes the calls that were recorded, and each gives the recorded bits."""
 
-import contextlib
-import os
 import pathlib
 import subprocess
 import tempfile
@@ -10,7 +8,7 @@ import tempfile
 import blocks
 import recorded
 import torch
-from helpers import root, tool
+from helpers import exact, root, tool
 from safetensors.torch import save_file
 from test_emit import loaded
 
@@ -46,15 +44,6 @@ def expected_keywords(args: dict) -> dict:
 def activation(keywords: dict):
     given = keywords.get("activation")
     return given.name if given is not None else None
-
-
-@contextlib.contextmanager
-def exact():
-    os.environ["TTRT_NUMERICS"] = "exact"
-    try:
-        yield
-    finally:
-        del os.environ["TTRT_NUMERICS"]
 
 
 def check(path: pathlib.Path, folder: pathlib.Path) -> None:

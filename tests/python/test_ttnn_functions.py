@@ -1,23 +1,13 @@
 """Functions of the emulated TT-NN that are made of others: gradients, losses, complex tensors, integers, whole modules."""
 
 import contextlib
-import os
 
 import torch
 import torch.nn.functional as F
 import ttc
-from helpers import pcc, raises
+from helpers import exact, pcc, raises
 
 ttnn = ttc.as_ttnn(replace=True)
-
-
-@contextlib.contextmanager
-def exact():
-    os.environ["TTRT_NUMERICS"] = "exact"
-    try:
-        yield
-    finally:
-        del os.environ["TTRT_NUMERICS"]
 
 
 def tiles(x, device, dtype=None):
