@@ -13,6 +13,7 @@
 #include "compile_flags.h"
 #include "json_out.h"
 #include "pass/conversions.h"
+#include "pass/manifest.h"
 #include "session/compile.h"
 #include "session/rank.h"
 #include "session/support_table.h"
@@ -51,15 +52,6 @@ void options(FlagSet& app) {
   app.add_option("--why", flags.why, "Everything the passes said about this node");
   app.add_option("--what-if", flags.what_if, "Count as if the device had this op; repeatable").repeatable();
   app.add_flag("--rank", flags.rank, "Which missing op or refused pattern would bring most, by device time");
-}
-
-OrderedJson fallback_json(const Fallback& f) {
-  return {{"node", f.node},
-          {"op", f.op},
-          {"module", f.module},
-          {"reason", to_string(f.reason.code)},
-          {"detail", f.reason.detail},
-          {"source", f.source}};
 }
 
 // What the passes said about one node, in order.

@@ -26,15 +26,6 @@ std::string without_folder(const std::string& source) {
   return slash == std::string::npos ? source : source.substr(slash + 1);
 }
 
-json fallback_json(const Fallback& f) {
-  return {{"node", f.node},
-          {"op", f.op},
-          {"module", f.module},
-          {"reason", to_string(f.reason.code)},
-          {"detail", f.reason.detail},
-          {"source", f.source}};
-}
-
 json fallback_without_folder(const Fallback& f) {
   json out = fallback_json(f);
   out["source"] = without_folder(f.source);
@@ -42,11 +33,8 @@ json fallback_without_folder(const Fallback& f) {
 }
 
 json module_json(const ModuleReport& m) {
-  return {{"path", m.path},
-          {"class", m.klass},
-          {"op", m.op},
-          {"weight_format", m.weight_format},
-          {"fidelity", m.fidelity}};
+  return {
+      {"path", m.path}, {"class", m.klass}, {"op", m.op}, {"weight_format", m.weight_format}, {"fidelity", m.fidelity}};
 }
 
 json swap_json(const Swap& s) {
@@ -219,12 +207,21 @@ std::vector<RefusalRecord> CompileResult::near_misses() const {
   return out;
 }
 
+OrderedJson fallback_json(const Fallback& f) {
+  return {{"node", f.node},
+          {"op", f.op},
+          {"module", f.module},
+          {"reason", to_string(f.reason.code)},
+          {"detail", f.reason.detail},
+          {"source", f.source}};
+}
+
 std::string CompileResult::json() const {
   nlohmann::json out = counts_json(*this);
   out["arch"] = arch;
   out["modules"] = list_of(modules, module_json);
   out["swapped"] = list_of(swaps, swap_json);
-  out["fallbacks"] = list_of(fallbacks, fallback_json);
+  out["fallbacks"] = list_of(fallbacks, +[](const Fallback& f) { return nlohmann::json(fallback_json(f)); });
   out["near_misses"] = nlohmann::json::array();
   for (const RefusalRecord& r : near_misses())
     out["near_misses"].push_back({{"pass", r.pass},

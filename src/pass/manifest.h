@@ -2,6 +2,7 @@
 #pragma once
 
 #include "pass/compile.h"
+#include "support/json_util.h"
 
 namespace ttc {
 
@@ -10,5 +11,8 @@ namespace ttc {
 // seals. Deterministic.
 std::string manifest_text(const ir::Model& model, const CompileOptions& options, const CompileInput& input,
                           const CompileResult& result);
+
+// {node, op, module, reason, detail, source}
+OrderedJson fallback_json(const Fallback& f);
 
 }  // namespace ttc
