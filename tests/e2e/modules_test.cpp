@@ -191,6 +191,14 @@ Made make_of(std::string_view text, const CompileOptions& options, const PassMan
   return out;
 }
 
+std::shared_ptr<const ir::Model> saved_and_loaded(const ir::Model& model) {
+  const auto file = std::filesystem::temp_directory_path() / ("modules_" + std::to_string(getpid()) + ".pt2");
+  save_model(model, file);
+  std::shared_ptr<const ir::Model> loaded = load(file.string());
+  std::filesystem::remove(file);  // its pages stay mapped
+  return loaded;
+}
+
 std::vector<ttrt::HostTensor> outputs_of(const std::shared_ptr<const ir::Model>& model, ttrt::Numerics numerics) {
   return outputs(model, load_cases(*model, {}), numerics);
 }
@@ -228,10 +236,7 @@ TEST_CASE("whole modules are one operator of the file, and give the bits of thei
   const Made made = make(name, options);
   for (const auto& miss : made.result.near_misses()) UNSCOPED_INFO(miss.pass << " " << miss.reason.detail);
   for (const auto& [op, count] : whole) CHECK(ops_of(*made.model)[op] == count);
-  const auto file = std::filesystem::temp_directory_path() / ("modules_" + std::to_string(getpid()) + ".pt2");
-  save_model(*made.model, file);
-  const std::shared_ptr<const ir::Model> loaded = load(file.string());
-  std::filesystem::remove(file);  // its pages stay mapped
+  const auto loaded = saved_and_loaded(*made.model);
   CHECK(ops_of(*loaded) == ops_of(*made.model));
   PassManagerOptions one_by_one;
   one_by_one.disable = {"whole-modules"};
@@ -264,10 +269,7 @@ TEST_CASE("whatever cuts one product, and experts, are whole modules with the bi
   const Made made = make_of(text, options);
   for (const auto& refused : made.result.refusals) UNSCOPED_INFO(refused.pass << " " << refused.reason.text());
   CHECK(ops_of(*made.model)[op] == 1);
-  const auto file = std::filesystem::temp_directory_path() / ("module_" + std::to_string(getpid()) + ".pt2");
-  save_model(*made.model, file);
-  const std::shared_ptr<const ir::Model> loaded = load(file.string());
-  std::filesystem::remove(file);  // its pages stay mapped
+  const auto loaded = saved_and_loaded(*made.model);
   CHECK(ops_of(*loaded) == ops_of(*made.model));
   PassManagerOptions one_by_one;
   one_by_one.disable = {"whole-modules"};
