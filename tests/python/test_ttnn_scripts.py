@@ -7,7 +7,6 @@ import sys
 import tempfile
 
 import torch
-import ttc
 import ttnn_emulated
 from helpers import agree, raises, root
 from test_ttnn import opened, tiles
