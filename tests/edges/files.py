@@ -65,14 +65,14 @@ def a_signal_leaves_nothing_behind(tmp):
                    "  %y: f32[8, 8192] = aten.linear.default(%x, $w)\n  return %y\n}\n")
     began = time.monotonic()
     want(ttc("compile", big, "-o", tmp / "big.pt2"), 0)
-    whole = time.monotonic() - began
+    whole = time.monotonic() - began  # a guess: the first run may have waited for what later ones find in memory
     os.remove(tmp / "big.pt2")
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         killed = 0
-        for attempt in range(12):  # at twelve moments of a run; it may be done before the last ones
+        for attempt in range(12):  # at twelve moments of a run, its start the first
             running = subprocess.Popen([TTC, "compile", big, "-o", tmp / "big.pt2"], stdout=subprocess.DEVNULL,
                                        stderr=subprocess.DEVNULL)
-            time.sleep(whole * (attempt + 0.5) / 12)
+            time.sleep(whole * attempt / 12)
             running.send_signal(number)
             code, there = running.wait(60), sorted(os.listdir(tmp))
             assert code in (0, -number), code
@@ -83,6 +83,7 @@ def a_signal_leaves_nothing_behind(tmp):
             assert there == ["big.ir", "big.pt2"], there
             want(ttc("verify", tmp / "big.pt2"), 0)  # whatever stands under its name is whole
             os.remove(tmp / "big.pt2")
+            whole *= 0.8  # it was done already
         assert killed, "it was always done before the signal came"
 
 
