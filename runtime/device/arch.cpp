@@ -22,21 +22,21 @@ constexpr std::array<std::string_view, 3> arch_names{"grayskull", "wormhole", "b
 
 // Fitted to the published GEMM tables, over what A3 and A4 state.
 void fitted_as_wormhole(ArchProfile& p) {
-  p.matmul_overhead = 1.05, p.matmul_product_cycles = 1.79, p.matmul_subblock_cycles = 0.121;
-  p.matmul_start_cycles = 2920, p.block_sync_cycles = 51.8, p.page_issue_cycles = 50.3;
-  p.srca_bytes_per_cycle = 48.4, p.srcb_bytes_per_cycle = 63.3;
-  p.reader_bytes_per_cycle = 32.9, p.mcast_bytes_per_cycle = 20.8;
+  p.matmul_overhead = 1.05, p.matmul_product_cycles = 1.47, p.matmul_subblock_cycles = 12.1;
+  p.matmul_start_cycles = 2700, p.block_sync_cycles = 47.4, p.page_issue_cycles = 53.9;
+  p.srca_bytes_per_cycle = 48.9, p.srcb_bytes_per_cycle = 63.3;
+  p.reader_bytes_per_cycle = 29.1, p.mcast_bytes_per_cycle = 22.3;
 }
 void fitted_as_blackhole(ArchProfile& p) {
-  p.matmul_overhead = 1.04, p.matmul_product_cycles = 0.642, p.matmul_subblock_cycles = 32.2;
-  p.matmul_start_cycles = 4590, p.block_sync_cycles = 375, p.page_issue_cycles = 48.6;
-  p.srca_bytes_per_cycle = 82.5, p.srcb_bytes_per_cycle = 71.6;
-  p.reader_bytes_per_cycle = 60.9, p.mcast_bytes_per_cycle = 54.2;
+  p.matmul_overhead = 1.05, p.matmul_product_cycles = 0.476, p.matmul_subblock_cycles = 36.4;
+  p.matmul_start_cycles = 2700, p.block_sync_cycles = 480, p.page_issue_cycles = 56.9;
+  p.srca_bytes_per_cycle = 72.9, p.srcb_bytes_per_cycle = 73.7;
+  p.reader_bytes_per_cycle = 60.9, p.mcast_bytes_per_cycle = 63;
 }
 
 // No ISA documentation and no latency table exists for Grayskull: its NoC numbers are Wormhole's [I]. Dispatching is
-// Wormhole's time for one core and for each further one (1.57 us, 2.02 us for 64), for as many cores as there are, and
-// programs start in the time that they take there, not in the cycles [I].
+// Wormhole's time for one core and for each further one (1.57 us, 2.02 us for 64), for as many cores as there are;
+// latencies and the start of programs take the time that they take there, not the cycles [I].
 // Its vector unit takes 64 elements at a time: the op library's kernels for it make 4 steps a face, Wormhole's make 8.
 ArchProfile grayskull(std::string name, std::int64_t x, std::int64_t y, double mhz, double dram) {
   ArchProfile p;
@@ -45,21 +45,22 @@ ArchProfile grayskull(std::string name, std::int64_t x, std::int64_t y, double m
   p.source =
       "A1 (board pages), A2 (SoC descriptors); FLOP/cycle from the 332 TFLOPS of the e150 page, element-wise rates in "
       "the "
-      "same proportion, NoC, unpacker, packer, dispatch and the time to start a program as Wormhole [I]";
+      "same proportion, NoC, unpacker, packer, dispatch, the time of latencies and starts as Wormhole [I]";
   p.grid_x = x, p.grid_y = y, p.clock_mhz = mhz;
   p.l1_bytes = 1024 * KiB, p.l1_reserved = 32 * KiB, p.l1_kernel_bytes = 69 * KiB;
   p.dram_banks = 8, p.dram_bank_bytes = GiB;
   p.dram_gb_s = dram, p.dram_efficiency = 0.72, p.dram_mixed_efficiency = 0.55;
   p.dram_scattered_efficiency = 0.5, p.dram_sharded_bytes_per_cycle = 12, p.dram_bank_bytes_per_cycle = 12;
   p.noc_bytes_per_cycle = 30, p.noc_core_bytes_per_cycle = 28.1;
-  p.noc_l1_read_cycles = 259, p.noc_l1_write_cycles = 256, p.noc_dram_read_cycles = 358;
+  const double clocks = mhz / 1000;  // cycles in the time of one of Wormhole's, where that is all there is to go by
+  p.noc_l1_read_cycles = 259 * clocks, p.noc_l1_write_cycles = 256 * clocks, p.noc_dram_read_cycles = 358 * clocks;
   p.h2d_gb_s = 14, p.dispatch_us = 1.57 + static_cast<double>(x * y) * (2.02 - 1.57) / 64,
-  p.program_start_cycles = 1200 * mhz / 1000;  // Wormhole's clock
+  p.program_start_cycles = 1200 * clocks;
   p.matrix_flops_per_cycle = 2304, p.eltwise_elements_per_cycle = 72, p.reduce_elements_per_cycle = 144;
   p.vector_lanes = 64, p.unpack_bytes_per_cycle = 80, p.pack_bytes_per_cycle = 64;
-  p.handover_cycles = 290 * mhz / 1000;  // Wormhole's clock, as for what starts a program
+  p.handover_cycles = 290 * clocks;
   fitted_as_wormhole(p);
-  p.matmul_start_cycles *= mhz / 1000;
+  p.matmul_start_cycles *= clocks, p.block_sync_cycles *= clocks, p.page_issue_cycles *= clocks;
   return p;
 }
 
