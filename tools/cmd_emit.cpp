@@ -89,16 +89,20 @@ struct Written {
   Compiled made;
   emit::Program program;
   std::vector<emit::Refused> refused;  // on the way
+  CompileSettings settings;            // with what it keeps on the host
 };
 
 Written write(const Globals& globals, const ModelSource& source) {
   CompileSettings settings = flags;
-  Written out{.made = compiled(globals, source, settings, false), .program = {}, .refused = {}};
+  Written out{.made = compiled(globals, source, settings, false), .program = {}, .refused = {}, .settings = {}};
   const bool rewritten = is_rewritten(*source.read());
   constexpr int rounds = 5;  // what stays on the host changes what is fused around it
   for (int round = 0;; ++round) {
     out.program = emit::write_program(*out.made.model, out.made.profile);
-    if (out.program.refused.empty()) return out;
+    if (out.program.refused.empty()) {
+      out.settings = std::move(settings);
+      return out;
+    }
     out.refused.insert(out.refused.end(), out.program.refused.begin(), out.program.refused.end());
     if (flags.require_full || rewritten || round == rounds) fail(out.program.refused, rewritten);
     keep_on_host(settings, out.program.refused);
@@ -135,6 +139,8 @@ int run(const Globals& globals) {
                     {"host_calls", program.host_calls},
                     {"weights", program.parameters.size()},
                     {"weight_bytes", package.weight_bytes},
+                    {"fallback_op", written.settings.fallback_op},
+                    {"fallback_node", written.settings.fallback_node},
                     {"refused", OrderedJson::array()},
                     {"warnings", program.warnings}};
     for (const emit::Refused& one : written.refused)

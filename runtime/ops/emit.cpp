@@ -152,15 +152,56 @@ ttc::Refusal emit_plain(PythonCall& to) {
   return std::nullopt;
 }
 
-std::optional<Python> python_taken(PythonCall& to, const std::string& x, const std::vector<std::string>& sizes,
-                                   std::size_t dim, const std::vector<std::int64_t>& positions) {
-  constexpr std::size_t readable = 64;
-  std::vector<std::pair<std::int64_t, std::int64_t>> runs;
+namespace {
+
+using Runs = std::vector<std::pair<std::int64_t, std::int64_t>>;  // first, behind the last
+
+Runs runs_of(const std::vector<std::int64_t>& positions) {
+  Runs runs;
   for (const std::int64_t at : positions) {
     if (runs.empty() || runs.back().second != at) runs.emplace_back(at, at);
     ++runs.back().second;
   }
-  if (runs.empty() || runs.size() > readable) return std::nullopt;
+  return runs;
+}
+
+// Each run as a pair; single positions one below the other as a range.
+std::vector<std::string> python_runs(const Runs& runs) {
+  std::vector<std::string> out;
+  const auto single = [&](std::size_t i) { return runs[i].second == runs[i].first + 1; };
+  for (std::size_t i = 0, end = 0; i < runs.size(); i = end) {
+    end = i + 1;
+    while (single(i) && end < runs.size() && single(end) && runs[end].first + 1 == runs[end - 1].first) ++end;
+    if (end - i > 2) {
+      out.push_back("*((i, i + 1) for i in range(" + std::to_string(runs[i].first) + ", " +
+                    std::to_string(runs[end - 1].first - 1) + ", -1))");
+      continue;
+    }
+    end = i + 1;
+    out.push_back("(" + std::to_string(runs[i].first) + ", " + std::to_string(runs[i].second) + ")");
+  }
+  return out;
+}
+
+}  // namespace
+
+Python python_parts(PythonCall& to, const std::string& x, const std::vector<std::string>& stretches, std::size_t dim) {
+  to.needs("parts");
+  Python made("parts");
+  made.arg(x).arg(python_list(stretches));
+  return made.key("dim", std::to_string(dim)).key("memory_config", to.memory_config());
+}
+
+std::optional<Python> python_taken(PythonCall& to, const std::string& x, const std::vector<std::string>& sizes,
+                                   std::size_t dim, const std::vector<std::int64_t>& positions) {
+  constexpr std::size_t few = 4, readable = 64;
+  const Runs runs = runs_of(positions);
+  if (runs.empty()) return std::nullopt;
+  if (runs.size() > few) {
+    const std::vector<std::string> texts = python_runs(runs);
+    if (texts.size() > readable) return std::nullopt;
+    return python_parts(to, x, texts, dim);
+  }
   std::vector<std::string> parts;
   for (const auto& [first, end] : runs) {
     std::vector<std::string> starts(sizes.size(), "0"), ends = sizes;

@@ -147,6 +147,9 @@ class PythonCall {
 // `ttnn.name(operands in schema order, literals by name, memory_config=...)`; `name`: the record's own.
 ttc::Refusal emit_plain(PythonCall& to);
 
+// Stretches of a tensor along a dim, one behind the other: each "(first, behind the last)", or "*..." for several.
+Python python_parts(PythonCall& to, const std::string& x, const std::vector<std::string>& stretches, std::size_t dim);
+
 // A tensor of these sizes with other positions along a dim, in slices one behind the other; nullopt where these were
 // too many to be read.
 std::optional<Python> python_taken(PythonCall& to, const std::string& x, const std::vector<std::string>& sizes,

@@ -131,6 +131,19 @@ Work work(const OpCall& call) {
   return work;
 }
 
+// TT-NN's sparse_matmul has as many rows for every group: here each has a product of its own.
+ttc::Refusal emit(PythonCall& to) {
+  to.needs("grouped_matmul");
+  to.result(Python("grouped_matmul")
+                .arg(to.operand("a"))
+                .arg(to.operand("b"))
+                .arg(to.operand("offs"))
+                .key("memory_config", to.memory_config())
+                .key("dtype", python_dtype(to.results[0].dtype))
+                .key("compute_kernel_config", to.compute_kernel_config()));
+  return std::nullopt;
+}
+
 const OpRecord record{
     .name = "tt.grouped_matmul",
     .summary = "Rows in groups, each times a matrix of its own",
@@ -155,9 +168,9 @@ const OpRecord record{
 })"}},
     .multiplies = true,
     .special_values = "denormal operands are zeros, and zero times infinity is NaN",
+    .emit = emit,
 };
 TTRT_REGISTER_OP(record);
-TTRT_NOT_EMITTED(groups, "tt.grouped_matmul", "TT-NN's sparse_matmul has as many rows for every expert")
 TTRT_LIBRARY_OP(grouped_matmul, {.record = "tt.grouped_matmul",
                                  .choose =
                                      [](const OpCall& call) {

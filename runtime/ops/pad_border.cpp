@@ -119,20 +119,46 @@ std::vector<RtValue> reference(Reference& aten, const OpCall& call, std::span<co
 }
 
 // Slices of the border around the tensor: ttnn.pad writes one number.
+// The stretches of a dim whose size, `n`, only a run knows.
+std::optional<std::vector<std::string>> free_stretches(const std::string& mode, const std::string& n,
+                                                       std::int64_t before, std::int64_t after) {
+  if (before < 0 || after < 0) return std::nullopt;
+  const std::string first = std::to_string(before), last = std::to_string(after);
+  std::vector<std::string> out;
+  if (before > 0)
+    out.push_back(mode == "reflect"     ? "*((i, i + 1) for i in range(" + first + ", 0, -1))"
+                  : mode == "replicate" ? "*[(0, 1)] * " + first
+                                        : "(" + n + " - " + first + ", " + n + ")");
+  out.push_back("(0, " + n + ")");
+  if (after > 0)
+    out.push_back(mode == "reflect"
+                      ? "*((i, i + 1) for i in range(" + n + " - 2, " + n + " - " + std::to_string(after + 2) + ", -1))"
+                  : mode == "replicate" ? "*[(" + n + " - 1, " + n + ")] * " + last
+                                        : "(0, " + last + ")");
+  return out;
+}
+
 ttc::Refusal emit(PythonCall& to) {
   const auto pad = to.call.integers("padding");
   const Axes axes = axes_of(to.call);
   const std::size_t rank = spec_of(to.call, "x").logical.size();
   std::vector<std::string> sizes = to.sizes("x");
   std::string x = to.operand("x");
-  if (!to.fixed_sizes()) return unsupported("ttnn.pad writes one number, and the sizes are free");
   std::optional<Python> made;
   for (std::size_t i = 0; i < pad.size() / 2; ++i) {
     if (pad[2 * i] == 0 && pad[2 * i + 1] == 0) continue;
     if (made) x = to.let("padded", *made);
-    made = python_taken(to, x, sizes, rank - 1 - i, axes[2 - i].from);
-    if (!made) return unsupported("ttnn.pad writes one number, and this border has too many slices");
-    sizes[rank - 1 - i] = std::to_string(axes[2 - i].from.size());
+    std::string& size = sizes[rank - 1 - i];
+    if (size == std::to_string(axes[2 - i].in)) {
+      made = python_taken(to, x, sizes, rank - 1 - i, axes[2 - i].from);
+      if (!made) return unsupported("ttnn.pad writes one number, and this border has too many slices");
+      size = std::to_string(axes[2 - i].from.size());
+      continue;
+    }
+    const auto stretches = free_stretches(to.call.string("mode"), size, pad[2 * i], pad[2 * i + 1]);
+    if (!stretches) return unsupported("ttnn.pad writes one number, and cuts no dim of a free size");
+    made = python_parts(to, x, *stretches, rank - 1 - i);
+    size = "(" + size + " + " + std::to_string(pad[2 * i] + pad[2 * i + 1]) + ")";
   }
   if (!made) return unsupported("no border");
   to.result(*made);

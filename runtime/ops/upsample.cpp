@@ -274,6 +274,27 @@ Work work(const OpCall& call) {
   return work;
 }
 
+// By other than whole numbers elements are taken where they are, a dim at a time.
+ttc::Refusal emit_taken(PythonCall& to) {
+  const Axes axes = axes_of(to.call);
+  const std::size_t rank = spec_of(to.call, "x").logical.size(), dims = rank - 2;
+  std::vector<std::string> sizes = to.sizes("x");
+  std::string x = to.operand("x");
+  std::optional<Python> made;
+  for (std::size_t i = 3 - dims; i < axes.size(); ++i) {
+    std::vector<std::int64_t> from;
+    for (const Tap& tap : axes[i].out) from.push_back(tap.at[0]);
+    const std::size_t dim = rank + i - axes.size();
+    if (sizes[dim] != std::to_string(axes[i].in)) return unsupported("ttnn.upsample to a size that is not fixed");
+    if (made) x = to.let("resized", *made);
+    made = python_taken(to, x, sizes, dim, from);
+    if (!made) return unsupported("ttnn.upsample by no whole number, and slices would be too many");
+    sizes[dim] = std::to_string(from.size());
+  }
+  to.result(*made);
+  return std::nullopt;
+}
+
 // By whole numbers alone: there nearest and nearest to the middle are the same.
 ttc::Refusal emit(PythonCall& to) {
   const std::size_t dims = dims_of(to.call);
@@ -289,7 +310,7 @@ ttc::Refusal emit(PythonCall& to) {
     const std::int64_t in = spec_of(to.call, "x").logical[i + 2], factor = sizes[i] / in;
     const bool given = i < scales.size() && scales[i] > 0;
     if (sizes[i] % in != 0 || factor < 1 || (given && scales[i] != static_cast<double>(factor)))
-      return unsupported("ttnn.upsample by no whole number");
+      return nearest ? emit_taken(to) : unsupported("ttnn.upsample by no whole number");
     factors.push_back(factor);
   }
   if (!to.fixed_sizes() && scales.empty()) return unsupported("ttnn.upsample to a size that is not fixed");

@@ -73,12 +73,31 @@ const std::string& BlockWriter::argument_name(const Argument& argument) const {
   return given_.at(std::get<const Parameter*>(argument));
 }
 
+// A size that no input has, but a tensor that the function has already: `u0 = x.shape[1]`, once.
+bool BlockWriter::takes_size(const std::string& symbol) {
+  if (taken_sizes_.contains(symbol)) return true;
+  std::string from;  // the first by name: the map's order is that of addresses
+  for (const auto& [value, variable] : names_) {
+    if (!value->type.is_tensor() || !value->type.has_shape) continue;
+    for (std::size_t d = 0; d < value->type.sizes.size(); ++d) {
+      if (!value->type.sizes[d].is_symbol() || value->type.sizes[d].name() != symbol) continue;
+      const std::string text = variable + ".shape[" + std::to_string(d) + "]";
+      if (from.empty() || text < from) from = text;
+    }
+  }
+  if (from.empty()) return false;
+  scope.raw(identifier(symbol) + " = " + from);
+  return taken_sizes_.insert(symbol).second;
+}
+
 std::string BlockWriter::size_text(const ir::SymExpr& size) {
   std::vector<std::string> used;
   size.collect_symbols(used);
   for (const std::string& symbol : used) {
-    if (!program_.symbols_of_inputs.contains(symbol)) no_spelling_ = symbol + " is a size that only a run knows";
-    symbols.insert(identifier(symbol));
+    if (program_.symbols_of_inputs.contains(symbol))
+      symbols.insert(identifier(symbol));
+    else if (!takes_size(symbol))
+      no_spelling_ = symbol + " is a size that only a run knows";
   }
   std::string text = symbolic(size);
   if (text.empty()) no_spelling_ = "a size of " + size.str() + " has no spelling in Python";

@@ -134,6 +134,7 @@ class BlockWriter {
   std::string parameter(const Parameter& one, std::string_view role);
   void take_arguments();
   void take_argument(const ir::Value* value, const std::string& role);
+  bool takes_size(const std::string& symbol);
   std::string size_text(const ir::SymExpr& size);
   std::vector<std::string> sizes_text(const ir::Value* value);
   std::string stem(const ir::Node& node) const;
@@ -156,6 +157,7 @@ class BlockWriter {
   std::map<const Parameter*, std::string> given_;
   std::map<std::string, std::string> computed_;  // intermediates by their calls
   std::set<const ir::Value*> inside_;            // defined in the block
+  std::set<std::string> taken_sizes_;            // symbols that are variables of the function already
   const ir::Node* at_ = nullptr;
   std::string no_spelling_;  // of a size of the node at hand: why
 };

@@ -107,6 +107,38 @@ constexpr std::string_view group_norm_text =
     return ttnn.reshape(ttnn.concat(normal, dim=1), sizes, memory_config=memory_config)
 )py";
 
+constexpr std::string_view parts_text = R"py(def parts(x, runs, *, dim, memory_config):
+    """Stretches of a tensor along a dim, from the first position of each to before its last, one behind the other."""
+    taken = []
+    for first, end in runs:
+        starts, ends = [0] * len(x.shape), list(x.shape)
+        starts[dim], ends[dim] = first, end
+        taken.append(ttnn.slice(x, starts, ends))
+    return ttnn.concat(taken, dim=dim, memory_config=memory_config)
+)py";
+
+constexpr std::string_view grouped_matmul_text =
+    R"py(def grouped_matmul(x, weights, ends, *, memory_config, dtype, compute_kernel_config):
+    """Rows in groups, each times a matrix of its own; where the groups end is read back."""
+    rows, (width, columns) = x.shape[0], list(weights.shape)[1:]
+    products, first = [], 0
+    for group, end in enumerate(ttnn.to_torch(ends).flatten().tolist()):
+        if end > first:
+            product = ttnn.matmul(
+                ttnn.slice(x, [first, 0], [end, width]),
+                ttnn.reshape(ttnn.slice(weights, [group, 0, 0], [group + 1, width, columns]), [width, columns]),
+                memory_config=memory_config,
+                dtype=dtype,
+                compute_kernel_config=compute_kernel_config,
+            )
+            products.append(product)
+            first = end
+    if first < rows:
+        zeros = ttnn.zeros([rows - first, columns], dtype=dtype, layout=ttnn.TILE_LAYOUT, device=x.device())
+        products.append(zeros)
+    return ttnn.concat(products, dim=0, memory_config=memory_config)
+)py";
+
 const std::map<std::string_view, std::string_view>& helpers() {
   static const std::map<std::string_view, std::string_view> all{{"causal_mask", causal_mask_text},
                                                                 {"multicast_2d", multicast_2d_text},
@@ -114,7 +146,9 @@ const std::map<std::string_view, std::string_view>& helpers() {
                                                                 {"dram_sharded", dram_sharded_text},
                                                                 {"attention_program", attention_program_text},
                                                                 {"group_norm", group_norm_text},
+                                                                {"grouped_matmul", grouped_matmul_text},
                                                                 {"on_device", on_device_text},
+                                                                {"parts", parts_text},
                                                                 {"write_back", write_back_text}};
   return all;
 }

@@ -48,7 +48,9 @@ std::string Parameters::name_for(const Parameter& wanted, const std::string& pat
   const ir::GraphInput* input = ir::weight_input(wanted.weight);
   const std::string target = input != nullptr ? input->target : wanted.weight->name;
   const std::string stem = !role.empty() ? role : target.empty() ? "constant" : target;
-  std::string name = target.find('.') != std::string::npos ? own_name(target) : (path.empty() ? "" : path + ".") + stem;
+  const bool state = input != nullptr && input->kind == ir::InputKind::buffer && !target.empty();
+  std::string name =
+      state || target.find('.') != std::string::npos ? own_name(target) : (path.empty() ? "" : path + ".") + stem;
   if (wanted.spec.layout == ttrt::Layout::row_major && names_.contains(name)) name += "_rows";
   if (wanted.form != Parameter::Form::device && names_.contains(name)) name += "_host";
   name = spelled(name);

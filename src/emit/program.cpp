@@ -276,13 +276,19 @@ class ProgramWriter {
     }
     const ir::Value* buffer = model_.graph->find_input_by_target(output.target);
     if (buffer == nullptr || buffer == &value) return;
+    const bool same_sizes = buffer->type.sizes == value.type.sizes;
     for (const auto& [uploaded, parameter] : program_.uploaded)
       if (parameter->weight == buffer && from != nullptr) {
+        const std::string text = parameter_text(*parameter, "");
         root.weights = true;
-        root.scope.raw("ttnn.copy(" + root.text_of(from) + ", " + parameter_text(*parameter, "") + ")");
+        if (!same_sizes) root.scope.returns(root.text_of(from));
+        root.scope.raw(same_sizes ? "ttnn.copy(" + root.text_of(from) + ", " + text + ")"
+                                  : text + " = " + root.text_of(from));
         return;
       }
-    root.scope.raw(root.text_of(buffer) + ".copy_(" + host_text(root, ir::Arg(const_cast<ir::Value*>(&value))) + ")");
+    // A state that begins empty, as recurrent ones do, has other sizes once it is written: a tensor takes its place.
+    const std::string text = root.text_of(buffer), made = host_text(root, ir::Arg(const_cast<ir::Value*>(&value)));
+    root.scope.raw(same_sizes ? text + ".copy_(" + made + ")" : text + " = " + made);
   }
 
   // ---- the file

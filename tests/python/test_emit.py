@@ -12,7 +12,7 @@ import tempfile
 
 import torch
 from helpers import models, pcc, tool
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 
 SAME_BITS = ("vit_small", "bert_small", "gpt2_small", "llama_small", "bert_small_dyn", "vit_small_dyn_core", "owlvit_small")
 
@@ -268,6 +268,99 @@ def test_control_flow_is_pythons():
             for i, one in enumerate(outputs(program, "exact")):
                 if f"out{i}" in expected:
                     assert torch.equal(torch.as_tensor(one), expected[f"out{i}"]), f"{model} out{i}"
+
+
+def test_groups_of_rows_have_a_product_each():
+    text = same_bits_of_text(
+        """graph main(%x: f32[60, 40] user, $w: f32[4, 40, 48] parameter "w" = rand(1), $ends: i32[4] constant "ends" = [7, 7, 41, 55]) {
+  %y: f32[60, 48] = aten._grouped_mm.default(%x, $w, $ends)
+  %z: f32[60, 48] = aten.relu.default(%y)
+  return %z
+}
+"""
+    )
+    assert text.count("grouped_matmul(") == 2  # the function and its call
+
+
+def test_borders_and_rows_taken_more_than_once():
+    text = same_bits_of_text(
+        """graph main(%x: f32[2, 3, 40, 50] user, %z: f32[3, 50] user) {
+  %a: f32[3, 130] = aten.pad.default(%z, [40, 40], "reflect")
+  %b: f32[2, 3, 60, 70] = aten.upsample_nearest2d.vec(%x, [60, 70], none)
+  return %a, %b
+}
+"""
+    )
+    assert text.count("ttnn.slice(") <= 3, text  # in loops, not one below the other
+
+
+def test_borders_of_free_sizes():
+    """Each mode, before and behind, at other sizes than the model was emitted with."""
+
+    class Borders(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> tuple:
+            pads = ((3, 5, "reflect"), (0, 4, "replicate"), (2, 0, "replicate"), (6, 1, "circular"))
+            return tuple(torch.nn.functional.pad(x, (a, b), mode) for a, b, mode in pads)
+
+    sizes = {"x": {0: torch.export.Dim("rows", max=64), 2: torch.export.Dim("width", min=10, max=200)}}
+    with tempfile.TemporaryDirectory() as name:
+        path, program = f"{name}/borders.pt2", pathlib.Path(name) / "program"
+        torch.export.save(torch.export.export(Borders(), (torch.randn(4, 3, 40),), dynamic_shapes=sizes), path)
+        subprocess.run([str(tool), "emit", path, "-o", str(program), "--require-full", "-q"], check=True)
+        x = torch.randn(5, 3, 77).bfloat16().float()
+        with opened(program, "exact") as forward:
+            for given, wanted in zip(forward(x), Borders()(x)):
+                assert torch.equal(given, wanted)
+
+
+def test_what_stays_on_the_host_is_there_for_the_tool_too():
+    """The bits of the tool where it keeps on the host what the program does."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        program, io = folder / "program", models / "vision_small.io.safetensors"
+        command = [tool, "emit", models / "vision_small.pt2", "-o", program, "--io", io, "--json"]
+        said = json.loads(subprocess.run([str(word) for word in command], capture_output=True, text=True, check=True).stdout)
+        assert [one["op"] for one in said["refused"]] == ["tt.upsample"] and said["host_calls"] == 1
+        compiled, saved = folder / "same.pt2", folder / "ref.safetensors"
+        command = [tool, "compile", models / "vision_small.pt2", "-o", compiled, "-q"]
+        for key in ("fallback_op", "fallback_node"):
+            for one in said[key]:
+                command += [f"--{key.replace('_', '-')}", one]
+        subprocess.run([str(word) for word in command], check=True, capture_output=True)
+        command = [tool, "run", compiled, "--io", io, "--numerics", "exact", "--save-outputs", saved, "-q"]
+        subprocess.run([str(word) for word in command], check=True, capture_output=True)
+        expected = load_file(saved)
+        for i, one in enumerate(outputs(program, "exact")):
+            assert torch.equal(one, expected[f"out{i}"]), i
+
+
+class Remembers(torch.nn.Module):
+    """A state that begins empty, and has the batch's sizes from the first call on."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = torch.nn.Linear(32, 32)
+        self.register_buffer("state", torch.zeros(0))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if len(self.state) == 0:
+            self.state = torch.zeros(x.shape[0], 32)
+        y = torch.tanh(self.inner(x) + self.state)
+        self.state = y
+        return y
+
+
+def test_a_state_that_begins_empty_has_other_sizes_later():
+    torch.manual_seed(0)
+    module, x = Remembers().eval(), torch.randn(5, 32)
+    with tempfile.TemporaryDirectory() as name:
+        path, program = pathlib.Path(name) / "remembers.pt", pathlib.Path(name) / "program"
+        torch.jit.script(module).save(str(path))
+        save_file({"in0": x}, f"{name}/io.safetensors")
+        subprocess.run([str(tool), "emit", str(path), "-o", str(program), "--io", f"{name}/io.safetensors", "-q"], check=True)
+        with torch.no_grad(), opened(program, "exact") as forward:
+            for _ in range(3):
+                assert pcc(forward(x), module(x)) > 0.999
 
 
 def test_what_has_no_spelling_is_a_torch_call_or_an_error():
