@@ -118,7 +118,6 @@ std::vector<RtValue> reference(Reference& aten, const OpCall& call, std::span<co
   return {x};
 }
 
-// Slices of the border around the tensor: ttnn.pad writes one number.
 // The stretches of a dim whose size, `n`, only a run knows.
 std::optional<std::vector<std::string>> free_stretches(const std::string& mode, const std::string& n,
                                                        std::int64_t before, std::int64_t after) {
@@ -138,6 +137,7 @@ std::optional<std::vector<std::string>> free_stretches(const std::string& mode, 
   return out;
 }
 
+// Slices of the border around the tensor: ttnn.pad writes one number.
 ttc::Refusal emit(PythonCall& to) {
   const auto pad = to.call.integers("padding");
   const Axes axes = axes_of(to.call);
