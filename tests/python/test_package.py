@@ -288,3 +288,24 @@ def test_signatures_and_versions():
     assert any(isinstance(dim, str) for one in model.inputs for dim in one["dims"])
     assert ttc.__version__ and "n150" in ttc.archs() and "tt.linear" in ttc.ops() and "TTNNLinear" in ttc.modules()
     assert (root / "runtime/python/ttc/py.typed").exists()
+
+
+def test_types_name_what_the_library_has():
+    """The stub of the compiled part, name by name: what type checkers know is what there is."""
+    import ast
+
+    from ttc._library import native
+
+    def members(body: list) -> set:
+        made = {one.name for one in body if isinstance(one, (ast.FunctionDef, ast.ClassDef))}
+        made |= {one.target.id for one in body if isinstance(one, ast.AnnAssign)}
+        return {name for name in made if not name.startswith("_")}
+
+    def public(found) -> set:
+        return {name for name in vars(found) if not name.startswith("_")}
+
+    stub = ast.parse((root / "runtime/python/ttc/_ttc.pyi").read_text())
+    assert members(stub.body) == public(native)
+    for one in stub.body:
+        if isinstance(one, ast.ClassDef):
+            assert members(one.body) == public(getattr(native, one.name)), one.name

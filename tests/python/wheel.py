@@ -50,7 +50,7 @@ def main() -> int:
         names = zipfile.ZipFile(wheel).namelist()
         assert any(name.endswith("scripts/ttc") for name in names), names
         package = root / "runtime/python"
-        sources = {str(path.relative_to(package)) for path in package.glob("*/*") if path.suffix in (".py", ".txt", ".typed")}
+        sources = {str(path.relative_to(package)) for path in package.glob("*/*") if path.suffix in (".py", ".pyi", ".txt", ".typed")}
         sources = {one for one in sources if not one.startswith(("top_level/", "build_backend/"))}
         assert sources <= set(names), sources - set(names)
         installed = place / "site"

@@ -5,6 +5,7 @@ import importlib.util
 import os
 import pathlib
 import sys
+from typing import TYPE_CHECKING
 
 import torch  # noqa: F401  LibTorch is in the process before the library that links it
 
@@ -17,6 +18,7 @@ def _of_build(folder: str):
     if path is None:
         raise ImportError(f"TTC_BUILD={folder} has no {found[0].name}: build it with ninja")
     spec = importlib.util.spec_from_file_location("ttc._ttc", path)
+    assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules["ttc._ttc"] = module
     spec.loader.exec_module(module)
@@ -40,4 +42,7 @@ def ops_library() -> str:
     return str((pathlib.Path(folder) if folder else _here / "lib") / "libttrt_torch.so")
 
 
-native = _load()
+if TYPE_CHECKING:
+    from . import _ttc as native
+else:
+    native = _load()

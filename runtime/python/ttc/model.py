@@ -153,7 +153,7 @@ def _per_module(value: PerModule) -> List[str]:
     """["GLOB=VALUE"], in the order that they were given in."""
 
     def text(one: Any) -> str:
-        return {True: "on", False: "off"}.get(one, one) if isinstance(one, bool) else str(one)
+        return ("on" if one else "off") if isinstance(one, bool) else str(one)
 
     if isinstance(value, Mapping):
         return [f"{glob}={text(one)}" for glob, one in value.items()]

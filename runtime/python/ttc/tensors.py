@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Iterable, Optional
+from typing import Any, Optional, Sequence
 
 import torch
 
@@ -48,7 +48,7 @@ class Given:
         self.tensors: list = []
         self.numpy = False
         self._torch = False
-        self._copies: list[tuple[torch.Tensor, torch.Tensor]] = []
+        self._copies: list[tuple[torch.Tensor, torch.Tensor, torch.Tensor]] = []
 
     def add(self, value: Any) -> None:
         if isinstance(value, native.Tensor):
@@ -81,7 +81,7 @@ class Given:
             if not torch.equal(before, after):
                 source.copy_(after)
 
-    def results(self, outputs: Iterable, infos: list) -> list:
+    def results(self, outputs: Sequence, infos: list) -> list:
         infos = infos if len(infos) == len(outputs) else [None] * len(outputs)
         as_numpy = self.numpy and not self._torch
         return [result(one, info, as_numpy) for one, info in zip(outputs, infos)]
