@@ -208,6 +208,82 @@ void raise(Args a, Results&) {
   throw failure("the model raised an exception: " + (text != nullptr ? *text : std::string("(no message)")));
 }
 
+// ---- dicts: their pairs in order ----
+
+const RtValue::List& pair_of(const RtValue& value) {
+  const RtValue::List& pair = list_of(value);
+  if (pair.size() != 2) throw failure("a pair of key and item is expected");
+  return pair;
+}
+bool same_key(const RtValue& a, const RtValue& b) {
+  const auto *x = a.get_if<std::string>(), *y = b.get_if<std::string>();
+  if (x != nullptr || y != nullptr) return x != nullptr && y != nullptr && *x == *y;
+  return to_number(a) == to_number(b);
+}
+// Where the key is; the number of pairs where it is not.
+std::size_t find_key(const RtValue::List& pairs, const RtValue& key) {
+  std::size_t i = 0;
+  while (i < pairs.size() && !same_key(pair_of(pairs[i])[0], key)) ++i;
+  return i;
+}
+std::string key_text(const RtValue& key) {
+  const auto* text = key.get_if<std::string>();
+  return text != nullptr ? "'" + *text + "'" : std::to_string(to_integer(key));
+}
+void set_pair(RtValue::List& pairs, const RtValue& key, const RtValue& item) {
+  const std::size_t i = find_key(pairs, key);
+  if (i == pairs.size()) pairs.emplace_back();
+  pairs[i] = RtValue::List{key, item};
+}
+void dict_construct(Args a, Results& o) {
+  RtValue::List pairs;
+  for (std::size_t i = 0; i + 1 < a.size(); i += 2) set_pair(pairs, a[i], a[i + 1]);
+  o.emplace_back(std::move(pairs));
+}
+void dict_set(Args a, Results& o) {
+  RtValue::List pairs = list_of(at(a, 0));
+  set_pair(pairs, at(a, 1), at(a, 2));
+  o.emplace_back(std::move(pairs));
+}
+void dict_remove(Args a, Results& o) {
+  RtValue::List pairs = list_of(at(a, 0));
+  const std::size_t i = find_key(pairs, at(a, 1));
+  if (i == pairs.size()) throw failure("the dict has no key " + key_text(a[1]));
+  pairs.erase(pairs.begin() + static_cast<std::ptrdiff_t>(i));
+  o.emplace_back(std::move(pairs));
+}
+void dict_get(Args a, Results& o) {
+  const RtValue::List& pairs = list_of(at(a, 0));
+  const std::size_t i = find_key(pairs, at(a, 1));
+  o.push_back(i < pairs.size() ? pair_of(pairs[i])[1] : a.size() > 2 ? a[2] : RtValue());
+}
+void dict_item(Args a, Results& o) {
+  if (find_key(list_of(at(a, 0)), at(a, 1)) == list_of(a[0]).size())
+    throw failure("the dict has no key " + key_text(a[1]));
+  dict_get(a, o);
+}
+void dict_contains(Args a, Results& o) { o.emplace_back(find_key(list_of(at(a, 0)), at(a, 1)) < list_of(a[0]).size()); }
+void dict_length(Args a, Results& o) { o.emplace_back(static_cast<std::int64_t>(list_of(at(a, 0)).size())); }
+template <std::size_t Part>
+void dict_parts(Args a, Results& o) {
+  RtValue::List out;
+  for (const RtValue& pair : list_of(at(a, 0))) out.push_back(pair_of(pair)[Part]);
+  o.emplace_back(std::move(out));
+}
+
+// TorchScript's operators on dicts, by the name before the key's type: aten.get.default_str.
+ScalarFunction find_dict_op(std::string_view op) {
+  static const std::map<std::string_view, ScalarFunction> functions = {
+      {"aten.__getitem__.Dict_", dict_item}, {"aten.get.", dict_get},         {"aten.get.default_", dict_get},
+      {"aten.__contains__.", dict_contains}, {"aten.len.Dict_", dict_length}, {"aten.keys.", dict_parts<0>},
+      {"aten.values.", dict_parts<1>},       {"aten.items.", identity}};
+  for (const std::string_view key : {"str", "int", "bool", "float"})
+    if (op.ends_with(key))
+      if (const auto found = functions.find(op.substr(0, op.size() - key.size())); found != functions.end())
+        return found->second;
+  return nullptr;
+}
+
 const std::map<std::string_view, ScalarFunction>& table() {
   static const std::map<std::string_view, ScalarFunction> functions = {{"_operator.add", add},
                                                                        {"_operator.sub", sub},
@@ -248,6 +324,9 @@ const std::map<std::string_view, ScalarFunction>& table() {
                                                                        {"aten.size.default", size_all},
                                                                        {"aten.numel.default", numel},
                                                                        {"aten.dim.default", dim},
+                                                                       {"prim.dictconstruct", dict_construct},
+                                                                       {"prim.dictset", dict_set},
+                                                                       {"prim.dictremove", dict_remove},
                                                                        {"prim.listconstruct", construct},
                                                                        {"prim.tupleconstruct", construct},
                                                                        {"prim.listunpack", unpack},
@@ -297,7 +376,7 @@ ScalarFunction find_scalar_op(std::string_view op) {
     name = plain;
   }
   const auto it = table().find(name);
-  return it == table().end() ? nullptr : it->second;
+  return it == table().end() ? find_dict_op(name) : it->second;
 }
 
 bool asks_for_sizes(std::string_view op) {

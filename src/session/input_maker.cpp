@@ -171,9 +171,13 @@ class InputMaker {
     if (type.kind == ir::TypeKind::floating) return recipe == "ones" ? 1.0 : 0.0;
     if (type.kind == ir::TypeKind::boolean) return recipe == "ones";
     if (type.kind == ir::TypeKind::string && given_[i]) return *given_[i];
+    if (type.kind == ir::TypeKind::dict && recipe == "{}") return RtValue::List();
     if (!type.is_tensor())
       throw usage_error("input '" + formal_[i].name + "' is not given, and takes " + type.str(),
-                        type.kind == ir::TypeKind::list
+                        type.kind == ir::TypeKind::dict
+                            ? "the --io file holds " + formal_[i].name + ".KEY, ...; --input " + formal_[i].name +
+                                  "={} is an empty one"
+                        : type.kind == ir::TypeKind::list
                             ? "the --io file holds " + formal_[i].name + ".0, " + formal_[i].name + ".1, ..."
                             : "--input " + formal_[i].name + "=TEXT");
     const DType dtype = type.has_dtype ? type.dtype : DType::f32;

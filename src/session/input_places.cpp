@@ -1,4 +1,4 @@
-// By name, by position, or as the item of a list.
+// By name, by position, or as the item of a list or dict.
 #include "session/input_places.h"
 
 #include <algorithm>
@@ -14,6 +14,7 @@ namespace {
 using ttrt::HostTensor;
 using ttrt::RtValue;
 using ttrt::UserInput;
+using Path = std::vector<InputPlaces::Step>;
 
 // A list of numbers is one tensor of rank 1.
 RtValue list_of_numbers(const ir::Type& element, const HostTensor& tensor) {
@@ -33,7 +34,9 @@ RtValue list_of_numbers(const ir::Type& element, const HostTensor& tensor) {
 
 [[noreturn]] void in_between(const ir::Type& type) {
   throw usage_error("a tensor is given for a " + type.str() + ": its name does not say where in it",
-                    "the tensors of such an input x are named x.0.0, x.0.1, x.1.0, ...");
+                    type.kind == ir::TypeKind::dict
+                        ? "the tensors of such an input x are named x.KEY"
+                        : "the tensors of such an input x are named x.0.0, x.0.1, x.1.0, ...");
 }
 
 RtValue input_value(const ir::Type& type, const HostTensor& tensor) {
@@ -43,6 +46,7 @@ RtValue input_value(const ir::Type& type, const HostTensor& tensor) {
       if (!type.elements[0].elements.empty()) in_between(type);
       return list_of_numbers(type.elements[0], tensor);
     case ir::TypeKind::tuple:
+    case ir::TypeKind::dict:
       in_between(type);
     case ir::TypeKind::integer:
       return ttrt::to_integer(tensor);
@@ -59,12 +63,15 @@ const ir::Type& type_of(const UserInput& input) { return input.input->value->typ
 bool is_list(const UserInput& input) {
   return type_of(input).kind == ir::TypeKind::list && !type_of(input).elements.empty();
 }
+bool has_items(const UserInput& input) { return is_list(input) || type_of(input).kind == ir::TypeKind::dict; }
 
 // How many tensors a value of the type is; nullopt where only the value knows. A list of numbers is one.
 std::optional<std::size_t> tensors_in(const ir::Type& type) {
+  if (type.kind == ir::TypeKind::dict) return std::nullopt;
   if (type.kind == ir::TypeKind::list && !type.elements.empty()) {
     const ir::TypeKind item = type.elements[0].kind;
-    const bool structure = item == ir::TypeKind::tensor || item == ir::TypeKind::list || item == ir::TypeKind::tuple;
+    const bool structure = item == ir::TypeKind::tensor || item == ir::TypeKind::list || item == ir::TypeKind::tuple ||
+                           item == ir::TypeKind::dict;
     return structure ? std::nullopt : std::optional<std::size_t>(1);
   }
   std::size_t count = type.kind == ir::TypeKind::tuple ? 0 : 1;
@@ -77,7 +84,7 @@ std::optional<std::size_t> tensors_in(const ir::Type& type) {
 }
 
 // Tensor `number` of a tuple, in order.
-void descend(const ir::Type& type, std::size_t number, std::vector<std::size_t>& path) {
+void descend(const ir::Type& type, std::size_t number, Path& path) {
   if (type.kind != ir::TypeKind::tuple) return;
   for (std::size_t i = 0; i < type.elements.size(); ++i) {
     const std::size_t inside = tensors_in(type.elements[i]).value_or(0);
@@ -104,32 +111,57 @@ std::optional<std::size_t> number_after(std::string_view name, std::string_view 
                                                                                    : std::nullopt;
 }
 
-// "x.0.1" and "x_0_1" after "x": 0, 1. Empty where the name is another.
-std::vector<std::size_t> path_after(std::string_view name, std::string_view stem) {
-  std::vector<std::size_t> path;
-  if (!name.starts_with(stem)) return path;
-  name.remove_prefix(stem.size());
-  while (!name.empty()) {
-    const std::size_t end = std::min(name.find_first_of("._", 1), name.size());
-    const auto number =
-        name[0] == '.' || name[0] == '_' ? number_after(name.substr(0, end), name.substr(0, 1)) : std::nullopt;
-    if (!number) return {};
-    path.push_back(*number);
-    name.remove_prefix(end);
+// Adds the steps that ".0.1", "_0_1" or ".key" are into a value of the type; false where they lead nowhere.
+bool add_steps(std::string_view text, const ir::Type& type, Path& path) {
+  if (text.empty()) return true;
+  if (text[0] != '.' && text[0] != '_') return false;
+  if (type.kind == ir::TypeKind::dict) {  // a key of tensors may hold dots of its own
+    const ir::Type& item = type.elements.at(1);
+    const std::size_t end = item.elements.empty() ? text.size() : std::min(text.find('.', 1), text.size());
+    path.emplace_back(std::string(text.substr(1, end - 1)));
+    return end > 1 && add_steps(text.substr(end), item, path);
   }
+  const bool tuple = type.kind == ir::TypeKind::tuple;
+  if (!tuple && type.kind != ir::TypeKind::list) return false;
+  const std::size_t end = std::min(text.find_first_of("._", 1), text.size());
+  const auto number = number_after(text.substr(0, end), text.substr(0, 1));
+  if (!number || (tuple ? *number : 0) >= type.elements.size()) return false;
+  path.emplace_back(*number);
+  return add_steps(text.substr(end), type.elements[tuple ? *number : 0], path);
+}
+
+// "x.0.1", "x_0_1" or "x.key" as a path into input x. Empty where the name is another.
+Path path_after(std::string_view name, std::string_view stem, const ir::Type& type) {
+  Path path;
+  const auto same = [](char a, char b) { return a == b || (a == '.' && b == '_'); };  // d.key is input d_key
+  if (name.size() < stem.size() ||
+      !std::equal(stem.begin(), stem.end(), name.begin(), [&](char b, char a) { return same(a, b); }) ||
+      !add_steps(name.substr(stem.size()), type, path))
+    path.clear();
   return path;
 }
 
-// The type that the path leads to; nullptr where it leads nowhere.
-const ir::Type* type_at(const ir::Type& type, std::span<const std::size_t> path) {
-  if (path.empty()) return &type;
-  const std::size_t element = type.kind == ir::TypeKind::tuple ? path[0] : 0;
-  if ((type.kind != ir::TypeKind::tuple && type.kind != ir::TypeKind::list) || element >= type.elements.size())
-    return nullptr;
-  return type_at(type.elements[element], path.subspan(1));
+// The item of a dict, a list of pairs at run time; made where it is not there yet.
+template <typename Key>
+RtValue& item_at(RtValue::List& pairs, const Key& key) {
+  for (RtValue& pair : pairs) {
+    auto& parts = *pair.get_if<RtValue::List>();
+    if (const Key* known = parts[0].get_if<Key>(); known != nullptr && *known == key) return parts[1];
+  }
+  pairs.emplace_back(RtValue::List{RtValue(key), RtValue()});
+  return pairs.back().get_if<RtValue::List>()->at(1);
 }
 
-void put_at(RtValue& into, const ir::Type& type, std::span<const std::size_t> path, const HostTensor& tensor) {
+RtValue& item_at(RtValue::List& pairs, const ir::Type& type, const std::string& text) {
+  if (type.kind != ir::TypeKind::integer) return item_at(pairs, text);
+  std::int64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size())
+    throw usage_error("'" + text + "' is given as a key of a dict whose keys are integers");
+  return item_at(pairs, number);
+}
+
+void put_at(RtValue& into, const ir::Type& type, std::span<const InputPlaces::Step> path, const HostTensor& tensor) {
   if (path.empty()) {
     into = input_value(type, tensor);
     return;
@@ -137,8 +169,11 @@ void put_at(RtValue& into, const ir::Type& type, std::span<const std::size_t> pa
   const bool tuple = type.kind == ir::TypeKind::tuple;
   if (into.is_none()) into = RtValue::List(tuple ? type.elements.size() : 0);
   auto& items = *into.get_if<RtValue::List>();
-  if (items.size() <= path[0]) items.resize(path[0] + 1);
-  put_at(items[path[0]], type.elements.at(tuple ? path[0] : 0), path.subspan(1), tensor);
+  if (type.kind == ir::TypeKind::dict)
+    return put_at(item_at(items, type.elements.at(0), path[0].key), type.elements.at(1), path.subspan(1), tensor);
+  const std::size_t number = path[0].number;
+  if (items.size() <= number) items.resize(number + 1);
+  put_at(items[number], type.elements.at(tuple ? number : 0), path.subspan(1), tensor);
 }
 
 }  // namespace
@@ -153,15 +188,15 @@ std::optional<InputPlaces::Place> InputPlaces::find(const std::string& name) con
       std::count_if(formal_.begin(), formal_.end(), [](const UserInput& i) { return !tensors_in(type_of(i)); });
   const auto position = number_after(name, "in");
   for (std::size_t i = 0; i < formal_.size(); ++i) {
-    if (!is_list(formal_[i])) continue;
-    if (auto path = path_after(name, formal_[i].name); !path.empty() && type_at(type_of(formal_[i]), path))
+    if (!has_items(formal_[i])) continue;
+    if (auto path = path_after(name, formal_[i].name, type_of(formal_[i])); !path.empty())
       return Place{i, std::move(path)};
     const auto each = tensors_an_item(formal_[i]);
     if (!position || lists > 1 || !each || *each == 0 || positional_ + 1 < formal_.size()) continue;
     const std::size_t length = positional_ + 1 - formal_.size();
     if (*position >= i + length) return Place{*position - length + 1};
     if (*position < i || length % *each != 0) continue;
-    Place place{i, {(*position - i) / *each}};
+    Place place{i, {InputPlaces::Step((*position - i) / *each)}};
     descend(type_of(formal_[i]).elements[0], (*position - i) % *each, place.path);
     return place;
   }

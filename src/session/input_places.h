@@ -1,4 +1,4 @@
-// Where the tensors of an --io file go: which input, which item of a list.
+// Where the tensors of an --io file go: which input, which item of a list, which key of a dict.
 #pragma once
 
 #include <optional>
@@ -11,14 +11,22 @@
 
 namespace ttc {
 
-// Input `index`, or what `path` leads to in it where it is a list. The items of list x are x.0, x.1, ... (or x_0, ...),
-// those of a list of tuples x.0.0, x.0.1, x.1.0, ...; by position, a list takes as many of in0, in1, ... as the others
-// leave. Parts of a tuple x are inputs x.0, x.1, ...
+// Input `index`, or what `path` leads to in it where it is a list or a dict. The items of list x are x.0, x.1, ... (or
+// x_0, ...), those of a list of tuples x.0.0, x.0.1, x.1.0, ...; by position, a list takes as many of in0, in1, ... as
+// the others leave. Parts of a tuple x are inputs x.0, x.1, ..., items of a dict x.KEY.
 class InputPlaces {
  public:
+  // An item of a list or tuple by its number, of a dict by its key.
+  struct Step {
+    Step(std::size_t index) : number(index) {}  // NOLINT
+    explicit Step(std::string text) : key(std::move(text)) {}
+    std::size_t number = 0;
+    std::string key = {};
+    bool operator==(const Step&) const = default;
+  };
   struct Place {
     std::size_t index = 0;
-    std::vector<std::size_t> path = {};
+    std::vector<Step> path = {};
   };
 
   // `names`: those of the file, without their prefix.

@@ -264,7 +264,7 @@ TEST_CASE("torchscript: lists of tuples go in and come out, their tensors are na
   const auto part = places.find("pairs.1.0");
   REQUIRE(part);
   CHECK(part->index == 0);
-  CHECK(part->path == std::vector<std::size_t>{1, 0});
+  CHECK(part->path == std::vector<InputPlaces::Step>{1, 0});
   CHECK_FALSE(places.find("pairs.1.2"));
   CHECK_THROWS_AS(places.put(inputs, {0, {1}}, tensor({1}, {0})), Error);  // a tuple is no tensor
 
