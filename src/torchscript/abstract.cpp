@@ -34,6 +34,12 @@ Type ir_type(const c10::TypePtr& type) {
       return ir_type(type->expectRef<c10::OptionalType>().getElementType());
     case c10::TypeKind::ListType:
       return Type::list(ir_type(type->expectRef<c10::ListType>().getElementType()));
+    case c10::TypeKind::DictType: {
+      const auto& dict = type->expectRef<c10::DictType>();
+      Type out = Type::of(TypeKind::dict);
+      out.elements = {ir_type(dict.getKeyType()), ir_type(dict.getValueType())};
+      return out;
+    }
     case c10::TypeKind::TupleType: {
       std::vector<Type> elements;
       for (const auto& element : type->expectRef<c10::TupleType>().elements()) elements.push_back(ir_type(element));

@@ -43,8 +43,8 @@ struct Abstract {
 
 // The content of a list, dict or object.
 struct Content {
-  ir::Value* value = nullptr;                              // a list that only exists at run time; items is then empty
-  std::vector<Abstract> items = {};                        // list
+  ir::Value* value = nullptr;        // a list or dict that only exists at run time; items and entries are then empty
+  std::vector<Abstract> items = {};  // list
   std::vector<std::pair<ir::Arg, Abstract>> entries = {};  // dict
   std::map<std::string, Abstract> attributes = {};         // object
   bool operator==(const Content& other) const = default;
@@ -56,6 +56,7 @@ struct Cell {
   c10::intrusive_ptr<c10::ivalue::Object> object = {};  // of the loaded module; null for objects the code makes
   std::string path = {};                                // module path
   int born = 0;                                         // cells made later than a branch's start are local to it
+  bool copied = false;  // an item of what only exists at run time: who writes to it would not write there
 };
 
 ir::Type ir_type(const c10::TypePtr& type);

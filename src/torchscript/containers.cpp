@@ -1,4 +1,4 @@
-// Tuples, lists and dicts. Those that are known while lowering vanish; others are operators on lists.
+// Tuples and lists. Those that are known while lowering vanish; others are operators on lists.
 #include <ATen/core/interned_strings.h>
 
 #include <algorithm>
@@ -57,8 +57,10 @@ std::vector<Abstract> parts_of(LoweringState& s, const JitNode& node, const Abst
   if (!tuple.value() || !type) s.unsupported("taking apart what is no tuple");
   ir::Node* made = s.emit("prim.tuple_unpack", {tuple.arg});
   std::vector<Abstract> out;
-  for (const auto& element : type->elements())
+  for (const auto& element : type->elements()) {
     out.push_back(s.from_value(made->add_result(ir_type(element), s.graph->unique_name("part")), element));
+    if (out.back().cell) out.back().cell->copied = true;
+  }
   return out;
 }
 
@@ -92,59 +94,6 @@ void on_tuple_slice(LoweringState& s, const JitNode& node) {
   s.out(node, Abstract{.kind = Abstract::Kind::tuple, .items = {parts.begin() + from, parts.begin() + to}});
 }
 
-// ---- dicts --------------------------------------------------------------------------------------------------------
-
-void on_dict(LoweringState& s, const JitNode& node) {
-  Abstract dict{.kind = Abstract::Kind::dict,
-                .cell = std::make_shared<Cell>(Cell{.type = node.output()->type(), .born = s.births++})};
-  for (std::size_t i = 0; i + 1 < node.inputs().size(); i += 2) {
-    if (!s.in(node, i).is_literal()) s.unsupported("a dict whose keys are only known at run time");
-    dict.cell->content.entries.emplace_back(s.in(node, i).arg, s.in(node, i + 1));
-  }
-  s.out(node, std::move(dict));
-}
-
-void set_dict_item(LoweringState& s, const JitNode& node) {
-  const Abstract dict = s.in(node, 0), key = s.in(node, 1);
-  if (!key.is_literal()) s.unsupported("a dict whose keys are only known at run time");
-  Content content = dict.cell->content;
-  const auto found = std::find_if(content.entries.begin(), content.entries.end(),
-                                  [&](const auto& entry) { return entry.first == key.arg; });
-  if (found != content.entries.end())
-    found->second = s.in(node, 2);
-  else
-    content.entries.emplace_back(key.arg, s.in(node, 2));
-  s.change(dict.cell, std::move(content));
-}
-
-void on_dict_read(LoweringState& s, const JitNode& node) {
-  const Abstract dict = s.in(node, 0);
-  const std::string name = node.kind().toUnqualString();
-  if (dict.kind != Abstract::Kind::dict) {
-    if (!fold_literals(s, node)) lower_operator(s, node);
-    return;
-  }
-  const auto& entries = dict.cell->content.entries;
-  if (name == "get" || name == "__contains__") {
-    const Abstract key = s.in(node, 1);
-    if (!key.is_literal()) s.unsupported("looking up a dict by a key only known at run time");
-    const auto found =
-        std::find_if(entries.begin(), entries.end(), [&](const auto& entry) { return entry.first == key.arg; });
-    if (name == "__contains__") return s.out(node, Abstract{.arg = found != entries.end()});
-    return s.out(node, found != entries.end() ? found->second : node.inputs().size() > 2 ? s.in(node, 2) : Abstract{});
-  }
-  std::vector<Abstract> items;
-  for (const auto& [key, item] : entries) {
-    if (name == "keys")
-      items.push_back(Abstract{.arg = key});
-    else if (name == "values")
-      items.push_back(item);
-    else
-      items.push_back(Abstract{.kind = Abstract::Kind::tuple, .items = {Abstract{.arg = key}, item}});
-  }
-  s.out(node, s.make_list(std::move(items), node.output()->type()));
-}
-
 // ---- lists --------------------------------------------------------------------------------------------------------
 
 void on_list(LoweringState& s, const JitNode& node) {
@@ -175,8 +124,7 @@ void on_len(LoweringState& s, const JitNode& node) {
   const Abstract& abstract = s.in(node, 0);
   if (abstract.kind == Abstract::Kind::sizes)
     return s.out(node, Abstract{.arg = s.emit1("aten.dim.default", {abstract.arg}, Type::integer())});
-  if (abstract.kind == Abstract::Kind::dict)
-    return s.out(node, Abstract{.arg = static_cast<std::int64_t>(abstract.cell->content.entries.size())});
+  if (abstract.kind == Abstract::Kind::dict) return on_dict_read(s, node);
   if (abstract.kind == Abstract::Kind::list && !abstract.cell->content.value)
     return s.out(node, Abstract{.arg = static_cast<std::int64_t>(abstract.cell->content.items.size())});
   if (!fold_literals(s, node)) lower_operator(s, node);
@@ -184,11 +132,7 @@ void on_len(LoweringState& s, const JitNode& node) {
 
 void on_getitem(LoweringState& s, const JitNode& node) {
   const Abstract container = s.in(node, 0), index = s.in(node, 1);
-  if (container.kind == Abstract::Kind::dict) {
-    for (const auto& [key, item] : container.cell->content.entries)
-      if (index.is_literal() && key == index.arg) return s.out(node, item);
-    s.unsupported("looking up a dict by a key that it is not known to have");
-  }
+  if (container.kind == Abstract::Kind::dict) return on_dict_read(s, node);
   const auto at = integer(index);
   if (container.kind == Abstract::Kind::sizes && at)
     return s.out(node, Abstract{.arg = s.emit1("aten.sym_size.int", {container.arg, *at}, Type::integer())});
@@ -198,18 +142,21 @@ void on_getitem(LoweringState& s, const JitNode& node) {
     if (i < 0 || i >= static_cast<std::int64_t>(items.size())) s.unsupported("a list index that is out of range");
     return s.out(node, Abstract(items[static_cast<std::size_t>(i)]));
   }
-  if (!fold_literals(s, node)) lower_operator(s, node);
+  if (fold_literals(s, node)) return;
+  lower_operator(s, node);
+  mark_copied(s, node);
 }
 
 // Writes make a new list value; whoever holds the list sees it through the cell.
 void on_list_write(LoweringState& s, const JitNode& node) {
   const Abstract target = s.in(node, 0);
   std::string name = node.kind().toUnqualString();
-  if (target.kind == Abstract::Kind::dict && name == "_set_item") return set_dict_item(s, node);
+  if (target.kind == Abstract::Kind::dict) return on_dict_write(s, node);
   if (target.kind != Abstract::Kind::list) {
     if (name == "add_") return lower_operator(s, node);
     s.unsupported("a write to a list that only exists at run time");
   }
+  check_own(s, target);
   Content content = target.cell->content;
   auto& items = content.items;
   const auto given = node.inputs().size() > 1 ? integer(s.in(node, 1)) : std::nullopt;
@@ -276,6 +223,16 @@ bool is_list(const LoweringState& s, const JitNode& node, std::size_t i) {
          (s.in(node, i).kind == Abstract::Kind::list || s.in(node, i).kind == Abstract::Kind::sizes);
 }
 
+void mark_copied(LoweringState& s, const JitNode& node) {
+  for (const torch::jit::Value* output : node.outputs())
+    if (const auto& cell = s.frames.back().at(output).cell) cell->copied = true;
+}
+
+void check_own(const LoweringState& s, const Abstract& container) {
+  if (container.cell->copied)
+    s.unsupported("a write to a list or dict that is an item of what only exists at run time");
+}
+
 void on_list_read(LoweringState& s, const JitNode& node) {
   const std::string name = node.kind().toUnqualString();
   const Abstract abstract = s.in(node, 0);
@@ -323,15 +280,12 @@ void add_container_handlers(Handlers& handlers) {
   handlers["prim::TupleUnpack"] = on_tuple_unpack;
   handlers["prim::TupleIndex"] = on_tuple_index;
   handlers["prim::TupleSlice"] = on_tuple_slice;
-  handlers["prim::DictConstruct"] = on_dict;
   handlers["prim::ListConstruct"] = on_list;
   handlers["prim::ListUnpack"] = on_list_unpack;
   handlers["aten::len"] = on_len;
   handlers["aten::__getitem__"] = on_getitem;
-  for (const char* name : {"keys", "values", "items", "get", "__contains__"})
-    handlers[std::string("aten::") + name] = on_dict_read;
   for (const char* name : {"slice", "list"}) handlers[std::string("aten::") + name] = on_list_read;
-  for (const char* name : {"append", "extend", "insert", "pop", "clear", "_set_item", "reverse", "add_"})
+  for (const char* name : {"append", "extend", "insert", "pop", "clear", "_set_item", "reverse", "add_", "Delete"})
     handlers[std::string("aten::") + name] = on_list_write;
 }
 

@@ -1,6 +1,7 @@
 // Branches and loops. What the two branches of an if leave different, and what a loop's body changes, becomes a result.
 #include <algorithm>
 #include <functional>
+#include <set>
 
 #include "support/error.h"
 #include "torchscript/lowering.h"
@@ -17,7 +18,7 @@ struct Branches {
   ir::Graph* graphs[2];
 };
 
-// Mutable state that a loop's body changes: a list, or an attribute of an object.
+// Mutable state that a loop's body changes: a list, a dict, or an attribute of an object.
 struct Slot {
   std::shared_ptr<Cell> cell;
   std::string attribute;
@@ -56,6 +57,8 @@ std::int64_t count_nodes(const torch::jit::Block& block) {
 
 // ---- branches -----------------------------------------------------------------------------------------------------
 
+Content merge_entries(LoweringState& s, const Cell& dict, const Content* a, const Content* b, const Branches& branches);
+
 Abstract merge(LoweringState& s, const Abstract& a, const Abstract& b, const c10::TypePtr& type,
                const Branches& branches) {
   using Kind = Abstract::Kind;
@@ -82,6 +85,10 @@ Abstract merge(LoweringState& s, const Abstract& a, const Abstract& b, const c10
                     .arg = merge(s, a_undefined ? a : Abstract{.arg = a.arg}, b_undefined ? b : Abstract{.arg = b.arg},
                                  nullptr, branches)
                                .arg};
+  if (same_kind && known.kind == Kind::dict)
+    return s.make_dict(merge_entries(s, *known.cell, a_undefined ? nullptr : &a.cell->content,
+                                     b_undefined ? nullptr : &b.cell->content, branches),
+                       known.cell->type);
   if ((a_undefined || b_undefined) && (known.kind == Kind::object || known.kind == Kind::function)) return known;
 
   ir::Graph* const outer = s.graph;
@@ -103,9 +110,39 @@ Abstract merge(LoweringState& s, const Abstract& a, const Abstract& b, const c10
   return s.from_value(value, known.kind == Kind::list ? known.cell->type : type);
 }
 
+bool same_keys(const Content& a, const Content& b) {
+  return !a.value && !b.value &&
+         std::ranges::equal(
+             a.entries, b.entries, {}, [](const auto& entry) { return entry.first; },
+             [](const auto& entry) { return entry.first; });
+}
+
+// What a dict holds after a prim.if: entry by entry where both branches leave the same keys, else one value.
+Content merge_entries(LoweringState& s, const Cell& dict, const Content* a, const Content* b,
+                      const Branches& branches) {
+  const Abstract undefined{.kind = Abstract::Kind::undefined};
+  const Content& known = a ? *a : *b;
+  if (known.value || (a && b && !same_keys(*a, *b))) {
+    const auto as_value = [&](const Content* content, int branch) {
+      if (!content) return undefined;
+      s.graph = branches.graphs[branch];
+      return Abstract{.arg = dict_value(s, {.content = *content, .type = dict.type})};
+    };
+    ir::Graph* const outer = s.graph;
+    const Abstract left = as_value(a, 0), right = as_value(b, 1);
+    s.graph = outer;
+    return merge(s, left, right, dict.type, branches).cell->content;
+  }
+  Content out;
+  for (std::size_t i = 0; i < known.entries.size(); ++i)
+    out.entries.emplace_back(known.entries[i].first,
+                             merge(s, a ? a->entries[i].second : undefined, b ? b->entries[i].second : undefined,
+                                   dict.type->expectRef<c10::DictType>().getValueType(), branches));
+  return out;
+}
+
 // What a cell holds after a prim.if; nullptr for a branch that raises.
 Content merge(LoweringState& s, const Cell& cell, const Content* a, const Content* b, const Branches& branches) {
-  const Content& known = a ? *a : *b;
   const Abstract undefined{.kind = Abstract::Kind::undefined};
   Content out;
   if (cell.type->kind() == c10::TypeKind::ListType) {
@@ -117,18 +154,7 @@ Content merge(LoweringState& s, const Cell& cell, const Content* a, const Conten
     };
     return merge(s, as_list(a), as_list(b), cell.type, branches).cell->content;
   }
-  if (cell.type->kind() == c10::TypeKind::DictType) {
-    if (a && b && a->entries.size() != b->entries.size())
-      s.unsupported("a dict that has other keys in the two branches of an if");
-    for (std::size_t i = 0; i < known.entries.size(); ++i) {
-      if (a && b && !(a->entries[i].first == b->entries[i].first))
-        s.unsupported("a dict that has other keys in the two branches of an if");
-      out.entries.emplace_back(known.entries[i].first,
-                               merge(s, a ? a->entries[i].second : undefined, b ? b->entries[i].second : undefined,
-                                     cell.type->expectRef<c10::DictType>().getValueType(), branches));
-    }
-    return out;
-  }
+  if (cell.type->kind() == c10::TypeKind::DictType) return merge_entries(s, cell, a, b, branches);
   std::set<std::string> names;
   for (const Content* content : {a, b})
     if (content)
@@ -218,7 +244,20 @@ bool unroll(LoweringState& s, const JitNode& node) {
   return true;
 }
 
-// The run-time parts of a value: tuples are taken apart, modules and functions have none.
+// What is carried through a loop: the slots beside what TorchScript carries; which of all these are dicts that get
+// other keys there, and so are one value.
+struct Carried {
+  std::vector<Slot> slots = {};
+  std::set<std::size_t> whole_dicts = {};
+};
+
+bool is_other_dict(const Abstract& abstract, const Abstract& shape) {
+  return shape.kind == Abstract::Kind::dict &&
+         (abstract.kind != Abstract::Kind::dict ||
+          (!shape.cell->content.value && !same_keys(abstract.cell->content, shape.cell->content)));
+}
+
+// The run-time parts of a value: tuples and dicts are taken apart, modules and functions have none.
 void flatten(LoweringState& s, const Abstract& abstract, const Abstract& shape, std::vector<Arg>& args) {
   if (shape.kind == Abstract::Kind::object || shape.kind == Abstract::Kind::function) {
     if (!(abstract == shape)) s.unsupported("a loop that replaces a module or function");
@@ -226,6 +265,10 @@ void flatten(LoweringState& s, const Abstract& abstract, const Abstract& shape, 
     if (abstract.kind != Abstract::Kind::tuple || abstract.items.size() != shape.items.size())
       s.unsupported("a loop that carries a tuple of changing size");
     for (std::size_t i = 0; i < abstract.items.size(); ++i) flatten(s, abstract.items[i], shape.items[i], args);
+  } else if (shape.kind == Abstract::Kind::dict && !shape.cell->content.value) {
+    if (is_other_dict(abstract, shape)) s.unsupported("a loop that changes the keys of a dict within another value");
+    for (std::size_t i = 0; i < shape.cell->content.entries.size(); ++i)
+      flatten(s, abstract.cell->content.entries[i].second, shape.cell->content.entries[i].second, args);
   } else {
     args.push_back(to_arg(s, abstract));
   }
@@ -240,6 +283,13 @@ Abstract unflatten(LoweringState& s, const Abstract& shape, const c10::TypePtr& 
       tuple.items.push_back(unflatten(s, shape.items[i], element_type(type, i), next));
     return tuple;
   }
+  if (shape.kind == Abstract::Kind::dict && !shape.cell->content.value) {
+    Content content;
+    for (const auto& [key, item] : shape.cell->content.entries)
+      content.entries.emplace_back(
+          key, unflatten(s, item, shape.cell->type->expectRef<c10::DictType>().getValueType(), next));
+    return s.make_dict(std::move(content), shape.cell->type);
+  }
   ir::Value* value = next(type ? ir_type(type) : type_of(shape.arg));
   if (type && type->kind() == c10::TypeKind::OptionalType) s.maybe_none.insert(value);
   return s.from_value(value, type);
@@ -247,7 +297,23 @@ Abstract unflatten(LoweringState& s, const Abstract& shape, const c10::TypePtr& 
 
 Abstract slot_value(LoweringState& s, const Slot& slot) {
   if (!slot.attribute.empty()) return attribute(s, slot.cell, slot.attribute);
-  return Abstract{.kind = Abstract::Kind::list, .cell = slot.cell};
+  const bool dict = slot.cell->type->kind() == c10::TypeKind::DictType;
+  return Abstract{.kind = dict ? Abstract::Kind::dict : Abstract::Kind::list, .cell = slot.cell};
+}
+
+// The value with the keys that it has now, whatever the body does to its dicts.
+Abstract form_of(LoweringState& s, const Abstract& abstract) {
+  Abstract out = abstract;
+  for (Abstract& item : out.items) item = form_of(s, item);
+  if (abstract.kind != Abstract::Kind::dict) return out;
+  Content content = abstract.cell->content;
+  for (auto& [key, item] : content.entries) item = form_of(s, item);
+  return s.make_dict(std::move(content), abstract.cell->type);
+}
+
+// The value as a dict whose keys nobody knows.
+Abstract whole_dict(LoweringState& s, const Abstract& dict) {
+  return s.make_dict({.value = dict_value(s, *dict.cell)}, dict.cell->type);
 }
 
 void set_slot(LoweringState& s, const Slot& slot, const Abstract& abstract) {
@@ -265,16 +331,14 @@ c10::TypePtr slot_type(const Slot& slot) {
 }
 
 // What changed in a loop's body beyond `slots`.
-void add_slots(LoweringState& s, const Changes& changes, std::vector<Slot>& slots) {
+void add_slots(const Changes& changes, std::vector<Slot>& slots) {
   const auto add = [&](Slot slot) {
     if (std::find(slots.begin(), slots.end(), slot) == slots.end()) slots.push_back(std::move(slot));
   };
   for (const auto& [birth, entry] : changes) {
     const auto& [cell, content] = entry;
-    if (cell->type->kind() == c10::TypeKind::ListType) {
+    if (cell->type->kind() == c10::TypeKind::ListType || cell->type->kind() == c10::TypeKind::DictType) {
       add({cell, ""});
-    } else if (cell->type->kind() == c10::TypeKind::DictType) {
-      s.unsupported("a dict that changes in a loop");
     } else {
       for (const auto& [name, abstract] : content.attributes) {
         const auto before = cell->content.attributes.find(name);
@@ -284,19 +348,21 @@ void add_slots(LoweringState& s, const Changes& changes, std::vector<Slot>& slot
   }
 }
 
-// Lowers the loop with `slots` carried beside what TorchScript carries. Where the body changes more than that, nothing
-// is left behind and `slots` has grown.
-bool try_loop(LoweringState& s, const JitNode& node, std::vector<Slot>& slots) {
+// Lowers the loop with `also` carried beside what TorchScript carries. Where the body changes more than that, nothing
+// is left behind and `also` has grown.
+bool try_loop(LoweringState& s, const JitNode& node, Carried& also) {
+  std::vector<Slot>& slots = also.slots;
   const torch::jit::Block& body = *node.blocks()[0];
   const std::size_t carried = node.inputs().size() - 2, mark = s.log.size();
   const int born = s.births;
   std::vector<Arg> args = {to_arg(s, s.in(node, 0)), to_arg(s, s.in(node, 1))};
   std::vector<Abstract> shapes;
-  for (std::size_t i = 0; i < carried; ++i) shapes.push_back(s.in(node, i + 2));
-  for (const Slot& slot : slots) shapes.push_back(slot_value(s, slot));
+  for (std::size_t i = 0; i < carried; ++i) shapes.push_back(form_of(s, s.in(node, i + 2)));
+  for (const Slot& slot : slots) shapes.push_back(form_of(s, slot_value(s, slot)));
+  for (const std::size_t i : also.whole_dicts) shapes[i] = whole_dict(s, shapes[i]);
   for (const Abstract& shape : shapes) flatten(s, shape, shape, args);
   const auto shape_type = [&](std::size_t i) {
-    return i < carried ? node.input(i + 2)->type() : slot_type(slots[i - carried]);
+    return i < carried ? node.output(i)->type() : slot_type(slots[i - carried]);
   };
 
   ir::Graph* const outer = s.graph;
@@ -318,14 +384,18 @@ bool try_loop(LoweringState& s, const JitNode& node, std::vector<Slot>& slots) {
   for (std::size_t i = inner_mark; i < s.log.size(); ++i)
     if (s.log[i].cell->born < born) inner.try_emplace(s.log[i].cell->born, s.log[i].cell, s.log[i].cell->content);
   std::vector<Arg> results = {to_arg(s, s.frames.back().at(body.outputs()[0]))};
-  for (std::size_t i = 0; i < shapes.size(); ++i)
-    flatten(s, i < carried ? s.frames.back().at(body.outputs()[i + 1]) : slot_value(s, slots[i - carried]), shapes[i],
-            results);
+  const std::size_t before = slots.size() + also.whole_dicts.size();
+  for (std::size_t i = 0; i < shapes.size(); ++i) {
+    const Abstract after = i < carried ? s.frames.back().at(body.outputs()[i + 1]) : slot_value(s, slots[i - carried]);
+    if (is_other_dict(after, shapes[i]))
+      also.whole_dicts.insert(i);
+    else
+      flatten(s, after, shapes[i], results);
+  }
   s.take_changes(mark, born);
-  const std::size_t before = slots.size();
-  add_slots(s, inner, slots);
+  add_slots(inner, slots);
   s.graph = outer;
-  if (slots.size() != before) {
+  if (slots.size() + also.whole_dicts.size() != before) {
     s.graph->erase(made);
     return false;
   }
@@ -343,8 +413,8 @@ bool try_loop(LoweringState& s, const JitNode& node, std::vector<Slot>& slots) {
 
 void on_loop(LoweringState& s, const JitNode& node) {
   if (unroll(s, node)) return;
-  std::vector<Slot> slots;
-  for (int attempt = 0; !try_loop(s, node, slots); ++attempt)
+  Carried also;
+  for (int attempt = 0; !try_loop(s, node, also); ++attempt)
     if (attempt > 16) s.unsupported("a loop whose state ttc cannot follow");
 }
 

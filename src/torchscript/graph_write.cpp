@@ -38,6 +38,8 @@ c10::TypePtr jit_type(const Type& type) {
     case TypeKind::list:
       return c10::ListType::create(type.elements.empty() ? c10::TypePtr(c10::TensorType::get())
                                                          : jit_type(type.elements[0]));
+    case TypeKind::dict:
+      return c10::DictType::create(jit_type(type.elements.at(0)), jit_type(type.elements.at(1)));
     case TypeKind::tuple: {
       std::vector<c10::TypePtr> elements;
       for (const Type& element : type.elements) elements.push_back(jit_type(element));
@@ -134,6 +136,18 @@ c10::TypePtr wanted(const ir::Value& value) {
 GraphWriter::GraphWriter(const ir::Model& model, ModuleTree& tree, jit::Graph& graph)
     : model_(model), tree_(tree), graph_(graph) {
   note_returned(*model.graph, nullptr);
+  ir::walk(*model.graph, [&](ir::Node* node) {
+    if (!node->op().starts_with("aten.__is")) return;  // __is__, __isnot__
+    for (const Arg& arg : node->args())
+      if (arg.value()) optional_.insert(arg.value());
+  });
+  ir::walk(*model.graph, [&](ir::Node* node) {  // what a loop carries has one type
+    if (node->op() != "prim.loop") return;
+    for (std::size_t i = 0; i < node->results().size(); ++i) {
+      const ir::Value *inside = node->regions().at(0)->inputs().at(i + 1).value.get(), *after = node->result(i);
+      if (optional_.contains(inside) || optional_.contains(after)) optional_.insert({inside, after});
+    }
+  });
 }
 
 jit::Value* GraphWriter::value(const ir::Value* v) {
@@ -147,7 +161,12 @@ jit::Value* GraphWriter::value(const ir::Value* v) {
 }
 
 jit::Value* GraphWriter::argument(const Arg& arg, const c10::TypePtr& type, std::optional<std::int32_t> list_size) {
-  if (const ir::Value* v = arg.value()) return value(v);
+  if (const ir::Value* v = arg.value()) {
+    const bool open = type && (type->kind() == c10::TypeKind::OptionalType || type->kind() == c10::TypeKind::VarType);
+    jit::Value* made = value(v);
+    if (open || made->type()->kind() != c10::TypeKind::OptionalType) return made;
+    return graph_.insertUncheckedCast(made, made->type()->expectRef<c10::OptionalType>().getElementType());
+  }
   const auto optional = type ? type->cast<c10::OptionalType>() : nullptr;
   const c10::TypePtr inner = optional ? optional->getElementType() : type;
   if (const Arg::List* items = arg.list()) return list(*items, inner);
@@ -161,6 +180,9 @@ jit::Value* GraphWriter::argument(const Arg& arg, const c10::TypePtr& type, std:
   if (constant->isInt() && inner && inner->kind() == c10::TypeKind::BoolType) constant = constant->toInt() != 0;
   return graph_.insertConstant(*constant);
 }
+
+// For a place that may hold none.
+jit::Value* GraphWriter::as_it_is(const Arg& arg) { return arg.value() ? value(arg.value()) : argument(arg, nullptr); }
 
 void GraphWriter::write(const ir::Graph& graph) {
   for (const auto& node : graph.nodes()) {
@@ -186,9 +208,32 @@ jit::Value* GraphWriter::list(const Arg::List& items, const c10::TypePtr& type) 
   return graph_.insertNode(graph_.createList(made, values))->output();
 }
 
+// prim.dict_construct(key, item, ...), and the dict after a write as a copy that is written to.
+void GraphWriter::write_dict(const ir::Node& node) {
+  const c10::TypePtr type = jit_type(node.result()->type);
+  const c10::TypePtr key = type->expectRef<c10::DictType>().getKeyType(),
+                     item = type->expectRef<c10::DictType>().getValueType();
+  if (node.op() == "prim.dict_construct") {
+    std::vector<jit::Value*> keys, items;
+    for (std::size_t i = 0; i + 1 < node.args().size(); i += 2) {
+      keys.push_back(argument(node.arg(i), key));
+      items.push_back(argument(node.arg(i + 1), item));
+    }
+    return bind(node.result(), graph_.insertNode(graph_.createDict(key, item, keys, items))->output());
+  }
+  jit::Value* copy = graph_.insert(c10::Symbol::fromQualString("aten::copy"), {argument(node.arg(0), type)});
+  jit::Value* at = argument(node.arg(1), key);
+  if (node.op() == "prim.dict_set")
+    graph_.insert(c10::aten::_set_item, {copy, at, argument(node.arg(2), item)});
+  else
+    graph_.insert(c10::aten::Delete, {copy, at});
+  bind(node.result(), copy);
+}
+
 void GraphWriter::write_node(const ir::Node& node) {
   if (node.op() == "prim.if") return write_if(node);
   if (node.op() == "prim.loop") return write_loop(node);
+  if (node.op().starts_with("prim.dict_")) return write_dict(node);
   if (node.op() == "aten._assert_scalar.default") return write_assertion(node);
   if (!node.regions().empty() || node.op().starts_with("higher_order."))
     cannot_write("TorchScript has no higher-order operators");
@@ -216,7 +261,7 @@ void GraphWriter::write_node(const ir::Node& node) {
     const bool any_number = schema && i < schema->returns().size() && !unpack &&
                             schema->returns()[i].type()->kind() == c10::TypeKind::NumberType &&
                             node.result(i)->type.kind == TypeKind::floating;
-    results->output(i)->setType(any_number ? c10::TypePtr(c10::NumberType::get()) : jit_type(node.result(i)->type));
+    results->output(i)->setType(any_number ? c10::TypePtr(c10::NumberType::get()) : type_of_result(node.result(i)));
     bind(node.result(i), results->output(i));
   }
   if (!is_structure(node) && !made->maybeSchema()) cannot_write("its arguments fit no TorchScript operator " + name);
@@ -228,7 +273,9 @@ bool GraphWriter::is_taken(const ir::Value& value, int depth) const {
   for (const ir::Node* user : value.users()) {
     const ir::OpSchema* schema = user->schema();
     for (std::size_t i = 0; schema && i < schema->args.size() && i < user->args().size(); ++i)
-      if (user->arg(i).value() == &value && schema->args[i].type == "Tensor") return true;
+      if (user->arg(i).value() == &value && !schema->args[i].type.ends_with("?") &&
+          (schema->args[i].type == "Tensor" || value.type.kind == TypeKind::dict))
+        return true;
   }
   const auto [begin, end] = returned_.equal_range(&value);
   return depth < max_depth &&
@@ -253,24 +300,33 @@ void GraphWriter::write_region(const ir::Node& node, const ir::Graph& region, ji
   for (std::size_t i = 0; i < inputs; ++i) {
     const ir::Value* input = region.inputs().at(i).value.get();
     jit::Value* made = block->addInput();
-    made->setType(jit_type(input->type));
+    made->setType(type_of_result(input));
     bind(input, made);
   }
   write(region);
   for (std::size_t i = 0; i < region.outputs().size(); ++i) {
     const ir::Value* result = i < first ? nullptr : node.result(i - first);
     const Arg& arg = region.outputs()[i].arg;
-    if (result && arg.is_none() && is_taken(*result))  // none would make the result optional
+    if (result && optional_.contains(result))
+      block->registerOutput(as_it_is(arg));
+    else if (result && arg.is_none() && is_taken(*result))  // none would make the result optional
       block->registerOutput(graph_.insertNode(graph_.createUninitialized(jit_type(result->type)))->output());
     else
       block->registerOutput(argument(arg, result ? wanted(*result) : nullptr));
   }
 }
 
+// What is asked whether it is none may be none.
+c10::TypePtr GraphWriter::type_of_result(const ir::Value* result) const {
+  const c10::TypePtr type = jit_type(result->type);
+  const bool made = result->type.is_tensor() && optional_.contains(result);
+  return made ? c10::TypePtr(c10::OptionalType::create(type)) : type;
+}
+
 void GraphWriter::add_results(const ir::Node& node, jit::Node* made) {
   for (const auto& result : node.results()) {
     jit::Value* output = made->addOutput();
-    output->setType(jit_type(result->type));
+    output->setType(type_of_result(result.get()));
     bind(result.get(), output);
   }
 }
@@ -295,10 +351,14 @@ void GraphWriter::write_assertion(const ir::Node& node) {
 
 void GraphWriter::write_loop(const ir::Node& node) {
   std::vector<jit::Value*> inputs;
-  for (std::size_t i = 0; i < node.args().size(); ++i)
-    inputs.push_back(argument(node.arg(i), i == 1  ? c10::TypePtr(c10::BoolType::get())
-                                           : i < 2 ? nullptr
-                                                   : wanted(*node.result(i - 2))));
+  for (std::size_t i = 0; i < node.args().size(); ++i) {
+    if (i >= 2 && optional_.contains(node.result(i - 2)))
+      inputs.push_back(as_it_is(node.arg(i)));
+    else
+      inputs.push_back(argument(node.arg(i), i == 1  ? c10::TypePtr(c10::BoolType::get())
+                                             : i < 2 ? nullptr
+                                                     : wanted(*node.result(i - 2))));
+  }
   jit::Node* made = graph_.create(c10::prim::Loop, inputs, 0);
   graph_.insertNode(made);
   const ir::Graph& region = *node.regions().at(0);

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <optional>
 #include <string>
 
@@ -26,6 +27,7 @@ class GraphWriter {
   torch::jit::Value* value(const ir::Value* v);
   // A literal takes the type it is asked to have; a list of `list_size` items where one item stands for all.
   torch::jit::Value* argument(const ir::Arg& arg, const c10::TypePtr& type, std::optional<std::int32_t> list_size = {});
+  torch::jit::Value* as_it_is(const ir::Arg& arg);
   void write(const ir::Graph& graph);
 
  private:
@@ -36,6 +38,8 @@ class GraphWriter {
   void write_region(const ir::Node& node, const ir::Graph& region, torch::jit::Block* block, std::size_t inputs,
                     std::size_t first);
   void add_results(const ir::Node& node, torch::jit::Node* made);
+  void write_dict(const ir::Node& node);
+  c10::TypePtr type_of_result(const ir::Value* result) const;
   void write_if(const ir::Node& node);
   void write_assertion(const ir::Node& node);
   void write_loop(const ir::Node& node);
@@ -44,6 +48,7 @@ class GraphWriter {
   ModuleTree& tree_;
   torch::jit::Graph& graph_;
   std::map<const ir::Value*, torch::jit::Value*> values_;
+  std::set<const ir::Value*> optional_;                         // the code asks whether they are none
   std::multimap<const ir::Value*, const ir::Value*> returned_;  // what outputs of regions become; null: a result
 };
 

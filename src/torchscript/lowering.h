@@ -17,6 +17,7 @@ using Handlers = std::map<std::string, Handler, std::less<>>;  // by kind: "prim
 void add_operator_handlers(Handlers& handlers);
 void add_module_handlers(Handlers& handlers);
 void add_container_handlers(Handlers& handlers);
+void add_dict_handlers(Handlers& handlers);
 void add_control_handlers(Handlers& handlers);
 void add_number_handlers(Handlers& handlers);
 
@@ -42,6 +43,15 @@ void add_mutation_outputs(LoweringState& s);
 // ---- containers.cpp
 bool is_list(const LoweringState& s, const JitNode& node, std::size_t i);
 void on_list_read(LoweringState& s, const JitNode& node);  // add, slice, list, mul of lists
+// What a node reads from a container that only exists at run time is no longer in it: writes to it are refused.
+void mark_copied(LoweringState& s, const JitNode& node);
+void check_own(const LoweringState& s, const Abstract& container);
+
+// ---- dicts.cpp
+void on_dict_read(LoweringState& s, const JitNode& node);   // of a dict: [], get, in, len, keys, values, items, copy
+void on_dict_write(LoweringState& s, const JitNode& node);  // []=, del, pop, setdefault, update, clear
+// A dict as a value of the current graph: its entries, or what it is at run time.
+ir::Value* dict_value(LoweringState& s, const Cell& cell);
 
 // ---- values.cpp
 Abstract from_ivalue(LoweringState& s, const c10::IValue& value, const std::string& name, ir::InputKind kind);

@@ -74,6 +74,11 @@ Abstract LoweringState::make_list(std::vector<Abstract> items, c10::TypePtr type
   return Abstract{.kind = Abstract::Kind::list, .cell = std::move(cell)};
 }
 
+Abstract LoweringState::make_dict(Content content, c10::TypePtr type) {
+  auto cell = std::make_shared<Cell>(Cell{.content = std::move(content), .type = std::move(type), .born = births++});
+  return Abstract{.kind = Abstract::Kind::dict, .cell = std::move(cell)};
+}
+
 void LoweringState::change(const std::shared_ptr<Cell>& cell, Content content) {
   log.push_back({cell, cell->content});
   cell->content = std::move(content);
@@ -92,6 +97,11 @@ Changes LoweringState::take_changes(std::size_t mark, int born_before) {
 }
 
 Abstract LoweringState::from_value(ir::Value* value, const c10::TypePtr& type) {
+  if (type && type->kind() == c10::TypeKind::OptionalType) {
+    maybe_none.insert(value);
+    return from_value(value, type->expectRef<c10::OptionalType>().getElementType());
+  }
+  if (value->type.kind == TypeKind::dict) return make_dict({.value = value}, type);
   if (value->type.kind != TypeKind::list) return Abstract{.arg = value};
   Abstract list = make_list({}, type);
   list.cell->content.value = value;

@@ -39,6 +39,7 @@ struct LoweringState {
 
   Abstract from_value(ir::Value* value, const c10::TypePtr& type);
   Abstract make_list(std::vector<Abstract> items, c10::TypePtr type);
+  Abstract make_dict(Content content, c10::TypePtr type);
   void change(const std::shared_ptr<Cell>& cell, Content content);
   // Undoes what was logged since `mark` and returns what older cells held before undoing, oldest cell first.
   Changes take_changes(std::size_t mark, int born_before);

@@ -97,6 +97,7 @@ const Handlers& handlers() {
     add_operator_handlers(made);
     add_module_handlers(made);
     add_container_handlers(made);
+    add_dict_handlers(made);
     add_control_handlers(made);
     add_number_handlers(made);
     return made;

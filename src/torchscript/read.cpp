@@ -97,7 +97,7 @@ ordered_json flatten(const Abstract& abstract, std::vector<Abstract>& leaves) {
   if (abstract.kind == Abstract::Kind::tuple) return container("builtins.tuple", "null", all(abstract.items));
   if (abstract.kind == Abstract::Kind::list && !abstract.cell->content.value)
     return container("builtins.list", "null", all(abstract.cell->content.items));
-  if (abstract.kind == Abstract::Kind::dict) {
+  if (abstract.kind == Abstract::Kind::dict && !abstract.cell->content.value) {
     std::vector<ordered_json> children;
     ordered_json keys = ordered_json::array();
     for (const auto& [key, item] : abstract.cell->content.entries) {
@@ -113,10 +113,9 @@ ordered_json flatten(const Abstract& abstract, std::vector<Abstract>& leaves) {
   return leaf();
 }
 
-// Tensors, numbers, texts, and lists and tuples of those.
+// Tensors, numbers, texts, and lists, tuples and dicts of those.
 bool can_be_given(const ir::Type& type) {
-  return type.kind != ir::TypeKind::object && type.kind != ir::TypeKind::dict &&
-         std::ranges::all_of(type.elements, can_be_given);
+  return type.kind != ir::TypeKind::object && std::ranges::all_of(type.elements, can_be_given);
 }
 
 // ---- inputs -------------------------------------------------------------------------------------------------------
@@ -169,7 +168,8 @@ std::string key_text(const Arg& key) {
 }
 
 // forward(x, state: Tuple[Tensor, Tensor], more: Dict[str, Tensor], flag: bool = False): tuples are taken apart, dicts
-// into the keys that are looked up, defaults become literals. `values`: what the input is in the inlined code.
+// into the keys that are looked up, if that is all the code does with them, defaults become literals. `values`: what
+// the input is in the inlined code.
 Abstract add_input(ir::Model& model, const c10::TypePtr& type, const std::string& name,
                    const std::vector<const torch::jit::Value*>& values, const std::optional<c10::IValue>& given,
                    ordered_json& spec) {
@@ -208,8 +208,7 @@ Abstract add_input(ir::Model& model, const c10::TypePtr& type, const std::string
   ir::Type ir_type = ts::ir_type(type);
   if (!can_be_given(ir_type))
     throw Error(Exit::unsupported, model.info.path, "input '" + name + "' is of type " + type->repr_str(),
-                dict ? "its keys are not looked up by name: wrap the module in one that does, or that takes tensors"
-                     : "wrap the module in one that takes tensors, numbers, and lists or tuples of them");
+                "wrap the module in one that takes tensors, numbers, and lists, tuples or dicts of them");
   const auto literal = given ? ts::literal_of(*given) : std::nullopt;
   if (literal) ir_type = ir::Type::of(literal->is_none() ? ir::TypeKind::none : ir_type.kind);
   ir::Value* value = graph.add_input(std::move(ir_type), graph.unique_name(name));
@@ -218,7 +217,9 @@ Abstract add_input(ir::Model& model, const c10::TypePtr& type, const std::string
     graph.input(graph.inputs().size() - 1).literal = *literal;
     return Abstract{.arg = *literal};
   }
-  return Abstract{.arg = value};
+  if (!dict) return Abstract{.arg = value};
+  return {.kind = Abstract::Kind::dict,
+          .cell = std::make_shared<ts::Cell>(ts::Cell{.content = {.value = value}, .type = type})};
 }
 
 using ModulePaths = std::map<const void*, std::vector<std::string>>;

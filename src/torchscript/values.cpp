@@ -111,7 +111,7 @@ Arg to_arg(LoweringState& s, const Abstract& abstract) {
       return s.emit1("aten.scalar_tensor.default", {abstract.arg, dtype}, Type::tensor(dtype, {}));
     }
     case Abstract::Kind::dict:
-      s.unsupported("a dict that is more than an input's or output's structure");
+      return dict_value(s, *abstract.cell);
     case Abstract::Kind::object:
       s.unsupported("a module or object passed as a value");
     case Abstract::Kind::function:

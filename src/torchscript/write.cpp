@@ -56,19 +56,20 @@ jit::Value* structured(jit::Graph& graph, const Json& spec, const std::vector<ji
   }
   const std::string type = spec["type"].is_string() ? spec["type"].get<std::string>() : "";
   if (type == "builtins.tuple") return graph.insertNode(graph.createTuple(children))->output();
-  const bool tensors = std::all_of(children.begin(), children.end(),
-                                   [](const jit::Value* v) { return v->type()->kind() == c10::TypeKind::TensorType; });
-  if (type == "builtins.list" && tensors)
-    return graph.insertNode(graph.createList(c10::TensorType::get(), children))->output();
-  if (type != "builtins.dict" || !tensors) return nullptr;
+  const c10::TypePtr item = children.empty() ? c10::TypePtr(c10::TensorType::get()) : children[0]->type();
+  if (!std::ranges::all_of(children, [&](const jit::Value* v) { return *v->type() == *item; })) return nullptr;
+  if (type == "builtins.list") return graph.insertNode(graph.createList(item, children))->output();
+  if (type != "builtins.dict") return nullptr;
   const Json keys = Json::parse(spec.value("context", "[]"), nullptr, false);
   if (!keys.is_array() || keys.size() != children.size()) return nullptr;
+  const bool texts = std::ranges::all_of(keys, [](const Json& key) { return key.is_string(); });
+  if (!texts && !std::ranges::all_of(keys, [](const Json& key) { return key.is_number_integer(); })) return nullptr;
   std::vector<jit::Value*> names;
-  for (const Json& key : keys) {
-    if (!key.is_string()) return nullptr;
-    names.push_back(graph.insertConstant(key.get<std::string>()));
-  }
-  return graph.insertNode(graph.createDict(c10::StringType::get(), c10::TensorType::get(), names, children))->output();
+  for (const Json& key : keys)
+    names.push_back(texts ? graph.insertConstant(key.get<std::string>())
+                          : graph.insertConstant(key.get<std::int64_t>()));
+  const c10::TypePtr key_type = texts ? c10::TypePtr(c10::StringType::get()) : c10::TypePtr(c10::IntType::get());
+  return graph.insertNode(graph.createDict(key_type, item, names, children))->output();
 }
 
 Json out_spec(const ir::Model& model) {
@@ -90,7 +91,7 @@ jit::Value* result(const ir::Model& model, jit::Graph& graph, const std::vector<
 void write_outputs(const ir::Model& model, ModuleTree& tree, jit::Graph& graph, GraphWriter& writer) {
   std::vector<jit::Value*> leaves;
   for (const ir::GraphOutput& output : model.graph->outputs()) {
-    jit::Value* value = writer.argument(output.arg, nullptr);
+    jit::Value* value = writer.as_it_is(output.arg);
     switch (output.kind) {
       case ir::OutputKind::user:
         leaves.push_back(value);

@@ -204,6 +204,82 @@ class Tuples(torch.nn.Module):
         return x + inner[7] + pairs[-1][0], more
 
 
+class Iterated(torch.nn.Module):
+    """A dict whose keys only the caller knows, in and out, and whether it has one; another by keys that are numbers."""
+
+    def forward(self, given: Dict[str, torch.Tensor], by_number: Dict[int, torch.Tensor]) -> Tuple[Dict[str, torch.Tensor], torch.Tensor]:
+        out: Dict[str, torch.Tensor] = {"first": by_number[7]}
+        total = torch.zeros([2])
+        for key, value in given.items():
+            out[key + "!"] = value * 10
+            total = total + value
+        for value in by_number.values():
+            total = total * value
+        if "x" in given:
+            total = total + 100 * len(given)
+        missing = given.get("nothing")
+        if missing is not None:
+            total = missing
+        return out, total
+
+
+class Pages(torch.nn.Module):
+    """A list of dicts in, one dict an item out; lists and tuples in dicts."""
+
+    def forward(self, pages: List[Dict[str, torch.Tensor]]) -> Tuple[List[Dict[str, torch.Tensor]], Dict[str, List[torch.Tensor]], Dict[int, Tuple[torch.Tensor, torch.Tensor]]]:
+        out: List[Dict[str, torch.Tensor]] = []
+        for page in pages:
+            out.append({"sum": page["a"] + page["b"], "a": page["a"]})
+        lists: Dict[str, List[torch.Tensor]] = {"x": [], "y": []}
+        for i in range(2):
+            lists["x"].append(pages[0]["a"] * i)
+        lists["y"].append(pages[-1]["b"])
+        return out, lists, {3: (pages[0]["a"], pages[0]["b"])}
+
+
+class Kept(torch.nn.Module):
+    """A dict that a loop changes, one that only one branch adds to, and everything that writes to a dict."""
+
+    def forward(self, x: torch.Tensor, n: int) -> Tuple[torch.Tensor, torch.Tensor, Dict[str, torch.Tensor]]:
+        state: Dict[str, torch.Tensor] = {"h": x, "c": x * 0}
+        for i in range(n):
+            state["c"] = state["c"] + state["h"]
+            state["h"] = state["c"] * 2
+        other: Dict[str, torch.Tensor] = {"x": x, "z": x + 3, "w": x}
+        other.update({"x": x * 2, "v": x * 3})
+        popped = other.pop("z")
+        del other["w"]
+        copy = other.copy()
+        copy["x"] = copy.setdefault("x", x) + copy.setdefault("u", x) + popped
+        if bool(x.sum() > 0):
+            other["added"] = x
+        keys = ""
+        for key in sorted(copy.keys()):
+            keys = keys + key
+        return state["h"], copy["x"] * len(keys), other
+
+
+class Absent(torch.nn.Module):
+    """Values that are None until a branch or a loop has made them, and an output that may stay None."""
+
+    def forward(self, x: torch.Tensor, n: int) -> Tuple[torch.Tensor, torch.Tensor, Optional[torch.Tensor]]:
+        doubled: Optional[torch.Tensor] = None
+        if bool(x.sum() > 0):
+            doubled = x * 2
+        y = x
+        if doubled is not None:
+            y = doubled + 1
+        last: Optional[torch.Tensor] = None
+        for i in range(n):
+            if last is None:
+                last = x
+            else:
+                last = last * 2 + x
+        if last is None:
+            last = x - 100
+        return y, last, doubled
+
+
 class Numbers(torch.nn.Module):
     """Integers meet numbers of the source, which give float32; traces keep the numbers as float64 tensors."""
 
@@ -252,6 +328,10 @@ torch.jit.save(torch.jit.trace(Padded().eval(), torch.ones(2, 5)), here / "padde
 torch.jit.save(torch.jit.script(Lists()), here / "lists.pt")
 torch.jit.save(torch.jit.script(Dicts()), here / "dicts.pt")
 torch.jit.save(torch.jit.script(Tuples()), here / "tuples.pt")
+torch.jit.save(torch.jit.script(Iterated()), here / "iterated.pt")
+torch.jit.save(torch.jit.script(Absent()), here / "absent.pt")
+torch.jit.save(torch.jit.script(Pages()), here / "pages.pt")
+torch.jit.save(torch.jit.script(Kept()), here / "kept.pt")
 torch.jit.save(torch.jit.trace(Windows().eval(), torch.ones(2, 1, 32, 40)), here / "windows.pt")
 torch.jit.save(torch.jit.trace(Shapes().eval(), torch.ones(2, 3, 4)), here / "shapes.pt")
 torch.jit.save(torch.jit.script(Control()), here / "control.pt")
