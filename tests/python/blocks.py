@@ -138,10 +138,38 @@ class Vit(nn.Module):
         return self.head(self.norm(self.layers(x))[:, 0:1])
 
 
+class SpelledAttention(Attention):
+    """Its products and the softmax one by one, under an additive mask."""
+
+    def forward(self, x: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        q, k, v = (part.view(*x.shape[:2], -1, self.width).transpose(1, 2) for part in self.qkv(x).chunk(3, dim=-1))
+        scores = (q @ k.transpose(-1, -2)) * self.width**-0.5 + mask
+        y = torch.softmax(scores, dim=-1) @ v
+        return self.out(y.transpose(1, 2).reshape(x.shape))
+
+
+class Bert(nn.Module):
+    """Embeddings and a layer whose norms stand behind the sums."""
+
+    def __init__(self, t: dict, heads: int) -> None:
+        super().__init__()
+        self.words, self.types = _embedding(t["word_emb"]), _embedding(t["type_emb"])
+        self.positions = nn.Parameter(t["pos_emb"])
+        self.norms = nn.ModuleList(_layer_norm(t[f"ln{n}_g"], t[f"ln{n}_b"], 1e-12) for n in range(3))
+        self.attention, self.feed_forward = SpelledAttention(t, heads, heads, False), Gelu(t)
+
+    def forward(self, ids: torch.Tensor, types: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        x = self.norms[0](self.words(ids) + self.types(types) + self.positions)
+        x = self.norms[1](x + self.attention(x, mask))
+        return self.norms[2](x + self.feed_forward(x))
+
+
 def block(name: str, tensors: dict) -> tuple:
-    """The module of a recorded block, and its input."""
+    """The module of a recorded block, and its inputs."""
+    if name.startswith("A_bert"):
+        return Bert(tensors, 4).eval(), (tensors["ids"].long(), tensors["token_type_ids"].long(), tensors["mask"])
     if name.startswith("A_gpt"):
-        return Gpt(tensors, 4 if "h128" in name else 2).eval(), tensors["ids"].long()
+        return Gpt(tensors, 4 if "h128" in name else 2).eval(), (tensors["ids"].long(),)
     if name.startswith("A_llama"):
-        return Llama(tensors, 4, 2).eval(), tensors["ids"].long()
-    return Vit(tensors, 4).eval(), tensors["patches"]
+        return Llama(tensors, 4, 2).eval(), (tensors["ids"].long(),)
+    return Vit(tensors, 4).eval(), (tensors["patches"],)
