@@ -160,3 +160,22 @@ def test_parameters_of_a_module_by_its_names():
         assert custom.here == 1
         with raises(RuntimeError, "at least two parameters"):
             preprocess_model_parameters(initialize_model=lambda: model, custom_preprocessor=lambda module: None)
+
+
+def test_pages_are_those_of_the_buffers():
+    """One of each tile, one of each row; a result that is given adds none, a tensor that is gone has none."""
+    ttnn = ttc.as_ttnn()
+    pages = ttnn._ttnn.reports.get_buffer_pages
+    with ttnn.manage_device(device_id=0) as device:
+        make = {"device": device, "dtype": ttnn.bfloat16, "memory_config": ttnn.L1_MEMORY_CONFIG}
+        a = ttnn.from_torch(torch.rand(40, 70), layout=ttnn.TILE_LAYOUT, **make)
+        assert len(pages(device)) == 6 and {one.buffer_type for one in pages(device)} == {"L1"}
+        rows = ttnn.from_torch(torch.rand(3, 5, 16), layout=ttnn.ROW_MAJOR_LAYOUT, **make)
+        assert len(pages(device)) == 6 + 15
+        b = ttnn.eq(a, a, dtype=ttnn.bfloat16)
+        assert len(pages([device])) == 6 + 15 + 6
+        ttnn.eq(a, a, output_tensor=b)
+        assert len(pages(device)) == 6 + 15 + 6
+        ttnn.deallocate(rows)
+        del b
+        assert len(pages(device)) == 6

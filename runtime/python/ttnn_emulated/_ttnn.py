@@ -4,6 +4,7 @@ older programs import."""
 from __future__ import annotations
 
 import dataclasses
+import math
 import sys
 import types
 from typing import Any, List
@@ -12,10 +13,9 @@ from .device import Device
 from .mesh import Topology
 from .system import SubDeviceId
 from .tensor import Tensor
-from .types import BufferType, MemoryConfig, TensorMemoryLayout
+from .types import TILE_SIZE, BufferType, Layout, MemoryConfig, TensorMemoryLayout
 
 __path__: list = []  # a package: its modules are made here
-PAGE = 2048  # bytes of a tile in bfloat16
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,10 +30,18 @@ class BufferPage:
 def _get_buffer_pages(devices: Any) -> List[BufferPage]:
     pages: List[BufferPage] = []
     for device in devices if isinstance(devices, (list, tuple)) else [devices]:
-        for use in device.get_memory_allocation_statistics():
-            taken = -(-use["allocated_per_bank"] * use["banks"] // PAGE)
-            pages += [BufferPage(device.id(), use["memory"], i) for i in range(taken)]
+        buffers = {id(one._buffer): one for one in list(device._tensors.values()) if one._buffer is not None}
+        for one in buffers.values():
+            kind = one.memory_config().buffer_type.name
+            pages += [BufferPage(device.id(), kind, i) for i in range(_pages_of(one))]
     return pages
+
+
+def _pages_of(tensor: Tensor) -> int:
+    """Tiles, or rows."""
+    sizes = list(tensor.padded_shape)
+    volume = math.prod(sizes)
+    return volume // (TILE_SIZE * TILE_SIZE) if tensor.layout is Layout.TILE else volume // max(sizes[-1], 1) if sizes else 1
 
 
 def _module(name: str, **members: Any) -> types.ModuleType:

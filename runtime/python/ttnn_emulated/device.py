@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import enum
 import os
+import weakref
 from typing import Any, Dict, Iterator, Optional
 
 from ttc._library import native
@@ -41,6 +42,7 @@ class Device:
         self._id = device_id
         self._native = _in_a_free_slot(os.environ.get("TTRT_ARCH", "n150"))
         self.shape = (1, 1)
+        self._tensors: Any = weakref.WeakValueDictionary()  # those that had a buffer here, by id()
         self._programs: set = set()
         self._misses_allowed = True
 

@@ -140,6 +140,7 @@ class Tensor:
                 self._buffer = device._native.allocate(list(values.shape), dtype.value, layout is Layout.ROW_MAJOR, in_l1)
             except Error as error:
                 raise RuntimeError(f"TT_FATAL: {error.args[0]}") from None
+            device._tensors[id(self)] = self
 
     @property
     def _values(self) -> torch.Tensor:
