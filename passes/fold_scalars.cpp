@@ -104,6 +104,14 @@ std::optional<Arg> from_metadata(const Node& node) {
   return std::nullopt;
 }
 
+// Whether the operator's results are tensors, and so not None: what it takes from a list or dict may be.
+bool makes_tensors(const Node& node) {
+  const ir::OpSchema* schema = node.schema();
+  return schema != nullptr && node.op().starts_with("aten.") &&
+         std::ranges::all_of(schema->returns,
+                             [](const auto& type) { return type.starts_with("Tensor") && !type.ends_with("?"); });
+}
+
 // x is None, for an x that an operator made.
 std::optional<Arg> from_none(const Node& node) {
   const bool is = node.op() == "aten.__is__.default", is_not = node.op() == "aten.__isnot__.default";
@@ -111,7 +119,7 @@ std::optional<Arg> from_none(const Node& node) {
   if (node.arg(0).is_none()) return Arg(is);
   const Value* value = node.operand(0);
   if (value == nullptr) return node.arg(0).has_values() ? std::nullopt : std::optional(Arg(is_not));
-  const bool made = value->def() != nullptr && value->def()->op().starts_with("aten.") && value->type.is_tensor();
+  const bool made = value->def() != nullptr && makes_tensors(*value->def()) && value->type.is_tensor();
   return made ? std::optional(Arg(is_not)) : std::nullopt;
 }
 

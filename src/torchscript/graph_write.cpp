@@ -306,6 +306,7 @@ void GraphWriter::write_region(const ir::Node& node, const ir::Graph& region, ji
   write(region);
   for (std::size_t i = 0; i < region.outputs().size(); ++i) {
     const ir::Value* result = i < first ? nullptr : node.result(i - first);
+    if (result && is_dropped(*result)) continue;
     const Arg& arg = region.outputs()[i].arg;
     if (result && optional_.contains(result))
       block->registerOutput(as_it_is(arg));
@@ -316,6 +317,9 @@ void GraphWriter::write_region(const ir::Node& node, const ir::Graph& region, ji
   }
 }
 
+// LibTorch's reader drops what a branch leaves for nobody.
+bool GraphWriter::is_dropped(const ir::Value& result) { return result.def()->op() == "prim.if" && !result.has_uses(); }
+
 // What is asked whether it is none may be none.
 c10::TypePtr GraphWriter::type_of_result(const ir::Value* result) const {
   const c10::TypePtr type = jit_type(result->type);
@@ -325,6 +329,7 @@ c10::TypePtr GraphWriter::type_of_result(const ir::Value* result) const {
 
 void GraphWriter::add_results(const ir::Node& node, jit::Node* made) {
   for (const auto& result : node.results()) {
+    if (is_dropped(*result)) continue;
     jit::Value* output = made->addOutput();
     output->setType(type_of_result(result.get()));
     bind(result.get(), output);

@@ -38,6 +38,7 @@ class GraphWriter {
   void write_region(const ir::Node& node, const ir::Graph& region, torch::jit::Block* block, std::size_t inputs,
                     std::size_t first);
   void add_results(const ir::Node& node, torch::jit::Node* made);
+  static bool is_dropped(const ir::Value& result);
   void write_dict(const ir::Node& node);
   c10::TypePtr type_of_result(const ir::Value* result) const;
   void write_if(const ir::Node& node);

@@ -2,6 +2,8 @@
 #include "torchscript/write.h"
 
 #include <torch/csrc/jit/api/module.h>
+#include <torch/csrc/jit/passes/canonicalize.h>
+#include <torch/csrc/jit/passes/dead_code_elimination.h>
 
 #include <algorithm>
 #include <map>
@@ -138,6 +140,9 @@ void build(const ir::Model& model, ModuleTree& tree) {
   graph->insertNode(graph->create(c10::prim::Constant, 1))->output()->setType(c10::NoneType::get());  // marks the top
   writer.write(*model.graph);
   write_outputs(model, tree, *graph, writer);
+  // What LibTorch's reader does: drops what nobody uses, and orders what branches and loops leave.
+  jit::EliminateDeadCode(graph);
+  jit::CanonicalizeOutputs(graph);
   graph->lint();
   auto unit = root._ivalue()->compilation_unit();
   jit::Function* function = unit->create_function(c10::QualifiedName(*root.type()->name(), "forward"), graph);

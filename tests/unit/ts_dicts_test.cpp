@@ -7,6 +7,8 @@
 #include "torch/cpu_op.h"
 #include "executor/executor.h"
 #include "formats/model_file.h"
+#include "formats/seal.h"
+#include "ir/manifest_name.h"
 #include "session/input_places.h"
 #include "support/error.h"
 #include "tests/catch.h"
@@ -103,4 +105,19 @@ TEST_CASE("torchscript: what is None until a branch or a loop has made it") {
   expect("absent.pt", {{"x", {1, 2}}}, {{3, 5}, {7, 14}, {2, 4}}, {3});
   expect("absent.pt", {{"x", {-1, -2}}}, {{-1, -2}, {-101, -102}}, {0});
   expect("absent.pt", {{"x", {1, 2}}}, {{3, 5}, {1, 2}, {2, 4}}, {1});
+}
+
+TEST_CASE("torchscript: what is sealed as it is written reads back the same, branches and loops too") {
+  WrittenFile file;
+  for (const auto& entry : std::filesystem::directory_iterator("tests/data/ts")) {
+    if (entry.path().extension() != ".pt") continue;
+    INFO(entry.path().string());
+    auto model = load(entry.path().string());
+    model->extra[std::string(manifest_name)] = "{}";
+    write_torchscript(*model, file.path);
+    const auto again = load(file.path);
+    const auto stated = seal_in_manifest(*again);
+    REQUIRE(stated);
+    CHECK(stated->graph == seal_of(*again).graph);
+  }
 }
