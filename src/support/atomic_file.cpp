@@ -1,9 +1,11 @@
 // A private file beside the result, pwrite, fsync, rename. Without a name, it is gone with the process however that
-// ends.
+// ends. What has a name is locked as long as its process lives: what is not locked was left by a process that was
+// killed, and the next one that writes into the folder removes it.
 #include "support/atomic_file.h"
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -15,6 +17,8 @@
 #include <csignal>
 #include <cstring>
 #include <filesystem>
+#include <mutex>
+#include <set>
 #include <utility>
 
 #include "support/error.h"
@@ -41,11 +45,13 @@ std::string followed(std::string path) {
   return path;
 }
 
+constexpr const char* fresh_name = ".ttc-";
+
 // Of this process, moment and call; beside `target`.
 std::string fresh_path(const std::string& target) {
   static std::atomic<std::uint32_t> calls{0};
   const auto now = static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
-  return directory_of(target) + "/.ttc-" + std::to_string(::getpid()) + "-" + std::to_string(now) + "-" +
+  return directory_of(target) + "/" + fresh_name + std::to_string(::getpid()) + "-" + std::to_string(now) + "-" +
          std::to_string(calls++);
 }
 
@@ -97,6 +103,38 @@ void remove_all(int within, const char* name) {
   if (folder >= 0) ::close(folder);
 }
 
+// ---- those that a killed process left ------------------------------------------------------------------------------
+
+// Whether it is ours now: not where another process holds it, or removed it meanwhile.
+bool lock(int fd) {
+  struct stat info{};
+  return ::flock(fd, LOCK_EX | LOCK_NB) == 0 && ::fstat(fd, &info) == 0 && info.st_nlink > 0;
+}
+
+// Locks what was just made. Where there are no locks, nobody removes it.
+bool taken_away(int fd) {
+  struct stat info{};
+  return ::flock(fd, LOCK_EX | LOCK_NB) != 0 ? errno == EWOULDBLOCK : ::fstat(fd, &info) == 0 && info.st_nlink == 0;
+}
+
+// Once in a folder.
+void remove_abandoned(const std::string& target) {
+  static std::mutex mutex;
+  static std::set<std::string> done;
+  const std::string within = directory_of(target);
+  const std::scoped_lock guard(mutex);
+  if (!done.insert(within).second) return;
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(within, error), end; !error && entry != end; entry.increment(error)) {
+    const std::string path = entry->path();
+    if (!entry->path().filename().string().starts_with(fresh_name)) continue;
+    const int fd = ::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0) continue;
+    if (lock(fd)) remove_all(AT_FDCWD, path.c_str());
+    ::close(fd);
+  }
+}
+
 extern "C" void remove_unfinished_files(int signal) {
   for (const auto& slot : unfinished)
     if (const char* path = slot.load()) remove_all(AT_FDCWD, path);
@@ -130,6 +168,7 @@ AtomicFile::AtomicFile(std::string path, std::uint64_t expected)
     : path_(std::move(path)), phase_("writing " + path_, expected, Phase::Unit::bytes) {
   check_output(path_);
   target_ = followed(path_);
+  remove_abandoned(target_);
   if (!open_nameless()) open_named();
   // It is private so far; a result has the permissions of the one it replaces, or those any new file would have.
   struct stat info{};
@@ -141,7 +180,10 @@ AtomicFile::AtomicFile(std::string path, std::uint64_t expected)
 // False where the file system has no such files, or no way to give one a name later.
 bool AtomicFile::open_nameless() {
   fd_ = ::open(directory_of(target_).c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, S_IRUSR | S_IWUSR);
-  if (fd_ >= 0 && ::access(("/proc/self/fd/" + std::to_string(fd_)).c_str(), F_OK) == 0) return true;
+  if (fd_ >= 0 && ::access(("/proc/self/fd/" + std::to_string(fd_)).c_str(), F_OK) == 0) {
+    ::flock(fd_, LOCK_EX | LOCK_NB);  // before it has a name
+    return true;
+  }
   if (fd_ >= 0) ::close(std::exchange(fd_, -1));
   return false;
 }
@@ -151,6 +193,7 @@ void AtomicFile::open_named() {
     temporary_ = fresh_path(target_);
     add_unfinished(temporary_.c_str());  // before it is there: a signal may come at any time
     fd_ = ::open(temporary_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, S_IRUSR | S_IWUSR);
+    if (fd_ >= 0 && taken_away(fd_)) ::close(std::exchange(fd_, -1)), errno = EEXIST;
     if (fd_ < 0) forget_unfinished(temporary_.c_str());
   } while (fd_ < 0 && errno == EEXIST);
   if (fd_ >= 0) return;
@@ -211,8 +254,8 @@ void AtomicFile::seek(std::uint64_t position) { position_ = position; }
 void AtomicFile::commit() {
   if (::fsync(fd_) != 0) fail("sync");
   if (temporary_.empty()) give_name();
-  if (::close(std::exchange(fd_, -1)) != 0) fail("close");
   if (::rename(temporary_.c_str(), target_.c_str()) != 0) fail("rename to");
+  ::close(std::exchange(fd_, -1));  // and its lock: the name is gone
   forget_unfinished(temporary_.c_str());
   temporary_.clear();
   sync_directory(target_);
@@ -222,19 +265,24 @@ AtomicFolder::AtomicFolder(std::string path) : path_(std::move(path)), target_(f
   struct stat info{};
   if (::stat(target_.c_str(), &info) == 0 && !S_ISDIR(info.st_mode))
     throw usage_error("cannot write " + path_ + ": it is no folder");
-  int made = 0;
-  do {
+  remove_abandoned(target_);
+  bool again = true;
+  while (again) {
     temporary_ = fresh_path(target_);
     add_unfinished(temporary_.c_str());
-    made = ::mkdir(temporary_.c_str(), 0777);
-    if (made != 0) forget_unfinished(temporary_.c_str());
-  } while (made != 0 && errno == EEXIST);
-  if (made == 0) return;
+    const bool made = ::mkdir(temporary_.c_str(), 0777) == 0;
+    if (made) fd_ = ::open(temporary_.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd_ >= 0 && !taken_away(fd_)) return;
+    again = fd_ >= 0 || errno == (made ? ENOENT : EEXIST);
+    if (fd_ >= 0) ::close(std::exchange(fd_, -1));
+    forget_unfinished(temporary_.c_str());
+  }
   temporary_.clear();
   fail("create");
 }
 
 AtomicFolder::~AtomicFolder() {
+  if (fd_ >= 0) ::close(fd_);
   if (temporary_.empty()) return;
   remove_all(AT_FDCWD, temporary_.c_str());
   forget_unfinished(temporary_.c_str());

@@ -1,7 +1,8 @@
 // A file that appears under its name complete or not at all: written to a temporary file in the same directory, one
 // without a name where the file system has such, synced, then renamed. Destroyed without commit(), it leaves nothing
-// behind. Only a regular file is ever replaced, and only one that may be written; of a link, the file that it leads to.
-// A folder appears in the same way.
+// behind; where a kill left a temporary one, the next that is written into its folder removes it. Only a regular file
+// is ever replaced, and only one that may be written; of a link, the file that it leads to. A folder appears in the
+// same way.
 #pragma once
 
 #include <atomic>
@@ -66,6 +67,7 @@ class AtomicFolder {
  private:
   [[noreturn]] void fail(const char* doing) const;
   std::string path_, target_, temporary_;
+  int fd_ = -1;  // of temporary_
 };
 
 // Throws ttc::Error (usage) where an AtomicFile must not take the place of what is there: a folder, a device, a pipe, a

@@ -13,7 +13,7 @@ import sys
 import tempfile
 import time
 
-import files, gates, messages, names, reports, terminal  # noqa: each adds its checks
+import files, gates, kills, messages, names, reports, terminal  # noqa: each adds its checks
 from common import CHECKS, FOLDER
 
 

@@ -2,6 +2,7 @@
 #include "support/atomic_file.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -174,6 +175,22 @@ TEST_CASE("where files need a name, a signal takes them with it, and what is fin
   });
   CHECK(folder.names() == std::set<std::string>{"whole"});
   CHECK(content(folder / "whole") == "whole");
+}
+
+TEST_CASE("what a killed process left goes with the next file, and what another one still makes stays") {
+  const Folder folder;
+  killed_by(SIGKILL, [&] {
+    AtomicFolder made(folder / "a");
+    write_file(made.unfinished() + "/half", "half");
+    raise(SIGKILL);
+  });
+  REQUIRE(folder.names().size() == 1);
+  fs::create_directory(folder / ".ttc-another");
+  const int another = open((folder / ".ttc-another").c_str(), O_RDONLY | O_DIRECTORY);
+  REQUIRE(flock(another, LOCK_EX) == 0);
+  write_file(folder / "b", "b");
+  CHECK(folder.names() == std::set<std::string>{".ttc-another", "b"});
+  close(another);
 }
 
 TEST_CASE("a folder is there once it is committed, in the place of the one before") {
