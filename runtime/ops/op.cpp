@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <ranges>
 #include <set>
@@ -121,11 +122,27 @@ void register_op(const OpRecord& record) {
   for (const auto watcher : r.watchers) watcher(record);
 }
 
+namespace {
+
+std::vector<std::string>& opened_plugins() {
+  static std::vector<std::string> paths;
+  return paths;
+}
+
+}  // namespace
+
+std::vector<std::string> open_plugins() { return opened_plugins(); }
+
 std::string open_plugin(const std::string& path, void** library) {
   registry().latest.clear();
   void* const opened = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library != nullptr) *library = opened;
-  if (opened != nullptr) return {};
+  if (opened != nullptr) {
+    std::error_code error;
+    const std::filesystem::path whole = std::filesystem::absolute(path, error);
+    opened_plugins().push_back(error ? path : whole.lexically_normal().string());
+    return {};
+  }
   const char* const why = dlerror();
   return why != nullptr ? why : path + ": cannot be loaded";
 }

@@ -264,7 +264,8 @@ std::vector<PassReport> run_passes(PassContext& context, const PassManagerOption
       if (options.verify_each) verify_after(context, step.info->name);
     } catch (const std::exception& error) {
       failed(error.what());
-      throw;
+      if (dynamic_cast<const Error*>(&error) || dynamic_cast<const std::bad_alloc*>(&error)) throw;
+      throw std::runtime_error("pass " + step.name() + ": " + error.what());
     }
     phase.advance();
     if (!options.stop_after.empty() && names_step({options.stop_after}, step)) break;

@@ -9,6 +9,7 @@
 
 #include "executor/signature.h"
 #include "formats/safetensors.h"
+#include "ops/plugin.h"
 #include "pass/conversions.h"
 #include "session/device_profile.h"
 #include "session/reproducer.h"
@@ -209,11 +210,18 @@ PassManagerOptions reproducing(const CompileSettings& settings, const ttrt::Arch
   if (settings.reproducer.empty()) return out;
   check_output(settings.reproducer);
   out.on_failure = [&](const PassStep& step, const ir::Model& before, const ir::SymBinding& shapes, const char* error) {
-    write_pass_reproducer(
-        settings.reproducer, before,
-        {.pass = step.name(), .error = error, .settings = settings, .shapes = shapes, .profile = profile});
-    notes("wrote " + settings.reproducer + ": the graph before pass " + step.name() +
-          ", weights and flags; ttc check " + settings.reproducer + " runs the pass on it again");
+    const std::vector<std::string> plugins = ttrt::open_plugins();
+    write_pass_reproducer(settings.reproducer, before,
+                          {.pass = step.name(),
+                           .error = error,
+                           .settings = settings,
+                           .shapes = shapes,
+                           .profile = profile,
+                           .plugins = plugins});
+    std::string again = "ttc check " + settings.reproducer;
+    for (const std::string& path : plugins) again += " --plugin " + path;
+    notes("wrote " + settings.reproducer + ": the graph before pass " + step.name() + ", weights and flags; " + again +
+          " runs the pass on it again");
   };
   return out;
 }

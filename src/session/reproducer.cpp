@@ -37,6 +37,12 @@ constexpr std::pair<const char*, Strings CompileSettings::*> list_settings[] = {
     {"fallback_node", &CompileSettings::fallback_node},
 };
 
+std::string flags_of(const std::vector<std::string>& plugins) {
+  std::string out;
+  for (const std::string& path : plugins) out += (out.empty() ? "--plugin " : " --plugin ") + path;
+  return out;
+}
+
 std::string content_of(const std::string& path) {
   const auto file = MappedFile::open(path);
   return {reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size()};
@@ -55,6 +61,7 @@ void write_pass_reproducer(const std::string& path, const ir::Model& before, con
                              {"shapes", failed.shapes}};
   const std::string map = settings.replace_file.empty() ? settings.replace_text : content_of(settings.replace_file);
   if (!map.empty()) out["replace_text"] = map;
+  if (!failed.plugins.empty()) out["plugins"] = failed.plugins;
   for (const auto& [name, member] : list_settings)
     if (!(settings.*member).empty()) out[name] = settings.*member;
   ir::Model model{.graph = ir::clone(*before.graph),
@@ -82,6 +89,8 @@ std::optional<FailedPass> replayed_pass(const ir::Model& model) {
     for (const auto& [name, list] : list_settings)
       if (const Json* values = find_member(json, name))
         for (const Json& value : as_array(*values)) (out.settings.*list).push_back(as_string(value));
+    if (const Json* plugins = find_member(json, "plugins"))
+      for (const Json& path : as_array(*plugins)) out.plugins.push_back(as_string(path));
     for (const auto& [symbol, value] : as_object(member(json, "shapes"))) out.shapes[symbol] = as_int(value);
     return out;
   } catch (const Error& error) {
@@ -90,6 +99,10 @@ std::optional<FailedPass> replayed_pass(const ir::Model& model) {
 }
 
 CompileSettings replaying(const FailedPass& failed, const CompileSettings& user) {
+  if (!find_pass(std::string_view(failed.pass).substr(0, failed.pass.find(':'))))
+    throw usage_error("pass '" + failed.pass + "' is none of this program" +
+                          (failed.plugins.empty() ? "" : ": it came with a plug-in"),
+                      flags_of(failed.plugins));
   CompileSettings out = user;
   const CompileSettings& was = failed.settings;
   for (const auto& [name, list] : list_settings)

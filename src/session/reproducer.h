@@ -19,12 +19,13 @@ struct FailedPass {
   CompileSettings settings;    // of the compile, with this pass alone
   ir::SymBinding shapes = {};  // values of symbols
   ttrt::ArchProfile profile = {};
+  std::vector<std::string> plugins = {};  // that were loaded
 };
 // Throws Error (usage) where the file cannot be written.
 void write_pass_reproducer(const std::string& path, const ir::Model& before, const FailedPass& failed);
 // What the file that became this model replays; none where it is no reproducer. Throws Error (bad_file).
 std::optional<FailedPass> replayed_pass(const ir::Model& model);
-// Its settings, and the user's own over them.
+// Its settings, and the user's own over them. Throws Error (usage) where nobody has brought the pass.
 CompileSettings replaying(const FailedPass& failed, const CompileSettings& user);
 
 // ---- a node: a model of it alone, which carries its call along (kept.h) ---------------------------------------------

@@ -145,6 +145,24 @@ TEST_CASE("what is done where a check fails is done once, by the latest, and not
   CHECK(said.str() == "second first ");
 }
 
+TEST_CASE("a reproducer of a pass that a plug-in brought says so where that is missing") {
+  FailedPass failed{.pass = "nonesuch", .error = "it fails", .settings = {}, .plugins = {"/there/it.so"}};
+  try {
+    replaying(failed, {});
+    FAIL("there is no such pass");
+  } catch (const Error& error) {
+    CHECK(error.code() == Exit::usage);
+    CHECK(error.hint() == "--plugin /there/it.so");
+  }
+  const TemporaryFile file("plugin");
+  failed.pass = "dce";
+  failed.profile = profile_for(*load(models + "tiny.pt2"), "n150");
+  write_pass_reproducer(file.path, *load(models + "tiny.pt2"), failed);
+  const auto replayed = replayed_pass(*load(file.path));
+  REQUIRE(replayed);
+  CHECK(replayed->plugins == failed.plugins);
+}
+
 TEST_CASE("where no pass fails there is no reproducer") {
   const TemporaryFile file("none");
   CompileSettings settings;
