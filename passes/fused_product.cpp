@@ -47,7 +47,9 @@ ir::Weight zeros(const ir::Weight& like, std::int64_t size) {
 bool is_packed_linear(const ir::Node& node) {
   const ttrt::OpRecord* record = node.op().starts_with("tt.") ? ttrt::find_op(node.op()) : nullptr;
   const ttrt::Packed* rule = record ? ttrt::pack_rule(*record, "weight") : nullptr;
-  return rule && rule->form == ttrt::Packed::Form::transposed && node.schema()->index_of("weight_shape") >= 0;
+  if (!rule || rule->form != ttrt::Packed::Form::transposed) return false;
+  const ir::Arg* shape = node.arg("weight_shape");
+  return shape && shape->list() && shape->list()->size() == 2;
 }
 
 FusedProduct::FusedProduct(PassContext& context, std::vector<ir::Node*> linears, const ir::Provenance& around)

@@ -1,7 +1,8 @@
 // Brings matrix products with a constant weight back to aten.linear, whatever the export made of them: addmm and mm
 // with a transposed weight, GPT-2's addmm with the weight as it is ([in, out]; it becomes a constant view with the
 // strides swapped), matmul and bmm whose right side is one weight for the whole batch, the bias added afterwards, and
-// the views that flatten and restore the leading dims around it.
+// the views that flatten and restore the leading dims around it. Products with a matrix for each expert stay what they
+// are, and read a view of the weight where the model transposes it.
 #include <algorithm>
 
 #include "common.h"
@@ -46,10 +47,9 @@ std::optional<std::vector<std::int64_t>> reshaped_strides(const std::vector<std:
   return runs.empty() ? std::optional(out) : std::nullopt;
 }
 
-// A weight behind reshapes and permutations that move no bytes, seen as the matrix [K, N].
-std::optional<RightSide> strided_side(const ir::Model& model, ir::Value* value) {
+// A weight behind reshapes and permutations that move no bytes, and its strides in the sizes of what they give.
+std::optional<RightSide> strided_view(const ir::Model& model, ir::Value* value) {
   RightSide side;
-  const ir::Value* matrix = value;
   while (ir::Node* node = value->def()) {
     const bool moves = match::is_reshape(*node) || match::is_identity(*node) || match::permutation(*node);
     if (!moves || !value->type.is_static() || match::is_cast(*node)) return std::nullopt;
@@ -71,14 +71,22 @@ std::optional<RightSide> strided_side(const ir::Model& model, ir::Value* value) 
     }
     sizes = to;
   }
-  const auto rank = static_cast<std::ptrdiff_t>(sizes.size());
-  if (rank < 2 ||
-      !std::all_of(
-          sizes.begin(), sizes.begin() + rank - 2, [](std::int64_t n) { return n == 1; }) ||
-      matrix->type.rank() != rank)
-    return std::nullopt;
   side.weight = value;
-  side.strides.assign(strides.begin() + rank - 2, strides.end());
+  side.strides = std::move(strides);
+  return side;
+}
+
+// The dims before the last two are of size 1.
+bool is_one_matrix(const ir::Type& type) {
+  return type.rank() >= 2 && std::all_of(type.sizes.begin(), type.sizes.end() - 2,
+                                         [](const ir::SymExpr& size) { return size == ir::SymExpr(1); });
+}
+
+// The same where it is a matrix [K, N].
+std::optional<RightSide> strided_side(const ir::Model& model, ir::Value* value) {
+  auto side = strided_view(model, value);
+  if (!side || !is_one_matrix(value->type)) return std::nullopt;
+  side->strides.erase(side->strides.begin(), side->strides.end() - 2);
   return side;
 }
 
@@ -119,9 +127,7 @@ std::optional<RightSide> right_side(ir::Value* value) {
     value = value->def()->operand(0);
   }
   side.transposed_view = true;
-  side.stacked = value->type.rank() > 2 && ir::is_weight(value) &&
-                 std::all_of(value->type.sizes.begin(), value->type.sizes.end() - 2,
-                             [](const ir::SymExpr& size) { return size == ir::SymExpr(1); });
+  side.stacked = value->type.rank() > 2 && ir::is_weight(value) && is_one_matrix(value->type);
   if (value->type.rank() != 2 && !side.stacked) return std::nullopt;
   while (value->def() && (match::is_identity(*value->def()) || match::swaps_last_dims(*value->def()))) {
     if (match::swaps_last_dims(*value->def())) side.transposed_view = !side.transposed_view;
@@ -206,6 +212,25 @@ bool raise_product(PassContext& context, ir::Node* node) {
   }
   return replace_matched(r, node->op() + " with a constant weight", nodes, "aten.linear.default",
                          {x, weight, product->bias ? ir::Arg(product->bias) : ir::Arg()}) != nullptr;
+}
+
+// A product with a stack of matrices that the model transposes at each call: it reads the constant as it lies.
+bool read_stack_as_it_lies(PassContext& context, ir::Node* node) {
+  const std::string& op = node->op();
+  if (op != "aten.bmm.default" && op != "aten.matmul.default" && op != "aten._grouped_mm.default") return false;
+  ir::Value* stack = node->operand(1);
+  if (!stack || !stack->type.is_static() || stack->type.rank() < 3) return false;
+  auto side = strided_view(context.model, stack);
+  if (!side) return false;
+  Rewriter r(context, pass, node);
+  ir::Weight view = *context.model.weight_of(side->weight);
+  view.sizes = stack->type.static_sizes();
+  view.strides = side->strides;
+  std::string name = ir::weight_input(side->weight)->target + ".stack";
+  for (const std::int64_t stride : view.strides) name += "_" + std::to_string(stride);
+  std::vector<ir::Arg> args = node->args();
+  args[1] = shared_constant(r, name, std::move(view));
+  return replace_matched(r, op + " with a stack of constant matrices", side->nodes, op, std::move(args)) != nullptr;
 }
 
 bool is_linear(const ir::Value* value) { return value && value->def() && value->def()->op() == "aten.linear.default"; }
@@ -343,7 +368,8 @@ bool keep_leading_dims(PassContext& context, ir::Node* node) {
 }
 
 void rewrite(PassContext& context, ir::Node* node) {
-  for (const auto rule : {raise_product, add_bias, drop_moves, drop_views, keep_leading_dims, split_view})
+  for (const auto rule :
+       {raise_product, read_stack_as_it_lies, add_bias, drop_moves, drop_views, keep_leading_dims, split_view})
     if (rule(context, node)) return;
 }
 

@@ -18,7 +18,7 @@ bool is_of(const ir::Node& node, std::string_view family) {
   return std::any_of(found.begin(), found.end(), [&](const auto& each) { return each.first->family == family; });
 }
 
-// Every node of a family, with a refusal for what has to stay.
+// Every node of a family, with a refusal for what has to stay. What another operator takes is place's.
 void replace_family(PassContext& context, std::string_view family) {
   const WrittenMemory written(*context.model.graph);
   for_each_node(*context.model.graph, [&](ir::Node* node) {
@@ -26,7 +26,7 @@ void replace_family(PassContext& context, std::string_view family) {
     auto found = find_replacement(context, written, *node);
     if (Reason* reason = std::get_if<Reason>(&found))
       context.refuse(pass, *node, std::move(*reason));
-    else
+    else if (std::get<Replacement>(found).record->family == family)
       replace_node(context, pass, node, std::get<Replacement>(found));
   });
 }

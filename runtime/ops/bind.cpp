@@ -50,7 +50,9 @@ const Packed* pack_rule(const OpRecord& record, std::string_view name) {
 
 namespace {
 
+// A single matrix as torch.nn.Linear has it; torch has stacks of matrices as the device does.
 HostTensor transposed(HostTensor host) {
+  if (host.sizes.size() > 2) return host;
   std::swap(host.sizes.at(0), host.sizes.at(1));
   std::swap(host.strides.at(0), host.strides.at(1));
   return host;

@@ -1,6 +1,8 @@
-// tt.grouped_matmul: rows in groups, each group times a matrix of its own: the experts of a mixture. `offs` holds where
-// each group ends; rows beyond the last group are zero. A group's rows are brought together in tiles of their own, as
-// the device's kernel does, so the product of a group is that of tt.matmul.
+// tt.grouped_linear, tt.grouped_matmul: rows in groups, each group times a matrix of its own: the experts of a mixture.
+// `offs` holds where each group ends; rows beyond the last group are zero. A group's rows are brought together in tiles
+// of their own, as the device's kernel does, so the product of a group is that of tt.linear or tt.matmul. As with
+// these, the first has a constant, packed as [groups, K, N] in the format of its module; the second's is computed.
+#include <algorithm>
 #include <memory>
 
 #include "device/arch.h"
@@ -8,6 +10,7 @@
 #include "ops/emit.h"
 #include "ops/dense.h"
 #include "ops/library.h"
+#include "ops/matmul_variants.h"
 #include "ops/rules.h"
 #include "ops/tiles.h"
 
@@ -16,17 +19,46 @@ namespace {
 
 using ttc::Reason;
 using ttc::ReasonCode;
+namespace ir = ttc::ir;
 
-LowerResult lower(const LowerContext& context) {
+// Of both records: rows, matrices, ends of groups.
+enum Operands : std::size_t { rows_at, matrices_at, ends_at };
+
+ttc::Refusal form_refusal(const LowerContext& context) {
   const AtenArgs args(context);
-  if (auto no = check_floats(context, {"offs"})) return *no;
+  if (auto no = check_floats(context, {"offs"})) return no;
   if (args.given("bias") || !args.given("offs")) return unsupported("a bias, or no groups");
   if (args.rank("self") != 2 || args.rank("mat2") != 3) return Reason{ReasonCode::RankUnsupported, "groups of columns"};
+  return std::nullopt;
+}
+
+LowerResult lower(const LowerContext& context) {
+  if (auto no = form_refusal(context)) return *no;
+  const AtenArgs args(context);
   return Lowered{.args = {args["self"], args["mat2"], args["offs"]}};
 }
 
+LowerResult lower_constant(const LowerContext& context) {
+  if (auto no = form_refusal(context)) return *no;
+  const AtenArgs args(context);
+  const ir::Value* matrices = args["mat2"].value();
+  if (!ir::is_weight(matrices) || !matrices->type.is_static())
+    return Reason{ReasonCode::NonConstantWeight, "the matrices are computed at run time"};
+  const std::vector<std::int64_t> sizes = matrices->type.static_sizes();
+  if (std::ranges::find(sizes, 0) != sizes.end()) return unsupported("matrices without elements");
+  return Lowered{.args = {args["self"], args["mat2"], args["offs"], ir::Arg::ints(sizes),
+                          std::string(to_string(context.options.weight))}};
+}
+
+TensorSpec weight_spec(const OpCall& call) {
+  const Shape shape = call.integers("weight_shape");
+  if (shape.size() != 3 || std::ranges::any_of(shape, [](std::int64_t size) { return size < 1; }))
+    bad_call(call, "weight_shape must be [groups, K, N]");
+  return tiled(shape, product_format(call, "weight_format", DataType::bfloat16));
+}
+
 std::vector<TensorSpec> infer(const OpCall& call) {
-  const TensorSpec &a = spec_of(call, "a"), &b = spec_of(call, "b"), &offs = spec_of(call, "offs");
+  const TensorSpec &a = call.tensors.at(rows_at), &b = call.tensors.at(matrices_at), &offs = call.tensors.at(ends_at);
   if (a.logical.size() != 2 || b.logical.size() != 3 || offs.logical != Shape{b.logical[0]} ||
       a.logical[1] != b.logical[1])
     bad_call(call, "shapes do not go together");
@@ -34,11 +66,12 @@ std::vector<TensorSpec> infer(const OpCall& call) {
 }
 
 ttc::Refusal supports(const OpCall& call) {
-  if (spec_of(call, "offs").dtype != DataType::int32)
+  if (call.tensors.at(ends_at).dtype != DataType::int32)
     return Reason{ReasonCode::DtypeUnsupported, "offsets are no integers"};
-  for (const char* name : {"a", "b"}) {
-    const DataType dtype = spec_of(call, name).dtype;
-    if (dtype != DataType::bfloat16 && dtype != DataType::float32)
+  for (const std::size_t at : {rows_at, matrices_at}) {
+    const DataType dtype = call.tensors.at(at).dtype;
+    const bool packed = at == matrices_at && !call.op->packed.empty();
+    if (!packed && dtype != DataType::bfloat16 && dtype != DataType::float32)
       return Reason{ReasonCode::DtypeUnsupported, "the kernel takes bfloat16 and float32"};
   }
   return any_tiles(call);
@@ -62,7 +95,7 @@ struct Products {
 };
 
 Kernel prepare(const OpCall& call, const PrepareContext& context) {
-  const TensorSpec a = spec_of(call, "a"), b = spec_of(call, "b"), out = infer(call)[0];
+  const TensorSpec a = call.tensors.at(rows_at), b = call.tensors.at(matrices_at), out = infer(call)[0];
   const auto products = std::make_shared<Products>();
   products->spec = {.m = 0, .k = a.cols(), .n = out.cols(), .a = a.dtype, .b = b.dtype, .out = out.dtype};
   products->spec.config = call.compute_config();
@@ -120,7 +153,7 @@ std::vector<RtValue> reference(Reference& aten, const OpCall& call, std::span<co
 }
 
 Work work(const OpCall& call) {
-  const TensorSpec &a = spec_of(call, "a"), &b = spec_of(call, "b");
+  const TensorSpec &a = call.tensors.at(rows_at), &b = call.tensors.at(matrices_at);
   const TensorSpec out = infer(call)[0];
   // Each group's rows fill tiles of their own: half a tile more per group on average.
   const double tiles = (static_cast<double>(out.tile_rows()) + static_cast<double>(b.batch()) / 2) *
@@ -133,16 +166,53 @@ Work work(const OpCall& call) {
 
 // TT-NN's sparse_matmul has as many rows for every group: here each has a product of its own.
 ttc::Refusal emit(PythonCall& to) {
+  const bool constant = !to.call.op->packed.empty();
   to.needs("grouped_matmul");
   to.result(Python("grouped_matmul")
-                .arg(to.operand("a"))
-                .arg(to.operand("b"))
+                .arg(to.operand(constant ? "x" : "a"))
+                .arg(to.operand(constant ? "weight" : "b"))
                 .arg(to.operand("offs"))
                 .key("memory_config", to.memory_config())
                 .key("dtype", python_dtype(to.results[0].dtype))
                 .key("compute_kernel_config", to.compute_kernel_config()));
   return std::nullopt;
 }
+
+ComputeConfig library_choice(const OpCall& call) {
+  return library_matmul_config(call.tensors.at(rows_at).dtype, call.tensors.at(matrices_at).dtype,
+                               infer(call)[0].dtype);
+}
+
+const OpRecord constant_record{
+    .name = "tt.grouped_linear",
+    .summary = "Rows in groups, each times a packed matrix of its own",
+    .schema =
+        "(Tensor x, Tensor weight, Tensor offs, *, int[] weight_shape, str weight_format=\"bfloat16\", "
+        "str? fidelity=\"HiFi4\", bool? fp32_acc=True, bool? packer_l1_acc=False) -> Tensor",
+    .lowers = {{"aten._grouped_mm.default", lower_constant, matmul_flops}},
+    .operands = {{"offs", OperandKind::index}},
+    .packed = {{"weight", Packed::Form::matrix, weight_spec, nullptr, nullptr, true}},
+    .infer = infer,
+    .supports = supports,
+    .prepare = prepare,
+    .reference = reference,
+    .work = work,
+    .tolerance = {.pcc = 0.9995},
+    .cases = {{"groups of 0, 3 and 42 rows",
+               R"(graph main(%a: f32[45, 40] user, $b: f32[3, 40, 48] parameter "b" = rand(1)) {
+  %d: i64[1] = aten.full.default([1], 0, dtype=i64)
+  %e: i64[1] = aten.full.default([1], 3, dtype=i64)
+  %f: i64[1] = aten.full.default([1], 45, dtype=i64)
+  %g: i64[3] = aten.cat.default([%d, %e, %f])
+  %o: i32[3] = aten.to.dtype(%g, i32)
+  %y: f32[45, 48] = aten._grouped_mm.default(%a, $b, %o)
+  return %y
+})"}},
+    .multiplies = true,
+    .emit = emit,
+};
+TTRT_REGISTER_OP(constant_record);
+TTRT_LIBRARY_OP(grouped_linear, {.record = "tt.grouped_linear", .choose = library_choice, .program = "Matmul"});
 
 const OpRecord record{
     .name = "tt.grouped_matmul",
@@ -171,13 +241,7 @@ const OpRecord record{
     .emit = emit,
 };
 TTRT_REGISTER_OP(record);
-TTRT_LIBRARY_OP(grouped_matmul, {.record = "tt.grouped_matmul",
-                                 .choose =
-                                     [](const OpCall& call) {
-                                       return library_matmul_config(spec_of(call, "a").dtype, spec_of(call, "b").dtype,
-                                                                    infer(call)[0].dtype);
-                                     },
-                                 .program = "Matmul"});
+TTRT_LIBRARY_OP(grouped_matmul, {.record = "tt.grouped_matmul", .choose = library_choice, .program = "Matmul"});
 
 }  // namespace
 }  // namespace ttrt::ops::grouped_matmul_op

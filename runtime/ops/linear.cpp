@@ -1,8 +1,9 @@
 // tt.linear: x times a packed weight, plus bias, through an activation: torch.nn.Linear and what is fused behind it.
 // The weight lies on the device as [K, N] (torch's is [N, K]), or with transpose_b as [N, K]; with leading dims it has
-// a matrix for each of x, or for as many in a row as there are more of these. The bias is one row, the result as wide
-// as x, where bias_format and format say nothing else. in_dest: the activation acts in Dest, before the packer.
-// k_block: the tiles of K between two additions to Dest, as a program configuration says; 0: the kernel's own.
+// a matrix for each of x, or for as many in a row as there are more of these (torch's bmm, with one for each expert).
+// The bias is one row, the result as wide as x, where bias_format and format say nothing else. in_dest: the activation
+// acts in Dest, before the packer. k_block: the tiles of K between two additions to Dest, as a program configuration
+// says; 0: the kernel's own.
 #include <algorithm>
 #include <memory>
 
@@ -39,6 +40,25 @@ LowerResult lower(const LowerContext& context) {
   const DataType format = context.options.weight;
   return Lowered{.args = {args["input"], args["weight"], args["bias"],
                           ir::Arg::ints({*weight->type.dim(1), *weight->type.dim(0)}), std::string(to_string(format))}};
+}
+
+// A product with as many constant matrices [.., K, N] as x has.
+LowerResult lower_stack(const LowerContext& context) {
+  if (auto no = check_floats(context)) return *no;
+  const ir::Value *x = context.node.operand(0), *weight = context.node.operand(1);
+  if (weight == nullptr || !ir::is_weight(weight) || !weight->type.is_static())
+    return Reason{ReasonCode::NonConstantWeight, "the weight is computed at run time"};
+  const std::vector<ir::SymExpr>& sizes = weight->type.sizes;
+  if (sizes.size() < 3 || x == nullptr || !x->type.has_shape || x->type.sizes.size() != sizes.size() ||
+      !std::equal(sizes.begin(), sizes.end() - 2, x->type.sizes.begin()))
+    return Reason{ReasonCode::RankUnsupported, "the weight is no matrix for each of the left side"};
+  const std::vector<std::int64_t> shape = weight->type.static_sizes();
+  if (volume(Shape(shape.begin(), shape.end())) == 0) return unsupported("a weight without elements");
+  return Lowered{.args = {context.node.arg(0),
+                          context.node.arg(1),
+                          {},
+                          ir::Arg::ints(shape),
+                          std::string(to_string(context.options.weight))}};
 }
 
 struct Weight {
@@ -205,7 +225,9 @@ const OpRecord record{
         "(Tensor x, Tensor weight, Tensor? bias=None, *, int[] weight_shape, str weight_format=\"bfloat16\", "
         "str? fidelity=\"HiFi4\", bool? fp32_acc=True, str? activation=None, bool? packer_l1_acc=False, "
         "bool transpose_b=False, str? bias_format=None, str? format=None, bool in_dest=False, int k_block=0) -> Tensor",
-    .lowers = {{"aten.linear.default", lower, matmul_flops}},
+    .lowers = {{"aten.linear.default", lower, matmul_flops},
+               {"aten.bmm.default", lower_stack, matmul_flops},
+               {"aten.matmul.default", lower_stack, matmul_flops}},
     .packed = {{"weight", Packed::Form::transposed, weight_spec, nullptr, nullptr, true},
                {"bias", Packed::Form::row, bias_spec}},
     .infer = infer,
@@ -232,6 +254,11 @@ const OpRecord record{
          {"vector",
           R"(graph main(%x: f32[40] user, $w: f32[10, 40] parameter "w" = rand(4), $b: f32[10] parameter "b" = rand(5)) {
   %y: f32[10] = aten.linear.default(%x, $w, $b)
+  return %y
+})"},
+         {"a matrix for each of x",
+          R"(graph main(%x: f32[3, 5, 40] user, $w: f32[3, 40, 45] parameter "w" = rand(6)) {
+  %y: f32[3, 5, 45] = aten.bmm.default(%x, $w)
   return %y
 })"}},
     .variants = matmul_variants(true),
