@@ -89,10 +89,26 @@ Refusal collect(PassContext& context, Wanted& wanted) {
 // What stands among the module's nodes and reads what they give.
 struct Between {
   std::vector<ir::Node*> later;   // goes behind the module
-  std::vector<ir::Value*> sizes;  // of the module's values, which it reads again: known without it
+  std::vector<ir::Value*> sizes;  // of the module's values, which are read again before its end: known without it
+  std::vector<ir::Node*> early;   // read such sizes, and stay before the module: a counter of its rows
 };
 
 bool is_size(const ir::Value& value) { return value.type.kind == ir::TypeKind::integer && value.type.sym; }
+
+// Whether of the module's values `node` reads sizes alone; then these and what reads them are added to `out`.
+bool reads_sizes_only(ir::Node* node, const std::set<const ir::Node*>& own, const std::set<const ir::Node*>& after,
+                      Between& out) {
+  if (!node->regions().empty()) return false;
+  out.early.push_back(node);
+  for (ir::Value* value : node->operands()) {
+    if (!own.contains(value->def()) && !after.contains(value->def())) continue;
+    if (is_size(*value))
+      out.sizes.push_back(value);
+    else if (own.contains(value->def()) || !reads_sizes_only(value->def(), own, after, out))
+      return false;
+  }
+  return true;
+}
 
 // A Reason where the module reads something else of what others make of its results.
 std::variant<Between, Reason> split(const Wanted& wanted) {
@@ -115,9 +131,11 @@ std::variant<Between, Reason> split(const Wanted& wanted) {
     if (own.contains(node.get())) {
       for (ir::Value* value : node->operands()) {
         if (!after.contains(value->def())) continue;
-        if (!is_size(*value))
+        if (is_size(*value))
+          out.sizes.push_back(value);
+        else if (!reads_sizes_only(value->def(), own, after, out))
           return Reason{ReasonCode::PatternNearMiss, place_of(*node) + " reads what others make of its results"};
-        out.sizes.push_back(value);
+        for (const ir::Node* early : out.early) after.erase(early);
       }
     } else if (reads(*node, own) || reads(*node, after)) {
       after.insert(node.get());
@@ -125,6 +143,7 @@ std::variant<Between, Reason> split(const Wanted& wanted) {
     }
     if (node.get() == wanted.nodes.back()) break;
   }
+  std::erase_if(out.later, [&](ir::Node* node) { return std::ranges::count(out.early, node) > 0; });
   return out;
 }
 
@@ -141,10 +160,12 @@ bool bring_sizes_forward(Rewriter& r, const Wanted& wanted, const Between& betwe
   return true;
 }
 
-void use_sizes(const Wanted& wanted, const std::vector<std::pair<ir::Value*, ir::Value*>>& sizes) {
+void use_sizes(const Wanted& wanted, const std::vector<ir::Node*>& early,
+               const std::vector<std::pair<ir::Value*, ir::Value*>>& sizes) {
   std::vector<ir::Node*> old, open;
   for (const auto& [from, to] : sizes) {
     for (ir::Node* node : wanted.nodes) node->replace_uses_of(from, to);
+    for (ir::Node* node : early) node->replace_uses_of(from, to);
     open.push_back(from->def());
   }
   while (!open.empty()) {
@@ -252,7 +273,7 @@ void replace(PassContext& context, Wanted& wanted) {
   r.commit_edit(
       std::string(whole.name),
       [&] {
-        use_sizes(wanted, sizes);
+        use_sizes(wanted, std::get<Between>(between).early, sizes);
         outline(wanted, whole, std::get<Between>(split(wanted)).later);
       },
       gone.back(), gone);

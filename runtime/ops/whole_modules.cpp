@@ -69,7 +69,8 @@ const Value* read_by(const Sources& sources) {
   return record && is_layer(*record) ? node->operand(0) : *sources.begin();
 }
 
-// One attention whose projections are one product, of all three or of keys and values.
+// One attention whose projections are one product, of all three or of keys and values; the layer of queries may be one
+// of its own.
 ttc::Refusal attention_refusal(Nodes nodes, bool across) {
   if (const auto found = count_of(nodes, is_attention); found != 1)
     return Reason{ReasonCode::PatternNearMiss, "one attention was expected, found " + std::to_string(found)};
@@ -80,13 +81,10 @@ ttc::Refusal attention_refusal(Nodes nodes, bool across) {
   const Sources queries = layers_behind(attention, 0, nodes), keys = layers_behind(attention, 1, nodes);
   if (keys.size() != 1 || keys != layers_behind(attention, 2, nodes))
     return Reason{ReasonCode::PatternNearMiss, "its projections are no single product"};
-  if (queries == keys)
-    return across
-               ? ttc::Refusal(Reason{ReasonCode::PatternNearMiss, "queries, keys and values come from the same tensor"})
-               : std::nullopt;
-  if (read_by(queries) == read_by(keys))
-    return Reason{ReasonCode::PatternNearMiss, "the projection of queries is a product of its own"};
-  if (!across) return Reason{ReasonCode::PatternNearMiss, "keys and values come from another tensor than queries"};
+  const bool same = queries == keys || read_by(queries) == read_by(keys);
+  if (same && across) return Reason{ReasonCode::PatternNearMiss, "queries, keys and values come from the same tensor"};
+  if (!same && !across)
+    return Reason{ReasonCode::PatternNearMiss, "keys and values come from another tensor than queries"};
   return std::nullopt;
 }
 
