@@ -13,8 +13,8 @@
 #include <tuple>
 #include <utility>
 
+#include "formats/pt2_graph_text.h"
 #include "formats/pt2_names.h"
-#include "formats/pt2_read_graph.h"
 #include "formats/pt2_write_graph.h"
 #include "formats/seal.h"
 #include "formats/zip_write.h"
@@ -224,63 +224,11 @@ Json module_call_graph(const ir::Model& model) {
   return Json::array({Json{{"fqn", ""}, {"signature", signature}}});
 }
 
-// The text of the main graph and its signature; where a hash is wanted, also the graph as a reader will see it: a .pt2
-// spells some things in other ways.
-class GraphText final : public Pt2GraphParts {
- public:
-  explicit GraphText(bool hashed) : hashed_(hashed) {}
-
-  void input(Json input, Json tables, Json spec) override {
-    if (hashed_) reader_.read_input(input, tables, spec);
-    inputs_.add(input);
-    input_specs_.add(spec);
-    add(tables);
-  }
-  void node(Json node, Json tables) override {
-    if (hashed_) reader_.read_node(node, tables);
-    nodes_.add(node);
-    add(tables);
-  }
-  void outputs(Json outputs, Json specs) override {
-    if (hashed_) reader_.read_outputs(outputs, specs);
-    outputs_ = outputs.dump();
-    output_specs_ = specs.dump();
-  }
-
-  // All three once, when the parts are there.
-  JsonPieces graph() {
-    std::map<std::string, JsonPieces> members = {{"inputs", {std::move(inputs_).take()}},
-                                                 {"is_single_tensor_return", {"false"}},
-                                                 {"nodes", {std::move(nodes_).take()}},
-                                                 {"outputs", {std::move(outputs_)}}};
-    for (const char* table : pt2_value_tables) members[table].push_back(json_table(std::exchange(tables_[table], {})));
-    return json_object(std::move(members));
-  }
-  JsonPieces signature() {
-    return json_object(
-        {{"input_specs", {std::move(input_specs_).take()}}, {"output_specs", {std::move(output_specs_)}}});
-  }
-  std::string hash() { return hashed_ ? graph_hash(std::move(as_read_.graph)) : std::string(); }
-
- private:
-  void add(const Json& tables) {
-    for (const auto& [table, values] : tables.items())
-      for (const auto& [name, value] : values.items()) tables_[table][name] = value.dump();
-  }
-
-  const bool hashed_;
-  ir::Model as_read_;
-  Pt2GraphReader reader_{as_read_};
-  JsonArrayText inputs_, input_specs_, nodes_;
-  std::map<std::string, std::map<std::string, std::string>> tables_;
-  std::string outputs_, output_specs_;
-};
-
 // A program whose graph is text already; `module`: the members of its graph module as yet.
 struct Program {
   Json members, module;
   std::map<std::string, JsonPieces> parts;  // of the module
-  std::string graph_hash;                   // "" where none is wanted
+  std::unique_ptr<Pt2GraphText> graph;      // that its hash is asked of
 
   JsonPieces text() && {
     for (const auto& [key, value] : module.items())
@@ -304,10 +252,9 @@ void put_manifest(Json& metadata, const std::string& manifest) {
 Program program_of(const ir::Model& model, bool hashed) {
   Program out;
   Pt2GraphWriter writer(model);
-  GraphText graph(hashed);
-  writer.graph(graph);
-  out.parts = {{"graph", graph.graph()}, {"signature", graph.signature()}};
-  out.graph_hash = graph.hash();
+  out.graph = std::make_unique<Pt2GraphText>(hashed);
+  writer.graph(*out.graph);
+  out.parts = {{"graph", out.graph->graph()}, {"signature", out.graph->signature()}};
   Json other = model.info.other_json.empty() ? Json::object() : parse_json(model.info.other_json);
   Json& module = out.module = other.contains("graph_module") ? other["graph_module"] : Json::object();
   module["module_call_graph"] = module_call_graph(model);
@@ -338,7 +285,7 @@ void write_pt2(const ir::Model& model, const std::string& path) {
   Seal seal;
   write_weights(model, zip, manifest == model.extra.end() ? nullptr : &seal);
   if (manifest != model.extra.end()) {
-    seal.graph = std::move(program.graph_hash);
+    seal.graph = program.graph->hash();
     put_manifest(program.module["metadata"], sealed(manifest->second, seal));
   }
   zip.add(root + "models/model.json", std::move(program).text());

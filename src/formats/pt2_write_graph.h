@@ -5,6 +5,7 @@
 #include <set>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "ir/model.h"
@@ -43,7 +44,7 @@ class Pt2GraphWriter {
   struct Scope {
     const ir::Graph& graph;
     Json tables = Json::object();
-    std::set<std::string> names;
+    std::unordered_set<std::string> names;
     std::map<std::string, int> tried = {};  // how many numbers behind a name are taken
     Json take_tables() { return std::exchange(tables, Json::object()); }
   };

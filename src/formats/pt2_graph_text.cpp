@@ -1,0 +1,153 @@
+// See pt2_graph_text.h.
+#include "formats/pt2_graph_text.h"
+
+#include <condition_variable>
+#include <deque>
+#include <future>
+#include <mutex>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "formats/pt2_read_graph.h"
+#include "formats/seal.h"
+
+namespace ttc {
+// Parts on their way to the thread that reads them, in batches of which only few stand in memory. Where there is no
+// thread to be had, a part is read as it comes.
+class Pt2GraphText::ReadBack {
+ public:
+  enum class What : std::uint8_t { input, node, outputs };
+  // One call of Pt2GraphParts; `tables` are the specs where it is the outputs.
+  struct Part {
+    What what;
+    Json json, tables, spec;
+  };
+
+  static std::unique_ptr<ReadBack> begin() {
+    auto out = std::make_unique<ReadBack>();
+    try {
+      out->hash_ = std::async(std::launch::async, [out = out.get()] { return out->run(); });
+    } catch (const std::system_error&) {
+    }
+    return out;
+  }
+  ~ReadBack() { end(); }
+
+  void add(Part part) {
+    if (!hash_.valid()) return read(part);
+    batch_.push_back(std::move(part));
+    if (batch_.size() == parts_of_batch) hand_over();
+  }
+
+  std::string hash() {
+    if (!hash_.valid()) return graph_hash(std::move(model_.graph));
+    end();
+    return hash_.get();
+  }
+
+  // Nothing more comes.
+  void end() {
+    hand_over();
+    const std::lock_guard lock(mutex_);
+    ended_ = true;
+    changed_.notify_all();
+  }
+
+ private:
+  using Batch = std::vector<Part>;
+  static constexpr std::size_t parts_of_batch = 64, most_batches = 16;
+
+  void hand_over() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return ended_ || batches_.size() < most_batches; });
+    if (!ended_ && !batch_.empty()) batches_.push_back(std::move(batch_));
+    batch_.clear();
+    changed_.notify_all();
+  }
+
+  // Empty at the end.
+  Batch next() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return ended_ || !batches_.empty(); });
+    if (batches_.empty()) return {};
+    Batch out = std::move(batches_.front());
+    batches_.pop_front();
+    changed_.notify_all();
+    return out;
+  }
+
+  void read(const Part& part) {
+    if (part.what == What::input) reader_.read_input(part.json, part.tables, part.spec);
+    if (part.what == What::node) reader_.read_node(part.json, part.tables);
+    if (part.what == What::outputs) reader_.read_outputs(part.json, part.tables);
+  }
+
+  std::string run() {
+    try {
+      for (Batch batch = next(); !batch.empty(); batch = next())
+        for (const Part& part : batch) read(part);
+    } catch (...) {
+      const std::lock_guard lock(mutex_);
+      ended_ = true;  // whoever hands over must not wait
+      changed_.notify_all();
+      throw;
+    }
+    return graph_hash(std::move(model_.graph));
+  }
+
+  ir::Model model_;
+  Pt2GraphReader reader_{model_};
+  Batch batch_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Batch> batches_;
+  bool ended_ = false;
+  std::future<std::string> hash_;  // last: its destructor waits for the thread
+};
+
+Pt2GraphText::Pt2GraphText(bool hashed) : read_back_(hashed ? ReadBack::begin() : nullptr) {}
+Pt2GraphText::~Pt2GraphText() = default;
+
+void Pt2GraphText::input(Json input, Json tables, Json spec) {
+  inputs_.add(input);
+  input_specs_.add(spec);
+  add(tables);
+  if (read_back_) read_back_->add({ReadBack::What::input, std::move(input), std::move(tables), std::move(spec)});
+}
+
+void Pt2GraphText::node(Json node, Json tables) {
+  nodes_.add(node);
+  add(tables);
+  if (read_back_) read_back_->add({ReadBack::What::node, std::move(node), std::move(tables), Json()});
+}
+
+void Pt2GraphText::outputs(Json outputs, Json specs) {
+  outputs_ = outputs.dump();
+  output_specs_ = specs.dump();
+  if (!read_back_) return;
+  read_back_->add({ReadBack::What::outputs, std::move(outputs), std::move(specs), Json()});
+  read_back_->end();
+}
+
+void Pt2GraphText::add(const Json& tables) {
+  for (const auto& [table, values] : tables.items())
+    for (const auto& [name, value] : values.items()) tables_[table][name] = value.dump();
+}
+
+JsonPieces Pt2GraphText::graph() {
+  std::map<std::string, JsonPieces> members = {{"inputs", {std::move(inputs_).take()}},
+                                               {"is_single_tensor_return", {"false"}},
+                                               {"nodes", {std::move(nodes_).take()}},
+                                               {"outputs", {std::move(outputs_)}}};
+  for (const char* table : pt2_value_tables) members[table].push_back(json_table(std::exchange(tables_[table], {})));
+  return json_object(std::move(members));
+}
+
+JsonPieces Pt2GraphText::signature() {
+  return json_object({{"input_specs", {std::move(input_specs_).take()}}, {"output_specs", {std::move(output_specs_)}}});
+}
+
+std::string Pt2GraphText::hash() { return read_back_ ? read_back_->hash() : std::string(); }
+
+}  // namespace ttc

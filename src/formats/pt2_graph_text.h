@@ -1,0 +1,39 @@
+// The text of a model's main graph and its signature as a .pt2 has them, made while a second thread reads them back.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "formats/pt2_write_graph.h"
+#include "support/json_text.h"
+
+namespace ttc {
+
+class Pt2GraphText final : public Pt2GraphParts {
+ public:
+  // `hashed`: the graph is also read back, as its hash is that of what a reader will see: a .pt2 spells some things in
+  // other ways.
+  explicit Pt2GraphText(bool hashed);
+  ~Pt2GraphText() override;
+
+  void input(Json input, Json tables, Json spec) override;
+  void node(Json node, Json tables) override;
+  void outputs(Json outputs, Json specs) override;
+
+  // Each once, when the parts are there.
+  JsonPieces graph();
+  JsonPieces signature();
+  std::string hash();  // waits for it; "" where none is wanted
+
+ private:
+  class ReadBack;
+  void add(const Json& tables);
+
+  std::unique_ptr<ReadBack> read_back_;
+  JsonArrayText inputs_, input_specs_, nodes_;
+  std::map<std::string, std::map<std::string, std::string>> tables_;
+  std::string outputs_, output_specs_;
+};
+
+}  // namespace ttc
