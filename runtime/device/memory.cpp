@@ -19,9 +19,18 @@ std::byte* map_lazily(std::int64_t bytes, const std::string& what) {
         ttc::Exit::unsupported, "",
         "the host refuses to reserve " + std::to_string(bytes) + " bytes of address space for the " + what,
         "raise the limit on virtual memory (ulimit -v), or use a profile with a smaller \"dram_bank_bytes\"");
-  madvise(memory, static_cast<std::size_t>(bytes), MADV_HUGEPAGE);  // a wish: fewer page faults
   madvise(memory, static_cast<std::size_t>(bytes), MADV_DONTDUMP);
   return static_cast<std::byte*>(memory);
+}
+
+// A wish: fewer page faults. Not for all of the memory: a small buffer between weights that are pages of a file would
+// take a huge page of its own.
+void want_huge_pages(std::byte* begin, std::int64_t bytes) {
+  constexpr std::uintptr_t huge = std::uintptr_t{1} << 21;
+  const auto at = reinterpret_cast<std::uintptr_t>(begin);
+  const std::uintptr_t first = (at + huge - 1) / huge * huge,
+                       end = (at + static_cast<std::uintptr_t>(bytes)) / huge * huge;
+  if (first < end) madvise(begin + (first - at), end - first, MADV_HUGEPAGE);
 }
 
 std::string bytes_text(std::int64_t bytes) {
@@ -157,7 +166,9 @@ Block DeviceMemory::allocate(BufferType type, std::int64_t bytes_per_bank, std::
     p.peak_serial = p.serial;
     p.freed_since_peak.clear();
   }
-  return {type, *address, p.host + *address * p.banks};
+  std::byte* const host = p.host + *address * p.banks;
+  want_huge_pages(host, p.allocator.size_of(*address) * p.banks);
+  return {type, *address, host};
 }
 
 void DeviceMemory::free(const Block& block) noexcept {
