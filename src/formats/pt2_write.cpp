@@ -96,8 +96,10 @@ class PayloadFolder {
   int tensors_ = 0, objects_ = 0;
 };
 
-// Makes, hashes and writes storages on every processor. Those that are made, not mapped, wait for their turn where too
-// many of them stand in memory: a model of any size needs no more than this, or what its largest storage needs.
+// Makes and hashes storages on every processor, and writes them on whichever is not at it already: a file takes one
+// write at a time, and a thread that waited for another's would spin. Those that are made, not mapped, wait for their
+// turn where too many of them stand in memory: a model of any size needs no more than this, or what its largest storage
+// needs.
 class PayloadWriter {
  public:
   // `seal`: where each weight's hash goes, nullptr where none is wanted.
@@ -120,18 +122,57 @@ class PayloadWriter {
  private:
   static constexpr std::size_t most_bytes = std::size_t{1} << 28;
 
+  // What is to be written, and what keeps it.
+  struct Ready {
+    const StoredBytes* payload;
+    std::shared_ptr<const void> owner;
+    std::span<const std::byte> bytes;
+  };
+
   void work() {
-    while (StoredBytes* payload = next()) {
+    while (const StoredBytes* payload = next()) {
       try {
-        write(*payload);
+        Ready ready = load(*payload);
+        std::unique_lock lock(mutex_);
+        ready_.push_back(std::move(ready));
+        if (!writing_) write_ready(lock);
       } catch (...) {
-        const std::lock_guard lock(mutex_);
-        if (!error_) error_ = std::current_exception();
+        fail(*payload);
       }
-      const std::lock_guard lock(mutex_);
-      held_ -= made(*payload);
-      freed_.notify_all();
     }
+  }
+
+  // Locked but while it writes. What others make meanwhile is written, too.
+  void write_ready(std::unique_lock<std::mutex>& lock) {
+    writing_ = true;
+    while (!ready_.empty()) {
+      Ready one = std::move(ready_.front());
+      ready_.pop_front();
+      lock.unlock();
+      try {
+        zip_.fill(*one.payload->entry, one.bytes);
+        one.owner.reset();
+        release(*one.payload);
+      } catch (...) {
+        one.owner.reset();
+        fail(*one.payload);
+      }
+      lock.lock();
+    }
+    writing_ = false;
+  }
+
+  void release(const StoredBytes& payload) {
+    const std::lock_guard lock(mutex_);
+    held_ -= made(payload);
+    freed_.notify_all();
+  }
+
+  void fail(const StoredBytes& payload) {
+    const std::lock_guard lock(mutex_);
+    if (!error_) error_ = std::current_exception();
+    held_ -= made(payload);
+    freed_.notify_all();
   }
 
   static std::size_t made(const StoredBytes& payload) { return payload.storage->produce ? payload.storage->bytes : 0; }
@@ -145,8 +186,8 @@ class PayloadWriter {
     return &payload;
   }
 
-  void write(const StoredBytes& payload) {
-    const auto [owner, data] = payload.storage->load();
+  Ready load(const StoredBytes& payload) {
+    auto [owner, data] = payload.storage->load();
     const std::byte* bytes = payload.storage->absent() ? nullptr : data;
     if (seal_ != nullptr)
       for (const auto& [fqn, weight] : payload.weights) {
@@ -154,7 +195,7 @@ class PayloadWriter {
         const std::lock_guard lock(mutex_);
         seal_->weights[fqn] = std::move(hash);
       }
-    zip_.fill(*payload.entry, std::span(bytes, payload.entry->size));
+    return {.payload = &payload, .owner = std::move(owner), .bytes = {bytes, payload.entry->size}};
   }
 
   ZipWriter& zip_;
@@ -162,7 +203,9 @@ class PayloadWriter {
   Seal* seal_;
   std::mutex mutex_;
   std::condition_variable freed_;
+  std::deque<Ready> ready_;
   std::size_t begun_ = 0, held_ = 0;
+  bool writing_ = false;
   std::exception_ptr error_;
 };
 
