@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "device/tile_formats_device.h"
+#include "device/matmul_beside.h"
 #include "device/matmul_exact.h"
 #include "device/matmul_finish.h"
 #include "device/matmul_kernels.h"
@@ -44,12 +45,6 @@ namespace {
 
 struct Range {
   std::int64_t first, last;
-};
-
-// A tile of values that are looked up while the next one is multiplied.
-struct Later {
-  alignas(64) std::uint16_t bits[tile_elements];
-  detail::Lookups lookups;
 };
 
 // Tiles that lie `stride` apart, brought from memory to the second cache line by line.
@@ -99,7 +94,7 @@ struct Matmul::Plan {
   void multiply(const Operands& run);
   void task(const Operands& run, std::int64_t index) const;
   void finish(const Operands& run, std::int64_t item, std::int64_t row, std::int64_t column, float* sums,
-              Later& later) const;
+              detail::Beside& beside) const;
   void make(const Operands& run, std::int64_t item, Range rows, Range columns, float* sums) const;
   void sum_few(const Operands& run, Range columns, float* lines) const;
   void finish_few(const Operands& run, Range columns, const float* lines) const;
@@ -107,7 +102,7 @@ struct Matmul::Plan {
   Bringer next_panel(const std::byte* matrix, std::int64_t k_tile, std::int64_t step, std::int64_t column,
                      Range columns) const;
   void add_rows(const std::byte* a_row, const std::byte* panel, std::int64_t k_tile, std::int64_t k_tiles,
-                std::int64_t rows, float* sums, Bringer& next, std::int64_t lines, detail::Lookups* beside) const;
+                std::int64_t rows, float* sums, Bringer& next, std::int64_t lines, detail::Beside* beside) const;
   std::int64_t b_tile(std::int64_t k_tile, std::int64_t column) const {
     return spec.transpose_b ? column * kt + k_tile : k_tile * nt + column;
   }
@@ -270,7 +265,7 @@ void Matmul::Plan::fill_panel(const std::byte* matrix, std::int64_t k_tile, std:
 // with each strip: a core waits for few at a time without standing still.
 void Matmul::Plan::add_rows(const std::byte* a_row, const std::byte* panel, std::int64_t k_tile, std::int64_t k_tiles,
                             std::int64_t rows, float* sums, Bringer& next, std::int64_t lines,
-                            detail::Lookups* beside) const {
+                            detail::Beside* beside) const {
   if (block != nullptr) {
     next.bring(lines);
     return block->add(a_row + k_tile * a_tile_bytes, panel, k_tiles, rows, k_tile > 0, sums);
@@ -300,15 +295,16 @@ Bringer Matmul::Plan::next_panel(const std::byte* matrix, std::int64_t k_tile, s
   return {matrix + b_tile(k, next) * size, tiles, (spec.transpose_b ? 1 : nt) * size, size};
 }
 
-// [column][row tile] tiles of sums, each of which leaves when the last product is added, while it is in the first
-// cache. The next panel comes from memory beside the products with this one.
+// [column][row tile] tiles of sums, each of which leaves when the last product is added, beside the products of the
+// next one: two in turn where there is one product of each. The next panel comes from memory beside the products with
+// this one.
 void Matmul::Plan::make(const Operands& run, std::int64_t item, Range rows, Range columns, float* sums) const {
   alignas(64) std::byte panel[k_tiles_at_once * 4096];
   static_assert(sizeof(panel) >= k_tiles_of_blocks * 2048);
-  Later later;
-  detail::Lookups* beside = activated.empty() ? nullptr : &later.lookups;
+  detail::Beside beside;
   const std::byte* matrix = run.b + item * spec.b_batch / matrices * kt * nt * tile_bytes(spec.b);
   const std::int64_t step = k_step();
+  std::int64_t other = 0;
   for (std::int64_t k_tile = 0; k_tile < kt; k_tile += step) {
     const std::int64_t k_tiles = std::min(step, kt - k_tile);
     float* to = sums;
@@ -318,13 +314,13 @@ void Matmul::Plan::make(const Operands& run, std::int64_t item, Range rows, Rang
       const std::int64_t lines_a_row = next.lines() / (rows.last - rows.first) + 1;
       for (std::int64_t row = rows.first; row < rows.last; ++row) {
         add_rows(run.a + (item * mt + row) * kt * a_tile_bytes, panel, k_tile, k_tiles, rows_in(row), to, next,
-                 lines_a_row, beside);
-        if (k_tile + k_tiles == kt) finish(run, item, row, column, to, later);
-        if (step < kt) to += tile_elements;
+                 lines_a_row, &beside);
+        if (k_tile + k_tiles == kt) finish(run, item, row, column, to, beside);
+        to = step < kt ? to + tile_elements : sums + (other ^= 1) * tile_elements;
       }
     }
   }
-  later.lookups.all();
+  beside.finish();
 }
 
 // One tile of rows, of which few count, and one matrix: [column] lines of sums.
@@ -422,13 +418,14 @@ void Matmul::Plan::task(const Operands& run, std::int64_t index) const {
 
 // A tile of sums; tiles of rows and columns by their number.
 void Matmul::Plan::finish(const Operands& run, std::int64_t item, std::int64_t row, std::int64_t column, float* sums,
-                          Later& later) const {
+                          detail::Beside& beside) const {
+  beside.finish();
   const float* added = spec.bias ? bias.data() + column * tile_dim : nullptr;
   const std::int64_t size = tile_bytes(spec.out);
   if (items_per_tile == 1) {
     std::byte* tile = run.out + ((item * mt + row) * nt + column) * size;
-    if (block == nullptr && rows_in(row) == tile_dim &&
-        detail::matmul_finish_later(spec, activated, added, sums, later.bits, tile, later.lookups))
+    if (kernels->operand == Operand::bf16_pairs && block == nullptr && rows_in(row) == tile_dim &&
+        detail::matmul_finish_beside(spec, activated, added, sums, tile, beside))
       return;
     return detail::matmul_finish(spec, activated, added, sums, rows_in(row), tile);
   }

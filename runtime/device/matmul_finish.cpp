@@ -62,20 +62,6 @@ struct ToBfloat16 {
 #if defined(__x86_64__)
 #define TTRT_TARGET gnu::target("avx512f,avx512bw,avx512dq,avx512vl")
 
-// round_bf16_away(): what is infinite instead of NaN, rounded, and which of it has an exponent.
-struct Rounded {
-  __m512i words;
-  __mmask16 numbers;
-};
-[[TTRT_TARGET, gnu::always_inline]] inline Rounded rounded_away(__m512 value) {
-  const __m512i bits = _mm512_castps_si512(value);
-  const __mmask16 nan = _mm512_cmp_ps_mask(value, value, _CMP_UNORD_Q);
-  const __m512i words =
-      _mm512_add_epi32(_mm512_mask_and_epi32(bits, nan, bits, _mm512_set1_epi32(static_cast<int>(0xFF800000))),
-                       _mm512_set1_epi32(0x8000));
-  return {words, _mm512_test_epi32_mask(words, _mm512_set1_epi32(0x7F800000))};
-}
-
 // The same as ToBfloat16, and what the activation makes of it looked up for the tile as a whole: so no value waits for
 // the one before.
 template <bool bits32, bool biased, bool activates>
@@ -83,22 +69,13 @@ template <bool bits32, bool biased, bool activates>
                                         std::int64_t rows, std::uint16_t* out) {
   alignas(64) std::uint16_t buffer[tile_elements];
   std::uint16_t* bits = activates ? buffer : out;
-  const __m512i upper = _mm512_set1_epi32(static_cast<int>(bits32 ? 0xFFFFE000 : 0xFFFF0000));
   for (std::int64_t face = 0; face < 4; ++face) {
     const __m512 b = biased ? _mm512_loadu_ps(bias + face % 2 * 16) : _mm512_setzero_ps();
     const std::int64_t count = std::clamp<std::int64_t>(rows - face / 2 * 16, 0, 16), at = face * face_elements;
 #pragma GCC unroll 4
     for (std::int64_t row = 0; row < count; ++row) {
-      __m512 sum = _mm512_loadu_ps(sums + at + row * 16);
-      if constexpr (biased && bits32) {
-        sum = _mm512_add_ps(_mm512_castsi512_ps(_mm512_and_epi32(_mm512_castps_si512(sum), upper)), b);
-      } else if constexpr (biased) {
-        const Rounded r = rounded_away(sum);
-        sum = _mm512_add_ps(_mm512_castsi512_ps(_mm512_maskz_and_epi32(r.numbers, r.words, upper)), b);
-      }
-      const Rounded r = rounded_away(sum);
-      _mm256_storeu_si256(reinterpret_cast<__m256i*>(bits + at + row * 16),
-                          _mm512_cvtepi32_epi16(_mm512_maskz_srli_epi32(r.numbers, r.words, 16)));
+      const std::int64_t i = at + row * 16;
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(bits + i), detail::sums_to_bfloat16<biased>(sums + i, b, bits32));
     }
     if constexpr (activates)
 #pragma GCC unroll 16
@@ -239,13 +216,11 @@ void matmul_finish(const MatmulSpec& spec, float* sums, std::int64_t rows, std::
   detail::matmul_finish(spec, {}, nullptr, sums, rows, tile);
 }
 
-bool detail::matmul_finish_later(const MatmulSpec& spec, std::span<const std::uint16_t> activated, const float* bias,
-                                 const float* sums, std::uint16_t* bits, std::byte* tile, Lookups& later) {
-  later.all();
-  if (spec.out != DataType::bfloat16 || activated.empty()) return false;
-  (bias != nullptr ? bfloat16_tile<false, true, false> : bfloat16_tile<false, false, false>)(sums, bias, nullptr,
-                                                                                             tile_dim, bits);
-  later = {activated.data(), bits, reinterpret_cast<std::uint16_t*>(tile), tile_elements};
+bool detail::matmul_finish_beside(const MatmulSpec& spec, std::span<const std::uint16_t> activated, const float* bias,
+                                  const float* sums, std::byte* tile, Beside& beside) {
+  if (spec.out != DataType::bfloat16 || (spec.activation && activated.empty())) return false;
+  beside.round({sums, bias, dest_of(spec.config) == Dest::bits32}, activated.empty() ? nullptr : activated.data(),
+               reinterpret_cast<std::uint16_t*>(tile));
   return true;
 }
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "device/matmul.h"
-#include "device/matmul_kernels.h"
+#include "device/matmul_beside.h"
 #include "device/tile_formats.h"
 
 namespace ttrt::detail {
@@ -25,11 +25,9 @@ void finish_values(const MatmulSpec& spec, std::span<const std::uint16_t> activa
 // matmul_finish() with the same and with 32 columns' bias, nullptr for none: in one pass where bfloat16 leaves.
 void matmul_finish(const MatmulSpec& spec, std::span<const std::uint16_t> activated, const float* bias, float* sums,
                    std::int64_t rows, std::byte* tile);
-// The same of a whole tile with everything done but what is looked up in `activated`, which is left to `later` and
-// reads `bits` (of a tile) until then; what was left before is done first. False, and nothing of it done, where
-// nothing is looked up or where that does not give bfloat16.
-bool matmul_finish_later(const MatmulSpec& spec, std::span<const std::uint16_t> activated, const float* bias,
-                         const float* sums, std::uint16_t* bits, std::byte* tile, Lookups& later);
+// The same of a whole tile, left to `beside`. False, and nothing of it done, where that does not give bfloat16.
+bool matmul_finish_beside(const MatmulSpec& spec, std::span<const std::uint16_t> activated, const float* bias,
+                          const float* sums, std::byte* tile, Beside& beside);
 // Those, in face order, -> a tile.
 void pack_finished(const MatmulSpec& spec, const float* values, std::byte* tile);
 // Those, of whose rows each spec.m are another matrix's, -> the first tiles of `items` matrices, `stride` bytes apart.

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "device/cpu.h"
+#include "device/matmul_beside.h"
 #include "device/matmul_tiles.h"
 #include "device/tile_formats.h"
 
@@ -27,7 +28,7 @@ template <int element_bytes, typename F>
 }
 
 void strip_portable(const std::byte* a, const void* panel, std::int64_t k, std::uint32_t keep, int rows, bool add,
-                    float* c, std::int64_t /*ahead*/, Lookups* /*beside*/) {
+                    float* c, std::int64_t /*ahead*/, Beside* /*beside*/) {
   for (int r = 0; r < rows; ++r) {
     float sum[32] = {};
     if (add) {
@@ -72,12 +73,12 @@ template <int rows>
   }
 }
 
-template <int rows>
+template <int rows, bool works>
 [[gnu::target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")]] void strip_bf16_rows(const std::byte* a,
                                                                                       const void* panel, std::int64_t k,
                                                                                       std::uint32_t keep, bool add,
                                                                                       float* c, std::int64_t ahead,
-                                                                                      Lookups* beside) {
+                                                                                      Beside* beside) {
   __m512 left[rows], right[rows];
 #pragma GCC unroll 8
   for (int r = 0; r < rows; ++r) {
@@ -89,7 +90,7 @@ template <int rows>
   std::int64_t face = 0;
   for (; (face + 1) * face_dim <= k; ++face, b += 256) {
     bf16_face<rows>(a + (face / 2) * 2048 + (face % 2) * 512, b, 8, keep_all, ahead, left, right);
-    if (beside != nullptr) beside->some();
+    if constexpr (works) beside->some();
   }
   const int rest = static_cast<int>(k - face * face_dim);
   if (rest > 0) {
@@ -103,10 +104,12 @@ template <int rows>
 }
 
 void strip_bf16(const std::byte* a, const void* panel, std::int64_t k, std::uint32_t keep, int rows, bool add, float* c,
-                std::int64_t ahead, Lookups* beside) {
-  if (rows == 1) return strip_bf16_rows<1>(a, panel, k, keep, add, c, ahead, beside);
-  if (rows <= 4) return strip_bf16_rows<4>(a, panel, k, keep, add, c, ahead, beside);
-  strip_bf16_rows<8>(a, panel, k, keep, add, c, ahead, beside);
+                std::int64_t ahead, Beside* beside) {
+  if (rows == 1) return strip_bf16_rows<1, false>(a, panel, k, keep, add, c, ahead, beside);
+  if (rows <= 4) return strip_bf16_rows<4, false>(a, panel, k, keep, add, c, ahead, beside);
+  if (beside != nullptr && beside->has_work())
+    return strip_bf16_rows<8, true>(a, panel, k, keep, add, c, ahead, beside);
+  strip_bf16_rows<8, false>(a, panel, k, keep, add, c, ahead, beside);
 }
 
 template <int rows>
@@ -144,7 +147,7 @@ template <int rows>
 }
 
 void strip_avx512(const std::byte* a, const void* panel, std::int64_t k, std::uint32_t keep, int rows, bool add,
-                  float* c, std::int64_t /*ahead*/, Lookups* /*beside*/) {
+                  float* c, std::int64_t /*ahead*/, Beside* /*beside*/) {
   if (rows == 1) return strip_avx512_rows<1>(a, panel, k, keep, add, c);
   if (rows <= 4) return strip_avx512_rows<4>(a, panel, k, keep, add, c);
   strip_avx512_rows<8>(a, panel, k, keep, add, c);
@@ -184,7 +187,7 @@ template <int rows>
 }
 
 void strip_avx2(const std::byte* a, const void* panel, std::int64_t k, std::uint32_t keep, int rows, bool add, float* c,
-                std::int64_t /*ahead*/, Lookups* /*beside*/) {
+                std::int64_t /*ahead*/, Beside* /*beside*/) {
   for (int half = 0; half < 2; ++half) {
     const float* columns = static_cast<const float*>(panel) + half * 16;
     if (rows == 1) {

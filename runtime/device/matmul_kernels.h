@@ -30,24 +30,7 @@ void pack_block_rows(const std::byte* tile, std::uint32_t keep, std::int64_t row
 extern const BlockKernel amx_block;  // AMX-BF16
 #endif
 
-// What a core does beside the products of a strip: values looked up, which takes none of the multiplier's time.
-// out[i] = table[bits[i]] for the first `left` i, a multiple of `step`.
-struct Lookups {
-  static constexpr std::int64_t step = 16;
-  const std::uint16_t *table = nullptr, *bits = nullptr;
-  std::uint16_t* out = nullptr;
-  std::int64_t left = 0;
-
-  void some() {
-    if (left == 0) return;
-#pragma GCC unroll 16
-    for (std::int64_t i = 0; i < step; ++i) out[i] = table[bits[i]];
-    bits += step, out += step, left -= step;
-  }
-  void all() {
-    while (left > 0) some();
-  }
-};
+class Beside;
 
 struct MatmulKernels {
   Operand operand;
@@ -55,9 +38,9 @@ struct MatmulKernels {
   // `a` is the strip's first row in its first k face: elements of 2 (pairs) or 4 bytes, 16 a row, 256 a face, faces of
   // one tile row alternate, tiles are 1024 elements apart. `keep` is and-ed to every 32-bit word of a. `add`: to what
   // c holds, as if both had been one strip. `ahead` bytes after these rows lie those that are wanted next and may be
-  // far from the core; 0: none. Of `beside`, if any, as much is done as there is time for.
+  // far from the core; 0: none. Of `beside`, if any, as much is done as there is time for (pairs only).
   void (*strip)(const std::byte* a, const void* panel, std::int64_t k, std::uint32_t keep, int rows, bool add, float* c,
-                std::int64_t ahead, Lookups* beside);
+                std::int64_t ahead, Beside* beside);
   const BlockKernel* block = nullptr;
 };
 

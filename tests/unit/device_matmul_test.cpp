@@ -2,6 +2,7 @@
 #include <cmath>
 #include <cstring>
 #include <random>
+#include <tuple>
 #include <vector>
 
 #include "device/cpu.h"
@@ -251,6 +252,50 @@ TEST_CASE("what leaves Dest as bfloat16 is the same bits on every instruction se
           REQUIRE((out.tiles == first));
         }
       }
+    }
+  }
+}
+
+TEST_CASE("a whole tile of bfloat16 products leaves Dest as the rows of a part of one, whatever the sums are") {
+  const auto bits_of = [](Matrix& m, std::int64_t row, std::int64_t col) {
+    return reinterpret_cast<std::uint16_t*>(m.tile(0, row / 32, 0)) + row % 32 / 16 * 512 + col / 16 * 256 +
+           row % 16 * 16 + col % 16;
+  };
+  constexpr std::int64_t tiles = 260;
+  std::mt19937 rng(5);
+  const auto word = [&] {  // infinities, zeros of both signs and denormals among them
+    constexpr std::uint16_t special[] = {0x7F80, 0xFF80, 0x0000, 0x8000, 0x0001, 0x8001, 0x0080, 0x7F7F};
+    return static_cast<std::uint16_t>(rng() % 4 == 0 ? special[rng() % 8] : (rng() & 0x83FF) | 0x3C00);
+  };
+  Matrix a = empty(1, tiles * 32, 2, DataType::bfloat16), b = empty(1, 2, 32, DataType::bfloat16);
+  Matrix bias = empty(1, 1, 32, DataType::bfloat16);
+  for (std::int64_t i = 0; i < tiles * 64; ++i) *bits_of(a, i / 2, i % 2) = word();
+  for (std::int64_t i = 0; i < 64; ++i) *bits_of(b, i / 32, i % 32) = 0x3F80;
+  for (std::int64_t i = 0; i < 32; ++i) *bits_of(bias, 0, i) = word();
+  for (Isa level : matmul_levels) {
+    ScopedIsa scoped(level);
+    for (const auto& [wide, biased, activated] : {std::tuple{false, false, false},
+                                                  {false, true, false},
+                                                  {true, false, false},
+                                                  {true, true, false},
+                                                  {false, false, true},
+                                                  {false, true, true}}) {
+      const auto run = [&, wide = wide, biased = biased, activated = activated](std::int64_t batch, std::int64_t m) {
+        MatmulSpec s{.batch = batch, .m = m, .k = 2, .n = 32};
+        s.config.fp32_dest_acc_en = wide;
+        if (biased) s.bias = DataType::bfloat16;
+        if (activated)
+          s.activation = [](std::span<float> values) {
+            for (float& v : values) v = v > 0 ? v * 0.3F : 1.0F;
+          };
+        Matrix out = empty(1, tiles * 32, 32, s.out);
+        Matmul(s).run(a.tiles.data(), b.tiles.data(), biased ? bias.tiles.data() : nullptr, out.tiles.data());
+        for (std::int64_t row = 31; row < tiles * 32; row += 32)
+          for (std::int64_t col = 0; col < 32; ++col) *bits_of(out, row, col) = 0;
+        return out.tiles;
+      };
+      INFO(to_string(level) << " fp32 " << wide << " bias " << biased << " activation " << activated);
+      REQUIRE((run(1, tiles * 32) == run(tiles, 31)));
     }
   }
 }

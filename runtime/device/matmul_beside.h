@@ -1,0 +1,143 @@
+// What a core does beside the products of a strip, in slots that the multiplier's kernel leaves free: the sums of the
+// tile before are rounded, or what an activation makes of them is looked up. Some of it with each face of a strip, the
+// rest when somebody waits for it. For hosts with AVX-512; used by device/matmul*.cpp only.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "device/intrinsics.h"
+#include "device/tile_formats.h"
+
+namespace ttrt::detail {
+
+// What of a tile of sums becomes bfloat16: themselves, or with 32 columns' bias, for which Dest of 32 bits cuts them
+// to TF32 and one of 16 rounds them.
+struct SumsToRound {
+  const float *sums = nullptr, *bias = nullptr;
+  bool bits32 = false;
+};
+
+#if defined(__x86_64__)
+#define TTRT_BESIDE gnu::target("avx512f,avx512bw,avx512dq,avx512vl"), gnu::always_inline
+
+// round_bf16_away(): what is infinite instead of NaN, rounded, and which of it has an exponent.
+struct RoundedAway {
+  __m512i words;
+  __mmask16 numbers;
+};
+[[TTRT_BESIDE]] inline RoundedAway rounded_away(__m512 value) {
+  const __m512i bits = _mm512_castps_si512(value);
+  const __mmask16 nan = _mm512_cmp_ps_mask(value, value, _CMP_UNORD_Q);
+  const __m512i words =
+      _mm512_add_epi32(_mm512_mask_and_epi32(bits, nan, bits, _mm512_set1_epi32(static_cast<int>(0xFF800000))),
+                       _mm512_set1_epi32(0x8000));
+  return {words, _mm512_test_epi32_mask(words, _mm512_set1_epi32(0x7F800000))};
+}
+
+// 16 sums of one row, in half of its columns.
+template <bool biased>
+[[TTRT_BESIDE]] inline __m256i sums_to_bfloat16(const float* sums, __m512 bias, bool bits32) {
+  __m512 sum = _mm512_loadu_ps(sums);
+  if (biased && bits32) {
+    const __m512i tf32 = _mm512_and_epi32(_mm512_castps_si512(sum), _mm512_set1_epi32(static_cast<int>(0xFFFFE000)));
+    sum = _mm512_add_ps(_mm512_castsi512_ps(tf32), bias);
+  } else if (biased) {
+    const RoundedAway r = rounded_away(sum);
+    const __m512i upper = _mm512_set1_epi32(static_cast<int>(0xFFFF0000));
+    sum = _mm512_add_ps(_mm512_castsi512_ps(_mm512_maskz_and_epi32(r.numbers, r.words, upper)), bias);
+  }
+  const RoundedAway r = rounded_away(sum);
+  return _mm512_cvtepi32_epi16(_mm512_maskz_srli_epi32(r.numbers, r.words, 16));
+}
+#endif
+
+#if defined(__x86_64__)
+// Where upper halves of two registers' words lie.
+struct UpperHalves {
+  alignas(64) std::uint16_t places[32] = {};
+  constexpr UpperHalves() {
+    for (int i = 0; i < 32; ++i) places[i] = static_cast<std::uint16_t>(2 * i + 1);
+  }
+};
+inline constexpr UpperHalves upper_halves;
+
+// The same of two rows, whose sums are no denormals, as kernels of pairs give none.
+[[TTRT_BESIDE]] inline void sums_of_two_rows(const float* sums, const float* bias, bool bits32, std::uint16_t* out) {
+  const __m512i half = _mm512_set1_epi32(0x8000);
+  __m512 first = _mm512_loadu_ps(sums), second = _mm512_loadu_ps(sums + 16);
+  if (bias != nullptr) {
+    const __m512 b = _mm512_loadu_ps(bias);
+    const __m512i kept = _mm512_set1_epi32(static_cast<int>(bits32 ? 0xFFFFE000 : 0xFFFF0000));
+    __m512i words = _mm512_castps_si512(first), others = _mm512_castps_si512(second);
+    if (!bits32) words = _mm512_add_epi32(words, half), others = _mm512_add_epi32(others, half);
+    first = _mm512_add_ps(_mm512_castsi512_ps(_mm512_and_epi32(words, kept)), b);
+    second = _mm512_add_ps(_mm512_castsi512_ps(_mm512_and_epi32(others, kept)), b);
+  }
+  if (__builtin_expect(_mm512_cmp_ps_mask(first, second, _CMP_UNORD_Q) != 0, 0)) {
+    for (int row = 0; row < 2; ++row) {
+      const __m256i values = bias != nullptr ? sums_to_bfloat16<true>(sums + row * 16, _mm512_loadu_ps(bias), bits32)
+                                             : sums_to_bfloat16<false>(sums + row * 16, _mm512_setzero_ps(), bits32);
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + row * 16), values);
+    }
+    return;
+  }
+  const __m512i packed = _mm512_permutex2var_epi16(_mm512_add_epi32(_mm512_castps_si512(first), half),
+                                                   _mm512_load_si512(upper_halves.places),
+                                                   _mm512_add_epi32(_mm512_castps_si512(second), half));
+  const __mmask32 numbers = _mm512_test_epi16_mask(packed, _mm512_set1_epi16(0x7F80));
+  _mm512_storeu_si512(out, _mm512_maskz_mov_epi16(numbers, packed));
+}
+#endif
+
+class Beside {
+ public:
+  // A tile's sums, which kernels of pairs gave, -> `out`, rounded or, with a table, table[what they are rounded to].
+  // finish() comes before and after it, until which the sums are read.
+  void round(const SumsToRound& sums, const std::uint16_t* table, std::uint16_t* out) {
+    sums_ = sums, table_ = table, out_ = out;
+    rounded_ = looked_up_ = 0;
+    to_round_ = tile_elements / 32;
+    if (table == nullptr) return;
+    finish();  // lookups take none of the multiplier's slots, roundings a few
+    to_look_up_ = tile_elements / 16;
+  }
+  bool has_work() const { return (to_round_ | to_look_up_) != 0; }
+  // The rest of it.
+  void finish();
+
+#if defined(__x86_64__)
+  // A little of it.
+  [[TTRT_BESIDE]] void some() {
+    if (to_look_up_ > 0) {
+      look_up();
+    } else if (to_round_ > 0) {
+      round_some();
+    }
+  }
+
+ private:
+  [[TTRT_BESIDE]] void round_some() {
+    sums_of_two_rows(sums_.sums + rounded_ * 32, sums_.bias == nullptr ? nullptr : sums_.bias + rounded_ / 8 % 2 * 16,
+                     sums_.bits32, (table_ != nullptr ? bits_ : out_) + rounded_ * 32);
+    ++rounded_, --to_round_;
+  }
+  void look_up() {
+    const std::uint16_t* bits = bits_ + looked_up_ * 16;
+    std::uint16_t* out = out_ + looked_up_ * 16;
+#pragma GCC unroll 16
+    for (int i = 0; i < 16; ++i) out[i] = table_[bits[i]];
+    ++looked_up_, --to_look_up_;
+  }
+#else
+ private:
+#endif
+
+  SumsToRound sums_;
+  const std::uint16_t* table_ = nullptr;
+  std::uint16_t* out_ = nullptr;
+  std::uint32_t rounded_ = 0, looked_up_ = 0, to_round_ = 0, to_look_up_ = 0;
+  alignas(64) std::uint16_t bits_[tile_elements];
+};
+
+}  // namespace ttrt::detail
