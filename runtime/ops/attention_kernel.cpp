@@ -136,6 +136,20 @@ template <Layout layout, bool round>
 constexpr Probabilities probabilities = vectorised<BandProbabilities<layout, round>, const float*, std::int64_t,
                                                    std::int64_t, std::uint32_t, void*, RowState*>;
 
+// A tile of scores, of which `of_all` columns count in each row, and in the first `of_first`, in the next `more` more.
+struct HideKeys {
+  [[gnu::always_inline]] static inline void run(float* scores, int of_all, int of_first, int more) {
+    for (int r = 0; r < tile_dim; ++r, of_first += more) {
+      const int valid = std::min(of_all, of_first);
+      for (int half = 0; half < 2; ++half) {
+        float* s = scores + chunk_at(r, half);
+#pragma GCC unroll 1
+        for (int i = 0; i < 16; ++i) s[i] = half * 16 + i < valid ? s[i] : -inf_f;
+      }
+    }
+  }
+};
+
 // Rows of the accumulator: acc = acc * rescale + add.
 struct Accumulate {
   [[gnu::always_inline]] static inline void run(float* acc, const float* add, std::int64_t r, std::int64_t chunks,
@@ -220,12 +234,9 @@ void hide_keys(const Plan& p, std::int64_t band, std::int64_t t, float* scores) 
   const std::int64_t first_key = t * tile_dim, first_query = band * tile_dim;
   const bool beyond = first_key + tile_dim > p.s.keys, after = p.s.causal && first_key + tile_dim - 1 > first_query;
   if (!beyond && !after) return;
-  for (std::int64_t r = 0; r < tile_dim; ++r) {
-    std::int64_t valid = p.s.keys - first_key;
-    if (p.s.causal) valid = std::min(valid, first_query + (p.joined ? 0 : r) + 1 - first_key);
-    for (std::int64_t c = std::max<std::int64_t>(valid, 0); c < tile_dim; ++c)
-      scores[chunk_at(r, c / 16) + c % 16] = -inf_f;
-  }
+  const auto of_all = static_cast<int>(std::min(p.s.keys - first_key, tile_dim));
+  const auto of_first = static_cast<int>(p.s.causal ? first_query + 1 - first_key : tile_dim);
+  vectorised<HideKeys>(scores, of_all, of_first, p.s.causal && !p.joined ? 1 : 0);
 }
 
 struct Scratch {
@@ -372,7 +383,9 @@ void attend_part(const Plan& p, const Operands& o, std::int64_t unit) {
   // A thread's last panels may be this head's, but proving it costs more than filling them.
   fill_panels(p, o, kv, x.keys, x.values);
   // Rows no strip writes are still read as probabilities' neighbours: keep them finite.
-  std::memset(x.weights, 0, static_cast<std::size_t>(block_tiles * tile_elements) * sizeof(float));
+  std::memset(
+      x.weights, 0,
+      static_cast<std::size_t>(std::min(block_tiles, p.k_tiles) * tile_elements) * (p.pairs ? 2 : sizeof(float)));
   if (p.kernels->block != nullptr) p.kernels->block->begin();
   for (std::int64_t i = work * part / p.splits; i < work * (part + 1) / p.splits; ++i) {
     attend_band(p, o, b, first_head + i / p.q_bands, i % p.q_bands, x);
