@@ -48,7 +48,7 @@ std::string Parameters::name_for(const Parameter& wanted, const std::string& pat
   const ir::GraphInput* input = ir::weight_input(wanted.weight);
   const std::string target = input != nullptr ? input->target : wanted.weight->name;
   const std::string stem = !role.empty() ? role : target.empty() ? "constant" : target;
-  const bool state = input != nullptr && input->kind == ir::InputKind::buffer && !target.empty();
+  const bool state = path.empty() && input != nullptr && input->kind == ir::InputKind::buffer && !target.empty();
   std::string name =
       state || target.find('.') != std::string::npos ? own_name(target) : (path.empty() ? "" : path + ".") + stem;
   if (wanted.spec.layout == ttrt::Layout::row_major && names_.contains(name)) name += "_rows";
