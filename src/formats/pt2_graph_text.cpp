@@ -1,4 +1,4 @@
-// See pt2_graph_text.h.
+// The graph as JSON in pieces, and the thread that reads each piece back for the hash while the next is made.
 #include "formats/pt2_graph_text.h"
 
 #include <condition_variable>
