@@ -122,8 +122,7 @@ std::variant<ttrt::BoundCall, Reason> served_call(const PassContext& context, co
                             {.activation = activation_of(context, entry), .arch = context.options.profile.arch});
   if (const auto* bound = std::get_if<ttrt::BoundCall>(&call)) {
     if (Refusal refused = bound->refusal()) return *std::move(refused);
-    if (Refusal refused =
-            ttrt::check_dram(context.options.profile, record.name, bound->call.tensors, bound->results()))
+    if (Refusal refused = ttrt::check_dram(context.options.profile, record.name, bound->call.tensors, bound->results()))
       return *std::move(refused);
   }
   return call;
@@ -179,7 +178,8 @@ std::variant<Replacement, Reason> find_replacement(const PassContext& context, c
   std::optional<Reason> first;
   for (const auto& [record, lowering] : lowerings) {
     const auto refuse = [&](Reason reason) {
-      if (!first) first = std::move(reason);
+      // That a weight is computed is no reason where another operator takes computed ones.
+      if (!first || first->code == ReasonCode::NonConstantWeight) first = std::move(reason);
     };
     if (const Refusal no = user_refusal(context, node, record->name)) {
       refuse(*no);

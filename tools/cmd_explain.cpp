@@ -39,6 +39,19 @@ void options(FlagSet& app) {
 
 // ---- the call ------------------------------------------------------------------------------------------------------
 
+// Of several that lower the operator the one of its own name, else one that packs no operand: the tensors of this call
+// are computed.
+template <typename Lowerings>
+const ttrt::OpRecord& served_by(const std::string& aten, const Lowerings& found) {
+  const std::size_t begin = aten.find('.') + 1;  // "aten.bmm.default", "library.op.default"
+  const std::string own = "tt." + aten.substr(begin, aten.find('.', begin) - begin);
+  for (const auto& [record, lowering] : found)
+    if (record->name == own) return *record;
+  for (const auto& [record, lowering] : found)
+    if (record->packed.empty()) return *record;
+  return *found.front().first;
+}
+
 const ttrt::OpRecord& record_of(const std::string& op, std::string& aten) {
   const std::string name = ir::ir_op_name(op);
   if (const ttrt::OpRecord* record = ttrt::find_op(name)) {
@@ -49,7 +62,7 @@ const ttrt::OpRecord& record_of(const std::string& op, std::string& aten) {
     const auto found = ttrt::lowerings_of(spelling);
     if (found.empty()) continue;
     aten = spelling;
-    return *found.front().first;
+    return served_by(spelling, found);
   }
   std::vector<std::string> names;
   for (const ttrt::OpRecord* record : ttrt::all_ops()) names.emplace_back(record->name);

@@ -130,13 +130,14 @@ Refusal other_than_tensor_ops(const OperatorCall& call) {
   return Reason{ReasonCode::UserExcluded, std::string(call.name) + " is none of the tensor_ops dispatcher's operators"};
 }
 
-// Of programs, the device ops that one of these is lowered to, and those that move what others made.
+// Of programs, the device ops of tensors that one of these is lowered to, layers with weights apart, and those that
+// move what others made.
 Policy tensor_policy() {
   Policy out{.allows = {{.kernel = "*.host"}}};
   for (const OpRecord* op : all_ops())
-    if (op->role != Role::none || std::any_of(op->lowers.begin(), op->lowers.end(), [](const Lowering& lowering) {
-          return is_tensor_operator(lowering.aten);
-        }))
+    if (op->role != Role::none ||
+        (op->packed.empty() && std::any_of(op->lowers.begin(), op->lowers.end(),
+                                           [](const Lowering& lowering) { return is_tensor_operator(lowering.aten); })))
       out.allows.push_back({.operation = std::string(op->name)});
   return out;
 }
