@@ -9,6 +9,7 @@ files) is made once. Small models only.
 import concurrent.futures
 import os
 import pathlib
+import signal
 import sys
 import tempfile
 import time
@@ -28,6 +29,8 @@ def run(function):
 
 
 def main():
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):  # ignored under nohup, which processes inherit
+        signal.signal(number, signal.SIG_DFL)
     wanted = [c for c in CHECKS if len(sys.argv) < 3 or sys.argv[2] in c.__name__]
     failed = 0
     with tempfile.TemporaryDirectory(prefix="ttc-edges-") as shared_folder:

@@ -150,6 +150,8 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "usage: ttc_server PROGRAM [ARGUMENT]...\n");
     return 2;
   }
+  // Who started the tests in the background may have had these ignored (nohup, a shell's &), which processes inherit.
+  for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) std::signal(number, SIG_DFL);
   std::string folder = (std::filesystem::temp_directory_path() / "ttc-server-XXXXXX").string();
   if (mkdtemp(folder.data()) == nullptr) fail("a scratch folder");
   const std::string path = folder + "/socket";
