@@ -27,13 +27,14 @@ assert len(mapped) == 1, mapped
 
 def on_request(place: pathlib.Path, wheel: pathlib.Path, environment: dict) -> None:
     """The extra `ttnn` in an environment of its own, over the packages of this one: there with it, not there without."""
-    subprocess.run([sys.executable, "-m", "venv", place / "venv"], check=True)
+    # Without packages of its own, whose versions would hide those of this one.
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", place / "venv"], check=True)
     python = place / "venv/bin/python"
     (site,) = (place / "venv").glob("lib/python*/site-packages")
     (site / "these.pth").write_text("\n".join(one for one in sys.path if one.endswith("-packages")) + "\n")
     environment = {name: value for name, value in environment.items() if name != "PYTHONPATH"}
     for wanted, there in ((str(wheel), False), (f"{wheel}[ttnn]", True)):
-        command = [python, "-m", "pip", "install", "--no-index", "--no-build-isolation", "--quiet", wanted]
+        command = [sys.executable, "-m", "pip", "--python", python, "install", "--no-index", "--no-build-isolation", "--quiet", wanted]
         subprocess.run(command, check=True, env=environment)
         named = "import importlib.util as u; assert (u.find_spec('ttnn') is not None) is " + str(there)
         named += "; import ttnn, ttnn_emulated; assert ttnn is ttnn_emulated" if there else ""
