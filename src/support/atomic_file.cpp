@@ -19,6 +19,7 @@
 #include <filesystem>
 #include <mutex>
 #include <set>
+#include <string_view>
 #include <utility>
 
 #include "support/error.h"
@@ -53,6 +54,20 @@ std::string fresh_path(const std::string& target) {
   const auto now = static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
   return directory_of(target) + "/" + fresh_name + std::to_string(::getpid()) + "-" + std::to_string(now) + "-" +
          std::to_string(calls++);
+}
+
+// Whether fresh_path() made the name: three numbers, and not what a user calls ".ttc-notes".
+bool is_fresh_name(std::string_view name) {
+  if (!name.starts_with(fresh_name)) return false;
+  name.remove_prefix(std::string_view(fresh_name).size());
+  int numbers = 0;
+  while (!name.empty()) {
+    const std::size_t digits = std::min(name.find_first_not_of("0123456789"), name.size());
+    if (digits == 0 || (digits < name.size() && name[digits] != '-') || digits + 1 == name.size()) return false;
+    name.remove_prefix(std::min(digits + 1, name.size()));
+    ++numbers;
+  }
+  return numbers == 3;
 }
 
 // The rename itself survives a power cut only once the directory is synced; failing that is not an error.
@@ -127,7 +142,7 @@ void remove_abandoned(const std::string& target) {
   std::error_code error;
   for (std::filesystem::directory_iterator entry(within, error), end; !error && entry != end; entry.increment(error)) {
     const std::string path = entry->path();
-    if (!entry->path().filename().string().starts_with(fresh_name)) continue;
+    if (!is_fresh_name(entry->path().filename().string())) continue;
     const int fd = ::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0) continue;
     if (lock(fd)) remove_all(AT_FDCWD, path.c_str());

@@ -121,3 +121,14 @@ def a_graph_without_its_weights_is_told(tmp):
     want(ttc("compile", TINY, "-o", tmp / "x.pt2", "--dump-dir", tmp / "d", "--dump-after", "canonicalize"), 0)
     dump = next((tmp / "d").glob("*canonicalize*"))
     want(ttc("compile", dump, "-o", tmp / "y.pt2"), 0, "carries no weights")
+
+
+@check
+def only_what_a_killed_process_left_is_removed(tmp):
+    kept = [".ttc-notes", ".ttc-1-2", ".ttc-1-2-3x", ".ttc-1-2-", ".ttc-"]
+    for name in [*kept, ".ttc-1-2-3"]:
+        (tmp / name).mkdir()
+        (tmp / name / "inside").write_text("a line")
+    want(ttc("compile", TINY, "-o", tmp / "tiny.pt2"), 0)
+    assert sorted(os.listdir(tmp)) == sorted([*kept, "tiny.pt2"]), os.listdir(tmp)
+    assert all((tmp / name / "inside").exists() for name in kept)
