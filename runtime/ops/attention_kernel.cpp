@@ -9,7 +9,7 @@
 
 #include "device/matmul_kernels.h"
 #include "ops/attention.h"
-#include "ops/row_math.h"
+#include "ops/attention_band.h"
 #include "ops/simd.h"
 #include "ops/tiles.h"
 #include "support/error.h"
@@ -19,158 +19,7 @@ namespace {
 
 using detail::Operand;
 
-constexpr std::int64_t block_tiles = 16;  // keys of one block, in tiles: 64 KiB of scores
-
-// First element of 16 columns (chunk c of a row of tiles) of row r.
-[[gnu::always_inline]] inline std::int64_t chunk_at(std::int64_t r, std::int64_t c) {
-  return c / 2 * tile_elements + (r / 16) * 512 + c % 2 * 256 + r % 16 * 16;
-}
-
-[[gnu::always_inline]] inline float cut16(float x) { return vbits(ubits(x) & 0xFFFF0000); }
-
-// Scores of one tile: times scale, plus mask or, where the mask is false, -infinity. `mask_row`: floats from one row of
-// the mask to the next, 0 where one row serves all.
-enum class Mask : std::uint8_t { none, boolean, added };
-template <Mask kind, bool narrow>
-struct ScaleAndMask {
-  [[gnu::always_inline]] static inline void run(float* s, std::int64_t rows, float scale, const float* mask,
-                                                std::int64_t mask_row) {
-    for (std::int64_t face = 0; face < 4; ++face) {
-      float* v = s + face * face_elements;
-      const float* m = mask + (mask_row == 0 ? face % 2 : face) * face_elements;
-      for (std::int64_t row = face / 2 * 16; row < std::min<std::int64_t>(rows, face / 2 * 16 + 16); ++row) {
-#pragma GCC unroll 1
-        for (int i = 0; i < 16; ++i) {
-          const float score = intermediate<narrow>(v[i]) * scale;
-          if constexpr (kind == Mask::none) v[i] = score;
-          if constexpr (kind == Mask::boolean) v[i] = m[i] != 0.0F ? score : -inf_f;
-          if constexpr (kind == Mask::added) v[i] = score + m[i];
-        }
-        v += 16;
-        if constexpr (kind != Mask::none) m += mask_row;
-      }
-    }
-  }
-};
-using ScaledTile = void (*)(float*, std::int64_t, float, const float*, std::int64_t);
-template <Mask kind>
-ScaledTile scaled_tile(bool narrow) {
-  const auto copies = [](auto kernel) -> ScaledTile {
-    return vectorised<decltype(kernel), float*, std::int64_t, float, const float*, std::int64_t>;
-  };
-  return narrow ? copies(ScaleAndMask<kind, true>{}) : copies(ScaleAndMask<kind, false>{});
-}
-
-// What is known of a row from the blocks before and this one.
-struct RowState {
-  float max = -inf_f, shift = 0.0F, sum = 0.0F, rescale = 1.0F;
-};
-
-// The first rows of a band of scores -> their new running maxima, and by how much what was summed before is too large.
-struct BandMaxima {
-  [[gnu::always_inline]] static inline void run(const float* scores, std::int64_t rows, std::int64_t chunks,
-                                                RowState* state) {
-    for (std::int64_t r = 0; r < rows; ++r, ++state) {
-      float lanes[16];
-      for (int i = 0; i < 16; ++i) lanes[i] = -inf_f;
-      for (std::int64_t c = 0; c < chunks; ++c) {
-        const float* s = scores + chunk_at(r, c);
-#pragma GCC unroll 1
-        for (int i = 0; i < 16; ++i) lanes[i] = vmax(s[i], lanes[i]);
-      }
-      const float max = vmax(tree_max(lanes), state->max);
-      // With nothing but masked keys so far every exponential is zero, whatever is subtracted.
-      state->shift = max == -inf_f ? 0.0F : max;
-      state->rescale = state->max == -inf_f ? 0.0F : vexp(state->max - state->shift);
-      state->max = max;
-    }
-  }
-};
-
-// Those rows -> probabilities (not yet divided by their sum) relative to the maxima, and their sums. Apart from the
-// maxima, so that no row waits for the one before.
-// How the kernels read probabilities: floats or bfloat16 by faces, bfloat16 by rows of whole tiles.
-enum class Layout : std::uint8_t { floats, pairs, rows };
-template <Layout layout, bool round>
-struct BandProbabilities {
-  [[gnu::always_inline]] static inline void run(const float* scores, std::int64_t rows, std::int64_t chunks,
-                                                std::uint32_t keep, void* out, RowState* state) {
-    for (std::int64_t r = 0; r < rows; ++r, ++state) {
-      const float shift = state->shift;
-      alignas(64) float exps[block_tiles * tile_dim];
-      alignas(64) std::uint32_t powers[block_tiles * tile_dim];
-      for (std::int64_t c = 0; c < chunks; ++c) {
-        const float* s = scores + chunk_at(r, c);
-#pragma GCC unroll 1
-        for (int i = 0; i < 16; ++i) {
-          const ExpParts parts = vexp_parts(s[i] - shift);
-          exps[c * 16 + i] = parts.rest, powers[c * 16 + i] = parts.power;
-        }
-      }
-      for (std::int64_t i = 0; i < chunks * 16; ++i) exps[i] = vexp_join(exps[i], powers[i]);
-      float lanes[16] = {};
-      for (std::int64_t c = 0; c < chunks; ++c) {
-        const float *s = scores + chunk_at(r, c), *e = exps + c * 16;
-        float p[16];
-#pragma GCC unroll 1
-        for (int i = 0; i < 16; ++i) p[i] = intermediate<round>(vexp_low(s[i] - shift, e[i]));
-#pragma GCC unroll 1
-        for (int i = 0; i < 16; ++i) lanes[i] += p[i];
-        if constexpr (layout != Layout::floats) {
-          const std::int64_t at = layout == Layout::rows ? c / 2 * tile_elements + r * 32 + c % 2 * 16 : chunk_at(r, c);
-          auto* to = static_cast<std::uint16_t*>(out) + at;
-#pragma GCC unroll 1
-          for (int i = 0; i < 16; ++i) to[i] = static_cast<std::uint16_t>((ubits(p[i]) & keep) >> 16);
-        } else {
-          auto* to = static_cast<float*>(out) + chunk_at(r, c);
-#pragma GCC unroll 1
-          for (int i = 0; i < 16; ++i) to[i] = p[i];
-        }
-      }
-      state->sum = state->sum * state->rescale + tree_sum(lanes);
-    }
-  }
-};
-using Probabilities = void (*)(const float*, std::int64_t, std::int64_t, std::uint32_t, void*, RowState*);
-template <Layout layout, bool round>
-constexpr Probabilities probabilities = vectorised<BandProbabilities<layout, round>, const float*, std::int64_t,
-                                                   std::int64_t, std::uint32_t, void*, RowState*>;
-
-// A tile of scores, of which `of_all` columns count in each row, and in the first `of_first`, in the next `more` more.
-struct HideKeys {
-  [[gnu::always_inline]] static inline void run(float* scores, int of_all, int of_first, int more) {
-    for (int r = 0; r < tile_dim; ++r, of_first += more) {
-      const int valid = std::min(of_all, of_first);
-      for (int half = 0; half < 2; ++half) {
-        float* s = scores + chunk_at(r, half);
-#pragma GCC unroll 1
-        for (int i = 0; i < 16; ++i) s[i] = half * 16 + i < valid ? s[i] : -inf_f;
-      }
-    }
-  }
-};
-
-// Rows of the accumulator: acc = acc * rescale + add.
-struct Accumulate {
-  [[gnu::always_inline]] static inline void run(float* acc, const float* add, std::int64_t r, std::int64_t chunks,
-                                                float rescale) {
-    for (std::int64_t c = 0; c < chunks; ++c) {
-      float* a = acc + chunk_at(r, c);
-      const float* b = add + chunk_at(r, c);
-#pragma GCC unroll 1
-      for (int i = 0; i < 16; ++i) a[i] = a[i] * rescale + b[i];
-    }
-  }
-};
-struct ScaleRow {
-  [[gnu::always_inline]] static inline void run(float* acc, std::int64_t r, std::int64_t chunks, float scale) {
-    for (std::int64_t c = 0; c < chunks; ++c) {
-      float* a = acc + chunk_at(r, c);
-#pragma GCC unroll 1
-      for (int i = 0; i < 16; ++i) a[i] *= scale;
-    }
-  }
-};
+constexpr std::int64_t block_tiles = attention_block_tiles;
 
 std::int64_t tiles_of(std::int64_t n) { return round_up(n, tile_dim) / tile_dim; }
 
@@ -178,8 +27,8 @@ std::int64_t tiles_of(std::int64_t n) { return round_up(n, tile_dim) / tile_dim;
 struct Plan {
   AttentionShape s;
   const detail::MatmulKernels* kernels;
-  ScaledTile scaled;
-  Probabilities probabilities;
+  ScoreBand score;
+  ProbabilityBand probabilities;
   bool pairs;
   std::uint32_t keep_a, keep_b;
   std::int64_t q_bands, k_tiles, d_tiles, v_tiles;  // tiles along S, T, D and the values' width
@@ -211,32 +60,52 @@ void fill_panels(const Plan& p, const Operands& o, std::int64_t head, std::byte*
   }
 }
 
-// The mask's tile for keys tile t; nullptr without a mask.
-const float* mask_tile(const Plan& p, const Operands& o, std::int64_t b, std::int64_t h, std::int64_t band,
-                       std::int64_t t, float* values) {
-  if (!p.s.mask) return nullptr;
-  const Shape& m = p.s.mask->logical;
-  const std::int64_t down = p.s.mask->tile_rows(), across = p.s.mask->tile_cols();
+// Tiles of keys.
+struct Range {
+  std::int64_t first, last;
+};
+
+// A mask's values, and of which row of tiles and which keys they are.
+struct MaskBlock {
+  float* values;
+  std::int64_t row = -1, first = 0, last = 0;
+};
+
+// The mask of a block of keys as score_band() reads it: rows of tiles, or one row. Nothing is done where that is there.
+void read_mask(const Plan& p, const Operands& o, std::int64_t b, std::int64_t h, std::int64_t band, Range block,
+               MaskBlock& to) {
+  const TensorSpec& spec = *p.s.mask;
+  const Shape& m = spec.logical;
   const std::int64_t matrix = (m[0] == 1 ? 0 : b) * m[1] + (m[1] == 1 ? 0 : h);
-  const std::int64_t tile = (matrix * down + (m[2] == 1 ? 0 : band)) * across + (m[3] == 1 ? 0 : t);
-  load_tile(p.s.mask->dtype, o.mask + tile * tile_bytes(p.s.mask->dtype), values);
-  if (m[3] == 1) {
-    for (int row = 0; row < 64; ++row) {
-      const float value = values[row / 32 * 512 + row % 16 * 16];
-      std::fill_n(values + row * 16, 16, value);
+  const std::int64_t row = matrix * spec.tile_rows() + (m[2] == 1 ? 0 : band);
+  if (to.row == row && to.first == block.first && to.last == block.last) return;
+  to.row = row, to.first = block.first, to.last = block.last;
+  for (std::int64_t t = block.first; t < block.last; ++t) {
+    const std::int64_t across = m[3] == 1 ? 0 : t;
+    const std::byte* tile = o.mask + (row * spec.tile_cols() + across) * tile_bytes(spec.dtype);
+    const std::int64_t at = t - block.first;
+    if (m[2] == 1) {
+      float* values = to.values + at * tile_dim;
+      unpack_region(spec.dtype, tile, values, tile_dim, 1, static_cast<int>(tile_dim));
+      if (m[3] == 1) std::fill_n(values + 1, tile_dim - 1, values[0]);
+      continue;
+    }
+    float* values = to.values + at * tile_elements;
+    load_tile(spec.dtype, tile, values);
+    if (m[3] == 1) {
+      for (int r = 0; r < 64; ++r) std::fill_n(values + r * 16, 16, float{values[r / 32 * 512 + r % 16 * 16]});
     }
   }
-  return values;
 }
 
-// Keys that must not take part: beyond T, or after the query.
-void hide_keys(const Plan& p, std::int64_t band, std::int64_t t, float* scores) {
-  const std::int64_t first_key = t * tile_dim, first_query = band * tile_dim;
-  const bool beyond = first_key + tile_dim > p.s.keys, after = p.s.causal && first_key + tile_dim - 1 > first_query;
-  if (!beyond && !after) return;
-  const auto of_all = static_cast<int>(std::min(p.s.keys - first_key, tile_dim));
-  const auto of_first = static_cast<int>(p.s.causal ? first_query + 1 - first_key : tile_dim);
-  vectorised<HideKeys>(scores, of_all, of_first, p.s.causal && !p.joined ? 1 : 0);
+// Which keys take part: not those beyond T, or after the query.
+Scoring scoring(const Plan& p, std::int64_t band, std::int64_t first_tile) {
+  const std::int64_t first_key = first_tile * tile_dim, keys = p.s.keys - first_key;
+  if (!p.s.causal) return {.scale = p.s.scale, .of_first = keys, .of_all = keys};
+  return {.scale = p.s.scale,
+          .of_first = band * tile_dim + 1 - first_key,
+          .more = p.joined ? 0 : 1,
+          .of_all = keys};
 }
 
 struct Scratch {
@@ -245,6 +114,7 @@ struct Scratch {
   float* product;  // value tiles
   float* acc;      // value tiles
   std::byte *keys, *values, *q;
+  MaskBlock mask;
 };
 
 // Rows of operand a (`k` rounded up to tiles) times one panel into one tile.
@@ -315,35 +185,32 @@ void store_joined(const Plan& p, float* tile, int cols, std::int64_t tiles_betwe
 
 // A band of a head's queries; joined, one of a group's heads, of which `h` is the first.
 void attend_band(const Plan& p, const Operands& o, std::int64_t b, std::int64_t h, std::int64_t band,
-                 const Scratch& x) {
+                 Scratch& x) {
   const int rows = static_cast<int>(p.joined ? p.group : std::min(tile_dim, p.s.queries - band * tile_dim));
   const std::int64_t item = b * p.s.heads + h;
   const std::byte* queries = o.q + (item * p.q_bands + band) * p.d_tiles * tile_bytes(p.s.q);
   const std::byte* q = p.joined ? joined_rows(p, queries, x.q) : query_rows(p, queries, rows, x.q);
   RowState states[tile_dim];
-  alignas(64) float mask[tile_elements];
   const std::int64_t last = p.s.causal ? std::min(p.k_tiles, band + 1) : p.k_tiles;
-  const std::int64_t mask_row = p.s.mask && p.s.mask->logical[2] == 1 ? 0 : 16;
-  std::fill_n(x.acc, p.v_tiles * tile_elements, 0.0F);
+  if (last == 0) std::fill_n(x.acc, p.v_tiles * tile_elements, 0.0F);
   for (std::int64_t first = 0; first < last; first += block_tiles) {
     const std::int64_t tiles = std::min(block_tiles, last - first);
-    for (std::int64_t t = 0; t < tiles; ++t) {
-      float* s = x.scores + t * tile_elements;
-      multiply(p, q, x.keys + (first + t) * p.d_tiles * p.panel_tile, p.s.head_dim, rows, s);
-      p.scaled(s, rows, p.s.scale, mask_tile(p, o, b, h, band, first + t, mask), mask_row);
-      hide_keys(p, band, first + t, s);
+    for (std::int64_t t = 0; t < tiles; ++t)
+      multiply(p, q, x.keys + (first + t) * p.d_tiles * p.panel_tile, p.s.head_dim, rows, x.scores + t * tile_elements);
+    Scoring how = scoring(p, band, first);
+    if (p.s.mask) {
+      read_mask(p, o, b, h, band, {first, first + tiles}, x.mask);
+      how.mask = x.mask.values, how.one_row = p.s.mask->logical[2] == 1;
     }
-    vectorised<BandMaxima>(static_cast<const float*>(x.scores), std::int64_t{rows}, tiles * 2, states);
+    p.score(x.scores, rows, tiles * 2, how, states);
     p.probabilities(x.scores, rows, tiles * 2, p.keep_a, x.weights, states);
     for (std::int64_t d = 0; d < p.v_tiles; ++d) {
       multiply(p, x.weights, x.values + (d * p.k_tiles + first) * p.panel_tile, tiles * tile_dim, rows,
-               x.product + d * tile_elements);
+               (first == 0 ? x.acc : x.product) + d * tile_elements);
     }
-    for (int r = 0; r < rows; ++r)
-      vectorised<Accumulate>(x.acc, x.product, std::int64_t{r}, p.v_tiles * 2, states[r].rescale);
+    if (first > 0) accumulate_band(x.acc, x.product, rows, p.v_tiles * 2, states);
   }
-  for (int r = 0; r < rows; ++r)
-    vectorised<ScaleRow>(x.acc, std::int64_t{r}, p.v_tiles * 2, states[r].sum > 0.0F ? 1.0F / states[r].sum : 0.0F);
+  divide_band(x.acc, rows, p.v_tiles * 2, states);
   std::byte* out = o.out + (item * p.q_bands + band) * p.v_tiles * tile_bytes(p.s.out);
   for (std::int64_t d = 0; d < p.v_tiles; ++d) {
     float* tile = x.acc + d * tile_elements;
@@ -361,9 +228,10 @@ Scratch take_scratch(const Plan& p) {
   const std::int64_t panel_floats = p.k_tiles * p.panel_tile / 4;
   const auto size = [](std::int64_t n) { return static_cast<std::size_t>(n); };
   float* values = scratch(1, size(panel_floats * p.v_tiles));
-  float* work = scratch(2, size((2 * block_tiles + 2 * p.v_tiles + 2 * p.d_tiles) * tile_elements));
+  float* work = scratch(2, size((3 * block_tiles + 2 * p.v_tiles + 2 * p.d_tiles) * tile_elements));
   float* weights = work + block_tiles * tile_elements;
-  float* product = weights + block_tiles * tile_elements;
+  float* mask = weights + block_tiles * tile_elements;
+  float* product = mask + block_tiles * tile_elements;
   float* acc = product + p.v_tiles * tile_elements;
   return {work,
           weights,
@@ -371,12 +239,13 @@ Scratch take_scratch(const Plan& p) {
           acc,
           reinterpret_cast<std::byte*>(scratch(0, size(panel_floats * p.d_tiles))),
           reinterpret_cast<std::byte*>(values),
-          reinterpret_cast<std::byte*>(acc + p.v_tiles * tile_elements)};
+          reinterpret_cast<std::byte*>(acc + p.v_tiles * tile_elements),
+          {mask}};
 }
 
 // One part of the queries of one group of heads that share keys and values.
 void attend_part(const Plan& p, const Operands& o, std::int64_t unit) {
-  const Scratch x = take_scratch(p);
+  Scratch x = take_scratch(p);
   const std::int64_t kv = unit / p.splits, part = unit % p.splits;
   const std::int64_t work = p.joined ? 1 : p.group * p.q_bands;
   const std::int64_t b = kv / p.s.kv_heads, first_head = kv % p.s.kv_heads * p.group;
@@ -402,13 +271,14 @@ Kernel fast_attention(const AttentionShape& shape) {
   p.kernels = &detail::matmul_kernels(fits(shape.q) && fits(shape.k) && fits(shape.v));
   p.pairs = p.kernels->operand == Operand::bf16_pairs;
   const bool round = shape.out != DataType::float32;
-  p.probabilities = p.kernels->block != nullptr ? probabilities<Layout::rows, true>
-                    : p.pairs                   ? probabilities<Layout::pairs, true>
-                    : round                     ? probabilities<Layout::floats, true>
-                                                : probabilities<Layout::floats, false>;
-  p.scaled = (!shape.mask          ? scaled_tile<Mask::none>
-              : shape.boolean_mask ? scaled_tile<Mask::boolean>
-                                   : scaled_tile<Mask::added>)(!shape.config.fp32_dest_acc_en);
+  p.probabilities = probability_band(p.kernels->block != nullptr ? ProbabilityLayout::rows
+                                     : p.pairs                   ? ProbabilityLayout::pairs
+                                                                 : ProbabilityLayout::floats,
+                                     round);
+  p.score = score_band(!shape.mask          ? ScoreMask::none
+                       : shape.boolean_mask ? ScoreMask::boolean
+                                            : ScoreMask::added,
+                       !shape.config.fp32_dest_acc_en);
   // Bits that the phases of the fidelity use of each operand, as in device/matmul.h.
   p.keep_a = shape.config.math_fidelity < MathFidelity::HiFi3 ? 0xFFFE0000 : 0xFFFFE000;
   p.keep_b = shape.config.math_fidelity == MathFidelity::LoFi ? 0xFFF80000 : 0xFFFFC000;
