@@ -97,21 +97,23 @@ void add_in_buffer(float* sums, const float* more, std::int64_t n, Dest dest) {
   through_buffer(sums, n, dest);
 }
 
-// What Dest holds of the sum of exponentials, which are in a buffer. Lines too long for a core have their tiles added
-// first, value by value; so has what lies across tiles, which leaves one value.
-float sum_of_line(std::vector<float>& values, Along along, std::int64_t tile_bytes, const RowConfig& config) {
-  auto n = static_cast<std::int64_t>(values.size());
-  if (along == Along::tiles) {
-    for (std::int64_t i = 1; i < n; ++i) add_in_buffer(values.data(), values.data() + i, 1, config.dest);
-    return values[0];
+// What Dest holds of the sum of values in a buffer. Lines too long for a core have their tiles added first, value by
+// value; so has what lies across tiles, which leaves one value.
+float sum_of_line(const std::vector<float>& values, Along along, std::int64_t tile_bytes, const RowConfig& config) {
+  const auto n = static_cast<std::int64_t>(values.size());
+  const std::int64_t step = along == Along::tiles ? 1 : tile_dim;
+  const float* line = values.data();
+  std::int64_t length = n;
+  if (along == Along::tiles || (in_small_steps(n, config.dest, tile_bytes) && n > step)) {
+    thread_local std::vector<float> sums;
+    sums.assign(line, line + step);
+    for (std::int64_t i = step; i < n; i += step)
+      add_in_buffer(sums.data(), line + i, std::min(step, n - i), config.dest);
+    line = sums.data(), length = step;
   }
-  if (in_small_steps(n, config.dest, tile_bytes)) {
-    for (std::int64_t i = tile_dim; i < n; i += tile_dim)
-      add_in_buffer(values.data(), values.data() + i, std::min<std::int64_t>(tile_dim, n - i), config.dest);
-    n = tile_dim;
-  }
-  if (along == Along::row) return fpu::sum_row(values.data(), n, 1.0F, config.dest, config.fidelity);
-  return fpu::sum_column(values.data(), n, 1, 1.0F, config.dest, config.fidelity);
+  if (along == Along::tiles) return *line;
+  if (along == Along::row) return fpu::sum_row(line, length, 1.0F, config.dest, config.fidelity);
+  return fpu::sum_column(line, length, 1, 1.0F, config.dest, config.fidelity);
 }
 
 }  // namespace

@@ -164,6 +164,14 @@ TEST_CASE("what a case does not determine is counted apart, and hides nothing th
   for (const CaseResult& r : replay_directory(dir.path.string(), options)) CHECK(r.bit_exact);
 }
 
+TEST_CASE("a bfloat16 NaN of a case came to the device without its sign") {
+  TempDir dir;
+  const float nan = std::numeric_limits<float>::quiet_NaN(), inf = std::numeric_limits<float>::infinity();
+  write_case(dir.path / "neg.safetensors", "neg", ttc::Json::object(), {{"x", {1, 3}, {nan, -nan, 1}}},
+             {"", {1, 3}, {-inf, -inf, -1}});
+  CHECK(replay_directory(dir.path.string(), {}).at(0).status == Status::bit_exact);
+}
+
 TEST_CASE("an unknown op or parameter is unsupported with a reason, never passed") {
   TempDir dir;
   write_case(dir.path / "op.safetensors", "no_such_op", ttc::Json::object(), {3, 4, 5, 6});
