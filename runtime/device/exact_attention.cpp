@@ -125,9 +125,11 @@ class Chunk {
       for (std::int64_t j = 0; j < keys_; ++j) {
         const bool hidden = key + j >= call_.shape.keys_used || (call_.causal && key + j > first_ + i);
         const AttentionMask& m = call_.mask;
-        const float given = m.values == nullptr ? 0.0F : m.values[(first_ + i) * m.down + (key + j) * m.across];
-        work_[static_cast<std::size_t>(i * keys_ + j)] =
-            hidden ? -std::numeric_limits<float>::infinity() : source(given);
+        float& added = work_[static_cast<std::size_t>(i * keys_ + j)];
+        if (hidden)
+          added = -std::numeric_limits<float>::infinity();
+        else
+          added = m.values == nullptr ? 0.0F : source(m.values[(first_ + i) * m.down + (key + j) * m.across]);
       }
     }
     if (wide()) {
@@ -156,7 +158,10 @@ class Chunk {
       float& score = scores_[static_cast<std::size_t>(i)];
       const float probability = buffer(score);
       float& sum = sums_[static_cast<std::size_t>(i / keys_ * chunk + i % chunk)];
-      sum = i % keys_ < chunk ? probability : accumulate_in_memory(sum, probability);
+      if (i % keys_ < chunk)
+        sum = probability;
+      else
+        sum = wide() ? sum + probability : accumulate_in_memory(sum, probability);
       score = source(probability);
     }
     const std::int64_t width = call_.shape.value_width;

@@ -93,10 +93,10 @@ ttc::Refusal refuse_angles(const Case& c) {
 
 ttc::Refusal refuse_attention(const Case& c) {
   for (const Tensor& t : c.inputs)
-    if (t.dtype != DataType::bfloat16) return Reason{ReasonCode::DtypeUnsupported, c.op + " is of bfloat16"};
+    if (t.dtype == DataType::float32) return Reason{ReasonCode::DtypeUnsupported, c.op + " is of no float32"};
   const ttc::Json* keys = ttc::find_member(c.params, "k_chunk");
-  if (keys != nullptr && ttc::as_int(*keys) != tile_dim)
-    return Reason{ReasonCode::Unimplemented, "chunks of another number of keys than 32"};
+  if (keys != nullptr && (ttc::as_int(*keys) < tile_dim || ttc::as_int(*keys) % tile_dim != 0))
+    return Reason{ReasonCode::Unsupported, "chunks of keys that are no whole tiles"};
   const Shape &q = c.input("q").shape, &k = c.input("k").shape, &v = c.input("v").shape;
   const bool fits = q.size() == 4 && k.size() == 4 && v.size() == 4 && k[0] == q[0] && v[0] == q[0] && k[1] > 0 &&
                     k[1] == v[1] && q[1] % k[1] == 0 && k[2] == v[2] && k[3] == q[3];
@@ -112,6 +112,7 @@ ttc::Refusal refuse_attention(const Case& c) {
 void attend(const Case& c, RecordCall& call) {
   const bool chunks = ttc::find_member(c.params, "q_chunk") != nullptr;
   if (ttc::find_member(c.params, "exp_approx_mode") == nullptr) call.set("approx_exp", !chunks);
+  if (const ttc::Json* keys = ttc::find_member(c.params, "k_chunk")) call.set("key_chunk", ttc::as_int(*keys));
 }
 
 // ---- the table -----------------------------------------------------------------------------------------------------

@@ -112,6 +112,26 @@ TEST_CASE("the reciprocal of a column's sum has one Newton step in the approxima
   CHECK(less > 10);
 }
 
+TEST_CASE("attention by chunks of two tiles of keys is that by one, but for roundings") {
+  const exact::AttentionShape shape{
+      .queries = 128, .keys = 128, .width = 32, .value_width = 32, .keys_used = 100};  // the last chunk is ragged
+  const std::vector<float> q = random_bf16(128 * 32, 1), k = random_bf16(128 * 32, 2), v = random_bf16(128 * 32, 3);
+  for (const Dest dest : {Dest::bits16, Dest::bits32}) {
+    for (const bool causal : {false, true}) {
+      exact::AttentionCall call{.shape = shape, .scale = 0.18F, .causal = causal, .config = {.dest = dest}};
+      std::vector<float> one(128 * 32), two(one.size());
+      for (std::int64_t first = 0; first < 128; first += 32) {
+        call.key_chunk = 32;
+        exact::attention_rows(q.data(), k.data(), v.data(), call, first, one.data());
+        call.key_chunk = 64;
+        exact::attention_rows(q.data(), k.data(), v.data(), call, first, two.data());
+      }
+      CHECK(one != two);
+      for (std::size_t i = 0; i < one.size(); ++i) REQUIRE(two[i] == Approx(one[i]).margin(0.05));
+    }
+  }
+}
+
 TEST_CASE("norms have mean zero and size one") {
   std::vector<float> row = random_bf16(96, 5);
   exact::norm_row(row.data(), 96, {}, {});
