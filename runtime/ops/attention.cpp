@@ -115,7 +115,10 @@ AttentionShape shape_of(const OpCall& call) {
   s.config = call.compute_config();
   s.approx_exp = call.boolean("approx_exp");
   s.key_chunk = call.integer("key_chunk");
-  if (s.key_chunk < tile_dim || s.key_chunk % tile_dim != 0) bad_call(call, "chunks of keys are whole tiles");
+  constexpr std::int64_t largest_chunk = 1024;
+  if (s.key_chunk < tile_dim || s.key_chunk > largest_chunk || s.key_chunk % tile_dim != 0) {
+    bad_call(call, "a chunk of keys is 1 to 32 tiles");
+  }
   return s;
 }
 

@@ -94,9 +94,6 @@ ttc::Refusal refuse_angles(const Case& c) {
 ttc::Refusal refuse_attention(const Case& c) {
   for (const Tensor& t : c.inputs)
     if (t.dtype == DataType::float32) return Reason{ReasonCode::DtypeUnsupported, c.op + " is of no float32"};
-  const ttc::Json* keys = ttc::find_member(c.params, "k_chunk");
-  if (keys != nullptr && (ttc::as_int(*keys) < tile_dim || ttc::as_int(*keys) % tile_dim != 0))
-    return Reason{ReasonCode::Unsupported, "chunks of keys that are no whole tiles"};
   const Shape &q = c.input("q").shape, &k = c.input("k").shape, &v = c.input("v").shape;
   const bool fits = q.size() == 4 && k.size() == 4 && v.size() == 4 && k[0] == q[0] && v[0] == q[0] && k[1] > 0 &&
                     k[1] == v[1] && q[1] % k[1] == 0 && k[2] == v[2] && k[3] == q[3];
