@@ -70,10 +70,12 @@ void over_dim(const Case& c, RecordCall& call) {
 ttc::Refusal refuse_norm(const Case& c) {
   for (const char* name : {"w", "b"}) {
     const Tensor* t = c.find(name);
-    if (t != nullptr && volume(t->shape) != extent_of(c.input("x").shape).cols)
+    if (t == nullptr) continue;
+    if (volume(t->shape) != extent_of(c.input("x").shape).cols)
       return Reason{ReasonCode::Unsupported, "weight and bias are rows of N values"};
+    if (volume(t->shape) == 0) return c.empty_operands();
   }
-  return c.empty_operands();
+  return std::nullopt;
 }
 
 void normalize(const Case& c, RecordCall& call) {
@@ -120,7 +122,6 @@ const std::vector<Row>& rows() {
         {.op = "softmax",
          .inputs = {{"x", "x"}},
          .params = {{"dim", ""}, {"numeric_stable", "stable"}},
-         .refuse = [](const Case& c) { return c.empty_operands(); },
          .complete = over_dim},
         {.op = "layer_norm",
          .inputs = {{"x", "x"}, {"w", "weight"}, {"b", "bias"}, {"residual", ""}},
@@ -159,7 +160,6 @@ const std::vector<Row>& rows() {
                      .inputs = {{"x", "x"}},
                      .params = {{"dim", ""}, {"keepdim", ""}},
                      .config = op == "moreh_sum" ? std::optional(narrow) : std::nullopt,
-                     .refuse = [](const Case& c) { return c.empty_operands(); },
                      .complete = reduce});
     return all;
   }();
