@@ -69,10 +69,6 @@ float decay(float x, float scale, Dest dest) {
   return first_lane(dest == Dest::bits32 ? result : round_bf16(result));
 }
 
-float vector_function(sfpu::Function function, float x, Dest dest) {
-  return std::bit_cast<float>(sfpu::apply(function, {}, dest, std::bit_cast<std::uint32_t>(x)));
-}
-
 // The same by the accurate exponential of the width.
 float accurate_decay(float x, float scale, Dest dest) {
   const U scaled = mul(num(x), num(cut_bf16(scale)));
@@ -129,9 +125,11 @@ class Chunk {
       for (std::int64_t j = 0; j < keys_; ++j) {
         const bool hidden = key + j >= call_.shape.keys_used || (call_.causal && key + j > first_ + i);
         const AttentionMask& m = call_.mask;
-        const float given = m.values == nullptr ? 0.0F : m.values[(first_ + i) * m.down + (key + j) * m.across];
-        work_[static_cast<std::size_t>(i * keys_ + j)] =
-            hidden ? -std::numeric_limits<float>::infinity() : source(given);
+        float& added = work_[static_cast<std::size_t>(i * keys_ + j)];
+        if (hidden)
+          added = -std::numeric_limits<float>::infinity();
+        else
+          added = m.values == nullptr ? 0.0F : source(m.values[(first_ + i) * m.down + (key + j) * m.across]);
       }
     }
     if (wide()) {
@@ -160,7 +158,10 @@ class Chunk {
       float& score = scores_[static_cast<std::size_t>(i)];
       const float probability = buffer(score);
       float& sum = sums_[static_cast<std::size_t>(i / keys_ * chunk + i % chunk)];
-      sum = i % keys_ < chunk ? probability : accumulate_in_memory(sum, probability);
+      if (i % keys_ < chunk)
+        sum = probability;
+      else
+        sum = wide() ? sum + probability : accumulate_in_memory(sum, probability);
       score = source(probability);
     }
     const std::int64_t width = call_.shape.value_width;
@@ -199,21 +200,13 @@ class Chunk {
     fpu::add(to.data(), more.data(), to.data(), static_cast<std::int64_t>(to.size()), config_.dest);
   }
 
-  // The approximate one has one Newton step, on Blackhole none; a 16-bit store cuts it.
-  float reciprocal(float sum) const {
-    const bool blackhole = config_.arch == Arch::blackhole;
-    if (config_.approx) return first_lane(blackhole ? guess_blackhole(num(sum)) : inverse<1>(num(sum)));
-    using sfpu::Function;
-    return vector_function(blackhole ? Function::reciprocal_blackhole : Function::reciprocal, sum, config_.dest);
-  }
-
   void finish(float* out) {
     Rows scale(chunk);
     for (float& s : sums_) s = source(s);
     for (std::int64_t r = 0; r < chunk; ++r) {
       const float* sums = sums_.data() + r * chunk;
       const float sum = source(buffer(fpu::sum_row(sums, chunk, 1.0F, config_.dest, config_.fidelity)));
-      scale[static_cast<std::size_t>(r)] = source(buffer(reciprocal(sum)));
+      scale[static_cast<std::size_t>(r)] = source(buffer(reciprocal(sum, config_)));
     }
     const std::int64_t width = call_.shape.value_width;
     spread_rows(scale.data(), width, work_);

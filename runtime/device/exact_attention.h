@@ -39,7 +39,7 @@ struct AttentionCall {
   AttentionMask mask = {};
   RowConfig config = {};
   bool approx_exp = false;  // the op library's exp_approx_mode
-  // Whole tiles; not 32: with a 16-bit Dest only, and shape.keys is a multiple of it. The packer adds the tiles' sums.
+  // Whole tiles, of which shape.keys is a multiple. The packer adds the tiles' sums. Not 32: recorded with a 16-bit Dest.
   std::int64_t key_chunk = 32;
 };
 

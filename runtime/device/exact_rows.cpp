@@ -12,6 +12,7 @@ namespace {
 
 inline constexpr int vector_bytes = 16;
 #include "device/sfpu_lanes_body.h"
+#include "device/sfpu_exp_body.h"
 
 float first_lane(U x) { return std::bit_cast<float>(static_cast<std::uint32_t>(x[0])); }
 
@@ -58,8 +59,9 @@ float vector_function(sfpu::Function function, float value, Dest dest) {
   return std::bit_cast<float>(sfpu::apply(function, {}, dest, std::bit_cast<std::uint32_t>(value)));
 }
 
-sfpu::Function reciprocal_of(Arch arch) {
-  return arch == Arch::blackhole ? sfpu::Function::reciprocal_blackhole : sfpu::Function::reciprocal;
+RowConfig accurate(RowConfig config) {
+  config.approx = false;
+  return config;
 }
 
 void exponential(float* row, std::int64_t n, const RowConfig& config) {
@@ -82,6 +84,38 @@ bool in_passes(std::int64_t n, Dest dest) {
   return (3 * tiles + 4 * block + 4) * narrow + (2 * tiles + 4 * block + 12) * wide > room;
 }
 
+// Whether the buffers of a softmax over a line of tiles are too large for the part of a core that its kernel may take.
+bool in_small_steps(std::int64_t n, Dest dest, std::int64_t tile_bytes) {
+  const std::int64_t tiles = round_up(n, tile_dim) / tile_dim, wide = dest == Dest::bits32 ? 4096 : tile_bytes;
+  const std::int64_t room = 512 * 1024, taken = 105 * 1024;  // by the system, about
+  return taken + 2 * (tiles + 1) * tile_bytes + (2 * tiles + 3) * wide > room;
+}
+
+// Adds `more` to `sums`, both from a buffer and back to it.
+void add_in_buffer(float* sums, const float* more, std::int64_t n, Dest dest) {
+  fpu::add(sums, more, sums, n, dest);
+  through_buffer(sums, n, dest);
+}
+
+// What Dest holds of the sum of values in a buffer. Lines too long for a core have their tiles added first, value by
+// value; so has what lies across tiles, which leaves one value.
+float sum_of_line(const std::vector<float>& values, Along along, std::int64_t tile_bytes, const RowConfig& config) {
+  const auto n = static_cast<std::int64_t>(values.size());
+  const std::int64_t step = along == Along::tiles ? 1 : tile_dim;
+  const float* line = values.data();
+  std::int64_t length = n;
+  if (along == Along::tiles || (in_small_steps(n, config.dest, tile_bytes) && n > step)) {
+    thread_local std::vector<float> sums;
+    sums.assign(line, line + step);
+    for (std::int64_t i = step; i < n; i += step)
+      add_in_buffer(sums.data(), line + i, std::min(step, n - i), config.dest);
+    line = sums.data(), length = step;
+  }
+  if (along == Along::tiles) return *line;
+  if (along == Along::row) return fpu::sum_row(line, length, 1.0F, config.dest, config.fidelity);
+  return fpu::sum_column(line, length, 1, 1.0F, config.dest, config.fidelity);
+}
+
 }  // namespace
 
 float through_buffer(float value, Dest dest) {
@@ -93,6 +127,13 @@ float multiply_add(float a, float b, float c) { return first_lane(mad(num(a), nu
 float vector_product(float a, float b, Dest dest) {
   const float product = multiply_add(a, b, 0.0F);
   return dest == Dest::bits32 ? product : cut_bf16(product);
+}
+
+float reciprocal(float value, const RowConfig& config) {
+  const bool blackhole = config.arch == Arch::blackhole;
+  if (config.approx) return first_lane(blackhole ? guess_blackhole(num(value)) : inverse<1>(num(value)));
+  using sfpu::Function;
+  return vector_function(blackhole ? Function::reciprocal_blackhole : Function::reciprocal, value, config.dest);
 }
 
 float reciprocal_root(float value, const RowConfig& config) {
@@ -150,34 +191,28 @@ void softmax_row(float* row, std::int64_t n, const RowConfig& config, bool stabl
   exponential(row, n, config);
   through_buffer(row, n, config.dest);
   const float sum = fpu::sum_row(row, n, 1.0F, config.dest, config.fidelity);
-  const float scale = exact::through_buffer(vector_function(reciprocal_of(config.arch), sum, config.dest), config.dest);
+  const float scale = exact::through_buffer(reciprocal(sum, accurate(config)), config.dest);
   fpu::mul(row, spread(scale, n), row, n, config.dest, config.fidelity);
 }
 
-void softmax_column(float* values, std::int64_t n, const RowConfig& config) {
-  RowConfig accurate = config;
-  accurate.approx = false;
-  as_sources(values, n, config.dest);
-  fpu::sub(values, spread(row_max(values, n, 1, config.dest, 1.0F), n), values, n, config.dest);
-  through_buffer(values, n, config.dest);
-  exponential(values, n, accurate);
-  through_buffer(values, n, config.dest);
-  const float sum = fpu::sum_column(values, n, 1, 1.0F, config.dest, config.fidelity);
-  const float scale = exact::through_buffer(vector_function(reciprocal_of(config.arch), sum, config.dest), config.dest);
-  fpu::mul(values, spread(scale, n), values, n, config.dest, config.fidelity);
-}
-
-void log_softmax_row(float* row, std::int64_t n, const RowConfig& config) {
-  as_sources(row, n, config.dest);
-  fpu::sub(row, spread(row_max(row, n, 1, config.dest, 1.0F), n), row, n, config.dest);
-  through_buffer(row, n, config.dest);
+void softmax_line(float* values, std::int64_t n, Along along, bool logarithm, std::int64_t tile_bytes,
+                  const RowConfig& config) {
+  const Dest dest = config.dest;
+  as_sources(values, n, dest);
+  fpu::sub(values, spread(row_max(values, n, 1, dest, 1.0F), n), values, n, dest);
+  through_buffer(values, n, dest);
   thread_local std::vector<float> powers;
-  powers.assign(row, row + n);
-  exponential(powers.data(), n, config);
-  through_buffer(powers.data(), n, config.dest);
-  const float sum = fpu::sum_row(powers.data(), n, 1.0F, config.dest, config.fidelity);
-  const float shift = exact::through_buffer(vector_function(sfpu::Function::log, sum, config.dest), config.dest);
-  fpu::sub(row, spread(shift, n), row, n, config.dest);
+  powers.assign(values, values + n);
+  exponential(powers.data(), n, accurate(config));
+  through_buffer(powers.data(), n, dest);
+  const float sum = sum_of_line(powers, along, tile_bytes, config);
+  if (logarithm) {
+    const float shift = exact::through_buffer(vector_function(sfpu::Function::log, sum, dest), dest);
+    fpu::sub(values, spread(shift, n), values, n, dest);
+  } else {
+    const float scale = exact::through_buffer(reciprocal(sum, config), dest);
+    fpu::mul(powers.data(), spread(scale, n), values, n, dest, config.fidelity);
+  }
 }
 
 float variance(const float* values, std::int64_t n, std::int64_t stride, float correction) {

@@ -9,8 +9,9 @@
 // Order of operations:
 //   sum, mean  fpu::sum_row; the scaler is 1 or 1 / n cut to bfloat16
 //   softmax    subtract the maximum (where stable), exponential in the same visit of Dest, sum, reciprocal, product;
-//              of a column the difference goes into a buffer first
-//   log_softmax  subtract the maximum, into a buffer; exponential of that, its sum and logarithm; their difference
+//   softmax of another line than a row, log_softmax of any: subtract the maximum, into a buffer; accurate exponential
+//              of that; its sum; reciprocal, which the approximate mode does concern, and product; or logarithm and
+//              difference
 //   variance   one pass: mean += (x - mean) / k; sum += (x - old mean) (x - mean); all on the vector unit
 //   norms      mean = sum * (1 / n) on the vector unit; x - mean; square; its mean; + eps (cut to bfloat16); reciprocal
 //              root in the same visit; products with that and the weight; + bias. RMS leaves the mean out.
@@ -41,10 +42,12 @@ float reduce(Reduce kind, const float* values, std::int64_t n, std::int64_t stri
 float vector_sum(const float* values, std::int64_t n, std::int64_t stride);
 
 void softmax_row(float* row, std::int64_t n, const RowConfig& config, bool stable);
-// Over another dim than the last, its values gathered.
-void softmax_column(float* values, std::int64_t n, const RowConfig& config);
-
-void log_softmax_row(float* row, std::int64_t n, const RowConfig& config);
+// What lies along a line of values: the columns of one row of tiles, the rows of one column, or whole tiles (dims before
+// the last two), whose values are added one after the other.
+enum class Along : std::uint8_t { row, column, tiles };
+// `tile_bytes`: of the input's format. Longer lines than a core has room for are added otherwise.
+void softmax_line(float* values, std::int64_t n, Along along, bool logarithm, std::int64_t tile_bytes,
+                  const RowConfig& config);
 
 // Of n values `stride` apart: the squares' sum by 1 / (n - correction). Infinite or NaN where that is no number.
 float variance(const float* values, std::int64_t n, std::int64_t stride, float correction);
@@ -66,6 +69,8 @@ float through_buffer(float value, Dest dest);
 // The vector unit's a b + c as a register holds it, and its product stored to Dest.
 float multiply_add(float a, float b, float c);
 float vector_product(float a, float b, Dest dest);
+// The approximate one has one Newton step, on Blackhole none; it is not rounded.
+float reciprocal(float value, const RowConfig& config);
 float reciprocal_root(float value, const RowConfig& config);
 
 }  // namespace ttrt::exact

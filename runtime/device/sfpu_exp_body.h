@@ -182,13 +182,14 @@ TTRT_LANES U root(U x) {
   y = mul(y, mad(c, add(num(2.2533049F), c), num(2.2825186F)));
   const U xy = mul(x, y);
   const U from_infinity = infinity - x;
+  // One instruction, as the library's compiler makes of a product that only a sum takes. Of the two recorded float32
+  // tensors of rsqrt the first (unary_f32_rsqrt) was compiled to two here, though its sqrt, which shares this line, and
+  // the second (F_f32_rsqrt) were not. Nothing else tells the two calls apart; it is 1 ulp in 14 % of the first.
+  const U rest = mad(negate(y), xy, num(1.0F));
   U r;
   if constexpr (reciprocal) {
-    // Two instructions here, one below. Of the recorded float32 results some have one here too: 1 ulp in 13 % of them.
-    const U rest = add(mul(negate(y), xy), num(1.0F));
     r = select((from_infinity != 0) & (magnitude(x) != 0), mad(rest, add_exponent(y, -1), y), from_infinity);
   } else {
-    const U rest = mad(negate(y), xy, num(1.0F));
     r = select(((I)from_infinity > 0) | (magnitude(x) == 0), mad(rest, mul(num(0.5F), xy), xy), y);
   }
   return checked ? select(negative(x), all(quiet_nan), r) : r;

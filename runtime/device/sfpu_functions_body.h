@@ -220,8 +220,7 @@ TTRT_LANES U f_softsign(U x, const float*) { return mul(x, inverse<2>(add(magnit
 // ---- piecewise functions
 
 TTRT_LANES Mask is_nan(U x) { return magnitude(x) > infinity; }
-// A NaN of either sign comes out positive.
-TTRT_LANES U f_relu(U x, const float*) { return select(is_nan(x), all(quiet_nan), maximum(x, all(0))); }
+TTRT_LANES U f_relu(U x, const float*) { return maximum(x, all(0)); }
 TTRT_LANES U held_to(U x, float top) {
   const U r = select(greater(x, num(top)), num(top), x);
   return select(negative(r), all(0), r);

@@ -49,17 +49,19 @@ TTRT_LANES U shift_sticky(U m, I by) {
   return select(by >= 27, all(0), kept);
 }
 
-// NaN and infinity rules of the multiply-add, `r` being the finite result.
+// NaN and infinity rules of the multiply-add, `r` being the result of operands taken for numbers. A NaN has the
+// product's sign where it comes from the product, else that of c, and what `r` has for a mantissa besides its last bit.
 TTRT_LANES U mad_special(U a, U b, U c, U r) {
   const I ea = raw_exponent(a), eb = raw_exponent(b), ec = raw_exponent(c);
-  const U product_sign = (a ^ b) & sign_bit;
+  const U product_sign = (a ^ b) & sign_bit, sign_c = c & sign_bit;
   const Mask top_a = ea == 255, top_b = eb == 255, top_c = ec == 255;
-  const Mask nan = (top_a & (mantissa(a) != 0)) | (top_b & (mantissa(b) != 0)) | (top_c & (mantissa(c) != 0));
-  const Mask product = top_a | top_b;
-  const Mask invalid = (top_a & (eb == 0)) | (top_b & (ea == 0)) | (product & top_c & (product_sign != (c & sign_bit)));
-  r = select(top_c, (c & sign_bit) | infinity, r);
+  const Mask product = top_a | top_b | (ea + eb - 127 >= 255), nan_c = top_c & (mantissa(c) != 0);
+  const Mask nan_product = (top_a & ((mantissa(a) != 0) | (eb == 0))) | (top_b & ((mantissa(b) != 0) | (ea == 0))) |
+                           (product & top_c & ~nan_c & (product_sign != sign_c));
+  const U nan = select(nan_product, product_sign, sign_c) | mantissa(r) | (infinity | 1);
   r = select(product, product_sign | infinity, r);
-  return select(nan | invalid, all(infinity | 1), r);
+  r = select(top_c, sign_c | infinity, r);
+  return select(nan_product | nan_c, nan, r);
 }
 
 // a * b + c, one rounding to nearest even. The product, 1 to 4, keeps 26 bits behind its binary point, the last one

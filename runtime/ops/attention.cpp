@@ -114,6 +114,11 @@ AttentionShape shape_of(const OpCall& call) {
   s.scale = call.has("scale") ? static_cast<float>(call.number("scale")) : 1.0F / root;
   s.config = call.compute_config();
   s.approx_exp = call.boolean("approx_exp");
+  s.key_chunk = call.integer("key_chunk");
+  constexpr std::int64_t largest_chunk = 1024;
+  if (s.key_chunk < tile_dim || s.key_chunk > largest_chunk || s.key_chunk % tile_dim != 0) {
+    bad_call(call, "a chunk of keys is 1 to 32 tiles");
+  }
   return s;
 }
 
@@ -257,10 +262,12 @@ ttc::Refusal emit(PythonCall& to) {
       .key("scale", python_number(static_cast<double>(to.call.has("scale") ? to.call.number("scale")
                                                                            : static_cast<double>(s.scale))));
   made.key("memory_config", to.memory_config());
-  if (s.approx_exp != s.config.math_approx_mode) {
+  if (s.approx_exp != s.config.math_approx_mode || s.key_chunk != tile_dim) {
     to.needs("attention_program");
-    made.key("program_config",
-             Python("attention_program").arg(to.device()).key("exp_approx_mode", python_bool(s.approx_exp)).str());
+    Python program("attention_program");
+    program.arg(to.device()).key("exp_approx_mode", python_bool(s.approx_exp));
+    if (s.key_chunk != tile_dim) program.key("keys", std::to_string(s.key_chunk));
+    made.key("program_config", program.str());
   }
   to.result(made.key("compute_kernel_config", to.compute_kernel_config()));
   return std::nullopt;
@@ -272,7 +279,7 @@ const OpRecord record{
     .schema =
         "(Tensor q, Tensor k, Tensor v, Tensor? mask=None, *, bool is_causal=False, float? scale=None, "
         "str mask_kind=\"additive\", str? fidelity=\"HiFi4\", bool? fp32_acc=True, bool? approx=False, "
-        "bool? approx_exp=False) -> Tensor",
+        "bool? approx_exp=False, int key_chunk=32) -> Tensor",
     .lowers = {{"aten.scaled_dot_product_attention.default", lower, flops}},
     .operands = {{"mask", OperandKind::boolean}},
     .infer = infer,

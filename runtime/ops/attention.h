@@ -15,7 +15,8 @@ struct AttentionShape {
   bool causal = false;                  // key j takes part in query i where j <= i
   float scale = 1;
   ComputeConfig config = {};
-  bool approx_exp = false;  // exact numerics: of the op library's program configuration
+  bool approx_exp = false;      // exact numerics: of the op library's program configuration
+  std::int64_t key_chunk = 32;  // the same
 };
 
 // Operands in the order q, k, v, mask.

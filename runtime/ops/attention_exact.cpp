@@ -18,19 +18,20 @@ namespace {
 
 std::int64_t whole_tiles(std::int64_t n) { return round_up(n, tile_dim); }
 
-// A tensor's matrices as rows of whole tiles; padding is zero, as it is in the tiles.
+// A tensor's matrices as rows of whole tiles; padding is zero, as it is in the tiles and behind them.
 struct Matrices {
   std::vector<float> values;
   std::int64_t size = 0;  // of one
 
-  void load(const DeviceTensor& tensor, SrcFormat source) {
+  // The number of rows becomes a multiple of `block`, itself one of a tile's.
+  void load(const DeviceTensor& tensor, SrcFormat source, std::int64_t block = tile_dim) {
     const TileGrid g(tensor.spec);
     const std::int64_t stride = g.across * tile_dim;
-    size = g.down * tile_dim * stride;
+    size = round_up(g.down * tile_dim, block) * stride;
     values.resize(static_cast<std::size_t>(g.batch * size));
     const std::byte* bytes = tensor.data();
     parallel_for(g.batch * g.down, 8, [&](std::int64_t band) {
-      float* rows = values.data() + band * tile_dim * stride;
+      float* rows = values.data() + band / g.down * size + band % g.down * tile_dim * stride;
       load_band(g.dtype, bytes + band * g.across * g.bytes, g.across, rows, stride);
       const std::uint32_t keep = source == SrcFormat::tf32 ? 0xFFFFE000 : 0xFFFF0000;
       for (std::int64_t i = 0; i < tile_dim * stride; ++i) {
@@ -69,15 +70,15 @@ exact::AttentionMask mask_of(const AttentionShape& s, const Matrices& mask, std:
 void run(const AttentionShape& s, Arch arch, const KernelArgs& args, Buffers& x) {
   const SrcFormat source = s.config.fp32_dest_acc_en ? SrcFormat::tf32 : SrcFormat::bfloat16;
   x.q.load(*args.in[0], source);
-  x.k.load(*args.in[1], source);
-  x.v.load(*args.in[2], source);
+  x.k.load(*args.in[1], source, s.key_chunk);
+  x.v.load(*args.in[2], source, s.key_chunk);
   if (s.mask) {
     x.mask.load(*args.in[3], SrcFormat::tf32);
     finish_mask(s, x.mask);
   }
   const std::int64_t queries = whole_tiles(s.queries), width = whole_tiles(s.value_dim);
   const exact::AttentionShape shape{.queries = queries,
-                                    .keys = whole_tiles(s.keys),
+                                    .keys = round_up(s.keys, s.key_chunk),
                                     .width = whole_tiles(s.head_dim),
                                     .value_width = width,
                                     .keys_used = s.keys};
@@ -94,7 +95,8 @@ void run(const AttentionShape& s, Arch arch, const KernelArgs& args, Buffers& x)
                                     .causal = s.causal,
                                     .mask = mask_of(s, x.mask, b, h),
                                     .config = exact::row_config(s.config, arch),
-                                    .approx_exp = s.approx_exp};
+                                    .approx_exp = s.approx_exp,
+                                    .key_chunk = s.key_chunk};
     float* values = x.out.values.data() + item * x.out.size;
     exact::attention_rows(x.q.at(item), x.k.at(kv), x.v.at(kv), call, band * tile_dim, values);
     const int height = static_cast<int>(std::min(tile_dim, s.queries - band * tile_dim));

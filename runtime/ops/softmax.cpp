@@ -33,16 +33,9 @@ struct SoftmaxRow {
 
 using RowFunction = void (*)(float*, std::int64_t, bool);
 
-// What the device's kernel leaves, its steps in device/exact_rows.h.
-void exact_row(float* row, std::int64_t n, bool safe, const exact::RowConfig& config, bool stable, bool last) {
-  if (safe && std::all_of(row, row + n, [](float x) { return x == -inf_f; })) {
-    std::fill(row, row + n, 0.0F);
-    return;
-  }
-  if (last)
-    exact::softmax_row(row, n, config, stable);
-  else
-    exact::softmax_column(row, n, config);
+exact::Along along(std::int64_t dim, std::int64_t rank) {
+  if (dim >= rank - 1) return exact::Along::row;
+  return dim == rank - 2 ? exact::Along::column : exact::Along::tiles;
 }
 
 LowerResult lower(const LowerContext& context) {
@@ -98,24 +91,35 @@ Kernel prepare_with(const OpCall& call, const Row& run) {
   return [=](const KernelArgs& args) { strided(*args.in[0], *args.out[0], dim, run); };
 }
 
+// What the device's kernels leave, their steps in device/exact_rows.h. The one for rows is for up to four dims.
+Kernel prepare_exact(const OpCall& call, const PrepareContext& context, bool logarithm) {
+  const TensorSpec& x = spec_of(call, "x");
+  const auto rank = static_cast<std::int64_t>(x.logical.size());
+  const exact::Along line = along(wrap_dim(call, call.integer("dim"), x.logical.size()), rank);
+  const exact::RowConfig config = exact::row_config(call.compute_config(), context.profile.arch);
+  const std::int64_t bytes = tile_bytes(x.dtype);
+  const bool safe = !logarithm && call.boolean("safe"), stable = logarithm || call.boolean("stable");
+  const bool by_rows = !logarithm && line == exact::Along::row && rank <= 4;
+  return prepare_with(call, [=](float* row, std::int64_t n) {
+    if (safe && std::all_of(row, row + n, [](float v) { return v == -inf_f; }))
+      std::fill(row, row + n, 0.0F);
+    else if (by_rows)
+      exact::softmax_row(row, n, config, stable);
+    else
+      exact::softmax_line(row, n, line, logarithm, bytes, config);
+  });
+}
+
 Kernel prepare(const OpCall& call, const PrepareContext& context) {
-  const bool wide = call.boolean("fp32_acc"), safe = call.boolean("safe"), stable = call.boolean("stable");
-  if (context.numerics == Numerics::exact) {
-    const exact::RowConfig config = exact::row_config(call.compute_config(), context.profile.arch);
-    const std::size_t rank = spec_of(call, "x").logical.size();
-    const bool last = rank == 0 || wrap_dim(call, call.integer("dim"), rank) + 1 == static_cast<std::int64_t>(rank);
-    return prepare_with(call, [=](float* row, std::int64_t n) { exact_row(row, n, safe, config, stable, last); });
-  }
+  if (context.numerics == Numerics::exact) return prepare_exact(call, context, false);
+  const bool wide = call.boolean("fp32_acc"), safe = call.boolean("safe");
   const RowFunction run = wide ? vectorised<SoftmaxRow<false, false>, float*, std::int64_t, bool>
                                : vectorised<SoftmaxRow<false, true>, float*, std::int64_t, bool>;
   return prepare_with(call, [=](float* row, std::int64_t n) { run(row, n, safe); });
 }
 
 Kernel prepare_log(const OpCall& call, const PrepareContext& context) {
-  if (context.numerics == Numerics::exact) {
-    const exact::RowConfig config = exact::row_config(call.compute_config(), context.profile.arch);
-    return prepare_with(call, [=](float* row, std::int64_t n) { exact::log_softmax_row(row, n, config); });
-  }
+  if (context.numerics == Numerics::exact) return prepare_exact(call, context, true);
   constexpr RowFunction run = vectorised<SoftmaxRow<true, false>, float*, std::int64_t, bool>;
   return prepare_with(call, [](float* row, std::int64_t n) { run(row, n, false); });
 }

@@ -70,10 +70,12 @@ void over_dim(const Case& c, RecordCall& call) {
 ttc::Refusal refuse_norm(const Case& c) {
   for (const char* name : {"w", "b"}) {
     const Tensor* t = c.find(name);
-    if (t != nullptr && volume(t->shape) != extent_of(c.input("x").shape).cols)
+    if (t == nullptr) continue;
+    if (volume(t->shape) != extent_of(c.input("x").shape).cols)
       return Reason{ReasonCode::Unsupported, "weight and bias are rows of N values"};
+    if (volume(t->shape) == 0) return c.empty_operands();
   }
-  return c.empty_operands();
+  return std::nullopt;
 }
 
 void normalize(const Case& c, RecordCall& call) {
@@ -93,10 +95,7 @@ ttc::Refusal refuse_angles(const Case& c) {
 
 ttc::Refusal refuse_attention(const Case& c) {
   for (const Tensor& t : c.inputs)
-    if (t.dtype != DataType::bfloat16) return Reason{ReasonCode::DtypeUnsupported, c.op + " is of bfloat16"};
-  const ttc::Json* keys = ttc::find_member(c.params, "k_chunk");
-  if (keys != nullptr && ttc::as_int(*keys) != tile_dim)
-    return Reason{ReasonCode::Unimplemented, "chunks of another number of keys than 32"};
+    if (t.dtype == DataType::float32) return Reason{ReasonCode::DtypeUnsupported, c.op + " is of no float32"};
   const Shape &q = c.input("q").shape, &k = c.input("k").shape, &v = c.input("v").shape;
   const bool fits = q.size() == 4 && k.size() == 4 && v.size() == 4 && k[0] == q[0] && v[0] == q[0] && k[1] > 0 &&
                     k[1] == v[1] && q[1] % k[1] == 0 && k[2] == v[2] && k[3] == q[3];
@@ -112,6 +111,7 @@ ttc::Refusal refuse_attention(const Case& c) {
 void attend(const Case& c, RecordCall& call) {
   const bool chunks = ttc::find_member(c.params, "q_chunk") != nullptr;
   if (ttc::find_member(c.params, "exp_approx_mode") == nullptr) call.set("approx_exp", !chunks);
+  if (const ttc::Json* keys = ttc::find_member(c.params, "k_chunk")) call.set("key_chunk", ttc::as_int(*keys));
 }
 
 // ---- the table -----------------------------------------------------------------------------------------------------
@@ -122,7 +122,6 @@ const std::vector<Row>& rows() {
         {.op = "softmax",
          .inputs = {{"x", "x"}},
          .params = {{"dim", ""}, {"numeric_stable", "stable"}},
-         .refuse = [](const Case& c) { return c.empty_operands(); },
          .complete = over_dim},
         {.op = "layer_norm",
          .inputs = {{"x", "x"}, {"w", "weight"}, {"b", "bias"}, {"residual", ""}},
@@ -161,7 +160,6 @@ const std::vector<Row>& rows() {
                      .inputs = {{"x", "x"}},
                      .params = {{"dim", ""}, {"keepdim", ""}},
                      .config = op == "moreh_sum" ? std::optional(narrow) : std::nullopt,
-                     .refuse = [](const Case& c) { return c.empty_operands(); },
                      .complete = reduce});
     return all;
   }();

@@ -59,12 +59,12 @@ constexpr std::string_view dram_sharded_text = R"py(def dram_sharded(*, in0_bloc
     )
 )py";
 
-constexpr std::string_view attention_program_text = R"py(def attention_program(device, *, exp_approx_mode):
-    """Attention over the whole grid, 32 queries and 32 keys at a time."""
+constexpr std::string_view attention_program_text = R"py(def attention_program(device, *, exp_approx_mode, keys=32):
+    """Attention over the whole grid, 32 queries at a time."""
     return ttnn.SDPAProgramConfig(
         compute_with_storage_grid_size=device.compute_with_storage_grid_size(),
         q_chunk_size=32,
-        k_chunk_size=32,
+        k_chunk_size=keys,
         exp_approx_mode=exp_approx_mode,
     )
 )py";

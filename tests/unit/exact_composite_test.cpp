@@ -85,6 +85,53 @@ TEST_CASE("softmax rows add up to one, and equal values share it equally") {
   }
 }
 
+TEST_CASE("softmax of columns and across tiles adds up to one, and its logarithm is log_softmax") {
+  using exact::Along;
+  for (const Along along : {Along::row, Along::column, Along::tiles}) {
+    // A core has no room for 2000.
+    for (const std::int64_t n : {std::int64_t{1}, std::int64_t{40}, std::int64_t{2000}}) {
+      std::vector<float> line = random_bf16(static_cast<std::size_t>(n), 3), logarithms = line;
+      exact::softmax_line(line.data(), n, along, false, 2048, {});
+      exact::softmax_line(logarithms.data(), n, along, true, 2048, {});
+      CHECK(std::accumulate(line.begin(), line.end(), 0.0) == Approx(1.0).epsilon(0.04));  // each sum is cut to TF32
+      for (std::size_t i = 0; i < line.size(); i += 7) CHECK(std::exp(logarithms[i]) == Approx(line[i]).epsilon(0.02));
+    }
+  }
+}
+
+TEST_CASE("the reciprocal of a column's sum has one Newton step in the approximate mode") {
+  int less = 0;
+  for (std::int64_t n = 2; n < 200; ++n) {
+    std::vector<float> accurate(static_cast<std::size_t>(n), 0.0F), approximate = accurate;
+    exact::softmax_line(accurate.data(), n, exact::Along::column, false, 2048, {});
+    exact::softmax_line(approximate.data(), n, exact::Along::column, false, 2048, {.approx = true});
+    REQUIRE(approximate[0] <= accurate[0]);
+    REQUIRE(approximate[0] == Approx(accurate[0]).epsilon(1e-3));
+    less += approximate[0] < accurate[0] ? 1 : 0;
+  }
+  CHECK(less > 10);
+}
+
+TEST_CASE("attention by chunks of two tiles of keys is that by one, but for roundings") {
+  const exact::AttentionShape shape{
+      .queries = 128, .keys = 128, .width = 32, .value_width = 32, .keys_used = 100};  // the last chunk is ragged
+  const std::vector<float> q = random_bf16(128 * 32, 1), k = random_bf16(128 * 32, 2), v = random_bf16(128 * 32, 3);
+  for (const Dest dest : {Dest::bits16, Dest::bits32}) {
+    for (const bool causal : {false, true}) {
+      exact::AttentionCall call{.shape = shape, .scale = 0.18F, .causal = causal, .config = {.dest = dest}};
+      std::vector<float> one(128 * 32), two(one.size());
+      for (std::int64_t first = 0; first < 128; first += 32) {
+        call.key_chunk = 32;
+        exact::attention_rows(q.data(), k.data(), v.data(), call, first, one.data());
+        call.key_chunk = 64;
+        exact::attention_rows(q.data(), k.data(), v.data(), call, first, two.data());
+      }
+      CHECK(one != two);
+      for (std::size_t i = 0; i < one.size(); ++i) REQUIRE(two[i] == Approx(one[i]).margin(0.05));
+    }
+  }
+}
+
 TEST_CASE("norms have mean zero and size one") {
   std::vector<float> row = random_bf16(96, 5);
   exact::norm_row(row.data(), 96, {}, {});

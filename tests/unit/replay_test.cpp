@@ -164,6 +164,28 @@ TEST_CASE("what a case does not determine is counted apart, and hides nothing th
   for (const CaseResult& r : replay_directory(dir.path.string(), options)) CHECK(r.bit_exact);
 }
 
+TEST_CASE("rows without elements are computed, a result of nothing has its reason") {
+  TempDir dir;
+  write_case(dir.path / "a.safetensors", "softmax", {{"dim", -1}}, {{"x", {0, 5}, {}}}, {"", {0, 5}, {}});
+  write_case(dir.path / "b.safetensors", "layer_norm", {{"epsilon", 1e-5}}, {{"x", {3, 0}, {}}}, {"", {3, 0}, {}});
+  write_case(dir.path / "c.safetensors", "sum", {{"dim", 1}, {"keepdim", true}}, {{"x", {0, 5}, {}}}, {"", {0, 1}, {}});
+  write_case(dir.path / "d.safetensors", "sum", {{"dim", 1}, {"keepdim", true}}, {{"x", {1, 0}, {}}},
+             {"", {1, 1}, {0}});
+  const auto results = replay_directory(dir.path.string(), {});
+  REQUIRE(results.size() == 4);
+  for (std::size_t i = 0; i < 3; ++i) CHECK(results[i].status == Status::bit_exact);
+  CHECK(results[3].status == Status::unsupported);
+  CHECK(results[3].reason.find("a sum of nothing") != std::string::npos);
+}
+
+TEST_CASE("a bfloat16 NaN of a case came to the device without its sign") {
+  TempDir dir;
+  const float nan = std::numeric_limits<float>::quiet_NaN(), inf = std::numeric_limits<float>::infinity();
+  write_case(dir.path / "neg.safetensors", "neg", ttc::Json::object(), {{"x", {1, 3}, {nan, -nan, 1}}},
+             {"", {1, 3}, {-inf, -inf, -1}});
+  CHECK(replay_directory(dir.path.string(), {}).at(0).status == Status::bit_exact);
+}
+
 TEST_CASE("an unknown op or parameter is unsupported with a reason, never passed") {
   TempDir dir;
   write_case(dir.path / "op.safetensors", "no_such_op", ttc::Json::object(), {3, 4, 5, 6});

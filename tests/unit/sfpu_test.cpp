@@ -246,6 +246,24 @@ TEST_CASE("zeros, infinities and denormals") {
   CHECK(one(Function::exp, 1000.0F) == inf);
 }
 
+TEST_CASE("a NaN has the sign of the product that it comes from, else of the addend") {
+  const auto one = [](Function f, float x) {
+    const std::uint32_t r = apply(f, {}, Dest::bits16, bits(x));
+    return std::bit_cast<float>(r);
+  };
+  const float inf = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
+  CHECK(one(Function::rsqrt, nan) == -inf);  // 1 - x y^2 is a NaN of the product's sign
+  CHECK(one(Function::sigmoid, nan) == 1.0F);  // exp(-x) is held to 0
+  CHECK(one(Function::silu, -inf) == -inf);    // -infinity by 0
+  CHECK(one(Function::silu, nan) == inf);
+  CHECK(one(Function::gelu, nan) == inf);
+  CHECK(one(Function::tanh, nan) == 1.0F);
+  CHECK(one(Function::relu, -nan) == 0.0F);
+  float tiny = std::bit_cast<float>(0x00690000U), minus_tiny = std::bit_cast<float>(0x804F0000U);
+  run(Function2::divide, Dest::bits16, {&tiny, 1}, {&minus_tiny, 1});
+  CHECK(bits(tiny) == 0xFF800000U);
+}
+
 TEST_CASE("division") {
   const auto divide = [](Dest dest, float a, float b) {
     run(Function2::divide, dest, {&a, 1}, {&b, 1});
