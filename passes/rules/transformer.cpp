@@ -3,6 +3,10 @@
 // feed-forward of two linear layers. A query whose keys are all masked gives zeros, where the fused operator gives NaN.
 // nn.TransformerEncoder packs a padded batch into a nested tensor before its layers; here the batch stays padded, the
 // layers get the padding as a mask, and what follows the layers sees zeros where PyTorch pads.
+#include <array>
+#include <cmath>
+#include <limits>
+
 #include "../decompose.h"
 
 namespace ttc {
@@ -16,6 +20,7 @@ using ir::Value;
 
 struct Attention {
   Value* x = nullptr;
+  Value *key = nullptr, *value = nullptr;  // x where it attends to itself
   std::int64_t heads = 0;
   Value *qkv_weight = nullptr, *projection_weight = nullptr;
   Arg qkv_bias, projection_bias, mask, mask_type;
@@ -23,9 +28,10 @@ struct Attention {
 
 Refusal attention_refusal(const Attention& a) {
   const auto typed = [](const Value* v) { return v && v->type.is_tensor() && v->type.has_shape && v->type.has_dtype; };
-  if (!typed(a.x) || !typed(a.qkv_weight) || !typed(a.projection_weight))
+  if (!typed(a.x) || !typed(a.key) || !typed(a.value) || !typed(a.qkv_weight) || !typed(a.projection_weight))
     return Reason{ReasonCode::DynamicShape, "the shapes of its operands are not known"};
-  if (a.x->type.rank() != 3) return Reason{ReasonCode::RankUnsupported, "takes [batch, sequence, features]"};
+  if (a.x->type.rank() != 3 || a.key->type.rank() != 3 || a.value->type.rank() != 3)
+    return Reason{ReasonCode::RankUnsupported, "takes [batch, sequence, features]"};
   const auto width = a.x->type.dim(2), rows = a.qkv_weight->type.dim(0);
   if (!width || !rows || *rows != 3 * *width || a.heads < 1 || *width % a.heads != 0)
     return Reason{ReasonCode::Unsupported, "its projections do not fit its heads"};
@@ -53,17 +59,48 @@ Value* keep_mask(Rewriter& r, const Attention& a) {
                                     : r.reshape(mask, {SymExpr(1), SymExpr(1), sizes[0], sizes[1]});
 }
 
-Value* attention(Rewriter& r, const Attention& a) {
+// What the product of all three projections gives for one tensor that is query, key and value; each has its rows of it.
+std::vector<Value*> projections(Rewriter& r, const Attention& a) {
+  if (a.key == a.x && a.value == a.x) return r.split(r.linear(a.x, a.qkv_weight, a.qkv_bias), 2, 3);
+  const std::vector<Value*> weights = r.split(a.qkv_weight, 0, 3);
+  std::vector<Value*> biases(3);
+  if (a.qkv_bias.value()) biases = r.split(a.qkv_bias.value(), 0, 3);
+  std::vector<Value*> out;
+  for (int i = 0; i < 3; ++i)
+    out.push_back(r.linear(std::array{a.x, a.key, a.value}[i], weights[i], biases[i] ? Arg(biases[i]) : Arg()));
+  return out;
+}
+
+struct Attended {
+  Value* output = nullptr;
+  Value* weights = nullptr;  // [batch, heads, queries, keys], where they are wanted
+};
+
+// As PyTorch computes both where the weights are asked for.
+Attended mixed_by_weights(Rewriter& r, const std::vector<Value*>& heads, Value* keep, std::int64_t depth) {
+  Value* scores = r.binary("aten.mul.Tensor", r.matmul(heads[0], r.transpose(heads[1], 2, 3)), 1.0 / std::sqrt(depth));
+  if (keep) scores = r.choose("aten.where.ScalarOther", keep, scores, -std::numeric_limits<double>::infinity());
+  Value* weights = r.emit_like("aten.softmax.int", {scores, 3}, scores);
+  return {r.matmul(weights, heads[2]), weights};
+}
+
+Attended attention(Rewriter& r, const Attention& a, bool wants_weights) {
   const std::vector<SymExpr> sizes = a.x->type.sizes;
   const std::int64_t depth = sizes[2].number() / a.heads;
   std::vector<Value*> heads;
-  for (Value* part : r.split(r.linear(a.x, a.qkv_weight, a.qkv_bias), 2, 3))
-    heads.push_back(r.transpose(r.reshape(part, {sizes[0], sizes[1], SymExpr(a.heads), SymExpr(depth)}), 1, 2));
+  for (Value* part : projections(r, a)) {
+    const std::vector<SymExpr>& of = part->type.sizes;
+    heads.push_back(r.transpose(r.reshape(part, {of[0], of[1], SymExpr(a.heads), SymExpr(depth)}), 1, 2));
+  }
   Value* mask = keep_mask(r, a);
-  Value* mixed =
-      r.emit_like("aten.scaled_dot_product_attention.default",
-                  {heads[0], heads[1], heads[2], mask ? Arg(mask) : Arg(), 0.0, false, Arg(), false}, heads[0]);
-  return r.linear(r.reshape(r.transpose(mixed, 1, 2), sizes), a.projection_weight, a.projection_bias);
+  const Attended mixed =
+      wants_weights
+          ? mixed_by_weights(r, heads, mask, depth)
+          : Attended{r.emit_like("aten.scaled_dot_product_attention.default",
+                                 {heads[0], heads[1], heads[2], mask ? Arg(mask) : Arg(), 0.0, false, Arg(), false},
+                                 heads[0])};
+  return {r.linear(r.reshape(r.transpose(mixed.output, 1, 2), sizes), a.projection_weight, a.projection_bias),
+          mixed.weights};
 }
 
 Value* norm(Rewriter& r, const Node& node, Value* x, std::size_t weight) {
@@ -76,6 +113,8 @@ Value* add(Rewriter& r, Value* a, Value* b) { return r.emit_like("aten.add.Tenso
 Values encoder_layer(Rewriter& r, Node* node) {
   if (node->args().size() != 20) return {};
   const Attention a{.x = node->operand(0),
+                    .key = node->operand(0),
+                    .value = node->operand(0),
                     .heads = node->arg(2).integer().value_or(0),
                     .qkv_weight = node->operand(3),
                     .projection_weight = node->operand(5),
@@ -90,8 +129,8 @@ Values encoder_layer(Rewriter& r, Node* node) {
     why = Reason{ReasonCode::Unsupported, "its settings are not literals"};
   if (why) return refused(r, *why);
   Attention inner = a;
-  if (*norm_first) inner.x = norm(r, *node, a.x, 10);
-  Value* x = add(r, attention(r, inner), a.x);
+  if (*norm_first) inner.x = inner.key = inner.value = norm(r, *node, a.x, 10);
+  Value* x = add(r, attention(r, inner, false).output, a.x);
   if (!*norm_first) x = norm(r, *node, x, 10);
   Value* residual = x;
   if (*norm_first) x = norm(r, *node, x, 12);
@@ -105,6 +144,8 @@ Values encoder_layer(Rewriter& r, Node* node) {
 Values multi_head(Rewriter& r, Node* node) {
   if (node->args().size() != 13) return {};
   const Attention a{.x = node->operand(0),
+                    .key = node->operand(1),
+                    .value = node->operand(2),
                     .heads = node->arg(4).integer().value_or(0),
                     .qkv_weight = node->operand(5),
                     .projection_weight = node->operand(7),
@@ -112,13 +153,15 @@ Values multi_head(Rewriter& r, Node* node) {
                     .projection_bias = node->arg(8),
                     .mask = node->arg(9),
                     .mask_type = node->arg(12)};
+  const bool wants_weights = node->results().size() > 1 && node->result(1)->has_uses();
+  const auto average = node->arg(11).boolean();
   Refusal why = attention_refusal(a);
-  if (!why && (node->operand(1) != a.x || node->operand(2) != a.x))
-    why = Reason{ReasonCode::Unsupported, "queries, keys and values of different tensors"};
-  if (!why && node->results().size() > 1 && node->result(1)->has_uses())
-    why = Reason{ReasonCode::MultiUse, "the attention weights are used"};
+  if (!why && wants_weights && (node->arg(10).boolean() != true || !average))
+    why = Reason{ReasonCode::Unsupported, "its settings are not literals"};
   if (why) return refused(r, *why);
-  return {attention(r, a), nullptr};
+  Attended made = attention(r, a, wants_weights);
+  if (wants_weights && *average) made.weights = r.reduce("aten.mean.dim", made.weights, {1}, false);
+  return {made.output, made.weights};
 }
 
 // The layers between a nested tensor and the padded one that is made of it, in order, that one last; empty where

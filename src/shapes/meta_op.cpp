@@ -213,9 +213,10 @@ std::vector<RtValue> known(const torch::jit::Stack& stack) {
 
 // TorchScript's own operators, on values that are known.
 std::vector<RtValue> call_interpreter_op(const ir::Node& node, const std::vector<RtValue>& args, bool all_known) {
-  if (node.op() == "aten.__is__.default" && args.size() == 2) {
+  const bool is = node.op() == "aten.__is__.default";
+  if ((is || node.op() == "aten.__isnot__.default") && args.size() == 2) {
     const at::Tensor *a = as_tensor(args[0]), *b = as_tensor(args[1]);
-    if (a && b) return {RtValue(a->is_same(*b))};
+    if (a && b) return {RtValue(a->is_same(*b) == is)};
   }
   const ttrt::CpuOp* op = all_known ? ttrt::CpuOp::find(node.op()) : nullptr;
   if (!op) throw Unknown("no shape function for " + node.op());
