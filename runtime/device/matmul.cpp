@@ -73,10 +73,9 @@ struct Operands {
   std::byte* out;
 };
 
-// A task's most tiles of rows (of blocks many, as they multiply as fast as few rows of them would be unpacked) and
-// panels, and the tiles of sums that it holds at a time.
-constexpr std::int64_t max_row_tiles = 16, max_row_tiles_of_blocks = 32, max_panels = 8, max_panels_of_few = 32,
-                       max_sums = 32;
+// A task's most tiles of rows, for which a panel is unpacked once, and panels, and the tiles of sums that it holds at a
+// time.
+constexpr std::int64_t max_row_tiles = 32, max_panels = 8, max_panels_of_few = 32, max_sums = 32;
 // Tiles of k that are unpacked for a panel at a time: few for few rows, which then read tiles in the order in which
 // they are stored; else what fits beside the sums into a core's first cache, of blocks, which read less often, more.
 constexpr std::int64_t k_tiles_few = 1, k_tiles_many = 8, k_tiles_at_once = 12, k_tiles_of_blocks = 16;
@@ -178,7 +177,7 @@ Matmul::Plan::Plan(MatmulSpec s) : spec(std::move(s)) {
 }
 
 void Matmul::Plan::divide() {
-  row_tiles_per_task = std::min(mt, block != nullptr ? max_row_tiles_of_blocks : max_row_tiles);
+  row_tiles_per_task = std::min(mt, max_row_tiles);
   panels_per_task = std::min(nt, few ? max_panels_of_few : max_panels);
   const std::int64_t wanted = 4 * std::int64_t{parallel_threads()};
   const auto tasks = [&] {

@@ -107,6 +107,10 @@ void strip_bf16(const std::byte* a, const void* panel, std::int64_t k, std::uint
                 std::int64_t ahead, Beside* beside) {
   if (rows == 1) return strip_bf16_rows<1, false>(a, panel, k, keep, add, c, ahead, beside);
   if (rows <= 4) return strip_bf16_rows<4, false>(a, panel, k, keep, add, c, ahead, beside);
+  // The last rows of a matrix that is no multiple of 8 high, often one of many.
+  if (rows == 5) return strip_bf16_rows<5, false>(a, panel, k, keep, add, c, ahead, beside);
+  if (rows == 6) return strip_bf16_rows<6, false>(a, panel, k, keep, add, c, ahead, beside);
+  if (rows == 7) return strip_bf16_rows<7, false>(a, panel, k, keep, add, c, ahead, beside);
   if (beside != nullptr && beside->has_work())
     return strip_bf16_rows<8, true>(a, panel, k, keep, add, c, ahead, beside);
   strip_bf16_rows<8, false>(a, panel, k, keep, add, c, ahead, beside);
