@@ -10,7 +10,8 @@
 namespace ttrt {
 namespace {
 
-constexpr std::int64_t parallel_elements = 1 << 19;
+// Rows of a table are far apart, and each waits for memory: few are worth a second thread.
+constexpr std::int64_t parallel_elements = 1 << 16;
 constexpr std::int64_t piece = tile_elements;  // columns that are converted at a time
 
 // Row `row` of the table, columns [col, col + n) with col a multiple of 1024 and n <= 1024, as a Value array. Block

@@ -206,7 +206,7 @@ void run_stored(const MovePlan& plan, const std::byte* const* in, std::byte* out
 // Tiles of `dtype`: the output's format, or plan.stored.
 void run_whole_tiles(const MovePlan& plan, DataType dtype, const std::byte* const* in, std::byte* out) {
   const std::int64_t bytes = tile_bytes(dtype), runs = static_cast<std::int64_t>(plan.whole.size());
-  parallel_for(runs, static_cast<std::int64_t>(plan.is_whole.size()) * bytes >= 8 * parallel_elements,
+  parallel_for(runs, static_cast<std::int64_t>(plan.is_whole.size()) * bytes >= parallel_elements,
                [&](std::int64_t i) {
                  const TileRun& run = plan.whole[static_cast<std::size_t>(i)];
                  std::memcpy(out + run.dst * bytes, in[run.input] + run.src * bytes,
