@@ -22,17 +22,19 @@ struct NarrowTile {
   }
 };
 
-// A tile's faces <-> 32 rows `stride` apart.
+// Rows of a row of tiles <-> rows `stride` apart.
 struct WidenBand {
   [[gnu::always_inline]] static inline void run(const std::byte* tiles, std::int64_t across, float* rows,
-                                                std::int64_t stride) {
+                                                std::int64_t stride, int first, int count) {
     const std::uint16_t* in = reinterpret_cast<const std::uint16_t*>(tiles);
-    for (std::int64_t run = 0; run < across * 4 * 16; ++run) {
-      const std::int64_t tile = run / 64, face = run / 16 % 4, r = run % 16;
-      float* out = rows + (face / 2 * 16 + r) * stride + tile * 32 + face % 2 * 16;
-      const std::uint16_t* row = in + run * 16;
+    for (int r = 0; r < count; ++r) {
+      const std::uint16_t* from = in + (first + r) / 16 * 512 + (first + r) % 16 * 16;
+      float* out = rows + r * stride;
+      for (std::int64_t c = 0; c < across * 2; ++c) {
+        const std::uint16_t* face = from + c / 2 * 1024 + c % 2 * 256;
 #pragma GCC unroll 1
-      for (int i = 0; i < 16; ++i) out[i] = bf16_to_f32(row[i]);
+        for (int i = 0; i < 16; ++i) out[c * 16 + i] = bf16_to_f32(face[i]);
+      }
     }
   }
 };
@@ -40,11 +42,11 @@ struct WidenBand {
 template <Rounding rounding>
 struct NarrowBand {
   [[gnu::always_inline]] static inline void run(const float* rows, std::int64_t stride, int height, std::int64_t whole,
-                                                std::byte* tiles) {
+                                                std::byte* tiles, int first) {
     std::uint16_t* out = reinterpret_cast<std::uint16_t*>(tiles);
     for (int r = 0; r < height; ++r) {
       const float* row = rows + r * stride;
-      std::uint16_t* to = out + (r / 16) * 512 + (r % 16) * 16;
+      std::uint16_t* to = out + (first + r) / 16 * 512 + (first + r) % 16 * 16;
       for (std::int64_t c = 0; c < whole; c += 16) {
         std::uint16_t* face = to + c / 32 * 1024 + c % 32 / 16 * 256;
 #pragma GCC unroll 1
@@ -59,10 +61,12 @@ std::int64_t band_offset(int r, std::int64_t c) {
   return c / 32 * 1024 + (r / 16) * 512 + c % 32 / 16 * 256 + (r % 16) * 16 + c % 16;
 }
 
-void store_float_band(const float* rows, std::int64_t stride, int height, std::int64_t whole, std::byte* tiles) {
+void store_float_band(const float* rows, std::int64_t stride, int height, std::int64_t whole, std::byte* tiles,
+                      int first) {
   float* out = reinterpret_cast<float*>(tiles);
   for (int r = 0; r < height; ++r) {
-    for (std::int64_t c = 0; c < whole; c += 16) std::memcpy(out + band_offset(r, c), rows + r * stride + c, 64);
+    for (std::int64_t c = 0; c < whole; c += 16)
+      std::memcpy(out + band_offset(first + r, c), rows + r * stride + c, 64);
   }
 }
 
@@ -77,17 +81,18 @@ void store_element(DataType dtype, float value, std::int64_t offset, std::byte* 
 
 template <Rounding rounding>
 void store_band_as(DataType dtype, const float* rows, std::int64_t stride, int height, std::int64_t cols,
-                   std::byte* tiles) {
+                   std::byte* tiles, int first, int below) {
   const std::int64_t across = (cols + 31) / 32, whole = cols / 16 * 16;
-  if (height < 32 || cols % 32 != 0) std::memset(tiles, 0, static_cast<std::size_t>(across * tile_bytes(dtype)));
+  if (first == 0 && (height + below < 32 || cols % 32 != 0))
+    std::memset(tiles, 0, static_cast<std::size_t>(across * tile_bytes(dtype)));
   if (dtype == DataType::float32) {
-    store_float_band(rows, stride, height, whole, tiles);
+    store_float_band(rows, stride, height, whole, tiles, first);
   } else {
-    vectorised<NarrowBand<rounding>>(rows, stride, height, whole, tiles);
+    vectorised<NarrowBand<rounding>>(rows, stride, height, whole, tiles, first);
   }
   for (int r = 0; r < height; ++r) {
     for (std::int64_t c = whole; c < cols; ++c)
-      store_element<rounding>(dtype, rows[r * stride + c], band_offset(r, c), tiles);
+      store_element<rounding>(dtype, rows[r * stride + c], band_offset(first + r, c), tiles);
   }
 }
 
@@ -224,16 +229,24 @@ void TileGroups::store(Rounding rounding, float* values, std::int64_t group, std
   }
 }
 
-void load_band(DataType dtype, const std::byte* tiles, std::int64_t across, float* rows, std::int64_t stride) {
-  if (dtype == DataType::bfloat16) return vectorised<WidenBand>(tiles, across, rows, stride);
+void load_band(DataType dtype, const std::byte* tiles, std::int64_t across, float* rows, std::int64_t stride,
+               int first, int count) {
+  if (dtype == DataType::bfloat16) return vectorised<WidenBand>(tiles, across, rows, stride, first, count);
+  TTC_CHECK(first == 0, "rows apart of bfloat16 only");
   const std::int64_t bytes = tile_bytes(dtype);
-  for (std::int64_t t = 0; t < across; ++t) unpack_region(dtype, tiles + t * bytes, rows + t * 32, stride, 32, 32);
+  for (std::int64_t t = 0; t < across; ++t) unpack_region(dtype, tiles + t * bytes, rows + t * 32, stride, count, 32);
 }
 
 void store_band(DataType dtype, Rounding rounding, const float* rows, std::int64_t stride, int height,
-                std::int64_t cols, std::byte* tiles) {
-  if (rounding == Rounding::even) return store_band_as<Rounding::even>(dtype, rows, stride, height, cols, tiles);
-  store_band_as<Rounding::away>(dtype, rows, stride, height, cols, tiles);
+                std::int64_t cols, std::byte* tiles, int first, int below) {
+  (rounding == Rounding::even ? store_band_as<Rounding::even> : store_band_as<Rounding::away>)(
+      dtype, rows, stride, height, cols, tiles, first, below);
+}
+
+int band_rows(DataType in, DataType out, std::int64_t stride) {
+  constexpr std::int64_t floats = 4096;
+  if (in != DataType::bfloat16 || out != DataType::bfloat16) return tile_dim;
+  return static_cast<int>(std::clamp<std::int64_t>(floats / stride / 4 * 4, 4, tile_dim));
 }
 
 void load_rows(const DeviceTensor& tensor, float* out) {

@@ -100,12 +100,17 @@ void TileGroups::scatter(float* values, std::int64_t group, const Store& store) 
   }
 }
 
-// One row of tiles <-> 32 rows of `across` * 32 floats, `stride` floats apart. All of it, padding included.
-void load_band(DataType dtype, const std::byte* tiles, std::int64_t across, float* rows, std::int64_t stride);
-// Only the first `height` rows of the band are written and none is read beyond; the others become zero, and so do
-// columns from `cols` on.
+// Rows `first` to `first + count` of one row of tiles <-> rows of `across` * 32 floats, `stride` floats apart. All of
+// them, padding included.
+void load_band(DataType dtype, const std::byte* tiles, std::int64_t across, float* rows, std::int64_t stride,
+               int first = 0, int count = 32);
+// Only `height` rows from `first` on are written and none is read beyond. Those from 0 on come first: the band's other
+// rows, but for `below` that are yet to be stored, become zero then, and so do columns from `cols` on.
 void store_band(DataType dtype, Rounding rounding, const float* rows, std::int64_t stride, int height,
-                std::int64_t cols, std::byte* tiles);
+                std::int64_t cols, std::byte* tiles, int first = 0, int below = 0);
+// How many rows of so many floats to take at a time from bands of these formats: what fits a core's first cache with
+// room for as much again, where rows can be had apart.
+int band_rows(DataType in, DataType out, std::int64_t stride);
 
 // A float tensor <-> dense row-major floats without padding.
 void load_rows(const DeviceTensor& tensor, float* out);
