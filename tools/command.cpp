@@ -45,10 +45,13 @@ std::vector<const Command*> all_commands() {
   return out;
 }
 
-void note(const Globals& globals, const std::string& text) {
-  if (globals.quiet) return;
+void tell(const std::string& text) {
   ProgressLine::clear();
   std::cerr << text << '\n';
+}
+
+void note(const Globals& globals, const std::string& text) {
+  if (!globals.quiet) tell(text);
 }
 
 void detail(const Globals& globals, const std::string& text) {
@@ -57,8 +60,9 @@ void detail(const Globals& globals, const std::string& text) {
 
 void warn(const Globals& globals, const std::string& text, const std::string& hint) {
   warnings().push_back(text);
-  note(globals, painted("warning:", Style::warning, Stream::error) + " " + text);
-  if (!hint.empty()) note(globals, painted("hint:", Style::hint, Stream::error) + " " + hint);
+  if (globals.quiet && !globals.strict) return;
+  tell(painted("warning:", Style::warning, Stream::error) + " " + text);
+  if (!hint.empty()) tell(painted("hint:", Style::hint, Stream::error) + " " + hint);
 }
 
 void check_warnings(const Globals& globals) {

@@ -39,11 +39,15 @@ std::vector<const Command*> all_commands();
 
 // From now on only print_json writes to standard output: what models print while they run goes to standard error.
 void keep_output_for_json();
+// --quiet: standard output has the results as ever; standard error has errors, what other flags ask to be told there
+// (--stats, --dispatcher debug), and nothing else.
+void tell(const std::string& text);
 // A line on standard error, unless --quiet.
 void note(const Globals& globals, const std::string& text);
 // The same with --verbose only.
 void detail(const Globals& globals, const std::string& text);
-// What the user should know before he trusts the result; counted, named in the JSON, and an error under --strict.
+// What the user should know before he trusts the result; counted, named in the JSON, and an error under --strict, which
+// --quiet does not keep back.
 void warn(const Globals& globals, const std::string& text, const std::string& hint = {});
 // Under --strict: throws ttc::Error (check_failed) where there were warnings. Commands call it before they write a
 // result; the program does in the end.

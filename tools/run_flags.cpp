@@ -74,7 +74,8 @@ ttrt::KernelChoiceOptions kernel_choice(const Globals& globals, const DispatchFl
   using ttrt::dispatch::DispatchMode;
   ttrt::KernelChoiceOptions out;
   out.report = [globals](const std::string& text, std::string_view severity) {
-    severity == "warning" ? warn(globals, text) : note(globals, std::string(severity) + ": " + text);
+    const std::string line = std::string(severity) + ": " + text;
+    severity == "warning" ? warn(globals, text) : severity == "debug" ? tell(line) : note(globals, line);
   };
   out.dispatcher = flags.dispatcher;
   out.dispatch.config_path = flags.config;

@@ -132,7 +132,7 @@ PrecisionSearch searched(const Globals& globals, const ModelSource& source, cons
                           bytes_text(static_cast<double>(trial.score.bytes)));
     });
   }();
-  if (!globals.json && !globals.quiet) print_text(search);
+  if (!globals.json) print_text(search);
   check_warnings(globals);
   if (!flags.pareto.empty()) write_file(flags.pareto, search_json(search).dump(1) + "\n");
   if (!flags.choice.empty()) write_file(flags.choice, options_text(search.choice));

@@ -27,7 +27,8 @@ void add_globals(FlagSet& app, Globals& globals) {
   app.group("Every command");
   app.add_flag("--json", globals.json, "One JSON object on standard output");
   app.add_flag("-v,--verbose", globals.verbose, "Say more on standard error: phases, passes, shapes");
-  app.add_flag("-q,--quiet", globals.quiet, "Say nothing but results and errors");
+  app.add_flag("-q,--quiet", globals.quiet,
+               "Say nothing but results and errors: no notes, hints, progress; warnings only under --strict");
   app.add_flag("--strict", globals.strict, "Fail (exit code 1) where there is a warning");
   app.add_flag("--force", globals.force, "Let a result take the place of a file that the command reads");
   app.add_option("--color", globals.color, "Colours: auto is for terminals, unless NO_COLOR is set")

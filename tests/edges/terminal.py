@@ -10,7 +10,7 @@ import subprocess
 import termios
 import time
 
-from common import BERT, ROOT, TTC, VIT, check, ttc, want
+from common import BERT, IO, ROOT, TTC, VIT, check, shared, ttc, want
 
 
 def on_terminal(*args, columns=80, env=None, until=None):
@@ -83,7 +83,46 @@ def a_single_run_and_a_chain_of_short_phases_show_progress(tmp):
 def verbose_says_more(tmp):
     plain, more = ttc("compile", VIT, "-o", tmp / "x.pt2"), ttc("compile", VIT, "-o", tmp / "x.pt2", "-v")
     assert "replace:" in more.err and "writing: " in more.err and "replace:" not in plain.err
-    assert f"wrote {tmp}/x.pt2" in plain.err and ttc("compile", VIT, "-o", tmp / "x.pt2", "-q").err == ""
+    assert f"wrote {tmp}/x.pt2" in plain.err
+
+
+def a_call_of_each_command(tmp):
+    """Most of them have notes or warnings to say."""
+    vit = shared("vit-quiet.pt2", VIT, "--keep-original", "--arch", "p150")
+    idle = ("--fallback-op", "nonesuch")
+    return {
+        "archs": [], "bench": [vit, "--loops", "2", "--arch", "n150"], "bisect": [BERT, "--io", IO, "--pcc", "0.5"],
+        "check": [VIT, *idle], "compare": [VIT],
+        "compile": [VIT, "-o", tmp / "c.pt2", "--min-pcc", "0.5", "--io", ROOT / "models/vit_small.io.safetensors", *idle],
+        "completion": ["bash"], "diff": [VIT, VIT], "dispatchers": [], "emit": [VIT, "-o", tmp / "program", "--overwrite", *idle],
+        "explain": ["tt.linear", "--shape", "32x64,64x64"], "inspect": [vit, "-v"],
+        "extract": [BERT, "--module", "model.encoder.layer.0", "--io", IO, "-o", tmp / "layer.pt2"],
+        "model": ["fit", ROOT / "tests/data/gemm.csv"], "modules": [], "ops": [], "passes": [], "profile": [VIT, "--arch", "p150"],
+        "replay": [ROOT / "tests/data/golden", "--filter", "softmax"], "report": [VIT, "-o", tmp / "r.html"],
+        "run": [vit, "--arch", "n150", "--reproducer", tmp / "node.pt2"], "undo": [vit, "-o", tmp / "original.pt"],
+        "verify": [vit]}
+
+
+@check
+def quiet_leaves_results_and_errors_only(tmp):
+    calls = a_call_of_each_command(tmp)
+    commands = re.findall(r"^  ([a-z]+)  ", ttc("--help").out.split("Subcommands:")[1], re.M)
+    assert sorted(calls) == sorted(commands), set(calls) ^ set(commands)
+    bare = lambda text: re.sub(r"[\d\s.e+-]+", "", text)  # times differ, and with them widths
+    said = set()
+    for command, args in calls.items():
+        plain, quiet = ttc(command, *args), want(ttc(command, *args, "-q"), 0)
+        want(plain, 0)
+        assert quiet.err == "" and bare(quiet.out) == bare(plain.out), (command, quiet.err, quiet.out, plain.out)
+        said |= {command} if plain.err else set()
+    assert said >= {"bench", "check", "compare", "compile", "emit", "extract", "report", "run", "undo", "verify"}, said
+    for args in (["run", "nofile"], ["compile", VIT], ["run", VIT, "--pcc", "0.9"], ["check", VIT, "--min-device"]):
+        plain, quiet = ttc(*args), ttc(*args, "-q")
+        assert quiet.code == plain.code != 0 and plain.err.endswith(quiet.err) and quiet.err.startswith("error:"), args
+    # What a flag asks to be told, and what fails the command under --strict, is no note.
+    want(ttc("check", VIT, "--fallback-op", "nonesuch", "--strict", "-q"), 1, "warning: ", "hint: ", "error: ")
+    want(ttc("check", VIT, "--stats", "-q"), 0, "replace")
+    want(ttc("run", VIT, "--dispatcher", "debug", "-q"), 0, "debug: ")
 
 
 @check
