@@ -342,8 +342,8 @@ void Matmul::Plan::sum_few(const Operands& run, Range columns, float* lines) con
   for (std::int64_t k_tile = 0, step = 0; k_tile < whole; k_tile += step) {
     step = std::min(FewRows::most_k_tiles, whole - k_tile);
     const std::int64_t ahead = k_tile + 2 * step <= whole ? step * nt * size : 0;
-    for (std::int64_t first = 0; first < count; first += FewRows::most_columns) {
-      const std::int64_t width = std::min(FewRows::most_columns, count - first);
+    for (std::int64_t first = 0; first < count; first += few->columns_at_once()) {
+      const std::int64_t width = std::min(few->columns_at_once(), count - first);
       const std::byte* tiles = run.b + b_tile(k_tile, columns.first + first) * size;
       const FewRows::Added added =
           few->times_tiles(k_tile, {tiles, tiles + ahead, step, width, nt * size}, lines + first * FewRows::line);

@@ -70,22 +70,45 @@ constexpr std::int64_t most_in_registers = 4;
   return _mm512_dpbf16_ps(sum, (__m512bh)_mm512_set1_epi32(both), (__m512bh)words);
 }
 
+// [tile][row][half of its columns]
+template <int tiles, int rows>
+struct Sums {
+  __m512 of[tiles][rows][2];
+
+  [[gnu::target(TTRT_TARGET), gnu::always_inline]] explicit Sums(const float* c) {
+    for (int t = 0; t < tiles; ++t)
+      for (int r = 0; r < rows; ++r)
+        for (int n = 0; n < 2; ++n) of[t][r][n] = _mm512_loadu_ps(c + t * FewRows::line + r * 32 + n * 16);
+  }
+  [[gnu::target(TTRT_TARGET), gnu::always_inline]] void store(float* c) const {
+    for (int t = 0; t < tiles; ++t)
+      for (int r = 0; r < rows; ++r)
+        for (int n = 0; n < 2; ++n) _mm512_storeu_ps(c + t * FewRows::line + r * 32 + n * 16, of[t][r][n]);
+  }
+};
+
+// What follows brings a line of what lies at `soon` with each one that it reads, in the same place: a core's second
+// cache then waits for memory all the time.
+
+// One line after the other, which the processor sees and reads on by itself.
 template <int rows>
-[[gnu::target(TTRT_TARGET)]] bool times_bf16(const FewRows::Rows& x, const std::byte* tile, float* c) {
+[[gnu::target(TTRT_TARGET)]] bool times_bf16(const FewRows::Rows& x, const std::byte* tile, const std::byte* soon,
+                                             float* c) {
   const __m512i turn = whole(places.words.data());
   const __m512i keep = _mm512_set1_epi32(static_cast<int>(x.lofi ? 0xFFF8FFF8 : 0xFFFFFFFF));
-  __m512 sum[rows][2];
-  for (int r = 0; r < rows; ++r)
-    for (int n = 0; n < 2; ++n) sum[r][n] = _mm512_loadu_ps(c + r * 32 + n * 16);
-  for (int k = 0; k < 2; ++k)
-    for (int p = 0; p < 8; ++p)
-      for (int n = 0; n < 2; ++n) {
-        const __m512i words = pair_words(tile + face_of(k, n) * 512 + p * 64, turn, keep);
+  Sums<1, rows> sum(c);
 #pragma GCC unroll 4
-        for (int r = 0; r < rows; ++r) sum[r][n] = times_pair(sum[r][n], x.values + r * x.stride + k * 16, p, words);
-      }
-  for (int r = 0; r < rows; ++r)
-    for (int n = 0; n < 2; ++n) _mm512_storeu_ps(c + r * 32 + n * 16, sum[r][n]);
+  for (int face = 0; face < 4; ++face)
+#pragma GCC unroll 8
+    for (int p = 0; p < 8; ++p) {
+      const int at = face * 512 + p * 64;
+      bring(soon + at, 64);
+      const __m512i words = pair_words(tile + at, turn, keep);
+#pragma GCC unroll 4
+      for (int r = 0; r < rows; ++r)
+        sum.of[0][r][face % 2] = times_pair(sum.of[0][r][face % 2], x.values + r * x.stride + face / 2 * 16, p, words);
+    }
+  sum.store(c);
   return true;
 }
 
@@ -97,51 +120,101 @@ template <int rows>
   _mm256_store_si256(reinterpret_cast<__m256i*>(out), _mm256_maskz_add_epi16(numbers, v, power));
 }
 
-template <typename Decoder, int rows>
-[[gnu::target(TTRT_TARGET)]] bool times_blocks(const FewRows::Rows& x, const std::byte* tile, float* c) {
-  if (!takes_power<Decoder>(*x.ranges, tile)) return false;
-  Decoder decoder(x.lofi);
-  __m512 sum[rows][2];
-  for (int r = 0; r < rows; ++r)
-    for (int n = 0; n < 2; ++n) sum[r][n] = _mm512_loadu_ps(c + r * 32 + n * 16);
-  for (int face = 0; face < 4; ++face) {
-    const int n = face % 2;
-    const __m128i stored = _mm_loadu_si128(reinterpret_cast<const __m128i*>(tile + face * 16));
-    const __m256i power =
-        _mm256_slli_epi16(_mm256_sub_epi16(_mm256_cvtepu8_epi16(stored), _mm256_set1_epi16(Decoder::one)), 7);
-    alignas(32) std::uint16_t scaled[rows][16];
-    for (int r = 0; r < rows; ++r) scale_row(x.values + r * x.stride + face / 2 * 16, power, scaled[r]);
-    const std::byte* codes = tile + block_exponents + face * Decoder::face_bytes;
-#pragma GCC unroll 4
-    for (int step = 0; step < 4; ++step) {
-      const Words words = decoder.decode(codes + step * Decoder::step_bytes);
-#pragma GCC unroll 4
-      for (int r = 0; r < rows; ++r) sum[r][n] = times_pair(sum[r][n], scaled[r], 2 * step, words.first);
-#pragma GCC unroll 4
-      for (int r = 0; r < rows; ++r) sum[r][n] = times_pair(sum[r][n], scaled[r], 2 * step + 1, words.second);
+// Of the faces beside each other in `tiles` tiles, 16 k rows from 16 k: the rows' values, each times the power of its
+// k row in the face.
+template <typename Decoder, int tiles, int rows>
+struct Scaled {
+  alignas(32) std::uint16_t of[2 * tiles][rows][16];
+
+  [[gnu::target(TTRT_TARGET), gnu::always_inline]] Scaled(const FewRows::Rows& x, const std::byte* tile, int k) {
+    for (int i = 0; i < 2 * tiles; ++i) {
+      const __m128i stored = _mm_loadu_si128(
+          reinterpret_cast<const __m128i*>(tile + i / 2 * tile_size<Decoder> + face_of(k, i % 2) * 16));
+      const __m256i power =
+          _mm256_slli_epi16(_mm256_sub_epi16(_mm256_cvtepu8_epi16(stored), _mm256_set1_epi16(Decoder::one)), 7);
+      for (int r = 0; r < rows; ++r) scale_row(x.values + r * x.stride + k * 16, power, of[i][r]);
     }
+    // A value is to be read from memory into all elements; compilers would rather shift it down a register, with the
+    // units that the tables need.
+    asm volatile("" : : "r"(this) : "memory");
+  }
+};
+
+// Tiles beside each other, so that there are four sums or more: one takes a product when it has taken the one before,
+// six cycles later.
+template <typename Decoder, int tiles, int rows>
+[[gnu::target(TTRT_TARGET)]] bool times_blocks(const FewRows::Rows& x, const std::byte* tile, const std::byte* soon,
+                                               float* c) {
+  constexpr std::int64_t size = tile_size<Decoder>;
+  for (int t = 0; t < tiles; ++t) {
+    bring(soon + t * size, block_exponents);
+    if (!takes_power<Decoder>(*x.ranges, tile + t * size)) return false;
+  }
+  Decoder decoder(x.lofi);
+  Sums<tiles, rows> sum(c);
+  for (int k = 0; k < 2; ++k) {
+    const Scaled<Decoder, tiles, rows> scaled(x, tile, k);
+#pragma GCC unroll 4
+    for (int step = 0; step < 4; ++step)
+#pragma GCC unroll 4
+      for (int i = 0; i < 2 * tiles; ++i) {
+        const int t = i / 2, n = i % 2;
+        const std::int64_t at =
+            t * size + block_exponents + face_of(k, n) * Decoder::face_bytes + step * Decoder::step_bytes;
+        if (at % 64 == 0) bring(soon + at, 64);
+        const Words words = decoder.decode(tile + at);
+#pragma GCC unroll 4
+        for (int r = 0; r < rows; ++r)
+          sum.of[t][r][n] = times_pair(sum.of[t][r][n], scaled.of[i][r], 2 * step, words.first);
+#pragma GCC unroll 4
+        for (int r = 0; r < rows; ++r)
+          sum.of[t][r][n] = times_pair(sum.of[t][r][n], scaled.of[i][r], 2 * step + 1, words.second);
+      }
   }
   if (decoder.has_infinity()) return false;
-  for (int r = 0; r < rows; ++r)
-    for (int n = 0; n < 2; ++n) _mm512_storeu_ps(c + r * 32 + n * 16, sum[r][n]);
+  sum.store(c);
   return true;
 }
 
-// A tile after the other, in the order in which they are stored.
-template <std::int64_t bytes, bool (*times)(const FewRows::Rows& x, const std::byte* tile, float* c)>
+using Times = bool (*)(const FewRows::Rows& x, const std::byte* tile, const std::byte* soon, float* c);
+
+// Tiles in the order in which they are stored, `side` at once where so many are left; what is `early` bytes further on
+// is brought. (Measured on Zen 4: 4 KB suffice where the processor reads on by itself, else 8 to 32 KB are best.)
+template <std::int64_t bytes, std::int64_t early, int side, Times times_one, Times times_side>
 FewRows::Added each_tile(const FewRows::Rows& x, const FewRows::Tiles& tiles, float* c) {
+  static_assert(block_exponents % 64 == 0 && bytes % 64 == 0, "lines are brought in their places");
   FewRows::Added added{};
   FewRows::Rows rows = x;
+  const std::int64_t further = early / bytes, last = 2 * tiles.k_tiles - 1;
+  std::int64_t soon_k = further / tiles.columns, soon_i = further % tiles.columns;
   for (std::int64_t k = 0; k < tiles.k_tiles; ++k, rows.values += tile_dim, ++rows.ranges) {
-    for (std::int64_t i = 0; i < tiles.columns; ++i) {
-      const std::int64_t at = k * tiles.row_bytes + i * bytes;
-      bring(tiles.ahead + at, bytes);
-      std::uint8_t& count = added[static_cast<std::size_t>(i)];
-      if (count == k && times(rows, tiles.first + at, c + i * FewRows::line)) ++count;
+    const std::byte* first = tiles.first + k * tiles.row_bytes;
+    for (std::int64_t i = 0, width = 0; i < tiles.columns; i += width) {
+      width = std::min<std::int64_t>(side, tiles.columns - i);
+      const std::int64_t row = std::min(soon_k, last);
+      const std::byte* soon_row = row < tiles.k_tiles ? tiles.first + row * tiles.row_bytes
+                                                      : tiles.ahead + (row - tiles.k_tiles) * tiles.row_bytes;
+      const std::byte* soon = soon_row + soon_i * bytes;
+      std::uint8_t* count = added.data() + i;
+      if (width == side && std::all_of(count, count + side, [&](std::uint8_t n) { return n == k; }) &&
+          times_side(rows, first + i * bytes, soon, c + i * FewRows::line)) {
+        for (int t = 0; t < side; ++t) ++count[t];
+      } else {
+        for (std::int64_t t = 0; t < width; ++t)
+          if (count[t] == k && times_one(rows, first + (i + t) * bytes, soon + t * bytes, c + (i + t) * FewRows::line))
+            ++count[t];
+      }
+      for (soon_i += width; soon_i >= tiles.columns; soon_i -= tiles.columns) ++soon_k;
     }
   }
   return added;
 }
+
+template <int rows>
+constexpr FewRows::Kernel of_bf16 = each_tile<2048, 4096, 1, times_bf16<rows>, times_bf16<rows>>;
+template <typename Decoder, int rows, int side = rows <= 2 ? 2 : 1>
+constexpr FewRows::Kernel of_blocks = each_tile<tile_size<Decoder>, 16384, side, times_blocks<Decoder, 1, rows>,
+                                                times_blocks<Decoder, side, rows>>;
 
 [[gnu::target(TTRT_TARGET)]] FewRows::Range range_of(const std::uint16_t* x, FewRows::Range known) {
   const __m512i fields = _mm512_srli_epi16(_mm512_slli_epi16(_mm512_loadu_si512(x), 1), 8);
@@ -195,14 +268,9 @@ FewRows::FewRows(DataType b, std::int64_t rows, std::int64_t k, std::uint32_t ke
       ranges_(static_cast<std::size_t>(stride_ / tile_dim)) {
   TTC_CHECK(takes(b, rows), "a few rows, and tiles that are taken");
   static constexpr Kernel kernels[3][most_in_registers] = {
-      {each_tile<2048, times_bf16<1>>, each_tile<2048, times_bf16<2>>, each_tile<2048, times_bf16<3>>,
-       each_tile<2048, times_bf16<4>>},
-      {each_tile<tile_size<Bytes>, times_blocks<Bytes, 1>>, each_tile<tile_size<Bytes>, times_blocks<Bytes, 2>>,
-       each_tile<tile_size<Bytes>, times_blocks<Bytes, 3>>, each_tile<tile_size<Bytes>, times_blocks<Bytes, 4>>},
-      {each_tile<tile_size<HalfBytes>, times_blocks<HalfBytes, 1>>,
-       each_tile<tile_size<HalfBytes>, times_blocks<HalfBytes, 2>>,
-       each_tile<tile_size<HalfBytes>, times_blocks<HalfBytes, 3>>,
-       each_tile<tile_size<HalfBytes>, times_blocks<HalfBytes, 4>>}};
+      {of_bf16<1>, of_bf16<2>, of_bf16<3>, of_bf16<4>},
+      {of_blocks<Bytes, 1>, of_blocks<Bytes, 2>, of_blocks<Bytes, 3>, of_blocks<Bytes, 4>},
+      {of_blocks<HalfBytes, 1>, of_blocks<HalfBytes, 2>, of_blocks<HalfBytes, 3>, of_blocks<HalfBytes, 4>}};
   kernel_ = blocks_ ? few_rows_amx(b)
                     : kernels[b == DataType::bfloat16    ? 0
                               : b == DataType::bfloat8_b ? 1

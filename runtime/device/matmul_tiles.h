@@ -30,15 +30,16 @@ class FewRows {
   void read(const std::byte* tiles);
   // c[column of tiles][row * 32 + column] += the rows' values 32 * k_tile and following times `tiles` of [k, n]: of
   // `k_tiles` rows of tiles (at most most_k_tiles), which lie row_bytes apart, `columns` beside each other (at most
-  // most_columns). Where fill_pairs_from_tile is false of a tile, it and those below it are left: gives for each
-  // column how many were added. Brings `ahead`, which is wanted next, into the cache. Between begin() and end() of one
-  // thread, in which a BlockKernel may add the same rows too.
-  static constexpr std::int64_t line = most * 32, most_k_tiles = 4, most_columns = 8;
+  // columns_at_once()). Where fill_pairs_from_tile is false of a tile, it and those below it are left: gives for each
+  // column how many were added. Brings those at `ahead`, which are wanted next, into the cache, all or the first of
+  // them. Between begin() and end() of one thread, in which a BlockKernel may add the same rows too.
+  static constexpr std::int64_t line = most * 32, most_k_tiles = 4, most_columns = 32;
   struct Tiles {
     const std::byte *first, *ahead;
     std::int64_t k_tiles, columns, row_bytes;
   };
   using Added = std::array<std::uint8_t, most_columns>;
+  std::int64_t columns_at_once() const { return blocks_ ? 8 : most_columns; }
   Added times_tiles(std::int64_t k_tile, const Tiles& tiles, float* c) const;
   void begin() const;
   void end() const;
