@@ -326,18 +326,18 @@ void Matmul::Plan::make(const Operands& run, std::int64_t item, Range rows, Rang
 void Matmul::Plan::sum_few(const Operands& run, Range columns, float* lines) const {
   using detail::FewRows;
   const std::int64_t whole = spec.k / tile_dim, count = columns.last - columns.first, size = tile_bytes(spec.b);
-  const std::int64_t rows = rows_in(0);
-  std::fill_n(lines, count * FewRows::line, 0.0F);
+  const std::int64_t rows = rows_in(0), line = rows * tile_dim;
+  std::fill_n(lines, count * line, 0.0F);
   Bringer none{nullptr, 0, 0, 0};
   const auto add_unpacked = [&](std::int64_t first, std::int64_t last, std::int64_t i) {
     alignas(64) std::byte panel[4096];
     alignas(64) float tile[tile_elements];
-    move_lines<false>(lines + i * FewRows::line, tile, rows);
+    move_lines<false>(lines + i * line, tile, rows);
     for (std::int64_t k_tile = first; k_tile < last; ++k_tile) {
       fill_panel(run.b, k_tile, columns.first + i, panel);
       add_rows(run.a, panel, k_tile, 1, rows, tile, none, 0, nullptr);
     }
-    move_lines<true>(lines + i * FewRows::line, tile, rows);
+    move_lines<true>(lines + i * line, tile, rows);
   };
   for (std::int64_t k_tile = 0, step = 0; k_tile < whole; k_tile += step) {
     step = std::min(FewRows::most_k_tiles, whole - k_tile);
@@ -346,7 +346,7 @@ void Matmul::Plan::sum_few(const Operands& run, Range columns, float* lines) con
       const std::int64_t width = std::min(few->columns_at_once(), count - first);
       const std::byte* tiles = run.b + b_tile(k_tile, columns.first + first) * size;
       const FewRows::Added added =
-          few->times_tiles(k_tile, {tiles, tiles + ahead, step, width, nt * size}, lines + first * FewRows::line);
+          few->times_tiles(k_tile, {tiles, tiles + ahead, step, width, nt * size}, lines + first * line);
       for (std::int64_t i = first; i < first + width; ++i) {
         const std::int64_t done = added[static_cast<std::size_t>(i - first)];
         if (done < step) add_unpacked(k_tile + done, k_tile + step, i);
@@ -358,17 +358,17 @@ void Matmul::Plan::sum_few(const Operands& run, Range columns, float* lines) con
 
 // The rows of several columns of tiles at a time.
 void Matmul::Plan::finish_few(const Operands& run, Range columns, const float* lines) const {
-  using detail::FewRows;
   const auto rows = static_cast<int>(rows_in(0));
+  const std::int64_t line = rows * tile_dim, size = tile_bytes(spec.out);
   const std::int64_t slot = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint32_t>(rows))) * tile_dim;
   for (std::int64_t first = columns.first; first < columns.last; first += tile_elements / slot) {
     const std::int64_t last = std::min(first + tile_elements / slot, columns.last);
     alignas(64) float values[tile_elements] = {};
     for (std::int64_t column = first; column < last; ++column) {
-      float* line = values + (column - first) * slot;
-      std::copy_n(lines + (column - columns.first) * FewRows::line, rows * tile_dim, line);
+      float* own = values + (column - first) * slot;
+      std::copy_n(lines + (column - columns.first) * line, line, own);
       for (int r = 0; spec.bias && r < rows; ++r)
-        detail::add_bias(line + r * tile_dim, bias.data() + column * tile_dim, tile_dim,
+        detail::add_bias(own + r * tile_dim, bias.data() + column * tile_dim, tile_dim,
                          dest_of(spec.config) == Dest::bits32);
     }
     detail::finish_values(spec, activated, values);
@@ -379,9 +379,9 @@ void Matmul::Plan::finish_few(const Operands& run, Range columns, const float* l
     for (std::int64_t column = first; column < last; ++column) {
       for (std::int64_t item = 0; item < items_in(0); ++item) {
         const std::int64_t at = (column - first) * slot + item * spec.m * tile_dim;
-        std::byte* out = run.out + (item * nt + column) * tile_bytes(spec.out);
+        std::byte* out = run.out + (item * nt + column) * size;
         if (whole) {
-          std::memset(out, 0, tile_elements * sizeof(std::uint16_t));
+          std::memset(out, 0, static_cast<std::size_t>(size));
           move_lines<false>(packed + at, reinterpret_cast<std::uint16_t*>(out), spec.m);
         } else {
           alignas(64) float tile[tile_elements] = {};

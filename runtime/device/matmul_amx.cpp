@@ -222,7 +222,7 @@ template <typename Maker>
   Made made[2];
   Maker maker(x.lofi);
   const Made* ready = nullptr;
-  for (std::int64_t i = 0; i < tiles.columns; ++i, c += FewRows::line) {
+  for (std::int64_t i = 0; i < tiles.columns; ++i, c += x.count * tile_dim) {
     std::int64_t k = 0;
     for (; k < tiles.k_tiles; ++k) {
       const std::int64_t at = k * tiles.row_bytes + i * Maker::bytes;

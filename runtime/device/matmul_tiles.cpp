@@ -78,12 +78,12 @@ struct Sums {
   [[gnu::target(TTRT_TARGET), gnu::always_inline]] explicit Sums(const float* c) {
     for (int t = 0; t < tiles; ++t)
       for (int r = 0; r < rows; ++r)
-        for (int n = 0; n < 2; ++n) of[t][r][n] = _mm512_loadu_ps(c + t * FewRows::line + r * 32 + n * 16);
+        for (int n = 0; n < 2; ++n) of[t][r][n] = _mm512_loadu_ps(c + (t * rows + r) * 32 + n * 16);
   }
   [[gnu::target(TTRT_TARGET), gnu::always_inline]] void store(float* c) const {
     for (int t = 0; t < tiles; ++t)
       for (int r = 0; r < rows; ++r)
-        for (int n = 0; n < 2; ++n) _mm512_storeu_ps(c + t * FewRows::line + r * 32 + n * 16, of[t][r][n]);
+        for (int n = 0; n < 2; ++n) _mm512_storeu_ps(c + (t * rows + r) * 32 + n * 16, of[t][r][n]);
   }
 };
 
@@ -185,23 +185,23 @@ FewRows::Added each_tile(const FewRows::Rows& x, const FewRows::Tiles& tiles, fl
   static_assert(block_exponents % 64 == 0 && bytes % 64 == 0, "lines are brought in their places");
   FewRows::Added added{};
   FewRows::Rows rows = x;
-  const std::int64_t further = early / bytes, last = 2 * tiles.k_tiles - 1;
+  const std::int64_t line = rows.count * tile_dim;
+  const std::int64_t further = std::min(early / bytes, tiles.k_tiles * tiles.columns);
   std::int64_t soon_k = further / tiles.columns, soon_i = further % tiles.columns;
   for (std::int64_t k = 0; k < tiles.k_tiles; ++k, rows.values += tile_dim, ++rows.ranges) {
     const std::byte* first = tiles.first + k * tiles.row_bytes;
     for (std::int64_t i = 0, width = 0; i < tiles.columns; i += width) {
       width = std::min<std::int64_t>(side, tiles.columns - i);
-      const std::int64_t row = std::min(soon_k, last);
-      const std::byte* soon_row = row < tiles.k_tiles ? tiles.first + row * tiles.row_bytes
-                                                      : tiles.ahead + (row - tiles.k_tiles) * tiles.row_bytes;
+      const std::byte* soon_row = soon_k < tiles.k_tiles ? tiles.first + soon_k * tiles.row_bytes
+                                                         : tiles.ahead + (soon_k - tiles.k_tiles) * tiles.row_bytes;
       const std::byte* soon = soon_row + soon_i * bytes;
       std::uint8_t* count = added.data() + i;
       if (width == side && std::all_of(count, count + side, [&](std::uint8_t n) { return n == k; }) &&
-          times_side(rows, first + i * bytes, soon, c + i * FewRows::line)) {
+          times_side(rows, first + i * bytes, soon, c + i * line)) {
         for (int t = 0; t < side; ++t) ++count[t];
       } else {
         for (std::int64_t t = 0; t < width; ++t)
-          if (count[t] == k && times_one(rows, first + (i + t) * bytes, soon + t * bytes, c + (i + t) * FewRows::line))
+          if (count[t] == k && times_one(rows, first + (i + t) * bytes, soon + t * bytes, c + (i + t) * line))
             ++count[t];
       }
       for (soon_i += width; soon_i >= tiles.columns; soon_i -= tiles.columns) ++soon_k;
@@ -216,17 +216,28 @@ template <typename Decoder, int rows, int side = rows <= 2 ? 2 : 1>
 constexpr FewRows::Kernel of_blocks = each_tile<tile_size<Decoder>, 16384, side, times_blocks<Decoder, 1, rows>,
                                                 times_blocks<Decoder, side, rows>>;
 
-[[gnu::target(TTRT_TARGET)]] FewRows::Range range_of(const std::uint16_t* x, FewRows::Range known) {
-  const __m512i fields = _mm512_srli_epi16(_mm512_slli_epi16(_mm512_loadu_si512(x), 1), 8);
-  const __mmask32 numbers = _mm512_test_epi16_mask(fields, fields);
-  alignas(64) std::uint16_t least[32], most[32];
-  _mm512_store_si512(least, _mm512_mask_mov_epi16(_mm512_set1_epi16(255), numbers, fields));
-  _mm512_store_si512(most, fields);
-  for (int i = 0; i < 32; ++i) {
-    known.smallest = static_cast<std::uint8_t>(std::min<std::uint16_t>(known.smallest, least[i]));
-    known.largest = static_cast<std::uint8_t>(std::max<std::uint16_t>(known.largest, most[i]));
+[[gnu::target(TTRT_TARGET), gnu::always_inline]] inline std::uint8_t smallest(__m512i words) {
+  const __m256i half = _mm256_min_epu16(_mm512_castsi512_si256(words), _mm512_extracti64x4_epi64(words, 1));
+  const __m128i eight = _mm_min_epu16(_mm256_castsi256_si128(half), _mm256_extracti128_si256(half, 1));
+  return static_cast<std::uint8_t>(_mm_cvtsi128_si32(_mm_minpos_epu16(eight)));
+}
+
+// Rows of a tile of `in`, of faces or of rows of 32, as [row][stride] and-ed with `keep`.
+[[gnu::target(TTRT_TARGET)]] FewRows::Range read_tile(const std::uint16_t* in, bool blocks, std::int64_t rows,
+                                                      std::uint16_t keep, std::uint16_t* out, std::int64_t stride) {
+  const __m512i kept = _mm512_set1_epi16(static_cast<short>(keep)), most = _mm512_set1_epi16(255);
+  __m512i least = most, complement = most;  // of exponent fields; 255 less the largest
+  for (std::int64_t r = 0; r < rows; ++r, out += stride) {
+    const std::uint16_t* row = in + (blocks ? r * 32 : r * 16);
+    const __m256i first = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(row));
+    const __m256i second = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(row + (blocks ? 16 : face_elements)));
+    const __m512i values = _mm512_and_si512(_mm512_inserti64x4(_mm512_castsi256_si512(first), second, 1), kept);
+    _mm512_storeu_si512(out, values);
+    const __m512i fields = _mm512_srli_epi16(_mm512_slli_epi16(values, 1), 8);
+    least = _mm512_mask_min_epu16(least, _mm512_test_epi16_mask(fields, fields), least, fields);
+    complement = _mm512_min_epu16(complement, _mm512_sub_epi16(most, fields));
   }
-  return known;
+  return {smallest(least), static_cast<std::uint8_t>(255 - smallest(complement))};
 }
 
 bool is_fast_host() {
@@ -280,15 +291,9 @@ FewRows::FewRows(DataType b, std::int64_t rows, std::int64_t k, std::uint32_t ke
 void FewRows::read(const std::byte* tiles) {
   const auto* in = reinterpret_cast<const std::uint16_t*>(tiles);
   const auto keep = static_cast<std::uint16_t>(keep_a_);
-  for (std::int64_t t = 0; t < stride_ / tile_dim; ++t, in += tile_elements) {
-    Range range{255, 0};
-    for (std::int64_t r = 0; r < rows_; ++r) {
-      std::uint16_t* out = values_.data() + r * stride_ + t * tile_dim;
-      for (int i = 0; i < 32; ++i) out[i] = in[blocks_ ? r * 32 + i : i / 16 * face_elements + r * 16 + i % 16] & keep;
-      range = range_of(out, range);
-    }
-    ranges_[static_cast<std::size_t>(t)] = range;
-  }
+  for (std::int64_t t = 0; t < stride_ / tile_dim; ++t, in += tile_elements)
+    ranges_[static_cast<std::size_t>(t)] =
+        read_tile(in, blocks_, rows_, keep, values_.data() + t * tile_dim, stride_);
 }
 
 FewRows::Added FewRows::times_tiles(std::int64_t k_tile, const Tiles& tiles, float* c) const {

@@ -28,12 +28,12 @@ class FewRows {
   // From one tile of rows of a as the kernels of this host read it: tiles of bfloat16, where there is a BlockKernel
   // pack_block_rows of them.
   void read(const std::byte* tiles);
-  // c[column of tiles][row * 32 + column] += the rows' values 32 * k_tile and following times `tiles` of [k, n]: of
+  // c[column of tiles][row][column] += the rows' values 32 * k_tile and following times `tiles` of [k, n]: of
   // `k_tiles` rows of tiles (at most most_k_tiles), which lie row_bytes apart, `columns` beside each other (at most
   // columns_at_once()). Where fill_pairs_from_tile is false of a tile, it and those below it are left: gives for each
   // column how many were added. Brings those at `ahead`, which are wanted next, into the cache, all or the first of
   // them. Between begin() and end() of one thread, in which a BlockKernel may add the same rows too.
-  static constexpr std::int64_t line = most * 32, most_k_tiles = 4, most_columns = 32;
+  static constexpr std::int64_t most_k_tiles = 4, most_columns = 32;
   struct Tiles {
     const std::byte *first, *ahead;
     std::int64_t k_tiles, columns, row_bytes;

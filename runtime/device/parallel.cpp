@@ -12,6 +12,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
+#include <cstring>
 #include <mutex>
 #include <system_error>
 #include <thread>
@@ -250,6 +251,13 @@ void detail::run_loop(std::int64_t count, PieceOfLoop piece, const void* body) n
   if (in_loop) return piece(body, 0, count);
   if (foreign_threads != nullptr) std::exchange(foreign_threads, nullptr)();
   pool().run(count, piece, body);
+}
+
+void copy_bytes(std::byte* to, const std::byte* from, std::int64_t bytes) {
+  constexpr std::int64_t piece = 1 << 15;
+  parallel_for((bytes + piece - 1) / piece, true, [&](std::int64_t i) {
+    std::memcpy(to + i * piece, from + i * piece, static_cast<std::size_t>(std::min(piece, bytes - i * piece)));
+  });
 }
 
 }  // namespace ttrt

@@ -8,6 +8,7 @@
 // What a loop computes must not depend on who takes which piece: each index writes its own results.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 namespace ttrt {
@@ -41,5 +42,8 @@ void parallel_for(std::int64_t count, bool worth_it, const Body& body) {
   };
   detail::run_loop(count, piece, &body);
 }
+
+// Between ranges that don't overlap. Several threads wait for more memory at a time than one.
+void copy_bytes(std::byte* to, const std::byte* from, std::int64_t bytes);
 
 }  // namespace ttrt

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "device/buffer.h"
+#include "device/parallel.h"
 #include "support/error.h"
 #include "support/progress.h"
 #include "torch/cpu_op.h"
@@ -137,8 +138,7 @@ void BufferStore::keep(const DeviceState& state, const Frame& frame) {
   const auto& value = *frame[static_cast<std::size_t>(state.value)].get_if<DeviceTensor>();
   if (auto reserved = incoming_.extract(state.buffer)) device_state_[state.buffer] = std::move(reserved.mapped());
   const DeviceTensor& kept = device_state_.at(state.buffer);
-  if (kept.data() != value.data())
-    std::memcpy(kept.data(), value.data(), static_cast<std::size_t>(value.spec.nbytes()));
+  if (kept.data() != value.data()) copy_bytes(kept.data(), value.data(), value.spec.nbytes());
 }
 
 bool BufferStore::upload(const Instruction& instruction, Frame& frame) {

@@ -5,6 +5,7 @@
 #include <bit>
 #include <memory>
 
+#include "device/parallel.h"
 #include "device/tile_formats.h"
 #include "ops/rules.h"
 #include "ops/tiles.h"
@@ -85,7 +86,7 @@ DenseElements::DenseElements(const TensorSpec& spec, std::byte* tiles)
 DenseElements copied_elements(const KernelArgs& args) {
   const DeviceTensor& out = *args.out[0];
   std::byte* tiles = out.data();
-  if (const std::byte* from = args.in[0]->data(); from != tiles) std::copy_n(from, out.spec.nbytes(), tiles);
+  if (const std::byte* from = args.in[0]->data(); from != tiles) copy_bytes(tiles, from, out.spec.nbytes());
   return {out.spec, tiles};
 }
 
