@@ -11,6 +11,7 @@
 #include "profile_report.h"
 #include "run_modes.h"
 #include "session/baseline.h"
+#include "session/index_notes.h"
 #include "session/memory_db.h"
 #include "session/model_source.h"
 #include "session/reproducer.h"
@@ -112,6 +113,7 @@ OrderedJson check_json(const Check& check) {
                        {"max_rel", json_number(check.baseline->max_rel)},
                        {"snr_db", json_number(check.baseline->snr_db)}};
   if (!check.problem.empty()) out["problem"] = check.problem;
+  if (!check.note.empty()) out["note"] = check.note;
   return out;
 }
 
@@ -231,6 +233,8 @@ void report_text(const ttrt::Executor& executor, const Outcome& outcome) {
       if (c.baseline) row({"", "LibTorch bfloat16"}, *c.baseline);
     }
     std::cout << table.text();
+    for (const Check& c : outcome.checks)
+      if (!c.note.empty()) std::cout << c.output << ": " << c.note << '\n';
     if (!all_pass(outcome)) std::cout << "FAIL: " << wanted_text(executor) << '\n';
   }
   if (executor.options().mode == ttrt::Mode::device) {
@@ -261,13 +265,15 @@ void report_text(const ttrt::Executor& executor, const Outcome& outcome) {
   }
 }
 
-Outcome execute(ttrt::Executor& executor, const std::vector<Case>& cases) {
+Outcome execute(ttrt::Executor& executor, const std::shared_ptr<const ir::Model>& model,
+                const std::vector<Case>& cases) {
   Outcome outcome;
   // The first run finds out what lies where in those after it, which is what the report is about.
   const int warmup = std::max(flags.warmup, flags.ttnn_report.empty() ? 0 : 1);
   Phase phase("running " + flags.model,
               static_cast<std::uint64_t>(flags.loops + warmup) * static_cast<std::uint64_t>(cases.size()));
   StepRunner steps(executor, cases);
+  IndexNotes notes(model, executor, cases);
   const auto run_all = [&](bool last) {
     for (std::size_t i = 0; i < cases.size(); ++i) {
       outcome.outputs = flat_outputs(steps.run(i));
@@ -277,6 +283,7 @@ Outcome execute(ttrt::Executor& executor, const std::vector<Case>& cases) {
       if (!last) continue;
       for (Check& check : check_outputs(cases[i], outcome.outputs, flags.thresholds, is_approximate(executor)))
         outcome.checks.push_back(std::move(check));
+      notes.keep(i, outcome.outputs);
     }
   };
   for (int i = 0; i < warmup; ++i) {
@@ -293,6 +300,7 @@ Outcome execute(ttrt::Executor& executor, const std::vector<Case>& cases) {
     total += ms_since(start);
   }
   outcome.wall_ms = total / flags.loops / static_cast<double>(cases.size());
+  notes.add(outcome.checks);
   for (std::size_t i = 0; i < outcome.outputs.size(); ++i) outcome.names.push_back("out" + std::to_string(i));
   return outcome;
 }
@@ -325,14 +333,14 @@ void reproduce_fallback(const Globals& globals, const ttrt::Executor& executor,
 // The run, and where that ends in an error, or the process in a failed check, the reproducer.
 Outcome execute_reproducing(const Globals& globals, ttrt::Executor& executor,
                             const std::shared_ptr<const ir::Model>& model, const std::vector<Case>& cases) {
-  if (flags.exec.reproducer.empty()) return execute(executor, cases);
+  if (flags.exec.reproducer.empty()) return execute(executor, model, cases);
   const RunWatch watch(executor, cases.size());
   const auto write = [&](const std::optional<NodeOfStep>& node) {
     if (node) write_node_reproducer(globals, flags.exec, *node, model, cases, executor.options());
   };
   const AtCheckFailure at_check([&](const std::string&) { write(watch.next()); });
   try {
-    return execute(executor, cases);
+    return execute(executor, model, cases);
   } catch (const Error&) {
     write(failing_node(executor, cases));
     throw;

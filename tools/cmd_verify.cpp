@@ -22,13 +22,15 @@ void options(FlagSet& app) {
 
 OrderedJson test_json(const TestResult& test) {
   OrderedJson out{{"name", test.name}, {"pass", test.pass()}, {"checks", OrderedJson::array()}};
-  for (const Check& check : test.checks)
+  for (const Check& check : test.checks) {
     out["checks"].push_back({{"output", check.output},
                              {"pcc", json_number(check.metrics.pcc)},
                              {"max_abs", json_number(check.metrics.max_abs)},
                              {"max_rel", json_number(check.metrics.max_rel)},
                              {"nan", check.metrics.nan},
                              {"pass", check.pass}});
+    if (!check.note.empty()) out["checks"].back()["note"] = check.note;
+  }
   if (!test.problem.empty()) out["problem"] = test.problem;
   return out;
 }
@@ -42,7 +44,8 @@ void print_text(const Verification& verification) {
     for (const Check& check : test.checks)
       table.row({check.pass ? "ok" : "FAIL", "test", check.output,
                  check.problem.empty()
-                     ? "PCC " + number_text(check.metrics.pcc, 7) + ", max_rel " + number_text(check.metrics.max_rel, 3)
+                     ? "PCC " + number_text(check.metrics.pcc, 7) + ", max_rel " + number_text(check.metrics.max_rel, 3) +
+                           (check.note.empty() ? "" : ", " + check.note)
                      : check.problem});
   }
   std::cout << table.text();

@@ -16,18 +16,20 @@ namespace {
 
 OrderedJson row_json(const CompareRow& row) {
   const auto& m = row.metrics;
-  return {{"node", row.node},
-          {"op", row.op},
-          {"module", row.module},
-          {"source", row.source},
-          {"threshold", json_number(row.threshold)},
-          {"pcc", json_number(m.pcc)},
-          {"max_abs", json_number(m.max_abs)},
-          {"max_rel", json_number(m.max_rel)},
-          {"snr_db", json_number(m.snr_db)},
-          {"nan", m.nan},
-          {"zero", m.zero},
-          {"pass", row.pass}};
+  OrderedJson out{{"node", row.node},
+                  {"op", row.op},
+                  {"module", row.module},
+                  {"source", row.source},
+                  {"threshold", json_number(row.threshold)},
+                  {"pcc", json_number(m.pcc)},
+                  {"max_abs", json_number(m.max_abs)},
+                  {"max_rel", json_number(m.max_rel)},
+                  {"snr_db", json_number(m.snr_db)},
+                  {"nan", m.nan},
+                  {"zero", m.zero},
+                  {"pass", row.pass}};
+  if (!row.note.empty()) out["note"] = row.note;
+  return out;
 }
 
 std::string name_of(const CompareRow& row) {
@@ -52,6 +54,8 @@ int report(const Comparison& comparison, const std::string& mode, const Globals&
                  number_text(r.metrics.max_rel, 3), number_text(r.metrics.snr_db, 4), std::to_string(r.metrics.nan),
                  std::to_string(r.metrics.zero), r.pass ? "" : "FAIL"});
     std::cout << table.text();
+    for (const CompareRow& r : comparison.rows)
+      if (!r.note.empty()) std::cout << r.node << ": " << r.note << '\n';
     if (worst != nullptr)
       std::cout << "worst: " << name_of(*worst) << ", PCC " << number_text(worst->metrics.pcc, 7) << '\n';
     if (first != nullptr)

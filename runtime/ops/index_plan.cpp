@@ -122,6 +122,12 @@ std::size_t index_rank(const OpCall& call) {
   return rank;
 }
 
+bool finds_positions(std::string_view op) {
+  constexpr std::string_view found[] = {"tt.argmax", "tt.argmin", "tt.argsort", "tt.max",
+                                        "tt.min",    "tt.topk",   "tt.sort"};
+  return std::ranges::find(found, op) != std::end(found);
+}
+
 bool counts_from_start(const ir::Value& value) {
   const ir::Node* node = value.def();
   if (node == nullptr) return false;
@@ -131,9 +137,7 @@ bool counts_from_start(const ir::Value& value) {
     return (start == nullptr || start->number().value_or(-1) >= 0) &&
            (step == nullptr || step->number().value_or(-1) > 0);
   }
-  constexpr std::string_view found[] = {"tt.argmax", "tt.argmin", "tt.argsort", "tt.max",
-                                        "tt.min",    "tt.topk",   "tt.sort"};
-  if (std::ranges::find(found, op) != std::end(found)) return true;
+  if (finds_positions(op)) return value.index() + 1 == static_cast<int>(node->results().size());
   constexpr std::string_view moves[] = {"tt.reshape", "tt.expand",    "tt.slice",     "tt.select", "tt.squeeze",
                                         "tt.repeat",  "tt.unsqueeze", "tt.transpose", "tt.permute"};
   return std::ranges::find(moves, op) != std::end(moves) && counts_from_start(*node->operand(0));

@@ -33,6 +33,10 @@ bool is_approximate(const ttrt::Executor& executor) {
   return executor.options().mode == ttrt::Mode::device || is_rewritten(executor.model());
 }
 
+std::string output_name(const Case& one, std::size_t output) {
+  return (one.name.empty() ? "" : one.name + ".") + "out" + std::to_string(output);
+}
+
 std::vector<Check> check_outputs(const Case& expected, const std::vector<RtValue>& given, const Thresholds& thresholds,
                                  bool approximate) {
   const std::vector<RtValue> outputs = flat_outputs(given);
@@ -43,7 +47,7 @@ std::vector<Check> check_outputs(const Case& expected, const std::vector<RtValue
   std::vector<Check> checks;
   for (std::size_t i = 0; i < expected.expected.size(); ++i) {
     if (!expected.expected[i]) continue;
-    Check check{.output = (expected.name.empty() ? "" : expected.name + ".") + "out" + std::to_string(i),
+    Check check{.output = output_name(expected, i),
                 .metrics = {},
                 .problem = {}};
     if (i < expected.baseline.size()) check.baseline = expected.baseline[i];

@@ -22,8 +22,11 @@ struct Check {
   bool allclose = false, pass = false;
   std::optional<ttrt::Metrics> baseline = {};  // of LibTorch in bfloat16
   std::string problem;                         // why there are no metrics: another shape
+  std::string note = {};                       // what else is known of a difference (index_notes.h)
 };
 
+// "step1.out0"
+std::string output_name(const Case& one, std::size_t output);
 // Outputs against what the case expects. Without thresholds: all close within 1e-4 where the model's own operators ran
 // in LibTorch, PCC >= 0.99 where device formats had a part (`approximate`). Where the case has LibTorch's own result in
 // bfloat16, a lower PCC passes too while the error, as the root of its mean square, is at most twice that one's: it is

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "ops/op.h"
+#include "session/index_notes.h"
 #include "session/steps.h"
 #include "session/values.h"
 #include "support/error.h"
@@ -67,7 +68,8 @@ class StepComparison {
         subject_steps_(subject, cases),
         reference_steps_(reference, cases),
         wanted_(chosen_nodes(subject.program(), options)),
-        wanted_reference_(chosen_nodes(reference.program(), options)) {}
+        wanted_reference_(chosen_nodes(reference.program(), options)),
+        searched_(subject.program()) {}
 
   std::vector<CompareRow> run(std::size_t step) {
     std::vector<CompareRow> rows;
@@ -103,11 +105,13 @@ class StepComparison {
     });
     const auto& expected_outputs = reference_steps_.run(step);
     subject_.set_observer([&](const ttrt::Instruction& i, const ttrt::Frame& frame) {
+      searched_.observe(i, frame);
       if (i.results.empty() || !wanted_.contains(i.node->result(0)->name)) return;
       const auto found = expected.find(i.node->result(0)->name);
       const auto value = value_of(i, frame);
       if (found == expected.end() || !value || value->sizes != found->second.sizes) return;
       rows.push_back(row_of(*i.node, *value, found->second));
+      rows.back().note = searched_.note(i.node->result(0), *value, found->second);
       expected.erase(found);
     });
     compare_outputs(subject_steps_.run(step), expected_outputs, rows);
@@ -116,6 +120,7 @@ class StepComparison {
   // Each device op beside its reference.
   void run_beside(std::size_t step, std::vector<CompareRow>& rows) {
     const auto& expected_outputs = reference_steps_.run(step);
+    subject_.set_observer([&](const ttrt::Instruction& i, const ttrt::Frame& frame) { searched_.observe(i, frame); });
     subject_.set_shadow(
         [&](const ttrt::Instruction& i, const std::vector<ttrt::RtValue>& results,
             const std::vector<ttrt::RtValue>& references) {
@@ -124,21 +129,24 @@ class StepComparison {
           const auto *actual = results[0].get_if<ttrt::HostTensor>(), *right = references[0].get_if<ttrt::HostTensor>();
           if (wanted == wanted_.end() || actual == nullptr || right == nullptr || actual->sizes != right->sizes) return;
           rows.push_back(row_of(*i.node, *actual, *right));
+          rows.back().note = searched_.note(i.node->result(0), *actual, *right);
         },
         options_.mode == CompareMode::dpl_no_error_prop);
     compare_outputs(subject_steps_.run(step), expected_outputs, rows);
     subject_.set_shadow({});
+    subject_.set_observer({});
   }
 
-  static void compare_outputs(const std::vector<ttrt::RtValue>& outputs, const std::vector<ttrt::RtValue>& expected,
-                              std::vector<CompareRow>& rows) {
+  void compare_outputs(const std::vector<ttrt::RtValue>& outputs, const std::vector<ttrt::RtValue>& expected,
+                       std::vector<CompareRow>& rows) const {
     for (std::size_t i = 0; i < outputs.size() && i < expected.size(); ++i) {
       const auto a = host_tensor_of(outputs[i]), e = host_tensor_of(expected[i]);
       if (a && e && a->sizes == e->sizes)
         rows.push_back({.node = "out" + std::to_string(i),
                         .op = "output",
                         .metrics = ttrt::compare(*a, *e),
-                        .threshold = output_pcc});
+                        .threshold = output_pcc,
+                        .note = searched_.note(i, *a, *e)});
     }
   }
 
@@ -146,6 +154,7 @@ class StepComparison {
   ttrt::Executor &subject_, &reference_;
   StepRunner subject_steps_, reference_steps_;
   std::map<std::string, const ttrt::Instruction*> wanted_, wanted_reference_;  // by node name
+  SearchedValues searched_;                                                    // by the subject, in this step
 };
 
 }  // namespace

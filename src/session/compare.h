@@ -41,6 +41,7 @@ struct CompareRow {
   ttrt::Metrics metrics;
   double threshold = 0;  // of its PCC
   bool pass = false;
+  std::string note = {};  // of positions that differ (index_notes.h)
 };
 
 struct Comparison {

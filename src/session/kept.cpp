@@ -5,6 +5,7 @@
 
 #include "formats/safetensors.h"
 #include "ir/manifest_name.h"
+#include "session/index_notes.h"
 #include "session/steps.h"
 #include "session/values.h"
 #include "support/base64.h"
@@ -197,9 +198,14 @@ std::vector<TestResult> run_embedded(const std::shared_ptr<const ir::Model>& mod
     try {
       ttrt::Executor executor(model, options);
       StepRunner steps(executor, test.cases);
-      for (std::size_t i = 0; i < test.cases.size(); ++i)
-        for (Check& check : check_outputs(test.cases[i], steps.run(i), {.pcc = test.pcc}, true))
+      IndexNotes notes(model, executor, test.cases);
+      for (std::size_t i = 0; i < test.cases.size(); ++i) {
+        const auto& outputs = steps.run(i);
+        for (Check& check : check_outputs(test.cases[i], outputs, {.pcc = test.pcc}, true))
           result.checks.push_back(std::move(check));
+        notes.keep(i, outputs);
+      }
+      notes.add(result.checks);
       if (result.checks.empty()) result.problem = "it has no output to compare";
     } catch (const Error& error) {
       result.problem = error.what();

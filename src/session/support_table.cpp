@@ -11,6 +11,7 @@
 #include "session/baseline.h"
 #include "session/checks.h"
 #include "session/compile.h"
+#include "session/index_notes.h"
 #include "session/steps.h"
 #include "support/error.h"
 
@@ -113,19 +114,24 @@ class RowMaker {
     options.profile = profile_for(*compiled_, settings_.arch);
     const bool other_shapes = !way.io_prefix.empty() && path_.extension() == ".pt";
     if (other_shapes && refuses(cases[0])) return;
-    ttrt::Executor executor(other_shapes ? compile_for(cases[0]) : compiled_, options);
+    const std::shared_ptr<const ir::Model> executed = other_shapes ? compile_for(cases[0]) : compiled_;
+    ttrt::Executor executor(executed, options);
     const auto untold = [](const Case& one) { return one.expected.empty(); };
     const bool recorded = std::ranges::none_of(cases, untold);
     if (!recorded) expect_cpu(plain_, cases);
     if (baseline_) find_baseline(cases);
     StepRunner steps(executor, cases);
+    IndexNotes notes(executed, executor, cases);
+    std::vector<Check> checks;
     for (std::size_t i = 0; i < cases.size(); ++i) {
-      for (const Check& check : check_outputs(cases[i], steps.run(i), thresholds_, true)) {
-        judge(check);
-        compared_ = true;
-      }
+      const auto& outputs = steps.run(i);
+      for (Check& check : check_outputs(cases[i], outputs, thresholds_, true)) checks.push_back(std::move(check));
+      notes.keep(i, outputs);
       ++row_.runs;
     }
+    notes.add(checks);
+    for (const Check& check : checks) judge(check);
+    compared_ = compared_ || !checks.empty();
     const auto fell_back = executor.fallback_failures();
     if (!fell_back.empty() && row_.detail.empty())
       row_.detail = fell_back[0].node + " fell back to the CPU: " + fell_back[0].reason;
@@ -180,7 +186,8 @@ class RowMaker {
     row_.max_rel = std::max(row_.max_rel, check.metrics.max_rel);
     if (check.pass || row_.status == "inaccurate") return;
     row_.status = "inaccurate";
-    row_.detail = check.output + (check.problem.empty() ? "" : ": " + check.problem);
+    const std::string& why = check.problem.empty() ? check.note : check.problem;
+    row_.detail = check.output + (why.empty() ? "" : ": " + why);
   }
 
   fs::path path_;

@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import struct
 import subprocess
 import sys
 
@@ -43,4 +44,16 @@ def shared(name, *args):
     """A file that is compiled once."""
     path = FOLDER[0] / name
     want(ttc("compile", *args, "-o", path, "-q"), 0)
+    return str(path)
+
+
+def safetensors(path, **tensors):
+    """A file of name=(sizes, numbers): F32, and I64 of whole numbers."""
+    header, data = {}, b""
+    for name, (sizes, numbers) in tensors.items():
+        whole = all(isinstance(n, int) for n in numbers)
+        begin, data = len(data), data + struct.pack(f"<{len(numbers)}{'q' if whole else 'f'}", *numbers)
+        header[name] = {"dtype": "I64" if whole else "F32", "shape": sizes, "data_offsets": [begin, len(data)]}
+    text = json.dumps(header).encode()
+    path.write_bytes(struct.pack("<Q", len(text)) + text + data)
     return str(path)

@@ -3,7 +3,7 @@
 import json
 import os
 
-from common import BERT, IO, ROOT, VIT, check, shared, ttc, want
+from common import BERT, IO, ROOT, VIT, check, safetensors, shared, ttc, want
 
 
 @check
@@ -98,3 +98,37 @@ def the_environment_s_run_mode_wins(tmp):
 def a_node_below_its_threshold_is_named_with_its_source(tmp):
     ran = ttc("compare", VIT, "--mode", "sel", "--pcc", "0.99999999")
     assert ran.code == 1 and "first below its threshold" in ran.out and "modeling_vit.py:" in ran.out, ran.out
+
+
+POSITIONS = """model {}
+graph main(%x: f32[2, 4, 2] user) {
+  %v: f32[2, 2, 2], %i: i64[2, 2, 2] = aten.topk.default(%x, 2, 1)
+  %a: i64[] = aten.argmax.default(%x)
+  %b: i64[2, 1, 2] = aten.argmin.default(%x, 1, keepdim=true)
+  %c: i64[2, 2] = aten.squeeze.dim(%b, 1)
+  return %v, %i, %a, %c
+}
+"""
+
+
+@check
+def positions_of_equal_values_are_told_and_do_not_pass(tmp):
+    # 1.001 is 1 in bfloat16. Along dim 1: the largest two in column 0 are the last and the first, on the device the first.
+    rows = [1.0, 0.5, -1.0, 0.25, 0.0, 0.125, 1.001, -2.0]
+    x = rows + [2 * n for n in rows]
+    (tmp / "m.ir").write_text(POSITIONS)
+    want(ttc("compile", tmp / "m.ir", "-o", tmp / "m.pt2"), 0)
+    right = [3, 0, 0, 1, 3, 0, 0, 1]  # positions, then column by column
+    io = safetensors(tmp / "m.io.safetensors", in0=([2, 4, 2], x), out1=([2, 2, 2], right), out2=([], [14]), out3=([2, 2], [1, 3, 1, 0]))
+    ran = want(ttc("run", tmp / "m.pt2", "--io", io, "--json"), 1)
+    top, largest, smallest = (check.get("note", "") for check in ran.json()["checks"])
+    assert top == "4 of 8 indices differ (tt.topk): 4 of values that are equal in the run's bfloat16", top
+    assert largest == "1 of 1 index differs (tt.argmax): 1 of values that are equal in the run's bfloat16", largest
+    assert smallest == "1 of 4 indices differ (tt.argmin): 1 of values up to 125 % of the largest apart", smallest
+    assert "out1: " + top in ttc("run", tmp / "m.pt2", "--io", io).out
+    row = want(ttc("check", "--all", tmp, "--json"), 1).json()["models"][0]
+    assert row["status"] == "inaccurate" and "equal in the run's bfloat16" in row["detail"], row
+    for mode in ("dpl", "sel"):
+        rows = ttc("compare", tmp / "m.pt2", "--io", io, "--mode", mode, "--json").json()["rows"]
+        notes = {row["node"]: row.get("note") for row in rows if row["op"] == "output"}
+        assert notes["out1"] == top and notes["out2"] == largest and notes["out3"] is None, (mode, notes)
