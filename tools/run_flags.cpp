@@ -21,7 +21,8 @@ void add_input_flags(FlagSet& app, InputOptions& flags) {
   app.add_option("--io-prefix", flags.io_prefix, "Take PREFIX.in0 ... of the --io file");
   app.add_flag("--io-steps", flags.io_steps, "Run step0, step1, ... of the --io file in order, buffers kept");
   app.add_option("--input", flags.inputs,
-                 "NAME=@x.npy | rand:SEED | zeros | ones | arange, a number where the model takes one; repeatable")
+                 "NAME=@x.npy | rand:SEED | zeros | ones | arange, a number or text where the model takes one; items of a "
+                 "list or dict x are x.0, x.KEY; repeatable")
       .repeatable();
   app.add_option("--shape", flags.shapes, "NAME=8x128 where dims are free; repeatable").repeatable();
   app.add_option(

@@ -12,6 +12,8 @@
 #include "ops/plugin.h"
 #include "pass/conversions.h"
 #include "session/device_profile.h"
+#include "session/input_maker.h"
+#include "session/input_places.h"
 #include "session/reproducer.h"
 #include "shapes/shape_prop.h"
 #include "support/atomic_file.h"
@@ -31,7 +33,8 @@ std::optional<std::int64_t> integer_in(const ir::Weight& tensor) {
   return tensor.dtype == DType::i64 || tensor.dtype == DType::i32 ? std::optional(wide) : std::nullopt;
 }
 
-std::map<std::string, InputShape> given_shapes(const ir::Model& model, const CompileSettings& settings) {
+std::map<std::string, InputShape> given_shapes(const ir::Model& model, const CompileSettings& settings,
+                                               const Notes& notes) {
   std::map<std::string, InputShape> out;
   const auto inputs = ttrt::user_inputs(model);
   const auto position = [&](const std::string& name) { return ttrt::user_input_index(model, name); };
@@ -46,35 +49,48 @@ std::map<std::string, InputShape> given_shapes(const ir::Model& model, const Com
         shape.integer = integer_in(tensor);
     }
   for (const std::string& text : settings.shapes) {
-    const std::size_t eq = text.find('=');
-    const int i = eq == std::string::npos ? -1 : position(text.substr(0, eq));
-    if (i < 0)
-      throw usage_error("--shape " + text + ": the model has no such input",
-                        "the shapes of inputs are given as NAME=8x128");
-    InputShape& shape = out[inputs[static_cast<std::size_t>(i)].name];
-    const InputShape given = parse_shape(text.substr(eq + 1), "--shape " + text);
+    const auto [name, sizes] = split_assignment(text, "--shape");
+    const InputShape given = parse_shape(sizes, "--shape " + text);
+    if (const auto item = InputPlaces(model, {}).find(name); position(name) < 0 && item) {
+      const auto& whole = inputs[item->index];
+      notes.warning("--shape " + text + " has no effect: '" + whole.name + "' is " + whole.input->value->type.str() +
+                    ", whose items have their shapes at each run");
+      continue;
+    }
+    InputShape& shape = out[inputs[input_index(model, name, "--shape")].name];
     shape = {.sizes = given.sizes, .dtype = given.dtype ? given.dtype : shape.dtype};
   }
   return out;
 }
 
-// Numbers that the model takes: those given, else the ones it compares its inputs with.
-void given_numbers(const ir::Model& model, const CompileSettings& settings, std::map<std::string, InputShape>& shapes,
-                   const Notes& notes) {
+// Numbers that a model without shapes is specialised to, or that its free dims follow. Of other inputs the compiled
+// model has no value: every run gives its own.
+void given_numbers(const ir::Model& model, const CompileSettings& settings, bool specialises,
+                   std::map<std::string, InputShape>& shapes, const Notes& notes) {
   const auto inputs = ttrt::user_inputs(model);
+  const InputPlaces places(model, {});
   for (const std::string& text : settings.inputs) {
-    const std::size_t eq = text.find('=');
-    const int i = eq == std::string::npos ? -1 : ttrt::user_input_index(model, text.substr(0, eq));
-    if (i < 0 || inputs[static_cast<std::size_t>(i)].input->value->type.kind != ir::TypeKind::integer)
-      throw usage_error("--input " + text + ": the model has no such input, or it is no integer",
-                        "compile takes --input NAME=16000 for inputs that are integers");
+    const auto [name, value] = split_assignment(text, "--input");
+    const auto place = places.find(name);
+    const auto& input = inputs[place ? place->index : input_index(model, name, "--input")];
+    const ir::Type& type = input.input->value->type;
+    if (type.kind != ir::TypeKind::integer || (!specialises && !type.sym)) {
+      notes.warning("--input " + text + " has no effect: nothing is compiled for the value of '" + input.name +
+                        "' (" + type.str() + ")",
+                    "each run takes its own: ttc run --input " + text);
+      continue;
+    }
     std::int64_t number = 0;
-    const char *begin = text.data() + eq + 1, *end = text.data() + text.size();
+    const char *begin = value.data(), *end = begin + value.size();
     if (begin == end || std::from_chars(begin, end, number).ptr != end)
       throw usage_error("--input " + text + ": expected an integer");
-    shapes[inputs[static_cast<std::size_t>(i)].name].integer = number;
+    shapes[input.name].integer = number;
   }
-  for (const auto& input : inputs) {
+}
+
+// For inputs that have no number yet: the ones that the model compares them with.
+void likely_numbers(const ir::Model& model, std::map<std::string, InputShape>& shapes, const Notes& notes) {
+  for (const auto& input : ttrt::user_inputs(model)) {
     if (input.input->value->type.kind != ir::TypeKind::integer || shapes[input.name].integer) continue;
     const std::int64_t likely = ttrt::likely_integer(*input.input->value);
     if (likely == 0) {
@@ -122,9 +138,10 @@ void bind_dims(const ir::Model& model, const std::map<std::string, InputShape>& 
 std::unique_ptr<ir::Model> read_with_shapes(const ModelSource& source, const CompileSettings& settings,
                                             CompileOptions& options, const Notes& notes) {
   std::unique_ptr<ir::Model> model = source.read();
-  auto shapes = given_shapes(*model, settings);
+  auto shapes = given_shapes(*model, settings, notes);
+  given_numbers(*model, settings, !has_shapes(*model), shapes, notes);
   if (!has_shapes(*model)) {
-    if (!shapes.empty() || !settings.inputs.empty()) given_numbers(*model, settings, shapes, notes);
+    if (!shapes.empty()) likely_numbers(*model, shapes, notes);
     if (shapes.empty()) {
       if (!is_rewritten(*model))  // else it is decided what goes there
         notes.warning(source.path() + " carries no shapes, without which next to nothing goes to the device",
@@ -274,7 +291,7 @@ Compiled compile_source(const ModelSource& source, const CompileSettings& given,
 
 ir::SymBinding given_sizes(const ir::Model& model, const CompileSettings& settings) {
   ir::SymBinding out;
-  bind_dims(model, given_shapes(model, settings), out);
+  bind_dims(model, given_shapes(model, settings, {}), out);
   return out;
 }
 

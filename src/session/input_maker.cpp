@@ -1,13 +1,16 @@
 // Random numbers that are the same everywhere, recipes such as "arange", and shapes whose free dims the call decides.
 #include "session/input_maker.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <optional>
 #include <random>
 #include <set>
 
 #include "executor/signature.h"
 #include "formats/safetensors.h"
+#include "session/input_places.h"
 #include "session/values.h"
 #include "support/error.h"
 #include "torch/scalar_ops.h"
@@ -19,18 +22,6 @@ using ttrt::HostTensor;
 using ttrt::RtValue;
 using ttrt::Shape;
 using ttrt::UserInput;
-
-std::size_t input_index(const ir::Model& model, const std::string& name, const std::string& flag) {
-  const int index = ttrt::user_input_index(model, name);
-  if (index >= 0) return static_cast<std::size_t>(index);
-  std::vector<std::string> names;
-  for (const UserInput& input : ttrt::user_inputs(model)) names.push_back(input.name);
-  std::string all;
-  for (const std::string& known : names) all += (all.empty() ? "" : ", ") + known;
-  const std::string close = nearest(name, names.data(), names.size());
-  throw usage_error(flag + ": the model has no input '" + name + "'",
-                    close.empty() ? "its inputs are " + all : "did you mean '" + close + "'? Its inputs are " + all);
-}
 
 // Standard normal floats; integers and bools 0 or 1, which are valid as indices and as masks.
 HostTensor random_tensor(DType dtype, const Shape& sizes, std::uint64_t seed) {
@@ -82,13 +73,21 @@ class InputMaker {
       : model_(model), options_(options), formal_(ttrt::user_inputs(model)) {
     given_shapes_.resize(formal_.size());
     given_.resize(formal_.size());
+    parts_.resize(formal_.size());
     for (const std::string& text : options.shapes) {
       const auto [name, shape] = split_assignment(text, "--shape");
-      given_shapes_[input_index(model, name, "--shape")] = parse_shape(shape, "--shape " + text).sizes;
+      Shape sizes = parse_shape(shape, "--shape " + text).sizes;
+      if (Part* part = part_of(name))
+        part->sizes = std::move(sizes);
+      else
+        given_shapes_[input_index(model, name, "--shape")] = std::move(sizes);
     }
     for (const std::string& text : options.inputs) {
       const auto [name, value] = split_assignment(text, "--input");
-      given_[input_index(model, name, "--input")] = value;
+      if (Part* part = part_of(name))
+        part->recipe = value;
+      else
+        given_[input_index(model, name, "--input")] = value;
     }
   }
 
@@ -101,7 +100,7 @@ class InputMaker {
       if (given_[i] && given_[i]->starts_with("@")) inputs[i] = from_file(i, given_[i]->substr(1));
     bind_known(inputs);
     for (std::size_t i = 0; i < formal_.size(); ++i)
-      if (!one.carried[i].any() && (given_[i] ? !given_[i]->starts_with("@") : inputs[i].is_none())) {
+      if (!one.carried[i].any() && (given(i) ? !given_[i] || !given_[i]->starts_with("@") : inputs[i].is_none())) {
         inputs[i] = make(i);
         if (guessed(i)) one.guessed.push_back(formal_[i].name + "=" + sizes_text(inputs[i]));
         if (const auto* n = inputs[i].get_if<std::int64_t>(); n != nullptr && *n != 0 && !given_[i])
@@ -112,13 +111,32 @@ class InputMaker {
   }
 
  private:
+  // An item of a list or dict: "x.0", "x.key".
+  struct Part {
+    std::string name;
+    InputPlaces::Place place;
+    std::optional<std::string> recipe;
+    std::optional<Shape> sizes;
+  };
+
+  // nullptr where the name is a whole input's.
+  Part* part_of(const std::string& name) {
+    if (ttrt::user_input_index(model_, name) >= 0) return nullptr;
+    auto place = places_.find(name);
+    if (!place || place->path.empty()) return nullptr;
+    std::vector<Part>& parts = parts_[place->index];
+    const auto known = std::ranges::find(parts, place->path, [](const Part& part) { return part.place.path; });
+    if (known != parts.end()) return &*known;
+    parts.push_back({.name = name, .place = std::move(*place), .recipe = {}, .sizes = {}});
+    return &parts.back();
+  }
+
+  bool given(std::size_t i) const { return given_[i] || !parts_[i].empty(); }
+
   RtValue from_file(std::size_t i, const std::string& path) const {
-    const HostTensor tensor = own_tensor(read_npy(path));
-    const auto kind = formal_[i].input->value->type.kind;
-    if (kind == ir::TypeKind::integer) return ttrt::to_integer(tensor);
-    if (kind == ir::TypeKind::floating) return ttrt::to_number(tensor);
-    if (kind == ir::TypeKind::boolean) return ttrt::to_boolean(tensor);
-    return tensor;
+    std::vector<RtValue> inputs(formal_.size());
+    places_.put(inputs, {.index = i}, own_tensor(read_npy(path)));
+    return inputs[i];
   }
 
   // Symbols from the inputs at hand, then from --shape.
@@ -149,56 +167,113 @@ class InputMaker {
     return out;
   }
 
-  Shape shape_of(std::size_t i) const {
-    if (given_shapes_[i]) return *given_shapes_[i];
-    const ir::Type& type = formal_[i].input->value->type;
+  Shape shape_of(const ir::Type& type, const std::string& name, const std::optional<Shape>& given) const {
+    if (given) return *given;
     if (!type.has_shape)
-      throw usage_error("the shape of input '" + formal_[i].name + "' is not known",
-                        "give --shape " + formal_[i].name + "=8x128, or the input itself");
+      throw usage_error("the shape of input '" + name + "' is not known",
+                        "give --shape " + name + "=8x128, or the input itself");
     Shape out;
     for (const ir::SymExpr& size : type.sizes) out.push_back(size.evaluate(binding_).value_or(2));
     return out;
   }
 
   RtValue make(std::size_t i) const {
+    const std::string& name = formal_[i].name;
     const ir::Type& type = formal_[i].input->value->type;
-    const std::string recipe = given_[i].value_or("rand:" + std::to_string(options_.seed + i));
-    const std::string flag = "--input " + formal_[i].name + "=" + recipe;
-    if (given_[i])
-      if (const auto number = parse_number(type.kind, recipe)) return *number;
-    if (type.kind == ir::TypeKind::integer && !given_[i]) return ttrt::likely_integer(*formal_[i].input->value);
+    if (parts_[i].empty()) {
+      if (type.kind == ir::TypeKind::integer && !given_[i]) return ttrt::likely_integer(*formal_[i].input->value);
+      return made(type, name, given_[i], given_shapes_[i], i);
+    }
+    if (given_[i] || given_shapes_[i])
+      throw usage_error("input '" + name + "' is given whole and by its item '" + parts_[i][0].name + "'");
+    std::vector<RtValue> inputs(formal_.size());
+    for (const Part& part : parts_[i]) {
+      if (part.recipe && part.recipe->starts_with("@")) {
+        places_.put(inputs, part.place, own_tensor(read_npy(part.recipe->substr(1))));
+        continue;
+      }
+      const ir::Type& item = places_.type_at(part.place);
+      places_.put_value(inputs, part.place, made(item, part.name, part.recipe, part.sizes, i));
+    }
+    check_whole(inputs[i], name);
+    return std::move(inputs[i]);
+  }
+
+  // A list of which item 1 is given has an item 0.
+  void check_whole(const RtValue& value, const std::string& name) const {
+    if (value.is_none()) throw usage_error("input '" + name + "' is not given, one that comes after it is");
+    if (const auto* items = value.get_if<RtValue::List>())
+      for (std::size_t i = 0; i < items->size(); ++i) check_whole((*items)[i], name + "." + std::to_string(i));
+  }
+
+  RtValue made(const ir::Type& type, const std::string& name, const std::optional<std::string>& given,
+               const std::optional<Shape>& sizes, std::size_t input) const {
+    const std::string recipe = given.value_or("rand:" + std::to_string(options_.seed + input));
+    const std::string flag = "--input " + name + "=" + recipe;
+    const bool number = type.kind == ir::TypeKind::integer || type.kind == ir::TypeKind::floating ||
+                        type.kind == ir::TypeKind::boolean;
+    if (number && given && recipe != "zeros" && recipe != "ones") {
+      if (const auto value = parse_number(type.kind, recipe)) return *value;
+      throw usage_error(flag + ": the model takes " + type.str() + " there");
+    }
     if (type.kind == ir::TypeKind::integer) return std::int64_t{recipe == "ones" ? 1 : 0};
     if (type.kind == ir::TypeKind::floating) return recipe == "ones" ? 1.0 : 0.0;
     if (type.kind == ir::TypeKind::boolean) return recipe == "ones";
-    if (type.kind == ir::TypeKind::string && given_[i]) return *given_[i];
+    if (type.kind == ir::TypeKind::string && given) return *given;
     if (type.kind == ir::TypeKind::dict && recipe == "{}") return RtValue::List();
     if (!type.is_tensor())
-      throw usage_error("input '" + formal_[i].name + "' is not given, and takes " + type.str(),
-                        type.kind == ir::TypeKind::dict
-                            ? "the --io file holds " + formal_[i].name + ".KEY, ...; --input " + formal_[i].name +
-                                  "={} is an empty one"
-                        : type.kind == ir::TypeKind::list
-                            ? "the --io file holds " + formal_[i].name + ".0, " + formal_[i].name + ".1, ..."
-                            : "--input " + formal_[i].name + "=TEXT");
+      throw usage_error((given ? flag + ": the model" : "input '" + name + "' is not given, and") + " takes " +
+                            type.str() + (given ? " there" : ""),
+                        items_text(type, name));
     const DType dtype = type.has_dtype ? type.dtype : DType::f32;
-    if (recipe.starts_with("rand:")) return random_tensor(dtype, shape_of(i), parse_seed(recipe.substr(5), flag));
-    if (recipe == "rand") return random_tensor(dtype, shape_of(i), options_.seed + i);
-    if (recipe == "zeros") return filled(dtype, shape_of(i), 0, 0);
-    if (recipe == "ones") return filled(dtype, shape_of(i), 1, 0);
-    if (recipe == "arange") return filled(dtype, shape_of(i), 0, 1);
+    const auto shape = [&] { return shape_of(type, name, sizes); };
+    if (recipe.starts_with("rand:")) return random_tensor(dtype, shape(), parse_seed(recipe.substr(5), flag));
+    if (recipe == "rand") return random_tensor(dtype, shape(), options_.seed + input);
+    if (recipe == "zeros") return filled(dtype, shape(), 0, 0);
+    if (recipe == "ones") return filled(dtype, shape(), 1, 0);
+    if (recipe == "arange") return filled(dtype, shape(), 0, 1);
     throw usage_error(flag + ": expected @FILE.npy, rand:SEED, zeros, ones or arange");
+  }
+
+  // How to give what is no single tensor or number.
+  static std::string items_text(const ir::Type& type, const std::string& name) {
+    const bool dict = type.kind == ir::TypeKind::dict;
+    if (!dict && type.kind != ir::TypeKind::list) return "--input " + name + "=TEXT";
+    const ir::Type& item = type.elements.at(dict ? 1 : 0);
+    const std::string first = name + (dict ? ".KEY" : ".0");
+    std::string out = item.is_tensor() ? "--shape " + first + "=8x128 or --input " + first + "=@x.npy gives an item"
+                      : item.elements.empty() ? "--input " + first + "=VALUE gives an item"
+                                              : "the names of its items begin with " + first;
+    out += ", as " + first + " does in an --io file";
+    return dict ? out + "; --input " + name + "={} is an empty one" : out;
   }
 
   const ir::Model& model_;
   const InputOptions& options_;
   std::vector<UserInput> formal_;
+  InputPlaces places_{model_, {}};
   std::vector<std::optional<Shape>> given_shapes_;
   std::vector<std::optional<std::string>> given_;
+  std::vector<std::vector<Part>> parts_;  // by input
   ir::SymBinding binding_;
   std::set<std::string> guesses_;  // symbols of binding_ that nobody gave
 };
 
 }  // namespace
+
+std::size_t input_index(const ir::Model& model, const std::string& name, const std::string& flag) {
+  const int index = ttrt::user_input_index(model, name);
+  if (index >= 0) return static_cast<std::size_t>(index);
+  std::vector<std::string> names;
+  for (const UserInput& input : ttrt::user_inputs(model)) names.push_back(input.name);
+  std::string all;
+  for (const std::string& known : names) all += (all.empty() ? "" : ", ") + known;
+  const std::string close = nearest(name, names.data(), names.size());
+  throw usage_error(flag + ": the model has no input '" + name + "'",
+                    all.empty()     ? "it takes none"
+                    : close.empty() ? "its inputs are " + all
+                                    : "did you mean '" + close + "'? Its inputs are " + all);
+}
 
 void fill_inputs(const ir::Model& model, const InputOptions& options, std::vector<Case>& cases) {
   InputMaker maker(model, options);

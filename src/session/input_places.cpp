@@ -161,19 +161,25 @@ RtValue& item_at(RtValue::List& pairs, const ir::Type& type, const std::string& 
   return item_at(pairs, number);
 }
 
-void put_at(RtValue& into, const ir::Type& type, std::span<const InputPlaces::Step> path, const HostTensor& tensor) {
+const ir::Type& item_type(const ir::Type& type, const InputPlaces::Step& step) {
+  const bool tuple = type.kind == ir::TypeKind::tuple;
+  return type.elements.at(type.kind == ir::TypeKind::dict ? 1 : tuple ? step.number : 0);
+}
+
+void put_at(RtValue& into, const ir::Type& type, std::span<const InputPlaces::Step> path, RtValue value) {
   if (path.empty()) {
-    into = input_value(type, tensor);
+    into = std::move(value);
     return;
   }
   const bool tuple = type.kind == ir::TypeKind::tuple;
   if (into.is_none()) into = RtValue::List(tuple ? type.elements.size() : 0);
   auto& items = *into.get_if<RtValue::List>();
+  const ir::Type& item = item_type(type, path[0]);
   if (type.kind == ir::TypeKind::dict)
-    return put_at(item_at(items, type.elements.at(0), path[0].key), type.elements.at(1), path.subspan(1), tensor);
+    return put_at(item_at(items, type.elements.at(0), path[0].key), item, path.subspan(1), std::move(value));
   const std::size_t number = path[0].number;
   if (items.size() <= number) items.resize(number + 1);
-  put_at(items[number], type.elements.at(tuple ? number : 0), path.subspan(1), tensor);
+  put_at(items[number], item, path.subspan(1), std::move(value));
 }
 
 }  // namespace
@@ -205,7 +211,17 @@ std::optional<InputPlaces::Place> InputPlaces::find(const std::string& name) con
 }
 
 void InputPlaces::put(std::vector<RtValue>& inputs, const Place& place, const HostTensor& tensor) const {
-  put_at(inputs.at(place.index), type_of(formal_.at(place.index)), place.path, tensor);
+  put_value(inputs, place, input_value(type_at(place), tensor));
+}
+
+void InputPlaces::put_value(std::vector<RtValue>& inputs, const Place& place, RtValue value) const {
+  put_at(inputs.at(place.index), type_of(formal_.at(place.index)), place.path, std::move(value));
+}
+
+const ir::Type& InputPlaces::type_at(const Place& place) const {
+  const ir::Type* type = &type_of(formal_.at(place.index));
+  for (const Step& step : place.path) type = &item_type(*type, step);
+  return *type;
 }
 
 void InputPlaces::check_fixed(const std::string& name) const {

@@ -36,6 +36,9 @@ class InputPlaces {
   // Writes the tensor, or the number or list of numbers that it is, where `place` says. Throws ttc::Error (usage) for a
   // tensor where the model takes a text.
   void put(std::vector<ttrt::RtValue>& inputs, const Place& place, const ttrt::HostTensor& tensor) const;
+  // The same of a value that is of the type already.
+  void put_value(std::vector<ttrt::RtValue>& inputs, const Place& place, ttrt::RtValue value) const;
+  const ir::Type& type_at(const Place& place) const;
   // Throws ttc::Error (usage) where `name` is an input of TorchScript that has taken its default and is none any more.
   void check_fixed(const std::string& name) const;
 

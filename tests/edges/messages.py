@@ -7,7 +7,7 @@ import re
 import shutil
 import subprocess
 
-from common import BERT, IO, ROOT, TINY, TTC, VIT, check, shared, ttc, want
+from common import BERT, IO, ROOT, TINY, TTC, VIT, check, safetensors, shared, ttc, want
 
 
 @check
@@ -105,3 +105,44 @@ def warnings_of_libtorch_are_notes(tmp):
                      '  %y: f32[1, 1, 6] = aten.conv1d.padding(%x, $w, none, [1], "same", [1], 1)\n  return %y\n}\n')
     ran = want(ttc("run", model, "--mode", "cpu"), 0, "note: LibTorch: Using padding='same'")
     assert "[W" not in ran.err and "Convolution.cpp" not in ran.err
+
+
+TEXTS = """model {}
+graph main(%x: f32[2, 3] user, %d: dict<str, str> user, %names: list<str> user, %n: int user) {
+  %v: str = aten.__getitem__.Dict_str(%d, key="what")
+  %e: bool = aten.eq.str(%v, b="negate")
+  %y: f32[2, 3] = prim.if(%e) {
+    %m: f32[2, 3] = aten.neg.default(%x)
+    return %m
+  } {
+    return %x
+  }
+  %l: int = aten.len.t(%names)
+  %z: f32[2, 3] = aten.mul.Scalar(%y, %l)
+  return %z
+}
+"""
+
+
+@check
+def texts_and_items_of_dicts_and_lists_can_be_given(tmp):
+    model = tmp / "texts.ir"
+    model.write_text(TEXTS)
+    x = [1.0, -2.0, 3.0, 0.5, 0.0, -4.0]
+    given = ("run", model, "--mode", "cpu", "--input", "n=1", "--input", "names.0=a", "--input", "names.1=b")
+    for what, factor in (("negate", -2), ("keep", 2)):
+        io = safetensors(tmp / "x.safetensors", x=([2, 3], x), out0=([2, 3], [factor * v for v in x]))
+        want(ttc(*given, "--io", io, "--input", f"d.what={what}"), 0)
+        want(ttc(*given, "--io", io, "--input", f"d.what={'keep' if factor < 0 else 'negate'}"), 1)
+    want(ttc(*given), 2, "input 'd' is not given, and takes dict<str, str>", "--input d.KEY=VALUE gives an item")
+    want(ttc(*given, "--input", "d=negate"), 2, "--input d=negate: the model takes dict<str, str> there", "d.KEY")
+    want(ttc(*given, "--input", "d.what=keep", "--input", "names=c"), 2, "is given whole and by its item 'names.0'")
+    want(ttc(*given, "--input", "d.what=keep", "--input", "names.3=c"), 2, "'names.2' is not given")
+    # A number that is none is an error, not 0.
+    want(ttc(*given, "--input", "d.what=keep", "--input", "n=two"), 2, "--input n=two: the model takes int there")
+    for idle in ("d.what=keep", "names.0=a"):
+        ran = want(ttc("check", model, "--input", idle), 0, f"--input {idle} has no effect", "each run takes its own")
+        want(ttc("check", model, "--input", idle, "--strict"), 1)
+    want(ttc("check", TINY, "--input", "x=3"), 0, "has no effect")
+    want(ttc("check", TINY, "--input", "z=3"), 2, "no input 'z'", "did you mean 'x'?")
+    want(ttc("check", TINY, "--shape", "z=3"), 2, "no input 'z'", "did you mean 'x'?")
