@@ -214,7 +214,8 @@ constexpr Definition elementwise[] = {
     {"logit.default special_logit.default", "x, eps: Optional[float]", R"(
   p = real(x)
   if eps is not None:
-    p = p.clamp(eps, 1 - eps)
+    # The first bound holds before the second, which matters where they cross.
+    p = p.clamp(eps, 1 - eps) if eps <= 0.5 else torch.where(p < eps, eps, torch.where(p > 1 - eps, 1 - eps, p))
   return p.log() - torch.log1p(-p))"},
     {"logit_backward.default", "g, x, eps: Optional[float]", R"(
   if eps is None:

@@ -37,11 +37,12 @@ Value* plain_quotient(Rewriter& r, Node* node) {
   return r.binary("aten.div.Tensor", node->arg(0), node->arg(1));
 }
 
-// c^x = 2^(x log2 c)
+// c^x = 2^(x log2 c), where the product of no logarithm is one with 0: 1^x is 1 for every x, NaN and infinity too.
 Value* power_of_number(Rewriter& r, Node* node) {
   const auto base = node->arg(0).number();
-  if (!base || *base <= 0) return nullptr;
+  if (!base || *base <= 0 || std::isinf(*base)) return nullptr;
   Value* x = node->arg(1).value();
+  if (*base == 1) return r.emit_like("aten.full_like.default", {x, 1}, node->result());
   return r.unary("aten.exp2.default", *base == 2 ? x : r.binary("aten.mul.Tensor", x, std::log2(*base)));
 }
 
