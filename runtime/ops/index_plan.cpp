@@ -128,6 +128,11 @@ bool finds_positions(std::string_view op) {
   return std::ranges::find(found, op) != std::end(found);
 }
 
+bool keeps_elements(std::string_view op) {
+  constexpr std::string_view same[] = {"tt.reshape", "tt.squeeze", "tt.unsqueeze", "tt.typecast"};
+  return std::ranges::find(same, op) != std::end(same);
+}
+
 bool counts_from_start(const ir::Value& value) {
   const ir::Node* node = value.def();
   if (node == nullptr) return false;

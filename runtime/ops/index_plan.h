@@ -77,6 +77,8 @@ RtValue index_list(const OpCall& call, const RtValue& indices);
 std::size_t index_rank(const OpCall& call);
 // Whether the last result of a device op is positions of elements along a dim.
 bool finds_positions(std::string_view op);
+// Whether a device op gives the elements of its operand in their order, in another shape or format.
+bool keeps_elements(std::string_view op);
 // Whether a value's elements are never negative: places that were found, a range from 0 on, and what moves such.
 bool counts_from_start(const ttc::ir::Value& value);
 // The index operand `i` of a call, counted from the start of dim `dim` of x: the library's gathers know no other.

@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "executor/kernel_choice.h"
+#include "match/kinds.h"
 #include "ops/index_plan.h"
 #include "session/steps.h"
 #include "session/values.h"
@@ -26,15 +27,10 @@ bool finds_positions(const ir::Node& node) {
   return std::ranges::any_of(lowerings, [](const auto& one) { return ttrt::ops::finds_positions(one.first->name); });
 }
 
-bool keeps_order(std::string_view op) {
-  constexpr std::string_view same[] = {"tt.reshape",           "tt.squeeze",
-                                       "tt.unsqueeze",         "tt.typecast",
-                                       "aten.view.default",    "aten.reshape.default",
-                                       "aten.squeeze.default", "aten.squeeze.dim",
-                                       "aten.squeeze.dims",    "aten.unsqueeze.default",
-                                       "aten.clone.default",   "aten._to_copy.default",
-                                       "aten.to.dtype",        "aten.alias.default"};
-  return ttrt::is_transfer(ttrt::role_of(op)) || std::ranges::find(same, op) != std::end(same);
+// The same positions in the same order, whatever their shape and format.
+bool keeps_order(const ir::Node& node) {
+  return ttrt::is_transfer(ttrt::role_of(node.op())) || ttrt::ops::keeps_elements(node.op()) ||
+         match::is_reshape(node) || match::is_cast(node) || match::is_copy(node);
 }
 
 // The node that found the positions; nullptr: they are none.
@@ -42,7 +38,7 @@ const ir::Node* finder_of(const ir::Value* value) {
   while (value != nullptr && value->def() != nullptr) {
     const ir::Node& node = *value->def();
     if (finds_positions(node)) return value->index() + 1 == static_cast<int>(node.results().size()) ? &node : nullptr;
-    if (!keeps_order(node.op())) return nullptr;
+    if (!keeps_order(node)) return nullptr;
     value = node.operand(0);
   }
   return nullptr;

@@ -85,7 +85,7 @@ const std::map<std::string, std::set<std::string>>& allowed() {
         "runtime/executor"}},
       // Loading, compiling, feeding, checking and comparing models: what tools and libraries share.
       {"src/session",
-       {"src/support", "src/ir", "src/formats", "src/shapes", "src/pass", "runtime/device", "runtime/ops",
+       {"src/support", "src/ir", "src/formats", "src/match", "src/shapes", "src/pass", "runtime/device", "runtime/ops",
         "runtime/torch", "runtime/executor", "runtime/torch_library"}},
       // Programs in other languages.
       {"src/emit",
