@@ -148,6 +148,7 @@ class Parser {
       in_.expect('<');
       while (in_.peek() != '>') {
         out.elements.push_back(type(depth + 1));
+        out.elements.back().optional = in_.accept('?');
         if (!in_.accept(',')) break;
       }
       in_.expect('>');

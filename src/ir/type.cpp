@@ -131,7 +131,8 @@ std::string Type::str() const {
   if (kind == TypeKind::object && !object_class.empty()) return out + "<" + quoted(object_class) + ">";
   if (kind != TypeKind::list && kind != TypeKind::tuple && kind != TypeKind::dict) return out;
   std::string inner;
-  for (const Type& element : elements) inner += (inner.empty() ? "" : ", ") + element.str();
+  for (const Type& element : elements)
+    inner += (inner.empty() ? "" : ", ") + element.str() + (element.optional ? "?" : "");
   return out + "<" + inner + ">";
 }
 

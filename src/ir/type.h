@@ -44,6 +44,7 @@ struct Type {
   std::optional<SymExpr> sym;
   // list: one element type; tuple: all; dict: key, value.
   std::vector<Type> elements;
+  bool optional = false;  // such an element that may be none. Not part of equality.
   // object: class name, for messages.
   std::string object_class;
 

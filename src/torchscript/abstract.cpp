@@ -13,6 +13,17 @@ bool is_number_type(const c10::TypePtr& type) {
          kind == c10::TypeKind::NumberType;
 }
 
+namespace {
+
+// Of a list, tuple or dict.
+Type element_type(const c10::TypePtr& type) {
+  Type out = ir_type(type);
+  out.optional = type->kind() == c10::TypeKind::OptionalType;
+  return out;
+}
+
+}  // namespace
+
 Type ir_type(const c10::TypePtr& type) {
   switch (type->kind()) {
     case c10::TypeKind::TensorType:
@@ -33,16 +44,16 @@ Type ir_type(const c10::TypePtr& type) {
     case c10::TypeKind::OptionalType:
       return ir_type(type->expectRef<c10::OptionalType>().getElementType());
     case c10::TypeKind::ListType:
-      return Type::list(ir_type(type->expectRef<c10::ListType>().getElementType()));
+      return Type::list(element_type(type->expectRef<c10::ListType>().getElementType()));
     case c10::TypeKind::DictType: {
       const auto& dict = type->expectRef<c10::DictType>();
       Type out = Type::of(TypeKind::dict);
-      out.elements = {ir_type(dict.getKeyType()), ir_type(dict.getValueType())};
+      out.elements = {ir_type(dict.getKeyType()), element_type(dict.getValueType())};
       return out;
     }
     case c10::TypeKind::TupleType: {
       std::vector<Type> elements;
-      for (const auto& element : type->expectRef<c10::TupleType>().elements()) elements.push_back(ir_type(element));
+      for (const auto& element : type->expectRef<c10::TupleType>().elements()) elements.push_back(element_type(element));
       return Type::tuple(std::move(elements));
     }
     default: {

@@ -19,6 +19,14 @@ namespace jit = torch::jit;
 
 void cannot_write(const std::string& what) { throw Error(Exit::unsupported, "", what, "write a .pt2 file instead"); }
 
+namespace {
+
+c10::TypePtr element_type(const Type& type) {
+  return type.optional ? c10::OptionalType::create(jit_type(type)) : jit_type(type);
+}
+
+}  // namespace
+
 c10::TypePtr jit_type(const Type& type) {
   switch (type.kind) {
     case TypeKind::tensor:
@@ -37,12 +45,12 @@ c10::TypePtr jit_type(const Type& type) {
       return c10::DeviceObjType::get();
     case TypeKind::list:
       return c10::ListType::create(type.elements.empty() ? c10::TypePtr(c10::TensorType::get())
-                                                         : jit_type(type.elements[0]));
+                                                         : element_type(type.elements[0]));
     case TypeKind::dict:
-      return c10::DictType::create(jit_type(type.elements.at(0)), jit_type(type.elements.at(1)));
+      return c10::DictType::create(jit_type(type.elements.at(0)), element_type(type.elements.at(1)));
     case TypeKind::tuple: {
       std::vector<c10::TypePtr> elements;
-      for (const Type& element : type.elements) elements.push_back(jit_type(element));
+      for (const Type& element : type.elements) elements.push_back(element_type(element));
       return c10::TupleType::create(std::move(elements));
     }
     default:
@@ -129,6 +137,28 @@ bool returns_list(const ir::Node& node) {
 c10::TypePtr wanted(const ir::Value& value) {
   const bool says = value.type.kind == TypeKind::list || value.type.kind == TypeKind::floating;
   return says ? jit_type(value.type) : nullptr;
+}
+
+bool may_hold_none(const c10::TypePtr& type) {
+  return type->kind() == c10::TypeKind::OptionalType || std::ranges::any_of(type->containedTypes(), may_hold_none);
+}
+
+// The type of a result that is, or has items, out of a list, tuple or dict with items that may be none; nullptr:
+// another.
+c10::TypePtr type_with_none(const jit::Node& node, std::size_t result) {
+  c10::TypePtr out;
+  if (node.kind() == c10::prim::TupleUnpack) {
+    out = node.input(0)->type()->containedType(result);
+  } else if (node.kind() == c10::prim::ListUnpack) {
+    out = node.input(0)->type()->containedType(0);
+  } else if (const auto* schema = node.maybeSchema(); schema && result < schema->returns().size()) {
+    c10::TypeEnv types;
+    for (std::size_t i = 0; i < node.inputs().size() && i < schema->arguments().size(); ++i)
+      if (const auto& formal = schema->arguments()[i].type(); formal->hasFreeVariables())
+        c10::matchTypeVariables(formal, node.input(i)->type(), types);
+    out = types.empty() ? nullptr : c10::tryEvalTypeVariables(schema->returns()[result].type(), types);
+  }
+  return out && may_hold_none(out) ? out : nullptr;
 }
 
 }  // namespace
@@ -243,6 +273,11 @@ void GraphWriter::write_node(const ir::Node& node) {
   const std::optional<c10::FunctionSchema> schema = schema_of(node);
   for (std::size_t i = 0; i < node.args().size(); ++i) {
     const bool known = schema && i < schema->arguments().size();
+    const bool part = node.op() == "prim.tuple_construct" && i < node.result()->type.elements.size();
+    if (part && node.result()->type.elements[i].optional) {
+      inputs.push_back(as_it_is(node.arg(i)));
+      continue;
+    }
     inputs.push_back(argument(node.arg(i), known ? schema->arguments()[i].type() : nullptr,
                               known ? schema->arguments()[i].N() : std::nullopt));
   }
@@ -261,7 +296,9 @@ void GraphWriter::write_node(const ir::Node& node) {
     const bool any_number = schema && i < schema->returns().size() && !unpack &&
                             schema->returns()[i].type()->kind() == c10::TypeKind::NumberType &&
                             node.result(i)->type.kind == TypeKind::floating;
-    results->output(i)->setType(any_number ? c10::TypePtr(c10::NumberType::get()) : type_of_result(node.result(i)));
+    c10::TypePtr type = unpack ? nullptr : type_with_none(*made, i);
+    if (!type) type = any_number ? c10::TypePtr(c10::NumberType::get()) : type_of_result(node.result(i));
+    results->output(i)->setType(type);
     bind(node.result(i), results->output(i));
   }
   if (!is_structure(node) && !made->maybeSchema()) cannot_write("its arguments fit no TorchScript operator " + name);

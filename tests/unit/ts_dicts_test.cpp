@@ -101,6 +101,18 @@ TEST_CASE("torchscript: dicts that loops and branches change") {
   expect("kept.pt", {{"x", {-1, -2}}}, {{-1, -2}, {-3, -15}, {-2, -4}, {-3, -6}}, {0});
 }
 
+TEST_CASE("torchscript: items of dicts that may be None") {
+  expect("perhaps.pt", {{"x", {1, 2}}, {"given.a.b", {3, 4}}}, {{38, 54}, {2, 4}, {2, 3}, {4, 6}}, {2});
+  expect("perhaps.pt", {{"x", {1, 2}}, {"given.a.c", {5, 6}}}, {{21, 27}, {2, 4}}, {1});
+  WrittenFile written;
+  write_torchscript(*load("tests/data/ts/perhaps.pt"), written.path);
+  for (const std::string& path : {std::string("tests/data/ts/perhaps.pt"), written.path}) {
+    const auto model = load(path);
+    CHECK(model->graph->inputs()[1].value->type.str() == "dict<str, dict<str, tensor?>>");
+    CHECK(ir::parse(ir::print(*model))->graph->inputs()[1].value->type.elements[1].elements[1].optional);
+  }
+}
+
 TEST_CASE("torchscript: what is None until a branch or a loop has made it") {
   expect("absent.pt", {{"x", {1, 2}}}, {{3, 5}, {7, 14}, {2, 4}}, {3});
   expect("absent.pt", {{"x", {-1, -2}}}, {{-1, -2}, {-101, -102}}, {0});

@@ -259,6 +259,29 @@ class Kept(torch.nn.Module):
         return state["h"], copy["x"] * len(keys), other
 
 
+class Perhaps(torch.nn.Module):
+    """Dicts in a dict whose tensors may be None: the caller's, and one that a loop fills."""
+
+    def forward(self, x: torch.Tensor, given: Dict[str, Dict[str, Optional[torch.Tensor]]], n: int) -> Tuple[torch.Tensor, Dict[str, Dict[str, Optional[torch.Tensor]]]]:
+        kept: Dict[str, Dict[str, Optional[torch.Tensor]]] = {}
+        for i in range(n):
+            kept[str(i)] = {"x": x if i > 0 else None, "y": x * 2}
+            x = x + 1
+        for name, items in given.items():
+            for key, item in items.items():
+                if item is not None:
+                    x = x + item
+        for name, items in kept.items():
+            item = items["x"]
+            if item is not None:
+                x = x + item * 10
+            pair: List[Tuple[str, Optional[torch.Tensor]]] = [(name, item)]
+            last = pair[-1][1]
+            if last is None:
+                x = x * 3
+        return x, kept
+
+
 class Absent(torch.nn.Module):
     """Values that are None until a branch or a loop has made them, and an output that may stay None."""
 
@@ -330,6 +353,7 @@ torch.jit.save(torch.jit.script(Dicts()), here / "dicts.pt")
 torch.jit.save(torch.jit.script(Tuples()), here / "tuples.pt")
 torch.jit.save(torch.jit.script(Iterated()), here / "iterated.pt")
 torch.jit.save(torch.jit.script(Absent()), here / "absent.pt")
+torch.jit.save(torch.jit.script(Perhaps()), here / "perhaps.pt")
 torch.jit.save(torch.jit.script(Pages()), here / "pages.pt")
 torch.jit.save(torch.jit.script(Kept()), here / "kept.pt")
 torch.jit.save(torch.jit.trace(Windows().eval(), torch.ones(2, 1, 32, 40)), here / "windows.pt")
