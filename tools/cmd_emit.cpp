@@ -33,7 +33,7 @@ void options(FlagSet& app) {
 SafeTensors vectors_of(const ModelSource& source) {
   SafeTensors out;
   const std::shared_ptr<const ir::Model> model = source.read();
-  InputOptions inputs{.io = flags.io};
+  InputOptions inputs{.io = flags.io, .inputs = flags.inputs, .shapes = flags.shapes};
   if (!flags.io.empty()) {
     const std::vector<InputOptions> ways = ways_to_call(read_safetensors(flags.io));
     if (!ways.empty()) inputs.io_prefix = ways[0].io_prefix, inputs.io_steps = ways[0].io_steps;
@@ -58,9 +58,11 @@ SafeTensors vectors_of(const ModelSource& source) {
   return out;
 }
 
-[[noreturn]] void fail(const std::vector<emit::Refused>& refused, bool rewritten) {
+// `without_shapes`: the file has none, as TorchScript has none, and nobody gave any.
+[[noreturn]] void fail(const std::vector<emit::Refused>& refused, bool rewritten, bool without_shapes) {
   const emit::Refused& first = refused.front();
-  const std::string hint = flags.require_full
+  const std::string hint = without_shapes ? "the file holds no shapes: give --shape NAME=8x128 or --io FILE"
+                           : flags.require_full
                                ? "without --require-full they become torch calls where the host can run them"
                            : rewritten ? "of a model that is not rewritten yet they become torch calls"
                                        : "";
@@ -95,7 +97,9 @@ struct Written {
 Written write(const Globals& globals, const ModelSource& source) {
   CompileSettings settings = flags;
   Written out{.made = compiled(globals, source, settings, false), .program = {}, .refused = {}, .settings = {}};
-  const bool rewritten = is_rewritten(*source.read());
+  const std::unique_ptr<ir::Model> read = source.read();
+  const bool rewritten = is_rewritten(*read);
+  const bool without_shapes = flags.shapes.empty() && flags.io.empty() && !has_shapes(*read);
   constexpr int rounds = 5;  // what stays on the host changes what is fused around it
   for (int round = 0;; ++round) {
     out.program = emit::write_program(*out.made.model, out.made.profile);
@@ -104,7 +108,8 @@ Written write(const Globals& globals, const ModelSource& source) {
       return out;
     }
     out.refused.insert(out.refused.end(), out.program.refused.begin(), out.program.refused.end());
-    if (flags.require_full || rewritten || round == rounds) fail(out.program.refused, rewritten);
+    if (flags.require_full || rewritten || round == rounds)
+      fail(out.program.refused, rewritten, without_shapes);
     keep_on_host(settings, out.program.refused);
     out.made = compile_source(source, settings);
   }
@@ -124,6 +129,10 @@ int run(const Globals& globals) {
   for (const auto& [op, why] : kept)
     note(globals, op + " stays on the host, " + std::to_string(why.second) + " of them: " + why.first);
   for (const std::string& text : program.warnings) warn(globals, text);
+  if (flags.markdown && globals.json) {
+    print_json({{"model", flags.model}, {"arch", written.made.profile.name}, {"program", program.text}});
+    return 0;
+  }
   if (flags.markdown) {
     std::cout << "```python\n" << program.text << "```\n";
     return 0;

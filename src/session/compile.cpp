@@ -103,13 +103,6 @@ void likely_numbers(const ir::Model& model, std::map<std::string, InputShape>& s
   }
 }
 
-bool has_shapes(const ir::Model& model) {
-  for (const auto& input : model.graph->inputs())
-    if (input.kind == ir::InputKind::user && input.value->type.is_tensor() && !input.value->type.has_shape)
-      return false;
-  return true;
-}
-
 // Symbols of the input shapes, from the sizes given.
 void bind_dims(const ir::Model& model, const std::map<std::string, InputShape>& shapes, ir::SymBinding& binding) {
   for (const auto& input : ttrt::user_inputs(model)) {
@@ -287,6 +280,13 @@ Compiled compile_source(const ModelSource& source, const CompileSettings& given,
       notes.warning(one.text(), one.hint);
   for (const std::string& one : idle_names(settings.passes)) notes.warning(one);
   return out;
+}
+
+bool has_shapes(const ir::Model& model) {
+  for (const auto& input : model.graph->inputs())
+    if (input.kind == ir::InputKind::user && input.value->type.is_tensor() && !input.value->type.has_shape)
+      return false;
+  return true;
 }
 
 ir::SymBinding given_sizes(const ir::Model& model, const CompileSettings& settings) {

@@ -25,6 +25,8 @@ struct Compiled {
 // names the hash of the file, which costs reading all of it.
 Compiled compile_source(const ModelSource& source, const CompileSettings& settings, const Notes& notes = {},
                         bool to_save = false);
+// Whether the file has those of all inputs; TorchScript has none.
+bool has_shapes(const ir::Model& model);
 // Values of the symbols of a model's free dims, as the settings' shapes and recorded inputs give them.
 ir::SymBinding given_sizes(const ir::Model& model, const CompileSettings& settings);
 // CompileResult::json() and `conversions`, [{"from": "float32", "to": "bfloat16", "checked": false}].

@@ -76,11 +76,11 @@ class InputMaker {
     parts_.resize(formal_.size());
     for (const std::string& text : options.shapes) {
       const auto [name, shape] = split_assignment(text, "--shape");
-      Shape sizes = parse_shape(shape, "--shape " + text).sizes;
+      InputShape given = parse_shape(shape, "--shape " + text);
       if (Part* part = part_of(name))
-        part->sizes = std::move(sizes);
+        part->shape = std::move(given);
       else
-        given_shapes_[input_index(model, name, "--shape")] = std::move(sizes);
+        given_shapes_[input_index(model, name, "--shape")] = std::move(given);
     }
     for (const std::string& text : options.inputs) {
       const auto [name, value] = split_assignment(text, "--input");
@@ -116,7 +116,7 @@ class InputMaker {
     std::string name;
     InputPlaces::Place place;
     std::optional<std::string> recipe;
-    std::optional<Shape> sizes;
+    std::optional<InputShape> shape;
   };
 
   // nullptr where the name is a whole input's.
@@ -127,7 +127,7 @@ class InputMaker {
     std::vector<Part>& parts = parts_[place->index];
     const auto known = std::ranges::find(parts, place->path, [](const Part& part) { return part.place.path; });
     if (known != parts.end()) return &*known;
-    parts.push_back({.name = name, .place = std::move(*place), .recipe = {}, .sizes = {}});
+    parts.push_back({.name = name, .place = std::move(*place), .recipe = {}, .shape = {}});
     return &parts.back();
   }
 
@@ -144,7 +144,7 @@ class InputMaker {
     for (std::size_t i = 0; i < formal_.size(); ++i) {
       const ir::Type& type = formal_[i].input->value->type;
       const auto* tensor = inputs[i].get_if<HostTensor>();
-      const Shape* sizes = tensor != nullptr ? &tensor->sizes : given_shapes_[i] ? &*given_shapes_[i] : nullptr;
+      const Shape* sizes = tensor != nullptr ? &tensor->sizes : given_shapes_[i] ? &given_shapes_[i]->sizes : nullptr;
       if (sizes == nullptr || !type.has_shape) continue;
       for (std::size_t d = 0; d < type.sizes.size() && d < sizes->size(); ++d)
         if (type.sizes[d].is_symbol()) binding_.emplace(type.sizes[d].name(), (*sizes)[d]);
@@ -167,8 +167,8 @@ class InputMaker {
     return out;
   }
 
-  Shape shape_of(const ir::Type& type, const std::string& name, const std::optional<Shape>& given) const {
-    if (given) return *given;
+  Shape shape_of(const ir::Type& type, const std::string& name, const std::optional<InputShape>& given) const {
+    if (given) return given->sizes;
     if (!type.has_shape)
       throw usage_error("the shape of input '" + name + "' is not known",
                         "give --shape " + name + "=8x128, or the input itself");
@@ -193,7 +193,7 @@ class InputMaker {
         continue;
       }
       const ir::Type& item = places_.type_at(part.place);
-      places_.put_value(inputs, part.place, made(item, part.name, part.recipe, part.sizes, i));
+      places_.put_value(inputs, part.place, made(item, part.name, part.recipe, part.shape, i));
     }
     check_whole(inputs[i], name);
     return std::move(inputs[i]);
@@ -207,7 +207,7 @@ class InputMaker {
   }
 
   RtValue made(const ir::Type& type, const std::string& name, const std::optional<std::string>& given,
-               const std::optional<Shape>& sizes, std::size_t input) const {
+               const std::optional<InputShape>& shape, std::size_t input) const {
     const std::string recipe = given.value_or("rand:" + std::to_string(options_.seed + input));
     const std::string flag = "--input " + name + "=" + recipe;
     const bool number = type.kind == ir::TypeKind::integer || type.kind == ir::TypeKind::floating ||
@@ -225,13 +225,17 @@ class InputMaker {
       throw usage_error((given ? flag + ": the model" : "input '" + name + "' is not given, and") + " takes " +
                             type.str() + (given ? " there" : ""),
                         items_text(type, name));
-    const DType dtype = type.has_dtype ? type.dtype : DType::f32;
-    const auto shape = [&] { return shape_of(type, name, sizes); };
-    if (recipe.starts_with("rand:")) return random_tensor(dtype, shape(), parse_seed(recipe.substr(5), flag));
-    if (recipe == "rand") return random_tensor(dtype, shape(), options_.seed + input);
-    if (recipe == "zeros") return filled(dtype, shape(), 0, 0);
-    if (recipe == "ones") return filled(dtype, shape(), 1, 0);
-    if (recipe == "arange") return filled(dtype, shape(), 0, 1);
+    const DType wanted = shape && shape->dtype ? *shape->dtype : DType::f32;
+    const DType dtype = type.has_dtype ? type.dtype : wanted;
+    if (shape && shape->dtype && dtype != wanted)
+      throw usage_error("--shape " + name + ": the model takes " + type.str() + ", not " +
+                        std::string(to_string(wanted)));
+    const auto sizes = [&] { return shape_of(type, name, shape); };
+    if (recipe.starts_with("rand:")) return random_tensor(dtype, sizes(), parse_seed(recipe.substr(5), flag));
+    if (recipe == "rand") return random_tensor(dtype, sizes(), options_.seed + input);
+    if (recipe == "zeros") return filled(dtype, sizes(), 0, 0);
+    if (recipe == "ones") return filled(dtype, sizes(), 1, 0);
+    if (recipe == "arange") return filled(dtype, sizes(), 0, 1);
     throw usage_error(flag + ": expected @FILE.npy, rand:SEED, zeros, ones or arange");
   }
 
@@ -252,7 +256,7 @@ class InputMaker {
   const InputOptions& options_;
   std::vector<UserInput> formal_;
   InputPlaces places_{model_, {}};
-  std::vector<std::optional<Shape>> given_shapes_;
+  std::vector<std::optional<InputShape>> given_shapes_;
   std::vector<std::optional<std::string>> given_;
   std::vector<std::vector<Part>> parts_;  // by input
   ir::SymBinding binding_;

@@ -146,3 +146,20 @@ def texts_and_items_of_dicts_and_lists_can_be_given(tmp):
     want(ttc("check", TINY, "--input", "x=3"), 0, "has no effect")
     want(ttc("check", TINY, "--input", "z=3"), 2, "no input 'z'", "did you mean 'x'?")
     want(ttc("check", TINY, "--shape", "z=3"), 2, "no input 'z'", "did you mean 'x'?")
+
+
+@check
+def a_program_of_a_file_without_shapes_asks_for_them(tmp):
+    traced, io = ROOT / "models/bert_small.pt", ("--io", IO)
+    want(ttc("compile", traced, "-o", tmp / "bert.pt", *io), 0)
+    want(ttc("emit", tmp / "bert.pt", "-o", tmp / "none"), 3, "the file holds no shapes", "--shape NAME=8x128 or --io FILE")
+    assert not (tmp / "none").exists()
+    want(ttc("emit", tmp / "bert.pt", "-o", tmp / "io", *io), 0)
+    shapes = [flag for name in ("input_ids", "attention_mask", "input") for flag in ("--shape", f"{name}=i64:2x10")]
+    want(ttc("emit", tmp / "bert.pt", "-o", tmp / "shapes", *shapes), 0)
+    assert (tmp / "shapes/model.py").exists()
+    program = want(ttc("emit", tmp / "bert.pt", "--md", "--json", *io), 0).json()["program"]
+    assert "import ttnn" in program
+    # The dtype of --shape is that of the input that is made; another than the file's is an error.
+    want(ttc("run", traced, *shapes), 0)
+    want(ttc("run", BERT, "--shape", "a_0=f32:2x16"), 2, "--shape a_0: the model takes i64")
