@@ -213,10 +213,16 @@ constexpr Definition elementwise[] = {
      "g * torch.where(x < 0, 1 - buffer / (1 + buffer), buffer / (1 + buffer))"},
     {"logit.default special_logit.default", "x, eps: Optional[float]", R"(
   p = real(x)
-  if eps is not None:
-    # The first bound holds before the second, which matters where they cross.
-    p = p.clamp(eps, 1 - eps) if eps <= 0.5 else torch.where(p < eps, eps, torch.where(p > 1 - eps, 1 - eps, p))
-  return p.log() - torch.log1p(-p))"},
+  if eps is not None and eps > 0.5:  # of bounds that cross, the lower one comes first
+    p = torch.where(p < eps, eps, torch.where(p > 1 - eps, 1 - eps, p))
+  elif eps is not None and eps >= 0:
+    p = p.clamp(0, 1)
+  y = p.log() - torch.log1p(-p)
+  # The bounds of the logit: in a narrow format those of p may be 0 and 1, whose logits are infinite.
+  if eps is not None and eps > 0 and eps <= 0.5:
+    bound = torch.log(1 - eps) - torch.log(eps)
+    y = y.clamp(-bound, bound)
+  return y)"},
     {"logit_backward.default", "g, x, eps: Optional[float]", R"(
   if eps is None:
     return torch.where((x < 0) | (x > 1), float("nan"), g / (x * (1 - x)))
