@@ -102,10 +102,25 @@ void promote(PassContext& context, ir::Node* node) {
   }
 }
 
+// Whether what the schema calls a tensor is one: rules read it as such. A number in its place is LibTorch's to refuse, but
+// for arithmetic, where PyTorch has them too (Decomposition::numbers_too).
+bool tensors_given(const ir::Node& node) {
+  if (node.schema() == nullptr) return true;
+  const auto& args = node.schema()->args;
+  const auto is_tensor = [](const ir::Arg& arg) { return arg.value() != nullptr || arg.is_none(); };
+  for (std::size_t i = 0; i < std::min(args.size(), node.args().size()); ++i) {
+    if (!args[i].type.starts_with("Tensor")) continue;
+    const ir::Arg::List* items = node.arg(i).list();
+    if (items ? !std::ranges::all_of(*items, is_tensor) : !is_tensor(node.arg(i))) return false;
+  }
+  return true;
+}
+
 // True where the node was written out.
 bool apply(PassContext& context, const RulePart& part, const Decomposition& rule, ir::Node* node) {
   // Rules divide by sizes, take the largest of elements and reshape: there has to be something to do that with.
   if (!part.empty_too && !has_elements(*node)) return false;
+  if (!rule.numbers_too && !tensors_given(*node)) return false;
   if (rule.guard == same_floats && !same_floats(*node)) promote(context, node);
   if ((part.guard && !part.guard(*node)) || (rule.guard && !rule.guard(*node))) return false;
   Rewriter r(context, pass, node);

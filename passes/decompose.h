@@ -35,6 +35,7 @@ struct Decomposition {
   // Emits what computes the results, or says why not (Rewriter::refuse) and gives nothing. May commit by itself.
   std::function<Values(Rewriter&, ir::Node*)> write;
   bool (*guard)(const ir::Node&) = nullptr;  // beside that of the part
+  bool numbers_too = false;                  // takes numbers where the schema has tensors
 };
 
 struct RulePart {

@@ -175,9 +175,9 @@ RulePart prims_rules() {
     for (const std::string_view name : binary_ops) out.push_back("prims." + std::string(name) + ".default");
     return out;
   }();
-  std::vector<Decomposition> rules{{{names.begin(), names.end()}, prim_function}};
+  std::vector<Decomposition> rules{{{names.begin(), names.end()}, prim_function, nullptr, true}};
   const std::vector<Decomposition> others{
-      {{"prims.div.default"}, div},
+      {{"prims.div.default"}, div, nullptr, true},
       {{"prims.amax.default", "prims.amin.default", "prims.sum.default", "prims.prod.default", "prims.var.default"},
        reduction},
       {{"prims.broadcast_in_dim.default"}, broadcast},
@@ -190,7 +190,7 @@ RulePart prims_rules() {
       {{"prims.device_put.default", "prims.view_of.default"}, operand_itself},
       {{"prims.erf_inv.default"}, spelled("aten.erfinv.default")},
       {{"prims.bessel_i0.default"}, spelled("aten.special_i0.default")},
-      {{"prims.fma.default"}, fma},
+      {{"prims.fma.default"}, fma, nullptr, true},
       {{"prims.full.default", "prims.full_like.default", "prims.fill.default", "prims.scalar_tensor.default"}, made},
       {{"prims.iota.default"}, iota},
       {{"prims.rev.default"}, spelled("aten.flip.default")},
