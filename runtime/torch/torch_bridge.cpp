@@ -4,6 +4,7 @@
 
 #include <ATen/ScalarOps.h>
 #include <ATen/core/jit_type.h>
+#include <ATen/ops/zeros.h>
 #include <c10/core/TensorImpl.h>
 
 #include <algorithm>
@@ -212,6 +213,7 @@ HostTensor from_tensor(const at::Tensor& given) {
   at::Tensor tensor = given;
   if (tensor.is_conj()) tensor = tensor.resolve_conj();
   if (tensor.is_neg()) tensor = tensor.resolve_neg();
+  if (tensor._is_zerotensor()) tensor = at::zeros(tensor.sizes(), tensor.options());
   HostTensor host;
   host.dtype = *ttc::dtype_from_c10(static_cast<int>(tensor.scalar_type()));
   host.sizes = tensor.sizes().vec();

@@ -17,7 +17,8 @@ namespace ttrt {
 // A tensor over the same bytes; keeps `host.owner` alive. It cannot be resized.
 at::Tensor to_tensor(const HostTensor& host);
 // A strided CPU tensor's bytes; keeps its storage alive. A tensor that came from a HostTensor (or a view of one) gives
-// back that HostTensor's owner, so that chains of views never nest. Lazy conjugation and negation are materialised.
+// back that HostTensor's owner, so that chains of views never nest. Lazy conjugation and negation, and zeros without
+// memory, are materialised.
 // Precondition: is_host_tensor(tensor).
 HostTensor from_tensor(const at::Tensor& tensor);
 // Defined, strided, on the CPU, of a dtype that ttc knows; others travel as opaque objects.
