@@ -24,10 +24,11 @@ void Table::row(std::vector<std::string> cells) {
 
 namespace {
 
-constexpr std::size_t gap = 2, narrowest = 14;
+constexpr std::size_t gap = 2, narrow = 14, narrowest = 8;
 
-// Makes the widest columns of text narrower until a line of them fits.
-void fit(std::vector<std::size_t>& widths, const std::vector<bool>& right, std::size_t indent, std::size_t terminal) {
+// Makes the widest columns of text narrower, at most down to `least`, until a line of them fits.
+void fit(std::vector<std::size_t>& widths, const std::vector<bool>& right, std::size_t indent, std::size_t terminal,
+         std::size_t least) {
   if (terminal == 0) return;
   const auto line = [&] {
     std::size_t sum = indent;
@@ -37,7 +38,7 @@ void fit(std::vector<std::size_t>& widths, const std::vector<bool>& right, std::
   while (line() > terminal) {
     std::size_t widest = widths.size();
     for (std::size_t c = 0; c < widths.size(); ++c)
-      if (!right[c] && widths[c] > narrowest && (widest == widths.size() || widths[c] > widths[widest])) widest = c;
+      if (!right[c] && widths[c] > least && (widest == widths.size() || widths[c] > widths[widest])) widest = c;
     if (widest == widths.size()) return;
     --widths[widest];
   }
@@ -60,7 +61,7 @@ std::string Table::text(int indent, std::size_t terminal) const {
     widths.push_back(header_[c].size());
     for (const auto& row : rows_) widths[c] = std::max(widths[c], row[c].size());
   }
-  fit(widths, right_, before, terminal);
+  for (const std::size_t least : {narrow, narrowest}) fit(widths, right_, before, terminal, least);
   std::string out;
   const auto line = [&](const std::vector<std::string>& cells) {
     std::vector<std::istringstream> columns;

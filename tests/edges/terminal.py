@@ -47,8 +47,10 @@ def colour_is_for_terminals_that_want_it(tmp):
 
 @check
 def tables_fit_the_terminal(tmp):
-    code, out = on_terminal("ops", columns=100)
-    assert code == 0 and max(len(line) for line in out.splitlines()) <= 100
+    for columns in (100, 79):
+        for listed in ("ops", "passes", "modules", "dispatchers"):
+            code, out = on_terminal(listed, columns=columns)
+            assert code == 0 and max(len(line) for line in out.splitlines()) <= columns, (listed, columns)
     assert max(len(line) for line in ttc("run", "--help").out.splitlines()) <= 100
 
 
