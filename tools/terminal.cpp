@@ -27,7 +27,9 @@ enum class Color { automatic, always, never } color = Color::automatic;
 bool colored(Stream stream) {
   if (color != Color::automatic) return color == Color::always;
   const char* no = std::getenv("NO_COLOR");
-  return (no == nullptr || *no == '\0') && is_terminal(stream);
+  const char* terminal = std::getenv("TERM");
+  const bool dumb = terminal != nullptr && std::string_view(terminal) == "dumb";
+  return (no == nullptr || *no == '\0') && !dumb && is_terminal(stream);
 }
 
 }  // namespace

@@ -37,10 +37,11 @@ def on_terminal(*args, columns=80, env=None, until=None):
 
 @check
 def colour_is_for_terminals_that_want_it(tmp):
-    env = {k: v for k, v in os.environ.items() if k != "NO_COLOR"}
+    env = {k: v for k, v in os.environ.items() if k != "NO_COLOR"} | {"TERM": "xterm"}
     red = "\x1b[1;31merror:"
     assert red in on_terminal("run", "nofile", env=env)[1]
     assert red not in on_terminal("run", "nofile", env=dict(env, NO_COLOR="1"))[1]
+    assert red not in on_terminal("run", "nofile", env=dict(env, TERM="dumb"))[1]
     assert red not in ttc("run", "nofile", env=env).err
     assert red in ttc("run", "nofile", "--color", "always", env=env).err
 
