@@ -1,6 +1,8 @@
 // Flags of compile and check.
 #include "compile_flags.h"
 
+#include <limits>
+
 #include "pass/pass.h"
 #include "run_flags.h"
 #include "table.h"
@@ -44,7 +46,8 @@ void add_compile_flags(FlagSet& app, CompileFlags& flags) {
   names("--passes", flags.passes.passes, "Run these passes, in this order").among(passes);
   names("--disable", flags.passes.disable, "Leave these passes out").among(passes);
   app.add_option("--stop-after", flags.passes.stop_after, "The last pass to run").among(passes);
-  app.add_option("--rewrite-limit", flags.passes.rewrite_limit, "At most so many rewrites; -1: any number");
+  app.add_option("--rewrite-limit", flags.passes.rewrite_limit, "At most so many rewrites; -1: any number")
+      .range(-1, std::numeric_limits<int>::max());
   app.add_option("--dump-dir", flags.passes.dump_dir, "Write dumps here, one file each");
   names("--dump-before", flags.passes.dump_before, "Dump the graph before these passes, or 'all'").among(passes);
   names("--dump-after", flags.passes.dump_after, "Dump the graph after these passes, 'all' or 'change'").among(passes);

@@ -200,8 +200,13 @@ std::vector<PassStep> select_passes(const PassManagerOptions& options) {
     step.why = why;
     if (disable(step, options.disable)) selected.push_back(std::move(step));
   };
+  const auto until_stop = [&] {
+    for (std::size_t i = 0; !options.stop_after.empty() && i < selected.size(); ++i)
+      if (names_step({options.stop_after}, selected[i])) selected.resize(i + 1);
+    return std::move(selected);
+  };
   for (const std::string& name : options.passes) add(name, "");
-  if (!options.passes.empty()) return selected;
+  if (!options.passes.empty()) return until_stop();
   auto brought = passes_of_plugins();
   for (const auto& [pass, before] : brought) require_step(before);
   for (const PipelineStep& step : default_pipeline()) {
@@ -212,7 +217,7 @@ std::vector<PassStep> select_passes(const PassManagerOptions& options) {
     });
     add(step.pass, step.why);
   }
-  return selected;
+  return until_stop();
 }
 
 std::vector<std::string> idle_names(const PassManagerOptions& options) {
@@ -268,7 +273,6 @@ std::vector<PassReport> run_passes(PassContext& context, const PassManagerOption
       throw std::runtime_error("pass " + step.name() + ": " + error.what());
     }
     phase.advance();
-    if (!options.stop_after.empty() && names_step({options.stop_after}, step)) break;
   }
   if (options.time_passes || options.stats) print_table(log, reports, options.time_passes, options.stats);
   return reports;

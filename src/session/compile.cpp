@@ -271,11 +271,11 @@ Compiled compile_source(const ModelSource& source, const CompileSettings& given,
   if (!settings.reproducer.empty()) notes("note: no pass failed; " + settings.reproducer + " was not written");
   if (failed) return out;
   tell_swaps(options, out.result.swaps, notes);
-  if (rewritten)
+  if (rewritten) {
     warn_of_rewritten(source, settings, notes);
-  else if (!puts_on_device(settings.passes))
-    notes.warning("none of the passes that were run puts anything on the device", "replace and place do");
-  else
+  } else {
+    if (!puts_on_device(settings.passes))
+      notes.warning("none of the passes that were run puts anything on the device", "replace and place do");
     for (const UserNames::Idle& one : out.names.idle(options, *out.model, out.result.swaps))
       notes.warning(one.text(), one.hint);
   for (const std::string& one : idle_names(settings.passes)) notes.warning(one);
@@ -287,6 +287,7 @@ bool has_shapes(const ir::Model& model) {
     if (input.kind == ir::InputKind::user && input.value->type.is_tensor() && !input.value->type.has_shape)
       return false;
   return true;
+  }
 }
 
 ir::SymBinding given_sizes(const ir::Model& model, const CompileSettings& settings) {

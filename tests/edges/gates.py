@@ -132,3 +132,11 @@ def positions_of_equal_values_are_told_and_do_not_pass(tmp):
         rows = ttc("compare", tmp / "m.pt2", "--io", io, "--mode", mode, "--json").json()["rows"]
         notes = {row["node"]: row.get("note") for row in rows if row["op"] == "output"}
         assert notes["out1"] == top and notes["out2"] == largest and notes["out3"] is None, (mode, notes)
+
+
+@check
+def what_is_beyond_the_stop_does_not_run(tmp):
+    # It puts nothing on the device, and leaving it out has no effect.
+    want(ttc("check", VIT, "--stop-after", "canonicalize", "--disable", "place"), 0, "puts anything on the device",
+         "--disable place has no effect")
+    want(ttc("check", VIT, "--rewrite-limit", "-5"), 2, "must lie between -1 and")
