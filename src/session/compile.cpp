@@ -6,6 +6,7 @@
 #include <cstring>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "executor/signature.h"
 #include "formats/safetensors.h"
@@ -48,6 +49,7 @@ std::map<std::string, InputShape> given_shapes(const ir::Model& model, const Com
       if (inputs[static_cast<std::size_t>(i)].input->value->type.kind == ir::TypeKind::integer)
         shape.integer = integer_in(tensor);
     }
+  std::set<std::string> seen;
   for (const std::string& text : settings.shapes) {
     const auto [name, sizes] = split_assignment(text, "--shape");
     const InputShape given = parse_shape(sizes, "--shape " + text);
@@ -57,7 +59,12 @@ std::map<std::string, InputShape> given_shapes(const ir::Model& model, const Com
                     ", whose items have their shapes at each run");
       continue;
     }
-    InputShape& shape = out[inputs[input_index(model, name, "--shape")].name];
+    const auto& input = inputs[input_index(model, name, "--shape")];
+    const ir::Type& type = input.input->value->type;
+    if (!seen.insert(input.name).second) throw usage_error("--shape gives input '" + input.name + "' twice");
+    if (given.dtype && type.has_dtype && *given.dtype != type.dtype)
+      throw usage_error("--shape " + text + ": the model takes " + type.str());
+    InputShape& shape = out[input.name];
     shape = {.sizes = given.sizes, .dtype = given.dtype ? given.dtype : shape.dtype};
   }
   return out;
@@ -69,6 +76,7 @@ void given_numbers(const ir::Model& model, const CompileSettings& settings, bool
                    std::map<std::string, InputShape>& shapes, const Notes& notes) {
   const auto inputs = ttrt::user_inputs(model);
   const InputPlaces places(model, {});
+  std::set<std::string> seen;
   for (const std::string& text : settings.inputs) {
     const auto [name, value] = split_assignment(text, "--input");
     const auto place = places.find(name);
@@ -84,6 +92,7 @@ void given_numbers(const ir::Model& model, const CompileSettings& settings, bool
     const char *begin = value.data(), *end = begin + value.size();
     if (begin == end || std::from_chars(begin, end, number).ptr != end)
       throw usage_error("--input " + text + ": expected an integer");
+    if (!seen.insert(input.name).second) throw usage_error("--input gives input '" + input.name + "' twice");
     shapes[input.name].integer = number;
   }
 }
@@ -278,6 +287,7 @@ Compiled compile_source(const ModelSource& source, const CompileSettings& given,
       notes.warning("none of the passes that were run puts anything on the device", "replace and place do");
     for (const UserNames::Idle& one : out.names.idle(options, *out.model, out.result.swaps))
       notes.warning(one.text(), one.hint);
+  }
   for (const std::string& one : idle_names(settings.passes)) notes.warning(one);
   return out;
 }
@@ -287,7 +297,6 @@ bool has_shapes(const ir::Model& model) {
     if (input.kind == ir::InputKind::user && input.value->type.is_tensor() && !input.value->type.has_shape)
       return false;
   return true;
-  }
 }
 
 ir::SymBinding given_sizes(const ir::Model& model, const CompileSettings& settings) {

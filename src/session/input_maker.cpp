@@ -77,17 +77,17 @@ class InputMaker {
     for (const std::string& text : options.shapes) {
       const auto [name, shape] = split_assignment(text, "--shape");
       InputShape given = parse_shape(shape, "--shape " + text);
-      if (Part* part = part_of(name))
-        part->shape = std::move(given);
-      else
-        given_shapes_[input_index(model, name, "--shape")] = std::move(given);
+      Part* part = part_of(name);
+      auto& place = part != nullptr ? part->shape : given_shapes_[input_index(model, name, "--shape")];
+      if (place) throw usage_error("--shape gives input '" + name + "' twice");
+      place = std::move(given);
     }
     for (const std::string& text : options.inputs) {
       const auto [name, value] = split_assignment(text, "--input");
-      if (Part* part = part_of(name))
-        part->recipe = value;
-      else
-        given_[input_index(model, name, "--input")] = value;
+      Part* part = part_of(name);
+      auto& place = part != nullptr ? part->recipe : given_[input_index(model, name, "--input")];
+      if (place) throw usage_error("--input gives input '" + name + "' twice");
+      place = value;
     }
   }
 
@@ -101,6 +101,9 @@ class InputMaker {
     bind_known(inputs);
     for (std::size_t i = 0; i < formal_.size(); ++i)
       if (!one.carried[i].any() && (given(i) ? !given_[i] || !given_[i]->starts_with("@") : inputs[i].is_none())) {
+        if (const bool recorded = !inputs[i].is_none(); recorded && !one.expected.empty())
+          one.notes.push_back("--input and --shape make another input '" + formal_[i].name +
+                              "' than the one that the expected outputs are recorded of");
         inputs[i] = make(i);
         if (guessed(i)) one.guessed.push_back(formal_[i].name + "=" + sizes_text(inputs[i]));
         if (const auto* n = inputs[i].get_if<std::int64_t>(); n != nullptr && *n != 0 && !given_[i])

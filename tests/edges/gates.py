@@ -135,6 +135,17 @@ def positions_of_equal_values_are_told_and_do_not_pass(tmp):
 
 
 @check
+def what_is_given_twice_is_told(tmp):
+    dyn = VIT.replace(".pt2", "_dyn.pt2")
+    for flag, one, other in (("--shape", "a_0=2x3x32x32", "a_0=9x3x32x32"), ("--input", "a_0=zeros", "a_0=ones")):
+        want(ttc("run", dyn, flag, one, flag, other), 2, f"{flag} gives input 'a_0' twice")
+    want(ttc("check", dyn, "--shape", "a_0=2x3x32x32", "--shape", "a_0=9x3x32x32"), 2, "--shape gives input 'a_0' twice")
+    want(ttc("check", dyn, "--shape", "a_0=f64:2x3x32x32"), 2, "the model takes f32[")
+    io = ("--io", VIT.replace(".pt2", ".io.safetensors"))
+    want(ttc("run", VIT, *io, "--input", "a_0=zeros"), 1, "make another input 'a_0'")
+
+
+@check
 def what_is_beyond_the_stop_does_not_run(tmp):
     # It puts nothing on the device, and leaving it out has no effect.
     want(ttc("check", VIT, "--stop-after", "canonicalize", "--disable", "place"), 0, "puts anything on the device",

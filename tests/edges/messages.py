@@ -129,7 +129,8 @@ def texts_and_items_of_dicts_and_lists_can_be_given(tmp):
     model = tmp / "texts.ir"
     model.write_text(TEXTS)
     x = [1.0, -2.0, 3.0, 0.5, 0.0, -4.0]
-    given = ("run", model, "--mode", "cpu", "--input", "n=1", "--input", "names.0=a", "--input", "names.1=b")
+    texts = ("run", model, "--mode", "cpu", "--input", "names.0=a", "--input", "names.1=b")
+    given = (*texts, "--input", "n=1")
     for what, factor in (("negate", -2), ("keep", 2)):
         io = safetensors(tmp / "x.safetensors", x=([2, 3], x), out0=([2, 3], [factor * v for v in x]))
         want(ttc(*given, "--io", io, "--input", f"d.what={what}"), 0)
@@ -139,7 +140,7 @@ def texts_and_items_of_dicts_and_lists_can_be_given(tmp):
     want(ttc(*given, "--input", "d.what=keep", "--input", "names=c"), 2, "is given whole and by its item 'names.0'")
     want(ttc(*given, "--input", "d.what=keep", "--input", "names.3=c"), 2, "'names.2' is not given")
     # A number that is none is an error, not 0.
-    want(ttc(*given, "--input", "d.what=keep", "--input", "n=two"), 2, "--input n=two: the model takes int there")
+    want(ttc(*texts, "--input", "d.what=keep", "--input", "n=two"), 2, "--input n=two: the model takes int there")
     for idle in ("d.what=keep", "names.0=a"):
         ran = want(ttc("check", model, "--input", idle), 0, f"--input {idle} has no effect", "each run takes its own")
         want(ttc("check", model, "--input", idle, "--strict"), 1)
