@@ -29,6 +29,8 @@ void options(FlagSet& app) {
 
 int run(const Globals& globals) {
   check_output(flags.output);
+  if (!flags.output.ends_with(".html") && !flags.output.ends_with(".htm"))
+    throw usage_error("cannot write " + flags.output + ": a page's name ends in .html");
   const Json data = report_data(globals, flags, flags.parts);
   const std::string page = html_page(flags.model, data);
   check_warnings(globals);

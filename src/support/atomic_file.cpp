@@ -170,10 +170,13 @@ void remove_unfinished_files_on_signals() {
 
 void check_output(const std::string& path) {
   struct stat info{};
-  if (::stat(path.c_str(), &info) != 0) return;
+  const bool there = ::stat(path.c_str(), &info) == 0;
+  const int error = errno;
+  if (!there && error != ELOOP) return;
   const auto refuse = [&](const std::string& why, const std::string& hint = {}) {
     throw usage_error("cannot write " + path + ": " + why, hint);
   };
+  if (!there) refuse(std::strerror(error));
   if (!S_ISREG(info.st_mode)) refuse(std::string("it is ") + kind_of(info.st_mode));
   if (::access(path.c_str(), W_OK) != 0) refuse(std::strerror(errno));
   if (was_opened(path)) refuse("it is read by the same command", "--force puts the result in its place");

@@ -132,3 +132,11 @@ def only_what_a_killed_process_left_is_removed(tmp):
     want(ttc("compile", TINY, "-o", tmp / "tiny.pt2"), 0)
     assert sorted(os.listdir(tmp)) == sorted([*kept, "tiny.pt2"]), os.listdir(tmp)
     assert all((tmp / name / "inside").exists() for name in kept)
+
+
+@check
+def a_link_to_itself_and_a_name_that_is_no_page_s_are_refused(tmp):
+    (tmp / "loop.pt2").symlink_to("loop.pt2")
+    want(ttc("compile", TINY, "-o", tmp / "loop.pt2"), 2, "symbolic links")
+    want(ttc("report", TINY, "-o", tmp / "page.txt"), 2, "a page's name ends in .html")
+    assert os.listdir(tmp) == ["loop.pt2"] and (tmp / "loop.pt2").is_symlink()
