@@ -20,6 +20,12 @@ const CLI::App* find_subcommand(const CLI::App& app, const std::string& name) {
 
 std::vector<std::string> names_of_flags(const CLI::App& app) {
   std::vector<std::string> out;
+std::vector<std::string> names_of_subcommands(const CLI::App& app) {
+  std::vector<std::string> out;
+  for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; })) out.push_back(sub->get_name());
+  return out;
+}
+
   for (const CLI::Option* option : app.get_options())
     for (const std::string& name : option->get_lnames()) out.push_back("--" + name);
   return out;
@@ -46,6 +52,16 @@ std::string flag_of(const std::string& arg) {
 
 std::vector<CLI::ConfigItem> read_options(const std::string& path) {
   const auto file = MappedFile::open(path);
+// Of a subcommand, whichever it is: files serve several.
+void check_section(const CLI::App& app, const CLI::ConfigItem& item, const std::string& file) {
+  if (item.parents.empty() || (item.parents.size() == 1 && find_subcommand(app, item.parents[0]) != nullptr)) return;
+  const std::vector<std::string> names = names_of_subcommands(app);
+  std::string section;
+  for (const std::string& parent : item.parents) section += (section.empty() ? "" : ".") + parent;
+  throw Error(Exit::usage, file, "no subcommand is called '" + section + "'",
+              did_you_mean(item.parents[0], names, "[SUBCOMMAND] begins the flags of one"));
+}
+
   std::istringstream text({reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size()});
   try {
     return CLI::ConfigTOML().from_config(text);
@@ -71,11 +87,14 @@ Arguments with_options_file(const CLI::App& app, Arguments args) {
   Arguments added;
   for (const CLI::ConfigItem& item : read_options(path)) {
     if (item.name == "++" || item.name == "--") continue;  // a section begins or ends
-    if (!item.parents.empty() && item.parents != std::vector<std::string>{sub->get_name()}) continue;
+    if (!item.parents.empty() && item.parents[0] != sub->get_name()) continue;
+    check_section(app, item, path);
     const std::string flag = "--" + item.name;
     check_flag(*sub, flag, path);
     if (std::any_of(args.begin(), args.end(), [&](const std::string& arg) { return flag_of(arg) == flag; })) continue;
     for (const std::string& value : item.inputs) added.push_back(flag + "=" + value);
+    if (flag == "--options" || flag == "--plugin")
+      throw Error(Exit::usage, path, "a file of options has no " + flag, "the command line takes it");
   }
   args.insert(args.begin() + 1, added.begin(), added.end());
   return args;
@@ -83,9 +102,7 @@ Arguments with_options_file(const CLI::App& app, Arguments args) {
 
 void check_names(const CLI::App& app, const Arguments& args) {
   if (args.empty()) return;
-  std::vector<std::string> names;
-  for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; }))
-    names.push_back(sub->get_name());
+  const std::vector<std::string> names = names_of_subcommands(app);
   if (!args[0].starts_with("-") && std::find(names.begin(), names.end(), args[0]) == names.end())
     throw usage_error("no subcommand is called '" + args[0] + "'",
                       did_you_mean(args[0], names, "ttc --help lists them"));

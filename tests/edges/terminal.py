@@ -164,3 +164,7 @@ def options_come_from_a_file(tmp):
     options.write_text("[run]\nnumerisc = 'exact'\n")
     want(ttc("run", BERT, "--options", options), 2, "ttc.toml", "did you mean '--numerics'?")
     want(ttc("run", BERT, "--options", "nofile.toml"), 4, "nofile.toml")
+    for text, wrong in (("[rum]\nloops = 2\n", "no subcommand is called 'rum'"), ("[run.more]\nloops = 2\n", "'run.more'"),
+                        ("options = 'other.toml'\n", "has no --options"), ("plugin = 'lib.so'\n", "has no --plugin")):
+        options.write_text(text)
+        want(ttc("run", BERT, "--options", options), 2, "ttc.toml", wrong)
