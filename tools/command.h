@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <initializer_list>
 #include <iosfwd>
 #include <string>
 #include <string_view>
@@ -49,6 +50,15 @@ void detail(const Globals& globals, const std::string& text);
 // What the user should know before he trusts the result; counted, named in the JSON, and an error under --strict, which
 // --quiet does not keep back.
 void warn(const Globals& globals, const std::string& text, const std::string& hint = {});
+// Those that there were, from number `first` on; and those that a child process (child.h) printed, to count here too.
+std::vector<std::string> warnings_from(std::size_t first);
+void count_warnings(const std::vector<std::string>& printed);
+// Whether the command line, or a file of options, has this flag: "--loops".
+bool was_given(std::string_view flag);
+// A warning that names those of the flags that were given, if any: "--loops, --warmup have no effect: `why`".
+void warn_of_idle(const Globals& globals, std::initializer_list<std::string_view> flags, const std::string& why);
+// The same as an error (usage), for flags that check something.
+void refuse_unchecked(std::initializer_list<std::string_view> flags, const std::string& why);
 // Under --strict: throws ttc::Error (check_failed) where there were warnings. Commands call it before they write a
 // result; the program does in the end.
 void check_warnings(const Globals& globals);

@@ -3,6 +3,8 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <filesystem>
+#include <map>
 #include <sstream>
 
 #include "support/error.h"
@@ -18,14 +20,14 @@ const CLI::App* find_subcommand(const CLI::App& app, const std::string& name) {
   return nullptr;
 }
 
-std::vector<std::string> names_of_flags(const CLI::App& app) {
-  std::vector<std::string> out;
 std::vector<std::string> names_of_subcommands(const CLI::App& app) {
   std::vector<std::string> out;
   for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; })) out.push_back(sub->get_name());
   return out;
 }
 
+std::vector<std::string> names_of_flags(const CLI::App& app) {
+  std::vector<std::string> out;
   for (const CLI::Option* option : app.get_options())
     for (const std::string& name : option->get_lnames()) out.push_back("--" + name);
   return out;
@@ -50,8 +52,6 @@ std::string flag_of(const std::string& arg) {
   return arg.size() > 2 && arg.starts_with("--") ? arg.substr(0, arg.find('=')) : std::string();
 }
 
-std::vector<CLI::ConfigItem> read_options(const std::string& path) {
-  const auto file = MappedFile::open(path);
 // Of a subcommand, whichever it is: files serve several.
 void check_section(const CLI::App& app, const CLI::ConfigItem& item, const std::string& file) {
   if (item.parents.empty() || (item.parents.size() == 1 && find_subcommand(app, item.parents[0]) != nullptr)) return;
@@ -62,6 +62,8 @@ void check_section(const CLI::App& app, const CLI::ConfigItem& item, const std::
               did_you_mean(item.parents[0], names, "[SUBCOMMAND] begins the flags of one"));
 }
 
+std::vector<CLI::ConfigItem> read_options(const std::string& path) {
+  const auto file = MappedFile::open(path);
   std::istringstream text({reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size()});
   try {
     return CLI::ConfigTOML().from_config(text);
@@ -86,15 +88,15 @@ Arguments with_options_file(const CLI::App& app, Arguments args) {
   if (path.empty()) return args;
   Arguments added;
   for (const CLI::ConfigItem& item : read_options(path)) {
+    check_section(app, item, path);
     if (item.name == "++" || item.name == "--") continue;  // a section begins or ends
     if (!item.parents.empty() && item.parents[0] != sub->get_name()) continue;
-    check_section(app, item, path);
     const std::string flag = "--" + item.name;
     check_flag(*sub, flag, path);
-    if (std::any_of(args.begin(), args.end(), [&](const std::string& arg) { return flag_of(arg) == flag; })) continue;
-    for (const std::string& value : item.inputs) added.push_back(flag + "=" + value);
     if (flag == "--options" || flag == "--plugin")
       throw Error(Exit::usage, path, "a file of options has no " + flag, "the command line takes it");
+    if (std::any_of(args.begin(), args.end(), [&](const std::string& arg) { return flag_of(arg) == flag; })) continue;
+    for (const std::string& value : item.inputs) added.push_back(flag + "=" + value);
   }
   args.insert(args.begin() + 1, added.begin(), added.end());
   return args;
@@ -162,6 +164,48 @@ void format_help(CLI::App& app) {
   const auto format = std::make_shared<HelpFormat>();
   app.formatter(format);
   for (CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; })) sub->formatter(format);
+}
+
+void check_results_apart(const CLI::App& sub) {
+  std::map<std::string, std::string> flags;  // by the file
+  for (const CLI::Option* option : sub.get_options()) {
+    if (!is_result(option) || option->count() == 0) continue;
+    const std::string path = option->results().back(), flag = option->get_name();
+    std::error_code error;  // a link to itself has no canonical path: who writes there says so
+    const auto whole = std::filesystem::weakly_canonical(std::filesystem::absolute(path, error), error);
+    const auto [first, alone] = flags.emplace(error ? path : whole.string(), flag);
+    if (!alone) throw usage_error(first->second + " and " + flag + " name the same file, " + path);
+  }
+}
+
+namespace {
+
+// "--loops, --warmup have no effect"; "" where none of them was given.
+std::string said_of_given(std::initializer_list<std::string_view> flags, const char* one, const char* several) {
+  std::string out;
+  int count = 0;
+  for (const std::string_view flag : flags)
+    if (was_given(flag)) out += (count++ == 0 ? "" : ", ") + std::string(flag);
+  return count == 0 ? out : out + (count == 1 ? one : several);
+}
+
+}  // namespace
+
+bool was_given(std::string_view flag) {
+  for (const CLI::App* sub : command_line().get_subcommands())
+    if (const auto* option = sub->get_option_no_throw(std::string(flag)); option != nullptr && option->count() > 0)
+      return true;
+  return false;
+}
+
+void warn_of_idle(const Globals& globals, std::initializer_list<std::string_view> flags, const std::string& why) {
+  if (const std::string said = said_of_given(flags, " has no effect", " have no effect"); !said.empty())
+    warn(globals, said + ": " + why);
+}
+
+void refuse_unchecked(std::initializer_list<std::string_view> flags, const std::string& why) {
+  if (const std::string said = said_of_given(flags, " checks nothing", " check nothing"); !said.empty())
+    throw usage_error(said + ": " + why);
 }
 
 const CLI::App& command_line() {

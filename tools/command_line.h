@@ -25,6 +25,8 @@ Arguments with_options_file(const CLI::App& app, Arguments args);
 void check_names(const CLI::App& app, const Arguments& args);
 // What CLI11 found, in our words.
 [[noreturn]] void throw_usage(const CLI::App& app, const CLI::ParseError& error);
+// Throws ttc::Error (usage) where two flags name one file for their results.
+void check_results_apart(const CLI::App& sub);
 // Groups, defaults, lines as wide as the terminal (100 where there is none), the example last.
 void format_help(CLI::App& app);
 

@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <map>
+#include <set>
 
 #include "support/error.h"
 #include "table.h"
@@ -12,6 +13,11 @@ namespace {
 
 std::map<const CLI::Option*, std::vector<std::string>>& choices() {
   static std::map<const CLI::Option*, std::vector<std::string>> instance;
+  return instance;
+}
+
+std::set<const CLI::Option*>& results() {
+  static std::set<const CLI::Option*> instance;
   return instance;
 }
 
@@ -32,6 +38,7 @@ void check_between(CLI::Option* option, double low, double high) {
 }  // namespace
 
 const std::vector<std::string>& choices_of(const CLI::Option* option) { return choices()[option]; }
+bool is_result(const CLI::Option* option) { return results().contains(option); }
 
 Flag& Flag::required(bool required) {
   option_->required(required);
@@ -83,6 +90,11 @@ Flag& Flag::separated() {
 
 Flag& Flag::type_name(const std::string& name) {
   option_->type_name(name);
+  return *this;
+}
+
+Flag& Flag::result() {
+  results().insert(option_);
   return *this;
 }
 

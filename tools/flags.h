@@ -29,6 +29,7 @@ class Flag {
   Flag& repeatable();  // one value each time; a list otherwise takes what follows it too
   Flag& separated();   // by commas
   Flag& type_name(const std::string& name);
+  Flag& result();  // a file, or folder, that the command writes
 
  private:
   CLI::Option* option_;
@@ -63,5 +64,7 @@ class FlagSet {
 
 // What one_of and among said of an option; empty where they said nothing.
 const std::vector<std::string>& choices_of(const CLI::Option* option);
+// What result() said.
+bool is_result(const CLI::Option* option);
 
 }  // namespace ttc

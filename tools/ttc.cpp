@@ -87,6 +87,7 @@ int run(Arguments args, Globals& globals) {
   } catch (const CLI::ParseError& error) {
     throw_usage(app, error);
   }
+  for (const CLI::App* sub : app.get_subcommands()) check_results_apart(*sub);
   set_color(globals.color);
   if (globals.threads > 0) ttrt::set_threads(globals.threads);
   if (!globals.force) remember_opened_files();
