@@ -30,6 +30,7 @@ void options(FlagSet& app) {
   app.group("Options");
   app.add_option("-o,--output", flags.output,
                  "Where the rewritten model goes; its ending says the format: " + written_extensions())
+      .result()
       .required();
   add_search_flags(app, flags.search);
   app.group("What the file carries along");

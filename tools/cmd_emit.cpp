@@ -24,7 +24,7 @@ struct Flags : CompileFlags {
 void options(FlagSet& app) {
   add_compile_flags(app, flags);
   app.group("The program");
-  app.add_option("-o,--output", flags.output, "The folder that it goes into");
+  app.add_option("-o,--output", flags.output, "The folder that it goes into").result();
   app.add_flag("--md", flags.markdown, "Print model.py as Markdown instead");
   app.add_flag("--overwrite", flags.overwrite, "Write over a program that is there");
 }

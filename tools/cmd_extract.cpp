@@ -21,9 +21,11 @@ void options(FlagSet& app) {
   app.add_option("--module", flags.module, "Its path, as in encoder.layer.0.attention").required();
   app.add_option("-o,--output", flags.output,
                  "Where the module goes; the ending says the format: " + written_extensions())
+      .result()
       .required();
   app.add_option("--save-io", flags.save_io,
-                 "Where its inputs and outputs go (safetensors); otherwise beside the module, as NAME.io.safetensors");
+                 "Where its inputs and outputs go (safetensors); otherwise beside the module, as NAME.io.safetensors")
+      .result();
   add_input_flags(app, flags.inputs);
 }
 

@@ -15,7 +15,7 @@ struct Flags : CompileFlags {
 
 void options(FlagSet& app) {
   add_compile_flags(app, flags);
-  app.add_option("-o,--output", flags.output, "Where the page goes (.html)").required();
+  app.add_option("-o,--output", flags.output, "Where the page goes (.html)").result().required();
   app.group("What the page shows beside the graph");
   app.add_option("--compare", flags.parts.compare,
                  "PCC by node: what ttc compare --json printed; without it the calls of --io are compared");

@@ -17,7 +17,7 @@ struct Flags {
 
 void options(FlagSet& app) {
   app.add_option("model", flags.model, "A rewritten .pt2 or TorchScript file").required();
-  app.add_option("-o,--output", flags.output, "Where the original goes").required();
+  app.add_option("-o,--output", flags.output, "Where the original goes").result().required();
 }
 
 int run(const Globals& globals) {

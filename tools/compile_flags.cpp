@@ -57,7 +57,7 @@ void add_compile_flags(FlagSet& app, CompileFlags& flags) {
   app.add_flag("--verify-each", flags.passes.verify_each, "Verify the graph after each pass");
   app.add_option("--reproducer", flags.reproducer,
                  "Where a pass throws, or breaks the graph under --verify-each: write the graph before it, with its "
-                 "weights and these flags, as a file that ttc check runs the pass on again");
+                 "weights and these flags, as a file that ttc check runs the pass on again").result();
   app.group("Options");
 }
 

@@ -89,12 +89,14 @@ void add_search_flags(FlagSet& app, SearchFlags& flags) {
                  "Find the cheapest weight formats, fidelities and accumulation whose outputs have this PCC; "
                  "--io gives the calls")
       .range(-1.0, 1.0);
-  app.add_option("--min-snr", flags.goal.min_snr_db, "The same, with this signal over noise in dB");
+  app.add_option("--min-snr", flags.goal.min_snr_db, "The same, with this signal over noise in dB")
+      .range(-1000.0, 1000.0);
   app.add_option("--max-top1-drop", flags.goal.max_top1_drop,
                  "The same, with at most this share of rows whose largest element is another")
       .range(0.0, 1.0);
-  app.add_option("--pareto", flags.pareto, "Write all that was measured: accuracy, device time, bytes (JSON)");
-  app.add_option("--choice", flags.choice, "Write the choice as flags, for --options");
+  app.add_option("--pareto", flags.pareto, "Write all that was measured: accuracy, device time, bytes (JSON)")
+      .result();
+  app.add_option("--choice", flags.choice, "Write the choice as flags, for --options").result();
 }
 
 OrderedJson search_json(const PrecisionSearch& search) {
