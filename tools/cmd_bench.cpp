@@ -44,7 +44,7 @@ void options(FlagSet& app) {
                  "The model LibTorch runs: the source of a rewritten file; without it the file itself in cpu mode");
   app.add_flag("--profile", flags.profile,
                "Each op's time, GFLOP/s and GB/s, and their share of what the machine does at most, measured first");
-  app.add_option("--csv", flags.csv, "Write all of it as a table: load, first run, steady state, each op");
+  app.add_option("--csv", flags.csv, "Write all of it as a table: load, first run, steady state, each op").result();
 }
 
 struct Times {

@@ -44,11 +44,12 @@ void options(FlagSet& app) {
   app.add_option("--dispatcher", flags.dispatcher, "Which kernels serve device ops (ttc dispatchers)")
       .among(ttrt::dispatch::list_available_dispatchers());
   app.group("Files for other tools");
-  app.add_option("--csv", flags.csv, "Write a table with the columns of device profiler reports (tt-perf-report)");
-  app.add_option("--trace", flags.trace, "Write a Chrome/Perfetto trace with a track for each engine");
+  app.add_option("--csv", flags.csv, "Write a table with the columns of device profiler reports (tt-perf-report)")
+      .result();
+  app.add_option("--trace", flags.trace, "Write a Chrome/Perfetto trace with a track for each engine").result();
   app.add_option("--explorer", flags.explorer, "Write the graph as Model Explorer opens it (JSON)");
   app.add_option("--ttnn-report", flags.ttnn_report,
-                 "Write a folder that ttnn-visualizer opens: operations, tensors, memory over time");
+                 "Write a folder that ttnn-visualizer opens: operations, tensors, memory over time").result();
 }
 
 void print(const Table& table) { std::cout << (flags.markdown ? table.markdown() : table.text()); }

@@ -59,19 +59,22 @@ void options(FlagSet& app) {
   app.add_option("--loops", flags.loops, "Runs that are timed").range(1, 1000000);
   app.add_option("--warmup", flags.warmup, "Runs before these").range(0, 1000000);
   app.add_flag("--profile", flags.profile, "Time of every op");
-  app.add_option("--trace", flags.trace, "Write a Chrome/Perfetto trace");
-  app.add_option("--csv", flags.csv, "Write a table with the columns of device profiler reports");
+  app.add_option("--trace", flags.trace, "Write a Chrome/Perfetto trace").result();
+  app.add_option("--csv", flags.csv, "Write a table with the columns of device profiler reports")
+      .result();
   app.add_option("--ttnn-report", flags.ttnn_report,
-                 "Write a folder that ttnn-visualizer opens: operations, tensors, memory over time");
+                 "Write a folder that ttnn-visualizer opens: operations, tensors, memory over time").result();
   app.add_option("--timings", flags.timings,
-                 "Write a row for each call with TT-Symbiote's columns, and NAME_pivot.csv beside this NAME.csv");
-  app.add_option("--telemetry", flags.telemetry, "Write what dispatch counted: which kernel served each node (JSON)");
+                 "Write a row for each call with TT-Symbiote's columns, and NAME_pivot.csv beside this NAME.csv")
+      .result();
+  app.add_option("--telemetry", flags.telemetry, "Write what dispatch counted: which kernel served each node (JSON)")
+      .result();
   app.add_flag("--memory-report", flags.memory_report, "What held the device's memory at its peak");
   add_compatibility_flags(app, flags.compatibility);
   app.group("Measuring");
   add_reproducer_flag(app, flags.exec);
   app.group("Options");
-  app.add_option("--save-outputs", flags.save_outputs, "Write out0, out1, ... (safetensors)");
+  app.add_option("--save-outputs", flags.save_outputs, "Write out0, out1, ... (safetensors)").result();
 }
 
 double ms_since(std::chrono::steady_clock::time_point start) {

@@ -11,7 +11,8 @@ namespace ttc {
 void add_compatibility_flags(FlagSet& app, CompatibilityFlags& flags) {
   app.group("Compatibility");
   app.add_option("--compatibility", flags.report,
-                 "Write which modules the device has and what the host served (JSON, as TT-Symbiote's report)");
+                 "Write which modules the device has and what the host served (JSON, as TT-Symbiote's report)")
+      .result();
   app.add_option("--expected-fallbacks", flags.expected,
                  "Fail where the host serves what this file does not name: a JSON list of classes, module:GLOBs, "
                  "operators and nodes, or an earlier report");

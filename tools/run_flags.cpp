@@ -21,8 +21,8 @@ void add_input_flags(FlagSet& app, InputOptions& flags) {
   app.add_option("--io-prefix", flags.io_prefix, "Take PREFIX.in0 ... of the --io file");
   app.add_flag("--io-steps", flags.io_steps, "Run step0, step1, ... of the --io file in order, buffers kept");
   app.add_option("--input", flags.inputs,
-                 "NAME=@x.npy | rand:SEED | zeros | ones | arange, a number or text where the model takes one; items of a "
-                 "list or dict x are x.0, x.KEY; repeatable")
+                 "NAME=@x.npy | rand:SEED | zeros | ones | arange, a number or text where the model takes one; items "
+                 "of a list or dict x are x.0, x.KEY; repeatable")
       .repeatable();
   app.add_option("--shape", flags.shapes, "NAME=8x128 where dims are free; repeatable").repeatable();
   app.add_option(
@@ -138,7 +138,7 @@ std::string arch_text(const ttrt::ArchProfile& profile) {
 
 void add_reproducer_flag(FlagSet& app, ExecFlags& flags) {
   app.add_option("--reproducer", flags.reproducer,
-                 "Write the node that fails as a model of its own (.pt2 or .pt), with what it was given");
+                 "Write the node that fails as a model of its own (.pt2 or .pt), with what it was given").result();
 }
 
 void write_node_reproducer(const Globals& globals, const ExecFlags& flags, const NodeOfStep& node,

@@ -135,6 +135,20 @@ def only_what_a_killed_process_left_is_removed(tmp):
 
 
 @check
+def two_results_do_not_share_a_file(tmp):
+    (tmp / "folder").mkdir()
+    (tmp / "link").symlink_to("folder")
+    for command, first, second in (
+        (("run", TINY, "--mode", "cpu"), ("--csv", tmp / "a.csv"), ("--timings", tmp / "folder/../a.csv")),
+        (("run", TINY, "--mode", "cpu"), ("--trace", tmp / "folder/a.json"), ("--telemetry", tmp / "link/a.json")),
+        (("compile", VIT, "--min-pcc", "0.5"), ("-o", tmp / "x.pt2"), ("--pareto", tmp / "x.pt2")),
+    ):
+        want(ttc(*command, *first, *second), 2, second[0], "name the same file")
+        assert not list((tmp / "folder").iterdir())
+    assert sorted(os.listdir(tmp)) == ["folder", "link"], os.listdir(tmp)
+
+
+@check
 def a_link_to_itself_and_a_name_that_is_no_page_s_are_refused(tmp):
     (tmp / "loop.pt2").symlink_to("loop.pt2")
     want(ttc("compile", TINY, "-o", tmp / "loop.pt2"), 2, "symbolic links")
