@@ -387,18 +387,23 @@ int run(const Globals& globals) {
   ttrt::Executor executor(model, executor_options(globals, flags.exec, *model));
   const double load_ms = ms_since(start);
   std::vector<Case> cases = load_cases(*model, flags.inputs);
-  if (flags.baseline || !flags.baseline_model.empty())
-    add_baseline(ModelSource(flags.baseline_model.empty() ? flags.model : flags.baseline_model), cases);
   for (const std::string& line : cases[0].notes) note(globals, "note: " + line);
   if (compares(flags.exec.mode)) {
+    const std::string compares = "--mode " + flags.exec.mode + " compares";
+    refuse_unchecked({"--atol", "--rtol", "--min-device-fraction", "--baseline", "--baseline-model"},
+                     compares + " node by node");
+    warn_of_idle(globals, {"--loops", "--warmup", "--profile", "--memory-report", "--ttnn-report"}, compares);
     warn_of_files_not_written(globals);
     return compare_and_report(globals, flags.model, model, cases, flags.exec, "cpu",
                               {.mode = compare_mode(flags.exec.mode), .pcc = flags.thresholds.pcc});
   }
+  if (flags.baseline || !flags.baseline_model.empty())
+    add_baseline(ModelSource(flags.baseline_model.empty() ? flags.model : flags.baseline_model), cases);
   if (flags.thresholds.any()) require_expected(cases, "a threshold");
   if (flags.min_device_fraction && executor.counts().total == 0)
     throw usage_error("--min-device-fraction: " + flags.model + " computes nothing");
   if (flags.exec.mode == "cpu") {
+    refuse_unchecked({"--expected-fallbacks"}, "--mode cpu leaves everything to the host");
     if (flags.memory_report) warn(globals, "--memory-report: --mode cpu uses no device");
     if (flags.compatibility.any())
       warn(globals, "--mode cpu leaves everything to the host, which is all that the compatibility report tells");

@@ -44,8 +44,8 @@ void print_text(const Verification& verification) {
     for (const Check& check : test.checks)
       table.row({check.pass ? "ok" : "FAIL", "test", check.output,
                  check.problem.empty()
-                     ? "PCC " + number_text(check.metrics.pcc, 7) + ", max_rel " + number_text(check.metrics.max_rel, 3) +
-                           (check.note.empty() ? "" : ", " + check.note)
+                     ? "PCC " + number_text(check.metrics.pcc, 7) + ", max_rel " +
+                           number_text(check.metrics.max_rel, 3) + (check.note.empty() ? "" : ", " + check.note)
                      : check.problem});
   }
   std::cout << table.text();
@@ -57,6 +57,11 @@ int run(const Globals& globals) {
   const Verification verification = verify_file(source, model, executor_options(globals, flags.exec, *model));
   if (verification.tests.empty())
     note(globals, "note: it carries no test vectors; compile --embed-tests FILE embeds them");
+  if (verification.tests.empty())
+    warn_of_idle(globals,
+                 {"--numerics", "--arch", "--stream-weights", "--dispatcher", "--dispatch-mode", "--dispatch-config",
+                  "--static-kernel", "--dispatch-setting"},
+                 "there is nothing to run");
   if (globals.json) {
     OrderedJson out{{"file", flags.model}, {"pass", verification.pass()}, {"weights", verification.weights}};
     out["findings"] = OrderedJson::array();

@@ -151,3 +151,25 @@ def what_is_beyond_the_stop_does_not_run(tmp):
     want(ttc("check", VIT, "--stop-after", "canonicalize", "--disable", "place"), 0, "puts anything on the device",
          "--disable place has no effect")
     want(ttc("check", VIT, "--rewrite-limit", "-5"), 2, "must lie between -1 and")
+
+
+@check
+def what_a_mode_or_command_does_not_check_is_refused(tmp):
+    vit, io = shared("vit6.pt2", VIT), ("--io", VIT.replace(".pt2", ".io.safetensors"))
+    for gate in (("--atol", "1e-9"), ("--rtol", "0"), ("--min-device-fraction", "1"), ("--baseline",), ("--baseline-model", VIT)):
+        want(ttc("run", vit, *io, "--mode", "sel", *gate), 2, f"{gate[0]} checks nothing: --mode sel compares")
+    options = tmp / "sel.toml"
+    options.write_text('[run]\nmode = "sel"\natol = 1e-9\n')
+    want(ttc("run", vit, *io, "--options", options), 2, "--atol checks nothing")
+    (tmp / "none.json").write_text("[]")
+    want(ttc("run", vit, "--mode", "cpu", "--expected-fallbacks", tmp / "none.json"), 2, "--expected-fallbacks checks nothing")
+
+
+@check
+def flags_without_effect_are_warnings(tmp):
+    vit = shared("vit6.pt2", VIT)
+    idle = ("--loops", "7", "--warmup", "3", "--profile", "--memory-report", "--ttnn-report", tmp / "folder")
+    want(ttc("run", vit, "--mode", "sel", *idle), 0, "--loops, --warmup, --profile, --memory-report, --ttnn-report have no effect")
+    want(ttc("run", vit, "--mode", "sel", *idle, "--strict"), 1)
+    assert not list(tmp.iterdir())
+    want(ttc("verify", vit, "--dispatcher", "cpu", "--numerics", "exact"), 0, "--numerics, --dispatcher have no effect: there is nothing to run")
