@@ -191,13 +191,19 @@ SupportRow row_of(const OrderedJson& json) {
 
 // In a process of its own: a file that ends it, or takes all memory or time, is a row like others.
 SupportRow checked(const std::string& file, double pcc, const Globals& globals) {
+  const std::size_t known = warnings_from(0).size();
   const ChildResult child = run_in_child(
       [&] {
-        return row_json(support_row(file, flags, pcc, flags.baseline, notes_of(globals)))
-            .dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
+        OrderedJson out{{"row", row_json(support_row(file, flags, pcc, flags.baseline, notes_of(globals)))}};
+        out["warnings"] = warnings_from(known);
+        return out.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
       },
       flags.time_limit);
-  if (child.problem.empty()) return row_of(OrderedJson::parse(child.text));
+  if (child.problem.empty()) {
+    const OrderedJson said = OrderedJson::parse(child.text);
+    count_warnings(said["warnings"].get<std::vector<std::string>>());
+    return row_of(said["row"]);
+  }
   SupportRow row;
   row.file = std::filesystem::path(file).filename().string();
   row.status = "failed";
@@ -277,9 +283,11 @@ int run(const Globals& globals) {
     throw usage_error("ttc check takes a model file, or a folder with --all");
   if (!flags.all.empty() && flags.compatibility.any())
     throw usage_error("--compatibility and --expected-fallbacks are for one model");
-  if (!flags.all.empty() && flags.rank) throw usage_error("--rank is for one model");
+  for (const char* flag : {"--rank", "--why", "--what-if"})
+    if (!flags.all.empty() && was_given(flag)) throw usage_error(std::string(flag) + " is for one model");
   if (!flags.all.empty()) return run_all(globals);
-  if (flags.pcc || flags.markdown) throw usage_error("--pcc and --md are for a folder of models", "--all DIR names it");
+  for (const char* flag : {"--pcc", "--md", "--baseline", "--time-limit"})
+    if (was_given(flag)) throw usage_error(std::string(flag) + " is for a folder of models", "--all DIR names it");
   const std::optional<ExpectedFallbacks> expected = expected_fallbacks(flags.compatibility);
   const Compiled made = compiled(globals, ModelSource(flags.model), flags, false);
   const auto& [model, result, names] = std::tie(made.model, made.result, made.names);

@@ -3,6 +3,7 @@
 
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <iostream>
 #include <map>
 
@@ -63,6 +64,13 @@ void warn(const Globals& globals, const std::string& text, const std::string& hi
   if (globals.quiet && !globals.strict) return;
   tell(painted("warning:", Style::warning, Stream::error) + " " + text);
   if (!hint.empty()) tell(painted("hint:", Style::hint, Stream::error) + " " + hint);
+}
+
+std::vector<std::string> warnings_from(std::size_t first) {
+  return {warnings().begin() + static_cast<std::ptrdiff_t>(std::min(first, warnings().size())), warnings().end()};
+}
+void count_warnings(const std::vector<std::string>& printed) {
+  warnings().insert(warnings().end(), printed.begin(), printed.end());
 }
 
 void check_warnings(const Globals& globals) {

@@ -166,6 +166,22 @@ def what_a_mode_or_command_does_not_check_is_refused(tmp):
 
 
 @check
+def flags_of_a_folder_and_of_a_model_are_told_apart(tmp):
+    for flag in (("--pcc", "0.9"), ("--md",), ("--baseline",), ("--time-limit", "5")):
+        want(ttc("check", VIT, *flag), 2, f"{flag[0]} is for a folder of models")
+    for flag in (("--why", "linear"), ("--what-if", "gelu"), ("--rank",)):
+        want(ttc("check", "--all", ROOT / "models", *flag), 2, f"{flag[0]} is for one model")
+
+
+@check
+def warnings_of_a_folder_s_models_count(tmp):
+    (tmp / "tiny.pt2").write_bytes((ROOT / "models/tiny.pt2").read_bytes())
+    said = ttc("check", "--all", tmp, "--fallback-op", "zz", "--json")
+    assert said.code == 0 and said.json()["warnings"] == ["--fallback-op zz matches no operator of the model"], said.out
+    want(ttc("check", "--all", tmp, "--fallback-op", "zz", "--strict"), 1, "--strict: --fallback-op zz")
+
+
+@check
 def flags_without_effect_are_warnings(tmp):
     vit = shared("vit6.pt2", VIT)
     idle = ("--loops", "7", "--warmup", "3", "--profile", "--memory-report", "--ttnn-report", tmp / "folder")
