@@ -55,7 +55,11 @@ void print_text(const Bisection& found) {
 }
 
 int run(const Globals& globals) {
+  refuse_unchecked({"--require-full"}, "a search leaves modules on the CPU");
   const ModelSource source(flags.model);
+  if (is_rewritten(*source.read()))
+    throw usage_error(flags.model + " is rewritten already: its modules cannot be taken off the device",
+                      "search in the file that it was made of");
   const auto told = [&](const BisectRun& run) {
     detail(globals, run.what + ": PCC " + number_text(run.pcc, 7) + (run.pass ? "" : ", misses the threshold"));
   };

@@ -174,6 +174,13 @@ def flags_of_a_folder_and_of_a_model_are_told_apart(tmp):
 
 
 @check
+def a_search_takes_a_model_whose_modules_may_stay_on_the_host(tmp):
+    vit, io = shared("vit6.pt2", VIT), ("--io", VIT.replace(".pt2", ".io.safetensors"))
+    want(ttc("bisect", VIT, "--require-full"), 2, "--require-full checks nothing")
+    want(ttc("bisect", vit, *io, "--pcc", "0.99999"), 2, "is rewritten already")
+
+
+@check
 def warnings_of_a_folder_s_models_count(tmp):
     (tmp / "tiny.pt2").write_bytes((ROOT / "models/tiny.pt2").read_bytes())
     said = ttc("check", "--all", tmp, "--fallback-op", "zz", "--json")
