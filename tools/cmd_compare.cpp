@@ -33,6 +33,9 @@ void options(FlagSet& app) {
 }
 
 int run(const Globals& globals) {
+  if (flags.against != "cpu" && flags.against == flags.exec.numerics)
+    throw usage_error("--against " + flags.against + " compares the run with itself",
+                      std::string("--numerics ") + (flags.against == "exact" ? "fast" : "exact") + " is another");
   const auto model = load_for(globals, flags.model, flags.inputs, flags.exec);
   const std::vector<Case> cases = load_cases(*model, flags.inputs);
   for (const std::string& line : cases[0].notes) note(globals, "note: " + line);

@@ -5,6 +5,7 @@
 
 #include "executor/bfloat16_op.h"
 #include "executor/executor.h"
+#include "executor/signature.h"
 #include "session/steps.h"
 #include "session/values.h"
 #include "support/error.h"
@@ -35,12 +36,22 @@ std::vector<Case> in_bfloat16(std::vector<Case> cases) {
   return cases;
 }
 
+// The calls are the rewritten model's, which takes what its source takes.
+void check_fits(const ModelSource& source, const ir::Model& model, const Case& one) {
+  const std::size_t takes = ttrt::user_inputs(model).size();
+  if (takes != one.inputs.size() || !fits(model, one))
+    throw usage_error(source.path() + " is no baseline: it does not take these inputs",
+                      "--baseline-model names the model that the rewritten one was made of");
+}
+
 }  // namespace
 
 void add_baseline(const ModelSource& source, std::vector<Case>& cases) {
   if (std::ranges::all_of(cases, [](const Case& one) { return one.expected.empty(); }))
     throw usage_error("a baseline needs outputs to compare with", "--io FILE holds recorded ones");
-  ttrt::Executor executor(in_bfloat16(source), {.mode = ttrt::Mode::cpu, .check_inputs = false, .bfloat16 = true});
+  const std::shared_ptr<const ir::Model> model = in_bfloat16(source);
+  check_fits(source, *model, cases.at(0));
+  ttrt::Executor executor(model, {.mode = ttrt::Mode::cpu, .check_inputs = false, .bfloat16 = true});
   const std::vector<Case> low = in_bfloat16(cases);
   StepRunner steps(executor, low);
   for (std::size_t step = 0; step < cases.size(); ++step) {

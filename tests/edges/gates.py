@@ -181,6 +181,13 @@ def a_search_takes_a_model_whose_modules_may_stay_on_the_host(tmp):
 
 
 @check
+def nothing_is_compared_with_itself_or_with_another_model(tmp):
+    vit, io = shared("vit6.pt2", VIT), ("--io", VIT.replace(".pt2", ".io.safetensors"))
+    want(ttc("run", vit, *io, "--baseline-model", BERT), 2, "is no baseline: it does not take these inputs")
+    want(ttc("compare", vit, *io, "--numerics", "exact", "--against", "exact"), 2, "compares the run with itself")
+
+
+@check
 def warnings_of_a_folder_s_models_count(tmp):
     (tmp / "tiny.pt2").write_bytes((ROOT / "models/tiny.pt2").read_bytes())
     said = ttc("check", "--all", tmp, "--fallback-op", "zz", "--json")
