@@ -39,7 +39,7 @@ bool report_compatibility(const Globals& globals, const CompatibilityFlags& flag
     pass = pass && !expected;
   }
   for (const std::string& name : found.no_longer)
-    note(globals, "note: " + flags.expected + " expects " + name + ", which is on the device now or not there");
+    warn(globals, flags.expected + " expects " + name + ", which is on the device now or not there");
   if (!flags.report.empty()) write_file(flags.report, OrderedJson::parse(found.json()).dump(1) + "\n");
   return pass;
 }

@@ -203,3 +203,10 @@ def flags_without_effect_are_warnings(tmp):
     want(ttc("run", vit, "--mode", "sel", *idle, "--strict"), 1)
     assert not list(tmp.iterdir())
     want(ttc("verify", vit, "--dispatcher", "cpu", "--numerics", "exact"), 0, "--numerics, --dispatcher have no effect: there is nothing to run")
+
+
+@check
+def fallbacks_that_are_expected_and_not_there_are_warnings(tmp):
+    (tmp / "names.json").write_text('["NoSuch"]')
+    for strict, code in (((), 0), (("--strict",), 1)):
+        want(ttc("check", VIT, "--expected-fallbacks", tmp / "names.json", *strict), code, "expects NoSuch, which is on the device")
