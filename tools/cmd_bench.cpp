@@ -134,7 +134,8 @@ void write_result(const Start& start, const Times& times, const Times& cpu, std:
   write_file(flags.csv, out.text());
 }
 
-void print_text(const Start& start, const Times& times, const Times& cpu, std::size_t steps) {
+void print_text(const Start& start, const Times& times, const Times& cpu, std::size_t steps,
+                const ttrt::Executor& executor) {
   Table table({"", ">min ms", ">p50 ms", ">p90 ms", ">p99 ms", ">mean ms"});
   const auto row = [&](const std::string& name, const Times& t) {
     table.row({name, number_text(t.at(0)), number_text(t.at(0.5)), number_text(t.at(0.9)), number_text(t.at(0.99)),
@@ -142,7 +143,11 @@ void print_text(const Start& start, const Times& times, const Times& cpu, std::s
   };
   row(flags.exec.mode, times);
   if (!cpu.ms.empty()) row("LibTorch", cpu);
-  std::cout << table.text() << "loaded in " << number_text(start.load_ms) << " ms, the first run took "
+  std::cout << table.text();
+  if (executor.options().mode == ttrt::Mode::device && executor.counts().cpu > 0)
+    std::cout << executor.counts().device << "/" << executor.counts().total << " nodes on device, the host served "
+              << executor.counts().cpu << '\n';
+  std::cout << "loaded in " << number_text(start.load_ms) << " ms, the first run took "
             << number_text(start.first_ms) << " ms\n";
   if (const double rate = steps_per_second(times, steps); rate > 0)
     std::cout << number_text(rate) << " steps a second (" << steps << " a run)\n";
@@ -172,6 +177,8 @@ OrderedJson result_json(const Start& start, const Times& times, const Times& cpu
     out["cpu_ms"] = cpu.json();
     out["ratio"] = {{"min", times.at(0) / cpu.at(0)}, {"p50", times.at(0.5) / cpu.at(0.5)}};
   }
+  const auto nodes = executor.counts();
+  out["nodes"] = {{"total", nodes.total}, {"device", nodes.device}, {"cpu", nodes.cpu}};
   out["threads"] = ttrt::threads();
   if (start.peak)
     out["peak"] = {{"memory_gb_s", start.peak->read_gb_s},
@@ -216,7 +223,7 @@ int run(const Globals& globals) {
     print_json(result_json(start, times, cpu, cases.size(), executor));
     return 0;
   }
-  print_text(start, times, cpu, cases.size());
+  print_text(start, times, cpu, cases.size(), executor);
   if (flags.profile) std::cout << profile_text(executor, &*start.peak);
   return 0;
 }

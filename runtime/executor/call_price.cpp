@@ -11,6 +11,7 @@ CallPrice price_call(const OpCall& call, bool constant_b, const ArchProfile& pro
   const VariantQuery query = dispatch::variant_query_of(context);
   CallPrice out;
   if (variant != nullptr) out.kernel = variant->name;
+  out.on_device = step.bound() == nullptr || (kernel != nullptr && !kernel->host);
   out.time = device_time(call, profile, variant, query);
   out.work = call.op->work(call);
   out.split =

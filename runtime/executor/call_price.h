@@ -10,7 +10,8 @@
 namespace ttrt {
 
 struct CallPrice {
-  std::string kernel;  // the record's variant; "" where it has one kernel
+  std::string kernel;     // the record's variant; "" where it has one kernel
+  bool on_device = true;  // false: the dispatcher leaves it to the host, and what follows is nobody's
   Time time;
   CoreSplit split;
   Work work;

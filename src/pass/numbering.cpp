@@ -1,5 +1,6 @@
 // Which nodes count, and what they are called where they are counted. A file that was rewritten before has numbers
-// already, which its nodes keep: what one of them computes in one go it still counts for.
+// already, which its nodes keep: what one of them computes in one go it still counts for, and those without one are
+// helpers, as they were when it was written.
 #include "pass/numbering.h"
 
 #include <algorithm>
@@ -13,12 +14,12 @@ CanonicalNode canonical_node(const PassContext& context, const ir::Node& node) {
   return {.provenance = node.provenance, .op = node.op(), .flops = ttrt::flops_of(node, context.shapes)};
 }
 
-void number_graph(PassContext& context, ir::Graph& graph) {
+void number_graph(PassContext& context, ir::Graph& graph, bool numbered) {
   for (const auto& node : graph.nodes()) {
-    for (const auto& region : node->regions()) number_graph(context, *region);
+    for (const auto& region : node->regions()) number_graph(context, *region, numbered);
     if (!node->origins.empty()) {
       context.canonical.at(static_cast<std::size_t>(node->origins.front())) = canonical_node(context, *node);
-    } else if (ir::computes_tensors(*node)) {
+    } else if (!numbered && ir::computes_tensors(*node)) {
       node->origins.push_back(static_cast<int>(context.canonical.size()));
       context.canonical.push_back(canonical_node(context, *node));
     }
@@ -36,7 +37,7 @@ void number_nodes(PassContext& context) {
     for (const int origin : node->origins) known = std::max(known, origin + 1);
   });
   context.canonical.assign(static_cast<std::size_t>(known), {});
-  number_graph(context, *context.model.graph);
+  number_graph(context, *context.model.graph, known > 0);
 }
 
 }  // namespace ttc

@@ -106,8 +106,8 @@ class Pricing {
     cost.operands = bound.call.tensors, cost.results = results;
     if (cost.transfer)
       price_transfer(cost, bound, results);
-    else
-      price_kernel(cost, bound, results);
+    else if (!price_kernel(cost, bound, results))
+      return false;
     note_lives(node, bound, results);
     for (const ir::Value* value : node.operands())
       if (!of_shapes && of_shapes_.contains(value)) dram_.outlast(value);
@@ -171,10 +171,12 @@ class Pricing {
     cost.useful_bytes = useful_bytes(spec);
   }
 
-  void price_kernel(NodeCost& cost, const ttrt::BoundCall& bound, const std::vector<TensorSpec>& results) {
+  // False where the dispatcher leaves it to the host.
+  bool price_kernel(NodeCost& cost, const ttrt::BoundCall& bound, const std::vector<TensorSpec>& results) {
     const ir::Value* second = cost.node->operand(1);
     const ttrt::CallPrice price =
         price_call(bound.call, second != nullptr && ir::is_weight(second), out_.arch, chooser_);
+    if (!price.on_device) return false;
     const ttrt::CoreSplit& split = price.split;
     const ttrt::Work& work = price.work;
     cost.kernel = price.kernel, cost.time = price.time;
@@ -188,6 +190,7 @@ class Pricing {
     if (work.tile_products > 0) cost.fidelity = to_string(work.fidelity);
     for (const std::vector<TensorSpec>* specs : {&bound.call.tensors, &results})
       for (const TensorSpec& spec : *specs) cost.padded_bytes += spec.nbytes(), cost.useful_bytes += useful_bytes(spec);
+    return true;
   }
 
   void keep_weights(const ir::Node& node, const ttrt::BoundCall& bound) {

@@ -196,6 +196,18 @@ def warnings_of_a_folder_s_models_count(tmp):
 
 
 @check
+def what_the_host_serves_has_no_device_time(tmp):
+    vit = shared("vit6.pt2", VIT)
+    bench = ("bench", vit, "--dispatcher", "cpu", "--loops", "1", "--warmup", "0")
+    assert ttc(*bench, "--json").json()["nodes"]["device"] == 0
+    assert "0/48 nodes on device, the host served 48" in want(ttc(*bench), 0).out
+    priced = want(ttc("profile", vit, "--dispatcher", "cpu", "--json"), 0).json()
+    assert priced["total"]["host_nodes"] == 48 and not any(op["kernel"] for op in priced["ops"]), priced["total"]
+    # What rewriting made of one node in several parts counts for that node when the file is looked at again.
+    assert ttc("check", vit, "--json").json()["nodes"] == {"total": 48, "device": 48, "cpu": 0}
+
+
+@check
 def flags_without_effect_are_warnings(tmp):
     vit = shared("vit6.pt2", VIT)
     idle = ("--loops", "7", "--warmup", "3", "--profile", "--memory-report", "--ttnn-report", tmp / "folder")
