@@ -86,7 +86,7 @@ Case read_case(const ir::Model& model, const SafeTensors& file, const std::strin
 
 // `file`: what options.io names; nullptr where it names none.
 std::vector<Case> make_cases(const ir::Model& model, const SafeTensors* recorded, const InputOptions& options,
-                             bool first_only) {
+                             bool first_only, const Notes& notes) {
   std::vector<Case> cases;
   if (recorded == nullptr) {
     if (options.io_steps || !options.io_prefix.empty()) throw usage_error("--io-steps and --io-prefix need --io");
@@ -120,13 +120,14 @@ std::vector<Case> make_cases(const ir::Model& model, const SafeTensors* recorded
   }
   if (first_only) cases.resize(1);
   carry_between(model, options, cases);
-  fill_inputs(model, options, cases);
+  fill_inputs(model, options, cases, notes);
   return cases;
 }
 
 }  // namespace
 
-std::vector<Case> load_cases(const ir::Model& model, const InputOptions& options, bool first_only) {
+std::vector<Case> load_cases(const ir::Model& model, const InputOptions& options, bool first_only,
+                             const Notes& notes) {
   try {
     if (options.io.empty()) {
       const bool asked = !options.inputs.empty() || !options.shapes.empty() || options.seed != 0;
@@ -134,17 +135,17 @@ std::vector<Case> load_cases(const ir::Model& model, const InputOptions& options
         kept[0].cases.at(0).notes.push_back("the inputs are those of the call that the file carries along");
         return std::move(kept[0].cases);
       }
-      return make_cases(model, nullptr, options, first_only);
+      return make_cases(model, nullptr, options, first_only, notes);
     }
     const SafeTensors file = read_safetensors(options.io);
-    return make_cases(model, &file, options, first_only);
+    return make_cases(model, &file, options, first_only, notes);
   } catch (const Error& error) {
     throw error.file().empty() ? error.in_file(model.info.path) : error;
   }
 }
 
 std::vector<Case> recorded_cases(const ir::Model& model, const SafeTensors& file, const InputOptions& options) {
-  return make_cases(model, &file, options, false);
+  return make_cases(model, &file, options, false, {});
 }
 
 bool fits(const ir::Model& model, const Case& one) {

@@ -9,6 +9,7 @@
 #include "device/metrics.h"
 #include "ir/model.h"
 #include "ops/value.h"
+#include "session/notes.h"
 #include "shapes/shape_prop.h"
 
 namespace ttc {
@@ -45,8 +46,9 @@ struct Case {
 
 // One case, or with io_steps one per step; where nothing is asked, the first call that the file carries along (kept.h),
 // and made inputs where it carries none. Throws ttc::Error (usage) for names, shapes and dtypes that do not fit.
-// `first_only`: the first one, for the sizes of its inputs.
-std::vector<Case> load_cases(const ir::Model& model, const InputOptions& options, bool first_only = false);
+// `first_only`: the first one, for the sizes of its inputs. What of the options has no effect is a warning.
+std::vector<Case> load_cases(const ir::Model& model, const InputOptions& options, bool first_only = false,
+                             const Notes& notes = {});
 
 // The same for a file that is in memory; options.io is not read.
 std::vector<Case> recorded_cases(const ir::Model& model, const SafeTensors& file, const InputOptions& options);

@@ -23,9 +23,9 @@ std::shared_ptr<ir::Model> giving(const ModelSource& source, const std::string& 
 }
 
 void capture(const ModelSource& source, const std::string& path, const InputOptions& options, std::size_t inputs,
-             SafeTensors& out) {
+             const Notes& notes, SafeTensors& out) {
   const std::shared_ptr<ir::Model> model = giving(source, path);
-  const std::vector<Case> cases = load_cases(*model, options);
+  const std::vector<Case> cases = load_cases(*model, options, false, notes);
   ttrt::Executor executor(model, {.mode = ttrt::Mode::cpu});
   StepRunner steps(executor, cases);
   for (std::size_t i = 0; i < cases.size(); ++i) {
@@ -42,11 +42,12 @@ void capture(const ModelSource& source, const std::string& path, const InputOpti
 
 }  // namespace
 
-Extracted extract_module(const ModelSource& source, const std::string& path, const InputOptions& inputs) {
+Extracted extract_module(const ModelSource& source, const std::string& path, const InputOptions& inputs,
+                         const Notes& notes) {
   const std::unique_ptr<ir::Model> model = source.read();
   const Boundary part = module_part(*model, path);
   Extracted out{.model = part_of(*model, part), .calls = {}, .nodes = part.nodes.size()};
-  capture(source, path, inputs, part.inputs.size(), out.calls);
+  capture(source, path, inputs, part.inputs.size(), notes, out.calls);
   return out;
 }
 

@@ -20,6 +20,7 @@ struct Extracted {
 // read of them elsewhere outputs; weights and the buffers that they write come along. Throws Error: usage where there
 // is no such module, with a near name, or nothing of it computes; unsupported for a rewritten model, whose values are
 // the device's, and for a module within control flow.
-Extracted extract_module(const ModelSource& source, const std::string& path, const InputOptions& inputs);
+Extracted extract_module(const ModelSource& source, const std::string& path, const InputOptions& inputs,
+                         const Notes& notes = {});
 
 }  // namespace ttc

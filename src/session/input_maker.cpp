@@ -99,11 +99,13 @@ class InputMaker {
     for (std::size_t i = 0; i < formal_.size(); ++i)
       if (given_[i] && given_[i]->starts_with("@")) inputs[i] = from_file(i, given_[i]->substr(1));
     bind_known(inputs);
-    for (std::size_t i = 0; i < formal_.size(); ++i)
+    for (std::size_t i = 0; i < formal_.size(); ++i) {
+      if (given_shapes_[i] && !inputs[i].is_none() && (!given_[i] || given_[i]->starts_with("@")))
+        idle_.insert("--shape " + formal_[i].name + " has no effect: the input is given, with a shape of its own");
       if (!one.carried[i].any() && (given(i) ? !given_[i] || !given_[i]->starts_with("@") : inputs[i].is_none())) {
         if (const bool recorded = !inputs[i].is_none(); recorded && !one.expected.empty())
-          one.notes.push_back("--input and --shape make another input '" + formal_[i].name +
-                              "' than the one that the expected outputs are recorded of");
+          idle_.insert("--input makes another '" + formal_[i].name +
+                       "' than the one that the expected outputs are recorded of");
         inputs[i] = make(i);
         if (guessed(i)) one.guessed.push_back(formal_[i].name + "=" + sizes_text(inputs[i]));
         if (const auto* n = inputs[i].get_if<std::int64_t>(); n != nullptr && *n != 0 && !given_[i])
@@ -111,6 +113,13 @@ class InputMaker {
                               ", the number that the model compares it with most often (--input " + formal_[i].name +
                               "=N)");
       }
+    }
+  }
+
+  // What of the options had no effect, or not the one that whoever gave them may think.
+  void warn(const Notes& notes) {
+    if (options_.seed != 0 && !draws_) idle_.insert("--seed has no effect: no input is drawn");
+    for (const std::string& text : idle_) notes.warning(text);
   }
 
  private:
@@ -234,6 +243,7 @@ class InputMaker {
       throw usage_error("--shape " + name + ": the model takes " + type.str() + ", not " +
                         std::string(to_string(wanted)));
     const auto sizes = [&] { return shape_of(type, name, shape); };
+    draws_ = draws_ || !given || recipe == "rand";
     if (recipe.starts_with("rand:")) return random_tensor(dtype, sizes(), parse_seed(recipe.substr(5), flag));
     if (recipe == "rand") return random_tensor(dtype, sizes(), options_.seed + input);
     if (recipe == "zeros") return filled(dtype, sizes(), 0, 0);
@@ -264,6 +274,8 @@ class InputMaker {
   std::vector<std::vector<Part>> parts_;  // by input
   ir::SymBinding binding_;
   std::set<std::string> guesses_;  // symbols of binding_ that nobody gave
+  std::set<std::string> idle_;     // warnings
+  mutable bool draws_ = false;     // any input by the seed
 };
 
 }  // namespace
@@ -282,9 +294,10 @@ std::size_t input_index(const ir::Model& model, const std::string& name, const s
                                     : "did you mean '" + close + "'? Its inputs are " + all);
 }
 
-void fill_inputs(const ir::Model& model, const InputOptions& options, std::vector<Case>& cases) {
+void fill_inputs(const ir::Model& model, const InputOptions& options, std::vector<Case>& cases, const Notes& notes) {
   InputMaker maker(model, options);
   for (Case& one : cases) maker.fill(one);
+  maker.warn(notes);
 }
 
 }  // namespace ttc

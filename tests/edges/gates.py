@@ -142,7 +142,7 @@ def what_is_given_twice_is_told(tmp):
     want(ttc("check", dyn, "--shape", "a_0=2x3x32x32", "--shape", "a_0=9x3x32x32"), 2, "--shape gives input 'a_0' twice")
     want(ttc("check", dyn, "--shape", "a_0=f64:2x3x32x32"), 2, "the model takes f32[")
     io = ("--io", VIT.replace(".pt2", ".io.safetensors"))
-    want(ttc("run", VIT, *io, "--input", "a_0=zeros"), 1, "make another input 'a_0'")
+    want(ttc("run", VIT, *io, "--input", "a_0=zeros"), 1, "--input makes another 'a_0'")
 
 
 @check
@@ -211,7 +211,7 @@ def what_the_host_serves_has_no_device_time(tmp):
 def flags_without_effect_are_warnings(tmp):
     vit = shared("vit6.pt2", VIT)
     idle = ("--loops", "7", "--warmup", "3", "--profile", "--memory-report", "--ttnn-report", tmp / "folder")
-    want(ttc("run", vit, "--mode", "sel", *idle), 0, "--loops, --warmup, --profile, --memory-report, --ttnn-report have no effect")
+    want(ttc("run", vit, "--mode", "sel", *idle), 0, "--loops, --warmup, --profile, --ttnn-report, --memory-report have no effect")
     want(ttc("run", vit, "--mode", "sel", *idle, "--strict"), 1)
     assert not list(tmp.iterdir())
     want(ttc("verify", vit, "--dispatcher", "cpu", "--numerics", "exact"), 0, "--numerics, --dispatcher have no effect: there is nothing to run")
