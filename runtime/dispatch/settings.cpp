@@ -46,6 +46,8 @@ std::string number_text(double value) {
 
 std::span<const DispatchSetting> dispatch_settings() { return settings; }
 
+bool is_of_reloading(std::string_view name) { return name == "watch_interval_seconds" || name == "validate_on_reload"; }
+
 std::string setting_text(const DispatchOptions& options, const DispatchSetting& setting) {
   const auto text = [](auto value) {
     if constexpr (std::is_same_v<decltype(value), bool>)

@@ -20,6 +20,8 @@ std::span<const DispatchSetting> dispatch_settings();
 // "NAME=VALUE": a number, or true or false. Throws ttc::Error (usage) for an unknown name and for a value that is none;
 // limits are DispatchConfig's to check.
 void set_dispatch_setting(DispatchOptions& options, std::string_view assignment);
+// Whether it says how a configuration file is read again, which one mode does.
+bool is_of_reloading(std::string_view name);
 // The value as the same text, for lists of settings.
 std::string setting_text(const DispatchOptions& options, const DispatchSetting& setting);
 
