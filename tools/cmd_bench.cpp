@@ -196,8 +196,7 @@ int run(const Globals& globals) {
   const Clock loading;
   const auto model = load_for(globals, flags.model, flags.inputs, flags.exec);
   start.load_ms = loading.ms();
-  const std::vector<Case> cases = load_cases(*model, flags.inputs);
-  for (const std::string& line : cases[0].notes) note(globals, "note: " + line);
+  const std::vector<Case> cases = cases_for(globals, *model, flags.inputs);
   if (ops) start.peak = ttrt::measure_host_peak();
   ttrt::Executor executor(model, executor_options(globals, flags.exec, *model));
   const std::unique_ptr<ttrt::Executor> reference =
@@ -217,7 +216,6 @@ int run(const Globals& globals) {
   }
   if (flags.warmup == 0) start.first_ms = times.ms.front();
   const int profiled = ops ? profiled_runs(executor, cases) : 0;
-  warn_of_idle_kernels(globals, flags.exec.dispatch, executor);
   if (!flags.csv.empty()) write_result(start, times, cpu, cases.size(), executor, profiled);
   if (globals.json) {
     print_json(result_json(start, times, cpu, cases.size(), executor));

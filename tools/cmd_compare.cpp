@@ -37,8 +37,7 @@ int run(const Globals& globals) {
     throw usage_error("--against " + flags.against + " compares the run with itself",
                       std::string("--numerics ") + (flags.against == "exact" ? "fast" : "exact") + " is another");
   const auto model = load_for(globals, flags.model, flags.inputs, flags.exec);
-  const std::vector<Case> cases = load_cases(*model, flags.inputs);
-  for (const std::string& line : cases[0].notes) note(globals, "note: " + line);
+  const std::vector<Case> cases = cases_for(globals, *model, flags.inputs);
   const CompareMode mode = compare_mode(mode_in_force(globals, flags.mode, compare_modes()));
   if (mode != CompareMode::dpl && flags.against != "cpu")
     throw usage_error("--against " + flags.against + " is for --mode dpl",

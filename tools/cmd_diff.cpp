@@ -29,8 +29,9 @@ ttrt::ExecutorOptions options_of(const ir::Model& model) {
   return {.mode = is_rewritten(model) ? ttrt::Mode::device : ttrt::Mode::cpu, .profile = profile_for(model, "")};
 }
 
-Comparison values_apart(const std::shared_ptr<const ir::Model>& before, const std::shared_ptr<const ir::Model>& after) {
-  const std::vector<Case> cases = load_cases(*after, flags.inputs);
+Comparison values_apart(const Globals& globals, const std::shared_ptr<const ir::Model>& before,
+                        const std::shared_ptr<const ir::Model>& after) {
+  const std::vector<Case> cases = cases_for(globals, *after, flags.inputs);
   ttrt::Executor subject(after, options_of(*after)), reference(before, options_of(*before));
   return compare_runs(subject, reference, cases, {.every_kind = true, .pcc = -1});
 }
@@ -72,7 +73,11 @@ int run(const Globals& globals) {
   const std::shared_ptr<const ir::Model> before = load(flags.before), after = load(flags.after);
   const std::vector<Difference> found = diff_models(*before, *after);
   std::optional<Comparison> values;
-  if (flags.values || !flags.inputs.io.empty()) values = values_apart(before, after);
+  if (flags.values || !flags.inputs.io.empty())
+    values = values_apart(globals, before, after);
+  else
+    warn_of_idle(globals, {"--io-prefix", "--io-steps", "--input", "--shape", "--carry", "--seed"},
+                 "without --values or --io nothing is run");
   globals.json ? print_json_of(found, values) : print_text(found, values);
   return static_cast<int>(found.empty() ? Exit::ok : Exit::check_failed);
 }

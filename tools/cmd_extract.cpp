@@ -36,7 +36,7 @@ int run(const Globals& globals) {
   const ModelSource source(flags.model);
   check_output(flags.output);
   check_output(io);
-  const Extracted part = extract_module(source, flags.module, flags.inputs);
+  const Extracted part = extract_module(source, flags.module, flags.inputs, notes_of(globals));
   check_warnings(globals);
   save_model(*part.model, flags.output);
   write_safetensors(io, part.calls);

@@ -370,13 +370,17 @@ void leave_out_times(const Globals& globals) {
   flags.profile = false;
 }
 
-void warn_of_files_not_written(const Globals& globals) {
-  std::vector<std::pair<std::string, std::string>> files = files_to_write();
-  files.emplace_back("--compatibility", flags.compatibility.report);
-  files.emplace_back("--expected-fallbacks", flags.compatibility.expected);
-  for (const auto& [flag, path] : files)
-    if (!path.empty() && flag != "--reproducer")
-      warn(globals, flag + " " + path + " has no effect: --mode " + flags.exec.mode + " compares");
+// In the modes that do what ttc compare does.
+int compare(const Globals& globals, const std::shared_ptr<const ir::Model>& model) {
+  const std::string why = "--mode " + flags.exec.mode + " compares";
+  refuse_unchecked({"--atol", "--rtol", "--min-device-fraction", "--baseline", "--baseline-model", "--expected-fallbacks"},
+                   why + " node by node");
+  warn_of_idle(globals,
+               {"--loops", "--warmup", "--profile", "--trace", "--csv", "--ttnn-report", "--timings", "--telemetry",
+                "--memory-report", "--compatibility", "--save-outputs"},
+               why);
+  return compare_and_report(globals, flags.model, model, cases_for(globals, *model, flags.inputs), flags.exec, "cpu",
+                            {.mode = compare_mode(flags.exec.mode), .pcc = flags.thresholds.pcc});
 }
 
 int run(const Globals& globals) {
@@ -384,19 +388,10 @@ int run(const Globals& globals) {
   flags.exec.mode = mode_in_force(globals, flags.exec.mode, run_modes());
   if (flags.exec.mode == "lightweight") leave_out_times(globals);
   const auto model = load_for(globals, flags.model, flags.inputs, flags.exec);
+  if (compares(flags.exec.mode)) return compare(globals, model);
   ttrt::Executor executor(model, executor_options(globals, flags.exec, *model));
   const double load_ms = ms_since(start);
-  std::vector<Case> cases = load_cases(*model, flags.inputs);
-  for (const std::string& line : cases[0].notes) note(globals, "note: " + line);
-  if (compares(flags.exec.mode)) {
-    const std::string compares = "--mode " + flags.exec.mode + " compares";
-    refuse_unchecked({"--atol", "--rtol", "--min-device-fraction", "--baseline", "--baseline-model"},
-                     compares + " node by node");
-    warn_of_idle(globals, {"--loops", "--warmup", "--profile", "--memory-report", "--ttnn-report"}, compares);
-    warn_of_files_not_written(globals);
-    return compare_and_report(globals, flags.model, model, cases, flags.exec, "cpu",
-                              {.mode = compare_mode(flags.exec.mode), .pcc = flags.thresholds.pcc});
-  }
+  std::vector<Case> cases = cases_for(globals, *model, flags.inputs);
   if (flags.baseline || !flags.baseline_model.empty())
     add_baseline(ModelSource(flags.baseline_model.empty() ? flags.model : flags.baseline_model), cases);
   if (flags.thresholds.any()) require_expected(cases, "a threshold");
@@ -404,7 +399,7 @@ int run(const Globals& globals) {
     throw usage_error("--min-device-fraction: " + flags.model + " computes nothing");
   if (flags.exec.mode == "cpu") {
     refuse_unchecked({"--expected-fallbacks"}, "--mode cpu leaves everything to the host");
-    if (flags.memory_report) warn(globals, "--memory-report: --mode cpu uses no device");
+    warn_of_idle(globals, {"--memory-report", "--telemetry"}, "--mode cpu uses no device");
     if (flags.compatibility.any())
       warn(globals, "--mode cpu leaves everything to the host, which is all that the compatibility report tells");
   }
@@ -423,7 +418,6 @@ int run(const Globals& globals) {
         Exit::check_failed, flags.model,
         "node '" + fell_back[0].node + "' (" + fell_back[0].op + ") fell back to the CPU: " + fell_back[0].reason,
         "--mode normal-with-fallback lets it");
-  warn_of_idle_kernels(globals, flags.exec.dispatch, executor);
   check_warnings(globals);
   if (!flags.save_outputs.empty()) save(outcome);
   if (!flags.trace.empty()) write_trace(flags.trace, executor);

@@ -55,13 +55,10 @@ int run(const Globals& globals) {
   const ModelSource source(flags.model);
   const std::shared_ptr<const ir::Model> model = source.read();
   const Verification verification = verify_file(source, model, executor_options(globals, flags.exec, *model));
-  if (verification.tests.empty())
+  if (verification.tests.empty()) {
     note(globals, "note: it carries no test vectors; compile --embed-tests FILE embeds them");
-  if (verification.tests.empty())
-    warn_of_idle(globals,
-                 {"--numerics", "--arch", "--stream-weights", "--dispatcher", "--dispatch-mode", "--dispatch-config",
-                  "--static-kernel", "--dispatch-setting"},
-                 "there is nothing to run");
+    warn_of_idle_exec_flags(globals, "there is nothing to run");
+  }
   if (globals.json) {
     OrderedJson out{{"file", flags.model}, {"pass", verification.pass()}, {"weights", verification.weights}};
     out["findings"] = OrderedJson::array();

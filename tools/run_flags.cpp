@@ -2,6 +2,7 @@
 #include "run_flags.h"
 
 #include <algorithm>
+#include <set>
 
 #include "device/arch.h"
 #include "dispatch/operation_type.h"
@@ -83,7 +84,17 @@ ttrt::KernelChoiceOptions kernel_choice(const Globals& globals, const DispatchFl
   out.dispatch.mode = !flags.mode.empty()    ? *ttrt::dispatch::dispatch_mode_from_string(flags.mode)
                       : flags.config.empty() ? DispatchMode::STATIC
                                              : DispatchMode::CONFIG;
-  for (const std::string& flag : flags.settings) ttrt::dispatch::set_dispatch_setting(out.dispatch, flag);
+  std::set<std::string> seen;
+  const auto once = [&](const std::string& name, const std::string& flag) {
+    if (!seen.insert(name).second) throw usage_error(flag + " gives '" + name + "' twice");
+  };
+  for (const std::string& flag : flags.settings) {
+    ttrt::dispatch::set_dispatch_setting(out.dispatch, flag);
+    const std::string name = flag.substr(0, flag.find('='));
+    once(name, "--dispatch-setting");
+    if (out.dispatch.mode != DispatchMode::HOT_RELOAD && ttrt::dispatch::is_of_reloading(name))
+      warn(globals, "--dispatch-setting " + flag + " has no effect: only --dispatch-mode hot_reload reads files again");
+  }
   for (const std::string& flag : flags.static_kernels) {
     const auto equals = flag.find('=');
     if (equals == 0 || equals == std::string::npos || equals + 1 == flag.size())
@@ -91,10 +102,29 @@ ttrt::KernelChoiceOptions kernel_choice(const Globals& globals, const DispatchFl
     if (out.dispatch.mode != DispatchMode::STATIC && out.dispatch.mode != DispatchMode::AUTO)
       throw usage_error("--static-kernel is for the dispatch modes static and auto",
                         "kernel_locks in the configuration do it for the others");
+    once(flag.substr(0, equals), "--static-kernel");
     out.dispatch.static_kernel_map[flag.substr(0, equals)] = flag.substr(equals + 1);
   }
   return out;
 }
+
+namespace {
+
+// Kernels that were chosen for ops which the model has not.
+void warn_of_idle_kernels(const Globals& globals, const DispatchFlags& flags, const ir::Model& model) {
+  std::set<std::string> ops;
+  ir::walk(*model.graph, [&](const ir::Node* node) { ops.insert(node->op()); });
+  for (const std::string& flag : flags.static_kernels) {
+    const std::string op = flag.substr(0, flag.find('='));
+    const auto& names = ttrt::dispatch::names_of(ttrt::dispatch::get_operation_type(op));
+    const bool used = std::any_of(ops.begin(), ops.end(), [&](const std::string& one) {
+      return one == op || std::find(names.begin(), names.end(), one) != names.end();
+    });
+    if (!used) warn(globals, "--static-kernel " + flag + ": the model has no " + op);
+  }
+}
+
+}  // namespace
 
 ttrt::ExecutorOptions executor_options(const Globals& globals, const ExecFlags& flags, const ir::Model& model) {
   ttrt::ExecutorOptions options;
@@ -104,32 +134,26 @@ ttrt::ExecutorOptions executor_options(const Globals& globals, const ExecFlags& 
   options.stream_weights = flags.stream_weights == "auto";
   options.chooser = std::make_shared<ttrt::KernelChooser>(kernel_choice(globals, flags.dispatch));
   if (options.mode == ttrt::Mode::cpu) {
-    std::string idle;
-    const auto add = [&](bool given, const char* flag) {
-      if (given) idle += (idle.empty() ? "" : ", ") + std::string(flag);
-    };
-    add(flags.numerics != ExecFlags().numerics, "--numerics");
-    add(!flags.arch.empty(), "--arch");
-    add(flags.stream_weights != ExecFlags().stream_weights, "--stream-weights");
-    add(flags.dispatch.any(), "flags of dispatch");
-    if (!idle.empty()) warn(globals, "--mode cpu uses no device: " + idle + " without effect");
-  } else if (const auto own = profile_of(model); own && own->name != options.profile.name) {
-    warn(globals, "the file was rewritten for " + own->name + ", it runs on " + options.profile.name + " here");
+    warn_of_idle_exec_flags(globals, "--mode cpu uses no device");
+    return options;
   }
+  if (const auto own = profile_of(model); own && own->name != options.profile.name)
+    warn(globals, "the file was rewritten for " + own->name + ", it runs on " + options.profile.name + " here");
+  warn_of_idle_kernels(globals, flags.dispatch, model);
   return options;
 }
 
-void warn_of_idle_kernels(const Globals& globals, const DispatchFlags& flags, const ttrt::Executor& executor) {
-  std::vector<std::string> ops;
-  for (const ttrt::ServedOp& one : executor.served()) ops.push_back(one.instruction->node->op());
-  for (const std::string& flag : flags.static_kernels) {
-    const std::string op = flag.substr(0, flag.find('='));
-    const auto& names = ttrt::dispatch::names_of(ttrt::dispatch::get_operation_type(op));
-    const bool used = std::any_of(ops.begin(), ops.end(), [&](const std::string& one) {
-      return one == op || std::find(names.begin(), names.end(), one) != names.end();
-    });
-    if (!used) warn(globals, "--static-kernel " + flag + ": the model has no " + op);
-  }
+void warn_of_idle_exec_flags(const Globals& globals, const std::string& why) {
+  warn_of_idle(globals,
+               {"--numerics", "--arch", "--stream-weights", "--dispatcher", "--dispatch-mode", "--dispatch-config",
+                "--static-kernel", "--dispatch-setting"},
+               why);
+}
+
+std::vector<Case> cases_for(const Globals& globals, const ir::Model& model, const InputOptions& inputs) {
+  std::vector<Case> cases = load_cases(model, inputs, false, notes_of(globals));
+  for (const std::string& line : cases.at(0).notes) note(globals, "note: " + line);
+  return cases;
 }
 
 std::string arch_text(const ttrt::ArchProfile& profile) {

@@ -41,16 +41,19 @@ struct ExecFlags {
 };
 void add_arch_flag(FlagSet& app, std::string& arch, const std::string& otherwise);
 void add_exec_flags(FlagSet& app, ExecFlags& flags);  // all but mode
-// For this model; flags that mean nothing in the mode, and an arch that is not the model's own, are warnings.
+// For this model; flags that mean nothing in the mode, an arch that is not the model's own, and kernels for ops that it
+// has not are warnings.
 ttrt::ExecutorOptions executor_options(const Globals& globals, const ExecFlags& flags, const ir::Model& model);
+// That all of the flags of add_exec_flags that were given have no effect.
+void warn_of_idle_exec_flags(const Globals& globals, const std::string& why);
 void add_reproducer_flag(FlagSet& app, ExecFlags& flags);
 // Writes a model of the node alone, with what it is given in its step; `pcc`: what it has to reach.
 void write_node_reproducer(const Globals& globals, const ExecFlags& flags, const NodeOfStep& node,
                            const std::shared_ptr<const ir::Model>& model, const std::vector<Case>& cases,
                            const ttrt::ExecutorOptions& options, double pcc = 0.99);
 void nothing_failed(const Globals& globals, const ExecFlags& flags);
-// After a run: kernels that were chosen for ops which the model has not, as warnings.
-void warn_of_idle_kernels(const Globals& globals, const DispatchFlags& flags, const ttrt::Executor& executor);
+// What to call the model with, what was chosen as notes, and flags without effect as warnings.
+std::vector<Case> cases_for(const Globals& globals, const ir::Model& model, const InputOptions& inputs);
 // "n300, one of its 2 chips"
 std::string arch_text(const ttrt::ArchProfile& profile);
 
