@@ -13,7 +13,7 @@ bool markdown = false;
 std::vector<std::string> libraries;
 
 void options(FlagSet& app) {
-  app.add_flag("--md", markdown, "As a Markdown table");
+  app.add_flag("--md", markdown, "As a Markdown table").of_text();
   app.add_option("--load", libraries, "Also this library of a dispatcher; repeatable").type_name("LIB.so");
 }
 

@@ -16,7 +16,7 @@ namespace {
 
 bool markdown = false;
 
-void options(FlagSet& app) { app.add_flag("--md", markdown, "As a Markdown table"); }
+void options(FlagSet& app) { app.add_flag("--md", markdown, "As a Markdown table").of_text(); }
 
 void print(const Table& table) { std::cout << (markdown ? table.markdown() : table.text()); }
 

@@ -22,8 +22,8 @@ void options(FlagSet& app) {
       .required()
       .one_of({"fit", "predict"});
   app.add_option("file", flags.file, "A table of products: CSV with arch, m, k, n, dtype, fidelity, ...").required();
-  app.add_option("--plot", flags.plot, "fit: write predicted over measured cycles as an SVG");
-  app.add_flag("--md", flags.markdown, "As Markdown tables");
+  app.add_option("--plot", flags.plot, "fit: write predicted over measured cycles as an SVG").result();
+  app.add_flag("--md", flags.markdown, "As Markdown tables").of_text();
 }
 
 void print(const Table& table) { std::cout << (flags.markdown ? table.markdown() : table.text()); }

@@ -32,9 +32,9 @@ struct Flags : CompileFlags {
 void options(FlagSet& app) {
   add_compile_flags(app, flags);
   app.group("What is shown");
-  app.add_option("--by", flags.by, "A row for each").one_of({"node", "op", "module"});
-  app.add_option("--top", flags.top, "At most so many rows, the slowest; 0: all").not_negative();
-  app.add_flag("--md", flags.markdown, "As Markdown tables");
+  app.add_option("--by", flags.by, "A row for each").one_of({"node", "op", "module"}).of_text();
+  app.add_option("--top", flags.top, "At most so many rows, the slowest; 0: all").not_negative().of_text();
+  app.add_flag("--md", flags.markdown, "As Markdown tables").of_text();
   app.add_flag(
       "--what-if", flags.what_if,
       "What a call would take on other boards, in other formats and fidelities, ...; and advice, what each saves");
@@ -47,7 +47,7 @@ void options(FlagSet& app) {
   app.add_option("--csv", flags.csv, "Write a table with the columns of device profiler reports (tt-perf-report)")
       .result();
   app.add_option("--trace", flags.trace, "Write a Chrome/Perfetto trace with a track for each engine").result();
-  app.add_option("--explorer", flags.explorer, "Write the graph as Model Explorer opens it (JSON)");
+  app.add_option("--explorer", flags.explorer, "Write the graph as Model Explorer opens it (JSON)").result();
   app.add_option("--ttnn-report", flags.ttnn_report,
                  "Write a folder that ttnn-visualizer opens: operations, tensors, memory over time").result();
 }

@@ -178,6 +178,12 @@ void check_results_apart(const CLI::App& sub) {
   }
 }
 
+void warn_of_text_flags(const CLI::App& sub, const Globals& globals) {
+  for (const CLI::Option* option : sub.get_options())
+    if (is_of_text(option) && option->count() > 0)
+      warn(globals, option->get_name() + " has no effect: --json holds all of it, as JSON");
+}
+
 namespace {
 
 // "--loops, --warmup have no effect"; "" where none of them was given.

@@ -27,6 +27,8 @@ void check_names(const CLI::App& app, const Arguments& args);
 [[noreturn]] void throw_usage(const CLI::App& app, const CLI::ParseError& error);
 // Throws ttc::Error (usage) where two flags name one file for their results.
 void check_results_apart(const CLI::App& sub);
+// A warning for each flag that shapes the text which --json does not print.
+void warn_of_text_flags(const CLI::App& sub, const Globals& globals);
 // Groups, defaults, lines as wide as the terminal (100 where there is none), the example last.
 void format_help(CLI::App& app);
 

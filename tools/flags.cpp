@@ -21,6 +21,11 @@ std::set<const CLI::Option*>& results() {
   return instance;
 }
 
+std::set<const CLI::Option*>& of_text() {
+  static std::set<const CLI::Option*> instance;
+  return instance;
+}
+
 // A check of the text of a value that says what is wrong with it, "" where nothing is. A second line is a hint.
 void check(CLI::Option* option, std::function<std::string(std::string&)> function) {
   option->check(CLI::Validator(std::move(function), ""));
@@ -39,6 +44,7 @@ void check_between(CLI::Option* option, double low, double high) {
 
 const std::vector<std::string>& choices_of(const CLI::Option* option) { return choices()[option]; }
 bool is_result(const CLI::Option* option) { return results().contains(option); }
+bool is_of_text(const CLI::Option* option) { return of_text().contains(option); }
 
 Flag& Flag::required(bool required) {
   option_->required(required);
@@ -95,6 +101,11 @@ Flag& Flag::type_name(const std::string& name) {
 
 Flag& Flag::result() {
   results().insert(option_);
+  return *this;
+}
+
+Flag& Flag::of_text() {
+  ttc::of_text().insert(option_);
   return *this;
 }
 

@@ -30,6 +30,7 @@ class Flag {
   Flag& separated();   // by commas
   Flag& type_name(const std::string& name);
   Flag& result();  // a file, or folder, that the command writes
+  Flag& of_text();  // it shapes what is printed, which --json does not print
 
  private:
   CLI::Option* option_;
@@ -66,5 +67,7 @@ class FlagSet {
 const std::vector<std::string>& choices_of(const CLI::Option* option);
 // What result() said.
 bool is_result(const CLI::Option* option);
+// What of_text() said.
+bool is_of_text(const CLI::Option* option);
 
 }  // namespace ttc

@@ -92,7 +92,10 @@ int run(Arguments args, Globals& globals) {
   if (globals.threads > 0) ttrt::set_threads(globals.threads);
   if (!globals.force) remember_opened_files();
   remove_unfinished_files_on_signals();
-  if (globals.json) keep_output_for_json();
+  if (globals.json) {
+    keep_output_for_json();
+    for (const CLI::App* sub : app.get_subcommands()) warn_of_text_flags(*sub, globals);
+  }
   ttrt::on_torch_warning([&globals](const std::string& text) { note(globals, "note: LibTorch: " + text); });
   const ProgressLine progress(!globals.quiet);
   const Phase phase("ttc " + std::string(chosen->name));
