@@ -45,6 +45,7 @@ void options(FlagSet& app) {
 int run(const Globals& globals) {
   const auto start = std::chrono::steady_clock::now();
   output_format(flags.output);  // refused before anything is done
+  if (flags.luggage.tests.empty()) refuse_unchecked({"--test-pcc"}, "no calls are embedded, which --embed-tests names");
   const ModelSource source(flags.model);
   check_output(flags.output);
   std::optional<PrecisionSearch> search;

@@ -89,6 +89,15 @@ Json report_data(const Globals& globals, const CompileFlags& flags, const Report
   std::shared_ptr<const ir::Model> model;
   ir::SymBinding shapes;
   if (std::unique_ptr<ir::Model> plain = source.read(); is_rewritten(*plain)) {
+    const std::string why = flags.model + " is rewritten already, and is shown as it is";
+    refuse_unchecked({"--require-full", "--verify-each"}, why);
+    warn_of_idle(globals,
+                 {"--replace",       "--replace-file",    "--exclude",        "--fallback-op",   "--fallback-module",
+                  "--fallback-node", "--passes",          "--disable",        "--stop-after",    "--rewrite-limit",
+                  "--dump-dir",      "--dump-before",     "--dump-after",     "--print-pipeline", "--time-passes",
+                  "--stats",         "--reproducer",      "--input",          "--weight-dtype",  "--activation-dtype",
+                  "--fidelity",      "--fp32-acc"},
+                 why);
     out["compile"] = manifest_json(*plain);
     shapes = given_sizes(*plain, flags);
     model = std::move(plain);

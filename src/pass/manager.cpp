@@ -95,7 +95,7 @@ bool disable(PassStep& step, const std::vector<std::string>& disable) {
 class Dumper {
  public:
   Dumper(const PassManagerOptions& options, std::ostream& log) : options_(options), log_(log) {
-    if (!options.dump_dir.empty()) {
+    if (!options.dump_dir.empty() && !(options.dump_before.empty() && options.dump_after.empty())) {
       std::error_code error;
       std::filesystem::create_directories(options.dump_dir, error);
       if (error) throw usage_error("cannot make the dump directory " + options.dump_dir + ": " + error.message());
@@ -235,6 +235,8 @@ std::vector<std::string> idle_names(const PassManagerOptions& options) {
   check("--dump-before", options.dump_before, enabled);
   check("--dump-after", options.dump_after, enabled);
   if (!options.stop_after.empty()) check("--stop-after", {options.stop_after}, enabled);
+  if (!options.dump_dir.empty() && options.dump_before.empty() && options.dump_after.empty())
+    out.push_back("--dump-dir " + options.dump_dir + " has no effect: --dump-before and --dump-after say what is dumped");
   return out;
 }
 

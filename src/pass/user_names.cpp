@@ -205,12 +205,25 @@ std::vector<UserNames::Idle> UserNames::idle(const CompileOptions& options, cons
                      suggestion(glob, {nodes_.begin(), nodes_.end()})});
   const auto by_argument = [&](const char* flag, const char* argument, const auto& entries) {
     const std::vector<std::string> there = modules_with(compiled, argument);
-    for (const auto& [glob, value] : entries)
+    for (std::size_t i = 0; i < entries.size(); ++i) {
+      const std::string& glob = entries[i].first;
+      const auto matches = [&](std::size_t entry, const std::string& path) {
+        return glob_match(entries[entry].first, path);
+      };
+      // The last entry that matches a module is the one it takes.
+      const auto taken = [&](const std::string& path) {
+        for (std::size_t later = i + 1; later < entries.size(); ++later)
+          if (matches(later, path)) return true;
+        return !matches(i, path);
+      };
       if (std::none_of(there.begin(), there.end(), [&](const auto& path) { return glob_match(glob, path); }))
         out.push_back({std::string(flag) + " " + glob,
                        std::string("matches no module on the device that has ") +
                            (std::string_view(argument) == "weight_format" ? "packed weights" : "a choice of it"),
                        suggestion(glob, there)});
+      else if (std::ranges::all_of(there, taken))
+        out.push_back({std::string(flag) + " " + glob, "has no effect: what it matches takes what is given later", ""});
+    }
   };
   by_argument("--weight-dtype", "weight_format", options.weight_format);
   by_argument("--fidelity", "fidelity", options.fidelity);

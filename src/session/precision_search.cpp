@@ -80,6 +80,9 @@ class Searcher {
   Searcher(const ModelSource& source, const CompileSettings& settings, const SearchGoal& goal,
            const std::function<void(const SearchTrial&)>& told)
       : settings_(settings), goal_(goal), told_(told), trials_(source, {.pcc = -1}) {
+    if (is_rewritten(*source.read()))
+      throw usage_error(source.path() + " is rewritten already: its weights are packed and its products have a fidelity",
+                        "search in the file that it was made of");
     calls_ = calls_of(source, settings);
     hold_back(source);
   }
