@@ -39,7 +39,7 @@ void options(FlagSet& app) {
   app.get_option("model").required(false);
   app.group("Folders");
   app.add_option("--all", flags.all, "A folder: compile, run and compare every model file in it");
-  app.add_flag("--md", flags.markdown, "With --all: a Markdown table");
+  app.add_flag("--md", flags.markdown, "With --all: a Markdown table").of_text();
   app.add_option("--pcc", flags.pcc,
                  "With --all: what every output must reach (0.99, or 0.999 for float32 activations)")
       .range(-1.0, 1.0);
@@ -283,11 +283,18 @@ int run(const Globals& globals) {
     throw usage_error("ttc check takes a model file, or a folder with --all");
   if (!flags.all.empty() && flags.compatibility.any())
     throw usage_error("--compatibility and --expected-fallbacks are for one model");
-  for (const char* flag : {"--rank", "--why", "--what-if"})
+  for (const char* flag : {"--rank", "--why", "--what-if", "--dump-dir", "--reproducer"})
     if (!flags.all.empty() && was_given(flag)) throw usage_error(std::string(flag) + " is for one model");
   if (!flags.all.empty()) return run_all(globals);
   for (const char* flag : {"--pcc", "--md", "--baseline", "--time-limit"})
     if (was_given(flag)) throw usage_error(std::string(flag) + " is for a folder of models", "--all DIR names it");
+  if (!flags.why.empty()) {
+    const std::string of_one = "--why asks of one node";
+    refuse_unchecked({"--expected-fallbacks"}, of_one);
+    warn_of_idle(globals, {"--what-if", "--rank", "--compatibility"}, of_one);
+  } else if (flags.rank && !globals.json) {
+    warn_of_idle(globals, {"--what-if"}, "--rank prints what each op would bring by itself");
+  }
   const std::optional<ExpectedFallbacks> expected = expected_fallbacks(flags.compatibility);
   const Compiled made = compiled(globals, ModelSource(flags.model), flags, false);
   const auto& [model, result, names] = std::tie(made.model, made.result, made.names);

@@ -118,6 +118,7 @@ Written write(const Globals& globals, const ModelSource& source) {
 int run(const Globals& globals) {
   if (flags.output.empty() == !flags.markdown)
     throw usage_error("a program goes into a folder, or to standard output", "give -o FOLDER, or --md");
+  if (flags.markdown) warn_of_idle(globals, {"--overwrite"}, "--md writes no file");
   const ModelSource source(flags.model);
   const Written written = write(globals, source);
   const emit::Program& program = written.program;

@@ -135,6 +135,21 @@ const std::string* given(const std::string& name) {
   return nullptr;
 }
 
+void check_args(const ir::OpSchema& schema, const ttrt::OpRecord& record) {
+  std::vector<std::string> names;
+  for (const ir::SchemaArg& arg : schema.args) names.push_back(arg.name);
+  std::set<std::string> seen;
+  for (const std::string& text : flags.args) {
+    const std::string name = split_assignment(text, "--arg").first;
+    const std::string close = nearest(name, names.data(), names.size());
+    if (std::ranges::find(names, name) == names.end())
+      throw usage_error("--arg " + text + ": there is no '" + name + "' in " + std::string(record.name) +
+                            std::string(record.schema),
+                        close.empty() ? "" : "did you mean '" + close + "'?");
+    if (!seen.insert(name).second) throw usage_error("--arg gives '" + name + "' twice");
+  }
+}
+
 // Tensors in order from --shape, literals from --arg or the schema.
 ttrt::OpCall make_call(const ttrt::OpRecord& record) {
   const ir::OpSchema* schema = ir::find_schema(record.name);
@@ -143,6 +158,7 @@ ttrt::OpCall make_call(const ttrt::OpRecord& record) {
   if (sizes.empty())
     throw usage_error("--shape gives the shapes of the tensors of " + std::string(record.name) +
                       std::string(record.schema));
+  check_args(*schema, record);
   std::vector<ttrt::RtValue> args;
   std::vector<ttrt::TensorSpec> specs;
   const auto tensor = [&]() -> ttrt::RtValue {
@@ -303,8 +319,11 @@ int run(const Globals& globals) {
   ttrt::install_torch_last_resort();
   std::string aten;
   const ttrt::OpRecord& record = record_of(flags.op, aten);
+  if (was_given("--config") && was_given("--dispatch-config"))
+    throw usage_error("--config and --dispatch-config are one flag", "give the file once");
   ttrt::KernelChooser chooser(kernel_choice(globals, flags.dispatch));
   const ttrt::OpCall call = make_call(record);
+  if (call.tensors.size() < 2) warn_of_idle(globals, {"--weight-dtype"}, "there is no second tensor");
   const ttrt::ArchProfile profile = ttrt::profile_from_argument(flags.arch);
   OrderedJson answer{
       {"op", record.name}, {"aten", aten}, {"arch", profile.name}, {"record", explain_record(record, call)}};

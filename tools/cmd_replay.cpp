@@ -52,6 +52,13 @@ int run(const Globals& globals) {
   const auto numerics = [](const std::string& name) {
     return name == "exact" ? ttrt::Numerics::exact : ttrt::Numerics::fast;
   };
+  if (flags.against == flags.numerics)
+    throw usage_error("--against " + flags.against + " compares the cases with themselves",
+                      std::string("--numerics ") + (flags.against == "exact" ? "fast" : "exact") + " is another");
+  if (flags.numerics == "exact")
+    refuse_unchecked({"--pcc"}, "exact numerics are judged by --max-ulp");
+  else
+    refuse_unchecked({"--max-ulp"}, "fast numerics are judged by --pcc");
   flags.options.numerics = numerics(flags.numerics);
   if (flags.against != "recorded") flags.options.against = numerics(flags.against);
   const auto results = ttrt::replay::replay_directory(flags.directory, flags.options);

@@ -1,6 +1,6 @@
 """Names that match nothing, and options without effect."""
 
-
+import os
 
 from common import BERT, IO, ROOT, VIT, check, shared, ttc, want
 
@@ -80,7 +80,7 @@ def a_configuration_is_read_or_said_to_be_idle(tmp):
     rules = tmp / "rules.yaml"
     rules.write_text('version: "1.0"\ndispatch_rules:\n  - {operation: tt.softmax, kernel: tt.softmax.host}\n')
     want(ttc("run", VIT, "--dispatch-config", rules, "--dispatch-mode", "dynamic"), 0, "has no effect")
-    want(ttc("run", VIT, "--mode", "cpu", "--dispatch-config", rules, "--numerics", "exact"), 0, "without effect")
+    want(ttc("run", VIT, "--mode", "cpu", "--dispatch-config", rules, "--numerics", "exact"), 0, "--numerics, --dispatch-config have no effect: --mode cpu uses no device")
 
 
 @check
@@ -123,3 +123,67 @@ def passes_that_replace_nothing_are_told(tmp):
 @check
 def a_model_without_shapes_is_a_warning(tmp):
     want(ttc("compile", ROOT / "models/bert_small.pt", "-o", tmp / "x.pt"), 0, "warning:", "carries no shapes", "--shape")
+
+
+@check
+def options_that_nothing_asks_for_are_told(tmp):
+    vit, recorded = shared("vit_idle.pt2", VIT), ("--io", VIT.replace(".pt2", ".io.safetensors"))
+    dyn = VIT.replace(".pt2", "_dyn.pt2")
+    for args, said in (
+        (("run", vit, *recorded, "--seed", "3"), "--seed has no effect"),
+        (("run", dyn, *recorded, "--shape", "a_0=9x3x32x32"), "--shape a_0 has no effect: the input is given"),
+        (("run", vit, "--mode", "cpu", "--memory-report", "--numerics", "fast"), "--memory-report has no effect"),
+        (("run", vit, "--mode", "cpu", "--numerics", "fast"), "--numerics has no effect: --mode cpu"),
+        (("run", vit, "--dispatch-setting", "validate_on_reload=false"), "validate_on_reload=false has no effect"),
+        (("compare", vit, "--static-kernel", "tt.gelu=tt.gelu.host"), "the model has no tt.gelu"),
+        (("diff", vit, vit, "--input", "a_0=zeros"), "--input has no effect: without --values"),
+        (("extract", VIT, "--module", "model.classifier", "-o", tmp / "m.pt2", *recorded, "--seed", "3"), "--seed has no effect"),
+        (("check", VIT, "--dump-dir", tmp / "dumps"), "--dump-dir"),
+        (("check", VIT, "--why", "linear", "--rank", "--what-if", "linear"), "--what-if, --rank have no effect"),
+        (("check", VIT, "--rank", "--what-if", "linear"), "--what-if has no effect"),
+        (("check", VIT, "--fidelity", "*=LoFi", "--fidelity", "*=HiFi2"), "--fidelity * has no effect"),
+        (("check", VIT, "--weight-dtype", "model.classifier=bfloat4_b", "--weight-dtype", "*=bfloat8_b"),
+         "--weight-dtype model.classifier has no effect: what it matches takes what is given later"),
+        (("emit", vit, "--md", "--overwrite"), "--overwrite has no effect"),
+        (("report", vit, "-o", tmp / "page.html", "--replace", "torch.nn.Linear=tt.linear", "--stats"), "--replace, --stats have no effect"),
+        (("explain", "tt.relu", "--shape", "32x64", "--weight-dtype", "bfloat8_b"), "--weight-dtype has no effect"),
+        (("ops", "--md", "--json"), "--md has no effect: --json"),
+        (("profile", vit, "--top", "3", "--by", "op", "--json"), "--top has no effect: --json"),
+    ):
+        said = want(ttc(*args), 0, said).err
+        assert said.count("has no effect") + said.count("have no effect") <= 2, said
+        want(ttc(*args, "--strict"), 1)
+    assert not (tmp / "dumps").exists()
+    # What has an effect is not told.
+    for args in (("run", dyn, "--shape", "a_0=2x3x32x32", "--seed", "3"), ("run", vit, "--input", "a_0=rand", "--seed", "3"),
+                 ("check", VIT, "--weight-dtype", "*=bfloat8_b", "--weight-dtype", "model.classifier=bfloat4_b"),
+                 ("compile", VIT, "-o", tmp / "search.pt2", *recorded, "--min-pcc", "0.99"),
+                 ("emit", vit, "--md", "--json"), ("profile", vit, "--top", "3", "--by", "op", "--md")):
+        said = want(ttc(*args, "--strict"), 0).err
+        assert "no effect" not in said, said
+
+
+@check
+def what_would_check_nothing_or_overwrite_itself_is_refused(tmp):
+    vit, golden = shared("vit_idle2.pt2", VIT), ROOT / "tests/data/golden"
+    (tmp / "none.json").write_text("[]")
+    (tmp / "models").mkdir()
+    (tmp / "models/vit.pt2").symlink_to(VIT)
+    for args, said in (
+        (("check", VIT, "--why", "linear", "--expected-fallbacks", tmp / "none.json"), "--expected-fallbacks checks nothing"),
+        (("check", "--all", tmp / "models", "--dump-dir", tmp / "dumps", "--dump-after", "all"), "--dump-dir is for one model"),
+        (("check", "--all", tmp / "models", "--reproducer", tmp / "r.ir"), "--reproducer is for one model"),
+        (("compile", VIT, "-o", tmp / "x.pt2", "--test-pcc", "0.9"), "--test-pcc checks nothing"),
+        (("compile", vit, "-o", tmp / "x.pt2", "--min-pcc", "0.9"), "is rewritten already"),
+        (("report", vit, "-o", tmp / "page.html", "--require-full"), "--require-full checks nothing"),
+        (("replay", golden, "--numerics", "exact", "--pcc", "0.9"), "--pcc checks nothing"),
+        (("replay", golden, "--numerics", "fast", "--max-ulp", "1"), "--max-ulp checks nothing"),
+        (("replay", golden, "--against", "exact"), "compares the cases with themselves"),
+        (("explain", "tt.add", "--shape", "32x64,32x64", "--arg", "alhpa=1"), "did you mean 'alpha'?"),
+        (("explain", "tt.add", "--shape", "32x64,32x64", "--arg", "alpha=1", "--arg", "alpha=2"), "--arg gives 'alpha' twice"),
+        (("explain", "tt.add", "--config", "a.yaml", "--dispatch-config", "b.yaml"), "are one flag"),
+        (("run", vit, "--static-kernel", "tt.linear=tt.linear.host", "--static-kernel", "tt.linear=tt.linear.1d"), "--static-kernel gives 'tt.linear' twice"),
+        (("run", vit, "--dispatch-setting", "cache_size=3", "--dispatch-setting", "cache_size=4"), "--dispatch-setting gives 'cache_size' twice"),
+    ):
+        want(ttc(*args), 2, said)
+    assert sorted(os.listdir(tmp)) == ["models", "none.json"], os.listdir(tmp)
