@@ -47,6 +47,11 @@ struct Range {
   std::int64_t first, last;
 };
 
+// A row of the tile registers takes twice as long to load from two lines.
+struct alignas(64) CacheLine {
+  std::byte of[64];
+};
+
 // Tiles that lie `stride` apart, brought from memory to the second cache line by line.
 class Bringer {
  public:
@@ -74,13 +79,20 @@ struct Operands {
 };
 
 // A task's most tiles of rows, for which a panel is unpacked once, and panels, and the tiles of sums that it holds at a
-// time.
+// time. Blocks, which multiply faster than rows come from beyond the second cache, have their sums and rows there.
 constexpr std::int64_t max_row_tiles = 32, max_panels = 8, max_panels_of_few = 32, max_sums = 32;
+constexpr std::int64_t max_row_tiles_of_blocks = 16, max_sums_of_blocks = max_row_tiles_of_blocks * max_panels;
 // Tiles of k that are unpacked for a panel at a time: few for few rows, which then read tiles in the order in which
-// they are stored; else what fits beside the sums into a core's first cache, of blocks, which read less often, more.
-constexpr std::int64_t k_tiles_few = 1, k_tiles_many = 8, k_tiles_at_once = 12, k_tiles_of_blocks = 16;
+// they are stored; else what fits beside a row's and its sums into a core's first cache.
+constexpr std::int64_t k_tiles_few = 1, k_tiles_many = 8, k_tiles_at_once = 12;
 // Rows of a task that take more are read from beyond a core's second cache for each panel.
 constexpr std::int64_t near_bytes = 512 << 10;
+
+// Too many for a thread's stack; it keeps them for its next task.
+float* sums_of_blocks() {
+  thread_local std::vector<CacheLine> sums(max_sums_of_blocks * tile_elements * sizeof(float) / sizeof(CacheLine));
+  return reinterpret_cast<float*>(sums.data());
+}
 
 }  // namespace
 
@@ -108,8 +120,8 @@ struct Matmul::Plan {
   // Tiles of k of a panel: as equal as can be, so that none is short.
   std::int64_t k_step() const {
     if (mt == 1) return k_tiles_few;
-    if (block == nullptr && kt <= k_tiles_at_once) return kt;
-    const std::int64_t most = block != nullptr ? k_tiles_of_blocks : k_tiles_many, steps = (kt + most - 1) / most;
+    if (kt <= k_tiles_at_once) return kt;
+    const std::int64_t steps = (kt + k_tiles_many - 1) / k_tiles_many;
     return (kt + steps - 1) / steps;
   }
   // Matrices of a that begin in a tile of rows.
@@ -136,7 +148,7 @@ struct Matmul::Plan {
   std::int64_t row_tiles_per_task = 0, panels_per_task = 0, row_tasks = 0, panel_tasks = 0;
   std::optional<detail::FewRows> few;
   const detail::BlockKernel* block = nullptr;
-  std::vector<std::uint32_t> a_copy;  // a as the kernels read it, where its own is not
+  std::vector<CacheLine> a_copy;  // a as the kernels read it, where its own is not
   std::vector<float> bias;
   std::vector<std::uint16_t> activated;
   std::unique_ptr<MatmulExact> exact;
@@ -172,12 +184,13 @@ Matmul::Plan::Plan(MatmulSpec s) : spec(std::move(s)) {
     few.emplace(spec.b, rows_in(0), spec.k, keep_a, keep_b);
   const DataType direct = pairs ? DataType::bfloat16 : DataType::float32;
   if (spec.a != direct || block != nullptr || items_per_tile > 1)
-    a_copy.resize(static_cast<std::size_t>(matrices * mt * kt * a_tile_bytes / 4));
+    a_copy.resize(static_cast<std::size_t>(matrices * mt * kt * a_tile_bytes) / sizeof(CacheLine));
   divide();
 }
 
 void Matmul::Plan::divide() {
-  row_tiles_per_task = std::min(mt, max_row_tiles);
+  const bool parts_of_k = block != nullptr && kt > k_tiles_at_once;
+  row_tiles_per_task = std::min(mt, parts_of_k ? max_row_tiles_of_blocks : max_row_tiles);
   panels_per_task = std::min(nt, few ? max_panels_of_few : max_panels);
   const std::int64_t wanted = 4 * std::int64_t{parallel_threads()};
   const auto tasks = [&] {
@@ -186,6 +199,11 @@ void Matmul::Plan::divide() {
     if (row_tasks > 0) row_tiles_per_task = (mt + row_tasks - 1) / row_tasks;
     return matrices * row_tasks * panel_tasks;
   };
+  // Of a block's task the rows are read again for each panel, and the panels unpacked again for all rows.
+  while (block != nullptr && !few && tasks() < wanted && row_tiles_per_task * panels_per_task > 1) {
+    std::int64_t& longer = row_tiles_per_task >= panels_per_task ? row_tiles_per_task : panels_per_task;
+    longer = (longer + 1) / 2;
+  }
   while (tasks() < wanted && panels_per_task > 1) panels_per_task = (panels_per_task + 1) / 2;
   while (tasks() < wanted && row_tiles_per_task > 1) row_tiles_per_task = (row_tiles_per_task + 1) / 2;
   far = row_tiles_per_task * kt * a_tile_bytes > near_bytes;
@@ -267,7 +285,7 @@ void Matmul::Plan::add_rows(const std::byte* a_row, const std::byte* panel, std:
                             detail::Beside* beside) const {
   if (block != nullptr) {
     next.bring(lines);
-    return block->add(a_row + k_tile * a_tile_bytes, panel, k_tiles, rows, k_tile > 0, sums);
+    return block->add(a_row + k_tile * a_tile_bytes, panel, k_tiles, rows, k_tile > 0, sums, beside);
   }
   const std::int64_t row_bytes = kernels->operand == Operand::bf16_pairs ? 32 : 64;
   const std::int64_t k = std::min(spec.k - k_tile * tile_dim, k_tiles * tile_dim);
@@ -299,8 +317,7 @@ Bringer Matmul::Plan::next_panel(const std::byte* matrix, std::int64_t k_tile, s
 // this one.
 void Matmul::Plan::make(const Operands& run, std::int64_t item, Range rows, Range columns, float* sums) const {
   alignas(64) std::byte panel[k_tiles_at_once * 4096];
-  static_assert(sizeof(panel) >= k_tiles_of_blocks * 2048);
-  detail::Beside beside;
+  detail::Beside beside(block != nullptr);
   const std::byte* matrix = run.b + item * spec.b_batch / matrices * kt * nt * tile_bytes(spec.b);
   const std::int64_t step = k_step();
   std::int64_t other = 0;
@@ -399,8 +416,11 @@ void Matmul::Plan::task(const Operands& run, std::int64_t index) const {
   const std::int64_t first_panel = index % panel_tasks * panels_per_task;
   const Range rows{first_row, std::min(first_row + row_tiles_per_task, mt)};
   const Range columns{first_panel, std::min(first_panel + panels_per_task, nt)};
-  const std::int64_t at_once = std::min(max_panels, max_sums / (rows.last - rows.first));
-  alignas(64) float sums[max_sums * tile_elements];
+  const bool of_blocks = block != nullptr && !few;
+  const std::int64_t most = of_blocks ? max_sums_of_blocks : max_sums;
+  const std::int64_t at_once = std::min(max_panels, most / (rows.last - rows.first));
+  alignas(64) float own[max_sums * tile_elements];
+  float* sums = of_blocks ? sums_of_blocks() : own;
   if (few) {
     few->begin();
     sum_few(run, columns, sums);
@@ -423,7 +443,7 @@ void Matmul::Plan::finish(const Operands& run, std::int64_t item, std::int64_t r
   const std::int64_t size = tile_bytes(spec.out);
   if (items_per_tile == 1) {
     std::byte* tile = run.out + ((item * mt + row) * nt + column) * size;
-    if (kernels->operand == Operand::bf16_pairs && block == nullptr && rows_in(row) == tile_dim &&
+    if (kernels->operand == Operand::bf16_pairs && rows_in(row) == tile_dim &&
         detail::matmul_finish_beside(spec, activated, added, sums, tile, beside))
       return;
     return detail::matmul_finish(spec, activated, added, sums, rows_in(row), tile);

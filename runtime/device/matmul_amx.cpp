@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "device/intrinsics.h"
+#include "device/matmul_beside.h"
 #include "device/matmul_kernels.h"
 #include "device/matmul_tiles.h"
 #include "device/simd.h"
@@ -39,7 +40,7 @@ void pack_block_rows(const std::byte* tile, std::uint32_t keep, std::int64_t row
 #if defined(__x86_64__)
 namespace {
 
-#define TTRT_TARGET "avx512f,amx-tile,amx-bf16"
+#define TTRT_TARGET "avx512f,avx512bw,avx512dq,avx512vl,amx-tile,amx-bf16"
 
 // The operand of ldtilecfg: palette 1, and for each register its rows and bytes of a row.
 struct alignas(64) Shapes {
@@ -50,9 +51,11 @@ struct alignas(64) Shapes {
 static_assert(sizeof(Shapes) == 64);
 constexpr Shapes whole_registers;
 
-// Sums are registers 0 to 3 in the order of the faces, rows 4 and 5, columns 6 and 7.
+// Sums are registers 0 to 3 in the order of the faces, rows 4 and 5, columns 6 and 7. A tile of k takes the registers'
+// multiplier 64 cycles, in which the rest of the core has little else to do than `beside`.
+template <bool works>
 [[gnu::target(TTRT_TARGET)]] void add_whole(const std::byte* a, const std::byte* panel, std::int64_t k_tiles, bool add,
-                                            float* c) {
+                                            float* c, Beside* beside) {
   if (add) {
     _tile_loadd(0, c, 64);
     _tile_loadd(1, c + face_elements, 64);
@@ -64,6 +67,7 @@ constexpr Shapes whole_registers;
     _tile_zero(2);
     _tile_zero(3);
   }
+  const std::int64_t each = works ? (beside->left() + k_tiles - 1) / k_tiles : 0;
   for (std::int64_t k = 0; k < k_tiles; ++k, a += 2048, panel += 2048) {
     _tile_loadd(4, a, 64);
     _tile_loadd(6, panel, 128);
@@ -73,6 +77,7 @@ constexpr Shapes whole_registers;
     _tile_loadd(5, a + 1024, 64);
     _tile_dpbf16ps(2, 5, 6);
     _tile_dpbf16ps(3, 5, 7);
+    for (std::int64_t i = 0; i < each; ++i) beside->some();
   }
   _tile_stored(0, c, 64);
   _tile_stored(1, c + face_elements, 64);
@@ -100,11 +105,14 @@ constexpr Shapes whole_registers;
   _tile_stored(1, c + face_elements, 64);
 }
 
-void add_block(const std::byte* a, const void* panel, std::int64_t k_tiles, std::int64_t rows, bool add, float* c) {
+void add_block(const std::byte* a, const void* panel, std::int64_t k_tiles, std::int64_t rows, bool add, float* c,
+               Beside* beside) {
   const auto* columns = static_cast<const std::byte*>(panel);
   // What follows computes with all of a tile: no leftovers that could be denormal.
   if (rows <= 16 && !add) std::memset(c + 2 * face_elements, 0, 2 * face_elements * sizeof(float));
-  rows > 16 ? add_whole(a, columns, k_tiles, add, c) : add_upper(a, columns, k_tiles, add, c);
+  if (rows <= 16) return add_upper(a, columns, k_tiles, add, c);
+  if (beside != nullptr && beside->has_work()) return add_whole<true>(a, columns, k_tiles, add, c, beside);
+  add_whole<false>(a, columns, k_tiles, add, c, nullptr);
 }
 
 // ---- few rows ------------------------------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
-// What a core does beside the products of a strip, in slots that the multiplier's kernel leaves free: the sums of the
-// tile before are rounded, or what an activation makes of them is looked up. Some of it with each face of a strip, the
-// rest when somebody waits for it. For hosts with AVX-512; used by device/matmul*.cpp only.
+// What a core does beside the products of a strip or of a block, in slots that the multiplier's kernel leaves free: the
+// sums of the tile before are rounded, or what an activation makes of them is looked up. Some of it with each face of a
+// strip or tile of a block, the rest when somebody waits for it. For hosts with AVX-512; used by device/matmul*.cpp
+// only.
 #pragma once
 
 #include <cstddef>
@@ -92,27 +93,32 @@ inline constexpr UpperHalves upper_halves;
 
 class Beside {
  public:
+  // `apart`: the multiplier is that of the tile registers, which has slots of its own.
+  explicit Beside(bool apart) : apart_(apart) {}
   // A tile's sums, which kernels of pairs gave, -> `out`, rounded or, with a table, table[what they are rounded to].
+  // A table has 65,537 values, of which the last is read and not used.
   // finish() comes before and after it, until which the sums are read.
   void round(const SumsToRound& sums, const std::uint16_t* table, std::uint16_t* out) {
     sums_ = sums, table_ = table, out_ = out;
     rounded_ = looked_up_ = 0;
     to_round_ = tile_elements / 32;
     if (table == nullptr) return;
-    finish();  // lookups take none of the multiplier's slots, roundings a few
-    to_look_up_ = tile_elements / 16;
+    if (!apart_) finish();  // lookups take none of the multiplier's slots, roundings a few
+    to_look_up_ = tile_elements / looked_up_at_once;
   }
-  bool has_work() const { return (to_round_ | to_look_up_) != 0; }
+  bool has_work() const { return left() != 0; }
+  // As many times some().
+  std::uint32_t left() const { return to_round_ + to_look_up_; }
   // The rest of it.
   void finish();
 
 #if defined(__x86_64__)
   // A little of it.
   [[TTRT_BESIDE]] void some() {
-    if (to_look_up_ > 0) {
-      look_up();
-    } else if (to_round_ > 0) {
+    if (to_round_ > 0) {
       round_some();
+    } else if (to_look_up_ > 0) {
+      look_up();
     }
   }
 
@@ -122,17 +128,26 @@ class Beside {
                      sums_.bits32, (table_ != nullptr ? bits_ : out_) + rounded_ * 32);
     ++rounded_, --to_round_;
   }
-  void look_up() {
-    const std::uint16_t* bits = bits_ + looked_up_ * 16;
-    std::uint16_t* out = out_ + looked_up_ * 16;
+  // Hosts with tile registers read 16 places at once in less than one after the other.
+  [[TTRT_BESIDE]] void look_up() {
+    const std::uint16_t* bits = bits_ + looked_up_ * looked_up_at_once;
+    std::uint16_t* out = out_ + looked_up_ * looked_up_at_once;
+    if (apart_) {
+      const __m512i places = _mm512_cvtepu16_epi32(_mm256_load_si256(reinterpret_cast<const __m256i*>(bits)));
+      const __m512i found = _mm512_i32gather_epi32(places, table_, sizeof(std::uint16_t));
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(out), _mm512_cvtepi32_epi16(found));
+    } else {
 #pragma GCC unroll 16
-    for (int i = 0; i < 16; ++i) out[i] = table_[bits[i]];
+      for (int i = 0; i < looked_up_at_once; ++i) out[i] = table_[bits[i]];
+    }
     ++looked_up_, --to_look_up_;
   }
 #else
  private:
 #endif
 
+  static constexpr int looked_up_at_once = 16;
+  bool apart_;
   SumsToRound sums_;
   const std::uint16_t* table_ = nullptr;
   std::uint16_t* out_ = nullptr;

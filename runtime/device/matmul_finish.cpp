@@ -157,8 +157,9 @@ void add_bias_to_rows(float* tile, const float* bias, bool bits32) {
 std::vector<std::uint16_t> activated_values(const MatmulSpec& spec) {
   if (!spec.activation || dest_of(spec.config) != Dest::bits16 || spec.batch * spec.m * spec.n < worth_a_table)
     return {};
-  std::vector<std::uint16_t> out(1 << 16);
-  for (std::uint32_t first = 0; first < out.size(); first += tile_elements) {
+  constexpr std::uint32_t patterns = 1 << 16;
+  std::vector<std::uint16_t> out(patterns + 1);
+  for (std::uint32_t first = 0; first < patterns; first += tile_elements) {
     float values[tile_elements];
     for (std::uint32_t i = 0; i < tile_elements; ++i) values[i] = bf16_to_f32(static_cast<std::uint16_t>(first + i));
     spec.activation(values);

@@ -14,12 +14,16 @@ namespace ttrt::detail {
 
 enum class Operand : std::uint8_t { bf16_pairs, floats };
 
+class Beside;
+
 // Whole tiles of 32 rows at once, where a machine has registers for them. Sums of even and of odd k are added apart, so
 // they may differ in the last bits from those of strips.
 struct BlockKernel {
   void (*begin)();  // before the first of several on a thread, which then has the registers until end()
-  // c (a tile in face order, rows beyond `rows` undefined) = or += `k_tiles` tiles of pack_block_rows times a panel.
-  void (*add)(const std::byte* a, const void* panel, std::int64_t k_tiles, std::int64_t rows, bool add, float* c);
+  // c (a tile in face order, rows beyond `rows` undefined) = or += `k_tiles` tiles of pack_block_rows times a panel. Of
+  // `beside` as much is done as there is time for.
+  void (*add)(const std::byte* a, const void* panel, std::int64_t k_tiles, std::int64_t rows, bool add, float* c,
+              Beside* beside);
   void (*end)();
 };
 // The first rows of a tile of bfloat16 (2048 bytes) as rows of 32 k, each word of two and-ed with `keep`,
@@ -29,8 +33,6 @@ void pack_block_rows(const std::byte* tile, std::uint32_t keep, std::int64_t row
 #if defined(__x86_64__)
 extern const BlockKernel amx_block;  // AMX-BF16
 #endif
-
-class Beside;
 
 struct MatmulKernels {
   Operand operand;

@@ -120,7 +120,7 @@ struct Scratch {
 // Rows of operand a (`k` rounded up to tiles) times one panel into one tile.
 void multiply(const Plan& p, const void* a, const std::byte* panel, std::int64_t k, int rows, float* tile) {
   const auto* first = static_cast<const std::byte*>(a);
-  if (p.kernels->block != nullptr) return p.kernels->block->add(first, panel, tiles_of(k), rows, false, tile);
+  if (p.kernels->block != nullptr) return p.kernels->block->add(first, panel, tiles_of(k), rows, false, tile, nullptr);
   const std::int64_t row_bytes = p.pairs ? 32 : 64;
   for (int r = 0; r < rows; r += 8) {
     const std::int64_t offset = r / 16 * 32 * row_bytes + r % 16 * row_bytes;
