@@ -88,6 +88,14 @@ constexpr std::int64_t k_tiles_few = 1, k_tiles_many = 8, k_tiles_at_once = 12;
 // Rows of a task that take more are read from beyond a core's second cache for each panel.
 constexpr std::int64_t near_bytes = 512 << 10;
 
+// A thread's products share it, as the next one then finds it in the caches; it stays for its next one.
+std::byte* copy_of_a(std::int64_t bytes) {
+  thread_local std::vector<CacheLine> lines;
+  const auto wanted = static_cast<std::size_t>(bytes) / sizeof(CacheLine);
+  if (lines.size() < wanted) lines = std::vector<CacheLine>(wanted);
+  return reinterpret_cast<std::byte*>(lines.data());
+}
+
 // Too many for a thread's stack; it keeps them for its next task.
 float* sums_of_blocks() {
   thread_local std::vector<CacheLine> sums(max_sums_of_blocks * tile_elements * sizeof(float) / sizeof(CacheLine));
@@ -148,7 +156,7 @@ struct Matmul::Plan {
   std::int64_t row_tiles_per_task = 0, panels_per_task = 0, row_tasks = 0, panel_tasks = 0;
   std::optional<detail::FewRows> few;
   const detail::BlockKernel* block = nullptr;
-  std::vector<CacheLine> a_copy;  // a as the kernels read it, where its own is not
+  bool copies_a;  // the kernels read a otherwise than it is
   std::vector<float> bias;
   std::vector<std::uint16_t> activated;
   std::unique_ptr<MatmulExact> exact;
@@ -183,8 +191,7 @@ Matmul::Plan::Plan(MatmulSpec s) : spec(std::move(s)) {
   if (pairs && matrices == 1 && mt == 1 && !spec.transpose_b && detail::FewRows::takes(spec.b, rows_in(0)))
     few.emplace(spec.b, rows_in(0), spec.k, keep_a, keep_b);
   const DataType direct = pairs ? DataType::bfloat16 : DataType::float32;
-  if (spec.a != direct || block != nullptr || items_per_tile > 1)
-    a_copy.resize(static_cast<std::size_t>(matrices * mt * kt * a_tile_bytes) / sizeof(CacheLine));
+  copies_a = spec.a != direct || block != nullptr || items_per_tile > 1;
   divide();
 }
 
@@ -246,9 +253,9 @@ void Matmul::Plan::join_rows(const std::byte* tiles, std::int64_t row_tile, std:
 }
 
 const std::byte* Matmul::Plan::read_a(const std::byte* tiles) {
-  if (a_copy.empty()) return tiles;
-  auto* copy = reinterpret_cast<std::byte*>(a_copy.data());
+  if (!copies_a) return tiles;
   const std::int64_t tile_size = tile_bytes(spec.a), count = matrices * mt * kt;
+  std::byte* copy = copy_of_a(count * a_tile_bytes);
   const bool joined = items_per_tile > 1;
   parallel_for(count, !serial, [&](std::int64_t t) {
     std::byte* out = copy + t * a_tile_bytes;
