@@ -82,9 +82,7 @@ struct Probabilities {
 #pragma GCC unroll 1
         for (int i = 0; i < 16; ++i) lanes[i] += p[i];
         if constexpr (layout != ProbabilityLayout::floats) {
-          const std::int64_t at =
-              layout == ProbabilityLayout::rows ? c / 2 * tile_elements + r * 32 + c % 2 * 16 : chunk_at(r, c);
-          auto* to = static_cast<std::uint16_t*>(out) + at;
+          auto* to = static_cast<std::uint16_t*>(out) + chunk_at(r, c);
 #pragma GCC unroll 1
           for (int i = 0; i < 16; ++i) to[i] = static_cast<std::uint16_t>((ubits(p[i]) & keep) >> 16);
         } else {
@@ -142,7 +140,7 @@ template <int n>
 }
 
 // n / 2 tiles of a row; the sums of 16 lanes.
-template <int n>
+template <int n, ProbabilityLayout layout>
 [[TTRT_BAND, gnu::always_inline]] inline __m512 some_probabilities(const float* scores, __m512 shift, __m512i keep,
                                                                    std::uint16_t* out, __m512 lanes) {
   __m512 x[n], p[n];
@@ -160,14 +158,19 @@ template <int n>
     lanes = lanes + bfloat16_value(_mm512_castsi512_si256(both));
     lanes = lanes + bfloat16_value(_mm512_extracti64x4_epi64(both, 1));
     const __m512i words = _mm512_and_si512(both, keep);
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(out), _mm512_castsi512_si256(words));
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + face_elements), _mm512_extracti64x4_epi64(words, 1));
+    if constexpr (layout == ProbabilityLayout::rows) {
+      _mm512_storeu_si512(out, words);
+    } else {
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(out), _mm512_castsi512_si256(words));
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + face_elements), _mm512_extracti64x4_epi64(words, 1));
+    }
   }
   return lanes;
 }
 
-// The same as Probabilities<pairs, true>, rounded by the instruction for it: what it does otherwise than
+// The same as Probabilities<layout, true>, rounded by the instruction for it: what it does otherwise than
 // intermediate(), denormals and NaN's bits, exponentials do not give or are the argument's.
+template <ProbabilityLayout layout>
 [[TTRT_BAND]] void probabilities_bf16(const float* scores, std::int64_t rows, std::int64_t chunks, std::uint32_t keep,
                                       void* out, RowState* state) {
   const __m512i kept = _mm512_set1_epi32(static_cast<int>((keep & 0xFFFF0000) | keep >> 16));
@@ -175,11 +178,11 @@ template <int n>
     const __m512 shift = _mm512_set1_ps(state->shift);
     __m512 lanes = _mm512_setzero_ps();
     const float* s = scores + chunk_at(r, 0);
-    auto* to = static_cast<std::uint16_t*>(out) + chunk_at(r, 0);
+    auto* to = static_cast<std::uint16_t*>(out) + (layout == ProbabilityLayout::rows ? r * 32 : chunk_at(r, 0));
     std::int64_t tiles = chunks / 2;
     for (; tiles >= 2; tiles -= 2, s += 2 * tile_elements, to += 2 * tile_elements)
-      lanes = some_probabilities<4>(s, shift, kept, to, lanes);
-    if (tiles > 0) lanes = some_probabilities<2>(s, shift, kept, to, lanes);
+      lanes = some_probabilities<4, layout>(s, shift, kept, to, lanes);
+    if (tiles > 0) lanes = some_probabilities<2, layout>(s, shift, kept, to, lanes);
     alignas(64) float sums[16];
     _mm512_store_ps(sums, lanes);
     state->sum = state->sum * state->rescale + tree_sum(sums);
@@ -224,12 +227,13 @@ ScoreBand score_band(ScoreMask mask, bool narrow) {
 }
 
 ProbabilityBand probability_band(ProbabilityLayout layout, bool round) {
-  if (layout == ProbabilityLayout::rows) return probabilities<ProbabilityLayout::rows, true>;
+  using enum ProbabilityLayout;
 #if defined(__x86_64__)
-  if (layout == ProbabilityLayout::pairs && isa() >= Isa::avx512_bf16) return probabilities_bf16;
+  if (layout == rows) return probabilities_bf16<rows>;  // of tile registers
+  if (layout == pairs && isa() >= Isa::avx512_bf16) return probabilities_bf16<pairs>;
 #endif
-  if (layout == ProbabilityLayout::pairs) return probabilities<ProbabilityLayout::pairs, true>;
-  return round ? probabilities<ProbabilityLayout::floats, true> : probabilities<ProbabilityLayout::floats, false>;
+  if (layout == pairs) return probabilities<pairs, true>;
+  return round ? probabilities<floats, true> : probabilities<floats, false>;
 }
 
 void accumulate_band(float* acc, const float* add, std::int64_t rows, std::int64_t chunks, const RowState* states) {
