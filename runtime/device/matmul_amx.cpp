@@ -67,7 +67,7 @@ template <bool works>
     _tile_zero(2);
     _tile_zero(3);
   }
-  const std::int64_t each = works ? (beside->left() + k_tiles - 1) / k_tiles : 0;
+  const auto tiles = static_cast<std::uint32_t>(k_tiles), each = works ? (beside->left() + tiles - 1) / tiles : 0;
   for (std::int64_t k = 0; k < k_tiles; ++k, a += 2048, panel += 2048) {
     _tile_loadd(4, a, 64);
     _tile_loadd(6, panel, 128);
@@ -77,7 +77,7 @@ template <bool works>
     _tile_loadd(5, a + 1024, 64);
     _tile_dpbf16ps(2, 5, 6);
     _tile_dpbf16ps(3, 5, 7);
-    for (std::int64_t i = 0; i < each; ++i) beside->some();
+    if constexpr (works) beside->some(each);
   }
   _tile_stored(0, c, 64);
   _tile_stored(1, c + face_elements, 64);

@@ -5,7 +5,7 @@ namespace ttrt::detail {
 
 #if defined(__x86_64__)
 [[gnu::target("avx512f,avx512bw,avx512dq,avx512vl")]] void Beside::finish() {
-  while (to_round_ > 0) round_some();
+  if (to_round_ > 0) round_some(to_round_);
   while (to_look_up_ > 0) look_up();
 }
 #else

@@ -113,20 +113,24 @@ class Beside {
   void finish();
 
 #if defined(__x86_64__)
-  // A little of it.
-  [[TTRT_BESIDE]] void some() {
+  // A little of it, so many times.
+  [[TTRT_BESIDE]] void some(std::uint32_t times) {
     if (to_round_ > 0) {
-      round_some();
-    } else if (to_look_up_ > 0) {
-      look_up();
+      round_some(times < to_round_ ? times : to_round_);
+    } else {
+      for (; times > 0 && to_look_up_ > 0; --times) look_up();
     }
   }
 
  private:
-  [[TTRT_BESIDE]] void round_some() {
-    sums_of_two_rows(sums_.sums + rounded_ * 32, sums_.bias == nullptr ? nullptr : sums_.bias + rounded_ / 8 % 2 * 16,
-                     sums_.bits32, (table_ != nullptr ? bits_ : out_) + rounded_ * 32);
-    ++rounded_, --to_round_;
+  [[TTRT_BESIDE]] void round_some(std::uint32_t times) {
+    const SumsToRound from = sums_;
+    std::uint16_t* to = table_ != nullptr ? bits_ : out_;
+    const std::uint32_t first = rounded_, last = first + times;
+    rounded_ = last, to_round_ -= times;
+    for (std::uint32_t i = first; i < last; ++i)
+      sums_of_two_rows(from.sums + i * 32, from.bias == nullptr ? nullptr : from.bias + i / 8 % 2 * 16, from.bits32,
+                       to + i * 32);
   }
   // Hosts with tile registers read 16 places at once in less than one after the other.
   [[TTRT_BESIDE]] void look_up() {

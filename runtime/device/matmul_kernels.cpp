@@ -90,7 +90,7 @@ template <int rows, bool works>
   std::int64_t face = 0;
   for (; (face + 1) * face_dim <= k; ++face, b += 256) {
     bf16_face<rows>(a + (face / 2) * 2048 + (face % 2) * 512, b, 8, keep_all, ahead, left, right);
-    if constexpr (works) beside->some();
+    if constexpr (works) beside->some(1);
   }
   const int rest = static_cast<int>(k - face * face_dim);
   if (rest > 0) {
