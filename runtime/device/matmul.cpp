@@ -80,7 +80,7 @@ struct Operands {
 
 // A task's most tiles of rows, for which a panel is unpacked once, and panels, and the tiles of sums that it holds at a
 // time. Blocks, which multiply faster than rows come from beyond the second cache, have their sums and rows there.
-constexpr std::int64_t max_row_tiles = 32, max_panels = 8, max_panels_of_few = 32, max_sums = 32;
+constexpr std::int64_t max_row_tiles = 32, max_panels = 8, max_sums = 32;
 constexpr std::int64_t max_row_tiles_of_blocks = 16, max_sums_of_blocks = max_row_tiles_of_blocks * max_panels;
 // Tiles of k that are unpacked for a panel at a time: few for few rows, which then read tiles in the order in which
 // they are stored; else what fits beside a row's and its sums into a core's first cache.
@@ -198,7 +198,7 @@ Matmul::Plan::Plan(MatmulSpec s) : spec(std::move(s)) {
 void Matmul::Plan::divide() {
   const bool parts_of_k = block != nullptr && kt > k_tiles_at_once;
   row_tiles_per_task = std::min(mt, parts_of_k ? max_row_tiles_of_blocks : max_row_tiles);
-  panels_per_task = std::min(nt, few ? max_panels_of_few : max_panels);
+  panels_per_task = std::min(nt, few ? few->columns_at_once() : max_panels);
   const std::int64_t wanted = 4 * std::int64_t{parallel_threads()};
   const auto tasks = [&] {
     row_tasks = mt == 0 ? 0 : (mt + row_tiles_per_task - 1) / row_tiles_per_task;
