@@ -1,4 +1,5 @@
 // Node metadata of .pt2 files -> ir::Provenance.
+#include <algorithm>
 #include <charconv>
 
 #include "formats/pt2_read_graph.h"
@@ -62,14 +63,64 @@ std::string source_of_trace(std::string_view trace) {
   return source;
 }
 
-std::vector<std::pair<std::string, std::string>> parse_module_stack(std::string_view text) {
-  std::vector<std::pair<std::string, std::string>> stack;
+// The number behind the last @ of "L__self__encoder.0@1"; 0 where there is none.
+int call_of_key(std::string_view key) {
+  const auto at = key.rfind('@');
+  int call = 0;
+  if (at == key.npos || std::from_chars(key.data() + at + 1, key.data() + key.size(), call).ptr != key.data() + key.size())
+    return 0;
+  return std::max(call, 0);
+}
+
+void read_module_stack(std::string_view text, ir::Provenance& to) {
   for (const auto item : split_outside_brackets(text, ';')) {
     const auto parts = split_outside_brackets(item, ',');
-    if (parts.size() == 3 && !parts[0].starts_with("_empty_nn_module_stack"))
-      stack.emplace_back(module_path(parts[1]), std::string(parts[2]));
+    if (parts.size() != 3 || parts[0].starts_with("_empty_nn_module_stack")) continue;
+    to.stack.emplace_back(module_path(parts[1]), std::string(parts[2]));
+    to.calls.push_back(call_of_key(parts[0]));
   }
-  return stack;
+  if (std::ranges::all_of(to.calls, [](int call) { return call == 0; })) to.calls.clear();
+}
+
+namespace {
+
+int call_at(const ir::Provenance& where, std::size_t entry) {
+  return entry < where.calls.size() ? where.calls[entry] : 0;
+}
+
+// The modules that a node between these stands in; after the last node, the root.
+std::shared_ptr<const ir::Provenance> between(const ir::Provenance& before, const ir::Provenance* after) {
+  auto made = std::make_shared<ir::Provenance>();
+  for (std::size_t i = 0; i < before.stack.size(); ++i) {
+    if (after == nullptr ? !before.stack[i].first.empty()
+                         : i == after->stack.size() || before.stack[i] != after->stack[i] ||
+                               call_at(before, i) != call_at(*after, i))
+      break;
+    made->stack.push_back(before.stack[i]), made->calls.push_back(call_at(before, i));
+  }
+  return made;
+}
+
+}  // namespace
+
+std::vector<std::shared_ptr<const ir::Provenance>> written_provenance(const ir::Graph& graph) {
+  std::vector<std::shared_ptr<const ir::Provenance>> out;
+  for (const auto& node : graph.nodes()) out.push_back(node->provenance);
+  std::vector<const ir::Provenance*> after(out.size());
+  const ir::Provenance* last = nullptr;
+  for (std::size_t i = out.size(); i-- > 0;) {
+    after[i] = last;
+    if (!out[i]->stack.empty()) last = out[i].get();
+  }
+  const ir::Provenance* before = nullptr;
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    if (!out[i]->stack.empty()) {
+      before = out[i].get();
+    } else if (before != nullptr && out[i]->source.empty()) {
+      out[i] = between(*before, after[i]);
+    }
+  }
+  return out;
 }
 
 std::shared_ptr<const ir::Provenance> Pt2GraphReader::provenance(const Json& node) {
@@ -84,7 +135,7 @@ std::shared_ptr<const ir::Provenance> Pt2GraphReader::provenance(const Json& nod
   auto& known = provenances_[source + '\n' + std::string(modules)];
   if (known) return known;
   auto made = std::make_shared<ir::Provenance>();
-  made->stack = parse_module_stack(modules);
+  read_module_stack(modules, *made);
   if (!made->stack.empty()) std::tie(made->module_path, made->module_class) = made->stack.back();
   made->source = std::move(source);
   known = std::move(made);

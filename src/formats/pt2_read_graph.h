@@ -66,7 +66,12 @@ class Pt2GraphReader {
 // Where in the user's code a node was made: "bert.py:212", from the innermost frame of a stack trace that is not
 // inside torch; "" where there is none.
 std::string source_of_trace(std::string_view stack_trace);
-// "key,path,class;..." of the exporter as (path, class) pairs, root first.
-std::vector<std::pair<std::string, std::string>> parse_module_stack(std::string_view text);
+// "key,path,class;..." of the exporter, root first: stack and calls, which the keys end in ("L__self__fc@1").
+void read_module_stack(std::string_view text, ir::Provenance& to);
+
+// By node of a graph what is written of it: its own, or for one that no module made, a transfer, the modules around it,
+// which the nodes before and after it both stand in. torch.export.unflatten takes it for a part of the module before it
+// otherwise, whose other calls then miss it.
+std::vector<std::shared_ptr<const ir::Provenance>> written_provenance(const ir::Graph& graph);
 
 }  // namespace ttc

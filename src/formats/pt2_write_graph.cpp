@@ -131,9 +131,10 @@ void Pt2GraphWriter::write_graph(const Graph& graph, Pt2GraphParts& parts) {
     Json json = input.literal ? argument(scope, nullptr, *input.literal) : value_argument(*input.value);
     parts.input(std::move(json), scope.take_tables(), main ? input_spec(input) : Json());
   }
-  for (const auto& node : graph.nodes()) {
+  const auto provenance = written_provenance(graph);
+  for (std::size_t at = 0; const auto& node : graph.nodes()) {
     for (const auto& result : node->results()) declare(scope, *result);
-    Json json = write_node(scope, *node);
+    Json json = write_node(scope, *node, *provenance[at++]);
     parts.node(std::move(json), scope.take_tables());
   }
   std::set<const Value*> mutations;
@@ -163,7 +164,7 @@ Json Pt2GraphWriter::copied_output(Scope& scope, const ir::GraphOutput& output, 
   return result;
 }
 
-Json Pt2GraphWriter::write_node(Scope& scope, const ir::Node& node) {
+Json Pt2GraphWriter::write_node(Scope& scope, const ir::Node& node, const ir::Provenance& where) {
   const bool hop = node.op().starts_with("higher_order.");
   if (!node.regions().empty() && !hop) throw cannot_write(&node, "control flow of TorchScript");
   const ir::OpSchema* schema = node.schema();
@@ -171,7 +172,7 @@ Json Pt2GraphWriter::write_node(Scope& scope, const ir::Node& node) {
   json["target"] = target_from_op(node.op());
   json["inputs"] = schema && !schema->varargs ? inputs_by_schema(scope, node) : inputs_in_order(scope, node);
   json["outputs"] = results(node);
-  json["metadata"] = metadata(node);
+  json["metadata"] = metadata(node, where);
   const bool one = node.results().size() == 1 && node.result()->type.kind != TypeKind::none;
   // A higher-order operator gives a tuple, unless it passes on what its only graph returns bare (wrap_with_*).
   const bool single =
@@ -237,15 +238,19 @@ Json Pt2GraphWriter::results(const ir::Node& node) {
   return outputs;
 }
 
-Json Pt2GraphWriter::metadata(const ir::Node& node) {
+Json Pt2GraphWriter::metadata(const ir::Node& node, const ir::Provenance& from) {
   Json json = Json::object();
-  const ir::Provenance& from = *node.provenance;
   std::string modules;
   std::set<std::string> keys;
-  for (const auto& [path, type] : from.stack) {
+  for (std::size_t at = 0; at < from.stack.size(); ++at) {
+    const auto& [path, type] = from.stack[at];
     if (!is_plain(path) || !is_plain(type)) continue;
-    std::string key = "L__self__" + path;
-    for (int i = 1; !keys.insert(key).second; ++i) key = "L__self__" + path + "@" + std::to_string(i);
+    int call = at < from.calls.size() ? from.calls[at] : 0;
+    std::string key;
+    do {  // one stack has each key once
+      key = "L__self__" + path + (call > 0 ? "@" + std::to_string(call) : "");
+      ++call;
+    } while (!keys.insert(key).second);
     modules += (modules.empty() ? "" : ";") + key + "," + path + "," + type;
   }
   json["nn_module_stack"] = modules.empty() ? std::string(no_modules) : modules;

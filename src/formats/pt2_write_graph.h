@@ -51,11 +51,11 @@ class Pt2GraphWriter {
 
   void write_graph(const ir::Graph& graph, Pt2GraphParts& parts);
   void declare(Scope& scope, const ir::Value& value);
-  Json write_node(Scope& scope, const ir::Node& node);
+  Json write_node(Scope& scope, const ir::Node& node, const ir::Provenance& where);
   Json inputs_by_schema(Scope& scope, const ir::Node& node);
   Json inputs_in_order(Scope& scope, const ir::Node& node);
   Json results(const ir::Node& node);
-  Json metadata(const ir::Node& node);
+  Json metadata(const ir::Node& node, const ir::Provenance& from);
   Json argument(Scope& scope, const ir::Node* node, const ir::Arg& arg, std::string_view type = {});
   Json list_argument(Scope& scope, const ir::Node* node, const ir::Arg::List& list, std::string_view type);
   Json copied_output(Scope& scope, const ir::GraphOutput& output, Pt2GraphParts& parts);

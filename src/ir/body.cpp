@@ -27,7 +27,7 @@ std::string body_text(const Node& node, const Model& model) {
 // What the text does not hold of a module stack is the node's own.
 void restore_stack(const Node& around, Node& node) {
   Provenance where = *node.provenance;
-  where.stack = around.provenance->stack;
+  where.stack = around.provenance->stack, where.calls = around.provenance->calls;
   if (!where.module_path.empty() && where.module_path != around.provenance->module_path)
     where.stack.emplace_back(where.module_path, where.module_class);
   node.provenance = std::make_shared<const Provenance>(std::move(where));

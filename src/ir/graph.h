@@ -29,6 +29,8 @@ struct Provenance {
   std::string source;        // "bert.py:212"
   // The nn.Module stack from the root inwards, (path, class) pairs; the last equals module_path/module_class.
   std::vector<std::pair<std::string, std::string>> stack;
+  // By entry of the stack: the how manieth of a run's calls of this module, from 0; 0 where there are fewer.
+  std::vector<int> calls;
   // Modules whose work a node does all at once, where these are several: it stands in the module around them.
   std::vector<std::pair<std::string, std::string>> merged;
   // Other paths of the module, where the model holds it under several names.

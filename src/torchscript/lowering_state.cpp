@@ -21,6 +21,7 @@ std::shared_ptr<const ir::Provenance> LoweringState::provenance() {
   if (!module_stack.empty()) std::tie(made.module_path, made.module_class) = module_stack.back();
   made.source = source;
   made.stack = module_stack;
+  if (std::ranges::any_of(module_calls, [](int call) { return call > 0; })) made.calls = module_calls;
   if (!last_provenance || !(*last_provenance == made))
     last_provenance = std::make_shared<const ir::Provenance>(std::move(made));
   return last_provenance;

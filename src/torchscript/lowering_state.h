@@ -60,6 +60,8 @@ struct LoweringState {
   ir::Graph* graph;  // the one that nodes are added to: the model's, or a region
   std::vector<Env> frames;
   std::vector<std::pair<std::string, std::string>> module_stack;  // path and class
+  std::vector<int> module_calls;                                  // as ir::Provenance has them
+  std::map<std::string, int> calls_of;                            // by path: so many were made
   std::string source;                                             // of the node being lowered
   std::shared_ptr<const ir::Provenance> last_provenance;
   std::set<const ir::Value*> maybe_none;  // values that may be None at run time

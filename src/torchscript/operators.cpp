@@ -137,8 +137,10 @@ Abstract call(LoweringState& s, torch::jit::Function& function, const std::vecto
   if (!args.empty() && args[0].kind == Abstract::Kind::object && args[0].cell->object) {
     const auto& cell = *args[0].cell;
     std::pair<std::string, std::string> frame(cell.path, class_name(cell.type->expectRef<c10::ClassType>()));
-    if (s.module_stack.empty() || s.module_stack.back() != frame)
+    if (s.module_stack.empty() || s.module_stack.back() != frame) {
+      s.module_calls.push_back(s.calls_of[frame.first]++);
       s.module_stack.push_back(std::move(frame)), pushed = 1;
+    }
   }
   s.frames.emplace_back();
   for (std::size_t i = 0; i < args.size(); ++i) s.frames.back()[graph->inputs()[i]] = args[i];
@@ -146,7 +148,7 @@ Abstract call(LoweringState& s, torch::jit::Function& function, const std::vecto
   if (graph->outputs().size() != 1) s.unsupported("function " + function.name() + " does not return one value");
   Abstract result = s.frames.back().at(graph->outputs()[0]);
   s.frames.pop_back();
-  if (pushed) s.module_stack.pop_back();
+  if (pushed) s.module_stack.pop_back(), s.module_calls.pop_back();
   return result;
 }
 

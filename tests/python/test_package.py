@@ -126,6 +126,30 @@ def test_numerics_are_those_of_the_tool():
     assert plain.arch == "p150" and plain.report.nodes > 0
 
 
+class Twice(torch.nn.Module):
+    """A module that is called twice, the second time before the output's transfer."""
+
+    def __init__(self):
+        super().__init__()
+        self.block = torch.nn.Sequential(torch.nn.Linear(32, 32), torch.nn.LayerNorm(32), torch.nn.GELU())
+
+    def forward(self, x):
+        return self.block(self.block(x))
+
+
+def test_modules_that_are_called_twice_unflatten():
+    ttc.register_ops()
+    inputs = (torch.randn(4, 32),)
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / "twice.pt2"
+        for model in (torch.export.export(Twice().eval(), inputs), torch.jit.trace(Twice().eval(), inputs)):
+            ttc.compile(model, shape={"x": "4x32"}).save(path)
+            program = torch.export.load(path)
+            nested = torch.export.unflatten(program)
+            assert torch.equal(nested(*inputs), program.module()(*inputs))
+            assert hasattr(nested.block, "0")
+
+
 class Passes(torch.nn.Module):
     def forward(self, x, y):
         return x, x + y

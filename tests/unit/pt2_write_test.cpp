@@ -109,9 +109,14 @@ TEST_CASE("pt2: names and traces", "[pt2]") {
   CHECK(source_of_trace("File \"/a/b.py\", line 3, in f\n  File \"/v/site-packages/torch/nn/x.py\", line 9, in g") ==
         "b.py:3");
   CHECK(source_of_trace("no frame") == "");
-  const auto stack = parse_module_stack("k,L['self'].layer[0].fc,a.B;k2,x,c.D");
-  REQUIRE(stack.size() == 2);
-  CHECK(stack[0] == std::pair<std::string, std::string>("layer.0.fc", "a.B"));
+  ir::Provenance where;
+  read_module_stack("k,L['self'].layer[0].fc,a.B;k2@x,x,c.D", where);
+  REQUIRE(where.stack.size() == 2);
+  CHECK(where.stack[0] == std::pair<std::string, std::string>("layer.0.fc", "a.B"));
+  CHECK(where.calls.empty());
+  ir::Provenance again;
+  read_module_stack("k,layer,a.C;k@12,layer.fc,a.B", again);
+  CHECK(again.calls == std::vector<int>{0, 12});
 }
 
 TEST_CASE("inspect: counts what a model holds", "[pt2]") {
