@@ -34,6 +34,17 @@ class Mlp(torch.nn.Module):
         return self.down(torch.nn.functional.gelu(self.up(x)))
 
 
+class Twice(torch.nn.Module):
+    """A module that is called twice, the second time before the output's transfer."""
+
+    def __init__(self):
+        super().__init__()
+        self.block = torch.nn.Sequential(torch.nn.Linear(32, 32), torch.nn.LayerNorm(32), torch.nn.GELU())
+
+    def forward(self, x):
+        return self.block(self.block(x))
+
+
 def test_import_is_quick():
     assert import_seconds < 0.3, import_seconds
 
@@ -106,6 +117,10 @@ def test_options_count():
     only = ttc.check(Mlp(), (x,), replace=["module:up=TTNNLinear"])
     assert [row["path"] for row in only.modules] == ["up"]
     assert ttc.check(Mlp(), (x,), replace={"module:up": "TTNNLinear"}).modules == only.modules
+    for shape in ("x=4x32", ["x=4x32"], {"x": "4x32"}, {"x": [4, 32]}):
+        assert ttc.check(torch.jit.script(Twice().eval()), shape=shape).nodes == 6, shape
+    with raises(ttc.UsageError, "NAME=8x128"):
+        ttc.check(torch.jit.script(Twice().eval()), shape=[4, 32])
     with raises(TypeError, "wight_dtype"):
         ttc.check(Mlp(), (x,), wight_dtype="bfloat8_b")
 
@@ -124,17 +139,6 @@ def test_numerics_are_those_of_the_tool():
         assert torch.equal(stock(x), fast(x))
     plain = ttc.load(models / "vit_small.pt2", arch="p150")
     assert plain.arch == "p150" and plain.report.nodes > 0
-
-
-class Twice(torch.nn.Module):
-    """A module that is called twice, the second time before the output's transfer."""
-
-    def __init__(self):
-        super().__init__()
-        self.block = torch.nn.Sequential(torch.nn.Linear(32, 32), torch.nn.LayerNorm(32), torch.nn.GELU())
-
-    def forward(self, x):
-        return self.block(self.block(x))
 
 
 def test_modules_that_are_called_twice_unflatten():

@@ -18,7 +18,7 @@ from .tensors import Given
 
 Source = Union[str, os.PathLike, "Model", torch.export.ExportedProgram, torch.jit.ScriptModule, torch.nn.Module]
 PerModule = Union[str, Mapping[str, Any], Sequence[str]]
-Shapes = Mapping[str, Union[str, Sequence[int]]]
+Shapes = Union[str, Sequence[str], Mapping[str, Union[str, Sequence[int]]]]
 Replacements = Union[Mapping[str, Any], Sequence[Union[str, Mapping[str, Any]]]]
 
 
@@ -173,6 +173,16 @@ def _replacements(value: Replacements) -> str:
     return json.dumps(first + maps)
 
 
+def _shapes(value: Shapes) -> Dict[str, Union[str, List[int]]]:
+    if isinstance(value, Mapping):
+        return {key: one if isinstance(one, str) else list(one) for key, one in value.items()}
+    texts = [value] if isinstance(value, str) else list(value)
+    for one in texts:
+        if not isinstance(one, str) or "=" not in one:
+            raise UsageError(f"shape: {one!r} is not NAME=8x128")
+    return dict(one.split("=", 1) for one in texts)
+
+
 def options_text(given: Mapping[str, Any]) -> str:
     """Options that somebody gave (None: nobody did), as the library takes them."""
     out: Dict[str, Any] = {}
@@ -186,7 +196,7 @@ def options_text(given: Mapping[str, Any]) -> str:
         elif name == "input" and isinstance(value, Mapping):
             value = [f"{key}={one}" for key, one in value.items()]
         elif name == "shape":
-            value = {key: one if isinstance(one, str) else list(one) for key, one in value.items()}
+            value = _shapes(value)
         elif isinstance(value, str) and name in _lists:
             value = [value]
         elif isinstance(value, os.PathLike):
