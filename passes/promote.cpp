@@ -62,7 +62,9 @@ bool compares(std::string_view name) {
 // The dtype that operand `value` of the node is computed in; nullopt: its own, or one that is no business of this pass.
 std::optional<DType> wanted(const ir::Node& node, std::string_view name, std::size_t arg, const ir::Value* value) {
   const Kind from = kind_of(value->type.dtype);
-  if (takes_masks(name)) return from == Kind::integer ? std::optional(DType::boolean) : std::nullopt;
+  // any and all of uint8 are uint8.
+  if (takes_masks(name) && is_tensor(node.result()) && node.result()->type.dtype == DType::boolean)
+    return from == Kind::integer ? std::optional(DType::boolean) : std::nullopt;
   if (compares(name)) {
     Kind most = from;
     DType dtype = value->type.dtype;

@@ -70,12 +70,16 @@ Value* logic(Rewriter& r, Node* node) {
   return r.compare(node->op(), as_mask(r, a), as_mask(r, b));
 }
 
+// Of uint8 they are uint8.
 Value* any_or_all(Rewriter& r, Node* node) {
   Value* x = node->operand(0);
-  if (is_mask(x) || !is_mask(node->result())) return nullptr;
+  if (is_mask(x)) return nullptr;
   std::vector<Arg> args = node->args();
   args[0] = as_mask(r, x);
-  return r.emit_like(node->op(), std::move(args), node->result());
+  ir::Type type = node->result()->type;
+  type.dtype = DType::boolean;
+  Value* found = r.emit(node->op(), std::move(args), std::move(type));
+  return is_mask(node->result()) ? found : r.cast(found, node->result()->type.dtype);
 }
 
 Value* count_nonzero(Rewriter& r, Node* node) {

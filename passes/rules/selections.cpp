@@ -1,4 +1,4 @@
-// Elements chosen by tables that sizes alone decide.
+// Elements chosen by scalars, and by tables that sizes alone decide.
 #include <algorithm>
 #include <cstring>
 #include <functional>
@@ -30,6 +30,25 @@ Value* rows_at(Rewriter& r, Value* x, int dim, Value* index) {
   Type type = x->type;
   type.sizes[static_cast<std::size_t>(dim)] = index->type.sizes[0];
   return r.emit("aten.index_select.default", {x, dim, index}, std::move(type));
+}
+
+// ---- scalars
+
+// A scalar is a line of one element to operators that count elements along a dim.
+Value* scalars_as_elements(Rewriter& r, Node* node) {
+  std::vector<Arg> args = node->args();
+  bool any = false;
+  for (Arg& arg : args) {
+    if (arg.value() == nullptr || arg.value()->type.rank() > 0) continue;
+    arg = r.reshape(arg.value(), {1});
+    any = true;
+  }
+  if (!any) return nullptr;
+  Type type = node->result()->type;
+  const bool scalar = type.rank() == 0;
+  if (scalar) type.sizes = {1}, type.strides.clear();
+  Value* made = r.emit(node->op(), std::move(args), std::move(type));
+  return scalar ? r.reshape(made, {}) : made;
 }
 
 // ---- tables
@@ -130,7 +149,10 @@ RulePart selection_rules() {
   return {"selections",
           known_tensors,
           true,
-          {{{"aten.as_strided.default", "aten.as_strided_copy.default"}, as_strided},
+          {{{"aten.gather.default", "aten.scatter.src", "aten.scatter.value", "aten.scatter_add.default",
+             "aten.scatter_reduce.two", "aten.index_select.default"},
+            scalars_as_elements},
+           {{"aten.as_strided.default", "aten.as_strided_copy.default"}, as_strided},
            {{"aten.as_strided_scatter.default"}, as_strided_scatter}}};
 }
 

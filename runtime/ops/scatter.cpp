@@ -128,6 +128,8 @@ Kernel prepare_scatter(const OpCall& call, const PrepareContext&) {
   const DataType format = spec_of(call, "x").dtype;
   const TensorSpec* src = call.tensor("src");
   const Shape index = spec_of(call, "index").logical;
+  if (index.size() != spec_of(call, "x").logical.size() || (src != nullptr && src->logical.size() != index.size()))
+    bad_call(call, "the index or the values have another rank");
   if (src != nullptr) {
     for (std::size_t d = 0; d < index.size(); ++d)
       if (index[d] > src->logical.at(d)) bad_call(call, "the index is larger than the values");

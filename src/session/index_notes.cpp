@@ -57,6 +57,11 @@ std::vector<const ir::Value*> flat_user_outputs(const ir::Graph& graph) {
   return out;
 }
 
+HostTensor as_doubles(const ttrt::DeviceTensor& tensor) {
+  const DType plain = ttrt::is_float_format(tensor.spec.dtype) ? DType::f64 : DType::i64;
+  return convert(contiguous(to_host(tensor, plain)), DType::f64);
+}
+
 // What the positions count: lines of n elements that lie `inner` apart, `found` positions of each.
 struct Lines {
   std::int64_t n = 1, inner = 1, found = 1;
@@ -112,7 +117,7 @@ void SearchedValues::observe(const ttrt::Instruction& instruction, const ttrt::F
     if (wanted == wanted_.end()) continue;
     const RtValue& value = frame[static_cast<std::size_t>(instruction.results[r])];
     if (const auto* device = value.get_if<ttrt::DeviceTensor>())
-      wanted->second = {.values = contiguous(to_host(*device, DType::f64)),
+      wanted->second = {.values = as_doubles(*device),
                         .format = std::string(to_string(device->spec.dtype))};
     else if (const auto* host = value.get_if<HostTensor>(); host != nullptr && !is_complex(host->dtype))
       wanted->second = {.values = convert(contiguous(*host), DType::f64),
