@@ -100,6 +100,11 @@ def a_node_below_its_threshold_is_named_with_its_source(tmp):
     assert ran.code == 1 and "first below its threshold" in ran.out and "modeling_vit.py:" in ran.out, ran.out
 
 
+INTEGER_POSITIONS = """graph main(%x: i64[4] user) {
+  %i: i64[4] = aten.argsort.stable(%x, stable=false)
+  return %i
+}
+"""
 POSITIONS = """model {}
 graph main(%x: f32[2, 4, 2] user) {
   %v: f32[2, 2, 2], %i: i64[2, 2, 2] = aten.topk.default(%x, 2, 1)
@@ -128,6 +133,10 @@ def positions_of_equal_values_are_told_and_do_not_pass(tmp):
     assert "out1: " + top in ttc("run", tmp / "m.pt2", "--io", io).out
     row = want(ttc("check", "--all", tmp, "--json"), 1).json()["models"][0]
     assert row["status"] == "inaccurate" and "equal in the run's bfloat16" in row["detail"], row
+    (tmp / "i.ir").write_text(INTEGER_POSITIONS)
+    of_integers = safetensors(tmp / "i.io.safetensors", in0=([4], [1, 0, 1, 0]), out0=([4], [3, 1, 2, 0]))
+    note = want(ttc("run", tmp / "i.ir", "--io", of_integers, "--json"), 1).json()["checks"][0]["note"]
+    assert note == "4 of 4 indices differ (tt.argsort): 4 of values that are equal in the run's int32", note
     for mode in ("dpl", "sel"):
         rows = ttc("compare", tmp / "m.pt2", "--io", io, "--mode", mode, "--json").json()["rows"]
         notes = {row["node"]: row.get("note") for row in rows if row["op"] == "output"}
