@@ -2,7 +2,7 @@
 
 import os
 
-from common import BERT, IO, ROOT, VIT, check, shared, ttc, want
+from common import BERT, IO, ROOT, VIT, check, safetensors, shared, ttc, want
 
 
 @check
@@ -187,3 +187,13 @@ def what_would_check_nothing_or_overwrite_itself_is_refused(tmp):
     ):
         want(ttc(*args), 2, said)
     assert sorted(os.listdir(tmp)) == ["models", "none.json"], os.listdir(tmp)
+
+
+@check
+def a_value_for_an_argument_at_its_default_is_refused(tmp):
+    file = ROOT / "tests/data/ts/default.pt"
+    for name in ("in1", "scale"):
+        io = safetensors(tmp / "io.safetensors", in0=([2], [1.0, 2.0]), **{name: ([2], [3.0, 4.0])})
+        want(ttc("run", file, "--io", io), 2, f"input '{name}' is given, but TorchScript declares a default for", "which ttc took")
+    io = safetensors(tmp / "io.safetensors", in0=([2], [1.0, 2.0]), out0=([2], [2.0, 3.0]))
+    want(ttc("run", file, "--io", io), 0)

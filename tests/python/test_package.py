@@ -8,6 +8,7 @@ import tempfile
 import threading
 import time
 import warnings
+from typing import Optional
 
 import numpy
 import torch
@@ -152,6 +153,22 @@ def test_modules_that_are_called_twice_unflatten():
             nested = torch.export.unflatten(program)
             assert torch.equal(nested(*inputs), program.module()(*inputs))
             assert hasattr(nested.block, "0")
+
+
+class Scaled(torch.nn.Module):
+    def forward(self, x, scale: Optional[torch.Tensor] = None):
+        return x + 1 if scale is None else x * scale
+
+
+def test_none_is_an_argument_that_is_not_there():
+    x = torch.randn(4, 8)
+    for model in (ttc.compile(Scaled(), (x, None)), ttc.compile(torch.jit.script(Scaled()))):
+        agree(model(x, None), x + 1, 0.999)
+        assert torch.equal(model(x, scale=None), model(x))
+        with raises(ttc.UsageError):
+            model(x, x)
+        with raises(ttc.UsageError):
+            model(None)
 
 
 class Passes(torch.nn.Module):

@@ -81,9 +81,11 @@ class Model:
         return given.results(outputs, self._outputs)
 
     def _in_order(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> List[Any]:
+        # None stands for an argument that the model was made without.
         flat: List[Any] = []
         for value in args:
-            flat.extend(_leaves(value))
+            flat.extend(leaf for leaf in _leaves(value) if leaf is not None)
+        kwargs = {name: value for name, value in kwargs.items() if value is not None}
         if not kwargs:
             return flat
         names = [one["name"] for one in self._inputs]

@@ -341,6 +341,14 @@ class Bounds(torch.nn.Module):
         return torch.clamp(x, 0, torch.tensor(x.shape[0]) * 2 - 1)
 
 
+class Default(torch.nn.Module):
+    """An argument that has a default, for which the file is lowered."""
+
+    def forward(self, x, scale: Optional[torch.Tensor] = None):
+        return x + 1 if scale is None else x * scale
+
+
+torch.jit.save(torch.jit.script(Default()), here / "default.pt")
 torch.jit.save(torch.jit.trace(Bounds().eval(), torch.arange(3)), here / "bounds.pt")
 torch.jit.save(torch.jit.script(Members()), here / "members.pt")
 torch.jit.save(torch.jit.script(Early()), here / "early.pt")
