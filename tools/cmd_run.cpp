@@ -74,7 +74,7 @@ void options(FlagSet& app) {
   app.group("Measuring");
   add_reproducer_flag(app, flags.exec);
   app.group("Options");
-  app.add_option("--save-outputs", flags.save_outputs, "Write out0, out1, ... (safetensors)").result();
+  app.add_option("--save-outputs", flags.save_outputs, "Write out0, out1, ... (safetensors), numbers as tensors of rank 0").result();
 }
 
 double ms_since(std::chrono::steady_clock::time_point start) {
@@ -94,9 +94,7 @@ struct Outcome {
 void save(const Outcome& outcome) {
   SafeTensors file;
   for (std::size_t i = 0; i < outcome.outputs.size(); ++i) {
-    const auto* tensor = outcome.outputs[i].get_if<ttrt::HostTensor>();
-    if (tensor == nullptr) continue;
-    file.tensors[outcome.names[i]] = own_weight(*tensor);
+    if (const auto tensor = as_tensor(outcome.outputs[i])) file.tensors[outcome.names[i]] = own_weight(*tensor);
   }
   write_safetensors(flags.save_outputs, file);
 }

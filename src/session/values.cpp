@@ -35,11 +35,15 @@ std::optional<HostTensor> host_tensor_of(const RtValue& value) {
 
 std::optional<HostTensor> as_tensor(const RtValue& value) {
   if (auto tensor = host_tensor_of(value)) return tensor;
-  if (value.get_if<std::int64_t>() == nullptr && value.get_if<double>() == nullptr && value.get_if<bool>() == nullptr)
-    return std::nullopt;
-  HostTensor out = ttrt::empty_host(DType::f64, {});
-  *out.as<double>() = ttrt::to_number(value);
-  return out;
+  const auto scalar = [](DType dtype, auto number) {
+    HostTensor out = ttrt::empty_host(dtype, {});
+    *out.as<decltype(number)>() = number;
+    return out;
+  };
+  if (const auto* number = value.get_if<std::int64_t>()) return scalar(DType::i64, *number);
+  if (const auto* number = value.get_if<double>()) return scalar(DType::f64, *number);
+  if (const auto* yes = value.get_if<bool>()) return scalar(DType::boolean, *yes);
+  return std::nullopt;
 }
 
 std::vector<RtValue> flat_outputs(const std::vector<RtValue>& outputs) {

@@ -1,5 +1,6 @@
 """Names that match nothing, and options without effect."""
 
+import json
 import os
 
 from common import BERT, IO, ROOT, VIT, check, safetensors, shared, ttc, want
@@ -197,3 +198,14 @@ def a_value_for_an_argument_at_its_default_is_refused(tmp):
         want(ttc("run", file, "--io", io), 2, f"input '{name}' is given, but TorchScript declares a default for", "which ttc took")
     io = safetensors(tmp / "io.safetensors", in0=([2], [1.0, 2.0]), out0=([2], [2.0, 3.0]))
     want(ttc("run", file, "--io", io), 0)
+
+
+@check
+def outputs_that_are_numbers_are_saved(tmp):
+    (tmp / "m.ir").write_text("graph main(%x: f32[2] user) {\n  %y: f32[2] = aten.exp.default(%x)\n  return %y, 7, true, 2.5\n}\n")
+    io = safetensors(tmp / "io.safetensors", in0=([2], [0.0, 0.0]))
+    want(ttc("run", tmp / "m.ir", "--io", io, "--save-outputs", tmp / "out.safetensors"), 0)
+    saved = (tmp / "out.safetensors").read_bytes()
+    header = json.loads(saved[8 : 8 + int.from_bytes(saved[:8], "little")])
+    kinds = {name: (one["dtype"], one["shape"]) for name, one in header.items() if name != "__metadata__"}
+    assert kinds == {"out0": ("F32", [2]), "out1": ("I64", []), "out2": ("BOOL", []), "out3": ("F64", [])}, kinds
