@@ -13,6 +13,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <mutex>
 #include <system_error>
 #include <thread>
@@ -98,9 +99,12 @@ class alignas(64) Loop {
   bool take() { return !taken_.load(std::memory_order_relaxed) && !taken_.exchange(true, std::memory_order_acquire); }
 
   void open(std::int64_t count, PieceOfLoop piece, const void* body, std::uint32_t helpers) {
-    count_ = count, piece_ = piece, body_ = body;
-    share_ = 4 * (std::int64_t{helpers} + 1);
-    next_.store(0, std::memory_order_relaxed);
+    piece_ = piece, body_ = body;
+    parts_ = std::min(helpers + 1, most_parts);
+    for (std::uint32_t i = 0; i < parts_; ++i)
+      left_[i].range.store({static_cast<std::uint32_t>(count * i / parts_),
+                            static_cast<std::uint32_t>(count * (i + 1) / parts_)},
+                           std::memory_order_relaxed);
     core_.store(sched_getcpu(), std::memory_order_relaxed);
     state_.store(helpers * helper_limit | open_bit, std::memory_order_release);
   }
@@ -114,7 +118,7 @@ class alignas(64) Loop {
       if ((state & open_bit) == 0 || inside(state) >= state / helper_limit) return false;
     } while (
         !state_.compare_exchange_weak(state, state + one_inside, std::memory_order_acquire, std::memory_order_relaxed));
-    work(&turn);
+    work(inside(state) + 1, &turn);
     state = state_.fetch_sub(one_inside, std::memory_order_acq_rel) - one_inside;
     if (inside(state) == 0 && (state & asleep_bit) != 0) wake(state_, 1);
     if (turn.over()) turn.give_way();
@@ -123,7 +127,7 @@ class alignas(64) Loop {
 
   // By the caller: returns when every piece is done.
   void finish() {
-    work(nullptr);
+    work(0, nullptr);
     if (!holds_soon([&] { return inside(state_.load(std::memory_order_acquire)) == 0; })) {
       std::uint32_t state = state_.fetch_or(asleep_bit, std::memory_order_acquire) | asleep_bit;
       for (; inside(state) != 0; state = state_.load(std::memory_order_acquire)) sleep_while(state_, state);
@@ -135,16 +139,40 @@ class alignas(64) Loop {
   static constexpr std::uint32_t open_bit = 1, asleep_bit = 2, one_inside = 4, helper_limit = 1U << 16;
   static std::uint32_t inside(std::uint32_t state) { return state % helper_limit / one_inside; }
 
+  struct Range {
+    std::uint32_t first, last;
+    bool empty() const { return first == last; }
+  };
+  struct alignas(64) Part {
+    std::atomic<Range> range{};
+  };
+
+  // From the front of a part for the thread whose it is, which goes on where it was, from the back for others.
+  static Range take_of(Part& part, bool own) {
+    Range left = part.range.load(std::memory_order_relaxed), mine{}, rest{};
+    do {
+      if (left.empty()) return left;
+      const std::uint32_t size = std::max<std::uint32_t>((left.last - left.first) / 4, 1);
+      mine = own ? Range{left.first, left.first + size} : Range{left.last - size, left.last};
+      rest = own ? Range{mine.last, left.last} : Range{left.first, mine.first};
+    } while (!part.range.compare_exchange_weak(left, rest, std::memory_order_relaxed));
+    return mine;
+  }
+
+  // Of the thread's own part, else of one that others have not done yet.
+  Range next(std::uint32_t own) {
+    Range found{};
+    for (std::uint32_t i = 0; i < parts_ && found.empty(); ++i)
+      found = take_of(left_[(own + i) % parts_], i == 0 && own < parts_);
+    return found;
+  }
+
   // Pieces as long as there are any; nobody needs to come then.
-  void work(Turn* turn) {
+  void work(std::uint32_t own, Turn* turn) {
     while (true) {
-      // A guess is enough: it only says how much to take at a time.
-      const std::int64_t left = count_ - next_.load(std::memory_order_relaxed);
-      if (left <= 0) break;
-      const std::int64_t size = std::max<std::int64_t>(left / share_, 1);
-      const std::int64_t first = next_.fetch_add(size, std::memory_order_relaxed);
-      if (first >= count_) break;
-      piece_(body_, first, std::min(first + size, count_));
+      const Range mine = next(own);
+      if (mine.empty()) break;
+      piece_(body_, mine.first, mine.last);
       if (turn != nullptr && turn->over()) return;
     }
     if ((state_.load(std::memory_order_relaxed) & open_bit) != 0)
@@ -156,8 +184,11 @@ class alignas(64) Loop {
   std::atomic<int> core_{-1};  // of the caller
   PieceOfLoop piece_ = nullptr;
   const void* body_ = nullptr;
-  std::int64_t count_ = 0, share_ = 1;
-  alignas(64) std::atomic<std::int64_t> next_{0};
+  // A thread has the same part of each loop, so that loops over the same rows find them where the loop before has left
+  // them, in the core's own cache.
+  static constexpr std::uint32_t most_parts = 16;
+  std::uint32_t parts_ = 1;
+  std::array<Part, most_parts> left_;
 };
 
 int default_threads() {
@@ -177,7 +208,8 @@ class Pool {
 
   void run(std::int64_t count, PieceOfLoop piece, const void* body) {
     const auto helpers = static_cast<std::uint32_t>(std::min<std::int64_t>(threads(), count) - 1);
-    Loop* const loop = helpers == 0 ? nullptr : free_loop();
+    const bool counted = count <= std::numeric_limits<std::uint32_t>::max();
+    Loop* const loop = helpers == 0 || !counted ? nullptr : free_loop();
     if (loop == nullptr) return piece(body, 0, count);
     start(helpers);
     in_loop = true;
