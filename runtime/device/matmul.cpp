@@ -11,6 +11,7 @@
 #include "device/matmul_exact.h"
 #include "device/matmul_finish.h"
 #include "device/matmul_kernels.h"
+#include "device/matmul_memory.h"
 #include "device/matmul_tiles.h"
 #include "device/parallel.h"
 #include "support/error.h"
@@ -18,6 +19,8 @@
 namespace ttrt {
 namespace {
 
+using detail::Bringer;
+using detail::CacheLine;
 using detail::Operand;
 
 std::int64_t tiles_of(std::int64_t n) { return round_up(n, tile_dim) / tile_dim; }
@@ -47,31 +50,6 @@ struct Range {
   std::int64_t first, last;
 };
 
-// A row of the tile registers takes twice as long to load from two lines.
-struct alignas(64) CacheLine {
-  std::byte of[64];
-};
-
-// Tiles that lie `stride` apart, brought from memory to the second cache line by line.
-class Bringer {
- public:
-  Bringer(const std::byte* first, std::int64_t tiles, std::int64_t stride, std::int64_t size)
-      : tile_(first), left_(tiles), stride_(stride), size_(size) {}
-  std::int64_t lines() const { return left_ * ((size_ + 63) / 64); }
-  void bring(std::int64_t lines) {
-    for (; lines > 0 && left_ > 0; --lines) {
-      __builtin_prefetch(tile_ + at_, 0, 2);
-      at_ += 64;
-      if (at_ < size_) continue;
-      at_ = 0, tile_ += stride_, --left_;
-    }
-  }
-
- private:
-  const std::byte* tile_;
-  std::int64_t left_, stride_, size_, at_ = 0;
-};
-
 // One run's operands; a in the kernels' element type.
 struct Operands {
   const std::byte *a, *b;
@@ -88,17 +66,10 @@ constexpr std::int64_t k_tiles_few = 1, k_tiles_many = 8, k_tiles_at_once = 12;
 // Rows of a task that take more are read from beyond a core's second cache for each panel.
 constexpr std::int64_t near_bytes = 512 << 10;
 
-// A thread's products share it, as the next one then finds it in the caches; it stays for its next one.
-std::byte* copy_of_a(std::int64_t bytes) {
-  thread_local std::vector<CacheLine> lines;
-  const auto wanted = static_cast<std::size_t>(bytes) / sizeof(CacheLine);
-  if (lines.size() < wanted) lines = std::vector<CacheLine>(wanted);
-  return reinterpret_cast<std::byte*>(lines.data());
-}
-
 // Too many for a thread's stack; it keeps them for its next task.
 float* sums_of_blocks() {
-  thread_local std::vector<CacheLine> sums(max_sums_of_blocks * tile_elements * sizeof(float) / sizeof(CacheLine));
+  constexpr auto bytes = static_cast<std::size_t>(max_sums_of_blocks * tile_elements) * sizeof(float);
+  thread_local std::vector<CacheLine> sums(bytes / sizeof(CacheLine));
   return reinterpret_cast<float*>(sums.data());
 }
 
@@ -255,7 +226,7 @@ void Matmul::Plan::join_rows(const std::byte* tiles, std::int64_t row_tile, std:
 const std::byte* Matmul::Plan::read_a(const std::byte* tiles) {
   if (!copies_a) return tiles;
   const std::int64_t tile_size = tile_bytes(spec.a), count = matrices * mt * kt;
-  std::byte* copy = copy_of_a(count * a_tile_bytes);
+  std::byte* copy = detail::copy_of_a(count * a_tile_bytes);
   const bool joined = items_per_tile > 1;
   parallel_for(count, !serial, [&](std::int64_t t) {
     std::byte* out = copy + t * a_tile_bytes;
