@@ -39,7 +39,7 @@ Value* scalars_as_elements(Rewriter& r, Node* node) {
   std::vector<Arg> args = node->args();
   bool any = false;
   for (Arg& arg : args) {
-    if (arg.value() == nullptr || arg.value()->type.rank() > 0) continue;
+    if (arg.value() == nullptr || !arg.value()->type.is_tensor() || arg.value()->type.rank() > 0) continue;
     arg = r.reshape(arg.value(), {1});
     any = true;
   }
