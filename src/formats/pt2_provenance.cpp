@@ -3,6 +3,7 @@
 #include <charconv>
 
 #include "formats/pt2_read_graph.h"
+#include "formats/pt2_write_graph.h"
 
 namespace ttc {
 namespace {
@@ -67,7 +68,8 @@ std::string source_of_trace(std::string_view trace) {
 int call_of_key(std::string_view key) {
   const auto at = key.rfind('@');
   int call = 0;
-  if (at == key.npos || std::from_chars(key.data() + at + 1, key.data() + key.size(), call).ptr != key.data() + key.size())
+  if (at == key.npos ||
+      std::from_chars(key.data() + at + 1, key.data() + key.size(), call).ptr != key.data() + key.size())
     return 0;
   return std::max(call, 0);
 }

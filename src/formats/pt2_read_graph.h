@@ -69,9 +69,4 @@ std::string source_of_trace(std::string_view stack_trace);
 // "key,path,class;..." of the exporter, root first: stack and calls, which the keys end in ("L__self__fc@1").
 void read_module_stack(std::string_view text, ir::Provenance& to);
 
-// By node of a graph what is written of it: its own, or for one that no module made, a transfer, the modules around it,
-// which the nodes before and after it both stand in. torch.export.unflatten takes it for a part of the module before it
-// otherwise, whose other calls then miss it.
-std::vector<std::shared_ptr<const ir::Provenance>> written_provenance(const ir::Graph& graph);
-
 }  // namespace ttc

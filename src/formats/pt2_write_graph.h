@@ -2,11 +2,13 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
+#include <vector>
 
 #include "ir/model.h"
 #include "support/json_util.h"
@@ -80,5 +82,10 @@ class Pt2GraphWriter {
   bool names_library_ = false;
   std::map<const ir::GraphOutput*, std::string> copies_;
 };
+
+// By node of a graph what is written of it: its own, or for one that no module made, a transfer, the modules around it,
+// which the nodes before and after it both stand in. torch.export.unflatten takes it for a part of the module before it
+// otherwise, whose other calls then miss it.
+std::vector<std::shared_ptr<const ir::Provenance>> written_provenance(const ir::Graph& graph);
 
 }  // namespace ttc

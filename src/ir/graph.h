@@ -29,7 +29,7 @@ struct Provenance {
   std::string source;        // "bert.py:212"
   // The nn.Module stack from the root inwards, (path, class) pairs; the last equals module_path/module_class.
   std::vector<std::pair<std::string, std::string>> stack;
-  // By entry of the stack: the how manieth of a run's calls of this module, from 0; 0 where there are fewer.
+  // By entry of the stack, which of a run's calls of that module it is, from 0; entries beyond the end are 0.
   std::vector<int> calls;
   // Modules whose work a node does all at once, where these are several: it stands in the module around them.
   std::vector<std::pair<std::string, std::string>> merged;

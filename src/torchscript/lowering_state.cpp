@@ -1,6 +1,8 @@
 // Nodes with their provenance, the values of the frame on top, and the log of what was changed.
 #include "torchscript/lowering_state.h"
 
+#include <algorithm>
+
 #include "support/error.h"
 
 namespace ttc::ts {

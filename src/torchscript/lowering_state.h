@@ -7,6 +7,7 @@
 
 #include <torch/csrc/jit/ir/ir.h>
 
+#include <map>
 #include <set>
 #include <unordered_map>
 
