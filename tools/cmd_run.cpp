@@ -74,7 +74,9 @@ void options(FlagSet& app) {
   app.group("Measuring");
   add_reproducer_flag(app, flags.exec);
   app.group("Options");
-  app.add_option("--save-outputs", flags.save_outputs, "Write out0, out1, ... (safetensors), numbers as tensors of rank 0").result();
+  app.add_option("--save-outputs", flags.save_outputs,
+                 "Write out0, out1, ... (safetensors), numbers as tensors of rank 0")
+      .result();
 }
 
 double ms_since(std::chrono::steady_clock::time_point start) {

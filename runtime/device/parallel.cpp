@@ -102,9 +102,9 @@ class alignas(64) Loop {
     piece_ = piece, body_ = body;
     parts_ = std::min(helpers + 1, most_parts);
     for (std::uint32_t i = 0; i < parts_; ++i)
-      left_[i].range.store({static_cast<std::uint32_t>(count * i / parts_),
-                            static_cast<std::uint32_t>(count * (i + 1) / parts_)},
-                           std::memory_order_relaxed);
+      left_[i].range.store(
+          {static_cast<std::uint32_t>(count * i / parts_), static_cast<std::uint32_t>(count * (i + 1) / parts_)},
+          std::memory_order_relaxed);
     core_.store(sched_getcpu(), std::memory_order_relaxed);
     state_.store(helpers * helper_limit | open_bit, std::memory_order_release);
   }

@@ -2,8 +2,9 @@
 //
 // There is one small pool in the process. A loop is cut into a part for its caller and each of the pool's threads, and
 // these into pieces that they take one by one, large ones first, so that a core which somebody else uses holds up
-// little: whoever is done with its own part takes pieces of others', and the caller does all of them where nobody comes.
-// Threads without work look for it for some microseconds and then sleep. Nothing is allocated or locked for a loop.
+// little: whoever is done with its own part takes pieces of others', and the caller does all of them where nobody
+// comes. Threads without work look for it for some microseconds and then sleep. Nothing is allocated or locked for a
+// loop.
 //
 // What a loop computes must not depend on who takes which piece: each index writes its own results.
 #pragma once

@@ -117,8 +117,7 @@ void SearchedValues::observe(const ttrt::Instruction& instruction, const ttrt::F
     if (wanted == wanted_.end()) continue;
     const RtValue& value = frame[static_cast<std::size_t>(instruction.results[r])];
     if (const auto* device = value.get_if<ttrt::DeviceTensor>())
-      wanted->second = {.values = as_doubles(*device),
-                        .format = std::string(to_string(device->spec.dtype))};
+      wanted->second = {.values = as_doubles(*device), .format = std::string(to_string(device->spec.dtype))};
     else if (const auto* host = value.get_if<HostTensor>(); host != nullptr && !is_complex(host->dtype))
       wanted->second = {.values = convert(contiguous(*host), DType::f64),
                         .format = std::string(torch_name(host->dtype))};

@@ -226,11 +226,8 @@ const ir::Type& InputPlaces::type_at(const Place& place) const {
 
 void InputPlaces::check_fixed(const std::string& name) const {
   if (model_.info.format != "torchscript") return;  // those that export fixed may stay in the file
-  std::size_t number = 0;
-  const bool beyond = name.starts_with("in") && name.size() > 2 &&
-                      std::from_chars(name.data() + 2, name.data() + name.size(), number).ptr ==
-                          name.data() + name.size() &&
-                      number >= formal_.size();
+  const auto position = number_after(name, "in");
+  const bool beyond = position && *position >= formal_.size();
   for (const auto& input : model_.graph->inputs())
     if (input.kind == ir::InputKind::user && input.literal && (beyond || input.value->name == name))
       throw usage_error("input '" + name + "' is given, but TorchScript declares a default for " +
