@@ -41,7 +41,7 @@ Json model_json(const ir::Model& model) {
 
 // A rewritten file's manifest has the names of a compile's JSON.
 Json manifest_json(const ir::Model& model) {
-  Json out = parse_json(model.extra.at(std::string(manifest_name)));
+  Json out = parse_json(model.extra.at(std::string(manifest_name)).str());
   for (const char* name : {"earlier", "journal", "seal", "precision"}) out.erase(name);
   return out;
 }
@@ -92,10 +92,10 @@ Json report_data(const Globals& globals, const CompileFlags& flags, const Report
     const std::string why = flags.model + " is rewritten already, and is shown as it is";
     refuse_unchecked({"--require-full", "--verify-each"}, why);
     warn_of_idle(globals,
-                 {"--replace",       "--replace-file",    "--exclude",        "--fallback-op",   "--fallback-module",
-                  "--fallback-node", "--passes",          "--disable",        "--stop-after",    "--rewrite-limit",
-                  "--dump-dir",      "--dump-before",     "--dump-after",     "--print-pipeline", "--time-passes",
-                  "--stats",         "--reproducer",      "--input",          "--weight-dtype",  "--activation-dtype",
+                 {"--replace",       "--replace-file", "--exclude",    "--fallback-op",    "--fallback-module",
+                  "--fallback-node", "--passes",       "--disable",    "--stop-after",     "--rewrite-limit",
+                  "--dump-dir",      "--dump-before",  "--dump-after", "--print-pipeline", "--time-passes",
+                  "--stats",         "--reproducer",   "--input",      "--weight-dtype",   "--activation-dtype",
                   "--fidelity",      "--fp32-acc"},
                  why);
     out["compile"] = manifest_json(*plain);

@@ -334,7 +334,7 @@ void write_pt2(const ir::Model& model, const std::string& path) {
   zip.add(root + "models/model.json", std::move(program).text());
   zip.add(root + "data/sample_inputs/model.pt", std::string_view());
   for (const auto& [name, content] : model.extra)
-    if (name != manifest_name) zip.add(root + "extra/" + name, content);
+    if (name != manifest_name) zip.add(root + "extra/" + name, content.str());
   zip.add(root + "archive_format", "pt2");
   zip.add(root + "archive_version", "0");
   zip.add(root + ".data/version", "6\n");

@@ -78,7 +78,7 @@ std::string weight_hash(const ir::Weight& weight, const std::byte* storage) {
 Seal seal_of(const ir::Model& model) {
   Seal out{.graph = graph_hash(ir::clone(*model.graph)), .weights = {}};
   if (const auto manifest = model.extra.find(manifest_name); manifest != model.extra.end())
-    out.manifest = manifest_hash(manifest_members(manifest->second));
+    out.manifest = manifest_hash(manifest_members(manifest->second.str()));
   Phase phase("hashing weights", model.weight_bytes(), Phase::Unit::bytes);
   for (const auto& [target, weight] : model.weights) {
     phase.at(target);
@@ -99,7 +99,7 @@ std::string sealed(const std::string& manifest, const Seal& seal) {
 std::optional<Seal> seal_in_manifest(const ir::Model& model) {
   const auto manifest = model.extra.find(manifest_name);
   if (manifest == model.extra.end()) return std::nullopt;
-  for (const auto& [name, text] : json_members(manifest->second)) {
+  for (const auto& [name, text] : json_members(manifest->second.str())) {
     if (name != "seal") continue;
     const Json seal = parse_json(text);
     Seal out{.graph = as_string(member(seal, "graph")), .weights = {}, .manifest = as_string(member(seal, "manifest"))};

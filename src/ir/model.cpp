@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <mutex>
 #include <set>
+#include <utility>
 
 #include "support/error.h"
 
@@ -15,6 +17,22 @@ std::pair<std::shared_ptr<const void>, const std::byte*> Storage::load() const {
   auto made = std::make_shared<const std::vector<std::byte>>(produce());
   TTC_CHECK(made->size() == bytes, "a storage produced another number of bytes than it has");
   return {made, made->data()};
+}
+
+struct ExtraText::Late {
+  std::function<std::string()> make;
+  std::once_flag once;
+  std::string text;
+};
+
+ExtraText::ExtraText(std::function<std::string()> make) : late_(std::make_shared<Late>()) {
+  late_->make = std::move(make);
+}
+
+const std::string& ExtraText::str() const {
+  if (!late_) return text_;
+  std::call_once(late_->once, [this] { late_->text = std::exchange(late_->make, {})(); });
+  return late_->text;
 }
 
 std::int64_t Weight::numel() const {

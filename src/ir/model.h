@@ -48,6 +48,25 @@ std::vector<std::int64_t> contiguous_strides(const std::vector<std::int64_t>& si
 // A contiguous weight that owns `bytes`.
 Weight make_weight(DType dtype, std::vector<std::int64_t> sizes, std::vector<std::byte> bytes);
 
+// What an extra file says. The manifest names the hash of the file that was compiled, which takes as long as writing
+// the result does: `make` gives it where it is asked for first, once for all copies and from any thread.
+class ExtraText {
+ public:
+  ExtraText() = default;
+  ExtraText(std::string text) : text_(std::move(text)) {}
+  ExtraText(const char* text) : text_(text) {}
+  explicit ExtraText(std::function<std::string()> make);
+
+  const std::string& str() const;
+  operator const std::string&() const { return str(); }
+  bool operator==(const ExtraText& other) const { return str() == other.str(); }
+
+ private:
+  struct Late;
+  std::string text_;
+  std::shared_ptr<Late> late_;
+};
+
 struct ModelInfo {
   std::string path;
   std::string format;  // "pt2", "torchscript", "text"
@@ -66,7 +85,7 @@ struct Model {
   std::map<std::string, Weight, std::less<>> weights;  // by target of the graph input
   SymRanges ranges;
   ModelInfo info;
-  std::map<std::string, std::string, std::less<>> extra;  // extra/ files: manifest, journal, the user's own
+  std::map<std::string, ExtraText, std::less<>> extra;  // extra/ files: manifest, journal, the user's own
 
   const Weight* weight_of(const Value* value) const;  // nullptr where value is no weight
   // Adds a constant input with these bytes; `name` is made unique. Returns its value.

@@ -146,7 +146,7 @@ class Printer {
     if (whole_ != nullptr)
       for (const std::string& name : *whole_)
         if (const auto file = model_->extra.find(name); file != model_->extra.end())
-          body += "  extra " + quoted(name) + " " + quoted(file->second) + "\n";
+          body += "  extra " + quoted(name) + " " + quoted(file->second.str()) + "\n";
     return body.empty() ? "" : "model {\n" + body + "}\n";
   }
 

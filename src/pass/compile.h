@@ -67,7 +67,8 @@ struct MemoryNeed {
 
 // Facts that the caller knows.
 struct CompileInput {
-  std::string sha256 = {};  // of the file, in hex
+  // Of the file, in hex: asked for when the manifest is read or written, which may be after the caller's end.
+  std::function<std::string()> sha256 = {};
   // Which kernels serve the ops decides, which passes do not know; without it, the need is not known and all fits.
   std::function<MemoryNeed(const ir::Model& model, const ir::SymBinding& shapes)> memory = {};
 };

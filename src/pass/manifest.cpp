@@ -134,7 +134,7 @@ std::string short_op(const std::string& op) {
 json earlier_json(const ir::Model& model) {
   const auto manifest = model.extra.find(manifest_name);
   if (manifest == model.extra.end()) return nullptr;
-  json last = parse_json(manifest->second);
+  json last = parse_json(manifest->second.str());
   json out = last.value("earlier", json::array());
   last.erase("earlier");
   last.erase("seal");
@@ -244,14 +244,13 @@ std::string CompileResult::json() const {
   return out.dump();
 }
 
-std::string manifest_text(const ir::Model& model, const CompileOptions& options, const CompileInput& input,
-                          const CompileResult& result) {
+ir::ExtraText manifest_text(const ir::Model& model, const CompileOptions& options, const CompileInput& input,
+                            const CompileResult& result) {
   json out = counts_json(result);
   out["ttc"] = TTC_VERSION;
   out["manifest"] = 1;
   out["arch"] = result.arch;
   if (!is_known(options.profile)) out["profile"] = json::parse(ttrt::to_json(options.profile));
-  out["input"] = {{"sha256", input.sha256}, {"format", model.info.format}, {"torch", model.info.torch_version}};
   out["activation"] = ttrt::to_string(options.activation);
   out["summary"] = result.summary();
   out["placement"] = placement_json(model);
@@ -262,7 +261,12 @@ std::string manifest_text(const ir::Model& model, const CompileOptions& options,
                                                 {"fallbacks", rows_of(result.fallbacks, fallback_without_folder)},
                                                 {"journal", rows_of(result.matches, match_json)}};
   for (const auto& [name, value] : out.items()) members[name] = value.dump();
-  return json_table(members, "\n ");
+  json file = {{"format", model.info.format}, {"torch", model.info.torch_version}};
+  return ir::ExtraText([members = std::move(members), file = std::move(file), sha256 = input.sha256]() mutable {
+    file["sha256"] = sha256 ? sha256() : std::string();
+    members["input"] = file.dump();
+    return json_table(members, "\n ");
+  });
 }
 
 }  // namespace ttc

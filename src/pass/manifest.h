@@ -9,8 +9,8 @@ namespace ttc {
 // JSON text: {ttc, arch, profile (of an arch of the user's own), input, counts, precision, placement, fallbacks,
 // journal, earlier}. `earlier`: where the input was rewritten itself, its manifests, the first one first, without their
 // seals. Deterministic.
-std::string manifest_text(const ir::Model& model, const CompileOptions& options, const CompileInput& input,
-                          const CompileResult& result);
+ir::ExtraText manifest_text(const ir::Model& model, const CompileOptions& options, const CompileInput& input,
+                            const CompileResult& result);
 
 // {node, op, module, reason, detail, source}
 OrderedJson fallback_json(const Fallback& f);

@@ -190,7 +190,7 @@ Json symbols_json(const ir::Model& model) {
 Json inspect(const ir::Model& model) {
   Json out;
   const ir::ModelInfo& info = model.info;
-  struct stat file {};
+  struct stat file{};
   out["file"] = info.path;
   out["bytes"] = !info.path.empty() && ::stat(info.path.c_str(), &file) == 0 ? Json(file.st_size) : Json();
   out["format"] = info.format;
@@ -209,11 +209,12 @@ Json inspect(const ir::Model& model) {
   out["symbols"] = symbols_json(model);
   out["guards"] = info.guards;
   out["extra"] = Json::array();
-  for (const auto& [name, content] : model.extra) out["extra"].push_back({{"name", name}, {"bytes", content.size()}});
+  for (const auto& [name, content] : model.extra)
+    out["extra"].push_back({{"name", name}, {"bytes", content.str().size()}});
   out["rewritten"] = nullptr;
   if (const auto manifest = model.extra.find(std::string(manifest_name)); manifest != model.extra.end()) {
     try {
-      out["rewritten"] = parse_json(manifest->second);
+      out["rewritten"] = parse_json(manifest->second.str());
     } catch (const Error& error) {
       throw add_context(error, "extra/" + manifest->first).in_file(info.path);
     }

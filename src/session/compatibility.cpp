@@ -39,7 +39,7 @@ HostNode host_node(const ir::Node& node, bool planned, std::string reason) {
 Json::array_t manifest_list(const ir::Model& model, const char* name) {
   const auto manifest = model.extra.find(manifest_name);
   if (manifest == model.extra.end()) return {};
-  const Json root = parse_json(manifest->second);
+  const Json root = parse_json(manifest->second.str());
   const Json* list = find_member(root, name);
   return list != nullptr ? as_array(*list) : Json::array_t();
 }

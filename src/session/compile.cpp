@@ -83,8 +83,8 @@ void given_numbers(const ir::Model& model, const CompileSettings& settings, bool
     const auto& input = inputs[place ? place->index : input_index(model, name, "--input")];
     const ir::Type& type = input.input->value->type;
     if (type.kind != ir::TypeKind::integer || (!specialises && !type.sym)) {
-      notes.warning("--input " + text + " has no effect: nothing is compiled for the value of '" + input.name +
-                        "' (" + type.str() + ")",
+      notes.warning("--input " + text + " has no effect: nothing is compiled for the value of '" + input.name + "' (" +
+                        type.str() + ")",
                     "each run takes its own: ttc run --input " + text);
       continue;
     }
@@ -274,8 +274,9 @@ Compiled compile_source(const ModelSource& source, const CompileSettings& given,
   out.names.collect(*out.model->graph);
   if (!options.replace.empty() && !out.names.has_modules())
     notes("note: " + source.path() + " names no modules: the classes of the map were found by what nodes compute");
-  out.result = compile(*out.model, options, reproducing(settings, options.profile, notes),
-                       {.sha256 = to_save ? source.sha256() : std::string(), .memory = memory_on(options.profile)});
+  CompileInput facts{.memory = memory_on(options.profile)};
+  if (to_save) facts.sha256 = [hash = source.begin_hash()] { return hash.get(); };
+  out.result = compile(*out.model, options, reproducing(settings, options.profile, notes), facts);
   out.names.collect(*out.model->graph);
   if (!settings.reproducer.empty()) notes("note: no pass failed; " + settings.reproducer + " was not written");
   if (failed) return out;

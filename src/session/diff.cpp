@@ -33,7 +33,7 @@ Texts file_texts(const ir::Model& model) {
   ir::walk(*model.graph, [&](ir::Node*) { ++nodes; });
   out["nodes"] = std::to_string(nodes);
   if (const auto manifest = model.extra.find(manifest_name); manifest != model.extra.end()) {
-    const Json root = parse_json(manifest->second);
+    const Json root = parse_json(manifest->second.str());
     for (const char* name : {"summary", "activation"})
       if (const Json* text = find_member(root, name); text && text->is_string()) out[name] = text->get<std::string>();
   }

@@ -43,7 +43,7 @@ const Json* kept_json(const ir::Model& model, std::string_view name, Json& into)
   const auto found = model.extra.find(name);
   if (found == model.extra.end()) return nullptr;
   try {
-    into = parse_json(found->second);
+    into = parse_json(found->second.str());
   } catch (const Error& error) {
     throw add_context(error, std::string(name)).in_file(model.info.path);
   }
@@ -96,7 +96,7 @@ std::optional<std::vector<std::byte>> original_of(const ir::Model& model) {
   const auto found = model.extra.find(original_name);
   if (found == model.extra.end()) return std::nullopt;
   try {
-    return from_base64(found->second);
+    return from_base64(found->second.str());
   } catch (const Error& error) {
     throw add_context(error, std::string(original_name)).in_file(model.info.path);
   }
@@ -142,7 +142,7 @@ Original undo(const ir::Model& model) {
   if (manifest == model.extra.end())
     throw bad_file(model.info.path, "there is nothing to undo: it carries no manifest",
                    "only rewritten files have one");
-  const Json root = parse_json(manifest->second);
+  const Json root = parse_json(manifest->second.str());
   auto bytes = original_of(model);
   if (!bytes) throw original_missing(model, root);
   Phase phase("hashing the original", bytes->size(), Phase::Unit::bytes);

@@ -64,12 +64,15 @@ std::shared_ptr<const MappedFile> saved(const ir::Model& model, std::string name
 
 ModelSource::ModelSource(const ir::Model& model, std::string name) : file_(saved(model, std::move(name))) {}
 
-const std::string& ModelSource::sha256() const {
+const std::shared_future<std::string>& ModelSource::begin_hash() const {
   std::call_once(hashed_, [&] {
-    Phase phase("hashing " + path(), file_->bytes().size(), Phase::Unit::bytes);
-    sha256_ = sha256_hex(file_->bytes(), &phase);
+    const auto hash = [file = file_] {
+      Phase phase("hashing " + file->path(), file->bytes().size(), Phase::Unit::bytes);
+      return sha256_hex(file->bytes(), &phase);
+    };
+    hash_ = std::async(std::launch::async | std::launch::deferred, hash).share();  // deferred: no thread is to be had
   });
-  return sha256_;
+  return hash_;
 }
 
 std::unique_ptr<ir::Model> ModelSource::read(bool to_run) const {
@@ -95,7 +98,7 @@ std::optional<ttrt::ArchProfile> profile_of(const ir::Model& model) {
   if (manifest == model.extra.end()) return std::nullopt;
   const std::string& file = model.info.path;
   try {
-    const Json root = parse_json(manifest->second);
+    const Json root = parse_json(manifest->second.str());
     if (const Json* own = find_member(root, "profile")) return ttrt::parse_profile(own->dump(), file);
     const Json* name = find_member(root, "arch");
     if (name == nullptr) return std::nullopt;

@@ -1,6 +1,7 @@
 // A model's file in memory: mapped once, hashed once, read as often as a graph of its own is needed.
 #pragma once
 
+#include <future>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -24,8 +25,10 @@ class ModelSource {
   ModelSource(const ir::Model& model, std::string name);
 
   const std::string& path() const { return file_->path(); }
-  // In hex, of the whole content.
-  const std::string& sha256() const;
+  // In hex, of the whole content. What begin_hash() gives is computed by a thread of its own from then on, and may be
+  // asked after the source's end.
+  const std::string& sha256() const { return begin_hash().get(); }
+  const std::shared_future<std::string>& begin_hash() const;
   std::span<const std::byte> content() const { return file_->bytes(); }
   const std::shared_ptr<const MappedFile>& file() const { return file_; }
   // .pt2, TorchScript or the text IR, by content. The caller may change the graph; weights stay in the mapping. Throws
@@ -35,7 +38,7 @@ class ModelSource {
  private:
   std::shared_ptr<const MappedFile> file_;
   mutable std::once_flag hashed_;
-  mutable std::string sha256_;
+  mutable std::shared_future<std::string> hash_;
 };
 
 // ModelSource(path).read(to_run)

@@ -79,7 +79,7 @@ std::optional<FailedPass> replayed_pass(const ir::Model& model) {
   const auto found = model.extra.find(reproducer_name);
   if (found == model.extra.end()) return std::nullopt;
   try {
-    const Json json = parse_json(found->second);
+    const Json json = parse_json(found->second.str());
     FailedPass out{.pass = as_string(member(json, "pass")), .error = as_string(member(json, "error")), .settings = {}};
     out.profile = ttrt::parse_profile(member(json, "profile").dump(), model.info.path);
     out.settings.activation_dtype = as_string(member(json, "activation_dtype"));
@@ -231,7 +231,7 @@ void read_buffers(const ir::Model& model, Boundary& part) {
 void keep_arch(const ir::Model& from, ir::Model& to) {
   const auto manifest = from.extra.find(manifest_name);
   if (manifest == from.extra.end()) return;
-  Json json = parse_json(manifest->second);
+  Json json = parse_json(manifest->second.str());
   for (const char* list : {"modules", "swapped", "precision", "fallbacks", "journal"})
     if (json.contains(list)) json[list] = Json::array();
   for (const char* gone : {"earlier", "seal", "placement", "summary"}) json.erase(gone);

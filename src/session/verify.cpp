@@ -67,7 +67,7 @@ void verify_seal(const ir::Model& model, Verification& out) {
 void verify_original(const ir::Model& model, Verification& out) {
   const auto original = original_of(model);
   if (!original) return;
-  const Json manifest = parse_json(model.extra.find(manifest_name)->second);
+  const Json manifest = parse_json(model.extra.find(manifest_name)->second.str());
   Phase phase("hashing the original", original->size(), Phase::Unit::bytes);
   const bool same = input_of(manifest, sha256_hex(*original, &phase)) != nullptr;
   out.findings.push_back({.kind = "original",

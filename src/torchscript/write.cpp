@@ -191,7 +191,7 @@ void write_torchscript(const ir::Model& model, const std::string& path) {
         tree.root().register_attribute(std::string(manifest_attribute), c10::StringType::get(),
                                        sealed(content, seal()));
       else
-        extra[name] = content;
+        extra[name] = content.str();
     }
     tree.root().save(stream, extra);
     stream.flush();

@@ -79,8 +79,8 @@ TEST_CASE("compile says what it was told of memory, and refuses what does not fi
 
 TEST_CASE("the manifest is the same for the same input, and tells what happened") {
   const auto a = parsed(), b = parsed();
-  compile(*a, {}, {}, {.sha256 = "12ab"});
-  compile(*b, {}, {}, {.sha256 = "12ab"});
+  compile(*a, {}, {}, {.sha256 = [] { return std::string("12ab"); }});
+  compile(*b, {}, {}, {.sha256 = [] { return std::string("12ab"); }});
   const std::string text = a->extra.at(std::string(manifest_name));
   CHECK(text == b->extra.at(std::string(manifest_name)));
   for (const char* part : {"\"12ab\"", "linear + relu", "\"journal\"", "\"HiFi2\"", "aten.mode.default"})
@@ -268,8 +268,10 @@ TEST_CASE("what the maps took is told by module, an activation that went along t
   using Paths = std::vector<std::string>;
   CHECK(swapped_paths(*parsed(), {{map_entry("torch.nn.Linear", "TTNNLinear"), map_entry("ReLU", "TTNNReLU")}}) ==
         Paths{"fc1 tt.linear TTNNLinear", "act tt.relu TTNNReLU", "fc2 tt.linear TTNNLinear"});
-  CHECK(swapped_paths(*parsed(), {{map_entry("ReLU", "tt.relu")}}) == Paths{"act tt.relu tt.relu"});  // small, but asked for
-  CHECK(swapped_paths(*parsed(), {{map_entry("Linear", "TTNNLinearActivation")}, {map_entry("module:*", "TTNNLinear")}}) ==
+  CHECK(swapped_paths(*parsed(), {{map_entry("ReLU", "tt.relu")}}) ==
+        Paths{"act tt.relu tt.relu"});  // small, but asked for
+  CHECK(swapped_paths(*parsed(),
+                      {{map_entry("Linear", "TTNNLinearActivation")}, {map_entry("module:*", "TTNNLinear")}}) ==
         Paths{"fc1 tt.linear TTNNLinearActivation", "fc2 tt.linear TTNNLinear"});
 }
 
@@ -292,7 +294,8 @@ TEST_CASE("an entry without fallback is an error where the device refuses what i
 
 TEST_CASE("a module that the model holds under several names is taken and left by any of them") {
   const auto shared = [] {
-    auto model = parsed(R"(graph main(%x: f32[2, 64] user, $a: f32[64, 64] parameter "a.weight" = rand(1), $b: f32[64, 64] parameter "b.weight" = rand(1), $c: f32[64, 64] parameter "c.weight" = rand(1)) {
+    auto model = parsed(
+        R"(graph main(%x: f32[2, 64] user, $a: f32[64, 64] parameter "a.weight" = rand(1), $b: f32[64, 64] parameter "b.weight" = rand(1), $c: f32[64, 64] parameter "c.weight" = rand(1)) {
   %p: f32[2, 64] = aten.linear.default(%x, $a)    @a : torch.nn.modules.linear.Linear
   %q: f32[2, 64] = aten.linear.default(%p, $b)    @b : torch.nn.modules.linear.Linear
   %r: f32[2, 64] = aten.linear.default(%q, $c)    @c : torch.nn.modules.linear.Linear

@@ -150,7 +150,7 @@ TEST_CASE("a file without shapes is compiled for those that are given, and says 
   const Compiled with = compile_source(source, settings, notes, true);
   CHECK(with.result.nodes.device == with.result.nodes.total);
   CHECK(said.size() == 1);
-  CHECK(with.model->extra.at(std::string(manifest_name)).find(source.sha256()) != std::string::npos);
+  CHECK(with.model->extra.at(std::string(manifest_name)).str().find(source.sha256()) != std::string::npos);
 }
 
 TEST_CASE("outputs are checked by shape, distance and correlation") {
