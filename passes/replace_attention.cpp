@@ -49,8 +49,7 @@ ir::Value* with_rank_4(Rewriter& r, ir::Value* mask) {
 }
 
 int argument(const Replacement& replacement, std::string_view name) {
-  const ir::OpSchema* schema = ir::find_schema(replacement.record->name);
-  return schema ? schema->index_of(name) : -1;
+  return ttrt::schema_of(*replacement.record).index_of(name);
 }
 
 // What replaces the node when it reads `mask`.

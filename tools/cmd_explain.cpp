@@ -143,22 +143,21 @@ void check_args(const ir::OpSchema& schema, const ttrt::OpRecord& record) {
     const std::string name = split_assignment(text, "--arg").first;
     const std::string close = nearest(name, names.data(), names.size());
     if (std::ranges::find(names, name) == names.end())
-      throw usage_error("--arg " + text + ": there is no '" + name + "' in " + std::string(record.name) +
-                            std::string(record.schema),
-                        close.empty() ? "" : "did you mean '" + close + "'?");
+      throw usage_error(
+          "--arg " + text + ": there is no '" + name + "' in " + std::string(record.name) + std::string(record.schema),
+          close.empty() ? "" : "did you mean '" + close + "'?");
     if (!seen.insert(name).second) throw usage_error("--arg gives '" + name + "' twice");
   }
 }
 
 // Tensors in order from --shape, literals from --arg or the schema.
 ttrt::OpCall make_call(const ttrt::OpRecord& record) {
-  const ir::OpSchema* schema = ir::find_schema(record.name);
-  if (schema == nullptr) throw usage_error("'" + std::string(record.name) + "' has no schema");
+  const ir::OpSchema& schema = ttrt::schema_of(record);
   const std::vector<ttrt::Shape> sizes = shapes();
   if (sizes.empty())
     throw usage_error("--shape gives the shapes of the tensors of " + std::string(record.name) +
                       std::string(record.schema));
-  check_args(*schema, record);
+  check_args(schema, record);
   std::vector<ttrt::RtValue> args;
   std::vector<ttrt::TensorSpec> specs;
   const auto tensor = [&]() -> ttrt::RtValue {
@@ -167,7 +166,7 @@ ttrt::OpCall make_call(const ttrt::OpRecord& record) {
         {.logical = sizes[specs.size()], .dtype = format_of(dtype), .layout = ttrt::Layout::tile, .memory = {}});
     return ttrt::DeviceTensor{.spec = specs.back(), .buffer = nullptr};
   };
-  for (const ir::SchemaArg& arg : schema->args) {
+  for (const ir::SchemaArg& arg : schema.args) {
     if (const std::string* text = given(arg.name)) {
       args.push_back(literal_of(*text));
     } else if (arg.type == "Tensor" && specs.size() >= sizes.size()) {

@@ -58,7 +58,7 @@ void note_device_op(InstructionProfile& sum, const DeviceStep& step, const ArchP
   const OpCall& call = step.call();
   sum.operands = call.tensors;
   sum.results = step.results();
-  if (ttc::ir::find_schema(call.op->name)->index_of("fidelity") >= 0) sum.fidelity = call.string("fidelity");
+  if (schema_of(*call.op).index_of("fidelity") >= 0) sum.fidelity = call.string("fidelity");
   sum.operand_addresses.clear();
   sum.result_addresses.clear();
   if (sum.place != OpPlace::device) return;

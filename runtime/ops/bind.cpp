@@ -186,12 +186,11 @@ class Binder {
   }
 
   std::variant<BoundCall, Reason> bind(std::span<const RtValue> args) {
-    const ir::OpSchema* schema = ir::find_schema(record_.name);
-    TTC_CHECK(schema != nullptr, "no schema for " + std::string(record_.name));
-    if (args.size() > schema->args.size())
-      return refuse("takes " + std::to_string(schema->args.size()) + " arguments, got " + std::to_string(args.size()));
-    for (std::size_t i = 0; i < schema->args.size(); ++i) {
-      const ir::SchemaArg& formal = schema->args[i];
+    const ir::OpSchema& schema = schema_of(record_);
+    if (args.size() > schema.args.size())
+      return refuse("takes " + std::to_string(schema.args.size()) + " arguments, got " + std::to_string(args.size()));
+    for (std::size_t i = 0; i < schema.args.size(); ++i) {
+      const ir::SchemaArg& formal = schema.args[i];
       if (i >= args.size() && !formal.default_value) return refuse("lacks argument '" + formal.name + "'");
       auto arg = argument(formal, i < args.size() ? args[i] : literal_value(*formal.default_value));
       if (auto* reason = std::get_if<Reason>(&arg)) return std::move(*reason);

@@ -142,7 +142,7 @@ std::string PythonCall::row_major_weight(std::string_view name) {
 
 ttc::Refusal emit_plain(PythonCall& to) {
   Python made("ttnn." + std::string(to.call.op->name.substr(3)));
-  for (const ttc::ir::SchemaArg& arg : ttc::ir::find_schema(to.call.op->name)->args) {
+  for (const ttc::ir::SchemaArg& arg : schema_of(*to.call.op).args) {
     if (!arg.type.starts_with("Tensor"))
       made.key(arg.name, to.literal(arg.name));
     else if (std::string text = to.operand(arg.name); !text.empty())

@@ -119,14 +119,14 @@ ComputeConfig library_matmul_config(DataType a, DataType b, DataType out) {
 }
 
 void ask_configuration(const OpRecord& record, const LowerOptions& options, std::vector<ttc::ir::Arg>& args) {
-  const ttc::ir::OpSchema* schema = ttc::ir::find_schema(record.name);
+  const ttc::ir::OpSchema& schema = schema_of(record);
   const std::size_t given = args.size();
   for (const std::string_view name : configuration_literals) {
-    const int index = schema->index_of(name);
+    const int index = schema.index_of(name);
     if (index < 0) continue;
     const auto at = static_cast<std::size_t>(index);
     for (std::size_t i = args.size(); i <= at; ++i)
-      args.push_back(schema->args[i].default_value.value_or(ttc::ir::Arg()));
+      args.push_back(schema.args[i].default_value.value_or(ttc::ir::Arg()));
     ttc::ir::Arg& arg = args[at];
     if (at >= given) arg = {};  // left to the library
     if (name == "fidelity" && record.multiplies && options.fidelity) arg = std::string(to_string(*options.fidelity));
@@ -141,15 +141,15 @@ LowerResult lower_node(const OpRecord& record, const Lowering& lowering, const L
 }
 
 void resolve_configuration(OpCall& call, Arch arch) {
-  const ttc::ir::OpSchema* schema = ttc::ir::find_schema(call.op->name);
+  const ttc::ir::OpSchema& schema = schema_of(*call.op);
   const LibraryOp* op = configured(call.op->name);
   std::optional<ComputeConfig> config;
   for (const std::string_view name : configuration_literals) {
-    const int index = schema->index_of(name);
+    const int index = schema.index_of(name);
     if (index < 0 || call.has(name)) continue;
     const auto at = static_cast<std::size_t>(index);
     if (op == nullptr) {
-      call.args[at] = *op_literal(literal_value(*schema->args[at].default_value));
+      call.args[at] = *op_literal(literal_value(*schema.args[at].default_value));
       continue;
     }
     if (!config)
@@ -160,9 +160,9 @@ void resolve_configuration(OpCall& call, Arch arch) {
 }
 
 void write_configuration(const OpCall& call, std::vector<ttc::ir::Arg>& args) {
-  const ttc::ir::OpSchema* schema = ttc::ir::find_schema(call.op->name);
+  const ttc::ir::OpSchema& schema = schema_of(*call.op);
   for (const std::string_view name : configuration_literals)
-    if (const int index = schema->index_of(name); index >= 0 && static_cast<std::size_t>(index) < args.size())
+    if (const int index = schema.index_of(name); index >= 0 && static_cast<std::size_t>(index) < args.size())
       args[static_cast<std::size_t>(index)] = literal_arg(literal_value(call.args[static_cast<std::size_t>(index)]));
 }
 

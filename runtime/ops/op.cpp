@@ -20,6 +20,7 @@ namespace {
 
 struct Registry {
   std::unordered_map<std::string_view, const OpRecord*> by_name;
+  std::unordered_map<const OpRecord*, const ttc::ir::OpSchema*> schemas;
   std::vector<const OpRecord*> sorted;
   std::unordered_map<std::string_view, std::vector<std::pair<const OpRecord*, const Lowering*>>> by_aten;
   std::vector<void (*)(const OpRecord&)> watchers;
@@ -49,9 +50,7 @@ const OpFamily* family_of(std::string_view op) {
 
 int schema_index(const OpCall& call, std::string_view name) {
   TTC_CHECK(call.op != nullptr, "a call without its record");
-  const auto* schema = ttc::ir::find_schema(call.op->name);
-  TTC_CHECK(schema != nullptr, "no schema for " + std::string(call.op->name));
-  return schema->index_of(name);
+  return schema_of(*call.op).index_of(name);
 }
 
 [[noreturn]] void wrong_kind(const OpCall& call, std::string_view name, std::string_view wanted) {
@@ -73,6 +72,13 @@ const OpRecord* find_op(std::string_view name) {
   const auto& by_name = registry().by_name;
   const auto it = by_name.find(name);
   return it == by_name.end() ? nullptr : it->second;
+}
+
+const ttc::ir::OpSchema& schema_of(const OpRecord& record) {
+  const auto& schemas = registry().schemas;
+  const auto it = schemas.find(&record);
+  TTC_CHECK(it != schemas.end(), "no schema for " + std::string(record.name));
+  return *it->second;
 }
 
 Role role_of(std::string_view name) {
@@ -118,7 +124,7 @@ void register_op(const OpRecord& record) {
   ttc::ir::OpSchema schema = ttc::ir::parse_schema(record.schema, std::string(record.name));
   for (const ttc::ir::SchemaArg& arg : schema.args) check_words(record, arg);
   schema.transfer = is_transfer(record.role);
-  ttc::ir::register_schema(std::move(schema));
+  r.schemas[&record] = ttc::ir::register_schema(std::move(schema));
   for (const auto watcher : r.watchers) watcher(record);
 }
 

@@ -244,10 +244,11 @@ struct OpFamily {
   Flops flops = nullptr;
 };
 
-const OpRecord* find_op(std::string_view name);  // nullptr where there is none
-std::span<const OpRecord* const> all_ops();      // sorted by name
-Role role_of(std::string_view name);             // none where there is no such op
-const OpRecord& op_for(Role role);               // aborts where no op has it
+const OpRecord* find_op(std::string_view name);              // nullptr where there is none
+std::span<const OpRecord* const> all_ops();                  // sorted by name
+const ttc::ir::OpSchema& schema_of(const OpRecord& record);  // of one that is registered
+Role role_of(std::string_view name);                         // none where there is no such op
+const OpRecord& op_for(Role role);                           // aborts where no op has it
 // Every record that lowers this ATen op, in registration-independent (sorted) order.
 std::vector<std::pair<const OpRecord*, const Lowering*>> lowerings_of(std::string_view aten);
 // Aborts on a duplicate name. Registers the op's schema with ir::register_schema too.

@@ -43,7 +43,7 @@ std::uint32_t joined_bits(Join join, DataType format, std::uint32_t old, std::ui
 
 ttc::Refusal supports(const OpCall& call) {
   for (const char* name : {"values", "src"}) {
-    if (ttc::ir::find_schema(call.op->name)->index_of(name) < 0) continue;
+    if (schema_of(*call.op).index_of(name) < 0) continue;
     const TensorSpec* values = call.tensor(name);
     if (values != nullptr && values->dtype != spec_of(call, "x").dtype)
       return Reason{ReasonCode::DtypeUnsupported, "the tensors have several formats"};

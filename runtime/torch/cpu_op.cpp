@@ -125,7 +125,7 @@ ttc::ir::OpSchema parsed(std::string_view op, const c10::FunctionSchema& from) {
   return schema;
 }
 
-std::optional<ttc::ir::OpSchema> schema_of(std::string_view op) {
+std::optional<ttc::ir::OpSchema> torch_schema_of(std::string_view op) {
   const auto [name, overload] = torch_op_name(op);
   if (name.find("::") == std::string::npos) return std::nullopt;
   if (const auto handle = c10::Dispatcher::singleton().findSchema({name, overload})) {
@@ -173,7 +173,7 @@ std::vector<std::string> torch_operators() {
   return {names.begin(), names.end()};
 }
 
-void install_torch_schemas() { ttc::ir::set_schema_resolver(schema_of); }
+void install_torch_schemas() { ttc::ir::set_schema_resolver(torch_schema_of); }
 
 void set_threads(int threads) {
   if (threads < 0) throw ttc::usage_error("the number of threads must not be negative");

@@ -92,12 +92,11 @@ RtValue to_value(std::vector<at::Tensor>& tensors, const c10::IValue& value, con
 }  // namespace
 
 Arguments read_arguments(const OpRecord& record, std::span<const c10::IValue> given) {
-  const ir::OpSchema* const schema = ir::find_schema(record.name);
-  TTC_CHECK(schema != nullptr, "no schema for " + std::string(record.name));
+  const ir::OpSchema& schema = schema_of(record);
   Arguments args;
   std::vector<RtValue> values;
   for (std::size_t i = 0; i < given.size(); ++i)
-    values.push_back(to_value(args.tensors, given[i], schema->args.at(i).type));
+    values.push_back(to_value(args.tensors, given[i], schema.args.at(i).type));
   auto bound = bind_call(record, values);
   if (const auto* reason = std::get_if<ttc::Reason>(&bound)) throw ttc::usage_error(reason->detail);
   args.bound = std::get<BoundCall>(std::move(bound));

@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <unordered_map>
 
 #include "ir/op_name.h"
 #include "support/error.h"
@@ -268,8 +269,15 @@ class SchemaParser {
 
 struct Registry {
   std::mutex mutex;
-  std::map<std::string, std::unique_ptr<const OpSchema>, std::less<>> schemas;
+  std::unordered_map<std::string_view, std::unique_ptr<const OpSchema>> schemas;  // by a name that is the schema's
   SchemaResolver resolver;
+
+  const OpSchema* add(OpSchema schema) {
+    auto kept = std::make_unique<const OpSchema>(std::move(schema));
+    const std::string_view op = kept->op;
+    const std::lock_guard lock(mutex);
+    return schemas.try_emplace(op, std::move(kept)).first->second.get();
+  }
 };
 Registry& registry() {
   static Registry r;
@@ -312,17 +320,10 @@ const OpSchema* find_schema(std::string_view op) {
   }
   if (!schema) return nullptr;
   schema->op = op;
-  const std::lock_guard lock(r.mutex);
-  return r.schemas.emplace(std::string(op), std::make_unique<const OpSchema>(std::move(*schema))).first->second.get();
+  return r.add(std::move(*schema));
 }
 
-void register_schema(OpSchema schema) {
-  Registry& r = registry();
-  const std::lock_guard lock(r.mutex);
-  std::string op = schema.op;
-  r.schemas.emplace(std::move(op),
-                    std::make_unique<const OpSchema>(std::move(schema)));  // the first registration stays
-}
+const OpSchema* register_schema(OpSchema schema) { return registry().add(std::move(schema)); }
 
 void set_schema_resolver(SchemaResolver resolver) {
   Registry& r = registry();

@@ -42,7 +42,8 @@ OpSchema parse_schema(std::string_view text, std::string op = {});
 // Asks the registered schemas first, then the resolver, which bridges to LibTorch's operator registry. Names that start
 // with prim., higher_order., _operator., math. or torch. and are registered nowhere get a schema with `varargs` set.
 const OpSchema* find_schema(std::string_view op);
-void register_schema(OpSchema schema);  // under schema.op; the first registration of a name stays
+// Under schema.op; the first registration of a name stays, and is what it gives.
+const OpSchema* register_schema(OpSchema schema);
 using SchemaResolver = std::function<std::optional<OpSchema>(std::string_view op)>;
 void set_schema_resolver(SchemaResolver resolver);
 

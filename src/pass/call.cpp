@@ -60,12 +60,11 @@ struct ValueReader {
 
 std::variant<ttrt::BoundCall, Reason> concrete_call(const ttrt::OpRecord& record, const std::vector<ir::Arg>& args,
                                                     const ir::SymBinding& shapes, const ttrt::BindOptions& options) {
-  const ir::OpSchema* schema = ir::find_schema(record.name);
-  TTC_CHECK(schema != nullptr, "no schema for " + std::string(record.name));
+  const ir::OpSchema& schema = ttrt::schema_of(record);
   ValueReader reader{.record = record, .shapes = shapes, .activation = options.activation};
   std::vector<ttrt::RtValue> values;
   for (std::size_t i = 0; i < args.size(); ++i) {
-    reader.name = schema->args.at(i).name;
+    reader.name = schema.args.at(i).name;
     values.push_back(ttrt::literal_value(args[i], [&](const ir::Value& value) { return reader(value); }));
     if (reader.failure) return *reader.failure;
   }
