@@ -45,20 +45,14 @@ class PayloadFolder {
     const bool object = kind == ir::InputKind::custom_obj;
     Json meta;
     if (!object) {
-      meta = {{"dtype", pt2_code(weight.dtype)},
-              {"sizes", numbers(weight.sizes)},
-              {"requires_grad", weight.requires_grad},
-              {"device", {{"type", "cpu"}, {"index", nullptr}}},
-              {"strides", numbers(weight.strides)},
-              {"storage_offset", {{"as_int", weight.storage_offset}}},
-              {"layout", 7}};
+      meta = json_of("dtype", pt2_code(weight.dtype), "sizes", numbers(weight.sizes), "requires_grad",
+                     weight.requires_grad, "device", host_device(), "strides", numbers(weight.strides),
+                     "storage_offset", tagged("as_int", weight.storage_offset), "layout", 7);
     }
     const auto& [file, payload] = file_of(weight, object);
     payload->weights.emplace_back(fqn, &weight);
-    config_[fqn] = Json{{"path_name", file},
-                        {"is_param", kind == ir::InputKind::parameter},
-                        {"use_pickle", false},
-                        {"tensor_meta", std::move(meta)}}
+    config_[fqn] = json_of("path_name", file, "is_param", kind == ir::InputKind::parameter, "use_pickle", false,
+                           "tensor_meta", std::move(meta))
                        .dump();
   }
 
@@ -71,7 +65,7 @@ class PayloadFolder {
 
   static Json numbers(const std::vector<std::int64_t>& values) {
     Json out = Json::array();
-    for (const auto value : values) out.push_back(Json{{"as_int", value}});
+    for (const auto value : values) out.push_back(tagged("as_int", value));
     return out;
   }
 

@@ -196,9 +196,8 @@ Json Pt2GraphWriter::inputs_by_schema(Scope& scope, const ir::Node& node) {
   Json inputs = Json::array();
   for (std::size_t i = 0; i < formal.size() && i < node.args().size(); ++i) {
     if (formal[i].kwarg_only ? is_default(i) : i >= positional) continue;
-    inputs.push_back({{"name", formal[i].name},
-                      {"arg", argument(scope, &node, node.arg(i), formal[i].type)},
-                      {"kind", formal[i].kwarg_only ? keyword_kind : positional_kind}});
+    inputs.push_back(json_of("name", formal[i].name, "arg", argument(scope, &node, node.arg(i), formal[i].type), "kind",
+                             formal[i].kwarg_only ? keyword_kind : positional_kind));
   }
   return inputs;
 }
@@ -208,7 +207,7 @@ Json Pt2GraphWriter::inputs_in_order(Scope& scope, const ir::Node& node) {
   for (std::size_t i = 0; i < node.args().size(); ++i) {
     const std::string name = i < node.arg_names.size() ? node.arg_names[i] : "";
     const int kind = name.empty() ? positional_kind : node.schema() ? keyword_kind : unknown_kind;
-    inputs.push_back({{"name", name}, {"arg", argument(scope, &node, node.arg(i))}, {"kind", kind}});
+    inputs.push_back(json_of("name", name, "arg", argument(scope, &node, node.arg(i)), "kind", kind));
   }
   return inputs;
 }
@@ -274,8 +273,8 @@ Json Pt2GraphWriter::value_argument(const Value& value) {
   if (value.type.kind == TypeKind::none) return tagged("as_none", true);
   if (const char* tag = sym_tag(value.type.kind)) return tagged(tag, tagged("as_name", name_of(value)));
   if (value.type.kind == TypeKind::object)
-    return tagged("as_custom_obj", {{"name", name_of(value)}, {"class_fqn", value.type.object_class}});
-  return tagged("as_tensor", {{"name", name_of(value)}});
+    return tagged("as_custom_obj", json_of("name", name_of(value), "class_fqn", value.type.object_class));
+  return tagged("as_tensor", json_of("name", name_of(value)));
 }
 
 Json Pt2GraphWriter::argument(Scope& scope, const ir::Node* node, const Arg& arg, std::string_view type) {
@@ -350,19 +349,20 @@ std::vector<const ir::GraphOutput*> Pt2GraphWriter::ordered_outputs(const Graph&
 
 Json Pt2GraphWriter::input_spec(const ir::GraphInput& input) {
   const std::string& name = name_of(*input.value);
-  const Json arg = {{"name", name}};
+  Json arg = json_of("name", name);
   switch (input.kind) {
     case InputKind::parameter:
-      return tagged("parameter", {{"arg", arg}, {"parameter_name", input.target}});
+      return tagged("parameter", json_of("arg", std::move(arg), "parameter_name", input.target));
     case InputKind::buffer:
-      return tagged("buffer", {{"arg", arg}, {"buffer_name", input.target}, {"persistent", input.persistent}});
+      return tagged("buffer",
+                    json_of("arg", std::move(arg), "buffer_name", input.target, "persistent", input.persistent));
     case InputKind::constant:
-      return tagged("tensor_constant", {{"arg", arg}, {"tensor_constant_name", input.target}});
+      return tagged("tensor_constant", json_of("arg", std::move(arg), "tensor_constant_name", input.target));
     case InputKind::custom_obj:
       return tagged("custom_obj", {{"arg", {{"name", name}, {"class_fqn", input.value->type.object_class}}},
                                    {"custom_obj_name", input.target}});
     case InputKind::token:
-      return tagged("token", {{"arg", arg}});
+      return tagged("token", json_of("arg", std::move(arg)));
     case InputKind::user:
       break;
   }

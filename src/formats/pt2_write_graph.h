@@ -17,6 +17,21 @@ namespace ttc {
 
 // {tag: value}, as these files write unions.
 Json tagged(const char* tag, Json value);
+// {"dtype": 7, "layout": 7} of ("dtype", 7, "layout", 7). What the library makes of nested braces is an array of two
+// for each member first, which took a quarter of the time of writing a graph.
+template <typename... Rest>
+Json json_of(const char* key, Json value, Rest&&... rest) {
+  Json out = Json::object();
+  auto& members = out.get_ref<Json::object_t&>();
+  const auto add = [&members](auto&& self, const char* name, Json one, auto&&... others) -> void {
+    members.emplace(name, std::move(one));
+    if constexpr (sizeof...(others) > 0) self(self, std::forward<decltype(others)>(others)...);
+  };
+  add(add, key, std::move(value), std::forward<Rest>(rest)...);
+  return out;
+}
+// What is the same of every tensor: they are stored densely for the host.
+Json host_device();
 
 // The members of a graph that say by name what type each value has.
 inline constexpr const char* pt2_value_tables[] = {"custom_obj_values", "sym_bool_values", "sym_float_values",

@@ -18,7 +18,9 @@ bool is_unbacked(const std::string& symbol) {
 
 }  // namespace
 
-Json tagged(const char* tag, Json value) { return Json{{tag, std::move(value)}}; }
+Json tagged(const char* tag, Json value) { return json_of(tag, std::move(value)); }
+
+Json host_device() { return json_of("type", "cpu", "index", nullptr); }
 
 Error Pt2GraphWriter::cannot_write(const ir::Node* node, const std::string& what) {
   return {Exit::unsupported, "",
@@ -54,7 +56,7 @@ Json Pt2GraphWriter::sym_expr(const ir::SymExpr& expr) {
     return range == model_.ranges.end() || !range->second.min || *range->second.min >= 1;
   };
   const auto hint = expr.evaluate(hints_);
-  return {{"expr_str", ir::to_srepr(expr, positive)}, {"hint", hint ? tagged("as_int", *hint) : Json()}};
+  return json_of("expr_str", ir::to_srepr(expr, positive), "hint", hint ? tagged("as_int", *hint) : Json());
 }
 
 Json Pt2GraphWriter::sym_int(const ir::SymExpr& expr) {
@@ -71,17 +73,17 @@ Json Pt2GraphWriter::tensor_meta(const Value& value) {
     for (std::size_t i = strides.size(); i-- > 1;)
       strides[i - 1] = strides[i] * (type.sizes[i] == ir::SymExpr(0) ? ir::SymExpr(1) : type.sizes[i]);
   }
-  Json sizes_json = Json::array(), strides_json = Json::array();
-  for (const auto& size : type.sizes) sizes_json.push_back(sym_int(size));
-  for (const auto& stride : strides) strides_json.push_back(sym_int(stride));
+  const auto numbers = [this](const std::vector<ir::SymExpr>& values) {
+    Json out = Json::array();
+    auto& items = out.get_ref<Json::array_t&>();
+    items.reserve(values.size());
+    for (const ir::SymExpr& value : values) items.push_back(sym_int(value));
+    return out;
+  };
   const ir::Weight* weight = model_.weight_of(&value);
-  return {{"dtype", pt2_code(type.dtype)},
-          {"sizes", sizes_json},
-          {"requires_grad", weight && weight->requires_grad},
-          {"device", {{"type", "cpu"}, {"index", nullptr}}},
-          {"strides", strides_json},
-          {"storage_offset", tagged("as_int", 0)},
-          {"layout", 7}};
+  return json_of("dtype", pt2_code(type.dtype), "sizes", numbers(type.sizes), "requires_grad",
+                 weight && weight->requires_grad, "device", host_device(), "strides", numbers(strides),
+                 "storage_offset", tagged("as_int", 0), "layout", 7);
 }
 
 // Gives a value its name and its entry in the table of its kind.
