@@ -2,6 +2,7 @@
 #include "pass/compile.h"
 
 #include <algorithm>
+#include <future>
 #include <unordered_map>
 
 #include "ir/body.h"
@@ -115,12 +116,9 @@ void count_transfers(const PassContext& context, CompileResult& result) {
   });
 }
 
-void note_memory(const PassContext& context, const CompileInput& input, CompileResult& result) {
-  const ttrt::ArchProfile& arch = context.options.profile;
+void note_memory(const ttrt::ArchProfile& arch, const MemoryNeed& need, CompileResult& result) {
   result.memory.dram = arch.dram_banks * arch.dram_bank_bytes;
   result.memory.l1 = arch.l1_bytes - arch.l1_reserved;
-  if (!input.memory) return;
-  const MemoryNeed need = input.memory(context.model, context.options.shapes);
   result.memory.l1_peak = need.l1, result.memory.dram_peak = need.dram, result.memory.dram_streamed = need.streamed;
 }
 
@@ -136,15 +134,19 @@ CompileResult compile(ir::Model& model, const CompileOptions& options, const Pas
   result.passes = run_passes(context, passes);
   if (context.canonical.empty()) number_nodes(context);  // a pipeline of the user's own
 
+  // The ops' costs are beside what else is read off the graph. Where there is no thread to be had, it is at the end.
+  std::future<MemoryNeed> need =
+      std::async([&] { return input.memory ? input.memory(model, options.shapes) : MemoryNeed(); });
   count_work(context, result);
   collect_fallbacks(context, result);
   result.swaps = collect_swaps(context);
   collect_modules(context, result);
   count_transfers(context, result);
-  note_memory(context, input, result);
   result.weights.bytes_out = static_cast<std::int64_t>(model.weight_bytes());
   result.refusals = std::move(context.refusals);
   result.matches = std::move(context.matches);
+  ManifestRows rows = manifest_rows(model, result);
+  note_memory(options.profile, need.get(), result);
   if (options.require_full && (result.nodes.cpu > 0 || !result.memory.fits()))
     throw Error(Exit::unsupported, model.info.path,
                 result.nodes.cpu > 0 ? std::to_string(result.nodes.cpu) + " nodes stay on the CPU" : result.shortage(),
@@ -152,7 +154,7 @@ CompileResult compile(ir::Model& model, const CompileOptions& options, const Pas
         .with_report(result.json());
   if (const std::string unmet = unmet_entry(context, result); !unmet.empty())
     throw Error(Exit::unsupported, model.info.path, unmet, result.summary()).with_report(result.json());
-  model.extra[std::string(manifest_name)] = manifest_text(model, options, input, result);
+  model.extra[std::string(manifest_name)] = manifest_text(model, options, input, result, std::move(rows));
   return result;
 }
 

@@ -244,8 +244,17 @@ std::string CompileResult::json() const {
   return out.dump();
 }
 
+ManifestRows manifest_rows(const ir::Model& model, const CompileResult& result) {
+  return {{"modules", rows_of(result.modules, module_json)},
+          {"swapped", rows_of(result.swaps, swap_json)},
+          {"precision", precision_rows(model)},
+          {"fallbacks", rows_of(result.fallbacks, fallback_without_folder)},
+          {"journal", rows_of(result.matches, match_json)},
+          {"placement", placement_json(model).dump()}};
+}
+
 ir::ExtraText manifest_text(const ir::Model& model, const CompileOptions& options, const CompileInput& input,
-                            const CompileResult& result) {
+                            const CompileResult& result, ManifestRows rows) {
   json out = counts_json(result);
   out["ttc"] = TTC_VERSION;
   out["manifest"] = 1;
@@ -253,16 +262,10 @@ ir::ExtraText manifest_text(const ir::Model& model, const CompileOptions& option
   if (!is_known(options.profile)) out["profile"] = json::parse(ttrt::to_json(options.profile));
   out["activation"] = ttrt::to_string(options.activation);
   out["summary"] = result.summary();
-  out["placement"] = placement_json(model);
   if (json earlier = earlier_json(model); !earlier.is_null()) out["earlier"] = std::move(earlier);
-  std::map<std::string, std::string> members = {{"modules", rows_of(result.modules, module_json)},
-                                                {"swapped", rows_of(result.swaps, swap_json)},
-                                                {"precision", precision_rows(model)},
-                                                {"fallbacks", rows_of(result.fallbacks, fallback_without_folder)},
-                                                {"journal", rows_of(result.matches, match_json)}};
-  for (const auto& [name, value] : out.items()) members[name] = value.dump();
+  for (const auto& [name, value] : out.items()) rows[name] = value.dump();
   json file = {{"format", model.info.format}, {"torch", model.info.torch_version}};
-  return ir::ExtraText([members = std::move(members), file = std::move(file), sha256 = input.sha256]() mutable {
+  return ir::ExtraText([members = std::move(rows), file = std::move(file), sha256 = input.sha256]() mutable {
     file["sha256"] = sha256 ? sha256() : std::string();
     members["input"] = file.dump();
     return json_table(members, "\n ");

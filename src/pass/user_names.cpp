@@ -2,6 +2,7 @@
 #include "pass/user_names.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "pass/call.h"
 #include "support/error.h"
@@ -89,10 +90,12 @@ Refusal exclusion(const CompileOptions& options, const ir::Node& node, std::stri
 }
 
 void UserNames::collect(const ir::Graph& graph) {
-  ir::walk(const_cast<ir::Graph&>(graph), [&](ir::Node* node) {
+  const ir::Provenance* before = nullptr;  // of the nodes of a module, one after the other
+  ir::walk(graph, [&](ir::Node* node) {
     ops_.insert(node->op());
     if (!node->results().empty()) nodes_.insert(node_name(*node));
     const ir::Provenance& where = *node->provenance;
+    if (std::exchange(before, &where) == &where) return;
     modules_.emplace(where.module_path, where.module_class);
     modules_.insert(where.stack.begin(), where.stack.end());
     for (const std::string& path : where.aliases) modules_.emplace(path, where.module_class);
