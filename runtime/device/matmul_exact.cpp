@@ -10,6 +10,7 @@
 #include "device/fpu.h"
 #include "device/matmul_exact_kernels.h"
 #include "device/parallel.h"
+#include "device/simd.h"
 
 namespace ttrt {
 namespace {
@@ -67,12 +68,37 @@ void to_rows(const From* faces, To* rows) {
 }
 
 // What the packer adds to a buffer in L1: float32 as IEEE does, bfloat16 to nearest even; denormals are zeros.
+template <Dest mode>
+struct AddInL1 {
+  [[gnu::always_inline]] static inline std::uint32_t flushed(std::uint32_t bits) {
+    return (bits & 0x7F800000) == 0 ? 0U : bits;
+  }
+  [[gnu::always_inline]] static inline void run(const std::int32_t* dest, float* buffer) {
+    for (int i = 0; i < tile_elements; ++i) {
+      const auto a = std::bit_cast<float>(flushed(static_cast<std::uint32_t>(dest[i])));
+      const auto b = std::bit_cast<float>(flushed(std::bit_cast<std::uint32_t>(buffer[i])));
+      const auto sum = flushed(std::bit_cast<std::uint32_t>(a + b));
+      const std::uint32_t kept = mode == Dest::bits32 ? sum : flushed((sum + 0x7FFF + ((sum >> 16) & 1)) & 0xFFFF0000);
+      buffer[i] = std::bit_cast<float>((sum & 0x7FFFFFFF) > 0x7F800000 ? 0x7FC00000U : kept);
+    }
+  }
+};
 void add_in_l1(const std::int32_t* dest, Dest mode, float* buffer) {
-  const auto flush = [](float v) { return (std::bit_cast<std::uint32_t>(v) & 0x7F800000) == 0 ? 0.0F : v; };
-  for (int i = 0; i < tile_elements; ++i) {
-    const float sum = flush(flush(std::bit_cast<float>(dest[i])) + flush(buffer[i]));
-    const float kept = mode == Dest::bits32 ? sum : flush(bf16_to_f32(f32_to_bf16(sum)));
-    buffer[i] = kept != kept ? std::bit_cast<float>(0x7FC00000U) : kept;
+  mode == Dest::bits32 ? vectorised<AddInL1<Dest::bits32>>(dest, buffer)
+                       : vectorised<AddInL1<Dest::bits16>>(dest, buffer);
+}
+
+// The sums left Dest to memory and come back as sources. Rows that are not there stay as they are.
+void add_bias(float* faces, std::int64_t rows, const float* bias, Dest mode) {
+  alignas(64) float repeated[face_elements];
+  for (int half = 0; half < 2; ++half) {
+    for (int row = 0; row < 16; ++row) std::memcpy(repeated + row * 16, bias + half * 16, 64);
+    for (std::int64_t first = 0; first < rows; first += 16) {
+      float* face = faces + (first / 16 * 2 + half) * face_elements;
+      const std::int64_t n = std::min<std::int64_t>(rows - first, 16) * 16;
+      if (mode == Dest::bits32) std::transform(face, face + n, face, cut_tf32);
+      fpu::add(face, repeated, face, n, mode);
+    }
   }
 }
 
@@ -174,17 +200,9 @@ void MatmulExact::sum_blocks(const detail::ExactStrip& strip, std::int32_t* dest
 // Sums row by row -> bias, activation, packer.
 void MatmulExact::finish(const std::int32_t* dest, std::int64_t rows, const float* bias, std::byte* tile) const {
   const Dest mode = dest_of(spec_.config);
-  alignas(64) float values[tile_elements] = {};
-  for (std::int64_t row = 0; row < rows; ++row) {
-    for (int half = 0; half < 2; ++half) {
-      float* to = values + (row / 16 * 2 + half) * face_elements + row % 16 * 16;
-      std::memcpy(to, dest + row * 32 + half * 16, 64);
-      if (bias == nullptr) continue;
-      // The sums left Dest to memory and come back as sources.
-      if (mode == Dest::bits32) std::transform(to, to + 16, to, cut_tf32);
-      fpu::add(to, bias + half * 16, to, 16, mode);
-    }
-  }
+  alignas(64) float values[tile_elements];
+  to_faces(dest, values);
+  if (bias != nullptr) add_bias(values, rows, bias, mode);
   if (spec_.activation) {
     spec_.activation(std::span<float>(values, tile_elements));
     if (rows < tile_dim) {
