@@ -63,11 +63,15 @@ constexpr std::int64_t most_in_registers = 4;
 
 // ---- few rows ------------------------------------------------------------------------------------------------------
 
+struct [[gnu::may_alias]] Pair {
+  std::uint16_t of[2];
+};
+
+// Compilers load the pair by an instruction of its own, and have the core look less far ahead in memory.
 [[gnu::target(TTRT_TARGET), gnu::always_inline]] inline __m512 times_pair(__m512 sum, const std::uint16_t* x, int pair,
                                                                           __m512i words) {
-  int both;
-  std::memcpy(&both, x + 2 * pair, 4);
-  return _mm512_dpbf16_ps(sum, (__m512bh)_mm512_set1_epi32(both), (__m512bh)words);
+  asm("vdpbf16ps %2%{1to16%}, %1, %0" : "+v"(sum) : "v"(words), "m"(*reinterpret_cast<const Pair*>(x + 2 * pair)));
+  return sum;
 }
 
 // [tile][row][half of its columns]
@@ -87,26 +91,26 @@ struct Sums {
   }
 };
 
-// What follows brings a line of what lies at `soon` with each one that it reads, in the same place: a core's second
-// cache then waits for memory all the time.
+// What follows brings a line of what lies at `soon` with each one that it reads, in the same place: a core's caches
+// then wait for memory all the time.
 
-// One line after the other, which the processor sees and reads on by itself.
+// Of both halves of the columns in turn: what waits for one sum's last product keeps less from being read.
 template <int rows>
 [[gnu::target(TTRT_TARGET)]] bool times_bf16(const FewRows::Rows& x, const std::byte* tile, const std::byte* soon,
                                              float* c) {
   const __m512i turn = whole(places.words.data());
   const __m512i keep = _mm512_set1_epi32(static_cast<int>(x.lofi ? 0xFFF8FFF8 : 0xFFFFFFFF));
   Sums<1, rows> sum(c);
-#pragma GCC unroll 4
-  for (int face = 0; face < 4; ++face)
-#pragma GCC unroll 8
-    for (int p = 0; p < 8; ++p) {
-      const int at = face * 512 + p * 64;
-      bring(soon + at, 64);
+#pragma GCC unroll 2
+  for (int k = 0; k < 2; ++k)
+#pragma GCC unroll 16
+    for (int step = 0; step < 16; ++step) {
+      const int p = step / 2, n = step % 2, at = face_of(k, n) * 512 + p * 64;
+      bring<3>(soon + at, 64);
       const __m512i words = pair_words(tile + at, turn, keep);
 #pragma GCC unroll 4
       for (int r = 0; r < rows; ++r)
-        sum.of[0][r][face % 2] = times_pair(sum.of[0][r][face % 2], x.values + r * x.stride + face / 2 * 16, p, words);
+        sum.of[0][r][n] = times_pair(sum.of[0][r][n], x.values + r * x.stride + k * 16, p, words);
     }
   sum.store(c);
   return true;
@@ -128,15 +132,12 @@ struct Scaled {
 
   [[gnu::target(TTRT_TARGET), gnu::always_inline]] Scaled(const FewRows::Rows& x, const std::byte* tile, int k) {
     for (int i = 0; i < 2 * tiles; ++i) {
-      const __m128i stored = _mm_loadu_si128(
-          reinterpret_cast<const __m128i*>(tile + i / 2 * tile_size<Decoder> + face_of(k, i % 2) * 16));
+      const __m128i stored =
+          _mm_loadu_si128(reinterpret_cast<const __m128i*>(tile + i / 2 * tile_size<Decoder> + face_of(k, i % 2) * 16));
       const __m256i power =
           _mm256_slli_epi16(_mm256_sub_epi16(_mm256_cvtepu8_epi16(stored), _mm256_set1_epi16(Decoder::one)), 7);
       for (int r = 0; r < rows; ++r) scale_row(x.values + r * x.stride + k * 16, power, of[i][r]);
     }
-    // A value is to be read from memory into all elements; compilers would rather shift it down a register, with the
-    // units that the tables need.
-    asm volatile("" : : "r"(this) : "memory");
   }
 };
 
@@ -178,43 +179,32 @@ template <typename Decoder, int tiles, int rows>
 
 using Times = bool (*)(const FewRows::Rows& x, const std::byte* tile, const std::byte* soon, float* c);
 
-// Tiles in the order in which they are stored, `side` at once where so many are left; what is `early` bytes further on
-// is brought. (Measured on Zen 4: 4 KB suffice where the processor reads on by itself, else 8 to 32 KB are best.)
+// `side` columns at once where so many are left, one tile of them below the other: each row of tiles is a stream that
+// the processor reads on by itself, and four of them keep the memory busier than one. (Measured on Zen 5, as is what is
+// brought: tiles that are `early` further on in their row.)
 template <std::int64_t bytes, std::int64_t early, int side, Times times_one, Times times_side>
 FewRows::Added each_tile(const FewRows::Rows& x, const FewRows::Tiles& tiles, float* c) {
   static_assert(block_exponents % 64 == 0 && bytes % 64 == 0, "lines are brought in their places");
   FewRows::Added added{};
-  FewRows::Rows rows = x;
-  const std::int64_t line = rows.count * tile_dim;
-  const std::int64_t further = std::min(early / bytes, tiles.k_tiles * tiles.columns);
-  std::int64_t soon_k = further / tiles.columns, soon_i = further % tiles.columns;
-  for (std::int64_t k = 0; k < tiles.k_tiles; ++k, rows.values += tile_dim, ++rows.ranges) {
-    const std::byte* first = tiles.first + k * tiles.row_bytes;
-    for (std::int64_t i = 0, width = 0; i < tiles.columns; i += width) {
-      width = std::min<std::int64_t>(side, tiles.columns - i);
-      const std::byte* soon_row = soon_k < tiles.k_tiles ? tiles.first + soon_k * tiles.row_bytes
-                                                         : tiles.ahead + (soon_k - tiles.k_tiles) * tiles.row_bytes;
-      const std::byte* soon = soon_row + soon_i * bytes;
-      std::uint8_t* count = added.data() + i;
-      if (width == side && std::all_of(count, count + side, [&](std::uint8_t n) { return n == k; }) &&
-          times_side(rows, first + i * bytes, soon, c + i * line)) {
-        for (int t = 0; t < side; ++t) ++count[t];
-      } else {
-        for (std::int64_t t = 0; t < width; ++t)
-          if (count[t] == k && times_one(rows, first + (i + t) * bytes, soon + t * bytes, c + (i + t) * line))
-            ++count[t];
-      }
-      for (soon_i += width; soon_i >= tiles.columns; soon_i -= tiles.columns) ++soon_k;
-    }
+  const std::int64_t line = x.count * tile_dim;
+  for (std::int64_t i = 0, width = 0; i < tiles.columns; i += width, c += width * line) {
+    width = i + side <= tiles.columns ? side : 1;
+    const std::int64_t at = i * bytes, soon = (i + early) * bytes;
+    const std::byte* next = i + early < tiles.columns ? tiles.first + soon : tiles.ahead + soon - tiles.columns * bytes;
+    FewRows::Rows rows = x;
+    std::int64_t k = 0;
+    for (std::int64_t row = 0; k < tiles.k_tiles; ++k, row += tiles.row_bytes, rows.values += tile_dim, ++rows.ranges)
+      if (!(width == side ? times_side : times_one)(rows, tiles.first + row + at, next + row, c)) break;
+    std::fill_n(added.begin() + i, width, static_cast<std::uint8_t>(k));
   }
   return added;
 }
 
 template <int rows>
-constexpr FewRows::Kernel of_bf16 = each_tile<2048, 4096, 1, times_bf16<rows>, times_bf16<rows>>;
+constexpr FewRows::Kernel of_bf16 = each_tile<2048, 1, 1, times_bf16<rows>, times_bf16<rows>>;
 template <typename Decoder, int rows, int side = rows <= 2 ? 2 : 1>
-constexpr FewRows::Kernel of_blocks = each_tile<tile_size<Decoder>, 16384, side, times_blocks<Decoder, 1, rows>,
-                                                times_blocks<Decoder, side, rows>>;
+constexpr FewRows::Kernel of_blocks =
+    each_tile<tile_size<Decoder>, 4, side, times_blocks<Decoder, 1, rows>, times_blocks<Decoder, side, rows>>;
 
 [[gnu::target(TTRT_TARGET), gnu::always_inline]] inline std::uint8_t smallest(__m512i words) {
   const __m256i half = _mm256_min_epu16(_mm512_castsi512_si256(words), _mm512_extracti64x4_epi64(words, 1));
@@ -292,8 +282,7 @@ void FewRows::read(const std::byte* tiles) {
   const auto* in = reinterpret_cast<const std::uint16_t*>(tiles);
   const auto keep = static_cast<std::uint16_t>(keep_a_);
   for (std::int64_t t = 0; t < stride_ / tile_dim; ++t, in += tile_elements)
-    ranges_[static_cast<std::size_t>(t)] =
-        read_tile(in, blocks_, rows_, keep, values_.data() + t * tile_dim, stride_);
+    ranges_[static_cast<std::size_t>(t)] = read_tile(in, blocks_, rows_, keep, values_.data() + t * tile_dim, stride_);
 }
 
 FewRows::Added FewRows::times_tiles(std::int64_t k_tile, const Tiles& tiles, float* c) const {

@@ -146,9 +146,10 @@ constexpr std::int64_t tile_size = block_exponents + 4 * Decoder::face_bytes;
           _mm512_cmpgt_epu8_mask(e, _mm512_set1_epi8(static_cast<char>(highest)))) == 0;
 }
 
-// Into the second cache: what is wanted next may be more than the first holds.
+// Into the second cache: what is wanted next may be more than the first holds. Or, with 3, into that.
+template <int locality = 2>
 inline void bring(const std::byte* bytes, std::int64_t count) {
-  for (std::int64_t i = 0; i < count; i += 64) __builtin_prefetch(bytes + i, 0, 2);
+  for (std::int64_t i = 0; i < count; i += 64) __builtin_prefetch(bytes + i, 0, locality);
 }
 
 // Whether a block's power can go to these rows: their exponent fields with it on them stay within 1 and 254.
