@@ -7,12 +7,8 @@
 #include <vector>
 
 #include "device/tile_formats_device.h"
-#include "device/matmul_beside.h"
-#include "device/matmul_exact.h"
 #include "device/matmul_finish.h"
-#include "device/matmul_kernels.h"
-#include "device/matmul_memory.h"
-#include "device/matmul_tiles.h"
+#include "device/matmul_plan.h"
 #include "device/parallel.h"
 #include "support/error.h"
 
@@ -22,22 +18,13 @@ namespace {
 using detail::Bringer;
 using detail::CacheLine;
 using detail::Operand;
+using detail::Operands;
+using detail::Range;
 
 std::int64_t tiles_of(std::int64_t n) { return round_up(n, tile_dim) / tile_dim; }
 
 // Products below this many multiply-adds are not worth waking other threads for.
 constexpr std::int64_t serial_macs = 1 << 18;
-
-// Rows of 32 columns <-> the first rows of a tile in face order.
-template <bool back, typename T>
-void move_lines(T* lines, T* tile, std::int64_t rows) {
-  for (std::int64_t r = 0; r < rows; ++r) {
-    for (std::int64_t half = 0; half < 2; ++half) {
-      T *line = lines + r * 32 + half * 16, *face = tile + half * face_elements + r * 16;
-      std::copy_n(back ? face : line, 16, back ? line : face);
-    }
-  }
-}
 
 }  // namespace
 
@@ -45,16 +32,6 @@ std::uint32_t matmul_kept_bits_a(MathFidelity f) { return f < MathFidelity::HiFi
 std::uint32_t matmul_kept_bits_b(MathFidelity f) { return f == MathFidelity::LoFi ? 0xFFF80000 : 0xFFFFC000; }
 
 namespace {
-
-struct Range {
-  std::int64_t first, last;
-};
-
-// One run's operands; a in the kernels' element type.
-struct Operands {
-  const std::byte *a, *b;
-  std::byte* out;
-};
 
 // A task's most tiles of rows, for which a panel is unpacked once, and panels, and the tiles of sums that it holds at a
 // time. Blocks, which multiply faster than rows come from beyond the second cache, have their sums and rows there.
@@ -74,64 +51,6 @@ float* sums_of_blocks() {
 }
 
 }  // namespace
-
-struct Matmul::Plan {
-  explicit Plan(MatmulSpec s);
-  void divide();
-  void set_b(const std::byte* tiles);
-  void fill_bias(const std::byte* tiles);
-  const std::byte* read_a(const std::byte* tiles);
-  void multiply(const Operands& run);
-  void task(const Operands& run, std::int64_t index) const;
-  void finish(const Operands& run, std::int64_t item, std::int64_t row, std::int64_t column, float* sums,
-              detail::Beside& beside) const;
-  void make(const Operands& run, std::int64_t item, Range rows, Range columns, float* sums) const;
-  void sum_few(const Operands& run, Range columns, float* lines) const;
-  void finish_few(const Operands& run, Range columns, const float* lines) const;
-  void fill_panel(const std::byte* matrix, std::int64_t k_tile, std::int64_t column, std::byte* out) const;
-  Bringer next_panel(const std::byte* matrix, std::int64_t k_tile, std::int64_t step, std::int64_t column,
-                     Range columns) const;
-  void add_rows(const std::byte* a_row, const std::byte* panel, std::int64_t k_tile, std::int64_t k_tiles,
-                std::int64_t rows, float* sums, Bringer& next, std::int64_t lines, detail::Beside* beside) const;
-  std::int64_t b_tile(std::int64_t k_tile, std::int64_t column) const {
-    return spec.transpose_b ? column * kt + k_tile : k_tile * nt + column;
-  }
-  // Tiles of k of a panel: as equal as can be, so that none is short.
-  std::int64_t k_step() const {
-    if (mt == 1) return k_tiles_few;
-    if (kt <= k_tiles_at_once) return kt;
-    const std::int64_t steps = (kt + k_tiles_many - 1) / k_tiles_many;
-    return (kt + steps - 1) / steps;
-  }
-  // Matrices of a that begin in a tile of rows.
-  std::int64_t items_in(std::int64_t row_tile) const {
-    return std::min(items_per_tile, spec.batch - row_tile * items_per_tile);
-  }
-  std::int64_t rows_in(std::int64_t row_tile) const {
-    if (items_per_tile > 1) return items_in(row_tile) * spec.m;
-    return std::min<std::int64_t>(spec.m - row_tile % item_tiles * tile_dim, tile_dim);
-  }
-  void join_rows(const std::byte* tiles, std::int64_t row_tile, std::int64_t k_tile, std::byte* out) const;
-
-  MatmulSpec spec;
-  // Few rows each of several matrices that meet the same b are one tile's rows to the kernels, so that b is read once.
-  std::int64_t items_per_tile = 1, matrices;
-  std::int64_t item_tiles;  // tiles of rows of one of spec.batch
-  std::int64_t mt, kt, nt;  // tiles of a matrix
-  const detail::MatmulKernels* kernels = nullptr;
-  std::uint32_t keep_a, keep_b;  // of a word of a; of a float
-  std::int64_t a_tile_bytes = 0, panel_tile_bytes = 0;
-  bool b_ready = false, bias_ready = false;
-  bool serial;
-  bool far = false;  // a task's rows of a lie beyond near_bytes
-  std::int64_t row_tiles_per_task = 0, panels_per_task = 0, row_tasks = 0, panel_tasks = 0;
-  std::optional<detail::FewRows> few;
-  const detail::BlockKernel* block = nullptr;
-  bool copies_a;  // the kernels read a otherwise than it is
-  std::vector<float> bias;
-  std::vector<std::uint16_t> activated;
-  std::unique_ptr<MatmulExact> exact;
-};
 
 Matmul::Plan::Plan(MatmulSpec s) : spec(std::move(s)) {
   TTC_CHECK(spec.batch >= 0 && spec.m >= 0 && spec.k > 0 && spec.n >= 0, "a product of these sizes");
@@ -163,13 +82,13 @@ Matmul::Plan::Plan(MatmulSpec s) : spec(std::move(s)) {
     few.emplace(spec.b, rows_in(0), spec.k, keep_a, keep_b);
   const DataType direct = pairs ? DataType::bfloat16 : DataType::float32;
   copies_a = spec.a != direct || block != nullptr || items_per_tile > 1;
-  divide();
+  few ? divide_few() : divide();
 }
 
 void Matmul::Plan::divide() {
   const bool parts_of_k = block != nullptr && kt > k_tiles_at_once;
   row_tiles_per_task = std::min(mt, parts_of_k ? max_row_tiles_of_blocks : max_row_tiles);
-  panels_per_task = std::min(nt, few ? few->columns_at_once() : max_panels);
+  panels_per_task = std::min(nt, max_panels);
   const std::int64_t wanted = 4 * std::int64_t{parallel_threads()};
   const auto tasks = [&] {
     row_tasks = mt == 0 ? 0 : (mt + row_tiles_per_task - 1) / row_tiles_per_task;
@@ -178,7 +97,7 @@ void Matmul::Plan::divide() {
     return matrices * row_tasks * panel_tasks;
   };
   // Of a block's task the rows are read again for each panel, and the panels unpacked again for all rows.
-  while (block != nullptr && !few && tasks() < wanted && row_tiles_per_task * panels_per_task > 1) {
+  while (block != nullptr && tasks() < wanted && row_tiles_per_task * panels_per_task > 1) {
     std::int64_t& longer = row_tiles_per_task >= panels_per_task ? row_tiles_per_task : panels_per_task;
     longer = (longer + 1) / 2;
   }
@@ -279,6 +198,14 @@ void Matmul::Plan::add_rows(const std::byte* a_row, const std::byte* panel, std:
   }
 }
 
+// Tiles of k of a panel: as equal as can be, so that none is short.
+std::int64_t Matmul::Plan::k_step() const {
+  if (mt == 1) return k_tiles_few;
+  if (kt <= k_tiles_at_once) return kt;
+  const std::int64_t steps = (kt + k_tiles_many - 1) / k_tiles_many;
+  return (kt + steps - 1) / steps;
+}
+
 // What the panel after this one is made of: of the next column, of the next k, or of the columns that come after these,
 // which are the next task's where these are the last of a task.
 Bringer Matmul::Plan::next_panel(const std::byte* matrix, std::int64_t k_tile, std::int64_t step, std::int64_t column,
@@ -317,94 +244,17 @@ void Matmul::Plan::make(const Operands& run, std::int64_t item, Range rows, Rang
   beside.finish();
 }
 
-// One tile of rows, of which few count, and one matrix: [column] lines of sums.
-void Matmul::Plan::sum_few(const Operands& run, Range columns, float* lines) const {
-  using detail::FewRows;
-  const std::int64_t whole = spec.k / tile_dim, count = columns.last - columns.first, size = tile_bytes(spec.b);
-  const std::int64_t rows = rows_in(0), line = rows * tile_dim;
-  std::fill_n(lines, count * line, 0.0F);
-  Bringer none{nullptr, 0, 0, 0};
-  const auto add_unpacked = [&](std::int64_t first, std::int64_t last, std::int64_t i) {
-    alignas(64) std::byte panel[4096];
-    alignas(64) float tile[tile_elements];
-    move_lines<false>(lines + i * line, tile, rows);
-    for (std::int64_t k_tile = first; k_tile < last; ++k_tile) {
-      fill_panel(run.b, k_tile, columns.first + i, panel);
-      add_rows(run.a, panel, k_tile, 1, rows, tile, none, 0, nullptr);
-    }
-    move_lines<true>(lines + i * line, tile, rows);
-  };
-  for (std::int64_t k_tile = 0, step = 0; k_tile < whole; k_tile += step) {
-    step = std::min(FewRows::most_k_tiles, whole - k_tile);
-    const std::int64_t ahead = k_tile + 2 * step <= whole ? step * nt * size : 0;
-    for (std::int64_t first = 0; first < count; first += few->columns_at_once()) {
-      const std::int64_t width = std::min(few->columns_at_once(), count - first);
-      const std::byte* tiles = run.b + b_tile(k_tile, columns.first + first) * size;
-      const FewRows::Added added =
-          few->times_tiles(k_tile, {tiles, tiles + ahead, step, width, nt * size}, lines + first * line);
-      for (std::int64_t i = first; i < first + width; ++i) {
-        const std::int64_t done = added[static_cast<std::size_t>(i - first)];
-        if (done < step) add_unpacked(k_tile + done, k_tile + step, i);
-      }
-    }
-  }
-  for (std::int64_t i = 0; i < count && whole < kt; ++i) add_unpacked(whole, kt, i);
-}
-
-// The rows of several columns of tiles at a time.
-void Matmul::Plan::finish_few(const Operands& run, Range columns, const float* lines) const {
-  const auto rows = static_cast<int>(rows_in(0));
-  const std::int64_t line = rows * tile_dim, size = tile_bytes(spec.out);
-  const std::int64_t slot = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint32_t>(rows))) * tile_dim;
-  for (std::int64_t first = columns.first; first < columns.last; first += tile_elements / slot) {
-    const std::int64_t last = std::min(first + tile_elements / slot, columns.last);
-    alignas(64) float values[tile_elements] = {};
-    for (std::int64_t column = first; column < last; ++column) {
-      float* own = values + (column - first) * slot;
-      std::copy_n(lines + (column - columns.first) * line, line, own);
-      for (int r = 0; spec.bias && r < rows; ++r)
-        detail::add_bias(own + r * tile_dim, bias.data() + column * tile_dim, tile_dim,
-                         dest_of(spec.config) == Dest::bits32);
-    }
-    detail::finish_values(spec, activated, values);
-    // bfloat16 is packed value by value, wherever they are to lie.
-    alignas(64) std::uint16_t packed[tile_elements];
-    const bool whole = spec.out == DataType::bfloat16;
-    if (whole) detail::pack_finished(spec, values, reinterpret_cast<std::byte*>(packed));
-    for (std::int64_t column = first; column < last; ++column) {
-      for (std::int64_t item = 0; item < items_in(0); ++item) {
-        const std::int64_t at = (column - first) * slot + item * spec.m * tile_dim;
-        std::byte* out = run.out + (item * nt + column) * size;
-        if (whole) {
-          std::memset(out, 0, static_cast<std::size_t>(size));
-          move_lines<false>(packed + at, reinterpret_cast<std::uint16_t*>(out), spec.m);
-        } else {
-          alignas(64) float tile[tile_elements] = {};
-          move_lines<false>(values + at, tile, spec.m);
-          detail::pack_finished(spec, tile, out);
-        }
-      }
-    }
-  }
-}
-
 void Matmul::Plan::task(const Operands& run, std::int64_t index) const {
   const std::int64_t item = index / (row_tasks * panel_tasks);
   const std::int64_t first_row = index / panel_tasks % row_tasks * row_tiles_per_task;
   const std::int64_t first_panel = index % panel_tasks * panels_per_task;
   const Range rows{first_row, std::min(first_row + row_tiles_per_task, mt)};
   const Range columns{first_panel, std::min(first_panel + panels_per_task, nt)};
-  const bool of_blocks = block != nullptr && !few;
+  const bool of_blocks = block != nullptr;
   const std::int64_t most = of_blocks ? max_sums_of_blocks : max_sums;
   const std::int64_t at_once = std::min(max_panels, most / (rows.last - rows.first));
   alignas(64) float own[max_sums * tile_elements];
   float* sums = of_blocks ? sums_of_blocks() : own;
-  if (few) {
-    few->begin();
-    sum_few(run, columns, sums);
-    few->end();
-    return finish_few(run, columns, sums);
-  }
   if (block != nullptr) block->begin();
   for (Range part{columns.first, 0}; part.first < columns.last; part.first = part.last) {
     part.last = std::min(part.first + at_once, columns.last);
@@ -433,7 +283,7 @@ void Matmul::Plan::finish(const Operands& run, std::int64_t item, std::int64_t r
 }
 
 void Matmul::Plan::multiply(const Operands& run) {
-  if (few) few->read(run.a);
+  if (few) return multiply_few(run);
   const std::int64_t count = matrices * row_tasks * panel_tasks;
   parallel_for(count, !serial, [&](std::int64_t i) { task(run, i); });
 }
