@@ -89,11 +89,11 @@ Refusal exclusion(const CompileOptions& options, const ir::Node& node, std::stri
   return std::nullopt;
 }
 
-void UserNames::collect(const ir::Graph& graph) {
+void UserNames::collect(const ir::Graph& graph, bool nodes) {
   const ir::Provenance* before = nullptr;  // of the nodes of a module, one after the other
   ir::walk(graph, [&](ir::Node* node) {
     ops_.insert(node->op());
-    if (!node->results().empty()) nodes_.insert(node_name(*node));
+    if (nodes && !node->results().empty()) nodes_.insert(node_name(*node));
     const ir::Provenance& where = *node->provenance;
     if (std::exchange(before, &where) == &where) return;
     modules_.emplace(where.module_path, where.module_class);

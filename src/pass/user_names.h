@@ -36,8 +36,8 @@ Refusal exclusion(const CompileOptions& options, const ir::Node& node, std::stri
 // What a user can name in a model: collected before the passes, which drop and rename, and after them.
 class UserNames {
  public:
-  void collect(const ir::Graph& graph);
-  bool has_modules() const;  // beside the root
+  void collect(const ir::Graph& graph, bool nodes);  // `nodes`: theirs too, of which there are most
+  bool has_modules() const;                          // beside the root
 
   // What was asked and has no effect.
   struct Idle {

@@ -271,13 +271,14 @@ Compiled compile_source(const ModelSource& source, const CompileSettings& given,
                           [](const auto& w) { return w.second.storage && w.second.storage->absent(); }))
     notes.warning(source.path() + " carries no weights, so what comes of it has none and cannot run",
                   "compile the model's own file");
-  out.names.collect(*out.model->graph);
+  const bool names_nodes = !options.fallback_nodes.empty();
+  out.names.collect(*out.model->graph, names_nodes);
   if (!options.replace.empty() && !out.names.has_modules())
     notes("note: " + source.path() + " names no modules: the classes of the map were found by what nodes compute");
   CompileInput facts{.memory = memory_on(options.profile)};
   if (to_save) facts.sha256 = [hash = source.begin_hash()] { return hash.get(); };
   out.result = compile(*out.model, options, reproducing(settings, options.profile, notes), facts);
-  out.names.collect(*out.model->graph);
+  out.names.collect(*out.model->graph, names_nodes);
   if (!settings.reproducer.empty()) notes("note: no pass failed; " + settings.reproducer + " was not written");
   if (failed) return out;
   tell_swaps(options, out.result.swaps, notes);
