@@ -67,7 +67,7 @@ TEST_CASE("an operator is named in full, by its middle, or by what serves it") {
 TEST_CASE("names that match nothing are told with what is near") {
   const auto given = model();
   UserNames names;
-  names.collect(*given->graph);
+  names.collect(*given->graph, true);
   CompileOptions options;
   options.exclude = {"layer.0.dense", "layer.0.dnese", "zzzzzzzz"};
   options.fallback_ops = {"gelu", "tt.linear", "aten.gleu.default"};
@@ -84,7 +84,7 @@ TEST_CASE("names that match nothing are told with what is near") {
 TEST_CASE("a replacement that replaces nothing, and choices for modules without a device operator") {
   const auto given = model();  // nothing of it is on the device
   UserNames names;
-  names.collect(*given->graph);
+  names.collect(*given->graph, true);
   CompileOptions options;
   options.replace = {{map_entry("Linear", "tt.linear"), map_entry("Linaer", "TTNNLinear")}};
   options.weight_format = {{"layer.*", ttrt::DataType::bfloat8_b}};
