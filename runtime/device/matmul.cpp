@@ -88,7 +88,7 @@ Matmul::Plan::Plan(MatmulSpec s) : spec(std::move(s)) {
 void Matmul::Plan::divide() {
   const bool parts_of_k = block != nullptr && kt > k_tiles_at_once;
   row_tiles_per_task = std::min(mt, parts_of_k ? max_row_tiles_of_blocks : max_row_tiles);
-  panels_per_task = std::min(nt, max_panels);
+  std::int64_t panels_per_task = std::min(nt, max_panels);
   const std::int64_t wanted = 4 * std::int64_t{parallel_threads()};
   const auto tasks = [&] {
     row_tasks = mt == 0 ? 0 : (mt + row_tiles_per_task - 1) / row_tiles_per_task;
@@ -103,6 +103,9 @@ void Matmul::Plan::divide() {
   }
   while (tasks() < wanted && panels_per_task > 1) panels_per_task = (panels_per_task + 1) / 2;
   while (tasks() < wanted && row_tiles_per_task > 1) row_tiles_per_task = (row_tiles_per_task + 1) / 2;
+  // As many tasks for each thread.
+  if (const std::int64_t threads = parallel_threads(); matrices * row_tasks % threads != 0)
+    panel_tasks = std::min(round_up(panel_tasks, threads), nt);
   far = row_tiles_per_task * kt * a_tile_bytes > near_bytes;
 }
 
@@ -186,15 +189,14 @@ void Matmul::Plan::add_rows(const std::byte* a_row, const std::byte* panel, std:
   }
   const std::int64_t row_bytes = kernels->operand == Operand::bf16_pairs ? 32 : 64;
   const std::int64_t k = std::min(spec.k - k_tile * tile_dim, k_tiles * tile_dim);
+  const auto place_of = [&](std::int64_t row) { return row / 16 * 32 * row_bytes + row % 16 * row_bytes; };
   for (std::int64_t r = 0; r < rows; r += 8) {
-    const std::byte* strip = a_row + k_tile * a_tile_bytes + r / 16 * 32 * row_bytes + r % 16 * row_bytes;
+    const std::byte* strip = a_row + k_tile * a_tile_bytes + place_of(r);
     const int count = static_cast<int>(std::min<std::int64_t>(rows - r, 8));
     next.bring((lines + 3) / 4);
-    const std::int64_t half = 8 * row_bytes, ahead = r % 16 == 0 ? half
-                                                     : r == 8    ? 3 * half
-                                                                 : kt * a_tile_bytes - 5 * half;
-    kernels->strip(strip, panel, k, keep_a, count, k_tile > 0, sums + r / 16 * 512 + r % 16 * 16, far ? ahead : 0,
-                   beside);
+    const std::int64_t next_strip = r + 8 < rows ? place_of(r + 8) : kt * a_tile_bytes;
+    kernels->strip(strip, panel, k, keep_a, count, k_tile > 0, sums + r / 16 * 512 + r % 16 * 16,
+                   far ? next_strip - place_of(r) : 0, beside);
   }
 }
 
@@ -247,9 +249,9 @@ void Matmul::Plan::make(const Operands& run, std::int64_t item, Range rows, Rang
 void Matmul::Plan::task(const Operands& run, std::int64_t index) const {
   const std::int64_t item = index / (row_tasks * panel_tasks);
   const std::int64_t first_row = index / panel_tasks % row_tasks * row_tiles_per_task;
-  const std::int64_t first_panel = index % panel_tasks * panels_per_task;
+  const std::int64_t part_of_columns = index % panel_tasks;
   const Range rows{first_row, std::min(first_row + row_tiles_per_task, mt)};
-  const Range columns{first_panel, std::min(first_panel + panels_per_task, nt)};
+  const Range columns{nt * part_of_columns / panel_tasks, nt * (part_of_columns + 1) / panel_tasks};
   const bool of_blocks = block != nullptr;
   const std::int64_t most = of_blocks ? max_sums_of_blocks : max_sums;
   const std::int64_t at_once = std::min(max_panels, most / (rows.last - rows.first));

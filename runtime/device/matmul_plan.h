@@ -80,7 +80,7 @@ struct Matmul::Plan {
   bool b_ready = false, bias_ready = false;
   bool serial;
   bool far = false;  // a task's rows of a lie beyond near_bytes
-  std::int64_t row_tiles_per_task = 0, panels_per_task = 0, row_tasks = 0, panel_tasks = 0;
+  std::int64_t row_tiles_per_task = 0, row_tasks = 0, panel_tasks = 0;
   std::optional<detail::FewRows> few;
   const detail::BlockKernel* block = nullptr;
   bool copies_a;  // the kernels read a otherwise than it is
