@@ -230,6 +230,7 @@ void Matmul::Plan::make(const Operands& run, std::int64_t item, Range rows, Rang
   std::int64_t other = 0;
   for (std::int64_t k_tile = 0; k_tile < kt; k_tile += step) {
     const std::int64_t k_tiles = std::min(step, kt - k_tile);
+    beside.expect(k_tiles * 2 * tile_dim / 8);
     float* to = sums;
     for (std::int64_t column = columns.first; column < columns.last; ++column) {
       for (std::int64_t t = 0; t < k_tiles; ++t) fill_panel(matrix, k_tile + t, column, panel + t * panel_tile_bytes);

@@ -103,9 +103,14 @@ class Beside {
     rounded_ = looked_up_ = 0;
     to_round_ = tile_elements / 32;
     if (table == nullptr) return;
-    if (!apart_) finish();  // lookups take none of the multiplier's slots, roundings a few
-    to_look_up_ = tile_elements / looked_up_at_once;
+    // A little with each face is done beside it; more is sooner done at once where it is roundings, which take some of
+    // the multiplier's slots, as lookups do not.
+    constexpr std::uint32_t lookups = tile_elements / looked_up_at_once;
+    if (!apart_ && faces_ < to_round_ + lookups) finish();
+    to_look_up_ = lookups;
   }
+  // The products of the next tile will have so many faces of a strip's rows.
+  void expect(std::int64_t faces) { faces_ = static_cast<std::uint32_t>(faces); }
   bool has_work() const { return left() != 0; }
   // As many times some().
   std::uint32_t left() const { return to_round_ + to_look_up_; }
@@ -155,7 +160,7 @@ class Beside {
   SumsToRound sums_;
   const std::uint16_t* table_ = nullptr;
   std::uint16_t* out_ = nullptr;
-  std::uint32_t rounded_ = 0, looked_up_ = 0, to_round_ = 0, to_look_up_ = 0;
+  std::uint32_t rounded_ = 0, looked_up_ = 0, to_round_ = 0, to_look_up_ = 0, faces_ = 0;
   alignas(64) std::uint16_t bits_[tile_elements];
 };
 
