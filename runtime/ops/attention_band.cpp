@@ -96,47 +96,67 @@ struct Probabilities {
   }
 };
 template <ProbabilityLayout layout, bool round>
-constexpr ProbabilityBand probabilities = vectorised<Probabilities<layout, round>, const float*, std::int64_t,
-                                                     std::int64_t, std::uint32_t, void*, RowState*>;
+constexpr ProbabilityBand probabilities =
+    vectorised<Probabilities<layout, round>, const float*, std::int64_t, std::int64_t, std::uint32_t, void*, RowState*>;
 
 #if defined(__x86_64__)
 #define TTRT_BAND gnu::target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")
 
 #define TTRT_EACH _Pragma("GCC unroll 8") for (int i = 0; i < n; ++i)
 
-// vexp_low() of n times 16 values, but for NaN: the same operations, so the same bits, step by step for all of them, as
-// one's steps wait for each other. The product with the upper part of log(2) is exact.
+// Nothing is done, but the compiler keeps a step of all values before the next: else it does one value's steps after
+// the other's, which wait for each other.
 template <int n>
-[[TTRT_BAND, gnu::always_inline]] inline void exp_low(const __m512 (&x)[n], __m512 (&out)[n]) {
-  __m512 shifted[n], whole[n], r[n], p[n];
-  TTRT_EACH shifted[i] = x[i] * 1.44269504088896341F;
-  TTRT_EACH shifted[i] = shifted[i] + 12582912.0F;
-  TTRT_EACH whole[i] = shifted[i] - 12582912.0F;
+[[TTRT_BAND, gnu::always_inline]] inline void step(__m512 (&v)[n]) {
+  TTRT_EACH asm volatile("" : "+v"(v[i]));
+}
+
+// vexp_low() of n times 16 values, but for NaN: the same operations, so the same bits. The product with the upper part
+// of log(2) is exact. `x` is not needed for long, so that eight values' steps fit the registers.
+template <int n>
+[[TTRT_BAND, gnu::always_inline]] inline void exp_low(const __m512 (&x)[n], __m512 (&p)[n]) {
+  __m512 r[n], whole[n];
+  __m512i power[n];
+  __mmask16 normal[n];
+  TTRT_EACH normal[i] = _mm512_cmp_ps_mask(x[i], _mm512_set1_ps(-87.33654F), _CMP_NLT_UQ);
+  TTRT_EACH r[i] = x[i] * 1.44269504088896341F;
+  step(r);
+  TTRT_EACH r[i] = r[i] + 12582912.0F;
+  step(r);
+  TTRT_EACH power[i] = _mm512_slli_epi32(_mm512_castps_si512(r[i]), 23);
+  TTRT_EACH whole[i] = r[i] - 12582912.0F;
+  step(whole);
   TTRT_EACH r[i] = _mm512_fnmadd_ps(whole[i], _mm512_set1_ps(0.693359375F), x[i]);
   TTRT_EACH whole[i] = whole[i] * -2.12194440e-4F;
+  step(r);
   TTRT_EACH r[i] = r[i] - whole[i];
+  step(r);
   TTRT_EACH p[i] = r[i] * 1.9875691500e-4F;
-  TTRT_EACH p[i] = p[i] + 1.3981999507e-3F;
-  constexpr float coefficients[] = {8.3334519073e-3F, 4.1665795894e-2F, 1.6666665459e-1F, 5.0000001201e-1F};
-#pragma GCC unroll 4
+  step(p);
+  constexpr float coefficients[] = {1.3981999507e-3F, 8.3334519073e-3F, 4.1665795894e-2F, 1.6666665459e-1F,
+                                    5.0000001201e-1F};
+#pragma GCC unroll 5
   for (const float c : coefficients) {
-    TTRT_EACH p[i] = p[i] * r[i];
     TTRT_EACH p[i] = p[i] + c;
+    step(p);
+    TTRT_EACH p[i] = p[i] * r[i];
+    step(p);
   }
   TTRT_EACH p[i] = p[i] * r[i];
-  TTRT_EACH p[i] = p[i] * r[i];
+  step(p);
   TTRT_EACH p[i] = p[i] + r[i];
+  step(p);
   TTRT_EACH p[i] = p[i] + 1.0F;
-  TTRT_EACH {
-    const __m512i power = _mm512_slli_epi32(_mm512_castps_si512(shifted[i]), 23);
-    const __m512i whole_result = _mm512_add_epi32(_mm512_castps_si512(p[i]), power);
-    const __mmask16 normal = _mm512_cmp_ps_mask(x[i], _mm512_set1_ps(-87.33654F), _CMP_NLT_UQ);
-    out[i] = _mm512_castsi512_ps(_mm512_maskz_mov_epi32(normal, whole_result));
-  }
+  TTRT_EACH p[i] = _mm512_castsi512_ps(_mm512_maskz_add_epi32(normal[i], _mm512_castps_si512(p[i]), power[i]));
 }
 
 [[TTRT_BAND, gnu::always_inline]] inline __m512 bfloat16_value(__m256i bits) {
   return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16));
+}
+
+// 16 scores of a row.
+[[TTRT_BAND, gnu::always_inline]] inline __m512 shifted(const float* scores, int chunk, __m512 shift) {
+  return _mm512_loadu_ps(scores + chunk / 2 * tile_elements + chunk % 2 * face_elements) - shift;
 }
 
 // n / 2 tiles of a row; the sums of 16 lanes.
@@ -144,13 +164,13 @@ template <int n, ProbabilityLayout layout>
 [[TTRT_BAND, gnu::always_inline]] inline __m512 some_probabilities(const float* scores, __m512 shift, __m512i keep,
                                                                    std::uint16_t* out, __m512 lanes) {
   __m512 x[n], p[n];
-  TTRT_EACH x[i] = _mm512_loadu_ps(scores + i / 2 * tile_elements + i % 2 * face_elements) - shift;
+  TTRT_EACH x[i] = shifted(scores, i, shift);
+  unsigned nan = 0;
+  for (int i = 0; i < n; i += 2) nan |= _mm512_cmp_ps_mask(x[i], x[i + 1], _CMP_UNORD_Q);
   exp_low<n>(x, p);
-  for (int i = 0; i < n; i += 2) {
-    if (__builtin_expect(_mm512_cmp_ps_mask(x[i], x[i + 1], _CMP_UNORD_Q) != 0, 0)) {
-      p[i] = _mm512_mask_mov_ps(p[i], _mm512_cmp_ps_mask(x[i], x[i], _CMP_UNORD_Q), x[i]);
-      p[i + 1] = _mm512_mask_mov_ps(p[i + 1], _mm512_cmp_ps_mask(x[i + 1], x[i + 1], _CMP_UNORD_Q), x[i + 1]);
-    }
+  if (__builtin_expect(nan != 0, 0)) {
+    TTRT_EACH x[i] = shifted(scores, i, shift);
+    TTRT_EACH p[i] = _mm512_mask_mov_ps(p[i], _mm512_cmp_ps_mask(x[i], x[i], _CMP_UNORD_Q), x[i]);
   }
 #pragma GCC unroll 4
   for (int i = 0; i < n; i += 2, out += tile_elements) {
@@ -180,9 +200,11 @@ template <ProbabilityLayout layout>
     const float* s = scores + chunk_at(r, 0);
     auto* to = static_cast<std::uint16_t*>(out) + (layout == ProbabilityLayout::rows ? r * 32 : chunk_at(r, 0));
     std::int64_t tiles = chunks / 2;
-    for (; tiles >= 2; tiles -= 2, s += 2 * tile_elements, to += 2 * tile_elements)
-      lanes = some_probabilities<4, layout>(s, shift, kept, to, lanes);
-    if (tiles > 0) lanes = some_probabilities<2, layout>(s, shift, kept, to, lanes);
+    for (; tiles >= 4; tiles -= 4, s += 4 * tile_elements, to += 4 * tile_elements)
+      lanes = some_probabilities<8, layout>(s, shift, kept, to, lanes);
+    if (tiles == 3) lanes = some_probabilities<6, layout>(s, shift, kept, to, lanes);
+    if (tiles == 2) lanes = some_probabilities<4, layout>(s, shift, kept, to, lanes);
+    if (tiles == 1) lanes = some_probabilities<2, layout>(s, shift, kept, to, lanes);
     alignas(64) float sums[16];
     _mm512_store_ps(sums, lanes);
     state->sum = state->sum * state->rescale + tree_sum(sums);
