@@ -348,11 +348,29 @@ void pack_part(DataType dtype, const Source* src, std::int64_t stride, int rows,
   pack_with(dtype, padded, Faces{tile_dim, 16 * tile_dim, 16}, tile);
 }
 
+// Of a bfloat16 tile no more than what is asked for.
+template <typename Value>
+void take_part(const std::byte* tile, Value* dst, std::int64_t stride, int rows, int cols) {
+  const auto* in = reinterpret_cast<const std::uint16_t*>(tile);
+  for (int r = 0; r < rows; ++r) {
+    for (int c = 0; c < cols; c += face_dim) {
+      const std::uint16_t* from = in + (r / face_dim * 2 + c / face_dim) * face_elements + r % face_dim * face_dim;
+      Value* to = dst + r * stride + c;
+      const int n = std::min<int>(cols - c, face_dim);
+      if constexpr (std::is_same_v<Value, float>)
+        convert_from_bf16(from, to, n);
+      else
+        std::copy_n(from, n, to);
+    }
+  }
+}
+
 template <typename Value>
 void unpack_part(DataType dtype, const std::byte* tile, Value* dst, std::int64_t stride, int rows, int cols) {
   if (rows == tile_dim && cols == tile_dim) {
     return unpack_with<Narrow::nearest>(dtype, tile, dst, Faces{stride, 16 * stride, 16});
   }
+  if (dtype == DataType::bfloat16) return take_part(tile, dst, stride, rows, cols);
   alignas(64) Value whole[tile_elements];
   unpack_with<Narrow::nearest>(dtype, tile, whole, Faces{tile_dim, 16 * tile_dim, 16});
   for (int r = 0; r < rows; ++r) std::copy_n(whole + r * tile_dim, cols, dst + r * stride);
