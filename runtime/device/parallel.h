@@ -29,19 +29,23 @@ using PieceOfLoop = void (*)(const void* body, std::int64_t first, std::int64_t 
 void run_loop(std::int64_t count, PieceOfLoop piece, const void* body) noexcept;
 }  // namespace detail
 
+// body(first, last) for pieces of [0, count), as parallel_for() below.
+template <typename Body>
+void parallel_ranges(std::int64_t count, bool worth_it, const Body& body) {
+  if (!worth_it || count < 2) return body(std::int64_t{0}, count);
+  const auto piece = [](const void* of, std::int64_t first, std::int64_t last) noexcept {
+    (*static_cast<const Body*>(of))(first, last);
+  };
+  detail::run_loop(count, piece, &body);
+}
+
 // body(i) for i in [0, count), in any order; on the calling thread alone unless that is worth a hand-over. body must
 // not throw.
 template <typename Body>
 void parallel_for(std::int64_t count, bool worth_it, const Body& body) {
-  if (!worth_it || count < 2) {
-    for (std::int64_t i = 0; i < count; ++i) body(i);
-    return;
-  }
-  const auto piece = [](const void* of, std::int64_t first, std::int64_t last) noexcept {
-    const Body& each = *static_cast<const Body*>(of);
-    for (std::int64_t i = first; i < last; ++i) each(i);
-  };
-  detail::run_loop(count, piece, &body);
+  parallel_ranges(count, worth_it, [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t i = first; i < last; ++i) body(i);
+  });
 }
 
 // Between ranges that don't overlap. Several threads wait for more memory at a time than one.

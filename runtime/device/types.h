@@ -1,7 +1,9 @@
 // The vocabulary of the device: formats, layouts, fidelity. Names are TTNN's.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -10,6 +12,9 @@
 #include "support/dtype.h"
 
 namespace ttrt {
+
+// Where a tile of a result, by its number, is to lie. Called from several threads; must not throw.
+using TilePlace = std::function<std::byte*(std::int64_t tile)>;
 
 using ttc::DType;
 

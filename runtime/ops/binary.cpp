@@ -110,16 +110,17 @@ void run_group(const BinaryPlan& p, const std::byte* a, const std::byte* b, std:
 
 // Both operands as the output: tiles of bfloat16 whose padding is zero.
 Kernel tile_by_tile(TilePairFunction function, const TileGrid& grid) {
-  return [=](const KernelArgs& args) {
+  const auto run = [=](const KernelArgs& args, std::int64_t first, std::int64_t last) {
     const auto tiles = [](const DeviceTensor* tensor) { return reinterpret_cast<std::uint16_t*>(tensor->data()); };
     const std::uint16_t *a = tiles(args.in[0]), *b = tiles(args.in[1]);
     std::uint16_t* out = tiles(args.out[0]);
-    parallel_for(grid.tiles(), 128, [&](std::int64_t t) {
+    for (std::int64_t t = first; t < last; ++t) {
       const std::int64_t at = t * tile_elements, n = grid.elements_in(t);
       function(a + at, b + at, out + at, n);
       if (n < tile_elements) std::fill_n(out + at + n, tile_elements - n, std::uint16_t{0});
-    });
+    }
   };
+  return Kernel(Parts{.count = grid.tiles(), .worth = 128, .run = run});
 }
 
 IntScale integer_scale(const BinaryOp& op, const OpCall& call) {
@@ -158,11 +159,12 @@ Kernel prepare(const OpCall& call, const PrepareContext& context) {
     (op.alpha == BinaryOp::Alpha::of_a ? plan.scale_a : plan.scale_b) = static_cast<float>(call.number("alpha"));
   if (b == nullptr) plan.scalar = scalar_operand(op, call.number("scalar") * plan.scale_b, out.dtype);
   if (b == nullptr && exact) plan.scalar = exact_number(op, call.number("scalar") * plan.scale_b, out.dtype);
-  return [plan](const KernelArgs& args) {
+  const auto run = [plan](const KernelArgs& args, std::int64_t first, std::int64_t last) {
     const std::byte *pa = args.in[0]->data(), *pb = plan.b ? args.in[1]->data() : nullptr;
     std::byte* po = args.out[0]->data();
-    parallel_for(plan.out.count(), 32, [&](std::int64_t g) { run_group(plan, pa, pb, po, g); });
+    for (std::int64_t g = first; g < last; ++g) run_group(plan, pa, pb, po, g);
   };
+  return plan.out.kernel(run);
 }
 
 // Numbers as the operands' kind has them; int32 that wraps stays int32.

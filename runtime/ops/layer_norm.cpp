@@ -62,19 +62,18 @@ Kernel prepare(const OpCall& call, const PrepareContext& context) {
   const auto eps = static_cast<float>(call.number("eps"));
   const bool exact = context.numerics == Numerics::exact;
   const exact::RowConfig config = exact::row_config(call.compute_config(), context.profile.arch);
-  return [=, weight = RowOperand(call, context, "weight", 1),
-          bias = RowOperand(call, context, "bias", 2)](const KernelArgs& args) {
-    const float *w = weight.get(args), *b = bias.get(args);
-    if (exact) {
-      const exact::Norm norm{.epsilon = eps, .weight = w, .bias = b};
-      for_each_row(*args.in[0], *args.out[0], Rounding::away,
-                   [&](float* row, std::int64_t n) { exact::norm_row(row, n, norm, config); });
-      return;
-    }
-    for_each_band(
-        *args.in[0], *args.out[0], Rounding::away,
-        [&](float* rows, int height, std::int64_t n, std::int64_t stride) { run(rows, height, n, stride, w, b, eps); });
-  };
+  const RowOperand weight(call, context, "weight", 1), bias(call, context, "bias", 2);
+  const TensorSpec &x = spec_of(call, "x"), out = infer_norm(call)[0];
+  if (exact)
+    return kernel_of_rows(x, out, Rounding::away, [=](const KernelArgs& args) {
+      return [=, norm = exact::Norm{.epsilon = eps, .weight = weight.get(args), .bias = bias.get(args)}](
+                 float* row, std::int64_t n) { exact::norm_row(row, n, norm, config); };
+    });
+  return kernel_of_bands(x, out, Rounding::away, [=](const KernelArgs& args) {
+    return [=, w = weight.get(args), b = bias.get(args)](float* rows, int height, std::int64_t n, std::int64_t stride) {
+      run(rows, height, n, stride, w, b, eps);
+    };
+  });
 }
 
 std::vector<RtValue> reference(Reference& aten, const OpCall& call, std::span<const RtValue> args) {

@@ -18,33 +18,42 @@ TensorSpec norm_row_spec(const OpCall& call);
 std::vector<TensorSpec> infer_norm(const OpCall& call);
 Work norm_work(const OpCall& call);
 
-// Calls band(rows, height, n, stride) for bands of up to 32 rows of x (n floats each, row-major, `stride` apart, to be
-// changed in place) and stores what it leaves.
+// A kernel that calls band(args)(rows, height, n, stride) for bands of up to 32 rows of operand 0 (n floats each,
+// row-major, `stride` apart, to be changed in place) and stores what it leaves. `in`, `out`: the operand and the
+// result.
 template <typename Band>
-void for_each_band(const DeviceTensor& in, DeviceTensor& out, Rounding rounding, const Band& band) {
-  const TileGrid g(in.spec);
-  const std::int64_t out_tile = tile_bytes(out.spec.dtype), stride = g.across * tile_dim;
-  const int at_once = band_rows(g.dtype, out.spec.dtype, stride);
-  const std::byte* from = in.data();
-  std::byte* to = out.data();
-  parallel_for(g.batch * g.down, std::max<std::int64_t>(2, 48 / g.across), [&](std::int64_t i) {
+Kernel kernel_of_bands(const TensorSpec& in, const TensorSpec& out, Rounding rounding, Band band) {
+  const TileGrid g(in);
+  const std::int64_t out_tile = tile_bytes(out.dtype), stride = g.across * tile_dim;
+  const int at_once = band_rows(g.dtype, out.dtype, stride);
+  const auto run = [=, format = out.dtype](const KernelArgs& args, std::int64_t begin, std::int64_t end) {
+    const auto each = band(args);
     float* rows = scratch(0, static_cast<std::size_t>(at_once * stride));
-    const std::int64_t first = i * g.across;
-    const int all = g.rows_in(first);
-    for (int row = 0; row < all; row += at_once) {
-      const int height = std::min(at_once, all - row);
-      load_band(g.dtype, from + first * g.bytes, g.across, rows, stride, row, height);
-      band(rows, height, std::int64_t{g.cols}, stride);
-      store_band(out.spec.dtype, rounding, rows, stride, height, g.cols, to + first * out_tile, row, all - row - height);
+    for (std::int64_t first = begin * g.across; first < end * g.across; first += g.across) {
+      const std::byte* from = args.in[0]->data() + first * g.bytes;
+      std::byte* to = args.out[0]->data() + first * out_tile;
+      const int all = g.rows_in(first);
+      for (int row = 0; row < all; row += at_once) {
+        const int height = std::min(at_once, all - row);
+        load_band(g.dtype, from, g.across, rows, stride, row, height);
+        each(rows, height, std::int64_t{g.cols}, stride);
+        store_band(format, rounding, rows, stride, height, g.cols, to, row, all - row - height);
+      }
     }
-  });
+  };
+  return Kernel(Parts{.count = g.batch * g.down,
+                      .tiles = g.across,
+                      .worth = std::max<std::int64_t>(2, 48 / std::max<std::int64_t>(g.across, 1)),
+                      .run = run});
 }
 
-// The same row by row: row(values, n).
+// The same row by row: row(args)(values, n).
 template <typename Row>
-void for_each_row(const DeviceTensor& in, DeviceTensor& out, Rounding rounding, const Row& row) {
-  for_each_band(in, out, rounding, [&](float* rows, int height, std::int64_t n, std::int64_t stride) {
-    for (int r = 0; r < height; ++r) row(rows + r * stride, n);
+Kernel kernel_of_rows(const TensorSpec& in, const TensorSpec& out, Rounding rounding, Row row) {
+  return kernel_of_bands(in, out, rounding, [=](const KernelArgs& args) {
+    return [each = row(args)](float* rows, int height, std::int64_t n, std::int64_t stride) {
+      for (int r = 0; r < height; ++r) each(rows + r * stride, n);
+    };
   });
 }
 

@@ -10,6 +10,7 @@
 #include <set>
 #include <unordered_map>
 
+#include "device/parallel.h"
 #include "ir/op_schema.h"
 #include "ops/core_split.h"
 #include "ops/plugin.h"
@@ -67,6 +68,13 @@ void check_words(const OpRecord& record, const ttc::ir::SchemaArg& arg) {
 }
 
 }  // namespace
+
+Kernel::Kernel(Parts of) : parts(std::make_shared<const Parts>(std::move(of))) {
+  static_cast<std::function<void(const KernelArgs&)>&>(*this) = [all = parts](const KernelArgs& args) {
+    parallel_ranges(all->count, all->count >= all->worth,
+                    [&](std::int64_t first, std::int64_t last) { all->run(args, first, last); });
+  };
+}
 
 const OpRecord* find_op(std::string_view name) {
   const auto& by_name = registry().by_name;

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -54,9 +55,28 @@ struct KernelArgs {
   std::span<const DeviceTensor* const> in;  // parallel to OpCall::tensors
   std::span<DeviceTensor* const> out;       // parallel to infer()'s result
 };
+// A call part by part, in any order and from several threads: part p of the results needs part p only of operands that
+// have as many tiles as the parts; others are read whole. So calls of which one reads another's result can take turns,
+// part by part (executor/together.h).
+struct Parts {
+  std::int64_t count = 0, tiles = 1;  // of each part, one after the other
+  std::int64_t worth = 2;             // from so many on, other threads are worth waking
+  std::function<void(const KernelArgs&, std::int64_t first, std::int64_t last)> run = {};  // must not throw
+};
 // Bound to one OpCall; called once per execution; allocates nothing. Empty where the record's `no_exact_kernel` says
 // why.
-using Kernel = std::function<void(const KernelArgs&)>;
+class Kernel : public std::function<void(const KernelArgs&)> {
+ public:
+  using std::function<void(const KernelArgs&)>::function;
+  // One that is nothing but its parts.
+  explicit Kernel(Parts of);
+
+  std::shared_ptr<const Parts> parts;
+  // The call, whose result's tiles are left where they are to lie; empty: it can't.
+  std::function<void(const KernelArgs&, const TilePlace&)> placed;
+  // Of a kernel that does nothing but move each tile of its only operand: where to.
+  std::function<std::byte*(const KernelArgs&, std::int64_t tile)> place;
+};
 
 struct PrepareContext {
   Numerics numerics = Numerics::fast;

@@ -47,16 +47,15 @@ Kernel prepare(const OpCall& call, const PrepareContext& context) {
   const auto eps = static_cast<float>(call.number("eps"));
   const bool exact = context.numerics == Numerics::exact;
   const exact::RowConfig config = exact::row_config(call.compute_config(), context.profile.arch);
-  return [=, weight = RowOperand(call, context, "weight", 1)](const KernelArgs& args) {
-    const float* w = weight.get(args);
-    if (exact) {
-      const exact::Norm norm{.rms = true, .epsilon = eps, .weight = w};
-      for_each_row(*args.in[0], *args.out[0], Rounding::away,
-                   [&](float* row, std::int64_t n) { exact::norm_row(row, n, norm, config); });
-      return;
-    }
-    for_each_row(*args.in[0], *args.out[0], Rounding::away, [&](float* row, std::int64_t n) { run(row, n, w, eps); });
-  };
+  const RowOperand weight(call, context, "weight", 1);
+  return kernel_of_rows(spec_of(call, "x"), infer_norm(call)[0], Rounding::away, [=](const KernelArgs& args) {
+    return [=, w = weight.get(args)](float* row, std::int64_t n) {
+      if (exact)
+        exact::norm_row(row, n, {.rms = true, .epsilon = eps, .weight = w}, config);
+      else
+        run(row, n, w, eps);
+    };
+  });
 }
 
 std::vector<RtValue> reference(Reference& aten, const OpCall& call, std::span<const RtValue> args) {

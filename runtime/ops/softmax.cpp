@@ -86,7 +86,7 @@ Kernel prepare_with(const OpCall& call, const Row& run) {
   const std::size_t rank = call.tensors.at(0).logical.size();
   const std::int64_t dim = wrap_dim(call, call.integer("dim"), rank);
   if (rank == 0 || dim == static_cast<std::int64_t>(rank) - 1) {
-    return [=](const KernelArgs& args) { for_each_row(*args.in[0], *args.out[0], Rounding::away, run); };
+    return kernel_of_rows(call.tensors[0], call.tensors[0], Rounding::away, [=](const KernelArgs&) { return run; });
   }
   return [=](const KernelArgs& args) { strided(*args.in[0], *args.out[0], dim, run); };
 }

@@ -229,8 +229,8 @@ void TileGroups::store(Rounding rounding, float* values, std::int64_t group, std
   }
 }
 
-void load_band(DataType dtype, const std::byte* tiles, std::int64_t across, float* rows, std::int64_t stride,
-               int first, int count) {
+void load_band(DataType dtype, const std::byte* tiles, std::int64_t across, float* rows, std::int64_t stride, int first,
+               int count) {
   if (dtype == DataType::bfloat16) return vectorised<WidenBand>(tiles, across, rows, stride, first, count);
   TTC_CHECK(first == 0, "rows apart of bfloat16 only");
   const std::int64_t bytes = tile_bytes(dtype);
@@ -239,8 +239,8 @@ void load_band(DataType dtype, const std::byte* tiles, std::int64_t across, floa
 
 void store_band(DataType dtype, Rounding rounding, const float* rows, std::int64_t stride, int height,
                 std::int64_t cols, std::byte* tiles, int first, int below) {
-  (rounding == Rounding::even ? store_band_as<Rounding::even> : store_band_as<Rounding::away>)(
-      dtype, rows, stride, height, cols, tiles, first, below);
+  (rounding == Rounding::even ? store_band_as<Rounding::even>
+                              : store_band_as<Rounding::away>)(dtype, rows, stride, height, cols, tiles, first, below);
 }
 
 int band_rows(DataType in, DataType out, std::int64_t stride) {
@@ -271,6 +271,13 @@ void store_rows(const float* in, Rounding rounding, DeviceTensor& tensor) {
     const std::int64_t start = (band / g.down * g.rows + band % g.down * tile_dim) * g.cols;
     store_band(g.dtype, rounding, in + start, g.cols, g.rows_in(first), g.cols, bytes + first * g.bytes);
   });
+}
+
+Kernel TileGroups::kernel(std::function<void(const KernelArgs&, std::int64_t, std::int64_t)> run,
+                          std::int64_t worth) const {
+  Kernel out(Parts{.count = count(), .worth = worth, .run = std::move(run)});
+  if (per_group_ > 1) out.parts = nullptr;
+  return out;
 }
 
 float* scratch(int slot, std::size_t n) {

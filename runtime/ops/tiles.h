@@ -54,6 +54,9 @@ class TileGroups {
  public:
   explicit TileGroups(const TileGrid& grid);
   std::int64_t count() const { return (grid_.tiles() + per_group_ - 1) / per_group_; }
+  // One that does what `run` does for ranges of groups. Groups of one tile each are parts of the call.
+  Kernel kernel(std::function<void(const KernelArgs&, std::int64_t first, std::int64_t last)> run,
+                std::int64_t worth = 32) const;
   const TileGrid& grid() const { return grid_; }
   void load(const std::byte* bytes, std::int64_t group, float* values) const;
   // The same of tiles that are found elsewhere: load(t, tile) gives the 1024 values that meet tile t.

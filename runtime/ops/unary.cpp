@@ -43,18 +43,19 @@ Kernel prepare_exact(const OpCall& call, Arch arch) {
   const Dest dest = dtype == DataType::float32 ? Dest::bits32 : Dest::bits16;
   alignas(64) float zeros[tile_elements] = {};
   exact(dest, zeros);  // tables are made now, not in the first run
-  return [=](const KernelArgs& args) {
+  const auto run = [=](const KernelArgs& args, std::int64_t first, std::int64_t last) {
     const std::byte* in = args.in[0]->data();
     std::byte* out = args.out[0]->data();
-    parallel_for(groups.count(), 8, [&](std::int64_t group) {
+    for (std::int64_t group = first; group < last; ++group) {
       alignas(64) float v[tile_elements];
       groups.load(in, group, v);
       exact(dest, v);
       groups.scatter(v, group, [&](std::int64_t t, const float* tile) {
         pack_dest(dtype, dest, tile, out + t * groups.grid().bytes);
       });
-    });
+    }
   };
+  return groups.kernel(run, 8);
 }
 
 Kernel prepare_unary(const OpCall& call, const PrepareContext& context) {
@@ -64,16 +65,17 @@ Kernel prepare_unary(const OpCall& call, const PrepareContext& context) {
   const TileFunction function = op.choose != nullptr ? op.choose(call) : op.function;
   const Params params = params_of(op, call);
   const TileGroups groups{TileGrid(call.tensors.at(0))};
-  return [=](const KernelArgs& args) {
+  const auto run = [=](const KernelArgs& args, std::int64_t first, std::int64_t last) {
     const std::byte* in = args.in[0]->data();
     std::byte* out = args.out[0]->data();
-    parallel_for(groups.count(), 32, [&](std::int64_t group) {
+    for (std::int64_t group = first; group < last; ++group) {
       alignas(64) float v[tile_elements];
       groups.load(in, group, v);
       function(v, params.data());
       groups.store(Rounding::even, v, group, out);
-    });
+    }
   };
+  return groups.kernel(run);
 }
 
 ttc::Refusal supports_unary(const OpCall& call) {
