@@ -88,6 +88,10 @@ Matmul::Plan::Plan(MatmulSpec s) : spec(std::move(s)) {
 void Matmul::Plan::divide() {
   const bool parts_of_k = block != nullptr && kt > k_tiles_at_once;
   row_tiles_per_task = std::min(mt, parts_of_k ? max_row_tiles_of_blocks : max_row_tiles);
+  // Half of them where these stay near, and with them the panel that is brought meanwhile.
+  if (const std::int64_t half = max_row_tiles / 2;
+      block == nullptr && row_tiles_per_task > half && half * kt * a_tile_bytes <= near_bytes)
+    row_tiles_per_task = half;
   std::int64_t panels_per_task = std::min(nt, max_panels);
   const std::int64_t wanted = 4 * std::int64_t{parallel_threads()};
   const auto tasks = [&] {
@@ -270,19 +274,22 @@ void Matmul::Plan::task(const Operands& run, std::int64_t index) const {
 void Matmul::Plan::finish(const Operands& run, std::int64_t item, std::int64_t row, std::int64_t column, float* sums,
                           detail::Beside& beside) const {
   beside.finish();
+  if (items_per_tile > 1) return finish_joined(run, row, column, sums);
   const float* added = spec.bias ? bias.data() + column * tile_dim : nullptr;
-  const std::int64_t size = tile_bytes(spec.out);
-  if (items_per_tile == 1) {
-    std::byte* tile = run.out + ((item * mt + row) * nt + column) * size;
-    if (kernels->operand == Operand::bf16_pairs && rows_in(row) == tile_dim &&
-        detail::matmul_finish_beside(spec, activated, added, sums, tile, beside))
-      return;
-    return detail::matmul_finish(spec, activated, added, sums, rows_in(row), tile);
-  }
-  if (added != nullptr) detail::add_bias_to_rows(sums, added, dest_of(spec.config) == Dest::bits32);
+  std::byte* tile = result_tile(run, (item * mt + row) * nt + column);
+  if (kernels->operand == Operand::bf16_pairs && rows_in(row) == tile_dim &&
+      detail::matmul_finish_beside(spec, activated, added, sums, tile, beside))
+    return;
+  detail::matmul_finish(spec, activated, added, sums, rows_in(row), tile);
+}
+
+void Matmul::Plan::finish_joined(const Operands& run, std::int64_t row, std::int64_t column, float* sums) const {
+  if (spec.bias) detail::add_bias_to_rows(sums, bias.data() + column * tile_dim, dest_of(spec.config) == Dest::bits32);
   detail::finish_values(spec, activated, sums);
-  detail::pack_finished_rows(spec, sums, items_in(row), run.out + (row * items_per_tile * nt + column) * size,
-                             nt * size);
+  std::byte* tiles[tile_dim];
+  for (std::int64_t i = 0; i < items_in(row); ++i)
+    tiles[i] = result_tile(run, (row * items_per_tile + i) * nt + column);
+  detail::pack_finished_rows(spec, sums, {tiles, static_cast<std::size_t>(items_in(row))});
 }
 
 void Matmul::Plan::multiply(const Operands& run) {
@@ -319,11 +326,13 @@ void Matmul::set_bias(const std::byte* tiles) {
   plan_->bias_ready = true;
 }
 
-void Matmul::run(const std::byte* a, const std::byte* b, const std::byte* bias, std::byte* out) {
+void Matmul::run(const std::byte* a, const std::byte* b, const std::byte* bias, std::byte* out,
+                 const TilePlace* place) {
   TTC_CHECK(b != nullptr || plan_->b_ready, "b is given or was set");
   TTC_CHECK(!plan_->spec.bias || bias != nullptr || plan_->bias_ready, "the bias is given or was set");
+  TTC_CHECK(place == nullptr || !plan_->exact, "tiles of fast products are placed");
   if (bias != nullptr) plan_->fill_bias(bias);
-  if (!plan_->exact) return plan_->multiply({plan_->read_a(a), b, out});
+  if (!plan_->exact) return plan_->multiply({plan_->read_a(a), b, out, place});
   if (!plan_->b_ready) plan_->exact->set_b(b);
   plan_->exact->run(a, plan_->bias.data(), out);
 }

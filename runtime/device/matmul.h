@@ -68,8 +68,10 @@ class Matmul {
   // Constants, given before the first run: what is set here is not read by run().
   void set_b(const std::byte* tiles);  // nothing to fast products
   void set_bias(const std::byte* tiles);
-  // `bias` is nullptr where it was set before or the spec has none. So may b be in exact products.
-  void run(const std::byte* a, const std::byte* b, const std::byte* bias, std::byte* out);
+  // `bias` is nullptr where it was set before or the spec has none. So may b be in exact products. `place`, of fast
+  // products only: where the result's tiles are to lie, instead of one after the other in `out`.
+  void run(const std::byte* a, const std::byte* b, const std::byte* bias, std::byte* out,
+           const TilePlace* place = nullptr);
 
  private:
   struct Plan;

@@ -109,7 +109,7 @@ void Matmul::Plan::finish_few(const Operands& run, Range columns, const float* l
     for (std::int64_t column = first; column < last; ++column) {
       for (std::int64_t item = 0; item < items_in(0); ++item) {
         const std::int64_t at = (column - first) * slot + item * spec.m * tile_dim;
-        std::byte* out = run.out + (item * nt + column) * size;
+        std::byte* out = result_tile(run, item * nt + column);
         if (whole) {
           std::memset(out, 0, static_cast<std::size_t>(size));
           move_lines<false>(packed + at, reinterpret_cast<std::uint16_t*>(out), spec.m);

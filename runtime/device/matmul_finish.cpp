@@ -187,20 +187,20 @@ void pack_finished(const MatmulSpec& spec, const float* values, std::byte* tile)
   pack_dest(spec.out, is_plain_bf16(spec) ? Dest::bits32 : dest_of(spec.config), values, tile);
 }
 
-void pack_finished_rows(const MatmulSpec& spec, const float* values, std::int64_t items, std::byte* tiles,
-                        std::int64_t stride) {
+void pack_finished_rows(const MatmulSpec& spec, const float* values, std::span<std::byte* const> tiles) {
   // bfloat16 is packed value by value, wherever they are to lie.
   alignas(64) std::uint16_t packed[tile_elements];
   const bool whole = spec.out == DataType::bfloat16;
   if (whole) pack_finished(spec, values, reinterpret_cast<std::byte*>(packed));
-  for (std::int64_t i = 0; i < items; ++i, tiles += stride) {
+  for (std::size_t i = 0; i < tiles.size(); ++i) {
+    const std::int64_t first = static_cast<std::int64_t>(i) * spec.m;
     if (whole) {
-      std::memset(tiles, 0, sizeof(packed));
-      copy_tile_rows(packed, i * spec.m, spec.m, reinterpret_cast<std::uint16_t*>(tiles), 0);
+      std::memset(tiles[i], 0, sizeof(packed));
+      copy_tile_rows(packed, first, spec.m, reinterpret_cast<std::uint16_t*>(tiles[i]), 0);
     } else {
       alignas(64) float tile[tile_elements] = {};
-      copy_tile_rows(values, i * spec.m, spec.m, tile, 0);
-      pack_finished(spec, tile, tiles);
+      copy_tile_rows(values, first, spec.m, tile, 0);
+      pack_finished(spec, tile, tiles[i]);
     }
   }
 }

@@ -30,9 +30,8 @@ bool matmul_finish_beside(const MatmulSpec& spec, std::span<const std::uint16_t>
                           const float* sums, std::byte* tile, Beside& beside);
 // Those, in face order, -> a tile.
 void pack_finished(const MatmulSpec& spec, const float* values, std::byte* tile);
-// Those, of whose rows each spec.m are another matrix's, -> the first tiles of `items` matrices, `stride` bytes apart.
-void pack_finished_rows(const MatmulSpec& spec, const float* values, std::int64_t items, std::byte* tiles,
-                        std::int64_t stride);
+// Those, of whose rows each spec.m are another matrix's, -> a tile of each matrix.
+void pack_finished_rows(const MatmulSpec& spec, const float* values, std::span<std::byte* const> tiles);
 // Rows of 16 + 16 elements from one tile in face order to another.
 template <typename T>
 void copy_tile_rows(const T* from, std::int64_t from_row, std::int64_t rows, T* to, std::int64_t to_row) {

@@ -27,6 +27,7 @@ struct Range {
 struct Operands {
   const std::byte *a, *b;
   std::byte* out;
+  const TilePlace* place = nullptr;  // of the result's tiles; none: one after the other in `out`
 };
 
 }  // namespace detail
@@ -42,6 +43,7 @@ struct Matmul::Plan {
   void task(const detail::Operands& run, std::int64_t index) const;
   void finish(const detail::Operands& run, std::int64_t item, std::int64_t row, std::int64_t column, float* sums,
               detail::Beside& beside) const;
+  void finish_joined(const detail::Operands& run, std::int64_t row, std::int64_t column, float* sums) const;
   void make(const detail::Operands& run, std::int64_t item, detail::Range rows, detail::Range columns,
             float* sums) const;
   void multiply_few(const detail::Operands& run);
@@ -66,6 +68,9 @@ struct Matmul::Plan {
   std::int64_t rows_in(std::int64_t row_tile) const {
     if (items_per_tile > 1) return items_in(row_tile) * spec.m;
     return std::min<std::int64_t>(spec.m - row_tile % item_tiles * tile_dim, tile_dim);
+  }
+  std::byte* result_tile(const detail::Operands& run, std::int64_t tile) const {
+    return run.place != nullptr ? (*run.place)(tile) : run.out + tile * tile_bytes(spec.out);
   }
   void join_rows(const std::byte* tiles, std::int64_t row_tile, std::int64_t k_tile, std::byte* out) const;
 

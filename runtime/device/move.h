@@ -29,6 +29,9 @@ class Move {
   void run(std::span<const std::byte* const> in, std::byte* out) const;
   void run(const std::byte* in, std::byte* out) const { run(std::span(&in, 1), out); }
   void run(const DeviceTensor& in, const DeviceTensor& out) const { run(in.data(), out.data()); }
+  // Of a move that is nothing but whole tiles of one input, none of them twice: where in the output each of these goes,
+  // -1: nowhere. Of others empty.
+  std::vector<std::int64_t> tile_places() const;
 
  private:
   std::shared_ptr<const MovePlan> plan_;

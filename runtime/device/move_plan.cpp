@@ -373,6 +373,21 @@ Move::Move(std::shared_ptr<const MovePlan> plan) : plan_(std::move(plan)) {}
 const TensorSpec& Move::output() const { return plan_->out; }
 std::size_t Move::inputs() const { return plan_->in.size(); }
 
+std::vector<std::int64_t> Move::tile_places() const {
+  const MovePlan& plan = *plan_;
+  if (plan.in.size() != 1 || plan.transposition || plan.first || !plan.loose_bands.empty()) return {};
+  std::vector<std::int64_t> places(static_cast<std::size_t>(plan.in[0].tiles()), -1);
+  for (const TileRun& run : plan.whole) {
+    if (run.input != 0) return {};
+    for (std::int64_t t = 0; t < run.count; ++t) {
+      std::int64_t& place = places[static_cast<std::size_t>(run.src + t)];
+      if (place >= 0) return {};
+      place = run.dst + t;
+    }
+  }
+  return places;
+}
+
 void Move::run(std::span<const std::byte* const> in, std::byte* out) const {
   TTC_CHECK(in.size() == plan_->in.size(), "a move needs as many inputs as it was planned for");
   run_plan(*plan_, in, out);

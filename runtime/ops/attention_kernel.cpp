@@ -41,6 +41,11 @@ struct Plan {
 struct Operands {
   const std::byte *q, *k, *v, *mask;
   std::byte* out;
+  const TilePlace* place;  // of the result's tiles; none: one after the other in `out`
+
+  std::byte* result_tile(std::int64_t tile, DataType format) const {
+    return place != nullptr ? (*place)(tile) : out + tile * tile_bytes(format);
+  }
 };
 
 // k and v of one key head as panels: T columns of D rows, value columns of T rows.
@@ -102,10 +107,7 @@ void read_mask(const Plan& p, const Operands& o, std::int64_t b, std::int64_t h,
 Scoring scoring(const Plan& p, std::int64_t band, std::int64_t first_tile) {
   const std::int64_t first_key = first_tile * tile_dim, keys = p.s.keys - first_key;
   if (!p.s.causal) return {.scale = p.s.scale, .of_first = keys, .of_all = keys};
-  return {.scale = p.s.scale,
-          .of_first = band * tile_dim + 1 - first_key,
-          .more = p.joined ? 0 : 1,
-          .of_all = keys};
+  return {.scale = p.s.scale, .of_first = band * tile_dim + 1 - first_key, .more = p.joined ? 0 : 1, .of_all = keys};
 }
 
 struct Scratch {
@@ -173,19 +175,18 @@ const std::byte* joined_rows(const Plan& p, const std::byte* q, std::byte* buffe
   return buffer;
 }
 
-// One tile of results, rows of it the results of several heads.
-void store_joined(const Plan& p, float* tile, int cols, std::int64_t tiles_between, std::byte* out) {
+// One tile of results, rows of it the results of several heads, of which `first` is the first one's number.
+void store_joined(const Plan& p, const Operands& o, const float* tile, int cols, std::int64_t first) {
   alignas(64) float one[tile_elements] = {};
-  for (std::int64_t h = 0; h < p.group; ++h, out += tiles_between * tile_bytes(p.s.out)) {
+  for (std::int64_t h = 0; h < p.group; ++h) {
     for (std::int64_t half = 0; half < 2; ++half) std::copy_n(tile + chunk_at(h, half), 16, one + half * face_elements);
     zero_outside(one, 1, cols);
-    store_tile(p.s.out, Rounding::away, one, out);
+    store_tile(p.s.out, Rounding::away, one, o.result_tile(first + h * p.v_tiles, p.s.out));
   }
 }
 
 // A band of a head's queries; joined, one of a group's heads, of which `h` is the first.
-void attend_band(const Plan& p, const Operands& o, std::int64_t b, std::int64_t h, std::int64_t band,
-                 Scratch& x) {
+void attend_band(const Plan& p, const Operands& o, std::int64_t b, std::int64_t h, std::int64_t band, Scratch& x) {
   const int rows = static_cast<int>(p.joined ? p.group : std::min(tile_dim, p.s.queries - band * tile_dim));
   const std::int64_t item = b * p.s.heads + h;
   const std::byte* queries = o.q + (item * p.q_bands + band) * p.d_tiles * tile_bytes(p.s.q);
@@ -211,16 +212,16 @@ void attend_band(const Plan& p, const Operands& o, std::int64_t b, std::int64_t 
     if (first > 0) accumulate_band(x.acc, x.product, rows, p.v_tiles * 2, states);
   }
   divide_band(x.acc, rows, p.v_tiles * 2, states);
-  std::byte* out = o.out + (item * p.q_bands + band) * p.v_tiles * tile_bytes(p.s.out);
   for (std::int64_t d = 0; d < p.v_tiles; ++d) {
     float* tile = x.acc + d * tile_elements;
     const int cols = static_cast<int>(std::min(tile_dim, p.s.value_dim - d * tile_dim));
+    const std::int64_t number = (item * p.q_bands + band) * p.v_tiles + d;
     if (p.joined) {
-      store_joined(p, tile, cols, p.v_tiles, out + d * tile_bytes(p.s.out));
+      store_joined(p, o, tile, cols, number);
       continue;
     }
     zero_outside(tile, rows, cols);
-    store_tile(p.s.out, Rounding::away, tile, out + d * tile_bytes(p.s.out));
+    store_tile(p.s.out, Rounding::away, tile, o.result_tile(number, p.s.out));
   }
 }
 
@@ -299,12 +300,16 @@ Kernel fast_attention(const AttentionShape& shape) {
   const bool serial =
       shape.batch * shape.heads * shape.queries * shape.keys * (shape.head_dim + shape.value_dim) < serial_macs;
   if (serial) p.splits = 1;
-  return [p, serial](const KernelArgs& args) {
-    const Operands o{args.in[0]->data(), args.in[1]->data(), args.in[2]->data(),
-                     p.s.mask ? args.in[3]->data() : nullptr, args.out[0]->data()};
+  const auto run = [p, serial](const KernelArgs& args, const TilePlace* place) {
+    const Operands o{args.in[0]->data(),  args.in[1]->data(),
+                     args.in[2]->data(),  p.s.mask ? args.in[3]->data() : nullptr,
+                     args.out[0]->data(), place};
     const std::int64_t units = p.s.batch * p.s.kv_heads * p.splits;
     parallel_for(units, serial ? units + 1 : 2, [&](std::int64_t unit) { attend_part(p, o, unit); });
   };
+  Kernel kernel = [run](const KernelArgs& args) { run(args, nullptr); };
+  kernel.placed = [run](const KernelArgs& args, const TilePlace& place) { run(args, &place); };
+  return kernel;
 }
 
 }  // namespace ttrt::ops

@@ -1,7 +1,11 @@
 // tt.split_heads and tt.concat_heads: [B, S, H * D] <-> [B, H, S, D], the reshape and permutation around attention in
 // one movement; tt.split_query_key_value_and_heads: the same of three projections that one product gave. Where D is a
 // multiple of 32 whole tiles move.
+#include <algorithm>
 #include <array>
+#include <functional>
+#include <span>
+#include <vector>
 
 #include "device/move.h"
 #include "ops/emit.h"
@@ -10,6 +14,36 @@
 
 namespace ttrt::ops::heads_op {
 namespace {
+
+// Where the moves of operand 0, of which each makes a result, put its tiles. Empty where they move more or less than
+// each of these once.
+std::function<std::byte*(const KernelArgs&, std::int64_t)> places_of(std::span<const Move> moves, const TensorSpec& x) {
+  struct Place {
+    std::size_t result = 0;
+    std::int64_t tile = -1;
+  };
+  std::vector<Place> of(static_cast<std::size_t>(x.tiles()));
+  for (std::size_t result = 0; result < moves.size(); ++result) {
+    const std::vector<std::int64_t> places = moves[result].tile_places();
+    if (places.size() != of.size()) return {};
+    for (std::size_t t = 0; t < of.size(); ++t) {
+      if (places[t] < 0) continue;
+      if (of[t].tile >= 0) return {};
+      of[t] = {.result = result, .tile = places[t]};
+    }
+  }
+  if (std::ranges::any_of(of, [](const Place& place) { return place.tile < 0; })) return {};
+  return [of, bytes = tile_bytes(x.dtype)](const KernelArgs& args, std::int64_t t) {
+    const auto [result, tile] = of[static_cast<std::size_t>(t)];
+    return args.out[result]->data() + tile * bytes;
+  };
+}
+
+Kernel one_move(const Move& move, const TensorSpec& x) {
+  Kernel kernel = [move](const KernelArgs& args) { move.run(args.in[0]->data(), args.out[0]->data()); };
+  kernel.place = places_of(std::span(&move, 1), x);
+  return kernel;
+}
 
 std::vector<TensorSpec> infer_split(const OpCall& call) {
   const TensorSpec& x = spec_of(call, "x");
@@ -23,8 +57,7 @@ std::vector<TensorSpec> infer_split(const OpCall& call) {
 Kernel prepare_split(const OpCall& call, const PrepareContext&) {
   const TensorSpec& x = spec_of(call, "x");
   const std::int64_t heads = call.integer("num_heads");
-  const Move move = plan_split_heads(x, {.heads = heads, .head_dim = x.logical[2] / heads});
-  return [move](const KernelArgs& args) { move.run(args.in[0]->data(), args.out[0]->data()); };
+  return one_move(plan_split_heads(x, {.heads = heads, .head_dim = x.logical[2] / heads}), x);
 }
 
 std::vector<RtValue> reference_split(Reference& aten, const OpCall& call, std::span<const RtValue> args) {
@@ -74,13 +107,17 @@ std::vector<TensorSpec> infer_qkv(const OpCall& call) {
 }
 
 Kernel prepare_qkv(const OpCall& call, const PrepareContext&) {
-  std::vector<std::pair<std::size_t, Move>> moves;
-  for (const auto& [operand, slice] : cuts_of(call))
-    moves.emplace_back(call.tensor_index(operand), plan_split_heads(spec_of(call, operand), slice));
-  return [moves](const KernelArgs& args) {
-    for (std::size_t i = 0; i < moves.size(); ++i)
-      moves[i].second.run(args.in[moves[i].first]->data(), args.out[i]->data());
+  std::vector<std::size_t> from;
+  std::vector<Move> moves;
+  for (const auto& [operand, slice] : cuts_of(call)) {
+    from.push_back(static_cast<std::size_t>(call.tensor_index(operand)));
+    moves.push_back(plan_split_heads(spec_of(call, operand), slice));
+  }
+  Kernel kernel = [from, moves](const KernelArgs& args) {
+    for (std::size_t i = 0; i < moves.size(); ++i) moves[i].run(args.in[from[i]]->data(), args.out[i]->data());
   };
+  if (!call.has("kv")) kernel.place = places_of(moves, spec_of(call, "x"));
+  return kernel;
 }
 
 std::vector<RtValue> reference_qkv(Reference& aten, const OpCall& call, std::span<const RtValue> args) {
@@ -105,8 +142,7 @@ std::vector<TensorSpec> infer_concat(const OpCall& call) {
 }
 
 Kernel prepare_concat(const OpCall& call, const PrepareContext&) {
-  const Move move = plan_merge_heads(spec_of(call, "x"));
-  return [move](const KernelArgs& args) { move.run(args.in[0]->data(), args.out[0]->data()); };
+  return one_move(plan_merge_heads(spec_of(call, "x")), spec_of(call, "x"));
 }
 
 std::vector<RtValue> reference_concat(Reference& aten, const OpCall&, std::span<const RtValue> args) {

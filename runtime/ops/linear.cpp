@@ -139,11 +139,15 @@ Kernel prepare(const OpCall& call, const PrepareContext& context) {
   if (fixed_b != nullptr) matmul->set_bias(fixed_b->data());
   const bool b_fixed = b < 0 || fixed_b != nullptr;
   const bool clean = activation == "sigmoid" && weight.n % tile_dim != 0;  // the one with f(0) != 0
-  return [=](const KernelArgs& args) {
+  const auto run = [=](const KernelArgs& args, const TilePlace* place) {
     matmul->run(args.in[0]->data(), args.in[static_cast<std::size_t>(w)]->data(),
-                b_fixed ? nullptr : args.in[static_cast<std::size_t>(b)]->data(), args.out[0]->data());
+                b_fixed ? nullptr : args.in[static_cast<std::size_t>(b)]->data(), args.out[0]->data(), place);
     if (clean) zero_last_columns(*args.out[0]);
   };
+  Kernel kernel = [=](const KernelArgs& args) { run(args, nullptr); };
+  if (context.numerics == Numerics::fast && !clean)
+    kernel.placed = [=](const KernelArgs& args, const TilePlace& place) { run(args, &place); };
+  return kernel;
 }
 
 std::vector<RtValue> reference(Reference& aten, const OpCall& call, std::span<const RtValue> args) {
