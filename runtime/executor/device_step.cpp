@@ -329,12 +329,16 @@ SettledOp DeviceStep::settled(const KernelChooser& chooser) const {
   if (!ready_ || !refusal_.empty()) return {};
   SettledOp out = chooser.settled(choice_);
   if (out.calls == nullptr) return {};
-  const auto chosen = std::ranges::find(served_, choice_.served(), [](const auto& one) { return one->spec; });
-  if (chosen == served_.end() || !(*chosen)->kernel) return {};
-  out.kernel = &(*chosen)->kernel;
+  out.kernel = kernel();
+  if (out.kernel == nullptr) return {};
   out.args = {.in = in_, .out = out_};
-  out.cycles = (*chosen)->time.cycles;
+  out.cycles = time_.cycles;
   return out;
+}
+
+const Kernel* DeviceStep::kernel() const {
+  const auto chosen = std::ranges::find(served_, choice_.served(), [](const auto& one) { return one->spec; });
+  return chosen == served_.end() || !(*chosen)->kernel ? nullptr : &(*chosen)->kernel;
 }
 
 void DeviceStep::run_beside_reference(const Instruction& instruction, Frame& frame, const StepContext& context,

@@ -49,6 +49,8 @@ class DeviceStep {
   void run_reference(const Instruction& instruction, Frame& frame, const StepContext& context);
   // The next run as the last one was, where one kernel of the device served that and will the next; else no kernel.
   SettledOp settled(const KernelChooser& chooser) const;
+  // What served the last run, where that was the device; else nullptr.
+  const Kernel* kernel() const;
   // A settled run whose kernel threw: what run() does then.
   void run_after(std::exception_ptr failure, const Instruction& instruction, Frame& frame, const StepContext& context);
   // tt.to_device; in cpu mode a conversion on the host.

@@ -10,6 +10,7 @@
 #include "executor/kernel_choice.h"
 #include "executor/runner.h"
 #include "executor/signature.h"
+#include "executor/together.h"
 #include "support/error.h"
 #include "torch/random_state.h"
 
@@ -170,6 +171,14 @@ std::vector<RtValue> Executor::run_on_device(const std::vector<RtValue>& inputs,
     plans_.drop_last_used();  // its frame may hold half a run
     throw;
   }
+}
+
+std::size_t Executor::together() const {
+  const Plan* plan = plans_.last_used();
+  std::size_t count = 0;
+  for (const SettledOp& op : plan != nullptr ? plan->settled : std::vector<SettledOp>{})
+    if (op.together != nullptr) count += op.together->members().size() - 1;
+  return count;
 }
 
 // ---- the device's memory ------------------------------------------------------------------------------------------

@@ -102,6 +102,8 @@ class Executor {
   // What selection knows about the call of a device op, by the name of its node; nullptr where no run reached it.
   const dispatch::SelectionContext* selection_context(std::string_view node) const;
   const RunWork& work() const { return work_; }
+  // Instructions of its plan that run with one before them from now on (together.h).
+  std::size_t together() const;
   // ---- all runs
   std::vector<FallbackFailure> fallback_failures() const;
   std::size_t cached_plans() const { return plans_.size(); }

@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
 
 #include "device/buffer.h"
 #include "executor/plan.h"
 #include "executor/program_parts.h"
+#include "executor/together.h"
 
 namespace ttrt {
 namespace {
@@ -63,7 +65,48 @@ void MemoryPlacement::record(const Plan& plan, const Program& program, const Pac
     }
   }
   moves_ = {.weights = static_cast<std::int64_t>(weights_.size() + computed.size())};
+  record_together(plan, program, elsewhere);
   recorded_ = true;
+}
+
+void MemoryPlacement::record_together(const Plan& plan, const Program& program,
+                                      const std::function<bool(const Instruction&)>& elsewhere) {
+  together_.clear();
+  const std::vector<Instruction>& all = program.main.instructions;
+  const auto kernel_of = [&](std::size_t at) {
+    return all[at].kind == InstrKind::device && !elsewhere(all[at]) ? plan.step(all[at]).kernel() : nullptr;
+  };
+  std::map<int, std::size_t> value_of;  // by slot
+  for (std::size_t v = 0; v < values_.size(); ++v) value_of.emplace(values_[v].id, v);
+  for (const TogetherGroup& group : together_groups(plan, program, kernel_of)) {
+    std::set<int> slots;
+    for (const std::size_t member : group.members) {
+      slots.merge(slots_read(all[member]));
+      slots.insert(all[member].results.begin(), all[member].results.end());
+    }
+    Meanwhile& one = together_.emplace_back(static_cast<int>(group.members.front()),
+                                            static_cast<int>(group.members.back()), group.places);
+    for (const int slot : slots)
+      if (const auto found = value_of.find(slot); found != value_of.end()) one.values.push_back(found->second);
+  }
+}
+
+std::int64_t MemoryPlacement::lay_out(std::int64_t alignment) {
+  const std::int64_t bytes = plan_memory(values_, alignment);
+  if (together_.empty()) return bytes;
+  // More memory than the model needs is not taken for it.
+  for (const bool places : {true, false}) {
+    std::vector<PlannedValue> apart = values_;
+    for (const Meanwhile& one : together_) {
+      if (one.places && !places) continue;
+      for (const std::size_t v : one.values)
+        apart[v].begin = std::min(apart[v].begin, one.first), apart[v].end = std::max(apart[v].end, one.last);
+    }
+    if (plan_memory(apart, alignment) > bytes) continue;
+    for (std::size_t v = 0; v < apart.size(); ++v) values_[v].offset = apart[v].offset;
+    break;
+  }
+  return bytes;
 }
 
 bool MemoryPlacement::take(Plan& plan, Device& device, const Program& program, PackedWeights* streamed,
@@ -74,7 +117,7 @@ bool MemoryPlacement::take(Plan& plan, Device& device, const Program& program, P
     if (streamed != nullptr) {
       if (!stream(plan, device, program, *streamed, spare)) return false;
     } else if (!values_.empty()) {
-      const auto region = make_region(plan_memory(values_, alignment(device.profile())), device, "activations");
+      const auto region = make_region(lay_out(alignment(device.profile())), device, "activations");
       for (std::size_t v = 0; v < values_.size(); ++v)
         plan.frame[static_cast<std::size_t>(values_[v].id)] = in_region(specs_[v], region, values_[v].offset);
     }

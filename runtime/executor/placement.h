@@ -49,6 +49,10 @@ class MemoryPlacement {
     PackedWeights::Entry* entry;
     std::vector<int> uses;
   };
+  void record_together(const Plan& plan, const Program& program,
+                       const std::function<bool(const Instruction&)>& elsewhere);
+  // Lays the values out; gives the region's bytes.
+  std::int64_t lay_out(std::int64_t alignment);
   bool stream(Plan& plan, Device& device, const Program& program, PackedWeights& weights, std::int64_t spare);
   void count_moves(const ArchProfile& profile);
 
@@ -56,6 +60,13 @@ class MemoryPlacement {
   std::vector<PlannedValue> values_;  // id: the slot; bytes and offsets in each bank
   std::vector<TensorSpec> specs_;     // parallel to values_
   std::vector<Weight> weights_;       // in the order of their first use
+  // Instructions that may run together, where what they read and make has a place of its own meanwhile.
+  struct Meanwhile {
+    int first, last;  // instruction numbers
+    bool places;
+    std::vector<std::size_t> values;  // of values_
+  };
+  std::vector<Meanwhile> together_;
   std::vector<std::vector<Arrival>> arrivals_;
   WeightMoves moves_;
 };

@@ -5,6 +5,7 @@
 
 #include "executor/executor.h"
 #include "executor/signature.h"
+#include "executor/together.h"
 #include "support/error.h"
 #include "support/progress.h"
 
@@ -156,7 +157,9 @@ void Runner::run_block(const Region& block) {
   for (const Instruction& instruction : block.instructions) {
     if (cancel != nullptr && cancel->load(std::memory_order_relaxed)) throw Cancelled();
     try {
-      if (ops != nullptr && run_settled(ops[&instruction - block.instructions.data()], instruction)) continue;
+      if (ops != nullptr &&
+          run_settled(static_cast<std::size_t>(&instruction - block.instructions.data()), instruction))
+        continue;
       if (streamed) move_in(instruction);
       env_.on_demand ? run_on_demand(instruction) : execute_counted(instruction);
     } catch (const RangeError&) {
@@ -180,14 +183,35 @@ const SettledOp* Runner::settled(const Region& block) const {
   return watched || &block != &env_.program.main || plan_.settled.empty() ? nullptr : plan_.settled.data();
 }
 
-bool Runner::run_settled(const SettledOp& op, const Instruction& instruction) {
-  if (op.done) return true;
+bool Runner::allowed(const SettledOp& op) {
+  if (op.circuit == nullptr || op.circuit->is_allowed()) return true;
+  unsettled_ = true;
+  return false;
+}
+
+void Runner::count(const SettledOp& op) {
+  if (op.circuit != nullptr) op.circuit->record_success();
+  op.calls->fetch_add(1, std::memory_order_relaxed);
+  work_.device_cycles += op.cycles;
+}
+
+bool Runner::run_together(const Together& together) {
+  const std::vector<std::size_t>& members = together.members();
+  const auto op = [&](std::size_t member) -> const SettledOp& { return plan_.settled[member]; };
+  if (!std::ranges::all_of(members, [&](std::size_t member) { return allowed(op(member)); })) return false;
+  together.run();
+  for (const std::size_t member : members) count(op(member));
+  done_before_ = members.back() + 1;
+  return true;
+}
+
+bool Runner::run_settled(std::size_t position, const Instruction& instruction) {
+  const SettledOp& op = plan_.settled[position];
+  if (op.done || position < done_before_) return true;
   if (op.kernel == nullptr) return false;
-  if (op.circuit != nullptr && !op.circuit->is_allowed()) {
-    unsettled_ = true;
-    return false;
-  }
   try {
+    if (op.together != nullptr && run_together(*op.together)) return true;
+    if (!allowed(op)) return false;
     (*op.kernel)(op.args);
   } catch (...) {
     unsettled_ = true;
@@ -196,9 +220,7 @@ bool Runner::run_settled(const SettledOp& op, const Instruction& instruction) {
     work_.device_cycles += step.time().cycles;
     return true;
   }
-  if (op.circuit != nullptr) op.circuit->record_success();
-  op.calls->fetch_add(1, std::memory_order_relaxed);
-  work_.device_cycles += op.cycles;
+  count(op);
   return true;
 }
 

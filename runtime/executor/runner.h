@@ -51,7 +51,10 @@ class Runner {
   void run_block(const Region& block);
   const SettledOp* settled(const Region& block) const;  // parallel to its instructions; nullptr: none is
   // False where the instruction has to run as any other.
-  bool run_settled(const SettledOp& op, const Instruction& instruction);
+  bool run_settled(std::size_t position, const Instruction& instruction);
+  bool run_together(const Together& together);  // false: nothing ran
+  bool allowed(const SettledOp& op);
+  void count(const SettledOp& op);
   void execute(const Instruction& instruction);
   void execute_counted(const Instruction& instruction);  // by the profiler, where it is on
   void execute_host(const Instruction& instruction);
@@ -79,7 +82,8 @@ class Runner {
   Frame& frame_;  // the plan's
   RunWork& work_;
   bool profiled_;
-  bool unsettled_ = false;  // a settled instruction was served in another way
+  std::size_t done_before_ = 0;  // position in main: settled instructions before it are done
+  bool unsettled_ = false;       // a settled instruction was served in another way
   const StepContext context_;
   std::vector<const KeepableOutput*> kept_;
 };

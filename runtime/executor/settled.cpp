@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "executor/plan.h"
+#include "executor/together.h"
 
 namespace ttrt {
 
@@ -34,6 +35,8 @@ std::vector<SettledOp> settled_ops(const Plan& plan, const Program& program, con
     if (computed && std::ranges::all_of(i.results, planned) && std::ranges::all_of(i.release, planned))
       out[position] = plan.step(i).settled(chooser);
   }
+  for (const TogetherGroup& group : together_groups(plan, program, [&](std::size_t at) { return out[at].kernel; }))
+    out[group.members.front()].together = Together::make(group, out);
   return out;
 }
 

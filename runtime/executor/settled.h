@@ -4,6 +4,7 @@
 #pragma once
 
 #include <atomic>
+#include <memory>
 #include <vector>
 
 #include "ops/op.h"
@@ -14,6 +15,7 @@ namespace dispatch {
 class Circuit;
 }
 class KernelChooser;
+class Together;
 struct Plan;
 struct Program;
 
@@ -23,7 +25,8 @@ struct SettledOp {
   KernelArgs args;
   dispatch::Circuit* circuit = nullptr;  // none: there is no breaker
   std::atomic<std::int64_t>* calls = nullptr;
-  double cycles = 0;  // of the device's time model
+  double cycles = 0;                                   // of the device's time model
+  std::shared_ptr<const Together> together = nullptr;  // of the first: the others are done with it
 };
 
 // By position in the main block, after a run of the plan in its place while all weights stay in theirs.

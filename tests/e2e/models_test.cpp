@@ -115,8 +115,10 @@ TEST_CASE("recorded outputs on the device", "[device]") {
       const auto model = compiled(job);
       ttrt::Executor executor(model, {.mode = ttrt::Mode::device});
       expect_outputs(executor, job, {.pcc = 0.999});
-      executor.reset_state();
-      expect_outputs(executor, job, {.pcc = 0.999});  // with the memory plan of the first run
+      for (int more = 0; more < 2; ++more) {  // with the memory plan of the first run, then settled
+        executor.reset_state();
+        expect_outputs(executor, job, {.pcc = 0.999});
+      }
       CHECK(executor.counts().device > 0);
       CHECK(executor.fallback_failures().empty());
     }
