@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "device/intrinsics.h"
+#include "device/round_away.h"
 #include "device/tile_formats.h"
 
 namespace ttrt::detail {
@@ -54,15 +55,6 @@ template <bool biased>
 #endif
 
 #if defined(__x86_64__)
-// Where upper halves of two registers' words lie.
-struct UpperHalves {
-  alignas(64) std::uint16_t places[32] = {};
-  constexpr UpperHalves() {
-    for (int i = 0; i < 32; ++i) places[i] = static_cast<std::uint16_t>(2 * i + 1);
-  }
-};
-inline constexpr UpperHalves upper_halves;
-
 // The same of two rows, whose sums are no denormals, as kernels of pairs give none.
 [[TTRT_BESIDE]] inline void sums_of_two_rows(const float* sums, const float* bias, bool bits32, std::uint16_t* out) {
   const __m512i half = _mm512_set1_epi32(0x8000);
@@ -75,7 +67,7 @@ inline constexpr UpperHalves upper_halves;
     first = _mm512_add_ps(_mm512_castsi512_ps(_mm512_and_epi32(words, kept)), b);
     second = _mm512_add_ps(_mm512_castsi512_ps(_mm512_and_epi32(others, kept)), b);
   }
-  if (__builtin_expect(_mm512_cmp_ps_mask(first, second, _CMP_UNORD_Q) != 0, 0)) {
+  if (__builtin_expect(any_nan(first, second), 0)) {
     for (int row = 0; row < 2; ++row) {
       const __m256i values = bias != nullptr ? sums_to_bfloat16<true>(sums + row * 16, _mm512_loadu_ps(bias), bits32)
                                              : sums_to_bfloat16<false>(sums + row * 16, _mm512_setzero_ps(), bits32);
@@ -83,11 +75,7 @@ inline constexpr UpperHalves upper_halves;
     }
     return;
   }
-  const __m512i packed = _mm512_permutex2var_epi16(_mm512_add_epi32(_mm512_castps_si512(first), half),
-                                                   _mm512_load_si512(upper_halves.places),
-                                                   _mm512_add_epi32(_mm512_castps_si512(second), half));
-  const __mmask32 numbers = _mm512_test_epi16_mask(packed, _mm512_set1_epi16(0x7F80));
-  _mm512_storeu_si512(out, _mm512_maskz_mov_epi16(numbers, packed));
+  _mm512_storeu_si512(out, rounded_away_of_two(first, second));
 }
 #endif
 

@@ -25,8 +25,8 @@ struct LayerNormBand {
     for (int r = 0; r < height; ++r) {
       float* row = rows + r * stride;
       const float mean = of_row[r];
-      for (std::int64_t i = 0; i < n; ++i) row[i] = intermediate<narrow>(row[i] - mean);
-      const float var = intermediate<narrow>(row_sum(row, n, [](float x) { return x * x; }) / count);
+      const auto square = [&](float& x) { return x = intermediate<narrow>(x - mean), x * x; };
+      const float var = intermediate<narrow>(row_sum(row, n, square) / count);
       of_row[r] = intermediate<narrow>(1.0F / std::sqrt(var + eps));
     }
     for (int r = 0; r < height; ++r) {

@@ -37,9 +37,9 @@ template <typename Join>
   return tree(lanes, [](auto a, auto b) __attribute__((always_inline)) { return a > b ? a : b; });
 }
 
-// Sum of f(row[i]) for i < n.
-template <typename F>
-[[gnu::always_inline]] inline float row_sum(const float* row, std::int64_t n, F f) {
+// Sum of f(row[i]) for i < n. f may change what it is given.
+template <typename T, typename F>
+[[gnu::always_inline]] inline float row_sum(T* row, std::int64_t n, F f) {
   float lanes[16] = {};
   std::int64_t i = 0;
   for (; i + 16 <= n; i += 16) {
