@@ -115,9 +115,16 @@ Kernel tile_by_tile(TilePairFunction function, const TileGrid& grid) {
     const std::uint16_t *a = tiles(args.in[0]), *b = tiles(args.in[1]);
     std::uint16_t* out = tiles(args.out[0]);
     for (std::int64_t t = first; t < last; ++t) {
-      const std::int64_t at = t * tile_elements, n = grid.elements_in(t);
-      function(a + at, b + at, out + at, n);
-      if (n < tile_elements) std::fill_n(out + at + n, tile_elements - n, std::uint16_t{0});
+      const std::int64_t rows = grid.rows_in(t);
+      // Of a few rows, those of the left face and those of the right one.
+      const std::int64_t parts = rows < face_dim && grid.cols_in(t) > face_dim ? 2 : 1;
+      const std::int64_t n = parts == 2 ? rows * face_dim : grid.elements_in(t);
+      for (std::int64_t part = 0; part < parts; ++part) {
+        const std::int64_t at = t * tile_elements + part * face_elements;
+        const std::int64_t end = part + 1 < parts ? face_elements : tile_elements - part * face_elements;
+        function(a + at, b + at, out + at, n);
+        if (n < end) std::fill_n(out + at + n, end - n, std::uint16_t{0});
+      }
     }
   };
   return Kernel(Parts{.count = grid.tiles(), .worth = 128, .run = run});
