@@ -44,7 +44,11 @@ class BufferStore {
   void keep(const DeviceState& state, const Frame& frame);
   // tt.to_device of a buffer that is there already. In another format than it is kept in, it goes over the host.
   bool upload(const Instruction& instruction, Frame& frame);
-  bool is_on_device(int slot) const { return device_state_.contains(slot); }
+  // A buffer that has stayed on the device; nullptr where it is on the host.
+  const DeviceTensor* on_device(int slot) const {
+    const auto kept = device_state_.find(slot);
+    return kept != device_state_.end() ? &kept->second : nullptr;
+  }
   void bring_to_host();
   void share_with(BufferStore& other);  // a store of the same program on the host
 

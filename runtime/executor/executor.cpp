@@ -157,10 +157,10 @@ std::vector<RtValue> Executor::run_on_device(const std::vector<RtValue>& inputs,
     placed_run_ = plan.placement.taken();
     std::vector<RtValue> outputs = Runner(env, plan, work_).run(inputs, keep);
     if (placed_run_ && residence_ == Residence::all && plan.settled.empty())
-      plan.settled = settled_ops(plan, *program_, *options_.chooser);
+      plan.settled = settled_ops(plan, *program_, *buffers_, *options_.chooser);
     if (plan.placement.taken() || !uses_device_ || residence_ == Residence::on_demand) return outputs;
     plan.placement.record(plan, *program_, buffers_->packed(), options_.profile, [&](const Instruction& i) {
-      return i.kind == InstrKind::to_device && buffers_->is_on_device(i.args.at(0).slot);
+      return i.kind == InstrKind::to_device && buffers_->on_device(i.args.at(0).slot) != nullptr;
     });
     if (place(plan, kept_bytes_per_bank(outputs, options_.profile))) {  // what counts is what the plan will do
       work_.weights = plan.placement.moves();

@@ -151,17 +151,20 @@ void Runner::write_back(const std::vector<RtValue>& values, const std::vector<Rt
 void Runner::run_block(const Region& block) {
   const auto* const cancel = env_.options.cancel.get();
   const bool streamed = !plan_.placement.arrivals().empty();
-  const SettledOp* const ops = settled(block);
+  const SettledOp* ops = settled(block);
   std::optional<ttc::Phase> phase;  // a settled run is a repetition, of which the caller knows how long it takes
   if (ops == nullptr && &block == &env_.program.main) phase.emplace("running", block.instructions.size());
   for (const Instruction& instruction : block.instructions) {
     if (cancel != nullptr && cancel->load(std::memory_order_relaxed)) throw Cancelled();
     try {
-      if (ops != nullptr &&
-          run_settled(static_cast<std::size_t>(&instruction - block.instructions.data()), instruction))
-        continue;
+      const auto position = static_cast<std::size_t>(&instruction - block.instructions.data());
+      if (ops != nullptr && run_settled(position, instruction)) continue;
       if (streamed) move_in(instruction);
       env_.on_demand ? run_on_demand(instruction) : execute_counted(instruction);
+      if (ops != nullptr && !holds(ops[position], instruction)) {
+        unsettled_ = true;
+        ops = nullptr;
+      }
     } catch (const RangeError&) {
       throw;  // the run is repeated on the host
     } catch (const Cancelled&) {
@@ -193,6 +196,12 @@ void Runner::count(const SettledOp& op) {
   if (op.circuit != nullptr) op.circuit->record_success();
   op.calls->fetch_add(1, std::memory_order_relaxed);
   work_.device_cycles += op.cycles;
+}
+
+bool Runner::holds(const SettledOp& op, const Instruction& instruction) const {
+  if (!op.buffer) return true;
+  const auto* tensor = frame_[static_cast<std::size_t>(instruction.results.at(0))].get_if<DeviceTensor>();
+  return tensor != nullptr && tensor->spec == *op.buffer;
 }
 
 bool Runner::run_together(const Together& together) {

@@ -53,6 +53,8 @@ class Runner {
   // False where the instruction has to run as any other.
   bool run_settled(std::size_t position, const Instruction& instruction);
   bool run_together(const Together& together);  // false: nothing ran
+  // Whether a buffer that an instruction brought into the program is what it was when the plan settled.
+  bool holds(const SettledOp& op, const Instruction& instruction) const;
   bool allowed(const SettledOp& op);
   void count(const SettledOp& op);
   void execute(const Instruction& instruction);
