@@ -175,8 +175,9 @@ std::vector<RtValue> Executor::run_on_device(const std::vector<RtValue>& inputs,
 
 std::size_t Executor::together() const {
   const Plan* plan = plans_.last_used();
+  if (plan == nullptr) return 0;
   std::size_t count = 0;
-  for (const SettledOp& op : plan != nullptr ? plan->settled : std::vector<SettledOp>{})
+  for (const SettledOp& op : plan->settled)
     if (op.together != nullptr) count += op.together->members().size() - 1;
   return count;
 }
