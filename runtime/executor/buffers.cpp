@@ -134,10 +134,12 @@ bool BufferStore::reserve(const DeviceState& state, const Frame& frame) {
   return true;
 }
 
-void BufferStore::keep(const DeviceState& state, const Frame& frame) {
-  const auto& value = *frame[static_cast<std::size_t>(state.value)].get_if<DeviceTensor>();
+// The next run of the plan makes its value where the buffer has been.
+void BufferStore::keep(const DeviceState& state, Frame& frame) {
+  auto& value = *frame[static_cast<std::size_t>(state.value)].get_if<DeviceTensor>();
   if (auto reserved = incoming_.extract(state.buffer)) device_state_[state.buffer] = std::move(reserved.mapped());
-  const DeviceTensor& kept = device_state_.at(state.buffer);
+  DeviceTensor& kept = device_state_.at(state.buffer);
+  if (value.buffer.use_count() == 1) return std::swap(kept, value);
   if (kept.data() != value.data()) copy_bytes(kept.data(), value.data(), value.spec.nbytes());
 }
 

@@ -41,7 +41,7 @@ class BufferStore {
   // The new value on the device beside the plan's memory. False where it is not there: cpu mode. Memory is taken first,
   // for all buffers, so that no run ends between two of them.
   bool reserve(const DeviceState& state, const Frame& frame);
-  void keep(const DeviceState& state, const Frame& frame);
+  void keep(const DeviceState& state, Frame& frame);
   // tt.to_device of a buffer that is there already. In another format than it is kept in, it goes over the host.
   bool upload(const Instruction& instruction, Frame& frame);
   // A buffer that has stayed on the device; nullptr where it is on the host.

@@ -37,7 +37,7 @@ std::set<int> slots_read(const Instruction& i) {
 
 void MemoryPlacement::record(const Plan& plan, const Program& program, const PackedWeights& weights,
                              const ArchProfile& profile, const std::function<bool(const Instruction&)>& elsewhere) {
-  values_.clear(), specs_.clear(), weights_.clear();
+  values_.clear(), specs_.clear(), become_buffers_.clear(), weights_.clear();
   std::set<int> computed;  // constants of set-up that all stay
   const int last = static_cast<int>(program.main.instructions.size());
   for (int position = 0; position < last; ++position) {
@@ -62,6 +62,7 @@ void MemoryPlacement::record(const Plan& plan, const Program& program, const Pac
                          .begin = std::min(program.slots[static_cast<std::size_t>(slot)].begin, position),
                          .end = std::min(program.slots[static_cast<std::size_t>(slot)].end, last)});
       specs_.push_back(results[r]);
+      become_buffers_.push_back(std::ranges::count(program.device_state, slot, &DeviceState::value) == 1);
     }
   }
   moves_ = {.weights = static_cast<std::int64_t>(weights_.size() + computed.size())};
@@ -92,18 +93,25 @@ void MemoryPlacement::record_together(const Plan& plan, const Program& program,
 }
 
 std::int64_t MemoryPlacement::lay_out(std::int64_t alignment) {
-  const std::int64_t bytes = plan_memory(values_, alignment);
+  std::vector<PlannedValue> inside = values_;
+  for (std::size_t v = 0; v < inside.size(); ++v)
+    if (become_buffers_[v]) inside[v].bytes = 0;
+  const std::int64_t bytes = plan_memory(inside, alignment);
+  const auto take = [&](const std::vector<PlannedValue>& from) {
+    for (std::size_t v = 0; v < from.size(); ++v) values_[v].offset = from[v].offset;
+  };
+  take(inside);
   if (together_.empty()) return bytes;
   // More memory than the model needs is not taken for it.
   for (const bool places : {true, false}) {
-    std::vector<PlannedValue> apart = values_;
+    std::vector<PlannedValue> apart = inside;
     for (const Meanwhile& one : together_) {
       if (one.places && !places) continue;
       for (const std::size_t v : one.values)
         apart[v].begin = std::min(apart[v].begin, one.first), apart[v].end = std::max(apart[v].end, one.last);
     }
     if (plan_memory(apart, alignment) > bytes) continue;
-    for (std::size_t v = 0; v < apart.size(); ++v) values_[v].offset = apart[v].offset;
+    take(apart);
     break;
   }
   return bytes;
@@ -118,8 +126,11 @@ bool MemoryPlacement::take(Plan& plan, Device& device, const Program& program, P
       if (!stream(plan, device, program, *streamed, spare)) return false;
     } else if (!values_.empty()) {
       const auto region = make_region(lay_out(alignment(device.profile())), device, "activations");
-      for (std::size_t v = 0; v < values_.size(); ++v)
-        plan.frame[static_cast<std::size_t>(values_[v].id)] = in_region(specs_[v], region, values_[v].offset);
+      for (std::size_t v = 0; v < values_.size(); ++v) {
+        const auto slot = static_cast<std::size_t>(values_[v].id);
+        plan.frame[slot] = become_buffers_[v] ? allocate(device, specs_[v], program.slots[slot].value->name)
+                                              : in_region(specs_[v], region, values_[v].offset);
+      }
     }
   } catch (const OutOfMemory&) {
     give_up(plan);

@@ -59,6 +59,8 @@ class MemoryPlacement {
   bool recorded_ = false, taken_ = false;
   std::vector<PlannedValue> values_;  // id: the slot; bytes and offsets in each bank
   std::vector<TensorSpec> specs_;     // parallel to values_
+  // Parallel to values_: what a buffer becomes, which has memory of its own to change places with the buffer's.
+  std::vector<char> become_buffers_;
   std::vector<Weight> weights_;       // in the order of their first use
   // Instructions that may run together, where what they read and make has a place of its own meanwhile.
   struct Meanwhile {
