@@ -92,28 +92,34 @@ void MemoryPlacement::record_together(const Plan& plan, const Program& program,
   }
 }
 
+// `apart`: instructions that may run together have all that they read and make in places of its own.
+std::vector<PlannedValue> MemoryPlacement::inside(bool apart, bool places) const {
+  std::vector<PlannedValue> values = values_;
+  for (const Meanwhile& one : together_) {
+    if (!apart || (one.places && !places)) continue;
+    for (const std::size_t v : one.values)
+      values[v].begin = std::min(values[v].begin, one.first), values[v].end = std::max(values[v].end, one.last);
+  }
+  std::vector<PlannedValue> out;
+  for (std::size_t v = 0; v < values.size(); ++v)
+    if (!become_buffers_[v]) out.push_back(values[v]);
+  return out;
+}
+
 std::int64_t MemoryPlacement::lay_out(std::int64_t alignment) {
-  std::vector<PlannedValue> inside = values_;
-  for (std::size_t v = 0; v < inside.size(); ++v)
-    if (become_buffers_[v]) inside[v].bytes = 0;
-  const std::int64_t bytes = plan_memory(inside, alignment);
-  const auto take = [&](const std::vector<PlannedValue>& from) {
-    for (std::size_t v = 0; v < from.size(); ++v) values_[v].offset = from[v].offset;
-  };
-  take(inside);
-  if (together_.empty()) return bytes;
+  std::vector<PlannedValue> best = inside(false, false);
+  const std::int64_t bytes = plan_memory(best, alignment);
   // More memory than the model needs is not taken for it.
   for (const bool places : {true, false}) {
-    std::vector<PlannedValue> apart = inside;
-    for (const Meanwhile& one : together_) {
-      if (one.places && !places) continue;
-      for (const std::size_t v : one.values)
-        apart[v].begin = std::min(apart[v].begin, one.first), apart[v].end = std::max(apart[v].end, one.last);
-    }
+    if (together_.empty()) break;
+    std::vector<PlannedValue> apart = inside(true, places);
     if (plan_memory(apart, alignment) > bytes) continue;
-    take(apart);
+    best = std::move(apart);
     break;
   }
+  std::size_t next = 0;
+  for (std::size_t v = 0; v < values_.size(); ++v)
+    if (!become_buffers_[v]) values_[v].offset = best[next++].offset;
   return bytes;
 }
 
@@ -125,7 +131,8 @@ bool MemoryPlacement::take(Plan& plan, Device& device, const Program& program, P
     if (streamed != nullptr) {
       if (!stream(plan, device, program, *streamed, spare)) return false;
     } else if (!values_.empty()) {
-      const auto region = make_region(lay_out(alignment(device.profile())), device, "activations");
+      const std::int64_t bytes = lay_out(alignment(device.profile()));
+      const auto region = bytes > 0 ? make_region(bytes, device, "activations") : nullptr;
       for (std::size_t v = 0; v < values_.size(); ++v) {
         const auto slot = static_cast<std::size_t>(values_[v].id);
         plan.frame[slot] = become_buffers_[v] ? allocate(device, specs_[v], program.slots[slot].value->name)

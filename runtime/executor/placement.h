@@ -51,6 +51,7 @@ class MemoryPlacement {
   };
   void record_together(const Plan& plan, const Program& program,
                        const std::function<bool(const Instruction&)>& elsewhere);
+  std::vector<PlannedValue> inside(bool apart, bool places) const;  // of the region
   // Lays the values out; gives the region's bytes.
   std::int64_t lay_out(std::int64_t alignment);
   bool stream(Plan& plan, Device& device, const Program& program, PackedWeights& weights, std::int64_t spare);
@@ -61,7 +62,7 @@ class MemoryPlacement {
   std::vector<TensorSpec> specs_;     // parallel to values_
   // Parallel to values_: what a buffer becomes, which has memory of its own to change places with the buffer's.
   std::vector<char> become_buffers_;
-  std::vector<Weight> weights_;       // in the order of their first use
+  std::vector<Weight> weights_;  // in the order of their first use
   // Instructions that may run together, where what they read and make has a place of its own meanwhile.
   struct Meanwhile {
     int first, last;  // instruction numbers

@@ -53,7 +53,7 @@ void DramUse::read(const ir::Value* value, std::size_t step) {
 std::int64_t DramUse::region_bytes(std::size_t steps) const {
   std::vector<ttrt::PlannedValue> values;
   for (const Life& life : lives_)
-    if (!life.kept && life.begin < steps)
+    if (!life.apart() && life.begin < steps)
       values.push_back({.bytes = life.bytes / arch_.dram_banks,
                         .begin = static_cast<int>(life.begin),
                         .end = static_cast<int>(std::min(life.end, steps - 1))});
@@ -63,6 +63,11 @@ std::int64_t DramUse::region_bytes(std::size_t steps) const {
 void DramUse::outlast(const ir::Value* value) {
   read_at_end(value);
   if (const Life* life = life_of(value)) const_cast<Life*>(life)->begin = 0;
+}
+
+void DramUse::becomes_buffer(const ir::Value* value) {
+  read_at_end(value);
+  if (const Life* life = life_of(value)) ++const_cast<Life*>(life)->buffers;
 }
 
 MemoryUse DramUse::over_time(std::size_t steps) const {
@@ -75,6 +80,9 @@ MemoryUse DramUse::over_time(std::size_t steps) const {
       kept += life.bytes;
       for (const std::size_t step : life.reads)
         if (step < steps) own[step] += life.bytes;
+    } else if (life.apart()) {
+      kept += life.bytes;
+      for (std::size_t step = life.begin; step < steps; ++step) own[step] += life.bytes;
     } else if (life.begin < steps) {
       change[life.begin] += life.bytes, change[std::min(life.end, steps - 1) + 1] -= life.bytes;
     }
@@ -90,7 +98,7 @@ MemoryUse DramUse::over_time(std::size_t steps) const {
   out.peak = lain_out;
   if (gaps > 0) out.held.push_back({"between values of other sizes", "gaps", gaps});
   for (const Life& life : lives_)
-    if (life.kept || (life.begin <= out.peak_at && out.peak_at <= life.end))
+    if (life.apart() || (life.begin <= out.peak_at && out.peak_at <= life.end))
       out.held.push_back({life.value->name, life.kept ? "weight" : "value", life.bytes});
   std::stable_sort(out.held.begin(), out.held.end(), [](const Held& a, const Held& b) { return a.bytes > b.bytes; });
   return out;

@@ -39,6 +39,8 @@ class DramUse {
   void read(const ir::Value* value, std::size_t step);  // nothing for values that are not in DRAM
   void read_at_end(const ir::Value* value) { read(value, std::numeric_limits<std::size_t>::max()); }
   void outlast(const ir::Value* value);  // it is there from call to call
+  // A buffer's next value: it has memory of its own while all weights are there, to change places with the buffer.
+  void becomes_buffer(const ir::Value* value);
   bool holds(const ir::Value* value) const { return life_of(value) != nullptr; }
   // `value` is what `same` is: a region's result and its node's.
   void name(const ir::Value* value, const ir::Value* same) { same_.emplace(value, same); }
@@ -52,7 +54,9 @@ class DramUse {
     std::int64_t bytes;
     std::size_t begin, end;
     bool kept;
-    std::vector<std::size_t> reads;  // of what is kept: the steps
+    std::vector<std::size_t> reads;                      // of what is kept: the steps
+    int buffers = 0;                                     // that it becomes
+    bool apart() const { return kept || buffers == 1; }  // from the region that values share
   };
   const Life* life_of(const ir::Value* value) const;
   void add(Life life);

@@ -94,7 +94,7 @@ class Pricing {
       if (record->role == ttrt::Role::to_device)
         dram_.keep(node.result(), bound.results().at(0));
       else
-        dram_.read_at_end(node.operand(0));  // buffers are written when nothing can fail any more
+        dram_.becomes_buffer(node.operand(0));  // buffers are written when nothing can fail any more
       return true;
     }
     NodeCost cost;
