@@ -1,6 +1,6 @@
-// Instructions of the main block whose next run is known: operands and results lie in the plan's region or are
-// constants, their shapes follow from the signature, and one kernel serves them. Running one takes no more than a look
-// at the kernel's circuit, the kernel, and counting.
+// Instructions of the main block whose next run is known: operands and results lie in the plan's region, are constants
+// or buffers that stay on the device, their shapes follow from the signature, and one kernel serves them. Running one
+// takes no more than a look at the kernel's circuit, the kernel, and counting.
 #pragma once
 
 #include <atomic>
