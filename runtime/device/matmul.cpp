@@ -78,8 +78,8 @@ Matmul::Plan::Plan(MatmulSpec s) : spec(std::move(s)) {
   a_tile_bytes = pairs ? 2048 : 4096;
   panel_tile_bytes = detail::panel_bytes_per_tile(kernels->operand);
   block = kernels->block;
-  if (pairs && matrices == 1 && mt == 1 && !spec.transpose_b && detail::FewRows::takes(spec.b, rows_in(0)))
-    few.emplace(spec.b, rows_in(0), spec.k, keep_a, keep_b);
+  if (matrices == 1 && mt == 1 && !spec.transpose_b && detail::FewRows::takes(kernels->operand, spec.b, rows_in(0)))
+    few.emplace(kernels->operand, spec.b, rows_in(0), spec.k, keep_a, keep_b);
   const DataType direct = pairs ? DataType::bfloat16 : DataType::float32;
   copies_a = spec.a != direct || block != nullptr || items_per_tile > 1;
   few ? divide_few() : divide();

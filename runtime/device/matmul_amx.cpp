@@ -167,7 +167,7 @@ struct WholeWords {
       for (int p = 0; p < 8; ++p)
         _mm512_store_si512(made.words + face % 2 * 1024 + (face / 2 * 8 + p) * 64,
                            pair_words(tile + face * 512 + p * 64, turn, keep));
-    made.rows[0] = made.rows[1] = x.values + k_tile * tile_dim;
+    made.rows[0] = made.rows[1] = row_of(x, 0) + k_tile * tile_dim;
     made.stride = x.stride;
     return true;
   }
@@ -202,7 +202,7 @@ struct BlockWords {
       const __m512i power =
           _mm512_slli_epi16(_mm512_sub_epi16(_mm512_cvtepu8_epi16(stored), _mm512_set1_epi16(Decoder::one)), 7);
       for (int row = 0; row < x.count; ++row) {
-        const __m512i v = _mm512_loadu_si512(x.values + row * x.stride + k_tile * tile_dim);
+        const __m512i v = _mm512_loadu_si512(row_of(x, row) + k_tile * tile_dim);
         _mm512_store_si512(made.scaled[half][row], _mm512_maskz_add_epi16(_mm512_test_epi16_mask(v, field), v, power));
       }
       made.rows[half] = made.scaled[half][0];
@@ -257,19 +257,14 @@ template <typename Maker>
 [[gnu::target(TTRT_TARGET)]] void begin() { _tile_loadconfig(&whole_registers); }
 [[gnu::target(TTRT_TARGET)]] void end() { _tile_release(); }
 
-#undef TTRT_TARGET
-
-}  // namespace
-
-const BlockKernel amx_block{begin, add_block, end};
-
-FewRows::Kernel few_rows_amx(DataType b) {
+FewRows::Kernel few_times(DataType b, std::int64_t /*rows*/) {
   if (b == DataType::bfloat16) return few_times_tiles<WholeWords>;
   return b == DataType::bfloat8_b ? few_times_tiles<BlockWords<ConvertedBytes>>
                                   : few_times_tiles<BlockWords<HalfBytes>>;
 }
 
-[[gnu::target("avx512f,amx-tile,amx-bf16")]] void begin_few_rows_amx(int rows) {
+// The rows' registers have `rows` rows.
+[[gnu::target("avx512f,amx-tile,amx-bf16")]] void begin_few(int rows) {
   static constexpr auto shapes = [] {
     std::array<Shapes, FewRows::most + 1> by_rows;
     for (std::size_t n = 0; n < by_rows.size(); ++n)
@@ -278,6 +273,14 @@ FewRows::Kernel few_rows_amx(DataType b) {
   }();
   _tile_loadconfig(&shapes[static_cast<std::size_t>(rows)]);
 }
+
+#undef TTRT_TARGET
+
+}  // namespace
+
+const BlockKernel amx_block{begin, add_block, end};
+
+const FewRows::Kernels few_rows_amx{FewRows::most, 8, 2, read_pairs<true>, few_times, begin_few, end};
 
 #endif
 

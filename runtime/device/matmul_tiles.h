@@ -1,6 +1,7 @@
-// Tiles of operand b as they are stored: turned into panels, or multiplied by a few rows without being written out.
-// For hosts with AVX512-BF16 and AVX512-VBMI, and AMX-BF16 where they have it, bit for bit what panels of pairs give
-// (device/matmul_kernels.h), of which these are the fast paths. Used by device/matmul*.cpp only.
+// Tiles of operand b as they are stored: turned into panels, or multiplied by a few rows without being written out, bit
+// for bit what panels give (device/matmul_kernels.h), of which these are the fast paths. Of pairs for hosts with
+// AVX512-BF16 and AVX512-VBMI, and AMX-BF16 where they have it, of floats for those with AVX2. Used by
+// device/matmul*.cpp only.
 #pragma once
 
 #include <array>
@@ -8,9 +9,14 @@
 #include <cstdint>
 #include <vector>
 
+#include "device/matmul_kernels.h"
+#include "device/matmul_memory.h"
 #include "device/types.h"
 
 namespace ttrt::detail {
+
+// Of operand b's bits, as a float's. LoFi leaves four bits behind the point.
+constexpr std::uint32_t keep_lofi = 0xFFF80000, keep_all = 0xFFFFC000;
 
 // One whole tile of [k, n] -> its 32 k rows of a panel of pairs. False where the tile is none that these kernels take:
 // of another format, with an exponent at the end of the range or the code "-0"; nothing is then promised of `panel`.
@@ -21,25 +27,27 @@ class FewRows {
  public:
   static constexpr std::int64_t most = 8;
   // Whether so many rows are best multiplied here by tiles of this format.
-  static bool takes(DataType b, std::int64_t rows);
+  static bool takes(Operand operand, DataType b, std::int64_t rows);
 
-  // `rows` rows of k values, whose bits are and-ed with `keep_a` (two bfloat16), those of b with `keep_b` (a float's).
-  FewRows(DataType b, std::int64_t rows, std::int64_t k, std::uint32_t keep_a, std::uint32_t keep_b);
-  // From one tile of rows of a as the kernels of this host read it: tiles of bfloat16, where there is a BlockKernel
-  // pack_block_rows of them.
+  // `rows` rows of k values, whose bits are and-ed with `keep_a` (two bfloat16, or a float), those of b with `keep_b`
+  // (a float's).
+  FewRows(Operand operand, DataType b, std::int64_t rows, std::int64_t k, std::uint32_t keep_a, std::uint32_t keep_b);
+  // From one tile of rows of a as the kernels of this host read it: tiles of the operand's type, where there is a
+  // BlockKernel pack_block_rows of them.
   void read(const std::byte* tiles);
   // c[column of tiles][row][column] += the rows' values 32 * k_tile and following times `tiles` of [k, n]: of
   // `k_tiles` rows of tiles (at most most_k_tiles), which lie row_bytes apart, `columns` beside each other (at most
-  // columns_at_once()). Where fill_pairs_from_tile is false of a tile, it and those below it are left: gives for each
-  // column how many were added. Brings those at `ahead`, which are wanted next, into the cache, all or the first of
-  // them. Between begin() and end() of one thread, in which a BlockKernel may add the same rows too.
+  // columns_at_once()). A tile that a kernel does not take, and those below it, are left (of blocks one with an
+  // exponent at the end of the range, or the code "-0"): gives for each column how many were added. Brings those at
+  // `ahead`, which are wanted next, into the cache, all or the first of them. Between begin() and end() of one thread,
+  // in which a BlockKernel may add the same rows too.
   static constexpr std::int64_t most_k_tiles = 4, most_columns = 32;
   struct Tiles {
     const std::byte *first, *ahead;
     std::int64_t k_tiles, columns, row_bytes;
   };
   using Added = std::array<std::uint8_t, most_columns>;
-  std::int64_t columns_at_once() const { return blocks_ ? 8 : most_columns; }
+  std::int64_t columns_at_once() const { return kernels_->columns_at_once; }
   Added times_tiles(std::int64_t k_tile, const Tiles& tiles, float* c) const;
   void begin() const;
   void end() const;
@@ -49,27 +57,39 @@ class FewRows {
     std::uint8_t smallest, largest;
   };
   struct Rows {
-    const std::uint16_t* values;  // [row][stride]
+    const std::byte* values;  // [row][stride], bfloat16 or floats
     std::int64_t stride;
     int count;
     bool lofi;            // in the tiles' bits
     const Range* ranges;  // by tile of k
   };
   using Kernel = Added (*)(const Rows& x, const Tiles& tiles, float* c);
+  // What a host has for an operand.
+  struct Kernels {
+    std::int64_t most_rows, columns_at_once, value_bytes;
+    // 32 k of the rows of a tile, and-ed with `keep`, as [row][stride].
+    Range (*read)(const std::byte* tile, std::int64_t rows, std::uint32_t keep, std::byte* out, std::int64_t stride);
+    Kernel (*times)(DataType b, std::int64_t rows);  // of bfloat16, bfloat8_b and bfloat4_b
+    void (*begin)(int rows) = nullptr;               // if it has any
+    void (*end)() = nullptr;
+  };
 
  private:
-  Kernel kernel_;
+  static const Kernels* kernels(Operand operand);
+
+  const Kernels* kernels_ = nullptr;
+  Kernel times_ = nullptr;
   std::int64_t rows_, stride_;
   std::uint32_t keep_a_;
-  bool lofi_, blocks_;
-  std::vector<std::uint16_t> values_;  // [row][stride]
-  std::vector<Range> ranges_;          // of all rows, by tile of k
+  bool lofi_;
+  std::vector<CacheLine> values_;  // [row][stride]
+  std::vector<Range> ranges_;      // of all rows, by tile of k
 };
 
 #if defined(__x86_64__)
-// Of Isa::amx_bf16. The rows' registers have `rows` rows.
-FewRows::Kernel few_rows_amx(DataType b);
-void begin_few_rows_amx(int rows);
+extern const FewRows::Kernels few_rows_amx;     // of Isa::amx_bf16, for pairs
+extern const FewRows::Kernels few_rows_avx512;  // of Isa::avx512_bf16 with AVX512-VBMI, for pairs
+extern const FewRows::Kernels few_rows_avx2;    // of Isa::avx2 and those above, for floats
 #endif
 
 }  // namespace ttrt::detail

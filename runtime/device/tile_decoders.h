@@ -1,4 +1,5 @@
-// What tiles of weights hold, in registers, as pairs of bfloat16: for device/matmul_tiles.cpp and matmul_amx.cpp.
+// What tiles of weights hold, in registers, as pairs of bfloat16: for device/matmul_tiles.cpp, matmul_few_avx512.cpp
+// and matmul_amx.cpp.
 //
 // A block's elements are integers times a power of two. Integers of up to 7 bits are bfloat16 numbers, so a table or a
 // conversion makes them; the power goes to the exponent of the element (panels) or, once for 16 columns, to the row's
@@ -14,16 +15,13 @@
 #include <cstdint>
 
 #include "device/intrinsics.h"
+#include "device/matmul_each_tile.h"
 #include "device/matmul_tiles.h"
 #include "device/tile_formats.h"
 
 namespace ttrt::detail {
 
-constexpr int face_of(int k_half, int n_half) { return k_half * 2 + n_half; }
-
 constexpr int highest_exponent = 254;
-// 4 bits are their table's index, whatever stands in the bits above them.
-constexpr std::uint32_t keep_lofi = 0xFFF80000, keep_all = 0xFFFFC000;
 
 // Bytes of bfloat16(i), i from 0, their bits beyond `keep` cut.
 struct Table {
@@ -146,10 +144,8 @@ constexpr std::int64_t tile_size = block_exponents + 4 * Decoder::face_bytes;
           _mm512_cmpgt_epu8_mask(e, _mm512_set1_epi8(static_cast<char>(highest)))) == 0;
 }
 
-// Into the second cache: what is wanted next may be more than the first holds. Or, with 3, into that.
-template <int locality = 2>
-inline void bring(const std::byte* bytes, std::int64_t count) {
-  for (std::int64_t i = 0; i < count; i += 64) __builtin_prefetch(bytes + i, 0, locality);
+inline const std::uint16_t* row_of(const FewRows::Rows& x, std::int64_t row) {
+  return reinterpret_cast<const std::uint16_t*>(x.values) + row * x.stride;
 }
 
 // Whether a block's power can go to these rows: their exponent fields with it on them stay within 1 and 254.
@@ -158,6 +154,32 @@ template <typename Decoder>
   constexpr int one = Decoder::one;
   return exponents_within(tile, std::max(Decoder::lowest, 1 + one - range.smallest),
                           range.largest == 255 ? -1 : std::min(highest_exponent, 254 + one - range.largest));
+}
+
+// The smallest of words that are no more than 255.
+[[TTRT_DECODE]] inline std::uint8_t smallest(__m512i words) {
+  const __m256i half = _mm256_min_epu16(_mm512_castsi512_si256(words), _mm512_extracti64x4_epi64(words, 1));
+  const __m128i eight = _mm_min_epu16(_mm256_castsi256_si128(half), _mm256_extracti128_si256(half, 1));
+  return static_cast<std::uint8_t>(_mm_cvtsi128_si32(_mm_minpos_epu16(eight)));
+}
+
+// FewRows::Kernels::read of bfloat16: of a tile of faces, or of rows of 32 k.
+template <bool blocks>
+[[gnu::target("avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]] FewRows::Range read_pairs(
+    const std::byte* tile, std::int64_t rows, std::uint32_t keep, std::byte* out, std::int64_t stride) {
+  constexpr std::int64_t row_bytes = blocks ? 64 : 32, second_half = blocks ? 32 : face_elements * 2;
+  const __m512i kept = _mm512_set1_epi32(static_cast<int>(keep)), most = _mm512_set1_epi16(255);
+  __m512i least = most, complement = most;  // of exponent fields; 255 less the largest
+  for (std::int64_t r = 0; r < rows; ++r, tile += row_bytes, out += stride * 2) {
+    const __m256i first = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(tile));
+    const __m256i second = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(tile + second_half));
+    const __m512i values = _mm512_and_si512(_mm512_inserti64x4(_mm512_castsi256_si512(first), second, 1), kept);
+    _mm512_storeu_si512(out, values);
+    const __m512i fields = _mm512_srli_epi16(_mm512_slli_epi16(values, 1), 8);
+    least = _mm512_mask_min_epu16(least, _mm512_test_epi16_mask(fields, fields), least, fields);
+    complement = _mm512_min_epu16(complement, _mm512_sub_epi16(most, fields));
+  }
+  return {smallest(least), static_cast<std::uint8_t>(255 - smallest(complement))};
 }
 
 }  // namespace ttrt::detail

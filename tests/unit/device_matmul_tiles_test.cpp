@@ -60,7 +60,7 @@ constexpr DataType weight_formats[] = {DataType::bfloat16, DataType::bfloat8_b, 
 
 std::vector<std::pair<Isa, DataType>> levels_and_formats() {
   std::vector<std::pair<Isa, DataType>> all;
-  for (Isa level : {Isa::avx512_bf16, Isa::amx_bf16})
+  for (Isa level : {Isa::avx2, Isa::avx512, Isa::avx512_bf16, Isa::amx_bf16})
     for (DataType dtype : weight_formats)
       if (level <= best_isa()) all.emplace_back(level, dtype);
   return all;
@@ -71,7 +71,7 @@ std::vector<std::pair<Isa, DataType>> levels_and_formats() {
 TEST_CASE("stored tiles become the panels that their values spell") {
   std::mt19937 rng(7);
   for (DataType dtype : weight_formats) {
-    if (!FewRows::takes(dtype, 1)) continue;  // this host unpacks tiles another way
+    if (!FewRows::takes(detail::Operand::bf16_pairs, dtype, 1)) continue;  // this host unpacks tiles another way
     for (Codes codes : {Codes::normal, Codes::any}) {
       const std::vector<std::byte> tiles = random_tiles(dtype, 200, codes, rng);
       int taken = 0;

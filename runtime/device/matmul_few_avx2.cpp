@@ -1,0 +1,326 @@
+// Products of a few rows of floats with tiles as they are stored, of hosts with AVX2: each sum takes a product after the
+// other in the order of k, as those of panels do.
+//
+// A block's elements are integers times a power of two. Here they become floats of the integers, and the power goes to
+// the row's value, which makes no difference to a product that is rounded once, with the sum that it is added to.
+#include <algorithm>
+#include <cstring>
+
+#include "device/intrinsics.h"
+#include "device/matmul_each_tile.h"
+#include "device/matmul_tiles.h"
+
+#if defined(__x86_64__)
+namespace ttrt::detail {
+namespace {
+
+#define TTRT_AVX2 gnu::target("avx2,fma")
+#define TTRT_INLINE TTRT_AVX2, gnu::always_inline
+
+// What 32 columns of a k row hold, as a format's own order of columns gives it.
+struct Line {
+  __m256 of[4];
+};
+
+[[TTRT_INLINE]] inline __m256 joined(const float* low, const float* high) {
+  return _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(low)), _mm_loadu_ps(high), 1);
+}
+[[TTRT_INLINE]] inline void part(__m256 v, float* low, float* high) {
+  _mm_storeu_ps(low, _mm256_castps256_ps128(v));
+  _mm_storeu_ps(high, _mm256_extractf128_ps(v, 1));
+}
+[[TTRT_INLINE]] inline __m256i joined(const std::byte* low, const std::byte* high) {
+  return _mm256_inserti128_si256(_mm256_castsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(low))),
+                                 _mm_loadu_si128(reinterpret_cast<const __m128i*>(high)), 1);
+}
+[[TTRT_INLINE]] inline __m256i everywhere(int word) { return _mm256_set1_epi32(word); }
+[[TTRT_INLINE]] inline __m256 high_half(__m256i words) {
+  return _mm256_castsi256_ps(_mm256_and_si256(words, everywhere(static_cast<int>(0xFFFF0000))));
+}
+[[TTRT_INLINE]] inline __m256 low_half(__m256i words) { return _mm256_castsi256_ps(_mm256_slli_epi32(words, 16)); }
+
+// Here a line of sums is in registers: compilers like to keep one of them in memory, where the next product waits for it.
+[[TTRT_INLINE]] inline void in_registers(Line& l) { asm("" : "+x"(l.of[0]), "+x"(l.of[1]), "+x"(l.of[2]), "+x"(l.of[3])); }
+
+// [0] and [1] the even and the odd of columns 0 to 15, [2] and [3] of 16 to 31.
+struct Halves {
+  [[TTRT_INLINE]] static void load(const float* c, Line& line) {
+    for (int n = 0; n < 2; ++n) {
+      const __m256 a = joined(c + n * 16, c + n * 16 + 8), b = joined(c + n * 16 + 4, c + n * 16 + 12);
+      line.of[2 * n] = _mm256_shuffle_ps(a, b, 0x88);
+      line.of[2 * n + 1] = _mm256_shuffle_ps(a, b, 0xDD);
+    }
+  }
+  [[TTRT_INLINE]] static void store(const Line& line, float* c) {
+    for (int n = 0; n < 2; ++n) {
+      part(_mm256_unpacklo_ps(line.of[2 * n], line.of[2 * n + 1]), c + n * 16, c + n * 16 + 8);
+      part(_mm256_unpackhi_ps(line.of[2 * n], line.of[2 * n + 1]), c + n * 16 + 4, c + n * 16 + 12);
+    }
+  }
+};
+
+template <int rows, bool lofi>
+[[TTRT_AVX2]] std::int64_t times_bf16(const FewRows::Rows& x, const Column& column, float* c) {
+  Line sums[rows];
+#pragma GCC unroll 2
+  for (int r = 0; r < rows; ++r) Halves::load(c + r * tile_dim, sums[r]);
+  const auto* values = reinterpret_cast<const float*>(x.values);
+  const std::byte *tile = column.tile, *soon = column.soon;
+  for (std::int64_t k_tile = 0; k_tile < column.k_tiles; ++k_tile, tile += column.row_bytes, soon += column.row_bytes) {
+    for (int half = 0; half < 2; ++half) {
+      const std::byte* face = tile + half * 1024;
+      for (int k = 0; k < face_dim; k += 2, values += 2) {
+        bring<3>(soon + half * 1024 + k * 32, 64);
+        bring<3>(soon + half * 1024 + k * 32 + 512, 64);
+#pragma GCC unroll 2
+        for (int i = 0; i < 2; ++i) {
+          Line b;
+#pragma GCC unroll 2
+          for (int n = 0; n < 2; ++n) {
+            __m256i words = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(face + n * 512 + (k + i) * 32));
+            if (lofi) words = _mm256_and_si256(words, everywhere(static_cast<int>(keep_lofi | keep_lofi >> 16)));
+            b.of[2 * n] = low_half(words), b.of[2 * n + 1] = high_half(words);
+          }
+#pragma GCC unroll 2
+          for (int r = 0; r < rows; ++r) {
+            const __m256 value = _mm256_broadcast_ss(values + r * x.stride + i);
+#pragma GCC unroll 4
+            for (int j = 0; j < 4; ++j) sums[r].of[j] = _mm256_fmadd_ps(value, b.of[j], sums[r].of[j]);
+          }
+        }
+      }
+    }
+  }
+#pragma GCC unroll 2
+  for (int r = 0; r < rows; ++r) Halves::store(sums[r], c + r * tile_dim);
+  return column.k_tiles;
+}
+
+// ---- blocks: columns 0 to 15 in the lower lane, 16 to 31 in the upper one ------------------------------------------
+
+// For bytes of a lane that become the highest of words, or zeros.
+struct Picks {
+  alignas(32) std::uint8_t of[4][32];
+};
+constexpr Picks picks(int first, int step, int byte) {
+  Picks p{};
+  for (int j = 0; j < 4; ++j)
+    for (int i = 0; i < 32; ++i)
+      p.of[j][i] = static_cast<std::uint8_t>(i % 4 == byte ? first * j + i % 16 / 4 * step : 0x80);
+  return p;
+}
+[[TTRT_INLINE]] inline __m256i table(const void* p) { return _mm256_load_si256(static_cast<const __m256i*>(p)); }
+
+// Bytes of a sign and 7 bits, as integers times 2^24. [j] columns 4 j to 4 j + 3.
+template <bool lofi>
+struct Bytes {
+  static constexpr int bytes = 256, rows_at_once = 1, one = 133 + 24, lowest = 31;
+  static constexpr Picks columns = picks(4, 1, 3);
+  __m256i least;
+
+  [[TTRT_INLINE]] Bytes() : least(_mm256_setzero_si256()) {}
+  [[TTRT_INLINE]] static void load(const float* c, Line& line) {
+    for (int j = 0; j < 4; ++j) line.of[j] = joined(c + 4 * j, c + 16 + 4 * j);
+  }
+  [[TTRT_INLINE]] static void store(const Line& line, float* c) {
+    for (int j = 0; j < 4; ++j) part(line.of[j], c + 4 * j, c + 16 + 4 * j);
+  }
+  [[TTRT_INLINE]] void decode(const std::byte* low, const std::byte* high, Line (&lines)[rows_at_once]) {
+    const __m256i codes = joined(low, high);
+    least = _mm256_min_epi8(least, codes);
+    const __m256i integers = _mm256_sign_epi8(_mm256_and_si256(codes, _mm256_set1_epi8(0x7F)), codes);
+#pragma GCC unroll 4
+    for (int j = 0; j < 4; ++j) {
+      __m256 value = _mm256_cvtepi32_ps(_mm256_shuffle_epi8(integers, table(columns.of[j])));
+      if (lofi) value = _mm256_and_ps(value, _mm256_castsi256_ps(everywhere(static_cast<int>(keep_lofi))));
+      lines[0].of[j] = value;
+    }
+  }
+  // Whether the code "-0", which is an infinity, was among them.
+  [[TTRT_INLINE]] bool has_infinity() const {
+    return _mm256_movemask_epi8(_mm256_cmpeq_epi8(least, _mm256_set1_epi8(-128))) != 0;
+  }
+};
+
+// The two bytes of bfloat16 of a sign and three bits; "-0" is an infinity, which they have themselves.
+struct Nibbles {
+  alignas(32) std::uint8_t low[32], high[32];
+};
+constexpr Nibbles bytes_of_nibbles() {
+  Nibbles t{};
+  for (std::size_t i = 0; i < 32; ++i) {
+    const std::uint32_t bits = std::bit_cast<std::uint32_t>(static_cast<float>(i % 8)) >> 16 | i % 16 / 8 << 15;
+    const std::uint32_t word = i % 16 == 8 ? 0xFF80 : bits;
+    t.low[i] = static_cast<std::uint8_t>(word), t.high[i] = static_cast<std::uint8_t>(word >> 8);
+  }
+  return t;
+}
+
+// [j] columns j, j + 4, j + 8, j + 12. Every fidelity keeps three bits.
+struct HalfBytes {
+  static constexpr int bytes = 128, rows_at_once = 2, one = 129, lowest = 3;
+  static constexpr Nibbles nibbles = bytes_of_nibbles();
+
+  [[TTRT_INLINE]] static void turn(Line& l) {
+    const __m256 a = _mm256_unpacklo_ps(l.of[0], l.of[1]), b = _mm256_unpackhi_ps(l.of[0], l.of[1]);
+    const __m256 c = _mm256_unpacklo_ps(l.of[2], l.of[3]), d = _mm256_unpackhi_ps(l.of[2], l.of[3]);
+    l.of[0] = _mm256_shuffle_ps(a, c, 0x44), l.of[1] = _mm256_shuffle_ps(a, c, 0xEE);
+    l.of[2] = _mm256_shuffle_ps(b, d, 0x44), l.of[3] = _mm256_shuffle_ps(b, d, 0xEE);
+  }
+  [[TTRT_INLINE]] static void load(const float* c, Line& line) {
+    Bytes<false>::load(c, line);
+    turn(line);
+  }
+  [[TTRT_INLINE]] static void store(Line line, float* c) {
+    turn(line);
+    Bytes<false>::store(line, c);
+  }
+  [[TTRT_INLINE]] static void decode(const std::byte* first, const std::byte* second, Line (&lines)[rows_at_once]) {
+    const __m256i codes = joined(first, second), nibble = _mm256_set1_epi8(0x0F);
+    const __m256i low = table(nibbles.low), high = table(nibbles.high);
+#pragma GCC unroll 2
+    for (int odd = 0; odd < 2; ++odd) {
+      const __m256i index = _mm256_and_si256(odd == 1 ? _mm256_srli_epi16(codes, 4) : codes, nibble);
+      const __m256i lows = _mm256_shuffle_epi8(low, index), highs = _mm256_shuffle_epi8(high, index);
+      const __m256i words[2] = {_mm256_unpacklo_epi8(lows, highs), _mm256_unpackhi_epi8(lows, highs)};
+#pragma GCC unroll 2
+      for (int row = 0; row < 2; ++row)
+        lines[row].of[odd] = low_half(words[row]), lines[row].of[odd + 2] = high_half(words[row]);
+    }
+  }
+  [[TTRT_INLINE]] static bool has_infinity() { return false; }
+};
+
+template <typename Decoder>
+constexpr std::int64_t tile_size = block_exponents + 4 * Decoder::bytes;
+
+// Whether a block's power can go to these rows: their exponent fields with it on them stay within 1 and 254.
+template <typename Decoder>
+[[TTRT_INLINE]] inline bool takes_power(FewRows::Range range, const std::byte* tile) {
+  const int lowest = std::max(Decoder::lowest, 1 + Decoder::one - range.smallest);
+  const int highest = std::min(254, 254 + Decoder::one - range.largest);
+  if (range.largest == 255 || lowest > highest) return false;
+  const __m256i low = _mm256_set1_epi8(static_cast<char>(lowest)), high = _mm256_set1_epi8(static_cast<char>(highest));
+  __m256i same = _mm256_set1_epi8(-1);
+  for (int i = 0; i < block_exponents; i += 32) {
+    const __m256i e = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(tile + i));
+    same = _mm256_and_si256(same, _mm256_cmpeq_epi8(_mm256_min_epu8(_mm256_max_epu8(e, low), high), e));
+  }
+  return _mm256_movemask_epi8(same) == -1;
+}
+
+// [i] the exponents 4 i to 4 i + 3 of a lane, where a float has its own but for a shift by 7.
+inline constexpr Picks powers = picks(4, 1, 2);
+
+template <typename Decoder, int rows>
+[[TTRT_AVX2]] std::int64_t times_blocks(const FewRows::Rows& x, const Column& column, float* c) {
+  constexpr std::int64_t row_bytes = Decoder::bytes / face_dim;
+  Line sums[rows];
+#pragma GCC unroll 2
+  for (int r = 0; r < rows; ++r) Decoder::load(c + r * tile_dim, sums[r]);
+  const auto* values = reinterpret_cast<const float*>(x.values);
+  const std::byte *tile = column.tile, *soon = column.soon;
+  Decoder decoder;
+  for (std::int64_t k_tile = 0; k_tile < column.k_tiles; ++k_tile, tile += column.row_bytes, soon += column.row_bytes) {
+    bring<3>(soon, block_exponents);
+    if (!takes_power<Decoder>(x.ranges[k_tile], tile)) return k_tile;
+    for (int half = 0; half < 2; ++half) {
+      const std::byte* exponents = tile + face_of(half, 0) * face_dim;
+      const __m256i stored = joined(exponents, exponents + face_dim);
+      const std::int64_t codes_at = block_exponents + face_of(half, 0) * Decoder::bytes;
+      for (std::int64_t at = codes_at; at < codes_at + 2 * Decoder::bytes; at += 64) bring<3>(soon + at, 64);
+      const std::byte* codes = tile + codes_at;
+      for (int four = 0; four < 4; ++four, codes += 4 * row_bytes, values += 4) {
+        const __m256i power = _mm256_add_epi32(_mm256_slli_epi32(_mm256_shuffle_epi8(stored, table(powers.of[four])), 7),
+                                               everywhere((127 - Decoder::one) * (1 << 23)));
+        __m256 scaled[rows];  // four values, as of the lower 16 columns and as of the upper ones
+#pragma GCC unroll 2
+        for (int r = 0; r < rows; ++r)
+          scaled[r] = _mm256_mul_ps(_mm256_broadcast_ps(reinterpret_cast<const __m128*>(values + r * x.stride)),
+                                    _mm256_castsi256_ps(power));
+#pragma GCC unroll 4
+        for (int k = 0; k < 4; k += Decoder::rows_at_once) {
+          Line b[Decoder::rows_at_once];
+          decoder.decode(codes + k * row_bytes, codes + Decoder::bytes + k * row_bytes, b);
+#pragma GCC unroll 2
+          for (int i = 0; i < Decoder::rows_at_once; ++i) {
+#pragma GCC unroll 2
+            for (int r = 0; r < rows; ++r) {
+              const __m256 value = k + i == 0   ? _mm256_permute_ps(scaled[r], 0x00)
+                                   : k + i == 1 ? _mm256_permute_ps(scaled[r], 0x55)
+                                   : k + i == 2 ? _mm256_permute_ps(scaled[r], 0xAA)
+                                                : _mm256_permute_ps(scaled[r], 0xFF);
+#pragma GCC unroll 4
+              for (int j = 0; j < 4; ++j) sums[r].of[j] = _mm256_fmadd_ps(value, b[i].of[j], sums[r].of[j]);
+              in_registers(sums[r]);
+            }
+          }
+        }
+      }
+    }
+    if (decoder.has_infinity()) return k_tile;
+#pragma GCC unroll 2
+    for (int r = 0; r < rows; ++r) Decoder::store(sums[r], c + r * tile_dim);
+  }
+  return column.k_tiles;
+}
+
+template <Times full, Times lofi>
+std::int64_t in_fidelity(const FewRows::Rows& x, const Column& column, float* c) {
+  return (x.lofi ? lofi : full)(x, column, c);
+}
+
+// Two rows at a time, for whose sums there are registers; the next two find the tiles in the cache.
+template <Times one, Times two>
+std::int64_t in_twos(const FewRows::Rows& x, const Column& column, float* c) {
+  FewRows::Rows rows = x;
+  std::int64_t added = 0;
+  for (int r = 0; r < x.count; r += 2, rows.values += 2 * x.stride * 4, c += 2 * tile_dim)
+    added = (r + 1 < x.count ? two : one)(rows, column, c);
+  return added;  // by all rows alike
+}
+
+// [whether more than one row]
+template <std::int64_t bytes, std::int64_t early, Times one, Times two>
+constexpr FewRows::Kernel kernels[2] = {
+    each_column<bytes, early, 1, one, one>, each_column<bytes, early, 1, in_twos<one, two>, in_twos<one, two>>};
+
+template <int rows>
+constexpr Times bf16 = in_fidelity<times_bf16<rows, false>, times_bf16<rows, true>>;
+template <int rows>
+constexpr Times bytes = in_fidelity<times_blocks<Bytes<false>, rows>, times_blocks<Bytes<true>, rows>>;
+
+FewRows::Kernel times(DataType b, std::int64_t rows) {
+  const bool several = rows > 1;
+  if (b == DataType::bfloat16) return kernels<2048, 8, bf16<1>, bf16<2>>[several];
+  if (b == DataType::bfloat8_b) return kernels<tile_size<Bytes<false>>, 8, bytes<1>, bytes<2>>[several];
+  return kernels<tile_size<HalfBytes>, 8, times_blocks<HalfBytes, 1>, times_blocks<HalfBytes, 2>>[several];
+}
+
+[[TTRT_AVX2]] FewRows::Range read(const std::byte* tile, std::int64_t rows, std::uint32_t keep, std::byte* out,
+                                  std::int64_t stride) {
+  std::uint32_t least = 255, largest = 0;
+  for (std::int64_t r = 0; r < rows; ++r, tile += face_dim * 4, out += stride * 4) {
+    std::uint32_t line[tile_dim];
+    std::memcpy(line, tile, sizeof(line) / 2);
+    std::memcpy(line + face_dim, tile + face_elements * 4, sizeof(line) / 2);
+    for (std::uint32_t& word : line) {
+      word &= keep;
+      const std::uint32_t field = word >> 23 & 0xFF;
+      least = std::min(least, word << 1 == 0 ? 255U : field);
+      largest = std::max(largest, field);
+    }
+    std::memcpy(out, line, sizeof(line));
+  }
+  return {static_cast<std::uint8_t>(least), static_cast<std::uint8_t>(largest)};
+}
+
+#undef TTRT_INLINE
+#undef TTRT_AVX2
+
+}  // namespace
+
+const FewRows::Kernels few_rows_avx2{FewRows::most, FewRows::most_columns, 4, read, times};
+
+}  // namespace ttrt::detail
+#endif
