@@ -38,8 +38,9 @@ namespace {
 constexpr std::int64_t max_row_tiles = 32, max_panels = 8, max_sums = 32;
 constexpr std::int64_t max_row_tiles_of_blocks = 16, max_sums_of_blocks = max_row_tiles_of_blocks * max_panels;
 // Tiles of k that are unpacked for a panel at a time: few for few rows, which then read tiles in the order in which
-// they are stored; else what fits beside a row's and its sums into a core's first cache.
-constexpr std::int64_t k_tiles_few = 1, k_tiles_many = 8, k_tiles_at_once = 12;
+// they are stored; else what fits beside a row's and its sums into a core's first cache, a little more where that is
+// all.
+constexpr std::int64_t k_tiles_few = 1, panel_bytes = 16 << 10, whole_panel_bytes = 24 << 10;
 // Rows of a task that take more are read from beyond a core's second cache for each panel.
 constexpr std::int64_t near_bytes = 512 << 10;
 
@@ -82,11 +83,12 @@ Matmul::Plan::Plan(MatmulSpec s) : spec(std::move(s)) {
     few.emplace(kernels->operand, spec.b, rows_in(0), spec.k, keep_a, keep_b);
   const DataType direct = pairs ? DataType::bfloat16 : DataType::float32;
   copies_a = spec.a != direct || block != nullptr || items_per_tile > 1;
+  keep_strip = copies_a && !pairs ? detail::keeps_all : keep_a;
   few ? divide_few() : divide();
 }
 
 void Matmul::Plan::divide() {
-  const bool parts_of_k = block != nullptr && kt > k_tiles_at_once;
+  const bool parts_of_k = block != nullptr && kt * panel_tile_bytes > whole_panel_bytes;
   row_tiles_per_task = std::min(mt, parts_of_k ? max_row_tiles_of_blocks : max_row_tiles);
   // Half of them where these stay near, and with them the panel that is brought meanwhile.
   if (const std::int64_t half = max_row_tiles / 2;
@@ -149,6 +151,16 @@ void Matmul::Plan::join_rows(const std::byte* tiles, std::int64_t row_tile, std:
   }
 }
 
+// A copied tile of floats, so that no strip has to.
+void Matmul::Plan::cut_tile(std::byte* tile) const {
+  for (std::int64_t i = 0; i < tile_elements * 4; i += 4) {
+    std::uint32_t word;
+    std::memcpy(&word, tile + i, 4);
+    word &= keep_a;
+    std::memcpy(tile + i, &word, 4);
+  }
+}
+
 const std::byte* Matmul::Plan::read_a(const std::byte* tiles) {
   if (!copies_a) return tiles;
   const std::int64_t tile_size = tile_bytes(spec.a), count = matrices * mt * kt;
@@ -173,6 +185,7 @@ const std::byte* Matmul::Plan::read_a(const std::byte* tiles) {
     } else {
       unpack_tile(spec.a, tile, reinterpret_cast<float*>(out));
     }
+    if (keep_strip != keep_a) cut_tile(out);
   });
   return copy;
 }
@@ -194,12 +207,14 @@ void Matmul::Plan::add_rows(const std::byte* a_row, const std::byte* panel, std:
   const std::int64_t row_bytes = kernels->operand == Operand::bf16_pairs ? 32 : 64;
   const std::int64_t k = std::min(spec.k - k_tile * tile_dim, k_tiles * tile_dim);
   const auto place_of = [&](std::int64_t row) { return row / 16 * 32 * row_bytes + row % 16 * row_bytes; };
-  for (std::int64_t r = 0; r < rows; r += 8) {
+  const int strips = tile_dim / kernels->strip_rows;
+  for (std::int64_t r = 0; r < rows; r += kernels->strip_rows) {
     const std::byte* strip = a_row + k_tile * a_tile_bytes + place_of(r);
-    const int count = static_cast<int>(std::min<std::int64_t>(rows - r, 8));
-    next.bring((lines + 3) / 4);
-    const std::int64_t next_strip = r + 8 < rows ? place_of(r + 8) : kt * a_tile_bytes;
-    kernels->strip(strip, panel, k, keep_a, count, k_tile > 0, sums + r / 16 * 512 + r % 16 * 16,
+    const int count = static_cast<int>(std::min<std::int64_t>(rows - r, kernels->strip_rows));
+    next.bring((lines + strips - 1) / strips);
+    const std::int64_t after = r + kernels->strip_rows;
+    const std::int64_t next_strip = after < rows ? place_of(after) : kt * a_tile_bytes;
+    kernels->strip(strip, panel, k, keep_strip, count, k_tile > 0, sums + r / 16 * 512 + r % 16 * 16,
                    far ? next_strip - place_of(r) : 0, beside);
   }
 }
@@ -207,8 +222,8 @@ void Matmul::Plan::add_rows(const std::byte* a_row, const std::byte* panel, std:
 // Tiles of k of a panel: as equal as can be, so that none is short.
 std::int64_t Matmul::Plan::k_step() const {
   if (mt == 1) return k_tiles_few;
-  if (kt <= k_tiles_at_once) return kt;
-  const std::int64_t steps = (kt + k_tiles_many - 1) / k_tiles_many;
+  if (kt * panel_tile_bytes <= whole_panel_bytes) return kt;
+  const std::int64_t most = panel_bytes / panel_tile_bytes, steps = (kt + most - 1) / most;
   return (kt + steps - 1) / steps;
 }
 
@@ -227,7 +242,7 @@ Bringer Matmul::Plan::next_panel(const std::byte* matrix, std::int64_t k_tile, s
 // next one: two in turn where there is one product of each. The next panel comes from memory beside the products with
 // this one.
 void Matmul::Plan::make(const Operands& run, std::int64_t item, Range rows, Range columns, float* sums) const {
-  alignas(64) std::byte panel[k_tiles_at_once * 4096];
+  alignas(64) std::byte panel[whole_panel_bytes];
   detail::Beside beside(block != nullptr);
   const std::byte* matrix = run.b + item * spec.b_batch / matrices * kt * nt * tile_bytes(spec.b);
   const std::int64_t step = k_step();

@@ -1,5 +1,5 @@
-// Products of a few rows of floats with tiles as they are stored, of hosts with AVX2: each sum takes a product after the
-// other in the order of k, as those of panels do.
+// Products of a few rows of floats with tiles as they are stored, of hosts with AVX2: each sum takes a product after
+// the other in the order of k, as those of panels do.
 //
 // A block's elements are integers times a power of two. Here they become floats of the integers, and the power goes to
 // the row's value, which makes no difference to a product that is rounded once, with the sum that it is added to.
@@ -39,8 +39,11 @@ struct Line {
 }
 [[TTRT_INLINE]] inline __m256 low_half(__m256i words) { return _mm256_castsi256_ps(_mm256_slli_epi32(words, 16)); }
 
-// Here a line of sums is in registers: compilers like to keep one of them in memory, where the next product waits for it.
-[[TTRT_INLINE]] inline void in_registers(Line& l) { asm("" : "+x"(l.of[0]), "+x"(l.of[1]), "+x"(l.of[2]), "+x"(l.of[3])); }
+// Here a line of sums is in registers: compilers like to keep one of them in memory, where the next product waits for
+// it.
+[[TTRT_INLINE]] inline void in_registers(Line& l) {
+  asm("" : "+x"(l.of[0]), "+x"(l.of[1]), "+x"(l.of[2]), "+x"(l.of[3]));
+}
 
 // [0] and [1] the even and the odd of columns 0 to 15, [2] and [3] of 16 to 31.
 struct Halves {
@@ -231,8 +234,9 @@ template <typename Decoder, int rows>
       for (std::int64_t at = codes_at; at < codes_at + 2 * Decoder::bytes; at += 64) bring<3>(soon + at, 64);
       const std::byte* codes = tile + codes_at;
       for (int four = 0; four < 4; ++four, codes += 4 * row_bytes, values += 4) {
-        const __m256i power = _mm256_add_epi32(_mm256_slli_epi32(_mm256_shuffle_epi8(stored, table(powers.of[four])), 7),
-                                               everywhere((127 - Decoder::one) * (1 << 23)));
+        const __m256i power =
+            _mm256_add_epi32(_mm256_slli_epi32(_mm256_shuffle_epi8(stored, table(powers.of[four])), 7),
+                             everywhere((127 - Decoder::one) * (1 << 23)));
         __m256 scaled[rows];  // four values, as of the lower 16 columns and as of the upper ones
 #pragma GCC unroll 2
         for (int r = 0; r < rows; ++r)
@@ -282,8 +286,8 @@ std::int64_t in_twos(const FewRows::Rows& x, const Column& column, float* c) {
 
 // [whether more than one row]
 template <std::int64_t bytes, std::int64_t early, Times one, Times two>
-constexpr FewRows::Kernel kernels[2] = {
-    each_column<bytes, early, 1, one, one>, each_column<bytes, early, 1, in_twos<one, two>, in_twos<one, two>>};
+constexpr FewRows::Kernel kernels[2] = {each_column<bytes, early, 1, one, one>,
+                                        each_column<bytes, early, 1, in_twos<one, two>, in_twos<one, two>>};
 
 template <int rows>
 constexpr Times bf16 = in_fidelity<times_bf16<rows, false>, times_bf16<rows, true>>;

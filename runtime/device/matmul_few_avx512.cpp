@@ -56,8 +56,7 @@ template <int rows>
       bring<3>(soon + at, 64);
       const __m512i words = pair_words(tile + at, turn, keep);
 #pragma GCC unroll 4
-      for (int r = 0; r < rows; ++r)
-        sum.of[0][r][n] = times_pair(sum.of[0][r][n], row_of(x, r) + k * 16, p, words);
+      for (int r = 0; r < rows; ++r) sum.of[0][r][n] = times_pair(sum.of[0][r][n], row_of(x, r) + k * 16, p, words);
     }
   sum.store(c);
   return true;
@@ -140,8 +139,9 @@ std::int64_t one_by_one(const FewRows::Rows& x, const Column& column, float* c) 
 template <int rows>
 constexpr FewRows::Kernel of_bf16 = each_column<2048, 1, 1, one_by_one<times_bf16<rows>>, one_by_one<times_bf16<rows>>>;
 template <typename Decoder, int rows, int side = rows <= 2 ? 2 : 1>
-constexpr FewRows::Kernel of_blocks = each_column<tile_size<Decoder>, 4, side, one_by_one<times_blocks<Decoder, 1, rows>>,
-                                                  one_by_one<times_blocks<Decoder, side, rows>>>;
+constexpr FewRows::Kernel of_blocks =
+    each_column<tile_size<Decoder>, 4, side, one_by_one<times_blocks<Decoder, 1, rows>>,
+                one_by_one<times_blocks<Decoder, side, rows>>>;
 
 constexpr std::int64_t most_rows = 4;
 

@@ -157,36 +157,50 @@ void strip_avx512(const std::byte* a, const void* panel, std::int64_t k, std::ui
   strip_avx512_rows<8>(a, panel, k, keep, add, c);
 }
 
-// 16 registers: 4 rows by 16 columns at a time.
-template <int rows>
+// Of 16 registers 12 have sums, of 6 rows by 16 columns: a sum takes a product when it has taken the one before, four
+// or five cycles later, and a core begins two of them a cycle. `cuts`: `keep` has bits of rows to cut.
+template <int rows, bool cuts>
 [[gnu::target("avx2,fma")]] void strip_avx2_rows(const std::byte* a, const float* panel, std::int64_t k,
                                                  std::uint32_t keep, bool add, float* c) {
   __m256 left[rows], right[rows];
-#pragma GCC unroll 4
+#pragma GCC unroll 6
   for (int r = 0; r < rows; ++r) {
     left[r] = add ? _mm256_loadu_ps(c + r * 16) : _mm256_setzero_ps();
     right[r] = add ? _mm256_loadu_ps(c + r * 16 + 8) : _mm256_setzero_ps();
   }
-  const __m256i keep_all = _mm256_set1_epi32(static_cast<int>(keep));
+  const __m256 keep_all = _mm256_castsi256_ps(_mm256_set1_epi32(static_cast<int>(keep)));
   for (std::int64_t done = 0; done < k; done += face_dim) {
-    const std::byte* row = a + (done / 32) * 4096 + (done / 16 % 2) * 1024;
+    const auto* row = reinterpret_cast<const float*>(a + (done / 32) * 4096 + (done / 16 % 2) * 1024);
     const int count = static_cast<int>(std::min<std::int64_t>(k - done, face_dim));
     for (int i = 0; i < count; ++i, panel += 32) {
       const __m256 b0 = _mm256_loadu_ps(panel), b1 = _mm256_loadu_ps(panel + 8);
-#pragma GCC unroll 4
+#pragma GCC unroll 6
       for (int r = 0; r < rows; ++r) {
-        int word;
-        std::memcpy(&word, row + r * 64 + i * 4, 4);
-        const __m256 x = _mm256_castsi256_ps(_mm256_and_si256(_mm256_set1_epi32(word), keep_all));
+        __m256 x = _mm256_broadcast_ss(row + r * 16 + i);
+        if (cuts) x = _mm256_and_ps(x, keep_all);
         left[r] = _mm256_fmadd_ps(x, b0, left[r]);
         right[r] = _mm256_fmadd_ps(x, b1, right[r]);
       }
     }
   }
-#pragma GCC unroll 4
+#pragma GCC unroll 6
   for (int r = 0; r < rows; ++r) {
     _mm256_storeu_ps(c + r * 16, left[r]);
     _mm256_storeu_ps(c + r * 16 + 8, right[r]);
+  }
+}
+
+template <bool cuts>
+void strip_avx2_of(const std::byte* a, const float* panel, std::int64_t k, std::uint32_t keep, int rows, bool add,
+                   float* c) {
+  static constexpr decltype(&strip_avx2_rows<1, cuts>) kernels[] = {strip_avx2_rows<1, cuts>, strip_avx2_rows<2, cuts>,
+                                                                    strip_avx2_rows<3, cuts>, strip_avx2_rows<4, cuts>,
+                                                                    strip_avx2_rows<5, cuts>, strip_avx2_rows<6, cuts>};
+  // 16 are 6, 5 and 5.
+  for (int r = 0, left = (rows + 5) / 6; left > 0; --left) {
+    const int count = (rows - r + left - 1) / left;
+    kernels[count - 1](a + r * 64, panel, k, keep, add, c + r * 16);
+    r += count;
   }
 }
 
@@ -194,11 +208,7 @@ void strip_avx2(const std::byte* a, const void* panel, std::int64_t k, std::uint
                 std::int64_t /*ahead*/, Beside* /*beside*/) {
   for (int half = 0; half < 2; ++half) {
     const float* columns = static_cast<const float*>(panel) + half * 16;
-    if (rows == 1) {
-      strip_avx2_rows<1>(a, columns, k, keep, add, c + half * 256);
-      continue;
-    }
-    for (int r = 0; r < rows; r += 4) strip_avx2_rows<4>(a + r * 64, columns, k, keep, add, c + half * 256 + r * 16);
+    (keep == keeps_all ? strip_avx2_of<false> : strip_avx2_of<true>)(a, columns, k, keep, rows, add, c + half * 256);
   }
 }
 
@@ -259,12 +269,12 @@ void fill_floats(const float* face, bool rows_are_k, std::uint32_t keep, std::ui
   }
 }
 
-constexpr MatmulKernels portable_floats{Operand::floats, strip_portable};
+constexpr MatmulKernels portable_floats{Operand::floats, 8, strip_portable};
 #if defined(__x86_64__)
-constexpr MatmulKernels avx2_floats{Operand::floats, strip_avx2};
-constexpr MatmulKernels avx512_floats{Operand::floats, strip_avx512};
-constexpr MatmulKernels avx512_pairs{Operand::bf16_pairs, strip_bf16};
-constexpr MatmulKernels amx_pairs{Operand::bf16_pairs, strip_bf16, &amx_block};
+constexpr MatmulKernels avx2_floats{Operand::floats, 16, strip_avx2};
+constexpr MatmulKernels avx512_floats{Operand::floats, 8, strip_avx512};
+constexpr MatmulKernels avx512_pairs{Operand::bf16_pairs, 8, strip_bf16};
+constexpr MatmulKernels amx_pairs{Operand::bf16_pairs, 8, strip_bf16, &amx_block};
 #endif
 
 }  // namespace

@@ -34,13 +34,17 @@ void pack_block_rows(const std::byte* tile, std::uint32_t keep, std::int64_t row
 extern const BlockKernel amx_block;  // AMX-BF16
 #endif
 
+// `keep` where no bit is to be cut.
+constexpr std::uint32_t keeps_all = 0xFFFFFFFF;
+
 struct MatmulKernels {
   Operand operand;
-  // One strip: `rows` (1..8) rows of a x one panel -> c[row * 16 + col], second half of the columns at c + 256.
-  // `a` is the strip's first row in its first k face: elements of 2 (pairs) or 4 bytes, 16 a row, 256 a face, faces of
-  // one tile row alternate, tiles are 1024 elements apart. `keep` is and-ed to every 32-bit word of a. `add`: to what
-  // c holds, as if both had been one strip. `ahead` bytes after these rows lie those that are wanted next and may be
-  // far from the core; 0: none. Of `beside`, if any, as much is done as there is time for (pairs only).
+  int strip_rows;  // of a whole strip
+  // One strip: `rows` (1..strip_rows) rows of a x one panel -> c[row * 16 + col], second half of the columns at c +
+  // 256. `a` is the strip's first row in its first k face: elements of 2 (pairs) or 4 bytes, 16 a row, 256 a face,
+  // faces of one tile row alternate, tiles are 1024 elements apart. `keep` is and-ed to every 32-bit word of a. `add`:
+  // to what c holds, as if both had been one strip. `ahead` bytes after these rows lie those that are wanted next and
+  // may be far from the core; 0: none. Of `beside`, if any, as much is done as there is time for (pairs only).
   void (*strip)(const std::byte* a, const void* panel, std::int64_t k, std::uint32_t keep, int rows, bool add, float* c,
                 std::int64_t ahead, Beside* beside);
   const BlockKernel* block = nullptr;

@@ -72,6 +72,7 @@ struct Matmul::Plan {
   std::byte* result_tile(const detail::Operands& run, std::int64_t tile) const {
     return run.place != nullptr ? (*run.place)(tile) : run.out + tile * tile_bytes(spec.out);
   }
+  void cut_tile(std::byte* tile) const;
   void join_rows(const std::byte* tiles, std::int64_t row_tile, std::int64_t k_tile, std::byte* out) const;
 
   MatmulSpec spec;
@@ -81,6 +82,7 @@ struct Matmul::Plan {
   std::int64_t mt, kt, nt;  // tiles of a matrix
   const detail::MatmulKernels* kernels = nullptr;
   std::uint32_t keep_a, keep_b;  // of a word of a; of a float
+  std::uint32_t keep_strip = 0;  // of a word of a that a strip reads
   std::int64_t a_tile_bytes = 0, panel_tile_bytes = 0;
   bool b_ready = false, bias_ready = false;
   bool serial;
