@@ -2,8 +2,10 @@
 #include "device/matmul_kernels.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstring>
+#include <iterator>
 
 #include "device/cpu.h"
 #include "device/matmul_beside.h"
@@ -190,26 +192,37 @@ template <int rows, bool cuts>
   }
 }
 
+// How many rows of so many go together, as equal as can be: 16 are 6, 5 and 5.
+constexpr int avx2_strip_rows = 16, avx2_most_rows = 6, avx2_most_parts = 3;
+constexpr auto avx2_parts = [] {
+  std::array<std::array<int, avx2_most_parts>, avx2_strip_rows + 1> parts{};
+  for (int rows = 1; rows <= avx2_strip_rows; ++rows) {
+    const int count = (rows + avx2_most_rows - 1) / avx2_most_rows;
+    for (int i = 0; i < count; ++i)
+      parts[static_cast<std::size_t>(rows)][static_cast<std::size_t>(i)] = (rows + count - 1 - i) / count;
+  }
+  return parts;
+}();
+
 template <bool cuts>
 void strip_avx2_of(const std::byte* a, const float* panel, std::int64_t k, std::uint32_t keep, int rows, bool add,
                    float* c) {
   static constexpr decltype(&strip_avx2_rows<1, cuts>) kernels[] = {strip_avx2_rows<1, cuts>, strip_avx2_rows<2, cuts>,
                                                                     strip_avx2_rows<3, cuts>, strip_avx2_rows<4, cuts>,
                                                                     strip_avx2_rows<5, cuts>, strip_avx2_rows<6, cuts>};
-  // 16 are 6, 5 and 5.
-  for (int r = 0, left = (rows + 5) / 6; left > 0; --left) {
-    const int count = (rows - r + left - 1) / left;
-    kernels[count - 1](a + r * 64, panel, k, keep, add, c + r * 16);
-    r += count;
+  static_assert(std::size(kernels) == avx2_most_rows);
+  for (const int part : avx2_parts[static_cast<std::size_t>(rows)]) {
+    if (part == 0) return;
+    kernels[part - 1](a, panel, k, keep, add, c);
+    a += part * 64, c += part * 16;
   }
 }
 
 void strip_avx2(const std::byte* a, const void* panel, std::int64_t k, std::uint32_t keep, int rows, bool add, float* c,
                 std::int64_t /*ahead*/, Beside* /*beside*/) {
-  for (int half = 0; half < 2; ++half) {
-    const float* columns = static_cast<const float*>(panel) + half * 16;
-    (keep == keeps_all ? strip_avx2_of<false> : strip_avx2_of<true>)(a, columns, k, keep, rows, add, c + half * 256);
-  }
+  const auto strip = keep == keeps_all ? strip_avx2_of<false> : strip_avx2_of<true>;
+  for (int half = 0; half < 2; ++half)
+    strip(a, static_cast<const float*>(panel) + half * 16, k, keep, rows, add, c + half * 256);
 }
 
 #endif
@@ -271,7 +284,7 @@ void fill_floats(const float* face, bool rows_are_k, std::uint32_t keep, std::ui
 
 constexpr MatmulKernels portable_floats{Operand::floats, 8, strip_portable};
 #if defined(__x86_64__)
-constexpr MatmulKernels avx2_floats{Operand::floats, 16, strip_avx2};
+constexpr MatmulKernels avx2_floats{Operand::floats, avx2_strip_rows, strip_avx2};
 constexpr MatmulKernels avx512_floats{Operand::floats, 8, strip_avx512};
 constexpr MatmulKernels avx512_pairs{Operand::bf16_pairs, 8, strip_bf16};
 constexpr MatmulKernels amx_pairs{Operand::bf16_pairs, 8, strip_bf16, &amx_block};

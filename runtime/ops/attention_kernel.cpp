@@ -124,9 +124,9 @@ void multiply(const Plan& p, const void* a, const std::byte* panel, std::int64_t
   const auto* first = static_cast<const std::byte*>(a);
   if (p.kernels->block != nullptr) return p.kernels->block->add(first, panel, tiles_of(k), rows, false, tile, nullptr);
   const std::int64_t row_bytes = p.pairs ? 32 : 64;
-  for (int r = 0; r < rows; r += 8) {
+  for (int r = 0; r < rows; r += p.kernels->strip_rows) {
     const std::int64_t offset = r / 16 * 32 * row_bytes + r % 16 * row_bytes;
-    p.kernels->strip(first + offset, panel, k, p.keep_a, std::min(rows - r, 8), false,
+    p.kernels->strip(first + offset, panel, k, p.keep_a, std::min(rows - r, p.kernels->strip_rows), false,
                      tile + r / 16 * 512 + r % 16 * 16, 0, nullptr);
   }
 }
