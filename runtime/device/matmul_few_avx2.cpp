@@ -62,33 +62,30 @@ struct Halves {
   }
 };
 
+// Face by face in the order of memory, which the processor then reads on by itself: that is a third faster on Zen 3
+// than both halves of the columns in turn, with what is wanted next brought or without.
 template <int rows, bool lofi>
 [[TTRT_AVX2]] std::int64_t times_bf16(const FewRows::Rows& x, const Column& column, float* c) {
   Line sums[rows];
 #pragma GCC unroll 2
   for (int r = 0; r < rows; ++r) Halves::load(c + r * tile_dim, sums[r]);
   const auto* values = reinterpret_cast<const float*>(x.values);
-  const std::byte *tile = column.tile, *soon = column.soon;
-  for (std::int64_t k_tile = 0; k_tile < column.k_tiles; ++k_tile, tile += column.row_bytes, soon += column.row_bytes) {
-    for (int half = 0; half < 2; ++half) {
-      const std::byte* face = tile + half * 1024;
-      for (int k = 0; k < face_dim; k += 2, values += 2) {
-        bring<3>(soon + half * 1024 + k * 32, 64);
-        bring<3>(soon + half * 1024 + k * 32 + 512, 64);
+  const std::byte* tile = column.tile;
+  for (std::int64_t k_tile = 0; k_tile < column.k_tiles; ++k_tile, tile += column.row_bytes) {
+    const std::byte* k_row = tile;
+    for (int half = 0; half < 2; ++half, values += face_dim) {
 #pragma GCC unroll 2
-        for (int i = 0; i < 2; ++i) {
-          Line b;
-#pragma GCC unroll 2
-          for (int n = 0; n < 2; ++n) {
-            __m256i words = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(face + n * 512 + (k + i) * 32));
-            if (lofi) words = _mm256_and_si256(words, everywhere(static_cast<int>(keep_lofi | keep_lofi >> 16)));
-            b.of[2 * n] = low_half(words), b.of[2 * n + 1] = high_half(words);
-          }
+      for (int n = 0; n < 2; ++n) {
+#pragma GCC unroll 4
+        for (int k = 0; k < face_dim; ++k, k_row += 32) {
+          __m256i words = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(k_row));
+          if (lofi) words = _mm256_and_si256(words, everywhere(static_cast<int>(keep_lofi | keep_lofi >> 16)));
+          const __m256 even = low_half(words), odd = high_half(words);
 #pragma GCC unroll 2
           for (int r = 0; r < rows; ++r) {
-            const __m256 value = _mm256_broadcast_ss(values + r * x.stride + i);
-#pragma GCC unroll 4
-            for (int j = 0; j < 4; ++j) sums[r].of[j] = _mm256_fmadd_ps(value, b.of[j], sums[r].of[j]);
+            const __m256 value = _mm256_broadcast_ss(values + r * x.stride + k);
+            sums[r].of[2 * n] = _mm256_fmadd_ps(value, even, sums[r].of[2 * n]);
+            sums[r].of[2 * n + 1] = _mm256_fmadd_ps(value, odd, sums[r].of[2 * n + 1]);
           }
         }
       }
@@ -296,9 +293,9 @@ constexpr Times bytes = in_fidelity<times_blocks<Bytes<false>, rows>, times_bloc
 
 FewRows::Kernel times(DataType b, std::int64_t rows) {
   const bool several = rows > 1;
-  if (b == DataType::bfloat16) return kernels<2048, 8, bf16<1>, bf16<2>>[several];
-  if (b == DataType::bfloat8_b) return kernels<tile_size<Bytes<false>>, 8, bytes<1>, bytes<2>>[several];
-  return kernels<tile_size<HalfBytes>, 8, times_blocks<HalfBytes, 1>, times_blocks<HalfBytes, 2>>[several];
+  if (b == DataType::bfloat16) return kernels<2048, 1, bf16<1>, bf16<2>>[several];
+  if (b == DataType::bfloat8_b) return kernels<tile_size<Bytes<false>>, 4, bytes<1>, bytes<2>>[several];
+  return kernels<tile_size<HalfBytes>, 4, times_blocks<HalfBytes, 1>, times_blocks<HalfBytes, 2>>[several];
 }
 
 [[TTRT_AVX2]] FewRows::Range read(const std::byte* tile, std::int64_t rows, std::uint32_t keep, std::byte* out,
