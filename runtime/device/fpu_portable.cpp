@@ -1,0 +1,18 @@
+// The matrix unit's element-wise operations for anything the compiler targets by default.
+#include "device/fpu_kernels.h"
+
+#include <algorithm>
+#include <cstdint>
+
+namespace ttrt::fpu {
+namespace {
+
+inline constexpr int vector_bytes = 16;
+
+#include "device/fpu_body.h"
+
+}  // namespace
+
+void run_portable(const Job& job) { run_job(job); }
+
+}  // namespace ttrt::fpu
