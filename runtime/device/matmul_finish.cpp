@@ -29,32 +29,28 @@ struct AddBias {
   }
 };
 
-// Sums, perhaps with a bias, to the bfloat16 that leaves: rounded, or what the activation makes of it rounded.
+// Sums, perhaps with a bias, to the bfloat16 that leaves: rounded, or what the activation makes of it rounded, which is
+// looked up for a face as a whole, so that no value waits for the one before.
 template <bool bits32, bool biased, bool activates>
 struct ToBfloat16 {
   [[gnu::always_inline]] static inline void run(const float* sums, const float* bias, const std::uint16_t* activated,
                                                 std::int64_t rows, std::uint16_t* out) {
-    for (std::int64_t face = 0; face < 4; ++face) {
+    alignas(64) std::uint16_t face_bits[face_elements];
+    for (std::int64_t face = 0; face < 4; ++face, sums += face_elements, out += face_elements) {
       const float* b = biased ? bias + face % 2 * 16 : nullptr;
       const std::int64_t count = std::clamp<std::int64_t>(rows - face / 2 * 16, 0, 16);
-      for (std::int64_t row = 0; row < count; ++row, sums += 16, out += 16) {
-        std::uint16_t bits[16];
+      std::uint16_t* bits = activates ? face_bits : out;
+      for (std::int64_t at = 0; at < count * 16; at += 16) {
 #pragma GCC unroll 1
         for (int i = 0; i < 16; ++i) {
-          const float sum = biased ? out_of_dest<bits32>(sums[i]) + b[i] : sums[i];
-          bits[i] = static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(round_bf16_away(sum)) >> 16);
-        }
-        if constexpr (activates) {
-          std::uint64_t fours[4];
-          std::memcpy(fours, bits, sizeof(fours));
-#pragma GCC unroll 16
-          for (int i = 0; i < 16; ++i) out[i] = activated[fours[i / 4] >> i % 4 * 16 & 0xFFFF];
-        } else {
-          std::memcpy(out, bits, sizeof(bits));
+          const float sum = biased ? out_of_dest<bits32>(sums[at + i]) + b[i] : sums[at + i];
+          bits[at + i] = static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(round_bf16_away(sum)) >> 16);
         }
       }
-      std::fill_n(out, (16 - count) * 16, std::uint16_t{0});
-      sums += (16 - count) * 16, out += (16 - count) * 16;
+      if constexpr (activates)
+#pragma GCC unroll 16
+        for (std::int64_t i = 0; i < count * 16; ++i) out[i] = activated[bits[i]];
+      std::fill_n(out + count * 16, (16 - count) * 16, std::uint16_t{0});
     }
   }
 };
