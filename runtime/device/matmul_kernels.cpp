@@ -306,12 +306,15 @@ const MatmulKernels& matmul_kernels(bool bf16_exact) {
 void fill_panel(Operand operand, const PanelTile& tile, const std::byte* bytes, void* panel_rows) {
   auto* out = static_cast<std::uint32_t*>(panel_rows);
   const bool pairs = operand == Operand::bf16_pairs;
-  if (pairs && tile.rows_are_k && tile.valid_k >= tile_dim && fill_pairs_from_tile(tile.dtype, bytes, tile.keep, out))
-    return;
-  // A panel of floats is the tile as a row-major matrix; only float32 has bits that HiFi cuts.
-  const bool whole_bits = tile.dtype != DataType::float32 && (tile.keep | 0xFFFFC000) == tile.keep;
-  if (!pairs && tile.rows_are_k && tile.valid_k >= tile_dim && whole_bits)
-    return unpack_region(tile.dtype, bytes, static_cast<float*>(panel_rows), tile_dim, tile_dim, tile_dim);
+  if (tile.rows_are_k && tile.valid_k >= tile_dim) {
+    auto* floats = static_cast<float*>(panel_rows);
+    if (pairs ? fill_pairs_from_tile(tile.dtype, bytes, tile.keep, out)
+              : fill_floats_from_tile(tile.dtype, bytes, tile.keep, floats))
+      return;
+    // A panel of floats is the tile as a row-major matrix; only float32 has bits that HiFi cuts.
+    const bool whole_bits = tile.dtype != DataType::float32 && (tile.keep | 0xFFFFC000) == tile.keep;
+    if (!pairs && whole_bits) return unpack_region(tile.dtype, bytes, floats, tile_dim, tile_dim, tile_dim);
+  }
   alignas(64) std::uint16_t unpacked[tile_elements];
   alignas(64) float whole[tile_elements];
   const auto* half = reinterpret_cast<const std::uint16_t*>(bytes);

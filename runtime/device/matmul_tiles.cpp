@@ -87,6 +87,14 @@ bool fill_pairs_from_tile(DataType, const std::byte*, std::uint32_t, std::uint32
 
 #endif
 
+bool fill_floats_from_tile(DataType dtype, const std::byte* tile, std::uint32_t keep, float* panel) {
+#if defined(__x86_64__)
+  if (isa() >= Isa::avx2) return fill_floats_avx2(dtype, tile, keep, panel);
+#endif
+  (void)dtype, (void)tile, (void)keep, (void)panel;
+  return false;
+}
+
 const FewRows::Kernels* FewRows::kernels(Operand operand) {
 #if defined(__x86_64__)
   if (operand == Operand::floats) return isa() >= Isa::avx2 ? &few_rows_avx2 : nullptr;

@@ -21,6 +21,8 @@ constexpr std::uint32_t keep_lofi = 0xFFF80000, keep_all = 0xFFFFC000;
 // One whole tile of [k, n] -> its 32 k rows of a panel of pairs. False where the tile is none that these kernels take:
 // of another format, with an exponent at the end of the range or the code "-0"; nothing is then promised of `panel`.
 bool fill_pairs_from_tile(DataType dtype, const std::byte* tile, std::uint32_t keep, std::uint32_t* panel);
+// The same of a panel of floats.
+bool fill_floats_from_tile(DataType dtype, const std::byte* tile, std::uint32_t keep, float* panel);
 
 // A few rows of operand a, read once for all columns of b.
 class FewRows {
@@ -87,6 +89,7 @@ class FewRows {
 };
 
 #if defined(__x86_64__)
+bool fill_floats_avx2(DataType dtype, const std::byte* tile, std::uint32_t keep, float* panel);
 extern const FewRows::Kernels few_rows_amx;     // of Isa::amx_bf16, for pairs
 extern const FewRows::Kernels few_rows_avx512;  // of Isa::avx512_bf16 with AVX512-VBMI, for pairs
 extern const FewRows::Kernels few_rows_avx2;    // of Isa::avx2 and those above, for floats

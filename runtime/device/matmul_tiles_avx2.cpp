@@ -212,6 +212,27 @@ template <typename Decoder>
 // [i] the exponents 4 i to 4 i + 3 of a lane, where a float has its own but for a shift by 7.
 inline constexpr Picks powers = picks(4, 1, 2);
 
+// The powers of two of four k rows in both halves of the columns, whose exponents a lane of `stored` has.
+template <typename Decoder>
+[[TTRT_INLINE]] inline __m256 powers_of(__m256i stored, int four) {
+  const __m256i fields = _mm256_slli_epi32(_mm256_shuffle_epi8(stored, table(powers.of[four])), 7);
+  return _mm256_castsi256_ps(_mm256_add_epi32(fields, everywhere((127 - Decoder::one) * (1 << 23))));
+}
+
+// The value of a lane that is its number i, everywhere in the lane.
+[[TTRT_INLINE]] inline __m256 one_of_four(__m256 lanes, int i) {
+  switch (i) {
+    case 0:
+      return _mm256_permute_ps(lanes, 0x00);
+    case 1:
+      return _mm256_permute_ps(lanes, 0x55);
+    case 2:
+      return _mm256_permute_ps(lanes, 0xAA);
+    default:
+      return _mm256_permute_ps(lanes, 0xFF);
+  }
+}
+
 template <typename Decoder, int rows>
 [[TTRT_AVX2]] std::int64_t times_blocks(const FewRows::Rows& x, const Column& column, float* c) {
   constexpr std::int64_t row_bytes = Decoder::bytes / face_dim;
@@ -231,14 +252,11 @@ template <typename Decoder, int rows>
       for (std::int64_t at = codes_at; at < codes_at + 2 * Decoder::bytes; at += 64) bring<3>(soon + at, 64);
       const std::byte* codes = tile + codes_at;
       for (int four = 0; four < 4; ++four, codes += 4 * row_bytes, values += 4) {
-        const __m256i power =
-            _mm256_add_epi32(_mm256_slli_epi32(_mm256_shuffle_epi8(stored, table(powers.of[four])), 7),
-                             everywhere((127 - Decoder::one) * (1 << 23)));
+        const __m256 power = powers_of<Decoder>(stored, four);
         __m256 scaled[rows];  // four values, as of the lower 16 columns and as of the upper ones
 #pragma GCC unroll 2
         for (int r = 0; r < rows; ++r)
-          scaled[r] = _mm256_mul_ps(_mm256_broadcast_ps(reinterpret_cast<const __m128*>(values + r * x.stride)),
-                                    _mm256_castsi256_ps(power));
+          scaled[r] = _mm256_mul_ps(_mm256_broadcast_ps(reinterpret_cast<const __m128*>(values + r * x.stride)), power);
 #pragma GCC unroll 4
         for (int k = 0; k < 4; k += Decoder::rows_at_once) {
           Line b[Decoder::rows_at_once];
@@ -247,10 +265,7 @@ template <typename Decoder, int rows>
           for (int i = 0; i < Decoder::rows_at_once; ++i) {
 #pragma GCC unroll 2
             for (int r = 0; r < rows; ++r) {
-              const __m256 value = k + i == 0   ? _mm256_permute_ps(scaled[r], 0x00)
-                                   : k + i == 1 ? _mm256_permute_ps(scaled[r], 0x55)
-                                   : k + i == 2 ? _mm256_permute_ps(scaled[r], 0xAA)
-                                                : _mm256_permute_ps(scaled[r], 0xFF);
+              const __m256 value = one_of_four(scaled[r], k + i);
 #pragma GCC unroll 4
               for (int j = 0; j < 4; ++j) sums[r].of[j] = _mm256_fmadd_ps(value, b[i].of[j], sums[r].of[j]);
               in_registers(sums[r]);
@@ -265,6 +280,53 @@ template <typename Decoder, int rows>
   }
   return column.k_tiles;
 }
+
+// ---- panels --------------------------------------------------------------------------------------------------------
+
+[[TTRT_AVX2]] void fill_bf16(const std::byte* tile, std::uint32_t keep, float* panel) {
+  const __m256i kept = everywhere(static_cast<int>(keep));
+  for (int face = 0; face < 4; ++face) {
+    float* out = panel + face / 2 * face_dim * tile_dim + face % 2 * face_dim;
+#pragma GCC unroll 4
+    for (int k = 0; k < face_dim; ++k, out += tile_dim) {
+      for (int i = 0; i < 2; ++i) {
+        const auto* words = reinterpret_cast<const __m128i*>(tile + face * 512 + k * 32 + i * 16);
+        const __m256i bits = _mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128(words)), 16);
+        _mm256_storeu_ps(out + i * 8, _mm256_castsi256_ps(_mm256_and_si256(bits, kept)));
+      }
+    }
+  }
+}
+
+template <typename Decoder>
+[[TTRT_AVX2]] bool fill_blocks(const std::byte* tile, float* panel) {
+  constexpr std::int64_t row_bytes = Decoder::bytes / face_dim;
+  constexpr FewRows::Range of_nothing{254, 1};
+  if (!takes_power<Decoder>(of_nothing, tile)) return false;
+  Decoder decoder;
+  for (int half = 0; half < 2; ++half) {
+    const std::byte* exponents = tile + face_of(half, 0) * face_dim;
+    const __m256i stored = joined(exponents, exponents + face_dim);
+    const std::byte* codes = tile + block_exponents + face_of(half, 0) * Decoder::bytes;
+    for (int four = 0; four < 4; ++four, codes += 4 * row_bytes) {
+      const __m256 power = powers_of<Decoder>(stored, four);
+#pragma GCC unroll 4
+      for (int k = 0; k < 4; k += Decoder::rows_at_once) {
+        Line b[Decoder::rows_at_once];
+        decoder.decode(codes + k * row_bytes, codes + Decoder::bytes + k * row_bytes, b);
+#pragma GCC unroll 2
+        for (int i = 0; i < Decoder::rows_at_once; ++i, panel += tile_dim) {
+#pragma GCC unroll 4
+          for (int j = 0; j < 4; ++j) b[i].of[j] = _mm256_mul_ps(b[i].of[j], one_of_four(power, k + i));
+          Decoder::store(b[i], panel);
+        }
+      }
+    }
+  }
+  return !decoder.has_infinity();
+}
+
+// ---- kernels of few rows -------------------------------------------------------------------------------------------
 
 template <Times full, Times lofi>
 std::int64_t in_fidelity(const FewRows::Rows& x, const Column& column, float* c) {
@@ -321,7 +383,22 @@ FewRows::Kernel times(DataType b, std::int64_t rows) {
 
 }  // namespace
 
-const FewRows::Kernels few_rows_avx2{FewRows::most, FewRows::most_columns, 4, read, times};
+bool fill_floats_avx2(DataType dtype, const std::byte* tile, std::uint32_t keep, float* panel) {
+  switch (dtype) {
+    case DataType::bfloat16:
+      fill_bf16(tile, keep, panel);
+      return true;
+    case DataType::bfloat8_b:
+      return keep == keep_lofi ? fill_blocks<Bytes<true>>(tile, panel) : fill_blocks<Bytes<false>>(tile, panel);
+    case DataType::bfloat4_b:
+      return fill_blocks<HalfBytes>(tile, panel);
+    default:
+      return false;
+  }
+}
+
+// More rows are as soon multiplied by panels.
+const FewRows::Kernels few_rows_avx2{4, FewRows::most_columns, 4, read, times};
 
 }  // namespace ttrt::detail
 #endif
