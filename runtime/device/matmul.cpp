@@ -221,7 +221,7 @@ void Matmul::Plan::add_rows(const std::byte* a_row, const std::byte* panel, std:
 
 // Tiles of k of a panel: as equal as can be, so that none is short.
 std::int64_t Matmul::Plan::k_step() const {
-  if (mt == 1) return k_tiles_few;
+  if (mt == 1 && kernels->operand == Operand::bf16_pairs) return k_tiles_few;
   if (kt * panel_tile_bytes <= whole_panel_bytes) return kt;
   const std::int64_t most = panel_bytes / panel_tile_bytes, steps = (kt + most - 1) / most;
   return (kt + steps - 1) / steps;
