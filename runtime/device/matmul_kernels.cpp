@@ -118,7 +118,8 @@ void strip_bf16(const std::byte* a, const void* panel, std::int64_t k, std::uint
   strip_bf16_rows<8, false>(a, panel, k, keep, add, c, ahead, beside);
 }
 
-template <int rows>
+// `cuts`: `keep` has bits of rows to cut, which takes as many slots as half of the products.
+template <int rows, bool cuts>
 [[gnu::target("avx512f,avx512bw,avx512dq,avx512vl")]] void strip_avx512_rows(const std::byte* a, const void* panel,
                                                                              std::int64_t k, std::uint32_t keep,
                                                                              bool add, float* c) {
@@ -139,7 +140,8 @@ template <int rows>
       for (int r = 0; r < rows; ++r) {
         int word;
         std::memcpy(&word, row + r * 64 + i * 4, 4);
-        const __m512 x = _mm512_castsi512_ps(_mm512_and_si512(_mm512_set1_epi32(word), keep_all));
+        const __m512i bits = _mm512_set1_epi32(word);
+        const __m512 x = _mm512_castsi512_ps(cuts ? _mm512_and_si512(bits, keep_all) : bits);
         left[r] = _mm512_fmadd_ps(x, b0, left[r]);
         right[r] = _mm512_fmadd_ps(x, b1, right[r]);
       }
@@ -152,15 +154,21 @@ template <int rows>
   }
 }
 
+template <bool cuts>
+void strip_avx512_of(const std::byte* a, const void* panel, std::int64_t k, std::uint32_t keep, int rows, bool add,
+                     float* c) {
+  if (rows == 1) return strip_avx512_rows<1, cuts>(a, panel, k, keep, add, c);
+  if (rows <= 4) return strip_avx512_rows<4, cuts>(a, panel, k, keep, add, c);
+  strip_avx512_rows<8, cuts>(a, panel, k, keep, add, c);
+}
+
 void strip_avx512(const std::byte* a, const void* panel, std::int64_t k, std::uint32_t keep, int rows, bool add,
                   float* c, std::int64_t /*ahead*/, Beside* /*beside*/) {
-  if (rows == 1) return strip_avx512_rows<1>(a, panel, k, keep, add, c);
-  if (rows <= 4) return strip_avx512_rows<4>(a, panel, k, keep, add, c);
-  strip_avx512_rows<8>(a, panel, k, keep, add, c);
+  (keep == keeps_all ? strip_avx512_of<false> : strip_avx512_of<true>)(a, panel, k, keep, rows, add, c);
 }
 
 // Of 16 registers 12 have sums, of 6 rows by 16 columns: a sum takes a product when it has taken the one before, four
-// or five cycles later, and a core begins two of them a cycle. `cuts`: `keep` has bits of rows to cut.
+// or five cycles later, and a core begins two of them a cycle.
 template <int rows, bool cuts>
 [[gnu::target("avx2,fma")]] void strip_avx2_rows(const std::byte* a, const float* panel, std::int64_t k,
                                                  std::uint32_t keep, bool add, float* c) {
