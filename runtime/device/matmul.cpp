@@ -43,6 +43,8 @@ constexpr std::int64_t max_row_tiles_of_blocks = 16, max_sums_of_blocks = max_ro
 constexpr std::int64_t k_tiles_few = 1, panel_bytes = 16 << 10, whole_panel_bytes = 24 << 10;
 // Rows of a task that take more are read from beyond a core's second cache for each panel.
 constexpr std::int64_t near_bytes = 512 << 10;
+// Tiles of rows for which a panel is unpacked at least, where fewer would be nearer: floats are multiplied more slowly.
+constexpr std::int64_t least_near_pairs = 16, least_near_floats = 8;
 
 // Too many for a thread's stack; it keeps them for its next task.
 float* sums_of_blocks() {
@@ -90,10 +92,13 @@ Matmul::Plan::Plan(MatmulSpec s) : spec(std::move(s)) {
 void Matmul::Plan::divide() {
   const bool parts_of_k = block != nullptr && kt * panel_tile_bytes > whole_panel_bytes;
   row_tiles_per_task = std::min(mt, parts_of_k ? max_row_tiles_of_blocks : max_row_tiles);
-  // Half of them where these stay near, and with them the panel that is brought meanwhile.
-  if (const std::int64_t half = max_row_tiles / 2;
-      block == nullptr && row_tiles_per_task > half && half * kt * a_tile_bytes <= near_bytes)
-    row_tiles_per_task = half;
+  // Fewer where these stay near, and with them the panel that is brought meanwhile.
+  const std::int64_t least = kernels->operand == Operand::floats ? least_near_floats : least_near_pairs;
+  for (std::int64_t fewer = max_row_tiles / 2; block == nullptr && fewer >= least; fewer /= 2) {
+    if (row_tiles_per_task <= fewer || fewer * kt * a_tile_bytes > near_bytes) continue;
+    row_tiles_per_task = fewer;
+    break;
+  }
   std::int64_t panels_per_task = std::min(nt, max_panels);
   const std::int64_t wanted = 4 * std::int64_t{parallel_threads()};
   const auto tasks = [&] {
