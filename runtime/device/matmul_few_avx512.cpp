@@ -1,6 +1,6 @@
 // Products of a few rows of bfloat16 with tiles as they are stored, of hosts with AVX512-BF16 and AVX512-VBMI.
 #include "device/intrinsics.h"
-#include "device/matmul_each_tile.h"
+#include "device/matmul_each_column.h"
 #include "device/matmul_tiles.h"
 #include "device/tile_decoders.h"
 

@@ -1,5 +1,5 @@
 // Memory of the fast product: cache lines, tiles that are brought before they are wanted, and a thread's copy of rows.
-// Used by device/matmul.cpp only.
+// Used by device/matmul*.cpp only.
 #pragma once
 
 #include <cstddef>

@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "device/intrinsics.h"
-#include "device/matmul_each_tile.h"
+#include "device/matmul_each_column.h"
 #include "device/matmul_tiles.h"
 
 #if defined(__x86_64__)

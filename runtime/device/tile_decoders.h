@@ -15,7 +15,7 @@
 #include <cstdint>
 
 #include "device/intrinsics.h"
-#include "device/matmul_each_tile.h"
+#include "device/matmul_each_column.h"
 #include "device/matmul_tiles.h"
 #include "device/tile_formats.h"
 

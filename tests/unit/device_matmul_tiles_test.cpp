@@ -91,6 +91,33 @@ TEST_CASE("stored tiles become the panels that their values spell") {
   }
 }
 
+TEST_CASE("stored tiles become the panels of floats that their values spell") {
+  std::mt19937 rng(8);
+  for (const auto& [level, dtype] : levels_and_formats()) {
+    ScopedIsa scoped(level);
+    for (Codes codes : {Codes::normal, Codes::any}) {
+      const std::vector<std::byte> tiles = random_tiles(dtype, 100, codes, rng);
+      int taken = 0;
+      for (int t = 0; t < 100; ++t) {
+        const std::byte* tile = tiles.data() + t * tile_bytes(dtype);
+        std::vector<float> values(tile_elements);
+        unpack_region(dtype, tile, values.data(), tile_dim, tile_dim, tile_dim);
+        for (MathFidelity f : {MathFidelity::LoFi, MathFidelity::HiFi4}) {
+          const std::uint32_t keep = matmul_kept_bits_b(f);
+          std::vector<std::uint32_t> panel(tile_elements), defined(tile_elements);
+          for (std::size_t i = 0; i < defined.size(); ++i) defined[i] = std::bit_cast<std::uint32_t>(values[i]) & keep;
+          if (!detail::fill_floats_from_tile(dtype, tile, keep, reinterpret_cast<float*>(panel.data()))) continue;
+          ++taken;
+          INFO(to_string(level) << " " << to_string(dtype) << " " << to_string(f));
+          REQUIRE(panel == defined);
+        }
+      }
+      CHECK(taken >= 100);
+      if (codes == Codes::any && dtype == DataType::bfloat8_b) CHECK(taken < 200);
+    }
+  }
+}
+
 TEST_CASE("a few rows times stored tiles are the rows of a taller product, bit for bit") {
   std::mt19937 rng(11);
   for (const auto& [level, dtype] : levels_and_formats()) {

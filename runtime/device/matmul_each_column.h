@@ -1,4 +1,5 @@
-// How kernels of few rows go through columns of tiles of b. Used by device/matmul_few_*.cpp and tile_decoders.h.
+// How kernels of few rows go through columns of tiles of b. Used by device/matmul_few_avx512.cpp, matmul_tiles_avx2.cpp
+// and tile_decoders.h.
 #pragma once
 
 #include <algorithm>
