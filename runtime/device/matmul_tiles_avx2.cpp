@@ -1,9 +1,12 @@
-// Products of a few rows of floats with tiles as they are stored, of hosts with AVX2: each sum takes a product after
-// the other in the order of k, as those of panels do.
+// Tiles as they are stored, of hosts with AVX2: they become panels of floats, or are multiplied by a few rows of
+// floats, whose sums take a product after the other in the order of k, as those of panels do.
 //
 // A block's elements are integers times a power of two. Here they become floats of the integers, and the power goes to
 // the row's value, which makes no difference to a product that is rounded once, with the sum that it is added to.
 #include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
 #include <cstring>
 
 #include "device/intrinsics.h"
@@ -98,15 +101,14 @@ template <int rows, bool lofi>
 
 // ---- blocks: columns 0 to 15 in the lower lane, 16 to 31 in the upper one ------------------------------------------
 
-// For bytes of a lane that become the highest of words, or zeros.
+// [j] takes the bytes 4 j to 4 j + 3 of a lane apart: each is byte number `byte` of a word, whose others are zeros.
 struct Picks {
   alignas(32) std::uint8_t of[4][32];
 };
-constexpr Picks picks(int first, int step, int byte) {
+constexpr Picks picks(int byte) {
   Picks p{};
   for (int j = 0; j < 4; ++j)
-    for (int i = 0; i < 32; ++i)
-      p.of[j][i] = static_cast<std::uint8_t>(i % 4 == byte ? first * j + i % 16 / 4 * step : 0x80);
+    for (int i = 0; i < 32; ++i) p.of[j][i] = static_cast<std::uint8_t>(i % 4 == byte ? 4 * j + i % 16 / 4 : 0x80);
   return p;
 }
 [[TTRT_INLINE]] inline __m256i table(const void* p) { return _mm256_load_si256(static_cast<const __m256i*>(p)); }
@@ -115,7 +117,7 @@ constexpr Picks picks(int first, int step, int byte) {
 template <bool lofi>
 struct Bytes {
   static constexpr int bytes = 256, rows_at_once = 1, one = 133 + 24, lowest = 31;
-  static constexpr Picks columns = picks(4, 1, 3);
+  static constexpr Picks columns = picks(3);
   __m256i least;
 
   [[TTRT_INLINE]] Bytes() : least(_mm256_setzero_si256()) {}
@@ -210,7 +212,7 @@ template <typename Decoder>
 }
 
 // [i] the exponents 4 i to 4 i + 3 of a lane, where a float has its own but for a shift by 7.
-inline constexpr Picks powers = picks(4, 1, 2);
+inline constexpr Picks powers = picks(2);
 
 // The powers of two of four k rows in both halves of the columns, whose exponents a lane of `stored` has.
 template <typename Decoder>
