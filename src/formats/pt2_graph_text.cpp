@@ -1,6 +1,7 @@
 // The graph as JSON in pieces, and the thread that reads each piece back for the hash while the next is made.
 #include "formats/pt2_graph_text.h"
 
+#include <algorithm>
 #include <condition_variable>
 #include <deque>
 #include <future>
@@ -18,10 +19,12 @@ namespace ttc {
 class Pt2GraphText::ReadBack {
  public:
   enum class What : std::uint8_t { input, node, outputs };
-  // One call of Pt2GraphParts; `tables` are the specs where it is the outputs.
+  // One call of Pt2GraphParts; `spec`: the specs where it is the outputs.
   struct Part {
     What what;
-    Json json, tables, spec;
+    Json json;
+    Pt2TypeEntries types;
+    Json spec;
   };
 
   static std::unique_ptr<ReadBack> begin() {
@@ -78,9 +81,9 @@ class Pt2GraphText::ReadBack {
   }
 
   void read(const Part& part) {
-    if (part.what == What::input) reader_.read_input(part.json, part.tables, part.spec);
-    if (part.what == What::node) reader_.read_node(part.json, part.tables);
-    if (part.what == What::outputs) reader_.read_outputs(part.json, part.tables);
+    if (part.what == What::input) reader_.read_input(part.json, part.types, part.spec);
+    if (part.what == What::node) reader_.read_node(part.json, part.types);
+    if (part.what == What::outputs) reader_.read_outputs(part.json, part.spec);
   }
 
   std::string run() {
@@ -109,30 +112,37 @@ class Pt2GraphText::ReadBack {
 Pt2GraphText::Pt2GraphText(bool hashed) : read_back_(hashed ? ReadBack::begin() : nullptr) {}
 Pt2GraphText::~Pt2GraphText() = default;
 
-void Pt2GraphText::input(Json input, Json tables, Json spec) {
+void Pt2GraphText::input(Json input, Pt2TypeEntries types, Json spec) {
   inputs_.add(input);
   input_specs_.add(spec);
-  add(tables);
-  if (read_back_) read_back_->add({ReadBack::What::input, std::move(input), std::move(tables), std::move(spec)});
+  add(types);
+  if (read_back_) read_back_->add({ReadBack::What::input, std::move(input), std::move(types), std::move(spec)});
 }
 
-void Pt2GraphText::node(Json node, Json tables) {
+void Pt2GraphText::node(Json node, Pt2TypeEntries types) {
   nodes_.add(node);
-  add(tables);
-  if (read_back_) read_back_->add({ReadBack::What::node, std::move(node), std::move(tables), Json()});
+  add(types);
+  if (read_back_) read_back_->add({ReadBack::What::node, std::move(node), std::move(types), Json()});
 }
 
 void Pt2GraphText::outputs(Json outputs, Json specs) {
   outputs_ = outputs.dump();
   output_specs_ = specs.dump();
   if (!read_back_) return;
-  read_back_->add({ReadBack::What::outputs, std::move(outputs), std::move(specs), Json()});
+  read_back_->add({ReadBack::What::outputs, std::move(outputs), {}, std::move(specs)});
   read_back_->end();
 }
 
-void Pt2GraphText::add(const Json& tables) {
-  for (const auto& [table, values] : tables.items())
-    for (const auto& [name, value] : values.items()) tables_[table][name] = value.dump();
+void Pt2GraphText::add(const Pt2TypeEntries& types) {
+  for (const auto& [table, name, type] : types) tables_[table].emplace_back(name, type);
+}
+
+std::string Pt2GraphText::text_of(Table table) {
+  std::ranges::sort(table, {}, [](const auto& entry) -> const std::string& { return entry.first; });
+  std::vector<JsonMember> members;
+  members.reserve(table.size());
+  for (const auto& [name, type] : table) members.emplace_back(name, type->text);
+  return json_sorted_table(members);
 }
 
 JsonPieces Pt2GraphText::graph() {
@@ -140,7 +150,7 @@ JsonPieces Pt2GraphText::graph() {
                                                {"is_single_tensor_return", {"false"}},
                                                {"nodes", {std::move(nodes_).take()}},
                                                {"outputs", {std::move(outputs_)}}};
-  for (const char* table : pt2_value_tables) members[table].push_back(json_table(std::exchange(tables_[table], {})));
+  for (const char* table : pt2_value_tables) members[table].push_back(text_of(std::exchange(tables_[table], {})));
   return json_object(std::move(members));
 }
 

@@ -4,6 +4,8 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "formats/pt2_write_graph.h"
 #include "support/json_text.h"
@@ -17,8 +19,8 @@ class Pt2GraphText final : public Pt2GraphParts {
   explicit Pt2GraphText(bool hashed);
   ~Pt2GraphText() override;
 
-  void input(Json input, Json tables, Json spec) override;
-  void node(Json node, Json tables) override;
+  void input(Json input, Pt2TypeEntries types, Json spec) override;
+  void node(Json node, Pt2TypeEntries types) override;
   void outputs(Json outputs, Json specs) override;
 
   // Each once, when the parts are there.
@@ -28,11 +30,13 @@ class Pt2GraphText final : public Pt2GraphParts {
 
  private:
   class ReadBack;
-  void add(const Json& tables);
+  using Table = std::vector<std::pair<std::string, std::shared_ptr<const Pt2Type>>>;
+  void add(const Pt2TypeEntries& types);
+  static std::string text_of(Table table);
 
   std::unique_ptr<ReadBack> read_back_;
   JsonArrayText inputs_, input_specs_, nodes_;
-  std::map<std::string, std::map<std::string, std::string>> tables_;
+  std::map<std::string_view, Table> tables_;
   std::string outputs_, output_specs_;
 };
 

@@ -55,7 +55,7 @@ Type literal_type(const Arg& literal) {
 }
 
 // The scalar literals that inputs and outputs of the signature can be; nullopt for other tags.
-std::optional<Arg> scalar_literal(const std::string& tag, const Json& value) {
+std::optional<Arg> scalar_literal(std::string_view tag, const Json& value) {
   if (tag == "as_none") return Arg();
   if (tag == "as_int") return Arg(as_int(value));
   if (tag == "as_float") return Arg(as_double(value));
@@ -65,7 +65,7 @@ std::optional<Arg> scalar_literal(const std::string& tag, const Json& value) {
 }
 
 // Arguments that name no value and no graph; nullopt for other tags.
-std::optional<Arg> enum_literal(const std::string& tag, const Json& value) {
+std::optional<Arg> enum_literal(std::string_view tag, const Json& value) {
   if (tag == "as_scalar_type") {
     const auto dtype = dtype_from_pt2(static_cast<int>(std::clamp<std::int64_t>(as_int(value), -1, 1 << 20)));
     if (!dtype) throw bad_file("", "unknown dtype code " + value.dump());
@@ -87,7 +87,7 @@ std::optional<Arg> enum_literal(const std::string& tag, const Json& value) {
 }
 
 // Lists of literals; nullopt for other tags.
-std::optional<Arg> list_literal(const std::string& tag, const Json& value) {
+std::optional<Arg> list_literal(std::string_view tag, const Json& value) {
   const auto list = [&](auto&& convert) {
     Arg::List items;
     for (const Json& item : as_array(value)) items.push_back(convert(item));
@@ -100,6 +100,12 @@ std::optional<Arg> list_literal(const std::string& tag, const Json& value) {
   if (tag == "as_int_lists") return list([](const Json& item) { return *list_literal("as_ints", item); });
   if (tag == "as_float_lists") return list([](const Json& item) { return *list_literal("as_floats", item); });
   return std::nullopt;
+}
+
+const Pt2TypeEntry* find_entry(const Pt2TypeEntries& types, std::string_view table, const std::string& name) {
+  const auto found =
+      std::ranges::find_if(types, [&](const auto& entry) { return entry.name == name && entry.table == table; });
+  return found == types.end() ? nullptr : &*found;
 }
 
 std::string text_name(const std::string& name) {
@@ -164,13 +170,13 @@ void Pt2GraphReader::read_graph(Scope& scope, const Json* input_specs, const Jso
   read_outputs(scope, array_member(*scope.json, "outputs"), output_specs);
 }
 
-void Pt2GraphReader::read_input(const Json& input, const Json& tables, const Json& spec) {
-  main_.json = &tables;
+void Pt2GraphReader::read_input(const Json& input, const Pt2TypeEntries& types, const Json& spec) {
+  main_.types = &types;
   read_input(main_, input, &spec, main_.graph.inputs().size());
 }
 
-void Pt2GraphReader::read_node(const Json& node, const Json& tables) {
-  main_.json = &tables;
+void Pt2GraphReader::read_node(const Json& node, const Pt2TypeEntries& types) {
+  main_.types = &types;
   read_node(main_, node);
 }
 
@@ -223,7 +229,7 @@ ir::SymExpr Pt2GraphReader::dimension(const Json& json) {
   const auto [tag, value] = as_union(json);
   if (tag == "as_int") return ir::SymExpr(as_int(value));
   if (tag == "as_expr") return expression(value);
-  throw bad_file("", "unknown kind of dimension '" + tag + "'");
+  throw bad_file("", "unknown kind of dimension '" + std::string(tag) + "'");
 }
 
 Type Pt2GraphReader::tensor_type(const Json& meta) {
@@ -247,14 +253,28 @@ Type Pt2GraphReader::tensor_type(const Json& meta) {
   return type;
 }
 
-Type Pt2GraphReader::type_of(const Scope& scope, const std::string& name, const char* tag) {
-  const auto lookup = [&](const char* table) -> const Json* {
-    const Json* values = find_member(*scope.json, table);
-    return values ? find_member(*values, name.c_str()) : nullptr;
-  };
+const Json* Pt2GraphReader::find_type(const Scope& scope, const char* table, const std::string& name) {
+  if (scope.types) {
+    const Pt2TypeEntry* entry = find_entry(*scope.types, table, name);
+    return entry ? &entry->type->json : nullptr;
+  }
+  const Json* values = find_member(*scope.json, table);
+  return values ? find_member(*values, name.c_str()) : nullptr;
+}
+
+const Type& Pt2GraphReader::shared_type(const std::shared_ptr<const Pt2Type>& type) {
+  const auto known = shared_types_.find(type);
+  return known != shared_types_.end() ? known->second
+                                      : shared_types_.emplace(type, tensor_type(type->json)).first->second;
+}
+
+Type Pt2GraphReader::type_of(const Scope& scope, const std::string& name, std::string_view kind) {
+  const auto lookup = [&](const char* table) { return find_type(scope, table, name); };
   try {
-    const std::string_view kind = tag;
     if (kind == "as_tensor") {
+      if (scope.types)
+        if (const Pt2TypeEntry* entry = find_entry(*scope.types, "tensor_values", name))
+          return shared_type(entry->type);
       const Json* meta = lookup("tensor_values");
       if (!meta) throw bad_file("", "it has no entry in tensor_values");
       return tensor_type(*meta);
@@ -310,7 +330,7 @@ void Pt2GraphReader::read_input(Scope& scope, const Json& argument, const Json* 
     } else if (spec_tag == "constant_input") {
       if (const auto& given = as_string(member(content, "name")); !given.empty()) name = given;
     } else if (spec_tag != "user_input") {
-      throw bad_file("", "unknown kind of input '" + spec_tag + "'");
+      throw bad_file("", "unknown kind of input '" + std::string(spec_tag) + "'");
     }
   }
   const auto [tag, value] = as_union(argument);
@@ -320,12 +340,12 @@ void Pt2GraphReader::read_input(Scope& scope, const Json& argument, const Json* 
     type = literal_type(*literal);
   } else if (tag == "as_tensor" || tag == "as_custom_obj") {
     name = as_string(member(value, "name"));
-    type = type_of(scope, name, tag.c_str());
+    type = type_of(scope, name, tag);
   } else if (tag == "as_sym_int" || tag == "as_sym_float" || tag == "as_sym_bool") {
     name = as_string(member(value, "as_name"));
-    type = type_of(scope, name, tag.c_str());
+    type = type_of(scope, name, tag);
   } else {
-    throw bad_file("", "unknown kind of graph input '" + tag + "'");
+    throw bad_file("", "unknown kind of graph input '" + std::string(tag) + "'");
   }
   Value* input = scope.graph.add_input(std::move(type), fresh_name(scope, name), kind, target);
   auto& added = scope.graph.input(scope.graph.inputs().size() - 1);
@@ -353,7 +373,8 @@ void Pt2GraphReader::read_outputs(Scope& scope, const Json& outputs, const Json*
         } else if (tag == "token") {
           kind = OutputKind::token;
         } else if (tag != "user_output") {
-          throw bad_file("", "the model was exported for training ('" + tag + "'); ttc takes inference models",
+          throw bad_file("",
+                         "the model was exported for training ('" + std::string(tag) + "'); ttc takes inference models",
                          "export the model in eval() mode, without a loss");
         }
       }
@@ -370,7 +391,7 @@ Arg Pt2GraphReader::read_sym(Scope& scope, const Json& json) {
   const auto [tag, value] = as_union(json);
   if (tag == "as_name") return Arg(find_value(scope, as_string(value)));
   if (auto literal = scalar_literal(tag, value)) return std::move(*literal);
-  throw bad_file("", "unknown kind of symbolic argument '" + tag + "'");
+  throw bad_file("", "unknown kind of symbolic argument '" + std::string(tag) + "'");
 }
 
 Arg Pt2GraphReader::read_argument(Scope& scope, const Json& json, std::vector<const Json*>& regions, int first_region) {
@@ -409,7 +430,7 @@ Arg Pt2GraphReader::read_argument(Scope& scope, const Json& json, std::vector<co
     regions.push_back(&value);
     return Arg(ir::RegionArg{first_region + static_cast<int>(regions.size()) - 1});
   }
-  throw bad_file("", "unknown kind of argument '" + tag + "'");
+  throw bad_file("", "unknown kind of argument '" + std::string(tag) + "'");
 }
 
 void Pt2GraphReader::read_node(Scope& scope, const Json& json) {
@@ -474,7 +495,7 @@ void Pt2GraphReader::read_results(Scope& scope, Node& node, const Json& outputs)
 
 void Pt2GraphReader::read_result(Scope& scope, Node& node, const Json& argument) {
   const auto [tag, value] = as_union(argument);
-  const auto add = [&](const std::string& name, const char* kind) {
+  const auto add = [&](const std::string& name, std::string_view kind) {
     Value* result = node.add_result(type_of(scope, name, kind), fresh_name(scope, name));
     scope.defined_later.erase(name);
     define(scope, name, result);
@@ -482,7 +503,7 @@ void Pt2GraphReader::read_result(Scope& scope, Node& node, const Json& argument)
   if (tag == "as_none") {
     node.add_result(Type::of(TypeKind::none));
   } else if (tag == "as_tensor" || tag == "as_custom_obj") {
-    add(as_string(member(value, "name")), tag.c_str());
+    add(as_string(member(value, "name")), tag);
   } else if (tag == "as_tensors") {
     for (const Json& item : as_array(value)) add(as_string(member(item, "name")), "as_tensor");
   } else if (tag == "as_optional_tensors") {
@@ -490,9 +511,9 @@ void Pt2GraphReader::read_result(Scope& scope, Node& node, const Json& argument)
   } else if (tag == "as_optional_tensor") {
     read_result(scope, node, value);
   } else if (tag == "as_sym_int" || tag == "as_sym_bool" || tag == "as_sym_float") {
-    add(as_string(member(value, "as_name")), tag.c_str());
+    add(as_string(member(value, "as_name")), tag);
   } else {
-    throw bad_file("", "unknown kind of result '" + tag + "'");
+    throw bad_file("", "unknown kind of result '" + std::string(tag) + "'");
   }
 }
 

@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "formats/pt2_tables.h"
 #include "ir/model.h"
 #include "support/json_util.h"
 
@@ -18,17 +19,18 @@ class Pt2GraphReader {
   // The main graph; `signature` tells what each input and output stands for. Throws ttc::Error (bad_file) naming the
   // node or value at fault: an undefined or later defined value, a second definition, a malformed argument.
   void read(const Json& graph, const Json& signature);
-  // The same in parts, of JSON that need not outlive the call. `tables`: the graph's, or their entries for the values
-  // of the part. Names of values may differ where nested graphs have the same.
-  void read_input(const Json& input, const Json& tables, const Json& spec);
-  void read_node(const Json& node, const Json& tables);
+  // The same in parts, of JSON that need not outlive the call. `types`: those of the part's values. Names of values may
+  // differ where nested graphs have the same.
+  void read_input(const Json& input, const Pt2TypeEntries& types, const Json& spec);
+  void read_node(const Json& node, const Pt2TypeEntries& types);
   void read_outputs(const Json& outputs, const Json& specs);
 
  private:
   // The names of one graph; each nested graph has its own.
   struct Scope {
     ir::Graph& graph;
-    const Json* json;  // the tables of values, and of a graph that is read at once all else
+    const Json* json;                       // of a graph that is read at once
+    const Pt2TypeEntries* types = nullptr;  // of the values of a part, in place of the graph's tables
     std::unordered_map<std::string, ir::Value*> values;
     std::unordered_set<std::string_view> defined_later;
     int depth = 0;
@@ -49,7 +51,9 @@ class Pt2GraphReader {
   ir::Value* find_value(const Scope& scope, const std::string& name) const;
   void define(Scope& scope, const std::string& name, ir::Value* value);
   std::string fresh_name(const Scope& scope, const std::string& name);
-  ir::Type type_of(const Scope& scope, const std::string& name, const char* tag);
+  ir::Type type_of(const Scope& scope, const std::string& name, std::string_view kind);
+  static const Json* find_type(const Scope& scope, const char* table, const std::string& name);
+  const ir::Type& shared_type(const std::shared_ptr<const Pt2Type>& type);
   ir::Type tensor_type(const Json& meta);
   ir::SymExpr dimension(const Json& json);
   ir::SymExpr expression(const Json& json);
@@ -61,6 +65,7 @@ class Pt2GraphReader {
   std::unordered_map<std::string, int> last_suffix_;
   std::unordered_map<std::string, ir::SymExpr> expressions_;
   std::unordered_map<std::string, std::shared_ptr<const ir::Provenance>> provenances_;
+  std::unordered_map<std::shared_ptr<const Pt2Type>, ir::Type> shared_types_;  // of tensors, of parts
 };
 
 // Where in the user's code a node was made: "bert.py:212", from the innermost frame of a stack trace that is not

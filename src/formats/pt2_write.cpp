@@ -51,9 +51,8 @@ class PayloadFolder {
     }
     const auto& [file, payload] = file_of(weight, object);
     payload->weights.emplace_back(fqn, &weight);
-    config_[fqn] = json_of("path_name", file, "is_param", kind == ir::InputKind::parameter, "use_pickle", false,
-                           "tensor_meta", std::move(meta))
-                       .dump();
+    config_[fqn] = json_text(json_of("path_name", file, "is_param", kind == ir::InputKind::parameter, "use_pickle",
+                                     false, "tensor_meta", std::move(meta)));
   }
 
   void finish(const std::string& config_name) {
@@ -269,10 +268,10 @@ struct Program {
 
   JsonPieces text() && {
     for (const auto& [key, value] : module.items())
-      if (!parts.contains(key)) parts[key] = {value.dump()};
+      if (!parts.contains(key)) parts[key] = {json_text(value)};
     std::map<std::string, JsonPieces> all = {{"graph_module", json_object(std::move(parts))}};
     for (const auto& [key, value] : members.items())
-      if (!all.contains(key)) all[key] = {value.dump()};
+      if (!all.contains(key)) all[key] = {json_text(value)};
     return json_object(std::move(all));
   }
 };
@@ -283,7 +282,7 @@ void put_manifest(Json& metadata, const std::string& manifest) {
   const Json* text = find_member(metadata, "custom");
   Json custom = text && text->is_string() ? parse_json(text->get_ref<const std::string&>()) : Json::object();
   custom[manifest_attribute] = manifest;
-  metadata["custom"] = custom.dump();
+  metadata["custom"] = json_text(custom);
 }
 
 Program program_of(const ir::Model& model, bool hashed) {

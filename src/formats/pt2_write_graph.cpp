@@ -90,19 +90,19 @@ class GraphTree final : public Pt2GraphParts {
   GraphTree() {
     for (const char* table : pt2_value_tables) json[table] = Json::object();
   }
-  void input(Json input, Json tables, Json) override {
+  void input(Json input, Pt2TypeEntries types, Json) override {
     json["inputs"].push_back(std::move(input));
-    add(std::move(tables));
+    add(types);
   }
-  void node(Json node, Json tables) override {
+  void node(Json node, Pt2TypeEntries types) override {
     json["nodes"].push_back(std::move(node));
-    add(std::move(tables));
+    add(types);
   }
   void outputs(Json outputs, Json) override { json["outputs"] = std::move(outputs); }
 
  private:
-  void add(Json tables) {
-    for (const auto& [table, values] : tables.items()) json[table].update(values);
+  void add(const Pt2TypeEntries& types) {
+    for (const auto& [table, name, type] : types) json[table][name] = type->json;
   }
 };
 
@@ -129,13 +129,13 @@ void Pt2GraphWriter::write_graph(const Graph& graph, Pt2GraphParts& parts) {
   for (const auto& input : graph.inputs()) {
     if (!input.literal) declare(scope, *input.value);
     Json json = input.literal ? argument(scope, nullptr, *input.literal) : value_argument(*input.value);
-    parts.input(std::move(json), scope.take_tables(), main ? input_spec(input) : Json());
+    parts.input(std::move(json), scope.take_types(), main ? input_spec(input) : Json());
   }
   const auto provenance = written_provenance(graph);
   for (std::size_t at = 0; const auto& node : graph.nodes()) {
     for (const auto& result : node->results()) declare(scope, *result);
     Json json = write_node(scope, *node, *provenance[at++]);
-    parts.node(std::move(json), scope.take_tables());
+    parts.node(std::move(json), scope.take_types());
   }
   std::set<const Value*> mutations;
   Json outputs = Json::array(), specs = Json::array();
@@ -152,7 +152,7 @@ void Pt2GraphWriter::write_graph(const Graph& graph, Pt2GraphParts& parts) {
 Json Pt2GraphWriter::copied_output(Scope& scope, const ir::GraphOutput& output, Pt2GraphParts& parts) {
   const Value& value = *output.arg.value();
   const std::string& name = copies_[&output] = unique(scope, value.name + "_copy");
-  scope.tables["tensor_values"][name] = tensor_meta(value);
+  scope.types.push_back({"tensor_values", name, tensor_type(value)});
   const Json result = tagged("as_tensor", {{"name", name}});
   parts.node({{"target", "torch.ops.aten.clone.default"},
               {"inputs", Json::array({{{"name", "self"}, {"arg", value_argument(value)}, {"kind", positional_kind}}})},
@@ -160,7 +160,7 @@ Json Pt2GraphWriter::copied_output(Scope& scope, const ir::GraphOutput& output, 
               {"metadata", {{"nn_module_stack", std::string(no_modules)}}},
               {"is_hop_single_tensor_return", nullptr},
               {"name", name}},
-             scope.take_tables());
+             scope.take_types());
   return result;
 }
 

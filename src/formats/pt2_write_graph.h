@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "formats/pt2_tables.h"
 #include "ir/model.h"
 #include "support/json_util.h"
 
@@ -17,34 +18,17 @@ namespace ttc {
 
 // {tag: value}, as these files write unions.
 Json tagged(const char* tag, Json value);
-// {"dtype": 7, "layout": 7} of ("dtype", 7, "layout", 7). What the library makes of nested braces is an array of two
-// for each member first, which took a quarter of the time of writing a graph.
-template <typename... Rest>
-Json json_of(const char* key, Json value, Rest&&... rest) {
-  Json out = Json::object();
-  auto& members = out.get_ref<Json::object_t&>();
-  const auto add = [&members](auto&& self, const char* name, Json one, auto&&... others) -> void {
-    members.emplace(name, std::move(one));
-    if constexpr (sizeof...(others) > 0) self(self, std::forward<decltype(others)>(others)...);
-  };
-  add(add, key, std::move(value), std::forward<Rest>(rest)...);
-  return out;
-}
 // What is the same of every tensor: they are stored densely for the host.
 Json host_device();
 
-// The members of a graph that say by name what type each value has.
-inline constexpr const char* pt2_value_tables[] = {"custom_obj_values", "sym_bool_values", "sym_float_values",
-                                                   "sym_int_values", "tensor_values"};
-
 // Takes a graph's JSON in parts, in this order, as they are made: a tree of all of it would be ten times its text.
-// `tables`: of pt2_value_tables those that the part adds values to, with these.
+// `types`: of the values that the part adds to the tables.
 class Pt2GraphParts {
  public:
   virtual ~Pt2GraphParts() = default;
   // `spec` and `specs`: what the signature says of it or of each, of the main graph.
-  virtual void input(Json input, Json tables, Json spec) = 0;
-  virtual void node(Json node, Json tables) = 0;
+  virtual void input(Json input, Pt2TypeEntries types, Json spec) = 0;
+  virtual void node(Json node, Pt2TypeEntries types) = 0;
   virtual void outputs(Json outputs, Json specs) = 0;
 };
 
@@ -60,10 +44,10 @@ class Pt2GraphWriter {
   // The names of one graph, and the entries of its tables that no part has taken along yet.
   struct Scope {
     const ir::Graph& graph;
-    Json tables = Json::object();
+    Pt2TypeEntries types = {};
     std::unordered_set<std::string> names;
     std::map<std::string, int> tried = {};  // how many numbers behind a name are taken
-    Json take_tables() { return std::exchange(tables, Json::object()); }
+    Pt2TypeEntries take_types() { return std::exchange(types, {}); }
   };
 
   void write_graph(const ir::Graph& graph, Pt2GraphParts& parts);
@@ -78,6 +62,7 @@ class Pt2GraphWriter {
   Json copied_output(Scope& scope, const ir::GraphOutput& output, Pt2GraphParts& parts);
   Json value_argument(const ir::Value& value);
   Json region_argument(Scope& scope, const ir::Node& node, int index);
+  std::shared_ptr<const Pt2Type> tensor_type(const ir::Value& value);
   Json tensor_meta(const ir::Value& value);
   Json sym_int(const ir::SymExpr& expr);
   Json sym_expr(const ir::SymExpr& expr);
@@ -93,6 +78,7 @@ class Pt2GraphWriter {
   ir::SymBinding hints_;
   std::set<std::string> symbols_;
   std::unordered_map<const ir::Value*, std::string> names_;
+  std::unordered_map<std::string, std::shared_ptr<const Pt2Type>> tensor_types_;
   int next_unbacked_ = 0;
   bool names_library_ = false;
   std::map<const ir::GraphOutput*, std::string> copies_;

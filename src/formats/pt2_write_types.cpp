@@ -16,6 +16,21 @@ bool is_unbacked(const std::string& symbol) {
          (symbol.size() > 1 && symbol[0] == 'u' && std::isdigit(static_cast<unsigned char>(symbol[1])));
 }
 
+// What types differ in that are written differently.
+void append_key(std::string& key, const ir::Type& type) {
+  const auto add = [&](const std::vector<ir::SymExpr>& values) {
+    for (const ir::SymExpr& value : values) {
+      key += value.is_number() ? std::to_string(value.number()) : value.str();
+      key += ',';
+    }
+    key += ';';
+  };
+  key += type.has_dtype ? std::to_string(static_cast<int>(type.dtype)) : "?";
+  key += type.has_shape ? ' ' : '*';
+  add(type.sizes);
+  add(type.strides);
+}
+
 }  // namespace
 
 Json tagged(const char* tag, Json value) { return json_of(tag, std::move(value)); }
@@ -63,6 +78,15 @@ Json Pt2GraphWriter::sym_int(const ir::SymExpr& expr) {
   return expr.is_number() ? tagged("as_int", expr.number()) : tagged("as_expr", sym_expr(expr));
 }
 
+std::shared_ptr<const Pt2Type> Pt2GraphWriter::tensor_type(const Value& value) {
+  const ir::Weight* weight = model_.weight_of(&value);
+  std::string key = weight && weight->requires_grad ? "grad " : "";
+  append_key(key, value.type);
+  auto& found = tensor_types_[std::move(key)];
+  if (!found) found = std::make_shared<const Pt2Type>(tensor_meta(value));
+  return found;
+}
+
 Json Pt2GraphWriter::tensor_meta(const Value& value) {
   const ir::Type& type = value.type;
   if (!type.has_dtype || !type.has_shape)
@@ -91,24 +115,26 @@ void Pt2GraphWriter::declare(Scope& scope, const Value& value) {
   if (value.type.kind == TypeKind::none) return;  // what an operator without results gives
   const std::string& name = names_.at(&value);
   const auto& sym = value.type.sym;
+  const auto add = [&](const char* table, Json type) {
+    scope.types.push_back({table, name, std::make_shared<const Pt2Type>(std::move(type))});
+  };
   switch (value.type.kind) {
     case TypeKind::tensor:
-      scope.tables["tensor_values"][name] = tensor_meta(value);
+      scope.types.push_back({"tensor_values", name, tensor_type(value)});
       return;
     case TypeKind::integer:
-      scope.tables["sym_int_values"][name] = sym_int(sym ? *sym : ir::SymExpr::symbol(fresh_symbol("u")));
+      add("sym_int_values", sym_int(sym ? *sym : ir::SymExpr::symbol(fresh_symbol("u"))));
       return;
     case TypeKind::boolean: {
       const ir::SymExpr expr = sym ? *sym : ir::SymExpr::call("Equality", {ir::SymExpr::symbol(fresh_symbol("u")), 1});
-      scope.tables["sym_bool_values"][name] = tagged("as_expr", sym_expr(expr));
+      add("sym_bool_values", tagged("as_expr", sym_expr(expr)));
       return;
     }
     case TypeKind::floating:
-      scope.tables["sym_float_values"][name] =
-          tagged("as_expr", sym_expr(sym ? *sym : ir::SymExpr::symbol(fresh_symbol("zuf"))));
+      add("sym_float_values", tagged("as_expr", sym_expr(sym ? *sym : ir::SymExpr::symbol(fresh_symbol("zuf")))));
       return;
     case TypeKind::object:
-      scope.tables["custom_obj_values"][name] = {{"name", name}, {"class_fqn", value.type.object_class}};
+      add("custom_obj_values", {{"name", name}, {"class_fqn", value.type.object_class}});
       return;
     default:
       throw cannot_write(value.def(), "value '" + value.name + "' of type " + value.type.str());

@@ -1,19 +1,108 @@
 // Members are sorted by name, as Json keeps them.
 #include "support/json_text.h"
 
+#include <array>
+#include <charconv>
+#include <iterator>
 #include <utility>
 
 namespace ttc {
 namespace {
 
-std::string key_text(const std::string& key, bool first) { return (first ? "" : ",") + Json(key).dump() + ":"; }
+// What a character of a string becomes: 0, itself; behind a backslash, this letter, 'u' where it has none of its own;
+// 'x', no ASCII.
+constexpr std::array<char, 256> escapes() {
+  std::array<char, 256> out{};
+  for (std::size_t c = 0; c < ' '; ++c) out[c] = 'u';
+  for (std::size_t c = 0x80; c < 256; ++c) out[c] = 'x';
+  out['"'] = '"', out['\\'] = '\\';
+  out['\b'] = 'b', out['\t'] = 't', out['\n'] = 'n', out['\f'] = 'f', out['\r'] = 'r';
+  return out;
+}
+
+void append_string(std::string& text, std::string_view value) {
+  static constexpr std::array<char, 256> escape_of = escapes();
+  constexpr char hex[] = "0123456789abcdef";
+  const std::size_t begin = text.size();
+  text += '"';
+  for (std::size_t at = 0; at < value.size();) {
+    std::size_t end = at;
+    char escape = 0;
+    while (end < value.size() && (escape = escape_of[static_cast<unsigned char>(value[end])]) == 0) ++end;
+    text.append(value, at, end - at);
+    if (escape == 0) break;
+    if (escape == 'x') {  // whether it is UTF-8 is the library's to say
+      text.replace(begin, text.npos, Json(value).dump());
+      return;
+    }
+    (text += '\\') += escape;
+    if (escape == 'u') ((text += "00") += hex[value[end] >> 4]) += hex[value[end] & 15];
+    at = end + 1;
+  }
+  text += '"';
+}
+
+// '"name":'
+void append_key(std::string& text, std::string_view key) {
+  append_string(text, key);
+  text += ':';
+}
+
+template <typename T>
+void append_integer(std::string& text, T value) {
+  char digits[24];
+  text.append(digits, std::to_chars(digits, std::end(digits), value).ptr);
+}
+
+// `open`, each item as f(item) appends it with commas between, and `close`.
+template <typename Items, typename F>
+void append_items(std::string& text, char open, const Items& items, char close, F&& f) {
+  text += open;
+  for (bool first = true; const auto& item : items) {
+    if (!std::exchange(first, false)) text += ',';
+    f(item);
+  }
+  text += close;
+}
 
 }  // namespace
+
+std::string json_text(const Json& value) {
+  std::string text;
+  append_json(text, value);
+  return text;
+}
+
+void append_json(std::string& text, const Json& value) {
+  switch (value.type()) {
+    case Json::value_t::object:
+      append_items(text, '{', value.get_ref<const Json::object_t&>(), '}', [&](const auto& member) {
+        append_key(text, member.first);
+        append_json(text, member.second);
+      });
+      return;
+    case Json::value_t::array:
+      append_items(text, '[', value.get_ref<const Json::array_t&>(), ']',
+                   [&](const Json& item) { append_json(text, item); });
+      return;
+    case Json::value_t::string:
+      return append_string(text, value.get_ref<const std::string&>());
+    case Json::value_t::number_integer:
+      return append_integer(text, value.get<std::int64_t>());
+    case Json::value_t::number_unsigned:
+      return append_integer(text, value.get<std::uint64_t>());
+    case Json::value_t::boolean:
+      text += value.get<bool>() ? "true" : "false";
+      return;
+    default:
+      text += value.dump();
+  }
+}
 
 void JsonArrayText::add(const Json& item) {
   if (text_.size() > 1) text_ += ',';
   text_ += before_;
-  text_ += item.dump();
+  append_json(text_, item);
 }
 
 std::string JsonArrayText::take() && {
@@ -24,7 +113,9 @@ std::string JsonArrayText::take() && {
 JsonPieces json_object(std::map<std::string, JsonPieces> members) {
   JsonPieces out = {"{"};
   for (auto& [key, pieces] : members) {
-    out.push_back(key_text(key, out.size() == 1));
+    std::string begin = out.size() == 1 ? "" : ",";
+    append_key(begin, key);
+    out.push_back(std::move(begin));
     out.insert(out.end(), std::move_iterator(pieces.begin()), std::move_iterator(pieces.end()));
   }
   out.emplace_back("}");
@@ -32,6 +123,10 @@ JsonPieces json_object(std::map<std::string, JsonPieces> members) {
 }
 
 std::string json_table(const std::map<std::string, std::string>& members, const std::string& before) {
+  return json_sorted_table(std::vector<JsonMember>(members.begin(), members.end()), before);
+}
+
+std::string json_sorted_table(std::span<const JsonMember> members, const std::string& before) {
   std::size_t size = 2;
   for (const auto& [key, text] : members) size += before.size() + key.size() + text.size() + 4;
   std::string out = "{";
@@ -39,7 +134,7 @@ std::string json_table(const std::map<std::string, std::string>& members, const 
   for (const auto& [key, text] : members) {
     if (out.size() > 1) out += ',';
     out += before;
-    out += key_text(key, true);
+    append_key(out, key);
     out += text;
   }
   out += '}';

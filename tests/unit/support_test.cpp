@@ -161,6 +161,40 @@ TEST_CASE("JSON that is written in pieces is what a tree of it gives") {
   CHECK(json_table({}) == "{}");
 }
 
+TEST_CASE("JSON as text is what the library writes") {
+  const double infinite = std::numeric_limits<double>::infinity();
+  for (const Json& value :
+       {Json(),
+        Json(true),
+        Json(false),
+        Json(0),
+        Json(-1),
+        Json(std::numeric_limits<std::int64_t>::min()),
+        Json(std::numeric_limits<std::uint64_t>::max()),
+        Json(0.1),
+        Json(1e300),
+        Json(-0.0),
+        Json(infinite),
+        Json(""),
+        Json("plain ~"),
+        Json("a\"b"),
+        Json("a\\b"),
+        Json("a\nb\x01\x7f"),
+        Json("Gr\u00fc\u00dfe"),
+        Json::array(),
+        Json::object(),
+        Json{{"b", {1, 2, {{"\t", nullptr}}}}, {"a\"", {{"", "x"}}}, {"\u00e9", Json::array({false})}}}) {
+    std::string text = "behind ";
+    append_json(text, value);
+    CHECK(text == "behind " + value.dump());
+    CHECK(json_text(value) == value.dump());
+  }
+  std::string all;
+  for (int c = 0; c < 128; ++c) all += static_cast<char>(c);
+  CHECK(json_text(all) == Json(all).dump());
+  CHECK_THROWS_AS(json_text("\xff"), Json::exception);
+}
+
 TEST_CASE("an object's members are found without a tree of them") {
   const std::string text = " {\"a\" : [1, {\"b\": \"}],\\\"\"}] , \"c\\n\":-2.5,\"d\":{ } }";
   const auto members = json_members(text);
