@@ -185,9 +185,10 @@ class Transfers {
     const ttrt::OpRecord* record = ttrt::find_op(node->op());
     TTC_CHECK(record != nullptr, "no record for " + node->op());
     for (std::size_t i = 0; i < node->args().size(); ++i) {
-      const std::string name = node->schema() && i < node->schema()->args.size() ? node->schema()->args[i].name : "";
-      const ttrt::OperandKind kind = operand_kind(*record, name);
-      if (kind != ttrt::OperandKind::packed) node->set_arg(i, on_device_arg(node, node->arg(i), kind));
+      const bool named = node->schema() && i < node->schema()->args.size();
+      const ttrt::OperandKind kind = operand_kind(*record, named ? std::string_view(node->schema()->args[i].name) : "");
+      if (kind == ttrt::OperandKind::packed) continue;
+      if (ir::Arg arg = on_device_arg(node, node->arg(i), kind); arg != node->arg(i)) node->set_arg(i, std::move(arg));
     }
     auto call = concrete_call(*record, node->args(), context_.shapes, {.activation = format_of(*node)});
     if (const Reason* reason = std::get_if<Reason>(&call))

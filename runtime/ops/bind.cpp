@@ -189,10 +189,11 @@ class Binder {
     const ir::OpSchema& schema = schema_of(record_);
     if (args.size() > schema.args.size())
       return refuse("takes " + std::to_string(schema.args.size()) + " arguments, got " + std::to_string(args.size()));
+    bound_.call.args.reserve(schema.args.size());
     for (std::size_t i = 0; i < schema.args.size(); ++i) {
       const ir::SchemaArg& formal = schema.args[i];
       if (i >= args.size() && !formal.default_value) return refuse("lacks argument '" + formal.name + "'");
-      auto arg = argument(formal, i < args.size() ? args[i] : literal_value(*formal.default_value));
+      auto arg = i < args.size() ? argument(formal, args[i]) : argument(formal, literal_value(*formal.default_value));
       if (auto* reason = std::get_if<Reason>(&arg)) return std::move(*reason);
       bound_.call.args.push_back(std::get<OpArg>(std::move(arg)));
     }

@@ -146,8 +146,8 @@ void resolve_configuration(OpCall& call, Arch arch) {
   std::optional<ComputeConfig> config;
   for (const std::string_view name : configuration_literals) {
     const int index = schema.index_of(name);
-    if (index < 0 || call.has(name)) continue;
     const auto at = static_cast<std::size_t>(index);
+    if (index < 0 || !std::holds_alternative<std::monostate>(call.args[at])) continue;
     if (op == nullptr) {
       call.args[at] = *op_literal(literal_value(*schema.args[at].default_value));
       continue;

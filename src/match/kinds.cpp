@@ -142,7 +142,7 @@ std::optional<std::vector<int>> permutation(const ir::Node& node) {
   const int rank = node.operand(0)->type.rank();
   std::vector<int> order(static_cast<std::size_t>(rank));
   for (int i = 0; i < rank; ++i) order[static_cast<std::size_t>(i)] = i;
-  const std::string& op = node.op();
+  const std::string_view op = node.op();
   if (op == "aten.permute.default" || op == "aten.permute_copy.default") {
     const auto dims = node.arg(1).integers();
     if (!dims || static_cast<int>(dims->size()) != rank) return std::nullopt;

@@ -25,8 +25,8 @@ struct ValueReader {
   const ttrt::OpRecord& record;
   const ir::SymBinding& shapes;
   ttrt::DataType activation;
-  std::string name = {};  // of the argument at hand, in the schema
-  Refusal failure = {};   // the first
+  std::string_view name = {};  // of the argument at hand, in the schema
+  Refusal failure = {};        // the first
 
   ttrt::RtValue fail(ReasonCode code, std::string detail) {
     if (!failure) failure = Reason{code, std::move(detail)};
@@ -39,14 +39,16 @@ struct ValueReader {
       if (!number) return fail(ReasonCode::DynamicShape, "the integer " + value.name + " is known at run time only");
       return *number;
     }
-    if (!value.type.is_tensor()) return fail(ReasonCode::Unsupported, name + " is a " + value.type.str());
+    if (!value.type.is_tensor()) return fail(ReasonCode::Unsupported, std::string(name) + " is a " + value.type.str());
     if (!value.type.has_shape || !value.type.has_dtype)
       return fail(ReasonCode::DynamicShape, "the shape of " + value.name + " is not known");
     const auto format = on_device(&value) ? ttrt::exact_format(value.type.dtype)
                                           : operand_format(operand_kind(record, name), value.type.dtype, activation);
-    if (!format) return fail(ReasonCode::DtypeUnsupported, name + " is " + std::string(torch_name(value.type.dtype)));
+    if (!format)
+      return fail(ReasonCode::DtypeUnsupported, std::string(name) + " is " + std::string(torch_name(value.type.dtype)));
     ttrt::TensorSpec spec;
     spec.dtype = *format;
+    spec.logical.reserve(value.type.sizes.size());
     for (const ir::SymExpr& size : value.type.sizes) {
       const auto number = size.evaluate(shapes);
       if (!number) return fail(ReasonCode::DynamicShape, "a dim of " + value.name + " is known at run time only");
@@ -63,6 +65,7 @@ std::variant<ttrt::BoundCall, Reason> concrete_call(const ttrt::OpRecord& record
   const ir::OpSchema& schema = ttrt::schema_of(record);
   ValueReader reader{.record = record, .shapes = shapes, .activation = options.activation};
   std::vector<ttrt::RtValue> values;
+  values.reserve(args.size());
   for (std::size_t i = 0; i < args.size(); ++i) {
     reader.name = schema.args.at(i).name;
     values.push_back(ttrt::literal_value(args[i], [&](const ir::Value& value) { return reader(value); }));
