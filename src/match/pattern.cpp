@@ -107,9 +107,16 @@ bool State::begin_round(std::string_view star, std::string_view step, ir::Value*
   return true;
 }
 
+bool State::keeps_failure() const {
+  return !scope.quiet && (nodes.size() > best.matched || (best.expected.empty() && !nodes.empty()));
+}
+
+bool State::differs(const ir::Arg& at, std::string_view expected, ReasonCode code) {
+  return keeps_failure() && fail(at, std::string(expected), describe(at), code);
+}
+
 bool State::fail(const ir::Arg& at, std::string expected, std::string found, ReasonCode code) {
-  if (scope.quiet) return false;
-  if (nodes.size() <= best.matched && (!best.expected.empty() || nodes.empty())) return false;
+  if (!keeps_failure()) return false;
   const ir::Node* node = at.value() ? at.value()->def() : nullptr;
   if (!node) node = reader;
   best = {
@@ -118,9 +125,9 @@ bool State::fail(const ir::Arg& at, std::string expected, std::string found, Rea
 }
 
 void State::rewind(const Mark& mark) {
-  nodes.resize(mark.nodes);
-  captures_.resize(mark.captures);
-  rounds_.resize(mark.rounds);
+  if (nodes.size() != mark.nodes) nodes.resize(mark.nodes);
+  if (captures_.size() != mark.captures) captures_.resize(mark.captures);
+  if (rounds_.size() != mark.rounds) rounds_.resize(mark.rounds);
 }
 
 Match State::finish() const {
@@ -190,7 +197,7 @@ Pattern Pattern::expected(std::string what) const {
 Pattern any(std::string name) {
   return Pattern::Rule([name = std::move(name)](State& state, const ir::Arg& arg) {
     ir::Value* value = arg.value();
-    if (!value) return state.fail(arg, "a tensor", describe(arg));
+    if (!value) return state.differs(arg, "a tensor");
     return state.capture(name, value) || state.fail(arg, "the value that is " + name + " elsewhere", describe(arg));
   });
 }
@@ -198,8 +205,7 @@ Pattern any(std::string name) {
 Pattern weight(std::string name) {
   return Pattern::Rule([name = std::move(name)](State& state, const ir::Arg& arg) {
     ir::Value* value = arg.value();
-    if (!value || !ir::is_weight(value))
-      return state.fail(arg, "a constant weight", describe(arg), ReasonCode::NonConstantWeight);
+    if (!value || !ir::is_weight(value)) return state.differs(arg, "a constant weight", ReasonCode::NonConstantWeight);
     return state.capture(name, value);
   });
 }
@@ -208,7 +214,7 @@ Pattern number(std::string name) {
   return Pattern::Rule([name = std::move(name)](State& state, const ir::Arg& arg) {
     const auto value = number_of(state.model, arg);
     if (value) return state.capture(name, *value);
-    return state.fail(arg, "a constant number", describe(arg));
+    return state.differs(arg, "a constant number");
   });
 }
 
@@ -239,7 +245,7 @@ Pattern node_pattern(std::string what, Test is, std::vector<Pattern> operands) {
         ir::Value* value = arg.value();
         ir::Node* node = value ? value->def() : nullptr;
         if (!node || value->index() != 0 || node->args().size() < operands.size() || !is(*node))
-          return state.fail(arg, what, describe(arg));
+          return state.differs(arg, what);
         state.nodes.push_back(node);
         ir::Node* outer = std::exchange(state.reader, node);
         bool fits = true;

@@ -70,6 +70,8 @@ class State {
   std::optional<double> number(std::string_view name) const;
   // Always false, so that rules can return it. Keeps the failure that came furthest; none within quiet patterns.
   bool fail(const ir::Arg& at, std::string expected, std::string found, ReasonCode code = ReasonCode::PatternNearMiss);
+  // The same where what was found is what describe() says, without texts that nobody keeps.
+  bool differs(const ir::Arg& at, std::string_view expected, ReasonCode code = ReasonCode::PatternNearMiss);
 
   struct Mark {
     std::size_t nodes, captures, rounds;
@@ -102,6 +104,7 @@ class State {
     Scope outer;
   };
   const Capture* find(std::string_view name, bool value) const;
+  bool keeps_failure() const;
   std::vector<Capture> captures_;
   std::vector<OpenRound> rounds_;
   std::size_t steps_ = 0;
