@@ -142,20 +142,21 @@ LowerResult lower_node(const OpRecord& record, const Lowering& lowering, const L
 
 void resolve_configuration(OpCall& call, Arch arch) {
   const ttc::ir::OpSchema& schema = schema_of(*call.op);
-  const LibraryOp* op = configured(call.op->name);
+  std::optional<const LibraryOp*> op;  // once something is left to the library
   std::optional<ComputeConfig> config;
   for (const std::string_view name : configuration_literals) {
     const int index = schema.index_of(name);
     const auto at = static_cast<std::size_t>(index);
     if (index < 0 || !std::holds_alternative<std::monostate>(call.args[at])) continue;
-    if (op == nullptr) {
+    if (!op) op = configured(call.op->name);
+    if (*op == nullptr) {
       call.args[at] = *op_literal(literal_value(*schema.args[at].default_value));
       continue;
     }
     if (!config)
-      config = adapted(*op, op->choose != nullptr ? op->choose(call) : *op->config,
+      config = adapted(**op, (*op)->choose != nullptr ? (*op)->choose(call) : *(*op)->config,
                        call.tensors.empty() ? DataType::bfloat16 : call.tensors[0].dtype, arch);
-    call.args[at] = literal_of(*op, *config, name);
+    call.args[at] = literal_of(**op, *config, name);
   }
 }
 

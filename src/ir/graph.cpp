@@ -120,8 +120,14 @@ std::string Graph::unique_name(std::string_view stem) {
 }
 
 void Graph::claim_name(Value& value, std::string name) {
-  value.name = unique_name(name);
-  outermost()->name_counts_.emplace(value.name, 0);
+  auto& counts = outermost()->name_counts_;
+  auto at = counts.lower_bound(name);
+  if (name.empty() || (at != counts.end() && at->first == name)) {
+    name = unique_name(name);
+    at = counts.lower_bound(name);
+  }
+  counts.emplace_hint(at, name, 0);
+  value.name = std::move(name);
 }
 
 Value* Graph::add_input(Type type, std::string name, InputKind kind, std::string target) {

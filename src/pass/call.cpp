@@ -13,7 +13,7 @@ ir::SymBinding example_sizes(const ir::Model& model, const ir::SymBinding& given
 }
 
 bool is_device_node(const ir::Node& node) {
-  return node.op().starts_with("tt.") && ttrt::role_of(node.op()) != ttrt::Role::to_host;
+  return node.op().starts_with("tt.") && node.op() != ttrt::op_for(ttrt::Role::to_host).name;
 }
 bool on_device(const ir::Value* value) {
   return value && value->def() && is_device_node(*value->def()) && value->def()->place == "device";
