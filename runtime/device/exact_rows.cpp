@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "device/sfpu.h"
+#include "device/simd.h"
 
 namespace ttrt::exact {
 namespace {
@@ -17,7 +18,9 @@ inline constexpr int vector_bytes = 16;
 float first_lane(U x) { return std::bit_cast<float>(static_cast<std::uint32_t>(x[0])); }
 
 // A tensor's value in a source register.
-float as_source(float value, Dest dest) { return dest == Dest::bits32 ? cut_tf32(value) : cut_bf16(value); }
+[[gnu::always_inline]] inline float as_source(float value, Dest dest) {
+  return dest == Dest::bits32 ? cut_tf32(value) : cut_bf16(value);
+}
 
 // A copy from a source register to Dest: a denormal becomes a zero of its sign.
 float flushed(float value) {
@@ -33,19 +36,34 @@ void through_buffer(float* row, std::int64_t n, Dest dest) {
 }
 
 // As sign and magnitude order them; exponent 0 counts as +0.
-std::int32_t comparable(float value) {
+[[gnu::always_inline]] inline std::int32_t comparable(float value) {
   auto u = std::bit_cast<std::uint32_t>(value);
   if ((u & 0x7F800000) == 0) u = 0;
   return u >> 31 ? -static_cast<std::int32_t>(u & 0x7FFFFFFF) - 1 : static_cast<std::int32_t>(u);
 }
 
-float row_max(const float* values, std::int64_t n, std::int64_t stride, Dest dest, float sign) {
-  float largest = sign * as_source(values[0], dest);
-  for (std::int64_t i = 1; i < n; ++i) {
-    const float v = sign * as_source(values[i * stride], dest);
-    if (comparable(v) >= comparable(largest)) largest = v;
+// The largest of n values `stride` apart, in that order: value times sign, as a source register has it.
+template <Dest dest>
+struct Largest {
+  [[gnu::always_inline]] static inline void run(const float* values, std::int64_t n, std::int64_t stride, float sign,
+                                                std::int32_t* out) {
+    std::int32_t largest = comparable(sign * as_source(values[0], dest));
+    if (stride == 1)
+      for (std::int64_t i = 1; i < n; ++i) largest = std::max(largest, comparable(sign * as_source(values[i], dest)));
+    else
+      for (std::int64_t i = 1; i < n; ++i)
+        largest = std::max(largest, comparable(sign * as_source(values[i * stride], dest)));
+    *out = largest;
   }
-  return (std::bit_cast<std::uint32_t>(largest) & 0x7F800000) == 0 ? 0.0F : largest;
+};
+
+float row_max(const float* values, std::int64_t n, std::int64_t stride, Dest dest, float sign) {
+  std::int32_t largest = 0;
+  dest == Dest::bits32 ? vectorised<Largest<Dest::bits32>>(values, n, stride, sign, &largest)
+                       : vectorised<Largest<Dest::bits16>>(values, n, stride, sign, &largest);
+  const std::uint32_t bits =
+      largest < 0 ? sign_bit | static_cast<std::uint32_t>(-(largest + 1)) : static_cast<std::uint32_t>(largest);
+  return std::bit_cast<float>(bits);
 }
 
 // `n` copies of one value, for an operation with a column broadcast.

@@ -1,6 +1,6 @@
-// The matrix unit's element-wise operations on vectors, included once per instruction set inside a namespace of its
-// own, after the code generation options were set: a compiler takes vectors apart that are longer than the file's
-// options have registers for. The including file defines, before it:
+// The matrix unit's element-wise operations and sums on vectors, included once per instruction set inside a namespace
+// of its own, after the code generation options were set: a compiler takes vectors apart that are longer than the
+// file's options have registers for. The including file defines, before it:
 //   vector_bytes  the width of one vector
 // No include guard: it is meant to be read several times.
 
@@ -21,7 +21,7 @@ struct Values {
   return {u >> 31, exponent, (exponent != 0) & (((u >> 13) & 0x3FF) | 0x400)};
 }
 
-// Signed sum (its bit 23 weighs 2^(exponent - 127)) + old Dest -> Dest: accumulate() of device/fpu.cpp.
+// Signed sum (its bit 23 weighs 2^(exponent - 127)) + old Dest -> Dest. The matrix unit's last stage with one sum.
 template <bool dest32>
 [[gnu::always_inline]] inline Int accumulate_lanes(Int sum, Int exponent, Int dest) {
   const Int zero{};
@@ -50,7 +50,7 @@ template <bool dest32>
   return ((size != 0) & (word >= 0x800000)) & (word | sign);
 }
 
-// accumulate() of a sum of 13 bits with an empty Dest: nothing is aligned, so the bits are a float's, rounded once.
+// The same of a sum of 13 bits with an empty Dest: nothing is aligned, so the bits are a float's, rounded once.
 template <bool dest32>
 [[gnu::always_inline]] inline Int encode_lanes(Int sum, Int exponent) {
   const Int zero{}, value = (Int) __builtin_convertvector(sum, Flt);
@@ -154,4 +154,41 @@ template <Kind kind>
     case Kind::mul:
       return run_of<Kind::mul>(j);
   }
+}
+
+// A lane is a group: what its eight products share is found without moves between lanes.
+template <bool srca>
+[[gnu::always_inline]] inline void sum_lanes(Groups& g, int at) {
+  const Values fixed = sources(Int{} + std::bit_cast<std::int32_t>(g.scaler));
+  Values values[8];
+  for (int k = 0; k < 8; ++k) {
+    Int x;
+    __builtin_memcpy(&x, g.values[k] + at, sizeof(x));
+    values[k] = sources(x);
+  }
+  for (int phase = 0; phase < g.phases; ++phase) {
+    const std::int32_t less = 127 + (phase & 1 ? 5 : 0) + (phase & 2 ? 7 : 0);
+    Int top{}, sum{}, product[8], exponent[8];
+    for (int k = 0; k < 8; ++k) {
+      const Values &a = srca ? values[k] : fixed, &b = srca ? fixed : values[k];
+      const Int part_a = phase & 1 ? (a.significand >> 1) & 31 : a.significand >> 6;
+      const Int part_b = phase & 2 ? (b.significand & 15) * 8 : b.significand >> 4;
+      const Int usable = (a.exponent != 0) & (b.exponent != 0);
+      product[k] = usable & (part_a * part_b);
+      exponent[k] = usable & (a.exponent + b.exponent - less);
+      top = larger(top, exponent[k]);
+    }
+    for (int k = 0; k < 8; ++k) {
+      const Int by = smaller(top - exponent[k], Int{} + 20), negative = values[k].negative ^ fixed.negative;
+      const Int size = (product[k] * 2 + (Int)((Uns{} + 1U) << (Uns)by)) >> (by + 1);
+      sum += (size ^ negative) - negative;
+    }
+    sum = (top > 0) & sum;
+    __builtin_memcpy(g.sums[phase] + at, &sum, sizeof(sum));
+    __builtin_memcpy(g.exponents[phase] + at, &top, sizeof(top));
+  }
+}
+
+[[gnu::always_inline]] inline void sum_groups(Groups& g) {
+  for (int at = 0; at < g.count; at += lane_count) g.srca ? sum_lanes<true>(g, at) : sum_lanes<false>(g, at);
 }

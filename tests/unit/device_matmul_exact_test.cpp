@@ -426,3 +426,39 @@ TEST_CASE("elementwise add, subtract and multiply equal the reference on every i
     }
   }
 }
+
+TEST_CASE("sums of rows and columns equal the reference on every instruction set") {
+  for (Spread spread : {Spread::normal, Spread::wide, Spread::extreme}) {
+    for (const int n : {1, 31, 64, 520, 1100}) {
+      const int whole = (n + 31) / 32 * 32;
+      std::vector<float> values = operands(3 * n, spread, 31, 0xFFFFE000), row(whole), column(whole);
+      std::copy_n(values.begin(), n, row.begin());
+      for (int i = 0; i < n; ++i) column[i] = values[3 * i];
+      for (const float scaler : {1.0F, -0.0390625F}) {
+        const std::vector<float> scalers(8, scaler);
+        for (int phases = 1; phases <= 4; ++phases) {
+          for (bool dest32 : {false, true}) {
+            float of_row = 0, of_column = 0;
+            const auto add = [&](float& dest, const float* b, const float* a, int step_b, int step_a, int phase) {
+              dest = last_stage(group(b, a, 1, phase), group(b + step_b, a + step_a, 1, phase), dest, dest32);
+            };
+            for (int tile = 0; tile < whole; tile += 32) {
+              for (int phase = 0; phase < phases; ++phase)
+                for (int half = tile; half < tile + 32; half += 16) add(of_row, &row[half], &scalers[0], 8, 0, phase);
+              for (int half = tile; half < tile + 32; half += 16)
+                for (int phase = 0; phase < phases; ++phase) add(of_column, &scalers[0], &column[half], 0, 8, phase);
+            }
+            for (Isa level : isa_levels) {
+              ScopedIsa scoped(level);
+              const Dest mode = dest32 ? Dest::bits32 : Dest::bits16;
+              const auto fidelity = static_cast<MathFidelity>(phases - 1);
+              INFO(to_string(level) << " n " << n << " phases " << phases << " fp32 " << dest32 << " by " << scaler);
+              REQUIRE(bits(fpu::sum_row(values.data(), n, scaler, mode, fidelity)) == bits(of_row));
+              REQUIRE(bits(fpu::sum_column(values.data(), n, 3, scaler, mode, fidelity)) == bits(of_column));
+            }
+          }
+        }
+      }
+    }
+  }
+}
