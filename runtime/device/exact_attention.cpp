@@ -3,76 +3,79 @@
 
 #include <algorithm>
 #include <bit>
-#include <cmath>
 #include <limits>
-#include <span>
 #include <vector>
 
 #include "device/sfpu.h"
+#include "device/simd.h"
 
 namespace ttrt::exact {
 namespace {
 
-inline constexpr int vector_bytes = 16;
-#include "device/sfpu_lanes_body.h"
-#include "device/sfpu_exp_body.h"
-
 constexpr std::int64_t chunk = tile_dim;
 using Rows = std::vector<float>;
 
-float first_lane(U x) { return std::bit_cast<float>(static_cast<std::uint32_t>(x[0])); }
-
-// What the packer makes of two values in memory when it accumulates there.
-float accumulate_in_memory(float a, float b) {
-  const float sum = a + b;
-  if (!std::isfinite(sum)) return sum;
-  const auto u = std::bit_cast<std::uint32_t>(sum);
-  const std::uint32_t even = (u + 0x7FFF + ((u >> 16) & 1)) & 0xFFFF0000;
-  return std::bit_cast<float>((even & 0x7F800000) == 0 ? 0U : even);
-}
-
-// The exponential of x * scale: the accurate one with 32-bit Dest unless told otherwise, else the approximate one, an
-// integer whose bits are the result's upper 17. In place.
-void exponential(std::span<float> values, float scale, Dest dest, bool approx) {
-  constexpr std::size_t width = vector_bytes / sizeof(float);
-  const auto each = [&](auto f) {
-    for (std::size_t i = 0; i < values.size(); i += width) {
-      U x;
-      __builtin_memcpy(&x, values.data() + i, sizeof(x));
-      x = f(x);
-      __builtin_memcpy(values.data() + i, &x, sizeof(x));
-    }
-  };
-  if (dest == Dest::bits32 && !approx) {
-    each([&](U x) { return mul(x, num(scale)); });
-    return sfpu::run(sfpu::Function::exp, {}, dest, values);
+// Steps between values of Dest, buffers and source registers, and loops over them (device/simd.h).
+template <Dest dest>
+struct Steps {
+  static constexpr bool wide = dest == Dest::bits32;
+  // Through a bfloat16 buffer, as maxima, factors and results always go.
+  [[gnu::always_inline]] static inline float narrow(float dest_value) {
+    return round_bf16_away(wide ? dest_value : cut_bf16(dest_value));
   }
-  each([&](U x) {
-    const U t = mad(maximum(x, num(-88.5F / scale)), num(369.329925537109375F * scale), num(32500.818359375F));
-    const U power = to_magnitude(t, 65535) << 15;
-    return select(raw_exponent(power) == 0, all(0), dest == Dest::bits32 ? power : power & 0xFFFF0000);
-  });
-}
-
-// exp(x * scale) of the difference of two maxima: 2^k times a polynomial of degree 2, or 4 with 32-bit Dest.
-float decay(float x, float scale, Dest dest) {
-  const U scaled = mul(num(x), num(cut_bf16(scale)));
-  const float turns = first_lane(mul(scaled, num(1.44269504088896340736F)));
-  const float k = std::clamp(std::round(turns), -127.0F, 127.0F);  // ties away, as the unit rounds to 8 bits
-  if (k == -127.0F) return 0.0F;
-  const U r = mad(num(k), num(-0.69314718055994530942F), scaled);
-  const U y = dest == Dest::bits32 ? poly(r, 1.0000001510806179F, 0.99996228117047652F, 0.49998365704615426F,
-                                          0.16792157982882225F, 4.1959439860014343e-2F)
-                                   : poly(r, 0.999848792924395313F, 1.01508760098521057F, 0.506283670567455689F);
-  const U power = all(static_cast<std::uint32_t>(static_cast<std::int32_t>(k) + 127) << 23);
-  const U result = mul(y, power);
-  return first_lane(dest == Dest::bits32 ? result : round_bf16(result));
-}
-
-// The same by the accurate exponential of the width.
-float accurate_decay(float x, float scale, Dest dest) {
-  const U scaled = mul(num(x), num(cut_bf16(scale)));
-  return first_lane(dest == Dest::bits32 ? exp_float(scaled) : round_bf16(exp_bf16(scaled)));
+  // Through a buffer of scores, probabilities or sums: float32 with 32-bit Dest.
+  [[gnu::always_inline]] static inline float buffer(float dest_value) { return wide ? dest_value : narrow(dest_value); }
+  [[gnu::always_inline]] static inline float source(float buffered) { return wide ? cut_tf32(buffered) : buffered; }
+  // What the packer makes of two bfloat16 values in memory when it accumulates there.
+  [[gnu::always_inline]] static inline float accumulate(float a, float b) {
+    const auto u = std::bit_cast<std::uint32_t>(a + b);
+    const std::uint32_t even = (u + 0x7FFF + ((u >> 16) & 1)) & 0xFFFF0000, kept = (even & 0x7F800000) == 0 ? 0U : even;
+    return std::bit_cast<float>((u & 0x7F800000) == 0x7F800000 ? u : kept);
+  }
+};
+template <Dest dest>
+struct BufferedSources : Steps<dest> {
+  [[gnu::always_inline]] static inline void run(float* values, std::int64_t n) {
+    for (std::int64_t i = 0; i < n; ++i) values[i] = BufferedSources::source(BufferedSources::buffer(values[i]));
+  }
+};
+template <Dest dest>
+struct Sources : Steps<dest> {
+  [[gnu::always_inline]] static inline void run(float* values, std::int64_t n) {
+    for (std::int64_t i = 0; i < n; ++i) values[i] = Sources::source(values[i]);
+  }
+};
+template <Dest dest>
+struct Narrow : Steps<dest> {
+  [[gnu::always_inline]] static inline void run(float* values, std::int64_t n) {
+    for (std::int64_t i = 0; i < n; ++i) values[i] = Narrow::narrow(values[i]);
+  }
+};
+template <Dest dest>
+struct AddInMemory : Steps<dest> {
+  [[gnu::always_inline]] static inline void run(const float* more, float* to, std::int64_t n) {
+    for (std::int64_t i = 0; i < n; ++i) to[i] = AddInMemory::accumulate(to[i], AddInMemory::narrow(more[i]));
+  }
+};
+// Exponentials become probabilities in source registers, and are added to sums, tile by tile of each row.
+template <Dest dest>
+struct Probabilities : Steps<dest> {
+  [[gnu::always_inline]] static inline void run(float* row, float* sums, std::int64_t keys) {
+    for (std::int64_t row_end = chunk * keys, r = 0; r < row_end; r += keys, sums += chunk) {
+      for (std::int64_t tile = 0; tile < keys; tile += chunk) {
+        float* values = row + r + tile;
+        for (std::int64_t i = 0; i < chunk; ++i) {
+          const float p = Probabilities::buffer(values[i]);
+          values[i] = Probabilities::source(p);
+          sums[i] = tile == 0 ? p : Probabilities::wide ? sums[i] + p : Probabilities::accumulate(sums[i], p);
+        }
+      }
+    }
+  }
+};
+template <template <Dest> typename K, typename... Args>
+void each(Dest dest, Args... args) {
+  dest == Dest::bits32 ? vectorised<K<Dest::bits32>>(args...) : vectorised<K<Dest::bits16>>(args...);
 }
 
 // `out` becomes `width` copies of each of the chunk's values.
@@ -105,39 +108,40 @@ class Chunk {
 
  private:
   bool wide() const { return config_.dest == Dest::bits32; }
-  // Through a bfloat16 buffer, as maxima, factors and results always go.
-  float narrow(float dest_value) const {
-    return wide() ? round_bf16_away(dest_value) : through_buffer(dest_value, config_.dest);
+  template <template <Dest> typename K>
+  void all(Rows& values) const {
+    each<K>(config_.dest, values.data(), static_cast<std::int64_t>(values.size()));
   }
-  // Through a buffer of scores, probabilities or sums: float32 with 32-bit Dest.
-  float buffer(float dest_value) const { return wide() ? dest_value : narrow(dest_value); }
-  float source(float buffered) const { return wide() ? cut_tf32(buffered) : buffered; }
 
   void scores(const float* q, const float* k, std::int64_t key) {
     scores_.resize(static_cast<std::size_t>(chunk * keys_));
     fpu::product({q, call_.shape.width, 1}, {k, 1, call_.shape.width}, scores_.data(), chunk, keys_, call_.shape.width,
                  config_.dest, config_.fidelity);
-    for (float& s : scores_) s = source(buffer(s));
+    all<BufferedSources>(scores_);
     const bool diagonal = call_.causal && key + keys_ > first_, ragged = key + keys_ > call_.shape.keys_used;
     if (!diagonal && !ragged && call_.mask.values == nullptr) return;
     work_.resize(scores_.size());
-    for (std::int64_t i = 0; i < chunk; ++i) {
-      for (std::int64_t j = 0; j < keys_; ++j) {
-        const bool hidden = key + j >= call_.shape.keys_used || (call_.causal && key + j > first_ + i);
-        const AttentionMask& m = call_.mask;
-        float& added = work_[static_cast<std::size_t>(i * keys_ + j)];
-        if (hidden)
-          added = -std::numeric_limits<float>::infinity();
-        else
-          added = m.values == nullptr ? 0.0F : source(m.values[(first_ + i) * m.down + (key + j) * m.across]);
-      }
-    }
+    for (std::int64_t i = 0; i < chunk; ++i) mask_row(i, key, work_.data() + i * keys_);
     if (wide()) {
+      all<Sources>(work_);
       fpu::add(scores_.data(), work_.data(), scores_.data(), chunk * keys_, config_.dest);
-      for (float& s : scores_) s = source(buffer(s));
+      all<BufferedSources>(scores_);
     } else {
       add_in_memory(work_, scores_);
     }
+  }
+  // What is added to the scores of query `i` with the keys from `key` on.
+  void mask_row(std::int64_t i, std::int64_t key, float* added) const {
+    const AttentionMask& m = call_.mask;
+    std::int64_t seen = call_.shape.keys_used - key;
+    if (call_.causal) seen = std::min(seen, first_ + i + 1 - key);
+    seen = std::clamp<std::int64_t>(seen, 0, keys_);
+    const float* const given = m.values == nullptr ? nullptr : m.values + (first_ + i) * m.down + key * m.across;
+    if (given != nullptr && m.across == 1)
+      std::copy_n(given, seen, added);
+    else
+      std::fill_n(added, seen, given == nullptr ? 0.0F : *given);
+    std::fill(added + seen, added + keys_, -std::numeric_limits<float>::infinity());
   }
 
   void add_chunk(const float* v, bool first) {
@@ -152,28 +156,22 @@ class Chunk {
     }
     spread_rows(max_.data(), keys_, work_);
     fpu::sub(scores_.data(), work_.data(), scores_.data(), chunk * keys_, config_.dest);
-    exponential(scores_, call_.scale, config_.dest, call_.approx_exp);
+    // The accurate one with 32-bit Dest unless told otherwise.
+    sfpu::run(wide() && !call_.approx_exp ? sfpu::Function::exp_scaled : sfpu::Function::exp_scaled_approx,
+              {call_.scale}, config_.dest, scores_);
     sums_.resize(chunk * chunk);
-    for (std::int64_t i = 0; i < chunk * keys_; ++i) {
-      float& score = scores_[static_cast<std::size_t>(i)];
-      const float probability = buffer(score);
-      float& sum = sums_[static_cast<std::size_t>(i / keys_ * chunk + i % chunk)];
-      if (i % keys_ < chunk)
-        sum = probability;
-      else
-        sum = wide() ? sum + probability : accumulate_in_memory(sum, probability);
-      score = source(probability);
-    }
+    each<Probabilities>(config_.dest, scores_.data(), sums_.data(), keys_);
     const std::int64_t width = call_.shape.value_width;
     out_.resize(static_cast<std::size_t>(chunk * width));
     fpu::product({scores_.data(), keys_, 1}, {v, width, 1}, out_.data(), chunk, width, keys_, config_.dest,
                  config_.fidelity);
-    for (float& o : out_) o = narrow(o);
+    all<Narrow>(out_);
     if (first) return;
     Rows factor(chunk);
     fpu::sub(old_max.data(), max_.data(), factor.data(), chunk, config_.dest);
-    const auto shrink = call_.approx_exp ? accurate_decay : decay;
-    for (float& d : factor) d = narrow(shrink(d, call_.scale, config_.dest));
+    sfpu::run(call_.approx_exp ? sfpu::Function::exp_scaled : sfpu::Function::exp_decay, {cut_bf16(call_.scale)},
+              config_.dest, factor);
+    all<Narrow>(factor);
     multiply(old_sums_, factor, chunk);
     if (wide()) {
       add(old_sums_, sums_);
@@ -187,30 +185,30 @@ class Chunk {
   // Every row by its factor: a value of Dest.
   void multiply(Rows& old, const Rows& factor, std::int64_t width) {
     spread_rows(factor.data(), width, work_);
-    for (float& o : old) o = source(o);
+    all<Sources>(old);
     fpu::mul(old.data(), work_.data(), old.data(), chunk * width, config_.dest, config_.fidelity);
   }
   void add_in_memory(const Rows& more, Rows& to) const {
-    for (std::size_t i = 0; i < to.size(); ++i) to[i] = accumulate_in_memory(to[i], narrow(more[i]));
+    each<AddInMemory>(config_.dest, more.data(), to.data(), static_cast<std::int64_t>(to.size()));
   }
   // In the matrix unit, both from float32 buffers.
   void add(Rows& more, Rows& to) const {
-    for (float& m : more) m = source(m);
-    for (float& t : to) t = source(t);
+    all<Sources>(more);
+    all<Sources>(to);
     fpu::add(to.data(), more.data(), to.data(), static_cast<std::int64_t>(to.size()), config_.dest);
   }
 
   void finish(float* out) {
     Rows scale(chunk);
-    for (float& s : sums_) s = source(s);
-    for (std::int64_t r = 0; r < chunk; ++r) {
-      const float* sums = sums_.data() + r * chunk;
-      const float sum = source(buffer(fpu::sum_row(sums, chunk, 1.0F, config_.dest, config_.fidelity)));
-      scale[static_cast<std::size_t>(r)] = source(buffer(reciprocal(sum, config_)));
-    }
+    all<Sources>(sums_);
+    for (std::size_t r = 0; r < scale.size(); ++r)
+      scale[r] = fpu::sum_row(sums_.data() + r * chunk, chunk, 1.0F, config_.dest, config_.fidelity);
+    all<BufferedSources>(scale);
+    for (float& s : scale) s = reciprocal(s, config_);
+    all<BufferedSources>(scale);
     const std::int64_t width = call_.shape.value_width;
     spread_rows(scale.data(), width, work_);
-    for (float& o : out_) o = source(o);
+    all<Sources>(out_);
     fpu::mul(out_.data(), work_.data(), out, chunk * width, config_.dest, config_.fidelity);
   }
 

@@ -58,6 +58,31 @@ TTRT_LANES U exp_schraudolph(U x) {
 
 TTRT_LANES U f_exp_approx(U x, const float*) { return exp_schraudolph(x); }
 
+// exp(p[0] x), as attention computes it: the accurate exponential of the product, the approximate one with the scale
+// folded into its constants, and one for the difference of two maxima: 2^k times a polynomial of degree 2, or 4 with
+// 32-bit Dest; k is rounded to 8 bits, ties away.
+template <bool wide>
+TTRT_LANES U f_exp_scaled(U x, const float* p) {
+  const U scaled = mul(x, num(p[0]));
+  return wide ? exp_float(scaled) : round_bf16(exp_bf16(scaled));
+}
+TTRT_LANES U f_exp_scaled_approx(U x, const float* p) {
+  const U t = mad(maximum(x, num(-88.5F / p[0])), num(369.329925537109375F * p[0]), num(32500.818359375F));
+  return to_magnitude(t, 65535) << 15;
+}
+template <bool wide>
+TTRT_LANES U f_exp_decay(U x, const float* p) {
+  const U scaled = mul(x, num(p[0])), turns = mul(scaled, num(1.44269504088896340736F));
+  const U m = to_magnitude(turns, 127), k = from_int(m) | (turns & sign_bit);
+  const U r = mad(k, num(-0.69314718055994530942F), scaled);
+  const U y = wide ? poly(r, 1.0000001510806179F, 0.99996228117047652F, 0.49998365704615426F, 0.16792157982882225F,
+                          4.1959439860014343e-2F)
+                   : poly(r, 0.999848792924395313F, 1.01508760098521057F, 0.506283670567455689F);
+  const Mask minus = (I)turns < 0;
+  const U result = mul(y, (U)(select(minus, -(I)m, (I)m) + 127) << 23);
+  return select(minus & (m == 127), all(0), wide ? result : round_bf16(result));
+}
+
 TTRT_LANES U exp2_float(U x) {
   const Rounded j = round_int16(x);
   const U f = sub(x, j.value);

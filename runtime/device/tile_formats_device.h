@@ -42,15 +42,19 @@ void typecast_tile(DataType from, const std::byte* in, DataType to, std::byte* o
 
 // Nearest, ties away from zero, to 8 significant bits: how Dest words become bfloat16. NaN -> infinity, exponent 0 ->
 // +0.
-constexpr float round_bf16_away(float value) {
+[[gnu::always_inline]] constexpr float round_bf16_away(float value) {
   auto u = std::bit_cast<std::uint32_t>(value);
   if ((u & 0x7FFFFFFF) > 0x7F800000) u &= 0xFF800000;
   u = (u + 0x8000) & 0xFFFF0000;
   return std::bit_cast<float>((u & 0x7F800000) == 0 ? 0U : u);
 }
 // The low 13 bits cut: a float read back as a TF32 source.
-constexpr float cut_tf32(float value) { return std::bit_cast<float>(std::bit_cast<std::uint32_t>(value) & 0xFFFFE000); }
+[[gnu::always_inline]] constexpr float cut_tf32(float value) {
+  return std::bit_cast<float>(std::bit_cast<std::uint32_t>(value) & 0xFFFFE000);
+}
 // The low 16 bits cut: a store to a 16-bit Dest.
-constexpr float cut_bf16(float value) { return std::bit_cast<float>(std::bit_cast<std::uint32_t>(value) & 0xFFFF0000); }
+[[gnu::always_inline]] constexpr float cut_bf16(float value) {
+  return std::bit_cast<float>(std::bit_cast<std::uint32_t>(value) & 0xFFFF0000);
+}
 
 }  // namespace ttrt

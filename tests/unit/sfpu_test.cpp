@@ -48,6 +48,7 @@ Params default_params(Function f) {
   if (f == Function::leaky_relu) return {0.01F};
   if (f == Function::relu_max) return {6.0F};
   if (f == Function::clamp) return {-1.0F, 2.0F};
+  if (f == Function::exp_decay || f == Function::exp_scaled || f == Function::exp_scaled_approx) return {0.125F};
   if (f == Function::power) return {1.7F};
   if (f == Function::power_int) return {3.0F};
   if (f == Function::selu) return {1.0507F, 1.67326F};
@@ -77,6 +78,9 @@ const std::map<Function, std::function<double(double)>>& mathematics() {
       {Function::exp, [](double x) { return std::exp(x); }},
       {Function::exp2, [](double x) { return std::exp2(x); }},
       {Function::exp_approx, [](double x) { return std::exp(x); }},
+      {Function::exp_decay, [](double x) { return std::exp(x / 8); }},
+      {Function::exp_scaled, [](double x) { return std::exp(x / 8); }},
+      {Function::exp_scaled_approx, [](double x) { return std::exp(x / 8); }},
       {Function::expm1, [](double x) { return std::expm1(x); }},
       {Function::floor, [](double x) { return std::floor(x); }},
       {Function::gelu, [](double x) { return 0.5 * x * std::erfc(-x / std::sqrt(2.0)); }},
@@ -252,7 +256,7 @@ TEST_CASE("a NaN has the sign of the product that it comes from, else of the add
     return std::bit_cast<float>(r);
   };
   const float inf = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
-  CHECK(one(Function::rsqrt, nan) == -inf);  // 1 - x y^2 is a NaN of the product's sign
+  CHECK(one(Function::rsqrt, nan) == -inf);    // 1 - x y^2 is a NaN of the product's sign
   CHECK(one(Function::sigmoid, nan) == 1.0F);  // exp(-x) is held to 0
   CHECK(one(Function::silu, -inf) == -inf);    // -infinity by 0
   CHECK(one(Function::silu, nan) == inf);
