@@ -20,9 +20,27 @@ namespace {
 #define TTRT_AVX2 gnu::target("avx2,fma")
 #define TTRT_INLINE TTRT_AVX2, gnu::always_inline
 
-// What 32 columns of a k row hold, as a format's own order of columns gives it.
+// What 32 columns of a k row hold, as a format's own order of columns gives it. Vectors with names, and no loops over
+// them: an array whose indices a compiler knows only once it has unrolled loops stays in memory, where each product
+// waits for the one before to be stored.
 struct Line {
-  __m256 of[4];
+  __m256 a, b, c, d;
+
+  template <int j>
+  [[TTRT_INLINE]] __m256& at() {
+    if constexpr (j == 0)
+      return a;
+    else if constexpr (j == 1)
+      return b;
+    else if constexpr (j == 2)
+      return c;
+    else
+      return d;
+  }
+};
+// Of one or two rows.
+struct Lines {
+  Line first, second;
 };
 
 [[TTRT_INLINE]] inline __m256 joined(const float* low, const float* high) {
@@ -42,60 +60,74 @@ struct Line {
 }
 [[TTRT_INLINE]] inline __m256 low_half(__m256i words) { return _mm256_castsi256_ps(_mm256_slli_epi32(words, 16)); }
 
-// Here a line of sums is in registers: compilers like to keep one of them in memory, where the next product waits for
-// it.
-[[TTRT_INLINE]] inline void in_registers(Line& l) {
-  asm("" : "+x"(l.of[0]), "+x"(l.of[1]), "+x"(l.of[2]), "+x"(l.of[3]));
-}
-
-// [0] and [1] the even and the odd of columns 0 to 15, [2] and [3] of 16 to 31.
+// a and b the even and the odd of columns 0 to 15, c and d of 16 to 31.
 struct Halves {
+  [[TTRT_INLINE]] static void load_face(const float* c, __m256& even, __m256& odd) {
+    const __m256 low = joined(c, c + 8), high = joined(c + 4, c + 12);
+    even = _mm256_shuffle_ps(low, high, 0x88);
+    odd = _mm256_shuffle_ps(low, high, 0xDD);
+  }
+  [[TTRT_INLINE]] static void store_face(__m256 even, __m256 odd, float* c) {
+    part(_mm256_unpacklo_ps(even, odd), c, c + 8);
+    part(_mm256_unpackhi_ps(even, odd), c + 4, c + 12);
+  }
   [[TTRT_INLINE]] static void load(const float* c, Line& line) {
-    for (int n = 0; n < 2; ++n) {
-      const __m256 a = joined(c + n * 16, c + n * 16 + 8), b = joined(c + n * 16 + 4, c + n * 16 + 12);
-      line.of[2 * n] = _mm256_shuffle_ps(a, b, 0x88);
-      line.of[2 * n + 1] = _mm256_shuffle_ps(a, b, 0xDD);
-    }
+    load_face(c, line.a, line.b);
+    load_face(c + face_dim, line.c, line.d);
   }
   [[TTRT_INLINE]] static void store(const Line& line, float* c) {
-    for (int n = 0; n < 2; ++n) {
-      part(_mm256_unpacklo_ps(line.of[2 * n], line.of[2 * n + 1]), c + n * 16, c + n * 16 + 8);
-      part(_mm256_unpackhi_ps(line.of[2 * n], line.of[2 * n + 1]), c + n * 16 + 4, c + n * 16 + 12);
-    }
+    store_face(line.a, line.b, c);
+    store_face(line.c, line.d, c + face_dim);
   }
 };
+
+// Loads or stores the sums of one or two rows.
+template <typename Order, int rows>
+[[TTRT_INLINE]] inline void load(const float* c, Lines& sums) {
+  Order::load(c, sums.first);
+  if constexpr (rows > 1) Order::load(c + tile_dim, sums.second);
+}
+template <typename Order, int rows>
+[[TTRT_INLINE]] inline void store(const Lines& sums, float* c) {
+  Order::store(sums.first, c);
+  if constexpr (rows > 1) Order::store(sums.second, c + tile_dim);
+}
+
+// Products of a face's k rows, two halves of whose columns a sum each has.
+template <int rows, bool lofi>
+[[TTRT_INLINE]] inline void add_face(const std::byte* face, const float* values, std::int64_t stride, __m256& even0,
+                                     __m256& odd0, __m256& even1, __m256& odd1) {
+#pragma GCC unroll 4
+  for (int k = 0; k < face_dim; ++k) {
+    __m256i words = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(face + k * 32));
+    if (lofi) words = _mm256_and_si256(words, everywhere(static_cast<int>(keep_lofi | keep_lofi >> 16)));
+    const __m256 even = low_half(words), odd = high_half(words), value = _mm256_broadcast_ss(values + k);
+    even0 = _mm256_fmadd_ps(value, even, even0);
+    odd0 = _mm256_fmadd_ps(value, odd, odd0);
+    if constexpr (rows > 1) {
+      const __m256 other = _mm256_broadcast_ss(values + stride + k);
+      even1 = _mm256_fmadd_ps(other, even, even1);
+      odd1 = _mm256_fmadd_ps(other, odd, odd1);
+    }
+  }
+}
 
 // Face by face in the order of memory, which the processor then reads on by itself: that is a third faster on Zen 3
 // than both halves of the columns in turn, with what is wanted next brought or without.
 template <int rows, bool lofi>
 [[TTRT_AVX2]] std::int64_t times_bf16(const FewRows::Rows& x, const Column& column, float* c) {
-  Line sums[rows];
-#pragma GCC unroll 2
-  for (int r = 0; r < rows; ++r) Halves::load(c + r * tile_dim, sums[r]);
+  Lines sums;
+  load<Halves, rows>(c, sums);
   const auto* values = reinterpret_cast<const float*>(x.values);
   const std::byte* tile = column.tile;
   for (std::int64_t k_tile = 0; k_tile < column.k_tiles; ++k_tile, tile += column.row_bytes) {
-    const std::byte* k_row = tile;
     for (int half = 0; half < 2; ++half, values += face_dim) {
-#pragma GCC unroll 2
-      for (int n = 0; n < 2; ++n) {
-#pragma GCC unroll 4
-        for (int k = 0; k < face_dim; ++k, k_row += 32) {
-          __m256i words = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(k_row));
-          if (lofi) words = _mm256_and_si256(words, everywhere(static_cast<int>(keep_lofi | keep_lofi >> 16)));
-          const __m256 even = low_half(words), odd = high_half(words);
-#pragma GCC unroll 2
-          for (int r = 0; r < rows; ++r) {
-            const __m256 value = _mm256_broadcast_ss(values + r * x.stride + k);
-            sums[r].of[2 * n] = _mm256_fmadd_ps(value, even, sums[r].of[2 * n]);
-            sums[r].of[2 * n + 1] = _mm256_fmadd_ps(value, odd, sums[r].of[2 * n + 1]);
-          }
-        }
-      }
+      const std::byte* faces = tile + half * 1024;
+      add_face<rows, lofi>(faces, values, x.stride, sums.first.a, sums.first.b, sums.second.a, sums.second.b);
+      add_face<rows, lofi>(faces + 512, values, x.stride, sums.first.c, sums.first.d, sums.second.c, sums.second.d);
     }
   }
-#pragma GCC unroll 2
-  for (int r = 0; r < rows; ++r) Halves::store(sums[r], c + r * tile_dim);
+  store<Halves, rows>(sums, c);
   return column.k_tiles;
 }
 
@@ -113,7 +145,7 @@ constexpr Picks picks(int byte) {
 }
 [[TTRT_INLINE]] inline __m256i table(const void* p) { return _mm256_load_si256(static_cast<const __m256i*>(p)); }
 
-// Bytes of a sign and 7 bits, as integers times 2^24. [j] columns 4 j to 4 j + 3.
+// Bytes of a sign and 7 bits, as integers times 2^24. a columns 0 to 3, and so on.
 template <bool lofi>
 struct Bytes {
   static constexpr int bytes = 256, rows_at_once = 1, one = 133 + 24, lowest = 31;
@@ -122,21 +154,27 @@ struct Bytes {
 
   [[TTRT_INLINE]] Bytes() : least(_mm256_setzero_si256()) {}
   [[TTRT_INLINE]] static void load(const float* c, Line& line) {
-    for (int j = 0; j < 4; ++j) line.of[j] = joined(c + 4 * j, c + 16 + 4 * j);
+    line.a = joined(c, c + 16), line.b = joined(c + 4, c + 20);
+    line.c = joined(c + 8, c + 24), line.d = joined(c + 12, c + 28);
   }
   [[TTRT_INLINE]] static void store(const Line& line, float* c) {
-    for (int j = 0; j < 4; ++j) part(line.of[j], c + 4 * j, c + 16 + 4 * j);
+    part(line.a, c, c + 16), part(line.b, c + 4, c + 20);
+    part(line.c, c + 8, c + 24), part(line.d, c + 12, c + 28);
   }
-  [[TTRT_INLINE]] void decode(const std::byte* low, const std::byte* high, Line (&lines)[rows_at_once]) {
+  [[TTRT_INLINE]] static __m256 values(__m256i integers, int j) {
+    const __m256 all = _mm256_cvtepi32_ps(_mm256_shuffle_epi8(integers, table(columns.of[j])));
+    return lofi ? _mm256_and_ps(all, _mm256_castsi256_ps(everywhere(static_cast<int>(keep_lofi)))) : all;
+  }
+  // use.at<row, j>(values) for each vector, as soon as it is there: not many of them fit beside the sums.
+  template <typename Use>
+  [[TTRT_INLINE]] void decode(const std::byte* low, const std::byte* high, const Use& use) {
     const __m256i codes = joined(low, high);
     least = _mm256_min_epi8(least, codes);
     const __m256i integers = _mm256_sign_epi8(_mm256_and_si256(codes, _mm256_set1_epi8(0x7F)), codes);
-#pragma GCC unroll 4
-    for (int j = 0; j < 4; ++j) {
-      __m256 value = _mm256_cvtepi32_ps(_mm256_shuffle_epi8(integers, table(columns.of[j])));
-      if (lofi) value = _mm256_and_ps(value, _mm256_castsi256_ps(everywhere(static_cast<int>(keep_lofi))));
-      lines[0].of[j] = value;
-    }
+    use.template at<0, 0>(values(integers, 0));
+    use.template at<0, 1>(values(integers, 1));
+    use.template at<0, 2>(values(integers, 2));
+    use.template at<0, 3>(values(integers, 3));
   }
   // Whether the code "-0", which is an infinity, was among them.
   [[TTRT_INLINE]] bool has_infinity() const {
@@ -158,16 +196,16 @@ constexpr Nibbles bytes_of_nibbles() {
   return t;
 }
 
-// [j] columns j, j + 4, j + 8, j + 12. Every fidelity keeps three bits.
+// a columns 0, 4, 8, 12, and so on. Every fidelity keeps three bits.
 struct HalfBytes {
   static constexpr int bytes = 128, rows_at_once = 2, one = 129, lowest = 3;
   static constexpr Nibbles nibbles = bytes_of_nibbles();
 
   [[TTRT_INLINE]] static void turn(Line& l) {
-    const __m256 a = _mm256_unpacklo_ps(l.of[0], l.of[1]), b = _mm256_unpackhi_ps(l.of[0], l.of[1]);
-    const __m256 c = _mm256_unpacklo_ps(l.of[2], l.of[3]), d = _mm256_unpackhi_ps(l.of[2], l.of[3]);
-    l.of[0] = _mm256_shuffle_ps(a, c, 0x44), l.of[1] = _mm256_shuffle_ps(a, c, 0xEE);
-    l.of[2] = _mm256_shuffle_ps(b, d, 0x44), l.of[3] = _mm256_shuffle_ps(b, d, 0xEE);
+    const __m256 a = _mm256_unpacklo_ps(l.a, l.b), b = _mm256_unpackhi_ps(l.a, l.b);
+    const __m256 c = _mm256_unpacklo_ps(l.c, l.d), d = _mm256_unpackhi_ps(l.c, l.d);
+    l.a = _mm256_shuffle_ps(a, c, 0x44), l.b = _mm256_shuffle_ps(a, c, 0xEE);
+    l.c = _mm256_shuffle_ps(b, d, 0x44), l.d = _mm256_shuffle_ps(b, d, 0xEE);
   }
   [[TTRT_INLINE]] static void load(const float* c, Line& line) {
     Bytes<false>::load(c, line);
@@ -177,18 +215,22 @@ struct HalfBytes {
     turn(line);
     Bytes<false>::store(line, c);
   }
-  [[TTRT_INLINE]] static void decode(const std::byte* first, const std::byte* second, Line (&lines)[rows_at_once]) {
+  // What a byte's lower or upper halves are, of both rows: the columns j and j + 2.
+  template <int j, typename Use>
+  [[TTRT_INLINE]] static void halves(__m256i index, const Use& use) {
+    const __m256i lows = _mm256_shuffle_epi8(table(nibbles.low), index);
+    const __m256i highs = _mm256_shuffle_epi8(table(nibbles.high), index);
+    const __m256i first = _mm256_unpacklo_epi8(lows, highs), second = _mm256_unpackhi_epi8(lows, highs);
+    use.template at<0, j>(low_half(first));
+    use.template at<0, j + 2>(high_half(first));
+    use.template at<1, j>(low_half(second));
+    use.template at<1, j + 2>(high_half(second));
+  }
+  template <typename Use>
+  [[TTRT_INLINE]] static void decode(const std::byte* first, const std::byte* second, const Use& use) {
     const __m256i codes = joined(first, second), nibble = _mm256_set1_epi8(0x0F);
-    const __m256i low = table(nibbles.low), high = table(nibbles.high);
-#pragma GCC unroll 2
-    for (int odd = 0; odd < 2; ++odd) {
-      const __m256i index = _mm256_and_si256(odd == 1 ? _mm256_srli_epi16(codes, 4) : codes, nibble);
-      const __m256i lows = _mm256_shuffle_epi8(low, index), highs = _mm256_shuffle_epi8(high, index);
-      const __m256i words[2] = {_mm256_unpacklo_epi8(lows, highs), _mm256_unpackhi_epi8(lows, highs)};
-#pragma GCC unroll 2
-      for (int row = 0; row < 2; ++row)
-        lines[row].of[odd] = low_half(words[row]), lines[row].of[odd + 2] = high_half(words[row]);
-    }
+    halves<0>(_mm256_and_si256(codes, nibble), use);
+    halves<1>(_mm256_and_si256(_mm256_srli_epi16(codes, 4), nibble), use);
   }
   [[TTRT_INLINE]] static bool has_infinity() { return false; }
 };
@@ -235,18 +277,32 @@ template <typename Decoder>
   }
 }
 
+// Products with the k row `k` of four, and the one behind it, onto their sums.
+template <int rows>
+struct AddProducts {
+  __m256 first, second;  // four values of each row, as of the lower 16 columns and as of the upper ones
+  Lines& sums;
+  int k;
+
+  template <int row, int j>
+  [[TTRT_INLINE]] void at(__m256 b) const {
+    sums.first.at<j>() = _mm256_fmadd_ps(one_of_four(first, k + row), b, sums.first.at<j>());
+    if constexpr (rows > 1) sums.second.at<j>() = _mm256_fmadd_ps(one_of_four(second, k + row), b, sums.second.at<j>());
+  }
+};
+
 template <typename Decoder, int rows>
 [[TTRT_AVX2]] std::int64_t times_blocks(const FewRows::Rows& x, const Column& column, float* c) {
   constexpr std::int64_t row_bytes = Decoder::bytes / face_dim;
-  Line sums[rows];
-#pragma GCC unroll 2
-  for (int r = 0; r < rows; ++r) Decoder::load(c + r * tile_dim, sums[r]);
+  Lines sums;
+  load<Decoder, rows>(c, sums);
   const auto* values = reinterpret_cast<const float*>(x.values);
   const std::byte *tile = column.tile, *soon = column.soon;
   Decoder decoder;
-  for (std::int64_t k_tile = 0; k_tile < column.k_tiles; ++k_tile, tile += column.row_bytes, soon += column.row_bytes) {
+  std::int64_t k_tile = 0;
+  for (; k_tile < column.k_tiles; ++k_tile, tile += column.row_bytes, soon += column.row_bytes) {
     bring<3>(soon, block_exponents);
-    if (!takes_power<Decoder>(x.ranges[k_tile], tile)) return k_tile;
+    if (!takes_power<Decoder>(x.ranges[k_tile], tile)) break;
     for (int half = 0; half < 2; ++half) {
       const std::byte* exponents = tile + face_of(half, 0) * face_dim;
       const __m256i stored = joined(exponents, exponents + face_dim);
@@ -255,32 +311,21 @@ template <typename Decoder, int rows>
       const std::byte* codes = tile + codes_at;
       for (int four = 0; four < 4; ++four, codes += 4 * row_bytes, values += 4) {
         const __m256 power = powers_of<Decoder>(stored, four);
-        __m256 scaled[rows];  // four values, as of the lower 16 columns and as of the upper ones
-#pragma GCC unroll 2
-        for (int r = 0; r < rows; ++r)
-          scaled[r] = _mm256_mul_ps(_mm256_broadcast_ps(reinterpret_cast<const __m128*>(values + r * x.stride)), power);
+        const auto scaled = [&](const float* four_values) __attribute__((always_inline, target("avx2,fma"))) {
+          return _mm256_mul_ps(_mm256_broadcast_ps(reinterpret_cast<const __m128*>(four_values)), power);
+        };
+        const __m256 first = scaled(values), second = rows > 1 ? scaled(values + x.stride) : first;
 #pragma GCC unroll 4
-        for (int k = 0; k < 4; k += Decoder::rows_at_once) {
-          Line b[Decoder::rows_at_once];
-          decoder.decode(codes + k * row_bytes, codes + Decoder::bytes + k * row_bytes, b);
-#pragma GCC unroll 2
-          for (int i = 0; i < Decoder::rows_at_once; ++i) {
-#pragma GCC unroll 2
-            for (int r = 0; r < rows; ++r) {
-              const __m256 value = one_of_four(scaled[r], k + i);
-#pragma GCC unroll 4
-              for (int j = 0; j < 4; ++j) sums[r].of[j] = _mm256_fmadd_ps(value, b[i].of[j], sums[r].of[j]);
-              in_registers(sums[r]);
-            }
-          }
-        }
+        for (int k = 0; k < 4; k += Decoder::rows_at_once)
+          decoder.decode(codes + k * row_bytes, codes + Decoder::bytes + k * row_bytes,
+                         AddProducts<rows>{first, second, sums, k});
       }
     }
-    if (decoder.has_infinity()) return k_tile;
-#pragma GCC unroll 2
-    for (int r = 0; r < rows; ++r) Decoder::store(sums[r], c + r * tile_dim);
+    if (decoder.has_infinity())  // `c` is what it was: the tiles above this one again
+      return times_blocks<Decoder, rows>(x, {column.tile, column.soon, k_tile, column.row_bytes}, c);
   }
-  return column.k_tiles;
+  store<Decoder, rows>(sums, c);
+  return k_tile;
 }
 
 // ---- panels --------------------------------------------------------------------------------------------------------
@@ -300,6 +345,17 @@ template <typename Decoder, int rows>
   }
 }
 
+struct TimesPower {
+  __m256 power;
+  Lines& lines;
+  int k;
+
+  template <int row, int j>
+  [[TTRT_INLINE]] void at(__m256 b) const {
+    (row == 0 ? lines.first : lines.second).at<j>() = _mm256_mul_ps(b, one_of_four(power, k + row));
+  }
+};
+
 template <typename Decoder>
 [[TTRT_AVX2]] bool fill_blocks(const std::byte* tile, float* panel) {
   constexpr std::int64_t row_bytes = Decoder::bytes / face_dim;
@@ -314,14 +370,10 @@ template <typename Decoder>
       const __m256 power = powers_of<Decoder>(stored, four);
 #pragma GCC unroll 4
       for (int k = 0; k < 4; k += Decoder::rows_at_once) {
-        Line b[Decoder::rows_at_once];
-        decoder.decode(codes + k * row_bytes, codes + Decoder::bytes + k * row_bytes, b);
-#pragma GCC unroll 2
-        for (int i = 0; i < Decoder::rows_at_once; ++i, panel += tile_dim) {
-#pragma GCC unroll 4
-          for (int j = 0; j < 4; ++j) b[i].of[j] = _mm256_mul_ps(b[i].of[j], one_of_four(power, k + i));
-          Decoder::store(b[i], panel);
-        }
+        Lines b;
+        decoder.decode(codes + k * row_bytes, codes + Decoder::bytes + k * row_bytes, TimesPower{power, b, k});
+        store<Decoder, Decoder::rows_at_once>(b, panel);
+        panel += Decoder::rows_at_once * tile_dim;
       }
     }
   }
