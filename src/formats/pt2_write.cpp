@@ -43,16 +43,14 @@ class PayloadFolder {
 
   void add(const std::string& fqn, const ir::Weight& weight, ir::InputKind kind) {
     const bool object = kind == ir::InputKind::custom_obj;
-    Json meta;
-    if (!object) {
-      meta = json_of("dtype", pt2_code(weight.dtype), "sizes", numbers(weight.sizes), "requires_grad",
-                     weight.requires_grad, "device", host_device(), "strides", numbers(weight.strides),
-                     "storage_offset", tagged("as_int", weight.storage_offset), "layout", 7);
-    }
     const auto& [file, payload] = file_of(weight, object);
     payload->weights.emplace_back(fqn, &weight);
-    config_[fqn] = json_text(json_of("path_name", file, "is_param", kind == ir::InputKind::parameter, "use_pickle",
-                                     false, "tensor_meta", std::move(meta)));
+    const std::string path = json_text(file);
+    const JsonMember members[] = {{"is_param", kind == ir::InputKind::parameter ? "true" : "false"},
+                                  {"path_name", path},
+                                  {"tensor_meta", object ? std::string_view("null") : meta_of(weight)},
+                                  {"use_pickle", "false"}};
+    config_[fqn] = json_sorted_table(members);
   }
 
   void finish(const std::string& config_name) {
@@ -66,6 +64,16 @@ class PayloadFolder {
     Json out = Json::array();
     for (const auto value : values) out.push_back(tagged("as_int", value));
     return out;
+  }
+
+  // Many weights have the same.
+  const std::string& meta_of(const ir::Weight& w) {
+    std::string& text = metas_[{w.dtype, w.requires_grad, w.storage_offset, w.sizes, w.strides}];
+    if (text.empty())
+      text = json_text(json_of("dtype", pt2_code(w.dtype), "sizes", numbers(w.sizes), "requires_grad", w.requires_grad,
+                               "device", host_device(), "strides", numbers(w.strides), "storage_offset",
+                               tagged("as_int", w.storage_offset), "layout", 7));
+    return text;
   }
 
   // That of a weight before this one where they share a storage.
@@ -85,6 +93,8 @@ class PayloadFolder {
   const std::string folder_, prefix_;
   std::deque<StoredBytes>& payloads_;
   std::map<std::string, std::string> config_;
+  std::map<std::tuple<DType, bool, std::int64_t, std::vector<std::int64_t>, std::vector<std::int64_t>>, std::string>
+      metas_;
   std::map<std::tuple<const void*, std::size_t, DType>, File> files_;
   int tensors_ = 0, objects_ = 0;
 };

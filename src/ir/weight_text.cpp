@@ -1,6 +1,9 @@
 // See weight_text.h. Memory is only taken for weights with values, and bounded for the whole text.
 #include "ir/weight_text.h"
 
+#include <algorithm>
+#include <span>
+
 #include "ir/text.h"
 
 namespace ttc::ir {
@@ -105,6 +108,18 @@ void WeightParser::for_each_element(const Weight& weight, std::byte* base, F&& f
   }
 }
 
+namespace {
+
+// `to` as copies of `element`; no bytes, or a whole number of them.
+void splat(std::span<const std::byte> element, std::span<std::byte> to) {
+  if (to.empty()) return;
+  std::ranges::copy(element, to.begin());
+  for (std::size_t done = element.size(); done < to.size(); done *= 2)
+    std::copy_n(to.begin(), std::min(done, to.size() - done), to.begin() + static_cast<std::ptrdiff_t>(done));
+}
+
+}  // namespace
+
 void WeightParser::values(const Weight& weight, Pending& pending) {
   // A stride of 0 lets few bytes have very many elements: those count too.
   if (weight.numel() > static_cast<std::int64_t>(max_allocation))
@@ -125,10 +140,14 @@ void WeightParser::values(const Weight& weight, Pending& pending) {
     });
   } else if (word == "splat") {
     std::byte element[8];
+    const auto size = static_cast<std::size_t>(size_of(weight.dtype));
     if (!text::parse_element(weight.dtype, in_.number_text(), element))
       in_.fail("expected a value of the weight's dtype");
-    for_each_element(weight, base,
-                     [&](std::int64_t, std::byte* to) { std::copy_n(element, size_of(weight.dtype), to); });
+    if (weight.is_contiguous()) {
+      splat(std::span(element, size), std::span(base + weight.storage_offset * size, weight.nbytes()));
+    } else {
+      for_each_element(weight, base, [&](std::int64_t, std::byte* to) { std::copy_n(element, size, to); });
+    }
   } else {
     in_.fail("expected [..], rand(SEED), splat(VALUE) or bytes(\"...\")");
   }
