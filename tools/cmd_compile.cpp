@@ -57,7 +57,9 @@ int run(const Globals& globals) {
     throw usage_error("--pareto and --choice write what a search found", "--min-pcc asks for one");
   }
   Compiled done = compiled(globals, source, settings, true);
-  const std::shared_ptr<ir::Model> model = std::move(done.model);
+  // Given back with the process: to take the graph of a large model apart is a 50th of the time.
+  static const auto* const kept = new std::shared_ptr<ir::Model>(std::move(done.model));
+  const std::shared_ptr<ir::Model>& model = *kept;
   const CompileResult& result = done.result;
   carry_along(source, model, flags.luggage);
   check_warnings(globals);

@@ -168,20 +168,18 @@ Json Pt2GraphWriter::write_node(Scope& scope, const ir::Node& node, const ir::Pr
   const bool hop = node.op().starts_with("higher_order.");
   if (!node.regions().empty() && !hop) throw cannot_write(&node, "control flow of TorchScript");
   const ir::OpSchema* schema = node.schema();
-  Json json;
-  json["target"] = target_from_op(node.op());
-  json["inputs"] = schema && !schema->varargs ? inputs_by_schema(scope, node) : inputs_in_order(scope, node);
-  json["outputs"] = results(node);
-  json["metadata"] = metadata(node, where);
+  Json inputs = schema && !schema->varargs ? inputs_by_schema(scope, node) : inputs_in_order(scope, node);
   const bool one = node.results().size() == 1 && node.result()->type.kind != TypeKind::none;
   // A higher-order operator gives a tuple, unless it passes on what its only graph returns bare (wrap_with_*).
   const bool single =
       one && hop && (node.regions().empty() || (node.regions().size() == 1 && node.regions()[0]->returns_single));
-  json["is_hop_single_tensor_return"] = hop ? Json(single) : Json();
   const bool named_by_result =
       one && (hop ? single : !(schema && schema->returns.size() == 1 && is_tensor_list(schema->returns[0])));
-  json["name"] = named_by_result ? name_of(*node.result()) : unique(scope, node.op().substr(node.op().find('.') + 1));
-  return json;
+  std::string name =
+      named_by_result ? name_of(*node.result()) : unique(scope, node.op().substr(node.op().find('.') + 1));
+  return json_of("inputs", std::move(inputs), "is_hop_single_tensor_return", hop ? Json(single) : Json(), "metadata",
+                 metadata(node, where), "name", std::move(name), "outputs", results(node), "target",
+                 target_from_op(node.op()));
 }
 
 // Positional arguments up to the last that is not its default, then the keyword-only ones that are not.
@@ -196,8 +194,8 @@ Json Pt2GraphWriter::inputs_by_schema(Scope& scope, const ir::Node& node) {
   Json inputs = Json::array();
   for (std::size_t i = 0; i < formal.size() && i < node.args().size(); ++i) {
     if (formal[i].kwarg_only ? is_default(i) : i >= positional) continue;
-    inputs.push_back(json_of("name", formal[i].name, "arg", argument(scope, &node, node.arg(i), formal[i].type), "kind",
-                             formal[i].kwarg_only ? keyword_kind : positional_kind));
+    inputs.push_back(json_of("arg", argument(scope, &node, node.arg(i), formal[i].type), "kind",
+                             formal[i].kwarg_only ? keyword_kind : positional_kind, "name", formal[i].name));
   }
   return inputs;
 }
@@ -207,7 +205,7 @@ Json Pt2GraphWriter::inputs_in_order(Scope& scope, const ir::Node& node) {
   for (std::size_t i = 0; i < node.args().size(); ++i) {
     const std::string name = i < node.arg_names.size() ? node.arg_names[i] : "";
     const int kind = name.empty() ? positional_kind : node.schema() ? keyword_kind : unknown_kind;
-    inputs.push_back(json_of("name", name, "arg", argument(scope, &node, node.arg(i)), "kind", kind));
+    inputs.push_back(json_of("arg", argument(scope, &node, node.arg(i)), "kind", kind, "name", name));
   }
   return inputs;
 }

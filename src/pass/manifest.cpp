@@ -33,8 +33,8 @@ json fallback_without_folder(const Fallback& f) {
 }
 
 json module_json(const ModuleReport& m) {
-  return json_of("path", m.path, "class", m.klass, "op", m.op, "weight_format", m.weight_format, "fidelity",
-                 m.fidelity);
+  return json_of("class", m.klass, "fidelity", m.fidelity, "op", m.op, "path", m.path, "weight_format",
+                 m.weight_format);
 }
 
 json swap_json(const Swap& s) {
@@ -42,7 +42,7 @@ json swap_json(const Swap& s) {
 }
 
 json match_json(const MatchRecord& m) {
-  return json_of("pass", m.pass, "rule", m.rule, "nodes", m.nodes, "result", m.result, "module", m.module);
+  return json_of("module", m.module, "nodes", m.nodes, "pass", m.pass, "result", m.result, "rule", m.rule);
 }
 
 template <typename T>

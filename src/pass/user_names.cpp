@@ -207,6 +207,7 @@ std::vector<UserNames::Idle> UserNames::idle(const CompileOptions& options, cons
       out.push_back({"--fallback-node " + glob, "matches no node of the model",
                      suggestion(glob, {nodes_.begin(), nodes_.end()})});
   const auto by_argument = [&](const char* flag, const char* argument, const auto& entries) {
+    if (entries.empty()) return;
     const std::vector<std::string> there = modules_with(compiled, argument);
     for (std::size_t i = 0; i < entries.size(); ++i) {
       const std::string& glob = entries[i].first;

@@ -40,13 +40,13 @@ struct JsonUnion {
 JsonUnion as_union(const Json& value);
 
 // {"dtype": 7, "layout": 7} of ("dtype", 7, "layout", 7). What the library makes of nested braces is an array of two
-// for each member first, which took a quarter of the time of writing a graph.
+// for each member first, which took a quarter of the time of writing a graph. Quickest with sorted names.
 template <typename... Rest>
 Json json_of(const char* key, Json value, Rest&&... rest) {
   Json out = Json::object();
   auto& members = out.get_ref<Json::object_t&>();
   const auto add = [&members](auto&& self, const char* name, Json one, auto&&... others) -> void {
-    members.emplace(name, std::move(one));
+    members.emplace_hint(members.end(), name, std::move(one));
     if constexpr (sizeof...(others) > 0) self(self, std::forward<decltype(others)>(others)...);
   };
   add(add, key, std::move(value), std::forward<Rest>(rest)...);
