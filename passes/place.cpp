@@ -94,8 +94,12 @@ class Positions {
   std::unordered_set<const ir::Node*> from_sizes_, exact_;
 };
 
+struct Candidate {
+  const ttrt::OpRecord* record;
+  bool named;  // by the user
+};
 struct Candidates {
-  std::unordered_map<ir::Node*, Replacement> found;
+  std::unordered_map<ir::Node*, Candidate> found;
   std::vector<ir::Node*> order;
 };
 
@@ -112,7 +116,8 @@ Candidates find_candidates(PassContext& context, const WrittenMemory& written) {
       if (!context.has_refused("replace", *node)) context.refuse(pass, *node, std::move(*reason));
       return;
     }
-    candidates.found.emplace(node, std::move(std::get<Replacement>(result)));
+    const auto& replacement = std::get<Replacement>(result);
+    candidates.found.emplace(node, Candidate{replacement.record, replacement.entry != nullptr});
     candidates.order.push_back(node);
   });
   return candidates;
@@ -146,7 +151,7 @@ std::unordered_map<ir::Node*, Group> find_groups(PassContext& context, const Can
     Group& group = groups[islands.group(node)];
     ++group.nodes;
     // What the user names goes to the device whatever it costs.
-    const bool named = found != candidates.found.end() && found->second.entry != nullptr;
+    const bool named = found != candidates.found.end() && found->second.named;
     group.anchored = group.anchored || named || is_anchor(record);
     collect_crossings(node, islands, group.crossings);
   }
@@ -170,7 +175,7 @@ void place_islands(PassContext& context) {
                                      counted(group.nodes, "cheap operator")});
       continue;
     }
-    // Arguments were collected before earlier nodes of this loop were replaced.
+    // Its arguments now, as earlier nodes of this loop were replaced.
     auto fresh = find_replacement(context, written, *node);
     if (auto* replacement = std::get_if<Replacement>(&fresh)) replace_node(context, pass, node, *replacement);
   }
