@@ -57,8 +57,10 @@ int run(const Globals& globals) {
     throw usage_error("--pareto and --choice write what a search found", "--min-pcc asks for one");
   }
   Compiled done = compiled(globals, source, settings, true);
-  // Given back with the process: to take the graph of a large model apart is a 50th of the time.
-  static const auto* const kept = new std::shared_ptr<ir::Model>(std::move(done.model));
+  // Kept until the next one, or the end of the process, which gives it back as a whole: to take the graph of a large
+  // model apart is a 50th of the time.
+  static auto* const kept = new std::shared_ptr<ir::Model>;
+  *kept = std::move(done.model);
   const std::shared_ptr<ir::Model>& model = *kept;
   const CompileResult& result = done.result;
   carry_along(source, model, flags.luggage);
