@@ -156,16 +156,6 @@ void Matmul::Plan::join_rows(const std::byte* tiles, std::int64_t row_tile, std:
   }
 }
 
-// A copied tile of floats, so that no strip has to.
-void Matmul::Plan::cut_tile(std::byte* tile) const {
-  for (std::int64_t i = 0; i < tile_elements * 4; i += 4) {
-    std::uint32_t word;
-    std::memcpy(&word, tile + i, 4);
-    word &= keep_a;
-    std::memcpy(tile + i, &word, 4);
-  }
-}
-
 const std::byte* Matmul::Plan::read_a(const std::byte* tiles) {
   if (!copies_a) return tiles;
   const std::int64_t tile_size = tile_bytes(spec.a), count = matrices * mt * kt;
@@ -190,7 +180,7 @@ const std::byte* Matmul::Plan::read_a(const std::byte* tiles) {
     } else {
       unpack_tile(spec.a, tile, reinterpret_cast<float*>(out));
     }
-    if (keep_strip != keep_a) cut_tile(out);
+    if (keep_strip != keep_a) detail::cut_tile(out, keep_a);  // so that no strip has to
   });
   return copy;
 }
@@ -209,7 +199,8 @@ void Matmul::Plan::add_rows(const std::byte* a_row, const std::byte* panel, std:
     next.bring(lines);
     return block->add(a_row + k_tile * a_tile_bytes, panel, k_tiles, rows, k_tile > 0, sums, beside);
   }
-  const std::int64_t row_bytes = kernels->operand == Operand::bf16_pairs ? 32 : 64;
+  const bool of_floats = kernels->operand == Operand::floats;  // whose rows have no room in the first cache
+  const std::int64_t row_bytes = of_floats ? 64 : 32;
   const std::int64_t k = std::min(spec.k - k_tile * tile_dim, k_tiles * tile_dim);
   const auto place_of = [&](std::int64_t row) { return row / 16 * 32 * row_bytes + row % 16 * row_bytes; };
   const int strips = tile_dim / kernels->strip_rows;
@@ -220,7 +211,7 @@ void Matmul::Plan::add_rows(const std::byte* a_row, const std::byte* panel, std:
     const std::int64_t after = r + kernels->strip_rows;
     const std::int64_t next_strip = after < rows ? place_of(after) : kt * a_tile_bytes;
     kernels->strip(strip, panel, k, keep_strip, count, k_tile > 0, sums + r / 16 * 512 + r % 16 * 16,
-                   far ? next_strip - place_of(r) : 0, beside);
+                   far || of_floats ? next_strip - place_of(r) : 0, beside);
   }
 }
 

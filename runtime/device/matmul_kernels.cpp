@@ -1,11 +1,10 @@
-// Register-blocked strips of 8 rows by 32 columns and the panel layout they read.
+// Register-blocked strips of 8 rows by 32 columns and the panel layout they read; those of AVX2 are in
+// device/matmul_strip_avx2.cpp.
 #include "device/matmul_kernels.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cstring>
-#include <iterator>
 
 #include "device/cpu.h"
 #include "device/matmul_beside.h"
@@ -167,72 +166,6 @@ void strip_avx512(const std::byte* a, const void* panel, std::int64_t k, std::ui
   (keep == keeps_all ? strip_avx512_of<false> : strip_avx512_of<true>)(a, panel, k, keep, rows, add, c);
 }
 
-// Of 16 registers 12 have sums, of 6 rows by 16 columns: a sum takes a product when it has taken the one before, four
-// or five cycles later, and a core begins two of them a cycle.
-template <int rows, bool cuts>
-[[gnu::target("avx2,fma")]] void strip_avx2_rows(const std::byte* a, const float* panel, std::int64_t k,
-                                                 std::uint32_t keep, bool add, float* c) {
-  __m256 left[rows], right[rows];
-#pragma GCC unroll 6
-  for (int r = 0; r < rows; ++r) {
-    left[r] = add ? _mm256_loadu_ps(c + r * 16) : _mm256_setzero_ps();
-    right[r] = add ? _mm256_loadu_ps(c + r * 16 + 8) : _mm256_setzero_ps();
-  }
-  const __m256 keep_all = _mm256_castsi256_ps(_mm256_set1_epi32(static_cast<int>(keep)));
-  for (std::int64_t done = 0; done < k; done += face_dim) {
-    const auto* row = reinterpret_cast<const float*>(a + (done / 32) * 4096 + (done / 16 % 2) * 1024);
-    const int count = static_cast<int>(std::min<std::int64_t>(k - done, face_dim));
-    for (int i = 0; i < count; ++i, panel += 32) {
-      const __m256 b0 = _mm256_loadu_ps(panel), b1 = _mm256_loadu_ps(panel + 8);
-#pragma GCC unroll 6
-      for (int r = 0; r < rows; ++r) {
-        __m256 x = _mm256_broadcast_ss(row + r * 16 + i);
-        if (cuts) x = _mm256_and_ps(x, keep_all);
-        left[r] = _mm256_fmadd_ps(x, b0, left[r]);
-        right[r] = _mm256_fmadd_ps(x, b1, right[r]);
-      }
-    }
-  }
-#pragma GCC unroll 6
-  for (int r = 0; r < rows; ++r) {
-    _mm256_storeu_ps(c + r * 16, left[r]);
-    _mm256_storeu_ps(c + r * 16 + 8, right[r]);
-  }
-}
-
-// How many rows of so many go together, as equal as can be: 16 are 6, 5 and 5.
-constexpr int avx2_strip_rows = 16, avx2_most_rows = 6, avx2_most_parts = 3;
-constexpr auto avx2_parts = [] {
-  std::array<std::array<int, avx2_most_parts>, avx2_strip_rows + 1> parts{};
-  for (int rows = 1; rows <= avx2_strip_rows; ++rows) {
-    const int count = (rows + avx2_most_rows - 1) / avx2_most_rows;
-    for (int i = 0; i < count; ++i)
-      parts[static_cast<std::size_t>(rows)][static_cast<std::size_t>(i)] = (rows + count - 1 - i) / count;
-  }
-  return parts;
-}();
-
-template <bool cuts>
-void strip_avx2_of(const std::byte* a, const float* panel, std::int64_t k, std::uint32_t keep, int rows, bool add,
-                   float* c) {
-  static constexpr decltype(&strip_avx2_rows<1, cuts>) kernels[] = {strip_avx2_rows<1, cuts>, strip_avx2_rows<2, cuts>,
-                                                                    strip_avx2_rows<3, cuts>, strip_avx2_rows<4, cuts>,
-                                                                    strip_avx2_rows<5, cuts>, strip_avx2_rows<6, cuts>};
-  static_assert(std::size(kernels) == avx2_most_rows);
-  for (const int part : avx2_parts[static_cast<std::size_t>(rows)]) {
-    if (part == 0) return;
-    kernels[part - 1](a, panel, k, keep, add, c);
-    a += part * 64, c += part * 16;
-  }
-}
-
-void strip_avx2(const std::byte* a, const void* panel, std::int64_t k, std::uint32_t keep, int rows, bool add, float* c,
-                std::int64_t /*ahead*/, Beside* /*beside*/) {
-  const auto strip = keep == keeps_all ? strip_avx2_of<false> : strip_avx2_of<true>;
-  for (int half = 0; half < 2; ++half)
-    strip(a, static_cast<const float*>(panel) + half * 16, k, keep, rows, add, c + half * 256);
-}
-
 #endif
 
 // --- panels
@@ -292,7 +225,7 @@ void fill_floats(const float* face, bool rows_are_k, std::uint32_t keep, std::ui
 
 constexpr MatmulKernels portable_floats{Operand::floats, 8, strip_portable};
 #if defined(__x86_64__)
-constexpr MatmulKernels avx2_floats{Operand::floats, avx2_strip_rows, strip_avx2};
+constexpr MatmulKernels avx2_floats{Operand::floats, tile_dim, strip_avx2};
 constexpr MatmulKernels avx512_floats{Operand::floats, 8, strip_avx512};
 constexpr MatmulKernels avx512_pairs{Operand::bf16_pairs, 8, strip_bf16};
 constexpr MatmulKernels amx_pairs{Operand::bf16_pairs, 8, strip_bf16, &amx_block};
@@ -309,6 +242,15 @@ const MatmulKernels& matmul_kernels(bool bf16_exact) {
 #endif
   (void)bf16_exact;
   return portable_floats;
+}
+
+void cut_tile(std::byte* tile, std::uint32_t keep) {
+  for (std::int64_t i = 0; i < tile_elements * 4; i += 4) {
+    std::uint32_t word;
+    std::memcpy(&word, tile + i, 4);
+    word &= keep;
+    std::memcpy(tile + i, &word, 4);
+  }
 }
 
 void fill_panel(Operand operand, const PanelTile& tile, const std::byte* bytes, void* panel_rows) {

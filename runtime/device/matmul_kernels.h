@@ -36,6 +36,8 @@ extern const BlockKernel amx_block;  // AMX-BF16
 
 // `keep` where no bit is to be cut.
 constexpr std::uint32_t keeps_all = 0xFFFFFFFF;
+// A tile of floats, each and-ed with `keep`.
+void cut_tile(std::byte* tile, std::uint32_t keep);
 
 struct MatmulKernels {
   Operand operand;
@@ -49,6 +51,12 @@ struct MatmulKernels {
                 std::int64_t ahead, Beside* beside);
   const BlockKernel* block = nullptr;
 };
+
+#if defined(__x86_64__)
+// Of hosts with AVX2, floats.
+void strip_avx2(const std::byte* a, const void* panel, std::int64_t k, std::uint32_t keep, int rows, bool add, float* c,
+                std::int64_t ahead, Beside* beside);
+#endif
 
 // The best kernels of isa() for operands that all fit bfloat16, or for the others.
 const MatmulKernels& matmul_kernels(bool bf16_exact);

@@ -72,7 +72,6 @@ struct Matmul::Plan {
   std::byte* result_tile(const detail::Operands& run, std::int64_t tile) const {
     return run.place != nullptr ? (*run.place)(tile) : run.out + tile * tile_bytes(spec.out);
   }
-  void cut_tile(std::byte* tile) const;
   void join_rows(const std::byte* tiles, std::int64_t row_tile, std::int64_t k_tile, std::byte* out) const;
 
   MatmulSpec spec;

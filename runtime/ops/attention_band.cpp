@@ -88,7 +88,7 @@ struct Probabilities {
         } else {
           auto* to = static_cast<float*>(out) + chunk_at(r, c);
 #pragma GCC unroll 1
-          for (int i = 0; i < 16; ++i) to[i] = p[i];
+          for (int i = 0; i < 16; ++i) to[i] = std::bit_cast<float>(ubits(p[i]) & keep);
         }
       }
       state->sum = state->sum * state->rescale + tree_sum(lanes);

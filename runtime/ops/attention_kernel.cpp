@@ -31,6 +31,7 @@ struct Plan {
   ProbabilityBand probabilities;
   bool pairs;
   std::uint32_t keep_a, keep_b;
+  std::uint32_t keep_q;                             // of q as the kernels read it
   std::int64_t q_bands, k_tiles, d_tiles, v_tiles;  // tiles along S, T, D and the values' width
   std::int64_t panel_tile;                          // bytes
   std::int64_t group;                               // query heads per key head
@@ -119,14 +120,15 @@ struct Scratch {
   MaskBlock mask;
 };
 
-// Rows of operand a (`k` rounded up to tiles) times one panel into one tile.
-void multiply(const Plan& p, const void* a, const std::byte* panel, std::int64_t k, int rows, float* tile) {
+// Rows of operand a (`k` rounded up to tiles), of whose words the bits `keep` count, times one panel into one tile.
+void multiply(const Plan& p, const void* a, std::uint32_t keep, const std::byte* panel, std::int64_t k, int rows,
+              float* tile) {
   const auto* first = static_cast<const std::byte*>(a);
   if (p.kernels->block != nullptr) return p.kernels->block->add(first, panel, tiles_of(k), rows, false, tile, nullptr);
   const std::int64_t row_bytes = p.pairs ? 32 : 64;
   for (int r = 0; r < rows; r += p.kernels->strip_rows) {
     const std::int64_t offset = r / 16 * 32 * row_bytes + r % 16 * row_bytes;
-    p.kernels->strip(first + offset, panel, k, p.keep_a, std::min(rows - r, p.kernels->strip_rows), false,
+    p.kernels->strip(first + offset, panel, k, keep, std::min(rows - r, p.kernels->strip_rows), false,
                      tile + r / 16 * 512 + r % 16 * 16, 0, nullptr);
   }
 }
@@ -148,6 +150,7 @@ const std::byte* query_rows(const Plan& p, const std::byte* q, int rows, std::by
       unpack_tile_bf16(p.s.q, tile, reinterpret_cast<std::uint16_t*>(to));
     } else {
       unpack_tile(p.s.q, tile, reinterpret_cast<float*>(to));
+      detail::cut_tile(to, p.keep_a);
     }
   }
   return buffer;
@@ -197,7 +200,8 @@ void attend_band(const Plan& p, const Operands& o, std::int64_t b, std::int64_t 
   for (std::int64_t first = 0; first < last; first += block_tiles) {
     const std::int64_t tiles = std::min(block_tiles, last - first);
     for (std::int64_t t = 0; t < tiles; ++t)
-      multiply(p, q, x.keys + (first + t) * p.d_tiles * p.panel_tile, p.s.head_dim, rows, x.scores + t * tile_elements);
+      multiply(p, q, p.keep_q, x.keys + (first + t) * p.d_tiles * p.panel_tile, p.s.head_dim, rows,
+               x.scores + t * tile_elements);
     Scoring how = scoring(p, band, first);
     if (p.s.mask) {
       read_mask(p, o, b, h, band, {first, first + tiles}, x.mask);
@@ -206,8 +210,8 @@ void attend_band(const Plan& p, const Operands& o, std::int64_t b, std::int64_t 
     p.score(x.scores, rows, tiles * 2, how, states);
     p.probabilities(x.scores, rows, tiles * 2, p.keep_a, x.weights, states);
     for (std::int64_t d = 0; d < p.v_tiles; ++d) {
-      multiply(p, x.weights, x.values + (d * p.k_tiles + first) * p.panel_tile, tiles * tile_dim, rows,
-               (first == 0 ? x.acc : x.product) + d * tile_elements);
+      multiply(p, x.weights, detail::keeps_all, x.values + (d * p.k_tiles + first) * p.panel_tile, tiles * tile_dim,
+               rows, (first == 0 ? x.acc : x.product) + d * tile_elements);
     }
     if (first > 0) accumulate_band(x.acc, x.product, rows, p.v_tiles * 2, states);
   }
@@ -284,6 +288,7 @@ Kernel fast_attention(const AttentionShape& shape) {
   p.keep_a = shape.config.math_fidelity < MathFidelity::HiFi3 ? 0xFFFE0000 : 0xFFFFE000;
   p.keep_b = shape.config.math_fidelity == MathFidelity::LoFi ? 0xFFF80000 : 0xFFFFC000;
   if (p.pairs) p.keep_a |= p.keep_a >> 16;
+  p.keep_q = p.pairs || shape.q == DataType::float32 ? p.keep_a : detail::keeps_all;
   p.q_bands = tiles_of(shape.queries);
   p.k_tiles = tiles_of(shape.keys);
   p.d_tiles = tiles_of(shape.head_dim);

@@ -118,6 +118,46 @@ TEST_CASE("stored tiles become the panels of floats that their values spell") {
   }
 }
 
+TEST_CASE("strips of floats add a product after the other, for every number of rows and of k") {
+  std::mt19937 rng(17);
+  std::normal_distribution<float> normal;
+  constexpr int k_tiles = 4;
+  std::vector<float> a(k_tiles * tile_elements), panel(a.size()), before(tile_elements);
+  for (std::vector<float>* values : {&a, &panel, &before})
+    for (float& v : *values) v = normal(rng);
+  const auto at = [](std::int64_t r, std::int64_t c) {  // in a tile
+    return static_cast<std::size_t>((r / 16 * 2 + c / 16) * face_elements + r % 16 * 16 + c % 16);
+  };
+  for (Isa level : {Isa::avx2, Isa::avx512}) {
+    if (level > best_isa()) continue;
+    ScopedIsa scoped(level);
+    const detail::MatmulKernels& kernels = detail::matmul_kernels(false);
+    for (int rows = 1; rows <= kernels.strip_rows; ++rows) {
+      for (int k : {1, 4, 6, 16, 19, 32, 53, 128}) {
+        for (std::uint32_t keep : {detail::keeps_all, 0xFFFE0000U}) {
+          for (bool add : {false, true}) {
+            std::vector<float> sums = before;
+            kernels.strip(reinterpret_cast<const std::byte*>(a.data()), panel.data(), k, keep, rows, add, sums.data(),
+                          0, nullptr);
+            INFO(to_string(level) << ", " << rows << " rows, " << k << " of k, " << keep << ", " << add);
+            for (int r = 0; r < rows; ++r) {
+              for (int c = 0; c < 32; ++c) {
+                float sum = add ? before[at(r, c)] : 0.0F;
+                for (int i = 0; i < k; ++i) {
+                  const float x = a[static_cast<std::size_t>(i / 32) * tile_elements + at(r, i % 32)];
+                  sum = std::fma(std::bit_cast<float>(std::bit_cast<std::uint32_t>(x) & keep),
+                                 panel[static_cast<std::size_t>(i * 32 + c)], sum);
+                }
+                REQUIRE(sums[at(r, c)] == sum);
+              }
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("a few rows times stored tiles are the rows of a taller product, bit for bit") {
   std::mt19937 rng(11);
   for (const auto& [level, dtype] : levels_and_formats()) {
