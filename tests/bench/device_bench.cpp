@@ -1,7 +1,7 @@
 // Speed of the device's inner loops on one thread: packing, fast and exact products, exact attention and functions, per
 // instruction set. Usage: device_bench [--json] [SECONDS_PER_LINE]
+#include <charconv>
 #include <cstdio>
-#include <cstdlib>
 #include <ctime>
 #include <random>
 #include <string>
@@ -144,10 +144,16 @@ void bench_exact() {
 
 int main(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
-    if (std::string(argv[i]) == "--json") {
+    const std::string argument = argv[i];
+    double seconds = 0;
+    const char* end = std::from_chars(argv[i], argv[i] + argument.size(), seconds).ptr;
+    if (argument == "--json") {
       json = true;
+    } else if (seconds > 0 && *end == '\0') {
+      seconds_per_line = seconds;
     } else {
-      seconds_per_line = std::atof(argv[i]);
+      std::fprintf(stderr, "usage: device_bench [--json] [SECONDS_PER_LINE]\n");
+      return 2;
     }
   }
   if (json) std::printf("[");
