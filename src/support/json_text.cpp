@@ -2,7 +2,10 @@
 #include "support/json_text.h"
 
 #include <array>
+#include <bit>
 #include <charconv>
+#include <cstdint>
+#include <cstring>
 #include <iterator>
 #include <utility>
 
@@ -20,26 +23,46 @@ constexpr std::array<char, 256> escapes() {
   return out;
 }
 
+// How many of the first characters of `text` stay as they are in a string: 8, or those before one that does not.
+std::size_t plain_of_8(const char* text) {
+  std::uint64_t word;
+  std::memcpy(&word, text, sizeof word);
+  constexpr std::uint64_t ones = 0x0101010101010101, high = 0x80 * ones;
+  // In the bits `high`: a borrow passes on only from a character that is found, so that the first one is right.
+  const auto less = [&](std::uint64_t w, std::uint64_t than) { return (w - than * ones) & ~w; };
+  const auto is = [&](char c) { return less(word ^ static_cast<unsigned char>(c) * ones, 1); };
+  const std::uint64_t found = (is('"') | is('\\') | less(word, ' ') | word) & high;
+  return static_cast<std::size_t>(std::countr_zero(found)) / 8;
+}
+// Where that can be told.
+constexpr bool takes_8 = std::endian::native == std::endian::little;
+
 void append_string(std::string& text, std::string_view value) {
   static constexpr std::array<char, 256> escape_of = escapes();
   constexpr char hex[] = "0123456789abcdef";
   const std::size_t begin = text.size();
-  text += '"';
-  for (std::size_t at = 0; at < value.size();) {
-    std::size_t end = at;
-    char escape = 0;
-    while (end < value.size() && (escape = escape_of[static_cast<unsigned char>(value[end])]) == 0) ++end;
-    text.append(value, at, end - at);
-    if (escape == 0) break;
+  char buffer[256], *to = buffer;
+  *to++ = '"';
+  for (const char *from = value.data(), *const end = from + value.size(); from != end;) {
+    if (to > std::end(buffer) - 16) text.append(buffer, std::exchange(to, buffer));
+    if (takes_8 && end - from >= 8) {
+      std::memcpy(to, from, 8);
+      const std::size_t plain = plain_of_8(from);
+      from += plain, to += plain;
+      if (plain == 8) continue;
+    }
+    const auto c = static_cast<unsigned char>(*from++);
+    const char escape = escape_of[c];
     if (escape == 'x') {  // whether it is UTF-8 is the library's to say
       text.replace(begin, text.npos, Json(value).dump());
       return;
     }
-    (text += '\\') += escape;
-    if (escape == 'u') ((text += "00") += hex[value[end] >> 4]) += hex[value[end] & 15];
-    at = end + 1;
+    if (escape != 0) *to++ = '\\';
+    *to++ = escape != 0 ? escape : static_cast<char>(c);
+    if (escape == 'u') *to++ = '0', *to++ = '0', *to++ = hex[c >> 4], *to++ = hex[c & 15];
   }
-  text += '"';
+  *to++ = '"';
+  text.append(buffer, to);
 }
 
 // '"name":'
@@ -147,10 +170,14 @@ bool is_blank(char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; 
 
 // Behind the string that begins at `at`.
 std::size_t after_string(std::string_view text, std::size_t at) {
-  for (++at; at < text.size() && text[at] != '"'; ++at)
-    if (text[at] == '\\') ++at;
-  if (at >= text.size()) throw bad_file("", "malformed JSON: a string without an end");
-  return at + 1;
+  for (++at; at < text.size();) {
+    const std::size_t plain = takes_8 && text.size() - at >= 8 ? plain_of_8(text.data() + at) : 0;
+    at += plain;
+    if (plain == 8) continue;
+    if (text[at] == '"') return at + 1;
+    at += text[at] == '\\' ? 2 : 1;
+  }
+  throw bad_file("", "malformed JSON: a string without an end");
 }
 
 std::size_t after_blanks(std::string_view text, std::size_t at) {
@@ -192,18 +219,19 @@ std::vector<std::pair<std::string, std::string_view>> json_members(std::string_v
   return out;
 }
 
+void append_compact_json(std::string& out, std::string_view text) {
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t begin = at;
+    while (at < text.size() && !is_blank(text[at])) at = text[at] == '"' ? after_string(text, at) : at + 1;
+    out += text.substr(begin, at - begin);
+    at = after_blanks(text, at);
+  }
+}
+
 std::string compact_json(std::string_view text) {
   std::string out;
   out.reserve(text.size());
-  for (std::size_t at = 0; at < text.size();) {
-    if (is_blank(text[at])) {
-      ++at;
-      continue;
-    }
-    const std::size_t end = text[at] == '"' ? after_string(text, at) : at + 1;
-    out += text.substr(at, end - at);
-    at = end;
-  }
+  append_compact_json(out, text);
   return out;
 }
 

@@ -195,6 +195,25 @@ TEST_CASE("JSON as text is what the library writes") {
   CHECK_THROWS_AS(json_text("\xff"), Json::exception);
 }
 
+TEST_CASE("strings of every length are escaped and found wherever their escapes are") {
+  std::mt19937 rng(5);
+  const std::string_view characters = "abcdefgh ~\x7f\"\\\n\x01\x1f";
+  for (std::size_t length = 0; length < 600; ++length) {
+    std::string value(length, 'a');
+    for (char& c : value)
+      if (rng() % (1 + length % 9) == 0) c = characters[rng() % characters.size()];
+    const std::string text = Json(value).dump();
+    REQUIRE(json_text(value) == text);
+    REQUIRE(json_text(value + "\u00e9") == Json(value + "\u00e9").dump());
+    const std::string object = "{ \"a\" : " + text + " , \"b\":[ " + text + "\n] }";
+    REQUIRE(compact_json(object) == parse_json(object).dump());
+    const auto members = json_members(object);
+    REQUIRE(members.size() == 2);
+    REQUIRE(members[0].second == text);
+    REQUIRE_THROWS_AS(json_members("{\"a\":" + text.substr(0, text.size() - 1)), Error);
+  }
+}
+
 TEST_CASE("an object's members are found without a tree of them") {
   const std::string text = " {\"a\" : [1, {\"b\": \"}],\\\"\"}] , \"c\\n\":-2.5,\"d\":{ } }";
   const auto members = json_members(text);
