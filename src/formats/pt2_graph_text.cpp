@@ -145,17 +145,22 @@ std::string Pt2GraphText::text_of(Table table) {
   return json_sorted_table(members);
 }
 
+// Texts are moved, one by one: what stands in an initializer list would be copied.
 JsonPieces Pt2GraphText::graph() {
-  std::map<std::string, JsonPieces> members = {{"inputs", {std::move(inputs_).take()}},
-                                               {"is_single_tensor_return", {"false"}},
-                                               {"nodes", {std::move(nodes_).take()}},
-                                               {"outputs", {std::move(outputs_)}}};
+  std::map<std::string, JsonPieces> members;
+  members["inputs"].push_back(std::move(inputs_).take());
+  members["is_single_tensor_return"].emplace_back("false");
+  members["nodes"].push_back(std::move(nodes_).take());
+  members["outputs"].push_back(std::move(outputs_));
   for (const char* table : pt2_value_tables) members[table].push_back(text_of(std::exchange(tables_[table], {})));
   return json_object(std::move(members));
 }
 
 JsonPieces Pt2GraphText::signature() {
-  return json_object({{"input_specs", {std::move(input_specs_).take()}}, {"output_specs", {std::move(output_specs_)}}});
+  std::map<std::string, JsonPieces> members;
+  members["input_specs"].push_back(std::move(input_specs_).take());
+  members["output_specs"].push_back(std::move(output_specs_));
+  return json_object(std::move(members));
 }
 
 std::string Pt2GraphText::hash() { return read_back_ ? read_back_->hash() : std::string(); }

@@ -278,10 +278,11 @@ struct Program {
 
   JsonPieces text() && {
     for (const auto& [key, value] : module.items())
-      if (!parts.contains(key)) parts[key] = {json_text(value)};
-    std::map<std::string, JsonPieces> all = {{"graph_module", json_object(std::move(parts))}};
+      if (!parts.contains(key)) parts[key].push_back(json_text(value));
+    std::map<std::string, JsonPieces> all;
+    all["graph_module"] = json_object(std::move(parts));
     for (const auto& [key, value] : members.items())
-      if (!all.contains(key)) all[key] = {json_text(value)};
+      if (!all.contains(key)) all[key].push_back(json_text(value));
     return json_object(std::move(all));
   }
 };
@@ -300,7 +301,8 @@ Program program_of(const ir::Model& model, bool hashed) {
   Pt2GraphWriter writer(model);
   out.graph = std::make_unique<Pt2GraphText>(hashed);
   writer.graph(*out.graph);
-  out.parts = {{"graph", out.graph->graph()}, {"signature", out.graph->signature()}};
+  out.parts["graph"] = out.graph->graph();
+  out.parts["signature"] = out.graph->signature();
   Json other = model.info.other_json.empty() ? Json::object() : parse_json(model.info.other_json);
   Json& module = out.module = other.contains("graph_module") ? other["graph_module"] : Json::object();
   module["module_call_graph"] = module_call_graph(model);

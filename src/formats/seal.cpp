@@ -41,16 +41,21 @@ void gather(const ir::Weight& weight, const std::byte* storage, std::size_t d, s
   for (std::int64_t i = 0; i < weight.sizes[d]; ++i) gather(weight, storage, d + 1, offset + i * weight.strides[d], to);
 }
 
-// Members by name without the seal's; of names that are there twice the last counts.
-std::map<std::string, std::string> manifest_members(std::string_view manifest) {
-  std::map<std::string, std::string> out;
+// Members by name without the seal's; of names that are there twice the last counts. Their texts are the manifest's.
+std::map<std::string, std::string_view> manifest_members(std::string_view manifest) {
+  std::map<std::string, std::string_view> out;
   for (const auto& [name, text] : json_members(manifest)) out[name] = text;
   out.erase("seal");
   return out;
 }
 
-std::string manifest_hash(const std::map<std::string, std::string>& members) {
-  const std::string text = compact_json(json_table(members));
+std::string manifest_hash(const std::map<std::string, std::string_view>& members) {
+  std::string text;
+  for (const auto& [name, value] : members) {
+    text += (text.empty() ? "{" : ",") + json_text(name) + ":";
+    append_compact_json(text, value);
+  }
+  text += text.empty() ? "{}" : "}";
   return sha256_hex(std::as_bytes(std::span(text)));
 }
 
@@ -90,10 +95,11 @@ Seal seal_of(const ir::Model& model) {
 }
 
 std::string sealed(const std::string& manifest, const Seal& seal) {
-  std::map<std::string, std::string> members = manifest_members(manifest);
+  std::map<std::string, std::string_view> members = manifest_members(manifest);
   const Json json = {{"graph", seal.graph}, {"weights", seal.weights}, {"manifest", manifest_hash(members)}};
-  members["seal"] = json.dump();
-  return json_table(members, "\n ");
+  const std::string text = json_text(json);
+  members["seal"] = text;
+  return json_sorted_table(std::vector<JsonMember>(members.begin(), members.end()), "\n ");
 }
 
 std::optional<Seal> seal_in_manifest(const ir::Model& model) {

@@ -245,12 +245,14 @@ std::string CompileResult::json() const {
 }
 
 ManifestRows manifest_rows(const ir::Model& model, const CompileResult& result) {
-  return {{"modules", rows_of(result.modules, module_json)},
-          {"swapped", rows_of(result.swaps, swap_json)},
-          {"precision", precision_rows(model)},
-          {"fallbacks", rows_of(result.fallbacks, fallback_without_folder)},
-          {"journal", rows_of(result.matches, match_json)},
-          {"placement", placement_json(model).dump()}};
+  ManifestRows out;
+  out["modules"] = rows_of(result.modules, module_json);
+  out["swapped"] = rows_of(result.swaps, swap_json);
+  out["precision"] = precision_rows(model);
+  out["fallbacks"] = rows_of(result.fallbacks, fallback_without_folder);
+  out["journal"] = rows_of(result.matches, match_json);
+  out["placement"] = placement_json(model).dump();
+  return out;
 }
 
 ir::ExtraText manifest_text(const ir::Model& model, const CompileOptions& options, const CompileInput& input,
