@@ -4,9 +4,12 @@
 #include <algorithm>
 #include <condition_variable>
 #include <deque>
+#include <exception>
 #include <future>
 #include <mutex>
+#include <optional>
 #include <system_error>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -30,7 +33,10 @@ class Pt2GraphText::ReadBack {
   static std::unique_ptr<ReadBack> begin() {
     auto out = std::make_unique<ReadBack>();
     try {
-      out->hash_ = std::async(std::launch::async, [out = out.get()] { return out->run(); });
+      std::promise<std::string> hash;
+      std::future<std::string> future = hash.get_future();
+      out->thread_ = std::jthread([out = out.get(), hash = std::move(hash)]() mutable { out->run(std::move(hash)); });
+      out->hash_ = std::move(future);
     } catch (const std::system_error&) {
     }
     return out;
@@ -44,7 +50,7 @@ class Pt2GraphText::ReadBack {
   }
 
   std::string hash() {
-    if (!hash_.valid()) return graph_hash(std::move(model_.graph));
+    if (!hash_.valid()) return graph_hash(*model_.graph);
     end();
     return hash_.get();
   }
@@ -81,32 +87,36 @@ class Pt2GraphText::ReadBack {
   }
 
   void read(const Part& part) {
-    if (part.what == What::input) reader_.read_input(part.json, part.types, part.spec);
-    if (part.what == What::node) reader_.read_node(part.json, part.types);
-    if (part.what == What::outputs) reader_.read_outputs(part.json, part.spec);
+    if (part.what == What::input) reader_->read_input(part.json, part.types, part.spec);
+    if (part.what == What::node) reader_->read_node(part.json, part.types);
+    if (part.what == What::outputs) reader_->read_outputs(part.json, part.spec);
   }
 
-  std::string run() {
+  // The hash is there before what was read for it is gone.
+  void run(std::promise<std::string> hash) {
     try {
       for (Batch batch = next(); !batch.empty(); batch = next())
         for (const Part& part : batch) read(part);
+      hash.set_value(graph_hash(*model_.graph));
     } catch (...) {
+      hash.set_exception(std::current_exception());
       const std::lock_guard lock(mutex_);
       ended_ = true;  // whoever hands over must not wait
       changed_.notify_all();
-      throw;
     }
-    return graph_hash(std::move(model_.graph));
+    reader_.reset();
+    model_.graph.reset();
   }
 
   ir::Model model_;
-  Pt2GraphReader reader_{model_};
+  std::optional<Pt2GraphReader> reader_{model_};
   Batch batch_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Batch> batches_;
   bool ended_ = false;
-  std::future<std::string> hash_;  // last: its destructor waits for the thread
+  std::future<std::string> hash_;
+  std::jthread thread_;  // last: its destructor waits
 };
 
 Pt2GraphText::Pt2GraphText(bool hashed) : read_back_(hashed ? ReadBack::begin() : nullptr) {}

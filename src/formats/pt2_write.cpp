@@ -288,11 +288,11 @@ struct Program {
 };
 
 // Into the graph module's metadata, "custom" of which torch.export.load and save keep.
-void put_manifest(Json& metadata, const std::string& manifest) {
+void put_manifest(Json& metadata, std::string manifest) {
   if (!metadata.is_object()) metadata = Json::object();
   const Json* text = find_member(metadata, "custom");
   Json custom = text && text->is_string() ? parse_json(text->get_ref<const std::string&>()) : Json::object();
-  custom[manifest_attribute] = manifest;
+  custom[manifest_attribute] = std::move(manifest);
   metadata["custom"] = json_text(custom);
 }
 
@@ -333,8 +333,9 @@ void write_pt2(const ir::Model& model, const std::string& path) {
   Seal seal;
   write_weights(model, zip, manifest == model.extra.end() ? nullptr : &seal);
   if (manifest != model.extra.end()) {
+    UnsealedManifest unsealed(manifest->second.str());
     seal.graph = program.graph->hash();
-    put_manifest(program.module["metadata"], sealed(manifest->second, seal));
+    put_manifest(program.module["metadata"], std::move(unsealed).sealed(seal));
   }
   zip.add(root + "models/model.json", std::move(program).text());
   zip.add(root + "data/sample_inputs/model.pt", std::string_view());

@@ -61,11 +61,11 @@ std::string manifest_hash(const std::map<std::string, std::string_view>& members
 
 }  // namespace
 
-std::string graph_hash(std::unique_ptr<ir::Graph> graph) {
-  ir::open_bodies(*graph);
+std::string graph_hash(ir::Graph& graph) {
+  ir::open_bodies(graph);
   int next = 0;
-  number_values(*graph, next);
-  const std::string text = ir::print(*graph);
+  number_values(graph, next);
+  const std::string text = ir::print(graph);
   return sha256_hex(std::as_bytes(std::span(text)));
 }
 
@@ -81,7 +81,7 @@ std::string weight_hash(const ir::Weight& weight, const std::byte* storage) {
 }
 
 Seal seal_of(const ir::Model& model) {
-  Seal out{.graph = graph_hash(ir::clone(*model.graph)), .weights = {}};
+  Seal out{.graph = graph_hash(*ir::clone(*model.graph)), .weights = {}};
   if (const auto manifest = model.extra.find(manifest_name); manifest != model.extra.end())
     out.manifest = manifest_hash(manifest_members(manifest->second.str()));
   Phase phase("hashing weights", model.weight_bytes(), Phase::Unit::bytes);
@@ -94,12 +94,13 @@ Seal seal_of(const ir::Model& model) {
   return out;
 }
 
-std::string sealed(const std::string& manifest, const Seal& seal) {
-  std::map<std::string, std::string_view> members = manifest_members(manifest);
-  const Json json = {{"graph", seal.graph}, {"weights", seal.weights}, {"manifest", manifest_hash(members)}};
-  const std::string text = json_text(json);
-  members["seal"] = text;
-  return json_sorted_table(std::vector<JsonMember>(members.begin(), members.end()), "\n ");
+UnsealedManifest::UnsealedManifest(std::string_view manifest)
+    : members_(manifest_members(manifest)), hash_(manifest_hash(members_)) {}
+
+std::string UnsealedManifest::sealed(const Seal& seal) && {
+  const std::string text = json_text({{"graph", seal.graph}, {"weights", seal.weights}, {"manifest", hash_}});
+  members_["seal"] = text;
+  return json_sorted_table(std::vector<JsonMember>(members_.begin(), members_.end()), "\n ");
 }
 
 std::optional<Seal> seal_in_manifest(const ir::Model& model) {

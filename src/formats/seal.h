@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "ir/model.h"
 
@@ -20,14 +21,23 @@ struct Seal {
 
 // Names of values, places, provenance and the types that follow from the inputs' have no part in it, so that it
 // outlives other programs that save the file again. The graph is taken apart for it.
-std::string graph_hash(std::unique_ptr<ir::Graph> graph);
+std::string graph_hash(ir::Graph& graph);
 // `storage`: the bytes of weight.storage, nullptr where there are none.
 std::string weight_hash(const ir::Weight& weight, const std::byte* storage);
 // Reads every weight.
 Seal seal_of(const ir::Model& model);
 
-// `manifest` with the seal, its hash of the manifest set, as member "seal".
-std::string sealed(const std::string& manifest, const Seal& seal);
+// A manifest whose hash is there before the seal's others are. The text is kept by reference.
+class UnsealedManifest {
+ public:
+  explicit UnsealedManifest(std::string_view manifest);
+  // With the seal, its hash of the manifest set, as member "seal".
+  std::string sealed(const Seal& seal) &&;
+
+ private:
+  std::map<std::string, std::string_view> members_;
+  std::string hash_;
+};
 // The seal that the model's manifest has; none where it has none. Throws ttc::Error (bad_file, without a file name).
 std::optional<Seal> seal_in_manifest(const ir::Model& model);
 

@@ -189,7 +189,7 @@ void write_torchscript(const ir::Model& model, const std::string& path) {
     for (const auto& [name, content] : model.extra) {
       if (name == manifest_name)
         tree.root().register_attribute(std::string(manifest_attribute), c10::StringType::get(),
-                                       sealed(content, seal()));
+                                       UnsealedManifest(content.str()).sealed(seal()));
       else
         extra[name] = content.str();
     }
