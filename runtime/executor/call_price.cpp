@@ -1,6 +1,8 @@
 // The same choice and the same time as DeviceStep's, without a step.
 #include "executor/call_price.h"
 
+#include <functional>
+
 namespace ttrt {
 
 CallPrice price_call(const OpCall& call, bool constant_b, const ArchProfile& profile, KernelChooser& chooser) {
@@ -17,6 +19,17 @@ CallPrice price_call(const OpCall& call, bool constant_b, const ArchProfile& pro
   out.split =
       variant != nullptr && variant->split != nullptr ? variant->split(query) : even_split(out.work.pieces, profile);
   return out;
+}
+
+const CallPrice& CallPrices::of(const OpCall& call, bool constant_b) {
+  std::size_t hash = std::hash<const void*>()(call.op) + static_cast<std::size_t>(constant_b);
+  for (const TensorSpec& spec : call.tensors)
+    for (const std::int64_t size : spec.logical) hash = hash * 31 + static_cast<std::size_t>(size);
+  const auto [first, last] = known_.equal_range(hash);
+  for (auto it = first; it != last; ++it)
+    if (it->second.constant_b == constant_b && it->second.call == call) return it->second.price;
+  if (known_.size() == most) known_.clear();
+  return known_.emplace(hash, Known{call, constant_b, price_call(call, constant_b, profile_, chooser_)})->second.price;
 }
 
 }  // namespace ttrt

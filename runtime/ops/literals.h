@@ -8,8 +8,6 @@
 
 namespace ttrt {
 
-inline bool operator==(TensorRef a, TensorRef b) { return a.index == b.index; }
-
 // None for values of the graph and nested graphs, unless `of_value` gives what stands for a value.
 RtValue literal_value(const ttc::ir::Arg& arg, const std::function<RtValue(const ttc::ir::Value&)>& of_value = nullptr);
 // None for tensors.

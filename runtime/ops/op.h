@@ -27,6 +27,7 @@ class PythonCall;  // ops/emit.h
 
 struct TensorRef {
   int index = -1;
+  bool operator==(const TensorRef&) const = default;
 };  // into OpCall::tensors
 using OpArg = std::variant<std::monostate, TensorRef, std::vector<TensorRef>, std::int64_t, double, bool, std::string,
                            std::vector<std::int64_t>, std::vector<double>, DType>;
@@ -35,6 +36,7 @@ struct OpCall {
   const OpRecord* op = nullptr;
   std::vector<OpArg> args;          // in schema order, defaults filled in
   std::vector<TensorSpec> tensors;  // the tensor operands in order; packed weights with the spec of their tiles
+  bool operator==(const OpCall&) const = default;
 
   const OpArg& arg(std::string_view name) const;
   bool has(std::string_view name) const;                  // given and not None

@@ -46,6 +46,9 @@ class Pricing {
       if (output.kind == ir::OutputKind::buffer_mutation || output.kind == ir::OutputKind::parameter_mutation)
         for (const ir::GraphInput& input : model_.graph->inputs())
           if (input.target == output.target && !input.target.empty()) written_.insert(input.value.get());
+    for (const ir::GraphOutput& output : model_.graph->outputs())
+      if (const ir::Value* value = output.arg.value())
+        (output.kind == ir::OutputKind::buffer_mutation ? buffers_ : returned_).insert(value);
     ir::NodeCounter nodes;
     ir::walk(*model_.graph, [&](ir::Node* node) {
       const bool served = price(*node);
@@ -122,12 +125,8 @@ class Pricing {
     const ir::Value* operand = node.operand(0);
     if (operand != nullptr && written_.contains(operand)) return true;
     if (node.results().empty() || !node.results()[0]->users().empty()) return false;
-    bool buffer = false, user = false;
-    for (const ir::GraphOutput& output : model_.graph->outputs()) {
-      if (output.arg.value() != node.results()[0].get()) continue;
-      (output.kind == ir::OutputKind::buffer_mutation ? buffer : user) = true;
-    }
-    return buffer && !user;
+    const ir::Value* result = node.results()[0].get();
+    return buffers_.contains(result) && !returned_.contains(result);
   }
 
   // What reads nothing but constants is made before the first call, as the executor does it.
@@ -174,8 +173,7 @@ class Pricing {
   // False where the dispatcher leaves it to the host.
   bool price_kernel(NodeCost& cost, const ttrt::BoundCall& bound, const std::vector<TensorSpec>& results) {
     const ir::Value* second = cost.node->operand(1);
-    const ttrt::CallPrice price =
-        price_call(bound.call, second != nullptr && ir::is_weight(second), out_.arch, chooser_);
+    const ttrt::CallPrice& price = prices_.of(bound.call, second != nullptr && ir::is_weight(second));
     if (!price.on_device) return false;
     const ttrt::CoreSplit& split = price.split;
     const ttrt::Work& work = price.work;
@@ -260,9 +258,11 @@ class Pricing {
   const ir::SymBinding sizes_;
   ttrt::KernelChooser chooser_;
   DeviceProfile out_;
+  ttrt::CallPrices prices_{out_.arch, chooser_};
   DramUse dram_{out_.arch};
   std::map<const ir::Value*, TensorSpec> computed_;  // of constants; those that calls read stay on the device
   std::set<const ir::Value*> constants_, written_, of_shapes_;
+  std::set<const ir::Value*> buffers_, returned_;  // what the graph's outputs write, and the others
 };
 
 OrderedJson memory_json(const MemoryUse& use, const DeviceProfile& profile) {
