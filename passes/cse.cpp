@@ -1,9 +1,13 @@
 // Computes equal things once: nodes of one operator with the same arguments, and integers with the same symbolic value.
 // The first occurrence stays. Regions of prim.if and prim.loop see what was computed before them; those of higher-order
 // operators only what is within.
-#include <array>
+#include <algorithm>
 #include <bit>
+#include <functional>
+#include <type_traits>
 #include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include "effects.h"
 #include "pass/rewriter.h"
@@ -48,6 +52,36 @@ std::string key_of(const ir::Node& node) {
   return key.text;
 }
 
+// Equal for equal keys. Most nodes are like no other, so that texts are made of few.
+struct Hash {
+  std::size_t of = 0;
+
+  void add(std::size_t part) { of = (of ^ part) * 0x9E3779B97F4A7C15, of ^= of >> 32; }
+  void add(std::string_view text) { add(std::hash<std::string_view>()(text)); }
+  void operator()(std::monostate) { add(1); }
+  void operator()(ir::Value* value) { add(reinterpret_cast<std::uintptr_t>(value)); }
+  void operator()(std::int64_t i) { add(static_cast<std::size_t>(i)); }
+  void operator()(double d) { add(std::bit_cast<std::uint64_t>(d)); }
+  void operator()(const std::string& s) { add(s); }
+  void operator()(const ir::Arg::List& list) {
+    for (const ir::Arg& item : list) std::visit(*this, item.v);
+    add(list.size());
+  }
+  // What seldom makes the difference.
+  template <typename Other>
+  void operator()(const Other&) {
+    static_assert(!std::is_pointer_v<Other>);
+    add(2);
+  }
+};
+
+std::size_t hash_of(const ir::Node& node) {
+  Hash hash;
+  hash.add(node.op());
+  for (const ir::Arg& arg : node.args()) std::visit(hash, arg.v);
+  return hash.of;
+}
+
 // An integer that a symbolic expression describes is the same wherever it is computed.
 std::string symbol_key(const ir::Node& node) {
   if (node.results().size() != 1 || node.result()->type.kind != ir::TypeKind::integer || !node.result()->type.sym)
@@ -56,13 +90,12 @@ std::string symbol_key(const ir::Node& node) {
 }
 
 class Merger {
-  using Known = std::unordered_map<std::string, ir::Node*>;
-
  public:
   explicit Merger(PassContext& context) : context_(context) {}
 
   void graph(ir::Graph& g) {
-    std::vector<const std::string*> added;
+    std::vector<std::pair<std::size_t, ir::Node*>> added;
+    std::vector<const std::string*> symbols;
     g.for_each([&](ir::Node* node) {
       if (!node->regions().empty()) {
         if (regions_capture(*node)) {
@@ -74,19 +107,33 @@ class Merger {
         return;
       }
       if (has_effects(*node)) return;
-      std::array<std::string, 2> keys = {symbol_key(*node), key_of(*node)};
-      for (const std::string& key : keys) {
-        if (key.empty()) continue;
-        if (const auto known = first_.find(key); known != first_.end()) return merge(node, known->second);
-      }
-      for (std::string& key : keys)
-        if (!key.empty()) added.push_back(&first_.emplace(std::move(key), node).first->first);
+      std::string symbol = symbol_key(*node);
+      if (const auto known = symbol.empty() ? symbols_.end() : symbols_.find(symbol); known != symbols_.end())
+        return merge(node, known->second);
+      const std::size_t hash = hash_of(*node);
+      if (ir::Node* first = equal(*node, hash)) return merge(node, first);
+      nodes_.emplace(hash, node);
+      added.emplace_back(hash, node);
+      if (!symbol.empty()) symbols.push_back(&symbols_.emplace(std::move(symbol), node).first->first);
     });
-    if (added.size() == first_.size()) return first_.clear();
-    for (const std::string* key : added) first_.erase(first_.find(*key));
+    if (added.size() == nodes_.size()) return nodes_.clear(), symbols_.clear();
+    for (const auto& [hash, node] : added) {
+      const auto [first, last] = nodes_.equal_range(hash);
+      nodes_.erase(std::find_if(first, last, [&](const auto& known) { return known.second == node; }));
+    }
+    for (const std::string* symbol : symbols) symbols_.erase(symbols_.find(*symbol));
   }
 
  private:
+  // The one before that computes the same.
+  ir::Node* equal(const ir::Node& node, std::size_t hash) const {
+    const auto [first, last] = nodes_.equal_range(hash);
+    if (first == last) return nullptr;
+    const std::string key = key_of(node);
+    const auto same = std::find_if(first, last, [&](const auto& known) { return key_of(*known.second) == key; });
+    return same != last ? same->second : nullptr;
+  }
+
   void merge(ir::Node* node, ir::Node* first) {
     std::vector<ir::Value*> results;
     for (std::size_t i = 0; i < node->results().size(); ++i) results.push_back(first->result(i));
@@ -94,7 +141,8 @@ class Merger {
   }
 
   PassContext& context_;
-  Known first_;
+  std::unordered_multimap<std::size_t, ir::Node*> nodes_;  // by their hash
+  std::unordered_map<std::string, ir::Node*> symbols_;
 };
 
 void run(PassContext& context) {
