@@ -2,8 +2,10 @@
 // sits in a small island: a group of cheap device nodes without a matrix product, norm, table or attention among them,
 // too few for the values that they would exchange with operators on the host. Moving the data there and back would cost
 // more than the work. Transfers (transfers.cpp): what crosses between device and host is moved there.
+#include <optional>
 #include <unordered_map>
 #include <unordered_set>
+#include <vector>
 
 #include "ir/node_counts.h"
 #include "pass/call.h"
@@ -18,16 +20,26 @@ constexpr std::string_view pass = "place";
 // Nodes that belong to the device for now, in groups that exchange values without the host.
 class Islands {
  public:
-  void add(ir::Node* node) { parent_.emplace(node, node); }
-  bool contains(ir::Node* node) const { return parent_.contains(node); }
-  ir::Node* group(ir::Node* node) {
-    ir::Node*& parent = parent_.at(node);
-    return parent == node ? node : parent = group(parent);
+  // Numbers them from 0 on.
+  void add(ir::Node* node) {
+    numbers_.emplace(node, parents_.size());
+    parents_.push_back(parents_.size());
   }
-  void join(ir::Node* a, ir::Node* b) { parent_[group(a)] = group(b); }
+  bool contains(ir::Node* node) const { return numbers_.contains(node); }
+  std::optional<std::size_t> number(ir::Node* node) const {
+    const auto found = numbers_.find(node);
+    return found != numbers_.end() ? std::optional(found->second) : std::nullopt;
+  }
+  // The number of one of its group.
+  std::size_t group(std::size_t number) {
+    std::size_t& parent = parents_[number];
+    return parent == number ? number : parent = group(parent);
+  }
+  void join(std::size_t a, std::size_t b) { parents_[group(a)] = group(b); }
 
  private:
-  std::unordered_map<ir::Node*, ir::Node*> parent_;
+  std::unordered_map<ir::Node*, std::size_t> numbers_;
+  std::vector<std::size_t> parents_;
 };
 
 // Worth a transfer by itself.
@@ -133,22 +145,25 @@ struct Group {
   static constexpr std::size_t nodes_per_crossing = 4;
 };
 
-// By the group's representative.
-std::unordered_map<ir::Node*, Group> find_groups(PassContext& context, const Candidates& candidates, Islands& islands) {
+// By the number that a group goes by.
+std::unordered_map<std::size_t, Group> find_groups(PassContext& context, const Candidates& candidates,
+                                                   Islands& islands) {
   std::vector<ir::Node*> members;
   ir::walk(*context.model.graph, [&](ir::Node* node) {
     if (!is_device_node(*node) && !candidates.found.contains(node)) return;
     islands.add(node);
     members.push_back(node);
   });
-  for (ir::Node* node : members)
-    for (const ir::Value* operand : node->operands())
-      if (ir::Node* def = operand->def(); def && islands.contains(def)) islands.join(node, def);
-  std::unordered_map<ir::Node*, Group> groups;
-  for (ir::Node* node : members) {
+  for (std::size_t i = 0; i < members.size(); ++i)
+    for (const ir::Value* operand : members[i]->operands())
+      if (ir::Node* def = operand->def())
+        if (const auto number = islands.number(def)) islands.join(i, *number);
+  std::unordered_map<std::size_t, Group> groups;
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    ir::Node* node = members[i];
     const auto found = candidates.found.find(node);
     const ttrt::OpRecord* record = found != candidates.found.end() ? found->second.record : ttrt::find_op(node->op());
-    Group& group = groups[islands.group(node)];
+    Group& group = groups[islands.group(i)];
     ++group.nodes;
     // What the user names goes to the device whatever it costs.
     const bool named = found != candidates.found.end() && found->second.named;
@@ -166,9 +181,9 @@ void place_islands(PassContext& context) {
   const WrittenMemory written(*context.model.graph);
   Candidates candidates = find_candidates(context, written);
   Islands islands;
-  const std::unordered_map<ir::Node*, Group> groups = find_groups(context, candidates, islands);
+  const std::unordered_map<std::size_t, Group> groups = find_groups(context, candidates, islands);
   for (ir::Node* node : candidates.order) {
-    if (const Group& group = groups.at(islands.group(node)); group.small()) {
+    if (const Group& group = groups.at(islands.group(*islands.number(node))); group.small()) {
       context.refuse(
           pass, *node,
           {ReasonCode::TooSmall, counted(group.crossings.size(), "transfer") + " between host and device for " +
