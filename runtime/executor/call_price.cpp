@@ -21,10 +21,25 @@ CallPrice price_call(const OpCall& call, bool constant_b, const ArchProfile& pro
   return out;
 }
 
-const CallPrice& CallPrices::of(const OpCall& call, bool constant_b) {
+namespace {
+
+// Equal for equal calls; sizes and numbers tell most others apart.
+std::size_t hash_of(const OpCall& call, bool constant_b) {
   std::size_t hash = std::hash<const void*>()(call.op) + static_cast<std::size_t>(constant_b);
+  const auto add = [&](std::size_t part) { hash = (hash ^ part) * 0x9E3779B97F4A7C15, hash ^= hash >> 32; };
   for (const TensorSpec& spec : call.tensors)
-    for (const std::int64_t size : spec.logical) hash = hash * 31 + static_cast<std::size_t>(size);
+    for (const std::int64_t size : spec.logical) add(static_cast<std::size_t>(size));
+  for (const OpArg& arg : call.args) {
+    if (const auto* integer = std::get_if<std::int64_t>(&arg)) add(static_cast<std::size_t>(*integer));
+    if (const auto* number = std::get_if<double>(&arg)) add(std::hash<double>()(*number));
+  }
+  return hash;
+}
+
+}  // namespace
+
+const CallPrice& CallPrices::of(const OpCall& call, bool constant_b) {
+  const std::size_t hash = hash_of(call, constant_b);
   const auto [first, last] = known_.equal_range(hash);
   for (auto it = first; it != last; ++it)
     if (it->second.constant_b == constant_b && it->second.call == call) return it->second.price;
