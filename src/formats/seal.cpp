@@ -51,10 +51,8 @@ std::map<std::string, std::string_view> manifest_members(std::string_view manife
 
 std::string manifest_hash(const std::map<std::string, std::string_view>& members) {
   std::string text;
-  for (const auto& [name, value] : members) {
-    text += (text.empty() ? "{" : ",") + json_text(name) + ":";
-    append_compact_json(text, value);
-  }
+  for (const auto& [name, value] : members)
+    text += (text.empty() ? "{" : ",") + json_text(name) + ":" + compact_json(value);
   text += text.empty() ? "{}" : "}";
   return sha256_hex(std::as_bytes(std::span(text)));
 }

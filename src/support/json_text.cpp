@@ -219,19 +219,15 @@ std::vector<std::pair<std::string, std::string_view>> json_members(std::string_v
   return out;
 }
 
-void append_compact_json(std::string& out, std::string_view text) {
+std::string compact_json(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t begin = at;
     while (at < text.size() && !is_blank(text[at])) at = text[at] == '"' ? after_string(text, at) : at + 1;
     out += text.substr(begin, at - begin);
     at = after_blanks(text, at);
   }
-}
-
-std::string compact_json(std::string_view text) {
-  std::string out;
-  out.reserve(text.size());
-  append_compact_json(out, text);
   return out;
 }
 

@@ -45,6 +45,5 @@ std::string json_sorted_table(std::span<const JsonMember> members, const std::st
 std::vector<std::pair<std::string, std::string_view>> json_members(std::string_view text);
 // Without the blanks between tokens.
 std::string compact_json(std::string_view text);
-void append_compact_json(std::string& out, std::string_view text);
 
 }  // namespace ttc
