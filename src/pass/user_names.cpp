@@ -90,23 +90,28 @@ Refusal exclusion(const CompileOptions& options, const ir::Node& node, std::stri
 }
 
 void UserNames::collect(const ir::Graph& graph, bool nodes) {
-  const ir::Provenance* before = nullptr;  // of the nodes of a module, one after the other
+  const std::string* op = nullptr;  // the node's before
   ir::walk(graph, [&](ir::Node* node) {
-    ops_.insert(node->op());
+    if (op == nullptr || *op != node->op()) op = &*ops_.insert(node->op()).first;
     if (nodes && !node->results().empty()) nodes_.insert(node_name(*node));
-    const ir::Provenance& where = *node->provenance;
-    if (std::exchange(before, &where) == &where) return;
-    modules_.emplace(where.module_path, where.module_class);
-    modules_.insert(where.stack.begin(), where.stack.end());
-    for (const std::string& path : where.aliases) modules_.emplace(path, where.module_class);
+    if (places_.empty() || places_.back() != node->provenance) places_.push_back(node->provenance);
   });
 }
 
-bool UserNames::has_modules() const { return !modules_.empty() && !modules_.rbegin()->first.empty(); }
+const std::map<std::string, std::string>& UserNames::modules() const {
+  for (; sorted_ < places_.size(); ++sorted_) {
+    const ir::Provenance& where = *places_[sorted_];
+    modules_.emplace(where.module_path, where.module_class);
+    modules_.insert(where.stack.begin(), where.stack.end());
+    for (const std::string& path : where.aliases) modules_.emplace(path, where.module_class);
+  }
+  return modules_;
+}
+
+bool UserNames::has_modules() const { return !modules().empty() && !modules().rbegin()->first.empty(); }
 
 bool UserNames::any_module(std::string_view key) const {
-  return std::any_of(modules_.begin(), modules_.end(),
-                     [&](const auto& m) { return names_one(key, m.first, m.second); });
+  return std::ranges::any_of(modules(), [&](const auto& m) { return names_one(key, m.first, m.second); });
 }
 
 bool UserNames::any_op(std::string_view pattern) const {
@@ -120,7 +125,7 @@ bool UserNames::any_op(std::string_view pattern) const {
 
 std::vector<std::string> UserNames::module_keys() const {
   std::vector<std::string> out;
-  for (const auto& [path, klass] : modules_)
+  for (const auto& [path, klass] : modules())
     if (!path.empty()) out.push_back(path);
   return out;
 }
@@ -178,7 +183,7 @@ std::vector<UserNames::Idle> UserNames::idle_entries(const CompileOptions& optio
       if (!any_module(entry.key))
         out.push_back({asked, path ? "matches no module of the model" : "matches no class of the model's modules",
                        suggestion(path ? std::string_view(entry.key).substr(by_path.size()) : entry.key,
-                                  path ? module_keys() : class_keys(modules_))});
+                                  path ? module_keys() : class_keys(modules()))});
       else if (std::none_of(swaps.begin(), swaps.end(), [&](const Swap& swap) {
                  return swap.map == map && swap.key == entry.key && swap.target == entry.target;
                }))

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -59,7 +60,11 @@ class UserNames {
   std::vector<std::string> module_keys() const;
   std::vector<std::string> op_keys() const;
 
-  std::map<std::string, std::string> modules_;  // path to class
+  const std::map<std::string, std::string>& modules() const;  // path to class
+
+  std::vector<std::shared_ptr<const ir::Provenance>> places_;  // whose modules are sorted when they are asked for
+  mutable std::map<std::string, std::string> modules_;
+  mutable std::size_t sorted_ = 0;  // of places_
   std::set<std::string> ops_, nodes_;
 };
 

@@ -104,12 +104,9 @@ MemoryUse DramUse::over_time(std::size_t steps) const {
   return out;
 }
 
-MemoryUse circular_buffers_over_time(const ttrt::ArchProfile& arch, const std::vector<Held>& of_steps) {
-  MemoryUse out{.bytes = arch.l1_bytes - arch.l1_reserved, .over_time = {}, .held = {}};
-  if (of_steps.empty()) return out;
-  for (const Held& one : of_steps) out.over_time.push_back(one.bytes);
-  find_peak(out);
-  out.held = {of_steps[out.peak_at]};
+MemoryUse circular_buffers_over_time(const ttrt::ArchProfile& arch, std::vector<std::int64_t> of_steps) {
+  MemoryUse out{.bytes = arch.l1_bytes - arch.l1_reserved, .over_time = std::move(of_steps), .held = {}};
+  if (!out.over_time.empty()) find_peak(out);
   return out;
 }
 

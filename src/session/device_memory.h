@@ -70,7 +70,7 @@ class DramUse {
   std::int64_t kept_ = 0;
 };
 
-// L1 of a core: the circular buffers of each step's kernel, which are gone after it.
-MemoryUse circular_buffers_over_time(const ttrt::ArchProfile& arch, const std::vector<Held>& of_steps);
+// L1 of a core: the bytes of each step's circular buffers, which are gone after it. Nothing is said to be held.
+MemoryUse circular_buffers_over_time(const ttrt::ArchProfile& arch, std::vector<std::int64_t> of_steps);
 
 }  // namespace ttc

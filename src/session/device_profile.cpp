@@ -31,6 +31,8 @@ double peak_us(const NodeCost& op, const ttrt::ArchProfile& arch) {
   return fidelity ? op.flops / arch.peak_tflops(*fidelity) * 1e-6 : 0;
 }
 
+using Operands = std::vector<ir::Value*>;
+
 class Pricing {
  public:
   Pricing(const ir::Model& model, const ttrt::ArchProfile& arch, const ir::SymBinding& shapes,
@@ -42,6 +44,28 @@ class Pricing {
   }
 
   DeviceProfile run() {
+    price_graph();
+    count_calls();
+    roll_up();
+    out_.decode = decode_loop(model_, out_, sizes_);
+    out_.weight_bytes = dram_.kept_bytes();
+    out_.dram = dram_.over_time(l1_bytes_.size());
+    out_.l1 = circular_buffers_over_time(out_.arch, l1_bytes_);
+    if (!out_.ops.empty())
+      out_.l1.held = {{out_.ops[out_.l1.peak_at].name, "circular buffers", l1_bytes_[out_.l1.peak_at]}};
+    return std::move(out_);
+  }
+
+  // Without the list of what the ops cost, which takes more memory than all else.
+  MemoryNeed need() {
+    lists_ops_ = false;
+    price_graph();
+    const MemoryUse dram = dram_.over_time(l1_bytes_.size());
+    return {.l1 = circular_buffers_over_time(out_.arch, l1_bytes_).peak, .dram = dram.peak, .streamed = dram.streamed};
+  }
+
+ private:
+  void price_graph() {
     for (const ir::GraphOutput& output : model_.graph->outputs())
       if (output.kind == ir::OutputKind::buffer_mutation || output.kind == ir::OutputKind::parameter_mutation)
         for (const ir::GraphInput& input : model_.graph->inputs())
@@ -55,18 +79,8 @@ class Pricing {
       if (!node->origins.empty()) nodes.add(*node, served);
     });
     out_.host_nodes = static_cast<std::int64_t>(nodes.counts().cpu);
-    count_calls();
-    roll_up();
-    out_.decode = decode_loop(model_, out_, sizes_);
-    out_.weight_bytes = dram_.kept_bytes();
-    out_.dram = dram_.over_time(out_.ops.size());
-    std::vector<Held> buffers;
-    for (const NodeCost& op : out_.ops) buffers.push_back({op.name, "circular buffers", op.l1_bytes});
-    out_.l1 = circular_buffers_over_time(out_.arch, buffers);
-    return std::move(out_);
   }
 
- private:
   // False for what the host computes.
   bool price(const ir::Node& node) {
     const ttrt::OpRecord* record = ttrt::find_op(node.op());
@@ -74,16 +88,17 @@ class Pricing {
       for (std::size_t i = 0; i < node.results().size() && i < node.regions()[0]->outputs().size(); ++i)
         if (const ir::Value* made = node.regions()[0]->outputs()[i].arg.value())
           dram_.name(node.results()[i].get(), made);
-    const bool of_shapes = follows_from_shapes(node);
+    const Operands operands = node.operands();
+    const bool of_shapes = follows_from_shapes(node, operands);
     const bool device = record != nullptr && (node.place != "cpu" || record->role == ttrt::Role::to_host);
     if (ttrt::role_of(node.op()) == ttrt::Role::to_host && constants_.contains(node.operand(0))) return true;
-    if (set_up_once(node)) {
-      if (device) note_constants(node, *record);
+    if (set_up_once(node, operands)) {
+      if (device) note_constants(node, operands, *record);
       return device;
     }
     if (!device) {
-      for (const ir::Value* value : node.operands())  // sizes are asked for after the op before
-        if (!out_.ops.empty()) dram_.read(value, out_.ops.size() - 1);
+      for (const ir::Value* value : operands)  // sizes are asked for after the op before
+        if (!l1_bytes_.empty()) dram_.read(value, l1_bytes_.size() - 1);
       return false;
     }
     auto made = concrete_call(*record, node.args(), sizes_, {.arch = out_.arch.arch});
@@ -92,31 +107,30 @@ class Pricing {
       return true;
     }
     const ttrt::BoundCall& bound = std::get<ttrt::BoundCall>(made);
-    if (!is_transfer(record->role) && bound.refusal()) return false;
-    if (is_transfer(record->role) && stays(node)) {
+    const bool transfer = is_transfer(record->role);
+    if (!transfer && bound.refusal()) return false;
+    if (transfer && stays(node)) {
       if (record->role == ttrt::Role::to_device)
         dram_.keep(node.result(), bound.results().at(0));
       else
         dram_.becomes_buffer(node.operand(0));  // buffers are written when nothing can fail any more
       return true;
     }
-    NodeCost cost;
-    cost.node = &node, cost.name = ir::node_name(node), cost.op = node.op();
-    cost.module = node.provenance->module_path;
+    const ttrt::CallPrice* kernel = nullptr;
+    if (!transfer) {
+      const ir::Value* second = node.operand(1);
+      kernel = &prices_.of(bound.call, second != nullptr && ir::is_weight(second));
+      if (!kernel->on_device) return false;  // the dispatcher leaves it to the host
+    }
     std::vector<TensorSpec> results;
-    cost.transfer = is_transfer(record->role);
     if (record->role != ttrt::Role::to_host) results = bound.results();
-    cost.operands = bound.call.tensors, cost.results = results;
-    if (cost.transfer)
-      price_transfer(cost, bound, results);
-    else if (!price_kernel(cost, bound, results))
-      return false;
-    note_lives(node, bound, results);
-    for (const ir::Value* value : node.operands())
+    note_lives(node, operands, bound, results);
+    for (const ir::Value* value : operands)
       if (!of_shapes && of_shapes_.contains(value)) dram_.outlast(value);
     if (record->role == ttrt::Role::to_host && node.result()->users().empty() && node.result()->output_uses() == 1)
       dram_.read_at_end(node.operand(0));  // it may stay on the device for the caller
-    out_.ops.push_back(std::move(cost));
+    l1_bytes_.push_back(kernel != nullptr ? circular_buffers(*kernel) : 0);
+    if (lists_ops_) list_op(node, bound, std::move(results), kernel);
     return true;
   }
 
@@ -130,10 +144,10 @@ class Pricing {
   }
 
   // What reads nothing but constants is made before the first call, as the executor does it.
-  bool set_up_once(const ir::Node& node) {
+  bool set_up_once(const ir::Node& node, const Operands& operands) {
     if (!node.regions().empty() || node.results().empty() || ir::is_random(node)) return false;
     if (node.schema() == nullptr || node.schema()->mutates()) return false;
-    for (const ir::Value* value : node.operands())
+    for (const ir::Value* value : operands)
       if (!constants_.contains(value) && !(ir::is_weight(value) && !written_.contains(value))) return false;
     if (ttrt::role_of(node.op()) == ttrt::Role::to_host) return false;
     for (const auto& result : node.results()) constants_.insert(result.get());
@@ -141,68 +155,79 @@ class Pricing {
   }
   // What follows from the inputs' shapes and constants: a plan keeps what of it others read, from call to call
   // (executor/program_shapes.cpp).
-  bool follows_from_shapes(const ir::Node& node) {
+  bool follows_from_shapes(const ir::Node& node, const Operands& operands) {
     if (!node.regions().empty() || node.results().empty() || ir::is_random(node)) return false;
     if (node.schema() == nullptr || node.schema()->mutates() || ttrt::role_of(node.op()) == ttrt::Role::to_host)
       return false;
-    for (const ir::Value* value : node.operands())
-      if (!ttrt::asks_for_sizes(node.op()) && !of_shapes_.contains(value) && !constants_.contains(value) &&
+    const bool asks_for_sizes = ttrt::asks_for_sizes(node.op());
+    for (const ir::Value* value : operands)
+      if (!asks_for_sizes && !of_shapes_.contains(value) && !constants_.contains(value) &&
           !(ir::is_weight(value) && !written_.contains(value)))
         return false;
     for (const auto& result : node.results()) of_shapes_.insert(result.get());
     return true;
   }
   // What it makes stays on the device like the weights that it reads, if calls read it.
-  void note_constants(const ir::Node& node, const ttrt::OpRecord& record) {
+  void note_constants(const ir::Node& node, const Operands& operands, const ttrt::OpRecord& record) {
     auto made = concrete_call(record, node.args(), sizes_, {.arch = out_.arch.arch});
     if (std::holds_alternative<Reason>(made)) return;
     const ttrt::BoundCall& bound = std::get<ttrt::BoundCall>(made);
-    if (!is_transfer(record.role)) keep_weights(node, bound);
+    if (!is_transfer(record.role)) keep_weights(operands, bound);
     const std::vector<TensorSpec> results = bound.results();
     for (std::size_t i = 0; i < results.size() && i < node.results().size(); ++i)
       computed_.emplace(node.results()[i].get(), results[i]);
   }
 
-  void price_transfer(NodeCost& cost, const ttrt::BoundCall& bound, const std::vector<TensorSpec>& results) {
-    const TensorSpec& spec = results.empty() ? bound.call.tensors.at(0) : results[0];
+  static std::int64_t circular_buffers(const ttrt::CallPrice& kernel) {
+    return kernel.split.l1_bytes > 0 ? kernel.split.l1_bytes : kernel.work.l1_bytes;
+  }
+
+  void list_op(const ir::Node& node, const ttrt::BoundCall& bound, std::vector<TensorSpec> results,
+               const ttrt::CallPrice* kernel) {
+    NodeCost& cost = out_.ops.emplace_back();
+    cost.node = &node, cost.name = ir::node_name(node), cost.op = node.op();
+    cost.module = node.provenance->module_path;
+    cost.operands = bound.call.tensors, cost.results = std::move(results);
+    cost.transfer = kernel == nullptr;
+    kernel == nullptr ? tell_transfer(cost) : tell_kernel(cost, *kernel);
+  }
+
+  void tell_transfer(NodeCost& cost) {
+    const TensorSpec& spec = cost.results.empty() ? cost.operands.at(0) : cost.results[0];
     cost.time = ttrt::estimate_transfer(spec, out_.arch);
     cost.bytes = cost.padded_bytes = spec.nbytes();
     cost.useful_bytes = useful_bytes(spec);
   }
 
-  // False where the dispatcher leaves it to the host.
-  bool price_kernel(NodeCost& cost, const ttrt::BoundCall& bound, const std::vector<TensorSpec>& results) {
-    const ir::Value* second = cost.node->operand(1);
-    const ttrt::CallPrice& price = prices_.of(bound.call, second != nullptr && ir::is_weight(second));
-    if (!price.on_device) return false;
+  static void tell_kernel(NodeCost& cost, const ttrt::CallPrice& price) {
     const ttrt::CoreSplit& split = price.split;
     const ttrt::Work& work = price.work;
     cost.kernel = price.kernel, cost.time = price.time;
     if (split.product) cost.program = to_string(split.product->program);
     cost.cores = split.cores, cost.split = split;
-    cost.l1_bytes = split.l1_bytes > 0 ? split.l1_bytes : work.l1_bytes;
+    cost.l1_bytes = circular_buffers(price);
     cost.flops = work.flops;
     cost.bytes = work.moved_bytes();
     for (const ttrt::Pages& pages : work.moved)
       if (pages.memory == ttrt::BufferType::dram) cost.dram_bytes += pages.count * pages.bytes;
     if (work.tile_products > 0) cost.fidelity = to_string(work.fidelity);
-    for (const std::vector<TensorSpec>* specs : {&bound.call.tensors, &results})
+    for (const std::vector<TensorSpec>* specs : {&cost.operands, &cost.results})
       for (const TensorSpec& spec : *specs) cost.padded_bytes += spec.nbytes(), cost.useful_bytes += useful_bytes(spec);
-    return true;
   }
 
-  void keep_weights(const ir::Node& node, const ttrt::BoundCall& bound) {
+  void keep_weights(const Operands& operands, const ttrt::BoundCall& bound) {
     std::size_t operand = 0;
-    for (const ir::Value* value : node.operands()) {
+    for (const ir::Value* value : operands) {
       if (!value->type.is_tensor()) continue;
       if (ir::is_weight(value) && operand < bound.call.tensors.size()) dram_.keep(value, bound.call.tensors[operand]);
       ++operand;
     }
   }
-  void note_lives(const ir::Node& node, const ttrt::BoundCall& bound, const std::vector<TensorSpec>& results) {
-    const std::size_t now = out_.ops.size();
-    keep_weights(node, bound);
-    for (const ir::Value* value : node.operands()) {
+  void note_lives(const ir::Node& node, const Operands& operands, const ttrt::BoundCall& bound,
+                  const std::vector<TensorSpec>& results) {
+    const std::size_t now = l1_bytes_.size();
+    keep_weights(operands, bound);
+    for (const ir::Value* value : operands) {
       if (const auto made = computed_.find(value); made != computed_.end()) dram_.keep(value, made->second);
       dram_.read(value, now);
     }
@@ -258,6 +283,8 @@ class Pricing {
   const ir::SymBinding sizes_;
   ttrt::KernelChooser chooser_;
   DeviceProfile out_;
+  bool lists_ops_ = true;
+  std::vector<std::int64_t> l1_bytes_;  // of the ops as yet
   ttrt::CallPrices prices_{out_.arch, chooser_};
   DramUse dram_{out_.arch};
   std::map<const ir::Value*, TensorSpec> computed_;  // of constants; those that calls read stay on the device
@@ -317,8 +344,7 @@ DeviceProfile profile_device(const ir::Model& model, const ttrt::ArchProfile& ar
 }
 
 MemoryNeed memory_need(const ir::Model& model, const ttrt::ArchProfile& arch, const ir::SymBinding& shapes) {
-  const DeviceProfile profile = profile_device(model, arch, shapes);
-  return {.l1 = profile.l1.peak, .dram = profile.dram.peak, .streamed = profile.dram.streamed};
+  return Pricing(model, arch, shapes, {}).need();
 }
 
 OrderedJson to_json(const DeviceProfile& p) {
