@@ -50,6 +50,7 @@ std::vector<const ttrt::WholeModule*> records_for(const PassContext& context, co
 
 std::vector<Wanted> wanted_modules(const PassContext& context) {
   std::vector<Wanted> out;
+  if (context.options.replace.empty()) return out;
   std::set<std::string> seen;
   ir::walk(*context.model.graph, [&](ir::Node* node) {
     for (const Module& module : node->provenance->stack) {

@@ -26,8 +26,9 @@ struct Registry {
   std::unordered_map<std::string_view, std::vector<std::pair<const OpRecord*, const Lowering*>>> by_aten;
   std::vector<void (*)(const OpRecord&)> watchers;
   std::map<Role, const OpRecord*> by_role;
-  std::map<std::string_view, const OpFamily*> families;  // by name, "fft_*" too
-  std::set<const OpRecord*> latest;                      // registered since a plug-in was opened last
+  std::map<std::string_view, const OpFamily*> families;      // by name, "fft_*" too
+  std::map<std::string_view, const OpFamily*> family_globs;  // the latter without the star
+  std::set<const OpRecord*> latest;                          // registered since a plug-in was opened last
 };
 
 // Leaked: records register and unregister never, whatever the order in which libraries are torn down.
@@ -41,12 +42,14 @@ const OpFamily* family_of(std::string_view op) {
   constexpr std::string_view prefix = "aten.";
   if (!op.starts_with(prefix)) return nullptr;
   op.remove_prefix(prefix.size());
-  std::string name(op.substr(0, op.find('.')));
+  const std::string_view name = op.substr(0, op.find('.'));
   const auto& families = registry().families;
   if (const auto exact = families.find(name); exact != families.end()) return exact->second;
-  for (; !name.empty(); name.pop_back())
-    if (const auto glob = families.find(name + '*'); glob != families.end()) return glob->second;
-  return nullptr;
+  // Of the globs that fit the longest comes last, as each begins with those before it.
+  const OpFamily* found = nullptr;
+  for (const auto& [glob, family] : registry().family_globs)
+    if (name.starts_with(glob)) found = family;
+  return found;
 }
 
 int schema_index(const OpCall& call, std::string_view name) {
@@ -165,6 +168,7 @@ void register_family(const OpFamily& family) {
   for (const auto one : std::views::split(family.names, ' ')) {
     const std::string_view name(one.begin(), one.end());
     TTC_CHECK(registry().families.emplace(name, &family).second, "two families of aten." + std::string(name));
+    if (name.ends_with('*')) registry().family_globs.emplace(name.substr(0, name.size() - 1), &family);
   }
 }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <tuple>
 #include <unordered_map>
 
 #include "support/error.h"
@@ -105,27 +106,38 @@ Graph* Graph::outermost() {
   return graph;
 }
 
-std::string Graph::unique_name(std::string_view stem) {
-  auto& counts = outermost()->name_counts_;
-  if (!stem.empty() && counts.find(stem) == counts.end()) return std::string(stem);
+namespace {
+
+// The next free name of a stem whose own place is `at`, and its place.
+using NameCounts = std::map<std::string, int, std::less<>>;
+std::pair<std::string, NameCounts::iterator> numbered_name(NameCounts& counts, std::string_view stem,
+                                                           NameCounts::iterator at) {
   const auto digits = stem.find_last_not_of("0123456789");
-  if (digits != std::string_view::npos && digits > 0 && digits + 1 < stem.size() && stem[digits] == '_')
-    stem = stem.substr(0, digits);
-  int& next = counts[std::string(stem)];
+  const bool numbered =
+      digits != std::string_view::npos && digits > 0 && digits + 1 < stem.size() && stem[digits] == '_';
+  if (numbered) stem = stem.substr(0, digits);
+  int& next = numbered || stem.empty() ? counts[std::string(stem)] : at->second;
   while (true) {
     std::string name = stem.empty() ? std::to_string(next) : std::string(stem) + "_" + std::to_string(next + 1);
-    if (counts.find(name) == counts.end()) return name;
+    const auto place = counts.lower_bound(name);
+    if (place == counts.end() || place->first != name) return {std::move(name), place};
     ++next;
   }
+}
+
+}  // namespace
+
+std::string Graph::unique_name(std::string_view stem) {
+  auto& counts = outermost()->name_counts_;
+  const auto at = counts.lower_bound(stem);
+  if (!stem.empty() && (at == counts.end() || at->first != stem)) return std::string(stem);
+  return numbered_name(counts, stem, at).first;
 }
 
 void Graph::claim_name(Value& value, std::string name) {
   auto& counts = outermost()->name_counts_;
   auto at = counts.lower_bound(name);
-  if (name.empty() || (at != counts.end() && at->first == name)) {
-    name = unique_name(name);
-    at = counts.lower_bound(name);
-  }
+  if (name.empty() || (at != counts.end() && at->first == name)) std::tie(name, at) = numbered_name(counts, name, at);
   counts.emplace_hint(at, name, 0);
   value.name = std::move(name);
 }

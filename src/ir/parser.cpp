@@ -2,8 +2,8 @@
 // that any text gives a model or an Error.
 #include <limits>
 #include <map>
-#include <set>
 #include <tuple>
+#include <unordered_map>
 
 #include "ir/model.h"
 #include "ir/scanner.h"
@@ -172,19 +172,24 @@ class Parser {
     if (out.text.empty()) in_.fail("a name is empty");
     return out;
   }
-  Name new_name() {
+  struct NewName : Name {
+    Value** value;  // that it will be of
+  };
+  NewName new_name() {
     Name out = name();
-    if (!all_names_.insert(out.text).second) in_.fail_at(out.position, "%" + out.text + " is defined twice");
-    return out;
+    const auto [at, fresh] = names_.try_emplace(out.text, nullptr);
+    if (!fresh) in_.fail_at(out.position, "%" + out.text + " is defined twice");
+    return {std::move(out), &at->second};
   }
-  void define(const std::string& name, Value* value) {
-    names_.emplace(name, value);
-    visible_.push_back(name);
+  void define(const NewName& name, Value* value) {
+    *name.value = value;
+    visible_.push_back(name.value);
   }
   Value* value() {
     const Name wanted = name();
     const auto it = names_.find(wanted.text);
-    if (it == names_.end()) in_.fail_at(wanted.position, "%" + wanted.text + " is not defined here");
+    if (it == names_.end() || it->second == nullptr)
+      in_.fail_at(wanted.position, "%" + wanted.text + " is not defined here");
     if (is_weight(it->second) != wanted.weight)
       in_.fail_at(wanted.position, (wanted.weight ? "$" : "%") + wanted.text +
                                        (wanted.weight ? " is no weight" : " is a weight: write $"));
@@ -272,7 +277,7 @@ class Parser {
     static const std::map<std::string, InputKind, std::less<>> kinds = {
         {"user", InputKind::user},         {"parameter", InputKind::parameter},   {"buffer", InputKind::buffer},
         {"constant", InputKind::constant}, {"custom_obj", InputKind::custom_obj}, {"token", InputKind::token}};
-    const Name n = new_name();
+    const NewName n = new_name();
     in_.expect(':');
     Type t = type();
     InputKind kind = InputKind::user;
@@ -282,7 +287,7 @@ class Parser {
     }
     std::string target = in_.peek() == '"' ? in_.string() : "";
     Value* v = graph.add_input(std::move(t), n.text, kind, target);
-    define(n.text, v);
+    define(n, v);
     if (is_weight(v) != n.weight)
       in_.fail("the name of a parameter, buffer or constant starts with '$', others with '%'");
     GraphInput& in = graph.input(static_cast<std::size_t>(v->index()));
@@ -332,13 +337,13 @@ class Parser {
   }
 
   void node(Graph& graph) {
-    std::vector<std::pair<std::string, Type>> results;
+    std::vector<std::pair<NewName, Type>> results;
     if (in_.peek() == '%') {
       do {
-        Name n = new_name();
+        NewName n = new_name();
         if (n.weight) in_.fail("a result's name starts with '%'");
         in_.expect(':');
-        results.emplace_back(std::move(n.text), type());
+        results.emplace_back(std::move(n), type());
       } while (in_.accept(','));
       in_.expect('=');
     }
@@ -350,7 +355,7 @@ class Parser {
     in_.expect('(');
     arguments(*n);
     while (in_.accept('{')) region(*n);
-    for (auto& [result, t] : results) define(result, n->add_result(std::move(t), result));
+    for (auto& [result, t] : results) define(result, n->add_result(std::move(t), std::move(result.text)));
     attributes(*n);
   }
 
@@ -423,7 +428,7 @@ class Parser {
       in_.expect(':');
     }
     body(*graph);
-    for (; visible_.size() > outer; visible_.pop_back()) names_.erase(visible_.back());
+    for (; visible_.size() > outer; visible_.pop_back()) *visible_.back() = nullptr;
     --depth_;
   }
 
@@ -461,9 +466,8 @@ class Parser {
   Scanner in_;
   WeightParser weights_;
   Model* model_ = nullptr;
-  std::map<std::string, Value*, std::less<>> names_;  // visible here
-  std::vector<std::string> visible_;                  // the same, in order of definition
-  std::set<std::string, std::less<>> all_names_;      // of the whole text
+  std::unordered_map<std::string, Value*> names_;  // of the whole text; nullptr: not visible here
+  std::vector<Value**> visible_;                   // their values, in order of definition
   int depth_ = 0;
 };
 

@@ -129,12 +129,6 @@ std::string unmet_entry(const PassContext& context, const CompileResult& result)
 }
 
 void name_shared_modules(ir::Model& model) {
-  std::map<std::string, std::string, std::less<>> classes;
-  ir::walk(*model.graph, [&](ir::Node* node) {
-    const ir::Provenance& where = *node->provenance;
-    classes.emplace(where.module_path, where.module_class);
-    classes.insert(where.stack.begin(), where.stack.end());
-  });
   // What a module holds, by its path: names and places of its tensors.
   using Held = std::vector<std::tuple<std::string, const ir::Storage*, std::int64_t>>;
   std::map<std::string, Held, std::less<>> held;
@@ -145,6 +139,13 @@ void name_shared_modules(ir::Model& model) {
   }
   std::map<Held, std::vector<std::string>> same;
   for (auto& [path, tensors] : held) same[std::move(tensors)].push_back(path);
+  if (std::ranges::none_of(same, [](const auto& one) { return one.second.size() > 1; })) return;
+  std::map<std::string, std::string, std::less<>> classes;
+  ir::walk(*model.graph, [&](ir::Node* node) {
+    const ir::Provenance& where = *node->provenance;
+    classes.emplace(where.module_path, where.module_class);
+    classes.insert(where.stack.begin(), where.stack.end());
+  });
   std::map<std::string, std::vector<std::string>, std::less<>> others;
   const auto class_of = [&](const std::string& path) {
     const auto found = classes.find(path);
