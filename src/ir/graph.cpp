@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cctype>
 #include <tuple>
+#include <utility>
 #include <unordered_map>
 
 #include "support/error.h"
@@ -66,15 +67,28 @@ std::vector<Value*> Node::operands() const {
   return out;
 }
 
-Value* Node::add_result(Type type, std::string name) {
+Value* Node::unnamed_result(Type type) {
   auto value = std::make_unique<Value>();
   value->type = std::move(type);
   value->def_ = this;
   value->graph_ = graph_;
   value->index_ = static_cast<int>(results_.size());
-  graph_->claim_name(*value, std::move(name));
   results_.push_back(std::move(value));
   return results_.back().get();
+}
+
+Value* Node::add_result(Type type, std::string name) {
+  Value* value = unnamed_result(std::move(type));
+  graph_->claim_name(*value, std::move(name));
+  return value;
+}
+
+Value* Node::take_result(Value& old) {
+  TTC_CHECK(!old.name.empty() && old.graph_->outermost() == graph_->outermost(), "a name that is there to be taken");
+  Value* value = unnamed_result(old.type);
+  old.replace_all_uses_with(value);
+  value->name = std::exchange(old.name, {});
+  return value;
 }
 
 Graph* Node::add_region() {

@@ -139,6 +139,7 @@ class Node {
   const std::vector<std::unique_ptr<Value>>& results() const { return results_; }
   Value* result(std::size_t i = 0) const { return results_.at(i).get(); }
   Value* add_result(Type type, std::string name = {});  // made unique where taken; "" gives a number
+  Value* take_result(Value& old);  // of the same type, with the uses and the name of a value that is about to go
 
   std::vector<std::unique_ptr<Graph>>& regions() { return regions_; }
   const std::vector<std::unique_ptr<Graph>>& regions() const { return regions_; }
@@ -159,6 +160,7 @@ class Node {
   friend class Graph;
   friend class GraphCopier;
   friend class Value;
+  Value* unnamed_result(Type type);
   void add_arg_uses();
   void drop_arg_uses();
   bool mutates() const { return schema_ != nullptr && schema_->mutates(); }

@@ -165,21 +165,19 @@ Node* Rewriter::commit_as(std::string op, std::vector<Arg> args, Commit how) {
     }
   if (how.results.empty())
     for (std::size_t i = 0; i < node_->results().size(); ++i) how.results.push_back(static_cast<int>(i));
-  std::vector<std::string> names;
-  for (const int i : how.results) names.push_back(node_->result(static_cast<std::size_t>(i))->name);
-  if (!take(how.rule.empty() ? node_->op() : how.rule, std::move(gone), names.empty() ? op : names[0])) return nullptr;
+  const auto old = [&](int i) { return node_->result(static_cast<std::size_t>(i)); };
+  if (!take(how.rule.empty() ? node_->op() : how.rule, std::move(gone),
+            how.results.empty() ? op : old(how.results[0])->name))
+    return nullptr;
   Node* made = node_->graph()->insert_before(node_, std::move(op), std::move(args));
   made->provenance = node_->provenance;
   made->origins = node_->origins;
   for (const int i : how.results) {
-    Value* old = node_->result(static_cast<std::size_t>(i));
-    ir::Type type = old->type;
-    if (!how.keep_strides) type.strides.clear();
-    old->replace_all_uses_with(made->add_result(std::move(type)));
+    Value* result = made->take_result(*old(i));
+    if (!how.keep_strides) result->type.strides.clear();
   }
   emitted_.clear();
   node_->graph()->erase(node_);
-  for (std::size_t i = 0; i < names.size(); ++i) made->result(i)->name = names[i];
   merge_origins(*made, erase_unused(others));
   return made;
 }
