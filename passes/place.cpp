@@ -106,13 +106,14 @@ class Positions {
   std::unordered_set<const ir::Node*> from_sizes_, exact_;
 };
 
-struct Candidate {
-  const ttrt::OpRecord* record;
-  bool named;  // by the user
-};
 struct Candidates {
-  std::unordered_map<ir::Node*, Candidate> found;
-  std::vector<ir::Node*> order;
+  std::vector<std::pair<ir::Node*, Replacement>> order;
+  std::unordered_map<ir::Node*, std::size_t> places;  // there
+
+  const Replacement* of(ir::Node* node) const {
+    const auto found = places.find(node);
+    return found != places.end() ? &order[found->second].second : nullptr;
+  }
 };
 
 Candidates find_candidates(PassContext& context, const WrittenMemory& written) {
@@ -128,9 +129,8 @@ Candidates find_candidates(PassContext& context, const WrittenMemory& written) {
       if (!context.has_refused("replace", *node)) context.refuse(pass, *node, std::move(*reason));
       return;
     }
-    const auto& replacement = std::get<Replacement>(result);
-    candidates.found.emplace(node, Candidate{replacement.record, replacement.entry != nullptr});
-    candidates.order.push_back(node);
+    candidates.places.emplace(node, candidates.order.size());
+    candidates.order.emplace_back(node, std::move(std::get<Replacement>(result)));
   });
   return candidates;
 }
@@ -150,7 +150,7 @@ std::unordered_map<std::size_t, Group> find_groups(PassContext& context, const C
                                                    Islands& islands) {
   std::vector<ir::Node*> members;
   ir::walk(*context.model.graph, [&](ir::Node* node) {
-    if (!is_device_node(*node) && !candidates.found.contains(node)) return;
+    if (!is_device_node(*node) && !candidates.places.contains(node)) return;
     islands.add(node);
     members.push_back(node);
   });
@@ -161,12 +161,12 @@ std::unordered_map<std::size_t, Group> find_groups(PassContext& context, const C
   std::unordered_map<std::size_t, Group> groups;
   for (std::size_t i = 0; i < members.size(); ++i) {
     ir::Node* node = members[i];
-    const auto found = candidates.found.find(node);
-    const ttrt::OpRecord* record = found != candidates.found.end() ? found->second.record : ttrt::find_op(node->op());
+    const Replacement* replacement = candidates.of(node);
+    const ttrt::OpRecord* record = replacement != nullptr ? replacement->record : ttrt::find_op(node->op());
     Group& group = groups[islands.group(i)];
     ++group.nodes;
     // What the user names goes to the device whatever it costs.
-    const bool named = found != candidates.found.end() && found->second.named;
+    const bool named = replacement != nullptr && replacement->entry != nullptr;
     group.anchored = group.anchored || named || is_anchor(record);
     collect_crossings(node, islands, group.crossings);
   }
@@ -177,12 +177,24 @@ std::string counted(std::size_t n, const std::string& what) {
   return std::to_string(n) + " " + what + (n == 1 ? "" : "s");
 }
 
+// What took the place of values, by what they were, which are gone.
+using Placed = std::unordered_map<const ir::Value*, ir::Value*>;
+
+void follow(ir::Arg& arg, const Placed& placed) {
+  if (ir::Arg::List* items = arg.list()) {
+    for (ir::Arg& item : *items) follow(item, placed);
+  } else if (const ir::Value* value = arg.value()) {
+    if (const auto found = placed.find(value); found != placed.end()) arg = found->second;
+  }
+}
+
 void place_islands(PassContext& context) {
   const WrittenMemory written(*context.model.graph);
   Candidates candidates = find_candidates(context, written);
   Islands islands;
   const std::unordered_map<std::size_t, Group> groups = find_groups(context, candidates, islands);
-  for (ir::Node* node : candidates.order) {
+  Placed placed;
+  for (auto& [node, replacement] : candidates.order) {
     if (const Group& group = groups.at(islands.group(*islands.number(node))); group.small()) {
       context.refuse(
           pass, *node,
@@ -190,9 +202,11 @@ void place_islands(PassContext& context) {
                                      counted(group.nodes, "cheap operator")});
       continue;
     }
-    // Its arguments now, as earlier nodes of this loop were replaced.
-    auto fresh = find_replacement(context, written, *node);
-    if (auto* replacement = std::get_if<Replacement>(&fresh)) replace_node(context, pass, node, *replacement);
+    for (ir::Arg& arg : replacement.args) follow(arg, placed);
+    std::vector<const ir::Value*> before;
+    for (const int i : replacement.results) before.push_back(node->result(static_cast<std::size_t>(i)));
+    const ir::Node* made = replace_node(context, pass, node, std::move(replacement));
+    for (std::size_t i = 0; made != nullptr && i < before.size(); ++i) placed[before[i]] = made->result(i);
   }
 }
 

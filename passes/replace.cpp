@@ -27,7 +27,7 @@ void replace_family(PassContext& context, std::string_view family) {
     if (Reason* reason = std::get_if<Reason>(&found))
       context.refuse(pass, *node, std::move(*reason));
     else if (std::get<Replacement>(found).record->family == family)
-      replace_node(context, pass, node, std::get<Replacement>(found));
+      replace_node(context, pass, node, std::move(std::get<Replacement>(found)));
   });
 }
 

@@ -212,12 +212,12 @@ std::variant<Replacement, Reason> find_replacement(const PassContext& context, c
   return *first;
 }
 
-bool replace_node(PassContext& context, std::string_view pass, ir::Node* node, const Replacement& replacement) {
-  const ir::Node* made =
-      Rewriter(context, pass, node)
-          .commit_as(std::string(replacement.record->name), replacement.args, {.results = replacement.results});
+ir::Node* replace_node(PassContext& context, std::string_view pass, ir::Node* node, Replacement replacement) {
+  ir::Node* made = Rewriter(context, pass, node)
+                       .commit_as(std::string(replacement.record->name), std::move(replacement.args),
+                                  {.results = std::move(replacement.results)});
   if (made != nullptr && replacement.entry != nullptr) context.taken[node_name(*made)] = replacement.entry;
-  return made != nullptr;
+  return made;
 }
 
 }  // namespace ttc

@@ -38,8 +38,9 @@ Refusal settle_call(const PassContext& context, const ir::Node& node, const ttrt
 // The limits of a device operator for these arguments, user's wishes aside.
 Refusal call_refusal(const PassContext& context, const ttrt::OpRecord& record, const std::vector<ir::Arg>& args);
 
-// Puts the device operator in the node's place; types stay PyTorch's until transfers are made. False: nothing changed.
-bool replace_node(PassContext& context, std::string_view pass, ir::Node* node, const Replacement& replacement);
+// Puts the device operator in the node's place; types stay PyTorch's until transfers are made. nullptr: nothing
+// changed.
+ir::Node* replace_node(PassContext& context, std::string_view pass, ir::Node* node, Replacement replacement);
 
 // Part of replace: scaled_dot_product_attention (replace_attention.cpp).
 void replace_attention(PassContext& context, const WrittenMemory& written);
