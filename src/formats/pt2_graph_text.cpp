@@ -43,6 +43,8 @@ class Pt2GraphText::ReadBack {
   }
   ~ReadBack() { end(); }
 
+  void expect(std::size_t values) { reader_->expect(values); }  // before the first part
+
   void add(Part part) {
     if (!hash_.valid()) return read(part);
     batch_.push_back(std::move(part));
@@ -67,17 +69,28 @@ class Pt2GraphText::ReadBack {
   using Batch = std::vector<Part>;
   static constexpr std::size_t parts_of_batch = 64, most_batches = 16;
 
+  // Whoever hands over lets go of parts that were read instead of waiting.
   void hand_over() {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return ended_ || batches_.size() < most_batches; });
+    while (!ended_ && batches_.size() >= most_batches) {
+      if (read_.empty()) {
+        changed_.wait(lock);
+      } else {
+        std::vector<Batch> read = std::exchange(read_, {});
+        lock.unlock();
+        read.clear();
+        lock.lock();
+      }
+    }
     if (!ended_ && !batch_.empty()) batches_.push_back(std::move(batch_));
     batch_.clear();
     changed_.notify_all();
   }
 
-  // Empty at the end.
-  Batch next() {
+  // The one that comes after `before`, which was read. Empty at the end.
+  Batch next(Batch before) {
     std::unique_lock lock(mutex_);
+    if (read_.size() < most_batches) read_.push_back(std::move(before));
     changed_.wait(lock, [&] { return ended_ || !batches_.empty(); });
     if (batches_.empty()) return {};
     Batch out = std::move(batches_.front());
@@ -95,7 +108,7 @@ class Pt2GraphText::ReadBack {
   // The hash is there before what was read for it is gone.
   void run(std::promise<std::string> hash) {
     try {
-      for (Batch batch = next(); !batch.empty(); batch = next())
+      for (Batch batch = next({}); !batch.empty(); batch = next(std::move(batch)))
         for (const Part& part : batch) read(part);
       hash.set_value(graph_hash(*model_.graph));
     } catch (...) {
@@ -114,6 +127,7 @@ class Pt2GraphText::ReadBack {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Batch> batches_;
+  std::vector<Batch> read_;
   bool ended_ = false;
   std::future<std::string> hash_;
   std::jthread thread_;  // last: its destructor waits
@@ -121,6 +135,10 @@ class Pt2GraphText::ReadBack {
 
 Pt2GraphText::Pt2GraphText(bool hashed) : read_back_(hashed ? ReadBack::begin() : nullptr) {}
 Pt2GraphText::~Pt2GraphText() = default;
+
+void Pt2GraphText::expect(std::size_t values) {
+  if (read_back_) read_back_->expect(values);
+}
 
 void Pt2GraphText::input(Json input, Pt2TypeEntries types, Json spec) {
   inputs_.add(input);

@@ -19,6 +19,7 @@ class Pt2GraphText final : public Pt2GraphParts {
   explicit Pt2GraphText(bool hashed);
   ~Pt2GraphText() override;
 
+  void expect(std::size_t values) override;
   void input(Json input, Pt2TypeEntries types, Json spec) override;
   void node(Json node, Pt2TypeEntries types) override;
   void outputs(Json outputs, Json specs) override;

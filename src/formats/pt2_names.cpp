@@ -35,10 +35,12 @@ std::string python_identifier(std::string_view name) {
       "False", "None", "True", "and",    "as",  "assert", "async",  "await",    "break",  "class", "continue", "def",
       "del",   "elif", "else", "except", "for", "from",   "global", "if",       "import", "in",    "is",       "lambda",
       "not",   "or",   "pass", "raise",  "try", "while",  "with",   "nonlocal", "return", "yield", "finally"};
-  std::string out;
-  for (const char c : name) out += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
+  constexpr std::size_t longest_keyword = 8;
+  std::string out(name);
+  for (char& c : out)
+    if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
   if (out.empty() || std::isdigit(static_cast<unsigned char>(out[0]))) out.insert(0, "_");
-  if (std::find(keywords.begin(), keywords.end(), out) != keywords.end()) out += "_";
+  if (out.size() <= longest_keyword && std::find(keywords.begin(), keywords.end(), out) != keywords.end()) out += "_";
   return out;
 }
 

@@ -301,16 +301,16 @@ Arg Pt2GraphReader::read_sym(Scope& scope, const Json& json) {
 
 Arg Pt2GraphReader::read_argument(Scope& scope, const Json& json, std::vector<const Json*>& regions, int first_region) {
   const auto [tag, value] = as_union(json);
+  const auto named = [&](const Json& item) { return Arg(find_value(scope, as_string(member(item, "name")))); };
+  if (tag == "as_tensor" || tag == "as_custom_obj") return named(value);
   if (auto literal = scalar_literal(tag, value)) return std::move(*literal);
   if (auto literal = enum_literal(tag, value)) return std::move(*literal);
   if (auto literal = list_literal(tag, value)) return std::move(*literal);
-  const auto named = [&](const Json& item) { return Arg(find_value(scope, as_string(member(item, "name")))); };
   const auto list = [&](const Json& items, auto&& convert) {
     Arg::List out;
     for (const Json& item : as_array(items)) out.push_back(convert(item));
     return Arg(std::move(out));
   };
-  if (tag == "as_tensor" || tag == "as_custom_obj") return named(value);
   if (tag == "as_tensors") return list(value, named);
   if (tag == "as_nested_tensors") return list(value, [&](const Json& inner) { return list(inner, named); });
   if (tag == "as_sym_int" || tag == "as_sym_bool" || tag == "as_sym_float") return read_sym(scope, value);

@@ -21,6 +21,7 @@ class Pt2GraphReader {
   void read(const Json& graph, const Json& signature);
   // The same in parts, of JSON that need not outlive the call. `types`: those of the part's values. Names of values may
   // differ where nested graphs have the same.
+  void expect(std::size_t values) { main_.values.reserve(values); }  // about so many of them
   void read_input(const Json& input, const Pt2TypeEntries& types, const Json& spec);
   void read_node(const Json& node, const Pt2TypeEntries& types);
   void read_outputs(const Json& outputs, const Json& specs);

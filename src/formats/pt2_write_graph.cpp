@@ -122,6 +122,10 @@ void Pt2GraphWriter::write_graph(const Graph& graph, Pt2GraphParts& parts) {
   const bool main = graph.parent() == nullptr;
   Scope scope{.graph = graph, .names = {}};
   // All names first: names of nodes must not take those of later values.
+  const std::size_t values = graph.inputs().size() + graph.nodes().size();  // about
+  names_.reserve(names_.size() + values);
+  scope.names.reserve(values);
+  parts.expect(values);
   for (const auto& input : graph.inputs()) names_[input.value.get()] = unique(scope, input.value->name);
   for (const auto& node : graph.nodes())
     for (const auto& result : node->results())

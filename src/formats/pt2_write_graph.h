@@ -26,6 +26,7 @@ Json host_device();
 class Pt2GraphParts {
  public:
   virtual ~Pt2GraphParts() = default;
+  virtual void expect(std::size_t /*values*/) {}  // about so many, before the parts
   // `spec` and `specs`: what the signature says of it or of each, of the main graph.
   virtual void input(Json input, Pt2TypeEntries types, Json spec) = 0;
   virtual void node(Json node, Pt2TypeEntries types) = 0;
