@@ -96,6 +96,7 @@ class Merger {
   void graph(ir::Graph& g) {
     std::vector<std::pair<std::size_t, ir::Node*>> added;
     std::vector<const std::string*> symbols;
+    nodes_.reserve(nodes_.size() + g.nodes().size());
     g.for_each([&](ir::Node* node) {
       if (!node->regions().empty()) {
         if (regions_capture(*node)) {

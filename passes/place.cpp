@@ -20,6 +20,7 @@ constexpr std::string_view pass = "place";
 // Nodes that belong to the device for now, in groups that exchange values without the host.
 class Islands {
  public:
+  explicit Islands(std::size_t nodes) { numbers_.reserve(nodes); }  // about
   // Numbers them from 0 on.
   void add(ir::Node* node) {
     numbers_.emplace(node, parents_.size());
@@ -119,6 +120,7 @@ struct Candidates {
 Candidates find_candidates(PassContext& context, const WrittenMemory& written) {
   Candidates candidates;
   const Positions positions(*context.model.graph);
+  candidates.places.reserve(context.model.graph->nodes().size());
   for_each_node(*context.model.graph, [&](ir::Node* node) {
     if (node->op().starts_with("tt.") || !ir::computes_tensors(*node)) return;
     if (positions.contains(node))
@@ -191,9 +193,10 @@ void follow(ir::Arg& arg, const Placed& placed) {
 void place_islands(PassContext& context) {
   const WrittenMemory written(*context.model.graph);
   Candidates candidates = find_candidates(context, written);
-  Islands islands;
+  Islands islands(context.model.graph->nodes().size());
   const std::unordered_map<std::size_t, Group> groups = find_groups(context, candidates, islands);
   Placed placed;
+  placed.reserve(candidates.order.size());
   for (auto& [node, replacement] : candidates.order) {
     if (const Group& group = groups.at(islands.group(*islands.number(node))); group.small()) {
       context.refuse(

@@ -11,6 +11,7 @@
 #include <map>
 #include <set>
 #include <tuple>
+#include <unordered_map>
 
 #include "common.h"
 #include "pass/call.h"
@@ -40,6 +41,7 @@ class Transfers {
       node->place = device ? "device" : "cpu";
       if (device) device_.push_back(node);
     });
+    host_type_.reserve(device_.size());
     for (ir::Node* node : device_)
       for (const auto& result : node->results()) host_type_[result.get()] = result->type;
   }
@@ -360,7 +362,7 @@ class Transfers {
   const WrittenMemory written_;
   std::vector<ir::Node*> device_;
   std::set<const ir::Node*> angles_;
-  std::map<const ir::Value*, ir::Type> host_type_;              // of device values, as PyTorch has them
+  std::unordered_map<const ir::Value*, ir::Type> host_type_;    // of device values, as PyTorch has them
   std::set<const ir::Value*> resident_;                         // inputs of regions and results of control flow
   std::set<const ir::Value*> loop_results_;                     // outputs of bodies that are carried on the device
   std::set<std::pair<const ir::Graph*, std::size_t>> staying_;  // outputs of regions that stay on the device
