@@ -149,6 +149,11 @@ TEST_CASE("errors name the file, the line and the column", "[ir][text]") {
   CHECK(
       message(head + "  %x: f32[2] = aten.relu.default(%x)\n return }").find("line 2, column 3: %x is defined twice") ==
       0);
+  // What a region defines is its own, and its name is taken all the same.
+  const std::string branch = head + "%y: f32[2] = prim.if(%x) { %z: f32[2] = aten.relu.default(%x)\n return %z }\n";
+  CHECK(message(branch + "return %y }") == "parsed");
+  CHECK(message(branch + "return %z }") == "line 4, column 8: %z is not defined here");
+  CHECK(message(branch + "%z: f32[2] = aten.relu.default(%y) return %z }") == "line 4, column 1: %z is defined twice");
   CHECK(message(head + "%y: f33[2] = aten.relu.default(%x) return }").find("unknown type 'f33'") != std::string::npos);
   CHECK(message(head + "%y: f32[2] = aten.gelu.default(%x, aproximate=\"no\") return }")
             .find("no argument 'aproximate'") != std::string::npos);
