@@ -98,17 +98,15 @@ void write_out_effects(Node* node) {
     throw bad_file("", "with_effects without a token");
   Node* made = insert(node, operator_at(*node, 1), given_from(*node, 2));
   node->result(0)->replace_all_uses_with(node->operand(0));
-  std::vector<std::string> names;
   for (std::size_t i = 1; i < node->results().size(); ++i) {
     Value* old = node->result(i);
     // What an operator without results gives is None in the wrapper's tuple.
     if (old->type.kind == ir::TypeKind::none)
       replace_uses(old, Arg());
     else
-      names.push_back(old->name), old->replace_all_uses_with(made->add_result(old->type));
+      made->take_result(*old);
   }
   node->graph()->erase(node);
-  for (std::size_t i = 0; i < names.size(); ++i) made->result(i)->name = names[i];
 }
 
 // The operands of a wrapper's only graph; nullopt where the operator is no such wrapper.
