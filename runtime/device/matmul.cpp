@@ -136,7 +136,7 @@ void Matmul::Plan::fill_bias(const std::byte* tiles) {
   }
 }
 
-// A tile of rows of several matrices in the kernels' element type, zeros below them.
+// A tile of rows of several matrices as the kernels read them, zeros below them.
 void Matmul::Plan::join_rows(const std::byte* tiles, std::int64_t row_tile, std::int64_t k_tile, std::byte* out) const {
   const std::int64_t size = tile_bytes(spec.a), first = row_tile * items_per_tile;
   std::memset(out, 0, static_cast<std::size_t>(a_tile_bytes));
@@ -150,7 +150,7 @@ void Matmul::Plan::join_rows(const std::byte* tiles, std::int64_t row_tile, std:
                              reinterpret_cast<std::uint16_t*>(out), i * spec.m);
     } else {
       alignas(64) float values[tile_elements];
-      unpack_tile(spec.a, tile, values);
+      detail::float_rows(spec.a, tile, spec.m, keep_a, reinterpret_cast<std::byte*>(values));
       detail::copy_tile_rows(values, 0, spec.m, reinterpret_cast<float*>(out), i * spec.m);
     }
   }
@@ -178,9 +178,8 @@ const std::byte* Matmul::Plan::read_a(const std::byte* tiles) {
     } else if (kernels->operand == Operand::bf16_pairs) {
       unpack_tile_bf16(spec.a, tile, reinterpret_cast<std::uint16_t*>(out));
     } else {
-      unpack_tile(spec.a, tile, reinterpret_cast<float*>(out));
+      detail::float_rows(spec.a, tile, rows_in(t / kt % mt), keep_a, out);  // cut, so that no strip has to
     }
-    if (keep_strip != keep_a) detail::cut_tile(out, keep_a);  // so that no strip has to
   });
   return copy;
 }

@@ -9,6 +9,7 @@
 #include "device/cpu.h"
 #include "device/matmul_beside.h"
 #include "device/matmul_tiles.h"
+#include "device/simd.h"
 #include "device/tile_formats.h"
 
 #if defined(__x86_64__)
@@ -244,13 +245,46 @@ const MatmulKernels& matmul_kernels(bool bf16_exact) {
   return portable_floats;
 }
 
-void cut_tile(std::byte* tile, std::uint32_t keep) {
-  for (std::int64_t i = 0; i < tile_elements * 4; i += 4) {
-    std::uint32_t word;
-    std::memcpy(&word, tile + i, 4);
-    word &= keep;
-    std::memcpy(tile + i, &word, 4);
+namespace {
+
+struct CutFloats {
+  [[gnu::always_inline]] static inline void run(const float* in, std::int64_t n, std::uint32_t keep, float* out) {
+    for (std::int64_t i = 0; i < n; ++i) out[i] = std::bit_cast<float>(std::bit_cast<std::uint32_t>(in[i]) & keep);
   }
+};
+struct CutBfloat16 {
+  [[gnu::always_inline]] static inline void run(const std::uint16_t* in, std::int64_t n, std::uint32_t keep,
+                                                float* out) {
+    for (std::int64_t i = 0; i < n; ++i) out[i] = std::bit_cast<float>(static_cast<std::uint32_t>(in[i]) << 16 & keep);
+  }
+};
+
+// Calls f(first element, count) for what faces have of the first rows of a tile.
+template <typename F>
+void for_each_part(std::int64_t rows, F f) {
+  if (rows == tile_dim) return f(0, tile_elements);
+  for (std::int64_t face = 0; face < 4; ++face) {
+    const std::int64_t of_face = std::clamp(rows - face / 2 * face_dim, std::int64_t{0}, face_dim);
+    if (of_face > 0) f(face * face_elements, of_face * face_dim);
+  }
+}
+
+}  // namespace
+
+void float_rows(DataType dtype, const std::byte* tile, std::int64_t rows, std::uint32_t keep, std::byte* out) {
+  auto* to = reinterpret_cast<float*>(out);
+  if (dtype == DataType::bfloat16) {
+    const auto* from = reinterpret_cast<const std::uint16_t*>(tile);
+    return for_each_part(
+        rows, [&](std::int64_t at, std::int64_t n) { vectorised<CutBfloat16>(from + at, n, keep, to + at); });
+  }
+  alignas(64) float values[tile_elements];
+  const float* from = values;
+  if (dtype == DataType::float32)
+    from = reinterpret_cast<const float*>(tile);
+  else
+    unpack_tile(dtype, tile, values);
+  for_each_part(rows, [&](std::int64_t at, std::int64_t n) { vectorised<CutFloats>(from + at, n, keep, to + at); });
 }
 
 void fill_panel(Operand operand, const PanelTile& tile, const std::byte* bytes, void* panel_rows) {

@@ -36,8 +36,8 @@ extern const BlockKernel amx_block;  // AMX-BF16
 
 // `keep` where no bit is to be cut.
 constexpr std::uint32_t keeps_all = 0xFFFFFFFF;
-// A tile of floats, each and-ed with `keep`.
-void cut_tile(std::byte* tile, std::uint32_t keep);
+// The first rows of a tile of a float format as rows of floats in face order, each and-ed with `keep`.
+void float_rows(DataType dtype, const std::byte* tile, std::int64_t rows, std::uint32_t keep, std::byte* out);
 
 struct MatmulKernels {
   Operand operand;

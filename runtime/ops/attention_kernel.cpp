@@ -149,8 +149,7 @@ const std::byte* query_rows(const Plan& p, const std::byte* q, int rows, std::by
     } else if (p.pairs) {
       unpack_tile_bf16(p.s.q, tile, reinterpret_cast<std::uint16_t*>(to));
     } else {
-      unpack_tile(p.s.q, tile, reinterpret_cast<float*>(to));
-      detail::cut_tile(to, p.keep_a);
+      detail::float_rows(p.s.q, tile, rows, p.keep_a, to);
     }
   }
   return buffer;
