@@ -51,6 +51,9 @@ struct DeviceTensor {
   TensorSpec spec;
   std::shared_ptr<Buffer> buffer;
   std::int64_t offset = 0;  // bytes into the buffer, for tensors that share a planned region
+  // Of a result that is yet to be written: rows of its tiles that hold no data are zero already, and its columns are a
+  // multiple of 32, so that a kernel need write nothing but data.
+  bool padding_is_zero = false;
 
   bool is_allocated() const;
   // The tensor's bytes. Throws ttc::Error where the buffer was deallocated or its device is closed.

@@ -5,6 +5,8 @@
 #include <numeric>
 #include <utility>
 
+#include "device/types.h"
+
 namespace ttrt {
 
 namespace {
@@ -55,11 +57,10 @@ class TakenOverTime {
       span.sometime.add(from, to);
     });
   }
-  // The lowest offset at which nothing that lives from `begin` to `end` lies.
-  std::int64_t lowest(int begin, int end, std::int64_t bytes) {
+  // The lowest offset, `at` or beyond, at which nothing that lives from `begin` to `end` lies.
+  std::int64_t lowest(int begin, int end, std::int64_t bytes, std::int64_t at) {
     met_.clear();
     visit(begin, end, [&](Span& span, bool whole) { met_.push_back(whole ? &span.sometime : &span.throughout); });
-    std::int64_t at = 0;
     for (std::size_t free = 0, i = 0; free < met_.size(); i = (i + 1) % met_.size()) {
       const std::int64_t next = met_[i]->past(at, bytes);
       free = next == at ? free + 1 : 0;
@@ -113,11 +114,40 @@ std::int64_t plan_memory(std::vector<PlannedValue>& values, std::int64_t alignme
   for (const std::size_t i : order) {
     PlannedValue& value = values[i];
     const std::int64_t bytes = rounded(value.bytes);
-    value.offset = taken.lowest(value.begin, value.end, bytes);
+    value.offset = taken.lowest(value.begin, value.end, bytes, value.lowest);
     taken.add(value.begin, value.end, value.offset, value.offset + bytes);
     total = std::max(total, value.offset + bytes);
   }
   return total;
+}
+
+std::vector<char> padding_stays_zero(std::span<const PlacedTiles> values) {
+  std::vector<std::int64_t> bounds;
+  for (const PlacedTiles& value : values) bounds.insert(bounds.end(), {value.begin, value.end});
+  std::ranges::sort(bounds);
+  bounds.erase(std::ranges::unique(bounds).begin(), bounds.end());
+  // Between two bounds each: how tiles lie there, and the most rows of any.
+  struct Ground {
+    std::int64_t tile_bytes = 0, first = 0, rows = 0;
+  };
+  std::vector<Ground> ground(bounds.size());
+  const auto grounds_of = [&](const PlacedTiles& value) {
+    const auto number = [&](std::int64_t at) { return std::ranges::lower_bound(bounds, at) - bounds.begin(); };
+    return std::span(ground.begin() + number(value.begin), ground.begin() + number(value.end));
+  };
+  for (const PlacedTiles& value : values) {
+    const std::int64_t first = value.rows < tile_dim ? value.begin % value.tile_bytes : 0;
+    for (Ground& one : grounds_of(value)) {
+      const bool alike = one.tile_bytes == value.tile_bytes && one.first == first;
+      const std::int64_t rows = alike || one.rows == 0 ? value.rows : tile_dim;
+      one = {value.tile_bytes, first, std::max(one.rows, rows)};
+    }
+  }
+  std::vector<char> stays;
+  for (const PlacedTiles& value : values)
+    stays.push_back(value.rows < tile_dim &&
+                    std::ranges::all_of(grounds_of(value), [&](const Ground& one) { return one.rows <= value.rows; }));
+  return stays;
 }
 
 namespace {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 namespace ttrt {
@@ -12,11 +13,22 @@ struct PlannedValue {
   std::int64_t bytes = 0;
   int begin = 0, end = 0;   // instruction numbers, inclusive
   std::int64_t offset = 0;  // the result, a multiple of the alignment
+  std::int64_t lowest = 0;  // the least offset that it may have, a multiple of the alignment
 };
 
-// Fills the offsets and returns the bytes of the whole region. Largest values first, each at the lowest place that no
-// value alive at the same time holds. `alignment` is a power of two.
+// Fills the offsets and returns the bytes of the whole region. Largest values first, each at the lowest place that it
+// may have and no value alive at the same time holds. `alignment` is a power of two.
 std::int64_t plan_memory(std::vector<PlannedValue>& values, std::int64_t alignment = 64);
+
+// A value of tiles, at its place.
+struct PlacedTiles {
+  std::int64_t begin = 0, end = 0;  // bytes
+  std::int64_t tile_bytes = 0;      // one after the other from `begin`
+  std::int64_t rows = 0;            // of each tile, the first ones, which hold data; the others hold zeros
+};
+// Which of the values' other rows stay zero once they are: those of values of less than tile_dim rows that share bytes
+// only with tiles that lie as theirs do and have no more rows.
+std::vector<char> padding_stays_zero(std::span<const PlacedTiles> values);
 
 // A constant that instructions read.
 struct PlannedWeight {

@@ -26,6 +26,11 @@ DeviceTensor in_region(const TensorSpec& spec, const std::shared_ptr<Buffer>& re
   return {.spec = spec, .buffer = region, .offset = offset * region->memory()->profile().dram_banks};
 }
 
+// Of each tile, from the first one on, that hold data.
+std::int64_t rows_of_tiles(const TensorSpec& spec) {
+  return spec.layout == Layout::tile ? std::min(spec.rows(), tile_dim) : tile_dim;
+}
+
 std::set<int> slots_read(const Instruction& i) {
   std::set<int> out;
   for (const ArgSource& arg : i.args) arg.for_each_slot([&](int s) { out.insert(s); });
@@ -106,17 +111,36 @@ std::vector<PlannedValue> MemoryPlacement::inside(bool apart, bool places) const
   return out;
 }
 
+// Values of a few rows below all others, so that padding_stays_zero() of most.
+std::vector<PlannedValue> MemoryPlacement::few_rows_below(std::vector<PlannedValue> values,
+                                                          std::int64_t alignment) const {
+  std::vector<PlannedValue> few;
+  std::vector<PlannedValue*> others;
+  for (std::size_t v = 0, next = 0; v < values_.size(); ++v) {
+    if (become_buffers_[v]) continue;
+    PlannedValue& value = values[next++];
+    if (rows_of_tiles(specs_[v]) < tile_dim)
+      few.push_back(value);
+    else
+      others.push_back(&value);
+  }
+  const std::int64_t bytes = plan_memory(few, alignment);
+  for (PlannedValue* value : others) value->lowest = bytes;
+  return values;
+}
+
 std::int64_t MemoryPlacement::lay_out(std::int64_t alignment) {
   std::vector<PlannedValue> best = inside(false, false);
   const std::int64_t bytes = plan_memory(best, alignment);
-  // More memory than the model needs is not taken for it.
-  for (const bool places : {true, false}) {
-    if (together_.empty()) break;
-    std::vector<PlannedValue> apart = inside(true, places);
-    if (plan_memory(apart, alignment) > bytes) continue;
-    best = std::move(apart);
-    break;
-  }
+  // More memory than the model needs is not taken for what is only faster.
+  const auto take_if_no_more = [&](std::vector<PlannedValue> other) {
+    if (plan_memory(other, alignment) > bytes) return false;
+    best = std::move(other);
+    return true;
+  };
+  for (const bool places : {true, false})
+    if (together_.empty() || take_if_no_more(inside(true, places))) break;
+  take_if_no_more(few_rows_below(best, alignment));
   std::size_t next = 0;
   for (std::size_t v = 0; v < values_.size(); ++v)
     if (!become_buffers_[v]) values_[v].offset = best[next++].offset;
@@ -138,6 +162,7 @@ bool MemoryPlacement::take(Plan& plan, Device& device, const Program& program, P
         plan.frame[slot] = become_buffers_[v] ? allocate(device, specs_[v], program.slots[slot].value->name)
                                               : in_region(specs_[v], region, values_[v].offset);
       }
+      zero_padding(plan, device.profile().dram_banks);
     }
   } catch (const OutOfMemory&) {
     give_up(plan);
@@ -146,6 +171,25 @@ bool MemoryPlacement::take(Plan& plan, Device& device, const Program& program, P
   for (const PlannedValue& value : values_) plan.planned[static_cast<std::size_t>(value.id)] = 1;
   taken_ = true;
   return true;
+}
+
+// Makes padding zero that then stays so, and says it.
+void MemoryPlacement::zero_padding(Plan& plan, std::int64_t banks) const {
+  std::vector<PlacedTiles> tiles;
+  for (std::size_t v = 0; v < values_.size(); ++v) {
+    const std::int64_t begin = values_[v].offset * banks, end = begin + values_[v].bytes * banks;
+    tiles.push_back({.begin = become_buffers_[v] ? end : begin,
+                     .end = end,
+                     .tile_bytes = tile_bytes(specs_[v].dtype),
+                     .rows = rows_of_tiles(specs_[v])});
+  }
+  const std::vector<char> stays = padding_stays_zero(tiles);
+  for (std::size_t v = 0; v < values_.size(); ++v) {
+    if (!stays[v] || become_buffers_[v] || specs_[v].cols() % tile_dim != 0) continue;
+    auto& tensor = *plan.frame[static_cast<std::size_t>(values_[v].id)].get_if<DeviceTensor>();
+    std::memset(tensor.data(), 0, static_cast<std::size_t>(tensor.spec.nbytes()));
+    tensor.padding_is_zero = true;
+  }
 }
 
 bool MemoryPlacement::stream(Plan& plan, Device& device, const Program& program, PackedWeights& weights,

@@ -52,8 +52,10 @@ class MemoryPlacement {
   void record_together(const Plan& plan, const Program& program,
                        const std::function<bool(const Instruction&)>& elsewhere);
   std::vector<PlannedValue> inside(bool apart, bool places) const;  // of the region
+  std::vector<PlannedValue> few_rows_below(std::vector<PlannedValue> values, std::int64_t alignment) const;
   // Lays the values out; gives the region's bytes.
   std::int64_t lay_out(std::int64_t alignment);
+  void zero_padding(Plan& plan, std::int64_t banks) const;
   bool stream(Plan& plan, Device& device, const Program& program, PackedWeights& weights, std::int64_t spare);
   void count_moves(const ArchProfile& profile);
 
