@@ -336,13 +336,14 @@ void Matmul::set_bias(const std::byte* tiles) {
   plan_->bias_ready = true;
 }
 
-void Matmul::run(const std::byte* a, const std::byte* b, const std::byte* bias, std::byte* out,
-                 const TilePlace* place) {
+void Matmul::run(const std::byte* a, const std::byte* b, const std::byte* bias, std::byte* out, const TilePlace* place,
+                 bool padding_is_zero) {
   TTC_CHECK(b != nullptr || plan_->b_ready, "b is given or was set");
   TTC_CHECK(!plan_->spec.bias || bias != nullptr || plan_->bias_ready, "the bias is given or was set");
   TTC_CHECK(place == nullptr || !plan_->exact, "tiles of fast products are placed");
   if (bias != nullptr) plan_->fill_bias(bias);
-  if (!plan_->exact) return plan_->multiply({plan_->read_a(a), b, out, place});
+  if (place != nullptr) padding_is_zero = place->padding_is_zero;
+  if (!plan_->exact) return plan_->multiply({plan_->read_a(a), b, out, place, padding_is_zero});
   if (!plan_->b_ready) plan_->exact->set_b(b);
   plan_->exact->run(a, plan_->bias.data(), out);
 }

@@ -69,9 +69,10 @@ class Matmul {
   void set_b(const std::byte* tiles);  // nothing to fast products
   void set_bias(const std::byte* tiles);
   // `bias` is nullptr where it was set before or the spec has none. So may b be in exact products. `place`, of fast
-  // products only: where the result's tiles are to lie, instead of one after the other in `out`.
+  // products only: where the result's tiles are to lie, instead of one after the other in `out`. `padding_is_zero`: as
+  // in DeviceTensor, of tiles in `out`.
   void run(const std::byte* a, const std::byte* b, const std::byte* bias, std::byte* out,
-           const TilePlace* place = nullptr);
+           const TilePlace* place = nullptr, bool padding_is_zero = false);
 
  private:
   struct Plan;

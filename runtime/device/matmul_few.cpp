@@ -111,7 +111,7 @@ void Matmul::Plan::finish_few(const Operands& run, Range columns, const float* l
         const std::int64_t at = (column - first) * slot + item * spec.m * tile_dim;
         std::byte* out = result_tile(run, item * nt + column);
         if (whole) {
-          std::memset(out, 0, static_cast<std::size_t>(size));
+          if (!run.padding_is_zero) std::memset(out, 0, static_cast<std::size_t>(size));
           move_lines<false>(packed + at, reinterpret_cast<std::uint16_t*>(out), spec.m);
         } else {
           alignas(64) float tile[tile_elements] = {};

@@ -28,6 +28,7 @@ struct Operands {
   const std::byte *a, *b;
   std::byte* out;
   const TilePlace* place = nullptr;  // of the result's tiles; none: one after the other in `out`
+  bool padding_is_zero = false;      // of the result's tiles
 };
 
 }  // namespace detail
@@ -70,7 +71,7 @@ struct Matmul::Plan {
     return std::min<std::int64_t>(spec.m - row_tile % item_tiles * tile_dim, tile_dim);
   }
   std::byte* result_tile(const detail::Operands& run, std::int64_t tile) const {
-    return run.place != nullptr ? (*run.place)(tile) : run.out + tile * tile_bytes(spec.out);
+    return run.place != nullptr ? run.place->of(tile) : run.out + tile * tile_bytes(spec.out);
   }
   void join_rows(const std::byte* tiles, std::int64_t row_tile, std::int64_t k_tile, std::byte* out) const;
 

@@ -13,8 +13,12 @@
 
 namespace ttrt {
 
-// Where a tile of a result, by its number, is to lie. Called from several threads; must not throw.
-using TilePlace = std::function<std::byte*(std::int64_t tile)>;
+// Where the tiles of a result are to lie.
+struct TilePlace {
+  // Of a tile by its number. Called from several threads; must not throw. Empty: nowhere in particular.
+  std::function<std::byte*(std::int64_t tile)> of;
+  bool padding_is_zero = false;  // there already, as in DeviceTensor
+};
 
 using ttc::DType;
 

@@ -134,7 +134,8 @@ std::shared_ptr<const Together> Together::make(const TogetherGroup& group, const
   if (made->ops_.size() < 2) return nullptr;
   if (group.places) {
     const Op& mover = made->ops_[1];
-    made->place_ = [&mover](std::int64_t tile) { return mover.kernel->place(mover.args, tile); };
+    made->place_ = {.of = [&mover](std::int64_t tile) { return mover.kernel->place(mover.args, tile); },
+                    .padding_is_zero = mover.args.out[0]->padding_is_zero};
   }
   return made;
 }
@@ -163,7 +164,7 @@ void Together::run_parts(std::int64_t first_tile, std::int64_t last_tile) const 
 }
 
 void Together::run() const {
-  if (place_) return ops_[0].kernel->placed(ops_[0].args, place_);
+  if (place_.of) return ops_[0].kernel->placed(ops_[0].args, place_);
   const std::int64_t step = step_ > 1 ? step_ : few_tiles;
   parallel_ranges((tiles_ + step - 1) / step, worth_, [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t i = first; i < last; ++i) run_parts(i * step, std::min((i + 1) * step, tiles_));

@@ -43,9 +43,10 @@ struct Operands {
   const std::byte *q, *k, *v, *mask;
   std::byte* out;
   const TilePlace* place;  // of the result's tiles; none: one after the other in `out`
+  bool padding_is_zero;    // of the result's tiles
 
   std::byte* result_tile(std::int64_t tile, DataType format) const {
-    return place != nullptr ? (*place)(tile) : out + tile * tile_bytes(format);
+    return place != nullptr ? place->of(tile) : out + tile * tile_bytes(format);
   }
 };
 
@@ -179,11 +180,12 @@ const std::byte* joined_rows(const Plan& p, const std::byte* q, std::byte* buffe
 
 // One tile of results, rows of it the results of several heads, of which `first` is the first one's number.
 void store_joined(const Plan& p, const Operands& o, const float* tile, int cols, std::int64_t first) {
-  alignas(64) float one[tile_elements] = {};
+  const int below = o.padding_is_zero ? static_cast<int>(tile_dim) - 1 : 0;
   for (std::int64_t h = 0; h < p.group; ++h) {
-    for (std::int64_t half = 0; half < 2; ++half) std::copy_n(tile + chunk_at(h, half), 16, one + half * face_elements);
-    zero_outside(one, 1, cols);
-    store_tile(p.s.out, Rounding::away, one, o.result_tile(first + h * p.v_tiles, p.s.out));
+    alignas(64) float row[tile_dim];
+    for (std::int64_t half = 0; half < 2; ++half) std::copy_n(tile + chunk_at(h, half), 16, row + half * 16);
+    store_band(p.s.out, Rounding::away, row, tile_dim, 1, cols, o.result_tile(first + h * p.v_tiles, p.s.out), 0,
+               below);
   }
 }
 
@@ -305,9 +307,13 @@ Kernel fast_attention(const AttentionShape& shape) {
       shape.batch * shape.heads * shape.queries * shape.keys * (shape.head_dim + shape.value_dim) < serial_macs;
   if (serial) p.splits = 1;
   const auto run = [p, serial](const KernelArgs& args, const TilePlace* place) {
-    const Operands o{args.in[0]->data(),  args.in[1]->data(),
-                     args.in[2]->data(),  p.s.mask ? args.in[3]->data() : nullptr,
-                     args.out[0]->data(), place};
+    const Operands o{args.in[0]->data(),
+                     args.in[1]->data(),
+                     args.in[2]->data(),
+                     p.s.mask ? args.in[3]->data() : nullptr,
+                     args.out[0]->data(),
+                     place,
+                     place != nullptr ? place->padding_is_zero : args.out[0]->padding_is_zero};
     const std::int64_t units = p.s.batch * p.s.kv_heads * p.splits;
     parallel_for(units, serial ? units + 1 : 2, [&](std::int64_t unit) { attend_part(p, o, unit); });
   };

@@ -90,7 +90,8 @@ void scale_tile(const BinaryPlan& p, float* values, float scale) {
   for (int i = 0; i < tile_elements; ++i) values[i] = through_tensor(values[i], p.out.grid().dtype);
 }
 
-void run_group(const BinaryPlan& p, const std::byte* a, const std::byte* b, std::byte* out, std::int64_t group) {
+void run_group(const BinaryPlan& p, const std::byte* a, const std::byte* b, const DeviceTensor& out,
+               std::int64_t group) {
   alignas(64) float x[tile_elements], y[tile_elements];
   p.a.load(a, p.out, group, x);
   if (p.b) {
@@ -105,7 +106,7 @@ void run_group(const BinaryPlan& p, const std::byte* a, const std::byte* b, std:
   } else {
     p.function(x, y, x);
   }
-  p.out.store(p.rounding, x, group, out);
+  p.out.store(p.rounding, x, group, out.data(), out.padding_is_zero);
 }
 
 // Both operands as the output: tiles of bfloat16 whose padding is zero.
@@ -114,6 +115,7 @@ Kernel tile_by_tile(TilePairFunction function, const TileGrid& grid) {
     const auto tiles = [](const DeviceTensor* tensor) { return reinterpret_cast<std::uint16_t*>(tensor->data()); };
     const std::uint16_t *a = tiles(args.in[0]), *b = tiles(args.in[1]);
     std::uint16_t* out = tiles(args.out[0]);
+    const bool fills = !args.out[0]->padding_is_zero;
     for (std::int64_t t = first; t < last; ++t) {
       const std::int64_t rows = grid.rows_in(t);
       // Of a few rows, those of the left face and those of the right one.
@@ -123,7 +125,7 @@ Kernel tile_by_tile(TilePairFunction function, const TileGrid& grid) {
         const std::int64_t at = t * tile_elements + part * face_elements;
         const std::int64_t end = part + 1 < parts ? face_elements : tile_elements - part * face_elements;
         function(a + at, b + at, out + at, n);
-        if (n < end) std::fill_n(out + at + n, end - n, std::uint16_t{0});
+        if (fills && n < end) std::fill_n(out + at + n, end - n, std::uint16_t{0});
       }
     }
   };
@@ -168,8 +170,7 @@ Kernel prepare(const OpCall& call, const PrepareContext& context) {
   if (b == nullptr && exact) plan.scalar = exact_number(op, call.number("scalar") * plan.scale_b, out.dtype);
   const auto run = [plan](const KernelArgs& args, std::int64_t first, std::int64_t last) {
     const std::byte *pa = args.in[0]->data(), *pb = plan.b ? args.in[1]->data() : nullptr;
-    std::byte* po = args.out[0]->data();
-    for (std::int64_t g = first; g < last; ++g) run_group(plan, pa, pb, po, g);
+    for (std::int64_t g = first; g < last; ++g) run_group(plan, pa, pb, *args.out[0], g);
   };
   return plan.out.kernel(run);
 }

@@ -141,7 +141,8 @@ Kernel prepare(const OpCall& call, const PrepareContext& context) {
   const bool clean = activation == "sigmoid" && weight.n % tile_dim != 0;  // the one with f(0) != 0
   const auto run = [=](const KernelArgs& args, const TilePlace* place) {
     matmul->run(args.in[0]->data(), args.in[static_cast<std::size_t>(w)]->data(),
-                b_fixed ? nullptr : args.in[static_cast<std::size_t>(b)]->data(), args.out[0]->data(), place);
+                b_fixed ? nullptr : args.in[static_cast<std::size_t>(b)]->data(), args.out[0]->data(), place,
+                args.out[0]->padding_is_zero);
     if (clean) zero_last_columns(*args.out[0]);
   };
   Kernel kernel = [=](const KernelArgs& args) { run(args, nullptr); };

@@ -29,15 +29,18 @@ Kernel kernel_of_bands(const TensorSpec& in, const TensorSpec& out, Rounding rou
   const auto run = [=, format = out.dtype](const KernelArgs& args, std::int64_t begin, std::int64_t end) {
     const auto each = band(args);
     float* rows = scratch(0, static_cast<std::size_t>(at_once * stride));
+    const std::byte* const tiles = args.in[0]->data();
+    DeviceTensor& result = *args.out[0];
     for (std::int64_t first = begin * g.across; first < end * g.across; first += g.across) {
-      const std::byte* from = args.in[0]->data() + first * g.bytes;
-      std::byte* to = args.out[0]->data() + first * out_tile;
+      const std::byte* from = tiles + first * g.bytes;
+      std::byte* to = result.data() + first * out_tile;
       const int all = g.rows_in(first);
       for (int row = 0; row < all; row += at_once) {
         const int height = std::min(at_once, all - row);
         load_band(g.dtype, from, g.across, rows, stride, row, height);
         each(rows, height, std::int64_t{g.cols}, stride);
-        store_band(format, rounding, rows, stride, height, g.cols, to, row, all - row - height);
+        store_band(format, rounding, rows, stride, height, g.cols, to, row,
+                   all - row - height + zero_below(result, all));
       }
     }
   };

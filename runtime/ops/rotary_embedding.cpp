@@ -69,7 +69,7 @@ Kernel prepare(const OpCall& call, const PrepareContext& context) {
       float* rows = scratch(0, static_cast<std::size_t>(tile_dim * stride));
       const std::int64_t first = band * g.across, position = band % g.down * tile_dim;
       const int height = g.rows_in(first);
-      load_band(g.dtype, from + first * g.bytes, g.across, rows, stride);
+      load_band(g.dtype, from + first * g.bytes, g.across, rows, stride, 0, height);
       for (int r = 0; r < height; ++r) {
         float* row = rows + r * stride;
         const std::int64_t angle = (position + r) * g.cols;
@@ -78,7 +78,8 @@ Kernel prepare(const OpCall& call, const PrepareContext& context) {
         else
           run(row, g.cols, cos + angle, sin + angle);
       }
-      store_band(g.dtype, Rounding::away, rows, stride, height, g.cols, to + first * g.bytes);
+      store_band(g.dtype, Rounding::away, rows, stride, height, g.cols, to + first * g.bytes, 0,
+                 zero_below(*args.out[0], height));
     });
   };
 }

@@ -245,7 +245,8 @@ void TileGroups::load(const std::byte* bytes, std::int64_t group, float* values)
   clear_rest(group, values);
 }
 
-void TileGroups::store(Rounding rounding, float* values, std::int64_t group, std::byte* bytes) const {
+void TileGroups::store(Rounding rounding, float* values, std::int64_t group, std::byte* bytes,
+                       bool padding_is_zero) const {
   if (per_group_ == 1 || grid_.dtype != DataType::bfloat16) {
     return scatter(values, group, [&](std::int64_t t, const float* tile) {
       store_tile(grid_.dtype, rounding, tile, bytes + t * grid_.bytes);
@@ -258,7 +259,7 @@ void TileGroups::store(Rounding rounding, float* values, std::int64_t group, std
       std::fill_n(values + slot * slot_ + r * 32 + cols, tile_dim - cols, 0.0F);
   }
   std::byte* first = bytes + group * per_group_ * grid_.bytes;
-  std::memset(first, 0, static_cast<std::size_t>(tiles * grid_.bytes));
+  if (!padding_is_zero) std::memset(first, 0, static_cast<std::size_t>(tiles * grid_.bytes));
   if (rounding == Rounding::even) {
     vectorised<NarrowSlots<Rounding::even>>(values, tiles, grid_.rows, slot_, first);
   } else {

@@ -62,8 +62,9 @@ class TileGroups {
   // The same of tiles that are found elsewhere: load(t, tile) gives the 1024 values that meet tile t.
   template <typename Load>
   void gather(std::int64_t group, float* values, const Load& load) const;
-  // Padding becomes zero, in `values` too.
-  void store(Rounding rounding, float* values, std::int64_t group, std::byte* bytes) const;
+  // Padding becomes zero, in `values` too. `padding_is_zero`: as in DeviceTensor.
+  void store(Rounding rounding, float* values, std::int64_t group, std::byte* bytes,
+             bool padding_is_zero = false) const;
   // Hands each tile of the group to store(t, tile), padding zero.
   template <typename Store>
   void scatter(float* values, std::int64_t group, const Store& store) const;
@@ -108,9 +109,13 @@ void TileGroups::scatter(float* values, std::int64_t group, const Store& store) 
 void load_band(DataType dtype, const std::byte* tiles, std::int64_t across, float* rows, std::int64_t stride,
                int first = 0, int count = 32);
 // Only `height` rows from `first` on are written and none is read beyond. Those from 0 on come first: the band's other
-// rows, but for `below` that are yet to be stored, become zero then, and so do columns from `cols` on.
+// rows, but for `below` that are yet to be stored or zero already, become zero then, and so do columns from `cols` on.
 void store_band(DataType dtype, Rounding rounding, const float* rows, std::int64_t stride, int height,
                 std::int64_t cols, std::byte* tiles, int first = 0, int below = 0);
+// Rows below `height` that need not become zero in a tensor whose padding may be zero already, as in DeviceTensor.
+inline int zero_below(const DeviceTensor& out, int height) {
+  return out.padding_is_zero ? static_cast<int>(tile_dim) - height : 0;
+}
 // How many rows of so many floats to take at a time from bands of these formats: what fits a core's first cache with
 // room for as much again, where rows can be had apart.
 int band_rows(DataType in, DataType out, std::int64_t stride);

@@ -72,7 +72,7 @@ Kernel prepare_unary(const OpCall& call, const PrepareContext& context) {
       alignas(64) float v[tile_elements];
       groups.load(in, group, v);
       function(v, params.data());
-      groups.store(Rounding::even, v, group, out);
+      groups.store(Rounding::even, v, group, out, args.out[0]->padding_is_zero);
     }
   };
   return groups.kernel(run);

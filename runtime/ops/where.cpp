@@ -149,7 +149,7 @@ Kernel prepare(const OpCall& call, const PrepareContext&) {
       else
         std::fill_n(y, tile_elements, number_b);
       vectorised<WhereTile, const float*, const float*, const float*, float*>(m, x, y, x);
-      out.store(Rounding::even, x, group, po);
+      out.store(Rounding::even, x, group, po, args.out[0]->padding_is_zero);
     });
   };
 }
