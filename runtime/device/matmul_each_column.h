@@ -28,17 +28,17 @@ struct Column {
 using Times = std::int64_t (*)(const FewRows::Rows& x, const Column& column, float* c);
 
 // `side` columns at once where so many are left: each row of tiles is a stream that the processor reads on by itself,
-// and four of them keep the memory busier than one. (Measured on Zen 5, as is what is brought: tiles that are `early`
-// further on in their row.)
+// and several of them may keep the memory busier than one. Tiles are brought that are `early` further on in their row.
 template <std::int64_t bytes, std::int64_t early, int side, Times times_one, Times times_side>
 FewRows::Added each_column(const FewRows::Rows& x, const FewRows::Tiles& tiles, float* c) {
   static_assert(block_exponents % 64 == 0 && bytes % 64 == 0, "lines are brought in their places");
   FewRows::Added added{};
-  const std::int64_t line = x.count * tile_dim;
+  const std::int64_t line = x.count * tile_dim, further = std::min(early, tiles.columns);
   for (std::int64_t i = 0, width = 0; i < tiles.columns; i += width, c += width * line) {
     width = i + side <= tiles.columns ? side : 1;
-    const std::int64_t at = i * bytes, soon = (i + early) * bytes;
-    const std::byte* next = i + early < tiles.columns ? tiles.first + soon : tiles.ahead + soon - tiles.columns * bytes;
+    const std::int64_t at = i * bytes, soon = (i + further) * bytes;
+    const std::byte* next =
+        i + further < tiles.columns ? tiles.first + soon : tiles.ahead + soon - tiles.columns * bytes;
     const Column column{tiles.first + at, next, tiles.k_tiles, tiles.row_bytes};
     const std::int64_t k = (width == side ? times_side : times_one)(x, column, c);
     std::fill_n(added.begin() + i, width, static_cast<std::uint8_t>(k));

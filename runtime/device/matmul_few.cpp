@@ -29,10 +29,9 @@ void move_lines(T* lines, T* tile, std::int64_t rows) {
 }  // namespace
 
 // Tasks are pairs of columns, which kernels take at once, as much for each thread, as these read memory equally fast.
-// Blocks in smaller tasks: whoever waits for the last one waits longer compared with what they take.
 void Matmul::Plan::divide_few() {
   const std::int64_t pairs = (nt + 1) / 2, most = few->columns_at_once() / 2, threads = parallel_threads();
-  const std::int64_t wanted = (spec.b == DataType::bfloat16 ? 4 : 8) * threads;
+  const std::int64_t wanted = few->reading().tasks * threads;
   panel_tasks = std::min(round_up(std::max((pairs + most - 1) / most, wanted), threads), pairs);
 }
 
@@ -44,7 +43,7 @@ void Matmul::Plan::multiply_few(const Operands& run) {
 void Matmul::Plan::task_few(const Operands& run, std::int64_t task) const {
   const std::int64_t pairs = (nt + 1) / 2;
   const Range columns{pairs * task / panel_tasks * 2, std::min(pairs * (task + 1) / panel_tasks * 2, nt)};
-  alignas(64) float lines[FewRows::most_columns * FewRows::most * tile_dim];
+  alignas(64) float lines[FewRows::most_lines * tile_dim];
   few->begin();
   sum_few(run, columns, lines);
   few->end();
@@ -57,7 +56,7 @@ void Matmul::Plan::sum_few(const Operands& run, Range columns, float* lines) con
   const std::int64_t line = rows_in(0) * tile_dim;
   std::fill_n(lines, count * line, 0.0F);
   for (std::int64_t k_tile = 0, step = 0; k_tile < whole; k_tile += step) {
-    step = std::min(FewRows::most_k_tiles, whole - k_tile);
+    step = std::min(few->reading().k_tiles, whole - k_tile);
     const std::byte* tiles = run.b + b_tile(k_tile, columns.first) * size;
     const std::byte* ahead = tiles;  // these are brought already
     if (k_tile + 2 * step <= whole)

@@ -57,6 +57,9 @@ template <typename Decoder>
   return !decoder.has_infinity() && infinities == 0;
 }
 
+// Of those with AVX512-BF16.
+bool is_zen4() { return __builtin_cpu_is("amdfam19h") != 0; }
+
 bool is_fast_host() {
   static const bool has = best_isa() >= Isa::avx512_bf16 && __builtin_cpu_supports("avx512vbmi");
   return has && isa() >= Isa::avx512_bf16;
@@ -99,7 +102,7 @@ const FewRows::Kernels* FewRows::kernels(Operand operand) {
 #if defined(__x86_64__)
   if (operand == Operand::floats) return isa() >= Isa::avx2 ? &few_rows_avx2 : nullptr;
   if (isa() == Isa::amx_bf16) return &few_rows_amx;
-  if (is_fast_host()) return &few_rows_avx512;
+  if (is_fast_host()) return is_zen4() ? &few_rows_zen4 : &few_rows_avx512;
 #endif
   (void)operand;
   return nullptr;
@@ -117,6 +120,9 @@ FewRows::FewRows(Operand operand, DataType b, std::int64_t rows, std::int64_t k,
   TTC_CHECK(takes(operand, b, rows), "a few rows, and tiles that are taken");
   kernels_ = kernels(operand);
   times_ = kernels_->times(b, rows);
+  reading_ = b == DataType::bfloat16    ? kernels_->bfloat16
+             : b == DataType::bfloat8_b ? kernels_->bfloat8_b
+                                        : kernels_->bfloat4_b;
   const std::int64_t bytes = rows * stride_ * kernels_->value_bytes;
   values_.resize(static_cast<std::size_t>(bytes) / sizeof(CacheLine));
   ranges_.resize(static_cast<std::size_t>(stride_ / tile_dim));

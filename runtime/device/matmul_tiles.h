@@ -38,18 +38,24 @@ class FewRows {
   // BlockKernel pack_block_rows of them.
   void read(const std::byte* tiles);
   // c[column of tiles][row][column] += the rows' values 32 * k_tile and following times `tiles` of [k, n]: of
-  // `k_tiles` rows of tiles (at most most_k_tiles), which lie row_bytes apart, `columns` beside each other (at most
-  // columns_at_once()). A tile that a kernel does not take, and those below it, are left (of blocks one with an
-  // exponent at the end of the range, or the code "-0"): gives for each column how many were added. Brings those at
-  // `ahead`, which are wanted next, into the cache, all or the first of them. Between begin() and end() of one thread,
-  // in which a BlockKernel may add the same rows too.
-  static constexpr std::int64_t most_k_tiles = 4, most_columns = 32;
+  // `k_tiles` rows of tiles, which lie row_bytes apart, `columns` beside each other (at most columns_at_once()). A tile
+  // that a kernel does not take, and those below it, are left (of blocks one with an exponent at the end of the range,
+  // or the code "-0"): gives for each column how many were added. Brings those at `ahead`, which are wanted next, into
+  // the cache, all or the first of them. Between begin() and end() of one thread, in which a BlockKernel may add the
+  // same rows too.
+  static constexpr std::int64_t most_columns = 128, most_lines = 512;  // of c at once: columns, and with all their rows
   struct Tiles {
     const std::byte *first, *ahead;
     std::int64_t k_tiles, columns, row_bytes;
   };
   using Added = std::array<std::uint8_t, most_columns>;
   std::int64_t columns_at_once() const { return kernels_->columns_at_once; }
+  // How a host's memory is best read: so many rows of tiles at a time, of as many columns as make so many tasks for
+  // each thread.
+  struct Reading {
+    std::int64_t k_tiles, tasks;
+  };
+  const Reading& reading() const { return reading_; }
   Added times_tiles(std::int64_t k_tile, const Tiles& tiles, float* c) const;
   void begin() const;
   void end() const;
@@ -74,6 +80,8 @@ class FewRows {
     Kernel (*times)(DataType b, std::int64_t rows);  // of bfloat16, bfloat8_b and bfloat4_b
     void (*begin)(int rows) = nullptr;               // if it has any
     void (*end)() = nullptr;
+    // Of blocks smaller tasks, as whoever waits for the last one waits longer compared with what they take.
+    Reading bfloat16{4, 4}, bfloat8_b{4, 8}, bfloat4_b{4, 8};
   };
 
  private:
@@ -81,6 +89,7 @@ class FewRows {
 
   const Kernels* kernels_ = nullptr;
   Kernel times_ = nullptr;
+  Reading reading_;
   std::int64_t rows_, stride_;
   std::uint32_t keep_a_;
   bool lofi_;
@@ -92,6 +101,7 @@ class FewRows {
 bool fill_floats_avx2(DataType dtype, const std::byte* tile, std::uint32_t keep, float* panel);
 extern const FewRows::Kernels few_rows_amx;     // of Isa::amx_bf16, for pairs
 extern const FewRows::Kernels few_rows_avx512;  // of Isa::avx512_bf16 with AVX512-VBMI, for pairs
+extern const FewRows::Kernels few_rows_zen4;    // the same as this processor's memory is best read
 extern const FewRows::Kernels few_rows_avx2;    // of Isa::avx2 and those above, for floats
 #endif
 

@@ -452,7 +452,7 @@ bool fill_floats_avx2(DataType dtype, const std::byte* tile, std::uint32_t keep,
 }
 
 // More rows are as soon multiplied by panels.
-const FewRows::Kernels few_rows_avx2{4, FewRows::most_columns, 4, read, times};
+const FewRows::Kernels few_rows_avx2{4, 32, 4, read, times};
 
 }  // namespace ttrt::detail
 #endif

@@ -188,6 +188,28 @@ TEST_CASE("a few rows times stored tiles are the rows of a taller product, bit f
   }
 }
 
+// More columns than a task takes, in rows of tiles that no number of threads or of columns at once divides.
+TEST_CASE("a few rows times many columns of stored tiles are the rows of a taller product, bit for bit") {
+  std::mt19937 rng(13);
+  constexpr std::int64_t columns = 2 * FewRows::most_columns + 7, k_tiles = 5;
+  for (const auto& [level, dtype] : levels_and_formats()) {
+    ScopedIsa scoped(level);
+    const std::vector<std::byte> b = random_tiles(dtype, k_tiles * columns, Codes::normal, rng);
+    for (const std::int64_t m : {1, 3, 4}) {
+      MatmulSpec s{.m = m, .k = k_tiles * tile_dim, .n = columns * tile_dim, .b = dtype, .out = DataType::float32};
+      const std::vector<std::byte> a = random_tiles(DataType::bfloat16, k_tiles, Codes::normal, rng);
+      MatmulSpec tall = s;
+      tall.m = 20;
+      const std::vector<std::byte> few = rows_of_product(s, a, b), all = rows_of_product(tall, a, b);
+      INFO(to_string(level) << " " << to_string(dtype) << ", " << m << " rows");
+      for (std::int64_t face = 0; face < 2 * columns; ++face) {
+        const auto at = static_cast<std::size_t>((face / 2 * 4 + face % 2) * face_elements) * 4;
+        REQUIRE(std::memcmp(few.data() + at, all.data() + at, static_cast<std::size_t>(m) * 64) == 0);
+      }
+    }
+  }
+}
+
 TEST_CASE("what a few rows become after their sums is what taller products become") {
   std::mt19937 rng(17);
   const std::vector<std::byte> bias = random_tiles(DataType::bfloat16, 5, Codes::normal, rng);
