@@ -41,8 +41,21 @@ struct Sums {
 // What follows brings a line of what lies at `soon` with each one that it reads, in the same place: a core's caches
 // then wait for memory all the time.
 
-// Of both halves of the columns in turn: what waits for one sum's last product keeps less from being read.
-template <int rows, int locality>
+// How early tiles are brought (each_column()), those of bfloat16 into which cache (bring()), and whether their two
+// halves of columns are read in turn.
+struct Zen5 {
+  static constexpr std::int64_t bfloat16 = 1, bfloat8_b = 4, bfloat4_b = 4;
+  static constexpr int locality = 3;
+  static constexpr bool in_turn = true;  // what waits for one sum's last product keeps less from being read
+};
+// Its second cache asks memory for more lines at once than its first, of lines one after the other.
+struct Zen4 {
+  static constexpr std::int64_t bfloat16 = 32, bfloat8_b = 4, bfloat4_b = 32;
+  static constexpr int locality = 2;
+  static constexpr bool in_turn = false;
+};
+
+template <int rows, typename Host>
 [[gnu::target(TTRT_TARGET)]] bool times_bf16(const FewRows::Rows& x, const std::byte* tile, const std::byte* soon,
                                              float* c) {
   const __m512i turn = whole(places.words.data());
@@ -52,8 +65,9 @@ template <int rows, int locality>
   for (int k = 0; k < 2; ++k)
 #pragma GCC unroll 16
     for (int step = 0; step < 16; ++step) {
-      const int p = step / 2, n = step % 2, at = face_of(k, n) * 512 + p * 64;
-      bring<locality>(soon + at, 64);
+      const int p = Host::in_turn ? step / 2 : step % 8, n = Host::in_turn ? step % 2 : step / 8;
+      const int at = face_of(k, n) * 512 + p * 64;
+      bring<Host::locality>(soon + at, 64);
       const __m512i words = pair_words(tile + at, turn, keep);
 #pragma GCC unroll 4
       for (int r = 0; r < rows; ++r) sum.of[0][r][n] = times_pair(sum.of[0][r][n], row_of(x, r) + k * 16, p, words);
@@ -136,18 +150,7 @@ std::int64_t one_by_one(const FewRows::Rows& x, const Column& column, float* c) 
   return k;
 }
 
-// How early tiles are brought (each_column()), and those of bfloat16 into which cache (bring()).
-struct Zen5 {
-  static constexpr int locality = 3;
-  static constexpr std::int64_t bfloat16 = 1, bfloat8_b = 4, bfloat4_b = 4;
-};
-// Its second cache asks memory for more lines at once than its first.
-struct Zen4 {
-  static constexpr int locality = 2;
-  static constexpr std::int64_t bfloat16 = 32, bfloat8_b = 4, bfloat4_b = 32;
-};
-
-template <typename Host, int rows, TimesTile times = times_bf16<rows, Host::locality>>
+template <typename Host, int rows, TimesTile times = times_bf16<rows, Host>>
 constexpr FewRows::Kernel of_bf16 = each_column<2048, Host::bfloat16, 1, one_by_one<times>, one_by_one<times>>;
 template <typename Decoder, std::int64_t early, int rows, int side = rows <= 2 ? 2 : 1>
 constexpr FewRows::Kernel of_blocks =
