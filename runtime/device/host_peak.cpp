@@ -33,18 +33,21 @@ double best_seconds(const Body& body, double budget) {
   return best;
 }
 
-// Eight sums side by side: no load waits for another.
+// Eight sums side by side: no load waits for another. Lines are read in the order in which they lie: compilers would go
+// through two places at a time, which some processors read at half the rate.
 struct Read {
   [[gnu::always_inline]] static void run(const std::uint64_t* words, std::int64_t count, std::uint64_t* sum) {
     std::uint64_t sums[64] = {};
-    for (std::int64_t i = 0; i + 64 <= count; i += 64)
-      for (std::int64_t lane = 0; lane < 64; ++lane) sums[lane] += words[i + lane];
+    for (const std::uint64_t* end = words + count / 64 * 64; words < end; words += 64) {
+      for (std::int64_t lane = 0; lane < 64; ++lane) sums[lane] += words[lane];
+      asm volatile("" : "+r"(words));  // not joined with the next
+    }
     for (const std::uint64_t one : sums) *sum += one;
   }
 };
 
 double read_gb_s() {
-  constexpr std::int64_t bytes = std::int64_t{256} << 20, piece = 256 << 10, pieces = bytes / piece;
+  constexpr std::int64_t bytes = std::int64_t{256} << 20, piece = 2 << 20, pieces = bytes / piece;
   void* const memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return 0;
   madvise(memory, bytes, MADV_HUGEPAGE);
