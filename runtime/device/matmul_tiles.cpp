@@ -119,6 +119,7 @@ FewRows::FewRows(Operand operand, DataType b, std::int64_t rows, std::int64_t k,
     : rows_(rows), stride_(round_up(k, tile_dim)), keep_a_(keep_a), lofi_(keep_b == keep_lofi) {
   TTC_CHECK(takes(operand, b, rows), "a few rows, and tiles that are taken");
   kernels_ = kernels(operand);
+  TTC_CHECK(rows * kernels_->columns_at_once <= most_lines, "lines that the caller has room for");
   times_ = kernels_->times(b, rows);
   reading_ = b == DataType::bfloat16    ? kernels_->bfloat16
              : b == DataType::bfloat8_b ? kernels_->bfloat8_b
