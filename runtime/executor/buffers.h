@@ -58,6 +58,8 @@ class BufferStore {
   // tt.to_device of an input that is there already. In another format than it has, it goes over the host.
   bool upload_resident(const Instruction& instruction, Frame& frame, Transfers& transfers) const;
   RtValue keep_output(const KeepableOutput& output, const Frame& frame) const;
+  // The same where it lies, until the plan's next run.
+  ResidentTensor view_output(const KeepableOutput& output, const Frame& frame) const;
   // The new value of an input into the caller's tensor.
   void write_input(const ttc::ir::GraphOutput& output, const RtValue& value, const std::vector<RtValue>& inputs,
                    Transfers& transfers) const;

@@ -1,9 +1,8 @@
 // Tensors of the caller's that stay on the device between runs: outputs that become inputs of the next run (a cache
 // that grows), inputs that the model writes (a cache of fixed size). They cross the bus neither way; what leaves a
 // plan's memory is copied within the device, because the next run of the plan writes there.
-#include <cstring>
-
 #include "device/buffer.h"
+#include "device/parallel.h"
 #include "executor/buffers.h"
 #include "executor/signature.h"
 #include "support/error.h"
@@ -16,7 +15,7 @@ bool is_on(const DeviceTensor& tensor, const Device& device) {
 }
 
 void copy_on_device(const DeviceTensor& to, const DeviceTensor& from) {
-  if (to.data() != from.data()) std::memcpy(to.data(), from.data(), static_cast<std::size_t>(from.spec.nbytes()));
+  if (to.data() != from.data()) copy_bytes(to.data(), from.data(), from.spec.nbytes());
 }
 
 }  // namespace
@@ -49,12 +48,18 @@ bool BufferStore::upload_resident(const Instruction& instruction, Frame& frame, 
   return true;
 }
 
-RtValue BufferStore::keep_output(const KeepableOutput& output, const Frame& frame) const {
+ResidentTensor BufferStore::view_output(const KeepableOutput& output, const Frame& frame) const {
   const ttc::ir::Value* formal = model_.graph->outputs()[static_cast<std::size_t>(output.output)].arg.value();
   const auto* value = frame[static_cast<std::size_t>(output.value)].get_if<DeviceTensor>();
   TTC_CHECK(formal != nullptr && value != nullptr, "a kept output that is not on the device");
-  ResidentTensor out{.tensor = allocate(*device_, value->spec, formal->name), .dtype = formal->type.dtype};
-  copy_on_device(out.tensor, *value);
+  return {.tensor = *value, .dtype = formal->type.dtype};
+}
+
+RtValue BufferStore::keep_output(const KeepableOutput& output, const Frame& frame) const {
+  const ttc::ir::Value* formal = model_.graph->outputs()[static_cast<std::size_t>(output.output)].arg.value();
+  ResidentTensor out = view_output(output, frame);
+  const DeviceTensor value = std::exchange(out.tensor, allocate(*device_, out.tensor.spec, formal->name));
+  copy_on_device(out.tensor, value);
   return out;
 }
 

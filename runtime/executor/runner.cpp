@@ -126,8 +126,11 @@ void Runner::write_back(const std::vector<RtValue>& values, const std::vector<Rt
     on_device[static_cast<std::size_t>(state.output)] = env_.buffers.reserve(state, frame_);
   std::vector<RtValue> stay(formal.size());
   for (std::size_t i = 0; i < formal.size(); ++i)
-    if (const KeepableOutput* stays = kept(i); stays != nullptr && formal[i].kind == OutputKind::user_input_mutation)
-      stay[i] = env_.buffers.keep_output(*stays, frame_);
+    if (const KeepableOutput* stays = kept(i); stays != nullptr && formal[i].kind == OutputKind::user_input_mutation) {
+      // In the plan's region no input is overwritten before it is read for another.
+      const bool apart = plan_.planned[static_cast<std::size_t>(stays->value)] != 0;
+      stay[i] = apart ? env_.buffers.view_output(*stays, frame_) : env_.buffers.keep_output(*stays, frame_);
+    }
   // All memory is taken: from here on nothing fails.
   for (const DeviceState& state : env_.program.device_state)
     if (on_device[static_cast<std::size_t>(state.output)]) env_.buffers.keep(state, frame_);

@@ -116,6 +116,25 @@ graph main(%x: f32[64, 64] user, %cache: f32[64, 64] user) {
   }
 }
 
+TEST_CASE("inputs that become each other's next values can live on the device", "[resident]") {
+  const char* text = R"(model {}
+graph main(%x: f32[64, 64] user, %p: f32[64, 64] user, %q: f32[64, 64] user) {
+  %n: f32[64, 64] = aten.add.Tensor(%q, %x)
+  %m: f32[64, 64] = aten.mul.Tensor(%p, %x)
+  %y: f32[64, 64] = aten.sub.Tensor(%n, %m)
+  return mutation input "p" = %n, mutation input "q" = %m, %y
+})";
+  const auto round_trip = compiled(text).executor, kept = compiled(text).executor;
+  const HostTensor p = random_floats({64, 64}, 1), q = random_floats({64, 64}, 2);
+  const RtValue on_p = kept->place_input(1, p), on_q = kept->place_input(2, q);
+  for (unsigned step = 0; step < 4; ++step) {
+    const HostTensor x = random_floats({64, 64}, 10 + step);
+    check_equal(kept->run({x, on_p, on_q})[0], round_trip->run({x, p, q})[0]);
+    check_equal(on_p, p);
+    check_equal(on_q, q);
+  }
+}
+
 TEST_CASE("inputs that the model writes are known, in place or by an output", "[resident]") {
   for (const char* body :
        {"%a: f32[2] = aten.add_.Tensor(%x, %y)\n  return %a",
