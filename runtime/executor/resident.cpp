@@ -1,6 +1,8 @@
 // Tensors of the caller's that stay on the device between runs: outputs that become inputs of the next run (a cache
 // that grows), inputs that the model writes (a cache of fixed size). They cross the bus neither way; what leaves a
 // plan's memory is copied within the device, because the next run of the plan writes there.
+#include <utility>
+
 #include "device/buffer.h"
 #include "device/parallel.h"
 #include "executor/buffers.h"
