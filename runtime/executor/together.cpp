@@ -135,7 +135,8 @@ std::shared_ptr<const Together> Together::make(const TogetherGroup& group, const
   if (group.places) {
     const Op& mover = made->ops_[1];
     made->place_ = {.of = [&mover](std::int64_t tile) { return mover.kernel->place(mover.args, tile); },
-                    .padding_is_zero = mover.args.out[0]->padding_is_zero};
+                    .padding_is_zero = std::ranges::all_of(mover.args.out,
+                                                           [](const DeviceTensor* to) { return to->padding_is_zero; })};
   }
   return made;
 }
