@@ -127,9 +127,13 @@ void Runner::write_back(const std::vector<RtValue>& values, const std::vector<Rt
   std::vector<RtValue> stay(formal.size());
   for (std::size_t i = 0; i < formal.size(); ++i)
     if (const KeepableOutput* stays = kept(i); stays != nullptr && formal[i].kind == OutputKind::user_input_mutation) {
-      // In the plan's region no input is overwritten before it is read for another.
-      const bool apart = plan_.planned[static_cast<std::size_t>(stays->value)] != 0;
-      stay[i] = apart ? env_.buffers.view_output(*stays, frame_) : env_.buffers.keep_output(*stays, frame_);
+      // An input's own tensor may be overwritten before it is read for another.
+      const ResidentTensor made = env_.buffers.view_output(*stays, frame_);
+      const bool is_input = std::ranges::any_of(inputs, [&](const RtValue& input) {
+        const auto* resident = input.get_if<ResidentTensor>();
+        return resident != nullptr && resident->tensor.buffer == made.tensor.buffer;
+      });
+      stay[i] = is_input ? env_.buffers.keep_output(*stays, frame_) : RtValue(made);
     }
   // All memory is taken: from here on nothing fails.
   for (const DeviceState& state : env_.program.device_state)

@@ -117,16 +117,31 @@ graph main(%x: f32[64, 64] user, %cache: f32[64, 64] user) {
 }
 
 TEST_CASE("inputs that become each other's next values can live on the device", "[resident]") {
-  const char* text = R"(model {}
+  const bool computed = GENERATE(true, false);
+  const char* text = computed ? R"(model {}
 graph main(%x: f32[64, 64] user, %p: f32[64, 64] user, %q: f32[64, 64] user) {
   %n: f32[64, 64] = aten.add.Tensor(%q, %x)
   %m: f32[64, 64] = aten.mul.Tensor(%p, %x)
   %y: f32[64, 64] = aten.sub.Tensor(%n, %m)
   return mutation input "p" = %n, mutation input "q" = %m, %y
+})"
+                              : R"(model {}
+graph main(%x: f32[64, 64] user, %p: f32[64, 64] user, %q: f32[64, 64] user) {
+  %n: f32[64, 64] = tt.to_device(%q, format="bfloat16")
+  %m: f32[64, 64] = tt.to_device(%p, format="bfloat16")
+  %d: f32[64, 64] = tt.sub(%n, %m)
+  %y: f32[64, 64] = tt.to_host(%d, dtype=f32)
+  %a: f32[64, 64] = tt.to_host(%n, dtype=f32)
+  %b: f32[64, 64] = tt.to_host(%m, dtype=f32)
+  return mutation input "p" = %a, mutation input "q" = %b, %y
 })";
   const auto round_trip = compiled(text).executor, kept = compiled(text).executor;
   const HostTensor p = random_floats({64, 64}, 1), q = random_floats({64, 64}, 2);
   const RtValue on_p = kept->place_input(1, p), on_q = kept->place_input(2, q);
+  REQUIRE(on_p.get_if<ResidentTensor>() != nullptr);
+  REQUIRE(on_q.get_if<ResidentTensor>() != nullptr);
+  for (unsigned step = 0; step < 3; ++step)  // a plan in place, of tensors that come from the host
+    kept->run({random_floats({64, 64}, 20), random_floats({64, 64}, 21), random_floats({64, 64}, 22)});
   for (unsigned step = 0; step < 4; ++step) {
     const HostTensor x = random_floats({64, 64}, 10 + step);
     check_equal(kept->run({x, on_p, on_q})[0], round_trip->run({x, p, q})[0]);
